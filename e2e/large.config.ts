@@ -1,5 +1,5 @@
 import { defineConfig } from '@playwright/test'
 import usual from './playwright.config.ts'
 
-/** What takes minutes and gigabytes, and so is run when it is asked for (`npm run e2e:large`). */
+/** Tests that need minutes and gigabytes, run only on request (`npm run e2e:large`). */
 export default defineConfig({ ...usual, testMatch: '*.large.ts' })

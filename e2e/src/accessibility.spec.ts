@@ -1,6 +1,6 @@
 /**
- * The rules of WCAG 2.2 AA that a machine can check, on every page, in light and dark. Leaves a picture of each in
- * e2e/screenshots, one wide and light, one narrow and dark; `npm run screenshots` makes all of them.
+ * Checks the automatable rules of WCAG 2.2 AA on every page, in light and dark. Writes two pictures of each page to
+ * e2e/screenshots, one wide and light, one narrow and dark; `npm run screenshots` takes all of them.
  */
 
 import { mkdirSync } from 'node:fs'
@@ -31,7 +31,7 @@ for (const { name, path } of pagesOf({ shard: 'quickstart' })) {
   })
 }
 
-test('the focus goes back to what opened a layer, and is not taken from who has it by then', async ({ page }) => {
+test('focus returns to the element that opened a layer, unless another element has it by then', async ({ page }) => {
   await page.goto('/shards')
   await ready(page)
   const columns = page.getByRole('button', { name: 'Columns', exact: true })
@@ -62,14 +62,14 @@ test('the focus goes back to what opened a layer, and is not taken from who has 
     await expect(views).toBeFocused()
   })
 
-  await test.step('not after a key that comes before the layer has quite gone', async () => {
+  await test.step('not after a key pressed before the layer has closed', async () => {
     await columns.press('Enter')
     await expect(page.getByRole('dialog', { name: 'Columns' })).toBeVisible()
     await page.evaluate(async () => {
       const press = (key: string) =>
         document.activeElement?.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }))
       press('Escape')
-      // Far enough for the layer to be gone, before any timer.
+      // The layer is closed, but no timer has fired yet.
       while (document.querySelector('[role="dialog"]')) await null
       press('/')
       await new Promise((resolve) => setTimeout(resolve, 50))
@@ -78,7 +78,7 @@ test('the focus goes back to what opened a layer, and is not taken from who has 
   })
 })
 
-test('the palette by keys: arrows go around, Home stays in the text, Ctrl+Enter opens a tab', async ({ page }) => {
+test('palette keys: arrows wrap around, Home stays in the text, Ctrl+Enter opens a tab', async ({ page }) => {
   await page.goto('/shards')
   await ready(page)
   await page.keyboard.press('Control+k')

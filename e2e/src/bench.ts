@@ -1,13 +1,13 @@
 /**
- * `npm run bench:console`: how long the console takes (docs/design/control-plane.md#budgets) over a simulated cluster,
- * as a slow laptop on a mobile network sees it: a processor slowed down four times, 40 ms and 10 Mbit/s. Medians of
- * five. The small cluster is opened by a browser that has never seen the console, the large one by a browser that has:
- * it kept what it compiled.
+ * `npm run bench:console`: latencies of the console (docs/design/control-plane.md#budgets) with a simulated cluster, on
+ * a slow laptop with a mobile network: a processor slowed down four times, 40 ms and 10 Mbit/s. Medians of five. The
+ * small cluster is opened with an empty browser profile, the large one with a profile that has cached the compiled
+ * code.
  *
- * Times are taken inside of the page, from the navigation or from the click itself to what is drawn. Beside them stands
- * the floor of the same run: the same of a page that has nothing to show (the sign-in), and of a click that does
- * nothing. No page of this server can be faster on this machine. Server and cluster run on it, too, with a lower
- * priority than the browser: in life they have machines of their own.
+ * Times are measured inside the page, from the navigation or the click to the painted frame. The floor is measured in
+ * the same run: a page without data (the sign-in page), and a click without effect. No page of this server can be
+ * faster on this machine. Server and cluster run on the same machine with a lower priority than the browser, since in
+ * production they have machines of their own.
  */
 
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -32,7 +32,7 @@ const sizeOf = (nodes: number, shards: number) => [
   ...['--zones', '4', '--seed', '7', '--scenario', 'lag'],
 ]
 
-/** What is measured, by the name that --only takes; `heap` takes half an hour, and is measured only when it is named. */
+/** Parts of the benchmark by their name for --only. `heap` takes half an hour and runs only when named. */
 const PARTS: { readonly [name: string]: (browser: Browser) => Promise<Figure[]> } = {
   small: async (browser) => {
     const simulation = await startSimulation(sizeOf(120, 40), { isBehind: true })
@@ -68,9 +68,8 @@ const PARTS: { readonly [name: string]: (browser: Browser) => Promise<Figure[]> 
 
 const USAGE = `usage: npm run bench:console [-- --write] [-- --only ${Object.keys(PARTS).join('|')}]
 
---write puts the table into docs/console.md.
---only measures one part: a cluster of 120 nodes, one of 1,000, large answers and files of a real shard, or what a
-browser holds after half an hour, which is measured only when it is named.`
+--write updates the table in docs/console.md.
+--only measures one part: a cluster of 120 nodes, one of 1,000, large answers and files of a real shard, or the heap of a browser after half an hour, which runs only when named.`
 const ONLY_WHEN_NAMED = 'heap'
 
 function tableOf(figures: readonly Figure[]): string {
@@ -89,13 +88,13 @@ function writeDocs(table: string): void {
   const page = readFileSync(DOCS, 'utf8')
   const [before, rest] = page.split(BEGIN)
   const after = rest?.split(END)[1]
-  if (before === undefined || after === undefined) throw new Error(`${DOCS} has no place for the figures`)
+  if (before === undefined || after === undefined) throw new Error(`${DOCS} has no markers for the table`)
   writeFileSync(DOCS, `${before}${BEGIN}\n\n${table}\n\n${END}${after}`)
 }
 
 type Flags = { readonly write: boolean; readonly only?: string | undefined; readonly help: boolean }
 
-/** @throws when they cannot be, with what is wrong */
+/** @throws when an argument is invalid */
 function flagsOf(args: string[]): Flags {
   const { values } = parseArgs({
     args,
@@ -107,7 +106,7 @@ function flagsOf(args: string[]): Flags {
   })
   const { only, write } = values
   if (only !== undefined && !Object.hasOwn(PARTS, only)) throw new Error(`there is no part "${only}"`)
-  if (only !== undefined && write) throw new Error('--write takes the figures of all parts')
+  if (only !== undefined && write) throw new Error('--write needs all parts')
   return values
 }
 

@@ -10,7 +10,7 @@ export const LAUNCH = {
   args: [
     '--disable-dev-shm-usage',
     '--disable-background-networking',
-    // A browser of root has no sandbox.
+    // Chromium cannot use its sandbox as root.
     ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),
   ],
 }
@@ -19,8 +19,8 @@ export function openBrowser(): Promise<Browser> {
   return chromium.launch(LAUNCH)
 }
 
-/** A browser with a profile on disk, as people have one: what it compiled for a page is kept for the next time. */
+/** A browser with a profile on disk, which caches compiled code like the browser of a person. */
 export function openProfile(baseURL: string, viewport: { width: number; height: number }): Promise<BrowserContext> {
-  // '' is a new folder, which goes when it is closed.
+  // '' is a new folder, which is removed when the browser is closed.
   return chromium.launchPersistentContext('', { ...LAUNCH, baseURL, viewport })
 }

@@ -1,19 +1,19 @@
-/** A network cable between two programs that can be cut: a TCP relay in the process of the test. */
+/** A network link between two programs that can be cut: a TCP relay in the process of the test. */
 
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 export type Cable = {
-  /** Where to connect instead of the other end. */
+  /** The address to connect to instead of the target. */
   readonly host: string
   readonly port: number
-  /** Nothing arrives any more, and neither side is told: what a dead switch does. */
+  /** Drops all data without closing connections, like a dead switch. */
   cut(): void
-  /** What was on its way arrives after all, as TCP repeats it. */
+  /** Delivers the held data, as TCP retransmits it. */
   mend(): void
   close(): Promise<void>
 }
 
-/** @param url of the program at the other end */
+/** @param url of the target program */
 export async function openCable(url: string): Promise<Cable> {
   const { hostname, port } = new URL(url)
   const sockets = new Set<Socket>()
@@ -22,7 +22,7 @@ export async function openCable(url: string): Promise<Cable> {
   const join = (from: Socket, to: Socket) => {
     sockets.add(from)
     from.on('data', (piece) => to.write(piece))
-    // Whichever end goes, the other is told; why stands in nobody's log.
+    // When one side closes, the other is closed as well. The reason is not needed.
     from.on('error', () => {})
     from.on('close', () => {
       sockets.delete(from)

@@ -13,7 +13,7 @@ test.beforeEach(async ({ stack, page }) => {
   await ready(page)
 })
 
-test('from the overview leadership goes to a follower in three clicks, and the page shows it', async ({
+test('leadership is transferred to a follower in three clicks from the overview, and the page shows it', async ({
   page,
   stack,
 }) => {
@@ -28,19 +28,19 @@ test('from the overview leadership goes to a follower in three clicks, and the p
 
   await expect(page.locator('[data-op-state="done"]').first()).toBeVisible()
   await expect(row(page, target)).toHaveAttribute('data-role', 'leader')
-  // Whoever is asked first may hear of it last.
+  // The first queried node may learn of the new leader last.
   await expect.poll(async () => (await infoOf(stack)).leader_id).toBe(target)
 
   const timeline = page.getByRole('region', { name: 'Leadership timeline, last 24 h' })
   await expect(timeline.locator('[data-stretch="leader"]').last()).toHaveAttribute('data-leader', target)
   await expect(timeline).toContainText(/\d election/)
-  // The shard is younger than a day: what was before is shown as what it is.
+  // The shard is younger than a day: the time before is shown as unknown.
   await expect(timeline.locator('[data-stretch]').first()).toHaveAttribute('data-stretch', 'unknown')
   await timeline.getByRole('button', { name: 'Show as table' }).click()
   await expect(timeline.getByRole('table', { name: 'Leadership' }).getByRole('row').nth(1)).toContainText(target)
 })
 
-test('columns and a view of the table of shards are chosen by keyboard, and kept for the person', async ({
+test('columns and views of the shard table are chosen by keyboard, and stored for the person', async ({
   page,
   browser,
   stack,
@@ -96,7 +96,7 @@ test('columns and a view of the table of shards are chosen by keyboard, and kept
 test('the same with the keyboard alone', async ({ page, stack }) => {
   const target = await heir(stack)
 
-  // The code of the palette comes late: what is typed meanwhile is not lost.
+  // The code of the palette loads late; keys pressed meanwhile are not lost.
   await page.route('**/_next/static/**', async (route) => {
     await new Promise((resolve) => setTimeout(resolve, CHUNK_MS))
     await route.continue()
@@ -119,7 +119,7 @@ test('the same with the keyboard alone', async ({ page, stack }) => {
   await expect.poll(async () => (await infoOf(stack)).leader_id).toBe(target)
 })
 
-test('a learner is promoted and demoted again; the audit log says who did it', async ({ page, stack }) => {
+test('a learner is promoted and demoted again, with audit entries of the person', async ({ page, stack }) => {
   await page.goto(`/shards/${stack.shard}`)
   await ready(page)
 
@@ -144,18 +144,18 @@ test('a learner is promoted and demoted again; the audit log says who did it', a
   await expect(page.getByRole('row').filter({ hasText: 'operation.start' }).first()).toContainText(/admin.*n4/)
 })
 
-test('a node that is killed is shown as what it is, and comes back', async ({ page, stack }) => {
+test('a killed node is shown as unreachable, and recovers', async ({ page, stack }) => {
   const target = await heir(stack)
   await page.goto(`/shards/${stack.shard}`)
   await ready(page)
 
   stack.signal(target, 'SIGKILL')
-  // It is started again after 5 s: what is there for so short a time is looked for without pauses.
+  // It is restarted after 5 s, so this short state is polled without pauses.
   await page.locator(`tr[data-node="${target}"][data-role][data-state="unreachable"]`).waitFor()
   await expect(row(page, target)).toHaveAttribute('data-state', 'healthy', { timeout: 60_000 })
 })
 
-test('with half of the nodes silent every page still says what it knows', async ({ page, stack }) => {
+test('with half of the nodes silent every page still shows the known data', async ({ page, stack }) => {
   const { leader_id: leader } = await infoOf(stack)
   const silent = stack.nodes
     .map(({ id }) => id)
@@ -205,10 +205,7 @@ test('two tabs show the same change', async ({ page, context, stack }) => {
   await expect(row(other, target)).toHaveAttribute('data-role', 'leader')
 })
 
-test('the snapshots of a shard: who holds what, and whether it would come back, with a voter away', async ({
-  page,
-  stack,
-}) => {
+test('the snapshot matrix of a shard, and whether it would recover, with a voter down', async ({ page, stack }) => {
   const away = await heir(stack)
   await page.goto(`/shards/${stack.shard}/snapshots`)
   await ready(page)
@@ -218,7 +215,7 @@ test('the snapshots of a shard: who holds what, and whether it would come back, 
 
   stack.signal(away, 'SIGSTOP')
   try {
-    // Its last word stays, as what it is; it is not counted.
+    // Its last report is shown as such and does not count.
     await expect(nodes.locator(`[data-node="${away}"]`)).toHaveAttribute('data-report', 'last', {
       timeout: PERSISTENT_MS,
     })
@@ -232,7 +229,7 @@ test('the snapshots of a shard: who holds what, and whether it would come back, 
   })
 })
 
-test('another codec list is planned with the keyboard, followed, and given up; nothing changes at registry and nodes', async ({
+test('a codec list change is planned with the keyboard, followed, and discarded, without changes of registry and nodes', async ({
   page,
   stack,
 }) => {
@@ -256,7 +253,7 @@ test('another codec list is planned with the keyboard, followed, and given up; n
   await page.keyboard.press('Enter')
   const plan = page.locator('[data-plan]')
   await expect(plan.locator('[data-change="moved"]')).toHaveCount(2)
-  await expect(plan.locator('[data-change="added"]')).toContainText('sauna is new')
+  await expect(plan.locator('[data-change="added"]')).toContainText('sauna is added')
   await expect(plan.getByRole('list', { name: 'Snapshots that will be invalid' })).toContainText(stack.shard)
   const axe = new AxeBuilder({ page }).setLegacyMode(true).withTags(['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa'])
   expect((await axe.include('[data-plan]').analyze()).violations).toEqual([])

@@ -1,16 +1,16 @@
-/** A browser that is signed in to a running stack, which takes writes; the stack lives as long as the worker. */
+/** A browser that is signed in to a running stack under writes. The stack lives as long as the worker. */
 
 import { type Browser, type BrowserContext, test as base, type Page } from '@playwright/test'
 import { type Stack, startStack } from './stack.ts'
 import { startWriter } from './writer.ts'
 
-/** What a browser keeps of being signed in. */
+/** The stored session of a browser. */
 export type State = Awaited<ReturnType<BrowserContext['storageState']>>
 
-/** What a page showed when its test failed: where only the printed text is kept, that is all there is. */
+/** Prints the content of a page when its test fails, for logs without attachments. */
 const SHOWN_CHARS_MAX = 6_000
 
-/** A test that failed prints what its pages show. */
+/** A failed test prints the content of its pages. */
 export const telling = base.extend<{ tellFailure: undefined }>({
   tellFailure: [
     async ({ context }, use, info) => {
@@ -48,14 +48,14 @@ export const test = telling.extend<object, { stack: Stack; admin: State }>({
 
 export { expect } from '@playwright/test'
 
-/** Opening a link uses nothing up; its button does. */
+/** Opening a link does not redeem it; its button does. */
 export async function signIn(page: Page, link: string): Promise<void> {
   await page.goto(link)
   await page.getByRole('button', { name: /^Sign in/ }).click()
   await page.waitForURL((url) => !url.pathname.startsWith('/sign-in'))
 }
 
-/** A link signs in once; whoever is to be that user begins with this. */
+/** Signs in with a link, which works once; tests share the resulting session. */
 export async function signedIn(browser: Browser, link: string): Promise<State> {
   const context = await browser.newContext()
   await signIn(await context.newPage(), link)
@@ -64,7 +64,7 @@ export async function signedIn(browser: Browser, link: string): Promise<State> {
   return state
 }
 
-/** The page has drawn its first data. */
+/** Waits until the page shows its first data. */
 export async function ready(page: Page, id?: string): Promise<void> {
   const which = id === undefined ? '' : `[data-page="${id}"]`
   await page.locator(`main${which}[data-ready="true"]`).waitFor()

@@ -1,4 +1,4 @@
-/** A control plane with its console, alone: over no node, or over nodes that run elsewhere. */
+/** A control plane with its console, without nodes or with nodes that run elsewhere. */
 
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -25,7 +25,7 @@ export async function startControlPlane(flags: readonly string[] = []): Promise<
   const link = await new Promise<string>((resolve, reject) => {
     const fail = (how: string) => reject(new Error(`the control plane ${how}:\n${printed}`))
     const late = setTimeout(() => fail('did not start'), START_MS_MAX)
-    void ended.then(() => fail('ended at once'))
+    void ended.then(() => fail('ended immediately'))
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       printed += text
       const [, found] = /^sign-in: (.*)\n/m.exec(printed) ?? []

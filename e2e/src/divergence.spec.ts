@@ -1,4 +1,4 @@
-/** A node of a real shard whose state goes wrong: what the console shows of it, from the first difference to its return. */
+/** A node of a real shard whose state diverges: what the console shows, from the first difference to its recovery. */
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { type Planted, planted } from './planted.ts'
 import { type Stack, startStack } from './stack.ts'
 import { startWriter } from './writer.ts'
 
-/** The program that starts the others again. */
+/** The program that restarts the others. */
 const STARTER = 'start:shard'
 /** States are compared every 5 s. */
 const COMPARED_MS = 30_000
@@ -37,7 +37,7 @@ const test = ofStack.extend<object, { stack: Stack; defect: Planted }>({
       const writer = await startWriter(stack)
       await use(stack)
       await writer.stop()
-      // A test that failed may have left it still.
+      // A failed test may have left it stopped.
       stack.signal(STARTER, 'SIGCONT')
       await stack.stop()
     },
@@ -45,7 +45,7 @@ const test = ofStack.extend<object, { stack: Stack; defect: Planted }>({
   ],
 })
 
-/** Sells a room, which a node with the defect takes back instead. */
+/** Sells a room. A node with the defect adds one instead. */
 async function sellRoom(stack: Stack): Promise<void> {
   const [, line = ''] = readFileSync(join(stack.folder, 'csv/packages.csv'), 'utf8').split('\n')
   const [propertyId = '', roomType = '', date = ''] = line.split(',')
@@ -64,7 +64,7 @@ async function reasonsOf(stack: Stack, node: string): Promise<string[]> {
 
 type Digest = { readonly index: number; readonly value: string | undefined }
 
-/** The newest digest that each node noted, with its index. */
+/** The newest digest of each node, with its index. */
 function digestsOf(stack: Stack): Promise<Digest[]> {
   return Promise.all(
     stack.nodes.map(async ({ api }) => {
@@ -74,7 +74,7 @@ function digestsOf(stack: Stack): Promise<Digest[]> {
   )
 }
 
-/** Whether all nodes have noted the same digest, at one index after this one. */
+/** Whether all nodes report the same digest at one index after this one. */
 function equalAfter(index: number, digests: readonly Digest[]): boolean {
   const [first] = digests
   return (
@@ -84,7 +84,7 @@ function equalAfter(index: number, digests: readonly Digest[]): boolean {
   )
 }
 
-test('a follower with another state than the log is shown with the reason, also once it has ended, until it has rejoined', async ({
+test('a follower whose state differs from the log is shown with the reason, even after it has ended, until it has rejoined', async ({
   page,
   context,
   stack,
@@ -106,13 +106,13 @@ test('a follower with another state than the log is shown with the reason, also 
   await expect(member).toHaveAttribute('data-state', 'healthy', { timeout: BACK_MS })
   defect.outOf(node)
 
-  // What ends remains down meanwhile, so that it can be looked at.
+  // Ended programs are not restarted meanwhile, so that this state can be checked.
   stack.signal(STARTER, 'SIGSTOP')
   try {
     await sellRoom(stack)
     await expect.poll(() => reasonsOf(stack, node), { timeout: COMPARED_MS }).toContain('digest_mismatch')
 
-    // The node ends 10 s later, and the words with it.
+    // The node ends 10 s later, and this state with it.
     const reason = /its state differ(s|ed) from the log \(digest_mismatch\)/
     await expect(member).toContainText(reason, { timeout: SHOWN_MS })
     await expect(needs).toContainText(new RegExp(`${stack.shard} / ${node} .*${reason.source}`), { timeout: SHOWN_MS })

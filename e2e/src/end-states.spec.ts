@@ -1,10 +1,10 @@
-/** Every way in which an operation can end, in words, over a simulated cluster that does as it is told. */
+/** Every end state of operations in the console, with a simulated cluster. */
 
 import { expect, type Page } from '@playwright/test'
 import { ready, type State, signedIn, telling } from './console.ts'
 import { type Simulation, startSimulation } from './simulation.ts'
 
-/** An operation is called unconfirmed 30 s after it was asked for. */
+/** An operation becomes unconfirmed 30 s after its request. */
 const END_MS = 90_000
 
 const test = telling.extend<object, { simulation: Simulation; admin: State }>({
@@ -33,13 +33,13 @@ async function followerOf(page: Page, shard: string): Promise<string> {
   return (await page.locator('tr[data-role="follower"]').first().getAttribute('data-node')) ?? ''
 }
 
-/** Opens the shard and asks for leadership to go to its first follower. */
+/** Opens the shard and starts a transfer to its first follower. */
 async function transfer(page: Page, shard: string): Promise<string> {
   const target = await followerOf(page, shard)
   await page.goto(`/shards/${shard}?plan=transfer:${shard}:${target}`)
   const dialog = page.getByRole('dialog')
   await dialog.getByRole('button', { name: `Transfer leadership to ${target}` }).click()
-  // It closes once the operation has begun.
+  // The dialog closes once the operation has started.
   await expect(dialog).toHaveCount(0)
   return target
 }
@@ -68,7 +68,7 @@ test('refused', async ({ page, simulation }) => {
   await expect(ended(page, 'refused')).toContainText('answered 409: a <b>change</b> is running', { timeout: END_MS })
 })
 
-test('no change and unconfirmed: 30 s later the old leader leads, or nobody says anything', async ({
+test('no change and unconfirmed: after 30 s the old leader still leads, or no node responds', async ({
   page,
   simulation,
 }) => {
@@ -84,7 +84,7 @@ test('no change and unconfirmed: 30 s later the old leader leads, or nobody says
   await expect(ended(other, 'unconfirmed')).toBeVisible({ timeout: END_MS })
 })
 
-test('what waits for a follower to catch up can be cancelled, and nothing was asked of the nodes', async ({
+test('an operation that waits for a follower to catch up can be cancelled, and sends no request to the nodes', async ({
   page,
   simulation,
 }) => {
@@ -109,13 +109,13 @@ test('what waits for a follower to catch up can be cancelled, and nothing was as
   await expect(page.locator('[data-step="requested"]')).toHaveCount(0)
 })
 
-test('what waits goes on while nobody looks, and begins by itself once the follower has caught up', async ({
+test('a waiting operation continues without an open page, and starts once the follower has caught up', async ({
   page,
   simulation,
 }) => {
   const target = await followerOf(page, 's10')
   await simulation.act('lag', { shard: 's10', node: target, entries: 60_000 })
-  // It waits for nothing as long as the control plane has not seen that.
+  // It would start immediately if the control plane had not observed the lag yet.
   await expect(page.locator(`tr[data-node="${target}"]`)).toContainText(/behind/i)
   await page.goto(`/shards/s10?plan=transfer:s10:${target}:wait`)
   await page
@@ -135,7 +135,7 @@ test('what waits goes on while nobody looks, and begins by itself once the follo
   )
 })
 
-test('in production a warning asks for a reason, the last spare voter for the name of the shard', async ({
+test('in production a warning requires a reason, and the last spare voter the name of the shard', async ({
   page,
   simulation,
 }) => {
@@ -183,7 +183,7 @@ async function setEnvironment(page: Page, kind: 'Production' | 'Development'): P
   await expect(page.getByText('Environment saved').first()).toBeVisible()
 }
 
-test('a plan is refused with a new one when the leader changed meanwhile', async ({ page, simulation }) => {
+test('a plan is refused with a new one when the leader has changed', async ({ page, simulation }) => {
   const target = await followerOf(page, 's6')
   await page.goto(`/shards/s6?plan=transfer:s6:${target}`)
   const act = page.getByRole('dialog').getByRole('button', { name: `Transfer leadership to ${target}` })
@@ -224,7 +224,7 @@ test('the overview shows problems and silent nodes; a snoozed item stays snoozed
   await expect(line('Needs attention')).toBeVisible()
 })
 
-test('a follower with another state is shown within seconds, is no target, and is healthy once it agrees again', async ({
+test('a follower with a different state is shown within seconds, is not a valid target, and is healthy once it agrees again', async ({
   page,
   simulation,
 }) => {

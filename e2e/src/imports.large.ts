@@ -19,18 +19,18 @@ const PACKAGES = 6_000_000
 const BENCH = join(import.meta.dirname, '../../bench/src/cli.ts')
 const DAY_MS = 86_400_000
 const MINUTE = 60_000
-/** Rows that are asked of each node, spread over the file. */
-const ROWS_ASKED = 1_000
+/** Rows that are queried on each node, spread over the file. */
+const ROWS_QUERIED = 1_000
 
 type Sample = { readonly packages: number; readonly properties: number; readonly packagesBytes: number }
-type Told = { readonly properties: number; readonly packages: number }
+type Counts = { readonly properties: number; readonly packages: number }
 
 let folder: string
 
 test.beforeAll(async () => {
   test.setTimeout(10 * MINUTE)
   folder = mkdtempSync(join(tmpdir(), 'vacancy-e2e-large-'))
-  // From tomorrow on: midnight may come in between.
+  // From tomorrow, since midnight may pass during the test.
   const from = new Date(Date.now() + DAY_MS).toISOString().slice(0, 10)
   const args = ['sample', '--packages', String(PACKAGES), '--shape', 'region', '--from', from, '--out', folder]
   await run(process.execPath, [BENCH, ...args])
@@ -75,7 +75,7 @@ test('six million packages are uploaded, built, installed and searched on all no
   await expect(act).toBeEnabled({ timeout: MINUTE })
   await act.click()
   await expect.poll(() => installState(page), { timeout: 10 * MINUTE, intervals: [500] }).toBe('done')
-  parts.end('installed, by the word of a majority')
+  parts.end('installed, reported by a majority')
 
   for (const node of stack.nodes) {
     await expect
@@ -103,9 +103,9 @@ function stopwatch() {
   }
 }
 
-/** Every so manieth line of packages.csv. */
+/** Evenly spaced lines of packages.csv. */
 async function someRows(): Promise<string[]> {
-  const step = Math.floor(PACKAGES / ROWS_ASKED)
+  const step = Math.floor(PACKAGES / ROWS_QUERIED)
   const rows: string[] = []
   let at = 0
   for await (const row of createInterface({ input: createReadStream(join(folder, 'packages.csv')) })) {
@@ -119,14 +119,14 @@ async function installState(page: Page): Promise<string | undefined> {
   return operations.find(({ kind }: { kind: string }) => kind === 'install')?.state
 }
 
-async function countsOf({ api }: StackNode): Promise<Told | undefined> {
+async function countsOf({ api }: StackNode): Promise<Counts | undefined> {
   const answer = await fetch(`${api}/status`, { signal: AbortSignal.timeout(10_000) }).catch(() => undefined)
   if (!answer?.ok) return undefined
-  const { properties, packages } = (await answer.json()) as Told
+  const { properties, packages } = (await answer.json()) as Counts
   return { properties, packages }
 }
 
-/** A search that finds the property of a row, read at every node at once by the control plane. */
+/** A search that finds the property of a row, run on every node by the control plane. */
 async function expectEqualReplicas(page: Page, { nodes }: Stack, row: string): Promise<void> {
   const [propertyId = '', roomType = '', date = ''] = row.split(',')
   const [line] = readFileSync(join(folder, 'properties.csv'), 'utf8')

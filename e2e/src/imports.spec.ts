@@ -17,7 +17,7 @@ test.beforeAll(() => {
 })
 test.afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** The sample with every price set anew, so that whoever serves it can be told from who does not. */
+/** The sample with new prices, so that nodes that serve it can be distinguished from others. */
 function filesOf(stack: Stack, price: number): string[] {
   const [properties, packages] = ['properties.csv', 'packages.csv'].map((name) => join(folder, name)) as [
     string,
@@ -44,14 +44,14 @@ async function newImport(page: Page, name: string, files: readonly string[]): Pr
 
 const flow = (page: Page, name: string) => page.getByRole('region', { name: `Import ${name}` })
 
-/** Packages that are still on sale when midnight comes in between. */
+/** Packages that are still on sale if midnight passes during the test. */
 function rowsOf(stack: Stack): string[] {
   const later = new Date(Date.now() + 3 * DAY_MS).toISOString().slice(0, 10)
   const rows = readFileSync(join(stack.folder, 'csv/packages.csv'), 'utf8').split('\n').slice(1)
   return rows.filter((row) => (row.split(',')[2] ?? '') >= later).slice(2_000, 2_100)
 }
 
-test('an upload that is interrupted goes on after a reload, is built, installed, and searchable on all nodes', async ({
+test('an interrupted upload resumes after a reload, is built, installed, and searchable on all nodes', async ({
   page,
   stack,
 }) => {
@@ -93,7 +93,7 @@ test('an upload that is interrupted goes on after a reload, is built, installed,
   }
 })
 
-test('columns exchanged in the header used to exchange price and rooms; now both files give one snapshot', async ({
+test('columns are read by the names of the header: a different order gives the same snapshot', async ({
   page,
   stack,
 }) => {
@@ -127,7 +127,7 @@ test('columns exchanged in the header used to exchange price and rooms; now both
   await expect(page.locator('[data-finding="header"]')).toContainText('unknown name "Price"')
 })
 
-test('rows that are wrong end the import with file, line and value, and nothing is built', async ({ page, stack }) => {
+test('invalid rows fail the import with file, line and value, and nothing is built', async ({ page, stack }) => {
   test.setTimeout(120_000)
   const [packages, properties] = filesOf(stack, 50) as [string, string]
   const rows = readFileSync(packages, 'utf8').split('\n')
@@ -142,7 +142,7 @@ test('rows that are wrong end the import with file, line and value, and nothing 
   await expect(page.getByRole('table', { name: 'Errors' })).toContainText(/4,?\s?001/)
   const failed = page.url()
 
-  // A mended file takes the place of the other; what was right stays.
+  // A fixed file replaces the invalid one; the valid file stays.
   await page.getByRole('link', { name: 'Replace packages.csv' }).click()
   await expect(page.locator('[data-file="properties"]')).toHaveAttribute('data-from', 'upload')
   await expect(page.locator('[data-file="packages"]')).toContainText('not chosen yet')
@@ -150,15 +150,13 @@ test('rows that are wrong end the import with file, line and value, and nothing 
   await page.goto(failed)
   await page.getByRole('button', { name: 'Build again without the 1 rejected row…' }).click()
   const dialog = page.getByRole('dialog', { name: 'Build wrong without 1 row' })
-  await dialog.getByRole('textbox', { name: /^Reason/ }).fill('one day that is none')
+  await dialog.getByRole('textbox', { name: /^Reason/ }).fill('one invalid day')
   await dialog.getByRole('button', { name: 'Build without 1 row' }).click()
   await expect(page.locator('[data-import-state="built"]')).toBeVisible({ timeout: 90_000 })
   await expect(page.locator('[data-agree="true"]')).toContainText('1 row left out that an import before had rejected')
 })
 
-test('without any node: files of the import folder, a codec list of its own, and two files that were swapped', async ({
-  browser,
-}) => {
+test('without any node: files of the import folder, a given codec list, and two swapped files', async ({ browser }) => {
   test.setTimeout(120_000)
   const night = new Date(Date.now() + 5 * DAY_MS).toISOString().slice(0, 10)
   writeFileSync(join(folder, 'a.csv'), 'hotel_1,alpine,valley,hotel,standard,3,47.123456,11.123456,wifi\n')
@@ -173,7 +171,7 @@ test('without any node: files of the import folder, a codec list of its own, and
     await ready(page)
     await page.getByRole('textbox', { name: /^Name/ }).fill('by itself')
     await page.getByRole('combobox', { name: /^Shard/ }).fill('s1')
-    // The wrong way round, as somebody chooses them who goes by the order of names.
+    // Swapped, as when chosen in alphabetical order.
     for (const [kind, file] of [
       ['properties', 'b.csv'],
       ['packages', 'a.csv'],

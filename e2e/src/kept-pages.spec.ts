@@ -1,8 +1,8 @@
-/** Overview and shards stay in the document while others are seen: nobody notices. */
+/** Overview and shards stay in the document while other pages are shown, without visible effects. */
 
 import { expect, ready, test } from './console.ts'
 
-test('a page that is come back to shows what the address says; keys and titles are those of the page that is seen', async ({
+test('a page that is shown again follows its address; keys and title belong to the visible page', async ({
   page,
   stack,
 }) => {
@@ -25,10 +25,10 @@ test('a page that is come back to shows what the address says; keys and titles a
   await ready(page, 'overview')
   await expect(page).toHaveTitle(/Overview · Vacancy$/)
   await expect(filter).toBeHidden()
-  // What stays in the document takes no clicks, and nobody hears of it.
+  // Hidden pages receive no clicks and are hidden from assistive technology.
   await expect(page.getByRole('heading', { level: 1 })).toHaveCount(1)
   await page.getByRole('heading', { level: 1, name: 'Overview' }).click()
-  // There is no filter here: the key goes nowhere, least of all to a box that nobody sees.
+  // This page has no filter: the key must not reach the hidden filter of another page.
   await page.keyboard.press('/')
   await page.keyboard.type('x')
 

@@ -1,4 +1,4 @@
-/** Leadership under load, on a shard that has just formed: there healthy followers used to be shown as different. */
+/** Leadership under load on a newly formed shard, where healthy followers used to be shown as different. */
 
 import { expect, ready, test } from './console.ts'
 import { heir, infoOf, row } from './members.ts'
@@ -8,7 +8,7 @@ const WRITES = 350
 
 declare global {
   interface Window {
-    reportDifference(says: string): void
+    reportDifference(html: string): void
   }
 }
 
@@ -18,7 +18,7 @@ test('under 350 writes a second leadership is transferred in three clicks, and n
 }) => {
   const writer = await startWriter(stack, WRITES)
   const differing: string[] = []
-  await page.exposeFunction('reportDifference', (says: string) => void differing.push(says))
+  await page.exposeFunction('reportDifference', (html: string) => void differing.push(html))
   await page.addInitScript(() => {
     const look = () => {
       for (const shown of document.querySelectorAll('[data-state="different-data"]')) {
@@ -46,7 +46,7 @@ test('under 350 writes a second leadership is transferred in three clicks, and n
   await expect(page.locator('[data-op-state="done"]').first()).toBeVisible()
   await expect(row(page, target)).toHaveAttribute('data-role', 'leader')
   await expect.poll(async () => (await infoOf(stack)).leader_id).toBe(target)
-  // The rounds that compare states come after the transfer, too.
+  // Includes comparisons of states after the transfer.
   await grows(10 * WRITES)
   expect(differing).toEqual([])
   await writer.stop()

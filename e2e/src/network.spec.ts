@@ -1,14 +1,14 @@
-/** Cables that are cut while somebody looks: between the control plane and a node, and between a browser and the control plane. */
+/** Network links that are cut while a page is open: between control plane and node, and between browser and control plane. */
 
 import { type Cable, openCable } from './cable.ts'
 import { expect, ready, signIn, test } from './console.ts'
 import { type ControlPlane, startControlPlane } from './control-plane.ts'
 import { heir, infoOf, row } from './members.ts'
 
-/** A node is given up after three rounds, a silent connection after two pings of 5 s. */
+/** A node counts as down after three rounds, a silent connection after two pings of 5 s. */
 const NOTICED_MS = 45_000
 
-test('a node behind a cut cable is silent and named, the others go on; mended, all is as before', async ({
+test('a node behind a cut link is shown as silent while the others continue, and recovers with the link', async ({
   browser,
   stack,
 }) => {
@@ -47,7 +47,7 @@ test('a node behind a cut cable is silent and named, the others go on; mended, a
   }
 })
 
-test('a browser that is cut off keeps what it shows, acts on nothing, and catches up', async ({ context, stack }) => {
+test('a disconnected browser keeps its content, disables actions, and catches up', async ({ context, stack }) => {
   test.setTimeout(180_000)
   const cable = await openCable(stack.url)
   try {
@@ -66,7 +66,7 @@ test('a browser that is cut off keeps what it shows, acts on nothing, and catche
     await expect(act).toBeDisabled()
     await expect(row(page, target)).toHaveAttribute('data-role', 'follower')
 
-    // Meanwhile leadership goes elsewhere, from a tab that is not cut off.
+    // Meanwhile a connected tab transfers leadership.
     const other = await context.newPage()
     await other.goto(`/shards/${stack.shard}?plan=transfer:${stack.shard}:${target}`)
     await other.getByRole('button', { name: `Transfer leadership to ${target}` }).click()

@@ -1,4 +1,4 @@
-/** Every page of the console, as a person reaches it in a stack that runs. */
+/** Every page of the console, with its address in a running stack. */
 
 import type { Stack } from './stack.ts'
 

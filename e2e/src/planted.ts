@@ -1,6 +1,6 @@
 /**
- * A defect in one node of a stack: a module is changed while it is loaded, so nothing that ships has a switch for it.
- * Programs of a stack are started with one environment; a file with the name of the node says which of them has it.
+ * Injects a defect into one node of a stack by changing a module while it is loaded, so production code has no switch
+ * for it. All programs of a stack have the same environment; a file with the name of the node selects the affected one.
  */
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -10,9 +10,9 @@ import { join } from 'node:path'
 export type Planted = {
   /** Of the stack. */
   readonly environment: { readonly NODE_OPTIONS: string }
-  /** This node has the defect from its next start on. */
+  /** From its next start, this node has the defect. */
   into(node: string): void
-  /** It has none from its next start on. */
+  /** From its next start, it no longer has the defect. */
   outOf(node: string): void
   remove(): void
 }
@@ -28,7 +28,7 @@ import { registerHooks } from 'node:module'
 import { join } from 'node:path'
 import { isMainThread } from 'node:worker_threads'
 
-// Threads have the environment of their process, and not its arguments.
+// Threads inherit the environment of their process, but not its arguments.
 if (isMainThread) process.env.PLANTED_NODE = process.argv[process.argv.indexOf('--node-id') + 1] ?? ''
 const isPlanted = existsSync(join(${JSON.stringify(folder)}, 'node-' + process.env.PLANTED_NODE))
 if (isPlanted) registerHooks({

@@ -1,4 +1,4 @@
-/** Queries from the form to the answer of a real shard. */
+/** Queries from the form to the result of a real shard. */
 
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -19,7 +19,7 @@ test.beforeEach(async ({ page }) => {
   await ready(page)
 })
 
-test('it opens with a query that finds something, run with one key', async ({ page }) => {
+test('it opens with a query that has results, which runs with one key', async ({ page }) => {
   await page.keyboard.press('Control+Enter')
 
   const result = page.locator('[data-result-count]')
@@ -31,14 +31,14 @@ test('it opens with a query that finds something, run with one key', async ({ pa
   }
 })
 
-test('a map has all of its colours where motion is reduced, too: each was that of the last one read', async ({
+test('a map has all of its colours with reduced motion; all used to have the colour that was read last', async ({
   page,
 }) => {
   await page.emulateMedia({ reducedMotion: 'reduce' })
   await page.goto('/playground?view=map')
   await ready(page)
   await page.keyboard.press('Control+Enter')
-  // Those of areas: edges are mixed with what lies below them.
+  // The colours of areas; edges are blended with the background.
   const colours = () =>
     page.locator('canvas').evaluate((canvas) => {
       const { width, height } = canvas as HTMLCanvasElement
@@ -48,13 +48,11 @@ test('a map has all of its colours where motion is reduced, too: each was that o
         if (pixel >>> 24 === 255) seen.set(pixel, (seen.get(pixel) ?? 0) + 1)
       return [...seen.values()].filter((pixels) => pixels > 30).length
     })
-  // Of lines and points; where prices are equal points have but one.
+  // The colours of lines and points; with equal prices, points have only one.
   await expect.poll(colours).toBeGreaterThan(1)
 })
 
-test('dates are picked in a month by keys alone, and a day that cannot be chosen gives the reason', async ({
-  page,
-}) => {
+test('dates are picked with the keyboard, and an unavailable day shows the reason', async ({ page }) => {
   const { shard } = await (await page.request.get('/api/v1/playground')).json()
   const { segment, roomType, dates } = shard.example.fields
   const first: string = dates[0]
@@ -83,7 +81,7 @@ test('dates are picked in a month by keys alone, and a day that cannot be chosen
   await expect(focused).toHaveAttribute('data-date', daysOn(9))
   await page.keyboard.press('Home')
   await expect.poll(async () => new Date((await focused.getAttribute('data-date')) ?? '').getUTCDay()).toBe(1)
-  // Before all that any shard holds.
+  // Before the window of every shard.
   for (let month = 0; month < 13; month++) await page.keyboard.press('PageUp')
   await expect(focused).toHaveAttribute('aria-disabled', 'true')
   await expect(focused).toHaveAttribute('aria-label', /, before the first date of /)
@@ -91,7 +89,7 @@ test('dates are picked in a month by keys alone, and a day that cannot be chosen
   await expect(typed).toHaveValue(`${first}..${daysOn(2)}`)
 })
 
-test('a calendar of many properties draws the rows in sight, and the keys go beyond them', async ({ page }) => {
+test('a calendar of many properties renders only visible rows, and keys move beyond them', async ({ page }) => {
   const { shard } = await (await page.request.get('/api/v1/playground')).json()
   const { segment, roomType, dates } = shard.example.fields
   const fields = { segment, roomType, dates, availability: 0 }
@@ -125,7 +123,7 @@ test('a calendar of many properties draws the rows in sight, and the keys go bey
 test('a property that is missing is explained, and all replicas answer the same', async ({ page }) => {
   await page.getByRole('button', { name: 'Explain match…' }).click()
   const why = page.getByRole('dialog')
-  // The focus used to be on the title, beside the only field.
+  // The focus used to be on the title instead of the only field.
   await expect(why.getByLabel('Property')).toBeFocused()
   await why.getByLabel('Property').fill('alp_000002')
   await why.getByRole('button', { name: 'Explain', exact: true }).click()
@@ -155,7 +153,7 @@ test('choices of a field in a dialog are seen whole; Escape closes them first, t
   await expect(why).toHaveCount(0)
 })
 
-test('a shared link of a read opens the same request with its result; a saved result stays as it was', async ({
+test('a shared link of a read opens the same request with its result, and a saved result does not change', async ({
   page,
   context,
 }) => {
@@ -197,7 +195,7 @@ test('a shared link of a read opens the same request with its result; a saved re
   await expect(page.getByText('There is no such saved result.')).toBeVisible()
 })
 
-test('what is written in a tab comes back with it, and a link to more than an address holds opens in another', async ({
+test('the draft of a tab is restored with it, and a link to a request that is too long for an address opens elsewhere', async ({
   page,
   context,
 }) => {
@@ -220,7 +218,7 @@ test('what is written in a tab comes back with it, and a link to more than an ad
   await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toContain('/playground?q=%7E')
   const link = await page.evaluate(() => navigator.clipboard.readText())
   await write(`${long} and more`)
-  // A copy of the tab begins with the same, and keeps its own.
+  // A duplicated tab starts with the same draft and then keeps its own.
   const [copy] = await Promise.all([context.waitForEvent('page'), page.evaluate(() => void open('/playground'))])
   await ready(copy)
   await expect(json(copy)).toHaveValue(`${long} and more`)
@@ -233,7 +231,7 @@ test('what is written in a tab comes back with it, and a link to more than an ad
   await expect(json()).toHaveValue(`${long} and more`)
   await expect(json()).toHaveAccessibleDescription(/Line 1, column/)
 
-  // A link says itself what it is about, also in this tab.
+  // A link overrides the draft of the tab.
   const q = deflateRawSync(JSON.stringify({ s: '', c: 'GETSEGMENTS', f: {} })).toString('base64url')
   await page.goto(`/playground?q=${q}`)
   await ready(page)
@@ -250,29 +248,29 @@ test('what is written in a tab comes back with it, and a link to more than an ad
   await expect(other.getByRole('textbox', { name: 'Request as JSON' })).toHaveValue(new RegExp(amenities[59] ?? ''))
 })
 
-test('a hundred runs show how times spread, and stop when they are told to', async ({ page }) => {
+test('a hundred runs show the distribution of times, and can be stopped', async ({ page }) => {
   const runs = page.locator('[data-runs]')
   await page.getByRole('button', { name: 'x10', exact: true }).click()
   await expect(runs).toHaveAttribute('data-runs', '10')
   await expect(runs).toContainText(/p50 .* p99 /)
 
-  // Of the hundred some are answered, and then none: it goes on until it is stopped, however fast the machine is.
-  let asked = 0
+  // Only the first 20 runs complete, so that the others are still running when they are stopped, on any machine.
+  let requests = 0
   await page.route('**/api/v1/query', async (route) => {
-    asked += 1
-    if (asked <= 20) await route.continue()
+    requests += 1
+    if (requests <= 20) await route.continue()
   })
   await page.getByRole('button', { name: 'x100' }).click()
   await expect(runs).toContainText('of 100 runs')
-  await expect.poll(() => asked).toBe(21)
+  await expect.poll(() => requests).toBe(21)
   await page.getByRole('button', { name: 'Stop' }).click()
   await expect(page.getByRole('button', { name: 'Stop' })).toHaveCount(0)
   await expect(runs).toContainText('of 100 runs')
   expect(Number(await runs.getAttribute('data-runs'))).toBeLessThanOrEqual(20)
-  expect(asked).toBe(21)
+  expect(requests).toBe(21)
 })
 
-/** What the clipboard holds after the one key that copies. */
+/** The clipboard after the copy shortcut. */
 async function copied(page: Page): Promise<string> {
   const read = () => page.evaluate(() => navigator.clipboard.readText())
   await page.evaluate(() => navigator.clipboard.writeText(''))
@@ -281,7 +279,7 @@ async function copied(page: Page): Promise<string> {
   return await read()
 }
 
-test('run with one key and copied with one more: the TypeScript and the curl find the same, unchanged', async ({
+test('run with one key and copied with another: the copied TypeScript and curl run unchanged with the same result', async ({
   page,
   context,
 }) => {

@@ -1,11 +1,11 @@
-/** What a node answers over the wire for rows of packages.csv. */
+/** Replies of nodes over the wire protocol for rows of packages.csv. */
 
 import { connect } from '@vacancy/client'
 import type { StackNode } from './stack.ts'
 
 const DEADLINE_MS = 30_000
 
-/** The price of each row's package at this node itself. */
+/** The price of each row's package on this node. */
 export async function pricesAt({ tcp }: StackNode, rows: readonly string[]): Promise<number[]> {
   const [host = '', port = ''] = tcp.split(':')
   const client = await connect({ host, port: Number(port) })

@@ -1,6 +1,6 @@
 /**
- * `npm run screenshots`: every page in light and dark, wide and narrow: of a cluster that is well, of one in which half of
- * the nodes are silent, and of a control plane that knows nothing yet. To be looked at.
+ * `npm run screenshots`: every page in light and dark, wide and narrow: with a healthy cluster, with half of the nodes
+ * silent, and with a control plane without nodes. For manual review.
  */
 
 import { mkdirSync } from 'node:fs'

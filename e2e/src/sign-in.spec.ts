@@ -1,4 +1,4 @@
-/** Who may come in, and what they may do. */
+/** Signing in, and permissions. */
 
 import type { Page } from '@playwright/test'
 import { expect, ready, signIn, test } from './console.ts'
@@ -11,7 +11,7 @@ async function addPerson(page: Page, name: string, role: string): Promise<string
   return (await answer.json()).link
 }
 
-test('whoever is not signed in sees the sign-in page and no data', async ({ browser, stack }) => {
+test('without a session only the sign-in page is shown, and no data', async ({ browser, stack }) => {
   const context = await browser.newContext({ baseURL: stack.url, storageState: { cookies: [], origins: [] } })
   const page = await context.newPage()
 
@@ -22,7 +22,7 @@ test('whoever is not signed in sees the sign-in page and no data', async ({ brow
   await context.close()
 })
 
-test('a link is used up by its button, once', async ({ browser, page, stack }) => {
+test('a link is redeemed once, by its button', async ({ browser, page, stack }) => {
   const link = await addPerson(page, 'vera', 'viewer')
   const first = await browser.newContext({ baseURL: stack.url, storageState: { cookies: [], origins: [] } })
   const second = await browser.newContext({ baseURL: stack.url, storageState: { cookies: [], origins: [] } })
@@ -32,7 +32,7 @@ test('a link is used up by its button, once', async ({ browser, page, stack }) =
   await one.reload()
   await signIn(one, link)
   await ready(one)
-  // Opened where the page stands already, as from an address bar: nothing is loaded anew.
+  // Opened while the page is already shown, as from the address bar: the page is not reloaded.
   await two.goto('/sign-in')
   await ready(two, 'sign-in')
   await two.goto(link)
@@ -43,7 +43,7 @@ test('a link is used up by its button, once', async ({ browser, page, stack }) =
   await second.close()
 })
 
-test('a viewer sees everything, and why nothing can be changed', async ({ browser, page, stack }) => {
+test('a viewer sees everything, with the reason why nothing can be changed', async ({ browser, page, stack }) => {
   const link = await addPerson(page, 'otto', 'viewer')
   const context = await browser.newContext({ baseURL: stack.url, storageState: { cookies: [], origins: [] } })
   const viewer = await context.newPage()
@@ -59,7 +59,7 @@ test('a viewer sees everything, and why nothing can be changed', async ({ browse
   await context.close()
 })
 
-test('a session that ended asks to sign in again and keeps the page', async ({ browser, page, stack }) => {
+test('when a session has ended, the page asks to sign in again and is kept', async ({ browser, page, stack }) => {
   const link = await addPerson(page, 'ida', 'operator')
   const context = await browser.newContext({ baseURL: stack.url, storageState: { cookies: [], origins: [] } })
   const tab = await context.newPage()
@@ -74,7 +74,7 @@ test('a session that ended asks to sign in again and keeps the page', async ({ b
   await context.close()
 })
 
-test('a console token signs in, says what it may, and its revoking ends the page that is open', async ({
+test('a console token signs in, shows its permissions, and revoking it ends the open page', async ({
   browser,
   page,
   stack,

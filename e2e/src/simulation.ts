@@ -1,4 +1,4 @@
-/** The control plane in front of a simulated cluster, as `npm run console:sim` starts it. */
+/** The control plane with a simulated cluster, as `npm run console:sim` starts it. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
@@ -12,13 +12,13 @@ export type Simulation = {
   readonly url: string
   /** Signs in once, as an admin. */
   readonly link: string
-  /** What goes wrong from now on (docs/design/control-plane.md#simulated-cluster). */
+  /** Injects a fault (docs/design/control-plane.md#simulated-cluster). */
   act(verb: string, about: { shard?: string; node?: string; [more: string]: unknown }): Promise<void>
   stop(): Promise<void>
 }
 
 export type SimulationOptions = {
-  /** Lets everything else go first: what runs on other machines in life must not slow down what is measured here. */
+  /** Lowers the priority: these programs run on other machines in production and must not slow down the measurement. */
   readonly isBehind?: boolean
 }
 
@@ -27,7 +27,7 @@ export async function startSimulation(
   { isBehind = false }: SimulationOptions = {},
 ): Promise<Simulation> {
   const flags = ['--', '--listen-port', '0', '--sign-in', 'admin', '--log-level', 'error']
-  // Linux shares processor time between sessions first: within its own the priority of a process would say nothing.
+  // Linux divides CPU time between sessions first, so priorities only matter within the same session.
   const child: ChildProcess = spawn(process.execPath, [SIMULATED, ...args, ...flags], {
     stdio: ['ignore', 'pipe', 'inherit'],
     detached: isBehind,

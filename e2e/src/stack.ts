@@ -20,11 +20,11 @@ export type Stack = {
   readonly nodes: readonly StackNode[]
   readonly folder: string
   readonly adminToken: string
-  /** Of a program by its name: n1 … n4, registry, resolver, control-plane. */
+  /** The process id of a program by name: n1 … n4, registry, resolver, control-plane. */
   processOf(name: string): number
-  /** `SIGKILL` (it is started again after 5 s), `SIGSTOP` and `SIGCONT`. */
+  /** Sends `SIGKILL` (the program is restarted after 5 s), `SIGSTOP` or `SIGCONT`. */
   signal(name: string, signal: NodeJS.Signals): void
-  /** Everything that was printed so far. */
+  /** The output so far. */
   printed(): string
   stop(): Promise<void>
 }
@@ -32,7 +32,7 @@ export type Stack = {
 /** Each run has loopback addresses of its own. */
 const BLOCK = String(30 + (process.pid % 160))
 
-/** @param env what its programs take from the environment beside what is there */
+/** @param env additional environment variables of its programs */
 export async function startStack(args: readonly string[] = [], env: NodeJS.ProcessEnv = {}): Promise<Stack> {
   const folder = mkdtempSync(join(tmpdir(), 'vacancy-e2e-'))
   const dir = join(folder, 'data')
@@ -68,7 +68,7 @@ export async function startStack(args: readonly string[] = [], env: NodeJS.Proce
       const ended = new Promise((resolve) => child.once('close', resolve))
       if (child.exitCode === null) {
         child.kill('SIGTERM')
-        // Told twice, it ends at once and takes its programs along; killed, it would leave them behind.
+        // A second signal ends it and its programs immediately. SIGKILL would leave its programs running.
         const timer = setTimeout(() => child.kill('SIGTERM'), STOP_MS_MAX)
         await ended
         clearTimeout(timer)

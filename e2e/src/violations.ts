@@ -1,11 +1,11 @@
-/** The rules of WCAG 2.2 AA that a machine can check. */
+/** The automatable rules of WCAG 2.2 AA. */
 import { AxeBuilder } from '@axe-core/playwright'
 import type { Page } from '@playwright/test'
 
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']
 const COLOUR_RULES = ['color-contrast']
 
-/** What breaks them on the page as it is drawn now. Of all the rules one looks at colours; the others say the same in both. */
+/** Violations on the current page. Only one rule depends on colours; the others are checked in one scheme. */
 export async function violationsOf(page: Page, scheme: 'light' | 'dark'): Promise<string[]> {
   const axe = new AxeBuilder({ page }).setLegacyMode(true)
   const { violations } = await (scheme === 'light' ? axe.withTags(RULES) : axe.withRules(COLOUR_RULES)).analyze()

@@ -1,4 +1,4 @@
-/** Writes as a booking platform makes them, all the time: much of what a console shows is right on an idle shard only. */
+/** Constant writes like those of a booking platform, since much of the console would only be tested on an idle shard. */
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,20 +9,20 @@ import type { Stack } from './stack.ts'
 const USUAL_WRITES = 20
 const TICK_MS = 50
 const DEADLINE_MS = 20_000
-/** While a shard accepts no writes, no more than these wait for it. */
+/** Maximum pending writes while a shard accepts none. */
 const WAITING_MAX = 200
-/** The last rows of the sample; tests ask for others. */
+/** The last rows of the sample; tests query other ones. */
 const ROWS = 200
 const ROOMS_MAX = 9
 
 export type Writer = {
   /** Writes that were acknowledged so far. */
   written(): number
-  /** @throws Error when nothing was written at all */
+  /** @throws Error when nothing was written */
   stop(): Promise<void>
 }
 
-/** Sets rooms left on nights of the sample, so many times a second. */
+/** Sets the available rooms on nights of the sample at a rate per second. */
 export async function startWriter(stack: Stack, perSecond: number = USUAL_WRITES): Promise<Writer> {
   const rows = readFileSync(join(stack.folder, 'csv/packages.csv'), 'utf8').trim().split('\n').slice(-ROWS)
   const client = await connect({ nodes: stack.nodes.map(({ tcp }) => tcp), deadlineMs: DEADLINE_MS })
@@ -35,7 +35,7 @@ export async function startWriter(stack: Stack, perSecond: number = USUAL_WRITES
       await client.setAvailability({ propertyId, roomType, date, amount: sent % ROOMS_MAX })
       written++
     } catch (error) {
-      // Nodes are killed and data replaced by the tests around it: what counts is that writes are made.
+      // Tests kill nodes and replace data, so failed writes are expected.
       if (!(error instanceof VacancyCallError)) throw error
       refusal = error
     }

@@ -42,8 +42,7 @@ export function createCodecList(entries: readonly unknown[]): CodecList {
     const fault = nameFault(entry)
     if (fault !== '') throw invalid(`entry ${i + 1}, ${cleanErrorText(entry)},`, fault)
     const same = lowered.get(entry.toLowerCase())
-    if (same !== undefined)
-      throw invalid(`entry ${i + 1}, ${entry},`, `repeats ${same}; letter case does not tell names apart`)
+    if (same !== undefined) throw invalid(`entry ${i + 1}, ${entry},`, `repeats ${same}; names are case-insensitive`)
     lowered.set(entry.toLowerCase(), entry)
     names.push(entry)
   }

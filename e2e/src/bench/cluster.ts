@@ -1,4 +1,4 @@
-/** What a simulated cluster shows: first pages, changes, charts, a thousand nodes. */
+/** Measurements with a simulated cluster: first pages, changes, charts, a thousand nodes. */
 
 import type { Browser, Page } from '@playwright/test'
 import { ready, type State } from '../console.ts'
@@ -13,27 +13,27 @@ import {
   RUNS,
   SETTLE_MS,
   slowPage,
-  type Told,
-  told,
+  type Timings,
+  timingsOf,
   windowOf,
 } from './measure.ts'
 
-/** Changes that are waited for, one after another. */
+/** Number of sequential changes. */
 const CHANGES = 20
 const CHARTS = 12
 const CANVASES = '#content figure[data-chart] canvas'
 
-/** From a click to the frame that shows the page it leads to. */
+/** From a click to the frame that shows the target page. */
 async function changeTo(page: Page, name: 'Shards' | 'Overview'): Promise<number> {
   const painted = page.evaluate<number>(`painted('[data-page="${name.toLowerCase()}"]')`)
   await page.getByRole('navigation').getByRole('link', { name, exact: true }).click()
   return await painted
 }
 
-/** A page without anything to show. */
-async function measureBare(page: Page, url: string): Promise<Told> {
+/** A page without data. */
+async function measureBare(page: Page, url: string): Promise<Timings> {
   await open(page, `${url}/sign-in`)
-  return await told(page)
+  return await timingsOf(page)
 }
 
 export async function measureOverview(browser: Browser, { url }: Simulation, storageState: State): Promise<Figure[]> {
@@ -51,11 +51,11 @@ export async function measureOverview(browser: Browser, { url }: Simulation, sto
     for (const times of [cold, warm]) {
       await open(page, url)
       await page.waitForTimeout(500)
-      const { lcp, cls } = await told(page)
+      const { lcp, cls } = await timingsOf(page)
       times.push(lcp)
       shifts.push(cls)
     }
-    // What a change of route is to find known, a page asks for once it is drawn.
+    // After the first paint, the page prefetches the data for route changes.
     await page.waitForTimeout(SETTLE_MS)
     for (const name of ['Shards', 'Overview', 'Shards', 'Overview'] as const) {
       changes.push(await changeTo(page, name))
@@ -70,7 +70,7 @@ export async function measureOverview(browser: Browser, { url }: Simulation, sto
     await page.keyboard.press('/')
     await page.keyboard.type('state:behind', { delay: 20 })
     await page.waitForTimeout(300)
-    interactions.push(...(await told(page)).events)
+    interactions.push(...(await timingsOf(page)).events)
     await context.close()
     const stranger = await browser.newContext({ viewport: { width: 1280, height: 800 } })
     const bare = await slowPage(stranger)
@@ -101,8 +101,8 @@ export async function measureOverview(browser: Browser, { url }: Simulation, sto
 }
 
 /**
- * The twelve charts of a shard, their code and values being there: from the click to the frame with the lines of those
- * in view, and to the one with the last.
+ * The twelve charts of a shard, with code and values loaded: from the click to the frame with the lines of the charts
+ * in view, and to the frame with the last one.
  */
 export async function measureCharts(browser: Browser, { url }: Simulation, storageState: State): Promise<Figure[]> {
   const context = await windowOf(browser, url, storageState)
@@ -140,7 +140,7 @@ export async function measureCharts(browser: Browser, { url }: Simulation, stora
   ]
 }
 
-/** From a change on a node to the frame that shows it, and from the click that confirms a plan to its first answer. */
+/** From a change on a node to the frame that shows it, and from the click that confirms a plan to its first response. */
 export async function measureChanges(browser: Browser, simulation: Simulation, storageState: State): Promise<Figure[]> {
   const context = await windowOf(browser, simulation.url, storageState)
   const page = await slowPage(context)
@@ -190,13 +190,13 @@ export async function measureLarge({ url }: Simulation, storageState: State): Pr
   for (let run = 0; run < RUNS; run++) {
     const page = await slowPage(context)
     await open(page, url)
-    usable.push((await told(page)).ready)
+    usable.push((await timingsOf(page)).ready)
     await open(page, `${url}/shards`)
     rows = Math.max(rows, await page.locator('tbody tr').count())
     await page.keyboard.press('/')
     await page.keyboard.type('s12')
     await page.waitForTimeout(300)
-    filters.push(...(await told(page)).events)
+    filters.push(...(await timingsOf(page)).events)
     bare.push((await measureBare(page, url)).ready)
     await page.close()
   }
@@ -217,7 +217,7 @@ export async function measureLarge({ url }: Simulation, storageState: State): Pr
 const HEAP_MINUTES = 30
 const MINUTE_MS = 60_000
 
-/** What a browser holds that looks at a thousand nodes for half an hour: after its first minute, and at the end. */
+/** The heap of a browser that shows a thousand nodes for half an hour: after its first minute, and at the end. */
 export async function measureHeap(browser: Browser, { url }: Simulation, storageState: State): Promise<Figure[]> {
   const context = await windowOf(browser, url, storageState)
   const page = await context.newPage()

@@ -1,4 +1,4 @@
-/** How the console is measured: a slow laptop on a mobile network, times as the page itself has them. */
+/** Measuring the console: a slow laptop on a mobile network, with times from inside the page. */
 
 import type { Browser, BrowserContext, Locator, Page } from '@playwright/test'
 import { openProfile } from '../browser.ts'
@@ -7,7 +7,7 @@ import { ready, type State, signedIn } from '../console.ts'
 export const RUNS = 5
 const NETWORK = { offline: false, latency: 40, downloadThroughput: 1_250_000, uploadThroughput: 1_250_000 }
 const SLOWDOWN = 4
-/** After it a page has asked for all it wants. */
+/** After this time a page has sent all of its requests. */
 export const SETTLE_MS = 1_500
 
 export type Figure = {
@@ -15,29 +15,29 @@ export type Figure = {
   readonly limit: number
   readonly unit: string
   readonly value: number
-  /** The same of nothing at all. */
+  /** The same measurement without any work. */
   readonly floor?: number
 }
-/** What a page says when it can be used. Asking it instead would put the code that asks into it, while it starts. */
+/** Logged by a page when it is usable. Polling instead would run code in the page while it starts. */
 const USABLE = 'usable'
 
-/** What the browser itself tells of loading and of interactions. */
+/** Observes the browser's own events of loading and interactions. */
 const OBSERVE = `
-  window.told = { lcp: 0, fcp: 0, cls: 0, ready: 0, clickedAt: 0, events: [] }
-  new PerformanceObserver((list) => { for (const entry of list.getEntries()) told.lcp = entry.startTime }).observe({ type: 'largest-contentful-paint', buffered: true })
-  new PerformanceObserver((list) => { for (const entry of list.getEntries()) if (!entry.hadRecentInput) told.cls += entry.value }).observe({ type: 'layout-shift', buffered: true })
-  new PerformanceObserver((list) => { for (const entry of list.getEntries()) if (entry.interactionId) told.events.push(entry.duration) }).observe({ type: 'event', durationThreshold: 16, buffered: true })
-  new PerformanceObserver((list) => { for (const entry of list.getEntries()) if (entry.name === 'first-contentful-paint') told.fcp = entry.startTime }).observe({ type: 'paint', buffered: true })
-  addEventListener('click', (event) => { told.clickedAt = event.timeStamp }, true)
+  window.timings = { lcp: 0, fcp: 0, cls: 0, ready: 0, clickedAt: 0, events: [] }
+  new PerformanceObserver((list) => { for (const entry of list.getEntries()) timings.lcp = entry.startTime }).observe({ type: 'largest-contentful-paint', buffered: true })
+  new PerformanceObserver((list) => { for (const entry of list.getEntries()) if (!entry.hadRecentInput) timings.cls += entry.value }).observe({ type: 'layout-shift', buffered: true })
+  new PerformanceObserver((list) => { for (const entry of list.getEntries()) if (entry.interactionId) timings.events.push(entry.duration) }).observe({ type: 'event', durationThreshold: 16, buffered: true })
+  new PerformanceObserver((list) => { for (const entry of list.getEntries()) if (entry.name === 'first-contentful-paint') timings.fcp = entry.startTime }).observe({ type: 'paint', buffered: true })
+  addEventListener('click', (event) => { timings.clickedAt = event.timeStamp }, true)
   const whenReady = (where, act) => {
     const isReady = () => document.querySelector('main' + where + '[data-ready="true"]')
     if (isReady()) return act()
     const observer = new MutationObserver(() => { if (isReady()) { observer.disconnect(); act() } })
     observer.observe(document, { subtree: true, childList: true, attributeFilter: ['data-page', 'data-ready'] })
   }
-  whenReady('', () => { told.ready = performance.now(); console.debug('${USABLE}') })
-  // A task behind the next frame: what was drawn is on the screen.
-  const afterPaint = (resolve) => requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - told.clickedAt)))
+  whenReady('', () => { timings.ready = performance.now(); console.debug('${USABLE}') })
+  // A task after the next frame: by then the frame is on the screen.
+  const afterPaint = (resolve) => requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - timings.clickedAt)))
   window.painted = (where) => new Promise((resolve) => whenReady(where, () => afterPaint(resolve)))
   // Milliseconds since 1970 of the frame that shows something for the first time.
   window.shown = (selector) => new Promise((resolve) => {
@@ -46,7 +46,7 @@ const OBSERVE = `
     const observer = new MutationObserver(() => { if (look()) observer.disconnect() })
     observer.observe(document, { subtree: true, childList: true, attributes: true })
   })
-  // From the next click to the frame that shows so many of something.
+  // From the next click to the frame that shows that many elements.
   window.drawnAfterClick = (selector, count) => new Promise((resolve) => addEventListener('click', () => {
     const look = () => { if (document.querySelectorAll(selector).length < count) return false; afterPaint(resolve); return true }
     const observer = new MutationObserver(() => { if (look()) observer.disconnect() })
@@ -54,17 +54,17 @@ const OBSERVE = `
   }, { once: true }))
   window.nextClickPainted = () => new Promise((resolve) => addEventListener('click', () => afterPaint(resolve), { once: true }))
 `
-export type Told = { lcp: number; fcp: number; cls: number; ready: number; events: number[] }
-export const told = (page: Page): Promise<Told> => page.evaluate('window.told')
+export type Timings = { lcp: number; fcp: number; cls: number; ready: number; events: number[] }
+export const timingsOf = (page: Page): Promise<Timings> => page.evaluate('window.timings')
 
 const VIEWPORT = { width: 1280, height: 800 }
 
-/** The window of a laptop, for who is signed in to one server. */
+/** A window of laptop size, signed in to a server. */
 export function windowOf(browser: Browser, url: string, storageState: State): Promise<BrowserContext> {
   return browser.newContext({ storageState, baseURL: url, viewport: VIEWPORT })
 }
 
-/** The same of who has worked with this console before. */
+/** The same with a browser profile that has used this console before. */
 export async function knownWindowOf(url: string, { cookies }: State): Promise<BrowserContext> {
   const context = await openProfile(url, VIEWPORT)
   await context.addCookies(cookies)
@@ -99,7 +99,7 @@ export async function clickPainted(page: Page, on: Locator): Promise<number> {
   return await painted
 }
 
-/** The server compiles what it runs often: nobody is the first to ask for a page. */
+/** Warms up the server, since its runtime compiles hot code. */
 async function warmUp(context: BrowserContext, url: string): Promise<void> {
   const page = await context.newPage()
   for (const path of ['/', '/shards', '/sign-in', '/', '/shards', '/']) {
@@ -111,7 +111,7 @@ async function warmUp(context: BrowserContext, url: string): Promise<void> {
 
 type Console = { readonly link: string; readonly url: string }
 
-/** Signed in, with a server that was asked for its pages before. */
+/** Signed in, with a warmed-up server. */
 export async function signedInTo(browser: Browser, { link, url }: Console): Promise<State> {
   const state = await signedIn(browser, link)
   const context = await windowOf(browser, url, state)

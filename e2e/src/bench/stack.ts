@@ -1,4 +1,4 @@
-/** Large answers of a real shard, and large files. */
+/** Large results of a real shard, and large files. */
 
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,10 +7,20 @@ import { deflateRawSync } from 'node:zlib'
 import type { Browser } from '@playwright/test'
 import { ready, type State } from '../console.ts'
 import type { Stack } from '../stack.ts'
-import { clickPainted, type Figure, median, quantile, RUNS, SETTLE_MS, slowPage, told, windowOf } from './measure.ts'
+import {
+  clickPainted,
+  type Figure,
+  median,
+  quantile,
+  RUNS,
+  SETTLE_MS,
+  slowPage,
+  timingsOf,
+  windowOf,
+} from './measure.ts'
 
 const DAY_MS = 86_400_000
-/** As many properties in one segment as a table is to hold, on nodes that answer all of them at once. */
+/** As many properties in one segment as a table can show, on nodes that return all of them at once. */
 const ROWS = 10_000
 export const LARGE = {
   args: ['--packages', '1600000', '--days', '16'],
@@ -26,7 +36,7 @@ function linkOf(command: string, fields: object): string {
   return `/playground?q=${q}&run=1`
 }
 
-/** Large answers of a real shard: a calendar, and a table of ten thousand rows. */
+/** Large results of a real shard: a calendar, and a table of ten thousand rows. */
 export async function measureResults(browser: Browser, stack: Stack, storageState: State): Promise<Figure[]> {
   const context = await windowOf(browser, stack.url, storageState)
   const start = await (await context.request.get('/api/v1/playground')).json()
@@ -91,14 +101,14 @@ const SCROLL = `new Promise((resolve) => {
 })`
 
 const CSV_BYTES = 10e9
-/** Written at once. */
+/** Bytes per write. */
 const CSV_BLOCK_BYTES = 64e6
 
-/** The look at the files of an import before a byte is sent, of ten gigabytes. Undefined where the disk has no room. */
+/** The check of ten gigabytes of import files before the upload. Undefined without enough disk space. */
 export async function measureCheck(browser: Browser, stack: Stack, storageState: State): Promise<Figure[]> {
   const { bavail, bsize } = statfsSync(tmpdir())
   if (bavail * bsize < 2 * CSV_BYTES) {
-    console.log('not measured for want of disk: the check of 10 GB of CSV')
+    console.log('not measured, not enough disk space: the check of 10 GB of CSV')
     return []
   }
   const folder = mkdtempSync(join(tmpdir(), 'vacancy-bench-csv-'))
@@ -127,7 +137,7 @@ export async function measureCheck(browser: Browser, stack: Stack, storageState:
       await page.getByRole('textbox', { name: /^Name/ }).pressSequentially('ten gigabytes', { delay: 20 })
       times.push(await checked)
       await page.waitForTimeout(300)
-      interactions.push(...(await told(page)).events)
+      interactions.push(...(await timingsOf(page)).events)
       await page.close()
     }
     await context.close()
@@ -145,7 +155,7 @@ export async function measureCheck(browser: Browser, stack: Stack, storageState:
   }
 }
 
-/** From the choice of files to the frame with what was found in them. */
+/** From the selection of files to the frame with the findings. */
 const CHECKED = `new Promise((resolve) => addEventListener('change', (event) => {
   const chosenAt = event.timeStamp
   const look = () => { if (!document.querySelector('[data-check]')) return false; requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - chosenAt))); return true }
