@@ -137,6 +137,7 @@ const auditEntry = z.object({
   at: time,
   /** Person or token; `system` for actions of the control plane itself. */
   actor: z.string(),
+  /** Part of the hash chain, so existing values stay. */
   actorKind: z.enum(['person', 'token', 'system', 'nobody']),
   address: z.string(),
   action: z.string(),

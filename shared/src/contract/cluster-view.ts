@@ -176,7 +176,7 @@ const shardView = z.object({
   window: dayWindow.nullable(),
   snapshotAt: time.nullable(),
   rates,
-  /** The change in progress that the nodes report, whichever client requested it. */
+  /** The change in progress as reported by the nodes, from any client. */
   change: z.object({ kind: z.string(), node: z.string(), startedAt: time, step: z.string() }).nullable(),
   lastChange: z
     .object({ kind: z.string(), node: z.string(), result: z.enum(['done', 'failed']), reason: z.string(), at: time })

@@ -102,7 +102,7 @@ type Repeat = { untilMs: number; heldBack: number; late: (count: number) => void
 /** Admits each message once in REPEAT_MS and counts the suppressed ones. */
 export function createRepeatLimiter(clock: Clock): RepeatLimiter {
   const repeats = new Map<string, Repeat>()
-  const tell = (repeat: Repeat): void => {
+  const report = (repeat: Repeat): void => {
     clearTimeout(repeat.timer)
     repeat.timer = undefined
     const count = repeat.heldBack
@@ -116,7 +116,7 @@ export function createRepeatLimiter(clock: Clock): RepeatLimiter {
       if (known && nowMs < known.untilMs) {
         known.heldBack += 1
         known.late = late
-        known.timer ??= setTimeout(tell, Math.max(1, known.untilMs - nowMs), known).unref()
+        known.timer ??= setTimeout(report, Math.max(1, known.untilMs - nowMs), known).unref()
         return undefined
       }
       const heldBack = known?.heldBack ?? 0
@@ -125,7 +125,7 @@ export function createRepeatLimiter(clock: Clock): RepeatLimiter {
       repeats.delete(key)
       const [oldest] = repeats.entries()
       if (repeats.size >= REPEATS_MAX && oldest) {
-        tell(oldest[1])
+        report(oldest[1])
         repeats.delete(oldest[0])
       }
       repeats.set(key, { untilMs: nowMs + REPEAT_MS, heldBack: 0, late, timer: undefined })

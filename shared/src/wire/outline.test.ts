@@ -31,13 +31,7 @@ test('a frame without a name has no part for it', () => {
 
   const descriptions = outlineFrame(bytes).map((part) => part.description)
 
-  expect(descriptions).toEqual([
-    'magic byte of a frame',
-    'correlation id',
-    'bytes of the payload',
-    'bytes of the name',
-    'number of fields',
-  ])
+  expect(descriptions).toEqual(['magic byte', 'correlation id', 'payload length', 'name length', 'number of fields'])
 })
 
 test('every field of a request is named, with its value', () => {
@@ -48,19 +42,19 @@ test('every field of a request is named, with its value', () => {
   )
 
   expect(parts).toEqual([
-    'magic byte of a frame',
+    'magic byte',
     'correlation id = 7',
-    'bytes of the payload = 32',
-    'bytes of the name = 10',
+    'payload length = 32',
+    'name length = 10',
     'command = SEARCHPROP',
     'number of fields = 2',
     'segment: id = 0x0001',
     'segment: type = text',
-    'segment: bytes = 4',
+    'segment: length = 4',
     'segment = Graz',
     'stars: id = 0x0004',
     'stars: type = small number',
-    'stars: bytes = 1',
+    'stars: length = 1',
     'stars = 4',
   ])
 })

@@ -43,26 +43,26 @@ export function outlineFrame(bytes: Uint8Array): FramePart[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   if (bytes[0] === MAGIC_ENVELOPE) {
     const start = envelopeEnd(bytes)
-    if (start < 0) return rest('an envelope that is cut off')
+    if (start < 0) return rest('truncated envelope')
     add(start, 'envelope for routers', short(decoder.decode(bytes.subarray(0, start))))
   }
-  if (bytes.length - at < FRAME_HEADER_BYTES) return rest('no frame: it has fewer bytes than a header')
-  if (bytes[at] !== MAGIC_FRAME) return rest('no frame: it does not begin with the magic byte')
-  add(1, 'magic byte of a frame')
+  if (bytes.length - at < FRAME_HEADER_BYTES) return rest('not a frame: shorter than a header')
+  if (bytes[at] !== MAGIC_FRAME) return rest('not a frame: no magic byte')
+  add(1, 'magic byte')
   add(4, 'correlation id', String(view.getUint32(at, true)))
   const payloadBytes = readU32(bytes, at)
-  add(4, 'bytes of the payload', String(payloadBytes))
+  add(4, 'payload length', String(payloadBytes))
   if (at === bytes.length) return parts
   const nameBytes = bytes[at] as number
-  add(1, 'bytes of the name', String(nameBytes))
-  if (bytes.length - at < nameBytes + 2) return rest('cut off')
+  add(1, 'name length', String(nameBytes))
+  if (bytes.length - at < nameBytes + 2) return rest('truncated')
   const name = decoder.decode(bytes.subarray(at, at + nameBytes))
   if (nameBytes > 0) add(nameBytes, isCommandName(name) ? 'command' : 'status', name)
   const count = view.getUint16(at, true)
   add(2, 'number of fields', String(count))
   const specs: readonly FieldSpec[] = isCommandName(name) ? COMMANDS[name].fields : []
   for (let i = 0; i < count; i++) {
-    if (bytes.length - at < FIELD_HEADER_BYTES) return rest('cut off')
+    if (bytes.length - at < FIELD_HEADER_BYTES) return rest('truncated')
     const id = view.getUint16(at, true)
     const type = bytes[at + 2] as number
     const length = readU32(bytes, at + 3)
@@ -70,11 +70,11 @@ export function outlineFrame(bytes: Uint8Array): FramePart[] {
     const field = spec?.name ?? `field ${id}`
     add(2, `${field}: id`, `0x${id.toString(16).padStart(4, '0')}`, field)
     add(1, `${field}: type`, TYPE_NAMES[type] ?? String(type), field)
-    add(4, `${field}: bytes`, String(length), field)
-    if (length > bytes.length - at) return rest('cut off')
+    add(4, `${field}: length`, String(length), field)
+    if (length > bytes.length - at) return rest('truncated')
     if (length > 0) add(length, field, wordsOf(view, at, length, type, spec), field)
   }
-  return rest('behind the last field')
+  return rest('after the last field')
 }
 
 function envelopeEnd(bytes: Uint8Array): number {
