@@ -22,15 +22,14 @@ export function readImporters(root, workspaces) {
 }
 
 /**
- * The test files that reach a module, nearest first: those of its own workspace, and for `shared` after them those of the
+ * The test files that reach a module, nearest first: those of its own workspace, or where it has none, those of the
  * workspaces that use it.
  */
 export function relatedTests(importers, module, count) {
-  const [workspace] = module.split('/')
+  const workspace = `${module.split('/')[0]}/`
   const reached = new Set([module])
   for (const file of reached) for (const importer of importers.get(file) ?? []) reached.add(importer)
   const tests = [...reached].filter((file) => TEST.test(file))
-  const isOwn = (file) => file.startsWith(`${workspace}/`)
-  const others = workspace === 'shared' ? tests.filter((file) => !isOwn(file)) : []
-  return [...tests.filter(isOwn), ...others].slice(0, count)
+  const own = tests.filter((file) => file.startsWith(workspace))
+  return (own.length > 0 ? own : tests).slice(0, count)
 }

@@ -33,12 +33,13 @@ test('tests reach a worker that is started by its path, and programs behind the 
   expect(related('engine/src/worker.ts')).toEqual(['engine/src/run.test.ts'])
 })
 
-test('a shared module is tested by its own tests first, then by those of its users', () => {
-  write('shared/src/index.ts', '')
-  write('shared/src/index.test.ts', "import './index.ts'")
-  write('engine/src/a.ts', "import '@vacancy/shared'")
-  write('engine/src/a.test.ts', "import './a.ts'")
-  expect(related('shared/src/index.ts')).toEqual(['shared/src/index.test.ts', 'engine/src/a.test.ts'])
+test('the tests of the workspace are taken, and those of its users where it has none', () => {
+  write('shared/src/index.ts', "import './tested.ts'")
+  write('shared/src/tested.ts', '')
+  write('shared/src/tested.test.ts', "import './tested.ts'")
+  write('engine/src/a.test.ts', "import '@vacancy/shared'")
+  expect(related('shared/src/tested.ts')).toEqual(['shared/src/tested.test.ts'])
+  expect(related('shared/src/index.ts')).toEqual(['engine/src/a.test.ts'])
 })
 
 function related(module, count = 10) {
