@@ -40,6 +40,16 @@ test('every day is formatted and parsed as the platform does it', () => {
   })
 })
 
+test.each(['2000-02-29', '2000-03-01', '2100-02-28', '2100-03-01', '2400-02-29', '2400-03-01'])(
+  '%s, at the edge of a cycle of leap years, is formatted and parsed',
+  (text) => {
+    const number = Date.parse(text) / 86_400_000
+
+    expect(formatDay(number)).toBe(text)
+    expect(parseDay(text)).toBe(number)
+  },
+)
+
 test('of all texts of digits and hyphens, only calendar dates are parsed', () => {
   const two = (max: number) => fc.integer({ min: 0, max }).map((value) => String(value).padStart(2, '0'))
   const year = fc.integer({ min: 0, max: 9999 }).map((value) => String(value).padStart(4, '0'))
