@@ -8,17 +8,18 @@ import { init, parse } from 'es-module-lexer'
 /** Workspace → the workspaces below it. */
 const WORKSPACES = {
   shared: [],
+  testkit: ['shared'],
   engine: ['shared'],
   client: ['shared'],
   fabric: ['shared', 'client'],
   server: ['shared', 'client'],
   web: ['shared'],
-  bench: ['shared', 'client'],
+  bench: ['shared', 'client', 'testkit'],
   quickstart: ['shared'],
-  e2e: ['shared', 'client', 'quickstart'],
+  e2e: ['shared', 'client', 'quickstart', 'testkit'],
 }
 /** What tests of a workspace may use besides: whole shards are tested through the client. */
-const TESTS_USE = { engine: ['client'] }
+const TESTS_USE = { engine: ['client', 'testkit'], client: ['testkit'], server: ['testkit'] }
 
 /** Layers of engine/src from top to bottom: an import goes to a lower layer or stays in its own. */
 const ENGINE_LAYERS = [

@@ -15,12 +15,17 @@ beforeEach(() => {
   write(
     'package.json',
     JSON.stringify({
-      workspaces: ['shared', 'engine', 'client', 'bench', 'quickstart'],
+      workspaces: ['shared', 'testkit', 'engine', 'client', 'bench', 'quickstart'],
       devDependencies: { vitest: '5.1.0' },
     }),
   )
   addWorkspace('shared', { '.': './src/index.ts', './node': './src/node/index.ts' }, { zod: '4.6.7' })
-  addWorkspace('engine', { './cli': './src/cli/cli.ts' }, { ...ours, '@vacancy/client': '0.1.0' })
+  addWorkspace('testkit', { './until': './src/until.ts' }, ours)
+  addWorkspace(
+    'engine',
+    { './cli': './src/cli/cli.ts' },
+    { ...ours, '@vacancy/client': '0.1.0', '@vacancy/testkit': '0' },
+  )
   addWorkspace('client', { '.': './src/index.ts' }, ours)
   addWorkspace('bench', {}, { ...ours, '@vacancy/client': '0.1.0' })
   addWorkspace('quickstart', {}, { ...ours, '@vacancy/client': '0.1.0', '@vacancy/engine': '0.1.0' })
@@ -46,7 +51,8 @@ beforeEach(() => {
   write('engine/src/search/kernel.as.ts', "import { at } from './words.as'\n")
   write('engine/src/search/words.as.ts', '@inline export function at(i: u32): u32 { return i }\n')
   write('engine/src/raft/raft.ts', "import { day } from '@vacancy/shared'\n")
-  write('engine/src/testing/disk.ts', "import '../cluster/replica.ts'\n")
+  write('engine/src/testing/disk.ts', "import '../cluster/replica.ts'\nimport '@vacancy/testkit/until'\n")
+  write('testkit/src/until.ts', "import '@vacancy/shared'\n")
   write('client/src/index.ts', "import '@vacancy/shared'\n")
   write('bench/src/load.ts', "import '@vacancy/client'\n")
   write('quickstart/src/start.ts', "import '@vacancy/shared/node'\n")
@@ -60,12 +66,13 @@ function write(file, text) {
 }
 
 test('good imports pass, and every file was looked at', () => {
-  expect(checkImports(root)).toEqual({ faults: [], modules: 18 })
+  expect(checkImports(root)).toEqual({ faults: [], modules: 19 })
 })
 
 const BAD = [
   ['shared-layer', 'shared/src/dates.ts', "import '../../client/src/index.ts'"],
   ['engine-layer', 'engine/src/node.ts', "import '@vacancy/client'"],
+  ['engine-layer', 'engine/src/node.ts', "import '@vacancy/testkit/until'"],
   ['quickstart-layer', 'quickstart/src/start.ts', "import '@vacancy/engine/cli'"],
   ['by-name', 'client/src/index.ts', "import '../../shared/src/dates.ts'"],
   ['engine-looks-down', 'engine/src/store/store.ts', "import '../search/words.ts'", 'engine/src/search/words.ts'],
@@ -111,7 +118,7 @@ test('a workspace without a layer is refused, and a repository without modules i
   write('package.json', JSON.stringify({ workspaces: ['shared', 'attic'] }))
   expect(checkImports(root).faults).toContain('attic: belongs to no layer. Add a row to check-imports')
 
-  for (const workspace of ['shared', 'engine', 'client', 'bench', 'quickstart']) {
+  for (const workspace of ['shared', 'testkit', 'engine', 'client', 'bench', 'quickstart']) {
     rmSync(path.join(root, workspace, 'src'), { recursive: true })
   }
   expect(checkImports(root).modules).toBe(0)

@@ -10,7 +10,6 @@ import { defineCommand } from '@vacancy/shared/node'
 import { type Bench, closeBench, createBench, SIZES, seedOf, tablesOf } from './bench.ts'
 import { failure } from './failure.ts'
 import { formatTable, type RowReport, type Section } from './format.ts'
-import { cutLink, mendLink } from './links.ts'
 import { cpuPressure, describeMachine } from './machine.ts'
 import { writeBenchmark } from './pages.ts'
 import { longestPause, quantile, slowest } from './pauses.ts'
@@ -254,8 +253,11 @@ async function disturb(kind: Kind, shard: RunningShard, leader: Member): Promise
     }
     case 'cut': {
       const cut = [...shard.links].filter(([name]) => name.split('>').includes(leader.id)).map(([, link]) => link)
-      for (const link of cut) cutLink(link)
-      return () => Promise.resolve(cut.forEach(mendLink))
+      for (const link of cut) link.cut()
+      return () => {
+        for (const link of cut) link.mend()
+        return Promise.resolve()
+      }
     }
     case 'transfer':
       await transfer(shard, leader)

@@ -1,7 +1,8 @@
 /** A real node for a measurement: a folder of its own, its own configuration file, free ports. */
+
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { freePort } from '@vacancy/shared/node'
+import { freePort } from '@vacancy/testkit/free-port'
 import { failure } from './failure.ts'
 import { parseMetrics, type Sample } from './metrics.ts'
 import { lastLine, type Program, startProgram, stopProgram } from './programs.ts'

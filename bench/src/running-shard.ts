@@ -1,15 +1,15 @@
 /**
  * A real shard for a measurement: a registry and three nodes with mutual TLS between them, each a program of its own,
  * all on the loopback address. The resolver is this process: operators bring their own, and only so each node can be
- * given its own way to each other one, which can be cut (links.ts).
+ * given its own way to each other one, which can be cut (@vacancy/testkit/relay).
  */
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { join } from 'node:path'
 import type { ClusterInfo } from '@vacancy/shared/contract'
-import { freePort } from '@vacancy/shared/node'
+import { freePort } from '@vacancy/testkit/free-port'
+import { openRelay, type Relay } from '@vacancy/testkit/relay'
 import { failure } from './failure.ts'
-import { closeLink, type Link, openLink } from './links.ts'
 import { lastLine, type Program, runProgram, startProgram, stopProgram } from './programs.ts'
 
 const SHARD = 'bench'
@@ -47,7 +47,7 @@ export type RunningShard = {
   readonly dir: string
   readonly members: readonly Member[]
   /** By `from>to`; empty without links. */
-  readonly links: ReadonlyMap<string, Link>
+  readonly links: ReadonlyMap<string, Relay>
   readonly registry: Program
   readonly resolver: Server
 }
@@ -71,11 +71,11 @@ export async function startShard(options: ShardOptions): Promise<RunningShard> {
   )
   writeFileSync(join(dir, 'auth.yml'), `tokens:\n  - {token: ${ADMIN_TOKEN}, role: admin}\n`)
   const ports = new Map(await Promise.all(IDS.map(async (id) => [id, await freePort()] as const)))
-  const links = new Map<string, Link>()
+  const links = new Map<string, Relay>()
   for (const [from, to] of hasLinks ? pairs() : []) {
-    links.set(`${from}>${to}`, await openLink(ports.get(to) as number))
+    links.set(`${from}>${to}`, await openRelay({ host: '127.0.0.1', port: ports.get(to) as number }))
   }
-  const { server, url } = await startResolver((from, to) => links.get(`${from}>${to}`)?.port ?? ports.get(to))
+  const { server, url } = await startResolver((from, to) => links.get(`${from}>${to}`)?.at.port ?? ports.get(to))
   const registryUrl = await registryUrlOf(registry)
   const members: Member[] = []
   for (const id of IDS) {
@@ -182,7 +182,7 @@ export async function endMember({ program }: Member, signal: 'SIGKILL' | 'SIGTER
 export async function stopShard({ members, links, registry, resolver, dir }: RunningShard): Promise<void> {
   await Promise.all(members.map(({ program }) => program && stopProgram(program)))
   await stopProgram(registry)
-  for (const link of links.values()) closeLink(link)
+  for (const link of links.values()) await link.close()
   resolver.closeAllConnections()
   resolver.close()
   rmSync(dir, { recursive: true, force: true })

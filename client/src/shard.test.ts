@@ -1,4 +1,5 @@
 import { createServer } from 'node:http'
+import { seeded } from '@vacancy/testkit/random'
 import { afterEach, describe, expect, test } from 'vitest'
 import { connect, connectIn, type VacancyClient } from './client.ts'
 import { VacancyUnknownOutcomeError } from './errors.ts'
@@ -638,7 +639,7 @@ const WRITES_EACH = 30
 test.each([true, false])(
   'under any faults, an acknowledged write is executed once, and any other at most once (request keys: %s)',
   async (requestKeys) => {
-    const { nodes, executions } = await startUnreliableShard(seededRandom(requestKeys ? 7 : 11))
+    const { nodes, executions } = await startUnreliableShard(seeded(requestKeys ? 7 : 11))
     const client = await connect({ nodes: nodes.map(addressOf), requestKeys, deadlineMs: 20_000 })
     const failures: unknown[] = []
 
@@ -664,14 +665,3 @@ test.each([true, false])(
     if (!requestKeys) expect(failures.length).toBeGreaterThan(0)
   },
 )
-
-/** Numbers from 0 up to 1, the same in every run (mulberry32). */
-function seededRandom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}

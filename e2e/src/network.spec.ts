@@ -1,9 +1,12 @@
 /** Network links that are cut while a page is open: between control plane and node, and between browser and control plane. */
 
-import { type Cable, openCable } from './cable.ts'
+import { openRelay, type Relay } from '@vacancy/testkit/relay'
 import { expect, ready, signIn, test } from './console.ts'
 import { type ControlPlane, startControlPlane } from './control-plane.ts'
 import { heir, infoOf, row } from './members.ts'
+
+/** Host and port of a URL. */
+const placeOf = (url: string) => ({ host: new URL(url).hostname, port: Number(new URL(url).port) })
 
 /** A node counts as down after three rounds, a silent connection after two pings of 5 s. */
 const NOTICED_MS = 45_000
@@ -13,11 +16,11 @@ test('a node behind a cut link is shown as silent while the others continue, and
   stack,
 }) => {
   test.setTimeout(240_000)
-  const cables = new Map<string, Cable>()
+  const cables = new Map<string, Relay>()
   let plane: ControlPlane | undefined
   try {
-    for (const { id, api } of stack.nodes) cables.set(id, await openCable(api))
-    const nodes = [...cables.values()].map(({ host, port }) => `http://${host}:${port}`)
+    for (const { id, api } of stack.nodes) cables.set(id, await openRelay(placeOf(api)))
+    const nodes = [...cables.values()].map(({ at }) => `http://${at.host}:${at.port}`)
     plane = await startControlPlane(['--nodes', nodes.join(',')])
     const context = await browser.newContext({ baseURL: plane.url, storageState: { cookies: [], origins: [] } })
     const page = await context.newPage()
@@ -49,11 +52,11 @@ test('a node behind a cut link is shown as silent while the others continue, and
 
 test('a disconnected browser keeps its content, disables actions, and catches up', async ({ context, stack }) => {
   test.setTimeout(180_000)
-  const cable = await openCable(stack.url)
+  const cable = await openRelay(placeOf(stack.url))
   try {
     const page = await context.newPage()
     const target = await heir(stack)
-    await page.goto(`http://${cable.host}:${cable.port}/shards/${stack.shard}`)
+    await page.goto(`http://${cable.at.host}:${cable.at.port}/shards/${stack.shard}`)
     await ready(page)
     await page.locator('[data-live="live"]').waitFor()
     const act = page.getByRole('button', { name: `Make leader… ${target}` })

@@ -11,8 +11,8 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import { connect, type NodeAddress, type VacancyClient } from '@vacancy/client'
+import { between, betweenDecades, chance, pick, type Random, streamOf } from '@vacancy/testkit/random'
 import type { OperationKind } from '../sim/history.ts'
-import { between, betweenDecades, chance, pick, type Random, streamOf } from '../src/testing/random.ts'
 import {
   type Answer,
   type Asked,

@@ -9,7 +9,8 @@
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { between, betweenDecades, chance, pick, type Random, shuffle, streamOf } from '../src/testing/random.ts'
+import { between, betweenDecades, chance, pick, type Random, shuffle, streamOf } from '@vacancy/testkit/random'
+import { OPEN } from '@vacancy/testkit/relay'
 import {
   ask,
   emptyDisk,
@@ -25,7 +26,6 @@ import {
   stopNode,
   wipeNode,
 } from './fleet.ts'
-import { OPEN } from './link-proxy.ts'
 
 export type Tally = Map<string, number>
 

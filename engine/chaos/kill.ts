@@ -10,6 +10,7 @@
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { type CommandName, encodeRequest, type RequestFields } from '@vacancy/shared/wire'
+import { createRandom } from '@vacancy/testkit/random'
 import {
   answerTo,
   closeClient,
@@ -25,7 +26,6 @@ import {
   temporaryFolder,
   type WireClient,
 } from '../src/testing/node-process.ts'
-import { createRandom } from '../src/testing/random.ts'
 
 const CLIENTS = 8
 /** Writes of one client on their way. */

@@ -1,6 +1,6 @@
 /**
  * The network of a chaos run: a proxy for each directed link between two nodes, and one from the clients to each node
- * (proxy.ts). Each node has a view of the resolver that answers with its own links to the others:
+ * (@vacancy/testkit/relay). Each node has a view of the resolver that answers with its own links to the others:
  *
  *   node-1 ──► its view ──► the resolver          "where is node-2?"   → the link from node-1 to node-2
  *   node-1 ──► link 1→2 ──► node-2
@@ -11,8 +11,8 @@
 
 import { createServer, type Server } from 'node:http'
 import { assert } from '@vacancy/shared'
+import { type Condition, OPEN, openRelay, type Relay } from '@vacancy/testkit/relay'
 import { PORTS } from '../src/testing/shard-process.ts'
-import { type Condition, type Link, OPEN, openLink } from './link-proxy.ts'
 
 /** More would not find room in the block of addresses. */
 const NODES_MAX = 7
@@ -24,8 +24,8 @@ export type Network = {
   readonly resolverUrl: (node: string) => string
   /** Where clients reach a node. */
   readonly clientHost: (node: string) => string
-  readonly link: (from: string, to: string) => Link
-  readonly clientLink: (node: string) => Link
+  readonly link: (from: string, to: string) => Relay
+  readonly clientLink: (node: string) => Relay
   /** Links to a node whose process is gone refuse, as the node itself would. */
   readonly setUp: (node: string, isUp: boolean) => Promise<void>
   /** Sets the links between two groups, or one way only. */
@@ -44,16 +44,16 @@ export async function openNetwork(nodes: readonly string[], host: (node: string)
     return at
   }
   const linkHost = (from: string, to: string) => `${prefix}.${100 + NODES_MAX * indexOf(from) + indexOf(to)}`
-  const links = new Map<string, Link>()
-  const clientLinks = new Map<string, Link>()
+  const links = new Map<string, Relay>()
+  const clientLinks = new Map<string, Relay>()
   const views: Server[] = []
   for (const node of nodes) {
     const target = { host: host(node), port: PORTS.tcp }
-    clientLinks.set(node, await openLink({ host: `${prefix}.${200 + indexOf(node)}`, port: PORTS.tcp }, target))
+    clientLinks.set(node, await openRelay(target, { host: `${prefix}.${200 + indexOf(node)}`, port: PORTS.tcp }))
     for (const other of nodes) {
       if (other === node) continue
       const at = { host: linkHost(other, node), port: PORTS.quic }
-      links.set(`${other} ${node}`, await openLink(at, { host: host(node), port: PORTS.quic }))
+      links.set(`${other} ${node}`, await openRelay({ host: host(node), port: PORTS.quic }, at))
     }
     const resolver = `http://${prefix}.2:${PORTS.resolver}`
     views.push(await openView(`${prefix}.${61 + indexOf(node)}`, resolver, (to) => linkHost(node, to)))
@@ -62,8 +62,8 @@ export async function openNetwork(nodes: readonly string[], host: (node: string)
     nodes,
     resolverUrl: (node) => `http://${prefix}.${61 + indexOf(node)}:${PORTS.resolver}`,
     clientHost: (node) => `${prefix}.${200 + indexOf(node)}`,
-    link: (from, to) => links.get(`${from} ${to}`) as Link,
-    clientLink: (node) => clientLinks.get(node) as Link,
+    link: (from, to) => links.get(`${from} ${to}`) as Relay,
+    clientLink: (node) => clientLinks.get(node) as Relay,
     async setUp(node, isUp) {
       const others = nodes.filter((other) => other !== node).map((other) => network.link(other, node))
       for (const link of [...others, network.clientLink(node)]) await link.listen(isUp)

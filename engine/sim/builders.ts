@@ -4,8 +4,8 @@
  * compared record by record with the model of the store.
  */
 
+import { betweenDecades, chance, pick, type Random, streamOf } from '@vacancy/testkit/random'
 import { OUTCOME } from '../src/store/command.ts'
-import { betweenDecades, chance, pick, type Random, streamOf } from '../src/testing/random.ts'
 import { scheduleIn } from '../src/testing/scheduler.ts'
 import { leaderOf } from './faults.ts'
 import { onAcknowledged, onFailed } from './oracles.ts'

@@ -3,7 +3,7 @@
  * work, then everything healed, then the whole history judged (docs/design/testing.md#simulation).
  */
 
-import { streamOf as randomOf, shuffle } from '../src/testing/random.ts'
+import { streamOf as randomOf, shuffle } from '@vacancy/testkit/random'
 import { runNext, scheduleIn } from '../src/testing/scheduler.ts'
 import { startBuilders } from './builders.ts'
 import { drawSchedule, heal, leaderOf, startSchedule } from './faults.ts'

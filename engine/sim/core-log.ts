@@ -4,11 +4,11 @@
  */
 
 import { assert } from '@vacancy/shared'
+import { between, chance } from '@vacancy/testkit/random'
 import { type EntryBatch, entryTerm, skipEntries, viewOf } from '../src/raft/entry.ts'
 import type { TermRun } from '../src/raft/log.ts'
 import type { Configuration } from '../src/raft/messages.ts'
 import type { Ready } from '../src/raft/raft.ts'
-import { between, chance } from '../src/testing/random.ts'
 import { scheduleIn } from '../src/testing/scheduler.ts'
 import { createToyMachine, encodeToy } from '../src/testing/toy-machine.ts'
 import type { Fault } from './knobs.ts'

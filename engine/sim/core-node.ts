@@ -5,6 +5,7 @@
  */
 
 import { assert } from '@vacancy/shared'
+import { between, chance, type Random, shuffle, streamOf } from '@vacancy/testkit/random'
 import {
   ENTRY_HEADER_BYTES,
   ENTRY_KIND,
@@ -45,7 +46,6 @@ import {
   transferLeader,
 } from '../src/raft/raft.ts'
 import { createCommandWriter } from '../src/store/command.ts'
-import { between, chance, type Random, shuffle, streamOf } from '../src/testing/random.ts'
 import {
   applyToy,
   createToyMachine,

@@ -8,8 +8,8 @@
  */
 
 import { unreachable } from '@vacancy/shared'
+import { between, betweenDecades, chance, pick, type Random, shuffle, streamOf } from '@vacancy/testkit/random'
 import { stepClock } from '../src/testing/clocks.ts'
-import { between, betweenDecades, chance, pick, type Random, shuffle, streamOf } from '../src/testing/random.ts'
 import { scheduleAt, scheduleIn } from '../src/testing/scheduler.ts'
 import type { Fault, FaultClass, Knobs } from './knobs.ts'
 import { block, linkOf, resetConnection, unblock } from './network.ts'

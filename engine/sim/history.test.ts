@@ -1,5 +1,5 @@
+import { createRandom, type Random } from '@vacancy/testkit/random'
 import { expect, test } from 'vitest'
-import { createRandom, type Random } from '../src/testing/random.ts'
 import {
   call,
   checkHistory,

@@ -3,7 +3,7 @@
  * (docs/design/testing.md#simulation, hostile settings and the swarm rule).
  */
 
-import { between, betweenDecades, chance, pick, type Random, streamOf } from '../src/testing/random.ts'
+import { between, betweenDecades, chance, pick, type Random, streamOf } from '@vacancy/testkit/random'
 
 /** Classes of faults that can be switched off one by one, by the generator and by the shrinker. */
 export const FAULT_CLASSES = [

@@ -8,7 +8,7 @@
  */
 
 import { assert } from '@vacancy/shared'
-import { between, chance, type Random } from '../src/testing/random.ts'
+import { between, chance, type Random } from '@vacancy/testkit/random'
 import { type Scheduler, scheduleIn } from '../src/testing/scheduler.ts'
 import { STREAMS, type StreamKind } from '../src/transport/transport.ts'
 

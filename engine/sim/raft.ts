@@ -12,6 +12,7 @@
  */
 
 import { assert } from '@vacancy/shared'
+import { createRandom, type Random } from '@vacancy/testkit/random'
 import {
   ENTRY_KIND,
   type EntryBatch,
@@ -53,7 +54,6 @@ import {
   tick,
   transferLeader,
 } from '../src/raft/raft.ts'
-import { createRandom, type Random } from '../src/testing/random.ts'
 
 class Violation extends Error {
   override readonly name = 'Violation'

@@ -1,6 +1,7 @@
 /** Snapshot files that simulated operators load into a running shard, and what is in them, as the model of the store has it. */
 
 import { createCodecList } from '@vacancy/shared'
+import { streamOf } from '@vacancy/testkit/random'
 import type { Env } from '../src/env.ts'
 import { CAPTURE_SCRATCH_BYTES, captureStore } from '../src/snapshot/capture.ts'
 import { hex } from '../src/snapshot/format.ts'
@@ -14,7 +15,6 @@ import { plainPutWord } from '../src/store/planes.ts'
 import { createStore, publish, scratchOf } from '../src/store/store.ts'
 import { EPOCH_MS } from '../src/testing/clocks.ts'
 import { createSimulatedDisk } from '../src/testing/disk.ts'
-import { streamOf } from '../src/testing/random.ts'
 import { violate } from './oracles.ts'
 import { applyToModel, createStoreModel, type StoreModel } from './store-model.ts'
 import { imageCommands, todayAt } from './store-workload.ts'

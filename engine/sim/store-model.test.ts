@@ -1,3 +1,4 @@
+import { streamOf } from '@vacancy/testkit/random'
 import { expect, test } from 'vitest'
 import { applyCommand } from '../src/store/apply.ts'
 import { createApplyContext } from '../src/store/apply-context.ts'
@@ -13,7 +14,6 @@ import {
 import { plainPutWord } from '../src/store/planes.ts'
 import { createStore } from '../src/store/store.ts'
 import { EPOCH_MS } from '../src/testing/clocks.ts'
-import { streamOf } from '../src/testing/random.ts'
 import { applyToModel, createStoreModel, differenceFrom } from './store-model.ts'
 import { orderOf } from './store-order.ts'
 import { type Built, drawBatch, firstCommands, imageCommands, todayAt } from './store-workload.ts'

@@ -5,6 +5,7 @@
  */
 
 import { dayOf } from '@vacancy/shared'
+import { between, chance, pick, type Random } from '@vacancy/testkit/random'
 import {
   beginCommand,
   type CommandKind,
@@ -20,7 +21,6 @@ import {
   writeU32,
 } from '../src/store/command.ts'
 import { EPOCH_MS } from '../src/testing/clocks.ts'
-import { between, chance, pick, type Random } from '../src/testing/random.ts'
 import type { ToyCommand } from '../src/testing/toy-machine.ts'
 
 const PROPERTIES = 4

@@ -4,13 +4,13 @@
  */
 
 import { VacancyError } from '@vacancy/shared'
+import { betweenDecades } from '@vacancy/testkit/random'
 import { type Env, isDiskFull, replaceFile } from '../src/env.ts'
 import { skipEntries, viewOf } from '../src/raft/entry.ts'
 import type { Configuration } from '../src/raft/messages.ts'
 import type { Ready } from '../src/raft/raft.ts'
 import { crash, createSimulatedDisk, damage, restart, type SimulatedDisk, stopBefore } from '../src/testing/disk.ts'
 import { IDENTITY } from '../src/testing/log-fixture.ts'
-import { betweenDecades } from '../src/testing/random.ts'
 import { scheduleIn } from '../src/testing/scheduler.ts'
 import { assertConnects, createWal, openWal, recoveredTerm } from '../src/wal/open.ts'
 import type { LogIdentity } from '../src/wal/record.ts'

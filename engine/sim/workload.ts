@@ -8,8 +8,8 @@
  * that it is certainly in no log (docs/design/consensus.md#retryable-errors).
  */
 
+import { between, chance, type Random, streamOf } from '@vacancy/testkit/random'
 import { OUTCOME } from '../src/store/command.ts'
-import { between, chance, type Random, streamOf } from '../src/testing/random.ts'
 import { cancelEvent, type ScheduledEvent, scheduleIn } from '../src/testing/scheduler.ts'
 import { call, complete, type Operation, type OperationKind, type Outcome } from './history.ts'
 import { isForgotten } from './machine.ts'

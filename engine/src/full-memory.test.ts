@@ -1,3 +1,4 @@
+import { until } from '@vacancy/testkit/until'
 import { afterEach, expect, test } from 'vitest'
 import {
   ask,
@@ -12,7 +13,6 @@ import {
   startNodeProcess,
   succeed,
   temporaryFolder,
-  until,
   type WireClient,
 } from './testing/node-process.ts'
 

@@ -1,5 +1,6 @@
 /** Wrong clocks of a standalone node: real processes under libfaketime, whose monotonic time stays true. */
 
+import { until } from '@vacancy/testkit/until'
 import { expect, test } from 'vitest'
 import { createFakeClock } from './testing/faketime.ts'
 import {
@@ -12,7 +13,6 @@ import {
   somewhere,
   statusOf,
   succeed,
-  until,
   type WireClient,
 } from './testing/node-process.ts'
 import { nodesOfTest } from './testing/nodes-of-test.ts'

@@ -5,6 +5,7 @@ import { closeSync, mkdirSync, openSync, readdirSync, rmSync, writeFileSync, wri
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { encodeRequest } from '@vacancy/shared/wire'
+import { until } from '@vacancy/testkit/until'
 import { expect, test } from 'vitest'
 import {
   answerTo,
@@ -20,7 +21,6 @@ import {
   statusOf,
   succeed,
   temporaryFolder,
-  until,
   type WireClient,
 } from './testing/node-process.ts'
 import { nodesOfTest } from './testing/nodes-of-test.ts'

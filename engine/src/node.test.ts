@@ -4,6 +4,7 @@ import { createServer } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { statusBody } from '@vacancy/shared/contract'
+import { until } from '@vacancy/testkit/until'
 import { expect, test, vi } from 'vitest'
 import { realDisk } from './env.ts'
 import { isDue, watchCores } from './maintenance.ts'
@@ -24,7 +25,6 @@ import {
   somewhere,
   statusOf,
   succeed,
-  until,
 } from './testing/node-process.ts'
 import { nodesOfTest } from './testing/nodes-of-test.ts'
 

@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { turnableClock } from '@vacancy/shared'
 import { CONTROL_BODY_BYTES_MAX, LIVE } from '@vacancy/shared/contract'
+import { until } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { HTTP_LIMITS } from './http/options.ts'
-import { until } from './testing/cluster-world.ts'
 import {
   type Caller,
   callerOf,

@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { connect } from 'node:tls'
 import { LIVE } from '@vacancy/shared/contract'
+import { until } from '@vacancy/testkit/until'
 import { afterEach, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
-import { until } from './testing/cluster-world.ts'
 import { callerOf, personOf } from './testing/control-plane.ts'
 
 const VACANCY = resolve(import.meta.dirname, '../../bin/vacancy.mjs')

@@ -5,10 +5,10 @@
 
 import { copyFileSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { happens } from '@vacancy/testkit/until'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { closeClient, dateIn, getText, openClient, runVacancy, succeed, TEST_CODECS } from '../testing/node-process.ts'
 import {
-  happens,
   infoOf,
   leaderOf,
   type NodePlan,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { createCodecList } from '@vacancy/shared'
+import { createRandom, type Random } from '@vacancy/testkit/random'
 import { expect, test } from 'vitest'
-import { createRandom, type Random } from '../testing/random.ts'
 import {
   beginQuiet,
   bootstrapOf,

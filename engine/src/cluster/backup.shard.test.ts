@@ -2,11 +2,11 @@
 
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { happens } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { runVacancy, statusOf } from '../testing/node-process.ts'
 import {
   ADMIN_TOKEN,
-  happens,
   healthOf,
   leaderOf,
   type Shard,

@@ -6,6 +6,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { encodeRequest } from '@vacancy/shared/wire'
+import { happens } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import {
   answerTo,
@@ -19,15 +20,7 @@ import {
   statusOf,
   succeed,
 } from '../testing/node-process.ts'
-import {
-  becomes,
-  happens,
-  leaderOf,
-  type Shard,
-  type ShardNode,
-  sameDigest,
-  startShard,
-} from '../testing/shard-process.ts'
+import { becomes, leaderOf, type Shard, type ShardNode, sameDigest, startShard } from '../testing/shard-process.ts'
 
 // A test starts several processes, on two cores that others use as well.
 vi.setConfig({ testTimeout: 420_000, hookTimeout: 120_000 })

@@ -2,12 +2,12 @@
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { happens } from '@vacancy/testkit/until'
 import { afterEach, expect, test } from 'vitest'
 import { createFakeClock, type FakeClock } from '../testing/faketime.ts'
 import { ask, closeClient, dateIn, openClient, runVacancy, somewhere, TEST_CODECS } from '../testing/node-process.ts'
 import {
   ADMIN_TOKEN,
-  happens,
   leaderOf,
   openShard,
   postText,

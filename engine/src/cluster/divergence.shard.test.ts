@@ -2,12 +2,12 @@
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { happens } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { ask, closeClient, dateIn, getText, openClient, somewhere, statusOf, succeed } from '../testing/node-process.ts'
 import { plantedIn } from '../testing/planted.ts'
 import {
   becomes,
-  happens,
   infoOf,
   leaderOf,
   type Shard,

@@ -6,6 +6,7 @@
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { happens } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
   ask,
@@ -19,7 +20,6 @@ import {
 } from '../testing/node-process.ts'
 import {
   ADMIN_TOKEN,
-  happens,
   infoOf,
   leaderOf,
   postText,

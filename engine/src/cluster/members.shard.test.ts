@@ -4,10 +4,10 @@
  */
 
 import { rmSync } from 'node:fs'
+import { happens } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import {
   becomes,
-  happens,
   infoOf,
   leaderOf,
   postText,

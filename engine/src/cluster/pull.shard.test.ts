@@ -5,11 +5,11 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { NodeCoverage, NodeStatus } from '@vacancy/shared/contract'
+import { happens } from '@vacancy/testkit/until'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { dateIn, getText, runVacancy, TEST_CODECS } from '../testing/node-process.ts'
 import {
   ADMIN_TOKEN,
-  happens,
   infoOf,
   leaderOf,
   openShard,

@@ -6,6 +6,7 @@
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect as connectTcp } from 'node:net'
 import { join } from 'node:path'
+import { happens } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { createAuthority, createNodeCertificate } from '../cli/certificates.ts'
 import { createEnv } from '../env.ts'
@@ -13,7 +14,6 @@ import { closeClient, getText, metric, openClient, somewhere, statusOf, succeed 
 import {
   becomes,
   certs,
-  happens,
   healthOf,
   leaderOf,
   openShard,

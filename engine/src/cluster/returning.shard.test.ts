@@ -5,11 +5,11 @@
 
 import { cpSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { happens } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { runVacancy, statusOf } from '../testing/node-process.ts'
 import {
   becomes,
-  happens,
   healthOf,
   infoOf,
   leaderOf,

@@ -3,10 +3,10 @@
  * docs/design/consensus.md#leadership-transfer, docs/design/consensus.md#request-keys, docs/design/consensus.md#reads).
  */
 
+import { happens } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { ask, closeClient, dateIn, openClient, somewhere, succeed, type WireClient } from '../testing/node-process.ts'
 import {
-  happens,
   healthOf,
   infoOf,
   leaderOf,

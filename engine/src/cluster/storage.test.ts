@@ -9,6 +9,7 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { assert, createCodecList, VacancyError } from '@vacancy/shared'
+import { createRandom } from '@vacancy/testkit/random'
 import { expect, test } from 'vitest'
 import {
   beginWriting,
@@ -35,7 +36,6 @@ import {
   type SimulatedDisk,
 } from '../testing/disk.ts'
 import { batchTexts, entries, IDENTITY, replayTexts, SMALL, tryOpen } from '../testing/log-fixture.ts'
-import { createRandom } from '../testing/random.ts'
 import { createSimulation } from '../testing/simulation.ts'
 import {
   crashEverywhere,

@@ -29,8 +29,8 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { addOneYear, assert, dayOf, formatDay } from '@vacancy/shared'
 import { loadCodecFile } from '@vacancy/shared/node'
+import { createRandom } from '@vacancy/testkit/random'
 import { createEnv } from '../env.ts'
-import { createRandom } from '../testing/random.ts'
 import { buildSnapshot, type ImportSummary } from './import.ts'
 
 /** What docs/design/storage.md#import counted newlines in. */

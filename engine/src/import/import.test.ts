@@ -21,13 +21,13 @@ import {
   unpackPropertyId,
   VacancyError,
 } from '@vacancy/shared'
+import { createRandom } from '@vacancy/testkit/random'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { createEnv, realDisk } from '../env.ts'
 import { decodePart, openSeedFile, type SnapshotReader } from '../snapshot/load.ts'
 import { createWordsCoder } from '../snapshot/words.ts'
 import { nameHash, packageHash, propertyHash, roomHash, rowKey } from '../store/digest.ts'
 import { CODECS, DAYS, FIRST_DAY, propertiesFile, randomPackages, readObviously } from '../testing/csv-files.ts'
-import { createRandom } from '../testing/random.ts'
 import { layPlanes } from '../testing/snapshot-source.ts'
 import { buildSnapshot, type ImportOptions } from './import.ts'
 import { printedFinding } from './row-errors.ts'

@@ -1,10 +1,10 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createRandom } from '@vacancy/testkit/random'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { FileOptions } from '../testing/csv-files.ts'
 import { compareReadings } from '../testing/import-machine.ts'
-import { createRandom } from '../testing/random.ts'
 import {
   BLOCK_BYTES,
   CHUNK_BYTES,

@@ -1,8 +1,8 @@
 import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createRandom } from '@vacancy/testkit/random'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createRandom } from '../testing/random.ts'
 import { PADDING_BYTES } from './layout.ts'
 import { createBlocks, nextBlock, openCsv, openRange, rangeBytesFor, skipLine } from './split.ts'
 

@@ -1,10 +1,11 @@
 import { formatDay, parseDay } from '@vacancy/shared'
 import { COMMANDS, encodeRequest, type RequestFields } from '@vacancy/shared/wire'
+import { seeded } from '@vacancy/testkit/random'
 import { expect, test } from 'vitest'
 import { scratchOf } from '../store/store.ts'
 import { type Dispatcher, openRequest } from '../tcp/dispatch.ts'
 import { ask, createNodeInMemory, type NodeInMemory, orderRows, SAMPLE_CODECS } from '../testing/node-in-memory.ts'
-import { numbered, seeded } from '../testing/synthetic.ts'
+import { numbered } from '../testing/synthetic.ts'
 import { createSearcher, runSearch, runSlice, type Searcher, takeSlices, UNFINISHED } from './search.ts'
 
 const ROWS = 700

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
+import { createRandom, type Random } from '@vacancy/testkit/random'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { packageHash } from '../store/digest.ts'
-import { createRandom, type Random } from '../testing/random.ts'
 import {
   BYTE_PLANES,
   createFallbackKernel,

@@ -1,7 +1,7 @@
 import { assert } from '@vacancy/shared'
+import { createRandom } from '@vacancy/testkit/random'
 import { expect, test } from 'vitest'
 import { createSimulatedDisk, damage, fillDisk, type SimulatedDisk } from '../testing/disk.ts'
-import { createRandom } from '../testing/random.ts'
 import { createSimulation } from '../testing/simulation.ts'
 import { createTestSource } from '../testing/snapshot-source.ts'
 import { crashEverywhere, type Scenario, syncSites, withoutSync } from '../testing/storage.ts'

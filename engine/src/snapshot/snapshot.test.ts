@@ -1,7 +1,7 @@
+import { createRandom } from '@vacancy/testkit/random'
 import { beforeEach, expect, test } from 'vitest'
 import { isDiskFull } from '../env.ts'
 import { contentOf, createSimulatedDisk, damage, type SimulatedDisk } from '../testing/disk.ts'
-import { createRandom } from '../testing/random.ts'
 import { createSimulation } from '../testing/simulation.ts'
 import { createTestSource, FIRST_DAY, layPlanes, type TestSource, wordsOf } from '../testing/snapshot-source.ts'
 import { crashEverywhere, failEverywhere, type Scenario, syncSites, withoutSync } from '../testing/storage.ts'

@@ -1,5 +1,5 @@
+import { createRandom } from '@vacancy/testkit/random'
 import { assert, expect, test } from 'vitest'
-import { createRandom } from '../testing/random.ts'
 import { applyCommand } from './apply.ts'
 import { createApplyContext } from './apply-context.ts'
 import { beginCommand, createCommandWriter, KIND, stampCommand, writeU8 } from './command.ts'

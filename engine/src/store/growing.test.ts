@@ -1,7 +1,7 @@
 import { formatDay, parseDay } from '@vacancy/shared'
+import { between, createRandom, type Random } from '@vacancy/testkit/random'
 import { expect, test } from 'vitest'
 import { ask, createNodeInMemory, type NodeInMemory, raiseFeatureLevel } from '../testing/node-in-memory.ts'
-import { between, createRandom, type Random } from '../testing/random.ts'
 import { recountDigest } from './apply.ts'
 import { TABLE } from './layout.ts'
 import { forEachSlot } from './planes.ts'

@@ -1,4 +1,5 @@
 import { formatDay, parseDay } from '@vacancy/shared'
+import { between, createRandom } from '@vacancy/testkit/random'
 import { expect, test } from 'vitest'
 import {
   applyCommandOf,
@@ -8,7 +9,6 @@ import {
   orderRows,
   raiseFeatureLevel,
 } from '../testing/node-in-memory.ts'
-import { between, createRandom } from '../testing/random.ts'
 import { recountDigest } from './apply.ts'
 import { KIND } from './command.ts'
 import { type OrderCommand, orderTables, unorderedTables } from './row-order.ts'

@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import { assert, formatDay, parseDay } from '@vacancy/shared'
+import { seeded, type Uniform } from '@vacancy/testkit/random'
 import { afterEach, expect, test } from 'vitest'
 import {
   applyCommandOf,
@@ -33,7 +34,6 @@ import {
   SHAPE,
   someId,
 } from '../testing/structure-reader.ts'
-import { type Random, seeded } from '../testing/synthetic.ts'
 import { recountDigest } from './apply.ts'
 import { allocate, release } from './arena.ts'
 import { KIND, OUTCOME, writeU8, writeU32 } from './command.ts'
@@ -66,7 +66,7 @@ afterEach(async () => {
 type Run = {
   readonly node: NodeInMemory
   readonly model: StructureModel
-  readonly random: Random
+  readonly random: Uniform
   readonly clock: Int32Array
   /** Words of days before this one are dropped. */
   floor: number
@@ -91,8 +91,8 @@ function createRun(defect?: StoreDefect): Run {
   }
 }
 
-const pick = <T>(list: readonly T[], random: Random) => list[Math.floor(random() * list.length)] as T
-const below = (random: Random, n: number) => Math.floor(random() * n)
+const pick = <T>(list: readonly T[], random: Uniform) => list[Math.floor(random() * list.length)] as T
+const below = (random: Uniform, n: number) => Math.floor(random() * n)
 
 /** Runs one command. The clock tells readers which commands they may have seen. */
 function apply(run: Run, name: string, command: () => boolean, note: (index: number) => void): void {
@@ -107,7 +107,7 @@ function apply(run: Run, name: string, command: () => boolean, note: (index: num
   done.set(name, (done.get(name) ?? 0) + 1)
 }
 
-function someProperty(random: Random): ModelProperty {
+function someProperty(random: Uniform): ModelProperty {
   return {
     // Most are in one segment, so that its tables are large enough for bitmaps.
     segment: random() < 0.75 ? SHAPE.segments[0] : pick(SHAPE.segments, random),

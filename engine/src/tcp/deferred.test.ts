@@ -1,4 +1,5 @@
 import { encodeRequest, type RequestFields } from '@vacancy/shared/wire'
+import { until } from '@vacancy/testkit/until'
 import { afterEach, expect, test } from 'vitest'
 import { findName, NAMES } from '../store/dictionary.ts'
 import { SEGMENT, TABLE } from '../store/layout.ts'
@@ -15,7 +16,6 @@ import {
   readAnswer,
   somewhere,
   succeed,
-  until,
   type WireClient,
 } from '../testing/node-process.ts'
 import { startServingThread, type TestedThread } from '../testing/serving-thread.ts'

@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { type CommandName, encodeRequest, FRAME_HEADER_BYTES } from '@vacancy/shared/wire'
+import { createRandom, type Random } from '@vacancy/testkit/random'
+import { until } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
   ask,
@@ -14,10 +16,8 @@ import {
   statusOf,
   succeed,
   temporaryFolder,
-  until,
   type WireClient,
 } from '../testing/node-process.ts'
-import { createRandom, type Random } from '../testing/random.ts'
 
 const SEED = Number(process.env['VACANCY_SEED'] ?? Date.now() % 1_000_000)
 /** Connections of one run, each with its own stream. `VACANCY_FUZZ=100000` for half an hour. */

@@ -5,6 +5,7 @@ import { connect, type Socket } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { type CommandName, encodeLogin, encodeRequest, type RequestFields } from '@vacancy/shared/wire'
+import { until } from '@vacancy/testkit/until'
 import { afterEach, expect, test } from 'vitest'
 import { FIRST_CERTIFICATE } from '../testing/certificates.ts'
 import {
@@ -22,7 +23,6 @@ import {
   statusOf,
   succeed,
   temporaryFolder,
-  until,
   type WireClient,
 } from '../testing/node-process.ts'
 

@@ -1,4 +1,5 @@
 import { encodeRequest } from '@vacancy/shared/wire'
+import { until } from '@vacancy/testkit/until'
 import { afterEach, describe, expect, test } from 'vitest'
 import { READ_LIMITS } from '../cluster/reads.ts'
 import { ROLE, type RoleCode, STALENESS_MS_DEFAULT } from '../cluster/shared-status.ts'
@@ -12,7 +13,6 @@ import {
   readAnswer,
   somewhere,
   succeed,
-  until,
   type WireClient,
 } from '../testing/node-process.ts'
 import { startServingThread, type TestedThread } from '../testing/serving-thread.ts'

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { type CommandName, encodeRequest, LOGIN_OK } from '@vacancy/shared/wire'
+import { until } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
   answerTo,
@@ -11,7 +12,6 @@ import {
   removeFolder,
   startNodeProcess,
   temporaryFolder,
-  until,
   type WireClient,
 } from '../testing/node-process.ts'
 

@@ -4,7 +4,7 @@
  */
 
 import { formatDay } from '@vacancy/shared'
-import type { Random } from './random.ts'
+import type { Random } from '@vacancy/testkit/random'
 
 export const CODECS = ['free_cancellation', 'non_refundable', 'breakfast', 'Frühstück', 'late', 'free_wifi']
 export const FIRST_DAY = 20_700

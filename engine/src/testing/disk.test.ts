@@ -1,7 +1,7 @@
+import { createRandom } from '@vacancy/testkit/random'
 import { expect, test } from 'vitest'
 import { readFully, readSmallFile, replaceFile, syncFile, writeFully } from '../env.ts'
 import { contentOf, crash, crashOutcomes, createSimulatedDisk, restart, type SimulatedDisk } from './disk.ts'
-import { createRandom } from './random.ts'
 
 const bytes = (...values: number[]) => Uint8Array.from(values)
 

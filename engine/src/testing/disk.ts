@@ -12,8 +12,8 @@
  */
 
 import { assert } from '@vacancy/shared'
+import type { Random } from '@vacancy/testkit/random'
 import type { Disk, FileStat } from '../env.ts'
-import type { Random } from './random.ts'
 
 const SECTOR_BYTES = 512
 

@@ -6,6 +6,7 @@
 import { deepStrictEqual } from 'node:assert'
 import { closeSync, openSync, writeFileSync } from 'node:fs'
 import { assert, createCodecList, PROPERTY_ID_BYTES, packPropertyId, unpackPropertyId } from '@vacancy/shared'
+import type { Random } from '@vacancy/testkit/random'
 import { createPackageParser, LINE_BYTES_MAX } from '../import/csv.ts'
 import { compileImportKernel, createImportKernel } from '../import/kernel.ts'
 import { wordAt } from '../import/kernel-fallback.ts'
@@ -16,7 +17,6 @@ import type { Fault } from '../import/row-errors.ts'
 import { createBlocks } from '../import/split.ts'
 import { beginPass, createMemory, createStaging, FAILED, forEachRecord, type Staging } from '../import/staging.ts'
 import { CODECS, DAYS, FIRST_DAY, type FileOptions, PROPERTIES, randomPackages, readObviously } from './csv-files.ts'
-import type { Random } from './random.ts'
 
 const MEMORY_BYTES = 16 * 1024 * 1024
 const codecs = createCodecList(CODECS)

@@ -19,11 +19,11 @@ import {
   type RequestFields,
   readU32,
 } from '@vacancy/shared/wire'
+import { until } from '@vacancy/testkit/until'
 
 const PROGRAM = fileURLToPath(new URL('../../../bin/vacancy.mjs', import.meta.url))
 /** Less than a test has: one that waits in vain says what for. */
 const STUCK_MS = 45_000
-const ANSWER_MS = 30_000
 const LOOK_MS = 20
 const SERVING = /^serving: tcp (.+):(\d+), http (.+):(\d+)$/m
 
@@ -197,16 +197,6 @@ export async function startNodeProcess(run: NodeRun): Promise<NodeProcess> {
 
 export function pause(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, LOOK_MS))
-}
-
-/** Looks again and again until something holds. */
-export async function until<T>(what: string, look: () => Promise<T | undefined> | T | undefined): Promise<T> {
-  for (const end = performance.now() + ANSWER_MS; performance.now() < end; ) {
-    const found = await look()
-    if (found !== undefined && found !== false) return found
-    await pause()
-  }
-  throw new Error(`it did not happen: ${what}`)
 }
 
 // HTTP

@@ -4,6 +4,7 @@
  */
 
 import { assert, dayOf } from '@vacancy/shared'
+import { createRandom } from '@vacancy/testkit/random'
 import { applyCommand } from '../store/apply.ts'
 import { fitsBudget, growthLeft, memoryBudget, memoryBudgetOf } from '../store/charge.ts'
 import {
@@ -25,7 +26,6 @@ import { beginCopyOnWrite, endCopyOnWrite } from '../store/cow.ts'
 import { createStore, publish, type Store } from '../store/store.ts'
 import { sweepOne } from '../store/window.ts'
 import { applyOwn, type NodeInMemory, nodeOver } from './node-in-memory.ts'
-import { createRandom } from './random.ts'
 
 export type PressureOptions = {
   readonly seed: number

@@ -1,3 +1,4 @@
+import { createRandom, streamOf } from '@vacancy/testkit/random'
 import { expect, test } from 'vitest'
 import {
   attach,
@@ -11,7 +12,6 @@ import {
 } from '../../sim/network.ts'
 import { poison } from '../../sim/poison.ts'
 import { createTrace, note, traceHash } from '../../sim/trace.ts'
-import { createRandom, streamOf } from './random.ts'
 import { cancelEvent, createScheduler, runNext, scheduleAt, scheduleIn } from './scheduler.ts'
 
 test('events run in order of time, and those of one time in the order they were made', () => {

@@ -12,13 +12,13 @@ import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { assert } from '@vacancy/shared'
 import type { ClusterInfo } from '@vacancy/shared/contract'
+import { happens } from '@vacancy/testkit/until'
 import {
   type AtApi,
   type ConfigLines,
   type Ended,
   getText,
   launch,
-  pause,
   type Running,
   removeFolder,
   runVacancy,
@@ -29,7 +29,6 @@ import {
 export const PORTS = { tcp: 7777, api: 8080, quic: 17_777, registry: 8081, resolver: 9090 } as const
 /** Of the auth file that all nodes have: changes of the shard need it. */
 export const ADMIN_TOKEN = 'operator-of-the-test'
-const HAPPENS_MS = 45_000
 const BLOCK_TRIES = 200
 
 /** Elections after 0.8 to 1.6 s of silence. */
@@ -276,36 +275,6 @@ export function seedNode(shard: Pick<Shard, 'dataDir'>, node: string, seedFile: 
   copyFileSync(seedFile, join(shard.dataDir(node), 'seed.snapshot'))
 }
 
-// Waiting
-
-/** Looks until something holds. When it does not, what the nodes printed is in the error. */
-export async function happens<T>(
-  what: string,
-  nodes: readonly Pick<ShardNode, 'output'>[],
-  look: () => Promise<T | undefined | false> | T | undefined | false,
-  withinMs = HAPPENS_MS,
-): Promise<T> {
-  let last: unknown
-  for (const end = performance.now() + withinMs; performance.now() < end; ) {
-    try {
-      const found = await look()
-      if (found !== undefined && found !== false) return found
-      last = undefined
-    } catch (error) {
-      // A node that is starting or was killed does not answer.
-      last = error
-    }
-    await pause()
-  }
-  const said = nodes.map((node) => `--- ${'name' in node ? node.name : ''}\n${tailOf(node.output())}`).join('\n')
-  throw new Error(`it did not happen: ${what}\n${said}`, { cause: last })
-}
-
-function tailOf(text: string): string {
-  const OUTPUT_CHARS = 6_000
-  return text.length > OUTPUT_CHARS ? `…${text.slice(-OUTPUT_CHARS)}` : text
-}
-
 export async function healthOf(node: AtApi): Promise<string> {
   const [, text] = await getText(node, '/healthz')
   return text.trim()
@@ -335,7 +304,7 @@ export async function leaderOf(shard: Shard, among?: readonly ShardNode[]): Prom
 export async function becomes(node: ShardNode, ...healths: readonly string[]): Promise<void> {
   const is = async () => !node.isRunning() || healths.includes(await healthOf(node))
   await happens(`${node.name} becomes ${healths.join(' or ')}`, [node], is)
-  if (!node.isRunning()) throw new Error(`${node.name} ended:\n${tailOf(node.output())}`)
+  if (!node.isRunning()) throw new Error(`${node.name} ended:\n${node.output()}`)
 }
 
 /** Digests of the nodes once they have applied the same. */

@@ -6,9 +6,9 @@
  */
 
 import { assert } from '@vacancy/shared'
+import { createRandom } from '@vacancy/testkit/random'
 import type { Env, Log } from '../env.ts'
 import { createSimulatedDisk, type SimulatedDisk } from './disk.ts'
-import { createRandom } from './random.ts'
 
 type Timer = { readonly atMs: number; readonly order: number; readonly run: () => void }
 

@@ -12,6 +12,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads'
 import { assert } from '@vacancy/shared'
+import { seeded } from '@vacancy/testkit/random'
 import type { BulkOptions, FromBulk, ToBulk } from '../snapshot/bulk-worker.ts'
 import { CAPTURE_SCRATCH_BYTES } from '../snapshot/capture.ts'
 import type { Prepared } from '../snapshot/restore.ts'
@@ -35,7 +36,7 @@ import { TABLE } from '../store/layout.ts'
 import { createStore, prepareSnapshots, publish, type Store } from '../store/store.ts'
 import { field } from '../store/table-fields.ts'
 import { loadKernels } from '../threads/kernels.ts'
-import { fillSynthetic, SYNTHETIC_CODECS, seeded } from './synthetic.ts'
+import { fillSynthetic, SYNTHETIC_CODECS } from './synthetic.ts'
 
 const DAY_MS = 86_400_000
 const SEGMENTS = 10

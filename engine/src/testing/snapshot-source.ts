@@ -1,6 +1,7 @@
 /** A made-up state in shared memory as the source of a snapshot, and empty planes for what a snapshot decodes to. */
 
 import { createCodecList, PROPERTY_ID_BYTES, packPropertyId } from '@vacancy/shared'
+import { createRandom, type Random } from '@vacancy/testkit/random'
 import {
   DEAD_ROW,
   firstPlanes,
@@ -12,7 +13,6 @@ import {
   type TableShape,
 } from '../snapshot/schema.ts'
 import { WORDS_SCRATCH_BYTES } from '../snapshot/words.ts'
-import { createRandom, type Random } from './random.ts'
 
 export type SourceOptions = {
   seed?: number

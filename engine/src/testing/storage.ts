@@ -8,6 +8,7 @@
  */
 
 import { assert } from '@vacancy/shared'
+import type { Random } from '@vacancy/testkit/random'
 import {
   crash,
   crashOutcomes,
@@ -19,7 +20,6 @@ import {
   restart,
   type SimulatedDisk,
 } from './disk.ts'
-import type { Random } from './random.ts'
 
 export type Scenario<Ledger> = {
   readonly name: string

@@ -6,13 +6,13 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { assert, createCodecList, formatDay, yearOf } from '@vacancy/shared'
 import { type CommandName, decodeReply, encodeRequest } from '@vacancy/shared/wire'
+import { seeded, type Uniform } from '@vacancy/testkit/random'
 import { createSearcher, runSlice, takeSlices } from '../search/search.ts'
 import { attachMemory, scratchOf } from '../store/store.ts'
 import { answerRead, createDispatcher, KEEPS_CHANGING, openRequest, UNFINISHED } from '../tcp/dispatch.ts'
 import { loadKernels } from '../threads/kernels.ts'
 import { createProposals } from '../threads/writes.ts'
 import { type LooseFields, SAMPLE_CODECS } from './node-in-memory.ts'
-import { type Random, seeded } from './synthetic.ts'
 
 export type ReaderOptions = {
   readonly memory: WebAssembly.Memory
@@ -62,13 +62,13 @@ const QUIET_KEPT = 50
 const SLICE_WORKS = [Number.POSITIVE_INFINITY, 1] as const
 
 /** A property; some are met far more often than others, by reads and writes. */
-export function someId(random: Random): string {
+export function someId(random: Uniform): string {
   return `p${Math.floor(random() ** (random() < 0.5 ? 1 : 4) * SHAPE.properties)}`
 }
 
-const pick = <T>(list: readonly T[], random: Random) => list[Math.floor(random() * list.length)] as T
+const pick = <T>(list: readonly T[], random: Uniform) => list[Math.floor(random() * list.length)] as T
 
-function question(random: Random, today: number): { command: CommandName; fields: LooseFields } {
+function question(random: Uniform, today: number): { command: CommandName; fields: LooseFields } {
   const some = (fields: LooseFields) => (random() < 0.3 ? fields : {})
   const date = () => formatDay(today + Math.floor(random() * SHAPE.days))
   const propertyId = someId(random)

@@ -4,6 +4,7 @@
  */
 
 import { createCodecList } from '@vacancy/shared'
+import { seeded } from '@vacancy/testkit/random'
 import { finishStore, type Prepared, prepareStore } from '../snapshot/restore.ts'
 import type { Names, PropertyColumns, TableShape } from '../snapshot/schema.ts'
 import { PLANE, TABLE } from '../store/layout.ts'
@@ -31,19 +32,6 @@ export type SyntheticOptions = {
   readonly seed: number
   /** Room types per segment of their own: no room type in two segments. */
   readonly ownRoomTypes?: boolean
-}
-
-export type Random = () => number
-
-/** mulberry32: uniform in [0, 1). */
-export function seeded(seed: number): Random {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
-  }
 }
 
 const TYPES = ['apartment', 'guesthouse', 'hostel', 'hotel', 'motel', 'resort', 'villa']

@@ -1,7 +1,7 @@
+import { createRandom } from '@vacancy/testkit/random'
 import { expect, test } from 'vitest'
 import type { EntryBatch } from '../raft/entry.ts'
 import { batchTexts, entries, IDENTITY, SMALL } from '../testing/log-fixture.ts'
-import { createRandom } from '../testing/random.ts'
 import { createSimulation } from '../testing/simulation.ts'
 import { createWal } from './open.ts'
 import { type LogCursors, readEntries } from './read.ts'

@@ -1,9 +1,10 @@
 /** docs/design/storage.md#scrubbing: what was written long ago is read again, and every damaged byte of it is found. */
+
+import { createRandom } from '@vacancy/testkit/random'
 import { expect, test } from 'vitest'
 import { readFully } from '../env.ts'
 import { damage, type SimulatedDisk } from '../testing/disk.ts'
 import { entries, IDENTITY, SMALL } from '../testing/log-fixture.ts'
-import { createRandom } from '../testing/random.ts'
 import { createSimulation } from '../testing/simulation.ts'
 import { createWal } from './open.ts'
 import { type FileReport, listLogFiles } from './scan.ts'

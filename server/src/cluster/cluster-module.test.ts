@@ -1,6 +1,7 @@
+import { until } from '@vacancy/testkit/until'
 import { afterEach, expect, test } from 'vitest'
 import { shardLeadership } from '../history/leadership.ts'
-import { CALLER, type ClusterWorld, openClusterWorld, until } from '../testing/cluster-world.ts'
+import { CALLER, type ClusterWorld, openClusterWorld } from '../testing/cluster-world.ts'
 import { type Simulated, startSimulated } from '../testing/simulated.ts'
 import { planOperation, startOperation } from './operation-start.ts'
 import { runningOperations } from './operation-state.ts'

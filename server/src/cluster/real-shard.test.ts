@@ -1,5 +1,6 @@
+import { until } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type ClusterWorld, openClusterWorld, until } from '../testing/cluster-world.ts'
+import { type ClusterWorld, openClusterWorld } from '../testing/cluster-world.ts'
 import { startNode, startShard, type TestShard } from '../testing/nodes.ts'
 
 let shard: TestShard

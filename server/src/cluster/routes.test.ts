@@ -1,5 +1,5 @@
+import { until } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { until } from '../testing/cluster-world.ts'
 import { type Caller, startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
 import { type Simulated, startSimulated } from '../testing/simulated.ts'
 

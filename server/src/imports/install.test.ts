@@ -2,16 +2,18 @@
  * From two files to a shard that serves them, with real processes: an upload and a build interrupted by the end of the
  * control plane, an install into a running shard and its undo, and a shard that forms with a snapshot.
  */
+
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { NodeCoverage, Operation, Plan, UploadView } from '@vacancy/shared/contract'
+import { happens } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Caller, callerOf, personOf } from '../testing/control-plane.ts'
 import { beginImport, beginUpload, csvFiles, importEnds, sendChunk, sendRest } from '../testing/import-files.ts'
-import { ADMIN_TOKEN, happens, startShard, type TestNode, type TestShard } from '../testing/nodes.ts'
+import { ADMIN_TOKEN, startShard, type TestNode, type TestShard } from '../testing/nodes.ts'
 
 // Registry, resolver, three nodes and a control plane on two shared cores.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 180_000 })

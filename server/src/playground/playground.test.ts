@@ -4,6 +4,7 @@ import { connect, type VacancyClient } from '@vacancy/client'
 import { dayOf, formatDay } from '@vacancy/shared'
 import type { QueryRequest } from '@vacancy/shared/contract'
 import { decodeReply, decodeRequest, FRAME_HEADER_BYTES } from '@vacancy/shared/wire'
+import { seeded } from '@vacancy/testkit/random'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ProblemError } from '../http/route.ts'
 import { startNode, TEST_CODECS } from '../testing/nodes.ts'
@@ -554,14 +555,3 @@ describe('a node with a different protocol', () => {
     await close()
   })
 })
-
-/** Numbers from 0 to 1, reproducible with the same seed (mulberry32). */
-function seeded(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
-  }
-}

@@ -1,13 +1,15 @@
 /** The playground with a real shard and a real control plane, without substitutes. */
+
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { connect } from '@vacancy/client'
 import { dayOf, formatDay } from '@vacancy/shared'
 import type { PlaygroundAnswer, QueryAnswer, ReplicasAnswer } from '@vacancy/shared/contract'
 import { curlOf, typescriptOf } from '@vacancy/shared/snippets'
+import { happens } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Caller, personOf, startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
-import { ADMIN_TOKEN, happens, startShard, type TestShard } from '../testing/nodes.ts'
+import { ADMIN_TOKEN, startShard, type TestShard } from '../testing/nodes.ts'
 
 const run = promisify(execFile)
 const DATES = [1, 2].map((day) => formatDay(dayOf(Date.now()) + day)) as [string, string]

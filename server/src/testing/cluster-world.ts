@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { systemClock } from '@vacancy/shared'
 import type { Environment, Operation, PlanRequest, ShardView } from '@vacancy/shared/contract'
 import { createLogger } from '@vacancy/shared/node'
+import { until } from '@vacancy/testkit/until'
 import type { Kysely } from 'kysely'
 import { createAudit } from '../access/audit.ts'
 import type { Cluster } from '../cluster/cluster.ts'
@@ -21,8 +22,6 @@ import type { Tables } from '../parts.ts'
 
 export const ADMIN: Principal = { kind: 'person', id: 'p1', name: 'ana', role: 'admin' }
 export const CALLER = { principal: ADMIN, address: '127.0.0.1', requestId: 'r1' }
-const HAPPENS_MS = 45_000
-const LOOK_MS = 20
 
 export type ClusterWorld = Pick<ClusterModule, 'collector' | 'operations' | 'leadership'> & {
   readonly cluster: Cluster
@@ -110,23 +109,4 @@ export async function openClusterWorld(
     },
   }
   return world
-}
-
-export async function until<T>(
-  what: string,
-  look: () => Promise<T | undefined | false> | T | undefined | false,
-): Promise<T> {
-  let last: unknown
-  for (const end = performance.now() + HAPPENS_MS; performance.now() < end; ) {
-    try {
-      const found = await look()
-      if (found !== undefined && found !== false) return found
-      last = undefined
-    } catch (error) {
-      // May succeed later.
-      last = error
-    }
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
-  }
-  throw new Error(`it did not happen: ${what}`, { cause: last })
 }

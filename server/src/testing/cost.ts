@@ -4,6 +4,7 @@
  *
  *   node server/src/testing/cost.ts [--nodes 1000] [--shards 300] [--browsers 20] [--seconds 60] [--without-console]
  */
+
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,8 +13,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { LIVE } from '@vacancy/shared/contract'
+import { until } from '@vacancy/testkit/until'
 import { WebSocket } from 'ws'
-import { until } from './cluster-world.ts'
 import { type Caller, callerOf, personOf } from './control-plane.ts'
 import { type Simulated, startSimulated } from './simulated.ts'
 

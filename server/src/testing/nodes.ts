@@ -12,13 +12,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { clusterInfoBody } from '@vacancy/shared/contract'
+import { happens } from '@vacancy/testkit/until'
 
 const PROGRAM = fileURLToPath(new URL('../../../bin/vacancy.mjs', import.meta.url))
 const PORTS = { tcp: 7777, api: 8080, quic: 17_777, registry: 8081, resolver: 9090 } as const
-const HAPPENS_MS = 45_000
-const LOOK_MS = 50
 const BLOCK_TRIES = 200
-const OUTPUT_CHARS = 6_000
 
 export const TEST_CODECS: readonly string[] = ['breakfast', 'refundable', 'sea_view']
 /** From the auth file of all nodes of a shard. */
@@ -182,28 +180,6 @@ export async function startShard(plan: ShardPlan = {}): Promise<TestShard> {
     await shard.close()
     throw error
   }
-}
-
-/** Polls until a condition holds. On timeout, the error contains the output of the nodes. */
-export async function happens<T>(
-  what: string,
-  nodes: readonly Pick<TestNode, 'id' | 'output'>[],
-  look: () => Promise<T | undefined | false> | T | undefined | false,
-): Promise<T> {
-  let last: unknown
-  for (const end = performance.now() + HAPPENS_MS; performance.now() < end; ) {
-    try {
-      const found = await look()
-      if (found !== undefined && found !== false) return found
-      last = undefined
-    } catch (error) {
-      // A node that is starting or was killed does not respond.
-      last = error
-    }
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
-  }
-  const said = nodes.map((node) => `--- ${node.id}\n${node.output().slice(-OUTPUT_CHARS)}`).join('\n')
-  throw new Error(`it did not happen: ${what}\n${said}`, { cause: last })
 }
 
 /** Runs a subcommand of the program to its end. */

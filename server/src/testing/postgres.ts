@@ -2,11 +2,12 @@
  * A private PostgreSQL server for a test file: found on this machine, or installed if possible, started in a temporary
  * folder on a free port. Without one the tests fail with instructions.
  */
+
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { chownSync, existsSync, globSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
-import { freePort } from '@vacancy/shared/node'
+import { freePort } from '@vacancy/testkit/free-port'
 import pg from 'pg'
 
 export type Postgres = {

@@ -1,5 +1,6 @@
+import { until } from '@vacancy/testkit/until'
 import { afterEach, expect, test } from 'vitest'
-import { type ClusterWorld, openClusterWorld, until } from './cluster-world.ts'
+import { type ClusterWorld, openClusterWorld } from './cluster-world.ts'
 import { type Simulated, startSimulated } from './simulated.ts'
 
 const open: { close(): Promise<void> }[] = []

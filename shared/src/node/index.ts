@@ -27,7 +27,6 @@ export {
   rangeOf,
 } from './config.ts'
 export { followConnections } from './connections.ts'
-export { freePort } from './free-port.ts'
 export {
   createLogger,
   LOG_FORMATS,

@@ -1,6 +1,6 @@
 /**
- * A user-space proxy for one directed link of a network: what a partition, a slow line and a reset look like to the
- * processes at its ends, without privileges.
+ * A TCP relay for one directed link of a network: what a partition, a slow line and a reset look like to the processes at
+ * its ends, without privileges.
  *
  *   dialler ──► listener of the link ══ forward ══► target
  *           ◄══════════════════════════ backward ══
@@ -10,7 +10,7 @@
  * connect fail at once, as where no process listens.
  */
 
-import { connect, createServer, type Server, type Socket } from 'node:net'
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { assert } from '@vacancy/shared'
 
 export type Place = { readonly host: string; readonly port: number }
@@ -27,10 +27,15 @@ export type Condition = {
 
 export const OPEN: Condition = { holdsForward: false, holdsBackward: false, delayMs: 0, bytesPerSecond: 0 }
 
-export type Link = {
+export type Relay = {
+  /** Where it listens. */
   readonly at: Place
   /** What holds from now on, for open connections as for new ones. */
   readonly set: (condition: Condition) => void
+  /** Holds both directions, like an unplugged cable. */
+  readonly cut: () => void
+  /** Lets everything through; bytes in flight arrive, as if TCP had sent them again. */
+  readonly mend: () => void
   /** Ends all connections with a reset on both sides. */
   readonly reset: () => void
   /** Whether anything listens at this end. */
@@ -44,9 +49,10 @@ const QUEUED_BYTES_MAX = 256 << 10
 type Pipe = { readonly wake: () => void }
 type State = { condition: Condition; readonly sockets: Set<Socket>; readonly pipes: Set<Pipe> }
 
-/** Opens a link that listens `at` and leads to `target`. */
-export async function openLink(at: Place, target: Place): Promise<Link> {
+/** Opens a relay that leads to `target`; without `at` it listens on a free port of 127.0.0.1. */
+export async function openRelay(target: Place, at: Place = { host: '127.0.0.1', port: 0 }): Promise<Relay> {
   const state: State = { condition: OPEN, sockets: new Set(), pipes: new Set() }
+  let { port } = at
   let server: Server | undefined
   const listen = async (isListening: boolean) => {
     if (isListening === (server !== undefined)) return
@@ -59,20 +65,24 @@ export async function openLink(at: Place, target: Place): Promise<Link> {
     server = opened
     await new Promise<void>((resolve, reject) => {
       opened.once('error', reject)
-      opened.listen(at.port, at.host, () => resolve())
+      opened.listen(port, at.host, () => resolve())
     })
+    port = (opened.address() as AddressInfo).port
   }
   await listen(true)
+  const set = (condition: Condition) => {
+    assert(condition.delayMs >= 0 && condition.bytesPerSecond >= 0, 'a link has a delay and a rate')
+    state.condition = condition
+    for (const pipe of [...state.pipes]) pipe.wake()
+  }
   const reset = () => {
     for (const socket of state.sockets) socket.resetAndDestroy()
   }
   return {
-    at,
-    set(condition) {
-      assert(condition.delayMs >= 0 && condition.bytesPerSecond >= 0, 'a link has a delay and a rate')
-      state.condition = condition
-      for (const pipe of [...state.pipes]) pipe.wake()
-    },
+    at: { host: at.host, port },
+    set,
+    cut: () => set({ ...OPEN, holdsForward: true, holdsBackward: true }),
+    mend: () => set(OPEN),
     reset,
     listen,
     async close() {

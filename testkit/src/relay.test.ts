@@ -1,7 +1,7 @@
 import { connect, createServer, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { until } from '../src/testing/node-process.ts'
-import { OPEN, openLink } from './link-proxy.ts'
+import { OPEN, openRelay } from './relay.ts'
+import { until } from './until.ts'
 
 const HOST = '127.0.0.1'
 
@@ -21,10 +21,8 @@ async function linked() {
     })
   })
   const target = { host: HOST, port: await portOf(echo) }
-  const probe = createServer()
-  const at = { host: HOST, port: await portOf(probe) }
-  await new Promise((resolve) => probe.close(resolve))
-  const link = await openLink(at, target)
+  const link = await openRelay(target)
+  const { at } = link
   const heard: string[] = []
   let end = ''
   const socket: Socket = connect(at)
@@ -86,4 +84,36 @@ test('a reset ends connections, and a link that does not listen refuses new ones
   const again = connect(at)
   await new Promise((resolve) => again.once('connect', resolve))
   again.destroy()
+})
+
+test('a cut relay accepts connections and bytes, and delivers them once it is mended', async () => {
+  const { link, at, socket, heard } = await linked()
+  socket.write('one')
+  await until('the first bytes are back', () => heard() === 'one')
+
+  link.cut()
+  socket.write('two')
+  const meanwhile = connect(at)
+  onTestFinished(() => void meanwhile.destroy())
+  let echoed = ''
+  meanwhile.on('data', (chunk) => {
+    echoed += chunk
+  })
+  await new Promise((resolve) => meanwhile.once('connect', resolve))
+  meanwhile.write('three')
+  expect([heard(), echoed]).toEqual(['one', ''])
+
+  link.mend()
+  await until('all bytes are back', () => heard() === 'onetwo' && echoed === 'three')
+})
+
+test('the end of a connection during a cut arrives after it', async () => {
+  const { link, socket } = await linked()
+  link.cut()
+  const ended = new Promise((resolve) => socket.once('end', resolve))
+
+  socket.end()
+  link.mend()
+
+  await ended
 })

@@ -25,6 +25,20 @@ export function createRandom(seed: number): Random {
   return { next, below: (limit) => Math.floor((next() / 2 ** 32) * limit) }
 }
 
+/** Numbers from 0 up to 1. */
+export type Uniform = () => number
+
+/** mulberry32: quicker than `createRandom`, for filling large data sets. */
+export function seeded(seed: number): Uniform {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let t = Math.imul(state ^ (state >>> 15), 1 | state)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
 /**
  * A source of its own for one part of a simulation: a number drawn more in one part does not shift the others
  * (docs/design/testing.md#simulation).

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest'
+import { happens, until } from './until.ts'
+
+test('the first result that is neither undefined nor false is returned', async () => {
+  const results = [undefined, false, 0] as const
+  let checks = 0
+
+  expect(await until<number>('a number', () => results[checks++] as 0)).toBe(0)
+  expect(checks).toBe(3)
+})
+
+test('an error counts as not yet, and is the cause when time is up', async () => {
+  const errors = [new Error('first')]
+  expect(await until('recovery', () => (errors.length > 0 ? Promise.reject(errors.pop()) : 'well'))).toBe('well')
+
+  const failing = until('recovery', () => Promise.reject(new Error('refused')), 10)
+
+  await expect(failing).rejects.toMatchObject({
+    message: 'not within 0.01 s: recovery',
+    cause: { message: 'refused' },
+  })
+})
+
+test('the error contains the end of what the programs printed', async () => {
+  const programs = [
+    { id: 'n1', output: () => 'listening' },
+    { name: 'n2', output: () => `start${'x'.repeat(6_000)}` },
+  ]
+
+  await expect(happens('a leader', programs, () => undefined, 10)).rejects.toThrow(
+    /^not within 0\.01 s: a leader\n--- n1\nlistening\n--- n2\n…x{6000}$/,
+  )
+})
