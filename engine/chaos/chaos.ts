@@ -15,7 +15,7 @@ import { cpSync, renameSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { openShard } from '../src/testing/shard-process.ts'
+import { openShard } from '@vacancy/testkit/shard'
 import { type Crowd, startCrowd } from './crowd.ts'
 import { runFaults, type Tally } from './faults.ts'
 import {

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { EXIT } from '@vacancy/shared'
 import type { ClusterInfo, NodeStatus } from '@vacancy/shared/contract'
-import { ADMIN_TOKEN, type Service, type Shard, type ShardNode } from '../src/testing/shard-process.ts'
+import { ADMIN_TOKEN, type Service, type Shard, type ShardNode } from '@vacancy/testkit/shard'
 import type { Network } from './network.ts'
 
 const LOOK_MS = 250

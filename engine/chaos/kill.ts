@@ -10,7 +10,6 @@
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { type CommandName, encodeRequest, type RequestFields } from '@vacancy/shared/wire'
-import { createRandom } from '@vacancy/testkit/random'
 import {
   answerTo,
   closeClient,
@@ -25,7 +24,8 @@ import {
   succeed,
   temporaryFolder,
   type WireClient,
-} from '../src/testing/node-process.ts'
+} from '@vacancy/testkit/node'
+import { createRandom } from '@vacancy/testkit/random'
 
 const CLIENTS = 8
 /** Writes of one client on their way. */

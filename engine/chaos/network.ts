@@ -12,7 +12,7 @@
 import { createServer, type Server } from 'node:http'
 import { assert } from '@vacancy/shared'
 import { type Condition, OPEN, openRelay, type Relay } from '@vacancy/testkit/relay'
-import { PORTS } from '../src/testing/shard-process.ts'
+import { PORTS } from '@vacancy/testkit/shard'
 
 /** More would not find room in the block of addresses. */
 const NODES_MAX = 7

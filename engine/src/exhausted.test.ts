@@ -1,5 +1,5 @@
+import { ask, dateIn, somewhere, succeed } from '@vacancy/testkit/node'
 import { expect, test } from 'vitest'
-import { ask, dateIn, somewhere, succeed } from './testing/node-process.ts'
 import { nodesOfTest } from './testing/nodes-of-test.ts'
 import { plantedIn } from './testing/planted.ts'
 

@@ -1,5 +1,3 @@
-import { until } from '@vacancy/testkit/until'
-import { afterEach, expect, test } from 'vitest'
 import {
   ask,
   closeClient,
@@ -14,7 +12,9 @@ import {
   succeed,
   temporaryFolder,
   type WireClient,
-} from './testing/node-process.ts'
+} from '@vacancy/testkit/node'
+import { until } from '@vacancy/testkit/until'
+import { afterEach, expect, test } from 'vitest'
 
 /** `VACANCY_FULL_SESSIONS=200000` runs the long form. */
 const SESSIONS = Number(process.env['VACANCY_FULL_SESSIONS'] ?? 20_000)

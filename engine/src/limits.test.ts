@@ -3,11 +3,11 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { dayOf, formatDay } from '@vacancy/shared'
+import { runNodeToEnd, runVacancy } from '@vacancy/testkit/node'
 import { expect, test, vi } from 'vitest'
 import { loadEngineConfig, memoryBytes } from './config.ts'
 import { planThreads } from './node.ts'
 import { READERS_MAX } from './store/layout.ts'
-import { runNodeToEnd, runVacancy } from './testing/node-process.ts'
 import { nodesOfTest } from './testing/nodes-of-test.ts'
 
 // Many threads, and files of many rows.

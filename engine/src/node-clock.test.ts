@@ -1,8 +1,5 @@
 /** Wrong clocks of a standalone node: real processes under libfaketime, whose monotonic time stays true. */
 
-import { until } from '@vacancy/testkit/until'
-import { expect, test } from 'vitest'
-import { createFakeClock } from './testing/faketime.ts'
 import {
   ask,
   dateIn,
@@ -14,7 +11,10 @@ import {
   statusOf,
   succeed,
   type WireClient,
-} from './testing/node-process.ts'
+} from '@vacancy/testkit/node'
+import { until } from '@vacancy/testkit/until'
+import { expect, test } from 'vitest'
+import { createFakeClock } from './testing/faketime.ts'
 import { nodesOfTest } from './testing/nodes-of-test.ts'
 
 const DAY_MS = 86_400_000

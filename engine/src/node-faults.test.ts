@@ -5,8 +5,6 @@ import { closeSync, mkdirSync, openSync, readdirSync, rmSync, writeFileSync, wri
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { encodeRequest } from '@vacancy/shared/wire'
-import { until } from '@vacancy/testkit/until'
-import { expect, test } from 'vitest'
 import {
   answerTo,
   ask,
@@ -22,7 +20,9 @@ import {
   succeed,
   temporaryFolder,
   type WireClient,
-} from './testing/node-process.ts'
+} from '@vacancy/testkit/node'
+import { until } from '@vacancy/testkit/until'
+import { expect, test } from 'vitest'
 import { nodesOfTest } from './testing/nodes-of-test.ts'
 
 const DAY_MS = 86_400_000

@@ -4,12 +4,6 @@ import { createServer } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { statusBody } from '@vacancy/shared/contract'
-import { until } from '@vacancy/testkit/until'
-import { expect, test, vi } from 'vitest'
-import { realDisk } from './env.ts'
-import { isDue, watchCores } from './maintenance.ts'
-import { digestText } from './snapshot/format.ts'
-import { readSeedFile } from './snapshot/load.ts'
 import {
   ask,
   closeClient,
@@ -25,7 +19,13 @@ import {
   somewhere,
   statusOf,
   succeed,
-} from './testing/node-process.ts'
+} from '@vacancy/testkit/node'
+import { until } from '@vacancy/testkit/until'
+import { expect, test, vi } from 'vitest'
+import { realDisk } from './env.ts'
+import { isDue, watchCores } from './maintenance.ts'
+import { digestText } from './snapshot/format.ts'
+import { readSeedFile } from './snapshot/load.ts'
 import { nodesOfTest } from './testing/nodes-of-test.ts'
 
 const DAY_MS = 86_400_000

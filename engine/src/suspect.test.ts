@@ -1,8 +1,8 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { ask, dateIn, getText, runNodeToEnd, somewhere, succeed } from '@vacancy/testkit/node'
 import { until } from '@vacancy/testkit/until'
 import { expect, test } from 'vitest'
-import { ask, dateIn, getText, runNodeToEnd, somewhere, succeed } from './testing/node-process.ts'
 import { nodesOfTest } from './testing/nodes-of-test.ts'
 import { plantedIn } from './testing/planted.ts'
 

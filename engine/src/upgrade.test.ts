@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterEach, expect, test } from 'vitest'
 import {
   ask,
   type ConfigLines,
@@ -16,7 +15,8 @@ import {
   startNodeProcess,
   succeed,
   temporaryFolder,
-} from './testing/node-process.ts'
+} from '@vacancy/testkit/node'
+import { afterEach, expect, test } from 'vitest'
 
 /** The fixtures have nights around this time, so their nodes run with this clock. */
 const WRITTEN_MS = Date.UTC(2026, 10, 23, 8)

@@ -5,9 +5,7 @@
 
 import { copyFileSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { happens } from '@vacancy/testkit/until'
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
-import { closeClient, dateIn, getText, openClient, runVacancy, succeed, TEST_CODECS } from '../testing/node-process.ts'
+import { closeClient, dateIn, getText, openClient, runVacancy, succeed, TEST_CODECS } from '@vacancy/testkit/node'
 import {
   infoOf,
   leaderOf,
@@ -16,7 +14,9 @@ import {
   type Shard,
   type ShardNode,
   sameDigest,
-} from '../testing/shard-process.ts'
+} from '@vacancy/testkit/shard'
+import { happens } from '@vacancy/testkit/until'
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 
 // A test starts several processes, on two cores that others use as well.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })

@@ -2,18 +2,10 @@
 
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { runVacancy, statusOf } from '@vacancy/testkit/node'
+import { ADMIN_TOKEN, healthOf, leaderOf, type Shard, sameDigest, seedNode, startShard } from '@vacancy/testkit/shard'
 import { happens } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { runVacancy, statusOf } from '../testing/node-process.ts'
-import {
-  ADMIN_TOKEN,
-  healthOf,
-  leaderOf,
-  type Shard,
-  sameDigest,
-  seedNode,
-  startShard,
-} from '../testing/shard-process.ts'
 import { startWriters } from '../testing/shard-writer.ts'
 
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 120_000 })

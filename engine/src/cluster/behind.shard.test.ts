@@ -6,8 +6,6 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { encodeRequest } from '@vacancy/shared/wire'
-import { happens } from '@vacancy/testkit/until'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import {
   answerTo,
   ask,
@@ -19,8 +17,10 @@ import {
   somewhere,
   statusOf,
   succeed,
-} from '../testing/node-process.ts'
-import { becomes, leaderOf, type Shard, type ShardNode, sameDigest, startShard } from '../testing/shard-process.ts'
+} from '@vacancy/testkit/node'
+import { becomes, leaderOf, type Shard, type ShardNode, sameDigest, startShard } from '@vacancy/testkit/shard'
+import { happens } from '@vacancy/testkit/until'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 
 // A test starts several processes, on two cores that others use as well.
 vi.setConfig({ testTimeout: 420_000, hookTimeout: 120_000 })

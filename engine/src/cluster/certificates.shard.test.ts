@@ -4,12 +4,12 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { closeClient, openClient, somewhere, succeed } from '@vacancy/testkit/node'
+import { leaderOf, openShard, type Shard } from '@vacancy/testkit/shard'
 import { happens } from '@vacancy/testkit/until'
 import { afterEach, expect, test, vi } from 'vitest'
 import { createAuthority, createNodeCertificate } from '../cli/certificates.ts'
-import { closeClient, openClient, somewhere, succeed } from '../testing/node-process.ts'
 import { createOrdinaryCertificate } from '../testing/ordinary-certificate.ts'
-import { leaderOf, openShard, type Shard } from '../testing/shard-process.ts'
 
 // A test starts several processes, on two cores that others use as well.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })

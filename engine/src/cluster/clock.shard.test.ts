@@ -2,10 +2,7 @@
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { happens } from '@vacancy/testkit/until'
-import { afterEach, expect, test } from 'vitest'
-import { createFakeClock, type FakeClock } from '../testing/faketime.ts'
-import { ask, closeClient, dateIn, openClient, runVacancy, somewhere, TEST_CODECS } from '../testing/node-process.ts'
+import { ask, closeClient, dateIn, openClient, runVacancy, somewhere, TEST_CODECS } from '@vacancy/testkit/node'
 import {
   ADMIN_TOKEN,
   leaderOf,
@@ -14,7 +11,10 @@ import {
   type Shard,
   type ShardNode,
   sameDigest,
-} from '../testing/shard-process.ts'
+} from '@vacancy/testkit/shard'
+import { happens } from '@vacancy/testkit/until'
+import { afterEach, expect, test } from 'vitest'
+import { createFakeClock, type FakeClock } from '../testing/faketime.ts'
 
 const DAY_MS = 86_400_000
 const HOUR_MS = 3_600_000

@@ -2,19 +2,11 @@
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { ask, closeClient, dateIn, getText, openClient, somewhere, statusOf, succeed } from '@vacancy/testkit/node'
+import { becomes, infoOf, leaderOf, type Shard, type ShardNode, sameDigest, startShard } from '@vacancy/testkit/shard'
 import { happens } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { ask, closeClient, dateIn, getText, openClient, somewhere, statusOf, succeed } from '../testing/node-process.ts'
 import { plantedIn } from '../testing/planted.ts'
-import {
-  becomes,
-  infoOf,
-  leaderOf,
-  type Shard,
-  type ShardNode,
-  sameDigest,
-  startShard,
-} from '../testing/shard-process.ts'
 
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 120_000 })
 

@@ -6,8 +6,6 @@
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { happens } from '@vacancy/testkit/until'
-import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
   ask,
   closeClient,
@@ -17,7 +15,7 @@ import {
   somewhere,
   succeed,
   TEST_CODECS,
-} from '../testing/node-process.ts'
+} from '@vacancy/testkit/node'
 import {
   ADMIN_TOKEN,
   infoOf,
@@ -27,7 +25,9 @@ import {
   type ShardNode,
   sameDigest,
   startShard,
-} from '../testing/shard-process.ts'
+} from '@vacancy/testkit/shard'
+import { happens } from '@vacancy/testkit/until'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Way, write } from '../testing/shard-writer.ts'
 
 const ROOMS = 200

@@ -4,8 +4,6 @@
  */
 
 import { rmSync } from 'node:fs'
-import { happens } from '@vacancy/testkit/until'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import {
   becomes,
   infoOf,
@@ -15,7 +13,9 @@ import {
   type ShardNode,
   sameDigest,
   startShard,
-} from '../testing/shard-process.ts'
+} from '@vacancy/testkit/shard'
+import { happens } from '@vacancy/testkit/until'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startWriters, type Writers } from '../testing/shard-writer.ts'
 
 // A test starts several processes, on two cores that others use as well.

@@ -5,9 +5,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { NodeCoverage, NodeStatus } from '@vacancy/shared/contract'
-import { happens } from '@vacancy/testkit/until'
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
-import { dateIn, getText, runVacancy, TEST_CODECS } from '../testing/node-process.ts'
+import { dateIn, getText, runVacancy, TEST_CODECS } from '@vacancy/testkit/node'
 import {
   ADMIN_TOKEN,
   infoOf,
@@ -16,7 +14,9 @@ import {
   type Shard,
   type ShardNode,
   sameDigest,
-} from '../testing/shard-process.ts'
+} from '@vacancy/testkit/shard'
+import { happens } from '@vacancy/testkit/until'
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 
 // A test starts several processes, on two cores that others use as well.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })

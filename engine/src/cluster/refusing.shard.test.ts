@@ -6,11 +6,7 @@
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect as connectTcp } from 'node:net'
 import { join } from 'node:path'
-import { happens } from '@vacancy/testkit/until'
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { createAuthority, createNodeCertificate } from '../cli/certificates.ts'
-import { createEnv } from '../env.ts'
-import { closeClient, getText, metric, openClient, somewhere, statusOf, succeed } from '../testing/node-process.ts'
+import { closeClient, getText, metric, openClient, somewhere, statusOf, succeed } from '@vacancy/testkit/node'
 import {
   becomes,
   certs,
@@ -22,7 +18,11 @@ import {
   type Service,
   type Shard,
   type ShardNode,
-} from '../testing/shard-process.ts'
+} from '@vacancy/testkit/shard'
+import { happens } from '@vacancy/testkit/until'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { createAuthority, createNodeCertificate } from '../cli/certificates.ts'
+import { createEnv } from '../env.ts'
 import { encodeFrame, PROTOCOL_VERSION } from '../transport/frames.ts'
 import { openTlsTransport } from '../transport/tls-transport.ts'
 

@@ -5,9 +5,7 @@
 
 import { cpSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { happens } from '@vacancy/testkit/until'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { runVacancy, statusOf } from '../testing/node-process.ts'
+import { runVacancy, statusOf } from '@vacancy/testkit/node'
 import {
   becomes,
   healthOf,
@@ -18,7 +16,9 @@ import {
   sameDigest,
   seedNode,
   startShard,
-} from '../testing/shard-process.ts'
+} from '@vacancy/testkit/shard'
+import { happens } from '@vacancy/testkit/until'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startWriters } from '../testing/shard-writer.ts'
 
 // A test starts several processes, on two cores that others use as well.

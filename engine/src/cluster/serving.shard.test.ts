@@ -3,9 +3,7 @@
  * docs/design/consensus.md#leadership-transfer, docs/design/consensus.md#request-keys, docs/design/consensus.md#reads).
  */
 
-import { happens } from '@vacancy/testkit/until'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { ask, closeClient, dateIn, openClient, somewhere, succeed, type WireClient } from '../testing/node-process.ts'
+import { ask, closeClient, dateIn, openClient, somewhere, succeed, type WireClient } from '@vacancy/testkit/node'
 import {
   healthOf,
   infoOf,
@@ -15,7 +13,9 @@ import {
   type ShardNode,
   sameDigest,
   startShard,
-} from '../testing/shard-process.ts'
+} from '@vacancy/testkit/shard'
+import { happens } from '@vacancy/testkit/until'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startWriters } from '../testing/shard-writer.ts'
 
 // A test starts several processes, on two cores that others use as well.

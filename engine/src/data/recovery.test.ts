@@ -3,12 +3,6 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
 import { VacancyError } from '@vacancy/shared'
-import { afterEach, expect, test } from 'vitest'
-import type { ReplicaOptions } from '../cluster/messages.ts'
-import { createEnv, type Disk, type Env, type Log, realDisk } from '../env.ts'
-import { CAPTURE_SCRATCH_BYTES } from '../snapshot/capture.ts'
-import { WORDS_SCRATCH_BYTES } from '../snapshot/words.ts'
-import { countsOf, stateDigest } from '../store/store.ts'
 import {
   closeClient,
   dateIn,
@@ -19,7 +13,13 @@ import {
   succeed,
   TEST_CODECS,
   temporaryFolder,
-} from '../testing/node-process.ts'
+} from '@vacancy/testkit/node'
+import { afterEach, expect, test } from 'vitest'
+import type { ReplicaOptions } from '../cluster/messages.ts'
+import { createEnv, type Disk, type Env, type Log, realDisk } from '../env.ts'
+import { CAPTURE_SCRATCH_BYTES } from '../snapshot/capture.ts'
+import { WORDS_SCRATCH_BYTES } from '../snapshot/words.ts'
+import { countsOf, stateDigest } from '../store/store.ts'
 import { closeWal } from '../wal/wal.ts'
 import { closeDataDirectory } from './data-directory.ts'
 import { recoverNode } from './recovery.ts'

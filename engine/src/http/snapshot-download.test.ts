@@ -3,9 +3,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { createCodecList } from '@vacancy/shared'
+import { dateIn, runVacancy, temporaryFolder } from '@vacancy/testkit/node'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { BootstrapStatus } from '../status.ts'
-import { dateIn, runVacancy, temporaryFolder } from '../testing/node-process.ts'
 import type { ClusterAnswer, ClusterRequest } from './handle.ts'
 import { createPuller, type PullParts } from './snapshot-download.ts'
 

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readSync, truncateSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import { dateIn, runVacancy, temporaryFolder } from '@vacancy/testkit/node'
 import { expect, test } from 'vitest'
-import { dateIn, runVacancy, temporaryFolder } from '../testing/node-process.ts'
 import { coverageOf } from './coverage.ts'
 
 /**

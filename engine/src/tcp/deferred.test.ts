@@ -1,12 +1,4 @@
 import { encodeRequest, type RequestFields } from '@vacancy/shared/wire'
-import { until } from '@vacancy/testkit/until'
-import { afterEach, expect, test } from 'vitest'
-import { findName, NAMES } from '../store/dictionary.ts'
-import { SEGMENT, TABLE } from '../store/layout.ts'
-import { segmentOf, tableOf } from '../store/segment.ts'
-import { field } from '../store/table-fields.ts'
-import { mark, unmark } from '../store/version.ts'
-import { ask as askInMemory, SAMPLE_CODECS } from '../testing/node-in-memory.ts'
 import {
   answerTo,
   ask,
@@ -17,7 +9,15 @@ import {
   somewhere,
   succeed,
   type WireClient,
-} from '../testing/node-process.ts'
+} from '@vacancy/testkit/node'
+import { until } from '@vacancy/testkit/until'
+import { afterEach, expect, test } from 'vitest'
+import { findName, NAMES } from '../store/dictionary.ts'
+import { SEGMENT, TABLE } from '../store/layout.ts'
+import { segmentOf, tableOf } from '../store/segment.ts'
+import { field } from '../store/table-fields.ts'
+import { mark, unmark } from '../store/version.ts'
+import { ask as askInMemory, SAMPLE_CODECS } from '../testing/node-in-memory.ts'
 import { startServingThread, type TestedThread } from '../testing/serving-thread.ts'
 
 const cleanUp: (() => unknown)[] = []

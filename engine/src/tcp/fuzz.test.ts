@@ -1,8 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { type CommandName, encodeRequest, FRAME_HEADER_BYTES } from '@vacancy/shared/wire'
-import { createRandom, type Random } from '@vacancy/testkit/random'
-import { until } from '@vacancy/testkit/until'
-import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
   ask,
   closeClient,
@@ -17,7 +14,10 @@ import {
   succeed,
   temporaryFolder,
   type WireClient,
-} from '../testing/node-process.ts'
+} from '@vacancy/testkit/node'
+import { createRandom, type Random } from '@vacancy/testkit/random'
+import { until } from '@vacancy/testkit/until'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 
 const SEED = Number(process.env['VACANCY_SEED'] ?? Date.now() % 1_000_000)
 /** Connections of one run, each with its own stream. `VACANCY_FUZZ=100000` for half an hour. */

@@ -5,9 +5,6 @@ import { connect, type Socket } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { type CommandName, encodeLogin, encodeRequest, type RequestFields } from '@vacancy/shared/wire'
-import { until } from '@vacancy/testkit/until'
-import { afterEach, expect, test } from 'vitest'
-import { FIRST_CERTIFICATE } from '../testing/certificates.ts'
 import {
   answerTo,
   ask,
@@ -24,7 +21,10 @@ import {
   succeed,
   temporaryFolder,
   type WireClient,
-} from '../testing/node-process.ts'
+} from '@vacancy/testkit/node'
+import { until } from '@vacancy/testkit/until'
+import { afterEach, expect, test } from 'vitest'
+import { FIRST_CERTIFICATE } from '../testing/certificates.ts'
 
 const cleanUp: (() => unknown)[] = []
 

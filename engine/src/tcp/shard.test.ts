@@ -1,9 +1,4 @@
 import { encodeRequest } from '@vacancy/shared/wire'
-import { until } from '@vacancy/testkit/until'
-import { afterEach, describe, expect, test } from 'vitest'
-import { READ_LIMITS } from '../cluster/reads.ts'
-import { ROLE, type RoleCode, STALENESS_MS_DEFAULT } from '../cluster/shared-status.ts'
-import { ask as askInMemory, SAMPLE_CODECS } from '../testing/node-in-memory.ts'
 import {
   answerTo,
   ask,
@@ -14,7 +9,12 @@ import {
   somewhere,
   succeed,
   type WireClient,
-} from '../testing/node-process.ts'
+} from '@vacancy/testkit/node'
+import { until } from '@vacancy/testkit/until'
+import { afterEach, describe, expect, test } from 'vitest'
+import { READ_LIMITS } from '../cluster/reads.ts'
+import { ROLE, type RoleCode, STALENESS_MS_DEFAULT } from '../cluster/shared-status.ts'
+import { ask as askInMemory, SAMPLE_CODECS } from '../testing/node-in-memory.ts'
 import { startServingThread, type TestedThread } from '../testing/serving-thread.ts'
 import { REFUSED } from '../threads/writes.ts'
 

@@ -1,7 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { type CommandName, encodeRequest, LOGIN_OK } from '@vacancy/shared/wire'
-import { until } from '@vacancy/testkit/until'
-import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
   answerTo,
   ask,
@@ -13,7 +11,9 @@ import {
   startNodeProcess,
   temporaryFolder,
   type WireClient,
-} from '../testing/node-process.ts'
+} from '@vacancy/testkit/node'
+import { until } from '@vacancy/testkit/until'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 
 type Case = {
   readonly name: string

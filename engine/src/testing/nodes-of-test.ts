@@ -1,5 +1,5 @@
 /** Nodes, folders and connections of the tests of one file: what a test began ends with it, the last first. */
-import { afterEach } from 'vitest'
+
 import {
   closeClient,
   type NodeProcess,
@@ -9,7 +9,8 @@ import {
   startNodeProcess,
   temporaryFolder,
   type WireClient,
-} from './node-process.ts'
+} from '@vacancy/testkit/node'
+import { afterEach } from 'vitest'
 
 export type NodesOfTest = {
   /** More to do at the end of the test. */

@@ -16,8 +16,8 @@ import {
   somewhere,
   succeed,
   type WireClient,
-} from './node-process.ts'
-import type { Shard, ShardNode } from './shard-process.ts'
+} from '@vacancy/testkit/node'
+import type { Shard, ShardNode } from '@vacancy/testkit/shard'
 
 const ANSWER_MS = 2_000
 const WRITERS = 4

@@ -12,7 +12,6 @@ import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { assert } from '@vacancy/shared'
 import type { ClusterInfo } from '@vacancy/shared/contract'
-import { happens } from '@vacancy/testkit/until'
 import {
   type AtApi,
   type ConfigLines,
@@ -24,7 +23,8 @@ import {
   runVacancy,
   TEST_CODECS,
   temporaryFolder,
-} from './node-process.ts'
+} from './node.ts'
+import { happens } from './until.ts'
 
 export const PORTS = { tcp: 7777, api: 8080, quic: 17_777, registry: 8081, resolver: 9090 } as const
 /** Of the auth file that all nodes have: changes of the shard need it. */

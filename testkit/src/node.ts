@@ -19,9 +19,9 @@ import {
   type RequestFields,
   readU32,
 } from '@vacancy/shared/wire'
-import { until } from '@vacancy/testkit/until'
+import { until } from './until.ts'
 
-const PROGRAM = fileURLToPath(new URL('../../../bin/vacancy.mjs', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('../../bin/vacancy.mjs', import.meta.url))
 /** Less than a test has: one that waits in vain says what for. */
 const STUCK_MS = 45_000
 const LOOK_MS = 20
