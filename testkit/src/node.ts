@@ -27,7 +27,7 @@ const STUCK_MS = 45_000
 const LOOK_MS = 20
 const SERVING = /^serving: tcp (.+):(\d+), http (.+):(\d+)$/m
 
-export const TEST_CODECS = ['breakfast', 'refundable', 'sea_view'] as const
+export const TEST_CODECS: readonly string[] = ['breakfast', 'refundable', 'sea_view']
 
 /** A node that shares the machine with others; its files are those of a large one in small. */
 const SMALL = { tcp_port: 0, api_port: 0, serving_threads: 1, wal_file_bytes: 4 << 20 }

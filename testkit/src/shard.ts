@@ -49,6 +49,7 @@ export type ShardPlan = {
   /** Default: the first three. */
   readonly voters?: readonly string[]
   readonly shardId?: string
+  readonly zoneId?: string
   readonly codecs?: readonly string[]
   readonly config?: ConfigLines
   /** For each node; `--insecure-cluster` unless `tls`. */
@@ -115,7 +116,7 @@ export type Shard = {
 }
 
 /** A /24 of the loopback network that no other test uses: a listener on its last address keeps others off. */
-async function takeBlock(): Promise<{ readonly prefix: string; readonly guard: Server }> {
+export async function takeBlock(): Promise<{ readonly prefix: string; readonly guard: Server }> {
   for (let tries = 0; tries < BLOCK_TRIES; tries++) {
     // Not the low ones: those are what documents and quick-starts use.
     const [a, b] = [64 + Math.floor(Math.random() * 190), Math.floor(Math.random() * 256)]
@@ -134,7 +135,7 @@ async function takeBlock(): Promise<{ readonly prefix: string; readonly guard: S
 export async function openShard(plan: ShardPlan = {}): Promise<Shard> {
   const nodes = plan.nodes ?? ['node-1', 'node-2', 'node-3', 'node-4', 'node-5']
   const voters = plan.voters ?? nodes.slice(0, 3)
-  const { shardId = 'shard-1', codecs = TEST_CODECS } = plan
+  const { shardId = 'shard-1', zoneId = 'zone-1', codecs = TEST_CODECS } = plan
   const { prefix, guard } = await takeBlock()
   const folder = temporaryFolder()
   const certificates = join(folder, 'certificates')
@@ -191,7 +192,7 @@ export async function openShard(plan: ShardPlan = {}): Promise<Shard> {
       const running = launch(
         [
           ...['run-clustered', '--config', file, '--data-dir', path],
-          ...['--node-id', options.id ?? name, '--shard-id', options.shardId ?? shardId, '--zone-id', 'zone-1'],
+          ...['--node-id', options.id ?? name, '--shard-id', options.shardId ?? shardId, '--zone-id', zoneId],
           ...['--initial-voters', (options.voters ?? voters).join(',')],
           ...['--registry-addr', options.registryUrl ?? registryUrl],
           ...['--resolver-addr', options.resolverUrl ?? resolverUrl],

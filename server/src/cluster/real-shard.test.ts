@@ -1,3 +1,4 @@
+import { ADMIN_TOKEN } from '@vacancy/testkit/shard'
 import { until } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type ClusterWorld, openClusterWorld } from '../testing/cluster-world.ts'
@@ -8,8 +9,8 @@ let world: ClusterWorld
 
 beforeAll(async () => {
   shard = await startShard()
-  const { registryUrl: registry, resolverUrl: resolver, adminToken: admin } = shard
-  world = await openClusterWorld({ registry, resolver, tokens: { admin } })
+  const { registryUrl: registry, resolverUrl: resolver } = shard
+  world = await openClusterWorld({ registry, resolver, tokens: { admin: ADMIN_TOKEN } })
 }, 120_000)
 
 afterAll(async () => {
@@ -69,8 +70,8 @@ test('state, data, metrics and configuration of real nodes are read', async () =
 
 test('a shard that waits for its founding voters is known from the registry alone, with what it waits for', async () => {
   const waiting = await startShard({ started: [], nodes: ['n1', 'n2', 'n3'] })
-  const { registryUrl: registry, resolverUrl: resolver, adminToken: admin } = waiting
-  const own = await openClusterWorld({ registry, resolver, tokens: { admin } })
+  const { registryUrl: registry, resolverUrl: resolver } = waiting
+  const own = await openClusterWorld({ registry, resolver, tokens: { admin: ADMIN_TOKEN } })
   try {
     waiting.start('n1')
     const forming = await until('it forms', () => own.cluster.shards().find(({ state }) => state === 'forming'))

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { LIVE } from '@vacancy/shared/contract'
+import { runVacancy } from '@vacancy/testkit/node'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { sendBytes, startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
-import { runVacancy } from '../testing/nodes.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'vacancy-control-tls-'))
 const [cert, key] = [join(folder, 'console.pem'), join(folder, 'console.key')]

@@ -1,11 +1,13 @@
 /** A codec list change with a real registry and a real node: each step is detected as done. */
 
 import type { CodecChange, Operation, Plan } from '@vacancy/shared/contract'
+import { TEST_CODECS } from '@vacancy/testkit/node'
+import { ADMIN_TOKEN } from '@vacancy/testkit/shard'
 import { happens } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Caller, startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
 import { beginImport, csvFiles, importEnds } from '../testing/import-files.ts'
-import { ADMIN_TOKEN, startShard, TEST_CODECS, type TestShard } from '../testing/nodes.ts'
+import { startShard, type TestShard } from '../testing/nodes.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 180_000 })
 

@@ -1,8 +1,9 @@
 import { createCodecList } from '@vacancy/shared'
 import type { CodecEntries, SnapshotView } from '@vacancy/shared/contract'
+import { TEST_CODECS } from '@vacancy/testkit/node'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Caller, startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
-import { startNode, TEST_CODECS } from '../testing/nodes.ts'
+import { startNode } from '../testing/nodes.ts'
 import { goneNode, NOW, observedNode, shardOf, statusOf } from '../testing/observed-nodes.ts'
 import { planOf, type Reported, stepsOf } from './codec-plan.ts'
 

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import type { ImportView } from '@vacancy/shared/contract'
+import { TEST_CODECS } from '@vacancy/testkit/node'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Caller, startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
 import {
@@ -16,7 +17,7 @@ import {
   sendRest,
   sha256,
 } from '../testing/import-files.ts'
-import { startNode, TEST_CODECS } from '../testing/nodes.ts'
+import { startNode } from '../testing/nodes.ts'
 
 // Builds are separate processes on two shared cores.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })

@@ -9,11 +9,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { NodeCoverage, Operation, Plan, UploadView } from '@vacancy/shared/contract'
+import { ADMIN_TOKEN } from '@vacancy/testkit/shard'
 import { happens } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Caller, callerOf, personOf } from '../testing/control-plane.ts'
 import { beginImport, beginUpload, csvFiles, importEnds, sendChunk, sendRest } from '../testing/import-files.ts'
-import { ADMIN_TOKEN, startShard, type TestNode, type TestShard } from '../testing/nodes.ts'
+import { startShard, type TestNode, type TestShard } from '../testing/nodes.ts'
 
 // Registry, resolver, three nodes and a control plane on two shared cores.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 180_000 })

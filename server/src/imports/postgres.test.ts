@@ -1,8 +1,9 @@
 /** Stored imports, snapshots and codec list plans on PostgreSQL, which returns some numbers as text. */
+import { TEST_CODECS } from '@vacancy/testkit/node'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Caller, startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
 import { beginImport, csvFiles, importEnds } from '../testing/import-files.ts'
-import { startNode, TEST_CODECS } from '../testing/nodes.ts'
+import { startNode } from '../testing/nodes.ts'
 import { type Postgres, startPostgres } from '../testing/postgres.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })

@@ -4,10 +4,11 @@ import { connect, type VacancyClient } from '@vacancy/client'
 import { dayOf, formatDay } from '@vacancy/shared'
 import type { QueryRequest } from '@vacancy/shared/contract'
 import { decodeReply, decodeRequest, FRAME_HEADER_BYTES } from '@vacancy/shared/wire'
+import { TEST_CODECS } from '@vacancy/testkit/node'
 import { seeded } from '@vacancy/testkit/random'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ProblemError } from '../http/route.ts'
-import { startNode, TEST_CODECS } from '../testing/nodes.ts'
+import { startNode } from '../testing/nodes.ts'
 import { CLIENT, openPlayground, PERSON, VIEWER } from '../testing/playground-world.ts'
 
 const TODAY = dayOf(Date.now())

@@ -6,10 +6,11 @@ import { connect } from '@vacancy/client'
 import { dayOf, formatDay } from '@vacancy/shared'
 import type { PlaygroundAnswer, QueryAnswer, ReplicasAnswer } from '@vacancy/shared/contract'
 import { curlOf, typescriptOf } from '@vacancy/shared/snippets'
+import { ADMIN_TOKEN } from '@vacancy/testkit/shard'
 import { happens } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Caller, personOf, startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
-import { ADMIN_TOKEN, startShard, type TestShard } from '../testing/nodes.ts'
+import { startShard, type TestShard } from '../testing/nodes.ts'
 
 const run = promisify(execFile)
 const DATES = [1, 2].map((day) => formatDay(dayOf(Date.now()) + day)) as [string, string]
