@@ -1,11 +1,10 @@
 /** The control plane with a simulated cluster, as `npm run console:sim` starts it. */
 
-import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { startProgram } from '@vacancy/testkit/program'
 
 const SIMULATED = join(import.meta.dirname, '../../server/src/testing/console-sim.ts')
-const START_MS_MAX = 120_000
 
 export type Simulation = {
   /** Of the console, without a path. */
@@ -27,33 +26,14 @@ export async function startSimulation(
   { isBehind = false }: SimulationOptions = {},
 ): Promise<Simulation> {
   const flags = ['--', '--listen-port', '0', '--sign-in', 'admin', '--log-level', 'error']
-  // Linux divides CPU time between sessions first, so priorities only matter within the same session.
-  const child: ChildProcess = spawn(process.execPath, [SIMULATED, ...args, ...flags], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    detached: isBehind,
-  })
-  if (isBehind) process.once('exit', () => child.kill())
-  if (isBehind && existsSync(`/proc/${child.pid}/autogroup`)) writeFileSync(`/proc/${child.pid}/autogroup`, '5')
-  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
-  let printed = ''
-  const line = (pattern: RegExp) =>
-    new Promise<string>((resolve, reject) => {
-      const timer = setTimeout(
-        () => reject(new Error(`the simulated cluster did not start:\n${printed}`)),
-        START_MS_MAX,
-      )
-      child.once('exit', (code) => reject(new Error(`the simulated cluster ended with exit code ${code}:\n${printed}`)))
-      child.stdout?.on('data', () => {
-        const [, found] = pattern.exec(printed) ?? []
-        if (found === undefined) return
-        clearTimeout(timer)
-        resolve(found)
-      })
-    })
-  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-    printed += text
-  })
-  const [registry, link] = await Promise.all([line(/^simulated: (\S+)/m), line(/^sign-in: (.*)\n/m)])
+  // Linux shares processor time between sessions first: within its own the priority of a process would say nothing.
+  const program = startProgram([SIMULATED, ...args, ...flags], { detached: isBehind })
+  if (isBehind) process.once('exit', () => program.signal('SIGTERM'))
+  if (isBehind && existsSync(`/proc/${program.pid}/autogroup`)) writeFileSync(`/proc/${program.pid}/autogroup`, '5')
+  const [[, registry = ''], [, link = '']] = await Promise.all([
+    program.printed(/^simulated: (\S+)/m),
+    program.printed(/^sign-in: (.*)\n/m),
+  ])
   return {
     url: new URL(link).origin,
     link,
@@ -64,8 +44,7 @@ export async function startSimulation(
       if (!answer.ok) throw new Error(`/sim/${verb} answered ${answer.status}: ${await answer.text()}`)
     },
     async stop() {
-      child.kill('SIGTERM')
-      await ended
+      await program.stop()
     },
   }
 }

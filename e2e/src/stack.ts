@@ -1,13 +1,11 @@
 /** The whole product as `npm start` brings it up, for tests in a browser: real nodes, registry, control plane, console. */
 
-import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { startProgram } from '@vacancy/testkit/program'
 
 const START = join(import.meta.dirname, '../../quickstart/src/shard.ts')
-const START_MS_MAX = 180_000
-const STOP_MS_MAX = 60_000
 
 export type StackNode = { readonly id: string; readonly tcp: string; readonly api: string }
 
@@ -37,22 +35,9 @@ export async function startStack(args: readonly string[] = [], env: NodeJS.Proce
   const folder = mkdtempSync(join(tmpdir(), 'vacancy-e2e-'))
   const dir = join(folder, 'data')
   const small = ['--packages', '20000', '--days', '40', '--block', BLOCK, '--console-port', '0']
-  const child = spawn(process.execPath, [START, '--dir', dir, ...small, ...args], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, ...env },
-  })
-  let printed = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => {
-      printed += text
-    })
-  }
-  const link = await until(
-    child,
-    () => /^Open +(\S+)$/m.exec(printed)?.[1],
-    () => printed,
-  )
-  const rows = printed.matchAll(/^ +(n\d) +(?:leader|voter|learner) +(\S+:\d+) +http:\/\/(\S+) +\S/gm)
+  const program = startProgram([START, '--dir', dir, ...small, ...args], { env })
+  const [, link = ''] = await program.printed(/^Open +(\S+)$/m)
+  const rows = program.output().matchAll(/^ +(n\d) +(?:leader|voter|learner) +(\S+:\d+) +http:\/\/(\S+) +\S/gm)
   const processOf = (name: string): number => JSON.parse(readFileSync(join(dir, 'processes.json'), 'utf8'))[name]
   return {
     url: new URL(link).origin,
@@ -63,30 +48,10 @@ export async function startStack(args: readonly string[] = [], env: NodeJS.Proce
     adminToken: readFileSync(join(dir, 'admin.token'), 'utf8').trim(),
     processOf,
     signal: (name, signal) => void process.kill(processOf(name), signal),
-    printed: () => printed,
+    printed: program.output,
     async stop() {
-      const ended = new Promise((resolve) => child.once('close', resolve))
-      if (child.exitCode === null) {
-        child.kill('SIGTERM')
-        // A second signal ends it and its programs immediately. SIGKILL would leave its programs running.
-        const timer = setTimeout(() => child.kill('SIGTERM'), STOP_MS_MAX)
-        await ended
-        clearTimeout(timer)
-      }
+      await program.stop()
       rmSync(folder, { recursive: true, force: true })
     },
-  }
-}
-
-async function until<T>(child: ChildProcess, look: () => T | undefined, said: () => string): Promise<T> {
-  const startedMs = performance.now()
-  for (;;) {
-    const found = look()
-    if (found !== undefined) return found
-    if (child.exitCode !== null || performance.now() - startedMs > START_MS_MAX) {
-      child.kill('SIGTERM')
-      throw new Error(`the stack did not start:\n${said()}`)
-    }
-    await new Promise((resolve) => setTimeout(resolve, 100))
   }
 }
