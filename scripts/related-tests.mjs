@@ -4,6 +4,8 @@ import path from 'node:path'
 import { edgesOf } from './check-imports.mjs'
 
 const TEST = /[.]test[.]ts$/
+/** Tests of other workspaces start whole nodes and take minutes. */
+const OTHERS_MAX = 3
 const PROGRAM = 'bin/vacancy.mjs'
 
 /** The importers of each module of the workspaces, tests included. */
@@ -22,7 +24,7 @@ export function readImporters(root, workspaces) {
 }
 
 /**
- * The test files that reach a module, nearest first: those of its own workspace, or where it has none, those of the
+ * The test files that reach a module, nearest first: those of its own workspace, or where it has none, few of the
  * workspaces that use it.
  */
 export function relatedTests(importers, module, count) {
@@ -31,5 +33,5 @@ export function relatedTests(importers, module, count) {
   for (const file of reached) for (const importer of importers.get(file) ?? []) reached.add(importer)
   const tests = [...reached].filter((file) => TEST.test(file))
   const own = tests.filter((file) => file.startsWith(workspace))
-  return (own.length > 0 ? own : tests).slice(0, count)
+  return own.length > 0 ? own.slice(0, count) : tests.slice(0, Math.min(count, OTHERS_MAX))
 }
