@@ -200,7 +200,8 @@ function vitest(copy, args, limitMs) {
       if (error.code !== 'ESRCH') throw error
     }
   }
-  process.on('exit', end)
+  // Before the copy is removed.
+  process.prependListener('exit', end)
   return new Promise((resolve, reject) => {
     let isLate = false
     const timer = setTimeout(() => {

@@ -163,6 +163,14 @@ test.each([
   expect(faults(() => load(text)).join('\n')).toMatch(new RegExp(line, 'm'))
 })
 
+test('an error quotes sixty characters of a value', () => {
+  // The quotes count.
+  const [whole, cut] = ['x'.repeat(58), 'x'.repeat(59)]
+
+  expect(faults(() => load(`log_level: ${whole}\n`))[0]).toContain(`log_level: "${whole}" `)
+  expect(faults(() => load(`log_level: ${cut}\n`))[0]).toContain(`log_level: "${cut}… `)
+})
+
 test('an empty file and one with only comments give the defaults', () => {
   expect(load('').values.tcpPort).toBe(7777)
   expect(load('# nothing yet\n').values.tcpPort).toBe(7777)
