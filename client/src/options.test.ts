@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest'
+import { type ClientOptions, checkOptions } from './options.ts'
+
+const hosts = (count: number) => Array.from({ length: count }, (_, index) => `h${index}`)
+
+test.each<[string, ClientOptions]>([
+  ['one node', { nodes: ['h1'] }],
+  ['32 nodes', { nodes: hosts(32) }],
+  ['one host with two ports', { nodes: ['h1:1', 'h1:2'] }],
+  ['the highest port', { port: 65_535 }],
+  ['the longest deadline', { deadlineMs: 2 ** 31 - 1 }],
+])('%s is accepted', (_, options) => {
+  expect(() => checkOptions(options)).not.toThrow()
+})
+
+test.each<[string, ClientOptions, string]>([
+  ['no node', { nodes: [] }, 'nodes must list 1 to 32 addresses'],
+  ['33 nodes', { nodes: hosts(33) }, 'nodes must list 1 to 32 addresses'],
+  ['a node twice', { nodes: ['h1', 'h1:7777'] }, 'nodes must be different'],
+  ['nodes and a host', { nodes: ['h1'], host: 'h2' }, 'give nodes, or host and port'],
+  ['nodes behind a router', { nodes: ['h1'], envelope: 'router' }, 'nodes are reached without a router'],
+  ['a port of 0', { port: 0 }, 'port must be a whole number, 1 to 65535, got 0'],
+  ['a port above 65535', { port: 65_536 }, 'port must be a whole number, 1 to 65535, got 65536'],
+  ['a deadline that no timer takes', { deadlineMs: 2 ** 31 }, 'deadlineMs must be a whole number'],
+  ['half a connection', { connections: 0.5 }, 'connections must be a whole number'],
+  ['an empty token', { token: '' }, 'token must be text and not empty'],
+])('%s is refused', (_, options, message) => {
+  expect(() => checkOptions(options)).toThrow(message)
+})
+
+test('a node is given as a name, an address or with its port', () => {
+  const { nodes } = checkOptions({ nodes: ['h1', 'h1:1', '[::1]', '[::1]:2', { host: 'h2', port: 3 }] })
+
+  expect(nodes.map(({ address }) => address)).toEqual([
+    { host: 'h1', port: 7777 },
+    { host: 'h1', port: 1 },
+    { host: '::1', port: 7777 },
+    { host: '::1', port: 2 },
+    { host: 'h2', port: 3 },
+  ])
+})
