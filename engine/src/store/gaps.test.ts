@@ -1,7 +1,7 @@
 import { formatDay, parseDay } from '@vacancy/shared'
+import { between, createRandom } from '@vacancy/testkit/random'
 import { expect, test } from 'vitest'
 import { ask, createNodeInMemory, type NodeInMemory, raiseFeatureLevel } from '../testing/node-in-memory.ts'
-import { between, createRandom } from '../testing/random.ts'
 import { recountDigest } from './apply.ts'
 import { worstCapacity } from './charge.ts'
 import { gapsMax } from './gaps.ts'
