@@ -1,5 +1,6 @@
 /** A cache of expensive values that may be slightly old. Concurrent requests share one computation. */
 import type { Clock } from '@vacancy/shared'
+import { LRUCache } from 'lru-cache'
 
 export type Cache<T> = {
   /** The cached value, or a new one. A failure is reported to all waiting callers and not cached. */
@@ -7,22 +8,12 @@ export type Cache<T> = {
 }
 
 export function createCache<T>(clock: Clock, limits: { readonly keepMs: number; readonly max: number }): Cache<T> {
-  const kept = new Map<string, { readonly value: Promise<T>; readonly madeMs: number }>()
-  return {
-    get(key, make) {
-      const nowMs = clock.monotonicMs()
-      const found = kept.get(key)
-      if (found && nowMs - found.madeMs < limits.keepMs) return found.value
-      kept.delete(key)
-      const [oldest] = kept.keys()
-      if (kept.size >= limits.max && oldest !== undefined) kept.delete(oldest)
-      const value = make()
-      const entry = { value, madeMs: nowMs }
-      kept.set(key, entry)
-      value.catch(() => {
-        if (kept.get(key) === entry) kept.delete(key)
-      })
-      return value
-    },
-  }
+  const cache = new LRUCache<string, { readonly value: T }, () => Promise<T>>({
+    max: limits.max,
+    ttl: limits.keepMs,
+    ttlResolution: 0,
+    perf: { now: () => clock.monotonicMs() },
+    fetchMethod: async (_key, _stale, { context }) => ({ value: await context() }),
+  })
+  return { get: async (key, make) => (await cache.forceFetch(key, { context: make })).value }
 }
