@@ -10,10 +10,11 @@ import {
   createFailureLimiter,
   type FailureLimiter,
   findToken,
+  HttpError,
   type TokenHash,
   type TokenRules,
 } from '@vacancy/shared/node'
-import { type Caller, HttpError } from './http.ts'
+import type { Caller } from './http.ts'
 
 /** `component` registers, pushes and reads; `client` and `monitoring` read. */
 export const FABRIC_ROLES = ['admin', 'component', 'client', 'monitoring'] as const

@@ -8,13 +8,14 @@ import { type Clock, VacancyError } from '@vacancy/shared'
 import { type ResolvedAddress, readResolverAnswer } from '@vacancy/shared/contract'
 import {
   createReadiness,
+  HttpError,
   type Log,
   METRICS_CONTENT_TYPE,
   readYamlKeys,
   registerMetrics,
   watchFiles,
 } from '@vacancy/shared/node'
-import { type Answer, createListener, HttpError, json, type Method, type Route, text } from './http.ts'
+import { type Answer, createListener, json, type Method, type Route, text } from './http.ts'
 import { RESOLVER_METRICS } from './metrics.ts'
 
 /** How long callers may cache a reply. */

@@ -15,9 +15,10 @@ import {
   type NodeInfo,
   type NodeStatus,
 } from '@vacancy/shared/contract'
+import { HttpError } from '@vacancy/shared/node'
 import type { FinishedOperation, MemberStatus, RunningOperation } from '../status.ts'
 import type { ClusterHandle, ClusterRequest, NodeHandle, PullStatus } from './handle.ts'
-import { type Answer, HttpError, type JsonObject, json, type Query, text } from './http.ts'
+import { type Answer, type JsonObject, json, type Query, text } from './http.ts'
 
 export const CLUSTER_LIMITS = {
   /** Changes waiting for a reply at once; more wait for a place. */

@@ -4,38 +4,35 @@
  * response.
  */
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
-import { createServer as createTlsServer } from 'node:https'
-import { type AddressInfo, isIP, type Socket } from 'node:net'
-import { assert, type Clock, errorRow, VacancyError } from '@vacancy/shared'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { isIP } from 'node:net'
+import type { Clock } from '@vacancy/shared'
 import { NODE_HTTP_LIMITS, type NodeAccess } from '@vacancy/shared/contract'
 import {
+  asHttpError,
   bearerToken,
   checkToken,
   createFailureLimiter,
   type FailureLimiter,
-  followConnections,
+  HttpError,
+  type HttpServer,
   type Log,
+  openHttpServer,
+  parseJsonBody,
   type Role,
+  readRequestBody,
+  requestPath,
   roleMay,
-  secureContextOf,
   type TlsMaterial,
   type TokenHash,
 } from '@vacancy/shared/node'
 
 export const HTTP_LIMITS = {
-  headerBytesMax: 16 * 1024,
-  headerTimeoutMs: 10_000,
-  /** Longest duration of a TLS handshake. */
-  handshakeTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
-  idleTimeoutMs: 75_000,
   connectionsMax: 1_024,
   bodyBytesMax: NODE_HTTP_LIMITS.bodyBytesMax,
   /** Responses still running this long after close() are cut off. */
   closeMs: 2_000,
-  /** How often Node looks for connections past a time limit. */
-  checkEveryMs: 1_000,
 } as const
 
 export type Query = {
@@ -89,26 +86,9 @@ export type ListenerOptions = {
   readonly port: number
 }
 
-export type Listener = {
-  /** The port once it is open; rejects with VacancyError port_taken. */
-  readonly listening: Promise<number>
+export type Listener = Omit<HttpServer, 'close'> & {
   /** Accepts no more connections, ends the idle ones and waits for the others, `closeMs` at most. */
   readonly close: () => Promise<void>
-  /** Uses this certificate for new connections. Throws when it is unusable, and the old one stays in force. */
-  readonly setTls: (tls: TlsMaterial) => void
-}
-
-/** A refused request: thrown anywhere below a route. */
-export class HttpError extends Error {
-  override readonly name = 'HttpError'
-  readonly status: number
-  readonly headers: { readonly [name: string]: string }
-
-  constructor(status: number, text: string, headers: { readonly [name: string]: string } = {}) {
-    super(text)
-    this.status = status
-    this.headers = headers
-  }
 }
 
 export function json(status: number, value: unknown, after?: () => void): Answer {
@@ -129,87 +109,11 @@ export function isLoopback(host: string): boolean {
 
 export function createListener(options: ListenerOptions): Listener {
   const failures = createFailureLimiter(options.clock)
-  const handler = (request: IncomingMessage, response: ServerResponse) => {
+  const { connectionsMax, requestTimeoutMs, closeMs } = HTTP_LIMITS
+  const server = openHttpServer({ ...options, connectionsMax, requestTimeoutMs }, (request, response) => {
     void serve(options, failures, request, response)
-  }
-  const limits = {
-    maxHeaderSize: HTTP_LIMITS.headerBytesMax,
-    headersTimeout: HTTP_LIMITS.headerTimeoutMs,
-    requestTimeout: HTTP_LIMITS.requestTimeoutMs,
-    keepAliveTimeout: HTTP_LIMITS.idleTimeoutMs,
-    connectionsCheckingInterval: HTTP_LIMITS.checkEveryMs,
-  }
-  const secure = options.tls && createTlsServer({ ...limits, ...tlsOptions(options.tls) }, handler)
-  const server = secure ?? createServer(limits, handler)
-  const endConnections = followConnections(server)
-  server.maxConnections = HTTP_LIMITS.connectionsMax
-  server.setTimeout(HTTP_LIMITS.idleTimeoutMs)
-  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => refuseUnreadable(options, error, socket))
-  return {
-    listening: listen(server, options.host, options.port),
-    close: () => close(server, endConnections),
-    setTls(tls) {
-      assert(secure !== undefined, 'only a listener with TLS has a certificate')
-      secure.setSecureContext(secureContextOf(tls))
-    },
-  }
-}
-
-function tlsOptions(tls: TlsMaterial) {
-  // With authorities for clients, a client without a certificate is refused.
-  return {
-    ...secureContextOf(tls),
-    handshakeTimeout: HTTP_LIMITS.handshakeTimeoutMs,
-    requestCert: tls.clientCa !== undefined,
-    rejectUnauthorized: tls.clientCa !== undefined,
-  }
-}
-
-function listen(server: Server, host: string, port: number): Promise<number> {
-  const { promise, resolve, reject } = Promise.withResolvers<number>()
-  const fail = (cause: NodeJS.ErrnoException) => {
-    reject(
-      new VacancyError('port_taken', { address: `${host}:${port}`, reason: cause.code ?? cause.message }, { cause }),
-    )
-  }
-  server.once('error', fail)
-  server.listen(port, host, () => {
-    server.off('error', fail)
-    resolve((server.address() as AddressInfo).port)
   })
-  return promise
-}
-
-async function close(server: Server, endConnections: (drainMs: number) => void): Promise<void> {
-  if (!server.listening) return
-  const closed = Promise.withResolvers<void>()
-  server.close(() => closed.resolve())
-  endConnections(HTTP_LIMITS.closeMs)
-  await closed.promise
-}
-
-/** Replies to input that Node could not parse as a request: headers too large, too slow, or not HTTP. */
-function refuseUnreadable({ serverName }: ListenerOptions, error: NodeJS.ErrnoException, socket: Socket): void {
-  // The caller is gone, or the previous response was cut.
-  if (error.code === 'ECONNRESET' || !socket.writable || socket.bytesWritten > 0) {
-    socket.destroy()
-    return
-  }
-  const [status, message] = UNREADABLE[error.code ?? ''] ?? [400, 'not a valid HTTP request']
-  const body = JSON.stringify({ error: message })
-  const head = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-    `Server: ${serverName}`,
-    'Content-Type: application/json',
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    'Connection: close',
-  ]
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
-}
-
-const UNREADABLE: { readonly [code: string]: readonly [number, string] } = {
-  HPE_HEADER_OVERFLOW: [431, `headers exceed ${HTTP_LIMITS.headerBytesMax} bytes`],
-  ERR_HTTP_REQUEST_TIMEOUT: [408, 'the request took too long to arrive'],
+  return { ...server, close: () => server.close(closeMs) }
 }
 
 /** Handles a request. Every error below becomes a response here. */
@@ -228,16 +132,10 @@ async function serve(
     // The caller disconnected during its request, so it gets no response.
     if (response.destroyed) return
     const refused = asHttpError(error)
-    if (refused.status === 500) options.log.error({ err: error, path: pathOf(request) }, 'an HTTP request failed')
+    if (refused.status === 500) options.log.error({ err: error, path: requestPath(request) }, 'an HTTP request failed')
     for (const [name, value] of Object.entries(refused.headers)) response.setHeader(name, value)
     send(request, response, json(refused.status, { error: refused.message }))
   }
-}
-
-function asHttpError(error: unknown): HttpError {
-  if (error instanceof HttpError) return error
-  if (error instanceof VacancyError) return new HttpError(errorRow(error.code).http, error.message)
-  return new HttpError(500, 'internal error, the log says more')
 }
 
 function send(request: IncomingMessage, response: ServerResponse, { status, type, body, after }: Answer): void {
@@ -248,14 +146,10 @@ function send(request: IncomingMessage, response: ServerResponse, { status, type
   response.end(body)
 }
 
-function pathOf(request: IncomingMessage): string {
-  const url = request.url ?? '/'
-  const question = url.indexOf('?')
-  return question < 0 ? url : url.slice(0, question)
-}
+const NO_BODY = Buffer.alloc(0)
 
 async function route(options: ListenerOptions, failures: FailureLimiter, request: IncomingMessage): Promise<Answer> {
-  const path = pathOf(request)
+  const path = requestPath(request)
   const here = options.routes.filter((route) => matches(route.path, path))
   if (here.length === 0) throw new HttpError(404, 'not found')
   const method = request.method === 'HEAD' ? 'GET' : request.method
@@ -265,12 +159,12 @@ async function route(options: ListenerOptions, failures: FailureLimiter, request
     throw new HttpError(405, 'method not allowed', { Allow: allowed.join(', ') })
   }
   authorize(options, failures, found.access, request)
-  const sent = found.method === 'POST' ? await readBody(request) : ''
+  const sent = found.method === 'POST' ? await readRequestBody(request, HTTP_LIMITS.bodyBytesMax) : NO_BODY
   return found.answer({
     path,
     rest: found.path.endsWith('/*') ? path.slice(found.path.length - 1) : '',
     parameters: new URLSearchParams((request.url ?? '').slice(path.length + 1)),
-    body: found.takes === 'object' && sent !== '' ? parseObject(sent) : {},
+    body: found.takes === 'object' && sent.length > 0 ? parseObject(sent) : {},
     list: found.takes === 'list' ? parseList(sent) : [],
   })
 }
@@ -321,28 +215,9 @@ function unauthorized(message: string): HttpError {
   return new HttpError(401, message, { 'WWW-Authenticate': 'Bearer' })
 }
 
-/** @throws HttpError 413 beyond the limit */
-async function readBody(request: IncomingMessage): Promise<string> {
-  const announced = Number(request.headers['content-length'] ?? 0)
-  if (announced > HTTP_LIMITS.bodyBytesMax) throw tooLarge()
-  const chunks: Buffer[] = []
-  let bytes = 0
-  // Refusing a body must not close the connection that carries the refusal.
-  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
-    bytes += (chunk as Buffer).length
-    if (bytes > HTTP_LIMITS.bodyBytesMax) throw tooLarge()
-    chunks.push(chunk as Buffer)
-  }
-  return Buffer.concat(chunks).toString()
-}
-
-function tooLarge(): HttpError {
-  return new HttpError(413, `the body exceeds ${HTTP_LIMITS.bodyBytesMax} bytes`)
-}
-
 /** @throws HttpError 400 */
-function parseObject(source: string): JsonObject {
-  const value = parseJson(source)
+function parseObject(sent: Buffer): JsonObject {
+  const value = parseJsonBody(sent)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new HttpError(400, 'the body must be a JSON object')
   }
@@ -350,17 +225,8 @@ function parseObject(source: string): JsonObject {
 }
 
 /** @throws HttpError 400 */
-function parseList(source: string): readonly unknown[] {
-  const value = source === '' ? undefined : parseJson(source)
+function parseList(sent: Buffer): readonly unknown[] {
+  const value = sent.length === 0 ? undefined : parseJsonBody(sent)
   if (!Array.isArray(value)) throw new HttpError(400, 'the body must be a JSON array')
   return value
-}
-
-function parseJson(source: string): unknown {
-  try {
-    return JSON.parse(source)
-  } catch (cause) {
-    // The parser's message quotes the body, so it is not returned.
-    throw Object.assign(new HttpError(400, 'the body is not valid JSON'), { cause })
-  }
 }

@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { parseDay, turnableClock } from '@vacancy/shared'
 import { NODE_HTTP_LIMITS, NODE_ROUTES, type NodeRoute } from '@vacancy/shared/contract'
-import { parseTokens, type TlsMaterial } from '@vacancy/shared/node'
+import { LISTENER_LIMITS, parseTokens, type TlsMaterial } from '@vacancy/shared/node'
 import { afterEach, expect, test, vi } from 'vitest'
 import { FIRST_CERTIFICATE, SECOND_CERTIFICATE } from '../testing/certificates.ts'
 import { CODECS, fakeCluster, fakeHandle, NOON, SET_TIME } from '../testing/fake-handle.ts'
@@ -131,7 +131,7 @@ test('headers over 16 KiB and bytes that are not HTTP get an error and the conne
 
   const large = await raw(
     port,
-    `GET /health HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(HTTP_LIMITS.headerBytesMax)}\r\n\r\n`,
+    `GET /health HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(LISTENER_LIMITS.headerBytesMax)}\r\n\r\n`,
   )
   expect(large).toMatch(/^HTTP\/1\.1 431 /)
   expect(large).toContain('{"error":"headers exceed 16384 bytes"}')
@@ -309,7 +309,7 @@ test('an error below a path is logged, and its response reveals no internals', a
   }
   const { get } = await serve({ handle: { snapshot }, log })
 
-  expect(await refused(get('/snapshot-info'))).toEqual([500, 'internal error, the log says more'])
+  expect(await refused(get('/snapshot-info'))).toEqual([500, 'internal error, see the log'])
   expect(logged).toEqual(['an HTTP request failed'])
 })
 

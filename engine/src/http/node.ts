@@ -22,6 +22,7 @@ import {
 } from '@vacancy/shared/contract'
 import {
   configView,
+  HttpError,
   type Log,
   METRICS_CONTENT_TYPE,
   registerMetrics,
@@ -36,17 +37,7 @@ import { backupRoutes } from './backup.ts'
 import { CLUSTER_LIMITS, clusterAnswers, statusDocument } from './cluster.ts'
 import { healthOf } from './conditions.ts'
 import type { NodeHandle } from './handle.ts'
-import {
-  type Answer,
-  createListener,
-  HttpError,
-  isLoopback,
-  json,
-  type Query,
-  type Route,
-  type Rules,
-  text,
-} from './http.ts'
+import { type Answer, createListener, isLoopback, json, type Query, type Route, type Rules, text } from './http.ts'
 import { isReady, reasonBody } from './reasons.ts'
 import { metricsText, scrape } from './scrape.ts'
 import { findWords, type WordKind } from './words.ts'

@@ -19,6 +19,7 @@ import {
 } from '@vacancy/shared/contract'
 import {
   createReadiness,
+  HttpError,
   type Log,
   METRICS_CONTENT_TYPE,
   type Metrics,
@@ -32,7 +33,6 @@ import {
   type Answer,
   createListener,
   empty,
-  HttpError,
   json,
   jsonText,
   type Method,

@@ -28,6 +28,16 @@ export {
 } from './config.ts'
 export { followConnections } from './connections.ts'
 export {
+  asHttpError,
+  HttpError,
+  type HttpServer,
+  LISTENER_LIMITS,
+  openHttpServer,
+  parseJsonBody,
+  readRequestBody,
+  requestPath,
+} from './http-server.ts'
+export {
   createLogger,
   LOG_FORMATS,
   LOG_LEVELS,

@@ -1,0 +1,180 @@
+/**
+ * What the HTTP listeners of nodes and fabric have in common: limits, TLS, start and shutdown, refusals, bodies. Routes
+ * and access rules are those of each program.
+ */
+
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import type { AddressInfo, Socket } from 'node:net'
+import { assert } from '../assert.ts'
+import { errorRow, VacancyError } from '../errors.ts'
+import { followConnections } from './connections.ts'
+import { secureContextOf, type TlsMaterial } from './tls.ts'
+
+/** Limits of every listener; each program adds those of its requests. */
+export const LISTENER_LIMITS = {
+  headerBytesMax: 16 * 1024,
+  headerTimeoutMs: 10_000,
+  /** Maximum duration of a TLS handshake. */
+  handshakeTimeoutMs: 10_000,
+  idleTimeoutMs: 75_000,
+  /** Interval at which Node checks connections against the time limits. */
+  checkEveryMs: 1_000,
+} as const
+
+export type HttpServerOptions = {
+  /** Undefined for plain HTTP. */
+  readonly tls: TlsMaterial | undefined
+  /** Value of the header `Server`. */
+  readonly serverName: string
+  readonly host: string
+  readonly port: number
+  readonly connectionsMax: number
+  /** Until a whole request has arrived. */
+  readonly requestTimeoutMs: number
+}
+
+export type HttpServer = {
+  /** The port, once it is open; rejects with VacancyError port_taken. */
+  readonly listening: Promise<number>
+  /** Accepts no more connections, closes the idle ones and waits for the others up to the limit. */
+  readonly close: (drainMs: number) => Promise<void>
+  /** Uses this certificate for new connections. Throws when it is invalid, and keeps the old one. */
+  readonly setTls: (tls: TlsMaterial) => void
+}
+
+/** A refused request; may be thrown anywhere below a route. */
+export class HttpError extends Error {
+  override readonly name = 'HttpError'
+  readonly status: number
+  readonly headers: { readonly [name: string]: string }
+
+  constructor(status: number, text: string, headers: { readonly [name: string]: string } = {}) {
+    super(text)
+    this.status = status
+    this.headers = headers
+  }
+}
+
+/** The response to any error: errors without a status of their own are internal, and their text stays in the log. */
+export function asHttpError(error: unknown): HttpError {
+  if (error instanceof HttpError) return error
+  if (error instanceof VacancyError) return new HttpError(errorRow(error.code).http, error.message)
+  return new HttpError(500, 'internal error, see the log')
+}
+
+export function openHttpServer(
+  options: HttpServerOptions,
+  handler: (request: IncomingMessage, response: ServerResponse) => void,
+): HttpServer {
+  const limits = {
+    maxHeaderSize: LISTENER_LIMITS.headerBytesMax,
+    headersTimeout: LISTENER_LIMITS.headerTimeoutMs,
+    requestTimeout: options.requestTimeoutMs,
+    keepAliveTimeout: LISTENER_LIMITS.idleTimeoutMs,
+    connectionsCheckingInterval: LISTENER_LIMITS.checkEveryMs,
+  }
+  const secure = options.tls && createTlsServer({ ...limits, ...tlsOptions(options.tls) }, handler)
+  const server = secure ?? createServer(limits, handler)
+  const endConnections = followConnections(server)
+  server.maxConnections = options.connectionsMax
+  server.setTimeout(LISTENER_LIMITS.idleTimeoutMs)
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => refuseUnreadable(options, error, socket))
+  return {
+    listening: listen(server, options.host, options.port),
+    close: (drainMs) => close(server, () => endConnections(drainMs)),
+    setTls(tls) {
+      assert(secure !== undefined, 'a listener without TLS has no certificate to change')
+      secure.setSecureContext(secureContextOf(tls))
+    },
+  }
+}
+
+function tlsOptions(tls: TlsMaterial) {
+  // With client authorities, a client without a certificate is refused.
+  return {
+    ...secureContextOf(tls),
+    handshakeTimeout: LISTENER_LIMITS.handshakeTimeoutMs,
+    requestCert: tls.clientCa !== undefined,
+    rejectUnauthorized: tls.clientCa !== undefined,
+  }
+}
+
+function listen(server: Server, host: string, port: number): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>()
+  const fail = (cause: NodeJS.ErrnoException) => {
+    reject(
+      new VacancyError('port_taken', { address: `${host}:${port}`, reason: cause.code ?? cause.message }, { cause }),
+    )
+  }
+  server.once('error', fail)
+  server.listen(port, host, () => {
+    server.off('error', fail)
+    resolve((server.address() as AddressInfo).port)
+  })
+  return promise
+}
+
+async function close(server: Server, endConnections: () => void): Promise<void> {
+  if (!server.listening) return
+  const closed = Promise.withResolvers<void>()
+  server.close(() => closed.resolve())
+  endConnections()
+  await closed.promise
+}
+
+/** Requests that Node could not parse: headers too large, too slow, or not HTTP. */
+function refuseUnreadable({ serverName }: HttpServerOptions, error: NodeJS.ErrnoException, socket: Socket): void {
+  // No client is left to read a response, or the previous one was cut off.
+  if (error.code === 'ECONNRESET' || !socket.writable || socket.bytesWritten > 0) {
+    socket.destroy()
+    return
+  }
+  const [status, message] = UNREADABLE[error.code ?? ''] ?? [400, 'not a valid HTTP request']
+  const body = JSON.stringify({ error: message })
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    `Server: ${serverName}`,
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+}
+
+const UNREADABLE: { readonly [code: string]: readonly [number, string] } = {
+  HPE_HEADER_OVERFLOW: [431, `headers exceed ${LISTENER_LIMITS.headerBytesMax} bytes`],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'the request took too long to arrive'],
+}
+
+/** The path of a request, without its query. */
+export function requestPath(request: IncomingMessage): string {
+  const url = request.url ?? '/'
+  const question = url.indexOf('?')
+  return question < 0 ? url : url.slice(0, question)
+}
+
+/** @throws HttpError 413 beyond the limit */
+export async function readRequestBody(request: IncomingMessage, bytesMax: number): Promise<Buffer> {
+  const tooLarge = () => new HttpError(413, `the body exceeds ${bytesMax} bytes`)
+  if (Number(request.headers['content-length'] ?? 0) > bytesMax) throw tooLarge()
+  const chunks: Buffer[] = []
+  let bytes = 0
+  // Refusing a body must not close the connection before the refusal is sent.
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    bytes += (chunk as Buffer).length
+    if (bytes > bytesMax) throw tooLarge()
+    chunks.push(chunk as Buffer)
+  }
+  return Buffer.concat(chunks)
+}
+
+/** @throws HttpError 400 for anything but JSON in UTF-8 */
+export function parseJsonBody(body: Buffer): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body))
+  } catch (cause) {
+    // The parser's message quotes the body; the reason is enough.
+    throw Object.assign(new HttpError(400, 'the body is not valid JSON'), { cause })
+  }
+}
