@@ -150,10 +150,10 @@ test('invalid rows fail the import with file, line and value, and nothing is bui
   await page.goto(failed)
   await page.getByRole('button', { name: 'Build again without the 1 rejected row…' }).click()
   const dialog = page.getByRole('dialog', { name: 'Build wrong without 1 row' })
-  await dialog.getByRole('textbox', { name: /^Reason/ }).fill('one invalid day')
+  await dialog.getByRole('textbox', { name: /^Reason/ }).fill('one invalid date')
   await dialog.getByRole('button', { name: 'Build without 1 row' }).click()
   await expect(page.locator('[data-import-state="built"]')).toBeVisible({ timeout: 90_000 })
-  await expect(page.locator('[data-agree="true"]')).toContainText('1 row left out that an import before had rejected')
+  await expect(page.locator('[data-agree="true"]')).toContainText('1 row skipped that the previous import rejected')
 })
 
 test('without any node: files of the import folder, a given codec list, and two swapped files', async ({ browser }) => {
@@ -181,7 +181,7 @@ test('without any node: files of the import folder, a given codec list, and two 
       await page.getByRole('option', { name: new RegExp(`^${file}`) }).click()
       await expect(page.locator(`[data-file="${kind}"]`)).toContainText(file)
     }
-    await page.getByRole('button', { name: 'Swap the two files' }).click()
+    await page.getByRole('button', { name: 'Swap files' }).click()
     await expect(page.locator('[data-file="properties"]')).toContainText('a.csv')
     await page.locator('input[type="file"]').first().setInputFiles(join(folder, 'codecs.yml'))
     await expect(page.locator('[data-file="codecs"]')).toContainText('breakfast, sauna')

@@ -1,6 +1,6 @@
 /**
- * Checks the files of an import in a worker: a sample at once (the first MiB, the last 64 KiB and pieces in between), every
- * row on request; and computes the digests that uploads need.
+ * Checks import files in a worker: a sample at once (the first MiB, the last 64 KiB and pieces in between), every row on
+ * request. It also computes the digests of uploads.
  */
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex } from '@noble/hashes/utils.js'
@@ -17,13 +17,14 @@ import {
   type Preview,
   samplePlaces,
 } from './check.ts'
+import * as copy from './copy.ts'
 
 const MEBIBYTE = 1 << 20
 const READ_BYTES = 4 << 20
-const TELL_MS = 200
+const PROGRESS_MS = 200
 
 export type CheckFile = { readonly kind: FileKind; readonly file: File }
-export type CheckAsk =
+export type CheckRequest =
   | {
       readonly t: 'check'
       readonly id: number
@@ -33,16 +34,16 @@ export type CheckAsk =
       readonly lastDay: string
       readonly full: boolean
     }
-  | { readonly t: 'sort'; readonly id: number; readonly files: readonly File[] }
+  | { readonly t: 'classify'; readonly id: number; readonly files: readonly File[] }
   | { readonly t: 'fingerprint'; readonly id: number; readonly file: File }
   | { readonly t: 'digest'; readonly id: number; readonly blob: Blob }
   | { readonly t: 'stop'; readonly id: number }
 
 export type FileReport = {
   readonly kind: FileKind
-  readonly bytesLooked: number
+  readonly bytesChecked: number
   readonly rows: number
-  /** Of the whole file, judged by what was looked at. */
+  /** Rows of the whole file, extrapolated from the sample. */
   readonly rowsEstimate: number
   readonly header: boolean
   readonly preview: readonly Preview[]
@@ -50,44 +51,44 @@ export type FileReport = {
 }
 export type CheckReport = { readonly full: boolean; readonly files: readonly FileReport[]; readonly stopped: boolean }
 
-/** What a file is, by its content. */
-export type Sorted = { readonly kind: FileKind | undefined; readonly fault: string; readonly zipped: boolean }
+/** The kind of a file, by content. */
+export type Classified = { readonly kind: FileKind | undefined; readonly fault: string; readonly zipped: boolean }
 
-export type CheckAnswer =
+export type CheckReply =
   | { readonly id: number; readonly progress: number }
   | { readonly id: number; readonly report: CheckReport }
-  | { readonly id: number; readonly sorted: readonly Sorted[] }
+  | { readonly id: number; readonly classified: readonly Classified[] }
   | { readonly id: number; readonly digest: string }
   | { readonly id: number; readonly error: string }
 
 const stopped = new Set<number>()
 
-self.onmessage = ({ data }: MessageEvent<CheckAsk>) => {
+self.onmessage = ({ data }: MessageEvent<CheckRequest>) => {
   if (data.t === 'stop') {
     stopped.add(data.id)
     return
   }
-  answer(data).then(
+  handle(data).then(
     (value) => self.postMessage(value),
-    (error: unknown) => self.postMessage({ id: data.id, error: (error as Error).message } satisfies CheckAnswer),
+    (error: unknown) => self.postMessage({ id: data.id, error: (error as Error).message } satisfies CheckReply),
   )
 }
 
-async function answer(ask: Exclude<CheckAsk, { t: 'stop' }>): Promise<CheckAnswer> {
-  const { id } = ask
-  switch (ask.t) {
+async function handle(request: Exclude<CheckRequest, { t: 'stop' }>): Promise<CheckReply> {
+  const { id } = request
+  switch (request.t) {
     case 'digest':
-      return { id, digest: bytesToHex(sha256(new Uint8Array(await ask.blob.arrayBuffer()))) }
+      return { id, digest: bytesToHex(sha256(new Uint8Array(await request.blob.arrayBuffer()))) }
     case 'fingerprint':
-      return { id, digest: await fingerprint(ask.file) }
-    case 'sort':
-      return { id, sorted: await Promise.all(ask.files.map(sortOut)) }
+      return { id, digest: await fingerprint(request.file) }
+    case 'classify':
+      return { id, classified: await Promise.all(request.files.map(classify)) }
     case 'check':
-      return { id, report: await check(ask) }
+      return { id, report: await check(request) }
   }
 }
 
-/** As the control plane computes it (uploads.ts of the server). */
+/** The same as in the control plane (server/src/imports/uploads.ts). */
 async function fingerprint(file: File): Promise<string> {
   const digest = sha256.create().update(new TextEncoder().encode(`${file.size}\n`))
   for (const part of [file.slice(0, MEBIBYTE), file.slice(Math.max(0, file.size - MEBIBYTE))]) {
@@ -96,15 +97,14 @@ async function fingerprint(file: File): Promise<string> {
   return bytesToHex(digest.digest())
 }
 
-async function sortOut(file: File): Promise<Sorted> {
-  if (file.size === 0) return { kind: undefined, fault: 'is empty', zipped: false }
+async function classify(file: File): Promise<Classified> {
+  if (file.size === 0) return { kind: undefined, fault: copy.fileFaults.empty, zipped: false }
   const zipped = await isGzip(file)
   const head = new Uint8Array(await textOf(file, zipped).slice(0, PIECE_BYTES))
   const begin = (head[0] ?? 0) * 256 + (head[1] ?? 0)
-  if (begin === 0xfffe || begin === 0xfeff) return { kind: undefined, fault: 'is UTF-16: save it as UTF-8', zipped }
-  if (begin === 0x504b)
-    return { kind: undefined, fault: 'is a ZIP archive: unpack it, or compress it with gzip', zipped }
-  if (head.includes(0)) return { kind: undefined, fault: 'holds NUL bytes: it is no text', zipped }
+  if (begin === 0xfffe || begin === 0xfeff) return { kind: undefined, fault: copy.fileFaults.utf16, zipped }
+  if (begin === 0x504b) return { kind: undefined, fault: copy.fileFaults.zip, zipped }
+  if (head.includes(0)) return { kind: undefined, fault: copy.fileFaults.nul, zipped }
   return { ...kindOf(new TextDecoder().decode(head)), zipped }
 }
 
@@ -113,7 +113,7 @@ async function isGzip(file: File): Promise<boolean> {
   return a === 0x1f && b === 0x8b
 }
 
-/** A gzip file is unpacked as it is read: it has a beginning, and all of it, but no pieces. */
+/** Reads a file; gzip is unpacked as a stream, so pieces from the middle are not available. */
 function textOf(file: File, zipped: boolean) {
   const stream = () => (zipped ? file.stream().pipeThrough(new DecompressionStream('gzip')) : file.stream())
   return {
@@ -138,14 +138,14 @@ function textOf(file: File, zipped: boolean) {
   }
 }
 
-async function check(ask: Extract<CheckAsk, { t: 'check' }>): Promise<CheckReport> {
-  const { id, full, codecs, today, lastDay } = ask
-  const total = ask.files.reduce((sum, { file }) => sum + file.size, 0)
+async function check(request: Extract<CheckRequest, { t: 'check' }>): Promise<CheckReport> {
+  const { id, full, codecs, today, lastDay } = request
+  const total = request.files.reduce((sum, { file }) => sum + file.size, 0)
   const reports: FileReport[] = []
   let knownIds: ReadonlySet<string> | undefined
   let before = 0
-  // Properties first: packages are of them.
-  const files = [...ask.files].sort((a, b) => (a.kind === 'properties' ? -1 : b.kind === 'properties' ? 1 : 0))
+  // Properties first, since packages refer to them.
+  const files = [...request.files].sort((a, b) => (a.kind === 'properties' ? -1 : b.kind === 'properties' ? 1 : 0))
   for (const { kind, file } of files) {
     const checker = createChecker({
       kind,
@@ -157,7 +157,7 @@ async function check(ask: Extract<CheckAsk, { t: 'check' }>): Promise<CheckRepor
     const zipped = await isGzip(file)
     if (full) {
       await readAll(checker, file, zipped, id, (bytes) => {
-        self.postMessage({ id, progress: (before + bytes) / total } satisfies CheckAnswer)
+        self.postMessage({ id, progress: (before + bytes) / total } satisfies CheckReply)
       })
       if (kind === 'properties' && !stopped.has(id)) knownIds = checker.ids
     } else await readSample(checker, file, zipped)
@@ -171,7 +171,7 @@ function reportOf(checker: Checker, file: File, isWhole: boolean): FileReport {
   const { kind, bytes, rows, header, preview, findings } = checker
   return {
     kind,
-    bytesLooked: bytes,
+    bytesChecked: bytes,
     rows,
     rowsEstimate: isWhole || bytes === 0 ? rows : Math.round((rows / bytes) * Math.max(bytes, file.size)),
     header,
@@ -185,7 +185,7 @@ async function readSample(checker: Checker, file: File, zipped: boolean): Promis
   const places = zipped ? undefined : samplePlaces(file.size, Math.random)
   const headBytes = places || zipped ? HEAD_BYTES : file.size
   const head = await source.slice(0, headBytes)
-  // Of a compressed file only the beginning can be had without unpacking all of it.
+  // Only the start of a compressed file can be read without unpacking all of it.
   const isWhole = zipped ? head.byteLength < HEAD_BYTES : places === undefined
   checkLines(checker, new TextDecoder().decode(head), 1, isWhole)
   checker.bytes += head.byteLength
@@ -206,7 +206,7 @@ async function readAll(
   const decoder = new TextDecoder()
   let rest = ''
   let line = 1
-  let toldAt = 0
+  let progressAt = 0
   let pending: Uint8Array<ArrayBuffer>[] = []
   let pendingBytes = 0
   const take = (isLast: boolean) => {
@@ -225,8 +225,8 @@ async function readAll(
     pendingBytes += value.length
     checker.bytes += value.length
     if (pendingBytes >= READ_BYTES) take(false)
-    if (performance.now() - toldAt > TELL_MS) {
-      toldAt = performance.now()
+    if (performance.now() - progressAt > PROGRESS_MS) {
+      progressAt = performance.now()
       onProgress(Math.min(checker.bytes, file.size))
     }
   }

@@ -28,7 +28,7 @@ function properties(...lines: string[]) {
 
 const kindsOf = (checker: { findings: ReadonlyMap<string, unknown> }) => [...checker.findings.keys()]
 
-test('a right file has no findings, with a header or without, and whatever its line ends', () => {
+test('a valid file has no findings, with or without header, for any line ends', () => {
   const right = packages(
     'PropertyID,RoomType,Date,Availability,FinalPrice,RateFeature\r',
     'p1,double,2026-11-24,3,120.00,breakfast | free_wifi\r',
@@ -69,7 +69,7 @@ test.each([
   expect(kindsOf(properties(line))).toContain(kind)
 })
 
-test('repeats and many room types are told once a property, with the first line', () => {
+test('duplicates and too many room types are reported once per property, with the first line', () => {
   const rooms = Array.from({ length: 12 }, (_, i) => `p1,room ${i},2026-11-24,3,120,`)
   const checker = packages(...rooms, 'p2,double,2026-11-24,3,120,', 'p2,double,2026-11-24,1,1,')
 
@@ -80,19 +80,19 @@ test('repeats and many room types are told once a property, with the first line'
   ).toBe(2)
 })
 
-test('a wrong rate feature is told with the nearest one', () => {
+test('an unknown rate feature is reported with the nearest one', () => {
   const checker = packages('p1,double,2026-11-24,3,120,Breakfats')
 
   expect(checker.findings.get('feature')?.example).toBe('Breakfats (nearest: breakfast)')
 })
 
-test('cells in quotes hold commas and doubled quotes', () => {
+test('quoted cells may contain commas and doubled quotes', () => {
   expect(cellsOf('a, " b,""c""" ,d')).toEqual(['a', ' b,"c"', 'd'])
   expect(cellsOf('a,"b')).toBeUndefined()
   expect(cellsOf('a,b,')).toEqual(['a', 'b', ''])
 })
 
-test('the two files are told apart by their first line with data', () => {
+test('files are classified by their first line with data', () => {
   expect(kindOf('\ufeff\n\np1,a,b,c,d,5,1.1,2.2,x\n').kind).toBe('properties')
   expect(kindOf('p1,double,2026-11-24,3,120,\r\n').kind).toBe('packages')
   expect(kindOf('Date,PropertyID,RoomType,RateFeature,FinalPrice,Availability\n').kind).toBe('packages')
@@ -101,17 +101,17 @@ test('the two files are told apart by their first line with data', () => {
 test.each([
   ['<!doctype html>\n', 'has 1 column in line 1; properties have 9, packages 6'],
   ['\n\np1,a,b,c,d,5,1.1,2.2\n', 'has 8 columns in line 3; properties have 9, packages 6'],
-  ['p1,r,2026-11-24,1,1,\rp1,r,2026-11-25,1,1,\r', /^has 11 columns in line 1; .*carriage return alone$/],
-  ['p1,"a,b\nc', /quote that is not closed.* in line 1/],
+  ['p1,r,2026-11-24,1,1,\rp1,r,2026-11-25,1,1,\r', /^has 11 columns in line 1; .*carriage return only$/],
+  ['p1,"a,b\nc', /unclosed quote.* in line 1/],
   ['\n', 'has no rows'],
-])('%j is neither file, and how many columns it has in which line is named', (text, fault) => {
+])('%j is neither file, with the reason', (text, fault) => {
   expect(kindOf(text)).toEqual({
     kind: undefined,
     fault: typeof fault === 'string' ? fault : expect.stringMatching(fault),
   })
 })
 
-test('columns that a header exchanged used to be checked by position; now their names count', () => {
+test('columns in another order are checked by the names of the header', () => {
   const checker = packages(
     'PropertyID,RoomType,Date,FinalPrice,Availability,RateFeature',
     'p1,double,2026-11-24,120,3,breakfast',
@@ -122,7 +122,7 @@ test('columns that a header exchanged used to be checked by position; now their 
   expect(checker.preview[1]).toEqual({ cells: ['p1', 'double', '2026-11-25', '300', '3', 'breakfast'], bad: [3] })
 })
 
-test('a header that cannot be mapped is the one finding, with the names and the line', () => {
+test('an invalid header is the only finding, with its names and line', () => {
   const checker = packages(
     'PropertyID,RoomType,Date,FinalPrice,Rooms,RateFeature',
     'p1,double,2026-11-24,120,3000,breakfast',
@@ -133,7 +133,7 @@ test('a header that cannot be mapped is the one finding, with the names and the 
   expect(checker.rows).toBe(1)
 })
 
-test('unknown names in the places of known columns are a warning', () => {
+test('unknown names in place of known columns are a warning', () => {
   const checker = packages('PropertyID,RoomType,Date,Rooms,FinalPrice,RateFeature', 'p1,double,2026-11-24,3,120,')
 
   expect(kindsOf(checker)).toEqual(['header-names'])
@@ -146,7 +146,7 @@ test('a wrong number of columns is reported with the number', () => {
   )
 })
 
-test('a quoted cell of several lines used to be several broken lines; now it is one record as in the builder', () => {
+test('a quoted cell of several lines is one record, as in the builder', () => {
   const header = packages('PropertyID,"Room\nType",Date,Availability,FinalPrice,RateFeature', 'p1,a,2026-11-24,3,120,')
   const name = packages('p1,"a\nb",2026-11-24,3,120,', 'p1,a,2026-11-25,x,120,')
   const unclosed = packages('p1,"a,2026-11-24,3,120,', 'p1,a,2026-11-25,x,120,')
@@ -159,7 +159,7 @@ test('a quoted cell of several lines used to be several broken lines; now it is 
   expect(unclosed.findings.get('availability')?.line).toBe(2)
 })
 
-test('a record cut by the end of a block is left for the next one', () => {
+test('a record cut by the end of a block is left for the next block', () => {
   const checker = createChecker({ kind: 'packages', ...OPTIONS })
   const whole = 'p1,a,2026-11-24,3,120,\n'
 
@@ -167,7 +167,7 @@ test('a record cut by the end of a block is left for the next one', () => {
   expect(checkLines(checker, whole.slice(0, -1), 2, false)).toEqual({ lines: 0, end: 0 })
 })
 
-test('a line of five megabytes is one finding, also where blocks and pieces cut it', () => {
+test('a line of five megabytes is one finding, also across blocks and pieces', () => {
   const long = 'x'.repeat(5_000_000)
   const checker = createChecker({ kind: 'packages', ...OPTIONS })
   checkLines(checker, `p1,a,2026-11-24,3,120,\n${long.slice(0, 3_000_000)}`, 1, false)
@@ -180,7 +180,7 @@ test('a line of five megabytes is one finding, also where blocks and pieces cut 
   expect(kindsOf(sampled)).toEqual(['long'])
 })
 
-test('ids that differ in case used to be one property; short ones are two, UUIDs are one', () => {
+test('short ids that differ in case are two properties, UUIDs are one', () => {
   const line = (id: string) => `${id},a,b,c,d,5,1.123456,2.123456,`
   const uuid = '550e8400-e29b-41d4-a716-446655440000'
 
@@ -188,12 +188,12 @@ test('ids that differ in case used to be one property; short ones are two, UUIDs
   expect(kindsOf(properties(line(uuid), line(uuid.toUpperCase())))).toEqual(['twice'])
 })
 
-test('packages that are wrong or left out are not repeats as well', () => {
+test('invalid and skipped packages do not count as duplicates', () => {
   expect(kindsOf(packages('p1,a,2026-11-19,3,120,', 'p1,a,2026-11-19,3,120,'))).toEqual(['past'])
   expect(kindsOf(packages('p1,a,2026-11-24,x,120,', 'p1,a,2026-11-24,3,120,'))).toEqual(['availability'])
 })
 
-test.each([0, 0.5, 0.999_999])('pieces of a sample used to overlap; now none shares a byte (%d)', (random) => {
+test.each([0, 0.5, 0.999_999])('pieces of a sample do not overlap (%d)', (random) => {
   for (const bytes of [3.3e6, 11e6, 207e6]) {
     const places = samplePlaces(bytes, () => random) ?? []
     expect(places.length).toBe(33)
@@ -205,7 +205,7 @@ test.each([0, 0.5, 0.999_999])('pieces of a sample used to overlap; now none sha
   expect(samplePlaces(3e6, () => random)).toBeUndefined()
 })
 
-test('a piece that may have begun inside of quotes is not judged', () => {
+test('a piece that may start inside quotes is not checked', () => {
   const checker = createChecker({ kind: 'packages', ...OPTIONS })
   checkPiece(checker, 'rest of a line\nof a name\n of three lines",2026-11-24,3,120,\np1,a,2026-11-25,3,1,\n', false)
 
@@ -214,7 +214,7 @@ test('a piece that may have begun inside of quotes is not judged', () => {
   expect([kindsOf(checker), checker.rows]).toEqual([[], 1])
 })
 
-test('days are real days', () => {
+test('only real dates are valid', () => {
   expect(['2028-02-29', '2026-02-29', '2026-13-01', '2026-04-31', '26-04-01'].map(isDay)).toEqual([
     true,
     false,

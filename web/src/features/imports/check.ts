@@ -1,112 +1,52 @@
 /**
- * What is wrong with a file, found before a byte of it is sent: the same rules as `build-snapshot`, record by record from
- * whichever pieces of the file are read. Pure: the worker brings the text.
+ * Checks a file before its upload by the rules of `build-snapshot`, record by record in any pieces of the file. Pure: the
+ * worker reads the text.
  */
 import { IMPORT_COLUMNS, importFileOf, LIMITS, packPropertyId, readImportHeader } from '@vacancy/shared'
 import type { FileKind } from '@vacancy/shared/contract'
 import { distance } from 'fastest-levenshtein'
+import * as copy from './copy.ts'
 
 export const COLUMNS: Readonly<Record<FileKind, readonly string[]>> = IMPORT_COLUMNS
 
 type Level = 'error' | 'warn' | 'info'
-type Spec = { readonly level: Level; readonly says: string; readonly act: string }
 
 export const FINDINGS = {
-  header: {
-    level: 'error',
-    says: 'the header does not name the columns of the file',
-    act: 'Correct the header, or remove it: files without a header are read by position.',
-  },
-  'header-names': {
-    level: 'warn',
-    says: 'unknown column names: read by position',
-    act: 'Verify in the preview that each column holds what its heading says.',
-  },
-  order: {
-    level: 'info',
-    says: 'columns in another order: read by name',
-    act: 'Nothing; packages in the documented order are read faster.',
-  },
-  columns: {
-    level: 'error',
-    says: 'wrong number of columns',
-    act: 'Separate cells by commas; put a cell that holds one into quotes.',
-  },
-  quote: {
-    level: 'error',
-    says: 'a quote is not closed, or text follows it',
-    act: 'Double quotes inside a quoted cell.',
-  },
-  long: {
-    level: 'error',
-    says: 'line longer than 65,536 bytes',
-    act: 'Check its line ends and quotes.',
-  },
-  text: {
-    level: 'error',
-    says: 'name with a line end or another control character, blank, or longer than 255 bytes',
-    act: 'Correct the name.',
-  },
-  utf8: { level: 'error', says: 'not UTF-8', act: 'Export the file as UTF-8.' },
-  nul: { level: 'error', says: 'holds NUL bytes: no text', act: 'Export the file as CSV.' },
-  feature: {
-    level: 'error',
-    says: 'rate feature is not in the codec list',
-    act: 'Mend the name, or change the codec list first: the import would stop.',
-  },
-  features: { level: 'error', says: 'more than 24 rate features', act: 'Leave the others out.' },
-  date: { level: 'error', says: 'date is no day YYYY-MM-DD', act: 'Write dates as 2026-11-24.' },
-  availability: { level: 'error', says: 'availability is not a whole number 0–255', act: 'Cut larger numbers to 255.' },
-  price: {
-    level: 'error',
-    says: 'price is not a whole number 0–4294967294',
-    act: 'Prices are whole numbers of the smallest unit; 120.00 is taken.',
-  },
-  latitude: {
-    level: 'error',
-    says: 'latitude is not −90 to 90',
-    act: 'Check whether latitude and longitude are swapped.',
-  },
-  longitude: { level: 'error', says: 'longitude is not −180 to 180', act: 'Use a decimal point.' },
-  digits: { level: 'info', says: 'position without six fractional digits', act: 'Nothing; six digits are 10 cm.' },
-  empty: {
-    level: 'error',
-    says: 'empty name',
-    act: 'Each property has an id, a segment, an area, a type and a category; each package a room type.',
-  },
-  id: {
-    level: 'error',
-    says: 'property id is neither a UUID nor 1–14 printable ASCII characters',
-    act: 'Use a UUID, or 1–14 letters, digits and signs of ASCII.',
-  },
-  stars: { level: 'error', says: 'stars are not a whole number 1–5', act: 'Round them.' },
-  twice: { level: 'error', says: 'the same property twice', act: 'Keep one of the lines.' },
-  'package-twice': { level: 'error', says: 'the same property, room and date twice', act: 'Keep one of the lines.' },
-  unknown: {
-    level: 'error',
-    says: 'package of a property that properties.csv lacks',
-    act: 'Add the property, or leave the package out.',
-  },
-  rooms: {
-    level: 'warn',
-    says: 'more than 10 room types of a property',
-    act: 'Check the names for variants of one room.',
-  },
-  free: { level: 'warn', says: 'price 0', act: 'Check whether the price is missing.' },
-  past: {
-    level: 'warn',
-    says: 'date before today or past the usual window',
-    act: 'Such packages are left out and counted.',
-  },
-} as const satisfies { readonly [kind: string]: Spec }
-type FindingKind = keyof typeof FINDINGS
+  header: 'error',
+  'header-names': 'warn',
+  order: 'info',
+  columns: 'error',
+  quote: 'error',
+  long: 'error',
+  text: 'error',
+  utf8: 'error',
+  nul: 'error',
+  feature: 'error',
+  features: 'error',
+  date: 'error',
+  availability: 'error',
+  price: 'error',
+  latitude: 'error',
+  longitude: 'error',
+  digits: 'info',
+  empty: 'error',
+  id: 'error',
+  stars: 'error',
+  twice: 'error',
+  'package-twice': 'error',
+  unknown: 'error',
+  rooms: 'warn',
+  free: 'warn',
+  past: 'warn',
+} as const satisfies Record<keyof typeof copy.findings, Level>
+export type FindingKind = keyof typeof FINDINGS
 
 export type Finding = {
   readonly file: FileKind
   readonly kind: FindingKind
   readonly level: Level
   count: number
-  /** Of the first one; null where only a piece from the middle was read. */
+  /** Of the first occurrence; null when it is in a piece from the middle of the file. */
   readonly line: number | null
   readonly example: string
 }
@@ -120,36 +60,36 @@ export type Checker = {
   readonly lastDay: string
   readonly findings: Map<FindingKind, Finding>
   readonly preview: Preview[]
-  /** Property ids of properties.csv, as far as they were read. */
+  /** Property ids of properties.csv read so far. */
   readonly ids: Set<string>
-  /** Of the packages, whether all ids are known: only then a missing one is sure. */
+  /** For packages: all property ids, if known. */
   readonly knownIds: ReadonlySet<string> | undefined
   readonly roomsOf: Map<string, Set<string>>
   readonly nights: Set<string>
   rows: number
   bytes: number
   header: boolean
-  /** Where the file holds each column, when its header names them in another order. */
+  /** Position of each column in the file, if the header has another order. */
   order: readonly number[] | undefined
-  /** The header was refused: rows are counted, but what their cells mean is not known. */
+  /** The header is invalid: rows are counted but not checked. */
   isRefused: boolean
   /** Inside a line that is too long, up to its end. */
   isInLongLine: boolean
   lastId: { readonly text: string; readonly key: string | undefined } | undefined
 }
 
-/** Keys that are kept to find repeats: of a larger file only some are found. */
+/** Keys kept to find duplicates; in larger files only some are found. */
 const KEPT_MAX = 2_000_000
 const PREVIEW_ROWS = 50
-/** A sample is the beginning of a file, and pieces that are as long as the longest line. */
+/** A sample is the start of a file and pieces as long as the longest line. */
 export const HEAD_BYTES = 1 << 20
 export const PIECE_BYTES = 64 << 10
 const PIECES = 32
 const EXAMPLE_CHARACTERS = 80
 const HEADER_CHARACTERS = 400
-/** A longer record is refused, by the builder, too. */
+/** The builder rejects longer records as well. */
 const LINE_BYTES_MAX = 65_536
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters.
 const CONTROL = /[\u0000-\u001f\u007f]/
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/
 const encoder = new TextEncoder()
@@ -184,11 +124,11 @@ export function createChecker(options: {
 }
 
 /**
- * Reads the whole records of a text.
+ * Checks the complete records of a text.
  *
- * @param firstLine number of its first line; null when that is not known
- * @param isLast nothing follows the text: a record that has no line end is whole
- * @returns the lines that were read, and where in the text the next record begins
+ * @param firstLine number of its first line; null when unknown
+ * @param isLast nothing follows the text, so a record without line end is complete
+ * @returns the number of lines read, and the start of the next record in the text
  */
 export function checkLines(
   checker: Checker,
@@ -216,15 +156,15 @@ export function checkLines(
 }
 
 type TextRecord = {
-  /** Absent when the record has a fault. */
+  /** Absent when the record is malformed. */
   readonly cells?: readonly string[]
   readonly fault?: 'quote' | 'long'
-  /** Where the next one begins; behind the text when the line continues there. */
+  /** Start of the next record; past the text when the line continues there. */
   readonly next: number
   readonly lines: number
 }
 
-/** @returns undefined when the text ends before the record does */
+/** @returns undefined when the text ends within the record */
 function nextRecord(text: string, start: number, isLast: boolean): TextRecord | undefined {
   const newline = text.indexOf('\n', start)
   const end = newline < 0 ? text.length : newline
@@ -238,7 +178,7 @@ function nextRecord(text: string, start: number, isLast: boolean): TextRecord | 
 const RETURN = 0x0d
 const BYTE_ORDER_MARK = 0xfeff
 
-/** A record with quotes: commas and line ends inside of them are data. */
+/** A record with quotes, which may contain commas and line ends. */
 function quotedRecord(text: string, start: number, isLast: boolean): TextRecord | undefined {
   const bound = start + LINE_BYTES_MAX
   const limit = Math.min(text.length, bound)
@@ -310,20 +250,20 @@ function withoutBlanks(cell: string): string {
 }
 
 function isTooLong(line: string): boolean {
-  // A UTF-16 unit has at most three bytes, so most lines need no count.
+  // A UTF-16 unit has at most three bytes in UTF-8, so most lines need no encoding.
   return line.length * 3 > LINE_BYTES_MAX && encoder.encode(line).length > LINE_BYTES_MAX
 }
 
 /**
- * Whether a piece from the middle of a file may be read by itself. A line with an odd number of quotes begins or ends a
- * cell of several lines, or a broken one: then whether the piece began inside of quotes is not known, nor what its lines are.
+ * Whether a piece from the middle of a file can be checked by itself. A line with an odd number of quotes starts or ends
+ * a multi-line or malformed cell; then it is unknown whether the piece starts inside quotes.
  */
 function isCertain(piece: string): boolean {
   if (!piece.includes('"')) return true
   return piece.split('\n').every((line) => line.split('"').length % 2 === 1)
 }
 
-/** Reads the whole lines of a piece from the middle of a file. @returns false when it cannot be judged by itself */
+/** Checks the complete lines of a piece from the middle of a file. @returns false when it cannot be checked by itself */
 export function checkPiece(checker: Checker, piece: string, isEnd: boolean): boolean {
   const first = piece.indexOf('\n') + 1
   if (first === 0 && isTooLong(`${piece}\n`)) note(checker, 'long', null, piece)
@@ -336,11 +276,11 @@ export function checkPiece(checker: Checker, piece: string, isEnd: boolean): boo
 }
 
 /**
- * Where the pieces of a sample begin, behind the first MiB: one in each of equal slots, so that no two of them share a
- * line, and one at the end.
+ * Positions of the sample pieces after the first MiB: one in each of equal slots, so that no two share a line, and one at
+ * the end.
  *
  * @param random 0 to 1
- * @returns undefined for a file that is small enough to be read whole
+ * @returns undefined for a file small enough to be read completely
  */
 export function samplePlaces(fileBytes: number, random: () => number): number[] | undefined {
   const end = fileBytes - PIECE_BYTES
@@ -370,7 +310,7 @@ function checkRecord(checker: Checker, { cells, fault }: TextRecord, given: stri
   const wanted = COLUMNS[kind].length
   let shown: readonly string[] = cells ?? [text]
   if (!cells) report(fault ?? 'quote', -1, text)
-  else if (cells.length !== wanted) report('columns', -1, `${cells.length} columns instead of ${wanted}: ${text}`)
+  else if (cells.length !== wanted) report('columns', -1, copy.check.columnCount(cells.length, wanted, text))
   else {
     shown = order ? order.map((place) => cells[place] as string) : cells
     if (kind === 'properties') checkProperty(checker, shown, report)
@@ -385,12 +325,12 @@ function isHeader(checker: Checker, cells: readonly string[], line: number): boo
   checker.header = true
   if (header.kind === 'refused') {
     checker.isRefused = true
-    note(checker, 'header', line, `line ${line} ${header.reason}`, HEADER_CHARACTERS)
+    note(checker, 'header', line, copy.check.inLine(line, header.reason), HEADER_CHARACTERS)
     return true
   }
   checker.order = header.order
   if (header.order) note(checker, 'order', line, cells.join(','), HEADER_CHARACTERS)
-  if (header.warning) note(checker, 'header-names', line, `line ${line} ${header.warning}`, HEADER_CHARACTERS)
+  if (header.warning) note(checker, 'header-names', line, copy.check.inLine(line, header.warning), HEADER_CHARACTERS)
   return true
 }
 
@@ -410,7 +350,7 @@ function checkProperty(checker: Checker, cells: readonly string[], report: Repor
   if (!isDegrees(longitude, 180)) wrong('longitude', 7, longitude)
   if (!/\.\d{6}$/.test(latitude) || !/\.\d{6}$/.test(longitude)) report('digits', -1, `${latitude}, ${longitude}`)
   if (key === undefined) return
-  // As the builder: a line that is wrong in itself is not a repeat as well.
+  // As in the builder, an invalid line does not count as a duplicate.
   if (!checker.ids.has(key)) checker.ids.add(key)
   else if (isRight) report('twice', 0, id)
 }
@@ -435,7 +375,7 @@ function checkPackage(checker: Checker, cells: readonly string[], report: Report
   checkFeatures(checker, features, wrong)
   if (key === undefined) return
   if (checker.knownIds && !checker.knownIds.has(key)) wrong('unknown', 0, id)
-  // Neither what is wrong nor what is left out takes the place of a package.
+  // Invalid and skipped packages do not count as duplicates.
   if (!isRight || !isInWindow) return
   const rooms = checker.roomsOf.get(key)
   if (rooms) {
@@ -449,9 +389,9 @@ function checkPackage(checker: Checker, cells: readonly string[], report: Report
   else if (checker.nights.size < KEPT_MAX) checker.nights.add(night)
 }
 
-/** @returns what two spellings of one id have in common; undefined when it is not an id */
+/** @returns the same key for all spellings of an id; undefined for an invalid id */
 function keyOf(checker: Checker, id: string, report: Report): string | undefined {
-  // Neighbours in a file mostly share their id.
+  // Consecutive lines mostly have the same id.
   if (checker.lastId?.text !== id) {
     const packed = packPropertyId(id)
     checker.lastId = { text: id, key: packed && String.fromCharCode(...packed) }
@@ -487,17 +427,16 @@ function note(
   const found = findings.get(kind)
   if (found) found.count++
   else {
-    const { level } = FINDINGS[kind]
-    findings.set(kind, { file, kind, level, count: 1, line, example: value.slice(0, charactersMax) })
+    findings.set(kind, { file, kind, level: FINDINGS[kind], count: 1, line, example: value.slice(0, charactersMax) })
   }
 }
 
-/** The cells of one record, unquoted and trimmed; undefined when its quotes are wrong. */
+/** The cells of a record, unquoted and trimmed; undefined for malformed quotes. */
 export function cellsOf(text: string): readonly string[] | undefined {
   return nextRecord(text, 0, true)?.cells
 }
 
-/** Which of the two files a text is the beginning of, or what its first line with data looks like instead. */
+/** The kind of file that starts with this text, or why it is neither. */
 export function kindOf(
   text: string,
 ): { readonly kind: FileKind; readonly fault: '' } | { readonly kind: undefined; readonly fault: string } {
@@ -505,23 +444,21 @@ export function kindOf(
   let line = 1
   for (let at = start; at < text.length; ) {
     const { cells, next, lines } = nextRecord(text, at, true) as TextRecord
-    if (!cells)
-      return { kind: undefined, fault: `has a quote that is not closed, or a line that is too long, in line ${line}` }
+    if (!cells) return { kind: undefined, fault: copy.fileFaults.brokenLine(line) }
     if (cells.length > 1 || cells[0] !== '') {
       const kind = importFileOf(cells)
       if (kind) return { kind, fault: '' }
-      const hint = cells.some((cell) => cell.includes('\r')) ? '; lines end with a carriage return alone' : ''
+      const hint = cells.some((cell) => cell.includes('\r')) ? copy.fileFaults.carriageReturns : ''
       const [properties, packages] = [COLUMNS.properties.length, COLUMNS.packages.length]
-      const found = `${cells.length} ${cells.length === 1 ? 'column' : 'columns'}`
       return {
         kind: undefined,
-        fault: `has ${found} in line ${line}; properties have ${properties}, packages ${packages}${hint}`,
+        fault: copy.fileFaults.columns(cells.length, line, properties, packages) + hint,
       }
     }
     at = next
     line += lines
   }
-  return { kind: undefined, fault: 'has no rows' }
+  return { kind: undefined, fault: copy.fileFaults.noRows }
 }
 
 export function isDay(text: string): boolean {
@@ -539,10 +476,10 @@ function withNearest(name: string, codecs: ReadonlySet<string>): string {
   let nearest = ''
   let least = 3
   for (const codec of codecs) {
-    // No text is nearer than their lengths are: a cell of 64 KB is not compared.
+    // The distance is at least the difference of lengths: a cell of 64 KB is not compared.
     if (Math.abs(name.length - codec.length) >= least) continue
     const far = distance(name.toLowerCase(), codec.toLowerCase())
     if (far < least) [nearest, least] = [codec, far]
   }
-  return nearest === '' ? name : `${name} (nearest: ${nearest})`
+  return nearest === '' ? name : copy.check.nearest(name, nearest)
 }

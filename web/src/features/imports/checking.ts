@@ -1,8 +1,9 @@
-/** The worker that looks at files, asked and answered by number; started with the first question. */
-import type { CheckAnswer, CheckAsk, CheckReport, Sorted } from './check-worker.ts'
+/** Requests to the check worker, matched to replies by number. The worker starts with the first request. */
+import type { CheckReply, CheckReport, CheckRequest, Classified } from './check-worker.ts'
+import * as copy from './copy.ts'
 
 type Waiting = {
-  readonly resolve: (answer: CheckAnswer) => void
+  readonly resolve: (reply: CheckReply) => void
   readonly reject: (error: Error) => void
   readonly onProgress: ((share: number) => void) | undefined
 }
@@ -13,23 +14,23 @@ const waiting = new Map<number, Waiting>()
 
 type Unnumbered<T> = T extends { readonly id: number } ? Omit<T, 'id'> : never
 
-function ask(
-  what: Unnumbered<Exclude<CheckAsk, { t: 'stop' }>>,
+function request(
+  body: Unnumbered<Exclude<CheckRequest, { t: 'stop' }>>,
   options: { readonly onProgress?: (share: number) => void; readonly signal?: AbortSignal } = {},
-): Promise<CheckAnswer> {
+): Promise<CheckReply> {
   worker ??= start()
   const id = next++
   const { signal, onProgress } = options
-  signal?.addEventListener('abort', () => worker?.postMessage({ t: 'stop', id } satisfies CheckAsk), { once: true })
+  signal?.addEventListener('abort', () => worker?.postMessage({ t: 'stop', id } satisfies CheckRequest), { once: true })
   return new Promise((resolve, reject) => {
     waiting.set(id, { resolve, reject, onProgress })
-    worker?.postMessage({ ...what, id })
+    worker?.postMessage({ ...body, id })
   })
 }
 
 function start(): Worker {
   const made = new Worker(new URL('./check-worker.ts', import.meta.url), { type: 'module' })
-  made.onmessage = ({ data }: MessageEvent<CheckAnswer>) => {
+  made.onmessage = ({ data }: MessageEvent<CheckReply>) => {
     const one = waiting.get(data.id)
     if ('progress' in data) return one?.onProgress?.(data.progress)
     waiting.delete(data.id)
@@ -38,7 +39,7 @@ function start(): Worker {
     return undefined
   }
   made.onerror = (event) => {
-    for (const one of waiting.values()) one.reject(new Error(event.message || 'The check could not be started.'))
+    for (const one of waiting.values()) one.reject(new Error(event.message || copy.check.workerFailed))
     waiting.clear()
     worker = undefined
   }
@@ -46,25 +47,25 @@ function start(): Worker {
 }
 
 export async function checkFiles(
-  what: Omit<Extract<CheckAsk, { t: 'check' }>, 't' | 'id'>,
+  body: Omit<Extract<CheckRequest, { t: 'check' }>, 't' | 'id'>,
   options: { readonly onProgress?: (share: number) => void; readonly signal?: AbortSignal },
 ): Promise<CheckReport> {
-  const answer = await ask({ t: 'check', ...what }, options)
-  if ('report' in answer) return answer.report
-  throw new Error('the check answered something else')
+  const reply = await request({ t: 'check', ...body }, options)
+  if ('report' in reply) return reply.report
+  throw new Error('unexpected reply of the check worker')
 }
 
-export async function sortFiles(files: readonly File[]): Promise<readonly Sorted[]> {
-  const answer = await ask({ t: 'sort', files })
-  if ('sorted' in answer) return answer.sorted
-  throw new Error('the check answered something else')
+export async function classifyFiles(files: readonly File[]): Promise<readonly Classified[]> {
+  const reply = await request({ t: 'classify', files })
+  if ('classified' in reply) return reply.classified
+  throw new Error('unexpected reply of the check worker')
 }
 
 export const fingerprintOf = (file: File): Promise<string> => digest({ t: 'fingerprint', file })
 export const digestOf = (blob: Blob): Promise<string> => digest({ t: 'digest', blob })
 
-async function digest(what: Unnumbered<Extract<CheckAsk, { t: 'fingerprint' | 'digest' }>>): Promise<string> {
-  const answer = await ask(what)
-  if ('digest' in answer) return answer.digest
-  throw new Error('the check answered something else')
+async function digest(body: Unnumbered<Extract<CheckRequest, { t: 'fingerprint' | 'digest' }>>): Promise<string> {
+  const reply = await request(body)
+  if ('digest' in reply) return reply.digest
+  throw new Error('unexpected reply of the check worker')
 }

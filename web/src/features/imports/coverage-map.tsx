@@ -1,13 +1,14 @@
 'use client'
 /**
- * Packages by segment and day: a picture of all of it, and the same as a table (docs/design/control-plane.md#imports).
+ * Packages by segment and day, as a map or a table (docs/design/control-plane.md#imports).
  */
 import type { CoverageBody } from '@vacancy/shared/contract'
 import { type PointerEvent, useEffect, useId, useMemo, useRef, useState } from 'react'
-import { count, counted, day } from '../../lib/format.ts'
+import { count, day } from '../../lib/format.ts'
 import { readColours } from '../../ui/colours.ts'
 import { type Column, Table } from '../../ui/table.tsx'
 import { ViewTabs } from '../../ui/tabs.tsx'
+import * as copy from './copy.ts'
 
 const STEPS = ['avail-1', 'avail-2', 'avail-3', 'avail-4', 'avail-5', 'avail-6']
 const ROW_PX = 16
@@ -21,7 +22,7 @@ type CoverageProps = {
   readonly from: string
   readonly segments: readonly Pick<Segment, 'name' | 'packages'>[]
   readonly properties: (name: string) => number
-  /** Both more and less: the middle of the scale is none. */
+  /** Values are differences, positive and negative. */
   readonly isDifference?: boolean
 }
 
@@ -42,15 +43,19 @@ export function CoverageMap(props: CoverageProps) {
   )
   return (
     <ViewTabs
-      label={`${title}: views`}
+      label={copy.coverage.views(title)}
       value={view}
       onChange={setView}
       tabs={[
-        { id: 'map', label: 'Map' },
-        { id: 'table', label: 'Table' },
+        { id: 'map', label: copy.coverage.map },
+        { id: 'table', label: copy.coverage.table },
       ]}
     >
-      {view === 'map' ? <Picture {...props} /> : <Table label={title} rows={rows} columns={COLUMNS} rowKey={keyOf} />}
+      {view === 'map' ? (
+        <CoverageCanvas {...props} />
+      ) : (
+        <Table label={title} rows={rows} columns={COLUMNS} rowKey={keyOf} />
+      )}
     </ViewTabs>
   )
 }
@@ -59,14 +64,14 @@ const keyOf = (row: Row) => row.name
 const COLUMNS: readonly Column<Row>[] = [
   {
     id: 'segment',
-    header: 'Segment',
+    header: copy.coverage.segment,
     rowHeader: true,
     cell: ({ name }) => name,
     compare: (a, b) => (a.name < b.name ? -1 : 1),
   },
   {
     id: 'properties',
-    header: 'Properties',
+    header: copy.coverage.properties,
     end: true,
     rank: 2,
     cell: (row) => count(row.properties),
@@ -74,24 +79,24 @@ const COLUMNS: readonly Column<Row>[] = [
   },
   {
     id: 'packages',
-    header: 'Packages',
+    header: copy.coverage.packages,
     end: true,
     cell: (row) => count(row.packages),
     compare: (a, b) => a.packages - b.packages,
   },
   {
     id: 'empty',
-    header: 'Days without',
+    header: copy.coverage.daysWithout,
     end: true,
     cell: (row) => count(row.empty),
     compare: (a, b) => a.empty - b.empty,
   },
 ]
 
-function Picture({ title, from, segments, isDifference = false }: CoverageProps) {
+function CoverageCanvas({ title, from, segments, isDifference = false }: CoverageProps) {
   const canvas = useRef<HTMLCanvasElement>(null)
   const id = useId()
-  const [told, setTold] = useState('')
+  const [cell, setCell] = useState('')
   const days = segments[0]?.packages.length ?? 0
   const most = segments.reduce(
     (top, { packages }) => packages.reduce((max, each) => Math.max(max, Math.abs(each)), top),
@@ -105,7 +110,7 @@ function Picture({ title, from, segments, isDifference = false }: CoverageProps)
     draw()
     const resized = new ResizeObserver(draw)
     resized.observe(target)
-    // The theme may change under it.
+    // Draws again when the theme changes.
     const themed = new MutationObserver(draw)
     themed.observe(document.documentElement, { attributes: true })
     const scheme = matchMedia('(prefers-color-scheme: dark)')
@@ -117,18 +122,14 @@ function Picture({ title, from, segments, isDifference = false }: CoverageProps)
     }
   }, [segments, days, most, isDifference])
 
-  const tell = (event: PointerEvent<HTMLCanvasElement>) => {
+  const onPointerMove = (event: PointerEvent<HTMLCanvasElement>) => {
     const box = event.currentTarget.getBoundingClientRect()
     const at = Math.floor(((event.clientX - box.left) / box.width) * days)
     const segment = segments[Math.floor((event.clientY - box.top) / ROW_PX)]
     const packages = segment?.packages[at]
-    setTold(
-      segment && packages !== undefined
-        ? `${segment.name}, ${day(dateOf(from, at))}: ${counted(packages, 'package')}`
-        : '',
-    )
+    setCell(segment && packages !== undefined ? copy.coverage.cell(segment.name, day(dateOf(from, at)), packages) : '')
   }
-  if (days === 0) return <p className="text-text-2">There are no packages of any day.</p>
+  if (days === 0) return <p className="text-text-2">{copy.coverage.none}</p>
   return (
     <figure aria-labelledby={id} className="flex flex-col gap-2" data-coverage={segments.length}>
       <div className="grid max-h-96 grid-cols-[minmax(0,10rem)_minmax(0,1fr)] overflow-y-auto">
@@ -144,17 +145,17 @@ function Picture({ title, from, segments, isDifference = false }: CoverageProps)
             ref={canvas}
             className="w-full"
             style={{ height: segments.length * ROW_PX }}
-            onPointerMove={tell}
-            onPointerLeave={() => setTold('')}
+            onPointerMove={onPointerMove}
+            onPointerLeave={() => setCell('')}
           />
         </div>
       </div>
       <figcaption id={id} className="flex flex-wrap justify-between gap-x-4 text-small text-text-2">
-        <span className="sr-only">{title}. The tab Table has the same as numbers.</span>
+        <span className="sr-only">{copy.coverage.label(title)}</span>
         <span>
           {day(from, true)} – {day(dateOf(from, days - 1), true)}
         </span>
-        <span className="min-h-4 tabular-nums">{told || `at most ${counted(most, 'package')} a day and segment`}</span>
+        <span className="min-h-4 tabular-nums">{cell || copy.coverage.max(most)}</span>
       </figcaption>
     </figure>
   )

@@ -1,6 +1,6 @@
 'use client'
 /**
- * What was wrong with the files of an import, a row an error, and all of it to download
+ * The errors of an import, one row per error, with downloads
  * (docs/design/control-plane.md#imports).
  */
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
@@ -8,7 +8,7 @@ import type { ImportError, ImportView } from '@vacancy/shared/contract'
 import dynamic from 'next/dynamic'
 import { useState } from 'react'
 import { call, pathOf } from '../../lib/api.ts'
-import { count, counted } from '../../lib/format.ts'
+import { count, NONE } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { Button, LinkButton } from '../../ui/button.tsx'
@@ -17,31 +17,32 @@ import { Panel } from '../../ui/panel.tsx'
 import { Select } from '../../ui/select.tsx'
 import type { Column } from '../../ui/table.tsx'
 import { VirtualTable } from '../../ui/virtual-table.tsx'
+import * as copy from './copy.ts'
 
 const AgainDialog = dynamic(() => import('./again-dialog.tsx').then((module) => module.AgainDialog), { ssr: false })
 
 const DOWNLOADS = ['rejected-properties.csv', 'rejected-packages.csv', 'errors.csv', 'errors.json'] as const
 
 const COLUMNS: readonly Column<ImportError>[] = [
-  { id: 'file', header: 'File', rank: 2, cell: ({ file }) => file, width: '9rem' },
+  { id: 'file', header: copy.errors.file, rank: 2, cell: ({ file }) => file, width: '9rem' },
   {
     id: 'line',
-    header: 'Line',
+    header: copy.errors.line,
     end: true,
     rowHeader: true,
-    cell: ({ line }) => (line === 0 ? '–' : count(line)),
+    cell: ({ line }) => (line === 0 ? NONE : count(line)),
     width: '7rem',
   },
   {
     id: 'column',
-    header: 'Column',
+    header: copy.errors.column,
     rank: 3,
-    cell: ({ column, name }) => (column === 0 ? '–' : `${column} ${name}`),
+    cell: ({ column, name }) => (column === 0 ? NONE : `${column} ${name}`),
     width: '10rem',
   },
   {
     id: 'message',
-    header: 'What is wrong',
+    header: copy.errors.message,
     cell: ({ value, message }) => (
       <span className="break-words">
         {value !== '' && <code className="me-1 font-mono">{value}</code>}
@@ -51,9 +52,9 @@ const COLUMNS: readonly Column<ImportError>[] = [
   },
   {
     id: 'row',
-    header: 'Row',
+    header: copy.errors.row,
     rank: 4,
-    cell: ({ row }) => <code className="block truncate font-mono">{row ?? 'not kept'}</code>,
+    cell: ({ row }) => <code className="block truncate font-mono">{row ?? copy.errors.rowNotKept}</code>,
   },
 ]
 
@@ -78,7 +79,7 @@ export function ErrorsTable({ view }: { view: ImportView }) {
   const kinds = Object.entries(errors.countByKind).sort(([, a], [, b]) => b - a)
   return (
     <Panel
-      title="Errors"
+      title={copy.errors.title}
       query={query}
       flush
       actions={downloadsOf(errors).map((file) => (
@@ -97,35 +98,34 @@ export function ErrorsTable({ view }: { view: ImportView }) {
         const total = pages[0]?.total ?? 0
         return (
           <div className="flex flex-col gap-3 p-4">
-            <WaysOn view={view} errors={errors} />
+            <NextSteps view={view} errors={errors} />
             <div className="flex flex-wrap items-end gap-3">
-              <Field label="Kind">
+              <Field label={copy.errors.kind}>
                 {(wire) => (
                   <Select
                     {...wire}
                     value={kind}
                     onChange={(event) => setKind(event.target.value)}
                     options={[
-                      { value: '', label: `All kinds (${count(errors.count)})` },
-                      ...kinds.map(([value, many]) => ({ value, label: `${value} (${count(many)})` })),
+                      { value: '', label: copy.errors.allKinds(count(errors.count)) },
+                      ...kinds.map(([value, many]) => ({ value, label: copy.errors.kindCount(value, count(many)) })),
                     ]}
                   />
                 )}
               </Field>
-              <Field label="Find text, or a line by its number" className="grow sm:max-w-80">
+              <Field label={copy.errors.search} className="grow sm:max-w-80">
                 {(wire) => (
                   <Input {...wire} type="search" value={text} onChange={(event) => setText(event.target.value)} />
                 )}
               </Field>
               <p className="text-small text-text-2">
-                {counted(total, 'error')}{' '}
-                {errors.count > errors.kept && `of the first ${count(errors.kept)} that are kept`}
+                {copy.errors.count(total)} {errors.count > errors.kept && copy.errors.ofKept(count(errors.kept))}
               </p>
             </div>
-            <VirtualTable label="Errors" rows={rows} columns={COLUMNS} rowKey={keyOf} total={total} />
+            <VirtualTable label={copy.errors.title} rows={rows} columns={COLUMNS} rowKey={keyOf} total={total} />
             {query.hasNextPage && (
               <Button onClick={() => void query.fetchNextPage()} busy={query.isFetchingNextPage}>
-                Show more errors
+                {copy.errors.more}
               </Button>
             )}
           </div>
@@ -135,8 +135,8 @@ export function ErrorsTable({ view }: { view: ImportView }) {
   )
 }
 
-/** What can be done: mend one file and keep the other, or go without the rows. */
-function WaysOn({ view, errors }: { view: ImportView; errors: NonNullable<ImportView['errors']> }) {
+/** Next steps: replace one file and keep the other, or build without the rejected rows. */
+function NextSteps({ view, errors }: { view: ImportView; errors: NonNullable<ImportView['errors']> }) {
   const why = useWhyNot('operator')
   const [isOpen, setOpen] = useState(false)
   if (view.state !== 'failed') return null
@@ -145,20 +145,18 @@ function WaysOn({ view, errors }: { view: ImportView; errors: NonNullable<Import
     <div className="flex flex-wrap items-center gap-2">
       {(['packages', 'properties'] as const).map((kind) => (
         <LinkButton key={kind} icon="upload" href={routes.newImport({ instead: view.id, replace: kind })}>
-          Replace {kind}.csv
+          {copy.errors.replace(kind)}
         </LinkButton>
       ))}
       <Button why={why ?? (rows === null ? again : undefined)} onClick={() => setOpen(true)}>
-        {rows === null
-          ? 'Build again without the rejected rows'
-          : `Build again without the ${counted(rows, 'rejected row')}…`}
+        {rows === null ? copy.errors.buildAgain : copy.errors.buildAgainDialog(rows)}
       </Button>
       {isOpen && rows !== null && <AgainDialog view={view} rows={rows} onClose={() => setOpen(false)} />}
     </div>
   )
 }
 
-/** Only what has something in it. */
+/** Downloads that are not empty. */
 function downloadsOf({ keptOf }: NonNullable<ImportView['errors']>): (typeof DOWNLOADS)[number][] {
   return DOWNLOADS.filter(
     (file) =>

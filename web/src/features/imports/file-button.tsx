@@ -10,7 +10,7 @@ type FileButtonProps = {
   readonly busy?: boolean
 }
 
-/** A button that opens the system's choice of files. The input beside it is what programs and tests fill. */
+/** A button that opens the file picker. Tests fill the hidden input beside it. */
 export function FileButton({ children, onFiles, multiple = false, why, busy = false }: FileButtonProps) {
   const input = useRef<HTMLInputElement>(null)
   const id = useId()
@@ -28,7 +28,7 @@ export function FileButton({ children, onFiles, multiple = false, why, busy = fa
         tabIndex={-1}
         onChange={(event) => {
           onFiles([...(event.target.files ?? [])])
-          // The same file may be chosen once more.
+          // So that the same file can be chosen again.
           event.target.value = ''
         }}
       />

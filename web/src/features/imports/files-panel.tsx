@@ -1,6 +1,6 @@
 'use client'
 /**
- * The files of an import, chosen in any order and told apart by what is in them (docs/design/control-plane.md#imports).
+ * The files of an import, chosen in any order and classified by content (docs/design/control-plane.md#imports).
  */
 import { useQuery } from '@tanstack/react-query'
 import type { FileKind } from '@vacancy/shared/contract'
@@ -12,12 +12,13 @@ import { Button } from '../../ui/button.tsx'
 import { Combobox } from '../../ui/combobox.tsx'
 import { Field } from '../../ui/field.tsx'
 import { Panel } from '../../ui/panel.tsx'
-import { sortFiles } from './checking.ts'
+import { classifyFiles } from './checking.ts'
+import * as copy from './copy.ts'
 import { FileButton } from './file-button.tsx'
 import { type Chosen, KINDS, ofBrowser, ofFolder, type Source, swapped } from './sources.ts'
 
 const CODEC_FILE = /\.ya?ml$/i
-/** As much as a codec file may have (IMPORT_LIMITS of the contract). */
+/** IMPORT_LIMITS of the contract. */
 const CODEC_FILE_BYTES_MAX = 16_384
 
 export type OwnCodecs = { readonly file: string; readonly names: readonly string[] }
@@ -27,7 +28,7 @@ type FilesPanelProps = {
   readonly onFiles: (files: Chosen) => void
   readonly codecs: OwnCodecs | undefined
   readonly onCodecs: (codecs: OwnCodecs | undefined) => void
-  /** The control plane has a folder whose files need no upload. */
+  /** Whether the control plane has an import folder, whose files need no upload. */
   readonly hasFolder: boolean
 }
 
@@ -40,7 +41,7 @@ export function FilesPanel({ files, onFiles, codecs, onCodecs, hasFolder }: File
     setBusy(true)
     try {
       const [lists, tables] = [given.filter(isCodecFile), given.filter((file) => !isCodecFile(file))]
-      const { next, wrong } = await sortedInto(files, tables)
+      const { next, wrong } = await classifiedInto(files, tables)
       for (const file of lists) {
         const read = await readCodecs(file)
         if (typeof read === 'string') wrong.push(read)
@@ -49,7 +50,7 @@ export function FilesPanel({ files, onFiles, codecs, onCodecs, hasFolder }: File
       setFaults(wrong)
       onFiles(next)
     } catch (error) {
-      setFaults([`The files could not be read: ${(error as Error).message}`])
+      setFaults([copy.files.unreadable((error as Error).message)])
     } finally {
       setBusy(false)
     }
@@ -60,9 +61,9 @@ export function FilesPanel({ files, onFiles, codecs, onCodecs, hasFolder }: File
     void take([...event.dataTransfer.files])
   }
   return (
-    <Panel title="2 Files">
+    <Panel title={copy.files.title}>
       <div className="flex flex-col gap-3">
-        {/* biome-ignore lint/a11y/noStaticElementInteractions: dropping is a second way; the button beside it is the first. */}
+        {/* biome-ignore lint/a11y/noStaticElementInteractions: dropping is an alternative to the button beside it. */}
         <div
           onDragOver={(event) => {
             event.preventDefault()
@@ -72,12 +73,9 @@ export function FilesPanel({ files, onFiles, codecs, onCodecs, hasFolder }: File
           onDrop={drop}
           className={`flex flex-wrap items-center gap-3 rounded-panel border border-dashed p-4 ${isOver ? 'border-accent bg-info-bg' : 'border-line-strong'}`}
         >
-          <p className="grow text-text-2">
-            Drop properties.csv and packages.csv here, in any order, as they are or as .gz, and codecs.yml for a node
-            that reads a list of its own, or
-          </p>
+          <p className="grow text-text-2">{copy.files.dropHint}</p>
           <FileButton multiple busy={isBusy} onFiles={(given) => void take(given)}>
-            Choose files
+            {copy.files.choose}
           </FileButton>
         </div>
         {hasFolder && <FolderFiles files={files} onFiles={onFiles} />}
@@ -93,12 +91,12 @@ export function FilesPanel({ files, onFiles, codecs, onCodecs, hasFolder }: File
           {codecs && (
             <li data-file="codecs" className="flex min-h-8 flex-wrap items-center gap-x-4">
               <Icon name="check" className="text-ok" />
-              <span className="w-24 text-text-2">codec list</span>
+              <span className="w-24 text-text-2">{copy.files.codecs}</span>
               <span className="min-w-0 break-words">
                 {codecs.file}: {codecs.names.join(', ')}
               </span>
               <Button kind="quiet" icon="cross" onClick={() => onCodecs(undefined)}>
-                Take {codecs.file} out
+                {copy.files.remove(codecs.file)}
               </Button>
             </li>
           )}
@@ -121,7 +119,7 @@ export function FilesPanel({ files, onFiles, codecs, onCodecs, hasFolder }: File
                 onFiles(swapped(files))
               }}
             >
-              Swap the two files
+              {copy.files.swap}
             </Button>
           </div>
         )}
@@ -132,27 +130,26 @@ export function FilesPanel({ files, onFiles, codecs, onCodecs, hasFolder }: File
 
 const isCodecFile = ({ name }: File) => CODEC_FILE.test(name)
 
-/** What is there already was uploaded as one of the two, and stays that. */
+/** A file that was uploaded before keeps its kind. */
 function canSwap({ properties, packages }: Chosen): boolean {
   return (
     properties !== undefined && packages !== undefined && properties.from !== 'upload' && packages.from !== 'upload'
   )
 }
 
-async function sortedInto(files: Chosen, given: readonly File[]): Promise<{ next: Chosen; wrong: string[] }> {
+async function classifiedInto(files: Chosen, given: readonly File[]): Promise<{ next: Chosen; wrong: string[] }> {
   const next: Chosen = { ...files }
   const wrong: string[] = []
   const seen = new Set<FileKind>()
-  for (const [at, { kind, fault }] of (await sortFiles(given)).entries()) {
+  for (const [at, { kind, fault }] of (await classifyFiles(given)).entries()) {
     const file = given[at] as File
-    if (!kind) wrong.push(`${file.name} ${fault}.`)
-    else if (seen.has(kind)) wrong.push(`${file.name} looks like ${kind} as well: two files of one kind.`)
+    if (!kind) wrong.push(copy.files.invalid(file.name, fault))
+    else if (seen.has(kind)) wrong.push(copy.files.duplicate(file.name, kind))
     else {
       seen.add(kind)
       next[kind] = ofBrowser(file)
       const other = kind === 'properties' ? 'packages' : 'properties'
-      if (file.name.toLowerCase().includes(other))
-        wrong.push(`${file.name} looks like ${kind}, whatever its name says: taken as that.`)
+      if (file.name.toLowerCase().includes(other)) wrong.push(copy.files.nameMismatch(file.name, kind))
     }
   }
   return { next, wrong }
@@ -160,13 +157,13 @@ async function sortedInto(files: Chosen, given: readonly File[]): Promise<{ next
 
 /** @returns the list, or what is wrong with the file */
 async function readCodecs(file: File): Promise<OwnCodecs | string> {
-  if (file.size > CODEC_FILE_BYTES_MAX) return `${file.name} is too large for a codec list: ${bytes(file.size)}.`
+  if (file.size > CODEC_FILE_BYTES_MAX) return copy.files.codecsTooLarge(file.name, bytes(file.size))
   try {
     const { names } = await call('POST /api/v1/import-codecs', { body: { text: await file.text() } })
     return { file: file.name, names }
   } catch (error) {
     if (!(error instanceof ApiProblem)) throw error
-    return `${file.name}: ${error.message}`
+    return copy.files.codecsInvalid(file.name, error.message)
   }
 }
 
@@ -175,18 +172,16 @@ function FolderFiles({ files, onFiles }: { files: Chosen; onFiles: (files: Chose
     queryKey: ['GET /api/v1/import-folder'],
     queryFn: ({ signal }) => call('GET /api/v1/import-folder', { signal }),
   })
-  if (folder.error) return <p className="text-warn">The import folder cannot be listed: {folder.error.message}</p>
+  if (folder.error) return <p className="text-warn">{copy.files.folderUnreadable(folder.error.message)}</p>
   const all = folder.data?.files ?? []
   return (
     <fieldset className="flex flex-col gap-2">
-      <legend className="pb-1 font-medium text-small text-text-2">
-        Or from the import folder of the control plane, without an upload
-      </legend>
+      <legend className="pb-1 font-medium text-small text-text-2">{copy.files.folder}</legend>
       <div className="grid gap-4 sm:grid-cols-2">
         {KINDS.map((kind) => {
           const chosen = files[kind]
           return (
-            <Field key={kind} label={`${kind}.csv in the folder`}>
+            <Field key={kind} label={copy.files.inFolder(kind)}>
               {(wire) => (
                 <Combobox
                   wire={wire}
@@ -205,16 +200,12 @@ function FolderFiles({ files, onFiles }: { files: Chosen; onFiles: (files: Chose
           )
         })}
       </div>
-      {folder.data?.more && <p className="text-small text-text-3">There are more files than are listed.</p>}
+      {folder.data?.more && <p className="text-small text-text-3">{copy.files.folderMore}</p>}
     </fieldset>
   )
 }
 
-const PLACES: Readonly<Record<Source['from'], string>> = {
-  browser: '',
-  folder: 'from the import folder, not uploaded',
-  upload: 'uploaded before, kept',
-}
+const PLACES: Readonly<Record<Source['from'], string>> = copy.files.places
 
 type ChosenFileProps = { readonly kind: FileKind; readonly source: Source | undefined; readonly onDrop: () => void }
 
@@ -229,11 +220,11 @@ function ChosenFile({ kind, source, onDrop }: ChosenFileProps) {
           <span className="text-text-2 tabular-nums">{bytes(source.bytes)}</span>
           {PLACES[source.from] !== '' && <span className="text-text-3">{PLACES[source.from]}</span>}
           <Button kind="quiet" icon="cross" onClick={onDrop}>
-            Take {source.name} out
+            {copy.files.remove(source.name)}
           </Button>
         </>
       ) : (
-        <span className="text-text-3">not chosen yet</span>
+        <span className="text-text-3">{copy.files.notChosen}</span>
       )}
     </li>
   )

@@ -1,11 +1,11 @@
 'use client'
-/** Every state of an import after its files were chosen, from top to bottom (docs/design/control-plane.md#imports). */
+/** An import after its files were chosen, in all states (docs/design/control-plane.md#imports). */
 import { useQuery } from '@tanstack/react-query'
 import type { ImportView } from '@vacancy/shared/contract'
 import { useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'
 import { ApiProblem, call, pathOf } from '../../lib/api.ts'
-import { bytes, count, day, duration, percent, shortCount } from '../../lib/format.ts'
+import { bytes, count, day, duration, NONE, percent, shortCount } from '../../lib/format.ts'
 import { useLive } from '../../lib/live.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
@@ -22,10 +22,11 @@ import { Progress } from '../../ui/progress.tsx'
 import { Stepper, type StepState } from '../../ui/stepper.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { InstallButton } from '../snapshots/install-button.tsx'
+import * as copy from './copy.ts'
 import { ErrorsTable } from './errors-table.tsx'
 import { CountersView, CoverageView, RoomsView } from './result.tsx'
+import { STATE_LEVELS } from './states.ts'
 import { UploadRow } from './upload-row.tsx'
-import { PHASE_WORDS, STATE_WORDS } from './words.ts'
 
 export function ImportPage({ id }: { id: string }) {
   const query = useLive(`import:${id}`)
@@ -33,10 +34,15 @@ export function ImportPage({ id }: { id: string }) {
   const isUnknown = query.error instanceof ApiProblem && query.error.status === 404
   if (isUnknown && !view) {
     return (
-      <Page id="import" title="No such import" ready crumbs={[{ href: routes.imports(), label: 'Imports' }]}>
-        <p className="prose text-text-2">There is no import {id}. Old ones are forgotten after 200 newer ones.</p>
+      <Page
+        id="import"
+        title={copy.page.unknownTitle}
+        ready
+        crumbs={[{ href: routes.imports(), label: copy.common.imports }]}
+      >
+        <p className="prose text-text-2">{copy.page.unknown(id)}</p>
         <p>
-          <LinkButton href={routes.imports()}>Open all imports</LinkButton>
+          <LinkButton href={routes.imports()}>{copy.page.openImports}</LinkButton>
         </p>
       </Page>
     )
@@ -44,11 +50,11 @@ export function ImportPage({ id }: { id: string }) {
   return (
     <Page
       id="import"
-      title={view?.name ?? 'Import'}
-      where="Imports"
+      title={view?.name ?? copy.page.fallbackTitle}
+      where={copy.common.imports}
       ready={view !== undefined}
-      crumbs={[{ href: routes.imports(), label: 'Imports' }]}
-      badge={view && <Badge level={STATE_WORDS[view.state].level}>{STATE_WORDS[view.state].word}</Badge>}
+      crumbs={[{ href: routes.imports(), label: copy.common.imports }]}
+      badge={view && <Badge level={STATE_LEVELS[view.state]}>{copy.states[view.state]}</Badge>}
       actions={view?.cancellable && <CancelButton view={view} />}
       lead={view && <Lead view={view} />}
     >
@@ -64,14 +70,15 @@ export function ImportPage({ id }: { id: string }) {
 function Lead({ view }: { view: ImportView }) {
   return (
     <p>
-      For shard <span className="font-mono">{view.shard}</span>, nights {day(view.window.from, true)} –{' '}
-      {day(view.window.to, true)}, begun <Age at={view.createdAt} /> by {view.by}
+      {copy.page.forShard} <span className="font-mono">{view.shard}</span>,{' '}
+      {copy.page.nights(day(view.window.from, true), day(view.window.to, true))}, {copy.page.started}{' '}
+      <Age at={view.createdAt} /> {copy.page.by(view.by)}
       {view.withoutRowsOf !== null && (
         <>
-          , without the rows that <Link href={routes.import(view.withoutRowsOf)}>an import before</Link> rejected
+          {copy.page.withoutRows} <Link href={routes.import(view.withoutRowsOf)}>{copy.page.anotherImport}</Link>
         </>
       )}
-      {view.codecs !== null && <>, with a codec list of its own: {view.codecs.join(', ')}</>}
+      {view.codecs !== null && copy.page.ownCodecs(view.codecs.join(', '))}
     </p>
   )
 }
@@ -83,7 +90,7 @@ function CancelButton({ view }: { view: ImportView }) {
     setBusy(true)
     try {
       await call('POST /api/v1/imports/{id}/cancel', { params: { id: view.id } })
-      toast({ message: `${view.name} was cancelled. What it had written is removed; its uploads stay for 48 hours.` })
+      toast({ message: copy.page.cancelled(view.name) })
     } catch (error) {
       toast({ message: (error as Error).message, level: 'crit' })
     } finally {
@@ -92,7 +99,7 @@ function CancelButton({ view }: { view: ImportView }) {
   }
   return (
     <Button icon="stop" kind="danger" why={why} busy={isBusy} onClick={() => void cancel()}>
-      Cancel import
+      {copy.page.cancelImport}
     </Button>
   )
 }
@@ -102,21 +109,21 @@ function Flow({ view }: { view: ImportView }) {
   const { progress, state, files } = view
   return (
     <section
-      aria-label={`Import ${view.name}`}
+      aria-label={copy.page.label(view.name)}
       data-import-state={state}
       data-phase={progress?.phase ?? state}
       data-records={progress?.records ?? view.counters?.readBack.packages ?? 0}
       data-rate={progress?.recordsPerSecond ?? view.result?.recordsPerSecond ?? 0}
       className="flex flex-col gap-4"
     >
-      <Stepper label="Steps of the import" inline steps={stepsOf(view)} />
+      <Stepper label={copy.page.steps} inline steps={stepsOf(view)} />
       {state === 'failed' && (
         <Banner
           level="crit"
           title={view.message}
           actions={
             <LinkButton href={routes.newImport()} icon="plus">
-              New import
+              {copy.common.newImport}
             </LinkButton>
           }
         >
@@ -125,15 +132,12 @@ function Flow({ view }: { view: ImportView }) {
       )}
       {state === 'cancelled' && (
         <Banner level="unk" title={view.message}>
-          Its uploads stay for 48 hours and can be used by another import.
+          {copy.page.cancelledHint}
         </Banner>
       )}
       {state === 'uploading' && (
-        <Panel title="Upload">
-          <p className="prose text-text-2">
-            The build begins by itself when both files are here. Going elsewhere in the console stops nothing; after a
-            reload the same files are asked for again.
-          </p>
+        <Panel title={copy.page.upload}>
+          <p className="prose text-text-2">{copy.page.uploadHint}</p>
           <UploadRow file={files.properties} why={why} />
           <UploadRow file={files.packages} why={why} />
         </Panel>
@@ -165,10 +169,10 @@ function stepsOf({ state, snapshot }: ImportView): { id: string; label: string; 
           : 'waiting') as StepState,
   })
   return [
-    { id: 'files', label: 'Files', state: 'done' as const },
-    step('upload', 'Upload', 0, 0),
-    step('build', 'Build', 1, 4),
-    { id: 'result', label: 'Result', state: snapshot ? 'done' : isOver ? 'skipped' : 'waiting' },
+    { id: 'files', label: copy.page.step.files, state: 'done' as const },
+    step('upload', copy.page.step.upload, 0, 0),
+    step('build', copy.page.step.build, 1, 4),
+    { id: 'result', label: copy.page.step.result, state: snapshot ? 'done' : isOver ? 'skipped' : 'waiting' },
   ]
 }
 
@@ -176,25 +180,25 @@ function Building({ view }: { view: ImportView }) {
   const { progress } = view
   if (!progress) {
     return (
-      <Panel title="Build">
+      <Panel title={copy.page.build}>
         <Progress label={view.message} value={null} />
       </Panel>
     )
   }
   const { phase, number, of, percent: share, records, recordsPerSecond, etaSeconds, seconds, memoryBytes } = progress
   return (
-    <Panel title="Build">
+    <Panel title={copy.page.build}>
       <div className="flex flex-col gap-3">
         <Progress
-          label={`Phase ${number} of ${of}: ${PHASE_WORDS[phase]}`}
+          label={copy.page.phase(number, of, copy.phases[phase])}
           value={share / 100}
-          valueText={`${percent(share / 100)} · ${count(records)} records`}
+          valueText={copy.page.progress(percent(share / 100), count(records))}
         />
         <dl className="flex flex-wrap gap-x-8 gap-y-2 tabular-nums">
-          <Fact name="Records a second">{shortCount(recordsPerSecond)}</Fact>
-          <Fact name="This phase ends in">{etaSeconds === null ? '–' : duration(etaSeconds * 1000)}</Fact>
-          <Fact name="Running for">{duration(seconds * 1000)}</Fact>
-          <Fact name="Memory of the builder">{bytes(memoryBytes)}</Fact>
+          <Fact name={copy.page.rate}>{shortCount(recordsPerSecond)}</Fact>
+          <Fact name={copy.page.eta}>{etaSeconds === null ? NONE : duration(etaSeconds * 1000)}</Fact>
+          <Fact name={copy.page.runningFor}>{duration(seconds * 1000)}</Fact>
+          <Fact name={copy.page.memory}>{bytes(memoryBytes)}</Fact>
         </dl>
         <Spark rates={view.rates} />
       </div>
@@ -211,7 +215,7 @@ function Fact({ name, children }: { name: string; children: React.ReactNode }) {
   )
 }
 
-/** Records a second of the last minute. */
+/** Records per second over the last minute. */
 function Spark({ rates }: { rates: readonly number[] }) {
   if (rates.length < 2) return null
   const most = Math.max(1, ...rates)
@@ -220,7 +224,7 @@ function Spark({ rates }: { rates: readonly number[] }) {
       viewBox={`0 0 ${rates.length} 20`}
       preserveAspectRatio="none"
       role="img"
-      aria-label={`Records a second, at most ${shortCount(most)}`}
+      aria-label={copy.page.rateChart(shortCount(most))}
       className="h-10 w-full max-w-120"
     >
       {rates.map((rate, at) => (
@@ -245,35 +249,34 @@ function Result({ view, snapshot }: { view: ImportView; snapshot: string }) {
   })
   return (
     <>
-      <Panel title="Result">
+      <Panel title={copy.page.result}>
         <div className="flex flex-col gap-3">
           <p className="flex items-start gap-2">
             <Icon name="check" className="mt-0.5 text-ok" />
             <span className="min-w-0">
-              {view.message}{' '}
-              {result && `${shortCount(result.recordsPerSecond)} records a second with ${result.threads} threads.`}
+              {view.message} {result && copy.page.speed(shortCount(result.recordsPerSecond), result.threads)}
             </span>
           </p>
           <p className="flex flex-wrap items-center gap-2">
-            Snapshot <Id value={snapshot} label="snapshot" short={12} />
+            {copy.page.snapshot} <Id value={snapshot} label="snapshot" short={12} />
             {details.data && <span className="text-text-2">{bytes(details.data.bytes)}</span>}
           </p>
           <div className="flex flex-wrap gap-2">
             <InstallButton shard={shard} snapshot={snapshot} />
             <LinkButton href={routes.compareSnapshots(`shard:${shard}`, snapshot)} icon="not-equal">
-              Compare with live {shard}
+              {copy.page.compare(shard)}
             </LinkButton>
             <LinkButton
               href={pathOf('GET /api/v1/snapshots/{id}/download', { params: { id: snapshot } })}
               icon="download"
               download
             >
-              Download snapshot
+              {copy.page.download}
             </LinkButton>
             <LinkButton href={routes.snapshot(snapshot)} icon="snapshots">
-              Open snapshot
+              {copy.page.open}
             </LinkButton>
-            {result && <CopyButton text={result.command} label="Copy build-snapshot command" kind="default" />}
+            {result && <CopyButton text={result.command} label={copy.page.copyCommand} kind="default" />}
           </div>
           {result?.notes.map((line) => (
             <Banner key={line} level="info" title={line} />
@@ -290,15 +293,15 @@ function Result({ view, snapshot }: { view: ImportView; snapshot: string }) {
 
 function Files({ view }: { view: ImportView }) {
   return (
-    <Panel title="Files">
+    <Panel title={copy.page.files}>
       <dl className="flex flex-col gap-2">
         {Object.values(view.files).map(({ upload, name, bytes: size, rows, sha256, unpacked }) => (
           <div key={upload} className="flex flex-wrap items-center gap-x-4 gap-y-1">
             <dt className="min-w-0 break-words font-medium">{name}</dt>
             <dd className="flex flex-wrap gap-x-4 text-text-2 tabular-nums">
               <span>{bytes(size)}</span>
-              {rows !== null && <span>{count(rows)} rows</span>}
-              {unpacked && <span>unpacked from gzip</span>}
+              {rows !== null && <span>{copy.page.rows(count(rows))}</span>}
+              {unpacked && <span>{copy.page.unpacked}</span>}
               {sha256 && <Id value={sha256} label="SHA-256" short={12} />}
             </dd>
           </div>
@@ -312,7 +315,7 @@ function Log({ lines }: { lines: readonly string[] }) {
   if (lines.length === 0) return null
   return (
     <details className="rounded-panel border border-line bg-surface px-4 py-2">
-      <summary className="cursor-pointer font-medium">Log ({lines.length} lines)</summary>
+      <summary className="cursor-pointer font-medium">{copy.page.log(lines.length)}</summary>
       <pre className="mt-2 max-h-80 overflow-auto whitespace-pre-wrap break-words rounded-control bg-sunken p-3 font-mono text-small">
         {lines.join('\n')}
       </pre>

@@ -1,5 +1,5 @@
 'use client'
-/** All imports, the newest first, and uploads that no import has taken. */
+/** All imports, newest first, and unused uploads. */
 import { useQueryClient } from '@tanstack/react-query'
 import type { ImportView, UploadView } from '@vacancy/shared/contract'
 import { useState } from 'react'
@@ -16,35 +16,36 @@ import { Page } from '../../ui/page.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { toast } from '../../ui/toast.tsx'
+import * as copy from './copy.ts'
+import { STATE_LEVELS, shareOf } from './states.ts'
 import { dropUpload, useUploads } from './uploading.ts'
-import { STATE_WORDS, shareOf } from './words.ts'
 
 const COLUMNS: readonly Column<ImportView>[] = [
   {
     id: 'name',
-    header: 'Import',
+    header: copy.list.name,
     rowHeader: true,
     cell: ({ id, name }) => <Link href={routes.import(id)}>{name}</Link>,
     compare: (a, b) => a.name.localeCompare(b.name),
   },
-  { id: 'shard', header: 'Shard', rank: 2, cell: ({ shard }) => <span className="font-mono">{shard}</span> },
+  { id: 'shard', header: copy.list.shard, rank: 2, cell: ({ shard }) => <span className="font-mono">{shard}</span> },
   {
     id: 'state',
-    header: 'State',
-    cell: (view) => <Badge level={STATE_WORDS[view.state].level}>{STATE_WORDS[view.state].word}</Badge>,
+    header: copy.list.state,
+    cell: (view) => <Badge level={STATE_LEVELS[view.state]}>{copy.states[view.state]}</Badge>,
   },
-  { id: 'progress', header: 'Progress', end: true, cell: (view) => percent(shareOf(view)) },
+  { id: 'progress', header: copy.list.progress, end: true, cell: (view) => percent(shareOf(view)) },
   {
     id: 'packages',
-    header: 'Packages',
+    header: copy.list.packages,
     end: true,
     rank: 3,
     cell: ({ counters, progress }) => count(counters?.readBack.packages ?? progress?.records ?? null),
   },
-  { id: 'by', header: 'By', rank: 4, cell: ({ by }) => by },
+  { id: 'by', header: copy.list.by, rank: 4, cell: ({ by }) => by },
   {
     id: 'created',
-    header: 'Begun',
+    header: copy.list.started,
     end: true,
     rank: 2,
     cell: ({ createdAt }) => <Age at={createdAt} />,
@@ -59,25 +60,25 @@ export function ImportsPage() {
   return (
     <Page
       id="imports"
-      title="Imports"
+      title={copy.common.imports}
       ready={query.data !== undefined || query.isError}
       actions={
         <LinkButton href={routes.newImport()} kind="primary" icon="plus">
-          New import
+          {copy.common.newImport}
         </LinkButton>
       }
     >
       <Panel
-        title="Imports"
+        title={copy.common.imports}
         hideTitle
         flush
         query={query}
         isEmpty={({ imports }) => imports.length === 0}
         empty={{
-          text: 'Nothing was imported yet. An import makes a snapshot of two CSV files, which a shard can then be given.',
+          text: copy.list.empty,
           action: (
             <LinkButton href={routes.newImport()} icon="plus">
-              New import
+              {copy.common.newImport}
             </LinkButton>
           ),
           code: 'vacancy build-snapshot --shard-id s1 --input-path DIR --output-path DIR',
@@ -85,7 +86,7 @@ export function ImportsPage() {
       >
         {({ imports }) => (
           <Table
-            label="Imports"
+            label={copy.common.imports}
             rows={imports}
             columns={COLUMNS}
             rowKey={({ id }) => id}
@@ -95,13 +96,11 @@ export function ImportsPage() {
         )}
       </Panel>
       {uploads.length > 0 && (
-        <Panel title="Uploads without an import">
-          <p className="prose text-text-2">
-            They stay for 48 hours after their last byte, and can be used by another import.
-          </p>
+        <Panel title={copy.list.unusedUploads}>
+          <p className="prose text-text-2">{copy.list.unusedUploadsHint}</p>
           <ul className="flex flex-col divide-y divide-line">
             {uploads.map((upload) => (
-              <WaitingUpload key={upload.id} upload={upload} why={why} />
+              <UnusedUpload key={upload.id} upload={upload} why={why} />
             ))}
           </ul>
         </Panel>
@@ -110,7 +109,7 @@ export function ImportsPage() {
   )
 }
 
-function WaitingUpload({ upload, why }: { upload: UploadView; why: string | undefined }) {
+function UnusedUpload({ upload, why }: { upload: UploadView; why: string | undefined }) {
   const queries = useQueryClient()
   const isHere = useUploads().has(upload.id)
   const [isBusy, setBusy] = useState(false)
@@ -130,11 +129,11 @@ function WaitingUpload({ upload, why }: { upload: UploadView; why: string | unde
     <li className="flex flex-wrap items-center gap-x-4 gap-y-1 py-2">
       <span className="min-w-0 grow break-words">{upload.name}</span>
       <span className="text-text-2 tabular-nums">
-        {bytes(upload.offset)} of {bytes(upload.bytes)}
-        {!upload.complete && !isHere && ', waits for the file'}
+        {copy.list.receivedOf(bytes(upload.offset), bytes(upload.bytes))}
+        {!upload.complete && !isHere && copy.list.incomplete}
       </span>
       <Button icon="trash" why={why} busy={isBusy} onClick={() => void drop()}>
-        Drop {upload.name}
+        {copy.list.delete(upload.name)}
       </Button>
     </li>
   )

@@ -1,13 +1,13 @@
 'use client'
 /**
- * The start of an import, from top to bottom: for which shard, which files, what is wrong with them, send them
+ * A new import: shard and name, files, check, upload and build
  * (docs/design/control-plane.md#imports).
  */
 import { useQuery } from '@tanstack/react-query'
 import type { FileKind } from '@vacancy/shared/contract'
 import { useEffect, useRef, useState } from 'react'
 import { ApiProblem, call } from '../../lib/api.ts'
-import { bytes, count, counted, duration } from '../../lib/format.ts'
+import { bytes, count, duration, NONE } from '../../lib/format.ts'
 import { navigate } from '../../lib/navigate.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
@@ -21,12 +21,13 @@ import { Panel } from '../../ui/panel.tsx'
 import { Progress } from '../../ui/progress.tsx'
 import type { CheckReport } from './check-worker.ts'
 import { checkFiles } from './checking.ts'
+import * as copy from './copy.ts'
 import { FilesPanel, type OwnCodecs } from './files-panel.tsx'
 import { Findings, Previews } from './findings.tsx'
 import { beginImport, type Chosen, KINDS, ofUpload } from './sources.ts'
 
-/** Bytes a package takes in a node: a word, its share of row and table. */
-const BYTES_A_PACKAGE = 10
+/** Memory per package in a node: a word and its share of row and table. */
+const BYTES_PER_PACKAGE = 10
 
 export function NewImportPage() {
   const why = useWhyNot('operator')
@@ -45,24 +46,24 @@ export function NewImportPage() {
   const before = useBefore((given) => {
     setName(given.name)
     setShard(given.shard)
-    if (given.codecs) setCodecs({ file: 'codecs.yml of the import before', names: given.codecs })
+    if (given.codecs) setCodecs({ file: copy.start.codecsOfBefore, names: given.codecs })
     setFiles(given.files)
   })
   return (
     <Page
       id="import-new"
-      title="New import"
-      where="Imports"
+      title={copy.common.newImport}
+      where={copy.common.imports}
       ready={data !== undefined || options.isError}
-      crumbs={[{ href: routes.imports(), label: 'Imports' }]}
-      lead="Two CSV files become a snapshot, which a shard can then be given. Nothing is sent before you say so."
+      crumbs={[{ href: routes.imports(), label: copy.common.imports }]}
+      lead={copy.start.lead}
     >
       {before !== '' && <Banner level="info" title={before} />}
-      <Panel title="1 Shard and name" query={options}>
+      <Panel title={copy.start.target} query={options}>
         {({ shards, codecs: inForce, codecsError }) => (
           <div className="flex flex-col gap-4">
             <div className="grid gap-4 sm:grid-cols-2">
-              <Field label="Shard" required hint="A new shard may be named that has no node yet.">
+              <Field label={copy.start.shard} required hint={copy.start.shardHint}>
                 {(wire) => (
                   <Combobox
                     wire={wire}
@@ -73,24 +74,21 @@ export function NewImportPage() {
                   />
                 )}
               </Field>
-              <Field label="Name" required hint="For the lists: hotels-november.">
+              <Field label={copy.start.name} required hint={copy.start.nameHint}>
                 {(wire) => (
                   <Input {...wire} maxLength={128} value={name} onChange={(event) => setName(event.target.value)} />
                 )}
               </Field>
             </div>
             {codecs ? (
-              <p className="text-small text-text-2">
-                Checked and built with the list of {codecs.file}, not with that of a node or registry.
-              </p>
+              <p className="text-small text-text-2">{copy.start.ownCodecs(codecs.file)}</p>
             ) : inForce ? (
               <p className="text-small text-text-2">
-                {counted(inForce.names.length, 'rate feature')} in the codec list of {inForce.source}:{' '}
-                {inForce.names.join(', ')}
+                {copy.start.codecs(inForce.names.length, inForce.source, inForce.names.join(', '))}
               </p>
             ) : (
-              <Banner level="warn" title="The codec list is not known">
-                {codecsError} Rate features cannot be checked here, and the build waits for the list.
+              <Banner level="warn" title={copy.start.noCodecs}>
+                {codecsError} {copy.start.noCodecsHint}
               </Banner>
             )}
           </div>
@@ -117,7 +115,7 @@ export function NewImportPage() {
   )
 }
 
-// Instead of an import before
+// Replacing a previous import
 
 type Before = {
   readonly name: string
@@ -126,11 +124,11 @@ type Before = {
   readonly files: Chosen
 }
 
-/** Of `?instead=` and `?replace=`: name, shard and the file that stays. @returns what is said of it; '' without one */
+/** Reads name, shard and the kept file of `?instead=` and `?replace=`. @returns a message; '' without one */
 function useBefore(onFound: (before: Before) => void): string {
   const [instead] = useUrlParam('instead')
   const [replaced] = useUrlParam('replace')
-  const [says, setSays] = useState('')
+  const [message, setMessage] = useState('')
   useEffect(() => {
     if (instead === '') return
     let isGone = false
@@ -139,7 +137,7 @@ function useBefore(onFound: (before: Before) => void): string {
       const view = await call('GET /api/v1/imports/{id}', { params: { id: instead } })
       const upload = await call('GET /api/v1/uploads/{id}', { params: { id: view.files[kept].upload } }).catch(
         (error: unknown) => {
-          // Dropped, or 48 h have passed: it is chosen again.
+          // Deleted or expired: it has to be chosen again.
           if (error instanceof ApiProblem && error.status === 404) return undefined
           throw error
         },
@@ -152,18 +150,14 @@ function useBefore(onFound: (before: Before) => void): string {
         codecs: view.codecs,
         files: isFree ? { [kept]: ofUpload(upload) } : {},
       })
-      setSays(
-        isFree
-          ? `Instead of ${view.name}: ${upload.name} is kept, choose the other file.`
-          : `Instead of ${view.name}: its ${kept}.csv is not here any more, choose both files.`,
-      )
+      setMessage(isFree ? copy.start.replaces(view.name, upload.name) : copy.start.replacesBoth(view.name, kept))
     }
-    read().catch((error: Error) => !isGone && setSays(`The import before could not be read: ${error.message}`))
+    read().catch((error: Error) => !isGone && setMessage(copy.start.beforeUnreadable(error.message)))
     return () => {
       isGone = true
     }
   }, [instead, replaced])
-  return says
+  return message
 }
 
 // Check
@@ -177,7 +171,7 @@ type Check = {
   readonly stop: () => void
 }
 
-/** A sample as soon as there is a file, all rows when that is asked for. */
+/** Checks a sample when files are chosen, and all rows on request. */
 function useCheck(files: Chosen, options: Options | undefined, codecs: readonly string[] | undefined): Check {
   const [report, setReport] = useState<CheckReport>()
   const [progress, setProgress] = useState<number>()
@@ -228,46 +222,42 @@ function CheckPanel({ files, check }: { files: Chosen; check: Check }) {
   const isElsewhere = KINDS.every((kind) => files[kind]?.from !== 'browser')
   if (isElsewhere || (!report && error === '')) {
     return (
-      <Panel title="3 Check">
+      <Panel title={copy.check.title}>
         <p className="text-text-2">
-          {isNone
-            ? 'Files are looked at as soon as they are chosen.'
-            : isElsewhere
-              ? 'These files are not in this browser; the build checks every row of them.'
-              : 'A sample of the files is looked at.'}
+          {isNone ? copy.check.none : isElsewhere ? copy.check.elsewhere : copy.check.sampling}
         </p>
       </Panel>
     )
   }
-  const looked = report?.files.reduce((sum, file) => sum + file.bytesLooked, 0) ?? 0
+  const checkedBytes = report?.files.reduce((sum, file) => sum + file.bytesChecked, 0) ?? 0
   return (
     <Panel
-      title="3 Check"
+      title={copy.check.title}
       data={{ 'data-check': report?.full ? 'full' : 'sample' }}
       actions={
         progress === undefined ? (
           <Button icon="search" onClick={checkAll}>
-            Check every row here
+            {copy.check.all}
           </Button>
         ) : (
           <Button icon="stop" onClick={stop}>
-            Stop checking
+            {copy.check.stop}
           </Button>
         )
       }
     >
       <div className="flex flex-col gap-4">
-        {progress !== undefined && <Progress label="Checking every row" value={progress} />}
+        {progress !== undefined && <Progress label={copy.check.progress} value={progress} />}
         {error !== '' && (
           <p role="alert" className="text-crit">
-            The files could not be checked: {error}
+            {copy.check.failed(error)}
           </p>
         )}
         {report && (
           <>
             <Findings
               report={report}
-              looked={report.full && !report.stopped ? '' : `in the ${bytes(looked)} looked at`}
+              sample={report.full && !report.stopped ? '' : copy.check.inSample(bytes(checkedBytes))}
             />
             <Previews report={report} />
           </>
@@ -294,19 +284,14 @@ function SendPanel({ name, shard, files, codecs, report, options, why }: SendPro
   const [fault, setFault] = useState<Error>()
   const { properties, packages } = files
   const missing = [
-    ...(shard === '' ? ['name a shard'] : []),
-    ...(name === '' ? ['give it a name'] : []),
-    ...(properties ? [] : ['choose properties.csv']),
-    ...(packages ? [] : ['choose packages.csv']),
+    ...(shard === '' ? [copy.send.enterShard] : []),
+    ...(name === '' ? [copy.send.enterName] : []),
+    ...(properties ? [] : [copy.send.choose('properties')]),
+    ...(packages ? [] : [copy.send.choose('packages')]),
   ]
   const stops = report?.files.some(({ findings }) => findings.some(({ kind }) => kind === 'feature')) ?? false
   const blocked =
-    why ??
-    (missing.length > 0
-      ? `First ${missing.join(', ')}`
-      : stops
-        ? 'A rate feature is not in the codec list: mend the file, or change the list first'
-        : undefined)
+    why ?? (missing.length > 0 ? copy.send.missing(missing) : stops ? copy.send.unknownFeature : undefined)
   const total = KINDS.reduce((sum, kind) => {
     const source = files[kind]
     return sum + (source?.from === 'browser' ? source.bytes : 0)
@@ -324,23 +309,22 @@ function SendPanel({ name, shard, files, codecs, report, options, why }: SendPro
     }
   }
   return (
-    <Panel title="4 Upload and build">
+    <Panel title={copy.send.title}>
       <div className="flex flex-col gap-3">
         <dl className="flex flex-wrap gap-x-8 gap-y-2 tabular-nums">
-          <Estimate name="To upload">{bytes(total)}</Estimate>
-          <Estimate name="Free on the control plane">{bytes(options?.freeBytes ?? null)}</Estimate>
-          <Estimate name="Packages, about">{count(records ?? null)}</Estimate>
-          <Estimate name="Memory in a node, about">
-            {records === undefined ? '–' : bytes(records * BYTES_A_PACKAGE)}
+          <Estimate name={copy.send.upload}>{bytes(total)}</Estimate>
+          <Estimate name={copy.send.free}>{bytes(options?.freeBytes ?? null)}</Estimate>
+          <Estimate name={copy.send.packages}>{count(records ?? null)}</Estimate>
+          <Estimate name={copy.send.memory}>
+            {records === undefined ? NONE : bytes(records * BYTES_PER_PACKAGE)}
           </Estimate>
-          <Estimate name="Build time, as here before">
-            {records && options?.recordsPerSecond ? duration((records / options.recordsPerSecond) * 1000) : '–'}
+          <Estimate name={copy.send.buildTime}>
+            {records && options?.recordsPerSecond ? duration((records / options.recordsPerSecond) * 1000) : NONE}
           </Estimate>
         </dl>
         {options?.freeBytes != null && total > options.freeBytes && (
-          <Banner level="crit" title="The disk of the control plane has no room for these files">
-            They need {bytes(total)}, {bytes(options.freeBytes)} are free. Delete old snapshots or drop unfinished
-            uploads.
+          <Banner level="crit" title={copy.send.noSpace}>
+            {copy.send.noSpaceHint(bytes(total), bytes(options.freeBytes))}
           </Banner>
         )}
         {fault && (
@@ -350,7 +334,7 @@ function SendPanel({ name, shard, files, codecs, report, options, why }: SendPro
         )}
         <div>
           <Button kind="primary" icon="upload" why={blocked} busy={isBusy} onClick={() => void send()}>
-            {total === 0 && properties && packages ? 'Build' : 'Upload and build'}
+            {total === 0 && properties && packages ? copy.send.build : copy.send.uploadAndBuild}
           </Button>
         </div>
       </div>

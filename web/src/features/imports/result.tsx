@@ -1,64 +1,65 @@
 'use client'
 /**
- * What an import or a snapshot holds: counters side by side, coverage, how many room types
+ * The content of an import or a snapshot: counters, coverage, room types
  * (docs/design/control-plane.md#imports).
  */
 import type { ImportView, SnapshotDetails } from '@vacancy/shared/contract'
 import { Icon } from '../../icons/icon.tsx'
-import { count, counted } from '../../lib/format.ts'
+import { count } from '../../lib/format.ts'
 import { Banner } from '../../ui/banner.tsx'
 import { Panel } from '../../ui/panel.tsx'
+import * as copy from './copy.ts'
 import { CoverageMap } from './coverage-map.tsx'
 
 type Counters = NonNullable<ImportView['counters']>
 
-/** Three counters that do not know of each other. */
+/** Three independent row counts. */
 export function CountersView({ counters }: { counters: Counters }) {
   const { reader, builder, readBack, rejected, agree, differs } = counters
   return (
-    <Panel title="Counters" data={{ 'data-agree': String(agree) }}>
+    <Panel title={copy.counters.title} data={{ 'data-agree': String(agree) }}>
       <div className="flex flex-col gap-3">
         <p className={agree ? 'flex items-center gap-2 text-ok' : 'flex items-center gap-2 text-crit'}>
           <Icon name={agree ? 'check' : 'octagon'} />
-          {agree ? 'All three counters agree: it adds up.' : 'Counters differ: this snapshot cannot be installed.'}
+          {agree ? copy.counters.agree : copy.counters.differ}
         </p>
         <div className="overflow-x-auto">
           <table className="w-full max-w-160 text-table">
-            <caption className="sr-only">What each of three counted</caption>
+            <caption className="sr-only">{copy.counters.caption}</caption>
             <thead>
               <tr className="border-line border-b text-small text-text-2">
                 <th scope="col" className="py-1 pe-3 text-start font-medium">
-                  Counted by
+                  {copy.counters.source}
                 </th>
                 <th scope="col" className="px-3 py-1 text-end font-medium">
-                  Properties
+                  {copy.counters.properties}
                 </th>
                 <th scope="col" className="px-3 py-1 text-end font-medium">
-                  Packages
+                  {copy.counters.packages}
                 </th>
                 <th scope="col" className="py-1 ps-3 text-end font-medium">
-                  Left out
+                  {copy.counters.skipped}
                 </th>
               </tr>
             </thead>
             <tbody className="tabular-nums">
               <CounterRow
-                name="rows of the files"
+                name={copy.counters.rowsOfFiles}
                 properties={reader.properties}
                 packages={reader.packages}
-                leftOut={null}
+                skipped={null}
               />
               <CounterRow
-                name="the builder"
+                name={copy.counters.builder}
                 properties={builder.properties}
                 packages={builder.packages}
-                leftOut={builder.outOfWindow}
+                skipped={builder.outOfWindow}
               />
               <CounterRow
-                name="the snapshot, read back"
+                name={copy.counters.readBack}
                 properties={readBack.properties}
                 packages={readBack.packages}
-                leftOut={null}
+                skipped={null}
               />
             </tbody>
           </table>
@@ -71,19 +72,18 @@ export function CountersView({ counters }: { counters: Counters }) {
           </ul>
         )}
         {rejected && (
-          <Banner
-            level="warn"
-            title={`${counted(rejected.properties + rejected.packages, 'row')} left out that an import before had rejected`}
-          >
-            Rows in files {count(reader.properties + reader.packages)} = taken{' '}
-            {count(builder.properties + builder.packages)} + outside the window {count(builder.outOfWindow)} + rejected{' '}
-            {count(rejected.properties + rejected.packages)}.
+          <Banner level="warn" title={copy.counters.rejected(rejected.properties + rejected.packages)}>
+            {copy.counters.rejectedSum(
+              count(reader.properties + reader.packages),
+              count(builder.properties + builder.packages),
+              count(builder.outOfWindow),
+              count(rejected.properties + rejected.packages),
+            )}
           </Banner>
         )}
         {builder.outOfWindow > 0 && (
-          <Banner level="info" title={`${counted(builder.outOfWindow, 'package')} left out`}>
-            Their nights are outside of the window of this import. Rows of packages.csv {count(reader.packages)} = taken{' '}
-            {count(builder.packages)} + left out {count(builder.outOfWindow)}.
+          <Banner level="info" title={copy.counters.outside(builder.outOfWindow)}>
+            {copy.counters.outsideSum(count(reader.packages), count(builder.packages), count(builder.outOfWindow))}
           </Banner>
         )}
       </div>
@@ -95,10 +95,10 @@ type CounterProps = {
   readonly name: string
   readonly properties: number
   readonly packages: number
-  readonly leftOut: number | null
+  readonly skipped: number | null
 }
 
-function CounterRow({ name, properties, packages, leftOut }: CounterProps) {
+function CounterRow({ name, properties, packages, skipped }: CounterProps) {
   return (
     <tr className="border-line border-b last:border-0">
       <th scope="row" className="py-1 pe-3 text-start font-normal text-text-2">
@@ -106,7 +106,7 @@ function CounterRow({ name, properties, packages, leftOut }: CounterProps) {
       </th>
       <td className="px-3 py-1 text-end">{count(properties)}</td>
       <td className="px-3 py-1 text-end">{count(packages)}</td>
-      <td className="py-1 ps-3 text-end">{leftOut === null ? '' : count(leftOut)}</td>
+      <td className="py-1 ps-3 text-end">{skipped === null ? '' : count(skipped)}</td>
     </tr>
   )
 }
@@ -116,9 +116,9 @@ export function CoverageView({ details }: { details: SnapshotDetails }) {
   if (!coverage?.window) return null
   const properties = new Map(coverage.segments.map((segment) => [segment.name, segment.properties]))
   return (
-    <Panel title="Coverage: segments and nights">
+    <Panel title={copy.coverage.title}>
       <CoverageMap
-        title="Packages by segment and night"
+        title={copy.coverage.mapTitle}
         from={coverage.window.from}
         segments={coverage.segments}
         properties={(name) => properties.get(name) ?? 0}
@@ -134,9 +134,9 @@ export function RoomsView({ rooms }: { rooms: readonly number[] }) {
   const most = Math.max(...rooms)
   const over = rooms.slice(11).reduce((sum, many) => sum + many, 0)
   return (
-    <Panel title="Room types a property">
+    <Panel title={copy.rooms.title}>
       <table className="w-full max-w-160 text-table">
-        <caption className="sr-only">Properties by their number of room types</caption>
+        <caption className="sr-only">{copy.rooms.caption}</caption>
         <tbody>
           {rooms.slice(0, last + 1).map((many, number) => (
             <tr key={number}>
@@ -151,9 +151,7 @@ export function RoomsView({ rooms }: { rooms: readonly number[] }) {
           ))}
         </tbody>
       </table>
-      {over > 0 && (
-        <p className="mt-2 text-warn">{counted(over, 'property has', 'properties have')} more than 10 room types.</p>
-      )}
+      {over > 0 && <p className="mt-2 text-warn">{copy.rooms.tooMany(over)}</p>}
     </Panel>
   )
 }

@@ -1,7 +1,8 @@
-/** Where a file of an import comes from: this browser, a folder of the control plane, or an upload that is there already. */
+/** The source of an import file: this browser, the import folder of the control plane, or an earlier upload. */
 import type { FileKind, FolderFile, UploadView } from '@vacancy/shared/contract'
 import { call } from '../../lib/api.ts'
 import { fingerprintOf } from './checking.ts'
+import * as copy from './copy.ts'
 import { startUpload } from './uploading.ts'
 
 export type Source =
@@ -19,7 +20,7 @@ export const ofUpload = (upload: UploadView): Source => ({
   ...{ name: upload.name, bytes: upload.bytes },
 })
 
-/** Each taken for what the other was. */
+/** Exchanges the kinds of the two files. */
 export function swapped({ properties, packages }: Chosen): Chosen {
   return { ...(packages && { properties: packages }), ...(properties && { packages: properties }) }
 }
@@ -32,9 +33,9 @@ type ToBegin = {
   readonly packages: Source
 }
 
-/** @returns id of the import; its files are on their way, or there */
+/** Creates the import and starts missing uploads. @returns its id */
 export async function beginImport({ name, shard, codecs, properties, packages }: ToBegin): Promise<string> {
-  const [first, second] = await Promise.all([take('properties', properties), take('packages', packages)])
+  const [first, second] = await Promise.all([uploadOf('properties', properties), uploadOf('packages', packages)])
   const body = { name, shard, properties: first.id, packages: second.id, ...(codecs && { codecs: [...codecs] }) }
   const { id } = await call('POST /api/v1/imports', { body })
   if (properties.from === 'browser') startUpload(first, properties.file)
@@ -42,13 +43,13 @@ export async function beginImport({ name, shard, codecs, properties, packages }:
   return id
 }
 
-async function take(kind: FileKind, source: Source): Promise<UploadView> {
+async function uploadOf(kind: FileKind, source: Source): Promise<UploadView> {
   if (source.from === 'upload' && source.upload.kind === kind) return source.upload
-  if (source.from === 'upload') throw new Error(`${source.name} was uploaded as ${source.upload.kind}.csv.`)
+  if (source.from === 'upload') throw new Error(copy.send.uploadedAs(source.name, source.upload.kind))
   if (source.from === 'folder') return await call('POST /api/v1/import-folder', { body: { path: source.name, kind } })
   const { file } = source
   const fingerprint = await fingerprintOf(file)
-  // What was begun before, by this page or another, goes on: nothing is sent twice.
+  // Resumes an upload that this page or another one started: nothing is sent twice.
   const { uploads } = await call('GET /api/v1/uploads')
   const known = uploads.find(
     (upload) => upload.fingerprint === fingerprint && upload.kind === kind && upload.import === null,

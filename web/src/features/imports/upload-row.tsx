@@ -1,5 +1,5 @@
 'use client'
-/** One file of an import on its way: goes on by itself, or waits for the file to be chosen again after a reload. */
+/** The upload of one file: it continues by itself, or waits for the file to be chosen again after a reload. */
 import type { ImportView, UploadView } from '@vacancy/shared/contract'
 import { useState } from 'react'
 import { call } from '../../lib/api.ts'
@@ -8,6 +8,7 @@ import { announce } from '../../ui/announce.ts'
 import { Button } from '../../ui/button.tsx'
 import { Progress } from '../../ui/progress.tsx'
 import { fingerprintOf } from './checking.ts'
+import * as copy from './copy.ts'
 import { FileButton } from './file-button.tsx'
 import { pauseUpload, resumeUpload, startUpload, useUploads } from './uploading.ts'
 
@@ -23,9 +24,9 @@ export function UploadRow({ file, why }: UploadRowProps) {
   const state = isDone ? 'done' : (task?.state ?? 'elsewhere')
   const left = task && task.rate > 0 ? duration(((file.bytes - received) / task.rate) * 1000) : undefined
   const valueText = [
-    `${bytes(received)} of ${bytes(file.bytes)}`,
-    ...(task && task.rate > 0 && !isDone ? [`${bytes(task.rate)}/s`] : []),
-    ...(left && !isDone ? [`${left} left`] : []),
+    copy.upload.receivedOf(bytes(received), bytes(file.bytes)),
+    ...(task && task.rate > 0 && !isDone ? [copy.upload.rate(bytes(task.rate))] : []),
+    ...(left && !isDone ? [copy.upload.left(left)] : []),
   ].join(' · ')
   return (
     <div data-upload={file.upload} data-upload-state={state} className="flex flex-col gap-2 py-2">
@@ -33,16 +34,16 @@ export function UploadRow({ file, why }: UploadRowProps) {
       <div className="flex flex-wrap items-center gap-2">
         {state === 'running' && (
           <Button icon="pause" onClick={() => pauseUpload(file.upload)}>
-            Pause {file.name}
+            {copy.upload.pause(file.name)}
           </Button>
         )}
         {(state === 'paused' || state === 'waiting' || state === 'failed') && (
           <Button icon="play" why={why} onClick={() => resumeUpload(file.upload)}>
-            Resume {file.name}
+            {copy.upload.resume(file.name)}
           </Button>
         )}
-        {task && task.says !== '' && !isDone && (
-          <p className={state === 'failed' ? 'text-crit' : 'text-text-2'}>{task.says}</p>
+        {task && task.message !== '' && !isDone && (
+          <p className={state === 'failed' ? 'text-crit' : 'text-text-2'}>{task.message}</p>
         )}
         {state === 'elsewhere' && <ChooseAgain file={file} why={why} />}
       </div>
@@ -50,11 +51,11 @@ export function UploadRow({ file, why }: UploadRowProps) {
   )
 }
 
-/** Browsers cannot read a file any more after a reload: the same one is chosen again, and goes on where it was. */
+/** After a reload browsers cannot read a file: choosing the same file again resumes its upload. */
 function ChooseAgain({ file, why }: UploadRowProps) {
   const [fault, setFault] = useState('')
   const [isBusy, setBusy] = useState(false)
-  const goOn = async (chosen: File) => {
+  const resume = async (chosen: File) => {
     setFault('')
     setBusy(true)
     try {
@@ -62,7 +63,7 @@ function ChooseAgain({ file, why }: UploadRowProps) {
       const wrong = await faultOf(upload, chosen)
       if (wrong !== '') return setFault(wrong)
       startUpload(upload, chosen)
-      announce(`${file.name} continues at ${percent(upload.offset / upload.bytes)}`, 'polite')
+      announce(copy.upload.resumesAt(file.name, percent(upload.offset / upload.bytes)), 'polite')
     } catch (error) {
       setFault((error as Error).message)
     } finally {
@@ -71,12 +72,9 @@ function ChooseAgain({ file, why }: UploadRowProps) {
   }
   return (
     <>
-      <p className="text-text-2">
-        Waits for the file, unless another tab or computer sends it. Choose {file.name} ({bytes(file.bytes)}) again: it
-        goes on where it was.
-      </p>
-      <FileButton why={why} busy={isBusy} onFiles={([chosen]) => void (chosen && goOn(chosen))}>
-        Choose {file.name} again
+      <p className="text-text-2">{copy.upload.chooseHint(file.name, bytes(file.bytes))}</p>
+      <FileButton why={why} busy={isBusy} onFiles={([chosen]) => void (chosen && resume(chosen))}>
+        {copy.upload.choose(file.name)}
       </FileButton>
       {fault !== '' && (
         <p role="alert" className="text-crit">
@@ -89,7 +87,7 @@ function ChooseAgain({ file, why }: UploadRowProps) {
 
 async function faultOf(upload: UploadView, chosen: File): Promise<string> {
   if (chosen.size !== upload.bytes)
-    return `${chosen.name} has ${bytes(chosen.size)}, ${upload.name} had ${bytes(upload.bytes)}.`
+    return copy.upload.sizeDiffers(chosen.name, bytes(chosen.size), upload.name, bytes(upload.bytes))
   if ((await fingerprintOf(chosen)) === upload.fingerprint) return ''
-  return `${chosen.name} has the same size, but another content than what was begun.`
+  return copy.upload.contentDiffers(chosen.name)
 }

@@ -1,15 +1,16 @@
 'use client'
 /**
- * Files on their way to the control plane: chunk after chunk, outside of any page, so that going elsewhere in the console
- * stops nothing. What is interrupted goes on at the offset that the control plane tells.
+ * Uploads files to the control plane in chunks, outside of any page, so that leaving the page stops nothing. An
+ * interrupted upload resumes at the offset of the control plane.
  */
 import type { UploadView } from '@vacancy/shared/contract'
 import { useSyncExternalStore } from 'react'
 import { ApiProblem, call } from '../../lib/api.ts'
 import { digestOf } from './checking.ts'
+import * as copy from './copy.ts'
 
 const RETRY_MS = [500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000]
-/** A chunk that arrives wrong so often says more than a bad line does. */
+/** A chunk that arrives damaged this often is not the fault of the network. */
 const CHECKSUMS_MAX = 5
 const RATE_MS = 5_000
 
@@ -20,8 +21,8 @@ export type UploadTask = {
   readonly offset: number
   readonly state: 'running' | 'paused' | 'waiting' | 'done' | 'failed'
   /** Why it waits or failed; '' while it runs. */
-  readonly says: string
-  /** Bytes a second, of the last seconds. */
+  readonly message: string
+  /** Bytes per second over the last seconds. */
   readonly rate: number
 }
 
@@ -44,7 +45,7 @@ function change(work: Work, next: Partial<UploadTask>): void {
   for (const reader of readers) reader()
 }
 
-/** What this tab uploads, by the id of the upload. */
+/** Uploads of this tab, by id. */
 export function useUploads(): ReadonlyMap<string, UploadTask> {
   return useSyncExternalStore(
     (reader) => {
@@ -58,11 +59,11 @@ export function useUploads(): ReadonlyMap<string, UploadTask> {
 
 const EMPTY: ReadonlyMap<string, UploadTask> = new Map()
 
-/** Begins, or goes on with, an upload of this file. */
+/** Starts or resumes an upload. */
 export function startUpload(upload: UploadView, file: File): void {
   works.get(upload.id)?.stop.abort()
   const { id, name, bytes, offset, chunkBytes } = upload
-  const task: UploadTask = { id, name, bytes, offset, state: 'running', says: '', rate: 0 }
+  const task: UploadTask = { id, name, bytes, offset, state: 'running', message: '', rate: 0 }
   const work: Work = { task, file, chunkBytes, wake: () => {}, stop: new AbortController(), samples: [] }
   works.set(id, work)
   change(work, {})
@@ -73,7 +74,7 @@ export function pauseUpload(id: string): void {
   const work = works.get(id)
   if (!work || work.task.state === 'done') return
   work.stop.abort()
-  change(work, { state: 'paused', says: 'Paused', rate: 0 })
+  change(work, { state: 'paused', message: copy.upload.paused, rate: 0 })
 }
 
 export function resumeUpload(id: string): void {
@@ -82,11 +83,11 @@ export function resumeUpload(id: string): void {
   if (work.task.state === 'waiting') return work.wake()
   work.stop = new AbortController()
   work.samples = []
-  change(work, { state: 'running', says: '' })
+  change(work, { state: 'running', message: '' })
   void run(work)
 }
 
-/** Forgets what this tab uploads; the control plane is told elsewhere. */
+/** Drops the upload in this tab only; the caller deletes it on the control plane. */
 export function dropUpload(id: string): void {
   works.get(id)?.stop.abort()
   works.delete(id)
@@ -103,23 +104,23 @@ async function run(work: Work): Promise<void> {
       const { offset } = await sendChunk(work, signal)
       tries = 0
       checksums = 0
-      change(work, { offset, state: 'running', says: '', rate: rateOf(work, offset) })
+      change(work, { offset, state: 'running', message: '', rate: rateOf(work, offset) })
     } catch (error) {
       if (signal.aborted) return
-      const said = sayOf(error)
+      const message = messageOf(error)
       if (error instanceof ApiProblem) {
         const { code, more } = error
         if (code === 'wrong-checksum' && ++checksums < CHECKSUMS_MAX) continue
-        const told = more['offset']
-        if ((code === 'wrong-offset' || code === 'upload-busy') && typeof told === 'number') {
-          change(work, { offset: told })
+        const received = more['offset']
+        if ((code === 'wrong-offset' || code === 'upload-busy') && typeof received === 'number') {
+          change(work, { offset: received })
           if (code === 'wrong-offset') continue
-        } else if (isFinal(error)) return change(work, { state: 'failed', says: said, rate: 0 })
+        } else if (isFinal(error)) return change(work, { state: 'failed', message, rate: 0 })
       }
       const delay = RETRY_MS[Math.min(tries++, RETRY_MS.length - 1)] as number
       change(work, {
         state: 'waiting',
-        says: navigator.onLine ? said : 'Offline: goes on with the connection',
+        message: navigator.onLine ? message : copy.upload.offline,
         rate: 0,
       })
       await pause(work, delay, signal)
@@ -127,7 +128,7 @@ async function run(work: Work): Promise<void> {
       change(work, { state: 'running' })
     }
   }
-  change(work, { state: 'done', says: '', rate: 0 })
+  change(work, { state: 'done', message: '', rate: 0 })
 }
 
 async function sendChunk(work: Work, signal: AbortSignal): Promise<UploadView> {
@@ -142,15 +143,15 @@ async function sendChunk(work: Work, signal: AbortSignal): Promise<UploadView> {
   })
 }
 
-/** What will be so the next time as well. Without an answer, or with a server in trouble, it is tried for ever. */
+/** Errors that a retry does not change. Without a response, or after a server error, it retries forever. */
 function isFinal({ status }: ApiProblem): boolean {
   return status >= 400 && status < 500 && ![401, 408, 409, 429, 460].includes(status)
 }
 
-function sayOf(error: unknown): string {
+function messageOf(error: unknown): string {
   if (error instanceof ApiProblem) return `${error.message} ${error.hint}`.trim()
   // The file was changed, moved or deleted since it was chosen.
-  return error instanceof DOMException ? 'The file cannot be read any more: choose it again.' : String(error)
+  return error instanceof DOMException ? copy.upload.unreadable : String(error)
 }
 
 function pause(work: Work, milliseconds: number, signal: AbortSignal): Promise<void> {
