@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { dismissOperation, followOperations, followStarted, openTray, readFollowed } from './followed.ts'
 
-test('a new operation opens the tray, one that is there already leaves it shut', () => {
+test('a new operation opens the tray, a known one leaves it closed', () => {
   followOperations(['op_1'])
   expect(readFollowed()).toMatchObject({ ids: ['op_1'], isOpen: true })
 
@@ -13,7 +13,7 @@ test('a new operation opens the tray, one that is there already leaves it shut',
   expect(readFollowed()).toMatchObject({ ids: ['op_2', 'op_1'], isOpen: true })
 })
 
-test('what was seen leaves the tray and does not come back; the shard keeps what was started on it last', () => {
+test('a dismissed operation leaves the tray for good; the shard keeps the last one started', () => {
   followStarted({ id: 'op_7', shard: 's3' })
   followStarted({ id: 'op_8', shard: 's3' })
   dismissOperation('op_8')

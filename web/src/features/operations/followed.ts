@@ -1,41 +1,41 @@
 /**
- * Operations that somebody in this tab follows: those that run, those that ended and were not seen yet, and the last one
- * started on each shard. Kept beside the pages, so that going from one to another forgets none.
+ * Operations shown in the tray of this tab: running ones, ended ones that were not seen yet, and the last one started on
+ * each shard. Kept outside the pages, so that navigation keeps them.
  */
 
 import type { Operation } from '@vacancy/shared/contract'
 import { useSyncExternalStore } from 'react'
 
 export type Followed = {
-  /** In the tray, the newest first. */
+  /** Operations in the tray, newest first. */
   readonly ids: readonly string[]
   readonly isOpen: boolean
-  /** By shard: an operation that is refused at once is over before the shard ever tells of it. */
+  /** By shard. An operation that is refused at once ends before the shard reports it. */
   readonly startedOn: { readonly [shard: string]: string }
 }
 
 const FOLLOWED_MAX = 20
 const SEEN_MAX = 1_000
-/** Ends that were seen. The list of what runs may still name one of them for a moment: it does not come back by that. */
+/** Dismissed operations. The list of running ones may still contain one for a moment, which must not show it again. */
 const seen = new Set<string>()
 const NOTHING: Followed = { ids: [], isOpen: false, startedOn: {} }
 let followed = NOTHING
 const listeners = new Set<() => void>()
 
-/** Puts operations into the tray; new ones open it. */
+/** Adds operations to the tray; new ones open it. */
 export function followOperations(ids: readonly string[]): void {
   const fresh = ids.filter((id) => !followed.ids.includes(id) && !seen.has(id))
   if (fresh.length === 0) return
   set({ ...followed, ids: [...fresh, ...followed.ids].slice(0, FOLLOWED_MAX), isOpen: true })
 }
 
-/** One that was started in this tab. */
+/** Adds an operation started in this tab. */
 export function followStarted({ id, shard }: Pick<Operation, 'id' | 'shard'>): void {
   set({ ...followed, startedOn: { ...followed.startedOn, [shard]: id } })
   followOperations([id])
 }
 
-/** It was seen how it ended. */
+/** Removes an operation whose outcome was seen. */
 export function dismissOperation(id: string): void {
   if (seen.size >= SEEN_MAX) seen.clear()
   seen.add(id)

@@ -1,5 +1,5 @@
 'use client'
-/** One operation, while it runs and for good after. */
+/** One operation, running or ended. */
 
 import { useEffect } from 'react'
 import { useLive } from '../../lib/live.ts'
@@ -8,6 +8,7 @@ import { routes } from '../../lib/routes.ts'
 import { LinkButton } from '../../ui/button.tsx'
 import { Page } from '../../ui/page.tsx'
 import { ErrorState, Skeleton } from '../../ui/panel.tsx'
+import * as copy from './copy.ts'
 import { dismissOperation } from './followed.ts'
 import { OperationStrip } from './operation-strip.tsx'
 import { isRunning } from './operation-view.ts'
@@ -17,30 +18,34 @@ export function OperationPage({ id }: { readonly id: string }) {
   const operation = query.data
   const hasEnded = operation !== undefined && !isRunning(operation)
   useEffect(() => {
-    // Its end is seen here: the tray need not show it any more.
+    // The outcome is shown here, so the tray need not show it.
     if (hasEnded) dismissOperation(id)
   }, [hasEnded, id])
-  const isNotThere = !operation && query.error instanceof ApiProblem && query.error.status === 404
+  const isNotFound = !operation && query.error instanceof ApiProblem && query.error.status === 404
   return (
     <Page
       id="operation"
-      title={operation?.title ?? (isNotThere ? `No operation ${id}` : 'Operation')}
-      where="Operations"
-      ready={operation !== undefined || isNotThere}
-      crumbs={[{ href: routes.operations(), label: 'Operations' }]}
-      actions={operation && <LinkButton href={routes.shard(operation.shard)}>Open {operation.shard}</LinkButton>}
+      title={operation?.title ?? (isNotFound ? copy.operation.unknownTitle(id) : copy.operation.fallbackTitle)}
+      where={copy.list.title}
+      ready={operation !== undefined || isNotFound}
+      crumbs={[{ href: routes.operations(), label: copy.list.title }]}
+      actions={
+        operation && (
+          <LinkButton href={routes.shard(operation.shard)}>{copy.operation.openShard(operation.shard)}</LinkButton>
+        )
+      }
     >
       {operation && <OperationStrip operation={operation} isPage />}
-      {isNotThere && (
+      {isNotFound && (
         <>
-          <p className="prose text-text-2">This control plane has started no operation of this id.</p>
+          <p className="prose text-text-2">{copy.operation.unknown}</p>
           <p>
-            <LinkButton href={routes.operations()}>Open all operations</LinkButton>
+            <LinkButton href={routes.operations()}>{copy.operation.openOperations}</LinkButton>
           </p>
         </>
       )}
       {!operation &&
-        !isNotThere &&
+        !isNotFound &&
         (query.error ? <ErrorState error={query.error} onRetry={query.refetch} /> : <Skeleton rows={8} />)}
     </Page>
   )

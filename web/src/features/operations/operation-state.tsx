@@ -1,9 +1,10 @@
-/** The state of an operation in colour, shape and word. */
+/** The state of an operation as colour, icon and label. */
 
 import type { Operation } from '@vacancy/shared/contract'
 import type { IconName } from '../../icons/icon.tsx'
 import { Badge } from '../../ui/badge.tsx'
-import { OPERATION_WORDS } from './operation-view.ts'
+import { STATE_LEVELS } from './operation-view.ts'
+import * as copy from './tray-copy.ts'
 
 const STATE_ICONS: Record<Operation['state'], IconName> = {
   armed: 'hourglass',
@@ -19,10 +20,10 @@ const STATE_ICONS: Record<Operation['state'], IconName> = {
 }
 
 export function OperationStateBadge({ operation }: { readonly operation: Operation }) {
-  const words = OPERATION_WORDS[operation.state]
+  const { state } = operation
   return (
-    <Badge level={words.level} icon={STATE_ICONS[operation.state]}>
-      {words.word}
+    <Badge level={STATE_LEVELS[state]} icon={STATE_ICONS[state]}>
+      {copy.states[state].label}
     </Badge>
   )
 }

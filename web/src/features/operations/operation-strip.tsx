@@ -1,6 +1,6 @@
 'use client'
 /**
- * One operation: its steps with times and what showed them, how it ended, and what can be done next
+ * One operation: steps with times and evidence, outcome, and next actions
  * (docs/design/control-plane.md#running-an-operation).
  */
 
@@ -16,25 +16,28 @@ import { Button, LinkButton } from '../../ui/button.tsx'
 import { CopyButton } from '../../ui/copy-button.tsx'
 import { Id } from '../../ui/id.tsx'
 import { Progress } from '../../ui/progress.tsx'
+import * as copy from './copy.ts'
 import { dismissOperation } from './followed.ts'
 import { OperationStateBadge } from './operation-state.tsx'
-import { isRunning, OPERATION_WORDS, operationText, planAgain, timesSay } from './operation-view.ts'
+import { operationText, timesText } from './operation-text.ts'
+import { isRunning, planAgain } from './operation-view.ts'
 import { useOpenPlan } from './plan-host.tsx'
 import { useCancelOperation } from './queries.ts'
+import { states } from './tray-copy.ts'
 
-const STEP_ICONS: Record<Operation['steps'][number]['state'], { icon: IconName; label: string; colour: string }> = {
-  waiting: { icon: 'minus', label: 'waiting', colour: 'text-text-3' },
-  running: { icon: 'clock', label: 'running', colour: 'text-info' },
-  done: { icon: 'check', label: 'done', colour: 'text-ok' },
-  failed: { icon: 'cross', label: 'failed', colour: 'text-crit' },
-  skipped: { icon: 'chevron-right', label: 'skipped', colour: 'text-text-3' },
+const STEP_ICONS: Record<Operation['steps'][number]['state'], { icon: IconName; colour: string }> = {
+  waiting: { icon: 'minus', colour: 'text-text-3' },
+  running: { icon: 'clock', colour: 'text-info' },
+  done: { icon: 'check', colour: 'text-ok' },
+  failed: { icon: 'cross', colour: 'text-crit' },
+  skipped: { icon: 'chevron-right', colour: 'text-text-3' },
 }
-/** The strip of an operation that is known by its id alone. */
+/** The strip of an operation by id. */
 export function LiveOperationStrip({ id }: { readonly id: string }) {
   const { data: operation } = useLive(`op:${id}`)
   const hasEnded = operation !== undefined && !isRunning(operation)
   useEffect(() => {
-    // Its end is seen here: the tray need not show it any more.
+    // The outcome is shown here, so the tray need not show it.
     if (hasEnded) dismissOperation(id)
   }, [hasEnded, id])
   return operation ? <OperationStrip operation={operation} /> : null
@@ -44,7 +47,7 @@ export function OperationStrip({ operation, isPage }: { readonly operation: Oper
   const running = isRunning(operation)
   return (
     <section
-      aria-label={`Operation ${operation.id}`}
+      aria-label={copy.operation.label(operation.id)}
       data-op-state={operation.state}
       className="rounded-panel border border-line bg-surface"
     >
@@ -52,7 +55,7 @@ export function OperationStrip({ operation, isPage }: { readonly operation: Oper
         <h2 className="text-section">{operation.title}</h2>
         <OperationStateBadge operation={operation} />
         <span className="text-small text-text-3">
-          by {operation.by}, <Age at={operation.createdAt} />
+          {copy.operation.by(operation.by)} <Age at={operation.createdAt} />
         </span>
         <Id value={operation.id} label="operation" />
         {operation.reason !== '' && <span className="text-text-2">“{operation.reason}”</span>}
@@ -61,14 +64,18 @@ export function OperationStrip({ operation, isPage }: { readonly operation: Oper
         <Steps steps={operation.steps} />
         {operation.progress && (
           <Progress
-            label={`Progress of ${operation.title}`}
+            label={copy.operation.progress(operation.title)}
             value={operation.progress.done}
             max={operation.progress.total}
-            valueText={`${operation.progress.done} of ${operation.progress.total} ${operation.progress.unit}`}
+            valueText={copy.operation.progressOf(
+              operation.progress.done,
+              operation.progress.total,
+              operation.progress.unit,
+            )}
           />
         )}
         <p className={clsx('prose', running ? 'text-text-2' : 'text-text')}>
-          {operation.message} <span className="text-text-3">{OPERATION_WORDS[operation.state].means}</span>
+          {operation.message} <span className="text-text-3">{states[operation.state].meaning}</span>
         </p>
         {operation.notice !== '' && running && (
           <p className="flex items-center gap-2 text-warn">
@@ -76,10 +83,10 @@ export function OperationStrip({ operation, isPage }: { readonly operation: Oper
             {operation.notice}
           </p>
         )}
-        {timesSay(operation) !== '' && <p className="text-small text-text-3">{timesSay(operation)}</p>}
+        {timesText(operation) !== '' && <p className="text-small text-text-3">{timesText(operation)}</p>}
         {operation.answer !== '' && (
           <p className="text-small text-text-2">
-            Answer of the cluster: <code className="break-all font-mono">{operation.answer}</code>
+            {copy.operation.response} <code className="break-all font-mono">{operation.answer}</code>
           </p>
         )}
         <Actions operation={operation} isPage={isPage ?? false} />
@@ -90,9 +97,9 @@ export function OperationStrip({ operation, isPage }: { readonly operation: Oper
 
 function Steps({ steps }: { readonly steps: Operation['steps'] }) {
   return (
-    <ol aria-label="Steps" className="grid gap-1">
+    <ol aria-label={copy.operation.steps} className="grid gap-1">
       {steps.map((step) => {
-        const { icon, label, colour } = STEP_ICONS[step.state]
+        const { icon, colour } = STEP_ICONS[step.state]
         const milliseconds = step.milliseconds === null ? null : Math.round(step.milliseconds)
         return (
           <li
@@ -104,7 +111,7 @@ function Steps({ steps }: { readonly steps: Operation['steps'] }) {
           >
             <span className={clsx('self-center', colour)}>
               <Icon name={icon} />
-              <span className="sr-only">{label}: </span>
+              <span className="sr-only">{copy.operation.stepStates[step.state]}: </span>
             </span>
             <span className={step.state === 'waiting' || step.state === 'skipped' ? 'text-text-3' : 'text-text'}>
               {step.text}
@@ -130,17 +137,17 @@ function Actions({ operation, isPage }: { readonly operation: Operation; readonl
     <div className="flex flex-wrap items-center gap-2">
       {operation.cancellable && (
         <Button why={why} busy={cancel.isPending} onClick={() => cancel.mutate(operation.id)}>
-          Cancel operation
+          {copy.operation.cancel}
         </Button>
       )}
-      {again && <Button onClick={() => openPlan(again)}>Plan again…</Button>}
-      {undo && !isRunning(operation) && <Button onClick={() => openPlan(undo)}>Undo…</Button>}
+      {again && <Button onClick={() => openPlan(again)}>{copy.operation.planAgain}</Button>}
+      {undo && !isRunning(operation) && <Button onClick={() => openPlan(undo)}>{copy.operation.undo}</Button>}
       {!isPage && (
         <LinkButton kind="quiet" href={routes.operation(operation.id)}>
-          Open operation
+          {copy.operation.open}
         </LinkButton>
       )}
-      <CopyButton text={operationText(operation)} label="Copy operation as text" />
+      <CopyButton text={operationText(operation)} label={copy.operation.copy} />
       {cancel.error && <p className="text-crit">{`${cancel.error.message} ${cancel.error.hint}`}</p>}
     </div>
   )

@@ -1,17 +1,19 @@
 import { OPERATION_STATES } from '@vacancy/shared/contract'
 import { expect, test } from 'vitest'
-import { announcementOf, currentStep, isRunning, OPERATION_WORDS, operationText, planAgain } from './operation-view.ts'
+import { operationText } from './operation-text.ts'
+import { announcementOf, currentStep, isRunning, planAgain } from './operation-view.ts'
 import { operationOf } from './testing/operations.ts'
+import { states } from './tray-copy.ts'
 
 const ENDED = '2026-11-20T18:30:31.000Z'
 
-test('every state has its own word', () => {
-  const words = OPERATION_STATES.map((state) => OPERATION_WORDS[state].word)
+test('every state has its own label', () => {
+  const labels = OPERATION_STATES.map((state) => states[state].label)
 
-  expect(new Set(words).size).toBe(OPERATION_STATES.length)
+  expect(new Set(labels).size).toBe(OPERATION_STATES.length)
 })
 
-test('an operation runs until it ended, and "accepted" is not the end', () => {
+test('an operation runs until it ends, and "accepted" is not the end', () => {
   expect(OPERATION_STATES.filter((state) => isRunning(operationOf({ state })))).toEqual([
     'armed',
     'requested',
@@ -21,7 +23,7 @@ test('an operation runs until it ended, and "accepted" is not the end', () => {
   expect(isRunning(operationOf({ state: 'done', endedAt: ENDED }))).toBe(false)
 })
 
-test('what did not get where it should may be planned again', () => {
+test('operations without the wanted result can be planned again', () => {
   const again = OPERATION_STATES.filter((state) => planAgain(operationOf({ state, endedAt: ENDED })))
 
   expect(again).toEqual(['elsewhere', 'no-change', 'refused', 'unconfirmed', 'cancelled'])
@@ -29,7 +31,7 @@ test('what did not get where it should may be planned again', () => {
   expect(planAgain(operationOf({ state: 'cancelled', kind: 'install', node: null }))).toBeUndefined()
 })
 
-test('one line tells the step, then that it takes longer, then how it ended', () => {
+test('the current line is the step, then the notice, then the outcome', () => {
   expect(currentStep(operationOf())).toBe('n3 leads')
   expect(currentStep(operationOf({ notice: 'Longer than usual' }))).toBe('Longer than usual')
   expect(
@@ -37,7 +39,7 @@ test('one line tells the step, then that it takes longer, then how it ended', ()
   ).toBe('n3 leads')
 })
 
-test('start, longer than usual and the end are announced, steps are not', () => {
+test('start, longer than usual and end are announced, steps are not', () => {
   const running = operationOf({ state: 'accepted' })
   const slow = operationOf({ state: 'verifying', notice: 'Longer than usual' })
   const done = operationOf({ state: 'done', message: 'n3 leads s3', endedAt: ENDED })
@@ -50,7 +52,7 @@ test('start, longer than usual and the end are announced, steps are not', () => 
   expect(announcementOf(undefined, done)).toBe('')
 })
 
-test('the text of an operation has its steps, times and the word for word answer', () => {
+test('the text of an operation has its steps, times and the exact response', () => {
   const text = operationText(
     operationOf({ state: 'done', message: 'Done in 232 ms', pauseMs: 130, expectedPauseMs: 180, endedAt: ENDED }),
   )
@@ -62,7 +64,7 @@ test('the text of an operation has its steps, times and the word for word answer
     ' ✓ Accepted  14 ms  n1 answered "transfer in progress"',
     ' > n3 leads',
     'Done: Done in 232 ms',
-    'Writes paused about 130 ms (estimate 180 ms). Times are uncertain by ± 50 ms.',
-    'Answer of the cluster: transfer in progress',
+    'Writes paused for about 130 ms (estimate 180 ms). Times are accurate to ± 50 ms.',
+    'Response of the cluster: transfer in progress',
   ])
 })

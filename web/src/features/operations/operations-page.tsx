@@ -1,6 +1,6 @@
 'use client'
 
-/** Operations that were started from here, newest first. */
+/** Operations started through this control plane, newest first. */
 
 import { useInfiniteQuery } from '@tanstack/react-query'
 import type { Operation } from '@vacancy/shared/contract'
@@ -16,43 +16,44 @@ import { Link } from '../../ui/link.tsx'
 import { Page } from '../../ui/page.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
+import * as copy from './copy.ts'
 import { OperationStateBadge } from './operation-state.tsx'
 
-const AGAIN_MS = 5_000
+const REFETCH_MS = 5_000
 const STATES = ['all', 'running', 'ended'] as const
 
 const COLUMNS: readonly Column<Operation>[] = [
-  { id: 'at', header: 'Started', cell: (operation) => <Age at={operation.createdAt} /> },
+  { id: 'at', header: copy.list.started, cell: (operation) => <Age at={operation.createdAt} /> },
   {
     id: 'title',
-    header: 'Operation',
+    header: copy.list.operation,
     rowHeader: true,
     cell: (operation) => <Link href={routes.operation(operation.id)}>{operation.title}</Link>,
   },
   {
     id: 'state',
-    header: 'State',
+    header: copy.list.state,
     className: 'whitespace-nowrap',
     cell: (operation) => <OperationStateBadge operation={operation} />,
   },
-  { id: 'says', header: 'Outcome', rank: 3, cell: (operation) => operation.message },
+  { id: 'outcome', header: copy.list.outcome, rank: 3, cell: (operation) => operation.message },
   {
     id: 'took',
-    header: 'Took',
+    header: copy.list.duration,
     className: 'whitespace-nowrap',
     end: true,
     rank: 3,
     cell: (operation) =>
       duration(operation.endedAt === null ? null : Date.parse(operation.endedAt) - Date.parse(operation.createdAt)),
   },
-  { id: 'by', header: 'By', rank: 2, cell: (operation) => operation.by },
-  { id: 'reason', header: 'Reason', rank: 4, cell: (operation) => operation.reason },
+  { id: 'by', header: copy.list.by, rank: 2, cell: (operation) => operation.by },
+  { id: 'reason', header: copy.list.reason, rank: 4, cell: (operation) => operation.reason },
 ]
 
 export function OperationsPage() {
   const [state, setState] = useUrlChoice('state', STATES)
   const [shard, setShard] = useUrlParam('shard')
-  // What runs changes over the live channel; a change of it is the time to ask for the list again.
+  // Running operations come over the live channel; the list is fetched again when they change.
   const running =
     useLive('ops')
       .data?.operations.map((operation) => operation.id)
@@ -71,39 +72,39 @@ export function OperationsPage() {
     initialPageParam: '',
     getNextPageParam: (page) => page.next,
     placeholderData: (before) => before,
-    refetchInterval: AGAIN_MS,
+    refetchInterval: REFETCH_MS,
   })
   const operations = query.data?.pages.flatMap((page) => page.operations) ?? []
   const isFiltered = state !== 'all' || shard !== ''
   return (
-    <Page id="operations" title="Operations" ready={query.data !== undefined}>
+    <Page id="operations" title={copy.list.title} ready={query.data !== undefined}>
       {/* biome-ignore lint/a11y/useSemanticElements: a fieldset would draw a box around chips. */}
-      <div role="group" aria-label="Filter operations" className="flex flex-wrap gap-2">
+      <div role="group" aria-label={copy.list.filter} className="flex flex-wrap gap-2">
         {STATES.map((one) => (
           <Chip key={one} pressed={state === one} onClick={() => setState(one, { push: true })}>
-            {one}
+            {copy.list.states[one]}
           </Chip>
         ))}
         {shard && (
-          <Chip onRemove={() => setShard('', { push: true })} removeLabel={`Show all shards, not only ${shard}`}>
-            shard {shard}
+          <Chip onRemove={() => setShard('', { push: true })} removeLabel={copy.list.showAllShards}>
+            {copy.list.shard(shard)}
           </Chip>
         )}
       </div>
       <Panel
-        title="Operations"
+        title={copy.list.title}
         hideTitle
         flush
         query={query}
         isEmpty={(data) => !isFiltered && data.pages.every((page) => page.operations.length === 0)}
         empty={{
-          text: 'Nothing was started from this console yet. Open a shard and plan a transfer of leadership: a plan changes nothing until you say so.',
+          text: copy.list.empty,
           code: 'curl -H "authorization: Bearer $VACANCY_TOKEN" $VACANCY_CONSOLE/api/v1/operations',
         }}
         filtered={
           isFiltered && query.data !== undefined && operations.length === 0
             ? {
-                text: `No ${state === 'all' ? '' : `${state} `}operation${shard ? ` of ${shard}` : ''} is known.`,
+                text: copy.list.filtered(state, shard),
                 onClear: () => (shard ? setShard('') : setState('all')),
               }
             : undefined
@@ -111,7 +112,7 @@ export function OperationsPage() {
         skeleton={8}
       >
         <Table
-          label="Operations"
+          label={copy.list.title}
           rows={operations}
           columns={COLUMNS}
           rowKey={(operation) => operation.id}
@@ -122,7 +123,7 @@ export function OperationsPage() {
         {query.hasNextPage && (
           <div className="p-3">
             <Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-              Show older operations
+              {copy.list.older}
             </Button>
           </div>
         )}
@@ -140,7 +141,7 @@ function OperationCard({ operation }: { readonly operation: Operation }) {
       <div className="flex flex-wrap items-center gap-2">
         <OperationStateBadge operation={operation} />
         <span className="text-small text-text-3">
-          by {operation.by}, <Age at={operation.createdAt} />
+          {copy.operation.by(operation.by)} <Age at={operation.createdAt} />
         </span>
       </div>
       <p className="text-small text-text-2">{operation.message}</p>

@@ -1,12 +1,11 @@
 'use client'
 /**
- * Operations over all pages: how many run, each as one line, until it was seen how each ended. Says start, end and
- * "longer than usual" once, in the polite live region.
+ * Operations over all pages, one line each, until their outcome was seen. Announces start, end and "longer than usual"
+ * once in the polite live region.
  */
 
 import type { Operation } from '@vacancy/shared/contract'
 import { useEffect, useRef } from 'react'
-import { counted } from '../../lib/format.ts'
 import { useLive } from '../../lib/live.ts'
 import { routes } from '../../lib/routes.ts'
 import { announce } from '../../ui/announce.ts'
@@ -16,15 +15,16 @@ import { Link } from '../../ui/link.tsx'
 import { dismissOperation, followOperations, openTray, useFollowed } from './followed.ts'
 import { OperationStateBadge } from './operation-state.tsx'
 import { announcementOf, currentStep, isRunning } from './operation-view.ts'
+import * as copy from './tray-copy.ts'
 
-/** How many run, in the header; opens and closes the tray. */
+/** Number of running operations, in the header; opens and closes the tray. */
 export function OperationsButton() {
   const running = useLive('ops').data?.operations.filter(isRunning).length ?? 0
   const { ids, isOpen } = useFollowed()
   if (running === 0 && ids.length === 0) return null
   return (
     <Button kind="quiet" aria-expanded={isOpen} onClick={() => openTray(!isOpen)}>
-      {running === 0 ? 'Operations' : counted(running, 'operation')}
+      {running === 0 ? copy.tray.title : copy.tray.count(running)}
     </Button>
   )
 }
@@ -40,7 +40,7 @@ export function OperationsTray() {
   return (
     <aside
       id="operations"
-      aria-label="Operations"
+      aria-label={copy.tray.title}
       tabIndex={-1}
       className={
         isShown
@@ -50,11 +50,11 @@ export function OperationsTray() {
     >
       {isShown && (
         <header className="flex items-center justify-between border-line border-b px-3 py-1">
-          <h2 className="text-body text-text-2">Operations</h2>
-          <IconButton icon="cross" label="Hide operations" kind="quiet" onClick={() => openTray(false)} />
+          <h2 className="text-body text-text-2">{copy.tray.title}</h2>
+          <IconButton icon="cross" label={copy.tray.hide} kind="quiet" onClick={() => openTray(false)} />
         </header>
       )}
-      {/* Rows stay mounted while hidden: they follow their operation and say how it ends. */}
+      {/* Rows stay mounted while hidden, to announce the outcome of their operation. */}
       <ul hidden={!isShown}>
         {ids.map((id) => (
           <TrayRow key={id} id={id} />
@@ -69,9 +69,9 @@ function TrayRow({ id }: { readonly id: string }) {
   const before = useRef<Operation | undefined>(undefined)
   useEffect(() => {
     if (!operation) return
-    const says = announcementOf(before.current, operation)
+    const text = announcementOf(before.current, operation)
     before.current = operation
-    if (says !== '') announce(says, 'polite')
+    if (text !== '') announce(text, 'polite')
   }, [operation])
   if (!operation) return null
   return (
@@ -84,7 +84,12 @@ function TrayRow({ id }: { readonly id: string }) {
       </div>
       <OperationStateBadge operation={operation} />
       {!isRunning(operation) && (
-        <IconButton icon="cross" label={`Seen: ${operation.title}`} kind="quiet" onClick={() => dismissOperation(id)} />
+        <IconButton
+          icon="cross"
+          label={copy.tray.dismiss(operation.title)}
+          kind="quiet"
+          onClick={() => dismissOperation(id)}
+        />
       )}
     </li>
   )

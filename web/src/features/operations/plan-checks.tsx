@@ -1,13 +1,13 @@
 'use client'
-/** What was checked for a plan: each with its outcome in shape, colour and word, and the way out where there is one. */
+/** The checks of a plan, each with its level as icon, colour and word, and a fix where there is one. */
 
 import type { Plan, PlanRequest } from '@vacancy/shared/contract'
 import clsx from 'clsx'
 import { Icon, type IconName } from '../../icons/icon.tsx'
 import { Button, LinkButton } from '../../ui/button.tsx'
-import { LEVEL_SAYS } from './plan-view.ts'
+import * as copy from './copy.ts'
 
-const LOOKS: Record<Plan['checks'][number]['level'], { icon: IconName; colour: string }> = {
+const STYLES: Record<Plan['checks'][number]['level'], { icon: IconName; colour: string }> = {
   ok: { icon: 'check', colour: 'text-ok' },
   info: { icon: 'info', colour: 'text-info' },
   warn: { icon: 'triangle', colour: 'text-warn' },
@@ -19,10 +19,10 @@ type PlanChecksProps = { readonly checks: Plan['checks']; readonly onPlan: (requ
 export function PlanChecks({ checks, onPlan }: PlanChecksProps) {
   return (
     <section className="grid gap-2">
-      <h3 className="text-body text-text-2">Checks</h3>
-      <ul aria-label="Checks" className="grid gap-x-6 gap-y-1 sm:grid-cols-2">
+      <h3 className="text-body text-text-2">{copy.plan.checks}</h3>
+      <ul aria-label={copy.plan.checks} className="grid gap-x-6 gap-y-1 sm:grid-cols-2">
         {checks.map((check) => {
-          const { icon, colour } = LOOKS[check.level]
+          const { icon, colour } = STYLES[check.level]
           const isQuiet = check.level === 'ok' || check.level === 'info'
           return (
             <li
@@ -33,7 +33,7 @@ export function PlanChecks({ checks, onPlan }: PlanChecksProps) {
             >
               <Icon name={icon} className={clsx('mt-0.5', colour)} />
               <span className={clsx('min-w-0 flex-1 break-words', isQuiet ? 'text-text-2' : 'text-text')}>
-                <span className="sr-only">{LEVEL_SAYS[check.level]}: </span>
+                <span className="sr-only">{copy.plan.levels[check.level]}: </span>
                 {check.text}
               </span>
               {check.fix && <Fix fix={check.fix} onPlan={onPlan} />}
@@ -50,6 +50,6 @@ type FixProps = { readonly fix: NonNullable<Plan['checks'][number]['fix']>; read
 function Fix({ fix, onPlan }: FixProps) {
   const { plan, href, label } = fix
   if (plan) return <Button onClick={() => onPlan(plan)}>{label}</Button>
-  // Addresses come from the control plane; only those inside the console are followed.
+  // URLs come from the control plane; only those inside the console are linked.
   return href?.startsWith('/') && !href.startsWith('//') ? <LinkButton href={href}>{label}</LinkButton> : null
 }

@@ -1,8 +1,8 @@
 'use client'
 
 /**
- * A rehearsal before anything is done (docs/design/control-plane.md#plan): checks, before and after, what it costs, the
- * same thing without the console. It is made anew each second; the button runs the plan that is shown and no other.
+ * A plan before it runs (docs/design/control-plane.md#plan): checks, before and after, effects, equivalent commands. It is
+ * refreshed each second; the button runs exactly the plan that is shown.
  */
 
 import { useQueryClient } from '@tanstack/react-query'
@@ -21,14 +21,15 @@ import { Field, Input, RadioGroup } from '../../ui/field.tsx'
 import { Link } from '../../ui/link.tsx'
 import { ErrorState, Skeleton } from '../../ui/panel.tsx'
 import { EnvironmentLabel } from '../shell/environment-label.tsx'
+import * as copy from './copy.ts'
 import { PlanChecks } from './plan-checks.tsx'
 import { PlanPictures } from './plan-pictures.tsx'
-import { asksFor, planChanges, REASON_CHARACTERS_MAX, whyNot } from './plan-view.ts'
+import { planChanges, REASON_CHARACTERS_MAX, requiredInput, whyNot } from './plan-view.ts'
 import { planKey, usePlan, useStartOperation } from './queries.ts'
 
 type PlanDialogProps = {
   readonly request: PlanRequest
-  /** Another target, or the fix of a check: the same dialog for another plan. */
+  /** Switches to another plan: another target, or the fix of a check. */
   readonly onRequest: (request: PlanRequest) => void
   readonly onClose: () => void
 }
@@ -37,13 +38,13 @@ export function PlanDialog({ request, onRequest, onClose }: PlanDialogProps) {
   const form = useId()
   const [reason, setReason] = useState('')
   const [typed, setTyped] = useState('')
-  const [movedOn, setMovedOn] = useState<readonly string[]>([])
+  const [changes, setChanges] = useState<readonly string[]>([])
   const start = useStartOperation()
   const queries = useQueryClient()
   const query = usePlan(request, !start.isPending)
   const plan = query.data
-  const held = useWhyNot('admin')
-  const why = plan ? whyNot(plan, { reason, typed }, held ?? '') : 'The plan is being made.'
+  const whyNotAdmin = useWhyNot('admin')
+  const why = plan ? whyNot(plan, { reason, typed }, whyNotAdmin ?? '') : copy.plan.preparing
   const isSettling = query.isPlaceholderData || !plan
   useAnnounceChanges(isSettling ? undefined : plan)
   useFocusBack()
@@ -51,7 +52,7 @@ export function PlanDialog({ request, onRequest, onClose }: PlanDialogProps) {
   const run = (event?: FormEvent) => {
     event?.preventDefault()
     if (!plan || isSettling || why !== '' || start.isPending) return
-    setMovedOn([])
+    setChanges([])
     start.mutate(
       { plan: plan.id, reason: reason.trim(), confirm: typed.trim() },
       {
@@ -59,9 +60,9 @@ export function PlanDialog({ request, onRequest, onClose }: PlanDialogProps) {
         onError: (problem) => {
           const next = problem.code === 'plan-out-of-date' ? (problem.more['plan'] as Plan | undefined) : undefined
           if (!next) return
-          // The new plan takes the place of the old one: its difference is shown and nothing runs until asked again.
-          const changes = planChanges(plan, next)
-          setMovedOn(changes.length > 0 ? changes : ['The cluster changed in something that the checks do not show.'])
+          // The new plan replaces the old one: its differences are shown and nothing runs until confirmed again.
+          const found = planChanges(plan, next)
+          setChanges(found.length > 0 ? found : [copy.plan.unlistedChange])
           queries.setQueryData(planKey(request), next)
         },
       },
@@ -79,22 +80,22 @@ export function PlanDialog({ request, onRequest, onClose }: PlanDialogProps) {
       footer={
         <Footer
           plan={plan}
-          why={isSettling ? 'The plan is being made.' : why}
+          why={isSettling ? copy.plan.preparing : why}
           isBusy={start.isPending}
           onRun={run}
           onClose={onClose}
         />
       }
     >
-      {movedOn.length > 0 && <MovedOn changes={movedOn} />}
-      {start.error && movedOn.length === 0 && <StartFailed problem={start.error} />}
+      {changes.length > 0 && <PlanChanged changes={changes} />}
+      {start.error && changes.length === 0 && <StartFailed problem={start.error} />}
       {query.error && <ErrorState error={query.error} onRetry={() => void query.refetch()} />}
       {!plan && !query.error && <Skeleton rows={8} />}
       {plan && (
         <form id={form} onSubmit={run} className="grid gap-5" aria-busy={query.isPlaceholderData || undefined}>
           <Explained plan={plan} request={request} onRequest={onRequest} />
           <Confirming plan={plan} reason={reason} onReason={setReason} typed={typed} onTyped={setTyped} />
-          {/* Enter in a field is the button, and obeys what holds it back. */}
+          {/* Enter in a field acts as the button, with the same conditions. */}
           <button type="submit" hidden aria-hidden="true" tabIndex={-1} />
         </form>
       )}
@@ -108,7 +109,7 @@ type OfPlan = {
   readonly onRequest: (request: PlanRequest) => void
 }
 
-/** All that a plan says. Drawn anew with the plan alone: neither a key nor the click that confirms waits for it. */
+/** The content of a plan. Memoized, so that typing and confirming do not render it again. */
 const Explained = memo(function Explained({ plan, request, onRequest }: OfPlan) {
   return (
     <>
@@ -117,12 +118,12 @@ const Explained = memo(function Explained({ plan, request, onRequest }: OfPlan) 
       <Effects plan={plan} />
       <PlanChecks checks={plan.checks} onPlan={onRequest} />
       <section className="grid gap-2">
-        <h3 className="text-body text-text-2">Same thing without the console</h3>
+        <h3 className="text-body text-text-2">{copy.plan.fromCommandLine}</h3>
         <CodeTabs
-          label="Same thing without the console"
+          label={copy.plan.fromCommandLine}
           tabs={[
-            { id: 'cli', label: 'Command line', code: plan.commands.cli },
-            { id: 'curl', label: 'curl', code: plan.commands.curl },
+            { id: 'cli', label: copy.plan.cli, code: plan.commands.cli },
+            { id: 'curl', label: copy.plan.curl, code: plan.commands.curl },
           ]}
         />
       </section>
@@ -130,38 +131,38 @@ const Explained = memo(function Explained({ plan, request, onRequest }: OfPlan) 
   )
 })
 
-/** What stands in the title until the plan is there. */
+/** The title until the plan has loaded. */
 function titleOf(request: PlanRequest): string {
   const what = request.node ?? request.snapshot?.slice(0, 12) ?? ''
   switch (request.kind) {
     case 'transfer':
-      return `Transfer leadership of ${request.shard}${what === '' ? '' : ` to ${what}`}`
+      return copy.plan.transfer(request.shard, what)
     case 'promote':
-      return `Promote ${what} of ${request.shard}`
+      return copy.plan.promote(what, request.shard)
     case 'demote':
-      return `Demote ${what} of ${request.shard}`
+      return copy.plan.demote(what, request.shard)
     case 'transfer-then-demote':
-      return `Transfer leadership of ${request.shard}, then demote ${what}`
+      return copy.plan.transferThenDemote(request.shard, what)
     case 'install':
-      return `Install ${what} on ${request.shard}`
+      return copy.plan.install(what, request.shard)
     case 'undo-install':
-      return `Take back the installation on ${request.shard}`
+      return copy.plan.undoInstall(request.shard)
   }
 }
 
-/** What had the focus when the dialog was asked for has it again when it is closed. */
+/** Returns the focus to the opener when the dialog closes. */
 function useFocusBack(): void {
   const [opener] = useState(() => document.activeElement)
   useEffect(
     () => () => {
-      // After the layer has let go of the page.
+      // After the layer has released the focus.
       if (opener instanceof HTMLElement) setTimeout(() => opener.isConnected && opener.focus())
     },
     [opener],
   )
 }
 
-/** Says what changed since the plan before, for who does not see it redrawn. */
+/** Announces changes of the plan to screen readers. */
 function useAnnounceChanges(plan: Plan | undefined): void {
   const before = useRef<Plan | undefined>(undefined)
   useEffect(() => {
@@ -174,15 +175,15 @@ function useAnnounceChanges(plan: Plan | undefined): void {
   }, [plan])
 }
 
-function MovedOn({ changes }: { readonly changes: readonly string[] }) {
+function PlanChanged({ changes }: { readonly changes: readonly string[] }) {
   return (
-    <Banner level="warn" title="The cluster moved on: nothing was done">
+    <Banner level="warn" title={copy.plan.changedTitle}>
       <ul className="list-disc ps-4">
         {changes.map((change) => (
           <li key={change}>{change}</li>
         ))}
       </ul>
-      <p>The plan below is the new one. Read it, then ask again.</p>
+      <p>{copy.plan.changedHint}</p>
     </Banner>
   )
 }
@@ -190,16 +191,16 @@ function MovedOn({ changes }: { readonly changes: readonly string[] }) {
 function StartFailed({ problem }: { readonly problem: NonNullable<ReturnType<typeof useStartOperation>['error']> }) {
   const busy = problem.more['operation'] as { id?: string } | undefined
   return (
-    <Banner level="crit" title="It was not started">
+    <Banner level="crit" title={copy.plan.notStarted}>
       <p>
         {problem.message} {problem.hint}
       </p>
-      {busy?.id && <Link href={routes.operation(busy.id)}>Open the operation that runs</Link>}
+      {busy?.id && <Link href={routes.operation(busy.id)}>{copy.plan.openRunning}</Link>}
     </Banner>
   )
 }
 
-/** Kinds that make sense for another node of the same shard. */
+/** Kinds that can be retargeted to another node of the shard. */
 const RETARGETED: readonly Plan['kind'][] = ['transfer', 'promote', 'demote']
 
 function Targets({ plan, request, onRequest }: OfPlan) {
@@ -207,15 +208,15 @@ function Targets({ plan, request, onRequest }: OfPlan) {
   const of = new Map(plan.before.nodes.map((node) => [node.node, node]))
   const others = plan.alternatives.map(({ node, message, blocked }) => ({
     node,
-    hint: blocked ? `${message} (would be blocked)` : message,
+    hint: blocked ? copy.plan.blockedTarget(says) : says,
   }))
   const options = [{ node: plan.node, hint: of.get(plan.node)?.message ?? '' }, ...others]
-    // By id: what is chosen does not move.
+    // By id, so that the chosen one does not move.
     .sort((a, b) => (a.node < b.node ? -1 : 1))
     .map(({ node, hint }) => ({ value: node, label: node, hint }))
   return (
     <RadioGroup
-      label={plan.kind === 'transfer' ? 'Target' : 'Node'}
+      label={plan.kind === 'transfer' ? copy.plan.target : copy.plan.node}
       value={request.node ?? plan.node}
       onChange={(node) => onRequest({ kind: plan.kind, shard: plan.shard, node })}
       options={options}
@@ -226,7 +227,7 @@ function Targets({ plan, request, onRequest }: OfPlan) {
 function Effects({ plan }: { readonly plan: Plan }) {
   return (
     <section className="grid gap-2">
-      <h3 className="text-body text-text-2">What will happen</h3>
+      <h3 className="text-body text-text-2">{copy.plan.effects}</h3>
       <ul className="grid gap-1.5">
         {plan.effects.map((effect) => (
           <li key={effect.text} className="prose">
@@ -247,16 +248,15 @@ type ConfirmingProps = {
 }
 
 function Confirming({ plan, reason, onReason, typed, onTyped }: ConfirmingProps) {
-  const asks = asksFor(plan)
+  const required = requiredInput(plan)
   const warnings = plan.checks.filter((check) => check.level === 'warn').length
-  const because = warnings === 1 ? 'required: 1 warning' : warnings > 1 ? `required: ${warnings} warnings` : 'required'
   return (
     <>
-      {asks.typed && <TypedField text={plan.confirmText} value={typed} onChange={onTyped} />}
+      {required.typed && <TypedField text={plan.confirmText} value={typed} onChange={onTyped} />}
       <Field
-        label="Reason"
-        hint={`Kept in the audit log${asks.reason ? `, ${because}` : ', optional'}.`}
-        required={asks.reason}
+        label={copy.plan.reason}
+        hint={required.reason ? copy.plan.reasonRequired(warnings) : copy.plan.reasonOptional}
+        required={required.reason}
       >
         {(wire) => (
           <Input
@@ -286,20 +286,21 @@ function Footer({ plan, why, isBusy, onRun, onClose }: FooterProps) {
       <p className="me-auto text-small text-text-3">
         {plan && (
           <>
-            observed <Age at={plan.observedAt} none="at no time" />, checked again every second
+            {copy.plan.observed} <Age at={plan.observedAt} none={copy.plan.never} />
+            {copy.plan.updated}
           </>
         )}
       </p>
       {why !== '' && <p className="text-small text-text-2">{why}</p>}
       <div className="flex gap-3">
-        <Button onClick={onClose}>Cancel</Button>
+        <Button onClick={onClose}>{copy.plan.cancel}</Button>
         <Button
           kind={plan?.confirm === 3 ? 'danger-filled' : 'primary'}
           why={why === '' ? undefined : why}
           busy={isBusy}
           onClick={onRun}
         >
-          {isBusy ? 'Requested…' : (plan?.action ?? 'Run the plan')}
+          {isBusy ? copy.plan.requested : (plan?.action ?? copy.plan.run)}
         </Button>
       </div>
     </div>

@@ -1,5 +1,5 @@
 'use client'
-/** Opens the plan dialog for what `?plan=` asks, on every page. The dialog itself is loaded when one is asked for. */
+/** Opens the plan dialog for `?plan=` on every page. The dialog is loaded on demand. */
 
 import type { PlanRequest } from '@vacancy/shared/contract'
 import dynamic from 'next/dynamic'
@@ -7,10 +7,11 @@ import { useCallback, useEffect } from 'react'
 import { useUrlParam } from '../../lib/url.ts'
 import { toast } from '../../ui/toast.tsx'
 import { formatPlanLink, parsePlanLink } from './plan-link.ts'
+import * as copy from './tray-copy.ts'
 
 const PlanDialog = dynamic(() => import('./plan-dialog.tsx').then((module) => module.PlanDialog), { ssr: false })
 
-/** Opens a plan: the address gets it, so that it can be shared and gone back from. */
+/** Opens a plan through the URL, so that it can be shared and left with the back button. */
 export function useOpenPlan(): (request: PlanRequest) => void {
   const [, setLink] = useUrlParam('plan')
   return useCallback((request: PlanRequest) => setLink(formatPlanLink(request), { push: true }), [setLink])
@@ -24,7 +25,7 @@ export function PlanHost() {
   const isWrong = link !== '' && request === undefined
   useEffect(() => {
     if (!isWrong) return
-    toast({ message: `The address asks for a plan that cannot be read: ${link.slice(0, SHOWN_MAX)}`, level: 'warn' })
+    toast({ message: copy.planLink.invalid(link.slice(0, SHOWN_MAX)), level: 'warn' })
     setLink('')
   }, [isWrong, link, setLink])
   if (!request) return null

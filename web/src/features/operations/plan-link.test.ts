@@ -30,6 +30,6 @@ test.each([
   'constructor:s3:n3',
   'drop-table:s3:n3',
   `transfer:${'s'.repeat(129)}:n1`,
-])('%j is none', (link) => {
+])('%j is invalid', (link) => {
   expect(parsePlanLink(link)).toBeUndefined()
 })

@@ -1,11 +1,11 @@
 /**
- * A plan as part of an address: `?plan=transfer:s3:n3` opens its dialog and never runs it
+ * A plan in a URL: `?plan=transfer:s3:n3` opens its dialog and never runs it
  * (docs/design/control-plane.md#plan).
  */
 
 import type { OperationKind, PlanRequest } from '@vacancy/shared/contract'
 
-/** What the third part names, by kind. */
+/** Meaning of the third part, by kind. */
 const THIRD_PART: Record<OperationKind, 'node' | 'snapshot' | undefined> = {
   transfer: 'node',
   promote: 'node',
@@ -17,7 +17,7 @@ const THIRD_PART: Record<OperationKind, 'node' | 'snapshot' | undefined> = {
 const WAIT = 'wait'
 const PART_CHARACTERS_MAX = 128
 
-/** Ids have no colon, so that it may part them. */
+/** Parts are separated by colons, which ids do not contain. */
 export function formatPlanLink(request: PlanRequest): string {
   const third = request.node ?? request.snapshot ?? ''
   const parts = [request.kind, request.shard, third, request.waitForLag ? WAIT : '']
@@ -25,7 +25,7 @@ export function formatPlanLink(request: PlanRequest): string {
   return parts.join(':')
 }
 
-/** The plan that a link asks for; undefined when it is none. A transfer without a node asks for a target. */
+/** Parses a plan link; undefined when invalid. A transfer without a node lets the user choose the target. */
 export function parsePlanLink(text: string): PlanRequest | undefined {
   const [kind = '', shard = '', third = '', wait, ...more] = text.split(':')
   if (!Object.hasOwn(THIRD_PART, kind) || shard === '' || more.length > 0) return undefined

@@ -1,20 +1,21 @@
 'use client'
-/** A shard now, and as it would be: who has which role, how many may fail, what it holds. */
+/** A shard before and after a plan: roles, spare voters, data. */
 
 import type { Plan } from '@vacancy/shared/contract'
 import clsx from 'clsx'
 import { days, shortCount } from '../../lib/format.ts'
 import { RoleMark } from '../../ui/role-mark.tsx'
-import { spareSays } from './plan-view.ts'
+import * as copy from './copy.ts'
+import { spareText } from './plan-view.ts'
 
 type Picture = Plan['before']
 
 export function PlanPictures({ before, after }: { readonly before: Picture; readonly after: Picture }) {
   const roles = new Map(before.nodes.map((node) => [node.node, node.role]))
   return (
-    <section aria-label="Before and after" className="grid gap-3 rounded-panel bg-sunken p-3 sm:grid-cols-2">
-      <PictureOf title="Now" picture={before} isChanged={() => false} />
-      <PictureOf title="After" picture={after} isChanged={(node, role) => roles.get(node) !== role} />
+    <section aria-label={copy.plan.beforeAndAfter} className="grid gap-3 rounded-panel bg-sunken p-3 sm:grid-cols-2">
+      <PictureOf title={copy.plan.before} picture={before} isChanged={() => false} />
+      <PictureOf title={copy.plan.after} picture={after} isChanged={(node, role) => roles.get(node) !== role} />
     </section>
   )
 }
@@ -48,12 +49,15 @@ function PictureOf({ title, picture, isChanged }: PictureOfProps) {
         })}
       </ul>
       <p className="text-small text-text-2">
-        {picture.voters} voters, majority {picture.majority}: {spareSays(picture.spare)}
+        {copy.plan.voters(picture.voters, picture.majority, spareText(picture.spare))}
       </p>
       {picture.data && (
         <p className="text-small text-text-2">
-          {shortCount(picture.data.packages)} packages, {shortCount(picture.data.properties)} properties,{' '}
-          {days(picture.data.window)}
+          {copy.plan.data(
+            shortCount(picture.data.packages),
+            shortCount(picture.data.properties),
+            days(picture.data.window),
+          )}
         </p>
       )}
     </div>

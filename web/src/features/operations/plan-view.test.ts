@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest'
-import { asksFor, planChanges, spareSays, whyNot } from './plan-view.ts'
+import { planChanges, requiredInput, spareText, whyNot } from './plan-view.ts'
 import { planOf } from './testing/operations.ts'
 
 const nothing = { reason: '', typed: '' }
 
-test('a plan without a warning asks for the button alone', () => {
-  expect(asksFor(planOf())).toEqual({ reason: false, typed: false })
+test('a plan without warnings requires only the button', () => {
+  expect(requiredInput(planOf())).toEqual({ reason: false, typed: false })
   expect(whyNot(planOf(), nothing, '')).toBe('')
 })
 
-test('a warning asks for a reason of eight characters that are more than spaces', () => {
+test('a warning requires a reason of eight characters besides spaces', () => {
   const plan = planOf({ confirm: 2 })
 
   expect(whyNot(plan, nothing, '')).toContain('reason of at least 8')
@@ -17,35 +17,35 @@ test('a warning asks for a reason of eight characters that are more than spaces'
   expect(whyNot(plan, { reason: 'memory swap', typed: '' }, '')).toBe('')
 })
 
-test('the strongest asks for the id as it is written, and for a reason', () => {
+test('the highest level requires the exact id and a reason', () => {
   const plan = planOf({ confirm: 3 })
 
-  expect(whyNot(plan, { reason: 'memory swap', typed: 'S3' }, '')).toBe('Type s3 to go on.')
+  expect(whyNot(plan, { reason: 'memory swap', typed: 'S3' }, '')).toBe('Type s3 to continue.')
   expect(whyNot(plan, { reason: '', typed: 's3' }, '')).toContain('reason')
   expect(whyNot(plan, { reason: 'memory swap', typed: ' s3 ' }, '')).toBe('')
 })
 
-test('a development cluster asks no reason', () => {
+test('a development environment requires no reason', () => {
   const plan = planOf({ confirm: 2, environment: { label: 'DEVELOPMENT', kind: 'development' } })
 
-  expect(asksFor(plan).reason).toBe(false)
+  expect(requiredInput(plan).reason).toBe(false)
   expect(whyNot(plan, nothing, '')).toBe('')
 })
 
-test('a blocked plan says by what, whatever is filled in', () => {
+test('a blocked plan names the check, with any input', () => {
   const plan = planOf({ blocked: true, checks: [{ id: 'voter', level: 'block', text: 'n3 is a learner' }] })
 
   expect(whyNot(plan, { reason: 'memory swap', typed: 's3' }, '')).toBe('Blocked: n3 is a learner.')
 })
 
-test('role and connection come before what can be filled in', () => {
+test('role and connection come before missing input', () => {
   const plan = planOf({ confirm: 2 })
 
   expect(whyNot(plan, nothing, 'Needs the admin role')).toBe('Needs the admin role')
   expect(whyNot(planOf({ blocked: true }), nothing, 'Disconnected')).toBe('Disconnected')
 })
 
-test('another leader, other members and checks that turned are news', () => {
+test('leader, members and check levels count as changes', () => {
   const after = planOf({
     basis: { leader: 'n2', term: 42, peersHash: 'b' },
     before: {
@@ -65,23 +65,23 @@ test('another leader, other members and checks that turned are news', () => {
 
   expect(planChanges(planOf(), after)).toEqual([
     'The leader was n1 and is now n2.',
-    'Members changed: n1 is now follower, n4 is new as learner, n2 is gone.',
+    'Members changed: n1 is now follower, n4 was added as learner, n2 was removed.',
     'Warning: lag 1,400.',
   ])
 })
 
-test('a lag that moves within its check is no news', () => {
+test('a lag that changes within its check does not count', () => {
   const after = planOf({ checks: [{ id: 'lag', level: 'ok', text: 'lag 7' }] })
 
   expect(planChanges(planOf(), after)).toEqual([])
 })
 
-test('a later term under the same leader is news', () => {
+test('a new term with the same leader counts', () => {
   const after = planOf({ basis: { leader: 'n1', term: 43, peersHash: 'a' } })
 
   expect(planChanges(planOf(), after)).toEqual(['The term was 41 and is now 43.'])
 })
 
-test('spare voters are said in words', () => {
-  expect([-1, 0, 1, 2].map(spareSays)).toEqual(['no majority', 'cannot lose another', 'can lose 1', 'can lose 2'])
+test('spare voters as text', () => {
+  expect([-1, 0, 1, 2].map(spareText)).toEqual(['no majority', 'cannot lose another', 'can lose 1', 'can lose 2'])
 })

@@ -1,81 +1,73 @@
 /**
- * What the plan dialog makes of a plan: how much it asks for, why its button does nothing, what changed
+ * Derived data of the plan dialog: required input, why its button is disabled, changes
  * (docs/design/control-plane.md#plan).
  */
 
 import type { Plan } from '@vacancy/shared/contract'
+import * as copy from './copy.ts'
 
 const REASON_CHARACTERS_MIN = 8
 export const REASON_CHARACTERS_MAX = 500
 
 export type Confirming = { readonly reason: string; readonly typed: string }
 
-/** What the plan asks to be filled in. The control plane decides `confirm`; a development cluster asks no reason. */
-export function asksFor(plan: Plan): { readonly reason: boolean; readonly typed: boolean } {
+/** The input that a plan requires, by its `confirm` level. Development environments require no reason. */
+export function requiredInput(plan: Plan): { readonly reason: boolean; readonly typed: boolean } {
   return { reason: plan.confirm >= 2 && plan.environment.kind !== 'development', typed: plan.confirm === 3 }
 }
 
 /**
- * Why the plan cannot be run as things are, in a sentence; '' when it can. What a person can mend comes last.
+ * Why the plan cannot run now; '' when it can. Missing input comes last.
  *
- * @param heldBy why nothing at all can be done now: the role, or being cut off
+ * @param unavailable why no action is available: the role, or the connection
  */
-export function whyNot(plan: Plan, confirming: Confirming, heldBy: string): string {
-  if (heldBy !== '') return heldBy
+export function whyNot(plan: Plan, confirming: Confirming, unavailable: string): string {
+  if (unavailable !== '') return unavailable
   const blocks = plan.checks.filter((check) => check.level === 'block')
   if (plan.blocked || blocks.length > 0) {
-    return blocks.length > 0 ? `Blocked: ${blocks.map((check) => check.text).join('; ')}.` : 'Blocked.'
+    return blocks.length > 0 ? copy.plan.blockedBy(blocks.map((check) => check.text).join('; ')) : copy.plan.blocked
   }
-  const asked = asksFor(plan)
-  if (asked.typed && confirming.typed.trim() !== plan.confirmText) return `Type ${plan.confirmText} to go on.`
-  if (asked.reason && confirming.reason.trim().length < REASON_CHARACTERS_MIN) {
-    return `Give a reason of at least ${REASON_CHARACTERS_MIN} characters.`
+  const required = requiredInput(plan)
+  if (required.typed && confirming.typed.trim() !== plan.confirmText) return copy.plan.typeToContinue(plan.confirmText)
+  if (required.reason && confirming.reason.trim().length < REASON_CHARACTERS_MIN) {
+    return copy.plan.reasonTooShort(REASON_CHARACTERS_MIN)
   }
   return ''
 }
 
 /**
- * What changed between two plans for the same thing, as sentences. Numbers that move all the time (a lag of 3 that
- * becomes 4) are drawn but are no news.
+ * Changes between two plans of the same request, as sentences. Fluctuating numbers, such as a lag of 3 that becomes 4, do
+ * not count.
  */
 export function planChanges(before: Plan, after: Plan): string[] {
   const changes: string[] = []
   const { basis: was } = before
   const { basis: is } = after
-  if (was.leader !== is.leader)
-    changes.push(`The leader was ${was.leader ?? 'nobody'} and is now ${is.leader ?? 'nobody'}.`)
-  else if (was.term !== is.term)
-    changes.push(`The term was ${was.term ?? 'not told'} and is now ${is.term ?? 'not told'}.`)
+  if (was.leader !== is.leader) changes.push(copy.plan.leaderChanged(was.leader, is.leader))
+  else if (was.term !== is.term) changes.push(copy.plan.termChanged(was.term, is.term))
   if (was.peersHash !== is.peersHash) changes.push(membersChanged(before, after))
   const levels = new Map(before.checks.map((check) => [check.id, check.level]))
   for (const check of after.checks) {
     const level = levels.get(check.id)
     if (level === check.level || (level === undefined && check.level === 'ok')) continue
-    changes.push(`${LEVEL_SAYS[check.level]}: ${check.text}.`)
+    changes.push(`${copy.plan.levels[check.level]}: ${check.text}.`)
   }
   return changes
-}
-
-export const LEVEL_SAYS: Record<Plan['checks'][number]['level'], string> = {
-  ok: 'Passed',
-  info: 'Note',
-  warn: 'Warning',
-  block: 'Blocked',
 }
 
 function membersChanged(before: Plan, after: Plan): string {
   const roles = new Map(before.before.nodes.map((node) => [node.node, node.role]))
   const moved = after.before.nodes
     .filter((node) => roles.get(node.node) !== node.role)
-    .map((node) => `${node.node} is ${roles.has(node.node) ? 'now' : 'new as'} ${node.role}`)
+    .map(({ node, role }) => (roles.has(node) ? copy.plan.roleChanged(node, role) : copy.plan.memberAdded(node, role)))
   const left = before.before.nodes
     .filter((node) => !after.before.nodes.some((other) => other.node === node.node))
-    .map((node) => `${node.node} is gone`)
-  return `Members changed: ${[...moved, ...left].join(', ') || 'voters are not the same'}.`
+    .map(({ node }) => copy.plan.memberRemoved(node))
+  return copy.plan.membersChanged([...moved, ...left].join(', ') || copy.plan.votersChanged)
 }
 
-/** "can lose 1", for a picture. */
-export function spareSays(spare: number): string {
-  if (spare < 0) return 'no majority'
-  return spare === 0 ? 'cannot lose another' : `can lose ${spare}`
+/** "can lose 1". */
+export function spareText(spare: number): string {
+  if (spare < 0) return copy.plan.noMajority
+  return spare === 0 ? copy.plan.cannotLose : copy.plan.canLose(spare)
 }

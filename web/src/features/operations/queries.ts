@@ -1,4 +1,4 @@
-/** Plans and operations as the console asks for them. */
+/** Queries and mutations of plans and operations. */
 
 import { keepPreviousData, type UseQueryResult, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { Operation, Plan, PlanRequest } from '@vacancy/shared/contract'
@@ -8,22 +8,21 @@ import { liveKey, useLive } from '../../lib/live.ts'
 import { followStarted } from './followed.ts'
 import { formatPlanLink } from './plan-link.ts'
 
-const PLAN_AGAIN_MS = 1_000
+const PLAN_REFETCH_MS = 1_000
 
 export function planKey(request: PlanRequest): readonly string[] {
   return ['plan', formatPlanLink(request)]
 }
 
 /**
- * A plan that is made anew each second and whenever what is known of its shard changes. The answer before stays while
- * the next one is asked for: checks are redrawn in place.
+ * A plan that is fetched again each second and when its shard changes. The previous plan stays while the next one loads.
  */
 export function usePlan(request: PlanRequest, isWatched: boolean): UseQueryResult<Plan> {
   const shard = useLive(`shard:${request.shard}`)
   const query = useQuery({
     queryKey: planKey(request),
     queryFn: ({ signal }) => call('POST /api/v1/plans', { body: request, signal }),
-    refetchInterval: isWatched ? PLAN_AGAIN_MS : false,
+    refetchInterval: isWatched ? PLAN_REFETCH_MS : false,
     placeholderData: keepPreviousData,
     retry: false,
     staleTime: 0,
@@ -39,12 +38,12 @@ export function usePlan(request: PlanRequest, isWatched: boolean): UseQueryResul
 
 export type Started = { readonly plan: string; readonly reason: string; readonly confirm: string }
 
-/** Starts a plan. The answer only says that it began; the live channel shows how it goes. */
+/** Starts a plan. The response only confirms the start; the live channel reports progress. */
 export function useStartOperation() {
   const queries = useQueryClient()
   return useMutation<Operation, ApiProblem, Started>({
     mutationFn: ({ plan, reason, confirm }) =>
-      // The plan runs once: asked again under its own key, the same operation is the answer.
+      // The plan runs once: a repeated request with its key returns the same operation.
       call('POST /api/v1/operations', { body: { plan, reason, confirm }, headers: { 'idempotency-key': plan } }),
     onSuccess: (operation) => {
       followStarted(operation)

@@ -1,6 +1,6 @@
 'use client'
 /**
- * What differs between two snapshots, or between one and what a shard serves, by segment and day
+ * Differences between two snapshots, or a snapshot and the live data of a shard, by segment and day
  * (docs/design/control-plane.md#imports).
  */
 import { useQuery } from '@tanstack/react-query'
@@ -18,29 +18,31 @@ import { Panel } from '../../ui/panel.tsx'
 import { Select } from '../../ui/select.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { CoverageMap } from '../imports/coverage-map.tsx'
+import * as copy from './copy.ts'
 import { useSnapshots } from './snapshots-page.tsx'
 
 type Row = Comparison['segments'][number]
 
-const change = (a: number, b: number): string => (a === b ? 'same' : `${b > a ? '+' : '−'}${count(Math.abs(b - a))}`)
+const change = (a: number, b: number): string =>
+  a === b ? copy.compare.same : `${b > a ? '+' : '−'}${count(Math.abs(b - a))}`
 
 const COLUMNS: readonly Column<Row>[] = [
   {
     id: 'segment',
-    header: 'Segment',
+    header: copy.compare.segment,
     rowHeader: true,
     cell: ({ name }) => name,
     compare: (a, b) => a.name.localeCompare(b.name),
   },
   {
     id: 'in',
-    header: 'In',
+    header: copy.compare.in,
     rank: 2,
-    cell: (row) => (row.in === 'both' ? 'both' : row.in === 'a' ? 'only A' : 'only B'),
+    cell: (row) => (row.in === 'both' ? copy.compare.inBoth : row.in === 'a' ? copy.compare.onlyA : copy.compare.onlyB),
   },
   {
     id: 'properties',
-    header: 'Properties',
+    header: copy.compare.properties,
     end: true,
     rank: 2,
     cell: ({ properties: { a, b } }) => change(a, b),
@@ -48,7 +50,7 @@ const COLUMNS: readonly Column<Row>[] = [
   },
   {
     id: 'a',
-    header: 'Packages A',
+    header: copy.compare.packagesA,
     end: true,
     rank: 3,
     cell: ({ packages }) => count(packages.a),
@@ -56,7 +58,7 @@ const COLUMNS: readonly Column<Row>[] = [
   },
   {
     id: 'b',
-    header: 'Packages B',
+    header: copy.compare.packagesB,
     end: true,
     rank: 3,
     cell: ({ packages }) => count(packages.b),
@@ -64,7 +66,7 @@ const COLUMNS: readonly Column<Row>[] = [
   },
   {
     id: 'change',
-    header: 'Packages A → B',
+    header: copy.compare.change,
     end: true,
     cell: ({ packages: { a, b } }) => change(a, b),
     compare: (x, y) => x.packages.b - x.packages.a - (y.packages.b - y.packages.a),
@@ -82,11 +84,11 @@ export function ComparePage() {
     enabled: a !== '' && b !== '',
   })
   const options = [
-    { value: '', label: 'Choose…' },
-    ...(summary.data?.shards ?? []).map(({ id }) => ({ value: `shard:${id}`, label: `live shard ${id}` })),
+    { value: '', label: copy.compare.choose },
+    ...(summary.data?.shards ?? []).map(({ id }) => ({ value: `shard:${id}`, label: copy.compare.liveShard(id) })),
     ...(snapshots.data?.snapshots ?? [])
       .filter(({ stored }) => stored)
-      .map(({ id, name }) => ({ value: id, label: `${name} (${id.slice(0, 8)})` })),
+      .map(({ id, name }) => ({ value: id, label: copy.compare.named(name, id.slice(0, 8)) })),
   ]
   const known = (value: string) =>
     options.some((option) => option.value === value) ? options : [...options, { value, label: value.slice(0, 20) }]
@@ -94,14 +96,14 @@ export function ComparePage() {
   return (
     <Page
       id="compare"
-      title="Compare"
-      where="Snapshots"
+      title={copy.compare.title}
+      where={copy.common.snapshots}
       ready={isChosen ? query.data !== undefined || query.isError : snapshots.data !== undefined}
-      crumbs={[{ href: routes.snapshots(), label: 'Snapshots' }]}
+      crumbs={[{ href: routes.snapshots(), label: copy.common.snapshots }]}
     >
-      <Panel title="Sides" hideTitle>
+      <Panel title={copy.compare.sides} hideTitle>
         <div className="grid gap-4 sm:grid-cols-2">
-          <Field label="A">
+          <Field label={copy.compare.a}>
             {(wire) => (
               <Select
                 {...wire}
@@ -111,7 +113,7 @@ export function ComparePage() {
               />
             )}
           </Field>
-          <Field label="B">
+          <Field label={copy.compare.b}>
             {(wire) => (
               <Select
                 {...wire}
@@ -125,14 +127,14 @@ export function ComparePage() {
       </Panel>
       {isChosen ? (
         <Panel
-          title="Difference"
+          title={copy.compare.difference}
           query={query}
           data={{ 'data-equal': query.data ? String(query.data.equal) : undefined }}
         >
           {(data) => <Difference data={data} />}
         </Panel>
       ) : (
-        <p className="text-text-2">Choose two sides: snapshots that are stored here, or what a shard serves now.</p>
+        <p className="text-text-2">{copy.compare.hint}</p>
       )}
     </Page>
   )
@@ -146,23 +148,23 @@ function Difference({ data }: { data: Comparison }) {
     <div className="flex flex-col gap-4">
       <p role="status" className={equal ? 'flex items-center gap-2 text-ok' : 'flex items-center gap-2 text-warn'}>
         <Icon name={equal ? 'check' : 'not-equal'} />
-        {equal ? 'Both hold the same numbers of packages, in every segment on every day.' : 'They differ.'}
-        {codecsEqual === false && ' They were made with different codec lists.'}
+        {equal ? copy.compare.equal : copy.compare.different}
+        {codecsEqual === false && copy.compare.codecsDiffer}
       </p>
       <div className="grid gap-4 sm:grid-cols-2">
-        <Side letter="A" side={a} />
-        <Side letter="B" side={b} />
+        <Side letter={copy.compare.a} side={a} />
+        <Side letter={copy.compare.b} side={b} />
       </div>
       {window && !equal && (
         <CoverageMap
-          title="Packages that B has more or less than A"
+          title={copy.compare.map}
           from={window.from}
           segments={shown}
           properties={(name) => properties.get(name) ?? 0}
           isDifference
         />
       )}
-      <Table label="Segments" rows={segments} columns={COLUMNS} rowKey={({ name }) => name} />
+      <Table label={copy.compare.table} rows={segments} columns={COLUMNS} rowKey={({ name }) => name} />
     </div>
   )
 }
@@ -172,16 +174,16 @@ function Side({ letter, side }: { letter: string; side: Comparison['a'] }) {
     <dl className="grid grid-cols-[max-content_minmax(0,1fr)] gap-x-4 gap-y-1">
       <dt className="text-text-2">{letter}</dt>
       <dd className="min-w-0 break-words font-medium">{side.title}</dd>
-      <dt className="text-text-2">{side.kind === 'shard' ? 'Told by' : 'Built'}</dt>
+      <dt className="text-text-2">{side.kind === 'shard' ? copy.compare.reportedBy : copy.compare.built}</dt>
       <dd>
         {side.node !== null && <span className="font-mono">{side.node} </span>}
         <Age at={side.at} />
       </dd>
-      <dt className="text-text-2">Packages</dt>
+      <dt className="text-text-2">{copy.compare.packages}</dt>
       <dd className="tabular-nums">{count(side.packages)}</dd>
-      <dt className="text-text-2">Properties</dt>
+      <dt className="text-text-2">{copy.compare.properties}</dt>
       <dd className="tabular-nums">{count(side.properties)}</dd>
-      <dt className="text-text-2">Nights</dt>
+      <dt className="text-text-2">{copy.compare.nights}</dt>
       <dd>{days(side.window)}</dd>
     </dl>
   )

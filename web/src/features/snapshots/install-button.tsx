@@ -2,8 +2,9 @@
 import { useWhyNot } from '../../lib/session.ts'
 import { Button } from '../../ui/button.tsx'
 import { useOpenPlan } from '../operations/plan-host.tsx'
+import * as copy from './copy.ts'
 
-/** Opens the plan; nothing is installed before it is confirmed there. */
+/** Opens the install plan; nothing is installed before it is confirmed. */
 export function InstallButton({ shard, snapshot, why }: { shard: string; snapshot: string; why?: string | undefined }) {
   const openPlan = useOpenPlan()
   const whyNot = useWhyNot('admin')
@@ -14,7 +15,7 @@ export function InstallButton({ shard, snapshot, why }: { shard: string; snapsho
       why={why ?? whyNot}
       onClick={() => openPlan({ kind: 'install', shard, snapshot })}
     >
-      Install on {shard}…
+      {copy.install.dialog(shard)}
     </Button>
   )
 }

@@ -1,6 +1,6 @@
 'use client'
 /**
- * Which node of a shard holds which snapshot, and whether the shard would come back after a full stop
+ * The snapshots on the nodes of a shard, and whether the shard would recover after a full stop
  * (docs/design/control-plane.md#snapshots).
  */
 import { useQuery } from '@tanstack/react-query'
@@ -8,7 +8,7 @@ import type { Restorable, RouteAnswer, SnapshotMatrix } from '@vacancy/shared/co
 import type { ReactNode } from 'react'
 import { Icon } from '../../icons/icon.tsx'
 import { call } from '../../lib/api.ts'
-import { count, counted, NONE } from '../../lib/format.ts'
+import { count, NONE } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
 import { Age } from '../../ui/age.tsx'
 import { Badge } from '../../ui/badge.tsx'
@@ -16,27 +16,24 @@ import { Link } from '../../ui/link.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { RoleMark } from '../../ui/role-mark.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
+import * as copy from './copy.ts'
 
 type Matrix = RouteAnswer<'GET /api/v1/snapshots/matrix'>
 type Node = SnapshotMatrix['nodes'][number]
 type Snapshot = SnapshotMatrix['snapshots'][number]
 
-const AGAIN_MS = 5_000
-/** Stored ones that no node tells of are drawn up to this many; all of them stand in the list. */
-const UNHELD_MAX = 2
+const REFETCH_MS = 5_000
+/** Stored snapshots that no node reports are shown up to this number; the list has all of them. */
+const UNREPORTED_MAX = 2
 const ORDER: readonly Restorable['verdict'][] = ['no', 'unknown', 'yes']
-const VERDICTS = {
-  yes: { level: 'ok', word: 'yes' },
-  no: { level: 'crit', word: 'no' },
-  unknown: { level: 'unk', word: 'not known' },
-} as const
+const VERDICT_LEVELS = { yes: 'ok', no: 'crit', unknown: 'unk' } as const
 
-/** @param shard whose matrix is wanted; '' for that of the only one */
+/** @param shard '' for the only shard */
 export function useMatrix(shard: string) {
   return useQuery({
     queryKey: ['GET /api/v1/snapshots/matrix', shard],
     queryFn: ({ signal }) => call('GET /api/v1/snapshots/matrix', { query: shard === '' ? {} : { shard }, signal }),
-    refetchInterval: AGAIN_MS,
+    refetchInterval: REFETCH_MS,
   })
 }
 export type MatrixQuery = ReturnType<typeof useMatrix>
@@ -44,7 +41,7 @@ export type MatrixQuery = ReturnType<typeof useMatrix>
 const RESTORABLE: readonly Column<Restorable>[] = [
   {
     id: 'shard',
-    header: 'Shard',
+    header: copy.recovery.shard,
     rowHeader: true,
     width: '12rem',
     compare: (a, b) => a.shard.localeCompare(b.shard),
@@ -56,29 +53,29 @@ const RESTORABLE: readonly Column<Restorable>[] = [
   },
   {
     id: 'verdict',
-    header: 'Comes back',
+    header: copy.recovery.verdict,
     width: '8rem',
     compare: (a, b) => ORDER.indexOf(a.verdict) - ORDER.indexOf(b.verdict),
-    cell: ({ verdict }) => <Badge level={VERDICTS[verdict].level}>{VERDICTS[verdict].word}</Badge>,
+    cell: ({ verdict }) => <Badge level={VERDICT_LEVELS[verdict]}>{copy.recovery.verdicts[verdict]}</Badge>,
   },
-  { id: 'says', header: 'Why', cell: (one) => <Words {...one} /> },
+  { id: 'reason', header: copy.recovery.reason, cell: (one) => <Verdict {...one} /> },
 ]
 
-function Words({ message, same }: Restorable) {
+function Verdict({ says, same }: Restorable) {
   return (
     <span className="break-words">
-      {message}.{same !== '' && <span className="block text-small text-text-3">Of the files alone: {same}.</span>}
+      {says}.{same !== '' && <span className="block text-small text-text-3">{copy.recovery.files(same)}</span>}
     </span>
   )
 }
 
-/** Every shard, the worst first. */
+/** All shards, the worst first. */
 export function RestorablePanel({ query }: { query: MatrixQuery }) {
   return (
-    <Panel title="Would a shard come back after a full stop?" flush query={query}>
+    <Panel title={copy.recovery.title} flush query={query}>
       {({ shards }) => (
         <Table
-          label="Shards after a full stop"
+          label={copy.recovery.table}
           rows={shards}
           columns={RESTORABLE}
           rowKey={({ shard }) => shard}
@@ -90,9 +87,9 @@ export function RestorablePanel({ query }: { query: MatrixQuery }) {
                 <Link href={routes.shardSnapshots(one.shard)} className="font-mono">
                   {one.shard}
                 </Link>
-                <Badge level={VERDICTS[one.verdict].level}>{VERDICTS[one.verdict].word}</Badge>
+                <Badge level={VERDICT_LEVELS[one.verdict]}>{copy.recovery.verdicts[one.verdict]}</Badge>
               </span>
-              <Words {...one} />
+              <Verdict {...one} />
             </div>
           )}
         />
@@ -101,33 +98,35 @@ export function RestorablePanel({ query }: { query: MatrixQuery }) {
   )
 }
 
-/** Nodes in rows, snapshots in columns; in words above it what they mean together. */
+/** Nodes as rows, snapshots as columns, with the verdict above. */
 export function MatrixPanel({ query, shard }: { query: MatrixQuery; shard: string }) {
   return (
     <Panel
-      title={`Nodes and snapshots of ${shard}`}
+      title={copy.matrix.title(shard)}
       flush
       query={query}
       isEmpty={({ matrix }) => matrix === null || matrix.nodes.length === 0}
-      empty={{ text: `No node of ${shard} is known.` }}
+      empty={{ text: copy.matrix.empty(shard) }}
       data={{ 'data-matrix': shard }}
     >
-      {({ shards, matrix }: Matrix) => matrix && <MatrixView matrix={matrix} answer={answerOf(shards, matrix.shard)} />}
+      {({ shards, matrix }: Matrix) =>
+        matrix && <MatrixView matrix={matrix} verdict={verdictOf(shards, matrix.shard)} />
+      }
     </Panel>
   )
 }
 
-const answerOf = (shards: readonly Restorable[], shard: string) => shards.find((one) => one.shard === shard)
+const verdictOf = (shards: readonly Restorable[], shard: string) => shards.find((one) => one.shard === shard)
 
-function MatrixView({ matrix, answer }: { matrix: SnapshotMatrix; answer: Restorable | undefined }) {
-  const unheld = matrix.snapshots.filter(({ id }) => !matrix.nodes.some(({ holds }) => holds === id))
-  const left = unheld.slice(UNHELD_MAX)
-  const shown = matrix.snapshots.filter((one) => !left.includes(one))
-  const silent = matrix.nodes.filter(({ report }) => report !== 'current')
+function MatrixView({ matrix, verdict }: { matrix: SnapshotMatrix; verdict: Restorable | undefined }) {
+  const unreported = matrix.snapshots.filter(({ id }) => !matrix.nodes.some(({ holds }) => holds === id))
+  const hidden = unreported.slice(UNREPORTED_MAX)
+  const shown = matrix.snapshots.filter((one) => !hidden.includes(one))
+  const silent = matrix.nodes.filter(({ word }) => word !== 'told')
   const columns: readonly Column<Node>[] = [
     {
       id: 'node',
-      header: 'Node',
+      header: copy.matrix.node,
       rowHeader: true,
       cell: ({ node, role, voter }) => (
         <span className="inline-flex items-center gap-2">
@@ -135,39 +134,40 @@ function MatrixView({ matrix, answer }: { matrix: SnapshotMatrix; answer: Restor
           <Link href={routes.node(matrix.shard, node)} className="font-mono">
             {node}
           </Link>
-          {voter === false && <span className="text-small text-text-3">no voter</span>}
+          {voter === false && <span className="text-small text-text-3">{copy.matrix.learner}</span>}
         </span>
       ),
     },
     ...shown.map(
       (one): Column<Node> => ({
         id: one.id,
-        header: `${one.id.slice(0, 8)}…${one.majority ? ' (majority)' : ''}`,
+        header: copy.matrix.head(one.id.slice(0, 8), one.majority),
         tip: headTip(one, matrix),
         cell: (node) => <Cell node={node} snapshot={one} />,
       }),
     ),
-    { id: 'log', header: 'Log goes to', end: true, cell: ({ lastIndex }) => count(lastIndex) },
-    { id: 'told', header: 'Told', end: true, cell: (node) => <Told node={node} /> },
+    { id: 'log', header: copy.matrix.logIndex, end: true, cell: ({ lastIndex }) => count(lastIndex) },
+    { id: 'updated', header: copy.matrix.updated, end: true, cell: (node) => <ReportAge node={node} /> },
   ]
   return (
     <div className="flex flex-col gap-3">
       <div className="flex flex-col gap-1 px-4 pt-1">
-        {answer && (
-          <p className="flex flex-wrap items-start gap-2" data-verdict={answer.verdict}>
-            <Badge level={VERDICTS[answer.verdict].level}>{VERDICTS[answer.verdict].word}</Badge>
-            <Words {...answer} />
+        {verdict && (
+          <p className="flex flex-wrap items-start gap-2" data-verdict={verdict.verdict}>
+            <Badge level={VERDICT_LEVELS[verdict.verdict]}>{copy.recovery.verdicts[verdict.verdict]}</Badge>
+            <Verdict {...verdict} />
           </p>
         )}
         {silent.length > 0 && (
           <p className="text-warn">
-            {silent.map(({ node, error }) => (error === '' ? node : `${node} (${error})`)).join(', ')}{' '}
-            {silent.length === 1 ? 'did' : 'do'} not answer: what stands there is the last that was told, if anything.
+            {copy.matrix.silent(
+              silent.map(({ node, error }) => (error === '' ? node : `${node} (${error})`)).join(', '),
+            )}
           </p>
         )}
       </div>
       <Table
-        label={`Nodes and snapshots of ${matrix.shard}`}
+        label={copy.matrix.title(matrix.shard)}
         rows={matrix.nodes}
         columns={columns}
         rowKey={({ node }) => node}
@@ -179,9 +179,8 @@ function MatrixView({ matrix, answer }: { matrix: SnapshotMatrix; answer: Restor
         card={(node) => <NodeCard node={node} shown={shown} matrix={matrix} />}
       />
       <p className="prose px-4 pb-4 text-small text-text-3">
-        A node tells of its newest snapshot only; older ones that it may keep stand in no column. From its snapshot each
-        goes on with its own log, so nodes may hold different ones and still have the same data.
-        {left.length > 0 && ` ${counted(left.length, 'stored snapshot')} that no node tells of are left out here.`}
+        {copy.matrix.hint}
+        {hidden.length > 0 && copy.matrix.hidden(hidden.length)}
       </p>
     </div>
   )
@@ -189,9 +188,9 @@ function MatrixView({ matrix, answer }: { matrix: SnapshotMatrix; answer: Restor
 
 function headTip({ name, voters, stored, codecsCurrent }: Snapshot, matrix: SnapshotMatrix): string {
   return [
-    `${name}, newest of ${voters} of ${matrix.voters} voters`,
-    stored ? 'its file lies on the control plane' : 'only on nodes',
-    ...(codecsCurrent === false ? ['invalid: made with another codec list'] : []),
+    copy.matrix.headTip(name, voters, matrix.voters),
+    stored ? copy.matrix.stored : copy.matrix.onlyOnNodes,
+    ...(codecsCurrent === false ? [copy.matrix.invalid] : []),
   ].join('; ')
 }
 
@@ -203,28 +202,28 @@ function Cell({ node: { holds, report }, snapshot }: { node: Node; snapshot: Sna
           report === 'current' ? 'inline-flex items-center gap-1 text-ok' : 'inline-flex items-center gap-1 text-text-3'
         }
       >
-        <Icon name={report === 'current' ? 'check' : 'clock'} size={14} />
-        {report === 'current' ? 'newest' : 'newest, last told'}
+        <Icon name={word === 'told' ? 'check' : 'clock'} size={14} />
+        {word === 'told' ? copy.matrix.newest : copy.matrix.newestLastKnown}
       </span>
     )
   }
-  if (report === 'none') return <span className="text-text-3">not told</span>
+  if (word === 'silent') return <span className="text-text-3">{copy.matrix.notReported}</span>
   return (
     <span
       className="text-text-3"
-      data-tip={holds === null ? 'It tells of no snapshot' : `Its newest is ${holds.slice(0, 8)}…`}
+      data-tip={holds === null ? copy.matrix.noSnapshot : copy.matrix.otherNewest(holds.slice(0, 8))}
     >
       {NONE}
     </span>
   )
 }
 
-function Told({ node: { report, at } }: { node: Node }) {
-  if (report === 'current') return <Age at={at} />
-  return <Age at={at} fresh="gone" none="nothing" />
+function ReportAge({ node: { word, at } }: { node: Node }) {
+  if (word === 'told') return <Age at={at} />
+  return <Age at={at} fresh="gone" none={copy.matrix.never} />
 }
 
-/** A node where there is no room for columns. */
+/** A node on narrow screens. */
 function NodeCard({ node, shown, matrix }: { node: Node; shown: readonly Snapshot[]; matrix: SnapshotMatrix }) {
   const held = shown.find(({ id }) => id === node.holds)
   return (
@@ -239,13 +238,13 @@ function NodeCard({ node, shown, matrix }: { node: Node; shown: readonly Snapsho
         <span className="flex flex-wrap items-center gap-2">
           <Cell node={node} snapshot={held} />
           <span className="font-mono text-small">{held.id.slice(0, 8)}…</span>
-          {held.majority && <span className="text-small text-text-2">as the majority</span>}
+          {held.majority && <span className="text-small text-text-2">{copy.matrix.likeMajority}</span>}
         </span>
       ) : (
-        <span className="text-text-3">{node.report === 'none' ? 'not told' : 'tells of no snapshot'}</span>
+        <span className="text-text-3">{node.word === 'silent' ? copy.matrix.notReported : copy.matrix.noSnapshot}</span>
       )}
       <span className="text-small text-text-3">
-        Told <Told node={node} />
+        {copy.matrix.updated} <ReportAge node={node} />
       </span>
     </div>
   )

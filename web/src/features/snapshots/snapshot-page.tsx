@@ -1,5 +1,5 @@
 'use client'
-/** One snapshot: what it holds, from which files, where it was installed, and what can be done with it. */
+/** One snapshot: content, source files, installations and actions. */
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import type { SnapshotDetails } from '@vacancy/shared/contract'
 import { useState } from 'react'
@@ -18,6 +18,7 @@ import { ErrorState, Panel } from '../../ui/panel.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { CountersView, CoverageView, RoomsView } from '../imports/result.tsx'
 import { useOpenPlan } from '../operations/plan-host.tsx'
+import * as copy from './copy.ts'
 import { InstallButton } from './install-button.tsx'
 import { SnapshotState, useSnapshots } from './snapshots-page.tsx'
 
@@ -28,13 +29,13 @@ export function SnapshotPage({ id }: { id: string }) {
     refetchInterval: 10_000,
   })
   const { data } = query
-  const crumbs = [{ href: routes.snapshots(), label: 'Snapshots' }]
-  if (query.error instanceof ApiProblem && [400, 404].includes(query.error.status)) return <NoSnapshot id={id} />
+  const crumbs = [{ href: routes.snapshots(), label: copy.common.snapshots }]
+  if (query.error instanceof ApiProblem && [400, 404].includes(query.error.status)) return <UnknownSnapshot id={id} />
   return (
     <Page
       id="snapshot"
-      title={data?.name ?? 'Snapshot'}
-      where="Snapshots"
+      title={data?.name ?? copy.details.fallbackTitle}
+      where={copy.common.snapshots}
       ready={data !== undefined}
       crumbs={crumbs}
       badge={data && <SnapshotState snapshot={data} />}
@@ -49,18 +50,21 @@ export function SnapshotPage({ id }: { id: string }) {
   )
 }
 
-function NoSnapshot({ id }: { id: string }) {
+function UnknownSnapshot({ id }: { id: string }) {
   const near = (useSnapshots().data?.snapshots ?? [])
     .filter((snapshot) => snapshot.id.slice(0, 3) === id.slice(0, 3))
     .slice(0, 3)
   return (
-    <Page id="snapshot" title="No such snapshot" ready crumbs={[{ href: routes.snapshots(), label: 'Snapshots' }]}>
-      <p className="prose break-words text-text-2">
-        There is no snapshot {id}. It was deleted, or a node has made a newer one.
-      </p>
+    <Page
+      id="snapshot"
+      title={copy.details.unknownTitle}
+      ready
+      crumbs={[{ href: routes.snapshots(), label: copy.common.snapshots }]}
+    >
+      <p className="prose break-words text-text-2">{copy.details.unknown(id)}</p>
       {near.length > 0 && (
         <p className="flex flex-wrap gap-3">
-          Nearest:
+          {copy.details.similar}
           {near.map((snapshot) => (
             <Link key={snapshot.id} href={routes.snapshot(snapshot.id)}>
               {snapshot.name}
@@ -69,7 +73,7 @@ function NoSnapshot({ id }: { id: string }) {
         </p>
       )}
       <p>
-        <LinkButton href={routes.snapshots()}>Open all snapshots</LinkButton>
+        <LinkButton href={routes.snapshots()}>{copy.details.openSnapshots}</LinkButton>
       </p>
     </Page>
   )
@@ -79,26 +83,26 @@ function Actions({ snapshot }: { snapshot: SnapshotDetails }) {
   const { id, shard, stored, installable, servedBy } = snapshot
   const openPlan = useOpenPlan()
   const whyAdmin = useWhyNot('admin')
-  const why = !stored ? 'Only a node has it' : installable ? undefined : 'Its counters differ'
+  const why = !stored ? copy.details.onlyOnNode : installable ? undefined : copy.details.countersDiffer
   const isServed = servedBy.includes(shard)
   return (
     <>
       <InstallButton shard={shard} snapshot={id} why={why} />
       {isServed && (
         <Button icon="back" why={whyAdmin} onClick={() => openPlan({ kind: 'undo-install', shard })}>
-          Go back on {shard}…
+          {copy.details.undo(shard)}
         </Button>
       )}
       {stored && (
         <>
           <LinkButton href={routes.compareSnapshots(`shard:${shard}`, id)} icon="not-equal">
-            Compare with live {shard}
+            {copy.details.compare(shard)}
           </LinkButton>
           <LinkButton href={pathOf('GET /api/v1/snapshots/{id}/download', { params: { id } })} icon="download" download>
-            Download snapshot
+            {copy.details.download}
           </LinkButton>
           <LinkButton href={pathOf('GET /api/v1/snapshots/{id}/archive', { params: { id } })} icon="download" download>
-            Download archive
+            {copy.details.downloadArchive}
           </LinkButton>
           <DeleteButton snapshot={snapshot} />
         </>
@@ -117,13 +121,13 @@ function DeleteButton({ snapshot }: { snapshot: SnapshotDetails }) {
   const [fault, setFault] = useState('')
   const [isBusy, setBusy] = useState(false)
   const short = id.slice(0, 12)
-  const why = whyAdmin ?? (servedBy.length > 0 ? `${servedBy.join(', ')} serves it` : undefined)
+  const why = whyAdmin ?? (servedBy.length > 0 ? copy.remove.inUse(servedBy.join(', ')) : undefined)
   const remove = async () => {
     setBusy(true)
     setFault('')
     try {
       await call('POST /api/v1/snapshots/{id}/delete', { params: { id }, body: { confirm: id, reason } })
-      toast({ message: `Snapshot ${name} was deleted.` })
+      toast({ message: copy.remove.deleted(name) })
       await queries.invalidateQueries({ queryKey: ['GET /api/v1/snapshots'] })
       navigate(routes.snapshots())
     } catch (error) {
@@ -134,32 +138,29 @@ function DeleteButton({ snapshot }: { snapshot: SnapshotDetails }) {
   return (
     <>
       <Button icon="trash" kind="danger" why={why} onClick={() => setOpen(true)}>
-        Delete snapshot…
+        {copy.remove.dialog}
       </Button>
       <Dialog
         open={isOpen}
         onClose={() => setOpen(false)}
-        title={`Delete snapshot ${name}`}
+        title={copy.remove.title(name)}
         keep
         footer={
           <>
-            <Button onClick={() => setOpen(false)}>Cancel</Button>
+            <Button onClick={() => setOpen(false)}>{copy.common.cancel}</Button>
             <Button
               kind="danger-filled"
               busy={isBusy}
               why={missingConfirmation({ text: short, typed, reason })}
               onClick={() => void remove()}
             >
-              Delete snapshot {short}
+              {copy.remove.confirm(short)}
             </Button>
           </>
         }
       >
         <div className="flex flex-col gap-4">
-          <p className="prose">
-            The file is removed from the control plane. Nodes keep what they hold; here it cannot be brought back but by
-            another import.
-          </p>
+          <p className="prose">{copy.remove.effect}</p>
           <TypedField text={short} value={typed} onChange={setTyped} />
           <ReasonField value={reason} onChange={setReason} />
           {fault !== '' && (
@@ -175,35 +176,35 @@ function DeleteButton({ snapshot }: { snapshot: SnapshotDetails }) {
 
 function Details({ snapshot }: { snapshot: SnapshotDetails }) {
   const facts: readonly (readonly [string, React.ReactNode])[] = [
-    ['Content digest', <Id key="id" value={snapshot.id} label="digest" />],
+    [copy.details.digest, <Id key="id" value={snapshot.id} label="digest" />],
     ...(snapshot.sha256
-      ? [['SHA-256 of the file', <Id key="sha" value={snapshot.sha256} label="SHA-256" />] as const]
+      ? [[copy.details.sha256, <Id key="sha" value={snapshot.sha256} label="SHA-256" />] as const]
       : []),
     [
-      'Made for shard',
+      copy.details.shard,
       <Link key="shard" href={routes.shard(snapshot.shard)} className="font-mono">
         {snapshot.shard}
       </Link>,
     ],
-    ['Packages', count(snapshot.packages)],
-    ['Properties', count(snapshot.properties)],
-    ['Segments', count(snapshot.segments)],
-    ['Nights', days(snapshot.window)],
-    ['Size', bytes(snapshot.bytes)],
-    ['Codec list', snapshot.codecs.length > 0 ? snapshot.codecs.join(', ') : snapshot.codecHash.slice(0, 12)],
+    [copy.details.packages, count(snapshot.packages)],
+    [copy.details.properties, count(snapshot.properties)],
+    [copy.details.segments, count(snapshot.segments)],
+    [copy.details.nights, days(snapshot.window)],
+    [copy.details.size, bytes(snapshot.bytes)],
+    [copy.details.codecs, snapshot.codecs.length > 0 ? snapshot.codecs.join(', ') : snapshot.codecHash.slice(0, 12)],
     [
-      'Made',
-      `${isKnownTime(snapshot.createdAt) ? utc(snapshot.createdAt) : 'not told'}${snapshot.by ? ` by ${snapshot.by}` : ''}`,
+      copy.details.created,
+      `${isKnownTime(snapshot.createdAt) ? utc(snapshot.createdAt) : copy.common.unknown}${snapshot.by ? copy.details.by(snapshot.by) : ''}`,
     ],
     ...(snapshot.heldBy.length > 0
-      ? [['Newest snapshot of', snapshot.heldBy.map(({ shard, node }) => `${shard}/${node}`).join(', ')] as const]
+      ? [[copy.details.newestOf, snapshot.heldBy.map(({ shard, node }) => `${shard}/${node}`).join(', ')] as const]
       : []),
     ...(snapshot.import
       ? [
           [
-            'Import',
+            copy.details.import,
             <Link key="import" href={routes.import(snapshot.import)}>
-              Open its import
+              {copy.details.openImport}
             </Link>,
           ] as const,
         ]
@@ -211,7 +212,7 @@ function Details({ snapshot }: { snapshot: SnapshotDetails }) {
   ]
   return (
     <>
-      <Panel title="Facts">
+      <Panel title={copy.details.title}>
         <dl className="grid gap-x-6 gap-y-2 sm:grid-cols-[max-content_minmax(0,1fr)]">
           {facts.map(([name, value]) => (
             <div key={name} className="contents">
@@ -222,13 +223,13 @@ function Details({ snapshot }: { snapshot: SnapshotDetails }) {
         </dl>
       </Panel>
       {snapshot.sources.length > 0 && (
-        <Panel title="Made from">
+        <Panel title={copy.details.sources}>
           <ul className="flex flex-col gap-1">
             {snapshot.sources.map((source) => (
               <li key={source.sha256} className="flex flex-wrap items-center gap-x-4">
                 <span className="min-w-0 break-words font-medium">{source.name}</span>
                 <span className="text-text-2 tabular-nums">
-                  {bytes(source.bytes)}, {count(source.rows)} rows
+                  {copy.details.sourceSize(bytes(source.bytes), count(source.rows))}
                 </span>
                 <Id value={source.sha256} label="SHA-256" short={12} />
               </li>
@@ -237,13 +238,11 @@ function Details({ snapshot }: { snapshot: SnapshotDetails }) {
         </Panel>
       )}
       {snapshot.installs.length > 0 && (
-        <Panel title="Installed">
+        <Panel title={copy.details.installs}>
           <ul className="flex flex-col gap-1">
             {snapshot.installs.map(({ operation, shard, at, state }) => (
               <li key={operation}>
-                <Link href={routes.operation(operation)}>
-                  {state} on {shard}
-                </Link>{' '}
+                <Link href={routes.operation(operation)}>{copy.details.installed(state, shard)}</Link>{' '}
                 <span className="text-text-2">{utc(at)}</span>
               </li>
             ))}

@@ -1,6 +1,6 @@
 'use client'
 /**
- * Every snapshot that is known: built here, or the newest own one of a node (docs/design/control-plane.md#snapshots).
+ * All known snapshots: built here, or the newest of each node (docs/design/control-plane.md#snapshots).
  */
 import { useQuery } from '@tanstack/react-query'
 import type { SnapshotView } from '@vacancy/shared/contract'
@@ -15,38 +15,31 @@ import { Link } from '../../ui/link.tsx'
 import { Page } from '../../ui/page.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
+import * as copy from './copy.ts'
 import { MatrixPanel, RestorablePanel, useMatrix } from './matrix.tsx'
 
-const AGAIN_MS = 10_000
+const REFETCH_MS = 10_000
 
 export function useSnapshots() {
   return useQuery({
     queryKey: ['GET /api/v1/snapshots'],
     queryFn: ({ signal }) => call('GET /api/v1/snapshots', { signal }),
-    refetchInterval: AGAIN_MS,
+    refetchInterval: REFETCH_MS,
   })
 }
 
-/** Why it was written: by an import here, or by a node. */
-const ORIGINS: Readonly<Record<SnapshotView['origin'], string>> = {
-  import: 'import',
-  seed: 'built elsewhere',
-  periodic: 'periodic',
-  requested: 'asked for',
-  maintenance: 'maintenance',
-  shutdown: 'at a stop',
-  recovery: 'restore',
-}
+/** Why it was written, by an import or a node. */
+const ORIGINS: Readonly<Record<SnapshotView['origin'], string>> = copy.list.origins
 
 function Where({ snapshot: { stored, heldBy } }: { snapshot: SnapshotView }) {
-  const places = [...(stored ? ['control plane'] : []), ...heldBy.map(({ node }) => node)]
+  const places = [...(stored ? [copy.list.controlPlane] : []), ...heldBy.map(({ node }) => node)]
   return <span className="break-words">{places.join(', ') || NONE}</span>
 }
 
 const COLUMNS: readonly Column<SnapshotView>[] = [
   {
     id: 'name',
-    header: 'Snapshot',
+    header: copy.list.name,
     rowHeader: true,
     cell: ({ id, name }) => (
       <>
@@ -56,27 +49,27 @@ const COLUMNS: readonly Column<SnapshotView>[] = [
     ),
     compare: (a, b) => a.name.localeCompare(b.name),
   },
-  { id: 'origin', header: 'From', rank: 3, cell: ({ origin }) => ORIGINS[origin] },
+  { id: 'origin', header: copy.list.origin, rank: 3, cell: ({ origin }) => ORIGINS[origin] },
   {
     id: 'shard',
-    header: 'Shard',
+    header: copy.list.shard,
     rank: 2,
     cell: ({ shard }) => <span className="font-mono">{shard}</span>,
     compare: (a, b) => a.shard.localeCompare(b.shard),
   },
-  { id: 'state', header: 'State', cell: (snapshot) => <SnapshotState snapshot={snapshot} /> },
+  { id: 'state', header: copy.list.state, cell: (snapshot) => <SnapshotState snapshot={snapshot} /> },
   {
     id: 'packages',
-    header: 'Packages',
+    header: copy.list.packages,
     end: true,
     cell: ({ packages }) => count(packages),
     compare: (a, b) => a.packages - b.packages,
   },
-  { id: 'where', header: 'Lies on', rank: 4, cell: (snapshot) => <Where snapshot={snapshot} /> },
-  { id: 'window', header: 'Nights', rank: 4, cell: ({ window }) => days(window) },
+  { id: 'where', header: copy.list.storedOn, rank: 4, cell: (snapshot) => <Where snapshot={snapshot} /> },
+  { id: 'window', header: copy.list.nights, rank: 4, cell: ({ window }) => days(window) },
   {
     id: 'bytes',
-    header: 'Size',
+    header: copy.list.size,
     end: true,
     rank: 3,
     cell: (snapshot) => bytes(snapshot.bytes),
@@ -84,37 +77,41 @@ const COLUMNS: readonly Column<SnapshotView>[] = [
   },
   {
     id: 'created',
-    header: 'Made',
+    header: copy.list.created,
     end: true,
     rank: 2,
-    cell: ({ createdAt }) => <Age at={createdAt} none="not told" />,
+    cell: ({ createdAt }) => <Age at={createdAt} none={copy.common.unknown} />,
     compare: (a, b) => (a.createdAt < b.createdAt ? -1 : 1),
   },
 ]
 
 export function SnapshotState({ snapshot }: { snapshot: SnapshotView }) {
   const { servedBy, codecsCurrent, installable, stored, heldBy } = snapshot
-  if (codecsCurrent === false) return <Badge level="crit">invalid: another codec list</Badge>
-  if (servedBy.length > 0) return <Badge level="ok">serves {servedBy.join(', ')}</Badge>
-  if (!stored) return <Badge level="info">held by {heldBy.map(({ node }) => node).join(', ')}</Badge>
-  return installable ? <Badge level="info">stored</Badge> : <Badge level="crit">counters differ</Badge>
+  if (codecsCurrent === false) return <Badge level="crit">{copy.state.invalid}</Badge>
+  if (servedBy.length > 0) return <Badge level="ok">{copy.state.serving(servedBy.join(', '))}</Badge>
+  if (!stored) return <Badge level="info">{copy.state.onNodes(heldBy.map(({ node }) => node).join(', '))}</Badge>
+  return installable ? (
+    <Badge level="info">{copy.state.stored}</Badge>
+  ) : (
+    <Badge level="crit">{copy.state.countersDiffer}</Badge>
+  )
 }
 
-/** All of them, or those of one shard. */
+/** All snapshots, or those of one shard. */
 export function SnapshotList({ shard }: { shard?: string }) {
   const query = useSnapshots()
   const isShown = (snapshot: SnapshotView) => shard === undefined || snapshot.shard === shard
   return (
     <Panel
-      title={shard === undefined ? 'Snapshots' : `Snapshots made for ${shard}`}
+      title={shard === undefined ? copy.common.snapshots : copy.list.ofShard(shard)}
       flush
       query={query}
       isEmpty={({ snapshots }) => !snapshots.some(isShown)}
       empty={{
-        text: 'No snapshot is known: none was built here, and no node has told of one.',
+        text: copy.list.empty,
         action: (
           <LinkButton href={routes.newImport()} icon="plus">
-            New import
+            {copy.common.newImport}
           </LinkButton>
         ),
         code: 'vacancy build-snapshot --shard-id s1 --input-path DIR --output-path DIR',
@@ -122,7 +119,7 @@ export function SnapshotList({ shard }: { shard?: string }) {
     >
       {({ snapshots }) => (
         <Table
-          label="Snapshots"
+          label={copy.common.snapshots}
           rows={snapshots.filter(isShown)}
           columns={COLUMNS}
           rowKey={({ id }) => id}
@@ -142,11 +139,11 @@ export function SnapshotsPage() {
   return (
     <Page
       id="snapshots"
-      title="Snapshots"
+      title={copy.common.snapshots}
       ready={query.data !== undefined || query.isError}
       actions={
         <LinkButton href={routes.newImport()} icon="plus">
-          New import
+          {copy.common.newImport}
         </LinkButton>
       }
     >

@@ -1,4 +1,4 @@
-/** Plans and operations as the control plane tells them, for tests. */
+/** Plans and operations for tests. */
 
 import type { Operation, Plan } from '@vacancy/shared/contract'
 
@@ -15,7 +15,7 @@ const picture = {
   data: null,
 } as const satisfies Plan['before']
 
-/** Leadership of s3 from n1 to n3, in production, nothing in the way. */
+/** A transfer of s3 from n1 to n3 in production, without warnings. */
 export function planOf(over: Partial<Plan> = {}): Plan {
   return {
     id: 'plan-1',
