@@ -1,4 +1,4 @@
-/** Texts of requests, of the session and of missing sources. */
+/** Texts of requests, of the session and of missing sources. Every page loads them. */
 
 export const api = {
   noResponse: {
@@ -20,9 +20,12 @@ export const missing = {
   didNotRespond: (sources: string) => `${sources} did not respond`,
 }
 
+export const submit = { tooManyAttempts: 'Too many attempts. Wait a moment, then try again.' }
+
 export const session = {
   disconnected: 'Disconnected from the control plane',
   needsRole: (role: string) => `Needs the ${role} role`,
   paused: 'Live updates are paused. Resume them first',
+  notSaved: (reason: string) => `Not saved: ${reason}`,
   signOutFailed: (reason: string) => `Could not sign out: ${reason}`,
 }

@@ -12,7 +12,7 @@ import {
   useState,
 } from 'react'
 import { Chip } from './badge.tsx'
-import * as copy from './copy.ts'
+import * as copy from './data-copy.ts'
 import type { Wire } from './field.tsx'
 
 export type ComboOption = { readonly value: string; readonly label?: string; readonly hint?: string }

@@ -1,7 +1,7 @@
 /**
  * Confirmation of a change that is hard to undo (docs/design/control-plane.md#plan): its name, typed, and a reason.
  */
-import * as copy from './copy.ts'
+import * as copy from './data-copy.ts'
 import { Field, Input } from './field.tsx'
 
 const REASON_MIN = 8

@@ -2,7 +2,7 @@
 import clsx from 'clsx'
 import { type ComponentProps, type ReactNode, useId } from 'react'
 import { Icon } from '../icons/icon.tsx'
-import * as copy from './copy.ts'
+import * as copy from './data-copy.ts'
 
 const CONTROL =
   'w-full min-w-0 rounded-control border bg-surface px-2.5 text-body text-text aria-invalid:border-crit border-line-strong disabled:bg-sunken disabled:text-text-3'

@@ -4,7 +4,7 @@ import { filterParts, withoutPart } from '../lib/filter.ts'
 import { count } from '../lib/format.ts'
 import { Chip } from './badge.tsx'
 import { Combobox, type ComboOption } from './combobox.tsx'
-import * as copy from './copy.ts'
+import * as copy from './data-copy.ts'
 import { IconButton } from './icon-button.tsx'
 
 type FilterBoxProps = {

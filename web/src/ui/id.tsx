@@ -1,6 +1,6 @@
 import clsx from 'clsx'
-import * as copy from './copy.ts'
 import { CopyButton } from './copy-button.tsx'
+import * as copy from './data-copy.ts'
 
 type IdProps = {
   readonly value: string

@@ -1,5 +1,5 @@
 import { percent } from '../lib/format.ts'
-import * as copy from './copy.ts'
+import * as copy from './data-copy.ts'
 
 type ProgressProps = {
   readonly label: string

@@ -5,7 +5,7 @@ import { type CSSProperties, type KeyboardEvent, type MouseEvent, memo, type Rea
 import { Icon } from '../icons/icon.tsx'
 import { navigate } from '../lib/navigate.ts'
 import { COLUMN_PX, ColumnEdge, type Widths } from './column-edge.tsx'
-import * as copy from './copy.ts'
+import * as copy from './data-copy.ts'
 import { keptOrder } from './kept-order.ts'
 
 export type Column<R> = {

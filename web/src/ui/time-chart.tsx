@@ -2,7 +2,7 @@
 import clsx from 'clsx'
 import { lazy, Suspense, useId, useMemo, useState } from 'react'
 import { clock, count, NONE, utc } from '../lib/format.ts'
-import * as copy from './copy.ts'
+import * as copy from './data-copy.ts'
 import { IconButton } from './icon-button.tsx'
 
 type ChartSeries = { readonly label: string; readonly values: readonly (number | null)[] }

@@ -11,7 +11,7 @@ import { routes } from '../../lib/routes.ts'
 import { Button } from '../../ui/button.tsx'
 import { missingConfirmation, ReasonField } from '../../ui/confirm-fields.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
-import { SubmitProblem, useSubmit } from '../session/password-form.tsx'
+import { SubmitProblem, useSubmit } from '../session/submit.tsx'
 import * as copy from './copy.ts'
 
 export function AgainDialog({ view, rows, onClose }: { view: ImportView; rows: number; onClose: () => void }) {

@@ -17,7 +17,7 @@ import {
   type Preview,
   samplePlaces,
 } from './check.ts'
-import * as copy from './copy.ts'
+import * as copy from './check-copy.ts'
 
 const MEBIBYTE = 1 << 20
 const READ_BYTES = 4 << 20

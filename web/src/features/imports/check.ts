@@ -5,7 +5,7 @@
 import { IMPORT_COLUMNS, importFileOf, LIMITS, packPropertyId, readImportHeader } from '@vacancy/shared'
 import type { FileKind } from '@vacancy/shared/contract'
 import { distance } from 'fastest-levenshtein'
-import * as copy from './copy.ts'
+import * as copy from './check-copy.ts'
 
 export const COLUMNS: Readonly<Record<FileKind, readonly string[]>> = IMPORT_COLUMNS
 

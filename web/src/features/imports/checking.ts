@@ -1,6 +1,7 @@
 /** Requests to the check worker, matched to replies by number. The worker starts with the first request. */
+
+import * as copy from './check-copy.ts'
 import type { CheckReply, CheckReport, CheckRequest, Classified } from './check-worker.ts'
-import * as copy from './copy.ts'
 
 type Waiting = {
   readonly resolve: (reply: CheckReply) => void

@@ -8,7 +8,7 @@ import { count, day } from '../../lib/format.ts'
 import { readColours } from '../../ui/colours.ts'
 import { type Column, Table } from '../../ui/table.tsx'
 import { ViewTabs } from '../../ui/tabs.tsx'
-import * as copy from './copy.ts'
+import * as copy from './result-copy.ts'
 
 const STEPS = ['avail-1', 'avail-2', 'avail-3', 'avail-4', 'avail-5', 'avail-6']
 const ROW_PX = 16

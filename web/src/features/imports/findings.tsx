@@ -10,8 +10,8 @@ import { Badge } from '../../ui/badge.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { ViewTabs } from '../../ui/tabs.tsx'
 import { COLUMNS as CSV_COLUMNS, type Finding } from './check.ts'
+import * as copy from './check-copy.ts'
 import type { CheckReport, FileReport } from './check-worker.ts'
-import * as copy from './copy.ts'
 
 const LEVELS: Readonly<Record<Finding['level'], Level>> = { error: 'crit', warn: 'warn', info: 'info' }
 const ORDER: readonly Finding['level'][] = ['error', 'warn', 'info']

@@ -19,6 +19,7 @@ import { Field, Input } from '../../ui/field.tsx'
 import { Page } from '../../ui/page.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Progress } from '../../ui/progress.tsx'
+import * as checkCopy from './check-copy.ts'
 import type { CheckReport } from './check-worker.ts'
 import { checkFiles } from './checking.ts'
 import * as copy from './copy.ts'
@@ -222,9 +223,9 @@ function CheckPanel({ files, check }: { files: Chosen; check: Check }) {
   const isElsewhere = KINDS.every((kind) => files[kind]?.from !== 'browser')
   if (isElsewhere || (!report && error === '')) {
     return (
-      <Panel title={copy.check.title}>
+      <Panel title={checkCopy.check.title}>
         <p className="text-text-2">
-          {isNone ? copy.check.none : isElsewhere ? copy.check.elsewhere : copy.check.sampling}
+          {isNone ? checkCopy.check.none : isElsewhere ? checkCopy.check.elsewhere : checkCopy.check.sampling}
         </p>
       </Panel>
     )
@@ -232,32 +233,32 @@ function CheckPanel({ files, check }: { files: Chosen; check: Check }) {
   const checkedBytes = report?.files.reduce((sum, file) => sum + file.bytesChecked, 0) ?? 0
   return (
     <Panel
-      title={copy.check.title}
+      title={checkCopy.check.title}
       data={{ 'data-check': report?.full ? 'full' : 'sample' }}
       actions={
         progress === undefined ? (
           <Button icon="search" onClick={checkAll}>
-            {copy.check.all}
+            {checkCopy.check.all}
           </Button>
         ) : (
           <Button icon="stop" onClick={stop}>
-            {copy.check.stop}
+            {checkCopy.check.stop}
           </Button>
         )
       }
     >
       <div className="flex flex-col gap-4">
-        {progress !== undefined && <Progress label={copy.check.progress} value={progress} />}
+        {progress !== undefined && <Progress label={checkCopy.check.progress} value={progress} />}
         {error !== '' && (
           <p role="alert" className="text-crit">
-            {copy.check.failed(error)}
+            {checkCopy.check.failed(error)}
           </p>
         )}
         {report && (
           <>
             <Findings
               report={report}
-              sample={report.full && !report.stopped ? '' : copy.check.inSample(bytes(checkedBytes))}
+              sample={report.full && !report.stopped ? '' : checkCopy.check.inSample(bytes(checkedBytes))}
             />
             <Previews report={report} />
           </>

@@ -8,8 +8,8 @@ import { Icon } from '../../icons/icon.tsx'
 import { count } from '../../lib/format.ts'
 import { Banner } from '../../ui/banner.tsx'
 import { Panel } from '../../ui/panel.tsx'
-import * as copy from './copy.ts'
 import { CoverageMap } from './coverage-map.tsx'
+import * as copy from './result-copy.ts'
 
 type Counters = NonNullable<ImportView['counters']>
 

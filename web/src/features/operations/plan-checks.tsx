@@ -5,7 +5,7 @@ import type { Plan, PlanRequest } from '@vacancy/shared/contract'
 import clsx from 'clsx'
 import { Icon, type IconName } from '../../icons/icon.tsx'
 import { Button, LinkButton } from '../../ui/button.tsx'
-import * as copy from './copy.ts'
+import * as copy from './plan-copy.ts'
 
 const STYLES: Record<Plan['checks'][number]['level'], { icon: IconName; colour: string }> = {
   ok: { icon: 'check', colour: 'text-ok' },

@@ -5,7 +5,7 @@ import type { Plan } from '@vacancy/shared/contract'
 import clsx from 'clsx'
 import { days, shortCount } from '../../lib/format.ts'
 import { RoleMark } from '../../ui/role-mark.tsx'
-import * as copy from './copy.ts'
+import * as copy from './plan-copy.ts'
 import { spareText } from './plan-view.ts'
 
 type Picture = Plan['before']

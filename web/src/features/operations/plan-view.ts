@@ -4,7 +4,7 @@
  */
 
 import type { Plan } from '@vacancy/shared/contract'
-import * as copy from './copy.ts'
+import * as copy from './plan-copy.ts'
 
 const REASON_CHARACTERS_MIN = 8
 export const REASON_CHARACTERS_MAX = 500

@@ -1,4 +1,4 @@
-/** Texts of the operations tray and of operation states, which the shell loads on every page. */
+/** Texts of operations that every page loads: the tray, the states, links to plans. */
 import type { OperationState } from '@vacancy/shared/contract'
 import { counted } from '../../lib/format.ts'
 
@@ -27,5 +27,8 @@ export const tray = {
   ended: (operation: string, state: string, outcome: string) => `${operation}: ${state}. ${outcome}`,
   notice: (operation: string, notice: string) => `${operation}: ${notice}`,
 }
+
+/** Snapshots and imports open the same plan. */
+export const installButton = (shard: string) => `Install on ${shard}…`
 
 export const planLink = { invalid: (link: string) => `Invalid plan in the URL: ${link}` }

@@ -13,7 +13,7 @@ import { Dialog } from '../../ui/dialog.tsx'
 import { Field, Input } from '../../ui/field.tsx'
 import { IconButton } from '../../ui/icon-button.tsx'
 import { Panel } from '../../ui/panel.tsx'
-import { SubmitProblem, useSubmit } from '../session/password-form.tsx'
+import { SubmitProblem, useSubmit } from '../session/submit.tsx'
 import { PlanView } from './codec-change.tsx'
 import {
   added,

@@ -14,7 +14,7 @@ import { Facts } from '../../ui/facts.tsx'
 import { Field, RadioGroup } from '../../ui/field.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
-import { SubmitProblem, useSubmit } from '../session/password-form.tsx'
+import { SubmitProblem, useSubmit } from '../session/submit.tsx'
 import * as copy from './copy.ts'
 import { RegistryFrame } from './registry-frame.tsx'
 

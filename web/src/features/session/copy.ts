@@ -9,7 +9,6 @@ export const signIn = {
   submit: 'Sign in',
   submitIn: (seconds: number) => `Sign in (in ${seconds} s)`,
   wait: (seconds: number) => `Wait ${seconds} s`,
-  tooManyAttempts: 'Too many attempts. Wait a moment, then try again.',
   usePassword: 'Use name and password instead',
   useToken: 'Use a console token instead',
   linkForm: 'Sign in by link',

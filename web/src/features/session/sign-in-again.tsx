@@ -7,7 +7,8 @@ import { announce } from '../../ui/announce.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import * as copy from './copy.ts'
-import { PasswordForm, SubmitProblem, useSubmit } from './password-form.tsx'
+import { PasswordForm } from './password-form.tsx'
+import { SubmitProblem, useSubmit } from './submit.tsx'
 import { TokenForm } from './token-form.tsx'
 
 type SignInAgainProps = { readonly me: Me; readonly onSignedIn: (me: Me) => void }

@@ -10,8 +10,9 @@ import { TooltipHost } from '../../ui/tooltip.tsx'
 import { EnvironmentLabel } from '../shell/environment-label.tsx'
 import * as copy from './copy.ts'
 import { nextPath } from './next-path.ts'
-import { PasswordForm, SubmitProblem, useSubmit } from './password-form.tsx'
+import { PasswordForm } from './password-form.tsx'
 import { PasswordInput } from './password-input.tsx'
+import { SubmitProblem, useSubmit } from './submit.tsx'
 import { TokenForm } from './token-form.tsx'
 
 type SignInState = RouteAnswer<'GET /api/v1/sign-in'>

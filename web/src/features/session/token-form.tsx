@@ -3,8 +3,9 @@ import type { Me } from '@vacancy/shared/contract'
 import { useState } from 'react'
 import { call } from '../../lib/api.ts'
 import * as copy from './copy.ts'
-import { SignInButton, SubmitProblem, useSubmit } from './password-form.tsx'
+import { SignInButton } from './password-form.tsx'
 import { PasswordInput } from './password-input.tsx'
+import { SubmitProblem, useSubmit } from './submit.tsx'
 
 /** Sign-in with an API token: the session has its permissions and ends with it. */
 export function TokenForm({ onSignedIn }: { readonly onSignedIn: (me: Me) => void }) {

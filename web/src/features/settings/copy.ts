@@ -10,7 +10,6 @@ export const settings = {
     environment: 'Environment',
     about: 'About',
   },
-  notSaved: (reason: string) => `Not saved: ${reason}`,
 }
 
 export const profile = {

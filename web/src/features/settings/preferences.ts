@@ -4,9 +4,9 @@ import type { Me, PreferencesChange } from '@vacancy/shared/contract'
 import { useCallback } from 'react'
 import { call } from '../../lib/api.ts'
 import { applyAppearance } from '../../lib/appearance.ts'
+import * as copy from '../../lib/copy.ts'
 import { toast } from '../../ui/toast.tsx'
 import { ME_KEY } from '../session/session-gate.tsx'
-import * as copy from './copy.ts'
 
 /**
  * Applies changed preferences at once and saves them on the server; a rejected change is reverted. Omitted preferences
@@ -33,7 +33,7 @@ export function useSavePreferences(): (change: PreferencesChange) => void {
         queries.setQueryData(ME_KEY, before)
         applyAppearance(before.preferences)
       }
-      toast({ message: copy.settings.notSaved(error.message), level: 'crit' })
+      toast({ message: copy.session.notSaved(error.message), level: 'crit' })
     },
   })
   return useCallback((change) => mutate(change), [mutate])

@@ -6,7 +6,7 @@ import { Button } from '../../ui/button.tsx'
 import { COLUMN_PX, measuredWidths, withWidth } from '../../ui/column-edge.tsx'
 import { Checkbox } from '../../ui/field.tsx'
 import { IconButton } from '../../ui/icon-button.tsx'
-import * as copy from './copy.ts'
+import * as copy from './list-copy.ts'
 import { columnIds, movedColumn, SHARD_COLUMNS } from './shard-columns.tsx'
 import { SHARDS_TABLE, useShardTable } from './shard-table.ts'
 

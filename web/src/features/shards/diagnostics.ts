@@ -3,7 +3,7 @@
 import type { ShardView } from '@vacancy/shared/contract'
 import { call } from '../../lib/api.ts'
 import { toast } from '../../ui/toast.tsx'
-import * as copy from './copy.ts'
+import * as copy from './shard-copy.ts'
 
 const EVENTS = 500
 

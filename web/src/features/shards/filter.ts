@@ -4,7 +4,7 @@
 
 import type { ShardBrief } from '@vacancy/shared/contract'
 import { type Filter, parseFilter } from '../../lib/filter.ts'
-import * as copy from './copy.ts'
+import * as copy from './list-copy.ts'
 
 const NUMBERS = ['lag', 'spare', 'voters', 'queries', 'writes', 'p99', 'packages', 'memory', 'term'] as const
 const TEXTS = ['state', 'zone', 'leader', 'node', 'id', 'level', 'mode', 'summary'] as const

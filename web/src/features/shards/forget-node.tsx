@@ -13,7 +13,8 @@ import { Age } from '../../ui/age.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { toast } from '../../ui/toast.tsx'
-import * as copy from './copy.ts'
+import { common } from './copy.ts'
+import * as copy from './shard-copy.ts'
 
 /** Hidden while the node responds or was not polled yet. */
 export function ForgetNode({ node }: { readonly node: NodeView }) {
@@ -40,7 +41,7 @@ export function ForgetNode({ node }: { readonly node: NodeView }) {
         onClose={() => setOpen(false)}
         footer={
           <>
-            <Button onClick={() => setOpen(false)}>{copy.common.cancel}</Button>
+            <Button onClick={() => setOpen(false)}>{common.cancel}</Button>
             <Button kind="danger" busy={forget.isPending} onClick={() => forget.mutate()}>
               {copy.forget.confirm(node.id)}
             </Button>

@@ -6,7 +6,7 @@ import { count } from '../../lib/format.ts'
 import { Age } from '../../ui/age.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Table } from '../../ui/table.tsx'
-import * as copy from './copy.ts'
+import * as copy from './shard-copy.ts'
 import { type LeaderReport, leaderReports } from './shard-view.ts'
 
 export function LeaderReports({ shard }: { readonly shard: ShardView }) {

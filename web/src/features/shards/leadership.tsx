@@ -8,9 +8,9 @@ import { age, clock, count, duration, NONE, utc } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Table } from '../../ui/table.tsx'
-import * as copy from './copy.ts'
 import { axisFrom, type Stretch, stretchesOf } from './leadership-stretches.ts'
 import { useShardLeadership } from './queries.ts'
+import * as copy from './shard-copy.ts'
 
 export default function Leadership({ shard }: { readonly shard: string }) {
   const query = useShardLeadership(shard)

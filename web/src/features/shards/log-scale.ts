@@ -7,7 +7,7 @@
  */
 
 import type { NodeView } from '@vacancy/shared/contract'
-import * as copy from './copy.ts'
+import * as copy from './shard-copy.ts'
 
 /** Minimum width of a missing part, so that three entries of eight million are still visible. */
 const MISSING_SHARE_MIN = 0.015

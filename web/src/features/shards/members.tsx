@@ -16,12 +16,13 @@ import { RoleMark } from '../../ui/role-mark.tsx'
 import { StateBadge } from '../../ui/state-badge.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { useOpenPlan } from '../operations/plan-host.tsx'
-import * as copy from './copy.ts'
+import { common } from './copy.ts'
 import { LeaderReports } from './leader-reports.tsx'
 import { LogBar } from './log-bar.tsx'
 import { type LogScale, logScaleOf } from './log-scale.ts'
 import { Reported } from './reported.tsx'
 import { ShardChange } from './shard-change.tsx'
+import * as copy from './shard-copy.ts'
 import { ShardFrame } from './shard-page.tsx'
 import { TroublePanel } from './trouble.tsx'
 
@@ -201,7 +202,7 @@ function SnapshotAge({ node }: { readonly node: NodeView }) {
           <span className="font-mono text-small" data-tip={snapshot.id}>
             {snapshot.id.slice(0, 8)}
           </span>{' '}
-          <Age at={snapshot.createdAt} none={copy.common.timeUnknown} />
+          <Age at={snapshot.createdAt} none={common.timeUnknown} />
         </>
       )}
     </Reported>

@@ -19,13 +19,14 @@ import { RoleMark } from '../../ui/role-mark.tsx'
 import { StateBadge } from '../../ui/state-badge.tsx'
 import { Table } from '../../ui/table.tsx'
 import { NodeMetrics } from '../metrics/node-metrics.tsx'
-import * as copy from './copy.ts'
+import { common } from './copy.ts'
 import { EventList } from './event-list.tsx'
 import { ForgetNode } from './forget-node.tsx'
 import { NotFound } from './not-found.tsx'
 import { useShardEvents } from './queries.ts'
 import { Reported } from './reported.tsx'
 import { ResolverAnswer } from './resolver-answer.tsx'
+import * as copy from './shard-copy.ts'
 
 type NodeBody = RouteAnswer<'GET /api/v1/shards/{shard}/nodes/{node}'>
 
@@ -42,7 +43,7 @@ export function NodePage({ shard, id }: { readonly shard: string; readonly id: s
       where={shard}
       ready={body !== undefined}
       crumbs={[
-        { href: routes.shards(), label: copy.common.shards },
+        { href: routes.shards(), label: common.shards },
         { href: routes.shard(shard), label: shard },
       ]}
       badge={body && <StateBadge state={body.node.state} level={body.node.level} label={body.node.message} />}
@@ -71,7 +72,7 @@ function Lead({ node }: { readonly node: NodeView }) {
   return (
     <p className="flex flex-wrap gap-x-4 gap-y-1">
       <RoleMark role={node.role} word />
-      <span>{copy.common.zone(node.zone)}</span>
+      <span>{common.zone(node.zone)}</span>
       <span>
         {copy.node.lastResponse} <Age at={node.answeredAt} fresh={node.freshness} />
       </span>
@@ -96,7 +97,7 @@ function WhyState({ node }: { readonly node: NodeView }) {
         />
         {node.error && (
           <p className="break-words text-crit">
-            {node.error.message} ({node.error.code}) {copy.common.for} <Age at={node.error.since} suffix="" />
+            {node.error.message} ({node.error.code}) {common.for} <Age at={node.error.since} suffix="" />
           </p>
         )}
         {node.reasons.map((reason) => (
@@ -157,8 +158,14 @@ function Identity({ body: { node, config } }: { readonly body: NodeBody }) {
         facts={[
           { name: copy.node.name, value: <Id value={`${node.shard}/${node.id}`} label="node" /> },
           { name: copy.node.http, value: <code className="font-mono text-table">{node.apiUrl}</code> },
-          { name: copy.node.tcp, value: reported(node.tcp, <code className="font-mono text-table">{node.tcp}</code>) },
-          { name: copy.node.peerPort, value: reported(peers, <code className="font-mono text-table">{peers}</code>) },
+          {
+            name: copy.node.tcp,
+            value: reported(node.tcp, <code className="font-mono text-table">{node.tcp}</code>),
+          },
+          {
+            name: copy.node.peerPort,
+            value: reported(peers, <code className="font-mono text-table">{peers}</code>),
+          },
           { name: copy.node.resolver, value: <ResolverAnswer node={node} /> },
           { name: copy.node.version, value: reported(node.version, node.version) },
           { name: copy.node.started, value: reported(node.startedAt, <Age at={node.startedAt} />) },
@@ -244,7 +251,7 @@ function Facts({ node }: { readonly node: NodeView }) {
                   bytes(node.snapshot.bytes),
                   count(node.snapshot.lastIndex),
                 )}{' '}
-                <Age at={node.snapshot.createdAt} none={copy.common.timeUnknown} />
+                <Age at={node.snapshot.createdAt} none={common.timeUnknown} />
               </>
             ),
           ),
@@ -379,7 +386,7 @@ function RawResponses({ sources }: { readonly sources: NodeBody['sources'] }) {
               <Age at={source.at} none={copy.node.neverResponded} />
               {source.error && (
                 <span className="break-words text-crit">
-                  {source.error.message} {copy.common.for} <Age at={source.error.since} suffix="" />
+                  {source.error.message} {common.for} <Age at={source.error.since} suffix="" />
                 </span>
               )}
             </div>

@@ -5,7 +5,7 @@ import { navigate } from '../../lib/navigate.ts'
 import { ApiProblem } from '../../lib/problem.ts'
 import { routes } from '../../lib/routes.ts'
 import { toast } from '../../ui/toast.tsx'
-import * as copy from './copy.ts'
+import * as copy from './shard-copy.ts'
 
 export async function openInPlayground(shard: string): Promise<void> {
   const { encodeShare } = await import('../playground/share.ts')

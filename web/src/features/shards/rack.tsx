@@ -2,7 +2,7 @@
 
 import type { ShardBrief } from '@vacancy/shared/contract'
 import type { ComponentProps } from 'react'
-import * as copy from '../../ui/copy.ts'
+import * as copy from '../../ui/data-copy.ts'
 
 export type RackSlot = ShardBrief['slots'][number]
 

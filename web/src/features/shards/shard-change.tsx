@@ -5,7 +5,8 @@ import type { ShardView } from '@vacancy/shared/contract'
 import { Age, Duration } from '../../ui/age.tsx'
 import { Badge } from '../../ui/badge.tsx'
 import { Panel } from '../../ui/panel.tsx'
-import * as copy from './copy.ts'
+import { common } from './copy.ts'
+import * as copy from './shard-copy.ts'
 
 export function ShardChange({ shard }: { readonly shard: ShardView }) {
   const { change, lastChange } = shard
@@ -21,7 +22,7 @@ export function ShardChange({ shard }: { readonly shard: ShardView }) {
             {copy.change.of(change.kind)} <span className="font-mono">{change.node}</span>
             {change.step !== '' && <span className="text-text-2">{change.step}</span>}
             <span className="text-text-3">
-              {copy.common.for} <Duration from={change.startedAt} />
+              {common.for} <Duration from={change.startedAt} />
             </span>
           </p>
         )}

@@ -8,7 +8,8 @@ import type { Widths } from '../../ui/column-edge.tsx'
 import { Link } from '../../ui/link.tsx'
 import { StateBadge } from '../../ui/state-badge.tsx'
 import type { Column } from '../../ui/table.tsx'
-import * as copy from './copy.ts'
+import { common } from './copy.ts'
+import * as copy from './list-copy.ts'
 import { RackPicture } from './rack.tsx'
 
 const number = (of: (shard: ShardBrief) => number | null) => (a: ShardBrief, b: ShardBrief) =>
@@ -47,7 +48,13 @@ export const SHARD_COLUMNS: readonly Column<ShardBrief>[] = [
       </span>
     ),
   },
-  { id: 'zone', header: copy.columns.zone, rank: 3, compare: text((shard) => shard.zone), cell: (shard) => shard.zone },
+  {
+    id: 'zone',
+    header: copy.columns.zone,
+    rank: 3,
+    compare: text((shard) => shard.zone),
+    cell: (shard) => shard.zone,
+  },
   {
     id: 'leader',
     header: copy.columns.leader,
@@ -125,9 +132,7 @@ export const SHARD_COLUMNS: readonly Column<ShardBrief>[] = [
     header: copy.columns.snapshot,
     rank: 4,
     compare: text((shard) => shard.snapshotAt ?? ''),
-    cell: (shard) => (
-      <Age at={shard.snapshotAt} none={shard.snapshotAt === null ? copy.common.none : copy.common.timeUnknown} />
-    ),
+    cell: (shard) => <Age at={shard.snapshotAt} none={shard.snapshotAt === null ? common.none : common.timeUnknown} />,
   },
   {
     id: 'since',

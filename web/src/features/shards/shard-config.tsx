@@ -5,8 +5,8 @@ import type { RouteAnswer } from '@vacancy/shared/contract'
 import { Badge } from '../../ui/badge.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Table } from '../../ui/table.tsx'
-import * as copy from './copy.ts'
 import { useShardConfig } from './queries.ts'
+import * as copy from './shard-copy.ts'
 import { ShardFrame } from './shard-page.tsx'
 
 export function ShardConfigPage({ id }: { readonly id: string }) {

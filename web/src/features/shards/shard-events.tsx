@@ -7,9 +7,9 @@ import { useUrlParam } from '../../lib/url.ts'
 import { Chip } from '../../ui/badge.tsx'
 import { CopyButton } from '../../ui/copy-button.tsx'
 import { Panel } from '../../ui/panel.tsx'
-import * as copy from './copy.ts'
 import { EventList } from './event-list.tsx'
 import { useShardEvents } from './queries.ts'
+import * as copy from './shard-copy.ts'
 import { ShardFrame } from './shard-page.tsx'
 
 export function ShardEventsPage({ id }: { readonly id: string }) {

@@ -20,10 +20,11 @@ import { toast } from '../../ui/toast.tsx'
 import { useFollowed } from '../operations/followed.ts'
 import { LiveOperationStrip } from '../operations/operation-strip.tsx'
 import { useOpenPlan } from '../operations/plan-host.tsx'
-import * as copy from './copy.ts'
+import { common } from './copy.ts'
 import { useDownloadDiagnostics } from './diagnostics.ts'
 import { NotFound } from './not-found.tsx'
 import { openInPlayground } from './open-in-playground.ts'
+import * as copy from './shard-copy.ts'
 import { bestTarget, shardText, spareText, whyNoTransfer } from './shard-view.ts'
 
 type ShardTab = 'members' | 'snapshots' | 'events' | 'metrics' | 'config'
@@ -49,7 +50,7 @@ export function ShardFrame({ id, tab, children }: ShardFrameProps) {
       title={id}
       {...(tab === 'members' ? {} : { where: copy.shard.tabs[tab] })}
       ready={shard !== undefined}
-      crumbs={[{ href: routes.shards(), label: copy.common.shards }]}
+      crumbs={[{ href: routes.shards(), label: common.shards }]}
       badge={shard && <StateBadge state={shard.state} level={shard.level} label={shard.message} />}
       lead={shard && <Lead shard={shard} />}
       actions={shard && <Actions shard={shard} />}
@@ -95,7 +96,7 @@ function useLastOperation(id: string, shard: ShardView | undefined): string | un
 function Lead({ shard }: { readonly shard: ShardView }) {
   return (
     <p className="flex flex-wrap gap-x-4 gap-y-1">
-      <span>{copy.common.zone(shard.zone)}</span>
+      <span>{common.zone(shard.zone)}</span>
       {shard.mode === 'clustered' && (
         <span>
           {shard.leader === null ? (
@@ -106,7 +107,7 @@ function Lead({ shard }: { readonly shard: ShardView }) {
               {shard.leaderSince && (
                 <>
                   {' '}
-                  {copy.common.for} <Duration from={shard.leaderSince} />
+                  {common.for} <Duration from={shard.leaderSince} />
                 </>
               )}
             </>

@@ -7,7 +7,7 @@ import { useMe } from '../../lib/session.ts'
 import { useUrlParam } from '../../lib/url.ts'
 import type { Widths } from '../../ui/column-edge.tsx'
 import { useSavePreferences } from '../settings/preferences.ts'
-import * as copy from './copy.ts'
+import * as copy from './list-copy.ts'
 import { parseColumns, unknownColumns } from './shard-columns.tsx'
 
 /** Accessible name of the table. */

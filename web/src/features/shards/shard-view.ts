@@ -2,7 +2,7 @@
 
 import type { NodeView, ShardView } from '@vacancy/shared/contract'
 import { duration } from '../../lib/format.ts'
-import * as copy from './copy.ts'
+import * as copy from './shard-copy.ts'
 
 /** States without a leader that could hand over or accept writes. */
 const _LEADERLESS: readonly ShardView['state'][] = ['unknown', 'forming', 'quorum-lost', 'no-leader', 'electing']

@@ -19,8 +19,9 @@ import { Popover } from '../../ui/popover.tsx'
 import { StateBadge } from '../../ui/state-badge.tsx'
 import { type Sort, Table } from '../../ui/table.tsx'
 import { VirtualTable } from '../../ui/virtual-table.tsx'
-import * as copy from './copy.ts'
+import { common } from './copy.ts'
 import { filterKeys, parseShardFilter, shardFields } from './filter.ts'
+import * as copy from './list-copy.ts'
 import { RackPicture } from './rack.tsx'
 import { SHARD_COLUMNS, shownColumns } from './shard-columns.tsx'
 import { SHARDS_TABLE, useShardTable } from './shard-table.ts'
@@ -190,7 +191,7 @@ function ShardCard({ shard }: { readonly shard: ShardBrief }) {
       <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-0.5 text-table">
         <dt className="text-text-2">{copy.list.zoneAndLeader}</dt>
         <dd className="text-end">
-          {shard.zone}, <span className="font-mono">{shard.leader ?? copy.common.none}</span>
+          {shard.zone}, <span className="font-mono">{shard.leader ?? common.none}</span>
         </dd>
         <dt className="text-text-2">{copy.list.maxLag}</dt>
         <dd className="num">{shortCount(shard.maxLagEntries)}</dd>

@@ -9,7 +9,8 @@ import { count } from '../../lib/format.ts'
 import { Age, Duration } from '../../ui/age.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Table } from '../../ui/table.tsx'
-import * as copy from './copy.ts'
+import { common } from './copy.ts'
+import * as copy from './shard-copy.ts'
 import { bestCandidate, electionText, troubleOf } from './shard-view.ts'
 
 export function TroublePanel({ shard }: { readonly shard: ShardView }) {
@@ -60,7 +61,7 @@ export function TroublePanel({ shard }: { readonly shard: ShardView }) {
             id: 'error',
             header: copy.trouble.lastError,
             rank: 2,
-            cell: (node) => (node.error ? `${node.error.message} (${node.apiUrl})` : copy.common.none),
+            cell: (node) => (node.error ? `${node.error.message} (${node.apiUrl})` : common.none),
           },
         ]}
       />

@@ -7,7 +7,8 @@ import { Dialog } from '../../ui/dialog.tsx'
 import { Field, Input } from '../../ui/field.tsx'
 import { IconButton } from '../../ui/icon-button.tsx'
 import { ME_KEY } from '../session/session-gate.tsx'
-import * as copy from './copy.ts'
+import { common } from './copy.ts'
+import * as copy from './list-copy.ts'
 import { columnIds } from './shard-columns.tsx'
 import { useShardTable } from './shard-table.ts'
 import { viewHref, withView } from './views.ts'
@@ -43,7 +44,7 @@ export default function ViewsDialog({ present, onClose }: ViewsDialogProps) {
       keep
       title={copy.views.dialogTitle}
       onClose={onClose}
-      footer={<Button onClick={onClose}>{copy.common.close}</Button>}
+      footer={<Button onClick={onClose}>{common.close}</Button>}
     >
       <div className="flex flex-col gap-4">
         <form

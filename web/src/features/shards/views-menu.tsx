@@ -3,7 +3,7 @@
 
 import { lazy, Suspense, useState } from 'react'
 import { Menu } from '../../ui/menu.tsx'
-import * as copy from './copy.ts'
+import * as copy from './list-copy.ts'
 import { useShardTable } from './shard-table.ts'
 import { viewHref } from './views.ts'
 

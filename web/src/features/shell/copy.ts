@@ -82,17 +82,3 @@ export const notFound = {
   title: 'Page not found',
   text: (path: string) => `There is no page at ${path}. Similar pages:`,
 }
-
-export const livePanel = {
-  controlPlane: 'Control plane',
-  noMessage: 'no message yet',
-  cluster: 'Cluster state',
-  notLoaded: 'not loaded yet',
-  responding: 'Responding nodes',
-  respondingOf: (responding: number, nodes: string) => `${responding} of ${nodes}`,
-  resume: 'Resume',
-  pause: 'Pause',
-  reconnect: 'Reconnect',
-  hint: 'Ages count from the time of the report, by the clock of this browser. Pausing freezes the display; changes are still received.',
-  disconnectedFor: (time: string) => `Disconnected for ${time}.`,
-}

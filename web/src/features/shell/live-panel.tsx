@@ -3,7 +3,7 @@ import { counted, duration } from '../../lib/format.ts'
 import { type LiveStatus, lastSeenAt, pauseLive, resumeLive, retryLive, useLive } from '../../lib/live.ts'
 import { Age } from '../../ui/age.tsx'
 import { Button } from '../../ui/button.tsx'
-import * as copy from './copy.ts'
+import * as copy from './live-panel-copy.ts'
 
 /** Ages of the sources, sources without response, and actions. */
 export default function LivePanel({ status, title }: { readonly status: LiveStatus; readonly title: string }) {

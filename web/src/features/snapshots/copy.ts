@@ -40,8 +40,6 @@ export const state = {
   countersDiffer: 'row counts differ',
 }
 
-export const install = { dialog: (shard: string) => `Install on ${shard}…` }
-
 export const details = {
   fallbackTitle: 'Snapshot',
   unknownTitle: 'Snapshot not found',

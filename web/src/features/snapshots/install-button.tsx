@@ -2,7 +2,7 @@
 import { useWhyNot } from '../../lib/session.ts'
 import { Button } from '../../ui/button.tsx'
 import { useOpenPlan } from '../operations/plan-host.tsx'
-import * as copy from './copy.ts'
+import * as copy from '../operations/tray-copy.ts'
 
 /** Opens the install plan; nothing is installed before it is confirmed. */
 export function InstallButton({ shard, snapshot, why }: { shard: string; snapshot: string; why?: string | undefined }) {
@@ -15,7 +15,7 @@ export function InstallButton({ shard, snapshot, why }: { shard: string; snapsho
       why={why ?? whyNot}
       onClick={() => openPlan({ kind: 'install', shard, snapshot })}
     >
-      {copy.install.dialog(shard)}
+      {copy.installButton(shard)}
     </Button>
   )
 }

@@ -17,7 +17,7 @@ import { type Column, Table } from '../../ui/table.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { tokenRoles } from '../people/copy.ts'
 import { ShownOnce } from '../people/shown-once.tsx'
-import { SubmitProblem, useSubmit } from '../session/password-form.tsx'
+import { SubmitProblem, useSubmit } from '../session/submit.tsx'
 import { SettingsFrame } from '../settings/settings-frame.tsx'
 import * as copy from './copy.ts'
 

@@ -1,0 +1,259 @@
+/** Texts of the pages of one shard and of its nodes. */
+import { counted } from '../../lib/format.ts'
+
+export const shard = {
+  tabs: { members: 'Members', snapshots: 'Snapshots', events: 'Events', metrics: 'Metrics', config: 'Config' },
+  label: (shard: string) => `Shard ${shard}`,
+  noLeader: 'no leader',
+  leader: 'leader',
+  term: (term: string) => `term ${term}`,
+  inThisStateFor: 'in this state for',
+  transfer: 'Transfer leadership…',
+  more: 'More',
+  moreActions: (shard: string) => `More actions for ${shard}`,
+  copySummary: 'Copy summary',
+  summaryCopied: 'Summary copied',
+  copyBlocked: 'The browser blocked copying',
+  compareConfig: 'Compare config',
+  openInPlayground: 'Open in playground',
+  playgroundFailed: (reason: string) => `Could not open the playground: ${reason}`,
+  downloadDiagnostics: 'Download diagnostics',
+  diagnosticsSaved: (shard: string) => `Diagnostics of ${shard} downloaded`,
+}
+
+export const transfer = {
+  standalone: 'Nothing to transfer: a standalone node has no replicas',
+  noLeader: 'Nothing to transfer: no leader',
+  noOtherVoter: 'Nothing to transfer: there is no other voter',
+}
+
+export const spare = {
+  needs: (missing: number, voters: number) => `needs ${missing} more of ${voters} voters`,
+  canLose: (spare: number | null, voters: number) => `can lose ${spare} of ${voters}`,
+  cannotLose: (voters: number) => `cannot lose another of ${voters}`,
+}
+
+/** The plain text summary of a shard. */
+export const summary = {
+  lag: (entries: number) => `lag ${entries}`,
+  lagUnknown: 'lag unknown',
+  voter: ' (voter)',
+  lastResponse: (time: string) => `last response ${time}`,
+  neverResponded: 'never responded',
+  leader: (leader: string, since: string | null) => `leader ${leader} since ${since ?? 'unknown'}`,
+  place: (zone: string, leader: string, term: string | number | null, since: string) =>
+    `zone ${zone}, ${leader}, term ${term ?? 'unknown'}, state since ${since}`,
+  waitsFor: (reason: string) => `waits for: ${reason}`,
+  at: (time: string) => `as of ${time}`,
+}
+
+export const members = {
+  title: 'Members',
+  role: 'Role',
+  node: 'Node',
+  state: 'State',
+  log: 'Log position',
+  logTip: "On one scale: from the first to the last entry of the leader's log",
+  lag: 'Lag',
+  snapshot: 'Snapshot',
+  memory: 'Memory',
+  cpu: 'CPU',
+  actions: 'Actions',
+  isLeader: 'leader',
+  caughtUpIn: (time: string) => `caught up in ${time}`,
+  lastSeen: 'last seen',
+  neverSeen: 'not seen since the control plane started',
+  storeMemory: (share: string) => `${share} of the store memory in use`,
+  cores: (cores: string | undefined) => `${cores} cores`,
+  coresOf: (used: string, cores: number) => `${used} of ${counted(cores, 'core')}`,
+  promote: 'Promote…',
+  demote: 'Demote…',
+  makeLeader: 'Make leader…',
+  isLeaderAlready: (node: string) => `${node} is already the leader`,
+}
+
+export const logBar = {
+  unknown: (node: string) => `${node} does not report a log position`,
+  text: (position: string, committed: string | undefined, missing: string | undefined, needsSnapshot: boolean) =>
+    [
+      `log up to ${position}`,
+      ...(committed === undefined ? [] : [`committed to ${committed}`]),
+      missing === undefined ? 'nothing missing' : `${missing} missing`,
+      ...(needsSnapshot ? ['needs a snapshot first'] : []),
+    ].join(', '),
+}
+
+export const leaderReports = {
+  title: 'Leader as seen by each node',
+  titleDisagree: 'Leader as seen by each node: nodes disagree',
+  majority: (majority: number, voters: number, term: string | undefined) =>
+    `majority ${majority} of ${voters}${term === undefined ? '' : ` · term ${term}`}`,
+  node: 'Node',
+  leader: 'Leader',
+  health: 'Own health',
+  term: 'Term',
+  answered: 'Last response',
+  notReported: 'not reported',
+  none: 'none',
+}
+
+export const change = {
+  title: 'Membership change',
+  inProgress: 'in progress',
+  of: (kind: string) => `${kind} of`,
+  last: (kind: string) => `last change: ${kind} of`,
+}
+
+export const leadership = {
+  title: 'Leadership timeline, last 24 h',
+  showTimeline: 'Show as timeline',
+  showTable: 'Show as table',
+  elections: (elections: number) => (elections === 0 ? 'no elections' : counted(elections, 'election')),
+  noGap: 'always a leader',
+  longestGap: (time: string) => `longest gap ${time}`,
+  unknownFor: (time: string) => `unknown for ${time}`,
+  cut: (changes: string) => `only the newest ${changes} changes are shown`,
+  list: 'Leaders, oldest first',
+  noLeader: 'no leader',
+  unknown: 'unknown',
+  ago: (time: string) => `${time} ago`,
+  now: 'now',
+  when: (from: string, to: string, time: string) => `${from} to ${to} UTC, ${time}`,
+  unknownStretch: (when: string) => `Leader unknown, ${when}`,
+  noLeaderStretch: (when: string) => `No leader, ${when}`,
+  leaderStretch: (leader: string, when: string, term: string | undefined) =>
+    `Leader ${leader}, ${when}${term === undefined ? '' : `, term ${term}`}`,
+  table: 'Leadership',
+  from: 'From',
+  to: 'To',
+  leader: 'Leader',
+  term: 'Term',
+  duration: 'Duration',
+}
+
+export const trouble = {
+  electing: 'Electing a leader',
+  noLeader: 'No leader',
+  noLeaderCauses:
+    'Usual causes: voters cannot reach each other (packet loss, a firewall, an expired certificate), or equal election timeouts keep splitting the vote.',
+  quorumLost: 'Quorum lost',
+  quorumLostCauses:
+    'Too few voters respond for a majority. Start the nodes listed below or restore their network, and the shard recovers automatically. Until then it accepts no writes and no membership changes.',
+  forming: 'Forming',
+  formingCauses:
+    'An empty shard forms once its initial voters are up and connected, or once an operator lets it form with fewer.',
+  unknown: 'No node responds',
+  unknownCauses:
+    'None of the nodes responded to this control plane. They are down, or the network between is. Their addresses and last errors are listed below.',
+  for: 'For',
+  voters: (up: number, voters: number, majority: number) =>
+    `${up} of ${voters} voters respond, ${majority} are needed.`,
+  election: (timeout: string) => `A new leader is usually elected within one election timeout, ${timeout}.`,
+  waiting: (missing: number) =>
+    `No leader can be elected until ${counted(missing, 'more voter')} ${missing === 1 ? 'responds' : 'respond'}.`,
+  table: 'Voters',
+  voter: 'Voter',
+  lastEntry: 'Last entry',
+  bestCandidate: 'best candidate',
+  term: 'Term',
+  lastSeen: 'Last seen',
+  lastError: 'Last error',
+}
+
+export const events = {
+  title: 'Events',
+  empty: 'No events since the control plane started.',
+  of: (name: string) => `Events of ${name}`,
+  filter: 'Filter events by node',
+  allNodes: 'All nodes',
+  copyMarkdown: 'Copy as Markdown',
+  markdownEmpty: (shard: string) => `No events for ${shard}.`,
+  markdownTitle: (shard: string, time: string) => `Events of ${shard}, up to ${time} UTC`,
+  markdownHead: '| Time | Node | Event |',
+}
+
+export const config = {
+  title: 'Configuration',
+  empty:
+    'No node reported its configuration. The control plane needs the admin token of the nodes to read it (node_admin_token).',
+  warnings: 'Conflicting values',
+  allEqual: (keys: number) => `All ${keys} keys are equal on the nodes that reported them.`,
+  differ: (differ: number, keys: number) =>
+    `${differ} of ${keys} keys ${differ === 1 ? 'differs' : 'differ'}, shown first.`,
+  key: 'Key',
+  value: 'Value',
+  origin: 'Origin',
+  differs: 'differs',
+  notReported: 'not reported',
+  nodeNotReported: 'The node did not report its configuration.',
+}
+
+export const node = {
+  lastResponse: 'last response',
+  lastKnownValues: 'showing last known values',
+  whyState: 'Why this state',
+  rule: (number: number) => `Rule ${number} of 11:`,
+  identity: 'Identity',
+  name: 'Logical name',
+  http: 'HTTP',
+  tcp: 'TCP',
+  peerPort: 'Peer port',
+  resolver: 'Resolver',
+  version: 'Version',
+  started: 'Started',
+  cores: 'Cores',
+  coresNow: (now: number, start: number) => `${now} now, ${start} at start`,
+  codecs: 'Codec list',
+  log: 'Log',
+  knownLeader: 'Known leader',
+  noLeader: 'none',
+  term: 'Term',
+  firstEntry: 'First entry',
+  lastEntry: 'Last entry',
+  committed: 'Committed',
+  applied: 'Applied',
+  matched: 'Matched, by the leader',
+  lag: 'Lag',
+  lagText: (entries: string, time: string | undefined) => `${entries} entries${time === undefined ? '' : `, ${time}`}`,
+  data: 'Data',
+  packages: 'Packages',
+  properties: 'Properties',
+  segments: 'Segments',
+  window: 'Hot window',
+  digest: 'State digest',
+  atEntry: (index: string) => `at entry ${index}`,
+  snapshot: 'Snapshot',
+  snapshotText: (packages: string, size: string, index: string) =>
+    `, ${packages} packages, ${size}, up to entry ${index},`,
+  machine: 'Machine',
+  memory: 'Memory',
+  ofStore: (share: string) => `, ${share} of the store memory in use`,
+  walSize: 'Log on disk',
+  walText: (size: string, files: string) => `${size} in ${files} files`,
+  disk: 'Disk',
+  diskFull: 'full',
+  diskFree: (size: string) => `${size} free`,
+  connections: 'Connections',
+  connectionsOf: (open: string, limit: string | undefined) => (limit === undefined ? open : `${open} of ${limit}`),
+  cpu: 'CPU',
+  cpuText: (used: string | undefined, cores: number | undefined) =>
+    `${used}${cores === undefined ? '' : ` of ${cores}`} cores in use`,
+  queries: 'Queries',
+  writes: 'Writes',
+  p99: 'Read p99',
+  neverReported: 'never reported',
+  raw: 'Raw responses',
+  noResponse: 'no response',
+  neverResponded: 'never responded',
+  responseOf: (path: string) => `Response of ${path}`,
+  emptyBody: '(empty body)',
+}
+
+export const forget = {
+  dialog: (node: string) => `Forget ${node}…`,
+  title: (name: string) => `Forget ${name}`,
+  confirm: (node: string) => `Forget ${node}`,
+  forgotten: (name: string) => `${name} forgotten`,
+  effect:
+    'The node disappears from the console until it registers again. Nothing changes on the node or in its shard. Last response:',
+}
