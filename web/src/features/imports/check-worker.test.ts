@@ -3,16 +3,16 @@ import { gzipSync } from 'node:zlib'
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex } from '@noble/hashes/utils.js'
 import { beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import type { CheckAnswer, CheckAsk } from './check-worker.ts'
+import type { CheckReply, CheckRequest } from './check-worker.ts'
 
 const PROPERTY = 'p1,alpine,valley,hotel,luxury,4,47.123456,11.123456,wifi'
 const MEBIBYTE = 1 << 20
 const options = { codecs: ['breakfast'], today: '2026-11-20', lastDay: '2027-11-20' }
 
-let replies: CheckAnswer[] = []
+let replies: CheckReply[] = []
 const scope = {
-  onmessage: undefined as ((event: { data: CheckAsk }) => void) | undefined,
-  postMessage: (reply: CheckAnswer) => void replies.push(reply),
+  onmessage: undefined as ((event: { data: CheckRequest }) => void) | undefined,
+  postMessage: (reply: CheckReply) => void replies.push(reply),
 }
 
 beforeAll(async () => {
@@ -30,7 +30,7 @@ test('a whole file is read to its end, across blocks', async () => {
   const report = await check([{ kind: 'properties', file }], true)
 
   expect(report.files).toMatchObject([
-    { kind: 'properties', rows: 200_000, rowsEstimate: 200_000, bytesLooked: file.size, findings: [] },
+    { kind: 'properties', rows: 200_000, rowsEstimate: 200_000, bytesChecked: file.size, findings: [] },
   ])
   expect(report).toMatchObject({ full: true, stopped: false })
 })
@@ -38,10 +38,10 @@ test('a whole file is read to its end, across blocks', async () => {
 test('a sample of a large file estimates its rows', async () => {
   const file = new File([`${PROPERTY}\n`.repeat(100_000)], 'properties.csv')
 
-  const [{ bytesLooked, rows, rowsEstimate } = fail()] = (await check([{ kind: 'properties', file }], false)).files
+  const [{ bytesChecked, rows, rowsEstimate } = fail()] = (await check([{ kind: 'properties', file }], false)).files
 
-  expect(bytesLooked).toBeGreaterThan(MEBIBYTE)
-  expect(bytesLooked).toBeLessThan(file.size)
+  expect(bytesChecked).toBeGreaterThan(MEBIBYTE)
+  expect(bytesChecked).toBeLessThan(file.size)
   expect(rows).toBeLessThan(100_000)
   expect(Math.abs(rowsEstimate - 100_000)).toBeLessThan(100)
 })
@@ -50,7 +50,7 @@ test('a small file is sampled as a whole', async () => {
   const file = new File([`${PROPERTY}\n${PROPERTY.replace('p1', 'p2')}`], 'properties.csv')
 
   expect((await check([{ kind: 'properties', file }], false)).files).toMatchObject([
-    { rows: 2, bytesLooked: file.size },
+    { rows: 2, bytesChecked: file.size },
   ])
 })
 
@@ -75,7 +75,7 @@ test('packages are checked against the properties, whichever file comes first', 
   expect(report.files[1]?.findings).toMatchObject([{ kind: 'unknown', count: 1, line: 2 }])
 })
 
-test('a check that was stopped reads no further and says so', async () => {
+test('a check that was stopped reads no further and reports it', async () => {
   const file = new File([`${PROPERTY}\n`.repeat(200_000)], 'properties.csv')
   scope.onmessage?.({ data: { t: 'stop', id: 7 } })
 
@@ -86,7 +86,7 @@ test('a check that was stopped reads no further and says so', async () => {
   expect((await check([{ kind: 'properties', file }], true, 7)).stopped).toBe(false)
 })
 
-test('files are told apart by their content', async () => {
+test('files are classified by their content', async () => {
   const files = [
     new File([PROPERTY], 'a'),
     new File(['p1,double,2026-11-24,3,120,'], 'b'),
@@ -97,9 +97,9 @@ test('files are told apart by their content', async () => {
     new File(['a\u0000b'], 'g'),
   ]
 
-  const reply = await ask({ t: 'sort', id: 1, files })
+  const reply = await ask({ t: 'classify', id: 1, files })
 
-  expect('sorted' in reply && reply.sorted.map(({ kind, zipped }) => [kind, zipped])).toEqual([
+  expect('classified' in reply && reply.classified.map(({ kind, zipped }) => [kind, zipped])).toEqual([
     ['properties', false],
     ['packages', false],
     ['properties', true],
@@ -122,13 +122,13 @@ test('the fingerprint of a file covers its size, its first and its last mebibyte
   })
 })
 
-async function ask(request: CheckAsk): Promise<CheckAnswer> {
+async function ask(request: CheckRequest): Promise<CheckReply> {
   scope.onmessage?.({ data: request })
-  const isReply = (reply: CheckAnswer) => reply.id === request.id && !('progress' in reply)
+  const isReply = (reply: CheckReply) => reply.id === request.id && !('progress' in reply)
   return await vi.waitUntil(() => replies.find(isReply), { timeout: 30_000, interval: 5 })
 }
 
-async function check(files: Extract<CheckAsk, { t: 'check' }>['files'], full: boolean, id = 1) {
+async function check(files: Extract<CheckRequest, { t: 'check' }>['files'], full: boolean, id = 1) {
   replies = []
   const reply = await ask({ t: 'check', id, files, full, ...options })
   return 'report' in reply ? reply.report : fail()

@@ -11,7 +11,7 @@ export const COLUMNS: Readonly<Record<FileKind, readonly string[]>> = IMPORT_COL
 
 type Level = 'error' | 'warn' | 'info'
 
-export const FINDINGS = {
+const FINDINGS = {
   header: 'error',
   'header-names': 'warn',
   order: 'info',
@@ -39,7 +39,7 @@ export const FINDINGS = {
   free: 'warn',
   past: 'warn',
 } as const satisfies Record<keyof typeof copy.findings, Level>
-export type FindingKind = keyof typeof FINDINGS
+type FindingKind = keyof typeof FINDINGS
 
 export type Finding = {
   readonly file: FileKind

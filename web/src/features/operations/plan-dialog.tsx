@@ -208,7 +208,7 @@ function Targets({ plan, request, onRequest }: OfPlan) {
   const of = new Map(plan.before.nodes.map((node) => [node.node, node]))
   const others = plan.alternatives.map(({ node, message, blocked }) => ({
     node,
-    hint: blocked ? copy.plan.blockedTarget(says) : says,
+    hint: blocked ? copy.plan.blockedTarget(message) : message,
   }))
   const options = [{ node: plan.node, hint: of.get(plan.node)?.message ?? '' }, ...others]
     // By id, so that the chosen one does not move.

@@ -61,10 +61,10 @@ const RESTORABLE: readonly Column<Restorable>[] = [
   { id: 'reason', header: copy.recovery.reason, cell: (one) => <Verdict {...one} /> },
 ]
 
-function Verdict({ says, same }: Restorable) {
+function Verdict({ message, same }: Restorable) {
   return (
     <span className="break-words">
-      {says}.{same !== '' && <span className="block text-small text-text-3">{copy.recovery.files(same)}</span>}
+      {message}.{same !== '' && <span className="block text-small text-text-3">{copy.recovery.files(same)}</span>}
     </span>
   )
 }
@@ -122,7 +122,7 @@ function MatrixView({ matrix, verdict }: { matrix: SnapshotMatrix; verdict: Rest
   const unreported = matrix.snapshots.filter(({ id }) => !matrix.nodes.some(({ holds }) => holds === id))
   const hidden = unreported.slice(UNREPORTED_MAX)
   const shown = matrix.snapshots.filter((one) => !hidden.includes(one))
-  const silent = matrix.nodes.filter(({ word }) => word !== 'told')
+  const silent = matrix.nodes.filter(({ report }) => report !== 'current')
   const columns: readonly Column<Node>[] = [
     {
       id: 'node',
@@ -202,12 +202,12 @@ function Cell({ node: { holds, report }, snapshot }: { node: Node; snapshot: Sna
           report === 'current' ? 'inline-flex items-center gap-1 text-ok' : 'inline-flex items-center gap-1 text-text-3'
         }
       >
-        <Icon name={word === 'told' ? 'check' : 'clock'} size={14} />
-        {word === 'told' ? copy.matrix.newest : copy.matrix.newestLastKnown}
+        <Icon name={report === 'current' ? 'check' : 'clock'} size={14} />
+        {report === 'current' ? copy.matrix.newest : copy.matrix.newestLastKnown}
       </span>
     )
   }
-  if (word === 'silent') return <span className="text-text-3">{copy.matrix.notReported}</span>
+  if (report === 'none') return <span className="text-text-3">{copy.matrix.notReported}</span>
   return (
     <span
       className="text-text-3"
@@ -218,8 +218,8 @@ function Cell({ node: { holds, report }, snapshot }: { node: Node; snapshot: Sna
   )
 }
 
-function ReportAge({ node: { word, at } }: { node: Node }) {
-  if (word === 'told') return <Age at={at} />
+function ReportAge({ node: { report, at } }: { node: Node }) {
+  if (report === 'current') return <Age at={at} />
   return <Age at={at} fresh="gone" none={copy.matrix.never} />
 }
 
@@ -241,7 +241,7 @@ function NodeCard({ node, shown, matrix }: { node: Node; shown: readonly Snapsho
           {held.majority && <span className="text-small text-text-2">{copy.matrix.likeMajority}</span>}
         </span>
       ) : (
-        <span className="text-text-3">{node.word === 'silent' ? copy.matrix.notReported : copy.matrix.noSnapshot}</span>
+        <span className="text-text-3">{node.report === 'none' ? copy.matrix.notReported : copy.matrix.noSnapshot}</span>
       )}
       <span className="text-small text-text-3">
         {copy.matrix.updated} <ReportAge node={node} />
