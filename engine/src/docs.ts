@@ -165,7 +165,7 @@ function errorsPage(): string {
     '## Codes of ERROR replies',
     table(['Code', 'What to do', 'Names'], wire),
     '## All errors',
-    'Kind is what the client library reports. Retry says whether the same call may succeed later and was certainly not executed.',
+    'Kind is the error kind of the client library. Retry means that the call was certainly not executed and may succeed later.',
     table(['Name', 'Wire', 'HTTP', 'Kind', 'Retry', 'Exit', 'Sentence'], rows),
     '## Exit codes',
     'What to look at and what to type for each: [reasons.md](reasons.md).',

@@ -29,25 +29,25 @@ const SERVING = /^serving: tcp (.+):(\d+), http (.+):(\d+)$/m
 
 export const TEST_CODECS: readonly string[] = ['breakfast', 'refundable', 'sea_view']
 
-/** A node that shares the machine with others; its files are those of a large one in small. */
+/** Settings of a small node that shares the machine with others. */
 const SMALL = { tcp_port: 0, api_port: 0, serving_threads: 1, wal_file_bytes: 4 << 20 }
 
 export type ConfigLines = { readonly [key: string]: string | number | boolean }
 
 export type NodeRun = {
-  /** Folder of the configuration; made for this run when absent. */
+  /** Folder of the configuration; created for this run when absent. */
   readonly folder: string
   /** Default: `data` in the folder. */
   readonly dataDir?: string
   readonly codecs?: readonly string[]
   readonly config?: ConfigLines
   readonly flags?: readonly string[]
-  /** Turns the wall clock of all threads of the process. */
+  /** Shifts the wall clock of all threads of the process. */
   readonly clockOffsetMs?: number
-  /** Put before the program, such as `taskset -c 0`. */
+  /** Command prefix, such as `taskset -c 0`. */
   readonly wrapper?: readonly string[]
   readonly environment?: { readonly [name: string]: string }
-  /** Ends the process with SIGKILL so long after its start. */
+  /** Kills the process this long after its start. */
   readonly killAfterMs?: number
 }
 
@@ -58,12 +58,12 @@ export type NodeProcess = {
   readonly tcpPort: number
   readonly apiPort: number
   readonly dataDir: string
-  /** Everything on stdout and stderr so far. */
+  /** Output on stdout and stderr so far. */
   readonly output: () => string
   readonly ended: Promise<Ended>
-  /** An orderly stop. */
+  /** Graceful shutdown. */
   readonly stop: () => Promise<Ended>
-  /** What a power loss of the process looks like. */
+  /** Kills the process. */
   readonly kill: () => Promise<Ended>
 }
 
@@ -78,13 +78,13 @@ export function removeFolder(folder: string): void {
 
 export type Running = { readonly child: ChildProcess; readonly output: () => string; readonly ended: Promise<Ended> }
 
-/** Starts a subcommand; everything that it prints is kept. */
+/** Starts a subcommand and records its output. */
 export function launch(
   args: readonly string[],
   run: Pick<NodeRun, 'clockOffsetMs' | 'wrapper' | 'environment'> = {},
 ): Running {
   const { clockOffsetMs = 0, wrapper = [], environment = {} } = run
-  // Threads inherit what the process was started with, so their clocks turn, too.
+  // Threads inherit these options, so their clocks are shifted as well.
   const turned = `const now = Date.now; Date.now = () => now() + ${clockOffsetMs}`
   const preload = clockOffsetMs === 0 ? [] : ['--import', `data:text/javascript,${encodeURIComponent(turned)}`]
   const [command, ...rest] = [...wrapper, process.execPath, ...preload, PROGRAM, ...args] as [string, ...string[]]
@@ -102,7 +102,7 @@ export function launch(
   return { child, output: () => output, ended }
 }
 
-/** Waits for the end of a process; one that does not end is killed, and the error has what it printed and waits for. */
+/** Waits for the end of a process. On timeout it is killed, and the error contains its output and the state of its threads. */
 async function endOf({ child, output, ended }: Running): Promise<Ended> {
   const late = Symbol('late')
   let timer: NodeJS.Timeout | undefined
@@ -117,20 +117,20 @@ async function endOf({ child, output, ended }: Running): Promise<Ended> {
   throw new Error(`process ${child.pid} did not end:\n${output()}\n${threads}`)
 }
 
-/** What the threads of a process wait for, a line each: name, function of the kernel, system call. */
+/** What each thread of a process waits for, one per line: name, kernel function, system call. */
 function threadsOf({ pid }: ChildProcess): string {
   const folder = `/proc/${pid}/task`
   if (!existsSync(folder)) return ''
-  const told = (task: string, file: string) => {
+  const read = (task: string, file: string) => {
     try {
       return readFileSync(join(folder, task, file), 'utf8').trim()
     } catch (error) {
-      // It ended, or may not be looked into.
+      // It has ended, or may not be inspected.
       return (error as NodeJS.ErrnoException).code ?? ''
     }
   }
   const lines = readdirSync(folder).map((task) =>
-    ['comm', 'wchan', 'syscall'].map((file) => told(task, file)).join(' '),
+    ['comm', 'wchan', 'syscall'].map((file) => read(task, file)).join(' '),
   )
   return lines.join('\n')
 }
@@ -155,7 +155,7 @@ function runArguments(run: NodeRun): string[] {
   return ['run', '--config', configFile, '--codecs', codecsFile, '--data-dir', dataDir, ...flags]
 }
 
-/** Starts a node that is expected to end by itself, as for a wrong configuration. */
+/** Starts a node that is expected to exit, for example with an invalid configuration. */
 export async function runNodeToEnd(run: NodeRun): Promise<{ readonly code: number | null; readonly output: string }> {
   const running = launch(runArguments(run), run)
   const { code } = await endOf(running)
@@ -201,7 +201,7 @@ export function pause(): Promise<void> {
 
 // HTTP
 
-/** A node whose HTTP API answers; 127.0.0.1 unless it says where. */
+/** A node whose HTTP API responds; by default on 127.0.0.1. */
 export type AtApi = { readonly host?: string; readonly apiPort: number }
 
 export async function getText(node: AtApi, path: string, token?: string): Promise<[number, string]> {
@@ -226,13 +226,13 @@ export async function statusOf(node: AtApi): Promise<NodeStatus> {
 }
 
 /**
- * The state digest when everything that was answered is in it, and the first maintenance, which a node does a second
- * after its start: figures reach the API a little later.
+ * The state digest once it includes all acknowledged writes and the first maintenance, which runs a second after the
+ * start. Metrics reach the API with a small delay.
  */
 export async function digestOf(node: AtApi): Promise<string> {
   let before = ''
   let since = 0
-  return await until('the digest rests', async () => {
+  return await until('the digest is stable', async () => {
     const { digest, replica, maintenance } = await statusOf(node)
     if (!maintenance?.last_day) return undefined
     const now = `${digest?.value}/${replica?.applied_index}`
@@ -242,7 +242,7 @@ export async function digestOf(node: AtApi): Promise<string> {
   })
 }
 
-/** The replica tells its figures four times a second. */
+/** The replica publishes its metrics four times a second. */
 const STATUS_LOOKS = 25
 
 /** Value of a metric without labels, or of the first of its labels. */
@@ -257,16 +257,16 @@ export async function metric(node: AtApi, name: string): Promise<number> {
 
 export type WireClient = {
   readonly socket: Socket
-  /** All that came, as frames: correlation id and payload. Unframed bytes are in `rest`. */
+  /** Received frames: correlation id and payload. Incomplete bytes are in `rest`. */
   readonly frames: { readonly correlationId: number; readonly payload: Uint8Array }[]
   rest: Buffer
   isClosed: boolean
   nextId: number
-  /** Codec list to read rate features with. */
+  /** Codec list for decoding rate features. */
   codecs: readonly string[]
   readonly waiting: Map<number, (payload: Uint8Array | undefined) => void>
-  /** What the node printed so far. */
-  readonly told: () => string
+  /** The node's output so far. */
+  readonly output: () => string
 }
 
 /** Opens a connection; `tls` is the certificate to trust. */
@@ -285,7 +285,7 @@ export async function openClient(
     nextId: 1,
     codecs,
     waiting: new Map(),
-    told: node.output ?? (() => ''),
+    output: node.output ?? (() => ''),
   }
   socket.on('data', (chunk: Buffer) => take(client, chunk))
   socket.on('close', () => {
@@ -317,13 +317,13 @@ function take(client: WireClient, chunk: Buffer): void {
   client.rest = bytes
 }
 
-/** What becomes of one correlation id; undefined when the connection closes first. */
+/** The reply for one correlation id; undefined when the connection closes first. */
 export function answerTo(client: WireClient, correlationId: number): Promise<Uint8Array | undefined> {
   if (client.isClosed) return Promise.resolve(undefined)
   return new Promise((resolve) => client.waiting.set(correlationId, resolve))
 }
 
-/** Sends one request and reads its reply. @throws connection_lost when none comes */
+/** Sends one request and reads its reply. @throws connection_lost without a reply */
 export async function ask<Name extends CommandName>(
   client: WireClient,
   command: Name,
@@ -336,7 +336,7 @@ export async function ask<Name extends CommandName>(
   if (payload === undefined) {
     throw new VacancyError('connection_lost', {
       address: 'the node',
-      reason: `closed. The node said:\n${client.told()}`,
+      reason: `closed. Output of the node:\n${client.output()}`,
     })
   }
   return readAnswer(client, command, payload)
@@ -354,7 +354,7 @@ export function readAnswer<Name extends CommandName>(
   return decodeReply(command, payload, context)
 }
 
-/** Asks and expects SUCCESS. */
+/** Sends a request and expects SUCCESS. */
 export async function succeed<Name extends CommandName>(client: WireClient, command: Name, fields: RequestFields) {
   const reply = await ask(client, command, fields)
   if (!reply.ok) throw new Error(`${command}: ${JSON.stringify(reply)}`)
@@ -365,12 +365,12 @@ export function closeClient(client: WireClient): void {
   client.socket.destroy()
 }
 
-/** The day `days` from now, as the protocol writes it. */
+/** The day `days` from now, in the format of the protocol. */
 export function dateIn(days: number, clockOffsetMs = 0): string {
   return formatDay(dayOf(Date.now() + clockOffsetMs) + days)
 }
 
-/** Attributes of a property that nothing depends on. */
+/** Arbitrary attributes of a property. */
 export function somewhere(propertyId: string, segment = 'alpine'): RequestFields {
   return {
     segment,

@@ -1,4 +1,4 @@
-/** A seeded source of numbers for tests and simulations: the same seed gives the same run. */
+/** A seeded random number generator for tests and simulations: the same seed gives the same run. */
 
 export type Random = {
   /** 32 bits, unsigned. */
@@ -7,7 +7,7 @@ export type Random = {
   below(limit: number): number
 }
 
-/** sfc32 by Chris Doty-Humphrey (PractRand), which passes its tests and needs four words of state. */
+/** sfc32 by Chris Doty-Humphrey, which passes PractRand and needs four words of state. */
 export function createRandom(seed: number): Random {
   let a = 0x9e3779b9
   let b = 0x243f6a88
@@ -40,7 +40,7 @@ export function seeded(seed: number): Uniform {
 }
 
 /**
- * A source of its own for one part of a simulation: a number drawn more in one part does not shift the others
+ * A separate generator for one part of a simulation: drawing more numbers in one part does not affect the others
  * (docs/design/testing.md#simulation).
  */
 export function streamOf(seed: number, name: string): Random {
@@ -51,18 +51,18 @@ export function streamOf(seed: number, name: string): Random {
   return createRandom(hash ^ (hash >>> 13))
 }
 
-/** From `least` to `most`, both included. */
+/** From `least` to `most`, inclusive. */
 export function between(random: Random, least: number, most: number): number {
   return least + random.below(most - least + 1)
 }
 
-/** Between two numbers, with small ones as likely as large ones: for rates, sizes and times that span decades. */
+/** Between two numbers, log-uniform: for rates, sizes and times that span orders of magnitude. */
 export function betweenDecades(random: Random, least: number, most: number): number {
   const exponent = Math.log(least) + (random.next() / 2 ** 32) * (Math.log(most) - Math.log(least))
   return Math.round(Math.exp(exponent))
 }
 
-/** True in `p` of the cases, 0 … 1. */
+/** True with probability `p`, 0 … 1. */
 export function chance(random: Random, p: number): boolean {
   return random.next() < p * 2 ** 32
 }
@@ -71,7 +71,7 @@ export function pick<T>(random: Random, choices: readonly T[]): T {
   return choices[random.below(choices.length)] as T
 }
 
-/** In place, each order as likely as any other. */
+/** Shuffles in place, with uniform probability. */
 export function shuffle<T>(random: Random, items: T[]): T[] {
   for (let i = items.length - 1; i > 0; i--) {
     const other = random.below(i + 1)

@@ -4,7 +4,7 @@
  *
  *   .1 registry   .2 resolver   .11 the first node, .12 the second, …
  *
- * Raft's ticks are short, so that tests are quick, and election time-outs long against what a crowded machine does.
+ * Raft ticks are short, so that tests are fast, and election timeouts are longer than the stalls of a busy machine.
  */
 
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
@@ -27,11 +27,11 @@ import {
 import { happens } from './until.ts'
 
 export const PORTS = { tcp: 7777, api: 8080, quic: 17_777, registry: 8081, resolver: 9090 } as const
-/** Of the auth file that all nodes have: changes of the shard need it. */
+/** From the auth file of all nodes; membership changes need it. */
 export const ADMIN_TOKEN = 'operator-of-the-test'
 const BLOCK_TRIES = 200
 
-/** Elections after 0.8 to 1.6 s of silence. */
+/** Election timeouts of 0.8 to 1.6 s. */
 const QUICK: ConfigLines = {
   raft_tick_ms: 10,
   raft_election_tick: 80,
@@ -44,7 +44,7 @@ const QUICK: ConfigLines = {
 }
 
 export type ShardPlan = {
-  /** All nodes that there may ever be; default node-1 to node-5. */
+  /** All nodes that may be started; default node-1 to node-5. */
   readonly nodes?: readonly string[]
   /** Default: the first three. */
   readonly voters?: readonly string[]
@@ -54,9 +54,9 @@ export type ShardPlan = {
   readonly config?: ConfigLines
   /** For each node; `--insecure-cluster` unless `tls`. */
   readonly flags?: readonly string[]
-  /** Makes an authority and a certificate for each node. */
+  /** Creates an authority, and a certificate for each node. */
   readonly tls?: boolean
-  /** The flags of each node name its certificate. */
+  /** Passes its certificate to each node by flags. */
   readonly ownCertificates?: boolean
 }
 
@@ -66,14 +66,14 @@ export type NodePlan = {
   readonly dataDir?: string
   readonly config?: ConfigLines
   readonly flags?: readonly string[]
-  /** Runs under the id of this node, at an address of another. */
+  /** Runs with the id of this node at the address of another. */
   readonly id?: string
-  /** Default: the certificate of its name. Files in the folder of certificates, without ending. */
+  /** Default: its own certificate. File names in the certificate folder, without extension. */
   readonly certificate?: string
   readonly registryUrl?: string
   readonly resolverUrl?: string
   readonly environment?: { readonly [name: string]: string }
-  /** Turns the wall clock of the process. */
+  /** Shifts the wall clock of the process. */
   readonly clockOffsetMs?: number
 }
 
@@ -107,18 +107,18 @@ export type Shard = {
   readonly certificates: string
   readonly startRegistry: (codecs?: readonly string[], flags?: readonly string[]) => Service
   readonly startResolver: () => Service
-  /** Starts a node and does not wait for it. */
+  /** Starts a node without waiting for it. */
   readonly start: (node: string, plan?: NodePlan) => ShardNode
-  /** Nodes whose processes run. */
+  /** Nodes with running processes. */
   readonly running: () => ShardNode[]
-  /** Kills what runs and removes the folder. */
+  /** Kills all processes and removes the folder. */
   readonly close: () => Promise<void>
 }
 
 /** A /24 of the loopback network that no other test uses: a listener on its last address keeps others off. */
 export async function takeBlock(): Promise<{ readonly prefix: string; readonly guard: Server }> {
   for (let tries = 0; tries < BLOCK_TRIES; tries++) {
-    // Not the low ones: those are what documents and quick-starts use.
+    // Low addresses are used by documentation and quick-starts.
     const [a, b] = [64 + Math.floor(Math.random() * 190), Math.floor(Math.random() * 256)]
     const prefix = `127.${a}.${b}`
     const guard = createServer()
@@ -131,7 +131,7 @@ export async function takeBlock(): Promise<{ readonly prefix: string; readonly g
   throw new Error('no free block of loopback addresses')
 }
 
-/** Makes the folder and the tables; starts nothing. */
+/** Creates folder and tables, and starts nothing. */
 export async function openShard(plan: ShardPlan = {}): Promise<Shard> {
   const nodes = plan.nodes ?? ['node-1', 'node-2', 'node-3', 'node-4', 'node-5']
   const voters = plan.voters ?? nodes.slice(0, 3)
@@ -239,7 +239,7 @@ async function makeCertificates(folder: string, nodes: readonly string[]): Promi
   for (const node of nodes) await certs(['node', '--ca', folder, '--node-id', node, '--out', folder])
 }
 
-/** `vacancy certs …`, which must succeed. */
+/** Runs `vacancy certs …`, which must succeed. */
 export async function certs(args: readonly string[]): Promise<void> {
   const { code, output } = await runVacancy(['certs', ...args])
   assert(code === 0, `vacancy certs ${args.join(' ')}: ${output}`)
@@ -254,7 +254,7 @@ function certificateFlags(folder: string, name: string): string[] {
   return ['--cert-path', cert, '--key-path', key, '--ca-cert-path', ca]
 }
 
-/** Registry, resolver and all voters, until they serve. */
+/** Starts registry, resolver and all voters, and waits until they serve. */
 export async function startShard(plan: ShardPlan = {}): Promise<Shard> {
   const shard = await openShard(plan)
   shard.startRegistry()
@@ -263,14 +263,14 @@ export async function startShard(plan: ShardPlan = {}): Promise<Shard> {
   try {
     await leaderOf(shard)
   } catch (error) {
-    // Nobody else knows of it: its processes would stay.
+    // Otherwise its processes would be left running.
     await shard.close()
     throw error
   }
   return shard
 }
 
-/** Puts a snapshot file into the data directory of a node that has not started yet. */
+/** Copies a snapshot file to the data directory of a node that has not started yet. */
 export function seedNode(shard: Pick<Shard, 'dataDir'>, node: string, seedFile: string): void {
   mkdirSync(shard.dataDir(node), { recursive: true })
   copyFileSync(seedFile, join(shard.dataDir(node), 'seed.snapshot'))
@@ -286,7 +286,7 @@ export async function infoOf(node: AtApi): Promise<ClusterInfo> {
   return JSON.parse(text) as ClusterInfo
 }
 
-/** The node that leads, once all of these agree on it and all serve. Default: all that run. */
+/** The leader, once all of these nodes serve and agree on it. Default: all running nodes. */
 export async function leaderOf(shard: Shard, among?: readonly ShardNode[]): Promise<ShardNode> {
   const nodes = among ?? shard.running()
   return await happens('all nodes serve and agree on a leader', nodes, async () => {
@@ -301,16 +301,16 @@ export async function leaderOf(shard: Shard, among?: readonly ShardNode[]): Prom
   })
 }
 
-/** Waits for a node's health; a node that ends meanwhile never gets there. */
+/** Waits for a health state of a node; fails when the node ends meanwhile. */
 export async function becomes(node: ShardNode, ...healths: readonly string[]): Promise<void> {
   const is = async () => !node.isRunning() || healths.includes(await healthOf(node))
   await happens(`${node.name} becomes ${healths.join(' or ')}`, [node], is)
   if (!node.isRunning()) throw new Error(`${node.name} ended:\n${node.output()}`)
 }
 
-/** Digests of the nodes once they have applied the same. */
+/** Digests of the nodes once all have applied the same index. */
 export async function sameDigest(nodes: readonly ShardNode[]): Promise<string> {
-  return await happens('all nodes have applied the same', nodes, async () => {
+  return await happens('all nodes have applied the same index', nodes, async () => {
     const states = await Promise.all(
       nodes.map(async (node) => {
         const [, text] = await getText(node, '/status')
@@ -324,13 +324,12 @@ export async function sameDigest(nodes: readonly ShardNode[]): Promise<string> {
     const [first] = states
     if (!first || first.index === 0 || states.some(({ index }) => index !== first.index)) return undefined
     const digests = new Set(states.map(({ digest }) => digest))
-    // At the same index they must never differ (docs/design/consensus.md#promises); what is not reported yet is looked
-    // at again.
+    // At the same index digests must be equal (docs/design/consensus.md#promises); missing ones are polled again.
     return digests.size === 1 ? first.digest : undefined
   })
 }
 
-/** POST as an operator, with what it answers; `token: ''` for nobody. */
+/** POST as an operator, with the response; `token: ''` is an anonymous request. */
 export async function postText(
   node: AtApi,
   path: string,

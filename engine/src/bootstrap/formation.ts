@@ -281,8 +281,8 @@ export function onPeer(formation: Formation, peer: string, report: FormationRepo
     if (formation.known.size < FORMATION_LIMITS.members) formation.known.add(node)
   }
   const isNew = before?.report.incarnation !== report.incarnation
-  const isAsked = report.state !== 'formed' && formation.held.state === 'formed'
-  return isNew || isAsked || report.echo !== formation.incarnation
+  const needsReply = report.state !== 'formed' && formation.held.state === 'formed'
+  return isNew || needsReply || report.echo !== formation.incarnation
 }
 
 /** A report that contradicts itself is ignored. */

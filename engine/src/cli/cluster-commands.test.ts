@@ -268,7 +268,11 @@ test('a timeout is not reported as a failure of the shard', async () => {
   const transfer = type(`transfer n2 --wait --wait-secs 1 --json ${asAdmin(port)}`)
 
   await expect(transfer).rejects.toMatchObject({ message: expect.stringContaining('the change continues') })
-  expect(JSON.parse(out)).toMatchObject({ asked: 'transfer to n2', answer: 'transfer in progress', result: 'unknown' })
+  expect(JSON.parse(out)).toMatchObject({
+    request: 'transfer to n2',
+    answer: 'transfer in progress',
+    result: 'unknown',
+  })
 })
 
 test('a demoted voter is a learner, a demoted learner is gone, a new leader leads', async () => {

@@ -300,7 +300,7 @@ async function run(flags: ChangeFlags, change: Change): Promise<number> {
     const { url: node } = client
     print([
       flags.json
-        ? JSON.stringify({ asked: label, node, answer: text, result, reason })
+        ? JSON.stringify({ request: label, node, answer: text, result, reason })
         : wordsOf(label, text, result, reason),
     ])
   }

@@ -228,10 +228,10 @@ function compareAside(disk: SimulatedDisk, { aside }: Ledger): void {
   assert(aside !== 'moved' || isThere, 'a file set aside is kept')
 }
 
-function check(disk: SimulatedDisk, ledger: Ledger, goesOn: boolean): void {
+function check(disk: SimulatedDisk, ledger: Ledger, continues: boolean): void {
   compareAside(disk, ledger)
   const node = startWhenFull(disk, ledger)
-  if (!goesOn) return
+  if (!continues) return
   // A full disk may refuse entries but never lose them. A vote uses the reserve of the file.
   if (!write(node, ledger, 2)) campaign(node, ledger)
 }

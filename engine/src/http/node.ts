@@ -371,7 +371,7 @@ function time(ms: number): string {
 
 function loaded(handle: NodeHandle): Memory {
   const memory = handle.memory()
-  if (!memory) throw new HttpError(503, 'the node has not loaded its data yet; /ready says why')
+  if (!memory) throw new HttpError(503, 'the node has not loaded its data yet; see /ready')
   return memory
 }
 
@@ -458,7 +458,7 @@ function flag(value: unknown, name: string): boolean {
 
 function started(what: 'snapshot' | 'maintenance', outcome: 'started' | 'running' | 'unavailable'): Answer {
   if (outcome === 'running') throw new HttpError(409, `${what} already in progress`)
-  if (outcome === 'unavailable') throw new HttpError(503, 'the node is not ready; /ready says why')
+  if (outcome === 'unavailable') throw new HttpError(503, 'the node is not ready; see /ready')
   return json(202, { message: `${what} started` })
 }
 

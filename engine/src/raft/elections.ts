@@ -148,8 +148,8 @@ export function onVote(raft: Raft, message: VoteMessage): void {
 }
 
 export function onVoteReply(raft: Raft, { type, from, term, isGranted }: VoteReply): void {
-  const isAsked = type === 'preVoteReply' ? raft.role === 'preCandidate' : raft.role === 'candidate'
-  if (!isAsked || raft.votes.has(from)) return
+  const isCandidate = type === 'preVoteReply' ? raft.role === 'preCandidate' : raft.role === 'candidate'
+  if (!isCandidate || raft.votes.has(from)) return
   // A grant of a pre-vote has the requested term. Earlier ones no longer count.
   if (type === 'preVoteReply' && isGranted && term !== raft.term + 1) return
   raft.votes.set(from, isGranted)

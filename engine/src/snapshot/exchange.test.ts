@@ -369,7 +369,7 @@ const installing: Scenario<Ledger> = {
     receive(disk, ledger)
   },
   checkRun: () => undefined,
-  check(disk, ledger, goesOn) {
+  check(disk, ledger, continues) {
     if (!disk.stat(HERE)) {
       expect(ledger.current).toBe(false)
       disk.makeDirectory(HERE)
@@ -381,7 +381,7 @@ const installing: Scenario<Ledger> = {
       assert(snapshot.state === 'readable', 'a manifest that is found is whole')
       verifySnapshot(disk, snapshot.head)
     }
-    if (goesOn && !ledger.current) receive(disk, ledger)
+    if (continues && !ledger.current) receive(disk, ledger)
   },
 }
 

@@ -413,7 +413,7 @@ const publishing: Scenario<Ledger> = {
     let previous: PreviousSnapshot | undefined
     for (const index of [5, 9, 12]) previous = publish(on, ledger, index, previous)
   },
-  check(on, ledger, goesOn) {
+  check(on, ledger, continues) {
     if (on.stat(DATA) === undefined) {
       expect(ledger.done).toBe(0)
       return
@@ -430,7 +430,7 @@ const publishing: Scenario<Ledger> = {
       expect(loadWords(on, openSnapshot(on, newest.head))).toBe(newest.index)
       ledger.done = newest.index
     }
-    if (!goesOn) return
+    if (!continues) return
     try {
       publish(on, ledger, Math.max(ledger.begun, ledger.done) + 1)
     } catch (error) {

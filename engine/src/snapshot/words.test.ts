@@ -130,7 +130,7 @@ for (const [name, options] of cases) {
   })
 }
 
-/** The bit of a row says whether rooms are left that night; the cells before the words count each plane. */
+/** The bit of a row is set when rooms are left that night; the cells before the words count each plane. */
 function expectBits(tables: readonly TableShape[], { u32, memory, planeMap }: ReturnType<typeof layPlanes>): void {
   const u8 = new Uint8Array(memory.buffer)
   const first = firstPlanes(tables)

@@ -1,4 +1,4 @@
-/** Two certificates for tests of listeners, signed by themselves for localhost and valid for a hundred years. They guard nothing. */
+/** Two self-signed certificates for localhost, valid for a hundred years, for tests of listeners. */
 
 export const FIRST_CERTIFICATE = {
   cert: `-----BEGIN CERTIFICATE-----

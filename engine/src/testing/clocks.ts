@@ -1,23 +1,23 @@
 /**
- * The clocks of one node: a monotonic one that runs too fast or too slow, a wall clock that is wrong and jumps
- * (docs/design/testing.md#simulation). Both outlive the process; the monotonic one belongs to the machine.
+ * The clocks of one simulated machine: a monotonic clock with drift, and a wall clock with an offset that jumps
+ * (docs/design/testing.md#simulation). Both outlive the process.
  */
 
 import type { Clock } from '@vacancy/shared'
 import type { Scheduler } from './scheduler.ts'
 
-/** Simulated time begins here, in UTC. */
+/** Start of simulated time, in UTC. */
 export const EPOCH_MS = 1_768_478_400_000
 
 export type NodeClock = {
   readonly clock: Clock
-  /** Of true time; 1 ± 0.2. */
+  /** Rate relative to true time; 1 ± 0.2. */
   readonly rate: number
-  /** Wall clock minus true time, beside the drift. */
+  /** Wall clock minus true time, without the drift. */
   offsetMs: number
-  /** The greatest that offset has been. */
+  /** The largest offset so far. */
   offsetMostMs: number
-  /** For how long the machine was suspended: its monotonic clock stood still. */
+  /** Total time that the machine was suspended, during which its monotonic clock stopped. */
   suspendedMs: number
   /** When it last resumed, in true time. */
   resumedUs: number
@@ -42,13 +42,13 @@ export function createClock(scheduler: Scheduler, rate: number, offsetMs: number
   return node
 }
 
-/** Steps the wall clock to another offset from true time. */
+/** Sets the offset of the wall clock from true time. */
 export function stepClock(node: NodeClock, offsetMs: number): void {
   node.offsetMs = offsetMs
   node.offsetMostMs = Math.max(node.offsetMostMs, offsetMs)
 }
 
-/** Microseconds of true time until the clock has moved on by so much. */
+/** Microseconds of true time until the clock has advanced by this much. */
 export function trueUs(node: NodeClock, ms: number): number {
   return Math.max(0, (ms * 1000) / node.rate)
 }

@@ -1,6 +1,6 @@
 /**
- * Random packages.csv files, right and wrong, and a slow, obvious reading of them to compare with: the whole file as
- * one string, split by a regular expression, values by regular expressions.
+ * Random packages.csv files, valid and invalid, and a slow reference parser to compare with: it splits the whole file
+ * with a regular expression and parses values with regular expressions.
  */
 
 import { formatDay } from '@vacancy/shared'
@@ -8,7 +8,7 @@ import type { Random } from '@vacancy/testkit/random'
 
 export const CODECS = ['free_cancellation', 'non_refundable', 'breakfast', 'Frühstück', 'late', 'free_wifi']
 export const FIRST_DAY = 20_700
-/** Not a multiple of 16, so that the last chunk of a row ends inside. */
+/** Not a multiple of 16, so that the last chunk of a row is partial. */
 export const DAYS = 75
 export const PROPERTIES = [
   'p',
@@ -26,7 +26,7 @@ export const PROPERTIES = [
 const ROOMS = ['r', 'room1', 'room2', 'Doppelzimmer Süd', 'a room type of more than sixteen bytes', '客室', 'x"y']
 const LONG_ROOM = 'l'.repeat(255)
 
-/** The properties that random packages are of. */
+/** The properties of random packages. */
 export function propertiesFile(): string[] {
   return PROPERTIES.map((id, i) => {
     const names = `segment ${i % 3},area ${i % 5},${['hotel', 'hostel'][i % 2]},c${i % 4}`
@@ -36,14 +36,14 @@ export function propertiesFile(): string[] {
 
 export type FileOptions = {
   readonly lines: number
-  /** One line in so many is spoiled; 0 for none. */
+  /** One in this many lines is corrupted; 0 for none. */
   readonly spoilOneIn: number
-  /** One line in so many is written in an unusual way that means the same; 0 for none. */
+  /** One in this many lines is written in an unusual but equivalent way; 0 for none. */
   readonly varyOneIn: number
   readonly order: 'grouped' | 'shuffled'
 }
 
-/** @returns bytes of a file without a header */
+/** @returns the bytes of a file without a header */
 export function randomPackages(random: Random, options: FileOptions): Uint8Array {
   const crlf = random.below(4) === 0
   const parts: Uint8Array[] = []
@@ -66,7 +66,7 @@ export function randomPackages(random: Random, options: FileOptions): Uint8Array
       String(randomPrice(random)),
       features,
     ]
-    // A repeat is a fault of its own: left in only where faults are wanted.
+    // A repeated row is an error, so it is kept only when errors are wanted.
     const key = cells.slice(0, 3).join('|')
     if (used.has(key) && (options.spoilOneIn === 0 || random.below(options.spoilOneIn) > 0)) continue
     used.add(key)
@@ -97,7 +97,7 @@ function randomPrice(random: Random): number {
   return Math.min(random.below(10 ** digits), 4_294_967_294)
 }
 
-/** The same cells, written otherwise. */
+/** The same cells in another notation. */
 function varied(random: Random, cells: string[]): string {
   return cells
     .map((cell, column) => {
@@ -125,12 +125,12 @@ function varied(random: Random, cells: string[]): string {
     .join(',')
 }
 
-/** A cell that begins with a quote is quoted by everybody: it would be read as quoted otherwise. */
+/** A cell that begins with a quote must be quoted, since it would be parsed as quoted otherwise. */
 function quotedIfNeeded(cell: string): string {
   return cell.startsWith('"') ? `"${cell.replaceAll('"', '""')}"` : cell
 }
 
-/** Cells just inside and just outside of what is right, by column. */
+/** Cells just inside and just outside the valid range, by column. */
 const EDGES: readonly (readonly string[])[] = [
   [
     '',
@@ -192,7 +192,7 @@ const EDGES: readonly (readonly string[])[] = [
 
 const ODD_BYTES = [0x00, 0x09, 0x0a, 0x0d, 0x20, 0x22, 0x2c, 0x2e, 0x2d, 0x30, 0x39, 0x7c, 0x7f, 0x80, 0xc3, 0xff]
 
-/** A line with some bytes changed, lost, doubled or put in. */
+/** A line with some bytes changed, removed, repeated or inserted. */
 function spoiled(random: Random, bytes: Uint8Array): Uint8Array {
   const line = [...bytes]
   for (let changes = 1 + random.below(3); changes > 0; changes--) {
@@ -216,15 +216,15 @@ function spoiled(random: Random, bytes: Uint8Array): Uint8Array {
   return Uint8Array.from(line)
 }
 
-/** What a file holds, each package as `property|room|day|availability|price|features`. */
+/** The packages of a file, each as `property|room|day|availability|price|features`. */
 export type Contents = {
   readonly packages: string[]
   readonly skipped: number
-  /** Lines on which a fault begins, from 1. */
+  /** Lines on which an error begins, from 1. */
   readonly faultyLines: number[]
 }
 
-/** Reads a file in the obvious way. Lines are shorter than the limit. */
+/** The reference parser. Lines are shorter than the limit. */
 export function readObviously(bytes: Uint8Array, isStrict: boolean): Contents {
   let text = Buffer.from(bytes).toString('latin1')
   if (text !== '' && !text.endsWith('\n')) text += '\n'
@@ -271,7 +271,7 @@ function readRecordObviously(text: string, start: number): { cells?: string[]; i
       at = quoted.lastIndex
       if (text[at] !== ',' && text[at] !== '\n') return { next: text.indexOf('\n', at) + 1 }
     } else if (/^[ \t]*"/.test(text.slice(at, at + 1000))) {
-      // The quote never closes: reading goes on at the next line.
+      // The quote is not closed: parsing continues at the next line.
       return { next: text.indexOf('\n', text.indexOf('"', at)) + 1 }
     } else {
       const plain = /[^,\n]*/y
@@ -314,7 +314,7 @@ function readCellsObviously(cells: string[]) {
   }
 }
 
-/** @param latin1 the bytes of a name, one a character */
+/** @param latin1 the bytes of a name, one per character */
 function isName(latin1: string): boolean {
   const bytes = Buffer.from(latin1, 'latin1')
   if (bytes.length < 1 || bytes.length > 255 || bytes.some((byte) => byte < 32 || byte === 127)) return false

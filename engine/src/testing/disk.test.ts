@@ -11,7 +11,7 @@ function write(disk: SimulatedDisk, path: string, content: Uint8Array): number {
   return file
 }
 
-test('what was synced with its name survives every crash', () => {
+test('a file that was synced with its name survives every crash', () => {
   const disk = createSimulatedDisk()
   const file = write(disk, '/a', bytes(1, 2, 3))
   disk.syncData(file)
@@ -47,7 +47,7 @@ test('a length may survive without the bytes, and a later sector without an earl
   expect([...found].sort()).toEqual(['0:-:-', '1024:0:0', '1024:0:7', '1024:7:0', '1024:7:7'])
 })
 
-test('a rename is whole or absent', () => {
+test('a rename is atomic', () => {
   const disk = createSimulatedDisk()
   disk.syncData(write(disk, '/a', bytes(1)))
   disk.syncDirectory('/')
@@ -58,7 +58,7 @@ test('a rename is whole or absent', () => {
   expect(found.sort()).toEqual(['a', 'b'])
 })
 
-test('a move between folders is never lost in a crash, and needs both of them synced, the target first', () => {
+test('a crash never loses a file moved between folders; the move needs a sync of both, the target first', () => {
   const start = () => {
     const disk = createSimulatedDisk()
     disk.makeDirectory('/x')
@@ -88,14 +88,14 @@ test('a move between folders is never lost in a crash, and needs both of them sy
   expect(outcomes(source)).toEqual(['', 'b'])
 })
 
-test('a new process sees what was never synced', () => {
+test('a new process sees unsynced changes', () => {
   const disk = createSimulatedDisk()
   write(disk, '/a', bytes(1, 2))
 
   expect([...contentOf(restart(disk), '/a')]).toEqual([1, 2])
 })
 
-test('after a failed sync the data may be lost although the next one succeeds', () => {
+test('after a failed sync the data may be lost even if the next one succeeds', () => {
   const disk = createSimulatedDisk()
   const file = write(disk, '/a', bytes(1))
   disk.syncDirectory('/')
@@ -113,7 +113,7 @@ test('after a failed sync the data may be lost although the next one succeeds', 
   ).toHaveLength(0)
 })
 
-test('a full disk takes a part of a write, then none, and still overwrites what is there', () => {
+test('a full disk accepts a part of a write, then none, and still overwrites existing bytes', () => {
   const disk = createSimulatedDisk({ capacityBytes: 1024 })
   const file = disk.open('/a', 'create')
 
@@ -153,7 +153,7 @@ test('a replaced file is the old or the new one after every crash', () => {
       replaceFile(trial, '/f', bytes(2, 2))
       isDone = true
     } catch {
-      // The crash that was asked for.
+      // The injected crash.
     }
 
     for (const after of crashOutcomes(trial, createRandom(stop), 10)) {
@@ -164,7 +164,7 @@ test('a replaced file is the old or the new one after every crash', () => {
   }
 })
 
-test('a failed sync ends in disk_failed, a full disk is told as it is', () => {
+test('a failed sync throws disk_failed, a full disk throws disk_full', () => {
   const disk = createSimulatedDisk()
   const file = disk.open('/a', 'create')
   disk.fault = ({ call }) => (call === 'syncData' ? { kind: 'fail', code: 'EIO' } : undefined)

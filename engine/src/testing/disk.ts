@@ -1,14 +1,15 @@
 /**
- * A disk in memory that forgets what was not synced (docs/design/testing.md#simulation,
+ * A disk in memory that loses unsynced changes in a crash (docs/design/testing.md#simulation,
  * docs/design/testing.md#storage-tests).
  *
- * Every change is an effect. A file's effects are its writes, cut into 512-byte sectors, and its changes of length; a
- * folder's effects are names that came, went or moved. A sync makes the effects so far durable: `syncData` those of one
- * file, `syncDirectory` those of one folder. After a crash each effect that was not synced has happened or not, each
- * for itself; what happened, happened in order. So a rename may survive without the content of what was renamed, a
- * length without its bytes, and the second half of a write without the first.
+ * Every change is an effect. A file's effects are its writes, split into 512-byte sectors, and its changes of length; a
+ * folder's effects are added, removed and moved names. A sync makes all earlier effects durable: `syncData` those of
+ * one file, `syncDirectory` those of one folder. After a crash each unsynced effect has happened or not, independently
+ * of the others and in order. So a rename may survive without the content of the renamed file, a length without its
+ * bytes, and the second half of a write without the first.
  *
- * Everything else is there to ask questions: a log of operations, faults at any of them, syncs that are taken out.
+ * For tests there are a log of operations, faults that can be injected into any of them, and syncs that can be
+ * disabled.
  */
 
 import { assert } from '@vacancy/shared'
@@ -18,16 +19,16 @@ import type { Disk, FileStat } from '../env.ts'
 const SECTOR_BYTES = 512
 
 type FileEffect =
-  /** The file grew to so many bytes. `lost`: a failed sync has dropped it, and no later one brings it back. */
+  /** The file grew to this many bytes. `lost`: dropped by a failed sync; later syncs do not restore it. */
   | { kind: 'length'; bytes: number; operation: number; lost: boolean }
   | { kind: 'sector'; at: number; bytes: Uint8Array; operation: number; lost: boolean }
 
-/** Names that changed in one folder, as a whole. */
+/** Changed names of one folder, applied atomically. */
 type FolderEffect = {
   readonly names: readonly (readonly [name: string, node: Node | undefined])[]
   /**
-   * A move between folders is two effects, and what leaves one folder only does so when it has come to the other: unless
-   * only the folder it left is synced. So both need a sync, the target first.
+   * A move between folders consists of two effects. The name leaves the source only after it was added to the target,
+   * unless only the source is synced. So both need a sync, the target first.
    */
   readonly needs: FolderEffect | undefined
   readonly operation: number
@@ -36,7 +37,7 @@ type FolderEffect = {
 
 type File = {
   readonly isDirectory: false
-  /** What a reader sees. */
+  /** The content that readers see. */
   content: Uint8Array
   length: number
   durable: Uint8Array
@@ -70,42 +71,42 @@ type DiskCall =
   | 'space'
 
 export type DiskOperation = {
-  /** Place among all operations of this disk, from 0. */
+  /** Sequence number among all operations of this disk, from 0. */
   readonly number: number
   readonly call: DiskCall
   readonly path: string
   readonly bytes: number
-  /** What happened to it instead. */
+  /** The injected fault. */
   fault: Fault | undefined
 }
 
-/** What happens to one operation instead of what was asked for. */
+/** A fault of one operation. */
 export type Fault =
-  /** It fails with this errno; a failed sync loses the effects it should have made durable, as kernels do. */
+  /** It fails with this errno. A failed sync loses the effects it should have made durable, as in real kernels. */
   | { kind: 'fail'; code: string }
-  /** A write of which only a part is taken; with `code`, the rest fails. */
+  /** A partial write; with `code`, the rest fails. */
   | { kind: 'short'; bytes: number; code?: string }
-  /** The machine stops before it. */
+  /** The machine stops before the operation. */
   | { kind: 'crash' }
   /** A sync that reports success and does nothing. */
   | { kind: 'ignore' }
 
-/** The machine stopped; nothing may be done with this disk but `crash`. */
+/** The machine has stopped: the disk can only be passed to `crash`. */
 export class CrashError extends Error {}
 
 export type SimulatedDisk = Disk & {
   readonly root: Folder
   readonly operations: DiskOperation[]
-  /** Where a sync was called from (`wal.ts:123`), by operation number; filled when `recordSites` is set. */
+  /** Call sites of syncs (`wal.ts:123`) by operation number; filled when `recordSites` is set. */
   readonly sites: Map<number, string>
   recordSites: boolean
   fault: (operation: DiskOperation) => Fault | undefined
-  /** Bytes that fit on it. */
+  /** Capacity in bytes. */
   capacityBytes: number
   isReadOnly: boolean
   /**
-   * Writing over what is there takes room as well until the next sync, as on file systems that never write in place:
-   * once a sector, or each time where every write goes to a new place.
+   * Overwriting needs space as well until the next sync, as on copy-on-write file systems: once per sector, or for each
+   * write.
    */
   copiesOnWrite: boolean | 'each time'
   crashed: boolean
@@ -118,30 +119,30 @@ export function createSimulatedDisk({ capacityBytes = 2 ** 40 }: SimulatedDiskOp
 }
 
 /**
- * Says of an effect that was not synced whether it happened all the same.
+ * Decides whether an unsynced effect survives a crash.
  *
  * @param kind a change of names, or a sector or the length of a file
- * @param operation number of the operation that caused it
+ * @param operation number of the operation that caused the effect
  */
 export type Survives = (kind: 'names' | 'file', operation: number) => boolean
 
 /**
- * What is found after the machine has stopped.
+ * The disk after the machine has stopped.
  *
- * @param survives decides for each effect that was not synced, in order, whether it happened
- * @returns a new disk; the old one stays as it is, so that other outcomes can be tried
+ * @param survives decides for each unsynced effect, in order, whether it happened
+ * @returns a new disk; the old one is unchanged, so that other outcomes can be tried
  */
 export function crash(disk: SimulatedDisk, survives: Survives): SimulatedDisk {
   const outcome = { survives, decided: new Map<FolderEffect, boolean>(), seen: new Map<Node, Node>() }
   return buildDisk(afterCrash(disk.root, outcome) as Folder, disk.capacityBytes)
 }
 
-/** The process was killed and the machine lives: a new process sees everything, synced or not. */
+/** The process was killed but the machine was not: a new process sees everything, synced or not. */
 export function restart(disk: SimulatedDisk): SimulatedDisk {
   return buildDisk(disk.root, disk.capacityBytes)
 }
 
-/** An independent copy, with the same things synced and not. */
+/** An independent copy with the same synced and unsynced effects. */
 export function fork(disk: SimulatedDisk): SimulatedDisk {
   const nodes = new Map<Node, Node>()
   const effects = new Map<FolderEffect, FolderEffect>()
@@ -173,16 +174,16 @@ export function fork(disk: SimulatedDisk): SimulatedDisk {
   return buildDisk(copyNode(disk.root) as Folder, disk.capacityBytes)
 }
 
-/** Up to so many effects every combination is tried. */
+/** Up to this many effects, every combination is tried. */
 const COMBINED_MAX = 4
 
 /**
- * Chooses outcomes of a crash: everything; nothing; all combinations of a few effects, or of a few names with and
- * without all file effects; each operation alone and each one missing; at most `samples` single effects alone and
- * missing; `samples` random ones.
+ * Selects outcomes of a crash: all effects; none; all combinations of a few effects, or of a few names with and without
+ * all file effects; each operation alone and each one missing; up to `samples` single effects alone and missing; and
+ * `samples` random combinations.
  */
 export function* crashOutcomes(disk: SimulatedDisk, random: Random, samples: number): Generator<SimulatedDisk> {
-  // With some effects gone others are not asked for (a file whose name is lost), so the counts are upper bounds.
+  // Lost effects hide others (a file whose name is lost), so the counts are upper bounds.
   let names = 0
   let count = 0
   const operations = new Set<number>()
@@ -234,21 +235,21 @@ function indexChooser(choose: (at: number) => boolean): () => boolean {
   return () => choose(at++)
 }
 
-/** Leaves no room at all. */
+/** Removes all free space. */
 export function fillDisk(disk: SimulatedDisk): SimulatedDisk {
   disk.capacityBytes = usedBytes(disk.root)
   return disk
 }
 
-/** Overwrites bytes behind everybody's back, durably: bit rot, noise, a misdirected write. */
+/** Overwrites durable bytes directly: bit rot, or a misdirected write. */
 export function damage(disk: SimulatedDisk, path: string, position: number, bytes: Uint8Array): void {
   const file = findFile(disk.root, path)
-  assert(position + bytes.length <= file.length, 'damage must lie within the file')
+  assert(position + bytes.length <= file.length, 'damage must be within the file')
   file.content.set(bytes, position)
   file.durable.set(bytes, position)
 }
 
-/** Cuts a file behind everybody's back, durably. */
+/** Truncates a durable file directly. */
 export function cut(disk: SimulatedDisk, path: string, bytes: number): void {
   const file = findFile(disk.root, path)
   file.length = bytes
@@ -257,18 +258,18 @@ export function cut(disk: SimulatedDisk, path: string, bytes: number): void {
   file.durable.fill(0, bytes)
 }
 
-/** A copy of a file's bytes as a reader sees them. */
+/** A copy of a file's bytes as readers see them. */
 export function contentOf(disk: SimulatedDisk, path: string): Uint8Array {
   const file = findFile(disk.root, path)
   return file.content.slice(0, file.length)
 }
 
-/** An independent copy with everything in it synced. */
+/** An independent copy with everything synced. */
 export function copyDisk(disk: SimulatedDisk): SimulatedDisk {
   return crash(disk, () => true)
 }
 
-/** Every path with its bytes, sorted; for saying that nothing was changed. */
+/** Every path with its bytes, sorted, to check that nothing changed. */
 export function picture(disk: SimulatedDisk): Map<string, Uint8Array> {
   const found = new Map<string, Uint8Array>()
   const walk = (folder: Folder, path: string): void => {
@@ -284,9 +285,9 @@ export function picture(disk: SimulatedDisk): Map<string, Uint8Array> {
 
 function buildDisk(root: Folder, capacityBytes: number): SimulatedDisk {
   const open: (File | undefined)[] = []
-  /** Sectors that were written and not synced, while `copiesOnWrite`: they have their new places already. */
+  /** Written but unsynced sectors with `copiesOnWrite`: they already have their new location. */
   const copied = new Map<File, Set<number>>()
-  /** The same where each write goes to a new place: bytes. */
+  /** The same with a new location for each write, in bytes. */
   let copiedBytes = 0
   const disk: SimulatedDisk = {
     root,
@@ -316,19 +317,19 @@ function buildDisk(root: Folder, capacityBytes: number): SimulatedDisk {
       const file = opened(open, descriptor)
       const path = pathOf(root, file)
       const fault = begin(disk, 'write', path, length)
-      const asked = fault?.kind === 'short' ? Math.min(fault.bytes, length) : length
+      const requested = fault?.kind === 'short' ? Math.min(fault.bytes, length) : length
       let copies = 0
       for (const sectors of copied.values()) copies += sectors.size
       const free = Math.max(0, disk.capacityBytes - usedBytes(root) - copies * SECTOR_BYTES)
-      // What lies within the file has its place already, also on a disk that is full.
+      // Bytes within the file already have space, even on a full disk.
       let room = allocated(file.length) + free
-      if (disk.copiesOnWrite === true) room = copyUpTo(copied, file, position, position + asked, free)
+      if (disk.copiesOnWrite === true) room = copyUpTo(copied, file, position, position + requested, free)
       if (disk.copiesOnWrite === 'each time') room = position + free - copiedBytes
-      const fits = Math.max(0, Math.min(asked, room - position))
+      const fits = Math.max(0, Math.min(requested, room - position))
       if (disk.copiesOnWrite === 'each time') copiedBytes += allocated(fits)
       if (fits > 0) writeFile(file, bytes.subarray(start, start + fits), position, disk.operations.length)
       if (fault?.kind === 'short' && fault.code !== undefined) throw errno(fault.code, path)
-      if (fits === 0 && length > 0 && asked > 0) throw errno('ENOSPC', path)
+      if (fits === 0 && length > 0 && requested > 0) throw errno('ENOSPC', path)
       return fits
     },
     syncData(descriptor) {
@@ -416,9 +417,9 @@ function buildDisk(root: Folder, capacityBytes: number): SimulatedDisk {
 }
 
 /**
- * Has the machine, or the process, stop before one of the next operations that change something.
+ * Stops the machine, or the process, before one of the next changing operations.
  *
- * @param draw decides before which; often before one of the first four, where the work begins that waits now
+ * @param draw decides before which one; often before one of the first four, at the start of pending work
  */
 export function stopBefore(disk: SimulatedDisk, draw: number, onStop: () => void): void {
   let left = draw % 2 === 0 ? (draw >>> 1) % 4 : (draw >>> 1) % 48
@@ -429,7 +430,7 @@ export function stopBefore(disk: SimulatedDisk, draw: number, onStop: () => void
   }
 }
 
-/** Notes the operation and meets its fault. @param onSyncFailed what a failed sync does to the data */
+/** Logs the operation and applies its fault. @param onSyncFailed the effect of a failed sync on the data */
 function begin(
   disk: SimulatedDisk,
   call: DiskCall,
@@ -453,7 +454,7 @@ function begin(
     throw errno(fault.code, path)
   }
   assert(fault?.kind !== 'short' || call === 'write', 'only writes can be short')
-  assert(fault?.kind !== 'ignore' || isSync, 'only syncs can be taken out')
+  assert(fault?.kind !== 'ignore' || isSync, 'only syncs can be disabled')
   return disk.isReadOnly && isChange(call) ? failReadOnly(path) : fault
 }
 
@@ -472,7 +473,7 @@ function isChange(call: DiskCall): boolean {
   )
 }
 
-/** The frames of the product that called a sync, innermost first: a helper and who called it; empty for a test's own. */
+/** Production stack frames that called a sync, innermost first: a helper and its caller; empty for calls of tests. */
 function callSite(): string {
   const frames = (new Error().stack ?? '').split('\n').slice(1)
   const outside = frames.filter((frame) => /\/src\/(?!testing\/)/.test(frame) && !frame.includes('.test.ts'))
@@ -535,7 +536,7 @@ function opened(open: (File | undefined)[], descriptor: number): File {
   return file
 }
 
-/** Name of an open file, for the log of operations; a file without a name is one that was removed. */
+/** Name of an open file for the operation log; removed files have none. */
 function pathOf(root: Folder, file: File): string {
   const search = (folder: Folder, path: string): string | undefined => {
     for (const [name, node] of folder.names) {
@@ -577,7 +578,7 @@ function syncFolder(folder: Folder): void {
   folder.effects = []
 }
 
-/** Gives the sectors of a write new places, as far as there are any. @returns where the room ends */
+/** Allocates new locations for the sectors of a write, as far as possible. @returns the end of the allocated range */
 function copyUpTo(copied: Map<File, Set<number>>, file: File, from: number, to: number, freeBytes: number): number {
   let sectors = copied.get(file)
   if (!sectors) {
@@ -607,7 +608,7 @@ function usedBytes(folder: Folder): number {
   return used
 }
 
-/** Grows in large steps, so that many small writes stay linear. */
+/** Grows in large steps, so that many small writes take linear time. */
 function withRoom(bytes: Uint8Array, length: number): Uint8Array {
   if (length <= bytes.length) return bytes
   const grown = new Uint8Array(Math.max(length, bytes.length * 2, 4096))
@@ -636,7 +637,7 @@ function writeFile(file: File, bytes: Uint8Array, position: number, operation: n
   }
 }
 
-/** Makes durable what no earlier, failed sync has lost. */
+/** Makes effects durable, except those lost by an earlier failed sync. */
 function syncFile(file: File): void {
   const kept: FileEffect[] = []
   for (const effect of file.effects) {
@@ -658,7 +659,7 @@ function applyEffect(file: { durable: Uint8Array; durableLength: number }, effec
 
 type Outcome = {
   readonly survives: Survives
-  /** An effect that another one needs is asked for once. */
+  /** Decides each effect once, even if others depend on it. */
   readonly decided: Map<FolderEffect, boolean>
   readonly seen: Map<Node, Node>
 }
@@ -695,7 +696,7 @@ function fileAfterCrash(file: File, { survives }: Outcome): File {
   const left = { durable: file.durable.slice(), durableLength: file.durableLength }
   for (const effect of file.effects) if (survives('file', effect.operation)) applyEffect(left, effect)
   const content = withRoom(left.durable, left.durableLength)
-  // Bytes behind the length that survived are not part of the file.
+  // Bytes beyond the surviving length are not part of the file.
   content.fill(0, left.durableLength)
   return {
     isDirectory: false,

@@ -1,4 +1,4 @@
-/** The node as the HTTP side sees it, as plain data: for tests of http/ and metrics.ts. */
+/** A node as seen by the HTTP API, as plain data, for tests of http/ and metrics.ts. */
 
 import { type CodecList, createCodecList } from '@vacancy/shared'
 import type { NodeSetTime } from '@vacancy/shared/contract'
@@ -8,7 +8,7 @@ import { createCounters } from '../tcp/counters.ts'
 
 export const NOON = Date.UTC(2026, 5, 15, 12)
 
-/** The list of the quick-start: its hash is beyond 2^53. */
+/** The codec list of the quick-start, whose hash exceeds 2^53. */
 export const CODECS: CodecList = createCodecList(['Free_WiFi', 'BREAKFAST'])
 
 const buckets = (counts: number[], sum: number): Buckets => ({ bounds: [0.001, 0.01], counts, sum })
@@ -62,7 +62,7 @@ const SNAPSHOT: SnapshotInfo = {
   durationMs: 12,
 }
 
-/** What setting the time of that node would do. */
+/** The effect of setting the time of that node. */
 export const SET_TIME: NodeSetTime = {
   applied: false,
   shard_time: '2026-01-17T12:00:00.000Z',
@@ -72,7 +72,7 @@ export const SET_TIME: NodeSetTime = {
   dropped_from: null,
 }
 
-/** A standalone node that serves and holds nothing, but for what a test says. */
+/** A standalone node that serves an empty store, with the given overrides. */
 export function fakeHandle(differs: Partial<NodeHandle> = {}): NodeHandle {
   return {
     version: '1.2.3',
@@ -119,7 +119,7 @@ const FOLLOWER: MemberStatus = {
   roundTrip: buckets([5, 1, 0], 0.004),
 }
 
-/** What n1 reports, which leads the voters n1, n2, n3 and the learner n4. */
+/** The report of n1, the leader of the voters n1, n2, n3 and the learner n4. */
 export const LEADING: ClusterStatus = {
   nodeId: 'n1',
   zoneId: 'z1',
@@ -184,7 +184,7 @@ export const LEADING: ClusterStatus = {
   },
 }
 
-/** What n2 reports while n1 leads: it knows members, not how far they are. */
+/** The report of n2 while n1 leads: it knows the members, but not their progress. */
 export const FOLLOWING: ClusterStatus = {
   ...LEADING,
   nodeId: 'n2',
@@ -202,7 +202,7 @@ export const FOLLOWING: ClusterStatus = {
   })),
 }
 
-/** A registry that answers and has taken what it was sent. */
+/** A registry that responds and has accepted the published list. */
 export const REGISTRY: RegistryStatus = {
   address: 'http://r:8080',
   isReachable: true,
@@ -214,7 +214,7 @@ export const REGISTRY: RegistryStatus = {
   pushes: { accepted: 2, failed: 1 },
 }
 
-/** A cluster whose leader takes everything, but for what a test says. */
+/** A cluster whose leader accepts every request, with the given overrides. */
 export function fakeCluster(differs: Partial<ClusterHandle> = {}): ClusterHandle {
   return {
     info: () => LEADING,

@@ -1,6 +1,6 @@
 /**
- * A wall clock of its own for a process, which a test can step while the process runs: libfaketime, installed when it
- * is missing. Monotonic time stays real, as it does for a program whose machine's clock is set.
+ * A separate wall clock for a process, which a test can step while the process runs, with libfaketime, which is
+ * installed if missing. Monotonic time stays real, as when the clock of a machine is set.
  */
 
 import { spawnSync } from 'node:child_process'
@@ -8,9 +8,9 @@ import { globSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 export type FakeClock = {
-  /** For the process. */
+  /** Environment variables for the process. */
   readonly environment: { readonly [name: string]: string }
-  /** Steps the clock to true time plus this. */
+  /** Sets the clock to true time plus this offset. */
   readonly set: (offsetMs: number) => void
 }
 

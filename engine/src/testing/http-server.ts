@@ -1,4 +1,4 @@
-/** The HTTP side of a fake node on a free port, for tests that ask over real sockets. */
+/** The HTTP API of a fake node on a free port, for tests over real sockets. */
 
 import { turnableClock } from '@vacancy/shared'
 import { errorBody } from '@vacancy/shared/contract'
@@ -69,7 +69,7 @@ export async function serve({ handle, settings, tokens, tls, log = silent }: Set
   return { server, port, url, get, post, clock }
 }
 
-/** Status and sentence of an answer that refuses. */
+/** Status and message of an error response. */
 export async function refused(answer: Promise<Response>): Promise<[number, string]> {
   const response = await answer
   expect(response.headers.get('content-type')).toBe('application/json')

@@ -1,6 +1,6 @@
 /**
- * One thread of an import over bytes in hand: both passes, with the compiled kernel and with its twin, and an obvious
- * reading of the same bytes beside them. Used by the kernel's test and its fuzzer.
+ * One thread of an import over bytes in memory: both passes, with the compiled kernel and with its fallback, compared
+ * with a reference parser. Used by the kernel's test and its fuzzer.
  */
 
 import { deepStrictEqual } from 'node:assert'
@@ -25,7 +25,7 @@ const module = compileImportKernel()
 /** Where blocks and ranges of a file end, and whether dates outside the window are errors. */
 type Cut = { readonly block: number; readonly range: number; readonly strict: boolean }
 
-/** Reads one random file in three ways. @throws AssertionError where they differ */
+/** Parses one random file in three ways. @throws AssertionError where they differ */
 export function compareReadings(path: string, random: Random, options: FileOptions): void {
   const bytes = randomPackages(random, options)
   const strict = random.below(5) === 0
@@ -36,9 +36,9 @@ export function compareReadings(path: string, random: Random, options: FileOptio
   })
 
   const compiled = readWith('wasm', path, bytes, cut())
-  const twin = readWith('typescript', path, bytes, cut())
+  const fallback = readWith('typescript', path, bytes, cut())
 
-  deepStrictEqual(compiled, twin)
+  deepStrictEqual(compiled, fallback)
   const obvious = readObviously(bytes, strict)
   const faultyLines = compiled.faults.map(({ line }) => line)
   deepStrictEqual(faultyLines, obvious.faultyLines)
@@ -49,7 +49,7 @@ export function compareReadings(path: string, random: Random, options: FileOptio
 
 type Read = { packages: string[]; skipped: number; faults: { line: number; fault: Fault }[] }
 
-/** Both passes over the same bytes: the fast one, then the one that tells every fault. */
+/** Both passes over the same bytes: the fast one, then the one that reports every error. */
 function readWith(kind: 'wasm' | 'typescript', path: string, bytes: Uint8Array, cut: Cut): Read {
   writeFileSync(path, bytes)
   const file = openSync(path, 'r')
@@ -62,12 +62,12 @@ function readWith(kind: 'wasm' | 'typescript', path: string, bytes: Uint8Array, 
     const failed = thread.u32[HEADER.failed] !== FAILED.no
     const packages = failed ? [] : packagesOf(staging)
     const skipped = failed ? 0 : counter(CONTEXT.skipped)
-    assert(failed || counter(CONTEXT.accepted) === packages.length, 'every package that was taken is in memory')
+    assert(failed || counter(CONTEXT.accepted) === packages.length, 'every accepted package is in memory')
 
     beginPass(staging, { explain: true, strictWindow: cut.strict, threads: 1 })
     const faults: Read['faults'] = []
     explainPackages(thread, data, (line, fault) => faults.push({ line, fault }))
-    assert(failed === faults.length > 0, 'the explaining pass finds a fault exactly when the fast one did')
+    assert(failed === faults.length > 0, 'the explaining pass finds an error exactly when the fast one did')
     return { packages, skipped, faults }
   } finally {
     closeSync(file)

@@ -1,4 +1,4 @@
-/** What tests of the log share: an identity, entries with recognizable content, and reading everything back. */
+/** Helpers of log tests: an identity, entries with recognizable content, and reading everything back. */
 
 import { type Disk, type Env, errnoOf } from '../env.ts'
 import {
@@ -61,7 +61,7 @@ export function replayTexts(disk: Disk, scan: LogScan, from = scan.firstIndex): 
   return texts
 }
 
-/** How opening a log ends: what it holds, or the code and sentence of the refusal. */
+/** The outcome of opening a log: its content, or the code and message of the error. */
 export type Opened = {
   code: string
   message: string

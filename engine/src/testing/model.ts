@@ -1,6 +1,4 @@
-/**
- * A store beside a model of plain objects, under random commands from a seed: every answer must be the same.
- */
+/** A store compared with a model of plain objects under random commands from a seed: every reply must be equal. */
 
 import { formatDay, parseDay } from '@vacancy/shared'
 import type { CommandName } from '@vacancy/shared/wire'
@@ -20,7 +18,7 @@ import {
 
 export const TODAY = parseDay('2026-11-20') as number
 
-/** The same store as plain objects, scanned row by row: slow and obvious. */
+/** The reference model: plain objects, scanned row by row. */
 type Model = Map<string, { attributes: LooseFields; rooms: Map<string, Map<string, Night>> }>
 type Night = { availability: number; price: number; features: Set<string> }
 
@@ -182,7 +180,7 @@ export function runModel(seed: number, shape: Shape, memoryBytes = 64 << 20): No
     segment: pick(segments),
     ...(next(4) === 0 ? { area: pick(names('area', shape.areas)) } : {}),
     ...(next(4) === 0 ? { propertyType: 'hotel' } : {}),
-    ...(next(6) === 0 ? { category: pick(['luxury', 'nobody']) } : {}),
+    ...(next(6) === 0 ? { category: pick(['luxury', 'absent']) } : {}),
     ...(next(6) === 0 ? { stars: 1 + next(5) } : {}),
     ...(next(6) === 0 ? { minStars: 1 + next(5) } : {}),
     ...(next(5) === 0 ? { amenities: some(['pool', 'bar', 'spa']) } : {}),
@@ -201,11 +199,11 @@ export function runModel(seed: number, shape: Shape, memoryBytes = 64 << 20): No
       ...(next(8) === 0 ? { propertyId: pick(ids) } : {}),
     }
   }
-  // Most of the run under the newest rules, its begin under those of older logs.
+  // Most of the run uses the newest rules; its start uses those of older logs.
   const raisedAt = next(shape.steps / 4)
   for (let step = 0; step < shape.steps; step++) {
     if (step === raisedAt) raiseFeatureLevel(node)
-    // In order and then no longer: bounds of what a bitmap holds are narrow first.
+    // Sorted at first, then unsorted: the ranges of bitmaps are narrow first.
     if (next(200) === 0) orderRows(node, pick(segments), next(2) === 0 ? pick(rooms) : undefined)
     const [command, fields] = write()
     const expected = applyToModel(model, command, fields)
@@ -215,16 +213,16 @@ export function runModel(seed: number, shape: Shape, memoryBytes = 64 << 20): No
       expected.value,
     ])
     if (step % 5 !== 0) continue
-    const asked = stay()
-    const stays = ask(node, 'SEARCHAVAIL', asked).result.properties ?? []
+    const search = stay()
+    const stays = ask(node, 'SEARCHAVAIL', search).result.properties ?? []
     const found = new Map(
       stays.map(({ propertyId, days }) => [
         propertyId,
         days.map((day) => `${day.availability}/${day.finalPrice}/${day.rateFeatures.length}`).join(' '),
       ]),
     )
-    const where = `seed ${seed}, step ${step}: ${JSON.stringify(asked)}`
-    expect(new Map([...found].sort()), where).toEqual(new Map([...searchModel(model, asked)].sort()))
+    const where = `seed ${seed}, step ${step}: ${JSON.stringify(search)}`
+    expect(new Map([...found].sort()), where).toEqual(new Map([...searchModel(model, search)].sort()))
     const wanted = query()
     const listed = ask(node, 'SEARCHPROP', wanted).result.propertyIds ?? []
     expect([...listed].sort(), `seed ${seed}, step ${step}`).toEqual([...searchModel(model, wanted).keys()].sort())

@@ -1,6 +1,6 @@
 /**
- * A store with everything a serving thread puts around it, in one thread: requests in, replies out. For tests that
- * compare answers with a model.
+ * A store with the request handling of a serving thread, in one thread: requests in, replies out. For tests that
+ * compare replies with a model.
  */
 
 import { assert, type CodecList, createCodecList, yearOf } from '@vacancy/shared'
@@ -40,7 +40,7 @@ export type NodeInMemory = {
   index: number
 }
 
-/** Fields by name, whatever the command: tests make them up from tables. */
+/** Fields by name for any command; tests generate them from tables. */
 export type LooseFields = { readonly [name: string]: unknown }
 type LooseResult = { readonly properties?: readonly FoundStay[]; readonly propertyIds?: readonly string[] }
 type FoundStay = {
@@ -54,14 +54,14 @@ export type Answer = {
   readonly value: number
 }
 
-/** A reader's scratch area: enough for searches, and for reading and writing snapshots. */
+/** Scratch memory of a reader, enough for searches and for reading and writing snapshots. */
 const SCRATCH_BYTES = 16 << 20
 
 export function createNodeInMemory(day: number, memoryBytes = 96 << 20): NodeInMemory {
   return nodeOver(createStore({ memoryBytes, readers: 2, scratchBytes: SCRATCH_BYTES, sessionBytesMax: 1 << 20 }), day)
 }
 
-/** The same around a store that was filled some other way. */
+/** The same for a store that was filled in another way. */
 export function nodeOver(store: Store, day: number): NodeInMemory {
   const codecs = createCodecList(SAMPLE_CODECS)
   const kinds = [loadKernels(store.memory), loadKernels(store.memory, 'typescript')]
@@ -86,13 +86,13 @@ export function nodeOver(store: Store, day: number): NodeInMemory {
   return Object.assign(node, { dispatchers })
 }
 
-/** Runs one request as a node would; reads by both kernels, which must give the same bytes. */
+/** Runs one request like a node. Reads use both kernels, which must return the same bytes. */
 export function ask(node: NodeInMemory, command: CommandName, fields: LooseFields): Answer {
   const payload = encodeRequest({ command, correlationId: 7, fields: fields as never }).subarray(FRAME_HEADER)
   const answers = node.dispatchers.map((dispatcher) => askOne(node, dispatcher, command, payload))
   const first = answers[0] as Answer
   if (COMMANDS[command].access === 'read') {
-    assert(JSON.stringify(first) === JSON.stringify(answers[1]), 'both kernels give the same answer')
+    assert(JSON.stringify(first) === JSON.stringify(answers[1]), 'both kernels return the same reply')
   }
   return first
 }
@@ -129,7 +129,7 @@ function write(node: NodeInMemory, dispatcher: Dispatcher): Answer {
   return { error: colon < 0 ? text : text.slice(0, colon), result: {}, code, value }
 }
 
-/** Applies a command that the cluster itself puts into the log. @returns the outcome's code */
+/** Applies a command that the cluster itself appends to the log. @returns the outcome's code */
 export function applyOwn(node: NodeInMemory, kind: CommandKind, body: (writer: CommandWriter) => void): number {
   const writer = createCommandWriter()
   beginCommand(writer, kind)
@@ -142,12 +142,12 @@ export function applyOwn(node: NodeInMemory, kind: CommandKind, body: (writer: C
   return code
 }
 
-/** The same with a body that is there already. */
+/** The same with an encoded body. */
 export function applyCommandOf(node: NodeInMemory, kind: CommandKind, body: Uint8Array): number {
   return applyOwn(node, kind, (writer) => writeBytes(writer, body, 0, body.length))
 }
 
-/** From here on apply follows the newest rules. */
+/** From now on, apply uses the newest rules. */
 export function raiseFeatureLevel(node: NodeInMemory): void {
   applyOwn(node, KIND.featureLevel, (writer) => writeU32(writer, FEATURE_LEVEL))
 }
@@ -157,7 +157,7 @@ export function setMemoryBudget(node: NodeInMemory, bytes: number): void {
   applyOwn(node, KIND.memoryBudget, (writer) => writeF64(writer, bytes))
 }
 
-/** Puts the rows of a room type's table in order in one step, without one those of the property table. */
+/** Sorts the rows of a room type's table in one step; without a room type, those of the property table. */
 export function orderRows(node: NodeInMemory, segment: string, roomType?: string): number {
   const encoder = new TextEncoder()
   return applyOwn(node, KIND.orderRows, (writer) => {

@@ -13,7 +13,7 @@ import {
 import { afterEach } from 'vitest'
 
 export type NodesOfTest = {
-  /** More to do at the end of the test. */
+  /** Registers cleanup for the end of the test. */
   readonly cleanUp: (() => unknown)[]
   folderOfTest(): string
   start(run: NodeRun): Promise<NodeProcess>

@@ -1,4 +1,4 @@
-/** Certificates as other authorities issue them, for tests: names of hosts, and of no node unless it is wanted. */
+/** Certificates as issued by other authorities, for tests: with host names, and without a node id by default. */
 
 import { createPrivateKey } from 'node:crypto'
 import { isIP } from 'node:net'

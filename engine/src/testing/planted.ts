@@ -1,6 +1,6 @@
 /**
- * Mistakes planted into real processes: the module is changed while it is loaded, so nothing that ships has a switch for
- * it. The environment of one process, and of its threads.
+ * Injects defects into real processes by changing a module while it is loaded, so production code has no switch for it.
+ * Applies to one process and its threads through the environment.
  */
 
 import { writeFileSync } from 'node:fs'

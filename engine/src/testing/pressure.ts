@@ -1,6 +1,6 @@
 /**
- * A store that is kept almost full while every kind of command goes over it: growth, updates, request keys of new
- * sessions, deletes, moves, row ordering and snapshots. Prints what it came to as values; a failure names the seed.
+ * A store that is kept almost full under every type of command: growth, updates, request keys of new sessions, deletes,
+ * moves, row ordering and snapshots. Returns statistics; failures contain the seed.
  */
 
 import { assert, dayOf } from '@vacancy/shared'
@@ -33,20 +33,20 @@ export type PressureOptions = {
   readonly memoryBytes: number
   readonly readers: number
   readonly scratchBytes?: number
-  /** Default: what the memory has room for. */
+  /** Default: the capacity of the memory. */
   readonly budgetBytes?: number
-  /** Continues a run, in its own store or in a copy. */
+  /** Continues a run in its own store or in a copy. */
   readonly after?: { readonly store: Store; readonly index: number; readonly nextId: number }
 }
 
 export type PressureResult = {
   readonly node: NodeInMemory
   readonly nextId: number
-  /** Hash of all outcomes in their order. */
+  /** Hash of all outcomes in order. */
   readonly outcomes: number
   readonly accepted: number
   readonly refused: number
-  /** Least share of the budget that was in use at a refusal of growth. */
+  /** Smallest share of the budget in use when growth was refused. */
   readonly leastFill: number
   readonly snapshots: number
   readonly snapshotsGivenUp: number
@@ -56,7 +56,7 @@ const DAY = dayOf(Date.UTC(2026, 10, 20))
 const encoder = new TextEncoder()
 const SCRATCH_BYTES = 64 * 1024
 
-/** Runs until so many commands were accepted. */
+/** Runs until this many commands were accepted. */
 export function runPressure(options: PressureOptions): PressureResult {
   const { seed, commands, memoryBytes, readers, after, scratchBytes = SCRATCH_BYTES } = options
   const { below } = createRandom(seed)
@@ -86,7 +86,7 @@ export function runPressure(options: PressureOptions): PressureResult {
     stampCommand(writer.view, 0, (DAY * 86_400_000 + 1000) as number, DAY)
     node.index++
     const { code } = applyCommand(node.context, node.index, writer.bytes, 0, writer.at)
-    // As a replica does: a batch of commands, then readers may see them.
+    // Like a replica: a batch of commands, then publication to readers.
     if (below(32) === 0) publish(store, node.index)
     return code
   }
@@ -125,7 +125,7 @@ export function runPressure(options: PressureOptions): PressureResult {
     const grows = shrinking > 0 ? 60 : 450
     if (what < grows / 4) {
       const code = run(KIND.setProperty, setProperty(nextId), below(2) === 0)
-      // Ids of properties that were refused would be missed by most commands that follow.
+      // Refused properties are not used by later commands, most of which would fail.
       if (code === OUTCOME.done) nextId++
       return code
     }
@@ -166,7 +166,7 @@ export function runPressure(options: PressureOptions): PressureResult {
     if (code === OUTCOME.done) result.accepted++
     if (code === OUTCOME.refused) {
       result.refused++
-      assert(!fitsBudget(store, 64 << 20, 64 << 20), `seed ${seed}: what is refused does not fit`)
+      assert(!fitsBudget(store, 64 << 20, 64 << 20), `seed ${seed}: refused commands do not fit`)
       result.leastFill = Math.min(result.leastFill, 1 - growthLeft(store) / memoryBudget(store.memory))
       if (below(2000) === 0) shrinking = below(4000)
     }
@@ -207,10 +207,10 @@ function putId(writer: CommandWriter, number: number): void {
 const key = new Uint8Array(24)
 const keyView = new DataView(key.buffer)
 
-/** A new session mostly, some of which go on to further numbers. */
+/** Mostly new sessions, some of which continue with further numbers. */
 function sessionKey(below: (n: number) => number): Uint8Array {
-  const goesOn = keyView.getUint32(0) > 0 && below(4) === 0
-  if (!goesOn) for (let cell = 0; cell < 4; cell++) keyView.setUint32(cell * 4, 1 + below(2 ** 31))
-  keyView.setBigUint64(16, goesOn ? keyView.getBigUint64(16, true) + BigInt(1 + below(40)) : 1n, true)
+  const continuesSession = keyView.getUint32(0) > 0 && below(4) === 0
+  if (!continuesSession) for (let cell = 0; cell < 4; cell++) keyView.setUint32(cell * 4, 1 + below(2 ** 31))
+  keyView.setBigUint64(16, continuesSession ? keyView.getBigUint64(16, true) + BigInt(1 + below(40)) : 1n, true)
   return key
 }

@@ -1,4 +1,4 @@
-/** One core among peers that a test plays: short ways to logs, elections and answers. */
+/** One core among peers that the test simulates: shortcuts for logs, elections and responses. */
 
 import { assert } from '@vacancy/shared'
 import { ENTRY_KIND, type EntryBatch, encodeEntry, entryKind, sliceBatch, viewOf } from '../raft/entry.ts'
@@ -29,7 +29,7 @@ type Places = {
   readonly learners?: readonly number[]
   readonly staged?: readonly number[]
   readonly autoLeave?: boolean
-  /** These have no incarnation. */
+  /** Nodes without an incarnation. */
   readonly unbound?: readonly number[]
 }
 
@@ -49,7 +49,7 @@ export function command(term: number, value = 0): Uint8Array {
   return encodeEntry(term, ENTRY_KIND.command, Uint8Array.of(value))
 }
 
-/** One-entry batches with these terms, from `firstIndex` on. */
+/** One-entry batches with these terms, starting at `firstIndex`. */
 export function logOf(terms: readonly number[], firstIndex = 1): EntryBatch[] {
   return terms.map((term, at) => ({ firstIndex: firstIndex + at, count: 1, bytes: command(term, firstIndex + at) }))
 }
@@ -66,7 +66,7 @@ type Options = Partial<RaftConfig> & {
   readonly restored?: Partial<RestoredState>
 }
 
-/** A member of a shard of 1, 2, 3 unless said otherwise; its log is in memory and its term that of the last entry. */
+/** A member, by default of the shard 1, 2, 3; its log is in memory and its term is that of the last entry. */
 export function memberOf(places: Places | Configuration = { voters: [1, 2, 3] }, options: Options = {}): Raft {
   const { log = [], restored, ...config } = options
   const term = log.at(-1) ?? 0
@@ -99,7 +99,7 @@ export function memberOf(places: Places | Configuration = { voters: [1, 2, 3] },
   )
 }
 
-/** Takes everything there is, makes it durable at once and applies it. @returns messages in the order they may leave */
+/** Takes everything that is ready, persists and applies it. @returns the messages in sending order */
 export function drain(raft: Raft): Message[] {
   return drainReadies(raft).flatMap((ready) => [...ready.sendNow, ...ready.sendAfterPersist])
 }
@@ -137,15 +137,15 @@ export function refuse(raft: Raft, from: number, type: 'voteReply' | 'preVoteRep
   step(raft, { type, from, to: raft.id, term: raft.term, isGranted: false, ...UNKNOWN })
 }
 
-type Asked = {
+type VoteRequest = {
   readonly term: number
   readonly lastIndex: number
   readonly lastTerm: number
   readonly isForced?: boolean
 }
 
-export function ask(raft: Raft, from: number, type: 'vote' | 'preVote', asked: Asked): void {
-  step(raft, { type, from, to: raft.id, isForced: false, ...UNKNOWN, ...asked })
+export function ask(raft: Raft, from: number, type: 'vote' | 'preVote', request: VoteRequest): void {
+  step(raft, { type, from, to: raft.id, isForced: false, ...UNKNOWN, ...request })
 }
 
 export function acknowledge(raft: Raft, from: number, index = raft.lastIndex): void {
@@ -163,7 +163,7 @@ export function answerHeartbeat(raft: Raft, from: number, readRound = raft.readR
 
 type Sent = Partial<AppendMessage>
 
-/** What a leader 2 sends to member 1. */
+/** A message from leader 2 to member 1. */
 export function appendTo(raft: Raft, sent: Sent = {}): void {
   const { from = 2, term = Math.max(1, raft.term), prevIndex = raft.lastIndex, entries = [], commit = 0 } = sent
   const prevTerm = sent.prevTerm ?? raft.lastTerm
@@ -174,7 +174,7 @@ export function heartbeatTo(raft: Raft, term = Math.max(1, raft.term), commit = 
   step(raft, { type: 'heartbeat', from, to: raft.id, term, commit, readRound: 0 })
 }
 
-/** Has it elected by everybody, without an acknowledgement of its first entry. */
+/** Elects it with all votes, without an acknowledgement of its first entry. */
 export function elect(raft: Raft): Raft {
   campaign(raft)
   drain(raft)
@@ -186,7 +186,7 @@ export function elect(raft: Raft): Raft {
   return raft
 }
 
-/** A leader whose first entry everybody has, and that has applied it. */
+/** A leader whose first entry is replicated to all members and applied. */
 export function leaderOf(places?: Places | Configuration, options?: Options): Raft {
   const raft = elect(memberOf(places, options))
   drain(raft)
@@ -210,7 +210,7 @@ export function ofType<Type extends Message['type']>(
   return messages.filter(isWanted)
 }
 
-/** Indexes that an append brings, as [first, last] of the whole message; undefined when it brings none. */
+/** The indexes of an append as [first, last]; undefined when it has no entries. */
 export function rangeOf({ entries }: AppendMessage): [number, number] | undefined {
   const first = entries[0]
   const last = entries.at(-1)

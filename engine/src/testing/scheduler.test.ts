@@ -14,7 +14,7 @@ import { poison } from '../../sim/poison.ts'
 import { createTrace, note, traceHash } from '../../sim/trace.ts'
 import { cancelEvent, createScheduler, runNext, scheduleAt, scheduleIn } from './scheduler.ts'
 
-test('events run in order of time, and those of one time in the order they were made', () => {
+test('events run in order of time, and events of the same time in order of creation', () => {
   const scheduler = createScheduler()
   const random = createRandom(7)
   const ran: number[] = []
@@ -30,7 +30,7 @@ test('events run in order of time, and those of one time in the order they were 
   expect(ran).toEqual(expected.map(([, i]) => i))
 })
 
-test('what is scheduled for the past runs now, what is cancelled never, what lies behind the end not yet', () => {
+test('events in the past run now, cancelled events never, events after the end not yet', () => {
   const scheduler = createScheduler()
   const ran: string[] = []
   scheduleAt(scheduler, 100, () => scheduleAt(scheduler, 5, () => ran.push(`late at ${scheduler.nowUs}`)))
@@ -43,7 +43,7 @@ test('what is scheduled for the past runs now, what is cancelled never, what lie
   expect(scheduler.ran).toBe(2)
 })
 
-test('streams of one seed are independent, and the same again', () => {
+test('streams of one seed are independent and reproducible', () => {
   const draw = (seed: number, name: string) => Array.from({ length: 4 }, streamOf(seed, name).next)
   expect(draw(1, 'disk')).toEqual(draw(1, 'disk'))
   expect(draw(1, 'disk')).not.toEqual(draw(1, 'network'))
@@ -70,7 +70,7 @@ test('the trace of a run changes with every part of an event', () => {
   expect(hashOf([trace, 1, 1, 'frame', 1])).toBe(all[0])
 })
 
-test('during a run the real world throws, and afterwards it is back', () => {
+test('during a run, real clocks and random sources throw; afterwards they are restored', () => {
   const restore = poison()
   try {
     expect(() => Date.now()).toThrow('not the same twice')
@@ -120,7 +120,7 @@ function twoNodes(knobs = {}) {
 const send = (network: Parameters<typeof sendPayload>[0], byte: number, from = 1, to = 2) =>
   sendPayload(network, from, to, 'append', Uint8Array.of(byte), 1)
 
-test('a frame arrives once the connection is there; before that it is dropped', () => {
+test('a frame arrives once the connection is open; before that it is dropped', () => {
   const { network, settle } = twoNodes()
   expect(send(network, 1)).toBe(false)
   expect(settle(10_000)).toEqual(['1 open to 2', '2 open to 1'])
@@ -130,7 +130,7 @@ test('a frame arrives once the connection is there; before that it is dropped', 
   expect(settle(10_000)).toEqual(['2 got 2 of 1 on append'])
 })
 
-test('a blocked link swallows one direction; the connection is given up after a while and comes back', () => {
+test('a blocked link drops one direction; the connection times out and is restored later', () => {
   const { network, settle } = twoNodes()
   settle(10_000)
   block(network, 1, 2)
@@ -142,7 +142,7 @@ test('a blocked link swallows one direction; the connection is given up after a 
   expect(settle(1_000_000).sort()).toEqual(['1 open to 2', '2 open to 1'])
 })
 
-test('who dies is missed at once when its machine lives, and later when it does not', () => {
+test('a dead process is detected immediately if its machine is up, and later if it is not', () => {
   const killed = twoNodes()
   killed.settle(10_000)
   detach(killed.network, 1, true)
@@ -190,7 +190,7 @@ test('frames may be lost, come twice, or break the connection that they are dama
   expect(damaged.settle(10_000)).toEqual(['1 closed to 2', '2 closed to 1'])
 })
 
-test('a slow link takes as long as its bytes, and no more than fit its queue', () => {
+test('a slow link delays frames by their size and drops those beyond its queue', () => {
   const { network, settle } = twoNodes()
   settle(10_000)
   network.bytesPerSecond[1 * 3 + 2] = 1_000

@@ -1,8 +1,8 @@
 /**
- * Simulated time: events in order of (time, number), one at a time (docs/design/testing.md#simulation).
+ * Simulated time: events run one at a time, ordered by (time, number) (docs/design/testing.md#simulation).
  *
- * A binary heap over plain objects. An event that was cancelled stays in it until its time comes and is then passed
- * over, so that cancelling costs nothing.
+ * A binary heap over plain objects. A cancelled event stays in it until its time and is then skipped, so that
+ * cancelling is free.
  */
 
 import { assert } from '@vacancy/shared'
@@ -10,14 +10,14 @@ import { assert } from '@vacancy/shared'
 export type ScheduledEvent = {
   readonly atUs: number
   readonly number: number
-  /** Undefined once it ran or was cancelled. */
+  /** Undefined after it ran or was cancelled. */
   run: (() => void) | undefined
 }
 
 export type Scheduler = {
-  /** Microseconds since the run began. */
+  /** Microseconds since the start of the run. */
   nowUs: number
-  /** Events that ran. */
+  /** Number of executed events. */
   ran: number
   number: number
   readonly heap: ScheduledEvent[]
@@ -27,7 +27,7 @@ export function createScheduler(): Scheduler {
   return { nowUs: 0, ran: 0, number: 0, heap: [] }
 }
 
-/** Has `run` called once the time has come; in the past means now, behind what is due now already. */
+/** Schedules `run`. A time in the past means now, after the events that are already due. */
 export function scheduleAt(scheduler: Scheduler, atUs: number, run: () => void): ScheduledEvent {
   const event = { atUs: Math.max(Math.floor(atUs), scheduler.nowUs), number: scheduler.number++, run }
   const { heap } = scheduler
@@ -60,7 +60,7 @@ export function runNext(scheduler: Scheduler, endUs: number): boolean {
     removeFirst(scheduler.heap)
     const { run } = next
     if (!run) continue
-    assert(next.atUs >= scheduler.nowUs, 'time does not go back')
+    assert(next.atUs >= scheduler.nowUs, 'time does not run backwards')
     scheduler.nowUs = next.atUs
     scheduler.ran++
     next.run = undefined

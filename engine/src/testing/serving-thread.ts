@@ -1,4 +1,4 @@
-/** A real serving thread with real sockets, whose replica is the test: what may be served, and when, is up to it. */
+/** A real serving thread with real sockets. The test acts as its replica and controls what may be served. */
 
 import { MessageChannel } from 'node:worker_threads'
 import { dayOf } from '@vacancy/shared'
@@ -22,26 +22,26 @@ export type TestedThread = {
   readonly node: NodeInMemory
   readonly server: TcpServer
   readonly tcpPort: number
-  /** Reads that came, in order; taken by the test. */
+  /** Received reads, in order, taken by the test. */
   readonly pendingReads: ReadOfReplica[]
   readonly writes: ProposedWrite[]
-  /** Messages that came: a batch each. */
+  /** Received messages, one per batch. */
   readonly batches: { reads: number; writes: number }
-  /** @param ageMs how long ago everything acknowledged was applied here */
+  /** @param ageMs age of the state: all writes acknowledged before that are applied here */
   setStatus(role: RoleCode, options?: { isLeaderKnown?: boolean; ageMs?: number }): void
-  /** Says one word about a read or a write. */
+  /** Responds to a read or a write with one code. */
   reply(token: number, code: number, index?: number, value?: number): void
-  /** Applies a write, shows it to readers and answers it. @returns its index */
+  /** Applies a write, publishes it to readers and replies. @returns its index */
   apply(write: ProposedWrite): number
   stop(): Promise<void>
 }
 
 export type ServingThreadOptions = {
-  /** Without cells, as a node that is alone. */
+  /** Without shared status, like a standalone node. */
   readonly isStandalone?: boolean
   readonly leaderReads?: boolean
   readonly searchSliceWork?: number
-  /** What it serves; an empty one when absent. */
+  /** The store to serve; an empty one when absent. */
   readonly node?: NodeInMemory
 }
 

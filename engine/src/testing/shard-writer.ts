@@ -1,7 +1,7 @@
 /**
- * Writers that know what they were answered: each counts rooms up one by one, every count with a request key, and
- * repeats one that had no answer, or a refusal, at whatever node takes it. So afterwards each night must hold exactly
- * what was acknowledged: less is a lost write, more a doubled one.
+ * Writers that verify acknowledgements: each increments rooms one by one with request keys, and repeats a write without
+ * a reply, or with a refusal, at any node that accepts it. Afterwards each night must hold exactly the acknowledged
+ * count: less is a lost write, more a duplicate.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -21,20 +21,20 @@ import type { Shard, ShardNode } from '@vacancy/testkit/shard'
 
 const ANSWER_MS = 2_000
 const WRITERS = 4
-/** Rooms of a night before the next one is begun; more than 255 do not go into one. */
+/** Rooms per night before the next night is started; a night holds at most 255. */
 const ROOMS = 200
 
 export type Writers = {
   readonly acknowledged: () => number
-  /** Ends when each has an answer to what it sent last. */
+  /** Resolves when each writer has a reply to its last write. */
   readonly stop: () => Promise<void>
-  /** Reads every night; the differences, in words. */
+  /** Reads every night; returns descriptions of differences. */
   readonly differences: (node: ShardNode) => Promise<string[]>
 }
 
 type Writer = { readonly room: string; readonly session: string; number: number; night: number; counts: number[] }
 
-/** Where a write goes: the same node until it refuses, then the next. */
+/** The target of writes: the same node until it refuses, then the next. */
 export type Way = { at: number; client: WireClient | undefined }
 
 export async function write<Name extends CommandName>(
@@ -58,7 +58,7 @@ export async function write<Name extends CommandName>(
       const reply = readAnswer(client, command, await Promise.race([answer, late]))
       if (reply.ok || !['308', '503', '408', '429'].includes(reply.code)) return reply
     } catch (error) {
-      // Nobody is there, or no longer: the next one.
+      // No connection, or it was lost: try the next node.
       if (isStopped()) throw error
     }
     if (way.client) closeClient(way.client)
@@ -68,7 +68,7 @@ export async function write<Name extends CommandName>(
   }
 }
 
-/** Makes a property and counts until it is told to stop. */
+/** Creates a property and counts until it is stopped. */
 export function startWriters(shard: Shard, propertyId = 'hotel_1'): Writers {
   let isStopping = false
   let acknowledged = 0

@@ -1,8 +1,8 @@
 /**
- * The other env: one seed gives a disk that forgets, a clock that moves when told, numbers that can be had again
- * (docs/design/testing.md#simulation).
+ * The simulated env: a disk that loses unsynced data, a clock that advances on request, and reproducible random
+ * numbers, all from one seed (docs/design/testing.md#simulation).
  *
- * Timers are events in a queue ordered by time and then by when they were set; `advance` runs them one by one.
+ * Timers are events in a queue ordered by time and creation; `advance` runs them one by one.
  */
 
 import { assert } from '@vacancy/shared'
@@ -17,14 +17,14 @@ type LogLine = { level: keyof Log; message: string; fields: object }
 export type Simulation = {
   readonly env: Env
   readonly disk: SimulatedDisk
-  /** Everything that was logged. */
+  /** All log records. */
   readonly lines: LogLine[]
-  /** Moves both clocks on and runs what is due on the way. */
+  /** Advances both clocks and runs due events. */
   advance(ms: number): void
-  /** Runs what is due now, and what that makes due, without moving the clocks. */
+  /** Runs due events, including those they schedule, without advancing the clocks. */
   settle(): void
   setWall(ms: number): void
-  /** Processes that live, by id; this one is there from the start. */
+  /** Live processes by id; this one exists from the start. */
   readonly processes: Map<number, string>
 }
 
@@ -33,11 +33,11 @@ export type SimulationOptions = {
   disk?: SimulatedDisk
   wallMs?: number
   processId?: number
-  /** Processes of an earlier simulation, when this one goes on with its disk. */
+  /** Processes of an earlier simulation, when this one continues with its disk. */
   processes?: Map<number, string>
 }
 
-/** Events that may run without the clock moving before the run counts as caught in a circle. */
+/** Events that may run at one time before the run counts as an endless loop. */
 const EVENTS_AT_ONCE_MAX = 1_000_000
 
 export function createSimulation(options: SimulationOptions = {}): Simulation {
@@ -58,7 +58,7 @@ export function createSimulation(options: SimulationOptions = {}): Simulation {
     }
   const runDue = (untilMs: number): void => {
     for (let events = 0; ; events++) {
-      assert(events < EVENTS_AT_ONCE_MAX, 'a simulation comes to rest')
+      assert(events < EVENTS_AT_ONCE_MAX, 'a simulation settles')
       let next: Timer | undefined
       for (const timer of timers) {
         if (timer.atMs > untilMs) continue

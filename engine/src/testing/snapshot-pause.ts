@@ -1,12 +1,13 @@
 /**
- * What a snapshot costs the writer beside it (docs/design/storage.md#snapshot-format, target 13).
+ * The cost of a snapshot for concurrent writes (docs/design/storage.md#snapshot-format, target 13).
  *
- * A store in memory, the thread that writes snapshots in a real node, and this thread, which applies availability
- * writes spread over all pages at a steady pace. Each write is timed by itself, alone and beside a snapshot in turns,
- * so that a noisy machine is noisy for both; medians of the rounds, so that one burst of noise does not decide.
+ * A store in memory, the snapshot thread of a real node, and this thread, which applies availability writes spread over
+ * all pages at a constant rate. Each write is timed, with and without a concurrent snapshot in alternation, so that
+ * noise of the machine affects both. Results are medians of the rounds, so that one burst of noise does not decide.
  *
- * First writes to a page are told apart: they are the dear ones, and their share depends on how long the snapshot
- * takes. So is the first snapshot of the process, which pays for the growing pool of spare pages and for cold code.
+ * First writes to a page are reported separately: they are the expensive ones, and their share depends on the duration
+ * of the snapshot. So is the first snapshot of the process, which includes growing the pool of spare pages and
+ * compiling code.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -42,18 +43,18 @@ const DAY_MS = 86_400_000
 const SEGMENTS = 10
 const ROOM_TYPES = 4
 const NIGHTS = 366
-/** What a node allows its snapshots. */
+/** The snapshot limits of a node. */
 const BYTES_PER_SECOND = 50e6
 const WRITES_PER_SECOND = 50_000
 const MS_A_WRITE = 1000 / WRITES_PER_SECOND
-/** Writes between two publications, as a batch of the log. */
+/** Writes between two publications, like a batch of the log. */
 const BATCH = 64
-/** Different writes, used one after another and then again. */
+/** Distinct writes, used in rotation. */
 const COMMANDS = 1 << 18
 const WARM_UP_WRITES = 100_000
-/** After the one that is told apart: by then the pool of spare pages has the size that this load needs. */
+/** Rounds after the first snapshot, when the pool of spare pages has the size for this load. */
 const WARM_UP_SNAPSHOTS = 2
-/** Some ten thousand writes alone and beside a snapshot each; percentiles are medians of theirs. */
+/** Each round has some ten thousand writes with and without a snapshot; percentiles are medians over the rounds. */
 const ROUNDS = 7
 const SAMPLES_MAX = 4_000_000
 
@@ -63,16 +64,16 @@ export type Percentiles = { readonly p99: number; readonly p999: number }
 export type Pause = {
   readonly packages: number
   readonly snapshots: number
-  /** What the writer's thread does to begin one: median, ms. Waking the other thread may cost it its core. */
+  /** Time of the writer's thread to start a snapshot: median, ms. Waking the other thread may cost it its core. */
   readonly startMs: number
-  /** Of it the epoch, without waking the other thread. */
+  /** Of that, the epoch change, without waking the other thread. */
   readonly epochMs: number
   readonly alone: Percentiles
   readonly beside: Percentiles
-  /** Of them those that were the first to their page, and their share. */
+  /** Of these, the first writes to a page, and their share. */
   readonly copying: Percentiles
   readonly copyingShare: number
-  /** Beside the first snapshot of the process: the pool of spare pages still grows, code is still compiled. */
+  /** During the first snapshot of the process: the pool of spare pages grows and code is compiled. */
   readonly firstSnapshot: Percentiles
 }
 
@@ -89,7 +90,7 @@ type Bench = {
   index: number
 }
 
-/** @param dataDir an empty folder; the snapshots go there */
+/** @param dataDir an empty folder for the snapshots */
 export async function measurePause(packagesWanted: number, dataDir: string): Promise<Pause> {
   const scratchBytes = CAPTURE_SCRATCH_BYTES + WORDS_SCRATCH_BYTES
   const store = createStore({ memoryBytes: 2 ** 32, readers: 1, scratchBytes, sessionBytesMax: 1 << 20 })
@@ -164,7 +165,7 @@ async function run(bench: Bench): Promise<Omit<Pause, 'packages'>> {
   }
 }
 
-/** Random packages, each set to some availability. All are equally long: names of room types are. */
+/** Writes that set the availability of random packages. All have the same length. */
 function createWrites(store: Store, { tables, shapes }: Prepared, today: number) {
   const { memory } = store
   const random = seeded(2)
@@ -184,7 +185,7 @@ function createWrites(store: Store, { tables, shapes }: Prepared, today: number)
     stampCommand(writer.view, start, today * DAY_MS, today)
   }
   const commandBytes = writer.at / COMMANDS
-  assert(Number.isInteger(commandBytes), 'all commands are equally long')
+  assert(Number.isInteger(commandBytes), 'all commands have the same length')
   return { commands: writer.bytes, commandBytes }
 }
 
@@ -210,9 +211,9 @@ async function besideSnapshot(bench: Bench, times: Times): Promise<Start> {
 }
 
 /**
- * Applies writes at the pace, without sleeping between them: a thread that was woken late would be measured instead.
+ * Applies writes at the rate without sleeping, since late wake-ups would be measured instead.
  *
- * @returns what the thread of snapshots says, at once; undefined after `most` writes
+ * @returns the message of the snapshot thread, immediately; undefined after `most` writes
  */
 function applyPaced(bench: Bench, times: Times, most: number): FromBulk | undefined {
   const { context, commands, commandBytes, store, bulk } = bench

@@ -1,4 +1,4 @@
-/** A made-up state in shared memory as the source of a snapshot, and empty planes for what a snapshot decodes to. */
+/** A generated state in shared memory as the source of a snapshot, and empty planes to decode a snapshot into. */
 
 import { createCodecList, PROPERTY_ID_BYTES, packPropertyId } from '@vacancy/shared'
 import { createRandom, type Random } from '@vacancy/testkit/random'
@@ -21,20 +21,20 @@ export type SourceOptions = {
   roomTypes?: number
   nights?: number
   /**
-   * `constant`: nights of a row are equal; `random`: each draws 20 availabilities and 128 prices anew
+   * `constant`: nights of a row are equal; `random`: each night draws one of 20 availabilities and 128 prices
    * (docs/design/storage.md#snapshot-format).
    */
   values?: 'constant' | 'random'
-  /** Of a hundred words, so many are absent; of a hundred rows, so many are dead. */
+  /** Percentage of absent words, and of dead rows. */
   absent?: number
   dead?: number
   index?: number
   term?: number
-  /** Threads that get a scratch area. */
+  /** Number of threads with scratch memory. */
   threads?: number
 }
 
-/** Planes of tables in a shared memory: each behind a header of 16 bytes and before one bit a row. */
+/** Planes of tables in shared memory: each after a header of 16 bytes and before one bit per row. */
 export type LaidPlanes = {
   readonly memory: WebAssembly.Memory
   readonly u32: Uint32Array
@@ -178,7 +178,7 @@ function fillTable(
   }
 }
 
-/** All words of all planes, for comparing. */
+/** All words of all planes, for comparison. */
 export function wordsOf({ u32, planeMap }: LaidPlanes, tables: readonly TableShape[]): Uint32Array[] {
   const first = firstPlanes(tables)
   return tables.flatMap(({ rows, days }, table) =>

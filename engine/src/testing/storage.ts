@@ -1,10 +1,10 @@
 /**
- * Crashes a scenario at every disk operation, in every way a disk may come back, and looks whether anything was broken
+ * Crashes a scenario at every disk operation, with every possible outcome of the disk, and checks the result
  * (docs/design/testing.md#storage-tests, tests 3 and 4).
  *
- * A scenario is a run of a node over one disk that notes in a ledger what it was promised and what it is just doing. A
- * check opens what is left of the disk, compares it with the ledger, goes on working, crashes once more and compares
- * again: so what a recovery returned must itself be durable.
+ * A scenario is a run of a node on one disk that records promises and pending work in a ledger. A check opens the
+ * remaining disk, compares it with the ledger, continues working, crashes once more and compares again, so that
+ * recovered data must itself be durable.
  */
 
 import { assert } from '@vacancy/shared'
@@ -24,28 +24,28 @@ import {
 export type Scenario<Ledger> = {
   readonly name: string
   createLedger(): Ledger
-  /** Runs to its end unless the disk stops it. */
+  /** Runs to its end unless the disk stops. */
   run(disk: SimulatedDisk, ledger: Ledger): void
   /**
-   * Opens what is on the disk and compares it with the ledger. With `goesOn` it then writes, notes that in the ledger,
-   * and leaves the disk as a running node would. Throws with what is wrong.
+   * Opens the disk and compares it with the ledger. With `continues` it then writes, records that in the ledger, and
+   * leaves the disk like a running node. Throws with the difference.
    */
-  check(disk: SimulatedDisk, ledger: Ledger, goesOn: boolean): void
-  /** Looks at the operations of a run that nothing stopped; throws with what is wrong. */
+  check(disk: SimulatedDisk, ledger: Ledger, continues: boolean): void
+  /** Checks the operations of a run without faults; throws with the violation. */
   checkRun(operations: readonly DiskOperation[]): void
   copyLedger(ledger: Ledger): Ledger
 }
 
-/** Looks at every operation of every disk of a run, for instance to take a sync out. */
+/** Called for every operation of every disk of a run, for example to disable a sync. */
 export type Watcher = (disk: SimulatedDisk, operation: DiskOperation) => Fault | undefined
 
 export type CrashOptions = {
   readonly random: Random
-  /** Random outcomes of a crash, besides none, all, and each effect alone or missing. */
+  /** Number of random crash outcomes, besides none, all, and each effect alone or missing. */
   readonly samples: number
-  /** Crash before every so many operations, beginning anywhere; before each one when absent. */
+  /** Crash before every n-th operation, from a random start; before each one when absent. */
   readonly every?: number
-  /** Kill the process only, as a first look: cheap, and enough for syncs of a recovery. */
+  /** Kill only the process: cheap, and sufficient for syncs of a recovery. */
   readonly killsOnly?: boolean
   /** The first operation to crash before. */
   readonly from?: number
@@ -63,7 +63,7 @@ function operationsOf<Ledger>(scenario: Scenario<Ledger>, watcher = PASSES): Dis
   return disk.operations
 }
 
-/** Test 3: crashes before each operation. @returns the first violation, undefined when all outcomes are as promised */
+/** Test 3: crashes before each operation. @returns the first violation; undefined when all promises hold */
 export function crashEverywhere<Ledger>(scenario: Scenario<Ledger>, options: CrashOptions): Violation | undefined {
   const { watcher = PASSES, every = 1, from = 0 } = options
   const operations = operationsOf(scenario, watcher)
@@ -89,7 +89,7 @@ function runUntil<Ledger>(scenario: Scenario<Ledger>, ledger: Ledger, at: number
   try {
     scenario.run(disk, ledger)
   } catch (error) {
-    // On its way out the crash may have been wrapped in the error of whoever met it.
+    // The crash may have been wrapped in another error.
     if (!disk.crashed) throw error
   }
   return disk
@@ -105,11 +105,11 @@ function checkOutcomes<Ledger>(
   const { random, samples, watcher = PASSES } = options
   const attempt = (how: string, after: SimulatedDisk, modes = [false, true]): Violation | undefined => {
     try {
-      // What the recovery gave must survive another power loss, with and without something written after it.
-      for (const goesOn of modes) {
+      // Recovered data must survive another power loss, with and without further writes.
+      for (const continues of modes) {
         const found = watched(fork(after), watcher)
         const again = scenario.copyLedger(ledger)
-        scenario.check(found, again, goesOn)
+        scenario.check(found, again, continues)
         const later = crash(found, () => false)
         scenario.check(watched(later, watcher), again, false)
       }
@@ -125,8 +125,8 @@ function checkOutcomes<Ledger>(
   if (options.killsOnly) return undefined
   let number = 0
   for (const after of crashOutcomes(disk, random, samples)) {
-    // Everything that is left after a power loss is on the disk, so one of the two ways says enough.
-    const violation = attempt(`the power was lost, outcome ${number++}`, after, [true])
+    // After a power loss everything left is on the disk, so one of the two modes suffices.
+    const violation = attempt(`power loss, outcome ${number++}`, after, [true])
     if (violation) return violation
   }
   return undefined
@@ -136,7 +136,7 @@ function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error))
 }
 
-/** Test 4: each operation fails in turn. @returns what the run ended with, by operation */
+/** Test 4: each operation fails in turn. @returns how the run ended, by operation */
 export function failEverywhere<Ledger>(
   scenario: Scenario<Ledger>,
   options: CrashOptions,
@@ -162,14 +162,14 @@ export function failEverywhere<Ledger>(
   return undefined
 }
 
-/** Where a scenario, or a recovery from it, calls a sync: what can be taken out, and before which operation it first is. */
+/** The call sites of syncs in a scenario or its recovery, each with the first operation that calls it. */
 export function syncSites<Ledger>(scenario: Scenario<Ledger>): Map<string, number> {
   const sites = new Map<string, number>()
   let isRecovery = false
   const note: Watcher = (disk, operation) => {
     const site = disk.sites.get(operation.number)
     if (site && !sites.has(site)) sites.set(site, operation.number)
-    // A recovery meets it as well, and that can come at any time.
+    // A recovery calls it as well, which can happen at any time.
     if (site && isRecovery) sites.set(site, 0)
     return undefined
   }
@@ -182,13 +182,13 @@ export function syncSites<Ledger>(scenario: Scenario<Ledger>): Map<string, numbe
   return sites
 }
 
-/** A watcher under which every sync called from one place does nothing. */
+/** A watcher that disables every sync from one call site. */
 export function withoutSync(site: string): Watcher {
   return (disk, operation) => (disk.sites.get(operation.number) === site ? { kind: 'ignore' } : undefined)
 }
 
 function watched(disk: SimulatedDisk, watcher: Watcher): SimulatedDisk {
-  assert(!disk.crashed, 'a disk that stopped is only good for its crash')
+  assert(!disk.crashed, 'a stopped disk can only be crashed')
   disk.recordSites = watcher !== PASSES
   disk.fault = (operation) => watcher(disk, operation)
   return disk

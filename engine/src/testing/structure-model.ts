@@ -1,14 +1,14 @@
 /**
- * What a store holds after each command, exactly, and which answers a reader may have been given while commands were
- * applied. For tests with readers in threads of their own (store/structure.test.ts).
+ * The exact state of a store after each command, and the replies that readers may get while commands are applied. For
+ * tests with readers in other threads (store/structure.test.ts).
  *
- * A command is an index; the state after it is the state of that index. What is guaranteed (store/version.ts):
+ * Each command has an index; the state after it is the state of that index. Guarantees (store/version.ts):
  *
- * - A word (property, room type, day) is read at one moment of the read; different words at different moments.
- * - Commands that mark a table are all or nothing for whoever reads it: deletes of properties, rooms, days and segments,
- *   new attributes and moves of a property that is there. Between two of them lies an era of the table, and a whole
- *   answer belongs to one era.
- * - New rows, new words and dropped days are not marked: they show one by one.
+ * - A word (property, room type, day) is read at one time; different words of a read at different times.
+ * - Commands that mark a table are atomic for readers: deletes of properties, rooms, days and segments, new attributes
+ *   and moves of existing properties. The time between two of them is an era of the table, and a whole reply belongs to
+ *   one era.
+ * - New rows, new words and dropped days are not marked: they become visible one by one.
  */
 
 import { formatDay } from '@vacancy/shared'
@@ -27,11 +27,11 @@ export type ModelWord = {
   readonly rateFeatures: readonly string[]
 }
 
-/** Values with the index from which on each holds. */
+/** Values, each with the index from which it applies. */
 type History<T> = { readonly index: number; readonly value: T | undefined }[]
 
 export type StructureModel = {
-  /** All that are ever sold. */
+  /** All days that are ever sold. */
   readonly dates: readonly string[]
   readonly roomTypes: readonly string[]
   readonly properties: Map<string, History<ModelProperty>>
@@ -39,7 +39,7 @@ export type StructureModel = {
   readonly rooms: Map<string, History<true>>
   /** By property, room type and day. */
   readonly words: Map<string, History<ModelWord>>
-  /** Commands that mark a table, by segment and room type; '' is the table of the properties. */
+  /** Commands that mark a table, by segment and room type; '' is the property table. */
   readonly marks: Map<string, number[]>
 }
 
@@ -64,7 +64,7 @@ function last<T>(histories: Map<string, History<T>>, key: string): T | undefined
   return histories.get(key)?.at(-1)?.value
 }
 
-/** All values from the state of one index to that of another. */
+/** All values from the state of one index to another. */
 function between<T>(histories: Map<string, History<T>>, key: string, from: number, to: number): (T | undefined)[] {
   const history = histories.get(key)
   if (!history) return [undefined]
@@ -157,7 +157,7 @@ export function noteDropped(model: StructureModel, index: number, before: number
 
 // Answers
 
-/** @returns why no state that the reader may have seen explains the answer, '' when one does */
+/** @returns why no possible state explains the reply; '' when one does */
 export function faultOf(model: StructureModel, answer: SeenAnswer): string {
   const { command, fields, from, to } = answer
   const property = String(fields['propertyId'])
@@ -167,7 +167,7 @@ export function faultOf(model: StructureModel, answer: SeenAnswer): string {
       const found = (answer.result as { exists: boolean }).exists
       return between(model.rooms, roomKey(property, room), from, to).some((held) => (held ?? false) === found)
         ? ''
-        : `the room never was ${found}`
+        : `the room was never ${found}`
     }
     case 'GETPROPROOMDAY':
       return faultOfNight(model, answer, property, room)
@@ -180,9 +180,9 @@ export function faultOf(model: StructureModel, answer: SeenAnswer): string {
 
 function faultOfNight(model: StructureModel, answer: SeenAnswer, property: string, room: string): string {
   const words = between(model.words, wordKey(property, room, String(answer.fields['date'])), answer.from, answer.to)
-  if (answer.error !== '') return words.includes(undefined) ? '' : 'the package was there all the time'
+  if (answer.error !== '') return words.includes(undefined) ? '' : 'the package always existed'
   const seen = answer.result as FoundDay
-  return words.some((word) => word !== undefined && isWord(word, seen)) ? '' : 'the package never was like that'
+  return words.some((word) => word !== undefined && isWord(word, seen)) ? '' : 'the package never had this value'
 }
 
 type FoundDay = { availability: number; finalPrice: number; rateFeatures: readonly string[] }
@@ -198,7 +198,7 @@ function isWord(word: ModelWord, seen: FoundDay): boolean {
 function faultOfDates(model: StructureModel, answer: SeenAnswer, property: string, room: string): string {
   const { from, to } = answer
   if (answer.error !== '') {
-    return between(model.rooms, roomKey(property, room), from, to).includes(undefined) ? '' : 'the room was there'
+    return between(model.rooms, roomKey(property, room), from, to).includes(undefined) ? '' : 'the room existed'
   }
   const dates = new Set((answer.result as { dates: string[] }).dates)
   let fault = 'no era'
@@ -206,7 +206,7 @@ function faultOfDates(model: StructureModel, answer: SeenAnswer, property: strin
     fault = ''
     for (const date of model.dates) {
       const words = between(model.words, wordKey(property, room, date), era.from, era.to)
-      if (!words.some((word) => (word !== undefined) === dates.has(date))) fault = `${date} never was so`
+      if (!words.some((word) => (word !== undefined) === dates.has(date))) fault = `${date} never had this value`
     }
     if (fault === '') return ''
   }
@@ -228,7 +228,7 @@ function erasOf(model: StructureModel, keys: readonly string[], from: number, to
   return eras
 }
 
-/** Of the tables that held this room of the property meanwhile. */
+/** The tables that held this room of the property during the read. */
 function erasOfProperty(model: StructureModel, property: string, room: string, from: number, to: number): Era[] {
   const segments = new Set(between(model.properties, property, from, to).map((value) => value?.segment ?? ''))
   return erasOf(
@@ -239,7 +239,7 @@ function erasOfProperty(model: StructureModel, property: string, room: string, f
   )
 }
 
-/** Whether the table of a search was marked while it ran. */
+/** Whether the table of a search was marked during the search. */
 export function isBesideMark(model: StructureModel, { command, fields, from, to }: SeenAnswer): boolean {
   if (command !== 'SEARCHAVAIL' && command !== 'SEARCHPROP') return false
   return erasOf(model, [tableOf(command, fields)], from, to).length > 1
@@ -264,7 +264,7 @@ function faultOfSearch(model: StructureModel, answer: SeenAnswer): string {
   return faults.join('; ')
 }
 
-/** Days found by property, or what is wrong with them at once. */
+/** Found days by property, or an error. */
 function foundBy(answer: SeenAnswer, isStay: boolean): Map<string, readonly FoundDay[]> | string {
   const found = new Map<string, readonly FoundDay[]>()
   const result = answer.result as { properties?: { propertyId: string; days: FoundDay[] }[]; propertyIds?: string[] }
@@ -285,7 +285,7 @@ function faultOfEra(
   isStay: boolean,
   { from, to }: Era,
 ): string {
-  for (const id of found.keys()) if (!model.properties.has(id)) return `${id} never was`
+  for (const id of found.keys()) if (!model.properties.has(id)) return `${id} never existed`
   const dates = isStay ? [...new Set(fields['dates'] as string[])].sort() : []
   for (const id of model.properties.keys()) {
     const properties = between(model.properties, id, from, to)
@@ -298,12 +298,12 @@ function faultOfEra(
       if (!mayMiss) return `${id} is missing`
       continue
     }
-    if (!properties.some((property) => hasAttributes(id, property, fields))) return `${id} is none of these`
+    if (!properties.some((property) => hasAttributes(id, property, fields))) return `${id} is not one of these`
     if (days.length !== dates.length) return `${id} has ${days.length} days`
     for (const [n, date] of dates.entries()) {
       const seen = days[n] as FoundDay
       if (!words(date).some((word) => isSold(word, fields) && word && isWord(word, seen))) {
-        return `${id} on ${date} never was ${JSON.stringify(seen)}`
+        return `${id} on ${date} was never ${JSON.stringify(seen)}`
       }
     }
   }

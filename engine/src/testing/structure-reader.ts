@@ -1,6 +1,6 @@
 /**
- * A thread that reads a store without pause while another one changes it: searches in one go and in slices, and the
- * cheap reads. Each answer goes back with the range of commands it may have seen; whether it is right is decided there.
+ * A thread that reads a store continuously while another one changes it: unsliced and sliced searches, and cheap reads.
+ * Each reply is sent back with the range of commands it may include, and checked there.
  */
 
 import { parentPort, workerData } from 'node:worker_threads'
@@ -24,7 +24,7 @@ export type ReaderOptions = {
   readonly clock: SharedArrayBuffer
 }
 
-/** What both threads look at: the last command that began and the last that ended, and whether to stop. */
+/** State shared by both threads: the last started and the last ended command, and a stop flag. */
 export const CLOCK = { begun: 0, ended: 1, stop: 2, cells: 3 } as const
 export const SHAPE = {
   segments: ['s0', 's1', 's2'],
@@ -33,20 +33,20 @@ export const SHAPE = {
   amenities: ['wifi', 'pool', 'gym', 'bar'],
   areas: Array.from({ length: 70 }, (_, i) => `area${i}`),
   properties: 400,
-  /** Days from today on that are ever sold. */
+  /** Days from today that are ever sold. */
   days: 14,
 } as const
 
 export type SeenAnswer = {
   readonly command: CommandName
   readonly fields: LooseFields
-  /** Commands up to `from` had ended before the read, none behind `to` had begun after it. */
+  /** Commands up to `from` had ended before the read; commands after `to` had not started when it ended. */
   readonly from: number
   readonly to: number
-  /** Error code, '' for SUCCESS. */
+  /** Error code; '' for SUCCESS. */
   readonly error: string
   readonly result: unknown
-  /** Slices it took; 1 for what ran in one go. */
+  /** Number of slices; 1 when unsliced. */
   readonly slices: number
 }
 export type FromReader = { readonly answers: SeenAnswer[]; readonly isLast: boolean }
@@ -56,9 +56,9 @@ const FRAME_HEADER = 9
 const BATCH = 32
 const RESTARTS_MAX = 64
 const SLICE_PAUSE_MS = 0.1
-/** Of answers that no command overlapped, one in so many is worth looking at. */
+/** One in this many replies without overlapping commands is checked. */
 const QUIET_KEPT = 50
-/** Slices as small as they can be, in every other search. */
+/** Smallest possible slices, in every other search. */
 const SLICE_WORKS = [Number.POSITIVE_INFINITY, 1] as const
 
 /** A property; some are met far more often than others, by reads and writes. */
@@ -134,7 +134,7 @@ function readerOf(options: ReaderOptions) {
     }),
   )
 
-  /** @returns undefined when the table kept changing: no answer */
+  /** @returns undefined when the table kept changing */
   return function readOnce(): SeenAnswer | undefined {
     const { command, fields } = question(random, options.today)
     const dispatcher = pick(dispatchers, random)
@@ -142,7 +142,7 @@ function readerOf(options: ReaderOptions) {
     const payload = encodeRequest({ command, correlationId: 7, fields: fields as never }).subarray(FRAME_HEADER)
     const from = Atomics.load(clock, CLOCK.ended)
     const spec = openRequest(dispatcher, payload, 0, payload.length)
-    assert(spec !== undefined, 'the question is right')
+    assert(spec !== undefined, 'the request is valid')
     searcher.workLeft = searcher.sliceWork
     let stop = answerRead(dispatcher, spec, 7, memory.u8, at, end, 0)
     let bytes = memory.u8
@@ -151,7 +151,8 @@ function readerOf(options: ReaderOptions) {
     if (stop === UNFINISHED) {
       const slices = takeSlices(searcher, 0)
       while (stop === UNFINISHED && slices.restarts < RESTARTS_MAX) {
-        // As when other requests of its thread come between: time for commands to change what was planned. No writer wakes this word.
+        // Simulates other requests of the thread between slices, so that commands can change the planned data. No
+        // writer wakes this word.
         Atomics.wait(memory.fence, 0, 0, random() * SLICE_PAUSE_MS)
         openRequest(dispatcher, payload, 0, payload.length)
         stop = runSlice(searcher, command === 'SEARCHAVAIL', 7, slices, at, end, 0)

@@ -1,6 +1,6 @@
 /**
- * Shapes of many properties without files, for benchmarks and size tests: what a builder would hand over, made from a
- * seed. Words are filled in by `fillWords`.
+ * Generated data of many properties without files, for benchmarks and size tests: the output of a builder, from a seed.
+ * Words are filled in by `fillWords`.
  */
 
 import { createCodecList } from '@vacancy/shared'
@@ -27,10 +27,10 @@ export type SyntheticOptions = {
   readonly roomTypes: number
   readonly nights: number
   readonly firstDay: number
-  /** Properties in the order of their attributes, as a builder makes them; otherwise as they come. */
+  /** Properties sorted by their attributes, like a builder's; otherwise in random order. */
   readonly ordered: boolean
   readonly seed: number
-  /** Room types per segment of their own: no room type in two segments. */
+  /** Separate room types per segment: no room type is in two segments. */
   readonly ownRoomTypes?: boolean
 }
 

@@ -1,12 +1,10 @@
 /**
- * A state machine small enough to be obviously right: registers and request keys
- * (docs/design/consensus.md#request-keys), nothing else. It stands in for the store in most simulated runs, and beside
- * it as the reference that every replica is compared with.
+ * A minimal state machine: registers and request keys (docs/design/consensus.md#request-keys). It replaces the store in
+ * most simulated runs, and is the reference for every replica in the others.
  *
- * A command is one of the product's (store/command.ts), with a body of its own:
+ * A command is a production command (store/command.ts) with a body of its own:
  *
- *   u8 register · u8 amount · u32 attempt     attempt: a number of each sending, so that every single one can be found
- *                                             in a log
+ *   u8 register · u8 amount · u32 attempt     attempt: unique for each attempt, so that each can be found in a log
  */
 
 import { assert, dayOf } from '@vacancy/shared'
@@ -33,14 +31,14 @@ const KIND_OF = {
   delete: KIND.deletePackage,
 } as const satisfies Record<Exclude<OperationKind, 'read'>, CommandKind>
 
-/** Of a session; few, because every snapshot holds them all. */
+/** Per session; few, because every snapshot contains all of them. */
 const KEPT_RESULTS = 16
 const MISSING = -1
 
 export type ToyResult = { code: number; value: number; index: number }
 
 export type ToyMachine = {
-  /** −1: nothing is there. */
+  /** −1: the register is empty. */
   readonly values: Int16Array
   /** Session → request number → result. */
   readonly sessions: Map<number, Map<number, ToyResult>>
@@ -52,7 +50,7 @@ export type ToyMachine = {
   readonly genesis: Uint8Array
   /** Leader time of the last command, ms. */
   timeMs: number
-  /** How often shard time was set, and the last change. */
+  /** How often the shard time was set, and the last change. */
   timeSets: number
   setFromMs: number
   setToMs: number
@@ -107,7 +105,7 @@ type LoggedToy = {
   readonly register: number
   readonly amount: number
   readonly attempt: number
-  /** Where the body begins, behind header and request key. */
+  /** Offset of the body, after header and request key. */
   readonly body: number
 }
 
@@ -121,7 +119,7 @@ function toyCommandAt(bytes: Uint8Array, start: number, end: number): LoggedToy 
   return { kind, register, amount, attempt: view.getUint32(body + 2, true), body }
 }
 
-/** The number of the sending that a logged command came from; 0 when it is none of the workload's. */
+/** The attempt of a logged command; 0 when it does not belong to the workload. */
 export function attemptOf(bytes: Uint8Array, start: number, end: number): number {
   return toyCommandAt(bytes, start, end)?.attempt ?? 0
 }
@@ -134,7 +132,7 @@ function bodyOf(view: DataView, start: number): number {
   return start + COMMAND_HEADER_BYTES + (view.getUint8(start + COMMAND_HEADER_BYTES - 1) === 0 ? 0 : REQUEST_KEY_BYTES)
 }
 
-/** Applies one command; the result is reused. Commands of other kinds change nothing but the maintenance day. */
+/** Applies one command; the result object is reused. Other command types only change the maintenance day. */
 export function applyToy(machine: ToyMachine, index: number, bytes: Uint8Array, start: number, end: number): ToyResult {
   const { result } = machine
   const view = viewOf(bytes)
@@ -192,7 +190,7 @@ function executeOnce(machine: ToyMachine, kind: number, bytes: Uint8Array, view:
     result.index = earlier.index
     return
   }
-  // The number 0 stands for everything below the window.
+  // Number 0 represents everything below the window.
   const closed = results.get(0)?.index ?? 0
   if (number <= closed) {
     result.code = OUTCOME.tooOld
@@ -234,7 +232,7 @@ function execute(machine: ToyMachine, kind: number, bytes: Uint8Array, body: num
   mix(machine, register, before, after)
 }
 
-/** The digest is a sum over what is there: the state decides it, not the way to it. */
+/** The digest is a sum over the state, independent of its history. */
 function mix(machine: ToyMachine, place: number, before: number, after: number): void {
   add(machine, -hash(place, before, 1, 0))
   add(machine, hash(place, after, 1, 0))

@@ -1,6 +1,6 @@
 /**
- * A replica in one thread over a simulated world: the product's core, driver and log, and a state machine that only
- * remembers what it was given. Restarting one on what a crash left of its disk is one call.
+ * A replica in one thread with a simulated env: the production core, driver and log, and a state machine that only
+ * records its input. It can be restarted on a crashed disk with one call.
  */
 
 import { assert } from '@vacancy/shared'
@@ -24,7 +24,7 @@ import type { SimulatedDisk } from './disk.ts'
 import { IDENTITY, SMALL } from './log-fixture.ts'
 import { createSimulation, type Simulation } from './simulation.ts'
 
-/** The first bytes of a toy command's body; what it is answered with. */
+/** The first bytes of a toy command's body, and its reply. */
 export type Command = { readonly token: number; readonly value: number; readonly bytes?: number }
 type Answer = { readonly code: number; readonly value: number; readonly index: number }
 
@@ -39,18 +39,18 @@ export type ToyReplica = {
   readonly disk: SimulatedDisk
   readonly replica: Replica
   readonly wal: Wal
-  /** Values of applied commands, in order, from the beginning of time. */
+  /** Values of all applied commands, in order. */
   readonly values: number[]
   readonly published: number[]
-  /** Length of each turn of applying, in entries. */
+  /** Size of each applied batch, in entries. */
   readonly turns: number[]
   readonly times: { readonly timeMs: number; readonly day: number }[]
   readonly answers: Map<number, Answer>
   readonly sinks: readonly number[]
-  /** Whole on disk, oldest first; the product keeps them in snapshots/. */
+  /** Complete snapshots on disk, oldest first; production code stores them in snapshots/. */
   readonly snapshots: ToySnapshot[]
   readonly failures: unknown[]
-  /** Days that readers were given. */
+  /** Days published to readers. */
   readonly days: number[]
 }
 
@@ -63,14 +63,14 @@ export type ToyOptions = {
   snapshots?: ToySnapshot[]
   wallMs?: number
   snapshotTakesMs?: number
-  /** From 1 on a leader has digests noted after writes. */
+  /** From 1, a leader records digests after writes. */
   featureLevel?: number
 }
 
 const DIRECTORY = '/wal'
 const NOTHING: ToySnapshot = { index: 0, term: 0, values: [] }
 
-/** Starts on what lies on the disk, or as a new shard. It leads when the simulation has settled. */
+/** Starts from the disk, or as a new shard. It is the leader when the simulation has settled. */
 export function startToy(disk: SimulatedDisk, options: ToyOptions = {}): ToyReplica {
   const { seed = 1, wallMs, snapshots = [], snapshotTakesMs = 50 } = options
   const simulation = createSimulation({ seed, disk, ...(wallMs !== undefined && { wallMs }) })
@@ -172,7 +172,7 @@ export function startToy(disk: SimulatedDisk, options: ToyOptions = {}): ToyRepl
         retain: () => void snapshots.splice(0, snapshots.length - 2),
       },
       log(message) {
-        // What crosses a thread is a copy.
+        // Data passed between threads is copied.
         queue.push(structuredClone(message))
         if (queue.length === 1) env.schedule.after(0, flush)
       },
