@@ -1,7 +1,7 @@
 /**
  * Clients that change the structure of the store in simulated runs: batches of commands to the leader, some with
- * request keys and sent twice. What they are answered is compared with the log like every other answer; what they did is
- * compared record by record with the model of the store.
+ * request keys and sent twice. Replies are compared with the log like all others; the resulting data is compared record
+ * by record with the model of the store.
  */
 
 import { betweenDecades, chance, pick, type Random, streamOf } from '@vacancy/testkit/random'
@@ -22,23 +22,23 @@ type Builder = {
   sentAtUs: number
 }
 
-/** From so many commands on a builder continues in small steps: each is applied and checked on every node. */
+/** After this many commands a builder continues in small steps, since each command is applied and checked on every node. */
 const COMMANDS_MAX = 3_000
 const PATIENCE_US = 20_000_000
-/** While so many entries wait for a majority nothing is added: small messages and slow disks would never work them off. */
+/** While this many entries wait for a majority nothing is added: with small messages and slow disks the backlog would never shrink. */
 const WAITING_MAX = 100
-/** What registers are packages of comes first: without it no client can write anything. */
+/** The properties of registers come first: without them no client can write. */
 const FOUND_US = 50_000
 const FOUND_PATIENCE_US = 500_000
 
 export function startBuilders(workload: Workload): void {
   const { world } = workload
   const { knobs, seed } = world
-  // Where nothing is to be built one comes all the same, for the properties that registers are packages of.
+  // At least one builder runs, for the properties of registers.
   const builders = knobs.usesStore ? Math.max(1, knobs.builders) : knobs.builders
   for (let n = 0; n < builders; n++) {
     const random = streamOf(seed, `builder ${n}`)
-    // They meet on the same properties.
+    // Builders use the same properties.
     const built = {
       properties: 0,
       propertiesMax: knobs.builtProperties,
@@ -62,7 +62,7 @@ function build(workload: Workload, builder: Builder): void {
   const { world } = workload
   const { random, built } = builder
   next(workload, builder)
-  // The next batch goes when the last one is answered, or given up.
+  // The next batch is sent when the last one has a reply or timed out.
   const { nowUs } = world.scheduler
   const patienceUs = builder.isFounded ? PATIENCE_US : FOUND_PATIENCE_US
   if (builder.open > 0 && nowUs - builder.sentAtUs < patienceUs) return
@@ -79,7 +79,8 @@ function build(workload: Workload, builder: Builder): void {
   const batch = drawBatch(random, built, todayAt(nowUs))
   builder.sent += batch.length
   send(workload, builder, leader, builder.sent > COMMANDS_MAX ? batch.slice(0, 2) : batch)
-  // Those with request keys may come twice, also at another node; without one a second effect would be allowed.
+  // Commands with request keys may be sent twice, also to another node; without a key, a second effect would be
+  // allowed.
   if (!chance(random, 0.3) || !isKeyed(batch)) return
   scheduleIn(world.scheduler, betweenDecades(random, 1_000, 2_000_000), () => {
     const other = leaderOf(world) ?? pick(random, world.nodes)
@@ -120,7 +121,7 @@ function send(
       if (answer.kind !== 'result') return
       if (answer.code === OUTCOME.refused) world.counts.memoryRefusals++
       if (answer.code === OUTCOME.outsideWindow) world.counts.outsideWindow++
-      // One of a batch is looked up on the disks, like those of other clients.
+      // One command of a batch is checked on the disks, like those of other clients.
       if (token === commands[0]?.token) checkAcknowledged(world, token, answer)
       else onAcknowledged(world.oracles, world.scheduler.nowUs, token, answer)
       if (answer.code === OUTCOME.done) onDone?.()

@@ -11,12 +11,12 @@ import { shrink } from './shrink.ts'
 import { walLog } from './wal-log.ts'
 import type { Program } from './world.ts'
 
-/** Drawn by `npm test` from what the commit holds; one that fails is played again with `npm run sim`. */
+/** Derived by `npm test` from the content of the commit. Repeat a failing seed with `npm run sim`. */
 const FROM = Number(process.env['VACANCY_SEED'] ?? Date.now() % 1_000_000)
-// A stretch ends with a run that is under way, and a rare one takes 40 s with nothing beside it.
+// A batch ends with a complete run, and a rare one takes 40 s on an idle machine.
 vi.setConfig({ testTimeout: 300_000 })
 
-/** Shorter runs than those of every night: more different ones in the same time. */
+/** Shorter than nightly runs, for more seeds in the same time. */
 const LENGTH = 0.5
 
 const core = createCoreProgram(arrayLog)
@@ -35,19 +35,19 @@ function runMany(program: Program, seeds: number): Summary {
   return summary
 }
 
-test('cores keep their promises under faults', () => {
+test('cores keep their guarantees under faults', () => {
   const { checks, counts } = runMany(core, 110)
   for (const name of ['O1', 'O2', 'O3', 'O4', 'O6', 'O8', 'O13', 'O14'] as const)
     expect(checks[name], name).toBeGreaterThan(0)
   expect(counts['elections']).toBeGreaterThan(0)
 })
 
-test('cores over the log keep their promises on disks that forget, fill up, fail and rot', () => {
+test('cores with the log keep their guarantees on disks that lose data, fill up, fail and rot', () => {
   const { checks } = runMany(log, 55)
   for (const name of ['O1', 'O2', 'O3', 'O9'] as const) expect(checks[name], name).toBeGreaterThan(0)
 })
 
-test('whole nodes over the store keep their promises under faults, and hold what a model of maps holds', () => {
+test('whole nodes with the store keep their guarantees under faults, and match a model of plain maps', () => {
   const { checks, counts } = runMany(driverProgram, 33)
   for (const name of ['O1', 'O2', 'O3', 'O4', 'O7', 'O8', 'O15'] as const) expect(checks[name], name).toBeGreaterThan(0)
   for (const name of ['snapshotsTaken', 'restarts', 'built', 'outsideWindow', 'moved'])
@@ -55,13 +55,13 @@ test('whole nodes over the store keep their promises under faults, and hold what
 })
 
 test.each([
-  ['the log stored what the core had taken back', 6963925, log],
-  ['a refused vote kept the log from trying again', 401484, log],
+  ['the log stored entries that the core had withdrawn', 6963925, log],
+  ['a refused vote kept the log from retrying', 401484, log],
 ] as const)('disks that refuse writes: %s (seed %i)', (_what, seed, program) => {
   expect(runSeed({ seed, profile: 'refusals', program, length: LENGTH }).failure?.message).toBeUndefined()
 })
 
-test('a seed gives the same run twice, and another seed another one', () => {
+test('a seed is reproducible, and different seeds differ', () => {
   for (const program of [core, log, driverProgram]) {
     const run = (seed: number): RunResult => runSeed({ seed, profile: 'mixed', program, length: 0.2 })
     const first = run(FROM)
@@ -70,7 +70,7 @@ test('a seed gives the same run twice, and another seed another one', () => {
   }
 })
 
-test('a schedule is data: what is drawn from a seed gives the same run when it is given', () => {
+test('a schedule drawn from a seed gives the same run when it is passed as data', () => {
   const knobs = drawKnobs(FROM, 'crash', 0.2)
   const schedule = drawSchedule(FROM, knobs, 60_000_000)
   const options = { seed: FROM, profile: 'crash', program: core, knobs } as const
@@ -78,7 +78,7 @@ test('a schedule is data: what is drawn from a seed gives the same run when it i
   expect(runSeed({ ...options, schedule: played }).hash).toBe(runSeed({ ...options, schedule }).hash)
 })
 
-test('a planted defect is found, and its run is cut down to less', () => {
+test('a planted defect is found, and its run is shrunk', () => {
   const defects = new Set(['raft/vote-ignores-log'])
   for (let seed = FROM; seed < FROM + 100; seed++) {
     const options = { seed, profile: 'elections', program: core, defects } as const
@@ -92,7 +92,7 @@ test('a planted defect is found, and its run is cut down to less', () => {
   expect.fail('100 seeds did not find a vote that ignores the log')
 })
 
-/** Elections of short runs in which nothing goes wrong but that the leader stands still, for less than others wait. */
+/** Elections of short runs in which the only fault is a leader that stalls for less than an election timeout. */
 function electionsUnderStalls(defects: ReadonlySet<string>): number {
   const knobs = {
     ...{
@@ -121,12 +121,12 @@ function electionsUnderStalls(defects: ReadonlySet<string>): number {
   return elections
 }
 
-test('driver/tick-burst is noticed: leaders that stood still for a moment lose their place', () => {
+test('driver/tick-burst is found: leaders that stalled briefly lose leadership', () => {
   const elections = electionsUnderStalls(new Set())
   expect(electionsUnderStalls(new Set(['driver/tick-burst']))).toBeGreaterThan(elections)
 })
 
-test('a node whose memory has no block left for a write that fits the budget ends, and comes back with the same state', () => {
+test('a node without a free memory block for a write within the budget ends, and recovers with the same state', () => {
   const sizes = { voters: 3, learners: 0, events: 12_000, builders: 2, buildUs: 200_000, builtProperties: 900 }
   const knobs = { ...sizes, memoryBudget: 0, clients: 1, thinkUs: 100_000 }
   const schedule = [4, 6, 8, 10, 12, 14].map((seconds, n) => {
@@ -142,7 +142,7 @@ test('a node whose memory has no block left for a write that fits the budget end
   expect(ended).toBeGreaterThan(0)
 })
 
-test('defects have names of their own and a layer that is to find them', () => {
+test('defects have unique names and a layer that finds them', () => {
   expect(new Set(DEFECTS.map(({ name }) => name)).size).toBe(DEFECTS.length)
   for (const { name, layer } of DEFECTS) expect(layer, name).not.toBe('')
 })

@@ -1,6 +1,6 @@
 /**
- * One seed from beginning to end: a cluster under faults and load, then a healed majority that must get on with its
- * work, then everything healed, then the whole history judged (docs/design/testing.md#simulation).
+ * Runs one seed: a cluster under faults and load, then a healed majority that must make progress, then everything
+ * healed, then a check of the whole history (docs/design/testing.md#simulation).
  */
 
 import { streamOf as randomOf, shuffle } from '@vacancy/testkit/random'
@@ -64,11 +64,11 @@ export type RunResult = {
 
 const PROBE_REGISTER = 63
 const STABLE_ATTEMPTS = 3
-/** A sync of a slow disk that had begun before everything was healed. */
+/** A sync of a slow disk that started before everything was healed. */
 const SLOW_SYNC_US = 1_100_000
-/** Checkpoints are this many events apart. */
+/** Events between checkpoints. */
 const CHECKPOINT_EVENTS = 512
-/** At one checkpoint in so many all records are compared. */
+/** All records are compared at one in this many checkpoints. */
 const RECORDS_EVERY = 8
 
 export function runSeed(options: RunOptions): RunResult {
@@ -138,7 +138,7 @@ function runPhases(world: World, schedule: readonly Fault[]): number {
   return judge(world)
 }
 
-/** docs/design/testing.md#oracles on every node that runs. @param comparesRecords one by one, which takes its time */
+/** Checks docs/design/testing.md#oracles on every running node. @param comparesRecords compares all records, which is slow */
 function checkpoint(world: World, comparesRecords: boolean): void {
   for (const node of world.nodes) {
     const running = node.process?.running
@@ -152,13 +152,13 @@ function checkpoint(world: World, comparesRecords: boolean): void {
   }
 }
 
-/** The longest election time-out there is, on the slowest clock, with what the network and the disk add. */
+/** The longest election timeout on the slowest clock, with delays of network and disk. */
 function electionUs({ knobs }: World): number {
   const ticks = 2 * knobs.electionTicks * knobs.tickMs * 1_000
   return ticks / (1 - knobs.clockErrorPercent / 100) + 6 * knobs.latencyUsMax + 4 * knobs.syncUsMax
 }
 
-/** Time-outs until a leader must be there; with few ticks to choose from candidates meet more often. */
+/** Election timeouts until a leader must exist; with few ticks to choose from, candidates collide more often. */
 function electionsMax({ knobs }: World): number {
   return knobs.electionTicks >= 16 ? 5 : 20
 }
@@ -177,7 +177,7 @@ function runUntil(world: World, us: number, holds: () => boolean): boolean {
   return true
 }
 
-/** A random majority of every half of the configuration that is in force, and the learners left out. */
+/** A random majority of every half of the current configuration, without learners. */
 function chooseGroup(world: World): number[] {
   const random = randomOf(world.seed, 'liveness')
   const known = world.nodes
@@ -185,22 +185,22 @@ function chooseGroup(world: World): number[] {
     .sort((a, b) => (b.process?.running?.raft.applied ?? 0) - (a.process?.running?.raft.applied ?? 0))[0]
   const voters = known?.process?.running?.voters() ?? []
   const isJoint = known?.process?.running?.isJoint() ?? false
-  // While joint both halves need a majority; a change that is under way may make any of them voters.
+  // A joint configuration needs a majority of both halves; a running change may make any of them voters.
   if (voters.length === 0 || isJoint || world.counts.membershipChanges > 0)
     return world.nodes.filter(({ isDamaged }) => !isDamaged).map(({ number }) => number)
   const whole = voters.filter((number) => isWhole(nodeOf(world, number)))
   return shuffle(random, whole).slice(0, Math.floor(voters.length / 2) + 1 + random.below(2))
 }
 
-/** Its disk has everything that it promised as a voter. */
+/** Its disk holds everything it promised as a voter. */
 function isWhole({ isDamaged, wasVoter }: SimulatedNode): boolean {
   return !isDamaged && wasVoter
 }
 
 /**
- * Whether enough disks are left for a majority: otherwise a shard must stop, not go on
- * (docs/design/testing.md#the-simulated-world). Voters whose disks were never theirs, or are not any more, count for
- * nothing until a leader has taken them in.
+ * Whether enough disks are left for a majority: otherwise a shard must stop
+ * (docs/design/testing.md#the-simulated-world). Voters with a new or replaced disk do not count until a leader has
+ * admitted them.
  */
 function hasMajority(world: World): boolean {
   const configurations = world.nodes.flatMap(({ process }) => (process?.running ? [process.running] : []))
@@ -228,12 +228,12 @@ function liveness(world: World, workload: Workload): void {
     const what = leaderOf(world) ? 'acknowledge no write' : 'have no leader'
     violate(
       'O13',
-      `nodes ${group.join(', ')} ${what} ${electionsMax(world) + 2} election time-outs after they were healed`,
+      `nodes ${group.join(', ')} ${what} ${electionsMax(world) + 2} election timeouts after they were healed`,
     )
   }
   const behind = () => {
     const leader = leaderOf(world)?.process?.running
-    // Who was removed meanwhile gets nothing any more.
+    // Removed nodes no longer receive entries.
     const members = new Set([...(leader?.voters() ?? []), ...(leader?.learners() ?? [])])
     return group.filter((number) => members.has(number) && appliedAt(world, number) < probe.index)
   }
@@ -243,7 +243,7 @@ function liveness(world: World, workload: Workload): void {
   oracles.checks.O12++
   const isJoint = () => group.some((number) => nodeOf(world, number).process?.running?.isJoint())
   if (!runUntil(world, 10 * election + slack, () => !isJoint())) violate('O12', 'the joint phase does not end')
-  // The end of a joint phase may have taken the leader out of the voters: then it steps down
+  // The end of a joint phase may have removed the leader from the voters: then it steps down
   // (docs/design/consensus.md#when-a-configuration-takes-effect).
   const isSettled = () => {
     const leader = leaderOf(world)
@@ -251,22 +251,22 @@ function liveness(world: World, workload: Workload): void {
   }
   if (!runUntil(world, electionsMax(world) * election + slack, isSettled)) violate('O13', 'no voter leads')
   stopWorkload(workload)
-  // Whoever lacks nothing has the best chance to win against a leader that does not need to go.
+  // An up-to-date node has the best chance to win against a healthy leader.
   const index = () => leaderOf(world)?.process?.running?.raft.lastIndex ?? 0
   const isQuiet = () => isIdle(workload) && group.every((number) => appliedAt(world, number) === index())
   runUntil(world, 10 * election + slack, isQuiet)
   muffle(world, group)
-  // What was asked for before, a transfer or a removal, may take its leader from it once more, on frames that are late.
+  // An earlier transfer or removal may depose the leader once more, through delayed frames.
   for (let attempt = 1; ; attempt++) {
     const before = counts.elections
     runUntil(world, 20 * world.knobs.heartbeatTicks * world.knobs.tickMs * 1_000 + 2 * election, () => false)
     if (counts.elections === before) break
-    if (attempt === STABLE_ATTEMPTS) violate('O13', 'leaders are elected although nothing happened to those before')
+    if (attempt === STABLE_ATTEMPTS) violate('O13', 'leaders are elected although the previous ones were healthy')
     if (!runUntil(world, electionsMax(world) * election + slack, isSettled)) violate('O13', 'no voter leads')
   }
 }
 
-/** An operator asks for a transfer to a node that will not answer: it must end by itself. */
+/** An operator requests a transfer to a node that does not respond: it must time out. */
 function hinder(world: World, group: readonly number[]): void {
   const random = randomOf(world.seed, 'hinder')
   const outside = world.nodes.filter(({ number }) => !group.includes(number))
@@ -280,8 +280,9 @@ function hinder(world: World, group: readonly number[]): void {
 }
 
 /**
- * One follower no longer hears the leader, and everybody hears it: as long as the others hear the leader they do not
- * let it depose him (docs/design/consensus.md#voter-leases). Only for a majority without it.
+ * One follower no longer receives frames of the leader, but all receive its own frames: as long as the others hear from
+ * the leader, they must not let it depose the leader (docs/design/consensus.md#voter-leases). Only for a majority
+ * without that follower.
  */
 function muffle(world: World, group: readonly number[]): void {
   const leader = leaderOf(world)
@@ -294,8 +295,8 @@ function muffle(world: World, group: readonly number[]): void {
 }
 
 /**
- * What is outside the group stays broken, in one of four ways: dead, cut off, deaf, or heard by nobody. None of them may
- * keep the group from its work; a node that sends and hears nothing is the one that tries hardest.
+ * Nodes outside the group stay broken in one of four ways: dead, isolated, receiving nothing, or sending nothing. None
+ * of them may prevent progress of the group; a node that sends but receives nothing is the most disruptive.
  */
 function breakOthers(world: World, group: readonly number[]): void {
   const random = randomOf(world.seed, 'others')
@@ -312,7 +313,7 @@ function breakOthers(world: World, group: readonly number[]): void {
   }
 }
 
-/** Writes to everybody who leads, until one write is acknowledged. */
+/** Writes to every leader until one write is acknowledged. */
 function startProbe(world: World, workload: Workload): { index: number } {
   const probe = { index: 0 }
   const ask = (): void => {
@@ -320,7 +321,7 @@ function startProbe(world: World, workload: Workload): { index: number } {
     for (const { process } of world.nodes) {
       if (process?.running?.raft.role !== 'leader') continue
       const token = workload.nextToken++
-      // A register of its own, with nothing in it: that is logged like any other command, also where memory is short.
+      // A separate empty register: it is logged like any other command, even with little memory.
       const probed = { kind: 'increase', register: PROBE_REGISTER, amount: 1, attempt: token } as const
       const bytes = world.program.encode({ ...probed, session: 0, number: 0 })
       world.onAnswer.set(token, (answer) => {
@@ -334,7 +335,7 @@ function startProbe(world: World, workload: Workload): { index: number } {
   return probe
 }
 
-/** Everything is healed: all nodes come to the same state. */
+/** Heals everything and checks that all nodes reach the same state. */
 function converge(world: World, workload: Workload): void {
   stopWorkload(workload)
   const all = world.nodes.filter(({ isRemoved }) => !isRemoved).map(({ number }) => number)
@@ -352,7 +353,7 @@ function converge(world: World, workload: Workload): void {
     const where = world.nodes.map(
       ({ number, process, lastEnd }) => `${number}: ${process?.running ? process.running.raft.applied : lastEnd}`,
     )
-    violate('O13', `everything is healed and the nodes do not come to the same state: ${where.join('; ')}`)
+    violate('O13', `everything is healed but the nodes do not reach the same state: ${where.join('; ')}`)
   }
   checkpoint(world, true)
 }
@@ -361,7 +362,7 @@ function appliedAt(world: World, number: number): number {
   return nodeOf(world, number).process?.running?.raft.applied ?? 0
 }
 
-/** A node whose disk rotted may be down for good, after saying so. */
+/** A node with a corrupt disk may stay down, after reporting the corruption. */
 function hasApplied({ isDamaged, process }: SimulatedNode, index: number): boolean {
   return isDamaged || process?.running?.raft.applied === index
 }
@@ -375,7 +376,7 @@ function judge(world: World): number {
   return violate('O6', `register ${verdict.key}: ${verdict.verdict} after ${verdict.steps} steps${stuck}`)
 }
 
-/** Where the log has each write first, but for the places where it was refused and nothing is remembered of it. */
+/** The first index of each write in the log, except where it was refused without a stored result. */
 function orderInLog({ oracles, sent, loaded }: World): Map<Operation, number> {
   const order = new Map(loaded)
   for (const [attempt, index] of oracles.attempts) {
@@ -387,7 +388,7 @@ function orderInLog({ oracles, sent, loaded }: World): Map<Operation, number> {
   return order
 }
 
-/** The same run with a part of its faults. */
+/** The same run with some of its faults. */
 export function withoutClasses(
   result: RunResult,
   classes: readonly FaultClass[],

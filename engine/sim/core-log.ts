@@ -1,6 +1,6 @@
 /**
- * Where a simulated core keeps its log: what both kinds have in common, and the plain one, arrays that take a while.
- * The product's log over a simulated disk is wal-log.ts.
+ * Log storage of simulated cores: the common interface, and the simple implementation, arrays with delays. The
+ * production log on a simulated disk is wal-log.ts.
  */
 
 import { assert } from '@vacancy/shared'
@@ -21,7 +21,7 @@ export type CoreSnapshot = {
   readonly state: Uint8Array
 }
 
-/** What a log says when it is opened. */
+/** The result of opening a log. */
 type Recovered = {
   readonly term: number
   readonly vote: number
@@ -31,17 +31,17 @@ type Recovered = {
   readonly lastIndex: number
   readonly lastTerm: number
   readonly terms: readonly TermRun[]
-  /** Behind the snapshot. */
+  /** Entries after the snapshot. */
   readonly entries: readonly EntryBatch[]
 }
 
-/** The log of one process. Everything it is handed is stored in order; the answers come through `LogEvents`. */
+/** The log of one process. Hand-overs are stored in order; results arrive through `LogEvents`. */
 export type CoreLog = {
   readonly recovered: Recovered
   submit(ready: Ready): void
   /** The newest snapshot. */
   snapshot(): CoreSnapshot
-  /** A snapshot of this node's own; the log before `floor` may go. */
+  /** A snapshot taken by this node; the log before `floor` may be dropped. */
   keep(snapshot: CoreSnapshot, floor: number): void
   read(firstIndex: number, lastIndex: number, bytesMax: number): readonly EntryBatch[] | 'compacted'
   isDurable(index: number, term: number): boolean
@@ -51,18 +51,18 @@ export type CoreLog = {
 export type LogEvents = {
   onStored(ready: Ready): void
   onRefused(token: number, storedTo: number | undefined): void
-  /** Before `onStored` of the hand-over that brought it. */
+  /** Called before `onStored` of the hand-over that contained it. */
   onInstalled(snapshot: CoreSnapshot): void
-  /** The log begins here now. */
+  /** Called with the new start of the log. */
   onCompacted(firstIndex: number): void
 }
 
-/** Makes and opens logs; `storage` is what survives the process. */
+/** Creates and opens logs; `storage` survives the process. */
 export type LogKind = {
   readonly name: string
   /**
-   * Of so many acknowledgements one is looked up on the disks (docs/design/testing.md#oracles); where each is, so is
-   * everything that is applied.
+   * One in this many acknowledgements is checked on the disks (docs/design/testing.md#oracles); at 1, all applied
+   * entries are checked as well.
    */
   readonly durableEvery: number
   create(world: World, node: SimulatedNode, first: CoreSnapshot): unknown
@@ -81,13 +81,13 @@ type ArrayStorage = {
   vote: number
   commit: number
   snapshot: CoreSnapshot
-  /** Entries from `firstIndex` on, one each, with their headers. */
+  /** Entries from `firstIndex`, one each, with their headers. */
   firstIndex: number
-  /** Term of the entry before it. */
+  /** Term of the preceding entry. */
   baseTerm: number
   entries: Uint8Array[]
   isFull: boolean
-  /** Hand-overs that were on their way to the disk when the process ended. */
+  /** Hand-overs that were being written when the process ended. */
   underWay: readonly Ready[]
 }
 
@@ -107,7 +107,7 @@ export const arrayLog: LogKind = {
   }),
   afterCrash(world, node) {
     const storage = node.storage as ArrayStorage
-    // What was being written may be there, up to any point: nobody was told.
+    // Pending writes may be on disk up to any point, since none was confirmed.
     for (const ready of storage.underWay) {
       if (chance(world.diskRandom, 0.5)) break
       store(storage, ready)
@@ -144,7 +144,7 @@ function openArrayLog(host: Host, storage: ArrayStorage, events: LogEvents): Cor
       storage.underWay = []
       for (const ready of group) {
         if (storage.isFull && ready.entries.length > 0) {
-          // Everything behind it is taken back with it.
+          // All later hand-overs are withdrawn with it.
           queue = []
           events.onRefused(ready.token, undefined)
           break
@@ -175,7 +175,7 @@ function openArrayLog(host: Host, storage: ArrayStorage, events: LogEvents): Cor
     },
     snapshot: () => storage.snapshot,
     keep(snapshot, floor) {
-      // A snapshot of something that is not durable here yet would stand before a hole.
+      // A snapshot beyond the durable log would leave a gap.
       if (snapshot.index > lastOf(storage) || snapshot.index <= storage.snapshot.index) return
       storage.snapshot = snapshot
       storage.commit = Math.max(storage.commit, snapshot.index)
@@ -185,8 +185,8 @@ function openArrayLog(host: Host, storage: ArrayStorage, events: LogEvents): Cor
       storage.firstIndex = floor
       events.onCompacted(floor)
     },
-    read(firstIndex, lastAsked, bytesMax) {
-      const last = Math.min(lastAsked, lastOf(storage))
+    read(firstIndex, lastRequested, bytesMax) {
+      const last = Math.min(lastRequested, lastOf(storage))
       return firstIndex >= storage.firstIndex && firstIndex <= last
         ? batchesOf(storage, firstIndex, last, bytesMax)
         : 'compacted'
@@ -246,7 +246,7 @@ function batchesOf(storage: ArrayStorage, from: number, to: number, bytesMax: nu
   return batchesFrom(from, storage.entries.slice(from - storage.firstIndex, to - storage.firstIndex + 1), bytesMax)
 }
 
-/** Entries as batches of one term, of at most so many bytes in all, but at least one entry. */
+/** Entries as batches of one term, limited in total bytes, with at least one entry. */
 export function batchesFrom(from: number, entries: readonly Uint8Array[], bytesMax: number): EntryBatch[] {
   const batches: EntryBatch[] = []
   let parts: Uint8Array[] = []

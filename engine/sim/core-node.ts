@@ -1,7 +1,7 @@
 /**
- * The core alone as a simulated program: raft/ over a log that is an array, a disk that is a delay, messages that travel
- * as values. The fastest way to look at elections, replication, membership and transfer; what the product puts around
- * the core is simulated by driver-node.ts.
+ * The core alone as a simulated program: raft/ with an array as its log, a delay as its disk, and messages passed as
+ * values. The fastest way to test elections, replication, membership and transfer. Whole nodes are simulated by
+ * driver-node.ts.
  */
 
 import { assert } from '@vacancy/shared'
@@ -76,10 +76,10 @@ type CoreNode = {
   snapshotIndex: number
   snapshotsInstalled: number
   isApplying: boolean
-  /** Handed over and not confirmed, oldest first. */
+  /** Unconfirmed hand-overs, oldest first. */
   readonly unconfirmed: Ready[]
   readonly writes: Map<number, WaitingWrite>
-  readonly asked: Map<number, { readonly token: number; readonly register: number }>
+  readonly pendingReads: Map<number, { readonly token: number; readonly register: number }>
   reads: WaitingRead[]
   nextContext: number
   ticks: number
@@ -88,7 +88,7 @@ type CoreNode = {
 const TAIL_BATCHES_MAX = 200_000
 const WAITING_MAX = 10_000
 
-/** @param kind where the log is kept */
+/** @param kind the log storage */
 export function createCoreProgram(kind: LogKind): Program {
   return {
     name: kind.name,
@@ -97,7 +97,7 @@ export function createCoreProgram(kind: LogKind): Program {
     createStorage: (world, node) => kind.create(world, node, firstSnapshot(firstConfiguration(world))),
     afterCrash: kind.afterCrash,
     start: (host) => startCore(host, kind),
-    // Frames have a checksum, and the connection over which one comes that does not hold is closed.
+    // Frames have a checksum; a connection is closed on an invalid one.
     damage: () => undefined,
     meet: kind.meet,
     heal: kind.heal,
@@ -181,7 +181,7 @@ function startCore(host: Host, kind: LogKind): Running {
     isApplying: false,
     unconfirmed: [],
     writes: new Map(),
-    asked: new Map(),
+    pendingReads: new Map(),
     reads: [],
     nextContext: node.starts * 1_000_000_000,
     ticks: 0,
@@ -205,7 +205,7 @@ function startCore(host: Host, kind: LogKind): Running {
     onOpen: () => undefined,
     onClosed(peer, stream, isDead) {
       reportUnreachable(raft, idOf(core, peer))
-      // docs/design/consensus.md#fast-failover: the leader's process is gone.
+      // docs/design/consensus.md#fast-failover: the leader's process has ended.
       if (isDead && stream === 'control' && raft.leader === idOf(core, peer) && raft.role !== 'leader') {
         host.env.schedule.after(knobs.tickMs * between(host.random, 1, 10), () => {
           if (raft.leader !== idOf(core, peer)) return
@@ -227,7 +227,7 @@ function startCore(host: Host, kind: LogKind): Running {
       const context = core.nextContext++
       const taken = readIndex(raft, context)
       if (taken !== 'taken') return host.answer(token, { kind: 'none', reason: taken })
-      core.asked.set(context, { token, register })
+      core.pendingReads.set(context, { token, register })
       pump(core)
     },
     act: (action) => act(core, action),
@@ -245,12 +245,12 @@ function startCore(host: Host, kind: LogKind): Running {
   }
 }
 
-/** Who decides: the voters and, while joint, those before them, too. */
+/** The voters and, while joint, the outgoing voters. */
 export function halvesOf({ voters, outgoing }: Configuration): readonly (readonly number[])[] {
   return outgoing.length > 0 ? [voters, outgoing] : [voters]
 }
 
-/** Raft id of a node, as far as its configuration tells. */
+/** Raft id of a node, if its configuration contains it. */
 function idOf(core: CoreNode, number: number): number {
   const name = core.host.world.nodes[number - 1]?.name
   return core.configuration.members.find((member) => member.node === name)?.id ?? 0
@@ -258,7 +258,7 @@ function idOf(core: CoreNode, number: number): number {
 
 function numberOfId(core: CoreNode, id: number): number {
   const member = core.configuration.members.find((known) => known.id === id)
-  // An initial member, or somebody whom this configuration does not know: then only its own answers reach it.
+  // An initial member, or a node unknown to this configuration: then only responses to its own messages reach it.
   return member ? core.host.world.nodes.findIndex(({ name }) => name === member.node) + 1 : id < 1_000 ? id : 0
 }
 
@@ -282,9 +282,9 @@ function sendAll(core: CoreNode, messages: readonly Message[]): void {
 }
 
 /**
- * A leader may look for the end of what it has in common with a peer from further back than it must: Raft allows it,
- * and leaders of another release may do it. Ours goes back to the very place, so that a message which fits and ends
- * before the logs part, what docs/design/consensus.md#replication is about, never comes from it.
+ * A leader may probe the common prefix with a peer from an earlier index than necessary: Raft allows it, and leaders of
+ * another release may do it. This implementation goes back to the exact index, so it never sends a message that matches
+ * and ends before the logs diverge, which docs/design/consensus.md#replication must handle.
  */
 function probeBack({ raft, host: { world }, probesBack: random }: CoreNode): void {
   const { probeBackP } = world.knobs
@@ -299,7 +299,7 @@ function probeBack({ raft, host: { world }, probesBack: random }: CoreNode): voi
   }
 }
 
-/** docs/design/consensus.md#hand-over, pipelined: hand-overs go to the disk in order while the next ones come. */
+/** docs/design/consensus.md#hand-over, pipelined: hand-overs are written in order while the next ones arrive. */
 function pump(core: CoreNode): void {
   const { raft, host } = core
   while (hasReady(raft)) {
@@ -307,8 +307,8 @@ function pump(core: CoreNode): void {
     sendAll(core, ready.sendNow)
     for (const { context, index } of ready.readStates) onReadState(core, context, index)
     for (const { context, reason } of ready.droppedReads) {
-      const read = core.asked.get(context)
-      core.asked.delete(context)
+      const read = core.pendingReads.get(context)
+      core.pendingReads.delete(context)
       if (read) host.answer(read.token, { kind: 'none', reason })
     }
     for (const { peer } of ready.offers) offer(core, peer)
@@ -326,15 +326,15 @@ function pump(core: CoreNode): void {
   applyAll(core)
 }
 
-/** The oldest hand-over is durable, and its promises may leave (docs/design/consensus.md#invariants). */
+/** The oldest hand-over is durable, and its promises may be sent (docs/design/consensus.md#invariants). */
 function confirm(core: CoreNode): void {
   const ready = core.unconfirmed.shift()
-  assert(ready !== undefined, 'what is confirmed was handed over')
+  assert(ready !== undefined, 'only hand-overs are confirmed')
   persisted(core.raft, ready.token)
   sendAll(core, ready.sendAfterPersist)
 }
 
-/** What has nothing to be stored is durable as soon as everything before it is. */
+/** An empty hand-over is durable as soon as all earlier ones are. */
 function confirmIdle(core: CoreNode): void {
   for (let next = core.unconfirmed[0]; next && !next.mustStore && !next.snapshot; next = core.unconfirmed[0])
     confirm(core)
@@ -351,7 +351,7 @@ function install(core: CoreNode, { index, term, configuration, state }: CoreSnap
   core.snapshotsInstalled++
   core.isApplying = false
   installed(raft, index, term, configuration)
-  // Nobody here will learn what became of these.
+  // This node will not learn their outcome.
   for (const [at, { token }] of core.writes) {
     if (at > index) continue
     core.writes.delete(at)
@@ -368,7 +368,7 @@ function applyAll(core: CoreNode): void {
   if (!batch) return
   const { snapshotsInstalled } = core
   const finish = (): void => {
-    // An installed snapshot has taken the place of what was given out before.
+    // An installed snapshot has replaced entries that were handed out before.
     if (snapshotsInstalled !== core.snapshotsInstalled) return
     core.isApplying = false
     applyBatch(core, batch)
@@ -417,7 +417,7 @@ function applyBatch(core: CoreNode, batch: EntryBatch): void {
       applyConfiguration(raft, index, core.configuration)
       note(world.trace, world.scheduler.nowUs, node.number, 'change', index, () => JSON.stringify(core.configuration))
     }
-    // Another term has the place: what was proposed here is certainly in no log
+    // Another term has this index: the proposal is certainly in no log
     // (docs/design/consensus.md#outcome-of-a-proposal).
     if (waiting && waiting.term !== term) host.answer(waiting.token, { kind: 'none', reason: 'overwritten' })
     at = end
@@ -443,7 +443,7 @@ function offer(core: CoreNode, peer: number): void {
   takeSnapshot(core)
   const { index, term, configuration, state } = log.snapshot()
   if (!offerSnapshot(raft, peer, { index, snapshotTerm: term, configuration, manifest: state })) return
-  // The transfer says how it ended, truthfully or not.
+  // The transfer reports its outcome, correct or not.
   const ok = chance(host.random, 0.7)
   host.env.schedule.after(between(host.random, 1, 20) * host.world.knobs.tickMs, () => {
     reportSnapshot(raft, peer, ok)
@@ -452,8 +452,8 @@ function offer(core: CoreNode, peer: number): void {
 }
 
 function onReadState(core: CoreNode, context: number, index: number): void {
-  const read = core.asked.get(context)
-  core.asked.delete(context)
+  const read = core.pendingReads.get(context)
+  core.pendingReads.delete(context)
   if (!read) return
   core.reads.push({ index, ...read })
   releaseReads(core)
@@ -478,7 +478,7 @@ function act(core: CoreNode, action: Action): string {
     takeSnapshot(core)
     return ''
   }
-  // Bare cores keep no time.
+  // Bare cores have no clock.
   if (action.kind === 'set-time') return 'no time'
   if (action.kind === 'maintenance' || action.kind === 'load') return 'cores have no store'
   const id = idOf(core, action.target)
@@ -496,7 +496,7 @@ function act(core: CoreNode, action: Action): string {
   return typeof taken === 'number' ? '' : String(taken)
 }
 
-/** One step, or several at once through a joint phase. */
+/** One change, or several at once through a joint phase. */
 function drawChange(core: CoreNode, kind: 'promote' | 'demote' | 'remove', id: number): Change {
   const { random } = core.host
   const steps = [{ type: kind === 'remove' ? 'demote' : kind, id } as const]

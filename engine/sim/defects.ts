@@ -1,7 +1,6 @@
 /**
- * The planted defects: mistakes that the programme has to notice (docs/design/testing.md#planted-defects). Each is a
- * name that production code is given in `Env.defects` or `RaftConfig.defects`, where it switches one rule off; no
- * program that ships gives any.
+ * Planted defects: mistakes that the simulation must find (docs/design/testing.md#planted-defects). Each is a name in
+ * `Env.defects` or `RaftConfig.defects` that disables one rule of production code; no shipped program sets any.
  */
 
 import { RAFT_DEFECTS } from '../src/raft/defects.ts'
@@ -11,10 +10,10 @@ import type { Profile } from './knobs.ts'
 
 export type DefectRow = {
   readonly name: string
-  /** What a run has to be made of to meet it; `elsewhere`: the layer named finds it, with its own tests. */
+  /** The program that can trigger it; `elsewhere`: tests of the named layer find it. */
   readonly program: 'core' | 'log' | 'driver' | 'elsewhere'
   readonly layer: string
-  /** A profile in which it is met sooner. */
+  /** A profile that triggers it sooner. */
   readonly profile?: Profile
 }
 
@@ -49,7 +48,7 @@ const PROFILE_OF: { readonly [name: string]: Profile } = {
   'memory/exhausted-as-fault': 'disk',
 }
 
-/** Of the driver and what is around it; the names stand where they are switched. */
+/** Defects of the driver and its surroundings, named after their location. */
 const DRIVER_DEFECTS: readonly DefectRow[] = [
   { name: 'writes/retryable-though-logged', program: 'driver', layer: 'simulation', profile: 'elections' },
   { name: 'writes/unknown-as-failed', program: 'driver', layer: 'simulation', profile: 'crash' },
@@ -73,7 +72,7 @@ const DRIVER_DEFECTS: readonly DefectRow[] = [
   { name: 'driver/tick-burst', program: 'elsewhere', layer: 'sim/cluster.sim.test.ts' },
 ]
 
-/** Found by the simulation of the core in lock-step, which takes other ways. */
+/** Found by the lock-step simulation of the core, which covers other paths. */
 const OF_CORE_TESTS: readonly string[] = [
   'raft/lease-ignored',
   'raft/old-term-commit',
@@ -83,14 +82,14 @@ const OF_CORE_TESTS: readonly string[] = [
 ]
 
 /**
- * Takes a hand-over that replaces entries and is refused in the middle, with a vote of the next term and a commit index
- * over what was to be replaced behind it, all in one turn of a full disk: the simulation meets that too seldom.
+ * Needs a hand-over that replaces entries and is refused in the middle, followed by a vote of the next term and a
+ * commit index beyond the replaced entries, all in one turn of a full disk, which is too rare in the simulation.
  *
- * A refusal of a group without entries, with appends sent before it arrived: likewise.
+ * The same for a refused group without entries, with appends sent before the refusal arrived.
  */
 const OF_LOG_TESTS: readonly string[] = ['wal/commit-behind-refusal', 'wal/stores-taken-back']
 
-/** Only readers in threads of their own meet these: the simulation runs one thing at a time. */
+/** Only concurrent reader threads can find these: the simulation is sequential. */
 const OF_STORE_TESTS: readonly string[] = ['version/unmarked', 'version/reclaims-early']
 
 export const DEFECTS: readonly DefectRow[] = [

@@ -1,6 +1,6 @@
 /**
- * A whole node as a simulated program: recovery, formation, log, core, driver, membership, reads, the store and its
- * snapshots, transfer and bulk loads of the product. Frames are bytes and pass the product's framing.
+ * A whole node as a simulated program: production recovery, formation, log, core, driver, membership, reads, store,
+ * snapshots, transfer and bulk loads. Frames are bytes and pass the production framing.
  *
  *   start ──► recovery ──► a member? ── no ──► joining ──► replica and member
  *                └── a new folder: bootstrap
@@ -114,11 +114,11 @@ const DATA = '/data'
 const CAPACITY = 2 ** 40
 const TICK_MS = 100
 const FRAME_MAX = 1 << 22
-const NOBODY: Configuration = { members: [], voters: [], outgoing: [], learners: [], staged: [], autoLeave: false }
+const NO_MEMBERS: Configuration = { members: [], voters: [], outgoing: [], learners: [], staged: [], autoLeave: false }
 
 type DriverStorage = {
   readonly disk: SimulatedDisk
-  /** Of the last life; a disk that was wiped has none. */
+  /** From the previous process; a wiped disk has none. */
   wipes: number
 }
 
@@ -136,7 +136,7 @@ type DriverNode = {
   cluster: Cluster | undefined
   directory: DataDirectory | undefined
   sink: number
-  /** Of the snapshot that it started from. */
+  /** Of the snapshot it started from. */
   snapshotIndex: number
   readonly reads: Map<number, { readonly token: number; readonly register: number }>
   nextRead: number
@@ -155,7 +155,7 @@ function freshDisk(): SimulatedDisk {
 
 export const driverProgram: Program = {
   name: 'driver',
-  // Formation reports once a second, transfers back off up to half a minute: in wall time, whatever the ticks.
+  // Formation reports once a second and transfers back off up to 30 s, in wall time, independent of ticks.
   slackUs: 60_000_000,
   durableEvery: 16,
   createStorage: (): DriverStorage => ({ disk: freshDisk(), wipes: 0 }),
@@ -181,7 +181,7 @@ export const driverProgram: Program = {
   },
 }
 
-/** A flipped bit or a cut in the bytes of a stream. The product's framing must notice; what it does not is delivered. */
+/** A flipped bit or a truncation in a stream. The framing must detect it; undetected damage is delivered. */
 function damage(payload: Payload, random: Random): Payload | undefined {
   const wire = Buffer.concat(frameParts(payload as Uint8Array))
   if (random.below(4) === 0) return undefined
@@ -193,7 +193,7 @@ function damage(payload: Payload, random: Random): Payload | undefined {
     body = whole
     return true
   })
-  // With a changed length the rest of the stream is waited for, until it ends.
+  // With a changed length, the receiver waits for the rest of the stream until it ends.
   return fault === '' ? body : undefined
 }
 
@@ -212,7 +212,7 @@ function meet(world: World, node: SimulatedNode, fault: Fault): boolean {
     case 'cut':
       if (!node.process) return false
       stopBefore(disk, detail >>> 1, () => {
-        node.stopped = detail % 2 === 0 ? 'killed' : 'power was lost'
+        node.stopped = detail % 2 === 0 ? 'killed' : 'power loss'
       })
       return true
     case 'diskerror': {
@@ -241,14 +241,14 @@ function meet(world: World, node: SimulatedNode, fault: Fault): boolean {
 }
 
 /**
- * The node comes back under its name with an empty disk. One at a time, and only when the one before is a voter again
- * or was none: more at once is the loss of a majority of disks.
+ * The node restarts under its name with an empty disk. One at a time, and only when the previous one is a voter again
+ * or never was one: more at once would lose a majority of disks.
  */
 function wipe(world: World, node: SimulatedNode, lengthUs: number): boolean {
   if (!node.process || world.nodes.some(({ isDamaged }) => isDamaged)) return false
   const leader = leaderOf(world)?.process?.running
   const voters = leader?.voterIds?.() ?? []
-  // One that came back as another member votes under another raft id.
+  // A node that rejoined as a new member votes under another raft id.
   const isWhole = world.nodes.every(
     ({ process, wipedAt }) => wipedAt === 0 || voters.includes(process?.running?.raftId?.() ?? 0),
   )
@@ -261,7 +261,7 @@ function wipe(world: World, node: SimulatedNode, lengthUs: number): boolean {
   return true
 }
 
-/** An orderly stop: leadership goes to another node first. */
+/** Graceful shutdown: leadership is transferred first. */
 function shutDown(world: World, node: SimulatedNode, lengthUs: number): boolean {
   const running = node.process?.running
   if (!running?.prepareStop) return false
@@ -332,7 +332,7 @@ function startDriver(host: Host): Running {
   )
   const nameOf = (number: number) => world.nodes[number - 1]?.name ?? ''
   const idle = { role: 'follower', term: 0, lastIndex: 0, commit: 0, applied: 0 }
-  const configuration = () => driver.replica?.raft.configuration ?? NOBODY
+  const configuration = () => driver.replica?.raft.configuration ?? NO_MEMBERS
   const numbersOf = (ids: readonly number[]) =>
     [...new Set(ids)]
       .map((id) => numberOf(configuration().members.find((member) => member.id === id)?.node ?? ''))
@@ -355,7 +355,7 @@ function startDriver(host: Host): Running {
     freshMs: () => driver.member?.reads.freshMs ?? Number.NEGATIVE_INFINITY,
     raftId: () => driver.replica?.raft.id ?? 0,
     voterIds: () => configuration().voters,
-    // State that is being replayed or replaced belongs to no index.
+    // While state is being replayed or replaced, it belongs to no index.
     digest: () => (driver.replica && !isBetweenStates(driver.replica) ? driver.machine?.digest() : undefined),
     memory: () => driver.machine?.memory,
     exhaust: (takes) => exhaust(driver, takes),
@@ -370,7 +370,7 @@ function startDriver(host: Host): Running {
   }
 }
 
-// Before it is a member
+// Before membership
 
 function recoveryOptions({ node, world: { knobs } }: Host): ReplicaOptions {
   return {
@@ -396,7 +396,7 @@ function recoveryOptions({ node, world: { knobs } }: Host): ReplicaOptions {
   }
 }
 
-/** Waits until this node knows which shard it is of. */
+/** Waits until this node knows its shard. */
 function gather(driver: DriverNode, { directory, held }: Holding): Wait<Founded> {
   const { env, peers, host } = driver
   const formation = formationOf(driver, directory.identity.incarnation, held)
@@ -439,7 +439,7 @@ function walOptions({ knobs }: World) {
   return { fileBytes: knobs.logFileBytes, reserveBytes: 1_024, prepareSyncBytes: 8_192 }
 }
 
-/** Finds the place of a node among the members, once recovery has filled its store. */
+/** Determines the membership of a node after recovery has filled its store. */
 function takeUp(driver: DriverNode, recovered: RecoveredNode): void {
   const { env, host, peers } = driver
   const { world, node } = host
@@ -474,18 +474,18 @@ function takeUp(driver: DriverNode, recovered: RecoveredNode): void {
     leader: '',
   }
   const formation = formationOf(driver, directory.identity.incarnation, held)
-  const configuration = raft.configuration ?? NOBODY
+  const configuration = raft.configuration ?? NO_MEMBERS
   const self = { node: node.name, incarnation: directory.identity.incarnation, isFounder }
   const known = raftIdOf(configuration, self)
   if (known > 0) return become(driver, recovered, machine, known, raft)
-  startJoining(env, peers, formation, initialVoters(world), ({ member, configuration: told }) => {
-    // What is applied here may be nothing yet; until the log brings the rest the leader's word names the members.
-    const inForce = configuration.members.length > 0 ? configuration : told
+  startJoining(env, peers, formation, initialVoters(world), ({ member, configuration: reported }) => {
+    // Nothing may be applied here yet; until the log is replicated, the leader's report lists the members.
+    const inForce = configuration.members.length > 0 ? configuration : reported
     become(driver, recovered, machine, member, { ...raft, configuration: inForce })
   })
 }
 
-// A member
+// Members
 
 function become(
   driver: DriverNode,
@@ -497,7 +497,7 @@ function become(
   const { env, disk, host, peers, formation } = driver
   const { world, node } = host
   const { knobs } = world
-  assert(formation !== undefined, 'it is known which shard this is')
+  assert(formation !== undefined, 'the shard is known')
   const log = startLog(driver, wal)
   const cursors: LogCursors = new Map()
   const raft = createRaft(
@@ -607,7 +607,7 @@ function become(
       electionTicks: knobs.electionTicks,
       heartbeatTicks: knobs.heartbeatTicks,
       sessionBytesMax: knobs.sessionBytes,
-      // Not all have as much: what does not fit one of them is refused by all.
+      // Budgets of nodes differ: data that does not fit the smallest one is refused by all.
       memoryBudget: knobs.memoryBudget > 0 ? knobs.memoryBudget + (node.number % 3) * 50_000 : memoryBudgetOf(store),
     },
   )
@@ -636,7 +636,7 @@ const NO_COUNTS = {
 
 type SimulatedLog = { replica: Replica | undefined; tell(message: ToWal): void }
 
-/** The log thread: what gathers while the disk is busy is handled in one turn. */
+/** The log thread: messages that arrive while the disk is busy are handled in one turn. */
 function startLog({ host, env }: DriverNode, wal: Wal): SimulatedLog {
   const { world, node } = host
   const queue: ToWal[] = []
@@ -674,7 +674,7 @@ function startLog({ host, env }: DriverNode, wal: Wal): SimulatedLog {
   return log
 }
 
-/** Shows the oracles what became of an entry, at the start of a node and later. */
+/** Reports applied entries to the oracles, at the start of a node and later. */
 function noteApplied(
   driver: DriverNode,
   applied: Applied,
@@ -690,7 +690,7 @@ function noteApplied(
   const term = entryTerm(view, start - ENTRY_HEADER_BYTES)
   const isFirst = index >= oracles.terms.length
   const kind = kindOfCommand(view, start)
-  // What a shard logs by itself may take the place of a client's entry that the leader took back, in the same term.
+  // An internal entry may replace a client's entry that the leader withdrew, in the same term.
   const isOfClient = kind < KIND.dropBefore
   world.counts.entries++
   onApplied(oracles, world.scheduler.nowUs, {
@@ -712,7 +712,7 @@ function noteApplied(
   return applied
 }
 
-/** Entries go to the log of their leader first. */
+/** Entries are first written to the log of their leader. */
 function notePrepared(world: World, { firstIndex, bytes }: EntryBatch): void {
   const view = viewOf(bytes)
   for (let at = 0, index = firstIndex; at < bytes.length; index++) {
@@ -725,7 +725,9 @@ function notePrepared(world: World, { firstIndex, bytes }: EntryBatch): void {
   }
 }
 
-/** A bulk load is applied: every register that clients use has what the image has, from some moment since it was logged. */
+/**
+ * A bulk load is applied: every register of clients has the value of the image, at some time after the load was logged.
+ */
 function noteLoad({ history, loadMoments, loaded, counts }: World, index: number, term: number): void {
   counts.loads++
   for (let register = 0; register < IMAGE_REGISTERS; register++) {
@@ -737,7 +739,7 @@ function noteLoad({ history, loadMoments, loaded, counts }: World, index: number
   }
 }
 
-/** Numbers of processes in the history, far from those of clients. */
+/** Process numbers in the history, distinct from those of clients. */
 const LOADERS = 1_000_000
 /** Least memory of a package, as cluster/shard-side.ts has it. */
 const BYTES_A_PACKAGE = 8
@@ -754,7 +756,7 @@ function writeTo({ replica, host, machine, sink }: DriverNode, commands: readonl
   const isFull = isMemoryFull(machine.memory)
   const taken: number[] = []
   for (const { token, bytes } of commands) {
-    // As a serving thread does it.
+    // Like a serving thread.
     if (isFull && GROWING.includes(kindOfCommand(viewOf(bytes), 0))) {
       host.world.counts.memoryRefusals++
       host.answer(token, { kind: 'none', reason: 'the memory is full' })
@@ -770,14 +772,14 @@ function writeTo({ replica, host, machine, sink }: DriverNode, commands: readonl
   const { lastIndex, term } = raft
   proposeBatch(replica, sink, takeProposals(proposals))
   if (raft.lastIndex === lastIndex) return
-  assert(raft.lastIndex === lastIndex + taken.length, 'a batch is taken as a whole')
+  assert(raft.lastIndex === lastIndex + taken.length, 'a batch is accepted as a whole')
   for (const [n, token] of taken.entries()) host.world.proposed.set(`${lastIndex + 1 + n} ${term}`, token)
 }
 
 type Command = { readonly token: number; readonly bytes: Uint8Array }
 const GROWING: readonly number[] = [KIND.setProperty, KIND.setPackage]
 
-/** Tokens of reads, far from those of writes. */
+/** Tokens of reads, distinct from those of writes. */
 const READ_TOKENS = 2 ** 31
 
 function readFrom(driver: DriverNode, token: number, register: number): void {
@@ -785,9 +787,9 @@ function readFrom(driver: DriverNode, token: number, register: number): void {
   if (!member) return host.answer(token, { kind: 'none', reason: 'not a member' })
   const own = READ_TOKENS + driver.nextRead++
   driver.reads.set(own, { token, register })
-  const asked = createReadBatch()
-  addRead(asked, own, true, 0)
-  requestReads(member.reads, driver.sink, takeReadBatch(asked))
+  const batch = createReadBatch()
+  addRead(batch, own, true, 0)
+  requestReads(member.reads, driver.sink, takeReadBatch(batch))
   if (driver.replica) {
     pump(driver.replica)
     applyCommitted(driver.replica)
@@ -796,7 +798,7 @@ function readFrom(driver: DriverNode, token: number, register: number): void {
 
 function onAnswers(driver: DriverNode, answers: ArrayBuffer): void {
   const { host, machine, reads } = driver
-  assert(machine !== undefined, 'who answers has a state')
+  assert(machine !== undefined, 'a responding node has a state')
   const view = new DataView(answers)
   for (let at = 0; at < answers.byteLength; at += ANSWER_BYTES) {
     const token = view.getUint32(at, true)
@@ -843,7 +845,7 @@ function act(driver: DriverNode, action: Action, nameOf: (number: number) => str
 
 const LOAD_FILE = `${DATA}/image.snapshot`
 
-/** An operator copies an image to this node and has the shard load it. */
+/** An operator copies an image to this node and loads it into the shard. */
 function load({ disk, host }: DriverNode, member: Member, number: number): string {
   const { world } = host
   const { file } = storeImages()[number] as StoreImage
@@ -861,7 +863,7 @@ function load({ disk, host }: DriverNode, member: Member, number: number): strin
   return ''
 }
 
-/** Below feature level 1 the memory of a node decides what it refuses: there it is not taken. */
+/** Below feature level 1, refusals depend on the memory of each node, so memory is not withheld there. */
 function exhaust({ machine, replica }: DriverNode, takes: boolean): boolean {
   if (!machine || !replica || isBetweenStates(replica) || machine.featureLevel() < 1) return false
   machine.exhaust(takes)
@@ -877,13 +879,13 @@ function checkBounds(driver: DriverNode): void {
     violate('O14', `${member.reads.waiting.size} reads wait at node ${node.number}`)
   const waiting = replica.waitingSinks.length - replica.waitingHead
   if (waiting > 60_000) violate('O14', `${waiting} writes wait at node ${node.number}`)
-  // Who receives a snapshot finds the log behind it. At index 0 it is not known yet which one that is.
+  // The receiver of a snapshot needs the log after it. At index 0 the snapshot is not known yet.
   const { outgoing, port } = member.sender
   const logBegins = driver.wal?.files[0]?.firstIndex ?? 1
   for (const { index, startedMs, node: peer } of outgoing.values()) {
     const isOld = port.nowMs() - startedMs >= TRANSFER_LIMITS.keepLogMs
     if (index > 0 && index + 1 < logBegins && !isOld)
-      violate('O13', `the log of node ${node.number} begins at ${logBegins}; ${peer} is to go on behind ${index}`)
+      violate('O13', `the log of node ${node.number} begins at ${logBegins}; ${peer} needs entries after ${index}`)
   }
   if (isReady(member) && member.membership === undefined) violate('O14', 'a leader has no membership')
 }

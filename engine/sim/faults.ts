@@ -1,10 +1,10 @@
 /**
- * Faults as data: a schedule with time and target of each, drawn before the run and carried out during it
- * (docs/design/testing.md#the-simulated-world, docs/design/testing.md#a-failing-seed). A schedule outlives changes of
- * the code that a seed does not, and can be cut down.
+ * Faults as data: a schedule with time and target of each, drawn before the run and executed during it
+ * (docs/design/testing.md#the-simulated-world, docs/design/testing.md#a-failing-seed). Unlike a seed, a schedule stays
+ * valid when code changes, and it can be shrunk.
  *
- * Targets are numbers of nodes; 0 stands for whoever leads when the time comes. What lasts has a length, and ends with
- * the phase of faults at the latest unless it hits a node outside the majority that must go on.
+ * Targets are node numbers; 0 is the leader at that time. Lasting faults have a length and end with the fault phase at
+ * the latest, unless they hit a node outside the majority that must make progress.
  */
 
 import { unreachable } from '@vacancy/shared'
@@ -27,7 +27,7 @@ import {
   type World,
 } from './world.ts'
 
-/** Classes that are rates of the network, not events of the schedule. */
+/** Classes that are network rates, not scheduled events. */
 const RATES: readonly FaultClass[] = ['drop', 'duplicate', 'late', 'damage']
 
 export function drawSchedule(seed: number, knobs: Knobs, lengthUs: number): Fault[] {
@@ -51,19 +51,19 @@ const SCHEDULE_MAX = 5_000
 function drawFault(random: Random, knobs: Knobs, atUs: number, kind: FaultClass): Fault {
   const total = knobs.voters + knobs.learners
   const electionUs = knobs.tickMs * knobs.electionTicks * 1_000
-  // Most of what can go wrong goes wrong at the leader.
+  // Most failure modes involve the leader.
   const isOperation = kind === 'membership' || kind === 'transfer'
   const target = chance(random, isOperation ? 0.85 : 0.5) ? 0 : between(random, 1, total)
   const lengthUs = betweenDecades(random, 1_000, electionUs * 10)
   const detail = random.below(1 << 30)
-  // Without a side: the target alone.
+  // Without a side, only the target.
   if (kind === 'partition' && chance(random, 0.5)) return { atUs, kind, target, lengthUs, detail }
   if (kind === 'partition') return { atUs, kind, target, lengthUs, detail, nodes: sideOf(random, total) }
   if (kind === 'oneway') return { atUs, kind, target, lengthUs, detail, nodes: linksOf(random, total) }
   return { atUs, kind, target, lengthUs, detail }
 }
 
-/** Halves, or one alone. */
+/** Two halves, or one isolated node. */
 function sideOf(random: Random, total: number): number[] {
   const all = shuffle(
     random,
@@ -72,7 +72,7 @@ function sideOf(random: Random, total: number): number[] {
   return all.slice(0, chance(random, 0.4) ? 1 : 1 + random.below(Math.max(1, total - 1)))
 }
 
-/** Some directed links; a node that hears nobody, or is heard by nobody; a ring; a bridge. */
+/** Some directed links; a node that receives nothing or sends nothing; a ring; a bridge. */
 function linksOf(random: Random, total: number): number[] {
   const all = Array.from({ length: total }, (_, i) => i + 1)
   const links: number[] = []
@@ -99,7 +99,7 @@ function linksOf(random: Random, total: number): number[] {
   return links
 }
 
-/** Has everything in the schedule happen at its time. */
+/** Schedules every fault at its time. */
 export function startSchedule(world: World, schedule: readonly Fault[]): void {
   for (const fault of schedule) scheduleAt(world.scheduler, fault.atUs, () => carryOut(world, fault))
 }
@@ -127,7 +127,7 @@ function carryOut(world: World, fault: Fault): void {
   world.counts.faults[fault.kind] = (world.counts.faults[fault.kind] ?? 0) + 1
 }
 
-/** @returns whether it happened */
+/** @returns whether it was applied */
 function apply(world: World, fault: Fault, node: SimulatedNode): boolean {
   const { kind, lengthUs, detail } = fault
   const { scheduler, network, nodes } = world
@@ -214,10 +214,10 @@ function apply(world: World, fault: Fault, node: SimulatedNode): boolean {
   }
 }
 
-/** One clock or all of them step, are corrected, or stand still with their machine; or an operator sets shard time. */
+/** One clock or all of them step, are corrected, or stop with their machine; or an operator sets the shard time. */
 function turnClock(world: World, fault: Fault, node: SimulatedNode): boolean {
   const { detail, lengthUs } = fault
-  // Both ways, from milliseconds to months; beside the store, whose nights pass, to days.
+  // In both directions, from milliseconds to months; with the store, whose nights expire, to days.
   const stepMs = (detail % 2 === 0 ? 1 : -1) * 10 ** ((detail >>> 1) % (world.knobs.usesStore ? 10 : 11))
   switch ((detail >>> 8) % 8) {
     case 4:
@@ -258,7 +258,7 @@ function cutLinks(world: World, links: readonly (readonly [number, number])[], l
   for (const [from, to] of links) block(world.network, from, to)
   scheduleIn(world.scheduler, lengthUs, () => {
     for (const [from, to] of links) {
-      // Healing may have come before; what is outside the group stays broken.
+      // It may have been healed already; nodes outside the group stay broken.
       const isFrozen = world.isCalm && !(world.group.includes(from) && world.group.includes(to))
       if (!isFrozen && world.network.blocks[linkOf(world.network, from, to)] !== 0) unblock(world.network, from, to)
     }
@@ -268,18 +268,18 @@ function cutLinks(world: World, links: readonly (readonly [number, number])[], l
 
 function killAndRestart(world: World, node: SimulatedNode, isPowerLoss: boolean, afterUs: number): boolean {
   if (!node.process) return false
-  endProcess(world, node, isPowerLoss ? 'power was lost' : 'killed', isPowerLoss)
+  endProcess(world, node, isPowerLoss ? 'power loss' : 'killed', isPowerLoss)
   restartLater(world, node, afterUs)
   return true
 }
 
-/** What operators ask of the cluster; a refusal is as good an answer as any. */
+/** Requests of operators to the cluster; refusals are valid responses. */
 function operate(world: World, { kind, detail }: Fault, node: SimulatedNode): boolean {
   const running = node.process?.running
   if (!running) return false
   const target = 1 + (detail % world.nodes.length)
   const action = actionOf(kind, detail, target)
-  let refusal = 'not asked'
+  let refusal = 'not requested'
   const { process } = node
   if (!process) return false
   runIn(world, process, 'fault', detail, () => {
@@ -309,7 +309,7 @@ function pick4(detail: number): 'promote' | 'demote' {
   return (detail >>> 8) % 2 === 0 ? 'promote' : 'demote'
 }
 
-/** Everything inside the group works from now on; what is outside stays as broken as it is. */
+/** Heals everything inside the group; nodes outside stay broken. */
 export function heal(world: World, group: readonly number[]): void {
   const { network } = world
   for (const from of group) {

@@ -17,7 +17,7 @@ import {
 
 const SEED = Number(process.env['VACANCY_SEED'] ?? Date.now() % 1_000_000)
 
-/** `a set 5` calls, `a done 5` returns: a history as a list of lines, one moment each. */
+/** `a set 5` calls, `a done 5` returns: a history as a list of lines, one time step each. */
 function read(lines: readonly string[]): Operation[] {
   const history = createHistory()
   const open = new Map<string, Operation>()
@@ -41,7 +41,7 @@ const POSSIBLE: readonly (readonly string[])[] = [
   ['a set 5', 'b read', 'b done 5', 'a done 5'],
   ['a set 5', 'a done 5', 'b set 7', 'c read', 'c done 5', 'd read', 'd done 7', 'b done 7'],
   ['a set 5', 'a done 5', 'b set 7', 'c read', 'c done 5', 'd read', 'd done 5', 'b done 7'],
-  // Nobody knows whether the second set took effect: both readings are fine, and so is neither.
+  // Whether the second set took effect is unknown: both interpretations are valid.
   ['a set 5', 'a done 5', 'b set 7', 'b unknown', 'c read', 'c done 7'],
   ['a set 5', 'a done 5', 'b set 7', 'b unknown', 'c read', 'c done 5'],
   ['a set 5', 'a done 5', 'b set 7', 'b unknown', 'c read', 'c done 5', 'd read', 'd done 7', 'e read', 'e done 7'],
@@ -53,7 +53,7 @@ const POSSIBLE: readonly (readonly string[])[] = [
   ['a increase 1', 'a missing', 'b decrease 1', 'b missing', 'c delete', 'c missing'],
   ['a set 3', 'a done 3', 'b delete', 'b done 0', 'c read', 'c missing'],
   ['a set 3', 'a done 3', 'b delete', 'c read', 'c done 3', 'b done 0', 'd increase 1', 'd missing'],
-  // Three at once, and only one order explains the answers: c, a, b.
+  // Three concurrent operations, explained only by the order c, a, b.
   ['z set 10', 'z done 10', 'a decrease 4', 'b increase 1', 'c set 6', 'a done 2', 'b done 3', 'c done 6'],
 ]
 
@@ -61,12 +61,12 @@ const IMPOSSIBLE: readonly (readonly string[])[] = [
   ['a read', 'a done 5'],
   ['a set 5', 'a done 5', 'b read', 'b missing'],
   ['a set 5', 'a done 5', 'b read', 'b done 6'],
-  // What was read once is not unread.
+  // A value cannot disappear after it was read.
   ['a set 5', 'a done 5', 'b set 7', 'c read', 'c done 7', 'd read', 'd done 5', 'b done 7'],
   ['a set 5', 'a done 5', 'b set 7', 'b unknown', 'c read', 'c done 7', 'd read', 'd done 5'],
-  // What certainly never happened is not read.
+  // The value of an operation without effect is not read.
   ['a set 5', 'a done 5', 'b set 7', 'b none', 'c read', 'c done 7'],
-  // The last room was given twice.
+  // The last room was sold twice.
   ['a set 1', 'a done 1', 'b decrease 1', 'c decrease 1', 'b done 0', 'c done 0'],
   ['a set 2', 'a done 2', 'b decrease 1', 'c decrease 1', 'b done 1', 'c done 1'],
   // An unknown decrement counts at most once.
@@ -89,7 +89,7 @@ test('histories that no order explains are not', () => {
   for (const lines of IMPOSSIBLE) expect(verdictOf(read(lines)), lines.join('; ')).toBe('impossible')
 })
 
-/** A history whose operations took effect one by one, at moments between their calls and returns. */
+/** A history whose operations took effect one by one, between their calls and returns. */
 function generate(
   random: Random,
   count: number,
@@ -115,7 +115,7 @@ function generate(
       order.set(one.operation, order.size)
       for (const outcome of ['done', 'refused', 'missing'] as const) {
         const tried = { ...one.operation, outcome, value: 0 }
-        // The model says which outcome it has; its value is found by asking.
+        // The model determines the outcome; its value is found by trying.
         for (let value = 0; value < 256; value++) {
           const next = stateAfter(state, { ...tried, value })
           if (next === undefined) continue
@@ -137,7 +137,7 @@ function generate(
   return history.operations
 }
 
-/** Tries every order, slowly and obviously. */
+/** Reference implementation: tries every order. */
 function isExplained(operations: readonly Operation[], state = MISSING): boolean {
   const left = operations.filter(({ outcome }) => outcome !== 'none')
   if (left.every(({ outcome }) => outcome === 'unknown')) return true
@@ -155,7 +155,7 @@ function isExplained(operations: readonly Operation[], state = MISSING): boolean
   })
 }
 
-test('what took effect one by one is linearizable, however much was under way at once', () => {
+test('sequential effects are linearizable with any number of concurrent operations', () => {
   for (let i = 0; i < 300; i++) {
     const random = createRandom(SEED + i)
     const operations = generate(random, 5 + random.below(120), 1 + random.below(8))
@@ -163,20 +163,20 @@ test('what took effect one by one is linearizable, however much was under way at
   }
 })
 
-test('a history with many unknown ends is decided, either way', () => {
+test('a history with many unknown outcomes is decided, either way', () => {
   for (let i = 0; i < 40; i++) {
     const random = createRandom(SEED + i)
     const operations = generate(random, 200, 8, 4)
     const last = Math.max(...operations.flatMap(({ returnedAt }) => (Number.isFinite(returnedAt) ? [returnedAt] : [])))
     expect(verdictOf(operations), `seed ${SEED + i}`).toBe('linearizable')
-    // Nothing that was asked for leads to this value, whatever took effect.
+    // No combination of the operations leads to this value.
     const read = { id: 200, process: 0, key: 0, kind: 'read', amount: 0, outcome: 'done', value: 255 } as const
     const wrong = [...operations.slice(0, 15), { ...read, calledAt: last + 1, returnedAt: last + 2 }]
     expect(verdictOf(wrong), `seed ${SEED + i}`).toBe('impossible')
   }
 })
 
-test('what only many writes of unknown outcome together come to is explained, and no more than they come to', () => {
+test('a value that needs many writes of unknown outcome is explained, and larger ones are not', () => {
   const history = createHistory()
   const ask = (kind: OperationKind, amount: number) => call(history, 0, 0, kind, amount)
   complete(history, ask('set', 20), 'done', 20)
@@ -200,7 +200,7 @@ test('what only many writes of unknown outcome together come to is explained, an
   expect(verdictOf(changed(22))).toBe('impossible')
 })
 
-test('every single change of a small history is judged as by trying all orders', () => {
+test('every single change of a small history is judged like the reference implementation', () => {
   let changed = 0
   let impossible = 0
   for (let i = 0; i < 120; i++) {
@@ -232,7 +232,7 @@ test('every single change of a small history is judged as by trying all orders',
   expect(impossible).toBeGreaterThan(changed / 10)
 })
 
-test('the order that a log has explains a history at once, however many ends are unknown', () => {
+test('the order of a log explains a history without a search, with any number of unknown outcomes', () => {
   for (let i = 0; i < 100; i++) {
     const random = createRandom(SEED + i)
     const order = new Map<Operation, number>()
@@ -243,7 +243,7 @@ test('the order that a log has explains a history at once, however many ends are
   }
 })
 
-test('no order that is given makes a history what it is not', () => {
+test('a given order cannot make an invalid history valid', () => {
   let wrong = 0
   for (const lines of IMPOSSIBLE) {
     const operations = read(lines)
@@ -284,12 +284,12 @@ function ordersOf(operations: readonly Operation[]): Map<Operation, number>[] {
   )
 }
 
-test('writes of unknown outcome that do the same are one kind, whatever they carry', () => {
+test('equivalent writes of unknown outcome are grouped, regardless of their payload', () => {
   const history = createHistory()
   const ask = (kind: OperationKind, amount: number) => call(history, 0, 0, kind, amount)
   const UNKNOWN = 60
   for (let i = 0; i < UNKNOWN; i++) ask('delete', i % 6)
-  // Each time something is set, it has to be deleted by one of those.
+  // Each set must be followed by one of these deletes.
   for (let i = 0; i < UNKNOWN; i++) {
     complete(history, ask('set', i % 7), 'done', i % 7)
     complete(history, ask('read', 0), 'missing')
@@ -301,7 +301,7 @@ test('writes of unknown outcome that do the same are one kind, whatever they car
   expect(checkHistory(history.operations, { stepsMax }).verdict).toBe('impossible')
 })
 
-test('keys do not meet: each has a state of its own', () => {
+test('keys are independent: each has its own state', () => {
   const history = createHistory()
   complete(history, call(history, 0, 1, 'set', 4), 'done', 4)
   complete(history, call(history, 0, 2, 'read'), 'missing')
@@ -317,7 +317,7 @@ test('a search that passes its budget is undecided, not a success', () => {
   expect(checkHistory(operations, { stepsMax: 2 })).toMatchObject({ verdict: 'undecided', key: 0 })
 })
 
-test('a history goes out as JSON and comes back the same', () => {
+test('a history survives a JSON round trip', () => {
   const operations = generate(createRandom(SEED), 40, 4)
   const back = importHistory(exportHistory(operations))
   expect(back).toEqual({ operations, initial: MISSING })

@@ -1,28 +1,28 @@
 /**
- * What clients asked and were told, and whether one order of effects explains all of it
+ * The history of client operations and results, and the check whether one order of effects explains it
  * (docs/design/testing.md#oracles).
  *
- * A key is a register of 0 … 255 or nothing. Keys do not meet, so each is checked for itself: a search for an order in
- * which every operation takes effect at one moment between its call and its return (Wing and Gong). It goes through the
- * history once, with all ways to explain it so far, and has an operation take effect only when a return needs it (the
- * just-in-time linearization of Lowe). An operation whose outcome nobody knows may take effect at any time after its
- * call, or never: equal ones are counted and not told apart, a way that used more of them than another way to the same
- * place is dropped, and the search for a way goes where the fewest of them can explain an answer. One that certainly
- * had no effect is not part of the order at all.
+ * A key is a register of 0 … 255 or nothing. Keys are independent, so each is checked alone: a search for an order in
+ * which every operation takes effect at one time between its call and its return (Wing and Gong). It goes through the
+ * history once, with all possible explanations so far, and lets an operation take effect only when a return needs it
+ * (just-in-time linearization, Lowe). An operation with an unknown outcome may take effect at any time after its call,
+ * or never: equal ones are only counted, an explanation that used more of them than another one with the same state is
+ * dropped, and the search prefers explanations that need the fewest. An operation that certainly had no effect is not
+ * part of the order.
  *
- * Where it is known in which order a log has the writes, that order is tried first: it is checked in full against the
- * answers and their times, and needs no search. Whatever it does not explain is searched as if it were not known.
+ * If the order of writes in the log is known, it is tried first: it is checked in full against results and times,
+ * without a search. Otherwise the search runs as if it were unknown.
  */
 
 import { assert } from '@vacancy/shared'
 
-/** What a register can be asked; all but `read` and `delete` carry an amount. */
+/** Operations on a register; all except `read` and `delete` have an amount. */
 export const OPERATION_KINDS = ['set', 'increase', 'decrease', 'read', 'delete'] as const
 export type OperationKind = (typeof OPERATION_KINDS)[number]
 
 /**
- * `done`: it took effect, or was read. `refused`: too little or too much was there, and nothing changed. `missing`:
- * there was nothing. `unknown`: it may have taken effect, once. `none`: certainly not in any log.
+ * `done`: it took effect, or was read. `refused`: out of bounds, nothing changed. `missing`: the register was empty.
+ * `unknown`: it may have taken effect, once. `none`: certainly not in any log.
  */
 export type Outcome = 'done' | 'refused' | 'missing' | 'unknown' | 'none'
 
@@ -32,12 +32,12 @@ export type Operation = {
   readonly key: number
   readonly kind: OperationKind
   readonly amount: number
-  /** Place among all calls and returns of the run: two moments are never equal. */
+  /** Sequence number among all calls and returns of the run, which are all distinct. */
   readonly calledAt: number
-  /** Infinity until an answer came. */
+  /** Infinity until it returned. */
   returnedAt: number
   outcome: Outcome
-  /** What the answer said: what is there now, or was when it was refused. */
+  /** The value in the result: the new one, or the current one when refused. */
   value: number
 }
 
@@ -47,7 +47,7 @@ export function createHistory(): History {
   return { operations: [], moment: 0 }
 }
 
-/** Notes a call. Its outcome is unknown until `complete`. */
+/** Records a call. Its outcome is unknown until `complete`. */
 export function call(history: History, process: number, key: number, kind: OperationKind, amount = 0): Operation {
   const operation: Operation = {
     id: history.operations.length,
@@ -68,34 +68,34 @@ export function complete(history: History, operation: Operation, outcome: Outcom
   assert(operation.outcome === 'unknown', 'an operation has one outcome')
   operation.outcome = outcome
   operation.value = value
-  // One with an unknown outcome stays open to the end: its effect may come long after its caller gave up.
+  // An operation with an unknown outcome stays open to the end: it may take effect long after its caller gave up.
   operation.returnedAt = outcome === 'unknown' ? Number.POSITIVE_INFINITY : history.moment++
 }
 
-/** Nothing is there. */
+/** The empty register. */
 export const MISSING = -1
 const VALUE_MAX = 255
 
 export type Verdict =
   | { readonly verdict: 'linearizable'; readonly steps: number }
-  /** `stuck`: no order explains all; the first that has no place, then what was under way with it. */
+  /** `stuck`: no order explains all; the first unexplained operation, then concurrent ones. */
   | {
       readonly verdict: 'impossible'
       readonly key: number
       readonly steps: number
       readonly stuck: readonly Operation[]
     }
-  /** The budget ended first. It counts as a failure of the run's settings: there was too much at once. */
+  /** The budget was exhausted. This counts as a failure of the settings of the run: too many concurrent operations. */
   | { readonly verdict: 'undecided'; readonly key: number; readonly steps: number }
 
-/** Steps of the search for one key: some ten seconds of work. */
+/** Search steps for one key, about ten seconds. */
 const STEPS_MAX = 5_000_000
 
 export type CheckOptions = {
   /** State of every key before the first call. */
   readonly initial?: number
   readonly stepsMax?: number
-  /** By operation, the place of its write in a log. What is not there had no effect, as far as the log shows. */
+  /** By operation, the index of its write in the log. Absent ones had no effect according to the log. */
   readonly order?: ReadonlyMap<Operation, number>
 }
 
@@ -119,7 +119,7 @@ export function checkHistory(operations: readonly Operation[], options: CheckOpt
 /**
  * The state after an operation with this outcome.
  *
- * @returns undefined when the outcome cannot be had in this state
+ * @returns undefined when the outcome is impossible in this state
  */
 export function stateAfter(state: number, operation: Operation): number | undefined {
   const { outcome, value } = operation
@@ -153,26 +153,26 @@ function effectOf(
 type Moment = { readonly at: number; readonly operation: Operation; readonly isCall: boolean }
 
 /**
- * One way to explain what has returned so far: the state it leads to, and what took effect of that which has not
- * returned. One way is as good as another, or better, when state and pending operations are the same and it used no
- * operation without an outcome that the other did not use: what is left may still take effect, but need not.
+ * An explanation of the returned operations: the resulting state, and the pending operations that took effect. It
+ * dominates another one when state and pending operations are the same and it used a subset of the operations without
+ * an outcome: unused ones may still take effect, but need not.
  */
 type Way = {
   readonly state: number
-  /** Bits of the pending operations that took effect, by their slots. */
+  /** Bits of pending operations that took effect, by slot. */
   readonly done: number
-  /** How many of each kind of operation without an outcome took effect. */
+  /** How many operations of each kind without an outcome took effect. */
   readonly used: Uint16Array
   readonly total: number
 }
 
 /**
- * How far one sweep looks: ways that are kept, and how many operations without an outcome a return may take beyond the
- * fewest that could explain it.
+ * Limits of one sweep: kept explanations, and how many more operations without an outcome a return may use than the
+ * minimum.
  */
 type Reach = { readonly ways: number; readonly more: number }
 
-/** Nearly all histories are explained by the first; only the last one can say that nothing explains a history. */
+/** Nearly all histories are explained by the first sweep; only the last one can prove that no explanation exists. */
 const REACHES: readonly Reach[] = [
   { ways: 16, more: 0 },
   { ways: 64, more: 1 },
@@ -183,10 +183,10 @@ const REACHES: readonly Reach[] = [
 
 const SLOTS_MAX = 31
 
-/** Operations without an outcome that do the same: only how many of them took effect matters. */
+/** Equivalent operations without an outcome: only the number that took effect matters. */
 type Kind = {
   readonly name: string
-  /** The state each state becomes, both one higher so that `MISSING` has a place. */
+  /** The transition of each state; both are shifted by one so that `MISSING` fits. */
   readonly next: Uint16Array
   called: number
 }
@@ -197,7 +197,7 @@ type Sweep = {
   readonly reach: Reach
   readonly stepsMax: number
   steps: number
-  /** Something was left out: that nothing was found means nothing. */
+  /** The search was truncated, so a failed search proves nothing. */
   isCut: boolean
   /** Called and not returned, by slot. */
   readonly pending: (Operation | undefined)[]
@@ -206,7 +206,7 @@ type Sweep = {
 }
 
 function checkKey(key: number, all: readonly Operation[], options: CheckOptions): Verdict {
-  // A read that was not answered says nothing, and what never happened is not to be explained.
+  // A read without a result has no information, and operations without effect need no explanation.
   const operations = all.filter(
     ({ kind, outcome }) => outcome !== 'none' && !(kind === 'read' && outcome === 'unknown'),
   )
@@ -235,8 +235,8 @@ function checkKey(key: number, all: readonly Operation[], options: CheckOptions)
 }
 
 /**
- * Whether the writes in this order, and each read at the first place that its value allows, are an order of effects in
- * which every answer is right and nothing takes effect before its call or after its return.
+ * Whether the writes in this order, with each read at the first position that its value allows, explain every result,
+ * with each effect between call and return.
  */
 function isExplainedBy(
   order: ReadonlyMap<Operation, number>,
@@ -247,7 +247,7 @@ function isExplainedBy(
   const writes = operations
     .filter((operation) => operation.kind !== 'read' && (order.has(operation) || operation.outcome !== 'unknown'))
     .sort((a, b) => placeIn(a) - placeIn(b))
-  /** The state, and the latest call, behind so many writes. */
+  /** State and latest call after this many writes. */
   const states = [initial]
   const calls = [Number.NEGATIVE_INFINITY]
   for (const write of writes) {
@@ -257,14 +257,14 @@ function isExplainedBy(
     states.push(state)
     calls.push(call)
   }
-  /** The earliest return of the write that comes as the n-th and of all behind it. */
+  /** The earliest return among the n-th write and all later ones. */
   const returns = Array.from({ length: writes.length + 1 }, () => Number.NEGATIVE_INFINITY)
   for (let n = writes.length, earliest = Number.POSITIVE_INFINITY; n > 0; n--) {
     earliest = Math.min(earliest, (writes[n - 1] as Operation).returnedAt)
     returns[n] = earliest
   }
   const reads = operations.filter(({ kind }) => kind === 'read').sort((a, b) => a.returnedAt - b.returnedAt)
-  /** Behind how many writes a read is at the least, when all up to this one returned before it was called. */
+  /** The minimum number of writes before a read, when all of them returned before its call. */
   const places = [0]
   for (const [n, read] of reads.entries()) {
     let before = n
@@ -278,7 +278,7 @@ function isExplainedBy(
   return true
 }
 
-/** Place of the last of ascending numbers that is below a limit; the first always is. */
+/** Index of the last of ascending numbers below a limit; the first always is. */
 function lastBelow(ascending: readonly number[], limit: number): number {
   let low = 0
   let high = ascending.length
@@ -290,7 +290,7 @@ function lastBelow(ascending: readonly number[], limit: number): number {
   return low
 }
 
-/** Operations of one name do the same; a deletion has no use for its amount. */
+/** Operations with equal names are equivalent; a deletion ignores its amount. */
 const nameOf = ({ kind, amount }: Operation): string => (kind === 'delete' ? kind : `${kind} ${amount}`)
 
 function kindsOf(operations: readonly Operation[]): Kind[] {
@@ -304,7 +304,7 @@ function kindsOf(operations: readonly Operation[]): Kind[] {
   return [...kinds.values()]
 }
 
-/** What never returned has no place at which it must have taken effect. */
+/** An operation that never returned need not have taken effect. */
 function momentsOf(operations: readonly Operation[]): Moment[] {
   const moments: Moment[] = []
   for (const operation of operations) {
@@ -314,7 +314,7 @@ function momentsOf(operations: readonly Operation[]): Moment[] {
   return moments.sort((a, b) => a.at - b.at)
 }
 
-/** @returns what cannot be explained, the first of them, when that is so */
+/** @returns the first operation that cannot be explained, if any */
 function runSweep(sweep: Sweep, moments: readonly Moment[]): Operation[] | undefined {
   const { pending, kinds } = sweep
   for (const { operation, isCall } of moments) {
@@ -330,7 +330,7 @@ function runSweep(sweep: Sweep, moments: readonly Moment[]): Operation[] | undef
     } else {
       const free = pending.indexOf(undefined)
       const slot = free < 0 ? pending.length : free
-      assert(slot < SLOTS_MAX, `a register is asked by at most ${SLOTS_MAX} at once`)
+      assert(slot < SLOTS_MAX, `a register has at most ${SLOTS_MAX} concurrent operations`)
       pending[slot] = operation
       sweep.ways = sweep.ways.map((way) => ({ ...way, done: settled(pending, way.state, way.done) }))
     }
@@ -339,8 +339,8 @@ function runSweep(sweep: Sweep, moments: readonly Moment[]): Operation[] | undef
 }
 
 /**
- * The pending operations that took effect, once those have that change nothing and are right in this state: they cannot
- * find a better place. A write that happens to write what is there may still be needed to come back to it.
+ * Applies pending operations that change nothing and are valid in this state: no later state is better for them. A
+ * write of the current value may still be needed later to restore it.
  */
 function settled(pending: readonly (Operation | undefined)[], state: number, done: number): number {
   let all = done
@@ -354,9 +354,9 @@ function settled(pending: readonly (Operation | undefined)[], state: number, don
 const UNREACHABLE = 0xffff
 
 /**
- * By place of a state: how many operations without an outcome must take effect at least before `operation` can, if there
- * were as many as one likes of each kind that was called, and everything pending came as often as it is needed. What
- * cannot be reached then cannot be reached at all, and a search led by it takes no step that leads nowhere near (A*).
+ * By state: the minimum number of operations without an outcome that must take effect before `operation` can, assuming
+ * an unlimited number of each called kind and of pending operations. States that are unreachable under this assumption
+ * are unreachable, so it is an admissible heuristic (A*).
  */
 function distancesTo({ pending, kinds }: Sweep, operation: Operation): Uint16Array {
   const far = new Uint16Array(STATES).fill(UNREACHABLE)
@@ -382,23 +382,23 @@ function distancesTo({ pending, kinds }: Sweep, operation: Operation): Uint16Arr
   }
 }
 
-/** Changes nothing wherever it has its outcome. */
+/** Changes nothing in any state where its outcome is possible. */
 function isLook({ kind, outcome }: Operation): boolean {
   return kind === 'read' || outcome === 'refused' || outcome === 'missing'
 }
 
-/** −1 when the operation cannot have its outcome there. */
+/** −1 when its outcome is impossible there. */
 function placeAfter(place: number, operation: Operation): number {
   const next = stateAfter(place - 1, operation)
   return next === undefined ? -1 : next + 1
 }
 
-/** `limit`: how many operations without an outcome it may come to. */
+/** `limit`: the maximum number of operations without an outcome. */
 type Open = Way & { readonly limit: number }
 
 /**
- * The ways that go on behind the return of an operation: it took effect before, or does so now, behind any others that
- * are under way. Nothing that changes the state takes effect before somebody returns who needs it (just in time).
+ * The explanations after the return of an operation: it took effect before, or takes effect now, after any other
+ * concurrent ones. No change takes effect before a return needs it (just in time).
  */
 function explain(sweep: Sweep, operation: Operation, slot: number): Way[] {
   const { reach, pending, kinds } = sweep
@@ -410,7 +410,7 @@ function explain(sweep: Sweep, operation: Operation, slot: number): Way[] {
     return far[state + 1]
   }
   const found: Way[] = []
-  /** By how many operations without an outcome they will have used at least: the cheapest are looked at first. */
+  /** Ordered by the minimum number of operations without an outcome, cheapest first. */
   const open: Open[][] = []
   const push = (way: Open): void => {
     const rest = restOf(way.state)
@@ -468,7 +468,7 @@ function explain(sweep: Sweep, operation: Operation, slot: number): Way[] {
   return best(sweep, found)
 }
 
-/** Those of which none is as good as another, the ones that used least first. */
+/** Explanations that do not dominate each other, cheapest first. */
 function best(sweep: Sweep, found: Way[]): Way[] {
   const front = createFront()
   const kept: Way[] = []
@@ -483,14 +483,14 @@ function best(sweep: Sweep, found: Way[]): Way[] {
   return kept
 }
 
-/** What was used to come to a state with the same pending operations done. */
+/** The operations used to reach a state with the same pending operations. */
 type Front = Map<number, Uint16Array[]>
 
 function createFront(): Front {
   return new Map()
 }
 
-/** Whether no way that is there already is as good. Ways come with ascending totals, so none makes an earlier one vain. */
+/** Whether no existing explanation dominates it. Totals are ascending, so a later one never dominates an earlier one. */
 function isNew(front: Front, { state, done, used }: Way): boolean {
   const place = done * (VALUE_MAX + 2) + state + 1
   const others = front.get(place)
@@ -505,7 +505,7 @@ function isWithin(some: Uint16Array, other: Uint16Array): boolean {
   return true
 }
 
-/** The history in a form that other checkers can read: one object an operation, `null` for what never returned. */
+/** The history for other checkers: one object per operation, `null` for operations that never returned. */
 export function exportHistory(operations: readonly Operation[], initial = MISSING): string {
   const rows = operations.map((operation) => ({
     ...operation,

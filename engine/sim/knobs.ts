@@ -1,11 +1,11 @@
 /**
- * The settings of one simulated run, drawn from its seed: sizes that make rare paths common, and which faults there are
+ * The settings of one simulated run, drawn from its seed: sizes that make rare paths common, and the enabled faults
  * (docs/design/testing.md#simulation, hostile settings and the swarm rule).
  */
 
 import { between, betweenDecades, chance, pick, type Random, streamOf } from '@vacancy/testkit/random'
 
-/** Classes of faults that can be switched off one by one, by the generator and by the shrinker. */
+/** Fault classes that the generator and the shrinker can disable one by one. */
 export const FAULT_CLASSES = [
   'drop',
   'duplicate',
@@ -84,30 +84,30 @@ export type Knobs = {
   readonly thinkUs: number
   readonly keylessPercent: number
   readonly readPercent: number
-  /** Attempts that go to any node, whoever leads. */
+  /** Share of attempts sent to a random node instead of the leader. */
   readonly roamPercent: number
   readonly classes: readonly FaultClass[]
-  /** Mean time between two faults of the schedule. */
+  /** Mean time between two scheduled faults. */
   readonly faultEveryUs: number
-  /** Length of the part with faults. */
+  /** Length of the fault phase. */
   readonly events: number
   readonly sometimesP: number
   readonly usesStore: boolean
   readonly memoryBytes: number
-  /** What a shard has for its data, which its writers then fill; 0 for more than they write. */
+  /** The memory of a shard, which its writers fill; 0 for more than they write. */
   readonly memoryBudget: number
-  /** Clients that change the structure of the store; properties that one of them makes at most, and how often it writes. */
+  /** Clients that change the structure of the store: their number, properties per client, and write interval. */
   readonly builders: number
   readonly builtProperties: number
   readonly buildUs: number
   readonly snapshotBytesPerSecond: number
-  /** Of the table of request keys, beside the store: from all to none. */
+  /** Capacity of the request key table with the store: from all sessions to none. */
   readonly sessionBytes: number
-  /** How often, each tick, a leader of bare cores looks further back in the log of a peer than it must. */
+  /** How often per tick a leader of bare cores probes further back in the log of a peer than necessary. */
   readonly probeBackP: number
 }
 
-/** Longest simulated time of the part with faults, whatever the number of events. */
+/** Maximum simulated time of the fault phase. */
 export const FAULT_PHASE_US_MAX = 600_000_000
 
 const OF_PROFILE: { readonly [profile in Profile]?: readonly FaultClass[] } = {
@@ -139,7 +139,7 @@ const OF_PROFILE: { readonly [profile in Profile]?: readonly FaultClass[] } = {
   refusals: ['fulldisk', 'slowdisk', 'partition', 'kill', 'power', 'oneway', 'transfer'],
 }
 
-/** What a profile is for. */
+/** Purpose of each profile. */
 const ALWAYS: { readonly [profile in Profile]?: readonly FaultClass[] } = {
   membership: ['membership'],
   snapshot: ['snapshot'],
@@ -179,7 +179,7 @@ export function drawKnobs(seed: number, profile: Profile, length = 1, usesStore 
     damageP: has('damage') ? betweenDecades(random, 1, 30) / 1_000 : 0,
     isOrdered: chance(ofOrder, 0.5),
     syncUsMin: betweenDecades(random, 10, 200),
-    // A disk as slow as an election is a fault, not a setting.
+    // A disk as slow as an election timeout is a fault, not a setting.
     syncUsMax: betweenDecades(random, 200, Math.max(400, tickMs * electionTicks * 60)),
     logFileBytes,
     // A group of single entries fits a file of this size.
@@ -188,12 +188,12 @@ export function drawKnobs(seed: number, profile: Profile, length = 1, usesStore 
     inflightMessages: betweenDecades(random, 1, 256),
     inflightBytes: betweenDecades(random, 256, 16 << 20),
     keepBytes: betweenDecades(random, 64, 1 << 20),
-    // One of a store costs as much as a thousand events.
+    // One event of a store costs as much as a thousand others.
     snapshotEvery: betweenDecades(random, usesStore ? 60 : 5, has('snapshot') ? (usesStore ? 400 : 100) : 3_000),
     keptEntries: chance(random, 0.5) ? 0 : betweenDecades(random, 1, 1_000),
     clockErrorPercent: between(random, 0, 20),
     clients,
-    // Few at once on each: what many did at once, with unknown ends, takes for ever to judge.
+    // Few concurrent operations per register: checking many with unknown outcomes takes too long.
     registers: between(random, Math.ceil(clients / 2), 6),
     thinkUs: betweenDecades(random, 500, tickMs * electionTicks * 500),
     keylessPercent: pick(random, [0, 20, 100]),
@@ -216,14 +216,14 @@ export function drawKnobs(seed: number, profile: Profile, length = 1, usesStore 
   return { ...knobs, ...ofProfile(random, profile, knobs) }
 }
 
-/** What makes the rare things of a profile common. */
+/** Overrides that make the rare paths of a profile common. */
 function ofProfile(random: Random, profile: Profile, knobs: Knobs): Partial<Knobs> {
   const electionUs = knobs.tickMs * knobs.electionTicks * 1_000
   const often = { faultEveryUs: Math.round(electionUs * (0.5 + random.below(30) / 10)) }
   const voters = pick(random, [3, 3, 5])
   switch (profile) {
     case 'elections':
-      // Slow disks and short time-outs: votes and terms are on their way to the disk when the process ends.
+      // Slow disks and short timeouts: votes and terms are being written when the process ends.
       return {
         ...often,
         voters,
@@ -239,7 +239,8 @@ function ofProfile(random: Random, profile: Profile, knobs: Knobs): Partial<Knob
         ...often,
         voters,
         syncUsMin: 200,
-        // As slow as an election: what one leader sent is stored in one turn with what the next one puts in its place.
+        // As slow as an election: entries of one leader are stored in one turn with the entries of the next that
+        // replace them.
         syncUsMax: Math.round(electionUs / pick(random, [8, 8, 1, 0.5])),
         flushThreshold: pick(random, [1, 2, 8, knobs.flushThreshold]),
         snapshotEvery: 2_000,
@@ -258,7 +259,7 @@ function ofProfile(random: Random, profile: Profile, knobs: Knobs): Partial<Knob
         clockErrorPercent: 20,
       }
     case 'snapshot':
-      // Snapshots and ends of files close together, while entries are under way.
+      // Frequent snapshots and file ends while entries are being written.
       return {
         logFileBytes: 16_384,
         flushThreshold: Math.min(80, knobs.flushThreshold),
@@ -269,7 +270,7 @@ function ofProfile(random: Random, profile: Profile, knobs: Knobs): Partial<Knob
     case 'membership':
       return { ...often, learners: between(random, 0, 3), snapshotEvery: betweenDecades(random, 20, 3_000) }
     case 'fulldisk':
-      // Entries are on their way to a disk that is full, and others are to take their places.
+      // Entries are being written to a full disk, and others are about to replace them.
       return {
         ...often,
         voters,
@@ -283,7 +284,7 @@ function ofProfile(random: Random, profile: Profile, knobs: Knobs): Partial<Knob
         thinkUs: betweenDecades(random, 1_000, 10_000),
       }
     case 'refusals':
-      // The disk is full and slower than elections: what is refused, and what comes behind it, waits for it together.
+      // The disk is full and slower than elections: refused writes and later ones wait for it together.
       return {
         ...often,
         voters,
@@ -306,7 +307,7 @@ function ofProfile(random: Random, profile: Profile, knobs: Knobs): Partial<Knob
   }
 }
 
-/** One run in ten has no fault, one in ten a single class, the others any subset. */
+/** One run in ten has no faults, one in ten a single class, and the others a random subset. */
 function drawClasses(random: Random, profile: Profile): readonly FaultClass[] {
   const all = OF_PROFILE[profile] ?? WITHOUT_STORE
   if (all.length === 0) return []
@@ -321,7 +322,7 @@ function drawClasses(random: Random, profile: Profile): readonly FaultClass[] {
 const WITHOUT_STORE = FAULT_CLASSES.filter((name) => name !== 'exhaust')
 const EXHAUSTING: readonly Profile[] = ['mixed', 'crash', 'snapshot', 'membership', 'disk']
 
-/** Only a store can be out of memory; what else is drawn stays as it is. */
+/** Only a store can run out of memory; other drawn faults are unchanged. */
 function withExhaustion(
   random: Random,
   profile: Profile,
@@ -338,7 +339,7 @@ export type Fault = {
   /** A node, or 0 for the leader. */
   readonly target: number
   readonly lengthUs: number
-  /** A number that the kind gives its meaning. */
+  /** A number whose meaning depends on the kind. */
   readonly detail: number
   /** Nodes on one side of a partition, or directed links as from · 16 + to. */
   readonly nodes?: readonly number[]

@@ -1,4 +1,4 @@
-/** The state machine of a simulated node with its snapshots on the node's disk, and what it is compared with. */
+/** The state machine of a simulated node with its snapshots on disk, and its reference. */
 
 import type { StateMachine } from '../src/cluster/replica-state.ts'
 import type { Configuration, SnapshotOffer } from '../src/raft/messages.ts'
@@ -9,33 +9,33 @@ import { applyToy, createToyMachine } from '../src/testing/toy-machine.ts'
 
 type Outcome = { readonly code: number; readonly value: number; readonly index: number }
 
-/** A request of a session that is not known, or below the results that are kept: whatever it was, it did nothing. */
+/** A request of an unknown session, or older than the stored results: it had no effect. */
 export function isForgotten(code: number): boolean {
   return code === OUTCOME.sessionExpired || code === OUTCOME.tooOld
 }
 
-/** What every replica is compared with. */
+/** The reference for every replica. */
 export type Reference = {
-  /** @param observed what the first replica came to; @returns what it had to come to */
+  /** @param observed the result of the first replica; @returns the expected result */
   apply(index: number, bytes: Uint8Array, start: number, end: number, observed: Outcome): Outcome
   lastMaintenanceDay(): number
-  /** What happened in the log, beside what a world counts itself. */
+  /** Counters of log events, in addition to those of the world. */
   readonly counts?: { readonly [name: string]: number }
-  /** Absent where replicas are compared with each other. */
+  /** Absent when replicas are only compared with each other. */
   digest?(): { readonly lo: number; readonly hi: number }
-  /** What a replica that has applied as much holds differently, in words. */
+  /** How the state of a replica at the same index differs, as text. */
   differenceFrom?(memory: Memory): string
 }
 
 export type Machine = StateMachine & {
   readonly memory: Memory
-  /** What a register holds; −1: nothing is there. */
+  /** The value of a register; −1 when empty. */
   value(register: number): number
   /** Random bits of the shard (docs/design/consensus.md#formation); zeros until its first entry. */
   genesis(): Uint8Array
-  /** Notes the digest behind an index, for the log to name it. */
+  /** Records the digest after an index, to be logged. */
   mark(index: number): void
-  /** Takes a snapshot of the present state and writes it while writes continue; `ended` gets the reason of a failure, or ''. */
+  /** Takes a snapshot of the current state and writes it during further writes. `ended` receives the reason of a failure, or ''. */
   takeSnapshot(
     index: number,
     term: number,
@@ -44,10 +44,10 @@ export type Machine = StateMachine & {
   ): void
   retain(pinned: readonly number[]): void
   readonly exchange: Exchange
-  /** @returns why the snapshot in a folder cannot be switched to; empty when it can */
+  /** @returns why switching to the snapshot in a folder is impossible; empty when it is possible */
   prepareSwitch(path: string): string
   switchState(offer: SnapshotOffer, done: () => void): void
-  /** Takes or gives back all memory that no block was in yet, as blocks of unlucky sizes would. */
+  /** Takes or returns all memory without blocks, as fragmentation would. */
   exhaust(takes: boolean): void
   readonly bulkData: {
     check(path: string): string
@@ -55,7 +55,7 @@ export type Machine = StateMachine & {
   }
 }
 
-/** Digests are noted more often than in production, and logged as often as there is a new one. */
+/** Digests are recorded more often than in production, and every new one is logged. */
 export const MARKS_EVERY = 64
 
 export function createToyReference(): Reference {

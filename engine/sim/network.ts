@@ -1,10 +1,10 @@
 /**
- * The simulated network: what is sent arrives late, twice, in another order, damaged or not at all
+ * The simulated network: frames are delayed, duplicated, reordered, damaged or lost
  * (docs/design/testing.md#the-simulated-world).
  *
- * A link is directed. Its faults are counted, so that two partitions that overlap heal one by one. Above the links
- * stand connections between pairs of nodes, as the transport sees them: they open when both ends run and hear each
- * other, are lost at once when the other process dies, and only after a while when nothing arrives any more.
+ * A link is directed. Its faults are counted, so that overlapping partitions heal one by one. On top of links are
+ * connections between pairs of nodes, as in the transport: they open when both nodes run and reach each other, close
+ * immediately when the other process dies, and time out when nothing arrives.
  */
 
 import { assert } from '@vacancy/shared'
@@ -17,17 +17,17 @@ export type NetworkKnobs = {
   readonly latencyUsMax: number
   readonly dropP: number
   readonly duplicateP: number
-  /** Frames that take up to `lateUsMax`: they are overtaken by everything behind them. */
+  /** Rate of frames delayed by up to `lateUsMax`, which later frames overtake. */
   readonly lateP: number
   readonly lateUsMax: number
-  /** Frames that are cut or whose bits flip; the receiver must notice. */
+  /** Rate of truncated or corrupted frames; the receiver must detect them. */
   readonly damageP: number
   readonly queueBytesMax: number
   /** A stream delivers in order, as TCP does, except for late and repeated frames. A calm network always does. */
   readonly isOrdered: boolean
 }
 
-/** Bytes as they travel, or a message of a core that is driven without its wire. */
+/** Encoded bytes, or a message of a bare core without a wire format. */
 export type Payload = Uint8Array | object
 
 export type NetworkEnd = {
@@ -57,7 +57,7 @@ export type Network = {
   readonly blocks: Uint16Array
   readonly bytesPerSecond: Float64Array
   readonly delayUs: Float64Array
-  /** When the link has sent what waits. */
+  /** When the link has sent its queue. */
   readonly freeAtUs: Float64Array
   /** When the last frame of each stream of a link arrives. */
   readonly lastArrivalUs: { readonly [stream in StreamKind]: Float64Array }
@@ -65,13 +65,13 @@ export type Network = {
   readonly isConnected: Uint8Array
   readonly isConnecting: Uint8Array
   readonly counts: NetworkCounts
-  /** The faults above are over: only blocks that are there stay. */
+  /** Rates no longer apply; only existing blocks remain. */
   isCalm: boolean
   readonly damage: (payload: Payload, random: Random) => Payload | undefined
 }
 
 const RETRY_US = 150_000
-/** How long a connection over which nothing comes is believed in. */
+/** Timeout of a silent connection. */
 const SILENCE_US = { min: 300_000, max: 8_000_000 }
 
 export function createNetwork(
@@ -110,31 +110,31 @@ export function linkOf(network: Network, from: number, to: number): number {
   return from * (network.nodes + 1) + to
 }
 
-/** The node runs: it listens, and connects to all others. */
+/** Attaches a running node: it listens, and connects to all others. */
 export function attach(network: Network, node: number, end: NetworkEnd): void {
   assert(network.ends[node] === undefined, 'a node has one process')
   network.ends[node] = end
   for (let peer = 1; peer <= network.nodes; peer++) if (peer !== node) connectSoon(network, node, peer, 1_000)
 }
 
-/** The process is gone. `isTold`: its machine lives and resets its connections. */
-export function detach(network: Network, node: number, isTold: boolean): void {
+/** Detaches an ended process. `isReset`: its machine is up and resets the connections. */
+export function detach(network: Network, node: number, isReset: boolean): void {
   network.ends[node] = undefined
   for (let peer = 1; peer <= network.nodes; peer++) {
     if (peer === node) continue
     network.isConnected[linkOf(network, node, peer)] = 0
     const link = linkOf(network, peer, node)
     if (network.isConnected[link] === 0) continue
-    const hears = isTold && network.blocks[linkOf(network, node, peer)] === 0
-    const after = hears ? latencyOf(network) : between(network.random, SILENCE_US.min, SILENCE_US.max)
+    const receivesReset = isReset && network.blocks[linkOf(network, node, peer)] === 0
+    const after = receivesReset ? latencyOf(network) : between(network.random, SILENCE_US.min, SILENCE_US.max)
     scheduleIn(network.scheduler, after, () => {
-      // It may be back, over a new connection.
-      if (network.ends[node] === undefined) disconnect(network, peer, node, hears)
+      // It may have reconnected.
+      if (network.ends[node] === undefined) disconnect(network, peer, node, receivesReset)
     })
   }
 }
 
-/** Sends without waiting. @returns false when it was dropped at once */
+/** Sends without waiting. @returns false when it was dropped immediately */
 export function sendPayload(
   network: Network,
   from: number,
@@ -178,14 +178,14 @@ export function sendPayload(
   }
   if (chance(random, knobs.duplicateP)) {
     counts.duplicated++
-    // Now and then minutes later: what is long over must do no harm.
+    // Occasionally minutes later: very old frames must be harmless.
     const later = random.below(20) === 0 ? random.below(120_000_000) : random.below(knobs.lateUsMax)
     deliverIn(network, delay + later, from, to, stream, payload)
   }
   if (chance(random, knobs.damageP)) {
     counts.damaged++
     const damaged = network.damage(payload, random)
-    // The receiver notices and closes the connection.
+    // The receiver detects it and closes the connection.
     if (damaged === undefined) scheduleIn(scheduler, delay, () => resetConnection(network, from, to))
     else deliverIn(network, delay, from, to, stream, damaged)
     return true
@@ -210,7 +210,7 @@ function deliverIn(
 ): void {
   scheduleIn(network.scheduler, delayUs, () => {
     const end = network.ends[to]
-    // A block that began meanwhile swallows what is on its way.
+    // A block that started meanwhile drops frames in flight.
     if (!end || network.blocks[linkOf(network, from, to)] !== 0) return
     network.counts.delivered++
     end.onPayload(from, stream, payload)
@@ -260,20 +260,20 @@ function disconnect(network: Network, node: number, peer: number, isDead: boolea
   connectSoon(network, node, peer, RETRY_US)
 }
 
-/** Both ends lose the connection; both processes live. */
+/** Both ends lose the connection while both processes are up. */
 export function resetConnection(network: Network, a: number, b: number): void {
   network.counts.resets++
   disconnect(network, a, b, false)
   disconnect(network, b, a, false)
 }
 
-/** Nothing goes through from now on, until `unblock` has been called as often. */
+/** Drops all frames until `unblock` has been called as often. */
 export function block(network: Network, from: number, to: number): void {
   const link = linkOf(network, from, to)
   network.blocks[link] = network.blocks[link] + 1
   scheduleIn(network.scheduler, between(network.random, SILENCE_US.min, SILENCE_US.max), () => {
     if (network.blocks[link] === 0) return
-    // Nothing is acknowledged in one direction, so both ends give up in time.
+    // One direction is not acknowledged, so both ends time out.
     disconnect(network, to, from, false)
     disconnect(network, from, to, false)
   })
@@ -281,6 +281,6 @@ export function block(network: Network, from: number, to: number): void {
 
 export function unblock(network: Network, from: number, to: number): void {
   const link = linkOf(network, from, to)
-  assert(network.blocks[link] !== 0, 'a link is unblocked once a block')
+  assert(network.blocks[link] !== 0, 'a link is unblocked once per block')
   network.blocks[link] = network.blocks[link] - 1
 }

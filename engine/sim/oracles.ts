@@ -1,9 +1,9 @@
 /**
- * What must hold in every run, looked at while it goes on (docs/design/testing.md#oracles).
+ * The invariants of every run, checked while it runs (docs/design/testing.md#oracles).
  *
- * The oracles see what replicas apply, answer and say of themselves, and know what no replica knows: everything at
- * once. The first replica that applies an index says what is there; from then on every other one, and every restart,
- * has to agree. Beside the replicas runs a reference state machine over the same entries.
+ * The oracles observe what replicas apply, reply and report, with a global view that no replica has. The first replica
+ * that applies an index defines its entry; every other replica, and every restart, must agree. A reference state
+ * machine applies the same entries.
  */
 
 import { assert } from '@vacancy/shared'
@@ -18,23 +18,23 @@ import { digestOf } from './trace.ts'
 export const ORACLES = {
   O1: 'at most one leader per term; a leader has every entry committed before its term',
   O2: 'every index holds the same entry on every node and after every restart',
-  O3: 'no acknowledged write is missing, none that certainly failed is there',
+  O3: 'no acknowledged write is missing, and no failed write is present',
   O4: 'each request takes effect once, and repeats get the same result',
-  O5: 'availability is never negative, and changes by what was acknowledged or is unknown',
+  O5: 'availability is never negative, and changes only by acknowledged or unknown writes',
   O6: 'writes and linearizable reads are linearizable',
-  O7: 'a follower read is not older than it says, and never goes back within a connection',
+  O7: 'a follower read is not older than reported, and never goes back within a connection',
   O8: 'equal state at equal indexes',
-  O9: 'what was acknowledged is durable on a majority',
-  O10: 'damage is found before the data is used; a torn tail is no refusal',
-  O11: 'nothing ends but for a fault',
+  O9: 'acknowledged writes are durable on a majority',
+  O10: 'damage is found before the data is used; a torn tail does not prevent a start',
+  O11: 'no process ends without a fault',
   O12: 'joint phases end, and configurations agree',
-  O13: 'a healthy majority gets on with its work',
+  O13: 'a healthy majority makes progress',
   O14: 'nothing grows beyond its bound',
-  O15: 'time and maintenance go back by set-time alone, and time runs ahead only with a clock that a majority shares',
+  O15: 'time and maintenance go back only by set-time, and time runs ahead only with a clock shared by a majority',
 } as const
 export type OracleName = keyof typeof ORACLES
 
-/** A broken promise; ends the run. */
+/** A violated invariant; ends the run. */
 export class ViolationError extends Error {
   readonly oracle: OracleName
   constructor(oracle: OracleName, message: string) {
@@ -49,39 +49,39 @@ export function violate(oracle: OracleName, message: string): never {
 
 export type Oracles = {
   readonly checks: Record<OracleName, number>
-  /** By index: term (0: nobody said), digest of the entry, digest of the state behind it, result. */
+  /** By index: term (0: unknown), digest of the entry, digest of the state after it, result. */
   readonly terms: number[]
   readonly entries: number[]
   readonly statesLo: number[]
   readonly statesHi: number[]
   readonly codes: number[]
   readonly values: number[]
-  /** Order of rows by index, as the first replica that was looked at there has it. */
+  /** Row order by index, from the first checked replica. */
   readonly orders: Map<number, number>
   readonly reference: Reference
   /** Attempt → first index at which it was applied. */
   readonly attempts: Map<number, number>
-  /** Attempts whose client was told that they are certainly in no log. */
+  /** Attempts that were reported as certainly in no log. */
   readonly failed: Set<number>
   readonly leaders: Map<number, number>
-  /** Greatest index that is known to be committed, and when. */
+  /** Highest index known to be committed, and when. */
   committed: number
   committedAtUs: number
-  /** Attempts that were acknowledged, with their index. */
+  /** Acknowledged attempts with their index. */
   readonly acknowledged: Map<number, number>
-  /** Acknowledgements with a greater index than any before, oldest first. */
+  /** Acknowledgements with a higher index than all earlier ones, oldest first. */
   readonly acknowledgedAt: { readonly us: number; readonly index: number }[]
-  /** Voters as they were in force, oldest first; two groups while joint. Only where they differ from those before. */
+  /** Voters in force, oldest first; two groups while joint. Only changes. */
   readonly configurations: { readonly index: number; readonly halves: Halves }[]
   configurationIndex: number
   maintenanceDay: number
   timeMs: number
   timeAtUs: number
-  /** Of the voters, where these never change. */
+  /** Majority of the voters, if these never change. */
   clocks: readonly NodeClock[]
 }
 
-/** Numbers of nodes, each group with a majority of its own. */
+/** Groups of node numbers, each with its own majority. */
 type Halves = readonly (readonly number[])[]
 
 export function createOracles(reference: Reference): Oracles {
@@ -114,7 +114,7 @@ export function createOracles(reference: Reference): Oracles {
 
 type Digest = { readonly lo: number; readonly hi: number }
 
-/** What a replica came to by applying one command. */
+/** The result of applying one command. */
 export type AppliedEntry = {
   readonly node: number
   readonly index: number
@@ -125,11 +125,11 @@ export type AppliedEntry = {
   readonly code: number
   readonly value: number
   readonly resultIndex: number
-  /** Time that the leader gave it; 0 where there is none. */
+  /** Time assigned by the leader; 0 without one. */
   readonly timeMs?: number
-  /** The sending that it came from, where the bytes do not say so; 0 for none. */
+  /** Its attempt, if not encoded in the bytes; 0 for none. */
   readonly attempt?: number
-  /** Of the state behind it, where the reference has none. */
+  /** Digest of the state after it, if the reference has none. */
   readonly digest?: Digest
 }
 
@@ -137,15 +137,16 @@ export type AppliedEntry = {
 export function onApplied(oracles: Oracles, nowUs: number, applied: AppliedEntry): void {
   const { node, index, term, bytes, start, end } = applied
   const { terms, entries, checks, reference } = oracles
-  // The leader stamps its time on a command before it is logged, so all bytes are those of the entry.
+  // The leader adds its time before the command is logged, so all bytes belong to the entry.
   const digest = digestOf(bytes.subarray(start, end))
   checks.O2++
   if (index < terms.length && terms[index] !== 0) {
     if (terms[index] !== term || entries[index] !== digest) {
-      violate('O2', `node ${node} applied another entry at index ${index}: term ${term}, it was ${terms[index]}`)
+      violate('O2', `node ${node} applied a different entry at index ${index}: term ${term} instead of ${terms[index]}`)
     }
   } else {
-    if (index < terms.length) violate('O2', `node ${node} applied a command at index ${index}, where others had none`)
+    if (index < terms.length)
+      violate('O2', `node ${node} applied a command at index ${index}, where others applied none`)
     fill(oracles, index - 1)
     terms.push(term)
     entries.push(digest)
@@ -168,7 +169,7 @@ export function onApplied(oracles: Oracles, nowUs: number, applied: AppliedEntry
   if (oracles.codes[index] !== applied.code || oracles.values[index] !== applied.value) {
     violate(
       'O4',
-      `node ${node} came to ${applied.code}/${applied.value} at index ${index}, not ${oracles.codes[index]}/${oracles.values[index]}`,
+      `node ${node} returned ${applied.code}/${applied.value} at index ${index}, not ${oracles.codes[index]}/${oracles.values[index]}`,
     )
   }
 }
@@ -177,14 +178,15 @@ function noteAttempt(oracles: Oracles, attempt: number, index: number): void {
   if (attempt === 0) return
   if (!oracles.attempts.has(attempt)) oracles.attempts.set(attempt, index)
   oracles.checks.O3++
-  if (oracles.failed.has(attempt)) violate('O3', `attempt ${attempt} was told to be in no log; index ${index} has it`)
+  if (oracles.failed.has(attempt))
+    violate('O3', `attempt ${attempt} was reported as in no log, but is at index ${index}`)
 }
 
-/** A little more than drift, slew and the age of reports add to what a minute allows. */
+/** Slightly more than drift, slew and the age of reports add to the allowed minute. */
 const CLOCKS_AGREE_MS = 65_000
 const FASTEST = 1.4
 
-/** Whoever leads, and whatever the clocks do. */
+/** Independent of leader and clocks. */
 function noteTime(oracles: Oracles, nowUs: number, index: number, timeMs: number, isSet: boolean): void {
   if (timeMs === 0) return
   const { timeMs: before, timeAtUs, clocks, checks } = oracles
@@ -226,30 +228,30 @@ function pushState({ statesLo, statesHi }: Oracles, digest: Digest | undefined):
   statesHi.push(digest?.hi ?? (statesHi.at(-1) as number))
 }
 
-/** A replica's state behind an index, after applying or installing a snapshot. */
+/** A replica's state after an index, from applying or installing a snapshot. */
 export function onState(oracles: Oracles, node: number, index: number, lo: number, hi: number): void {
   oracles.checks.O8++
-  // Entries that are no commands change nothing, and nobody may have told of them.
+  // Entries other than commands change nothing and may not have been reported.
   const known = Math.min(index, oracles.statesLo.length - 1)
   if (oracles.statesLo[known] === lo && oracles.statesHi[known] === hi) return
-  violate('O8', `node ${node} has another state at index ${index} than the log up to there gives`)
+  violate('O8', `the state of node ${node} at index ${index} differs from the log up to there`)
 }
 
-/** What a replica holds, record by record, where the reference has come as far as it. @param order of its rows, as a hash */
+/** Compares a replica record by record, if the reference is at the same index. @param order hash of its row order */
 export function onRecords(oracles: Oracles, node: number, index: number, memory: Memory, order: number): void {
   const { reference, terms, orders } = oracles
   oracles.checks.O8++
   const known = orders.get(index)
   if (known !== undefined && known !== order)
-    violate('O8', `node ${node} has its rows in another order at index ${index} than another node`)
+    violate('O8', `node ${node} has a different row order at index ${index} than another node`)
   orders.set(index, order)
   if (!reference.differenceFrom || index < terms.length - 1) return
   const difference = reference.differenceFrom(memory)
   if (difference !== '')
-    violate('O8', `node ${node} holds at index ${index} not what the log up to there gives: ${difference}`)
+    violate('O8', `the records of node ${node} at index ${index} differ from the log up to there: ${difference}`)
 }
 
-/** A replica says that it leads a term. @param lastIndex of its log */
+/** A replica reports that it leads a term. @param lastIndex of its log */
 export function onLeader(oracles: Oracles, node: number, term: number, lastIndex: number): void {
   const { leaders, checks, committed } = oracles
   const known = leaders.get(term)
@@ -257,14 +259,14 @@ export function onLeader(oracles: Oracles, node: number, term: number, lastIndex
   if (known !== undefined && known !== node) violate('O1', `nodes ${known} and ${node} both lead term ${term}`)
   if (known !== undefined) return
   leaders.set(term, node)
-  // What is committed now was committed in an earlier term, unless a later leader was there before.
+  // The committed entries were committed in an earlier term, unless a later leader was observed before.
   const isNewest = [...leaders.keys()].every((other) => other <= term)
   if (isNewest && lastIndex < committed) {
     violate('O1', `node ${node} leads term ${term} with a log up to ${lastIndex}; index ${committed} is committed`)
   }
 }
 
-/** A client was told that its write took effect at an index, or was refused there with a value. */
+/** A client received a reply that its write took effect at an index, or was refused there with a value. */
 export function onAcknowledged(
   oracles: Oracles,
   nowUs: number,
@@ -274,30 +276,30 @@ export function onAcknowledged(
   const { attempts, checks, acknowledged, acknowledgedAt } = oracles
   checks.O3++
   const at = attempts.get(attempt)
-  if (at === undefined) violate('O3', `attempt ${attempt} was acknowledged and nobody has applied it`)
-  if (index > at) violate('O3', `attempt ${attempt} was acknowledged with index ${index} and applied at ${at}`)
+  if (at === undefined) violate('O3', `attempt ${attempt} was acknowledged but no node has applied it`)
+  if (index > at) violate('O3', `attempt ${attempt} was acknowledged with index ${index} but applied at ${at}`)
   checks.O4++
   if (oracles.codes[at] !== code || oracles.values[at] !== value) {
     violate(
       'O4',
-      `attempt ${attempt} was answered ${code}/${value}; index ${at} gives ${oracles.codes[at]}/${oracles.values[at]}`,
+      `attempt ${attempt} got the reply ${code}/${value}; index ${at} gives ${oracles.codes[at]}/${oracles.values[at]}`,
     )
   }
   acknowledged.set(attempt, at)
   if (index > (acknowledgedAt.at(-1)?.index ?? 0)) acknowledgedAt.push({ us: nowUs, index })
 }
 
-/** A node says that everything that was acknowledged before a moment is applied there: what reads of an age rest on. */
+/** A node reports that all writes acknowledged before a time are applied there, which bounded-staleness reads rely on. */
 export function onFresh({ checks, acknowledgedAt }: Oracles, node: number, atUs: number, applied: number): void {
   checks.O7++
   const last = acknowledgedAt.findLast(({ us }) => us < atUs)
   if (last && last.index > applied)
-    violate('O7', `node ${node} says that it is fresh, and lacks index ${last.index}; it has applied ${applied}`)
+    violate('O7', `node ${node} reports that it is fresh, but lacks index ${last.index}; it has applied ${applied}`)
 }
 
-/** A replica has applied the change of members at `index`, or begins with what was in force there. */
+/** A replica has applied the membership change at `index`, or starts with the configuration in force there. */
 export function onConfiguration(oracles: Oracles, index: number, halves: Halves): void {
-  // A node that is about to join knows of nobody yet.
+  // A joining node knows no members yet.
   if (index <= oracles.configurationIndex || halves.every((half) => half.length === 0)) return
   oracles.configurationIndex = index
   const last = oracles.configurations.at(-1)
@@ -305,33 +307,31 @@ export function onConfiguration(oracles: Oracles, index: number, halves: Halves)
 }
 
 /**
- * A change is in force where it is applied (docs/design/consensus.md#when-a-configuration-takes-effect): what stands
- * behind it may have been committed by those before it.
+ * A change takes effect when it is applied (docs/design/consensus.md#when-a-configuration-takes-effect): later entries
+ * may have been committed by the previous voters.
  */
 const IN_FORCE_MAX = 3
 
-/**
- * docs/design/testing.md#oracles: an entry was acknowledged, and these nodes have it on their disks, or may have it.
- */
+/** docs/design/testing.md#oracles: an entry was acknowledged, and these nodes have it, or may have it, on disk. */
 export function checkDurable({ configurations }: Oracles, index: number, holders: readonly number[]): void {
   const before = configurations.filter((each) => each.index < index).slice(-IN_FORCE_MAX)
   const isHeld = (half: readonly number[]) => half.filter((number) => holders.includes(number)).length * 2 > half.length
   if (before.length === 0 || before.some(({ halves }) => halves.every(isHeld))) return
   violate(
     'O9',
-    `index ${index} was acknowledged, is durable on nodes ${holders}, and voters are ${JSON.stringify(before)}`,
+    `index ${index} was acknowledged, but is durable only on nodes ${holders}; voters are ${JSON.stringify(before)}`,
   )
 }
 
-/** A client was told that an attempt is certainly in no log. */
+/** A client received a reply that an attempt is certainly in no log. */
 export function onFailed(oracles: Oracles, attempt: number): void {
   oracles.checks.O3++
   const at = oracles.attempts.get(attempt)
-  if (at !== undefined) violate('O3', `attempt ${attempt} is at index ${at} and was told to be in no log`)
+  if (at !== undefined) violate('O3', `attempt ${attempt} is at index ${at}, but was reported as in no log`)
   oracles.failed.add(attempt)
 }
 
-/** Term of a committed command; 0 when nobody has applied one there. */
+/** Term of a committed command; 0 when no replica has applied one there. */
 export function committedTerm(oracles: Oracles, index: number): number {
   assert(index >= 0, 'indexes are not negative')
   return oracles.terms[index] ?? 0

@@ -1,13 +1,12 @@
 /**
- * Takes the real world away for the time of a simulated run: clocks, timers and randomness that are not the
- * simulation's throw (docs/design/testing.md#simulation).
+ * Disables real clocks, timers and randomness during a simulated run: they throw (docs/design/testing.md#simulation).
  */
 
 type Restore = () => void
 
 const TIMERS = ['setTimeout', 'setInterval', 'setImmediate', 'queueMicrotask'] as const
 
-/** @returns gives it all back */
+/** @returns restores them */
 export function poison(): Restore {
   const restores: Restore[] = []
   const replace = (owner: object, name: string, value: unknown): void => {
@@ -19,11 +18,11 @@ export function poison(): Restore {
     })
   }
   const refuse = (name: string) => (): never => {
-    throw new Error(`${name} was called in a simulated run: it is not the same twice`)
+    throw new Error(`${name} was called in a simulated run: it is not deterministic`)
   }
   const realDate = Date
   const date = function (this: unknown, ...values: readonly unknown[]): unknown {
-    // A date that is given its time is a value like any other.
+    // A date with a given time is deterministic.
     if (values.length === 0) return refuse('Date')()
     return Reflect.construct(realDate, values)
   }

@@ -1,6 +1,4 @@
-/**
- * VACANCY_RAFT_SEEDS: how many seeds; VACANCY_RAFT_SEED: the first one, and with one seed the way to repeat a failure.
- */
+/** VACANCY_RAFT_SEEDS: number of seeds; VACANCY_RAFT_SEED: the first seed. To repeat a failure, set it and one seed. */
 
 import { expect, test } from 'vitest'
 import { RAFT_DEFECTS, type RaftDefect } from '../src/raft/defects.ts'
@@ -10,7 +8,7 @@ const FIRST = Number(process.env['VACANCY_RAFT_SEED'] ?? 1)
 const SEEDS = Number(process.env['VACANCY_RAFT_SEEDS'] ?? 300)
 const LONG_MS = 24 * 3_600_000
 
-test(`${SEEDS} shards keep their promises under faults, and go on when enough of them heals`, {
+test(`${SEEDS} shards keep their guarantees under faults, and make progress when enough of them heals`, {
   timeout: LONG_MS,
 }, () => {
   for (let seed = FIRST; seed < FIRST + SEEDS; seed++) {
@@ -29,7 +27,7 @@ test('the same seed gives the same run', () => {
 
 const QUICK = { electionTicks: 4, heartbeatTicks: 1, latency: 1, changes: 0 } as const
 
-/** Settings in which a defect is met sooner than in any shard. */
+/** Settings that trigger a defect sooner than average. */
 const PROFILES: { readonly [name in RaftDefect]?: Profile } = {
   'raft/vote-not-durable': {
     ...QUICK,
@@ -109,19 +107,19 @@ const PROFILES: { readonly [name in RaftDefect]?: Profile } = {
 }
 
 /**
- * What no run of a whole shard meets, and where it is found instead. With docs/design/consensus.md#replication broken a
- * follower must hold entries that differ behind a message that fits; a leader begins with what may differ, so no such
- * message is sent.
+ * Defects that no run of a whole shard triggers, with the test that finds them. With
+ * docs/design/consensus.md#replication broken, a follower must hold different entries after a matching message; a
+ * leader starts with the first possible difference, so it sends no such message.
  */
 const ELSEWHERE: { readonly [name in RaftDefect]?: string } = { 'raft/commit-beyond-match': 'replication.test.ts' }
 
 const WITHIN = 500
 
 for (const defect of RAFT_DEFECTS) {
-  test.skipIf(ELSEWHERE[defect])(`${defect} is noticed`, { timeout: 600_000 }, () => {
+  test.skipIf(ELSEWHERE[defect])(`${defect} is found`, { timeout: 600_000 }, () => {
     const seeds = Array.from({ length: WITHIN }, (_, at) => at + 1)
     const found = seeds.find((seed) => runSeed(seed, new Set([defect]), PROFILES[defect]).error !== undefined)
-    expect(found, `${defect} was not noticed in ${WITHIN} seeds`).toBeDefined()
+    expect(found, `${defect} was not found in ${WITHIN} seeds`).toBeDefined()
     console.info(`${defect}: seed ${found}`)
   })
 }

@@ -1,14 +1,13 @@
 /**
  * A shard of cores in one process: no clock, no disk, no network but arrays (docs/design/testing.md#simulation). Time
- * goes in slots of about a tick. What goes wrong is drawn from the seed: messages are lost, late, twice and out of
- * order; nodes crash with hand-overs half stored and come back, are wiped, have full disks; links fail one way; members
- * come and go.
+ * advances in slots of about a tick. Faults are drawn from the seed: messages are lost, delayed, duplicated and
+ * reordered; nodes crash with partially stored hand-overs and restart, are wiped, or have full disks; links fail in one
+ * direction; members are added and removed.
  *
- * Oracles look at everything that happens (docs/design/testing.md#oracles): docs/design/testing.md#oracles one leader a
- * term, and it has what is committed; docs/design/testing.md#oracles one entry an index; docs/design/testing.md#oracles
- * reads see what was committed before; docs/design/testing.md#oracles what is committed is durable on a quorum; log
- * matching (docs/design/consensus.md#invariants). In the end part of the faults stay and the rest must elect, commit
- * and catch up (docs/design/testing.md#oracles, docs/design/testing.md#liveness).
+ * Oracles check every event (docs/design/testing.md#oracles): one leader per term, which has all committed entries; one
+ * entry per index; reads see all earlier commits; committed entries are durable on a quorum; log matching
+ * (docs/design/consensus.md#invariants). At the end some faults remain, and the other nodes must elect, commit and
+ * catch up (docs/design/testing.md#liveness).
  */
 
 import { assert } from '@vacancy/shared'
@@ -63,7 +62,7 @@ function check(holds: boolean, rule: string): asserts holds {
   if (!holds) throw new Violation(rule)
 }
 
-/** What a seed draws; probabilities are per slot, in thousandths. */
+/** Settings drawn from a seed; probabilities are per slot, in thousandths. */
 type Knobs = {
   readonly voters: number
   readonly learners: number
@@ -79,7 +78,7 @@ type Knobs = {
   readonly stragglers: number
   readonly diskLatency: number
   readonly crashes: number
-  /** Crashes of leaders, beside. */
+  /** Additional crashes of leaders. */
   readonly coups: number
   readonly restarts: number
   readonly wipes: number
@@ -107,13 +106,13 @@ type Snapshot = {
   readonly state: number
 }
 
-/** What survives a crash. */
+/** State that survives a crash. */
 type Storage = {
   term: number
   vote: number
   commit: number
   snapshot: Snapshot
-  /** Of `entries`; the term of the one before it is `baseTerm`. */
+  /** First index of `entries`; the preceding term is `baseTerm`. */
   firstIndex: number
   baseTerm: number
   /** One entry each, with header. */
@@ -124,10 +123,10 @@ type Node = {
   readonly id: number
   storage: Storage
   raft: Raft | undefined
-  /** Handed over and not durable yet, and when it is. */
+  /** Pending hand-overs, with the time when they become durable. */
   outstanding: { readonly ready: Ready; readonly due: number }[]
   state: number
-  /** Forgot what it promised; it never votes again. */
+  /** Lost its promises; it never votes again. */
   isWiped: boolean
   isRoleKnown: number
 }
@@ -142,7 +141,7 @@ type World = {
   slot: number
   /** Messages by the slot in which they arrive. */
   readonly calendar: Map<number, Message[]>
-  /** `from>to` links that let nothing through. */
+  /** Blocked links as `from>to`. */
   readonly cut: Set<string>
   isQuiet: boolean
   nextCommand: number
@@ -150,12 +149,12 @@ type World = {
   additions: number
   // Oracles
   readonly leaders: Map<number, number>
-  /** Of each index that some leader committed or some node applied. */
+  /** Digest of each index that a leader committed or a node applied. */
   readonly committed: Map<number, { readonly term: number; readonly digest: number }>
   maxCommitted: number
   /** State after each index. */
   readonly states: Map<number, number>
-  /** Every entry that was ever durable: its digest and the term of the one before. */
+  /** Every entry that was ever durable: its digest and the term of the preceding entry. */
   readonly written: Map<string, { readonly digest: number; readonly prevTerm: number }>
   readonly reads: Map<number, number>
   readonly applied: Map<number, number>
@@ -174,8 +173,8 @@ export type Outcome = { readonly world: World; readonly error: unknown }
 /**
  * Runs one seed.
  *
- * @param profile settings that are not drawn, to meet something sooner
- * @returns what was violated, if anything
+ * @param profile fixed settings, to trigger a path sooner
+ * @returns the violation, if any
  */
 export function runSeed(seed: number, defects: ReadonlySet<string> = new Set(), profile: Profile = {}): Outcome {
   const world = createWorld(seed, defects, profile)
@@ -207,7 +206,7 @@ function drawKnobs(random: Random): Knobs {
     heartbeatTicks,
     isLockStep: random.below(5) === 0,
     preVote,
-    // With neither, who was removed may disturb the others for ever (docs/design/consensus.md#check-quorum).
+    // Without both, a removed node may disturb the others forever (docs/design/consensus.md#check-quorum).
     checkQuorum: !preVote || random.below(4) !== 0,
     loss: often(250),
     duplicates: often(200),
@@ -339,14 +338,14 @@ function start(world: World, node: Node): void {
   distrust(world, node.raft)
 }
 
-/** A wiped member is known to be one: the incarnation of its folder is another. */
+/** A wiped member is recognized by the new incarnation of its folder. */
 function distrust(world: World, raft: Raft): void {
   for (const { id, isWiped } of world.nodes.values()) {
     if (isWiped && raft.configuration.members.some((member) => member.id === id)) setCounts(raft, id, false)
   }
 }
 
-/** Any number of the hand-overs may be durable, and a part of the next, without a report. */
+/** Any number of hand-overs, and a part of the next one, may be durable without confirmation. */
 function crash(world: World, node: Node): void {
   const { random } = world
   for (const { ready } of node.outstanding) {
@@ -380,7 +379,7 @@ function runsOf(storage: Storage): TermRun[] {
   return runs
 }
 
-/** Entries `from` … `to` as the log would read them: a batch for each run of a term. */
+/** Entries `from` … `to` as read by the log: one batch per term. */
 function batchesOf(storage: Storage, from: number, to: number, bytesMax = Number.POSITIVE_INFINITY): EntryBatch[] {
   const batches: EntryBatch[] = []
   let bytes = 0
@@ -423,7 +422,7 @@ function write(world: World, node: Node, { hardState, entries }: Ready): void {
   setHardState(storage, hardState)
 }
 
-/** The first entries of a hand-over are durable, with the hard state as far as it goes. @returns the last one */
+/** Makes the first entries of a hand-over durable, with the matching hard state. @returns the last one */
 function writePart(world: World, node: Node, { hardState, entries }: Ready): number | undefined {
   const { storage } = node
   const count = entries.reduce((sum, batch) => sum + batch.count, 0)
@@ -442,14 +441,14 @@ function setHardState(storage: Storage, { term, vote, commit }: Ready['hardState
   check(term >= storage.term, 'the stored term never decreases (A1)')
   check(term > storage.term || storage.vote === 0 || vote === storage.vote, 'the stored vote is kept (A1)')
   check(commit >= storage.commit, 'the stored commit index never decreases (A2)')
-  check(commit <= lastIndexOf(storage), 'what is committed is in the stored log (A2)')
+  check(commit <= lastIndexOf(storage), 'committed entries are in the stored log (A2)')
   storage.term = term
   storage.vote = vote
   storage.commit = commit
 }
 
 function writeEntry(world: World, storage: Storage, index: number, bytes: Uint8Array): void {
-  check(index > storage.commit, 'nothing that is known to be committed is replaced on disk (A4)')
+  check(index > storage.commit, 'no entry known to be committed is replaced on disk (A4)')
   check(index <= lastIndexOf(storage) + 1, 'the stored log has no gap (A3)')
   storage.entries.length = index - storage.firstIndex
   storage.entries.push(bytes.slice())
@@ -459,7 +458,7 @@ function writeEntry(world: World, storage: Storage, index: number, bytes: Uint8A
   check(prevTerm <= term, 'terms in the stored log never decrease (A3)')
   const known = world.written.get(`${index} ${term}`)
   if (!known) world.written.set(`${index} ${term}`, { digest, prevTerm })
-  else check(known.digest === digest && known.prevTerm === prevTerm, 'an index and a term name one log (A16)')
+  else check(known.digest === digest && known.prevTerm === prevTerm, 'an index and a term identify one log (A16)')
 }
 
 function digestOf(bytes: Uint8Array): number {
@@ -468,7 +467,7 @@ function digestOf(bytes: Uint8Array): number {
   return digest
 }
 
-/** docs/design/consensus.md#hand-over: what is durable now is confirmed, its promises leave; then there may be more. */
+/** docs/design/consensus.md#hand-over: confirms durable hand-overs and sends their promises; more may follow. */
 function runDisk(world: World, node: Node): void {
   for (;;) {
     const { raft } = node
@@ -478,7 +477,7 @@ function runDisk(world: World, node: Node): void {
     const isRefused = ready.entries.length > 0 && chance(world, world.knobs.refusals)
     if (isRefused) {
       node.outstanding = []
-      // A hand-over that is larger than a group may be there in part.
+      // A hand-over larger than a group may be partially durable.
       refused(raft, ready.token, world.random.below(2) === 0 ? writePart(world, node, ready) : undefined)
     } else {
       node.outstanding.shift()
@@ -494,7 +493,7 @@ function runDisk(world: World, node: Node): void {
 function install(world: World, node: Node, raft: Raft, offer: SnapshotOffer): void {
   const { storage } = node
   const { index, snapshotTerm: term, configuration, manifest } = offer
-  check(index > storage.commit, 'a snapshot takes the state forward')
+  check(index > storage.commit, 'a snapshot advances the state')
   const state = viewOf(manifest).getUint32(0, true)
   check(world.states.get(index) === state, 'a snapshot holds the state of its index (O8)')
   node.storage = {
@@ -525,7 +524,7 @@ function pump(world: World, node: Node): void {
     for (const { peer } of ready.offers) offer(world, node, raft, peer)
     for (const { peer, firstIndex, lastIndex, bytesMax } of ready.logReads) {
       const { storage } = node
-      check(lastIndex <= lastIndexOf(storage), 'only what is durable is read back')
+      check(lastIndex <= lastIndexOf(storage), 'only durable entries are read back')
       const isThere = firstIndex >= storage.firstIndex && !chance(world, 50)
       provideEntries(raft, peer, isThere ? batchesOf(storage, firstIndex, lastIndex, bytesMax) : 'compacted')
     }
@@ -564,7 +563,7 @@ function applyOne(world: World, node: Node, raft: Raft, index: number, bytes: Ui
   const view = viewOf(bytes)
   const term = entryTerm(view, 0)
   const digest = digestOf(bytes)
-  check(storedTerm(node.storage, index) === term, 'what is applied is durable here (H5)')
+  check(storedTerm(node.storage, index) === term, 'applied entries are durable here (H5)')
   noteCommitted(world, index, term, digest)
   node.state = Math.imul(node.state ^ digest, 0x01000193) >>> 0
   const state = world.states.get(index)
@@ -575,7 +574,7 @@ function applyOne(world: World, node: Node, raft: Raft, index: number, bytes: Ui
   if (entryKind(view, 0) === ENTRY_KIND.command) {
     const command = viewOf(payload).getUint32(0, true)
     const before = world.applied.get(command)
-    check(before === undefined || before === index, 'a command that was proposed once takes effect once (O4)')
+    check(before === undefined || before === index, 'a command proposed once takes effect once (O4)')
     world.applied.set(command, index)
   } else if (entryKind(view, 0) === ENTRY_KIND.configuration) {
     const configuration = decodeConfiguration(payload)
@@ -615,7 +614,7 @@ function post(world: World, message: Message): void {
   else world.calendar.set(at, [message])
 }
 
-/** Messages of this slot and their immediate consequences. An endless chain continues in the next slot. */
+/** Delivers messages of this slot and their immediate responses. An endless chain continues in the next slot. */
 function deliver(world: World): void {
   for (let round = 0; round < 10; round++) {
     const flights = world.calendar.get(world.slot)
@@ -651,12 +650,12 @@ function shuffle<T>({ random }: World, list: T[]): void {
   }
 }
 
-/** True in `perMille` of a thousand cases; never in a quiet world. */
+/** True with a probability of `perMille` thousandths; never in a quiet world. */
 function chance({ random, isQuiet }: World, perMille: number): boolean {
   return perMille > 0 && !isQuiet && random.below(1000) < perMille
 }
 
-// Faults and work
+// Faults and workload
 
 function misbehave(world: World): void {
   const { knobs, random, nodes, cut } = world
@@ -684,18 +683,18 @@ function misbehave(world: World): void {
 }
 
 /**
- * One voter at most loses its disk: more would be more than is promised (docs/design/consensus.md#promises). It comes
- * back mute (docs/design/consensus.md#formation).
+ * At most one voter loses its disk: more losses are not covered by the guarantees (docs/design/consensus.md#promises).
+ * It returns without a vote (docs/design/consensus.md#formation).
  */
 function wipe(world: World): void {
   if ([...world.nodes.values()].some(({ isWiped }) => isWiped) || world.genesis.voters.length < 3) return
   const node = world.nodes.get(1 + world.random.below(world.genesis.voters.length)) as Node
-  // A configuration in which every single one is needed would be another story.
+  // Not in a configuration that needs every voter.
   if (!hasQuorum(world, new Set([node.id]))) return
   crash(world, node)
   node.isWiped = true
   node.storage = emptyStorage(world)
-  // At the worst moment: who knows what it promised is away, too.
+  // At the worst time: the nodes that know its promises are down as well.
   for (const other of world.nodes.values()) {
     if (other.raft?.role === 'leader' && world.random.below(2) === 0) crash(world, other)
     if (other.raft) distrust(world, other.raft)
@@ -755,7 +754,7 @@ function changeMembers(world: World, raft: Raft): void {
   }
   const change: Change =
     random.below(8) === 0 ? 'leave' : { steps, ...(random.below(3) === 0 && { phase: 'joint' as const }) }
-  // A node that forgot its promises must not be needed.
+  // A node that lost its promises must not be needed for a quorum.
   if ([...world.nodes.values()].some(({ isWiped }) => isWiped)) return
   if (typeof proposeChange(raft, change) === 'number') world.counts.changes++
 }
@@ -770,7 +769,7 @@ function onRead(world: World, context: number, index: number): void {
   world.reads.delete(context)
   if (least === undefined) return
   world.counts.reads++
-  check(index >= least, `a read at ${index} does not miss what was committed at ${least} before it (O6)`)
+  check(index >= least, `a read at ${index} includes the earlier commit at ${least} (O6)`)
 }
 
 function compact(world: World, node: Node, raft: Raft): void {
@@ -791,7 +790,7 @@ function passSlot(world: World): void {
     // Clocks differ: some tick twice, some not at all.
     const ticks = chance(world, world.knobs.skew) ? world.random.below(3) : 1
     for (let n = 0; n < ticks && node.raft; n++) tick(node.raft)
-    // A transfer that makes no progress is given up (docs/design/storage.md#transfer).
+    // A transfer without progress is aborted (docs/design/storage.md#transfer).
     for (const { id, state } of node.raft?.peers ?? []) {
       if (node.raft && state === 'snapshot' && world.random.below(30) === 0) reportSnapshot(node.raft, id, false)
     }
@@ -811,10 +810,10 @@ function observe(world: World, node: Node, raft: Raft): void {
     const known = world.leaders.get(raft.term)
     check(known === undefined || known === node.id, `term ${raft.term} has one leader (O1)`)
     world.leaders.set(raft.term, node.id)
-    check(isVoter(raft.configuration, raft.id), 'who leads is a voter (A12)')
+    check(isVoter(raft.configuration, raft.id), 'a leader is a voter (A12)')
     for (let index = Math.max(raft.firstIndex, world.maxCommitted - 50); index <= world.maxCommitted; index++) {
       const entry = world.committed.get(index)
-      if (entry) check(termAt(raft, index) === entry.term, `a leader has what is committed at ${index} (O1)`)
+      if (entry) check(termAt(raft, index) === entry.term, `a leader has the committed entry ${index} (O1)`)
     }
   }
   for (const { window } of raft.peers) {
@@ -824,7 +823,7 @@ function observe(world: World, node: Node, raft: Raft): void {
   const term = termAt(raft, raft.commit)
   for (const half of [raft.configuration.voters, raft.configuration.outgoing]) {
     const durable = half.filter((id) => isDurable(world, id, raft.commit, term)).length
-    check(half.length === 0 || durable * 2 > half.length, `what is committed at ${raft.commit} is on a quorum (O9)`)
+    check(half.length === 0 || durable * 2 > half.length, `the committed entry ${raft.commit} is on a quorum (O9)`)
   }
   world.maxCommitted = raft.commit
   const known = world.committed.get(raft.commit)
@@ -847,7 +846,7 @@ function noteCommitted(world: World, index: number, term: number, digest: number
 
 // Liveness
 
-/** Everything heals but for some nodes that a quorum does without: those stay down, deaf or mute. */
+/** Heals everything except some nodes that are not needed for a quorum, which stay down, receive nothing or send nothing. */
 function settle(world: World): void {
   const { nodes, cut, random, knobs } = world
   world.isQuiet = true
@@ -859,25 +858,25 @@ function settle(world: World): void {
   }
   for (const node of nodes.values()) {
     const isOutside = outside.has(node.id)
-    // Without a lease those who hear nothing are allowed to disturb (docs/design/consensus.md#voter-leases).
+    // Without a lease, nodes that receive nothing may disturb (docs/design/consensus.md#voter-leases).
     const way = knobs.checkQuorum ? random.below(3) : 0
     if (!isOutside || way > 0) {
       if (!node.raft) start(world, node)
     } else if (node.raft) crash(world, node)
-    // A hand-over that waits for a slow disk is stored now.
+    // Pending hand-overs of slow disks are stored now.
     node.outstanding = node.outstanding.map(({ ready }) => ({ ready, due: world.slot }))
     if (!isOutside || way === 0) continue
-    // Heard and deaf, or hearing and unheard.
+    // Sends but receives nothing, or receives but sends nothing.
     for (const other of nodes.keys()) cut.add(way === 1 ? `${other}>${node.id}` : `${node.id}>${other}`)
   }
   const insiders = () => [...nodes.values()].filter(({ id }) => !outside.has(id))
-  // Of what was on its way some still comes, and may disturb for a while.
+  // Some messages in flight still arrive and may disturb for a while.
   const calm = world.slot + 2 * knobs.electionTicks
   for (const at of world.calendar.keys()) if (at > calm) world.calendar.delete(at)
   const limit = world.slot + 60 * knobs.electionTicks + 400
   let goal: { readonly index: number; readonly term: number } | undefined
   for (; ; world.slot++) {
-    check(world.slot < limit, `the rest makes progress (O13): ${describe(world, outside)}`)
+    check(world.slot < limit, `the remaining nodes make progress (O13): ${describe(world, outside)}`)
     passSlot(world)
     const inside = insiders()
     const leader = leaderOf(inside)
@@ -898,7 +897,7 @@ function settle(world: World): void {
   }
   const term = leaderOf(insiders())?.term
   for (let n = 0; n < 8 * knobs.electionTicks; n++, world.slot++) passSlot(world)
-  check(leaderOf(insiders())?.term === term, `the rest is left in peace (O13): ${describe(world, outside)}`)
+  check(leaderOf(insiders())?.term === term, `the remaining nodes are not disturbed (O13): ${describe(world, outside)}`)
 }
 
 function shuffled<T>(world: World, list: T[]): T[] {
@@ -906,7 +905,7 @@ function shuffled<T>(world: World, list: T[]): T[] {
   return list
 }
 
-/** Whether every configuration that may be in force has its quorums without these. */
+/** Whether every possible configuration has a quorum without these nodes. */
 function hasQuorum(world: World, outside: ReadonlySet<number>): boolean {
   const configurations = [world.genesis]
   for (const { storage, raft } of world.nodes.values()) {
@@ -934,7 +933,7 @@ function leaderOf(nodes: readonly Node[]): Raft | undefined {
   return leader
 }
 
-/** All members inside have applied the entry, and no joint phase is left. */
+/** All members inside have applied the entry, and there is no joint phase. */
 function isSettled(inside: readonly Node[], leader: Raft, index: number): boolean {
   if (leader.applied < index || (leader.configuration.outgoing.length > 0 && leader.configuration.autoLeave))
     return false
@@ -956,7 +955,7 @@ function describe(world: World, outside: ReadonlySet<number>): string {
 
 /** For the message of a failed test. */
 export function report({ world, error }: Outcome): string {
-  assert(error !== undefined, 'there is something to report')
+  assert(error !== undefined, 'there is a failure to report')
   const what = error instanceof Error ? `${error.name}: ${error.message}\n${error.stack ?? ''}` : String(error)
   return `seed ${world.seed} (VACANCY_RAFT_SEED=${world.seed}), slot ${world.slot}: ${what}\n${JSON.stringify(world.knobs)}`
 }

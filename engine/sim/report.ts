@@ -1,6 +1,6 @@
 /**
- * What a batch of simulated runs adds up to: the figures of docs/design/testing.md#published-figures, as JSON and as a
- * table. Numbers come from runs, never by hand.
+ * The summary of a batch of simulated runs: the figures of docs/design/testing.md#published-figures, as JSON and as a
+ * table. All numbers come from runs.
  */
 
 import type { RunResult } from './cluster.ts'
@@ -9,7 +9,7 @@ import { ORACLES, type OracleName } from './oracles.ts'
 
 export type Summary = {
   runs: number
-  /** Runs by what they were made of. */
+  /** Runs by program. */
   readonly programs: { [name: string]: number }
   failed: number[]
   events: number
@@ -64,7 +64,7 @@ export function addRun(summary: Summary, result: RunResult, program: string): vo
   for (const [name, count] of Object.entries(result.checks)) summary.checks[name as OracleName] += count
 }
 
-/** Runs of several threads, or of several profiles, as one. */
+/** Adds up runs of several threads or profiles. */
 export function addSummaries(summaries: readonly Summary[]): Summary {
   const all = createSummary()
   const addAll = (to: { [name: string]: number }, from: { readonly [name: string]: number }): void => {
@@ -114,14 +114,14 @@ export function rowsOf({ commit, command, profiles }: Figures): string {
 const BEGIN = '<!-- rows of a recorded run: npm run sim -- --rows docs/results/simulation.json -->'
 const END = '<!-- end of the rows -->'
 
-/** A page with the rows between its two marks. */
+/** Replaces the rows between the two markers of a page. */
 export function withRows(page: string, rows: string): string {
   const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)]
-  if (begin < 0 || end < begin) throw new Error('the page has no place for the rows of a simulation')
+  if (begin < 0 || end < begin) throw new Error('the page has no markers for the rows of a simulation')
   return `${page.slice(0, begin + BEGIN.length)}\n${rows}\n${page.slice(end)}`
 }
 
-/** Parts of a run that never happened: in a long run each is a hole in what was tested. */
+/** Events that never happened; in a long run each is a gap in coverage. */
 export function holesOf(summary: Summary, expected: readonly string[]): string[] {
   const all: { [name: string]: number } = { ...summary.counts, ...summary.checks, ...summary.faults }
   return expected.filter((name) => (all[name] ?? 0) === 0)
@@ -152,7 +152,7 @@ export type DefectFinding = {
   readonly layer: string
 }
 
-/** The page of a report: a table a program, then the planted defects. */
+/** The report page: a table per program, then the planted defects. */
 export function markdownOf(
   programs: { readonly [name: string]: Summary },
   findings: readonly DefectFinding[],

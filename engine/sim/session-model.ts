@@ -1,6 +1,6 @@
 /**
- * What a store remembers of requests, read from its canonical bytes: whether each result is the one that the log gave,
- * and what all of it adds to the digest, by the rules of the product written down a second time.
+ * The stored results of request keys, read from the canonical bytes of a store: whether each result is that of the log,
+ * and their contribution to the digest, by an independent implementation of the rules.
  */
 
 import { viewOf } from '../src/raft/entry.ts'
@@ -9,7 +9,7 @@ import { STATE } from '../src/store/layout.ts'
 import { encodeSessions } from '../src/store/sessions.ts'
 import { type Memory, state } from '../src/store/store.ts'
 
-/** Session → number → result, as the log gave them. */
+/** Session → number → result, from the log. */
 export type Results = ReadonlyMap<
   string,
   ReadonlyMap<number, { readonly code: number; readonly value: number; readonly index: number }>
@@ -30,7 +30,7 @@ function mix(lanes: Lanes, words: readonly number[]): void {
   }
 }
 
-/** A session without its results: what it counted at feature level 0, and the rest of it from level 1 on. */
+/** A session without its results: its digest at feature level 0, and the additional part from level 1. */
 function sessionLanes(key: readonly number[], highest: readonly number[], rest: readonly number[]): Lanes {
   const [first = 0, second = 0] = highest
   const lane = (start: number): number => {
@@ -46,10 +46,10 @@ function sessionLanes(key: readonly number[], highest: readonly number[], rest: 
 }
 
 export type HeldSessions = {
-  /** What all sessions add to the digest. */
+  /** The contribution of all sessions to the digest. */
   readonly lo: number
   readonly hi: number
-  /** A result that the log did not give, in words. */
+  /** A result that differs from the log, as text. */
   readonly difference: string
 }
 
@@ -104,5 +104,5 @@ function differenceOf(
 ): string {
   const given = results.get(session)?.get(number)
   if (given?.code === code && given.value === value && given.index === index) return ''
-  return `request ${number} of session ${session} came to ${code}/${value} at ${index}, not ${JSON.stringify(given)}`
+  return `request ${number} of session ${session} has the result ${code}/${value} at ${index}, not ${JSON.stringify(given)}`
 }

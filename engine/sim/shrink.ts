@@ -1,13 +1,13 @@
 /**
- * Makes a failing run smaller while the same oracle still fails: first without whole classes of faults, then without
- * single faults, then shorter (docs/design/testing.md#a-failing-seed).
+ * Shrinks a failing run while the same oracle still fails: first without whole fault classes, then without single
+ * faults, then with a shorter length (docs/design/testing.md#a-failing-seed).
  */
 
 import { type RunOptions, type RunResult, runSeed, withoutClasses } from './cluster.ts'
 
 export type Shrunk = { readonly options: RunOptions; readonly result: RunResult; readonly runs: number }
 
-/** @param runsMax how many runs it may cost */
+/** @param runsMax maximum number of runs */
 export function shrink(options: RunOptions, failed: RunResult, runsMax = 120): Shrunk {
   const oracle = failed.failure?.oracle
   let best: RunOptions = { ...options, knobs: failed.knobs, schedule: failed.schedule }
@@ -23,7 +23,7 @@ export function shrink(options: RunOptions, failed: RunResult, runsMax = 120): S
     result = outcome
     return true
   }
-  // Nothing happens after the failure, so what was to come needs no place.
+  // The run ends at the failure, so later faults are dropped.
   const atUs = failed.failure?.atUs ?? 0
   attempt({ knobs: best.knobs ?? {}, schedule: (best.schedule ?? []).filter((fault) => fault.atUs <= atUs) })
   for (const name of [...result.knobs.classes]) attempt(withoutClasses(result, [name]))

@@ -2,12 +2,12 @@
  * `npm run sim`: simulated clusters by the thousand (docs/design/testing.md#simulation,
  * docs/design/testing.md#a-failing-seed).
  *
- * The forms of the command stand in USAGE_TEXT.
+ * USAGE_TEXT lists the forms of the command.
  *
- * What a seed runs is drawn from it, unless a program is named: mostly bare cores, which are quick, and in three seeds
- * of ten whole nodes over the product's store.
+ * Unless a program is given, it is drawn from the seed: mostly bare cores, which are fast, and in three of ten seeds
+ * whole nodes with the production store.
  *
- * A failing seed writes failure-<seed>.json and prints the command that plays it again.
+ * A failing seed writes failure-<seed>.json and prints the command that repeats it.
  */
 
 import { randomInt } from 'node:crypto'
@@ -47,46 +47,46 @@ const PROGRAMS: { readonly [name: string]: Program } = {
   log: createCoreProgram(walLog),
   driver: driverProgram,
 }
-/** Of a hundred seeds so many run this; the rest bare cores. */
+/** Percentage of seeds per program; the rest are bare cores. */
 const MIX: readonly { readonly percent: number; readonly program: string }[] = [
   { percent: 30, program: 'driver' },
   { percent: 10, program: 'log' },
 ]
-/** From so many seeds on nothing may be left out that a run is there to test. */
+/** From this many seeds, gaps in coverage are errors. */
 const HOLES_SEEDS = 1_000
-/** One seed in so many runs twice. */
+/** One in this many seeds runs twice. */
 const TWICE_EVERY = 100
 const LINES_KEPT = 2_000
 const SAY_MS = 10_000
 const USAGE = 64
 
 const USAGE_TEXT = `usage:
-  npm run sim -- --seeds 1000 [--from 1]     that many seeds; a failing one is shrunk, and its replay printed
+  npm run sim -- --seeds 1000 [--from 1]     that many seeds; a failing one is shrunk, and its replay command printed
   npm run sim -- --profile all --seeds 4000 --jobs 2 --json FILE
                                              each profile in turn, on two threads, and the counts of each
   npm run sim -- --rows FILE                 the rows of docs/reliability.md from such a file
-  npm run sim -- --seed 8412                 one seed, with the words of its last events
-  npm run sim -- --replay failure-8412.json  the fault schedule of a failure, whatever the seed gives today
+  npm run sim -- --seed 8412                 one seed, with a description of its last events
+  npm run sim -- --replay failure-8412.json  the fault schedule of a failure, independent of the seed
   npm run sim -- --defects [--seeds 200] [--only NAME]
-                                             every planted defect, and the seeds it took to find it
+                                             every planted defect, with the number of seeds until it is found
   npm run sim -- --seeds 200 --defect NAME   one of them
   npm run sim -- --report FOLDER [--seeds N] everything: reliability-report.json and reliability.md in that folder
 
 flags:
   --profile NAME                 which faults (default mixed): all, ${PROFILES.join(', ')}
-  --jobs N                       on so many threads (default 1)
-  --from random                  begins at a random seed, and prints it
-  --program mix|core|log|driver  what a seed runs; mix draws it from the seed (default)
+  --jobs N                       number of threads (default 1)
+  --from random                  starts at a random seed and prints it
+  --program mix|core|log|driver  the program of each seed; mix draws it from the seed (default)
   --length F                     runs F times as long (default 1)
   --json FILE                    the counts as JSON
-  --keep-going                   a failing seed does not end the run
-  --no-shrink                    a failing seed is not shrunk`
+  --keep-going                   continue after a failing seed
+  --no-shrink                    do not shrink a failing seed`
 
 type Settings = {
   readonly profile: Profile
   /** Seeds take all profiles in turn. */
   readonly hasAllProfiles: boolean
-  /** `mix`: of each seed its own. */
+  /** `mix`: drawn from each seed. */
   readonly program: string
   readonly length: number
   readonly defects: ReadonlySet<string>
@@ -112,7 +112,7 @@ const OPTIONS = {
   help: { type: 'boolean', short: 'h', default: false },
 } as const
 
-/** What is wrong with the flags, as words, or the flags. */
+/** The parsed flags, or an error message. */
 function flagsOf(args: readonly string[]) {
   let values: ReturnType<typeof parseArgs<{ args: string[]; options: typeof OPTIONS }>>['values']
   try {
@@ -123,9 +123,9 @@ function flagsOf(args: readonly string[]) {
   if (values.from === 'random') values.from = String(randomInt(2 ** 40))
   for (const name of ['seeds', 'from', 'seed', 'jobs'] as const) {
     const text = values[name]
-    if (text !== undefined && !/^\d{1,15}$/.test(text)) return `--${name} takes a whole number, not "${text}"`
+    if (text !== undefined && !/^\d{1,15}$/.test(text)) return `--${name} must be a whole number, not "${text}"`
   }
-  if (!(Number(values.length) > 0)) return `--length takes a number above 0, not "${values.length}"`
+  if (!(Number(values.length) > 0)) return `--length must be a number above 0, not "${values.length}"`
   const { defect, only = '' } = values
   if (defect !== undefined && !DEFECTS.some(({ name }) => name === defect))
     return `there is no planted defect "${defect}"`
@@ -167,7 +167,7 @@ export async function main(args: readonly string[], say: (line: string) => void)
   return many(settings, from, seeds, values, say)
 }
 
-/** The settings of one seed, with the profile and the program that it runs. */
+/** The settings of one seed, with its profile and program. */
 function settingsOfSeed(all: Settings, seed: number): Settings {
   const profile = all.hasAllProfiles ? (PROFILES[seed % PROFILES.length] ?? 'mixed') : all.profile
   const settings = { ...all, profile, hasAllProfiles: false }
@@ -202,7 +202,7 @@ type Values = {
   readonly 'no-shrink': boolean
 }
 
-/** Of each profile its own; one that was not run is not there. */
+/** One summary per profile that was run. */
 type Summaries = { [profile in Profile]?: Summary }
 
 async function many(
@@ -231,13 +231,13 @@ async function many(
     seeds >= HOLES_SEEDS && (settings.hasAllProfiles || settings.profile === 'mixed')
       ? holesOf(addSummaries(all), EXPECTED[settings.program] ?? [])
       : []
-  if (holes.length > 0) say(`never happened, so never tested: ${holes.join(', ')}`)
+  if (holes.length > 0) say(`never happened, so not tested: ${holes.join(', ')}`)
   return failed.length + holes.length > 0 ? 1 : 0
 }
 
-/** Seeds of one thread of several: each takes the next but so many. */
+/** Seeds of one of several threads, interleaved. */
 function seedsOf(from: number, seeds: number, thread: number, threads: number): number[] {
-  // Threads take whole rounds of profiles, so that each runs all of them.
+  // Threads run whole rounds of profiles, so that each runs all of them.
   const round = PROFILES.length
   return Array.from({ length: seeds }, (_, n) => from + n).filter((_, n) => Math.floor(n / round) % threads === thread)
 }
@@ -279,7 +279,7 @@ function runSeeds(
 type ThreadWork = { readonly settings: Settings; readonly seeds: readonly number[]; readonly values: Values }
 type FromThread = { readonly line: string } | { readonly profiles: Summaries }
 
-/** A run needs no core but its own: two threads of one process run twice as many. */
+/** A run uses one core: two threads run twice as many seeds. */
 async function runOnThreads(
   settings: Settings,
   from: number,
@@ -322,7 +322,7 @@ function runMany(
 
 const RELIABILITY = new URL('../../docs/reliability.md', import.meta.url)
 
-/** Puts the figures of a run into the documentation. */
+/** Writes the figures of a run into the documentation. */
 function writeRows(file: string, say: (line: string) => void): number {
   const figures = JSON.parse(readFileSync(file, 'utf8')) as Figures
   const page = readFileSync(RELIABILITY, 'utf8')
@@ -336,8 +336,8 @@ function writeJson(file: string, value: object): void {
 }
 
 /**
- * The figures of docs/design/testing.md#published-figures that the simulation gives, of one run of each program and of
- * all planted defects.
+ * The simulation's figures of docs/design/testing.md#published-figures, from one run of each program and of all planted
+ * defects.
  */
 function report(settings: Settings, from: number, seeds: number, folder: string, say: (line: string) => void): number {
   const programs: { [name: string]: Summary } = {}
@@ -356,7 +356,7 @@ const KEEP_GOING: Values = { jobs: '1', 'keep-going': true, 'no-shrink': true }
 
 const isMissed = ({ layer, seeds }: DefectFinding): boolean => layer === 'simulation' && seeds === undefined
 
-/** What a run of a thousand seeds must have met, whatever runs. */
+/** Events that a run of a thousand seeds must include, for any program. */
 const EVERYWHERE = [
   ...['elections', 'restarts', 'snapshotsTaken', 'snapshotsInstalled', 'membershipChanges', 'transfers', 'reads'],
   ...['answers', 'unknowns', 'drop', 'duplicate', 'late', 'damage', 'partition', 'oneway', 'slowlink', 'reset'],
@@ -387,7 +387,7 @@ function checkTwice(settings: Settings, summary: Summary, result: RunResult): vo
   const again = runSeed(optionsOf(settings, result.seed))
   summary.determinismChecks++
   if (again.hash === result.hash) return
-  throw new Error(`seed ${result.seed} is not the same twice: ${result.hash} and ${again.hash}`)
+  throw new Error(`seed ${result.seed} is not deterministic: ${result.hash} and ${again.hash}`)
 }
 
 function tellFailure(settings: Settings, result: RunResult, shrinks: boolean, say: (line: string) => void): void {
@@ -398,13 +398,14 @@ function tellFailure(settings: Settings, result: RunResult, shrinks: boolean, sa
   const options = optionsOf(settings, seed)
   const shrunk = shrinks ? shrink(options, result) : undefined
   const detailed = runSeed({ ...(shrunk?.options ?? options), keepsWords: true })
-  if (shrunk) say(`  ${shrunk.runs} runs left ${detailed.schedule.length} faults of ${result.schedule.length}`)
+  if (shrunk)
+    say(`  shrunk from ${result.schedule.length} to ${detailed.schedule.length} faults in ${shrunk.runs} runs`)
   const file = `failure-${seed}.json`
   writeFileSync(
     file,
     `${JSON.stringify({ ...environment(), ...settingsOf(settingsOfSeed(settings, seed)), ...failureFile(detailed), command }, undefined, 1)}\n`,
   )
-  say(`  ${file}: schedule, settings and the last events; again: npm run sim -- --replay ${file}`)
+  say(`  ${file}: schedule, settings and the last events. Replay: npm run sim -- --replay ${file}`)
 }
 
 function failureFile(result: RunResult): object {

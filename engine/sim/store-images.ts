@@ -1,4 +1,4 @@
-/** Snapshot files that simulated operators load into a running shard, and what is in them, as the model of the store has it. */
+/** Snapshot files that simulated operators load into a running shard, with their content for the model of the store. */
 
 import { createCodecList } from '@vacancy/shared'
 import { streamOf } from '@vacancy/testkit/random'
@@ -28,7 +28,7 @@ export type StoreImage = { readonly file: Uint8Array; readonly digest: string; r
 const SIZES = [30, 450] as const
 let images: readonly StoreImage[] | undefined
 
-/** Made once in a process; they are the same in every run. */
+/** Created once per process; they are the same in every run. */
 export function storeImages(): readonly StoreImage[] {
   images ??= SIZES.map(makeImage)
   return images
@@ -49,7 +49,7 @@ function makeImage(properties: number): StoreImage {
     sessionBytesMax: 1 << 20,
   })
   const { memory, writer } = store
-  const mismatch = () => violate('O8', 'an image names no digest')
+  const mismatch = () => violate('O8', 'an image contains no digest')
   const context = createApplyContext(store, plainPutWord(memory), mismatch)
   const model = createStoreModel()
   let index = 0
@@ -58,7 +58,7 @@ function makeImage(properties: number): StoreImage {
     stampCommand(new DataView(bytes.buffer), 0, EPOCH_MS, todayAt(0))
     const applied = applyCommand(context, index, bytes, 0, bytes.length)
     const { code } = applyToModel(model, index, bytes, 0, bytes.length, applied)
-    if (code !== applied.code) violate('O4', `a command of an image came to ${applied.code}, not ${code}`)
+    if (code !== applied.code) violate('O4', `a command of an image returned ${applied.code}, not ${code}`)
   }
   publish(store, index)
   const scratch = scratchOf(memory, 0)
@@ -72,7 +72,7 @@ function makeImage(properties: number): StoreImage {
     recordsEnd: writer.gap.low,
   }
   const captured = captureStore(memory, point, CODECS, scratch)
-  if (!captured) throw new Error('a store at rest can be captured')
+  if (!captured) throw new Error('an idle store can be captured')
   const disk = createSimulatedDisk()
   const encoder = inlineEncoder(captured.source, scratch + CAPTURE_SCRATCH_BYTES)
   const written = writeSeedFileAtOnce(envOf(disk), PATH, captured.source, { encoder })

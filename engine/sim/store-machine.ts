@@ -1,6 +1,6 @@
 /**
- * The product's store in a simulated node: recovered by data/recovery.ts, applied to by store/apply.ts, captured at an
- * epoch and written in pieces while writes go on, offered, received and loaded by snapshot/.
+ * The production store in a simulated node: recovered by data/recovery.ts, changed by store/apply.ts, captured at an
+ * epoch and written in pieces during further writes, and offered, received and loaded by snapshot/.
  */
 
 import { assert, type CodecList, VacancyError } from '@vacancy/shared'
@@ -52,23 +52,26 @@ import { imageModels } from './store-images.ts'
 import { applyToModel, createStoreModel, differenceFrom } from './store-model.ts'
 import { placeOf } from './store-workload.ts'
 
-/** Reads and writes of snapshots do not meet: they take the place of one reader, or every snapshot copies more that is empty. */
+/**
+ * Snapshot reads and writes do not overlap, so they share the slot of one reader; more slots would make every snapshot
+ * copy more empty memory.
+ */
 const READER = 0
-/** Of a table of request keys until the log has another setting. */
+/** Initial capacity of the request key table, until the log changes it. */
 const SESSION_BYTES = 1 << 20
 
 type Used = { readonly store: Store; readonly kernels: Kernels }
 
 /**
- * Stores by node and size, used again by the next process and by the next run: they are cleared as for a snapshot. Runs
- * follow one another in a process, never side by side.
+ * Stores by node and size, reused by the next process and the next run after being cleared as for a snapshot. Runs in a
+ * process are sequential.
  */
 const stores = new Map<string, Used>()
 
 function takeStore(node: number, memoryBytes: number): Used {
   const name = `${node} ${memoryBytes}`
   let used = stores.get(name)
-  // What a defect left in the middle of a change is not to be used again.
+  // A store that a defect left in the middle of a change is not reused.
   if (used && used.store.writer.marks.size === 0) {
     if (used.store.writer.copyOnWrite) endCopyOnWrite(used.store)
     clearStore(used.store)
@@ -100,7 +103,7 @@ export function storeTools(
     createStore: () => takeStore(node, knobs.memoryBytes).store,
     kernelsOf: (store) => {
       const used = [...stores.values()].find((each) => each.store === store)
-      assert(used !== undefined, 'stores come from here')
+      assert(used !== undefined, 'stores are created here')
       return used.kernels
     },
     openDecoder: () => ({ ...inlineDecoder(env.disk), close: () => undefined }),
@@ -109,7 +112,7 @@ export function storeTools(
   }
 }
 
-/** Of the oracles: whatever is planted in the nodes, it is as it should be. */
+/** The store of the oracles, without planted defects. */
 export function createStoreReference(): Reference {
   const model = createStoreModel(imageModels())
   return {
@@ -125,9 +128,9 @@ export type StoreMachineParts = {
   readonly dataDir: string
   readonly codecs: CodecList
   readonly node: RecoveredNode
-  /** Runs it later in this process, after a short time or as long as a step of a snapshot takes. */
+  /** Runs it later in this process, after a short time or the duration of a snapshot step. */
   readonly later: (work: 'exchange' | 'snapshot', run: () => void) => void
-  /** What a snapshot writes in a second: writes come between its pieces. */
+  /** Snapshot bytes per second; other writes run between its pieces. */
   readonly snapshotBytesPerSecond: number
   readonly onFatal: (reason: string) => void
 }
@@ -142,7 +145,7 @@ export function createStoreMachine(parts: StoreMachineParts): Machine {
   const decoder = inlineDecoder(disk)
   let previous: (PreviousSnapshot & { readonly epoch: number }) | undefined
   let prepared: SnapshotReader | undefined
-  /** Blocks that hold nothing. */
+  /** Empty blocks. */
   const taken: { readonly start: number; readonly bytes: number }[] = []
   const readFolder = (path: string): SnapshotReader | string => {
     try {
@@ -157,7 +160,7 @@ export function createStoreMachine(parts: StoreMachineParts): Machine {
   const onReplaced = (done: () => void) => (error?: unknown) => {
     if (error) throw error
     previous = undefined
-    // Where memory was filled from nothing those blocks are gone.
+    // When memory was filled from empty, those blocks are used.
     taken.length = 0
     done()
   }
@@ -249,7 +252,7 @@ export function createStoreMachine(parts: StoreMachineParts): Machine {
       return ''
     },
     switchState(_offer, done) {
-      assert(prepared !== undefined, 'what is switched to was prepared')
+      assert(prepared !== undefined, 'the new state was prepared')
       const reader = prepared
       prepared = undefined
       const switched = () => {
@@ -300,6 +303,6 @@ function genesisOf(memory: Memory): Uint8Array {
 function packageIn(memory: Memory, register: number): number {
   const { id, room, day } = placeOf(register)
   const night = readNight({ memory, reader: READER }, id, findName(memory, NAMES.roomType, room, 0, room.length), day)
-  assert(night !== 'changing', 'nobody writes while a register is read')
+  assert(night !== 'changing', 'no writes run while a register is read')
   return typeof night === 'string' ? -1 : night.availability
 }

@@ -37,7 +37,7 @@ function createPair(defects?: ReadonlySet<string>) {
   return { store, memory, model, run }
 }
 
-test(`store and model agree on everything that builders do (VACANCY_SEED=${SEED})`, () => {
+test(`store and model are equal after all commands of builders (VACANCY_SEED=${SEED})`, () => {
   const { memory, model, run } = createPair()
   const random = streamOf(SEED, 'model')
   const built: Built = { properties: 0, propertiesMax: 400, fillsMemory: false, session: 0 }
@@ -54,7 +54,7 @@ test(`store and model agree on everything that builders do (VACANCY_SEED=${SEED}
     expect(model.counts[name], name).toBeGreaterThan(0)
 })
 
-test('the model notices a command that one of both did not get', () => {
+test('the model detects a command that only one of the two applied', () => {
   const { memory, model, run } = createPair()
   const commands = imageCommands(streamOf(SEED, 'image'), 20)
   for (const bytes of commands.slice(0, -1)) run(bytes)
@@ -65,7 +65,7 @@ test('the model notices a command that one of both did not get', () => {
   expect(differenceFrom(model, memory)).not.toBe('')
 })
 
-test('the model notices a request that takes effect twice, and one that is refused for ever', () => {
+test('the model detects a request that takes effect twice, and one that is refused forever', () => {
   const model = createStoreModel()
   model.level = 1
   const writer = createCommandWriter()
@@ -82,7 +82,7 @@ test('the model notices a request that takes effect twice, and one that is refus
   expect(apply(5, OUTCOME.done)).not.toBe(OUTCOME.done)
 })
 
-/** A command without a body that changes no record, as a numbered request of the only session. */
+/** A numbered request of the only session, without a body, that changes no record. */
 function requestOf(number: number, kind: CommandKind = KIND.deleteProperty): Uint8Array {
   const writer = createCommandWriter()
   const key = new Uint8Array(24).fill(0, 16)
@@ -99,7 +99,7 @@ function levelOne(): Uint8Array {
   return writer.bytes.slice(0, writer.at)
 }
 
-test('the model notices a stored result that the log did not give, and a digest that leaves results out', () => {
+test('the model detects a stored result that differs from the log, and a digest without results', () => {
   const { memory, model, run } = createPair()
   run(requestOf(1))
   expect(differenceFrom(model, memory)).toBe('')
@@ -112,10 +112,10 @@ test('the model notices a stored result that the log did not give, and a digest 
   const other = createPair(new Set(['sessions/results-not-in-digest']))
   other.run(levelOne())
   other.run(requestOf(1))
-  expect(differenceFrom(other.model, other.memory)).toContain('a digest that is not')
+  expect(differenceFrom(other.model, other.memory)).toContain('the digest does not match')
 })
 
-test('requests of a session that was forgotten are counted, and one that opens a session is never one of them', () => {
+test('requests of an evicted session are counted, except those that open a session', () => {
   const model = createStoreModel()
   const apply = (number: number, index: number, code: number, at = index) => {
     const bytes = requestOf(number)
@@ -132,7 +132,7 @@ test('requests of a session that was forgotten are counted, and one that opens a
   expect(apply(1, 6, OUTCOME.sessionExpired, 0)).not.toBe(OUTCOME.sessionExpired)
 })
 
-test('rows in another order are another state', () => {
+test('a different row order is a different state', () => {
   const [a, b] = [createPair(), createPair()]
   const commands = imageCommands(streamOf(SEED, 'order'), 6)
   for (const bytes of commands) a.run(bytes.slice())

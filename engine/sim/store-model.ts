@@ -1,9 +1,9 @@
 /**
- * The store as plain maps: what committed commands come to by the rules of the product, written down a second time and
- * as simply as possible. Every replica is compared with it.
+ * The store as plain maps: an independent and simple implementation of the effects of committed commands. Every replica
+ * is compared with it.
  *
- * Two things are taken from the first replica that applied an entry: whether there was memory for a command that grows,
- * and which sessions were forgotten. Both must be the same on all replicas, and neither may change anything.
+ * Two results are taken from the first replica that applied an entry: whether there was memory for a growing command,
+ * and which sessions were evicted. Both must be the same on all replicas.
  */
 
 import { dayOf, isVisible } from '@vacancy/shared'
@@ -54,7 +54,7 @@ export const MODEL_COUNTS = [
   'droppedDays',
   'orderedTables',
   'largeTables',
-  /** Requests of sessions that were there and are not any more, and those of them that had taken effect before. */
+  /** Requests of evicted sessions, and how many of them had taken effect before. */
   'forgotten',
   'forgottenRepeats',
 ] as const
@@ -64,21 +64,21 @@ export type StoreModel = {
   properties: Map<string, ModelProperty>
   /** Session → number → result. */
   readonly results: Map<string, Map<number, ModelResult>>
-  /** The day whose packages a slot of the calendar holds. */
+  /** The day of each calendar slot. */
   readonly slotDays: Map<number, number>
   droppedBefore: number
   lastMaintenanceDay: number
-  /** Rules that apply follows. */
+  /** The feature level of apply. */
   level: number
-  /** What bulk loads bring, by content digest. */
+  /** The content of bulk loads, by content digest. */
   readonly images: ReadonlyMap<string, StoreModel>
-  /** What happened, for the holes of a report. */
+  /** Counters of events, for the coverage gaps of a report. */
   readonly counts: ModelCounts
   readonly reader: CommandReader
   readonly result: { code: number; value: number; index: number }
 }
 
-/** Comes back for an entry that a replica treated as no rule allows; no outcome has this code. */
+/** Returned for an entry that a replica handled against the rules; no real outcome has this code. */
 const IMPOSSIBLE = 255
 
 export function createStoreModel(images: ReadonlyMap<string, StoreModel> = new Map()): StoreModel {
@@ -96,7 +96,7 @@ export function createStoreModel(images: ReadonlyMap<string, StoreModel> = new M
   }
 }
 
-/** @param observed what the first replica came to; @returns what it had to come to */
+/** @param observed the result of the first replica; @returns the expected result */
 export function applyToModel(
   model: StoreModel,
   index: number,
@@ -119,26 +119,26 @@ export function applyToModel(
   const results = model.results.get(session) ?? new Map<number, ModelResult>()
   const earlier = results.get(number)
   if (observed.index !== index) {
-    // A repeat, of a request that is remembered or of one that is known to be too old to be.
+    // A repeat of a stored request, or of one that is too old to be stored.
     if (isForgotten(observed.code)) return forgottenResult(model, session, number, observed.code)
     return earlier ?? { code: IMPOSSIBLE, value: 0, index: 0 }
   }
-  // The number 1 opens a session: it takes effect once more when the session was forgotten meanwhile.
+  // Number 1 opens a session: it takes effect again if the session was evicted.
   if (earlier && number > 1) return { code: IMPOSSIBLE, value: 0, index }
   execute(model, observed)
-  // From feature level 1 on a repeat is executed again, when there may be memory.
+  // From feature level 1, a repeat after memory_full is executed again, since there may be memory now.
   if (result.code === OUTCOME.refused && model.level >= 1) return result
   results.set(number, { ...result })
   model.results.set(session, results)
   return result
 }
 
-/** What a request comes to that is of a session which is not there any more, or below its window. */
+/** The result of a request whose session was evicted, or that is below its window. */
 function forgottenResult({ results, counts }: StoreModel, session: string, number: number, code: number): ModelResult {
   const known = results.get(session)
   if (known) counts.forgotten++
   if (known?.has(number)) counts.forgottenRepeats++
-  // The number 1 opens a session: it may be below the window, and is never refused because there is no session.
+  // Number 1 opens a session: it may be below the window, but is never refused for a missing session.
   const isAllowed = number > 1 || code === OUTCOME.tooOld
   return { code: isAllowed ? code : IMPOSSIBLE, value: 0, index: 0 }
 }
@@ -201,7 +201,7 @@ function execute(model: StoreModel, observed: ModelResult): void {
     case KIND.bulkLoad:
       return load(model, hex(reader.bytes.subarray(reader.at, reader.at + CONTENT_DIGEST_BYTES)))
     default: {
-      // Settings, digests and the order of rows: they change no record.
+      // Settings, digests and row order change no record.
       result.code = observed.code
       result.value = observed.value
       const ordersRows = reader.kind === KIND.orderRows || reader.kind === KIND.swapRows
@@ -272,13 +272,13 @@ function setPackage(model: StoreModel, refuses: boolean): void {
   put(nights, day, ((mask << 8) | left) >>> 0, inverted)
 }
 
-/** A word of zeros is no package. */
+/** A zero word is not a package. */
 function put(nights: Map<number, Night>, day: number, lo: number, hi: number): void {
   if ((lo | hi) === 0) nights.delete(day)
   else nights.set(day, { lo, hi })
 }
 
-/** The calendar has a slot for each day of the window: what a slot held of a day long passed goes. */
+/** The calendar has a slot for each day of the window. Data of an earlier day in the slot is removed. */
 function takeSlot(model: StoreModel, day: number): void {
   const held = model.slotDays.get(day % DAY_SLOTS)
   if (held === day) return
@@ -290,7 +290,7 @@ function forEachNights({ properties }: StoreModel, visit: (nights: Map<number, N
   for (const { rooms } of properties.values()) for (const nights of rooms.values()) visit(nights)
 }
 
-/** @returns the nights and the word of a package, or nothing after noting what is missing */
+/** @returns the nights and the word of a package; undefined after recording what is missing */
 function findNight(
   model: StoreModel,
   property: ModelProperty | undefined,
@@ -351,7 +351,7 @@ function forget(model: StoreModel, before: number): void {
   for (const [slot, day] of model.slotDays) if (day < before) model.slotDays.delete(slot)
 }
 
-/** Nights that maintenance dropped may be written again; those that the calendar cannot hold beside present ones go. */
+/** Nights dropped by maintenance may be written again; nights whose slot is needed are removed. */
 function setTime(model: StoreModel, today: number): void {
   if (model.level < 1) return fail(model, OUTCOME.refused)
   const end = today + DAY_SLOTS
@@ -380,7 +380,7 @@ function load(model: StoreModel, digest: string): void {
 
 type Sums = { lo: number; hi: number; packages: number; properties: number }
 
-/** Digest of all records, and how many there are. */
+/** Digest and number of all records. */
 function sumsOf({ properties }: StoreModel): Sums {
   const sums: Sums = { lo: 0, hi: 0, packages: 0, properties: properties.size }
   const add = (hashIn: (lane: 0 | 1) => number): void => {
@@ -425,7 +425,7 @@ function hashOf(lane: 0 | 1, name: string): number {
   return hash
 }
 
-/** From so many rows on a table has bitmaps of several words, and has grown more than once. */
+/** From this many rows, a table has bitmaps of several words and has grown more than once. */
 const LARGE_ROWS = 300
 
 function noteSize({ properties, counts }: StoreModel): void {
@@ -434,7 +434,7 @@ function noteSize({ properties, counts }: StoreModel): void {
   if (Math.max(0, ...rows.values()) >= LARGE_ROWS) counts.largeTables++
 }
 
-/** Compares what a store holds, record by record and as it counts them itself. @returns what differs, in words */
+/** Compares a store record by record, and with its own counters. @returns the difference as text */
 export function differenceFrom(model: StoreModel, memory: Memory): string {
   noteSize(model)
   const own = sumsOf(model)
@@ -446,15 +446,15 @@ export function differenceFrom(model: StoreModel, memory: Memory): string {
   if (properties !== own.properties) return `it counts ${properties} properties, not ${own.properties}`
   if (packages !== own.packages) return `it counts ${packages} packages, not ${own.packages}`
   if (held !== own.packages) return `its days count ${held} packages, not ${own.packages}`
-  // What is replicated beside records, such as settings and time, is compared between replicas.
+  // Other replicated state, such as settings and time, is compared between replicas.
   const words = digestOfWords(memory)
   const [lo, hi] = [(found.digest.lo - words.lo) >>> 0, (found.digest.hi - words.hi) >>> 0]
-  if (own.lo !== lo || own.hi !== hi) return 'records with other contents'
+  if (own.lo !== lo || own.hi !== hi) return 'records with different content'
   const sessions = heldSessions(memory, model.results)
   if (sessions.difference !== '') return sessions.difference
   const kept = stateDigest(memory)
   const isWhole = kept.lo === (found.digest.lo + sessions.lo) >>> 0 && kept.hi === (found.digest.hi + sessions.hi) >>> 0
-  return isWhole ? '' : 'a digest that is not the one of its records and sessions'
+  return isWhole ? '' : 'the digest does not match its records and sessions'
 }
 
 function heldPackages(memory: Memory): number {

@@ -1,4 +1,4 @@
-/** The order in which a store's rows are, as a number: answers come in it, so it must be the same on all replicas. */
+/** The row order of a store as a hash: replies depend on it, so it must be the same on all replicas. */
 
 import { hashOfName, NAMES } from '../src/store/dictionary.ts'
 import { PROPERTY, SEGMENT, STATE } from '../src/store/layout.ts'
@@ -7,7 +7,7 @@ import { type Memory, state } from '../src/store/store.ts'
 import { liveRowsOf } from '../src/store/table.ts'
 import { field, propertyOfRow } from '../src/store/table-fields.ts'
 
-/** A hash over the properties of each table, row by row, added up. A node numbers names for itself, so they are hashed. */
+/** The sum of hashes over the properties of each table, row by row. Nodes number names independently, so names are hashed. */
 export function orderOf(memory: Memory): number {
   let sum = 0
   const add = (table: number, seed: number): void => {

@@ -1,7 +1,7 @@
 /**
- * What clients write into the product's store in simulated runs. Registers are packages that nothing but the clients of
- * the history changes, though their properties move and their tables grow, shrink and are sorted around them. Everything
- * else is of builders: properties by the hundred, nights at both edges of the calendar, and all that deletes.
+ * Writes of clients to the production store in simulated runs. Registers are packages that only the clients of the
+ * history change, while their properties move and their tables grow, shrink and are sorted. All other data belongs to
+ * builders: hundreds of properties, nights at both edges of the calendar, and all deletes.
  */
 
 import { dayOf } from '@vacancy/shared'
@@ -25,13 +25,13 @@ import type { ToyCommand } from '../src/testing/toy-machine.ts'
 
 const PROPERTIES = 4
 const ROOM_TYPES = 4
-/** True days: a node may believe in others. */
+/** True days; a node's clock may differ. */
 const FIRST_DAY = dayOf(EPOCH_MS)
-/** Far enough ahead that no clock of these runs makes it the past, within the year that can be sold. */
+/** Far enough in the future for every clock of these runs, and within the sellable year. */
 const REGISTER_DAYS_AHEAD = 300
 const YEAR = 365
 
-/** Registers are in these segments and move between them; nothing deletes them. */
+/** Segments of registers, which move between them and are never deleted. */
 const KEPT_SEGMENTS = ['valley', 'lake', 'city'] as const
 const PASSING_SEGMENTS = ['camp', 'fair'] as const
 const SEGMENTS = [...KEPT_SEGMENTS, ...PASSING_SEGMENTS]
@@ -44,7 +44,7 @@ const encoder = new TextEncoder()
 const ROOM_NAMES = Array.from({ length: ROOM_TYPES }, (_, n) => encoder.encode(`room${n}`))
 const PROPERTY_IDS = Array.from({ length: PROPERTIES }, (_, n) => new Uint8Array(16).fill(n + 1))
 
-/** The package that a register is. */
+/** The package of a register. */
 export function placeOf(register: number): {
   readonly id: Uint8Array
   readonly room: Uint8Array
@@ -89,7 +89,7 @@ const KIND_OF = {
   delete: KIND.deletePackage,
 } as const
 
-/** A command on a register. To set what may not be there yet is to put a package there. */
+/** A command on a register. Setting a possibly empty register writes a package. */
 export function encodeOnStore({ kind, register, amount, session, number }: ToyCommand): Uint8Array {
   const { id, room, day } = placeOf(register)
   const requestKey = session === 0 ? undefined : { session, number }
@@ -141,12 +141,12 @@ function builtId(number: number): Uint8Array {
   return id
 }
 
-/** The properties that registers are packages of: what every run begins with. */
+/** The properties of registers, written at the start of every run. */
 export function firstCommands(random: Random): Uint8Array[] {
   return PROPERTY_IDS.map((id) => putProperty(random, id, pick(random, KEPT_SEGMENTS)))
 }
 
-/** What a bulk load brings: everything with registers in it, and so many other properties. */
+/** The content of a bulk load: all registers, and some other properties. */
 export function imageCommands(random: Random, properties: number): Uint8Array[] {
   const commands = firstCommands(random)
   for (let register = 0; register < IMAGE_REGISTERS; register++) {
@@ -162,11 +162,11 @@ export function imageCommands(random: Random, properties: number): Uint8Array[] 
   return commands
 }
 
-/** Registers that clients use are below it. */
+/** Clients use registers below it. */
 export const IMAGE_REGISTERS = 6
 export const imageValue = (register: number): number => 7 + register
 
-/** What a builder knows of what it has built. */
+/** State of a builder. */
 export type Built = {
   properties: number
   readonly propertiesMax: number
@@ -174,7 +174,7 @@ export type Built = {
   session: number
 }
 
-/** The next batch of a builder. @param today true days since the run began */
+/** The next batch of a builder. @param today true days since the start of the run */
 export function drawBatch(random: Random, built: Built, today: number): Uint8Array[] {
   const total = built.fillsMemory ? 22 : 20
   const drawn = random.below(total)
@@ -184,7 +184,7 @@ export function drawBatch(random: Random, built: Built, today: number): Uint8Arr
   const anyId = () => builtId(random.below(Math.max(1, built.properties)))
   if (drawn < 10) return each(12, () => writeNight(random, anyId(), today, undefined))
   if (drawn < 12) {
-    // A property of registers moves now and then, with all its packages.
+    // Occasionally a property of registers moves, with all its packages.
     return each(6, () => {
       const isRegisters = chance(random, 0.2)
       const id = isRegisters ? pick(random, PROPERTY_IDS) : anyId()
@@ -196,7 +196,7 @@ export function drawBatch(random: Random, built: Built, today: number): Uint8Arr
     return each(4, () => command(KIND.deleteProperty, undefined, (to) => writeBytes(to, anyId(), 0, 16)))
   if (drawn === 16) return [command(KIND.deleteSegment, undefined, (to) => putName(to, pick(random, PASSING_SEGMENTS)))]
   if (drawn < 19) {
-    // Each with a session of its own: those of others are forgotten for them.
+    // Each with a new session, which evicts others.
     return Array.from({ length: between(random, 5, 60) }, () =>
       writeNight(random, anyId(), today, { session: 1_000_000 + built.session++, number: 1 }),
     )
@@ -204,7 +204,7 @@ export function drawBatch(random: Random, built: Built, today: number): Uint8Arr
   return calendar(random, anyId(), today, built.fillsMemory ? YEAR : 30)
 }
 
-/** Rows by the dozen in one table. */
+/** Dozens of rows in one table. */
 function grow(random: Random, built: Built, today: number): Uint8Array[] {
   const segment = pick(random, SEGMENTS)
   const room = `room${random.below(2)}`
@@ -216,7 +216,7 @@ function grow(random: Random, built: Built, today: number): Uint8Array[] {
 }
 
 function dayNear(random: Random, today: number): number {
-  // Both edges of what may be written, on either side, and some in between.
+  // Both sides of both edges of the writable range, and some days in between.
   return pick(random, [
     today - 1,
     today,
@@ -251,14 +251,14 @@ function deletion(random: Random, id: Uint8Array, today: number): Uint8Array {
   })
 }
 
-/** Many nights of one row: each takes as much memory as the whole table has rows. */
+/** Many nights of one row: each needs memory for all rows of the table. */
 function calendar(random: Random, id: Uint8Array, today: number, nights: number): Uint8Array[] {
   const room = `room${random.below(ROOM_TYPES)}`
   const first = random.below(YEAR)
   return Array.from({ length: nights }, (_, n) => putPackage(id, room, today + ((first + n) % YEAR), 2, 70, 0))
 }
 
-/** True today, in days. */
+/** The true current day. */
 export function todayAt(nowUs: number): number {
   return dayOf(EPOCH_MS + nowUs / 1_000)
 }

@@ -1,9 +1,9 @@
 /**
- * What a simulated run did, as one number and as its last events (docs/design/testing.md#simulation,
+ * The trace of a simulated run, as a hash and as its last events (docs/design/testing.md#simulation,
  * docs/design/testing.md#a-failing-seed).
  *
- * The number is a hash over (time, node, kind, digest) of every event: two runs of one seed are the same run exactly
- * when their numbers are equal. The words of an event are only made when somebody is going to read them.
+ * The hash covers (time, node, kind, digest) of every event: two runs of one seed are identical if and only if their
+ * hashes are equal. Descriptions of events are only created when they are kept.
  */
 
 const TRACE_KINDS = [
@@ -32,13 +32,13 @@ const KIND_NUMBER = Object.fromEntries(TRACE_KINDS.map((kind, i) => [kind, i])) 
 export type Trace = {
   low: number
   high: number
-  /** Events so far. */
+  /** Number of events so far. */
   count: number
-  /** The last words, oldest first, when they are kept. */
+  /** The last descriptions, oldest first, if they are kept. */
   readonly lines: string[] | undefined
 }
 
-/** Words that are kept at most. */
+/** Maximum number of kept descriptions. */
 const TRACE_LINES_MAX = 200_000
 
 export function createTrace(keepsWords: boolean): Trace {
@@ -48,8 +48,8 @@ export function createTrace(keepsWords: boolean): Trace {
 /**
  * Notes one event.
  *
- * @param digest 32 bits of what it carried
- * @param words what it was, called only when words are kept
+ * @param digest 32 bits of its content
+ * @param words returns its description, called only when descriptions are kept
  */
 export function note(
   trace: Trace,
@@ -69,13 +69,13 @@ export function note(
   lines.push(`${(nowUs / 1000).toFixed(3)} ${node === 0 ? '-' : `n${node}`} ${kind}${words ? ` ${words()}` : ''}`)
 }
 
-/** The run as one number, in 16 hex digits. */
+/** The hash of the run, in 16 hex digits. */
 export function traceHash({ low, high, count }: Trace): string {
   const hex = (value: number) => (value >>> 0).toString(16).padStart(8, '0')
   return `${hex(high)}${hex(low ^ count)}`
 }
 
-/** 32 bits of some bytes: enough of them to tell two frames apart, few enough to cost nothing. */
+/** A 32-bit hash of some of the bytes: enough to distinguish two frames, and cheap. */
 export function digestOf(bytes: Uint8Array): number {
   const { length } = bytes
   let hash = Math.imul(length ^ 0x9e3779b9, 0x85ebca6b)

@@ -1,6 +1,6 @@
 /**
- * The product's log under a simulated core: wal-thread.ts over a disk that forgets, fills up, fails and rots
- * (docs/design/testing.md#the-simulated-world). Snapshots are one small file beside it.
+ * The production log of a simulated core: wal-thread.ts on a disk that loses unsynced data, fills up, fails and rots
+ * (docs/design/testing.md#the-simulated-world). Snapshots are small separate files.
  */
 
 import { VacancyError } from '@vacancy/shared'
@@ -25,7 +25,7 @@ const FOLDER = '/wal'
 const SNAPSHOT = '/snapshot'
 const FORMED = '/formed'
 const CAPACITY = 2 ** 40
-/** Every run, and every start of a node, waits another time before it tries a full disk again. */
+/** The retry delay of a full disk varies with each run and each start of a node. */
 const RETRY_FULL_MS_MAX = 1_000
 
 type WalStorage = { readonly disk: SimulatedDisk; readonly identity: LogIdentity }
@@ -51,15 +51,14 @@ export const walLog: LogKind = {
   meet(world, node, { kind, lengthUs, detail }) {
     const { disk } = node.storage as WalStorage
     if (kind === 'fulldisk') {
-      // It may not even begin a log now.
+      // It may not even be able to create a log.
       node.mayFail = true
-      // On some file systems also what lies within a file takes room when it is written again.
-      // There a group may fit in part.
+      // On some file systems, overwriting a file needs space as well. There a group may fit in part.
       disk.copiesOnWrite = detail % 2 === 0
       const leftBytes = disk.copiesOnWrite ? (detail >>> 1) % 1_500 : detail % 40_000
       disk.capacityBytes = CAPACITY - disk.space('/').freeBytes + leftBytes
       scheduleIn(world.scheduler, lengthUs * 4, () => {
-        // By then the node may have another disk.
+        // The node may have a new disk by then.
         ;(node.storage as WalStorage).disk.capacityBytes = CAPACITY
       })
       return true
@@ -67,7 +66,7 @@ export const walLog: LogKind = {
     if (kind === 'cut') {
       if (!node.process) return false
       stopBefore(disk, detail >>> 1, () => {
-        node.stopped = detail % 2 === 0 ? 'killed' : 'power was lost'
+        node.stopped = detail % 2 === 0 ? 'killed' : 'power loss'
       })
       return true
     }
@@ -94,14 +93,14 @@ export const walLog: LogKind = {
 }
 
 /**
- * Flips bits in what was synced long ago, on a minority of the nodes. Damage to the very last group cannot be told from
- * a group that was being written, so it is not done (docs/design/storage.md#torn-tail-or-corruption).
+ * Flips bits in old synced data on a minority of the nodes. Damage to the last group is indistinguishable from a
+ * partially written group, so it is left out (docs/design/storage.md#torn-tail-or-corruption).
  */
 export function rot(world: World, number: number, disk: SimulatedDisk, folder: string, detail: number): boolean {
   const damaged = world.nodes.filter(({ isDamaged }) => isDamaged).length
   const node = world.nodes[number - 1]
   if (!node || node.isDamaged || (damaged + 1) * 2 >= world.knobs.voters) return false
-  // Which majority is left is only known while nobody comes or goes.
+  // The remaining majority is only known without membership changes.
   if (world.counts.membershipChanges > 0) return false
   const reports = disk.stat(folder) ? listLogFiles(disk, folder) : []
   const report = reports[detail % Math.max(1, reports.length)]
@@ -115,8 +114,8 @@ export function rot(world: World, number: number, disk: SimulatedDisk, folder: s
 }
 
 /**
- * docs/design/consensus.md#when-a-configuration-takes-effect: the log calls committed what is. Looked at where entries
- * were refused: what they were to replace is still there.
+ * docs/design/consensus.md#when-a-configuration-takes-effect: the commit index of the log is correct. Checked when
+ * entries were refused, since the entries they were to replace still exist.
  */
 function checkCommitted(world: World, node: number, disk: SimulatedDisk, storage: WalStorage, wal: Wal): void {
   const { commit } = wal.hardState
@@ -124,7 +123,10 @@ function checkCommitted(world: World, node: number, disk: SimulatedDisk, storage
   const known = committedTerm(world.oracles, commit)
   world.oracles.checks.O2++
   if (term !== 0 && known !== 0 && term !== known)
-    violate('O2', `the log of node ${node} calls index ${commit} of term ${term} committed, which is of term ${known}`)
+    violate(
+      'O2',
+      `the log of node ${node} has index ${commit} of term ${term} as committed, but the committed term is ${known}`,
+    )
 }
 
 function scanOf(disk: SimulatedDisk, { identity }: WalStorage): ReturnType<typeof scanLog> {
@@ -136,7 +138,7 @@ function encodeSnapshot({ index, term, configuration, state }: CoreSnapshot): Ui
   return new TextEncoder().encode(JSON.stringify(plain))
 }
 
-/** @returns false on a full disk: the log is kept, and it is tried again */
+/** @returns false on a full disk: the log is kept and the operation retried */
 function writeSnapshot(disk: SimulatedDisk, snapshot: CoreSnapshot): boolean {
   try {
     replaceFile(disk, SNAPSHOT, encodeSnapshot(snapshot))
@@ -149,7 +151,7 @@ function writeSnapshot(disk: SimulatedDisk, snapshot: CoreSnapshot): boolean {
 
 function readSnapshot(disk: SimulatedDisk): CoreSnapshot {
   const { bytes = 0 } = disk.stat(SNAPSHOT) ?? {}
-  if (bytes === 0) throw new Error('the snapshot is gone')
+  if (bytes === 0) throw new Error('the snapshot is missing')
   const file = disk.open(SNAPSHOT, 'read')
   const content = new Uint8Array(bytes)
   disk.read(file, content, 0, bytes, 0)
@@ -311,7 +313,7 @@ type Opened = ReturnType<typeof openWal>['recovered']
 function recover(disk: SimulatedDisk, opened: Opened, snapshot: CoreSnapshot, wal: Wal): CoreLog['recovered'] {
   const { index, term } = snapshot
   if (index > opened.lastIndex || (recoveredTerm(opened, index) || term) !== term) {
-    // The process ended between the snapshot's file and the log that begins behind it.
+    // The process ended after writing the snapshot and before truncating the log.
     if (!installWal(wal, { index, term })) throw new VacancyError('no_room', { directory: FOLDER })
     const { hardState } = wal
     return {
@@ -329,7 +331,7 @@ function recover(disk: SimulatedDisk, opened: Opened, snapshot: CoreSnapshot, wa
   const entries =
     lastIndex > index ? batchesFrom(index + 1, entriesOf(disk, scan, index + 1), Number.POSITIVE_INFINITY) : []
   const lastTerm = lastIndex === index ? term : recoveredTerm(opened, lastIndex)
-  // Entries before the snapshot are only offered to peers when their terms are all known.
+  // Entries before the snapshot are only offered to peers when all of their terms are known.
   return {
     ...opened.hardState,
     commit: Math.max(opened.hardState.commit, index),

@@ -1,11 +1,11 @@
 /**
- * The clients of a simulated cluster: they write, read, give up, ask again with the same request key at another node,
- * and note everything they were told (docs/design/testing.md#simulation, docs/design/testing.md#the-simulated-world,
+ * The clients of a simulated cluster: they write, read, time out, retry with the same request key at another node, and
+ * record every result (docs/design/testing.md#simulation, docs/design/testing.md#the-simulated-world,
  * docs/design/consensus.md#request-keys).
  *
- * One client has one operation under way. An attempt is one sending of it. With a request key an operation is repeated
- * until it is answered or the client has no patience left; without one it is sent again only after an answer that says
- * that it is certainly in no log (docs/design/consensus.md#retryable-errors).
+ * A client has one pending operation; an attempt is one request for it. With a request key an operation is retried
+ * until it has a result or the client gives up; without one it is only retried after a reply that it is certainly in no
+ * log (docs/design/consensus.md#retryable-errors).
  */
 
 import { between, chance, type Random, streamOf } from '@vacancy/testkit/random'
@@ -23,9 +23,9 @@ type Client = {
   readonly isKeyless: boolean
   session: number
   nextNumber: number
-  /** Node that is asked first. */
+  /** The node of the first attempt. */
   node: number
-  /** The operation under way. */
+  /** The pending operation. */
   current: Current | undefined
 }
 
@@ -35,11 +35,11 @@ type Current = {
   readonly session: number
   readonly number: number
   attempts: number
-  /** Attempts of which nobody knows what became. */
+  /** Attempts with an unknown outcome. */
   open: number
-  /** Called when this attempt takes too long. */
+  /** Called when this attempt times out. */
   timer: ScheduledEvent | undefined
-  /** The attempt whose answer moves the client on; an older one may still be answered. */
+  /** The current attempt; older ones may still get a reply. */
   token: number
 }
 
@@ -49,12 +49,12 @@ export type Workload = {
   nextToken: number
   nextSession: number
   isStopped: boolean
-  /** Operations that were answered, in any way but `unknown`. */
+  /** Operations with a result other than `unknown`. */
   answered: number
   lastSuccessUs: number
 }
 
-/** A client asks so often before it gives up: long enough for one election. */
+/** Attempts before a client gives up, enough for one election. */
 const ATTEMPTS_MAX = 12
 const KINDS: readonly Exclude<OperationKind, 'read'>[] = [
   'set',
@@ -127,14 +127,14 @@ function timeoutUs({ world: { knobs } }: Workload): number {
 }
 
 /**
- * Beside the store sessions may be forgotten, for want of room or after a day: the number 1, which opens a session, would
- * take effect once more when it is repeated then. It is used up by a request that changes nothing and is sent once.
+ * With the store, sessions may be evicted for lack of space or after a day: a repeat of number 1, which opens a
+ * session, would then take effect again. So number 1 is used for a request that changes nothing and is sent once.
  */
 function firstNumber({ knobs }: World): number {
   return knobs.usesStore ? 2 : 1
 }
 
-/** A register that nothing is ever put in. */
+/** A register that is never written. */
 const NOTHING_REGISTER = 62
 
 function attempt(workload: Workload, client: Client): void {
@@ -145,11 +145,11 @@ function attempt(workload: Workload, client: Client): void {
   current.token = token
   current.attempts++
   current.open++
-  // The node is asked once in a while, whoever leads: followers answer reads and say who does not lead.
+  // Sometimes a follower is used: it serves reads and refuses writes.
   if (random.below(100) < world.knobs.roamPercent) client.node = between(random, 1, world.nodes.length)
   current.timer = scheduleIn(world.scheduler, timeoutUs(workload), () => onTimeout(workload, client, current, token))
   send(workload, client, current, token, client.node)
-  // A duplicate is on its way to somebody else at the same time: only with a key, which makes it harmless.
+  // A concurrent duplicate to another node, only with a key, which makes it harmless.
   if (current.session !== 0 && chance(random, 0.03)) {
     const second = workload.nextToken++
     current.open++
@@ -189,7 +189,7 @@ function send(workload: Workload, client: Client, current: Current, token: numbe
   })
 }
 
-/** The node has answered; the client hears of it a little later, or never. */
+/** The node has replied; the client receives it a little later, or never. */
 function onAnswered(workload: Workload, client: Client, current: Current, token: number, answer: Answer): void {
   const { world } = workload
   const isWrite = current.operation.kind !== 'read'
@@ -201,16 +201,16 @@ function onAnswered(workload: Workload, client: Client, current: Current, token:
   scheduleIn(world.scheduler, 50 + client.random.below(1_000), () => onHeard(workload, client, current, token, answer))
 }
 
-/** docs/design/testing.md#oracles and, as often as the program affords it, docs/design/testing.md#oracles. */
+/** Checks docs/design/testing.md#oracles, the expensive ones as often as the program allows. */
 export function checkAcknowledged(world: World, token: number, answer: Extract<Answer, { kind: 'result' }>): void {
   const { index } = answer
   onAcknowledged(world.oracles, world.scheduler.nowUs, token, answer)
   if (token % world.program.durableEvery !== 0) return
   world.oracles.checks.O9++
   const term = world.oracles.terms[index] ?? 0
-  // Who answers may have applied a change of members just before.
+  // The replying node may have just applied a membership change.
   for (const { process } of world.nodes) if (process?.running) noteMembers(world, process.running)
-  // One that is down may hold it, too; one whose disk rotted did.
+  // A node that is down may hold it as well; a node with a corrupt disk did.
   const holders = world.nodes.filter(
     ({ process, isDamaged }) => isDamaged || (process?.running?.isDurable(index, term) ?? true),
   )
@@ -224,7 +224,7 @@ export function checkAcknowledged(world: World, token: number, answer: Extract<A
 function onHeard(workload: Workload, client: Client, current: Current, token: number, answer: Answer): void {
   // After an unknown outcome it may still take effect.
   if (answer.kind !== 'unknown') current.open--
-  // It has given up, or had its answer from another attempt.
+  // It has given up, or received the result from another attempt.
   if (client.current !== current) return
   const { operation } = current
   const { history } = workload.world
@@ -233,12 +233,12 @@ function onHeard(workload: Workload, client: Client, current: Current, token: nu
     if (isForgotten(code)) {
       client.session = workload.nextSession++
       client.nextNumber = firstNumber(workload.world)
-      // An attempt that was not answered may have taken effect before its session was forgotten.
+      // An attempt without a reply may have taken effect before its session was evicted.
       complete(history, operation, current.open === 0 ? 'none' : 'unknown')
     } else if (operation.kind === 'read')
       complete(history, operation, value < 0 ? 'missing' : 'done', Math.max(0, value))
     else {
-      // The store answers a package that was put there without a number.
+      // For a written package, the store replies without a value.
       const isSet = operation.kind === 'set' && code === OUTCOME.done
       complete(history, operation, outcomeOf(operation.kind, code), isSet ? operation.amount : value)
     }
@@ -256,7 +256,7 @@ function onHeard(workload: Workload, client: Client, current: Current, token: nu
   askElsewhere(workload, client, current)
 }
 
-/** What a write came to for the history; `none`: it did nothing, whatever is there. */
+/** The outcome of a write for the history; `none`: it had no effect. */
 export function outcomeOf(kind: OperationKind, code: number): Outcome {
   switch (code) {
     case OUTCOME.done:
@@ -264,7 +264,7 @@ export function outcomeOf(kind: OperationKind, code: number): Outcome {
     case OUTCOME.unknownProperty:
     case OUTCOME.unknownRoomType:
     case OUTCOME.noPackage:
-      // What may be set anywhere needs a property all the same, which comes with the first entry of the shard.
+      // Every register needs its property, which is written with the first entry of the shard.
       return kind === 'set' ? 'none' : 'missing'
     case OUTCOME.overflow:
     case OUTCOME.underflow:
@@ -273,14 +273,14 @@ export function outcomeOf(kind: OperationKind, code: number): Outcome {
     case OUTCOME.refused:
       return 'none'
     default:
-      return violate('O4', `a ${kind} came to ${code}`)
+      return violate('O4', `a ${kind} returned ${code}`)
   }
 }
 
 function onTimeout(workload: Workload, client: Client, current: Current, token: number): void {
   if (client.current !== current || current.token !== token) return
   if (current.session === 0 && current.operation.kind !== 'read') {
-    // Without a key nothing may be sent again: it may be in a log (docs/design/consensus.md#retryable-errors).
+    // Without a key it may not be sent again, since it may be in a log (docs/design/consensus.md#retryable-errors).
     complete(workload.world.history, current.operation, 'unknown')
     workload.world.counts.unknowns++
     client.node = between(client.random, 1, workload.world.nodes.length)
@@ -310,7 +310,7 @@ function finish(workload: Workload, client: Client, current: Current): void {
   thinkThen(workload, client)
 }
 
-/** Begins nothing new; what is under way gets its answer or gives up. */
+/** Starts no new operations; pending ones get their result or time out. */
 export function stopWorkload(workload: Workload): void {
   workload.isStopped = true
 }

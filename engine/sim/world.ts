@@ -2,10 +2,9 @@
  * One simulated world: nodes with clocks, disks and processes, the network between them, and the oracles that watch
  * (docs/design/testing.md#simulation).
  *
- * What a node runs is a `Program`: the core alone (core-node.ts) or the whole driver over the log (driver-node.ts). A
- * program is started on a storage, gets frames and requests, and ends by its process being killed. Everything that
- * happens in a process goes through `runIn`, so that a dead process does nothing, a stalled one does it later, and what
- * it throws ends it.
+ * A node runs a `Program`: the core alone (core-node.ts) or the whole driver with the log (driver-node.ts). A program
+ * is started on a storage, receives frames and requests, and ends when its process is killed. All code of a process
+ * runs through `runIn`, so that a dead process does nothing, a stalled one runs it later, and exceptions end it.
  */
 
 import { assert, VacancyError } from '@vacancy/shared'
@@ -26,29 +25,29 @@ import { createTrace, note, type Trace, type TraceKind } from './trace.ts'
 
 export type Program = {
   readonly name: string
-  /** Its nodes run the product's store, and log the product's commands. */
+  /** Its nodes run the production store and log production commands. */
   readonly usesStore?: boolean
-  /** Added to the time that things may take in the end. */
+  /** Added to the time limits of the final phase. */
   readonly slackUs?: number
-  /** Of so many acknowledgements one is looked up on the disks (docs/design/testing.md#oracles). */
+  /** One in this many acknowledgements is checked on the disks (docs/design/testing.md#oracles). */
   readonly durableEvery: number
   createStorage(world: World, node: SimulatedNode): unknown
-  /** A command on a register as the log holds it. */
+  /** The encoded command for a register. */
   encode(command: ToyCommand): Uint8Array
-  /** What its replicas are compared with, unless it is the toy machine. */
+  /** The reference for its replicas, unless it is the toy machine. */
   createReference?(knobs: Knobs): Reference
-  /** What is left of the storage of a process that is gone; `isPowerLoss`: of what was not synced, too. */
+  /** The storage after a process has ended; with `isPowerLoss` unsynced data may be lost. */
   afterCrash(world: World, node: SimulatedNode, isPowerLoss: boolean): unknown
   /** @throws when the storage is refused */
   start(host: Host): Running
   damage(payload: Payload, random: Random): Payload | undefined
-  /** Faults of the disk and of the whole node. @returns whether it happened */
+  /** Injects faults of the disk and of the whole node. @returns whether it was applied */
   meet?(world: World, node: SimulatedNode, fault: Fault): boolean
-  /** Ends what `meet` began. */
+  /** Ends a fault that `meet` started. */
   heal?(world: World, node: SimulatedNode): void
 }
 
-/** What a client is told. `none`: certainly in no log. */
+/** The result for a client. `none`: certainly in no log. */
 export type Answer =
   | { readonly kind: 'result'; readonly code: number; readonly value: number; readonly index: number }
   | { readonly kind: 'none' | 'unknown'; readonly reason: string }
@@ -58,12 +57,12 @@ export type Action =
   | { readonly kind: 'promote' | 'demote' | 'remove'; readonly target: number }
   | { readonly kind: 'snapshot' }
   | { readonly kind: 'set-time' }
-  /** The days before today are dropped; with a reason, however many. */
+  /** Drops the days before today; with a reason, any number of them. */
   | { readonly kind: 'maintenance'; readonly isForced: boolean }
-  /** One of the images takes the place of the data. */
+  /** Replaces the data with one of the images. */
   | { readonly kind: 'load'; readonly image: number }
 
-/** A program that runs. */
+/** A running program. */
 export type Running = {
   readonly raft: {
     readonly role: string
@@ -71,54 +70,54 @@ export type Running = {
     readonly lastIndex: number
     readonly commit: number
     readonly applied: number
-    /** Of the members in force; absent before there are any. */
+    /** Of the current members; absent before there are any. */
     readonly configurationIndex?: number
   }
   onPayload(from: number, stream: StreamKind, payload: Payload): void
   onOpen(peer: number, stream: StreamKind): void
   onClosed(peer: number, stream: StreamKind, isDead: boolean): void
   propose(token: number, command: Uint8Array): void
-  /** Several in one batch, in this order. */
+  /** Several commands in one batch, in this order. */
   proposeAll?: (commands: readonly { readonly token: number; readonly bytes: Uint8Array }[]) => void
-  /** A linearizable read of one register, answered through `host.answer` like a write. */
+  /** A linearizable read of one register; the result is passed to `host.answer` like that of a write. */
   read(token: number, register: number): void
-  /** @returns why not; empty when it was taken */
+  /** @returns why it was refused; empty when it was accepted */
   act(action: Action): string
-  /** Nodes by number that vote, as this one knows it; both halves while joint. */
+  /** Voting nodes by number, as known to this node; both halves while joint. */
   voters(): readonly number[]
-  /** The voters that must agree, each group by a majority of its own: two while joint. */
+  /** Groups of voters that each need a majority: two while joint. */
   halves(): readonly (readonly number[])[]
   learners(): readonly number[]
   isJoint(): boolean
-  /** Where nodes may come back as other members: the own raft id, and those of the voters. */
+  /** For programs whose nodes may rejoin as new members: the own raft id, and those of the voters. */
   raftId?(): number
   voterIds?(): readonly number[]
-  /** State behind the applied index; nothing while there is none. */
+  /** State after the applied index; undefined while there is none. */
   digest(): { readonly lo: number; readonly hi: number } | undefined
-  /** Takes all memory that no block is in, or gives it back. @returns whether it was taken */
+  /** Takes all free memory, or returns it. @returns whether it was taken */
   exhaust?(takes: boolean): boolean
-  /** What it holds, where that can be compared record by record. */
+  /** Its content, if it can be compared record by record. */
   memory?(): Memory | undefined
-  /** Throws when something grew beyond its bound (docs/design/testing.md#oracles). */
+  /** Throws when a structure exceeds its limit (docs/design/testing.md#oracles). */
   checkBounds(): void
-  /** Whether an entry is durable here, as the disk knows it (docs/design/testing.md#oracles). */
+  /** Whether an entry is durable on this disk (docs/design/testing.md#oracles). */
   isDurable(index: number, term: number): boolean
-  /** Begins an orderly stop. */
+  /** Starts a graceful shutdown. */
   prepareStop?(): void
-  /** By its own monotonic clock, the moment before which everything acknowledged is applied here; −∞ for none. */
+  /** By its monotonic clock, the time before which all acknowledged writes are applied here; −∞ for none. */
   freshMs?(): number
 }
 
 export type Host = {
   readonly world: World
   readonly node: SimulatedNode
-  /** Everything but the disk, which is the program's. */
+  /** The environment of a program, except for its disk. */
   readonly env: Omit<Env, 'disk'>
   readonly random: Random
   send(to: number, stream: StreamKind, payload: Payload, bytes: number): boolean
   queuedBytes(to: number): number
   answer(token: number, answer: Answer): void
-  /** Runs later in this process, unless it is gone by then: of the machine's time, not of its clock. */
+  /** Runs later in this process, unless it has ended: in true time, not by its clock. */
   later(delayUs: number, kind: TraceKind, run: () => void): void
   isAlive(): boolean
 }
@@ -140,26 +139,26 @@ export type SimulatedNode = {
   storage: unknown
   process: Process | undefined
   starts: number
-  /** Factor and addition to the time of every sync. */
+  /** Factor and offset for the duration of every sync. */
   slowDiskUs: number
   slowApplyUs: number
-  /** Faults that may end the process by themselves, and those that explain a refusal to start. */
+  /** Faults that may end the process, and those that explain a refusal to start. */
   mayFail: boolean
-  /** Its memory was taken, so that a write that fits the budget may find none. */
+  /** Its memory was taken, so a write within the budget may find none. */
   isExhausted: boolean
   isDamaged: boolean
-  /** Process or machine have stopped in the middle of their work on the disk; whatever that throws. */
-  stopped: '' | 'killed' | 'power was lost'
-  /** When its disk was last replaced by an empty one; 0 for never. */
+  /** The process or machine stopped during disk operations, whatever these throw. */
+  stopped: '' | 'killed' | 'power loss'
+  /** When its disk was last replaced by an empty one; 0 if never. */
   wipedAt: number
-  /** With this disk it was seen to be a voter: it counts for a majority, whether it runs or not. */
+  /** It was a voter with this disk, so it counts for a majority even when it is down. */
   wasVoter: boolean
-  /** An operator took it out for good. */
+  /** Permanently removed by an operator. */
   isRemoved: boolean
   leaderTerm: number
-  /** What it said last of its freshness. */
+  /** Its last reported freshness. */
   freshMs: number
-  /** Its last end, for the failure file. */
+  /** How it last ended, for the failure file. */
   lastEnd: string
 }
 
@@ -177,15 +176,15 @@ export type Counts = {
   answers: number
   reads: number
   unknowns: number
-  /** Answers to builders, and how many of them refused for want of memory or of a day. */
+  /** Replies to builders, and how many of them were refusals for lack of memory or of a day. */
   built: number
   memoryRefusals: number
   outsideWindow: number
-  /** Nodes that ended because their memory had no block for a write that fits the budget. */
+  /** Nodes that ended because they had no memory block for a write within the budget. */
   exhausted: number
   maintenances: number
   loads: number
-  /** Runs that ended without a majority of whole disks: nothing but safety was asked of them. */
+  /** Runs that ended without a majority of intact disks, for which only safety was checked. */
   lostMajorities: number
 }
 
@@ -205,20 +204,20 @@ export type World = {
   readonly applyRandom: Random
   readonly sometimesRandom: Random
   readonly onAnswer: Map<number, (answer: Answer) => void>
-  /** What each sending of the history was for. */
+  /** The operation of each attempt. */
   readonly sent: Map<number, Operation>
-  /** Which sending an entry came from, by index and term. */
+  /** The attempt of an entry, by index and term. */
   readonly proposed: Map<string, number>
-  /** When the entry of a bulk load was first handed to a log, by index and term: a moment of the history. */
+  /** When the entry of a bulk load was first handed to a log, by index and term, in history time. */
   readonly loadMoments: Map<string, number>
-  /** What bulk loads wrote into the registers of the history, with the indexes of their entries. */
+  /** Registers written by bulk loads, with the indexes of their entries. */
   readonly loaded: Map<Operation, number>
   /** Whether an operator has requested a bulk load. */
   asksForLoads: boolean
   processes: number
-  /** No new faults: the phase in which a majority must get on. */
+  /** No new faults: the phase in which a majority must make progress. */
   isCalm: boolean
-  /** While it is calm: who is healed. */
+  /** In that phase: the healed nodes. */
   group: readonly number[]
 }
 
@@ -231,9 +230,9 @@ export type WorldOptions = {
 }
 
 const NO_DEFECTS: ReadonlySet<string> = new Set()
-/** What a stalled process finds when it goes on; more than this was never read from its sockets. */
+/** Input queued for a stalled process; more stays unread in its sockets. */
 const WAITING_MAX = 20_000
-/** A thousandth of how wrong clocks are from the start; beside the store by days, for it has nights and sessions. */
+/** Initial clock offset in thousandths; with the store up to days, because of its nights and sessions. */
 const FAR_MS = 100_000_000
 const FAR_MS_OF_STORE = 1_000_000
 
@@ -332,7 +331,7 @@ export function nodeOf(world: World, number: number): SimulatedNode {
   return node
 }
 
-/** Starts a process on what is on the node's disk. */
+/** Starts a process on the node's disk. */
 export function startNode(world: World, node: SimulatedNode): void {
   if (node.process || node.isRemoved) return
   const process: Process = {
@@ -362,14 +361,14 @@ export function startNode(world: World, node: SimulatedNode): void {
   })
 }
 
-/** Once it is calm only those start again that are to be healed. */
+/** In the calm phase only healed nodes restart. */
 export function restartLater(world: World, node: SimulatedNode, afterUs: number): void {
   scheduleIn(world.scheduler, afterUs, () => {
     if (!world.isCalm || world.group.includes(node.number)) startNode(world, node)
   })
 }
 
-/** Ends the process, whatever it is doing. */
+/** Ends the process at any point. */
 export function endProcess(world: World, node: SimulatedNode, how: string, isPowerLoss: boolean): void {
   const { process } = node
   if (!process) return
@@ -385,7 +384,7 @@ export function endProcess(world: World, node: SimulatedNode, how: string, isPow
   node.storage = world.program.afterCrash(world, node, isPowerLoss)
 }
 
-/** Runs something in a process: now, later when it is stalled, never when it is gone. */
+/** Runs code in a process: now, later if it is stalled, never if it has ended. */
 export function runIn(world: World, process: Process, kind: TraceKind, digest: number, run: () => void): void {
   if (process.isOver) return
   const { nowUs } = world.scheduler
@@ -404,7 +403,7 @@ export function runIn(world: World, process: Process, kind: TraceKind, digest: n
   look(world, process)
 }
 
-/** Something came out of a process. A fault may explain it; otherwise it is a bug. */
+/** Handles an exception of a process. A fault may explain it; otherwise it is a bug. */
 function onThrown(world: World, process: Process, error: unknown): void {
   const { node } = process
   if (error instanceof ViolationError) throw error
@@ -418,7 +417,7 @@ function onThrown(world: World, process: Process, error: unknown): void {
   const isOutOfMemory = code === 'memory_exhausted' && node.isExhausted
   if (!isCrash && !isDiskFailure && !isRefusal && !isFull && !isOutOfMemory) {
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
-    const explained = new ViolationError('O11', `node ${node.number} ended without a fault that explains it: ${text}`)
+    const explained = new ViolationError('O11', `node ${node.number} ended without a fault: ${text}`)
     throw Object.assign(explained, { cause: error })
   }
   if (isRefusal) {
@@ -429,7 +428,7 @@ function onThrown(world: World, process: Process, error: unknown): void {
   world.oracles.checks.O11++
   const how = stopped === '' ? 'the machine stopped' : `${stopped} between two operations of the disk`
   endProcess(world, node, isCrash ? how : code, isCrash && stopped !== 'killed')
-  // Whoever looks after it starts it again; one whose disk is damaged would only say so again.
+  // The supervisor restarts it, unless its disk is damaged, since it would only fail again.
   if (!isRefusal) restartLater(world, node, world.knobs.tickMs * world.knobs.electionTicks * 2_000)
 }
 
@@ -448,7 +447,7 @@ function look(world: World, process: Process): void {
   }
 }
 
-/** What is in force where a process has come to. */
+/** The configuration in force at the applied index of a process. */
 export function noteMembers({ oracles }: World, { raft, halves }: Running): void {
   const { configurationIndex = -1 } = raft
   if (configurationIndex > oracles.configurationIndex) onConfiguration(oracles, configurationIndex, halves())
@@ -456,22 +455,20 @@ export function noteMembers({ oracles }: World, { raft, halves }: Running): void
 
 const SUSPENSION_SEEN_US = 30_000_000
 
-/**
- * docs/design/testing.md#oracles, against true time: how long ago that moment is, is told by the node's clock alone.
- */
+/** Checks docs/design/testing.md#oracles against true time, since the age is measured only by the node's clock. */
 function checkFreshness({ scheduler, oracles }: World, node: SimulatedNode, { freshMs, raft }: Running): void {
   const fresh = freshMs?.() ?? Number.NEGATIVE_INFINITY
   if (fresh === node.freshMs) return
   node.freshMs = fresh
   if (fresh === Number.NEGATIVE_INFINITY) return
-  // A machine that was suspended does not know that time went by: what it measured before is as old as that.
+  // A suspended machine does not measure the time of its suspension: values measured before are older by that.
   if (scheduler.nowUs - node.clock.resumedUs < SUSPENSION_SEEN_US) return
   const agoUs = trueUs(node.clock, node.clock.clock.monotonicMs() - fresh)
-  // Less than what is lost in floating point.
+  // Below the floating point error.
   onFresh(oracles, node.number, scheduler.nowUs - agoUs - 1, raft.applied)
 }
 
-/** The process does nothing for a while; what comes in waits. */
+/** Stalls the process; its input is queued. */
 export function stall(world: World, node: SimulatedNode, us: number): void {
   const { process } = node
   if (!process) return
@@ -519,13 +516,13 @@ function createHost(world: World, process: Process): Host {
         !world.isCalm && world.knobs.sometimesP > 0 && chance(world.sometimesRandom, p * world.knobs.sometimesP),
     },
     send(to, stream, payload, bytes) {
-      assert(!process.isOver, 'only a process that lives sends')
+      assert(!process.isOver, 'only a live process sends')
       return sendPayload(network, node.number, to, stream, payload, bytes)
     },
     queuedBytes: (to) => queuedBytesOf(network, node.number, to),
     answer(token, answer) {
       const onAnswer = world.onAnswer.get(token)
-      // The client is gone, or has its answer.
+      // The client has ended, or has its result.
       if (!onAnswer) return
       world.onAnswer.delete(token)
       onAnswer(answer)
@@ -542,15 +539,15 @@ function textOf(fields: object): string {
   try {
     return JSON.stringify(fields)
   } catch {
-    // A circle in what was logged: the message says enough.
+    // A circular structure in the log fields: the message suffices.
     return ''
   }
 }
 
-/** How long one sync takes now. */
+/** The duration of one sync. */
 export function syncUs(world: World, node: SimulatedNode): number {
   const { syncUsMin, syncUsMax } = world.knobs
-  // Mostly quick: the slow ones are the exception on real disks, too.
+  // Mostly fast; slow syncs are the exception on real disks as well.
   const us = chance(world.diskRandom, 0.8) ? syncUsMin : between(world.diskRandom, syncUsMin, syncUsMax)
   return us + node.slowDiskUs
 }
