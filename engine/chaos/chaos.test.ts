@@ -3,15 +3,15 @@ import { runChaos } from './chaos.ts'
 
 const SEED = Number(process.env['VACANCY_SEED'] ?? Date.now() % 1_000_000)
 
-// Only Linux answers on every address of 127.0.0.0/8 without being told to.
+// Only Linux has all addresses of 127.0.0.0/8 without configuration.
 const say = (line: string) => void process.stderr.write(`${line}\n`)
 
 test.runIf(process.platform === 'linux')(
-  'a shard under kills, stalls, partitions and changes of members loses nothing and comes together again',
+  'a shard under kills, stalls, partitions and membership changes loses nothing and converges',
   async () => {
     const report = await runChaos({ seconds: 20, seed: SEED, voters: 3, stallMsMax: 4_000, say })
 
-    const about = `VACANCY_SEED=${SEED}, everything in ${report.kept}`
+    const about = `VACANCY_SEED=${SEED}, files in ${report.kept}`
     expect(report.violations, about).toEqual([])
     const { lost, doubled, negative, undecided, digestMismatches } = report
     expect({ lost, doubled, negative, undecided, digestMismatches }, about).toEqual({

@@ -1,13 +1,13 @@
 /**
  * `npm run chaos -- --minutes M [--seed S] [--nodes 3|5] [--json FILE] [--keep]`: a shard of real processes under
- * faults, with clients whose histories are judged at the end (docs/design/testing.md#chaos).
+ * faults, with clients whose histories are checked at the end (docs/design/testing.md#chaos).
  *
  *   clients ──► links ──► nodes ◄── links between each two of them      registry, resolver, views of the resolver
  *      │                    ▲
  *      └── histories        └── kill, stop, partition, full disk, changes of members, transfers
- *             └──► judge: one order explains each package; sums; keys; digests; all nodes come together again
+ *             └──► judge: one order explains each package; sums; keys; digests; all nodes converge
  *
- * Anything that must not be leaves everything there is: data directories, logs, histories, seed and verdict.
+ * After a violation everything is kept: data directories, logs, histories, seed and verdict.
  */
 
 import { randomInt } from 'node:crypto'
@@ -23,9 +23,9 @@ import {
   emptyDisk,
   type Fleet,
   killNode,
-  lookAtFleet,
   mountSmallDisk,
   nodeOf,
+  pollFleet,
   resumeNode,
   runningNodes,
   standings,
@@ -42,18 +42,18 @@ import { machineMs } from './recorder.ts'
 const STALL_MS_MAX = 30_000
 const TELL_MS = 10_000
 const FORM_MS = 240_000
-/** After the last fault is mended all nodes stand at one index, and somebody leads. */
+/** Time until all nodes are at the same index and have a leader, after the last fault is repaired. */
 const CONVERGE_MS = 300_000
 
 export type ChaosOptions = {
   readonly seconds: number
   readonly seed: number
-  /** Voters that found the shard. */
+  /** Founding voters. */
   readonly voters: number
   readonly say: (line: string) => void
   readonly stop?: AbortSignal
   readonly stallMsMax?: number
-  /** Also when nothing is wrong. */
+  /** Keep the files of a successful run as well. */
   readonly keeps?: boolean
 }
 
@@ -68,14 +68,14 @@ export type ChaosReport = Judgement & {
   readonly terms: number
   readonly digestMismatches: number
   readonly convergedMs: number
-  /** Everything was kept here; '' when nothing was wrong. */
+  /** Folder with all files; '' without violations. */
   readonly kept: string
 }
 
 /**
- * Runs it once. What must not be is among the violations of the report, and everything is kept then.
+ * Runs it once. The report lists violations; with any, all files are kept.
  *
- * @throws when the run itself cannot go on: no shard was formed, or it was stopped
+ * @throws when the run itself fails: the shard did not form, or the run was stopped
  */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const { seed, say, voters } = options
@@ -85,8 +85,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     nodes: [...founders, spare],
     voters: founders,
     tls: true,
-    // Election time-outs of 1.2 to 2.4 s: on a crowded machine shorter ones elect nobody for long.
-    // Snapshots and new log files often, so that faults fall into them, too; idle lines answer at once.
+    // Election timeouts of 1.2 to 2.4 s: on a busy machine, leaders with shorter ones do not last.
+    // Frequent snapshots and new log files, so that faults hit them as well.
     config: {
       raft_tick_ms: 20,
       snapshot_trigger_count: 2_000,
@@ -107,7 +107,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   try {
     const disk = mountSmallDisk(fleet, founders[1])
       ? `tmpfs under ${founders[1]}`
-      : 'no disk was filled: mounting is not permitted here'
+      : 'disks are not filled: mounting is not permitted here'
     say(`seed ${seed}: ${voters} voters and ${spare}, ${options.seconds} s; ${disk}; ${shard.folder}`)
     const run = await disturb(fleet, founders, options)
     const report = {
@@ -141,13 +141,13 @@ async function disturb(fleet: Fleet, founders: readonly string[], options: Chaos
   void watchFleet(fleet)
   const crowd = await startCrowd(fleet, seed, seconds)
   const tally: Tally = new Map()
-  const told = setInterval(() => say(lineOf(fleet, crowd.fromMs, tally)), TELL_MS)
+  const progress = setInterval(() => say(lineOf(fleet, crowd.fromMs, tally)), TELL_MS)
   try {
     await disturbFor(seconds, fleet, founders, crowd, tally, options)
     const toMs = machineMs()
     await heal(fleet)
     await crowd.end()
-    say('healed; the nodes come together')
+    say('healed; waiting for convergence')
     const together = await converge(fleet, stop)
     const records = await crowd.readAll()
     for (const node of runningNodes(fleet)) await stopNode(fleet, node)
@@ -157,7 +157,7 @@ async function disturb(fleet: Fleet, founders: readonly string[], options: Chaos
     const violations = [...fleet.violations, ...judgement.violations]
     return { ...judgement, violations, faults: Object.fromEntries([...tally].sort()), ...elections, ...together }
   } finally {
-    clearInterval(told)
+    clearInterval(progress)
     await crowd.close()
   }
 }
@@ -165,7 +165,7 @@ async function disturb(fleet: Fleet, founders: readonly string[], options: Chaos
 async function formShard(fleet: Fleet, founders: readonly string[], stop: AbortSignal | undefined): Promise<void> {
   for (const name of founders) await startNode(fleet, nodeOf(fleet, name))
   await until('a leader', FORM_MS, stop, async () => {
-    await lookAtFleet(fleet)
+    await pollFleet(fleet)
     if (fleet.violations.length > 0) throw new Error(fleet.violations.join('\n'))
     return fleet.view.leader !== ''
   })
@@ -202,7 +202,7 @@ async function heal(fleet: Fleet): Promise<void> {
   }
 }
 
-/** Waits until all nodes have applied the same and somebody leads; a violation when they do not. */
+/** Waits until all nodes have applied the same index and there is a leader; otherwise a violation. */
 async function converge(
   fleet: Fleet,
   stop: AbortSignal | undefined,
@@ -223,12 +223,12 @@ async function converge(
   }
   const isTogether = await until('', CONVERGE_MS, stop, come).catch(() => false)
   if (!isTogether)
-    fleet.violations.push(`the nodes do not come together within ${CONVERGE_MS} ms of the last fault: ${last}`)
+    fleet.violations.push(`the nodes do not converge within ${CONVERGE_MS} ms of the last fault: ${last}`)
   return { convergedMs: Math.round(performance.now() - beganMs), digestMismatches }
 }
 
 /**
- * From what the nodes printed: who led which term. Two leaders of one term are a violation
+ * The leaders of all terms, from the logs of the nodes. Two leaders of one term are a violation
  * (docs/design/consensus.md#invariants).
  */
 function countElections(fleet: Fleet): { elections: number; terms: number } {
@@ -261,11 +261,11 @@ async function until(
   throw new Error(`it did not happen: ${what}`)
 }
 
-/** Puts everything there is where nothing removes it. @returns the folder */
+/** Moves all files to a folder that is not removed. @returns the folder */
 async function keep(fleet: Fleet, verdict: object): Promise<string> {
   fleet.isClosed = true
   await Promise.all(runningNodes(fleet).map((node) => killNode(fleet, node)))
-  // Their last words are written when their pipes are closed.
+  // Their last output is written when their pipes are closed.
   await wait(200)
   const folder = join(tmpdir(), `vacancy-chaos-${Date.now()}`)
   const { smallDisk, shard } = fleet
@@ -287,7 +287,7 @@ function textOf(report: ChaosReport): string {
   const rows = Object.entries(figures).map(([name, value]) => `  ${name.padEnd(20)} ${value}`)
   const broken = Object.entries(faults).map(([name, count]) => `  ${String(count).padStart(6)} ${name}`)
   const wrong =
-    violations.length === 0 ? ['nothing was wrong'] : [`${violations.length} violations:`, ...violations.slice(0, 20)]
+    violations.length === 0 ? ['no violations'] : [`${violations.length} violations:`, ...violations.slice(0, 20)]
   return ['faults', ...broken, 'figures', ...rows, ...wrong].join('\n')
 }
 
@@ -323,7 +323,7 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-/** Undefined when they cannot be. */
+/** Undefined for invalid flags. */
 function flagsOf(args: readonly string[]) {
   const values = new Map<string, string>()
   const rest = args.filter((arg) => arg !== '--keep')
@@ -331,12 +331,12 @@ function flagsOf(args: readonly string[]) {
   const known = ['--minutes', '--seed', '--nodes', '--json']
   const minutes = Number(values.get('--minutes') ?? 1)
   const seed = Number(values.get('--seed') ?? process.env['VACANCY_SEED'] ?? randomInt(1_000_000_000))
-  // A node wants half a core at least.
+  // A node needs at least half a core.
   const voters = Number(values.get('--nodes') ?? (availableParallelism() >= 4 ? 5 : 3))
   const isFine = minutes > 0 && Number.isSafeInteger(seed) && (voters === 3 || voters === 5)
   if (!isFine || [...values.keys()].some((name) => !known.includes(name))) return undefined
   return { seconds: minutes * 60, seed, voters, file: values.get('--json'), keeps: args.includes('--keep') }
 }
 
-// Calls of clients that nobody waits for any more must not keep a run that was stopped alive.
+// Pending calls of clients must not keep a stopped run alive.
 if (import.meta.main) process.exit(await main(process.argv.slice(2)))

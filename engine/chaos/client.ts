@@ -1,10 +1,10 @@
 /**
- * A client of a chaos run, on a thread of its own: writes and reads a few hot packages and many cold ones, and notes
- * each call and each return (chaos-records.ts).
+ * A client of a chaos run, on its own thread: writes and reads a few hot packages and many cold ones, and records each
+ * call and return (records.ts).
  *
- * Three kinds. `library`: the client library gives each write a request key and repeats it until its deadline. `own`:
- * the keys are drawn here, a write is repeated until its fate is known however long that takes, and now and then an
- * answered one is asked again, which must be answered the same. `keyless`: nothing is repeated.
+ * Three kinds. `library`: the client library assigns request keys and retries until its deadline. `own`: keys are
+ * assigned here, a write is retried until its outcome is known, and some completed writes are repeated, which must
+ * return the same result. `keyless`: no retries.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -15,7 +15,6 @@ import { between, betweenDecades, chance, pick, type Random, streamOf } from '@v
 import type { OperationKind } from '../sim/history.ts'
 import {
   type Answer,
-  type Asked,
   acknowledgedIndex,
   attempt,
   boardOn,
@@ -25,6 +24,7 @@ import {
   noteCall,
   noteRepeat,
   noteReturn,
+  type OperationCall,
   openRecorder,
   type Recorder,
   type RequestKey,
@@ -39,7 +39,7 @@ export type ClientPlan = {
   readonly board: SharedArrayBuffer
   readonly nodes: readonly NodeAddress[]
   readonly ground: Ground
-  /** Operations under way at once. */
+  /** Concurrent operations. */
   readonly lanes: number
   readonly thinkMsMax: number
 }
@@ -47,13 +47,13 @@ export type ClientPlan = {
 const HOT_PACKAGES = 4
 const DEADLINES_MS = [1_000, 2_000, 4_000] as const
 const READS_FROM = ['followers', 'any', 'leader'] as const
-/** What cannot be told within this time after the end stays unknown. */
+/** Outcomes that are not known this long after the end stay unknown. */
 const FATE_MS = 45_000
-/** One answered write in so many is asked again. */
+/** One in this many completed writes is repeated. */
 const REPEATS = 12
-/** So many answers in a row that tell nothing: nobody knows the session any more. */
+/** After this many inconclusive replies in a row, the session is considered evicted. */
 const FORGOTTEN_MAX = 20
-/** A session begins anew after so many: its window is 256 (docs/design/consensus.md#request-keys). */
+/** A new session starts after this many requests; its window is 256 (docs/design/consensus.md#request-keys). */
 const SESSION_WRITES = 500
 
 type Self = {
@@ -87,12 +87,12 @@ async function work(self: Self, random: Random): Promise<void> {
   const { recorder, plan } = self
   let session: Session | undefined
   while (!isOver(recorder.board)) {
-    const asked = nextOperation(self, random)
-    if (asked.kind === 'read') await read(self, random, asked)
-    else if (plan.kind === 'own') session = await writeUntilKnown(self, random, asked, session)
+    const operation = nextOperation(self, random)
+    if (operation.kind === 'read') await read(self, random, operation)
+    else if (plan.kind === 'own') session = await writeUntilKnown(self, random, operation, session)
     else {
-      const id = noteCall(recorder, asked, plan.kind)
-      noteReturn(recorder, id, await attempt(self.client, plan.ground, asked))
+      const id = noteCall(recorder, operation, plan.kind)
+      noteReturn(recorder, id, await attempt(self.client, plan.ground, operation))
     }
     await wait(betweenDecades(random, 1, plan.thinkMsMax))
   }
@@ -109,41 +109,42 @@ const CONSERVED_KINDS: readonly OperationKind[] = [
 ]
 const KINDS: readonly OperationKind[] = [...CONSERVED_KINDS, ...CONSERVED_KINDS, 'set', 'set', 'delete']
 
-function nextOperation({ plan, recorder }: Self, random: Random): Asked {
+function nextOperation({ plan, recorder }: Self, random: Random): OperationCall {
   const count = packagesOf(plan.ground)
-  // The same ones for all clients; others after a while, so that each history stays short enough to be judged.
+  // The same for all clients, and changing, so that each history stays short enough to be checked.
   const hot = streamOf(plan.seed, `hot ${epochOf(recorder.board)} ${random.below(HOT_PACKAGES)}`).below(count)
   const key = chance(random, 0.5) ? hot : random.below(count)
   const kind = pick(random, isConserved(key) ? CONSERVED_KINDS : KINDS)
-  // Few different amounts: what nobody knows of is then soon explained one way or the other.
+  // Few distinct amounts, so that writes of unknown outcome are interchangeable.
   const amount =
     kind === 'set' ? between(random, 20, 200) : kind === 'read' || kind === 'delete' ? 0 : between(random, 1, 3)
   return { key, kind, amount }
 }
 
-async function read({ client, plan, recorder }: Self, random: Random, asked: Asked): Promise<void> {
+async function read({ client, plan, recorder }: Self, random: Random, operation: OperationCall): Promise<void> {
   const { ground } = plan
   const draw = random.below(10)
   if (draw < 4) {
-    const id = noteCall(recorder, asked, 'linearizable')
-    return noteReturn(recorder, id, await attempt(client, ground, asked, { linearizable: true }))
+    const id = noteCall(recorder, operation, 'linearizable')
+    return noteReturn(recorder, id, await attempt(client, ground, operation, { linearizable: true }))
   }
   if (draw < 6) {
-    const id = noteCall(recorder, asked, 'default', 10_000)
-    return noteReturn(recorder, id, await attempt(client, ground, asked))
+    const id = noteCall(recorder, operation, 'default', 10_000)
+    return noteReturn(recorder, id, await attempt(client, ground, operation))
   }
   if (draw < 8) {
     const maxStalenessMs = betweenDecades(random, 50, 5_000)
-    const id = noteCall(recorder, asked, 'stale', maxStalenessMs)
-    return noteReturn(recorder, id, await attempt(client, ground, asked, { maxStalenessMs }))
+    const id = noteCall(recorder, operation, 'stale', maxStalenessMs)
+    return noteReturn(recorder, id, await attempt(client, ground, operation, { maxStalenessMs }))
   }
   const minIndex = acknowledgedIndex(recorder.board)
-  const id = noteCall(recorder, asked, 'index', minIndex)
-  noteReturn(recorder, id, await attempt(client, ground, asked, { minIndex }))
+  const id = noteCall(recorder, operation, 'index', minIndex)
+  noteReturn(recorder, id, await attempt(client, ground, operation, { minIndex }))
 }
 
 /**
- * Used by one lane, one write at a time: nothing overtakes its first number (docs/design/consensus.md#request-keys).
+ * Used by one lane, one write at a time, so that no request overtakes its first number
+ * (docs/design/consensus.md#request-keys).
  */
 type Session = { readonly id: string; nextNumber: number }
 
@@ -151,18 +152,18 @@ type Session = { readonly id: string; nextNumber: number }
 async function writeUntilKnown(
   self: Self,
   random: Random,
-  asked: Asked,
+  operation: OperationCall,
   before: Session | undefined,
 ): Promise<Session | undefined> {
   const { recorder, plan, client } = self
   const session = before ?? { id: randomBytes(16).toString('hex'), nextNumber: 1 }
   const requestKey: RequestKey = { session: session.id, requestNumber: session.nextNumber++ }
-  const id = noteCall(recorder, asked, 'own')
+  const id = noteCall(recorder, operation, 'own')
   let answer: Answer
   let forgotten = 0
   do {
-    answer = await attempt(client, plan.ground, asked, { requestKey })
-    // A leader that could not learn the fate in time says the same as one that has forgotten the session.
+    answer = await attempt(client, plan.ground, operation, { requestKey })
+    // A leader that could not determine the outcome in time replies like one that has evicted the session.
     if (answer.code === '408' && ++forgotten > FORGOTTEN_MAX) break
     if (answer.outcome === 'none') answer = { ...answer, outcome: 'unknown' }
     if (answer.outcome === 'unknown') await wait(50)
@@ -170,7 +171,7 @@ async function writeUntilKnown(
   noteReturn(recorder, id, answer)
   if (answer.outcome === 'unknown') return undefined
   if (random.below(REPEATS) === 0) {
-    const again = await attempt(client, plan.ground, asked, { requestKey })
+    const again = await attempt(client, plan.ground, operation, { requestKey })
     if (again.outcome !== 'unknown' && again.outcome !== 'none') noteRepeat(recorder, id, answer, again)
   }
   return session.nextNumber > SESSION_WRITES ? undefined : session

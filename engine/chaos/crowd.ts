@@ -1,6 +1,6 @@
 /**
- * The clients of a chaos run: eight of them on threads of their own (chaos-client.ts), and one of the run itself, which lays
- * the ground, floods logs, and reads everything at the end.
+ * The clients of a chaos run: eight on separate threads (client.ts), and one of the run itself, which creates the
+ * initial data, fills logs, and reads everything at the end.
  */
 
 import { mkdirSync } from 'node:fs'
@@ -38,32 +38,32 @@ const CLIENTS: readonly ClientPlan['kind'][] = [
   'keyless',
   'keyless',
 ]
-/** Operations of one client under way at once. */
+/** Concurrent operations of one client. */
 const LANES = 2
 const THINK_MS_MAX = 40
 const PROPERTIES = 40
 const NIGHTS_A_MINUTE = 30
 const NIGHTS_MAX = 360
-/** Hot packages change this often. */
+/** Interval at which the hot packages change. */
 const EPOCH_MS = 4_000
 const CONNECTED_MS = 60_000
 const END_MS = 75_000
 
 export type Crowd = {
-  /** When all clients were at work. */
+  /** When all clients had started. */
   readonly fromMs: number
   readonly count: number
   readonly flood: (over: AbortSignal) => Promise<void>
   readonly fillMemory: (over: AbortSignal) => Promise<void>
-  /** Waits until the clients have ended, which they do when they know the fate of what they asked. */
+  /** Waits until the clients have ended, which they do once the outcomes of their requests are known. */
   readonly end: () => Promise<void>
-  /** What is there at the end; then the histories are whole. */
+  /** Reads the final state, which completes the histories. */
   readonly readAll: () => Promise<Records>
-  /** Ends what is left, whatever it does. */
+  /** Ends all remaining clients. */
   readonly close: () => Promise<void>
 }
 
-/** Lays the ground and sets the clients to work. */
+/** Creates the initial data and starts the clients. */
 export async function startCrowd(fleet: Fleet, seed: number, seconds: number): Promise<Crowd> {
   const { shard, network } = fleet
   const nights = Math.min(NIGHTS_MAX, NIGHTS_A_MINUTE * Math.max(1, Math.ceil(seconds / 60)))
@@ -83,7 +83,7 @@ export async function startCrowd(fleet: Fleet, seed: number, seconds: number): P
     void client.close()
     throw error
   }
-  // Half of them are told of the APIs, too, and ask there who leads.
+  // Half of them also get the HTTP APIs, and query the leader there.
   const withApis = nodes.map((node, i) => ({
     ...node,
     api: `http://${shard.host(network.nodes[i])}:${PORTS.api}`,
@@ -103,14 +103,14 @@ export async function startCrowd(fleet: Fleet, seed: number, seconds: number): P
     async readAll() {
       const touched = readRecords(files).operations.map(({ key }) => key)
       const unread = await readPackages(client, ground, own, new Set(touched))
-      if (unread > 0) fleet.violations.push(`${unread} packages could not be read after the last fault was mended`)
+      if (unread > 0) fleet.violations.push(`${unread} packages could not be read after the last fault was repaired`)
       closeRecorder(own)
       await client.close()
       return readRecords([...files, ownFile])
     },
     async close() {
       clearInterval(epochs)
-      // What it still asks for ends by its deadline.
+      // Its pending requests end by their deadline.
       void client.close()
       await Promise.all(workers.map((worker) => worker.terminate()))
     },
@@ -151,7 +151,7 @@ async function within<T>(milliseconds: number, awaited: Promise<T>, what: string
   return await Promise.race([awaited, late])
 }
 
-/** Attributes that nothing depends on. */
+/** Arbitrary attributes. */
 const SOMEWHERE = {
   segment: 'alpine',
   area: 'valley',
@@ -163,7 +163,7 @@ const SOMEWHERE = {
   amenities: ['wifi'],
 } as const
 
-/** Properties, and the packages whose sums are kept. */
+/** Properties, and the packages with conserved sums. */
 async function layGround(client: VacancyClient, ground: Ground, recorder: Recorder): Promise<void> {
   for (let i = 0; i < ground.properties; i++) {
     const { propertyId } = placeOf(ground, i)
@@ -172,11 +172,11 @@ async function layGround(client: VacancyClient, ground: Ground, recorder: Record
   const keys = Array.from({ length: packagesOf(ground) }, (_, key) => key).filter(isConserved)
   await Promise.all(
     keys.map(async (key) => {
-      const asked = { key, kind: 'set', amount: CONSERVED_ROOMS } as const
-      const id = noteCall(recorder, asked, 'library')
-      const answer = await attempt(client, ground, asked)
+      const operation = { key, kind: 'set', amount: CONSERVED_ROOMS } as const
+      const id = noteCall(recorder, operation, 'library')
+      const answer = await attempt(client, ground, operation)
       noteReturn(recorder, id, answer)
-      if (answer.outcome !== 'done') throw new Error(`the ground could not be laid: ${answer.code}`)
+      if (answer.outcome !== 'done') throw new Error(`creating the initial data failed: ${answer.code}`)
     }),
   )
 }
@@ -189,8 +189,8 @@ const BALLAST_SEGMENT = 'chaos_ballast'
 const BALLAST_LANES = 64
 
 /**
- * Makes properties with lists of known amenities until the shard refuses them for want of memory, goes on asking until it
- * is over, then deletes their segment: what the other clients do must not notice.
+ * Creates properties with lists of known amenities until the shard refuses them for lack of memory, continues until the
+ * fault ends, then deletes their segment. Other clients must not be affected.
  */
 async function fillMemory(client: VacancyClient, over: AbortSignal): Promise<void> {
   const amenities = Array.from({ length: 60 }, (_, i) => `ballast_${i}`)
@@ -198,7 +198,7 @@ async function fillMemory(client: VacancyClient, over: AbortSignal): Promise<voi
   const lane = async () => {
     while (!over.aborted) {
       const property = { ...SOMEWHERE, segment: BALLAST_SEGMENT, propertyId: `ballast_${count++}`, amenities }
-      // Refused for want of memory, or nobody leads.
+      // Refused for lack of memory, or there is no leader.
       await client.setProperty(property, { deadlineMs: 2_000 }).catch(() => wait(50))
     }
   }
@@ -207,7 +207,7 @@ async function fillMemory(client: VacancyClient, over: AbortSignal): Promise<voi
     try {
       return await client.deleteSegment({ segment: BALLAST_SEGMENT }, { deadlineMs: 5_000 })
     } catch (error) {
-      // A try whose outcome was unknown has done it.
+      // An attempt with an unknown outcome succeeded.
       if (error instanceof VacancyCallError && error.code === 'NOT_FOUND') return
       await wait(200)
     }
@@ -215,13 +215,13 @@ async function fillMemory(client: VacancyClient, over: AbortSignal): Promise<voi
   throw new Error('the ballast could not be deleted')
 }
 
-/** Fills the logs of all nodes: the same large property again and again. */
+/** Fills the logs of all nodes by writing the same large property repeatedly. */
 async function flood(client: VacancyClient, over: AbortSignal): Promise<void> {
   const amenities = Array.from({ length: FLOOD_WORDS }, (_, i) => `${i}_`.padEnd(WORD_LENGTH, 'x'))
   const lane = async () => {
     while (!over.aborted) {
       const written = client.setProperty({ ...SOMEWHERE, propertyId: 'chaos_flood', amenities }, { deadlineMs: 2_000 })
-      // While nobody leads there is nothing to be written.
+      // Without a leader, writes fail.
       await written.catch(() => wait(100))
     }
   }
@@ -239,12 +239,12 @@ async function readPackages(
 ): Promise<number> {
   let unread = 0
   const left = keys.values()
-  // Lanes share what is left: a client refuses more requests at once than it has room for.
+  // Lanes share the remaining reads, since a client limits concurrent requests.
   const lane = async () => {
     for (const key of left) {
-      const asked = { key, kind: 'read', amount: 0 } as const
-      const id = noteCall(recorder, asked, 'linearizable')
-      const answer = await attempt(client, ground, asked, { linearizable: true })
+      const operation = { key, kind: 'read', amount: 0 } as const
+      const id = noteCall(recorder, operation, 'linearizable')
+      const answer = await attempt(client, ground, operation, { linearizable: true })
       noteReturn(recorder, id, answer)
       if (answer.outcome === 'unknown') unread++
     }

@@ -1,9 +1,9 @@
 /**
- * The faults of a chaos run: one row each, drawn by weight, each of which mends what it broke. Three lanes run beside each
- * other: processes and network; members and leadership; services and the small disk.
+ * The faults of a chaos run: one row each, drawn by weight; each repairs its own damage. Three lanes run concurrently:
+ * processes and network; members and leadership; services and the small disk.
  *
- * Mostly no more nodes are struck at once than a shard survives; now and then more are, for a moment: then nothing goes
- * on, and nothing must be lost.
+ * Mostly no more nodes are affected at once than a shard tolerates. Occasionally more are, briefly: then the shard
+ * stops, and must not lose anything.
  */
 
 import { appendFileSync } from 'node:fs'
@@ -31,14 +31,14 @@ export type Tally = Map<string, number>
 
 export type Chaos = {
   readonly fleet: Fleet
-  /** Nodes that found the shard; the others join and leave. */
+  /** Founding nodes; the others join and leave. */
   readonly founders: readonly string[]
   readonly tally: Tally
-  /** No further faults, and those under way end soon. */
+  /** No further faults; running ones end soon. */
   readonly over: AbortSignal
-  /** Large writes of which nobody keeps an account, until it is over. */
+  /** Large writes outside the histories, until the signal aborts. */
   readonly flood: (over: AbortSignal) => Promise<void>
-  /** Properties until memory is full, kept so until it is over, then deleted. */
+  /** Creates properties until memory is full, keeps it full until the signal aborts, then deletes them. */
   readonly fillMemory: (over: AbortSignal) => Promise<void>
   readonly wipes: { areSafe: boolean }
   /** Longest stall of a process. */
@@ -49,11 +49,11 @@ type Lane = Chaos & { readonly random: Random }
 type Fault = {
   readonly name: string
   readonly weight: number
-  /** @returns false when it does not fit now */
+  /** @returns false when it is not possible now */
   readonly run: (lane: Lane) => Promise<boolean>
 }
 
-/** Runs all lanes until it is over; then everything is mended but processes that were stopped stay so. */
+/** Runs all lanes until the end. Then everything is repaired, except that stopped processes stay stopped. */
 export async function runFaults(chaos: Chaos, seed: number): Promise<void> {
   await Promise.all([
     runLane({ ...chaos, random: streamOf(seed, 'processes and network') }, HARD, 100, 1_500),
@@ -79,14 +79,14 @@ function count(chaos: Chaos, name: string): void {
   noteFault(chaos, name)
 }
 
-/** A line beside the logs of the nodes, in their form. */
+/** A line in the format of node logs, merged with them. */
 function noteFault({ fleet }: Pick<Chaos, 'fleet'>, msg: string, more: object = {}): void {
   const { leader, term } = fleet.view
   const row = { level: 'info', time: new Date().toISOString(), id: 'faults', leader, term, ...more, msg }
   appendFileSync(join(fleet.logs, 'faults.log'), `${JSON.stringify(row)}\n`)
 }
 
-/** Ends early when it is over. */
+/** Ends early at the end of the run. */
 async function rest({ over }: Chaos, milliseconds: number): Promise<void> {
   await wait(milliseconds, undefined, { signal: over }).catch(() => undefined)
 }
@@ -101,7 +101,7 @@ async function restUntil(chaos: Chaos, milliseconds: number, holds: () => boolea
 
 // Processes and network
 
-/** A running node that nothing else is done to, often the leader; undefined when more would be struck than survive. */
+/** A running node without a fault, often the leader; undefined when more nodes would be affected than tolerated. */
 function victimOf({ fleet, random }: Lane): FleetNode | undefined {
   const { voters, leader } = fleet.view
   const free = runningNodes(fleet).filter(({ isBusy, isEnding }) => !isBusy && !isEnding)
@@ -113,7 +113,7 @@ function victimOf({ fleet, random }: Lane): FleetNode | undefined {
   return leads && chance(random, 0.6) ? leads : pick(random, free)
 }
 
-/** Whether the shard goes on without this node, too. */
+/** Whether the shard keeps a majority without this node. */
 function canSpare({ fleet }: Lane, node: FleetNode): boolean {
   const { voters } = fleet.view
   const struck = voters.filter(
@@ -122,7 +122,7 @@ function canSpare({ fleet }: Lane, node: FleetNode): boolean {
   return struck.length + 1 <= (voters.length - 1) >>> 1
 }
 
-/** A fault at one node, which is busy meanwhile. */
+/** A fault at one node, which is reserved meanwhile. */
 function atNode(run: (lane: Lane, node: FleetNode) => Promise<void>): Fault['run'] {
   return async (lane) => {
     const node = victimOf(lane)
@@ -132,7 +132,7 @@ function atNode(run: (lane: Lane, node: FleetNode) => Promise<void>): Fault['run
   }
 }
 
-/** A node takes long to start on a crowded machine; until it serves again it counts as struck. */
+/** A node starts slowly on a busy machine; until it serves again it counts as affected. */
 const SERVES_MS = 20_000
 
 async function startAgain(lane: Lane, node: FleetNode): Promise<void> {
@@ -152,7 +152,7 @@ async function during(lane: Lane, nodes: readonly FleetNode[], run: () => Promis
 
 const others = ({ fleet }: Chaos, node: FleetNode) => fleet.network.nodes.filter((name) => name !== node.name)
 
-/** A clock that is off by days is the reason why shard time is decided by a majority. */
+/** Clocks may be off by days, which is why a majority decides the shard time. */
 const CLOCK_STEP_MS_MAX = 3 * 86_400_000
 
 const HELD = { holdsForward: true, holdsBackward: true } as const
@@ -202,7 +202,7 @@ const HARD: readonly Fault[] = [
     }),
   },
   {
-    name: 'orderly stop',
+    name: 'graceful shutdown',
     weight: 4,
     run: atNode(async (lane, node) => {
       await stopNode(lane.fleet, node)
@@ -233,7 +233,7 @@ const HARD: readonly Fault[] = [
       const rest_ = others(lane, node)
       network.between([node.name], rest_, HELD)
       network.between(rest_, [node.name], HELD)
-      // Its clients may still reach it, or not either.
+      // Its clients may still reach it, or not.
       const cutsClients = chance(lane.random, 0.5)
       if (cutsClients) network.clientLink(node.name).set({ ...OPEN, ...HELD })
       await rest(lane, betweenDecades(lane.random, 100, 8_000))
@@ -248,7 +248,7 @@ const HARD: readonly Fault[] = [
     run: atNode(async (lane, node) => {
       const { network } = lane.fleet
       const some = others(lane, node).filter(() => chance(lane.random, 0.7))
-      // What it says is not heard, or it hears nothing: frames go both ways over what either side dialled.
+      // It sends nothing or receives nothing: frames travel in both directions of connections dialled by either side.
       const isMute = chance(lane.random, 0.5)
       const [out, back] = isMute
         ? [{ holdsForward: true }, { holdsBackward: true }]
@@ -318,7 +318,7 @@ const HARD: readonly Fault[] = [
       const link = fleet.network.clientLink(leads ? fleet.view.leader : pick(random, fleet.network.nodes))
       if (chance(random, 0.4)) link.reset()
       else {
-        // Requests arrive and answers do not, or neither.
+        // Requests arrive but responses do not, or neither.
         link.set({ ...OPEN, holdsBackward: true, holdsForward: chance(random, 0.5) })
         await rest(lane, betweenDecades(random, 50, 3_000))
         link.set(OPEN)
@@ -331,11 +331,11 @@ const HARD: readonly Fault[] = [
 // Members and leadership
 
 const EFFECT_MS = 20_000
-/** A wiped voter is taken in, gets everything, and is promoted. */
+/** A wiped voter is admitted, receives all data, and is promoted. */
 const REPLACED_MS = 60_000
 
 async function change({ fleet, random }: Lane, path: string): Promise<boolean> {
-  // Any node passes it on.
+  // Any node forwards it.
   const node = pick(random, runningNodes(fleet))
   if (!node) return false
   const answer = await ask(node, path, 'POST')
@@ -346,7 +346,7 @@ async function change({ fleet, random }: Lane, path: string): Promise<boolean> {
 const isVoter = ({ fleet }: Chaos, name: string) => fleet.view.voters.includes(name)
 const isLearner = ({ fleet }: Chaos, name: string) => fleet.view.learners.includes(name)
 
-/** Waits for what the shard says of itself; it counts only when the change was taken. */
+/** Waits for the shard to report the change; counts only accepted changes. */
 async function changed(lane: Lane, path: string, name: string, holds: () => boolean): Promise<boolean> {
   if (!(await change(lane, path))) {
     count(lane, 'changes refused')
@@ -359,7 +359,7 @@ async function changed(lane: Lane, path: string, name: string, holds: () => bool
 
 const MEMBERS: readonly Fault[] = [
   {
-    name: 'leadership transfer asked',
+    name: 'leadership transfer requested',
     weight: 6,
     async run(lane) {
       const { leader, voters } = lane.fleet.view
@@ -422,7 +422,7 @@ async function removeNode(lane: Lane, node: FleetNode): Promise<void> {
   })
 }
 
-/** Only one at a time, and only while all others hold everything: a second one could take the last copy with it. */
+/** Only one at a time, and only while all others hold all data: a second one could destroy the last copy. */
 async function wipeVoter(lane: Lane): Promise<boolean> {
   const { fleet, founders, random, over, wipes } = lane
   const areWhole =
@@ -439,7 +439,7 @@ async function wipeVoter(lane: Lane): Promise<boolean> {
   const isBack = isOut && (await restUntil(lane, REPLACED_MS, () => isVoter(lane, node.name)))
   node.isBusy = false
   if (isBack || over.aborted) return true
-  // Another one must not be wiped while it is not known whether this one counts again.
+  // No other node may be wiped until this one is known to be a voter again.
   wipes.areSafe = false
   count(lane, isOut ? 'wiped voter not promoted in time' : 'wiped voter not replaced in time')
   return true
@@ -497,7 +497,7 @@ const SERVICES: readonly Fault[] = [
       const node = nodeOf(fleet, fleet.smallDisk)
       node.mayRefuse = true
       fillDisk(fleet)
-      // Its log has room for long, so entries are large meanwhile; and a start makes a new log file.
+      // Its log has free space, so entries are large meanwhile; and a start creates a new log file.
       const flooded = lane.flood(AbortSignal.any([lane.over, AbortSignal.timeout(FLOOD_MS)]))
       await rest(lane, betweenDecades(random, 500, FLOOD_MS))
       if (chance(random, 0.5) && !node.isBusy && node.process && canSpare(lane, node)) {
@@ -511,7 +511,7 @@ const SERVICES: readonly Fault[] = [
       emptyDisk(fleet)
       count(lane, 'disk full')
       await flooded
-      // What it began while there was no room may still fail.
+      // Operations that started on the full disk may still fail.
       await rest(lane, SETTLE_MS)
       node.mayRefuse = false
       if (!node.process && !node.isBusy) {

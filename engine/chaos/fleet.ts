@@ -1,6 +1,6 @@
 /**
- * The processes of a chaos run: starts and ends them, sees it when one ends by itself, and looks at what the shard says
- * of itself all the time, so that faults meet its leader.
+ * The processes of a chaos run: starts and ends them, detects unexpected ends, and polls the state of the shard, so
+ * that faults can target its leader.
  */
 
 import { execFileSync } from 'node:child_process'
@@ -12,14 +12,14 @@ import type { ClusterInfo, NodeStatus } from '@vacancy/shared/contract'
 import { ADMIN_TOKEN, type Service, type Shard, type ShardNode } from '@vacancy/testkit/shard'
 import type { Network } from './network.ts'
 
-const LOOK_MS = 250
+const POLL_MS = 250
 const ANSWER_MS = 1_500
 /**
- * An orderly stop ends by itself before (docs/design/storage.md#shutdown); later it is killed, and that is a fault of
- * the node.
+ * A graceful shutdown ends within this time (docs/design/storage.md#shutdown); later the node is killed, which is a
+ * violation.
  */
 const STOP_MS = 25_000
-/** Room for two log files, the reserve and snapshots. */
+/** Space for two log files, the reserve and snapshots. */
 const DISK_BYTES = 448 << 20
 const BALLAST_FILE = 'ballast'
 const BALLAST_PIECE_BYTES = 1 << 20
@@ -27,14 +27,14 @@ const BALLAST_PIECE_BYTES = 1 << 20
 export type FleetNode = {
   readonly name: string
   process: ShardNode | undefined
-  /** A fault is at work on it. */
+  /** A fault is active on it. */
   isBusy: boolean
   isPaused: boolean
-  /** The end of its process is our doing. */
+  /** The run is ending its process. */
   isEnding: boolean
-  /** A full disk may end it, or keep it from starting. */
+  /** A full disk may end it or prevent its start. */
   mayRefuse: boolean
-  /** How far the wall clock of its next life is off. */
+  /** Wall clock offset of its next process. */
   clockOffsetMs: number
   starts: number
 }
@@ -43,16 +43,16 @@ export type Fleet = {
   readonly shard: Shard
   readonly network: Network
   readonly nodes: ReadonlyMap<string, FleetNode>
-  /** All processes of nodes that there were. */
+  /** All processes of nodes so far. */
   readonly lives: ShardNode[]
   readonly services: { registry: Service; resolver: Service }
-  /** Everything the processes printed, a file a life. */
+  /** The output of the processes, one file per process. */
   readonly logs: string
-  /** What nodes did that they must not do. */
+  /** Violations by nodes. */
   readonly violations: string[]
-  /** What the node of the greatest term says. */
+  /** The report of the node with the highest term. */
   view: View
-  /** The node whose data lies on a small disk of its own; undefined where none may be mounted. */
+  /** The node with its data on a small disk; undefined when mounting is not permitted. */
   smallDisk: string | undefined
   isClosed: boolean
 }
@@ -64,7 +64,7 @@ type View = {
   readonly learners: readonly string[]
   readonly isChanging: boolean
   readonly applied: ReadonlyMap<string, number>
-  /** Nodes that say that they serve. */
+  /** Nodes that report that they serve. */
   readonly serving: ReadonlySet<string>
 }
 
@@ -106,7 +106,7 @@ export function runningNodes(fleet: Fleet): FleetNode[] {
   return [...fleet.nodes.values()].filter(({ process }) => process !== undefined)
 }
 
-// Lives of a node
+// Processes of a node
 
 export async function startNode(fleet: Fleet, node: FleetNode, flags: readonly string[] = []): Promise<void> {
   if (fleet.isClosed || node.process) return
@@ -123,10 +123,10 @@ export async function startNode(fleet: Fleet, node: FleetNode, flags: readonly s
     if (node.process === process) node.process = undefined
     if (node.isEnding || fleet.isClosed) return
     void fleet.network.setUp(node.name, false)
-    // What a full disk ends says so; whoever looks after it starts it again.
+    // A node that ends because of a full disk reports it, and a supervisor restarts it.
     if (node.mayRefuse && code === EXIT.write) return
     fleet.violations.push(
-      `${node.name} ended by itself: code ${code}, signal ${signal}\n${lastLines(process.output())}`,
+      `${node.name} ended unexpectedly: code ${code}, signal ${signal}\n${lastLines(process.output())}`,
     )
   })
 }
@@ -142,7 +142,7 @@ export async function killNode(fleet: Fleet, node: FleetNode): Promise<void> {
   node.isPaused = false
 }
 
-/** SIGTERM. A node that needs longer than it may, or ends with another code than 0, is a violation. */
+/** Sends SIGTERM. Exceeding the time limit, or an exit code other than 0, is a violation. */
 export async function stopNode(fleet: Fleet, node: FleetNode): Promise<void> {
   const { process } = node
   if (!process) return
@@ -170,7 +170,7 @@ export function resumeNode(node: FleetNode): void {
   node.process?.signal('SIGCONT')
 }
 
-/** Empties the disk of a node that does not run. The folder stays: a file system may be mounted there. */
+/** Deletes the data of a stopped node. The folder stays, since a file system may be mounted there. */
 export function wipeNode(fleet: Fleet, { name }: FleetNode): void {
   const folder = fleet.shard.dataDir(name)
   for (const file of readdirSync(folder)) rmSync(join(folder, file), { recursive: true, force: true })
@@ -184,7 +184,7 @@ function lastLines(text: string): string {
 
 // A small disk
 
-/** Gives a node a file system of its own. @returns whether that is permitted here */
+/** Mounts a separate file system for a node. @returns whether that is permitted here */
 export function mountSmallDisk(fleet: Fleet, name: string): boolean {
   const folder = fleet.shard.dataDir(name)
   mkdirSync(folder, { recursive: true })
@@ -203,7 +203,7 @@ export function unmountSmallDisk(fleet: Fleet): void {
   fleet.smallDisk = undefined
 }
 
-/** Writes until there is no room at all. */
+/** Writes until the disk is full. */
 export function fillDisk(fleet: Fleet): void {
   const file = openSync(join(fleet.shard.dataDir(fleet.smallDisk as string), BALLAST_FILE), 'a')
   try {
@@ -211,7 +211,7 @@ export function fillDisk(fleet: Fleet): void {
       try {
         if (writeSync(file, new Uint8Array(bytes)) < bytes) bytes >>>= 1
       } catch {
-        // No room for this much: what remains is filled by less.
+        // Not enough space: the rest is filled with smaller writes.
         bytes >>>= 1
       }
     }
@@ -224,7 +224,7 @@ export function emptyDisk(fleet: Fleet): void {
   if (fleet.smallDisk !== undefined) rmSync(join(fleet.shard.dataDir(fleet.smallDisk), BALLAST_FILE), { force: true })
 }
 
-// What nodes say
+// Reports of nodes
 
 export async function ask(
   node: FleetNode,
@@ -243,7 +243,7 @@ export async function ask(
     })
     return { status: response.status, body: await response.text() }
   } catch {
-    // It is starting, stopped, or gone.
+    // It is starting, stopped, or has ended.
     return undefined
   }
 }
@@ -253,23 +253,23 @@ async function read<T>(node: FleetNode, path: string): Promise<T | undefined> {
   return answer?.status === 200 ? (JSON.parse(answer.body) as T) : undefined
 }
 
-/** Looks until the fleet is closed. */
+/** Polls until the fleet is closed. */
 export async function watchFleet(fleet: Fleet): Promise<void> {
   while (!fleet.isClosed) {
-    await lookAtFleet(fleet)
-    await wait(LOOK_MS)
+    await pollFleet(fleet)
+    await wait(POLL_MS)
   }
 }
 
-export async function lookAtFleet(fleet: Fleet): Promise<void> {
-  const asked = runningNodes(fleet).filter(({ isPaused }) => !isPaused)
-  const infos = await Promise.all(asked.map(async (node) => await read<ClusterInfo>(node, '/cluster/info')))
-  const healths = await Promise.all(asked.map(async (node) => (await ask(node, '/healthz'))?.body ?? ''))
-  const told = infos
+export async function pollFleet(fleet: Fleet): Promise<void> {
+  const responsive = runningNodes(fleet).filter(({ isPaused }) => !isPaused)
+  const infos = await Promise.all(responsive.map(async (node) => await read<ClusterInfo>(node, '/cluster/info')))
+  const healths = await Promise.all(responsive.map(async (node) => (await ask(node, '/healthz'))?.body ?? ''))
+  const reports = infos
     .filter((info) => info !== undefined)
     .sort((a, b) => b.term - a.term || b.applied_index - a.applied_index)
-  // Who leads knows best.
-  const best = told.find((info) => info.leader_id === info.node_id) ?? told[0]
+  // The leader has the newest information.
+  const best = reports.find((info) => info.leader_id === info.node_id) ?? reports[0]
   if (!best) return
   fleet.view = {
     leader: best.leader_id,
@@ -277,8 +277,8 @@ export async function lookAtFleet(fleet: Fleet): Promise<void> {
     voters: best.members.voters,
     learners: best.members.learners,
     isChanging: best.operation !== null || best.joint,
-    serving: new Set(asked.filter((_, i) => healths[i]?.startsWith('active')).map(({ name }) => name)),
-    applied: new Map(told.map((info) => [info.node_id, info.applied_index])),
+    serving: new Set(responsive.filter((_, i) => healths[i]?.startsWith('active')).map(({ name }) => name)),
+    applied: new Map(reports.map((info) => [info.node_id, info.applied_index])),
   }
 }
 
@@ -290,7 +290,7 @@ export type Standing = {
   readonly leader: string
 }
 
-/** Where the running nodes stand; a node that does not answer has health ''. */
+/** The state of the running nodes; a node that does not respond has health ''. */
 export async function standings(fleet: Fleet): Promise<Standing[]> {
   return await Promise.all(
     runningNodes(fleet).map(async (node) => {

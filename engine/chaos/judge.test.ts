@@ -2,11 +2,11 @@ import { expect, test } from 'vitest'
 import { judge } from './judge.ts'
 import { CONSERVED_ROOMS, type Recorded } from './records.ts'
 
-/** Package 3 is one whose sum is kept, package 1 is not. */
+/** Package 3 has a conserved sum, package 1 does not. */
 const KEPT = 3
 const FREE = 1
 
-/** One after another: each is called at `at` and returns before the next one, a second later. */
+/** Sequential operations: each is called at `at` and returns before the next one, a second later. */
 function at(place: number, what: Partial<Recorded>): Recorded {
   const [calledAt, calledMs] = [place * 10, place * 1_000]
   const times = { calledAt, returnedAt: calledAt + 5, calledMs, returnedMs: calledMs + 500 }
@@ -29,7 +29,7 @@ function judged(...operations: Recorded[]) {
 
 const BASE = [at(0, { kind: 'set', amount: 10, value: 10 }), at(1, { kind: 'decrease', amount: 3, value: 7 })]
 
-test('a history that one order explains is fine, and its gaps are told', () => {
+test('a history that one order explains is valid, and its gaps are reported', () => {
   const report = judged(...BASE, at(5, { value: 7 }))
 
   expect(report.violations).toEqual([])
@@ -37,25 +37,25 @@ test('a history that one order explains is fine, and its gaps are told', () => {
   expect(report.longestWriteGapMs).toBe(18_500)
 })
 
-test('an acknowledged write that the last read does not show is lost', () => {
+test('an acknowledged write that is missing in the last read is lost', () => {
   const report = judged(...BASE, at(2, { value: 10 }))
 
   expect(report).toMatchObject({ lost: 1, doubled: 0 })
   expect(report.violations[0]).toContain('lost: client 0 library: decrease 3')
 })
 
-test('a write that took effect twice is doubled', () => {
+test('a write that took effect twice is a duplicate', () => {
   expect(judged(...BASE, at(2, { value: 4 }))).toMatchObject({ lost: 0, doubled: 1 })
 })
 
-test('a write of unknown outcome explains both', () => {
+test('a write of unknown outcome explains both cases', () => {
   const open = at(2, { kind: 'decrease', amount: 7, ...unknown })
 
   expect(judged(...BASE, open, at(3, { value: 7 })).violations).toEqual([])
   expect(judged(...BASE, open, at(3, { value: 0 })).violations).toEqual([])
 })
 
-test('a sum that is off is found without the checker', () => {
+test('a wrong sum is found without the checker', () => {
   const rows = [
     at(0, { key: KEPT, kind: 'set', amount: CONSERVED_ROOMS, value: CONSERVED_ROOMS }),
     at(1, { key: KEPT, kind: 'decrease', amount: 2, value: 98 }),
@@ -66,10 +66,10 @@ test('a sum that is off is found without the checker', () => {
 })
 
 test.each([
-  ['given twice', [at(0, { kind: 'set', index: 5 }), at(1, { kind: 'set', index: 5 })]],
+  ['assigned twice', [at(0, { kind: 'set', index: 5 }), at(1, { kind: 'set', index: 5 })]],
   ['less than that of an earlier write', [at(0, { kind: 'set', index: 6 }), at(1, { kind: 'set', index: 5 })]],
-])('an index that is %s is a violation', (says, rows) => {
-  expect(judged(...rows).violations.join()).toContain(says)
+])('an index that is %s is a violation', (violation, rows) => {
+  expect(judged(...rows).violations.join()).toContain(violation)
 })
 
 test.each([
@@ -79,14 +79,14 @@ test.each([
   ['index', 2, 10, false],
   ['index', 1, 10, true],
   ['default', 10_000, 9, false],
-] as const)('a read %s %i that shows %i: allowed is %s', (mode, bound, value, isFine) => {
+] as const)('a read %s %i that shows %i: allowed %s', (mode, bound, value, isFine) => {
   const report = judged(...BASE, at(4, { mode, bound, value }))
 
   expect(report.violations.length === 0).toBe(isFine)
   expect(report.staleReadsJudged).toBe(1)
 })
 
-test('a value that no package can have, and an error that nothing explains', () => {
+test('an impossible value, and an unexpected error', () => {
   expect(judged(at(0, { kind: 'set', amount: 256, value: 256 })).negative).toBe(1)
   expect(judged(at(0, { ...unknown, code: 'unexpected TypeError: x' })).violations).toHaveLength(1)
 })

@@ -1,10 +1,10 @@
 /**
- * What a chaos run must hold (docs/design/testing.md#oracles): docs/design/testing.md#oracles over the recorded
- * histories of all clients, and what can be said of gaps.
+ * The checks of a chaos run (docs/design/testing.md#oracles) over the recorded histories of all clients, and statistics
+ * of gaps.
  *
- * Reads that are not linearizable are judged by indexes: acknowledged writes of a package stand in the order in which
- * they were applied, so what a read may show begins with the last one that it had to know of. Where a write of unknown
- * outcome could be among them nothing is said.
+ * Reads that are not linearizable are checked by indexes: acknowledged writes of a package are ordered by index, so a
+ * read may show the last write it had to include, or a later one. Reads that a write of unknown outcome could affect
+ * are not checked.
  */
 
 import { checkHistory, type Operation } from '../sim/history.ts'
@@ -16,25 +16,25 @@ export type Judgement = {
   readonly operations: number
   readonly packages: number
   readonly acknowledged: number
-  /** Certainly without effect: refused by a rule, missing, or in no log. */
+  /** Certainly without effect: refused, missing, or in no log. */
   readonly refused: number
   readonly withoutEffect: number
   readonly unknown: number
   readonly reads: number
   readonly staleReadsJudged: number
   readonly repeats: number
-  /** Writes without which, or with which twice, the history of a package would be explained. */
+  /** Single writes that would explain the history of a package if they were lost or applied twice. */
   readonly lost: number
   readonly doubled: number
   readonly negative: number
   readonly undecided: number
-  /** Why the run failed, a line each; packages, indexes, sums, stale reads. */
+  /** Violations, one line each: packages, indexes, sums, stale reads. */
   readonly violations: readonly string[]
   readonly longestWriteGapMs: number
   readonly longestReadGapMs: number
 }
 
-/** Judges a run; `from` and `to` are the milliseconds between which clients were at work. */
+/** Checks a run; clients were active from `from` to `to`, in milliseconds. */
 export function judge(records: Records, fromMs: number, toMs: number): Judgement {
   const { operations, repeats, doubled } = records
   const violations: string[] = []
@@ -48,7 +48,7 @@ export function judge(records: Records, fromMs: number, toMs: number): Judgement
   checkIndexes(operations, violations)
   for (const each of doubled) violations.push(textOfDoubled(each))
   const negative = operations.filter(({ value }) => value < 0 || value > ROOMS_MAX)
-  for (const each of negative) violations.push(`a value that cannot be: ${textOf(each)}`)
+  for (const each of negative) violations.push(`an impossible value: ${textOf(each)}`)
   for (const each of operations)
     if (each.code.startsWith('unexpected')) violations.push(`${each.code}: ${textOf(each)}`)
   const writes = operations.filter(({ kind }) => kind !== 'read')
@@ -73,7 +73,7 @@ export function judge(records: Records, fromMs: number, toMs: number): Judgement
   }
 }
 
-/** docs/design/testing.md#oracles: one order explains all that was answered of a package. */
+/** docs/design/testing.md#oracles: one order explains all results of a package. */
 function checkPackage(
   key: number,
   own: readonly Recorded[],
@@ -85,20 +85,22 @@ function checkPackage(
   if (verdict.verdict === 'linearizable') return
   if (verdict.verdict === 'undecided') {
     found.undecided++
-    violations.push(`package ${key}: ${judged.length} operations, too many at once to decide`)
+    violations.push(`package ${key}: ${judged.length} operations, too many concurrent ones to decide`)
     return
   }
   const culprit = explainBy(judged)
   if (culprit?.what === 'lost') found.lost++
   if (culprit?.what === 'doubled') found.doubled++
-  const why = culprit ? `${culprit.what}: ${textOf(culprit.operation)}` : 'by no single write lost or doubled'
+  const why = culprit
+    ? `${culprit.what}: ${textOf(culprit.operation)}`
+    : 'no single lost or duplicate write explains it'
   const stuck = verdict.stuck.map((each) => textOf(each as Recorded)).join('\n  ')
   violations.push(`package ${key} cannot be explained (${why}); stuck before one of\n  ${stuck}`)
 }
 
 type Culprit = { readonly what: 'lost' | 'doubled'; readonly operation: Recorded }
 
-/** A write that explains all once it has no effect, or a second one. */
+/** A write that would explain the history with no effect, or with two. */
 function explainBy(judged: readonly Recorded[]): Culprit | undefined {
   const writes = judged.filter(({ kind, outcome }) => kind !== 'read' && outcome === 'done')
   const isExplained = (operations: readonly Operation[]) =>
@@ -113,7 +115,7 @@ function explainBy(judged: readonly Recorded[]): Culprit | undefined {
   return undefined
 }
 
-/** docs/design/testing.md#oracles: what is left follows from what was taken and given back. */
+/** docs/design/testing.md#oracles: the final value is the sum of all changes. */
 function checkSum(key: number, own: readonly Recorded[], violations: string[]): void {
   const last = own.at(-1) as Recorded
   if (last.kind !== 'read' || last.outcome !== 'done') return
@@ -129,21 +131,21 @@ function checkSum(key: number, own: readonly Recorded[], violations: string[]): 
   violations.push(`package ${key} has ${last.value} rooms at the end, not ${least} to ${most}`)
 }
 
-/** Indexes are given once, and in the order in which writes that did not overlap were asked. */
+/** Indexes are unique, and ordered like sequential writes. */
 function checkIndexes(operations: readonly Recorded[], violations: string[]): void {
   const written = operations.filter(({ index }) => index > 0).sort((a, b) => a.index - b.index)
-  // Whoever was called after another one had returned has the greater index: the least call of all that come later.
+  // A write called after another one returned has a higher index: compare with the earliest call of all later ones.
   let earliestReturn = Number.POSITIVE_INFINITY
   for (let i = written.length - 1; i >= 0; i--) {
     const each = written[i] as Recorded
     if (each.calledAt > earliestReturn)
       violations.push(`index ${each.index} is less than that of an earlier write: ${textOf(each)}`)
     earliestReturn = Math.min(earliestReturn, each.returnedAt)
-    if (written[i - 1]?.index === each.index) violations.push(`index ${each.index} was given twice: ${textOf(each)}`)
+    if (written[i - 1]?.index === each.index) violations.push(`index ${each.index} was assigned twice: ${textOf(each)}`)
   }
 }
 
-/** docs/design/testing.md#oracles @returns reads that could be judged */
+/** docs/design/testing.md#oracles @returns the number of checked reads */
 function checkStaleReads(own: readonly Recorded[], violations: string[]): number {
   const reads = own.filter(
     ({ kind, mode, outcome }) => kind === 'read' && mode !== 'linearizable' && outcome !== 'unknown',
@@ -167,7 +169,7 @@ function checkStaleReads(own: readonly Recorded[], violations: string[]): number
         : writes
             .slice(Math.max(0, floor))
             .some((write) => write.kind !== 'delete' && write.value === each.value && write.calledAt < each.returnedAt)
-    if (!isKnown) violations.push(`a read showed what was not there, or not any more: ${textOf(each)}`)
+    if (!isKnown) violations.push(`a read showed a stale or impossible value: ${textOf(each)}`)
   }
   return judged
 }
@@ -192,5 +194,5 @@ function textOf(operation: Recorded): string {
 }
 
 function textOfDoubled({ operation, first, second }: Doubled): string {
-  return `answered twice, differently: ${textOf(operation)}: ${first}, then ${second}`
+  return `different results for one request key: ${textOf(operation)}: ${first}, then ${second}`
 }

@@ -1,10 +1,10 @@
 /**
- * `npm run kill`: kills a node at random moments while clients write, starts it again, and compares what it holds with
- * what it acknowledged (docs/design/consensus.md#request-keys, docs/design/testing.md#storage-tests).
+ * `npm run kill`: kills a node at random times while clients write, restarts it, and compares its state with the
+ * acknowledged writes (docs/design/consensus.md#request-keys, docs/design/testing.md#storage-tests).
  *
- * Each write has a request key and asks for the index at which it was applied. Unanswered writes are repeated with the
- * same key until they are answered. Then all successful writes of the round, in the order of their indexes, explain
- * each answer and the whole state: one that was lost, or counted twice, leaves a difference.
+ * Each write has a request key and requests its applied index. Writes without a reply are repeated with the same key
+ * until they have one. Then all successful writes of the round, ordered by index, must explain each reply and the whole
+ * state: a lost or duplicate write leaves a difference.
  */
 
 import { randomInt } from 'node:crypto'
@@ -28,13 +28,13 @@ import {
 import { createRandom } from '@vacancy/testkit/random'
 
 const CLIENTS = 8
-/** Writes of one client on their way. */
+/** Pending writes of one client. */
 const IN_FLIGHT = 4
 const PROPERTIES = 3
 const ROOMS = ['single', 'double'] as const
 const NIGHTS = 2
 const TRAFFIC_MS = { min: 5, max: 250 }
-/** One start in so many is killed before it serves. */
+/** One in this many starts is killed before it serves. */
 const KILLED_STARTS = 6
 const START_MS_MAX = 700
 
@@ -66,7 +66,7 @@ type Trial = {
   readonly run: NodeRun
   readonly writers: readonly Writer[]
   readonly packages: Package[]
-  /** The nights that are written, the same to the end even past midnight. */
+  /** The written nights, fixed for the whole run even past midnight. */
   readonly dates: readonly string[]
   /** All writes since the state was last compared. */
   writes: Write[]
@@ -77,9 +77,9 @@ type Trial = {
 }
 
 /**
- * Runs so many rounds.
+ * Runs the given number of rounds.
  *
- * @throws Error with seed and round when something acknowledged is not there, or counted twice
+ * @throws Error with seed and round when an acknowledged write is missing or was applied twice
  */
 export async function killRounds(options: {
   readonly rounds: number
@@ -115,7 +115,7 @@ function createTrial(seed: number, folder: string): Trial {
   const random = createRandom(seed)
   return {
     random,
-    // Snapshots and new log files often, so that kills fall into them, too.
+    // Frequent snapshots and new log files, so that kills hit them as well.
     run: { folder, config: { snapshot_trigger_count: 300, snapshot_interval_sec: 1, log_level: 'warn' } },
     writers: Array.from({ length: CLIENTS }, (_, i) => ({
       session: (seed * CLIENTS + i).toString(16).padStart(32, '0'),
@@ -176,7 +176,7 @@ function nextWrite(trial: Trial, client: number): Write {
   return { client, number, command, target, fields: { ...place(trial, target), ...values, ...key }, answer: undefined }
 }
 
-/** Sends one write and notes its answer. @returns whether one came */
+/** Sends one write and records its reply. @returns whether there was one */
 async function send(wire: WireClient, write: Write): Promise<boolean> {
   const correlationId = wire.nextId++
   const answer = answerTo(wire, correlationId)
@@ -192,7 +192,7 @@ async function send(wire: WireClient, write: Write): Promise<boolean> {
   }
   const { answer: before } = write
   if (before && JSON.stringify(before) !== JSON.stringify(found)) {
-    throw new Error(`${text(write)}: answered ${JSON.stringify(before)} and, repeated, ${JSON.stringify(found)}`)
+    throw new Error(`${text(write)}: the reply was ${JSON.stringify(before)}, repeated ${JSON.stringify(found)}`)
   }
   write.answer = found
   return true
@@ -204,11 +204,11 @@ async function writeUntilKilled(trial: Trial, node: NodeProcess): Promise<void> 
   const { random, writers } = trial
   const trafficMs = between(random, TRAFFIC_MS.min, TRAFFIC_MS.max)
   const clients = await Promise.all(writers.map(() => openClient(node)))
-  let goesOn = true
+  let isRunning = true
   const lanes = clients.flatMap((wire, i) =>
     Array.from({ length: IN_FLIGHT }, async () => {
       const writer = writers[i] as Writer
-      while (goesOn && !wire.isClosed) {
+      while (isRunning && !wire.isClosed) {
         const write = nextWrite(trial, i)
         trial.writes.push(write)
         writer.unanswered.push(write)
@@ -220,12 +220,12 @@ async function writeUntilKilled(trial: Trial, node: NodeProcess): Promise<void> 
   )
   await new Promise((resolve) => setTimeout(resolve, trafficMs))
   await node.kill()
-  goesOn = false
+  isRunning = false
   await Promise.all(lanes)
   for (const wire of clients) closeClient(wire)
 }
 
-/** Starts the node; now and then it is killed once more while it starts. */
+/** Starts the node; sometimes it is killed again during the start. */
 async function startAgain(trial: Trial): Promise<NodeProcess> {
   if (trial.random.below(KILLED_STARTS) === 0) {
     trial.killedStarts++
@@ -244,14 +244,14 @@ async function repeatAndCompare(trial: Trial, node: NodeProcess): Promise<void> 
   await Promise.all(
     trial.writers.map(async (writer, i) => {
       const wire = clients[i] as WireClient
-      // In their order: a session opens with its first number.
+      // In order, since the first number opens a session.
       const again = [...writer.unanswered].sort((a, b) => a.number - b.number)
       trial.repeats += again.length
       const answered = await Promise.all(again.map((write) => send(wire, write)))
       if (answered.includes(false)) throw new Error('the node closed a connection while writes were repeated')
       writer.last = again.at(-1) ?? writer.last
       writer.unanswered = []
-      // One that is answered already has its answer and no second effect.
+      // A completed write returns its stored result without a second effect.
       if (writer.last) await send(wire, writer.last)
     }),
   )
@@ -260,24 +260,24 @@ async function repeatAndCompare(trial: Trial, node: NodeProcess): Promise<void> 
   for (const wire of clients) closeClient(wire)
 }
 
-/** Runs all writes of the round in the order in which they were applied, on the model. */
+/** Applies all writes of the round to the model, in log order. */
 function explain(trial: Trial): void {
   const done = trial.writes.filter(({ answer }) => answer?.code === '')
   done.sort((a, b) => (a.answer?.index as number) - (b.answer?.index as number))
   for (const write of trial.writes) {
     const code = write.answer?.code
-    if (code === undefined) throw new Error(`${text(write)} has no answer`)
+    if (code === undefined) throw new Error(`${text(write)} has no reply`)
     const isFine = code === '' || (write.command === 'DECROOMAVL' ? code === 'UNDERFLOW' : code === 'OVERFLOW')
     if (!isFine) throw new Error(`${text(write)} was refused`)
   }
   for (const write of done) {
     const { index, availability } = write.answer as NonNullable<Write['answer']>
-    if (index <= trial.lastIndex) throw new Error(`${text(write)} has an index that was given before`)
+    if (index <= trial.lastIndex) throw new Error(`${text(write)} has an index that was assigned before`)
     trial.lastIndex = index
     const expected = trial.packages[write.target] as Package
     apply(expected, write)
     if (availability !== undefined && availability !== expected.availability) {
-      throw new Error(`${text(write)}: the answer should say ${expected.availability}`)
+      throw new Error(`${text(write)}: the reply should be ${expected.availability}`)
     }
   }
   trial.acknowledged += trial.writes.length
@@ -316,9 +316,9 @@ async function compareState(trial: Trial, wire: WireClient): Promise<void> {
 const USAGE = 64
 const USAGE_TEXT = `usage: npm run kill -- [--rounds 200] [--seed S]
 
-Kills a node with SIGKILL at random moments while ${CLIENTS} clients write and repeat, and looks for what was lost or counted twice.`
+Kills a node with SIGKILL at random times while ${CLIENTS} clients write and repeat, and checks for lost and duplicate writes.`
 
-/** What is wrong with the flags, as words, or the flags. */
+/** The parsed flags, or an error message. */
 function flagsOf(args: readonly string[]) {
   const options = {
     rounds: { type: 'string', default: '200' },
@@ -328,7 +328,7 @@ function flagsOf(args: readonly string[]) {
   try {
     const { values } = parseArgs({ args: [...args], options })
     for (const name of ['rounds', 'seed'] as const) {
-      if (!/^\d{1,15}$/.test(values[name])) return `--${name} takes a whole number, not "${values[name]}"`
+      if (!/^\d{1,15}$/.test(values[name])) return `--${name} must be a whole number, not "${values[name]}"`
     }
     return { rounds: Number(values.rounds), seed: Number(values.seed), help: values.help }
   } catch (error) {
@@ -352,7 +352,7 @@ async function main(args: readonly string[]): Promise<number> {
   const report = await killRounds({ rounds, seed, say })
   say(
     `${report.rounds} rounds: ${report.acknowledged} acknowledged writes, ${report.repeats} repeats, ` +
-      `${report.killedStarts} starts killed, nothing lost, nothing counted twice`,
+      `${report.killedStarts} starts killed, no lost or duplicate writes`,
   )
   return 0
 }

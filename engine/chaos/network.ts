@@ -1,6 +1,6 @@
 /**
  * The network of a chaos run: a proxy for each directed link between two nodes, and one from the clients to each node
- * (@vacancy/testkit/relay). Each node has a view of the resolver that answers with its own links to the others:
+ * (proxy.ts). Each node has a view of the resolver that returns the node's own links to the others:
  *
  *   node-1 ──► its view ──► the resolver          "where is node-2?"   → the link from node-1 to node-2
  *   node-1 ──► link 1→2 ──► node-2
@@ -14,21 +14,21 @@ import { assert } from '@vacancy/shared'
 import { type Condition, OPEN, openRelay, type Relay } from '@vacancy/testkit/relay'
 import { PORTS } from '@vacancy/testkit/shard'
 
-/** More would not find room in the block of addresses. */
+/** Limited by the address block. */
 const NODES_MAX = 7
 const RESOLVER_MS = 2_000
 
 export type Network = {
   readonly nodes: readonly string[]
-  /** Where a node asks for the others. */
+  /** The resolver address of a node. */
   readonly resolverUrl: (node: string) => string
-  /** Where clients reach a node. */
+  /** The client address of a node. */
   readonly clientHost: (node: string) => string
-  readonly link: (from: string, to: string) => Relay
-  readonly clientLink: (node: string) => Relay
-  /** Links to a node whose process is gone refuse, as the node itself would. */
+  readonly link: (from: string, to: string) => Link
+  readonly clientLink: (node: string) => Link
+  /** Links to an ended process refuse connections, like the node itself would. */
   readonly setUp: (node: string, isUp: boolean) => Promise<void>
-  /** Sets the links between two groups, or one way only. */
+  /** Sets the links between two groups, or in one direction only. */
   readonly between: (from: readonly string[], to: readonly string[], condition: Partial<Condition>) => void
   readonly heal: () => void
   readonly close: () => Promise<void>
@@ -36,7 +36,7 @@ export type Network = {
 
 /** Opens all links. @param host address of a node in its block, such as 127.64.1.11 */
 export async function openNetwork(nodes: readonly string[], host: (node: string) => string): Promise<Network> {
-  assert(nodes.length <= NODES_MAX, 'the block of addresses has room for the links')
+  assert(nodes.length <= NODES_MAX, 'the links fit in the address block')
   const prefix = (host(nodes[0]).match(/^(\d+\.\d+\.\d+)\./) as RegExpMatchArray)[1]
   const indexOf = (node: string) => {
     const at = nodes.indexOf(node)
@@ -86,7 +86,7 @@ export async function openNetwork(nodes: readonly string[], host: (node: string)
   return network
 }
 
-/** Passes requests on to the resolver; where it names a host, the link to that node is named instead. */
+/** Forwards requests to the resolver, and replaces hosts in responses with the links to these nodes. */
 async function openView(host: string, resolver: string, linkTo: (node: string) => string): Promise<Server> {
   const view = createServer((request, response) => {
     const node = decodeURIComponent(request.url?.split('/').at(-1) ?? '')

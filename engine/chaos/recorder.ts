@@ -1,4 +1,4 @@
-/** Writes one client's part of a chaos run down (chaos-records.ts), and does single operations for it. */
+/** Records one client's part of a chaos run (records.ts), and executes single operations for it. */
 
 import { closeSync, openSync, writeSync } from 'node:fs'
 import {
@@ -12,10 +12,10 @@ import type { OperationKind, Outcome } from '../sim/history.ts'
 import { type Ground, type Line, type Mode, placeOf } from './records.ts'
 
 /**
- * What all clients of a run share.
+ * Memory shared by all clients of a run.
  *
  *   bytes    holds                                          writer
- *   0–7      place of the next call or return               all, by Atomics.add
+ *   0–7      sequence number of the next call or return               all, by Atomics.add
  *   8–15     greatest index of an acknowledged write        all, by compare and exchange
  *   16–19    1 once clients shall end                       the run
  *   20–23    which packages are hot                         the run
@@ -47,7 +47,7 @@ function noteIndex({ wide }: Board, index: number): void {
   }
 }
 
-/** The clock that all threads and processes of this machine share. */
+/** The monotonic clock shared by all threads and processes of this machine. */
 export function machineMs(): number {
   return Number(process.hrtime.bigint() / 1_000n) / 1_000
 }
@@ -75,7 +75,7 @@ function flush(recorder: Recorder): void {
   recorder.pending = []
 }
 
-/** What became of one attempt at an operation. */
+/** The result of one attempt. */
 export type Answer = {
   readonly outcome: Outcome
   readonly value: number
@@ -83,10 +83,10 @@ export type Answer = {
   readonly code: string
 }
 
-export type Asked = { readonly key: number; readonly kind: OperationKind; readonly amount: number }
+export type OperationCall = { readonly key: number; readonly kind: OperationKind; readonly amount: number }
 export type RequestKey = { readonly session: string; readonly requestNumber: number }
 
-export function noteCall(recorder: Recorder, { key, kind, amount }: Asked, mode: Mode, bound = 0): number {
+export function noteCall(recorder: Recorder, { key, kind, amount }: OperationCall, mode: Mode, bound = 0): number {
   const id = recorder.nextId++
   note(recorder, ['c', id, key, kind, amount, momentOf(recorder.board), machineMs(), mode, bound])
   return id
@@ -101,11 +101,11 @@ export function noteRepeat(recorder: Recorder, id: number, first: Answer, second
   note(recorder, ['d', id, JSON.stringify(first), JSON.stringify(second)])
 }
 
-/** Asks once, through the client's own repeats. Never rejects. */
+/** Executes one operation, with the client's own retries. Never rejects. */
 export async function attempt(
   client: VacancyClient,
   ground: Ground,
-  { key, kind, amount }: Asked,
+  { key, kind, amount }: OperationCall,
   options: CallOptions & { readonly requestKey?: RequestKey | undefined } = {},
 ): Promise<Answer> {
   const { requestKey, ...callOptions } = options
@@ -137,7 +137,7 @@ export async function attempt(
   }
 }
 
-/** Each refusal ends in what is left: `…, 3 left`, `…, it is 254`, `not enough rooms left, there are 0`. */
+/** Each refusal ends with the current value: `…, 3 left`, `…, it is 254`, `not enough rooms left, there are 0`. */
 const LEFT = /(?:, (\d+) left|, (?:it is|there are) (\d+))$/
 
 function answerOf(error: unknown, kind: OperationKind): Answer {
@@ -151,7 +151,7 @@ function answerOf(error: unknown, kind: OperationKind): Answer {
     const left = LEFT.exec(error.message)
     if (left) return { ...none, outcome: 'refused', value: Number(left[1] ?? left[2]), code: error.code }
   }
-  // Nothing else is expected: the judge shows what it was.
+  // Unexpected: the judge reports it.
   const name = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
   return { ...none, outcome: 'unknown', code: `unexpected ${name}` }
 }

@@ -1,39 +1,39 @@
 /**
- * What the clients of a chaos run write down, and how it is read again: a line a call and a line a return, in a file a
- * client. The places of both in the order of the run come from one counter that all clients share, so the order of two
- * moments of two clients is the real one; milliseconds are of the machine's monotonic clock.
+ * The records of clients in a chaos run, and reading them: one line per call and per return, in one file per client.
+ * Sequence numbers come from a counter shared by all clients, so the order across clients is exact; milliseconds are of
+ * the machine's monotonic clock.
  */
 
 import { readFileSync } from 'node:fs'
 import type { Operation, OperationKind, Outcome } from '../sim/history.ts'
 
 /**
- * How a write is recognized when it is repeated: by the client library's key, by a key of the caller, or not at all.
- * And what a read asks for: everything acknowledged before it, nothing, a staleness, or an index.
+ * For writes, the source of the request key: the client library, the caller, or none. For reads, the consistency:
+ * linearizable, default, bounded staleness, or an index.
  */
 export type Mode = 'library' | 'own' | 'keyless' | 'linearizable' | 'default' | 'stale' | 'index'
 
-/** An operation of a chaos run; it has what the checker wants (history.ts), and more. */
+/** An operation of a chaos run: the fields for the checker (history.ts), and more. */
 export type Recorded = Operation & {
   readonly client: number
   readonly mode: Mode
-  /** Milliseconds of staleness, or least index. */
+  /** Maximum staleness in milliseconds, or minimum index. */
   readonly bound: number
   readonly calledMs: number
   returnedMs: number
-  /** At which an acknowledged write was applied; 0 for others. */
+  /** Index of an acknowledged write; 0 for others. */
   index: number
-  /** Code of the error; '' for none. */
+  /** Error code; '' for none. */
   code: string
 }
 
 type CallLine = readonly ['c', number, number, OperationKind, number, number, number, Mode, number]
 type ReturnLine = readonly ['r', number, Outcome, number, number, number, number, string]
-/** A repeat of an answered write: what was answered, and what the repeat was. */
+/** A repeat of a completed write: the first and the repeated result. */
 type RepeatLine = readonly ['d', number, string, string]
 export type Line = CallLine | ReturnLine | RepeatLine
 
-/** A request key that had two answers. */
+/** A request key with two different results. */
 export type Doubled = { readonly operation: Recorded; readonly first: string; readonly second: string }
 
 export type Records = {
@@ -50,7 +50,7 @@ export function readRecords(files: readonly string[]): Records {
   for (const [client, file] of files.entries()) {
     const own = new Map<number, Recorded>()
     for (const text of readFileSync(file, 'utf8').split('\n')) {
-      // The last line of a client that was cut off may be half a line.
+      // The last line of an interrupted client may be incomplete.
       if (!text.endsWith(']')) continue
       const line = JSON.parse(text) as Line
       const [kind, id] = line
@@ -121,7 +121,7 @@ export function placeOf(
   return { propertyId: `chaos_${property}`, roomType: ROOMS[room], date: dates[night] }
 }
 
-/** Rooms of these are only taken and given back after the first write: what there is follows from a sum. */
+/** After the first write these packages are only decremented and incremented, so the final value is a sum. */
 export function isConserved(key: number): boolean {
   return key % 3 === 0
 }

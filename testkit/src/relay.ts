@@ -1,13 +1,13 @@
 /**
- * A TCP relay for one directed link of a network: what a partition, a slow line and a reset look like to the processes at
+ * A user-space proxy for one directed network link: simulates partitions, slow links and resets for the processes at
  * its ends, without privileges.
  *
  *   dialler ──► listener of the link ══ forward ══► target
  *           ◄══════════════════════════ backward ══
  *
- * A direction that is held takes no bytes out of its queue, and no end of a connection either: as with lost packets, the
- * other side hears nothing, and what was under way arrives when the link heals. Closing the listener makes attempts to
- * connect fail at once, as where no process listens.
+ * A held direction delivers no bytes and no connection ends: as with packet loss, the other side receives nothing, and
+ * data in flight arrives when the link heals. Closing the listener makes connection attempts fail immediately, as
+ * without a listening process.
  */
 
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
@@ -16,12 +16,12 @@ import { assert } from '@vacancy/shared'
 export type Place = { readonly host: string; readonly port: number }
 
 export type Condition = {
-  /** Bytes from the dialler, or to it, wait. */
+  /** Holds bytes from the dialler, or to it. */
   readonly holdsForward: boolean
   readonly holdsBackward: boolean
-  /** Each way. */
+  /** Delay per direction. */
   readonly delayMs: number
-  /** Each way, a connection; 0 = as fast as it goes. */
+  /** Rate per direction and connection; 0 = unlimited. */
   readonly bytesPerSecond: number
 }
 
@@ -30,7 +30,7 @@ export const OPEN: Condition = { holdsForward: false, holdsBackward: false, dela
 export type Relay = {
   /** Where it listens. */
   readonly at: Place
-  /** What holds from now on, for open connections as for new ones. */
+  /** Sets the behaviour of open and new connections. */
   readonly set: (condition: Condition) => void
   /** Holds both directions, like an unplugged cable. */
   readonly cut: () => void
@@ -38,19 +38,19 @@ export type Relay = {
   readonly mend: () => void
   /** Ends all connections with a reset on both sides. */
   readonly reset: () => void
-  /** Whether anything listens at this end. */
+  /** Whether the link accepts connections. */
   readonly listen: (isListening: boolean) => Promise<void>
   readonly close: () => Promise<void>
 }
 
-/** What is read of one direction and not written yet; then its source is not read from. */
+/** Maximum buffered bytes per direction; beyond it the source is paused. */
 const QUEUED_BYTES_MAX = 256 << 10
 
 type Pipe = { readonly wake: () => void }
 type State = { condition: Condition; readonly sockets: Set<Socket>; readonly pipes: Set<Pipe> }
 
-/** Opens a relay that leads to `target`; without `at` it listens on a free port of 127.0.0.1. */
-export async function openRelay(target: Place, at: Place = { host: '127.0.0.1', port: 0 }): Promise<Relay> {
+/** Opens a link that listens on `at` and connects to `target`. */
+export async function openLink(at: Place, target: Place): Promise<Link> {
   const state: State = { condition: OPEN, sockets: new Set(), pipes: new Set() }
   let { port } = at
   let server: Server | undefined
@@ -98,7 +98,7 @@ function accept(state: State, dialler: Socket, target: Place): void {
     socket.setNoDelay(true)
     state.sockets.add(socket)
     socket.on('close', () => state.sockets.delete(socket))
-    // What became of it is told by `close`.
+    // Handled by the `close` event.
     socket.on('error', () => undefined)
   }
   pipe(state, dialler, acceptor, (condition) => condition.holdsForward)
@@ -150,7 +150,7 @@ function pipe(state: State, source: Socket, target: Socket, isHeld: (condition: 
     wake()
   })
   source.on('close', (hadError) => {
-    // A broken connection loses what is under way; a closed one delivers it.
+    // A reset connection loses data in flight; a closed one delivers it.
     if (hadError && !isHeld(state.condition)) {
       queue.length = 0
       target.resetAndDestroy()
@@ -161,7 +161,7 @@ function pipe(state: State, source: Socket, target: Socket, isHeld: (condition: 
   target.on('close', () => {
     clearTimeout(timer)
     state.pipes.delete(self)
-    // Nobody takes these bytes any more.
+    // The receiver is gone.
     queue.length = 0
     source.resume()
   })
