@@ -24,8 +24,8 @@ export type Network = {
   readonly resolverUrl: (node: string) => string
   /** The client address of a node. */
   readonly clientHost: (node: string) => string
-  readonly link: (from: string, to: string) => Link
-  readonly clientLink: (node: string) => Link
+  readonly link: (from: string, to: string) => Relay
+  readonly clientLink: (node: string) => Relay
   /** Links to an ended process refuse connections, like the node itself would. */
   readonly setUp: (node: string, isUp: boolean) => Promise<void>
   /** Sets the links between two groups, or in one direction only. */

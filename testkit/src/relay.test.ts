@@ -10,7 +10,7 @@ async function portOf(server: ReturnType<typeof createServer>): Promise<number> 
   return (server.address() as { port: number }).port
 }
 
-/** An echo server behind a link, and a connection through the link. */
+/** A listener that answers each chunk with itself, behind a link, and a connection through it. */
 async function linked() {
   const seen: string[] = []
   const echo = createServer((socket) => {
@@ -26,7 +26,7 @@ async function linked() {
   const heard: string[] = []
   let end = ''
   const socket: Socket = connect(at)
-  socket.on('data', (chunk) => received.push(chunk.toString()))
+  socket.on('data', (chunk) => heard.push(chunk.toString()))
   socket.on('error', (error: NodeJS.ErrnoException) => {
     end = error.code ?? ''
   })
@@ -36,11 +36,11 @@ async function linked() {
     await link.close()
     echo.close()
   })
-  return { link, at, socket, seen: () => seen.join(''), received: () => received.join(''), end: () => end }
+  return { link, at, socket, seen: () => seen.join(''), heard: () => heard.join(''), end: () => end }
 }
 
-test('bytes pass in both directions and in order, with delay and rate limit', async () => {
-  const { link, socket, received } = await linked()
+test('bytes go both ways, also late and slowly, and in their order', async () => {
+  const { link, socket, heard } = await linked()
   const long = 'x'.repeat(4_000)
 
   link.set({ ...OPEN, delayMs: 5, bytesPerSecond: 1_000_000 })
@@ -48,27 +48,27 @@ test('bytes pass in both directions and in order, with delay and rate limit', as
   socket.write(long)
   socket.write('two')
 
-  await until('all bytes returned', () => received().length === long.length + 6)
-  expect(received()).toBe(`one${long}two`)
+  await until('all came back', () => heard().length === long.length + 6)
+  expect(heard()).toBe(`one${long}two`)
 })
 
-test('a held direction delivers nothing until it is released', async () => {
-  const { link, socket, seen, received } = await linked()
+test('a direction that is held delivers nothing until it is let go', async () => {
+  const { link, socket, seen, heard } = await linked()
 
   link.set({ ...OPEN, holdsBackward: true })
-  socket.write('request')
-  await until('it arrived', () => seen() === 'request')
+  socket.write('asked')
+  await until('it arrived', () => seen() === 'asked')
   link.set({ ...OPEN, holdsForward: true })
-  await until('the answer arrived', () => received() === 'request')
+  await until('the answer arrived', () => heard() === 'asked')
   socket.write(' again')
   link.set({ ...OPEN, holdsForward: true, holdsBackward: true })
-  expect(seen()).toBe('request')
+  expect(seen()).toBe('asked')
   link.set(OPEN)
 
-  await until('the rest arrived', () => received() === 'request again')
+  await until('the rest arrived', () => heard() === 'asked again')
 })
 
-test('a reset closes connections, and a closed link refuses new ones', async () => {
+test('a reset ends connections, and a link that does not listen refuses new ones', async () => {
   const { link, at, end } = await linked()
 
   link.reset()

@@ -1,13 +1,13 @@
 /**
- * A user-space proxy for one directed network link: simulates partitions, slow links and resets for the processes at
+ * A TCP relay for one directed link of a network: what a partition, a slow line and a reset look like to the processes at
  * its ends, without privileges.
  *
  *   dialler ──► listener of the link ══ forward ══► target
  *           ◄══════════════════════════ backward ══
  *
- * A held direction delivers no bytes and no connection ends: as with packet loss, the other side receives nothing, and
- * data in flight arrives when the link heals. Closing the listener makes connection attempts fail immediately, as
- * without a listening process.
+ * A direction that is held takes no bytes out of its queue, and no end of a connection either: as with lost packets, the
+ * other side hears nothing, and what was under way arrives when the link heals. Closing the listener makes attempts to
+ * connect fail at once, as where no process listens.
  */
 
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
@@ -16,12 +16,12 @@ import { assert } from '@vacancy/shared'
 export type Place = { readonly host: string; readonly port: number }
 
 export type Condition = {
-  /** Holds bytes from the dialler, or to it. */
+  /** Bytes from the dialler, or to it, wait. */
   readonly holdsForward: boolean
   readonly holdsBackward: boolean
-  /** Delay per direction. */
+  /** Each way. */
   readonly delayMs: number
-  /** Rate per direction and connection; 0 = unlimited. */
+  /** Each way, a connection; 0 = as fast as it goes. */
   readonly bytesPerSecond: number
 }
 
@@ -30,7 +30,7 @@ export const OPEN: Condition = { holdsForward: false, holdsBackward: false, dela
 export type Relay = {
   /** Where it listens. */
   readonly at: Place
-  /** Sets the behaviour of open and new connections. */
+  /** What holds from now on, for open connections as for new ones. */
   readonly set: (condition: Condition) => void
   /** Holds both directions, like an unplugged cable. */
   readonly cut: () => void
@@ -38,19 +38,19 @@ export type Relay = {
   readonly mend: () => void
   /** Ends all connections with a reset on both sides. */
   readonly reset: () => void
-  /** Whether the link accepts connections. */
+  /** Whether anything listens at this end. */
   readonly listen: (isListening: boolean) => Promise<void>
   readonly close: () => Promise<void>
 }
 
-/** Maximum buffered bytes per direction; beyond it the source is paused. */
+/** What is read of one direction and not written yet; then its source is not read from. */
 const QUEUED_BYTES_MAX = 256 << 10
 
 type Pipe = { readonly wake: () => void }
 type State = { condition: Condition; readonly sockets: Set<Socket>; readonly pipes: Set<Pipe> }
 
-/** Opens a link that listens on `at` and connects to `target`. */
-export async function openLink(at: Place, target: Place): Promise<Link> {
+/** Opens a relay that leads to `target`; without `at` it listens on a free port of 127.0.0.1. */
+export async function openRelay(target: Place, at: Place = { host: '127.0.0.1', port: 0 }): Promise<Relay> {
   const state: State = { condition: OPEN, sockets: new Set(), pipes: new Set() }
   let { port } = at
   let server: Server | undefined
@@ -98,7 +98,7 @@ function accept(state: State, dialler: Socket, target: Place): void {
     socket.setNoDelay(true)
     state.sockets.add(socket)
     socket.on('close', () => state.sockets.delete(socket))
-    // Handled by the `close` event.
+    // What became of it is told by `close`.
     socket.on('error', () => undefined)
   }
   pipe(state, dialler, acceptor, (condition) => condition.holdsForward)
@@ -150,7 +150,7 @@ function pipe(state: State, source: Socket, target: Socket, isHeld: (condition: 
     wake()
   })
   source.on('close', (hadError) => {
-    // A reset connection loses data in flight; a closed one delivers it.
+    // A broken connection loses what is under way; a closed one delivers it.
     if (hadError && !isHeld(state.condition)) {
       queue.length = 0
       target.resetAndDestroy()
@@ -161,7 +161,7 @@ function pipe(state: State, source: Socket, target: Socket, isHeld: (condition: 
   target.on('close', () => {
     clearTimeout(timer)
     state.pipes.delete(self)
-    // The receiver is gone.
+    // Nobody takes these bytes any more.
     queue.length = 0
     source.resume()
   })

@@ -609,7 +609,7 @@ export const CLUSTER_ROUTES = {
   },
   'POST /api/v1/attention/{id}/aside': {
     access: 'operator',
-    summary: 'Puts an item aside for an hour, a day, or until it changes; null restores it.',
+    summary: 'Snoozes an item for an hour, a day, or until it changes; null restores it.',
     params: z.object({ id: z.string().max(256) }),
     body: z.object({ until: z.enum(['hour', 'day', 'change']).nullable() }),
     status: 204,

@@ -8,11 +8,11 @@ const summary = {
     {
       id: 's3',
       zone: 'eu-1',
-      says: 'Healthy',
+      message: 'Healthy',
       slots: [
-        { node: 'n1', role: 'leader', says: 'Healthy' },
-        { node: 'n2', role: 'follower', says: 'Far behind' },
-        { node: 'n4', role: 'learner', says: 'Catching up' },
+        { node: 'n1', role: 'leader', message: 'Healthy' },
+        { node: 'n2', role: 'follower', message: 'Far behind' },
+        { node: 'n4', role: 'learner', message: 'Catching up' },
       ],
     },
   ],
