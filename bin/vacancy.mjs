@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The command `vacancy`: finds the workspace that knows a subcommand and hands it the arguments.
+// The command `vacancy`: finds the workspace of a subcommand and passes it the arguments.
 import { readFileSync } from 'node:fs'
 import nodeModule from 'node:module'
 import path from 'node:path'
@@ -11,29 +11,29 @@ import { endAtOnce, endingWithUs, endWithStarter, watchNpm } from '../scripts/st
 
 const USAGE_EXIT_CODE = 64
 
-/** Subcommand → the door of the workspace that has it, and what it does. */
+/** Subcommand → the entry point of its workspace, and its purpose. */
 const COMMANDS = {
   run: ['@vacancy/engine/cli', 'starts a standalone node'],
-  'build-snapshot': ['@vacancy/engine/cli', 'makes a snapshot from properties.csv and packages.csv'],
+  'build-snapshot': ['@vacancy/engine/cli', 'builds a snapshot from properties.csv and packages.csv'],
   'run-clustered': ['@vacancy/engine/cli', 'starts a member of a shard of several nodes'],
-  inspect: ['@vacancy/engine/cli', 'says what lies in a data directory or a snapshot file and what of it is damaged'],
-  backup: ['@vacancy/engine/cli', 'makes one snapshot file of a running node or shard'],
-  export: ['@vacancy/engine/cli', 'makes one snapshot file of a stopped node: its data directory'],
-  quarantine: ['@vacancy/engine/cli', 'lists, restores or removes data that was set aside'],
-  registry: ['@vacancy/fabric/cli', 'starts the registry: who is there, which shard has what, the codec list'],
-  resolver: ['@vacancy/fabric/cli', 'starts a resolver for development: id to host'],
-  'control-plane': ['@vacancy/server/cli', 'starts the control plane with its console, or makes a sign-in link'],
-  cluster: ['@vacancy/engine/cli', 'shows what a shard of several nodes does, and changes its members and leader'],
-  certs: ['@vacancy/engine/cli', 'makes the authority of a cluster and the certificates of its nodes'],
-  query: ['@vacancy/quickstart/cli', 'asks a running node and prints the answer as a table'],
+  inspect: ['@vacancy/engine/cli', 'shows the content of a data directory or snapshot file, and damage in it'],
+  backup: ['@vacancy/engine/cli', 'backs up a running node or shard to a snapshot file'],
+  export: ['@vacancy/engine/cli', 'exports the data directory of a stopped node to a snapshot file'],
+  quarantine: ['@vacancy/engine/cli', 'lists, restores or removes quarantined data'],
+  registry: ['@vacancy/fabric/cli', 'starts the registry of nodes, segments and the codec list'],
+  resolver: ['@vacancy/fabric/cli', 'starts a resolver of node hosts for development'],
+  'control-plane': ['@vacancy/server/cli', 'starts the control plane with its console, or prints a sign-in link'],
+  cluster: ['@vacancy/engine/cli', 'shows the state of a shard, and changes its members and leader'],
+  certs: ['@vacancy/engine/cli', 'creates the authority of a cluster and the certificates of its nodes'],
+  query: ['@vacancy/quickstart/cli', 'queries a running node and prints the result as a table'],
 }
 
-/** Programs that run for months. */
+/** Long-running programs. */
 const LONG_LIVED = new Set(['run', 'run-clustered', 'registry', 'control-plane'])
 /**
- * glibc keeps what was freed for later, by default tens of megabytes a thread: what a start needs for loading would
- * stay with the node for good. Blocks from this size on are given back when they are freed. Read by the C library when
- * a process starts, so the process starts once more, in place, with the same id.
+ * glibc keeps freed memory, by default tens of megabytes per thread, so memory used for loading would stay allocated.
+ * Blocks from this size are returned to the system when freed. The C library reads this at process start, so the
+ * process executes itself again, in place, with the same id.
  */
 const MALLOC = { MALLOC_MMAP_THRESHOLD_: '65536', MALLOC_TRIM_THRESHOLD_: '65536' }
 
@@ -54,7 +54,7 @@ async function main([name, ...rest]) {
   }
   if (!isNewEnough(process.version)) return await againOnPinnedNode([name, ...rest])
   if (LONG_LIVED.has(name)) giveMemoryBack()
-  // Not before: what starts once more, in place, is still to be given to.
+  // Only now, since a process that executes itself again must keep its input.
   endWithStarter()
   watchNpm({ onStop: () => process.kill(process.pid, 'SIGTERM'), onGone: endAtOnce })
   if (name === 'control-plane') collectSooner()
@@ -67,8 +67,8 @@ async function main([name, ...rest]) {
 }
 
 /**
- * Keeps what Node made of our TypeScript: later starts are quicker, and no thread carries the type stripper along
- * (20 MB each). Where the folder cannot be written everything works as without.
+ * Caches compiled TypeScript: later starts are faster, and threads do not load the type stripper (20 MB each). Without
+ * a writable folder everything works uncached.
  */
 function keepCompiled() {
   const folder = path.join(ROOT, 'node_modules/.cache/vacancy')
@@ -76,7 +76,7 @@ function keepCompiled() {
   nodeModule.enableCompileCache?.(process.env.NODE_COMPILE_CACHE)
 }
 
-/** Starts this process again with `MALLOC`, unless whoever started it has set these; without glibc it does nothing. */
+/** Executes this process again with `MALLOC`, unless these variables are already set. Without glibc it does nothing. */
 function giveMemoryBack() {
   const isSet = Object.keys(MALLOC).some((name) => process.env[name] !== undefined)
   if (process.platform !== 'linux' || isSet) return
@@ -87,14 +87,14 @@ function giveMemoryBack() {
 }
 
 /**
- * The old generation may grow by this much of what lives before it is collected; V8 itself lets it double. Over 1,000
- * nodes and 20 browsers it takes a tenth of a core more and 170 MiB less (`npm run bench:control-plane`).
+ * The old generation may grow by this share of live data before it is collected; V8's default is to double it. With
+ * 1,000 nodes and 20 browsers it needs a tenth of a core more and 170 MiB less (`npm run bench:control-plane`).
  */
 function collectSooner() {
   setFlagsFromString('--heap-growing-percent=30')
 }
 
-/** Started with an old Node, as by a path from a shell: the same command once more, with ours, which ends with this. */
+/** Started with an old Node, for example from a shell: runs the same command with the pinned one, which ends with this process. */
 async function againOnPinnedNode(args) {
   const node = findNode()
   if (node.path === undefined) {
@@ -109,15 +109,15 @@ async function againOnPinnedNode(args) {
   return code
 }
 
-/** The node runs without its kernels, several times slower: not something to happen unseen. */
+/** Builds missing kernels. Without them the node is several times slower, so a failure is reported. */
 async function buildWhatIsMissing() {
-  // Loaded here: this file starts on Node 20, that one needs ours.
+  // Loaded here, because this file runs on Node 20 and that one needs the pinned Node.
   const { buildKernels, kernelsAreCurrent } = await import('../scripts/build-kernels.mjs')
   if (kernelsAreCurrent()) return
   try {
     await buildKernels()
   } catch (error) {
-    console.error(`vacancy: goes on without compiled kernels, slower: ${error.message}`)
+    console.error(`vacancy: continuing without compiled kernels, slower: ${error.message}`)
   }
 }
 

@@ -1,5 +1,5 @@
-// Finds a Chromium for the browser tests, or gets one: Debian's package where we may install it, else Playwright's own.
-// Plain JavaScript without dependencies.
+// Finds a Chromium for the browser tests, or installs one: Debian's package if permitted, else Playwright's own. Plain
+// JavaScript without dependencies.
 import { spawnSync } from 'node:child_process'
 import { accessSync, constants, existsSync } from 'node:fs'
 import path from 'node:path'
@@ -38,7 +38,7 @@ export function ensureBrowser(root, node, say) {
     cwd: root,
     stdio: ['ignore', 'ignore', 'inherit'],
   })
-  // Playwright then finds its own by itself.
+  // Playwright finds its own browser.
   if (status === 0) return { path: '' }
   return {
     fix: 'the browser tests need a Chromium: install one (apt-get install chromium) or set CHROMIUM_PATH to it.',

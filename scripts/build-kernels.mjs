@@ -1,5 +1,5 @@
-// Compiles the engine's kernels: engine/src/<folder>/kernel.as.ts → engine/build/<folder>-kernel.wasm.
-// What was built from the same bytes is not built again; the stamp beside the files remembers those bytes.
+// Compiles the engine's kernels: engine/src/<folder>/kernel.as.ts → engine/build/<folder>-kernel.wasm. Kernels with
+// unchanged inputs are not built again; a stamp next to the outputs stores a hash of the inputs.
 import { createHash } from 'node:crypto'
 import { globSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -7,8 +7,8 @@ import path from 'node:path'
 const ENGINE = path.resolve(import.meta.dirname, '../engine')
 
 /**
- * The kernels work on the store's shared memory at the addresses they are given: the memory comes from outside, of any
- * size up to 4 GiB, and they own no byte of it. So: no runtime, no static data, no assertion text.
+ * The kernels work on the store's shared memory at given addresses: the memory is imported, with any size up to 4 GiB,
+ * and they own none of it. So there is no runtime, no static data, and no assertion text.
  */
 const FLAGS = [
   '-O3',
@@ -33,13 +33,13 @@ export function findKernels(engine = ENGINE) {
     .map((source) => ({ source, output: `${path.basename(path.dirname(source))}-kernel.wasm` }))
 }
 
-/** True when every kernel lies there as its sources would make it now. Reads a few small files, starts nothing. */
+/** True when every kernel is built from the current sources. Reads a few small files and starts nothing. */
 export function kernelsAreCurrent(engine = ENGINE) {
   const stamp = readStamp(engine)
   return findKernels(engine).every((kernel) => isCurrent(engine, kernel, stamp))
 }
 
-/** Builds what is not current; throws with the compiler's message when a kernel does not build. Returns the names built. */
+/** Builds outdated kernels and returns their names; throws with the compiler's message when a build fails. */
 export async function buildKernels(engine = ENGINE) {
   const build = path.join(engine, 'build')
   const stamp = readStamp(engine)
@@ -64,7 +64,7 @@ export async function buildKernels(engine = ENGINE) {
 }
 
 async function compile(engine, kernel) {
-  // Loaded here, not above: the compiler takes half a second to load, and most runs find nothing to do.
+  // Loaded here, because the compiler takes half a second to load and most runs have nothing to build.
   const { default: asc } = await import('assemblyscript/asc')
   const inputs = { compiler: asc.version }
   const written = new Map()
@@ -85,7 +85,7 @@ async function compile(engine, kernel) {
   return { wasm, inputs }
 }
 
-/** A kernel with static data would write it over the store's first pages the moment it is loaded. */
+/** A kernel with static data would overwrite the store's first pages when it is loaded. */
 function refuseStaticData(kernel, wasm) {
   let at = 8
   while (at < wasm.length) {
@@ -119,7 +119,7 @@ function isCurrent(engine, kernel, stamp) {
   )
 }
 
-/** From its manifest: loading the compiler to ask it would cost more than everything else here. */
+/** Read from its manifest, since loading the compiler would take longer than everything else here. */
 function compilerVersion() {
   const manifest = readOrNull(path.resolve(import.meta.dirname, '../node_modules/assemblyscript/package.json'))
   return manifest === null ? undefined : JSON.parse(manifest.toString('utf8')).version
@@ -143,7 +143,7 @@ function readOrNull(file) {
   }
 }
 
-/** Renamed into place: tests and programs of another terminal may be loading the file. */
+/** Renamed into place, because other processes may be loading the file. */
 function replaceFile(file, content) {
   const temporary = `${file}.${process.pid}`
   writeFileSync(temporary, content)

@@ -19,7 +19,7 @@ function write(file, text) {
   writeFileSync(path.join(engine, file), text)
 }
 
-test('a kernel works on the memory it is given and exports none', async () => {
+test('a kernel works on imported memory and exports none', async () => {
   write('src/search/kernel.as.ts', ADD_ONE)
 
   const built = await buildKernels(engine)
@@ -34,7 +34,7 @@ test('a kernel works on the memory it is given and exports none', async () => {
   expect(Object.keys(exports)).toEqual(['addOne'])
 })
 
-test('what is current is not built again, and a changed import is noticed', async () => {
+test('current kernels are not built again, and a changed import is detected', async () => {
   write('src/search/kernel.as.ts', `import { STEP } from './step.as'\n${ADD_ONE.replace('1)', 'STEP)')}`)
   write('src/search/step.as.ts', 'export const STEP: u32 = 1\n')
   await buildKernels(engine)
@@ -73,13 +73,13 @@ test('a kernel with static data is refused, since it would overwrite the store',
   expect(existsSync(path.join(engine, 'build/search-kernel.wasm'))).toBe(false)
 })
 
-test('a kernel that does not compile fails with the place and the compiler’s words', async () => {
+test('a kernel that does not compile fails with the location and the compiler’s message', async () => {
   write('src/search/kernel.as.ts', 'export function wrong(): u32 { return missing }\n')
 
   await expect(buildKernels(engine)).rejects.toThrow(/src\/search\/kernel\.as\.ts does not build:[\s\S]*missing/)
 })
 
-test('an engine without kernels builds nothing, and the output of a removed one goes away', async () => {
+test('an engine without kernels builds nothing, and the output of a removed kernel is deleted', async () => {
   expect(await buildKernels(engine)).toEqual([])
   write('src/search/kernel.as.ts', ADD_ONE)
   await buildKernels(engine)

@@ -6,7 +6,7 @@ import GithubSlugger from 'github-slugger'
 
 const SKIPPED_FOLDERS = new Set(['node_modules', '.git', '.next', '.turbo', '.vacancy', 'build', 'dist'])
 const SOURCES = '**/*.{ts,tsx,mjs,js,css,sh,yml,yaml}'
-/** Its fixtures name pages that do not exist. */
+/** Its fixtures link to pages that do not exist. */
 const OWN_TEST = 'scripts/check-links.test.mjs'
 /** A page below docs/, or a DESIGN.md: by its path from the root, or from the file when it begins with a dot. */
 const REFERENCE =
@@ -58,7 +58,7 @@ function exists(root, target) {
   return !target.startsWith('..') && statSync(path.join(root, target), { throwIfNoEntry: false }) !== undefined
 }
 
-/** Links and images of a page, with code left out. */
+/** Links and images of a page, without code. */
 export function linksOf(markdown) {
   const found = []
   for (const [at, text] of proseLines(markdown)) {

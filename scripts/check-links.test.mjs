@@ -85,7 +85,7 @@ test('headings get the anchors of GitHub', () => {
   expect([...headingsOf(page)]).toEqual(['vacancy-run--flags', 'row-order', 'row-order-1', 'own'])
 })
 
-test('code is no link', () => {
+test('links in code are ignored', () => {
   expect(linksOf('`[a](b.md)`\n\n```\n[c](d.md)\n```\n\n[e](f.md)\n')).toEqual([{ line: 7, url: 'f.md' }])
 })
 

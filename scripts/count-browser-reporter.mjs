@@ -1,4 +1,4 @@
-// A Playwright reporter that counts as count-reporter.mjs does, on top of what was counted before.
+// A Playwright reporter that counts like count-reporter.mjs and adds to its counts.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { failureLine } from './failure-line.mjs'
 
@@ -23,7 +23,7 @@ export default class CountBrowserReporter {
       const outcome = test.outcome()
       if (outcome === 'expected') counts.passed++
       else if (outcome === 'skipped') counts.skipped++
-      // One that passed only when it was repeated failed.
+      // A test that passed only after a retry counts as failed.
       else
         counts.failures.push(
           failureLine(test.titlePath().filter(Boolean).join(' > '), test.results.find(({ error }) => error)?.error),

@@ -9,7 +9,7 @@ export default class CountReporter {
     const failed = (name, errors) => counts.failures.push(...errors.map((error) => failureLine(name, error)))
     for (const module of modules) {
       const file = path.relative(process.cwd(), module.moduleId)
-      // A suite that fails in its own hooks, or a file that does not load, may hold no failed test.
+      // A suite with failed hooks, or a file that does not load, may have no failed test.
       failed(file, module.errors())
       for (const suite of module.children.allSuites()) failed(`${file} > ${suite.fullName}`, suite.errors())
       for (const test of module.children.allTests()) {

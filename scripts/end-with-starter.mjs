@@ -1,4 +1,4 @@
-// Loaded with --import into a program that knows nothing of starters.
+// Loaded with --import into programs that do not watch their starter.
 import { endWithStarter } from './starter.mjs'
 
 endWithStarter()

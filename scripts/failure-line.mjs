@@ -2,7 +2,7 @@
 // truncated log.
 const CHARS_MAX = 400
 
-/** A failure in one line: where, and how its message begins. */
+/** A failure in one line: its location and the start of its message. */
 export function failureLine(name, error) {
   const colours = new RegExp(`${String.fromCharCode(27)}\\[[0-9;]*m`, 'g')
   const [message = 'no message'] = (error?.message ?? '').replaceAll(colours, '').split('\n')

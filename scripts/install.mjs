@@ -24,10 +24,10 @@ export function installFault(root) {
   for (const [place, entry] of Object.entries(wanted)) {
     if (place === '' || isWorkspace(place)) continue
     const found = installed[place]
-    // Packages of other platforms are optional and stay away.
+    // Packages of other platforms are optional and not installed.
     if (found === undefined && entry.optional) continue
     if (found === undefined) return `${place} is missing`
-    if (found.version !== entry.version || found.integrity !== entry.integrity) return `${place} is another version`
+    if (found.version !== entry.version || found.integrity !== entry.integrity) return `${place} has another version`
   }
   const extra = Object.keys(installed).find((place) => !isWorkspace(place) && wanted[place] === undefined)
   return extra === undefined ? '' : `${extra} is no longer used`
@@ -37,7 +37,7 @@ function isWorkspace(place) {
   return !place.startsWith('node_modules/')
 }
 
-/** Installs if needed. Two commands started side by side install once. Resolves to an exit code. */
+/** Installs if needed. Concurrent commands install once. Resolves to an exit code. */
 export async function ensureInstalled(root, say) {
   if (installFault(root) === '') return 0
   const unlock = await lock(path.join(root, '.vacancy/install.lock'), say)
@@ -62,11 +62,11 @@ async function npmCi(root) {
   return code
 }
 
-/** Takes a lock file that names its owner; waits while the owner lives, takes over when it does not. */
+/** Acquires a lock file with the id of its owner; waits while the owner is running, and takes over from a dead one. */
 async function lock(file, say) {
   mkdirSync(path.dirname(file), { recursive: true })
   const own = `${file}.${process.pid}`
-  // Linked into place with its content, so that no reader ever sees a lock without an owner.
+  // Linked into place with its content, so that readers never see a lock without an owner.
   writeFileSync(own, String(process.pid))
   try {
     for (let announced = false; ; announced = true) {
@@ -86,7 +86,7 @@ async function lock(file, say) {
   }
 }
 
-/** The owner's process id; undefined when the lock was just given back. */
+/** The owner's process id; undefined when the lock was just released. */
 function readOwner(file) {
   try {
     return Number.parseInt(readFileSync(file, 'utf8'), 10)

@@ -8,7 +8,7 @@ import path from 'node:path'
 import { ensureBrowser } from './browser.mjs'
 import { ensureInstalled } from './install.mjs'
 import { findNode, ROOT } from './pinned-node.mjs'
-import { endAll, forward, forwardSignals, run, stopAsked } from './program.mjs'
+import { endAll, forward, forwardSignals, run, stopRequested } from './program.mjs'
 import { endingWithUs, endWithStarter, watchNpm } from './starter.mjs'
 
 const USAGE_EXIT_CODE = 64
@@ -30,7 +30,7 @@ const UNIT_TESTS = [
 const PLAYWRIGHT = ['node_modules/@playwright/test/cli.js', 'test', '--config', 'e2e']
 const LARGE = [...PLAYWRIGHT.slice(0, -1), 'e2e/large.config.ts']
 
-/** What can be launched: `steps` are run one after another with the pinned Node; what the user adds goes to the last. */
+/** Commands: `steps` run one after another with the pinned Node; additional arguments go to the last one. */
 const COMMANDS = {
   start: { build: true, steps: [['quickstart/src/shard.ts']] },
   // One standalone node with the sample.
@@ -39,7 +39,7 @@ const COMMANDS = {
   'start:shard': { build: true, steps: [['quickstart/src/shard.ts', '--no-console']] },
   // All tests. Arguments select vitest files.
   test: { build: true, steps: [VITEST], countsTests: true, thenBrowser: true },
-  // What needs no browser, no database and no process of its own: a look while working, in about a minute.
+  // Tests without browser, database and processes, in about a minute.
   'test:unit': { build: true, steps: [[...VITEST, ...UNIT_TESTS]], countsTests: true },
   e2e: { build: true, steps: [], countsTests: true, thenBrowser: true },
   // Six million packages through the browser: takes minutes and gigabytes, so it runs only on request.
@@ -48,10 +48,10 @@ const COMMANDS = {
   dev: { build: false, steps: [['server/src/testing/console-sim.ts', '--hot']] },
   'console:sim': { build: true, steps: [['server/src/testing/console-sim.ts']] },
   screenshots: { build: true, steps: [['e2e/src/screenshots.ts']], needsBrowser: true },
-  // What the control plane costs over a thousand simulated nodes.
+  // CPU and memory of the control plane with a thousand simulated nodes.
   'bench:control-plane': { build: true, steps: [['server/src/testing/cost.ts']] },
   'bench:console': { build: true, steps: [['e2e/src/bench.ts']], needsBrowser: true },
-  // How much of what must not fail is run by its own tests.
+  // Branch coverage of the most critical folders by their own tests.
   coverage: {
     build: true,
     steps: [
@@ -68,10 +68,10 @@ const COMMANDS = {
   },
   check: {
     build: false,
-    // Every step runs, so that one look shows all that is to be mended.
+    // Every step runs, so that one run shows all errors.
     everyStep: true,
     steps: [
-      // What a route takes and gives is generated; the type check of web reads it.
+      // Route types are generated; the type check of web needs them.
       ['node_modules/next/dist/bin/next', 'typegen', 'web'],
       ...workspaces.map((workspace) => ['node_modules/typescript/bin/tsc', '-p', workspace]),
       ['node_modules/@biomejs/biome/bin/biome', 'check', '--error-on-warnings', '--no-errors-on-unmatched'],
@@ -98,7 +98,7 @@ const COMMANDS = {
 const [name, ...rest] = process.argv.slice(2)
 endWithStarter()
 forwardSignals({ hangUpStops: true })
-watchNpm({ onStop: () => stopAsked() || forward('SIGTERM'), onGone: endAll })
+watchNpm({ onStop: () => stopRequested() || forward('SIGTERM'), onGone: endAll })
 process.exitCode = await launch(name, rest)
 
 async function launch(name, rest) {
@@ -109,7 +109,7 @@ async function launch(name, rest) {
   }
   const installed = await ensureInstalled(ROOT, say)
   if (installed !== 0) {
-    if (!stopAsked()) say('npm ci failed; see its message above. Nothing was started.')
+    if (!stopRequested()) say('npm ci failed; see its message above. Nothing was started.')
     return installed
   }
   const node = findNode(ROOT)
@@ -131,7 +131,7 @@ async function launch(name, rest) {
   return await runSteps(node.path, command, rest, { ...env, ...(browser.path && { CHROMIUM_PATH: browser.path }) })
 }
 
-/** The pinned Node comes first on PATH, so that tools started by tools run on it too; no tool reports on us. */
+/** The pinned Node is first on PATH, so that child tools use it too; telemetry of tools is disabled. */
 function environment(node) {
   const folders = [path.dirname(node), path.join(ROOT, 'node_modules/.bin'), process.env.PATH ?? '']
   return {
@@ -147,11 +147,11 @@ function environment(node) {
 async function build(node, env) {
   const timer = setTimeout(() => say('building …'), QUIET_BUILD_MS)
   const args = ['node_modules/turbo/bin/turbo', 'run', 'build', '--ui=stream', '--output-logs=errors-only']
-  // The build starts others that know nothing of us: as a group they can be ended together.
+  // The build starts processes that do not watch their starter; as a process group they can be ended together.
   const detached = process.platform !== 'win32'
   const { code, output } = await run(node, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'], detached })
   clearTimeout(timer)
-  if (code !== 0 && !stopAsked()) {
+  if (code !== 0 && !stopRequested()) {
     process.stderr.write(output)
     say('the build failed; see its message above. Nothing was started.')
   }
@@ -170,14 +170,14 @@ async function runSteps(node, command, rest, env) {
   return worst
 }
 
-/** The tests of a command with those in a browser behind them, where there are any. */
+/** Appends the browser tests to a command, if there are any. */
 function withBrowser(command, rest) {
-  const isAsked = command.thenBrowser && existsSync(path.join(ROOT, 'e2e/playwright.config.ts'))
-  if (!isAsked || (command.steps.length > 0 && rest.length > 0)) return command
+  const runsBrowser = command.thenBrowser && existsSync(path.join(ROOT, 'e2e/playwright.config.ts'))
+  if (!runsBrowser || (command.steps.length > 0 && rest.length > 0)) return command
   return { ...command, steps: [...command.steps, PLAYWRIGHT], everyStep: true, needsBrowser: true }
 }
 
-/** Runs the tests and ends with one line, `N passed, M failed`, whatever else was printed before. */
+/** Runs the tests. The last line of the output is `N passed, M failed`. */
 async function runTests(node, command, rest, env) {
   const folder = mkdtempSync(path.join(tmpdir(), 'vacancy-test-'))
   const file = path.join(folder, 'counts.json')
@@ -196,7 +196,7 @@ async function runTests(node, command, rest, env) {
       })) || (browser.fix ? 1 : 0)
     const counts = readCounts(file)
     for (const failure of counts.failures) console.log(`failed: ${failure}`)
-    // A run that died before its end failed, whatever it had counted by then.
+    // A run that crashed has failed, whatever it had counted.
     const failed = code !== 0 ? Math.max(1, counts.failures.length) : counts.failures.length
     if (counts.skipped > 0) console.log(`${counts.skipped} skipped`)
     if (counts.passed + failed === 0) console.log('No test ran.')
@@ -208,8 +208,8 @@ async function runTests(node, command, rest, env) {
 }
 
 /**
- * What a commit holds gives its seed: each tries other values, and a run of it is the same everywhere. With changes in
- * the tree, or without git, it is another each time.
+ * The seed is derived from the content of the commit: each commit tries different values, reproducibly. With
+ * uncommitted changes, or without git, it is different each time.
  */
 function seedOfTests() {
   const git = (...args) => spawnSync('git', args, { cwd: ROOT, encoding: 'utf8' }).stdout?.trim() ?? 'without git'

@@ -55,7 +55,7 @@ function launch(args, onOutput = () => {}, given = {}) {
   return new Promise((resolve) => child.on('close', (code) => resolve({ code, output })))
 }
 
-test('a program is started with the pinned Node and its arguments, and gives its exit code', async () => {
+test('a program is started with the pinned Node and its arguments, and its exit code is returned', async () => {
   write(
     'quickstart/src/shard.ts',
     'const code: number = 7\nconsole.log(process.execPath, process.argv.slice(2).join("+"))\nprocess.exit(code)',
@@ -67,7 +67,7 @@ test('a program is started with the pinned Node and its arguments, and gives its
   expect(output).toContain(`${pinnedNodePath()} --days+3`.replace(ROOT, ''))
 })
 
-test('a signal reaches the program once, however often the terminal and npm repeat it', async () => {
+test('a signal reaches the program once, even if terminal and npm repeat it', async () => {
   write(
     'quickstart/src/shard.ts',
     `let signals = 0
@@ -87,7 +87,7 @@ test('a signal reaches the program once, however often the terminal and npm repe
   expect(code).toBe(21)
 })
 
-test('a program ended by a signal gives 128 plus its number', async () => {
+test('a program ended by a signal returns 128 plus the signal number', async () => {
   write('quickstart/src/shard.ts', 'process.kill(process.pid, "SIGKILL")')
 
   expect((await launch(['start'])).code).toBe(137)
@@ -109,7 +109,7 @@ test('the tests end in one line that counts failed tests, broken files and faile
   expect(code).not.toBe(0)
   const lines = output.trimEnd().split('\n')
   expect(lines.slice(-2)).toEqual(['2 skipped', '1 passed, 3 failed'])
-  // Failures are repeated at the end, which may be all that is kept of a long log.
+  // Failures are repeated at the end, since a long log may be truncated.
   expect(lines.filter((line) => line.startsWith('failed: ')).sort()).toEqual([
     expect.stringMatching(/^failed: quickstart\/src\/broken\.test\.ts: .*missing/),
     'failed: quickstart/src/mixed.test.ts > a hook: no',
@@ -129,7 +129,7 @@ test('passing tests end in exit code 0, and a run without tests fails', async ()
 })
 
 test.runIf(hasGit)(
-  'a commit has its seed, a tree with changes another each time, and a seed that is given is taken',
+  'a commit has a fixed seed, a tree with changes a new one each time, and a given seed is used',
   async () => {
     write(
       'quickstart/src/seed.test.ts',
@@ -152,7 +152,7 @@ test.runIf(hasGit)(
   },
 )
 
-test('a build that fails is shown and nothing is started', async () => {
+test('a failed build is shown and nothing is started', async () => {
   write('quickstart/package.json', {
     name: 'quickstart',
     version: '0.0.0',
@@ -167,7 +167,7 @@ test('a build that fails is shown and nothing is started', async () => {
   expect(output).not.toContain('up and running')
 })
 
-test('an unknown command is exit code 64 and names those there are', async () => {
+test('an unknown command ends with exit code 64 and lists the known ones', async () => {
   const { code, output } = await launch(['strat'])
 
   expect(code).toBe(64)
@@ -193,7 +193,7 @@ test('an installation is compared with the lockfile by content', () => {
   expect(installFault(root)).toBe('nothing is installed yet')
 })
 
-test('without a pinned Node an own one of 24 or newer serves, and an older one gets one sentence', () => {
+test('without a pinned Node, the running one is used from version 24; an older one gets an error in one line', () => {
   rmSync(path.join(root, 'node_modules'), { recursive: true })
 
   expect(findNode(root, { path: '/usr/bin/node', version: 'v24.0.0' })).toEqual({ path: '/usr/bin/node' })
@@ -202,7 +202,7 @@ test('without a pinned Node an own one of 24 or newer serves, and an older one g
   )
 })
 
-test('a pinned Node that cannot run here (musl) is passed over', () => {
+test('a pinned Node that cannot run here (musl) is skipped', () => {
   rmSync(path.join(root, 'node_modules'), { recursive: true })
   const pinned = pinnedNodePath(root)
   write(path.relative(root, pinned), 'not a program')

@@ -17,7 +17,7 @@ if (manifest) {
   const bin = path.join(path.dirname(manifest), 'bin', process.platform === 'win32' ? 'node.exe' : 'node')
   if (existsSync(bin)) link(path.basename(bin), bin)
 }
-// Windows has no use for links to scripts: there they are started with node.
+// Links to scripts do not work on Windows; scripts are started with node there.
 if (process.platform !== 'win32') {
   for (const command of ['vacancy', 'build-snapshot']) link(command, path.resolve('bin', `${command}.mjs`))
 }
@@ -26,7 +26,7 @@ function link(name, target) {
   const place = path.resolve('node_modules/.bin', name)
   if (existsSync(place)) return
   mkdirSync(path.dirname(place), { recursive: true })
-  // A link that leads nowhere does not exist for `existsSync`, and is in the way all the same.
+  // A broken link does not exist for `existsSync`, but still prevents creating a new one.
   rmSync(place, { force: true })
   symlinkSync(path.relative(path.dirname(place), target), place)
 }

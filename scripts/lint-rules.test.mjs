@@ -17,7 +17,7 @@ beforeEach(() => {
 
 afterEach(() => rmSync(root, { recursive: true, force: true }))
 
-/** The output of biome for a file of that name and content, in a repository with our rules. */
+/** The output of biome for a file with this name and content, with the rules of this repository. */
 function lint(file, code) {
   mkdirSync(path.dirname(path.join(root, file)), { recursive: true })
   writeFileSync(path.join(root, file), `${code}\n`)
@@ -36,7 +36,7 @@ const REFUSED = [
   ['client/src/client.ts', 'export const x: any = 1', 'noExplicitAny'],
 ]
 
-test.each(REFUSED)('%s may not say %s', (file, code, rule) => {
+test.each(REFUSED)('%s may not contain %s', (file, code, rule) => {
   expect(lint(file, code)).toContain(rule)
 })
 
@@ -48,7 +48,7 @@ const ALLOWED = [
   ['engine/src/cli/cli.ts', 'console.log(1)'],
 ]
 
-test.each(ALLOWED)('%s may say %s', (file, code) => {
+test.each(ALLOWED)('%s may contain %s', (file, code) => {
   const output = lint(file, code)
 
   expect(output).toContain('Checked')

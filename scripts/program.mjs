@@ -1,22 +1,23 @@
-// Runs one program after another and passes on the signals that ask to stop.
-// Plain JavaScript: runs on Node 20, before anything is installed.
+// Runs programs one after another and forwards stop signals. Plain JavaScript: runs on Node 20, before anything is
+// installed.
 import { spawn } from 'node:child_process'
 import { constants } from 'node:os'
 import { endAtOnce } from './starter.mjs'
 
-/** One Ctrl-C reaches us from the terminal and again from npm. Those are one request to stop, not two. */
+/** One Ctrl-C arrives from the terminal and again from npm. These count as one stop request. */
 const SIGNAL_ECHO_MS = 500
 
 let running
 /** The running program is the first of a process group. */
 let isGroup = false
 let stopSignal = ''
-let stopAskedAtMs = 0
+let stopRequestedAtMs = 0
 
 /**
- * From now on SIGINT, SIGTERM and SIGHUP go to the running program; after a stop no further one starts.
+ * From now on SIGINT, SIGTERM and SIGHUP are forwarded to the running program; after a stop signal no further one
+ * starts.
  *
- * @param hangUpStops a closed terminal is a request to stop; else SIGHUP is one to read files again
+ * @param hangUpStops SIGHUP from a closed terminal is a stop request; otherwise SIGHUP reloads files
  */
 export function forwardSignals({ hangUpStops = false } = {}) {
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => forward(signal))
@@ -24,14 +25,14 @@ export function forwardSignals({ hangUpStops = false } = {}) {
 }
 
 /** True after a stop signal. */
-export function stopAsked() {
+export function stopRequested() {
   return stopSignal !== ''
 }
 
 /**
- * Runs a program to its end. One that a signal ended gives 128 plus the signal's number, as in a shell.
+ * Runs a program to its end. After a signal, the exit code is 128 plus the signal number, as in a shell.
  *
- * @returns its exit code, and what it wrote to piped output
+ * @returns its exit code, and its piped output
  */
 export function run(node, args, options) {
   return new Promise((resolve) => {
@@ -62,19 +63,19 @@ export function run(node, args, options) {
 /** Forwards a stop signal. */
 export function forward(signal) {
   const nowMs = performance.now()
-  if (stopSignal !== '' && nowMs - stopAskedAtMs < SIGNAL_ECHO_MS) return
-  stopAskedAtMs = nowMs
+  if (stopSignal !== '' && nowMs - stopRequestedAtMs < SIGNAL_ECHO_MS) return
+  stopRequestedAtMs = nowMs
   stopSignal = signal
   signalRunning(signal)
 }
 
-/** Ends the running program and then this process, at once. */
+/** Ends the running program and then this process, immediately. */
 export function endAll() {
   signalRunning('SIGKILL')
   endAtOnce()
 }
 
-/** A program with a process group of its own is signalled with all that it started. */
+/** For a program with its own process group, the signal goes to the whole group. */
 function signalRunning(signal) {
   if (running?.pid === undefined || running.exitCode !== null || running.signalCode !== null) return
   if (isGroup) process.kill(-running.pid, signal)

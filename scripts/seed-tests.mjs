@@ -1,4 +1,5 @@
-// Before every test file: VACANCY_SEED takes a seed back that a failure printed; the other random tests read it themselves.
+// Loaded before every test file: applies VACANCY_SEED, such as the seed of a failure. Other random tests read it
+// themselves.
 import fc from 'fast-check'
 
 const seed = process.env.VACANCY_SEED

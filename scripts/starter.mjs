@@ -1,16 +1,16 @@
 // Ends a program together with its starter. The starter passes a pipe and writes nothing into it. When the starter ends
-// in any way, the system closes its side, and the program ends at once. npm passes no pipe: it is polled.
-// Plain JavaScript: runs on Node 20, before anything is installed.
+// in any way, the system closes its side, and the program ends at once. npm passes no pipe: it is polled. Plain
+// JavaScript: runs on Node 20, before anything is installed.
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { Socket } from 'node:net'
 import path from 'node:path'
 import { isMainThread } from 'node:worker_threads'
 
-/** Names the file descriptor of the pipe for the program that is started. shared/src/node/starter.ts has it, too. */
+/** Environment variable with the file descriptor of the pipe. Also in shared/src/node/starter.ts. */
 const STARTER_FD = 'VACANCY_STARTER_FD'
 const USAGE_EXIT_CODE = 64
-/** There is no event for the end of a parent that gave no pipe. */
+/** Polling interval, since the end of a parent without a pipe causes no event. */
 const LOOK_MS = 100
 const NPM = /^(npm|npx|pnpm|pnpx|yarn)(-cli)?([.]c?js)?$/
 
@@ -21,10 +21,10 @@ export function endingWithUs(options) {
   return { ...options, stdio: [input, output, errors, 'pipe'], env: { ...env, [STARTER_FD]: '3' } }
 }
 
-/** Ends this process at once, threads and all, when its starter is gone. Without a starter's pipe it does nothing. */
+/** Ends this process with all threads immediately when its starter has ended. Without a starter's pipe it does nothing. */
 export function endWithStarter() {
   const fd = process.env[STARTER_FD]
-  // What we start in turn has pipes of its own.
+  // Child processes have their own pipes.
   delete process.env[STARTER_FD]
   if (fd === undefined || !isMainThread) return
   let line
@@ -39,7 +39,7 @@ export function endWithStarter() {
   line.unref()
 }
 
-/** As `kill -9`: no handler can hold it up, and every acknowledged write is on the disk. */
+/** Like `kill -9`: no handler can delay it, and every acknowledged write is on disk. */
 export function endAtOnce() {
   process.kill(process.pid, 'SIGKILL')
 }
@@ -47,7 +47,7 @@ export function endAtOnce() {
 /**
  * Watches the npm (or npx) that started this process, directly or through its shell.
  *
- * @param onStop the shell has ended: npm passes SIGTERM on to it, and the shell passes nothing on
+ * @param onStop the shell has ended: npm forwards SIGTERM to it, but the shell does not forward it
  * @param onGone npm has ended
  */
 export function watchNpm({ onStop, onGone }) {
@@ -72,12 +72,12 @@ function findNpm(parent) {
   return isNpm(lookAt(above.parent)?.words ?? []) ? { npm: above.parent, shell: parent } : {}
 }
 
-/** npm writes what it does over its command line; its first words are that, or node and the file of npm. */
+/** npm changes its process title; the first words are that title, or node and the file of npm. */
 function isNpm(words) {
   return words.slice(0, 2).some((word) => NPM.test(path.basename(word)))
 }
 
-/** The parent of a process, and the words it was started with; undefined where that cannot be found out. */
+/** The parent and the command line of a process; undefined if unknown. */
 function lookAt(pid) {
   if (process.platform === 'linux') {
     try {
@@ -102,7 +102,7 @@ function isChildOf(pid, parent) {
   }
 }
 
-/** The name of a process is in parentheses and may hold any character. */
+/** The name of a process is in parentheses and may contain any character. */
 function parentOf(pid) {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])

@@ -9,7 +9,7 @@ import { ROOT } from './pinned-node.mjs'
 
 const IN_TIME = { timeout: 45_000, interval: 20 }
 const SERVING = /^serving: /m
-/** What is left of a test is found by this in its environment. Only Linux shows that of other processes. */
+/** Marks processes of this test in their environment. Only Linux shows that of other processes. */
 const MARK = 'VACANCY_TEST_MARK'
 const test_ = test.runIf(process.platform === 'linux')
 
@@ -27,7 +27,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** The processes that were started by this test, directly or by others; those that only wait to be collected are not. */
+/** Processes started by this test, directly or indirectly, without zombies. */
 function marked() {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -38,7 +38,7 @@ function marked() {
           { pid: Number(pid), command: readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim() },
         ]
       } catch (error) {
-        // Ended meanwhile, or another user's.
+        // Ended meanwhile, or owned by another user.
         if (['ENOENT', 'ESRCH', 'EACCES', 'EPERM'].includes(error.code)) return []
         throw error
       }
@@ -66,7 +66,7 @@ function start(command, args, cwd = folder) {
   return { child, output: () => output, ended }
 }
 
-/** `vacancy` under a Node that calls itself 20: it starts the pinned one. */
+/** `vacancy` under a Node that reports version 20, so that it starts the pinned one. */
 function vacancyOnOldNode(args) {
   const isOld = 'data:text/javascript,Object.defineProperty(process,"version",{value:"v20.0.0"})'
   return start(process.execPath, ['--import', isOld, path.join(ROOT, 'bin/vacancy.mjs'), ...args])
@@ -100,7 +100,7 @@ afterEach(() => {
   for (const service of services.splice(0)) service.kill('SIGKILL')
 })
 
-/** Starts what a member of a shard needs, apart from what is counted. */
+/** Starts the dependencies of a shard member, outside of the counted processes. */
 async function serve(name) {
   const port = await freePort()
   const args = [path.join(ROOT, 'bin/vacancy.mjs'), name, ...PROGRAMS[name](port)]
@@ -109,7 +109,7 @@ async function serve(name) {
   return `http://127.0.0.1:${port}`
 }
 
-/** What each long-running subcommand needs; `port` is listened on when it serves. */
+/** Arguments of each long-running subcommand; it listens on `port` when it serves. */
 const PROGRAMS = {
   run: (port, other) => [
     ...['--config', file('vacancy.yml', 'serving_threads: 1\nmemory_max_bytes: 67108864\n')],
@@ -141,7 +141,7 @@ const PROGRAMS = {
 }
 
 test_.each(Object.entries(PROGRAMS))(
-  '%s under an old Node used to live on when its starter was killed, and to hold its port against the next',
+  '%s under an old Node ends when its starter is killed; it used to keep running and hold its port',
   async (name, argumentsOf) => {
     const [port, other] = [await freePort(), await freePort()]
     const args = [name, ...(await argumentsOf(port, other))]
@@ -164,7 +164,7 @@ test_.each(Object.entries(PROGRAMS))(
   },
 )
 
-/** A clone with our launcher and a program in the place of the shard, which starts another as the shard does. */
+/** A clone with the launcher and a program in place of the shard, which starts another one like the shard does. */
 function makeRepository(child) {
   for (const script of globSync('scripts/*.mjs', { cwd: ROOT })) {
     if (!script.endsWith('.test.mjs')) cpSync(path.join(ROOT, script), path.join(folder, script))
@@ -196,16 +196,19 @@ function makeRepository(child) {
 const DEAF =
   "process.on('SIGTERM', () => {}); process.on('SIGHUP', () => {}); console.log('is up'); setInterval(() => {}, 999)"
 
-test_.each(['SIGTERM', 'SIGHUP', 'SIGKILL'])('%s to npm used to leave what npm start had started', async (signal) => {
-  makeRepository(DEAF)
-  const npm = start('npm', ['start'])
-  await vi.waitFor(() => expect(npm.output()).toContain('is up'), IN_TIME)
-  expect(marked().length).toBeGreaterThanOrEqual(4)
+test_.each(['SIGTERM', 'SIGHUP', 'SIGKILL'])(
+  '%s to npm ends the programs of npm start, which used to keep running',
+  async (signal) => {
+    makeRepository(DEAF)
+    const npm = start('npm', ['start'])
+    await vi.waitFor(() => expect(npm.output()).toContain('is up'), IN_TIME)
+    expect(marked().length).toBeGreaterThanOrEqual(4)
 
-  npm.child.kill(signal)
+    npm.child.kill(signal)
 
-  await vi.waitFor(() => expect(marked()).toEqual([]), IN_TIME)
-})
+    await vi.waitFor(() => expect(marked()).toEqual([]), IN_TIME)
+  },
+)
 
 test_.each(['scripts/launch.mjs', 'quickstart/src/shard.ts'])('%s killed leaves nothing below it', async (program) => {
   makeRepository(DEAF)
@@ -220,9 +223,9 @@ test_.each(['scripts/launch.mjs', 'quickstart/src/shard.ts'])('%s killed leaves 
   await vi.waitFor(() => expect(marked()).toEqual([]), IN_TIME)
 })
 
-test_('a closed terminal used to leave what npm start had started', async () => {
+test_('a closed terminal ends the programs of npm start, which used to keep running', async () => {
   makeRepository(DEAF)
-  // util-linux: gives the program a terminal, and closes it when it ends.
+  // util-linux: runs the program in a terminal, and closes it at the end.
   const terminal = start('script', ['--quiet', '--flush', '--return', '--command', 'npm start', 'typescript'])
   await vi.waitFor(() => expect(terminal.output()).toContain('is up'), IN_TIME)
 
@@ -245,7 +248,7 @@ test_('a build that runs when npm is killed ends with it', async () => {
   await vi.waitFor(() => expect(marked()).toEqual([]), IN_TIME)
 })
 
-test('a pipe of the starter that is not there is exit code 64 and one line', async () => {
+test('a missing pipe of the starter ends with exit code 64 and one line', async () => {
   const { NODE_OPTIONS, ...env } = process.env
   const child = spawn(process.execPath, [path.join(ROOT, 'bin/vacancy.mjs'), 'run', '--help'], {
     env: { ...env, VACANCY_STARTER_FD: '999' },

@@ -17,7 +17,7 @@ test('help lists every subcommand', () => {
   for (const name of ['run', 'build-snapshot', 'inspect', 'export', 'query']) expect(stdout).toContain(`\n  ${name} `)
 })
 
-test('an unknown subcommand is exit code 64 and one line that names those there are', () => {
+test('an unknown subcommand ends with exit code 64 and one line that lists the known ones', () => {
   const { status, stderr } = vacancy('rnu')
 
   expect(status).toBe(64)

@@ -46,7 +46,7 @@ export function withBlock(page: string, name: string, text: string): string {
 function benchmarksPage({ report, failover, replicated, compare, runs }: Results): string {
   return [
     '# Benchmarks',
-    `<!-- Made from ${RESULTS_FILE} by \`node bench/src/pages.ts --write\`: run the benchmark instead of editing. -->`,
+    `<!-- Generated from ${RESULTS_FILE} by \`node bench/src/pages.ts --write\`. Run the benchmark instead of editing. -->`,
     'What was measured, where, and which targets are missed. Each part names the commit that it was measured at.',
     formatMarkdown(report),
     '## A shard',

@@ -16,7 +16,7 @@ test.each([
   ['::ffff:10.0.0.1', false],
   ['1127.0.0.1', false],
   ['', false],
-])('without an auth file an admin path is for callers on the same machine: %s, %s', (address, may) => {
+])('without an auth file an admin path requires a caller on the same machine: %s, %s', (address, may) => {
   const door = createDoor({ tokens: () => undefined, publicRead: true, clock: turnableClock(0) })
 
   if (may) expect(door('admin')(request(address))).toEqual({})
@@ -30,11 +30,11 @@ test.each([
   [{ zone: 'z1' }, { shard: 's9', zone: 'z1' }, ''],
   [{ zone: 'z1' }, { shard: 's1', zone: 'z2' }, 'the token is for zone z1'],
   [{ shard: 's1' }, { shard: undefined, zone: 'z1' }, 'the token is for shard s1'],
-])('a token with %j that touches %j: %s', (caller, touched, fault) => {
+])('a token with %j that accesses %j: %s', (caller, touched, fault) => {
   expect(scopeFault(caller, touched)).toBe(fault)
 })
 
-test('after 20 wrong tokens in a minute an address waits; the right token used to wait with it', () => {
+test('after 20 invalid tokens in a minute an address is limited, but valid tokens are not, as they used to be', () => {
   const known = { hash: hashToken('right'), role: 'admin' as const, name: '', expiresMs: Number.POSITIVE_INFINITY }
   const door = createDoor({ tokens: () => [known], publicRead: false, clock: turnableClock(0) })
   const call = (token: string) => door('admin')(request('10.0.0.1', { authorization: `Bearer ${token}` }))

@@ -102,7 +102,7 @@ test.each([
   [['registry', '--codecs-path', 'bad.yml'], 64, 'repeats a'],
   [['registry', '--auth-file', 'none.yml'], 64, 'cannot be read'],
   [['registry', '--auth-file', 'auth.yml'], 64, 'role: must be one of admin, component, client, monitoring'],
-  [['registry', '--tls-cert', 'a'], 64, '--tls-cert and --tls-key come together'],
+  [['registry', '--tls-cert', 'a'], 64, '--tls-cert and --tls-key must be set together'],
   [['registry', '--tls-cert', 'a', '--tls-key', 'b'], 64, 'cannot be read'],
   [['registry', '--state-file', 'bad.yml'], 65, 'bad.yml cannot be used: is not valid JSON'],
   [['registry', '--state-file', 'bad.yml/state.json', '-p', '0'], 65, 'bad.yml/state.json: cannot be read'],
@@ -120,7 +120,7 @@ test.each([
   expect(output()).not.toContain('secret-token')
 })
 
-test('a port that is taken is exit code 69, and the state of the one that has it is not touched', async () => {
+test('a port in use ends with exit code 69, and the state of the other process is unchanged', async () => {
   const one = await serve([...REGISTRY])
   await one.ask('/register', node('n1'))
   const port = new URL(one.base).port
@@ -130,7 +130,7 @@ test('a port that is taken is exit code 69, and the state of the one that has it
   expect(output()).toContain(`Cannot listen on 127.0.0.1:${port}`)
 })
 
-test('a variable is as good as a flag, and a flag goes over it', async () => {
+test('environment variables set flags, and flags override them', async () => {
   const environment = {
     VACANCY_REGISTRY_PORT: '0',
     VACANCY_REGISTRY_ADDR: '127.0.0.1',
@@ -142,20 +142,23 @@ test('a variable is as good as a flag, and a flag goes over it', async () => {
   expect((await end('SIGTERM')).code).toBe(0)
 })
 
-test.each(['SIGTERM', 'SIGINT'] as const)('%s writes the state, answers who waits, and ends with 0', async (signal) => {
-  const { ask, end, output } = await serve([...REGISTRY, '--buffer-ms', '60000'])
-  await ask('/register', node('n1'))
-  const { global_version: since } = (await ask('/versions')).json
-  const waiting = ask(`/versions?since=${since}&wait_secs=60`)
-  await ask('/health')
+test.each(['SIGTERM', 'SIGINT'] as const)(
+  '%s writes the state, responds to waiting requests, and exits with 0',
+  async (signal) => {
+    const { ask, end, output } = await serve([...REGISTRY, '--buffer-ms', '60000'])
+    await ask('/register', node('n1'))
+    const { global_version: since } = (await ask('/versions')).json
+    const waiting = ask(`/versions?since=${since}&wait_secs=60`)
+    await ask('/health')
 
-  expect((await end(signal)).code).toBe(0)
-  expect((await waiting).status).toBe(200)
-  expect(readFileSync(inFolder('state.json'), 'utf8')).toContain('"n1"')
-  expect(output()).toContain('"msg":"stopped"')
-})
+    expect((await end(signal)).code).toBe(0)
+    expect((await waiting).status).toBe(200)
+    expect(readFileSync(inFolder('state.json'), 'utf8')).toContain('"n1"')
+    expect(output()).toContain('"msg":"stopped"')
+  },
+)
 
-test('after kill -9 at any moment the written state is complete and continues', async () => {
+test('after kill -9 at any time the written state is complete and can be loaded', async () => {
   let epoch: string | undefined
   let last = 0
   let kept = 0
@@ -179,7 +182,7 @@ test('after kill -9 at any moment the written state is complete and continues', 
   }
 })
 
-test('a damaged state is replaced by the one before; when both are, only with --reset-state', async () => {
+test('a damaged state is replaced by its backup; if both are damaged, only with --reset-state', async () => {
   const one = await serve([...REGISTRY, '--buffer-ms', '10'])
   await one.ask('/register', node('n1'))
   await vi.waitFor(() => expect(readFileSync(inFolder('state.json'), 'utf8')).toContain('"n1"'))
@@ -200,7 +203,7 @@ test('a damaged state is replaced by the one before; when both are, only with --
   expect((await four.ask('/shards')).json).toEqual({ shards: {} })
 })
 
-test('tokens are followed when their file changes, and read again with SIGHUP', async () => {
+test('tokens are reloaded when their file changes, and with SIGHUP', async () => {
   writeFileSync(inFolder('auth.yml'), 'tokens:\n  - { token: first, role: component }\n')
   const { ask, child, output } = await serve([...REGISTRY, '--auth-file', 'auth.yml'])
   const as = async (token: string) => (await ask('/register', node('n1'), { Authorization: `Bearer ${token}` })).status
@@ -217,7 +220,7 @@ test('tokens are followed when their file changes, and read again with SIGHUP', 
   expect(await as('second')).toBe(200)
 })
 
-test('over TLS only callers with a certificate of the authority are let in', async () => {
+test('over TLS only callers with a certificate of the authority are accepted', async () => {
   for (const [name, text] of Object.entries({ 'ca.pem': AUTHORITY, 'cert.pem': SERVER.cert, 'key.pem': SERVER.key }))
     writeFileSync(inFolder(name), text)
   const tls = ['--tls-cert', 'cert.pem', '--tls-key', 'key.pem', '--tls-client-ca', 'ca.pem']
@@ -236,7 +239,7 @@ test('over TLS only callers with a certificate of the authority are let in', asy
   expect(await ask(STRANGER)).toBe('refused')
 })
 
-test('the resolver serves what its flags and its variable say, and ends with 0', async () => {
+test('the resolver serves the table of its flags and its variable, and exits with 0', async () => {
   writeFileSync(inFolder('resolver.yml'), 'bridges: { b: 127.0.2.1 }\n')
   const { ask, end } = await serve(['resolver', '--port', '0', '--file', 'resolver.yml'], {
     VACANCY_RESOLVER_MAP: 'n1=127.0.1.1:7000',

@@ -26,7 +26,7 @@ import { parseMap, type RunningResolver, startResolver } from './resolver.ts'
 const registryCommand = defineCommand({
   name: 'vacancy registry',
   component: 'REGISTRY',
-  summary: 'Starts the registry: who is there, which shard has which segments, and the codec list of all.',
+  summary: 'Starts the registry of components, segments and the codec list.',
   flags: REGISTRY_FLAGS,
   run: async ({ flags, warnings }) => {
     const codecs = loadCodecFile(flags.codecsPath, 'codecs-path')
@@ -84,7 +84,9 @@ function tlsFilesOf(
 ): TlsFiles | undefined {
   if (cert === undefined && key === undefined && clientCa === undefined) return undefined
   if (cert !== undefined && key !== undefined) return { cert, key, clientCa }
-  throw new VacancyError('usage_error', { reason: '--tls-cert and --tls-key come together, --tls-client-ca with them' })
+  throw new VacancyError('usage_error', {
+    reason: '--tls-cert and --tls-key must be set together; --tls-client-ca needs both',
+  })
 }
 
 const resolverCommand = defineCommand({

@@ -15,9 +15,9 @@ const COMMON = {
     min: 0,
     max: 600,
     unit: 'seconds',
-    summary: 'Time to finish what is in flight when stopping.',
+    summary: 'Time to finish requests in flight on shutdown.',
   },
-  'log-level': { type: 'choice', choices: LOG_LEVELS, default: 'info', summary: 'Least level that is logged.' },
+  'log-level': { type: 'choice', choices: LOG_LEVELS, default: 'info', summary: 'Lowest level that is logged.' },
   'log-format': { type: 'choice', choices: LOG_FORMATS, default: 'json', summary: 'Log lines as JSON or as text.' },
 } as const satisfies Flags
 
@@ -33,13 +33,13 @@ export const REGISTRY_FLAGS = {
     type: 'text',
     value: 'FILE',
     default: 'state.json',
-    summary: 'Where the state is kept; its folder is made if absent, the file before stays as FILE.bak.',
+    summary: 'State file; its folder is created if absent, and the previous file is kept as FILE.bak.',
   },
   'codecs-path': {
     type: 'text',
     value: 'FILE',
     default: 'codecs.yml',
-    summary: 'Codec list that nodes and routers take from here; read once.',
+    summary: 'Codec list of all nodes and routers; read once at the start.',
   },
   'heartbeat-timeout-secs': {
     type: 'integer',
@@ -47,7 +47,7 @@ export const REGISTRY_FLAGS = {
     min: 1,
     max: 86_400,
     unit: 'seconds',
-    summary: 'A component without a heartbeat for longer is removed.',
+    summary: 'Components without a heartbeat for this time are removed.',
   },
   'buffer-ms': {
     type: 'integer',
@@ -55,41 +55,41 @@ export const REGISTRY_FLAGS = {
     min: 10,
     max: 60_000,
     unit: 'ms',
-    summary: 'A change is on disk this long after it was acknowledged.',
+    summary: 'Changes are on disk this long after they were acknowledged.',
   },
   'segment-conflict': {
     type: 'choice',
     choices: ['first-wins', 'reject'],
     default: 'first-wins',
-    summary: 'A list with segments of other shards: the rest of it counts, or none of it.',
+    summary: 'Whether a list with segments of other shards is accepted without these, or refused.',
   },
-  'auth-file': { type: 'text', value: 'FILE', summary: 'Tokens and roles; read again when it changes.' },
+  'auth-file': { type: 'text', value: 'FILE', summary: 'Tokens and roles; reloaded when it changes.' },
   'public-read': {
     type: 'choice',
     choices: ['true', 'false'],
     default: 'true',
-    summary: 'With an auth file: GETs need no token.',
+    summary: 'With an auth file: GET requests need no token.',
   },
   'tls-cert': { type: 'text', value: 'FILE', summary: 'Certificate of the listener, PEM; with --tls-key.' },
-  'tls-key': { type: 'text', value: 'FILE', summary: 'Its key.' },
+  'tls-key': { type: 'text', value: 'FILE', summary: 'Private key of --tls-cert, PEM.' },
   'tls-client-ca': {
     type: 'text',
     value: 'FILE',
-    summary: 'Authorities whose certificates callers must show, PEM.',
+    summary: 'Authorities of required client certificates, PEM.',
   },
   'reset-state': {
     type: 'boolean',
-    summary: 'When neither the state nor the one before can be read: sets both aside and starts empty.',
+    summary: 'If neither the state nor its backup can be read: sets both aside and starts empty.',
   },
   ...COMMON,
 } as const satisfies Flags
 
 export const RESOLVER_FLAGS = {
-  file: { type: 'text', value: 'FILE', summary: 'Table of ids and hosts, YAML; read again when it changes.' },
+  file: { type: 'text', value: 'FILE', summary: 'Table of ids and hosts, YAML; reloaded when it changes.' },
   map: {
     type: 'list',
     value: 'ID=HOST,…',
-    summary: 'More of them, for nodes, bridges and routers alike; over those of the file.',
+    summary: 'Further entries for nodes, bridges and routers; they override the file.',
   },
   host: { type: 'text', value: 'HOST', default: '127.0.0.1', summary: 'Address to listen on.' },
   port: {
@@ -98,12 +98,12 @@ export const RESOLVER_FLAGS = {
     ...PORT,
     summary: 'Port to listen on; 0 = any free port, which is printed.',
   },
-  echo: { type: 'boolean', summary: 'An id that is not in the table is answered with itself, as its host.' },
+  echo: { type: 'boolean', summary: 'Resolves an unknown id to itself as the host.' },
   format: {
     type: 'choice',
     choices: ['text', 'json'],
     default: 'text',
-    summary: 'The host as text, or an object with hostname, port, api_port and quic_port.',
+    summary: 'Response format: the host as text, or an object with hostname, port, api_port and quic_port.',
   },
   ...COMMON,
 } as const satisfies Flags

@@ -12,18 +12,18 @@ import { parseTable } from './resolver.ts'
 
 const REGISTRY_PAGE = readFileSync(join(import.meta.dirname, '../../docs/registry.md'), 'utf8')
 
-test('the committed pages are what their tables say: node fabric/src/docs.ts --write', () => {
+test('the committed pages are up to date (node fabric/src/docs.ts --write)', () => {
   expect(stalePages()).toEqual([])
 })
 
 test.each([
   ['fabric-config.md', [...Object.keys(REGISTRY_FLAGS), ...Object.keys(RESOLVER_FLAGS)].map((flag) => `\`--${flag}\``)],
   ['fabric-metrics.md', [...Object.keys(REGISTRY_METRICS), ...Object.keys(RESOLVER_METRICS)]],
-])('%s names everything of its table', (file, names) => {
+])('%s lists every row of its table', (file, names) => {
   for (const name of names) expect(pages()[file]).toContain(name)
 })
 
-test('every row of a table has as many cells as its head', () => {
+test('every row of a table has as many cells as its header', () => {
   for (const text of [...Object.values(pages()), REGISTRY_PAGE]) {
     const tables = text
       .split('\n\n')
@@ -35,7 +35,7 @@ test('every row of a table has as many cells as its head', () => {
   }
 })
 
-test("the operators' page shows files that can be used, and limits that hold", () => {
+test('the page for operators shows valid files and correct limits', () => {
   const yaml = [...REGISTRY_PAGE.matchAll(/```yaml\n([\s\S]*?)```/g)].map((match) => match[1] as string)
 
   const [table, tokens] = yaml as [string, string]

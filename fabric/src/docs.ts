@@ -10,13 +10,13 @@ import { REGISTRY_METRICS, RESOLVER_METRICS } from './metrics.ts'
 
 const DOCS = join(import.meta.dirname, '../../docs')
 
-/** Every page by its file name. */
+/** Every generated page by its file name. */
 export function pages(): { readonly [file: string]: string } {
   return {
     'fabric-config.md': page(
       'Flags of registry and resolver',
       '`fabric/src/config.ts`',
-      'Each flag is also an environment variable, such as `VACANCY_REGISTRY_STATE_FILE` or `VACANCY_RESOLVER_MAP`; a flag goes over its variable. A wrong value or an unknown flag ends the start with exit code 64. `--help` and `--version` print and end.',
+      'Each flag is also an environment variable, such as `VACANCY_REGISTRY_STATE_FILE` or `VACANCY_RESOLVER_MAP`; a flag overrides its variable. An invalid value or an unknown flag ends the start with exit code 64. `--help` and `--version` print and exit.',
       '## vacancy registry',
       flagsTable(REGISTRY_FLAGS),
       '## vacancy resolver',
@@ -25,7 +25,7 @@ export function pages(): { readonly [file: string]: string } {
     'fabric-metrics.md': page(
       'Metrics of registry and resolver',
       '`fabric/src/metrics.ts`',
-      '`GET /metrics` answers in the text format of Prometheus 0.0.4. Besides these there are `process_*` and `nodejs_*` of prom-client.',
+      '`GET /metrics` responds in the Prometheus text format 0.0.4, with the `process_*` and `nodejs_*` metrics of prom-client besides these.',
       '## vacancy registry',
       metricsTable(REGISTRY_METRICS),
       '## vacancy resolver',
@@ -35,7 +35,7 @@ export function pages(): { readonly [file: string]: string } {
 }
 
 function page(title: string, source: string, ...blocks: readonly string[]): string {
-  const made = `<!-- Made from ${source} by \`node fabric/src/docs.ts --write\`: change it there. -->`
+  const made = `<!-- Generated from ${source} by \`node fabric/src/docs.ts --write\`. Change it there. -->`
   return `${[`# ${title}`, made, ...blocks.map((block) => block.trimEnd())].join('\n\n')}\n`
 }
 
@@ -43,10 +43,10 @@ function flagsTable(flags: Flags): string {
   const rows = Object.entries<Flag>(flags).map(([name, flag]) => {
     const standard = flag.type === 'boolean' ? 'off' : flag.default === undefined ? '–' : `\`${flag.default}\``
     const range =
-      flag.type === 'list' ? 'words with commas between' : flag.type === 'boolean' ? 'given or not' : rangeOf(flag)
+      flag.type === 'list' ? 'comma-separated values' : flag.type === 'boolean' ? 'given or not' : rangeOf(flag)
     return `| \`--${name}\` | ${standard} | ${range} | ${flag.summary} |`
   })
-  return ['| Flag | Default | May be | What it does |', '|---|---|---|---|', ...rows].join('\n')
+  return ['| Flag | Default | Values | Description |', '|---|---|---|---|', ...rows].join('\n')
 }
 
 /** Pages whose committed text is outdated. */

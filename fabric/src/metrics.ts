@@ -18,18 +18,18 @@ export const REGISTRY_METRICS = {
   },
   registry_request_duration_seconds: {
     type: 'histogram',
-    help: 'From the request to its answer; a waiting `GET /versions` counts with its wait.',
+    help: 'Time from the request to its response, including the wait of `GET /versions`.',
     labels: ['endpoint'],
     buckets: SECONDS,
   },
   registry_request_errors_total: {
     type: 'counter',
-    help: 'Answers of 4xx (`client_error`) and 5xx (`server_error`).',
+    help: 'Responses with 4xx (`client_error`) and 5xx (`server_error`).',
     labels: ['endpoint', 'error'],
   },
-  registry_registered_routers: { type: 'gauge', help: 'Routers that are registered.' },
-  registry_registered_bridges: { type: 'gauge', help: 'Bridges that are registered.' },
-  registry_registered_nodes: { type: 'gauge', help: 'Nodes that are registered.' },
+  registry_registered_routers: { type: 'gauge', help: 'Registered routers.' },
+  registry_registered_bridges: { type: 'gauge', help: 'Registered bridges.' },
+  registry_registered_nodes: { type: 'gauge', help: 'Registered nodes.' },
   registry_registered_zones: { type: 'gauge', help: 'Zones with at least one component.' },
   registry_heartbeat_timeout_total: {
     type: 'counter',
@@ -38,20 +38,20 @@ export const REGISTRY_METRICS = {
   },
   registry_segment_updates_total: {
     type: 'counter',
-    help: 'Lists of segments that changed something; beyond 1,000 shards, the others together as `other`.',
+    help: 'Segment lists that changed the state; beyond 1,000 shards, the rest as `other`.',
     labels: ['shard'],
   },
   registry_segment_update_last_timestamp: {
     type: 'gauge',
-    help: 'When a list of segments last changed something, seconds since 1970.',
+    help: 'Time of the last change by a segment list, seconds since 1970.',
   },
-  registry_json_write_total: { type: 'counter', help: 'Times the state was written.' },
-  registry_json_write_errors_total: { type: 'counter', help: 'Times the state could not be written.' },
-  registry_last_persist_timestamp: { type: 'gauge', help: 'When the state was last written, seconds since 1970.' },
+  registry_json_write_total: { type: 'counter', help: 'Successful writes of the state.' },
+  registry_json_write_errors_total: { type: 'counter', help: 'Failed writes of the state.' },
+  registry_last_persist_timestamp: { type: 'gauge', help: 'Time of the last write of the state, seconds since 1970.' },
   registry_segment_conflicts: { type: 'gauge', help: 'Segments that more than one shard claims.' },
   registry_identity_conflicts_total: {
     type: 'counter',
-    help: 'Heartbeats of a process under whose id another process registers in turns.',
+    help: 'Heartbeats with an id that another process uses as well.',
     labels: ['kind'],
   },
   registry_rejected_total: {
@@ -64,11 +64,11 @@ export const REGISTRY_METRICS = {
     help: 'Time since the last heartbeat; beyond 1,000 components, the oldest of the others as `other`.',
     labels: ['kind', 'id'],
   },
-  registry_storage_up: { type: 'gauge', help: '1 when the last write of the state worked.' },
+  registry_storage_up: { type: 'gauge', help: '1 when the last write of the state succeeded.' },
   registry_storage_latency_seconds: { type: 'histogram', help: 'Time to write the state.', buckets: SECONDS },
   tls_cert_not_after_seconds: {
     type: 'gauge',
-    help: "End of the listener's certificate, seconds since 1970; absent without TLS.",
+    help: "Expiry of the listener's certificate, seconds since 1970; absent without TLS.",
     labels: ['listener'],
   },
 } as const satisfies MetricsTable
@@ -76,9 +76,9 @@ export const REGISTRY_METRICS = {
 export const RESOLVER_METRICS = {
   resolver_requests_total: {
     type: 'counter',
-    help: 'Requests by the pattern of their path and the status of the answer; unknown paths as `none`.',
+    help: 'Requests by the pattern of their path and the status of the response; unknown paths as `none`.',
     labels: ['endpoint', 'status'],
   },
   resolver_entries: { type: 'gauge', help: 'Ids in the table.', labels: ['kind'] },
-  resolver_file_errors_total: { type: 'counter', help: 'Times the file changed and could not be used.' },
+  resolver_file_errors_total: { type: 'counter', help: 'Changes of the file that could not be loaded.' },
 } as const satisfies MetricsTable

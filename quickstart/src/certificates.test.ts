@@ -25,7 +25,7 @@ test('certificates are created once per node, and renewed before they expire', a
   expect(read('n2.pem').checkIssued(read('ca.pem'))).toBe(true)
 })
 
-test('the auth file has the tokens as hashes, and stays as it is', () => {
+test('the auth file has the tokens as hashes, and is not overwritten', () => {
   makeTokens(layout)
   const text = readFileSync(layout.auth, 'utf8')
   const token = readFileSync(layout.tokenOf('admin'), 'utf8').trim()
@@ -34,7 +34,7 @@ test('the auth file has the tokens as hashes, and stays as it is', () => {
   expect(parseTokens(text, layout.auth).map(({ role }) => role)).toEqual(['admin', 'client'])
   expect(text).not.toContain(token)
   expect(readFileSync(layout.tokenOf('admin'), 'utf8').trim()).toBe(token)
-  // It is the user's.
+  // It belongs to the user.
   writeFileSync(layout.auth, 'tokens: []\n')
   makeTokens(layout)
   expect(readFileSync(layout.auth, 'utf8')).toBe('tokens: []\n')

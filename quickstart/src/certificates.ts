@@ -1,6 +1,6 @@
 /**
- * What the nodes of a shard need to trust each other and their operators: an authority and a certificate a node, made
- * by `vacancy certs` at the first start and renewed before they end; and an auth file with its tokens.
+ * Certificates and tokens of a shard: an authority and one certificate per node, created by `vacancy certs` at the
+ * first start and renewed before they expire, and an auth file with its tokens.
  */
 
 import { createHash, randomBytes, X509Certificate } from 'node:crypto'
@@ -15,7 +15,7 @@ const DAY_MS = 86_400_000
 const TOKEN_BYTES = 24
 const ROLES = ['admin', 'client'] as const
 
-/** @returns how many certificates were made */
+/** @returns the number of created certificates */
 export async function makeCertificates(
   group: ProcessGroup,
   { certs }: ShardLayout,
@@ -45,8 +45,8 @@ export function makeTokens({ auth, tokenOf }: ShardLayout): void {
     const hash = createHash('sha256').update(token).digest('hex')
     return `  - { token: "sha256:${hash}", role: ${role}, name: quickstart }\n`
   })
-  const text = `# Who may do what: docs/operators.md. The tokens themselves are in the files beside.\ntokens:\n${entries.join('')}`
-  // Written last and as a whole: while it is missing, both are created again.
+  const text = `# Roles: docs/operators.md. The tokens are in separate files in this folder.\ntokens:\n${entries.join('')}`
+  // Written last and atomically: while it is missing, both are created again.
   writeFileSync(`${auth}.tmp`, text, { mode: 0o600 })
   renameSync(`${auth}.tmp`, auth)
 }

@@ -1,6 +1,6 @@
 /**
- * One connection to a node for programs that may not import the client: requests go out without waiting for one
- * another, answers are matched by correlation id. Nothing is repeated.
+ * One connection to a node for programs that may not import the client: requests are pipelined, and replies matched by
+ * correlation id. There are no retries.
  */
 
 import { connect as connectTcp, type Socket } from 'node:net'
@@ -19,7 +19,7 @@ import {
   splitFrames,
 } from '@vacancy/shared/wire'
 
-/** Largest reply that is read. */
+/** Maximum reply size. */
 const REPLY_BYTES_MAX = 256 * 1024 * 1024
 
 export type Address = {
@@ -28,7 +28,7 @@ export type Address = {
   readonly token?: string | undefined
   /** Certificates to trust, PEM; `''` for those of the system. Without it the connection is not encrypted. */
   readonly tlsCa?: string | undefined
-  /** For connecting, and for each answer. */
+  /** Timeout of connecting, and of each reply. */
   readonly timeoutMs: number
 }
 
@@ -36,7 +36,7 @@ export type Address = {
 type Refusal = { readonly ok: false; readonly code: string; readonly message: string }
 type Answer = { readonly ok: true; readonly result: AnyResult } | Refusal
 
-/** Any result, with what the commands have between them. */
+/** Any result, with the fields of all commands. */
 export type AnyResult = Partial<
   Result<'SEARCHAVAIL'> &
     Result<'SEARCHPROP'> &
@@ -50,8 +50,7 @@ export type AnyResult = Partial<
 
 export type Connection = {
   /**
-   * @throws VacancyError validation_error when a field does not fit, before anything is sent; failure when there is
-   *   no answer
+   * @throws VacancyError validation_error when a field does not fit, before anything is sent; failure without a reply
    */
   readonly send: (command: CommandName, fields: RequestFields) => Promise<Answer>
   readonly close: () => void
@@ -67,7 +66,7 @@ type Waiting = {
 /**
  * Connects, logs in when there is a token, and reads the codec list.
  *
- * @throws VacancyError connection_failed, or failure when the node does not answer as it should
+ * @throws VacancyError connection_failed, or failure for an unexpected reply
  */
 export async function openConnection(address: Address): Promise<Connection> {
   const name = `${address.host}:${address.port}`
@@ -106,10 +105,10 @@ export async function openConnection(address: Address): Promise<Connection> {
   const watch = setInterval(() => {
     const [oldest] = waiting.values()
     if (oldest && performance.now() - oldest.sentAtMs > address.timeoutMs) {
-      fail(`no answer to ${oldest.command} within ${address.timeoutMs} ms`)
+      fail(`no reply to ${oldest.command} within ${address.timeoutMs} ms`)
     }
   }, 100)
-  // The socket keeps a program alive, its watch does not.
+  // The socket keeps a program alive, its timer does not.
   watch.unref()
 
   const send = (command: CommandName, fields: RequestFields): Promise<Answer> => {
@@ -119,7 +118,7 @@ export async function openConnection(address: Address): Promise<Connection> {
     if (socket.destroyed) {
       return Promise.reject(new VacancyError('failure', { reason: `${name}: the connection was closed` }))
     }
-    // What is sent in one turn leaves in one write.
+    // Requests of one turn are sent in one write.
     if (!isCorked) {
       isCorked = true
       socket.cork()
@@ -134,7 +133,7 @@ export async function openConnection(address: Address): Promise<Connection> {
     )
   }
   const list = await send('GETCODECS', {})
-  // A node may refuse the list to a token that may write only; then replies are shown without features.
+  // A node may refuse the list to a write-only token; then replies are shown without features.
   if (list.ok) codecs = createCodecList(list.result.rateFeatures ?? [])
   return {
     send,
@@ -168,7 +167,7 @@ function connected(address: Address, name: string): Promise<Socket> {
   })
 }
 
-/** The answer is bare text, before any frame. */
+/** The reply is bare text, before any frame. */
 function logIn(socket: Socket, token: string, timeoutMs: number): Promise<void> {
   return new Promise((resolve, reject) => {
     let received = new Uint8Array(0)
@@ -177,7 +176,7 @@ function logIn(socket: Socket, token: string, timeoutMs: number): Promise<void> 
       socket.destroy()
       reject(new VacancyError('failure', { reason: `LOGIN: ${reason}` }))
     }
-    const timer = setTimeout(() => refused(`no answer within ${timeoutMs} ms`), timeoutMs)
+    const timer = setTimeout(() => refused(`no reply within ${timeoutMs} ms`), timeoutMs)
     const onClose = () => refused('the connection was closed')
     const onError = (error: Error) => refused(error.message)
     const onData = (chunk: Uint8Array) => {

@@ -20,7 +20,7 @@ const PAGES = [
   'docs/why-not.md',
   'CONTRIBUTING.md',
 ]
-/** Pages that programs write from tables of the code: their cells and paragraphs are as long as the table's texts. */
+/** Generated pages, whose cells and paragraphs are as long as the texts of their tables. */
 const GENERATED = /^<!-- (?:Generated|Made) from /m
 const LINE_LENGTH = 140
 const README_LINES = 120
@@ -38,7 +38,7 @@ const lines = PAGES.flatMap((page) =>
 const vacancyLines = lines.filter(({ line }) => /^(npx )?vacancy /.test(line))
 const wordsOf = (line: string) => line.replace(/^npx /, '').replace('$(date -u +%F)', '2026-12-01').split(' ').slice(1)
 
-test.each(lines)('$page: `$line` begins with a command that there is', ({ line }) => {
+test.each(lines)('$page: `$line` begins with an existing command', ({ line }) => {
   const script = /^npm (?:run )?(\S+)/.exec(line)?.[1]
 
   if (script !== undefined) expect(Object.keys(scripts)).toContain(script)
@@ -46,7 +46,7 @@ test.each(lines)('$page: `$line` begins with a command that there is', ({ line }
   else expect(line).toMatch(/^(npx vacancy|vacancy|curl|cp|mkdir) /)
 })
 
-test('the README shows how to start and test, and names what is not kept', () => {
+test('the README shows how to start and test, and lists missed targets', () => {
   const readme = textOf('README.md')
 
   const first = lines.filter(({ page }) => page === 'README.md').map(({ line }) => line)
@@ -56,7 +56,7 @@ test('the README shows how to start and test, and names what is not kept', () =>
   expect(readme).toContain('**missed**')
 })
 
-test('lines of pages written by hand fit a screen', () => {
+test('lines of hand-written pages are short enough', () => {
   const docs = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md'))
   const pages = ['README.md', 'CONTRIBUTING.md', ...docs.map((name) => `docs/${name}`)]
   const written = pages.filter((page) => page === 'docs/benchmarks.md' || !GENERATED.test(textOf(page)))
@@ -65,23 +65,20 @@ test('lines of pages written by hand fit a screen', () => {
   for (const page of written) expect(longLinesOf(textOf(page)), page).toEqual([])
 })
 
-test.each(vacancyLines.filter(({ line }) => line.includes('vacancy query')))(
-  '$page: `$line` is understood',
-  ({ line }) => {
-    const [, word = '', ...args] = wordsOf(line)
-    if (word === '--help') return
-    const command = QUERY_COMMANDS.find(({ name }) => name.endsWith(` ${word}`))
-    if (!command) throw new Error(`there is no vacancy query ${word}`)
+test.each(vacancyLines.filter(({ line }) => line.includes('vacancy query')))('$page: `$line` is valid', ({ line }) => {
+  const [, word = '', ...args] = wordsOf(line)
+  if (word === '--help') return
+  const command = QUERY_COMMANDS.find(({ name }) => name.endsWith(` ${word}`))
+  if (!command) throw new Error(`there is no vacancy query ${word}`)
 
-    const { operands } = parseCommand(command, args, {})
+  const { operands } = parseCommand(command, args, {})
 
-    const [name, ...pairs] = operands
-    if (word === 'send' && name !== undefined && isCommandName(name)) fieldsOf(name, pairs)
-    expect(word === 'send').toBe(operands.length > 0)
-  },
-)
+  const [name, ...pairs] = operands
+  if (word === 'send' && name !== undefined && isCommandName(name)) fieldsOf(name, pairs)
+  expect(word === 'send').toBe(operands.length > 0)
+})
 
-test('other subcommands and their flags stand in their help', async () => {
+test('other subcommands and their flags are in their help', async () => {
   const others = vacancyLines.map(({ line }) => wordsOf(line)).filter(([word]) => word !== 'query')
   const helps = new Map<string, string>()
   for (const word of new Set(others.map(([word = '']) => word))) {
@@ -95,7 +92,7 @@ test('other subcommands and their flags stand in their help', async () => {
   }
 })
 
-test('links between the pages lead to files and headings', () => {
+test('links between pages lead to files and headings', () => {
   for (const page of [...PAGES, 'CHANGELOG.md']) {
     for (const [, target = '', heading = ''] of textOf(page).matchAll(/\]\((?!http)([^)#]*)(?:#([^)]+))?\)/g)) {
       const file = target === '' ? page : join(dirname(page), target)

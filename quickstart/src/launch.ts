@@ -9,14 +9,14 @@ import { endingWithUs } from '@vacancy/shared/node'
 import { PORTS_TRIED_MAX } from './layout.ts'
 
 const ROOT = new URL('../../', import.meta.url)
-/** Loaded into a program that does not look for its starter itself. */
+/** Loaded into programs that do not watch their starter themselves. */
 const END_WITH_STARTER = new URL('scripts/end-with-starter.mjs', ROOT).href
 export const VACANCY = fileURLToPath(new URL('bin/vacancy.mjs', ROOT))
 export const BENCH = fileURLToPath(new URL('bench/src/cli.ts', ROOT))
 
 /** A node with the sample serves within seconds. A longer start indicates a problem, which its log describes. */
 const SERVING_MS_MAX = 60_000
-/** A node drains for 10 s at most; what is left after this is ended at once. */
+/** A node drains for 10 s at most; afterwards it is killed. */
 const STOP_MS_MAX = 20_000
 const LOG_TAIL_BYTES = 4096
 const LOG_TAIL_LINES = 5
@@ -41,7 +41,7 @@ export type RunningProgram = {
   readonly stop: () => Promise<void>
 }
 
-/** What was started and is to be stopped. */
+/** The started programs. */
 export type ProcessGroup = { readonly running: Set<ChildProcess>; isStopping: boolean }
 
 export type RunningNode = {
@@ -56,8 +56,7 @@ export function createProcessGroup(): ProcessGroup {
   return { running: new Set(), isStopping: false }
 }
 
-/**
- * Runs a program to its end; what it prints goes to our terminal.
+/** Runs a program to its end; its output goes to the terminal.
  *
  * @param isQuiet only its errors are shown
  * @throws VacancyError failure when it ends with another code than 0
@@ -110,7 +109,7 @@ export function startProgram(
   const logStart = sizeOf(log)
   const logFile = openSync(log, 'a')
   const child = start(group, args, ['pipe', logFile], isApart)
-  // The program has it now.
+  // The program has its own copy of the descriptor.
   closeSync(logFile)
   const ended = endOf(child)
   const awaited = new Map<string, PromiseWithResolvers<string>>()
@@ -124,7 +123,7 @@ export function startProgram(
   const announced = (word: string) => {
     const line = Promise.withResolvers<string>()
     awaited.set(word, line)
-    // A caller that does not wait for it learns of the end from `ended`.
+    // Callers that do not wait for it are notified by `ended`.
     line.promise.catch(() => {})
     ended.then((end) => line.reject(failedStart(`${name} ${howEnded(end)}`, log, logStart)))
     look()
@@ -146,7 +145,7 @@ export function killGroup(group: ProcessGroup): void {
   for (const child of group.running) child.kill('SIGKILL')
 }
 
-/** Stops everything that runs; resolves when all have ended. */
+/** Stops all running programs; resolves when they have ended. */
 export async function stopGroup(group: ProcessGroup): Promise<void> {
   group.isStopping = true
   await Promise.all([...group.running].map(stopChild))
@@ -218,9 +217,9 @@ export function lastLines(file: string, start: number): string[] {
 }
 
 /**
- * The first free port from `wanted` on, which is not one of `others`.
+ * The first free port from `wanted` that is not one of `others`.
  *
- * @throws VacancyError port_taken when as many as are tried are taken
+ * @throws VacancyError port_taken when all tried ports are taken
  */
 export async function freePort(host: string, wanted: number, others: readonly number[] = []): Promise<number> {
   if (wanted === 0) return 0
@@ -235,7 +234,7 @@ async function isFree(host: string, port: number): Promise<boolean> {
   return (await lookAtPort(host, port)) === 'free'
 }
 
-/** Whether a port can be listened on; `no address` where the host is none of this machine's. */
+/** Whether a port is free; `no address` when the host is not an address of this machine. */
 export function lookAtPort(host: string, port: number): Promise<'free' | 'taken' | 'no address'> {
   return new Promise((resolve) => {
     const server = createServer()

@@ -12,7 +12,7 @@ import {
 
 const state = { packages: 1_000_000, days: 120, seed: 1, lastDay: 20_119 }
 
-test('on the day it was made, no day is missing', () => {
+test('on the day of its creation, no day is missing', () => {
   const { first, last } = missingDays(state, 20_000)
 
   expect(first).toBeGreaterThan(last)
@@ -22,7 +22,7 @@ test('three days later, the three days at the end of the window are missing', ()
   expect(missingDays(state, 20_003)).toEqual({ first: 20_120, last: 20_122 })
 })
 
-test('after more days than the window has, the whole window is missing and nothing before today', () => {
+test('after more days than the window, the whole window is missing, but no day before today', () => {
   expect(missingDays(state, 20_500)).toEqual({ first: 20_500, last: 20_619 })
 })
 
@@ -32,7 +32,7 @@ test('a clock that was set back requires no new days', () => {
   expect(first).toBeGreaterThan(last)
 })
 
-test('everything lies in one folder, and the sample has a million packages', () => {
+test('all files are in one folder, and the sample has a million packages', () => {
   const { dir, ...files } = layoutOf('/tmp/x')
 
   for (const file of Object.values(files).flat()) expect(file.startsWith(`${dir}/`)).toBe(true)
@@ -60,13 +60,13 @@ test.each([true, false])(
   },
 )
 
-test('the next attempt takes other ports too: something may listen on all addresses', () => {
+test('the next attempt also uses other ports, since a program may listen on all addresses', () => {
   const at = (attempt: number) => placesOf(['a'], { block: 1, attempt, isOneAddress: false }).nodes.get('a')
 
   expect(at(1)).toEqual({ host: '127.0.2.1', tcpPort: 7877, apiPort: 8180, quicPort: 17_877 })
 })
 
-test('a majority of the voters begins with the snapshot, and one of them without', () => {
+test('a majority of the voters starts with the snapshot, and one without', () => {
   expect(SHARD.seeded.length * 2).toBeGreaterThan(SHARD.voters.length)
   expect(SHARD.seeded.length).toBeLessThan(SHARD.voters.length)
 })

@@ -1,4 +1,4 @@
-/** What lies where in the folder of a quick start, where its programs listen, and what they are started with. Pure. */
+/** File layout, addresses and flags of a quick start. Pure. */
 
 import { join } from 'node:path'
 
@@ -15,33 +15,33 @@ export const DEFAULTS = {
 export const HOST = '127.0.0.1'
 export const SHARD_ID = 'quickstart'
 export const NODE_ID = 'quickstart-1'
-/** The four valleys that the searches know are there from the first thousand packages on. */
+/** The four valleys of the example searches exist from the first thousand packages. */
 export const SEGMENTS = 4
 /** How many ports are tried after a taken one. */
 export const PORTS_TRIED_MAX = 100
 
-/** A shard of several nodes beside what a single one has. */
+/** Settings of a shard, in addition to those of a single node. */
 export const SHARD = {
   dir: './quickstart-shard',
   /** Each of four nodes on one machine holds all of them. */
   packages: 300_000,
   zone: 'zone-1',
   voters: ['n1', 'n2', 'n3'],
-  /** Voters that begin with the snapshot: a majority, so that the shard forms and the others download it. */
+  /** Voters that start with the snapshot: a majority, so that the shard forms and the others download it. */
   seeded: ['n1', 'n2'],
   learner: 'n4',
 } as const
 export const SHARD_NODES: readonly string[] = [...SHARD.voters, SHARD.learner]
-/** How many sets of addresses are tried before giving up. */
+/** Address blocks that are tried. */
 export const BLOCKS_TRIED_MAX = 20
 const PORTS = { tcp: 7777, api: 8080, quic: 17_777, registry: 8090, resolver: 9090 } as const
-/** From one set of addresses to the next. */
+/** Distance between address blocks. */
 const PORT_STEP = 100
 const REGISTRY_HOST = 100
 const RESOLVER_HOST = 101
 /** Of the control plane with the console: the one address that a person types. */
 export const CONSOLE_PORT = 8000
-/** Whom its link signs in. */
+/** The person that its link signs in. */
 const CONSOLE_PERSON = 'admin'
 
 /** Configured locations of programs, for one node or for a shard. */
@@ -49,11 +49,11 @@ export type SampleLayout = {
   readonly dir: string
   /** properties.csv, packages.csv and codecs.yml of the sample: input for build-snapshot. */
   readonly csv: string
-  /** data_dir of each node that begins with the snapshot; it is built in the first. */
+  /** data_dir of each node that starts with the snapshot, which is built in the first. */
   readonly seeded: readonly [string, ...string[]]
   readonly codecs: string
   readonly config: string
-  /** What the data was made with, and up to which day it goes. */
+  /** Settings of the sample, and its last day. */
   readonly state: string
 }
 
@@ -86,7 +86,7 @@ function sampleLayout(dir: string, seeded: readonly [string, ...string[]]): Samp
   }
 }
 
-/** Files of a shard. What is one node's has its name in it. */
+/** Files of a shard. Those of a node contain its name. */
 export type ShardLayout = SampleLayout & {
   readonly dataOf: (node: string) => string
   /** A program's log, JSON lines. */
@@ -96,10 +96,10 @@ export type ShardLayout = SampleLayout & {
   readonly auth: string
   /** A token of the auth file, by role. */
   readonly tokenOf: (role: 'admin' | 'client') => string
-  /** What the resolver answers. */
+  /** The table of the resolver. */
   readonly table: string
   readonly registryState: string
-  /** Processes that run now. */
+  /** Running processes. */
   readonly processes: string
   /** data_dir of the control plane. */
   readonly control: string
@@ -122,7 +122,7 @@ export function shardLayoutOf(dir: string): ShardLayout {
   }
 }
 
-/** Where a node listens. */
+/** Listen addresses of a node. */
 export type Place = {
   readonly host: string
   readonly tcpPort: number
@@ -138,11 +138,11 @@ export type Places = {
 }
 
 /**
- * Addresses of a shard on one machine: one a node and the standard ports, as in production.
+ * Addresses of a shard on one machine: one per node, with the standard ports, as in production.
  *
  * @param block 127.0.`block`.1 is the first address
- * @param attempt 0 for the standard ports; others for when something holds those on all addresses
- * @param isOneAddress all on 127.0.0.1 with ports of their own, where a machine has no other loopback address
+ * @param attempt 0 for the standard ports; others when these are taken on all addresses
+ * @param isOneAddress all on 127.0.0.1 with different ports, for machines without other loopback addresses
  */
 export function placesOf(
   nodes: readonly string[],
@@ -163,7 +163,7 @@ export function placesOf(
   }
 }
 
-/** Every address that is listened on, to be looked at before anything starts. */
+/** Every listen address, checked before the start. */
 export function listenersOf({ nodes, registry, resolver }: Places): { host: string; port: number }[] {
   const ofNodes = [...nodes.values()].flatMap(({ host, tcpPort, apiPort, quicPort }) =>
     [tcpPort, apiPort, quicPort].map((port) => ({ host, port })),
@@ -195,7 +195,7 @@ export function nodeArguments(
     ...['--config', layout.config, '--data-dir', layout.dataOf(node)],
     ...['--tcp-listen-addr', host, '--api-listen-addr', host, '--quic-listen-addr', host],
     ...['--tcp-port', String(tcpPort), '--api-port', String(apiPort), '--quic-port', String(quicPort)],
-    // A sample may rest for a year; nothing is lost when its days are over.
+    // A sample may be unused for a year; expired days can be dropped.
     ...['--accept-date', today],
   ]
 }
@@ -211,7 +211,7 @@ export function resolverArguments({ layout, places }: { layout: ShardLayout; pla
   return ['resolver', '--host', host, '--port', String(port), '--file', layout.table, '--format', 'json']
 }
 
-/** The control plane finds the nodes through registry and resolver, as anybody does. */
+/** The control plane finds the nodes through registry and resolver, like other clients. */
 export function controlArguments({
   layout,
   places: { registry, resolver, console },
@@ -238,12 +238,12 @@ export const CONFIG_TEXT = `# Configuration of the nodes of a quick start. docs/
 max_dates_in_query: 31
 `
 
-/** What a folder was made with. Days are day numbers. */
+/** Settings of the sample in a folder. Days are day numbers. */
 export type State = {
   readonly packages: number
   readonly days: number
   readonly seed: number
-  /** Last day that every room has a package on. */
+  /** Last day with packages for every room. */
   readonly lastDay: number
 }
 

@@ -8,7 +8,7 @@ import { topUp } from './sample-data.ts'
 import { say, seconds } from './say.ts'
 import { count } from './table.ts'
 
-/** How often a quick start that runs on looks whether a new day has begun. */
+/** How often a running quick start checks for a new day. */
 const DAY_LOOK_MS = 60_000
 const PROGRESS_MS = 100
 
@@ -36,7 +36,7 @@ export async function withNewDays(
 /**
  * Continues to add days while it runs, so that it has the new day after midnight.
  *
- * @param open connects to a node that takes writes
+ * @param open connects to a node that accepts writes
  */
 export function eachNewDay(
   group: ProcessGroup,
@@ -55,7 +55,7 @@ export function eachNewDay(
       state = await withNewDays({ group, layout, connection }, state, today)
       connection.close()
     } catch (error) {
-      // The node may be stopping; what is missing is written at the next look or start.
+      // The node may be stopping; missing days are written at the next check or start.
       if (!group.isStopping) say(`The new day is not topped up yet: ${(error as Error).message}`)
     } finally {
       isBusy = false

@@ -18,7 +18,7 @@ test('an unused folder is acquired and released', () => {
   expect(existsSync(file)).toBe(false)
 })
 
-test('a folder with a living process of another start is refused with the name and number of the process', () => {
+test('a folder with a running process of another start is refused with its name and process id', () => {
   const file = join(folder, 'used.json')
   writeFileSync(file, JSON.stringify({ 'start:shard': 2 ** 30, n2: process.ppid }))
 
@@ -27,14 +27,14 @@ test('a folder with a living process of another start is refused with the name a
   expect(existsSync(file)).toBe(true)
 })
 
-test('processes that are gone are no hindrance', () => {
+test('ended processes are ignored', () => {
   const file = join(folder, 'left.json')
   writeFileSync(file, JSON.stringify({ 'start:shard': 2 ** 30, n1: 2 ** 30 + 1 }))
 
   expect(() => claim(file)).not.toThrow()
 })
 
-test('a foreign file is an error that names the action', () => {
+test('a foreign file is an error with the action to take', () => {
   const file = join(folder, 'odd.json')
   writeFileSync(file, 'not JSON')
 

@@ -1,6 +1,6 @@
 /**
- * The file that names the processes of a folder, for people who want to kill one, and against a second start: two of
- * them would write one registry's state.
+ * The file that lists the processes of a folder, for people who want to kill one, and to prevent a second start, which
+ * would write the same registry state.
  */
 
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -12,7 +12,7 @@ type Processes = { readonly [name: string]: number }
 
 const LAUNCHER = 'start:shard'
 
-/** @throws VacancyError data_conflict when processes of another start are alive */
+/** @throws VacancyError data_conflict when processes of another start are running */
 export function claim(file: string): void {
   const alive = Object.entries(readProcesses(file)).filter(([, pid]) => pid !== process.pid && isRunning(pid))
   if (alive.length === 0) return writeProcesses(file, {})
@@ -22,14 +22,14 @@ export function claim(file: string): void {
   throw new VacancyError('data_conflict', { reason })
 }
 
-/** Those that run now, the launcher first. */
+/** Running processes, the launcher first. */
 export function writeProcesses(file: string, running: Processes): void {
   mkdirSync(dirname(file), { recursive: true })
   writeFileSync(`${file}.tmp`, `${JSON.stringify({ [LAUNCHER]: process.pid, ...running }, null, 2)}\n`)
   renameSync(`${file}.tmp`, file)
 }
 
-/** Removes the file unless it is another start's. */
+/** Removes the file unless it belongs to another start. */
 export function release(file: string): void {
   if (readProcesses(file)[LAUNCHER] === process.pid) rmSync(file, { force: true })
 }

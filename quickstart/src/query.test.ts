@@ -31,7 +31,7 @@ afterAll(async () => {
 
 const query = (...args: string[]) => vacancy('query', ...args, '--port', port)
 
-test('segments come as a table', async () => {
+test('segments are printed as a table', async () => {
   const { code, stdout } = await query('segments')
 
   expect(code).toBe(0)
@@ -52,7 +52,7 @@ test('a search by dates and one by first night and nights give the same properti
   expect(JSON.parse(fromToday.stdout)).toEqual({ numDays, properties })
 })
 
-test('every filter of a search goes to the node and narrows it', async () => {
+test('every filter of a search is sent to the node and narrows the result', async () => {
   const room = ['search', '--segment', 'tyrol', '--room-type', 'double', '--from', tomorrow, '--json']
   const filters = ['--price', '160', '--features', 'includes_breakfast', '--type', 'hotel', '--amenities', 'wifi']
   const place = ['--latitude', '47.2692', '--longitude', '11.4041', '--radius', '100000']
@@ -70,7 +70,7 @@ test('every filter of a search goes to the node and narrows it', async () => {
   }
 })
 
-test('what send writes, night shows', async () => {
+test('night shows the package that send wrote', async () => {
   const night = ['propertyId=alp_000001', `date=${tomorrow}`]
   const room = (await query('rooms', '--property', 'alp_000001', '--json')).stdout
   const [roomType] = JSON.parse(room).roomTypes
@@ -95,7 +95,7 @@ test.each([
   [['search', '--segment', 'tyrol', '--room-type', 'double', '--dates', '2026-13-01'], 1, 'VALIDATION_ERROR: '],
   [['properties', '--segment', 'tyrol', '--latitude', 'north'], 64, '--latitude: "north" is not a number'],
   [['serch'], 64, 'unknown command serch'],
-])('%j ends with exit code %i and a sentence', async (args, code, message) => {
+])('%j ends with exit code %i and a message', async (args, code, message) => {
   const ended = await query(...args)
 
   expect(ended).toMatchObject({ code, stdout: '' })
@@ -112,7 +112,7 @@ test('a refused connection is reported', async () => {
   expect(stderr).toContain(`No connection to 127.0.0.1:${port}: nothing listens there; is the node running?`)
 })
 
-test('the help names every command, and the list of commands all of the protocol but LOGIN', async () => {
+test('the help lists every subcommand, and the list of commands all of the protocol except LOGIN', async () => {
   const help = await vacancy('query', '--help')
   const commands = await vacancy('query', 'commands')
 
@@ -122,7 +122,7 @@ test('the help names every command, and the list of commands all of the protocol
   for (const { name } of COMMAND_LIST) expect(commands.stdout.includes(`${name} `)).toBe(name !== 'LOGIN')
 })
 
-test('values are read by the type of their field', () => {
+test('values are parsed by the type of their field', () => {
   expect(fieldsOf('SEARCHAVAIL', ['segment=s', 'roomType=a=b', 'dates=2026-12-01,2026-12-02', 'limit=5'])).toEqual({
     segment: 's',
     roomType: 'a=b',

@@ -16,9 +16,9 @@ import { type Address, type AnyResult, openConnection } from './connection.ts'
 import { DEFAULTS, HOST } from './layout.ts'
 import { count, tableLines, tableOf } from './table.ts'
 
-/** Commands with a name for people. Everything else goes by `send`. */
+/** Commands with a short name. All others are available through `send`. */
 const WORDS = {
-  search: ['SEARCHAVAIL', 'Properties with a free stay: a room type, dates, and what else is wanted.'],
+  search: ['SEARCHAVAIL', 'Properties with a free stay: a room type, dates, and further filters.'],
   properties: ['SEARCHPROP', 'Properties of a segment by their attributes.'],
   segments: ['GETSEGMENTS', 'All segments, with the number of properties.'],
   codecs: ['GETCODECS', 'The codec list: the rate features, in the order of their bits.'],
@@ -27,7 +27,7 @@ const WORDS = {
   night: ['GETPROPROOMDAY', 'The package of a room type on a date.'],
 } as const satisfies { readonly [word: string]: readonly [CommandName, string] }
 
-/** Shorter names of fields, as flags. */
+/** Shorter names of fields as flags. */
 const FLAG_OF: { readonly [field: string]: string } = {
   propertyId: 'property',
   propertyType: 'type',
@@ -36,16 +36,16 @@ const FLAG_OF: { readonly [field: string]: string } = {
   rateFeatures: 'features',
   radiusMetres: 'radius',
 }
-/** Fields for programs that read from several nodes; `send` takes them. */
+/** Fields for programs that read from several nodes, only available in `send`. */
 const SEND_ONLY = ['maxStalenessMs', 'minIndex', 'linearizable']
 
 const CONNECTION_FLAGS = {
   host: { type: 'text', value: 'HOST', default: HOST, summary: 'Address of the node.' },
   port: { type: 'integer', min: 1, max: 65_535, default: DEFAULTS.tcpPort, summary: 'Its TCP port.' },
   token: { type: 'text', summary: 'Token to log in with; VACANCY_QUERY_TOKEN keeps it out of the process list.' },
-  tls: { type: 'boolean', summary: 'Connects with TLS, and trusts the certificates of the system.' },
-  'tls-ca': { type: 'text', value: 'FILE', summary: 'Connects with TLS, and trusts these certificates (PEM).' },
-  'timeout-ms': { type: 'integer', min: 1, max: 600_000, default: 10_000, unit: 'ms', summary: 'Longest wait.' },
+  tls: { type: 'boolean', summary: 'Connects with TLS and trusts the certificates of the system.' },
+  'tls-ca': { type: 'text', value: 'FILE', summary: 'Connects with TLS and trusts these certificates (PEM).' },
+  'timeout-ms': { type: 'integer', min: 1, max: 600_000, default: 10_000, unit: 'ms', summary: 'Timeout.' },
   json: { type: 'boolean', summary: 'The result as one JSON document instead of a table.' },
 } as const satisfies { readonly [name: string]: Flag }
 
@@ -53,9 +53,9 @@ const STAY_FLAGS = {
   from: {
     type: 'text',
     value: 'DATE',
-    summary: 'First night, or +N for N days from today (UTC); with --nights instead of --dates.',
+    summary: 'First night, or +N for N days from today (UTC); with --nights, instead of --dates.',
   },
-  nights: { type: 'integer', min: 1, max: LIMITS.datesInQueryMax, summary: 'Nights from --from on.' },
+  nights: { type: 'integer', min: 1, max: LIMITS.datesInQueryMax, summary: 'Number of nights from --from.' },
 } as const satisfies { readonly [name: string]: Flag }
 
 type Given = { readonly [flag: string]: unknown }
@@ -88,7 +88,7 @@ function wordCommand(word: string, name: CommandName, summary: string): Command 
   })
 }
 
-/** 1 is the only value of a flag that is a boolean here. */
+/** Boolean flags have the field value 1. */
 function fieldValue(value: unknown): FieldValue {
   return value === true ? 1 : (value as FieldValue)
 }
@@ -103,7 +103,7 @@ function camel(flag: string): string {
 
 function flagFor(field: FieldSpec, isStay: boolean): Flag {
   const { name, width, summary } = field
-  // A stay is given by dates or by --from and --nights; which, is checked when both are known.
+  // A stay is given by --dates, or by --from and --nights. Checked after parsing all flags.
   const required = field.required && !(isStay && name === 'dates') ? { required: true as const } : {}
   if (name === 'explain') return { type: 'boolean', summary: 'Reports the rows examined and the time taken.' }
   if (width === 'list') return { type: 'list', summary, ...required }
@@ -140,13 +140,13 @@ function usage(reason: string): VacancyError {
 const sendCommand = defineCommand({
   name: 'vacancy query send',
   component: 'QUERY',
-  summary: 'Sends any command with its fields, also those that write. vacancy query commands lists them.',
+  summary: 'Sends any command with its fields, including writes. vacancy query commands lists them.',
   flags: CONNECTION_FLAGS,
   operands: {
     name: 'COMMAND [FIELD=VALUE …]',
     min: 1,
     max: 64,
-    summary: 'A list has commas; FIELD= alone is an empty one.',
+    summary: 'Lists are comma-separated; FIELD= is an empty list.',
   },
   run: async ({ flags, operands }) => {
     const [word = '', ...pairs] = operands
@@ -225,7 +225,7 @@ async function ask(flags: Asking, command: CommandName, fields: RequestFields): 
     if (flags.json) print([JSON.stringify(answer.result, bigintAsNumber, 2)])
     else print(shown(answer.result, ms))
   } catch (error) {
-    // Refused before anything was sent: it was typed here.
+    // Refused before it was sent: an error in the arguments.
     if (error instanceof VacancyError && error.code === 'validation_error') throw usage(error.message)
     throw error
   } finally {
@@ -253,7 +253,7 @@ function readCa(file: string): string {
 
 function meaningOf(code: string): string {
   if (code === '308')
-    return 'this node does not lead, and nothing was done: run `vacancy cluster info` to find the leader'
+    return 'this node is not the leader, and nothing was changed: run `vacancy cluster info` to find the leader'
   return `see docs/errors.md for ${code}`
 }
 

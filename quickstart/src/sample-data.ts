@@ -1,6 +1,6 @@
 /**
- * The sample of a quick start: a region of the Alps made by the generator of the benchmarks, turned into a snapshot,
- * and topped up when days have passed. The generator gives a day the same packages whatever day it starts from.
+ * The sample of a quick start: a region of the Alps from the generator of the benchmarks, built into a snapshot, and
+ * topped up when days have passed. The packages of a day do not depend on the first day of the generator.
  */
 
 import { copyFileSync, createReadStream, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
@@ -11,10 +11,10 @@ import type { Connection } from './connection.ts'
 import { BENCH, type ProcessGroup, runToEnd, VACANCY } from './launch.ts'
 import { CONFIG_TEXT, missingDays, type SampleLayout, SEGMENTS, SHARD_ID, type State } from './layout.ts'
 
-/** Writes on their way at once while days are topped up. */
+/** Concurrent writes while days are topped up. */
 const WRITES_IN_FLIGHT = 512
 
-/** @returns what the folder was made with; undefined when it holds no finished data */
+/** @returns the settings of the sample; undefined without complete data */
 export function readState(layout: SampleLayout): State | undefined {
   if (!existsSync(layout.state)) return undefined
   const { packages, days, seed, last_day } = JSON.parse(readFileSync(layout.state, 'utf8')) as {
@@ -23,13 +23,13 @@ export function readState(layout: SampleLayout): State | undefined {
   const lastDay = parseDay(String(last_day))
   if (lastDay === undefined || ![packages, days, seed].every(Number.isInteger)) {
     throw new VacancyError('data_conflict', {
-      reason: `${layout.state} is not what a quick start wrote: remove ${layout.dir}`,
+      reason: `${layout.state} was not written by a quick start: remove ${layout.dir}`,
     })
   }
   return { packages: Number(packages), days: Number(days), seed: Number(seed), lastDay }
 }
 
-/** Written as a whole or not at all: half of it would make the folder unusable. */
+/** Written atomically, since a partial file would make the folder unusable. */
 function writeState(layout: SampleLayout, { packages, days, seed, lastDay }: State): void {
   const text = `${JSON.stringify({ packages, days, seed, last_day: formatDay(lastDay) }, null, 2)}\n`
   writeFileSync(`${layout.state}.tmp`, text)
@@ -37,7 +37,7 @@ function writeState(layout: SampleLayout, { packages, days, seed, lastDay }: Sta
 }
 
 /**
- * Makes the sample and the snapshot in an empty folder. What an interrupted one left behind is replaced.
+ * Creates the sample and the snapshot in an empty folder. Files of an interrupted run are replaced.
  *
  * @throws VacancyError data_conflict when a node has already run in it
  */
@@ -50,7 +50,7 @@ export async function makeData(
   const [first, ...others] = layout.seeded
   const used = layout.seeded.find((folder) => existsSync(`${folder}/IDENTITY`))
   if (used !== undefined) {
-    const reason = `${used} holds data of a node, but ${layout.state} is missing: remove ${layout.dir}, or take another --dir`
+    const reason = `${used} holds data of a node, but ${layout.state} is missing: remove ${layout.dir}, or choose another --dir`
     throw new VacancyError('data_conflict', { reason })
   }
   for (const folder of layout.seeded) mkdirSync(folder, { recursive: true })
@@ -86,11 +86,11 @@ async function writeCsv(
 }
 
 /**
- * Writes the packages of the days that are on sale now and were not when the data was made. The state is written
- * when all are acknowledged; interrupted, they are written once more, with the same values.
+ * Writes the packages of days that have come on sale since the sample was created. The state file is written when all
+ * are acknowledged; after an interruption they are written again with the same values.
  *
  * @param onProgress packages written so far
- * @returns the new state, and how many packages were written
+ * @returns the new state, and the number of written packages
  */
 export async function topUp(
   { group, layout, connection }: { group: ProcessGroup; layout: SampleLayout; connection: Connection },
@@ -128,9 +128,9 @@ async function* batchesOf<T>(entries: AsyncIterable<T>): AsyncGenerator<T[]> {
   if (batch.length > 0) yield batch
 }
 
-/** The packages of a file from one day to another, both included. */
+/** The packages of a file from one day to another, inclusive. */
 async function* packagesBetween(file: string, first: number, last: number): AsyncGenerator<RequestFields> {
-  // Dates of this form sort as they follow one another.
+  // Dates in this format sort chronologically.
   const [from, to] = [formatDay(first), formatDay(last)]
   for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY })) {
     const [propertyId, roomType, date = '', availability, finalPrice, features = ''] = line.split(',')

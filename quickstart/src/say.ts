@@ -1,4 +1,4 @@
-/** What the quick starts say to the terminal. */
+/** Terminal output of the quick starts. */
 
 import { formatDay } from '@vacancy/shared'
 import type { SampleLayout, State } from './layout.ts'
@@ -14,15 +14,15 @@ export function seconds(ms: number): string {
 
 type Size = Omit<State, 'lastDay'>
 
-/** Which data there is, and that flags do not change it. */
+/** Describes existing data, which flags do not change. */
 export function sayWhatIsThere(
   { dir }: SampleLayout,
   { given, usual }: { given: Size; usual: Size },
   state: State,
   today: number,
 ): void {
-  say(`${dir}: ${count(state.packages, 'package')}, ${count(state.days, 'night')} from ${formatDay(today)} on.`)
+  say(`${dir}: ${count(state.packages, 'package')}, ${count(state.days, 'night')} from ${formatDay(today)}.`)
   const differs = (a: Size, b: Size) => a.packages !== b.packages || a.days !== b.days || a.seed !== b.seed
   if (!differs(given, state) || !differs(given, usual)) return
-  say(`It stays as it is: remove ${dir}, or take another --dir, for other data.`)
+  say(`Existing data is reused: remove ${dir}, or choose another --dir, for different data.`)
 }

@@ -6,7 +6,7 @@ import { sampleSearches } from './searches.ts'
 
 const MONDAY = 20_780
 
-test('whatever day it is, the weekend begins on a Friday, a week ahead at least', () => {
+test('on any day, the weekend begins on a Friday at least a week ahead', () => {
   for (let today = MONDAY; today < MONDAY + 7; today++) {
     const [weekend] = sampleSearches(today)
     const first = parseDay(weekend?.fields.dates[0] ?? '') ?? 0
@@ -16,7 +16,7 @@ test('whatever day it is, the weekend begins on a Friday, a week ahead at least'
   }
 })
 
-test('all nights lie in the window of the sample, and no stay is longer than the configuration lets it be', () => {
+test('all nights are in the window of the sample, and no stay exceeds the configured maximum', () => {
   const [, nightsMax] = /max_dates_in_query: (\d+)/.exec(CONFIG_TEXT) ?? []
 
   for (const { fields } of sampleSearches(MONDAY)) {

@@ -1,4 +1,4 @@
-/** The searches that a quick start shows. Pure. */
+/** The example searches of a quick start. Pure. */
 
 import { formatDay, weekdayOf } from '@vacancy/shared'
 import type { RequestFields } from '@vacancy/shared/wire'
@@ -60,7 +60,7 @@ export function sampleSearches(today: number): readonly SampleSearch[] {
   ]
 }
 
-/** Of the second weekend from today, so that it lies ahead also on a Saturday. */
+/** Of the second weekend from today, so that it is in the future even on a Saturday. */
 function fridayAfter(today: number): number {
   return today + 7 + ((FRIDAY - weekdayOf(today) + 7) % 7)
 }

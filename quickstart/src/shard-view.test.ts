@@ -12,7 +12,7 @@ const seen = (node: string, more: Partial<Seen> = {}): Seen => ({
   ...more,
 })
 
-test('of two nodes that think they lead, the one of the later term does', () => {
+test('of two nodes that claim to lead, the one with the later term is the leader', () => {
   const nodes = [
     seen('a', { info: info('a', 3) }),
     seen('b', { info: info('b', 5) }),
@@ -23,7 +23,7 @@ test('of two nodes that think they lead, the one of the later term does', () => 
   expect(leaderOf([seen('a', { info: info('b', 1) }), seen('b')])).toBeUndefined()
 })
 
-test('a node is described by its role, else by what it waits for', () => {
+test('a node is described by its role, or by what it waits for', () => {
   expect(stateOf(seen('a', { health: 'active_leader' }))).toBe('leads')
   expect(stateOf(seen('a', { health: 'active_follower' }))).toBe('follows, up to date')
   expect(stateOf(seen('a', { health: '' }))).toBe('starting')
@@ -31,7 +31,7 @@ test('a node is described by its role, else by what it waits for', () => {
   expect(stateOf(seen('a', { info: info('b', 1), reasons: ['catching up'] }))).toBe('not yet: catching up')
 })
 
-test('a node that does not answer is one of which nothing is known', async () => {
+test('a node that does not respond has an unknown state', async () => {
   const place = { host: '127.0.0.1', tcpPort: 1, apiPort: 1, quicPort: 1 }
 
   expect(await lookAt(new Map([['a', place]]))).toEqual([{ node: 'a', info: undefined, health: '', reasons: [] }])

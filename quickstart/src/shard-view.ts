@@ -1,4 +1,4 @@
-/** The state of the nodes of a shard, from their HTTP API, in a word each. */
+/** The states of the nodes of a shard, from their HTTP API. */
 
 import { type ClusterInfo, clusterInfoBody, healthzText, readyBody } from '@vacancy/shared/contract'
 import type { Place } from './layout.ts'
@@ -63,7 +63,7 @@ export function leaderOf(seen: readonly Seen[]): { readonly node: string; readon
   return leaders[0]
 }
 
-/** What a node does, for people. */
+/** Describes the state of a node. */
 export function stateOf({ info, health, reasons }: Seen): string {
   if (health === 'active_leader') return 'leads'
   if (health === 'active_follower') return 'follows, up to date'

@@ -11,7 +11,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const layout = shardLayoutOf(join(folder, 'shard'))
 const DIR = ['--dir', layout.dir]
-/** Other tests may have shards of their own. */
+/** Other tests may run shards as well. */
 const BLOCK = ['--block', String(20 + (process.pid % 180))]
 const SMALL = ['--packages', '3000', '--days', '20']
 const SHARD_MS_MAX = 120_000
@@ -42,7 +42,7 @@ const put = (node: Node, rooms: number) =>
 const look = async (node: Node) => (await query(node, 'send', 'GETPROPROOMDAY', ...night)).output.availability
 
 test(
-  'a shard forms of the snapshot on two of three voters, survives its leader, and continues with its data on other addresses',
+  'a shard forms from the snapshot on two of three voters, survives the loss of its leader, and continues with its data on other addresses',
   async () => {
     const shard = npmRunStartShard(...DIR, ...SMALL, ...BLOCK)
     const nodes = await nodesOf(shard)
@@ -51,7 +51,7 @@ test(
 
     expect(nodes.map(({ name }) => name)).toEqual(['n1', 'n2', 'n3', 'n4'])
     expect((await put(leader, 7)).code).toBe(0)
-    expect((await put(learner, 8)).output).toContain('308: this node does not lead')
+    expect((await put(learner, 8)).output).toContain('308: this node is not the leader')
     expect(statSync(layout.tokenOf('admin')).mode & 0o077).toBe(0)
 
     process.kill(processOf(leader.name), 'SIGKILL')
@@ -78,7 +78,7 @@ test(
     expect(stopped.stdout).toMatch(/^n3 {2}not yet: .*\n(.*\n)*n3 {2}follows, up to date$/m)
     expect(stopped).toMatchObject({ code: 0, stderr: '' })
 
-    // Another process may hold the port: it is taken either way.
+    // Another process may hold the port; it is taken in both cases.
     const taken = await takePort(7777).catch(() => undefined)
     const again = npmRunStartShard(...DIR, '--one-address')
     const [first] = await nodesOf(again)

@@ -59,7 +59,7 @@ const RESOLVER = 'resolver'
 const CONTROL = 'control-plane'
 
 const FLAGS = {
-  dir: { type: 'text', value: 'DIR', default: SHARD.dir, summary: 'Folder of the data, made if absent.' },
+  dir: { type: 'text', value: 'DIR', default: SHARD.dir, summary: 'Data folder, created if absent.' },
   packages: {
     type: 'integer',
     min: 1,
@@ -74,11 +74,11 @@ const FLAGS = {
     min: 0,
     max: 200,
     default: 1,
-    summary: 'The nodes are on 127.0.N.1 and on; if something listens there, on the next N and other ports.',
+    summary: 'The nodes use addresses from 127.0.N.1; if these are taken, the next N and other ports.',
   },
   'one-address': {
     type: 'boolean',
-    summary: 'All on 127.0.0.1 with ports of their own; by itself where a machine has no other loopback address.',
+    summary: 'All on 127.0.0.1 with different ports; the default on machines without other loopback addresses.',
   },
   'console-port': {
     type: 'integer',
@@ -88,7 +88,7 @@ const FLAGS = {
     summary: 'Port of the console on 127.0.0.1; the next free one when it is taken, any when 0.',
   },
   'no-console': { type: 'boolean', summary: 'The shard alone, without control plane and console.' },
-  'no-restart': { type: 'boolean', summary: 'What ended stays down, and the command that starts it again is printed.' },
+  'no-restart': { type: 'boolean', summary: 'Ended programs are not restarted; the command to start them is printed.' },
 } as const
 
 type Flags = FlagValues<typeof FLAGS>
@@ -130,7 +130,7 @@ const shardCommand = defineCommand({
     // it.
     process.on('exit', () => killGroup(shard.group))
     let hangUp = () => {}
-    // What is printed has no reader any more.
+    // The output is no longer read.
     process.stdout.on('error', () => hangUp())
     await runProgram(
       {
@@ -155,7 +155,7 @@ async function start(shard: Shard, flags: Flags, stopping: AbortSignal): Promise
   const state = readState(layout) ?? (await firstData(shard, flags, today))
   sayWhatIsThere(layout, { given: flags, usual: { ...DEFAULTS, packages: SHARD.packages } }, state, today)
   const made = await makeCertificates(group, layout, SHARD_NODES, Date.now())
-  if (made > 0) say(`Made an authority and ${count(made, 'certificate')}: nodes speak mutual TLS to each other.`)
+  if (made > 0) say(`Created an authority and ${count(made, 'certificate')}: nodes use mutual TLS with each other.`)
   makeTokens(layout)
 
   shard.places = await freePlaces(flags)
@@ -183,12 +183,12 @@ async function firstData({ group, layout }: Shard, { packages, days, seed }: Fla
   const state = await makeData(group, layout, { packages, days, seed }, today)
   const others = SHARD_NODES.filter((node) => !SHARD.seeded.some((seeded) => seeded === node))
   say(
-    `The snapshot lies with ${SHARD.seeded.join(' and ')}, a majority of the voters; ${others.join(' and ')} download.`,
+    `${SHARD.seeded.join(' and ')}, a majority of the voters, have the snapshot; ${others.join(' and ')} download it.`,
   )
   return state
 }
 
-/** The first addresses on which nothing listens. What is in the way is named. */
+/** The first free addresses. Taken ones are reported. */
 async function freePlaces({ block, oneAddress }: Flags): Promise<Places> {
   let isOneAddress = oneAddress
   for (let attempt = 0; attempt < BLOCKS_TRIED_MAX; attempt++) {
@@ -197,7 +197,7 @@ async function freePlaces({ block, oneAddress }: Flags): Promise<Places> {
       listenersOf(places).map(async ({ host, port }) => ({ at: `${host}:${port}`, is: await lookAtPort(host, port) })),
     )
     if (looks.some(({ is }) => is === 'no address') && !isOneAddress) {
-      say('This machine has one loopback address only: the nodes share it, with ports of their own.')
+      say('This machine has only one loopback address: the nodes share it with different ports.')
       isOneAddress = true
       attempt--
       continue
@@ -207,7 +207,7 @@ async function freePlaces({ block, oneAddress }: Flags): Promise<Places> {
     say(`${taken.at} is taken: trying other addresses.`)
   }
   throw new VacancyError('failure', {
-    reason: `${BLOCKS_TRIED_MAX} sets of addresses are taken: stop what listens there, or give another --block`,
+    reason: `${BLOCKS_TRIED_MAX} address blocks are taken: stop the programs that use them, or choose another --block`,
   })
 }
 
@@ -285,7 +285,7 @@ async function look(shard: Shard): Promise<void> {
 }
 
 let isLooking = false
-/** The same for as long as it runs; a look that takes long is not joined by another. */
+/** Polls continuously, without overlapping polls. */
 async function follow(shard: Shard): Promise<void> {
   if (isLooking || shard.group.isStopping) return
   isLooking = true
@@ -305,8 +305,8 @@ function teller(shard: Shard): Tell {
     ended(name, { end, againMs, logged }) {
       noteProcesses(shard)
       shard.reported.delete(name)
-      say(`${name}  ${howEnded(end)}; ${goesOn(shard, name)}`)
-      if (againMs !== undefined) return say(`${name}  is started again in ${againMs / 1000} s`)
+      say(`${name}  ${howEnded(end)}; ${effectOn(shard, name)}`)
+      if (againMs !== undefined) return say(`${name}  restarts in ${againMs / 1000} s`)
       for (const line of logged) say(`  ${line}`)
       say(`${name}  stays down; docs/reasons.md explains exit codes. Its log is ${layout.logOf(name)}. To start it:`)
       say(`  ${commandOf(shard, name)}`)
@@ -315,7 +315,7 @@ function teller(shard: Shard): Tell {
   }
 }
 
-function goesOn({ programs }: Shard, name: string): string {
+function effectOn({ programs }: Shard, name: string): string {
   if (name === REGISTRY || name === RESOLVER || name === CONTROL) return 'the shard continues without it'
   const voters = SHARD.voters.filter((voter) => programs.get(voter)?.pid() !== undefined).length
   if (voters * 2 > SHARD.voters.length) return `${voters} of ${SHARD.voters.length} voters are up, the shard continues`
@@ -332,7 +332,7 @@ function commandOf({ layout, places }: Shard, name: string): string {
 
 function openLeader({ seen, places }: Shard): Promise<Connection> {
   const leader = leaderOf(seen)
-  if (leader === undefined) throw new VacancyError('failure', { reason: 'there is no leader at the moment' })
+  if (leader === undefined) throw new VacancyError('failure', { reason: 'there is currently no leader' })
   return openConnection(addressOf(places.nodes.get(leader.node) as Place))
 }
 
@@ -388,14 +388,14 @@ Write     npx vacancy query send SETROOMPKG ${night} availability=3 finalPrice=9
 Look      npx vacancy cluster info ${api}
 Transfer  npx vacancy cluster transfer ${target} --wait ${api} ${token}
 Promote   npx vacancy cluster promote ${SHARD.learner} --wait ${api} ${token}
-Kill      kill -9 ${programs.get(leader)?.pid()}   (${leader}, the leader; any one node may go)
+Kill      kill -9 ${programs.get(leader)?.pid()}   (${leader}, the leader; any single node may fail)
 Files     ${resolve(layout.dir)}   logs beside the data; processes in ${relative(layout.dir, layout.processes)}
           the admin token is in ${pathOf(layout.tokenOf('admin'))}; see docs/clusters.md for its other uses
 Stop      Ctrl-C. A second start continues with this data.
 `
 }
 
-/** As short as it can be typed where we were started. */
+/** The shortest path from the current folder. */
 function pathOf(file: string): string {
   const path = relative('.', file)
   return path.startsWith('..') ? resolve(file) : path

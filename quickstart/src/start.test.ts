@@ -14,7 +14,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 const ANY_PORTS = ['--tcp-port', '0', '--api-port', '0']
 const SERVED = /TCP {2}127\.0\.0\.1:(\d+).*Ctrl-C/s
 
-test('it makes data, serves, shows three searches, stops on Ctrl-C, and continues with the data on another port', async () => {
+test('it creates data, serves, shows three searches, stops on Ctrl-C, and continues with the data on another port', async () => {
   const dir = join(folder, 'first')
   const set = { property: 'alp_000003', date: formatDay(dayOf(Date.now()) + 3) }
 
@@ -49,7 +49,7 @@ test('it makes data, serves, shows three searches, stops on Ctrl-C, and continue
   expect(code).toBe(0)
 })
 
-test('days later the days that passed are added at the end of the window', async () => {
+test('days later, new days are added at the end of the window', async () => {
   const dir = join(folder, 'later')
   const today = dayOf(Date.now())
   const group = createProcessGroup()
@@ -69,7 +69,7 @@ test('days later the days that passed are added at the end of the window', async
   expect(code).toBe(0)
 })
 
-test('a second one in the same folder is refused, and names the process that uses the folder', async () => {
+test('a second one in the same folder is refused with the process that uses the folder', async () => {
   const dir = join(folder, 'twice')
   const first = npmStart('--dir', dir, '--packages', '500', '--days', '30', ...ANY_PORTS)
   await first.printed(SERVED)
@@ -83,7 +83,7 @@ test('a second one in the same folder is refused, and names the process that use
   expect((await first.ended).code).toBe(0)
 })
 
-test('stopped while it makes data, it leaves nothing that breaks a later start', async () => {
+test('stopping it during data creation does not break a later start', async () => {
   const dir = join(folder, 'stopped')
   const first = npmStart('--dir', dir, '--packages', '3000000', ...ANY_PORTS)
   await first.printed(/Making sample data/)

@@ -20,7 +20,7 @@ const RESULTS_SHOWN = 4
 const STOP_MS_MAX = 25_000
 
 const FLAGS = {
-  dir: { type: 'text', value: 'DIR', default: DEFAULTS.dir, summary: 'Folder of the data, made if absent.' },
+  dir: { type: 'text', value: 'DIR', default: DEFAULTS.dir, summary: 'Data folder, created if absent.' },
   packages: {
     type: 'integer',
     min: 1,
@@ -63,7 +63,7 @@ const startCommand = defineCommand({
           node.ended.then((code) => {
             if (group.isStopping) return
             say(`The node ended with exit code ${code}: see docs/reasons.md.`)
-            // A signal that ended it leaves no code.
+            // There is no exit code after a signal.
             life.stop({ code: code >= 0 ? code : EXIT.failure, reason: 'the node ended' })
           })
         },
@@ -120,7 +120,7 @@ function nodeArguments(
 ): string[] {
   const ports = ['--tcp-port', String(tcpPort), '--api-port', String(apiPort)]
   const files = ['--config', layout.config, '--codecs', layout.codecs, '--data-dir', layout.data]
-  // A sample may rest for a year; nothing is lost when its days are over.
+  // A sample may be unused for a year; expired days can be dropped.
   return [...files, ...ports, '--shard-id', SHARD_ID, '--node-id', NODE_ID, '--accept-date', formatDay(today)]
 }
 

@@ -9,12 +9,12 @@ import { maySucceed, pauseMs, superviseProgram, type Tell } from './supervise.ts
 const folder = mkdtempSync(join(tmpdir(), 'vacancy-supervise-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** A program that runs until it is stopped, or that ends by itself. */
+/** A program that runs until it is stopped, or that exits. */
 const SERVES = `console.log('serving: here'); setInterval(() => {}, 1000)`
 const program = (script: string) => ({ name: 'it', args: ['-e', script], log: join(folder, 'it.log') })
 const quiet: Tell = { started: () => {}, ended: () => {} }
 
-test('what does not last is started later each time, a minute at most', () => {
+test('programs that exit early restart with increasing delay, up to a minute', () => {
   expect([0, 1, 2, 3, 4, 10].map(pauseMs)).toEqual([5_000, 10_000, 20_000, 40_000, 60_000, 60_000])
 })
 
@@ -27,7 +27,7 @@ test('a program whose exit code needs attention is not restarted', () => {
   }
 })
 
-test('one that was killed is announced with the time of its next start', async () => {
+test('a killed program is reported with the time of its restart', async () => {
   const group = createProcessGroup()
   const { promise, resolve } = Promise.withResolvers<Parameters<Tell['ended']>>()
   const it = superviseProgram(group, program(SERVES), {
@@ -43,7 +43,7 @@ test('one that was killed is announced with the time of its next start', async (
   await it.stop()
 })
 
-test('one that ends by itself with such a code stays down, with the end of its log', async () => {
+test('a program that exits with such a code stays down, with the end of its log', async () => {
   const group = createProcessGroup()
   const { promise, resolve } = Promise.withResolvers<Parameters<Tell['ended']>>()
   const it = superviseProgram(group, program(`console.error('held by process 1'); process.exit(65)`), {

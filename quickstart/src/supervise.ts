@@ -29,7 +29,7 @@ export type Supervised = {
 export type Tell = {
   readonly started: (name: string) => void
   /**
-   * @param againMs until it is started again; undefined when it is not
+   * @param againMs until it is restarted; undefined when it is not
    * @param logged the end of its log
    */
   readonly ended: (

@@ -6,13 +6,13 @@ import type { AnyResult } from './connection.ts'
 
 export type Table = {
   readonly columns: readonly string[]
-  /** A number is set to the right. */
+  /** Numbers are right-aligned. */
   readonly rows: readonly (readonly (string | number)[])[]
-  /** What there is, in words: `12 properties`. */
+  /** The number of rows as text: `12 properties`. */
   readonly counted: string
 }
 
-/** Prices of a longer stay are shown from the cheapest to the dearest night. */
+/** For a longer stay, the range of prices from the cheapest to the most expensive night. */
 const NIGHTS_SHOWN_MAX = 7
 const WEEKDAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat']
 
@@ -79,7 +79,7 @@ export function count(number: number, one: string, many = `${one}s`): string {
   return `${number.toLocaleString('en-US')} ${number === 1 ? one : many}`
 }
 
-/** The lines of a table: a heading and a row a line; none of a table without columns or rows. */
+/** The lines of a table: a header and one line per row; none without columns or rows. */
 export function tableLines({ columns, rows }: Table, rowsMax: number = rows.length): string[] {
   const shown = rows.slice(0, rowsMax)
   if (shown.length === 0 || columns.length === 0) return []

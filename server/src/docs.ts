@@ -16,7 +16,7 @@ export function pages(): { readonly [file: string]: string } {
   return {
     'control-plane-reference.md': `${[
       '# Control plane reference',
-      '<!-- Generated from `server/src/config.ts`, `server/src/metrics.ts`, `server/src/http/errors.ts` and `shared/src/contract` by `node server/src/docs.ts --write`. Do not edit. -->',
+      '<!-- Generated from `server/src/config.ts`, `server/src/metrics.ts`, `server/src/http/errors.ts` and `shared/src/contract` by `node server/src/docs.ts --write`. Change it there. -->',
       'To set it up and run it, see [control-plane.md](control-plane.md).',
       '## Configuration',
       'Keys of `control-plane.yml`. Each is also a flag, with `-` for `_`, and an environment variable, such as `VACANCY_CONTROL_PLANE_LISTEN_PORT`. A flag overrides its variable, which overrides the file. Secrets (`database_url` and all tokens) are refused as flags, except as `file:PATH`: the path of a file that contains the secret. This form is accepted everywhere.',

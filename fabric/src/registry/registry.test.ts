@@ -123,7 +123,7 @@ async function start(options: Partial<RegistryOptions> & { readonly auth?: strin
   return { clock, storage, lines, registry, base, ask, get, register, push, metric, stop }
 }
 
-test('the answers that existing components read are as they know them', async () => {
+test('responses to existing components are unchanged', async () => {
   const { get, register, push, ask } = await start()
 
   expect(await get('/health')).toMatchObject({ status: 200, text: 'OK' })
@@ -166,7 +166,7 @@ test.each([
   ['DELETE', '/shards/none', 404, { error: 'unknown shard' }],
   ['DELETE', '/segments/none', 404, { error: 'no reservation' }],
   ['GET', '/zones/%ff/routers', 400, { error: 'the path is not percent-encoded UTF-8' }],
-])('%s %s is answered %i', async (method, path, status, json) => {
+])('%s %s returns %i', async (method, path, status, json) => {
   const { ask } = await start()
 
   expect(await ask(method, path)).toMatchObject({ status, json })
@@ -188,7 +188,7 @@ test.each([
   [{ kind: 'node', id: 7, zone: 'z', shard: 's' }, 'id: '],
   [{ kind: 'node', id: 'a', zone: 'z', shard: 's', term: 'x' }, 'term: '],
   [{ kind: 'node', id: 'a', zone: 'z', shard: 's', role: 'king' }, 'role: '],
-])('a registration %j is refused, naming what is wrong', async (body, message) => {
+])('the invalid registration %j is refused with the reason', async (body, message) => {
   const { ask, metric } = await start()
   const answer = await ask('POST', '/register', body)
 
@@ -209,7 +209,7 @@ test.each([
   [{ zone: 'z', segments: [1] }, 'segments.0'],
   [{ zone: 'z', segments: ['a'], term: -1 }, 'term'],
   [{ zone: 'z', segments: ['a'], checksum: segmentsChecksum(['b']) }, 'checksum: is not that of the 1 segments sent'],
-])('a list %j is refused, naming what is wrong', async (body, message) => {
+])('the invalid list %j is refused with the reason', async (body, message) => {
   const { ask } = await start()
   const answer = await ask('POST', '/shards/s1/segments', body)
 
@@ -236,7 +236,7 @@ test('lists and bodies have limits, and an oversized request gets an error', asy
   expect((await ask('GET', '/shards/s1/segments')).json.segments.length).toBe(100_000)
 })
 
-test('a body without end is refused when it is too long, whatever it announced', async () => {
+test('an endless body is refused at the limit, whatever length it announced', async () => {
   const { registry } = await start()
   const socket = connect(registry.port, '127.0.0.1')
   let answer = ''
@@ -255,7 +255,7 @@ test('a body without end is refused when it is too long, whatever it announced',
 test.each([
   ['no HTTP at all\r\n\r\n', 400],
   [`GET / HTTP/1.1\r\nHost: x\r\nX: ${'y'.repeat(20_000)}\r\n\r\n`, 431],
-])('bytes %# that are no request are answered', async (bytes, status) => {
+])('malformed requests get a response (%#)', async (bytes, status) => {
   const { registry } = await start()
   const socket = connect(registry.port, '127.0.0.1')
   let answer = ''
@@ -270,7 +270,7 @@ test.each([
   expect(answer).toContain('{"error":')
 })
 
-test('everything that is answered fits its schema', async () => {
+test('every response matches its schema', async () => {
   const { get, register, push, ask } = await start()
   await register('router', 'r1', 'z1')
   await register('bridge', 'b1', 'z1', 's1')
@@ -341,7 +341,7 @@ test('everything that is answered fits its schema', async () => {
   expect((await get('/segments/new')).json.reserved_until).toBe('2026-11-21T08:00:00.000Z')
 })
 
-test('names are taken apart, whatever they are', async () => {
+test('names with any characters are parsed', async () => {
   const { push, get } = await start()
   const names = ['München', 'a/b', 'ü%20', '?&=', '__proto__', '日本']
   await push('__proto__', 'z1', names)
@@ -354,7 +354,7 @@ test('names are taken apart, whatever they are', async () => {
   expect((await get('/shards/__proto__/segments')).json.segments.length).toBe(names.length)
 })
 
-test('a list that the caller has is not sent again', async () => {
+test('a list that the caller already has is not sent again', async () => {
   const { get, push, register } = await start()
   const pushed = await push('s1', 'z1', ['paris'])
   const etag = pushed.headers.get('etag') as string
@@ -384,7 +384,7 @@ test('a former leader receives the term it missed', async () => {
   expect(await metric('registry_rejected_total')).toBe('registry_rejected_total{reason="stale_term"} 1')
 })
 
-test('a list from another zone than that of the nodes is refused', async () => {
+test('a list from a zone other than that of the nodes is refused', async () => {
   const { push, register } = await start()
   await register('node', 'n1', 'z1', 's1')
 
@@ -419,7 +419,7 @@ test('a silent component is removed, but not before every component had time for
   expect(lines).toContain('removed node n1: no heartbeat in time')
 })
 
-test('a component that deregisters is gone at once', async () => {
+test('a component that deregisters is removed immediately', async () => {
   const { get, register, ask } = await start()
   await register('bridge', 'b1', 'z1', 's1')
 
@@ -439,7 +439,7 @@ test('two processes under one id are counted, and logged once a minute', async (
   expect(warnings()).toBe(2)
 })
 
-test('a shard without nodes can be forgotten, and a segment sent to a shard before it is there', async () => {
+test('a shard without nodes can be forgotten, and a segment routed to a shard in advance', async () => {
   const { ask, push, register, get } = await start()
   await push('s1', 'z1', ['a'])
   await register('node', 'n1', 'z1', 's1')
@@ -457,7 +457,7 @@ test('a shard without nodes can be forgotten, and a segment sent to a shard befo
   expect((await get('/zones/z1/segments')).json.segments).toEqual([])
 })
 
-test('a waiting look at the versions is answered by the next change, by another epoch, and by its time', async () => {
+test('a waiting versions request returns on the next change, on another epoch, and on timeout', async () => {
   const { get, register, stop } = await start()
   const { global_version: since } = (await get('/versions')).json
   const path = `/versions?epoch=0123456789abcdef&since=${since}&wait_secs=`
@@ -482,7 +482,7 @@ test('a waiting look at the versions is answered by the next change, by another 
   expect((await last).status).toBe(200)
 })
 
-test('who goes away while waiting is forgotten', async () => {
+test('a waiting request is dropped when its caller disconnects', async () => {
   const { base, get, metric } = await start()
   const { global_version: since } = (await get('/versions')).json
   const gone = new AbortController()
@@ -498,7 +498,7 @@ test('who goes away while waiting is forgotten', async () => {
   )
 })
 
-test('what changed is written within the buffer time; what did not is not', async () => {
+test('changes are written within the buffer time; without changes nothing is written', async () => {
   const { storage, register, push } = await start()
   const saves = () => storage.texts.length
   expect(saves()).toBe(1)
@@ -512,7 +512,7 @@ test('what changed is written within the buffer time; what did not is not', asyn
   expect(saves()).toBe(before)
 })
 
-test('a disk that fails is shown, and everything is written when it works again', async () => {
+test('a failing disk is reported, and pending changes are written when it recovers', async () => {
   const { storage, register, get, metric } = await start()
   storage.fails = true
   await register('node', 'n1', 'z1', 's1')
@@ -529,7 +529,7 @@ test('a disk that fails is shown, and everything is written when it works again'
   expect(storage.texts.at(-1)).toContain('"n1"')
 })
 
-test('stopping writes pending changes, and fails when it cannot', async () => {
+test('stopping writes pending changes, and fails if that fails', async () => {
   const one = await start({ bufferMs: 60_000 })
   await one.register('node', 'n1', 'z1', 's1')
   await one.stop()
@@ -542,7 +542,7 @@ test('stopping writes pending changes, and fails when it cannot', async () => {
   storage.fails = false
 })
 
-test('a start where nothing can be written fails', async () => {
+test('a start with an unwritable location fails', async () => {
   const storage = memoryStorage()
   storage.fails = true
 
@@ -642,7 +642,7 @@ test('with public reads a GET needs no token, but a change does', async () => {
   expect(await metric('registry_rejected_total')).toBe('registry_rejected_total{reason="unauthorized"} 2')
 })
 
-test('a token that is bound to a shard and a zone changes nothing of others', async () => {
+test('a token scoped to a shard and a zone cannot change others', async () => {
   const { ask } = await start({ auth: AUTH })
   const as = (token: string, method: string, path: string, body?: unknown) =>
     ask(method, path, body, { Authorization: `Bearer ${token}` })
@@ -666,7 +666,7 @@ test('a token that is bound to a shard and a zone changes nothing of others', as
   expect((await as('bound', 'DELETE', '/register/node/n1')).status).toBe(200)
 })
 
-test('an address that guesses tokens has to wait, and a valid token from there does not', async () => {
+test('an address that guesses tokens is limited, but a valid token from there is not', async () => {
   const { ask } = await start({ auth: AUTH })
   const guess = (token: string) => ask('POST', '/register', NODE, { Authorization: `Bearer ${token}` })
   for (let i = 0; i < 20; i++) expect((await guess(`guess${i}`)).status).toBe(401)
@@ -677,14 +677,14 @@ test('an address that guesses tokens has to wait, and a valid token from there d
   expect((await guess('adm')).status).toBe(200)
 })
 
-test('without an auth file no web page may change anything', async () => {
+test('without an auth file web pages cannot change anything', async () => {
   const { ask } = await start()
 
   expect((await ask('POST', '/register', NODE, { Origin: 'http://evil.example' })).status).toBe(403)
   expect((await ask('GET', '/versions', undefined, { Origin: 'http://evil.example' })).status).toBe(200)
 })
 
-test('the metrics tell what is there', async () => {
+test('the metrics report the registered components', async () => {
   const { register, push, get, metric } = await start()
   await register('router', 'r1', 'z1')
   await register('node', 'n1', 'z2', 's1')
@@ -714,7 +714,7 @@ test('a HEAD is a GET without its body, and every response names the server', as
   expect(answer.headers.get('server')).toBe('vacancy/0.1.0')
 })
 
-test('a port that is taken ends the start', async () => {
+test('a port in use fails the start', async () => {
   const { registry, storage } = await start()
   const other = memoryStorage()
 
@@ -723,7 +723,7 @@ test('a port that is taken ends the start', async () => {
   expect(storage.texts.length).toBe(1)
 })
 
-test('whatever is posted is answered, and leaves a state that can be stored and read again', async () => {
+test('every posted body gets a response and leaves a state that can be stored and loaded', async () => {
   const { ask, get, stop, storage } = await start()
   const seed = Number(process.env['VACANCY_SEED'] ?? Date.now() % 2 ** 31)
   const word = fc.oneof(

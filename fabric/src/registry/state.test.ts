@@ -46,7 +46,7 @@ function put(
 const push = (state: RegistryState, shard: string, zone: string, segments: readonly string[], term?: number) =>
   pushSegments(state, shard, { zone, segments, term }, false)
 
-/** The versions that a change bumped, and by how much. */
+/** The versions bumped by a change, and by how much. */
 function bumps(state: RegistryState, change: () => void): { readonly [dataset: string]: number } {
   const before = new Map(state.versions)
   const global = state.globalVersion
@@ -59,7 +59,7 @@ function bumps(state: RegistryState, change: () => void): { readonly [dataset: s
   return Object.fromEntries(moved)
 }
 
-test('nothing has a version before it is there', () => {
+test('unknown datasets have no version', () => {
   const state = fresh()
 
   expect(versionOf(state, datasets.routers('z1'))).toBe(0)
@@ -79,7 +79,7 @@ test.each<[string, (state: RegistryState) => void, (state: RegistryState) => voi
   ],
   ['a new bridge', () => {}, (s) => put(s, 'bridge', 'b', 'z1', 's1'), { 'zones/z1/shards': 1 }],
   [
-    'a bridge that goes to another shard of its zone',
+    'a bridge that moves to another shard of its zone',
     (s) => put(s, 'bridge', 'b', 'z1', 's1'),
     (s) => put(s, 'bridge', 'b', 'z1', 's2'),
     { 'zones/z1/shards': 2 },
@@ -99,21 +99,21 @@ test.each<[string, (state: RegistryState) => void, (state: RegistryState) => voi
   ],
   ['a node in another zone', (s) => put(s, 'node', 'n', 'z1', 's1'), (s) => put(s, 'node', 'n', 'z2', 's1'), {}],
   [
-    'a node that goes',
+    'a removed node',
     (s) => put(s, 'node', 'n', 'z1', 's1'),
     (s) => deregister(s, 'node', 'n'),
     { 'shards/s1/nodes': 1 },
   ],
   ['a first list', () => {}, (s) => push(s, 's1', 'z1', ['a']), { 'shards/s1/segments': 1, 'zones/z1/segments': 1 }],
-  ['a first list with nothing in it', () => {}, (s) => push(s, 's1', 'z1', []), { 'shards/s1/segments': 1 }],
+  ['an empty first list', () => {}, (s) => push(s, 's1', 'z1', []), { 'shards/s1/segments': 1 }],
   [
-    'the same list in another order',
+    'the same list in a different order',
     (s) => push(s, 's1', 'z1', ['a', 'b']),
     (s) => push(s, 's1', 'z1', ['b', 'a', 'a']),
     {},
   ],
   [
-    'a list that is shorter',
+    'a shorter list',
     (s) => push(s, 's1', 'z1', ['a', 'b']),
     (s) => push(s, 's1', 'z1', ['a']),
     { 'shards/s1/segments': 1, 'zones/z1/segments': 1 },
@@ -137,7 +137,7 @@ test.each<[string, (state: RegistryState) => void, (state: RegistryState) => voi
     { 'shards/s1/segments': 1 },
   ],
   [
-    'a segment that goes from one shard to another of the zone',
+    'a segment that moves to another shard of the zone',
     (s) => {
       push(s, 's1', 'z1', ['a'])
       push(s, 's2', 'z1', ['a'])
@@ -146,7 +146,7 @@ test.each<[string, (state: RegistryState) => void, (state: RegistryState) => voi
     { 'shards/s1/segments': 1, 'shards/s2/segments': 1 },
   ],
   [
-    'a list of which everything is owned by others',
+    'a list of segments owned by other shards',
     (s) => push(s, 's1', 'z1', ['a']),
     (s) => push(s, 's2', 'z2', ['a']),
     { 'shards/s2/segments': 1 },
@@ -172,14 +172,14 @@ test.each<[string, (state: RegistryState) => void, (state: RegistryState) => voi
     (s) => put(s, 'router', 'r', 'z1'),
     { 'zones/z1/routers': 1, 'zones/z1/segments': 1 },
   ],
-])('%s moves exactly the versions it should', (_what, before, change, expected) => {
+])('%s bumps exactly the expected versions', (_what, before, change, expected) => {
   const state = fresh()
   before(state)
 
   expect(bumps(state, () => change(state))).toEqual(expected)
 })
 
-test('what is silent for longer than the timeout goes, each dataset moved once', () => {
+test('components silent for longer than the timeout are removed, and each dataset is bumped once', () => {
   const state = fresh()
   put(state, 'router', 'r1', 'z1', undefined, 0)
   put(state, 'router', 'r2', 'z1', undefined, 0)
@@ -199,7 +199,7 @@ test('what is silent for longer than the timeout goes, each dataset moved once',
   expect(segmentsOfShard(state, 's1')).toEqual(['a'])
 })
 
-test('heartbeats keep a component for as long as they come', () => {
+test('heartbeats keep a component registered', () => {
   const state = fresh()
   for (let now = 0; now < 1_000; now += 10) {
     put(state, 'node', 'n1', 'z1', 's1', now)
@@ -216,7 +216,7 @@ test('lists are sorted by bytes', () => {
   expect(segmentsOfShard(state, 's1')).toEqual(['Zug', 'aarau', 'zürich', '\uffee', '\u{1f600}'])
 })
 
-test('of two shards that claim a segment the first has it, until it lets go', () => {
+test('of two shards that claim a segment the first owns it, until it releases it', () => {
   const state = fresh()
   push(state, 's1', 'z1', ['a', 'b'])
 
@@ -253,7 +253,7 @@ test('with reject a list with a segment of another shard changes nothing', () =>
   expect(ownerOf(state, 'b')).toBeUndefined()
 })
 
-test('a former leader that pushes late is refused', () => {
+test('a late push of a former leader is refused', () => {
   const state = fresh()
   put(state, 'node', 'n1', 'z1', 's1')
   push(state, 's1', 'z1', ['a'], 5)
@@ -264,7 +264,7 @@ test('a former leader that pushes late is refused', () => {
   expect(segmentsOfShard(state, 's1')).toEqual(['d'])
 })
 
-test('a shard whose nodes were all stopped may come back in an older term: it was restored', () => {
+test('a restored shard, whose nodes were all stopped, may return with an older term', () => {
   const state = fresh()
   put(state, 'node', 'n1', 'z1', 's1')
   put(state, 'node', 'n2', 'z1', 's1')
@@ -276,7 +276,7 @@ test('a shard whose nodes were all stopped may come back in an older term: it wa
   expect(push(state, 's1', 'z1', ['b'], 4)).toMatchObject({ ok: true })
 })
 
-test('a list from a zone where none of the nodes of the shard is, is refused', () => {
+test('a list from a zone without nodes of the shard is refused', () => {
   const state = fresh()
   put(state, 'node', 'n1', 'z1', 's1')
 
@@ -285,7 +285,7 @@ test('a list from a zone where none of the nodes of the shard is, is refused', (
   expect(push(state, 's1', 'z2', ['a'])).toMatchObject({ ok: true })
 })
 
-test('a shard is forgotten only when no node of it lives, and the next claimants have its segments', () => {
+test('a shard is forgotten only without live nodes, and its segments pass to the next claimants', () => {
   const state = fresh()
   push(state, 's1', 'z1', ['a', 'b'])
   push(state, 's2', 'z2', ['a'])
@@ -305,7 +305,7 @@ test('a shard is forgotten only when no node of it lives, and the next claimants
   expect(zones(state)).toEqual(['z2'])
 })
 
-test('a reserved segment goes to its shard until the shard claims it', () => {
+test('a reserved segment is routed to its shard until the shard claims it', () => {
   const state = fresh()
   push(state, 's1', 'z1', ['a'])
 
@@ -339,7 +339,7 @@ test('an unused reservation expires, and the next claimant has the segment', () 
   expect(ownerOf(state, 'new')).toEqual({ shard: 's2', zone: 'z2' })
 })
 
-test('another codec list is another global version', () => {
+test('a different codec list bumps the global version', () => {
   const state = fresh()
 
   expect(setCodecs(state, ['a'])).toBe(false)
@@ -347,7 +347,7 @@ test('another codec list is another global version', () => {
   expect(state.globalVersion).toBe(FIRST + 1)
 })
 
-test('two processes under one id are seen when they take turns; a restart is not', () => {
+test('two processes with one id are detected when they alternate; a restart is not', () => {
   const state = fresh()
   const beat = (instance: string) => {
     const result = put(state, 'node', 'n1', 'z1', 's1', 0, { instance })
@@ -525,7 +525,7 @@ function answers(state: RegistryState): Map<string, string> {
   return lists
 }
 
-test('every change of an answer moves its version, and versions only rise', () => {
+test('every changed response bumps its version, and versions only increase', () => {
   law([fc.array(change, { maxLength: 40 })], (changes) => {
     const state = fresh()
     const world = { nowMs: 0, queues: new Map<string, string[]>() }
@@ -543,7 +543,7 @@ test('every change of an answer moves its version, and versions only rise', () =
   })
 })
 
-test('a segment has one owner, the earliest unbroken claim, whatever happened', () => {
+test('a segment always has one owner, the earliest unbroken claim', () => {
   law([fc.array(change, { maxLength: 40 })], (changes) => {
     const state = fresh()
     const world = { nowMs: 0, queues: new Map<string, string[]>() }
@@ -562,7 +562,7 @@ test('a segment has one owner, the earliest unbroken claim, whatever happened', 
   })
 })
 
-test('what is stored and restored answers the same, with the same versions', () => {
+test('a stored and restored state gives the same responses and versions', () => {
   law([fc.array(change, { maxLength: 40 }), fc.array(change, { maxLength: 10 })], (changes, more) => {
     const state = fresh()
     const world = { nowMs: 0, queues: new Map<string, string[]>() }
@@ -611,7 +611,7 @@ test.each([
   expect('fault' in restored && restored.fault).toContain(message)
 })
 
-test('any cut of a stored state is refused', () => {
+test('any truncated stored state is refused', () => {
   const state = fresh()
   put(state, 'node', 'n1', 'z1', 's1')
   push(state, 's1', 'z1', ['a'])

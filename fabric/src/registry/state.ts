@@ -4,14 +4,14 @@
  * time and randomness come in as arguments.
  *
  * A segment has a queue of the shards that claim it, in the order in which they first did. The first owns it; only
- * owners are listed to routers, so no router ever sees two ways. A reservation is a place in the queue that is held
- * for a shard until it claims the segment itself.
+ * owners are listed to routers, so no router ever sees two routes. A reservation is a position in the queue, held for a
+ * shard until it claims the segment itself.
  *
  *   dataset                    changes that bump its version
  *   zones/{zone}/routers       a router is added, removed, or moved
  *   zones/{zone}/shards        a bridge is added, removed, or moved
  *   zones/{zone}/segments      another set of owned segments in the zone; its first live router
- *   shards/{shard}/segments    other owned segments or another zone; its first live bridge
+ *   shards/{shard}/segments    different owned segments or another zone; its first live bridge
  *   shards/{shard}/nodes       a node is added, removed, or moved
  */
 
@@ -143,7 +143,7 @@ function hasRoomFor(state: RegistryState, names: readonly string[]): boolean {
   return fresh === 0 || state.versions.size + fresh <= REGISTRY_LIMITS.datasetsMax
 }
 
-const TOO_MANY_DATASETS = `the registry holds ${REGISTRY_LIMITS.datasetsMax} lists already`
+const TOO_MANY_DATASETS = `the registry already holds ${REGISTRY_LIMITS.datasetsMax} lists`
 
 // Components.
 
@@ -174,7 +174,7 @@ export function register(state: RegistryState, registration: Registration, nowMs
     return { ok: true, changed: false, clash: keepDetails(state, known, details) }
   }
   if (!known && componentCount(state) >= REGISTRY_LIMITS.componentsMax) {
-    return { ok: false, field: 'id', reason: `the registry holds ${REGISTRY_LIMITS.componentsMax} components already` }
+    return { ok: false, field: 'id', reason: `the registry already holds ${REGISTRY_LIMITS.componentsMax} components` }
   }
   const names = [datasetOf(kind, zone, shard)]
   if (!hasRoomFor(state, names)) return { ok: false, field: shard ? 'shard' : 'zone', reason: TOO_MANY_DATASETS }
@@ -236,7 +236,7 @@ function countsIn({ segment_counts: counts }: ComponentDetails): number {
 function join(state: RegistryState, { kind, id, zone, shard }: Component): void {
   if (kind === 'router') {
     const isFirst = add(state.routersOf, zone, id) === 1
-    // An edge router that asked before a route existed discarded the list but kept its version
+    // An edge router that requested a list before a route existed discarded the list but kept its version
     // (docs/design/http.md#heartbeats-and-versions).
     if (isFirst && state.versions.has(datasets.zoneSegments(zone))) bump(state, datasets.zoneSegments(zone))
     return
@@ -341,7 +341,7 @@ export function pushSegments(state: RegistryState, shard: string, push: Push, re
   }
   const more = segments.length - (known?.segments.length ?? 0)
   if (more > 0 && state.claimCount + more > REGISTRY_LIMITS.claimsMax) {
-    return { ok: false, refused: 'limit', reason: `the registry holds ${state.claimCount} segments already` }
+    return { ok: false, refused: 'limit', reason: `the registry already holds ${state.claimCount} segments` }
   }
   const changed = setClaim(state, shard, push.zone, segments)
   const claim = state.claims.get(shard) as Claim
@@ -505,7 +505,7 @@ export function reserve(state: RegistryState, segment: string, shard: string, no
   const zone = state.claims.get(shard)?.zone ?? zoneOfComponents(state, shard)
   if (zone === undefined) return { ok: false, refused: 'unknown shard' }
   if (state.reservations.size >= REGISTRY_LIMITS.reservationsMax) {
-    return { ok: false, refused: 'limit', reason: `there are ${REGISTRY_LIMITS.reservationsMax} reservations already` }
+    return { ok: false, refused: 'limit', reason: `there are already ${REGISTRY_LIMITS.reservationsMax} reservations` }
   }
   if (!hasRoomFor(state, [datasets.segments(shard), datasets.zoneSegments(zone)])) {
     return { ok: false, refused: 'limit', reason: TOO_MANY_DATASETS }

@@ -57,7 +57,7 @@ export function fileStorage(file: string, log: Log): RegistryStorage {
       }
       if (faults.length === 0) return undefined
       throw new VacancyError('data_conflict', {
-        reason: `${faults.join('; ')}. Put a copy of the state there, or start with --reset-state: then components and shards register anew`,
+        reason: `${faults.join('; ')}. Put a copy of the state there, or start with --reset-state: then components and shards register again`,
       })
     },
     async save(text) {

@@ -1,4 +1,4 @@
-/** Starts our programs for tests, as a user would, and waits for what they print. */
+/** Starts programs like a user for tests, and waits for their output. */
 
 import { spawn } from 'node:child_process'
 import { createServer } from 'node:net'
@@ -10,7 +10,7 @@ const SHARD = fileURLToPath(new URL('../shard.ts', import.meta.url))
 
 export type Ended = { readonly code: number | null; readonly stdout: string; readonly stderr: string }
 export type Started = {
-  /** Resolves with the first match in what was printed; rejects when the program ends without. */
+  /** Resolves with the first match in the output; rejects when the program ends without one. */
   readonly printed: (pattern: RegExp) => Promise<RegExpExecArray>
   readonly signal: (signal: NodeJS.Signals) => void
   readonly ended: Promise<Ended>
@@ -63,7 +63,7 @@ function program(args: string[]): Started {
   return { printed, signal: (signal) => child.kill(signal), ended }
 }
 
-/** Holds a port, any free one unless it is given, until it is closed. */
+/** Holds a port until it is closed; by default any free one. */
 export function takePort(wanted = 0): Promise<{ port: number; close: () => void }> {
   return new Promise((resolve, reject) => {
     const server = createServer()
