@@ -18,8 +18,8 @@ const WORKSPACES = {
   quickstart: ['shared'],
   e2e: ['shared', 'client', 'quickstart', 'testkit'],
 }
-/** Additional workspaces for tests: whole shards are tested through the client. */
-const TESTS_USE = { engine: ['client'] }
+/** What tests of a workspace may use besides: whole shards are tested through the client. */
+const TESTS_USE = { engine: ['client', 'testkit'], client: ['testkit'], server: ['testkit'] }
 
 /** Layers of engine/src from top to bottom: an import goes to a lower layer or stays in its own. */
 const ENGINE_LAYERS = [
@@ -30,7 +30,7 @@ const ENGINE_LAYERS = [
   ['snapshot', 'wal'],
   ['raft', 'store', 'env', 'metrics', 'config'],
 ]
-/** Layers of server/src, in the same way. */
+/** Layers of server/src, likewise. */
 const SERVER_LAYERS = [
   ['cli', 'docs'],
   ['app', 'parts', 'program', 'data-folder'],
@@ -92,27 +92,27 @@ function importsOf(file, source) {
   const named = (pattern, kind) => [...source.matchAll(pattern)].map((match) => ({ kind, name: match[2] }))
   // AssemblyScript is not TypeScript (decorators on functions), and has no other form of import.
   if (file.endsWith('.as.ts')) return named(/^\s*(?:im|ex)port\b[^'"]*?\bfrom\s*(['"])(.+?)\1/gm, 'import')
-  // The lexer does not support JSX, whose text may contain unclosed quotes.
+  // Nor does the lexer know JSX, whose text may hold quotes that never end.
   if (file.endsWith('.tsx')) return named(/^\s*(?:im|ex)port\b(?:[^'";]*?\bfrom)?\s*(['"])(.+?)\1/gm, 'import')
   const [imports] = parse(source, file)
   return [
     ...imports
       .filter(({ type }) => type !== 'import-meta')
       .map(({ specifier }) => ({ kind: 'import', name: specifier })),
-    // The lexer skips `type A = import('./b.ts').B`.
+    // The lexer passes over `type A = import('./b.ts').B`.
     ...named(/^(?!\s*(?:[*]|\/\/)).*\bimport\(\s*(['"])(.+?)\1\s*\)/gm, 'import'),
     ...named(/^(?!\s*(?:[*]|\/\/)).*\bnew URL\(\s*(['"])([.][^'"]*[.]ts)\1/gm, 'worker'),
   ]
 }
 
-/** The target of an import: a file of this repository (from the root), or an error. A built-in or installed package is neither. */
+/** Where an import leads: a file of ours (from the root), or a fault. A built-in or an installed package is neither. */
 function resolve(root, from, name) {
   if (name === undefined) return NOT_SHIPPED.test(from) ? {} : { fault: 'resolvable: imports a computed name' }
   if (isBuiltin(name)) return {}
   const workspace = from.split('/')[0]
   if (name.startsWith('.')) {
     const file = path.posix.join(path.posix.dirname(from), from.endsWith('.as.ts') ? `${name}.ts` : name)
-    return isFile(path.join(root, file)) ? { file } : { fault: `resolvable: ${name} does not exist` }
+    return isFile(path.join(root, file)) ? { file } : { fault: `resolvable: ${name} is not there` }
   }
   const parts = name.split('/')
   const pack = parts.slice(0, name.startsWith('@') ? 2 : 1).join('/')
@@ -132,7 +132,7 @@ function resolve(root, from, name) {
     : { fault: `resolvable: ${name} is not an export of ${other}` }
 }
 
-/** Messages of the rules that an import breaks. */
+/** The rules an import breaks, in words. */
 function* broken(from, { name, file, byName, fault }) {
   if (fault) yield fault
   const workspace = from.split('/')[0]
@@ -167,7 +167,7 @@ function callsRandom(source) {
   return /\bMath\s*[.]\s*random\b/.test(source.replaceAll(/\/\*[\s\S]*?\*\/|(?<!:)\/\/.*/g, ''))
 }
 
-/** One circle for each module that closes one, found by depth-first search. */
+/** One circle for each module that closes one, found by a walk in depth. */
 function circles(graph) {
   const found = []
   const state = new Map()
