@@ -84,7 +84,7 @@ const FLAGS = {
   },
   days: { type: 'integer', min: 1, max: DAYS_MAX, default: 60, summary: 'Nights on sale.' },
   from: { type: 'text', value: 'YYYY-MM-DD', summary: 'First night; today (UTC) unless given.' },
-  seed: { type: 'integer', min: 0, max: 4_294_967_295, default: 1, summary: 'Another seed, other values.' },
+  seed: { type: 'integer', min: 0, max: 4_294_967_295, default: 1, summary: 'Seed of the random sample data.' },
   segments: {
     type: 'integer',
     min: 0,

@@ -51,7 +51,7 @@ export const METRICS = {
   cluster_snapshot_transfer_count_total: clustered('counter', 'Snapshots that other nodes received from this one.'),
   cluster_snapshot_size_bytes: clustered('gauge', 'Size of the newest snapshot.'),
   cluster_snapshot_save_duration_ms: clustered('gauge', 'Time to write the newest snapshot.'),
-  cluster_snapshot_write_pause_duration_ms: clustered('gauge', 'Longest stop of writes for the last snapshot.'),
+  cluster_snapshot_write_pause_duration_ms: clustered('gauge', 'Longest write pause of the last snapshot.'),
   cluster_snapshot_load_duration_ms: clustered('gauge', 'Time to load the last snapshot into memory.'),
   cluster_snapshot_transfer_duration_ms: clustered('gauge', 'Time of the last transfer of a snapshot.'),
   cluster_wal_flush_count_total: clustered('counter', 'Groups of entries written with one sync each.'),
@@ -134,7 +134,7 @@ export const METRICS = {
   vacancy_raft_commit_index: { type: 'gauge', help: 'Index of the last committed entry.' },
   vacancy_raft_applied_index: { type: 'gauge', help: 'Index of the last entry in the state.' },
   vacancy_raft_commit_seconds: { type: 'histogram', help: 'From the arrival of a write to its commit.' },
-  vacancy_raft_lag_entries: clusteredBy('peer', 'gauge', 'Entries that a member lacks, as its leader knows.'),
+  vacancy_raft_lag_entries: clusteredBy('peer', 'gauge', 'Log entries that a member is behind, as seen by its leader.'),
   vacancy_raft_lag_seconds: clusteredBy('peer', 'gauge', 'Age of the oldest entry that a member lacks.'),
   vacancy_raft_peer_rtt_seconds: clusteredBy('peer', 'histogram', 'Round trip of heartbeats to a member.'),
   vacancy_raft_peer_state: clusteredBy(

@@ -29,7 +29,13 @@ const FLAGS = {
     summary: 'Daily packages of a new sample.',
   },
   days: { type: 'integer', min: 1, max: 365, default: DEFAULTS.days, summary: 'Nights on sale of a new sample.' },
-  seed: { type: 'integer', min: 0, max: 4_294_967_295, default: DEFAULTS.seed, summary: 'Another seed, other values.' },
+  seed: {
+    type: 'integer',
+    min: 0,
+    max: 4_294_967_295,
+    default: DEFAULTS.seed,
+    summary: 'Seed of the random sample data.',
+  },
   'tcp-port': {
     type: 'integer',
     min: 0,

@@ -23,7 +23,7 @@ import {
   viewOf,
 } from './entry.ts'
 
-/** Entries of `term` begin at `firstIndex` and go on to the next run. */
+/** Entries of `term` begin at `firstIndex` and extend to the next run. */
 export type TermRun = { readonly term: number; readonly firstIndex: number }
 
 export type RaftLog = {
@@ -32,13 +32,13 @@ export type RaftLog = {
   lastIndex: number
   /** Term of the last entry. */
   lastTerm: number
-  /** Greatest index that is durable here, and the same there as in memory. */
+  /** Greatest index that is durable and has the same entry on disk as in memory. */
   persisted: number
   commit: number
-  /** Greatest index that was given out to be applied; each once (docs/design/consensus.md#invariants). */
+  /** Greatest index returned for application; each one once (docs/design/consensus.md#invariants). */
   handedOut: number
   applied: number
-  /** Term of the entry at `applied`: what a snapshot of that state carries. */
+  /** Term of the entry at `applied`, which a snapshot of that state contains. */
   appliedTerm: number
   /** Ascending; the first one covers firstIndex − 1. */
   runs: TermRun[]
@@ -47,13 +47,13 @@ export type RaftLog = {
   /** Entries in memory, contiguous up to `lastIndex`; those before `tailHead` were dropped. */
   tail: (EntryBatch | undefined)[]
   tailHead: number
-  /** What the tail costs (batchCost), applied entries included. */
+  /** Memory cost of the tail (batchCost), applied entries included. */
   tailBytes: number
-  /** Of entries that are not applied yet: what docs/design/consensus.md#replication bounds. */
+  /** Cost of unapplied entries: what docs/design/consensus.md#replication bounds. */
   unappliedBytes: number
   unappliedEntries: number
   /**
-   * Indexes of configuration entries that are not applied yet: one, or few after an election
+   * Indexes of unapplied configuration entries: one, or a few after an election
    * (docs/design/consensus.md#when-a-configuration-takes-effect).
    */
   configurations: number[]
@@ -67,13 +67,13 @@ export type LogPosition = {
   readonly applied: number
   readonly appliedTerm: number
   readonly runs: readonly TermRun[]
-  /** The entries behind `applied`. */
+  /** The entries after `applied`. */
   readonly entries: readonly EntryBatch[]
 }
 
-/** So many changes of term are remembered; entries of older ones are as good as compacted. */
+/** Limit of remembered term changes; entries of older terms are treated as compacted. */
 const RUNS_MAX = 10_000
-/** A batch of few bytes costs its objects. */
+/** Per-batch overhead: the objects of a small batch cost more than its bytes. */
 const BATCH_OVERHEAD_BYTES = 256
 
 function batchCost(batch: EntryBatch): number {
@@ -91,9 +91,9 @@ export function batchTerm(batch: EntryBatch): number {
 /** A log whose entries are all durable. */
 export function createLog(position: LogPosition): RaftLog {
   const { lastIndex, lastTerm, commit, applied, appliedTerm } = position
-  assert(applied <= commit, 'what is applied is committed')
-  assert(commit <= lastIndex, 'what is committed is in the log')
-  assert(position.firstIndex <= applied + 1, 'what is not applied can be read')
+  assert(applied <= commit, 'applied entries are committed')
+  assert(commit <= lastIndex, 'committed entries are in the log')
+  assert(position.firstIndex <= applied + 1, 'unapplied entries can be read')
   const log: RaftLog = {
     firstIndex: position.firstIndex,
     lastIndex: applied,
@@ -113,19 +113,19 @@ export function createLog(position: LogPosition): RaftLog {
     configurations: [],
   }
   for (const batch of position.entries) appendBatch(log, batch)
-  assert(log.lastIndex === lastIndex, 'the entries behind what is applied go on to the end of the log')
+  assert(log.lastIndex === lastIndex, 'the unapplied entries extend to the end of the log')
   assert(log.lastTerm === lastTerm, 'the last entry has the given term')
   log.unsent = []
   log.persisted = lastIndex
   return log
 }
 
-/** Terms up to `applied`; the entries behind it bring theirs. */
+/** Terms up to `applied`; later entries carry their own. */
 function restoredRuns({ firstIndex, applied, appliedTerm, runs }: LogPosition): TermRun[] {
   const known = runs.filter((run) => run.firstIndex <= applied)
   const [first] = known
   if (first === undefined || first.firstIndex >= firstIndex) {
-    assert(firstIndex === applied + 1, 'of entries that can be read the terms are known, and of the one before')
+    assert(firstIndex === applied + 1, 'the terms of readable entries and of the one before them are known')
     return [{ term: appliedTerm, firstIndex: applied }]
   }
   assert(known.at(-1)?.term === appliedTerm, 'the applied entry has the given term')
@@ -159,19 +159,19 @@ export function lastIndexOfTerm(log: RaftLog, index: number, term: number): numb
 }
 
 /**
- * Appends entries that stand one behind the other in `bytes`, all of `term`.
+ * Appends the entries concatenated in `bytes`, all of `term`.
  *
  * @returns index of the first
  */
 export function appendEntries(log: RaftLog, term: number, count: number, bytes: Uint8Array): number {
   assert(count > 0, 'a batch holds entries')
-  assert(entryTerm(viewOf(bytes), 0) === term, 'entries carry the term they are appended in')
+  assert(entryTerm(viewOf(bytes), 0) === term, 'entries have the term they are appended in')
   const firstIndex = log.lastIndex + 1
   push(log, { firstIndex, count, bytes }, term)
   return firstIndex
 }
 
-/** Appends a batch that came from elsewhere: every entry is looked at once. */
+/** Appends a received batch: every entry is checked once. */
 export function appendBatch(log: RaftLog, batch: EntryBatch): void {
   assert(batch.firstIndex === log.lastIndex + 1, 'indexes are contiguous')
   const configurations = inspectBatch(batch)
@@ -195,7 +195,7 @@ function push(log: RaftLog, batch: EntryBatch, term: number): void {
   log.unappliedEntries += batch.count
 }
 
-/** Everything that was appended since the last time. */
+/** Everything appended since the last call. */
 export function takeUnsent(log: RaftLog): readonly EntryBatch[] {
   const { unsent } = log
   log.unsent = []
@@ -203,22 +203,22 @@ export function takeUnsent(log: RaftLog): readonly EntryBatch[] {
 }
 
 export function persistTo(log: RaftLog, index: number): void {
-  assert(index >= log.persisted, 'what is durable never shrinks')
-  assert(index <= log.lastIndex, 'what is durable is in the log')
+  assert(index >= log.persisted, 'the durable index never decreases')
+  assert(index <= log.lastIndex, 'durable entries are in the log')
   log.persisted = index
 }
 
 export function commitTo(log: RaftLog, index: number): void {
   assert(index >= log.commit, 'the commit index never decreases')
-  assert(index <= log.lastIndex, 'what is committed is in the log')
+  assert(index <= log.lastIndex, 'committed entries are in the log')
   log.commit = index
 }
 
 /**
- * The next committed entries, each given out once, in order (docs/design/consensus.md#invariants), and only when they
+ * The next committed entries, each returned once, in order (docs/design/consensus.md#invariants), and only when they
  * are durable here (docs/design/consensus.md#hand-over).
  *
- * @param countMax at most so many, so that applying them is a short turn
+ * @param countMax the limit per call, so that applying them takes one short turn
  */
 export function giveOut(log: RaftLog, countMax: number, bound: number): EntryBatch | undefined {
   const next = log.handedOut + 1
@@ -233,7 +233,7 @@ export function giveOut(log: RaftLog, countMax: number, bound: number): EntryBat
   return given
 }
 
-/** So that the rest is found without walking over what was given out. */
+/** Makes the rest accessible without walking over the returned entries. */
 function splitAt(log: RaftLog, at: number, from: number, to: number): void {
   const batch = log.tail[at] as EntryBatch
   const parts: EntryBatch[] = []
@@ -244,25 +244,25 @@ function splitAt(log: RaftLog, at: number, from: number, to: number): void {
   log.tailBytes += (parts.length - 1) * BATCH_OVERHEAD_BYTES
 }
 
-/** Entries behind `index` were given out and not applied: they come again. */
+/** Entries after `index` were returned and not applied: they are returned again. */
 export function takeBack(log: RaftLog, index: number): void {
-  assert(index >= log.applied, 'what is applied is not taken back')
-  assert(index <= log.handedOut, 'what is taken back was given out')
+  assert(index >= log.applied, 'applied entries are not taken back')
+  assert(index <= log.handedOut, 'only returned entries are taken back')
   log.handedOut = index
 }
 
 export function applyTo(log: RaftLog, index: number, entries: number, bytes: number): void {
-  assert(index === log.handedOut, 'what is given out is applied before more is')
+  assert(index === log.handedOut, 'returned entries are applied before more are returned')
   assert(index === log.applied + entries, 'entries are applied in order, without a gap')
   log.applied = index
   log.appliedTerm = termAt(log, index)
   log.unappliedEntries -= entries
   log.unappliedBytes -= bytes
-  assert(log.unappliedEntries === log.lastIndex - log.applied, 'entries that wait are counted once')
+  assert(log.unappliedEntries === log.lastIndex - log.applied, 'unapplied entries are counted once')
   while (log.configurations.length > 0 && log.configurations[0] <= index) log.configurations.shift()
 }
 
-/** Drops what is applied and durable from memory, oldest first, until the tail costs no more than `bytesMax`. */
+/** Drops applied and durable entries from memory, oldest first, until the tail costs no more than `bytesMax`. */
 export function trimTail(log: RaftLog, bytesMax: number): void {
   const kept = Math.min(log.applied, log.persisted)
   while (log.tailBytes > bytesMax && log.tailHead < log.tail.length) {
@@ -278,7 +278,7 @@ function dropOldest(log: RaftLog, batch: EntryBatch): void {
   log.tailBytes -= batchCost(batch)
 }
 
-/** The places of dropped batches go when they are the greater part: on average one move a batch. */
+/** The slots of dropped batches are removed when they are the majority: one move per batch on average. */
 function tidyTail(log: RaftLog): void {
   if (log.tailHead === log.tail.length) {
     log.tail.length = 0
@@ -294,18 +294,18 @@ export function tailFirst(log: RaftLog): number {
   return log.tail[log.tailHead]?.firstIndex ?? log.lastIndex + 1
 }
 
-/** Entries that are not applied yet, oldest first, in the batches they came in: the first may begin with applied ones. */
+/** Unapplied entries, oldest first, in their original batches: the first may begin with applied ones. */
 export function unappliedBatches(log: RaftLog): readonly EntryBatch[] {
   if (log.applied === log.lastIndex) return []
   return log.tail.slice(positionOf(log, log.applied + 1)) as EntryBatch[]
 }
 
-/** Where in the tail the batch with this index stands. */
+/** Position in the tail of the batch with this index. */
 function positionOf(log: RaftLog, index: number): number {
   let low = log.tailHead
   let high = log.tail.length - 1
   assert(low <= high && (log.tail[low] as EntryBatch).firstIndex <= index, 'the entry is in memory')
-  // Mostly it is the newest one.
+  // Usually it is the newest one.
   if ((log.tail[high] as EntryBatch).firstIndex <= index) return high
   while (low < high) {
     const middle = (low + high + 1) >>> 1
@@ -316,7 +316,7 @@ function positionOf(log: RaftLog, index: number): number {
 }
 
 /**
- * Entries from `from` on, in memory, at most `bytesMax` of them, but one of any size
+ * Entries from `from` on that are in memory, at most `bytesMax` bytes, or a single larger entry
  * (docs/design/consensus.md#replication).
  */
 export function readTail(log: RaftLog, from: number, bytesMax: number): EntryBatch[] {
@@ -349,12 +349,12 @@ function firstEntries(batch: EntryBatch, bytesMax: number): EntryBatch {
 }
 
 /**
- * Removes entries from `index` on: a leader has others there (docs/design/consensus.md#replication), or they found no
- * room.
+ * Removes entries from `index` on: a leader has different ones there (docs/design/consensus.md#replication), or the
+ * disk had no room for them.
  */
 export function truncateFrom(log: RaftLog, index: number): void {
   assert(index > log.commit, 'nothing at or below the commit index is removed')
-  assert(index <= log.lastIndex, 'what is removed is there')
+  assert(index <= log.lastIndex, 'only existing entries are removed')
   for (let batch = log.tail.at(-1); batch && lastOf(batch) >= index; batch = log.tail.at(-1)) {
     log.tail.pop()
     log.tailBytes -= batchCost(batch)
@@ -380,10 +380,10 @@ export function truncateFrom(log: RaftLog, index: number): void {
   while ((log.configurations.at(-1) ?? 0) >= index) log.configurations.pop()
 }
 
-/** The log on disk begins at `firstIndex` now. */
+/** The log on disk now begins at `firstIndex`. */
 export function compactTo(log: RaftLog, firstIndex: number): void {
   if (firstIndex <= log.firstIndex) return
-  assert(firstIndex <= log.applied + 1, 'only what is applied is compacted')
+  assert(firstIndex <= log.applied + 1, 'only applied entries are compacted')
   log.firstIndex = firstIndex
   while (log.runs.length > 1 && (log.runs[1] as TermRun).firstIndex < firstIndex) log.runs.shift()
   for (let batch = log.tail[log.tailHead]; batch && lastOf(batch) < firstIndex; batch = log.tail[log.tailHead]) {
@@ -392,9 +392,9 @@ export function compactTo(log: RaftLog, firstIndex: number): void {
   tidyTail(log)
 }
 
-/** The state is that of a snapshot; nothing is behind it. */
+/** The state is that of a snapshot, with no entries after it. */
 export function restartLog(log: RaftLog, index: number, term: number): void {
-  assert(index > log.commit, 'a snapshot takes the log forward')
+  assert(index > log.commit, 'a snapshot moves the log forward')
   assert(log.unsent.length === 0, 'a hand-over never carries both a snapshot and entries')
   log.firstIndex = index + 1
   log.lastIndex = index
@@ -414,8 +414,7 @@ export function restartLog(log: RaftLog, index: number, term: number): void {
 }
 
 /**
- * docs/design/consensus.md#invariants: entries that come again are the ones that are here. Looked at as far as they are
- * in memory.
+ * docs/design/consensus.md#invariants: repeated entries equal the existing ones. Checked as far as they are in memory.
  */
 export function assertSameEntries(log: RaftLog, batch: EntryBatch): void {
   const first = Math.max(batch.firstIndex, tailFirst(log))
@@ -425,9 +424,9 @@ export function assertSameEntries(log: RaftLog, batch: EntryBatch): void {
     const to = Math.min(last, lastOf(here))
     const mine = sliceBatch(here, from, to).bytes
     const theirs = sliceBatch(batch, from, to).bytes
-    assert(mine.length === theirs.length, 'an index and a term name one entry')
+    assert(mine.length === theirs.length, 'an index and a term identify one entry')
     for (let at = 0; at < mine.length; at++) {
-      assert(mine[at] === theirs[at], 'an index and a term name one entry')
+      assert(mine[at] === theirs[at], 'an index and a term identify one entry')
     }
     from = to + 1
   }

@@ -29,7 +29,7 @@ const places = ({ voters, outgoing, learners, staged, autoLeave }: Configuration
 })
 const BEFORE = configurationOf({ voters: [1, 2, 3], learners: [4, 5] })
 
-test('changes of at most one voter are made at once', () => {
+test('a change of at most one voter takes one step', () => {
   const cases: [Step[], Partial<Configuration>][] = [
     [[add('addLearner')], { learners: [4, 5, NEW] }],
     [[add('addVoter')], { voters: [1, 2, 3, NEW] }],
@@ -45,12 +45,12 @@ test('changes of at most one voter are made at once', () => {
   }
 })
 
-test('who is added is called by the entry that adds it', () => {
+test('an added member gets its id from the entry that adds it', () => {
   const after = resultOf(BEFORE, { steps: [add('addLearner')] }, NEW) as Configuration
   expect(after.members.at(-1)).toEqual({ id: NEW, ...newcomer })
 })
 
-test('binding a member gives it its incarnation and moves no member', () => {
+test('binding a member sets its incarnation and moves no member', () => {
   const before = configurationOf({ voters: [1, 2], unbound: [2] })
   const steps: Step[] = [{ type: 'bind', id: 2, incarnation: incarnationOf(2) }]
 
@@ -60,7 +60,7 @@ test('binding a member gives it its incarnation and moves no member', () => {
   expect(after.members[1]).toEqual({ id: 2, node: 'n2', incarnation: incarnationOf(2) })
 })
 
-test('several voters move through a joint phase: the old half stays, its demoted voters are staged', () => {
+test('several voters change through a joint phase: the old half stays, its demoted voters are staged', () => {
   const steps = [move('promote', 4), move('demote', 1), move('remove', 2)]
 
   const joint = resultOf(BEFORE, { steps }, NEW) as Configuration
@@ -73,7 +73,7 @@ test('several voters move through a joint phase: the old half stays, its demoted
   expect(after.members.map(({ id }) => id)).toEqual([1, 3, 4, 5])
 })
 
-test('a joint phase is entered on request, and left by hand if requested', () => {
+test('a joint phase is entered on request, and left manually if requested', () => {
   const change: Change = { steps: [move('promote', 4)], phase: 'joint', autoLeave: false }
   expect(places(resultOf(BEFORE, change, NEW) as Configuration)).toMatchObject({
     outgoing: [1, 2, 3],
@@ -81,7 +81,7 @@ test('a joint phase is entered on request, and left by hand if requested', () =>
   })
 })
 
-test('changes that make no configuration are refused by name', () => {
+test('changes without a valid configuration are refused with a named reason', () => {
   const joint = configurationOf({ voters: [1, 2], outgoing: [1], autoLeave: true })
   const full = configurationOf({ voters: [1, 2, 3, 4, 5, 6, 7], learners: [8] })
   const known = { type: 'addLearner', node: 'n4', incarnation: incarnationOf(4) } as const
@@ -101,7 +101,7 @@ test('changes that make no configuration are refused by name', () => {
   for (const [before, change, fault] of cases) expect(resultOf(before, change, NEW), fault).toBe(fault)
 })
 
-test('configurations keep M1', () => {
+test('configurations satisfy M1', () => {
   const broken: Partial<Configuration>[] = [
     { voters: [] },
     { voters: [2, 1, 3] },
@@ -119,7 +119,7 @@ test('configurations keep M1', () => {
     expect(() => assertConfiguration({ ...BEFORE, ...part }), JSON.stringify(part)).toThrow(AssertionError)
 })
 
-test('a configuration is its bytes', () => {
+test('a configuration round-trips through its bytes', () => {
   const cases = [
     BEFORE,
     votersOnly([{ id: 1, node: '', incarnation: '' }]),
@@ -130,7 +130,7 @@ test('a configuration is its bytes', () => {
     expect(decodeConfiguration(encodeConfiguration(configuration))).toEqual(configuration)
 })
 
-test('the largest configuration is small', () => {
+test('the largest configuration stays within its size limit', () => {
   const ids = Array.from({ length: 30 }, (_, at) => at + 1)
   const largest = {
     members: ids.map((id) => ({ id, node: 'n'.repeat(MEMBER_LIMITS.nodeBytes), incarnation: incarnationOf(id) })),
@@ -143,7 +143,7 @@ test('the largest configuration is small', () => {
   expect(encodeConfiguration(largest).length).toBeLessThan(12 * 1024)
 })
 
-test('bytes that are no configuration are not read as one', () => {
+test('bytes that do not encode a configuration are rejected', () => {
   const bytes = encodeConfiguration(BEFORE)
   expect(() => decodeConfiguration(Uint8Array.of(9, ...bytes.subarray(1)))).toThrow('version')
   expect(() => decodeConfiguration(Uint8Array.of(...bytes, 0))).toThrow('fills its bytes')

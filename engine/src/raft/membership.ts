@@ -1,7 +1,6 @@
 /**
- * Configurations as values: what a change makes of one, whether it keeps the rules, its bytes
- * (docs/design/consensus.md#membership, docs/design/consensus.md#when-a-configuration-takes-effect). When it takes
- * effect is decided in changes.ts.
+ * Configurations as values: applying a change, validation, encoding (docs/design/consensus.md#membership,
+ * docs/design/consensus.md#when-a-configuration-takes-effect). When it takes effect is decided in changes.ts.
  */
 
 import { assert } from '@vacancy/shared'
@@ -11,7 +10,7 @@ import type { Configuration, Member } from './messages.ts'
 /** docs/design/consensus.md#limits */
 export const MEMBER_LIMITS = { voters: 7, learners: 16, nodeBytes: 255 } as const
 /**
- * The raft id of a member that joins later is this plus the index of the entry that adds it
+ * The raft id of a member that joins later is this number plus the index of the entry that adds it
  * (docs/design/consensus.md#identities).
  */
 export const JOINED_ID_BASE = 1_000
@@ -24,15 +23,15 @@ export type Step =
   | { readonly type: 'bind'; readonly id: number; readonly incarnation: string }
 
 /**
- * Steps that are taken together, or the end of a joint phase. Without `phase` a change that moves at most one voter is
- * made at once and anything else through a joint phase (docs/design/consensus.md#when-a-configuration-takes-effect),
- * which is left automatically unless `autoLeave` is false.
+ * Steps that are taken together, or the end of a joint phase. Without `phase` a change of at most one voter takes one
+ * step and any other goes through a joint phase (docs/design/consensus.md#when-a-configuration-takes-effect), which is
+ * left automatically unless `autoLeave` is false.
  */
 export type Change =
   | { readonly steps: readonly Step[]; readonly phase?: 'single' | 'joint'; readonly autoLeave?: boolean }
   | 'leave'
 
-/** Why a change makes no configuration (docs/design/consensus.md#when-a-configuration-takes-effect). */
+/** Why a change does not lead to a configuration (docs/design/consensus.md#when-a-configuration-takes-effect). */
 export type ChangeFault =
   | 'is-joint'
   | 'not-joint'
@@ -62,19 +61,22 @@ export function isJoint({ outgoing }: Configuration): boolean {
   return outgoing.length > 0
 }
 
-/** Takes part in decisions: in either half. */
+/** Whether it votes in either half. */
 export function isVoter({ voters, outgoing }: Configuration, id: number): boolean {
   return voters.includes(id) || outgoing.includes(id)
 }
 
-/** The configuration that a change leads to, or why it is invalid. `newId` is the raft id of an added member. */
+/**
+ * The configuration that results from a change, or why the change is invalid. `newId` is the raft id of an added
+ * member.
+ */
 export function resultOf(before: Configuration, change: Change, newId: number): Configuration | ChangeFault {
   const after = change === 'leave' ? left(before) : entered(before, change, newId)
   if (typeof after !== 'string') assertConfiguration(after)
   return after
 }
 
-/** The joint phase is over: who was to become a learner is one, who is in neither half is gone. */
+/** The joint phase is over: staged learners become learners, members of neither half are removed. */
 function left(before: Configuration): Configuration | ChangeFault {
   if (!isJoint(before)) return 'not-joint'
   const learners = ascending([...before.learners, ...before.staged])
@@ -123,7 +125,7 @@ function entered(before: Configuration, change: Exclude<Change, 'leave'>, newId:
     }
     return sameBytes(encodeConfiguration(before), encodeConfiguration(after)) ? 'no-effect' : after
   }
-  // Voters of the half that is left stay members until it is.
+  // Voters of the outgoing half stay members until the joint phase ends.
   for (const member of before.members) {
     if (before.voters.includes(member.id) && !members.has(member.id)) members.set(member.id, member)
   }
@@ -150,7 +152,7 @@ function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, at) => byte === b[at])
 }
 
-/** docs/design/consensus.md#invariants: the sets keep docs/design/consensus.md#membership. */
+/** docs/design/consensus.md#invariants: the sets satisfy docs/design/consensus.md#membership. */
 export function assertConfiguration(configuration: Configuration): void {
   const { members, voters, outgoing, learners, staged } = configuration
   const ids = members.map(({ id }) => id)
@@ -162,16 +164,16 @@ export function assertConfiguration(configuration: Configuration): void {
   assert(voters.length > 0, 'a configuration has a voter')
   assert(
     learners.every((id) => !isVoter(configuration, id)),
-    'a learner is no voter of either half',
+    'a learner is not a voter of either half',
   )
   assert(
     staged.every((id) => outgoing.includes(id) && !voters.includes(id)),
-    'who becomes a learner leaves the outgoing half',
+    'a staged learner belongs to the outgoing half',
   )
   assert(outgoing.length > 0 || staged.length === 0, 'only a joint configuration has staged learners')
   assert(outgoing.length > 0 || !configuration.autoLeave, 'only a joint configuration is left')
   const placed = new Set([...voters, ...outgoing, ...learners])
-  assert(placed.size === ids.length && ids.every((id) => placed.has(id)), 'members are who has a place')
+  assert(placed.size === ids.length && ids.every((id) => placed.has(id)), 'the members are exactly those in a set')
 }
 
 /*
@@ -194,7 +196,7 @@ export function encodeConfiguration(configuration: Configuration): Uint8Array {
   let length = 3
   members.forEach(({ incarnation }, at) => {
     const name = names[at] as Uint8Array
-    assert(name.length <= MEMBER_LIMITS.nodeBytes, 'names of nodes are short')
+    assert(name.length <= MEMBER_LIMITS.nodeBytes, 'node names have at most 255 bytes')
     assert(incarnation === '' || incarnation.length === INCARNATION_DIGITS, 'an incarnation has 128 bits')
     length += 8 + 1 + name.length + 1 + incarnation.length / 2
   })
@@ -223,11 +225,11 @@ export function encodeConfiguration(configuration: Configuration): Uint8Array {
       at += 8
     }
   }
-  assert(at === length, 'a configuration takes as many bytes as it was counted to')
+  assert(at === length, 'the encoded configuration has the computed length')
   return bytes
 }
 
-/** @throws AssertionError for bytes that `encodeConfiguration` did not make: entries have their checksum */
+/** @throws AssertionError for bytes not produced by `encodeConfiguration`: entries have their own checksum */
 export function decodeConfiguration(bytes: Uint8Array): Configuration {
   const view = viewOf(bytes)
   assert(view.getUint8(0) === VERSION, 'the version of the configuration is known')
@@ -251,7 +253,7 @@ export function decodeConfiguration(bytes: Uint8Array): Configuration {
     return list
   })
   const [voters = [], outgoing = [], learners = [], staged = []] = lists
-  assert(at === bytes.length, 'a configuration fills its bytes')
+  assert(at === bytes.length, 'a configuration fills its bytes exactly')
   const configuration = { members, voters, outgoing, learners, staged, autoLeave }
   assertConfiguration(configuration)
   return configuration

@@ -1,13 +1,13 @@
 /**
- * What Raft nodes say to each other (docs/design/protocol.md#peer-frames) and who they are
- * (docs/design/consensus.md#membership). Values only; their bytes are transport/frames.ts.
+ * Messages between Raft nodes (docs/design/protocol.md#peer-frames) and their identities
+ * (docs/design/consensus.md#membership). Values only; transport/frames.ts encodes them.
  */
 
 import type { EntryBatch } from './entry.ts'
 
 /**
  * A member of the shard. `id` is the raft id, a number that is never used again: 1 … n in name order for the initial
- * voters, 1,000 + log index of the adding entry for everybody else (docs/design/consensus.md#identities).
+ * voters, 1,000 + log index of the adding entry for all others (docs/design/consensus.md#identities).
  */
 export type Member = {
   readonly id: number
@@ -20,7 +20,7 @@ export type Member = {
 export type Configuration = {
   readonly members: readonly Member[]
   readonly voters: readonly number[]
-  /** Voters of the half that is left; empty unless joint. */
+  /** Voters of the outgoing half; empty unless joint. */
   readonly outgoing: readonly number[]
   readonly learners: readonly number[]
   /** Voters of the outgoing half that become learners when the joint phase ends. */
@@ -29,8 +29,8 @@ export type Configuration = {
 }
 
 /**
- * Facts that travel with heartbeats for the driver; the core does not look at them
- * (docs/design/consensus.md#shard-time, docs/design/consensus.md#apply, docs/design/storage.md#full-disk).
+ * Driver data carried by heartbeats; the core does not read it (docs/design/consensus.md#shard-time,
+ * docs/design/consensus.md#apply, docs/design/storage.md#full-disk).
  */
 export type Sample = {
   readonly wallMs: number
@@ -45,7 +45,7 @@ export type Sample = {
 type Common = { readonly from: number; readonly to: number; readonly term: number }
 
 /**
- * The commit index that the sender knows. A receiver with the same entry learns it too. Members with different applied
+ * The commit index of the sender. A receiver with the same entry adopts it. Members with different applied
  * configurations may refuse each other's votes forever; this lets them catch up without a leader.
  */
 type Knowledge = { readonly commit: number; readonly commitTerm: number }
@@ -88,7 +88,9 @@ export type HeartbeatReply = Common & {
   readonly readRound: number
   readonly sample?: Sample | undefined
 }
-/** `manifest` is opaque to the core: the driver pulls the chunks it names and steps the message when all are there. */
+/**
+ * `manifest` is opaque to the core: the driver pulls the chunks it lists and steps the message when all have arrived.
+ */
 export type SnapshotOffer = Common & {
   readonly type: 'snapshot'
   readonly index: number

@@ -1,5 +1,5 @@
 /**
- * What a leader knows of one peer: how far it is, what is on its way, how much may be
+ * A leader's state about one peer: its position, messages in flight and the window
  * (docs/design/consensus.md#replication, docs/design/consensus.md#invariants).
  *
  *   probe ───── acknowledged ────────► replicate
@@ -13,7 +13,7 @@ import { assert } from '@vacancy/shared'
 
 export type ProgressState = 'probe' | 'replicate' | 'snapshot'
 
-/** Messages with entries that were sent and not acknowledged, oldest first: last index and bytes of each. */
+/** Unacknowledged messages with entries, oldest first: last index and bytes of each. */
 type Window = {
   readonly messagesMax: number
   /**
@@ -33,10 +33,10 @@ export type Progress = {
   readonly id: number
   isVoter: boolean
   isOutgoing: boolean
-  /** Whether what it acknowledges counts: not before the member is bound (docs/design/consensus.md#identities). */
+  /** Whether its acknowledgements count: not before the member is bound (docs/design/consensus.md#identities). */
   counts: boolean
   state: ProgressState
-  /** The log of the peer agrees with the leader's up to here. */
+  /** The log of the peer matches the leader's up to this index. */
   match: number
   /** First index to send. */
   next: number
@@ -44,15 +44,15 @@ export type Progress = {
   isActive: boolean
   /** Answered in the interval before that. */
   wasActive: boolean
-  /** A probe is on its way, or a window is full: entries wait for an answer. */
+  /** A probe is in flight, or the window is full: entries wait for a reply. */
   isPaused: boolean
-  /** Index of the snapshot it was offered; 0 while none was. */
+  /** Index of the offered snapshot; 0 for none. */
   pendingSnapshot: number
   /** Greatest commit index sent to it with an append (docs/design/consensus.md#replication). */
   sentCommit: number
-  /** Newest round of reads it confirmed (docs/design/consensus.md#reads). */
+  /** Latest round of reads it confirmed (docs/design/consensus.md#reads). */
   readRound: number
-  /** First index of entries that are being read from the disk for it, and the last one that may be; 0 for none. */
+  /** First index of the entries being read from disk for it, and the upper bound; 0 for none. */
   reading: number
   readingTo: number
   readonly window: Window
@@ -69,11 +69,11 @@ export function isReachable({ isActive, wasActive }: Progress): boolean {
 export type WindowLimits = { readonly inflightMessages: number; readonly inflightBytes: number }
 
 /**
- * docs/design/consensus.md#when-a-configuration-takes-effect: a new peer is taken for active, so that check-quorum
- * waits for its first contact.
+ * docs/design/consensus.md#when-a-configuration-takes-effect: a new peer counts as active, so that check-quorum waits
+ * for its first contact.
  */
 export function createProgress(id: number, next: number, limits: WindowLimits): Progress {
-  assert(limits.inflightMessages >= 1, 'a window lets a message through')
+  assert(limits.inflightMessages >= 1, 'a window allows at least one message')
   return {
     id,
     isVoter: false,
@@ -107,20 +107,20 @@ export function isWindowFull({ window }: Progress): boolean {
   return window.count >= window.messages || window.bytes >= window.bytesMax
 }
 
-/** Nothing is to be sent until it answers. */
+/** Sends nothing until it answers. */
 export function isWaiting(progress: Progress): boolean {
   return progress.state === 'snapshot' || progress.isPaused || progress.reading !== 0
 }
 
-/** Entries up to `lastIndex` are on their way. */
+/** Entries up to `lastIndex` are in flight. */
 export function noteSent(progress: Progress, lastIndex: number, bytes: number): void {
-  assert(lastIndex >= progress.next, 'what is sent is new')
+  assert(lastIndex >= progress.next, 'entries are sent in order')
   if (progress.state === 'probe') {
     progress.isPaused = true
     return
   }
   const { window } = progress
-  assert(window.count < window.messagesMax, 'in flight is never more than the window')
+  assert(window.count < window.messagesMax, 'messages in flight never exceed the window')
   const at = (window.head + window.count) % window.messagesMax
   window.lastIndexes[at] = lastIndex
   window.sizes[at] = bytes
@@ -131,14 +131,14 @@ export function noteSent(progress: Progress, lastIndex: number, bytes: number): 
 }
 
 /**
- * A message without entries is on its way: one in probe, and one for a full window until the next heartbeat
+ * A message without entries is in flight: one in probe, and one for a full window until the next heartbeat
  * (docs/design/consensus.md#replication).
  */
 export function noteProbe(progress: Progress): void {
   progress.isPaused = progress.state === 'probe' || isWindowFull(progress)
 }
 
-/** What ends at or below `index` has arrived. */
+/** Messages that end at or below `index` have arrived. */
 function freeTo(window: Window, index: number): void {
   while (window.count > 0 && window.lastIndexes[window.head] <= index) {
     window.bytes -= window.sizes[window.head]
@@ -167,8 +167,8 @@ export function acknowledge(progress: Progress, index: number): boolean {
 }
 
 /**
- * docs/design/consensus.md#replication: the peer does not have the entry before the ones it was sent; `agreeable` is
- * where its log and the leader's may agree.
+ * docs/design/consensus.md#replication: the peer lacks the entry before the ones it was sent; `agreeable` is where its
+ * log and the leader's may match.
  *
  * @returns false for a stale rejection, which is ignored
  */
@@ -180,7 +180,7 @@ export function retreat(progress: Progress, refusedIndex: number, agreeable: num
     toProbe(progress)
     return true
   }
-  // A peer that takes back an acknowledgement gets the next request with a heartbeat, not at once and forever.
+  // A peer that revokes an acknowledgement gets the next request with a heartbeat, which avoids a tight loop.
   if (refusedIndex !== progress.next - 1 || refusedIndex <= progress.match) return false
   progress.next = Math.max(Math.min(refusedIndex, agreeable + 1), progress.match + 1)
   progress.sentCommit = Math.min(progress.sentCommit, progress.next - 1)
@@ -188,7 +188,7 @@ export function retreat(progress: Progress, refusedIndex: number, agreeable: num
   return true
 }
 
-/** Next is a guess again; after a snapshot that arrived it is a good one. */
+/** `next` is a guess again; after a completed snapshot it is accurate. */
 export function toProbe(progress: Progress, known = progress.match): void {
   reset(progress, 'probe')
   progress.next = Math.max(progress.match, known) + 1
@@ -196,8 +196,8 @@ export function toProbe(progress: Progress, known = progress.match): void {
 }
 
 /**
- * Nothing it acknowledged is known any more: another incarnation may stand behind the id than the one that did. Only
- * for members that do not count, or that begin to.
+ * Forgets its acknowledgements: they may come from another incarnation of the id. Only for members that do not count,
+ * or that start to.
  */
 export function forgetMatch(progress: Progress, known = 0): void {
   progress.match = Math.min(progress.match, known)
@@ -224,6 +224,6 @@ function reset(progress: Progress, state: ProgressState): void {
 /** docs/design/consensus.md#invariants */
 export function assertProgress(progress: Progress, lastIndex: number): void {
   assert(progress.match >= 0, 'a match is an index')
-  assert(progress.match < progress.next, 'what is acknowledged is not sent again')
-  assert(progress.match <= lastIndex, 'a peer has nothing that its leader has not')
+  assert(progress.match < progress.next, 'acknowledged entries are not sent again')
+  assert(progress.match <= lastIndex, 'a peer has no entries beyond its leader')
 }

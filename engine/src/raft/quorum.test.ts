@@ -16,7 +16,7 @@ test('the value a majority reaches, for every number of voters', () => {
   for (const [values, reached] of cases) expect(majorityValue([...values]), String(values)).toBe(reached)
 })
 
-test('it equals counting: the greatest value that more than half have reached', () => {
+test('it equals a count: the greatest value that more than half have reached', () => {
   for (let voters = 1; voters <= 5; voters++) {
     for (let code = 0; code < 4 ** voters; code++) {
       const values = Array.from({ length: voters }, (_, at) => Math.floor(code / 4 ** at) % 4)

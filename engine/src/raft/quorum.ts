@@ -1,12 +1,13 @@
 /**
- * What a majority is, and what a majority has reached (docs/design/consensus.md#votes,
- * docs/design/consensus.md#when-a-configuration-takes-effect). Arithmetic only.
+ * Majorities and the values they have reached (docs/design/consensus.md#votes,
+ * docs/design/consensus.md#when-a-configuration-takes-effect). Pure arithmetic.
  */
 
 /**
- * The greatest value that a majority reaches, one value a voter. Sorts `values` in place: a leader calls it for each batch.
+ * The greatest value that a majority reaches, one value per voter. Sorts `values` in place: a leader calls it for each
+ * batch.
  *
- * @returns Infinity when there are no voters: the half of a configuration that is not there agrees with everything
+ * @returns Infinity when there are no voters: an absent half of a configuration agrees with everything
  */
 export function majorityValue(values: number[]): number {
   const { length } = values
@@ -23,7 +24,7 @@ export function majorityValue(values: number[]): number {
 
 export type Tally = 'won' | 'lost' | 'pending'
 
-/** How an election stands among `voters`; who has not answered is missing in `votes`. */
+/** The state of an election among `voters`; `votes` lacks voters without a reply. */
 export function tally(voters: readonly number[], votes: ReadonlyMap<number, boolean>): Tally {
   const majority = (voters.length >>> 1) + 1
   let granted = 0

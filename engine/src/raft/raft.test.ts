@@ -246,8 +246,8 @@ test('a vote that a full disk refused is handed over again', () => {
 })
 
 test('entries of a restored log that are not applied come with it, to its end', () => {
-  expect(() => createRaft(ID, { ...RESTORED, applied: 9 })).toThrow('go on to the end of the log')
-  expect(() => createRaft(ID, { ...RESTORED, commit: 11 })).toThrow('what is committed is in the log')
+  expect(() => createRaft(ID, { ...RESTORED, applied: 9 })).toThrow('extend to the end of the log')
+  expect(() => createRaft(ID, { ...RESTORED, commit: 11 })).toThrow('committed entries are in the log')
 })
 
 test('any order of proposals, confirmations, refusals and applying gives each durable entry once, in order', () => {

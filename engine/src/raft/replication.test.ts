@@ -164,7 +164,7 @@ test('entries that come again are the ones that are here', () => {
   appendTo(raft, { entries: logOf([1, 1]) })
   const other = [{ firstIndex: 1, count: 1, bytes: command(1, 200) }]
   expect(() => appendTo(raft, { prevIndex: 0, prevTerm: 0, entries: other })).toThrow(
-    'an index and a term name one entry',
+    'an index and a term identify one entry',
   )
   const longer = [{ firstIndex: 1, count: 1, bytes: batchOf(1, 1, 1).bytes.slice() }]
   appendTo(raft, { prevIndex: 0, prevTerm: 0, entries: longer })

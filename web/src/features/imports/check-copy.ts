@@ -71,7 +71,7 @@ export const findings = {
   },
   quote: {
     text: 'Unclosed quote, or text after a closing quote',
-    action: 'Double quotes inside a quoted cell.',
+    action: 'Write a quote inside a quoted cell twice.',
   },
   long: { text: 'Line longer than 65,536 bytes', action: 'Check its line ends and quotes.' },
   text: {
