@@ -357,7 +357,7 @@ function zoneOfNodes(state: RegistryState, shard: string, zone: string): string 
   for (const id of state.nodesOf.get(shard) ?? []) {
     const node = state.components.node.get(id) as Component
     if (node.zone === zone) return undefined
-    other = node.zone
+    if (other === undefined || compareText(node.zone, other) < 0) other = node.zone
   }
   return other
 }
@@ -519,11 +519,11 @@ export function reserve(state: RegistryState, segment: string, shard: string, no
   return { ok: true, changed: true }
 }
 
-function zoneOfComponents(state: RegistryState, shard: string): string | undefined {
-  const [node] = state.nodesOf.get(shard) ?? []
-  if (node !== undefined) return state.components.node.get(node)?.zone
-  const [bridge] = state.bridgesOf.get(shard) ?? []
-  return bridge === undefined ? undefined : state.components.bridge.get(bridge)?.zone
+/** The first zone by name: the order in which components registered is lost with a restart. */
+function zoneOfComponents({ nodesOf, bridgesOf, components }: RegistryState, shard: string): string | undefined {
+  const zones = (kind: 'node' | 'bridge', ids: Iterable<string>) =>
+    Array.from(ids, (id) => (components[kind].get(id) as Component).zone).sort(compareText)
+  return zones('node', nodesOf.get(shard) ?? [])[0] ?? zones('bridge', bridgesOf.get(shard) ?? [])[0]
 }
 
 /** Ends a reservation. @returns false when it does not exist */
