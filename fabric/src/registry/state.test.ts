@@ -264,6 +264,21 @@ test('a late push of a former leader is refused', () => {
   expect(segmentsOfShard(state, 's1')).toEqual(['d'])
 })
 
+test('the zone of a shard without claims is the same after a restart, whichever component registered first', () => {
+  const state = fresh()
+  put(state, 'bridge', 'b1', 'z1', 's1')
+  put(state, 'bridge', 'b2', 'z2', 's1')
+  // A component that moved used to be the last one before a restart, and the first one after it.
+  put(state, 'bridge', 'b1', 'z3', 's1')
+  const restored = restoreState(JSON.stringify(storedOf(state)), 0)
+  if ('fault' in restored) throw new Error(restored.fault)
+
+  for (const each of [state, restored.state]) {
+    expect(reserve(each, 'segment', 's1', 0)).toMatchObject({ ok: true })
+    expect(ownerOf(each, 'segment')).toEqual({ shard: 's1', zone: 'z2' })
+  }
+})
+
 test('a restored shard, whose nodes were all stopped, may return with an older term', () => {
   const state = fresh()
   put(state, 'node', 'n1', 'z1', 's1')
