@@ -159,7 +159,7 @@ test('what was handed out and cannot be applied yet comes again', () => {
   expect([raft.applied, raft.unappliedEntries]).toEqual([13, 3])
   const rest = nextCommitted(raft) as EntryBatch
   expect([rest.firstIndex, rest.count]).toEqual([14, 3])
-  expect(() => handBack(raft, 12)).toThrow('is not taken back')
+  expect(() => handBack(raft, 12)).toThrow('applied entries are not taken back')
   handBack(raft, 13)
   expect(nextCommitted(raft)).toEqual(rest)
 })
@@ -182,7 +182,7 @@ test('applying skips nothing and never runs ahead', () => {
   give(raft, 2)
   persisted(raft, takeReady(raft).token)
   const batch = nextCommitted(raft) as EntryBatch
-  expect(() => applied(raft, 14, 3, 1)).toThrow('is applied')
+  expect(() => applied(raft, 14, 3, 1)).toThrow('returned entries are applied')
   expect(() => applied(raft, 13, 1, 1)).toThrow('applied')
   applied(raft, 13, 2, batch.bytes.length)
   expect([raft.applied, raft.unappliedEntries, raft.unappliedBytes]).toEqual([13, 0, 0])
@@ -490,7 +490,7 @@ test('applied entries stay in memory for peers that lag, up to a bound, and then
   ])
   compactedTo(raft, 40_002)
   expect(tailFirst(raft)).toBe(40_002)
-  expect(() => compactedTo(raft, 40_003)).toThrow('what is applied')
+  expect(() => compactedTo(raft, 40_003)).toThrow('only applied entries are compacted')
 })
 
 test('so many changes of term are remembered; the oldest go as if they were compacted', () => {
