@@ -7,13 +7,12 @@ import type { Progress } from './progress.ts'
 import { majorityValue } from './quorum.ts'
 import type { Raft } from './state.ts'
 
-/** Used by one question at a time. */
+/** Scratch buffer, reused by every call. */
 const values: number[] = []
 
 /**
- * The greatest value that a majority of voters reach, in both halves. Learners, and members that do not count yet, do
- * not help; who leads without being a voter does not count itself
- * (docs/design/consensus.md#when-a-configuration-takes-effect).
+ * The greatest value that a majority of voters reach, in both halves. Learners and members that do not count yet are
+ * excluded, and so is a leader that is not a voter (docs/design/consensus.md#when-a-configuration-takes-effect).
  *
  * @param own the value of this node
  */

@@ -37,20 +37,20 @@ const learner = (id: number): Step => ({ type: 'addLearner', node: `n${id}`, inc
 const steps = (...list: Step[]): Change => ({ steps: list })
 const voters = ({ configuration }: Raft) => [configuration.voters, configuration.outgoing]
 
-/** Has what was appended stored everywhere and applied here. */
+/** Stores the appended entries on every member and applies them here. */
 function settle(raft: Raft, from: readonly number[] = raft.peers.map(({ id }) => id)): void {
   drain(raft)
   for (const id of from) if (raft.role === 'leader') acknowledge(raft, id)
   drain(raft)
 }
 
-/** The entry a leader would send. */
+/** The entry as a leader would send it. */
 function entryOf(term: number, firstIndex: number, configuration: Configuration) {
   const bytes = encodeEntry(term, ENTRY_KIND.configuration, encodeConfiguration(configuration))
   return { firstIndex, count: 1, bytes }
 }
 
-test('a configuration is in force when its entry is applied, not before', () => {
+test('a configuration takes effect when its entry is applied, not before', () => {
   const raft = leaderOf()
   expect(proposeChange(raft, steps({ type: 'demote', id: 3 }))).toBe(2)
   drain(raft)
@@ -61,7 +61,7 @@ test('a configuration is in force when its entry is applied, not before', () => 
   expect(voters(raft)).toEqual([[1, 2], []])
 })
 
-test('it is in force before the application of its entry is confirmed, on every member', () => {
+test('a configuration takes effect before its entry is confirmed as applied, on every member', () => {
   const raft = memberOf()
   const after = configurationOf({ voters: [1, 2] })
   appendTo(raft, { entries: [entryOf(1, 1, after)], commit: 1 })
@@ -73,7 +73,7 @@ test('it is in force before the application of its entry is confirmed, on every 
   expect(voters(raft)).toEqual([[1, 2], []])
 })
 
-test('what is no configuration entry is not applied as one', () => {
+test('an entry that is not a configuration is not applied as one', () => {
   const raft = leaderOf()
   give(raft)
   drain(raft)
@@ -82,7 +82,7 @@ test('what is no configuration entry is not applied as one', () => {
   expect(() => applyConfiguration(raft, 2, raft.configuration)).toThrow('is a configuration')
 })
 
-test('one change at a time: the next waits until the last one is applied', () => {
+test('one change at a time: a second one is refused until the first is applied', () => {
   const raft = leaderOf()
   proposeChange(raft, steps({ type: 'demote', id: 3 }))
   expect(proposeChange(raft, steps({ type: 'demote', id: 2 }))).toBe('change-in-flight')
@@ -95,14 +95,14 @@ test('one change at a time: the next waits until the last one is applied', () =>
   expect(proposeChange(raft, steps({ type: 'promote', id: 3 }))).toBe(3)
 })
 
-test('a new leader waits for an entry of its own term: it covers what it inherited', () => {
+test('a new leader refuses changes until an entry of its own term is applied, which covers inherited entries', () => {
   const raft = elect(memberOf(undefined, { log: [1, 1] }))
   expect(proposeChange(raft, steps({ type: 'demote', id: 3 }))).toBe('change-in-flight')
   settle(raft)
   expect(proposeChange(raft, steps({ type: 'demote', id: 3 }))).toBe(4)
 })
 
-test('who does not lead, or hands leadership over, takes no change', () => {
+test('a follower, or a leader that is transferring leadership, refuses a change', () => {
   const raft = memberOf()
   expect(proposeChange(raft, 'leave')).toBe('no-leader')
   appendTo(raft)
@@ -112,21 +112,21 @@ test('who does not lead, or hands leadership over, takes no change', () => {
   expect(proposeChange(leader, 'leave')).toBe('transferring')
 })
 
-test('faults of the change itself are refused without an entry', () => {
+test('an invalid change is refused without appending an entry', () => {
   const raft = leaderOf()
   expect(proposeChange(raft, 'leave')).toBe('not-joint')
   expect(proposeChange(raft, steps({ type: 'promote', id: 9 }))).toBe('unknown-member')
   expect(raft.lastIndex).toBe(1)
 })
 
-test('without the checks a second change is taken; with them it is a broken invariant', () => {
+test('without the checks a second change is accepted; the invariant detects it', () => {
   const raft = leaderOf(undefined, { validateChanges: false })
   proposeChange(raft, steps({ type: 'demote', id: 3 }))
   expect(proposeChange(raft, steps({ type: 'demote', id: 2 }))).toBe(3)
   expect(() => drain(raft)).not.toThrow()
 })
 
-test('a new member is called by its entry, is taken for active and is probed', () => {
+test('a new member gets its id from its entry, counts as active and is probed', () => {
   const raft = leaderOf()
   const index = proposeChange(raft, steps(learner(9)))
   settle(raft, [2, 3])
@@ -139,7 +139,7 @@ test('a new member is called by its entry, is taken for active and is probed', (
   expect(raft.commit).toBe(2)
 })
 
-test('check-quorum does not fire before a new voter was heard for the first time', () => {
+test('check-quorum does not fire before the first contact with a new voter', () => {
   const raft = leaderOf({ voters: [1] })
   proposeChange(raft, steps({ type: 'addVoter', node: 'n2', incarnation: incarnationOf(2) }))
   settle(raft)
@@ -147,7 +147,7 @@ test('check-quorum does not fire before a new voter was heard for the first time
   expect([raft.role, voters(raft)[0]]).toEqual(['leader', [1, 1_002]])
 })
 
-test('a joint phase needs both majorities and is left once, when it is in force', () => {
+test('a joint phase needs both majorities and is left exactly once, after it takes effect', () => {
   const raft = leaderOf({ voters: [1, 2, 3], learners: [4, 5] })
   proposeChange(
     raft,
@@ -173,7 +173,7 @@ test('a joint phase needs both majorities and is left once, when it is in force'
   expect([raft.configuration.learners, raft.lastIndex]).toEqual([[2, 3], 4])
 })
 
-test('the next leader leaves the joint phase', () => {
+test('a new leader leaves an inherited joint phase', () => {
   const joint = configurationOf({ voters: [1, 2], outgoing: [1, 3], autoLeave: true })
   const raft = elect(memberOf(joint, { log: [1] }))
   expect(raft.lastIndex).toBe(2)
@@ -183,7 +183,7 @@ test('the next leader leaves the joint phase', () => {
   expect([raft.lastIndex, raft.configuration.outgoing]).toEqual([3, []])
 })
 
-test('a joint phase without automatic end waits for it', () => {
+test('a joint phase without auto-leave waits for an explicit leave', () => {
   const raft = leaderOf({ voters: [1, 2, 3], learners: [4] })
   proposeChange(raft, { steps: [{ type: 'promote', id: 4 }], phase: 'joint', autoLeave: false })
   settle(raft)
@@ -194,7 +194,7 @@ test('a joint phase without automatic end waits for it', () => {
   expect(status(raft).isJoint).toBe(false)
 })
 
-test('a leader that is demoted or removed steps down when it applies that', () => {
+test('a leader that is demoted or removed steps down when it applies the change', () => {
   for (const type of ['demote', 'remove'] as const) {
     const raft = leaderOf()
     proposeChange(raft, steps({ type, id: 1 }))
@@ -206,7 +206,7 @@ test('a leader that is demoted or removed steps down when it applies that', () =
   }
 })
 
-test('a leader that stays without being a voter does not count itself and takes nothing new', () => {
+test('a leader that is no longer a voter does not count itself and refuses proposals', () => {
   const raft = leaderOf({ voters: [1, 2, 3, 4] }, { stepDownOnRemoval: false })
   proposeChange(raft, steps({ type: 'remove', id: 1 }))
   drain(raft)
@@ -225,7 +225,7 @@ test('a leader that stays without being a voter does not count itself and takes 
   expect(raft.commit).toBe(3)
 })
 
-test('a smaller quorum may have what it needs already', () => {
+test('a smaller quorum may commit entries at once', () => {
   const raft = leaderOf({ voters: [1, 2, 3, 4] })
   proposeChange(raft, steps({ type: 'demote', id: 4 }))
   give(raft)
@@ -238,7 +238,7 @@ test('a smaller quorum may have what it needs already', () => {
   expect(raft.commit).toBe(3)
 })
 
-test('the removal of its target ends a transfer', () => {
+test('removing the target aborts a leadership transfer', () => {
   const raft = leaderOf({ voters: [1, 2, 3] })
   proposeChange(raft, steps({ type: 'remove', id: 3 }))
   drain(raft)
@@ -248,7 +248,7 @@ test('the removal of its target ends a transfer', () => {
   expect([status(raft).transferTarget, raft.peers.map(({ id }) => id)]).toEqual([0, [2]])
 })
 
-test('a removed member is dropped with its state', () => {
+test('the state of a removed member is dropped', () => {
   const raft = leaderOf()
   setCounts(raft, 3, true)
   proposeChange(raft, steps({ type: 'remove', id: 3 }))
@@ -259,7 +259,7 @@ test('a removed member is dropped with its state', () => {
   expect(raft.peers.map(({ id }) => id)).toEqual([2])
 })
 
-test('no member campaigns while a committed change is not applied here', () => {
+test('a member does not campaign while a committed change is unapplied', () => {
   const raft = memberOf()
   appendTo(raft, { entries: [entryOf(1, 1, configurationOf({ voters: [1, 2] }))], commit: 1 })
   persisted(raft, takeReady(raft).token)
@@ -270,7 +270,7 @@ test('no member campaigns while a committed change is not applied here', () => {
   expect(raft.role).toBe('preCandidate')
 })
 
-test('a candidate that learns that it is no voter gives up', () => {
+test('a candidate that is no longer a voter becomes a follower', () => {
   const raft = memberOf(undefined, { preVote: false })
   appendTo(raft, { entries: [entryOf(1, 1, configurationOf({ voters: [2, 3], learners: [1] }))] })
   persisted(raft, takeReady(raft).token)
@@ -281,7 +281,7 @@ test('a candidate that learns that it is no voter gives up', () => {
   expect(raft.role).toBe('follower')
 })
 
-test('a change that another leader replaces was never in force', () => {
+test('a change that another leader overwrites never takes effect', () => {
   const raft = memberOf()
   appendTo(raft, { entries: [entryOf(1, 1, configurationOf({ voters: [1, 2] }))] })
   expect(raft.configurations).toEqual([1])
@@ -291,7 +291,7 @@ test('a change that another leader replaces was never in force', () => {
   expect([raft.configurations, voters(raft)]).toEqual([[], [[1, 2, 3], []]])
 })
 
-test('two configurations above the durable commit index are a broken invariant', () => {
+test('two configurations above the durable commit index violate the invariant', () => {
   const one = entryOf(1, 1, configurationOf({ voters: [1, 2] }))
   const two = entryOf(1, 2, configurationOf({ voters: [1] }))
   const raft = memberOf()
@@ -305,7 +305,7 @@ test('two configurations above the durable commit index are a broken invariant',
   expect(() => memberOf(undefined, { restored: { ...restored, commit: 1 } })).not.toThrow()
 })
 
-test('a single voter becomes a shard of three, one change after the other', () => {
+test('a single voter grows to a shard of three by successive changes', () => {
   const raft = leaderOf({ voters: [1] })
   for (const n of [2, 3]) {
     const id = 1_000 + Number(proposeChange(raft, steps(learner(n))))

@@ -3,7 +3,7 @@
  * moment its entry is applied (docs/design/consensus.md#when-a-configuration-takes-effect); that is safe together with
  * one change at a time (docs/design/consensus.md#when-a-configuration-takes-effect), commit indexes that are stored
  * with the entries (docs/design/consensus.md#when-a-configuration-takes-effect) and no campaign while a committed
- * change waits (docs/design/consensus.md#when-a-node-does-not-campaign).
+ * change is unapplied (docs/design/consensus.md#when-a-node-does-not-campaign).
  */
 
 import { assert } from '@vacancy/shared'
@@ -28,7 +28,8 @@ import { abortTransfer } from './transfer.ts'
 export type ChangeRefusal = ChangeFault | 'not-leader' | 'no-leader' | 'transferring' | 'change-in-flight'
 
 /**
- * Appends the configuration a change leads to. The raft id of a member it adds is 1,000 + the index of the entry.
+ * Appends the configuration that results from a change. The raft id of a member it adds is 1,000 + the index of the
+ * entry.
  *
  * @returns index of the entry, or why nothing was appended (docs/design/consensus.md#when-a-configuration-takes-effect)
  */
@@ -36,8 +37,8 @@ export function proposeChange(raft: Raft, change: Change): number | ChangeRefusa
   if (raft.role !== 'leader') return raft.leader === 0 ? 'no-leader' : 'not-leader'
   if (!isVoter(raft.configuration, raft.id)) return 'not-leader'
   if (raft.transferTarget !== 0) return 'transferring'
-  // docs/design/consensus.md#when-a-configuration-takes-effect: at most one change is not applied. A new leader waits
-  // for its own empty entry: it covers what it inherited.
+  // docs/design/consensus.md#when-a-configuration-takes-effect: at most one change is unapplied. A new leader first
+  // applies its own empty entry, which covers all inherited entries.
   if (raft.changeIndex > raft.applied && !isOverridden(raft)) return 'change-in-flight'
   const result = resultOf(raft.configuration, change, JOINED_ID_BASE + raft.lastIndex + 1)
   return typeof result === 'string' ? result : appendConfiguration(raft, result)
@@ -48,7 +49,7 @@ function isOverridden(raft: Raft): boolean {
 }
 
 function appendConfiguration(raft: Raft, configuration: Configuration): number {
-  assert(raft.configurations.length === 0 || isOverridden(raft), 'at most one change is not applied')
+  assert(raft.configurations.length === 0 || isOverridden(raft), 'at most one change is unapplied')
   const bytes = encodeEntry(raft.term, ENTRY_KIND.configuration, encodeConfiguration(configuration))
   raft.changeIndex = appendEntries(raft, raft.term, 1, bytes)
   raft.configurations.push(raft.changeIndex)
@@ -71,7 +72,7 @@ export function applyConfiguration(raft: Raft, index: number, configuration: Con
   }
   placePeers(raft)
   if (raft.role !== 'leader') {
-    // docs/design/consensus.md#invariants: who may not lead any more does not go on standing for it.
+    // docs/design/consensus.md#invariants: a member that may no longer lead stops campaigning.
     if (raft.role !== 'follower' && !isElectable(raft)) becomeFollower(raft, raft.term, 0)
     return
   }
@@ -79,14 +80,14 @@ export function applyConfiguration(raft: Raft, index: number, configuration: Con
   if (!isVoter(configuration, raft.id) && raft.config.stepDownOnRemoval && !raft.defects['raft/removed-leader-stays']) {
     return becomeFollower(raft, raft.term, 0) // docs/design/consensus.md#when-a-configuration-takes-effect
   }
-  // A smaller quorum may have what it needs already; new peers hear of their leader.
+  // A smaller quorum may already allow a commit; new peers learn of their leader.
   commitByCounting(raft)
   confirmReads(raft)
   raft.mustBroadcast = true
 }
 
 /**
- * The leader proposes the end of the joint phase once, when the phase is in force
+ * The leader proposes the end of the joint phase once, after the phase has taken effect
  * (docs/design/consensus.md#when-a-configuration-takes-effect).
  */
 export function leaveJointPhase(raft: Raft): void {

@@ -11,24 +11,26 @@ export const RAFT_DEFECTS = [
   'raft/ack-before-persist',
   /** docs/design/consensus.md#hand-over: the leader counts its own entries before they are durable. */
   'raft/own-ack-before-persist',
-  /** docs/design/consensus.md#hand-over: committed entries are given out before they are durable here. */
+  /** docs/design/consensus.md#hand-over: committed entries are applied before they are durable here. */
   'raft/apply-before-persist',
-  /** docs/design/consensus.md#hand-over: a confirmation counts for entries that were overwritten meanwhile. */
+  /**
+   * docs/design/consensus.md#hand-over: a confirmation also counts for entries that were overwritten in the meantime.
+   */
   'raft/stale-confirmation-trusted',
   /**
-   * docs/design/consensus.md#when-a-configuration-takes-effect: the commit index is stored later than the entries it
-   * came with.
+   * docs/design/consensus.md#when-a-configuration-takes-effect: the commit index is stored later than the entries of
+   * the same message.
    */
   'raft/commit-not-with-entries',
   /** docs/design/consensus.md#votes: a second vote in the same term. */
   'raft/votes-twice',
   /** docs/design/consensus.md#votes: a vote for a candidate whose log is older. */
   'raft/vote-ignores-log',
-  /** docs/design/consensus.md#voter-leases: votes are granted while the leader is heard. */
+  /** docs/design/consensus.md#voter-leases: votes are granted while the leader is alive. */
   'raft/lease-ignored',
-  /** docs/design/consensus.md#votes: learners do not answer votes. */
+  /** docs/design/consensus.md#votes: learners do not answer vote requests. */
   'raft/learner-refuses-votes',
-  /** docs/design/consensus.md#check-quorum: a node stuck at a lower term is not informed. */
+  /** docs/design/consensus.md#check-quorum: a node stuck at a lower term is not sent the current one. */
   'raft/lower-term-ignored',
   /**
    * docs/design/consensus.md#first-entry-of-a-term, docs/design/consensus.md#invariants: an entry of an earlier term is
@@ -41,7 +43,7 @@ export const RAFT_DEFECTS = [
   'raft/ignore-outgoing-majority',
   /** docs/design/consensus.md#membership: what a learner stored counts. */
   'raft/learner-counted',
-  /** docs/design/consensus.md#when-a-configuration-takes-effect: a change is taken while another is not applied. */
+  /** docs/design/consensus.md#when-a-configuration-takes-effect: a change is accepted while another is unapplied. */
   'raft/second-change-in-flight',
   /**
    * docs/design/consensus.md#when-a-configuration-takes-effect: the end of the joint phase is proposed again and again.
@@ -53,27 +55,29 @@ export const RAFT_DEFECTS = [
   'raft/mute-votes',
   /** docs/design/consensus.md#replication: the window does not pause entries. */
   'raft/window-ignored',
-  /** docs/design/consensus.md#replication: a rejection that is long answered takes the peer back. */
+  /** docs/design/consensus.md#replication: a stale rejection moves the peer's position back. */
   'raft/stale-rejection-trusted',
-  /** docs/design/consensus.md#replication: a late, shorter append cuts what follows it. */
+  /** docs/design/consensus.md#replication: a late, shorter append truncates the entries after it. */
   'raft/late-append-truncates',
-  /** docs/design/consensus.md#replication: a follower commits entries that were never compared. */
+  /**
+   * docs/design/consensus.md#replication: a follower commits entries that were not checked against the leader's log.
+   */
   'raft/commit-beyond-match',
   /** docs/design/consensus.md#replication: the answer to a heartbeat does not wake a probe. */
   'raft/probe-never-recovers',
-  /** docs/design/consensus.md#replication: a peer that received its snapshot is not sent entries. */
+  /** docs/design/consensus.md#replication: a peer that installed its snapshot is not sent entries. */
   'raft/snapshot-state-never-left',
-  /** docs/design/storage.md#transfer: an old offer takes the state back. */
+  /** docs/design/storage.md#transfer: a stale offer moves the state back. */
   'raft/old-snapshot-taken',
   /** docs/design/consensus.md#invariants: heartbeats carry the whole commit index. */
   'raft/heartbeat-full-commit',
-  /** docs/design/consensus.md#leadership-transfer: a transfer whose target is gone stops proposals for ever. */
+  /** docs/design/consensus.md#leadership-transfer: a transfer to an unreachable target blocks proposals forever. */
   'raft/transfer-never-ends',
-  /** docs/design/consensus.md#reads: a read is released without asking anybody. */
+  /** docs/design/consensus.md#reads: a read is released without contacting a quorum. */
   'raft/read-without-quorum',
-  /** docs/design/consensus.md#reads: a read is taken before the leader has committed an entry of its term. */
+  /** docs/design/consensus.md#reads: a read is accepted before the leader has committed an entry of its term. */
   'raft/read-before-own-entry',
-  /** docs/design/consensus.md#reads: a read is released by a round that was confirmed before it came. */
+  /** docs/design/consensus.md#reads: a read is released by a round that was confirmed before it arrived. */
   'raft/read-index-after-check',
 ] as const
 

@@ -36,14 +36,14 @@ const ticks = (raft: Raft, count: number) => {
   for (let n = 0; n < count; n++) tick(raft)
 }
 
-/** What member 1 answers; undefined when it keeps silent. */
+/** The reply of member 1; undefined when it sends none. */
 function answerTo(raft: Raft, type: 'vote' | 'preVote', request: Parameters<typeof ask>[3]) {
   ask(raft, 2, type, request)
   const [reply] = ofType(drain(raft), type === 'vote' ? 'voteReply' : 'preVoteReply')
   return reply && { term: reply.term, isGranted: reply.isGranted }
 }
 
-test('a follower waits E to 2E − 1 ticks for its leader, drawn each time', () => {
+test('a follower waits E to 2E − 1 ticks for its leader, randomized each time', () => {
   const draws = [0, 0, 9, 0, 4]
   const raft = memberOf(undefined, { random: (below) => Math.min(below - 1, draws.shift() ?? 0) })
   const waits = [1, 2, 3].map(() => {
@@ -55,11 +55,11 @@ test('a follower waits E to 2E − 1 ticks for its leader, drawn each time', () 
   expect(waits).toEqual([E, 2 * E - 1, E + 4])
 })
 
-test('an election time-out shorter than two heartbeats is a mistake', () => {
+test('an election timeout shorter than two heartbeats is rejected', () => {
   expect(() => memberOf(undefined, { electionTicks: 3, heartbeatTicks: 2 })).toThrow('two heartbeats')
 })
 
-test('a candidate first runs a pre-vote, which does not change the state of others', () => {
+test('a candidate first runs a pre-vote, which changes no state on other members', () => {
   const raft = memberOf(undefined, { log: [1, 1, 2] })
 
   ticks(raft, E)
@@ -77,13 +77,13 @@ test('a candidate first runs a pre-vote, which does not change the state of othe
   expect([raft.role, raft.term, raft.vote]).toEqual(['candidate', 3, 1])
 })
 
-test('without pre-votes it stands at once', () => {
+test('without pre-votes it campaigns at once', () => {
   const raft = memberOf(undefined, { preVote: false })
   ticks(raft, E)
   expect([raft.role, raft.term]).toEqual(['candidate', 1])
 })
 
-test('the own vote counts when it is durable', () => {
+test('the own vote of a candidate counts once it is durable', () => {
   const raft = memberOf(undefined, { preVote: false })
   campaign(raft)
   const ready = takeReady(raft)
@@ -96,7 +96,7 @@ test('the own vote counts when it is durable', () => {
   expect(raft.role).toBe('leader')
 })
 
-test('a vote that becomes durable after its term counts for nothing', () => {
+test('a vote that becomes durable after its term has ended is ignored', () => {
   const raft = memberOf({ voters: [1, 2] }, { preVote: false })
   campaign(raft)
   const ready = takeReady(raft)
@@ -128,7 +128,7 @@ test('a candidate wins with the majorities of both halves and loses without one'
   }
 })
 
-test('a vote is given once a term, and given again to the same candidate', () => {
+test('a vote is granted once per term, and repeated for the same candidate', () => {
   const raft = memberOf()
   const request = { term: 1, lastIndex: 0, lastTerm: 0 }
   expect(answerTo(raft, 'vote', request)).toEqual({ term: 1, isGranted: true })
@@ -137,7 +137,7 @@ test('a vote is given once a term, and given again to the same candidate', () =>
   expect(answerTo(raft, 'vote', request)).toEqual({ term: 1, isGranted: true })
 })
 
-test('a vote goes to a log that is not older than the own one', () => {
+test('a vote is granted only to a log that is at least as up to date', () => {
   const cases: [number, number, boolean][] = [
     [3, 2, true],
     [4, 2, true],
@@ -153,7 +153,7 @@ test('a vote goes to a log that is not older than the own one', () => {
   }
 })
 
-test('a node that knows the leader of a term votes for no other in it', () => {
+test('a node that knows the leader of a term grants no vote in that term', () => {
   const raft = memberOf(undefined, { checkQuorum: false })
   heartbeatTo(raft, 1, 0, 3)
   expect(answerTo(raft, 'vote', { term: 1, lastIndex: 9, lastTerm: 1 })).toEqual({ term: 1, isGranted: false })
@@ -166,7 +166,7 @@ test('a pre-vote is granted in the requested term and changes neither term nor v
   expect(answerTo(raft, 'preVote', { term: 9, lastIndex: 0, lastTerm: 0 })).toEqual({ term: 4, isGranted: false })
 })
 
-test('a grant of an earlier round of pre-votes counts for nothing', () => {
+test('a grant from an earlier pre-vote round is ignored', () => {
   const raft = memberOf()
   ticks(raft, E)
   drain(raft)
@@ -174,7 +174,7 @@ test('a grant of an earlier round of pre-votes counts for nothing', () => {
   expect(raft.role).toBe('preCandidate')
 })
 
-test('who hears a leader answers no vote of a later term, unless leadership is handed over', () => {
+test('a node with a live leader ignores votes of a later term, except during a transfer', () => {
   const raft = memberOf()
   heartbeatTo(raft, 1, 0, 3)
   const request = { term: 5, lastIndex: 0, lastTerm: 0 }
@@ -187,7 +187,7 @@ test('who hears a leader answers no vote of a later term, unless leadership is h
   expect(answerTo(raft, 'vote', { ...request, isForced: true })).toEqual({ term: 5, isGranted: true })
 })
 
-test('the lease ends with E ticks of silence, and a leader holds it as well', () => {
+test('the lease expires after E ticks without contact, and a leader holds it as well', () => {
   const follower = memberOf(undefined, { random: (below) => below - 1 })
   heartbeatTo(follower, 1, 0, 3)
   ticks(follower, E)
@@ -202,7 +202,7 @@ test('without check-quorum there is no lease', () => {
   expect(answerTo(raft, 'vote', { term: 5, lastIndex: 0, lastTerm: 0 })?.isGranted).toBe(true)
 })
 
-test('only a real vote that is granted delays the own campaign', () => {
+test('only a granted real vote resets the election timer', () => {
   const cases: ['vote' | 'preVote', number, number][] = [
     ['vote', 3, 0],
     ['vote', 0, 4],
@@ -216,13 +216,13 @@ test('only a real vote that is granted delays the own campaign', () => {
   }
 })
 
-test('learners answer votes: they may have been promoted by an entry they have not seen', () => {
+test('learners answer vote requests: an entry they have not received may have promoted them', () => {
   const raft = memberOf({ voters: [2, 3], learners: [1] })
   expect(answerTo(raft, 'preVote', { term: 1, lastIndex: 0, lastTerm: 0 })?.isGranted).toBe(true)
   expect(answerTo(raft, 'vote', { term: 1, lastIndex: 0, lastTerm: 0 })?.isGranted).toBe(true)
 })
 
-test('who is no voter, or mute, does not stand', () => {
+test('a non-voter or a mute member does not campaign', () => {
   const learner = memberOf({ voters: [2, 3], learners: [1] })
   const stranger = memberOf({ voters: [2, 3] })
   const mute = memberOf(undefined, { restored: { isMute: true } })
@@ -233,13 +233,13 @@ test('who is no voter, or mute, does not stand', () => {
   }
 })
 
-test('a voter of the half that is left stands as well', () => {
+test('a voter of the outgoing half campaigns as well', () => {
   const raft = memberOf({ voters: [2], outgoing: [1, 2] })
   campaign(raft)
   expect(raft.role).toBe('preCandidate')
 })
 
-test('who is mute neither votes nor takes a term from it, until it is bound', () => {
+test('a mute member neither votes nor adopts a term until it is bound', () => {
   const raft = memberOf(undefined, { restored: { isMute: true } })
   const request = { term: 3, lastIndex: 0, lastTerm: 0 }
   expect(answerTo(raft, 'vote', request)).toBeUndefined()
@@ -249,7 +249,7 @@ test('who is mute neither votes nor takes a term from it, until it is bound', ()
   expect(answerTo(raft, 'vote', request)?.isGranted).toBe(true)
 })
 
-test('a candidate or leader that is made mute gives up', () => {
+test('a candidate or leader that becomes mute steps down', () => {
   const raft = leaderOf()
   setMute(raft, true)
   expect([raft.role, raft.leader]).toEqual(['follower', 0])
@@ -273,20 +273,20 @@ test('lower terms: a leader learns the term, a pre-candidate is refused, the res
   expect(raft.term).toBe(4)
 })
 
-test('without pre-votes and check-quorum a lower term is no news to anybody', () => {
+test('without pre-votes and check-quorum a lower term is ignored', () => {
   const raft = memberOf(undefined, { log: [4], preVote: false, checkQuorum: false })
   heartbeatTo(raft, 3)
   expect(drain(raft)).toEqual([])
 })
 
-test('a deposed leader follows the higher term of an answer', () => {
+test('a deposed leader adopts the higher term of a reply', () => {
   const raft = leaderOf()
   const none = { index: 0, isRejected: false, hintIndex: 0, hintTerm: 0 }
   step(raft, { type: 'appendReply', from: 2, to: 1, term: 7, ...none })
   expect([raft.role, raft.term, raft.leader, raft.vote]).toEqual(['follower', 7, 0, 0])
 })
 
-test('a leader begins its term with one empty entry and sends it at once', () => {
+test('a leader starts its term with one empty entry and sends it at once', () => {
   const raft = elect(memberOf(undefined, { log: [1] }))
   const appends = ofType(drain(raft), 'append')
   expect(appends.map((append) => [append.to, append.prevIndex, append.prevTerm, rangeOf(append)])).toEqual([
@@ -295,7 +295,7 @@ test('a leader begins its term with one empty entry and sends it at once', () =>
   ])
 })
 
-test('an entry of an earlier term is not committed by counting; one of the own term takes it along', () => {
+test('an entry of an earlier term is not committed by counting replicas, but together with one of the current term', () => {
   const raft = elect(memberOf(undefined, { log: [1, 2] }))
   drain(raft)
   acknowledge(raft, 2, 2)
@@ -304,7 +304,7 @@ test('an entry of an earlier term is not committed by counting; one of the own t
   expect(raft.commit).toBe(3)
 })
 
-test('a leader that no quorum answers for E ticks gives up', () => {
+test('a leader without replies from a quorum for E ticks steps down', () => {
   const silent = leaderOf()
   ticks(silent, E)
   expect(silent.role).toBe('leader')
@@ -319,7 +319,7 @@ test('a leader that no quorum answers for E ticks gives up', () => {
   expect(heard.role).toBe('leader')
 })
 
-test('right after a check a peer that answers is still active, one silent for two checks is not', () => {
+test('right after a check a replying peer is still active; one without replies for two checks is not', () => {
   const raft = leaderOf()
   const activeOf = () => status(raft).peers.map(({ id, isActive }) => [id, isActive])
   const check = () => {
@@ -336,7 +336,7 @@ test('right after a check a peer that answers is still active, one silent for tw
   ])
 })
 
-test('a candidate whose disk refuses the entries of its vote requests is not elected by them', () => {
+test('a candidate whose disk refuses the log it campaigned with is not elected', () => {
   const raft = memberOf(undefined, { log: [1, 1], preVote: false })
   const bytes = encodeEntry(1, ENTRY_KIND.command, new Uint8Array(5))
   appendTo(raft, { entries: [{ firstIndex: 3, count: 1, bytes }] })
@@ -353,7 +353,7 @@ test('a candidate whose disk refuses the entries of its vote requests is not ele
   expect([raft.role, raft.lastIndex]).toEqual(['follower', 2])
 })
 
-test('while joint a leader needs to hear both halves', () => {
+test('during a joint phase a leader needs replies from both halves', () => {
   const raft = elect(memberOf(configurationOf({ voters: [1, 2, 3], outgoing: [1, 4, 5] })))
   for (let n = 0; n < 3 * E; n++) {
     tick(raft)
@@ -374,13 +374,13 @@ test('learners and members that do not count do not keep a leader', () => {
   expect(raft.role).toBe('follower')
 })
 
-test('without check-quorum it continues', () => {
+test('without check-quorum the leader continues', () => {
   const raft = leaderOf(undefined, { checkQuorum: false })
   ticks(raft, 5 * E)
   expect(raft.role).toBe('leader')
 })
 
-test('a leader that is known to be gone is forgotten: then others may be voted for', () => {
+test('a leader that is known to have stopped is forgotten, which allows votes for other members', () => {
   const raft = memberOf()
   heartbeatTo(raft, 1, 0, 3)
   ticks(raft, 3)
@@ -410,7 +410,7 @@ test('a candidate follows the leader of its term', () => {
   expect([raft.role, raft.leader, raft.vote]).toEqual(['follower', 2, 1])
 })
 
-test('votes and answers tell what is committed; who has that entry knows it, too', () => {
+test('vote requests and replies carry the commit index, which members with that entry adopt', () => {
   const raft = memberOf(undefined, { log: [1, 1, 2] })
   const request = { type: 'preVote', from: 2, to: 1, term: 3, lastIndex: 9, lastTerm: 2, isForced: false } as const
   step(raft, { ...request, commit: 2, commitTerm: 2 })
@@ -432,7 +432,7 @@ test('votes and answers tell what is committed; who has that entry knows it, too
   expect([leader.commit, ofType(drain(leader), 'append').length]).toEqual([1, 0])
 })
 
-test('a vote leaves when it is durable, a request for votes at once', () => {
+test('a vote is sent once it is durable, a vote request at once', () => {
   const raft = memberOf()
   ask(raft, 2, 'vote', { term: 1, lastIndex: 0, lastTerm: 0 })
   const ready = takeReady(raft)
@@ -443,7 +443,7 @@ test('a vote leaves when it is durable, a request for votes at once', () => {
   expect(takeReady(candidate).sendNow.map(({ type }) => type)).toEqual(['vote', 'vote'])
 })
 
-test('replies without a request are ignored', () => {
+test('unsolicited replies are ignored', () => {
   const raft = leaderOf()
   grant(raft, 2)
   grant(raft, 2, 'preVoteReply')

@@ -1,5 +1,5 @@
 /**
- * Who leads: campaigns, votes and what a voter may promise (docs/design/consensus.md#elections).
+ * Leader election: campaigns, votes and the restrictions on granting them (docs/design/consensus.md#elections).
  *
  *               time-out              quorum would          quorum does
  *   follower ───────────► preCandidate ────────► candidate ────────► leader
@@ -27,7 +27,7 @@ import {
 } from './state.ts'
 
 /**
- * Stands for leader, asking first whether it could win unless pre-votes are off. Does nothing where
+ * Starts a campaign, with a pre-vote first unless pre-votes are off. Does nothing where
  * docs/design/consensus.md#when-a-node-does-not-campaign forbids it.
  */
 export function campaign(raft: Raft): void {
@@ -37,15 +37,15 @@ export function campaign(raft: Raft): void {
 }
 
 /**
- * docs/design/consensus.md#when-a-node-does-not-campaign: not while a configuration may be in force that this node does
- * not know yet.
+ * docs/design/consensus.md#when-a-node-does-not-campaign: not while a configuration that this node has not applied may
+ * be in force.
  */
 function mayStand(raft: Raft): boolean {
   if (!isElectable(raft) || raft.snapshot !== undefined) return false
   return !raft.configurations.some((index) => index <= raft.commit)
 }
 
-/** Changes nothing that others see: neither term nor vote. */
+/** Changes neither term nor vote, so other members are not affected. */
 function becomePreCandidate(raft: Raft): void {
   raft.role = 'preCandidate'
   raft.leader = 0
@@ -57,7 +57,7 @@ function becomePreCandidate(raft: Raft): void {
 }
 
 function becomeCandidate(raft: Raft, isForced: boolean): void {
-  assert(isElectable(raft), 'a learner is never candidate')
+  assert(isElectable(raft), 'a learner is never a candidate')
   setTerm(raft, raft.term + 1)
   setVote(raft, raft.id)
   raft.role = 'candidate'
@@ -101,11 +101,11 @@ function conclude(raft: Raft): void {
 }
 
 /**
- * The knowledge of the log in a vote or a reply: a member with the entry there has all earlier entries, and all of them
+ * The commit position in a vote request or reply: a member that has this entry has all earlier entries, and all of them
  * are committed. A configuration is in force where its entry is applied
  * (docs/design/consensus.md#when-a-configuration-takes-effect), so members may campaign in different configurations. A
- * removed member with a longer log refuses voters that do not know yet that they no longer need it. Exchanging the
- * commit index resolves that without a leader.
+ * removed member with a longer log refuses its vote to members that have not applied its removal. Exchanging the commit
+ * index resolves that without a leader.
  */
 export function learnCommitted(raft: Raft, { commit, commitTerm }: VoteMessage | VoteReply): void {
   if (raft.snapshot || commit <= raft.commit || termAt(raft, commit) !== commitTerm) return
@@ -113,17 +113,17 @@ export function learnCommitted(raft: Raft, { commit, commitTerm }: VoteMessage |
   if (raft.role === 'leader') raft.mustBroadcast = true
 }
 
-/** A node that hears a leader does not help to replace it (docs/design/consensus.md#voter-leases). */
+/** A node in contact with a leader does not vote to replace it (docs/design/consensus.md#voter-leases). */
 export function isLeaseHeld(raft: Raft): boolean {
   if (!raft.config.checkQuorum || raft.leader === 0 || raft.defects['raft/lease-ignored']) return false
   return raft.electionElapsed < raft.config.electionTicks
 }
 
-/** docs/design/consensus.md#votes; the term of the message is the own one, or for a pre-vote a later one. */
+/** docs/design/consensus.md#votes; the term of the message is the current one or, for a pre-vote, a later one. */
 export function onVote(raft: Raft, message: VoteMessage): void {
   const { type, from, term } = message
   const isPre = type === 'preVote'
-  // Learners answer as well: they may have been promoted by an entry they have not seen (docs/design/consensus.md#votes).
+  // Learners answer as well: an entry they have not received may have promoted them (docs/design/consensus.md#votes).
   if (raft.defects['raft/learner-refuses-votes'] && !isVoter(raft.configuration, raft.id)) return
   const isFree = raft.vote === from || (raft.vote === 0 && raft.leader === 0) || (isPre && term > raft.term)
   const isNew = isUpToDate(raft, message.lastTerm, message.lastIndex) || raft.defects['raft/vote-ignores-log']
@@ -139,7 +139,7 @@ export function onVote(raft: Raft, message: VoteMessage): void {
     ...knowledge(raft),
   }
   if (isGranted && !isPre) {
-    // Only a real vote that is granted delays the own campaign (docs/design/consensus.md#votes).
+    // Only a granted real vote resets the election timer (docs/design/consensus.md#votes).
     raft.electionElapsed = 0
     setVote(raft, from)
   }
@@ -150,14 +150,14 @@ export function onVote(raft: Raft, message: VoteMessage): void {
 export function onVoteReply(raft: Raft, { type, from, term, isGranted }: VoteReply): void {
   const isCandidate = type === 'preVoteReply' ? raft.role === 'preCandidate' : raft.role === 'candidate'
   if (!isCandidate || raft.votes.has(from)) return
-  // A grant of a pre-vote has the requested term. Earlier ones no longer count.
+  // A pre-vote grant carries the requested term. Grants of earlier rounds no longer count.
   if (type === 'preVoteReply' && isGranted && term !== raft.term + 1) return
   raft.votes.set(from, isGranted)
   conclude(raft)
 }
 
 /**
- * The leader hands over: no pre-vote, and voters do not wait for the leader to fall silent
+ * The leader transfers leadership: no pre-vote, and voters ignore their lease
  * (docs/design/consensus.md#leadership-transfer).
  */
 export function onTimeoutNow(raft: Raft, _message: TimeoutNow): void {

@@ -7,7 +7,8 @@
  *   9       4     length of what follows, u32
  *   13      n     bytes: the command, nothing, or a configuration
  *
- * Entries are kept as batches of such bytes, never as objects: at a million a second an object each is what costs.
+ * Entries are kept as batches of such bytes, never as objects: at a million entries per second, one object each would
+ * dominate the cost.
  */
 
 import { assert } from '@vacancy/shared'
@@ -22,7 +23,7 @@ export type EntryKind = (typeof ENTRY_KIND)[keyof typeof ENTRY_KIND]
 const KIND_AT = 8
 const LENGTH_AT = 9
 
-/** Entries `firstIndex` … `firstIndex + count − 1`, one behind the other in `bytes`. */
+/** Entries `firstIndex` … `firstIndex + count − 1`, concatenated in `bytes`. */
 export type EntryBatch = { readonly firstIndex: number; readonly count: number; readonly bytes: Uint8Array }
 
 export function viewOf(bytes: Uint8Array): DataView {
@@ -51,19 +52,19 @@ export function entryKind(view: DataView, at: number): number {
   return view.getUint8(at + KIND_AT)
 }
 
-/** Length of the entry's own bytes, without its header. */
+/** Length of the entry's payload, without its header. */
 export function entryLength(view: DataView, at: number): number {
   return view.getUint32(at + LENGTH_AT, true)
 }
 
-/** Writes a header; the bytes follow at `at + ENTRY_HEADER_BYTES`. */
+/** Writes a header; the payload follows at `at + ENTRY_HEADER_BYTES`. */
 export function writeEntryHeader(view: DataView, at: number, term: number, kind: EntryKind, length: number): void {
   writeU64(view, at, term)
   view.setUint8(at + KIND_AT, kind)
   view.setUint32(at + LENGTH_AT, length, true)
 }
 
-/** One entry as a batch of its own bytes. */
+/** One entry as a batch with its own bytes. */
 export function encodeEntry(term: number, kind: EntryKind, payload: Uint8Array): Uint8Array {
   const bytes = new Uint8Array(ENTRY_HEADER_BYTES + payload.length)
   writeEntryHeader(viewOf(bytes), 0, term, kind, payload.length)
@@ -72,7 +73,7 @@ export function encodeEntry(term: number, kind: EntryKind, payload: Uint8Array):
 }
 
 /**
- * Where the entry `skip` entries behind the one at `start` begins.
+ * Where the entry `skip` entries after the one at `start` begins.
  *
  * @returns the offset; `end` when the entries end there
  */
@@ -85,7 +86,7 @@ export function skipEntries(view: DataView, start: number, skip: number): number
 /** Entries `from` … `to` of a batch, sharing its bytes. */
 export function sliceBatch(batch: EntryBatch, from: number, to: number): EntryBatch {
   const last = batch.firstIndex + batch.count - 1
-  assert(from >= batch.firstIndex && to <= last && from <= to, 'a slice lies within its batch')
+  assert(from >= batch.firstIndex && to <= last && from <= to, 'a slice is within its batch')
   if (from === batch.firstIndex && to === last) return batch
   const view = viewOf(batch.bytes)
   const start = skipEntries(view, 0, from - batch.firstIndex)
@@ -96,7 +97,7 @@ export function sliceBatch(batch: EntryBatch, from: number, to: number): EntryBa
 const NO_INDEXES: readonly number[] = []
 
 /**
- * Walks over a batch that came from elsewhere: whole entries of one term fill its bytes exactly
+ * Validates a batch that was received or read: complete entries of one term fill its bytes exactly
  * (docs/design/consensus.md#invariants).
  *
  * @returns indexes of the configuration entries in it, which are rare
@@ -109,7 +110,7 @@ export function inspectBatch({ firstIndex, count, bytes }: EntryBatch): readonly
   let at = 0
   for (let i = 0; i < count; i++) {
     assert(at + ENTRY_HEADER_BYTES <= bytes.length, 'a batch holds as many entries as its count')
-    assert(entryTerm(view, at) === term, 'a batch is of one term')
+    assert(entryTerm(view, at) === term, 'a batch has one term')
     if (entryKind(view, at) === ENTRY_KIND.configuration) configurations = [...configurations, firstIndex + i]
     at += ENTRY_HEADER_BYTES + entryLength(view, at)
   }

@@ -1,6 +1,6 @@
 /**
- * What a follower takes from its leader: entries, commit index, snapshots (docs/design/consensus.md#replication,
- * docs/design/storage.md#transfer).
+ * How a follower handles messages of its leader: entries, commit index, snapshots
+ * (docs/design/consensus.md#replication, docs/design/storage.md#transfer).
  */
 
 import { assert } from '@vacancy/shared'
@@ -20,26 +20,29 @@ import { cutLog, knownTerm, placePeers, promise, type Raft, send } from './state
 
 export function onAppend(raft: Raft, message: AppendMessage): void {
   const { from, prevIndex, prevTerm, entries } = message
-  // While a snapshot is made current nothing else goes into the log (docs/design/consensus.md#hand-over).
+  // While a snapshot is being installed nothing else is appended to the log (docs/design/consensus.md#hand-over).
   if (raft.snapshot) return
-  // What is committed here is the same there.
+  // Committed entries are the same in both logs.
   if (prevIndex < raft.commit) return acknowledge(raft, from, raft.commit)
   if (termAt(raft, prevIndex) !== prevTerm) return reject(raft, from, prevIndex, prevTerm)
   let last = prevIndex
   for (const batch of entries) {
-    assert(batch.firstIndex === last + 1, 'entries of a message follow one another')
+    assert(batch.firstIndex === last + 1, 'entries of a message are contiguous')
     place(raft, batch)
     last = lastOf(batch)
   }
   if (raft.defects['raft/late-append-truncates'] && last < raft.lastIndex) cutLog(raft, Math.max(last, raft.commit) + 1)
-  // docs/design/consensus.md#replication: behind `last` the two logs may differ.
+  // docs/design/consensus.md#replication: after `last` the two logs may differ.
   const matched = raft.defects['raft/commit-beyond-match'] ? raft.lastIndex : last
   const commit = Math.min(message.commit, matched)
   if (commit > raft.commit) commitTo(raft, commit)
   acknowledge(raft, from, last)
 }
 
-/** Appends what is new of a batch. Only a real conflict cuts what is there (docs/design/consensus.md#replication). */
+/**
+ * Appends the new entries of a batch. Only a real conflict truncates existing ones
+ * (docs/design/consensus.md#replication).
+ */
 function place(raft: Raft, batch: EntryBatch): void {
   const last = lastOf(batch)
   if (batch.firstIndex > raft.lastIndex) return appendBatch(raft, batch)
@@ -56,7 +59,7 @@ function place(raft: Raft, batch: EntryBatch): void {
 }
 
 /**
- * Leaves when the entries are durable (docs/design/consensus.md#hand-over). Of several to the same leader, the last one
+ * Sent when the entries are durable (docs/design/consensus.md#hand-over). Of several to the same leader, the last one
  * covers all.
  */
 function acknowledge(raft: Raft, to: number, index: number): void {
@@ -80,7 +83,7 @@ function acknowledge(raft: Raft, to: number, index: number): void {
 }
 
 /**
- * Reports where its own log may agree, so that the leader goes back by whole terms
+ * Reports where this log may match, so that the leader moves back by whole terms
  * (docs/design/consensus.md#replication).
  */
 function reject(raft: Raft, to: number, index: number, prevTerm: number): void {
@@ -92,17 +95,17 @@ function reject(raft: Raft, to: number, index: number, prevTerm: number): void {
 
 export function onHeartbeat(raft: Raft, message: Heartbeat): void {
   const { from, commit, readRound } = message
-  // A member that may have forgotten what it acknowledged believes only what an append has compared
+  // A member that may have lost acknowledged entries trusts only positions checked by an append
   // (docs/design/consensus.md#replication).
   if (!raft.snapshot && !raft.isMute && commit > raft.commit) {
-    assert(commit <= raft.lastIndex, 'what was acknowledged is still here')
+    assert(commit <= raft.lastIndex, 'acknowledged entries are in the log')
     commitTo(raft, commit)
   }
   send(raft, { type: 'heartbeatReply', from: raft.id, to: from, term: raft.term, readRound })
 }
 
 /**
- * The data is staged here already. It is handed over to be made current, unless the log holds it all
+ * The data is already staged here. It is handed over for installation, unless the log contains all of it
  * (docs/design/storage.md#transfer).
  */
 export function onSnapshot(raft: Raft, message: SnapshotOffer): void {
@@ -118,15 +121,18 @@ export function onSnapshot(raft: Raft, message: SnapshotOffer): void {
 }
 
 /**
- * The snapshot of a hand-over is current: state machine and log on disk begin with it, and its mark is durable.
- * Everything that was given out to be applied must have been confirmed or dropped before.
+ * The snapshot of a hand-over is installed: state machine and log on disk start from it, and its mark is durable. All
+ * entries returned for application must have been confirmed or dropped before.
  */
 export function installed(raft: Raft, index: number, term: number, configuration: Configuration): void {
   const { snapshot } = raft
   assert(snapshot !== undefined && raft.isSnapshotHanded, 'a snapshot was handed over')
-  assert(snapshot.index === index && snapshot.snapshotTerm === term, 'what was made current is what was handed over')
+  assert(
+    snapshot.index === index && snapshot.snapshotTerm === term,
+    'the installed snapshot is the one that was handed over',
+  )
   restartLog(raft, index, term)
-  // What is on its way to the disk belonged to the log before.
+  // Pending writes belong to the previous log.
   for (const handed of raft.handed) handed.lastIndex = index
   raft.stored = { ...raft.stored, commit: index }
   raft.handedState = { ...raft.handedState, commit: index }

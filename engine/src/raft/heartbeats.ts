@@ -1,5 +1,5 @@
 /**
- * Heartbeats of a leader, and whether anybody answers (docs/design/protocol.md#peer-frames,
+ * Heartbeats of a leader, and the check-quorum on their replies (docs/design/protocol.md#peer-frames,
  * docs/design/consensus.md#check-quorum, docs/design/consensus.md#invariants).
  */
 
@@ -9,15 +9,18 @@ import type { Progress } from './progress.ts'
 import { becomeFollower, type Raft, send } from './state.ts'
 
 /**
- * To everybody, whatever state they are in: a heartbeat keeps them quiet and carries the round of reads
+ * To all members in any state: a heartbeat prevents elections and carries the round of reads
  * (docs/design/consensus.md#reads).
  */
 export function sendHeartbeats(raft: Raft): void {
   raft.heartbeatElapsed = 0
   for (const peer of raft.peers) {
-    // Only what the peer itself acknowledged: its log may differ behind that.
+    // Only up to what the peer itself acknowledged: its log may differ after that.
     const commit = raft.defects['raft/heartbeat-full-commit'] ? raft.commit : Math.min(peer.match, raft.commit)
-    assert(commit <= peer.match || raft.defects['raft/heartbeat-full-commit'], 'a heartbeat commits what is there')
+    assert(
+      commit <= peer.match || raft.defects['raft/heartbeat-full-commit'],
+      'a heartbeat commits only existing entries',
+    )
     const { id: from, term, readRound } = raft
     send(raft, { type: 'heartbeat', from, to: peer.id, term, commit, readRound })
   }
@@ -26,8 +29,8 @@ export function sendHeartbeats(raft: Raft): void {
 const activity = (peer: Progress): number => (peer.isActive ? 1 : 0)
 
 /**
- * docs/design/consensus.md#check-quorum: a leader that a quorum does not answer any more gives up, so that another can
- * be found.
+ * docs/design/consensus.md#check-quorum: a leader without replies from a quorum steps down, so that another can be
+ * elected.
  */
 export function checkQuorum(raft: Raft): void {
   raft.electionElapsed = 0

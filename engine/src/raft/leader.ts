@@ -1,5 +1,5 @@
 /**
- * What a leader does with its peers: sends entries as fast as each takes them, learns how far they are, commits what a
+ * Replication on the leader: sends entries as fast as each peer accepts them, tracks their progress, commits what a
  * majority holds (docs/design/consensus.md#replication, docs/design/consensus.md#first-entry-of-a-term,
  * docs/design/consensus.md#invariants).
  */
@@ -30,11 +30,11 @@ import { abortTransfer, hurryTransfer } from './transfer.ts'
 const NO_ENTRIES: readonly EntryBatch[] = []
 
 /**
- * A candidate has won. It begins its term with one empty entry (docs/design/consensus.md#first-entry-of-a-term), which
- * also marks what it inherited (docs/design/consensus.md#when-a-configuration-takes-effect).
+ * A candidate has won. It starts its term with one empty entry (docs/design/consensus.md#first-entry-of-a-term), which
+ * also marks the end of the inherited entries (docs/design/consensus.md#when-a-configuration-takes-effect).
  */
 export function becomeLeader(raft: Raft): void {
-  assert(raft.role === 'candidate', 'who leads was elected')
+  assert(raft.role === 'candidate', 'a leader was elected')
   raft.role = 'leader'
   setLeader(raft, raft.id)
   drawTimeout(raft)
@@ -54,11 +54,11 @@ export function becomeLeader(raft: Raft): void {
 const matchOf = (peer: Progress): number => peer.match
 
 /**
- * docs/design/consensus.md#invariants: only an entry of the current term is committed by counting; it takes all before
- * it along.
+ * docs/design/consensus.md#invariants: only an entry of the current term is committed by counting replicas; it commits
+ * all earlier ones.
  */
 export function commitByCounting(raft: Raft): void {
-  // docs/design/consensus.md#hand-over: the own entries count when they are durable.
+  // docs/design/consensus.md#hand-over: the leader's own entries count once they are durable.
   const own = raft.defects['raft/own-ack-before-persist'] ? raft.lastIndex : raft.persisted
   const index = reached(raft, own, matchOf)
   if (index <= raft.commit) return
@@ -69,8 +69,8 @@ export function commitByCounting(raft: Raft): void {
 }
 
 /**
- * Sends what every peer may get now: entries (docs/design/consensus.md#replication), or only the commit index when that
- * moved (docs/design/consensus.md#replication).
+ * Sends each peer what it may receive now: entries (docs/design/consensus.md#replication), or only the commit index if
+ * that advanced (docs/design/consensus.md#replication).
  */
 export function broadcast(raft: Raft): void {
   raft.mustBroadcast = false
@@ -80,7 +80,7 @@ export function broadcast(raft: Raft): void {
   }
 }
 
-/** As many messages as the window lets through. @returns whether there was one */
+/** As many messages as the window allows. @returns whether there was one */
 function sendAll(raft: Raft, peer: Progress): boolean {
   let sent = false
   while (sendAppend(raft, peer, false)) sent = true
@@ -90,7 +90,7 @@ function sendAll(raft: Raft, peer: Progress): boolean {
 /**
  * One append message, if the peer may get one.
  *
- * @param mustSend without entries, too: to find out where the peer is, or to tell the commit index
+ * @param mustSend also without entries: to probe the peer's position, or to send the commit index
  */
 function sendAppend(raft: Raft, peer: Progress, mustSend: boolean): boolean {
   const ignoresWindow = raft.defects['raft/window-ignored'] && peer.state === 'replicate'
@@ -101,11 +101,12 @@ function sendAppend(raft: Raft, peer: Progress, mustSend: boolean): boolean {
     return false
   }
   let entries = NO_ENTRIES
-  // A window that is full pauses entries (docs/design/consensus.md#replication).
+  // A full window pauses entries (docs/design/consensus.md#replication).
   const isFull = peer.state === 'replicate' && isWindowFull(peer) && !ignoresWindow
   if (peer.next <= raft.lastIndex && !isFull) {
     if (peer.next < tailFirst(raft)) {
-      // What is not in memory any more is applied and durable; behind it the disk may hold what was replaced since.
+      // Entries no longer in memory are applied and durable; after them the disk may hold entries that were since
+      // replaced.
       peer.reading = peer.next
       peer.readingTo = tailFirst(raft) - 1
       const { reading: firstIndex, readingTo: lastIndex } = peer
@@ -134,8 +135,8 @@ function emit(raft: Raft, peer: Progress, prevTerm: number, entries: readonly En
 }
 
 /**
- * What it needs is compacted. Who does not answer gets no offer: it would be built for nothing
- * (docs/design/consensus.md#hand-over).
+ * The entries it needs are compacted. A peer that does not answer gets no offer: the snapshot would be built for
+ * nothing (docs/design/consensus.md#hand-over).
  */
 function needSnapshot(raft: Raft, peer: Progress): void {
   if (!peer.isActive) return
@@ -150,10 +151,10 @@ export function onAppendReply(raft: Raft, message: AppendReply): void {
   if (message.isRejected) return onRejection(raft, peer, message)
   const isNews = acknowledge(peer, message.index)
   assertProgress(peer, raft.lastIndex)
-  // A peer that has caught up must not remain in probe (docs/design/consensus.md#replication).
+  // A peer that has caught up must not stay in probe (docs/design/consensus.md#replication).
   if (peer.state === 'probe' && (isNews || peer.match === message.index)) toReplicate(peer)
   else if (!isNews) return
-  // Whatever it is being sent: it can go on from the log.
+  // Regardless of a running transfer it can continue from the log.
   if (peer.state === 'snapshot' && peer.match >= raft.firstIndex - 1) {
     if (!raft.defects['raft/snapshot-state-never-left']) toReplicate(peer)
   }
@@ -163,7 +164,7 @@ export function onAppendReply(raft: Raft, message: AppendReply): void {
   hurryTransfer(raft, peer)
 }
 
-/** docs/design/consensus.md#replication: goes back to where the two logs may agree, whole terms at a time. */
+/** docs/design/consensus.md#replication: moves back to where the two logs may match, by whole terms. */
 function onRejection(raft: Raft, peer: Progress, { index, hintIndex, hintTerm }: AppendReply): void {
   const isTrusted = raft.defects['raft/stale-rejection-trusted']
   const agreeable = lastIndexOfTerm(raft, hintIndex, hintTerm)
@@ -182,35 +183,35 @@ export function onHeartbeatReply(raft: Raft, message: HeartbeatReply): void {
   const peer = peerOf(raft, message.from)
   if (!peer) return
   peer.isActive = true
-  // docs/design/consensus.md#replication: whatever was on its way may be lost; one append finds out.
+  // docs/design/consensus.md#replication: messages in flight may be lost; one append finds out.
   if (!(raft.defects['raft/probe-never-recovers'] && peer.state === 'probe')) peer.isPaused = false
   if (peer.match < raft.lastIndex || peer.state === 'probe') sendAppend(raft, peer, true)
   if (message.readRound <= peer.readRound) return
-  assert(message.readRound <= raft.readRound, 'a round is confirmed that was begun')
+  assert(message.readRound <= raft.readRound, 'only a started round is confirmed')
   peer.readRound = message.readRound
   confirmReads(raft)
 }
 
-/** The transport lost contact: what was on its way counts as lost. */
+/** The transport lost contact: messages in flight count as lost. */
 export function reportUnreachable(raft: Raft, id: number): void {
   const peer = peerOf(raft, id)
   if (peer?.state === 'replicate') toProbe(peer)
-  // Entries that are read for it are of no use any more.
+  // Entries being read for it are no longer useful.
   if (peer) peer.reading = 0
 }
 
-/** A snapshot as the driver offers it: `manifest` is its own affair. */
+/** A snapshot as the driver offers it: `manifest` is opaque. */
 export type Snapshot = Pick<SnapshotOffer, 'index' | 'snapshotTerm' | 'configuration' | 'manifest'>
 
 /**
  * Offers a snapshot to a peer that needs one.
  *
- * @returns false when it needs none any more
+ * @returns false when it no longer needs one
  */
 export function offerSnapshot(raft: Raft, id: number, snapshot: Snapshot): boolean {
   const peer = peerOf(raft, id)
   if (peer?.state !== 'snapshot') return false
-  assert(snapshot.index <= raft.applied, 'a snapshot holds what is applied')
+  assert(snapshot.index <= raft.applied, 'a snapshot holds applied entries only')
   peer.pendingSnapshot = snapshot.index
   send(raft, { type: 'snapshot', from: raft.id, to: id, term: raft.term, ...snapshot })
   return true
@@ -224,26 +225,26 @@ export function reportSnapshot(raft: Raft, id: number, isDone: boolean): void {
   peer.isPaused = true
 }
 
-/** Answer to a log read: the entries, read back from disk, or that they are not there any more. */
+/** Reply to a log read: the entries read back from disk, or the fact that they are compacted. */
 export function provideEntries(raft: Raft, id: number, batches: readonly EntryBatch[] | 'compacted'): void {
   const peer = peerOf(raft, id)
   if (!peer || peer.reading === 0) return
   const from = peer.reading
   const isAnswer = batches === 'compacted' || batches[0] === undefined || batches[0].firstIndex === from
-  // An earlier question was answered; this one is still to be.
+  // This answers an earlier read; the current one is still pending.
   if (!isAnswer) return
   peer.reading = 0
-  // The log may have been cut behind a snapshot while the disk was busy.
+  // The log may have been compacted while the disk was busy.
   const isGone = batches === 'compacted' || from < raft.firstIndex
   if (isGone && peer.next === from) return needSnapshot(raft, peer)
   raft.mustBroadcast = true
-  // The peer moved meanwhile: the entries it needs now are requested again.
+  // The peer has moved on: the entries it needs now are requested again.
   if (isGone || peer.next !== from || batches.length === 0 || isWaiting(peer)) return
   const entries: EntryBatch[] = []
   let next = from
   for (const batch of batches) {
     if (batch.firstIndex > peer.readingTo) break
-    assert(batch.firstIndex === next, 'entries are read without a gap')
+    assert(batch.firstIndex === next, 'entries are read back without a gap')
     assert(termAt(raft, next) === batchTerm(batch), 'entries read back have the term they were written with')
     inspectBatch(batch)
     const known = sliceBatch(batch, next, Math.min(lastOf(batch), peer.readingTo))

@@ -299,7 +299,7 @@ test('a batch is cut between entries', () => {
   const whole = { firstIndex: 7, count: 5, bytes: mixed }
   expect(sliceBatch(whole, 7, 11)).toBe(whole)
   expect([...sliceBatch(whole, 9, 10).bytes]).toEqual([...commands(2, 1, 0), ...commands(5, 1, 9)])
-  expect(() => sliceBatch(whole, 6, 8)).toThrow('a slice lies within its batch')
+  expect(() => sliceBatch(whole, 6, 8)).toThrow('a slice is within its batch')
 })
 
 // Several members

@@ -119,7 +119,7 @@ test('a heartbeat commits what was acknowledged; more than there is is a broken 
   const raft = memberOf(undefined, { log: [1, 1] })
   heartbeatTo(raft, 1, 2)
   expect(raft.commit).toBe(2)
-  expect(() => heartbeatTo(raft, 1, 3)).toThrow('what was acknowledged is still here')
+  expect(() => heartbeatTo(raft, 1, 3)).toThrow('acknowledged entries are in the log')
 })
 
 test('a mute member commits only what an append has compared', () => {
@@ -632,5 +632,5 @@ test('what is installed is what was handed over', () => {
   takeReady(raft) // The term.
   persisted(raft, 1)
   takeReady(raft)
-  expect(() => installed(raft, 8, 2, CONFIGURATION)).toThrow('what was made current')
+  expect(() => installed(raft, 8, 2, CONFIGURATION)).toThrow('the installed snapshot is the one')
 })
