@@ -5,10 +5,15 @@
  * A real serving thread: one connection keeps broad searches in flight, another sends one selective search after the
  * other. Broad: a scan of all prices, and a search around a position, which checks each row's property.
  *
+ * The floor of the waits is a thread that echoes a byte between turns of the same length in which it does nothing.
+ *
  *   node engine/src/tcp/deferred.bench.ts [--rows N] [--json]
  */
 
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { parseArgs } from 'node:util'
+import { isMainThread, parentPort, Worker } from 'node:worker_threads'
 import { assert, dayOf, formatDay } from '@vacancy/shared'
 import { encodeRequest, type RequestFields } from '@vacancy/shared/wire'
 import { answerTo, closeClient, openClient, readAnswer, succeed, type WireClient } from '@vacancy/testkit/node'
@@ -148,11 +153,59 @@ function costs(node: NodeInMemory): void {
   }
 }
 
-const node = fill()
-costs(node)
-await measure(node, 'no broad search', SLICE_WORK)
-for (const [name, fields] of Object.entries(BROAD)) {
-  await measure(node, `${name}, in one go`, WITHOUT, fields)
-  await measure(node, `${name}, in slices`, SLICE_WORK, fields)
+/** About the time of a slice on the machines where SLICE_WORK was chosen. */
+const FLOOR_TURN_MS = 0.25
+
+/** The thread of the floor: as busy as one with broad searches, without their work. */
+function busyEcho(): void {
+  const server = createServer({ noDelay: true }, (socket) => {
+    socket.on('data', (bytes) => socket.write(bytes))
+    socket.on('close', () => process.exit())
+  })
+  const turn = () => {
+    const end = performance.now() + FLOOR_TURN_MS
+    while (performance.now() < end);
+    setImmediate(turn)
+  }
+  server.listen(0, '127.0.0.1', () => {
+    parentPort?.postMessage((server.address() as AddressInfo).port)
+    turn()
+  })
 }
-if (flags.json) process.stdout.write(`${JSON.stringify(results)}\n`)
+
+async function measureFloor(): Promise<void> {
+  const thread = new Worker(new URL(import.meta.url), { argv: process.argv.slice(2) })
+  const [port] = (await once(thread, 'message')) as [number]
+  const socket = connect({ port, host: '127.0.0.1', noDelay: true })
+  await once(socket, 'connect')
+  const waits: number[] = []
+  for (let n = 0; n < 2 * SAMPLES; n++) {
+    const started = performance.now()
+    const echoed = once(socket, 'data')
+    socket.write('.')
+    await echoed
+    if (n >= SAMPLES) waits.push(performance.now() - started)
+  }
+  waits.sort((a, b) => a - b)
+  report(`echo beside turns of ${FLOOR_TURN_MS} ms without work: p50`, at(waits, 0.5), 'ms')
+  report(`echo beside turns of ${FLOOR_TURN_MS} ms without work: p99`, at(waits, 0.99), 'ms')
+  const ended = once(thread, 'exit')
+  socket.destroy()
+  await ended
+}
+
+if (isMainThread) await main()
+else busyEcho()
+
+async function main(): Promise<void> {
+  const node = fill()
+  costs(node)
+  await measureFloor()
+  await measure(node, 'no broad search', SLICE_WORK)
+  for (const [name, fields] of Object.entries(BROAD)) {
+    await measure(node, `${name}, in one go`, WITHOUT, fields)
+    await measure(node, `${name}, in slices`, SLICE_WORK, fields)
+  }
+  await measureFloor()
+  if (flags.json) process.stdout.write(`${JSON.stringify(results)}\n`)
+}
