@@ -5,7 +5,7 @@
 
 import { VacancyError } from '@vacancy/shared'
 import { betweenDecades } from '@vacancy/testkit/random'
-import { type Env, isDiskFull, replaceFile } from '../src/env.ts'
+import { type Env, isDiskFull, replaceFile, syncFolder } from '../src/env.ts'
 import { skipEntries, viewOf } from '../src/raft/entry.ts'
 import type { Configuration } from '../src/raft/messages.ts'
 import type { Ready } from '../src/raft/raft.ts'
@@ -22,7 +22,8 @@ import { committedTerm, violate } from './oracles.ts'
 import { type Host, syncUs, type World } from './world.ts'
 
 const FOLDER = '/wal'
-const SNAPSHOT = '/snapshot'
+const SNAPSHOT_FOLDER = '/'
+const SNAPSHOT = `${SNAPSHOT_FOLDER}snapshot`
 const FORMED = '/formed'
 const CAPACITY = 2 ** 40
 /** The retry delay of a full disk varies with each run and each start of a node. */
@@ -149,6 +150,15 @@ function writeSnapshot(disk: SimulatedDisk, snapshot: CoreSnapshot): boolean {
   }
 }
 
+/**
+ * The snapshot that a start builds on. A process that ended while it replaced the file may have left the new name in
+ * the page cache only, so it is made durable first, as `makeDurable` does in production.
+ */
+function readDurableSnapshot(disk: SimulatedDisk): CoreSnapshot {
+  syncFolder(disk, SNAPSHOT_FOLDER)
+  return readSnapshot(disk)
+}
+
 function readSnapshot(disk: SimulatedDisk): CoreSnapshot {
   const { bytes = 0 } = disk.stat(SNAPSHOT) ?? {}
   if (bytes === 0) throw new Error('the snapshot is missing')
@@ -172,7 +182,7 @@ function openWalLog(host: Host, storage: WalStorage, events: LogEvents): CoreLog
   const env: Env = { ...host.env, disk }
   const options = { fileBytes: knobs.logFileBytes, reserveBytes: 1_024, prepareSyncBytes: 8_192 }
   const retryFullMs = betweenDecades(host.random, 20, RETRY_FULL_MS_MAX)
-  let snapshot = readSnapshot(disk)
+  let snapshot = readDurableSnapshot(disk)
   let wal: Wal
   let recovered: CoreLog['recovered']
   if (disk.stat(FORMED) === undefined) {
