@@ -35,6 +35,7 @@ export type Calls = {
   readonly inFlightMax: number
   /** Unsettled calls, including those in flight. */
   readonly unsettledMax: number
+  readonly retry: boolean
   /** Undefined when writes have no key. */
   readonly keys: RequestKeys | undefined
   /** Undefined with a single node. */
@@ -114,13 +115,14 @@ type Call = {
 
 export function createCalls(
   world: World,
-  limits: { inFlightMax: number; unsettledMax: number; hasKeys: boolean },
+  limits: { inFlightMax: number; unsettledMax: number; hasKeys: boolean; retry: boolean },
   topology?: Topology,
 ): Calls {
   return {
     world,
     inFlightMax: limits.inFlightMax,
     unsettledMax: limits.unsettledMax,
+    retry: limits.retry,
     keys: limits.hasKeys ? createRequestKeys(world) : undefined,
     topology,
     connections: new Set(),
@@ -341,7 +343,7 @@ function lookElsewhere(calls: Calls, call: Call): void {
   const { sent } = call
   assert(topology !== undefined && sent !== undefined, 'an attempt is watched while it is on its way')
   nodeSilent(topology, sent.connection, call.isWrite)
-  if (mayRepeat(call, { ended: 'lost' }, call.unknownRepeats)) {
+  if (calls.retry && mayRepeat(call, { ended: 'lost' }, call.unknownRepeats)) {
     // A late reply is dropped. A retried write has its key, so it gets the same result.
     call.inDoubt ||= call.isWrite
     giveUp(sent.connection, sent.id)
@@ -396,7 +398,7 @@ function takeRefusal(calls: Calls, call: Call, code: string, message: string): v
   const isUnknown = code === '408'
   // The node may have forgotten the session (docs/design/consensus.md#request-keys).
   if (isUnknown && call.key && calls.keys) retire(calls.keys, call.key.session)
-  if (!mayRepeat(call, attempt, call.unknownRepeats)) {
+  if (!calls.retry || !mayRepeat(call, attempt, call.unknownRepeats)) {
     const isFateKnown = tellsFate(code)
     const inDoubt = call.inDoubt && !isFateKnown
     return fail(calls, call, errorOfAnswer({ ...call, inDoubt }, code, message), isFateKnown)
@@ -419,7 +421,7 @@ function goesElsewhere({ nodes }: Topology, call: Call, code: string): boolean {
 function takeLoss(calls: Calls, call: Call, error: VacancyCallError): void {
   const attempt = { ended: 'lost' } as const
   call.inDoubt ||= leavesDoubt(call, attempt)
-  if (mayRepeat(call, attempt, call.unknownRepeats)) repeat(calls, call)
+  if (calls.retry && mayRepeat(call, attempt, call.unknownRepeats)) repeat(calls, call)
   else fail(calls, call, errorOfConnection(call, error), false)
 }
 

@@ -144,7 +144,7 @@ type Link = {
   readonly node: ShardNode | undefined
   connection: Connection | undefined
   failures: number
-  /** The last attempt was refused in a way that the next one would be, too. */
+  /** The last attempt failed, and calls must not wait for the next one. */
   isRefused: boolean
   stopPause: () => void
 }
@@ -209,9 +209,9 @@ export async function connectIn(world: World, options: ClientOptions): Promise<V
 }
 
 function callsOf(world: World, settings: Settings, topology: Topology | undefined): Calls {
-  const { maxInFlight, connections, nodes, maxQueued, requestKeys } = settings
+  const { maxInFlight, connections, nodes, maxQueued, requestKeys, retry } = settings
   const unsettledMax = maxInFlight * connections * nodes.length + maxQueued
-  const calls = createCalls(world, { inFlightMax: maxInFlight, unsettledMax, hasKeys: requestKeys }, topology)
+  const calls = createCalls(world, { inFlightMax: maxInFlight, unsettledMax, hasKeys: requestKeys, retry }, topology)
   if (topology) topology.changed = () => takeTurnSoon(calls)
   return calls
 }
@@ -260,7 +260,7 @@ function fill(state: State, link: Link): void {
 function refill(state: State, link: Link, lost: Connection, error: VacancyCallError): void {
   const { world, calls } = state
   calls.connectionFailure = error
-  link.isRefused = !(error instanceof VacancyRetryError)
+  link.isRefused = !state.settings.retry || !(error instanceof VacancyRetryError)
   // Another node of the shard may accept what this one refuses.
   const isHopeless = state.settings.isShard ? state.links.every((other) => other.isRefused) : link.isRefused
   if (isHopeless && calls.connections.size === 0) {

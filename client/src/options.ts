@@ -50,6 +50,11 @@ export type ClientOptions = {
    * true.
    */
   readonly requestKeys?: boolean
+  /**
+   * Retry refused and interrupted calls, and failed connections, within the deadlines. Disable it for tools that report
+   * the first failure. Default true.
+   */
+  readonly retry?: boolean
   /** `router`: frames are sent in envelopes that name their segment. Default: bare frames, as a node expects. */
   readonly envelope?: 'router'
 }
@@ -68,6 +73,7 @@ export type Settings = {
   readonly maxInFlight: number
   readonly maxQueued: number
   readonly requestKeys: boolean
+  readonly retry: boolean
   readonly isRouter: boolean
 }
 
@@ -84,7 +90,8 @@ const READS_FROM: readonly ReadsFrom[] = ['followers', 'any', 'leader']
 
 /** @throws VacancyRequestError that names the option */
 export function checkOptions(options: ClientOptions): Settings {
-  const { token, tls = false, envelope, requestKeys = true, reads = 'followers', readYourWrites = false } = options
+  const { token, tls = false, envelope, requestKeys = true, retry = true } = options
+  const { reads = 'followers', readYourWrites = false } = options
   if (token !== undefined && (typeof token !== 'string' || token === '')) {
     throw badArgument(undefined, 'token must be text and not empty')
   }
@@ -106,6 +113,7 @@ export function checkOptions(options: ClientOptions): Settings {
     maxInFlight: wholeNumber('maxInFlight', options.maxInFlight ?? 1024, IN_FLIGHT_MAX),
     maxQueued: wholeNumber('maxQueued', options.maxQueued ?? 10_000, QUEUED_MAX),
     requestKeys,
+    retry,
     isRouter: envelope === 'router',
   }
 }
