@@ -23,9 +23,9 @@ const COMMANDS = {
   registry: ['@vacancy/fabric/cli', 'starts the registry of nodes, segments and the codec list'],
   resolver: ['@vacancy/fabric/cli', 'starts a resolver of node hosts for development'],
   'control-plane': ['@vacancy/server/cli', 'starts the control plane with its console, or prints a sign-in link'],
-  cluster: ['@vacancy/engine/cli', 'shows the state of a shard, and changes its members and leader'],
+  cluster: ['@vacancy/cli/cli', 'shows the state of a shard, and changes its members and leader'],
   certs: ['@vacancy/engine/cli', 'creates the authority of a cluster and the certificates of its nodes'],
-  query: ['@vacancy/quickstart/cli', 'queries a running node and prints the result as a table'],
+  query: ['@vacancy/cli/cli', 'queries a running node and prints the result as a table'],
 }
 
 /** Long-running programs. */

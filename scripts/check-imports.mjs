@@ -11,15 +11,22 @@ const WORKSPACES = {
   testkit: ['shared'],
   engine: ['shared'],
   client: ['shared'],
+  cli: ['shared', 'client'],
   fabric: ['shared', 'client'],
   server: ['shared', 'client'],
   web: ['shared'],
   bench: ['shared', 'client', 'testkit'],
-  quickstart: ['shared'],
+  quickstart: ['shared', 'client', 'cli'],
   e2e: ['shared', 'client', 'quickstart', 'testkit'],
 }
-/** What tests of a workspace may use besides: whole shards are tested through the client. */
-const TESTS_USE = { engine: ['client', 'testkit'], client: ['testkit'], server: ['testkit'] }
+/** What tests of a workspace may use besides: whole shards are tested through the client and the commands. */
+const TESTS_USE = {
+  engine: ['client', 'cli', 'testkit'],
+  client: ['testkit'],
+  cli: ['testkit'],
+  server: ['testkit'],
+  quickstart: ['testkit'],
+}
 
 /** Layers of engine/src from top to bottom: an import goes to a lower layer or stays in its own. */
 const ENGINE_LAYERS = [

@@ -1,6 +1,6 @@
+import { takePort } from '@vacancy/testkit/free-port'
 import { expect, test } from 'vitest'
 import { freePort } from './launch.ts'
-import { takePort } from './testing/programs.ts'
 
 test('a free port is used as requested', async () => {
   const { port, close } = await takePort()

@@ -1,12 +1,12 @@
 /** Adds sample data for new days, at startup and while a quick start runs, and reports it. */
 
+import type { Connection } from '@vacancy/cli/connection'
+import { count } from '@vacancy/cli/table'
 import { dayOf, formatDay } from '@vacancy/shared'
-import type { Connection } from './connection.ts'
 import type { ProcessGroup } from './launch.ts'
 import { missingDays, type SampleLayout, type State } from './layout.ts'
 import { topUp } from './sample-data.ts'
 import { say, seconds } from './say.ts'
-import { count } from './table.ts'
 
 /** How often a running quick start checks for a new day. */
 const DAY_LOOK_MS = 60_000

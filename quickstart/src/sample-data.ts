@@ -5,9 +5,9 @@
 
 import { copyFileSync, createReadStream, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
+import type { Connection } from '@vacancy/cli/connection'
 import { formatDay, parseDay, VacancyError } from '@vacancy/shared'
 import type { RequestFields } from '@vacancy/shared/wire'
-import type { Connection } from './connection.ts'
 import { BENCH, type ProcessGroup, runToEnd, VACANCY } from './launch.ts'
 import { CONFIG_TEXT, missingDays, type SampleLayout, SEGMENTS, SHARD_ID, type State } from './layout.ts'
 

@@ -1,8 +1,8 @@
 /** Terminal output of the quick starts. */
 
+import { count } from '@vacancy/cli/table'
 import { formatDay } from '@vacancy/shared'
 import type { SampleLayout, State } from './layout.ts'
-import { count } from './table.ts'
 
 export function say(text: string): void {
   process.stdout.write(`${text}\n`)

@@ -2,9 +2,11 @@ import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { dayOf, formatDay } from '@vacancy/shared'
+import { takePort } from '@vacancy/testkit/free-port'
+import { runVacancy } from '@vacancy/testkit/node'
 import { afterAll, expect, test } from 'vitest'
 import { shardLayoutOf } from './layout.ts'
-import { npmRunStartShard, type Started, takePort, vacancy } from './testing/programs.ts'
+import { npmRunStartShard, type Started } from './testing/programs.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'vacancy-start-shard-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -32,7 +34,7 @@ async function nodesOf(shard: Started): Promise<Node[]> {
 }
 
 const query = async (node: Node, ...args: string[]) => {
-  const { code, stdout, stderr } = await vacancy('query', ...args, ...node.tcp, '--json')
+  const { code, stdout, stderr } = await runVacancy(['query', ...args, ...node.tcp, '--json'])
   return { code, output: code === 0 ? JSON.parse(stdout) : stderr }
 }
 const processOf = (name: string): number => JSON.parse(readFileSync(layout.processes, 'utf8'))[name]
@@ -62,7 +64,7 @@ test(
     const [before, written, after] = [await look(heir), await put(heir, 5), await look(heir)]
     await shard.printed(new RegExp(`${leader.name} {2}started again.*^${leader.name} {2}follows, up to date`, 'ms'))
     const token = ['--token-file', layout.tokenOf('admin')]
-    const transfer = () => vacancy('cluster', 'transfer', leader.name, '--wait', '--node', learner.api, ...token)
+    const transfer = () => runVacancy(['cluster', 'transfer', leader.name, '--wait', '--node', learner.api, ...token])
     let moved = await transfer()
     // A node that has just restarted is refused as a target until the leader has received its messages for a while.
     for (let tries = 0; moved.code !== 0 && tries < 20; tries++) moved = await transfer()

@@ -5,10 +5,11 @@
 
 import { writeFileSync } from 'node:fs'
 import { relative, resolve } from 'node:path'
+import { type Connection, openConnection } from '@vacancy/cli/connection'
+import { count, tableLines, tableOf } from '@vacancy/cli/table'
 import { dayOf, EXIT, formatDay, VacancyError } from '@vacancy/shared'
 import { createLogger, defineCommand, type FlagValues, runCommand, runProgram } from '@vacancy/shared/node'
 import { makeCertificates, makeTokens } from './certificates.ts'
-import { type Connection, openConnection } from './connection.ts'
 import {
   createProcessGroup,
   freePort,
@@ -46,7 +47,6 @@ import { say, sayWhatIsThere, seconds } from './say.ts'
 import { shardSearch } from './searches.ts'
 import { isServing, leaderOf, lookAt, type Seen, stateOf } from './shard-view.ts'
 import { type Supervised, superviseProgram, type Tell } from './supervise.ts'
-import { count, tableLines, tableOf } from './table.ts'
 
 const ANSWER_MS_MAX = 30_000
 const LOOK_MS = 500

@@ -2,11 +2,13 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { dayOf, formatDay } from '@vacancy/shared'
+import { takePort } from '@vacancy/testkit/free-port'
+import { runVacancy } from '@vacancy/testkit/node'
 import { afterAll, expect, test } from 'vitest'
 import { createProcessGroup } from './launch.ts'
 import { layoutOf } from './layout.ts'
 import { makeData } from './sample-data.ts'
-import { npmStart, takePort, vacancy } from './testing/programs.ts'
+import { npmStart } from './testing/programs.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'vacancy-start-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -21,10 +23,10 @@ test('it creates data, serves, shows three searches, stops on Ctrl-C, and contin
   const first = npmStart('--dir', dir, '--packages', '20000', '--days', '40', ...ANY_PORTS)
   const [printed, port = ''] = await first.printed(SERVED)
   const rooms = JSON.parse(
-    (await vacancy('query', 'rooms', '--property', set.property, '--port', port, '--json')).stdout,
+    (await runVacancy(['query', 'rooms', '--property', set.property, '--port', port, '--json'])).stdout,
   )
   const night = [`propertyId=${set.property}`, `roomType=${rooms.roomTypes[0]}`, `date=${set.date}`]
-  const written = await vacancy('query', 'send', 'SETROOMPKG', ...night, 'availability=9', '--port', port)
+  const written = await runVacancy(['query', 'send', 'SETROOMPKG', ...night, 'availability=9', '--port', port])
   first.signal('SIGINT')
   const stopped = await first.ended
 
@@ -37,7 +39,7 @@ test('it creates data, serves, shows three searches, stops on Ctrl-C, and contin
   const taken = await takePort()
   const second = npmStart('--dir', dir, '--tcp-port', String(taken.port), '--api-port', '0')
   const [saidAgain, otherPort = ''] = await second.printed(SERVED)
-  const kept = await vacancy('query', 'send', 'GETPROPROOMDAY', ...night, '--port', otherPort, '--json')
+  const kept = await runVacancy(['query', 'send', 'GETPROPROOMDAY', ...night, '--port', otherPort, '--json'])
   second.signal('SIGTERM')
   taken.close()
   const { code, stdout } = await second.ended
@@ -57,7 +59,8 @@ test('days later, new days are added at the end of the window', async () => {
 
   const start = npmStart('--dir', dir, ...ANY_PORTS)
   const [, port = ''] = await start.printed(SERVED)
-  const query = (...args: string[]) => vacancy('query', ...args, '--property', 'alp_000003', '--port', port, '--json')
+  const query = (...args: string[]) =>
+    runVacancy(['query', ...args, '--property', 'alp_000003', '--port', port, '--json'])
   const { roomTypes } = JSON.parse((await query('rooms')).stdout)
   const { dates } = JSON.parse((await query('dates', '--room-type', roomTypes[0])).stdout)
   start.signal('SIGINT')

@@ -1,16 +1,16 @@
 /** `npm run start:node`: a node with a sample of at least a million packages, three searches, and the next steps. */
 
 import { resolve } from 'node:path'
+import { type Connection, openConnection } from '@vacancy/cli/connection'
+import { count, tableLines, tableOf } from '@vacancy/cli/table'
 import { dayOf, EXIT, formatDay } from '@vacancy/shared'
 import { createLogger, defineCommand, type FlagValues, runCommand, runProgram } from '@vacancy/shared/node'
-import { type Connection, openConnection } from './connection.ts'
 import { createProcessGroup, freePort, type ProcessGroup, type RunningNode, startNode, stopGroup } from './launch.ts'
 import { DEFAULTS, HOST, type Layout, layoutOf, NODE_ID, SHARD_ID, type State } from './layout.ts'
 import { eachNewDay, withNewDays } from './new-days.ts'
 import { makeData, readState } from './sample-data.ts'
 import { say, sayWhatIsThere, seconds } from './say.ts'
 import { sampleSearches } from './searches.ts'
-import { count, tableLines, tableOf } from './table.ts'
 
 const ANSWER_MS_MAX = 30_000
 /** How often a search is repeated for its usual time. */

@@ -1,4 +1,4 @@
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 
 /** Below the ephemeral ports (from 32,768 on Linux), and above the ports of well-known programs. */
 const FIRST = 10_240
@@ -27,5 +27,17 @@ function isFree(port: number): Promise<boolean> {
     const server = createServer()
     server.once('error', () => resolve(false))
     server.listen({ host: '127.0.0.1', port, exclusive: true }, () => server.close(() => resolve(true)))
+  })
+}
+
+/** Holds a port of 127.0.0.1 until it is closed; by default any free one. */
+export function takePort(wanted = 0): Promise<{ readonly port: number; readonly close: () => void }> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(wanted, '127.0.0.1', () => {
+      const { port } = server.address() as AddressInfo
+      resolve({ port, close: () => server.close() })
+    })
   })
 }

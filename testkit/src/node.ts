@@ -76,7 +76,13 @@ export function removeFolder(folder: string): void {
   rmSync(folder, { recursive: true, force: true })
 }
 
-export type Running = { readonly child: ChildProcess; readonly output: () => string; readonly ended: Promise<Ended> }
+export type Running = {
+  readonly child: ChildProcess
+  readonly output: () => string
+  /** The output by stream. */
+  readonly printed: { readonly stdout: string; readonly stderr: string }
+  readonly ended: Promise<Ended>
+}
 
 /** Starts a subcommand and records its output. */
 export function launch(
@@ -89,17 +95,19 @@ export function launch(
   const preload = clockOffsetMs === 0 ? [] : ['--import', `data:text/javascript,${encodeURIComponent(turned)}`]
   const [command, ...rest] = [...wrapper, process.execPath, ...preload, PROGRAM, ...args] as [string, ...string[]]
   const child = spawn(command, rest, { env: { ...process.env, ...environment }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const printed = { stdout: '', stderr: '' }
   let output = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream?.on('data', (chunk: Buffer) => {
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name]?.on('data', (chunk: Buffer) => {
       output += chunk.toString()
+      printed[name] += chunk.toString()
     })
   }
   const ended = new Promise<Ended>((resolve, reject) => {
     child.once('error', reject)
     child.once('close', (code, signal) => resolve({ code, signal }))
   })
-  return { child, output: () => output, ended }
+  return { child, output: () => output, printed, ended }
 }
 
 /** Waits for the end of a process. On timeout it is killed, and the error contains its output and the state of its threads. */
@@ -139,10 +147,10 @@ function threadsOf({ pid }: ChildProcess): string {
 export async function runVacancy(
   args: readonly string[],
   run: Pick<NodeRun, 'clockOffsetMs' | 'environment'> = {},
-): Promise<{ readonly code: number | null; readonly output: string }> {
+): Promise<{ readonly code: number | null; readonly output: string } & Running['printed']> {
   const running = launch(args, run)
   const { code } = await endOf(running)
-  return { code, output: running.output() }
+  return { code, output: running.output(), ...running.printed }
 }
 
 function runArguments(run: NodeRun): string[] {

@@ -6,6 +6,8 @@ export type Program = {
   readonly pid: number
   /** Everything on stdout and stderr so far. */
   readonly output: () => string
+  /** The output by stream. */
+  readonly streams: { readonly stdout: string; readonly stderr: string }
   /** Resolves with the first match of a pattern in the output; rejects when the program ends, or does not print it in time. */
   readonly printed: (pattern: RegExp) => Promise<RegExpExecArray>
   readonly ended: Promise<number | null>
@@ -36,9 +38,11 @@ export function startProgram(args: readonly string[], { env = {}, detached = fal
   const check = () => {
     for (const each of [...checks]) each()
   }
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => {
+  const streams = { stdout: '', stderr: '' }
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8').on('data', (text: string) => {
       output += text
+      streams[name] += text
       check()
     })
   }
@@ -53,6 +57,7 @@ export function startProgram(args: readonly string[], { env = {}, detached = fal
   return {
     pid: child.pid as number,
     output: () => output,
+    streams,
     ended,
     printed: (pattern) =>
       new Promise((resolve, reject) => {

@@ -9,6 +9,16 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { EXIT, VacancyError } from '@vacancy/shared'
 import { type ClusterInfo, clusterInfoBody, type NodeStatus, statusBody } from '@vacancy/shared/contract'
 import { defineCommand } from '@vacancy/shared/node'
+import {
+  type Access,
+  fetchBytes,
+  fetchDocument,
+  post,
+  readAuthorities,
+  readToken,
+  schemeOf,
+  usage,
+} from '@vacancy/shared/node-api'
 import { isDiskFull, realDisk, unlinkFile } from '../env.ts'
 import { BACKUP_PATHS } from '../http/backup.ts'
 import {
@@ -27,7 +37,6 @@ import {
 import { placeChunks, readSeedFile, scrubChunk } from '../snapshot/load.ts'
 import { beginSeed } from '../snapshot/seed.ts'
 import { SEED_FILE } from '../snapshot/snapshot.ts'
-import { type Access, fetchBytes, fetchDocument, post, readAuthorities, readToken, usage } from './cluster-client.ts'
 
 const LOOK_MS = 250
 const WAIT_SECONDS = 3_600
@@ -107,8 +116,7 @@ function makeFolder(path: string): void {
 
 type Source = { readonly access: Access; readonly host: string; readonly name: string }
 
-const schemeOf = ({ ca }: Access) => (ca === undefined ? 'http' : 'https')
-const urlOf = ({ access, host }: Source, path: string) => `${schemeOf(access)}://${host}${path}`
+const urlOf = ({ access, host }: Source, path: string) => `${schemeOf(access)}//${host}${path}`
 
 /** A healthy follower, to keep the load off the leader; otherwise the named node. */
 async function chooseSource(access: Access): Promise<Source> {

@@ -16,7 +16,6 @@ const COMMANDS = new Map<string, (args: readonly string[]) => Promise<void>>([
   ['backup', of(async () => (await import('./backup.ts')).backupCommand)],
   ['export', of(async () => (await import('./data-commands.ts')).exportCommand)],
   ['quarantine', of(async () => (await import('./data-commands.ts')).quarantineCommand)],
-  ['cluster', async (args) => (await import('./cluster-commands.ts')).clusterMain(args)],
   ['certs', async (args) => (await import('./certificates.ts')).certsMain(args)],
 ])
 

@@ -8,7 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { EXIT, ID_RULE, parseId, VacancyError } from '@vacancy/shared'
 import type { ClusterInfo, ClusterOperation, NodeMember, NodeSetTime } from '@vacancy/shared/contract'
 import { type Command, defineCommand, runCommands } from '@vacancy/shared/node'
-import { type Body, type ClusterClient, openClient, readAuthorities, readToken, usage } from './cluster-client.ts'
+import { readAuthorities, readToken, usage } from '@vacancy/shared/node-api'
+import { type Body, type ClusterClient, openClient } from './cluster-client.ts'
 
 /** Polling interval of a waiting command. */
 const POLL_MS = 250

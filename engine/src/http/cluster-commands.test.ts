@@ -6,15 +6,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
+import { CLUSTER_COMMANDS } from '@vacancy/cli/cluster'
 import { clusterInfoBody, operationsBody } from '@vacancy/shared/contract'
 import { parseCommand } from '@vacancy/shared/node'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import type { ClusterAnswer, ClusterRequest } from '../http/handle.ts'
 import type { ClusterStatus, FinishedOperation } from '../status.ts'
 import { FIRST_CERTIFICATE } from '../testing/certificates.ts'
 import { FOLLOWING, fakeCluster, LEADING, SET_TIME } from '../testing/fake-handle.ts'
 import { closeServers, serve, TOKENS } from '../testing/http-server.ts'
-import { CLUSTER_COMMANDS } from './cluster-commands.ts'
+import type { ClusterAnswer, ClusterRequest } from './handle.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../../bin/vacancy.mjs', import.meta.url))
 const SERVING = { tokens: TOKENS }

@@ -1,35 +1,36 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { dayOf, formatDay } from '@vacancy/shared'
+import { loadCodecFile } from '@vacancy/shared/node'
 import { COMMAND_LIST } from '@vacancy/shared/wire'
+import { takePort } from '@vacancy/testkit/free-port'
+import { type NodeProcess, removeFolder, runVacancy, startNodeProcess, temporaryFolder } from '@vacancy/testkit/node'
+import { startProgram } from '@vacancy/testkit/program'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createProcessGroup, startNode, stopGroup } from './launch.ts'
-import { layoutOf } from './layout.ts'
 import { fieldsOf } from './query.ts'
-import { makeData } from './sample-data.ts'
-import { takePort, vacancy } from './testing/programs.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'vacancy-query-'))
-const group = createProcessGroup()
+const ROOT = new URL('../../', import.meta.url)
+const BENCH = fileURLToPath(new URL('bench/src/cli.ts', ROOT))
+const folder = temporaryFolder()
 const today = dayOf(Date.now())
 const tomorrow = formatDay(today + 1)
-let port = ''
+let node: NodeProcess
 
+/** A node with a region of the Alps. */
 beforeAll(async () => {
-  const layout = layoutOf(join(folder, 'sample'))
-  await makeData(group, layout, { packages: 10_000, days: 20, seed: 1 }, today)
-  const files = ['--config', layout.config, '--codecs', layout.codecs, '--data-dir', layout.data]
-  const node = await startNode(group, [...files, '--tcp-port', '0', '--api-port', '0'], layout.log)
-  port = String(node.tcpPort)
+  const csv = join(folder, 'csv')
+  const size = ['--packages', '10000', '--days', '20', '--seed', '1', '--segments', '4', '--from', formatDay(today)]
+  await startProgram([BENCH, 'sample', '--shape', 'region', ...size, '--out', csv]).ended
+  await runVacancy(['build-snapshot', '--shard-id', 's1', '--input-path', csv, '--output-path', join(folder, 'data')])
+  node = await startNodeProcess({ folder, codecs: loadCodecFile(join(csv, 'codecs.yml'), 'codecs').names })
 })
 
 afterAll(async () => {
-  await stopGroup(group)
-  rmSync(folder, { recursive: true, force: true })
+  await node.stop()
+  removeFolder(folder)
 })
 
-const query = (...args: string[]) => vacancy('query', ...args, '--port', port)
+const query = (...args: string[]) => runVacancy(['query', ...args, '--port', String(node.tcpPort)])
 
 test('segments are printed as a table', async () => {
   const { code, stdout } = await query('segments')
@@ -106,15 +107,15 @@ test('a refused connection is reported', async () => {
   const { port, close } = await takePort()
   close()
 
-  const { code, stderr } = await vacancy('query', 'segments', '--port', String(port))
+  const { code, stderr } = await runVacancy(['query', 'segments', '--port', String(port)])
 
   expect(code).toBe(1)
   expect(stderr).toContain(`No connection to 127.0.0.1:${port}: nothing listens there; is the node running?`)
 })
 
 test('the help lists every subcommand, and the list of commands all of the protocol except LOGIN', async () => {
-  const help = await vacancy('query', '--help')
-  const commands = await vacancy('query', 'commands')
+  const help = await runVacancy(['query', '--help'])
+  const commands = await runVacancy(['query', 'commands'])
 
   for (const word of ['search', 'properties', 'segments', 'codecs', 'rooms', 'dates', 'night', 'send', 'commands']) {
     expect(help.stdout).toMatch(new RegExp(`^ {2}${word} `, 'm'))

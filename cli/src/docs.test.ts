@@ -5,9 +5,9 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseCommand } from '@vacancy/shared/node'
 import { isCommandName } from '@vacancy/shared/wire'
+import { runVacancy } from '@vacancy/testkit/node'
 import { expect, test } from 'vitest'
 import { fieldsOf, QUERY_COMMANDS } from './query.ts'
-import { vacancy } from './testing/programs.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const PAGES = [
@@ -82,7 +82,7 @@ test('other subcommands and their flags are in their help', async () => {
   const others = vacancyLines.map(({ line }) => wordsOf(line)).filter(([word]) => word !== 'query')
   const helps = new Map<string, string>()
   for (const word of new Set(others.map(([word = '']) => word))) {
-    const { code, stdout } = await vacancy(word, '--help')
+    const { code, stdout } = await runVacancy([word, '--help'])
     expect({ word, code }).toEqual({ word, code: 0 })
     helps.set(word, stdout)
   }

@@ -1,20 +1,11 @@
-/** HTTP client for the commands of `vacancy cluster`: reads the state of a shard and requests changes. */
+/** HTTP requests of commands to nodes, with the token and the authorities that a user names. */
 
 import { readFileSync } from 'node:fs'
 import { type IncomingMessage, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
-import { VacancyError } from '@vacancy/shared'
-import {
-  type ClusterInfo,
-  type ClusterOperations,
-  clusterInfoBody,
-  errorBody,
-  NODE_ROUTES,
-  type NodeSetTime,
-  operationsBody,
-  setTimeBody,
-} from '@vacancy/shared/contract'
-import { VERSION } from '@vacancy/shared/node'
+import { errorBody } from '../contract/index.ts'
+import { VacancyError } from '../errors.ts'
+import { VERSION } from './cli.ts'
 
 /** A node gives up after 6 s (http/cluster.ts); its caller waits a little longer. */
 const ANSWER_MS = 10_000
@@ -29,89 +20,19 @@ export type Access = {
 }
 
 /** The reply of a node. */
-type Reply = { readonly status: number; readonly body: string; readonly atMs: number }
+export type Reply = { readonly status: number; readonly body: string; readonly atMs: number }
 
-export type Body = { readonly [key: string]: string | boolean }
-
-export type ClusterClient = {
-  /** The node in use, as `http://HOST:PORT`. */
-  readonly url: string
-  /** The document of the leader, since other nodes know less; that of the node in use if the leader is unreachable. */
-  readonly info: () => Promise<ClusterInfo>
-  readonly operations: () => Promise<ClusterOperations>
-  /** @returns the text of the 202 reply, and its time by the clock of the node */
-  readonly change: (path: string, body: Body) => Promise<{ readonly text: string; readonly atMs: number }>
-  /** Sets shard time, or returns the plan without `confirm`. Also for a standalone node. */
-  readonly setTime: (confirm: boolean) => Promise<NodeSetTime>
-}
-
-/**
- * Finds the first node that responds.
- *
- * @throws VacancyError failure when none does, with a line per node
- */
-export async function openClient(access: Access): Promise<ClusterClient> {
-  const faults: string[] = []
-  for (const node of access.nodes) {
-    const url = `${schemeOf(access)}//${node}`
-    try {
-      await send(access, 'GET', `${url}/health`)
-      return clientOf(access, url)
-    } catch (error) {
-      if (!(error instanceof VacancyError)) throw error
-      faults.push(error.message)
-    }
-  }
-  throw new VacancyError('failure', { reason: faults.join('\n') })
-}
-
-const schemeOf = ({ ca }: Access) => (ca === undefined ? 'http:' : 'https:')
-
-function clientOf(access: Access, url: string): ClusterClient {
-  const infoFrom = (from: string) => read(access, `${from}/cluster/info`, clusterInfoBody)
-  // A token sent over TLS must not be sent without.
-  const isElsewhere = (info: ClusterInfo) =>
-    info.leader_id !== info.node_id && info.leader_url.startsWith(schemeOf(access))
-  const orElse = async <T>(first: Promise<T>, second: () => T | Promise<T>): Promise<T> => {
-    try {
-      return await first
-    } catch (error) {
-      if (!(error instanceof VacancyError)) throw error
-      return await second()
-    }
-  }
-  return {
-    url,
-    async info() {
-      const info = await infoFrom(url)
-      return isElsewhere(info) ? await orElse(infoFrom(info.leader_url), () => info) : info
-    },
-    async operations() {
-      const operationsFrom = (from: string) => read(access, `${from}/cluster/operations`, operationsBody)
-      const info = await infoFrom(url)
-      return await (isElsewhere(info)
-        ? orElse(operationsFrom(info.leader_url), () => operationsFrom(url))
-        : operationsFrom(url))
-    },
-    async change(path, body) {
-      const reply = await send(access, 'POST', `${url}${path}`, JSON.stringify(body))
-      if (reply.status !== 202) throw refusal(url, reply)
-      return { text: reply.body, atMs: reply.atMs }
-    },
-    async setTime(confirm) {
-      const at = `${url}${NODE_ROUTES.setTime.path}`
-      return parse(at, await send(access, 'POST', at, JSON.stringify({ confirm })), setTimeBody)
-    },
-  }
-}
+export const schemeOf = ({ ca }: Access) => (ca === undefined ? 'http:' : 'https:')
 
 type Schema<T> = { readonly safeParse: (value: unknown) => { readonly data?: T | undefined } }
 
-async function read<T>(access: Access, url: string, schema: Schema<T>): Promise<T> {
-  return parse(url, await send(access, 'GET', url), schema)
+/** @throws VacancyError connection_failed, connection_lost; failure for any reply except 200 with the schema */
+export async function fetchDocument<T>(access: Access, url: string, schema: Schema<T>): Promise<T> {
+  return parseReply(url, await send(access, 'GET', url), schema)
 }
 
-function parse<T>(url: string, reply: Reply, schema: Schema<T>): T {
+/** @throws VacancyError failure for any reply except 200 with the schema */
+export function parseReply<T>(url: string, reply: Reply, schema: Schema<T>): T {
   if (reply.status !== 200) throw refusal(url, reply)
   const { data } = schema.safeParse(jsonOf(reply.body))
   if (data === undefined) {
@@ -134,7 +55,8 @@ const HINTS: { readonly [status: number]: string } = {
   403: ' (the role of the token is below admin)',
 }
 
-function refusal(url: string, { status, body }: Reply): VacancyError {
+/** A refusal with its reason, and what to do about it. */
+export function refusal(url: string, { status, body }: Reply): VacancyError {
   const { host } = new URL(url)
   return new VacancyError('failure', { reason: `${host} answered ${status}: ${errorText(body)}${HINTS[status] ?? ''}` })
 }
@@ -142,11 +64,6 @@ function refusal(url: string, { status, body }: Reply): VacancyError {
 function errorText(body: string): string {
   // A proxy before the node may have replied with its own text.
   return errorBody.safeParse(jsonOf(body)).data?.error ?? body.slice(0, 200)
-}
-
-/** @throws VacancyError connection_failed, connection_lost; failure for any reply except 200 with the schema */
-export async function fetchDocument<T>(access: Access, url: string, schema: Schema<T>): Promise<T> {
-  return await read(access, url, schema)
 }
 
 /** @returns undefined for 404 */
@@ -163,7 +80,8 @@ export async function post(access: Access, url: string, expected: readonly numbe
   if (!expected.includes(reply.status)) throw refusal(url, reply)
 }
 
-async function send(access: Access, method: 'GET' | 'POST', url: string, body = ''): Promise<Reply> {
+/** @throws VacancyError connection_failed, connection_lost */
+export async function send(access: Access, method: 'GET' | 'POST', url: string, body = ''): Promise<Reply> {
   const { bytes, ...reply } = await sendFor(access, method, url, body, ANSWER_BYTES_MAX)
   return { ...reply, body: bytes.toString() }
 }

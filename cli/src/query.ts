@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { dayOf, EXIT, formatDay, LIMITS, nearestName, parseDay, VacancyError } from '@vacancy/shared'
-import { type Command, defineCommand, type Flag, type FlagValues } from '@vacancy/shared/node'
+import { type Command, defineCommand, type Flag, type FlagValues, runCommands } from '@vacancy/shared/node'
 import {
   COMMAND_LIST,
   COMMANDS,
@@ -13,7 +13,6 @@ import {
   type RequestFields,
 } from '@vacancy/shared/wire'
 import { type Address, type AnyResult, openConnection } from './connection.ts'
-import { DEFAULTS, HOST } from './layout.ts'
 import { count, tableLines, tableOf } from './table.ts'
 
 /** Commands with a short name. All others are available through `send`. */
@@ -40,8 +39,8 @@ const FLAG_OF: { readonly [field: string]: string } = {
 const SEND_ONLY = ['maxStalenessMs', 'minIndex', 'linearizable']
 
 const CONNECTION_FLAGS = {
-  host: { type: 'text', value: 'HOST', default: HOST, summary: 'Address of the node.' },
-  port: { type: 'integer', min: 1, max: 65_535, default: DEFAULTS.tcpPort, summary: 'Its TCP port.' },
+  host: { type: 'text', value: 'HOST', default: '127.0.0.1', summary: 'Address of the node.' },
+  port: { type: 'integer', min: 1, max: 65_535, default: 7777, summary: 'Its TCP port.' },
   token: { type: 'text', summary: 'Token to log in with; VACANCY_QUERY_TOKEN keeps it out of the process list.' },
   tls: { type: 'boolean', summary: 'Connects with TLS and trusts the certificates of the system.' },
   'tls-ca': { type: 'text', value: 'FILE', summary: 'Connects with TLS and trusts these certificates (PEM).' },
@@ -286,3 +285,30 @@ export const QUERY_COMMANDS: readonly Command[] = [
   sendCommand,
   commandsCommand,
 ]
+
+/** Runs one command of `vacancy query`; sets the exit code. */
+export async function queryMain(args: readonly string[]): Promise<void> {
+  const [word] = args
+  if (word === undefined || word === '--help') {
+    print(help())
+    process.exitCode = word === undefined ? EXIT.usage : EXIT.ok
+    return
+  }
+  await runCommands(QUERY_COMMANDS, args)
+}
+
+function help(): string[] {
+  const rows = QUERY_COMMANDS.map(({ name, summary }) => `  ${(name.split(' ').at(-1) ?? '').padEnd(12)}${summary}`)
+  return [
+    'usage: vacancy query <command> [flags]',
+    '',
+    'Queries a running node over TCP and prints the result as a table.',
+    '',
+    ...rows,
+    '',
+    'Each has --help. For example:',
+    '  vacancy query segments',
+    '  vacancy query search --segment tyrol --room-type double --from +7 --nights 2 --price 120',
+    '  vacancy query send SETROOMAVL propertyId=alp_000001 roomType=double date=2026-12-04 amount=3',
+  ]
+}
