@@ -1,6 +1,7 @@
 /** The commands of `vacancy query`: generated from the command table, sent to a node, with results as tables. */
 
 import { readFileSync } from 'node:fs'
+import { type ClientOptions, connect, VacancyCallError } from '@vacancy/client'
 import { dayOf, EXIT, formatDay, LIMITS, nearestName, parseDay, VacancyError } from '@vacancy/shared'
 import { type Command, defineCommand, type Flag, type FlagValues, runCommands } from '@vacancy/shared/node'
 import {
@@ -12,8 +13,7 @@ import {
   isCommandName,
   type RequestFields,
 } from '@vacancy/shared/wire'
-import { type Address, type AnyResult, openConnection } from './connection.ts'
-import { count, tableLines, tableOf } from './table.ts'
+import { type AnyResult, count, tableLines, tableOf } from './table.ts'
 
 /** Commands with a short name. All others are available through `send`. */
 const WORDS = {
@@ -24,7 +24,7 @@ const WORDS = {
   rooms: ['PROPROOMLIST', 'The room types of a property.'],
   dates: ['PROPROOMDATELIST', 'The dates on which a room type of a property has a package.'],
   night: ['GETPROPROOMDAY', 'The package of a room type on a date.'],
-} as const satisfies { readonly [word: string]: readonly [CommandName, string] }
+} as const satisfies { readonly [word: string]: readonly [Sent, string] }
 
 /** Shorter names of fields as flags. */
 const FLAG_OF: { readonly [field: string]: string } = {
@@ -59,8 +59,9 @@ const STAY_FLAGS = {
 
 type Given = { readonly [flag: string]: unknown }
 type Asking = FlagValues<typeof CONNECTION_FLAGS>
+type Sent = Exclude<CommandName, 'LOGIN'>
 
-function wordCommand(word: string, name: CommandName, summary: string): Command {
+function wordCommand(word: string, name: Sent, summary: string): Command {
   const fields = COMMANDS[name].fields.filter((field) => !SEND_ONLY.includes(field.name))
   const isStay = name === 'SEARCHAVAIL'
   return defineCommand({
@@ -156,9 +157,9 @@ const sendCommand = defineCommand({
 })
 
 /** @throws VacancyError usage_error with the nearest name */
-function commandOf(word: string): CommandName {
+function commandOf(word: string): Sent {
   const name = word.toUpperCase()
-  if (name !== 'LOGIN' && isCommandName(name)) return name
+  if (isCommandName(name) && name !== 'LOGIN') return name
   if (name === 'LOGIN') throw usage('LOGIN is sent by --token')
   const nearest = nearestName(
     name,
@@ -209,38 +210,52 @@ const commandsCommand = defineCommand({
   },
 })
 
-async function ask(flags: Asking, command: CommandName, fields: RequestFields): Promise<void> {
-  const connection = await openConnection(addressOf(flags))
+async function ask(flags: Asking, command: Sent, fields: RequestFields): Promise<void> {
   try {
-    const sentMs = performance.now()
-    const answer = await connection.send(command, fields)
-    const ms = performance.now() - sentMs
-    if (!answer.ok) {
-      const { code, message } = answer
-      throw new VacancyError('failure', {
-        reason: message === '' ? `${code}: ${meaningOf(code)}` : `${code}: ${message}`,
-      })
+    const client = await connect(optionsOf(flags))
+    try {
+      const sentMs = performance.now()
+      const result: AnyResult = await client.send(command, fields as RequestFields<Sent>)
+      const ms = performance.now() - sentMs
+      print(flags.json ? [JSON.stringify(result, bigintAsNumber, 2)] : shown(result, ms))
+    } finally {
+      await client.close()
     }
-    if (flags.json) print([JSON.stringify(answer.result, bigintAsNumber, 2)])
-    else print(shown(answer.result, ms))
   } catch (error) {
-    // Refused before it was sent: an error in the arguments.
-    if (error instanceof VacancyError && error.code === 'validation_error') throw usage(error.message)
+    if (error instanceof VacancyCallError) throw reported(error, flags)
     throw error
-  } finally {
-    connection.close()
   }
 }
 
-function addressOf({ host, port, token, tls, tlsCa, timeoutMs }: Asking): Address {
+/** One request, sent once: every failure is reported as it is. */
+function optionsOf({ host, port, token, tls, tlsCa, timeoutMs }: Asking): ClientOptions {
   return {
     host,
     port,
-    token,
-    tlsCa: tlsCa === undefined ? (tls ? '' : undefined) : readCa(tlsCa),
-    timeoutMs,
+    ...(token !== undefined && { token }),
+    tls: tlsCa === undefined ? tls : { ca: readCa(tlsCa) },
+    deadlineMs: timeoutMs,
+    connectDeadlineMs: timeoutMs,
+    requestKeys: false,
+    retry: false,
   }
 }
+
+function reported(error: VacancyCallError, { host, port }: Asking): VacancyError {
+  const { code, message, cause } = error
+  // Refused before it was sent: an error in the arguments.
+  if (cause instanceof VacancyError && cause.code === 'validation_error') return usage(cause.message)
+  if ((cause as NodeJS.ErrnoException | undefined)?.code === 'ECONNREFUSED') {
+    const reason = 'nothing listens there; is the node running?'
+    return new VacancyError('connection_failed', { address: `${host}:${port}`, reason }, { cause })
+  }
+  if (code === '308') return new VacancyError('failure', { reason: `308: ${NOT_LEADER}` }, { cause: error })
+  // Codes of replies are in capitals or numbers; the others are those of the client, whose messages need no code.
+  const reason = /^[A-Z0-9_]+$/.test(code) ? `${code}: ${message}` : message
+  return new VacancyError('failure', { reason }, { cause: error })
+}
+
+const NOT_LEADER = 'this node is not the leader, and nothing was changed: run `vacancy cluster info` to find the leader'
 
 function readCa(file: string): string {
   try {
@@ -248,12 +263,6 @@ function readCa(file: string): string {
   } catch (cause) {
     throw new VacancyError('usage_error', { reason: `--tls-ca: ${(cause as Error).message}` }, { cause })
   }
-}
-
-function meaningOf(code: string): string {
-  if (code === '308')
-    return 'this node is not the leader, and nothing was changed: run `vacancy cluster info` to find the leader'
-  return `see docs/errors.md for ${code}`
 }
 
 function bigintAsNumber(_: string, value: unknown): unknown {

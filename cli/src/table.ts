@@ -1,8 +1,19 @@
 /** Results as tables for a terminal. Pure. */
 
 import { parseDay, weekdayOf } from '@vacancy/shared'
-import type { NightPackage } from '@vacancy/shared/wire'
-import type { AnyResult } from './connection.ts'
+import type { NightPackage, Result } from '@vacancy/shared/wire'
+
+/** Any result, with the fields of all commands. */
+export type AnyResult = Partial<
+  Result<'SEARCHAVAIL'> &
+    Result<'SEARCHPROP'> &
+    Result<'GETSEGMENTS'> &
+    Result<'PROPROOMLIST'> &
+    Result<'PROPROOMDATELIST'> &
+    Result<'GETPROPROOMDAY'> &
+    Result<'PROPEXIST'> &
+    Result<'SETROOMAVL'>
+>
 
 export type Table = {
   readonly columns: readonly string[]

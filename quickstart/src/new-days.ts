@@ -1,7 +1,7 @@
 /** Adds sample data for new days, at startup and while a quick start runs, and reports it. */
 
-import type { Connection } from '@vacancy/cli/connection'
 import { count } from '@vacancy/cli/table'
+import type { VacancyClient } from '@vacancy/client'
 import { dayOf, formatDay } from '@vacancy/shared'
 import type { ProcessGroup } from './launch.ts'
 import { missingDays, type SampleLayout, type State } from './layout.ts'
@@ -13,7 +13,7 @@ const DAY_LOOK_MS = 60_000
 const PROGRESS_MS = 100
 
 export async function withNewDays(
-  target: { group: ProcessGroup; layout: SampleLayout; connection: Connection },
+  target: { group: ProcessGroup; layout: SampleLayout; client: VacancyClient },
   state: State,
   today: number,
 ): Promise<State> {
@@ -41,7 +41,7 @@ export async function withNewDays(
 export function eachNewDay(
   group: ProcessGroup,
   layout: SampleLayout,
-  open: () => Promise<Connection>,
+  open: () => Promise<VacancyClient>,
   first: State,
 ): NodeJS.Timeout {
   let state = first
@@ -51,9 +51,9 @@ export function eachNewDay(
     if (isBusy || group.isStopping || missingDays(state, today).first > missingDays(state, today).last) return
     isBusy = true
     try {
-      const connection = await open()
-      state = await withNewDays({ group, layout, connection }, state, today)
-      connection.close()
+      const client = await open()
+      state = await withNewDays({ group, layout, client }, state, today)
+      await client.close()
     } catch (error) {
       // The node may be stopping; missing days are written at the next check or start.
       if (!group.isStopping) say(`The new day is not topped up yet: ${(error as Error).message}`)

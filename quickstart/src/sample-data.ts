@@ -5,7 +5,7 @@
 
 import { copyFileSync, createReadStream, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
-import type { Connection } from '@vacancy/cli/connection'
+import { VacancyCallError, type VacancyClient } from '@vacancy/client'
 import { formatDay, parseDay, VacancyError } from '@vacancy/shared'
 import type { RequestFields } from '@vacancy/shared/wire'
 import { BENCH, type ProcessGroup, runToEnd, VACANCY } from './launch.ts'
@@ -93,7 +93,7 @@ async function writeCsv(
  * @returns the new state, and the number of written packages
  */
 export async function topUp(
-  { group, layout, connection }: { group: ProcessGroup; layout: SampleLayout; connection: Connection },
+  { group, layout, client }: { group: ProcessGroup; layout: SampleLayout; client: VacancyClient },
   state: State,
   today: number,
   onProgress: (packages: number) => void,
@@ -103,18 +103,21 @@ export async function topUp(
   await writeCsv(group, layout, state, today)
   let written = 0
   for await (const batch of batchesOf(packagesBetween(`${layout.csv}/packages.csv`, first, last))) {
-    const answers = await Promise.all(batch.map((fields) => connection.send('SETROOMPKG', fields)))
-    for (const answer of answers) {
-      // The user may have removed a property, which needs no new days.
-      if (answer.ok || answer.code === 'NOT_FOUND') continue
-      throw new VacancyError('failure', { reason: `topping up: ${answer.code} ${answer.message}`.trimEnd() })
-    }
+    await Promise.all(batch.map((fields) => client.setPackage(fields).catch(unlessRemoved)))
     written += batch.length
     onProgress(written)
   }
   const next = { ...state, lastDay: last }
   writeState(layout, next)
   return { state: next, written }
+}
+
+/** The user may have removed a property, which needs no new days. */
+function unlessRemoved(error: unknown): void {
+  if (!(error instanceof VacancyCallError)) throw error
+  if (error.code !== 'NOT_FOUND') {
+    throw new VacancyError('failure', { reason: `topping up: ${error.code} ${error.message}` }, { cause: error })
+  }
 }
 
 async function* batchesOf<T>(entries: AsyncIterable<T>): AsyncGenerator<T[]> {
@@ -129,11 +132,15 @@ async function* batchesOf<T>(entries: AsyncIterable<T>): AsyncGenerator<T[]> {
 }
 
 /** The packages of a file from one day to another, inclusive. */
-async function* packagesBetween(file: string, first: number, last: number): AsyncGenerator<RequestFields> {
+async function* packagesBetween(
+  file: string,
+  first: number,
+  last: number,
+): AsyncGenerator<RequestFields<'SETROOMPKG'>> {
   // Dates in this format sort chronologically.
   const [from, to] = [formatDay(first), formatDay(last)]
   for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY })) {
-    const [propertyId, roomType, date = '', availability, finalPrice, features = ''] = line.split(',')
+    const [propertyId = '', roomType = '', date = '', availability, finalPrice, features = ''] = line.split(',')
     if (date < from || date > to || availability === 'Availability') continue
     yield {
       propertyId,

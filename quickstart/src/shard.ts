@@ -5,10 +5,11 @@
 
 import { writeFileSync } from 'node:fs'
 import { relative, resolve } from 'node:path'
-import { type Connection, openConnection } from '@vacancy/cli/connection'
 import { count, tableLines, tableOf } from '@vacancy/cli/table'
+import { type ClientOptions, connect, VacancyCallError, type VacancyClient } from '@vacancy/client'
 import { dayOf, EXIT, formatDay, VacancyError } from '@vacancy/shared'
 import { createLogger, defineCommand, type FlagValues, runCommand, runProgram } from '@vacancy/shared/node'
+import type { RequestFields } from '@vacancy/shared/wire'
 import { makeCertificates, makeTokens } from './certificates.ts'
 import {
   createProcessGroup,
@@ -336,21 +337,21 @@ function commandOf({ layout, places }: Shard, name: string): string {
   return ['npx', 'vacancy', ...nodeArguments(name, { layout, places, today })].join(' ')
 }
 
-function openLeader({ seen, places }: Shard): Promise<Connection> {
+function openLeader({ seen, places }: Shard): Promise<VacancyClient> {
   const leader = leaderOf(seen)
   if (leader === undefined) throw new VacancyError('failure', { reason: 'there is currently no leader' })
-  return openConnection(addressOf(places.nodes.get(leader.node) as Place))
+  return connect(addressOf(places.nodes.get(leader.node) as Place))
 }
 
-function addressOf({ host, tcpPort }: Place) {
-  return { host, port: tcpPort, timeoutMs: ANSWER_MS_MAX }
+function addressOf({ host, tcpPort }: Place): ClientOptions {
+  return { host, port: tcpPort, deadlineMs: ANSWER_MS_MAX }
 }
 
 async function toppedUp(shard: Shard, state: State, today: number): Promise<State> {
   const { group, layout } = shard
-  const connection = await openLeader(shard)
-  const current = await withNewDays({ group, layout, connection }, state, today)
-  connection.close()
+  const client = await openLeader(shard)
+  const current = await withNewDays({ group, layout, client }, state, today)
+  await client.close()
   return current
 }
 
@@ -371,11 +372,16 @@ async function showNodes({ seen, places }: Shard, today: number): Promise<void> 
   for (const line of tableLines({ columns, rows, counted: '' })) say(`   ${line}`)
 }
 
-async function foundBy(place: Place, fields: Parameters<Connection['send']>[1]): Promise<string> {
-  const connection = await openConnection(addressOf(place))
-  const answer = await connection.send('SEARCHAVAIL', fields)
-  connection.close()
-  return answer.ok ? tableOf(answer.result).counted : `${answer.code} ${answer.message}`.trim()
+async function foundBy(place: Place, fields: RequestFields<'SEARCHAVAIL'>): Promise<string> {
+  const client = await connect({ ...addressOf(place), retry: false })
+  try {
+    return tableOf(await client.send('SEARCHAVAIL', fields)).counted
+  } catch (error) {
+    if (error instanceof VacancyCallError) return `${error.code} ${error.message}`
+    throw error
+  } finally {
+    await client.close()
+  }
 }
 
 function goOn(shard: Shard): string {

@@ -1,8 +1,8 @@
 /** `npm run start:node`: a node with a sample of at least a million packages, three searches, and the next steps. */
 
 import { resolve } from 'node:path'
-import { type Connection, openConnection } from '@vacancy/cli/connection'
 import { count, tableLines, tableOf } from '@vacancy/cli/table'
+import { connect, VacancyCallError, type VacancyClient } from '@vacancy/client'
 import { dayOf, EXIT, formatDay } from '@vacancy/shared'
 import { createLogger, defineCommand, type FlagValues, runCommand, runProgram } from '@vacancy/shared/node'
 import { createProcessGroup, freePort, type ProcessGroup, type RunningNode, startNode, stopGroup } from './launch.ts'
@@ -98,13 +98,13 @@ async function start(group: ProcessGroup, flags: Flags, timers: NodeJS.Timeout[]
   const node = await startNode(group, nodeArguments(layout, { tcpPort, apiPort, today }), layout.log)
   say(`Serving after ${seconds(performance.now() - startedMs)}.`)
 
-  const address = { host: HOST, port: node.tcpPort, timeoutMs: ANSWER_MS_MAX }
-  const connection = await openConnection(address)
-  const current = await withNewDays({ group, layout, connection }, state, today)
-  await showSearches(connection, today)
-  connection.close()
+  const address = { host: HOST, port: node.tcpPort, deadlineMs: ANSWER_MS_MAX }
+  const client = await connect(address)
+  const current = await withNewDays({ group, layout, client }, state, today)
+  await showSearches(client, today)
+  await client.close()
   say(goOn(layout, node))
-  timers.push(eachNewDay(group, layout, () => openConnection(address), current))
+  timers.push(eachNewDay(group, layout, () => connect(address), current))
   return node
 }
 
@@ -130,19 +130,23 @@ function nodeArguments(
   return [...files, ...ports, '--shard-id', SHARD_ID, '--node-id', NODE_ID, '--accept-date', formatDay(today)]
 }
 
-async function showSearches(connection: Connection, today: number): Promise<void> {
+async function showSearches(client: VacancyClient, today: number): Promise<void> {
   for (const [index, { title, fields }] of sampleSearches(today).entries()) {
     const times: number[] = []
     let lines: string[] = []
     let counted = ''
     for (let repeat = 0; repeat <= REPEATS; repeat++) {
       const sentMs = performance.now()
-      const answer = await connection.send('SEARCHAVAIL', fields)
+      try {
+        const table = tableOf(await client.send('SEARCHAVAIL', fields))
+        counted = table.counted
+        lines = tableLines(table, RESULTS_SHOWN)
+      } catch (error) {
+        // The data and the configuration now belong to the user: a search that no longer fits is not an error.
+        if (!(error instanceof VacancyCallError)) throw error
+        counted = `${error.code} ${error.message}`
+      }
       times.push(performance.now() - sentMs)
-      // The data and the configuration now belong to the user: a search that no longer fits is not an error.
-      const table = answer.ok ? tableOf(answer.result) : undefined
-      counted = answer.ok ? (table?.counted ?? '') : `${answer.code} ${answer.message}`.trim()
-      if (table) lines = tableLines(table, RESULTS_SHOWN)
     }
     const [first = 0, ...others] = times
     const usual = others.toSorted((a, b) => a - b)[REPEATS >> 1] ?? 0
