@@ -196,7 +196,7 @@ async function figuresOfRun(bench: Bench, root: string): Promise<Figures> {
 
 /** Read from the node's log, which excludes the start of the process and its threads. */
 function recoverySeconds({ program }: RunningNode): number {
-  return Number(/"seconds":([0-9.]+)[^\n]*"msg":"active"/.exec(program.complaints())?.[1] ?? Number.NaN)
+  return Number(/"seconds":([0-9.]+)[^\n]*"msg":"active"/.exec(program.streams.stderr)?.[1] ?? Number.NaN)
 }
 
 type Loaded = Omit<

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { connect, type VacancyClient } from '@vacancy/client'
 import { dayOf, EXIT, formatDay, VacancyError } from '@vacancy/shared'
 import { defineCommand } from '@vacancy/shared/node'
+import { until } from '@vacancy/testkit/until'
 import { type Bench, closeBench, createBench, SIZES, seedOf, tablesOf } from './bench.ts'
 import { failure } from './failure.ts'
 import { formatTable, type RowReport, type Section } from './format.ts'
@@ -27,7 +28,7 @@ import {
   startMember,
   startShard,
   stopShard,
-  until,
+  WHOLE_MS,
 } from './running-shard.ts'
 import { flows, forgetBefore, type Steady, startSteady } from './steady.ts'
 import { judged, type Measure, worstOf } from './verdict.ts'
@@ -216,20 +217,20 @@ type Scene = { shard: RunningShard; client: VacancyClient; steady: Steady; rando
 async function takeRound(kind: Kind, scene: Scene): Promise<Round> {
   const { shard, client, steady, random } = scene
   const leader = await becomesWhole(shard)
-  await until('the client is connected to all nodes', () => isConnected(client) || undefined)
+  await until('the client is connected to all nodes', () => isConnected(client), WHOLE_MS)
   await passes(SETTLE_MS.min + below(random, SETTLE_MS.spread))
-  await until('writes flow', () => flows(steady.writes, CALM_MS) || undefined)
+  await until('writes flow', () => flows(steady.writes, CALM_MS), WHOLE_MS)
   for (const requests of [steady.writes, steady.reads]) forgetBefore(requests, performance.now() - 2 * CALM_MS)
   steady.lateMsMax = 0
   const fromMs = performance.now()
   const repair = await disturb(kind, shard, leader)
   const leadsMs = await until(`another node leads after ${kind}`, () => newLeader(shard, leader), RECOVERY_MS)
-  await until(`writes flow again after ${kind}`, () => flows(steady.writes, CALM_MS, leadsMs) || undefined, RECOVERY_MS)
+  await until(`writes flow again after ${kind}`, () => flows(steady.writes, CALM_MS, leadsMs), RECOVERY_MS)
   const mendedMs = performance.now()
   const lateMs = steady.lateMsMax
   await repair()
   await becomesWhole(shard)
-  await until('writes flow', () => flows(steady.writes, CALM_MS) || undefined)
+  await until('writes flow', () => flows(steady.writes, CALM_MS), WHOLE_MS)
   return { ...roundOf(kind, steady, { fromMs, mendedMs, toMs: performance.now() }), lateMs }
 }
 

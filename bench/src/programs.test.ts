@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -35,7 +34,7 @@ test('a program that ignores the stop signal is killed', async () => {
     program('process.on("SIGTERM", () => {}); console.log("ready"); setInterval(() => {}, 9)'),
   ])
 
-  await once(running.process.stdout ?? running.process, 'data')
+  await running.printed(/ready/)
 
   expect(await stopProgram(running, { withinMs: 50 })).toBeNull()
 })

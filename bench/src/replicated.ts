@@ -139,7 +139,7 @@ async function writes(bench: Bench, pacing: Stream['pacing'], batch: number): Pr
 }
 
 async function loadNode(node: RunningNode, stream: Stream, seconds: number): Promise<Run> {
-  return await loadOf({ host: node.host, port: node.port }, [node.program.process.pid ?? 0], stream, seconds)
+  return await loadOf({ host: node.host, port: node.port }, [node.program.pid], stream, seconds)
 }
 
 /** A run with a leader change is not valid: it is repeated, and reported. */
@@ -159,7 +159,7 @@ async function loadShard(bench: Bench, shard: RunningShard, stream: Stream, seco
 async function loadLeader(shard: RunningShard, stream: Stream, seconds: number): Promise<Run> {
   const leader = await becomesWhole(shard)
   const others = shard.members.filter((member) => member !== leader)
-  const pids = [leader, ...others].map(({ program }) => program?.process.pid ?? 0)
+  const pids = [leader, ...others].map(({ program }) => program?.pid ?? 0)
   const run = await loadOf(leader, pids, stream, seconds)
   if ((await becomesWhole(shard)) !== leader) throw failure('another node led the shard in the end')
   return run

@@ -27,7 +27,7 @@ const THREADS = 2
 export async function memoryRow(bench: Bench): Promise<Measure[]> {
   const { packages, warmupMs, memoryRunMs } = bench.size
   const node = await nodeOf(bench, THREADS)
-  const pid = node.program.process.pid ?? 0
+  const pid = node.program.pid
   const loaded = residentBytes(pid)
   bench.say(`searching for ${memoryRunMs / 1000} s before memory is read`)
   await measureLoad(serverOf(node), {

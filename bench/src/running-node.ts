@@ -3,9 +3,10 @@
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort } from '@vacancy/testkit/free-port'
+import type { Program } from '@vacancy/testkit/program'
 import { failure } from './failure.ts'
 import { parseMetrics, type Sample } from './metrics.ts'
-import { lastLine, type Program, startProgram, stopProgram } from './programs.ts'
+import { lastLine, startProgram, stopProgram } from './programs.ts'
 
 const START_MS = 120_000
 const POLL_MS = 5
@@ -55,12 +56,8 @@ export async function startNode({ dir, seed, codecs, config, root }: NodeOptions
 }
 
 async function becomesActive({ program, api }: { program: Program; api: string }, begun: number): Promise<void> {
-  let hasEnded = false
-  program.ended.finally(() => {
-    hasEnded = true
-  })
   while (performance.now() - begun < START_MS) {
-    if (hasEnded) throw failure(`the node ended while it started: ${lastLine(program)}`)
+    if (!program.isRunning()) throw failure(`the node ended while it started: ${lastLine(program)}`)
     if (await isActive(api)) return
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
   }

@@ -8,15 +8,17 @@ import { createServer, type Server } from 'node:http'
 import { join } from 'node:path'
 import type { ClusterInfo } from '@vacancy/shared/contract'
 import { freePort } from '@vacancy/testkit/free-port'
+import type { Program } from '@vacancy/testkit/program'
 import { openRelay, type Relay } from '@vacancy/testkit/relay'
+import { until } from '@vacancy/testkit/until'
 import { failure } from './failure.ts'
-import { lastLine, type Program, runProgram, startProgram, stopProgram } from './programs.ts'
+import { lastLine, runProgram, startProgram, stopProgram } from './programs.ts'
 
 const SHARD = 'bench'
 /** Membership calls always need one (docs/design/http.md#access). */
 export const ADMIN_TOKEN = 'a-token-of-the-benchmark-0123456789'
-const WHOLE_MS = 120_000
-const LOOK_MS = 25
+/** How long a shard may take to be whole, or a client to be served. */
+export const WHOLE_MS = 120_000
 const ANSWER_MS = 2_000
 /** Entries that a node of a whole shard may be behind: what is on its way at this load, and some more. */
 const LAG_ENTRIES_MAX = 100
@@ -76,7 +78,7 @@ export async function startShard(options: ShardOptions): Promise<RunningShard> {
     links.set(`${from}>${to}`, await openRelay({ host: '127.0.0.1', port: ports.get(to) as number }))
   }
   const { server, url } = await startResolver((from, to) => links.get(`${from}>${to}`)?.at.port ?? ports.get(to))
-  const registryUrl = await registryUrlOf(registry)
+  const registryUrl = (await registry.printed(/^serving: http .+$/m))[0].replace('serving: http ', 'http://')
   const members: Member[] = []
   for (const id of IDS) {
     await runProgram(['bin/vacancy.mjs', 'certs', 'node', '--ca', tls, '--node-id', id, '--out', tls])
@@ -160,13 +162,6 @@ async function startResolver(
   return { server, url: `http://127.0.0.1:${address && typeof address === 'object' ? address.port : 0}` }
 }
 
-async function registryUrlOf(registry: Program): Promise<string> {
-  return await until('the registry serves', async () => {
-    if (registry.process.exitCode !== null) throw failure(`the registry ended: ${lastLine(registry)}`)
-    return /^serving: (http) (.+)$/m.exec(registry.output())?.slice(1).join('://')
-  })
-}
-
 export function startMember(member: Member): void {
   member.program = startProgram(member.arguments)
 }
@@ -175,7 +170,7 @@ export function startMember(member: Member): void {
 export async function endMember({ program }: Member, signal: 'SIGKILL' | 'SIGTERM'): Promise<number | null> {
   if (program === undefined) return 0
   if (signal === 'SIGTERM') return await stopProgram(program, { withinMs: WHOLE_MS })
-  program.process.kill(signal)
+  program.signal(signal)
   return await program.ended
 }
 
@@ -201,15 +196,17 @@ export async function infoOf({ api }: Pick<Member, 'api'>): Promise<ClusterInfo 
 
 /** Waits until all nodes serve, follow one leader, and have what it has. @returns the leader */
 export async function becomesWhole({ members }: Pick<RunningShard, 'members'>): Promise<Member> {
-  return await until('the shard is whole', async () => {
-    for (const { id, program } of members) {
-      const hasEnded = program === undefined || program.process.exitCode !== null
-      if (hasEnded) throw failure(`${id} ended by itself: ${program ? lastLine(program) : 'it was never started'}`)
-    }
+  const look = async () => {
+    const ended = members.find(({ program }) => !program?.isRunning())
+    if (ended) return { ended }
     const infos = await Promise.all(members.map(infoOf))
     const health = await Promise.all(members.map(healthOf))
-    return health.includes('unavailable') ? undefined : members.find(({ id }) => id === leaderOfWhole(infos))
-  })
+    const leader = members.find(({ id }) => id === leaderOfWhole(infos))
+    return leader && !health.includes('unavailable') && { leader }
+  }
+  const { ended, leader } = await until<{ ended?: Member; leader?: Member }>('the shard is whole', look, WHOLE_MS)
+  if (leader) return leader
+  throw failure(`${ended?.id} ended by itself: ${ended?.program ? lastLine(ended.program) : 'it was never started'}`)
 }
 
 async function healthOf({ api }: Member): Promise<string> {
@@ -233,18 +230,4 @@ export function leaderOfWhole(infos: readonly (ClusterInfo | undefined)[]): stri
     others.length === infos.length - 1 &&
     others.every(({ health, lag_entries: lag }) => health === 'active' && lag !== null && lag <= LAG_ENTRIES_MAX)
   return isWhole && leader.operation === null ? leader.leader_id : undefined
-}
-
-/** Looks again and again until something is there. */
-export async function until<T>(
-  what: string,
-  look: () => Promise<T | undefined> | T | undefined,
-  withinMs = WHOLE_MS,
-): Promise<T> {
-  for (const end = performance.now() + withinMs; performance.now() < end; ) {
-    const found = await look()
-    if (found !== undefined) return found
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
-  }
-  throw failure(`it did not come about within ${withinMs / 1000} s: ${what}`)
 }

@@ -10,7 +10,9 @@ export type Program = {
   readonly streams: { readonly stdout: string; readonly stderr: string }
   /** Resolves with the first match of a pattern in the output; rejects when the program ends, or does not print it in time. */
   readonly printed: (pattern: RegExp) => Promise<RegExpExecArray>
+  /** The exit code; null when a signal ended it. */
   readonly ended: Promise<number | null>
+  readonly isRunning: () => boolean
   readonly signal: (signal: NodeJS.Signals) => void
   /** A graceful end; a second signal after `STOP_MS` makes programs that start others end at once with them. */
   readonly stop: () => Promise<number | null>
@@ -20,18 +22,28 @@ export type ProgramOptions = {
   readonly env?: NodeJS.ProcessEnv
   /** Gives it a session of its own. */
   readonly detached?: boolean
+  readonly cwd?: string
+  /** Kills it when this process exits. */
+  readonly isBound?: boolean
 }
 
 const START_MS = 180_000
 const STOP_MS = 60_000
 
 /** @param args a path and arguments for Node */
-export function startProgram(args: readonly string[], { env = {}, detached = false }: ProgramOptions = {}): Program {
+export function startProgram(args: readonly string[], options: ProgramOptions = {}): Program {
+  const { env = {}, detached = false, cwd, isBound = false } = options
   const child = spawn(process.execPath, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...env },
     detached,
+    cwd,
   })
+  if (isBound) {
+    const kill = () => child.kill('SIGKILL')
+    process.once('exit', kill)
+    child.once('close', () => process.off('exit', kill))
+  }
   const checks = new Set<() => void>()
   let output = ''
   let isOver = false
@@ -54,11 +66,14 @@ export function startProgram(args: readonly string[], { env = {}, detached = fal
       resolve(code)
     })
   })
+  // Callers that wait for the end see it again; a program that fails to start must not end this one.
+  ended.catch(() => {})
   return {
     pid: child.pid as number,
     output: () => output,
     streams,
     ended,
+    isRunning: () => !isOver,
     printed: (pattern) =>
       new Promise((resolve, reject) => {
         const give = (act: () => void) => {
