@@ -15,8 +15,10 @@ const USAGE_EXIT_CODE = 64
 /** A longer build is announced. A build without changes stays silent. */
 const QUIET_BUILD_MS = 1_000
 
+/** turbo starts processes that do not watch their starter; as a process group they can be ended together. */
+const HAS_GROUPS = process.platform !== 'win32'
+
 const END_WITH_STARTER = new URL('./end-with-starter.mjs', import.meta.url).href
-const { workspaces } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8'))
 const VITEST = [
   'node_modules/vitest/vitest.mjs',
   'run',
@@ -27,6 +29,9 @@ const UNIT_TESTS = [
   ...['shared/src', 'client/src', 'web/src/features', 'web/src/lib', 'web/src/ui', 'scripts/check'],
   ...['raft', 'store', 'search', 'bootstrap'].map((folder) => `engine/src/${folder}/`),
 ]
+const TURBO = ['node_modules/turbo/bin/turbo', 'run', '--ui=stream', '--output-logs=errors-only']
+/** Of workspaces that did not change the result is in its cache. */
+const TYPECHECK = [...TURBO, 'typecheck', '--continue']
 const PLAYWRIGHT = ['node_modules/@playwright/test/cli.js', 'test', '--config', 'e2e']
 const LARGE = [...PLAYWRIGHT.slice(0, -1), 'e2e/large.config.ts']
 
@@ -71,9 +76,7 @@ const COMMANDS = {
     // Every step runs, so that one run shows all errors.
     everyStep: true,
     steps: [
-      // Route types are generated; the type check of web needs them.
-      ['node_modules/next/dist/bin/next', 'typegen', 'web'],
-      ...workspaces.map((workspace) => ['node_modules/typescript/bin/tsc', '-p', workspace]),
+      TYPECHECK,
       ['node_modules/@biomejs/biome/bin/biome', 'check', '--error-on-warnings', '--no-errors-on-unmatched'],
       ['node_modules/knip/bin/knip.js', '--no-progress'],
       ['scripts/check-imports.mjs'],
@@ -146,10 +149,8 @@ function environment(node) {
 
 async function build(node, env) {
   const timer = setTimeout(() => say('building …'), QUIET_BUILD_MS)
-  const args = ['node_modules/turbo/bin/turbo', 'run', 'build', '--ui=stream', '--output-logs=errors-only']
-  // The build starts processes that do not watch their starter; as a process group they can be ended together.
-  const detached = process.platform !== 'win32'
-  const { code, output } = await run(node, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'], detached })
+  const options = { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'], detached: HAS_GROUPS }
+  const { code, output } = await run(node, [...TURBO, 'build'], options)
   clearTimeout(timer)
   if (code !== 0 && !stopRequested()) {
     process.stderr.write(output)
@@ -162,7 +163,7 @@ async function runSteps(node, command, rest, env) {
   let worst = 0
   for (const [index, step] of command.steps.entries()) {
     const args = index === command.steps.length - 1 ? [...step, ...rest] : step
-    const options = endingWithUs({ cwd: ROOT, env, stdio: 'inherit' })
+    const options = endingWithUs({ cwd: ROOT, env, stdio: 'inherit', detached: step === TYPECHECK && HAS_GROUPS })
     const { code } = await run(node, ['--import', END_WITH_STARTER, ...args], options)
     worst ||= code
     if (code !== 0 && !command.everyStep) break
