@@ -163,46 +163,59 @@ async function runSteps(node, command, rest, env) {
   let worst = 0
   for (const [index, step] of command.steps.entries()) {
     const args = index === command.steps.length - 1 ? [...step, ...rest] : step
-    const options = endingWithUs({ cwd: ROOT, env, stdio: 'inherit', detached: step === TYPECHECK && HAS_GROUPS })
-    const { code } = await run(node, ['--import', END_WITH_STARTER, ...args], options)
+    const { code } = await runStep(node, args, { env, stdio: 'inherit', detached: step === TYPECHECK && HAS_GROUPS })
     worst ||= code
     if (code !== 0 && !command.everyStep) break
   }
   return worst
 }
 
-/** Appends the browser tests to a command, if there are any. */
+function runStep(node, args, options) {
+  return run(node, ['--import', END_WITH_STARTER, ...args], endingWithUs({ cwd: ROOT, ...options }))
+}
+
+/** Adds the browser tests to a command, if there are any. */
 function withBrowser(command, rest) {
   const runsBrowser = command.thenBrowser && existsSync(path.join(ROOT, 'e2e/playwright.config.ts'))
   if (!runsBrowser || (command.steps.length > 0 && rest.length > 0)) return command
-  return { ...command, steps: [...command.steps, PLAYWRIGHT], everyStep: true, needsBrowser: true }
+  return { ...command, steps: [...command.steps, PLAYWRIGHT], needsBrowser: true }
 }
 
-/** Runs the tests. The last line of the output is `N passed, M failed`. */
+/**
+ * Runs the tests of all steps at once, since the browser tests mostly wait. The last line of the output is
+ * `N passed, M failed`.
+ */
 async function runTests(node, command, rest, env) {
   const folder = mkdtempSync(path.join(tmpdir(), 'vacancy-test-'))
-  const file = path.join(folder, 'counts.json')
   try {
     const browser = command.needsBrowser ? ensureBrowser(ROOT, node, say) : {}
     if (browser.fix) say(browser.fix)
     const seed = process.env.VACANCY_SEED ?? String(seedOfTests())
     say(`random tests draw from VACANCY_SEED=${seed}`)
     const steps = browser.fix ? command.steps.filter((step) => step !== PLAYWRIGHT) : command.steps
-    const code =
-      (await runSteps(node, { ...command, steps }, rest, {
-        ...env,
-        VACANCY_TEST_COUNTS: file,
-        VACANCY_SEED: seed,
-        ...(browser.path && { CHROMIUM_PATH: browser.path }),
-      })) || (browser.fix ? 1 : 0)
-    const counts = readCounts(file)
-    for (const failure of counts.failures) console.log(`failed: ${failure}`)
+    if (steps.length > 1) say('the browser tests run at the same time; their output follows at the end')
+    const runs = await Promise.all(
+      steps.map(async (step, index) => {
+        const file = path.join(folder, `${index}.json`)
+        const given = { ...env, VACANCY_TEST_COUNTS: file, VACANCY_SEED: seed }
+        if (browser.path) given.CHROMIUM_PATH = browser.path
+        const stdio = index === 0 ? 'inherit' : ['ignore', 'pipe', 'pipe']
+        const { code, output } = await runStep(node, [...step, ...rest], { env: given, stdio })
+        return { code, output, counts: readCounts(file) }
+      }),
+    )
+    for (const { output } of runs) process.stdout.write(output)
+    const code = runs.find((each) => each.code !== 0)?.code ?? (browser.fix ? 1 : 0)
+    const failures = runs.flatMap(({ counts }) => counts.failures)
+    for (const failure of failures) console.log(`failed: ${failure}`)
+    const sum = (count) => runs.reduce((total, { counts }) => total + counts[count], 0)
+    const [passed, skipped] = [sum('passed'), sum('skipped')]
     // A run that crashed has failed, whatever it had counted.
-    const failed = code !== 0 ? Math.max(1, counts.failures.length) : counts.failures.length
-    if (counts.skipped > 0) console.log(`${counts.skipped} skipped`)
-    if (counts.passed + failed === 0) console.log('No test ran.')
-    console.log(`${counts.passed} passed, ${failed} failed`)
-    return code === 0 && (failed > 0 || counts.passed === 0) ? 1 : code
+    const failed = code !== 0 ? Math.max(1, failures.length) : failures.length
+    if (skipped > 0) console.log(`${skipped} skipped`)
+    if (passed + failed === 0) console.log('No test ran.')
+    console.log(`${passed} passed, ${failed} failed`)
+    return code === 0 && (failed > 0 || passed === 0) ? 1 : code
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

@@ -128,6 +128,35 @@ test('passing tests end in exit code 0, and a run without tests fails', async ()
   expect(none.output).toMatch(/\n0 passed, \d failed\n$/)
 })
 
+test('browser tests run at the same time, and both are counted', async () => {
+  // Each waits for the other.
+  const meets = (own, other) => `import { existsSync, writeFileSync } from 'node:fs'
+    import { setTimeout } from 'node:timers/promises'
+    writeFileSync('${own}', '')
+    while (!existsSync('${other}')) await setTimeout(10)
+`
+  const file = (name) => path.join(root, name)
+  write(
+    'quickstart/src/meets.test.ts',
+    `${meets(file('vitest'), file('browser'))} import { test } from 'vitest'\ntest('right', () => {})`,
+  )
+  write('e2e/playwright.config.ts', '')
+  write('node_modules/@playwright/test/package.json', { type: 'module' })
+  write(
+    'node_modules/@playwright/test/cli.js',
+    `${meets(file('browser'), file('vitest'))} console.log('in the browser')
+     const counts = { passed: 1, skipped: 1, failures: ['a page: no'] }
+     writeFileSync(process.env.VACANCY_TEST_COUNTS, JSON.stringify(counts))
+     process.exitCode = 1`,
+  )
+
+  const { code, output } = await launch(['test'], undefined, { CHROMIUM_PATH: process.execPath })
+
+  expect(code).toBe(1)
+  expect(output).toContain('\nin the browser\n')
+  expect(output).toMatch(/\nfailed: a page: no\n1 skipped\n2 passed, 1 failed\n$/)
+})
+
 test.runIf(hasGit)(
   'a commit has a fixed seed, a tree with changes a new one each time, and a given seed is used',
   async () => {

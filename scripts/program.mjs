@@ -1,4 +1,4 @@
-// Runs programs one after another and forwards stop signals. Plain JavaScript: runs on Node 20, before anything is
+// Runs programs and forwards stop signals. Plain JavaScript: runs on Node 20, before anything is
 // installed.
 import { spawn } from 'node:child_process'
 import { constants } from 'node:os'
@@ -7,14 +7,13 @@ import { endAtOnce } from './starter.mjs'
 /** One Ctrl-C arrives from the terminal and again from npm. These count as one stop request. */
 const SIGNAL_ECHO_MS = 500
 
-let running
-/** The running program is the first of a process group. */
-let isGroup = false
+/** The running programs; true for the first of a process group. */
+const running = new Map()
 let stopSignal = ''
 let stopRequestedAtMs = 0
 
 /**
- * From now on SIGINT, SIGTERM and SIGHUP are forwarded to the running program; after a stop signal no further one
+ * From now on SIGINT, SIGTERM and SIGHUP are forwarded to the running programs; after a stop signal no further one
  * starts.
  *
  * @param hangUpStops SIGHUP from a closed terminal is a stop request; otherwise SIGHUP reloads files
@@ -41,8 +40,7 @@ export function run(node, args, options) {
       return
     }
     const child = spawn(node, args, options)
-    running = child
-    isGroup = options.detached === true
+    running.set(child, options.detached === true)
     let output = ''
     for (const stream of [child.stdout, child.stderr]) {
       stream?.setEncoding('utf8').on('data', (text) => {
@@ -50,11 +48,11 @@ export function run(node, args, options) {
       })
     }
     child.on('error', (error) => {
-      running = undefined
+      running.delete(child)
       resolve({ code: 1, output: `${error.message}\n` })
     })
     child.on('close', (code, signal) => {
-      running = undefined
+      running.delete(child)
       resolve({ code: signal === null ? (code ?? 1) : 128 + constants.signals[signal], output })
     })
   })
@@ -69,7 +67,7 @@ export function forward(signal) {
   signalRunning(signal)
 }
 
-/** Ends the running program and then this process, immediately. */
+/** Ends the running programs and then this process, immediately. */
 export function endAll() {
   signalRunning('SIGKILL')
   endAtOnce()
@@ -77,7 +75,9 @@ export function endAll() {
 
 /** For a program with its own process group, the signal goes to the whole group. */
 function signalRunning(signal) {
-  if (running?.pid === undefined || running.exitCode !== null || running.signalCode !== null) return
-  if (isGroup) process.kill(-running.pid, signal)
-  else running.kill(signal)
+  for (const [child, isGroup] of running) {
+    if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) continue
+    if (isGroup) process.kill(-child.pid, signal)
+    else child.kill(signal)
+  }
 }

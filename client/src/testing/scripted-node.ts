@@ -34,7 +34,8 @@ export type ReceivedRequest = {
 type Peer = {
   readonly socket: Socket
   /** All bytes received. */
-  received: Buffer
+  readonly received: Buffer
+  readonly chunks: Uint8Array[]
 }
 
 export type ScriptedNode = {
@@ -64,7 +65,14 @@ export async function startScriptedNode(script: Script = {}): Promise<ScriptedNo
   const peers: Peer[] = []
   const listener = (socket: Socket) => {
     socket.setNoDelay(true)
-    const peer: Peer = { socket, received: Buffer.alloc(0) }
+    const chunks: Uint8Array[] = []
+    const peer: Peer = {
+      socket,
+      chunks,
+      get received() {
+        return Buffer.concat(chunks)
+      },
+    }
     peers.push(peer)
     listen(script, peer, peers.length, received.put)
     arrivals.put(peer)
@@ -109,7 +117,7 @@ function listen(script: Script, peer: Peer, peers: number, put: (received: Recei
   }
   peer.socket.on('error', () => {})
   peer.socket.on('data', (chunk: Uint8Array) => {
-    peer.received = Buffer.concat([peer.received, chunk])
+    peer.chunks.push(chunk)
     splitFrames(splitter, chunk, sink)
   })
 }

@@ -1,18 +1,13 @@
 import { until } from '@vacancy/testkit/until'
-import { afterEach, expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { type ClusterWorld, openClusterWorld } from './cluster-world.ts'
 import { type Simulated, startSimulated } from './simulated.ts'
 
-const open: { close(): Promise<void> }[] = []
-afterEach(async () => {
-  for (const each of open.splice(0).reverse()) await each.close()
-})
-
 const PLAN = { nodes: 6, shards: 2, zones: 2, seed: 11, learners: 0 }
 
-async function openSim(): Promise<Simulated> {
+async function openSim(whenFinished: typeof onTestFinished = onTestFinished): Promise<Simulated> {
   const sim = await startSimulated(PLAN)
-  open.push(sim)
+  whenFinished(() => sim.close())
   return sim
 }
 
@@ -46,10 +41,11 @@ const SHOWS: readonly (readonly [scenario: string, shows: (world: ClusterWorld) 
   ['cores-changed', (world) => hasNode(world, 'cores-changed')],
 ]
 
-test.each(SHOWS)('scenario %s is detected', async (scenario, shows) => {
-  const sim = await openSim()
+// Each waits for its own cluster, so they wait at the same time.
+test.concurrent.for(SHOWS)('scenario %s is detected', async ([scenario, shows], { onTestFinished, expect }) => {
+  const sim = await openSim(onTestFinished)
   const world = await openClusterWorld({ registry: sim.registryUrl, resolver: sim.registryUrl })
-  open.push(world)
+  onTestFinished(() => world.close())
   await until(
     'both shards are healthy',
     () => world.cluster.shards().filter(({ state }) => state === 'healthy').length === 2,
