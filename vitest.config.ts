@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import house from './package.json' with { type: 'json' }
 
 /** Tests start real processes and share the cores with each other: generous time, few workers. */
@@ -13,8 +14,20 @@ const project = (name: string) => ({
   test: { name, root: `./${name}`, include: ['{src,sim,chaos}/**/*.test.ts'], ...limits },
 })
 
+/** Simulations, and tests of whole shards and programs. */
+const SLOW = /[./](?:shard|sim|simulated|chaos|kill|raft|start|starter|charge|cli)[.]test[.]/
+
+/** Without durations of an earlier run, small files are last, and slow ones among them would keep one worker busy at the end. */
+class SlowFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files)
+    return sorted.toSorted((a, b) => Number(SLOW.test(b.moduleId)) - Number(SLOW.test(a.moduleId)))
+  }
+}
+
 export default defineConfig({
   test: {
+    sequence: { sequencer: SlowFirst },
     // Much of their time they wait for processes: three keep two cores busy.
     maxWorkers: 3,
     projects: [
