@@ -11,7 +11,7 @@ const limits = {
 }
 
 const project = (name: string) => ({
-  test: { name, root: `./${name}`, include: ['{src,sim,chaos}/**/*.test.ts'], ...limits },
+  test: { name, root: `./${name}`, include: ['{src,sim,chaos}/**/*.test.{ts,tsx}'], ...limits },
 })
 
 /** Simulations, and tests of whole shards and programs. */

@@ -3,7 +3,7 @@ import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { edgesOf } from './check-imports.mjs'
 
-const TEST = /[.]test[.]ts$/
+const TEST = /[.]test[.]tsx?$/
 /** Tests of other workspaces start whole nodes and take minutes. */
 const OTHERS_MAX = 3
 const PROGRAM = 'bin/vacancy.mjs'
