@@ -38,6 +38,18 @@ test('writes send the CSRF token, reads do not', async () => {
   expect(header('x-csrf')).toBeNull()
 })
 
+test('requests accept JSON and problems, and bodies are sent as JSON', async () => {
+  answer = async () => Response.json({})
+
+  await call('GET /api/v1/people')
+  expect(header('accept')).toMatch(/^application\/json, application\/problem\+json/)
+  expect(header('content-type')).toBeNull()
+
+  await call('POST /api/v1/operations', { body: { plan: 'p1' } })
+  expect(header('content-type')).toBe('application/json')
+  expect(requests.at(-1)?.init.body).toBe('{"plan":"p1"}')
+})
+
 test('an error response keeps its message, hint and further fields', async () => {
   answer = async () =>
     problem(409, {

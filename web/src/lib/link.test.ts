@@ -167,6 +167,23 @@ test('without socket and HTTP it is offline', async () => {
   expect(link.status().state).toBe('offline')
 })
 
+test('a closed link stays closed when a request under way fails', async () => {
+  let fail = () => {}
+  answer = () =>
+    new Promise((_, reject) => {
+      fail = () => reject(new TypeError('no network'))
+    })
+  socket().close()
+  await vi.advanceTimersByTimeAsync(0)
+  link.close()
+  const before = events.length
+  fail()
+  await vi.advanceTimersByTimeAsync(LINK_LIMITS.retryMsMax)
+
+  expect(events).toHaveLength(before)
+  expect(sockets).toHaveLength(1)
+})
+
 test('after a minute hidden all topics but the summary are suspended, and resume with what was missed', async () => {
   link.follow('summary')
   link.follow('shard:s1')

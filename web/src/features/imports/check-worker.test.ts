@@ -54,6 +54,14 @@ test('a small file is sampled as a whole', async () => {
   ])
 })
 
+test('findings of a sample have the line of the file', async () => {
+  const file = new File([`${PROPERTY}\n${PROPERTY.replace('p1', 'p2').replace(',4,', ',6,')}\n`], 'properties.csv')
+
+  expect((await check([{ kind: 'properties', file }], false)).files[0]?.findings).toMatchObject([
+    { kind: 'stars', line: 2 },
+  ])
+})
+
 test('a compressed file is unpacked', async () => {
   const file = new File([gzipSync(`${PROPERTY}\n${PROPERTY.replace('p1', 'p2')}\n`)], 'properties.csv.gz')
 

@@ -69,6 +69,26 @@ test.each([
   expect(kindsOf(properties(line))).toContain(kind)
 })
 
+test.each([
+  ['id', 'a_very_long_id_of_a_hotel,double,2026-11-24,3,120,', [0]],
+  ['room type', 'p1,,2026-11-24,3,120,', [1]],
+  ['date', 'p1,double,2026-02-30,3,120,', [2]],
+  ['past date', 'p1,double,2026-11-19,3,120,', [2]],
+  ['availability', 'p1,double,2026-11-24,256,120,', [3]],
+  ['price', 'p1,double,2026-11-24,3,-1,', [4]],
+  ['free night', 'p1,double,2026-11-24,3,0,', [4]],
+  ['rate feature', 'p1,double,2026-11-24,3,120,free_wfi', [5]],
+  ['several', 'p1,,2026-02-30,3,x,', [1, 2, 4]],
+  ['valid', 'p1,double,2026-11-24,3,120,', []],
+])('the preview of a package marks its wrong cells: %s', (_, line, cells) => {
+  expect(packages(line).preview).toEqual([{ cells: line.split(','), bad: cells }])
+})
+
+test('the preview of a package marks the room type that is one too many', () => {
+  const checker = packages(...Array.from({ length: 11 }, (_, i) => `p1,room ${i},2026-11-24,3,120,`))
+  expect(checker.preview.map(({ bad }) => bad)).toEqual([...Array.from({ length: 10 }, () => []), [1]])
+})
+
 test('duplicates and too many room types are reported once per property, with the first line', () => {
   const rooms = Array.from({ length: 12 }, (_, i) => `p1,room ${i},2026-11-24,3,120,`)
   const checker = packages(...rooms, 'p2,double,2026-11-24,3,120,', 'p2,double,2026-11-24,1,1,')

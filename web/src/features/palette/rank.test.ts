@@ -19,6 +19,7 @@ test('letters in order match, missing letters do not', () => {
   expect(rankOf('trs3', 'transfer s3 n2')).toBeDefined()
   expect(rankOf('transfer s3 n2', 'transfer leadership of s3 to n2')).toBeDefined()
   expect(rankOf('xyz', 'shards')).toBeUndefined()
+  expect(rankOf('aa', 'shards')).toBeUndefined()
 })
 
 test('empty input ranks all names equally', () => {

@@ -165,6 +165,8 @@ test('every point is in one hexagon, and a scale bar is round', () => {
       expect(Math.hypot(point.x - x, point.y - y)).toBeLessThanOrEqual(14.0001)
     }
   }
+  const rows = [...new Set(bins.map(({ y }) => y))].sort((a, b) => a - b)
+  for (const [at, y] of rows.entries()) if (at > 0) expect(y - (rows[at - 1] as number)).toBeCloseTo(1.5 * 14)
   expect(scaleBar(3.3, 100)).toMatchObject({ text: '200 m' })
   expect(scaleBar(130, 100)).toMatchObject({ text: '10 km' })
 })
