@@ -32,6 +32,8 @@ const EDIT_MS = 20_000
 /** Tests up to this time run before the others. */
 const QUICK_MS = 2_000
 const BASELINE_MS = 30 * 60_000
+/** Of one test: a busy machine must not turn a slow test into one that fails without an edit. */
+const TEST_MS = 180_000
 const USAGE = `npm run mutate -- [options]
   --edits N        edits to try in each workspace; default 100
   --workspace W    one of ${Object.keys(THRESHOLDS).join(', ')}; default all
@@ -187,7 +189,8 @@ async function tryEdit(copy, { start, end, ...edit }, source, tests, times) {
 /** Runs test files; the exit code, or undefined when they did not end within the limit. */
 function vitest(copy, args, limitMs) {
   // A group of its own: programs that a test started end with it.
-  const child = spawn(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', '--maxWorkers=2', ...args], {
+  const options = ['run', '--maxWorkers=2', `--testTimeout=${TEST_MS}`]
+  const child = spawn(process.execPath, ['node_modules/vitest/vitest.mjs', ...options, ...args], {
     cwd: copy,
     stdio: 'ignore',
     detached: true,
