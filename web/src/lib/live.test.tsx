@@ -129,6 +129,15 @@ test('after a sign-in changes wait for a whole value: values of another person a
   expect(queries.getQueryData(['live', 'shard:s3'])).toEqual({ lag: 1 })
 })
 
+test('where no socket opens, values are fetched by HTTP', async () => {
+  show()
+  await shows('lag 0')
+  sockets.at(-1)?.onclose()
+  await waitFor(() => expect(sockets).toHaveLength(2))
+  sockets.at(-1)?.onclose()
+  await waitFor(() => expect(fetched.at(-1)).toContain('/api/v1/poll'))
+})
+
 test('without a topic nothing is fetched or followed', async () => {
   show(<Lag isFollowing={false} />)
   await frame()

@@ -1,4 +1,4 @@
-import { COMMAND_LIST, type JsonFields } from '@vacancy/shared/wire'
+import { COMMAND_LIST, encodeRequest, type JsonFields } from '@vacancy/shared/wire'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { QueryCommand } from './catalogue.ts'
@@ -113,12 +113,20 @@ describe('invalid JSON', () => {
   })
 })
 
-test('a truncated frame, one with an envelope and a login are rejected', () => {
+test('a truncated frame and a login are rejected', () => {
   expect(requestOfFrame('zz')).toMatchObject({ ok: false })
   expect(requestOfFrame('ff 00')).toMatchObject({ ok: false })
   expect(requestOfFrame('ff0000000012000000054c4f47494e010001000101000000 78'.replace('12', '10'))).toMatchObject({
     ok: false,
   })
+})
+
+test('a frame pasted with the envelope of a router reads as without it', () => {
+  const fields = { segment: 'Vienna' }
+  const envelope = { segment: 'Vienna', write: false }
+  const frame = encodeRequest({ command: 'SEARCHPROP', correlationId: 7, fields, envelope })
+
+  expect(requestOfFrame(hexOf(frame))).toEqual({ ok: true, draft: { command: 'SEARCHPROP', fields } })
 })
 
 test('truncated, modified and oversized links are rejected', async () => {
