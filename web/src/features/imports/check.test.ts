@@ -187,6 +187,40 @@ test('a record cut by the end of a block is left for the next block', () => {
   expect(checkLines(checker, whole.slice(0, -1), 2, false)).toEqual({ lines: 0, end: 0 })
 })
 
+test('two blocks cut anywhere give the findings of the whole file', () => {
+  const text = [
+    'p1,"a ""b"", c",2026-11-24,3,120,\r\n',
+    '"p1" ,a,2026-11-25,x,120,"breakfast"\r\n',
+    'p1,"b\nc",2026-11-26,3,120,\n',
+    'p1,"d"e,2026-11-27,3,120,\n',
+    'p1,f,2026-11-28,3,"x"\n',
+    'p1,"g",2026-11-29,3,y,"breakfast"\r',
+  ].join('')
+  const seen = (cuts: readonly number[]) => {
+    const checker = createChecker({ kind: 'packages', ...OPTIONS })
+    let [line, start] = [1, 0]
+    for (const cut of [...cuts, text.length]) {
+      const { lines, end } = checkLines(checker, text.slice(start, cut), line, cut === text.length)
+      line += lines
+      start += end
+    }
+    return [checker.rows, [...checker.findings.values()].map((one) => [one.kind, one.count, one.line])]
+  }
+
+  const whole = seen([])
+  expect(whole).toEqual([
+    6,
+    [
+      ['availability', 1, 2],
+      ['text', 1, 3],
+      ['quote', 1, 5],
+      ['columns', 1, 6],
+      ['price', 1, 7],
+    ],
+  ])
+  for (let cut = 1; cut < text.length; cut++) expect(seen([cut]), `cut at ${cut}`).toEqual(whole)
+})
+
 test('a line of five megabytes is one finding, also across blocks and pieces', () => {
   const long = 'x'.repeat(5_000_000)
   const checker = createChecker({ kind: 'packages', ...OPTIONS })
