@@ -1,9 +1,15 @@
 // @vitest-environment happy-dom
-import { render, screen } from '@testing-library/react'
+import { render, screen, within } from '@testing-library/react'
 import { useState } from 'react'
-import { describe, expect, test } from 'vitest'
-import { ViewTabs } from './tabs.tsx'
+import { describe, expect, test, vi } from 'vitest'
+import { AddressProvider } from '../lib/address.tsx'
+import { PathTabs, ViewTabs } from './tabs.tsx'
 import { user } from './testing/dom.ts'
+
+vi.mock('next/navigation', () => ({
+  usePathname: () => '/shards/s3/log',
+  useSearchParams: () => new URLSearchParams('from=1'),
+}))
 
 const TABS = ['curl', 'TypeScript', 'Python'].map((label) => ({ id: label.toLowerCase(), label }))
 
@@ -55,5 +61,24 @@ describe('tabs', () => {
     expect(document.activeElement).toBe(document.body)
     await person.tab()
     expect(document.activeElement?.textContent).toBe('TypeScript')
+  })
+})
+
+describe('tabs with a URL', () => {
+  test('are named navigation that marks the current page, whatever its query', () => {
+    render(
+      <AddressProvider isDrawn={() => true}>
+        <PathTabs
+          label="Shard s3"
+          tabs={[
+            { href: '/shards/s3', label: 'Members', count: 0 },
+            { href: '/shards/s3/log?from=7', label: 'Log' },
+          ]}
+        />
+      </AddressProvider>,
+    )
+    const links = within(screen.getByRole('navigation', { name: 'Shard s3' })).getAllByRole('link')
+    expect(links.map(({ textContent }) => textContent)).toEqual(['Members0', 'Log'])
+    expect(links.map((link) => link.getAttribute('aria-current'))).toEqual([null, 'page'])
   })
 })
