@@ -130,6 +130,16 @@ test.each<[string, string | undefined, readonly (string | undefined)[], number, 
   for (const { state, evidence } of steps) expect(evidence === '').toBe(state === 'hand')
 })
 
+test('without a shard and without a registry the steps are not done, but unknown', () => {
+  const plan = planned(AFTER.names.map((name) => ({ name, was: name })))
+
+  const steps = stepsOf(plan, { registry: null, shards: [], snapshots: [] })
+
+  const seen = steps.map(({ id, state, evidence }) => `${id}: ${state}, ${evidence}`)
+  expect(seen).toEqual(expect.arrayContaining(['start: unknown, no node is known', 'data: unknown, no shard is known']))
+  expect(seen.filter((step) => step.includes(': done'))).toEqual([])
+})
+
 test('an admin plans a change, saves it with its hash and a reason, everyone can follow it, and it can be discarded', async () => {
   const viewer = await plane.signIn('viewer')
   const next = { entries: [...same(TEST_CODECS).reverse()] }

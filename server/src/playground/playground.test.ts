@@ -498,6 +498,19 @@ test('a silent node does not delay the results of the others, which used to take
   silent.close()
 })
 
+test('replicas are compared at the log index of their results', async () => {
+  const shard = await openPlayground([{ ...node, id: 'n1' }])
+
+  const body = { shard: 's1', command: 'SEARCHPROP', fields: { segment: 'nowhere' } } as const
+  // Connects first, so that a busy machine does not time out.
+  await shard.call('POST /api/v1/query', { body: { ...body, node: 'n1' } })
+
+  const { nodes } = await shard.call('POST /api/v1/query/replicas', { body: { ...body, waitMs: 800 } })
+
+  expect(nodes).toMatchObject([{ node: 'n1', error: '', index: expect.stringMatching(/^\d+$/) }])
+  await shard.close()
+})
+
 describe('a node with a different protocol', () => {
   const GARBAGE = Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n')
 
