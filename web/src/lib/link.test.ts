@@ -152,6 +152,20 @@ test('without a socket it polls, and keeps trying sockets', async () => {
   expect(link.status().state).toBe('live')
 })
 
+test('while polling it fetches every two seconds', async () => {
+  let polls = 0
+  answer = async () => {
+    polls += 1
+    return Response.json({ topics: [] })
+  }
+  socket().close()
+  await vi.advanceTimersByTimeAsync(0)
+  expect([polls, link.status().state]).toEqual([1, 'polling'])
+  await vi.advanceTimersByTimeAsync(3 * LINK_LIMITS.pollMs)
+
+  expect(polls).toBe(4)
+})
+
 test('a socket refused for lack of a session ends the session', async () => {
   answer = async () => new Response('', { status: 401 })
   socket().close()
