@@ -178,6 +178,18 @@ onBothDatabases((newDatabase) => {
     expect((await admin.call('POST', `${path}/link`)).status).toBe(409)
   })
 
+  test('disabling a person revokes an unused sign-in link, also for when the person is enabled again', async () => {
+    const admin = await plane.signIn('admin')
+    const added = await admin.call('POST', '/api/v1/people', { name: 'Paused', role: 'operator' })
+    const code = added.body.link.split('code=')[1]
+    const path = `/api/v1/people/${added.body.person.id}`
+
+    expect((await admin.call('PUT', path, { disabled: true })).body.disabled).toBe(true)
+    expect((await admin.call('PUT', path, { disabled: false })).body.disabled).toBe(false)
+
+    expect((await plane.anonymous().call('POST', '/api/v1/session/link', { code })).status).toBe(401)
+  })
+
   test('the last admin keeps the role, even when two admins demote each other concurrently', async () => {
     const [one, two] = [await plane.signIn('admin', 'one'), await plane.signIn('admin', 'two')]
     const everybody = (await one.call('GET', '/api/v1/people')).body.people as {
