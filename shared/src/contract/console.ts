@@ -6,6 +6,7 @@ import { CLUSTER_ROUTES } from './cluster-view.ts'
 import { CODEC_ROUTES } from './codecs.ts'
 import type { ControlRoute } from './control.ts'
 import { IMPORT_ROUTES } from './imports.ts'
+import { QUEUE_ROUTES } from './jobs.ts'
 import { LIVE_ROUTES } from './live.ts'
 import { PLAYGROUND_ROUTES } from './playground.ts'
 
@@ -40,6 +41,7 @@ export const CONTROL_ROUTES = {
   ...PLAYGROUND_ROUTES,
   ...IMPORT_ROUTES,
   ...CODEC_ROUTES,
+  ...QUEUE_ROUTES,
 } as const
 
 type ControlRoutes = typeof CONTROL_ROUTES

@@ -21,6 +21,8 @@ export type TokenHash<R extends string = Role> = {
   /** The only shard or zone that the token is valid for; absent when it is valid for all. */
   readonly shard?: string
   readonly zone?: string
+  /** The only topics that the token is valid for, each a name or the beginning of one with `*`; absent for all. */
+  readonly topics?: readonly string[]
 }
 
 /** Failed attempts that an address has per minute before it is blocked for the rest of the minute. */

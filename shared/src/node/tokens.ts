@@ -23,13 +23,15 @@ export type TokenRules<R extends string> = {
   readonly roles: readonly R[]
   /** Roles whose tokens may be bound to a `shard` and a `zone`. */
   readonly scoped?: readonly R[]
+  /** Roles whose tokens may be limited to `topics`. */
+  readonly withTopics?: readonly R[]
 }
 
 const NODE_RULES: TokenRules<Role> = { roles: ROLES }
 
 /**
  * Parses an auth file: `tokens`, a list of entries with `token` (plain text, or `sha256:` and 64 hexadecimal digits),
- * `role`, optionally `name` and `expires` (RFC 3339), and, where the role allows it, `shard` and `zone`.
+ * `role`, optionally `name` and `expires` (RFC 3339), and, where the role allows it, `shard`, `zone` and `topics`.
  *
  * @throws VacancyError invalid_tokens, one line per error, with file and line and never a token
  */
@@ -66,17 +68,18 @@ function readEntry(
 ): TokenHash<string> | undefined {
   const before = faults.length
   const fault = (text: string) => faults.push(`${file}:${entry.line}: ${text}`)
-  const { token, role, name = '', expires, shard, zone, ...others } = entry.values
+  const { token, role, name = '', expires, shard, zone, topics, ...others } = entry.values
   for (const key of Object.keys(others)) fault(`${key}: an entry has token, role, name and expires`)
   const hash = readHash(token, fault)
   const known = rules.roles.find((each) => each === role)
   if (known === undefined) fault(`role: must be one of ${rules.roles.join(', ')}`)
   const scope = readScope({ shard, zone }, rules.scoped ?? [], known, fault)
+  const topicScope = readTopics(topics, rules.withTopics ?? [], known, fault)
   if (typeof name !== 'string') fault('name: must be text')
   const expiresMs = expires === undefined ? Number.POSITIVE_INFINITY : readTime(expires)
   if (Number.isNaN(expiresMs)) fault('expires: must be a time like 2027-01-31T00:00:00Z')
   if (faults.length > before || !hash || known === undefined || typeof name !== 'string') return undefined
-  return { hash, role: known, name, expiresMs, ...scope }
+  return { hash, role: known, name, expiresMs, ...scope, ...topicScope }
 }
 
 function readScope(
@@ -96,6 +99,31 @@ function readScope(
     else scope[key] = id
   }
   return scope
+}
+
+/** A topic name, or the beginning of one followed by `*`. */
+const TOPIC_PATTERN = /^(?:[A-Za-z0-9][A-Za-z0-9._:-]{0,199}[*]?|[*])$/
+const TOPIC_PATTERNS_MAX = 1_000
+
+function readTopics(
+  given: unknown,
+  withTopics: readonly string[],
+  known: string | undefined,
+  fault: (text: string) => void,
+): { topics?: readonly string[] } {
+  if (given === undefined) return {}
+  if (withTopics.length === 0) fault('topics: an entry has token, role, name and expires')
+  else if (known !== undefined && !withTopics.includes(known))
+    fault(`topics: is for the roles ${withTopics.join(', ')}`)
+  else if (
+    Array.isArray(given) &&
+    given.length > 0 &&
+    given.length <= TOPIC_PATTERNS_MAX &&
+    given.every((pattern) => typeof pattern === 'string' && TOPIC_PATTERN.test(pattern))
+  )
+    return { topics: given as string[] }
+  else fault('topics: must be a list of topic names, each of which may end in *')
+  return {}
 }
 
 function readHash(token: unknown, fault: (text: string) => void): Uint8Array | undefined {

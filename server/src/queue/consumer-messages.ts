@@ -1,0 +1,204 @@
+/** Messages of consumers, read by hand because every acknowledgement passes here, and the frames sent to them. */
+import { type ConsumerMessage, JOB_LIMITS, type MessageFault } from '@vacancy/shared/contract'
+import { type Delivery, FLAG } from './job.ts'
+import { isTopicName } from './submission.ts'
+
+export type ParsedMessage = ConsumerMessage | { readonly fault: MessageFault; readonly error: string }
+
+/** Field names without case and underscores → the name of the contract. */
+const NAMES: { readonly [name: string]: string } = {
+  action: 'action',
+  topic: 'topic',
+  jobid: 'jobId',
+  lastid: 'seqId',
+  seqid: 'seqId',
+  lease: 'lease',
+  jobs: 'jobs',
+  requeue: 'requeue',
+  delayms: 'delayMs',
+  error: 'error',
+  ms: 'ms',
+  prefetch: 'prefetch',
+  uuid: 'uuid',
+  confirm: 'confirm',
+}
+/** Spellings seen before, so that most names need no normalisation. */
+const KNOWN = new Map(
+  Object.entries({
+    ...NAMES,
+    jobId: 'jobId',
+    JobID: 'jobId',
+    job_id: 'jobId',
+    last_id: 'seqId',
+    lastId: 'seqId',
+    lastID: 'seqId',
+    seqId: 'seqId',
+    seq_id: 'seqId',
+    delayMs: 'delayMs',
+    delay_ms: 'delayMs',
+  }),
+)
+
+type Fields = { [name: string]: unknown }
+
+/** @returns undefined when the text is not a JSON object */
+export function parseMessage(text: string): ParsedMessage | undefined {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    // The caller closes the connection.
+    return undefined
+  }
+  const fields = normalized(value)
+  return fields === undefined ? undefined : readMessage(fields)
+}
+
+function normalized(value: unknown): Fields | undefined {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
+  const fields: Fields = Object.create(null) as Fields
+  for (const [given, content] of Object.entries(value)) {
+    const name = KNOWN.get(given) ?? KNOWN.get(given.toLowerCase().replaceAll('_', ''))
+    if (name !== undefined) fields[name] = content
+  }
+  return fields
+}
+
+function readMessage(fields: Fields): ParsedMessage {
+  switch (fields['action']) {
+    case 'ack':
+      return readAck(fields)
+    case 'nack':
+      return readNack(fields)
+    case 'release':
+      return readReference(fields, 'release')
+    case 'extend': {
+      const { ms } = fields
+      if (ms !== undefined && !isWhole(ms, 1)) return bad('ms must be a whole number from 1')
+      const message = readReference(fields, 'extend')
+      return 'fault' in message || ms === undefined ? message : { ...message, ms }
+    }
+    case 'credit': {
+      const { prefetch } = fields
+      return isWhole(prefetch, 0) ? { action: 'credit', prefetch } : bad('credit needs prefetch, a whole number')
+    }
+    case 'ping':
+    case 'close':
+      return { action: fields['action'] }
+    case 'init':
+      return readInit(fields)
+    default:
+      return { fault: 'unknown_action', error: 'action must be ack, nack, release, extend, credit, ping or close' }
+  }
+}
+
+function readInit({ uuid, topic, prefetch, confirm }: Fields): ParsedMessage {
+  if (typeof uuid !== 'string' || uuid === '' || uuid.length > JOB_LIMITS.consumerNameMax || !isTopicName(topic))
+    return bad('init needs uuid and topic')
+  if (prefetch !== undefined && prefetch !== null && !isWhole(prefetch, 1)) return bad('prefetch must be at least 1')
+  if (confirm !== undefined && typeof confirm !== 'boolean') return bad('confirm must be true or false')
+  return {
+    action: 'init',
+    uuid,
+    topic,
+    ...(typeof prefetch === 'number' && { prefetch }),
+    ...(confirm !== undefined && { confirm }),
+  }
+}
+
+type Reference = { jobId?: string; seqId?: number; lease?: string }
+
+/** undefined: a field has another type. */
+function referenceOf({ jobId, seqId, lease }: Fields): Reference | undefined {
+  const reference: Reference = {}
+  if (jobId !== undefined && jobId !== null) {
+    if (typeof jobId !== 'string') return undefined
+    reference.jobId = jobId
+  }
+  if (seqId !== undefined && seqId !== null) {
+    if (!isWhole(seqId, 0)) return undefined
+    reference.seqId = seqId
+  }
+  if (lease !== undefined && lease !== null) {
+    if (typeof lease !== 'string') return undefined
+    reference.lease = lease
+  }
+  return reference
+}
+
+const BAD_REFERENCE = 'jobId and lease must be text, seqId a whole number'
+
+function readReference<A extends 'release' | 'extend'>(fields: Fields, action: A) {
+  const reference = referenceOf(fields)
+  const topic = topicOf(fields)
+  if (reference === undefined || topic === undefined) return bad(BAD_REFERENCE)
+  return { action, ...topic, ...reference } as { action: A } & Reference
+}
+
+function topicOf({ topic }: Fields): { topic?: string } | undefined {
+  if (topic === undefined || topic === null || topic === '') return {}
+  return typeof topic === 'string' ? { topic } : undefined
+}
+
+function readAck(fields: Fields): ParsedMessage {
+  const topic = topicOf(fields)
+  const { jobs } = fields
+  if (topic === undefined) return bad('topic must be text')
+  if (jobs === undefined || jobs === null) {
+    const reference = referenceOf(fields)
+    return reference === undefined ? bad(BAD_REFERENCE) : { action: 'ack', ...topic, ...reference }
+  }
+  if (!Array.isArray(jobs) || jobs.length === 0 || jobs.length > JOB_LIMITS.acksPerMessage)
+    return bad(`jobs must list 1 to ${JOB_LIMITS.acksPerMessage} deliveries`)
+  const references: Reference[] = []
+  for (const each of jobs as unknown[]) {
+    const entry = normalized(each)
+    const reference = entry === undefined ? undefined : referenceOf(entry)
+    if (reference === undefined) return bad(BAD_REFERENCE)
+    references.push(reference)
+  }
+  return { action: 'ack', ...topic, jobs: references }
+}
+
+function readNack(fields: Fields): ParsedMessage {
+  const reference = referenceOf(fields)
+  const topic = topicOf(fields)
+  const { requeue, delayMs, error } = fields
+  if (reference === undefined || topic === undefined) return bad(BAD_REFERENCE)
+  if (requeue !== undefined && typeof requeue !== 'boolean') return bad('requeue must be true or false')
+  if (delayMs !== undefined && (!isWhole(delayMs, 0) || delayMs > JOB_LIMITS.delayMsMax))
+    return bad(`delayMs must be a whole number up to ${JOB_LIMITS.delayMsMax}`)
+  if (error !== undefined && typeof error !== 'string') return bad('error must be text')
+  return {
+    action: 'nack',
+    ...topic,
+    ...reference,
+    ...(requeue !== undefined && { requeue }),
+    ...(delayMs !== undefined && { delayMs }),
+    ...(error !== undefined && { error }),
+  }
+}
+
+function isWhole(value: unknown, min: number): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= min
+}
+
+function bad(error: string): { fault: MessageFault; error: string } {
+  return { fault: 'bad_message', error }
+}
+
+// --- Frames of the server ---
+
+/** A message other than a job. The five fields are always there, with these types. */
+export function frame(action: string, topic: string, jobId: string, seqId: number, data: unknown): string {
+  return `{"action":"${action}","topic":"${topic}","jobId":${JSON.stringify(jobId)},"seqId":${seqId},"data":${JSON.stringify(data)}}`
+}
+
+/** A delivery: the payload is put in as it is stored. Names of topics and leases need no escapes. */
+export function deliveryFrame({ job, seqId, deadlineMs }: Delivery, lease: string): string {
+  const { data, flags, topic, failures, deliveries } = job
+  const isJson = (flags & FLAG.json) !== 0
+  const payload = data === undefined ? 'null' : isJson ? data : `"${data}"`
+  const encoding = data === undefined || isJson ? '' : ',"encoding":"base64"'
+  return `{"action":"job","topic":"${topic.name}","jobId":${JSON.stringify(job.id)},"seqId":${seqId},"data":${payload},"attempt":${failures + 1},"deliveries":${deliveries},"lease":"${lease}","ackDeadlineMs":${deadlineMs}${encoding}}`
+}

@@ -1,0 +1,261 @@
+/** Tables of the queue journal, the same on SQLite and PostgreSQL, and how a change becomes rows (Kysely). */
+import { type DeadReason, type TopicConfig, topicConfig } from '@vacancy/shared/contract'
+import { type ColumnDefinitionBuilder, type Kysely, sql } from 'kysely'
+import { FLAG, type HistoryLine, type Job, STATE } from './job.ts'
+import type { StoredJob, StoredTopic } from './queue.ts'
+import type { Change } from './state.ts'
+
+/** Raised when the tables change; a journal of another version is refused. */
+export const JOURNAL_VERSION = 1
+
+/** Config of a deleted topic whose rows are still being removed, and its name, which no topic can have. */
+export const GONE = ''
+export function goneName(topicNumber: number): string {
+  return `#${topicNumber}`
+}
+
+/** Why a journal cannot be used by this process. */
+export function metaFault(meta: JournalTables['meta'], partition: number, partitions: number): string | undefined {
+  if (meta.version !== JOURNAL_VERSION)
+    return `it has version ${meta.version}, this program reads version ${JOURNAL_VERSION}`
+  if (meta.partitions !== partitions) return `it has ${meta.partitions} partitions, queue.partitions is ${partitions}`
+  if (meta.partition !== partition) return `it is partition ${meta.partition}, not ${partition}`
+  return undefined
+}
+
+export type JournalTables = {
+  /** One row. */
+  meta: { id: number; version: number; partition: number; partitions: number; next_topic: number }
+  topics: { topic_no: number; name: string; config: string; created_at: number }
+  jobs: JobTable
+  finished: { topic_no: number; id: string; finished_at: number }
+}
+/** Times are milliseconds since 1970. */
+export type JobTable = {
+  seq: number
+  topic_no: number
+  id: string
+  flags: number
+  /** 0 live, 1 dead. */
+  state: number
+  priority: number
+  failures: number
+  deliveries: number
+  /** 0: the value of the topic. */
+  max_attempts: number
+  ack_deadline_ms: number
+  created_at: number
+  /** 0: at once. */
+  run_at: number
+  dead_at: number
+  reason: string
+  last_error: string
+  /** JSON; '' without. */
+  history: string
+  /** Null for the payload null. */
+  data: Uint8Array | null
+}
+
+/** Columns that `update` sets. */
+export const UPDATED = [
+  'state',
+  'failures',
+  'deliveries',
+  'flags',
+  'run_at',
+  'dead_at',
+  'reason',
+  'last_error',
+  'history',
+] as const
+
+type Dialect = 'sqlite' | 'pg'
+
+/** Creates missing tables. */
+export async function createTables(db: Kysely<JournalTables>, dialect: Dialect): Promise<void> {
+  const big = dialect === 'pg' ? 'bigint' : 'integer'
+  const small = dialect === 'pg' ? 'int4' : 'integer'
+  const bytes = dialect === 'pg' ? 'bytea' : 'blob'
+  const required = (column: ColumnDefinitionBuilder) => column.notNull()
+  const strict = dialect === 'pg' ? sql`` : sql`strict`
+  await db.schema
+    .createTable('meta')
+    .ifNotExists()
+    .addColumn('id', sql.raw(small), (column) => column.primaryKey())
+    .addColumn('version', sql.raw(small), required)
+    .addColumn('partition', sql.raw(small), required)
+    .addColumn('partitions', sql.raw(small), required)
+    .addColumn('next_topic', sql.raw(small), required)
+    .modifyEnd(strict)
+    .execute()
+  await db.schema
+    .createTable('topics')
+    .ifNotExists()
+    .addColumn('topic_no', sql.raw(small), (column) => column.primaryKey())
+    .addColumn('name', 'text', (column) => column.notNull().unique())
+    .addColumn('config', 'text', required)
+    .addColumn('created_at', sql.raw(big), required)
+    .modifyEnd(strict)
+    .execute()
+  await db.schema
+    .createTable('jobs')
+    .ifNotExists()
+    // The row id: inserts append, deletes are by key.
+    .addColumn('seq', sql.raw(big), (column) => column.primaryKey())
+    .addColumn('topic_no', sql.raw(small), required)
+    .addColumn('id', 'text', required)
+    .addColumn('flags', sql.raw(small), required)
+    .addColumn('state', sql.raw(small), required)
+    .addColumn('priority', sql.raw(small), required)
+    .addColumn('failures', sql.raw(small), required)
+    .addColumn('deliveries', sql.raw(small), required)
+    .addColumn('max_attempts', sql.raw(small), required)
+    .addColumn('ack_deadline_ms', sql.raw(small), required)
+    .addColumn('created_at', sql.raw(big), required)
+    .addColumn('run_at', sql.raw(big), required)
+    .addColumn('dead_at', sql.raw(big), required)
+    .addColumn('reason', 'text', required)
+    .addColumn('last_error', 'text', required)
+    .addColumn('history', 'text', required)
+    .addColumn('data', sql.raw(bytes))
+    .addUniqueConstraint('jobs_topic_no_id', ['topic_no', 'id'])
+    .modifyEnd(
+      dialect === 'pg'
+        ? sql`with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0)`
+        : strict,
+    )
+    .execute()
+  await db.schema
+    .createTable('finished')
+    .ifNotExists()
+    .addColumn('topic_no', sql.raw(small), required)
+    .addColumn('id', 'text', required)
+    .addColumn('finished_at', sql.raw(big), required)
+    .addPrimaryKeyConstraint('finished_key', ['topic_no', 'id'])
+    .modifyEnd(dialect === 'pg' ? sql`` : sql`without rowid, strict`)
+    .execute()
+}
+
+/** The order in which a group is stored: each step sees the rows of those before, and ids are free before they return. */
+export type Rows = {
+  readonly topics: ({ readonly topic: StoredTopic } | { readonly gone: number })[]
+  readonly updates: UpdateRow[]
+  readonly done: number[]
+  readonly finished: { readonly topicNumber: number; readonly id: string; readonly at: number }[]
+  readonly forgotten: { readonly topicNumber: number; readonly ids: readonly string[] }[]
+  readonly puts: Job[]
+}
+export type UpdateRow = { readonly seq: number; readonly newSeq: number } & Pick<JobTable, (typeof UPDATED)[number]>
+
+export function rowsOf(changes: readonly Change[]): Rows {
+  const rows: Rows = { topics: [], updates: [], done: [], finished: [], forgotten: [], puts: [] }
+  for (const change of changes) {
+    switch (change.kind) {
+      case 'put':
+        rows.puts.push(change.job)
+        break
+      case 'done':
+        rows.done.push(change.seq)
+        break
+      case 'update':
+        rows.updates.push(updateRow(change.seq, change.seq, change.job))
+        break
+      case 'redrive':
+        rows.updates.push(redriveRow(change.seq, change.job))
+        break
+      case 'move':
+        rows.done.push(change.from.seq)
+        rows.puts.push(change.job)
+        break
+      case 'finished':
+        rows.finished.push(change)
+        break
+      case 'forget':
+        rows.forgotten.push(change)
+        break
+      case 'topic': {
+        const { name, number, createdAt } = change.topic
+        rows.topics.push({ topic: { name, number, createdAt, config: change.config } })
+        break
+      }
+      case 'topicGone':
+        rows.topics.push({ gone: change.topicNumber })
+        break
+    }
+  }
+  return rows
+}
+
+function updateRow(seq: number, newSeq: number, { state, failures, deliveries, flags, runAt, past }: Job): UpdateRow {
+  // A job that is being redriven is dead until that is stored.
+  const isDead = state === STATE.dead || state === STATE.pending
+  return {
+    seq,
+    newSeq,
+    state: isDead ? 1 : 0,
+    failures,
+    deliveries,
+    flags,
+    run_at: state === STATE.delayed ? runAt : 0,
+    dead_at: isDead ? (past?.deadAt ?? 0) : 0,
+    reason: isDead ? (past?.reason ?? '') : '',
+    last_error: past?.lastError ?? '',
+    history: past === undefined ? '' : JSON.stringify(past.history),
+  }
+}
+
+function redriveRow(seq: number, job: Job): UpdateRow {
+  const row = updateRow(seq, job.seq, job)
+  return { ...row, state: 0, failures: 0, deliveries: 0, run_at: 0, dead_at: 0, reason: '' }
+}
+
+// --- Payloads ---
+
+/** Bytes of the payload of a job in the journal: the decoded payload. */
+export function writePayload({ data = '', flags }: Job, target: Buffer, offset: number): number {
+  if ((flags & FLAG.json) === 0) return target.write(data, offset, 'base64')
+  return target.write(data, offset, (flags & FLAG.wide) === 0 ? 'latin1' : 'utf8')
+}
+
+export function readPayload(bytes: Uint8Array | null, flags: number): string | undefined {
+  if (bytes === null) return undefined
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  if ((flags & FLAG.json) === 0) return buffer.toString('base64')
+  return buffer.toString((flags & FLAG.wide) === 0 ? 'latin1' : 'utf8')
+}
+
+// --- Rows that are read ---
+
+export function storedTopic(row: JournalTables['topics']): StoredTopic {
+  // Keys of later versions are left out, and missing ones get their default.
+  const config: TopicConfig = topicConfig.parse(JSON.parse(row.config))
+  return { name: row.name, number: row.topic_no, config, createdAt: row.created_at }
+}
+
+export function storedJob(row: JobTable): StoredJob {
+  const hasPast = row.history !== '' || row.state === 1
+  return {
+    id: row.id,
+    topicNumber: row.topic_no,
+    seq: row.seq,
+    flags: row.flags,
+    isDead: row.state === 1,
+    priority: row.priority,
+    failures: row.failures,
+    deliveries: row.deliveries,
+    maxAttempts: row.max_attempts,
+    ackDeadlineMs: row.ack_deadline_ms,
+    createdAt: row.created_at,
+    runAt: row.run_at,
+    data: readPayload(row.data, row.flags),
+    bytes: row.data?.byteLength ?? 0,
+    past: hasPast
+      ? {
+          lastError: row.last_error,
+          reason: row.reason === '' ? undefined : (row.reason as DeadReason),
+          deadAt: row.dead_at,
+          history: row.history === '' ? [] : (JSON.parse(row.history) as HistoryLine[]),
+        }
+      : undefined,
+  }
+}

@@ -1,0 +1,283 @@
+/** Metrics of the queue. What happens for every job or request is counted in plain numbers and read with each page. */
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { type Metrics, type MetricsTable, registerMetrics } from '@vacancy/shared/node'
+import type { Moment, Topic } from './job.ts'
+import { type Buckets, bucketsReading, createBuckets, LATENCY_SECONDS, observe } from './latency.ts'
+import { oldestReady } from './places.ts'
+import type { Queue } from './state.ts'
+
+const COMMIT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5]
+const GROUP_CHANGES = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 10_000]
+
+export const QUEUE_METRICS = {
+  vacancy_queue_ready_jobs: { type: 'gauge', help: 'Jobs that wait for a consumer.', labels: ['topic'] },
+  vacancy_queue_delayed_jobs: { type: 'gauge', help: 'Jobs that become ready later.', labels: ['topic'] },
+  vacancy_queue_leased_jobs: { type: 'gauge', help: 'Jobs that consumers work on.', labels: ['topic'] },
+  vacancy_queue_dead_jobs: { type: 'gauge', help: 'Jobs that failed for good.', labels: ['topic'] },
+  vacancy_queue_bytes: { type: 'gauge', help: 'Payload bytes of unfinished jobs.', labels: ['topic'] },
+  vacancy_queue_oldest_ready_seconds: { type: 'gauge', help: 'Age of the oldest ready job.', labels: ['topic'] },
+  vacancy_queue_jobs_accepted_total: { type: 'counter', help: 'Jobs stored.', labels: ['topic'] },
+  vacancy_queue_jobs_duplicate_total: {
+    type: 'counter',
+    help: 'Submitted jobs whose id was known.',
+    labels: ['topic'],
+  },
+  vacancy_queue_jobs_delivered_total: { type: 'counter', help: 'Deliveries.', labels: ['topic'] },
+  vacancy_queue_jobs_redelivered_total: {
+    type: 'counter',
+    help: 'Jobs that came back to be delivered again, by cause: nack, expired or disconnect.',
+    labels: ['topic', 'cause'],
+  },
+  vacancy_queue_jobs_acked_total: {
+    type: 'counter',
+    help: 'Jobs finished, by whether their lease had ended (late="1").',
+    labels: ['topic', 'late'],
+  },
+  vacancy_queue_jobs_dead_total: {
+    type: 'counter',
+    help: 'Jobs that became dead, by reason.',
+    labels: ['topic', 'reason'],
+  },
+  vacancy_queue_dead_dropped_total: {
+    type: 'counter',
+    help: 'Dead jobs dropped because of the limits of their topic.',
+    labels: ['topic'],
+  },
+  vacancy_queue_jobs_rejected_total: {
+    type: 'counter',
+    help: 'Submitted jobs refused because the queue, the topic or the disk was full, by reason.',
+    labels: ['topic', 'reason'],
+  },
+  vacancy_queue_delivery_seconds: {
+    type: 'histogram',
+    help: 'Time from acceptance to the first delivery.',
+    labels: ['topic'],
+    buckets: LATENCY_SECONDS,
+  },
+  vacancy_queue_ack_seconds: {
+    type: 'histogram',
+    help: 'Time from a delivery to its acknowledgement.',
+    labels: ['topic'],
+    buckets: LATENCY_SECONDS,
+  },
+  vacancy_queue_websocket_connections: { type: 'gauge', help: 'Open consumer connections.' },
+  vacancy_queue_consumers: { type: 'gauge', help: 'Consumers.', labels: ['topic'] },
+  vacancy_queue_consumers_stalled: {
+    type: 'gauge',
+    help: 'Consumers that get no jobs because they let three in a row expire in silence.',
+    labels: ['topic'],
+  },
+  vacancy_queue_http_requests_total: {
+    type: 'counter',
+    help: 'Requests of producers.',
+    labels: ['method', 'route', 'status'],
+  },
+  vacancy_queue_http_request_duration_seconds: {
+    type: 'histogram',
+    help: 'Time from the request to the end of its response.',
+    labels: ['method', 'route'],
+    buckets: LATENCY_SECONDS,
+  },
+  vacancy_queue_auth_failures_total: { type: 'counter', help: 'Requests and connections with an unknown token.' },
+  vacancy_queue_journal_commit_seconds: {
+    type: 'histogram',
+    help: 'Time until a group of changes was durable.',
+    labels: ['journal'],
+    buckets: COMMIT_SECONDS,
+  },
+  vacancy_queue_journal_group_records: {
+    type: 'histogram',
+    help: 'Changes in a group.',
+    labels: ['journal'],
+    buckets: GROUP_CHANGES,
+  },
+  vacancy_queue_journal_bytes: { type: 'gauge', help: 'Size of the journal.' },
+  vacancy_queue_journal_free_bytes: { type: 'gauge', help: 'Space in the journal that will be used again.' },
+  vacancy_queue_journal_errors_total: {
+    type: 'counter',
+    help: 'Failed journal operations: open, write, or full for a full disk.',
+    labels: ['op'],
+  },
+  vacancy_queue_owner: { type: 'gauge', help: '1 where this process owns the partition.', labels: ['partition'] },
+  vacancy_queue_owner_changes_total: {
+    type: 'counter',
+    help: 'Times this process became the owner.',
+    labels: ['partition'],
+  },
+  vacancy_queue_event_loop_delay_seconds: {
+    type: 'gauge',
+    help: 'Delay of the event loop since the last page, by quantile.',
+    labels: ['quantile'],
+  },
+  vacancy_queue_topics: { type: 'gauge', help: 'Topics.' },
+} as const satisfies MetricsTable
+
+type Row = keyof typeof QUEUE_METRICS
+
+/** Counted while the queue runs, beside what topics count themselves. */
+export type QueueMetrics = {
+  readonly journal: 'sqlite' | 'pg' | 'memory'
+  /** By method, route and status, joined by spaces. */
+  readonly requests: Map<string, number>
+  readonly requestSeconds: Map<string, Buckets>
+  readonly commitSeconds: Buckets
+  readonly groupChanges: Buckets
+  readonly errors: { open: number; write: number; full: number }
+  readonly rejected: Map<string, number>
+  readonly ownerChanges: Map<number, number>
+  authFailures: number
+}
+
+export function createQueueMetrics(journal: QueueMetrics['journal']): QueueMetrics {
+  return {
+    journal,
+    requests: new Map(),
+    requestSeconds: new Map(),
+    commitSeconds: createBuckets(COMMIT_SECONDS),
+    groupChanges: createBuckets(GROUP_CHANGES),
+    errors: { open: 0, write: 0, full: 0 },
+    rejected: new Map(),
+    ownerChanges: new Map(),
+    authFailures: 0,
+  }
+}
+
+export function countRequest(
+  metrics: QueueMetrics,
+  method: string,
+  route: string,
+  status: number,
+  seconds: number,
+): void {
+  const name = `${method} ${route}`
+  const key = `${name} ${status}`
+  metrics.requests.set(key, (metrics.requests.get(key) ?? 0) + 1)
+  let buckets = metrics.requestSeconds.get(name)
+  if (buckets === undefined) {
+    buckets = createBuckets(LATENCY_SECONDS)
+    metrics.requestSeconds.set(name, buckets)
+  }
+  observe(buckets, seconds)
+}
+
+export function countRejected(metrics: QueueMetrics, topic: string, reason: string, jobs: number): void {
+  const key = `${topic} ${reason}`
+  // Names of topics that do not exist never come here, so this is as bounded as the topics are.
+  metrics.rejected.set(key, (metrics.rejected.get(key) ?? 0) + jobs)
+}
+
+/** What the page reads besides. */
+export type QueueReading = {
+  readonly metrics: QueueMetrics
+  readonly connections: () => number
+  readonly partitions: () => Iterable<{ readonly number: number; readonly queue: Queue | undefined }>
+  readonly journalSizes: () => { readonly bytes: number; readonly freeBytes: number }
+  readonly now: () => Moment
+}
+
+/** Topics with series of their own; the others are summed as `_other`. */
+const TOPICS_MAX = 1_000
+const OTHER = '_other'
+const QUANTILES = [50, 90, 99, 100]
+
+/** Registers the page. */
+export function registerQueueMetrics(reading: QueueReading): Metrics<typeof QUEUE_METRICS> {
+  const page = registerMetrics(QUEUE_METRICS, { process: true })
+  const delay = monitorEventLoopDelay({ resolution: 10 })
+  delay.enable()
+  const { metrics } = reading
+  const topics = () => [...topicsOf(reading)]
+  page.readHistogram('vacancy_queue_delivery_seconds', () =>
+    topics().map(([topic, state]) => bucketsReading(state.deliverySeconds, { topic })),
+  )
+  page.readHistogram('vacancy_queue_ack_seconds', () =>
+    topics().map(([topic, state]) => bucketsReading(state.ackSeconds, { topic })),
+  )
+  page.readHistogram('vacancy_queue_http_request_duration_seconds', () =>
+    [...metrics.requestSeconds].map(([name, buckets]) => {
+      const [method = '', route = ''] = name.split(' ')
+      return bucketsReading(buckets, { method, route })
+    }),
+  )
+  const { journal } = metrics
+  page.readHistogram('vacancy_queue_journal_commit_seconds', () => [bucketsReading(metrics.commitSeconds, { journal })])
+  page.readHistogram('vacancy_queue_journal_group_records', () => [bucketsReading(metrics.groupChanges, { journal })])
+  page.onCollect(() => {
+    const { of } = page
+    for (const metric of Object.values(of)) if ('reset' in metric) metric.reset()
+    for (const quantile of QUANTILES)
+      of.vacancy_queue_event_loop_delay_seconds.set(
+        { quantile: String(quantile / 100) },
+        delay.percentile(quantile) / 1e9,
+      )
+    delay.reset()
+    collectProcess(of, reading)
+    for (const [topic, state] of topicsOf(reading)) collectTopic(of, topic, state, reading.now())
+  })
+  return page
+}
+
+type Of = Metrics<typeof QUEUE_METRICS>['of']
+
+function collectProcess(of: Of, { metrics, connections, partitions, journalSizes }: QueueReading): void {
+  of.vacancy_queue_websocket_connections.set(connections())
+  of.vacancy_queue_auth_failures_total.inc(metrics.authFailures)
+  for (const [key, count] of metrics.requests) {
+    const [method = '', route = '', status = ''] = key.split(' ')
+    of.vacancy_queue_http_requests_total.inc({ method, route, status }, count)
+  }
+  for (const [key, count] of metrics.rejected) {
+    const [topic = '', reason = ''] = key.split(' ')
+    of.vacancy_queue_jobs_rejected_total.inc({ topic, reason }, count)
+  }
+  for (const op of ['open', 'write', 'full'] as const)
+    of.vacancy_queue_journal_errors_total.inc({ op }, metrics.errors[op])
+  const { bytes, freeBytes } = journalSizes()
+  of.vacancy_queue_journal_bytes.set(bytes)
+  of.vacancy_queue_journal_free_bytes.set(freeBytes)
+  let topics = 0
+  for (const { number, queue } of partitions()) {
+    const partition = String(number)
+    of.vacancy_queue_owner.set({ partition }, queue === undefined ? 0 : 1)
+    of.vacancy_queue_owner_changes_total.inc({ partition }, metrics.ownerChanges.get(number) ?? 0)
+    topics += queue?.topics.size ?? 0
+  }
+  of.vacancy_queue_topics.set(topics)
+}
+
+function* topicsOf({ partitions }: QueueReading): Generator<readonly [name: string, topic: Topic]> {
+  let named = 0
+  for (const { queue } of partitions())
+    for (const topic of queue?.topics.values() ?? []) yield [named++ < TOPICS_MAX ? topic.name : OTHER, topic]
+}
+
+function collectTopic(of: Of, topic: string, state: Topic, now: Moment): void {
+  const { counts, totals } = state
+  const gauge = (
+    name: Extract<Row, `${string}_jobs` | `${string}_bytes` | `${string}consumers${string}` | `${string}seconds`>,
+    value: number,
+  ) => (of[name] as Of['vacancy_queue_bytes']).inc({ topic }, value)
+  gauge('vacancy_queue_ready_jobs', counts.ready)
+  gauge('vacancy_queue_delayed_jobs', counts.delayed)
+  gauge('vacancy_queue_leased_jobs', counts.leased)
+  gauge('vacancy_queue_dead_jobs', counts.dead)
+  gauge('vacancy_queue_bytes', state.bytes)
+  gauge('vacancy_queue_consumers', state.consumers.size)
+  gauge('vacancy_queue_consumers_stalled', counts.stalled)
+  const oldest = oldestReady(state)
+  gauge(
+    'vacancy_queue_oldest_ready_seconds',
+    oldest === undefined ? 0 : Math.max(0, now.wallMs - oldest.createdAt) / 1000,
+  )
+  of.vacancy_queue_jobs_accepted_total.inc({ topic }, totals.accepted)
+  of.vacancy_queue_jobs_duplicate_total.inc({ topic }, totals.duplicates)
+  of.vacancy_queue_jobs_delivered_total.inc({ topic }, totals.delivered)
+  const causes = { nack: totals.nacked, expired: totals.expired, disconnect: totals.disconnected }
+  for (const [cause, count] of Object.entries(causes))
+    of.vacancy_queue_jobs_redelivered_total.inc({ topic, cause }, count)
+  of.vacancy_queue_jobs_acked_total.inc({ topic, late: '0' }, totals.acked)
+  of.vacancy_queue_jobs_acked_total.inc({ topic, late: '1' }, totals.lateAcked)
+  for (const [reason, count] of Object.entries(state.deadByReason))
+    of.vacancy_queue_jobs_dead_total.inc({ topic, reason }, count)
+  of.vacancy_queue_dead_dropped_total.inc({ topic }, totals.deadDropped)
+}

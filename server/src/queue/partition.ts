@@ -1,0 +1,331 @@
+/**
+ * One partition of the queue: the engine with its journal, timers and connections. It writes groups, delivers, and is
+ * loaded again when the journal is lost.
+ */
+import type { Clock } from '@vacancy/shared'
+import type { Logger } from 'pino'
+import { dispatch } from './delivery.ts'
+import type { Consumer, Delivery, Moment, Topic } from './job.ts'
+import { type Journal, JournalFullError, type OpenJournal, type Stored } from './journal.ts'
+import { advance, commitGroup, nextWakeMs, refuseGrowth, restoreFinished, restoreJob, restoreTopic } from './queue.ts'
+import {
+  createQueue,
+  failGroups,
+  type Group,
+  type GroupOutcome,
+  putGroupBack,
+  type Queue,
+  type QueueLimits,
+  takeGroup,
+  waitForGroup,
+} from './state.ts'
+
+/** Why a partition does not serve; undefined while it does. */
+export type Unavailable = 'loading' | 'journal' | 'shutting_down' | 'standby'
+
+export type Partition = {
+  readonly number: number
+  readonly options: PartitionOptions
+  /** Undefined while it is not loaded. */
+  queue: Queue | undefined
+  journal: Journal | undefined
+  unavailable: Unavailable | undefined
+  /** Address of the process that owns it, while this one stands by and knows it. */
+  owner: string | undefined
+  /** Until when submissions are refused because the disk is full, monotonic. */
+  fullUntil: number
+  /** What waits for the next group to be written. */
+  flush: { readonly isUrgent: boolean; readonly cancel: () => void } | undefined
+  isDispatching: boolean
+  alarm: NodeJS.Timeout | undefined
+  alarmAt: number
+  /** Ids continue when the engine is loaded again. */
+  nextConsumer: number
+  /** Ends the attempts to open the journal. */
+  isStopped: boolean
+  opening: Promise<void>
+  observed: { groups: number; full: number; lost: number }
+}
+
+export type PartitionOptions = {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly open: OpenJournal
+  readonly limits: QueueLimits
+  /** How many there are. */
+  readonly partitions: number
+  readonly ackFlushMs: number
+  readonly random: () => number
+  /** Makes the leases of this process unique. */
+  readonly leasePrefix: () => string
+  /** Sends a delivery to its consumer. */
+  readonly send: (delivery: Delivery) => void
+  /** Ends every burst of `send`. */
+  readonly sent: () => void
+  /** The engine is gone: consumers must connect again. */
+  readonly onLost: (consumers: Iterable<Consumer>) => void
+  readonly onGroup: (changes: number, seconds: number) => void
+  readonly onError: (operation: 'open' | 'write' | 'full') => void
+}
+
+/** How long submissions are refused after the disk was full, before the next one may try. */
+const FULL_MS = 1_000
+const REOPEN_MS = 500
+const TIMER_MS_MAX = 2 ** 30
+/** Topics served in one turn of the event loop. */
+const TOPICS_OF_TURN = 16
+/** Done and update records that are written at once, without waiting for the flush. */
+const FLUSH_CHANGES = 1_000
+
+export function createPartition(number: number, options: PartitionOptions): Partition {
+  return {
+    number,
+    options,
+    queue: undefined,
+    journal: undefined,
+    unavailable: 'loading',
+    owner: undefined,
+    fullUntil: 0,
+    flush: undefined,
+    isDispatching: false,
+    alarm: undefined,
+    alarmAt: Number.POSITIVE_INFINITY,
+    nextConsumer: number + 1,
+    isStopped: false,
+    opening: Promise.resolve(),
+    observed: { groups: 0, full: 0, lost: 0 },
+  }
+}
+
+export function momentOf({ options: { clock } }: Partition): Moment {
+  return { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() }
+}
+
+/** Opens the journal and loads it. @throws when it cannot be opened; the next attempts are in the background */
+export async function startPartition(partition: Partition): Promise<void> {
+  const opened = openOnce(partition)
+  partition.opening = opened.then(
+    () => undefined,
+    () => undefined,
+  )
+  await opened
+}
+
+async function openOnce(partition: Partition): Promise<void> {
+  const { options } = partition
+  const journal = await options.open((why) => lose(partition, journal, why))
+  if (partition.isStopped) return await journal.close()
+  partition.journal = journal
+  const { limits, random, partitions } = options
+  const ids = { nextConsumer: partition.nextConsumer, consumerStride: partitions }
+  const queue = createQueue({ limits, random, leasePrefix: options.leasePrefix(), ...ids }, momentOf(partition))
+  const started = options.clock.monotonicMs()
+  let jobs = 0
+  const byNumber = new Map<number, Topic>()
+  for await (const batch of journal.load()) {
+    const now = momentOf(partition)
+    for (const stored of batch) jobs += restore(queue, byNumber, stored, now)
+    if (partition.isStopped) return
+  }
+  partition.queue = queue
+  partition.unavailable = undefined
+  const seconds = (options.clock.monotonicMs() - started) / 1000
+  options.log.info({ partition: partition.number, topics: queue.topics.size, jobs, seconds }, 'queue loaded')
+  runSoon(partition)
+}
+
+/** @returns 1 for a job */
+function restore(queue: Queue, topics: Map<number, Topic>, stored: Stored, now: Moment): number {
+  if (stored.kind === 'topic') {
+    topics.set(stored.topic.number, restoreTopic(queue, stored.topic, now))
+    return 0
+  }
+  const topic = topics.get(stored.kind === 'job' ? stored.job.topicNumber : stored.topicNumber)
+  // Rows of a deleted topic, which the journal removes in the background.
+  if (topic === undefined) return 0
+  if (stored.kind === 'job') {
+    restoreJob(queue, topic, stored.job, now)
+    return 1
+  }
+  restoreFinished(queue, topic, stored.id, stored.at, now)
+  return 0
+}
+
+/**
+ * The journal cannot be used any more: nothing is guessed. Waiting requests learn that their outcome is unknown,
+ * consumers are sent away, and the journal is opened and loaded again.
+ */
+function lose(partition: Partition, journal: Journal | undefined, why: Error): void {
+  const { options, queue } = partition
+  if (partition.isStopped || journal === undefined || partition.journal !== journal) return
+  options.log.error({ partition: partition.number, err: why }, 'queue journal lost')
+  options.onError('write')
+  partition.observed.lost++
+  partition.journal = undefined
+  partition.queue = undefined
+  partition.unavailable = 'journal'
+  clearTimers(partition)
+  if (queue !== undefined) {
+    partition.nextConsumer = queue.nextConsumer
+    failGroups(queue)
+    options.onLost(queue.consumers.values())
+  }
+  partition.opening = reopen(partition, journal)
+}
+
+async function reopen(partition: Partition, lost: Journal): Promise<void> {
+  const { log, onError } = partition.options
+  await lost.close().catch((error: unknown) => log.warn({ err: error }, 'closing the lost queue journal failed'))
+  while (!partition.isStopped) {
+    try {
+      return await openOnce(partition)
+    } catch (error) {
+      onError('open')
+      log.error({ partition: partition.number, err: error }, 'opening the queue journal failed')
+      partition.journal = undefined
+      await new Promise((resolve) => setTimeout(resolve, REOPEN_MS))
+    }
+  }
+}
+
+// --- Running ---
+
+/** After any change of the engine: writes what is to be stored, delivers what can be, and sets the next alarm. */
+export function runSoon(partition: Partition): void {
+  const { queue } = partition
+  if (queue === undefined) return
+  planFlush(partition, queue)
+  planDispatch(partition, queue)
+  planAlarm(partition, queue)
+}
+
+function planFlush(partition: Partition, queue: Queue): void {
+  const [group] = queue.groups
+  if (group === undefined || queue.writing !== undefined) return
+  const isUrgent = group.isUrgent || queue.groups.length > 1 || group.changes.length >= FLUSH_CHANGES
+  if (partition.flush !== undefined && (partition.flush.isUrgent || !isUrgent)) return
+  partition.flush?.cancel()
+  planWrite(partition, queue, isUrgent, isUrgent ? 0 : partition.options.ackFlushMs)
+}
+
+/** @param delayMs 0: with the next turn of the event loop, so that the requests of this one share a group */
+function planWrite(partition: Partition, queue: Queue, isUrgent: boolean, delayMs: number): void {
+  const run = () => {
+    partition.flush = undefined
+    void writeGroup(partition, queue)
+  }
+  if (delayMs === 0) {
+    const immediate = setImmediate(run)
+    partition.flush = { isUrgent, cancel: () => clearImmediate(immediate) }
+  } else {
+    const timeout = setTimeout(run, delayMs)
+    partition.flush = { isUrgent, cancel: () => clearTimeout(timeout) }
+  }
+}
+
+async function writeGroup(partition: Partition, queue: Queue): Promise<void> {
+  const { journal, options } = partition
+  if (journal === undefined || partition.queue !== queue) return
+  const group = takeGroup(queue)
+  if (group === undefined) return
+  const started = performance.now()
+  try {
+    await writeOrRefuse(partition, queue, journal, group)
+  } catch (error) {
+    if (error instanceof JournalFullError && partition.queue === queue) return retryLater(partition, queue)
+    return lose(partition, journal, error as Error)
+  }
+  // Lost while it was being written: its waiters know.
+  if (partition.queue !== queue) return
+  options.onGroup(group.changes.length, (performance.now() - started) / 1000)
+  partition.observed.groups++
+  commitGroup(queue, momentOf(partition))
+  runSoon(partition)
+}
+
+/** On a full disk growth is refused, and what frees space is written all the same. */
+async function writeOrRefuse(partition: Partition, queue: Queue, journal: Journal, group: Group): Promise<void> {
+  try {
+    await journal.write(group.changes)
+  } catch (error) {
+    if (!(error instanceof JournalFullError) || partition.queue !== queue) throw error
+    partition.observed.full++
+    partition.fullUntil = partition.options.clock.monotonicMs() + FULL_MS
+    partition.options.onError('full')
+    partition.options.log.error({ partition: partition.number, err: error }, 'no room for the queue journal')
+    refuseGrowth(queue, momentOf(partition))
+    if (group.changes.length > 0) await journal.write(group.changes)
+  }
+}
+
+/** Not even deletions have room: they are kept in memory and tried again. */
+function retryLater(partition: Partition, queue: Queue): void {
+  putGroupBack(queue)
+  planWrite(partition, queue, true, FULL_MS)
+}
+
+/** Whether the disk was full a moment ago: submissions are refused without trying. */
+export function isFull(partition: Partition): boolean {
+  return partition.options.clock.monotonicMs() < partition.fullUntil
+}
+
+function planDispatch(partition: Partition, queue: Queue): void {
+  if (partition.isDispatching || queue.runnable.length === 0) return
+  partition.isDispatching = true
+  setImmediate(() => {
+    partition.isDispatching = false
+    if (partition.queue !== queue) return
+    const { send, sent } = partition.options
+    const now = momentOf(partition)
+    for (let n = 0; n < TOPICS_OF_TURN && dispatch(queue, now, send); n++);
+    sent()
+    runSoon(partition)
+  })
+}
+
+function planAlarm(partition: Partition, queue: Queue): void {
+  const now = momentOf(partition)
+  const waitMs = Math.min(nextWakeMs(queue, now), TIMER_MS_MAX)
+  const at = now.monotonicMs + waitMs
+  if (partition.alarm !== undefined && partition.alarmAt <= at) return
+  clearTimeout(partition.alarm)
+  partition.alarmAt = at
+  partition.alarm = setTimeout(() => {
+    partition.alarm = undefined
+    if (partition.queue !== queue) return
+    advance(queue, momentOf(partition))
+    runSoon(partition)
+  }, Math.ceil(waitMs))
+}
+
+function clearTimers(partition: Partition): void {
+  partition.flush?.cancel()
+  partition.flush = undefined
+  clearTimeout(partition.alarm)
+  partition.alarm = undefined
+}
+
+/** Resolves when a group ended. */
+export function outcomeOf(group: Group, isGrowth: boolean): Promise<GroupOutcome> {
+  return new Promise((resolve) => waitForGroup(group, isGrowth, resolve))
+}
+
+/** Writes what is left and closes the journal. Consumers must have been disconnected. */
+export async function stopPartition(partition: Partition): Promise<void> {
+  const { queue } = partition
+  while (queue !== undefined && partition.queue === queue && (queue.groups.length > 0 || queue.writing !== undefined)) {
+    const group = queue.groups.at(-1) ?? queue.writing
+    if (group === undefined) break
+    group.isUrgent = true
+    runSoon(partition)
+    if ((await outcomeOf(group, false)) === 'unknown') break
+  }
+  partition.isStopped = true
+  partition.unavailable = 'shutting_down'
+  partition.queue = undefined
+  clearTimers(partition)
+  await partition.opening
+  const { journal } = partition
+  partition.journal = undefined
+  await journal?.close()
+}

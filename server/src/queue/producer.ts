@@ -1,0 +1,355 @@
+/**
+ * The producer interface: `/producer/*`, in front of the application on the same listener, so that none of its hooks and
+ * parsers run for jobs (docs/design/queue.md#hot-path).
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import {
+  isJobId,
+  JOB_LIMITS,
+  QUEUE_ERRORS,
+  type QueueErrorBody,
+  type SubmittedBody,
+  type TopicConfig,
+  topicBody,
+  topicConfig,
+} from '@vacancy/shared/contract'
+import type { Job } from './job.ts'
+import { countRejected, countRequest } from './metrics.ts'
+import { outcomeOf, runSoon } from './partition.ts'
+import { cancel, createTopic, pendingGroup, submit } from './queue.ts'
+import {
+  durable,
+  QueueError,
+  type QueueServer,
+  refuseFullDisk,
+  type Serving,
+  servingOf,
+  topicOf,
+} from './queue-server.ts'
+import { isTopicName, parseJsonBody, parseSubmission, type Submitted } from './submission.ts'
+import { findQueueToken, mayUseTopic, type QueueRole, type QueueToken, tokenOf } from './tokens.ts'
+import { jobData, jobView, shownJob } from './views.ts'
+
+/** Whether a path belongs to producers; the other ones are the application's. */
+export function isProducerPath(url: string): boolean {
+  return url.startsWith('/producer/') || url === '/producer' || url.startsWith('/producer?')
+}
+
+const ROUTES = {
+  topic: { methods: ['POST'], name: '/producer/topic' },
+  jobs: { methods: ['POST'], name: '/producer/jobs' },
+  job: { methods: ['GET', 'DELETE'], name: '/producer/jobs/{topic}/{id}' },
+} as const
+type Route = keyof typeof ROUTES
+/** Methods with series of their own. */
+const METHODS = new Set(['GET', 'POST', 'DELETE', 'PUT', 'HEAD', 'OPTIONS'])
+
+/** Answers a request below `/producer`. */
+export function handleProducer(server: QueueServer, request: IncomingMessage, response: ServerResponse): void {
+  const started = performance.now()
+  const url = request.url ?? ''
+  const mark = url.indexOf('?')
+  const path = mark < 0 ? url : url.slice(0, mark)
+  const route = routeOf(path)
+  answer(server, request, response, route, path, mark < 0 ? undefined : new URLSearchParams(url.slice(mark)))
+    .catch((error: unknown) => sendError(server, request, response, error))
+    .finally(() => {
+      const name = route === undefined ? 'none' : ROUTES[route].name
+      const method = METHODS.has(request.method ?? '') ? (request.method ?? '') : 'other'
+      countRequest(server.metrics, method, name, response.statusCode, (performance.now() - started) / 1000)
+    })
+}
+
+function routeOf(path: string): Route | undefined {
+  if (path === '/producer/jobs' || path === '/producer/job') return 'jobs'
+  if (path === '/producer/topic') return 'topic'
+  return path.startsWith('/producer/jobs/') ? 'job' : undefined
+}
+
+async function answer(
+  server: QueueServer,
+  request: IncomingMessage,
+  response: ServerResponse,
+  route: Route | undefined,
+  path: string,
+  query: URLSearchParams | undefined,
+): Promise<void> {
+  if (route === undefined) throw new QueueError('not_found', `there is no ${path.slice(0, 200)}`)
+  const { methods } = ROUTES[route]
+  if (!(methods as readonly string[]).includes(request.method ?? '')) {
+    response.setHeader('allow', methods.join(', '))
+    throw new QueueError('method_not_allowed', `use ${methods.join(' or ')}`)
+  }
+  const found = authorize(server, request, query, 'producer')
+  const token = found instanceof Promise ? await found : found
+  if (route === 'jobs') return await submitJobs(server, request, response, token)
+  if (route === 'topic') return await addTopic(server, request, response, token)
+  return await oneJob(server, request, response, token, path, query)
+}
+
+/** @throws QueueError for a missing or unknown token, or one with another role */
+export function authorize(
+  { access, metrics }: QueueServer,
+  request: IncomingMessage,
+  query: URLSearchParams | undefined,
+  role: QueueRole,
+): QueueToken | Promise<QueueToken> {
+  const text = tokenOf(request, access.allowQueryToken || role === 'consumer' ? query : undefined)
+  const check = (token: QueueToken | undefined): QueueToken => {
+    if (token === undefined) {
+      metrics.authFailures++
+      throw refuseToken(access.failures, request)
+    }
+    if (token.role === role || token.role === 'admin') return token
+    throw new QueueError('forbidden', `this needs the role ${role}; the token has the role ${token.role}`)
+  }
+  const found = text === undefined ? undefined : findQueueToken(access, text)
+  return found instanceof Promise ? found.then(check) : check(found)
+}
+
+/** After too many wrong tokens an address waits; a known token is never delayed. */
+function refuseToken(failures: QueueServer['access']['failures'], request: IncomingMessage): QueueError {
+  const address = request.socket.remoteAddress ?? ''
+  const wait = failures.waitSeconds(address)
+  failures.failed(address)
+  if (wait > 0)
+    return new QueueError('queue_full', `too many wrong tokens; try again in ${wait} s`, { retryAfterMs: wait * 1000 })
+  return new QueueError('unauthorized', 'a known token is needed: Authorization: Bearer …')
+}
+
+function requireTopic(token: QueueToken, topic: string): void {
+  if (!mayUseTopic(token, topic)) throw new QueueError('forbidden', `the token is not for topic "${topic}"`)
+}
+
+// --- Jobs ---
+
+async function submitJobs(
+  server: QueueServer,
+  request: IncomingMessage,
+  response: ServerResponse,
+  token: QueueToken,
+): Promise<void> {
+  const { settings } = server
+  const body = await readBody(request, settings)
+  const limits = { jobsMax: settings.jobsPerRequestMax, jobBytesMax: settings.jobBytesMax }
+  const parsed = parseSubmission(body, limits, server.access.clock.wallMs())
+  if ('error' in parsed) {
+    const { error, message, failures } = parsed
+    throw new QueueError(error, message, failures === undefined ? {} : { failures })
+  }
+  requireTopic(token, parsed.topic)
+  const { accepted, duplicates, duplicateIds } = await submitParsed(server, parsed)
+  if (settings.producerResponse === 'empty') return send(response, 200, '')
+  const listed = duplicateIds === undefined ? '' : `,"duplicateIds":${JSON.stringify(duplicateIds)}`
+  // Topic names need no escapes.
+  send(
+    response,
+    200,
+    `{"status":"success","topic":"${parsed.topic}","accepted":${accepted},"duplicates":${duplicates}${listed}}`,
+  )
+}
+
+/** Submits jobs and waits until they are durable. @throws QueueError */
+export async function submitParsed(server: QueueServer, parsed: Submitted): Promise<SubmittedBody> {
+  const serving = servingOf(server, parsed.topic)
+  const topic = topicOf(serving, parsed.topic)
+  refuseFullDisk(serving.partition)
+  const submission = submit(serving.queue, topic, parsed.jobs, serving.now)
+  if ('refused' in submission) {
+    countRejected(server.metrics, topic.name, submission.refused, parsed.jobs.length)
+    throw new QueueError('queue_full', FULL[submission.refused], { retryAfterMs: 1_000 })
+  }
+  const { accepted, duplicateIds, groups } = submission
+  const outcomes = groups.map((group) => outcomeOf(group, true))
+  runSoon(serving.partition)
+  await durable(outcomes)
+  const duplicates = duplicateIds.length
+  const listed = duplicates === 0 ? {} : { duplicateIds: duplicateIds.slice(0, JOB_LIMITS.listedMax) }
+  return { status: 'success', topic: topic.name, accepted, duplicates, ...listed }
+}
+
+const FULL = {
+  max_jobs: 'the topic is full: it has max_jobs unfinished jobs',
+  max_bytes: 'the topic is full: its unfinished jobs have max_bytes',
+  max_bytes_total: 'the queue is full: its jobs take max_bytes_total of memory',
+} as const
+
+async function oneJob(
+  server: QueueServer,
+  request: IncomingMessage,
+  response: ServerResponse,
+  token: QueueToken,
+  path: string,
+  query: URLSearchParams | undefined,
+): Promise<void> {
+  const [topicText = '', ...idParts] = path.slice('/producer/jobs/'.length).split('/')
+  const [topicName, id] = [decode(topicText), decode(idParts.join('/'))]
+  if (!isTopicName(topicName) || id === undefined || !isJobId(id))
+    throw new QueueError('not_found', 'the path is /producer/jobs/{topic}/{id}')
+  requireTopic(token, topicName)
+  const serving = servingOf(server, topicName)
+  const topic = topicOf(serving, topicName)
+  const job = topic.jobs.get(id)
+  if (request.method === 'DELETE') {
+    if (job === undefined) throw jobNotFound(id)
+    const previousState = await cancelJob(serving, job, query?.get('force') === '1')
+    return sendJson(response, 200, { status: 'success', id, previousState })
+  }
+  const view = job === undefined ? shownJob(topic, id) : jobView(job, serving.now)
+  if (view === undefined) throw jobNotFound(id)
+  const isDataWanted = query?.get('data') === '1' && job !== undefined
+  sendJson(response, 200, isDataWanted ? { ...view, data: jobData(job) } : view)
+}
+
+function jobNotFound(id: string): QueueError {
+  return new QueueError('job_not_found', `job "${id}" is not known`)
+}
+
+/** @throws QueueError while it is leased, unless `force` */
+export async function cancelJob(serving: Serving, job: Job, force: boolean): Promise<string> {
+  const { queue, partition } = serving
+  const pending = pendingGroup(queue, job)
+  if (pending !== undefined) await durable([outcomeOf(pending, true)])
+  if (job.topic.jobs.get(job.id) !== job) throw jobNotFound(job.id)
+  const { previous, group } = cancel(queue, job, force, serving.now)
+  if (group === undefined)
+    throw new QueueError('job_leased', `job "${job.id}" is being processed; force=1 removes it all the same`)
+  const outcome = outcomeOf(group, false)
+  runSoon(partition)
+  await durable([outcome])
+  return previous
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    // Not a path of this interface; the caller answers 404.
+    return undefined
+  }
+}
+
+// --- Topics ---
+
+async function addTopic(
+  server: QueueServer,
+  request: IncomingMessage,
+  response: ServerResponse,
+  token: QueueToken,
+): Promise<void> {
+  if (server.settings.topicCreateRole === 'admin' && token.role !== 'admin')
+    throw new QueueError('forbidden', 'only admin tokens create topics here')
+  const value = parseJsonBody(await readBody(request, server.settings))
+  if (value === undefined) throw new QueueError('invalid_json', 'the body is not JSON in UTF-8')
+  const parsed = topicBody.safeParse(value)
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0]
+    throw new QueueError('invalid_request', `${issue?.path.join('.') || 'the body'}: ${issue?.message}`)
+  }
+  const { topic, config } = parsed.data
+  requireTopic(token, topic)
+  const serving = servingOf(server, topic)
+  if (serving.queue.topics.has(topic)) throw new QueueError('topic_exists', `topic "${topic}" exists`)
+  await makeTopic(server, serving, topic, topicConfig.parse({ ...server.settings.topicDefaults, ...config }))
+  sendJson(response, 200, { status: 'success', topic, created: true })
+}
+
+/** Creates a topic and waits until it is durable. */
+export async function makeTopic(
+  server: QueueServer,
+  serving: Serving,
+  name: string,
+  config: TopicConfig,
+): Promise<void> {
+  refuseFullDisk(serving.partition)
+  const group = createTopic(serving.queue, name, config, serving.now)
+  if (group === undefined)
+    throw new QueueError('queue_full', `there are ${JOB_LIMITS.topicsMax} topics, the most that are allowed`)
+  const outcome = outcomeOf(group, false)
+  runSoon(serving.partition)
+  await durable([outcome])
+  server.log.info({ topic: name }, 'topic created')
+}
+
+// --- Bodies and responses ---
+
+/** How long a client that still sends may read its error. */
+const FAREWELL_MS = 1_000
+
+/** @throws QueueError when it is too large or does not arrive in time */
+export function readBody(
+  request: IncomingMessage,
+  { requestBytesMax, readTimeoutMs }: Pick<QueueServer['settings'], 'requestBytesMax' | 'readTimeoutMs'>,
+): Promise<Buffer> {
+  const announced = Number(request.headers['content-length'] ?? 0)
+  const tooLarge = () => new QueueError('request_too_large', `a request has at most ${requestBytesMax} bytes`)
+  if (announced > requestBytesMax) return Promise.reject(tooLarge())
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let bytes = 0
+    let timer: NodeJS.Timeout | undefined
+    request.on('data', (chunk: Buffer) => {
+      chunks.push(chunk)
+      bytes += chunk.length
+      if (bytes > requestBytesMax) fail(tooLarge())
+      // Most bodies arrive at once and need no timer.
+      else if (bytes < announced || announced === 0)
+        timer ??= setTimeout(
+          () => fail(new QueueError('invalid_request', `the body did not arrive within ${readTimeoutMs / 1000} s`)),
+          readTimeoutMs,
+        )
+    })
+    const fail = (error: Error) => {
+      clearTimeout(timer)
+      request.removeAllListeners('data')
+      request.removeAllListeners('end')
+      reject(error)
+    }
+    request.on('end', () => {
+      clearTimeout(timer)
+      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, bytes))
+    })
+    request.on('close', () => {
+      clearTimeout(timer)
+      reject(new QueueError('invalid_request', 'the connection ended before the body'))
+    })
+  })
+}
+
+function sendJson(response: ServerResponse, status: number, body: unknown): void {
+  send(response, status, JSON.stringify(body))
+}
+
+function send(response: ServerResponse, status: number, body: string): void {
+  if (response.headersSent || response.destroyed) return
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) })
+  response.end(body)
+}
+
+/** Every error has a code and a message; whatever is left of the request is not read. */
+export function sendError(
+  server: QueueServer,
+  request: IncomingMessage,
+  response: ServerResponse,
+  error: unknown,
+): void {
+  const known = error instanceof QueueError
+  if (!known) server.log.error({ err: error, path: request.url?.split('?', 1)[0] }, 'a queue request failed')
+  const code = known ? error.code : 'service_unavailable'
+  const body: QueueErrorBody = {
+    error: code,
+    message: known ? error.message : 'internal error, see the log',
+    ...(known && error.more),
+  }
+  const status = QUEUE_ERRORS[code]
+  if (status === 401) response.setHeader('www-authenticate', 'Bearer')
+  if (body.retryAfterMs !== undefined)
+    response.setHeader('retry-after', Math.max(1, Math.ceil(body.retryAfterMs / 1000)))
+  if (!request.complete) {
+    // The rest of a body is not read. Closing at once could lose the response, which the client reads last.
+    response.setHeader('connection', 'close')
+    request.resume()
+    setTimeout(() => request.destroy(), FAREWELL_MS).unref()
+  }
+  sendJson(response, status, body)
+}

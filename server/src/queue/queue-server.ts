@@ -1,0 +1,119 @@
+/** A queue with its partitions, as its interfaces use it. */
+import { assert } from '@vacancy/shared'
+import type { QueueErrorBody, QueueErrorCode, TopicConfig } from '@vacancy/shared/contract'
+import type { Logger } from 'pino'
+import type { Moment, Topic } from './job.ts'
+import type { QueueMetrics } from './metrics.ts'
+import { isFull, momentOf, type Partition } from './partition.ts'
+import type { Group, Queue } from './state.ts'
+import type { QueueAccess } from './tokens.ts'
+
+export type QueueSettings = {
+  readonly requestBytesMax: number
+  readonly jobsPerRequestMax: number
+  readonly jobBytesMax: number
+  readonly producerResponse: 'json' | 'empty'
+  readonly producerWaitMs: number
+  readonly readTimeoutMs: number
+  readonly topicCreateRole: 'producer' | 'admin'
+  readonly topicDefaults: TopicConfig
+  readonly wsReadBytesMax: number
+  readonly wsWriteTimeoutMs: number
+  readonly wsInitTimeoutMs: number
+  readonly wsPingMs: number
+  readonly wsDeadMs: number
+  readonly wsBufferedBytesMax: number
+  readonly wsErrorsMax: number
+  readonly heartbeatMs: number
+  readonly consumersMax: number
+  readonly ackDeadlineMsMax: number
+  readonly prefetchMax: number
+}
+
+export type QueueServer = {
+  readonly settings: QueueSettings
+  readonly log: Logger
+  readonly access: QueueAccess
+  readonly metrics: QueueMetrics
+  readonly partitions: readonly Partition[]
+}
+
+/** A partition that serves. */
+export type Serving = { readonly partition: Partition; readonly queue: Queue; readonly now: Moment }
+
+/** Which partition a topic belongs to: FNV-1a of its name, so that every process agrees. */
+export function partitionOf({ partitions }: Pick<QueueServer, 'partitions'>, topic: string): Partition {
+  let hash = 0x811c9dc5
+  if (partitions.length > 1)
+    for (let n = 0; n < topic.length; n++) hash = Math.imul(hash ^ topic.charCodeAt(n), 0x01000193)
+  const partition = partitions[(hash >>> 0) % partitions.length]
+  assert(partition !== undefined, 'a queue has a partition')
+  return partition
+}
+
+/** @throws QueueError when the partition of the topic does not serve here */
+export function servingOf(server: QueueServer, topic: string): Serving {
+  return servingPartition(partitionOf(server, topic))
+}
+
+export function servingPartition(partition: Partition): Serving {
+  const { queue, unavailable, owner } = partition
+  if (queue !== undefined && unavailable === undefined) return { partition, queue, now: momentOf(partition) }
+  if (unavailable === 'standby')
+    throw new QueueError(
+      'not_owner',
+      'another process owns this part of the queue',
+      owner === undefined ? {} : { owner },
+    )
+  throw new QueueError('service_unavailable', UNAVAILABLE[unavailable ?? 'loading'])
+}
+
+const UNAVAILABLE = {
+  loading: 'the queue is being loaded',
+  journal: 'the journal of the queue is not available; see the log of the server',
+  shutting_down: 'the server is shutting down',
+} as const
+
+/** @throws QueueError when it does not exist */
+export function topicOf({ queue }: Serving, name: string): Topic {
+  const topic = queue.topics.get(name)
+  if (topic === undefined) throw new QueueError('topic_not_found', `topic "${name}" does not exist`)
+  return topic
+}
+
+/**
+ * Waits until a group is durable.
+ *
+ * @param isGrowth whether a full disk refuses it
+ * @throws QueueError when it is not
+ */
+export async function durable(outcomes: readonly Promise<'durable' | 'full' | 'unknown'>[]): Promise<void> {
+  for (const outcome of await Promise.all(outcomes)) {
+    if (outcome === 'full') throw diskFull()
+    if (outcome === 'unknown')
+      throw new QueueError('outcome_unknown', 'the journal failed while storing; repeat the request with the same ids')
+  }
+}
+
+export function refuseFullDisk(partition: Partition): void {
+  if (isFull(partition)) throw diskFull()
+}
+
+function diskFull(): QueueError {
+  return new QueueError('queue_full', 'the disk of the queue is full', { retryAfterMs: 1_000 })
+}
+
+export type { Group }
+
+/** An error of the producer and consumer interfaces. */
+export class QueueError extends Error {
+  override readonly name = 'QueueError'
+  readonly code: QueueErrorCode
+  readonly more: Omit<QueueErrorBody, 'error' | 'message'>
+
+  constructor(code: QueueErrorCode, message: string, more: Omit<QueueErrorBody, 'error' | 'message'> = {}) {
+    super(message)
+    this.code = code
+    this.more = more
+  }
+}

@@ -1,0 +1,460 @@
+/** The paths under /api/v1/queue: topics, statistics, dead jobs and consumers, for people and programs. */
+
+import { join } from 'node:path'
+import {
+  CLOSE_CODES,
+  JOB_LIMITS,
+  QUEUE_ERRORS,
+  QUEUE_ROUTES,
+  type TopicConfig,
+  type TopicTotals,
+  topicConfig,
+} from '@vacancy/shared/contract'
+import { type ControlModule, type Handlers, moduleOf, ProblemError, type RouteRequest } from '../http/route.ts'
+import { type Consumers, close, closeAll, drain } from './consumer.ts'
+import { type Job, STATE, type Topic } from './job.ts'
+import { outcomeOf, runSoon } from './partition.ts'
+import { cancelJob, makeTopic, submitParsed } from './producer.ts'
+import { configureTopic, deleteTopic, purge, redrive, redriveTo, removeJobs, unfinishedOf } from './queue.ts'
+import {
+  durable,
+  QueueError,
+  type QueueServer,
+  refuseFullDisk,
+  type Serving,
+  servingOf,
+  servingPartition,
+  topicOf,
+} from './queue-server.ts'
+import { parseValue } from './submission.ts'
+import {
+  consumerView,
+  deadGroups,
+  finishedJobs,
+  jobData,
+  jobView,
+  listDead,
+  listJobs,
+  selectDead,
+  shownJob,
+  topicRow,
+  topicStats,
+} from './views.ts'
+
+/** A change that an operator made, for the audit log. */
+export type QueueAudit = (request: RouteRequest<never>, action: string, target: string, detail: string) => Promise<void>
+
+export type QueueModuleOptions = {
+  readonly server: QueueServer
+  readonly consumers: Consumers
+  readonly audit: QueueAudit
+  /** Folder of backups. */
+  readonly dataDir: string
+  /** Name of this process. */
+  readonly node: string
+  readonly isSynced: boolean
+}
+
+type Routes = typeof QUEUE_ROUTES
+type Name = keyof Routes
+type Request<N extends Name> = RouteRequest<N>
+
+export function queueModule(options: QueueModuleOptions): ControlModule {
+  const { server } = options
+  const handlers: Handlers<Routes> = {
+    'GET /api/v1/queue/health': (request) => health(options, request),
+    'GET /api/v1/queue/stats': () => stats(options),
+    'GET /api/v1/queue/topics': ({ query }) => listTopics(server, query),
+    'GET /api/v1/queue/topics/{topic}': ({ params }) =>
+      withTopic(server, params.topic, ({ topic }) => ({ ...topicRow(topic), config: topic.config })),
+    'PUT /api/v1/queue/topics/{topic}': (request) => putTopic(options, request),
+    'DELETE /api/v1/queue/topics/{topic}': (request) => removeTopic(options, request),
+    'POST /api/v1/queue/topics/{topic}/pause': (request) => setPaused(options, request, true),
+    'POST /api/v1/queue/topics/{topic}/resume': (request) => setPaused(options, request, false),
+    'POST /api/v1/queue/topics/{topic}/purge': (request) => purgeTopic(options, request),
+    'GET /api/v1/queue/topics/{topic}/stats': ({ params }) =>
+      withTopic(server, params.topic, ({ topic, serving }) => topicStats(topic, serving.now)),
+    'GET /api/v1/queue/topics/{topic}/jobs': ({ params, query }) =>
+      withTopic(server, params.topic, ({ topic, serving }) => jobsOf(serving, topic, query)),
+    'GET /api/v1/queue/topics/{topic}/jobs/{id}': ({ params, query }) =>
+      withTopic(server, params.topic, ({ topic, serving }) => jobOf(serving, topic, params.id, query.data === '1')),
+    'POST /api/v1/queue/topics/{topic}/jobs': (request) => submitJobs(options, request),
+    'DELETE /api/v1/queue/topics/{topic}/jobs/{id}': (request) => removeJob(options, request),
+    'GET /api/v1/queue/topics/{topic}/dead': ({ params, query }) =>
+      withTopic(server, params.topic, ({ topic, serving }) => deadOf(serving, topic, query)),
+    'GET /api/v1/queue/topics/{topic}/dead/groups': ({ params }) =>
+      withTopic(server, params.topic, ({ topic }) => ({ groups: deadGroups(topic) })),
+    'POST /api/v1/queue/topics/{topic}/dead/redrive': (request) => redriveDead(options, request),
+    'DELETE /api/v1/queue/topics/{topic}/dead': (request) => deleteDead(options, request),
+    'GET /api/v1/queue/consumers': ({ query }) => listConsumers(options, query),
+    'DELETE /api/v1/queue/consumers/{id}': (request) => closeConsumer(options, request),
+    'POST /api/v1/queue/backup': (request) => backup(options, request),
+    'POST /api/v1/queue/vacuum': (request) => vacuum(options, request),
+  }
+  return moduleOf('queue', QUEUE_ROUTES, asProblems(handlers))
+}
+
+/** Errors of the queue become problems of the API, with the same codes. */
+function asProblems(handlers: Handlers<Routes>): Handlers<Routes> {
+  const wrapped = Object.entries(handlers).map(([name, handler]) => [
+    name,
+    async (request: never) => {
+      try {
+        return await (handler as (request: never) => unknown)(request)
+      } catch (error) {
+        throw error instanceof QueueError ? problemOf(error) : error
+      }
+    },
+  ])
+  return Object.fromEntries(wrapped) as unknown as Handlers<Routes>
+}
+
+function problemOf(error: QueueError): ProblemError {
+  const { code, message, more } = error
+  const wait = more.retryAfterMs === undefined ? {} : { retryAfterSeconds: Math.ceil(more.retryAfterMs / 1000) }
+  return new ProblemError(QUEUE_ERRORS[code], code, message, { more: { ...more, ...wait }, cause: error })
+}
+
+function withTopic<T>(server: QueueServer, name: string, read: (found: { topic: Topic; serving: Serving }) => T): T {
+  const serving = servingOf(server, name)
+  return read({ topic: topicOf(serving, name), serving })
+}
+
+function* servingPartitions({ partitions }: QueueServer): Generator<Serving> {
+  for (const partition of partitions)
+    if (partition.queue !== undefined && partition.unavailable === undefined) yield servingPartition(partition)
+}
+
+// --- Reading ---
+
+function health({ server, isSynced }: QueueModuleOptions, { reply }: Request<'GET /api/v1/queue/health'>) {
+  const faulty = server.partitions.find(({ unavailable }) => unavailable !== undefined)
+  if (faulty?.unavailable === undefined)
+    return { status: 'ok' as const, role: 'owner' as const, journal: server.metrics.journal, durable: isSynced }
+  reply.status(503)
+  if (faulty.unavailable !== 'standby') return { status: 'unavailable' as const, reason: faulty.unavailable }
+  return { status: 'standby' as const, ...(faulty.owner !== undefined && { owner: faulty.owner }) }
+}
+
+function stats({ server, node }: QueueModuleOptions) {
+  const topics = [...servingPartitions(server)].flatMap(({ queue, now }) =>
+    [...queue.topics.values()].map((topic) => topicStats(topic, now)),
+  )
+  const totals = Object.fromEntries(
+    Object.keys(emptyTotals).map((name) => [
+      name,
+      topics.reduce((sum, topic) => sum + topic.totals[name as keyof TopicTotals], 0),
+    ]),
+  ) as TopicTotals
+  const role = server.partitions.every(({ queue }) => queue !== undefined) ? ('owner' as const) : ('standby' as const)
+  return { node, role, journal: server.metrics.journal, topics, totals }
+}
+
+const emptyTotals: TopicTotals = {
+  accepted: 0,
+  duplicates: 0,
+  delivered: 0,
+  redelivered: 0,
+  acked: 0,
+  lateAcked: 0,
+  nacked: 0,
+  expired: 0,
+  disconnected: 0,
+  dead: 0,
+  deadDropped: 0,
+  cancelled: 0,
+  redriven: 0,
+  rejected: 0,
+}
+
+function listTopics(server: QueueServer, { prefix = '', cursor, limit }: Request<'GET /api/v1/queue/topics'>['query']) {
+  const names = [...servingPartitions(server)]
+    .flatMap(({ queue }) => [...queue.topics.keys()])
+    .filter((name) => name.startsWith(prefix) && (cursor === undefined || name > cursor))
+    .sort()
+  const page = names.slice(0, limit)
+  const topics = page.map((name) => withTopic(server, name, ({ topic }) => topicRow(topic)))
+  return { topics, next: names.length > limit ? (page.at(-1) ?? null) : null }
+}
+
+function jobsOf(
+  { now }: Serving,
+  topic: Topic,
+  { state, limit, cursor }: Request<'GET /api/v1/queue/topics/{topic}/jobs'>['query'],
+) {
+  if (state === 'done') return finishedJobs(topic, limit, cursor)
+  const { jobs, next } = listJobs(topic, state, limit, cursor)
+  return { jobs: jobs.map((job) => jobView(job, now)), next }
+}
+
+function jobOf({ now }: Serving, topic: Topic, id: string, isDataWanted: boolean) {
+  const job = topic.jobs.get(id)
+  if (job === undefined) {
+    const shown = shownJob(topic, id)
+    if (shown === undefined) throw new QueueError('job_not_found', `job "${id}" is not known`)
+    return { ...shown, history: [] }
+  }
+  const history = (job.past?.history ?? []).map(({ at, ...line }) => ({ at: new Date(at).toISOString(), ...line }))
+  return { ...jobView(job, now), history, ...(isDataWanted && { data: jobData(job) }) }
+}
+
+function deadOf({ now }: Serving, topic: Topic, query: Request<'GET /api/v1/queue/topics/{topic}/dead'>['query']) {
+  const { cursor, limit, data, ...filter } = query
+  const { jobs, next } = listDead(topic, limit, cursor, filter)
+  return {
+    jobs: jobs.map((job) => (data === '1' ? { ...jobView(job, now), data: jobData(job) } : jobView(job, now))),
+    next,
+  }
+}
+
+function listConsumers(
+  { server }: QueueModuleOptions,
+  { topic, cursor, limit }: Request<'GET /api/v1/queue/consumers'>['query'],
+) {
+  const after = cursor === undefined ? 0 : Number(cursor.slice(2)) || 0
+  const found = [...servingPartitions(server)]
+    .flatMap(({ queue }) => [...queue.consumers.values()])
+    .filter((consumer) => consumer.id > after && (topic === undefined || consumer.topicName === topic))
+    .sort((a, b) => a.id - b.id)
+  const consumers = found.slice(0, limit).map(consumerView)
+  return { consumers, next: found.length > limit ? (consumers.at(-1)?.id ?? null) : null }
+}
+
+// --- Changing ---
+
+async function putTopic({ server, audit }: QueueModuleOptions, request: Request<'PUT /api/v1/queue/topics/{topic}'>) {
+  const { params, body, reply } = request
+  const name = params.topic
+  const serving = servingOf(server, name)
+  const known = serving.queue.topics.get(name)
+  const config = topicConfig.parse({ ...(known?.config ?? server.settings.topicDefaults), ...body.config })
+  if (known === undefined) {
+    await makeTopic(server, serving, name, config)
+    reply.status(201)
+  } else await configure(serving, known, config)
+  await audit(
+    request as never,
+    known === undefined ? 'queue.topic.create' : 'queue.topic.configure',
+    name,
+    JSON.stringify(body.config),
+  )
+  return { status: 'success' as const, topic: name, created: known === undefined, config }
+}
+
+async function configure(serving: Serving, topic: Topic, config: TopicConfig): Promise<void> {
+  const outcome = outcomeOf(configureTopic(serving.queue, topic, config, serving.now), false)
+  runSoon(serving.partition)
+  await durable([outcome])
+}
+
+async function setPaused(
+  { server, audit }: QueueModuleOptions,
+  request: Request<'POST /api/v1/queue/topics/{topic}/pause'> | Request<'POST /api/v1/queue/topics/{topic}/resume'>,
+  paused: boolean,
+) {
+  const { topic: name } = request.params
+  const serving = servingOf(server, name)
+  const topic = topicOf(serving, name)
+  await configure(serving, topic, { ...topic.config, paused })
+  await audit(request as never, paused ? 'queue.topic.pause' : 'queue.topic.resume', name, '')
+  return { status: 'success' as const, topic: name, paused }
+}
+
+async function removeTopic(
+  { server, consumers, audit }: QueueModuleOptions,
+  request: Request<'DELETE /api/v1/queue/topics/{topic}'>,
+) {
+  const { params, query } = request
+  const serving = servingOf(server, params.topic)
+  const topic = topicOf(serving, params.topic)
+  const unfinished = unfinishedOf(topic)
+  if (query.force !== '1' && unfinished > 0)
+    throw new QueueError(
+      'topic_not_empty',
+      `topic "${topic.name}" has ${unfinished} unfinished jobs; force=1 deletes them, too`,
+    )
+  const deletedJobs = topic.jobs.size
+  drain(consumers, topic.consumers, 'topic_deleted', 0)
+  const { group, consumers: left } = deleteTopic(serving.queue, topic)
+  const outcome = outcomeOf(group, false)
+  runSoon(serving.partition)
+  closeAll(consumers, left, CLOSE_CODES.topicDeleted, 'topic deleted')
+  await durable([outcome])
+  await audit(request as never, 'queue.topic.delete', topic.name, `${deletedJobs} jobs`)
+  return { status: 'success' as const, deletedJobs }
+}
+
+/** Jobs that one turn removes, so that others are served in between. */
+const PURGE_TURN = 2_000
+
+async function purgeTopic(
+  { server, audit }: QueueModuleOptions,
+  request: Request<'POST /api/v1/queue/topics/{topic}/purge'>,
+) {
+  const { params, body } = request
+  let removed = 0
+  for (const state of new Set(body.states)) {
+    // At most the jobs that were there at the start: others may arrive meanwhile.
+    let left = withTopic(server, params.topic, ({ topic }) => topic.counts[state])
+    while (left > 0) {
+      const serving = servingOf(server, params.topic)
+      const { removed: now, group } = purge(
+        serving.queue,
+        topicOf(serving, params.topic),
+        state,
+        Math.min(left, PURGE_TURN),
+      )
+      if (group === undefined) break
+      const outcome = outcomeOf(group, false)
+      runSoon(serving.partition)
+      await durable([outcome])
+      removed += now
+      left -= now
+    }
+  }
+  await audit(request as never, 'queue.topic.purge', params.topic, `${body.states.join(', ')}: ${removed} jobs`)
+  return { status: 'success' as const, removed }
+}
+
+async function submitJobs(
+  { server, audit }: QueueModuleOptions,
+  request: Request<'POST /api/v1/queue/topics/{topic}/jobs'>,
+) {
+  const { params, body } = request
+  const { settings } = server
+  const limits = { jobsMax: settings.jobsPerRequestMax, jobBytesMax: settings.jobBytesMax }
+  const parsed = parseValue(body, limits, server.access.clock.wallMs())
+  if ('error' in parsed)
+    throw new QueueError(
+      parsed.error,
+      parsed.message,
+      parsed.failures === undefined ? {} : { failures: parsed.failures },
+    )
+  if (parsed.topic !== params.topic) throw new QueueError('invalid_request', `the body has topic "${parsed.topic}"`)
+  const answer = await submitParsed(server, parsed)
+  await audit(request as never, 'queue.submit', params.topic, `${answer.accepted} jobs`)
+  return answer
+}
+
+async function removeJob(
+  { server, audit }: QueueModuleOptions,
+  request: Request<'DELETE /api/v1/queue/topics/{topic}/jobs/{id}'>,
+) {
+  const { params, query } = request
+  const serving = servingOf(server, params.topic)
+  const job = topicOf(serving, params.topic).jobs.get(params.id)
+  if (job === undefined) throw new QueueError('job_not_found', `job "${params.id}" is not known`)
+  const previousState = await cancelJob(serving, job, query.force === '1')
+  await audit(request as never, 'queue.cancel', `${params.topic}/${params.id}`, previousState)
+  return { status: 'success' as const, id: params.id, previousState }
+}
+
+type Selected = { readonly jobs: readonly Job[]; readonly missing: readonly string[] }
+
+function select(topic: Topic, selection: Request<'POST /api/v1/queue/topics/{topic}/dead/redrive'>['body']): Selected {
+  if ('filter' in selection) return { jobs: selectDead(topic, selection.filter, selection.limit), missing: [] }
+  if ('all' in selection) return { jobs: selectDead(topic, {}, selection.limit), missing: [] }
+  const jobs = new Set<Job>()
+  const missing: string[] = []
+  for (const id of selection.ids) {
+    const job = topic.jobs.get(id)
+    if (job?.state === STATE.dead) jobs.add(job)
+    else if (missing.length < JOB_LIMITS.listedMax) missing.push(id)
+  }
+  return { jobs: [...jobs], missing }
+}
+
+async function redriveDead(
+  { server, audit }: QueueModuleOptions,
+  request: Request<'POST /api/v1/queue/topics/{topic}/dead/redrive'>,
+) {
+  const { params, body } = request
+  const serving = servingOf(server, params.topic)
+  const topic = topicOf(serving, params.topic)
+  refuseFullDisk(serving.partition)
+  const { jobs, missing } = select(topic, body)
+  const target = body.to === undefined || body.to === topic.name ? undefined : servingOf(server, body.to)
+  if (target !== undefined && target.partition !== serving.partition)
+    throw new QueueError(
+      'invalid_request',
+      'the topics are in different partitions: a job cannot move in one transaction',
+    )
+  const moved =
+    target === undefined
+      ? { group: redrive(serving.queue, jobs), moved: jobs, conflicts: undefined }
+      : redriveTo(serving.queue, jobs, topicOf(target, body.to ?? ''), serving.now)
+  if (moved.group !== undefined) {
+    const outcome = outcomeOf(moved.group, true)
+    runSoon(serving.partition)
+    await durable([outcome])
+  }
+  const redriven = moved.moved.length
+  await audit(
+    request as never,
+    'queue.redrive',
+    params.topic,
+    `${redriven} jobs${body.to === undefined ? '' : ` to ${body.to}`}`,
+  )
+  return {
+    status: 'success' as const,
+    redriven,
+    missing: [...missing],
+    ...(moved.conflicts !== undefined && { conflicts: moved.conflicts.slice(0, JOB_LIMITS.listedMax) }),
+  }
+}
+
+async function deleteDead(
+  { server, audit }: QueueModuleOptions,
+  request: Request<'DELETE /api/v1/queue/topics/{topic}/dead'>,
+) {
+  const { params, body } = request
+  const serving = servingOf(server, params.topic)
+  const { jobs } = select(topicOf(serving, params.topic), body)
+  const group = removeJobs(serving.queue, jobs)
+  if (group !== undefined) {
+    const outcome = outcomeOf(group, false)
+    runSoon(serving.partition)
+    await durable([outcome])
+  }
+  await audit(request as never, 'queue.dead.delete', params.topic, `${jobs.length} jobs`)
+  return { status: 'success' as const, removed: jobs.length }
+}
+
+async function closeConsumer(
+  { server, consumers, audit }: QueueModuleOptions,
+  request: Request<'DELETE /api/v1/queue/consumers/{id}'>,
+) {
+  const id = Number(request.params.id.slice(2))
+  for (const { queue } of servingPartitions(server)) {
+    const consumer = queue.consumers.get(id)
+    const connection = consumer === undefined ? undefined : consumers.byConsumer.get(consumer)
+    if (connection === undefined) continue
+    close(consumers, connection, CLOSE_CODES.disconnected, 'closed by an administrator')
+    await audit(request as never, 'queue.consumer.close', request.params.id, consumer?.name ?? '')
+    return { status: 'success' as const, id: request.params.id }
+  }
+  throw new QueueError('not_found', `consumer ${request.params.id} is not connected`)
+}
+
+async function backup({ server, audit, dataDir }: QueueModuleOptions, request: Request<'POST /api/v1/queue/backup'>) {
+  const [first, ...others] = server.partitions
+  const { name } = request.body
+  const path = join(dataDir, name)
+  for (const partition of first === undefined ? [] : [first, ...others]) {
+    servingPartition(partition)
+    await partition.journal?.backup(partition.number === 0 ? path : `${path}.${partition.number}`)
+  }
+  await audit(request as never, 'queue.backup', name, '')
+  return { status: 'success' as const, path }
+}
+
+async function vacuum({ server, audit }: QueueModuleOptions, request: Request<'POST /api/v1/queue/vacuum'>) {
+  let bytes = 0
+  for (const partition of server.partitions) {
+    servingPartition(partition)
+    await partition.journal?.vacuum()
+    bytes += (await partition.journal?.sizes())?.bytes ?? 0
+  }
+  await audit(request as never, 'queue.vacuum', '', `${bytes} bytes`)
+  return { status: 'success' as const, bytes }
+}

@@ -1,0 +1,206 @@
+/** The journal in a SQLite file: groups go to a worker thread as one message each (docs/design/queue.md#journal). */
+import { existsSync, mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import { VacancyError } from '@vacancy/shared'
+import type { DeadReason } from '@vacancy/shared/contract'
+import type { HistoryLine, Job } from './job.ts'
+import { type Journal, JournalFullError, type JournalSizes, type OpenJournal, type Stored } from './journal.ts'
+import { type JournalTables, readPayload, rowsOf, storedTopic, writePayload } from './journal-tables.ts'
+import type { StoredJob } from './queue.ts'
+import {
+  type JournalReply,
+  type JournalRequest,
+  type JournalRows,
+  PUT_NUMBERS,
+  READ_NUMBERS,
+  type WorkerOptions,
+  type WriteRequest,
+} from './sqlite-worker.ts'
+
+/** Rows of one message while loading. */
+const LOAD_ROWS = 2_000
+
+type Waiting = { resolve(value: unknown): void; reject(error: Error): void }
+type Thread = {
+  readonly worker: Worker
+  readonly waiting: Map<number, Waiting>
+  failure: Error | undefined
+  requests: number
+}
+
+/** Opens the file, which no other process can use until it is closed. */
+export function sqliteJournal(options: WorkerOptions): OpenJournal {
+  return async (onLost) => {
+    mkdirSync(dirname(options.file), { recursive: true })
+    const thread = await startThread(options, onLost)
+    return {
+      kind: 'sqlite',
+      load: () => load(thread),
+      write: async (changes) => {
+        const request = encodeGroup(rowsOf(changes))
+        await send(thread, request, [request.payload.buffer, request.puts.buffer, request.done.buffer] as ArrayBuffer[])
+      },
+      backup: async (path) => {
+        if (existsSync(path)) throw new VacancyError('failure', { reason: `${path} already exists` })
+        await send(thread, { kind: 'backup', path })
+      },
+      vacuum: async () => void (await send(thread, { kind: 'vacuum' })),
+      sizes: async () => (await send(thread, { kind: 'sizes' })) as JournalSizes,
+      close: () => close(thread),
+    } satisfies Journal
+  }
+}
+
+async function startThread(options: WorkerOptions, onLost: (why: Error) => void): Promise<Thread> {
+  const worker = new Worker(new URL('./sqlite-worker.ts', import.meta.url), { workerData: options })
+  const thread: Thread = { worker, waiting: new Map(), failure: undefined, requests: 0 }
+  let isOpen = false
+  const fail = (error: Error) => {
+    if (thread.failure !== undefined) return
+    thread.failure = error
+    for (const { reject } of thread.waiting.values()) reject(error)
+    thread.waiting.clear()
+    if (isOpen) onLost(error)
+  }
+  worker.on('message', (reply: JournalReply) => {
+    const waiting = thread.waiting.get(reply.id)
+    thread.waiting.delete(reply.id)
+    if ('value' in reply) waiting?.resolve(reply.value)
+    else if (reply.error.isFull) waiting?.reject(new JournalFullError(reply.error.message))
+    else waiting?.reject(new Error(reply.error.message))
+  })
+  worker.on('error', (error) => fail(error as Error))
+  worker.on('exit', (code) => fail(new Error(`the journal thread ended with code ${code}`)))
+  try {
+    await send(thread, { kind: 'sizes' })
+  } catch (cause) {
+    throw openError(options.file, cause as Error)
+  }
+  isOpen = true
+  return thread
+}
+
+/** Names the file and what to do. */
+function openError(file: string, cause: Error): VacancyError {
+  const { message } = cause
+  const isDamaged = /damaged|malformed|not a database/.test(message)
+  const todo = /locked/.test(message)
+    ? 'another process uses it. Stop that process, or choose another folder with --data-dir'
+    : isDamaged
+      ? `Restore a backup, or save what is readable with: sqlite3 ${file} .recover | sqlite3 ${file}.recovered`
+      : 'The file was not changed'
+  return new VacancyError(
+    'failure',
+    { reason: `the queue file ${file} cannot be used: ${message}. ${todo}` },
+    { cause },
+  )
+}
+
+function send(thread: Thread, request: JournalRequest, transfer: ArrayBuffer[] = []): Promise<unknown> {
+  if (thread.failure !== undefined) return Promise.reject(thread.failure)
+  const id = ++thread.requests
+  return new Promise((resolve, reject) => {
+    thread.waiting.set(id, { resolve, reject })
+    thread.worker.postMessage({ id, request }, transfer)
+  })
+}
+
+async function close(thread: Thread): Promise<void> {
+  if (thread.failure !== undefined) {
+    await thread.worker.terminate()
+    return
+  }
+  const ended = new Promise((resolve) => thread.worker.once('exit', resolve))
+  await send(thread, { kind: 'close' })
+  // Its end is expected.
+  thread.failure = new Error('the journal is closed')
+  await ended
+}
+
+/** One message for a group: numbers and payloads in buffers that change their thread without being copied. */
+function encodeGroup({ puts, done, ...rest }: ReturnType<typeof rowsOf>): WriteRequest {
+  const numbers = new Float64Array(puts.length * PUT_NUMBERS)
+  let bytes = 0
+  for (const job of puts) bytes += job.bytes
+  const payload = Buffer.allocUnsafeSlow(bytes)
+  let at = 0
+  for (let n = 0; n < puts.length; n++) {
+    const job = puts[n] as Job
+    const offset = n * PUT_NUMBERS
+    numbers[offset] = job.seq
+    numbers[offset + 1] = job.topic.number
+    numbers[offset + 2] = job.flags
+    numbers[offset + 3] = job.priority
+    numbers[offset + 4] = job.maxAttempts
+    numbers[offset + 5] = job.ackDeadlineMs
+    numbers[offset + 6] = job.createdAt
+    numbers[offset + 7] = job.runAt
+    numbers[offset + 8] = job.data === undefined ? -1 : job.bytes
+    if (job.data !== undefined) at += writePayload(job, payload, at)
+  }
+  const ids = puts.map(({ id }) => id)
+  return { kind: 'write', ...rest, puts: numbers, done: Float64Array.from(done), ids, payload }
+}
+
+async function* load(thread: Thread): AsyncGenerator<readonly Stored[]> {
+  const { topics, finished } = (await send(thread, { kind: 'topics' })) as {
+    topics: JournalTables['topics'][]
+    finished: JournalTables['finished'][]
+  }
+  yield topics.map((row) => ({ kind: 'topic', topic: storedTopic(row) }))
+  yield finished.map((row) => ({ kind: 'finished', topicNumber: row.topic_no, id: row.id, at: row.finished_at }))
+  const request = (after: number) => send(thread, { kind: 'rows', after, limit: LOAD_ROWS }) as Promise<JournalRows>
+  let next: Promise<JournalRows> | undefined = request(0)
+  while (next !== undefined) {
+    const rows: JournalRows = await next
+    const last = rows.numbers[(rows.ids.length - 1) * READ_NUMBERS]
+    // The thread reads the next rows while these are decoded.
+    next = rows.ids.length < LOAD_ROWS || last === undefined ? undefined : request(last)
+    yield decodeRows(rows)
+  }
+}
+
+function decodeRows({ numbers, ids, pasts, payload }: JournalRows): Stored[] {
+  const stored: Stored[] = []
+  const past = new Map(pasts.map(([index, ...texts]) => [index, texts] as const))
+  let at = 0
+  for (const [n, id] of ids.entries()) {
+    const offset = n * READ_NUMBERS
+    const number = (index: number) => numbers[offset + index] as number
+    const length = number(12)
+    const flags = number(2)
+    const data = length < 0 ? undefined : readPayload(payload.subarray(at, at + length), flags)
+    at += Math.max(0, length)
+    const job: StoredJob = {
+      id,
+      seq: number(0),
+      topicNumber: number(1),
+      flags,
+      isDead: number(3) === 1,
+      priority: number(4),
+      failures: number(5),
+      deliveries: number(6),
+      maxAttempts: number(7),
+      ackDeadlineMs: number(8),
+      createdAt: number(9),
+      runAt: number(10),
+      data,
+      bytes: Math.max(0, length),
+      past: pastFrom(past.get(n), number(11)),
+    }
+    stored.push({ kind: 'job', job })
+  }
+  return stored
+}
+
+function pastFrom(texts: readonly [string, string, string] | undefined, deadAt: number): StoredJob['past'] {
+  if (texts === undefined) return undefined
+  const [reason, lastError, history] = texts
+  return {
+    reason: reason === '' ? undefined : (reason as DeadReason),
+    lastError,
+    deadAt,
+    history: history === '' ? [] : (JSON.parse(history) as HistoryLine[]),
+  }
+}

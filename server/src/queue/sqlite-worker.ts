@@ -1,0 +1,432 @@
+/**
+ * Thread entry: the only connection to the SQLite file of a queue. A commit waits for the disk (synchronous = FULL); on
+ * a thread of its own it does not block the event loop. One request at a time, in order of arrival.
+ */
+import { closeSync, existsSync, openSync, statfsSync, unlinkSync, writeSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import { parentPort, workerData } from 'node:worker_threads'
+import {
+  type DatabaseConnection,
+  Kysely,
+  type QueryResult,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+} from 'kysely'
+import {
+  createTables,
+  GONE,
+  goneName,
+  JOURNAL_VERSION,
+  type JournalTables,
+  metaFault,
+  type Rows,
+  UPDATED,
+  type UpdateRow,
+} from './journal-tables.ts'
+
+export type WorkerOptions = {
+  readonly file: string
+  readonly partition: number
+  readonly partitions: number
+  readonly isSynced: boolean
+}
+
+/** Numbers of a row that is put: see `PUT`. */
+export const PUT_NUMBERS = 9
+/** Numbers of a row that is read: see `readRows`. The last is the length of its payload, -1 without one. */
+export const READ_NUMBERS = 13
+
+export type WriteRequest = {
+  readonly kind: 'write'
+  readonly topics: Rows['topics']
+  readonly updates: readonly UpdateRow[]
+  readonly done: Float64Array
+  readonly finished: Rows['finished']
+  readonly forgotten: Rows['forgotten']
+  /** seq, topic, flags, priority, max attempts, ack deadline, created at, run at, payload length of each. */
+  readonly puts: Float64Array
+  readonly ids: readonly string[]
+  /** The payloads, one after the other. */
+  readonly payload: Uint8Array
+}
+export type JournalRequest =
+  | WriteRequest
+  | { readonly kind: 'topics' }
+  | { readonly kind: 'rows'; readonly after: number; readonly limit: number }
+  | { readonly kind: 'backup'; readonly path: string }
+  | { readonly kind: 'vacuum' }
+  | { readonly kind: 'sizes' }
+  | { readonly kind: 'close' }
+
+export type JournalRows = {
+  readonly numbers: Float64Array
+  readonly ids: readonly string[]
+  /** Index of the row, reason, last error, history; of rows that failed or came back. */
+  readonly pasts: readonly (readonly [index: number, reason: string, lastError: string, history: string])[]
+  readonly payload: Uint8Array
+}
+export type JournalReply =
+  | { readonly id: number; readonly value: unknown }
+  | { readonly id: number; readonly error: { readonly message: string; readonly isFull: boolean } }
+
+/** Result codes of SQLite. */
+const SQLITE_FULL = 13
+const SQLITE_BUSY = 5
+/** Kept free for deletions on a full disk. */
+const RESERVE_BYTES = 16 << 20
+/** The reserve is made again when so much more than it is free. */
+const RESERVE_AGAIN_BYTES = 4 * RESERVE_BYTES
+/** Rows of deleted topics that one transaction removes. */
+const SWEEP_ROWS = 2_000
+/** A file is compacted at the start when it is at least this large and more than half of it is free. */
+const VACUUM_BYTES = 1 << 30
+
+const options = workerData as WorkerOptions
+const reserveFile = `${options.file}.reserve`
+let hasReserve = false
+
+const database = openFile()
+const db = kysely()
+await createTables(db, 'sqlite')
+await checkMeta()
+/** Deleted topics whose rows are still to be removed. */
+const goneTopics = (await db.selectFrom('topics').select('topic_no').where('config', '=', GONE).execute()).map(
+  ({ topic_no }) => topic_no,
+)
+const statements = prepareStatements()
+compact()
+keepReserve()
+sweepSoon()
+
+parentPort?.on('message', ({ id, request }: { id: number; request: JournalRequest }) => {
+  try {
+    const value = run(request)
+    const transfer = request.kind === 'rows' ? transferables(value as JournalRows) : []
+    parentPort?.postMessage({ id, value } satisfies JournalReply, transfer)
+  } catch (error) {
+    // Reported to the caller; the thread continues with the next request.
+    const { message, errcode } = error as { message: string; errcode?: number }
+    parentPort?.postMessage({ id, error: { message, isFull: errcode === SQLITE_FULL } } satisfies JournalReply)
+  }
+  if (request.kind === 'close') parentPort?.close()
+})
+
+function openFile(): DatabaseSync {
+  // Only the owner may read payloads. SQLite gives its other files the same mode.
+  closeSync(openSync(options.file, 'a', 0o600))
+  const opened = new DatabaseSync(options.file)
+  try {
+    opened.exec(
+      `PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = ${options.isSynced ? 'FULL' : 'OFF'}; PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -16000`,
+    )
+    // Takes the lock before anything is read.
+    opened.exec('BEGIN IMMEDIATE; COMMIT')
+    const faults = opened
+      .prepare('PRAGMA quick_check(3)')
+      .all()
+      .map((row) => String(Object.values(row)[0]))
+    if (faults.join() !== 'ok') throw new Error(`damaged: ${faults.join('; ')}`)
+    return opened
+  } catch (error) {
+    opened.close()
+    const { errcode } = error as { errcode?: number }
+    throw errcode === SQLITE_BUSY ? new Error('database is locked') : error
+  }
+}
+
+/** Kysely builds the statements; they run here without it. */
+function kysely(): Kysely<JournalTables> {
+  const connection: DatabaseConnection = {
+    executeQuery: async <R>({ sql, parameters }: { sql: string; parameters: readonly unknown[] }) => {
+      const statement = database.prepare(sql)
+      const values = parameters as SQLInputValue[]
+      if (statement.columns().length > 0) return { rows: statement.all(...values) as R[] } satisfies QueryResult<R>
+      statement.run(...values)
+      return { rows: [] }
+    },
+    async *streamQuery() {
+      yield* []
+      throw new Error('the journal does not stream')
+    },
+  }
+  const run = async (sql: string) => void database.exec(sql)
+  return new Kysely<JournalTables>({
+    dialect: {
+      createAdapter: () => new SqliteAdapter(),
+      createDriver: () => ({
+        init: async () => undefined,
+        acquireConnection: async () => connection,
+        beginTransaction: () => run('begin immediate'),
+        commitTransaction: () => run('commit'),
+        rollbackTransaction: () => run('rollback'),
+        releaseConnection: async () => undefined,
+        destroy: async () => undefined,
+      }),
+      createIntrospector: (db) => new SqliteIntrospector(db),
+      createQueryCompiler: () => new SqliteQueryCompiler(),
+    },
+  })
+}
+
+/** @throws when the file is of another version, partition or number of partitions */
+async function checkMeta(): Promise<void> {
+  const { partition, partitions } = options
+  const row = { id: 1, version: JOURNAL_VERSION, partition, partitions, next_topic: 1 }
+  await db
+    .insertInto('meta')
+    .values(row)
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
+  const meta = await db.selectFrom('meta').selectAll().executeTakeFirstOrThrow()
+  const fault = metaFault(meta, partition, partitions)
+  if (fault !== undefined) throw new Error(fault)
+}
+
+function prepareStatements() {
+  const prepare = (query: { compile(): { sql: string } }): StatementSync => database.prepare(query.compile().sql)
+  const job = { seq: 0, topic_no: 0, id: '', flags: 0, state: 0, priority: 0, failures: 0, deliveries: 0 }
+  const rest = { max_attempts: 0, ack_deadline_ms: 0, created_at: 0, run_at: 0, dead_at: 0, reason: '', last_error: '' }
+  const updated = Object.fromEntries(UPDATED.map((column) => [column, 0]))
+  return {
+    put: prepare(db.insertInto('jobs').values({ ...job, ...rest, history: '', data: new Uint8Array() })),
+    done: prepare(db.deleteFrom('jobs').where('seq', '=', 0)),
+    update: prepare(
+      db
+        .updateTable('jobs')
+        .set({ seq: 0, ...updated })
+        .where('seq', '=', 0),
+    ),
+    topic: prepare(
+      db
+        .insertInto('topics')
+        .values({ topic_no: 0, name: '', config: '', created_at: 0 })
+        .onConflict((conflict) =>
+          conflict.column('topic_no').doUpdateSet({ config: (row) => row.ref('excluded.config') }),
+        ),
+    ),
+    topicGone: prepare(db.updateTable('topics').set({ name: '', config: GONE }).where('topic_no', '=', 0)),
+    topicSwept: prepare(db.deleteFrom('topics').where('topic_no', '=', 0)),
+    nextTopic: prepare(db.updateTable('meta').set({ next_topic: 0 }).where('next_topic', '<', 0)),
+    finished: prepare(
+      db
+        .insertInto('finished')
+        .values({ topic_no: 0, id: '', finished_at: 0 })
+        .onConflict((conflict) =>
+          conflict.columns(['topic_no', 'id']).doUpdateSet({ finished_at: (row) => row.ref('excluded.finished_at') }),
+        ),
+    ),
+    forget: prepare(db.deleteFrom('finished').where('topic_no', '=', 0).where('id', '=', '')),
+    forgetTopic: prepare(db.deleteFrom('finished').where('topic_no', '=', 0)),
+    sweep: prepare(
+      db
+        .deleteFrom('jobs')
+        .where('seq', 'in', db.selectFrom('jobs').select('seq').where('topic_no', '=', 0).limit(SWEEP_ROWS)),
+    ),
+    rows: prepare(db.selectFrom('jobs').selectAll().where('seq', '>', 0).orderBy('seq').limit(1)),
+  }
+}
+
+function run(request: JournalRequest): unknown {
+  switch (request.kind) {
+    case 'write':
+      return write(request)
+    case 'topics':
+      return readTopics()
+    case 'rows':
+      return readRows(request.after, request.limit)
+    case 'backup':
+      return void database.prepare('VACUUM INTO ?').run(request.path)
+    case 'vacuum':
+      return database.exec('VACUUM')
+    case 'sizes':
+      return sizes()
+    case 'close':
+      return close()
+  }
+}
+
+function inTransaction(work: () => void): void {
+  database.exec('BEGIN IMMEDIATE')
+  try {
+    work()
+    database.exec('COMMIT')
+  } catch (error) {
+    // SQLite rolls some failures back by itself.
+    if (database.isTransaction) database.exec('ROLLBACK')
+    throw error
+  }
+}
+
+function write(request: WriteRequest): void {
+  try {
+    inTransaction(() => writeRows(request))
+  } catch (error) {
+    // What frees space is tried again, with this room.
+    if ((error as { errcode?: number }).errcode === SQLITE_FULL) releaseReserve()
+    throw error
+  }
+  if (!hasReserve) keepReserve()
+  sweepSoon()
+}
+
+function writeRows({ topics, updates, done, finished, forgotten, puts, ids, payload }: WriteRequest): void {
+  for (const each of topics) {
+    if ('gone' in each) {
+      statements.topicGone.run(goneName(each.gone), GONE, each.gone)
+      goneTopics.push(each.gone)
+    } else {
+      const { number, name, config, createdAt } = each.topic
+      statements.topic.run(number, name, JSON.stringify(config), createdAt)
+      statements.nextTopic.run(number + 1, number + 1)
+    }
+  }
+  for (const row of updates) statements.update.run(row.newSeq, ...UPDATED.map((column) => row[column]), row.seq)
+  for (const seq of done) statements.done.run(seq)
+  for (const { topicNumber, id, at } of finished) statements.finished.run(topicNumber, id, at)
+  for (const { topicNumber, ids: forgottenIds } of forgotten)
+    for (const id of forgottenIds) statements.forget.run(topicNumber, id)
+  let at = 0
+  for (let n = 0, offset = 0; n < ids.length; n++, offset += PUT_NUMBERS) {
+    const number = (index: number) => puts[offset + index] as number
+    const length = number(8)
+    const data = length < 0 ? null : payload.subarray(at, at + length)
+    at += Math.max(0, length)
+    const { put } = statements
+    put.run(
+      number(0),
+      number(1),
+      ids[n] as string,
+      number(2),
+      0,
+      number(3),
+      0,
+      0,
+      number(4),
+      number(5),
+      number(6),
+      number(7),
+      0,
+      '',
+      '',
+      '',
+      data,
+    )
+  }
+}
+
+function readTopics() {
+  const topics = database.prepare('SELECT * FROM topics WHERE config <> ? ORDER BY topic_no').all(GONE)
+  const finished = database.prepare('SELECT * FROM finished ORDER BY finished_at').all()
+  const nextTopic = database.prepare('SELECT next_topic FROM meta').get()
+  return { topics, finished, nextTopic: nextTopic?.['next_topic'] }
+}
+
+function readRows(after: number, limit: number): JournalRows {
+  const rows = statements.rows.all(after, limit) as unknown as JournalTables['jobs'][]
+  const numbers = new Float64Array(rows.length * READ_NUMBERS)
+  const pasts: [number, string, string, string][] = []
+  const payload = new Uint8Array(rows.reduce((sum, { data }) => sum + (data?.byteLength ?? 0), 0))
+  let at = 0
+  for (const [n, row] of rows.entries()) {
+    const { seq, topic_no, flags, state, priority, failures, deliveries, max_attempts, ack_deadline_ms, data } = row
+    const { created_at, run_at, dead_at } = row
+    const length = data === null ? -1 : data.byteLength
+    numbers.set(
+      [
+        seq,
+        topic_no,
+        flags,
+        state,
+        priority,
+        failures,
+        deliveries,
+        max_attempts,
+        ack_deadline_ms,
+        created_at,
+        run_at,
+        dead_at,
+        length,
+      ],
+      n * READ_NUMBERS,
+    )
+    if (data !== null) payload.set(data, at)
+    at += Math.max(0, length)
+    if (row.history !== '' || state === 1) pasts.push([n, row.reason, row.last_error, row.history])
+  }
+  return { numbers, ids: rows.map(({ id }) => id), pasts, payload }
+}
+
+function transferables({ numbers, payload }: JournalRows): ArrayBuffer[] {
+  return [numbers.buffer as ArrayBuffer, payload.buffer as ArrayBuffer]
+}
+
+function pragma(name: string): number {
+  return Number(Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0])
+}
+
+function sizes() {
+  const page = pragma('page_size')
+  return { bytes: pragma('page_count') * page, freeBytes: pragma('freelist_count') * page }
+}
+
+/** Free pages are used again; a file that is mostly free is made smaller at the start. */
+function compact(): void {
+  const { bytes, freeBytes } = sizes()
+  if (bytes >= VACUUM_BYTES && freeBytes > bytes / 2) database.exec('VACUUM')
+}
+
+/** Removes rows of deleted topics in slices, when nothing else is to be done. */
+function sweepSoon(): void {
+  if (goneTopics.length > 0) setImmediate(sweep)
+}
+
+function sweep(): void {
+  const [topic] = goneTopics
+  if (topic === undefined) return
+  try {
+    let removed: number | bigint = 0
+    inTransaction(() => {
+      removed = statements.sweep.run(topic, SWEEP_ROWS).changes
+      if (removed === 0) {
+        statements.forgetTopic.run(topic)
+        statements.topicSwept.run(topic)
+      }
+    })
+    if (removed === 0) goneTopics.shift()
+  } catch (error) {
+    // Left for the next start; the rows belong to no topic.
+    goneTopics.length = 0
+    parentPort?.postMessage({
+      id: 0,
+      error: { message: (error as Error).message, isFull: false },
+    } satisfies JournalReply)
+  }
+  sweepSoon()
+}
+
+/** Space that only deletions may use once the disk is full. */
+function keepReserve(): void {
+  const { bavail, bsize } = statfsSync(dirname(options.file))
+  if (existsSync(reserveFile)) hasReserve = true
+  if (hasReserve || bavail * bsize < RESERVE_AGAIN_BYTES) return
+  const file = openSync(reserveFile, 'w', 0o600)
+  try {
+    const block = new Uint8Array(1 << 20)
+    for (let written = 0; written < RESERVE_BYTES; written += block.length) writeSync(file, block)
+    hasReserve = true
+  } finally {
+    closeSync(file)
+  }
+}
+
+function releaseReserve(): void {
+  if (existsSync(reserveFile)) unlinkSync(reserveFile)
+  hasReserve = false
+}
+
+function close(): void {
+  database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  database.close()
+}

@@ -1,0 +1,78 @@
+/** The rows of a journal in memory, written and read as the real ones are. */
+import { assert } from '@vacancy/shared'
+import type { DeadReason } from '@vacancy/shared/contract'
+import type { Stored } from '../journal.ts'
+import { rowsOf } from '../journal-tables.ts'
+import type { StoredJob, StoredTopic } from '../queue.ts'
+import type { Change } from '../state.ts'
+
+export type MemoryRows = {
+  readonly topics: Map<number, StoredTopic>
+  readonly jobs: Map<number, StoredJob>
+  readonly finished: Map<string, { topicNumber: number; id: string; at: number }>
+}
+
+export function createRows(): MemoryRows {
+  return { topics: new Map(), jobs: new Map(), finished: new Map() }
+}
+
+/** Writes a group in the order of the real journals. */
+export function writeRows(rows: MemoryRows, changes: readonly Change[]): void {
+  const { topics, updates, done, finished, forgotten, puts } = rowsOf(changes)
+  for (const each of topics) {
+    if ('topic' in each) rows.topics.set(each.topic.number, each.topic)
+    else {
+      rows.topics.delete(each.gone)
+      for (const [seq, job] of rows.jobs) if (job.topicNumber === each.gone) rows.jobs.delete(seq)
+      for (const [key, { topicNumber }] of rows.finished) if (topicNumber === each.gone) rows.finished.delete(key)
+    }
+  }
+  for (const row of updates) {
+    const job = rows.jobs.get(row.seq)
+    // Of a deleted topic.
+    if (job === undefined) continue
+    rows.jobs.delete(row.seq)
+    rows.jobs.set(row.newSeq, {
+      ...job,
+      seq: row.newSeq,
+      flags: row.flags,
+      isDead: row.state === 1,
+      failures: row.failures,
+      deliveries: row.deliveries,
+      runAt: row.run_at,
+      past:
+        row.history === '' && row.state === 0
+          ? undefined
+          : {
+              lastError: row.last_error,
+              reason: row.reason === '' ? undefined : (row.reason as DeadReason),
+              deadAt: row.dead_at,
+              history: row.history === '' ? [] : JSON.parse(row.history),
+            },
+    })
+  }
+  for (const seq of done) rows.jobs.delete(seq)
+  for (const each of finished) rows.finished.set(`${each.topicNumber} ${each.id}`, each)
+  for (const { topicNumber, ids } of forgotten) for (const id of ids) rows.finished.delete(`${topicNumber} ${id}`)
+  for (const job of puts) {
+    if (!rows.topics.has(job.topic.number)) continue
+    for (const other of rows.jobs.values())
+      assert(other.topicNumber !== job.topic.number || other.id !== job.id, `the id ${job.id} is unique in its topic`)
+    const { id, seq, flags, priority, maxAttempts, ackDeadlineMs, createdAt, runAt, data, bytes } = job
+    const fields = { id, seq, flags, priority, maxAttempts, ackDeadlineMs, createdAt, runAt, data, bytes }
+    rows.jobs.set(seq, {
+      ...fields,
+      topicNumber: job.topic.number,
+      isDead: false,
+      failures: 0,
+      deliveries: 0,
+      past: undefined,
+    })
+  }
+}
+
+export function* storedRows(rows: MemoryRows): Generator<Stored> {
+  for (const topic of rows.topics.values()) yield { kind: 'topic', topic }
+  for (const each of rows.finished.values()) yield { kind: 'finished', ...each }
+  for (const job of [...rows.jobs.values()].sort((a, b) => a.seq - b.seq)) yield { kind: 'job', job }
+}

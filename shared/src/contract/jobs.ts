@@ -1,0 +1,598 @@
+/**
+ * The job queue: bodies of the producer interface, messages of the consumer interface, and the paths under
+ * /api/v1/queue (docs/design/queue.md).
+ */
+
+import { z } from 'zod'
+import { type ControlRoute, count, time } from './control.ts'
+
+/** Bounds that no configuration raises. */
+export const JOB_LIMITS = {
+  topicNameMax: 200,
+  topicsMax: 10_000,
+  /** Bytes of UTF-8. */
+  jobIdBytesMax: 256,
+  priorityMax: 9,
+  delayMsMax: 31_536_000_000,
+  attemptsMax: 100,
+  ackDeadlineMsMin: 1_000,
+  ackDeadlineMsMax: 43_200_000,
+  prefetchMax: 1_000,
+  /** Characters of the name that a consumer gives itself. */
+  consumerNameMax: 200,
+  acksPerMessage: 1_000,
+  errorTextMax: 1_000,
+  historyMax: 20,
+  /** Entries listed in `failures`, `duplicateIds`, `missing` and `conflicts`. */
+  listedMax: 100,
+  pageMax: 500,
+  /** Dead jobs that one request moves or deletes, in one transaction. */
+  movedMax: 10_000,
+  /** Rows that can be paged of jobs that are ready, delayed or leased. */
+  listedJobsMax: 10_000,
+  /** Finished jobs that a topic remembers for display. */
+  finishedShownMax: 1_000,
+} as const
+
+/** Close codes of the consumer WebSocket, besides 1000 (normal) and 1001 (shutdown). */
+export const CLOSE_CODES = {
+  normal: 1000,
+  goingAway: 1001,
+  binary: 1003,
+  notJson: 1007,
+  tooLarge: 1009,
+  internal: 1011,
+  overloaded: 1013,
+  badMessages: 4400,
+  tokenRevoked: 4401,
+  disconnected: 4403,
+  topicDeleted: 4404,
+  noInit: 4408,
+  replaced: 4409,
+} as const
+
+/** Error codes of the queue with their HTTP status. */
+export const QUEUE_ERRORS = {
+  invalid_json: 400,
+  invalid_request: 400,
+  unauthorized: 401,
+  forbidden: 403,
+  not_found: 404,
+  topic_not_found: 404,
+  job_not_found: 404,
+  method_not_allowed: 405,
+  topic_exists: 409,
+  topic_not_empty: 409,
+  job_leased: 409,
+  request_too_large: 413,
+  queue_full: 429,
+  service_unavailable: 503,
+  not_owner: 503,
+  outcome_unknown: 503,
+} as const
+export type QueueErrorCode = keyof typeof QUEUE_ERRORS
+
+export const TOPIC_NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$/
+export const topicName = z.string().regex(TOPIC_NAME, 'must be 1 to 200 letters, digits or . _ : -')
+
+/** Whether a text is a job id: 1 to 256 bytes of UTF-8 without control characters. */
+export function isJobId(text: string): boolean {
+  // Most ids are short: at most 3 bytes of UTF-8 a code unit, so the bytes need no counting.
+  if (text.length === 0 || text.length > JOB_LIMITS.jobIdBytesMax) return false
+  if (JOB_ID_REFUSED.test(text)) return false
+  return text.length * 3 <= JOB_LIMITS.jobIdBytesMax || utf8Length(text) <= JOB_LIMITS.jobIdBytesMax
+}
+/** Control characters, and surrogates without their partner, which UTF-8 cannot express. */
+const JOB_ID_REFUSED = /[\p{Cc}\p{Cs}]/u
+
+/** Bytes of a text in UTF-8. */
+export function utf8Length(text: string): number {
+  let bytes = text.length
+  for (let n = 0; n < text.length; n++) {
+    const unit = text.charCodeAt(n)
+    if (unit >= 0x80) bytes += unit >= 0x800 && (unit < 0xd800 || unit > 0xdfff) ? 2 : 1
+  }
+  return bytes
+}
+const jobId = z.string().refine(isJobId, 'must be 1 to 256 bytes without control characters')
+
+const ackDeadlineMs = z.int().min(JOB_LIMITS.ackDeadlineMsMin).max(JOB_LIMITS.ackDeadlineMsMax)
+const attempts = z.int().min(1).max(JOB_LIMITS.attemptsMax)
+const flag = z.boolean()
+
+/** The configuration of a topic, each key with its default. */
+export const topicConfig = z.object({
+  ack_deadline_ms: ackDeadlineMs.default(30_000),
+  max_attempts: attempts.default(5),
+  max_deliveries: z.int().min(1).max(1_000).default(20),
+  retry_base_ms: z.int().min(0).max(86_400_000).default(1_000),
+  retry_max_ms: z.int().min(0).max(86_400_000).default(60_000),
+  max_jobs: z.int().min(1).max(100_000_000).default(1_000_000),
+  max_bytes: z.int().min(1).max(1_099_511_627_776).default(1_073_741_824),
+  dedup_window_sec: z.int().min(0).max(2_592_000).default(0),
+  dlq_max_jobs: z.int().min(0).max(10_000_000).default(100_000),
+  dlq_max_bytes: z.int().min(0).max(1_099_511_627_776).default(104_857_600),
+  dlq_max_age_ms: z.int().min(1_000).max(31_536_000_000).default(1_209_600_000),
+  ordered: flag.default(false),
+  max_leased: z.int().min(0).max(10_000_000).default(0),
+  rate_per_sec: z.number().min(0).max(1_000_000).default(0),
+  exclusive_consumer_name: flag.default(false),
+  starvation_guard: z.int().min(0).max(1_000_000).default(16),
+  paused: flag.default(false),
+})
+export type TopicConfig = z.infer<typeof topicConfig>
+/** Keys that are absent keep their value; `.default` would fill them in. */
+export const topicConfigChange = z.strictObject(
+  Object.fromEntries(Object.entries(topicConfig.shape).map(([key, field]) => [key, field.unwrap().optional()])) as {
+    [K in keyof typeof topicConfig.shape]: z.ZodOptional<ReturnType<(typeof topicConfig.shape)[K]['unwrap']>>
+  },
+)
+export type TopicConfigChange = z.infer<typeof topicConfigChange>
+
+// --- Producer interface ---
+
+export const topicBody = z.object({ topic: topicName, config: topicConfigChange.optional() })
+
+/** Standard base64 with padding; null or absent is the payload null. */
+export const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
+const jobOptions = {
+  priority: z.int().min(0).max(JOB_LIMITS.priorityMax).optional(),
+  delay_ms: z.int().min(0).max(JOB_LIMITS.delayMsMax).optional(),
+  run_at: time.optional(),
+  max_attempts: attempts.optional(),
+  ack_deadline_ms: ackDeadlineMs.optional(),
+}
+const submittedJob = z
+  .object({
+    id: jobId,
+    topic: z.string().optional(),
+    data: z.string().regex(BASE64).nullish(),
+    ...jobOptions,
+  })
+  .refine((job) => job.delay_ms === undefined || job.run_at === undefined, 'has both delay_ms and run_at')
+export type SubmittedJob = z.infer<typeof submittedJob>
+
+/** `POST /producer/jobs` with one job. */
+export const singleJobBody = z.object({ job: submittedJob.and(z.object({ topic: topicName })) })
+/** `POST /producer/jobs` with several jobs of one topic. */
+export const jobsBody = z.object({ topic: topicName, jobs: z.array(submittedJob).min(1) })
+
+export const JOB_FAULTS = [
+  'invalid_id',
+  'invalid_base64',
+  'payload_too_large',
+  'topic_mismatch',
+  'invalid_option',
+] as const
+export type JobFault = (typeof JOB_FAULTS)[number]
+
+export const submittedBody = z.object({
+  status: z.literal('success'),
+  topic: z.string(),
+  accepted: count,
+  duplicates: count,
+  duplicateIds: z.array(z.string()).optional(),
+})
+export type SubmittedBody = z.infer<typeof submittedBody>
+
+export const queueErrorBody = z.object({
+  error: z.enum(Object.keys(QUEUE_ERRORS) as [QueueErrorCode, ...QueueErrorCode[]]),
+  message: z.string(),
+  failures: z
+    .array(z.object({ index: count, id: z.string(), reason: z.enum(JOB_FAULTS) }))
+    .readonly()
+    .optional(),
+  retryAfterMs: count.optional(),
+  owner: z.string().optional(),
+})
+export type QueueErrorBody = z.infer<typeof queueErrorBody>
+
+// --- Jobs, topics and consumers as they are shown ---
+
+export const JOB_STATES = ['ready', 'delayed', 'leased', 'dead', 'done'] as const
+export type JobState = (typeof JOB_STATES)[number]
+export const DEAD_REASONS = ['max_attempts', 'max_deliveries', 'rejected'] as const
+export type DeadReason = (typeof DEAD_REASONS)[number]
+export const JOB_EVENTS = ['delivered', 'nack', 'expired', 'disconnect', 'release', 'dead', 'redriven'] as const
+export type JobEvent = (typeof JOB_EVENTS)[number]
+
+export const jobHistory = z.array(
+  z.object({ at: time, event: z.enum(JOB_EVENTS), consumer: z.string(), error: z.string() }),
+)
+
+export const jobView = z.object({
+  id: z.string(),
+  topic: z.string(),
+  state: z.enum(JOB_STATES),
+  priority: count,
+  failures: count,
+  deliveries: count,
+  maxAttempts: count,
+  createdAt: time,
+  /** When a delayed job becomes ready. */
+  runAt: time.nullable(),
+  leaseUntil: time.nullable(),
+  /** Name of the consumer that holds it. */
+  consumer: z.string().nullable(),
+  lastError: z.string().nullable(),
+  /** Of the payload. */
+  bytes: count,
+  deadAt: time.nullable(),
+  reason: z.enum(DEAD_REASONS).nullable(),
+  finishedAt: time.nullable(),
+  /** Base64; null for the payload null. With `?data=1`. */
+  data: z.string().nullable().optional(),
+})
+export type JobView = z.infer<typeof jobView>
+
+export const topicRow = z.object({
+  topic: z.string(),
+  paused: z.boolean(),
+  createdAt: time,
+  ready: count,
+  delayed: count,
+  leased: count,
+  dead: count,
+  consumers: count,
+})
+export type TopicRow = z.infer<typeof topicRow>
+export const topicView = topicRow.extend({ config: topicConfig })
+export type TopicView = z.infer<typeof topicView>
+
+/** Counted since the process started. */
+export const topicTotals = z.object({
+  accepted: count,
+  duplicates: count,
+  delivered: count,
+  redelivered: count,
+  acked: count,
+  lateAcked: count,
+  nacked: count,
+  expired: count,
+  disconnected: count,
+  dead: count,
+  deadDropped: count,
+  cancelled: count,
+  redriven: count,
+  rejected: count,
+})
+export type TopicTotals = z.infer<typeof topicTotals>
+
+export const topicStats = z.object({
+  topic: z.string(),
+  ready: count,
+  delayed: count,
+  leased: count,
+  dead: count,
+  /** Of payloads of unfinished jobs. */
+  bytes: count,
+  oldestReadyMs: z.number().nonnegative(),
+  consumers: count,
+  stalledConsumers: count,
+  totals: topicTotals,
+  /** A second, over the last minute. */
+  rates1m: z.object({
+    accepted: z.number(),
+    delivered: z.number(),
+    acked: z.number(),
+    failed: z.number(),
+  }),
+})
+export type TopicStats = z.infer<typeof topicStats>
+
+export const consumerView = z.object({
+  id: z.string(),
+  /** The name it gave itself. */
+  uuid: z.string(),
+  topic: z.string(),
+  /** Of its token; '' without a name. */
+  token: z.string(),
+  prefetch: count,
+  adaptive: z.boolean(),
+  leased: count,
+  stalled: z.boolean(),
+  connectedAt: time,
+  lastMessageAt: time.nullable(),
+  remote: z.string(),
+  delivered: count,
+  acked: count,
+})
+export type ConsumerView = z.infer<typeof consumerView>
+
+export const deadGroup = z.object({
+  /** The last error with numbers, quoted parts and ids replaced by `*`. */
+  group: z.string(),
+  count,
+  first: time,
+  last: time,
+  sampleId: z.string(),
+})
+export type DeadGroup = z.infer<typeof deadGroup>
+
+/** Which dead jobs a request is about. Conditions are combined. */
+export const deadFilter = z.strictObject({
+  /** A part of the last error. */
+  error: z.string().max(JOB_LIMITS.errorTextMax).optional(),
+  group: z.string().max(JOB_LIMITS.errorTextMax).optional(),
+  before: time.optional(),
+  after: time.optional(),
+  minFailures: count.optional(),
+})
+export type DeadFilter = z.infer<typeof deadFilter>
+
+// --- Consumer interface ---
+
+/** Results of acknowledgements, sent as `confirm` to consumers that request it. */
+export const CONFIRM_RESULTS = ['done', 'retry', 'dead', 'extended', 'released', 'late', 'unknown', 'stale'] as const
+export type ConfirmResult = (typeof CONFIRM_RESULTS)[number]
+export const MESSAGE_FAULTS = ['bad_message', 'unknown_action', 'wrong_topic', 'stale_lease', 'unknown_job'] as const
+export type MessageFault = (typeof MESSAGE_FAULTS)[number]
+
+/** Every message of the server has these five fields with these types, and no other field that equals one in any case. */
+export const serverMessage = z.looseObject({
+  action: z.enum(['accepted', 'rejected', 'job', 'heartbeat', 'confirm', 'error', 'drain']),
+  topic: z.string(),
+  jobId: z.string(),
+  seqId: count,
+  data: z.unknown(),
+})
+export type ServerMessage = z.infer<typeof serverMessage>
+
+const delivery = { jobId: z.string().optional(), seqId: count.optional(), lease: z.string().optional() }
+const topicField = { topic: z.string().optional() }
+/** Messages of consumers after their field names were matched without case and underscores. */
+export const consumerMessage = z.discriminatedUnion('action', [
+  z.object({
+    action: z.literal('init'),
+    uuid: z.string().min(1).max(JOB_LIMITS.consumerNameMax),
+    topic: topicName,
+    prefetch: z.int().min(1).optional(),
+    confirm: z.boolean().optional(),
+  }),
+  z.object({
+    action: z.literal('ack'),
+    ...topicField,
+    ...delivery,
+    jobs: z.array(z.object(delivery)).min(1).max(JOB_LIMITS.acksPerMessage).optional(),
+  }),
+  z.object({
+    action: z.literal('nack'),
+    ...topicField,
+    ...delivery,
+    requeue: z.boolean().optional(),
+    delayMs: z.int().min(0).max(JOB_LIMITS.delayMsMax).optional(),
+    error: z.string().optional(),
+  }),
+  z.object({ action: z.literal('release'), ...topicField, ...delivery }),
+  z.object({ action: z.literal('extend'), ...topicField, ...delivery, ms: z.int().min(1).optional() }),
+  z.object({ action: z.literal('credit'), prefetch: z.int().min(0) }),
+  z.object({ action: z.literal('ping') }),
+  z.object({ action: z.literal('close') }),
+])
+export type ConsumerMessage = z.infer<typeof consumerMessage>
+
+// --- Paths under /api/v1/queue ---
+
+const topicPath = z.object({ topic: topicName })
+const jobPath = z.object({ topic: topicName, id: jobId })
+const pageOf = z.object({
+  cursor: z.string().max(512).optional(),
+  limit: z.coerce.number().int().min(1).max(JOB_LIMITS.pageMax).default(100),
+})
+const flagQuery = z.enum(['0', '1']).default('0')
+const done = { status: z.literal('success') }
+/** Which dead jobs to redrive or delete: ids, all up to a limit, or those of a filter. */
+const deadSelection = z.union([
+  z.strictObject({ ids: z.array(jobId).min(1).max(JOB_LIMITS.movedMax), to: topicName.optional() }),
+  z.strictObject({
+    all: z.literal(true),
+    limit: z.int().min(1).max(JOB_LIMITS.movedMax).default(JOB_LIMITS.movedMax),
+    to: topicName.optional(),
+  }),
+  z.strictObject({
+    filter: deadFilter,
+    limit: z.int().min(1).max(JOB_LIMITS.movedMax).default(JOB_LIMITS.movedMax),
+    to: topicName.optional(),
+  }),
+])
+export type DeadSelection = z.infer<typeof deadSelection>
+
+/** A request with 10,000 ids of 256 bytes fits. */
+const SELECTION_BYTES_MAX = 4 << 20
+
+export const QUEUE_ROUTES = {
+  'GET /api/v1/queue/health': {
+    access: 'open',
+    summary: 'Whether this process accepts and delivers jobs; 503 otherwise. For load balancers.',
+    status: 200,
+    response: z.object({
+      status: z.enum(['ok', 'unavailable', 'standby']),
+      role: z.enum(['owner', 'standby']).optional(),
+      journal: z.string().optional(),
+      durable: z.boolean().optional(),
+      reason: z.enum(['loading', 'journal', 'shutting_down']).optional(),
+      owner: z.string().optional(),
+    }),
+  },
+  'GET /api/v1/queue/stats': {
+    access: 'viewer',
+    summary: 'Counts, totals and rates of all topics.',
+    status: 200,
+    response: z.object({
+      node: z.string(),
+      role: z.enum(['owner', 'standby']),
+      journal: z.string(),
+      topics: z.array(topicStats),
+      totals: topicTotals,
+    }),
+  },
+  'GET /api/v1/queue/topics': {
+    access: 'viewer',
+    summary: 'Topics by name.',
+    query: pageOf.extend({ prefix: z.string().max(JOB_LIMITS.topicNameMax).optional() }),
+    status: 200,
+    response: z.object({ topics: z.array(topicRow), next: z.string().nullable() }),
+  },
+  'GET /api/v1/queue/topics/{topic}': {
+    access: 'viewer',
+    summary: 'A topic with its configuration.',
+    params: topicPath,
+    status: 200,
+    response: topicView,
+  },
+  'PUT /api/v1/queue/topics/{topic}': {
+    access: 'admin',
+    summary: 'Creates a topic, or changes its configuration; absent keys keep their value.',
+    params: topicPath,
+    body: z.strictObject({ config: topicConfigChange }),
+    status: 200,
+    response: z.object({ ...done, topic: z.string(), created: z.boolean(), config: topicConfig }),
+  },
+  'DELETE /api/v1/queue/topics/{topic}': {
+    access: 'admin',
+    summary: 'Deletes a topic; with force=1 with its jobs.',
+    params: topicPath,
+    query: z.object({ force: flagQuery }),
+    status: 200,
+    response: z.object({ ...done, deletedJobs: count }),
+  },
+  'POST /api/v1/queue/topics/{topic}/pause': {
+    access: 'operator',
+    summary: 'Stops delivery; jobs are still accepted.',
+    params: topicPath,
+    status: 200,
+    response: z.object({ ...done, topic: z.string(), paused: z.boolean() }),
+  },
+  'POST /api/v1/queue/topics/{topic}/resume': {
+    access: 'operator',
+    summary: 'Resumes delivery.',
+    params: topicPath,
+    status: 200,
+    response: z.object({ ...done, topic: z.string(), paused: z.boolean() }),
+  },
+  'POST /api/v1/queue/topics/{topic}/purge': {
+    access: 'admin',
+    summary: 'Removes all jobs of some states.',
+    params: topicPath,
+    body: z.strictObject({
+      states: z
+        .array(z.enum(['ready', 'delayed', 'dead']))
+        .min(1)
+        .max(3),
+    }),
+    status: 200,
+    response: z.object({ ...done, removed: count }),
+  },
+  'GET /api/v1/queue/topics/{topic}/stats': {
+    access: 'viewer',
+    summary: 'Counts, totals and rates of a topic.',
+    params: topicPath,
+    status: 200,
+    response: topicStats,
+  },
+  'GET /api/v1/queue/topics/{topic}/jobs': {
+    access: 'viewer',
+    summary: 'Jobs of a state.',
+    params: topicPath,
+    query: pageOf.extend({ state: z.enum(JOB_STATES).default('ready') }),
+    status: 200,
+    response: z.object({ jobs: z.array(jobView), next: z.string().nullable() }),
+  },
+  'GET /api/v1/queue/topics/{topic}/jobs/{id}': {
+    access: 'viewer',
+    summary: 'A job with its history; with data=1 with its payload.',
+    params: jobPath,
+    query: z.object({ data: flagQuery }),
+    status: 200,
+    response: jobView.extend({ history: jobHistory }),
+  },
+  'POST /api/v1/queue/topics/{topic}/jobs': {
+    access: 'operator',
+    summary: 'Submits jobs, as POST /producer/jobs does.',
+    params: topicPath,
+    body: z.union([singleJobBody, jobsBody]),
+    status: 200,
+    response: submittedBody,
+    bodyBytesMax: 16 << 20,
+  },
+  'DELETE /api/v1/queue/topics/{topic}/jobs/{id}': {
+    access: 'operator',
+    summary: 'Cancels a job; with force=1 although it is being processed.',
+    params: jobPath,
+    query: z.object({ force: flagQuery }),
+    status: 200,
+    response: z.object({ ...done, id: z.string(), previousState: z.string() }),
+  },
+  'GET /api/v1/queue/topics/{topic}/dead': {
+    access: 'viewer',
+    summary: 'Dead jobs, oldest first; with data=1 with their payloads.',
+    params: topicPath,
+    query: pageOf.extend({
+      data: flagQuery,
+      error: deadFilter.shape.error,
+      group: deadFilter.shape.group,
+      before: deadFilter.shape.before,
+      after: deadFilter.shape.after,
+      minFailures: z.coerce.number().int().nonnegative().optional(),
+    }),
+    status: 200,
+    response: z.object({ jobs: z.array(jobView), next: z.string().nullable() }),
+  },
+  'GET /api/v1/queue/topics/{topic}/dead/groups': {
+    access: 'viewer',
+    summary: 'Dead jobs by error, the largest group first.',
+    params: topicPath,
+    status: 200,
+    response: z.object({ groups: z.array(deadGroup) }),
+  },
+  'POST /api/v1/queue/topics/{topic}/dead/redrive': {
+    access: 'operator',
+    summary: 'Makes up to 10,000 dead jobs ready again, in one transaction.',
+    params: topicPath,
+    body: deadSelection,
+    bodyBytesMax: SELECTION_BYTES_MAX,
+    status: 200,
+    response: z.object({
+      ...done,
+      redriven: count,
+      missing: z.array(z.string()),
+      conflicts: z.array(z.string()).optional(),
+    }),
+  },
+  'DELETE /api/v1/queue/topics/{topic}/dead': {
+    access: 'admin',
+    summary: 'Deletes up to 10,000 dead jobs.',
+    params: topicPath,
+    body: deadSelection,
+    bodyBytesMax: SELECTION_BYTES_MAX,
+    status: 200,
+    response: z.object({ ...done, removed: count }),
+  },
+  'GET /api/v1/queue/consumers': {
+    access: 'viewer',
+    summary: 'Connected consumers.',
+    query: pageOf.extend({ topic: topicName.optional() }),
+    status: 200,
+    response: z.object({ consumers: z.array(consumerView), next: z.string().nullable() }),
+  },
+  'DELETE /api/v1/queue/consumers/{id}': {
+    access: 'operator',
+    summary: 'Closes a consumer connection with code 4403.',
+    params: z.object({ id: z.string().regex(/^c-\d{1,15}$/) }),
+    status: 200,
+    response: z.object({ ...done, id: z.string() }),
+  },
+  'POST /api/v1/queue/backup': {
+    access: 'admin',
+    summary: 'Copies the journal to a new file beside it, while it is used.',
+    body: z.strictObject({ name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/) }),
+    status: 200,
+    response: z.object({ ...done, path: z.string() }),
+  },
+  'POST /api/v1/queue/vacuum': {
+    access: 'admin',
+    summary: 'Gives free space of the journal back to the file system.',
+    status: 200,
+    response: z.object({ ...done, bytes: count }),
+  },
+} as const satisfies { readonly [name: string]: ControlRoute }
