@@ -23,13 +23,14 @@ const COMMANDS = {
   registry: ['@vacancy/fabric/cli', 'starts the registry of nodes, segments and the codec list'],
   resolver: ['@vacancy/fabric/cli', 'starts a resolver of node hosts for development'],
   'control-plane': ['@vacancy/server/cli', 'starts the control plane with its console, or prints a sign-in link'],
+  queue: ['@vacancy/server/queue', 'starts the job queue'],
   cluster: ['@vacancy/cli/cli', 'shows the state of a shard, and changes its members and leader'],
   certs: ['@vacancy/engine/cli', 'creates the authority of a cluster and the certificates of its nodes'],
   query: ['@vacancy/cli/cli', 'queries a running node and prints the result as a table'],
 }
 
 /** Long-running programs. */
-const LONG_LIVED = new Set(['run', 'run-clustered', 'registry', 'control-plane'])
+const LONG_LIVED = new Set(['run', 'run-clustered', 'registry', 'control-plane', 'queue'])
 /**
  * glibc keeps freed memory, by default tens of megabytes per thread, so memory used for loading would stay allocated.
  * Blocks from this size are returned to the system when freed. The C library reads this at process start, so the

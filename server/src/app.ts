@@ -2,7 +2,7 @@ import { type Clock, VacancyError } from '@vacancy/shared'
 import { ACCESS_ROUTES, LIVE, type PersonRole, PLAYGROUND_ROUTES } from '@vacancy/shared/contract'
 import { createFailureLimiter, followConnections, openTls, type TlsStore } from '@vacancy/shared/node'
 import type { Logger } from 'pino'
-import { isValidKey } from './access/identify.ts'
+import { identify, isValidKey } from './access/identify.ts'
 import { setUpCode, signInCode } from './access/people.ts'
 import { accessHandlers } from './access/routes.ts'
 import { deleteExpiredAccess } from './access/sessions.ts'
@@ -152,7 +152,9 @@ function httpOptions(
   const { of } = program.metrics
   return {
     log,
-    access,
+    identify: (headers, address) => identify(access, headers, address),
+    connectionsMax: HTTP_LIMITS.connectionsMax,
+    keepAliveMs: HTTP_LIMITS.keepAliveMs,
     audit: audit.write,
     tls: tls?.material(),
     hstsDays: config.hstsDays,

@@ -31,7 +31,9 @@ const PERSON_MAY: { readonly [role in PersonRole]: readonly ControlAccess[] } = 
   admin: ['viewer', 'query', 'operator', 'admin'],
 }
 
-const TOKEN_MAY: { readonly [role in TokenRole]: readonly ControlAccess[] } = {
+const TOKEN_MAY: { readonly [role in TokenRole | 'producer' | 'consumer']: readonly ControlAccess[] } = {
+  producer: [],
+  consumer: [],
   monitoring: ['viewer'],
   client: ['viewer', 'query'],
   admin: ['viewer', 'query', 'operator', 'admin'],

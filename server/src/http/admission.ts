@@ -5,7 +5,6 @@ import { isIP } from 'node:net'
 import type { ControlRoute } from '@vacancy/shared/contract'
 import type { FastifyRequest } from 'fastify'
 import { isAllowed, tooManyTries, type Visitor } from '../access/access.ts'
-import { identify } from '../access/identify.ts'
 import { problem } from './errors.ts'
 import type { HttpOptions } from './options.ts'
 import { cut } from './problems.ts'
@@ -88,7 +87,7 @@ export async function admitUpgrade(request: IncomingMessage, options: HttpOption
     options.onRefusal('too-many')
     throw tooManyTries(wait, 'refused live channels')
   }
-  const visitor = await identify(options.access, request.headers, address)
+  const visitor = await options.identify(request.headers, address)
   if (isAllowed(visitor.principal, 'viewer')) return visitor
   options.upgradeFailures.failed(address)
   options.onRefusal('unauthenticated')

@@ -5,7 +5,6 @@ import rateLimit from '@fastify/rate-limit'
 import swaggerUi from '@fastify/swagger-ui'
 import { assert } from '@vacancy/shared'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { identify } from '../access/identify.ts'
 import { admit } from './admission.ts'
 import { problem } from './errors.ts'
 import { type App, HTTP_LIMITS, type HttpOptions } from './options.ts'
@@ -38,7 +37,7 @@ function addVisitor(api: App, options: HttpOptions): void {
     const { cookie } = request.headers
     const isOpen = request.routeOptions.config?.isOpen === true
     const shown = isOpen ? (cookie === undefined ? {} : { cookie }) : request.headers
-    request.visitor = await identify(options.access, shown, request.ip)
+    request.visitor = await options.identify(shown, request.ip)
   })
 }
 

@@ -31,6 +31,7 @@ export async function createHttp(options: HttpOptions): Promise<App> {
     trustProxy: options.trustProxy.length === 0 ? false : [...options.trustProxy],
     bodyLimit: CONTROL_BODY_BYTES_MAX,
     requestTimeout: HTTP_LIMITS.requestMs,
+    keepAliveTimeout: options.keepAliveMs,
     forceCloseConnections: 'idle',
     routerOptions: { maxParamLength: 512 },
     genReqId: () => randomUUID(),
@@ -40,7 +41,7 @@ export async function createHttp(options: HttpOptions): Promise<App> {
     clientErrorHandler: refuseBytes,
     frameworkErrors: (error, request, reply) => sendProblem(error, request as FastifyRequest, reply as FastifyReply),
   })
-  app.server.maxConnections = HTTP_LIMITS.connectionsMax
+  app.server.maxConnections = options.connectionsMax
   app.setValidatorCompiler(validatorCompiler)
   app.setSerializerCompiler(serializerCompiler)
   app.setErrorHandler(sendProblem)

@@ -1,8 +1,10 @@
 /** Dependencies and limits of the HTTP server of the control plane. */
+
+import type { IncomingHttpHeaders } from 'node:http'
 import type { FailureLimiter, TlsMaterial } from '@vacancy/shared/node'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
-import type { Access, Visitor } from '../access/access.ts'
+import type { Visitor } from '../access/access.ts'
 import type { WriteAudit } from '../access/audit.ts'
 
 export const HTTP_LIMITS = {
@@ -16,19 +18,24 @@ export const HTTP_LIMITS = {
   checkMs: 2_000,
   farewellMs: 1_000,
   connectionsMax: 5_000,
+  keepAliveMs: 72_000,
   /** Per address and minute. */
   upgradesRefusedMax: 300,
 } as const
 
 export type HttpOptions = {
   readonly log: Logger
-  readonly access: Access
+  /** The caller behind the headers of a request. */
+  readonly identify: (headers: IncomingHttpHeaders, address: string) => Promise<Visitor>
   readonly audit: WriteAudit
   /** Undefined: plain HTTP; a reverse proxy may terminate TLS. */
   readonly tls: TlsMaterial | undefined
   /** The max-age of HSTS in days; 0: no header. */
   readonly hstsDays: number
   readonly trustProxy: readonly string[]
+  readonly connectionsMax: number
+  /** How long an idle connection is kept. */
+  readonly keepAliveMs: number
   readonly allowedHosts: () => readonly string[]
   /** Origin of the configured base address; '' without one. */
   readonly baseUrl: () => string

@@ -15,7 +15,8 @@ export type Principal = {
   readonly kind: 'person' | 'token' | 'anonymous'
   readonly id: string
   readonly name: string
-  readonly role: PersonRole | TokenRole | undefined
+  /** `producer` and `consumer` are roles of the queue, which call nothing here. */
+  readonly role: PersonRole | TokenRole | 'producer' | 'consumer' | undefined
 }
 
 /** Of a signed-in person, or of an API token that signed in to the console. */

@@ -19,7 +19,7 @@ import {
   setPrefetch,
 } from './delivery.ts'
 import type { Consumer, Delivery } from './job.ts'
-import { outcomeOf, type Partition, runSoon } from './partition.ts'
+import { momentOf, outcomeOf, type Partition, runSoon } from './partition.ts'
 import { authorize } from './producer.ts'
 import { QueueError, type QueueServer, servingOf, servingPartition } from './queue-server.ts'
 import { isTopicName } from './submission.ts'
@@ -243,7 +243,8 @@ function receive(consumers: Consumers, connection: Connection, data: Buffer, isB
   const { queue } = partition
   // Lost a moment ago: the connection is being closed.
   if (queue === undefined || !queue.consumers.has(consumer.id)) return
-  const now = servingPartition(partition).now
+  // Acknowledgements count while the server shuts down, too.
+  const now = momentOf(partition)
   heard(queue, consumer, now)
   if ('fault' in message) fault(consumers, connection, message.fault, message.error)
   else handle(consumers, connection, consumer, message, { queue, partition, now })
@@ -449,7 +450,7 @@ function end(consumers: Consumers, connection: Connection): void {
   consumers.byConsumer.delete(consumer)
   const queue = partition?.queue
   if (partition === undefined || queue === undefined || !queue.consumers.has(consumer.id)) return
-  disconnect(queue, consumer, servingPartition(partition).now)
+  disconnect(queue, consumer, momentOf(partition))
   runSoon(partition)
 }
 

@@ -19,6 +19,7 @@ import { outcomeOf, runSoon } from './partition.ts'
 import { cancel, createTopic, pendingGroup, submit } from './queue.ts'
 import {
   durable,
+  durableWithin,
   QueueError,
   type QueueServer,
   refuseFullDisk,
@@ -162,7 +163,7 @@ export async function submitParsed(server: QueueServer, parsed: Submitted): Prom
   const { accepted, duplicateIds, groups } = submission
   const outcomes = groups.map((group) => outcomeOf(group, true))
   runSoon(serving.partition)
-  await durable(outcomes)
+  await durableWithin(outcomes, server.settings.producerWaitMs)
   const duplicates = duplicateIds.length
   const listed = duplicates === 0 ? {} : { duplicateIds: duplicateIds.slice(0, JOB_LIMITS.listedMax) }
   return { status: 'success', topic: topic.name, accepted, duplicates, ...listed }

@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 import type { Moment, Topic } from './job.ts'
 import type { QueueMetrics } from './metrics.ts'
 import { isFull, momentOf, type Partition } from './partition.ts'
-import type { Group, Queue } from './state.ts'
+import type { GroupOutcome, Queue } from './state.ts'
 import type { QueueAccess } from './tokens.ts'
 
 export type QueueSettings = {
@@ -26,8 +26,6 @@ export type QueueSettings = {
   readonly wsErrorsMax: number
   readonly heartbeatMs: number
   readonly consumersMax: number
-  readonly ackDeadlineMsMax: number
-  readonly prefetchMax: number
 }
 
 export type QueueServer = {
@@ -87,11 +85,30 @@ export function topicOf({ queue }: Serving, name: string): Topic {
  * @param isGrowth whether a full disk refuses it
  * @throws QueueError when it is not
  */
-export async function durable(outcomes: readonly Promise<'durable' | 'full' | 'unknown'>[]): Promise<void> {
+export async function durable(outcomes: readonly Promise<GroupOutcome>[]): Promise<void> {
   for (const outcome of await Promise.all(outcomes)) {
     if (outcome === 'full') throw diskFull()
     if (outcome === 'unknown')
       throw new QueueError('outcome_unknown', 'the journal failed while storing; repeat the request with the same ids')
+  }
+}
+
+/** The same of a submission, which waits for a slow journal no longer than `waitMs`. */
+export async function durableWithin(outcomes: readonly Promise<GroupOutcome>[], waitMs: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(
+      () =>
+        reject(
+          new QueueError('outcome_unknown', `not stored within ${waitMs} ms; repeat the request with the same ids`),
+        ),
+      waitMs,
+    )
+  })
+  try {
+    await Promise.race([durable(outcomes), late])
+  } finally {
+    clearTimeout(timer)
   }
 }
 
@@ -102,8 +119,6 @@ export function refuseFullDisk(partition: Partition): void {
 function diskFull(): QueueError {
   return new QueueError('queue_full', 'the disk of the queue is full', { retryAfterMs: 1_000 })
 }
-
-export type { Group }
 
 /** An error of the producer and consumer interfaces. */
 export class QueueError extends Error {

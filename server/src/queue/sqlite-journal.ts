@@ -16,7 +16,7 @@ import {
   READ_NUMBERS,
   type WorkerOptions,
   type WriteRequest,
-} from './sqlite-worker.ts'
+} from './sqlite-messages.ts'
 
 /** Rows of one message while loading. */
 const LOAD_ROWS = 2_000

@@ -81,6 +81,7 @@ export {
   openTokens,
   parseTokens,
   type TokenRules,
+  type TokenStore,
 } from './tokens.ts'
 export { watchFiles } from './watch.ts'
 export { readYamlKeys } from './yaml.ts'

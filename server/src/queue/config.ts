@@ -1,0 +1,293 @@
+/** Settings of the queue: of `vacancy queue serve`, and with the prefix `queue_` of the control plane. */
+import { totalmem } from 'node:os'
+import { JOB_LIMITS, type TopicConfig, topicConfig } from '@vacancy/shared/contract'
+import { type ConfigSchema, type ConfigValues, LOG_FORMATS, LOG_LEVELS } from '@vacancy/shared/node'
+import type { QueueSettings } from './queue-server.ts'
+import type { QueueLimits } from './state.ts'
+
+export const QUEUE_SCHEMA = {
+  auth_file: {
+    type: 'text',
+    default: './auth.yml',
+    summary: 'Tokens of producers and consumers, with roles producer, consumer, monitoring and admin; followed.',
+  },
+  allow_query_token: {
+    type: 'boolean',
+    default: false,
+    summary: 'Accepts ?token= outside /ws, too. Query strings end up in access logs.',
+  },
+  topic_create_role: {
+    type: 'choice',
+    choices: ['producer', 'admin'],
+    default: 'producer',
+    summary: 'Lowest role that creates topics at /producer/topic.',
+  },
+  metrics_public: { type: 'boolean', default: false, summary: 'Serves /metrics without a token.' },
+  producer_response: {
+    type: 'choice',
+    choices: ['json', 'empty'],
+    default: 'json',
+    summary: 'Body of a successful submission.',
+  },
+  producer_wait_ms: {
+    type: 'integer',
+    default: 2_000,
+    min: 10,
+    max: 600_000,
+    unit: 'milliseconds',
+    summary: 'How long a submission waits for the journal before it is answered with outcome_unknown.',
+  },
+  read_timeout_sec: {
+    type: 'integer',
+    default: 45,
+    min: 1,
+    max: 300,
+    unit: 'seconds',
+    summary: 'Time for the body of a request to arrive.',
+  },
+  max_request_bytes: {
+    type: 'integer',
+    default: 16_777_216,
+    min: 1_024,
+    max: 268_435_456,
+    unit: 'bytes',
+    summary: 'Largest body of a submission.',
+  },
+  max_jobs_per_request: {
+    type: 'integer',
+    default: 10_000,
+    min: 1,
+    max: 100_000,
+    summary: 'Most jobs of a submission.',
+  },
+  max_job_bytes: {
+    type: 'integer',
+    default: 1_048_576,
+    min: 1,
+    max: 134_217_728,
+    unit: 'bytes',
+    summary: 'Largest decoded payload.',
+  },
+  max_bytes_total: {
+    type: 'integer',
+    default: 0,
+    min: 0,
+    max: 1_099_511_627_776,
+    unit: 'bytes',
+    summary: 'Memory for all jobs, beyond which submissions are refused; 0: half of the memory of the machine.',
+  },
+  max_consumers: { type: 'integer', default: 10_000, min: 1, max: 100_000, summary: 'Most consumer connections.' },
+  ws_read_limit_bytes: {
+    type: 'integer',
+    default: 262_144,
+    min: 1_024,
+    max: 16_777_216,
+    unit: 'bytes',
+    summary: 'Largest message of a consumer.',
+  },
+  ws_write_timeout_sec: {
+    type: 'integer',
+    default: 30,
+    min: 1,
+    max: 3_600,
+    unit: 'seconds',
+    summary: 'A consumer that does not read for this long is disconnected.',
+  },
+  ws_init_timeout_ms: {
+    type: 'integer',
+    default: 10_000,
+    min: 100,
+    max: 600_000,
+    unit: 'milliseconds',
+    summary: 'Time for the first message of a consumer.',
+  },
+  heartbeat_ms: {
+    type: 'integer',
+    default: 3_000,
+    min: 100,
+    max: 4_900,
+    unit: 'milliseconds',
+    summary: 'A consumer that was sent nothing for this long gets a heartbeat message.',
+  },
+  ws_ping_ms: {
+    type: 'integer',
+    default: 15_000,
+    min: 100,
+    max: 600_000,
+    unit: 'milliseconds',
+    summary: 'A silent consumer is pinged.',
+  },
+  ws_dead_ms: {
+    type: 'integer',
+    default: 45_000,
+    min: 500,
+    max: 3_600_000,
+    unit: 'milliseconds',
+    summary: 'A consumer that sends nothing for this long, not even a pong, is disconnected.',
+  },
+  ws_max_buffered_bytes: {
+    type: 'integer',
+    default: 1_048_576,
+    min: 1_024,
+    max: 268_435_456,
+    unit: 'bytes',
+    summary: 'Unsent bytes of a consumer beyond which nothing more is delivered to it.',
+  },
+  ws_max_errors: {
+    type: 'integer',
+    default: 20,
+    min: 1,
+    max: 100_000,
+    summary: 'Faulty messages a minute beyond which a consumer is disconnected.',
+  },
+  default_prefetch: {
+    type: 'integer',
+    default: 64,
+    min: 1,
+    max: 1_000,
+    summary: 'Largest window of consumers that name no prefetch.',
+  },
+  max_prefetch: { type: 'integer', default: 1_000, min: 1, max: 1_000, summary: 'Largest prefetch.' },
+  max_ack_deadline_ms: {
+    type: 'integer',
+    default: 43_200_000,
+    min: 1_000,
+    max: 43_200_000,
+    unit: 'milliseconds',
+    summary: 'Longest lease that a consumer can ask for.',
+  },
+  max_lease_factor: {
+    type: 'integer',
+    default: 10,
+    min: 1,
+    max: 1_000,
+    summary: 'Acknowledgements of a consumer extend its other leases to at most this many ack deadlines.',
+  },
+  sync: {
+    type: 'choice',
+    choices: ['full', 'off'],
+    default: 'full',
+    summary: 'full: a job is on disk before it is accepted. off loses jobs on a crash; for tests and benchmarks.',
+  },
+  group_max_changes: { type: 'integer', default: 2_000, min: 1, max: 100_000, summary: 'Most changes of one commit.' },
+  group_max_bytes: {
+    type: 'integer',
+    default: 4_194_304,
+    min: 1_024,
+    max: 268_435_456,
+    unit: 'bytes',
+    summary: 'Most bytes of one commit.',
+  },
+  ack_flush_ms: {
+    type: 'integer',
+    default: 5,
+    min: 0,
+    max: 1_000,
+    unit: 'milliseconds',
+    summary: 'How long acknowledgements are collected before they are stored.',
+  },
+  shutdown_grace_ms: {
+    type: 'integer',
+    default: 10_000,
+    min: 0,
+    max: 600_000,
+    unit: 'milliseconds',
+    summary: 'Time for consumers to finish their jobs on shutdown.',
+  },
+  partitions: {
+    type: 'integer',
+    default: 1,
+    min: 1,
+    max: 64,
+    summary: 'Parts of the queue, each with its own journal; fixed when the journal is created.',
+  },
+} as const satisfies ConfigSchema
+
+/** Settings of `vacancy queue serve`. */
+export const SERVE_SCHEMA = {
+  listen_host: { type: 'text', default: '127.0.0.1', summary: 'Address to listen on.' },
+  listen_port: {
+    type: 'integer',
+    default: 8080,
+    min: 0,
+    max: 65_535,
+    summary: 'Port of producers, consumers and the API; 0 = any free port, which is printed.',
+  },
+  listen_backlog: {
+    type: 'integer',
+    default: 4_096,
+    min: 1,
+    max: 65_535,
+    summary: 'Connections that may wait to be accepted; the operating system may limit it further.',
+  },
+  keep_alive_sec: {
+    type: 'integer',
+    default: 120,
+    min: 91,
+    max: 3_600,
+    unit: 'seconds',
+    summary: 'How long an idle connection is kept; longer than clients keep theirs.',
+  },
+  max_connections: { type: 'integer', default: 20_000, min: 1, max: 1_000_000, summary: 'Most connections.' },
+  tls_cert: {
+    type: 'text',
+    default: '',
+    summary: 'Certificate of the listener, PEM, followed by its intermediate certificates; with tls_key.',
+  },
+  tls_key: { type: 'text', default: '', summary: 'Private key of tls_cert, PEM without a passphrase.' },
+  allowed_hosts: {
+    type: 'list',
+    default: [],
+    summary: 'Further host names under which its API is reached; requests with other Host headers are refused.',
+  },
+  trust_proxy: {
+    type: 'list',
+    default: [],
+    summary: 'Addresses or networks of reverse proxies whose X-Forwarded headers are trusted.',
+  },
+  data_dir: { type: 'text', default: './data/queue', summary: 'Folder of the journal; created if absent.' },
+  ...QUEUE_SCHEMA,
+  log_level: { type: 'choice', choices: LOG_LEVELS, default: 'info', summary: 'Lowest level that is logged.' },
+  log_format: { type: 'choice', choices: LOG_FORMATS, default: 'json', summary: 'Log lines as JSON or as text.' },
+} as const satisfies ConfigSchema
+
+export type ServeConfig = ConfigValues<typeof SERVE_SCHEMA>
+
+export type QueueConfig = ConfigValues<typeof QUEUE_SCHEMA>
+
+export function queueSettings(config: QueueConfig, topicDefaults: TopicConfig = topicConfig.parse({})): QueueSettings {
+  return {
+    requestBytesMax: config.maxRequestBytes,
+    jobsPerRequestMax: config.maxJobsPerRequest,
+    jobBytesMax: config.maxJobBytes,
+    producerResponse: config.producerResponse,
+    producerWaitMs: config.producerWaitMs,
+    readTimeoutMs: config.readTimeoutSec * 1000,
+    topicCreateRole: config.topicCreateRole,
+    topicDefaults,
+    wsReadBytesMax: config.wsReadLimitBytes,
+    wsWriteTimeoutMs: config.wsWriteTimeoutSec * 1000,
+    wsInitTimeoutMs: config.wsInitTimeoutMs,
+    wsPingMs: config.wsPingMs,
+    wsDeadMs: config.wsDeadMs,
+    wsBufferedBytesMax: config.wsMaxBufferedBytes,
+    wsErrorsMax: config.wsMaxErrors,
+    heartbeatMs: config.heartbeatMs,
+    consumersMax: config.maxConsumers,
+  }
+}
+
+/** Limits of each partition. */
+export function queueLimits(config: QueueConfig): QueueLimits {
+  const total = config.maxBytesTotal === 0 ? Math.floor(totalmem() / 2) : config.maxBytesTotal
+  return {
+    topicsMax: JOB_LIMITS.topicsMax,
+    bytesMax: Math.floor(total / config.partitions),
+    groupChangesMax: config.groupMaxChanges,
+    groupBytesMax: config.groupMaxBytes,
+    prefetchDefault: config.defaultPrefetch,
+    prefetchMax: config.maxPrefetch,
+    ackDeadlineMsMax: config.maxAckDeadlineMs,
+    leaseFactorMax: config.maxLeaseFactor,
+  }
+}

@@ -1,0 +1,202 @@
+/** The job queue alone, as `vacancy queue serve`: producers and consumers, its API, health and metrics. */
+import { randomBytes } from 'node:crypto'
+import { existsSync, writeFileSync } from 'node:fs'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import { hostname } from 'node:os'
+import { type Clock, VacancyError } from '@vacancy/shared'
+import { type ControlRoute, PROGRAM_ROUTES } from '@vacancy/shared/contract'
+import {
+  bearerToken,
+  createFailureLimiter,
+  createReadiness,
+  followConnections,
+  METRICS_CONTENT_TYPE,
+  openTls,
+  type TlsStore,
+} from '@vacancy/shared/node'
+import type { Logger } from 'pino'
+import { tooManyTries, type Visitor } from '../access/access.ts'
+import { registerModules } from '../http/api-plugin.ts'
+import { createHttp, listeningUrl, setTls } from '../http/http.ts'
+import { type App, HTTP_LIMITS, type HttpOptions } from '../http/options.ts'
+import { type ControlModule, moduleOf } from '../http/route.ts'
+import { dispatchUpgrades } from '../http/web.ts'
+import type { ServeConfig } from './config.ts'
+import { CONSUMER_PATH, type QueueNode, serveConsumer, serveProducer, startQueue, stopQueue } from './queue-node.ts'
+import { queueModule } from './routes.ts'
+import { findQueueToken } from './tokens.ts'
+
+export type QueueProgram = {
+  /** `http://host:port`. */
+  readonly url: string
+  readonly node: QueueNode
+  readonly reload: () => void
+  readonly stop: () => Promise<void>
+}
+
+type ServeOptions = { readonly config: ServeConfig; readonly clock: Clock; readonly log: Logger }
+
+/** @throws VacancyError when the port is taken, or the journal or the auth file cannot be used */
+export async function serveQueue(options: ServeOptions): Promise<QueueProgram> {
+  const { config, log, clock } = options
+  makeAuthFile(config.authFile, log)
+  const holder: { app: App | undefined } = { app: undefined }
+  const tls = openListenerTls(options, holder)
+  const node = await startQueue({ config, dataDir: config.dataDir, clock, log })
+  const http = httpOptions(options, node, tls)
+  const app = await createHttp(http)
+  holder.app = app
+  const endConnections = followConnections(app.server)
+  const audit = async (
+    request: { readonly principal: { readonly name: string }; readonly address: string },
+    action: string,
+    target: string,
+    detail: string,
+  ) => log.info({ by: request.principal.name, address: request.address, action, target, detail }, 'queue changed')
+  const queue = queueModule({
+    server: node.server,
+    consumers: node.consumers,
+    audit,
+    dataDir: config.dataDir,
+    node: hostname(),
+    isSynced: node.isSynced,
+  })
+  await registerModules(app, [programModule(node, config, clock), queue], http)
+  putInFront(app, (request, response) => serveProducer(node, request, response))
+  dispatchUpgrades(
+    app,
+    new Map([[CONSUMER_PATH, (request, socket, head) => serveConsumer(node, request, socket, head)]]),
+    undefined,
+    (error) => log.error({ err: error }, 'opening a WebSocket failed'),
+  )
+  try {
+    await app.listen({ host: config.listenHost, port: config.listenPort, backlog: config.listenBacklog })
+  } catch (cause) {
+    await stopQueue(node)
+    const address = `${config.listenHost}:${config.listenPort}`
+    throw new VacancyError('port_taken', { address, reason: (cause as Error).message }, { cause })
+  }
+  return {
+    url: listeningUrl(app),
+    node,
+    reload: () => {
+      node.tokens?.reload()
+      tls?.reload()
+    },
+    stop: async () => {
+      await stopQueue(node)
+      const closed = app.close()
+      endConnections(0)
+      await closed
+      tls?.close()
+    },
+  }
+}
+
+/** Answers some requests before the application sees them. */
+export function putInFront(app: App, answer: (request: IncomingMessage, response: ServerResponse) => boolean): void {
+  const [application] = app.server.listeners('request') as ((
+    request: IncomingMessage,
+    response: ServerResponse,
+  ) => void)[]
+  app.server.removeAllListeners('request')
+  app.server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    if (!answer(request, response)) application?.(request, response)
+  })
+}
+
+/** A first start makes tokens, so that it is usable at once. */
+function makeAuthFile(file: string, log: Logger): void {
+  if (existsSync(file)) return
+  const lines = ['producer', 'consumer', 'admin'].map(
+    (role) => `  - { token: ${randomBytes(24).toString('base64url')}, role: ${role}, name: ${role} }`,
+  )
+  try {
+    writeFileSync(file, `tokens:\n${lines.join('\n')}\n`, { mode: 0o600, flag: 'wx' })
+  } catch (cause) {
+    throw new VacancyError(
+      'invalid_tokens',
+      { reason: `${file}: cannot be created: ${(cause as Error).message}` },
+      { cause },
+    )
+  }
+  log.warn({ file }, 'created an auth file with a token for each role')
+}
+
+function openListenerTls({ config, log, clock }: ServeOptions, holder: { app: App | undefined }): TlsStore | undefined {
+  if (config.tlsCert === '') return undefined
+  return openTls({
+    files: { cert: config.tlsCert, key: config.tlsKey },
+    log,
+    clock,
+    onReload: (material) => {
+      if (holder.app !== undefined) setTls(holder.app, material)
+    },
+  })
+}
+
+function httpOptions({ config, log, clock }: ServeOptions, node: QueueNode, tls: TlsStore | undefined): HttpOptions {
+  return {
+    log,
+    identify: (headers, address) => identify(node, headers, address),
+    connectionsMax: config.maxConnections,
+    keepAliveMs: config.keepAliveSec * 1000,
+    audit: async ({ action, target, detail }) => log.warn({ action, target, detail }, 'queue change refused'),
+    tls: tls?.material(),
+    hstsDays: 0,
+    trustProxy: config.trustProxy,
+    allowedHosts: () => config.allowedHosts,
+    baseUrl: () => '',
+    upgradeFailures: createFailureLimiter(clock, HTTP_LIMITS.upgradesRefusedMax),
+    onAnswer: () => undefined,
+    onRefusal: () => undefined,
+  }
+}
+
+/** Programs only: a bearer token of the auth file. @throws ProblemError 429 after too many unknown ones */
+async function identify(
+  { server }: QueueNode,
+  { authorization }: IncomingHttpHeaders,
+  address: string,
+): Promise<Visitor> {
+  const nobody = {
+    principal: { kind: 'anonymous', id: '', name: '', role: undefined },
+    key: '',
+    session: undefined,
+  } as const
+  if (authorization === undefined) return { ...nobody, fault: '' }
+  const text = bearerToken(authorization)
+  const token = text === undefined ? undefined : await findQueueToken(server.access, text)
+  if (token === undefined) {
+    server.metrics.authFailures++
+    const wait = server.access.failures.waitSeconds(address)
+    if (wait > 0) throw tooManyTries(wait, 'invalid tokens')
+    server.access.failures.failed(address)
+    return { ...nobody, fault: 'token' }
+  }
+  const id = Buffer.from(token.hash).toString('hex').slice(0, 16)
+  const principal = { kind: 'token', id, name: token.name || token.role, role: token.role } as const
+  return { principal, key: id, session: undefined, fault: '' }
+}
+
+function programModule(node: QueueNode, { metricsPublic }: ServeConfig, clock: Clock): ControlModule {
+  const readiness = createReadiness(clock)
+  const routes: { readonly [N in keyof typeof PROGRAM_ROUTES]: ControlRoute } = {
+    ...PROGRAM_ROUTES,
+    'GET /metrics': { ...PROGRAM_ROUTES['GET /metrics'], access: metricsPublic ? 'open' : 'viewer' },
+  }
+  return moduleOf('program', routes as typeof PROGRAM_ROUTES, {
+    'GET /health': () => ({ status: 'ok' as const }),
+    'GET /ready': ({ reply }) => {
+      const faulty = node.server.partitions.find(({ unavailable }) => unavailable !== undefined)
+      readiness.set('queue', faulty === undefined ? '' : `The queue is not available: ${faulty.unavailable}.`)
+      const { ready, reasons } = readiness.read()
+      if (!ready) reply.status(503)
+      return { ready, reasons: reasons.map(({ name, message }) => ({ name, message })) }
+    },
+    'GET /metrics': async ({ reply }) => {
+      reply.header('content-type', METRICS_CONTENT_TYPE)
+      return await node.metrics.text()
+    },
+  })
+}

@@ -1,0 +1,47 @@
+/** Messages between the journal and its thread (sqlite-journal.ts, sqlite-worker.ts). */
+import type { Rows, UpdateRow } from './journal-tables.ts'
+
+export type WorkerOptions = {
+  readonly file: string
+  readonly partition: number
+  readonly partitions: number
+  readonly isSynced: boolean
+}
+
+/** Numbers of a row that is put: see `PUT`. */
+export const PUT_NUMBERS = 9
+/** Numbers of a row that is read: see `readRows`. The last is the length of its payload, -1 without one. */
+export const READ_NUMBERS = 13
+
+export type WriteRequest = {
+  readonly kind: 'write'
+  readonly topics: Rows['topics']
+  readonly updates: readonly UpdateRow[]
+  readonly done: Float64Array
+  readonly finished: Rows['finished']
+  readonly forgotten: Rows['forgotten']
+  /** seq, topic, flags, priority, max attempts, ack deadline, created at, run at, payload length of each. */
+  readonly puts: Float64Array
+  readonly ids: readonly string[]
+  /** The payloads, one after the other. */
+  readonly payload: Uint8Array
+}
+export type JournalRequest =
+  | WriteRequest
+  | { readonly kind: 'topics' }
+  | { readonly kind: 'rows'; readonly after: number; readonly limit: number }
+  | { readonly kind: 'backup'; readonly path: string }
+  | { readonly kind: 'vacuum' }
+  | { readonly kind: 'sizes' }
+  | { readonly kind: 'close' }
+
+export type JournalRows = {
+  readonly numbers: Float64Array
+  readonly ids: readonly string[]
+  /** Index of the row, reason, last error, history; of rows that failed or came back. */
+  readonly pasts: readonly (readonly [index: number, reason: string, lastError: string, history: string])[]
+  readonly payload: Uint8Array
+}
+export type JournalReply =
+  | { readonly id: number; readonly value: unknown }
+  | { readonly id: number; readonly error: { readonly message: string; readonly isFull: boolean } }
