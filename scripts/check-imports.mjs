@@ -41,7 +41,7 @@ const ENGINE_LAYERS = [
 const SERVER_LAYERS = [
   ['cli', 'docs'],
   ['app', 'parts', 'program', 'data-folder'],
-  ['imports', 'playground', 'config', 'metrics'],
+  ['imports', 'playground', 'queue', 'config', 'metrics'],
   ['cluster'],
   ['history', 'live'],
   ['http', 'access', 'database'],

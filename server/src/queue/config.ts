@@ -5,7 +5,7 @@ import { type ConfigSchema, type ConfigValues, LOG_FORMATS, LOG_LEVELS } from '@
 import type { QueueSettings } from './queue-server.ts'
 import type { QueueLimits } from './state.ts'
 
-export const QUEUE_SCHEMA = {
+const QUEUE_SCHEMA = {
   auth_file: {
     type: 'text',
     default: './auth.yml',

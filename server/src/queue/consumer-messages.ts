@@ -59,7 +59,8 @@ function normalized(value: unknown): Fields | undefined {
   const fields: Fields = Object.create(null) as Fields
   for (const [given, content] of Object.entries(value)) {
     const name = KNOWN.get(given) ?? KNOWN.get(given.toLowerCase().replaceAll('_', ''))
-    if (name !== undefined) fields[name] = content
+    // Existing clients send null for what they leave out.
+    if (name !== undefined && content !== null) fields[name] = content
   }
   return fields
 }
@@ -95,7 +96,7 @@ function readMessage(fields: Fields): ParsedMessage {
 function readInit({ uuid, topic, prefetch, confirm }: Fields): ParsedMessage {
   if (typeof uuid !== 'string' || uuid === '' || uuid.length > JOB_LIMITS.consumerNameMax || !isTopicName(topic))
     return bad('init needs uuid and topic')
-  if (prefetch !== undefined && prefetch !== null && !isWhole(prefetch, 1)) return bad('prefetch must be at least 1')
+  if (prefetch !== undefined && !isWhole(prefetch, 1)) return bad('prefetch must be at least 1')
   if (confirm !== undefined && typeof confirm !== 'boolean') return bad('confirm must be true or false')
   return {
     action: 'init',
@@ -111,15 +112,15 @@ type Reference = { jobId?: string; seqId?: number; lease?: string }
 /** undefined: a field has another type. */
 function referenceOf({ jobId, seqId, lease }: Fields): Reference | undefined {
   const reference: Reference = {}
-  if (jobId !== undefined && jobId !== null) {
+  if (jobId !== undefined) {
     if (typeof jobId !== 'string') return undefined
     reference.jobId = jobId
   }
-  if (seqId !== undefined && seqId !== null) {
+  if (seqId !== undefined) {
     if (!isWhole(seqId, 0)) return undefined
     reference.seqId = seqId
   }
-  if (lease !== undefined && lease !== null) {
+  if (lease !== undefined) {
     if (typeof lease !== 'string') return undefined
     reference.lease = lease
   }
@@ -136,7 +137,7 @@ function readReference<A extends 'release' | 'extend'>(fields: Fields, action: A
 }
 
 function topicOf({ topic }: Fields): { topic?: string } | undefined {
-  if (topic === undefined || topic === null || topic === '') return {}
+  if (topic === undefined || topic === '') return {}
   return typeof topic === 'string' ? { topic } : undefined
 }
 
@@ -144,7 +145,7 @@ function readAck(fields: Fields): ParsedMessage {
   const topic = topicOf(fields)
   const { jobs } = fields
   if (topic === undefined) return bad('topic must be text')
-  if (jobs === undefined || jobs === null) {
+  if (jobs === undefined) {
     const reference = referenceOf(fields)
     return reference === undefined ? bad(BAD_REFERENCE) : { action: 'ack', ...topic, ...reference }
   }

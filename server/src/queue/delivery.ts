@@ -301,11 +301,6 @@ export type DeliveryRef = {
   readonly lease: string | undefined
 }
 
-/** The text of a lease: unique over restarts by the prefix of the process. */
-export function leaseText(prefix: string, number: number): string {
-  return `${prefix}.${number}`
-}
-
 /** The delivery in flight on this connection that a message is about. */
 function currentDelivery(consumer: Consumer, { jobId, seqId }: DeliveryRef): Delivery | undefined {
   if (jobId === undefined || jobId === '') return seqId === undefined ? undefined : consumer.deliveries.get(seqId)

@@ -360,7 +360,7 @@ describe('consumers', () => {
     expect((await submitOne('b')).status).toBe(404)
   })
 
-  it('are told to finish on shutdown, and their acknowledgements count until then', async () => {
+  it('get a drain message on shutdown, and their acknowledgements count until then', async () => {
     await startWithTopic({ shutdownGraceMs: 5_000 })
     await submitOne('a')
     const consumer = await subscribe(queue, 'orders')

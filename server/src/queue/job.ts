@@ -87,7 +87,7 @@ export type HistoryLine = {
 }
 
 /** Dead jobs of a topic with the same masked error. */
-export type DeadGroupState = { readonly name: string; readonly jobs: Map<number, Job>; last: number }
+type DeadGroupState = { readonly name: string; readonly jobs: Map<number, Job>; last: number }
 
 /** One job that is leased to one consumer. Only `resolve` ends it. */
 export type Delivery = {
@@ -212,7 +212,7 @@ export type FinishedJob = {
   readonly consumer: string
 }
 
-export const PRIORITIES = 10
+const PRIORITIES = 10
 
 export function createTopicState(name: string, number: number, config: TopicConfig, createdAt: number): Topic {
   return {

@@ -31,7 +31,7 @@ export type JournalTables = {
   finished: { topic_no: number; id: string; finished_at: number }
 }
 /** Times are milliseconds since 1970. */
-export type JobTable = {
+type JobTable = {
   seq: number
   topic_no: number
   id: string
@@ -232,7 +232,7 @@ export function storedTopic(row: JournalTables['topics']): StoredTopic {
   return { name: row.name, number: row.topic_no, config, createdAt: row.created_at }
 }
 
-export function storedJob(row: JobTable): StoredJob {
+function _storedJob(row: JobTable): StoredJob {
   const hasPast = row.history !== '' || row.state === 1
   return {
     id: row.id,

@@ -21,7 +21,7 @@ import {
 } from './state.ts'
 
 /** Why a partition does not serve; undefined while it does. */
-export type Unavailable = 'loading' | 'journal' | 'shutting_down' | 'standby'
+type Unavailable = 'loading' | 'journal' | 'shutting_down' | 'standby'
 
 export type Partition = {
   readonly number: number

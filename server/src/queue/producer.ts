@@ -278,7 +278,7 @@ export async function makeTopic(
 const FAREWELL_MS = 1_000
 
 /** @throws QueueError when it is too large or does not arrive in time */
-export function readBody(
+function readBody(
   request: IncomingMessage,
   { requestBytesMax, readTimeoutMs }: Pick<QueueServer['settings'], 'requestBytesMax' | 'readTimeoutMs'>,
 ): Promise<Buffer> {
@@ -328,12 +328,7 @@ function send(response: ServerResponse, status: number, body: string): void {
 }
 
 /** Every error has a code and a message; whatever is left of the request is not read. */
-export function sendError(
-  server: QueueServer,
-  request: IncomingMessage,
-  response: ServerResponse,
-  error: unknown,
-): void {
+function sendError(server: QueueServer, request: IncomingMessage, response: ServerResponse, error: unknown): void {
   const known = error instanceof QueueError
   if (!known) server.log.error({ err: error, path: request.url?.split('?', 1)[0] }, 'a queue request failed')
   const code = known ? error.code : 'service_unavailable'

@@ -47,7 +47,7 @@ export type QueueNodeOptions = {
 }
 
 const SAMPLE_MS = 10_000
-/** Consumers are told to come back to another process this long before they are closed. */
+/** How often a shutdown looks whether consumers have finished. */
 const DRAIN_POLL_MS = 50
 
 /** The path of consumers. */

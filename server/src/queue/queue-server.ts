@@ -40,7 +40,7 @@ export type QueueServer = {
 export type Serving = { readonly partition: Partition; readonly queue: Queue; readonly now: Moment }
 
 /** Which partition a topic belongs to: FNV-1a of its name, so that every process agrees. */
-export function partitionOf({ partitions }: Pick<QueueServer, 'partitions'>, topic: string): Partition {
+function partitionOf({ partitions }: Pick<QueueServer, 'partitions'>, topic: string): Partition {
   let hash = 0x811c9dc5
   if (partitions.length > 1)
     for (let n = 0; n < topic.length; n++) hash = Math.imul(hash ^ topic.charCodeAt(n), 0x01000193)

@@ -42,7 +42,7 @@ import {
 } from './views.ts'
 
 /** A change that an operator made, for the audit log. */
-export type QueueAudit = (request: RouteRequest<never>, action: string, target: string, detail: string) => Promise<void>
+type QueueAudit = (request: RouteRequest<never>, action: string, target: string, detail: string) => Promise<void>
 
 export type QueueModuleOptions = {
   readonly server: QueueServer

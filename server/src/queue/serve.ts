@@ -94,7 +94,7 @@ export async function serveQueue(options: ServeOptions): Promise<QueueProgram> {
 }
 
 /** Answers some requests before the application sees them. */
-export function putInFront(app: App, answer: (request: IncomingMessage, response: ServerResponse) => boolean): void {
+function putInFront(app: App, answer: (request: IncomingMessage, response: ServerResponse) => boolean): void {
   const [application] = app.server.listeners('request') as ((
     request: IncomingMessage,
     response: ServerResponse,
@@ -159,12 +159,12 @@ async function identify(
   { authorization }: IncomingHttpHeaders,
   address: string,
 ): Promise<Visitor> {
-  const nobody = {
+  const anonymous = {
     principal: { kind: 'anonymous', id: '', name: '', role: undefined },
     key: '',
     session: undefined,
   } as const
-  if (authorization === undefined) return { ...nobody, fault: '' }
+  if (authorization === undefined) return { ...anonymous, fault: '' }
   const text = bearerToken(authorization)
   const token = text === undefined ? undefined : await findQueueToken(server.access, text)
   if (token === undefined) {
@@ -172,7 +172,7 @@ async function identify(
     const wait = server.access.failures.waitSeconds(address)
     if (wait > 0) throw tooManyTries(wait, 'invalid tokens')
     server.access.failures.failed(address)
-    return { ...nobody, fault: 'token' }
+    return { ...anonymous, fault: 'token' }
   }
   const id = Buffer.from(token.hash).toString('hex').slice(0, 16)
   const principal = { kind: 'token', id, name: token.name || token.role, role: token.role } as const

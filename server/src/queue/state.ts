@@ -43,7 +43,7 @@ export type Group = {
   readonly number: number
   changes: Change[]
   bytes: number
-  /** Somebody waits for it; otherwise it may be delayed for some milliseconds. */
+  /** A request waits for it; otherwise it may be delayed for some milliseconds. */
   isUrgent: boolean
   readonly waiting: { readonly isGrowth: boolean; readonly onEnd: (outcome: GroupOutcome) => void }[]
 }
@@ -142,7 +142,7 @@ function openGroup(queue: Queue, count: number, bytes: number): Group {
 /** Rows of a change beside its payload, for the size of a group. */
 export const ROW_BYTES = 100
 
-/** Nobody waits for this change. */
+/** Adds a change that no request waits for. */
 export function later(queue: Queue, change: Change): void {
   openGroup(queue, 1, ROW_BYTES).changes.push(change)
 }
@@ -154,7 +154,7 @@ export function takeGroup(queue: Queue): Group | undefined {
   return queue.writing
 }
 
-/** The outcome of the write is not known: whoever waits for this group or a later one learns so. */
+/** The outcome of the write is not known: it is `unknown` for this group and all later ones. */
 export function failGroups(queue: Queue): void {
   const groups = queue.writing === undefined ? queue.groups : [queue.writing, ...queue.groups]
   queue.writing = undefined

@@ -127,8 +127,8 @@ function base64Bytes(data: string): number {
 const EQUALS = 61
 
 /** The flags of a payload that is a JSON text in UTF-8, without a byte order mark; 0 for any other. */
-export function jsonFlags(bytes: Buffer): number {
-  // Most binary data is told apart by its first byte, without the cost of an exception.
+function jsonFlags(bytes: Buffer): number {
+  // Most binary data differs in its first byte, without the cost of an exception.
   if (!JSON_START[bytes[0] ?? 0]) return 0
   const isNarrow = isAscii(bytes)
   if (!isNarrow && !isUtf8(bytes)) return 0

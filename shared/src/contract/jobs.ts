@@ -73,7 +73,7 @@ export const QUEUE_ERRORS = {
 export type QueueErrorCode = keyof typeof QUEUE_ERRORS
 
 export const TOPIC_NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$/
-export const topicName = z.string().regex(TOPIC_NAME, 'must be 1 to 200 letters, digits or . _ : -')
+const topicName = z.string().regex(TOPIC_NAME, 'must be 1 to 200 letters, digits or . _ : -')
 
 /** Whether a text is a job id: 1 to 256 bytes of UTF-8 without control characters. */
 export function isJobId(text: string): boolean {
@@ -86,7 +86,7 @@ export function isJobId(text: string): boolean {
 const JOB_ID_REFUSED = /[\p{Cc}\p{Cs}]/u
 
 /** Bytes of a text in UTF-8. */
-export function utf8Length(text: string): number {
+function utf8Length(text: string): number {
   let bytes = text.length
   for (let n = 0; n < text.length; n++) {
     const unit = text.charCodeAt(n)
@@ -122,19 +122,18 @@ export const topicConfig = z.object({
 })
 export type TopicConfig = z.infer<typeof topicConfig>
 /** Keys that are absent keep their value; `.default` would fill them in. */
-export const topicConfigChange = z.strictObject(
+const topicConfigChange = z.strictObject(
   Object.fromEntries(Object.entries(topicConfig.shape).map(([key, field]) => [key, field.unwrap().optional()])) as {
     [K in keyof typeof topicConfig.shape]: z.ZodOptional<ReturnType<(typeof topicConfig.shape)[K]['unwrap']>>
   },
 )
-export type TopicConfigChange = z.infer<typeof topicConfigChange>
 
 // --- Producer interface ---
 
 export const topicBody = z.object({ topic: topicName, config: topicConfigChange.optional() })
 
 /** Standard base64 with padding; null or absent is the payload null. */
-export const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 const jobOptions = {
   priority: z.int().min(0).max(JOB_LIMITS.priorityMax).optional(),
   delay_ms: z.int().min(0).max(JOB_LIMITS.delayMsMax).optional(),
@@ -150,23 +149,16 @@ const submittedJob = z
     ...jobOptions,
   })
   .refine((job) => job.delay_ms === undefined || job.run_at === undefined, 'has both delay_ms and run_at')
-export type SubmittedJob = z.infer<typeof submittedJob>
 
 /** `POST /producer/jobs` with one job. */
 export const singleJobBody = z.object({ job: submittedJob.and(z.object({ topic: topicName })) })
 /** `POST /producer/jobs` with several jobs of one topic. */
 export const jobsBody = z.object({ topic: topicName, jobs: z.array(submittedJob).min(1) })
 
-export const JOB_FAULTS = [
-  'invalid_id',
-  'invalid_base64',
-  'payload_too_large',
-  'topic_mismatch',
-  'invalid_option',
-] as const
+const JOB_FAULTS = ['invalid_id', 'invalid_base64', 'payload_too_large', 'topic_mismatch', 'invalid_option'] as const
 export type JobFault = (typeof JOB_FAULTS)[number]
 
-export const submittedBody = z.object({
+const submittedBody = z.object({
   status: z.literal('success'),
   topic: z.string(),
   accepted: count,
@@ -189,18 +181,16 @@ export type QueueErrorBody = z.infer<typeof queueErrorBody>
 
 // --- Jobs, topics and consumers as they are shown ---
 
-export const JOB_STATES = ['ready', 'delayed', 'leased', 'dead', 'done'] as const
+const JOB_STATES = ['ready', 'delayed', 'leased', 'dead', 'done'] as const
 export type JobState = (typeof JOB_STATES)[number]
-export const DEAD_REASONS = ['max_attempts', 'max_deliveries', 'rejected'] as const
+const DEAD_REASONS = ['max_attempts', 'max_deliveries', 'rejected'] as const
 export type DeadReason = (typeof DEAD_REASONS)[number]
-export const JOB_EVENTS = ['delivered', 'nack', 'expired', 'disconnect', 'release', 'dead', 'redriven'] as const
+const JOB_EVENTS = ['delivered', 'nack', 'expired', 'disconnect', 'release', 'dead', 'redriven'] as const
 export type JobEvent = (typeof JOB_EVENTS)[number]
 
-export const jobHistory = z.array(
-  z.object({ at: time, event: z.enum(JOB_EVENTS), consumer: z.string(), error: z.string() }),
-)
+const jobHistory = z.array(z.object({ at: time, event: z.enum(JOB_EVENTS), consumer: z.string(), error: z.string() }))
 
-export const jobView = z.object({
+const jobView = z.object({
   id: z.string(),
   topic: z.string(),
   state: z.enum(JOB_STATES),
@@ -225,7 +215,7 @@ export const jobView = z.object({
 })
 export type JobView = z.infer<typeof jobView>
 
-export const topicRow = z.object({
+const topicRow = z.object({
   topic: z.string(),
   paused: z.boolean(),
   createdAt: time,
@@ -236,11 +226,10 @@ export const topicRow = z.object({
   consumers: count,
 })
 export type TopicRow = z.infer<typeof topicRow>
-export const topicView = topicRow.extend({ config: topicConfig })
-export type TopicView = z.infer<typeof topicView>
+const topicView = topicRow.extend({ config: topicConfig })
 
 /** Counted since the process started. */
-export const topicTotals = z.object({
+const topicTotals = z.object({
   accepted: count,
   duplicates: count,
   delivered: count,
@@ -258,7 +247,7 @@ export const topicTotals = z.object({
 })
 export type TopicTotals = z.infer<typeof topicTotals>
 
-export const topicStats = z.object({
+const topicStats = z.object({
   topic: z.string(),
   ready: count,
   delayed: count,
@@ -280,7 +269,7 @@ export const topicStats = z.object({
 })
 export type TopicStats = z.infer<typeof topicStats>
 
-export const consumerView = z.object({
+const consumerView = z.object({
   id: z.string(),
   /** The name it gave itself. */
   uuid: z.string(),
@@ -299,7 +288,7 @@ export const consumerView = z.object({
 })
 export type ConsumerView = z.infer<typeof consumerView>
 
-export const deadGroup = z.object({
+const deadGroup = z.object({
   /** The last error with numbers, quoted parts and ids replaced by `*`. */
   group: z.string(),
   count,
@@ -310,7 +299,7 @@ export const deadGroup = z.object({
 export type DeadGroup = z.infer<typeof deadGroup>
 
 /** Which dead jobs a request is about. Conditions are combined. */
-export const deadFilter = z.strictObject({
+const deadFilter = z.strictObject({
   /** A part of the last error. */
   error: z.string().max(JOB_LIMITS.errorTextMax).optional(),
   group: z.string().max(JOB_LIMITS.errorTextMax).optional(),
@@ -323,9 +312,9 @@ export type DeadFilter = z.infer<typeof deadFilter>
 // --- Consumer interface ---
 
 /** Results of acknowledgements, sent as `confirm` to consumers that request it. */
-export const CONFIRM_RESULTS = ['done', 'retry', 'dead', 'extended', 'released', 'late', 'unknown', 'stale'] as const
+const CONFIRM_RESULTS = ['done', 'retry', 'dead', 'extended', 'released', 'late', 'unknown', 'stale'] as const
 export type ConfirmResult = (typeof CONFIRM_RESULTS)[number]
-export const MESSAGE_FAULTS = ['bad_message', 'unknown_action', 'wrong_topic', 'stale_lease', 'unknown_job'] as const
+const MESSAGE_FAULTS = ['bad_message', 'unknown_action', 'wrong_topic', 'stale_lease', 'unknown_job'] as const
 export type MessageFault = (typeof MESSAGE_FAULTS)[number]
 
 /** Every message of the server has these five fields with these types, and no other field that equals one in any case. */
@@ -336,7 +325,6 @@ export const serverMessage = z.looseObject({
   seqId: count,
   data: z.unknown(),
 })
-export type ServerMessage = z.infer<typeof serverMessage>
 
 const delivery = { jobId: z.string().optional(), seqId: count.optional(), lease: z.string().optional() }
 const topicField = { topic: z.string().optional() }
@@ -395,7 +383,6 @@ const deadSelection = z.union([
     to: topicName.optional(),
   }),
 ])
-export type DeadSelection = z.infer<typeof deadSelection>
 
 /** A request with 10,000 ids of 256 bytes fits. */
 const SELECTION_BYTES_MAX = 4 << 20

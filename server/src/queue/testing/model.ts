@@ -38,7 +38,7 @@ import {
 import { createQueue, failGroups, type Group, type Queue, takeGroup, waitForGroup } from '../state.ts'
 import { createRows, type MemoryRows, storedRows, writeRows } from './memory-rows.ts'
 
-/** What a producer was told about a job. */
+/** What a producer knows of a job. */
 type Promised = {
   /** The 200 was sent. */
   isAccepted: boolean
@@ -497,7 +497,7 @@ function noticeDropped(run: Run, topic: Topic, dropped: number): void {
 }
 
 /** Every invariant that can be seen from outside. */
-export function check(run: Run): void {
+function check(run: Run): void {
   forgetEnded(run)
   const { queue } = run
   let bytes = 0

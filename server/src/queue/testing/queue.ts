@@ -119,7 +119,7 @@ export function call(
 }
 
 /** A message as a client with fixed types reads it: another type in one of these fields would kill the client. */
-export type Message = {
+type Message = {
   readonly action: string
   readonly topic: string
   readonly jobId: string
@@ -133,7 +133,7 @@ export type Message = {
 const FIXED = { action: 'string', topic: 'string', jobId: 'string', seqId: 'number' } as const
 
 /** Parses as strictly as the strictest existing client. */
-export function parseStrictly(text: string): Message {
+function parseStrictly(text: string): Message {
   const message = JSON.parse(text) as Message
   for (const [name, type] of Object.entries(FIXED))
     assert(typeof message[name] === type, `${name} is a ${type}: ${text}`)
