@@ -127,7 +127,7 @@ function referenceOf({ jobId, seqId, lease }: Fields): Reference | undefined {
   return reference
 }
 
-const BAD_REFERENCE = 'jobId and lease must be text, seqId a whole number'
+const BAD_REFERENCE = 'topic, jobId and lease must be text, seqId a whole number'
 
 function readReference<A extends 'release' | 'extend'>(fields: Fields, action: A) {
   const reference = referenceOf(fields)
@@ -143,12 +143,10 @@ function topicOf({ topic }: Fields): { topic?: string } | undefined {
 
 function readAck(fields: Fields): ParsedMessage {
   const topic = topicOf(fields)
+  const own = referenceOf(fields)
+  if (topic === undefined || own === undefined) return bad(BAD_REFERENCE)
   const { jobs } = fields
-  if (topic === undefined) return bad('topic must be text')
-  if (jobs === undefined) {
-    const reference = referenceOf(fields)
-    return reference === undefined ? bad(BAD_REFERENCE) : { action: 'ack', ...topic, ...reference }
-  }
+  if (jobs === undefined) return { action: 'ack', ...topic, ...own }
   if (!Array.isArray(jobs) || jobs.length === 0 || jobs.length > JOB_LIMITS.acksPerMessage)
     return bad(`jobs must list 1 to ${JOB_LIMITS.acksPerMessage} deliveries`)
   const references: Reference[] = []
