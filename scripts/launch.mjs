@@ -90,6 +90,7 @@ const COMMANDS = {
   compare: { build: true, steps: [['bench/src/cli.ts', 'compare']] },
   sample: { build: true, steps: [['bench/src/cli.ts', 'sample']] },
   kill: { build: true, steps: [['engine/chaos/kill.ts']] },
+  'kill:queue': { build: false, steps: [['server/src/queue/testing/kill.ts']] },
   sim: { build: true, steps: [['engine/sim/sim.ts']] },
   // A shard of real processes under faults.
   chaos: { build: true, steps: [['engine/chaos/chaos.ts']] },

@@ -75,6 +75,8 @@ async function startThread(options: WorkerOptions, onLost: (why: Error) => void)
   try {
     await send(thread, { kind: 'sizes' })
   } catch (cause) {
+    // The file stays locked until the thread has ended.
+    await worker.terminate()
     throw openError(options.file, cause as Error)
   }
   isOpen = true

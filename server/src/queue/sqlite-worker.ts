@@ -89,7 +89,7 @@ function openFile(): DatabaseSync {
       .prepare('PRAGMA quick_check(3)')
       .all()
       .map((row) => String(Object.values(row)[0]))
-    if (faults.join() !== 'ok') throw new Error(`damaged: ${faults.join('; ')}`)
+    if (faults.join() !== 'ok') throw new Error(`damaged: ${faults.join('; ').replaceAll('\n', '; ')}`)
     return opened
   } catch (error) {
     opened.close()

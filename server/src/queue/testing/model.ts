@@ -514,6 +514,7 @@ function check(run: Run): void {
     }
     for (const [name, count] of Object.entries(found))
       assert(topic.counts[name as keyof typeof found] === count, `I1: ${name} counts the jobs of ${topic.name}`)
+    checkLiveness(topic)
     assert(listed(topic) === found.ready, 'I1: every ready job is in a list')
     assert(
       topic.delayed.items.length + topic.scheduled.items.length === found.delayed,
@@ -535,6 +536,22 @@ function check(run: Run): void {
     const job = topic?.jobs.get(name.slice(at + 1))
     assert(job !== undefined, `I1: the accepted job ${name} is known`)
   }
+}
+
+/** Nothing waits for ever: what can be delivered is going to be. */
+function checkLiveness(topic: Topic): void {
+  const { config, counts, free, consumers } = topic
+  for (const consumer of consumers) {
+    const hasRoom = !consumer.isPaused && !consumer.isStalled && consumer.deliveries.size < consumer.window
+    assert(consumer.isFree || !hasRoom, 'a consumer with room takes its turn')
+  }
+  const isLimited =
+    config.paused ||
+    (config.ordered && counts.leased > 0) ||
+    (config.max_leased > 0 && counts.leased >= config.max_leased) ||
+    (config.rate_per_sec > 0 && topic.alarmAt < Number.POSITIVE_INFINITY)
+  const canDeliver = counts.ready > 0 && free.length > 0 && !isLimited
+  assert(!canDeliver || topic.isRunnable, 'a topic that can deliver is dispatched')
 }
 
 const NAMES = ['pending', 'ready', 'delayed', 'leased', 'dead', 'gone']

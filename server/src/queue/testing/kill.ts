@@ -1,0 +1,291 @@
+/**
+ * `npm run kill:queue`: kills a queue with SIGKILL at random times while producers submit and consumers acknowledge,
+ * restarts it, and compares what was promised with what is left (docs/design/queue.md#journal).
+ *
+ * - Every id that was answered with 200 is delivered, finished or listed as dead.
+ * - No job returns whose acknowledgement was confirmed, which is sent once it is stored.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { Agent, request as httpRequest } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { freePort } from '@vacancy/testkit/free-port'
+import { type Program, startProgram } from '@vacancy/testkit/program'
+import { createRandom, type Random } from '@vacancy/testkit/random'
+import { openConsumer, type TestConsumer, TOKENS } from './queue.ts'
+
+const ROOT = resolve(import.meta.dirname, '../../../..')
+const TOPICS = ['orders', 'mail']
+const PRODUCERS = 6
+const CONSUMERS_OF_TOPIC = 2
+const ROUND_MS = { min: 100, max: 1_200 }
+const START_MS = 60_000
+const DRAIN_MS = 120_000
+const POLL_MS = 200
+
+type Fate = {
+  /** The 200 arrived. */
+  isAccepted: boolean
+  deliveries: number
+  /** Its acknowledgement was confirmed. */
+  isConfirmed: boolean
+  /** Confirmed before a kill: it must not return. */
+  isSettled: boolean
+}
+
+export type KillReport = {
+  readonly seed: number
+  readonly rounds: number
+  readonly accepted: number
+  readonly delivered: number
+  readonly settled: number
+  readonly lost: readonly string[]
+  readonly returned: readonly string[]
+}
+
+type Run = {
+  readonly random: Random
+  readonly url: string
+  readonly fates: Map<string, Fate>
+  readonly agent: Agent
+  readonly returned: Set<string>
+  next: number
+  isRunning: boolean
+}
+
+export async function killQueue(
+  { rounds, seed }: { readonly rounds: number; readonly seed: number },
+  say: (line: string) => void = () => undefined,
+): Promise<KillReport> {
+  const folder = mkdtempSync(join(tmpdir(), 'vacancy-kill-queue-'))
+  const authFile = join(folder, 'auth.yml')
+  const roles = { admin: TOKENS.admin, consumer: TOKENS.consumer }
+  writeFileSync(
+    authFile,
+    `tokens:\n${Object.entries(roles)
+      .map(([role, token]) => `  - { token: ${token}, role: ${role} }\n`)
+      .join('')}`,
+  )
+  const port = await freePort()
+  const run: Run = {
+    random: createRandom(seed),
+    url: `http://127.0.0.1:${port}`,
+    fates: new Map(),
+    agent: new Agent({ keepAlive: true }),
+    returned: new Set(),
+    next: 0,
+    isRunning: false,
+  }
+  const start = () => startQueueProgram(folder, authFile, port)
+  let program = await start()
+  try {
+    for (const topic of TOPICS)
+      await post(run, '/producer/topic', { topic, config: { max_attempts: 2, retry_base_ms: 20 } })
+    for (let round = 1; round <= rounds; round++) {
+      await traffic(run, program)
+      program = await start()
+      if (round % 10 === 0) say(`round ${round} of ${rounds}: ${run.fates.size} jobs`)
+    }
+    const left = await drain(run)
+    return report(run, { rounds, seed, left })
+  } finally {
+    program.signal('SIGKILL')
+    await program.ended
+    run.agent.destroy()
+    rmSync(folder, { recursive: true })
+  }
+}
+
+async function startQueueProgram(folder: string, authFile: string, port: number): Promise<Program> {
+  const args = [
+    'queue',
+    'serve',
+    '--listen-port',
+    String(port),
+    '--data-dir',
+    join(folder, 'data'),
+    '--auth-file',
+    authFile,
+  ]
+  const program = startProgram([join(ROOT, 'bin/vacancy.mjs'), ...args])
+  await program.printed(/serving: /)
+  return program
+}
+
+/** Producers and consumers work until the process is killed. */
+async function traffic(run: Run, program: Program): Promise<void> {
+  run.isRunning = true
+  const consumers = await Promise.all(
+    TOPICS.flatMap((topic) => Array.from({ length: CONSUMERS_OF_TOPIC }, () => consume(run, topic, 0.7))),
+  )
+  const producers = Array.from({ length: PRODUCERS }, (_, n) => produce(run, n))
+  await sleep(ROUND_MS.min + run.random.below(ROUND_MS.max - ROUND_MS.min))
+  program.signal('SIGKILL')
+  run.isRunning = false
+  await program.ended
+  for (const fate of run.fates.values()) if (fate.isConfirmed) fate.isSettled = true
+  await Promise.all(producers)
+  for (const consumer of consumers) consumer.socket.terminate()
+}
+
+/** Submits single jobs or batches, and repeats what was not answered with the same ids. */
+async function produce(run: Run, number: number): Promise<void> {
+  const topic = TOPICS[number % TOPICS.length] as string
+  while (run.isRunning) {
+    const size = number < PRODUCERS / 2 ? 1 : 1 + run.random.below(50)
+    const ids = Array.from({ length: size }, () => `job-${run.next++}`)
+    for (const id of ids)
+      run.fates.set(`${topic}/${id}`, {
+        isAccepted: false,
+        deliveries: 0,
+        isConfirmed: false,
+        isSettled: false,
+      })
+    const jobs = ids.map((id) => ({ id, topic, data: Buffer.from(`{"id":"${id}"}`).toString('base64') }))
+    const body = size === 1 ? { job: jobs[0] } : { topic, jobs }
+    if ((await post(run, '/producer/jobs', body)) !== 200) continue
+    for (const id of ids) (run.fates.get(`${topic}/${id}`) as Fate).isAccepted = true
+  }
+}
+
+/** Acknowledges a share of its jobs, fails some for good, and leaves the others. */
+async function consume(run: Run, topic: string, share: number): Promise<TestConsumer> {
+  const consumer = await openConsumer(
+    run.url,
+    `token=${TOKENS.consumer}&topic=${topic}&consumer=w&prefetch=50&confirm=1`,
+  )
+  consumer.socket.on('error', () => undefined)
+  consumer.socket.on('message', (data: Buffer) => {
+    const { action, jobId, seqId, data: content } = JSON.parse(data.toString('utf8'))
+    const fate = run.fates.get(`${topic}/${jobId}`)
+    if (fate === undefined) return
+    if (action === 'confirm' && content.of === 'ack' && content.result === 'done') fate.isConfirmed = true
+    if (action !== 'job') return
+    fate.deliveries++
+    if (fate.isSettled) run.returned.add(`${topic}/${jobId}`)
+    const chance = run.random.below(100) / 100
+    if (chance < share) {
+      consumer.socket.send(JSON.stringify({ action: 'ack', topic, last_id: seqId, JobID: jobId }))
+    } else if (chance > 0.97)
+      consumer.socket.send(JSON.stringify({ action: 'nack', jobId, seqId, requeue: chance < 0.985 }))
+  })
+  return consumer
+}
+
+/** Takes everything that is left. @returns the ids that are listed as dead */
+async function drain(run: Run): Promise<ReadonlySet<string>> {
+  const consumers = await Promise.all(TOPICS.map((topic) => consume(run, topic, 1)))
+  const deadline = performance.now() + DRAIN_MS
+  while ((await unfinished(run)) > 0) {
+    if (performance.now() > deadline) throw new Error(`jobs are left after ${DRAIN_MS / 1000} s`)
+    await sleep(POLL_MS)
+  }
+  for (const consumer of consumers) consumer.socket.terminate()
+  const dead = new Set<string>()
+  for (const topic of TOPICS) {
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const page = await get(
+        run,
+        `/api/v1/queue/topics/${topic}/dead?limit=500${cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`}`,
+      )
+      for (const { id } of page.jobs) dead.add(`${topic}/${id}`)
+      cursor = page.next
+    }
+  }
+  return dead
+}
+
+function report(
+  run: Run,
+  { rounds, seed, left }: { rounds: number; seed: number; left: ReadonlySet<string> },
+): KillReport {
+  const fates = [...run.fates]
+  const accepted = fates.filter(([, { isAccepted }]) => isAccepted)
+  return {
+    seed,
+    rounds,
+    accepted: accepted.length,
+    delivered: fates.filter(([, { deliveries }]) => deliveries > 0).length,
+    settled: fates.filter(([, { isSettled }]) => isSettled).length,
+    lost: accepted.filter(([id, { deliveries }]) => deliveries === 0 && !left.has(id)).map(([id]) => id),
+    returned: [...run.returned],
+  }
+}
+
+/** @returns the status; 0 when the connection broke */
+function post(run: Run, path: string, body: unknown): Promise<number> {
+  return new Promise((settle) => {
+    const headers = { authorization: `Bearer ${TOKENS.admin}`, 'content-type': 'application/json' }
+    const sent = httpRequest(`${run.url}${path}`, { method: 'POST', agent: run.agent, headers }, (response) => {
+      response.resume()
+      response.on('end', () => settle(response.complete ? (response.statusCode ?? 0) : 0))
+      response.on('error', () => settle(0))
+    })
+    sent.on('error', () => settle(0))
+    sent.end(JSON.stringify(body))
+  })
+}
+
+async function unfinished(run: Run): Promise<number> {
+  let jobs = 0
+  for (const topic of TOPICS) {
+    const { ready, delayed, leased } = await get(run, `/api/v1/queue/topics/${topic}`)
+    jobs += ready + delayed + leased
+  }
+  return jobs
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the caller knows the shape of the response.
+async function get(run: Run, path: string): Promise<any> {
+  const signal = AbortSignal.timeout(START_MS)
+  const response = await fetch(`${run.url}${path}`, { headers: { authorization: `Bearer ${TOKENS.admin}` }, signal })
+  return await response.json()
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((done) => setTimeout(done, ms))
+}
+
+const HELP = `usage: kill:queue [flags]
+
+Kills a queue at random times while clients submit and acknowledge, and compares what was promised with what is left.
+
+Flags:
+  --rounds N   Kills. (default 50)
+  --seed N     Repeats the choices of a run. (default: random)
+  --json       Prints the report as JSON.
+`
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: {
+      rounds: { type: 'string', default: '50' },
+      seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
+      json: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  })
+  const print = (line: string) => process.stdout.write(`${line}\n`)
+  if (values.help) {
+    print(HELP)
+    return 0
+  }
+  const result = await killQueue({ rounds: Number(values.rounds), seed: Number(values.seed) }, (line) =>
+    process.stderr.write(`${line}\n`),
+  )
+  const { seed, rounds, accepted, delivered, settled, lost, returned } = result
+  if (values.json) print(JSON.stringify(result))
+  else {
+    print(
+      `seed ${seed}: ${rounds} kills, ${accepted} jobs accepted, ${delivered} delivered, ${settled} finished before a kill`,
+    )
+    print(`${lost.length} lost${lost.length > 0 ? `: ${lost.slice(0, 10).join(', ')}` : ''}`)
+    print(
+      `${returned.length} returned although finished${returned.length > 0 ? `: ${returned.slice(0, 10).join(', ')}` : ''}`,
+    )
+  }
+  return lost.length + returned.length === 0 ? 0 : 1
+}
+
+if (import.meta.main) process.exitCode = await main()
