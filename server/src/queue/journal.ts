@@ -6,6 +6,8 @@ import type { StoredJob, StoredTopic } from './queue.ts'
 import type { Change } from './state.ts'
 
 export type Stored =
+  /** Numbers below it may still have rows of deleted topics. */
+  | { readonly kind: 'nextTopic'; readonly number: number }
   | { readonly kind: 'topic'; readonly topic: StoredTopic }
   | { readonly kind: 'finished'; readonly topicNumber: number; readonly id: string; readonly at: number }
   | { readonly kind: 'job'; readonly job: StoredJob }

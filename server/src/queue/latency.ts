@@ -24,3 +24,9 @@ export function observe(buckets: Buckets, value: number): void {
 export function bucketsReading({ counts, sum }: Buckets, labels: { readonly [label: string]: string }) {
   return { labels, counts, sum }
 }
+
+/** Adds the observations of another histogram with the same bounds. */
+export function addBuckets(to: Buckets, from: Buckets): void {
+  for (const [n, count] of from.counts.entries()) to.counts[n] = (to.counts[n] as number) + count
+  to.sum += from.sum
+}

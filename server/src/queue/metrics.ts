@@ -2,7 +2,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { type Metrics, type MetricsTable, registerMetrics } from '@vacancy/shared/node'
 import type { Moment, Topic } from './job.ts'
-import { type Buckets, bucketsReading, createBuckets, LATENCY_SECONDS, observe } from './latency.ts'
+import { addBuckets, type Buckets, bucketsReading, createBuckets, LATENCY_SECONDS, observe } from './latency.ts'
 import { oldestReady } from './places.ts'
 import type { Queue } from './state.ts'
 
@@ -186,13 +186,8 @@ export function registerQueueMetrics(reading: QueueReading): Metrics<typeof QUEU
   const delay = monitorEventLoopDelay({ resolution: 10 })
   delay.enable()
   const { metrics } = reading
-  const topics = () => [...topicsOf(reading)]
-  page.readHistogram('vacancy_queue_delivery_seconds', () =>
-    topics().map(([topic, state]) => bucketsReading(state.deliverySeconds, { topic })),
-  )
-  page.readHistogram('vacancy_queue_ack_seconds', () =>
-    topics().map(([topic, state]) => bucketsReading(state.ackSeconds, { topic })),
-  )
+  page.readHistogram('vacancy_queue_delivery_seconds', () => topicSeconds(reading, 'deliverySeconds'))
+  page.readHistogram('vacancy_queue_ack_seconds', () => topicSeconds(reading, 'ackSeconds'))
   page.readHistogram('vacancy_queue_http_request_duration_seconds', () =>
     [...metrics.requestSeconds].map(([name, buckets]) => {
       const [method = '', route = ''] = name.split(' ')
@@ -249,6 +244,18 @@ function* topicsOf({ partitions }: QueueReading): Generator<readonly [name: stri
   let named = 0
   for (const { queue } of partitions())
     for (const topic of queue?.topics.values() ?? []) yield [named++ < TOPICS_MAX ? topic.name : OTHER, topic]
+}
+
+/** One reading for each series; topics without one of their own are summed. */
+function topicSeconds(reading: QueueReading, name: 'deliverySeconds' | 'ackSeconds') {
+  const sums = new Map<string, Buckets>()
+  for (const [topic, state] of topicsOf(reading)) {
+    const own = state[name]
+    const sum = topic === OTHER ? (sums.get(topic) ?? createBuckets(own.bounds)) : own
+    if (topic === OTHER) addBuckets(sum, own)
+    sums.set(topic, sum)
+  }
+  return [...sums].map(([topic, buckets]) => bucketsReading(buckets, { topic }))
 }
 
 function collectTopic(of: Of, topic: string, state: Topic, now: Moment): void {

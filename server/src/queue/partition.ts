@@ -138,6 +138,10 @@ async function openOnce(partition: Partition): Promise<void> {
 
 /** @returns 1 for a job */
 function restore(queue: Queue, topics: Map<number, Topic>, stored: Stored, now: Moment): number {
+  if (stored.kind === 'nextTopic') {
+    queue.nextTopicNumber = Math.max(queue.nextTopicNumber, stored.number)
+    return 0
+  }
   if (stored.kind === 'topic') {
     topics.set(stored.topic.number, restoreTopic(queue, stored.topic, now))
     return 0

@@ -45,7 +45,7 @@ async function stopped(): Promise<void> {
 }
 
 describe('the file of a queue', () => {
-  it('is used by one process at a time, and the second is told what to do', async () => {
+  it('is used by one process at a time, and the second names what to do', async () => {
     await started()
     await expect(startTestQueue({}, folder)).rejects.toThrow(/queue\.db cannot be used: database is locked.*--data-dir/)
     expect((await submit(queue as TestQueue, ['a'])).status).toBe(200)

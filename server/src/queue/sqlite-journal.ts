@@ -146,10 +146,12 @@ function encodeGroup({ puts, done, ...rest }: ReturnType<typeof rowsOf>): WriteR
 }
 
 async function* load(thread: Thread): AsyncGenerator<readonly Stored[]> {
-  const { topics, finished } = (await send(thread, { kind: 'topics' })) as {
+  const { topics, finished, nextTopic } = (await send(thread, { kind: 'topics' })) as {
     topics: JournalTables['topics'][]
     finished: JournalTables['finished'][]
+    nextTopic: number
   }
+  yield [{ kind: 'nextTopic', number: nextTopic }]
   yield topics.map((row) => ({ kind: 'topic', topic: storedTopic(row) }))
   yield finished.map((row) => ({ kind: 'finished', topicNumber: row.topic_no, id: row.id, at: row.finished_at }))
   const request = (after: number) => send(thread, { kind: 'rows', after, limit: LOAD_ROWS }) as Promise<JournalRows>
@@ -159,6 +161,8 @@ async function* load(thread: Thread): AsyncGenerator<readonly Stored[]> {
     const last = rows.numbers[(rows.ids.length - 1) * READ_NUMBERS]
     // The thread reads the next rows while these are decoded.
     next = rows.ids.length < LOAD_ROWS || last === undefined ? undefined : request(last)
+    // A failure shows when it is awaited; a load that was given up awaits nothing.
+    next?.catch(() => undefined)
     yield decodeRows(rows)
   }
 }
