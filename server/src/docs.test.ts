@@ -2,23 +2,34 @@ import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { EXIT } from '@vacancy/shared'
-import { CONTROL_ROUTES } from '@vacancy/shared/contract'
 import { expect, test } from 'vitest'
 import { CONTROL_SCHEMA, loadControlConfig } from './config.ts'
-import { pages, stalePages } from './docs.ts'
+import { CONTROL_PAGE_ROUTES, pages, QUEUE_PAGE_ROUTES, stalePages } from './docs.ts'
 import { CONTROL_METRICS } from './metrics.ts'
+import { SERVE_SCHEMA } from './queue/config.ts'
+import { QUEUE_METRICS } from './queue/metrics.ts'
 
-const PAGE = readFileSync(join(import.meta.dirname, '../../docs/control-plane.md'), 'utf8')
+const [PAGE, QUEUE_PAGE] = ['control-plane.md', 'queue.md'].map((name) =>
+  readFileSync(join(import.meta.dirname, '../../docs', name), 'utf8'),
+) as [string, string]
 
-test('the committed page is up to date (node server/src/docs.ts --write)', () => {
+test('the committed pages are up to date (node server/src/docs.ts --write)', () => {
   expect(stalePages()).toEqual([])
 })
 
-test('the page lists every key, metric and path, and every row has as many cells as its header', () => {
-  const text = Object.values(pages()).join()
-  for (const name of [...Object.keys(CONTROL_SCHEMA), ...Object.keys(CONTROL_METRICS), ...Object.keys(CONTROL_ROUTES)])
-    expect(text).toContain(`\`${name}\``)
-  for (const page of [text, PAGE])
+test.each([
+  ['control-plane-reference.md', [CONTROL_SCHEMA, CONTROL_METRICS, CONTROL_PAGE_ROUTES]],
+  ['queue-reference.md', [SERVE_SCHEMA, QUEUE_METRICS, QUEUE_PAGE_ROUTES]],
+])('%s lists every key, metric and path', (file, tables) => {
+  for (const name of tables.flatMap((table) => Object.keys(table))) expect(pages()[file]).toContain(`\`${name}\``)
+})
+
+test('the reference of the control plane has no paths of the queue, which it does not serve', () => {
+  expect(pages()['control-plane-reference.md']).not.toContain('/api/v1/queue')
+})
+
+test('every row of a table has as many cells as its header', () => {
+  for (const page of [...Object.values(pages()), PAGE, QUEUE_PAGE])
     for (const block of page.split('\n\n').filter((block) => block.startsWith('|'))) {
       const cells = block
         .trimEnd()

@@ -1,0 +1,172 @@
+/** The page for users of the queue: its tables match the contract, and its commands give the output that it shows. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import {
+  CLOSE_CODES,
+  CONFIRM_RESULTS,
+  consumerMessage,
+  DEAD_REASONS,
+  JOB_FAULTS,
+  JOB_LIMITS,
+  JOB_STATES,
+  MESSAGE_FAULTS,
+  QUEUE_ERRORS,
+  serverMessage,
+  topicConfig,
+} from '@vacancy/shared/contract'
+import { parseTokens } from '@vacancy/shared/node'
+import { freePort } from '@vacancy/testkit/free-port'
+import { until } from '@vacancy/testkit/until'
+import { afterAll, expect, test } from 'vitest'
+import { SERVE_SCHEMA } from './config.ts'
+import { QUEUE_METRICS } from './metrics.ts'
+import { QUEUE_ROLES, TOPIC_ROLES } from './tokens.ts'
+
+const ROOT = join(import.meta.dirname, '../../..')
+const PAGE = readFileSync(join(ROOT, 'docs/queue.md'), 'utf8')
+
+/** Code blocks of the page, in order, each with the output block that follows it. */
+type Block = { readonly language: string; readonly text: string; readonly shows: string | undefined }
+const FENCE = /^```(\w+)\n(.*?)^```\n(?:\n```(?:json|text)\n(.*?)^```\n)?/gms
+const BLOCKS: readonly Block[] = [...PAGE.matchAll(FENCE)].map(([, language = '', text = '', shows]) => ({
+  language,
+  text,
+  shows: shows?.trimEnd(),
+}))
+
+test('the page has every error with its status, close code, topic setting with its default, result and reason', () => {
+  for (const [code, status] of Object.entries(QUEUE_ERRORS)) expect(PAGE).toContain(`\n| \`${code}\` | ${status} | `)
+  for (const code of Object.values(CLOSE_CODES)) expect(PAGE).toContain(`\n| ${code} | `)
+  for (const [key, value] of Object.entries(topicConfig.parse({})))
+    expect(PAGE).toContain(`\n| \`${key}\` | ${String(value)} | ${rangeOf(key)} | `)
+  for (const role of QUEUE_ROLES) expect(PAGE).toContain(`\n| \`${role}\` | `)
+  for (const state of JOB_STATES) expect(PAGE).toContain(`\n| \`${state}\` | `)
+  for (const action of serverMessage.shape.action.options) expect(PAGE).toContain(`\n| \`${action}\` | `)
+  for (const { shape } of consumerMessage.options) expect(PAGE).toContain(`{"action":"${shape.action.value}"`)
+  for (const word of [...CONFIRM_RESULTS, ...MESSAGE_FAULTS, ...JOB_FAULTS, ...DEAD_REASONS])
+    expect(PAGE).toContain(`\`${word}\``)
+})
+
+/** As the table of topic settings shows it. */
+function rangeOf(key: string): string {
+  const field = topicConfig.shape[key as keyof typeof topicConfig.shape].unwrap()
+  return 'minValue' in field ? `${field.minValue} to ${field.maxValue}` : 'true or false'
+}
+
+test('limits and defaults in the text are those of the code, and metrics exist', () => {
+  const { acksPerMessage, consumerNameMax, errorTextMax, finishedShownMax, jobIdBytesMax, listedMax, movedMax } =
+    JOB_LIMITS
+  for (const text of [
+    `up to ${acksPerMessage.toLocaleString('en-US')} jobs`,
+    `at most ${consumerNameMax} characters`,
+    `cut to ${errorTextMax.toLocaleString('en-US')} characters`,
+    `the last ${finishedShownMax.toLocaleString('en-US')} of a topic`,
+    `1 to ${jobIdBytesMax} bytes without control characters`,
+    `Up to ${listedMax} ids are listed`,
+    `up to ${movedMax.toLocaleString('en-US')} jobs a request`,
+    `\`ack_flush_ms\` (${SERVE_SCHEMA.ack_flush_ms.default} ms)`,
+    `\`heartbeat_ms\` (${SERVE_SCHEMA.heartbeat_ms.default / 1000} s)`,
+    `\`default_prefetch\` (${SERVE_SCHEMA.default_prefetch.default})`,
+    `\`max_lease_factor\` (${SERVE_SCHEMA.max_lease_factor.default})`,
+    `\`producer_wait_ms\` (${SERVE_SCHEMA.producer_wait_ms.default / 1000} s)`,
+    `\`shutdown_grace_ms\` (${SERVE_SCHEMA.shutdown_grace_ms.default / 1000} s)`,
+    `within ${SERVE_SCHEMA.ws_init_timeout_ms.default / 1000} s`,
+    `More than ${SERVE_SCHEMA.ws_max_errors.default} of`,
+  ])
+    expect(PAGE.replaceAll(/\s+/g, ' ')).toContain(text)
+  const metrics = [...PAGE.matchAll(/vacancy_queue_[a-z_]+/g)].map(([name]) => name)
+  for (const name of metrics) expect(Object.keys(QUEUE_METRICS)).toContain(name)
+})
+
+test('the auth file of the page is valid', () => {
+  const [yaml] = BLOCKS.filter(({ language }) => language === 'yaml')
+  const tokens = parseTokens(yaml?.text ?? '', 'auth.yml', { roles: QUEUE_ROLES, withTopics: TOPIC_ROLES })
+
+  expect(tokens.map(({ role }) => role)).toEqual(['admin', 'producer', 'consumer', 'monitoring'])
+})
+
+// --- The commands, against a queue of its own ---
+
+type Running = { readonly child: ChildProcess; readonly output: () => string }
+type Ended = { readonly code: number | null; readonly output: string }
+
+const folder = mkdtempSync(join(tmpdir(), 'vacancy-queue-docs-'))
+const running: Running[] = []
+
+afterAll(async () => {
+  await Promise.all(running.map(({ child }) => stopped(child)))
+  rmSync(folder, { recursive: true })
+})
+
+test('every command of the page runs, in order, and gives the output of the page', { timeout: 300_000 }, async () => {
+  const [main, other] = [String(await freePort()), String(await freePort())]
+  const withPorts = (text: string) => text.replaceAll('8080', main).replaceAll('8081', other)
+  const cwd = join(folder, '.vacancy/queue')
+  const env = { ...process.env, VACANCY_QUEUE_LISTEN_PORT: main, ROOT, NODE: process.execPath }
+  let exports = ''
+  for (const { language, text, shows } of BLOCKS) {
+    if (language === 'js') writeFileSync(join(cwd, 'worker.mjs'), text)
+    if (language !== 'sh') continue
+    const script = withPorts(text)
+    const expected = shows === undefined ? undefined : withPorts(shows)
+    if (text.startsWith('export ')) exports += script
+    else if (expected !== undefined && isLongLived(text, expected)) {
+      const program = start(`${exports}${script}`, text.includes('mkdir -p') ? folder : cwd, env)
+      running.push(program)
+      await until(`${text}prints ${expected}`, () => program.output().includes(expected))
+    } else await runUntil(`${exports}${script}`, expected, cwd, env)
+  }
+  expect(running.length).toBe(3)
+})
+
+/** Programs that continue after their first lines. */
+function isLongLived(text: string, shows: string): boolean {
+  return /^(npx vacancy queue serve|node )/m.test(text) && !shows.startsWith('vacancy queue serve: ')
+}
+
+/** Runs a block; a result that follows from what happens in the background may take some tries. */
+async function runUntil(script: string, shows: string | undefined, cwd: string, env: NodeJS.ProcessEnv): Promise<void> {
+  await until(script, async () => {
+    const { code, output } = await ended(start(script, cwd, env))
+    if (shows === undefined) expect({ code, output }).toEqual({ code: 0, output: '' })
+    else expect(masked(output)).toBe(masked(shows))
+    return true
+  })
+}
+
+/** What differs from run to run. */
+function masked(text: string): string {
+  return text
+    .trim()
+    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
+    .replaceAll(/"remote":"[^"]*"/g, '"remote":"ADDRESS"')
+}
+
+/** `npx vacancy` is the command of this clone. */
+const PRELUDE = 'set -e; npx() { shift; exec "$NODE" "$ROOT/bin/vacancy.mjs" "$@"; }; node() { exec "$NODE" "$@"; }\n'
+
+function start(script: string, cwd: string, env: NodeJS.ProcessEnv): Running {
+  const child = spawn('bash', ['-c', PRELUDE + script], { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text
+    })
+  return { child, output: () => output }
+}
+
+function ended({ child, output }: Running): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (code) => resolve({ code, output: output() }))
+  })
+}
+
+async function stopped(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const closed = new Promise((resolve) => child.once('close', resolve))
+  child.kill('SIGTERM')
+  await closed
+}
