@@ -47,7 +47,7 @@ export async function createHttp(options: HttpOptions): Promise<App> {
   app.setErrorHandler(sendProblem)
   app.setNotFoundHandler((request, reply) =>
     sendProblem(
-      problem('no-such-path', { detail: `There is no ${request.method} ${cut(request.url)}.` }),
+      problem('no-such-path', { detail: `There is no ${request.method} ${cut(request.url.split('?', 1)[0])}.` }),
       request,
       reply,
     ),

@@ -45,5 +45,8 @@ function check(values: ServeConfig): string[] {
 
 /** Runs one subcommand; sets the exit code. */
 export async function main(args: readonly string[]): Promise<void> {
-  await runCommands([serveCommand], args.slice(1))
+  const [, ...rest] = args
+  if (rest[0] === '--help' || rest[0] === '-h')
+    process.stdout.write(`usage: vacancy queue <command> [flags]\n\n  serve   ${serveCommand.summary}\n`)
+  else await runCommands([serveCommand], rest)
 }

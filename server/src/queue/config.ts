@@ -74,7 +74,8 @@ const QUEUE_SCHEMA = {
     min: 0,
     max: 1_099_511_627_776,
     unit: 'bytes',
-    summary: 'Memory for all jobs, beyond which submissions are refused; 0: half of the memory of the machine.',
+    summary:
+      'Memory for all jobs, beyond which submissions are refused; 0: half of the memory of the machine or container.',
   },
   max_consumers: { type: 'integer', default: 10_000, min: 1, max: 100_000, summary: 'Most consumer connections.' },
   ws_read_limit_bytes: {
@@ -277,9 +278,14 @@ export function queueSettings(config: QueueConfig, topicDefaults: TopicConfig = 
   }
 }
 
+/** Of the container, or of the machine without one. */
+function memoryLimit(): number {
+  return Math.min(process.constrainedMemory() || totalmem(), totalmem())
+}
+
 /** Limits of each partition. */
 export function queueLimits(config: QueueConfig): QueueLimits {
-  const total = config.maxBytesTotal === 0 ? Math.floor(totalmem() / 2) : config.maxBytesTotal
+  const total = config.maxBytesTotal === 0 ? Math.floor(memoryLimit() / 2) : config.maxBytesTotal
   return {
     topicsMax: JOB_LIMITS.topicsMax,
     bytesMax: Math.floor(total / config.partitions),

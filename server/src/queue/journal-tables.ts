@@ -18,7 +18,8 @@ export function goneName(topicNumber: number): string {
 export function metaFault(meta: JournalTables['meta'], partition: number, partitions: number): string | undefined {
   if (meta.version !== JOURNAL_VERSION)
     return `it has version ${meta.version}, this program reads version ${JOURNAL_VERSION}`
-  if (meta.partitions !== partitions) return `it has ${meta.partitions} partitions, queue.partitions is ${partitions}`
+  if (meta.partitions !== partitions)
+    return `it has ${meta.partitions} partitions, the setting partitions is ${partitions}`
   if (meta.partition !== partition) return `it is partition ${meta.partition}, not ${partition}`
   return undefined
 }

@@ -166,6 +166,11 @@ export function countRejected(metrics: QueueMetrics, topic: string, reason: stri
   metrics.rejected.set(key, (metrics.rejected.get(key) ?? 0) + jobs)
 }
 
+/** The counts of a deleted topic disappear with it. */
+export function forgetRejected({ rejected }: QueueMetrics, topic: string): void {
+  for (const key of rejected.keys()) if (key.startsWith(`${topic} `)) rejected.delete(key)
+}
+
 /** What the page reads besides. */
 export type QueueReading = {
   readonly metrics: QueueMetrics

@@ -147,8 +147,11 @@ function restore(queue: Queue, topics: Map<number, Topic>, stored: Stored, now: 
     return 0
   }
   const topic = topics.get(stored.kind === 'job' ? stored.job.topicNumber : stored.topicNumber)
-  // Rows of a deleted topic, which the journal removes in the background.
-  if (topic === undefined) return 0
+  if (topic === undefined) {
+    // A row of a deleted topic, which the journal removes in the background. Its key is not used again until then.
+    if (stored.kind === 'job') queue.nextSeq = Math.max(queue.nextSeq, stored.job.seq + 1)
+    return 0
+  }
   if (stored.kind === 'job') {
     restoreJob(queue, topic, stored.job, now)
     return 1

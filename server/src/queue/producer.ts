@@ -154,7 +154,8 @@ async function submitJobs(
 export async function submitParsed(server: QueueServer, parsed: Submitted): Promise<SubmittedBody> {
   const serving = servingOf(server, parsed.topic)
   const topic = topicOf(serving, parsed.topic)
-  refuseFullDisk(serving.partition)
+  const full = () => countRejected(server.metrics, topic.name, 'disk', parsed.jobs.length)
+  refuseFullDisk(serving.partition, full)
   const submission = submit(serving.queue, topic, parsed.jobs, serving.now)
   if ('refused' in submission) {
     countRejected(server.metrics, topic.name, submission.refused, parsed.jobs.length)
@@ -163,7 +164,7 @@ export async function submitParsed(server: QueueServer, parsed: Submitted): Prom
   const { accepted, duplicateIds, groups } = submission
   const outcomes = groups.map((group) => outcomeOf(group, true))
   runSoon(serving.partition)
-  await durableWithin(outcomes, server.settings.producerWaitMs)
+  await durableWithin(outcomes, server.settings.producerWaitMs, full)
   const duplicates = duplicateIds.length
   const listed = duplicates === 0 ? {} : { duplicateIds: duplicateIds.slice(0, JOB_LIMITS.listedMax) }
   return { status: 'success', topic: topic.name, accepted, duplicates, ...listed }
@@ -196,7 +197,7 @@ async function oneJob(
     const previousState = await cancelJob(serving, job, query?.get('force') === '1')
     return sendJson(response, 200, { status: 'success', id, previousState })
   }
-  const view = job === undefined ? shownJob(topic, id) : jobView(job, serving.now)
+  const view = job === undefined ? shownJob(topic, id) : jobView(serving.queue, job, serving.now)
   if (view === undefined) throw jobNotFound(id)
   const isDataWanted = query?.get('data') === '1' && job !== undefined
   sendJson(response, 200, isDataWanted ? { ...view, data: jobData(job) } : view)

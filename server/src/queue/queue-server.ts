@@ -94,7 +94,11 @@ export async function durable(outcomes: readonly Promise<GroupOutcome>[]): Promi
 }
 
 /** The same of a submission, which waits for a slow journal no longer than `waitMs`. */
-export async function durableWithin(outcomes: readonly Promise<GroupOutcome>[], waitMs: number): Promise<void> {
+export async function durableWithin(
+  outcomes: readonly Promise<GroupOutcome>[],
+  waitMs: number,
+  onFull: () => void,
+): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(
@@ -107,13 +111,19 @@ export async function durableWithin(outcomes: readonly Promise<GroupOutcome>[], 
   })
   try {
     await Promise.race([durable(outcomes), late])
+  } catch (error) {
+    if (error instanceof QueueError && error.code === 'queue_full') onFull()
+    throw error
   } finally {
     clearTimeout(timer)
   }
 }
 
-export function refuseFullDisk(partition: Partition): void {
-  if (isFull(partition)) throw diskFull()
+/** @param onFull called before the refusal, to count it */
+export function refuseFullDisk(partition: Partition, onFull: () => void = () => undefined): void {
+  if (!isFull(partition)) return
+  onFull()
+  throw diskFull()
 }
 
 function diskFull(): QueueError {

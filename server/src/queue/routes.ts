@@ -1,5 +1,6 @@
 /** The paths under /api/v1/queue: topics, statistics, dead jobs and consumers, for people and programs. */
 
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   CLOSE_CODES,
@@ -13,6 +14,7 @@ import {
 import { type ControlModule, type Handlers, moduleOf, ProblemError, type RouteRequest } from '../http/route.ts'
 import { type Consumers, close, closeAll, drain } from './consumer.ts'
 import { type Job, STATE, type Topic } from './job.ts'
+import { forgetRejected } from './metrics.ts'
 import { outcomeOf, runSoon } from './partition.ts'
 import { cancelJob, makeTopic, submitParsed } from './producer.ts'
 import { configureTopic, deleteTopic, purge, redrive, redriveTo, removeJobs, unfinishedOf } from './queue.ts'
@@ -178,16 +180,16 @@ function listTopics(server: QueueServer, { prefix = '', cursor, limit }: Request
 }
 
 function jobsOf(
-  { now }: Serving,
+  { queue, now }: Serving,
   topic: Topic,
   { state, limit, cursor }: Request<'GET /api/v1/queue/topics/{topic}/jobs'>['query'],
 ) {
   if (state === 'done') return finishedJobs(topic, limit, cursor)
   const { jobs, next } = listJobs(topic, state, limit, cursor)
-  return { jobs: jobs.map((job) => jobView(job, now)), next }
+  return { jobs: jobs.map((job) => jobView(queue, job, now)), next }
 }
 
-function jobOf({ now }: Serving, topic: Topic, id: string, isDataWanted: boolean) {
+function jobOf({ queue, now }: Serving, topic: Topic, id: string, isDataWanted: boolean) {
   const job = topic.jobs.get(id)
   if (job === undefined) {
     const shown = shownJob(topic, id)
@@ -195,14 +197,20 @@ function jobOf({ now }: Serving, topic: Topic, id: string, isDataWanted: boolean
     return { ...shown, history: [] }
   }
   const history = (job.past?.history ?? []).map(({ at, ...line }) => ({ at: new Date(at).toISOString(), ...line }))
-  return { ...jobView(job, now), history, ...(isDataWanted && { data: jobData(job) }) }
+  return { ...jobView(queue, job, now), history, ...(isDataWanted && { data: jobData(job) }) }
 }
 
-function deadOf({ now }: Serving, topic: Topic, query: Request<'GET /api/v1/queue/topics/{topic}/dead'>['query']) {
+function deadOf(
+  { queue, now }: Serving,
+  topic: Topic,
+  query: Request<'GET /api/v1/queue/topics/{topic}/dead'>['query'],
+) {
   const { cursor, limit, data, ...filter } = query
   const { jobs, next } = listDead(topic, limit, cursor, filter)
   return {
-    jobs: jobs.map((job) => (data === '1' ? { ...jobView(job, now), data: jobData(job) } : jobView(job, now))),
+    jobs: jobs.map((job) =>
+      data === '1' ? { ...jobView(queue, job, now), data: jobData(job) } : jobView(queue, job, now),
+    ),
     next,
   }
 }
@@ -275,6 +283,7 @@ async function removeTopic(
     )
   const deletedJobs = topic.jobs.size
   drain(consumers, topic.consumers, 'topic_deleted', 0)
+  forgetRejected(server.metrics, topic.name)
   const { group, consumers: left } = deleteTopic(serving.queue, topic)
   const outcome = outcomeOf(group, false)
   runSoon(serving.partition)
@@ -440,6 +449,7 @@ async function backup({ server, audit, dataDir }: QueueModuleOptions, request: R
   const [first, ...others] = server.partitions
   const { name } = request.body
   const path = join(dataDir, name)
+  if (existsSync(path)) throw new QueueError('invalid_request', `there is a file ${name} already; choose another name`)
   for (const partition of first === undefined ? [] : [first, ...others]) {
     servingPartition(partition)
     await partition.journal?.backup(partition.number === 0 ? path : `${path}.${partition.number}`)

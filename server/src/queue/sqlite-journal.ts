@@ -1,5 +1,5 @@
 /** The journal in a SQLite file: groups go to a worker thread as one message each (docs/design/queue.md#journal). */
-import { existsSync, mkdirSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { VacancyError } from '@vacancy/shared'
@@ -42,7 +42,6 @@ export function sqliteJournal(options: WorkerOptions): OpenJournal {
         await send(thread, request, [request.payload.buffer, request.puts.buffer, request.done.buffer] as ArrayBuffer[])
       },
       backup: async (path) => {
-        if (existsSync(path)) throw new VacancyError('failure', { reason: `${path} already exists` })
         await send(thread, { kind: 'backup', path })
       },
       vacuum: async () => void (await send(thread, { kind: 'vacuum' })),
@@ -90,7 +89,7 @@ function openError(file: string, cause: Error): VacancyError {
   const todo = /locked/.test(message)
     ? 'another process uses it. Stop that process, or choose another folder with --data-dir'
     : isDamaged
-      ? `Restore a backup, or save what is readable with: sqlite3 ${file} .recover | sqlite3 ${file}.recovered`
+      ? 'Restore a backup over it, or move it away to begin with an empty queue'
       : 'The file was not changed'
   return new VacancyError(
     'failure',

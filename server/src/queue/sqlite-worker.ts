@@ -199,6 +199,8 @@ function run(request: JournalRequest): unknown {
     case 'rows':
       return readRows(request.after, request.limit)
     case 'backup':
+      // Only the owner may read payloads.
+      closeSync(openSync(request.path, 'wx', 0o600))
       return void database.prepare('VACUUM INTO ?').run(request.path)
     case 'vacuum':
       return database.exec('VACUUM')

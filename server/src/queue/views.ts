@@ -10,6 +10,7 @@ import {
   type TopicStats,
 } from '@vacancy/shared/contract'
 import { heapFirst, type Ring } from './containers.ts'
+import { deadlineOf } from './delivery.ts'
 import {
   type Consumer,
   type FinishedJob,
@@ -28,7 +29,7 @@ function timeText(ms: number): string {
   return new Date(ms).toISOString()
 }
 
-export function jobView(job: Job, now: Moment): JobView {
+export function jobView(queue: Queue, job: Job, now: Moment): JobView {
   const { past, delivery, topic } = job
   const isDead = job.state === STATE.dead
   return {
@@ -41,8 +42,7 @@ export function jobView(job: Job, now: Moment): JobView {
     maxAttempts: job.maxAttempts || topic.config.max_attempts,
     createdAt: timeText(job.createdAt),
     runAt: job.state === STATE.delayed ? timeText(job.runAt) : null,
-    leaseUntil:
-      delivery === undefined ? null : timeText(now.wallMs + delivery.at + delivery.deadlineMs - now.monotonicMs),
+    leaseUntil: delivery === undefined ? null : timeText(now.wallMs + deadlineOf(queue, delivery) - now.monotonicMs),
     consumer: delivery?.consumer.name ?? null,
     lastError: past === undefined || past.lastError === '' ? null : past.lastError,
     bytes: job.bytes,

@@ -155,7 +155,7 @@ export const singleJobBody = z.object({ job: submittedJob.and(z.object({ topic: 
 /** `POST /producer/jobs` with several jobs of one topic. */
 export const jobsBody = z.object({ topic: topicName, jobs: z.array(submittedJob).min(1) })
 
-const JOB_FAULTS = ['invalid_id', 'invalid_base64', 'payload_too_large', 'topic_mismatch', 'invalid_option'] as const
+export const JOB_FAULTS = ['invalid_id', 'invalid_base64', 'payload_too_large', 'topic_mismatch', 'invalid_option'] as const
 export type JobFault = (typeof JOB_FAULTS)[number]
 
 const submittedBody = z.object({
@@ -181,9 +181,9 @@ export type QueueErrorBody = z.infer<typeof queueErrorBody>
 
 // --- Jobs, topics and consumers as they are shown ---
 
-const JOB_STATES = ['ready', 'delayed', 'leased', 'dead', 'done'] as const
+export const JOB_STATES = ['ready', 'delayed', 'leased', 'dead', 'done'] as const
 export type JobState = (typeof JOB_STATES)[number]
-const DEAD_REASONS = ['max_attempts', 'max_deliveries', 'rejected'] as const
+export const DEAD_REASONS = ['max_attempts', 'max_deliveries', 'rejected'] as const
 export type DeadReason = (typeof DEAD_REASONS)[number]
 const JOB_EVENTS = ['delivered', 'nack', 'expired', 'disconnect', 'release', 'dead', 'redriven'] as const
 export type JobEvent = (typeof JOB_EVENTS)[number]
@@ -312,9 +312,9 @@ export type DeadFilter = z.infer<typeof deadFilter>
 // --- Consumer interface ---
 
 /** Results of acknowledgements, sent as `confirm` to consumers that request it. */
-const CONFIRM_RESULTS = ['done', 'retry', 'dead', 'extended', 'released', 'late', 'unknown', 'stale'] as const
+export const CONFIRM_RESULTS = ['done', 'retry', 'dead', 'extended', 'released', 'late', 'unknown', 'stale'] as const
 export type ConfirmResult = (typeof CONFIRM_RESULTS)[number]
-const MESSAGE_FAULTS = ['bad_message', 'unknown_action', 'wrong_topic', 'stale_lease', 'unknown_job'] as const
+export const MESSAGE_FAULTS = ['bad_message', 'unknown_action', 'wrong_topic', 'stale_lease', 'unknown_job'] as const
 export type MessageFault = (typeof MESSAGE_FAULTS)[number]
 
 /** Every message of the server has these five fields with these types, and no other field that equals one in any case. */
