@@ -59,6 +59,7 @@ export async function pauseRow(bench: Bench): Promise<Measure[]> {
       unit: 'µs',
       target: { atMost: 150 },
     }),
+    { name: 'longest delay for spare pages', value: figure(figures, 'longest delay for spare pages'), unit: 'ms' },
   ]
 }
 

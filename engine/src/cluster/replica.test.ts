@@ -237,6 +237,26 @@ test('a snapshot is taken by count and by time, one at a time, and older log is 
   expect(toy.snapshots.at(-1)?.index).toBe(before)
 })
 
+test('writes wait for a snapshot that has few spare pages left, and it hurries', () => {
+  const spare = 5
+  const lacksSparePages = () => toy.replica.snapshotRunning && toy.values.length >= spare
+  const toy: ToyReplica = begin({ snapshotTakesMs: 50, lacksSparePages })
+  give(toy, commands(0, 1))
+  toy.simulation.settle()
+  expect(startSnapshot(toy.replica, 'requested')).toBe(true)
+  give(toy, commands(1, 20))
+  toy.simulation.advance(20)
+
+  expect(toy.values).toHaveLength(spare)
+  expect(toy.answers.size).toBe(spare)
+  expect(toy.hurries).toBeGreaterThan(0)
+
+  toy.simulation.advance(60)
+  expect(toy.snapshots).toHaveLength(1)
+  expect(toy.values).toHaveLength(21)
+  expect(toy.answers.size).toBe(21)
+})
+
 test('the log is cut behind the older of two snapshots and 10,000 entries', () => {
   const toy = begin({ snapshotTriggerCount: 4_000, wal: { fileBytes: 65_536, reserveBytes: 512 } })
   for (let i = 0; i < 30; i++) {

@@ -194,7 +194,7 @@ async function pause(): Promise<void> {
   const dataDir = join(folder, 'pause')
   env.disk.makeDirectory(dataDir)
   const { packages, snapshots, startMs, epochMs, alone, ...others } = await measurePause(packagesWanted, dataDir)
-  const { beside, copying, copyingShare, firstSnapshot } = others
+  const { beside, copying, copyingShare, firstSnapshot, delayedSnapshots, longestDelayMs } = others
   figures['start of a snapshot'] = startMs
   figures['start of a snapshot, the epoch alone'] = epochMs
   const added = (name: string, { p99, p999 }: Percentiles) => {
@@ -204,6 +204,7 @@ async function pause(): Promise<void> {
   added('write', beside)
   added('first write to a page', copying)
   added('write beside the first snapshot', firstSnapshot)
+  figures['longest delay for spare pages'] = longestDelayMs
   const micros = (name: string, { p99, p999 }: Percentiles) =>
     print(`  ${name.padEnd(32)} p99 ${p99.toFixed(1).padStart(7)} µs · p99.9 ${p999.toFixed(1).padStart(7)} µs`)
   print(
@@ -214,6 +215,9 @@ async function pause(): Promise<void> {
   micros('beside a snapshot', beside)
   micros('the first to their page', copying)
   micros('beside the first snapshot', firstSnapshot)
+  print(
+    `  writes waited for spare pages beside ${delayedSnapshots} of ${snapshots} snapshots, at most ${longestDelayMs.toFixed(1)} ms`,
+  )
 }
 
 function compare(source: TestSource, reader: SnapshotReader, target: ReturnType<typeof layPlanes>): void {

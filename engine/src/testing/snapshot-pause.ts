@@ -6,8 +6,11 @@
  * noise of the machine affects both. Results are medians of the rounds, so that one burst of noise does not decide.
  *
  * First writes to a page are reported separately: they are the expensive ones, and their share depends on the duration
- * of the snapshot. So is the first snapshot of the process, which includes growing the pool of spare pages and
- * compiling code.
+ * of the snapshot. So is the first snapshot of the process, which includes touching new spare pages and compiling code.
+ *
+ * Like a node, the writer delays writes and hurries the snapshot when few spare pages are left
+ * (docs/design/store.md#copy-on-write). That happens when the snapshot thread gets little processor time. Delays are
+ * reported separately, not as the time of a write.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -31,7 +34,7 @@ import {
   writeU8,
   writeU32,
 } from '../store/command.ts'
-import { beginCopyOnWrite, endCopyOnWrite } from '../store/cow.ts'
+import { beginCopyOnWrite, endCopyOnWrite, hurrySnapshot, lacksSparePages } from '../store/cow.ts'
 import { NAMES, nameBytes } from '../store/dictionary.ts'
 import { TABLE } from '../store/layout.ts'
 import { createStore, prepareSnapshots, publish, type Store } from '../store/store.ts'
@@ -52,11 +55,14 @@ const BATCH = 64
 /** Distinct writes, used in rotation. */
 const COMMANDS = 1 << 18
 const WARM_UP_WRITES = 100_000
-/** Rounds after the first snapshot, when the pool of spare pages has the size for this load. */
+/** Rounds after the first snapshot, when the spare pages for this load have been touched. */
 const WARM_UP_SNAPSHOTS = 2
 /** Each round has some ten thousand writes with and without a snapshot; percentiles are medians over the rounds. */
 const ROUNDS = 7
 const SAMPLES_MAX = 4_000_000
+/** How often a writer that waits for spare pages looks for the end of the snapshot, like a node. */
+const LOOK_MS = 5
+const waitCell = new Int32Array(new SharedArrayBuffer(4))
 
 /** Of single writes, µs. */
 export type Percentiles = { readonly p99: number; readonly p999: number }
@@ -73,9 +79,16 @@ export type Pause = {
   /** Of these, the first writes to a page, and their share. */
   readonly copying: Percentiles
   readonly copyingShare: number
-  /** During the first snapshot of the process: the pool of spare pages grows and code is compiled. */
+  /** During the first snapshot of the process: new spare pages are touched and code is compiled. */
   readonly firstSnapshot: Percentiles
+  /** Snapshots during which writes were delayed because few spare pages were left. */
+  readonly delayedSnapshots: number
+  /** Longest such delay of writes; 0 without one. */
+  readonly longestDelayMs: number
 }
+
+/** Sizes that a test makes smaller. */
+export type PauseSize = { readonly memoryBytes?: number; readonly rounds?: number }
 
 type Samples = { readonly micros: Float64Array; count: number }
 type Times = { readonly all: Samples; readonly copying: Samples }
@@ -91,9 +104,13 @@ type Bench = {
 }
 
 /** @param dataDir an empty folder for the snapshots */
-export async function measurePause(packagesWanted: number, dataDir: string): Promise<Pause> {
+export async function measurePause(
+  packagesWanted: number,
+  dataDir: string,
+  { memoryBytes = 2 ** 32, rounds = ROUNDS }: PauseSize = {},
+): Promise<Pause> {
   const scratchBytes = CAPTURE_SCRATCH_BYTES + WORDS_SCRATCH_BYTES
-  const store = createStore({ memoryBytes: 2 ** 32, readers: 1, scratchBytes, sessionBytesMax: 1 << 20 })
+  const store = createStore({ memoryBytes, readers: 1, scratchBytes, sessionBytesMax: 1 << 20 })
   const { put } = loadKernels(store.memory)
   const today = Math.floor(Date.now() / DAY_MS)
   const propertiesPerSegment = Math.round(packagesWanted / NIGHTS / ROOM_TYPES / SEGMENTS)
@@ -123,14 +140,14 @@ export async function measurePause(packagesWanted: number, dataDir: string): Pro
     index: 1,
   }
   try {
-    return { packages: SEGMENTS * propertiesPerSegment * ROOM_TYPES * NIGHTS, ...(await run(bench)) }
+    return { packages: SEGMENTS * propertiesPerSegment * ROOM_TYPES * NIGHTS, ...(await run(bench, rounds)) }
   } finally {
     bulk.close()
     await worker.terminate()
   }
 }
 
-async function run(bench: Bench): Promise<Omit<Pause, 'packages'>> {
+async function run(bench: Bench, rounds: number): Promise<Omit<Pause, 'packages'>> {
   const warmUp = createTimes()
   applyPaced(bench, warmUp, WARM_UP_WRITES)
   const first = createTimes()
@@ -142,7 +159,7 @@ async function run(bench: Bench): Promise<Omit<Pause, 'packages'>> {
   const copying: Percentiles[] = []
   const starts: Start[] = []
   const shares: number[] = []
-  for (let round = 0; round < ROUNDS; round++) {
+  for (let round = 0; round < rounds; round++) {
     const writes = createTimes()
     starts.push(await besideSnapshot(bench, writes))
     beside.push(percentilesOf(writes.all))
@@ -154,7 +171,7 @@ async function run(bench: Bench): Promise<Omit<Pause, 'packages'>> {
     alone.push(percentilesOf(same.all))
   }
   return {
-    snapshots: ROUNDS,
+    snapshots: rounds,
     startMs: median(starts.map(({ startMs }) => startMs)),
     epochMs: median(starts.map(({ epochMs }) => epochMs)),
     alone: medians(alone),
@@ -162,6 +179,8 @@ async function run(bench: Bench): Promise<Omit<Pause, 'packages'>> {
     copying: medians(copying),
     copyingShare: median(shares),
     firstSnapshot,
+    delayedSnapshots: starts.filter(({ delayMs }) => delayMs > 0).length,
+    longestDelayMs: Math.max(...starts.map(({ delayMs }) => delayMs)),
   }
 }
 
@@ -189,7 +208,7 @@ function createWrites(store: Store, { tables, shapes }: Prepared, today: number)
   return { commands: writer.bytes, commandBytes }
 }
 
-type Start = { readonly startMs: number; readonly epochMs: number }
+type Start = { readonly startMs: number; readonly epochMs: number; readonly delayMs: number }
 
 /** Writes from the start of a snapshot to its end. */
 async function besideSnapshot(bench: Bench, times: Times): Promise<Start> {
@@ -202,18 +221,22 @@ async function besideSnapshot(bench: Bench, times: Times): Promise<Start> {
   const point = { ...position, recordsStart, recordsEnd: gap.low }
   bulk.postMessage({ type: 'snapshot', point, origin: 'bench' } satisfies ToBulk)
   const startMs = performance.now() - started
-  const answer = applyPaced(bench, times, Number.POSITIVE_INFINITY)
+  const early = applyPaced(bench, times, Number.POSITIVE_INFINITY)
+  const waiting = performance.now()
+  const answer = early ?? awaitSnapshot(bench)
+  const delayMs = early ? 0 : performance.now() - waiting
   assert(answer?.type === 'written', `the snapshot was written: ${JSON.stringify(answer)}`)
   endCopyOnWrite(store)
   bulk.postMessage({ type: 'retain' } satisfies ToBulk)
   while (!receiveMessageOnPort(bulk)) await sleep(1)
-  return { startMs, epochMs }
+  return { startMs, epochMs, delayMs }
 }
 
 /**
  * Applies writes at the rate without sleeping, since late wake-ups would be measured instead.
  *
- * @returns the message of the snapshot thread, immediately; undefined after `most` writes
+ * @returns the message of the snapshot thread, immediately; undefined after `most` writes, and when the next write must
+ * wait for spare pages
  */
 function applyPaced(bench: Bench, times: Times, most: number): FromBulk | undefined {
   const { context, commands, commandBytes, store, bulk } = bench
@@ -231,12 +254,26 @@ function applyPaced(bench: Bench, times: Times, most: number): FromBulk | undefi
     addSample(times.all, micros)
     if (spare.copied > copied) addSample(times.copying, micros)
     due += MS_A_WRITE
+    if (lacksSparePages(store)) {
+      publish(store, index)
+      return undefined
+    }
     if (i % BATCH !== BATCH - 1) continue
     publish(store, index)
     const received = receiveMessageOnPort(bulk)
     if (received) return received.message as FromBulk
   }
   return undefined
+}
+
+/** Waits for the end of the snapshot without limiting its disk rate. */
+function awaitSnapshot({ store, bulk }: Bench): FromBulk {
+  hurrySnapshot(store)
+  for (;;) {
+    const received = receiveMessageOnPort(bulk)
+    if (received) return received.message as FromBulk
+    Atomics.wait(waitCell, 0, 0, LOOK_MS)
+  }
 }
 
 function createTimes(): Times {

@@ -52,6 +52,8 @@ export type ToyReplica = {
   readonly failures: unknown[]
   /** Days published to readers. */
   readonly days: number[]
+  /** How often the snapshot was hurried because writes wait. */
+  hurries: number
 }
 
 export type ToyOptions = {
@@ -65,6 +67,8 @@ export type ToyOptions = {
   snapshotTakesMs?: number
   /** From 1, a leader records digests after writes. */
   featureLevel?: number
+  /** Whether a running snapshot leaves too few spare pages for a command. */
+  lacksSparePages?: () => boolean
 }
 
 const DIRECTORY = '/wal'
@@ -114,6 +118,7 @@ export function startToy(disk: SimulatedDisk, options: ToyOptions = {}): ToyRepl
     snapshots,
     failures: [],
     days: [],
+    hurries: 0,
     sinks: [],
     replica: createReplica({
       env,
@@ -153,8 +158,8 @@ export function startToy(disk: SimulatedDisk, options: ToyOptions = {}): ToyRepl
         hasDeleted: () => false,
         prepareDeletes: () => undefined,
         budgetUse: () => ({ budgetBytes: 0, chargedBytes: 0, leftBytes: 0 }),
-        lacksSparePages: () => false,
-        hurrySnapshot: () => undefined,
+        lacksSparePages: () => options.lacksSparePages?.() ?? false,
+        hurrySnapshot: () => void toy.hurries++,
         time: {
           noteDay: (day) => toy.days.push(day),
           effectsOf: () => ({ importNights: undefined, droppedFrom: undefined }),
