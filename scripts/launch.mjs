@@ -85,6 +85,8 @@ const COMMANDS = {
     ],
   },
   bench: { build: true, steps: [['bench/src/cli.ts', 'report']] },
+  // The same queries on Vacancy, SQLite, PostgreSQL and Redis.
+  'bench:why-not': { build: true, steps: [['bench/src/cli.ts', 'why-not']] },
   failover: { build: true, steps: [['bench/src/cli.ts', 'failover']] },
   replicated: { build: true, steps: [['bench/src/cli.ts', 'replicated']] },
   compare: { build: true, steps: [['bench/src/cli.ts', 'compare']] },

@@ -52,7 +52,7 @@ export const SIZES: Record<BenchSize['name'], BenchSize> = {
 /** random and constant: nights, grouped file; shuffled: random nights in no order. */
 export type DataKind = 'random' | 'constant' | 'shuffled'
 export type Data = { dir: string; dataset: Dataset; bytes: number }
-export type Seed = { file: string; codecs: string; bytes: number; summary: Record<string, unknown> }
+export type Seed = { file: string; codecs: string; bytes: number; seconds: number; summary: Record<string, unknown> }
 
 export type Bench = {
   size: BenchSize
@@ -143,6 +143,7 @@ export async function seedOf(bench: Bench, kind: DataKind): Promise<Seed> {
   const { dir } = await dataOf(bench, kind)
   const out = join(bench.dir, `${kind}-snapshot`)
   bench.say(`building the snapshot (${kind})`)
+  const begun = performance.now()
   const printed = await runProgram(
     ['bin/vacancy.mjs', 'build-snapshot', '--shard-id', 'bench', '--input-path', dir].concat([
       '--output-path',
@@ -157,6 +158,7 @@ export async function seedOf(bench: Bench, kind: DataKind): Promise<Seed> {
     file,
     codecs: join(dir, 'codecs.yml'),
     bytes: statSync(file).size,
+    seconds: (performance.now() - begun) / 1000,
     summary: lastJson(printed) as Record<string, unknown>,
   }
   bench.seeds.set(kind, seed)

@@ -6,12 +6,13 @@ import { replicatedCommand } from './replicated.ts'
 import { reportCommand } from './report.ts'
 import { sampleCommand } from './sample.ts'
 import { soakCommand } from './soak.ts'
+import { whyNotCommand } from './why-not/why-not.ts'
 
 // An exit, not a death: programs that were started are ended on the way out.
 process.once('SIGINT', () => process.exit(130))
 process.once('SIGTERM', () => process.exit(143))
 
 await runCommands(
-  [reportCommand, sampleCommand, soakCommand, failoverCommand, replicatedCommand, compareCommand],
+  [reportCommand, sampleCommand, soakCommand, failoverCommand, replicatedCommand, compareCommand, whyNotCommand],
   process.argv.slice(2),
 )

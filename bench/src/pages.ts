@@ -9,6 +9,7 @@ import { bullet, formatMarkdown, formatSection, formatTarget, formatValue, summa
 import { ROOT } from './programs.ts'
 import { measureOf, RESULTS_FILE, type RecordedRun, type Results, readResults, writeResults } from './results.ts'
 import type { Measure } from './verdict.ts'
+import { type WhyNot, whyNotCells, whyNotLines } from './why-not/results.ts'
 
 /** Kinds of recorded test runs, in the order of docs/reliability.md: one file of docs/results each, newest run first. */
 const RUN_FILES = ['seeds', 'whole-nodes', 'defects', 'coverage', 'chaos'] as const
@@ -28,7 +29,11 @@ export function pages(): { readonly [file: string]: string } {
   return {
     'docs/benchmarks.md': benchmarksPage(results),
     'README.md': withBlock(textOf('README.md'), 'figures', readmeFigures(results)),
-    'docs/why-not.md': withBlock(textOf('docs/why-not.md'), 'figures', comparedFigures(results)),
+    'docs/why-not.md': withBlock(
+      withBlock(textOf('docs/why-not.md'), 'systems', systemsTable(results.whyNot)),
+      'figures',
+      comparedFigures(results),
+    ),
     'docs/reliability.md': withBlock(textOf('docs/reliability.md'), 'runs', runsTable(readRunLogs())),
   }
 }
@@ -131,6 +136,11 @@ function comparedFigures({ report, replicated }: Results): string {
     ),
     `Recorded at commit ${machine.commit}; the last two rows at commit ${replicated.machine.commit}.`,
   ].join('\n\n')
+}
+
+function systemsTable(result: WhyNot): string {
+  const { heads, rows } = whyNotCells(result)
+  return [table(heads, rows), whyNotLines(result).map(bullet).join('\n')].join('\n\n')
 }
 
 const compared = (what: string, measure: Measure): string[] => {

@@ -12,8 +12,26 @@ export function processSeconds(pid: number): number {
   return secondsOf(readFileSync(file, 'utf8'))
 }
 
+/** The same of a process and its children, those that ended included. @throws NotMeasured where there is no /proc */
+export function familySeconds(pid: number): number {
+  const own = processSeconds(pid)
+  const ended = endedChildrenOf(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean)
+  const living = children.map(Number).filter((child) => existsSync(`/proc/${child}/stat`))
+  return living.reduce((sum, child) => sum + processSeconds(child), own + ended)
+}
+
 /** Fields 14 and 15, utime and stime; the name in field 2 may hold blanks and brackets itself. */
 export function secondsOf(stat: string): number {
+  return secondsAt(stat, 11)
+}
+
+/** Fields 16 and 17, cutime and cstime. */
+export function endedChildrenOf(stat: string): number {
+  return secondsAt(stat, 13)
+}
+
+function secondsAt(stat: string, first: number): number {
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
+  return (Number(fields[first]) + Number(fields[first + 1])) / TICKS_PER_SECOND
 }

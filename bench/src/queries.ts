@@ -90,6 +90,30 @@ export function searches(
   return [...found.values()]
 }
 
+const COMPLETE_HITS = 300
+const COMPLETE_LIMIT = 1_000
+
+/**
+ * Different searches with about 300 hits that stay below their limit, so that the set of properties does not depend on
+ * an order. Every third names a rate feature.
+ */
+export function completeSearches(tables: Tables, { count, seed }: { count: number; seed: number }): Search[] {
+  const { dataset } = tables
+  const random = createRandom(seed)
+  const found = new Map<string, Search>()
+  for (let draws = 0; found.size < count && draws < count * 20; draws++) {
+    const stay = drawStay(tables, random)
+    if (!stay) continue
+    const plain = { ...searchFor(dataset, stay), limit: COMPLETE_LIMIT }
+    const fields = below(random, 3) === 0 ? { ...plain, rateFeatures: usualFeature(dataset, stay.row) } : plain
+    const criteria = criteriaOf(dataset, fields)
+    const prices = pricesOf(dataset, rowsOfType(tables, criteria), stay.days, criteria.rateFeatures)
+    const search = withPriceFor(COMPLETE_HITS, prices, fields)
+    if (search) found.set(JSON.stringify(search.fields), search)
+  }
+  return [...found.values()]
+}
+
 /** `count` changes of packages that exist: rooms left, and now and then a price. */
 export function updates({ dataset }: Tables, { count, seed }: { count: number; seed: number }): Update[] {
   const { names, properties, rows, spec } = dataset

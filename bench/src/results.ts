@@ -8,6 +8,7 @@ import { assert, VacancyError } from '@vacancy/shared'
 import type { Report, Section } from './format.ts'
 import { ROOT } from './programs.ts'
 import type { Measure } from './verdict.ts'
+import type { WhyNot } from './why-not/results.ts'
 
 export const RESULTS_FILE = 'bench/results/latest.json'
 
@@ -26,6 +27,7 @@ export type Results = {
   readonly failover: Section
   readonly replicated: Section
   readonly compare: Section
+  readonly whyNot: WhyNot
   readonly runs: readonly RecordedRun[]
 }
 

@@ -3,11 +3,12 @@
  * folder on a free port. Without one the tests fail with instructions.
  */
 
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
-import { chownSync, existsSync, globSync, mkdtempSync, rmSync } from 'node:fs'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { chownSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { freePort } from '@vacancy/testkit/free-port'
+import { findOrInstall, unprivileged } from '@vacancy/testkit/installed'
 import pg from 'pg'
 
 export type Postgres = {
@@ -24,7 +25,7 @@ const PASSWORD = 'a-password-that-must-not-leak'
 export async function startPostgres(): Promise<Postgres> {
   const bin = findPostgres()
   const folder = mkdtempSync(join(tmpdir(), 'vacancy-postgres-'))
-  const user = unprivileged()
+  const user = unprivileged(['postgres', 'nobody'])
   if (user) chownSync(folder, user.uid, user.gid)
   const options = {
     cwd: folder,
@@ -81,34 +82,15 @@ export async function startPostgres(): Promise<Postgres> {
 
 /** The folder of `postgres` and `initdb`. */
 function findPostgres(): string {
-  const found = lookForPostgres()
-  if (found !== undefined) return found
-  if (process.getuid?.() === 0 && spawnSync('apt-get', ['--version']).status === 0) {
-    const options = { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } }
-    spawnSync('apt-get', ['update'], options)
-    spawnSync('apt-get', ['install', '-y', '--no-install-recommends', 'postgresql'], options)
-    const installed = lookForPostgres()
-    if (installed !== undefined) return installed
-  }
+  const folder = findOrInstall({
+    programs: ['postgres', 'initdb'],
+    folders: '/usr/lib/postgresql/*/bin',
+    aptPackage: 'postgresql',
+  })
+  if (folder !== undefined) return folder
   throw new Error(
     'These tests need a PostgreSQL server: install one (Debian: apt-get install postgresql; macOS: brew install postgresql) so that postgres and initdb are on the PATH or in /usr/lib/postgresql.',
   )
-}
-
-function lookForPostgres(): string | undefined {
-  const packaged = globSync('/usr/lib/postgresql/*/bin').sort().reverse()
-  const folders = [...packaged, ...(process.env['PATH'] ?? '').split(delimiter)]
-  return folders.find((folder) => ['postgres', 'initdb'].every((name) => existsSync(join(folder, name))))
-}
-
-/** PostgreSQL refuses to run as root; it runs as the user postgres or nobody. */
-function unprivileged(): { uid: number; gid: number } | undefined {
-  if (process.getuid?.() !== 0) return undefined
-  for (const name of ['postgres', 'nobody']) {
-    const [uid, gid] = ['-u', '-g'].map((flag) => spawnSync('id', [flag, name], { encoding: 'utf8' }))
-    if (uid?.status === 0 && gid?.status === 0) return { uid: Number(uid.stdout), gid: Number(gid.stdout) }
-  }
-  throw new Error('PostgreSQL cannot run as root, and neither the user postgres nor the user nobody exists.')
 }
 
 async function untilItAnswers(address: string, server: ChildProcess): Promise<void> {

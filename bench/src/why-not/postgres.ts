@@ -1,0 +1,154 @@
+/** PostgreSQL on a port of its own, through pg. */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { freePort } from '@vacancy/testkit/free-port'
+import { findOrInstall, unprivileged } from '@vacancy/testkit/installed'
+import pg from 'pg'
+import { failure } from '../failure.ts'
+import { familySeconds } from '../process-time.ts'
+import { NotMeasured } from '../verdict.ts'
+import { nights, numbered } from './numbers.ts'
+import { NIGHT_KEY, PROPERTY_INDEX, searchStatement, TABLES, writeSql } from './sql.ts'
+import type { Connect, RunningSystem, Source } from './system.ts'
+
+/** All else is the default: commits are synced (fsync, synchronous_commit). */
+const SETTINGS = [
+  'shared_buffers=1GB',
+  'work_mem=32MB',
+  'max_wal_size=4GB',
+  'jit=off',
+  'random_page_cost=1.1',
+  // A prepared statement is planned once.
+  'plan_cache_mode=force_generic_plan',
+]
+const POLL_MS = 50
+const USER = 'vacancy'
+const marker = (n: number) => `$${n}`
+
+export async function startPostgres({ dataset, dir }: Source): Promise<RunningSystem> {
+  const bin = findOrInstall({
+    programs: ['postgres', 'initdb'],
+    folders: '/usr/lib/postgresql/*/bin',
+    aptPackage: 'postgresql',
+  })
+  if (bin === undefined) throw new NotMeasured('PostgreSQL is not installed: postgres and initdb are on no path')
+  const user = unprivileged(['postgres', 'nobody'])
+  mkdirSync(dir, { recursive: true })
+  if (user) chownSync(dir, user.uid, user.gid)
+  const options = {
+    cwd: dir,
+    ...user,
+    env: { PATH: [bin, '/usr/bin', '/bin'].join(delimiter), LC_ALL: 'C', HOME: dir },
+  }
+  const data = join(dir, 'data')
+  const init = ['-D', data, '-U', USER, '-A', 'trust', '-E', 'UTF8']
+  execFileSync(join(bin, 'initdb'), init, { ...options, stdio: ['ignore', 'ignore', 'pipe'] })
+  const port = await freePort()
+  const settings = ['listen_addresses=127.0.0.1', `unix_socket_directories=${dir}`, ...SETTINGS]
+  const args = ['-D', data, '-p', String(port), ...settings.flatMap((one) => ['-c', one])]
+  const server = spawn(join(bin, 'postgres'), args, { ...options, stdio: 'ignore' })
+  const end = () => server.kill('SIGQUIT')
+  process.once('exit', end)
+  const files = writeFiles(dataset, dir)
+  const client = await opened(port, server)
+  const begun = performance.now()
+  await load(client, files)
+  const loadSeconds = (performance.now() - begun) / 1000
+  const version = (await client.query<{ server_version: string }>('SHOW server_version')).rows[0]?.server_version ?? ''
+  return {
+    name: 'postgres',
+    version: version.split(' ')[0] ?? '',
+    target: { port, file: '' },
+    loadSeconds,
+    bytes: async () => {
+      const sizes = "SELECT pg_total_relation_size('night') + pg_total_relation_size('property') AS bytes"
+      return Number((await client.query<{ bytes: string }>(sizes)).rows[0]?.bytes)
+    },
+    // Each connection is a process.
+    cpuSeconds: () => familySeconds(server.pid ?? 0),
+    stop: async () => {
+      await client.end()
+      const ended = new Promise((resolve) => server.once('exit', resolve))
+      server.kill('SIGINT')
+      await ended
+      process.off('exit', end)
+    },
+  }
+}
+
+/** Files that COPY reads, in a folder of the user that the server runs as. */
+function writeFiles(dataset: Source['dataset'], dir: string): { property: string; night: string } {
+  const { properties } = dataset
+  const property = join(dir, 'property.csv')
+  const traits = [properties.segment, properties.type, properties.category, properties.stars, properties.area]
+  const lines = properties.ids.map((id, no) =>
+    [no, id, ...traits.map((column) => column[no]), properties.amenities[no]].join(),
+  )
+  writeFileSync(property, `${lines.join('\n')}\n`)
+  const night = join(dir, 'night.csv')
+  writeFileSync(night, '')
+  let text: string[] = []
+  const flush = () => {
+    writeFileSync(night, text.join(''), { flag: 'a' })
+    text = []
+  }
+  for (const each of nights(dataset)) {
+    text.push(`${Object.values(each).join()}\n`)
+    if (text.length === 100_000) flush()
+  }
+  flush()
+  for (const file of [property, night]) chmodSync(file, 0o644)
+  return { property, night }
+}
+
+/** The file has the order of the key. Each page has room for new versions of its rows. */
+async function load(client: pg.Client, { property, night }: { property: string; night: string }): Promise<void> {
+  await client.query(`${TABLES}) WITH (fillfactor = 80)`)
+  await client.query(`COPY property FROM '${property}' (FORMAT csv)`)
+  await client.query(`COPY night FROM '${night}' (FORMAT csv)`)
+  await client.query(`ALTER TABLE night ADD ${NIGHT_KEY}`)
+  await client.query(PROPERTY_INDEX)
+  await client.query('VACUUM (ANALYZE)')
+  await client.query('CHECKPOINT')
+}
+
+async function opened(port: number, server: ChildProcess): Promise<pg.Client> {
+  for (;;) {
+    if (server.exitCode !== null) throw failure(`postgres ended with exit code ${server.exitCode}`)
+    const client = new pg.Client({ host: '127.0.0.1', port, user: USER, database: 'postgres' })
+    try {
+      await client.connect()
+      return client
+    } catch {
+      // It is starting.
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+    }
+  }
+}
+
+export const connectPostgres: Connect = async ({ port }, dataset) => {
+  const client = new pg.Client({ host: '127.0.0.1', port, user: USER, database: 'postgres' })
+  await client.connect()
+  const names = new Map<string, string>()
+  const { properties } = dataset
+  return {
+    search(fields) {
+      const { sql, values } = searchStatement(numbered(dataset, fields), { marker, joinInOrder: ', ' })
+      const name = names.get(sql) ?? `search_${names.size}`
+      names.set(sql, name)
+      const query = { name, text: sql, values: [...values], rowMode: 'array' as const }
+      return async () => (await client.query<[string]>(query)).rows.map(([id]) => id)
+    },
+    write({ property, roomType, day }, rooms) {
+      const [segment, type] = [properties.segment[property] ?? 0, properties.type[property] ?? 0]
+      const values = [rooms, segment, roomType, day, type, property]
+      const query = { name: 'write', text: writeSql(marker), values }
+      return async () => {
+        const { rowCount } = await client.query(query)
+        if (rowCount !== 1) throw failure(`PostgreSQL changed ${rowCount} rows`)
+      }
+    },
+    close: () => client.end(),
+  }
+}

@@ -1,0 +1,238 @@
+/**
+ * `npm run bench:why-not`: the same searches and writes on Vacancy, SQLite, PostgreSQL and Redis, with the same data on
+ * the same machine. Answers are compared before anything is measured.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { EXIT } from '@vacancy/shared'
+import { defineCommand } from '@vacancy/shared/node'
+import { type Bench, closeBench, createBench, dataOf, SIZES, tablesOf } from '../bench.ts'
+import { failure } from '../failure.ts'
+import { type Histogram, percentile } from '../histogram.ts'
+import { cpuPressure, describeMachine } from '../machine.ts'
+import { writeBenchmark } from '../pages.ts'
+import { ROOT } from '../programs.ts'
+import { completeSearches, type Search, searches, type Tables } from '../queries.ts'
+import { below, createRandom } from '../random.ts'
+import { NotMeasured } from '../verdict.ts'
+import { type Connected, checkSystems } from './check.ts'
+import { type ClientLoad, runClients } from './clients.ts'
+import { CONNECT } from './connect.ts'
+import { startPostgres } from './postgres.ts'
+import { startRedis } from './redis.ts'
+import { type Figures, type Rate, type SystemResult, TITLES, type WhyNot, whyNotCells, whyNotLines } from './results.ts'
+import { startSqlite } from './sqlite.ts'
+import { type Booking, type RunningSystem, type Source, SYSTEMS, type SystemName } from './system.ts'
+import { startVacancy } from './vacancy.ts'
+
+const PACKAGES = 1_000_000
+/** Connections of the measurements with many clients. */
+const CLIENTS = 8
+const DIFFERENT_SEARCHES = 400
+/** Of each kind. */
+const CHECKED_SEARCHES = 50
+const BOOKINGS = 4_000
+const WARMUP_MS = 1_500
+
+export type Plan = {
+  readonly packages: number
+  readonly seconds: number
+  readonly clients: number
+  readonly systems: readonly SystemName[]
+}
+
+export const whyNotCommand = defineCommand({
+  name: 'bench why-not',
+  component: 'why-not',
+  summary: 'The same searches and durable writes on Vacancy, SQLite, PostgreSQL and Redis.',
+  flags: {
+    packages: { type: 'integer', min: 1_000, max: 60_000_000, default: PACKAGES, summary: 'Size of the data set.' },
+    seconds: { type: 'integer', min: 1, max: 600, default: 8, unit: 'seconds', summary: 'Length of each measurement.' },
+    write: { type: 'boolean', summary: 'Records the figures and renews the pages that quote them.' },
+    json: { type: 'text', value: 'FILE', summary: 'Writes the figures as JSON.' },
+    dir: { type: 'text', default: join(ROOT, '.vacancy/why-not'), value: 'DIR', summary: 'Folder for the data.' },
+  },
+  run: async ({ flags }) => {
+    const say = (text: string) => process.stderr.write(`${text}\n`)
+    const bench = createBench({ size: { ...SIZES.quick, packages: flags.packages }, dir: flags.dir, say })
+    try {
+      const result = await compareSystems(bench, { ...flags, clients: CLIENTS, systems: SYSTEMS })
+      process.stdout.write(formatWhyNot(result))
+      if (flags.json) writeFileSync(flags.json, `${JSON.stringify(result, null, 2)}\n`)
+      if (flags.write) writeBenchmark({ whyNot: result })
+    } finally {
+      await closeBench(bench, { keep: false })
+    }
+    return EXIT.ok
+  },
+})
+
+type Workload = {
+  readonly broad: readonly Search[]
+  readonly selective: readonly Search[]
+  readonly bookings: Booking[]
+}
+
+export async function compareSystems(bench: Bench, plan: Plan): Promise<WhyNot> {
+  const machine = describeMachine()
+  const startedAt = new Date().toISOString()
+  const begun = performance.now()
+  const pressure = cpuPressure()
+  const tables = await tablesOf(bench)
+  const workload = workloadOf(tables)
+  const { running, missing } = await startAll(bench, plan)
+  try {
+    const compared = await checkAll(bench, running, tables, workload)
+    const systems: SystemResult[] = []
+    for (const system of running) {
+      const figures = await measure(bench, system, tables, { ...workload, ...plan })
+      systems.push({ name: system.name, version: system.version, figures })
+    }
+    return {
+      command: `npm run bench:why-not -- --packages ${plan.packages} --seconds ${plan.seconds}`,
+      startedAt,
+      seconds: (performance.now() - begun) / 1000,
+      machine,
+      packages: tables.dataset.packages,
+      compared,
+      hits: { broad: meanHits(workload.broad), selective: meanHits(workload.selective) },
+      clients: plan.clients,
+      systems: [...systems, ...missing],
+      notes: [...bench.notes, ...pressure()],
+    }
+  } finally {
+    for (const system of running) await system.stop()
+  }
+}
+
+function workloadOf(tables: Tables): Workload {
+  const { dataset } = tables
+  const random = createRandom(5)
+  const bookings = new Map<string, Booking>()
+  while (bookings.size < Math.min(BOOKINGS, dataset.packages / 10)) {
+    const row = below(random, dataset.rows.property.length)
+    const property = dataset.rows.property[row] ?? 0
+    const packages = (dataset.rows.packagesBefore[row + 1] ?? 0) - (dataset.rows.packagesBefore[row] ?? 0)
+    const day = dataset.spec.from + (dataset.rows.firstNight[row] ?? 0) + below(random, packages)
+    const rooms = (dataset.packageOf(dataset, row, day) >>> 8) & 0xff
+    const booking = { property, roomType: dataset.rows.roomType[row] ?? 0, day }
+    if (rooms > 0) bookings.set(JSON.stringify(booking), booking)
+  }
+  return {
+    broad: completeSearches(tables, { count: DIFFERENT_SEARCHES, seed: 2 }),
+    selective: searches(tables, { kind: 'selective', count: DIFFERENT_SEARCHES, seed: 2 }),
+    bookings: [...bookings.values()],
+  }
+}
+
+const meanHits = (some: readonly Search[]) => Math.round(some.reduce((sum, { hits }) => sum + hits, 0) / some.length)
+
+async function startAll(bench: Bench, plan: Plan): Promise<{ running: RunningSystem[]; missing: SystemResult[] }> {
+  const { dataset } = await dataOf(bench, 'random')
+  const start: Record<SystemName, (source: Source) => Promise<RunningSystem>> = {
+    vacancy: () => startVacancy(bench),
+    sqlite: startSqlite,
+    postgres: startPostgres,
+    redis: startRedis,
+  }
+  const running: RunningSystem[] = []
+  const missing: SystemResult[] = []
+  try {
+    for (const name of plan.systems) {
+      const dir = join(bench.dir, name)
+      mkdirSync(dir, { recursive: true })
+      bench.say(`loading ${TITLES[name]}`)
+      try {
+        running.push(await start[name]({ dataset, spec: dataset.spec, dir }))
+      } catch (error) {
+        if (!(error instanceof NotMeasured)) throw error
+        missing.push({ name, notMeasured: error.message })
+      }
+    }
+  } catch (error) {
+    for (const system of running) await system.stop()
+    throw error
+  }
+  return { running, missing }
+}
+
+async function checkAll(
+  bench: Bench,
+  running: readonly RunningSystem[],
+  tables: Tables,
+  { broad, selective }: Workload,
+): Promise<number> {
+  bench.say('comparing answers')
+  const systems: Connected[] = []
+  try {
+    for (const { name, target } of running) {
+      systems.push({ name, connection: await CONNECT[name](target, tables.dataset) })
+    }
+    const some = [...broad.slice(0, CHECKED_SEARCHES), ...selective.slice(0, CHECKED_SEARCHES)]
+    return await checkSystems(systems, tables, some)
+  } finally {
+    for (const { connection } of systems) await connection.close()
+  }
+}
+
+async function measure(
+  bench: Bench,
+  system: RunningSystem,
+  { dataset }: Tables,
+  { broad, selective, bookings, clients, seconds }: Workload & Plan,
+): Promise<Figures> {
+  const runMs = seconds * 1000
+  bench.say(`measuring ${TITLES[system.name]}`)
+  const run = async (load: Pick<ClientLoad, 'searchers' | 'writers'>, some: readonly Search[] = broad) => {
+    const cpuBefore = system.cpuSeconds()
+    const { searches, writes, requests } = await runClients({
+      ...load,
+      system: system.name,
+      target: system.target,
+      spec: dataset.spec,
+      searches: some.map(({ fields }) => fields),
+      bookings,
+      warmupMs: Math.min(WARMUP_MS, runMs),
+      runMs,
+    })
+    if (searches.count + writes.count === 0) throw failure(`${system.name} answered nothing`)
+    const cpuMicros = ((system.cpuSeconds() - cpuBefore) * 1e6) / requests
+    return { searches: { ...rateOf(searches, runMs), cpuMicros }, writes: { ...rateOf(writes, runMs), cpuMicros } }
+  }
+  const searched = async (some: readonly Search[]) => ({
+    one: (await run({ searchers: 1, writers: 0 }, some)).searches,
+    many: (await run({ searchers: clients, writers: 0 }, some)).searches,
+  })
+  return {
+    loadSeconds: system.loadSeconds,
+    bytesPerPackage: (await system.bytes()) / dataset.packages,
+    broad: await searched(broad),
+    selective: await searched(selective),
+    writes: {
+      one: (await run({ searchers: 0, writers: 1 })).writes,
+      many: (await run({ searchers: 0, writers: clients })).writes,
+    },
+    mixed: await run({ searchers: clients, writers: 1 }),
+  }
+}
+
+function rateOf(latency: Histogram, runMs: number): Omit<Rate, 'cpuMicros'> {
+  return {
+    perSecond: (latency.count * 1000) / runMs,
+    p50Ms: percentile(latency, 0.5),
+    p99Ms: percentile(latency, 0.99),
+  }
+}
+
+export function formatWhyNot(result: WhyNot): string {
+  const { heads, rows } = whyNotCells(result)
+  const lines = [heads, ...rows]
+  const widths = heads.map((_, column) => Math.max(...lines.map((cells) => cells[column]?.length ?? 0)))
+  const table = lines.map((cells) =>
+    cells
+      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  )
+  return `${[...table, '', ...whyNotLines(result)].join('\n')}\n`
+}
