@@ -13,14 +13,17 @@ async function runJob(job: Job): Promise<void> {
   const [searchers, writers] = [await open(job.searchers), await open(job.writers)]
   const searching = searchers.map((connection, i) => searchesOf(connection, job, job.firstSearcher + i))
   const writing = writers.map((connection, i) => writesOf(connection, job, job.firstWriter + i))
-  const latencies: Latencies = { searches: createHistogram(), writes: createHistogram(), requests: 0 }
+  const latencies: Latencies = { searches: createHistogram(), writes: createHistogram(), requests: 0, cpuSeconds: 0 }
   const started = new Promise((resolve) => parentPort?.once('message', resolve))
   parentPort?.postMessage({ type: 'ready' } satisfies FromClient)
   await started
+  const before = process.threadCpuUsage()
   const counts = await Promise.all([
     ...searching.map((requests) => loop(requests, latencies.searches, job)),
     ...writing.map((requests) => loop(requests, latencies.writes, job)),
   ])
+  const { user, system } = process.threadCpuUsage(before)
+  latencies.cpuSeconds = (user + system) / 1e6
   latencies.requests = counts.reduce((sum, count) => sum + count, 0)
   for (const connection of [...searchers, ...writers]) await connection.close()
   parentPort?.postMessage({ type: 'done', latencies } satisfies FromClient)

@@ -22,8 +22,13 @@ export type ClientLoad = {
   readonly runMs: number
 }
 
-/** Latencies of requests that began within the measured time, and the number of all requests. */
-export type Latencies = { readonly searches: Histogram; readonly writes: Histogram; requests: number }
+/** Latencies of requests that began within the measured time; number of all requests, and what they cost the clients. */
+export type Latencies = {
+  readonly searches: Histogram
+  readonly writes: Histogram
+  requests: number
+  cpuSeconds: number
+}
 
 /** What one thread does. */
 export type Job = ClientLoad & { readonly firstSearcher: number; readonly firstWriter: number }
@@ -51,11 +56,12 @@ export async function runClients(load: ClientLoad): Promise<Latencies> {
   try {
     await Promise.all(jobs.map(({ ready }) => ready))
     for (const { worker } of jobs) worker.postMessage('start')
-    const sum: Latencies = { searches: createHistogram(), writes: createHistogram(), requests: 0 }
+    const sum: Latencies = { searches: createHistogram(), writes: createHistogram(), requests: 0, cpuSeconds: 0 }
     for (const { latencies } of await Promise.all(jobs.map(({ done }) => done))) {
       merge(sum.searches, latencies.searches)
       merge(sum.writes, latencies.writes)
       sum.requests += latencies.requests
+      sum.cpuSeconds += latencies.cpuSeconds
     }
     return sum
   } finally {

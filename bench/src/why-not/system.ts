@@ -31,8 +31,8 @@ export type RunningSystem = {
   readonly loadSeconds: number
   /** What the data take, by the system's own count. */
   bytes(): Promise<number>
-  /** Processor time it has used so far, clients excluded where they are programs of their own. */
-  cpuSeconds(): number
+  /** Processor time of the server so far; undefined of a library, which runs in the threads of the clients. */
+  readonly cpuSeconds: (() => number) | undefined
   stop(): Promise<void>
 }
 

@@ -184,8 +184,8 @@ async function measure(
   const runMs = seconds * 1000
   bench.say(`measuring ${TITLES[system.name]}`)
   const run = async (load: Pick<ClientLoad, 'searchers' | 'writers'>, some: readonly Search[] = broad) => {
-    const cpuBefore = system.cpuSeconds()
-    const { searches, writes, requests } = await runClients({
+    const before = system.cpuSeconds?.() ?? 0
+    const { searches, writes, requests, cpuSeconds } = await runClients({
       ...load,
       system: system.name,
       target: system.target,
@@ -196,8 +196,12 @@ async function measure(
       runMs,
     })
     if (searches.count + writes.count === 0) throw failure(`${system.name} answered nothing`)
-    const cpuMicros = ((system.cpuSeconds() - cpuBefore) * 1e6) / requests
-    return { searches: { ...rateOf(searches, runMs), cpuMicros }, writes: { ...rateOf(writes, runMs), cpuMicros } }
+    const micros = (seconds: number) => (seconds * 1e6) / requests
+    const clientMicros = micros(cpuSeconds)
+    const costs = system.cpuSeconds
+      ? { cpuMicros: micros(system.cpuSeconds() - before), clientMicros }
+      : { clientMicros }
+    return { searches: { ...rateOf(searches, runMs), ...costs }, writes: { ...rateOf(writes, runMs), ...costs } }
   }
   const searched = async (some: readonly Search[]) => ({
     one: (await run({ searchers: 1, writers: 0 }, some)).searches,
@@ -216,7 +220,7 @@ async function measure(
   }
 }
 
-function rateOf(latency: Histogram, runMs: number): Omit<Rate, 'cpuMicros'> {
+function rateOf(latency: Histogram, runMs: number): Omit<Rate, 'cpuMicros' | 'clientMicros'> {
   return {
     perSecond: (latency.count * 1000) / runMs,
     p50Ms: percentile(latency, 0.5),
