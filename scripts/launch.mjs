@@ -52,6 +52,8 @@ const COMMANDS = {
   // The console with hot reload over a simulated cluster.
   dev: { build: false, steps: [['server/src/testing/console-sim.ts', '--hot']] },
   'console:sim': { build: true, steps: [['server/src/testing/console-sim.ts']] },
+  // The picture of the README.
+  picture: { build: true, steps: [['e2e/src/picture.ts']], needsBrowser: true },
   screenshots: { build: true, steps: [['e2e/src/screenshots.ts']], needsBrowser: true },
   // CPU and memory of the control plane with a thousand simulated nodes.
   'bench:control-plane': { build: true, steps: [['server/src/testing/cost.ts']] },

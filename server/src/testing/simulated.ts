@@ -359,17 +359,23 @@ async function startNode(node: SimNode): Promise<void> {
   node.fault = 'none'
 }
 
+/** Traffic rises and falls by this share, over minutes and differently in each shard, so that charts show changes. */
+const TRAFFIC_SWING = 0.35
+const TRAFFIC_PERIOD_MS = 240_000
+
 /** Advances time: commits writes, reduces lag, and elects a leader in shards without one. */
 function turn(shard: SimShard, seconds: number): void {
   const leader = shard.nodes.find(({ id }) => id === shard.leader)
+  const phase = performance.now() / TRAFFIC_PERIOD_MS + (shard.packages % 10) / 20
+  const traffic = 1 + TRAFFIC_SWING * Math.sin(2 * Math.PI * phase)
   const isThere = (node: SimNode) => node.fault !== 'stopped' && !node.isPartitioned
   const voters = shard.nodes.filter(({ isVoter }) => isVoter)
   const there = voters.filter(isThere)
   const hasQuorum = there.length >= Math.floor(voters.length / 2) + 1
   if (leader && isThere(leader) && hasQuorum) {
     shard.electsAt = undefined
-    shard.commit += shard.writesPerSecond * seconds
-    leader.writes += shard.writesPerSecond * seconds
+    shard.commit += traffic * shard.writesPerSecond * seconds
+    leader.writes += traffic * shard.writesPerSecond * seconds
   } else if (hasQuorum) {
     shard.electsAt ??= performance.now() + ELECTION_MS
     shard.leader = ''
@@ -378,7 +384,7 @@ function turn(shard: SimShard, seconds: number): void {
     shard.leader = ''
   }
   for (const node of shard.nodes) {
-    node.queries += (shard.queriesPerSecond * seconds) / shard.nodes.length
+    node.queries += (traffic * shard.queriesPerSecond * seconds) / shard.nodes.length
     node.lagEntries = Math.max(0, node.lagEntries - node.catchUp * seconds)
   }
   if (shard.pending && performance.now() >= shard.pending.at) {
