@@ -84,6 +84,9 @@ export function whyNotCells({ systems, hits, clients }: WhyNot): { heads: string
   return { heads: ['What', ...heads], rows: cells }
 }
 
+const BUSY =
+  '**The machine was busy with other work**: figures are low and vary from run to run. Repeat the run on a quiet machine before you rely on them.'
+
 /** Where and when it was measured, and why a system is missing. */
 export function whyNotLines(result: WhyNot): string[] {
   const { machine, packages, startedAt, compared } = result
@@ -92,6 +95,7 @@ export function whyNotLines(result: WhyNot): string[] {
   )
   return [
     `Requests a second, then p50 / p99. ${packages.toLocaleString('en')} packages, ${startedAt.slice(0, 10)}, ${machine.cores} cores (${machine.cpu}), clients on the same cores, load ${machine.loadBefore.toFixed(2)} before, commit ${machine.commit}. ${compared.toLocaleString('en')} answers were compared first.`,
+    ...(machine.loadBefore > machine.cores ? [BUSY] : []),
     ...missing,
     ...result.notes,
   ]

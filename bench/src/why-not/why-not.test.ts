@@ -78,6 +78,8 @@ test('a system that is not installed is named in the table and below it', () => 
   }
 
   expect(whyNotCells(result).rows[0]).toEqual(['Searches of 300 hits, 1 client', 'not measured'])
+  expect(whyNotLines(result).join()).not.toContain('busy')
+  expect(whyNotLines({ ...result, machine: { ...result.machine, loadBefore: 3 } }).join()).toContain('busy')
   expect(whyNotLines(result)).toContain('Redis was not measured: Redis is not installed.')
 })
 
