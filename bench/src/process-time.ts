@@ -14,11 +14,28 @@ export function processSeconds(pid: number): number {
 
 /** The same of a process and its children, those that ended included. @throws NotMeasured where there is no /proc */
 export function familySeconds(pid: number): number {
-  const own = processSeconds(pid)
-  const ended = endedChildrenOf(readFileSync(`/proc/${pid}/stat`, 'utf8'))
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean)
-  const living = children.map(Number).filter((child) => existsSync(`/proc/${child}/stat`))
-  return living.reduce((sum, child) => sum + processSeconds(child), own + ended)
+  // A child that ends meanwhile moves its time to its parent: count again.
+  for (;;) {
+    const own = processSeconds(pid) + endedChildrenOf(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+    const children = childrenOf(pid)
+    const times = children.map(secondsWhileAlive)
+    const areAlive = times.every((seconds) => seconds !== undefined)
+    if (areAlive && childrenOf(pid).join() === children.join()) return times.reduce((sum, time) => sum + time, own)
+  }
+}
+
+function childrenOf(pid: number): number[] {
+  const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+  return text.split(' ').filter(Boolean).map(Number)
+}
+
+function secondsWhileAlive(pid: number): number | undefined {
+  try {
+    return secondsOf(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+  } catch {
+    // It has ended.
+    return undefined
+  }
 }
 
 /** Fields 14 and 15, utime and stime; the name in field 2 may hold blanks and brackets itself. */
