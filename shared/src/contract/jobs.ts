@@ -155,7 +155,13 @@ export const singleJobBody = z.object({ job: submittedJob.and(z.object({ topic: 
 /** `POST /producer/jobs` with several jobs of one topic. */
 export const jobsBody = z.object({ topic: topicName, jobs: z.array(submittedJob).min(1) })
 
-export const JOB_FAULTS = ['invalid_id', 'invalid_base64', 'payload_too_large', 'topic_mismatch', 'invalid_option'] as const
+export const JOB_FAULTS = [
+  'invalid_id',
+  'invalid_base64',
+  'payload_too_large',
+  'topic_mismatch',
+  'invalid_option',
+] as const
 export type JobFault = (typeof JOB_FAULTS)[number]
 
 const submittedBody = z.object({
