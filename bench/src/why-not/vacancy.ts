@@ -28,7 +28,7 @@ export async function startVacancy(bench: Bench): Promise<RunningSystem> {
       const used = (kind: string) => metric(samples, 'vacancy_memory_bytes', { kind }) ?? Number.NaN
       return used('packages') + used('indexes')
     },
-    cpuSeconds: () => processSeconds(node.program.process.pid ?? 0),
+    cpuSeconds: () => processSeconds(node.program.pid),
     stop: async () => {
       const fault = await stopNode(node)
       if (fault) throw failure(fault)
