@@ -2,9 +2,10 @@ import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { EXIT } from '@vacancy/shared'
+import { CONTROL_ROUTES } from '@vacancy/shared/contract'
 import { expect, test } from 'vitest'
 import { CONTROL_SCHEMA, loadControlConfig } from './config.ts'
-import { CONTROL_PAGE_ROUTES, pages, QUEUE_PAGE_ROUTES, stalePages } from './docs.ts'
+import { pages, QUEUE_PAGE_ROUTES, stalePages } from './docs.ts'
 import { CONTROL_METRICS } from './metrics.ts'
 import { SERVE_SCHEMA } from './queue/config.ts'
 import { QUEUE_METRICS } from './queue/metrics.ts'
@@ -18,7 +19,7 @@ test('the committed pages are up to date (node server/src/docs.ts --write)', () 
 })
 
 test.each([
-  ['control-plane-reference.md', [CONTROL_SCHEMA, CONTROL_METRICS, CONTROL_PAGE_ROUTES]],
+  ['control-plane-reference.md', [CONTROL_SCHEMA, CONTROL_METRICS, CONTROL_ROUTES]],
   ['queue-reference.md', [SERVE_SCHEMA, QUEUE_METRICS, QUEUE_PAGE_ROUTES]],
 ])('%s lists every key, metric and path', (file, tables) => {
   for (const name of tables.flatMap((table) => Object.keys(table))) expect(pages()[file]).toContain(`\`${name}\``)

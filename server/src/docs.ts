@@ -15,10 +15,6 @@ const DOCS = join(import.meta.dirname, '../../docs')
 
 type Routes = { readonly [name: string]: ControlRoute }
 
-/** Paths that the control plane serves. It does not serve those of the queue yet, although its contract has them. */
-export const CONTROL_PAGE_ROUTES: Routes = Object.fromEntries(
-  Object.entries(CONTROL_ROUTES).filter(([name]) => !Object.hasOwn(QUEUE_ROUTES, name)),
-)
 /** Paths of `vacancy queue serve` besides those of producers and consumers. */
 export const QUEUE_PAGE_ROUTES: Routes = { ...PROGRAM_ROUTES, ...QUEUE_ROUTES }
 
@@ -40,7 +36,7 @@ function controlPage(): string {
     metricsTable(CONTROL_METRICS).trimEnd(),
     '## Paths',
     'Requests and responses are documented at `/docs` of a running control plane. Roles of people: viewer < operator < admin. A monitoring token has the rights of a viewer, a client token also `query`, and an admin token all rights except `session`, which needs a signed-in person.',
-    routesTable(CONTROL_PAGE_ROUTES),
+    routesTable(CONTROL_ROUTES),
     '## Errors',
     'Errors are `application/problem+json`: `status`, `code`, `title`, `detail`, `hint`, `requestId`, and `field` when one field is invalid. Programs check `code`; `detail` and `hint` may be more specific than this table. Codes of nodes and of the wire protocol ([errors.md](errors.md)) are passed through unchanged, and paths below `/cluster` use the code `cluster`.',
     errorsTable(),

@@ -44,7 +44,6 @@ export type Partition = {
   /** Ends the attempts to open the journal. */
   isStopped: boolean
   opening: Promise<void>
-  observed: { groups: number; full: number; lost: number }
 }
 
 export type PartitionOptions = {
@@ -94,7 +93,6 @@ export function createPartition(number: number, options: PartitionOptions): Part
     nextConsumer: number + 1,
     isStopped: false,
     opening: Promise.resolve(),
-    observed: { groups: 0, full: 0, lost: 0 },
   }
 }
 
@@ -169,7 +167,6 @@ function lose(partition: Partition, journal: Journal | undefined, why: Error): v
   if (partition.isStopped || journal === undefined || partition.journal !== journal) return
   options.log.error({ partition: partition.number, err: why }, 'queue journal lost')
   options.onError('write')
-  partition.observed.lost++
   partition.journal = undefined
   partition.queue = undefined
   partition.unavailable = 'journal'
@@ -247,7 +244,6 @@ async function writeGroup(partition: Partition, queue: Queue): Promise<void> {
   // Lost while it was being written: its waiters know.
   if (partition.queue !== queue) return
   options.onGroup(group.changes.length, (performance.now() - started) / 1000)
-  partition.observed.groups++
   commitGroup(queue, momentOf(partition))
   runSoon(partition)
 }
@@ -258,7 +254,6 @@ async function writeOrRefuse(partition: Partition, queue: Queue, journal: Journa
     await journal.write(group.changes)
   } catch (error) {
     if (!(error instanceof JournalFullError) || partition.queue !== queue) throw error
-    partition.observed.full++
     partition.fullUntil = partition.options.clock.monotonicMs() + FULL_MS
     partition.options.onError('full')
     partition.options.log.error({ partition: partition.number, err: error }, 'no room for the queue journal')
