@@ -214,6 +214,23 @@ export type FinishedJob = {
 
 const PRIORITIES = 10
 
+export const NO_TOTALS: TopicTotals = {
+  accepted: 0,
+  duplicates: 0,
+  delivered: 0,
+  redelivered: 0,
+  acked: 0,
+  lateAcked: 0,
+  nacked: 0,
+  expired: 0,
+  disconnected: 0,
+  dead: 0,
+  deadDropped: 0,
+  cancelled: 0,
+  redriven: 0,
+  rejected: 0,
+}
+
 export function createTopicState(name: string, number: number, config: TopicConfig, createdAt: number): Topic {
   return {
     name,
@@ -239,22 +256,7 @@ export function createTopicState(name: string, number: number, config: TopicConf
     allowanceAt: 0,
     finished: new Map(),
     shown: createRing(),
-    totals: {
-      accepted: 0,
-      duplicates: 0,
-      delivered: 0,
-      redelivered: 0,
-      acked: 0,
-      lateAcked: 0,
-      nacked: 0,
-      expired: 0,
-      disconnected: 0,
-      dead: 0,
-      deadDropped: 0,
-      cancelled: 0,
-      redriven: 0,
-      rejected: 0,
-    },
+    totals: { ...NO_TOTALS },
     deadByReason: { max_attempts: 0, max_deliveries: 0, rejected: 0 },
     deliverySeconds: createBuckets(LATENCY_SECONDS),
     ackSeconds: createBuckets(LATENCY_SECONDS),

@@ -332,6 +332,8 @@ function send(response: ServerResponse, status: number, body: string): void {
 function sendError(server: QueueServer, request: IncomingMessage, response: ServerResponse, error: unknown): void {
   const known = error instanceof QueueError
   if (!known) server.log.error({ err: error, path: request.url?.split('?', 1)[0] }, 'a queue request failed')
+  // Nothing can be added to a response that has begun.
+  if (response.headersSent) return void response.destroy()
   const code = known ? error.code : 'service_unavailable'
   const body: QueueErrorBody = {
     error: code,

@@ -13,7 +13,7 @@ import {
 } from '@vacancy/shared/contract'
 import { type ControlModule, type Handlers, moduleOf, ProblemError, type RouteRequest } from '../http/route.ts'
 import { type Consumers, close, closeAll, drain } from './consumer.ts'
-import { type Job, STATE, type Topic } from './job.ts'
+import { type Job, NO_TOTALS, STATE, type Topic } from './job.ts'
 import { forgetRejected } from './metrics.ts'
 import { outcomeOf, runSoon } from './partition.ts'
 import { cancelJob, makeTopic, submitParsed } from './producer.ts'
@@ -143,30 +143,13 @@ function stats({ server, node }: QueueModuleOptions) {
     [...queue.topics.values()].map((topic) => topicStats(topic, now)),
   )
   const totals = Object.fromEntries(
-    Object.keys(emptyTotals).map((name) => [
+    Object.keys(NO_TOTALS).map((name) => [
       name,
       topics.reduce((sum, topic) => sum + topic.totals[name as keyof TopicTotals], 0),
     ]),
   ) as TopicTotals
   const role = server.partitions.every(({ queue }) => queue !== undefined) ? ('owner' as const) : ('standby' as const)
   return { node, role, journal: server.metrics.journal, topics, totals }
-}
-
-const emptyTotals: TopicTotals = {
-  accepted: 0,
-  duplicates: 0,
-  delivered: 0,
-  redelivered: 0,
-  acked: 0,
-  lateAcked: 0,
-  nacked: 0,
-  expired: 0,
-  disconnected: 0,
-  dead: 0,
-  deadDropped: 0,
-  cancelled: 0,
-  redriven: 0,
-  rejected: 0,
 }
 
 function listTopics(server: QueueServer, { prefix = '', cursor, limit }: Request<'GET /api/v1/queue/topics'>['query']) {
