@@ -5,6 +5,8 @@
  * - Every id that was answered with 200 is delivered, finished or listed as dead.
  * - No job returns whose acknowledgement was confirmed, which is sent once it is stored.
  */
+
+import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { Agent, request as httpRequest } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -13,7 +15,8 @@ import { parseArgs } from 'node:util'
 import { freePort } from '@vacancy/testkit/free-port'
 import { type Program, startProgram } from '@vacancy/testkit/program'
 import { createRandom, type Random } from '@vacancy/testkit/random'
-import { openConsumer, type TestConsumer, TOKENS } from './queue.ts'
+import { WebSocket } from 'ws'
+import { TOKENS } from './queue.ts'
 
 const ROOT = resolve(import.meta.dirname, '../../../..')
 const TOPICS = ['orders', 'mail']
@@ -21,7 +24,8 @@ const PRODUCERS = 6
 const CONSUMERS_OF_TOPIC = 2
 const ROUND_MS = { min: 100, max: 1_200 }
 const START_MS = 60_000
-const DRAIN_MS = 120_000
+/** Longer than a lease. */
+const STUCK_MS = 90_000
 const POLL_MS = 200
 
 type Fate = {
@@ -45,6 +49,7 @@ export type KillReport = {
 }
 
 type Run = {
+  readonly seed: number
   readonly random: Random
   readonly url: string
   readonly fates: Map<string, Fate>
@@ -69,6 +74,7 @@ export async function killQueue(
   )
   const port = await freePort()
   const run: Run = {
+    seed,
     random: createRandom(seed),
     url: `http://127.0.0.1:${port}`,
     fates: new Map(),
@@ -126,7 +132,7 @@ async function traffic(run: Run, program: Program): Promise<void> {
   await program.ended
   for (const fate of run.fates.values()) if (fate.isConfirmed) fate.isSettled = true
   await Promise.all(producers)
-  for (const consumer of consumers) consumer.socket.terminate()
+  for (const consumer of consumers) consumer.terminate()
 }
 
 /** Submits single jobs or batches, and repeats what was not answered with the same ids. */
@@ -149,14 +155,12 @@ async function produce(run: Run, number: number): Promise<void> {
   }
 }
 
-/** Acknowledges a share of its jobs, fails some for good, and leaves the others. */
-async function consume(run: Run, topic: string, share: number): Promise<TestConsumer> {
-  const consumer = await openConsumer(
-    run.url,
-    `token=${TOKENS.consumer}&topic=${topic}&consumer=w&prefetch=50&confirm=1`,
-  )
-  consumer.socket.on('error', () => undefined)
-  consumer.socket.on('message', (data: Buffer) => {
+/** Acknowledges a share of its jobs, fails some for good, and leaves the others. @returns once it is connected */
+async function consume(run: Run, topic: string, share: number): Promise<WebSocket> {
+  const query = `token=${TOKENS.consumer}&topic=${topic}&consumer=w&prefetch=50&confirm=1`
+  const socket = new WebSocket(`${run.url.replace('http', 'ws')}/ws?${query}`, { perMessageDeflate: false })
+  // Before it is open: jobs may come with the response. A job that is not seen holds its lease.
+  socket.on('message', (data: Buffer) => {
     const { action, jobId, seqId, data: content } = JSON.parse(data.toString('utf8'))
     const fate = run.fates.get(`${topic}/${jobId}`)
     if (fate === undefined) return
@@ -165,23 +169,30 @@ async function consume(run: Run, topic: string, share: number): Promise<TestCons
     fate.deliveries++
     if (fate.isSettled) run.returned.add(`${topic}/${jobId}`)
     const chance = run.random.below(100) / 100
-    if (chance < share) {
-      consumer.socket.send(JSON.stringify({ action: 'ack', topic, last_id: seqId, JobID: jobId }))
-    } else if (chance > 0.97)
-      consumer.socket.send(JSON.stringify({ action: 'nack', jobId, seqId, requeue: chance < 0.985 }))
+    if (chance < share) socket.send(JSON.stringify({ action: 'ack', topic, last_id: seqId, JobID: jobId }))
+    else if (chance > 0.97) socket.send(JSON.stringify({ action: 'nack', jobId, seqId, requeue: chance < 0.985 }))
   })
-  return consumer
+  await once(socket, 'open')
+  // The process is killed.
+  socket.on('error', () => undefined)
+  return socket
 }
 
 /** Takes everything that is left. @returns the ids that are listed as dead */
 async function drain(run: Run): Promise<ReadonlySet<string>> {
   const consumers = await Promise.all(TOPICS.map((topic) => consume(run, topic, 1)))
-  const deadline = performance.now() + DRAIN_MS
-  while ((await unfinished(run)) > 0) {
-    if (performance.now() > deadline) throw new Error(`jobs are left after ${DRAIN_MS / 1000} s`)
+  let fewest = Number.POSITIVE_INFINITY
+  let fewestAt = performance.now()
+  for (let left = await unfinished(run); left > 0; left = await unfinished(run)) {
+    if (left < fewest) {
+      fewest = left
+      fewestAt = performance.now()
+    }
+    if (performance.now() - fewestAt > STUCK_MS)
+      throw new Error(`seed ${run.seed}: ${left} jobs are left, and none was finished for ${STUCK_MS / 1000} s`)
     await sleep(POLL_MS)
   }
-  for (const consumer of consumers) consumer.socket.terminate()
+  for (const consumer of consumers) consumer.terminate()
   const dead = new Set<string>()
   for (const topic of TOPICS) {
     for (let cursor: string | null = ''; cursor !== null; ) {
