@@ -21,6 +21,9 @@ import { importsRoutes } from './imports/imports-module.ts'
 import { acceptClient, stopLive } from './live/live.ts'
 import { createParts, type Parts, type Tables } from './parts.ts'
 import { createProgram, programModule } from './program.ts'
+import { type MountedQueue, mountQueue } from './queue/mounted.ts'
+import { CONSUMER_PATH, consumerUpgrade, putProducersInFront } from './queue/queue-node.ts'
+import { remoteQueueModule } from './queue/remote.ts'
 
 /** How often expired records are deleted. */
 const SWEEP_MS = 3_600_000
@@ -86,7 +89,9 @@ async function openControlPlane(options: ControlPlaneOptions, closers: Closers):
   const settings = await openSettings(database, config)
   const baseUrl = (): string => settings.baseUrl() || listener.url
   const parts = createParts({ options, program, folders, database, settings, baseUrl })
-  const { live, access, accounts } = parts
+  const { live, access, accounts, audit } = parts
+  const queue = config.queue && config.queueUrl === '' ? await mountQueue({ ...options, access, audit }) : undefined
+  if (queue !== undefined) closers.push(queue.stop)
 
   const http = httpOptions(options, parts, tls)
   const app = await createHttp(http)
@@ -95,24 +100,37 @@ async function openControlPlane(options: ControlPlaneOptions, closers: Closers):
   if (tls !== undefined) setTls(app, tls.material())
   listener.app = app
   const modules: readonly ControlModule[] = [
-    programModule(program, { database, access, live, collector: parts.cluster.collector, tls }),
+    programModule(program, {
+      database,
+      access,
+      live,
+      collector: parts.cluster.collector,
+      tls,
+      queue: measuredQueue(queue),
+    }),
     moduleOf('access', ACCESS_ROUTES, accessHandlers(accounts)),
     clusterRoutes(parts.cluster),
     moduleOf('playground', PLAYGROUND_ROUTES, parts.playground.handlers, { stop: parts.playground.stop }),
     importsRoutes(parts.imports),
+    ...queueModules(config, queue, audit),
   ]
   await registerModules(app, modules, http)
   const web = config.web ? await mountWeb(app, options.isProduction) : undefined
   if (web !== undefined) closers.push(web.close)
-  dispatchUpgrades(app, new Map([[LIVE.path, liveUpgrade(parts, http)]]), web, (error) =>
-    log.error({ err: error }, 'opening a WebSocket failed'),
-  )
+  const upgrades = new Map<string, Upgrade>([[LIVE.path, liveUpgrade(parts, http)]])
+  if (queue !== undefined) {
+    upgrades.set(CONSUMER_PATH, consumerUpgrade(queue.node))
+    putProducersInFront(app, queue.node)
+  }
+  dispatchUpgrades(app, upgrades, web, (error) => log.error({ err: error }, 'opening a WebSocket failed'))
   await startModules(modules, closers)
   await startSweeping(options, parts, closers)
   await listen(app, config)
   closers.push(() => closeListener(app, () => endConnections(config.drainSecs * 1000)))
   listener.url = listeningUrl(app)
   closers.push(() => stopLive(live))
+  // First of all, while it is reachable: consumers finish what they hold.
+  if (queue !== undefined) closers.push(queue.stop)
   return {
     url: listener.url,
     origin: baseUrl(),
@@ -120,7 +138,10 @@ async function openControlPlane(options: ControlPlaneOptions, closers: Closers):
       setUpCode: () => setUpCode(accounts),
       signInCode: (name, create) => signInCode(accounts, name, create),
     },
-    reload: () => void tls?.reload(),
+    reload: () => {
+      tls?.reload()
+      queue?.node.tokens?.reload()
+    },
     stop: async () => {
       program.readiness.set('stopping', 'The control plane stops.')
       await closeAll(closers)
@@ -153,8 +174,8 @@ function httpOptions(
   return {
     log,
     identify: (headers, address) => identify(access, headers, address),
-    connectionsMax: HTTP_LIMITS.connectionsMax,
-    keepAliveMs: HTTP_LIMITS.keepAliveMs,
+    connectionsMax: config.maxConnections,
+    keepAliveMs: config.keepAliveSec * 1000,
     audit: audit.write,
     tls: tls?.material(),
     hstsDays: config.hstsDays,
@@ -168,6 +189,20 @@ function httpOptions(
     },
     onRefusal: (reason) => of.control_refused_total.inc({ reason }),
   }
+}
+
+/** Of the queue here, of one elsewhere, or none. */
+function queueModules(
+  { queue: isServed, queueUrl, queueToken }: ControlConfig,
+  mounted: MountedQueue | undefined,
+  audit: Parts['audit'],
+): readonly ControlModule[] {
+  if (mounted !== undefined) return [mounted.module]
+  return isServed ? [remoteQueueModule({ url: queueUrl.replace(/\/$/, ''), token: queueToken, audit })] : []
+}
+
+function measuredQueue(queue: MountedQueue | undefined) {
+  return queue === undefined ? undefined : { fault: queue.fault, metrics: () => queue.node.metrics.text() }
 }
 
 function liveUpgrade({ live, access }: Parts, http: HttpOptions): Upgrade {
@@ -206,9 +241,9 @@ async function startSweeping(
   await sweep()
 }
 
-async function listen(app: App, { listenHost, listenPort }: ControlConfig): Promise<void> {
+async function listen(app: App, { listenHost, listenPort, listenBacklog }: ControlConfig): Promise<void> {
   try {
-    await app.listen({ host: listenHost, port: listenPort })
+    await app.listen({ host: listenHost, port: listenPort, backlog: listenBacklog })
   } catch (cause) {
     throw new VacancyError(
       'port_taken',

@@ -60,7 +60,7 @@ export const controlPlaneCommand = defineCommand({
         stop: async () => await running?.stop(),
         reload: () => running?.reload(),
       },
-      { log, drainMs: (config.drainSecs + 5) * 1000 },
+      { log, drainMs: (config.drainSecs + 5) * 1000 + config.queueShutdownGraceMs },
     )
     return undefined
   },

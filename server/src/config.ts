@@ -13,6 +13,8 @@ import {
   loadConfig,
 } from '@vacancy/shared/node'
 
+import { CONTROL_QUEUE_SCHEMA, checkQueue, queueConfigOf } from './queue/config.ts'
+
 export const CONTROL_SCHEMA = {
   listen_host: { type: 'text', default: '127.0.0.1', summary: 'Address to listen on.' },
   listen_port: {
@@ -121,6 +123,7 @@ export const CONTROL_SCHEMA = {
     default: '',
     summary: 'Folder whose CSV files operators can import without an upload; empty: none.',
   },
+  ...CONTROL_QUEUE_SCHEMA,
   web: { type: 'boolean', default: true, summary: 'Serves the console; off: the API alone.' },
   drain_secs: {
     type: 'integer',
@@ -179,6 +182,7 @@ function readSecrets(values: ControlConfig): ControlConfig {
     'nodeClientToken',
     'nodeAdminToken',
     'registryToken',
+    'queueToken',
   ] as const) {
     const value = values[name]
     if (!value.startsWith(SECRET_FILE)) continue
@@ -199,10 +203,17 @@ function readSecrets(values: ControlConfig): ControlConfig {
 
 function check(values: ControlConfig): string[] {
   const faults: string[] = []
-  for (const key of ['base_url', 'registry', 'resolver'] as const) {
-    const value = key === 'base_url' ? values.baseUrl : values[key]
+  const addresses = {
+    base_url: values.baseUrl,
+    registry: values.registry,
+    resolver: values.resolver,
+    queue_url: values.queueUrl,
+  }
+  for (const [key, value] of Object.entries(addresses)) {
     if (value !== '' && !isOrigin(value)) faults.push(`${key}: ${value} is not an address like http://host:port`)
   }
+  if ((values.queueUrl === '') !== (values.queueToken === ''))
+    faults.push('queue_url and queue_token must be set together')
   for (const node of values.nodes)
     if (!isOrigin(node)) faults.push(`nodes: ${node} is not an address like http://host:port`)
   for (const host of values.allowedHosts)
@@ -216,6 +227,7 @@ function check(values: ControlConfig): string[] {
     faults.push('base_url: begins with http:// although tls_cert is given')
   if (!/^[^\p{Cc}]{1,24}$/u.test(values.environment.trim()))
     faults.push('environment: must be 1 to 24 characters on one line')
+  faults.push(...checkQueue(queueConfigOf(values), 'queue_'))
   return faults
 }
 

@@ -25,10 +25,6 @@ test.each([
   for (const name of tables.flatMap((table) => Object.keys(table))) expect(pages()[file]).toContain(`\`${name}\``)
 })
 
-test('the reference of the control plane has no paths of the queue, which it does not serve', () => {
-  expect(pages()['control-plane-reference.md']).not.toContain('/api/v1/queue')
-})
-
 test('every row of a table has as many cells as its header', () => {
   for (const page of [...Object.values(pages()), PAGE, QUEUE_PAGE])
     for (const block of page.split('\n\n').filter((block) => block.startsWith('|'))) {

@@ -36,6 +36,8 @@ export type Measured = {
   readonly live: Live
   readonly collector: Collector
   readonly tls: { material(): { readonly notAfterMs: number } } | undefined
+  /** The job queue, where it is served. */
+  readonly queue: { readonly fault: () => string; readonly metrics: () => Promise<string> } | undefined
 }
 
 export function programModule(program: Program, measured: Measured): ControlModule {
@@ -46,8 +48,13 @@ export function programModule(program: Program, measured: Measured): ControlModu
   })
 }
 
-async function readReadiness({ readiness }: Program, { database }: Measured, { reply }: RouteRequest<'GET /ready'>) {
+async function readReadiness(
+  { readiness }: Program,
+  { database, queue }: Measured,
+  { reply }: RouteRequest<'GET /ready'>,
+) {
   readiness.set('database', await databaseFault(database))
+  readiness.set('queue', queue?.fault() ?? '')
   const { ready, reasons } = readiness.read()
   if (!ready) reply.status(503)
   return { ready, reasons: reasons.map(({ name, message }) => ({ name, message })) }
@@ -58,7 +65,7 @@ async function readMetrics(
   measured: Measured,
   { reply }: RouteRequest<'GET /metrics'>,
 ): Promise<string> {
-  const { database, access, live, collector, tls } = measured
+  const { database, access, live, collector, tls, queue } = measured
   const isUp = (await databaseFault(database)) === ''
   metrics.of.control_database_up.set(isUp ? 1 : 0)
   if (isUp) metrics.of.control_sessions.set(await countSessions(access))
@@ -74,7 +81,7 @@ async function readMetrics(
   if (tls !== undefined)
     metrics.of.tls_cert_not_after_seconds.set({ listener: 'http' }, tls.material().notAfterMs / 1000)
   reply.header('content-type', METRICS_CONTENT_TYPE)
-  return await metrics.text()
+  return (await metrics.text()) + ((await queue?.metrics()) ?? '')
 }
 
 /** Why the database does not respond; '' when it does. */

@@ -7,6 +7,9 @@ import { bytesToHex, hexToBytes } from '@noble/hashes/utils.js'
 import { LIMITS } from './domain.ts'
 
 const COMPONENT_ID = /^[A-Za-z0-9._-]+$/
+/** Topics of the job queue that a token is valid for: a name, or the beginning of one followed by `*`. */
+export const TOPIC_PATTERN = /^(?:[A-Za-z0-9][A-Za-z0-9._:-]{0,199}[*]?|[*])$/
+
 const SESSION = /^[0-9a-f]{32}$/
 const SESSION_BYTES = 16
 

@@ -31,7 +31,7 @@ const PERSON_MAY: { readonly [role in PersonRole]: readonly ControlAccess[] } = 
   admin: ['viewer', 'query', 'operator', 'admin'],
 }
 
-const TOKEN_MAY: { readonly [role in TokenRole | 'producer' | 'consumer']: readonly ControlAccess[] } = {
+const TOKEN_MAY: { readonly [role in TokenRole]: readonly ControlAccess[] } = {
   producer: [],
   consumer: [],
   monitoring: ['viewer'],

@@ -48,7 +48,7 @@ export async function beginSession(
   return { secret, session: { key, owner, csrf: csrfOf(secret), signedInBy, lastSeenAt: nowMs, expiresAt: null } }
 }
 
-/** Begins a session with an API token. Undefined for an unknown, revoked or expired one. */
+/** Begins a session with an API token. Undefined for an unknown, revoked or expired one, and one of the job queue. */
 export async function beginTokenSession(
   access: Access,
   within: Transaction<AccessTables>,
@@ -58,6 +58,7 @@ export async function beginTokenSession(
   // Looked up by its hash, so the time it takes reveals nothing about the value.
   const token = await within.selectFrom('tokens').selectAll().where('hash', '=', hashSecret(value)).executeTakeFirst()
   if (token === undefined || !isTokenGood(token, nowMs)) return undefined
+  if (token.role === 'producer' || token.role === 'consumer') return undefined
   const secret = newSecret()
   const key = hashSecret(secret)
   await within

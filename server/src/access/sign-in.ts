@@ -19,8 +19,11 @@ import { sessionCookie } from './secrets.ts'
 import { beginSession, beginTokenSession, endSession, endSessions, useLink } from './sessions.ts'
 import type { AccessDatabase, AccessTables } from './tables.ts'
 
+/** Roles of tokens that begin sessions. Those of producers and consumers are for the job queue alone. */
+type ConsoleRole = Exclude<TokenRole, 'producer' | 'consumer'>
+
 /** The role whose pages a token session shows. Its permissions are those of the token itself. */
-const TOKEN_PAGES: { readonly [role in TokenRole]: PersonRole } = {
+const TOKEN_PAGES: { readonly [role in ConsoleRole]: PersonRole } = {
   monitoring: 'viewer',
   client: 'viewer',
   admin: 'admin',
@@ -67,7 +70,7 @@ function tokenMeOf(accounts: Accounts, token: Token, session: Session): Me {
   const person: PersonView = {
     id: token.id,
     name: token.name,
-    role: TOKEN_PAGES[token.role],
+    role: TOKEN_PAGES[token.role as ConsoleRole],
     createdAt: new Date(token.created_at).toISOString(),
     lastSeenAt: new Date(session.lastSeenAt).toISOString(),
     disabled: false,
@@ -142,7 +145,7 @@ export async function signInByToken(accounts: Accounts, request: RouteRequest<'P
     accounts.onSignIn('refused')
     await accounts.audit.write({ ...noteOf(request, 'session.start', 'a token'), result: 'refused', detail: 'token' })
     throw problem('sign-in-failed', {
-      detail: 'The token is unknown, revoked or expired.',
+      detail: 'The token is unknown, revoked or expired, or for the job queue alone.',
       hint: 'Check that you pasted the whole token. An admin can create a new one under Settings, API tokens.',
     })
   }

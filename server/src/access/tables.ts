@@ -47,6 +47,8 @@ export type AccessTables = AuditTables & {
     hash: string
     name: string
     role: TokenRole
+    /** JSON list of topic patterns; null: all topics. */
+    topics: string | null
     created_by: string
     created_at: number
     expires_at: number | null

@@ -16,7 +16,7 @@ export async function listTokens(accounts: Accounts) {
 }
 
 export async function createToken(accounts: Accounts, request: RouteRequest<'POST /api/v1/tokens'>) {
-  const { name, role } = request.body
+  const { name, role, topics } = request.body
   const nowMs = accounts.clock.wallMs()
   const expiresMs = request.body.expiresAt === null ? null : Date.parse(request.body.expiresAt)
   if (expiresMs !== null && expiresMs <= nowMs)
@@ -31,6 +31,7 @@ export async function createToken(accounts: Accounts, request: RouteRequest<'POS
     hash: hashSecret(value),
     name,
     role,
+    topics: topics === null ? null : JSON.stringify(topics),
     created_by: request.principal.name,
     created_at: nowMs,
     expires_at: expiresMs,
@@ -40,7 +41,10 @@ export async function createToken(accounts: Accounts, request: RouteRequest<'POS
     preferences: '{}',
   }
   await change(accounts, async (within) => {
-    await accounts.audit.write(noteOf(request, 'token.create', name, role), within)
+    await accounts.audit.write(
+      noteOf(request, 'token.create', name, topics === null ? role : `${role} of ${topics.join(', ')}`),
+      within,
+    )
     const { tokens } = await within
       .selectFrom('tokens')
       .select((column) => column.fn.countAll<number>().as('tokens'))
@@ -72,11 +76,17 @@ export async function revokeToken(
   notifyEnded(accounts.access, [id, ...ended])
 }
 
+/** The only topics that a token is valid for; null for all. */
+export function topicsOf({ topics }: Pick<Selectable<AccessTables['tokens']>, 'topics'>): string[] | null {
+  return topics === null ? null : (JSON.parse(topics) as string[])
+}
+
 function tokenView(token: Selectable<AccessTables['tokens']>): TokenView {
   return {
     id: token.id,
     name: token.name,
     role: token.role,
+    topics: topicsOf(token),
     createdBy: token.created_by,
     createdAt: new Date(token.created_at).toISOString(),
     expiresAt: timeOf(token.expires_at),

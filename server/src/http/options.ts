@@ -17,8 +17,6 @@ export const HTTP_LIMITS = {
   requestMs: 300_000,
   checkMs: 2_000,
   farewellMs: 1_000,
-  connectionsMax: 5_000,
-  keepAliveMs: 72_000,
   /** Per address and minute. */
   upgradesRefusedMax: 300,
 } as const

@@ -16,7 +16,7 @@ export type Principal = {
   readonly id: string
   readonly name: string
   /** `producer` and `consumer` are roles of the queue, which call nothing here. */
-  readonly role: PersonRole | TokenRole | 'producer' | 'consumer' | undefined
+  readonly role: PersonRole | TokenRole | undefined
 }
 
 /** Of a signed-in person, or of an API token that signed in to the console. */

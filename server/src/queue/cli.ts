@@ -1,7 +1,7 @@
 /** Command lines of the job queue: `vacancy queue serve`. */
 import { systemClock } from '@vacancy/shared'
 import { createLogger, defineCommand, loadConfig, runCommands, runProgram } from '@vacancy/shared/node'
-import { SERVE_SCHEMA, type ServeConfig } from './config.ts'
+import { checkQueue, SERVE_SCHEMA, type ServeConfig } from './config.ts'
 import { type QueueProgram, serveQueue } from './serve.ts'
 
 const SEARCHED = ['./queue.yml', '/etc/vacancy/queue.yml']
@@ -38,9 +38,7 @@ export const serveCommand = defineCommand({
 function check(values: ServeConfig): string[] {
   const faults: string[] = []
   if ((values.tlsCert === '') !== (values.tlsKey === '')) faults.push('tls_cert and tls_key must be set together')
-  if (values.wsDeadMs <= values.wsPingMs) faults.push('ws_dead_ms must be longer than ws_ping_ms')
-  if (values.maxJobBytes > values.maxRequestBytes) faults.push('max_job_bytes must fit into max_request_bytes')
-  return faults
+  return [...faults, ...checkQueue(values, '')]
 }
 
 /** Runs one subcommand; sets the exit code. */

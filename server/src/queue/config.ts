@@ -1,7 +1,8 @@
 /** Settings of the queue: of `vacancy queue serve`, and with the prefix `queue_` of the control plane. */
 import { totalmem } from 'node:os'
+import { assert } from '@vacancy/shared'
 import { JOB_LIMITS, type TopicConfig, topicConfig } from '@vacancy/shared/contract'
-import { type ConfigSchema, type ConfigValues, LOG_FORMATS, LOG_LEVELS } from '@vacancy/shared/node'
+import { type ConfigSchema, type ConfigValues, camelCase, LOG_FORMATS, LOG_LEVELS } from '@vacancy/shared/node'
 import type { QueueSettings } from './queue-server.ts'
 import type { QueueLimits } from './state.ts'
 
@@ -22,7 +23,6 @@ const QUEUE_SCHEMA = {
     default: 'producer',
     summary: 'Lowest role that creates topics at /producer/topic.',
   },
-  metrics_public: { type: 'boolean', default: false, summary: 'Serves /metrics without a token.' },
   producer_response: {
     type: 'choice',
     choices: ['json', 'empty'],
@@ -202,18 +202,15 @@ const QUEUE_SCHEMA = {
     max: 64,
     summary: 'Parts of the queue, each with its own journal; fixed when the journal is created.',
   },
+  topic_defaults: {
+    type: 'text',
+    default: '{}',
+    summary: 'Configuration of new topics where they name none, as JSON: {"max_attempts":8,"ack_deadline_ms":60000}.',
+  },
 } as const satisfies ConfigSchema
 
-/** Settings of `vacancy queue serve`. */
-export const SERVE_SCHEMA = {
-  listen_host: { type: 'text', default: '127.0.0.1', summary: 'Address to listen on.' },
-  listen_port: {
-    type: 'integer',
-    default: 8080,
-    min: 0,
-    max: 65_535,
-    summary: 'Port of producers, consumers and the API; 0 = any free port, which is printed.',
-  },
+/** A listener that thousands of producers and consumers connect to. */
+const LISTENER_SCHEMA = {
   listen_backlog: {
     type: 'integer',
     default: 4_096,
@@ -230,6 +227,19 @@ export const SERVE_SCHEMA = {
     summary: 'How long an idle connection is kept; longer than clients keep theirs.',
   },
   max_connections: { type: 'integer', default: 20_000, min: 1, max: 1_000_000, summary: 'Most connections.' },
+} as const satisfies ConfigSchema
+
+/** Settings of `vacancy queue serve`. */
+export const SERVE_SCHEMA = {
+  listen_host: { type: 'text', default: '127.0.0.1', summary: 'Address to listen on.' },
+  listen_port: {
+    type: 'integer',
+    default: 8080,
+    min: 0,
+    max: 65_535,
+    summary: 'Port of producers, consumers and the API; 0 = any free port, which is printed.',
+  },
+  ...LISTENER_SCHEMA,
   tls_cert: {
     type: 'text',
     default: '',
@@ -248,6 +258,7 @@ export const SERVE_SCHEMA = {
   },
   data_dir: { type: 'text', default: './data/queue', summary: 'Folder of the journal; created if absent.' },
   ...QUEUE_SCHEMA,
+  metrics_public: { type: 'boolean', default: false, summary: 'Serves /metrics without a token.' },
   log_level: { type: 'choice', choices: LOG_LEVELS, default: 'info', summary: 'Lowest level that is logged.' },
   log_format: { type: 'choice', choices: LOG_FORMATS, default: 'json', summary: 'Log lines as JSON or as text.' },
 } as const satisfies ConfigSchema
@@ -256,7 +267,82 @@ export type ServeConfig = ConfigValues<typeof SERVE_SCHEMA>
 
 export type QueueConfig = ConfigValues<typeof QUEUE_SCHEMA>
 
-export function queueSettings(config: QueueConfig, topicDefaults: TopicConfig = topicConfig.parse({})): QueueSettings {
+type Prefixed<S> = { readonly [K in keyof S & string as `queue_${K}`]: S[K] }
+
+function prefixed<S extends ConfigSchema>(schema: S): Prefixed<S> {
+  return Object.fromEntries(Object.entries(schema).map(([key, setting]) => [`queue_${key}`, setting])) as Prefixed<S>
+}
+
+/** Settings of a control plane that serves the queue. Its tokens are valid for the queue, so it needs no auth file. */
+export const CONTROL_QUEUE_SCHEMA = {
+  queue: {
+    type: 'boolean',
+    default: true,
+    summary: 'Serves the job queue: producers at /producer, consumers at /ws, and its pages.',
+  },
+  queue_url: {
+    type: 'text',
+    default: '',
+    summary:
+      'A queue elsewhere for the pages of the console, http://host:port of `vacancy queue serve`; none is served here.',
+  },
+  queue_token: {
+    type: 'text',
+    default: '',
+    secret: true,
+    summary: 'Token with the role admin of the queue at queue_url.',
+  },
+  ...LISTENER_SCHEMA,
+  queue_data_dir: {
+    type: 'text',
+    default: '',
+    summary: 'Folder of the journal of the queue; empty: queue in data_dir.',
+  },
+  ...prefixed(QUEUE_SCHEMA),
+  queue_auth_file: {
+    ...QUEUE_SCHEMA.auth_file,
+    default: '',
+    summary: 'Tokens of producers and consumers besides those of the console, in a file that is followed; empty: none.',
+  },
+} as const satisfies ConfigSchema
+
+/** The settings of the queue among those of a control plane. */
+export function queueConfigOf(values: ConfigValues<typeof CONTROL_QUEUE_SCHEMA>): QueueConfig {
+  return Object.fromEntries(
+    Object.keys(QUEUE_SCHEMA).map((key) => [
+      camelCase(key),
+      values[camelCase(`queue_${key}`) as keyof ConfigValues<typeof CONTROL_QUEUE_SCHEMA>],
+    ]),
+  ) as QueueConfig
+}
+
+/** Checks across the settings. @param prefix of their names in messages */
+export function checkQueue(config: QueueConfig, prefix: 'queue_' | ''): string[] {
+  const faults: string[] = []
+  if (config.wsDeadMs <= config.wsPingMs) faults.push(`${prefix}ws_dead_ms must be longer than ${prefix}ws_ping_ms`)
+  if (config.maxJobBytes > config.maxRequestBytes)
+    faults.push(`${prefix}max_job_bytes must fit into ${prefix}max_request_bytes`)
+  const defaults = parseTopicDefaults(config)
+  if (typeof defaults === 'string') faults.push(`${prefix}topic_defaults: ${defaults}`)
+  return faults
+}
+
+/** @returns a text for invalid ones */
+function parseTopicDefaults({ topicDefaults }: QueueConfig): TopicConfig | string {
+  let given: unknown
+  try {
+    given = JSON.parse(topicDefaults)
+  } catch (error) {
+    return `is not JSON: ${(error as Error).message}`
+  }
+  const parsed = topicConfig.strict().safeParse(given)
+  if (parsed.success) return parsed.data
+  return parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join(', ')
+}
+
+export function queueSettings(config: QueueConfig): QueueSettings {
+  const topicDefaults = parseTopicDefaults(config)
+  assert(typeof topicDefaults !== 'string', 'checkQueue refuses invalid topic defaults')
   return {
     requestBytesMax: config.maxRequestBytes,
     jobsPerRequestMax: config.maxJobsPerRequest,

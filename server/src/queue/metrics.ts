@@ -174,6 +174,7 @@ export function forgetRejected({ rejected }: QueueMetrics, topic: string): void 
 /** What the page reads besides. */
 export type QueueReading = {
   readonly metrics: QueueMetrics
+  readonly isAlone: boolean
   readonly connections: () => number
   readonly partitions: () => Iterable<{ readonly number: number; readonly queue: Queue | undefined }>
   readonly journalSizes: () => { readonly bytes: number; readonly freeBytes: number }
@@ -187,7 +188,7 @@ const QUANTILES = [50, 90, 99, 100]
 
 /** Registers the page. */
 export function registerQueueMetrics(reading: QueueReading): Metrics<typeof QUEUE_METRICS> {
-  const page = registerMetrics(QUEUE_METRICS, { process: true })
+  const page = registerMetrics(QUEUE_METRICS, { process: reading.isAlone })
   const delay = monitorEventLoopDelay({ resolution: 10 })
   delay.enable()
   const { metrics } = reading

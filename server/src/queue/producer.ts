@@ -104,7 +104,7 @@ export function authorize(
     if (token.role === role || token.role === 'admin') return token
     throw new QueueError('forbidden', `this needs the role ${role}; the token has the role ${token.role}`)
   }
-  const found = text === undefined ? undefined : findQueueToken(access, text)
+  const found = text === undefined ? undefined : findQueueToken(access, text, request.socket.remoteAddress ?? '')
   return found instanceof Promise ? found.then(check) : check(found)
 }
 

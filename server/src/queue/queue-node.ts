@@ -7,6 +7,8 @@ import type { Clock } from '@vacancy/shared'
 import { CLOSE_CODES, QUEUE_ERRORS } from '@vacancy/shared/contract'
 import { type Metrics, openTokens, type TokenStore } from '@vacancy/shared/node'
 import type { Logger } from 'pino'
+import type { App } from '../http/options.ts'
+import type { Upgrade } from '../http/web.ts'
 import { type QueueConfig, queueLimits, queueSettings } from './config.ts'
 import {
   acceptConsumer,
@@ -24,7 +26,14 @@ import { createPartition, momentOf, type Partition, startPartition, stopPartitio
 import { handleProducer, isProducerPath } from './producer.ts'
 import { QueueError, type QueueServer } from './queue-server.ts'
 import { sqliteJournal } from './sqlite-journal.ts'
-import { createQueueAccess, QUEUE_ROLES, type QueueRole, setQueueTokens, TOPIC_ROLES } from './tokens.ts'
+import {
+  createQueueAccess,
+  QUEUE_ROLES,
+  type QueueAccess,
+  type QueueRole,
+  setQueueTokens,
+  TOPIC_ROLES,
+} from './tokens.ts'
 import { sampleRates } from './views.ts'
 
 export type QueueNode = {
@@ -39,11 +48,13 @@ export type QueueNode = {
   sizes: { bytes: number; freeBytes: number }
 }
 
-export type QueueNodeOptions = {
+export type QueueNodeOptions = Pick<QueueAccess, 'others' | 'isOtherGood'> & {
   readonly config: QueueConfig
   readonly dataDir: string
   readonly clock: Clock
   readonly log: Logger
+  /** Whether the process is the queue's own; its metrics then tell about the process, too. */
+  readonly isAlone: boolean
 }
 
 const SAMPLE_MS = 10_000
@@ -55,19 +66,10 @@ export const CONSUMER_PATH = '/ws'
 
 /** @throws VacancyError when the auth file or the journal cannot be used */
 export async function startQueue(options: QueueNodeOptions): Promise<QueueNode> {
-  const { config, dataDir, clock, log } = options
+  const { config, dataDir, clock, log, others, isOtherGood } = options
   const metrics = createQueueMetrics('sqlite')
-  const access = createQueueAccess(
-    { clock, others: undefined, isOtherGood: undefined, allowQueryToken: config.allowQueryToken },
-    [],
-  )
-  const tokens = openTokens({
-    file: config.authFile,
-    log,
-    rules: { roles: QUEUE_ROLES, withTopics: TOPIC_ROLES },
-    onReload: (entries) => setQueueTokens(access, entries),
-  })
-  setQueueTokens(access, tokens.tokens())
+  const access = createQueueAccess({ clock, others, isOtherGood, allowQueryToken: config.allowQueryToken }, [])
+  const tokens = openAuthFile(config.authFile, access, log)
   const partitions: Partition[] = []
   const server: QueueServer = { settings: queueSettings(config), log, access, metrics, partitions }
   const consumers = createConsumers(server)
@@ -80,6 +82,7 @@ export async function startQueue(options: QueueNodeOptions): Promise<QueueNode> 
     consumers,
     metrics: registerQueueMetrics({
       metrics,
+      isAlone: options.isAlone,
       connections: () => consumers.connections.size,
       partitions: () => partitions,
       journalSizes: () => node.sizes,
@@ -100,6 +103,25 @@ export async function startQueue(options: QueueNodeOptions): Promise<QueueNode> 
   }
   sample(node)
   return node
+}
+
+/** @returns undefined without a file, where other tokens exist */
+function openAuthFile(file: string, access: QueueAccess, log: Logger): TokenStore<QueueRole> | undefined {
+  if (file === '') return undefined
+  const tokens = openTokens({
+    file,
+    log,
+    rules: { roles: QUEUE_ROLES, withTopics: TOPIC_ROLES },
+    onReload: (entries) => setQueueTokens(access, entries),
+  })
+  setQueueTokens(access, tokens.tokens())
+  return tokens
+}
+
+/** Why the queue is not available; '' when it is. */
+export function unavailability({ server }: QueueNode): string {
+  const faulty = server.partitions.find(({ unavailable }) => unavailable !== undefined)
+  return faulty === undefined ? '' : `The queue is not available: ${faulty.unavailable}.`
 }
 
 function partitionOptions(
@@ -154,20 +176,22 @@ async function readSizes(node: QueueNode): Promise<void> {
   }
 }
 
-/** Answers paths of producers; the application answers the others. @returns whether it was one */
-export function serveProducer(node: QueueNode, request: IncomingMessage, response: ServerResponse): boolean {
-  if (!isProducerPath(request.url ?? '')) return false
-  handleProducer(node.server, request, response)
-  return true
+/** Answers requests of producers before the application sees them. */
+export function putProducersInFront({ server }: App, node: QueueNode): void {
+  const application = server.listeners('request') as ((request: IncomingMessage, response: ServerResponse) => void)[]
+  server.removeAllListeners('request')
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    if (isProducerPath(request.url ?? '')) handleProducer(node.server, request, response)
+    else for (const answer of application) answer(request, response)
+  })
 }
 
-/** Accepts a consumer, or writes the refusal. */
-export async function serveConsumer(
-  node: QueueNode,
-  request: IncomingMessage,
-  socket: Duplex,
-  head: Buffer,
-): Promise<void> {
+/** Accepts consumers, or writes the refusal. */
+export function consumerUpgrade(node: QueueNode): Upgrade {
+  return (request, socket, head) => serveConsumer(node, request, socket, head)
+}
+
+async function serveConsumer(node: QueueNode, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
   try {
     await acceptConsumer(node.consumers, request, socket, head)
   } catch (error) {

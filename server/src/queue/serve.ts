@@ -1,7 +1,7 @@
 /** The job queue alone, as `vacancy queue serve`: producers and consumers, its API, health and metrics. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, writeFileSync } from 'node:fs'
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
 import { hostname } from 'node:os'
 import { type Clock, VacancyError } from '@vacancy/shared'
 import { type ControlRoute, PROGRAM_ROUTES } from '@vacancy/shared/contract'
@@ -22,7 +22,15 @@ import { type App, HTTP_LIMITS, type HttpOptions } from '../http/options.ts'
 import { type ControlModule, moduleOf } from '../http/route.ts'
 import { dispatchUpgrades } from '../http/web.ts'
 import type { ServeConfig } from './config.ts'
-import { CONSUMER_PATH, type QueueNode, serveConsumer, serveProducer, startQueue, stopQueue } from './queue-node.ts'
+import {
+  CONSUMER_PATH,
+  consumerUpgrade,
+  putProducersInFront,
+  type QueueNode,
+  startQueue,
+  stopQueue,
+  unavailability,
+} from './queue-node.ts'
 import { queueModule } from './routes.ts'
 import { findQueueToken } from './tokens.ts'
 
@@ -42,7 +50,15 @@ export async function serveQueue(options: ServeOptions): Promise<QueueProgram> {
   makeAuthFile(config.authFile, log)
   const holder: { app: App | undefined } = { app: undefined }
   const tls = openListenerTls(options, holder)
-  const node = await startQueue({ config, dataDir: config.dataDir, clock, log })
+  const node = await startQueue({
+    config,
+    dataDir: config.dataDir,
+    clock,
+    log,
+    isAlone: true,
+    others: undefined,
+    isOtherGood: undefined,
+  })
   const http = httpOptions(options, node, tls)
   const app = await createHttp(http)
   holder.app = app
@@ -62,12 +78,9 @@ export async function serveQueue(options: ServeOptions): Promise<QueueProgram> {
     isSynced: node.isSynced,
   })
   await registerModules(app, [programModule(node, config, clock), queue], http)
-  putInFront(app, (request, response) => serveProducer(node, request, response))
-  dispatchUpgrades(
-    app,
-    new Map([[CONSUMER_PATH, (request, socket, head) => serveConsumer(node, request, socket, head)]]),
-    undefined,
-    (error) => log.error({ err: error }, 'opening a WebSocket failed'),
+  putProducersInFront(app, node)
+  dispatchUpgrades(app, new Map([[CONSUMER_PATH, consumerUpgrade(node)]]), undefined, (error) =>
+    log.error({ err: error }, 'opening a WebSocket failed'),
   )
   try {
     await app.listen({ host: config.listenHost, port: config.listenPort, backlog: config.listenBacklog })
@@ -91,18 +104,6 @@ export async function serveQueue(options: ServeOptions): Promise<QueueProgram> {
       tls?.close()
     },
   }
-}
-
-/** Answers some requests before the application sees them. */
-function putInFront(app: App, answer: (request: IncomingMessage, response: ServerResponse) => boolean): void {
-  const [application] = app.server.listeners('request') as ((
-    request: IncomingMessage,
-    response: ServerResponse,
-  ) => void)[]
-  app.server.removeAllListeners('request')
-  app.server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-    if (!answer(request, response)) application?.(request, response)
-  })
 }
 
 /** A first start makes tokens, so that it is usable at once. */
@@ -166,7 +167,7 @@ async function identify(
   } as const
   if (authorization === undefined) return { ...anonymous, fault: '' }
   const text = bearerToken(authorization)
-  const token = text === undefined ? undefined : await findQueueToken(server.access, text)
+  const token = text === undefined ? undefined : await findQueueToken(server.access, text, address)
   if (token === undefined) {
     server.metrics.authFailures++
     const wait = server.access.failures.waitSeconds(address)
@@ -188,8 +189,7 @@ function programModule(node: QueueNode, { metricsPublic }: ServeConfig, clock: C
   return moduleOf('program', routes as typeof PROGRAM_ROUTES, {
     'GET /health': () => ({ status: 'ok' as const }),
     'GET /ready': ({ reply }) => {
-      const faulty = node.server.partitions.find(({ unavailable }) => unavailable !== undefined)
-      readiness.set('queue', faulty === undefined ? '' : `The queue is not available: ${faulty.unavailable}.`)
+      readiness.set('queue', unavailability(node))
       const { ready, reasons } = readiness.read()
       if (!ready) reply.status(503)
       return { ready, reasons: reasons.map(({ name, message }) => ({ name, message })) }

@@ -17,7 +17,9 @@ export type QueueAccess = {
   /** By hexadecimal SHA-256. Looking a hash up reveals nothing about the token. */
   tokens: ReadonlyMap<string, QueueToken>
   /** Further tokens, such as those of a control plane. */
-  readonly others: ((token: string) => Promise<QueueToken | undefined>) | undefined
+  readonly others:
+    | ((token: string, address: string) => QueueToken | undefined | Promise<QueueToken | undefined>)
+    | undefined
   /** Whether one of these is still valid, as far as is known. */
   readonly isOtherGood: ((token: QueueToken) => boolean) | undefined
   /** Whether the query parameter `token` counts outside `/ws`. */
@@ -51,10 +53,11 @@ export function tokenOf(request: IncomingMessage, query: URLSearchParams | undef
 export function findQueueToken(
   access: QueueAccess,
   token: string,
+  address: string,
 ): QueueToken | undefined | Promise<QueueToken | undefined> {
   const found = access.tokens.get(hash('sha256', token, 'hex'))
   if (found !== undefined) return access.clock.wallMs() < found.expiresMs ? found : undefined
-  return access.others?.(token)
+  return access.others?.(token, address)
 }
 
 export function mayUseTopic({ topics }: QueueToken, topic: string): boolean {

@@ -1,6 +1,7 @@
 /** Sign-in, people, tokens, audit and settings of the control plane (docs/design/control-plane.md#access). */
 
 import { z } from 'zod'
+import { TOPIC_PATTERN } from '../ids.ts'
 import { type ControlRoute, count, noBody, PERSON_ROLES, pageQuery, TOKEN_ROLES, time } from './control.ts'
 
 export const ACCESS_LIMITS = {
@@ -11,6 +12,7 @@ export const ACCESS_LIMITS = {
   reasonMax: 500,
   peopleMax: 1_000,
   tokensMax: 1_000,
+  tokenTopicsMax: 100,
 } as const
 
 /** User names, as typed at sign-in; compared in lower case. */
@@ -123,6 +125,8 @@ const tokenBody = z.object({
   id: z.string(),
   name: z.string(),
   role: tokenRole,
+  /** Of a producer or consumer: the only topics it is valid for, each a name or the beginning of one with `*`. */
+  topics: z.array(z.string()).nullable(),
   createdBy: z.string(),
   createdAt: time,
   expiresAt: time.nullable(),
@@ -255,7 +259,22 @@ export const ACCESS_ROUTES = {
   'POST /api/v1/tokens': {
     access: 'admin',
     summary: 'Creates a token. Only this response holds its value.',
-    body: z.object({ name: line(ACCESS_LIMITS.nameMax), role: tokenRole, expiresAt: time.nullable().default(null) }),
+    body: z
+      .object({
+        name: line(ACCESS_LIMITS.nameMax),
+        role: tokenRole,
+        expiresAt: time.nullable().default(null),
+        topics: z
+          .array(z.string().regex(TOPIC_PATTERN, 'must be a topic name, or the beginning of one followed by *'))
+          .min(1)
+          .max(ACCESS_LIMITS.tokenTopicsMax)
+          .nullable()
+          .default(null),
+      })
+      .refine(({ role, topics }) => topics === null || role === 'producer' || role === 'consumer', {
+        path: ['topics'],
+        message: 'are for the roles producer and consumer',
+      }),
     status: 201,
     response: z.object({ token: tokenBody, value: z.string() }),
   },

@@ -6,7 +6,7 @@ import { CLUSTER_ROUTES } from './cluster-view.ts'
 import { CODEC_ROUTES } from './codecs.ts'
 import type { ControlRoute } from './control.ts'
 import { IMPORT_ROUTES } from './imports.ts'
-import type { QUEUE_ROUTES } from './jobs.ts'
+import { QUEUE_ROUTES } from './jobs.ts'
 import { LIVE_ROUTES } from './live.ts'
 import { PLAYGROUND_ROUTES } from './playground.ts'
 
@@ -41,10 +41,11 @@ export const CONTROL_ROUTES = {
   ...PLAYGROUND_ROUTES,
   ...IMPORT_ROUTES,
   ...CODEC_ROUTES,
+  /** `vacancy queue serve` serves them, too. */
+  ...QUEUE_ROUTES,
 } as const
 
-/** Those of the queue are served by `vacancy queue serve`, with the same rules. */
-type ControlRoutes = typeof CONTROL_ROUTES & typeof QUEUE_ROUTES
+type ControlRoutes = typeof CONTROL_ROUTES
 export type ControlRouteName = keyof ControlRoutes
 type Side<R, K extends string, D> = R extends { readonly [key in K]: infer S extends z.ZodType } ? S : D
 /** The caller's input, before defaults are filled in. */

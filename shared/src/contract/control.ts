@@ -7,15 +7,15 @@ import { z } from 'zod'
 
 /**
  * Required access. People: viewer < operator < admin. API tokens: a monitoring token reads what a viewer reads, a
- * client token may also run queries, an admin token may do what an admin does. `session` requires a signed-in
- * session, of a person or a token; a bare API token is not enough.
+ * client token may also run queries, an admin token may do what an admin does. Producer and consumer tokens are for
+ * the job queue alone. `session` requires a signed-in session, of a person or a token; a bare API token is not enough.
  */
 const CONTROL_ACCESS = ['open', 'session', 'viewer', 'query', 'operator', 'admin'] as const
 export type ControlAccess = (typeof CONTROL_ACCESS)[number]
 
 export const PERSON_ROLES = ['viewer', 'operator', 'admin'] as const
 export type PersonRole = (typeof PERSON_ROLES)[number]
-export const TOKEN_ROLES = ['monitoring', 'client', 'admin'] as const
+export const TOKEN_ROLES = ['monitoring', 'client', 'producer', 'consumer', 'admin'] as const
 export type TokenRole = (typeof TOKEN_ROLES)[number]
 
 export type ControlRoute = {

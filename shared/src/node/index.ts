@@ -20,6 +20,7 @@ export {
   type Config,
   type ConfigSchema,
   type ConfigValues,
+  camelCase,
   configTable,
   configView,
   type Given,

@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs'
 import type { Clock } from '../clock.ts'
 import { VacancyError } from '../errors.ts'
-import { ID_RULE, parseId } from '../ids.ts'
+import { ID_RULE, parseId, TOPIC_PATTERN } from '../ids.ts'
 import type { Log } from './log.ts'
 import { hashToken, ROLES, type Role, TOKEN_FAILURES_MAX, type TokenHash } from './token-check.ts'
 import { FILE_LOOK_MS, watchFiles } from './watch.ts'
@@ -102,7 +102,6 @@ function readScope(
 }
 
 /** A topic name, or the beginning of one followed by `*`. */
-const TOPIC_PATTERN = /^(?:[A-Za-z0-9][A-Za-z0-9._:-]{0,199}[*]?|[*])$/
 const TOPIC_PATTERNS_MAX = 1_000
 
 function readTopics(

@@ -10,6 +10,7 @@ import { leadership } from './070-leadership.ts'
 import { tokenSessions } from './071-token-sessions.ts'
 import { importsAndCodecs } from './080-imports-and-codecs.ts'
 import { messages } from './090-messages.ts'
+import { tokenTopics } from './100-token-topics.ts'
 
 export const MIGRATIONS: Record<string, Migration> = {
   '010-access': access,
@@ -22,4 +23,5 @@ export const MIGRATIONS: Record<string, Migration> = {
   '071-token-sessions': tokenSessions,
   '080-imports-and-codecs': importsAndCodecs,
   '090-messages': messages,
+  '100-token-topics': tokenTopics,
 }

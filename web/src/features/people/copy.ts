@@ -10,6 +10,8 @@ export const roles: Record<PersonRole, string> = {
 export const tokenRoles: Record<TokenRole, string> = {
   monitoring: 'can read what a viewer reads',
   client: 'can also run queries',
+  producer: 'can submit jobs to the queue, nothing else',
+  consumer: 'can take jobs from the queue, nothing else',
   admin: 'can do what an admin does',
 }
 

@@ -22,7 +22,9 @@ import { SettingsFrame } from '../settings/settings-frame.tsx'
 import * as copy from './copy.ts'
 
 const TOKENS_KEY = ['tokens'] as const
-const ROLES: readonly TokenRole[] = ['monitoring', 'client', 'admin']
+const ROLES: readonly TokenRole[] = ['monitoring', 'client', 'producer', 'consumer', 'admin']
+/** Roles of the job queue, which may be limited to topics. */
+const QUEUE_ROLES: readonly TokenRole[] = ['producer', 'consumer']
 const DAY_MS = 86_400_000
 const LIFETIMES = [
   { value: '30', label: copy.tokens.days30 },
@@ -117,7 +119,11 @@ function TokenTable({ tokens, why, onRevoke }: TokenTableProps) {
       id: 'role',
       header: copy.tokens.role,
       compare: (a, b) => ROLES.indexOf(a.role) - ROLES.indexOf(b.role),
-      cell: ({ role }) => role,
+      cell: ({ role, topics }) => (
+        <>
+          {role} {topics !== null && <span className="font-mono break-all text-text-2">{topics.join(', ')}</span>}
+        </>
+      ),
     },
     {
       id: 'used',
@@ -183,9 +189,13 @@ function CreateToken({ onClose, onCreated }: CreateTokenProps) {
   const [name, setName] = useState('')
   const [role, setRole] = useState<TokenRole>('monitoring')
   const [days, setDays] = useState('90')
+  const [topics, setTopics] = useState('')
+  const isForQueue = QUEUE_ROLES.includes(role)
   const { busy, error, submit } = useSubmit(async () => {
     const expiresAt = days === '' ? null : new Date(Date.now() + Number(days) * DAY_MS).toISOString()
-    const answer = await call('POST /api/v1/tokens', { body: { name: name.trim(), role, expiresAt } })
+    const names = isForQueue ? topics.split(/[\s,]+/).filter((each) => each !== '') : []
+    const body = { name: name.trim(), role, expiresAt, topics: names.length === 0 ? null : names }
+    const answer = await call('POST /api/v1/tokens', { body })
     await queries.invalidateQueries({ queryKey: TOKENS_KEY })
     onCreated(answer.token.name, answer.value)
   })
@@ -227,15 +237,34 @@ function CreateToken({ onClose, onCreated }: CreateTokenProps) {
           onChange={setRole}
           options={ROLES.map((value) => ({ value, label: value, hint: tokenRoles[value] }))}
         />
+        {isForQueue && (
+          <Field
+            label={copy.tokens.topics}
+            hint={copy.tokens.topicsHint}
+            error={isTopicsError(error?.field) ? error?.message : undefined}
+          >
+            {(wire) => (
+              <Input {...wire} autoComplete="off" value={topics} onChange={(event) => setTopics(event.target.value)} />
+            )}
+          </Field>
+        )}
         <Field label={copy.tokens.expiresIn}>
           {(wire) => (
             <Select {...wire} value={days} onChange={(event) => setDays(event.target.value)} options={LIFETIMES} />
           )}
         </Field>
-        <SubmitProblem error={error?.field === 'name' ? undefined : error} waitSeconds={0} />
+        <SubmitProblem
+          error={error?.field === 'name' || isTopicsError(error?.field) ? undefined : error}
+          waitSeconds={0}
+        />
       </form>
     </Dialog>
   )
+}
+
+/** A fault of one pattern names its place in the list. */
+function isTopicsError(field: string | undefined): boolean {
+  return field === 'topics' || (field?.startsWith('topics.') ?? false)
 }
 
 function RevokeToken({ token, onClose }: { token: TokenView; onClose: () => void }) {

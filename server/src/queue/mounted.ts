@@ -1,0 +1,67 @@
+/** The job queue inside the control plane: on its listener, with its tokens, audit log, readiness and metrics. */
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import type { Clock } from '@vacancy/shared'
+import type { Logger } from 'pino'
+import type { Access } from '../access/access.ts'
+import { noteOf } from '../access/accounts.ts'
+import type { Audit } from '../access/audit.ts'
+import type { ControlConfig } from '../config.ts'
+import type { ControlModule } from '../http/route.ts'
+import { queueConfigOf } from './config.ts'
+import { findConsoleToken, followConsoleTokens, isConsoleTokenGood, stopFollowing } from './console-tokens.ts'
+import { type QueueNode, startQueue, stopQueue, unavailability } from './queue-node.ts'
+import { queueModule } from './routes.ts'
+
+export type MountedQueue = {
+  readonly node: QueueNode
+  readonly module: ControlModule
+  /** Why it is not available; '' when it is. */
+  readonly fault: () => string
+  readonly stop: () => Promise<void>
+}
+
+type MountOptions = {
+  readonly config: ControlConfig
+  readonly clock: Clock
+  readonly log: Logger
+  readonly access: Access
+  readonly audit: Audit
+}
+
+/** @throws VacancyError when the auth file or the journal cannot be used */
+export async function mountQueue({ config, clock, log, access, audit }: MountOptions): Promise<MountedQueue> {
+  const tokens = followConsoleTokens(access, log)
+  let node: QueueNode
+  try {
+    node = await startQueue({
+      config: queueConfigOf(config),
+      dataDir: config.queueDataDir === '' ? join(config.dataDir, 'queue') : config.queueDataDir,
+      clock,
+      log,
+      isAlone: false,
+      others: (token, address) => findConsoleToken(tokens, token, address),
+      isOtherGood: (token) => isConsoleTokenGood(tokens, token),
+    })
+  } catch (error) {
+    stopFollowing(tokens)
+    throw error
+  }
+  let stopped: Promise<void> | undefined
+  return {
+    node,
+    module: queueModule({
+      server: node.server,
+      consumers: node.consumers,
+      audit: (request, action, target, detail) => audit.write(noteOf(request, action, target, detail)),
+      dataDir: node.dataDir,
+      node: hostname(),
+      isSynced: node.isSynced,
+    }),
+    fault: () => unavailability(node),
+    stop: () => {
+      stopped ??= stopQueue(node).finally(() => stopFollowing(tokens))
+      return stopped
+    },
+  }
+}
