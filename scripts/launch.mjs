@@ -89,6 +89,7 @@ const COMMANDS = {
   bench: { build: true, steps: [['bench/src/cli.ts', 'report']] },
   // The same queries on Vacancy, SQLite, PostgreSQL and Redis.
   'bench:why-not': { build: true, steps: [['bench/src/cli.ts', 'why-not']] },
+  'bench:queue': { build: true, steps: [['bench/src/cli.ts', 'queue']] },
   failover: { build: true, steps: [['bench/src/cli.ts', 'failover']] },
   replicated: { build: true, steps: [['bench/src/cli.ts', 'replicated']] },
   compare: { build: true, steps: [['bench/src/cli.ts', 'compare']] },

@@ -2,6 +2,7 @@
 import { runCommands } from '@vacancy/shared/node'
 import { compareCommand } from './compare.ts'
 import { failoverCommand } from './failover.ts'
+import { queueCommand } from './queue/queue.ts'
 import { replicatedCommand } from './replicated.ts'
 import { reportCommand } from './report.ts'
 import { sampleCommand } from './sample.ts'
@@ -13,6 +14,15 @@ process.once('SIGINT', () => process.exit(130))
 process.once('SIGTERM', () => process.exit(143))
 
 await runCommands(
-  [reportCommand, sampleCommand, soakCommand, failoverCommand, replicatedCommand, compareCommand, whyNotCommand],
+  [
+    reportCommand,
+    sampleCommand,
+    soakCommand,
+    failoverCommand,
+    replicatedCommand,
+    compareCommand,
+    whyNotCommand,
+    queueCommand,
+  ],
   process.argv.slice(2),
 )

@@ -27,6 +27,8 @@ export type Results = {
   readonly failover: Section
   readonly replicated: Section
   readonly compare: Section
+  /** Absent until it was measured once. */
+  readonly queue?: Section
   readonly whyNot: WhyNot
   readonly runs: readonly RecordedRun[]
 }

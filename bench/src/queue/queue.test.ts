@@ -1,0 +1,20 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { measureQueue } from './queue.ts'
+
+test('each load runs on the real queue and the floor, and its figures are reported', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'vacancy-bench-queue-'))
+  try {
+    const options = { jobs: 1_000, rounds: 1, url: '', token: '', only: ['1', '2', '3', '6'], dir }
+    const { rows } = await measureQueue(options, () => {})
+
+    expect(rows.map(({ id }) => id)).toEqual([1, 2, 3, 6])
+    const measures = rows.flatMap((row) => row.measures)
+    expect(measures.filter(({ value }) => !(value > 0))).toEqual([])
+    expect(rows[0]?.measures.map(({ name }) => name)).toContain('processor time over the floor')
+  } finally {
+    rmSync(dir, { recursive: true })
+  }
+}, 120_000)
