@@ -1,5 +1,5 @@
 /** Jobs, topics, consumers and deliveries of the queue, as plain data (docs/design/queue.md#engine). */
-import type { DeadReason, JobEvent, TopicConfig, TopicTotals } from '@vacancy/shared/contract'
+import type { DeadFilter, DeadReason, JobEvent, RedriveState, TopicConfig, TopicTotals } from '@vacancy/shared/contract'
 import {
   createHeap,
   createList,
@@ -146,6 +146,8 @@ export type Topic = {
   readonly number: number
   readonly createdAt: number
   config: TopicConfig
+  /** The long redrive that runs, or the last one. */
+  redrive: Redrive | undefined
   /** Every known job by id, dead ones included. */
   readonly jobs: Map<string, Job>
   /** Bit p: there may be a ready job of priority p. */
@@ -189,6 +191,36 @@ export type Topic = {
   /** When something is due, monotonic. */
   alarmAt: number
   heapIndex: number
+}
+
+/** What the journal keeps of a long redrive. */
+export type RedriveRecord = {
+  readonly filter: DeadFilter
+  /** Undefined: they return to the same topic. */
+  readonly to: string | undefined
+  readonly ratePerSec: number
+  readonly by: string
+  readonly total: number
+  /** When its state changed last. */
+  readonly left: number
+  /** Wall clock. Jobs that died later are not of it. */
+  readonly startedAt: number
+  readonly endedAt: number | undefined
+  readonly state: RedriveState
+  readonly reason: string
+}
+
+export type Redrive = {
+  record: RedriveRecord
+  /** The jobs it began with, and the next one; undefined until they are selected again after a start. */
+  jobs: readonly Job[] | undefined
+  at: number
+  /** Monotonic; undefined when it began before the process. */
+  readonly startedAt: number | undefined
+  redriven: number
+  readonly conflicts: string[]
+  /** One loop at a time moves its jobs. */
+  isLooping: boolean
 }
 
 /** Totals at a monotonic moment. */
@@ -237,6 +269,7 @@ export function createTopicState(name: string, number: number, config: TopicConf
     number,
     createdAt,
     config,
+    redrive: undefined,
     jobs: new Map(),
     readyMask: 0,
     ready: Array.from({ length: PRIORITIES }, () => createList<Job>()),

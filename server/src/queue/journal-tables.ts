@@ -1,7 +1,7 @@
 /** Tables of the queue journal, the same on SQLite and PostgreSQL, and how a change becomes rows (Kysely). */
 import { type DeadReason, type TopicConfig, topicConfig } from '@vacancy/shared/contract'
 import { type ColumnDefinitionBuilder, type Kysely, sql } from 'kysely'
-import { FLAG, type HistoryLine, type Job, STATE } from './job.ts'
+import { FLAG, type HistoryLine, type Job, type RedriveRecord, STATE } from './job.ts'
 import type { StoredJob, StoredTopic } from './queue.ts'
 import type { Change } from './state.ts'
 
@@ -139,7 +139,7 @@ export async function createTables(db: Kysely<JournalTables>, dialect: Dialect):
 
 /** The order in which a group is stored: each step sees the rows of those before, and ids are free before they return. */
 export type Rows = {
-  readonly topics: ({ readonly topic: StoredTopic } | { readonly gone: number })[]
+  readonly topics: ({ readonly topic: Omit<StoredTopic, 'redrive'> } | { readonly gone: number })[]
   readonly updates: UpdateRow[]
   readonly done: number[]
   readonly finished: { readonly topicNumber: number; readonly id: string; readonly at: number }[]
@@ -176,7 +176,8 @@ export function rowsOf(changes: readonly Change[]): Rows {
         break
       case 'topic': {
         const { name, number, createdAt } = change.topic
-        rows.topics.push({ topic: { name, number, createdAt, config: change.config } })
+        const config = { ...change.config, ...(change.redrive !== undefined && { redrive: change.redrive }) }
+        rows.topics.push({ topic: { name, number, createdAt, config } })
         break
       }
       case 'topicGone':
@@ -228,9 +229,16 @@ export function readPayload(bytes: Uint8Array | null, flags: number): string | u
 // --- Rows that are read ---
 
 export function storedTopic(row: JournalTables['topics']): StoredTopic {
+  return { name: row.name, number: row.topic_no, createdAt: row.created_at, ...topicDocument(JSON.parse(row.config)) }
+}
+
+/** The configuration of a topic as it is stored, with its long redrive. */
+export function topicDocument(document: unknown): Pick<StoredTopic, 'config' | 'redrive'> {
   // Keys of later versions are left out, and missing ones get their default.
-  const config: TopicConfig = topicConfig.parse(JSON.parse(row.config))
-  return { name: row.name, number: row.topic_no, config, createdAt: row.created_at }
+  const config: TopicConfig = topicConfig.parse(document)
+  // Written by this program alone.
+  const { redrive } = document as { readonly redrive?: RedriveRecord }
+  return { config, redrive }
 }
 
 function _storedJob(row: JobTable): StoredJob {

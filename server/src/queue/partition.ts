@@ -63,7 +63,7 @@ export type PartitionOptions = {
   readonly sent: () => void
   /** The engine is gone: consumers must connect again. */
   readonly onLost: (consumers: Iterable<Consumer>) => void
-  readonly onLoaded: () => void
+  readonly onLoaded: (partition: Partition) => void
   readonly onGroup: (changes: number, seconds: number) => void
   readonly onError: (operation: 'open' | 'write' | 'full') => void
 }
@@ -128,7 +128,7 @@ async function openOnce(partition: Partition): Promise<void> {
   }
   partition.queue = queue
   partition.unavailable = undefined
-  options.onLoaded()
+  options.onLoaded(partition)
   const seconds = (options.clock.monotonicMs() - started) / 1000
   options.log.info({ partition: partition.number, topics: queue.topics.size, jobs, seconds }, 'queue loaded')
   runSoon(partition)

@@ -25,6 +25,7 @@ import { createQueueMetrics, type QUEUE_METRICS, registerQueueMetrics } from './
 import { createPartition, momentOf, type Partition, startPartition, stopPartition } from './partition.ts'
 import { handleProducer, isProducerPath } from './producer.ts'
 import { QueueError, type QueueServer } from './queue-server.ts'
+import { resumeRedrives } from './redrive-runner.ts'
 import { sqliteJournal } from './sqlite-journal.ts'
 import {
   createQueueAccess,
@@ -143,7 +144,10 @@ function partitionOptions(
     send: (delivery: Parameters<typeof sendDelivery>[1]) => sendDelivery(consumers, delivery),
     sent: () => flushDeliveries(consumers),
     onLost: (lost: Parameters<typeof closeAll>[1]) => closeAll(consumers, lost, CLOSE_CODES.overloaded, 'journal lost'),
-    onLoaded: () => metrics.ownerChanges.set(number, (metrics.ownerChanges.get(number) ?? 0) + 1),
+    onLoaded: (partition: Partition) => {
+      metrics.ownerChanges.set(number, (metrics.ownerChanges.get(number) ?? 0) + 1)
+      resumeRedrives(partition)
+    },
     onGroup: (changes: number, seconds: number) => {
       observe(metrics.groupChanges, changes)
       observe(metrics.commitSeconds, seconds)

@@ -2,6 +2,7 @@
 import { assert } from '@vacancy/shared'
 import type { QueueErrorBody, QueueErrorCode, TopicConfig } from '@vacancy/shared/contract'
 import type { Logger } from 'pino'
+import type { RouteRequest } from '../http/route.ts'
 import type { Moment, Topic } from './job.ts'
 import type { QueueMetrics } from './metrics.ts'
 import { isFull, momentOf, type Partition } from './partition.ts'
@@ -35,6 +36,9 @@ export type QueueServer = {
   readonly metrics: QueueMetrics
   readonly partitions: readonly Partition[]
 }
+
+/** A change that an operator made, for the audit log. */
+export type QueueAudit = (request: RouteRequest<never>, action: string, target: string, detail: string) => Promise<void>
 
 /** A partition that serves. */
 export type Serving = { readonly partition: Partition; readonly queue: Queue; readonly now: Moment }

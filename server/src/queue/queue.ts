@@ -14,6 +14,7 @@ import {
   type Moment,
   type NewJob,
   type Past,
+  type RedriveRecord,
   STATE,
   type Topic,
 } from './job.ts'
@@ -60,7 +61,7 @@ export function createTopic(queue: Queue, name: string, config: TopicConfig, now
   if (queue.topics.size >= queue.limits.topicsMax) return undefined
   const topic = createTopicState(name, queue.nextTopicNumber++, config, now.wallMs)
   addTopic(queue, topic, now)
-  return append(queue, [{ kind: 'topic', topic, config }], ROW_BYTES)
+  return append(queue, [{ kind: 'topic', topic, config, redrive: undefined }], ROW_BYTES)
 }
 
 function addTopic(queue: Queue, topic: Topic, now: Moment): void {
@@ -80,7 +81,7 @@ export function configureTopic(queue: Queue, topic: Topic, config: TopicConfig, 
   topic.untilOldest = config.starvation_guard
   trimDead(queue, topic)
   markRunnable(queue, topic)
-  return append(queue, [{ kind: 'topic', topic, config }], ROW_BYTES)
+  return append(queue, [{ kind: 'topic', topic, config, redrive: topic.redrive?.record }], ROW_BYTES)
 }
 
 /** Deletes a topic with all its jobs; its consumers have no topic afterwards. */
@@ -491,6 +492,7 @@ export type StoredTopic = {
   readonly name: string
   readonly number: number
   readonly config: TopicConfig
+  readonly redrive: RedriveRecord | undefined
   readonly createdAt: number
 }
 export type StoredJob = NewJob & {
@@ -506,6 +508,16 @@ export type StoredJob = NewJob & {
 /** Fills an empty queue from a journal: topics first, then jobs in order of `seq`. */
 export function restoreTopic(queue: Queue, stored: StoredTopic, now: Moment): Topic {
   const topic = createTopicState(stored.name, stored.number, stored.config, stored.createdAt)
+  if (stored.redrive !== undefined)
+    topic.redrive = {
+      record: stored.redrive,
+      jobs: undefined,
+      at: 0,
+      startedAt: undefined,
+      redriven: 0,
+      conflicts: [],
+      isLooping: false,
+    }
   addTopic(queue, topic, now)
   queue.nextTopicNumber = Math.max(queue.nextTopicNumber, stored.number + 1)
   return topic

@@ -20,6 +20,7 @@ import { cancelJob, makeTopic, submitParsed } from './producer.ts'
 import { configureTopic, deleteTopic, purge, redrive, redriveTo, removeJobs, unfinishedOf } from './queue.ts'
 import {
   durable,
+  type QueueAudit,
   QueueError,
   type QueueServer,
   refuseFullDisk,
@@ -28,6 +29,7 @@ import {
   servingPartition,
   topicOf,
 } from './queue-server.ts'
+import { redriveHandlers } from './redrive-routes.ts'
 import { parseValue } from './submission.ts'
 import {
   consumerView,
@@ -42,9 +44,6 @@ import {
   topicRow,
   topicStats,
 } from './views.ts'
-
-/** A change that an operator made, for the audit log. */
-type QueueAudit = (request: RouteRequest<never>, action: string, target: string, detail: string) => Promise<void>
 
 export type QueueModuleOptions = {
   readonly server: QueueServer
@@ -88,6 +87,7 @@ export function queueModule(options: QueueModuleOptions): ControlModule {
       withTopic(server, params.topic, ({ topic }) => ({ groups: deadGroups(topic) })),
     'POST /api/v1/queue/topics/{topic}/dead/redrive': (request) => redriveDead(options, request),
     'DELETE /api/v1/queue/topics/{topic}/dead': (request) => deleteDead(options, request),
+    ...redriveHandlers(options),
     'GET /api/v1/queue/consumers': ({ query }) => listConsumers(options, query),
     'DELETE /api/v1/queue/consumers/{id}': (request) => closeConsumer(options, request),
     'POST /api/v1/queue/backup': (request) => backup(options, request),

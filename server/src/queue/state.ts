@@ -2,7 +2,7 @@
 import { assert } from '@vacancy/shared'
 import type { TopicConfig } from '@vacancy/shared/contract'
 import { createHeap, createRing, createWheel, type Heap, type Ring, type Wheel } from './containers.ts'
-import type { Consumer, Delivery, Job, Moment, Topic } from './job.ts'
+import type { Consumer, Delivery, Job, Moment, RedriveRecord, Topic } from './job.ts'
 
 export type QueueLimits = {
   readonly topicsMax: number
@@ -32,7 +32,12 @@ export type Change =
   | { readonly kind: 'done'; readonly seq: number }
   | { readonly kind: 'finished'; readonly topicNumber: number; readonly id: string; readonly at: number }
   | { readonly kind: 'forget'; readonly topicNumber: number; readonly ids: readonly string[] }
-  | { readonly kind: 'topic'; readonly topic: Topic; readonly config: TopicConfig }
+  | {
+      readonly kind: 'topic'
+      readonly topic: Topic
+      readonly config: TopicConfig
+      readonly redrive: RedriveRecord | undefined
+    }
   | { readonly kind: 'topicGone'; readonly topicNumber: number }
 
 /** How the write of a group ended: durable, refused by a full disk, or of unknown outcome. */

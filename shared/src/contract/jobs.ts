@@ -28,6 +28,8 @@ export const JOB_LIMITS = {
   pageMax: 500,
   /** Dead jobs that one request moves or deletes, in one transaction. */
   movedMax: 10_000,
+  /** Jobs a second of a long redrive. */
+  redriveRateMax: 20_000,
   /** Rows that can be paged of jobs that are ready, delayed or leased. */
   listedJobsMax: 10_000,
   /** Finished jobs that a topic remembers for display. */
@@ -64,6 +66,7 @@ export const QUEUE_ERRORS = {
   topic_exists: 409,
   topic_not_empty: 409,
   job_leased: 409,
+  redrive_running: 409,
   request_too_large: 413,
   queue_full: 429,
   service_unavailable: 503,
@@ -293,6 +296,32 @@ const consumerView = z.object({
   acked: count,
 })
 export type ConsumerView = z.infer<typeof consumerView>
+
+const REDRIVE_STATES = ['running', 'paused', 'cancelled', 'done'] as const
+export type RedriveState = (typeof REDRIVE_STATES)[number]
+
+/** The long redrive of a topic: the one that runs, or the last one. */
+const redriveView = z.object({
+  topic: z.string(),
+  /** Null: they return to the same topic. */
+  to: z.string().nullable(),
+  state: z.enum(REDRIVE_STATES),
+  /** Why it paused by itself; '' otherwise. */
+  reason: z.string(),
+  by: z.string(),
+  filter: z.record(z.string(), z.union([z.string(), z.number()])),
+  ratePerSec: count,
+  /** Dead jobs that matched when it started, and those that are still to be looked at. */
+  total: count,
+  left: count,
+  /** Since the process started. */
+  redriven: count,
+  /** Ids that the other topic knows already; at most 100 are listed. */
+  conflicts: z.array(z.string()),
+  startedAt: time,
+  endedAt: time.nullable(),
+})
+export type RedriveView = z.infer<typeof redriveView>
 
 const deadGroup = z.object({
   /** The last error with numbers, quoted parts and ids replaced by `*`. */
@@ -551,6 +580,46 @@ export const QUEUE_ROUTES = {
       missing: z.array(z.string()),
       conflicts: z.array(z.string()).optional(),
     }),
+  },
+  'POST /api/v1/queue/topics/{topic}/redrive': {
+    access: 'operator',
+    summary: 'Begins a long redrive: all dead jobs that match now, at a rate; it continues after a restart.',
+    params: topicPath,
+    body: z.strictObject({
+      filter: deadFilter.default({}),
+      to: topicName.optional(),
+      ratePerSec: z.int().min(1).max(JOB_LIMITS.redriveRateMax).default(100),
+    }),
+    status: 202,
+    response: redriveView,
+  },
+  'GET /api/v1/queue/topics/{topic}/redrive': {
+    access: 'viewer',
+    summary: 'The long redrive that runs, or the last one.',
+    params: topicPath,
+    status: 200,
+    response: z.object({ redrive: redriveView.nullable() }),
+  },
+  'POST /api/v1/queue/topics/{topic}/redrive/pause': {
+    access: 'operator',
+    summary: 'Pauses the long redrive.',
+    params: topicPath,
+    status: 200,
+    response: redriveView,
+  },
+  'POST /api/v1/queue/topics/{topic}/redrive/resume': {
+    access: 'operator',
+    summary: 'Resumes the long redrive.',
+    params: topicPath,
+    status: 200,
+    response: redriveView,
+  },
+  'POST /api/v1/queue/topics/{topic}/redrive/cancel': {
+    access: 'operator',
+    summary: 'Ends the long redrive; the jobs that are left stay dead.',
+    params: topicPath,
+    status: 200,
+    response: redriveView,
   },
   'DELETE /api/v1/queue/topics/{topic}/dead': {
     access: 'admin',

@@ -103,7 +103,8 @@ export async function killQueue(
   }
 }
 
-async function startQueueProgram(folder: string, authFile: string, port: number): Promise<Program> {
+/** `vacancy queue serve` as a process, serving. */
+export async function startQueueProgram(folder: string, authFile: string, port: number): Promise<Program> {
   const args = [
     'queue',
     'serve',

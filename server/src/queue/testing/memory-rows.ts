@@ -2,7 +2,7 @@
 import { assert } from '@vacancy/shared'
 import type { DeadReason } from '@vacancy/shared/contract'
 import type { Stored } from '../journal.ts'
-import { rowsOf } from '../journal-tables.ts'
+import { rowsOf, topicDocument } from '../journal-tables.ts'
 import type { StoredJob, StoredTopic } from '../queue.ts'
 import type { Change } from '../state.ts'
 
@@ -20,8 +20,11 @@ export function createRows(): MemoryRows {
 export function writeRows(rows: MemoryRows, changes: readonly Change[]): void {
   const { topics, updates, done, finished, forgotten, puts } = rowsOf(changes)
   for (const each of topics) {
-    if ('topic' in each) rows.topics.set(each.topic.number, each.topic)
-    else {
+    if ('topic' in each) {
+      const { config, ...topic } = each.topic
+      // As text, like the real ones.
+      rows.topics.set(topic.number, { ...topic, ...topicDocument(JSON.parse(JSON.stringify(config))) })
+    } else {
       rows.topics.delete(each.gone)
       for (const [seq, job] of rows.jobs) if (job.topicNumber === each.gone) rows.jobs.delete(seq)
       for (const [key, { topicNumber }] of rows.finished) if (topicNumber === each.gone) rows.finished.delete(key)

@@ -1,0 +1,159 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort } from '@vacancy/testkit/free-port'
+import { afterEach, describe, expect, it } from 'vitest'
+import { startQueueProgram } from './testing/kill.ts'
+import { base64, call, openConsumer, startTestQueue, type TestQueue, TOKENS } from './testing/queue.ts'
+
+const idsOf = (count: number) => Array.from({ length: count }, (_, n) => `job-${n}`)
+
+/** Submits jobs and rejects each for good. */
+async function makeDead(url: string, topic: string, ids: readonly string[], error = 'bad payload'): Promise<void> {
+  for (let from = 0; from < ids.length; from += 5_000) {
+    const jobs = ids.slice(from, from + 5_000).map((id) => ({ id, topic, data: base64({ id }) }))
+    expect((await call(url, 'POST', '/producer/jobs', { topic, jobs })).status).toBe(200)
+  }
+  const consumer = await openConsumer(url, `token=${TOKENS.consumer}&topic=${topic}&consumer=w&prefetch=1000`)
+  for (let n = 0; n < ids.length; n++) {
+    const { jobId, seqId } = await consumer.job()
+    consumer.send({ action: 'nack', jobId, seqId, requeue: false, error })
+  }
+  await expect.poll(() => countsOf(url, topic), { timeout: 30_000 }).toMatchObject({ ready: 0, leased: 0 })
+  await consumer.close()
+}
+
+async function countsOf(url: string, topic: string) {
+  return (await call(url, 'GET', `/api/v1/queue/topics/${topic}`)).body
+}
+
+describe('a long redrive', () => {
+  let queue: TestQueue
+
+  afterEach(async () => {
+    await queue.stop()
+  })
+
+  const path = '/api/v1/queue/topics/orders/redrive'
+  const start = async (topics: readonly string[] = ['orders']) => {
+    queue = await startTestQueue()
+    for (const topic of topics) await queue.call('PUT', `/api/v1/queue/topics/${topic}`, { config: {} })
+  }
+  const stateOf = async () => (await queue.call('GET', path)).body.redrive
+
+  it('makes all jobs ready that match, at its rate, and ends', async () => {
+    await start()
+    await makeDead(queue.url, 'orders', idsOf(40))
+    await makeDead(queue.url, 'orders', ['other'], 'timeout')
+    expect(await stateOf()).toBeNull()
+    const begun = performance.now()
+    const { status, body } = await queue.call('POST', path, { filter: { error: 'payload' }, ratePerSec: 100 })
+    expect(status).toBe(202)
+    expect(body).toMatchObject({ state: 'running', total: 40, to: null, ratePerSec: 100, filter: { error: 'payload' } })
+    await expect.poll(stateOf, { timeout: 10_000 }).toMatchObject({ state: 'done', left: 0, redriven: 40 })
+    expect(performance.now() - begun, 'at most 100 a second, with a first step of 10').toBeGreaterThan(250)
+    expect(await countsOf(queue.url, 'orders')).toMatchObject({ ready: 40, dead: 1 })
+  })
+
+  it('pauses, resumes and is cancelled, and refuses a second one meanwhile', async () => {
+    await start()
+    await makeDead(queue.url, 'orders', idsOf(30))
+    expect((await queue.call('POST', path, { ratePerSec: 1 })).status).toBe(202)
+    expect((await queue.call('POST', path, {})).body).toMatchObject({ code: 'redrive_running', status: 409 })
+    expect((await queue.call('POST', `${path}/pause`)).body).toMatchObject({ state: 'paused' })
+    const { left } = await stateOf()
+    expect((await queue.call('POST', `${path}/resume`)).body).toMatchObject({ state: 'running' })
+    await expect.poll(async () => (await stateOf()).left, { timeout: 10_000 }).toBeLessThan(left)
+    expect((await queue.call('POST', `${path}/cancel`)).body).toMatchObject({ state: 'cancelled' })
+    const cancelled = await stateOf()
+    const counts = await countsOf(queue.url, 'orders')
+    expect(counts.ready + counts.dead).toBe(30)
+    expect(counts.dead).toBe(cancelled.left)
+    expect(cancelled.endedAt).not.toBeNull()
+    expect((await queue.call('POST', `${path}/resume`)).status).toBe(404)
+  })
+
+  it('moves jobs to another topic, except those it knows, and pauses when the topic is deleted', async () => {
+    await start(['orders', 'retry'])
+    await makeDead(queue.url, 'orders', idsOf(5))
+    await queue.call('POST', '/producer/jobs', { job: { id: 'job-3', topic: 'retry', data: base64(1) } })
+    await queue.call('POST', path, { to: 'retry', ratePerSec: 20_000 })
+    await expect.poll(stateOf).toMatchObject({ state: 'done', redriven: 4, conflicts: ['job-3'] })
+    expect(await countsOf(queue.url, 'retry')).toMatchObject({ ready: 5 })
+    expect(await countsOf(queue.url, 'orders')).toMatchObject({ ready: 0, dead: 1 })
+
+    await makeDead(queue.url, 'orders', ['a', 'b', 'c'])
+    await queue.call('POST', path, { to: 'retry', ratePerSec: 1 })
+    await queue.call('DELETE', '/api/v1/queue/topics/retry?force=1')
+    await expect
+      .poll(stateOf, { timeout: 10_000 })
+      .toMatchObject({ state: 'paused', reason: 'topic "retry" does not exist' })
+  })
+
+  it('does not redrive a job again that died once more', async () => {
+    await start()
+    await makeDead(queue.url, 'orders', idsOf(20))
+    const consumer = await queue.consume(`token=${TOKENS.consumer}&topic=orders&consumer=w`)
+    consumer.socket.on('message', (data: Buffer) => {
+      const { action, jobId, seqId } = JSON.parse(data.toString('utf8'))
+      if (action === 'job') consumer.send({ action: 'nack', jobId, seqId, requeue: false, error: 'again' })
+    })
+    await queue.call('POST', path, { ratePerSec: 20_000 })
+    await expect.poll(stateOf).toMatchObject({ state: 'done', redriven: 20 })
+    await expect.poll(() => countsOf(queue.url, 'orders')).toMatchObject({ ready: 0, leased: 0, dead: 20 })
+    const { body } = await queue.call('GET', '/api/v1/queue/topics/orders/stats')
+    expect(body.totals).toMatchObject({ redriven: 20 })
+    await consumer.close()
+  })
+
+  it('refuses a topic that does not exist, and rates beyond the limit', async () => {
+    await start()
+    expect((await queue.call('POST', path, { to: 'none' })).body).toMatchObject({ code: 'topic_not_found' })
+    expect((await queue.call('POST', path, { ratePerSec: 0 })).status).toBe(400)
+    expect((await queue.call('POST', path, { ratePerSec: 20_001 })).status).toBe(400)
+    expect((await queue.call('POST', `${path}/pause`)).body).toMatchObject({ code: 'not_found' })
+  })
+})
+
+it('continues after kill -9, and leaves each job in exactly one place', { timeout: 120_000 }, async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'vacancy-redrive-'))
+  const authFile = join(folder, 'auth.yml')
+  writeFileSync(
+    authFile,
+    `tokens:\n  - { token: ${TOKENS.admin}, role: admin }\n  - { token: ${TOKENS.consumer}, role: consumer }\n`,
+  )
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const jobs = 5_000
+  let program = await startQueueProgram(folder, authFile, port)
+  try {
+    await call(url, 'POST', '/producer/topic', { topic: 'orders' })
+    await makeDead(url, 'orders', idsOf(jobs))
+    const path = '/api/v1/queue/topics/orders/redrive'
+    expect((await call(url, 'POST', path, { ratePerSec: 5_000 })).status).toBe(202)
+    await expect.poll(async () => (await call(url, 'GET', path)).body.redrive.redriven).toBeGreaterThan(0)
+    program.signal('SIGKILL')
+    await program.ended
+    program = await startQueueProgram(folder, authFile, port)
+    const restarted = (await call(url, 'GET', path)).body.redrive
+    expect(restarted).toMatchObject({ state: 'running', total: jobs })
+    expect(restarted.left).toBeLessThan(jobs)
+    await expect
+      .poll(async () => (await call(url, 'GET', path)).body.redrive, { timeout: 60_000 })
+      .toMatchObject({ state: 'done', left: 0 })
+    expect(await countsOf(url, 'orders')).toMatchObject({ ready: jobs, dead: 0 })
+    const consumer = await openConsumer(url, `token=${TOKENS.consumer}&topic=orders&consumer=w&prefetch=1000`)
+    const seen = new Set<string>()
+    for (let n = 0; n < jobs; n++) {
+      const job = await consumer.job()
+      seen.add(job.jobId)
+      consumer.ack(job)
+    }
+    expect(seen.size).toBe(jobs)
+    await consumer.close()
+  } finally {
+    program.signal('SIGKILL')
+    await program.ended
+    rmSync(folder, { recursive: true })
+  }
+})
