@@ -3,7 +3,15 @@
 import { readFileSync } from 'node:fs'
 import { type ClientOptions, connect, VacancyCallError } from '@vacancy/client'
 import { dayOf, EXIT, formatDay, LIMITS, nearestName, parseDay, VacancyError } from '@vacancy/shared'
-import { type Command, defineCommand, type Flag, type FlagValues, runCommands } from '@vacancy/shared/node'
+import {
+  type Command,
+  count,
+  defineCommand,
+  type Flag,
+  type FlagValues,
+  runCommands,
+  tableLines,
+} from '@vacancy/shared/node'
 import {
   COMMAND_LIST,
   COMMANDS,
@@ -13,7 +21,7 @@ import {
   isCommandName,
   type RequestFields,
 } from '@vacancy/shared/wire'
-import { type AnyResult, count, tableLines, tableOf } from './table.ts'
+import { type AnyResult, tableOf } from './table.ts'
 
 /** Commands with a short name. All others are available through `send`. */
 const WORDS = {

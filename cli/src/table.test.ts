@@ -1,5 +1,6 @@
+import { tableLines } from '@vacancy/shared/node'
 import { expect, test } from 'vitest'
-import { tableLines, tableOf } from './table.ts'
+import { tableOf } from './table.ts'
 
 const night = (date: string, availability: number, finalPrice: number, ...rateFeatures: string[]) => ({
   date,

@@ -1,8 +1,8 @@
 /** Adds sample data for new days, at startup and while a quick start runs, and reports it. */
 
-import { count } from '@vacancy/cli/table'
 import type { VacancyClient } from '@vacancy/client'
 import { dayOf, formatDay } from '@vacancy/shared'
+import { count } from '@vacancy/shared/node'
 import type { ProcessGroup } from './launch.ts'
 import { missingDays, type SampleLayout, type State } from './layout.ts'
 import { topUp } from './sample-data.ts'

@@ -1,7 +1,7 @@
 /** Terminal output of the quick starts. */
 
-import { count } from '@vacancy/cli/table'
 import { formatDay } from '@vacancy/shared'
+import { count } from '@vacancy/shared/node'
 import type { SampleLayout, State } from './layout.ts'
 
 export function say(text: string): void {

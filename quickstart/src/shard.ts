@@ -5,10 +5,18 @@
 
 import { writeFileSync } from 'node:fs'
 import { relative, resolve } from 'node:path'
-import { count, tableLines, tableOf } from '@vacancy/cli/table'
+import { tableOf } from '@vacancy/cli/table'
 import { type ClientOptions, connect, VacancyCallError, type VacancyClient } from '@vacancy/client'
 import { dayOf, EXIT, formatDay, VacancyError } from '@vacancy/shared'
-import { createLogger, defineCommand, type FlagValues, runCommand, runProgram } from '@vacancy/shared/node'
+import {
+  count,
+  createLogger,
+  defineCommand,
+  type FlagValues,
+  runCommand,
+  runProgram,
+  tableLines,
+} from '@vacancy/shared/node'
 import type { RequestFields } from '@vacancy/shared/wire'
 import { makeCertificates, makeTokens } from './certificates.ts'
 import {

@@ -1,10 +1,18 @@
 /** `npm run start:node`: a node with a sample of at least a million packages, three searches, and the next steps. */
 
 import { resolve } from 'node:path'
-import { count, tableLines, tableOf } from '@vacancy/cli/table'
+import { tableOf } from '@vacancy/cli/table'
 import { connect, VacancyCallError, type VacancyClient } from '@vacancy/client'
 import { dayOf, EXIT, formatDay } from '@vacancy/shared'
-import { createLogger, defineCommand, type FlagValues, runCommand, runProgram } from '@vacancy/shared/node'
+import {
+  count,
+  createLogger,
+  defineCommand,
+  type FlagValues,
+  runCommand,
+  runProgram,
+  tableLines,
+} from '@vacancy/shared/node'
 import { createProcessGroup, freePort, type ProcessGroup, type RunningNode, startNode, stopGroup } from './launch.ts'
 import { DEFAULTS, HOST, type Layout, layoutOf, NODE_ID, SHARD_ID, type State } from './layout.ts'
 import { eachNewDay, withNewDays } from './new-days.ts'

@@ -60,6 +60,7 @@ export {
   runProgram,
 } from './process.ts'
 export { endingWithUs, isRunning } from './starter.ts'
+export { count, type Table, tableLines } from './table.ts'
 export {
   loadTls,
   openTls,
