@@ -9,7 +9,8 @@ const HERE = path.dirname(fileURLToPath(import.meta.url))
 const ROOT = path.resolve(HERE, '..')
 /** Import name → the module it stands for, in the house as in the package. */
 const SHARED = { '@vacancy/shared': 'shared/src/index', '@vacancy/shared/wire': 'shared/src/wire/index' }
-const ENTRY = 'client/src/index'
+/** Name in `exports` → its module. */
+const ENTRIES = { '.': 'client/src/index', './queue': 'client/src/queue/index' }
 
 buildPackage(path.resolve(process.argv[2] ?? path.join(HERE, 'build/package')))
 
@@ -43,7 +44,7 @@ function compile(out) {
       paths: Object.fromEntries(Object.entries(SHARED).map(([name, file]) => [name, [path.join(ROOT, `${file}.ts`)]])),
       typeRoots: [path.join(ROOT, 'node_modules/@types')],
     },
-    files: [path.join(ROOT, `${ENTRY}.ts`)],
+    files: Object.values(ENTRIES).map((entry) => path.join(ROOT, `${entry}.ts`)),
   }
   writeFileSync(config, JSON.stringify(options))
   const tsc = path.join(ROOT, 'node_modules/typescript/bin/tsc')
@@ -66,18 +67,20 @@ function rewriteImports(out, file) {
 }
 
 function writeManifest(out) {
-  const { name, version, license } = JSON.parse(readFileSync(path.join(HERE, 'package.json'), 'utf8'))
+  const { name, version, license, dependencies } = JSON.parse(readFileSync(path.join(HERE, 'package.json'), 'utf8'))
   const shared = JSON.parse(readFileSync(path.join(ROOT, 'shared/package.json'), 'utf8'))
   const manifest = {
     name,
     version,
-    description: 'Native client of Vacancy: searches and updates hotel availability over TCP.',
+    description: 'Native client of Vacancy: searches and updates hotel availability, submits and processes jobs.',
     license,
     type: 'module',
     engines: { node: '>=20.19' },
-    exports: { '.': { types: `./${ENTRY}.d.ts`, default: `./${ENTRY}.js` } },
+    exports: Object.fromEntries(
+      Object.entries(ENTRIES).map(([at, entry]) => [at, { types: `./${entry}.d.ts`, default: `./${entry}.js` }]),
+    ),
     sideEffects: false,
-    dependencies: { '@noble/hashes': shared.dependencies['@noble/hashes'] },
+    dependencies: { '@noble/hashes': shared.dependencies['@noble/hashes'], ws: dependencies.ws },
   }
   writeFileSync(path.join(out, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
 }

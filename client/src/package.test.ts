@@ -1,4 +1,4 @@
-/** The package as users get it: packed, unpacked beside its only dependency, and run by another Node version. */
+/** The package as users get it: packed, unpacked beside its dependencies, and run by another Node version. */
 
 import { execFile, execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { assert } from '@vacancy/shared'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startScriptedQueue } from './queue/testing/scripted-queue.ts'
 import { CODECS, startScriptedNode } from './testing/scripted-node.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -25,7 +26,8 @@ beforeAll(() => {
   assert(tarball, 'npm names the tarball')
   mkdirSync(installed, { recursive: true })
   execFileSync('tar', ['-xzf', path.join(app, tarball.filename), '-C', installed, '--strip-components=1'])
-  cpSync(path.join(ROOT, 'node_modules/@noble'), path.join(app, 'node_modules/@noble'), { recursive: true })
+  for (const name of ['@noble', 'ws'])
+    cpSync(path.join(ROOT, 'node_modules', name), path.join(app, 'node_modules', name), { recursive: true })
   rmSync(source, { recursive: true })
   writeFileSync(path.join(app, 'package.json'), '{ "type": "module" }')
 })
@@ -40,10 +42,10 @@ function usersNode(): string {
   return found ?? process.execPath
 }
 
-test('it depends only on the hash library, and contains no tests', () => {
+test('it depends only on the hash library and on ws, and contains no tests', () => {
   const manifest = JSON.parse(readFileSync(path.join(installed, 'package.json'), 'utf8')) as { [key: string]: unknown }
 
-  expect(manifest['dependencies']).toEqual({ '@noble/hashes': expect.any(String) })
+  expect(manifest['dependencies']).toEqual({ '@noble/hashes': expect.any(String), ws: expect.any(String) })
   expect(manifest['private']).toBeUndefined()
   expect(existsSync(path.join(installed, 'client/src/testing'))).toBe(false)
   expect(existsSync(path.join(installed, 'README.md'))).toBe(true)
@@ -75,19 +77,51 @@ test('it searches from plain JavaScript', async () => {
   expect(JSON.parse(stdout)).toEqual({ stays: [{ propertyId: 'p', days }], refused: true, names: CODECS.names })
 })
 
+test('it submits a job, and consumes it, from plain JavaScript', async () => {
+  const queue = await startScriptedQueue()
+  const script = path.join(app, 'work.js')
+  writeFileSync(
+    script,
+    `import { createConsumer, createProducer } from '@vacancy/client/queue'
+     const producer = createProducer({ url: '${queue.url}', token: 't' })
+     const stored = await producer.submit({ topic: 'orders', id: 'order-1', data: { order: 1 } })
+     await producer.close()
+     const job = await new Promise((resolve) => {
+       const consumer = createConsumer({ url: '${queue.url}', token: 't', topic: 'orders', handler: (job) => {
+         setImmediate(async () => { await consumer.close(); resolve(job) })
+       } })
+     })
+     console.log(JSON.stringify({ stored, data: job.data }))`,
+  )
+
+  const { stdout } = await run(usersNode(), [script], { encoding: 'utf8' })
+  await queue.close()
+
+  expect(JSON.parse(stdout)).toEqual({
+    stored: { topic: 'orders', id: 'order-1', outcome: 'accepted' },
+    data: { order: 1 },
+  })
+})
+
 test('its types compile, and reject an unknown field', async () => {
   cpSync(path.join(ROOT, 'node_modules/@types'), path.join(app, 'node_modules/@types'), { recursive: true })
   cpSync(path.join(ROOT, 'node_modules/undici-types'), path.join(app, 'node_modules/undici-types'), { recursive: true })
   writeFileSync(
     path.join(app, 'typed.ts'),
     `import { connect } from '@vacancy/client'
+     import { createConsumer, createProducer } from '@vacancy/client/queue'
+     const producer = createProducer({ url: 'http://localhost:8080' })
+     const id: string = (await producer.submit({ topic: 'orders', data: 1 })).id
+     createConsumer({ url: 'http://localhost:8080', topic: 'orders', handler: async ({ attempt }) => attempt + 1 })
+     // @ts-expect-error
+     await producer.submit({ topic: 'orders', colour: 'blue' })
      const client = await connect({ host: 'localhost' })
      const left: number = await client.decreaseAvailability({ propertyId: 'p', roomType: 'r', date: '2026-12-24', amount: 1 })
      const [stay] = await client.searchAvailability({ segment: 's', roomType: 'r', dates: ['2026-12-24'] })
      const price: number | undefined = stay?.days[0]?.finalPrice
      // @ts-expect-error
      await client.searchProperties({ segment: 's', colour: 'blue' })
-     export { left, price }`,
+     export { id, left, price }`,
   )
   const tsc = path.join(ROOT, 'node_modules/typescript/bin/tsc')
   const options = ['--strict', '--noEmit', '--module', 'nodenext', '--target', 'es2023', '--types', 'node']
