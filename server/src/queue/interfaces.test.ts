@@ -270,6 +270,19 @@ describe('consumers', () => {
     expect((await consumer.next(({ action }) => action === 'confirm')).data).toEqual({ of: 'nack', result: 'dead' })
     const groups = await queue.call('GET', '/api/v1/queue/topics/orders/dead/groups')
     expect(groups.body.groups).toMatchObject([{ group: 'HTTP * from *', count: 1, sampleId: 'a' }])
+    for (const [query, count] of [
+      ['', 1],
+      ['group=HTTP%20*%20from%20*', 1],
+      ['group=other', 0],
+      ['error=502', 1],
+      ['error=500', 0],
+      ['group=HTTP%20*%20from%20*&minFailures=3', 0],
+      ['after=2020-01-01T00:00:00Z&minFailures=2', 1],
+    ] as const)
+      expect((await queue.call('GET', `/api/v1/queue/topics/orders/dead/count?${query}`)).body).toEqual({
+        count,
+        exact: true,
+      })
     const { body } = await queue.call('GET', '/api/v1/queue/topics/orders/jobs/a?data=1')
     expect(body).toMatchObject({ state: 'dead', reason: 'max_attempts', failures: 2, data: base64({ id: 'a' }) })
     expect(body.history.map(({ event }: { event: string }) => event)).toEqual(['nack', 'delivered', 'nack', 'dead'])
@@ -439,5 +452,36 @@ describe('the API of the queue', () => {
       removed: 2,
     })
     expect((await call(queue.url, 'GET', `${path}/jobs?state=ready`)).body.jobs).toEqual([])
+  })
+
+  it('shows the beginning of payloads in lists, whatever they are', async () => {
+    await startWithTopic()
+    const bytes = Buffer.alloc(200, 0xff)
+    const payloads = [
+      ['bytes', bytes.toString('base64'), bytes.subarray(0, 120)],
+      ['json', base64({ text: 'a'.repeat(200) }), Buffer.from(`{"text":"${'a'.repeat(111)}`)],
+      ['wide', base64(['é'.repeat(200)]), Buffer.from(`["${'é'.repeat(200)}`).subarray(0, 120)],
+      ['short', base64({ id: 1 }), Buffer.from('{"id":1}')],
+    ] as const
+    for (const [id, data] of payloads)
+      expect((await queue.call('POST', '/producer/jobs', { job: { id, topic: 'orders', data } })).status).toBe(200)
+    await queue.call('POST', '/producer/jobs', { job: { id: 'none', topic: 'orders' } })
+    const path = '/api/v1/queue/topics/orders/jobs'
+    const { jobs } = (await queue.call('GET', `${path}?head=1`)).body
+    expect(jobs.map(({ id, head }: { id: string; head: string | null }) => [id, head])).toEqual([
+      ...payloads.map(([id, , head]) => [id, head.toString('base64')]),
+      ['none', null],
+    ])
+    expect((await queue.call('GET', path)).body.jobs[0]).not.toHaveProperty('head')
+  })
+
+  it('reports paused topics in statistics, and logs the reason for a change', async () => {
+    await startWithTopic({}, { paused: true })
+    const path = '/api/v1/queue/topics/orders'
+    expect((await queue.call('GET', `${path}/stats`)).body).toMatchObject({ paused: true })
+    await submitOne('a')
+    await queue.call('POST', `${path}/purge`, { states: ['ready'], reason: ' test data ' })
+    expect(queue.log.join()).toContain('ready: 1 jobs. Reason: test data')
+    expect((await queue.call('DELETE', `${path}?reason=no%20longer%20used`)).status).toBe(200)
   })
 })

@@ -33,9 +33,11 @@ import { redriveHandlers } from './redrive-routes.ts'
 import { parseValue } from './submission.ts'
 import {
   consumerView,
+  countDead,
   deadGroups,
   finishedJobs,
   jobData,
+  jobHead,
   jobView,
   listDead,
   listJobs,
@@ -83,6 +85,8 @@ export function queueModule(options: QueueModuleOptions): ControlModule {
     'DELETE /api/v1/queue/topics/{topic}/jobs/{id}': (request) => removeJob(options, request),
     'GET /api/v1/queue/topics/{topic}/dead': ({ params, query }) =>
       withTopic(server, params.topic, ({ topic, serving }) => deadOf(serving, topic, query)),
+    'GET /api/v1/queue/topics/{topic}/dead/count': ({ params, query }) =>
+      withTopic(server, params.topic, ({ topic }) => countDead(topic, query)),
     'GET /api/v1/queue/topics/{topic}/dead/groups': ({ params }) =>
       withTopic(server, params.topic, ({ topic }) => ({ groups: deadGroups(topic) })),
     'POST /api/v1/queue/topics/{topic}/dead/redrive': (request) => redriveDead(options, request),
@@ -165,11 +169,14 @@ function listTopics(server: QueueServer, { prefix = '', cursor, limit }: Request
 function jobsOf(
   { queue, now }: Serving,
   topic: Topic,
-  { state, limit, cursor }: Request<'GET /api/v1/queue/topics/{topic}/jobs'>['query'],
+  { state, limit, cursor, head }: Request<'GET /api/v1/queue/topics/{topic}/jobs'>['query'],
 ) {
   if (state === 'done') return finishedJobs(topic, limit, cursor)
   const { jobs, next } = listJobs(topic, state, limit, cursor)
-  return { jobs: jobs.map((job) => jobView(queue, job, now)), next }
+  return {
+    jobs: jobs.map((job) => ({ ...jobView(queue, job, now), ...(head === '1' && { head: jobHead(job) }) })),
+    next,
+  }
 }
 
 function jobOf({ queue, now }: Serving, topic: Topic, id: string, isDataWanted: boolean) {
@@ -188,12 +195,14 @@ function deadOf(
   topic: Topic,
   query: Request<'GET /api/v1/queue/topics/{topic}/dead'>['query'],
 ) {
-  const { cursor, limit, data, ...filter } = query
+  const { cursor, limit, data, head, ...filter } = query
   const { jobs, next } = listDead(topic, limit, cursor, filter)
   return {
-    jobs: jobs.map((job) =>
-      data === '1' ? { ...jobView(queue, job, now), data: jobData(job) } : jobView(queue, job, now),
-    ),
+    jobs: jobs.map((job) => ({
+      ...jobView(queue, job, now),
+      ...(data === '1' && { data: jobData(job) }),
+      ...(head === '1' && { head: jobHead(job) }),
+    })),
     next,
   }
 }
@@ -212,6 +221,11 @@ function listConsumers(
 }
 
 // --- Changing ---
+
+/** The detail of an audit entry, with the reason that the author gave. */
+function withReason(detail: string, { reason = '' }: { readonly reason?: string | undefined }): string {
+  return reason.trim() === '' ? detail : `${detail}. Reason: ${reason.trim()}`
+}
 
 async function putTopic({ server, audit }: QueueModuleOptions, request: Request<'PUT /api/v1/queue/topics/{topic}'>) {
   const { params, body, reply } = request
@@ -272,7 +286,7 @@ async function removeTopic(
   runSoon(serving.partition)
   closeAll(consumers, left, CLOSE_CODES.topicDeleted, 'topic deleted')
   await durable([outcome])
-  await audit(request as never, 'queue.topic.delete', topic.name, `${deletedJobs} jobs`)
+  await audit(request as never, 'queue.topic.delete', topic.name, withReason(`${deletedJobs} jobs`, query))
   return { status: 'success' as const, deletedJobs }
 }
 
@@ -304,7 +318,8 @@ async function purgeTopic(
       left -= now
     }
   }
-  await audit(request as never, 'queue.topic.purge', params.topic, `${body.states.join(', ')}: ${removed} jobs`)
+  const detail = withReason(`${body.states.join(', ')}: ${removed} jobs`, body)
+  await audit(request as never, 'queue.topic.purge', params.topic, detail)
   return { status: 'success' as const, removed }
 }
 
@@ -385,7 +400,7 @@ async function redriveDead(
     request as never,
     'queue.redrive',
     params.topic,
-    `${redriven} jobs${body.to === undefined ? '' : ` to ${body.to}`}`,
+    withReason(`${redriven} jobs${body.to === undefined ? '' : ` to ${body.to}`}`, body),
   )
   return {
     status: 'success' as const,
@@ -408,7 +423,7 @@ async function deleteDead(
     runSoon(serving.partition)
     await durable([outcome])
   }
-  await audit(request as never, 'queue.dead.delete', params.topic, `${jobs.length} jobs`)
+  await audit(request as never, 'queue.dead.delete', params.topic, withReason(`${jobs.length} jobs`, body))
   return { status: 'success' as const, removed: jobs.length }
 }
 

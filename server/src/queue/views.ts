@@ -58,6 +58,14 @@ export function jobData({ data, flags }: Job): string | null {
   return (flags & FLAG.json) === 0 ? data : Buffer.from(data, 'utf8').toString('base64')
 }
 
+/** The first bytes of the payload in base64. */
+export function jobHead({ data, flags }: Job): string | null {
+  if (data === undefined) return null
+  // Base64 has 4 characters for 3 bytes. The JSON text has at least a byte for each character.
+  if ((flags & FLAG.json) === 0) return data.slice(0, (JOB_LIMITS.headBytes / 3) * 4)
+  return Buffer.from(data.slice(0, JOB_LIMITS.headBytes), 'utf8').subarray(0, JOB_LIMITS.headBytes).toString('base64')
+}
+
 /** A job that finished a short while ago, from memory. */
 export function shownJob(topic: Topic, id: string): JobView | undefined {
   for (const job of newestFirst(topic.shown)) if (job.id === id) return finishedView(topic, job)
@@ -162,6 +170,28 @@ export function listDead(
   return { jobs, next: null }
 }
 
+/** Jobs looked at to count those of a filter. */
+const COUNTED_MAX = 100_000
+
+/** How many dead jobs a filter selects; `exact` unless there are more than were looked at. */
+export function countDead(topic: Topic, { group, ...others }: DeadFilter): { count: number; exact: boolean } {
+  const isWhole = Object.values(others).every((condition) => condition === undefined)
+  const jobs = group === undefined ? undefined : (topic.deadGroups.get(group)?.jobs ?? new Map<number, Job>())
+  if (isWhole) return { count: jobs?.size ?? topic.counts.dead, exact: true }
+  let seen = 0
+  let count = 0
+  for (const job of jobs?.values() ?? deadOf(topic)) {
+    if (seen === COUNTED_MAX) return { count, exact: false }
+    seen++
+    if (matches(job, others)) count++
+  }
+  return { count, exact: true }
+}
+
+function* deadOf(topic: Topic): Generator<Job> {
+  for (let job = topic.dead.first; job !== undefined; job = job.next) yield job
+}
+
 /** Up to `max` dead jobs that a filter selects; a group is read without looking at other jobs. */
 export function selectDead(topic: Topic, filter: DeadFilter, max: number): Job[] {
   const found: Job[] = []
@@ -225,10 +255,11 @@ export function topicRow({ name, config, createdAt, counts, consumers }: Topic):
 }
 
 export function topicStats(topic: Topic, now: Moment): TopicStats {
-  const { name, counts, bytes, consumers, totals } = topic
+  const { name, config, counts, bytes, consumers, totals } = topic
   const oldest = oldestReady(topic)
   return {
     topic: name,
+    paused: config.paused,
     ready: counts.ready,
     delayed: counts.delayed,
     leased: counts.leased,

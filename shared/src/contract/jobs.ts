@@ -34,6 +34,10 @@ export const JOB_LIMITS = {
   listedJobsMax: 10_000,
   /** Finished jobs that a topic remembers for display. */
   finishedShownMax: 1_000,
+  /** Of the payload, in lists with `head=1`. */
+  headBytes: 120,
+  /** Characters of the reason for a change. */
+  reasonMax: 500,
 } as const
 
 /** Close codes of the consumer WebSocket, besides 1000 (normal) and 1001 (shutdown). */
@@ -221,6 +225,8 @@ const jobView = z.object({
   finishedAt: time.nullable(),
   /** Base64; null for the payload null. With `?data=1`. */
   data: z.string().nullable().optional(),
+  /** The first bytes of the payload, likewise. In lists with `?head=1`. */
+  head: z.string().nullable().optional(),
 })
 export type JobView = z.infer<typeof jobView>
 
@@ -258,6 +264,7 @@ export type TopicTotals = z.infer<typeof topicTotals>
 
 const topicStats = z.object({
   topic: z.string(),
+  paused: z.boolean(),
   ready: count,
   delayed: count,
   leased: count,
@@ -403,19 +410,25 @@ const pageOf = z.object({
   limit: z.coerce.number().int().min(1).max(JOB_LIMITS.pageMax).default(100),
 })
 const flagQuery = z.enum(['0', '1']).default('0')
+/** Recorded in the audit log. */
+const reason = z.string().max(JOB_LIMITS.reasonMax).optional()
 const done = { status: z.literal('success') }
+/** A filter of dead jobs as a query. */
+const deadQuery = { ...deadFilter.shape, minFailures: z.coerce.number().int().nonnegative().optional() }
 /** Which dead jobs to redrive or delete: ids, all up to a limit, or those of a filter. */
 const deadSelection = z.union([
-  z.strictObject({ ids: z.array(jobId).min(1).max(JOB_LIMITS.movedMax), to: topicName.optional() }),
+  z.strictObject({ ids: z.array(jobId).min(1).max(JOB_LIMITS.movedMax), to: topicName.optional(), reason }),
   z.strictObject({
     all: z.literal(true),
     limit: z.int().min(1).max(JOB_LIMITS.movedMax).default(JOB_LIMITS.movedMax),
     to: topicName.optional(),
+    reason,
   }),
   z.strictObject({
     filter: deadFilter,
     limit: z.int().min(1).max(JOB_LIMITS.movedMax).default(JOB_LIMITS.movedMax),
     to: topicName.optional(),
+    reason,
   }),
 ])
 
@@ -474,7 +487,7 @@ export const QUEUE_ROUTES = {
     access: 'admin',
     summary: 'Deletes a topic; with force=1 with its jobs.',
     params: topicPath,
-    query: z.object({ force: flagQuery }),
+    query: z.object({ force: flagQuery, reason }),
     status: 200,
     response: z.object({ ...done, deletedJobs: count }),
   },
@@ -501,6 +514,7 @@ export const QUEUE_ROUTES = {
         .array(z.enum(['ready', 'delayed', 'dead']))
         .min(1)
         .max(3),
+      reason,
     }),
     status: 200,
     response: z.object({ ...done, removed: count }),
@@ -514,9 +528,9 @@ export const QUEUE_ROUTES = {
   },
   'GET /api/v1/queue/topics/{topic}/jobs': {
     access: 'viewer',
-    summary: 'Jobs of a state.',
+    summary: 'Jobs of a state; with head=1 with the beginning of their payloads.',
     params: topicPath,
-    query: pageOf.extend({ state: z.enum(JOB_STATES).default('ready') }),
+    query: pageOf.extend({ state: z.enum(JOB_STATES).default('ready'), head: flagQuery }),
     status: 200,
     response: z.object({ jobs: z.array(jobView), next: z.string().nullable() }),
   },
@@ -547,18 +561,19 @@ export const QUEUE_ROUTES = {
   },
   'GET /api/v1/queue/topics/{topic}/dead': {
     access: 'viewer',
-    summary: 'Dead jobs, oldest first; with data=1 with their payloads.',
+    summary: 'Dead jobs, oldest first; with data=1 with their payloads, with head=1 with the beginning of them.',
     params: topicPath,
-    query: pageOf.extend({
-      data: flagQuery,
-      error: deadFilter.shape.error,
-      group: deadFilter.shape.group,
-      before: deadFilter.shape.before,
-      after: deadFilter.shape.after,
-      minFailures: z.coerce.number().int().nonnegative().optional(),
-    }),
+    query: pageOf.extend({ data: flagQuery, head: flagQuery, ...deadQuery }),
     status: 200,
     response: z.object({ jobs: z.array(jobView), next: z.string().nullable() }),
+  },
+  'GET /api/v1/queue/topics/{topic}/dead/count': {
+    access: 'viewer',
+    summary: 'How many dead jobs match now; at least so many unless `exact`.',
+    params: topicPath,
+    query: z.object(deadQuery),
+    status: 200,
+    response: z.object({ count, exact: z.boolean() }),
   },
   'GET /api/v1/queue/topics/{topic}/dead/groups': {
     access: 'viewer',
