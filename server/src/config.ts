@@ -1,8 +1,6 @@
 /** The configuration of the control plane: its keys, and checks across them. */
 
-import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
-import { VacancyError } from '@vacancy/shared'
 import {
   type Config,
   type ConfigSchema,
@@ -12,8 +10,8 @@ import {
   LOG_LEVELS,
   loadConfig,
 } from '@vacancy/shared/node'
-
 import { CONTROL_QUEUE_SCHEMA, checkQueue, queueConfigOf } from './queue/config.ts'
+import { readSecret, refuseSecretFlags, withDatabaseUrl } from './secrets.ts'
 
 export const CONTROL_SCHEMA = {
   listen_host: { type: 'text', default: '127.0.0.1', summary: 'Address to listen on.' },
@@ -139,9 +137,6 @@ export const CONTROL_SCHEMA = {
 
 export type ControlConfig = ConfigValues<typeof CONTROL_SCHEMA>
 
-/** Prefix of a secret that is given as the path of a file that contains it. */
-const SECRET_FILE = 'file:'
-
 const SEARCHED = ['./control-plane.yml', '/etc/vacancy/control-plane.yml']
 
 /**
@@ -155,50 +150,22 @@ export function loadControlConfig(sources: {
   /** The environment variable DATABASE_URL. */
   readonly databaseUrl?: string | undefined
 }): Config<typeof CONTROL_SCHEMA> {
-  const given = new Map(sources.given)
-  if (sources.databaseUrl !== undefined && sources.databaseUrl !== '' && !given.has('database_url'))
-    given.set('database_url', { text: sources.databaseUrl, at: 'DATABASE_URL', from: 'env' })
-  refuseSecretFlags(given)
+  const given = withDatabaseUrl(sources.given, sources.databaseUrl)
+  refuseSecretFlags(CONTROL_SCHEMA, given)
   const config = loadConfig({ schema: CONTROL_SCHEMA, file: sources.file, searched: SEARCHED, given, check })
   return Object.freeze({ ...config, values: readSecrets(config.values) })
 }
 
-/** Every user of a machine can read the arguments of its processes. */
-function refuseSecretFlags(given: ReadonlyMap<string, Given>): void {
-  for (const [key, { text, at, from }] of given) {
-    const setting: ConfigSchema[string] | undefined = CONTROL_SCHEMA[key as keyof typeof CONTROL_SCHEMA]
-    if (from !== 'flag' || !setting?.secret || text.startsWith(SECRET_FILE)) continue
-    throw new VacancyError('usage_error', {
-      reason: `${at}: a secret on the command line can be read by every user of this machine; write ${at} ${SECRET_FILE}PATH, or set it in the configuration file or the environment`,
-    })
-  }
-}
-
 function readSecrets(values: ControlConfig): ControlConfig {
-  const read: { [name: string]: unknown } = { ...values }
-  for (const name of [
-    'databaseUrl',
-    'nodeMonitoringToken',
-    'nodeClientToken',
-    'nodeAdminToken',
-    'registryToken',
-    'queueToken',
-  ] as const) {
-    const value = values[name]
-    if (!value.startsWith(SECRET_FILE)) continue
-    const file = value.slice(SECRET_FILE.length)
-    try {
-      read[name] = readFileSync(file, 'utf8').trim()
-    } catch (cause) {
-      throw new VacancyError(
-        'invalid_config',
-        { reason: `${file}: cannot be read: ${(cause as Error).message}` },
-        { cause },
-      )
-    }
-    if (read[name] === '') throw new VacancyError('invalid_config', { reason: `${file}: is empty` })
-  }
-  return Object.freeze(read) as ControlConfig
+  return Object.freeze({
+    ...values,
+    databaseUrl: readSecret(values.databaseUrl),
+    nodeMonitoringToken: readSecret(values.nodeMonitoringToken),
+    nodeClientToken: readSecret(values.nodeClientToken),
+    nodeAdminToken: readSecret(values.nodeAdminToken),
+    registryToken: readSecret(values.registryToken),
+    queueToken: readSecret(values.queueToken),
+  })
 }
 
 function check(values: ControlConfig): string[] {

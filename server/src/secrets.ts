@@ -1,0 +1,44 @@
+/** Secrets in settings: not on the command line, and perhaps in a file of their own. */
+import { readFileSync } from 'node:fs'
+import { VacancyError } from '@vacancy/shared'
+import type { ConfigSchema, Given } from '@vacancy/shared/node'
+
+/** A value that is the path of a file with the secret. */
+const SECRET_FILE = 'file:'
+
+/** Every user of a machine can read the arguments of its processes. */
+export function refuseSecretFlags(schema: ConfigSchema, given: ReadonlyMap<string, Given>): void {
+  for (const [key, { text, at, from }] of given) {
+    if (from !== 'flag' || !schema[key]?.secret || text.startsWith(SECRET_FILE)) continue
+    throw new VacancyError('usage_error', {
+      reason: `${at}: a secret on the command line can be read by every user of this machine; write ${at} ${SECRET_FILE}PATH, or set it in the configuration file or the environment`,
+    })
+  }
+}
+
+/** @throws VacancyError invalid_config when its file cannot be read or is empty */
+export function readSecret(value: string): string {
+  if (!value.startsWith(SECRET_FILE)) return value
+  const file = value.slice(SECRET_FILE.length)
+  let secret: string
+  try {
+    secret = readFileSync(file, 'utf8').trim()
+  } catch (cause) {
+    throw new VacancyError(
+      'invalid_config',
+      { reason: `${file}: cannot be read: ${(cause as Error).message}` },
+      { cause },
+    )
+  }
+  if (secret === '') throw new VacancyError('invalid_config', { reason: `${file}: is empty` })
+  return secret
+}
+
+/** Adds the address of PostgreSQL from its usual environment variable, unless the setting itself is given. */
+export function withDatabaseUrl(
+  given: ReadonlyMap<string, Given> = new Map(),
+  databaseUrl = '',
+): ReadonlyMap<string, Given> {
+  if (databaseUrl === '' || given.has('database_url')) return given
+  return new Map([...given, ['database_url', { text: databaseUrl, at: 'DATABASE_URL', from: 'env' }]])
+}
