@@ -90,7 +90,10 @@ async function openControlPlane(options: ControlPlaneOptions, closers: Closers):
   const baseUrl = (): string => settings.baseUrl() || listener.url
   const parts = createParts({ options, program, folders, database, settings, baseUrl })
   const { live, access, accounts, audit } = parts
-  const queue = config.queue && config.queueUrl === '' ? await mountQueue({ ...options, access, audit }) : undefined
+  const queue =
+    config.queue && config.queueUrl === ''
+      ? await mountQueue({ ...options, access, audit, address: baseUrl })
+      : undefined
   if (queue !== undefined) closers.push(queue.stop)
 
   const http = httpOptions(options, parts, tls)

@@ -1,10 +1,8 @@
 /** Command lines of the job queue: `vacancy queue serve`. */
 import { systemClock } from '@vacancy/shared'
-import { createLogger, defineCommand, loadConfig, runCommands, runProgram } from '@vacancy/shared/node'
-import { checkQueue, SERVE_SCHEMA, type ServeConfig } from './config.ts'
+import { createLogger, defineCommand, runCommands, runProgram } from '@vacancy/shared/node'
+import { loadServeConfig, SERVE_SCHEMA } from './config.ts'
 import { type QueueProgram, serveQueue } from './serve.ts'
-
-const SEARCHED = ['./queue.yml', '/etc/vacancy/queue.yml']
 
 export const serveCommand = defineCommand({
   name: 'vacancy queue serve',
@@ -15,8 +13,7 @@ export const serveCommand = defineCommand({
   },
   settings: SERVE_SCHEMA,
   run: async ({ flags, given, warnings }) => {
-    const { values } = loadConfig({ schema: SERVE_SCHEMA, file: flags.config, searched: SEARCHED, given, check })
-    const config: ServeConfig = values
+    const config = loadServeConfig({ file: flags.config, given, databaseUrl: process.env['DATABASE_URL'] })
     const log = createLogger({ level: config.logLevel, format: config.logFormat, component: 'queue' })
     for (const warning of warnings) log.warn({}, warning)
     let running: QueueProgram | undefined
@@ -34,12 +31,6 @@ export const serveCommand = defineCommand({
     return undefined
   },
 })
-
-function check(values: ServeConfig): string[] {
-  const faults: string[] = []
-  if ((values.tlsCert === '') !== (values.tlsKey === '')) faults.push('tls_cert and tls_key must be set together')
-  return [...faults, ...checkQueue(values, '')]
-}
 
 /** Runs one subcommand; sets the exit code. */
 export async function main(args: readonly string[]): Promise<void> {

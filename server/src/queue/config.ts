@@ -2,7 +2,16 @@
 import { totalmem } from 'node:os'
 import { assert } from '@vacancy/shared'
 import { JOB_LIMITS, type TopicConfig, topicConfig } from '@vacancy/shared/contract'
-import { type ConfigSchema, type ConfigValues, camelCase, LOG_FORMATS, LOG_LEVELS } from '@vacancy/shared/node'
+import {
+  type ConfigSchema,
+  type ConfigValues,
+  camelCase,
+  type Given,
+  LOG_FORMATS,
+  LOG_LEVELS,
+  loadConfig,
+} from '@vacancy/shared/node'
+import { readSecret, refuseSecretFlags, withDatabaseUrl } from '../secrets.ts'
 import type { QueueSettings } from './queue-server.ts'
 import type { QueueLimits } from './state.ts'
 
@@ -207,6 +216,24 @@ const QUEUE_SCHEMA = {
     default: '{}',
     summary: 'Configuration of new topics where they name none, as JSON: {"max_attempts":8,"ack_deadline_ms":60000}.',
   },
+  journal: {
+    type: 'choice',
+    choices: ['auto', 'sqlite'],
+    default: 'auto',
+    summary: 'auto: PostgreSQL where database_url is set, else a SQLite file. sqlite: a file although it is set.',
+  },
+  pg_schema: {
+    type: 'text',
+    default: 'vacancy_queue',
+    summary:
+      'Schema of the tables in PostgreSQL; created at the first start. Processes with the same one share a queue.',
+  },
+  advertise_url: {
+    type: 'text',
+    default: '',
+    summary:
+      'Address under which clients reach this process, such as http://queue-1:8080, shown by processes that stand by; empty: made of listen_host and the port.',
+  },
 } as const satisfies ConfigSchema
 
 /** A listener that thousands of producers and consumers connect to. */
@@ -257,6 +284,13 @@ export const SERVE_SCHEMA = {
     summary: 'Addresses or networks of reverse proxies whose X-Forwarded headers are trusted.',
   },
   data_dir: { type: 'text', default: './data/queue', summary: 'Folder of the journal; created if absent.' },
+  database_url: {
+    type: 'text',
+    default: '',
+    secret: true,
+    summary:
+      'PostgreSQL address, postgres://user:password@host/name, also as DATABASE_URL: the journal is there, and processes can take over from each other; empty: a SQLite file in data_dir.',
+  },
   ...QUEUE_SCHEMA,
   metrics_public: { type: 'boolean', default: false, summary: 'Serves /metrics without a token.' },
   log_level: { type: 'choice', choices: LOG_LEVELS, default: 'info', summary: 'Lowest level that is logged.' },
@@ -264,6 +298,33 @@ export const SERVE_SCHEMA = {
 } as const satisfies ConfigSchema
 
 export type ServeConfig = ConfigValues<typeof SERVE_SCHEMA>
+
+const SEARCHED = ['./queue.yml', '/etc/vacancy/queue.yml']
+
+/**
+ * Fills the settings of `vacancy queue serve` from a file, the environment and flags.
+ *
+ * @throws VacancyError invalid_config, one line per error
+ */
+export function loadServeConfig(sources: {
+  readonly file?: string | undefined
+  readonly given?: ReadonlyMap<string, Given>
+  /** The environment variable DATABASE_URL. */
+  readonly databaseUrl?: string | undefined
+}): ServeConfig {
+  const given = withDatabaseUrl(sources.given, sources.databaseUrl)
+  refuseSecretFlags(SERVE_SCHEMA, given)
+  const { values } = loadConfig({ schema: SERVE_SCHEMA, file: sources.file, searched: SEARCHED, given, check })
+  return Object.freeze({ ...values, databaseUrl: readSecret(values.databaseUrl) })
+}
+
+function check(values: ServeConfig): string[] {
+  const faults: string[] = []
+  if ((values.tlsCert === '') !== (values.tlsKey === '')) faults.push('tls_cert and tls_key must be set together')
+  if (values.databaseUrl !== '' && !/^(?:postgres(?:ql)?:\/\/|file:)/.test(values.databaseUrl))
+    faults.push('database_url: must begin with postgres:// (or be file: and the path of a file that contains it)')
+  return [...faults, ...checkQueue(values, '')]
+}
 
 export type QueueConfig = ConfigValues<typeof QUEUE_SCHEMA>
 
@@ -322,6 +383,12 @@ export function checkQueue(config: QueueConfig, prefix: 'queue_' | ''): string[]
   if (config.wsDeadMs <= config.wsPingMs) faults.push(`${prefix}ws_dead_ms must be longer than ${prefix}ws_ping_ms`)
   if (config.maxJobBytes > config.maxRequestBytes)
     faults.push(`${prefix}max_job_bytes must fit into ${prefix}max_request_bytes`)
+  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(config.pgSchema) || config.pgSchema.startsWith('pg_'))
+    faults.push(
+      `${prefix}pg_schema: must be 1 to 63 lower-case letters, digits and _, not beginning with pg_ or a digit`,
+    )
+  if (config.advertiseUrl !== '' && !/^https?:\/\/[^/?#@]+$/.test(config.advertiseUrl))
+    faults.push(`${prefix}advertise_url: ${config.advertiseUrl} is not an address like http://host:port`)
   const defaults = parseTopicDefaults(config)
   if (typeof defaults === 'string') faults.push(`${prefix}topic_defaults: ${defaults}`)
   return faults

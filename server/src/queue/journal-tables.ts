@@ -72,13 +72,22 @@ export const UPDATED = [
 
 type Dialect = 'sqlite' | 'pg'
 
-/** Creates missing tables. */
+/** Creates missing tables. In PostgreSQL all partitions share them; a SQLite file has one. */
 export async function createTables(db: Kysely<JournalTables>, dialect: Dialect): Promise<void> {
-  const big = dialect === 'pg' ? 'bigint' : 'integer'
-  const small = dialect === 'pg' ? 'int4' : 'integer'
-  const bytes = dialect === 'pg' ? 'bytea' : 'blob'
+  const isPg = dialect === 'pg'
+  const big = isPg ? 'bigint' : 'integer'
+  const small = isPg ? 'int4' : 'integer'
+  const bytes = isPg ? 'bytea' : 'blob'
+  // Names and ids are compared by their bytes.
+  const exact = isPg ? 'text collate "C"' : 'text'
   const required = (column: ColumnDefinitionBuilder) => column.notNull()
-  const strict = dialect === 'pg' ? sql`` : sql`strict`
+  const strict = isPg ? sql`` : sql`strict`
+  const key = async (table: string, columns: string[]) => {
+    if (isPg) await db.schema.alterTable(table).addPrimaryKeyConstraint(`${table}_pkey`, columns).execute()
+  }
+  const unique = async (table: string, columns: string[]) => {
+    if (isPg) await db.schema.alterTable(table).addUniqueConstraint(`${table}_key`, columns).execute()
+  }
   await db.schema
     .createTable('meta')
     .ifNotExists()
@@ -92,19 +101,22 @@ export async function createTables(db: Kysely<JournalTables>, dialect: Dialect):
   await db.schema
     .createTable('topics')
     .ifNotExists()
-    .addColumn('topic_no', sql.raw(small), (column) => column.primaryKey())
-    .addColumn('name', 'text', (column) => column.notNull().unique())
+    .addColumn('topic_no', sql.raw(small), (column) => (isPg ? column.notNull() : column.primaryKey()))
+    .addColumn('name', sql.raw(exact), (column) => (isPg ? column.notNull() : column.notNull().unique()))
     .addColumn('config', 'text', required)
     .addColumn('created_at', sql.raw(big), required)
     .modifyEnd(strict)
+    .$call((table) => (isPg ? table.addColumn('partition', 'int4', required) : table))
     .execute()
+  await key('topics', ['partition', 'topic_no'])
+  await unique('topics', ['partition', 'name'])
   await db.schema
     .createTable('jobs')
     .ifNotExists()
     // The row id: inserts append, deletes are by key.
-    .addColumn('seq', sql.raw(big), (column) => column.primaryKey())
+    .addColumn('seq', sql.raw(big), (column) => (isPg ? column.notNull() : column.primaryKey()))
     .addColumn('topic_no', sql.raw(small), required)
-    .addColumn('id', 'text', required)
+    .addColumn('id', sql.raw(exact), required)
     .addColumn('flags', sql.raw(small), required)
     .addColumn('state', sql.raw(small), required)
     .addColumn('priority', sql.raw(small), required)
@@ -119,22 +131,27 @@ export async function createTables(db: Kysely<JournalTables>, dialect: Dialect):
     .addColumn('last_error', 'text', required)
     .addColumn('history', 'text', required)
     .addColumn('data', sql.raw(bytes))
-    .addUniqueConstraint('jobs_topic_no_id', ['topic_no', 'id'])
+    .$call((table) => (isPg ? table : table.addUniqueConstraint('jobs_topic_no_id', ['topic_no', 'id'])))
     .modifyEnd(
-      dialect === 'pg'
+      isPg
         ? sql`with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0)`
         : strict,
     )
+    .$call((table) => (isPg ? table.addColumn('partition', 'int4', required) : table))
     .execute()
+  await key('jobs', ['partition', 'seq'])
+  await unique('jobs', ['partition', 'topic_no', 'id'])
   await db.schema
     .createTable('finished')
     .ifNotExists()
     .addColumn('topic_no', sql.raw(small), required)
-    .addColumn('id', 'text', required)
+    .addColumn('id', sql.raw(exact), required)
     .addColumn('finished_at', sql.raw(big), required)
-    .addPrimaryKeyConstraint('finished_key', ['topic_no', 'id'])
-    .modifyEnd(dialect === 'pg' ? sql`` : sql`without rowid, strict`)
+    .$call((table) => (isPg ? table : table.addPrimaryKeyConstraint('finished_key', ['topic_no', 'id'])))
+    .modifyEnd(isPg ? sql`` : sql`without rowid, strict`)
+    .$call((table) => (isPg ? table.addColumn('partition', 'int4', required) : table))
     .execute()
+  await key('finished', ['partition', 'topic_no', 'id'])
 }
 
 /** The order in which a group is stored: each step sees the rows of those before, and ids are free before they return. */
@@ -241,7 +258,8 @@ export function topicDocument(document: unknown): Pick<StoredTopic, 'config' | '
   return { config, redrive }
 }
 
-function _storedJob(row: JobTable): StoredJob {
+/** @param data as the engine keeps it, of so many bytes */
+export function storedJob(row: Omit<JobTable, 'data'>, data: string | undefined, bytes: number): StoredJob {
   const hasPast = row.history !== '' || row.state === 1
   return {
     id: row.id,
@@ -256,8 +274,8 @@ function _storedJob(row: JobTable): StoredJob {
     ackDeadlineMs: row.ack_deadline_ms,
     createdAt: row.created_at,
     runAt: row.run_at,
-    data: readPayload(row.data, row.flags),
-    bytes: row.data?.byteLength ?? 0,
+    data,
+    bytes,
     past: hasPast
       ? {
           lastError: row.last_error,

@@ -37,9 +37,14 @@ export type Journal = {
   close(): Promise<void>
 }
 
-/**
- * Opens a journal, and waits until this process owns it.
- *
- * @param onLost called once when the journal can no longer be used: stop serving and open it again
- */
-export type OpenJournal = (onLost: (why: Error) => void) => Promise<Journal>
+export type JournalEvents = {
+  /** Called once when the journal can no longer be used: stop serving and open it again. */
+  readonly onLost: (why: Error) => void
+  /** Another process owns the journal, at this address if it is known; called again when that changes. */
+  readonly onStandby: (owner: string | undefined) => void
+  /** Ends the wait. */
+  readonly signal: AbortSignal
+}
+
+/** Opens a journal, and waits until this process owns it. */
+export type OpenJournal = (events: JournalEvents) => Promise<Journal>

@@ -27,15 +27,19 @@ type MountOptions = {
   readonly log: Logger
   readonly access: Access
   readonly audit: Audit
+  /** Where clients reach this process; '' until it is known. */
+  readonly address: () => string
 }
 
 /** @throws VacancyError when the auth file or the journal cannot be used */
-export async function mountQueue({ config, clock, log, access, audit }: MountOptions): Promise<MountedQueue> {
+export async function mountQueue({ config, clock, log, access, audit, address }: MountOptions): Promise<MountedQueue> {
   const tokens = followConsoleTokens(access, log)
   let node: QueueNode
   try {
     node = await startQueue({
       config: queueConfigOf(config),
+      databaseUrl: config.databaseUrl,
+      address,
       dataDir: config.queueDataDir === '' ? join(config.dataDir, 'queue') : config.queueDataDir,
       clock,
       log,

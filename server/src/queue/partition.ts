@@ -41,9 +41,12 @@ export type Partition = {
   alarmAt: number
   /** Ids continue when the engine is loaded again. */
   nextConsumer: number
-  /** Ends the attempts to open the journal. */
-  isStopped: boolean
-  opening: Promise<void>
+  /** Ends the use of the journal that is open. */
+  release: () => void
+  /** Aborted when the partition stops: it ends the wait for the journal. */
+  readonly stopping: AbortController
+  /** Opens, loads and releases the journal until the partition stops. */
+  running: Promise<void>
 }
 
 export type PartitionOptions = {
@@ -91,8 +94,9 @@ export function createPartition(number: number, options: PartitionOptions): Part
     alarm: undefined,
     alarmAt: Number.POSITIVE_INFINITY,
     nextConsumer: number + 1,
-    isStopped: false,
-    opening: Promise.resolve(),
+    release: () => undefined,
+    stopping: new AbortController(),
+    running: Promise.resolve(),
   }
 }
 
@@ -100,21 +104,83 @@ export function momentOf({ options: { clock } }: Partition): Moment {
   return { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() }
 }
 
-/** Opens the journal and loads it. @throws when it cannot be opened; the next attempts are in the background */
+/**
+ * Opens the journal and loads it, or stands by while another process owns it. In both cases it continues in the
+ * background: a lost journal is opened again.
+ *
+ * @throws when the first attempt fails
+ */
 export async function startPartition(partition: Partition): Promise<void> {
-  const opened = openOnce(partition)
-  partition.opening = opened.then(
-    () => undefined,
-    () => undefined,
-  )
-  await opened
+  const first = Promise.withResolvers<void>()
+  partition.running = run(partition, first)
+  await first.promise
 }
 
-async function openOnce(partition: Partition): Promise<void> {
-  const { options } = partition
-  const journal = await options.open((why) => lose(partition, journal, why))
-  if (partition.isStopped) return await journal.close()
-  partition.journal = journal
+type First = { readonly resolve: () => void; readonly reject: (why: unknown) => void }
+
+/** One journal after the other, never two at a time. */
+async function run(partition: Partition, first: First): Promise<void> {
+  const { options, stopping } = partition
+  let isFirst = true
+  const started = () => {
+    isFirst = false
+    first.resolve()
+  }
+  while (!stopping.signal.aborted) {
+    try {
+      await useJournal(partition, started)
+    } catch (error) {
+      if (stopping.signal.aborted) break
+      if (isFirst) return first.reject(error)
+      options.onError('open')
+      options.log.error({ partition: partition.number, err: error }, 'opening the queue journal failed')
+      partition.unavailable = 'journal'
+      partition.owner = undefined
+    }
+    if (!stopping.signal.aborted) await new Promise((resolve) => setTimeout(resolve, REOPEN_MS))
+  }
+  first.resolve()
+}
+
+/** From opening a journal to its end. */
+async function useJournal(partition: Partition, onStarted: () => void): Promise<void> {
+  const { options, stopping } = partition
+  const released = Promise.withResolvers<void>()
+  const journal: Journal = await options.open({
+    onLost: (why) => lose(partition, journal, why),
+    onStandby: (owner) => {
+      if (stopping.signal.aborted) return
+      if (partition.unavailable !== 'standby' || partition.owner !== owner)
+        options.log.info({ partition: partition.number, owner }, 'another process owns the queue')
+      partition.unavailable = 'standby'
+      partition.owner = owner
+      onStarted()
+    },
+    signal: stopping.signal,
+  })
+  try {
+    if (stopping.signal.aborted) return
+    partition.journal = journal
+    partition.release = released.resolve
+    partition.unavailable = 'loading'
+    partition.owner = undefined
+    const queue = await loadQueue(partition, journal)
+    if (queue === undefined) return
+    partition.queue = queue
+    partition.unavailable = undefined
+    options.onLoaded(partition)
+    runSoon(partition)
+    onStarted()
+    await released.promise
+  } finally {
+    if (partition.journal === journal) partition.journal = undefined
+    await journal.close().catch((error: unknown) => options.log.warn({ err: error }, 'closing a queue journal failed'))
+  }
+}
+
+/** @returns undefined when the journal was lost or the partition stopped meanwhile */
+async function loadQueue(partition: Partition, journal: Journal): Promise<Queue | undefined> {
+  const { options, stopping } = partition
   const { limits, random, partitions } = options
   const ids = { nextConsumer: partition.nextConsumer, consumerStride: partitions }
   const queue = createQueue({ limits, random, leasePrefix: options.leasePrefix(), ...ids }, momentOf(partition))
@@ -124,14 +190,12 @@ async function openOnce(partition: Partition): Promise<void> {
   for await (const batch of journal.load()) {
     const now = momentOf(partition)
     for (const stored of batch) jobs += restore(queue, byNumber, stored, now)
-    if (partition.isStopped) return
+    if (stopping.signal.aborted) return undefined
   }
-  partition.queue = queue
-  partition.unavailable = undefined
-  options.onLoaded(partition)
+  if (partition.journal !== journal || stopping.signal.aborted) return undefined
   const seconds = (options.clock.monotonicMs() - started) / 1000
   options.log.info({ partition: partition.number, topics: queue.topics.size, jobs, seconds }, 'queue loaded')
-  runSoon(partition)
+  return queue
 }
 
 /** @returns 1 for a job */
@@ -159,39 +223,35 @@ function restore(queue: Queue, topics: Map<number, Topic>, stored: Stored, now: 
 }
 
 /**
- * The journal cannot be used any more: nothing is guessed. Waiting requests learn that their outcome is unknown,
- * consumers are sent away, and the journal is opened and loaded again.
+ * The journal cannot be used any more: nothing is guessed. In the same moment nothing is written or delivered any more.
+ * Waiting requests learn that their outcome is unknown, consumers are sent away, and the journal is opened and loaded
+ * again.
  */
-function lose(partition: Partition, journal: Journal | undefined, why: Error): void {
-  const { options, queue } = partition
-  if (partition.isStopped || journal === undefined || partition.journal !== journal) return
-  options.log.error({ partition: partition.number, err: why }, 'queue journal lost')
-  options.onError('write')
+function lose(partition: Partition, journal: Journal, why: Error): void {
+  const { options, stopping } = partition
+  if (partition.journal !== journal) return
+  if (!stopping.signal.aborted) {
+    options.log.error({ partition: partition.number, err: why }, 'queue journal lost')
+    options.onError('write')
+  }
+  dropQueue(partition)
+}
+
+/** Leaves service with the journal: it is closed, and perhaps another process takes over. */
+function dropQueue(partition: Partition): void {
+  const { options, queue, stopping } = partition
   partition.journal = undefined
   partition.queue = undefined
-  partition.unavailable = 'journal'
+  // A process that ends does not begin again.
+  if (partition.unavailable === 'shutting_down') stopping.abort()
+  else partition.unavailable = 'journal'
   clearTimers(partition)
   if (queue !== undefined) {
     partition.nextConsumer = queue.nextConsumer
     failGroups(queue)
     options.onLost(queue.consumers.values())
   }
-  partition.opening = reopen(partition, journal)
-}
-
-async function reopen(partition: Partition, lost: Journal): Promise<void> {
-  const { log, onError } = partition.options
-  await lost.close().catch((error: unknown) => log.warn({ err: error }, 'closing the lost queue journal failed'))
-  while (!partition.isStopped) {
-    try {
-      return await openOnce(partition)
-    } catch (error) {
-      onError('open')
-      log.error({ partition: partition.number, err: error }, 'opening the queue journal failed')
-      partition.journal = undefined
-      await new Promise((resolve) => setTimeout(resolve, REOPEN_MS))
-    }
-  }
+  partition.release()
 }
 
 // --- Running ---
@@ -314,8 +374,30 @@ export function outcomeOf(group: Group, isGrowth: boolean): Promise<GroupOutcome
   return new Promise((resolve) => waitForGroup(group, isGrowth, resolve))
 }
 
+/** Ends the wait for the journal of a partition that does not serve: it must not take over while this process ends. */
+export function stopWaiting(partition: Partition): void {
+  if (partition.queue === undefined) partition.stopping.abort()
+}
+
 /** Writes what is left and closes the journal. Consumers must have been disconnected. */
 export async function stopPartition(partition: Partition): Promise<void> {
+  await writeAll(partition)
+  partition.unavailable = 'shutting_down'
+  dropQueue(partition)
+  await partition.running
+}
+
+/** Writes what is left, and lets another process own the partition; this one stands by. */
+export async function handOver(partition: Partition): Promise<void> {
+  const { queue } = partition
+  await writeAll(partition)
+  // Lost meanwhile, or stopped.
+  if (queue === undefined || partition.queue !== queue) return
+  dropQueue(partition)
+  if (!partition.stopping.signal.aborted) partition.unavailable = 'standby'
+}
+
+async function writeAll(partition: Partition): Promise<void> {
   const { queue } = partition
   while (queue !== undefined && partition.queue === queue && (queue.groups.length > 0 || queue.writing !== undefined)) {
     const group = queue.groups.at(-1) ?? queue.writing
@@ -324,12 +406,4 @@ export async function stopPartition(partition: Partition): Promise<void> {
     runSoon(partition)
     if ((await outcomeOf(group, false)) === 'unknown') break
   }
-  partition.isStopped = true
-  partition.unavailable = 'shutting_down'
-  partition.queue = undefined
-  clearTimers(partition)
-  await partition.opening
-  const { journal } = partition
-  partition.journal = undefined
-  await journal?.close()
 }

@@ -20,9 +20,20 @@ import {
   sendDelivery,
   stopConsumers,
 } from './consumer.ts'
+import type { Consumer } from './job.ts'
+import type { OpenJournal } from './journal.ts'
 import { observe } from './latency.ts'
 import { createQueueMetrics, type QUEUE_METRICS, registerQueueMetrics } from './metrics.ts'
-import { createPartition, momentOf, type Partition, startPartition, stopPartition } from './partition.ts'
+import {
+  createPartition,
+  handOver,
+  momentOf,
+  type Partition,
+  startPartition,
+  stopPartition,
+  stopWaiting,
+} from './partition.ts'
+import { postgresJournal } from './postgres-journal.ts'
 import { handleProducer, isProducerPath } from './producer.ts'
 import { QueueError, type QueueServer } from './queue-server.ts'
 import { resumeRedrives } from './redrive-runner.ts'
@@ -45,13 +56,19 @@ export type QueueNode = {
   readonly isSynced: boolean
   readonly tokens: TokenStore<QueueRole> | undefined
   readonly timer: NodeJS.Timeout
+  readonly balanceTimer: NodeJS.Timeout
   readonly config: QueueConfig
+  readonly sharing: Sharing
   sizes: { bytes: number; freeBytes: number }
 }
 
 export type QueueNodeOptions = Pick<QueueAccess, 'others' | 'isOtherGood'> & {
   readonly config: QueueConfig
   readonly dataDir: string
+  /** Of PostgreSQL; '' for a file in `dataDir`. */
+  readonly databaseUrl: string
+  /** Where clients reach this process; '' until it is known. */
+  readonly address: () => string
   readonly clock: Clock
   readonly log: Logger
   /** Whether the process is the queue's own; its metrics then tell about the process, too. */
@@ -68,16 +85,24 @@ export const CONSUMER_PATH = '/ws'
 /** @throws VacancyError when the auth file or the journal cannot be used */
 export async function startQueue(options: QueueNodeOptions): Promise<QueueNode> {
   const { config, dataDir, clock, log, others, isOtherGood } = options
-  const metrics = createQueueMetrics('sqlite')
+  const metrics = createQueueMetrics(isInFile(options) ? 'sqlite' : 'pg')
   const access = createQueueAccess({ clock, others, isOtherGood, allowQueryToken: config.allowQueryToken }, [])
   const tokens = openAuthFile(config.authFile, access, log)
   const partitions: Partition[] = []
   const server: QueueServer = { settings: queueSettings(config), log, access, metrics, partitions }
   const consumers = createConsumers(server)
+  const sharing: Sharing = {
+    processId: randomBytes(4).toString('hex'),
+    processes: 1,
+    isUnevenSince: undefined,
+    isMoving: false,
+  }
   for (let number = 0; number < config.partitions; number++)
-    partitions.push(createPartition(number, partitionOptions(options, { server, consumers, number })))
+    partitions.push(createPartition(number, partitionOptions(options, { server, consumers, sharing, number })))
   const timer = setInterval(() => sample(node), SAMPLE_MS)
   timer.unref()
+  const balanceTimer = setInterval(() => void balance(node), BALANCE_MS)
+  balanceTimer.unref()
   const node: QueueNode = {
     server,
     consumers,
@@ -93,7 +118,9 @@ export async function startQueue(options: QueueNodeOptions): Promise<QueueNode> 
     isSynced: config.sync === 'full',
     tokens,
     timer,
+    balanceTimer,
     config,
+    sharing,
     sizes: { bytes: 0, freeBytes: 0 },
   }
   try {
@@ -121,21 +148,51 @@ function openAuthFile(file: string, access: QueueAccess, log: Logger): TokenStor
 
 /** Why the queue is not available; '' when it is. */
 export function unavailability({ server }: QueueNode): string {
-  const faulty = server.partitions.find(({ unavailable }) => unavailable !== undefined)
+  // A standby is ready: it takes over.
+  const faulty = server.partitions.find(({ unavailable }) => unavailable !== undefined && unavailable !== 'standby')
   return faulty === undefined ? '' : `The queue is not available: ${faulty.unavailable}.`
 }
 
-function partitionOptions(
-  { config, dataDir, clock, log }: QueueNodeOptions,
-  { server, consumers, number }: { server: QueueServer; consumers: Consumers; number: number },
-) {
+type PartitionParts = {
+  readonly server: QueueServer
+  readonly consumers: Consumers
+  readonly sharing: Sharing
+  readonly number: number
+}
+
+/** Otherwise in PostgreSQL. */
+function isInFile({ config, databaseUrl }: QueueNodeOptions): boolean {
+  return config.journal === 'sqlite' || databaseUrl === ''
+}
+
+function journalOf(options: QueueNodeOptions, { server, sharing, number }: PartitionParts): OpenJournal {
+  const { config, dataDir, databaseUrl, address, log } = options
+  const common = { partition: number, partitions: config.partitions, isSynced: config.sync === 'full' }
+  if (isInFile(options))
+    return sqliteJournal({ ...common, file: join(dataDir, number === 0 ? 'queue.db' : `queue-${number}.db`) })
+  return postgresJournal({
+    ...common,
+    url: databaseUrl,
+    schema: config.pgSchema,
+    address: () => config.advertiseUrl || address(),
+    processId: sharing.processId,
+    mayOwn: () => ownedBy(server).length < shareOf(sharing, config.partitions),
+    onProcesses: (count) => {
+      sharing.processes = count
+    },
+    log,
+  })
+}
+
+function partitionOptions(options: QueueNodeOptions, parts: PartitionParts) {
+  const { config, clock, log } = options
+  const { server, consumers, number } = parts
   const { metrics } = server
   const { partitions } = config
-  const file = join(dataDir, number === 0 ? 'queue.db' : `queue-${number}.db`)
   return {
     clock,
     log,
-    open: sqliteJournal({ file, partition: number, partitions, isSynced: config.sync === 'full' }),
+    open: journalOf(options, parts),
     limits: queueLimits(config),
     partitions,
     ackFlushMs: config.ackFlushMs,
@@ -170,7 +227,8 @@ async function readSizes(node: QueueNode): Promise<void> {
   try {
     for (const { journal } of node.server.partitions) {
       const own = await journal?.sizes()
-      sizes.bytes += own?.bytes ?? 0
+      // In PostgreSQL all partitions are in the same tables.
+      sizes.bytes = (journal?.kind === 'pg' ? 0 : sizes.bytes) + (own?.bytes ?? 0)
       sizes.freeBytes += own?.freeBytes ?? 0
     }
     node.sizes = sizes
@@ -226,15 +284,76 @@ function refuseUpgrade(socket: Duplex, { code, message, more }: QueueError): voi
 export async function stopQueue(node: QueueNode): Promise<void> {
   const { server, consumers, config } = node
   clearInterval(node.timer)
+  clearInterval(node.balanceTimer)
   consumers.isDraining = true
-  for (const partition of server.partitions) partition.unavailable = 'shutting_down'
+  for (const partition of server.partitions) {
+    partition.unavailable = 'shutting_down'
+    stopWaiting(partition)
+  }
   const all = [...consumers.byConsumer.keys()]
-  drain(consumers, all, 'shutdown', config.shutdownGraceMs)
-  const until = server.access.clock.monotonicMs() + config.shutdownGraceMs
-  const isBusy = () => [...consumers.byConsumer.keys()].some(({ deliveries }) => deliveries.size > 0)
-  while (isBusy() && server.access.clock.monotonicMs() < until)
-    await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS))
+  await drainFor(node, all, 'shutdown', config.shutdownGraceMs)
   stopConsumers(consumers)
   for (const partition of server.partitions) await stopPartition(partition)
   node.tokens?.close()
+}
+
+/** Lets consumers finish what they have, at most for so long. */
+async function drainFor(
+  { server, consumers }: QueueNode,
+  all: readonly Consumer[],
+  reason: string,
+  graceMs: number,
+): Promise<void> {
+  const { clock } = server.access
+  drain(consumers, all, reason, graceMs)
+  const until = clock.monotonicMs() + graceMs
+  const isBusy = () => all.some((consumer) => consumers.byConsumer.has(consumer) && consumer.deliveries.size > 0)
+  while (isBusy() && clock.monotonicMs() < until) await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS))
+}
+
+// --- Sharing partitions between processes ---
+
+/** How many processes share the queue, so that each owns its share of the partitions. */
+type Sharing = {
+  readonly processId: string
+  processes: number
+  /** Since when this process owns more than its share, monotonic. */
+  isUnevenSince: number | undefined
+  isMoving: boolean
+}
+
+function ownedBy({ partitions }: QueueServer): Partition[] {
+  return partitions.filter(({ journal }) => journal !== undefined)
+}
+
+/** The most partitions that one process owns while others stand by. */
+function shareOf({ processes }: Sharing, partitions: number): number {
+  return Math.ceil(partitions / Math.max(1, processes))
+}
+
+const BALANCE_MS = 1_000
+/** A process that restarts must not move partitions twice. */
+const UNEVEN_MS = 10_000
+
+/** Hands a partition over when this process owns more than its share for a while. */
+async function balance(node: QueueNode): Promise<void> {
+  const { server, consumers, config, sharing } = node
+  if (sharing.isMoving || consumers.isDraining) return
+  const now = server.access.clock.monotonicMs()
+  const owned = ownedBy(server)
+  const last = owned.findLast(({ unavailable }) => unavailable === undefined)
+  if (last === undefined || owned.length <= shareOf(sharing, config.partitions)) {
+    sharing.isUnevenSince = undefined
+    return
+  }
+  sharing.isUnevenSince ??= now
+  if (now - sharing.isUnevenSince < UNEVEN_MS) return
+  sharing.isMoving = true
+  server.log.info({ partition: last.number, processes: sharing.processes }, 'handing a queue partition over')
+  last.unavailable = 'standby'
+  const all = [...(last.queue?.consumers.values() ?? [])]
+  await drainFor(node, all, 'rebalance', config.shutdownGraceMs)
+  closeAll(consumers, all, CLOSE_CODES.overloaded, 'another process becomes the owner')
+  await handOver(last)
+  sharing.isMoving = false
 }

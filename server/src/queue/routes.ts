@@ -134,12 +134,16 @@ function* servingPartitions({ partitions }: QueueServer): Generator<Serving> {
 // --- Reading ---
 
 function health({ server, isSynced }: QueueModuleOptions, { reply }: Request<'GET /api/v1/queue/health'>) {
-  const faulty = server.partitions.find(({ unavailable }) => unavailable !== undefined)
-  if (faulty?.unavailable === undefined)
-    return { status: 'ok' as const, role: 'owner' as const, journal: server.metrics.journal, durable: isSynced }
+  const { partitions, metrics } = server
+  // Partitions of other processes are no fault of this one, which serves its own.
+  const faulty = partitions.find(({ unavailable }) => unavailable !== undefined && unavailable !== 'standby')
+  if (faulty === undefined && partitions.some(({ unavailable }) => unavailable === undefined))
+    return { status: 'ok' as const, role: 'owner' as const, journal: metrics.journal, durable: isSynced }
   reply.status(503)
-  if (faulty.unavailable !== 'standby') return { status: 'unavailable' as const, reason: faulty.unavailable }
-  return { status: 'standby' as const, ...(faulty.owner !== undefined && { owner: faulty.owner }) }
+  const reason = faulty?.unavailable
+  if (reason !== undefined && reason !== 'standby') return { status: 'unavailable' as const, reason }
+  const owner = partitions.find((partition) => partition.owner !== undefined)?.owner
+  return { status: 'standby' as const, role: 'standby' as const, ...(owner !== undefined && { owner }) }
 }
 
 function stats({ server, node }: QueueModuleOptions) {
@@ -152,7 +156,7 @@ function stats({ server, node }: QueueModuleOptions) {
       topics.reduce((sum, topic) => sum + topic.totals[name as keyof TopicTotals], 0),
     ]),
   ) as TopicTotals
-  const role = server.partitions.every(({ queue }) => queue !== undefined) ? ('owner' as const) : ('standby' as const)
+  const role = server.partitions.some(({ queue }) => queue !== undefined) ? ('owner' as const) : ('standby' as const)
   return { node, role, journal: server.metrics.journal, topics, totals }
 }
 
@@ -446,6 +450,8 @@ async function closeConsumer(
 async function backup({ server, audit, dataDir }: QueueModuleOptions, request: Request<'POST /api/v1/queue/backup'>) {
   const [first, ...others] = server.partitions
   const { name } = request.body
+  if (server.metrics.journal === 'pg')
+    throw new QueueError('invalid_request', 'a queue in PostgreSQL is backed up with its database, such as by pg_dump')
   const path = join(dataDir, name)
   if (existsSync(path)) throw new QueueError('invalid_request', `there is a file ${name} already; choose another name`)
   for (const partition of first === undefined ? [] : [first, ...others]) {
@@ -458,7 +464,11 @@ async function backup({ server, audit, dataDir }: QueueModuleOptions, request: R
 
 async function vacuum({ server, audit }: QueueModuleOptions, request: Request<'POST /api/v1/queue/vacuum'>) {
   let bytes = 0
-  for (const partition of server.partitions) {
+  // In PostgreSQL all partitions are in the same tables.
+  const isShared = server.metrics.journal === 'pg'
+  for (const partition of isShared
+    ? server.partitions.filter(({ journal }) => journal).slice(0, 1)
+    : server.partitions) {
     servingPartition(partition)
     await partition.journal?.vacuum()
     bytes += (await partition.journal?.sizes())?.bytes ?? 0

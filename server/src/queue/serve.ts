@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, writeFileSync } from 'node:fs'
 import type { IncomingHttpHeaders } from 'node:http'
+import { isIPv6 } from 'node:net'
 import { hostname } from 'node:os'
 import { type Clock, VacancyError } from '@vacancy/shared'
 import { type ControlRoute, PROGRAM_ROUTES } from '@vacancy/shared/contract'
@@ -50,9 +51,12 @@ export async function serveQueue(options: ServeOptions): Promise<QueueProgram> {
   makeAuthFile(config.authFile, log)
   const holder: { app: App | undefined } = { app: undefined }
   const tls = openListenerTls(options, holder)
+  let port = config.listenPort
   const node = await startQueue({
     config,
     dataDir: config.dataDir,
+    databaseUrl: config.databaseUrl,
+    address: () => (port === 0 ? '' : advertised(config, port)),
     clock,
     log,
     isAlone: true,
@@ -89,8 +93,10 @@ export async function serveQueue(options: ServeOptions): Promise<QueueProgram> {
     const address = `${config.listenHost}:${config.listenPort}`
     throw new VacancyError('port_taken', { address, reason: (cause as Error).message }, { cause })
   }
+  const url = listeningUrl(app)
+  port = Number(new URL(url).port)
   return {
-    url: listeningUrl(app),
+    url,
     node,
     reload: () => {
       node.tokens?.reload()
@@ -104,6 +110,13 @@ export async function serveQueue(options: ServeOptions): Promise<QueueProgram> {
       tls?.close()
     },
   }
+}
+
+/** Without advertise_url: the address to listen on, or the name of this machine if it listens on all of them. */
+function advertised({ listenHost, tlsCert }: ServeConfig, port: number): string {
+  const isAny = listenHost === '0.0.0.0' || listenHost === '::'
+  const host = isAny ? hostname() : isIPv6(listenHost) ? `[${listenHost}]` : listenHost
+  return `${tlsCert === '' ? 'http' : 'https'}://${host}:${port}`
 }
 
 /** A first start makes tokens, so that it is usable at once. */

@@ -122,20 +122,6 @@ describe('the file of a queue', () => {
     const { body } = await queue.call('GET', '/api/v1/queue/topics/orders/jobs')
     expect(body.jobs.map(({ id }: { id: string }) => id)).toEqual(['a', 'b'])
   })
-
-  it('forgets the rows of a deleted topic, and a new one of the same name begins empty', async () => {
-    const running = await started()
-    await submit(
-      running,
-      Array.from({ length: 3_000 }, (_, n) => `job-${n}`),
-    )
-    await running.call('DELETE', '/api/v1/queue/topics/orders?force=1')
-    await running.call('POST', '/producer/topic', { topic: 'orders' })
-    expect((await submit(running, ['job-1'])).body).toMatchObject({ accepted: 1 })
-    await stopped()
-    queue = await startTestQueue({}, folder)
-    expect((await queue.call('GET', '/api/v1/queue/topics/orders')).body).toMatchObject({ ready: 1 })
-  })
 })
 
 /** A small disk needs root and permission to mount; otherwise the test is skipped. */

@@ -31,7 +31,7 @@ type Thread = {
 
 /** Opens the file, which no other process can use until it is closed. */
 export function sqliteJournal(options: WorkerOptions): OpenJournal {
-  return async (onLost) => {
+  return async ({ onLost }) => {
     mkdirSync(dirname(options.file), { recursive: true })
     const thread = await startThread(options, onLost)
     return {
