@@ -66,7 +66,7 @@ function fnv1a(text: string): number {
 }
 
 /**
- * A pooler may give every transaction another server process: a lock would belong to whoever comes next. Two
+ * A pooler may give every transaction another server process: a lock would be left in one of them. Two
  * transactions must have the same one, also while another session keeps a transaction open.
  *
  * @returns the id of the server process

@@ -1,0 +1,98 @@
+/** What PostgreSQL must be like for a queue, and what its tables show. */
+import { until } from '@vacancy/testkit/until'
+import pg from 'pg'
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { type Postgres, startPostgres } from '../testing/postgres.ts'
+import { openPooler } from './testing/pooler.ts'
+import { base64, startTestQueue } from './testing/queue.ts'
+
+let postgres: Postgres
+let databaseUrl: string
+
+beforeAll(async () => {
+  postgres = await startPostgres()
+})
+afterAll(async () => await postgres.close())
+beforeEach(async () => {
+  databaseUrl = await postgres.createDatabase()
+})
+
+async function query(sql: string, url = databaseUrl): Promise<pg.QueryResult['rows']> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  const { rows } = await client.query(sql)
+  await client.end()
+  return rows
+}
+
+it('refuses a pooler that gives each transaction another server process', async () => {
+  const { hostname: host, port } = new URL(databaseUrl)
+  const pooler = await openPooler({ host, port: Number(port) })
+  const pooled = databaseUrl.replace(`:${port}/`, `:${pooler.port}/`)
+  expect(await query('select 1 as one', pooled)).toEqual([{ one: 1 }])
+
+  await expect(startTestQueue({ databaseUrl: pooled })).rejects.toThrow(
+    /cannot be used: a pooler between this process and PostgreSQL .* set the pooler to session pooling/,
+  )
+
+  // Nothing was created or locked through it.
+  expect(await query(`select from pg_namespace where nspname = 'vacancy_queue'`)).toEqual([])
+  expect(await query(`select from pg_locks where locktype = 'advisory'`)).toEqual([])
+  await pooler.close()
+})
+
+it('refuses a database that it could not store every id in, or cannot write to', async () => {
+  await query(`create database ascii encoding 'SQL_ASCII' template template0`)
+  await expect(startTestQueue({ databaseUrl: databaseUrl.replace(/[^/]*$/, 'ascii') })).rejects.toThrow(
+    /^the queue vacancy_queue of the PostgreSQL database 127\.0\.0\.1:\d+\/ascii cannot be used: .*encoding SQL_ASCII/,
+  )
+  await query(`alter database ${databaseUrl.split('/').at(-1)} set default_transaction_read_only = on`)
+  await expect(startTestQueue({ databaseUrl })).rejects.toThrow('the server is read-only')
+  await expect(startTestQueue({ databaseUrl: 'postgres://127.0.0.1:1/none' })).rejects.toThrow(
+    '127.0.0.1:1/none cannot be used: connect ECONNREFUSED',
+  )
+})
+
+it('keeps several queues in one database, by schema, and writes the address of the owner', async () => {
+  const orders = await startTestQueue({ databaseUrl, pgSchema: 'orders_queue' })
+  const mails = await startTestQueue({ databaseUrl, pgSchema: 'mail_queue', advertiseUrl: 'http://mail.example:9000' })
+  await orders.call('POST', '/producer/topic', { topic: 'a' })
+  await orders.call('POST', '/producer/jobs', { topic: 'a', jobs: [{ id: 'x', data: base64('{"a":1}') }] })
+
+  expect((await mails.call('GET', '/api/v1/queue/topics')).body.topics).toEqual([])
+  expect(
+    await query('select partition, id, state, convert_from(data, $$UTF8$$) as data from orders_queue.jobs'),
+  ).toEqual([{ partition: 0, id: 'x', state: 0, data: '{"a":1}' }])
+  expect(await query('select address from mail_queue.owner')).toEqual([{ address: 'http://mail.example:9000' }])
+  // Its port is known only after it owns the partition.
+  await until('the address is written', async () => {
+    const [row] = await query('select address from orders_queue.owner')
+    return row?.address === orders.url
+  })
+  await orders.stop()
+  await mails.stop()
+})
+
+it('loses the journal, not a job, when PostgreSQL refuses a write', async () => {
+  const queue = await startTestQueue({ databaseUrl })
+  await queue.call('POST', '/producer/topic', { topic: 'orders' })
+  const submit = (id: string) => queue.call('POST', '/producer/jobs', { topic: 'orders', jobs: [{ id }] })
+  expect((await submit('a')).status).toBe(200)
+  await query('alter table vacancy_queue.jobs add constraint no_b check (id <> $$b$$)')
+
+  expect((await submit('b')).body).toMatchObject({ error: 'outcome_unknown' })
+
+  await query('alter table vacancy_queue.jobs drop constraint no_b')
+  await until('it accepts again', async () => (await submit('c')).status === 200)
+  expect((await queue.call('GET', '/api/v1/queue/topics/orders')).body).toMatchObject({ ready: 2 })
+  const { text } = await queue.call('GET', '/metrics')
+  expect(text).toContain('vacancy_queue_owner_changes_total{partition="0"} 2')
+  await queue.stop()
+})
+
+it('is backed up with its database', async () => {
+  const queue = await startTestQueue({ databaseUrl })
+  const answer = await queue.call('POST', '/api/v1/queue/backup', { name: 'copy.db' })
+  expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_request' } })
+  await queue.stop()
+})

@@ -1,0 +1,99 @@
+/** Queues as processes that share one PostgreSQL, and producers that continue wherever a queue serves. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { freePort } from '@vacancy/testkit/free-port'
+import { type Program, startProgram } from '@vacancy/testkit/program'
+import { openConsumer, subscribe, type TestConsumer, TOKENS } from './queue.ts'
+
+const PROGRAM = resolve(import.meta.dirname, '../../../../bin/vacancy.mjs')
+/** A frozen process does not answer at all. */
+const RESPONSE_MS = 1_500
+const BATCH = 5
+
+export type QueueProcess = { readonly url: string; readonly program: Program }
+
+export async function startQueueProcess(
+  folder: string,
+  databaseUrl: string,
+  flags: readonly string[] = [],
+): Promise<QueueProcess> {
+  mkdirSync(folder, { recursive: true })
+  const authFile = join(folder, 'auth.yml')
+  const roles = { admin: TOKENS.admin, consumer: TOKENS.consumer }
+  const lines = Object.entries(roles).map(([role, token]) => `  - { token: ${token}, role: ${role} }\n`)
+  writeFileSync(authFile, `tokens:\n${lines.join('')}`)
+  const port = await freePort()
+  const own = ['--listen-port', String(port), '--data-dir', join(folder, 'data'), '--auth-file', authFile]
+  const args = [PROGRAM, 'queue', 'serve', ...own, '--shutdown-grace-ms', '500', ...flags]
+  const program = startProgram(args, { env: { DATABASE_URL: databaseUrl }, isBound: true })
+  await program.printed(/serving: /)
+  return { url: `http://127.0.0.1:${port}`, program }
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the caller knows the shape of the response.
+type Reply = { readonly status: number; readonly body: any }
+
+/** @throws when there is no response in time */
+export async function request(url: string, method: string, path: string, body?: unknown): Promise<Reply> {
+  const response = await fetch(`${url}${path}`, {
+    method,
+    headers: { authorization: `Bearer ${TOKENS.admin}`, 'content-type': 'application/json' },
+    body: body === undefined ? null : JSON.stringify(body),
+    signal: AbortSignal.timeout(RESPONSE_MS),
+  })
+  const text = await response.text()
+  return { status: response.status, body: text.startsWith('{') ? JSON.parse(text) : text }
+}
+
+export async function healthOf({ url }: QueueProcess): Promise<Reply['body']> {
+  return (await request(url, 'GET', '/api/v1/queue/health')).body
+}
+
+export type Producing = {
+  /** Ids that were answered with 200, as `topic/id`. */
+  readonly accepted: Set<string>
+  readonly stop: () => Promise<void>
+}
+
+/** Submits one request after the other, each with the same ids to the processes in turn until it is accepted. */
+export function produce(processes: readonly QueueProcess[], topics: readonly string[]): Producing {
+  const accepted = new Set<string>()
+  let isRunning = true
+  const submit = async (topic: string) => {
+    for (let n = 0, at = 0; isRunning; n++) {
+      const jobs = Array.from({ length: BATCH }, (_, item) => ({ id: `job-${n}-${item}` }))
+      for (let isAccepted = false; isRunning && !isAccepted; ) {
+        const { url } = processes[at % processes.length] as QueueProcess
+        // No response, or another one than 200: to be repeated elsewhere.
+        const status = await request(url, 'POST', '/producer/jobs', { topic, jobs }).then(
+          (reply) => reply.status,
+          () => 0,
+        )
+        isAccepted = status === 200
+        if (!isAccepted) at++
+      }
+      if (isRunning) for (const { id } of jobs) accepted.add(`${topic}/${id}`)
+    }
+  }
+  const running = topics.map(submit)
+  return {
+    accepted,
+    stop: async () => {
+      isRunning = false
+      await Promise.all(running)
+    },
+  }
+}
+
+/** Acknowledges everything. */
+export async function consumeAll({ url }: QueueProcess, topic: string, seen: Set<string>): Promise<TestConsumer> {
+  const consumer = await subscribe({ consume: (query) => openConsumer(url, query) }, topic, { prefetch: 500 })
+  void (async () => {
+    for (;;) {
+      const job = await consumer.job()
+      seen.add(`${topic}/${job.jobId}`)
+      if (consumer.socket.readyState === consumer.socket.OPEN) consumer.ack(job)
+    }
+  })()
+  return consumer
+}
