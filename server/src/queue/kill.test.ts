@@ -3,9 +3,16 @@ import { killQueue } from './testing/kill.ts'
 
 const SEED = Number(process.env['VACANCY_SEED'] ?? 1)
 
-it('kill -9 loses no accepted job and brings back no finished one', { timeout: 300_000 }, async () => {
-  const { lost, returned, accepted, settled } = await killQueue({ rounds: 10, seed: SEED })
-  expect({ seed: SEED, lost, returned }).toEqual({ seed: SEED, lost: [], returned: [] })
-  expect(accepted).toBeGreaterThan(0)
-  expect(settled).toBeGreaterThan(0)
-})
+it.each([
+  { journal: 'sqlite', rounds: 10 },
+  { journal: 'postgres', rounds: 3 },
+] as const)(
+  'kill -9 loses no accepted job and brings back no finished one ($journal)',
+  { timeout: 300_000 },
+  async (options) => {
+    const { lost, returned, accepted, settled } = await killQueue({ ...options, seed: SEED })
+    expect({ seed: SEED, lost, returned }).toEqual({ seed: SEED, lost: [], returned: [] })
+    expect(accepted).toBeGreaterThan(0)
+    expect(settled).toBeGreaterThan(0)
+  },
+)

@@ -125,7 +125,7 @@ it('continues after kill -9, and leaves each job in exactly one place', { timeou
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const jobs = 5_000
-  let program = await startQueueProgram(folder, authFile, port)
+  let program = await startQueueProgram(folder, { authFile, port, databaseUrl: '' })
   try {
     await call(url, 'POST', '/producer/topic', { topic: 'orders' })
     await makeDead(url, 'orders', idsOf(jobs))
@@ -134,7 +134,7 @@ it('continues after kill -9, and leaves each job in exactly one place', { timeou
     await expect.poll(async () => (await call(url, 'GET', path)).body.redrive.redriven).toBeGreaterThan(0)
     program.signal('SIGKILL')
     await program.ended
-    program = await startQueueProgram(folder, authFile, port)
+    program = await startQueueProgram(folder, { authFile, port, databaseUrl: '' })
     const restarted = (await call(url, 'GET', path)).body.redrive
     expect(restarted).toMatchObject({ state: 'running', total: jobs })
     expect(restarted.left).toBeLessThan(jobs)

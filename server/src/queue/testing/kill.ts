@@ -12,10 +12,12 @@ import { Agent, request as httpRequest } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { EXIT } from '@vacancy/shared'
 import { freePort } from '@vacancy/testkit/free-port'
 import { type Program, startProgram } from '@vacancy/testkit/program'
 import { createRandom, type Random } from '@vacancy/testkit/random'
 import { WebSocket } from 'ws'
+import { startPostgres } from '../../testing/postgres.ts'
 import { TOKENS } from './queue.ts'
 
 const ROOT = resolve(import.meta.dirname, '../../../..')
@@ -59,8 +61,10 @@ type Run = {
   isRunning: boolean
 }
 
+type KillOptions = { readonly rounds: number; readonly seed: number; readonly journal?: 'sqlite' | 'postgres' }
+
 export async function killQueue(
-  { rounds, seed }: { readonly rounds: number; readonly seed: number },
+  { rounds, seed, journal = 'sqlite' }: KillOptions,
   say: (line: string) => void = () => undefined,
 ): Promise<KillReport> {
   const folder = mkdtempSync(join(tmpdir(), 'vacancy-kill-queue-'))
@@ -83,7 +87,10 @@ export async function killQueue(
     next: 0,
     isRunning: false,
   }
-  const start = () => startQueueProgram(folder, authFile, port)
+  // What is synced must be on disk: the database of other tests does without.
+  const postgres = journal === 'postgres' ? await startPostgres({ isSynced: true }) : undefined
+  const databaseUrl = (await postgres?.createDatabase()) ?? ''
+  const start = () => startQueueProgram(folder, { authFile, port, databaseUrl })
   let program = await start()
   try {
     for (const topic of TOPICS)
@@ -99,12 +106,15 @@ export async function killQueue(
     program.signal('SIGKILL')
     await program.ended
     run.agent.destroy()
+    await postgres?.close()
     rmSync(folder, { recursive: true })
   }
 }
 
+type Start = { readonly authFile: string; readonly port: number; readonly databaseUrl: string }
+
 /** `vacancy queue serve` as a process, serving. */
-export async function startQueueProgram(folder: string, authFile: string, port: number): Promise<Program> {
+export async function startQueueProgram(folder: string, { authFile, port, databaseUrl }: Start): Promise<Program> {
   const args = [
     'queue',
     'serve',
@@ -115,7 +125,7 @@ export async function startQueueProgram(folder: string, authFile: string, port: 
     '--auth-file',
     authFile,
   ]
-  const program = startProgram([join(ROOT, 'bin/vacancy.mjs'), ...args])
+  const program = startProgram([join(ROOT, 'bin/vacancy.mjs'), ...args], { env: { DATABASE_URL: databaseUrl } })
   await program.printed(/serving: /)
   return program
 }
@@ -264,15 +274,17 @@ const HELP = `usage: kill:queue [flags]
 Kills a queue at random times while clients submit and acknowledge, and compares what was promised with what is left.
 
 Flags:
-  --rounds N   Kills. (default 50)
-  --seed N     Repeats the choices of a run. (default: random)
-  --json       Prints the report as JSON.
+  --rounds N      Kills. (default 50)
+  --journal NAME  sqlite or postgres, which is found or installed. (default sqlite)
+  --seed N        Repeats the choices of a run. (default: random)
+  --json          Prints the report as JSON.
 `
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {
       rounds: { type: 'string', default: '50' },
+      journal: { type: 'string', default: 'sqlite' },
       seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
       json: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
@@ -283,7 +295,12 @@ async function main(): Promise<number> {
     print(HELP)
     return 0
   }
-  const result = await killQueue({ rounds: Number(values.rounds), seed: Number(values.seed) }, (line) =>
+  const { journal } = values
+  if (journal !== 'sqlite' && journal !== 'postgres') {
+    process.stderr.write(`kill:queue: --journal: ${journal} is neither sqlite nor postgres\n`)
+    return EXIT.usage
+  }
+  const result = await killQueue({ rounds: Number(values.rounds), seed: Number(values.seed), journal }, (line) =>
     process.stderr.write(`${line}\n`),
   )
   const { seed, rounds, accepted, delivered, settled, lost, returned } = result
