@@ -5,6 +5,7 @@ import { CLOSE_CODES } from '@vacancy/shared/contract'
 import { freePort } from '@vacancy/testkit/free-port'
 import { afterEach, describe, expect, it } from 'vitest'
 import { startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
+import { startPostgres } from '../testing/postgres.ts'
 import { base64, openConsumer, startTestQueue, type TestQueue, TOKENS } from './testing/queue.ts'
 
 let plane: TestControlPlane
@@ -149,6 +150,33 @@ describe('the queue of a control plane', () => {
     const viewer = await plane.signIn('viewer')
     expect((await viewer.call('GET', '/api/v1/queue/topics')).status).toBe(404)
   })
+})
+
+it('is in the PostgreSQL of the control plane, where another one takes it over', { timeout: 120_000 }, async () => {
+  const postgres = await startPostgres()
+  stops.push(postgres.close)
+  const databaseUrl = await postgres.createDatabase()
+  const first = await startTestControlPlane({ databaseUrl })
+  const second = await start({ databaseUrl })
+  const producer = await first.token('producer')
+  await producer.call('POST', '/producer/topic', { topic: 'orders' })
+  expect((await producer.call('POST', '/producer/jobs', job('a'))).status).toBe(200)
+  const elsewhere = () =>
+    second.anonymous().call('POST', '/producer/jobs', job('b'), { authorization: `Bearer ${bearerOf(producer)}` })
+  await expect.poll(async () => (await elsewhere()).body).toMatchObject({ error: 'not_owner', owner: first.url })
+  expect((await second.anonymous().call('GET', '/ready')).body, 'it takes over').toMatchObject({ ready: true })
+  await first.stop()
+  await expect.poll(async () => (await elsewhere()).status, { timeout: 20_000 }).toBe(200)
+  const viewer = await second.signIn('viewer')
+  expect((await viewer.call('GET', '/api/v1/queue/topics/orders')).body).toMatchObject({ ready: 2 })
+})
+
+it('stays in a file although there is a database, with the setting', { timeout: 120_000 }, async () => {
+  const postgres = await startPostgres()
+  stops.push(postgres.close)
+  await start({ databaseUrl: await postgres.createDatabase(), config: { queueJournal: 'sqlite' } })
+  const viewer = await plane.signIn('viewer')
+  expect((await viewer.call('GET', '/api/v1/queue/health')).body).toMatchObject({ journal: 'sqlite' })
 })
 
 describe('a queue elsewhere', () => {
