@@ -23,7 +23,7 @@ const COMMANDS = {
   registry: ['@vacancy/fabric/cli', 'starts the registry of nodes, segments and the codec list'],
   resolver: ['@vacancy/fabric/cli', 'starts a resolver of node hosts for development'],
   'control-plane': ['@vacancy/server/cli', 'starts the control plane with its console, or prints a sign-in link'],
-  queue: ['@vacancy/server/queue', 'starts the job queue'],
+  queue: ['@vacancy/server/queue', 'starts the job queue, submits jobs, shows topics and dead jobs'],
   cluster: ['@vacancy/cli/cli', 'shows the state of a shard, and changes its members and leader'],
   certs: ['@vacancy/engine/cli', 'creates the authority of a cluster and the certificates of its nodes'],
   query: ['@vacancy/cli/cli', 'queries a running node and prints the result as a table'],

@@ -60,9 +60,11 @@ function invalid(
   return new VacancyJobRefusedError('invalid_request', job, `Job ${quoted(job.id)}: ${message}.`, reason, cause)
 }
 
+const SHOWN_MAX = 100
+
 /** For messages. */
 export function quoted(id: string): string {
-  return JSON.stringify(id.slice(0, 256))
+  return JSON.stringify(id.length > SHOWN_MAX ? `${id.slice(0, SHOWN_MAX)}…` : id)
 }
 
 export function bodyOf(topic: string, jobs: readonly EncodedJob[]): string {

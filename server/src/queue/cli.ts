@@ -1,8 +1,12 @@
-/** Command lines of the job queue: `vacancy queue serve`. */
+/** Command lines of the job queue: `vacancy queue serve`, and those that work with a running queue. */
 import { systemClock } from '@vacancy/shared'
 import { createLogger, defineCommand, runCommands, runProgram } from '@vacancy/shared/node'
+import { QUEUE_COMMANDS } from './commands.ts'
 import { loadServeConfig, SERVE_SCHEMA } from './config.ts'
-import { type QueueProgram, serveQueue } from './serve.ts'
+import type { QueueProgram } from './serve.ts'
+
+/** Variables that the other commands know. */
+const OF_OTHER_COMMANDS = /^VACANCY_QUEUE_(URL|TOKEN|TOKEN_FILE|TLS_CA) /
 
 export const serveCommand = defineCommand({
   name: 'vacancy queue serve',
@@ -15,7 +19,9 @@ export const serveCommand = defineCommand({
   run: async ({ flags, given, warnings }) => {
     const config = loadServeConfig({ file: flags.config, given, databaseUrl: process.env['DATABASE_URL'] })
     const log = createLogger({ level: config.logLevel, format: config.logFormat, component: 'queue' })
-    for (const warning of warnings) log.warn({}, warning)
+    for (const warning of warnings) if (!OF_OTHER_COMMANDS.test(warning)) log.warn({}, warning)
+    // The other commands start faster without it.
+    const { serveQueue } = await import('./serve.ts')
     let running: QueueProgram | undefined
     await runProgram(
       {
@@ -32,10 +38,12 @@ export const serveCommand = defineCommand({
   },
 })
 
+const COMMANDS = [serveCommand, ...QUEUE_COMMANDS]
+
 /** Runs one subcommand; sets the exit code. */
 export async function main(args: readonly string[]): Promise<void> {
   const [, ...rest] = args
-  if (rest[0] === '--help' || rest[0] === '-h')
-    process.stdout.write(`usage: vacancy queue <command> [flags]\n\n  serve   ${serveCommand.summary}\n`)
-  else await runCommands([serveCommand], rest)
+  if (rest[0] !== '--help' && rest[0] !== '-h') return await runCommands(COMMANDS, rest)
+  const rows = COMMANDS.map(({ name, summary }) => `  ${(name.split(' ').at(-1) ?? '').padEnd(8)} ${summary}`)
+  process.stdout.write(`usage: vacancy queue <command> [flags]\n\n${rows.join('\n')}\n\nEach has --help.\n`)
 }

@@ -17,6 +17,10 @@ export type Access = {
   readonly token: string | undefined
   /** Authorities of the nodes, PEM: selects TLS. */
   readonly ca: string | undefined
+  /** Instead of 10 s. */
+  readonly answerMs?: number
+  /** Largest reply, instead of 4 MiB. */
+  readonly answerBytesMax?: number
 }
 
 /** The reply of a node. */
@@ -82,12 +86,12 @@ export async function post(access: Access, url: string, expected: readonly numbe
 
 /** @throws VacancyError connection_failed, connection_lost */
 export async function send(access: Access, method: 'GET' | 'POST', url: string, body = ''): Promise<Reply> {
-  const { bytes, ...reply } = await sendFor(access, method, url, body, ANSWER_BYTES_MAX)
+  const { bytes, ...reply } = await sendFor(access, method, url, body, access.answerBytesMax ?? ANSWER_BYTES_MAX)
   return { ...reply, body: bytes.toString() }
 }
 
 function sendFor(
-  { token, ca }: Access,
+  { token, ca, answerMs = ANSWER_MS }: Access,
   method: 'GET' | 'POST',
   url: string,
   body: string,
@@ -104,7 +108,7 @@ function sendFor(
     ...(token !== undefined && { authorization: `Bearer ${token}` }),
     ...(method === 'POST' && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
   }
-  const options = { method, headers, agent: false, timeout: ANSWER_MS } as const
+  const options = { method, headers, agent: false, timeout: answerMs } as const
   const request = url.startsWith('https:')
     ? requestHttps(url, { ...options, ...(ca !== undefined && { ca }) })
     : requestHttp(url, options)
@@ -113,7 +117,7 @@ function sendFor(
       isConnected = true
     })
   })
-  request.on('timeout', () => request.destroy(new Error(`no response within ${ANSWER_MS / 1000} s`)))
+  request.on('timeout', () => request.destroy(new Error(`no response within ${answerMs / 1000} s`)))
   request.on('error', fail)
   request.on('response', (response: IncomingMessage) => {
     const chunks: Buffer[] = []
