@@ -1,4 +1,4 @@
-/** One WebSocket of a consumer: opens, reads messages, notices silence, and says how it ended. */
+/** One WebSocket of a consumer: opens, reads messages, notices silence, and reports how it ended. */
 
 import type { IncomingMessage } from 'node:http'
 import { WebSocket } from 'ws'

@@ -155,7 +155,7 @@ function receive(state: State, message: ServerMessage, connection: ConsumerConne
       return leaveWhenIdle(state)
     case 'error': {
       const { code, error } = message.data as { readonly code?: unknown; readonly error?: unknown }
-      // The confirmation of the same message says so as well.
+      // The confirmation of the same message has the same result.
       if (code !== 'stale_lease' && code !== 'unknown_job') report(state, String(code), String(error))
       return
     }

@@ -193,7 +193,7 @@ test.each([
   expect(producer.stats()).toMatchObject({ pendingJobs: 0, pendingBytes: 0, stored: 2, repeats: 1 })
 })
 
-test('a duplicate says whether the id was known before this call', async () => {
+test('a result shows whether the id was known before this call', async () => {
   const respond: Script['respond'] = ({ topic, jobs }, n) => {
     const known = jobs.map(({ id }) => id).filter((id) => id.startsWith('old') || topic === 'cut')
     if (topic === 'cut' && n === 0) return 'cut'
@@ -244,7 +244,7 @@ test('of several addresses the next one is used when one fails', async () => {
   expect(producer.stats().repeats).toBe(1)
 })
 
-test('a job fails at its deadline, and its error says whether it may be stored', async () => {
+test('a job fails at its deadline, and its error shows whether it may be stored', async () => {
   const full = await start(
     { respond: () => ({ status: 429, body: { error: 'queue_full', message: 'the topic is full', retryAfterMs: 30 } }) },
     { deadlineMs: 150 },
