@@ -1,6 +1,6 @@
 /** The page for users of the queue: its tables match the contract, and its commands give the output that it shows. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
@@ -105,9 +105,13 @@ test('every command of the page runs, in order, and gives the output of the page
   const withPorts = (text: string) => text.replaceAll('8080', main).replaceAll('8081', other)
   const cwd = join(folder, '.vacancy/queue')
   const env = { ...process.env, VACANCY_QUEUE_LISTEN_PORT: main, ROOT, NODE: process.execPath }
+  // The packages of the clone, as after an installation.
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
   let exports = ''
   for (const { language, text, shows } of BLOCKS) {
     if (language === 'js') writeFileSync(join(cwd, 'worker.mjs'), text)
+    if (language === 'ts')
+      writeFileSync(join(cwd, text.includes('createProducer') ? 'producer.ts' : 'consumer.ts'), text)
     if (language !== 'sh') continue
     const script = withPorts(text)
     const expected = shows === undefined ? undefined : withPorts(shows)
@@ -118,7 +122,7 @@ test('every command of the page runs, in order, and gives the output of the page
       await until(`${text}prints ${expected}`, () => program.output().includes(expected))
     } else await runUntil(`${exports}${script}`, expected, cwd, env)
   }
-  expect(running.length).toBe(3)
+  expect(running.length).toBe(5)
 })
 
 /** Programs that continue after their first lines. */
