@@ -13,6 +13,7 @@ export type ServerMessage = {
   readonly data: unknown
   readonly [more: string]: unknown
 }
+type Fields = { readonly [name: string]: unknown }
 
 /** How a connection ended, or why there was none. */
 export type ConnectionEnd = {
@@ -161,15 +162,16 @@ function addressOf(url: string, { topic, name, prefetch }: Subscription): string
   return `${url.replace(/^http/, 'ws')}/ws?${query}`
 }
 
-type Fields = { readonly [name: string]: unknown }
-
 /** Undefined for anything but a message: a later version of the protocol may send more. */
 function messageOf(text: string): ServerMessage | undefined {
   const fields = fieldsOf(jsonOf(text))
-  return typeof fields['action'] === 'string' ? (fields as ServerMessage) : undefined
+  const { action, jobId, seqId } = fields
+  const isMessage = typeof action === 'string' && typeof jobId === 'string' && typeof seqId === 'number'
+  return isMessage ? (fields as ServerMessage) : undefined
 }
 
-function fieldsOf(value: unknown): Fields {
+/** The fields of what may be an object. */
+export function fieldsOf(value: unknown): Fields {
   return typeof value === 'object' && value !== null ? (value as Fields) : {}
 }
 

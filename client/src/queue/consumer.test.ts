@@ -260,6 +260,10 @@ test('messages and fields that it does not know are ignored', async () => {
     peer.send('weather', { more: [] })
     peer.socket.send('no JSON')
     peer.socket.send('null')
+    peer.socket.send('{"action":"job","jobId":7}')
+    peer.send('confirm', { data: null })
+    peer.send('confirm', { jobId: 'x', data: { of: 'ack', result: '__proto__' } })
+    peer.send('error', { data: { code: 'unknown_job' } })
     peer.socket.send(Buffer.from([1]), { binary: true })
     delivering(['a'], { shape: 'round' })(peer, n)
   }

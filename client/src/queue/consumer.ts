@@ -4,7 +4,8 @@
  * A task is a job whose handler runs or waits for its turn; an ack is a finished job whose acknowledgement is not
  * confirmed. Both outlive connections. When a connection is lost, its jobs return to the queue at once, so a job may
  * be delivered again while its handler still runs: the task then continues under the new delivery, and nothing runs
- * twice. A job that was finished without a connection is acknowledged by its id on the next one.
+ * twice. A job that was finished without a connection is acknowledged by its id on the next one
+ * (docs/design/queue.md#client).
  */
 
 import { GOOD_CONNECTION_MS, reconnectDelayMs } from '../retry.ts'
@@ -12,6 +13,7 @@ import { systemWorld } from '../world.ts'
 import {
   type ConnectionEnd,
   type ConsumerConnection,
+  fieldsOf,
   openConnection,
   type ServerMessage,
 } from './consumer-connection.ts'
@@ -75,6 +77,8 @@ type State = {
 }
 
 const TICK_MS = 250
+/** Of servers that do not name it. */
+const ACK_DEADLINE_MS = 30_000
 const CONNECT_MS = 10_000
 const REDIRECTIONS_MAX = 3
 /** Far below the least ws_read_limit_bytes in use. */
@@ -154,7 +158,7 @@ function receive(state: State, message: ServerMessage, connection: ConsumerConne
     case 'drain':
       return leaveWhenIdle(state)
     case 'error': {
-      const { code, error } = message.data as { readonly code?: unknown; readonly error?: unknown }
+      const { code, error } = fieldsOf(message.data)
       // The confirmation of the same message has the same result.
       if (code !== 'stale_lease' && code !== 'unknown_job') report(state, String(code), String(error))
       return
@@ -243,7 +247,7 @@ function deliver(state: State, message: ServerMessage): void {
   const ack = state.acks.get(jobId)
   // The acknowledgement on its way ends this delivery, too, unless a new job has the same id.
   if (ack !== undefined) return void ack.repeated.push(seqId)
-  const ackDeadlineMs = Number(message['ackDeadlineMs'])
+  const ackDeadlineMs = Number(message['ackDeadlineMs']) || ACK_DEADLINE_MS
   const leaseEndsAt = systemWorld.clock.monotonicMs() + ackDeadlineMs
   const known = state.tasks.get(jobId)
   if (known !== undefined) return void Object.assign(known, { seqId, lease, leaseEndsAt })
@@ -267,8 +271,8 @@ function jobOf(message: ServerMessage, ackDeadlineMs: number): Job {
     topic: String(topic),
     id: jobId,
     data: encoding === 'base64' ? Buffer.from(String(data), 'base64') : data,
-    attempt: Number(message['attempt']),
-    deliveries: Number(message['deliveries']),
+    attempt: Number(message['attempt']) || 1,
+    deliveries: Number(message['deliveries']) || 1,
     ackDeadlineMs,
   }
 }
@@ -363,7 +367,7 @@ function sendAcks(state: State): void {
 }
 
 function confirmed(state: State, { jobId, data }: ServerMessage): void {
-  const { of, result } = data as { readonly of?: unknown; readonly result?: unknown }
+  const { of, result } = fieldsOf(data)
   if (of === 'extend') {
     const task = state.tasks.get(jobId)
     if (task === undefined) return

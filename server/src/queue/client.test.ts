@@ -1,5 +1,6 @@
 /** The client of `@vacancy/client/queue` against a real queue. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
@@ -13,6 +14,7 @@ import {
   type VacancyJobsError,
 } from '@vacancy/client/queue'
 import { freePort } from '@vacancy/testkit/free-port'
+import { runVacancy } from '@vacancy/testkit/node'
 import { type Program, startProgram } from '@vacancy/testkit/program'
 import { until } from '@vacancy/testkit/until'
 import { afterEach, expect, test } from 'vitest'
@@ -342,3 +344,50 @@ test('a consumer that closes leaves its jobs to others at once', async () => {
   const second = consume(queue.url, { handler: ({ attempt }) => expect(attempt).toBe(1) })
   await until('all are done', () => second.stats().done === 3)
 })
+
+test('bodies far beyond the limit of the server are split, too', async () => {
+  const queue = await start({ maxRequestBytes: 100_000, maxJobBytes: 50_000 })
+  const jobs = Array.from({ length: 200 }, (_, n) => ({ topic: 'orders', id: `large-${n}`, data: 'x'.repeat(20_000) }))
+
+  expect(await produce(queue.url).submit(jobs)).toHaveLength(200)
+})
+
+test('producer, consumer and commands use TLS, with the authority that is named', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'vacancy-queue-tls-'))
+  ended.push(async () => rmSync(folder, { recursive: true }))
+  const node = ['--ca', folder, '--node-id', 'queue', '--host', 'localhost,127.0.0.1', '--out', folder]
+  await runVacancy(['certs', 'init', '--out', folder])
+  await runVacancy(['certs', 'node', ...node])
+  const queue = await startTestQueue({ tlsCert: join(folder, 'queue.pem'), tlsKey: join(folder, 'queue.key') })
+  ended.push(() => queue.stop())
+  const ca = join(folder, 'ca.pem')
+  const tls = { ca: readFileSync(ca) }
+  const flags = ['--url', queue.url, '--token', TOKENS.admin, '--tls-ca', ca]
+  const producer = createProducer({ url: queue.url, token: TOKENS.producer, tls })
+  ended.push(() => producer.close())
+  const consumer = createConsumer({ url: queue.url, token: TOKENS.consumer, tls, topic: 'orders', handler: () => {} })
+  ended.push(() => consumer.close())
+
+  const { code, output } = await runVacancy(['queue', 'topics', ...flags])
+  expect(output).toContain('No topics.')
+  expect(code).toBe(0)
+  const created = await fetchWith(ca, `${queue.url}/producer/topic`)
+  expect(created).toBe(200)
+  await producer.submit({ topic: 'orders', id: 'a' })
+  await until('it is done', () => consumer.stats().done === 1)
+
+  const { output: listed } = await runVacancy(['queue', 'submit', 'orders', 'x', '--id', 'b', ...flags])
+  expect(listed).toContain('b accepted')
+})
+
+function fetchWith(ca: string, url: string): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${TOKENS.producer}` }
+    const sent = request(url, { method: 'POST', ca: readFileSync(ca), headers, agent: false }, (response) => {
+      response.resume()
+      resolve(response.statusCode)
+    })
+    sent.on('error', reject)
+    sent.end('{"topic":"orders"}')
+  })
+}

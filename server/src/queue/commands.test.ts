@@ -174,6 +174,7 @@ test('errors name what is wrong and what to do, with exit code 64 for usage and 
     [['redrive', 'failing'], 64, /give --ids, --all, or --error and --group/],
     [['submit', 'orders', 'x', '--lines'], 64, /give PAYLOAD, or --file and --lines/],
     [['submit', 'orders', '--file', '/absent'], 64, /--file \/absent: cannot be read/],
+    [['submit', 'orders', '--lines', '--file', '/'], 64, /--file \/: is a folder/],
     [['submit', 'absent', 'x'], 1, /topic "absent" does not exist/],
     [['submit', 'orders', 'x', '--token-file', '/absent'], 64, /not both/],
     [['backup', '../x'], 1, /400/],

@@ -1,5 +1,5 @@
 /** Commands that work with a running queue: `vacancy queue topics|submit|tail|dead|redrive|backup`. */
-import { createReadStream, openSync } from 'node:fs'
+import { createReadStream, fstatSync, openSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createProducer, type NewJob, type SubmittedJob, VacancyQueueError } from '@vacancy/client/queue'
@@ -172,11 +172,14 @@ const ERRORS_SHOWN = 20
 
 function inputOf(file: string | undefined): NodeJS.ReadableStream {
   if (file === undefined || file === '-') return process.stdin
+  let fd: number
   try {
-    return createReadStream('', { fd: openSync(file, 'r') })
+    fd = openSync(file, 'r')
   } catch (cause) {
     throw usage(`--file ${file}: cannot be read: ${(cause as Error).message}`, cause)
   }
+  if (fstatSync(fd).isDirectory()) throw usage(`--file ${file}: is a folder`)
+  return createReadStream('', { fd })
 }
 
 async function readAll(input: NodeJS.ReadableStream): Promise<Buffer> {
