@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import {
   CLOSE_CODES,
   CONFIRM_RESULTS,
@@ -20,6 +20,7 @@ import { parseTokens } from '@vacancy/shared/node'
 import { freePort } from '@vacancy/testkit/free-port'
 import { until } from '@vacancy/testkit/until'
 import { afterAll, expect, test } from 'vitest'
+import { type Postgres, startPostgres } from '../testing/postgres.ts'
 import { SERVE_SCHEMA } from './config.ts'
 import { QUEUE_METRICS } from './metrics.ts'
 import { QUEUE_ROLES, TOPIC_ROLES } from './tokens.ts'
@@ -94,17 +95,28 @@ type Ended = { readonly code: number | null; readonly output: string }
 
 const folder = mkdtempSync(join(tmpdir(), 'vacancy-queue-docs-'))
 const running: Running[] = []
+let postgres: Postgres | undefined
+/** Ports of the page. */
+const PORTS = ['8080', '8081', '8082', '8083']
 
 afterAll(async () => {
   await Promise.all(running.map(({ child }) => stopped(child)))
+  await postgres?.close()
   rmSync(folder, { recursive: true })
 })
 
 test('every command of the page runs, in order, and gives the output of the page', { timeout: 300_000 }, async () => {
-  const [main, other] = [String(await freePort()), String(await freePort())]
-  const withPorts = (text: string) => text.replaceAll('8080', main).replaceAll('8081', other)
+  postgres = await startPostgres()
+  const database = await postgres.createDatabase()
+  const ports = new Map<string, string>()
+  for (const port of PORTS) ports.set(port, String(await freePort()))
+  const withPorts = (text: string) =>
+    text
+      .replaceAll(new RegExp(PORTS.join('|'), 'g'), (port) => ports.get(port) ?? port)
+      .replaceAll('postgres://vacancy@127.0.0.1/vacancy', database)
   const cwd = join(folder, '.vacancy/queue')
-  const env = { ...process.env, VACANCY_QUEUE_LISTEN_PORT: main, ROOT, NODE: process.execPath }
+  const path = `${postgres.programs}${delimiter}${process.env['PATH']}`
+  const env = { ...process.env, PATH: path, VACANCY_QUEUE_LISTEN_PORT: withPorts('8080'), ROOT, NODE: process.execPath }
   // The packages of the clone, as after an installation.
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
   let exports = ''
@@ -127,7 +139,9 @@ test('every command of the page runs, in order, and gives the output of the page
 
 /** Programs that continue after their first lines. */
 function isLongLived(text: string, shows: string): boolean {
-  return /^(npx vacancy queue serve|node )/m.test(text) && !shows.startsWith('vacancy queue serve: ')
+  return (
+    /^(DATABASE_URL=\S+ )?(npx vacancy queue serve|node )/m.test(text) && !shows.startsWith('vacancy queue serve: ')
+  )
 }
 
 /** Runs a block; a result that follows from what happens in the background may take some tries. */

@@ -12,6 +12,8 @@ import { findOrInstall, unprivileged } from '@vacancy/testkit/installed'
 import pg from 'pg'
 
 export type Postgres = {
+  /** The folder of its programs, with psql. */
+  readonly programs: string
   /** Address of a new, empty database. */
   createDatabase(): Promise<string>
   stop(): Promise<void>
@@ -66,6 +68,7 @@ export async function startPostgres({ isSynced = false } = {}): Promise<Postgres
   }
   await start()
   return {
+    programs: bin,
     async createDatabase() {
       databases += 1
       const name = `test_${databases}`
@@ -84,7 +87,7 @@ export async function startPostgres({ isSynced = false } = {}): Promise<Postgres
 /** The folder of `postgres` and `initdb`. */
 function findPostgres(): string {
   const folder = findOrInstall({
-    programs: ['postgres', 'initdb'],
+    programs: ['postgres', 'initdb', 'psql'],
     folders: '/usr/lib/postgresql/*/bin',
     aptPackage: 'postgresql',
   })
