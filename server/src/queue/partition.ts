@@ -74,6 +74,7 @@ export type PartitionOptions = {
 /** How long submissions are refused after the disk was full, before the next one may try. */
 const FULL_MS = 1_000
 const REOPEN_MS = 500
+const HAND_OVER_MS = 5_000
 const TIMER_MS_MAX = 2 ** 30
 /** Topics served in one turn of the event loop. */
 const TOPICS_OF_TURN = 16
@@ -146,8 +147,13 @@ async function run(partition: Partition, first: First): Promise<void> {
 async function useJournal(partition: Partition, onStarted: () => void): Promise<void> {
   const { options, stopping } = partition
   const released = Promise.withResolvers<void>()
-  const journal: Journal = await options.open({
-    onLost: (why) => lose(partition, journal, why),
+  let opened: Journal | undefined
+  let early: Error | undefined
+  const journal = await options.open({
+    onLost: (why) => {
+      if (opened === undefined) early = why
+      else lose(partition, opened, why)
+    },
     onStandby: (owner) => {
       if (stopping.signal.aborted) return
       if (partition.unavailable !== 'standby' || partition.owner !== owner)
@@ -158,14 +164,17 @@ async function useJournal(partition: Partition, onStarted: () => void): Promise<
     },
     signal: stopping.signal,
   })
+  opened = journal
   try {
+    if (early !== undefined) throw early
     if (stopping.signal.aborted) return
     partition.journal = journal
     partition.release = released.resolve
     partition.unavailable = 'loading'
     partition.owner = undefined
     const queue = await loadQueue(partition, journal)
-    if (queue === undefined) return
+    // It may have been lost, or be unwanted, since the last row was read.
+    if (partition.journal !== journal || stopping.signal.aborted) return
     partition.queue = queue
     partition.unavailable = undefined
     options.onLoaded(partition)
@@ -173,13 +182,12 @@ async function useJournal(partition: Partition, onStarted: () => void): Promise<
     onStarted()
     await released.promise
   } finally {
-    if (partition.journal === journal) partition.journal = undefined
+    if (partition.journal === journal) dropQueue(partition)
     await journal.close().catch((error: unknown) => options.log.warn({ err: error }, 'closing a queue journal failed'))
   }
 }
 
-/** @returns undefined when the journal was lost or the partition stopped meanwhile */
-async function loadQueue(partition: Partition, journal: Journal): Promise<Queue | undefined> {
+async function loadQueue(partition: Partition, journal: Journal): Promise<Queue> {
   const { options, stopping } = partition
   const { limits, random, partitions } = options
   const ids = { nextConsumer: partition.nextConsumer, consumerStride: partitions }
@@ -190,9 +198,8 @@ async function loadQueue(partition: Partition, journal: Journal): Promise<Queue 
   for await (const batch of journal.load()) {
     const now = momentOf(partition)
     for (const stored of batch) jobs += restore(queue, byNumber, stored, now)
-    if (stopping.signal.aborted) return undefined
+    if (stopping.signal.aborted) break
   }
-  if (partition.journal !== journal || stopping.signal.aborted) return undefined
   const seconds = (options.clock.monotonicMs() - started) / 1000
   options.log.info({ partition: partition.number, topics: queue.topics.size, jobs, seconds }, 'queue loaded')
   return queue
@@ -387,10 +394,16 @@ export async function stopPartition(partition: Partition): Promise<void> {
   await partition.running
 }
 
-/** Writes what is left, and lets another process own the partition; this one stands by. */
+/** Writes what is left within a while, and lets another process own the partition; this one stands by. */
 export async function handOver(partition: Partition): Promise<void> {
   const { queue } = partition
-  await writeAll(partition)
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, HAND_OVER_MS)
+  })
+  // On a full disk the other process must not wait: what was not stored is delivered again.
+  await Promise.race([writeAll(partition), late])
+  clearTimeout(timer)
   // Lost meanwhile, or stopped.
   if (queue === undefined || partition.queue !== queue) return
   dropQueue(partition)

@@ -46,6 +46,8 @@ const LOAD_ROWS = 5_000
 const LARGE_BYTES = 16 << 10
 const LARGE_BATCH_BYTES = 8 << 20
 const VACUUM_MS = 600_000
+/** PostgreSQL ends a session whose transaction lasts longer: its owner may be frozen between two messages. */
+const GROUP_MS = 10_000
 /** Error codes of PostgreSQL. */
 const DISK_FULL = '53100'
 
@@ -65,8 +67,8 @@ type Owner = {
 /** Waits as a standby until this process owns the partition. */
 export function postgresJournal(options: PostgresOptions): OpenJournal {
   return async (events) => {
-    const tables = tablesOf(options.schema)
-    const name = `vacancy queue ${tables.key} ${options.processId}`
+    const tables = tablesOf(options.schema, options.partitions)
+    const name = `${tables.sessionPrefix} ${options.processId}`
     let session: Session | undefined
     try {
       session = await openSession(options.url, name, events.signal)
@@ -106,10 +108,10 @@ async function waitForLock(session: Session, serverPid: number, { tables, option
     events.signal.throwIfAborted()
     const { rows } = await ask<{ pid: number; locked: boolean; address: string | null; processes: number }>(session, {
       name: 'lock',
-      text: `select pg_backend_pid() as pid, case when $4::bool then pg_try_advisory_lock($1::int4, $2::int4) else false end as locked,
+      text: `select pg_backend_pid() as pid, case when $3::bool then pg_try_advisory_lock($1::int4, $2::int4) else false end as locked,
         (select address from ${tables.owner} where partition = $2::int4) as address,
-        ${tables.processes('$3')} as processes`,
-      values: [tables.lockSpace, options.partition, tables.processPattern, wants],
+        ${tables.processes} as processes`,
+      values: [tables.lockSpace, options.partition, wants],
     })
     const [row] = rows
     if (row?.pid !== serverPid) throw new Error('a pooler moved the session to another server process')
@@ -142,6 +144,8 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
 async function own(session: Session, serverPid: number, { tables, options, events }: Opening): Promise<Journal> {
   const owner: Owner = { options, tables, session, serverPid, gone: [], isSweeping: false, address: '' }
   await ask(session, { text: `set synchronous_commit = ${options.isSynced ? 'on' : 'off'}` })
+  const { rows } = await ask<{ fsync: string }>(session, { text: `select current_setting('fsync') as fsync` })
+  if (rows[0]?.fsync !== 'on') options.log.warn({}, 'PostgreSQL runs without fsync: a power failure can lose jobs')
   await announce(owner)
   // Now rather than with the first jobs.
   for (const settled of await askAll(session, preparedStatements(tables, options.partition)))
@@ -178,9 +182,9 @@ async function announce(owner: Owner): Promise<void> {
   const { session, tables, options } = owner
   const address = options.address()
   await ask(session, {
-    text: `insert into ${tables.owner} (partition, address, since) values ($1, $2, $3)
+    text: `insert into ${tables.owner} (partition, address, since) values ($1, $2, (extract(epoch from now()) * 1000)::int8)
       on conflict (partition) do update set address = excluded.address, since = excluded.since`,
-    values: [options.partition, address, Date.now()],
+    values: [options.partition, address],
   })
   owner.address = address
 }
@@ -192,8 +196,7 @@ async function beat(owner: Owner): Promise<void> {
   try {
     const { rows } = await ask<{ pid: number; processes: number }>(session, {
       name: 'heartbeat',
-      text: `select pg_backend_pid() as pid, ${tables.processes('$1')} as processes`,
-      values: [tables.processPattern],
+      text: `select pg_backend_pid() as pid, ${tables.processes} as processes`,
     })
     const [row] = rows
     if (row?.pid !== serverPid) throw new Error('a pooler moved the session to another server process')
@@ -262,6 +265,7 @@ async function vacuum({ options, tables }: Owner): Promise<void> {
   const limit = AbortSignal.timeout(VACUUM_MS)
   const session = await openSession(options.url, 'vacancy queue vacuum', limit)
   try {
+    await ask(session, { text: 'set statement_timeout = 0' })
     for (const table of [tables.jobs, tables.finished, tables.topics])
       await ask(session, { text: `vacuum (analyze) ${table}` }, VACUUM_MS)
   } finally {
@@ -297,6 +301,10 @@ async function* load(owner: Owner): AsyncGenerator<readonly Stored[]> {
   yield rows.filter(({ config }) => config !== GONE).map((row): Stored => ({ kind: 'topic', topic: storedTopic(row) }))
   yield* loadFinished(owner)
   yield* loadJobs(owner)
+  // From now on all transactions are short. Older versions have no such setting.
+  await ask(session, {
+    text: `select set_config(name, '${GROUP_MS}', false) from pg_settings where name = 'transaction_timeout'`,
+  })
   sweepSoon(owner)
 }
 

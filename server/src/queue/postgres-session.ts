@@ -30,7 +30,10 @@ const ABANDONED_MS = 8_000
 const KEEPALIVE = { idle: 5, interval: 2, probes: 3, total: 11 }
 /** idle_session_timeout is older than any version that is still maintained. */
 const VERSION_MIN = 140_000
-const VERSION_WITH_TRANSACTION_TIMEOUT = 170_000
+/** Longer than any limit of a request. */
+const STATEMENT_MS = 40_000
+/** While it works or waits for a lock, PostgreSQL looks this often whether this process is still there. */
+const CLIENT_CHECK_MS = 2_000
 
 /** @throws Error when the server is not reachable, refuses the connection, or cannot be written to */
 export async function openSession(url: string, name: string, signal: AbortSignal): Promise<Session> {
@@ -75,6 +78,7 @@ async function prepareSession(session: Session, name: string): Promise<void> {
   const settings = [
     `application_name = ${pg.escapeLiteral(name)}`,
     `idle_session_timeout = ${ABANDONED_MS}`,
+    `statement_timeout = ${STATEMENT_MS}`,
     `idle_in_transaction_session_timeout = ${ABANDONED_MS}`,
     `tcp_keepalives_idle = ${KEEPALIVE.idle}`,
     `tcp_keepalives_interval = ${KEEPALIVE.interval}`,
@@ -82,7 +86,8 @@ async function prepareSession(session: Session, name: string): Promise<void> {
     `tcp_user_timeout = ${KEEPALIVE.total * 1000}`,
   ]
   await ask(session, { text: settings.map((setting) => `set ${setting}`).join('; ') })
-  if (version >= VERSION_WITH_TRANSACTION_TIMEOUT) await ask(session, { text: 'set transaction_timeout = 60000' })
+  // Refused by servers on systems that cannot tell; then the limit of a statement is what ends it.
+  await askAll(session, [{ text: `set client_connection_check_interval = ${CLIENT_CHECK_MS}` }])
 }
 
 /** Sends a request. @throws Error of PostgreSQL, or the failure of the session */

@@ -21,11 +21,10 @@ export type PostgresTables = {
   readonly owner: string
   /** First number of the advisory locks of this schema; the second one is the partition. */
   readonly lockSpace: number
-  /** The same as text, in the names of sessions. */
-  readonly key: string
-  readonly processPattern: string
-  /** How many processes have sessions for this schema. */
-  readonly processes: (pattern: string) => string
+  /** Begin of the names of sessions for this schema. */
+  readonly sessionPrefix: string
+  /** Expression: how many processes have sessions for this schema. */
+  readonly processes: string
   /** Removes some jobs of a deleted topic. */
   readonly sweep: string
 }
@@ -35,10 +34,10 @@ const SWEEP_ROWS = 2_000
 /** Second number of the lock that one process holds while it creates the tables. */
 const CREATING = -1
 
-export function tablesOf(schema: string): PostgresTables {
+export function tablesOf(schema: string, partitions: number): PostgresTables {
   const of = (table: string) => `${pg.escapeIdentifier(schema)}.${table}`
   const lockSpace = fnv1a(schema)
-  const key = (lockSpace >>> 0).toString(16).padStart(8, '0')
+  const sessionPrefix = `vacancy queue ${(lockSpace >>> 0).toString(16).padStart(8, '0')}`
   const jobs = of('jobs')
   return {
     schema,
@@ -48,11 +47,13 @@ export function tablesOf(schema: string): PostgresTables {
     finished: of('finished'),
     owner: of('owner'),
     lockSpace,
-    key,
-    processPattern: `vacancy queue ${key} %`,
-    processes: (pattern) =>
-      `(select count(distinct application_name)::int4 from pg_stat_activity
-        where datname = current_database() and application_name like ${pattern}::text)`,
+    sessionPrefix,
+    // One partition cannot be shared.
+    processes:
+      partitions === 1
+        ? '1'
+        : `(select count(distinct application_name)::int4 from pg_stat_activity
+            where datname = current_database() and application_name like ${pg.escapeLiteral(`${sessionPrefix} %`)})`,
     sweep: `delete from ${jobs} where partition = $1 and seq in
       (select seq from ${jobs} where partition = $1 and topic_no = $2 limit ${SWEEP_ROWS})`,
   }
