@@ -134,7 +134,7 @@ test('every command of the page runs, in order, and gives the output of the page
       await until(`${text}prints ${expected}`, () => program.output().includes(expected))
     } else await runUntil(`${exports}${script}`, expected, cwd, env)
   }
-  expect(running.length).toBe(5)
+  expect(running.length).toBe(7)
 })
 
 /** Programs that continue after their first lines. */
