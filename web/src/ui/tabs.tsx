@@ -2,6 +2,7 @@
 import clsx from 'clsx'
 import { type KeyboardEvent, type ReactNode, useId } from 'react'
 import { usePath } from '../lib/address.tsx'
+import { count } from '../lib/format.ts'
 
 const ROW = 'flex gap-1 overflow-x-auto border-line border-b [scrollbar-width:none]'
 const tabStyles = (isChosen: boolean) =>
@@ -13,7 +14,13 @@ const tabStyles = (isChosen: boolean) =>
 type PathTabsProps = {
   /** Accessible name: "Shard s3". */
   readonly label: string
-  readonly tabs: readonly { readonly href: string; readonly label: string; readonly count?: number }[]
+  readonly tabs: readonly {
+    readonly href: string
+    readonly label: string
+    readonly count?: number
+    /** Set by pages whose tabs differ in their query; otherwise the path decides. */
+    readonly isHere?: boolean
+  }[]
 }
 
 /** Tabs that are pages with their own URL; `[` and `]` go to the previous and next one. */
@@ -21,15 +28,10 @@ export function PathTabs({ label, tabs }: PathTabsProps) {
   const path = usePath()
   return (
     <nav aria-label={label} data-path-tabs="" className={ROW}>
-      {tabs.map((tab) => (
-        <a
-          key={tab.href}
-          href={tab.href}
-          aria-current={path === tab.href.split('?')[0] ? 'page' : undefined}
-          className={tabStyles(path === tab.href.split('?')[0])}
-        >
-          {tab.label}
-          {tab.count !== undefined && <span className="text-small text-text-3">{tab.count}</span>}
+      {tabs.map(({ href, label: text, count: number, isHere = path === href.split('?')[0] }) => (
+        <a key={href} href={href} aria-current={isHere ? 'page' : undefined} className={tabStyles(isHere)}>
+          {text}
+          {number !== undefined && <span className="text-small text-text-3">{count(number)}</span>}
         </a>
       ))}
     </nav>

@@ -11,6 +11,8 @@ export const pages = {
   imports: 'Imports',
   newImport: 'New import',
   snapshots: 'Snapshots',
+  queue: 'Queue',
+  queueConsumers: 'Queue: consumers',
   operations: 'Operations',
   audit: 'Audit',
   registry: 'Registry',

@@ -7,8 +7,8 @@ import type { IconName } from '../../icons/icon.tsx'
 import type { Pages } from '../../lib/navigate.ts'
 import * as copy from './copy.ts'
 
-/** The path parameters of pages: an id, and the shard it belongs to. */
-type Params = { readonly id: string; readonly shard: string }
+/** The path parameters of pages: an id, and the shard or topic it belongs to. */
+type Params = { readonly id: string; readonly shard: string; readonly topic: string }
 type Load = () => Promise<ComponentType<Params>>
 
 type Link = {
@@ -77,6 +77,18 @@ const TABLE: readonly Row[] = [
   },
   { path: '/snapshots/compare', load: async () => (await import('../snapshots/compare-page.tsx')).ComparePage },
   { path: '/snapshots/:id', load: async () => (await import('../snapshots/snapshot-page.tsx')).SnapshotPage },
+  {
+    path: '/queue',
+    load: async () => (await import('../queue/queue-page.tsx')).QueuePage,
+    link: { label: copy.pages.queue, icon: 'queue', key: 'q', also: 'jobs topics dead redrive', menu: 'main' },
+  },
+  { path: '/queue/topics/:id', load: async () => (await import('../queue/topic-page.tsx')).TopicPage },
+  { path: '/queue/topics/:topic/jobs/:id', load: async () => (await import('../queue/job-page.tsx')).JobPage },
+  {
+    path: '/queue/consumers',
+    load: async () => (await import('../queue/consumers-panel.tsx')).ConsumersPage,
+    link: { label: copy.pages.queueConsumers, icon: 'queue', also: 'workers' },
+  },
   {
     path: '/operations',
     load: async () => (await import('../operations/operations-page.tsx')).OperationsPage,
@@ -192,5 +204,10 @@ export const KNOWN_PAGES: Pages = {
 /** The path parameters of a page. */
 export function paramsOf({ pattern }: KnownPage, path: string): Params {
   const found = Object.entries(pattern.exec(path)?.groups ?? {})
-  return { id: '', shard: '', ...Object.fromEntries(found.map(([name, part]) => [name, decodeURIComponent(part)])) }
+  return {
+    id: '',
+    shard: '',
+    topic: '',
+    ...Object.fromEntries(found.map(([name, part]) => [name, decodeURIComponent(part)])),
+  }
 }

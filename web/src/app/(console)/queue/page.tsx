@@ -1,0 +1,5 @@
+import { QueuePage } from '../../../features/queue/queue-page.tsx'
+
+export default function Page() {
+  return <QueuePage />
+}

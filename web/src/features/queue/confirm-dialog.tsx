@@ -1,0 +1,107 @@
+'use client'
+/**
+ * A change of the queue that asks first (docs/design/control-plane.md#plan). Level 1 has one button, level 2 needs a
+ * reason, and level 3, which removes data, also the name of the topic.
+ */
+import { type ReactNode, useId, useState } from 'react'
+import { ApiProblem } from '../../lib/problem.ts'
+import { useMe } from '../../lib/session.ts'
+import { Button } from '../../ui/button.tsx'
+import { missingConfirmation, ReasonField, TypedField } from '../../ui/confirm-fields.tsx'
+import { Dialog } from '../../ui/dialog.tsx'
+import { EnvironmentLabel } from '../shell/environment-label.tsx'
+import * as copy from './copy.ts'
+
+export type Level = 1 | 2 | 3
+
+/** In a development environment one button is enough. */
+export function useConfirmLevel(level: Level): Level {
+  return useMe().environment.kind === 'development' ? 1 : level
+}
+
+type ConfirmProps = {
+  readonly title: string
+  readonly level: Level
+  /** Typed at level 3. */
+  readonly topic: string
+  /** On the confirming button. */
+  readonly action: string
+  /** Why it cannot be confirmed yet. */
+  readonly why?: string | undefined
+  /** Closes the dialog unless it fails. */
+  readonly run: (reason: string) => Promise<void>
+  readonly onClose: () => void
+  readonly children: ReactNode
+}
+
+export function ConfirmDialog({ title, level, topic, action, why, run, onClose, children }: ConfirmProps) {
+  const form = useId()
+  const { environment } = useMe()
+  const required = useConfirmLevel(level)
+  const [typed, setTyped] = useState('')
+  const [reason, setReason] = useState('')
+  const [problem, setProblem] = useState<unknown>()
+  const [isBusy, setBusy] = useState(false)
+  const missing =
+    why ?? (required === 1 ? undefined : missingConfirmation({ reason, ...(required === 3 && { text: topic, typed }) }))
+  const confirm = async () => {
+    if (missing !== undefined || isBusy) return
+    setBusy(true)
+    setProblem(undefined)
+    try {
+      await run(reason.trim())
+      onClose()
+    } catch (error) {
+      setProblem(error)
+      setBusy(false)
+    }
+  }
+  return (
+    <Dialog
+      open
+      keep={typed !== '' || reason !== ''}
+      title={title}
+      label={<EnvironmentLabel environment={environment} />}
+      onClose={onClose}
+      footer={
+        <>
+          <Button onClick={onClose}>{copy.common.cancel}</Button>
+          <Button
+            type="submit"
+            form={form}
+            kind={level === 3 ? 'danger-filled' : 'primary'}
+            busy={isBusy}
+            why={missing}
+          >
+            {action}
+          </Button>
+        </>
+      }
+    >
+      <form
+        id={form}
+        aria-label={title}
+        className="flex flex-col gap-4"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void confirm()
+        }}
+      >
+        {children}
+        {required === 3 && <TypedField text={topic} value={typed} onChange={setTyped} />}
+        {required > 1 && <ReasonField value={reason} onChange={setReason} />}
+        {problem !== undefined && <Failed error={problem} />}
+      </form>
+    </Dialog>
+  )
+}
+
+/** Why a request failed, and what to do. */
+export function Failed({ error }: { readonly error: unknown }) {
+  return (
+    <div role="alert" className="break-words text-crit">
+      <p>{error instanceof Error ? error.message : String(error)}</p>
+      {error instanceof ApiProblem && error.hint && <p className="text-small text-text-2">{error.hint}</p>}
+    </div>
+  )
+}

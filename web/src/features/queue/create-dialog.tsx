@@ -1,0 +1,93 @@
+'use client'
+import { type FormEvent, useId, useState } from 'react'
+import { call } from '../../lib/api.ts'
+import { navigate } from '../../lib/navigate.ts'
+import { routes } from '../../lib/routes.ts'
+import { useWhyNot } from '../../lib/session.ts'
+import { Button } from '../../ui/button.tsx'
+import { Dialog } from '../../ui/dialog.tsx'
+import { Field, Input } from '../../ui/field.tsx'
+import { toast } from '../../ui/toast.tsx'
+import { ConfigFields } from './config-fields.tsx'
+import { type ConfigTexts, configChange, configFaults } from './config-values.ts'
+import { Failed } from './confirm-dialog.tsx'
+import * as copy from './copy.ts'
+import { useQueueChange, useQueueStats } from './queries.ts'
+
+/** As the queue checks it. */
+const TOPIC_NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$/
+
+/** Settings that are usually chosen at the start. The others have defaults and can be changed later. */
+const USUAL = ['max_attempts', 'ack_deadline_ms', 'retry_base_ms', 'ordered'] as const
+
+export function CreateDialog({ onClose }: { readonly onClose: () => void }) {
+  const form = useId()
+  const admin = useWhyNot('admin')
+  const known = (useQueueStats().data?.topics ?? []).map(({ topic }) => topic)
+  const [name, setName] = useState('')
+  const [texts, setTexts] = useState<ConfigTexts>({})
+  const [problem, setProblem] = useState<unknown>()
+  const faults = configFaults(texts)
+  const fault = known.includes(name)
+    ? copy.create.exists(name)
+    : TOPIC_NAME.test(name)
+      ? undefined
+      : copy.create.badName
+  const why = admin ?? fault ?? (Object.keys(faults).length > 0 ? copy.config.bad : undefined)
+  const create = useQueueChange((topic: string) =>
+    call('PUT /api/v1/queue/topics/{topic}', { params: { topic }, body: { config: configChange(texts) } }),
+  )
+  const send = async (event: FormEvent) => {
+    event.preventDefault()
+    if (why !== undefined || create.isPending) return
+    setProblem(undefined)
+    try {
+      const { created } = await create.mutateAsync(name)
+      toast({ message: created ? copy.create.done(name) : copy.create.exists(name), level: created ? 'ok' : 'warn' })
+      onClose()
+      navigate(routes.topic(name))
+    } catch (error) {
+      setProblem(error)
+    }
+  }
+  return (
+    <Dialog
+      open
+      keep
+      typing
+      title={copy.create.title}
+      onClose={onClose}
+      footer={
+        <>
+          <Button onClick={onClose}>{copy.common.cancel}</Button>
+          <Button type="submit" form={form} kind="primary" why={why} busy={create.isPending}>
+            {copy.create.confirm(name)}
+          </Button>
+        </>
+      }
+    >
+      <form id={form} aria-label={copy.create.title} onSubmit={send} className="flex flex-col gap-4">
+        <Field label={copy.create.name} required hint={copy.create.nameHint} error={name === '' ? undefined : fault}>
+          {(wire) => (
+            <Input
+              {...wire}
+              value={name}
+              maxLength={200}
+              autoComplete="off"
+              spellCheck={false}
+              className="font-mono"
+              onChange={({ target }) => setName(target.value.trim())}
+            />
+          )}
+        </Field>
+        <details>
+          <summary className="w-fit text-text-2 underline underline-offset-2">{copy.create.settings}</summary>
+          <div className="pt-3">
+            <ConfigFields keys={USUAL} texts={texts} faults={faults} onChange={setTexts} />
+          </div>
+        </details>
+        {problem !== undefined && <Failed error={problem} />}
+      </form>
+    </Dialog>
+  )
+}

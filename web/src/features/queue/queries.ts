@@ -1,0 +1,154 @@
+/** Queries of the queue pages. They poll: the live channel has no topics of the queue. */
+import {
+  keepPreviousData,
+  type UseMutationResult,
+  useInfiniteQuery,
+  useMutation,
+  useQuery,
+  useQueryClient,
+} from '@tanstack/react-query'
+import type { JobState } from '@vacancy/shared/contract'
+import { call } from '../../lib/api.ts'
+import { useLiveStatus } from '../../lib/live.ts'
+import type { DeadQuery } from './dead-filter.ts'
+
+const POLL_MS = 2_000
+/** Statistics of so many topics are large. */
+const MANY_TOPICS = 500
+const MANY_POLL_MS = 10_000
+const PAGE = 100
+const SAMPLE = 20
+
+/** The first part of the key of every query below: a change refreshes all of them. */
+const QUEUE = 'queue'
+
+/** Nothing is drawn while the page is paused, so nothing is fetched. */
+function usePollMs(ms = POLL_MS): number | false {
+  return useLiveStatus().paused ? false : ms
+}
+
+export function useQueueStats() {
+  const pollMs = usePollMs()
+  return useQuery({
+    queryKey: [QUEUE, 'stats'],
+    queryFn: ({ signal }) => call('GET /api/v1/queue/stats', { signal }),
+    refetchInterval: ({ state }) =>
+      pollMs !== false && (state.data?.topics.length ?? 0) > MANY_TOPICS ? MANY_POLL_MS : pollMs,
+  })
+}
+
+export function useTopicStats(topic: string) {
+  return useQuery({
+    queryKey: [QUEUE, 'topic-stats', topic],
+    queryFn: ({ signal }) => call('GET /api/v1/queue/topics/{topic}/stats', { params: { topic }, signal }),
+    refetchInterval: usePollMs(),
+  })
+}
+
+export function useTopic(topic: string) {
+  return useQuery({
+    queryKey: [QUEUE, 'topic', topic],
+    queryFn: ({ signal }) => call('GET /api/v1/queue/topics/{topic}', { params: { topic }, signal }),
+    refetchInterval: usePollMs(),
+  })
+}
+
+/** Jobs of a state, page by page. Dead ones match the filter. */
+export function useJobs(topic: string, state: JobState, filter: DeadQuery) {
+  return useInfiniteQuery({
+    queryKey: [QUEUE, 'jobs', topic, state, state === 'dead' ? filter : {}],
+    initialPageParam: undefined as string | undefined,
+    queryFn: ({ pageParam, signal }) => {
+      const page = { limit: PAGE, head: '1' as const, ...(pageParam !== undefined && { cursor: pageParam }) }
+      const params = { topic }
+      return state === 'dead'
+        ? call('GET /api/v1/queue/topics/{topic}/dead', { params, query: { ...page, ...filter }, signal })
+        : call('GET /api/v1/queue/topics/{topic}/jobs', { params, query: { ...page, state }, signal })
+    },
+    getNextPageParam: ({ next }) => next,
+    placeholderData: keepPreviousData,
+    refetchInterval: usePollMs(),
+  })
+}
+
+export function useJob(topic: string, id: string) {
+  return useQuery({
+    queryKey: [QUEUE, 'job', topic, id],
+    queryFn: ({ signal }) => call('GET /api/v1/queue/topics/{topic}/jobs/{id}', { params: { topic, id }, signal }),
+    refetchInterval: usePollMs(),
+  })
+}
+
+/** The payload of a job in base64: it never changes, so it is fetched once. */
+export function useJobData(topic: string, id: string) {
+  return useQuery({
+    queryKey: ['queue-data', topic, id],
+    queryFn: async ({ signal }) => {
+      const params = { topic, id }
+      const { data } = await call('GET /api/v1/queue/topics/{topic}/jobs/{id}', {
+        params,
+        query: { data: '1' },
+        signal,
+      })
+      return { data }
+    },
+    staleTime: Number.POSITIVE_INFINITY,
+  })
+}
+
+export function useDeadGroups(topic: string) {
+  return useQuery({
+    queryKey: [QUEUE, 'groups', topic],
+    queryFn: ({ signal }) => call('GET /api/v1/queue/topics/{topic}/dead/groups', { params: { topic }, signal }),
+    refetchInterval: usePollMs(),
+  })
+}
+
+/** How many dead jobs match now, for a plan. */
+export function useDeadCount(topic: string, filter: DeadQuery | undefined) {
+  return useQuery({
+    queryKey: [QUEUE, 'dead-count', topic, filter],
+    queryFn: ({ signal }) =>
+      call('GET /api/v1/queue/topics/{topic}/dead/count', { params: { topic }, query: filter ?? {}, signal }),
+    enabled: filter !== undefined,
+    refetchInterval: usePollMs(),
+  })
+}
+
+/** The first dead jobs that match. */
+export function useDeadSample(topic: string, filter: DeadQuery | undefined) {
+  return useQuery({
+    queryKey: [QUEUE, 'dead-sample', topic, filter],
+    queryFn: ({ signal }) =>
+      call('GET /api/v1/queue/topics/{topic}/dead', {
+        params: { topic },
+        query: { ...filter, limit: SAMPLE },
+        signal,
+      }),
+    enabled: filter !== undefined,
+  })
+}
+
+export function useConsumers(topic: string | undefined) {
+  return useInfiniteQuery({
+    queryKey: [QUEUE, 'consumers', topic ?? ''],
+    initialPageParam: undefined as string | undefined,
+    queryFn: ({ pageParam, signal }) =>
+      call('GET /api/v1/queue/consumers', {
+        query: {
+          limit: PAGE,
+          ...(topic !== undefined && { topic }),
+          ...(pageParam !== undefined && { cursor: pageParam }),
+        },
+        signal,
+      }),
+    getNextPageParam: ({ next }) => next,
+    refetchInterval: usePollMs(),
+  })
+}
+
+/** A change of the queue. Whether it worked or not, the pages show what is there afterwards. */
+export function useQueueChange<V, R>(send: (value: V) => Promise<R>): UseMutationResult<R, Error, V> {
+  const queries = useQueryClient()
+  return useMutation({ mutationFn: send, onSettled: () => queries.invalidateQueries({ queryKey: [QUEUE] }) })
+}

@@ -1,0 +1,264 @@
+'use client'
+/** One topic: numbers, its jobs by state, consumers and configuration; a job opens beside its list. */
+import type { JobState, TopicStats } from '@vacancy/shared/contract'
+import clsx from 'clsx'
+import dynamic from 'next/dynamic'
+import { type ReactNode, useMemo, useState } from 'react'
+import { useSearch } from '../../lib/address.tsx'
+import { bytes, count, rate } from '../../lib/format.ts'
+import { ApiProblem } from '../../lib/problem.ts'
+import { routes } from '../../lib/routes.ts'
+import { useWhyNot } from '../../lib/session.ts'
+import { useSetUrl, useUrlChoice, useUrlParam } from '../../lib/url.ts'
+import { Button, LinkButton } from '../../ui/button.tsx'
+import { preloadDialog } from '../../ui/dialog.tsx'
+import { Link } from '../../ui/link.tsx'
+import { Menu } from '../../ui/menu.tsx'
+import { Page } from '../../ui/page.tsx'
+import { ErrorState, Panel, Skeleton } from '../../ui/panel.tsx'
+import { PathTabs } from '../../ui/tabs.tsx'
+import { nearest } from '../shell/nearest.ts'
+import { ConfigPanel } from './config-panel.tsx'
+import { ConsumersPanel } from './consumers-panel.tsx'
+import * as copy from './copy.ts'
+import { DEAD_FIELDS, type DeadFields, type DeadQuery, deadQuery } from './dead-filter.ts'
+import { DeadPanels } from './dead-panels.tsx'
+import { JobInspector } from './job-inspector.tsx'
+import { JobsTable } from './jobs-table.tsx'
+import { useJobs, useQueueStats, useTopicStats } from './queries.ts'
+import { DeadCount, oldestText, TopicBadge } from './topic-columns.tsx'
+
+const SubmitDialog = dynamic(() => import('./submit-dialog.tsx').then((module) => module.SubmitDialog), { ssr: false })
+const RedriveDialog = dynamic(() => import('./redrive-dialog.tsx').then((module) => module.RedriveDialog), {
+  ssr: false,
+})
+const PauseDialog = dynamic(() => import('./topic-dialogs.tsx').then((module) => module.PauseDialog), { ssr: false })
+const PurgeDialog = dynamic(() => import('./topic-dialogs.tsx').then((module) => module.PurgeDialog), { ssr: false })
+const DeleteDialog = dynamic(() => import('./topic-dialogs.tsx').then((module) => module.DeleteDialog), { ssr: false })
+
+const TABS = ['ready', 'leased', 'delayed', 'dead', 'done', 'consumers', 'config'] as const
+type Tab = (typeof TABS)[number]
+
+export function TopicPage({ id }: { readonly id: string }) {
+  const stats = useTopicStats(id)
+  const [tab] = useUrlChoice<Tab>('state', TABS)
+  if (stats.error instanceof ApiProblem && [400, 404].includes(stats.error.status)) return <UnknownTopic id={id} />
+  const topic = stats.data
+  return (
+    <Page
+      id="queue-topic"
+      title={id}
+      where={copy.common.queue}
+      ready={topic !== undefined}
+      crumbs={[{ href: routes.queue(), label: copy.common.queue }]}
+      badge={topic && <TopicBadge topic={topic} />}
+      actions={topic && <Actions topic={topic} />}
+      tabs={<Tabs id={id} tab={tab} topic={topic} />}
+    >
+      {!topic &&
+        (stats.error ? (
+          <ErrorState error={stats.error} onRetry={stats.refetch} busy={stats.isFetching} />
+        ) : (
+          <Skeleton rows={8} />
+        ))}
+      {topic && <Numbers topic={topic} />}
+      {topic && tab === 'consumers' && <ConsumersPanel topic={id} />}
+      {topic && tab === 'config' && <ConfigPanel topic={id} />}
+      {topic && tab !== 'consumers' && tab !== 'config' && <Jobs key={tab} topic={topic} state={tab} />}
+    </Page>
+  )
+}
+
+function Tabs({ id, tab, topic }: { readonly id: string; readonly tab: Tab; readonly topic: TopicStats | undefined }) {
+  const counts: Partial<Record<Tab, number>> = topic ? topic : {}
+  return (
+    <PathTabs
+      label={copy.topic.label(id)}
+      tabs={TABS.map((one) => ({
+        href: routes.topic(id, one === 'ready' ? {} : { state: one }),
+        label: copy.topic.tabs[one],
+        isHere: one === tab,
+        ...(typeof counts[one] === 'number' && { count: counts[one] }),
+      }))}
+    />
+  )
+}
+
+type Open = 'submit' | 'redrive' | 'pause' | 'purge' | 'delete'
+
+function Actions({ topic }: { readonly topic: TopicStats }) {
+  const operator = useWhyNot('operator')
+  const admin = useWhyNot('admin')
+  const [open, setOpen] = useState<Open>()
+  const close = () => setOpen(undefined)
+  return (
+    <>
+      <Button icon="upload" why={operator} onClick={() => setOpen('submit')} onPointerEnter={preloadDialog}>
+        {copy.common.submit}
+      </Button>
+      <Button
+        icon="refresh"
+        why={operator ?? (topic.dead === 0 ? copy.topic.noDead : undefined)}
+        onClick={() => setOpen('redrive')}
+        onPointerEnter={preloadDialog}
+      >
+        {copy.topic.redrive}
+      </Button>
+      <Menu
+        label={copy.topic.moreActions(topic.topic)}
+        button={copy.topic.more}
+        items={[
+          topic.paused
+            ? { label: copy.topic.resume, icon: 'play', why: operator, onSelect: () => setOpen('pause') }
+            : { label: copy.topic.pause, icon: 'pause', why: operator, onSelect: () => setOpen('pause') },
+          'line',
+          { label: copy.topic.purge, icon: 'trash', why: admin, danger: true, onSelect: () => setOpen('purge') },
+          { label: copy.topic.delete, icon: 'trash', why: admin, danger: true, onSelect: () => setOpen('delete') },
+        ]}
+      />
+      {open === 'submit' && <SubmitDialog topic={topic.topic} onClose={close} />}
+      {open === 'redrive' && (
+        <RedriveDialog topic={topic.topic} selection={{ kind: 'filter', filter: {} }} onClose={close} />
+      )}
+      {open === 'pause' && <PauseDialog topic={topic} onClose={close} />}
+      {open === 'purge' && <PurgeDialog topic={topic} onClose={close} />}
+      {open === 'delete' && <DeleteDialog topic={topic} onClose={close} />}
+    </>
+  )
+}
+
+function Numbers({ topic }: { readonly topic: TopicStats }) {
+  const { rates1m } = topic
+  const tiles: readonly (readonly [label: string, value: ReactNode, tip?: string])[] = [
+    [copy.columns.ready, count(topic.ready), copy.columns.readyTip],
+    [copy.columns.leased, count(topic.leased), copy.columns.leasedTip],
+    [copy.columns.delayed, count(topic.delayed), copy.columns.delayedTip],
+    [copy.columns.dead, <DeadCount key="dead" dead={topic.dead} />, copy.columns.deadTip],
+    [copy.columns.in, rate(rates1m.accepted), copy.columns.inTip],
+    [copy.columns.out, rate(rates1m.acked), copy.columns.outTip],
+    [copy.columns.failed, rate(rates1m.failed), copy.columns.failedTip],
+    [copy.columns.oldest, oldestText(topic), copy.columns.oldestTip],
+    [copy.columns.consumers, count(topic.consumers)],
+    [copy.topic.size, bytes(topic.bytes)],
+  ]
+  return (
+    <section aria-label={copy.topic.numbers}>
+      <dl className="grid grid-cols-2 gap-2 sm:grid-cols-5 lg:grid-cols-10">
+        {tiles.map(([label, value, tip]) => (
+          <div key={label} data-tip={tip} className="min-w-0 rounded-panel border border-line bg-surface px-3 py-2">
+            <dt className="text-small text-text-2">{label}</dt>
+            <dd className="truncate font-semibold text-section tabular-nums">{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  )
+}
+
+const NO_FILTER: DeadQuery = {}
+
+/** The list of a state, with the job that is open in the URL beside it. */
+function Jobs({ topic, state }: { readonly topic: TopicStats; readonly state: JobState }) {
+  const search = useSearch()
+  const setUrl = useSetUrl()
+  const [open, setOpen] = useUrlParam('job')
+  const filter = useDeadQuery()
+  const query = useJobs(topic.topic, state, state === 'dead' ? filter : NO_FILTER)
+  const jobs = useMemo(() => query.data?.pages.flatMap((page) => page.jobs) ?? [], [query.data])
+  const ids = useMemo(() => jobs.map(({ id }) => id), [jobs])
+  const href = (id: string) => routes.topic(topic.topic, { ...Object.fromEntries(search), job: id })
+  const close = () => {
+    setOpen('', { push: true })
+    // The row was hidden on a narrow screen until now.
+    requestAnimationFrame(() =>
+      document
+        .querySelector<HTMLElement>(
+          `#content [data-key="${CSS.escape(open)}"] a, #content tr[data-key="${CSS.escape(open)}"]`,
+        )
+        ?.focus(),
+    )
+  }
+  const more = query.hasNextPage && (
+    <div className="p-3">
+      <Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+        {copy.jobs.more}
+      </Button>
+    </div>
+  )
+  const table = { jobs, href, open, more, query }
+  return (
+    <div className={clsx('grid gap-4', open !== '' && 'lg:grid-cols-[minmax(0,1fr)_minmax(0,30rem)]')}>
+      <div className={clsx('flex min-w-0 flex-col gap-4', open !== '' && 'max-lg:hidden')}>
+        {state === 'dead' ? (
+          <DeadPanels topic={topic} filter={filter} {...table} />
+        ) : (
+          <Panel
+            title={copy.jobs.titles[state]}
+            hideTitle
+            flush
+            query={query}
+            isEmpty={() => jobs.length === 0}
+            empty={{ text: copy.jobs.empty[state] }}
+            skeleton={8}
+          >
+            <JobsTable
+              state={state}
+              jobs={jobs}
+              total={state === 'done' ? jobs.length : Math.max(topic[state], jobs.length)}
+              href={href}
+              open={open}
+            />
+            {more}
+          </Panel>
+        )}
+      </div>
+      {open !== '' && (
+        <JobInspector topic={topic.topic} id={open} ids={ids} onOpen={(id) => setUrl({ job: id })} onClose={close} />
+      )}
+    </div>
+  )
+}
+
+function useDeadQuery(): DeadQuery {
+  const search = useSearch()
+  const text = search.toString()
+  return useMemo(() => {
+    const values = new URLSearchParams(text)
+    const fields = Object.fromEntries(DEAD_FIELDS.map((name) => [name, values.get(name) ?? '']))
+    return deadQuery(fields as DeadFields)
+  }, [text])
+}
+
+const NEAR_MAX = 5
+
+function UnknownTopic({ id }: { readonly id: string }) {
+  const stats = useQueueStats()
+  const near = nearest(
+    id,
+    (stats.data?.topics ?? []).map(({ topic }) => topic),
+  ).slice(0, NEAR_MAX)
+  return (
+    <Page
+      id="queue-topic"
+      title={copy.topic.unknownTitle}
+      where={copy.common.queue}
+      ready={!stats.isPending}
+      crumbs={[{ href: routes.queue(), label: copy.common.queue }]}
+    >
+      <p className="prose break-words text-text-2">{copy.topic.unknown(id)}</p>
+      {near.length > 0 && (
+        <p className="flex flex-wrap items-center gap-3">
+          {copy.topic.similar}
+          {near.map((topic) => (
+            <Link key={topic} href={routes.topic(topic)} className="break-all font-mono">
+              {topic}
+            </Link>
+          ))}
+        </p>
+      )}
+      <p>
+        <LinkButton href={routes.queue()}>{copy.topic.openTopics}</LinkButton>
+      </p>
+    </Page>
+  )
+}

@@ -1,0 +1,63 @@
+/** State and filter fields of topics. Pure. */
+import type { Level, TopicStats } from '@vacancy/shared/contract'
+import { type Filter, parseFilter } from '../../lib/filter.ts'
+import * as copy from './copy.ts'
+
+type TopicState = 'paused' | 'stalled' | 'no-consumers' | 'active' | 'idle'
+
+type Shown = { readonly state: TopicState; readonly level: Level; readonly label: string }
+
+/** The first reason why jobs are not worked on; otherwise whether there is work. */
+export function stateOf({ paused, stalledConsumers, consumers, ready, leased }: TopicStats): Shown {
+  if (paused) return { state: 'paused', level: 'warn', label: copy.states.paused }
+  if (stalledConsumers > 0) return { state: 'stalled', level: 'warn', label: copy.states.stalled(stalledConsumers) }
+  if (consumers === 0 && ready > 0) return { state: 'no-consumers', level: 'warn', label: copy.states.noConsumers }
+  if (ready + leased > 0) return { state: 'active', level: 'ok', label: copy.states.active }
+  return { state: 'idle', level: 'unk', label: copy.states.idle }
+}
+
+const NUMBERS = ['ready', 'leased', 'delayed', 'dead', 'in', 'out', 'failed', 'oldest', 'consumers', 'bytes'] as const
+const TEXTS = ['topic', 'state'] as const
+type Key = (typeof NUMBERS)[number] | (typeof TEXTS)[number]
+
+/** Fields of a topic by filter key. */
+export function topicFields(topic: TopicStats): Record<Key, string | number> {
+  return {
+    topic: topic.topic,
+    state: stateOf(topic).state,
+    ready: topic.ready,
+    leased: topic.leased,
+    delayed: topic.delayed,
+    dead: topic.dead,
+    in: topic.rates1m.accepted,
+    out: topic.rates1m.acked,
+    failed: topic.rates1m.failed,
+    oldest: topic.oldestReadyMs / 1_000,
+    consumers: topic.consumers,
+    bytes: topic.bytes,
+  }
+}
+
+/** The filter without invalid pairs, and a message for each of those. */
+export function parseTopicFilter(text: string): { readonly filter: Filter; readonly faults: readonly string[] } {
+  const { words, pairs } = parseFilter(text)
+  const faults: string[] = []
+  const known = pairs.filter(({ key, op, value }) => {
+    if (TEXTS.some((one) => one === key)) return true
+    if (!NUMBERS.some((one) => one === key)) faults.push(copy.topics.unknownKey(key, [...TEXTS, ...NUMBERS].join(', ')))
+    else if (Number.isNaN(Number(value))) faults.push(copy.topics.needsNumber(key, `${op === ':' ? '' : op}${value}`))
+    else return true
+    return false
+  })
+  return { filter: { words, pairs: known }, faults }
+}
+
+/** Keys for completion, with the values in use. */
+export function topicKeys(topics: readonly TopicStats[]): { readonly [key: string]: readonly string[] } {
+  return {
+    state: [...new Set(topics.map((topic) => stateOf(topic).state))].sort(),
+    dead: ['>0'],
+    oldest: ['>60'],
+    ...Object.fromEntries(NUMBERS.filter((key) => key !== 'dead' && key !== 'oldest').map((key) => [key, []])),
+  }
+}
