@@ -40,6 +40,11 @@ export type QueueServer = {
 /** A change that an operator made, for the audit log. */
 export type QueueAudit = (request: RouteRequest<never>, action: string, target: string, detail: string) => Promise<void>
 
+/** The detail of an audit entry, with the reason that the author gave. */
+export function withReason(detail: string, { reason = '' }: { readonly reason?: string | undefined }): string {
+  return reason.trim() === '' ? detail : `${detail}. Reason: ${reason.trim()}`
+}
+
 /** A partition that serves. */
 export type Serving = { readonly partition: Partition; readonly queue: Queue; readonly now: Moment }
 

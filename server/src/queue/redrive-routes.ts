@@ -12,6 +12,7 @@ import {
   type Serving,
   servingOf,
   topicOf,
+  withReason,
 } from './queue-server.ts'
 import { beginRedrive, isRedriveOpen, redriveView, setRedriveState } from './redrive.ts'
 import { runRedrive } from './redrive-runner.ts'
@@ -53,7 +54,8 @@ export function redriveHandlers({
       await stored(serving, beginRedrive(serving.queue, topic, { filter, to: target, ratePerSec, by }, serving.now))
       runRedrive(serving.partition, topic)
       const view = redriveView(topic, topic.redrive as Redrive)
-      await audit(request as never, 'queue.redrive.begin', topic.name, `${view.total} jobs, ${ratePerSec} a second`)
+      const detail = withReason(`${view.total} jobs, ${ratePerSec} a second`, request.body)
+      await audit(request as never, 'queue.redrive.begin', topic.name, detail)
       return view
     },
     'GET /api/v1/queue/topics/{topic}/redrive': ({ params }) => {

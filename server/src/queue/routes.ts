@@ -28,6 +28,7 @@ import {
   servingOf,
   servingPartition,
   topicOf,
+  withReason,
 } from './queue-server.ts'
 import { redriveHandlers } from './redrive-routes.ts'
 import { parseValue } from './submission.ts'
@@ -225,11 +226,6 @@ function listConsumers(
 }
 
 // --- Changing ---
-
-/** The detail of an audit entry, with the reason that the author gave. */
-function withReason(detail: string, { reason = '' }: { readonly reason?: string | undefined }): string {
-  return reason.trim() === '' ? detail : `${detail}. Reason: ${reason.trim()}`
-}
 
 async function putTopic({ server, audit }: QueueModuleOptions, request: Request<'PUT /api/v1/queue/topics/{topic}'>) {
   const { params, body, reply } = request

@@ -604,6 +604,7 @@ export const QUEUE_ROUTES = {
       filter: deadFilter.default({}),
       to: topicName.optional(),
       ratePerSec: z.int().min(1).max(JOB_LIMITS.redriveRateMax).default(100),
+      reason,
     }),
     status: 202,
     response: redriveView,

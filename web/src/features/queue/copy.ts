@@ -1,5 +1,5 @@
 /** Texts of the queue pages. */
-import type { DeadReason, JobEvent, JobState, TopicConfig } from '@vacancy/shared/contract'
+import type { DeadReason, JobEvent, JobState, RedriveState, TopicConfig } from '@vacancy/shared/contract'
 import { count, counted } from '../../lib/format.ts'
 
 export const common = {
@@ -174,7 +174,7 @@ export const redrive = {
   counting: 'counting…',
   atLeast: (jobs: number) => `at least ${count(jobs)}`,
   group: 'Error',
-  filter: 'Filter',
+  filter: 'Which',
   all: 'all dead jobs',
   selected: (jobs: number) => `${counted(jobs, 'selected job')}`,
   to: 'To topic',
@@ -191,11 +191,30 @@ export const redrive = {
   confirm: (jobs: string, topic: string) => `Redrive ${jobs} to ${topic}`,
   nothing: 'No dead job matches',
   running: (moved: number) => `${counted(moved, 'job')} redriven`,
-  stop: 'Stop',
-  stopped: 'Stopped. The other jobs are still dead.',
+  begun: (jobs: string, topic: string) => `Redriving ${jobs} to ${topic}`,
+  speed: 'Speed',
+  speedHint: 'More than 10,000 jobs move at a rate. The queue continues after a restart.',
+  atOnce: 'At once',
+  perSecond: (jobs: number) => `${count(jobs)} jobs per second`,
   done: (moved: number, topic: string) => `${counted(moved, 'job')} redriven to ${topic}`,
   missing: (jobs: number) => `${counted(jobs, 'job')} had left the dead list already:`,
   conflicts: (jobs: number, topic: string) => `${counted(jobs, 'job')} stayed dead, because ${topic} knows the ID:`,
+}
+
+export const running = {
+  title: (topic: string) => `Redrive of ${topic}`,
+  states: { running: 'Running', paused: 'Paused', cancelled: 'Canceled', done: 'Done' } satisfies Record<
+    RedriveState,
+    string
+  >,
+  facts: (rate: number, to: string, by: string) => `${count(rate)} jobs per second to ${to}, started by ${by}`,
+  progress: (done: number, total: number) => `${count(done)} of ${counted(total, 'job')}`,
+  pausedBecause: (reason: string) => `Paused by the queue: ${reason}`,
+  left: (jobs: number) => `${counted(jobs, 'job')} stayed dead`,
+  pause: 'Pause redrive',
+  resume: 'Resume redrive',
+  cancel: 'Cancel redrive',
+  cancelHint: 'Jobs that were not redriven yet stay dead.',
 }
 
 export const purge = {

@@ -129,6 +129,15 @@ export function useDeadSample(topic: string, filter: DeadQuery | undefined) {
   })
 }
 
+/** The redrive at a rate that runs, or the last one. */
+export function useRedrive(topic: string) {
+  return useQuery({
+    queryKey: [QUEUE, 'redrive', topic],
+    queryFn: ({ signal }) => call('GET /api/v1/queue/topics/{topic}/redrive', { params: { topic }, signal }),
+    refetchInterval: usePollMs(),
+  })
+}
+
 export function useConsumers(topic: string | undefined) {
   return useInfiniteQuery({
     queryKey: [QUEUE, 'consumers', topic ?? ''],

@@ -263,30 +263,42 @@ describe('dead jobs', () => {
     expect(await screen.findByText('140 jobs redriven to orders')).toBeTruthy()
   })
 
-  test('more than a thousand need a reason, and go on until none is left', async () => {
-    let left = 25_000
+  test('more than ten thousand need a reason and move at a rate, with progress on the page', async () => {
+    let state: 'running' | 'paused' | 'cancelled' | undefined
+    const view = () => ({
+      ...{ topic: 'orders', to: 'sync', reason: '', by: 'ana', filter: {}, ratePerSec: 1_000, total: 25_000 },
+      ...{ state, left: 5_000, redriven: 20_000, conflicts: ['order-9'], startedAt: AT, endedAt: null },
+    })
+    const become = (next: typeof state) => () => {
+      state = next
+      return view()
+    }
     const changes = serve({
-      'GET /api/v1/queue/topics/{topic}/dead/count': () => ({ count: left, exact: true }),
-      'POST /api/v1/queue/topics/{topic}/dead/redrive': () => {
-        const redriven = Math.min(left, 10_000)
-        left -= redriven
-        return { status: 'success', redriven, missing: [], conflicts: left === 0 ? ['order-9'] : [] }
-      },
+      'GET /api/v1/queue/topics/{topic}/dead/count': () => ({ count: 25_000, exact: true }),
+      'GET /api/v1/queue/topics/{topic}/redrive': () => ({ redrive: state === undefined ? null : view() }),
+      'POST /api/v1/queue/topics/{topic}/redrive': become('running'),
+      'POST /api/v1/queue/topics/{topic}/redrive/pause': become('paused'),
+      'POST /api/v1/queue/topics/{topic}/redrive/cancel': become('cancelled'),
     })
     renderPage('/queue/topics/orders?state=dead')
     const person = user()
     await person.click(await button('Redrive dead…'))
     const form = within(await dialog())
-    const confirm = await form.findByRole('button', { name: /^Redrive 25.000 jobs to orders$/ })
+    await person.selectOptions(form.getByRole('combobox', { name: 'To topic' }), 'sync')
+    const confirm = await form.findByRole('button', { name: /^Redrive 25.000 jobs to sync$/ })
+    expect(form.queryByRole('option', { name: 'At once' })).toBeNull()
+    await person.selectOptions(form.getByRole('combobox', { name: 'Speed' }), '1000 jobs per second')
     expect(confirm.getAttribute('data-tip')).toMatch(/^Enter a reason/)
     await person.type(form.getByRole('textbox', { name: /^Reason/ }), 'fixed the parser')
     await person.click(confirm)
-    expect(await form.findByText('order-9')).toBeTruthy()
-    const [first, second] = changes.map(({ body }) => body as { filter: { before: string }; reason: string })
-    expect(first).toMatchObject({ reason: 'fixed the parser', limit: 10_000 })
-    // Jobs that die again meanwhile are not part of the plan.
-    expect(second?.filter.before).toBe(first?.filter.before)
-    expect(left).toBe(0)
+    const strip = within(await screen.findByRole('region', { name: 'Redrive of orders' }))
+    expect(changes[0]?.body).toEqual({ filter: {}, ratePerSec: 1_000, to: 'sync', reason: 'fixed the parser' })
+    expect(strip.getByRole('progressbar').getAttribute('aria-valuenow')).toBe('80')
+    expect(strip.getByText('order-9')).toBeTruthy()
+    await person.click(strip.getByRole('button', { name: 'Pause redrive' }))
+    await strip.findByRole('button', { name: 'Resume redrive' })
+    await person.click(strip.getByRole('button', { name: 'Cancel redrive' }))
+    expect(await strip.findByText('Canceled')).toBeTruthy()
   })
 
   test('selected ones are redriven by id', async () => {

@@ -1,14 +1,14 @@
 'use client'
 /**
- * The plan of a redrive (docs/design/control-plane.md#plan): how many dead jobs, to which topic, and what happens to
- * them. It runs in steps of 10,000 jobs, each of which is one transaction.
+ * The plan of a redrive (docs/design/control-plane.md#plan): how many dead jobs, to which topic, how fast, and what
+ * happens to them. Up to 10,000 jobs move at once, in one transaction. A redrive at a rate runs in the queue; the page of
+ * the topic shows its progress.
  */
 import type { JobView } from '@vacancy/shared/contract'
-import { useEffect, useId, useRef, useState } from 'react'
+import { type FormEvent, useId, useState } from 'react'
 import { call } from '../../lib/api.ts'
 import { rate } from '../../lib/format.ts'
 import { useMe, useWhyNot } from '../../lib/session.ts'
-import { Banner } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
 import { missingConfirmation, ReasonField } from '../../ui/confirm-fields.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
@@ -25,25 +25,43 @@ import { useDeadCount, useDeadSample, useQueueChange, useQueueStats, useTopic } 
 type RedriveProps = { readonly topic: string; readonly selection: DeadSelection; readonly onClose: () => void }
 
 /** Jobs that one request moves. */
-const STEP = 10_000
+const AT_ONCE_MAX = 10_000
 /** More need a reason. */
 const MANY = 1_000
+const RATES = ['10', '100', '1000', '10000'] as const
+const AT_ONCE = ''
 
 type Outcome = { readonly moved: number; readonly missing: readonly string[]; readonly conflicts: readonly string[] }
-const NOTHING_YET: Outcome = { moved: 0, missing: [], conflicts: [] }
 
 export function RedriveDialog({ topic, selection, onClose }: RedriveProps) {
   const form = useId()
   const { environment } = useMe()
   const operator = useWhyNot('operator')
   const [to, setTo] = useState(topic)
+  const [chosenRate, setRate] = useState<string>()
   const [reason, setReason] = useState('')
+  const [outcome, setOutcome] = useState<Outcome>()
+  // The plan is about the jobs that are dead now, not about those that fail again meanwhile.
+  const [until] = useState(() => new Date().toISOString())
   const filter = selection.kind === 'filter' ? selection.filter : undefined
   const counted = useDeadCount(topic, filter)
   const jobs = selection.kind === 'ids' ? selection.ids.length : counted.data?.count
   const isExact = selection.kind === 'ids' || counted.data?.exact === true
+  const isLong = jobs !== undefined && (jobs > AT_ONCE_MAX || !isExact)
+  const perSecond = isLong && (chosenRate ?? AT_ONCE) === AT_ONCE ? '100' : (chosenRate ?? AT_ONCE)
   const level = useConfirmLevel(jobs !== undefined && jobs > MANY ? 2 : 1)
-  const run = useRedrive(topic, selection)
+  const move = useQueueChange(async (): Promise<Outcome | undefined> => {
+    const more = { ...(to !== topic && { to }), ...(reason.trim() !== '' && { reason: reason.trim() }) }
+    const params = { topic }
+    if (filter !== undefined && perSecond !== AT_ONCE) {
+      const body = { filter, ratePerSec: Number(perSecond), ...more }
+      await call('POST /api/v1/queue/topics/{topic}/redrive', { params, body })
+      return undefined
+    }
+    const body = { ...selectionBody(selection, until, AT_ONCE_MAX), ...more }
+    const answer = await call('POST /api/v1/queue/topics/{topic}/dead/redrive', { params, body })
+    return { moved: answer.redriven, missing: answer.missing, conflicts: answer.conflicts ?? [] }
+  })
   const amount =
     jobs === undefined ? copy.redrive.counting : isExact ? copy.common.jobs(jobs) : copy.redrive.atLeast(jobs)
   const why =
@@ -55,47 +73,37 @@ export function RedriveDialog({ topic, selection, onClose }: RedriveProps) {
         : level === 1
           ? undefined
           : missingConfirmation({ reason }))
-  const confirm = async () => {
-    if (why !== undefined || run.isRunning) return
-    const outcome = await run.start(to, reason.trim())
-    if (outcome === undefined) return
-    toast({ message: copy.redrive.done(outcome.moved, to) })
-    if (outcome.missing.length + outcome.conflicts.length === 0) onClose()
+  const confirm = async (event: FormEvent) => {
+    event.preventDefault()
+    if (why !== undefined || move.isPending || outcome !== undefined) return
+    const result = await move.mutateAsync().catch(() => null)
+    // A failure is shown in the dialog.
+    if (result === null) return
+    toast({ message: result === undefined ? copy.redrive.begun(amount, to) : copy.redrive.done(result.moved, to) })
+    if (result === undefined || result.missing.length + result.conflicts.length === 0) onClose()
+    else setOutcome(result)
   }
-  const isOver = run.outcome !== undefined && !run.isRunning
   return (
     <Dialog
       open
-      keep={run.isRunning || reason !== ''}
+      keep={reason !== ''}
       title={copy.redrive.title(topic)}
       label={<EnvironmentLabel environment={environment} />}
       onClose={onClose}
       footer={
         <>
-          {run.isRunning ? (
-            <Button onClick={run.stop}>{copy.redrive.stop}</Button>
-          ) : (
-            <Button onClick={onClose}>{isOver ? copy.common.close : copy.common.cancel}</Button>
-          )}
-          {!isOver && (
-            <Button type="submit" form={form} kind="primary" why={why} busy={run.isRunning}>
+          <Button onClick={onClose}>{outcome ? copy.common.close : copy.common.cancel}</Button>
+          {outcome === undefined && (
+            <Button type="submit" form={form} kind="primary" why={why} busy={move.isPending}>
               {copy.redrive.confirm(amount, to)}
             </Button>
           )}
         </>
       }
     >
-      <form
-        id={form}
-        aria-label={copy.redrive.title(topic)}
-        className="flex flex-col gap-4"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void confirm()
-        }}
-      >
-        {run.outcome ? (
-          <Result outcome={run.outcome} to={to} isStopped={run.isStopped} />
+      <form id={form} aria-label={copy.redrive.title(topic)} className="flex flex-col gap-4" onSubmit={confirm}>
+        {outcome ? (
+          <Result outcome={outcome} to={to} />
         ) : (
           <>
             <Facts
@@ -106,21 +114,41 @@ export function RedriveDialog({ topic, selection, onClose }: RedriveProps) {
                     {amount}
                   </span>,
                 ],
-                [
-                  selection.kind === 'filter' && isFiltering(selection.filter) ? copy.redrive.filter : copy.dead.count,
-                  <Selected key="what" selection={selection} />,
-                ],
+                [copy.redrive.filter, <Selected key="what" selection={selection} />],
               ]}
             />
-            <Target topic={topic} to={to} onTo={setTo} />
+            <div className="grid gap-4 sm:grid-cols-2">
+              <Target topic={topic} to={to} onTo={setTo} />
+              {filter && <Speed isLong={isLong} value={perSecond} onChange={setRate} />}
+            </div>
             <Effects to={to} />
             {filter && <Sample topic={topic} filter={filter} />}
             {level > 1 && <ReasonField value={reason} onChange={setReason} />}
           </>
         )}
-        {run.problem !== undefined && <Failed error={run.problem} />}
+        {move.error && <Failed error={move.error} />}
       </form>
     </Dialog>
+  )
+}
+
+type SpeedProps = { readonly isLong: boolean; readonly value: string; readonly onChange: (value: string) => void }
+
+function Speed({ isLong, value, onChange }: SpeedProps) {
+  return (
+    <Field label={copy.redrive.speed} hint={isLong ? copy.redrive.speedHint : undefined}>
+      {(wire) => (
+        <Select
+          {...wire}
+          value={value}
+          onChange={({ target }) => onChange(target.value)}
+          options={[
+            ...(isLong ? [] : [{ value: AT_ONCE, label: copy.redrive.atOnce }]),
+            ...RATES.map((one) => ({ value: one, label: copy.redrive.perSecond(Number(one)) })),
+          ]}
+        />
+      )}
+    </Field>
   )
 }
 
@@ -212,15 +240,14 @@ function Sample({ topic, filter }: { readonly topic: string; readonly filter: De
   )
 }
 
-type ResultProps = { readonly outcome: Outcome; readonly to: string; readonly isStopped: boolean }
+type ResultProps = { readonly outcome: Outcome; readonly to: string }
 
-function Result({ outcome: { moved, missing, conflicts }, to, isStopped }: ResultProps) {
+function Result({ outcome: { moved, missing, conflicts }, to }: ResultProps) {
   return (
     <div role="status" className="flex flex-col gap-3">
       <p className="font-medium tabular-nums" data-redriven={moved}>
         {copy.redrive.running(moved)}
       </p>
-      {isStopped && <Banner level="warn" title={copy.redrive.stopped} />}
       <Ids text={copy.redrive.missing(missing.length)} ids={missing} />
       <Ids text={copy.redrive.conflicts(conflicts.length, to)} ids={conflicts} />
     </div>
@@ -241,61 +268,4 @@ function Ids({ text, ids }: { readonly text: string; readonly ids: readonly stri
       </ul>
     </div>
   )
-}
-
-/** Redrives step by step until nothing matches, or the person stops it or leaves. */
-function useRedrive(topic: string, selection: DeadSelection) {
-  const [outcome, setOutcome] = useState<Outcome>()
-  const [problem, setProblem] = useState<unknown>()
-  const [isRunning, setRunning] = useState(false)
-  const [isStopped, setStopped] = useState(false)
-  const isWanted = useRef(true)
-  useEffect(
-    () => () => {
-      isWanted.current = false
-    },
-    [],
-  )
-  const step = useQueueChange((body: Parameters<typeof send>[1]) => send(topic, body))
-  const start = async (to: string, reason: string): Promise<Outcome | undefined> => {
-    const until = new Date().toISOString()
-    isWanted.current = true
-    setRunning(true)
-    setProblem(undefined)
-    let sum = NOTHING_YET
-    try {
-      for (let isMore = true; isMore && isWanted.current; ) {
-        const answer = await step.mutateAsync({
-          ...selectionBody(selection, until, STEP),
-          ...(to !== topic && { to }),
-          ...(reason !== '' && { reason }),
-        })
-        sum = {
-          moved: sum.moved + answer.redriven,
-          missing: [...sum.missing, ...answer.missing],
-          conflicts: [...new Set([...sum.conflicts, ...(answer.conflicts ?? [])])],
-        }
-        setOutcome(sum)
-        // Jobs in conflict match again: without progress it is over.
-        isMore = selection.kind === 'filter' && answer.redriven > 0
-      }
-      return isWanted.current ? sum : undefined
-    } catch (error) {
-      setProblem(error)
-      return undefined
-    } finally {
-      setRunning(false)
-    }
-  }
-  const stop = () => {
-    isWanted.current = false
-    setStopped(true)
-  }
-  return { outcome, problem, isRunning, isStopped, start, stop }
-}
-
-type RedriveBody = ReturnType<typeof selectionBody> & { readonly to?: string; readonly reason?: string }
-
-function send(topic: string, body: RedriveBody) {
-  return call('POST /api/v1/queue/topics/{topic}/dead/redrive', { params: { topic }, body })
 }

@@ -26,6 +26,7 @@ import { DeadPanels } from './dead-panels.tsx'
 import { JobInspector } from './job-inspector.tsx'
 import { JobsTable } from './jobs-table.tsx'
 import { useJobs, useQueueStats, useTopicStats } from './queries.ts'
+import { RedriveStrip } from './redrive-strip.tsx'
 import { DeadCount, oldestText, TopicBadge } from './topic-columns.tsx'
 
 const SubmitDialog = dynamic(() => import('./submit-dialog.tsx').then((module) => module.SubmitDialog), { ssr: false })
@@ -62,6 +63,7 @@ export function TopicPage({ id }: { readonly id: string }) {
           <Skeleton rows={8} />
         ))}
       {topic && <Numbers topic={topic} />}
+      {topic && <RedriveStrip topic={id} />}
       {topic && tab === 'consumers' && <ConsumersPanel topic={id} />}
       {topic && tab === 'config' && <ConfigPanel topic={id} />}
       {topic && tab !== 'consumers' && tab !== 'config' && <Jobs key={tab} topic={topic} state={tab} />}
