@@ -371,3 +371,25 @@ test('an invalid option is named', () => {
   expect(() => createConsumer({ ...options, name: '' })).toThrow(/^name must/)
   expect(() => createConsumer({ ...options, handler: 1 as unknown as () => void })).toThrow(/^handler must/)
 })
+
+test('a delivery of a job whose acknowledgement is not confirmed is not processed, and given back', async () => {
+  const consume: Script['consume'] = (peer, n) => {
+    delivering(['a'])(peer, n)
+    peer.socket.removeAllListeners('message')
+    peer.socket.on('message', (data: Buffer) => {
+      const message = JSON.parse(data.toString('utf8'))
+      peer.received.push(message)
+      if (message.action !== 'ack') return
+      peer.send('job', jobFields('a', 2, null))
+      peer.send('confirm', { jobId: 'a', seqId: 1, data: { of: 'ack', result: 'done' } })
+    })
+  }
+  let starts = 0
+  const { queue, consumer } = await start({ consume }, { handler: () => void starts++ })
+
+  await until(() => of(queue, 'release').length === 1)
+
+  expect(starts).toBe(1)
+  expect(of(queue, 'release')).toEqual([{ action: 'release', jobId: 'a', seqId: 2 }])
+  expect(consumer.stats()).toMatchObject({ delivered: 2, done: 1, unconfirmed: 0 })
+})

@@ -45,7 +45,7 @@ type Task = {
 type Ack = {
   seqId: number | undefined
   lease: string
-  /** Deliveries of the job that came before the confirmation. */
+  /** Deliveries of the job on this connection that came before the confirmation. */
   readonly repeated: number[]
 }
 
@@ -181,7 +181,10 @@ function accepted(state: State, connection: ConsumerConnection): void {
 function lost(state: State, end: ConnectionEnd, connection: ConsumerConnection): void {
   state.connection = undefined
   state.unsent = []
-  for (const ack of state.acks.values()) ack.seqId = undefined
+  for (const ack of state.acks.values()) {
+    ack.seqId = undefined
+    ack.repeated.length = 0
+  }
   for (const [id, task] of state.tasks) {
     task.seqId = undefined
     settleExtensions(task, false)

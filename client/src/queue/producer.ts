@@ -222,7 +222,7 @@ function admit(state: State, jobs: readonly EncodedJob[], bytes: number): void {
   const { pendingJobs, pendingBytes, limits } = state
   if (state.isClosed) throw new VacancyJobRetryError('client_closed', first, sentence('client_closed', {}))
   if (pendingJobs + jobs.length <= limits.maxPendingJobs && pendingBytes + bytes <= limits.maxPendingBytes) return
-  const message = `${pendingJobs} jobs of ${pendingBytes} bytes are pending, and ${jobs.length} jobs of ${bytes} bytes exceed the limit. Wait for ready(), or raise maxPendingJobs and maxPendingBytes.`
+  const message = `${pendingJobs} jobs of ${pendingBytes} bytes are pending, and ${jobs.length} more of ${bytes} bytes exceed the limit. Wait for ready(), or raise maxPendingJobs and maxPendingBytes.`
   throw new VacancyJobRetryError('backpressure', first, message)
 }
 
