@@ -7,13 +7,14 @@ import { createHash, randomBytes, X509Certificate } from 'node:crypto'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type ProcessGroup, runToEnd, VACANCY } from './launch.ts'
-import type { ShardLayout } from './layout.ts'
+import type { ShardLayout, TokenName } from './layout.ts'
 
 /** A certificate that expires sooner is renewed at startup, because a quick start runs for long. */
 const DAYS_LEFT_MIN = 30
 const DAY_MS = 86_400_000
 const TOKEN_BYTES = 24
-const ROLES = ['admin', 'client'] as const
+const NODE_ROLES = ['admin', 'client'] as const
+const QUEUE_ROLES = ['producer', 'consumer'] as const
 
 /** @returns the number of created certificates */
 export async function makeCertificates(
@@ -36,16 +37,26 @@ function endOf(file: string): number {
   return existsSync(file) ? Date.parse(new X509Certificate(readFileSync(file)).validTo) : 0
 }
 
-/** Tokens for the roles, each in a file only the user can read, and the auth file with their hashes. */
-export function makeTokens({ auth, tokenOf }: ShardLayout): void {
+/** Tokens of the nodes and of the job queue, each in a file only the user can read, and auth files with their hashes. */
+export function makeTokens(layout: ShardLayout): void {
+  makeAuthFile(layout.auth, NODE_ROLES, layout, 'Roles: docs/operators.md.')
+  makeAuthFile(layout.queueAuth, QUEUE_ROLES, layout, 'Roles: docs/queue.md.')
+}
+
+function makeAuthFile(
+  auth: string,
+  roles: readonly TokenName[],
+  { tokenOf }: Pick<ShardLayout, 'tokenOf'>,
+  comment: string,
+): void {
   if (existsSync(auth)) return
-  const entries = ROLES.map((role) => {
+  const entries = roles.map((role) => {
     const token = randomBytes(TOKEN_BYTES).toString('base64url')
     writeFileSync(tokenOf(role), `${token}\n`, { mode: 0o600 })
     const hash = createHash('sha256').update(token).digest('hex')
     return `  - { token: "sha256:${hash}", role: ${role}, name: quickstart }\n`
   })
-  const text = `# Roles: docs/operators.md. The tokens are in separate files in this folder.\ntokens:\n${entries.join('')}`
+  const text = `# ${comment} The tokens are in separate files in this folder.\ntokens:\n${entries.join('')}`
   // Written last and atomically: while it is missing, both are created again.
   writeFileSync(`${auth}.tmp`, text, { mode: 0o600 })
   renameSync(`${auth}.tmp`, auth)

@@ -12,6 +12,8 @@ const ROOT = new URL('../../', import.meta.url)
 /** Loaded into programs that do not watch their starter themselves. */
 const END_WITH_STARTER = new URL('scripts/end-with-starter.mjs', ROOT).href
 export const VACANCY = fileURLToPath(new URL('bin/vacancy.mjs', ROOT))
+/** Producers and workers of sample jobs. */
+export const QUEUE_SAMPLE = fileURLToPath(new URL('quickstart/src/queue-sample.ts', ROOT))
 export const BENCH = fileURLToPath(new URL('bench/src/cli.ts', ROOT))
 
 /** A node with the sample serves within seconds. A longer start indicates a problem, which its log describes. */

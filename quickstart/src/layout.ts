@@ -86,6 +86,8 @@ function sampleLayout(dir: string, seeded: readonly [string, ...string[]]): Samp
   }
 }
 
+export type TokenName = 'admin' | 'client' | 'producer' | 'consumer'
+
 /** Files of a shard. Those of a node contain its name. */
 export type ShardLayout = SampleLayout & {
   readonly dataOf: (node: string) => string
@@ -94,8 +96,10 @@ export type ShardLayout = SampleLayout & {
   /** Authority and certificates of the nodes. */
   readonly certs: string
   readonly auth: string
-  /** A token of the auth file, by role. */
-  readonly tokenOf: (role: 'admin' | 'client') => string
+  /** Producers and consumers of the job queue, beside the tokens of the console. */
+  readonly queueAuth: string
+  /** A token of these files, by role. */
+  readonly tokenOf: (role: TokenName) => string
   /** The table of the resolver. */
   readonly table: string
   readonly registryState: string
@@ -114,6 +118,7 @@ export function shardLayoutOf(dir: string): ShardLayout {
     logOf: (program) => join(dir, `${program}.log`),
     certs: join(dir, 'certs'),
     auth: join(dir, 'auth.yml'),
+    queueAuth: join(dir, 'queue-auth.yml'),
     tokenOf: (role) => join(dir, `${role}.token`),
     table: join(dir, 'resolver.yml'),
     registryState: join(dir, 'registry.json'),
@@ -222,8 +227,21 @@ export function controlArguments({
   return [
     ...['control-plane', '--listen-host', console?.host ?? HOST, '--listen-port', String(console?.port ?? 0)],
     ...['--data-dir', layout.control, '--registry', urlOf(registry), '--resolver', urlOf(resolver)],
-    ...['--node-admin-token', `file:${layout.tokenOf('admin')}`, '--sign-in', CONSOLE_PERSON],
+    ...['--node-admin-token', `file:${layout.tokenOf('admin')}`, '--queue-auth-file', layout.queueAuth],
+    ...['--sign-in', CONSOLE_PERSON],
   ]
+}
+
+/** Of `queue-sample.ts`. */
+export function sampleArguments({
+  layout,
+  places,
+}: {
+  readonly layout: ShardLayout
+  readonly places: Places
+}): string[] {
+  const { host, port } = places.console ?? { host: HOST, port: 0 }
+  return [urlOf({ host, port }), layout.tokenOf('producer'), layout.tokenOf('consumer')]
 }
 
 function urlOf({ host, port }: { readonly host: string; readonly port: number }): string {

@@ -26,6 +26,7 @@ import {
   killGroup,
   lookAtPort,
   type ProcessGroup,
+  QUEUE_SAMPLE,
   stopGroup,
   VACANCY,
 } from './launch.ts'
@@ -47,6 +48,7 @@ import {
   SHARD_NODES,
   type ShardLayout,
   type State,
+  sampleArguments,
   shardLayoutOf,
 } from './layout.ts'
 import { eachNewDay, withNewDays } from './new-days.ts'
@@ -66,6 +68,7 @@ const STOP_MS_MAX = 150_000
 const REGISTRY = 'registry'
 const RESOLVER = 'resolver'
 const CONTROL = 'control-plane'
+const QUEUE_JOBS = 'queue-sample'
 
 const FLAGS = {
   dir: { type: 'text', value: 'DIR', default: SHARD.dir, summary: 'Data folder, created if absent.' },
@@ -102,6 +105,7 @@ const FLAGS = {
     default: CONSOLE_PORT,
     summary: 'Port of the console on 127.0.0.1; the next free one when it is taken, any when 0.',
   },
+  'no-sample': { type: 'boolean', summary: 'The job queue stays empty: no sample topics, producers and workers.' },
   'no-console': { type: 'boolean', summary: 'The shard alone, without control plane and console.' },
   'no-restart': { type: 'boolean', summary: 'Ended programs are not restarted; the command to start them is printed.' },
 } as const
@@ -239,9 +243,9 @@ async function startPrograms(shard: Shard, flags: Flags, today: number): Promise
   }
 }
 
-function run(shard: Shard, flags: Flags, name: string, args: readonly string[]): Supervised {
+function run(shard: Shard, flags: Flags, name: string, args: readonly string[], entry = VACANCY): Supervised {
   const { group, layout, programs } = shard
-  const program = { name, args: [VACANCY, ...args], log: layout.logOf(name) }
+  const program = { name, args: [entry, ...args], log: layout.logOf(name) }
   const supervised = superviseProgram(group, program, { tell: teller(shard), restarts: !flags.noRestart })
   programs.set(name, supervised)
   noteProcesses(shard)
@@ -257,6 +261,7 @@ async function startConsole(shard: Shard, flags: Flags): Promise<string> {
   const program = run(shard, flags, CONTROL, controlArguments({ layout, places }))
   const [url, link] = await Promise.all([program.serving, program.announced('sign-in')])
   say(`console   ${url}`)
+  if (!flags.noSample) run(shard, flags, QUEUE_JOBS, sampleArguments({ layout, places: shard.places }), QUEUE_SAMPLE)
   return link
 }
 
@@ -331,7 +336,7 @@ function teller(shard: Shard): Tell {
 }
 
 function effectOn({ programs }: Shard, name: string): string {
-  if (name === REGISTRY || name === RESOLVER || name === CONTROL) return 'the shard continues without it'
+  if ([REGISTRY, RESOLVER, CONTROL, QUEUE_JOBS].includes(name)) return 'the shard continues without it'
   const voters = SHARD.voters.filter((voter) => programs.get(voter)?.pid() !== undefined).length
   if (voters * 2 > SHARD.voters.length) return `${voters} of ${SHARD.voters.length} voters are up, the shard continues`
   return `${voters} of ${SHARD.voters.length} voters are up: no majority, so writes wait until one more is back`
@@ -342,6 +347,7 @@ function commandOf({ layout, places }: Shard, name: string): string {
   if (name === REGISTRY) return ['npx', 'vacancy', ...registryArguments({ layout, places })].join(' ')
   if (name === RESOLVER) return ['npx', 'vacancy', ...resolverArguments({ layout, places })].join(' ')
   if (name === CONTROL) return ['npx', 'vacancy', ...controlArguments({ layout, places })].join(' ')
+  if (name === QUEUE_JOBS) return ['node', QUEUE_SAMPLE, ...sampleArguments({ layout, places })].join(' ')
   return ['npx', 'vacancy', ...nodeArguments(name, { layout, places, today })].join(' ')
 }
 
@@ -408,11 +414,19 @@ Write     npx vacancy query send SETROOMPKG ${night} availability=3 finalPrice=9
 Look      npx vacancy cluster info ${api}
 Transfer  npx vacancy cluster transfer ${target} --wait ${api} ${token}
 Promote   npx vacancy cluster promote ${SHARD.learner} --wait ${api} ${token}
-Kill      kill -9 ${programs.get(leader)?.pid()}   (${leader}, the leader; any single node may fail)
+${jobsLine(shard)}Kill      kill -9 ${programs.get(leader)?.pid()}   (${leader}, the leader; any single node may fail)
 Files     ${resolve(layout.dir)}   logs beside the data; processes in ${relative(layout.dir, layout.processes)}
           the admin token is in ${pathOf(layout.tokenOf('admin'))}; see docs/clusters.md for its other uses
 Stop      Ctrl-C. A second start continues with this data.
 `
+}
+
+/** Nothing without a console, which serves the queue. */
+function jobsLine({ layout, places }: Shard): string {
+  if (places.console === undefined) return ''
+  const { host, port } = places.console
+  const submit = `npx vacancy queue submit hotel-sync '{"property":"alp_000001"}'`
+  return `Jobs      ${submit} --url http://${host}:${port} --token-file ${pathOf(layout.tokenOf('producer'))}\n`
 }
 
 /** The shortest path from the current folder. */
@@ -434,8 +448,9 @@ async function stop({ group, programs, timers, seen, layout, isUp }: Shard): Pro
   group.isStopping = true
   if (programs.size > 0) say('\nStopping …')
   const leader = leaderOf(seen)?.node
-  const rank = ({ name }: Supervised) => [CONTROL, SHARD.learner, undefined, leader, RESOLVER, REGISTRY].indexOf(name)
-  const placeOf = (program: Supervised) => (rank(program) === -1 ? 2 : rank(program))
+  const rank = ({ name }: Supervised) =>
+    [QUEUE_JOBS, CONTROL, SHARD.learner, undefined, leader, RESOLVER, REGISTRY].indexOf(name)
+  const placeOf = (program: Supervised) => (rank(program) === -1 ? 3 : rank(program))
   const inOrder = [...programs.values()].sort((a, b) => placeOf(a) - placeOf(b))
   for (const program of inOrder) await program.stop()
   await stopGroup(group)
