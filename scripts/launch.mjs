@@ -96,6 +96,7 @@ const COMMANDS = {
   sample: { build: true, steps: [['bench/src/cli.ts', 'sample']] },
   kill: { build: true, steps: [['engine/chaos/kill.ts']] },
   'kill:queue': { build: false, steps: [['server/src/queue/testing/kill.ts']] },
+  'failover:queue': { build: false, steps: [['server/src/queue/testing/failover.ts']] },
   sim: { build: true, steps: [['engine/sim/sim.ts']] },
   // A shard of real processes under faults.
   chaos: { build: true, steps: [['engine/chaos/chaos.ts']] },

@@ -4,11 +4,20 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openRelay, type Relay } from '@vacancy/testkit/relay'
 import { happens } from '@vacancy/testkit/until'
-import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Postgres, startPostgres } from '../testing/postgres.ts'
 import { openConsumer } from './testing/queue.ts'
-import { consumeAll, healthOf, produce, type QueueProcess, request, startQueueProcess } from './testing/shared-queue.ts'
+import {
+  consumeAll,
+  countStrangers,
+  healthOf,
+  produce,
+  type QueueProcess,
+  queryDatabase,
+  recordStrangers,
+  request,
+  startQueueProcess,
+} from './testing/shared-queue.ts'
 
 const TEST_MS = 120_000
 
@@ -53,12 +62,7 @@ const isStandby = async (process: QueueProcess, owner: QueueProcess) => {
 }
 const isOwner = async (process: QueueProcess) => (await healthOf(process)).status === 'ok'
 
-async function query(sql: string): Promise<void> {
-  const client = new pg.Client({ connectionString: databaseUrl })
-  await client.connect()
-  await client.query(sql)
-  await client.end()
-}
+const query = (sql: string) => queryDatabase(databaseUrl, sql)
 
 /** Ends the sessions that hold the locks. */
 const TERMINATE = `select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted
@@ -140,6 +144,7 @@ describe('an owner', () => {
       const second = await start('second')
       await eventually('the second one stands by', () => isStandby(second, first))
       await request(first.url, 'POST', '/producer/topic', { topic: 'orders' })
+      await recordStrangers(databaseUrl)
       const seen = new Set<string>()
       const consumer = await consumeAll(first, 'orders', seen)
       const producing = produce([first, second], ['orders'])
@@ -174,6 +179,7 @@ describe('an owner', () => {
           body: { error: 'job_not_found' },
         })
       await rest.close()
+      expect(await countStrangers(databaseUrl)).toBe(0)
     },
   )
 

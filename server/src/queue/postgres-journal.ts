@@ -117,15 +117,14 @@ async function waitForLock(session: Session, serverPid: number, { tables, option
     if (row?.pid !== serverPid) throw new Error('a pooler moved the session to another server process')
     if (row.locked) return
     options.onProcesses(row.processes)
-    const isFirst = !wants && owner === undefined
-    const mayOwn = options.mayOwn()
-    if (!isFirst || !mayOwn) {
-      const address = row.address ?? ''
-      if (owner !== address) events.onStandby(address === '' ? undefined : address)
-      owner = address
-      await pause(STANDBY_POLL_MS, events.signal)
-    }
-    wants = mayOwn
+    const didTry = wants
+    wants = options.mayOwn()
+    // Not tried yet, and it may now.
+    if (wants && !didTry) continue
+    const address = row.address ?? ''
+    if (owner !== address) events.onStandby(address === '' ? undefined : address)
+    owner = address
+    await pause(STANDBY_POLL_MS, events.signal)
   }
 }
 

@@ -355,6 +355,5 @@ async function balance(node: QueueNode): Promise<void> {
   await drainFor(node, all, 'rebalance', config.shutdownGraceMs)
   closeAll(consumers, all, CLOSE_CODES.overloaded, 'another process becomes the owner')
   await handOver(last)
-  sharing.isUnevenSince = undefined
   sharing.isMoving = false
 }

@@ -1,8 +1,10 @@
 /** Queues as processes that share one PostgreSQL, and producers that continue wherever a queue serves. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { assert } from '@vacancy/shared'
 import { freePort } from '@vacancy/testkit/free-port'
 import { type Program, startProgram } from '@vacancy/testkit/program'
+import pg from 'pg'
 import { openConsumer, subscribe, type TestConsumer, TOKENS } from './queue.ts'
 
 const PROGRAM = resolve(import.meta.dirname, '../../../../bin/vacancy.mjs')
@@ -96,4 +98,47 @@ export async function consumeAll({ url }: QueueProcess, topic: string, seen: Set
     }
   })()
   return consumer
+}
+
+// --- What the database sees ---
+
+export async function queryDatabase(url: string, sql: string): Promise<pg.QueryResult['rows']> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    const { rows } = await client.query(sql)
+    return rows
+  } finally {
+    await client.end()
+  }
+}
+
+/** From now on every statement that writes jobs without holding a lock is recorded with its transaction. */
+export async function recordStrangers(url: string): Promise<void> {
+  await queryDatabase(url, 'create table strangers (pid int4 not null)')
+  await queryDatabase(
+    url,
+    `create function record_stranger() returns trigger language plpgsql as $$ begin
+      insert into strangers select pg_backend_pid() where not exists
+        (select from pg_locks where pid = pg_backend_pid() and locktype = 'advisory' and granted);
+      return null;
+    end $$`,
+  )
+  await queryDatabase(
+    url,
+    `create trigger record_stranger after insert or update or delete on vacancy_queue.jobs
+      for each statement execute function record_stranger()`,
+  )
+}
+
+/** How many were recorded. A write of this process shows that they are. */
+export async function countStrangers(url: string): Promise<number> {
+  const count = async (): Promise<number> => {
+    const [row] = await queryDatabase(url, 'select count(*)::int4 as count from strangers')
+    return row?.count ?? 0
+  }
+  const before = await count()
+  await queryDatabase(url, 'delete from vacancy_queue.jobs where false')
+  assert((await count()) === before + 1, 'a write without a lock is recorded')
+  return before
 }

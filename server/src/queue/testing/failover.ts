@@ -1,0 +1,180 @@
+/**
+ * `npm run failover:queue`: two queues share PostgreSQL, and the one that owns more is killed, frozen or cut off from it
+ * again and again, while producers submit and consumers acknowledge. It measures how long topics are not served.
+ *
+ * - Every id that was answered with 200 is delivered.
+ * - Nothing is written by a session without the lock.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { openRelay, type Relay } from '@vacancy/testkit/relay'
+import { until } from '@vacancy/testkit/until'
+import { startPostgres } from '../../testing/postgres.ts'
+import {
+  consumeAll,
+  countStrangers,
+  type Producing,
+  produce,
+  type QueueProcess,
+  recordStrangers,
+  request,
+  startQueueProcess,
+} from './shared-queue.ts'
+
+const FAULTS = ['killed', 'frozen', 'cut'] as const
+type Fault = (typeof FAULTS)[number]
+const TOPICS_OF_PARTITION = 3
+/** A consumer that gets no response tries elsewhere. */
+const SUBSCRIBE_MS = 5_000
+const RETRY_MS = 100
+const WITHIN_MS = 120_000
+
+export type FailoverReport = {
+  readonly rounds: number
+  readonly partitions: number
+  readonly accepted: number
+  readonly lost: readonly string[]
+  readonly strangers: number
+  /** Longest time until all topics were served again. */
+  readonly secondsMax: { readonly [fault in Fault]: number }
+}
+
+type Options = { readonly rounds: number; readonly partitions: number }
+type Run = {
+  readonly folder: string
+  readonly databaseUrl: string
+  readonly partitions: number
+  readonly relays: readonly Relay[]
+  /** Replaced when they are started again. */
+  readonly processes: QueueProcess[]
+  readonly topics: readonly string[]
+  readonly seen: Set<string>
+  isRunning: boolean
+}
+
+export async function failoverQueue(
+  { rounds, partitions }: Options,
+  say: (line: string) => void = () => undefined,
+): Promise<FailoverReport> {
+  const postgres = await startPostgres({ isSynced: true })
+  const databaseUrl = await postgres.createDatabase()
+  const { hostname: host, port } = new URL(databaseUrl)
+  const run: Run = {
+    folder: mkdtempSync(join(tmpdir(), 'vacancy-failover-queue-')),
+    databaseUrl,
+    partitions,
+    relays: [await openRelay({ host, port: Number(port) }), await openRelay({ host, port: Number(port) })],
+    processes: [],
+    topics: Array.from({ length: partitions * TOPICS_OF_PARTITION }, (_, n) => `topic-${n}`),
+    seen: new Set(),
+    isRunning: true,
+  }
+  try {
+    for (const n of [0, 1]) run.processes.push(await startProcess(run, n))
+    for (const topic of run.topics) await untilServed(run, topic, 'POST', '/producer/topic', { topic })
+    await recordStrangers(databaseUrl)
+    const producing = produce(run.processes, run.topics)
+    const consuming = run.topics.map((topic) => consume(run, topic))
+    const secondsMax = { killed: 0, frozen: 0, cut: 0 }
+    for (let round = 1; round <= rounds; round++) {
+      const fault = FAULTS[round % FAULTS.length] as Fault
+      const seconds = await failOver(run, producing, fault)
+      secondsMax[fault] = Math.max(secondsMax[fault], seconds)
+      say(`round ${round} of ${rounds}: ${fault}, served again after ${seconds.toFixed(1)} s`)
+    }
+    await producing.stop()
+    const missing = () => [...producing.accepted].filter((id) => !run.seen.has(id))
+    await until('every accepted job was delivered', () => missing().length === 0, WITHIN_MS).catch((error: unknown) =>
+      say(String(error)),
+    )
+    run.isRunning = false
+    const strangers = await countStrangers(databaseUrl)
+    const report = { rounds, partitions, accepted: producing.accepted.size, lost: missing(), strangers, secondsMax }
+    for (const { program } of run.processes) program.signal('SIGKILL')
+    await Promise.all(consuming)
+    return report
+  } finally {
+    for (const { program } of run.processes) program.signal('SIGKILL')
+    await Promise.all(run.processes.map(({ program }) => program.ended))
+    for (const relay of run.relays) await relay.close()
+    await postgres.close()
+    rmSync(run.folder, { recursive: true })
+  }
+}
+
+function startProcess({ folder, databaseUrl, partitions, relays }: Run, n: number): Promise<QueueProcess> {
+  const url = new URL(databaseUrl)
+  url.port = String(relays[n]?.at.port)
+  return startQueueProcess(join(folder, String(n)), url.href, ['--partitions', String(partitions)])
+}
+
+/** @returns seconds until all topics are served again */
+async function failOver(run: Run, { accepted }: Producing, fault: Fault): Promise<number> {
+  const owned = await Promise.all(run.processes.map(ownedBy))
+  const n = (owned[0] ?? 0) >= (owned[1] ?? 0) ? 0 : 1
+  const victim = run.processes[n] as QueueProcess
+  const before = accepted.size
+  await until('jobs are accepted', () => accepted.size > before, WITHIN_MS)
+  const started = performance.now()
+  if (fault === 'killed') victim.program.signal('SIGKILL')
+  else if (fault === 'frozen') victim.program.signal('SIGSTOP')
+  else run.relays[n]?.cut()
+  const other = run.processes[1 - n] as QueueProcess
+  await until('the other process owns everything', async () => (await ownedBy(other)) === run.partitions, WITHIN_MS)
+  const seconds = (performance.now() - started) / 1000
+  if (fault === 'killed') run.processes[n] = await startProcess(run, n)
+  else if (fault === 'frozen') victim.program.signal('SIGCONT')
+  else run.relays[n]?.mend()
+  await until('the first process is ready again', async () => await isReady(run.processes[n]), WITHIN_MS)
+  return seconds
+}
+
+async function ownedBy({ url }: QueueProcess): Promise<number> {
+  const { body } = await request(url, 'GET', '/metrics')
+  return [...String(body).matchAll(/vacancy_queue_owner\{partition="\d+"\} 1/g)].length
+}
+
+async function isReady(process: QueueProcess | undefined): Promise<boolean> {
+  return process !== undefined && (await request(process.url, 'GET', '/ready')).body.ready === true
+}
+
+/** Sends a request to the processes in turn until one serves it. */
+async function untilServed(run: Run, topic: string, method: string, path: string, body: object): Promise<void> {
+  await until(`${topic} is served`, async () => {
+    for (const { url } of run.processes) if ((await request(url, method, path, body)).status === 200) return true
+    return false
+  })
+}
+
+/** Consumes a topic wherever it is served. */
+async function consume(run: Run, topic: string): Promise<void> {
+  for (let n = 0; run.isRunning; n++) {
+    try {
+      const process = run.processes[n % run.processes.length] as QueueProcess
+      const opening = consumeAll(process, topic, run.seen)
+      const consumer = await Promise.race([opening, sleep(SUBSCRIBE_MS)])
+      await consumer?.closed
+    } catch {
+      // Not served there: the next one may.
+      await sleep(RETRY_MS)
+    }
+  }
+}
+
+function sleep(ms: number): Promise<undefined> {
+  return new Promise((done) => setTimeout(() => done(undefined), ms))
+}
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: { rounds: { type: 'string', default: '20' }, partitions: { type: 'string', default: '1' } },
+  })
+  const options = { rounds: Number(values.rounds), partitions: Number(values.partitions) }
+  const report = await failoverQueue(options, (line) => process.stderr.write(`${line}\n`))
+  process.stdout.write(`${JSON.stringify(report)}\n`)
+  return report.lost.length + report.strangers === 0 ? 0 : 1
+}
+
+if (import.meta.main) process.exit(await main())
