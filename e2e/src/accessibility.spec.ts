@@ -6,6 +6,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, ready, test } from './console.ts'
+import { makeJobs } from './jobs.ts'
 import { pagesOf } from './pages.ts'
 import { violationsOf } from './violations.ts'
 
@@ -15,7 +16,10 @@ const LOOKS = [
   { colorScheme: 'dark', size: 'narrow', viewport: { width: 375, height: 812 } },
 ] as const
 
-test.beforeAll(() => void mkdirSync(PICTURES, { recursive: true }))
+test.beforeAll(async ({ browser, stack, admin }) => {
+  mkdirSync(PICTURES, { recursive: true })
+  await makeJobs(browser, stack.url, admin)
+})
 
 for (const { name, path } of pagesOf({ shard: 'quickstart' })) {
   test(`${name} has no violation in light and dark`, async ({ page }) => {

@@ -1,5 +1,6 @@
 /** Every page of the console, with its address in a running stack. */
 
+import { JOBS_TOPIC } from './jobs.ts'
 import type { Stack } from './stack.ts'
 
 export type PageOf = { readonly name: string; readonly path: string }
@@ -20,6 +21,12 @@ export function pagesOf({ shard }: Pick<Stack, 'shard'>): PageOf[] {
     { name: 'imports', path: '/imports' },
     { name: 'new-import', path: '/imports/new' },
     { name: 'snapshots', path: '/snapshots' },
+    { name: 'queue', path: '/queue' },
+    { name: 'queue-topic', path: `/queue/topics/${JOBS_TOPIC}` },
+    { name: 'queue-dead', path: `/queue/topics/${JOBS_TOPIC}?state=dead&job=job-1` },
+    { name: 'queue-config', path: `/queue/topics/${JOBS_TOPIC}?state=config` },
+    { name: 'queue-job', path: `/queue/topics/${JOBS_TOPIC}/jobs/job-1` },
+    { name: 'queue-consumers', path: '/queue/consumers' },
     { name: 'audit', path: '/audit' },
     { name: 'registry-services', path: '/registry/services' },
     { name: 'registry-codecs', path: '/registry/codecs' },

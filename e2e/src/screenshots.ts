@@ -11,6 +11,7 @@ import type { Browser } from '@playwright/test'
 import { openBrowser } from './browser.ts'
 import { ready, signIn } from './console.ts'
 import { startControlPlane } from './control-plane.ts'
+import { makeJobs } from './jobs.ts'
 import { pagesOf } from './pages.ts'
 import { startStack } from './stack.ts'
 import { startWriter } from './writer.ts'
@@ -40,6 +41,7 @@ async function shoot(browser: Browser, { url, link, shard }: Shown, state: strin
   const context = await browser.newContext({ baseURL: url, reducedMotion: 'reduce' })
   const page = await context.newPage()
   await signIn(page, link)
+  if (state !== 'empty') await makeJobs(browser, url, await context.storageState())
   let count = 0
   for (const { name, path } of pagesOf({ shard })) {
     if (values.only !== '' && !values.only.split(',').includes(name)) continue

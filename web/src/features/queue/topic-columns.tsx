@@ -91,7 +91,15 @@ export const TOPIC_COLUMNS: readonly Column<TopicStats>[] = [
     end: true,
     tip: copy.columns.deadTip,
     compare: number(({ dead }) => dead),
-    cell: ({ dead }) => <DeadCount dead={dead} />,
+    cell: ({ topic, dead }) =>
+      dead === 0 ? (
+        <DeadCount dead={0} />
+      ) : (
+        <Link href={routes.topic(topic, { state: 'dead' })} className="text-crit">
+          <DeadCount dead={dead} />
+          <span className="sr-only">{copy.columns.deadOf(topic)}</span>
+        </Link>
+      ),
   },
   {
     id: 'in',

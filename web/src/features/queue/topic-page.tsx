@@ -145,7 +145,7 @@ function Numbers({ topic }: { readonly topic: TopicStats }) {
   ]
   return (
     <section aria-label={copy.topic.numbers}>
-      <dl className="grid grid-cols-2 gap-2 sm:grid-cols-5 lg:grid-cols-10">
+      <dl className="grid grid-cols-[repeat(auto-fill,minmax(6rem,1fr))] gap-2">
         {tiles.map(([label, value, tip]) => (
           <div key={label} data-tip={tip} className="min-w-0 rounded-panel border border-line bg-surface px-3 py-2">
             <dt className="text-small text-text-2">{label}</dt>
