@@ -50,7 +50,7 @@ function queuePage(): string {
     '<!-- Generated from `server/src/queue/config.ts`, `server/src/queue/metrics.ts` and `shared/src/contract/jobs.ts` by `node server/src/docs.ts --write`. Change it there. -->',
     'To use it, see [queue.md](queue.md), which also has the paths of producers, the messages of consumers and the error codes.',
     '## Configuration',
-    'Keys of `queue.yml`. Each is also a flag of `vacancy queue serve`, with `-` for `_`, and an environment variable, such as `VACANCY_QUEUE_LISTEN_PORT`. A flag overrides its variable, which overrides the file. Settings of a topic are in [queue.md](queue.md#configure-topics).',
+    'Keys of `queue.yml`. Each is also a flag of `vacancy queue serve`, with `-` for `_`, and an environment variable, such as `VACANCY_QUEUE_LISTEN_PORT`. A flag overrides its variable, which overrides the file. `database_url` is refused as a flag, except as `file:PATH`: the path of a file that contains it. Settings of a topic are in [queue.md](queue.md#configure-topics).',
     configTable(SERVE_SCHEMA).trimEnd(),
     '## Metrics',
     '`GET /metrics` responds in the Prometheus text format 0.0.4, with the `process_*` and `nodejs_*` metrics of prom-client besides these. The first 1,000 topics have series of their own; the others are summed as `_other`.',

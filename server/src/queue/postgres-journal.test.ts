@@ -4,7 +4,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { type Postgres, startPostgres } from '../testing/postgres.ts'
 import { openPooler } from './testing/pooler.ts'
-import { base64, startTestQueue } from './testing/queue.ts'
+import { base64, startTestQueue, subscribe } from './testing/queue.ts'
 
 let postgres: Postgres
 let databaseUrl: string
@@ -87,6 +87,34 @@ it('loses the journal, not a job, when PostgreSQL refuses a write', async () => 
   expect((await queue.call('GET', '/api/v1/queue/topics/orders')).body).toMatchObject({ ready: 2 })
   const { text } = await queue.call('GET', '/metrics')
   expect(text).toContain('vacancy_queue_owner_changes_total{partition="0"} 2')
+  await queue.stop()
+})
+
+it('refuses jobs with 429 while the disk of PostgreSQL is full, and lets consumers finish what is there', async () => {
+  const queue = await startTestQueue({ databaseUrl })
+  await queue.call('POST', '/producer/topic', { topic: 'orders', config: { dedup_window_sec: 60 } })
+  const submit = (id: string) => queue.call('POST', '/producer/jobs', { topic: 'orders', jobs: [{ id }] })
+  for (const id of ['a', 'b']) expect((await submit(id)).status).toBe(200)
+  await query(`create function fill() returns trigger language plpgsql as $$ begin
+    raise exception 'could not extend file' using errcode = 'disk_full';
+  end $$`)
+  await query('create trigger fill before insert on vacancy_queue.jobs execute function fill()')
+  const consumer = await subscribe(queue, 'orders', { confirm: true })
+  const jobs = [await consumer.job(), await consumer.job()]
+
+  // In one group with what frees space.
+  const refused = submit('c')
+  for (const job of jobs) consumer.ack(job)
+  expect(await refused).toMatchObject({ status: 429, body: { error: 'queue_full' } })
+  const done = () => consumer.messages.filter(({ data }) => data?.result === 'done').length
+  await until('both are done', () => done() === 2)
+
+  await query('drop trigger fill on vacancy_queue.jobs')
+  await until('it accepts again', async () => (await submit('c')).status === 200)
+  expect(await query('select id from vacancy_queue.jobs')).toEqual([{ id: 'c' }])
+  const { text } = await queue.call('GET', '/metrics')
+  expect(text).toContain('vacancy_queue_owner_changes_total{partition="0"} 1')
+  await consumer.close()
   await queue.stop()
 })
 
