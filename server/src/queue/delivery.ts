@@ -372,7 +372,8 @@ export function reject(
   active(consumer, now)
   const { error, requeue, delayMs } = failure
   resolve(queue, delivery, { kind: 'failed', error, requeue, delayMs }, now)
-  return delivery.job.state === STATE.dead ? 'dead' : 'retry'
+  // A topic that keeps no dead jobs drops it at once.
+  return delivery.job.state === STATE.delayed ? 'retry' : 'dead'
 }
 
 /** Gives a job back unprocessed, to its old place. */
