@@ -34,7 +34,9 @@ import {
   restoreJob,
   restoreTopic,
   submit,
+  unfinishedOf,
 } from '../queue.ts'
+import { beginRedrive, redriveEnded, setRedriveState, stepRedrive as stepLong } from '../redrive.ts'
 import { createQueue, failGroups, type Group, type Queue, takeGroup, waitForGroup } from '../state.ts'
 import { createRows, type MemoryRows, storedRows, writeRows } from './memory-rows.ts'
 
@@ -57,9 +59,6 @@ export type Run = {
   /** In flight, as the consumers see it. */
   readonly deliveries: Set<Delivery>
   readonly counts: { [step: string]: number }
-  /** First deliveries by topic and priority must come in this order. */
-  readonly lastSeq: Map<string, number>
-  isStepped: boolean
 }
 
 const TOPICS = ['orders', 'mail', 'sync']
@@ -86,8 +85,6 @@ export function createRun(seed: number): Run {
     consumers: [],
     deliveries: new Set(),
     counts: {},
-    lastSeq: new Map(),
-    isStepped: false,
   }
 }
 
@@ -131,6 +128,7 @@ const STEPS: { readonly [name: string]: Step } = {
   configure: [1, stepConfigure],
   redrive: [2, stepRedrive],
   redriveTo: [1, stepRedriveTo],
+  longRedrive: [3, stepLongRedrive],
   deleteTopic: [0.2, stepDeleteTopic],
   full: [1, stepFull],
   restart: [0.5, stepRestart],
@@ -205,6 +203,8 @@ function stepSubmit(run: Run): void {
     return
   }
   assert(result.accepted + result.duplicateIds.length === jobs.length, 'every job of a request is counted once')
+  if (result.accepted > 0)
+    assert(unfinishedOf(topic) <= topic.config.max_jobs, 'a topic holds at most max_jobs unfinished jobs')
   let open = result.groups.length
   const accept = () => {
     for (const { id } of jobs) {
@@ -230,6 +230,9 @@ function stepCommit(run: Run): void {
   if (group === undefined) return
   writeRows(run.rows, group.changes)
   commitGroup(run.queue, nowOf(run))
+  for (const change of group.changes)
+    if (change.kind === 'redrive' && change.job.state === STATE.ready)
+      assert(change.job.failures === 0 && change.job.deliveries === 0, 'a redriven job begins again')
 }
 
 /** The disk is full: growth is refused, and the rest is written. */
@@ -255,18 +258,19 @@ function delivered(run: Run, delivery: Delivery): void {
   assert(max_leased === 0 || job.topic.counts.leased <= max_leased, 'max_leased is exact')
   assert(!ordered || job.topic.counts.leased <= 1, 'an ordered topic has one delivery')
   for (const other of run.deliveries) assert(other.job !== job, 'I2: a job is in flight once')
-  if (
-    job.deliveries === 1 &&
-    job.runAt === 0 &&
-    job.past === undefined &&
-    job.topic.config.starvation_guard === 0 &&
-    !run.isStepped
-  ) {
-    const line = `${job.topic.number} ${job.priority}`
-    assert(job.seq > (run.lastSeq.get(line) ?? 0), 'first deliveries are in order of acceptance')
-    run.lastSeq.set(line, job.seq)
-  }
+  if (job.topic.config.starvation_guard === 0)
+    for (const other of job.topic.jobs.values()) {
+      if (other.state !== STATE.ready) continue
+      assert(other.priority <= job.priority, 'higher priorities go first')
+      if (other.priority === job.priority && isFresh(other) && isFresh(job, 1))
+        assert(other.seq > job.seq, 'first deliveries are in order of acceptance')
+    }
   run.deliveries.add(delivery)
+}
+
+/** Never waited for anything but its first delivery. */
+function isFresh({ deliveries, runAt, past }: Job, delivered = 0): boolean {
+  return deliveries === delivered && runAt === 0 && past === undefined
 }
 
 /** Ended deliveries leave the consumers' view. */
@@ -325,7 +329,10 @@ function stepNack(run: Run): void {
   }
   const result = reject(queue, delivery.consumer, refOf(run, delivery), failure, nowOf(run))
   assert(result === 'retry' || result === 'dead', 'a nack in time counts')
-  assert(delivery.job.failures === failures + 1, 'a nack is one failure')
+  const { job } = delivery
+  assert(job.failures === failures + 1, 'a nack is one failure')
+  const isLast = job.failures >= (job.maxAttempts || job.topic.config.max_attempts)
+  assert((result === 'dead') === (!failure.requeue || isLast), 'a job is dead after its last attempt, not before')
 }
 
 function stepRelease(run: Run): void {
@@ -384,7 +391,6 @@ function stepTime(run: Run): void {
 }
 
 function stepClock(run: Run): void {
-  run.isStepped = true
   run.clock.wallMs += (run.random.below(2) === 0 ? -1 : 1) * run.random.below(7_200_000)
   const failures = [...run.deliveries].map(({ job }) => [job, job.failures] as const)
   advance(run.queue, nowOf(run))
@@ -428,6 +434,25 @@ function stepRedrive(run: Run): void {
   if (found !== undefined) redrive(run.queue, found.jobs)
 }
 
+function stepLongRedrive(run: Run): void {
+  const topic = anyTopic(run)
+  if (topic === undefined) return
+  const { queue, random } = run
+  if (topic.redrive?.record.state !== 'running') {
+    if (topic.redrive?.record.state === 'paused') setRedriveState(queue, topic, 'running', nowOf(run))
+    else beginRedrive(queue, topic, { filter: {}, to: undefined, ratePerSec: 100, by: 'model' }, nowOf(run))
+    return
+  }
+  if (random.below(10) === 0)
+    return void setRedriveState(queue, topic, random.below(2) === 0 ? 'paused' : 'cancelled', nowOf(run))
+  const moved = stepLong(queue, topic, 1 + random.below(3), nowOf(run))
+  if (moved.kind === 'end') setRedriveState(queue, topic, 'done', nowOf(run))
+  else if (moved.kind === 'moved' && moved.group !== undefined)
+    waitForGroup(moved.group, true, (outcome) => {
+      if (outcome !== 'unknown') redriveEnded(topic, moved, outcome === 'durable')
+    })
+}
+
 function stepRedriveTo(run: Run): void {
   const found = deadOf(run)
   const target = anyTopic(run)
@@ -465,7 +490,6 @@ function stepRestart(run: Run): void {
   failGroups(queue)
   run.deliveries.clear()
   run.consumers.length = 0
-  run.lastSeq.clear()
   run.queue = emptyQueue(random, nowOf(run))
   const now = nowOf(run)
   const topics = new Map<number, Topic>()
@@ -480,7 +504,6 @@ function stepRestart(run: Run): void {
       if (topic !== undefined) restoreFinished(run.queue, topic, stored.id, stored.at, now)
     }
   }
-  run.isStepped = true
 }
 
 /** Dead jobs beyond the limits of their topic are dropped: as many as it counted, and no more. */
