@@ -45,6 +45,11 @@ const LOAD_ROWS = 5_000
 /** Larger payloads are loaded apart from their rows, some at a time. */
 const LARGE_BYTES = 16 << 10
 const LARGE_BATCH_BYTES = 8 << 20
+/**
+ * Every statement finds its rows by an index. Statistics of a table that fills and empties all the time are wrong or
+ * absent, and then a page of rows would sort all that are left.
+ */
+const BY_INDEX = ['enable_seqscan = off', 'enable_bitmapscan = off', 'enable_sort = off']
 const VACUUM_MS = 600_000
 /** PostgreSQL ends a session whose transaction lasts longer: its owner may be frozen between two messages. */
 const GROUP_MS = 10_000
@@ -142,7 +147,8 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
 
 async function own(session: Session, serverPid: number, { tables, options, events }: Opening): Promise<Journal> {
   const owner: Owner = { options, tables, session, serverPid, gone: [], isSweeping: false, address: '' }
-  await ask(session, { text: `set synchronous_commit = ${options.isSynced ? 'on' : 'off'}` })
+  const settings = [`synchronous_commit = ${options.isSynced ? 'on' : 'off'}`, ...BY_INDEX]
+  await ask(session, { text: settings.map((setting) => `set ${setting}`).join('; ') })
   const { rows } = await ask<{ fsync: string }>(session, { text: `select current_setting('fsync') as fsync` })
   if (rows[0]?.fsync !== 'on') options.log.warn({}, 'PostgreSQL runs without fsync: a power failure can lose jobs')
   await announce(owner)
