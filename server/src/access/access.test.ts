@@ -409,6 +409,7 @@ onBothDatabases((newDatabase) => {
       put({ shards: { views: [view] } }),
       put({ theme: 'dark' }),
       put({ shards: { widths: { lag: 90 } } }),
+      put({ queue: { columns: ['topic', 'dead'] } }),
     ])
 
     const kept = {
@@ -416,6 +417,7 @@ onBothDatabases((newDatabase) => {
       density: 'compact',
       keys: true,
       shards: { ...usual, widths: { lag: 90 }, views: [view] },
+      queue: { ...usual, columns: ['topic', 'dead'] },
     }
     expect((await person.call('GET', '/api/v1/me')).body.preferences).toEqual(kept)
     const refused = [

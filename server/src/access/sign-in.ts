@@ -248,6 +248,7 @@ export async function changePreferences(accounts: Accounts, request: RouteReques
       ...before,
       ...request.body,
       shards: { ...before.shards, ...request.body.shards },
+      queue: { ...before.queue, ...request.body.queue },
     })
     await within
       .updateTable(table)

@@ -76,11 +76,15 @@ export const preferences = z.object({
   keys: preferenceFields.shape.keys.default(true),
   /** The table of shards. */
   shards: tableFields.default({ columns: null, widths: {}, views: [] }),
+  /** The table of topics. */
+  queue: tableFields.default({ columns: null, widths: {}, views: [] }),
 })
 export type Preferences = z.infer<typeof preferences>
 
 /** An omitted key is unchanged: another tab may have changed it meanwhile. */
-const preferencesChange = preferenceFields.extend({ shards: tableFields.partial() }).partial()
+const preferencesChange = preferenceFields
+  .extend({ shards: tableFields.partial(), queue: tableFields.partial() })
+  .partial()
 export type PreferencesChange = z.infer<typeof preferencesChange>
 
 const personBody = z.object({

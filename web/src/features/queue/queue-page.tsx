@@ -19,17 +19,19 @@ import { Page } from '../../ui/page.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { type Sort, Table } from '../../ui/table.tsx'
 import { VirtualTable } from '../../ui/virtual-table.tsx'
+import { ColumnsButton } from '../shards/columns-button.tsx'
 import { formatSort, parseSort } from '../shards/sort-link.ts'
+import { type TableLayout, useTableLayout } from '../shards/table-layout.ts'
 import * as copy from './copy.ts'
 import { topicCommand } from './curl.ts'
 import { useQueueStats } from './queries.ts'
-import { DeadCount, oldestText, TOPIC_COLUMNS, TopicBadge } from './topic-columns.tsx'
+import { DeadCount, oldestText, TOPIC_TABLE, TopicBadge } from './topic-columns.tsx'
 import { parseTopicFilter, stateOf, topicFields, topicKeys } from './topic-view.ts'
 
 const CreateDialog = dynamic(() => import('./create-dialog.tsx').then((module) => module.CreateDialog), { ssr: false })
 const SubmitDialog = dynamic(() => import('./submit-dialog.tsx').then((module) => module.SubmitDialog), { ssr: false })
 
-const SORTABLE = TOPIC_COLUMNS.filter((column) => column.compare).map((column) => column.id)
+const SORTABLE = TOPIC_TABLE.all.filter((column) => column.compare).map((column) => column.id)
 const NO_TOPICS: readonly TopicStats[] = []
 
 export function QueuePage() {
@@ -43,7 +45,12 @@ export function QueuePage() {
   const keys = useMemo(() => topicKeys(topics), [topics])
   const sort = useMemo(() => parseSort(sortText, SORTABLE), [sortText])
   const onSort = useCallback((next: Sort) => setSortText(formatSort(next), { push: true }), [setSortText])
-  const ignored = [...faults, ...(sortText !== '' && !sort ? [copy.topics.unknownSort(sortText)] : [])]
+  const table = useTableLayout('queue', TOPIC_TABLE)
+  const ignored = [
+    ...faults,
+    ...table.unknown.map((id) => copy.topics.unknownColumn(id)),
+    ...(sortText !== '' && !sort ? [copy.topics.unknownSort(sortText)] : []),
+  ]
   const isAbsent = stats.error instanceof ApiProblem && stats.error.status === 404
   const sum = (of: (topic: TopicStats) => number) => topics.reduce((all, topic) => all + of(topic), 0)
   return (
@@ -67,14 +74,19 @@ export function QueuePage() {
         </Banner>
       )}
       <div className="grid gap-1">
-        <FilterBox
-          label={copy.topics.filter}
-          value={typed}
-          onChange={setTyped}
-          keys={keys}
-          shown={shown.length}
-          total={topics.length}
-        />
+        <div className="flex flex-wrap items-start gap-2">
+          <div className="min-w-0 grow basis-72">
+            <FilterBox
+              label={copy.topics.filter}
+              value={typed}
+              onChange={setTyped}
+              keys={keys}
+              shown={shown.length}
+              total={topics.length}
+            />
+          </div>
+          <ColumnsButton label={copy.topics.panel} table={table} columns={TOPIC_TABLE} />
+        </div>
         {ignored.map((fault) => (
           <p key={fault} className="text-small text-warn" role="status">
             {copy.topics.ignored(fault)}
@@ -96,7 +108,7 @@ export function QueuePage() {
         }
         skeleton={8}
       >
-        <Rows topics={shown} sort={sort} onSort={onSort} filter={filterText} />
+        <Rows topics={shown} sort={sort} onSort={onSort} filter={filterText} table={table} />
       </Panel>
     </Page>
   )
@@ -141,14 +153,19 @@ type RowsProps = {
   readonly sort: Sort | undefined
   readonly onSort: (sort: Sort) => void
   readonly filter: string
+  readonly table: TableLayout
 }
 
-function Rows({ topics, sort, onSort, filter }: RowsProps) {
+function Rows({ topics, sort, onSort, filter, table }: RowsProps) {
   const isNarrow = useMedia(NARROW)
+  const { columns: chosen, widths, setWidths } = table
+  const columns = useMemo(() => TOPIC_TABLE.shown(chosen, widths), [chosen, widths])
   const props = {
     label: copy.topics.panel,
     rows: topics,
-    columns: TOPIC_COLUMNS,
+    columns,
+    widths,
+    onWidths: setWidths,
     rowKey: ({ topic }: TopicStats) => topic,
     href: ({ topic }: TopicStats) => routes.topic(topic),
     sort,

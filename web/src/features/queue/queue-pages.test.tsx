@@ -89,6 +89,17 @@ describe('the list of topics', () => {
     expect(screen.getByText(/^Ignored: unknown key nonsense/)).toBeTruthy()
   })
 
+  test('has the columns of the link, which is a choice that can be saved', async () => {
+    serve()
+    renderPage('/queue?columns=dead,bytes,nonsense')
+    const heads = within(await table('All topics')).getAllByRole('columnheader')
+    expect(heads.map(({ textContent }) => textContent)).toEqual(['Topic', 'Dead', 'Size'])
+    expect(screen.getByText('Ignored: unknown column nonsense')).toBeTruthy()
+    await user().click(await button('Columns'))
+    const boxes = await within(await dialog()).findAllByRole<HTMLInputElement>('checkbox')
+    expect(boxes.filter(({ checked }) => checked)).toHaveLength(3)
+  })
+
   test('without topics explains what a topic is and how to create one', async () => {
     serve({ 'GET /api/v1/queue/stats': () => statsBody([]) })
     renderPage('/queue')

@@ -6,6 +6,7 @@ import { routes } from '../../lib/routes.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { Link } from '../../ui/link.tsx'
 import type { Column } from '../../ui/table.tsx'
+import { columnsOf } from '../shards/table-columns.ts'
 import * as copy from './copy.ts'
 import { stateOf } from './topic-view.ts'
 
@@ -41,7 +42,7 @@ export const oldestText = ({ ready, oldestReadyMs }: TopicStats): string =>
   ready === 0 ? NONE : duration(oldestReadyMs)
 
 /** The first column names the row; it is always shown, and first. */
-export const TOPIC_COLUMNS: readonly Column<TopicStats>[] = [
+const TOPIC_COLUMNS: readonly Column<TopicStats>[] = [
   {
     id: 'topic',
     header: copy.columns.topic,
@@ -155,3 +156,5 @@ export const TOPIC_COLUMNS: readonly Column<TopicStats>[] = [
     cell: (topic) => bytes(topic.bytes),
   },
 ]
+
+export const TOPIC_TABLE = columnsOf(TOPIC_COLUMNS, ['bytes'])

@@ -22,7 +22,8 @@ export function useSavePreferences(): (change: PreferencesChange) => void {
       const before = queries.getQueryData<Me>(ME_KEY)
       if (before) {
         const shards = { ...before.preferences.shards, ...change.shards }
-        const next = { ...before.preferences, ...change, shards } as Me['preferences']
+        const queue = { ...before.preferences.queue, ...change.queue }
+        const next = { ...before.preferences, ...change, shards, queue } as Me['preferences']
         queries.setQueryData(ME_KEY, { ...before, preferences: next })
         applyAppearance(next)
       }

@@ -1,5 +1,5 @@
 'use client'
-/** Chooses the columns of the shard list, their order and widths, by buttons. */
+/** Chooses the columns of a table, their order and widths, by buttons. */
 
 import { announce } from '../../ui/announce.ts'
 import { Button } from '../../ui/button.tsx'
@@ -7,16 +7,23 @@ import { COLUMN_PX, measuredWidths, withWidth } from '../../ui/column-edge.tsx'
 import { Checkbox } from '../../ui/field.tsx'
 import { IconButton } from '../../ui/icon-button.tsx'
 import * as copy from './list-copy.ts'
-import { columnIds, movedColumn, SHARD_COLUMNS } from './shard-columns.tsx'
-import { SHARDS_TABLE, useShardTable } from './shard-table.ts'
+import { movedColumn, type TableColumns } from './table-columns.ts'
+import type { TableLayout } from './table-layout.ts'
 
 const WIDTH_STEP = 16
 
-export default function ColumnChooser() {
-  const table = useShardTable()
-  const ids = columnIds(table.columns)
-  const others = SHARD_COLUMNS.filter(({ id }) => !ids.includes(id)).map(({ id }) => id)
-  const headerOf = (id: string) => SHARD_COLUMNS.find((column) => column.id === id)?.header ?? id
+type ChooserProps = {
+  /** Accessible name of the table. */
+  readonly label: string
+  readonly table: TableLayout
+  // The chooser reads headers only, whatever the rows are.
+  readonly columns: Pick<TableColumns<never>, 'idsOf' | 'all'>
+}
+
+export default function ColumnChooser({ label, table, columns }: ChooserProps) {
+  const ids = columns.idsOf(table.columns)
+  const others = columns.all.filter(({ id }) => !ids.includes(id)).map(({ id }) => id)
+  const headerOf = (id: string) => columns.all.find((column) => column.id === id)?.header ?? id
 
   const toggle = (id: string) => table.setColumns(ids.includes(id) ? ids.filter((one) => one !== id) : [...ids, id])
   const move = (id: string, step: 1 | -1) => {
@@ -25,7 +32,7 @@ export default function ColumnChooser() {
     announce(copy.chooser.moved(headerOf(id), next.indexOf(id) + 1, next.length))
   }
   const resize = (id: string, step: number) => {
-    const shown = document.querySelector(`#content table[aria-label="${SHARDS_TABLE}"]`)
+    const shown = document.querySelector(`#content table[aria-label="${label}"]`)
     const widths = { ...(shown ? measuredWidths(shown) : {}), ...table.widths }
     const next = withWidth(widths, id, (widths[id] ?? COLUMN_PX.usual) + step)
     table.setWidths(next)

@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest'
-import { columnIds, DEFAULT_COLUMNS, movedColumn, parseColumns, SHARD_COLUMNS, shownColumns } from './shard-columns.tsx'
+import { SHARD_COLUMNS, SHARD_TABLE } from './shard-columns.tsx'
+import { movedColumn } from './table-columns.ts'
+
+const { idsOf: columnIds, defaults: DEFAULT_COLUMNS, parse: parseColumns, shown: shownColumns } = SHARD_TABLE
 
 const idsOf = (columns: ReturnType<typeof shownColumns>) => columns.map(({ id }) => id)
 

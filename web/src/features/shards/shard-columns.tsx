@@ -4,13 +4,13 @@ import type { ShardBrief } from '@vacancy/shared/contract'
 import { bytes, count, days, duration, rate, shortCount } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
 import { Age, Duration } from '../../ui/age.tsx'
-import type { Widths } from '../../ui/column-edge.tsx'
 import { Link } from '../../ui/link.tsx'
 import { StateBadge } from '../../ui/state-badge.tsx'
 import type { Column } from '../../ui/table.tsx'
 import { common } from './copy.ts'
 import * as copy from './list-copy.ts'
 import { RackPicture } from './rack.tsx'
+import { columnsOf } from './table-columns.ts'
 
 const number = (of: (shard: ShardBrief) => number | null) => (a: ShardBrief, b: ShardBrief) =>
   // Missing values sort below all others.
@@ -186,52 +186,6 @@ export const SHARD_COLUMNS: readonly Column<ShardBrief>[] = [
   },
 ]
 
-const NAME = SHARD_COLUMNS[0]?.id as string
 const MORE: readonly string[] = ['since', 'led-since', 'term', 'voters', 'properties', 'errors', 'answered']
-const IDS = SHARD_COLUMNS.map(({ id }) => id)
 
-export const DEFAULT_COLUMNS: readonly string[] = IDS.filter((id) => !MORE.includes(id))
-
-/** Known ids, each once, the one that names the row first; null for the default columns. */
-export function columnIds(chosen: readonly string[] | null): readonly string[] {
-  if (chosen === null) return DEFAULT_COLUMNS
-  const known = new Set(chosen.filter((id) => id !== NAME && IDS.includes(id)))
-  return known.size === 0 ? DEFAULT_COLUMNS : [NAME, ...known]
-}
-
-/** Unknown columns of a URL. */
-export function unknownColumns(text: string): readonly string[] {
-  return [...new Set(text.split(','))].filter((id) => id !== '' && !IDS.includes(id))
-}
-
-/** Parses `shard,state,lag` of a URL; null without known columns. */
-export function parseColumns(text: string): readonly string[] | null {
-  const known = text.split(',').filter((id) => IDS.includes(id))
-  return known.length === 0 ? null : columnIds(known)
-}
-
-/** Truncates badges inside their background. */
-const CUT = 'overflow-hidden text-ellipsis [&_[data-level]_span]:truncate'
-
-/**
- * The columns to render. Chosen columns stay on narrow screens, where the table scrolls sideways. With widths set, content
- * is truncated.
- */
-export function shownColumns(chosen: readonly string[] | null, widths: Widths): readonly Column<ShardBrief>[] {
-  const isCut = Object.keys(widths).length > 0
-  return columnIds(chosen).flatMap((id) => {
-    const column = SHARD_COLUMNS.find((one) => one.id === id)
-    if (!column) return []
-    const { rank, ...rest } = column
-    const isRanked = chosen === null && !isCut && rank !== undefined
-    return [{ ...rest, ...(isRanked && { rank }), ...(isCut && { className: CUT }) }]
-  })
-}
-
-/** Moves a column among the visible ones; the one that names the row stays first. */
-export function movedColumn(ids: readonly string[], id: string, step: 1 | -1): readonly string[] {
-  const [from, to] = [ids.indexOf(id), ids.indexOf(id) + step]
-  const other = ids[to]
-  if (from < 1 || to < 1 || other === undefined) return ids
-  return ids.map((one, at) => (at === from ? other : at === to ? id : one))
-}
+export const SHARD_TABLE = columnsOf(SHARD_COLUMNS, MORE)

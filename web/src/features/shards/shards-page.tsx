@@ -2,28 +2,27 @@
 /** All shards as a table with filter, sort and racks. */
 
 import type { MissingSource, ShardBrief } from '@vacancy/shared/contract'
-import { lazy, memo, Suspense, useCallback, useDeferredValue, useMemo } from 'react'
+import { memo, useCallback, useDeferredValue, useMemo } from 'react'
 import { passes } from '../../lib/filter.ts'
 import { rate, shortCount } from '../../lib/format.ts'
 import { useLive } from '../../lib/live.ts'
 import { routes } from '../../lib/routes.ts'
 import { useUrlParam, useUrlTyped } from '../../lib/url.ts'
-import { Button } from '../../ui/button.tsx'
 import type { Widths } from '../../ui/column-edge.tsx'
 import { FilterBox } from '../../ui/filter-box.tsx'
 import { Link } from '../../ui/link.tsx'
 import { NARROW, useMedia } from '../../ui/media.ts'
 import { Page } from '../../ui/page.tsx'
 import { Panel } from '../../ui/panel.tsx'
-import { Popover } from '../../ui/popover.tsx'
 import { StateBadge } from '../../ui/state-badge.tsx'
 import { type Sort, Table } from '../../ui/table.tsx'
 import { VirtualTable } from '../../ui/virtual-table.tsx'
+import { ColumnsButton } from './columns-button.tsx'
 import { common } from './copy.ts'
 import { filterKeys, parseShardFilter, shardFields } from './filter.ts'
 import * as copy from './list-copy.ts'
 import { RackPicture } from './rack.tsx'
-import { SHARD_COLUMNS, shownColumns } from './shard-columns.tsx'
+import { SHARD_COLUMNS, SHARD_TABLE } from './shard-columns.tsx'
 import { SHARDS_TABLE, useShardTable } from './shard-table.ts'
 import { formatSort, parseSort } from './sort-link.ts'
 import { ViewsMenu } from './views-menu.tsx'
@@ -78,7 +77,7 @@ export function ShardsPage() {
           </div>
           <span className="ms-auto flex gap-2">
             <ViewsMenu filter={typed} sort={sortText} columns={table.columns} />
-            <ColumnsButton />
+            <ColumnsButton label={SHARDS_TABLE} table={table} columns={SHARD_TABLE} />
           </span>
         </div>
         {ignored.map((fault) => (
@@ -120,26 +119,6 @@ export function ShardsPage() {
   )
 }
 
-const ColumnChooser = lazy(() => import('./column-chooser.tsx'))
-
-function ColumnsButton() {
-  return (
-    <Popover
-      label={copy.chooser.title}
-      trigger={(wire) => (
-        // Narrow screens have cards instead of columns.
-        <Button icon="columns" className="max-sm:hidden" {...wire}>
-          {copy.chooser.title}
-        </Button>
-      )}
-    >
-      <Suspense fallback={null}>
-        <ColumnChooser />
-      </Suspense>
-    </Popover>
-  )
-}
-
 type RowsProps = {
   readonly shards: readonly ShardBrief[]
   readonly sort: Sort | undefined
@@ -152,7 +131,7 @@ type RowsProps = {
 
 const Rows = memo(function Rows({ shards, sort, onSort, filter, chosen, widths, onWidths }: RowsProps) {
   const isNarrow = useMedia(NARROW)
-  const columns = useMemo(() => shownColumns(chosen, widths), [chosen, widths])
+  const columns = useMemo(() => SHARD_TABLE.shown(chosen, widths), [chosen, widths])
   const props = {
     label: SHARDS_TABLE,
     rows: shards,

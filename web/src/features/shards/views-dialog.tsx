@@ -9,7 +9,7 @@ import { IconButton } from '../../ui/icon-button.tsx'
 import { ME_KEY } from '../session/session-gate.tsx'
 import { common } from './copy.ts'
 import * as copy from './list-copy.ts'
-import { columnIds } from './shard-columns.tsx'
+import { SHARD_TABLE } from './shard-columns.tsx'
 import { useShardTable } from './shard-table.ts'
 import { viewHref, withView } from './views.ts'
 import type { PresentView } from './views-menu.tsx'
@@ -103,6 +103,6 @@ function viewText({ filter, sort, columns }: PresentView): string {
   return [
     filter === '' ? copy.views.allShards : filter,
     ...(column ? [copy.views.sortedBy(column, direction === 'down')] : []),
-    columns === null ? copy.views.defaultColumns : copy.views.columnCount(columnIds(columns).length),
+    columns === null ? copy.views.defaultColumns : copy.views.columnCount(SHARD_TABLE.idsOf(columns).length),
   ].join(' · ')
 }

@@ -1,7 +1,7 @@
 /** Renders a page of the queue as the shell does: signed in, at an address, with a cache of its own. */
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { render } from '@testing-library/react'
-import type { Me } from '@vacancy/shared/contract'
+import { type Me, preferences } from '@vacancy/shared/contract'
 import type { ReactNode } from 'react'
 import { vi } from 'vitest'
 import { AddressProvider, usePath } from '../../../lib/address.tsx'
@@ -24,7 +24,7 @@ export function meOf(role: Me['person']['role'] = 'admin', kind: Me['environment
     person: { id: 'p1', name: 'ana', role },
     csrf: 'secret',
     environment: { label: kind.toUpperCase(), kind },
-    preferences: { theme: 'system', density: 'compact', keys: true, shards: { columns: null, widths: {}, views: [] } },
+    preferences: preferences.parse({}),
   } as unknown as Me
 }
 
