@@ -485,3 +485,10 @@ describe('the API of the queue', () => {
     expect((await queue.call('DELETE', `${path}?reason=no%20longer%20used`)).status).toBe(200)
   })
 })
+
+it('logs every change, however often it is repeated', async () => {
+  await startWithTopic()
+  for (let n = 0; n < 5; n++) await queue.call('POST', '/api/v1/queue/topics/orders/pause')
+  const changes = queue.log.filter((line) => line.includes('"queue.topic.pause"'))
+  expect(changes).toHaveLength(5)
+})

@@ -32,6 +32,7 @@ import {
   stopQueue,
   unavailability,
 } from './queue-node.ts'
+import type { QueueAudit } from './queue-server.ts'
 import { queueModule } from './routes.ts'
 import { findQueueToken } from './tokens.ts'
 
@@ -67,12 +68,9 @@ export async function serveQueue(options: ServeOptions): Promise<QueueProgram> {
   const app = await createHttp(http)
   holder.app = app
   const endConnections = followConnections(app.server)
-  const audit = async (
-    request: { readonly principal: { readonly name: string }; readonly address: string },
-    action: string,
-    target: string,
-    detail: string,
-  ) => log.info({ by: request.principal.name, address: request.address, action, target, detail }, 'queue changed')
+  // The id makes each message differ: a log drops repeats.
+  const audit: QueueAudit = async ({ principal, address, requestId }, action, target, detail) =>
+    log.info({ by: principal.name, address, action, target, detail }, `queue changed by request ${requestId}`)
   const queue = queueModule({
     server: node.server,
     consumers: node.consumers,
@@ -155,7 +153,8 @@ function httpOptions({ config, log, clock }: ServeOptions, node: QueueNode, tls:
     identify: (headers, address) => identify(node, headers, address),
     connectionsMax: config.maxConnections,
     keepAliveMs: config.keepAliveSec * 1000,
-    audit: async ({ action, target, detail }) => log.warn({ action, target, detail }, 'queue change refused'),
+    audit: async ({ action, target, detail, requestId }) =>
+      log.warn({ action, target, detail }, `queue change refused, request ${requestId}`),
     tls: tls?.material(),
     hstsDays: 0,
     trustProxy: config.trustProxy,
