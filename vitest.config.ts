@@ -7,6 +7,7 @@ import house from './package.json' with { type: 'json' }
 const limits = {
   testTimeout: 60_000,
   hookTimeout: 60_000,
+  expect: { poll: { timeout: 20_000 } },
   setupFiles: [fileURLToPath(import.meta.resolve('./scripts/seed-tests.mjs'))],
 }
 
@@ -15,7 +16,8 @@ const project = (name: string) => ({
 })
 
 /** Simulations, and tests of whole shards and programs. */
-const SLOW = /[./](?:shard|sim|simulated|chaos|kill|raft|start|starter|charge|cli)[.]test[.]/
+const SLOW =
+  /[./](?:shard|sim|simulated|chaos|kill|raft|start|starter|charge|cli)[.]test[.]|[/]queue[/](?:owners|docs|commands|client|sqlite-journal)[.]test/
 
 /** Without durations of an earlier run, small files are last, and slow ones among them would keep one worker busy at the end. */
 class SlowFirst extends BaseSequencer {

@@ -199,7 +199,10 @@ describe('connections', () => {
         )
       const problemOf = (answer: string) => JSON.parse(answer.slice(answer.indexOf('\r\n\r\n')))
 
-      expect(problemOf(await upgrade('/ws'))).toMatchObject({ status: 404, hint: expect.stringContaining(LIVE.path) })
+      expect(problemOf(await upgrade('/nowhere'))).toMatchObject({
+        status: 404,
+        hint: expect.stringContaining(LIVE.path),
+      })
       expect(problemOf(await upgrade(LIVE.path, 'Origin: https://evil.example\r\n'))).toMatchObject({ status: 403 })
       const last = await until('it is too many', async () => {
         const answers = await Promise.all(Array.from({ length: 20 }, () => upgrade(LIVE.path)))

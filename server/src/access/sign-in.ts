@@ -145,8 +145,8 @@ export async function signInByToken(accounts: Accounts, request: RouteRequest<'P
     accounts.onSignIn('refused')
     await accounts.audit.write({ ...noteOf(request, 'session.start', 'a token'), result: 'refused', detail: 'token' })
     throw problem('sign-in-failed', {
-      detail: 'The token is unknown, revoked or expired, or for the job queue alone.',
-      hint: 'Check that you pasted the whole token. An admin can create a new one under Settings, API tokens.',
+      detail: 'The token is unknown, revoked or expired.',
+      hint: 'Check that you pasted the whole token, and that it is not for the job queue alone. An admin can create a new one under Settings, API tokens.',
     })
   }
   accounts.addressTries.forgive(request.address)

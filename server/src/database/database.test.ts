@@ -187,14 +187,17 @@ describe('PostgreSQL outage', () => {
     await postgres.stop()
     const gone = await plane.anonymous().call('GET', '/ready')
     expect(gone.status).toBe(503)
-    expect(gone.body.reasons[0].name).toBe('database')
+    expect(gone.body.reasons.map(({ name }: { name: string }) => name)).toContain('database')
     expect((await plane.anonymous().call('GET', '/health')).status).toBe(200)
     const failed = await admin.call('GET', '/api/v1/people')
     expect(failed.status).toBe(503)
     expect(failed.body).toMatchObject({ code: 'database-down' })
 
     await postgres.start()
-    expect((await plane.anonymous().call('GET', '/ready')).body).toEqual({ ready: true, reasons: [] })
+    // The queue opens its journal there again.
+    await expect
+      .poll(async () => (await plane.anonymous().call('GET', '/ready')).body)
+      .toEqual({ ready: true, reasons: [] })
     expect((await admin.call('GET', '/api/v1/people')).status).toBe(200)
     await plane.stop()
     for (const text of [gone.text, failed.text, ...plane.log]) expect(text).not.toContain(password)
