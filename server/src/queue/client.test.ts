@@ -246,7 +246,7 @@ test('a consumer ends when its token is not that of a consumer', async () => {
 
 test('producer and consumer continue after a graceful restart, and nothing is processed twice', async () => {
   const port = await freePort()
-  const queue = await startTestQueue({ listenPort: port, shutdownGraceMs: 5_000 })
+  const queue = await startTestQueue({ listenPort: port, shutdownGraceMs: 30_000 })
   await queue.call('POST', '/producer/topic', { topic: 'orders' })
   const producer = produce(queue.url)
   const seen: string[] = []

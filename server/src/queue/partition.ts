@@ -397,17 +397,21 @@ export async function stopPartition(partition: Partition): Promise<void> {
 /** Writes what is left within a while, and lets another process own the partition; this one stands by. */
 export async function handOver(partition: Partition): Promise<void> {
   const { queue } = partition
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, HAND_OVER_MS)
-  })
-  // On a full disk the other process must not wait: what was not stored is delivered again.
-  await Promise.race([writeAll(partition), late])
-  clearTimeout(timer)
+  await writeForAWhile(partition)
   // Lost meanwhile, or stopped.
   if (queue === undefined || partition.queue !== queue) return
   dropQueue(partition)
   if (!partition.stopping.signal.aborted) partition.unavailable = 'standby'
+}
+
+/** On a full disk nothing waits for it: what was not stored is delivered again. */
+export async function writeForAWhile(partition: Partition): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, HAND_OVER_MS)
+  })
+  await Promise.race([writeAll(partition), late])
+  clearTimeout(timer)
 }
 
 async function writeAll(partition: Partition): Promise<void> {

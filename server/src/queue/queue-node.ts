@@ -32,6 +32,7 @@ import {
   startPartition,
   stopPartition,
   stopWaiting,
+  writeForAWhile,
 } from './partition.ts'
 import { postgresJournal } from './postgres-journal.ts'
 import { handleProducer, isProducerPath } from './producer.ts'
@@ -309,6 +310,8 @@ async function drainFor(
   const until = clock.monotonicMs() + graceMs
   const isBusy = () => all.some((consumer) => consumers.byConsumer.has(consumer) && consumer.deliveries.size > 0)
   while (isBusy() && clock.monotonicMs() < until) await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS))
+  // The last acknowledgements are confirmed while their consumers are connected.
+  await Promise.all(server.partitions.map(writeForAWhile))
 }
 
 // --- Sharing partitions between processes ---
