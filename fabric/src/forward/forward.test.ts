@@ -1,0 +1,278 @@
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { createLogger } from '@vacancy/shared/node'
+import { encodeError, encodeReply, encodeRequest, readU32 } from '@vacancy/shared/wire'
+import { afterEach, describe, expect, it } from 'vitest'
+import { createForwarder, drain, type Forwarder, type Policy } from './forwarder.ts'
+import { codeOfReply, createFrameReader, readFrames } from './frames.ts'
+import { closePool, type Hop, setHops } from './hops.ts'
+import { listenForClients } from './listen.ts'
+import { systemWorld } from './world.ts'
+
+const LIMITS = {
+  frameBytesMax: 16_384,
+  skipBytesMax: 1 << 20,
+  rubbishBytesMax: 65_536,
+  inFlightMax: 1024,
+  queuedBytesMax: 4 << 20,
+  stalledMsMax: 10_000,
+  frameMsMax: 20_000,
+  idleMsMax: 90_000,
+  deadlineMs: 600,
+  totalInFlightMax: 50_000,
+}
+
+const closing: (() => void | Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+/** What a fake node does with one request. */
+type Behaviour = (request: { id: number; command: string; socket: Socket }) => Buffer | undefined
+
+const context = { baseYear: 2026, codecs: undefined }
+
+async function startNode(behave: Behaviour): Promise<number> {
+  const sockets = new Set<Socket>()
+  const server: Server = createServer((socket) => {
+    sockets.add(socket)
+    const reader = createFrameReader({
+      frameBytesMax: 65_536,
+      skipBytesMax: 65_536,
+      requests: true,
+      rubbishBytesMax: 0,
+    })
+    const sink = {
+      frame: (bytes: Buffer, _start: number, inner: number) => {
+        const command = bytes.toString('latin1', inner + 10, inner + 10 + (bytes[inner + 9] as number))
+        const reply = behave({ id: readU32(bytes, inner + 1), command, socket })
+        if (reply) socket.write(reply)
+      },
+      refuse: () => socket.destroy(),
+      skipped: () => {},
+      fatal: () => socket.destroy(),
+    }
+    socket.on('data', (chunk: Buffer) => readFrames(reader, chunk, sink))
+    socket.on('error', () => {})
+    socket.on('close', () => sockets.delete(socket))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  closing.push(() => {
+    for (const socket of sockets) socket.destroy()
+    return new Promise<void>((resolve) => server.close(() => resolve()))
+  })
+  return (server.address() as { port: number }).port
+}
+
+const WRITES = new Set(['DECROOMAVL', 'INCROOMAVL'])
+
+/** A forwarder before nodes: writes to the first, reads to the others. */
+async function startBridge(ports: readonly number[]): Promise<{ port: number; forwarder: Forwarder }> {
+  const hops = (): Hop[] => [...forwarder.pool.hops.values()]
+  const policy: Policy = {
+    forwardsEnvelopes: false,
+    takesBareFrames: true,
+    isWrite: (command) => WRITES.has(command),
+    laneKey: () => '',
+    localReply: () => undefined,
+    route: (_segment, isWrite) => ({ hops: isWrite ? hops().slice(0, 1) : hops().slice(1), mayWait: isWrite }),
+    noteFailure: () => {},
+    login: () => 'client',
+  }
+  const forwarder = createForwarder({
+    world: systemWorld({ connectMs: 1000, tls: undefined }),
+    policy,
+    limits: LIMITS,
+    pool: {
+      peer: 'node',
+      linksPerHop: 2,
+      frameBytesMax: 16 << 20,
+      queuedBytesMax: 1 << 20,
+      keepaliveMs: 0,
+      greetingMs: 1000,
+      token: () => undefined,
+      statusFault: () => '',
+      resolve: () => Promise.reject(new Error('not used')),
+      resolveAgain: () => {},
+    },
+    requireLogin: false,
+    onEnd: () => {},
+    onHopChange: () => {},
+  })
+  setHops(forwarder.pool, new Map(ports.map((port, i) => [`n${i}`, { host: '127.0.0.1', port }])))
+  const log = createLogger({ level: 'error', format: 'text', component: 'test' })
+  const listener = await listenForClients(forwarder, {
+    host: '127.0.0.1',
+    port: 0,
+    connectionsMax: 100,
+    tls: undefined,
+    log,
+  })
+  closing.push(async () => {
+    listener.stopAccepting()
+    await drain(forwarder, 0)
+    closePool(forwarder.pool)
+  })
+  return { port: listener.port, forwarder }
+}
+
+/** A raw client: sends frames, collects replies by correlation id. */
+async function openClient(port: number) {
+  const socket = connect(port, '127.0.0.1')
+  closing.push(() => {
+    socket.destroy()
+  })
+  const replies = new Map<number, Buffer>()
+  const order: number[] = []
+  const reader = createFrameReader({
+    frameBytesMax: 16 << 20,
+    skipBytesMax: 16 << 20,
+    requests: false,
+    rubbishBytesMax: 0,
+  })
+  socket.on('data', (chunk: Buffer) =>
+    readFrames(reader, chunk, {
+      frame: (bytes, start, _inner, end) => {
+        const id = readU32(bytes, start + 1)
+        expect(replies.has(id), `reply ${id} comes once`).toBe(false)
+        replies.set(id, Buffer.from(bytes.subarray(start, end)))
+        order.push(id)
+      },
+      refuse: () => {},
+      skipped: () => {},
+      fatal: () => {},
+    }),
+  )
+  socket.on('error', () => {})
+  await new Promise<void>((resolve) => socket.once('connect', () => resolve()))
+  const reply = (id: number) => expect.poll(() => replies.get(id), { interval: 5 }).toBeDefined()
+  return { socket, replies, order, reply }
+}
+
+const day = { propertyId: 'p', roomType: 'r', date: '2026-12-01', amount: 1 }
+const write = (id: number) =>
+  encodeRequest({
+    command: 'DECROOMAVL',
+    correlationId: id,
+    fields: day,
+    envelope: { segment: 'paris', write: true },
+  })
+const read = (id: number) =>
+  encodeRequest({
+    command: 'PROPEXIST',
+    correlationId: id,
+    fields: { propertyId: 'p' },
+    envelope: { segment: 'paris', write: false },
+  })
+const done = (id: number, left: number) => Buffer.from(encodeReply('DECROOMAVL', id, { availability: left }, context))
+const exists = (id: number) => Buffer.from(encodeReply('PROPEXIST', id, { exists: true }, context))
+const refusal = (id: number, text: string) => Buffer.from(encodeError(id, text))
+const codeIn = (frame: Buffer | undefined) => (frame ? codeOfReply(frame, 0, frame.length) : -1)
+
+describe('forwarding to nodes', () => {
+  it('sends writes to one node and reads to others, and gives each client its own correlation ids', async () => {
+    const seen: string[] = []
+    const leader = await startNode(({ id, command }) => {
+      seen.push(`leader ${command}`)
+      return done(id, 4)
+    })
+    const follower = await startNode(({ id, command }) => {
+      seen.push(`follower ${command}`)
+      return exists(id)
+    })
+    const { port } = await startBridge([leader, follower])
+    const [a, b] = [await openClient(port), await openClient(port)]
+    a.socket.write(Buffer.concat([write(7), read(8)]))
+    b.socket.write(Buffer.concat([read(7), write(0xffff_ffff)]))
+    await Promise.all([a.reply(7), a.reply(8), b.reply(7), b.reply(0xffff_ffff)])
+    expect(a.replies.get(7)).toEqual(done(7, 4))
+    expect(a.replies.get(8)).toEqual(exists(8))
+    expect(b.replies.get(7)).toEqual(exists(7))
+    expect(seen.sort()).toEqual(['follower PROPEXIST', 'follower PROPEXIST', 'leader DECROOMAVL', 'leader DECROOMAVL'])
+  })
+
+  it('answers 408 to a write whose connection ends, and does not send it again', async () => {
+    let received = 0
+    const leader = await startNode(({ socket }) => {
+      received++
+      socket.destroy()
+      return undefined
+    })
+    const { port } = await startBridge([leader])
+    const client = await openClient(port)
+    client.socket.write(write(1))
+    await client.reply(1)
+    expect(codeIn(client.replies.get(1))).toBe(408)
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    expect(received).toBe(1)
+  })
+
+  it('sends a read again over another connection when one ends', async () => {
+    let received = 0
+    const leader = await startNode(() => undefined)
+    const flaky = await startNode(({ id, socket }) => {
+      if (received++ > 0) return exists(id)
+      socket.destroy()
+      return undefined
+    })
+    const { port } = await startBridge([leader, flaky])
+    const client = await openClient(port)
+    client.socket.write(read(5))
+    await client.reply(5)
+    expect(client.replies.get(5)).toEqual(exists(5))
+    expect(received).toBe(2)
+  })
+
+  it('repeats refused writes in order, and answers 503 when the deadline passes first', async () => {
+    let isLeader = false
+    const got: number[] = []
+    const leader = await startNode(({ id }) => {
+      if (!isLeader) return refusal(id, '308')
+      got.push(got.length + 1)
+      return done(id, got.length)
+    })
+    const { port } = await startBridge([leader])
+    const client = await openClient(port)
+    client.socket.write(Buffer.concat([write(1), write(2), write(3)]))
+    await client.reply(3)
+    expect([1, 2, 3].map((id) => codeIn(client.replies.get(id)))).toEqual([503, 503, 503])
+    client.socket.write(Buffer.concat([write(4), write(5), write(6)]))
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    isLeader = true
+    await client.reply(6)
+    expect(client.order.slice(3)).toEqual([4, 5, 6])
+    expect([4, 5, 6].map((id) => client.replies.get(id))).toEqual([done(4, 1), done(5, 2), done(6, 3)])
+  })
+
+  it('answers 408 at the deadline when a node is silent', async () => {
+    const silent = await startNode(() => undefined)
+    const { port } = await startBridge([silent, silent])
+    const client = await openClient(port)
+    const begun = performance.now()
+    client.socket.write(Buffer.concat([write(1), read(2)]))
+    await Promise.all([client.reply(1), client.reply(2)])
+    expect([1, 2].map((id) => codeIn(client.replies.get(id)))).toEqual([408, 408])
+    expect(performance.now() - begun).toBeGreaterThan(550)
+  })
+
+  it('answers 503 to reads without a node', async () => {
+    const { port } = await startBridge([await startNode(() => undefined)])
+    const client = await openClient(port)
+    client.socket.write(read(9))
+    await client.reply(9)
+    expect(codeIn(client.replies.get(9))).toBe(503)
+  })
+
+  it('refuses a frame that is too large and goes on', async () => {
+    const node = await startNode(({ id }) => exists(id))
+    const { port } = await startBridge([node, node])
+    const client = await openClient(port)
+    const large = Buffer.alloc(9 + 20_000)
+    large[0] = 0xff
+    large.writeUInt32LE(77, 1)
+    large.writeUInt32LE(20_000, 5)
+    client.socket.write(Buffer.concat([large, read(3)]))
+    await Promise.all([client.reply(77), client.reply(3)])
+    expect(client.replies.get(77)?.toString('latin1')).toContain('VALIDATION_ERROR: frame of 20009 bytes exceeds 16384')
+    expect(client.replies.get(3)).toEqual(exists(3))
+  })
+})

@@ -1,0 +1,647 @@
+/**
+ * The way of a request through a router or bridge: received, routed, sent, repeated where that is safe, answered before
+ * its deadline (docs/design/fabric.md#forwarding). The component gives the routes; connections and time come from the
+ * world, so that the model runs the same code.
+ */
+
+import { assert } from '@vacancy/shared'
+import type { Role } from '@vacancy/shared/node'
+import { encodeLogin, FRAME_HEADER_BYTES, LOGIN_FAILED, LOGIN_OK } from '@vacancy/shared/wire'
+import { afterFailure, type Code, chooseHop, type Failure } from './decide.ts'
+import { codeOfReply, commandOf, errorFrame, flagOf, hasRequestKey, readFrames, segmentOf, writeId } from './frames.ts'
+import {
+  abandon,
+  createHopPool,
+  freeLink,
+  type Hop,
+  type HopPool,
+  isFree,
+  isHopeful,
+  type Link,
+  type PoolSettings,
+  sendOver,
+} from './hops.ts'
+import { adjustReading, createInbound, type Inbound, type InboundLimits, notePartial, overdue } from './inbound.ts'
+import { addWrite, createLane, nextWrite, pinnedVia, writeOver, writeRefused, writeSent } from './lanes.ts'
+import { addPart, flushOutbox, type Outbox, queuedBytes } from './outbox.ts'
+import { createDeadlineQueue, type DeadlineQueue, dequeue, enqueue, type Request } from './request.ts'
+import type { Wire, World } from './world.ts'
+
+/** Where a request goes. */
+export type Route =
+  | { readonly code: Code }
+  | {
+      readonly hops: readonly Hop[]
+      /** Without an open hop the request waits for one until its deadline; else it is answered 503. */
+      readonly mayWait: boolean
+    }
+
+/** What makes a component a router or a bridge. */
+export type Policy = {
+  /** Whole envelopes are forwarded, or bare frames. */
+  readonly forwardsEnvelopes: boolean
+  /** A frame without an envelope is a request here. */
+  readonly takesBareFrames: boolean
+  isWrite(command: string, flag: boolean): boolean
+  /** Writes of one client with the same key keep their order. */
+  laneKey(segment: string): string
+  /** The reply to a request that is answered here; undefined for all others. */
+  localReply(segment: string, command: string, id: number): Buffer | undefined
+  route(segment: string, isWrite: boolean): Route
+  /** A hop refused a request, or did not answer. */
+  noteFailure(hop: Hop, failure: Failure, isWrite: boolean): void
+  /** After a 404 of a hop: whether the segment has another route by now. Undefined = a 404 is passed on. */
+  readonly recheck?: (segment: string, hop: Hop) => Promise<boolean>
+  /** The role of a token; undefined = refused. */
+  login(token: string, remote: string): Role | undefined
+}
+
+export type ForwardLimits = InboundLimits & {
+  readonly deadlineMs: number
+  /** Requests in flight in all. */
+  readonly totalInFlightMax: number
+}
+
+export type Counters = {
+  connectionsOpened: number
+  connectionsClosed: number
+  framesReceived: number
+  framesForwarded: number
+  bytesReceived: number
+  bytesSent: number
+  keepalives: number
+  resyncs: number
+  clientErrors: number
+  retries: number
+  redirects: number
+  timeouts: number
+  networkErrors: number
+  unknownSegments: number
+  strayReplies: number
+  flagMismatches: number
+}
+
+export type Ended = { readonly request: Request; readonly result: string; readonly seconds: number }
+
+export type Forwarder = {
+  readonly world: World
+  readonly policy: Policy
+  readonly limits: ForwardLimits
+  readonly pool: HopPool
+  /** Called for each request that ends: `result` is `ok`, a code, or `dropped` when the client is gone. */
+  readonly onEnd: (ended: Ended) => void
+  readonly counters: Counters
+  readonly inbounds: Set<Inbound>
+  readonly usual: DeadlineQueue
+  /** DELSEGMENT, whose work grows with the segment. */
+  readonly long: DeadlineQueue
+  readonly held: Set<Request>
+  readonly dirty: Set<Outbox>
+  readonly requireLogin: boolean
+  isFlushPending: boolean
+  isDraining: boolean
+  inFlight: number
+  stopTick: (() => void) | undefined
+  stopWatch: () => void
+}
+
+const LONG_FACTOR = 10
+const LONG_COMMAND = 'DELSEGMENT'
+/** How often deadlines and held requests are looked at while there are any. */
+const TICK_MS = 20
+/** A hop that said that the route is wrong gets the next request after this time. */
+const LATER_MS = 25
+const WATCH_MS = 1_000
+const KEEPALIVE_SEGMENT = '__keepalive__'
+
+export function createForwarder(options: {
+  readonly world: World
+  readonly policy: Policy
+  readonly limits: ForwardLimits
+  readonly pool: PoolSettings
+  readonly requireLogin: boolean
+  readonly onEnd: (ended: Ended) => void
+  readonly onHopChange: () => void
+}): Forwarder {
+  const { world, limits } = options
+  const forwarder: Forwarder = {
+    world,
+    policy: options.policy,
+    limits,
+    pool: createHopPool(world, options.pool, {
+      reply: (request, link, bytes, start, end) => onReply(forwarder, request, link, bytes, start, end),
+      lost: (request, link) => {
+        forwarder.counters.networkErrors++
+        failed(forwarder, request, link.hop, { how: 'lost' })
+      },
+      opened: () => {
+        options.onHopChange()
+        wakeHeld(forwarder)
+      },
+      failed: () => options.onHopChange(),
+      dirty: (outbox) => markDirty(forwarder, outbox),
+      stray: () => {
+        forwarder.counters.strayReplies++
+      },
+    }),
+    onEnd: options.onEnd,
+    counters: noCounts(),
+    inbounds: new Set(),
+    usual: createDeadlineQueue(limits.deadlineMs),
+    long: createDeadlineQueue(limits.deadlineMs * LONG_FACTOR),
+    held: new Set(),
+    dirty: new Set(),
+    requireLogin: options.requireLogin,
+    isFlushPending: false,
+    isDraining: false,
+    inFlight: 0,
+    stopTick: undefined,
+    stopWatch: () => {},
+  }
+  watch(forwarder)
+  return forwarder
+}
+
+function noCounts(): Counters {
+  return {
+    connectionsOpened: 0,
+    connectionsClosed: 0,
+    framesReceived: 0,
+    framesForwarded: 0,
+    bytesReceived: 0,
+    bytesSent: 0,
+    keepalives: 0,
+    resyncs: 0,
+    clientErrors: 0,
+    retries: 0,
+    redirects: 0,
+    timeouts: 0,
+    networkErrors: 0,
+    unknownSegments: 0,
+    strayReplies: 0,
+    flagMismatches: 0,
+  }
+}
+
+// Clients.
+
+/** Handlers for the events of a client's connection. */
+export type InboundEvents = {
+  data(chunk: Buffer): void
+  drained(): void
+  /** The client sends no more. */
+  ended(): void
+  closed(): void
+}
+
+export function acceptClient(forwarder: Forwarder, wire: Wire, remote: string): InboundEvents {
+  const { world, limits, counters } = forwarder
+  const role: Role | undefined = forwarder.requireLogin ? undefined : 'client'
+  const inbound = createInbound(wire, remote, role, limits, world.nowMs())
+  forwarder.inbounds.add(inbound)
+  counters.connectionsOpened++
+  const sink = {
+    frame: (bytes: Buffer, start: number, inner: number, end: number) =>
+      onFrame(forwarder, inbound, bytes, start, inner, end),
+    refuse: (id: number, text: string) => {
+      counters.clientErrors++
+      answer(forwarder, inbound, errorFrame(id, text))
+    },
+    skipped: () => {
+      counters.resyncs++
+    },
+    fatal: () => {
+      counters.clientErrors++
+      inbound.isLast = true
+      if (inbound.inFlight === 0) closeInbound(forwarder, inbound)
+    },
+  }
+  return {
+    data(chunk) {
+      if (inbound.isClosed || inbound.isLast) return
+      inbound.heardMs = world.nowMs()
+      counters.bytesReceived += chunk.length
+      readFrames(inbound.reader, chunk, sink)
+      notePartial(inbound, inbound.heardMs)
+      adjustReading(inbound, limits, inbound.heardMs)
+    },
+    drained: () => {
+      if (!inbound.isClosed) adjustReading(inbound, limits, world.nowMs())
+    },
+    ended() {
+      inbound.isLast = true
+      if (inbound.inFlight === 0) closeInbound(forwarder, inbound)
+    },
+    closed: () => inboundClosed(forwarder, inbound),
+  }
+}
+
+/** Closes a client's connection after the bytes that it still gets. */
+function closeInbound(forwarder: Forwarder, inbound: Inbound): void {
+  if (inbound.isClosed) return
+  flushOutbox(inbound.outbox)
+  inbound.wire.destroySoon()
+  inboundClosed(forwarder, inbound)
+}
+
+function inboundClosed(forwarder: Forwarder, inbound: Inbound): void {
+  if (inbound.isClosed) return
+  inbound.isClosed = true
+  inbound.outbox.parts = []
+  inbound.outbox.bytes = 0
+  forwarder.inbounds.delete(inbound)
+  forwarder.counters.connectionsClosed++
+  // What was not sent is not sent any more; what was sent is waited for, and its reply dropped.
+  for (const request of [...forwarder.held]) if (request.inbound === inbound) end(forwarder, request, 'dropped', false)
+  for (const lane of inbound.lanes.values()) {
+    for (const { item, state } of [...lane.entries]) {
+      if (state !== 'sent' && item.state !== 'over') end(forwarder, item, 'dropped', false)
+    }
+  }
+}
+
+function onFrame(
+  forwarder: Forwarder,
+  inbound: Inbound,
+  bytes: Buffer,
+  start: number,
+  inner: number,
+  end: number,
+): void {
+  const { policy, limits, counters } = forwarder
+  const hasEnvelope = inner > start
+  const id = bytes.readUInt32LE(inner + 1)
+  const segment = hasEnvelope ? segmentOf(bytes, start) : ''
+  if (end === inner + FRAME_HEADER_BYTES || segment === KEEPALIVE_SEGMENT) {
+    counters.keepalives++
+    return
+  }
+  counters.framesReceived++
+  const command = commandOf(bytes, inner, end)
+  if (!hasEnvelope && command === 'LOGIN') return login(forwarder, inbound, bytes.subarray(inner, end))
+  if (inbound.role === undefined) return refuse(forwarder, inbound, id, 'AUTH_ERROR: login required')
+  if (inbound.role === 'monitoring') {
+    return refuse(forwarder, inbound, id, `FORBIDDEN: role monitoring may not run ${command}`)
+  }
+  if (!hasEnvelope && !policy.takesBareFrames) {
+    return refuse(forwarder, inbound, id, 'VALIDATION_ERROR: a router needs the segment, in an envelope')
+  }
+  const local = policy.localReply(segment, command, id)
+  if (local !== undefined) return answer(forwarder, inbound, local)
+  if (forwarder.isDraining) return refuse(forwarder, inbound, id, '503')
+  if (forwarder.inFlight >= limits.totalInFlightMax) return refuse(forwarder, inbound, id, '429')
+  const flag = hasEnvelope && flagOf(bytes, inner)
+  const isWrite = policy.isWrite(command, flag)
+  if (hasEnvelope && flag !== isWrite) counters.flagMismatches++
+  const queue = command === LONG_COMMAND ? forwarder.long : forwarder.usual
+  const receivedMs = forwarder.world.nowMs()
+  const request: Request = {
+    inbound,
+    id,
+    bytes,
+    start,
+    inner,
+    end,
+    segment,
+    command,
+    isWrite,
+    receivedMs,
+    deadlineMs: receivedMs + queue.limitMs,
+    state: 'held',
+    tries: 0,
+    notBeforeMs: 0,
+    link: undefined,
+    linkId: 0,
+    lastHop: undefined,
+    refusal: undefined,
+    wasRechecked: false,
+    lane: undefined,
+    entry: undefined,
+    before: undefined,
+    after: undefined,
+  }
+  enqueue(queue, request)
+  inbound.inFlight++
+  forwarder.inFlight++
+  if (forwarder.stopTick === undefined) scheduleTick(forwarder)
+  if (isWrite) {
+    const key = policy.laneKey(segment)
+    let lane = inbound.lanes.get(key)
+    if (lane === undefined) {
+      lane = createLane()
+      inbound.lanes.set(key, lane)
+    }
+    request.lane = lane
+    request.entry = addWrite(lane, request)
+  }
+  dispatch(forwarder, request)
+}
+
+function refuse(forwarder: Forwarder, inbound: Inbound, id: number, text: string): void {
+  forwarder.counters.clientErrors++
+  answer(forwarder, inbound, errorFrame(id, text))
+}
+
+/** LOGIN has its own format: correlation id 0, one text field, and bare text as the answer. */
+function login(forwarder: Forwarder, inbound: Inbound, frame: Buffer): void {
+  const role = forwarder.policy.login(tokenOf(frame), inbound.remote)
+  if (role !== undefined) inbound.role = role
+  answer(forwarder, inbound, Buffer.from(role === undefined ? LOGIN_FAILED : LOGIN_OK))
+  if (role === undefined) {
+    inbound.isLast = true
+    if (inbound.inFlight === 0) closeInbound(forwarder, inbound)
+  }
+}
+
+/** Bytes of a LOGIN frame before its token. */
+const LOGIN_HEADER_BYTES = encodeLogin('-').length - 1
+
+function tokenOf(frame: Buffer): string {
+  return frame.length <= LOGIN_HEADER_BYTES ? '' : frame.toString('utf8', LOGIN_HEADER_BYTES)
+}
+
+/** Sends a frame to a client with the replies of this turn. */
+function answer(forwarder: Forwarder, inbound: Inbound, frame: Buffer): void {
+  if (inbound.isClosed) return
+  forwarder.counters.bytesSent += frame.length
+  if (addPart(inbound.outbox, frame)) markDirty(forwarder, inbound.outbox)
+}
+
+function markDirty(forwarder: Forwarder, outbox: Outbox): void {
+  forwarder.dirty.add(outbox)
+  if (forwarder.isFlushPending) return
+  forwarder.isFlushPending = true
+  forwarder.world.atTurnEnd(() => flushAll(forwarder))
+}
+
+function flushAll(forwarder: Forwarder): void {
+  forwarder.isFlushPending = false
+  for (const outbox of forwarder.dirty) flushOutbox(outbox)
+  forwarder.dirty.clear()
+}
+
+// Requests.
+
+/** Sends a request, or with it the writes that wait in front of it. */
+function dispatch(forwarder: Forwarder, request: Request): void {
+  if (request.lane !== undefined) pump(forwarder, request.lane)
+  else if (request.state === 'held') attempt(forwarder, request)
+}
+
+/** Sends the next writes of a lane, as far as they may go. */
+function pump(forwarder: Forwarder, lane: NonNullable<Request['lane']>): void {
+  if (lane.isPumping) return
+  lane.isPumping = true
+  let next = nextWrite(lane)
+  while (next !== undefined && attempt(forwarder, next.item)) next = nextWrite(lane)
+  lane.isPumping = false
+}
+
+/**
+ * Sends a request if its time has come and there is a way; else it is held, or answered.
+ *
+ * @returns whether it is no longer held
+ */
+function attempt(forwarder: Forwarder, request: Request): boolean {
+  const { policy, world } = forwarder
+  const nowMs = world.nowMs()
+  if (nowMs < request.notBeforeMs) return hold(forwarder, request)
+  const route = policy.route(request.segment, request.isWrite)
+  if ('code' in route) return answerCode(forwarder, request, route.code)
+  const link = linkFor(forwarder, request, route.hops, nowMs)
+  if (link !== undefined) return send(forwarder, request, link)
+  if (route.hops.some(isCongested)) return answerCode(forwarder, request, 429)
+  const isPinned = request.lane !== undefined && pinnedVia(request.lane) !== undefined
+  if (isPinned || route.mayWait || route.hops.some(isHopeful)) return hold(forwarder, request)
+  return answerCode(forwarder, request, 503)
+}
+
+function linkFor(forwarder: Forwarder, request: Request, hops: readonly Hop[], nowMs: number): Link | undefined {
+  const pinned = request.lane && pinnedVia(request.lane)
+  if (pinned !== undefined) {
+    // On the way of the writes before it, or after them.
+    const isUsable = pinned.state === 'open' && !pinned.isDraining && pinned.hop.kind !== 'foreign'
+    return isUsable && hops.includes(pinned.hop) && !isFull(pinned) ? pinned : undefined
+  }
+  const hop = chooseHop(hops, isFree, nowMs, forwarder.world.random, request.lastHop)
+  return hop && freeLink(hop)
+}
+
+function isFull(link: Link): boolean {
+  return queuedBytes(link.outbox) > link.pool.settings.queuedBytesMax
+}
+
+/** The hop works, and takes no more bytes. */
+function isCongested(hop: Hop): boolean {
+  return hop.kind !== 'foreign' && hop.links.some((link) => link.state === 'open' && isFull(link))
+}
+
+function send(forwarder: Forwarder, request: Request, link: Link): true {
+  const { policy, counters, held } = forwarder
+  held.delete(request)
+  sendOver(link, request, policy.forwardsEnvelopes ? request.start : request.inner)
+  request.state = 'sent'
+  if (request.tries > 0) counters.retries++
+  request.tries++
+  counters.framesForwarded++
+  if (request.lane !== undefined && request.entry !== undefined) writeSent(request.lane, request.entry, link)
+  return true
+}
+
+function hold(forwarder: Forwarder, request: Request): false {
+  forwarder.held.add(request)
+  return false
+}
+
+function onReply(forwarder: Forwarder, request: Request, link: Link, bytes: Buffer, start: number, stop: number): void {
+  request.link = undefined
+  const code = codeOfReply(bytes, start, stop)
+  if (code === 0) return pass(forwarder, request, bytes.subarray(start, stop), 'ok', true)
+  // The frames of existing components may be malformed: an ERROR is always written anew.
+  request.refusal = errorFrame(request.id, String(code))
+  failed(forwarder, request, link.hop, { how: 'refused', code })
+}
+
+/** A try ended without a reply that can be passed on at once. */
+function failed(forwarder: Forwarder, request: Request, hop: Hop, failure: Failure): void {
+  if (request.state !== 'sent') return
+  const { policy, counters, world } = forwarder
+  request.link = undefined
+  policy.noteFailure(hop, failure, request.isWrite)
+  const isOurs = hop.kind === 'ours' || hop.kind === 'node'
+  const code = failure.how === 'refused' ? failure.code : 0
+  if (code === 404 && isOurs && !request.wasRechecked && policy.recheck) {
+    return recheck(forwarder, request, hop, policy.recheck)
+  }
+  const verdict = afterFailure(failure, {
+    isWrite: request.isWrite,
+    isRepeatable: request.isWrite && hasRequestKey(request.bytes, request.inner, request.end),
+    isOurs,
+    tries: request.tries,
+    leftMs: request.deadlineMs - world.nowMs(),
+  })
+  switch (verdict.do) {
+    case 'pass':
+      return passRefusal(forwarder, request, isOurs)
+    case 'answer':
+      answerCode(forwarder, request, verdict.code)
+      return
+    default:
+      if (code === 308) counters.redirects++
+      tryAgain(forwarder, request, verdict.do === 'later' ? world.nowMs() + LATER_MS : 0)
+  }
+}
+
+function tryAgain(forwarder: Forwarder, request: Request, notBeforeMs: number): void {
+  request.state = 'held'
+  request.notBeforeMs = notBeforeMs
+  if (request.lane !== undefined && request.entry !== undefined) {
+    writeRefused(request.lane, request.entry)
+  }
+  dispatch(forwarder, request)
+}
+
+/** A hop does not know the segment: the routes are read again, and another way is tried once. */
+function recheck(forwarder: Forwarder, request: Request, hop: Hop, check: NonNullable<Policy['recheck']>): void {
+  request.wasRechecked = true
+  tryAgain(forwarder, request, Number.POSITIVE_INFINITY)
+  check(request.segment, hop).then((hasChanged) => {
+    if (request.state !== 'held') return
+    request.notBeforeMs = 0
+    if (!hasChanged) return passRefusal(forwarder, request, true)
+    dispatch(forwarder, request)
+  })
+}
+
+/** Passes on the reply that refused a request. @param isCertain the request was certainly not executed */
+function passRefusal(forwarder: Forwarder, request: Request, isCertain: boolean): void {
+  const { refusal } = request
+  assert(refusal !== undefined, 'a refused request has its refusal')
+  const code = codeOfReply(refusal, 0, refusal.length)
+  if (code === 404) forwarder.counters.unknownSegments++
+  const gotThrough = !isCertain || code === 408 || code === 500
+  pass(forwarder, request, refusal, String(code), gotThrough)
+}
+
+function answerCode(forwarder: Forwarder, request: Request, code: Code): true {
+  if (code === 404) forwarder.counters.unknownSegments++
+  pass(forwarder, request, errorFrame(request.id, String(code)), String(code), code === 408)
+  return true
+}
+
+/** Answers a request. */
+function pass(forwarder: Forwarder, request: Request, frame: Buffer, result: string, gotThrough: boolean): void {
+  writeId(frame, 0, request.id)
+  answer(forwarder, request.inbound, frame)
+  end(forwarder, request, result, gotThrough)
+}
+
+/** @param gotThrough a write may have been executed */
+function end(forwarder: Forwarder, request: Request, result: string, gotThrough: boolean): void {
+  assert(request.state !== 'over', 'a request is answered once')
+  const { inbound, lane, entry } = request
+  const nowMs = forwarder.world.nowMs()
+  request.state = 'over'
+  forwarder.held.delete(request)
+  dequeue(request.command === LONG_COMMAND ? forwarder.long : forwarder.usual, request)
+  forwarder.inFlight--
+  inbound.inFlight--
+  forwarder.onEnd({ request, result, seconds: (nowMs - request.receivedMs) / 1000 })
+  if (lane !== undefined && entry !== undefined) {
+    for (const overtaken of writeOver(lane, entry, gotThrough)) {
+      overtaken.lane = undefined
+      passRefusal(forwarder, overtaken, true)
+    }
+    if (lane.entries.length === 0) inbound.lanes.delete(forwarder.policy.laneKey(request.segment))
+    else if (!inbound.isClosed) pump(forwarder, lane)
+  }
+  if (inbound.isClosed) return
+  if (inbound.isLast && inbound.inFlight === 0) closeInbound(forwarder, inbound)
+  else if (inbound.isPaused) adjustReading(inbound, forwarder.limits, nowMs)
+}
+
+// Time.
+
+/** The routes changed, or a hop takes requests again. */
+export function wakeHeld(forwarder: Forwarder): void {
+  const nowMs = forwarder.world.nowMs()
+  for (const request of [...forwarder.held]) {
+    if (request.state === 'held' && request.notBeforeMs <= nowMs) dispatch(forwarder, request)
+  }
+}
+
+function scheduleTick(forwarder: Forwarder): void {
+  forwarder.stopTick = forwarder.world.after(TICK_MS, () => {
+    forwarder.stopTick = undefined
+    expire(forwarder, forwarder.usual)
+    expire(forwarder, forwarder.long)
+    wakeHeld(forwarder)
+    if (forwarder.inFlight > 0 && forwarder.stopTick === undefined) scheduleTick(forwarder)
+  })
+}
+
+function expire(forwarder: Forwarder, queue: DeadlineQueue): void {
+  const nowMs = forwarder.world.nowMs()
+  for (let request = queue.first; request !== undefined && request.deadlineMs <= nowMs; request = queue.first) {
+    if (request.state === 'sent') {
+      forwarder.counters.timeouts++
+      const hop = request.lastHop
+      abandon(request, true)
+      if (request.state === 'sent' && hop) forwarder.policy.noteFailure(hop, { how: 'silent' }, request.isWrite)
+      if (request.state === 'sent') answerCode(forwarder, request, 408)
+    } else answerCode(forwarder, request, 503)
+  }
+  const halfMs = queue.limitMs / 2
+  for (let request = queue.first; request !== undefined && request.receivedMs + halfMs <= nowMs; ) {
+    const next: Request | undefined = request.after
+    if (request.state === 'sent' && !request.isWrite && request.tries === 1) tryElsewhere(forwarder, request)
+    request = next
+  }
+}
+
+/** A read without a reply for half its time goes to another hop, if there is one. */
+function tryElsewhere(forwarder: Forwarder, request: Request): void {
+  const route = forwarder.policy.route(request.segment, false)
+  const hop = request.lastHop
+  if ('code' in route || hop === undefined) return
+  if (!route.hops.some((other) => other !== hop && isFree(other))) return
+  abandon(request, true)
+  if (request.state === 'sent') failed(forwarder, request, hop, { how: 'silent' })
+}
+
+/** Closes clients that are idle, stalled, or stuck in a frame. */
+function watch(forwarder: Forwarder): void {
+  forwarder.stopWatch = forwarder.world.after(WATCH_MS, () => {
+    const nowMs = forwarder.world.nowMs()
+    for (const inbound of forwarder.inbounds) {
+      adjustReading(inbound, forwarder.limits, nowMs)
+      if (overdue(inbound, forwarder.limits, nowMs) === '') continue
+      inbound.wire.destroy()
+      inboundClosed(forwarder, inbound)
+    }
+    watch(forwarder)
+  })
+}
+
+/**
+ * Finishes what is in flight; new requests get 503. Resolves when nothing is left, or after `drainMs`. The connections
+ * are closed then.
+ */
+export function drain(forwarder: Forwarder, drainMs: number): Promise<void> {
+  forwarder.isDraining = true
+  const { world } = forwarder
+  const untilMs = world.nowMs() + drainMs
+  return new Promise((resolve) => {
+    const check = () => {
+      if (forwarder.inFlight > 0 && world.nowMs() < untilMs) {
+        world.after(TICK_MS, check)
+        return
+      }
+      for (const inbound of [...forwarder.inbounds]) closeInbound(forwarder, inbound)
+      forwarder.stopTick?.()
+      forwarder.stopWatch()
+      resolve()
+    }
+    check()
+  })
+}

@@ -1,0 +1,92 @@
+/**
+ * What forwarding needs of the outside: time, chance and connections. The model replaces it (forward/model), so that
+ * the same code runs over connections that are cut, stalled and reordered.
+ */
+
+import { connect as connectTcp, isIP } from 'node:net'
+import { type ConnectionOptions, connect as connectTls } from 'node:tls'
+
+/** A byte stream in both directions: what is used of `net.Socket`. */
+export type Wire = {
+  /** @returns false when the bytes are queued in this process */
+  write(bytes: Uint8Array): boolean
+  cork(): void
+  uncork(): void
+  pause(): void
+  resume(): void
+  /** Closes it; what was written is not waited for. */
+  destroy(): void
+  /** Closes it after what was written has left. */
+  destroySoon(): void
+  /** Bytes queued in this process. */
+  readonly writableLength: number
+}
+
+export type WireEvents = {
+  /** Bytes for the receiver to keep. */
+  data(chunk: Buffer): void
+  /** Queued bytes have left. */
+  drained(): void
+  /** The last event, once. */
+  closed(reason: string): void
+}
+
+export type Address = { readonly host: string; readonly port: number }
+
+export type World = {
+  /** Monotonic milliseconds. */
+  nowMs(): number
+  /** From 0 up to but not including 1. */
+  random(): number
+  /** Calls `run` once after `ms`. @returns cancels it */
+  after(ms: number, run: () => void): () => void
+  /** Calls `run` at the end of this turn of the event loop. */
+  atTurnEnd(run: () => void): void
+  /** Opens a connection; `opened` comes before any other event. */
+  connect(address: Address, events: WireEvents & { opened(): void }): Wire
+}
+
+export type DialOptions = {
+  /** Until the connection is open, TLS included. */
+  readonly connectMs: number
+  /** Undefined for plain TCP. Called for each connection, so that changed certificates are used. */
+  readonly tls: (() => ConnectionOptions) | undefined
+}
+
+const TCP_KEEPALIVE_MS = 30_000
+
+/** The real world. */
+export function systemWorld({ connectMs, tls }: DialOptions): World {
+  return {
+    nowMs: () => performance.now(),
+    random: Math.random,
+    after(ms, run) {
+      const timer = setTimeout(run, ms)
+      return () => clearTimeout(timer)
+    },
+    atTurnEnd: (run) => setImmediate(run),
+    connect({ host, port }, events) {
+      const transport = { host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: TCP_KEEPALIVE_MS }
+      const options = tls?.()
+      const socket = options
+        ? connectTls({ ...transport, ...(isIP(host) ? {} : { servername: host }), ...options })
+        : connectTcp(transport)
+      let reason = 'closed by the other side'
+      const timer = setTimeout(() => socket.destroy(new Error(`not open within ${connectMs} ms`)), connectMs)
+      socket.once(options ? 'secureConnect' : 'connect', () => {
+        clearTimeout(timer)
+        events.opened()
+      })
+      socket.on('data', (chunk: Buffer) => events.data(chunk))
+      socket.on('drain', () => events.drained())
+      socket.on('error', (error) => {
+        reason = error.message
+      })
+      socket.once('close', () => {
+        clearTimeout(timer)
+        events.closed(reason)
+      })
+      return socket
+    },
+  }
+}
