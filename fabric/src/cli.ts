@@ -1,5 +1,5 @@
 /**
- * Command lines of the fabric: `vacancy registry` and `vacancy resolver` (docs/design/http.md#process-rules,
+ * Command lines of the fabric: `vacancy registry`, `resolver`, `bridge` and `router` (docs/design/http.md#process-rules,
  * docs/design/http.md#resolver).
  */
 
@@ -14,14 +14,16 @@ import {
   openTokens,
   runCommands,
   runProgram,
-  type TlsFiles,
   VERSION,
 } from '@vacancy/shared/node'
 import { FABRIC_TOKENS } from './access.ts'
+import { bridgeCommand } from './bridge/cli.ts'
 import { REGISTRY_FLAGS, RESOLVER_FLAGS } from './config.ts'
+import { tlsFilesOf } from './forward/program.ts'
 import { type RunningRegistry, startRegistry } from './registry/registry.ts'
 import { fileStorage } from './registry/storage.ts'
 import { parseMap, type RunningResolver, startResolver } from './resolver.ts'
+import { routerCommand } from './router/cli.ts'
 
 const registryCommand = defineCommand({
   name: 'vacancy registry',
@@ -77,18 +79,6 @@ const registryCommand = defineCommand({
   },
 })
 
-function tlsFilesOf(
-  cert: string | undefined,
-  key: string | undefined,
-  clientCa: string | undefined,
-): TlsFiles | undefined {
-  if (cert === undefined && key === undefined && clientCa === undefined) return undefined
-  if (cert !== undefined && key !== undefined) return { cert, key, clientCa }
-  throw new VacancyError('usage_error', {
-    reason: '--tls-cert and --tls-key must be set together; --tls-client-ca needs both',
-  })
-}
-
 const resolverCommand = defineCommand({
   name: 'vacancy resolver',
   component: 'RESOLVER',
@@ -127,13 +117,19 @@ const resolverCommand = defineCommand({
   },
 })
 
-const COMMANDS: readonly Command[] = [registryCommand, resolverCommand]
+const COMMANDS: readonly Command[] = [registryCommand, resolverCommand, bridgeCommand, routerCommand]
+
+/** Short flags, because existing components are started with them. */
+const SHORT: { readonly [command: string]: { readonly [flag: string]: string } } = {
+  registry: { '-p': '--port' },
+  bridge: { '-z': '--zone-id', '-s': '--shard-id', '-b': '--bridge-id' },
+}
 
 /** Runs one subcommand; sets the exit code. */
 export async function main(args: readonly string[]): Promise<void> {
-  // The only short flag, because existing registries are started with it.
+  const short = SHORT[args[0] ?? ''] ?? {}
   await runCommands(
     COMMANDS,
-    args.map((arg) => (arg === '-p' && args[0] === 'registry' ? '--port' : arg)),
+    args.map((arg) => short[arg] ?? arg),
   )
 }

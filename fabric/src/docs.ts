@@ -5,8 +5,12 @@
 
 import { join } from 'node:path'
 import { type Flag, type Flags, metricsTable, pagesMain, rangeOf, staleAmong } from '@vacancy/shared/node'
+import { BRIDGE_FLAGS } from './bridge/config.ts'
+import { BRIDGE_METRICS } from './bridge/metrics.ts'
 import { REGISTRY_FLAGS, RESOLVER_FLAGS } from './config.ts'
 import { REGISTRY_METRICS, RESOLVER_METRICS } from './metrics.ts'
+import { ROUTER_FLAGS } from './router/config.ts'
+import { ROUTER_METRICS } from './router/metrics.ts'
 
 const DOCS = join(import.meta.dirname, '../../docs')
 
@@ -14,22 +18,30 @@ const DOCS = join(import.meta.dirname, '../../docs')
 export function pages(): { readonly [file: string]: string } {
   return {
     'fabric-config.md': page(
-      'Flags of registry and resolver',
-      '`fabric/src/config.ts`',
+      'Flags of the fabric',
+      'the tables of flags in `fabric/src`',
       'Each flag is also an environment variable, such as `VACANCY_REGISTRY_STATE_FILE` or `VACANCY_RESOLVER_MAP`; a flag overrides its variable. An invalid value or an unknown flag ends the start with exit code 64. `--help` and `--version` print and exit.',
       '## vacancy registry',
       flagsTable(REGISTRY_FLAGS),
       '## vacancy resolver',
       flagsTable(RESOLVER_FLAGS),
+      '## vacancy bridge',
+      flagsTable(BRIDGE_FLAGS),
+      '## vacancy router',
+      flagsTable(ROUTER_FLAGS),
     ),
     'fabric-metrics.md': page(
-      'Metrics of registry and resolver',
-      '`fabric/src/metrics.ts`',
+      'Metrics of the fabric',
+      'the tables of metrics in `fabric/src`',
       '`GET /metrics` responds in the Prometheus text format 0.0.4, with the `process_*` and `nodejs_*` metrics of prom-client besides these.',
       '## vacancy registry',
       metricsTable(REGISTRY_METRICS),
       '## vacancy resolver',
       metricsTable(RESOLVER_METRICS),
+      '## vacancy bridge',
+      metricsTable(BRIDGE_METRICS),
+      '## vacancy router',
+      metricsTable(ROUTER_METRICS),
     ),
   }
 }

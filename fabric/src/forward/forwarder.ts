@@ -70,6 +70,7 @@ export type Counters = {
   bytesReceived: number
   bytesSent: number
   keepalives: number
+  keepalivesSent: number
   resyncs: number
   clientErrors: number
   retries: number
@@ -143,6 +144,9 @@ export function createForwarder(options: {
       stray: () => {
         forwarder.counters.strayReplies++
       },
+      kept: () => {
+        forwarder.counters.keepalivesSent++
+      },
     }),
     onEnd: options.onEnd,
     counters: noCounts(),
@@ -171,6 +175,7 @@ function noCounts(): Counters {
     bytesReceived: 0,
     bytesSent: 0,
     keepalives: 0,
+    keepalivesSent: 0,
     resyncs: 0,
     clientErrors: 0,
     retries: 0,

@@ -89,6 +89,8 @@ export type PoolEvents = {
   dirty(outbox: Outbox): void
   /** A reply to a request that is no longer waited for. */
   stray(): void
+  /** A keepalive was sent. */
+  kept(): void
 }
 
 export type HopPool = {
@@ -471,6 +473,7 @@ function scheduleKeepalive(pool: HopPool): void {
         if (link.state !== 'open' || link.wroteMs > before) continue
         link.wroteMs = world.nowMs()
         link.outbox.wire.write(encodeKeepalive())
+        pool.events.kept()
       }
     }
     scheduleKeepalive(pool)

@@ -1,0 +1,73 @@
+/** `vacancy bridge`. */
+
+import { systemClock } from '@vacancy/shared'
+import { defineCommand, openHttpCaller, systemSchedule } from '@vacancy/shared/node'
+import { readToken } from '@vacancy/shared/node-api'
+import { checkedId, runService } from '../forward/program.ts'
+import { startBridge } from './bridge.ts'
+import { BRIDGE_FLAGS } from './config.ts'
+import { openDiscovery } from './discovery.ts'
+
+export const bridgeCommand = defineCommand({
+  name: 'vacancy bridge',
+  component: 'BRIDGE',
+  summary: 'Starts a bridge: the way from routers to the nodes of a shard.',
+  flags: BRIDGE_FLAGS,
+  run: async ({ flags, warnings }) => {
+    const id = checkedId('bridge-id', flags.bridgeId)
+    const zone = checkedId('zone-id', flags.zoneId)
+    const shard = checkedId('shard-id', flags.shardId)
+    const nodeToken = readToken(flags.nodeTokenFile)
+    await runService(
+      {
+        component: 'bridge',
+        flags,
+        warnings,
+        listenHost: flags.listenHost,
+        listenPort: flags.listenPort,
+        deadlineMs: flags.requestTimeoutMs,
+        identity: { id, zone, shard },
+        heartbeatMs: flags.registryHeartbeatIntervalSecs * 1000,
+      },
+      ({ service, registry, resolver, registration, log }) =>
+        startBridge({
+          ...service,
+          id,
+          zone,
+          shard,
+          openDiscovery: (counts) =>
+            openDiscovery({
+              shard,
+              zone,
+              registry,
+              resolver,
+              nodes: openHttpCaller({
+                tokenFile: flags.nodeTokenFile,
+                caFile: flags.upstreamCa,
+                name: 'node',
+                log,
+              }),
+              scheme: flags.upstreamTls ? 'https' : 'http',
+              ports: { tcp: flags.nodeTcpPort, api: flags.nodeApiPort },
+              intervalMs: flags.nodeProbeIntervalSec * 1000,
+              timeoutMs: flags.httpTimeoutMs,
+              cacheDir: flags.cacheDir,
+              clock: systemClock,
+              schedule: systemSchedule,
+              log,
+              ...counts,
+            }),
+          registry,
+          resolver,
+          registration: registration as NonNullable<typeof registration>,
+          reads: flags.reads,
+          lagMax: flags.maxReadLag,
+          linksPerNode: flags.connPerNode,
+          token: () => nodeToken,
+          responseBytesMax: flags.maxResponseSize,
+          queuedBytesMax: flags.maxBufferSize,
+        }),
+    )
+    return undefined
+  },
+})

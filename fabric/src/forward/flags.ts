@@ -1,0 +1,155 @@
+/** The flags that routers and bridges have in common (docs/design/fabric.md). */
+
+import { type Flags, LOG_FORMATS, LOG_LEVELS } from '@vacancy/shared/node'
+
+export const PORT_RANGE = { min: 0, max: 65_535 } as const
+
+/** Where registry and resolver are. */
+export const UPWARD_FLAGS = {
+  'registry-addr': {
+    type: 'text',
+    value: 'HOST:PORT,…',
+    required: true,
+    summary: 'Registry; of several addresses the one that responds is kept. http:// or https:// may precede each.',
+  },
+  'resolver-addr': { type: 'text', value: 'HOST:PORT', required: true, summary: 'Resolver of host names.' },
+  'registry-token-file': {
+    type: 'text',
+    value: 'FILE',
+    summary: 'Token for the registry: the first line of the file.',
+  },
+  'registry-ca': { type: 'text', value: 'FILE', summary: 'Authorities of the registry, PEM.' },
+  'resolver-token-file': {
+    type: 'text',
+    value: 'FILE',
+    summary: 'Token for the resolver: the first line of the file.',
+  },
+  'resolver-ca': { type: 'text', value: 'FILE', summary: 'Authorities of the resolver, PEM.' },
+  'cache-dir': {
+    type: 'text',
+    value: 'DIR',
+    summary: 'Keeps the last known state there, for a start without the registry.',
+  },
+} as const satisfies Flags
+
+/** The HTTP side. */
+export const API_FLAGS = {
+  'api-host': { type: 'text', value: 'HOST', default: '0.0.0.0', summary: 'Address of the HTTP API.' },
+  'api-port': {
+    type: 'integer',
+    default: 9100,
+    ...PORT_RANGE,
+    summary: 'Port of the HTTP API: /health, /ready, /metrics, /debug/slow; 0 = any free port, which is printed.',
+  },
+  'api-url': {
+    type: 'text',
+    value: 'URL',
+    summary: 'Address of the HTTP API as others reach it; reported to the registry, for the console.',
+  },
+  'slow-ms': {
+    type: 'integer',
+    default: 100,
+    min: 0,
+    max: 600_000,
+    unit: 'ms',
+    summary: 'Requests that took longer are listed in /debug/slow.',
+  },
+} as const satisfies Flags
+
+/** Limits towards clients and hops. */
+export const LIMIT_FLAGS = {
+  'max-connections': {
+    type: 'integer',
+    default: 10_000,
+    min: 1,
+    max: 1_000_000,
+    summary: 'Client connections; further ones are closed at once.',
+  },
+  'max-inflight': {
+    type: 'integer',
+    default: 50_000,
+    min: 1,
+    max: 1_000_000,
+    summary: 'Requests in flight in all; further ones get 429.',
+  },
+  'max-frame-size': {
+    type: 'integer',
+    default: 16_384,
+    min: 64,
+    max: 1_048_576,
+    unit: 'bytes',
+    summary: 'Largest request frame, header included; larger ones are refused.',
+  },
+  'max-buffer-size': {
+    type: 'integer',
+    default: 262_144,
+    min: 1_024,
+    max: 16_777_216,
+    unit: 'bytes',
+    summary: 'Queued bytes towards one hop connection beyond which it takes no more requests.',
+  },
+  'max-response-size': {
+    type: 'integer',
+    default: 16_777_216,
+    min: 1_024,
+    max: 268_435_456,
+    unit: 'bytes',
+    summary: 'Largest reply; a larger one ends the connection that it came from.',
+  },
+  'frame-timeout-secs': {
+    type: 'integer',
+    default: 20,
+    min: 1,
+    max: 3_600,
+    unit: 'seconds',
+    summary: 'From the first byte of a frame to its last.',
+  },
+  'idle-timeout-secs': {
+    type: 'integer',
+    default: 90,
+    min: 1,
+    max: 86_400,
+    unit: 'seconds',
+    summary: 'A client connection without a byte for this time is closed; keepalives count.',
+  },
+} as const satisfies Flags
+
+/** Encryption and login, both off by default. */
+export const SECURITY_FLAGS = {
+  'tls-cert': { type: 'text', value: 'FILE', summary: 'Certificate of the listener, PEM; with --tls-key.' },
+  'tls-key': { type: 'text', value: 'FILE', summary: 'Private key of --tls-cert, PEM.' },
+  'tls-client-ca': { type: 'text', value: 'FILE', summary: 'Authorities of required client certificates, PEM.' },
+  'upstream-tls': { type: 'boolean', summary: 'Connections to hops use TLS.' },
+  'upstream-ca': {
+    type: 'text',
+    value: 'FILE',
+    summary: 'Authorities of the hops, PEM; default: those of the system.',
+  },
+  'upstream-cert': { type: 'text', value: 'FILE', summary: 'Own certificate for hops, PEM; with --upstream-key.' },
+  'upstream-key': { type: 'text', value: 'FILE', summary: 'Private key of --upstream-cert, PEM.' },
+  'upstream-server-name': {
+    type: 'text',
+    value: 'NAME',
+    summary: 'Name that the certificates of hops must have, instead of their host.',
+  },
+  'auth-file': {
+    type: 'text',
+    value: 'FILE',
+    summary: 'Tokens that clients may log in with; reloaded when it changes.',
+  },
+  'require-login': { type: 'boolean', summary: 'Requests before a LOGIN are refused; with --auth-file.' },
+} as const satisfies Flags
+
+/** The life of the process. */
+export const PROCESS_FLAGS = {
+  'drain-secs': {
+    type: 'integer',
+    default: 10,
+    min: 0,
+    max: 600,
+    unit: 'seconds',
+    summary: 'Time to finish requests in flight on shutdown.',
+  },
+  'log-level': { type: 'choice', choices: LOG_LEVELS, default: 'info', summary: 'Lowest level that is logged.' },
+  'log-format': { type: 'choice', choices: LOG_FORMATS, default: 'json', summary: 'Log lines as JSON or as text.' },
+} as const satisfies Flags

@@ -1,0 +1,168 @@
+/** The life of a router or bridge: what its command line opens before the service, and closes after it. */
+
+import { randomBytes } from 'node:crypto'
+import { ID_RULE, parseId, systemClock, VacancyError } from '@vacancy/shared'
+import {
+  createLogger,
+  type FlagValues,
+  type Log,
+  openTls,
+  openTokens,
+  runProgram,
+  systemSchedule,
+  type TlsFiles,
+  VERSION,
+} from '@vacancy/shared/node'
+import { type Registration, startRegistration } from '../register.ts'
+import { openRegistryClient, type RegistryClient } from '../registry-client.ts'
+import { openResolver, type Resolver } from '../resolve.ts'
+import type { API_FLAGS, LIMIT_FLAGS, PROCESS_FLAGS, SECURITY_FLAGS, UPWARD_FLAGS } from './flags.ts'
+import { limitsOf, type Service, type ServiceOptions } from './service.ts'
+import { openUpstreamTls } from './upstream-tls.ts'
+import { systemWorld } from './world.ts'
+
+const CONNECT_MS = 1_000
+
+export type CommonFlags = FlagValues<
+  typeof UPWARD_FLAGS & typeof API_FLAGS & typeof LIMIT_FLAGS & typeof SECURITY_FLAGS & typeof PROCESS_FLAGS
+>
+
+export type ProgramOptions = {
+  readonly component: 'router' | 'bridge'
+  readonly flags: CommonFlags
+  readonly warnings: readonly string[]
+  readonly listenHost: string
+  readonly listenPort: number
+  readonly deadlineMs: number
+  /** Registered with the registry; undefined for an edge router. */
+  readonly identity: { readonly id: string; readonly zone: string; readonly shard?: string } | undefined
+  readonly heartbeatMs: number
+}
+
+/** What the component's start gets. */
+export type Opened = {
+  readonly service: ServiceOptions
+  readonly registry: RegistryClient
+  readonly resolver: Resolver
+  readonly registration: Registration | undefined
+  readonly log: Log
+}
+
+/**
+ * The parts of `--tls-cert`, `--tls-key` and `--tls-client-ca`.
+ *
+ * @throws VacancyError usage_error
+ */
+export function tlsFilesOf(
+  cert: string | undefined,
+  key: string | undefined,
+  clientCa: string | undefined,
+): TlsFiles | undefined {
+  if (cert === undefined && key === undefined && clientCa === undefined) return undefined
+  if (cert !== undefined && key !== undefined) return { cert, key, clientCa }
+  throw new VacancyError('usage_error', {
+    reason: '--tls-cert and --tls-key must be set together; --tls-client-ca needs both',
+  })
+}
+
+/** @throws VacancyError usage_error naming the flag */
+export function checkedId(flag: string, id: string): string {
+  if (parseId(id) !== undefined) return id
+  throw new VacancyError('usage_error', { reason: `--${flag}: ${id} must be ${ID_RULE}` })
+}
+
+/** Runs the service to the end of the process. */
+export async function runService(
+  options: ProgramOptions,
+  start: (opened: Opened) => Promise<Service>,
+): Promise<void> {
+  const { component, flags, identity } = options
+  const tlsFiles = tlsFilesOf(flags.tlsCert, flags.tlsKey, flags.tlsClientCa)
+  if (flags.requireLogin && flags.authFile === undefined) {
+    throw new VacancyError('usage_error', { reason: '--require-login needs --auth-file' })
+  }
+  const log = createLogger({ level: flags.logLevel, format: flags.logFormat, component })
+  for (const warning of options.warnings) log.warn({}, warning)
+  const tokens = flags.authFile === undefined ? undefined : openTokens({ file: flags.authFile, log })
+  const upstream = openUpstreamTls(flags, log)
+  let running: Service | undefined
+  const tls = tlsFiles && openTls({ files: tlsFiles, log, onReload: (material) => running?.setTls(material) })
+  const registry = openRegistryClient({
+    addr: flags.registryAddr,
+    tokenFile: flags.registryTokenFile,
+    caFile: flags.registryCa,
+    clock: systemClock,
+    log,
+  })
+  const resolver = openResolver({
+    addr: flags.resolverAddr,
+    tokenFile: flags.resolverTokenFile,
+    caFile: flags.resolverCa,
+    clock: systemClock,
+    schedule: systemSchedule,
+    log,
+  })
+  const startedAt = new Date(systemClock.wallMs()).toISOString()
+  await runProgram(
+    {
+      start: async () => {
+        const registration =
+          identity &&
+          startRegistration({
+            registry,
+            kind: component,
+            ...identity,
+            intervalMs: options.heartbeatMs,
+            instance: randomBytes(8).toString('hex'),
+            version: VERSION,
+            startedAt,
+            apiUrl: flags.apiUrl,
+            clock: systemClock,
+            schedule: systemSchedule,
+            random: Math.random,
+            log,
+          })
+        running = await start({
+          service: {
+            component,
+            world: systemWorld({ connectMs: CONNECT_MS, tls: upstream.options }),
+            limits: limitsOf(flags, options.deadlineMs),
+            connectionsMax: flags.maxConnections,
+            listenHost: options.listenHost,
+            listenPort: options.listenPort,
+            apiHost: flags.apiHost,
+            apiPort: flags.apiPort,
+            tls: tls?.material(),
+            tokens: tokens && (() => tokens.tokens()),
+            requireLogin: flags.requireLogin,
+            slowMs: flags.slowMs,
+            drainMs: flags.drainSecs * 1000,
+            version: VERSION,
+            clock: systemClock,
+            log,
+          },
+          registry,
+          resolver,
+          registration,
+          log,
+        })
+        const scheme = tls ? 'https' : 'http'
+        process.stdout.write(
+          `serving: tcp ${options.listenHost}:${running.tcpPort}, ${scheme} ${flags.apiHost}:${running.apiPort}\n`,
+        )
+      },
+      stop: async () => {
+        await running?.stop()
+        tokens?.close()
+        tls?.close()
+        upstream.close()
+      },
+      reload: () => {
+        tokens?.reload()
+        tls?.reload()
+        upstream.reload()
+      },
+    },
+    { log, drainMs: (flags.drainSecs + 5) * 1000 },
+  )
+}

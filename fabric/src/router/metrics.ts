@@ -1,0 +1,19 @@
+/** The metrics of `vacancy router`. docs/fabric-metrics.md is generated from them. */
+
+import type { MetricsTable } from '@vacancy/shared/node'
+import { forwardMetrics } from '../forward/metrics.ts'
+
+export const ROUTER_METRICS = {
+  ...forwardMetrics('router', 'hop'),
+  router_routes: { type: 'gauge', help: 'Segments that this router can route.' },
+  router_table_age_seconds: {
+    type: 'gauge',
+    help: 'Time since the registry last confirmed the routes; absent before.',
+  },
+  router_registry_up: { type: 'gauge', help: '1 while the registry responds.' },
+  router_resolver_errors_total: { type: 'counter', help: 'Look-ups of hosts that failed.' },
+  router_heartbeat_age_seconds: {
+    type: 'gauge',
+    help: 'Time since the last accepted registration; absent before, and in edge mode.',
+  },
+} as const satisfies MetricsTable
