@@ -5,15 +5,14 @@
 
 import { randomBytes } from 'node:crypto'
 import { type CodecList, createCodecList, VacancyError } from '@vacancy/shared'
-import { type Log, VERSION } from '@vacancy/shared/node'
+import { type Log, openHttpCaller, parseRegistryAddresses, VERSION } from '@vacancy/shared/node'
 import type { FromReplica, ToReplica } from './cluster/messages.ts'
 import type { EngineSettings } from './config.ts'
 import { readCluster } from './data/data-directory.ts'
 import { createEnv } from './env.ts'
 import type { ClusterAnswer, ClusterHandle } from './http/handle.ts'
 import { createPuller } from './http/snapshot-download.ts'
-import { createRegistryLink, type NodeReport, parseRegistryAddresses, type RegistryLink } from './registry/registry.ts'
-import { openRegistryHttp } from './registry/registry-http.ts'
+import { createRegistryLink, type NodeReport, type RegistryLink } from './registry/registry.ts'
 import type { ClusterStatus, ResolverStatus } from './status.ts'
 
 /** Additional options of a shard member. */
@@ -49,7 +48,12 @@ function openRegistry(
   more: { readonly heartbeatMs: number; readonly apiUrl?: string; readonly report: () => NodeReport },
 ): { readonly link: RegistryLink; readonly close: () => void } {
   const { clock, schedule, random } = createEnv(log)
-  const http = openRegistryHttp({ tokenFile: options.registry.tokenFile, caFile: options.registry.caFile, log })
+  const http = openHttpCaller({
+    tokenFile: options.registry.tokenFile,
+    caFile: options.registry.caFile,
+    name: 'registry',
+    log,
+  })
   const link = createRegistryLink(
     { clock, schedule, random, log, request: http.request },
     {

@@ -28,7 +28,8 @@ import { hostname, setPriority } from 'node:os'
 import { dirname } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { type Clock, VacancyError } from '@vacancy/shared'
+import { type Clock, type Schedule, VacancyError } from '@vacancy/shared'
+import { systemSchedule } from '@vacancy/shared/node'
 
 type OpenMode =
   /** An existing file, for reading. */
@@ -75,11 +76,6 @@ type Host = {
   startOf(processId: number): string | undefined
 }
 
-export type Schedule = {
-  /** Runs `run` once, not before `delayMs` have passed. @returns cancels it */
-  after(delayMs: number, run: () => void): () => void
-}
-
 /** The part of the logger of shared/node/log.ts that the engine uses. */
 export type Log = {
   debug(fields: object, message: string): void
@@ -113,16 +109,7 @@ export function createEnv(log: Log): Env {
     // A copy: Node returns a view of its pool, which must not be transferred to another thread.
     random: { bytes: (count) => Uint8Array.from(randomBytes(count)) },
     disk: realDisk,
-    schedule: {
-      after(delayMs, run) {
-        if (delayMs <= 0) {
-          const handle = setImmediate(run)
-          return () => clearImmediate(handle)
-        }
-        const handle = setTimeout(run, delayMs)
-        return () => clearTimeout(handle)
-      },
-    },
+    schedule: systemSchedule,
     host: realHost(),
     log,
   }

@@ -9,6 +9,12 @@ export type Clock = {
   monotonicMs(): number
 }
 
+/** Timers as a parameter, for the same reason. */
+export type Schedule = {
+  /** Runs `run` once, not before `delayMs` have passed. @returns cancels it */
+  after(delayMs: number, run: () => void): () => void
+}
+
 /** The system clock. The only place in the pure core that reads it. */
 export const systemClock: Clock = {
   wallMs: () => Date.now(),

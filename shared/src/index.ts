@@ -1,7 +1,7 @@
 /** Shared vocabulary of all workspaces: domain, dates, ids, codec lists, errors. Pure, so usable in browsers. */
 
 export { AssertionError, assert, unreachable } from './assert.ts'
-export { type Clock, systemClock, turnableClock } from './clock.ts'
+export { type Clock, type Schedule, systemClock, turnableClock } from './clock.ts'
 export { type CodecList, compareBytes, createCodecList, nearestName } from './codecs.ts'
 export {
   addOneYear,

@@ -8,10 +8,10 @@
  */
 
 import { readFileSync } from 'node:fs'
-import { type Clock, parseId, VacancyError } from '@vacancy/shared'
+import { type Clock, parseId, type Schedule, VacancyError } from '@vacancy/shared'
 import { RESOLVER_ANSWER_BYTES_MAX, type ResolvedAddress, readResolverAnswer } from '@vacancy/shared/contract'
 import { watchFiles } from '@vacancy/shared/node'
-import type { Log, Schedule } from '../env.ts'
+import type { Log } from '../env.ts'
 import type { Address } from '../transport/transport-state.ts'
 
 export const DISCOVERY_LIMITS = {

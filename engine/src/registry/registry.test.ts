@@ -7,30 +7,28 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createCodecList, turnableClock } from '@vacancy/shared'
 import { segmentsChecksum } from '@vacancy/shared/contract'
+import {
+  type HttpCaller,
+  type HttpRequest,
+  type HttpResult,
+  openHttpCaller,
+  parseRegistryAddresses,
+} from '@vacancy/shared/node'
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { FIRST_CERTIFICATE, SECOND_CERTIFICATE } from '../testing/certificates.ts'
-import {
-  CODECS_CHECK_MS,
-  createRegistryLink,
-  DEBOUNCE_MS,
-  type NodeReport,
-  parseRegistryAddresses,
-  type RegistryRequest,
-  type RegistryResult,
-} from './registry.ts'
-import { openRegistryHttp, type RegistryHttp } from './registry-http.ts'
+import { CODECS_CHECK_MS, createRegistryLink, DEBOUNCE_MS, type NodeReport } from './registry.ts'
 
 const PROGRAM = join(import.meta.dirname, '../../../bin/vacancy.mjs')
 const CODECS = createCodecList(['breakfast', 'refundable'])
 const HEARTBEAT_MS = 10_000
 
-const answer = (status: number, value?: unknown, etag = ''): RegistryResult => ({
+const answer = (status: number, value?: unknown, etag = ''): HttpResult => ({
   kind: 'answer',
   status,
   etag,
   body: value === undefined ? '' : JSON.stringify(value),
 })
-const DOWN: RegistryResult = { kind: 'failed', reason: 'refused' }
+const DOWN: HttpResult = { kind: 'failed', reason: 'refused' }
 
 /** A registry that records requests and answers them by hand or from a table. */
 function createWorld(addresses: readonly string[] = ['http://r1']) {
@@ -39,7 +37,7 @@ function createWorld(addresses: readonly string[] = ['http://r1']) {
   const lines: { readonly level: string; readonly text: string; readonly fields: object }[] = []
   const requests: {
     readonly base: string
-    readonly request: RegistryRequest
+    readonly request: HttpRequest
     readonly body: Record<string, unknown>
   }[] = []
   const cancelled: string[] = []
@@ -50,7 +48,7 @@ function createWorld(addresses: readonly string[] = ['http://r1']) {
     lines,
     requests,
     cancelled,
-    answers: (() => DOWN) as (request: RegistryRequest, base: string) => RegistryResult | undefined,
+    answers: (() => DOWN) as (request: HttpRequest, base: string) => HttpResult | undefined,
     report: {
       health: 'active_leader',
       role: 'leader',
@@ -126,7 +124,7 @@ function scriptedRegistry({ world }: World) {
     list: undefined as string[] | undefined,
     version: 1,
     pushes: 0,
-    refuses: undefined as RegistryResult | undefined,
+    refuses: undefined as HttpResult | undefined,
     conflicts: [] as string[],
     isUp: true,
     timeoutSeconds: 60,
@@ -633,8 +631,8 @@ beforeEach((context) => {
 
 const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 
-function send(http: ReturnType<typeof openRegistryHttp>, base: string, request: Partial<RegistryRequest> = {}) {
-  return new Promise<RegistryResult>((resolve) => {
+function send(http: ReturnType<typeof openHttpCaller>, base: string, request: Partial<HttpRequest> = {}) {
+  return new Promise<HttpResult>((resolve) => {
     http.request(base, { method: 'GET', path: '/codecs', timeoutMs: 5_000, ...request }, resolve)
   })
 }
@@ -657,7 +655,7 @@ test('a request carries the token of its file, which is reloaded on change', asy
     seen.push(request.headers)
     response.end('{}')
   })
-  const http = openRegistryHttp({ tokenFile, log: silent, lookMs: 5 })
+  const http = openHttpCaller({ name: 'registry', tokenFile, log: silent, lookMs: 5 })
   onTestFinished(http.close)
 
   expect(await send(http, base, { method: 'POST', body: '{}' })).toEqual({
@@ -680,7 +678,7 @@ test.each([
   ['a connection that is cut', (_: unknown, response: { destroy(): void }) => response.destroy(), 5_000, ''],
 ])('%s is reported once as a failure', async (_what, handler, timeoutMs, reason) => {
   const base = await serve(handler as RequestListener)
-  const http = openRegistryHttp({ log: silent })
+  const http = openHttpCaller({ name: 'registry', log: silent })
   onTestFinished(http.close)
 
   const result = await send(http, base, { timeoutMs })
@@ -688,7 +686,7 @@ test.each([
 })
 
 test('a port without a listener is a failure', async () => {
-  const http = openRegistryHttp({ log: silent })
+  const http = openHttpCaller({ name: 'registry', log: silent })
   onTestFinished(http.close)
 
   expect(await send(http, 'http://127.0.0.1:1')).toMatchObject({ kind: 'failed' })
@@ -707,7 +705,7 @@ test('a cancelled request never calls back', async () => {
     response.on('close', cut)
     arrived()
   })
-  const http = openRegistryHttp({ log: silent })
+  const http = openHttpCaller({ name: 'registry', log: silent })
   onTestFinished(http.close)
   const done = vi.fn()
 
@@ -732,8 +730,8 @@ test('a registry with TLS is trusted by its authority only', async () => {
   })
   const base = `https://localhost:${(server.address() as AddressInfo).port}`
   const [trusting, other, none] = [caFile, otherFile, undefined].map((file) =>
-    openRegistryHttp({ caFile: file, log: silent }),
-  ) as [RegistryHttp, RegistryHttp, RegistryHttp]
+    openHttpCaller({ name: 'registry', caFile: file, log: silent }),
+  ) as [HttpCaller, HttpCaller, HttpCaller]
   for (const each of [trusting, other, none]) onTestFinished(each.close)
 
   expect(await send(trusting, base)).toMatchObject({ kind: 'answer', status: 200 })
@@ -746,7 +744,7 @@ test.each([
   [{ caFile: '/nowhere' }, 'cannot be read'],
   [{ caFile: import.meta.filename }, 'holds no certificate'],
 ])('unusable files (%j) are reported at the start', (files, reason) => {
-  expect(() => openRegistryHttp({ ...files, log: silent })).toThrow(reason)
+  expect(() => openHttpCaller({ name: 'registry', ...files, log: silent })).toThrow(reason)
 })
 
 type Program = { readonly base: string; readonly kill: () => Promise<void> }
@@ -793,7 +791,7 @@ test('a node works with a real registry: not started yet, running, restarted emp
   const note = (_fields: object, text: string) => {
     lines.push(text)
   }
-  const http = openRegistryHttp({ log: silent })
+  const http = openHttpCaller({ name: 'registry', log: silent })
   onTestFinished(http.close)
   let names = ['berlin', 'paris']
   const link = createRegistryLink(

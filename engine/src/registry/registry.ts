@@ -13,10 +13,9 @@
  *   would be refused again. Losing the lead ends both at once.
  */
 
-import { type Clock, type CodecList, createCodecList, VacancyError } from '@vacancy/shared'
+import { type Clock, type CodecList, createCodecList, type Schedule, VacancyError } from '@vacancy/shared'
 import {
   errorBody,
-  parseAddress,
   pushedBody,
   REGISTRY_LIMITS,
   registerBody,
@@ -26,7 +25,8 @@ import {
   sortedSegments,
   staleTermBody,
 } from '@vacancy/shared/contract'
-import type { Log, Schedule } from '../env.ts'
+import type { HttpRequest, HttpResult, SendRequest } from '@vacancy/shared/node'
+import type { Log } from '../env.ts'
 import type { RegistryStatus } from '../status.ts'
 
 /** Pauses after failures: doubling, ± a fifth (docs/design/http.md#callers-of-the-registry). */
@@ -42,30 +42,6 @@ const WAITING_LOG_MS = 30_000
 /** Failed rounds over all addresses before a start continues with the stored codec list. */
 const ROUNDS_BEFORE_STORED = 3
 const REQUEST_MS = { small: 2_000, list: 30_000, farewell: 1_000 } as const
-/** A list of segments with all its quotes. */
-export const ANSWER_BYTES_MAX = REGISTRY_LIMITS.segmentsBodyBytesMax + 65_536
-
-export type RegistryRequest = {
-  readonly method: 'GET' | 'POST' | 'DELETE'
-  readonly path: string
-  readonly headers?: { readonly [name: string]: string }
-  /** JSON. */
-  readonly body?: string
-  readonly timeoutMs: number
-}
-
-export type RegistryResult =
-  | { readonly kind: 'answer'; readonly status: number; readonly etag: string; readonly body: string }
-  | { readonly kind: 'failed'; readonly reason: string }
-
-/**
- * Sends one request to one registry; calls back exactly once, never before it returned, and not after it was cancelled.
- *
- * @param base such as `http://registry:8080`
- * @returns cancels it
- */
-export type SendRequest = (base: string, request: RegistryRequest, done: (result: RegistryResult) => void) => () => void
-
 /** What a node reports about itself, read whenever it is needed. */
 export type NodeReport = {
   /** The response of `/healthz`. */
@@ -157,21 +133,6 @@ type Link = {
   refusal: string
 }
 
-/**
- * Reads `--registry-addr`: `host:port`, or an address with `http://` or `https://`.
- *
- * @throws VacancyError usage_error naming the address
- */
-export function parseRegistryAddresses(written: readonly string[]): readonly string[] {
-  return written.map((each) => {
-    const [, scheme = 'http', rest = ''] = /^(?:(https?):\/\/)?([^/]*)\/?$/.exec(each) ?? []
-    const address = parseAddress(rest)
-    if (!address) throw new VacancyError('usage_error', { reason: `--registry-addr: ${each} is not host:port` })
-    const host = address.host.includes(':') ? `[${address.host}]` : address.host
-    return `${scheme}://${host}${address.port === undefined ? '' : `:${address.port}`}`
-  })
-}
-
 export function createRegistryLink(parts: RegistryParts, options: RegistryOptions): RegistryLink {
   const link: Link = {
     options,
@@ -217,7 +178,7 @@ export function createRegistryLink(parts: RegistryParts, options: RegistryOption
 // Requests
 
 /** Sends a request for a purpose. A purpose has one request or one pause at a time. */
-function send(link: Link, purpose: Timer, request: RegistryRequest, done: (result: RegistryResult) => void): void {
+function send(link: Link, purpose: Timer, request: HttpRequest, done: (result: HttpResult) => void): void {
   const { parts } = link
   const base = addressOf(link)
   cancel(link, purpose)
@@ -238,7 +199,7 @@ function send(link: Link, purpose: Timer, request: RegistryRequest, done: (resul
  * The next request goes to the next registry. The client stays with the one that responds
  * (docs/design/http.md#callers-of-the-registry).
  */
-function noteFailure(link: Link, base: string, result: RegistryResult): void {
+function noteFailure(link: Link, base: string, result: HttpResult): void {
   const { addresses } = link.options
   const reason = result.kind === 'failed' ? result.reason : `it returned ${result.status}`
   if (link.failed === 0) link.failedSinceMs = link.parts.clock.monotonicMs()
@@ -332,7 +293,7 @@ function takeCodecs(
 }
 
 /** The codec list of a response, or its defect. Its hash ignores the order, so only the names count. */
-function readCodecs(result: RegistryResult): CodecList | string {
+function readCodecs(result: HttpResult): CodecList | string {
   if (result.kind === 'failed') return result.reason
   if (result.status !== 200) return refusalOf(result)
   const body = registryCodecsBody.safeParse(parse(result.body))
@@ -491,7 +452,7 @@ function checkSegments(link: Link): void {
   const ours = { names, checksum: segmentsChecksum(names), term: report.term }
   // Unchanged here since the last push, so it may be unchanged at the registry too.
   const etag = link.last?.checksum === ours.checksum ? link.last.etag : ''
-  const request: RegistryRequest = {
+  const request: HttpRequest = {
     method: 'GET',
     path: segmentsPath(link),
     ...(etag !== '' && { headers: { 'If-None-Match': etag } }),

@@ -29,6 +29,14 @@ export {
 } from './config.ts'
 export { followConnections } from './connections.ts'
 export {
+  type HttpCaller,
+  type HttpRequest,
+  type HttpResult,
+  openHttpCaller,
+  parseRegistryAddresses,
+  type SendRequest,
+} from './http-caller.ts'
+export {
   asHttpError,
   HttpError,
   type HttpServer,
@@ -59,6 +67,7 @@ export {
   type Readiness,
   runProgram,
 } from './process.ts'
+export { systemSchedule } from './schedule.ts'
 export { endingWithUs, isRunning } from './starter.ts'
 export { count, type Table, tableLines } from './table.ts'
 export {

@@ -1,32 +1,88 @@
-/** HTTP requests to the registry, with the token and the authorities from the configured files. */
+/**
+ * HTTP requests to services of the platform (registry, resolver, nodes), with the token and the authorities from the
+ * configured files. Responses are bounded in size and time.
+ */
 
 import { readFileSync } from 'node:fs'
 import http from 'node:http'
 import https from 'node:https'
-import { VacancyError } from '@vacancy/shared'
-import { type Log, watchFiles } from '@vacancy/shared/node'
-import { ANSWER_BYTES_MAX, type RegistryRequest, type RegistryResult, type SendRequest } from './registry.ts'
+import { parseAddress, REGISTRY_LIMITS } from '../contract/fabric.ts'
+import { VacancyError } from '../errors.ts'
+import type { Log } from './log.ts'
+import { watchFiles } from './watch.ts'
 
-export type RegistryHttp = {
+/** A list of segments with all its quotes. */
+const BYTES_MAX = REGISTRY_LIMITS.segmentsBodyBytesMax + 65_536
+
+export type HttpRequest = {
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  /** Path and query. */
+  readonly path: string
+  readonly headers?: { readonly [name: string]: string }
+  /** JSON. */
+  readonly body?: string
+  readonly timeoutMs: number
+  /** Longest response body; default: that of a complete segment list. */
+  readonly bytesMax?: number
+}
+
+export type HttpResult =
+  | {
+      readonly kind: 'answer'
+      readonly status: number
+      /** '' when absent, as the other headers. */
+      readonly etag: string
+      readonly contentType?: string
+      readonly cacheControl?: string
+      readonly body: string
+    }
+  | { readonly kind: 'failed'; readonly reason: string }
+
+/**
+ * Sends one request; calls back exactly once, never before it returned, and not after it was cancelled.
+ *
+ * @param base such as `http://registry:8080`, with or without a path
+ * @returns cancels it
+ */
+export type SendRequest = (base: string, request: HttpRequest, done: (result: HttpResult) => void) => () => void
+
+export type HttpCaller = {
   readonly request: SendRequest
   /** Closes open connections. */
   readonly close: () => void
 }
 
 /**
- * Creates the HTTP client of the registry. Both files are read again when they change.
+ * Reads `--registry-addr`: `host:port`, or an address with `http://` or `https://`.
+ *
+ * @throws VacancyError usage_error naming the address
+ */
+export function parseRegistryAddresses(written: readonly string[]): readonly string[] {
+  return written.map((each) => {
+    const [, scheme = 'http', rest = ''] = /^(?:(https?):\/\/)?([^/]*)\/?$/.exec(each) ?? []
+    const address = parseAddress(rest)
+    if (!address) throw new VacancyError('usage_error', { reason: `--registry-addr: ${each} is not host:port` })
+    const host = address.host.includes(':') ? `[${address.host}]` : address.host
+    return `${scheme}://${host}${address.port === undefined ? '' : `:${address.port}`}`
+  })
+}
+
+/**
+ * Creates an HTTP client. Both files are read again when they change.
  *
  * @param options.tokenFile its first line is sent as bearer token
  * @param options.caFile PEM: authorities for `https://`; default: those of the system
  * @throws VacancyError invalid_tokens, invalid_tls when a file cannot be used
  */
-export function openRegistryHttp(options: {
+export function openHttpCaller(options: {
   readonly tokenFile?: string | undefined
   readonly caFile?: string | undefined
+  /** For the log: `registry`, `resolver`. */
+  readonly name: string
   readonly log: Log
   readonly lookMs?: number
-}): RegistryHttp {
-  const { tokenFile, caFile, log } = options
+}): HttpCaller {
+  const { tokenFile, caFile, name, log } = options
   let current = open(tokenFile, caFile)
   const files = [tokenFile, caFile].filter((file) => file !== undefined)
   const unwatch = watchFiles(
@@ -36,9 +92,9 @@ export function openRegistryHttp(options: {
         const next = open(tokenFile, caFile)
         close(current)
         current = next
-        log.info({ files }, 'registry token and authorities reloaded')
+        log.info({ files }, `${name} token and authorities reloaded`)
       } catch (error) {
-        log.error({ files, err: error }, 'registry token or authorities unusable, keeping the old ones')
+        log.error({ files, err: error }, `${name} token or authorities unusable, keeping the old ones`)
       }
     },
     options.lookMs,
@@ -89,20 +145,20 @@ function close({ plain, secure }: Way): void {
 function send(
   way: Way,
   base: string,
-  { method, path, headers, body, timeoutMs }: RegistryRequest,
-  done: (result: RegistryResult) => void,
+  { method, path, headers, body, timeoutMs, bytesMax = BYTES_MAX }: HttpRequest,
+  done: (result: HttpResult) => void,
   mayRepeat: boolean,
 ): () => void {
   let isOver = false
   let cancelRepeat: (() => void) | undefined
-  const end = (result: RegistryResult): void => {
+  const end = (result: HttpResult): void => {
     if (isOver) return
     isOver = true
     clearTimeout(timer)
     outgoing.destroy()
     done(result)
   }
-  const url = new URL(path, base)
+  const url = new URL(`${base.replace(/\/+$/, '')}${path}`)
   const [library, agent] = url.protocol === 'https:' ? [https, way.secure] : [http, way.plain]
   const content =
     body === undefined ? {} : { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body) }
@@ -113,7 +169,7 @@ function send(
     let bytes = 0
     answer.on('data', (chunk: Buffer) => {
       bytes += chunk.length
-      if (bytes > ANSWER_BYTES_MAX) end({ kind: 'failed', reason: `its response exceeds ${ANSWER_BYTES_MAX} bytes` })
+      if (bytes > bytesMax) end({ kind: 'failed', reason: `its response exceeds ${bytesMax} bytes` })
       else chunks.push(chunk)
     })
     answer.on('error', (error) => end({ kind: 'failed', reason: error.message }))
@@ -121,8 +177,9 @@ function send(
       if (isOver) return
       isOver = true
       clearTimeout(timer)
-      const etag = answer.headers.etag ?? ''
-      done({ kind: 'answer', status: answer.statusCode ?? 0, etag, body: Buffer.concat(chunks).toString() })
+      const { etag = '', 'content-type': contentType = '', 'cache-control': cacheControl = '' } = answer.headers
+      const body = Buffer.concat(chunks).toString()
+      done({ kind: 'answer', status: answer.statusCode ?? 0, etag, contentType, cacheControl, body })
     })
   })
   outgoing.on('error', (error: NodeJS.ErrnoException) => {
@@ -132,7 +189,14 @@ function send(
     if (mayRepeat && outgoing.reusedSocket && error.code === 'ECONNRESET') {
       isOver = true
       clearTimeout(timer)
-      const again = { method, path, timeoutMs, ...(headers && { headers }), ...(body !== undefined && { body }) }
+      const again = {
+        method,
+        path,
+        timeoutMs,
+        bytesMax,
+        ...(headers && { headers }),
+        ...(body !== undefined && { body }),
+      }
       cancelRepeat = send(way, base, again, done, false)
       return
     }
