@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { turnableClock } from '@vacancy/shared'
+import { parseResolverUrl, RESOLVER_LIMITS } from '@vacancy/shared/node'
 import { afterEach, expect, test } from 'vitest'
 import { createEnv } from '../env.ts'
 import {
@@ -11,12 +12,11 @@ import {
   closeDiscovery,
   createDiscovery,
   DIALLED_MAX,
-  DISCOVERY_LIMITS,
   findNode,
-  knownAddress,
+  NODES_MAX,
+  nodeAddress,
   nodesToDial,
   openTokenFile,
-  parseResolverUrl,
 } from './discovery.ts'
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void
@@ -74,8 +74,8 @@ test('the resolver is queried by shard and node, and its host is combined with o
 
   expect(await findNode(discovery, 'n1')).toEqual({ host: '10.0.0.1', quicPort: 17777, apiPort: 8080 })
   expect(requests).toEqual(['/shards/s%2F1/nodes/n1'])
-  expect(knownAddress(discovery, 'n1')?.host).toBe('10.0.0.1')
-  expect(knownAddress(discovery, 'n2')).toBe(undefined)
+  expect(nodeAddress(discovery, 'n1')?.host).toBe('10.0.0.1')
+  expect(nodeAddress(discovery, 'n2')).toBe(undefined)
 })
 
 test('ports in the response win; the client port differs from the peer port', async () => {
@@ -110,10 +110,10 @@ test('an address is used for half a minute, then renewed in the background', asy
 test.each([
   ['max-age=5', 5_000],
   ['public, max-age=120', 120_000],
-  ['max-age=0', DISCOVERY_LIMITS.freshMsMin],
-  ['max-age=999999', DISCOVERY_LIMITS.freshMsMax],
-  ['s-maxage=7', DISCOVERY_LIMITS.freshMs],
-  ['max-age=x', DISCOVERY_LIMITS.freshMs],
+  ['max-age=0', RESOLVER_LIMITS.freshMsMin],
+  ['max-age=999999', RESOLVER_LIMITS.freshMsMax],
+  ['s-maxage=7', RESOLVER_LIMITS.freshMs],
+  ['max-age=x', RESOLVER_LIMITS.freshMs],
 ])('Cache-Control: %s keeps an address for %d ms', async (header, freshMs) => {
   const { discovery, resolver, requests, clock } = await open()
   resolver.answer = reply('10.0.0.1', { 'cache-control': header })
@@ -122,7 +122,7 @@ test.each([
   clock.advance(freshMs - 1)
   await findNode(discovery, 'n1')
   expect(requests).toHaveLength(1)
-  expect(discovery.entries.get('n1')?.freshUntilMs).toBe(freshMs)
+  expect(discovery.cache.entries.get('/shards/s%2F1/nodes/n1')?.freshUntilMs).toBe(freshMs)
 })
 
 test('a failed connection causes a new look-up, at most once a second', async () => {
@@ -151,10 +151,10 @@ test('a failed look-up is tried three times, then the last good address is used 
   await findNode(discovery, 'n1')
   resolver.answer = reply('', {}, 500)
 
-  clock.advance(DISCOVERY_LIMITS.staleMsMax - 1)
+  clock.advance(RESOLVER_LIMITS.staleMsMax - 1)
   expect((await findNode(discovery, 'n1', true)).host).toBe('10.0.0.1')
   expect(requests).toHaveLength(4)
-  expect(discovery.counters).toEqual({ requests: 4, failed: 1, unknown: 0, stale: 1 })
+  expect(discovery.cache.counters).toEqual({ requests: 4, failed: 1, unknown: 0, stale: 1 })
 
   clock.advance(1_000)
   await expect(findNode(discovery, 'n1', true)).rejects.toThrow('node n1 is not known: status 500')
@@ -181,7 +181,7 @@ test('an unknown node is looked up once, remembered for two seconds, and loses i
 
   await expect(findNode(discovery, 'n1', true)).rejects.toThrow('does not know it')
   expect(requests).toHaveLength(2)
-  expect(knownAddress(discovery, 'n1')).toBe(undefined)
+  expect(nodeAddress(discovery, 'n1')).toBe(undefined)
   clock.advance(1_999)
   await expect(findNode(discovery, 'n1')).rejects.toThrow('looked up a moment ago')
   expect(requests).toHaveLength(2)
@@ -264,10 +264,10 @@ test('a token is the first line of its file', () => {
 
 test('beyond the limit of remembered nodes the oldest is dropped', async () => {
   const { discovery } = await open()
-  for (let i = 0; i <= DISCOVERY_LIMITS.nodes; i++) await findNode(discovery, `n${i}`)
+  for (let i = 0; i <= NODES_MAX; i++) await findNode(discovery, `n${i}`)
 
-  expect(discovery.entries.size).toBe(DISCOVERY_LIMITS.nodes)
-  expect(knownAddress(discovery, 'n0')).toBe(undefined)
+  expect(discovery.cache.entries.size).toBe(NODES_MAX)
+  expect(nodeAddress(discovery, 'n0')).toBe(undefined)
 })
 
 test.each([

@@ -7,7 +7,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { assert, createCodecList, VacancyError } from '@vacancy/shared'
-import { type Log, openTls, type TlsStore } from '@vacancy/shared/node'
+import { type Log, openTls, parseResolverUrl, type TlsStore } from '@vacancy/shared/node'
 import { type AdminRequest, requestAdmin } from '../cluster/admin.ts'
 import { createMember, handOverAtEnd, onSwitched, stopMember } from '../cluster/member.ts'
 import { type AdminAnswer, type Member, type MemberParts, publishFacts } from '../cluster/member-state.ts'
@@ -40,14 +40,7 @@ import { bytesOfHex, createPeers, eventsOf, type Peers } from '../transport/peer
 import { openTlsTransport, type TlsTransport } from '../transport/tls-transport.ts'
 import type { StreamCounters, TransportCounters } from '../transport/transport-state.ts'
 import { type Joined, startBootstrap, startJoining } from './bootstrap.ts'
-import {
-  addressOf,
-  closeDiscovery,
-  createDiscovery,
-  type Discovery,
-  knownAddress,
-  parseResolverUrl,
-} from './discovery.ts'
+import { addressOf, closeDiscovery, createDiscovery, type Discovery, nodeAddress } from './discovery.ts'
 import {
   bootstrapOf,
   createFormation,
@@ -426,7 +419,7 @@ function joinShard(
         return undefined
       },
       transportCounts: () => countsOf(transport.counters(), peers),
-      hostOf: (name) => (name === options.nodeId ? cluster.apiHost : (knownAddress(discovery, name)?.host ?? '')),
+      hostOf: (name) => (name === options.nodeId ? cluster.apiHost : (nodeAddress(discovery, name)?.host ?? '')),
       onRole: () => send({ type: 'cluster', status: clusterStatus(member), resolver: resolverStatus(side) }),
       onVoter: () => noteVoter(node.directory),
       onFatal,
@@ -479,8 +472,8 @@ function countsOf(counters: TransportCounters, peers: Peers): TransportCounts {
 }
 
 function resolverStatus({ discovery }: ShardSide): ResolverStatus {
-  const { counters, url } = discovery
-  return { address: url, durations: {}, errors: { node: counters.failed }, error: '' }
+  const { cache, url } = discovery
+  return { address: url, durations: {}, errors: { node: cache.counters.failed }, error: '' }
 }
 
 async function closeShardSide({ transport, tls, discovery }: ShardSide): Promise<void> {

@@ -67,6 +67,18 @@ export {
   type Readiness,
   runProgram,
 } from './process.ts'
+export {
+  closeResolverCache,
+  createResolverCache,
+  knownAddress,
+  parseResolverUrl,
+  RESOLVER_LIMITS,
+  type Resolution,
+  type ResolverCache,
+  type ResolverCounters,
+  type ResolverKey,
+  resolveAddress,
+} from './resolver-client.ts'
 export { systemSchedule } from './schedule.ts'
 export { endingWithUs, isRunning } from './starter.ts'
 export { count, type Table, tableLines } from './table.ts'
