@@ -15,6 +15,7 @@ import {
   type Reasons,
   type Service,
   type ServiceOptions,
+  type SlowEntries,
   startService,
 } from '../forward/service.ts'
 import { STATUS_SEGMENT, type Status, statusFrame } from '../forward/status.ts'
@@ -26,18 +27,13 @@ import type { Discovery, DiscoveryStep } from './discovery.ts'
 import { BRIDGE_METRICS } from './metrics.ts'
 import type { Topology } from './topology.ts'
 
-export type BridgeOptions = ServiceOptions & {
+/** What bridging needs. */
+export type BridgingOptions = {
+  readonly version: string
   readonly id: string
   readonly zone: string
   readonly shard: string
-  /** Calls back with its counts while it runs. */
-  readonly openDiscovery: (counts: {
-    readonly onRound: (result: 'ok' | 'no_leader' | 'failed') => void
-    readonly onError: (step: DiscoveryStep) => void
-  }) => Discovery
-  readonly registry: RegistryClient
-  readonly resolver: Resolver
-  readonly registration: Registration
+  readonly login: Policy['login']
   readonly reads: 'followers' | 'any' | 'leader'
   readonly lagMax: number
   readonly linksPerNode: number
@@ -46,13 +42,27 @@ export type BridgeOptions = ServiceOptions & {
   readonly queuedBytesMax: number
 }
 
+export type BridgeOptions = ServiceOptions &
+  Omit<BridgingOptions, 'login'> & {
+    /** Calls back with its counts while it runs. */
+    readonly openDiscovery: (counts: {
+      readonly onRound: (result: 'ok' | 'no_leader' | 'failed') => void
+      readonly onError: (step: DiscoveryStep) => void
+    }) => Discovery
+    readonly registry: RegistryClient
+    readonly resolver: Resolver
+    readonly registration: Registration
+  }
+
 /** Until LOGIN is answered. */
 const GREETING_MS = 2_000
 
-type Bridge = {
-  readonly options: BridgeOptions
-  forwarder: Forwarder
-  discovery: Discovery
+/** A bridge without its listeners, as the model runs it. */
+export type Bridge = {
+  readonly options: BridgingOptions
+  readonly forwarder: Forwarder
+  readonly discovery: Pick<Discovery, 'topology' | 'onChange' | 'look' | 'setUrgent' | 'health'>
+  readonly unfollow: () => void
   topology: Topology
   /** A topology has been known once: requests wait for the next one. */
   hasTopology: boolean
@@ -61,67 +71,82 @@ type Bridge = {
   readGroups: readonly (readonly Hop[])[]
   /** The leader that answered 405: it serves no reads. */
   readsRefusedBy: Hop | undefined
+  leaderChanges: number
+}
+
+/** Builds the bridge; the caller creates its forwarder, which reports changes of its hops. */
+export function createBridge(
+  options: BridgingOptions,
+  discovery: Bridge['discovery'],
+  create: (policy: Policy, pool: PoolSettings, onHopChange: () => void) => Forwarder,
+): Bridge {
+  let isBuilt = false
+  const forwarder = create(
+    policyOf(options, () => bridge),
+    poolOf(options),
+    () => {
+      if (isBuilt) noteLinks(bridge)
+    },
+  )
+  const bridge: Bridge = {
+    options,
+    forwarder,
+    discovery,
+    unfollow: discovery.onChange((topology) => useTopology(bridge, topology)),
+    topology: { nodes: new Map() },
+    hasTopology: false,
+    writeHops: [],
+    readGroups: [],
+    readsRefusedBy: undefined,
+    leaderChanges: 0,
+  }
+  isBuilt = true
+  useTopology(bridge, discovery.topology())
+  return bridge
 }
 
 /** @throws VacancyError port_taken */
 export async function startBridge(options: BridgeOptions): Promise<Service> {
   const { registry, resolver, registration } = options
   const metrics = registerMetrics(BRIDGE_METRICS, { process: true })
-  const bridge: Bridge = {
-    options,
-    forwarder: undefined as unknown as Forwarder,
-    discovery: undefined as unknown as Discovery,
-    topology: { nodes: new Map() },
-    hasTopology: false,
-    writeHops: [],
-    readGroups: [],
-    readsRefusedBy: undefined,
-  }
-  const { forwarder, slow } = createObservedForwarder({
-    ...options,
-    policy: policyOf(bridge),
-    pool: poolOf(options),
-    metrics: metrics as unknown as Metrics<MetricsTable>,
-    onHopChange: () => noteLinks(bridge),
-  })
-  bridge.forwarder = forwarder
-  bridge.discovery = options.openDiscovery({
+  const discovery = options.openDiscovery({
     onRound: (result) => metrics.of.bridge_discovery_rounds_total.inc({ result }),
     onError: (step) => metrics.of.bridge_discovery_errors_total.inc({ step }),
   })
-  const use = (topology: Topology) => {
-    if (
-      topology.leader !== undefined &&
-      bridge.topology.leader !== undefined &&
-      topology.leader !== bridge.topology.leader
-    ) {
-      metrics.of.bridge_leader_changes_total.inc()
-    }
-    useTopology(bridge, topology)
-  }
-  const unfollow = bridge.discovery.onChange(use)
-  use(bridge.discovery.topology())
+  let slow: () => SlowEntries = () => []
+  const bridge = createBridge({ ...options, login: loginRule(options) }, discovery, (policy, pool, onHopChange) => {
+    const observed = createObservedForwarder({
+      ...options,
+      policy,
+      pool,
+      metrics: metrics as unknown as Metrics<MetricsTable>,
+      onHopChange,
+    })
+    slow = observed.slow
+    return observed.forwarder
+  })
   metrics.onCollect(() => {
     const { of } = metrics
     of.bridge_node_role.reset()
     of.bridge_node_lag_entries.reset()
-    for (const { id, role, lag } of bridge.discovery.topology().nodes.values()) {
+    for (const { id, role, lag } of discovery.topology().nodes.values()) {
       of.bridge_node_role.set({ node: id, role }, 1)
       if (lag !== undefined) of.bridge_node_lag_entries.set({ node: id }, lag)
     }
+    setTotal(of.bridge_leader_changes_total, bridge.leaderChanges)
     of.bridge_registry_up.set(registry.health().isUp ? 1 : 0)
     setTotal(of.bridge_resolver_errors_total, resolver.counters().failed + resolver.counters().unknown)
     const heartbeatMs = registration.ageMs()
     if (heartbeatMs !== undefined) of.bridge_heartbeat_age_seconds.set(heartbeatMs / 1000)
   })
   const component: Component = {
-    forwarder,
+    forwarder: bridge.forwarder,
     metrics: metrics as unknown as Metrics<MetricsTable>,
-    reasons: () => reasonsOf(bridge),
+    reasons: () => reasonsOf(bridge, registration),
     facts: () => factsOf(bridge),
     routes: pagesOf(bridge),
     leave: async () => {
-      unfollow()
+      bridge.unfollow()
       await registration.stop()
     },
   }
@@ -130,7 +155,7 @@ export async function startBridge(options: BridgeOptions): Promise<Service> {
     ...service,
     async stop() {
       await service.stop()
-      await bridge.discovery.stop()
+      await discovery.stop()
       resolver.stop()
       registry.close()
     },
@@ -139,6 +164,8 @@ export async function startBridge(options: BridgeOptions): Promise<Service> {
 
 function useTopology(bridge: Bridge, topology: Topology): void {
   const { forwarder, options } = bridge
+  const before = bridge.topology.leader
+  if (before !== undefined && topology.leader !== undefined && topology.leader !== before) bridge.leaderChanges++
   bridge.topology = topology
   bridge.hasTopology ||= topology.leader !== undefined
   const addresses = [...topology.nodes.values()].map(
@@ -158,7 +185,7 @@ function useTopology(bridge: Bridge, topology: Topology): void {
 }
 
 function readGroupsOf(
-  reads: BridgeOptions['reads'],
+  reads: BridgingOptions['reads'],
   leader: readonly Hop[],
   near: readonly Hop[],
   far: readonly Hop[],
@@ -176,7 +203,6 @@ function readGroupsOf(
 /** Discovery runs faster while a connection is missing that requests need. */
 function noteLinks(bridge: Bridge): void {
   const { discovery, writeHops, topology, forwarder } = bridge
-  if (discovery === undefined || forwarder === undefined) return
   const isUp = (hop: Hop) => hop.links.some(({ state }) => state === 'open')
   const followers = [...topology.nodes.values()].filter(({ role }) => role === 'follower')
   const hasFollower = followers.some(({ id }) => {
@@ -186,8 +212,7 @@ function noteLinks(bridge: Bridge): void {
   discovery.setUrgent(!writeHops.some(isUp) || (topology.nodes.size > 1 && !hasFollower))
 }
 
-function policyOf(bridge: Bridge): Policy {
-  const { options } = bridge
+function policyOf(options: BridgingOptions, built: () => Bridge): Policy {
   return {
     forwardsEnvelopes: false,
     takesBareFrames: true,
@@ -196,15 +221,17 @@ function policyOf(bridge: Bridge): Policy {
     localReply: (segment, _command, id) =>
       segment === STATUS_SEGMENT ? statusFrame(id, ownStatus(options)) : undefined,
     route(_segment, isWrite) {
+      const bridge = built()
       if (!bridge.hasTopology) return { code: 503 }
       return { hops: isWrite ? bridge.writeHops : readHops(bridge), mayWait: true }
     },
     noteFailure(hop, failure, isWrite) {
+      const bridge = built()
       const code = failure.how === 'refused' ? failure.code : 0
       if (code === 405 && !isWrite && bridge.writeHops.includes(hop)) bridge.readsRefusedBy = hop
       if (failure.how === 'lost' || code === 308 || code === 405 || code === 503) bridge.discovery.look()
     },
-    login: loginRule(options),
+    login: options.login,
   }
 }
 
@@ -215,11 +242,11 @@ function readHops(bridge: Bridge): readonly Hop[] {
   return groups.find((group) => group.some(isFree)) ?? groups.flat()
 }
 
-function ownStatus({ id, zone, shard, version }: BridgeOptions): Status {
+function ownStatus({ id, zone, shard, version }: BridgingOptions): Status {
   return { component: 'bridge', id, zone, shard, version }
 }
 
-function poolOf(options: BridgeOptions): PoolSettings {
+function poolOf(options: BridgingOptions): PoolSettings {
   return {
     peer: 'node',
     linksPerHop: options.linksPerNode,
@@ -235,7 +262,7 @@ function poolOf(options: BridgeOptions): PoolSettings {
   }
 }
 
-function reasonsOf({ options, discovery, writeHops }: Bridge): Reasons {
+function reasonsOf({ discovery, writeHops }: Bridge, registration: Registration): Reasons {
   const { fault, isCached } = discovery.health()
   const leader = writeHops[0]
   const isUp = leader?.links.some(({ state }) => state === 'open') ?? false
@@ -243,7 +270,7 @@ function reasonsOf({ options, discovery, writeHops }: Bridge): Reasons {
     leader === undefined
       ? 'No leader is known.'
       : `Leader ${leader.id} is not reachable: ${leader.lastFault || 'connecting'}`
-  const refusal = options.registration.refusal()
+  const refusal = registration.refusal()
   return [
     ...(isUp ? [] : [{ name: 'leader', message: fault === '' ? noLeader : `${noLeader} ${fault}` }]),
     ...(isCached ? [{ name: 'topology', message: 'The topology is from the cache and not confirmed yet.' }] : []),

@@ -72,10 +72,7 @@ export function checkedId(flag: string, id: string): string {
 }
 
 /** Runs the service to the end of the process. */
-export async function runService(
-  options: ProgramOptions,
-  start: (opened: Opened) => Promise<Service>,
-): Promise<void> {
+export async function runService(options: ProgramOptions, start: (opened: Opened) => Promise<Service>): Promise<void> {
   const { component, flags, identity } = options
   const tlsFiles = tlsFilesOf(flags.tlsCert, flags.tlsKey, flags.tlsClientCa)
   if (flags.requireLogin && flags.authFile === undefined) {

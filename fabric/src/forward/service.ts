@@ -48,6 +48,8 @@ export type ServiceOptions = {
   readonly log: Log
 }
 
+export type SlowEntries = ReturnType<typeof slowEntries>
+
 export type Service = {
   readonly tcpPort: number
   readonly apiPort: number
@@ -120,7 +122,7 @@ export function createObservedForwarder(
     readonly metrics: Metrics<MetricsTable>
     readonly onHopChange: () => void
   },
-): { readonly forwarder: Forwarder; readonly slow: () => ReturnType<typeof slowEntries> } {
+): { readonly forwarder: Forwarder; readonly slow: () => SlowEntries } {
   const observed = createObserved()
   const slow = createSlowLog(options.slowMs)
   const forwarder = createForwarder({
@@ -147,7 +149,7 @@ export function createObservedForwarder(
 export async function startService(
   options: ServiceOptions,
   component: Component,
-  slow: () => ReturnType<typeof slowEntries>,
+  slow: () => SlowEntries,
 ): Promise<Service> {
   const { clock, log } = options
   const { forwarder, metrics } = component

@@ -19,9 +19,7 @@ export const routerCommand = defineCommand({
       return checkedId(flag, value)
     }
     const identity =
-      mode === 'zone'
-        ? { zone: needed('zone-id', flags.zoneId), id: needed('router-id', flags.routerId) }
-        : undefined
+      mode === 'zone' ? { zone: needed('zone-id', flags.zoneId), id: needed('router-id', flags.routerId) } : undefined
     if (flags.maxFrameSize > flags.maxBufferSize) {
       throw new VacancyError('usage_error', { reason: '--max-frame-size must not exceed --max-buffer-size' })
     }

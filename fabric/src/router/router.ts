@@ -17,10 +17,11 @@ import {
   type Reasons,
   type Service,
   type ServiceOptions,
+  type SlowEntries,
   startService,
 } from '../forward/service.ts'
 import { STATUS_SEGMENT, type Status, statusFrame } from '../forward/status.ts'
-import type { Address } from '../forward/world.ts'
+import type { Address, World } from '../forward/world.ts'
 import { json, type Route } from '../http.ts'
 import type { Registration } from '../register.ts'
 import type { RegistryClient } from '../registry-client.ts'
@@ -29,16 +30,17 @@ import type { Lookup, RouterMode } from './datasets.ts'
 import { ROUTER_METRICS } from './metrics.ts'
 import type { Tables } from './refresh.ts'
 
-export type RouterOptions = ServiceOptions & {
+/** What routing needs. */
+export type RoutingOptions = {
+  readonly world: World
+  readonly version: string
   readonly mode: RouterMode
   /** In zone mode. */
   readonly zone: string | undefined
   readonly id: string | undefined
-  readonly tables: Tables
-  readonly registry: RegistryClient
-  readonly resolver: Resolver
-  /** In zone mode. */
-  readonly registration: Registration | undefined
+  readonly tables: Pick<Tables, 'lookup' | 'hops' | 'codecs' | 'segments' | 'refreshNow' | 'onChange' | 'health'>
+  readonly resolver: Pick<Resolver, 'find' | 'again' | 'onChange'>
+  readonly login: Policy['login']
   readonly hopPort: number
   readonly linksPerHop: number
   readonly keepaliveMs: number
@@ -46,49 +48,80 @@ export type RouterOptions = ServiceOptions & {
   readonly queuedBytesMax: number
 }
 
+export type RouterOptions = ServiceOptions &
+  Omit<RoutingOptions, 'login'> & {
+    readonly tables: Tables
+    readonly registry: RegistryClient
+    readonly resolver: Resolver
+    /** In zone mode. */
+    readonly registration: Registration | undefined
+  }
+
 /** How long a request waits for newer routes after a hop answered 404. */
 const RECHECK_MS = 500
 /** Until a hop has answered `__status__`. */
 const GREETING_MS = 1_000
 
-type Router = {
-  readonly options: RouterOptions
-  forwarder: Forwarder
+/** A router without its listeners, as the model runs it. */
+export type Router = {
+  readonly options: RoutingOptions
+  readonly forwarder: Forwarder
   /** Hops by the list of their ids, as the table holds it. */
   ways: WeakMap<readonly string[], readonly Hop[]>
   segmentsReply: { readonly of: readonly unknown[]; readonly frame: Buffer } | undefined
+  /** Ends following the tables and the resolver. */
+  readonly unfollow: () => void
+}
+
+/** Builds the router; the caller creates its forwarder. */
+export function createRouter(
+  options: RoutingOptions,
+  create: (policy: Policy, pool: PoolSettings) => Forwarder,
+): Router {
+  const { tables, resolver } = options
+  const policy = policyOf(options, () => router)
+  const forwarder = create(policy, poolOf(options))
+  const useTable = () => {
+    setHops(forwarder.pool, new Map(tables.hops().map((id) => [id, undefined])))
+    router.ways = new WeakMap()
+    wakeHeld(forwarder)
+  }
+  const unfollowTables = tables.onChange(() => useTable())
+  const unfollowHosts = resolver.onChange((target, address) => {
+    const hop = forwarder.pool.hops.get(target.id)
+    if (hop === undefined || target.kind !== kindOf(options.mode)) return
+    if (hop.address?.host === address.host && hop.address.port === (address.port ?? options.hopPort)) return
+    moveHop(forwarder.pool, hop)
+  })
+  const router: Router = {
+    options,
+    forwarder,
+    ways: new WeakMap(),
+    segmentsReply: undefined,
+    unfollow: () => {
+      unfollowTables()
+      unfollowHosts()
+    },
+  }
+  useTable()
+  return router
 }
 
 /** @throws VacancyError port_taken */
 export async function startRouter(options: RouterOptions): Promise<Service> {
   const { tables, resolver, registry, registration } = options
   const metrics = registerMetrics(ROUTER_METRICS, { process: true })
-  const router: Router = {
-    options,
-    forwarder: undefined as unknown as Forwarder,
-    ways: new WeakMap(),
-    segmentsReply: undefined,
-  }
-  const { forwarder, slow } = createObservedForwarder({
-    ...options,
-    policy: policyOf(router),
-    pool: poolOf(options),
-    metrics: metrics as unknown as Metrics<MetricsTable>,
-    onHopChange: () => {},
-  })
-  router.forwarder = forwarder
-  const useTable = () => {
-    setHops(forwarder.pool, new Map(tables.hops().map((id) => [id, undefined])))
-    router.ways = new WeakMap()
-    wakeHeld(forwarder)
-  }
-  const unfollow = tables.onChange(useTable)
-  useTable()
-  const unfollowHosts = resolver.onChange((target, address) => {
-    const hop = forwarder.pool.hops.get(target.id)
-    if (hop === undefined || target.kind !== kindOf(options.mode)) return
-    if (hop.address?.host === address.host && hop.address.port === (address.port ?? options.hopPort)) return
-    moveHop(forwarder.pool, hop)
+  let slow: () => SlowEntries = () => []
+  const router = createRouter({ ...options, login: loginRule(options) }, (policy, pool) => {
+    const observed = createObservedForwarder({
+      ...options,
+      policy,
+      pool,
+      metrics: metrics as unknown as Metrics<MetricsTable>,
+      onHopChange: () => {},
+    })
+    slow = observed.slow
+    return observed.forwarder
   })
   metrics.onCollect(() => {
     const { of } = metrics
@@ -101,14 +134,13 @@ export async function startRouter(options: RouterOptions): Promise<Service> {
     if (heartbeatMs !== undefined) of.router_heartbeat_age_seconds.set(heartbeatMs / 1000)
   })
   const component: Component = {
-    forwarder,
+    forwarder: router.forwarder,
     metrics: metrics as unknown as Metrics<MetricsTable>,
-    reasons: () => reasonsOf(router),
+    reasons: () => reasonsOf(router, registration),
     facts: () => factsOf(router),
     routes: pagesOf(router),
     leave: async () => {
-      unfollow()
-      unfollowHosts()
+      router.unfollow()
       await registration?.stop()
     },
   }
@@ -128,12 +160,11 @@ function kindOf(mode: RouterMode): 'router' | 'bridge' {
   return mode === 'edge' ? 'router' : 'bridge'
 }
 
-function ownStatus({ mode, zone, id, version }: RouterOptions): Status {
+function ownStatus({ mode, zone, id, version }: RoutingOptions): Status {
   return { component: 'router', id: id ?? '', zone: zone ?? '', mode, version }
 }
 
-function policyOf(router: Router): Policy {
-  const { options } = router
+function policyOf(options: RoutingOptions, router: () => Router): Policy {
   const { tables, mode } = options
   return {
     forwardsEnvelopes: true,
@@ -150,15 +181,15 @@ function policyOf(router: Router): Policy {
           return replyFrame(encodeReply('GETCODECS', id, { rateFeatures: [...codecs.names] }, NO_CONTEXT))
         }
         case SEGMENTS_SEGMENT:
-          return tables.health().isLoaded ? segmentsFrame(router, id) : errorFrame(id, '503')
+          return tables.health().isLoaded ? segmentsFrame(router(), id) : errorFrame(id, '503')
         default:
           return undefined
       }
     },
-    route: (segment) => wayOf(router, tables.lookup(segment)),
+    route: (segment) => wayOf(router(), tables.lookup(segment)),
     noteFailure: () => {},
-    ...(mode === 'edge' && { recheck: (segment: string) => recheck(router, segment) }),
-    login: loginRule(options),
+    ...(mode === 'edge' && { recheck: (segment: string) => recheck(options, segment) }),
+    login: options.login,
   }
 }
 
@@ -199,7 +230,7 @@ function wayOf(router: Router, lookup: Lookup): Way {
 }
 
 /** A zone router does not know the segment: whether newer routes lead elsewhere. */
-async function recheck({ options }: Router, segment: string): Promise<boolean> {
+async function recheck(options: RoutingOptions, segment: string): Promise<boolean> {
   const before = keyOf(options.tables.lookup(segment))
   let stopTimer = () => {}
   const timeout = new Promise<void>((resolve) => {
@@ -214,7 +245,7 @@ function keyOf(lookup: Lookup): string {
   return lookup.kind === 'hops' ? `${lookup.via} ${lookup.hops.join(' ')}` : lookup.kind
 }
 
-function poolOf(options: RouterOptions): PoolSettings {
+function poolOf(options: RoutingOptions): PoolSettings {
   const { mode, resolver, hopPort, zone } = options
   const targetOf = (id: string): ResolveTarget => ({ kind: kindOf(mode), id })
   return {
@@ -247,9 +278,8 @@ function statusFault(mode: RouterMode, zone: string | undefined, id: string, sta
   return status.zone === zone ? '' : `bridge ${id} is of zone ${status.zone}, not ${zone}`
 }
 
-function reasonsOf({ options, forwarder }: Router): Reasons {
-  const { tables, registration } = options
-  const reasons = [...tables.health().reasons]
+function reasonsOf({ options, forwarder }: Router, registration: Registration | undefined): Reasons {
+  const reasons = [...options.tables.health().reasons]
   const hops = [...forwarder.pool.hops.values()]
   const isUp = hops.some(({ links }) => links.some(({ state }) => state === 'open'))
   const noHop = hops.length === 0 ? 'No next hop is registered.' : `No next hop is reachable: ${faultsOf(hops)}`
