@@ -6,7 +6,7 @@
 import { type Metrics, type MetricsTable, registerMetrics, setTotal } from '@vacancy/shared/node'
 import type { Forwarder, Policy } from '../forward/forwarder.ts'
 import { wakeHeld } from '../forward/forwarder.ts'
-import { type Hop, isFree, type PoolSettings, setHops } from '../forward/hops.ts'
+import { isFree, setHops } from '../forward/hops.ts'
 import {
   type Component,
   createObservedForwarder,
@@ -18,6 +18,7 @@ import {
   type SlowEntries,
   startService,
 } from '../forward/service.ts'
+import type { Hop, PoolSettings } from '../forward/state.ts'
 import { STATUS_SEGMENT, type Status, statusFrame } from '../forward/status.ts'
 import { json, type Route } from '../http.ts'
 import type { Registration } from '../register.ts'

@@ -4,8 +4,9 @@ import { encodeError, encodeReply, encodeRequest, readU32 } from '@vacancy/share
 import { afterEach, describe, expect, it } from 'vitest'
 import { createForwarder, drain, type Forwarder, type Policy } from './forwarder.ts'
 import { codeOfReply, createFrameReader, readFrames } from './frames.ts'
-import { closePool, type Hop, setHops } from './hops.ts'
+import { closePool, setHops } from './hops.ts'
 import { listenForClients } from './listen.ts'
+import type { Hop } from './state.ts'
 import { systemWorld } from './world.ts'
 
 const LIMITS = {
@@ -262,7 +263,7 @@ describe('forwarding to nodes', () => {
     expect(codeIn(client.replies.get(9))).toBe(503)
   })
 
-  it('refuses a frame that is too large and goes on', async () => {
+  it('refuses a frame that is too large and reads the next', async () => {
     const node = await startNode(({ id }) => exists(id))
     const { port } = await startBridge([node, node])
     const client = await openClient(port)

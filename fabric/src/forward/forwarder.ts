@@ -7,24 +7,14 @@
 import { assert } from '@vacancy/shared'
 import type { Role } from '@vacancy/shared/node'
 import { encodeLogin, FRAME_HEADER_BYTES, LOGIN_FAILED, LOGIN_OK } from '@vacancy/shared/wire'
+import { createDeadlineQueue, type DeadlineQueue, dequeue, enqueue } from './deadlines.ts'
 import { afterFailure, type Code, chooseHop, type Failure } from './decide.ts'
 import { codeOfReply, commandOf, errorFrame, flagOf, hasRequestKey, readFrames, segmentOf, writeId } from './frames.ts'
-import {
-  abandon,
-  createHopPool,
-  freeLink,
-  type Hop,
-  type HopPool,
-  isFree,
-  isHopeful,
-  type Link,
-  type PoolSettings,
-  sendOver,
-} from './hops.ts'
-import { adjustReading, createInbound, type Inbound, type InboundLimits, notePartial, overdue } from './inbound.ts'
+import { abandon, createHopPool, freeLink, isFree, isHopeful, sendOver } from './hops.ts'
+import { adjustReading, createInbound, notePartial, overdue } from './inbound.ts'
 import { addWrite, createLane, nextWrite, pinnedVia, writeOver, writeRefused, writeSent } from './lanes.ts'
 import { addPart, flushOutbox, type Outbox, queuedBytes } from './outbox.ts'
-import { createDeadlineQueue, type DeadlineQueue, dequeue, enqueue, type Request } from './request.ts'
+import type { Hop, HopPool, Inbound, InboundLimits, Link, PoolSettings, Request } from './state.ts'
 import type { Wire, World } from './world.ts'
 
 /** Where a request goes. */
@@ -462,7 +452,7 @@ function onReply(forwarder: Forwarder, request: Request, link: Link, bytes: Buff
   request.link = undefined
   const code = codeOfReply(bytes, start, stop)
   if (code === 0) return pass(forwarder, request, bytes.subarray(start, stop), 'ok', true)
-  // The frames of existing components may be malformed: an ERROR is always written anew.
+  // The frames of existing components may be malformed: this process writes its own.
   request.refusal = errorFrame(request.id, String(code))
   failed(forwarder, request, link.hop, { how: 'refused', code })
 }

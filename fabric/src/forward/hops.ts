@@ -9,98 +9,11 @@
 
 import { encodeKeepalive, encodeLogin, encodeRequest, FRAME_HEADER_BYTES, readLoginAnswer } from '@vacancy/shared/wire'
 import { EJECT_AFTER, nextEjectMs, retryWaitMs } from './decide.ts'
-import { createFrameReader, type FrameReader, type FrameSink, readFrames, writeId } from './frames.ts'
-import { addPart, createOutbox, flushOutbox, type Outbox, queuedBytes } from './outbox.ts'
-import type { Request } from './request.ts'
-import { readStatusReply, STATUS_SEGMENT, type Status } from './status.ts'
+import { createFrameReader, type FrameSink, readFrames, writeId } from './frames.ts'
+import { addPart, createOutbox, flushOutbox, queuedBytes } from './outbox.ts'
+import type { Hop, HopPool, Link, PoolEvents, PoolSettings, Request } from './state.ts'
+import { readStatusReply, STATUS_SEGMENT } from './status.ts'
 import type { Address, World } from './world.ts'
-
-export type Link = {
-  readonly pool: HopPool
-  readonly hop: Hop
-  readonly outbox: Outbox
-  readonly reader: FrameReader
-  /** `greeting`: LOGIN or `__status__` has no answer yet. */
-  state: 'connecting' | 'greeting' | 'open' | 'closed'
-  /** Takes no more requests, and closes with its last reply. */
-  isDraining: boolean
-  loginAnswer: Buffer
-  readonly inFlight: Map<number, Request>
-  nextId: number
-  /** Requests without a reply in time since the last reply. */
-  timeouts: number
-  heardMs: number
-  wroteMs: number
-  stopTimer: () => void
-}
-
-export type Hop = {
-  readonly id: string
-  /** Of the last attempt; undefined until it is resolved. */
-  address: Address | undefined
-  /** Given by the caller instead of the resolver. */
-  fixed: Address | undefined
-  links: Link[]
-  kind: 'unknown' | 'ours' | 'foreign' | 'node'
-  status: Status | undefined
-  inFlight: number
-  failures: number
-  ejectMs: number
-  ejectedUntilMs: number
-  /** Attempts to connect since the last success. */
-  attempts: number
-  isResolving: boolean
-  /** Connections that ended before the greeting was answered, in a row. */
-  mute: number
-  stopTimer: () => void
-  /** Removed from the routes: no new requests, closed when it has no more in flight. */
-  isGone: boolean
-  lastFault: string
-}
-
-export type PoolSettings = {
-  readonly peer: 'node' | 'router' | 'bridge'
-  readonly linksPerHop: number
-  readonly frameBytesMax: number
-  /** Queued bytes beyond which a connection takes no more requests. */
-  readonly queuedBytesMax: number
-  /** Between keepalives on an idle connection; 0 = none. */
-  readonly keepaliveMs: number
-  /** Until LOGIN or `__status__` is answered. */
-  readonly greetingMs: number
-  readonly token: () => string | undefined
-  /** What is wrong with the component that answered; '' = it is the one that was meant. */
-  readonly statusFault: (hop: string, status: Status) => string
-  readonly resolve: (hop: string) => Promise<Address>
-  /** The address of the hop may have changed. */
-  readonly resolveAgain: (hop: string) => void
-}
-
-export type PoolEvents = {
-  /** A reply: the bare frame is [start, end) of `bytes`, which the receiver may keep and change. */
-  reply(request: Request, link: Link, bytes: Buffer, start: number, end: number): void
-  /** The connection of a sent request ended. */
-  lost(request: Request, link: Link): void
-  /** A connection takes requests now. */
-  opened(hop: Hop): void
-  /** A connection ended, or could not be opened. */
-  failed(hop: Hop, reason: string): void
-  /** The outbox has bytes to flush at the end of the turn. */
-  dirty(outbox: Outbox): void
-  /** A reply to a request that is no longer waited for. */
-  stray(): void
-  /** A keepalive was sent. */
-  kept(): void
-}
-
-export type HopPool = {
-  readonly world: World
-  readonly settings: PoolSettings
-  readonly events: PoolEvents
-  readonly hops: Map<string, Hop>
-  stopKeepalive: () => void
-  isClosed: boolean
-}
 
 /** Time for replies on the connections of a hop that is gone or has moved. */
 const DRAIN_MS = 10_000
@@ -115,7 +28,7 @@ export function createHopPool(world: World, settings: PoolSettings, events: Pool
   return pool
 }
 
-/** Adds the hops that are new and drops the others. An address is given where no resolver is asked. */
+/** Adds the hops that are new and drops the others. Hops with an address are not resolved. */
 export function setHops(pool: HopPool, wanted: ReadonlyMap<string, Address | undefined>): void {
   for (const [id, hop] of pool.hops) if (!wanted.has(id)) dropHop(pool, hop)
   for (const [id, address] of wanted) {

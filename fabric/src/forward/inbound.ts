@@ -4,47 +4,10 @@
  */
 
 import type { Role } from '@vacancy/shared/node'
-import { createFrameReader, type FrameReader, isMidFrame } from './frames.ts'
-import { createOutbox, type Outbox, queuedBytes } from './outbox.ts'
-import type { WriteLane } from './request.ts'
+import { createFrameReader, isMidFrame } from './frames.ts'
+import { createOutbox, queuedBytes } from './outbox.ts'
+import type { Inbound, InboundLimits } from './state.ts'
 import type { Wire } from './world.ts'
-
-export type InboundLimits = {
-  readonly frameBytesMax: number
-  /** Larger frames up to this size are skipped and refused. */
-  readonly skipBytesMax: number
-  readonly rubbishBytesMax: number
-  /** Requests in flight beyond which the connection is not read. */
-  readonly inFlightMax: number
-  /** Replies that wait for the client, beyond which its connection is not read. */
-  readonly queuedBytesMax: number
-  /** How long a client may leave more than that unread. */
-  readonly stalledMsMax: number
-  /** From the first byte of a frame to its last. */
-  readonly frameMsMax: number
-  /** Since the last byte. */
-  readonly idleMsMax: number
-}
-
-export type Inbound = {
-  readonly wire: Wire
-  readonly remote: string
-  readonly outbox: Outbox
-  readonly reader: FrameReader
-  readonly lanes: Map<string, WriteLane>
-  /** Undefined until LOGIN, where that is required. */
-  role: Role | undefined
-  inFlight: number
-  isPaused: boolean
-  isClosed: boolean
-  /** The client sends no more; the connection closes with the last reply. */
-  isLast: boolean
-  heardMs: number
-  /** When the unfinished frame began; 0 = there is none. */
-  partialMs: number
-  /** Since when replies are not read; 0 = they are. */
-  stalledMs: number
-}
 
 export function createInbound(
   wire: Wire,

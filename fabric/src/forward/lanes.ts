@@ -54,7 +54,7 @@ export function writeSent<Item, Via>(lane: Lane<Item, Via>, entry: LaneEntry<Ite
 
 /**
  * A write is over: answered, or given up. Refused writes before it were overtaken if it `gotThrough`, which includes
- * that nobody knows.
+ * an unknown outcome.
  *
  * @returns the refused writes that must be answered with their refusal
  */

@@ -1,7 +1,6 @@
 /** The metrics that routers and bridges have in common, and how they are read from the counters of forwarding. */
 
 import { type Metrics, type MetricsTable, setTotal } from '@vacancy/shared/node'
-import type { Counter, Gauge } from 'prom-client'
 import type { Counters, Ended, Forwarder } from './forwarder.ts'
 
 const SECONDS = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2] as const
@@ -103,6 +102,14 @@ export function observe(observed: Observed, { request, result, seconds }: Ended)
   histogram.sum += seconds
 }
 
+/** Rows by the names that are put together from the prefix. */
+type Rows = Metrics<{
+  readonly plain: { readonly type: 'counter'; readonly help: '' }
+  readonly ended: { readonly type: 'counter'; readonly help: ''; readonly labels: readonly ['kind', 'result'] }
+  readonly level: { readonly type: 'gauge'; readonly help: '' }
+  readonly hop: { readonly type: 'gauge'; readonly help: ''; readonly labels: readonly ['hop'] }
+}>['of']
+
 /** Fills the rows of `forwardMetrics` before each page. */
 export function collectForwarding<T extends MetricsTable>(
   metrics: Metrics<T>,
@@ -110,27 +117,26 @@ export function collectForwarding<T extends MetricsTable>(
   forwarder: Forwarder,
   observed: Observed,
 ): void {
-  const of = metrics.of as unknown as { readonly [name: string]: Counter<string> & Gauge<string> }
-  const row = (name: string) => of[`${prefix}_${name}`] as Counter<string> & Gauge<string>
+  const row = <K extends keyof Rows>(_kind: K, name: string) => metrics.of[`${prefix}_${name}`] as unknown as Rows[K]
   metrics.readHistogram(`${prefix}_request_duration_seconds`, () =>
     (['read', 'write'] as const).map((kind) => ({ labels: { kind }, ...observed[kind] })),
   )
   metrics.onCollect(() => {
-    for (const [name, [field]] of Object.entries(TOTALS)) setTotal(row(name), forwarder.counters[field])
+    for (const [name, [field]] of Object.entries(TOTALS)) setTotal(row('plain', name), forwarder.counters[field])
     for (const [key, total] of observed.ended) {
       const [kind = '', result = ''] = key.split(' ')
-      setTotal(row('requests_total'), total, { kind, result })
+      setTotal(row('ended', 'requests_total'), total, { kind, result })
     }
-    row('inflight').set(forwarder.inFlight)
-    row('held').set(forwarder.held.size)
-    row('connections').set(forwarder.inbounds.size)
+    row('level', 'inflight').set(forwarder.inFlight)
+    row('level', 'held').set(forwarder.held.size)
+    row('level', 'connections').set(forwarder.inbounds.size)
     const nowMs = forwarder.world.nowMs()
-    for (const name of ['hop_up', 'hop_inflight', 'hop_ejected']) row(name).reset()
+    for (const name of ['hop_up', 'hop_inflight', 'hop_ejected']) row('hop', name).reset()
     for (const hop of forwarder.pool.hops.values()) {
       const labels = { hop: hop.id }
-      row('hop_up').set(labels, hop.links.filter(({ state }) => state === 'open').length)
-      row('hop_inflight').set(labels, hop.inFlight)
-      row('hop_ejected').set(labels, hop.ejectedUntilMs > nowMs ? 1 : 0)
+      row('hop', 'hop_up').set(labels, hop.links.filter(({ state }) => state === 'open').length)
+      row('hop', 'hop_inflight').set(labels, hop.inFlight)
+      row('hop', 'hop_ejected').set(labels, hop.ejectedUntilMs > nowMs ? 1 : 0)
     }
   })
 }

@@ -20,10 +20,11 @@ import {
 import { COMMANDS, isCommandName } from '@vacancy/shared/wire'
 import { createListener, json, type Route, text } from '../http.ts'
 import { createForwarder, drain, type Ended, type Forwarder, type ForwardLimits, type Policy } from './forwarder.ts'
-import { closePool, type PoolSettings } from './hops.ts'
+import { closePool } from './hops.ts'
 import { type Listener, listenForClients } from './listen.ts'
 import { collectForwarding, createObserved, observe } from './metrics.ts'
 import { createSlowLog, noteSlow, slowEntries } from './slow.ts'
+import type { PoolSettings } from './state.ts'
 import type { World } from './world.ts'
 
 /** Reasons why the component is not ready; ready without any. */
@@ -66,7 +67,7 @@ export type Component = {
   /** Facts for `/ready`, besides the reasons. */
   readonly facts: () => { readonly [name: string]: unknown }
   readonly routes: readonly Route[]
-  /** Ends registration first, so that nobody is sent here any more. */
+  /** Ends registration first, so that no new connections come. */
   readonly leave: () => Promise<void>
 }
 

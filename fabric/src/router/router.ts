@@ -8,7 +8,7 @@ import { CODECS_SEGMENT, encodeReply, SEGMENTS_SEGMENT } from '@vacancy/shared/w
 import type { Forwarder, Policy, Route as Way } from '../forward/forwarder.ts'
 import { wakeHeld } from '../forward/forwarder.ts'
 import { errorFrame } from '../forward/frames.ts'
-import { type Hop, moveHop, type PoolSettings, setHops } from '../forward/hops.ts'
+import { moveHop, setHops } from '../forward/hops.ts'
 import {
   type Component,
   createObservedForwarder,
@@ -20,6 +20,7 @@ import {
   type SlowEntries,
   startService,
 } from '../forward/service.ts'
+import type { Hop, PoolSettings } from '../forward/state.ts'
 import { STATUS_SEGMENT, type Status, statusFrame } from '../forward/status.ts'
 import type { Address, World } from '../forward/world.ts'
 import { json, type Route } from '../http.ts'

@@ -1,0 +1,174 @@
+/**
+ * The state of forwarding: clients, requests, hops and connections, as plain data. The functions are in the modules of
+ * the same names.
+ */
+
+import type { Role } from '@vacancy/shared/node'
+import type { FrameReader } from './frames.ts'
+import type { Lane, LaneEntry } from './lanes.ts'
+import type { Outbox } from './outbox.ts'
+import type { Status } from './status.ts'
+import type { Address, Wire, World } from './world.ts'
+
+/** A request on its way through a component. */
+export type Request = {
+  readonly inbound: Inbound
+  /** The client's correlation id. */
+  readonly id: number
+  /** The frame: [start, end) with its envelope, its bare frame from `inner` on. */
+  readonly bytes: Buffer
+  readonly start: number
+  readonly inner: number
+  readonly end: number
+  /** '' for a frame without an envelope. */
+  readonly segment: string
+  readonly command: string
+  readonly isWrite: boolean
+  /** Monotonic. */
+  readonly receivedMs: number
+  readonly deadlineMs: number
+  state: 'held' | 'sent' | 'over'
+  tries: number
+  /** A held request is not tried before. */
+  notBeforeMs: number
+  link: Link | undefined
+  /** Its correlation id on that link. */
+  linkId: number
+  /** The hop of the last try. */
+  lastHop: Hop | undefined
+  /** The reply that refused it last, passed on if no further try follows. */
+  refusal: Buffer | undefined
+  wasRechecked: boolean
+  /** Writes only. */
+  lane: WriteLane | undefined
+  entry: LaneEntry<Request, Link> | undefined
+  before: Request | undefined
+  after: Request | undefined
+}
+
+export type WriteLane = Lane<Request, Link>
+
+/** A connection to a hop. */
+export type Link = {
+  readonly pool: HopPool
+  readonly hop: Hop
+  readonly outbox: Outbox
+  readonly reader: FrameReader
+  /** `greeting`: LOGIN or `__status__` has no answer yet. */
+  state: 'connecting' | 'greeting' | 'open' | 'closed'
+  /** Takes no more requests, and closes with its last reply. */
+  isDraining: boolean
+  loginAnswer: Buffer
+  readonly inFlight: Map<number, Request>
+  nextId: number
+  /** Requests without a reply in time since the last reply. */
+  timeouts: number
+  heardMs: number
+  wroteMs: number
+  stopTimer: () => void
+}
+
+export type Hop = {
+  readonly id: string
+  /** Of the last attempt; undefined until it is resolved. */
+  address: Address | undefined
+  /** Given by the caller instead of the resolver. */
+  fixed: Address | undefined
+  links: Link[]
+  kind: 'unknown' | 'ours' | 'foreign' | 'node'
+  status: Status | undefined
+  inFlight: number
+  failures: number
+  ejectMs: number
+  ejectedUntilMs: number
+  /** Attempts to connect since the last success. */
+  attempts: number
+  isResolving: boolean
+  /** Connections that ended before the greeting was answered, in a row. */
+  mute: number
+  stopTimer: () => void
+  /** Removed from the routes: no new requests, closed when it has no more in flight. */
+  isGone: boolean
+  lastFault: string
+}
+
+export type PoolSettings = {
+  readonly peer: 'node' | 'router' | 'bridge'
+  readonly linksPerHop: number
+  readonly frameBytesMax: number
+  /** Queued bytes beyond which a connection takes no more requests. */
+  readonly queuedBytesMax: number
+  /** Between keepalives on an idle connection; 0 = none. */
+  readonly keepaliveMs: number
+  /** Until LOGIN or `__status__` is answered. */
+  readonly greetingMs: number
+  readonly token: () => string | undefined
+  /** What is wrong with the component that answered; '' = it is the one that was meant. */
+  readonly statusFault: (hop: string, status: Status) => string
+  readonly resolve: (hop: string) => Promise<Address>
+  /** The address of the hop may have changed. */
+  readonly resolveAgain: (hop: string) => void
+}
+
+export type PoolEvents = {
+  /** A reply: the bare frame is [start, end) of `bytes`, which the receiver may keep and change. */
+  reply(request: Request, link: Link, bytes: Buffer, start: number, end: number): void
+  /** The connection of a sent request ended. */
+  lost(request: Request, link: Link): void
+  /** A connection takes requests now. */
+  opened(hop: Hop): void
+  /** A connection ended, or could not be opened. */
+  failed(hop: Hop, reason: string): void
+  /** The outbox has bytes to flush at the end of the turn. */
+  dirty(outbox: Outbox): void
+  /** A reply to a request that is no longer waited for. */
+  stray(): void
+  /** A keepalive was sent. */
+  kept(): void
+}
+
+export type HopPool = {
+  readonly world: World
+  readonly settings: PoolSettings
+  readonly events: PoolEvents
+  readonly hops: Map<string, Hop>
+  stopKeepalive: () => void
+  isClosed: boolean
+}
+
+export type InboundLimits = {
+  readonly frameBytesMax: number
+  /** Larger frames up to this size are skipped and refused. */
+  readonly skipBytesMax: number
+  readonly rubbishBytesMax: number
+  /** Requests in flight beyond which the connection is not read. */
+  readonly inFlightMax: number
+  /** Replies that wait for the client, beyond which its connection is not read. */
+  readonly queuedBytesMax: number
+  /** How long a client may leave more than that unread. */
+  readonly stalledMsMax: number
+  /** From the first byte of a frame to its last. */
+  readonly frameMsMax: number
+  /** Since the last byte. */
+  readonly idleMsMax: number
+}
+
+export type Inbound = {
+  readonly wire: Wire
+  readonly remote: string
+  readonly outbox: Outbox
+  readonly reader: FrameReader
+  readonly lanes: Map<string, WriteLane>
+  /** Undefined until LOGIN, where that is required. */
+  role: Role | undefined
+  inFlight: number
+  isPaused: boolean
+  isClosed: boolean
+  /** The client sends no more; the connection closes with the last reply. */
+  isLast: boolean
+  heardMs: number
+  /** When the unfinished frame began; 0 = there is none. */
+  partialMs: number
+  /** Since when replies are not read; 0 = they are. */
+  stalledMs: number
+}
