@@ -41,8 +41,8 @@ const UNKNOWN = { do: 'answer', code: 408 } as const
 /** Clients of a router know nothing of leaders: 308 and 405 end here. */
 const NOT_SERVED = { do: 'answer', code: 503 } as const
 
-/** Below this time a request is not sent again. */
-const WORTHWHILE_MS = 20
+/** With less time left a request is not sent: its reply would come too late, and leave a write in doubt. */
+export const SENDABLE_MS = 20
 /** A reply of 429 or 500 is tried on at most one further hop: more would multiply the load. */
 const BUSY_TRIES_MAX = 2
 /** Tries of one request. Deadlines bound them as well; this bounds loops between two hops that both refuse. */
@@ -50,7 +50,7 @@ export const TRIES_MAX = 32
 
 /** What follows a try that did not succeed. */
 export function afterFailure(failure: Failure, tried: Tried): Verdict {
-  const mayGoOn = tried.leftMs >= WORTHWHILE_MS && tried.tries < TRIES_MAX
+  const mayGoOn = tried.leftMs >= SENDABLE_MS && tried.tries < TRIES_MAX
   if (failure.how !== 'refused') {
     if (tried.isWrite && !tried.isRepeatable) return UNKNOWN
     return mayGoOn ? AGAIN : UNKNOWN

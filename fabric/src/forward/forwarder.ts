@@ -8,7 +8,7 @@ import { assert } from '@vacancy/shared'
 import type { Role } from '@vacancy/shared/node'
 import { encodeLogin, FRAME_HEADER_BYTES, LOGIN_FAILED, LOGIN_OK } from '@vacancy/shared/wire'
 import { createDeadlineQueue, type DeadlineQueue, dequeue, enqueue } from './deadlines.ts'
-import { afterFailure, type Code, chooseHop, type Failure } from './decide.ts'
+import { afterFailure, type Code, chooseHop, type Failure, SENDABLE_MS } from './decide.ts'
 import { codeOfReply, commandOf, errorFrame, flagOf, hasRequestKey, readFrames, segmentOf, writeId } from './frames.ts'
 import { abandon, createHopPool, freeLink, isFree, isHopeful, sendOver } from './hops.ts'
 import { adjustReading, createInbound, notePartial, overdue } from './inbound.ts'
@@ -400,7 +400,7 @@ function pump(forwarder: Forwarder, lane: NonNullable<Request['lane']>): void {
 function attempt(forwarder: Forwarder, request: Request): boolean {
   const { policy, world } = forwarder
   const nowMs = world.nowMs()
-  if (nowMs < request.notBeforeMs) return hold(forwarder, request)
+  if (nowMs < request.notBeforeMs || request.deadlineMs - nowMs < SENDABLE_MS) return hold(forwarder, request)
   const route = policy.route(request.segment, request.isWrite)
   if ('code' in route) return answerCode(forwarder, request, route.code)
   const link = linkFor(forwarder, request, route.hops, nowMs)
