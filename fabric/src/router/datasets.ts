@@ -111,10 +111,14 @@ function parseKey(text: string): DatasetKey | undefined {
  * list is read again. Unless the registry is warming, lists that it no longer has are removed, and the parts that were
  * kept during the warming are dropped.
  *
- * @returns whether the state was another one
+ * @returns `isReset`: the state is another one. `isChanged`: the table may be another one.
  */
-export function observeVersions(datasets: Datasets, versions: Versions): boolean {
+export function observeVersions(
+  datasets: Datasets,
+  versions: Versions,
+): { readonly isReset: boolean; readonly isChanged: boolean } {
   const { lists } = datasets
+  let isChanged = false
   const isReset =
     versions.epoch !== datasets.epoch || versions.global_version < (datasets.globalVersion ?? versions.global_version)
   datasets.epoch = versions.epoch
@@ -122,12 +126,15 @@ export function observeVersions(datasets: Datasets, versions: Versions): boolean
   for (const [key, dataset] of lists) {
     if (versions.warming === true) {
       if (isReset) lists.set(key, { ...dataset, version: undefined })
-    } else if (!Object.hasOwn(versions.versions, key)) lists.delete(key)
-    else if (isReset || dataset.kept) {
+    } else if (!Object.hasOwn(versions.versions, key)) {
+      lists.delete(key)
+      isChanged = true
+    } else if (isReset || dataset.kept) {
       lists.set(key, { ...dataset, version: isReset ? undefined : dataset.version, kept: undefined })
+      isChanged ||= dataset.kept !== undefined
     }
   }
-  return isReset
+  return { isReset, isChanged }
 }
 
 /**
@@ -175,7 +182,7 @@ export function storeDataset(
 }
 
 /** Everything of both; the first wins where they differ. */
-function union(first: DatasetValue, second: DatasetValue | undefined): DatasetValue {
+export function union(first: DatasetValue, second: DatasetValue | undefined): DatasetValue {
   if (second === undefined || second.kind !== first.kind) return first
   if (first.kind === 'ids') return { kind: 'ids', ids: [...new Set([...first.ids, ...(second as typeof first).ids])] }
   if (first.kind === 'segments') {
@@ -284,7 +291,7 @@ function addUnplaced({ routes }: Draft, { zone, lists }: Datasets): void {
 }
 
 const UNKNOWN: Lookup = { kind: 'unknown' }
-const UNLOADED: Lookup = { kind: 'unloaded' }
+export const UNLOADED: Lookup = { kind: 'unloaded' }
 
 /** @param table undefined when none was ever loaded */
 export function lookup(table: RouteTable | undefined, segment: string): Lookup {

@@ -1,19 +1,59 @@
 /**
  * Keeps the tables of a router up to date: long poll of the registry, plain polling where it has none, the codec list,
  * and a copy on disk with which a router starts without the registry.
+ *
+ *   round   GET /versions (waits for a change where the registry can) → wanted lists → table → guard → replaced
+ *   pause   after a failure or an incomplete round: 100 ms doubling to 5 s; a table held back: 2 s;
+ *           with long poll: none, because the next request waits; else the refresh interval
  */
 
-import type { Clock, CodecList, Schedule } from '@vacancy/shared'
+import { type Clock, type CodecList, createCodecList, type Schedule, VacancyError } from '@vacancy/shared'
+import {
+  shardSegmentsBody,
+  topologyBody,
+  versionsBody,
+  zoneRoutersBody,
+  zoneSegmentsBody,
+  zoneShardsBody,
+} from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
-import type { RegistryClient } from '../registry-client.ts'
-import type { Lookup, RouterMode, SegmentCount } from './datasets.ts'
+import type { z } from 'zod'
+import { pauseMs } from '../back-off.ts'
+import { type CacheFile, openCacheFile } from '../cache-file.ts'
+import { type Loop, startLoop } from '../loop.ts'
+import type { RegistryClient, RegistryReply } from '../registry-client.ts'
+import {
+  CONFIRM_MS,
+  createDatasets,
+  type DatasetKey,
+  type Datasets,
+  type DatasetValue,
+  deriveTable,
+  keyOf,
+  type Lookup,
+  lookup,
+  observeVersions,
+  offerTable,
+  pathOf,
+  type RouterMode,
+  type RouteTable,
+  SEGMENTS_MAX,
+  type SegmentCount,
+  segmentList,
+  storeDataset,
+  type TableGuard,
+  UNLOADED,
+  type Versions,
+  wantedLists,
+} from './datasets.ts'
+import { restoreTables, type StoredTables, storedTables, storeTables } from './stored.ts'
 
 export type TablesOptions = {
   readonly mode: RouterMode
   /** Own zone, in zone mode. */
   readonly zone?: string | undefined
   readonly registry: RegistryClient
-  /** Default 10,000. */
+  /** `--refresh-interval-secs`, in ms; default 10,000. Also the time that a long poll waits. */
   readonly refreshMs: number
   readonly cacheDir?: string | undefined
   readonly clock: Clock
@@ -29,24 +69,27 @@ export type TablesReason = { readonly name: 'tables' | 'codecs'; readonly messag
 export type TablesHealth = {
   /** A table is in use, from the registry or from the cache. */
   readonly isLoaded: boolean
-  /** The table in use was confirmed by the registry since the start. */
+  /** The registry confirmed the lists at least once since the start. */
   readonly isSynced: boolean
-  /** Milliseconds since the registry last confirmed the table; for a table from the cache, since it was written. */
+  /** Milliseconds since the registry last confirmed the lists; for a table from the cache, since it was written. */
   readonly ageMs: number | undefined
   readonly registryUp: boolean
   /** The last failure; '' when the last round succeeded. */
   readonly fault: string
   readonly routes: number
   readonly hops: number
+  /** Segments that two zones or shards list. */
+  readonly conflicts: number
   /** A table with fewer than half of the segments is held back. */
   readonly isHeldBack: boolean
   readonly epoch: string | undefined
   readonly globalVersion: number | undefined
+  /** Empty when the router can work. */
   readonly reasons: readonly TablesReason[]
 }
 
 export type Tables = {
-  /** Constant time. */
+  /** Constant time, without an allocation. */
   lookup(segment: string): Lookup
   /** Every id that a route can lead to, sorted: connections are opened as soon as an id appears. */
   hops(): readonly string[]
@@ -66,5 +109,439 @@ export type Tables = {
   stop(): Promise<void>
 }
 
+export const TABLES_MS = {
+  /** Least time between two rounds on request. */
+  request: 500,
+  /** Least time between two rounds: a registry that changes all the time is read ten times a second. */
+  gap: 100,
+  /** How often the properties by segment are read. */
+  counts: 30_000,
+  countsFailed: 5_000,
+  /** The same, from a registry that has none. */
+  countsUnserved: 600_000,
+} as const
+/** Lists fetched at once. */
+const FETCHES_MAX = 16
+/** A long poll is given up this long after the registry should have responded. */
+const LONG_POLL_GRACE_MS = 5_000
+const LONG_POLL_SECONDS_MAX = 60
+
+type State = {
+  readonly options: TablesOptions
+  readonly datasets: Datasets
+  readonly cache: CacheFile<StoredTables> | undefined
+  readonly callbacks: Set<() => void>
+  readonly stopping: AbortController
+  guard: TableGuard
+  /** Of the present lists; another one than that of the guard while it is held back. */
+  derived: RouteTable | undefined
+  /** All lists were read at least once: a segment without a route is unknown. */
+  isWhole: boolean
+  counts: ReadonlyMap<string, number>
+  list: readonly SegmentCount[] | undefined
+  codecs: CodecList | undefined
+  /** Monotonic; negative for a table from the cache that is older than the process. */
+  confirmedMs: number | undefined
+  isSynced: boolean
+  fault: string
+  codecsFault: string
+  failures: number
+  codecsFailures: number
+  /** When the running or the last round began. A long poll begins when it is answered. */
+  roundMs: number
+  /** A round is past its wait. */
+  isBusy: boolean
+  /** The next request waits for a change. */
+  mayWait: boolean
+  /** Cancels the waiting request. */
+  waiting: AbortController | undefined
+  /** Requests of a refresh for the next round, and for the running one. */
+  wanted: (() => void)[]
+  served: (() => void)[]
+}
+
 /** Begins at once. Reads the cache before it returns. */
-export declare function openTables(options: TablesOptions): Tables
+export function openTables(options: TablesOptions): Tables {
+  const state = createState(options)
+  loadCache(state)
+  const rounds = startLoop(options.schedule, () => round(state))
+  const codecs = startLoop(options.schedule, () => readCodecs(state))
+  const counts = startLoop(options.schedule, () => readCounts(state))
+  return {
+    lookup: (segment) => lookupIn(state, segment),
+    hops: () => state.guard.table?.hops ?? [],
+    codecs: () => state.codecs,
+    segments: () => segmentsOf(state),
+    refreshNow: () => refreshNow(state, rounds),
+    onChange(callback) {
+      state.callbacks.add(callback)
+      return () => void state.callbacks.delete(callback)
+    },
+    health: () => healthOf(state),
+    async stop() {
+      state.stopping.abort()
+      await Promise.all([rounds.stop(), codecs.stop(), counts.stop()])
+      for (const done of [...state.wanted.splice(0), ...state.served.splice(0)]) done()
+      // With the time until which the registry confirmed it.
+      if (state.isSynced) saveCache(state)
+      await state.cache?.flush()
+    },
+  }
+}
+
+/** Before all lists were read, a segment that none has so far may have a route. */
+function lookupIn({ guard, isWhole }: State, segment: string): Lookup {
+  const found = lookup(guard.table, segment)
+  return found.kind === 'unknown' && !isWhole ? UNLOADED : found
+}
+
+function createState(options: TablesOptions): State {
+  const { cacheDir, log, mode, zone } = options
+  const name = mode === 'edge' ? 'edge' : `zone-${zone}`
+  return {
+    options,
+    datasets: createDatasets(mode, zone),
+    cache:
+      cacheDir === undefined
+        ? undefined
+        : openCacheFile({
+            folder: cacheDir,
+            file: `tables-${encodeURIComponent(name)}.json`,
+            name: 'the tables',
+            schema: storedTables,
+            log,
+          }),
+    callbacks: new Set(),
+    stopping: new AbortController(),
+    guard: { table: undefined, smallSinceMs: undefined },
+    derived: undefined,
+    isWhole: false,
+    counts: new Map(),
+    list: undefined,
+    codecs: undefined,
+    confirmedMs: undefined,
+    isSynced: false,
+    fault: '',
+    codecsFault: '',
+    failures: 0,
+    codecsFailures: 0,
+    roundMs: Number.NEGATIVE_INFINITY,
+    isBusy: false,
+    mayWait: false,
+    waiting: undefined,
+    wanted: [],
+    served: [],
+  }
+}
+
+// Rounds
+
+/** One round. @returns the pause before the next one */
+async function round(state: State): Promise<number> {
+  const { clock, random } = state.options
+  const versions = await readVersions(state)
+  const isUsable = versions !== undefined && !state.stopping.signal.aborted
+  const isComplete = isUsable && (await readLists(state, versions))
+  state.isBusy = false
+  for (const done of state.served.splice(0)) done()
+  if (state.stopping.signal.aborted) return 0
+  if (versions === 'cancelled') return 0
+  if (!isComplete) {
+    state.mayWait = false
+    state.failures += 1
+    return pauseMs(state.failures, random())
+  }
+  state.failures = 0
+  state.fault = ''
+  state.isSynced = true
+  state.confirmedMs = clock.monotonicMs()
+  if (state.guard.smallSinceMs !== undefined) {
+    state.mayWait = false
+    return CONFIRM_MS + TABLES_MS.gap
+  }
+  return state.mayWait ? TABLES_MS.gap : state.options.refreshMs
+}
+
+/** Marks the beginning of a round: requests of a refresh before it are served by it. */
+function beginRound(state: State): void {
+  state.roundMs = state.options.clock.monotonicMs()
+  state.isBusy = true
+  state.served.push(...state.wanted.splice(0))
+}
+
+/** @returns undefined on failure; 'cancelled' when a refresh was requested during the wait */
+async function readVersions(state: State): Promise<Versions | 'cancelled' | undefined> {
+  const { registry, refreshMs } = state.options
+  const { datasets, stopping } = state
+  const waits = state.mayWait && state.wanted.length === 0
+  let path = '/versions'
+  let timeoutMs = LONG_POLL_GRACE_MS
+  if (waits) {
+    const seconds = Math.min(LONG_POLL_SECONDS_MAX, Math.max(1, Math.round(refreshMs / 1000)))
+    const epoch = encodeURIComponent(datasets.epoch ?? '')
+    path = `/versions?epoch=${epoch}&since=${datasets.globalVersion}&wait_secs=${seconds}`
+    timeoutMs += seconds * 1000
+    state.waiting = new AbortController()
+  } else beginRound(state)
+  const signals = [stopping.signal, ...(state.waiting ? [state.waiting.signal] : [])]
+  const before = { epoch: datasets.epoch, globalVersion: datasets.globalVersion, ms: state.options.clock.monotonicMs() }
+  const reply = await registry.get(path, versionsBody, { timeoutMs, signal: AbortSignal.any(signals) })
+  const isCancelled = state.waiting?.signal.aborted === true
+  state.waiting = undefined
+  if (isCancelled) return 'cancelled'
+  if (waits) beginRound(state)
+  if (reply.kind !== 'ok') {
+    state.fault = faultOf('/versions', reply)
+    return undefined
+  }
+  const { epoch, global_version: globalVersion } = reply.body
+  const isSame = epoch === before.epoch && globalVersion === before.globalVersion
+  const tookMs = state.options.clock.monotonicMs() - before.ms
+  // A registry with too many waiting callers responds at once: then it is polled as one without long poll.
+  state.mayWait = epoch !== undefined && !(waits && isSame && tookMs < TABLES_MS.request)
+  return reply.body
+}
+
+function faultOf(path: string, reply: RegistryReply<unknown>): string {
+  return 'reason' in reply ? `${path}: ${reply.reason}` : `${path}: no content`
+}
+
+/** Fetches what changed and replaces the table. @returns whether all lists are as the registry has them */
+async function readLists(state: State, versions: Versions | 'cancelled'): Promise<boolean> {
+  if (versions === 'cancelled') return false
+  const { datasets, options } = state
+  const { clock, log } = options
+  const isWarming = versions.warming === true
+  const before = datasets.epoch
+  const hadState = datasets.globalVersion !== undefined
+  const { isReset, isChanged } = observeVersions(datasets, versions)
+  if (isReset && hadState)
+    log.warn({ before, now: versions.epoch, isWarming }, 'the registry has another state, reading all lists again')
+  const fetched = new Set<string>()
+  let isComplete = true
+  // A second time for the shards that the first one found.
+  for (let pass = 0; pass < 2; pass++) {
+    const wanted = wantedLists(datasets, versions).filter((key) => !fetched.has(keyOf(key)))
+    for (let at = 0; at < wanted.length; at += FETCHES_MAX) {
+      if (state.stopping.signal.aborted) return false
+      const batch = wanted.slice(at, at + FETCHES_MAX)
+      const results = await Promise.all(batch.map((key) => readList(state, key, isWarming)))
+      isComplete &&= results.every(Boolean)
+      for (const key of batch) fetched.add(keyOf(key))
+    }
+  }
+  if (isChanged || fetched.size > 0 || state.derived === undefined) state.derived = deriveTable(datasets)
+  state.isWhole ||= isComplete
+  offer(state, state.derived, clock.monotonicMs(), isWarming)
+  return isComplete
+}
+
+/** Replaces the table unless the guard holds the new one back. */
+function offer(state: State, table: RouteTable, nowMs: number, isWarming: boolean): void {
+  const { guard } = state
+  const { log } = state.options
+  if (table === guard.table) return
+  state.guard = offerTable(guard, table, nowMs, isWarming)
+  if (state.guard.smallSinceMs !== undefined && guard.smallSinceMs === undefined) {
+    log.warn(
+      { present: guard.table?.routes.size, shown: table.routes.size },
+      'the registry shows fewer than half of the segments, keeping the table until it confirms them',
+    )
+  }
+  if (state.guard.table !== table) return
+  if (table.conflicts > 0 && table.conflicts !== guard.table?.conflicts)
+    log.warn({ segments: table.conflicts }, 'segments are listed by two zones or shards')
+  replaced(state)
+}
+
+async function readList(state: State, key: DatasetKey, isWarming: boolean): Promise<boolean> {
+  const { datasets } = state
+  const path = pathOf(key)
+  const reply = await fetchList(state, key, path)
+  if (reply.kind === 'ok') {
+    storeDataset(datasets, key, reply.body.version, reply.body.value, isWarming)
+    return true
+  }
+  state.fault = faultOf(path, reply)
+  return false
+}
+
+type FetchedList = { readonly version: number; readonly value: DatasetValue }
+
+async function fetchList(
+  { options: { registry }, stopping: { signal } }: State,
+  key: DatasetKey,
+  path: string,
+): Promise<RegistryReply<FetchedList>> {
+  switch (key.list) {
+    case 'routers':
+      return withBody(await registry.get(path, zoneRoutersBody, { signal }), ({ version, routers }) => ({
+        version,
+        value: { kind: 'ids', ids: routers },
+      }))
+    case 'zone-segments':
+      return withBody(await registry.get(path, zoneSegmentsBody, { signal }), ({ version, segments }) => ({
+        version,
+        value: { kind: 'segments', zone: key.zone, segments },
+      }))
+    case 'shards':
+      return withBody(await registry.get(path, zoneShardsBody, { signal }), ({ version, shards }) => ({
+        version,
+        value: { kind: 'shards', shards: new Map(Object.entries(shards).map(([id, { bridges }]) => [id, bridges])) },
+      }))
+    case 'shard-segments':
+      return withBody(await registry.get(path, shardSegmentsBody, { signal }), ({ version, zone, segments }) => ({
+        version,
+        value: { kind: 'segments', zone, segments },
+      }))
+  }
+}
+
+function withBody<A>(reply: RegistryReply<A>, map: (body: A) => FetchedList): RegistryReply<FetchedList> {
+  return reply.kind === 'ok' ? { ...reply, body: map(reply.body) } : reply
+}
+
+function replaced(state: State): void {
+  state.list = undefined
+  saveCache(state)
+  for (const callback of [...state.callbacks]) callback()
+}
+
+function refreshNow(state: State, rounds: Loop): Promise<void> {
+  const isRecent = state.options.clock.monotonicMs() - state.roundMs < TABLES_MS.request
+  if (state.stopping.signal.aborted || (isRecent && !state.isBusy)) return Promise.resolve()
+  return new Promise((resolve) => {
+    if (isRecent) {
+      state.served.push(resolve)
+      return
+    }
+    state.wanted.push(resolve)
+    state.waiting?.abort()
+    rounds.wake()
+  })
+}
+
+// Codecs and counts
+
+/** @returns the pause before the next look */
+async function readCodecs(state: State): Promise<number> {
+  const { registry, refreshMs, log, random } = state.options
+  const reply = await registry.codecs(state.stopping.signal)
+  if (reply.kind !== 'ok') {
+    if (state.stopping.signal.aborted) return 0
+    state.codecsFault = faultOf('/codecs', reply)
+    state.codecsFailures += 1
+    return Math.min(refreshMs, pauseMs(state.codecsFailures, random()))
+  }
+  state.codecsFault = ''
+  state.codecsFailures = 0
+  const before = state.codecs
+  if (before?.orderedHash === reply.body.orderedHash) return refreshMs
+  if (before) log.warn({ before: before.names, now: reply.body.names }, 'the codec list of the registry changed')
+  state.codecs = reply.body
+  replaced(state)
+  return refreshMs
+}
+
+/** The part of the document that has counts. Existing registries do not serve it. */
+const countsBody = topologyBody.pick({ nodes: true, segments: true })
+
+async function readCounts(state: State): Promise<number> {
+  const reply = await state.options.registry.get('/topology', countsBody, { signal: state.stopping.signal })
+  if (reply.kind === 'ok') {
+    state.counts = countsOf(reply.body)
+    state.list = undefined
+  }
+  if (reply.kind === 'failed') return TABLES_MS.countsFailed
+  return reply.kind === 'refused' ? TABLES_MS.countsUnserved : TABLES_MS.counts
+}
+
+/** Of each segment, as the leader of its shard with the highest term reports. */
+function countsOf({ nodes, segments }: z.infer<typeof countsBody>): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>()
+  const leaders = nodes.filter(({ segment_counts: reported }) => reported !== undefined)
+  leaders.sort((a, b) => (a.term ?? 0) - (b.term ?? 0))
+  for (const { shard, segment_counts: reported = {} } of leaders) {
+    for (const [segment, count] of Object.entries(reported)) {
+      if (Object.hasOwn(segments, segment) && segments[segment] === shard) counts.set(segment, count)
+    }
+  }
+  return counts
+}
+
+function segmentsOf(state: State): readonly SegmentCount[] {
+  if (state.list) return state.list
+  const { segments, isCut } = segmentList(state.guard.table, state.counts)
+  if (isCut) state.options.log.warn({ most: SEGMENTS_MAX }, 'more segments than a reply to GETSEGMENTS can hold')
+  state.list = segments
+  return segments
+}
+
+// Cache and health
+
+function loadCache(state: State): void {
+  const { clock, log, mode, zone } = state.options
+  const stored = state.cache?.load()
+  if (stored === undefined) return
+  if (stored.mode !== mode || stored.zone !== (zone ?? '')) {
+    log.warn({ mode: stored.mode, zone: stored.zone }, 'the cached tables are of another router and are ignored')
+    return
+  }
+  restoreTables(state.datasets, stored)
+  const table = deriveTable(state.datasets)
+  state.guard = { table, smallSinceMs: undefined }
+  state.derived = table
+  state.isWhole = true
+  const ageMs = Math.max(0, clock.wallMs() - stored.saved_at_ms)
+  state.confirmedMs = clock.monotonicMs() - ageMs
+  if (stored.codecs) state.codecs = codecsFrom(state, stored.codecs)
+  log.info({ segments: table.routes.size, ageSeconds: Math.round(ageMs / 1000) }, 'tables loaded from the cache')
+}
+
+function codecsFrom(state: State, names: readonly string[]): CodecList | undefined {
+  try {
+    return createCodecList(names)
+  } catch (error) {
+    if (!(error instanceof VacancyError)) throw error
+    state.options.log.warn({ err: error }, 'the cached codec list is ignored')
+    return undefined
+  }
+}
+
+function saveCache(state: State): void {
+  if (state.guard.smallSinceMs !== undefined) return
+  state.cache?.save(() => storeTables(state.datasets, state.codecs?.names, wallMsOf(state)))
+}
+
+/** When the lists were last confirmed. */
+function wallMsOf({ options: { clock }, confirmedMs }: State): number {
+  return clock.wallMs() - (confirmedMs === undefined ? 0 : clock.monotonicMs() - confirmedMs)
+}
+
+function healthOf(state: State): TablesHealth {
+  const { guard, datasets, options } = state
+  const { table } = guard
+  const reasons: TablesReason[] = []
+  if (!table) {
+    const message = `No routing table yet${state.fault === '' ? '.' : `: ${state.fault}`}`
+    reasons.push({ name: 'tables', message })
+  }
+  if (!state.codecs) {
+    const message = `No codec list yet${state.codecsFault === '' ? '.' : `: ${state.codecsFault}`}`
+    reasons.push({ name: 'codecs', message })
+  }
+  return {
+    isLoaded: table !== undefined,
+    isSynced: state.isSynced,
+    ageMs: state.confirmedMs === undefined ? undefined : options.clock.monotonicMs() - state.confirmedMs,
+    registryUp: options.registry.health().isUp,
+    fault: state.fault,
+    routes: table?.routes.size ?? 0,
+    hops: table?.hops.length ?? 0,
+    conflicts: table?.conflicts ?? 0,
+    isHeldBack: guard.smallSinceMs !== undefined,
+    epoch: datasets.epoch,
+    globalVersion: datasets.globalVersion,
+    reasons,
+  }
+}
