@@ -3,8 +3,12 @@
 import type { Schedule } from '@vacancy/shared'
 
 export type Loop = {
-  /** Ends the present pause. During a run: the next one follows at once. */
-  wake(): void
+  /**
+   * Ends the present pause, at once or after a delay. During a run: the next one follows at once.
+   *
+   * @param delayMs replaces the rest of the pause; default 0
+   */
+  wake(delayMs?: number): void
   /** Whether the task runs now. */
   isRunning(): boolean
   /** Runs no more. Resolves when a running task has ended. */
@@ -26,12 +30,14 @@ export function startLoop(schedule: Schedule, task: () => Promise<number>): Loop
   }
   run()
   return {
-    wake() {
-      if (isStopped || isWoken) return
-      isWoken = true
-      if (running) return
+    wake(delayMs = 0) {
+      if (isStopped) return
+      if (running) {
+        isWoken = true
+        return
+      }
       cancel()
-      cancel = schedule.after(0, run)
+      cancel = schedule.after(delayMs, run)
     },
     isRunning: () => running !== undefined,
     async stop() {

@@ -1,10 +1,21 @@
-/** Follows the nodes of a shard: who leads, who follows, where they listen. */
+/**
+ * Follows the nodes of a shard: who leads, who follows, where they listen.
+ *
+ *   round   ids of the last good round, or of the registry → resolver → /healthz, /node-info, /peers, /cluster/info,
+ *           /status of each, at once → ids of /peers that were not asked yet, in the same way → topology
+ *   pause   2 s; 300 ms while the bridge lacks a live leader or follower; none after look(), but 100 ms between rounds
+ */
 
-import type { Clock, Schedule } from '@vacancy/shared'
+import { type Clock, parseId, type Schedule } from '@vacancy/shared'
+import { shardNodesBody } from '@vacancy/shared/contract'
 import type { HttpCaller, Log } from '@vacancy/shared/node'
+import { type CacheFile, openCacheFile } from '../cache-file.ts'
+import { type Loop, startLoop } from '../loop.ts'
 import type { RegistryClient } from '../registry-client.ts'
 import type { Resolver } from '../resolve.ts'
-import type { Topology } from './topology.ts'
+import { type ProbeStep, probeNode, type Unserved } from './probe.ts'
+import { type StoredTopology, storedTopology, storeTopology, topologyFrom } from './stored.ts'
+import { isSameTopology, NO_TOPOLOGY, type NodeReport, nextTopology, type Topology } from './topology.ts'
 
 export type DiscoveryOptions = {
   readonly shard: string
@@ -16,7 +27,7 @@ export type DiscoveryOptions = {
   readonly scheme: 'http' | 'https'
   /** For nodes whose resolver answer has no port. */
   readonly ports: { readonly tcp: number; readonly api: number }
-  /** `--node-probe-interval-sec`; default 2,000. */
+  /** `--node-probe-interval-sec`, in ms; default 2,000. */
   readonly intervalMs: number
   /** `--http-timeout-ms`; default 2,000. */
   readonly timeoutMs: number
@@ -24,13 +35,22 @@ export type DiscoveryOptions = {
   readonly clock: Clock
   readonly schedule: Schedule
   readonly log: Log
-  /** Counts, for metrics. */
-  readonly onRound?: (result: 'ok' | 'no_leader' | 'failed') => void
+  /** For metrics. */
+  readonly onRound?: (result: 'ok' | 'no_leader') => void
   readonly onError?: (step: DiscoveryStep) => void
 }
 
 /** Where a node was left out of a round. `identity`: another shard, zone or node id than expected. */
-export type DiscoveryStep = 'registry' | 'resolver' | 'healthz' | 'node-info' | 'identity' | 'peers' | 'cache'
+export type DiscoveryStep = 'registry' | ProbeStep
+
+export type DiscoveryHealth = {
+  /** Milliseconds since the last round with a leader; undefined before the first. */
+  readonly ageMs: number | undefined
+  /** The topology is from the cache and not yet confirmed. */
+  readonly isCached: boolean
+  /** Why the last round found no leader; '' when it found one. */
+  readonly fault: string
+}
 
 export type Discovery = {
   topology(): Topology
@@ -40,16 +60,233 @@ export type Discovery = {
   look(): void
   /** True while the bridge has no live leader or no live follower connection: a round each 300 ms. */
   setUrgent(isUrgent: boolean): void
-  health(): {
-    /** Milliseconds since the last round with a leader; undefined before the first. */
-    readonly ageMs: number | undefined
-    /** The topology is from the cache, not yet confirmed. */
-    readonly isCached: boolean
-    /** Why there is no leader; '' when there is one. */
-    readonly fault: string
-  }
+  health(): DiscoveryHealth
+  /** Waits for a running round and a running write of the cache. */
   stop(): Promise<void>
 }
 
+export const DISCOVERY_MS = {
+  urgent: 300,
+  /** Least time between the beginnings of two rounds. */
+  gap: 100,
+  /** How often the registry is asked besides: `/peers` may not be served. */
+  registry: 30_000,
+} as const
+/** Most nodes asked in a round. */
+const ASKED_MAX = 256
+
+type State = {
+  readonly options: DiscoveryOptions
+  readonly cache: CacheFile<StoredTopology> | undefined
+  readonly callbacks: Set<(topology: Topology) => void>
+  readonly stopping: AbortController
+  /** What is wrong with a node, by id, so that each fault is logged once. */
+  readonly faults: Map<string, string>
+  /** Paths that nodes do not serve. */
+  readonly unserved: Unserved
+  topology: Topology
+  /** Ids that answered in the last good round. */
+  seen: readonly string[]
+  wasFound: boolean
+  /** Ids that the registry named last. */
+  registered: readonly string[]
+  registryCall: Promise<void> | undefined
+  registryMs: number
+  roundMs: number
+  foundMs: number | undefined
+  isCached: boolean
+  isUrgent: boolean
+  isWanted: boolean
+  fault: string
+  look: () => void
+}
+
 /** Begins at once. Reads the cache before it returns. */
-export declare function openDiscovery(options: DiscoveryOptions): Discovery
+export function openDiscovery(options: DiscoveryOptions): Discovery {
+  const state = createState(options)
+  loadCache(state)
+  const loop = startLoop(options.schedule, () => round(state))
+  state.look = () => {
+    if (state.isWanted) return
+    state.isWanted = true
+    hurry(state, loop, DISCOVERY_MS.gap)
+  }
+  return {
+    topology: () => state.topology,
+    onChange(callback) {
+      state.callbacks.add(callback)
+      return () => void state.callbacks.delete(callback)
+    },
+    look: () => state.look(),
+    setUrgent(isUrgent) {
+      if (state.isUrgent === isUrgent) return
+      state.isUrgent = isUrgent
+      if (isUrgent && !state.isWanted) hurry(state, loop, DISCOVERY_MS.urgent)
+    },
+    health: () => ({
+      ageMs: state.foundMs === undefined ? undefined : options.clock.monotonicMs() - state.foundMs,
+      isCached: state.isCached,
+      fault: state.fault,
+    }),
+    async stop() {
+      state.stopping.abort()
+      await loop.stop()
+      await state.cache?.flush()
+    },
+  }
+}
+
+function createState(options: DiscoveryOptions): State {
+  const { cacheDir, shard, log } = options
+  const cache =
+    cacheDir === undefined
+      ? undefined
+      : openCacheFile({
+          folder: cacheDir,
+          file: `topology-${encodeURIComponent(shard)}.json`,
+          name: 'the topology',
+          schema: storedTopology,
+          log,
+        })
+  return {
+    options,
+    cache,
+    callbacks: new Set(),
+    stopping: new AbortController(),
+    faults: new Map(),
+    unserved: new Map(),
+    topology: NO_TOPOLOGY,
+    seen: [],
+    wasFound: false,
+    registered: [],
+    registryCall: undefined,
+    registryMs: Number.NEGATIVE_INFINITY,
+    roundMs: Number.NEGATIVE_INFINITY,
+    foundMs: undefined,
+    isCached: false,
+    isUrgent: false,
+    isWanted: false,
+    fault: 'no round yet',
+    look: () => {},
+  }
+}
+
+/** The next round begins a time after the last one began. A running round computes its own pause. */
+function hurry({ options: { clock }, roundMs }: State, loop: Loop, spacingMs: number): void {
+  if (!loop.isRunning()) loop.wake(Math.max(0, roundMs + spacingMs - clock.monotonicMs()))
+}
+
+/** One round. @returns the pause before the next one */
+async function round(state: State): Promise<number> {
+  const { clock, intervalMs, log, onRound, shard } = state.options
+  state.roundMs = clock.monotonicMs()
+  state.isWanted = false
+  const asked = new Set<string>()
+  const reports = await askAll(state, await firstIds(state), asked)
+  if (state.stopping.signal.aborted) return 0
+  const before = state.topology
+  const { topology, isFound } = nextTopology(before, reports, asked)
+  onRound?.(isFound ? 'ok' : 'no_leader')
+  if (isFound) {
+    state.seen = reports.map(({ id }) => id)
+    state.foundMs = clock.monotonicMs()
+    state.isCached = false
+  } else if (state.wasFound) log.warn({ shard, asked: asked.size, answered: reports.length }, 'no leader found')
+  state.fault = isFound ? '' : faultOf(state, asked, reports)
+  state.wasFound = isFound
+  state.topology = topology
+  if (!isSameTopology(before, topology)) changed(state, before)
+  const elapsedMs = clock.monotonicMs() - state.roundMs
+  const spacingMs = state.isWanted ? DISCOVERY_MS.gap : state.isUrgent ? DISCOVERY_MS.urgent : intervalMs
+  return Math.max(0, spacingMs - elapsedMs)
+}
+
+function faultOf({ faults }: State, asked: ReadonlySet<string>, reports: readonly NodeReport[]): string {
+  if (asked.size === 0) return 'no node of the shard is known'
+  if (reports.length > 0) return `${reports.length} of ${asked.size} nodes answer and agree on no leader`
+  const [fault = 'no answer'] = [...asked].flatMap((id) => faults.get(id) ?? [])
+  return `none of ${asked.size} nodes answers: ${fault}`
+}
+
+function changed(state: State, before: Topology): void {
+  const { topology, options, cache } = state
+  const { log, shard, zone } = options
+  if (before.leader !== topology.leader)
+    log.info({ shard, before: before.leader, leader: topology.leader }, 'leader changed')
+  cache?.save(() => storeTopology(state.topology, shard, zone))
+  for (const callback of [...state.callbacks]) callback(topology)
+}
+
+/**
+ * The ids to begin with: those of the last good round, and of the registry where that was not good, and now and then.
+ * A registry that does not respond holds up only a bridge that knows no node.
+ */
+async function firstIds(state: State): Promise<readonly string[]> {
+  const { clock } = state.options
+  const known = new Set([...state.seen, ...(state.wasFound ? [] : state.topology.nodes.keys())])
+  if (!state.wasFound || clock.monotonicMs() - state.registryMs >= DISCOVERY_MS.registry) {
+    state.registryCall ??= askRegistry(state)
+    if (known.size === 0 && state.registered.length === 0) await state.registryCall
+  }
+  return [...known.union(new Set(state.registered))]
+}
+
+async function askRegistry(state: State): Promise<void> {
+  const { clock, registry, shard, onError, timeoutMs } = state.options
+  const path = `/shards/${encodeURIComponent(shard)}/nodes`
+  const reply = await registry.get(path, shardNodesBody, { timeoutMs, signal: state.stopping.signal })
+  state.registryMs = clock.monotonicMs()
+  state.registryCall = undefined
+  if (reply.kind === 'failed') onError?.('registry')
+  // 404: no node of the shard is registered.
+  if (reply.kind === 'refused') state.registered = []
+  if (reply.kind !== 'ok') return
+  const isNews = reply.body.nodes.some((id) => !state.registered.includes(id) && !state.seen.includes(id))
+  state.registered = reply.body.nodes
+  if (isNews) state.look()
+}
+
+/** Asks these nodes, then those that they name. */
+async function askAll(state: State, first: readonly string[], asked: Set<string>): Promise<readonly NodeReport[]> {
+  const reports: NodeReport[] = []
+  let next = first
+  for (let pass = 0; pass < 2 && next.length > 0; pass++) {
+    const ids = next.filter((id) => !asked.has(id) && parseId(id) !== undefined).slice(0, ASKED_MAX - asked.size)
+    for (const id of ids) asked.add(id)
+    const results = await Promise.all(ids.map((id) => ask(state, id)))
+    const answered = results.filter((result) => result !== undefined)
+    reports.push(...answered.map(({ report }) => report))
+    next = [...new Set(answered.flatMap(({ peers }) => peers))]
+  }
+  return reports
+}
+
+async function ask(
+  state: State,
+  id: string,
+): Promise<{ readonly report: NodeReport; readonly peers: readonly string[] } | undefined> {
+  const { options, faults, unserved, stopping } = state
+  const probe = await probeNode({ ...options, id, unserved, signal: stopping.signal })
+  if (probe.kind === 'ok') {
+    if (faults.delete(id)) options.log.info({ node: id }, 'node answers again')
+    return probe
+  }
+  if (stopping.signal.aborted) return undefined
+  options.onError?.(probe.step)
+  const fault = `${id}: ${probe.step}: ${probe.reason}`
+  const isNew = !faults.get(id)?.startsWith(`${id}: ${probe.step}`)
+  faults.set(id, fault)
+  if (isNew && probe.step === 'identity')
+    options.log.error({ node: id, host: probe.host, reason: probe.reason }, 'the resolver named a wrong node')
+  else if (isNew) options.log.warn({ node: id, step: probe.step, reason: probe.reason }, 'node left out')
+  return undefined
+}
+
+function loadCache(state: State): void {
+  const { shard, zone, log } = state.options
+  const stored = state.cache?.load()
+  if (stored === undefined || stored.shard !== shard || stored.zone !== zone) return
+  state.topology = topologyFrom(stored)
+  state.isCached = true
+  log.info({ nodes: state.topology.nodes.size, leader: state.topology.leader }, 'topology loaded from the cache')
+}
