@@ -90,6 +90,7 @@ const COMMANDS = {
   // The same queries on Vacancy, SQLite, PostgreSQL and Redis.
   'bench:why-not': { build: true, steps: [['bench/src/cli.ts', 'why-not']] },
   'bench:queue': { build: true, steps: [['bench/src/cli.ts', 'queue']] },
+  'bench:fabric': { build: true, steps: [['bench/src/cli.ts', 'fabric']] },
   failover: { build: true, steps: [['bench/src/cli.ts', 'failover']] },
   replicated: { build: true, steps: [['bench/src/cli.ts', 'replicated']] },
   compare: { build: true, steps: [['bench/src/cli.ts', 'compare']] },

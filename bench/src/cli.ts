@@ -1,6 +1,7 @@
 /** The door of the bench workspace. */
 import { runCommands } from '@vacancy/shared/node'
 import { compareCommand } from './compare.ts'
+import { fabricCommand } from './fabric/fabric.ts'
 import { failoverCommand } from './failover.ts'
 import { queueCommand } from './queue/queue.ts'
 import { replicatedCommand } from './replicated.ts'
@@ -23,6 +24,7 @@ await runCommands(
     compareCommand,
     whyNotCommand,
     queueCommand,
+    fabricCommand,
   ],
   process.argv.slice(2),
 )

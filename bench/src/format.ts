@@ -24,7 +24,7 @@ export type Report = {
 
 /** Rows of another benchmark, shown on the same page. */
 export type Section = {
-  name: 'failover' | 'replicated' | 'compare' | 'queue'
+  name: 'failover' | 'replicated' | 'compare' | 'queue' | 'fabric'
   title: string
   /** What was typed. */
   command: string

@@ -48,7 +48,7 @@ export function withBlock(page: string, name: string, text: string): string {
   return `${page.slice(0, begin.index + begin[0].length)}\n\n${text.trim()}\n\n${page.slice(end)}`
 }
 
-function benchmarksPage({ report, failover, replicated, compare, queue, runs }: Results): string {
+function benchmarksPage({ report, failover, replicated, compare, queue, fabric, runs }: Results): string {
   return [
     '# Benchmarks',
     `<!-- Generated from ${RESULTS_FILE} by \`node bench/src/pages.ts --write\`. Run the benchmark instead of editing. -->`,
@@ -60,6 +60,9 @@ function benchmarksPage({ report, failover, replicated, compare, queue, runs }: 
     ...(queue === undefined
       ? []
       : ['## Jobs', 'What accepting a job durably and delivering it costs.', formatSection(queue)]),
+    ...(fabric === undefined
+      ? []
+      : ['## The fabric', 'What routers and bridges cost for each request.', formatSection(fabric)]),
     '## Other runs',
     'Kept as sentences by the person who ran them.',
     ...runs.map(recordedRun),

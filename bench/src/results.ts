@@ -29,6 +29,7 @@ export type Results = {
   readonly compare: Section
   /** Absent until it was measured once. */
   readonly queue?: Section
+  readonly fabric?: Section
   readonly whyNot: WhyNot
   readonly runs: readonly RecordedRun[]
 }
