@@ -228,7 +228,7 @@ async function firstIds(state: State): Promise<readonly string[]> {
     state.registryCall ??= askRegistry(state)
     if (known.size === 0 && state.registered.length === 0) await state.registryCall
   }
-  return [...known.union(new Set(state.registered))]
+  return [...new Set([...known, ...state.registered])]
 }
 
 async function askRegistry(state: State): Promise<void> {

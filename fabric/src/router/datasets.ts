@@ -221,19 +221,10 @@ type Draft = {
 export function deriveTable(datasets: Datasets): RouteTable {
   const draft: Draft = { routes: new Map(), hops: new Map(), conflicts: 0 }
   const keys = [...datasets.lists.keys()].sort(compareText)
-  for (const part of ['value', 'kept'] as const) {
-    for (const text of keys) {
-      const key = parseKey(text)
-      const value = datasets.lists.get(text)?.[part]
-      if (key && value) addHops(draft, datasets, key, value)
-    }
-  }
-  for (const part of ['value', 'kept'] as const) {
-    for (const text of keys) {
-      const key = parseKey(text)
-      const value = datasets.lists.get(text)?.[part]
-      if (key && value?.kind === 'segments') addRoutes(draft, datasets, key, value, part === 'value')
-    }
+  const parts = [...partsOf(datasets, keys, true), ...partsOf(datasets, keys, false)]
+  for (const { key, value } of parts) addHops(draft, datasets, key, value)
+  for (const { key, value, isConfirmed } of parts) {
+    if (value.kind === 'segments') addRoutes(draft, datasets, key, value, isConfirmed)
   }
   if (datasets.mode === 'zone') addUnplaced(draft, datasets)
   const results = new Map<string, Lookup>()
@@ -243,6 +234,18 @@ export function deriveTable(datasets: Datasets): RouteTable {
   }
   const hops = [...new Set([...draft.hops.values()].flatMap((ids) => [...ids]))].sort(compareText)
   return { routes: draft.routes, results, hops, conflicts: draft.conflicts }
+}
+
+type Part = { readonly key: DatasetKey; readonly value: DatasetValue; readonly isConfirmed: boolean }
+
+/** @param isConfirmed the lists as the registry has them, or those from before that it has not replaced yet */
+function partsOf({ lists }: Datasets, keys: readonly string[], isConfirmed: boolean): Part[] {
+  return keys.flatMap((text) => {
+    const key = parseKey(text)
+    const { version, value, kept } = lists.get(text) as Dataset
+    const part = (version !== undefined) === isConfirmed ? value : isConfirmed ? undefined : kept
+    return key && part ? [{ key, value: part, isConfirmed }] : []
+  })
 }
 
 function addHops({ hops }: Draft, { mode, zone }: Datasets, key: DatasetKey, value: DatasetValue): void {
@@ -263,7 +266,7 @@ function addRoutes(
   { mode, zone }: Datasets,
   key: DatasetKey,
   value: Extract<DatasetValue, { kind: 'segments' }>,
-  isListed: boolean,
+  isConfirmed: boolean,
 ): void {
   if (mode === 'edge' ? key.list !== 'zone-segments' : key.list !== 'shard-segments') return
   const via = key.list === 'shard-segments' ? key.shard : (key as { readonly zone: string }).zone
@@ -273,7 +276,7 @@ function addRoutes(
   for (const segment of value.segments) {
     const other = draft.routes.get(segment)
     if (other === undefined) draft.routes.set(segment, via)
-    else if (other !== via && isListed) {
+    else if (other !== via && isConfirmed) {
       draft.conflicts += 1
       // A shard whose bridges are gone keeps its list, and may have lost the segment since.
       if (isLive && mode === 'zone' && (draft.hops.get(other)?.size ?? 0) === 0) draft.routes.set(segment, via)
