@@ -23,7 +23,10 @@ export function memoryStorage(): RegistryStorage & { text: string | undefined } 
   const storage = {
     name: 'memory',
     text: undefined as string | undefined,
-    load: async () => storage.text,
+    async load(isUsable: (text: string) => string) {
+      if (storage.text !== undefined && isUsable(storage.text) === '') return storage.text
+      return undefined
+    },
     async save(text: string) {
       storage.text = text
     },
@@ -34,8 +37,12 @@ export function memoryStorage(): RegistryStorage & { text: string | undefined } 
   return storage
 }
 
-/** Warming for a minute after its start unless it has a clock of its own. */
+/**
+ * A registry that serves longer than its heartbeat timeout, unless it has a clock of its own: then it is warming.
+ */
 export async function runningRegistry(options: Partial<RegistryOptions> = {}): Promise<TestRegistry> {
+  let aheadMs = 0
+  const clock = { wallMs: systemClock.wallMs, monotonicMs: () => systemClock.monotonicMs() + aheadMs }
   const running = await startRegistry({
     host: '127.0.0.1',
     port: 0,
@@ -49,12 +56,13 @@ export async function runningRegistry(options: Partial<RegistryOptions> = {}): P
     publicRead: true,
     tls: undefined,
     version: '0.1.0',
-    clock: systemClock,
+    clock,
     log: keepingLog(),
     drainMs: 0,
     newEpoch: () => Math.random().toString(16).slice(2).padEnd(16, '0').slice(0, 16),
     ...options,
   })
+  aheadMs = 3_600_000
   let stopped: Promise<void> | undefined
   const stop = (): Promise<void> => {
     stopped ??= running.stop()
