@@ -25,7 +25,7 @@ export type RegistryReply<T> =
   | { readonly kind: 'refused'; readonly status: number; readonly reason: string }
   | { readonly kind: 'failed'; readonly reason: string }
 
-export type GetOptions = {
+type GetOptions = {
   /** ETag of the known version: then `unchanged` is possible. */
   readonly etag?: string
   /** Per address. */
@@ -46,7 +46,7 @@ export type RegistryClient = {
   close(): void
 }
 
-export type RegistryHealth = {
+type RegistryHealth = {
   /** The address that is used now. */
   readonly address: string
   /** False after all addresses failed in a row; true before the first call. */

@@ -64,7 +64,7 @@ test.each(['text', 'json'] as const)('our resolver answers as %s', async (format
   expect(await resolver.find(ROUTER)).toMatchObject({ kind: 'found', address: { host: '10.0.0.1', port: 9001 } })
 })
 
-test('an unknown id is asked once, and not again for two seconds', async () => {
+test('an unknown id is looked up once, and not again for two seconds', async () => {
   const server = await existingResolver(new Map())
   onTestFinished(server.stop)
   const { resolver, clock } = open(server.addr)
@@ -90,13 +90,13 @@ test('calls for one id at the same time are one request', async () => {
   expect(server.requests).toEqual(['GET /routers/r1'])
 })
 
-test('after a failed connect an id is asked again, at most once a second, and a changed answer is told', async () => {
+test('after a failed connect an id is looked up again, at most once a second, and a changed answer is reported', async () => {
   const hosts = new Map([['/routers/r1', '10.0.0.1']])
   const server = await existingResolver(hosts)
   onTestFinished(server.stop)
   const { resolver, clock } = open(server.addr)
-  const told: unknown[] = []
-  resolver.onChange((target, address) => told.push([target.id, address.host]))
+  const changes: unknown[] = []
+  resolver.onChange((target, address) => changes.push([target.id, address.host]))
   await resolver.find(ROUTER)
   hosts.set('/routers/r1', '10.0.0.2')
 
@@ -106,7 +106,7 @@ test('after a failed connect an id is asked again, at most once a second, and a 
   expect(await resolver.again(ROUTER)).toMatchObject({ address: { host: '10.0.0.2' } })
 
   expect(server.requests).toHaveLength(2)
-  expect(told).toEqual([['r1', '10.0.0.2']])
+  expect(changes).toEqual([['r1', '10.0.0.2']])
 })
 
 test('an answer is used for half a minute, then renewed in the background', async () => {

@@ -21,8 +21,6 @@ import {
   resolveAddress,
 } from '@vacancy/shared/node'
 
-export type { Resolution, ResolverCounters } from '@vacancy/shared/node'
-
 /** What is looked up. */
 export type ResolveTarget =
   | { readonly kind: 'router'; readonly id: string }

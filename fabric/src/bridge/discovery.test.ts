@@ -115,7 +115,7 @@ test('existing nodes without /cluster/info and /status are found through registr
   expect(discovery.health()).toMatchObject({ isCached: false, fault: '' })
 })
 
-test('a node that only /peers names is asked in the second pass', async () => {
+test('a node that only /peers names is probed in the second pass', async () => {
   const world = await shard(['a', 'b', 'c'])
   world.registry.expire('node', 'b')
   world.registry.expire('node', 'c')
@@ -126,7 +126,7 @@ test('a node that only /peers names is asked in the second pass', async () => {
   expect(rounds[0]).toBe('ok')
 })
 
-test('paths that are not served are not asked for in each round', async () => {
+test('paths that are not served are not requested in each round', async () => {
   const world = await shard(['a'])
   const { rounds } = open(world, { intervalMs: 10 })
 
@@ -213,7 +213,7 @@ function isEqual(a: { leader?: string; nodes: object }, b: { leader?: string; no
   return a.leader === b.leader && a.nodes === b.nodes
 }
 
-test('an isolated leader that only it believes in is not followed where voters are told', async () => {
+test('an isolated leader that only it believes in is not followed where voters are reported', async () => {
   const world = await shard(['a', 'b', 'c'])
   for (const id of ['a', 'b', 'c']) world.face(id).voters = ['a', 'b', 'c']
   const { discovery } = open(world, { intervalMs: 20 })
@@ -235,8 +235,8 @@ test('a host of another shard or with another id is left out, counted, logged on
 
   expect(errors).toContain('identity')
   expect(log.lines.filter(({ text }) => text === 'the resolver named a wrong node')).toHaveLength(2)
-  const asked = () => world.resolver.requests.filter((url) => url.endsWith('/b')).length
-  await vi.waitFor(() => expect(asked()).toBeGreaterThan(1), { timeout: 5_000 })
+  const lookUps = () => world.resolver.requests.filter((url) => url.endsWith('/b')).length
+  await vi.waitFor(() => expect(lookUps()).toBeGreaterThan(1), { timeout: 5_000 })
 })
 
 test('a node that moves is found at its new address', async () => {

@@ -2,7 +2,7 @@
  * Follows the nodes of a shard: who leads, who follows, where they listen.
  *
  *   round   ids of the last good round, or of the registry → resolver → /healthz, /node-info, /peers, /cluster/info,
- *           /status of each, at once → ids of /peers that were not asked yet, in the same way → topology
+ *           /status of each, at once → ids of /peers that are new, in the same way → topology
  *   pause   2 s; 300 ms while the bridge lacks a live leader or follower; none after look(), but 100 ms between rounds
  */
 
@@ -43,7 +43,7 @@ export type DiscoveryOptions = {
 /** Where a node was left out of a round. `identity`: another shard, zone or node id than expected. */
 export type DiscoveryStep = 'registry' | ProbeStep
 
-export type DiscoveryHealth = {
+type DiscoveryHealth = {
   /** Milliseconds since the last round with a leader; undefined before the first. */
   readonly ageMs: number | undefined
   /** The topology is from the cache and not yet confirmed. */
@@ -65,15 +65,15 @@ export type Discovery = {
   stop(): Promise<void>
 }
 
-export const DISCOVERY_MS = {
+const DISCOVERY_MS = {
   urgent: 300,
   /** Least time between the beginnings of two rounds. */
   gap: 100,
-  /** How often the registry is asked besides: `/peers` may not be served. */
+  /** Interval of registry look-ups besides: `/peers` may not be served. */
   registry: 30_000,
 } as const
-/** Most nodes asked in a round. */
-const ASKED_MAX = 256
+/** Most nodes probed in a round. */
+const PROBED_MAX = 256
 
 type State = {
   readonly options: DiscoveryOptions
@@ -181,18 +181,18 @@ async function round(state: State): Promise<number> {
   const { clock, intervalMs, log, onRound, shard } = state.options
   state.roundMs = clock.monotonicMs()
   state.isWanted = false
-  const asked = new Set<string>()
-  const reports = await askAll(state, await firstIds(state), asked)
+  const probed = new Set<string>()
+  const reports = await probeAll(state, await firstIds(state), probed)
   if (state.stopping.signal.aborted) return 0
   const before = state.topology
-  const { topology, isFound } = nextTopology(before, reports, asked)
+  const { topology, isFound } = nextTopology(before, reports, probed)
   onRound?.(isFound ? 'ok' : 'no_leader')
   if (isFound) {
     state.seen = reports.map(({ id }) => id)
     state.foundMs = clock.monotonicMs()
     state.isCached = false
-  } else if (state.wasFound) log.warn({ shard, asked: asked.size, answered: reports.length }, 'no leader found')
-  state.fault = isFound ? '' : faultOf(state, asked, reports)
+  } else if (state.wasFound) log.warn({ shard, probed: probed.size, answered: reports.length }, 'no leader found')
+  state.fault = isFound ? '' : faultOf(state, probed, reports)
   state.wasFound = isFound
   state.topology = topology
   if (!isSameTopology(before, topology)) changed(state, before)
@@ -201,11 +201,11 @@ async function round(state: State): Promise<number> {
   return Math.max(0, spacingMs - elapsedMs)
 }
 
-function faultOf({ faults }: State, asked: ReadonlySet<string>, reports: readonly NodeReport[]): string {
-  if (asked.size === 0) return 'no node of the shard is known'
-  if (reports.length > 0) return `${reports.length} of ${asked.size} nodes answer and agree on no leader`
-  const [fault = 'no answer'] = [...asked].flatMap((id) => faults.get(id) ?? [])
-  return `none of ${asked.size} nodes answers: ${fault}`
+function faultOf({ faults }: State, probed: ReadonlySet<string>, reports: readonly NodeReport[]): string {
+  if (probed.size === 0) return 'no node of the shard is known'
+  if (reports.length > 0) return `${reports.length} of ${probed.size} nodes answer and agree on no leader`
+  const [fault = 'no answer'] = [...probed].flatMap((id) => faults.get(id) ?? [])
+  return `none of ${probed.size} nodes answers: ${fault}`
 }
 
 function changed(state: State, before: Topology): void {
@@ -225,13 +225,13 @@ async function firstIds(state: State): Promise<readonly string[]> {
   const { clock } = state.options
   const known = new Set([...state.seen, ...(state.wasFound ? [] : state.topology.nodes.keys())])
   if (!state.wasFound || clock.monotonicMs() - state.registryMs >= DISCOVERY_MS.registry) {
-    state.registryCall ??= askRegistry(state)
+    state.registryCall ??= readRegistry(state)
     if (known.size === 0 && state.registered.length === 0) await state.registryCall
   }
   return [...new Set([...known, ...state.registered])]
 }
 
-async function askRegistry(state: State): Promise<void> {
+async function readRegistry(state: State): Promise<void> {
   const { clock, registry, shard, onError, timeoutMs } = state.options
   const path = `/shards/${encodeURIComponent(shard)}/nodes`
   const reply = await registry.get(path, shardNodesBody, { timeoutMs, signal: state.stopping.signal })
@@ -246,14 +246,14 @@ async function askRegistry(state: State): Promise<void> {
   if (isNews) state.look()
 }
 
-/** Asks these nodes, then those that they name. */
-async function askAll(state: State, first: readonly string[], asked: Set<string>): Promise<readonly NodeReport[]> {
+/** Probes these nodes, then those that they name. */
+async function probeAll(state: State, first: readonly string[], probed: Set<string>): Promise<readonly NodeReport[]> {
   const reports: NodeReport[] = []
   let next = first
   for (let pass = 0; pass < 2 && next.length > 0; pass++) {
-    const ids = next.filter((id) => !asked.has(id) && parseId(id) !== undefined).slice(0, ASKED_MAX - asked.size)
-    for (const id of ids) asked.add(id)
-    const results = await Promise.all(ids.map((id) => ask(state, id)))
+    const ids = next.filter((id) => !probed.has(id) && parseId(id) !== undefined).slice(0, PROBED_MAX - probed.size)
+    for (const id of ids) probed.add(id)
+    const results = await Promise.all(ids.map((id) => probe(state, id)))
     const answered = results.filter((result) => result !== undefined)
     reports.push(...answered.map(({ report }) => report))
     next = [...new Set(answered.flatMap(({ peers }) => peers))]
@@ -261,24 +261,24 @@ async function askAll(state: State, first: readonly string[], asked: Set<string>
   return reports
 }
 
-async function ask(
+async function probe(
   state: State,
   id: string,
 ): Promise<{ readonly report: NodeReport; readonly peers: readonly string[] } | undefined> {
   const { options, faults, unserved, stopping } = state
-  const probe = await probeNode({ ...options, id, unserved, signal: stopping.signal })
-  if (probe.kind === 'ok') {
+  const result = await probeNode({ ...options, id, unserved, signal: stopping.signal })
+  if (result.kind === 'ok') {
     if (faults.delete(id)) options.log.info({ node: id }, 'node answers again')
-    return probe
+    return result
   }
   if (stopping.signal.aborted) return undefined
-  options.onError?.(probe.step)
-  const fault = `${id}: ${probe.step}: ${probe.reason}`
-  const isNew = !faults.get(id)?.startsWith(`${id}: ${probe.step}`)
+  options.onError?.(result.step)
+  const fault = `${id}: ${result.step}: ${result.reason}`
+  const isNew = !faults.get(id)?.startsWith(`${id}: ${result.step}`)
   faults.set(id, fault)
-  if (isNew && probe.step === 'identity')
-    options.log.error({ node: id, host: probe.host, reason: probe.reason }, 'the resolver named a wrong node')
-  else if (isNew) options.log.warn({ node: id, step: probe.step, reason: probe.reason }, 'node left out')
+  if (isNew && result.step === 'identity')
+    options.log.error({ node: id, host: result.host, reason: result.reason }, 'the resolver named a wrong node')
+  else if (isNew) options.log.warn({ node: id, step: result.step, reason: result.reason }, 'node left out')
   return undefined
 }
 

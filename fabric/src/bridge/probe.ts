@@ -1,5 +1,5 @@
 /**
- * Asks one node of the shard for its state over its HTTP API. `/healthz` and `/node-info` are needed; `/peers`,
+ * Reads the state of one node of the shard over its HTTP API. `/healthz` and `/node-info` are needed; `/peers`,
  * `/cluster/info` and `/status` are used where they are served. Unknown and missing fields are tolerated, because
  * existing nodes have other ones: `leader_url` among them, which is ignored.
  */
@@ -26,14 +26,14 @@ export type ProbeOptions = {
   readonly unserved: Unserved
 }
 
-/** Node and path → until when it is not asked again, because the node does not serve it. Written by probeNode. */
+/** Node and path → until when it is not requested again, because the node does not serve it. Written by probeNode. */
 export type Unserved = Map<string, number>
 
 export type Probe =
   | { readonly kind: 'ok'; readonly report: NodeReport; readonly peers: readonly string[] }
   | { readonly kind: 'failed'; readonly step: ProbeStep; readonly reason: string; readonly host: string }
 
-/** How long a path that is not served is not asked for. */
+/** Pause between requests of a path that is not served. */
 const UNSERVED_MS = 60_000
 const UNSERVED_MAX = 2_000
 const BYTES_MAX = { small: 65_536, info: 1_048_576, status: 8_388_608 } as const
@@ -57,7 +57,7 @@ export async function probeNode(options: ProbeOptions): Promise<Probe> {
   const { host, port = ports.tcp, apiPort = ports.api } = found.address
   const address: NodePlace = { host, tcpPort: port, apiPort }
   const failed = (step: ProbeStep, reason: string): Probe => {
-    // The node may have moved, or the resolver may have named a wrong host. Asked at most once a second.
+    // The node may have moved, or the resolver may have named a wrong host. Looked up at most once a second.
     void resolver.again(target)
     return { kind: 'failed', step, reason, host }
   }

@@ -19,7 +19,7 @@ function report(id: string, leaderId: string, more: Partial<NodeReport> = {}): N
   return { id, address: place(id), health, leaderId, members: undefined, lag: undefined, ...more }
 }
 
-const asked = (reports: readonly NodeReport[], more: readonly string[] = []) =>
+const probed = (reports: readonly NodeReport[], more: readonly string[] = []) =>
   new Set([...reports.map(({ id }) => id), ...more])
 
 const rolesOf = ({ nodes }: Topology) => Object.fromEntries([...nodes].map(([id, { role }]) => [id, role]))
@@ -32,7 +32,7 @@ test('the leader that the nodes name leads, and those that name it and serve fol
     report('d', 'x'),
   ]
 
-  const { topology, isFound } = nextTopology(NO_TOPOLOGY, reports, asked(reports))
+  const { topology, isFound } = nextTopology(NO_TOPOLOGY, reports, probed(reports))
 
   expect(isFound).toBe(true)
   expect(topology.leader).toBe('a')
@@ -48,44 +48,44 @@ test('the leader that the nodes name leads, and those that name it and serve fol
 
 test('a node that is named but does not answer as leader does not lead: nothing changes', () => {
   const before = [report('a', 'a'), report('b', 'a'), report('c', 'a')]
-  const present = nextTopology(NO_TOPOLOGY, before, asked(before)).topology
+  const present = nextTopology(NO_TOPOLOGY, before, probed(before)).topology
   const during = [report('b', 'b', { health: 'active_follower' }), report('c', 'b')]
 
-  expect(nextTopology(present, during, asked(during, ['a']))).toEqual({ topology: present, isFound: false })
+  expect(nextTopology(present, during, probed(during, ['a']))).toEqual({ topology: present, isFound: false })
 })
 
 test('a bridge without a topology takes the followers that agree, although their leader does not answer', () => {
   const reports = [report('b', 'a'), report('c', 'a')]
 
-  const { topology, isFound } = nextTopology(NO_TOPOLOGY, reports, asked(reports, ['a']))
+  const { topology, isFound } = nextTopology(NO_TOPOLOGY, reports, probed(reports, ['a']))
 
   expect(isFound).toBe(false)
   expect(topology.leader).toBe(undefined)
   expect(rolesOf(topology)).toEqual({ b: 'follower', c: 'follower' })
 })
 
-test('a promoted follower leads, and the old leader is no follower until it says so', () => {
+test('a promoted follower leads, and the old leader is no follower until it reports so', () => {
   const before = [report('a', 'a'), report('b', 'a'), report('c', 'a')]
-  const present = nextTopology(NO_TOPOLOGY, before, asked(before)).topology
+  const present = nextTopology(NO_TOPOLOGY, before, probed(before)).topology
   const after = [report('b', 'b'), report('c', 'b')]
 
-  const { topology } = nextTopology(present, after, asked(after, ['a']))
+  const { topology } = nextTopology(present, after, probed(after, ['a']))
 
   expect(rolesOf(topology)).toEqual({ b: 'leader', c: 'follower', a: 'other' })
   expect(topology.nodes.get('a')?.health).toBe('unreachable')
 })
 
-test('a node that nobody names any more is dropped', () => {
+test('a node that no node names any more is dropped', () => {
   const before = [report('a', 'a'), report('b', 'a'), report('c', 'a')]
-  const present = nextTopology(NO_TOPOLOGY, before, asked(before)).topology
+  const present = nextTopology(NO_TOPOLOGY, before, probed(before)).topology
   const after = [report('a', 'a'), report('b', 'a')]
 
-  expect([...nextTopology(present, after, asked(after)).topology.nodes.keys()]).toEqual(['a', 'b'])
+  expect([...nextTopology(present, after, probed(after)).topology.nodes.keys()]).toEqual(['a', 'b'])
 })
 
 const members = { voters: ['a', 'b', 'c'], term: 1 }
 
-test('where nodes tell the voters, a strict majority of those that answered must name the leader', () => {
+test('where nodes report the voters, a strict majority of those that answered must name the leader', () => {
   const cut = report('a', 'a', { members })
   const [b, c] = [report('b', '', { members }), report('c', '', { members })]
 
@@ -112,7 +112,7 @@ test('elsewhere the most named leads; with equal counts the present one stays', 
   expect(electedLeader([report('c', ''), report('d', '')], 'a')).toBe('')
 })
 
-test('a node of another shard, zone or id is told apart; missing parts are tolerated', () => {
+test('a node of another shard, zone or id is recognized; missing parts are tolerated', () => {
   const expected = { node: 'n1', shard: 's1', zone: 'z1' }
 
   expect(identityFault(expected, expected)).toBe('')
@@ -142,7 +142,7 @@ test('after any rounds there is at most one leader, it answered as such, and fol
       let topology = NO_TOPOLOGY
       for (const reports of history) {
         const before = topology
-        const next = nextTopology(before, reports, asked(reports, [...before.nodes.keys()]))
+        const next = nextTopology(before, reports, probed(reports, [...before.nodes.keys()]))
         topology = next.topology
         const leaders = [...topology.nodes.values()].filter(({ role }) => role === 'leader')
         expect(leaders.map((node) => node.id)).toEqual(topology.leader === undefined ? [] : [topology.leader])
@@ -171,7 +171,7 @@ test('after any rounds there is at most one leader, it answered as such, and fol
 test('a topology survives the cache, without lags', () => {
   fc.assert(
     fc.property(fc.uniqueArray(anyReport, { selector: (each) => each.id }), (reports) => {
-      const { topology } = nextTopology(NO_TOPOLOGY, reports, asked(reports))
+      const { topology } = nextTopology(NO_TOPOLOGY, reports, probed(reports))
 
       const restored = topologyFrom(storedTopology.parse(JSON.parse(JSON.stringify(storeTopology(topology, 's', 'z')))))
 

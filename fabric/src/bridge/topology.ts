@@ -7,7 +7,7 @@
 
 import { compareText } from '@vacancy/shared/contract'
 
-export type BridgeRole = 'leader' | 'follower' | 'other'
+type BridgeRole = 'leader' | 'follower' | 'other'
 
 export type NodePlace = { readonly host: string; readonly tcpPort: number; readonly apiPort: number }
 
@@ -50,7 +50,7 @@ export type Identity = {
 }
 
 /**
- * Compares what a node shows of itself with what was asked for: the resolver may have named a wrong host.
+ * Compares what a node shows of itself with what is expected: the resolver may have named a wrong host.
  *
  * @returns '' or what differs
  */
@@ -96,14 +96,14 @@ function leads({ id, health, leaderId }: NodeReport, leader: string): boolean {
 /**
  * The topology after a round.
  *
- * @param asked every id of the round: a node that was asked and did not answer stays known, as `other`
+ * @param probed every id of the round: a node that was probed and did not answer stays known, as `other`
  * @returns `isFound`: there is a leader. Without one the topology is the present one; a bridge that has none yet gets
  *   the followers that agree on a leader, so that it can serve reads.
  */
 export function nextTopology(
   present: Topology,
   reports: readonly NodeReport[],
-  asked: ReadonlySet<string>,
+  probed: ReadonlySet<string>,
 ): { readonly topology: Topology; readonly isFound: boolean } {
   const leader = electedLeader(reports, present.leader)
   const isFound = reports.some((report) => leads(report, leader))
@@ -115,7 +115,7 @@ export function nextTopology(
     nodes.set(id, { id, address, role, health, ...(lag !== undefined && { lag }) })
   }
   for (const [id, { address }] of present.nodes) {
-    if (!nodes.has(id) && asked.has(id)) nodes.set(id, { id, address, role: 'other', health: 'unreachable' })
+    if (!nodes.has(id) && probed.has(id)) nodes.set(id, { id, address, role: 'other', health: 'unreachable' })
   }
   return { topology: { ...(isFound && { leader }), nodes }, isFound }
 }

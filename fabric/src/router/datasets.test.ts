@@ -160,7 +160,7 @@ test('a zone is compared exactly: z1 does not react to z10 or to foreign shards'
   expect(round(datasets, world).fetched).toEqual([])
 })
 
-test('a route without a registered hop is told from an unknown segment', () => {
+test('a route without a registered hop differs from an unknown segment', () => {
   const world = twoZones()
   setRouters(world, 'z1', [])
   setShard(world, 's2', { zone: 'z2', bridges: [], segments: ['city2'] })

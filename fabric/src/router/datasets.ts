@@ -38,7 +38,7 @@ export type DatasetValue =
   | { readonly kind: 'shards'; readonly shards: ReadonlyMap<string, readonly string[]> }
   | { readonly kind: 'segments'; readonly zone: string | undefined; readonly segments: readonly string[] }
 
-export type Dataset = {
+type Dataset = {
   /** As in the response; undefined when it must be read again whatever the version is. */
   readonly version: number | undefined
   readonly value: DatasetValue

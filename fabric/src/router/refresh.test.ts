@@ -221,7 +221,7 @@ test('a warming registry removes nothing', async () => {
   expect(tables.health().isHeldBack).toBe(false)
 })
 
-test('a router starts from its cache without a registry, and says how old it is', async () => {
+test('a router starts from its cache without a registry, and reports its age', async () => {
   const registry = await runningRegistry()
   await fill(registry)
   const cacheDir = folder()

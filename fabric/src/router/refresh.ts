@@ -64,9 +64,9 @@ export type TablesOptions = {
 }
 
 /** A reason why the router is not ready, for createReadiness. */
-export type TablesReason = { readonly name: 'tables' | 'codecs'; readonly message: string }
+type TablesReason = { readonly name: 'tables' | 'codecs'; readonly message: string }
 
-export type TablesHealth = {
+type TablesHealth = {
   /** A table is in use, from the registry or from the cache. */
   readonly isLoaded: boolean
   /** The registry confirmed the lists at least once since the start. */
@@ -98,7 +98,7 @@ export type Tables = {
   /** For GETSEGMENTS: sorted by UTF-8 bytes, at most 32,767. */
   segments(): readonly SegmentCount[]
   /**
-   * Asks the registry now. Resolves when a round that began after this call, or within the last 500 ms, has ended,
+   * Reads the registry now. Resolves when a round that began after this call, or within the last 500 ms, has ended,
    * whether or not it succeeded. Never rejects. It can take several seconds, so race it against the deadline.
    */
   refreshNow(): Promise<void>
@@ -109,7 +109,7 @@ export type Tables = {
   stop(): Promise<void>
 }
 
-export const TABLES_MS = {
+const TABLES_MS = {
   /** Least time between two rounds on request. */
   request: 500,
   /** Least time between two rounds: a registry that changes all the time is read ten times a second. */
