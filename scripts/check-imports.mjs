@@ -25,6 +25,7 @@ const TESTS_USE = {
   client: ['testkit'],
   cli: ['testkit'],
   server: ['testkit'],
+  fabric: ['testkit'],
   quickstart: ['testkit'],
 }
 
@@ -49,7 +50,8 @@ const SERVER_LAYERS = [
 const LAYERS = { engine: ENGINE_LAYERS, server: SERVER_LAYERS }
 
 const NOT_SHIPPED = /[.](test|bench|fuzz|sim|spec)[.]tsx?$|\/testing\/|^engine\/(?:sim|chaos)\/|^e2e\//
-const PURE = /^(shared\/src\/(?!node\/)|engine\/src\/(store|search|raft)\/|fabric\/src\/registry\/(state|stored)[.])/
+const PURE =
+  /^(shared\/src\/(?!node\/)|engine\/src\/(store|search|raft)\/|fabric\/src\/(registry\/(state|stored)|router\/(datasets|stored)|bridge\/(topology|stored))[.])/
 
 await init
 
