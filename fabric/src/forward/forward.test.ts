@@ -235,7 +235,8 @@ describe('forwarding to nodes', () => {
     const client = await openClient(port)
     client.socket.write(Buffer.concat([write(1), write(2), write(3)]))
     await client.reply(3)
-    expect([1, 2, 3].map((id) => codeIn(client.replies.get(id)))).toEqual([503, 503, 503])
+    // 408 if the last try had no reply in time.
+    for (const id of [1, 2, 3]) expect([408, 503]).toContain(codeIn(client.replies.get(id)))
     client.socket.write(Buffer.concat([write(4), write(5), write(6)]))
     await new Promise((resolve) => setTimeout(resolve, 100))
     isLeader = true

@@ -13,7 +13,7 @@ import { codeOfReply, commandOf, errorFrame, flagOf, hasRequestKey, readFrames, 
 import { abandon, createHopPool, freeLink, isFree, isHopeful, sendOver } from './hops.ts'
 import { adjustReading, createInbound, notePartial, overdue } from './inbound.ts'
 import { addWrite, createLane, nextWrite, pinnedVia, writeOver, writeRefused, writeSent } from './lanes.ts'
-import { addPart, flushOutbox, type Outbox, queuedBytes } from './outbox.ts'
+import { addBytes, clearOutbox, flushOutbox, type Outbox, queuedBytes } from './outbox.ts'
 import type { Hop, HopPool, Inbound, InboundLimits, Link, PoolSettings, Request } from './state.ts'
 import type { Wire, World } from './world.ts'
 
@@ -242,8 +242,7 @@ function closeInbound(forwarder: Forwarder, inbound: Inbound): void {
 function inboundClosed(forwarder: Forwarder, inbound: Inbound): void {
   if (inbound.isClosed) return
   inbound.isClosed = true
-  inbound.outbox.parts = []
-  inbound.outbox.bytes = 0
+  clearOutbox(inbound.outbox)
   forwarder.inbounds.delete(inbound)
   forwarder.counters.connectionsClosed++
   // What was not sent is not sent any more; what was sent is waited for, and its reply dropped.
@@ -293,10 +292,8 @@ function onFrame(
   const request: Request = {
     inbound,
     id,
-    bytes,
-    start,
-    inner,
-    end,
+    frame: Buffer.from(bytes.subarray(start, end)),
+    inner: inner - start,
     segment,
     command,
     isWrite,
@@ -359,7 +356,7 @@ function tokenOf(frame: Buffer): string {
 function answer(forwarder: Forwarder, inbound: Inbound, frame: Buffer): void {
   if (inbound.isClosed) return
   forwarder.counters.bytesSent += frame.length
-  if (addPart(inbound.outbox, frame)) markDirty(forwarder, inbound.outbox)
+  if (addBytes(inbound.outbox, frame, 0, frame.length)) markDirty(forwarder, inbound.outbox)
 }
 
 function markDirty(forwarder: Forwarder, outbox: Outbox): void {
@@ -434,7 +431,7 @@ function isCongested(hop: Hop): boolean {
 function send(forwarder: Forwarder, request: Request, link: Link): true {
   const { policy, counters, held } = forwarder
   held.delete(request)
-  sendOver(link, request, policy.forwardsEnvelopes ? request.start : request.inner)
+  sendOver(link, request, policy.forwardsEnvelopes ? 0 : request.inner)
   request.state = 'sent'
   if (request.tries > 0) counters.retries++
   request.tries++
@@ -470,7 +467,7 @@ function failed(forwarder: Forwarder, request: Request, hop: Hop, failure: Failu
   }
   const verdict = afterFailure(failure, {
     isWrite: request.isWrite,
-    isRepeatable: request.isWrite && hasRequestKey(request.bytes, request.inner, request.end),
+    isRepeatable: request.isWrite && hasRequestKey(request.frame, request.inner, request.frame.length),
     isOurs,
     tries: request.tries,
     leftMs: request.deadlineMs - world.nowMs(),

@@ -1,6 +1,6 @@
 /**
  * Frames as the fabric sees them: measured, never decoded (docs/design/fabric.md#frames). A frame that is whole in its
- * chunk is passed on as a part of that chunk; only an unfinished end is kept.
+ * chunk is passed on as a part of that chunk; only an unfinished one is collected in the reader's own buffer.
  *
  *   bare frame   FF · u32 correlation id · u32 n · n bytes of payload
  *   envelope     FE · u32 m · u8 s · s bytes of segment · u8 write flag · bare frame
@@ -13,15 +13,15 @@ const ENVELOPE_SEGMENT_AT = 6
 const ENVELOPE_HEADER_BYTES = 5
 /** Least content of an envelope: segment length, flag, and a bare frame without payload. */
 const ENVELOPE_CONTENT_BYTES_MIN = 2 + FRAME_HEADER_BYTES
-/** A remainder up to this size is copied, so that it does not hold the memory of its chunk. */
-const COPIED_BYTES_MAX = 4096
-/** Pieces of an unfinished frame before small ones are joined. */
-const PIECES_MAX = 64
+const COLLECTED_BYTES_MIN = 1024
+/** A larger empty buffer is released, because many connections are idle. */
+const COLLECTED_BYTES_IDLE_MAX = 64 * 1024
+const NOTHING = Buffer.alloc(0)
 
 export type FrameSink = {
   /**
    * A whole frame, [start, end) of `bytes`; `inner` is the offset of its bare frame, equal to `start` without an
-   * envelope. The sink may keep and change the bytes.
+   * envelope. The sink may change the bytes, and copies what it keeps: they are valid during this call only.
    */
   frame(bytes: Buffer, start: number, inner: number, end: number): void
   /** A frame to answer with an ERROR of this text. */
@@ -44,9 +44,10 @@ export type FrameLimits = {
 
 export type FrameReader = {
   readonly limits: FrameLimits
-  kept: Buffer[]
-  keptBytes: number
-  /** Bytes needed from the first kept one to make progress. */
+  /** The unfinished frame: the first `collectedBytes` of this buffer. */
+  collected: Buffer
+  collectedBytes: number
+  /** Bytes of the unfinished frame that are needed to make progress. */
   need: number
   /** Of a refused frame: bytes still to come, its id and the text of the refusal. */
   skipLeft: number
@@ -59,8 +60,8 @@ export type FrameReader = {
 export function createFrameReader(limits: FrameLimits): FrameReader {
   return {
     limits,
-    kept: [],
-    keptBytes: 0,
+    collected: NOTHING,
+    collectedBytes: 0,
     need: 1,
     skipLeft: 0,
     skipId: 0,
@@ -72,32 +73,40 @@ export function createFrameReader(limits: FrameLimits): FrameReader {
 
 /** Whether a frame has begun and is not whole yet. */
 export function isMidFrame(reader: FrameReader): boolean {
-  return reader.keptBytes > 0 || reader.skipLeft > 0
+  return reader.collectedBytes > 0 || reader.skipLeft > 0
 }
 
-/** Reads the next bytes of a stream. They belong to the reader from now on. */
+/** Reads the next bytes of a stream. They are valid during this call only. */
 export function readFrames(reader: FrameReader, chunk: Buffer, sink: FrameSink): void {
-  if (reader.isClosed) return
-  let bytes = chunk
-  if (reader.keptBytes > 0) {
-    reader.kept.push(chunk)
-    reader.keptBytes += chunk.length
-    if (reader.keptBytes < reader.need) return joinSmallPieces(reader)
-    bytes = Buffer.concat(reader.kept, reader.keptBytes)
-    reader.kept = []
-    reader.keptBytes = 0
+  let from = 0
+  while (reader.collectedBytes > 0 && !reader.isClosed) {
+    const missing = reader.need - reader.collectedBytes
+    const to = Math.min(chunk.length, from + missing)
+    collect(reader, chunk, from, to)
+    from = to
+    if (reader.collectedBytes < reader.need) return
+    const bytes = reader.collected.subarray(0, reader.collectedBytes)
+    const used = cut(reader, bytes, sink)
+    // Nothing is used while only the header is whole; a part of it if rubbish came before a frame.
+    if (used > 0) reader.collected.copyWithin(0, used, reader.collectedBytes)
+    reader.collectedBytes -= used
   }
-  const at = cut(reader, bytes, sink)
-  const left = bytes.length - at
-  if (left === 0 || reader.isClosed) return
-  reader.kept.push(left <= COPIED_BYTES_MAX ? Buffer.from(bytes.subarray(at)) : bytes.subarray(at))
-  reader.keptBytes = left
+  if (reader.collected.length > COLLECTED_BYTES_IDLE_MAX && reader.collectedBytes === 0) reader.collected = NOTHING
+  if (reader.isClosed || from === chunk.length) return
+  const used = from + cut(reader, from === 0 ? chunk : chunk.subarray(from), sink)
+  if (used < chunk.length && !reader.isClosed) collect(reader, chunk, used, chunk.length)
 }
 
-/** A sender of single bytes would otherwise cost a buffer for each. */
-function joinSmallPieces(reader: FrameReader): void {
-  if (reader.kept.length < PIECES_MAX || reader.keptBytes > reader.kept.length * 1024) return
-  reader.kept = [Buffer.concat(reader.kept, reader.keptBytes)]
+/** Appends to the unfinished frame. Its buffer grows with what has arrived, not with the length in a header. */
+function collect(reader: FrameReader, chunk: Buffer, from: number, to: number): void {
+  const bytes = reader.collectedBytes + to - from
+  if (bytes > reader.collected.length) {
+    const grown = Buffer.allocUnsafe(Math.max(COLLECTED_BYTES_MIN, bytes, Math.min(bytes * 2, reader.need)))
+    reader.collected.copy(grown, 0, 0, reader.collectedBytes)
+    reader.collected = grown
+  }
+  chunk.copy(reader.collected, reader.collectedBytes, from, to)
+  reader.collectedBytes = bytes
 }
 
 /** @returns the offset up to which the bytes are used */
@@ -199,8 +208,6 @@ function skipRubbish(reader: FrameReader, bytes: Buffer, at: number, sink: Frame
 /** Ends the stream. @returns the end of the bytes */
 function end(reader: FrameReader, bytes: Buffer, reason: string, sink: FrameSink): number {
   reader.isClosed = true
-  reader.kept = []
-  reader.keptBytes = 0
   sink.fatal(reason)
   return bytes.length
 }

@@ -10,7 +10,7 @@
 import { encodeKeepalive, encodeLogin, encodeRequest, FRAME_HEADER_BYTES, readLoginAnswer } from '@vacancy/shared/wire'
 import { EJECT_AFTER, nextEjectMs, retryWaitMs } from './decide.ts'
 import { createFrameReader, type FrameSink, readFrames, writeId } from './frames.ts'
-import { addPart, createOutbox, flushOutbox, queuedBytes } from './outbox.ts'
+import { addBytes, clearOutbox, createOutbox, flushOutbox, queuedBytes } from './outbox.ts'
 import type { Hop, HopPool, Link, PoolEvents, PoolSettings, Request } from './state.ts'
 import { readStatusReply, STATUS_SEGMENT } from './status.ts'
 import type { Address, World } from './world.ts'
@@ -284,8 +284,7 @@ function linkClosed(link: Link, reason: string): void {
   if (link.state === 'greeting' && pool.settings.peer !== 'node' && inFlight.size === 0) hop.mute++
   link.state = 'closed'
   link.stopTimer()
-  link.outbox.parts = []
-  link.outbox.bytes = 0
+  clearOutbox(link.outbox)
   const at = hop.links.indexOf(link)
   if (at >= 0) hop.links.splice(at, 1)
   const lost = [...inFlight.values()]
@@ -328,7 +327,7 @@ export function isHopeful(hop: Hop): boolean {
   return hop.attempts === 0 || hop.links.some(({ state, isDraining }) => state === 'open' && !isDraining)
 }
 
-/** Sends [from, end) of a request's frame over a connection. */
+/** Sends a request's frame over a connection, from the offset `from` on. */
 export function sendOver(link: Link, request: Request, from: number): void {
   const { pool, hop, inFlight } = link
   while (inFlight.has(link.nextId) || link.nextId === 0) link.nextId = (link.nextId + 1) >>> 0
@@ -339,14 +338,9 @@ export function sendOver(link: Link, request: Request, from: number): void {
   request.link = link
   request.linkId = id
   request.lastHop = hop
-  // The bytes of an earlier try may still be queued.
-  const part =
-    request.tries === 0
-      ? request.bytes.subarray(from, request.end)
-      : Buffer.from(request.bytes.subarray(from, request.end))
-  writeId(part, request.inner - from, id)
+  writeId(request.frame, request.inner, id)
   link.wroteMs = request.receivedMs
-  if (addPart(link.outbox, part)) pool.events.dirty(link.outbox)
+  if (addBytes(link.outbox, request.frame, from, request.frame.length)) pool.events.dirty(link.outbox)
 }
 
 /** A sent request is no longer waited for: a reply to it is dropped. */

@@ -15,11 +15,9 @@ export type Request = {
   readonly inbound: Inbound
   /** The client's correlation id. */
   readonly id: number
-  /** The frame: [start, end) with its envelope, its bare frame from `inner` on. */
-  readonly bytes: Buffer
-  readonly start: number
+  /** Its envelope with the bare frame, which begins at `inner`. */
+  readonly frame: Buffer
   readonly inner: number
-  readonly end: number
   /** '' for a frame without an envelope. */
   readonly segment: string
   readonly command: string
@@ -111,7 +109,7 @@ export type PoolSettings = {
 }
 
 export type PoolEvents = {
-  /** A reply: the bare frame is [start, end) of `bytes`, which the receiver may keep and change. */
+  /** A reply: the bare frame is [start, end) of `bytes`, which the receiver may change, and copies to keep. */
   reply(request: Request, link: Link, bytes: Buffer, start: number, end: number): void
   /** The connection of a sent request ended. */
   lost(request: Request, link: Link): void

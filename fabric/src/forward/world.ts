@@ -8,10 +8,12 @@ import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 
 /** A byte stream in both directions: what is used of `net.Socket`. */
 export type Wire = {
-  /** @returns false when the bytes are queued in this process */
+  /**
+   * The bytes are not kept unless `writableLength` counts them: their buffer is used again.
+   *
+   * @returns false when bytes are queued in this process
+   */
   write(bytes: Uint8Array): boolean
-  cork(): void
-  uncork(): void
   pause(): void
   resume(): void
   /** Closes it; what was written is not waited for. */
@@ -23,7 +25,7 @@ export type Wire = {
 }
 
 export type WireEvents = {
-  /** Bytes for the receiver to keep. */
+  /** Valid during the call only. */
   data(chunk: Buffer): void
   /** Queued bytes have left. */
   drained(): void
@@ -55,6 +57,12 @@ export type DialOptions = {
 
 const TCP_KEEPALIVE_MS = 30_000
 
+/**
+ * Plain connections are read into this one buffer, which the next read overwrites: a buffer for each read would cost
+ * more than everything else that happens to a reply.
+ */
+const READ_BUFFER = Buffer.allocUnsafeSlow(256 * 1024)
+
 /** The real world. */
 export function systemWorld({ connectMs, tls }: DialOptions): World {
   return {
@@ -70,14 +78,25 @@ export function systemWorld({ connectMs, tls }: DialOptions): World {
       const options = tls?.()
       const socket = options
         ? connectTls({ ...transport, ...(isIP(host) ? {} : { servername: host }), ...options })
-        : connectTcp(transport)
+        : connectTcp({
+            ...transport,
+            onread: {
+              buffer: READ_BUFFER,
+              callback: (bytes, buffer) => {
+                events.data((buffer as Buffer).subarray(0, bytes))
+                return true
+              },
+            },
+          })
       let reason = 'closed by the other side'
       const timer = setTimeout(() => socket.destroy(new Error(`not open within ${connectMs} ms`)), connectMs)
       socket.once(options ? 'secureConnect' : 'connect', () => {
         clearTimeout(timer)
         events.opened()
       })
-      socket.on('data', (chunk: Buffer) => events.data(chunk))
+      if (options) socket.on('data', (chunk: Buffer) => events.data(chunk))
+      // Without it the end of the stream is not noticed, because nothing is read as a stream.
+      else socket.resume()
       socket.on('drain', () => events.drained())
       socket.on('error', (error) => {
         reason = error.message
