@@ -9,11 +9,13 @@ import { type Journal, JournalFullError, type JournalSizes, type OpenJournal, ty
 import { type JournalTables, readPayload, rowsOf, storedTopic, writePayload } from './journal-tables.ts'
 import type { StoredJob } from './queue.ts'
 import {
+  AREA_BYTES,
   type JournalReply,
   type JournalRequest,
   type JournalRows,
   PUT_NUMBERS,
   READ_NUMBERS,
+  type ThreadOptions,
   type WorkerOptions,
   type WriteRequest,
 } from './sqlite-messages.ts'
@@ -24,6 +26,8 @@ const LOAD_ROWS = 2_000
 type Waiting = { resolve(value: unknown): void; reject(error: Error): void }
 type Thread = {
   readonly worker: Worker
+  /** Rows of the group that is being written. */
+  readonly area: SharedArrayBuffer
   readonly waiting: Map<number, Waiting>
   failure: Error | undefined
   requests: number
@@ -37,10 +41,7 @@ export function sqliteJournal(options: WorkerOptions): OpenJournal {
     return {
       kind: 'sqlite',
       load: () => load(thread),
-      write: async (changes) => {
-        const request = encodeGroup(rowsOf(changes))
-        await send(thread, request, [request.payload.buffer, request.puts.buffer, request.done.buffer] as ArrayBuffer[])
-      },
+      write: async (changes) => void (await send(thread, encodeGroup(rowsOf(changes), thread.area))),
       backup: async (path) => {
         await send(thread, { kind: 'backup', path })
       },
@@ -52,8 +53,10 @@ export function sqliteJournal(options: WorkerOptions): OpenJournal {
 }
 
 async function startThread(options: WorkerOptions, onLost: (why: Error) => void): Promise<Thread> {
-  const worker = new Worker(new URL('./sqlite-worker.ts', import.meta.url), { workerData: options })
-  const thread: Thread = { worker, waiting: new Map(), failure: undefined, requests: 0 }
+  const area = new SharedArrayBuffer(AREA_BYTES)
+  const workerData: ThreadOptions = { ...options, area }
+  const worker = new Worker(new URL('./sqlite-worker.ts', import.meta.url), { workerData })
+  const thread: Thread = { worker, area, waiting: new Map(), failure: undefined, requests: 0 }
   let isOpen = false
   const fail = (error: Error) => {
     if (thread.failure !== undefined) return
@@ -98,12 +101,12 @@ function openError(file: string, cause: Error): VacancyError {
   )
 }
 
-function send(thread: Thread, request: JournalRequest, transfer: ArrayBuffer[] = []): Promise<unknown> {
+function send(thread: Thread, request: JournalRequest): Promise<unknown> {
   if (thread.failure !== undefined) return Promise.reject(thread.failure)
   const id = ++thread.requests
   return new Promise((resolve, reject) => {
     thread.waiting.set(id, { resolve, reject })
-    thread.worker.postMessage({ id, request }, transfer)
+    thread.worker.postMessage({ id, request })
   })
 }
 
@@ -119,13 +122,17 @@ async function close(thread: Thread): Promise<void> {
   await ended
 }
 
-/** One message for a group: numbers and payloads in buffers that change their thread without being copied. */
-function encodeGroup({ puts, done, ...rest }: ReturnType<typeof rowsOf>): WriteRequest {
-  const numbers = new Float64Array(puts.length * PUT_NUMBERS)
-  let bytes = 0
+/** A small message for a group: numbers and payloads are in memory that both threads see. */
+function encodeGroup({ puts, done, ...rest }: ReturnType<typeof rowsOf>, usual: SharedArrayBuffer): WriteRequest {
+  const numbersLength = puts.length * PUT_NUMBERS
+  const payloadAt = (numbersLength + done.length) * Float64Array.BYTES_PER_ELEMENT
+  let bytes = payloadAt
   for (const job of puts) bytes += job.bytes
-  const payload = Buffer.allocUnsafeSlow(bytes)
-  let at = 0
+  const area = bytes <= usual.byteLength ? usual : new SharedArrayBuffer(bytes)
+  const numbers = new Float64Array(area, 0, numbersLength)
+  const payload = Buffer.from(area)
+  let at = payloadAt
+  let ids = ''
   for (let n = 0; n < puts.length; n++) {
     const job = puts[n] as Job
     const offset = n * PUT_NUMBERS
@@ -139,9 +146,20 @@ function encodeGroup({ puts, done, ...rest }: ReturnType<typeof rowsOf>): WriteR
     numbers[offset + 7] = job.runAt
     numbers[offset + 8] = job.data === undefined ? -1 : job.bytes
     if (job.data !== undefined) at += writePayload(job, payload, at)
+    ids += n === 0 ? job.id : `\n${job.id}`
   }
-  const ids = puts.map(({ id }) => id)
-  return { kind: 'write', ...rest, puts: numbers, done: Float64Array.from(done), ids, payload }
+  const finished = new Float64Array(area, numbersLength * Float64Array.BYTES_PER_ELEMENT, done.length)
+  finished.set(done)
+  // Neighbours are deleted together.
+  finished.sort()
+  return {
+    kind: 'write',
+    ...rest,
+    puts: puts.length,
+    done: done.length,
+    ids,
+    area: area === usual ? undefined : area,
+  }
 }
 
 async function* load(thread: Thread): AsyncGenerator<readonly Stored[]> {

@@ -7,6 +7,12 @@ export type WorkerOptions = {
   readonly partitions: number
   readonly isSynced: boolean
 }
+export type ThreadOptions = WorkerOptions & {
+  /** Where the rows of a group are, if they fit: one group is written at a time. */
+  readonly area: SharedArrayBuffer
+}
+/** A group of the usual limits with its numbers. */
+export const AREA_BYTES = 5 << 20
 
 /** Numbers of a row that is put: see `PUT`. */
 export const PUT_NUMBERS = 9
@@ -17,14 +23,19 @@ export type WriteRequest = {
   readonly kind: 'write'
   readonly topics: Rows['topics']
   readonly updates: readonly UpdateRow[]
-  readonly done: Float64Array
   readonly finished: Rows['finished']
   readonly forgotten: Rows['forgotten']
-  /** seq, topic, flags, priority, max attempts, ack deadline, created at, run at, payload length of each. */
-  readonly puts: Float64Array
-  readonly ids: readonly string[]
-  /** The payloads, one after the other. */
-  readonly payload: Uint8Array
+  /** How many rows are put, and the numbers of how many are done. */
+  readonly puts: number
+  readonly done: number
+  /** One a line; an id has no control characters. */
+  readonly ids: string
+  /**
+   * In the place of the usual area, for a group that does not fit. Both hold seq, topic, flags, priority, max attempts,
+   * ack deadline, created at, run at and payload length of each row; what is done, ascending; and the payloads, one
+   * after the other.
+   */
+  readonly area: SharedArrayBuffer | undefined
 }
 export type JournalRequest =
   | WriteRequest

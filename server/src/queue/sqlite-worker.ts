@@ -13,6 +13,7 @@ import {
   SqliteAdapter,
   SqliteIntrospector,
   SqliteQueryCompiler,
+  sql,
 } from 'kysely'
 import {
   createTables,
@@ -29,7 +30,7 @@ import {
   type JournalRows,
   PUT_NUMBERS,
   READ_NUMBERS,
-  type WorkerOptions,
+  type ThreadOptions,
   type WriteRequest,
 } from './sqlite-messages.ts'
 
@@ -42,10 +43,17 @@ const RESERVE_BYTES = 16 << 20
 const RESERVE_AGAIN_BYTES = 4 * RESERVE_BYTES
 /** Rows of deleted topics that one transaction removes. */
 const SWEEP_ROWS = 2_000
+/**
+ * Of a new file; another one keeps its own. Jobs are written and deleted many at a time: large pages mean fewer of them,
+ * and fewer calls of the system.
+ */
+const PAGE_BYTES = 16_384
+/** Size of the log at which its pages are moved to the file. */
+const CHECKPOINT_BYTES = 16 << 20
 /** A file is compacted at the start when it is at least this large and more than half of it is free. */
 const VACUUM_BYTES = 1 << 30
 
-const options = workerData as WorkerOptions
+const options = workerData as ThreadOptions
 const reserveFile = `${options.file}.reserve`
 let hasReserve = false
 
@@ -81,10 +89,12 @@ function openFile(): DatabaseSync {
   const opened = new DatabaseSync(options.file)
   try {
     opened.exec(
-      `PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = ${options.isSynced ? 'FULL' : 'OFF'}; PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -16000`,
+      `PRAGMA page_size = ${PAGE_BYTES}; PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = ${options.isSynced ? 'FULL' : 'OFF'}; PRAGMA cache_size = -16000`,
     )
     // Takes the lock before anything is read.
     opened.exec('BEGIN IMMEDIATE; COMMIT')
+    const page = Number(Object.values(opened.prepare('PRAGMA page_size').get() ?? {})[0])
+    opened.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_BYTES / page}`)
     const faults = opened
       .prepare('PRAGMA quick_check(3)')
       .all()
@@ -101,8 +111,9 @@ function openFile(): DatabaseSync {
 /** Kysely builds the statements; they run here without it. */
 function kysely(): Kysely<JournalTables> {
   const connection: DatabaseConnection = {
-    executeQuery: async <R>({ sql, parameters }: { sql: string; parameters: readonly unknown[] }) => {
-      const statement = database.prepare(sql)
+    executeQuery: async <R>(query: { readonly sql: string; readonly parameters: readonly unknown[] }) => {
+      const { parameters } = query
+      const statement = database.prepare(query.sql)
       const values = parameters as SQLInputValue[]
       if (statement.columns().length > 0) return { rows: statement.all(...values) as R[] } satisfies QueryResult<R>
       statement.run(...values)
@@ -113,7 +124,7 @@ function kysely(): Kysely<JournalTables> {
       throw new Error('the journal does not stream')
     },
   }
-  const run = async (sql: string) => void database.exec(sql)
+  const run = async (text: string) => void database.exec(text)
   return new Kysely<JournalTables>({
     dialect: {
       createAdapter: () => new SqliteAdapter(),
@@ -148,12 +159,16 @@ async function checkMeta(): Promise<void> {
 
 function prepareStatements() {
   const prepare = (query: { compile(): { sql: string } }): StatementSync => database.prepare(query.compile().sql)
-  const job = { seq: 0, topic_no: 0, id: '', flags: 0, state: 0, priority: 0, failures: 0, deliveries: 0 }
-  const rest = { max_attempts: 0, ack_deadline_ms: 0, created_at: 0, run_at: 0, dead_at: 0, reason: '', last_error: '' }
+  const given = { seq: 0, topic_no: 0, id: '', flags: 0, priority: 0, max_attempts: 0, ack_deadline_ms: 0 }
+  const times = { created_at: 0, run_at: 0 }
+  const [none, empty] = [sql.lit(0), sql.lit('')]
+  const unused = { state: none, failures: none, deliveries: none, dead_at: none, reason: empty, last_error: empty }
   const updated = Object.fromEntries(UPDATED.map((column) => [column, 0]))
   return {
-    put: prepare(db.insertInto('jobs').values({ ...job, ...rest, history: '', data: new Uint8Array() })),
-    done: prepare(db.deleteFrom('jobs').where('seq', '=', 0)),
+    put: prepare(
+      db.insertInto('jobs').values({ ...given, ...times, data: new Uint8Array(), ...unused, history: empty }),
+    ),
+    done: prepare(db.deleteFrom('jobs').where((job) => job.between('seq', 0, 0))),
     update: prepare(
       db
         .updateTable('jobs')
@@ -235,7 +250,7 @@ function write(request: WriteRequest): void {
   sweepSoon()
 }
 
-function writeRows({ topics, updates, done, finished, forgotten, puts, ids, payload }: WriteRequest): void {
+function writeRows({ topics, updates, finished, forgotten, ...rows }: WriteRequest): void {
   for (const each of topics) {
     if ('gone' in each) {
       statements.topicGone.run(goneName(each.gone), GONE, each.gone)
@@ -247,34 +262,47 @@ function writeRows({ topics, updates, done, finished, forgotten, puts, ids, payl
     }
   }
   for (const row of updates) statements.update.run(row.newSeq, ...UPDATED.map((column) => row[column]), row.seq)
-  for (const seq of done) statements.done.run(seq)
+  const area = rows.area ?? options.area
+  const numbers = new Float64Array(area, 0, rows.puts * PUT_NUMBERS)
+  const done = new Float64Array(area, numbers.byteLength, rows.done)
+  deleteJobs(done)
   for (const { topicNumber, id, at } of finished) statements.finished.run(topicNumber, id, at)
   for (const { topicNumber, ids: forgottenIds } of forgotten)
     for (const id of forgottenIds) statements.forget.run(topicNumber, id)
+  insertJobs(numbers, rows.ids.split('\n'), new Uint8Array(area, done.byteOffset + done.byteLength))
+}
+
+/** @param done ascending: those that follow each other without a gap are deleted by one statement */
+function deleteJobs(done: Float64Array): void {
+  for (let n = 0; n < done.length; n++) {
+    const first = done[n] as number
+    let last = first
+    while (done[n + 1] === last + 1) {
+      last++
+      n++
+    }
+    statements.done.run(first, last)
+  }
+}
+
+function insertJobs(numbers: Float64Array, ids: readonly string[], payload: Uint8Array): void {
+  const { put } = statements
   let at = 0
-  for (let n = 0, offset = 0; n < ids.length; n++, offset += PUT_NUMBERS) {
-    const number = (index: number) => puts[offset + index] as number
+  for (let offset = 0; offset < numbers.length; offset += PUT_NUMBERS) {
+    const number = (index: number) => numbers[offset + index] as number
     const length = number(8)
     const data = length < 0 ? null : payload.subarray(at, at + length)
     at += Math.max(0, length)
-    const { put } = statements
     put.run(
       number(0),
       number(1),
-      ids[n] as string,
+      ids[offset / PUT_NUMBERS] as string,
       number(2),
-      0,
       number(3),
-      0,
-      0,
       number(4),
       number(5),
       number(6),
       number(7),
-      0,
-      '',
-      '',
-      '',
       data,
     )
   }
