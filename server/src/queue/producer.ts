@@ -52,13 +52,16 @@ export function handleProducer(server: QueueServer, request: IncomingMessage, re
   const mark = url.indexOf('?')
   const path = mark < 0 ? url : url.slice(0, mark)
   const route = routeOf(path)
-  answer(server, request, response, route, path, mark < 0 ? undefined : new URLSearchParams(url.slice(mark)))
-    .catch((error: unknown) => sendError(server, request, response, error))
-    .finally(() => {
-      const name = route === undefined ? 'none' : ROUTES[route].name
-      const method = METHODS.has(request.method ?? '') ? (request.method ?? '') : 'other'
-      countRequest(server.metrics, method, name, response.statusCode, (performance.now() - started) / 1000)
-    })
+  const query = mark < 0 ? undefined : new URLSearchParams(url.slice(mark))
+  const ended = () => {
+    const name = route === undefined ? 'none' : ROUTES[route].name
+    const method = METHODS.has(request.method ?? '') ? (request.method ?? '') : 'other'
+    countRequest(server.metrics, method, name, response.statusCode, (performance.now() - started) / 1000)
+  }
+  answer(server, request, response, route, path, query).then(ended, (error: unknown) => {
+    sendError(server, request, response, error)
+    ended()
+  })
 }
 
 function routeOf(path: string): Route | undefined {
@@ -162,9 +165,9 @@ export async function submitParsed(server: QueueServer, parsed: Submitted): Prom
     throw new QueueError('queue_full', FULL[submission.refused], { retryAfterMs: 1_000 })
   }
   const { accepted, duplicateIds, groups } = submission
-  const outcomes = groups.map((group) => outcomeOf(group, true))
+  const stored = durableWithin(groups, server.settings.producerWaitMs, full)
   runSoon(serving.partition)
-  await durableWithin(outcomes, server.settings.producerWaitMs, full)
+  await stored
   const duplicates = duplicateIds.length
   const listed = duplicates === 0 ? {} : { duplicateIds: duplicateIds.slice(0, JOB_LIMITS.listedMax) }
   return { status: 'success', topic: topic.name, accepted, duplicates, ...listed }
@@ -289,6 +292,7 @@ function readBody(
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let bytes = 0
+    let isComplete = false
     let timer: NodeJS.Timeout | undefined
     request.on('data', (chunk: Buffer) => {
       chunks.push(chunk)
@@ -308,10 +312,13 @@ function readBody(
       reject(error)
     }
     request.on('end', () => {
+      isComplete = true
       clearTimeout(timer)
       resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, bytes))
     })
     request.on('close', () => {
+      // After every request. An error is costly to make.
+      if (isComplete) return
       clearTimeout(timer)
       reject(new QueueError('invalid_request', 'the connection ended before the body'))
     })

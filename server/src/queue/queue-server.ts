@@ -6,7 +6,7 @@ import type { RouteRequest } from '../http/route.ts'
 import type { Moment, Topic } from './job.ts'
 import type { QueueMetrics } from './metrics.ts'
 import { isFull, momentOf, type Partition } from './partition.ts'
-import type { GroupOutcome, Queue } from './state.ts'
+import { type Group, type GroupOutcome, type Queue, waitForGroup } from './state.ts'
 import type { QueueAccess } from './tokens.ts'
 
 export type QueueSettings = {
@@ -97,35 +97,36 @@ export function topicOf({ queue }: Serving, name: string): Topic {
 export async function durable(outcomes: readonly Promise<GroupOutcome>[]): Promise<void> {
   for (const outcome of await Promise.all(outcomes)) {
     if (outcome === 'full') throw diskFull()
-    if (outcome === 'unknown')
-      throw new QueueError('outcome_unknown', 'the journal failed while storing; repeat the request with the same ids')
+    if (outcome === 'unknown') throw notStored('the journal failed while storing')
   }
 }
 
-/** The same of a submission, which waits for a slow journal no longer than `waitMs`. */
-export async function durableWithin(
-  outcomes: readonly Promise<GroupOutcome>[],
-  waitMs: number,
-  onFull: () => void,
-): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(
-      () =>
-        reject(
-          new QueueError('outcome_unknown', `not stored within ${waitMs} ms; repeat the request with the same ids`),
-        ),
-      waitMs,
-    )
+/** The same of a submission, which waits for a slow journal no longer than `waitMs`. Without a promise for each group. */
+export function durableWithin(groups: readonly Group[], waitMs: number, onFull: () => void): Promise<void> {
+  if (groups.length === 0) return Promise.resolve()
+  return new Promise((resolve, reject) => {
+    let left = groups.length
+    const end = (error: QueueError | undefined) => {
+      left = 0
+      clearTimeout(timer)
+      if (error === undefined) return resolve()
+      if (error.code === 'queue_full') onFull()
+      reject(error)
+    }
+    const timer = setTimeout(() => end(notStored(`not stored within ${waitMs} ms`)), waitMs)
+    const onEnd = (outcome: GroupOutcome) => {
+      if (left === 0) return
+      if (outcome === 'full') end(diskFull())
+      else if (outcome === 'unknown') end(notStored('the journal failed while storing'))
+      else if (left > 1) left--
+      else end(undefined)
+    }
+    for (const group of groups) waitForGroup(group, true, onEnd)
   })
-  try {
-    await Promise.race([durable(outcomes), late])
-  } catch (error) {
-    if (error instanceof QueueError && error.code === 'queue_full') onFull()
-    throw error
-  } finally {
-    clearTimeout(timer)
-  }
+}
+
+function notStored(why: string): QueueError {
+  return new QueueError('outcome_unknown', `${why}; repeat the request with the same ids`)
 }
 
 /** @param onFull called before the refusal, to count it */

@@ -112,9 +112,7 @@ function parsePayload(data: unknown, bytesMax: number): Payload | 'invalid_base6
   // Node skips what is not base64 and takes the letters of URLs, so neither may occur.
   const decoded = Buffer.from(data, 'base64')
   if (decoded.length !== bytes || data.includes('-') || data.includes('_')) return 'invalid_base64'
-  const flags = jsonFlags(decoded)
-  if (flags === 0) return { data, bytes, flags }
-  return { data: decoded.toString((flags & FLAG.wide) === 0 ? 'latin1' : 'utf8'), bytes, flags }
+  return jsonPayload(decoded) ?? { data, bytes, flags: 0 }
 }
 
 /** Bytes of well-formed base64; -1 for another length than it can have. */
@@ -126,18 +124,19 @@ function base64Bytes(data: string): number {
 }
 const EQUALS = 61
 
-/** The flags of a payload that is a JSON text in UTF-8, without a byte order mark; 0 for any other. */
-function jsonFlags(bytes: Buffer): number {
+/** A payload that is a JSON text in UTF-8, without a byte order mark; undefined for any other. */
+function jsonPayload(decoded: Buffer): Payload | undefined {
   // Most binary data differs in its first byte, without the cost of an exception.
-  if (!JSON_START[bytes[0] ?? 0]) return 0
-  const isNarrow = isAscii(bytes)
-  if (!isNarrow && !isUtf8(bytes)) return 0
+  if (!JSON_START[decoded[0] ?? 0]) return undefined
+  const isNarrow = isAscii(decoded)
+  if (!isNarrow && !isUtf8(decoded)) return undefined
+  const data = decoded.toString(isNarrow ? 'latin1' : 'utf8')
   try {
-    JSON.parse(bytes.toString(isNarrow ? 'latin1' : 'utf8'))
-    return isNarrow ? FLAG.json : FLAG.json | FLAG.wide
+    JSON.parse(data)
+    return { data, bytes: decoded.length, flags: isNarrow ? FLAG.json : FLAG.json | FLAG.wide }
   } catch {
     // Not JSON: delivered as base64.
-    return 0
+    return undefined
   }
 }
 
