@@ -41,8 +41,19 @@ const KNOWN = new Map(
 
 type Fields = { [name: string]: unknown }
 
+/** An acknowledgement as existing clients write it, without escapes. Every other text is parsed as JSON. */
+const USUAL_ACK =
+  /^\{"action":"ack","topic":"([^"\\\p{Cc}]*)","(?:last_id|lastID|seqId)":(0|[1-9]\d{0,14}),"(?:JobID|jobId)":"([^"\\\p{Cc}]*)"\}$/u
+
 /** @returns undefined when the text is not a JSON object */
 export function parseMessage(text: string): ParsedMessage | undefined {
+  const usual = USUAL_ACK.exec(text)
+  if (usual !== null) {
+    const [, topic = '', seqId, jobId = ''] = usual
+    return topic === ''
+      ? { action: 'ack', jobId, seqId: Number(seqId) }
+      : { action: 'ack', topic, jobId, seqId: Number(seqId) }
+  }
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -200,4 +211,44 @@ export function deliveryFrame({ job, seqId, deadlineMs }: Delivery, lease: strin
   const payload = data === undefined ? 'null' : isJson ? data : `"${data}"`
   const encoding = data === undefined || isJson ? '' : ',"encoding":"base64"'
   return `{"action":"job","topic":"${topic.name}","jobId":${JSON.stringify(job.id)},"seqId":${seqId},"data":${payload},"attempt":${failures + 1},"deliveries":${deliveries},"lease":"${lease}","ackDeadlineMs":${deadlineMs}${encoding}}`
+}
+
+/** Text frames of a server (RFC 6455), one after the other. */
+export function encodeFrames(texts: readonly string[]): Buffer {
+  const sizes = new Array<number>(texts.length)
+  let bytes = 0
+  for (let n = 0; n < texts.length; n++) {
+    const size = Buffer.byteLength(texts[n] as string)
+    sizes[n] = size
+    bytes += size + (size < MEDIUM ? 2 : size < LONG ? 4 : 10)
+  }
+  const frames = Buffer.allocUnsafe(bytes)
+  let at = 0
+  for (let n = 0; n < texts.length; n++) {
+    const text = texts[n] as string
+    const size = sizes[n] as number
+    at = writeHeader(frames, at, size)
+    at += frames.write(text, at, size, size === text.length ? 'latin1' : 'utf8')
+  }
+  return frames
+}
+
+/** Payload lengths from which the header has two or eight bytes for it. */
+const MEDIUM = 126
+const LONG = 65_536
+const FINAL_TEXT = 0x81
+
+/** @returns the offset behind it */
+function writeHeader(frames: Buffer, offset: number, size: number): number {
+  frames[offset] = FINAL_TEXT
+  if (size < MEDIUM) {
+    frames[offset + 1] = size
+    return offset + 2
+  }
+  if (size < LONG) {
+    frames[offset + 1] = 126
+    return frames.writeUInt16BE(size, offset + 2)
+  }
+  frames[offset + 1] = 127
+  return frames.writeUInt32BE(size, frames.writeUInt32BE(0, offset + 2))
 }

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { CLOSE_CODES, type ConfirmResult, JOB_LIMITS, type MessageFault } from '@vacancy/shared/contract'
 import { type WebSocket, WebSocketServer } from 'ws'
-import { deliveryFrame, frame, type ParsedMessage, parseMessage } from './consumer-messages.ts'
+import { deliveryFrame, encodeFrames, frame, type ParsedMessage, parseMessage } from './consumer-messages.ts'
 import {
   acknowledge,
   connect,
@@ -27,7 +27,7 @@ import { isStillGood, mayUseTopic, type QueueToken } from './tokens.ts'
 
 export type Connection = {
   readonly socket: WebSocket
-  /** The stream below it, which is corked during a burst. */
+  /** The stream below it, which takes the deliveries of a burst at once. */
   readonly stream: Duplex
   readonly token: QueueToken
   readonly remote: string
@@ -44,7 +44,8 @@ export type Connection = {
   /** Faulty messages in the current minute. */
   faults: number
   faultsSince: number
-  isCorked: boolean
+  /** Deliveries of the current burst. */
+  burst: string[]
   /** It sent `close`: closed when nothing is in flight. */
   isClosing: boolean
 }
@@ -54,8 +55,8 @@ export type Consumers = {
   readonly sockets: WebSocketServer
   readonly connections: Set<Connection>
   readonly byConsumer: Map<Consumer, Connection>
-  /** Corked in this burst. */
-  corked: Connection[]
+  /** Those with deliveries in the current burst. */
+  bursting: Connection[]
   readonly timer: NodeJS.Timeout
   isDraining: boolean
 }
@@ -75,7 +76,7 @@ export function createConsumers(server: QueueServer): Consumers {
     sockets,
     connections: new Set(),
     byConsumer: new Map(),
-    corked: [],
+    bursting: [],
     timer: setInterval(() => tick(consumers, ticks++ % TOKEN_TICKS === 0), TICK_MS),
     isDraining: false,
   }
@@ -159,7 +160,7 @@ function open(consumers: Consumers, socket: WebSocket, stream: Duplex, { token, 
     blockedSince: 0,
     faults: 0,
     faultsSince: now,
-    isCorked: false,
+    burst: [],
     isClosing: false,
   }
   consumers.connections.add(connection)
@@ -170,6 +171,8 @@ function open(consumers: Consumers, socket: WebSocket, stream: Duplex, { token, 
     connection.receivedAt = clock.monotonicMs()
   })
   socket.on('message', (data: Buffer, isBinary: boolean) => receive(consumers, connection, data, isBinary))
+  // What was unsent has left: a consumer with a large window must not wait for the next tick.
+  stream.on('drain', () => unblock(consumers, connection))
   const { topic, name, prefetch } = parameters
   if (topic !== undefined && name !== undefined) begin(consumers, connection, { name, topic, prefetch })
 }
@@ -391,26 +394,30 @@ function fault(consumers: Consumers, connection: Connection, code: MessageFault,
 
 // --- Frames to the consumer ---
 
-/** Sends a delivery. A burst to one connection shares its packets: `flushDeliveries` ends it. */
+/** Sends a delivery. Those of a burst leave together: `flushDeliveries` ends it. */
 export function sendDelivery(consumers: Consumers, delivery: Delivery): void {
   const connection = consumers.byConsumer.get(delivery.consumer)
   const queue = connection?.partition?.queue
   if (connection === undefined || queue === undefined) return
-  if (!connection.isCorked) {
-    connection.isCorked = true
-    connection.stream.cork()
-    consumers.corked.push(connection)
-  }
-  write(consumers, connection, deliveryFrame(delivery, leaseOf(queue, delivery)))
+  if (connection.burst.length === 0) consumers.bursting.push(connection)
+  connection.burst.push(deliveryFrame(delivery, leaseOf(queue, delivery)))
 }
 
 export function flushDeliveries(consumers: Consumers): void {
-  for (const connection of consumers.corked) {
-    connection.isCorked = false
-    connection.stream.uncork()
-    if (connection.socket.bufferedAmount > consumers.server.settings.wsBufferedBytesMax) block(consumers, connection)
+  const { bursting } = consumers
+  if (bursting.length === 0) return
+  const { access, settings } = consumers.server
+  const now = access.clock.monotonicMs()
+  consumers.bursting = []
+  for (const connection of bursting) {
+    const { socket, stream, burst } = connection
+    connection.burst = []
+    if (socket.readyState !== socket.OPEN) continue
+    connection.sentAt = now
+    // In the place of `socket.send`, which writes two chunks for each frame.
+    stream.write(encodeFrames(burst))
+    if (socket.bufferedAmount > settings.wsBufferedBytesMax) block(consumers, connection)
   }
-  consumers.corked.length = 0
 }
 
 /** The socket takes no more: nothing is delivered to it until it does. */
@@ -498,19 +505,25 @@ function tick(consumers: Consumers, checksTokens: boolean): void {
   }
 }
 
-/** Also resumes a socket that has taken what was unsent. */
 function isBlockedTooLong(consumers: Consumers, connection: Connection, now: number): boolean {
   if (connection.blockedSince === 0) return false
   const { settings } = consumers.server
-  const { consumer, partition, socket } = connection
-  if (socket.bufferedAmount > settings.wsBufferedBytesMax)
+  if (connection.socket.bufferedAmount > settings.wsBufferedBytesMax)
     return now - connection.blockedSince > settings.wsWriteTimeoutMs
-  connection.blockedSince = 0
-  if (partition?.queue !== undefined && consumer !== undefined) {
-    if (!connection.isClosing && !consumers.isDraining) pauseConsumer(partition.queue, consumer, false)
-    runSoon(partition)
-  }
+  unblock(consumers, connection)
   return false
+}
+
+/** The socket has taken what was unsent. */
+function unblock(consumers: Consumers, connection: Connection): void {
+  if (connection.blockedSince === 0) return
+  connection.blockedSince = 0
+  const { consumer, partition } = connection
+  if (partition?.queue === undefined || consumer === undefined) return
+  // Otherwise it is to finish what it has.
+  const isServing = !connection.isClosing && !consumers.isDraining && partition.unavailable === undefined
+  if (isServing) pauseConsumer(partition.queue, consumer, false)
+  runSoon(partition)
 }
 
 export function stopConsumers(consumers: Consumers): void {
