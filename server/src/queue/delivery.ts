@@ -303,7 +303,8 @@ export type DeliveryRef = {
 
 /** The delivery in flight on this connection that a message is about. */
 function currentDelivery(consumer: Consumer, { jobId, seqId }: DeliveryRef): Delivery | undefined {
-  if (jobId === undefined || jobId === '') return seqId === undefined ? undefined : consumer.deliveries.get(seqId)
+  const numbered = seqId === undefined ? undefined : consumer.deliveries.get(seqId)
+  if (jobId === undefined || jobId === '' || jobId === numbered?.job.id) return numbered
   const delivery = consumer.topic?.jobs.get(jobId)?.delivery
   return delivery?.consumer === consumer ? delivery : undefined
 }

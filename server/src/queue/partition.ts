@@ -269,7 +269,8 @@ export function runSoon(partition: Partition): void {
   if (queue === undefined) return
   planFlush(partition, queue)
   planDispatch(partition, queue)
-  planAlarm(partition, queue)
+  // The turn that dispatches sets the alarm, once for all changes before it.
+  if (!partition.isDispatching) planAlarm(partition, queue)
 }
 
 function planFlush(partition: Partition, queue: Queue): void {
@@ -345,12 +346,14 @@ function planDispatch(partition: Partition, queue: Queue): void {
   partition.isDispatching = true
   setImmediate(() => {
     partition.isDispatching = false
-    if (partition.queue !== queue) return
+    // Loaded again since: that queue waits for this turn, too.
+    if (partition.queue !== queue) return runSoon(partition)
     const { send, sent } = partition.options
     const now = momentOf(partition)
     for (let n = 0; n < TOPICS_OF_TURN && dispatch(queue, now, send); n++);
     sent()
     runSoon(partition)
+    planAlarm(partition, queue)
   })
 }
 
