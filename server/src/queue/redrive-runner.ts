@@ -23,11 +23,10 @@ export function runRedrive(partition: Partition, topic: Topic): void {
   const { redrive } = topic
   if (queue === undefined || redrive === undefined || redrive.isLooping) return
   redrive.isLooping = true
-  run(partition, queue, topic, redrive)
-    .catch((error: unknown) => partition.options.log.error({ err: error, topic: topic.name }, 'a redrive failed'))
-    .finally(() => {
-      redrive.isLooping = false
-    })
+  // Only a broken assertion fails here. Nothing catches it: it ends the process, as elsewhere.
+  void run(partition, queue, topic, redrive).finally(() => {
+    redrive.isLooping = false
+  })
 }
 
 async function run(partition: Partition, queue: Queue, topic: Topic, redrive: Redrive): Promise<void> {
@@ -57,7 +56,8 @@ async function run(partition: Partition, queue: Queue, topic: Topic, redrive: Re
         runSoon(partition)
         const ended = await outcome
         if (ended === 'unknown') return
-        redriveEnded(topic, step, ended === 'durable')
+        redriveEnded(queue, topic, redrive, step, ended === 'durable')
+        runSoon(partition)
         if (ended === 'full') await sleep(FULL_MS, undefined, { ref: false })
       }
     }

@@ -1,8 +1,13 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { topicConfig } from '@vacancy/shared/contract'
 import { freePort } from '@vacancy/testkit/free-port'
 import { afterEach, describe, expect, it } from 'vitest'
+import { connect, dispatch, reject } from './delivery.ts'
+import { commitGroup, createTopic, refuseGrowth, submit } from './queue.ts'
+import { beginRedrive, redriveEnded, setRedriveState, stepRedrive } from './redrive.ts'
+import { createQueue, takeGroup } from './state.ts'
 import { startQueueProgram } from './testing/kill.ts'
 import { base64, call, openConsumer, startTestQueue, type TestQueue, TOKENS } from './testing/queue.ts'
 
@@ -156,4 +161,54 @@ it('continues after kill -9, and leaves each job in exactly one place', { timeou
     await program.ended
     rmSync(folder, { recursive: true })
   }
+})
+
+it('counts the jobs of a step as left when the disk is full for it and it was cancelled meanwhile', () => {
+  const now = { wallMs: 1_000_000, monotonicMs: 0 }
+  const limits = {
+    topicsMax: 10,
+    bytesMax: 1e9,
+    groupChangesMax: 100,
+    groupBytesMax: 1e6,
+    prefetchDefault: 64,
+    prefetchMax: 1_000,
+    ackDeadlineMsMax: 60_000,
+    leaseFactorMax: 10,
+  }
+  const queue = createQueue({ limits, random: () => 0.5, leasePrefix: 'l', nextConsumer: 1, consumerStride: 1 }, now)
+  const commitAll = () => {
+    while (takeGroup(queue) !== undefined) commitGroup(queue, now)
+  }
+  createTopic(queue, 'orders', topicConfig.parse({}), now)
+  const topic = queue.topics.get('orders')
+  if (topic === undefined) throw new Error('the topic was created')
+  const job = { priority: 0, flags: 1, maxAttempts: 0, ackDeadlineMs: 0, runAt: 0, data: '1', bytes: 1 }
+  submit(
+    queue,
+    topic,
+    idsOf(3).map((id) => ({ ...job, id })),
+    now,
+  )
+  commitAll()
+  const fields = { name: 'w', topicName: 'orders', prefetch: 10, confirms: false, tokenName: 't', remote: '' }
+  const consumer = connect(queue, fields, now)
+  dispatch(queue, now, () => undefined)
+  const failure = { error: 'bad payload', requeue: false }
+  for (const jobId of idsOf(3)) reject(queue, consumer, { jobId, seqId: undefined, lease: undefined }, failure, now)
+  commitAll()
+
+  beginRedrive(queue, topic, { filter: {}, to: undefined, ratePerSec: 10, by: 'test' }, now)
+  const { redrive } = topic
+  const step = stepRedrive(queue, topic, 2, now)
+  setRedriveState(queue, topic, 'cancelled', now)
+  expect(redrive?.record.left, 'while the step is being stored').toBe(1)
+  takeGroup(queue)
+  refuseGrowth(queue, now)
+  if (redrive === undefined || step.kind !== 'moved') throw new Error('the redrive took a step')
+  redriveEnded(queue, topic, redrive, step, false)
+
+  expect(topic.counts.dead).toBe(3)
+  expect(redrive.record).toMatchObject({ state: 'cancelled', left: 3 })
+  const last = queue.groups.at(-1)?.changes.at(-1)
+  expect(last, 'it is stored').toMatchObject({ kind: 'topic', redrive: { state: 'cancelled', left: 3 } })
 })

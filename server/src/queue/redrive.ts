@@ -80,15 +80,29 @@ export function stepRedrive(queue: Queue, topic: Topic, max: number, now: Moment
   return { kind: 'moved', count: moved.length, from, group }
 }
 
-/** @param isStored false: a full disk refused the step, and its jobs are dead again */
+/**
+ * @param found the redrive that the step was of
+ * @param isStored false: a full disk refused the step, and its jobs are dead again
+ */
 export function redriveEnded(
-  { redrive: found }: Topic,
+  queue: Queue,
+  topic: Topic,
+  found: Redrive,
   { count, from }: Extract<RedriveStep, { kind: 'moved' }>,
   isStored: boolean,
 ): void {
-  if (found === undefined) return
-  if (isStored) found.redriven += count
-  else found.at = Math.min(found.at, from)
+  // Another one may have begun since.
+  if (topic.isGone || topic.redrive !== found) return
+  if (isStored) {
+    found.redriven += count
+    return
+  }
+  const back = found.at - from
+  found.at = from
+  if (found.record.state === 'running') return
+  // It was paused or cancelled meanwhile, without the jobs of this step.
+  found.record = { ...found.record, left: found.record.left + back }
+  store(queue, topic)
 }
 
 function jobsOf(topic: Topic, found: Redrive): readonly Job[] {

@@ -445,11 +445,12 @@ function stepLongRedrive(run: Run): void {
   }
   if (random.below(10) === 0)
     return void setRedriveState(queue, topic, random.below(2) === 0 ? 'paused' : 'cancelled', nowOf(run))
+  const long = topic.redrive
   const moved = stepLong(queue, topic, 1 + random.below(3), nowOf(run))
   if (moved.kind === 'end') setRedriveState(queue, topic, 'done', nowOf(run))
   else if (moved.kind === 'moved' && moved.group !== undefined)
     waitForGroup(moved.group, true, (outcome) => {
-      if (outcome !== 'unknown') redriveEnded(topic, moved, outcome === 'durable')
+      if (outcome !== 'unknown') redriveEnded(queue, topic, long, moved, outcome === 'durable')
     })
 }
 
