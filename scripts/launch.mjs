@@ -98,6 +98,8 @@ const COMMANDS = {
   kill: { build: true, steps: [['engine/chaos/kill.ts']] },
   'kill:queue': { build: false, steps: [['server/src/queue/testing/kill.ts']] },
   'failover:queue': { build: false, steps: [['server/src/queue/testing/failover.ts']] },
+  // The queue on a disk that loses what was not synced.
+  'losing:queue': { build: false, steps: [['server/src/queue/testing/losing.ts']] },
   sim: { build: true, steps: [['engine/sim/sim.ts']] },
   // A shard of real processes under faults.
   chaos: { build: true, steps: [['engine/chaos/chaos.ts']] },

@@ -1,7 +1,12 @@
 /**
- * Planted defects of the queue engine: mistakes that the model must find. Each replaces one place of production code in
- * the process of its run alone (`defect-run.ts`); a test fails when the place no longer exists.
+ * Planted defects of the queue: mistakes that its tests must find. Each replaces one place of production code in the
+ * process of its run alone; a test fails when the place no longer exists.
  */
+import { readFileSync } from 'node:fs'
+import { registerHooks } from 'node:module'
+import { basename, dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { assert } from '@vacancy/shared'
 
 export type Defect = {
   readonly name: string
@@ -11,6 +16,57 @@ export type Defect = {
   readonly to: string
 }
 
+const ENGINE = dirname(import.meta.dirname)
+
+/** Plants a defect in this process. Its file must not have been loaded yet. */
+export function plantDefect(defect: Defect): void {
+  registerHooks({
+    load: (url, context, next) => {
+      const loaded = next(url, context)
+      const path = url.startsWith('file:') ? fileURLToPath(url) : ''
+      if (dirname(path) !== ENGINE || basename(path) !== defect.file) return loaded
+      const text = readFileSync(path, 'utf8')
+      assert(text.split(defect.from).length === 2, `${defect.file} has the place of "${defect.name}" once`)
+      return { ...loaded, source: text.replace(defect.from, () => defect.to) }
+    },
+  })
+}
+
+/** Of the shell around the engine: a journal that loses what was not synced finds them. */
+export const LOSING_DEFECTS: readonly Defect[] = [
+  {
+    name: 'answers before the group is stored',
+    file: 'partition.ts',
+    from: '    await writeOrRefuse(partition, queue, journal, group)\n',
+    to: '    void writeOrRefuse(partition, queue, journal, group).catch((e) => lose(partition, journal, e))\n',
+  },
+  {
+    name: 'a failed group counts as stored',
+    file: 'partition.ts',
+    from: '    return lose(partition, journal, error as Error)\n',
+    to: '    setImmediate(() => lose(partition, journal, error as Error))\n',
+  },
+  {
+    name: 'a failed write is repeated in place',
+    file: 'partition.ts',
+    from: '    if (!(error instanceof JournalFullError) || partition.queue !== queue) throw error\n',
+    to: '    if (partition.queue !== queue) throw error\n',
+  },
+  {
+    name: 'a duplicate does not wait for the first one',
+    file: 'queue.ts',
+    from: '        if (!groups.includes(group)) groups.push(group)\n',
+    to: '        void group\n',
+  },
+  {
+    name: 'a confirmation does not wait',
+    file: 'state.ts',
+    from: "  for (const group of groups.splice(0)) end(group, 'unknown')\n",
+    to: "  for (const group of groups.splice(0)) end(group, 'durable')\n",
+  },
+]
+
+/** Of the engine: the model finds them. */
 export const DEFECTS: readonly Defect[] = [
   {
     name: 'delivered before it is durable',

@@ -1,8 +1,9 @@
 /** The rows of a journal in memory, written and read as the real ones are. */
 import { assert } from '@vacancy/shared'
 import type { DeadReason } from '@vacancy/shared/contract'
+import type { Job } from '../job.ts'
 import type { Stored } from '../journal.ts'
-import { rowsOf, topicDocument } from '../journal-tables.ts'
+import { type Rows, rowsOf, topicDocument } from '../journal-tables.ts'
 import type { StoredJob, StoredTopic } from '../queue.ts'
 import type { Change } from '../state.ts'
 
@@ -16,9 +17,21 @@ export function createRows(): MemoryRows {
   return { topics: new Map(), jobs: new Map(), finished: new Map() }
 }
 
+/** A group as plain data, which can be stored as text. */
+export type StoredGroup = Omit<Rows, 'puts'> & { readonly puts: readonly StoredJob[] }
+
+export function storedGroup(changes: readonly Change[]): StoredGroup {
+  const { puts, ...rows } = rowsOf(changes)
+  return { ...rows, puts: puts.map(storedJobOf) }
+}
+
 /** Writes a group in the order of the real journals. */
 export function writeRows(rows: MemoryRows, changes: readonly Change[]): void {
-  const { topics, updates, done, finished, forgotten, puts } = rowsOf(changes)
+  writeGroup(rows, storedGroup(changes))
+}
+
+export function writeGroup(rows: MemoryRows, group: StoredGroup): void {
+  const { topics, updates, done, finished, forgotten, puts } = group
   for (const each of topics) {
     if ('topic' in each) {
       const { config, ...topic } = each.topic
@@ -58,20 +71,18 @@ export function writeRows(rows: MemoryRows, changes: readonly Change[]): void {
   for (const each of finished) rows.finished.set(`${each.topicNumber} ${each.id}`, each)
   for (const { topicNumber, ids } of forgotten) for (const id of ids) rows.finished.delete(`${topicNumber} ${id}`)
   for (const job of puts) {
-    if (!rows.topics.has(job.topic.number)) continue
+    if (!rows.topics.has(job.topicNumber)) continue
     for (const other of rows.jobs.values())
-      assert(other.topicNumber !== job.topic.number || other.id !== job.id, `the id ${job.id} is unique in its topic`)
-    const { id, seq, flags, priority, maxAttempts, ackDeadlineMs, createdAt, runAt, data, bytes } = job
-    const fields = { id, seq, flags, priority, maxAttempts, ackDeadlineMs, createdAt, runAt, data, bytes }
-    rows.jobs.set(seq, {
-      ...fields,
-      topicNumber: job.topic.number,
-      isDead: false,
-      failures: 0,
-      deliveries: 0,
-      past: undefined,
-    })
+      assert(other.topicNumber !== job.topicNumber || other.id !== job.id, `the id ${job.id} is unique in its topic`)
+    rows.jobs.set(job.seq, job)
   }
+}
+
+function storedJobOf(job: Job): StoredJob {
+  const { id, seq, flags, priority, maxAttempts, ackDeadlineMs, createdAt, runAt, data, bytes } = job
+  const fields = { id, seq, flags, priority, maxAttempts, ackDeadlineMs, createdAt, runAt, data, bytes }
+  const isNew = { isDead: false, failures: 0, deliveries: 0, past: undefined }
+  return { ...fields, topicNumber: job.topic.number, ...isNew }
 }
 
 export function* storedRows(rows: MemoryRows): Generator<Stored> {
