@@ -2,7 +2,7 @@
  * Thread entry: the only connection to the SQLite file of a queue. A commit waits for the disk (synchronous = FULL); on
  * a thread of its own it does not block the event loop. One request at a time, in order of arrival.
  */
-import { closeSync, existsSync, openSync, statfsSync, unlinkSync, writeSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, openSync, statfsSync, unlinkSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
@@ -66,6 +66,7 @@ const goneTopics = (await db.selectFrom('topics').select('topic_no').where('conf
   ({ topic_no }) => topic_no,
 )
 const statements = prepareStatements()
+syncLog()
 compact()
 keepReserve()
 sweepSoon()
@@ -361,6 +362,22 @@ function pragma(name: string): number {
 function sizes() {
   const page = pragma('page_size')
   return { bytes: pragma('page_count') * page, freeBytes: pragma('freelist_count') * page }
+}
+
+/**
+ * A process that was killed may have left groups in the log that were written and not synced. They are loaded and
+ * confirmed like others, so they are made durable first.
+ */
+function syncLog(): void {
+  try {
+    database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  } catch (error) {
+    if ((error as { errcode?: number }).errcode !== SQLITE_FULL) throw error
+    // No room to move them into the file: they stay in the log.
+    const log = openSync(`${options.file}-wal`, 'r')
+    fsyncSync(log)
+    closeSync(log)
+  }
 }
 
 /** Free pages are used again; a file that is mostly free is made smaller at the start. */
