@@ -14,6 +14,8 @@ import pg from 'pg'
 export type Postgres = {
   /** The folder of its programs, with psql. */
   readonly programs: string
+  /** The folder that it may write to. */
+  readonly folder: string
   /** Address of a new, empty database. */
   createDatabase(): Promise<string>
   stop(): Promise<void>
@@ -24,8 +26,14 @@ export type Postgres = {
 
 const PASSWORD = 'a-password-that-must-not-leak'
 
-/** @param isSynced keeps what it promised when the machine fails; slower */
-export async function startPostgres({ isSynced = false } = {}): Promise<Postgres> {
+type PostgresOptions = {
+  /** Keeps what it promised when the machine fails; slower. */
+  readonly isSynced?: boolean
+  /** A program that starts another one, with its arguments, given the folder that the server may write to. */
+  readonly through?: (folder: string) => readonly string[]
+}
+
+export async function startPostgres({ isSynced = false, through }: PostgresOptions = {}): Promise<Postgres> {
   const bin = findPostgres()
   const folder = mkdtempSync(join(tmpdir(), 'vacancy-postgres-'))
   const user = unprivileged(['postgres', 'nobody'])
@@ -52,10 +60,9 @@ export async function startPostgres({ isSynced = false } = {}): Promise<Postgres
       `unix_socket_directories=${folder}`,
       'max_connections=50',
     ]
-    server = spawn(join(bin, 'postgres'), ['-D', data, '-p', String(port), ...settings.flatMap((one) => ['-c', one])], {
-      ...options,
-      stdio: 'ignore',
-    })
+    const own = [join(bin, 'postgres'), '-D', data, '-p', String(port), ...settings.flatMap((one) => ['-c', one])]
+    const [program = '', ...args] = [...(through?.(folder) ?? []), ...own]
+    server = spawn(program, args, { ...options, stdio: 'ignore' })
     await untilItAnswers(address('postgres'), server)
   }
   const stop = async (): Promise<void> => {
@@ -69,6 +76,7 @@ export async function startPostgres({ isSynced = false } = {}): Promise<Postgres
   await start()
   return {
     programs: bin,
+    folder,
     async createDatabase() {
       databases += 1
       const name = `test_${databases}`

@@ -107,7 +107,7 @@ function read(open: Open): void {
   if (typeof number !== 'number' || rows === undefined) throw new Error('the journal is damaged')
   open.number = number
   open.rows = rows as MemoryRows
-  // The last group may be torn: nobody was told that it is stored.
+  // The last group may be torn: it was never confirmed.
   for (const group of unframed(readFile(disk, `log.${number}`) ?? Buffer.alloc(0)))
     writeGroup(open.rows, group as StoredGroup)
 }
@@ -135,7 +135,7 @@ function unframed(bytes: Buffer): unknown[] {
   return values
 }
 
-/** Other work goes on between the operations of a disk. */
+/** Other work runs between the operations of a disk. */
 function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
