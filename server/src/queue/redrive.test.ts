@@ -178,7 +178,6 @@ describe.each([
   })
 })
 
-<<<<<<< HEAD
 it('counts the jobs of a step as left when the disk is full for it and it was cancelled meanwhile', () => {
   const now = { wallMs: 1_000_000, monotonicMs: 0 }
   const limits = {
@@ -228,7 +227,6 @@ it('counts the jobs of a step as left when the disk is full for it and it was ca
   const last = queue.groups.at(-1)?.changes.at(-1)
   expect(last, 'it is stored').toMatchObject({ kind: 'topic', redrive: { state: 'cancelled', left: 3 } })
 })
-=======
 type JobRow = { readonly id: string; readonly state: number; readonly topic: string }
 
 /** Every row of a queue that was killed. */
@@ -238,4 +236,3 @@ function rowsOf(file: string): JobRow[] {
   database.close()
   return rows as JobRow[]
 }
->>>>>>> 67c29ce (queue: kill redrives of 25,000 jobs half-way)

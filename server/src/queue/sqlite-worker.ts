@@ -53,6 +53,23 @@ const CHECKPOINT_BYTES = 16 << 20
 /** A file is compacted at the start when it is at least this large and more than half of it is free. */
 const VACUUM_BYTES = 1 << 30
 
+/** Columns of a row that is read: its numbers, with the length of the payload as the last one; then texts and the payload. */
+const READ = [
+  ...(['seq', 'topic_no', 'flags', 'state', 'priority', 'failures', 'deliveries', 'max_attempts'] as const),
+  ...([
+    'ack_deadline_ms',
+    'created_at',
+    'run_at',
+    'dead_at',
+    sql<number>`coalesce(length(data), -1)`.as('length'),
+  ] as const),
+  ...(['id', 'reason', 'last_error', 'history', 'data'] as const),
+]
+const READ_LENGTH = READ_NUMBERS - 1
+const READ_STATE = READ.indexOf('state')
+/** Behind the numbers. */
+const READ_ID = READ_NUMBERS
+
 const options = workerData as ThreadOptions
 const reserveFile = `${options.file}.reserve`
 let hasReserve = false
@@ -202,8 +219,14 @@ function prepareStatements() {
         .deleteFrom('jobs')
         .where('seq', 'in', db.selectFrom('jobs').select('seq').where('topic_no', '=', 0).limit(SWEEP_ROWS)),
     ),
-    rows: prepare(db.selectFrom('jobs').selectAll().where('seq', '>', 0).orderBy('seq').limit(1)),
+    rows: asArrays(prepare(db.selectFrom('jobs').select(READ).where('seq', '>', 0).orderBy('seq').limit(1))),
   }
+}
+
+/** Rows as arrays take a third less time than as objects. */
+function asArrays(statement: StatementSync): StatementSync {
+  statement.setReturnArrays(true)
+  return statement
 }
 
 function run(request: JournalRequest): unknown {
@@ -317,39 +340,29 @@ function readTopics() {
 }
 
 function readRows(after: number, limit: number): JournalRows {
-  const rows = statements.rows.all(after, limit) as unknown as JournalTables['jobs'][]
+  const rows = statements.rows.all(after, limit) as unknown as readonly ReadRow[]
   const numbers = new Float64Array(rows.length * READ_NUMBERS)
+  const ids: string[] = []
   const pasts: [number, string, string, string][] = []
-  const payload = new Uint8Array(rows.reduce((sum, { data }) => sum + (data?.byteLength ?? 0), 0))
+  let bytes = 0
+  for (const row of rows) bytes += Math.max(0, row[READ_LENGTH] as number)
+  const payload = new Uint8Array(bytes)
   let at = 0
-  for (const [n, row] of rows.entries()) {
-    const { seq, topic_no, flags, state, priority, failures, deliveries, max_attempts, ack_deadline_ms, data } = row
-    const { created_at, run_at, dead_at } = row
-    const length = data === null ? -1 : data.byteLength
-    numbers.set(
-      [
-        seq,
-        topic_no,
-        flags,
-        state,
-        priority,
-        failures,
-        deliveries,
-        max_attempts,
-        ack_deadline_ms,
-        created_at,
-        run_at,
-        dead_at,
-        length,
-      ],
-      n * READ_NUMBERS,
-    )
+  for (let n = 0; n < rows.length; n++) {
+    const row = rows[n] as ReadRow
+    for (let column = 0; column < READ_NUMBERS; column++) numbers[n * READ_NUMBERS + column] = row[column] as number
+    ids.push(row[READ_ID] as string)
+    const data = row[READ_ID + 4] as Uint8Array | null
     if (data !== null) payload.set(data, at)
-    at += Math.max(0, length)
-    if (row.history !== '' || state === 1) pasts.push([n, row.reason, row.last_error, row.history])
+    at += data?.byteLength ?? 0
+    const [reason, lastError, history] = [row[READ_ID + 1], row[READ_ID + 2], row[READ_ID + 3]] as string[]
+    if (history !== '' || row[READ_STATE] === 1)
+      pasts.push([n, reason as string, lastError as string, history as string])
   }
-  return { numbers, ids: rows.map(({ id }) => id), pasts, payload }
+  return { numbers, ids, pasts, payload }
 }
+
+type ReadRow = readonly (number | string | Uint8Array | null)[]
 
 function transferables({ numbers, payload }: JournalRows): ArrayBuffer[] {
   return [numbers.buffer as ArrayBuffer, payload.buffer as ArrayBuffer]
