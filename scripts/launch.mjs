@@ -100,6 +100,8 @@ const COMMANDS = {
   'failover:queue': { build: false, steps: [['server/src/queue/testing/failover.ts']] },
   // The queue on a disk that loses what was not synced.
   'losing:queue': { build: false, steps: [['server/src/queue/testing/losing.ts']] },
+  // Many waiting jobs and one slow consumer.
+  'backlog:queue': { build: false, steps: [['server/src/queue/testing/backlog.ts']] },
   sim: { build: true, steps: [['engine/sim/sim.ts']] },
   // A shard of real processes under faults.
   chaos: { build: true, steps: [['engine/chaos/chaos.ts']] },

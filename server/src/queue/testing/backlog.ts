@@ -1,0 +1,181 @@
+/**
+ * `npm run backlog:queue`: many jobs wait for one slow consumer, which works on them one after the other for a while and
+ * closes; then fast consumers take the rest.
+ *
+ * - No job is dead, although most waited long.
+ * - No job is delivered twice, except those that the slow consumer had in hand when it closed.
+ */
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { assert, EXIT } from '@vacancy/shared'
+import { freePort } from '@vacancy/testkit/free-port'
+import { until } from '@vacancy/testkit/until'
+import { WebSocket } from 'ws'
+import { startQueueProgram } from './kill.ts'
+import { base64, call, TOKENS } from './queue.ts'
+
+const TOPIC = 'orders'
+const BATCH = 1_000
+const DRAIN_MS = 300_000
+
+type Options = {
+  readonly jobs: number
+  /** How long the slow consumer works. */
+  readonly seconds: number
+  readonly jobMs: number
+  readonly consumers: number
+  /** Of the slow consumer; undefined: the server adapts it. */
+  readonly prefetch?: number | undefined
+}
+
+export type BacklogReport = Omit<Options, 'prefetch'> & {
+  /** Jobs that the slow consumer acknowledged. */
+  readonly slow: number
+  /** Jobs that it had when it closed. */
+  readonly inHand: number
+  readonly drainSeconds: number
+  readonly delivered: number
+  readonly dead: number
+  /** Delivered twice, without those in hand. */
+  readonly twice: readonly string[]
+}
+
+type Run = { readonly url: string; readonly deliveries: Map<string, number> }
+
+export async function slowBacklog(
+  { jobs, seconds, jobMs, consumers, prefetch }: Options,
+  say: (line: string) => void = () => undefined,
+): Promise<BacklogReport> {
+  const folder = mkdtempSync(join(tmpdir(), 'vacancy-backlog-queue-'))
+  const authFile = join(folder, 'auth.yml')
+  writeFileSync(authFile, `tokens:\n  - { token: ${TOKENS.admin}, role: admin }\n`)
+  const port = await freePort()
+  const run: Run = { url: `http://127.0.0.1:${port}`, deliveries: new Map() }
+  const program = await startQueueProgram(folder, { authFile, port, databaseUrl: '' })
+  try {
+    await call(run.url, 'POST', '/producer/topic', { topic: TOPIC })
+    for (let from = 0; from < jobs; from += BATCH) await submit(run, from, Math.min(jobs, from + BATCH))
+    say(`${jobs} jobs wait`)
+    const { slow, inHand } = await consumeSlowly(run, { seconds, jobMs, prefetch })
+    say(`the slow consumer finished ${slow} and closes with ${inHand.size} in hand`)
+    const begun = performance.now()
+    const sockets = await Promise.all(Array.from({ length: consumers }, () => consumeFast(run)))
+    await until('nothing is left', async () => await isDrained(run), DRAIN_MS)
+    const drainSeconds = (performance.now() - begun) / 1000
+    for (const socket of sockets) socket.terminate()
+    const { dead } = await countsOf(run)
+    const twice = [...run.deliveries].filter(([id, count]) => count > (inHand.has(id) ? 2 : 1)).map(([id]) => id)
+    const delivered = run.deliveries.size
+    return { jobs, seconds, jobMs, consumers, slow, inHand: inHand.size, drainSeconds, delivered, dead, twice }
+  } finally {
+    program.signal('SIGKILL')
+    await program.ended
+    rmSync(folder, { recursive: true })
+  }
+}
+
+async function submit({ url }: Run, from: number, end: number): Promise<void> {
+  const jobs = Array.from({ length: end - from }, (_, n) => ({ id: `job-${from + n}`, data: base64({ n }) }))
+  const { status, text } = await call(url, 'POST', '/producer/jobs', { topic: TOPIC, jobs })
+  assert(status === 200, `jobs are accepted: ${text}`)
+}
+
+async function countsOf({ url }: Run) {
+  return (await call(url, 'GET', `/api/v1/queue/topics/${TOPIC}`)).body
+}
+
+async function isDrained(run: Run): Promise<boolean> {
+  const { ready, delayed, leased } = await countsOf(run)
+  return ready + delayed + leased === 0
+}
+
+type Received = { readonly jobId: string; readonly seqId: number }
+
+/** @param onJob called for each delivery, in order */
+async function connect(run: Run, query: string, onJob: (job: Received, socket: WebSocket) => void): Promise<WebSocket> {
+  const at = `${run.url.replace('http', 'ws')}/ws?token=${TOKENS.admin}&topic=${TOPIC}&consumer=w${query}`
+  const socket = new WebSocket(at, { perMessageDeflate: false })
+  socket.on('message', (data: Buffer) => {
+    const message = JSON.parse(data.toString('utf8'))
+    if (message.action !== 'job') return
+    run.deliveries.set(message.jobId, (run.deliveries.get(message.jobId) ?? 0) + 1)
+    onJob(message, socket)
+  })
+  await once(socket, 'open')
+  return socket
+}
+
+function acknowledge(socket: WebSocket, { jobId, seqId }: Received): void {
+  socket.send(JSON.stringify({ action: 'ack', topic: TOPIC, last_id: seqId, JobID: jobId }))
+}
+
+async function consumeSlowly(
+  run: Run,
+  { seconds, jobMs, prefetch }: Pick<Options, 'seconds' | 'jobMs' | 'prefetch'>,
+): Promise<{ readonly slow: number; readonly inHand: ReadonlySet<string> }> {
+  const waiting: Received[] = []
+  const query = prefetch === undefined ? '' : `&prefetch=${prefetch}`
+  const socket = await connect(run, query, (job) => waiting.push(job))
+  const end = performance.now() + seconds * 1000
+  let slow = 0
+  while (performance.now() < end) {
+    // As a handler that takes so long.
+    await new Promise((resolve) => setTimeout(resolve, jobMs))
+    const job = waiting.shift()
+    if (job === undefined) continue
+    acknowledge(socket, job)
+    slow++
+  }
+  socket.close()
+  await once(socket, 'close')
+  return { slow, inHand: new Set(waiting.map(({ jobId }) => jobId)) }
+}
+
+function consumeFast(run: Run): Promise<WebSocket> {
+  return connect(run, '&prefetch=100', (job, socket) => acknowledge(socket, job))
+}
+
+const HELP = `usage: backlog:queue [flags]
+
+Many jobs wait for one slow consumer; then fast consumers take the rest. No job dies or is delivered twice.
+
+Flags:
+  --jobs N       Jobs that wait. (default 100000)
+  --seconds N    How long the slow consumer works. (default 60)
+  --job-ms N     How long it takes for a job. (default 10)
+  --consumers N  Fast consumers. (default 50)
+  --prefetch N   Of the slow consumer. (default: the server adapts it)
+`
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: {
+      jobs: { type: 'string', default: '100000' },
+      seconds: { type: 'string', default: '60' },
+      'job-ms': { type: 'string', default: '10' },
+      consumers: { type: 'string', default: '50' },
+      prefetch: { type: 'string' },
+      help: { type: 'boolean', default: false },
+    },
+  })
+  if (values.help) {
+    process.stdout.write(HELP)
+    return EXIT.ok
+  }
+  const options = {
+    jobs: Number(values.jobs),
+    seconds: Number(values.seconds),
+    jobMs: Number(values['job-ms']),
+    consumers: Number(values.consumers),
+    prefetch: values.prefetch === undefined ? undefined : Number(values.prefetch),
+  }
+  const report = await slowBacklog(options, (line) => process.stderr.write(`${line}\n`))
+  process.stdout.write(`${JSON.stringify({ ...report, twice: report.twice.length })}\n`)
+  const isGood = report.delivered === report.jobs && report.dead + report.twice.length === 0
+  return isGood ? EXIT.ok : EXIT.failure
+}
+
+if (import.meta.main) process.exitCode = await main()
