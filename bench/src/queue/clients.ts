@@ -6,26 +6,31 @@ import { connect, type Socket } from 'node:net'
 import { assert } from '@vacancy/shared'
 import { WebSocket } from 'ws'
 
-export type ClientPlan = {
+/** Where clients connect. */
+type Place = {
   readonly host: string
   readonly port: number
   readonly token: string
   readonly topics: readonly string[]
-} & (
-  | {
-      readonly kind: 'submit'
-      readonly jobs: number
-      readonly batch: number
-      readonly connections: number
-      /** A new connection for each request. */
-      readonly isNew: boolean
-      readonly payloadBytes: number
-      /** Makes ids of several runs differ. */
-      readonly run: string
-    }
-  | { readonly kind: 'deliver'; readonly jobs: number; readonly consumers: number; readonly prefetch: number }
-  | { readonly kind: 'latency'; readonly jobs: number; readonly payloadBytes: number; readonly run: string }
-)
+}
+export type ClientPlan = Place &
+  (
+    | {
+        readonly kind: 'submit'
+        readonly jobs: number
+        readonly batch: number
+        readonly connections: number
+        /** A new connection for each request. */
+        readonly isNew: boolean
+        readonly payloadBytes: number
+        /** Makes ids of several runs differ. */
+        readonly run: string
+        /** Repeats a request that was refused, with the same ids. */
+        readonly repeats?: boolean
+      }
+    | { readonly kind: 'deliver'; readonly jobs: number; readonly consumers: number; readonly prefetch: number }
+    | { readonly kind: 'latency'; readonly jobs: number; readonly payloadBytes: number; readonly run: string }
+  )
 
 /** Times in milliseconds, processor time of this process in seconds. */
 export type ClientResult = {
@@ -49,7 +54,9 @@ async function submit(plan: Submit): Promise<Omit<ClientResult, 'ms' | 'cpuSecon
   const data = payloadOf(plan.payloadBytes)
   const statuses: { [status: string]: number } = {}
   let sent = 0
+  const waiting: string[] = []
   const nextRequest = (): string | undefined => {
+    if (waiting.length > 0) return waiting.shift()
     if (sent >= plan.jobs) return undefined
     const topic = plan.topics[(sent / plan.batch) % plan.topics.length] as string
     const count = Math.min(plan.batch, plan.jobs - sent)
@@ -71,7 +78,9 @@ async function submit(plan: Submit): Promise<Omit<ClientResult, 'ms' | 'cpuSecon
       let connection: Connection | undefined
       for (let request = nextRequest(); request !== undefined; request = nextRequest()) {
         connection ??= await openConnection(plan)
-        onStatus(await exchange(connection, request))
+        const status = await exchange(connection, request)
+        if (plan.repeats && status === '503') waiting.push(request)
+        else onStatus(status)
         if (plan.isNew) {
           connection.socket.destroy()
           connection = undefined
@@ -83,13 +92,13 @@ async function submit(plan: Submit): Promise<Omit<ClientResult, 'ms' | 'cpuSecon
   return { statuses, latencies: [] }
 }
 
-function requestOf({ host, port, token }: ClientPlan, body: string, isLast: boolean): string {
+function requestOf({ host, port, token }: Place, body: string, isLast: boolean): string {
   return `POST /producer/jobs HTTP/1.1\r\nhost: ${host}:${port}\r\nauthorization: Bearer ${token}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n${isLast ? 'connection: close\r\n' : ''}\r\n${body}`
 }
 
 type Connection = { readonly socket: Socket; received: string; settle: ((status: string) => void) | undefined }
 
-function openConnection({ host, port }: ClientPlan): Promise<Connection> {
+function openConnection({ host, port }: Place): Promise<Connection> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port, noDelay: true })
     const connection: Connection = { socket, received: '', settle: undefined }

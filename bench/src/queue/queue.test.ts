@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { measureWaiting } from './million.ts'
 import { measureQueue } from './queue.ts'
 
 test('each load runs on the real queue and the floor, and its figures are reported', async () => {
@@ -14,6 +15,18 @@ test('each load runs on the real queue and the floor, and its figures are report
     const measures = rows.flatMap((row) => row.measures)
     expect(measures.filter(({ value }) => !(value > 0))).toEqual([])
     expect(rows[0]?.measures.map(({ name }) => name)).toContain('processor time over the floor')
+  } finally {
+    rmSync(dir, { recursive: true })
+  }
+}, 120_000)
+
+test('a queue with many waiting jobs is started, weighed and drained', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'vacancy-bench-queue-'))
+  try {
+    const { measures } = await measureWaiting({ dir, jobs: 20_000, few: 1_000, starts: 1, rounds: 3 }, () => {})
+
+    expect(measures.filter(({ value }) => !Number.isFinite(value))).toEqual([])
+    expect(measures.map(({ target }) => target)).not.toContain(undefined)
   } finally {
     rmSync(dir, { recursive: true })
   }

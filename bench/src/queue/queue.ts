@@ -2,25 +2,31 @@
  * `npm run bench:queue`: the job queue beside a server with the same interface that stores nothing, in turns on the same
  * machine. Also against any server of this interface, with `--url` and `--token`.
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { EXIT, VacancyError } from '@vacancy/shared'
 import { defineCommand } from '@vacancy/shared/node'
-import type { Program } from '@vacancy/testkit/program'
-import { failure } from '../failure.ts'
 import { formatTable, type RowReport, type Section } from '../format.ts'
 import { cpuPressure, describeMachine } from '../machine.ts'
 import { writeBenchmark } from '../pages.ts'
 import { quantile } from '../pauses.ts'
 import { processSeconds } from '../process-time.ts'
-import { lastJson, ROOT, runProgram, startProgram, stopProgram } from '../programs.ts'
+import { ROOT } from '../programs.ts'
 import { refusePartialWrite } from '../results.ts'
 import { judged, type Measure, worstOf } from '../verdict.ts'
-import type { ClientPlan, ClientResult } from './clients.ts'
+import { measureWaiting } from './million.ts'
+import {
+  clientsOf,
+  closeServer,
+  openFloor,
+  openOurs,
+  PAYLOAD_BYTES,
+  refuseRefused,
+  runClients,
+  type Server,
+  TOPICS,
+} from './servers.ts'
 
-const TOPICS = ['orders', 'mail', 'prices', 'images']
-const PAYLOAD_BYTES = 1_024
-const TOKEN = 'bench-admin-token'
 /** Beyond this share of a core the client was the limit. */
 const CLIENT_BUSY = 0.85
 
@@ -98,6 +104,10 @@ export const queueCommand = defineCommand({
     rounds: { type: 'integer', min: 1, max: 100, default: 5, summary: 'Runs of each; figures are their medians.' },
     url: { type: 'text', default: '', value: 'URL', summary: 'A server that runs already, in the place of ours.' },
     token: { type: 'text', default: '', value: 'TOKEN', summary: 'Its token, with the rights to submit and consume.' },
+    million: {
+      type: 'boolean',
+      summary: 'Measures a queue with a million waiting jobs, and nothing else. Takes minutes.',
+    },
     only: { type: 'list', value: '1,3', summary: 'These rows only.' },
     write: { type: 'boolean', summary: 'Records the figures and renews the pages that quote them.' },
     json: { type: 'text', value: 'FILE', summary: 'Writes the figures as JSON.' },
@@ -109,6 +119,8 @@ export const queueCommand = defineCommand({
       throw new VacancyError('usage_error', { reason: '--url and --token belong together' })
     if (flags.url !== '' && flags.write)
       throw new VacancyError('usage_error', { reason: '--write records our own server: leave out --url' })
+    if (flags.million && (flags.write || flags.url !== '' || flags.only !== undefined))
+      throw new VacancyError('usage_error', { reason: '--million stands alone' })
     const section = await measureQueue(flags, (text) => process.stderr.write(`${text}\n`))
     process.stdout.write(formatTable(section))
     if (flags.json) writeFileSync(flags.json, `${JSON.stringify(section, null, 2)}\n`)
@@ -124,10 +136,8 @@ type QueueOptions = {
   readonly token: string
   readonly only: readonly string[] | undefined
   readonly dir: string
+  readonly million?: boolean
 }
-
-/** A server that is measured. */
-type Server = { readonly url: URL; readonly token: string; readonly program: Program | undefined; readonly dir: string }
 
 /** Measures every row. */
 export async function measureQueue(options: QueueOptions, say: (text: string) => void): Promise<Section> {
@@ -136,16 +146,19 @@ export async function measureQueue(options: QueueOptions, say: (text: string) =>
   const begun = performance.now()
   const pressure = cpuPressure()
   mkdirSync(options.dir, { recursive: true })
-  const isWanted = (id: number) => options.only?.includes(String(id)) ?? true
+  const isWanted = (id: number) => !options.million && (options.only?.includes(String(id)) ?? true)
   const rows: RowReport[] = []
   for (const load of LOADS) if (isWanted(load.id)) rows.push(await measureLoad(options, load, say))
   if (isWanted(LATENCY_ROW)) rows.push(await measureLatency(options, say))
   if (isWanted(BARE_ROW)) rows.push(await measureFloor(options, say))
+  if (options.million) rows.push(await measureWaiting({ dir: options.dir }, say))
   return {
     name: 'queue',
     title: 'The job queue',
-    command: `npm run bench:queue -- --jobs ${options.jobs} --rounds ${options.rounds}`,
-    scope: `${options.jobs.toLocaleString('en')} jobs of ${PAYLOAD_BYTES} bytes in ${TOPICS.length} topics, durable on SQLite`,
+    command: options.million
+      ? 'npm run bench:queue -- --million'
+      : `npm run bench:queue -- --jobs ${options.jobs} --rounds ${options.rounds}`,
+    scope: `${(options.million ? 1_000_000 : options.jobs).toLocaleString('en')} jobs of ${PAYLOAD_BYTES} bytes in ${TOPICS.length} topics, durable on SQLite`,
     startedAt,
     seconds: (performance.now() - begun) / 1000,
     machine,
@@ -229,7 +242,7 @@ function cpuMeasures(ours: readonly Figures[], floor: readonly Figures[], max: n
 async function runLoad(open: () => Promise<Server>, load: Load, jobs: number, run: string): Promise<Figures> {
   const server = await open()
   try {
-    const at = { host: server.url.hostname, port: Number(server.url.port), token: server.token, topics: TOPICS }
+    const at = clientsOf(server)
     const { batch, connections, isNew, consumers, prefetch } = load
     const stamp = `${run}-${load.id}-${Date.now().toString(36)}`
     const cpuBefore = cpuOf(server)
@@ -243,11 +256,7 @@ async function runLoad(open: () => Promise<Server>, load: Load, jobs: number, ru
       payloadBytes: PAYLOAD_BYTES,
       run: stamp,
     })
-    const { 200: accepted = 0, ...refused } = submitted.statuses
-    if (Object.keys(refused).length > 0)
-      throw failure(
-        `of ${Math.ceil(jobs / batch)} requests ${accepted} were accepted; refused: ${JSON.stringify(refused)}`,
-      )
+    refuseRefused(submitted)
     const delivered = await runClients({ ...at, kind: 'deliver', jobs, consumers, prefetch })
     const cpu = cpuOf(server) - cpuBefore
     return {
@@ -266,16 +275,12 @@ function cpuOf({ program }: Server): number {
   return program === undefined ? Number.NaN : processSeconds(program.pid)
 }
 
-async function runClients(plan: ClientPlan): Promise<ClientResult> {
-  return lastJson(await runProgram(['bench/src/queue/clients.ts', JSON.stringify(plan)])) as ClientResult
-}
-
 async function measureLatency(options: QueueOptions, say: (text: string) => void): Promise<RowReport> {
   const jobs = 1_000
   const of = async (open: () => Promise<Server>): Promise<readonly number[]> => {
     const server = await open()
     try {
-      const at = { host: server.url.hostname, port: Number(server.url.port), token: server.token, topics: TOPICS }
+      const at = clientsOf(server)
       const plan = { ...at, kind: 'latency', jobs, payloadBytes: PAYLOAD_BYTES, run: `l${Date.now()}` } as const
       return (await runClients(plan)).latencies
     } finally {
@@ -304,7 +309,7 @@ async function measureFloor({ jobs, rounds }: QueueOptions, say: (text: string) 
     for (const kind of ['floor', 'bare'] as const) {
       const server = await openFloor(kind)
       try {
-        const at = { host: server.url.hostname, port: Number(server.url.port), token: TOKEN, topics: TOPICS }
+        const at = clientsOf(server)
         const amount = Math.round(jobs / 2)
         const plan = { batch: 1, connections: 64, isNew: false, payloadBytes: PAYLOAD_BYTES, run: `b${round}` }
         const { ms } = await runClients({ ...at, kind: 'submit', jobs: amount, ...plan })
@@ -331,47 +336,4 @@ async function measureFloor({ jobs, rounds }: QueueOptions, say: (text: string) 
     verdict: worstOf(measures),
     measures,
   }
-}
-
-// --- Servers ---
-
-async function openOurs({ url, token, dir }: QueueOptions): Promise<Server> {
-  if (url !== '') return await withTopics({ url: new URL(url), token, program: undefined, dir: '' })
-  const folder = mkdtempSync(join(dir, 'run-'))
-  const authFile = join(folder, 'auth.yml')
-  writeFileSync(authFile, `tokens:\n  - { token: ${TOKEN}, role: admin }\n`)
-  const settings = ['--listen-port', '0', '--data-dir', join(folder, 'data'), '--auth-file', authFile]
-  const program = startProgram(['bin/vacancy.mjs', 'queue', 'serve', ...settings, '--log-level', 'warn'])
-  return await withTopics({ url: await servingUrl(program), token: TOKEN, program, dir: folder })
-}
-
-async function openFloor(kind: 'floor' | 'bare'): Promise<Server> {
-  const program = startProgram(['bench/src/queue/floor.ts', kind])
-  return await withTopics({ url: await servingUrl(program), token: TOKEN, program, dir: '' })
-}
-
-async function servingUrl(program: Program): Promise<URL> {
-  const [, url] = await program.printed(/^serving: (\S+)$/m)
-  if (url === undefined) throw failure('the server did not print its address')
-  return new URL(url)
-}
-
-/** Topics may be there already. */
-async function withTopics(server: Server): Promise<Server> {
-  for (const topic of TOPICS) {
-    const response = await fetch(new URL('/producer/topic', server.url), {
-      method: 'POST',
-      headers: { authorization: `Bearer ${server.token}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ topic }),
-    })
-    await response.text()
-    if (response.status !== 200 && response.status !== 409)
-      throw failure(`creating the topic ${topic} was answered with ${response.status}`)
-  }
-  return server
-}
-
-async function closeServer({ program, dir }: Server): Promise<void> {
-  if (program !== undefined) await stopProgram(program)
-  if (dir !== '') rmSync(dir, { recursive: true })
 }
