@@ -102,6 +102,7 @@ const COMMANDS = {
   'losing:queue': { build: false, steps: [['server/src/queue/testing/losing.ts']] },
   // Many waiting jobs and one slow consumer.
   'backlog:queue': { build: false, steps: [['server/src/queue/testing/backlog.ts']] },
+  'soak:queue': { build: true, steps: [['bench/src/cli.ts', 'soak-queue']] },
   sim: { build: true, steps: [['engine/sim/sim.ts']] },
   // A shard of real processes under faults.
   chaos: { build: true, steps: [['engine/chaos/chaos.ts']] },

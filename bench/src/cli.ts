@@ -4,6 +4,7 @@ import { compareCommand } from './compare.ts'
 import { fabricCommand } from './fabric/fabric.ts'
 import { failoverCommand } from './failover.ts'
 import { queueCommand } from './queue/queue.ts'
+import { queueSoakCommand } from './queue/soak.ts'
 import { replicatedCommand } from './replicated.ts'
 import { reportCommand } from './report.ts'
 import { sampleCommand } from './sample.ts'
@@ -25,6 +26,7 @@ await runCommands(
     whyNotCommand,
     queueCommand,
     fabricCommand,
+    queueSoakCommand,
   ],
   process.argv.slice(2),
 )

@@ -37,26 +37,37 @@ export function soakVerdict(samples: readonly SoakSample[], load: SoakLoad): Che
 }
 
 function memoryCheck(samples: readonly SoakSample[]): Check {
+  return flatCheck(
+    'memory is flat',
+    samples.map(({ seconds, rssBytes }) => ({ seconds, bytes: rssBytes })),
+  )
+}
+
+/** A size at a time from the start of the load. */
+export type SizeSample = { readonly seconds: number; readonly bytes: number }
+
+/** Whether a size stays about the same once it has settled. */
+export function flatCheck(name: string, samples: readonly SizeSample[]): Check {
   const settled = samples.slice(Math.floor(samples.length * SETTLING_SHARE))
-  const mean = settled.reduce((sum, { rssBytes }) => sum + rssBytes, 0) / settled.length
+  const mean = settled.reduce((sum, { bytes }) => sum + bytes, 0) / settled.length
   const lasted = (settled.at(-1)?.seconds ?? 0) - (settled[0]?.seconds ?? 0)
   const growth = slopeOf(settled) * lasted
   const bound = Math.max(GROWTH_BYTES_MAX, GROWTH_SHARE_MAX * mean)
   return {
-    name: 'memory is flat',
+    name,
     passed: settled.length >= 3 && growth <= bound,
     text: `${(growth / 1e6).toFixed(1)} MB more in ${Math.round(lasted / 60)} minutes at ${(mean / 1e6).toFixed(0)} MB, allowed are ${(bound / 1e6).toFixed(1)}`,
   }
 }
 
 /** Bytes a second: the line of least squares. */
-function slopeOf(samples: readonly SoakSample[]): number {
+function slopeOf(samples: readonly SizeSample[]): number {
   const meanX = samples.reduce((sum, { seconds }) => sum + seconds, 0) / samples.length
-  const meanY = samples.reduce((sum, { rssBytes }) => sum + rssBytes, 0) / samples.length
+  const meanY = samples.reduce((sum, { bytes }) => sum + bytes, 0) / samples.length
   let above = 0
   let below = 0
-  for (const { seconds, rssBytes } of samples) {
-    above += (seconds - meanX) * (rssBytes - meanY)
+  for (const { seconds, bytes } of samples) {
+    above += (seconds - meanX) * (bytes - meanY)
     below += (seconds - meanX) ** 2
   }
   return above / below

@@ -7,7 +7,7 @@ import { assert } from '@vacancy/shared'
 import { WebSocket } from 'ws'
 
 /** Where clients connect. */
-type Place = {
+export type Place = {
   readonly host: string
   readonly port: number
   readonly token: string
@@ -42,7 +42,7 @@ export type ClientResult = {
 }
 
 /** A JSON payload of so many bytes, as base64. */
-function payloadOf(bytes: number): string {
+export function payloadOf(bytes: number): string {
   return Buffer.from(JSON.stringify({ hotel: 'alp_000001', text: 'x'.repeat(Math.max(0, bytes - 34)) })).toString(
     'base64',
   )
@@ -92,13 +92,13 @@ async function submit(plan: Submit): Promise<Omit<ClientResult, 'ms' | 'cpuSecon
   return { statuses, latencies: [] }
 }
 
-function requestOf({ host, port, token }: Place, body: string, isLast: boolean): string {
+export function requestOf({ host, port, token }: Place, body: string, isLast: boolean): string {
   return `POST /producer/jobs HTTP/1.1\r\nhost: ${host}:${port}\r\nauthorization: Bearer ${token}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n${isLast ? 'connection: close\r\n' : ''}\r\n${body}`
 }
 
-type Connection = { readonly socket: Socket; received: string; settle: ((status: string) => void) | undefined }
+export type Connection = { readonly socket: Socket; received: string; settle: ((status: string) => void) | undefined }
 
-function openConnection({ host, port }: Place): Promise<Connection> {
+export function openConnection({ host, port }: Place): Promise<Connection> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port, noDelay: true })
     const connection: Connection = { socket, received: '', settle: undefined }
@@ -119,7 +119,7 @@ function openConnection({ host, port }: Place): Promise<Connection> {
 }
 
 /** @returns the status */
-function exchange(connection: Connection, request: string): Promise<string> {
+export function exchange(connection: Connection, request: string): Promise<string> {
   return new Promise((resolve) => {
     connection.settle = resolve
     connection.socket.write(request)
