@@ -1,0 +1,216 @@
+/**
+ * A stand-in for an existing registry and resolver: the endpoints, answers and version rules that are observed, and
+ * nothing else. No epoch, ETag, long poll, deregistration or answer bodies.
+ */
+
+import { asJson, type PlainAnswer, type PlainRequest, servePlain } from './http.ts'
+
+type Component = { zone: string; shard: string; seenMs: number }
+
+export type ExistingRegistry = {
+  readonly url: string
+  /** Forgets everything, as after a restart without its file. */
+  readonly reset: () => void
+  readonly close: () => Promise<void>
+}
+
+type State = {
+  readonly codecs: readonly string[]
+  readonly timeoutMs: number
+  readonly routers: Map<string, Component>
+  readonly bridges: Map<string, Component>
+  readonly nodes: Map<string, Component>
+  readonly segments: Map<string, { zone: string; list: readonly string[] }>
+  readonly versions: Map<string, number>
+  globalVersion: number
+}
+
+export async function startExistingRegistry(options: {
+  readonly host: string
+  readonly port?: number
+  readonly codecs: readonly string[]
+  readonly timeoutMs?: number
+}): Promise<ExistingRegistry> {
+  const state: State = {
+    codecs: options.codecs,
+    timeoutMs: options.timeoutMs ?? 60_000,
+    routers: new Map(),
+    bridges: new Map(),
+    nodes: new Map(),
+    segments: new Map(),
+    versions: new Map(),
+    globalVersion: 0,
+  }
+  const server = await servePlain(options.host, options.port ?? 8080, (request) => answer(state, request))
+  const timer = setInterval(() => expire(state), Math.min(5_000, state.timeoutMs / 4))
+  return {
+    url: server.url,
+    reset() {
+      for (const map of [state.routers, state.bridges, state.nodes, state.segments, state.versions]) map.clear()
+      state.globalVersion = 0
+    },
+    close() {
+      clearInterval(timer)
+      return server.close()
+    },
+  }
+}
+
+function bump(state: State, key: string): void {
+  state.versions.set(key, (state.versions.get(key) ?? 0) + 1)
+  state.globalVersion++
+}
+
+function answer(state: State, { method, path, body, type }: PlainRequest): PlainAnswer {
+  const [what = '', id = '', part = ''] = path.slice(1).split('/').map(decodeURIComponent)
+  const route = `${method} /${[what, id && '*', part].filter(Boolean).join('/')}`
+  switch (route) {
+    case 'GET /health':
+      return { status: 200, body: 'OK' }
+    case 'GET /codecs':
+      return { status: 200, type: 'application/json', body: codecsBody(state) }
+    case 'GET /versions':
+      return asJson({ global_version: state.globalVersion, versions: Object.fromEntries(state.versions) })
+    case 'POST /register':
+      return withBody(type, body, (value) => register(state, value))
+    case 'POST /shards/*/segments':
+      return withBody(type, body, (value) => publish(state, id, value))
+    case 'GET /zones/*/routers':
+    case 'GET /zones/*/segments':
+    case 'GET /zones/*/shards':
+    case 'GET /shards/*/segments':
+    case 'GET /shards/*/nodes':
+      return list(state, `${what}/${id}/${part}`, id)
+    default:
+      return { status: ['/register', '/versions', '/codecs'].includes(path) ? 405 : 404 }
+  }
+}
+
+/** The hash of the list is not needed by anything that the tests run; a number above 2^53 is. */
+function codecsBody({ codecs }: State): string {
+  return `{"rate_features":${JSON.stringify(codecs)},"hash":2287399612289297935}`
+}
+
+function withBody(type: string, body: string, use: (value: { readonly [name: string]: unknown }) => PlainAnswer) {
+  if (!type.startsWith('application/json')) return { status: 415, body: 'Expected request with JSON' }
+  try {
+    return use(JSON.parse(body))
+  } catch {
+    return { status: 400, body: 'Failed to parse the request body as JSON' }
+  }
+}
+
+const isText = (value: unknown) => typeof value === 'string'
+
+function register(state: State, { kind, id, zone, shard }: { readonly [name: string]: unknown }): PlainAnswer {
+  if (!isText(kind) || !isText(id) || !isText(zone)) return { status: 422, body: 'missing field' }
+  if (shard !== null && shard !== undefined && !isText(shard)) return { status: 422, body: 'shard: invalid type' }
+  const now: Component = { zone: zone as string, shard: (shard ?? '') as string, seenMs: Date.now() }
+  const key = id as string
+  switch (kind) {
+    case 'router': {
+      const before = state.routers.get(key)
+      state.routers.set(key, now)
+      if (before?.zone === now.zone) break
+      bump(state, `zones/${now.zone}/routers`)
+      if (before) bump(state, `zones/${before.zone}/routers`)
+      break
+    }
+    case 'bridge': {
+      if (now.shard === '') return asJson({ error: 'shard is required for bridge' }, 400)
+      const before = state.bridges.get(key)
+      state.bridges.set(key, now)
+      if (before?.zone === now.zone && before.shard === now.shard) break
+      bump(state, `zones/${now.zone}/shards`)
+      if (before) bump(state, `zones/${before.zone}/shards`)
+      break
+    }
+    case 'node': {
+      if (now.shard === '') return asJson({ error: 'shard is required for node' }, 400)
+      const before = state.nodes.get(key)
+      state.nodes.set(key, now)
+      if (before?.shard === now.shard) break
+      bump(state, `shards/${now.shard}/nodes`)
+      if (before) bump(state, `shards/${before.shard}/nodes`)
+      break
+    }
+    default:
+      return asJson({ error: `unknown registration kind: ${kind}` }, 400)
+  }
+  return { status: 200 }
+}
+
+function zoneSegments({ segments }: State, zone: string): string[] {
+  const all = [...segments.values()].filter((each) => each.zone === zone).flatMap((each) => each.list)
+  return [...new Set(all)].sort()
+}
+
+function publish(state: State, shard: string, value: { readonly [name: string]: unknown }): PlainAnswer {
+  const { zone, segments } = value
+  if (!isText(zone) || !Array.isArray(segments) || !segments.every(isText))
+    return { status: 422, body: 'missing field' }
+  const next = [...new Set(segments as string[])].sort()
+  const before = state.segments.get(shard)
+  if (before && before.zone === zone && before.list.join('\n') === next.join('\n')) return { status: 200 }
+  const zones = new Set([zone as string, ...(before ? [before.zone] : [])])
+  const was = new Map([...zones].map((each) => [each, zoneSegments(state, each).join('\n')]))
+  state.segments.set(shard, { zone: zone as string, list: next })
+  bump(state, `shards/${shard}/segments`)
+  for (const [each, text] of was)
+    if (zoneSegments(state, each).join('\n') !== text) bump(state, `zones/${each}/segments`)
+  return { status: 200 }
+}
+
+function list(state: State, key: string, id: string): PlainAnswer {
+  const version = state.versions.get(key) ?? 0
+  const part = key.slice(key.lastIndexOf('/') + 1)
+  if (key.startsWith('zones/')) {
+    if (part === 'segments') return asJson({ version, segments: zoneSegments(state, id) })
+    if (part === 'routers') return asJson({ version, routers: idsOf(state.routers, ({ zone }) => zone === id) })
+    const shards: { [shard: string]: { bridges: string[] } } = {}
+    for (const bridge of idsOf(state.bridges, ({ zone }) => zone === id)) {
+      const { shard } = state.bridges.get(bridge) as Component
+      shards[shard] ??= { bridges: [] }
+      shards[shard].bridges.push(bridge)
+    }
+    return asJson({ version, shards })
+  }
+  if (part === 'segments') {
+    const found = state.segments.get(id)
+    return found ? asJson({ version, zone: found.zone, segments: found.list }) : asJson({ error: 'unknown shard' }, 404)
+  }
+  const nodes = idsOf(state.nodes, ({ shard }) => shard === id)
+  return nodes.length > 0 ? asJson({ version, nodes }) : asJson({ error: 'unknown shard' }, 404)
+}
+
+function idsOf(components: ReadonlyMap<string, Component>, isWanted: (component: Component) => boolean): string[] {
+  return [...components].flatMap(([id, component]) => (isWanted(component) ? [id] : [])).sort()
+}
+
+/** Bumps each list once, however many of its components are gone. */
+function expire(state: State): void {
+  const changed = new Set<string>()
+  const sweep = (components: Map<string, Component>, keyOf: (component: Component) => string) => {
+    for (const [id, component] of components) {
+      if (Date.now() - component.seenMs <= state.timeoutMs) continue
+      components.delete(id)
+      changed.add(keyOf(component))
+    }
+  }
+  sweep(state.routers, ({ zone }) => `zones/${zone}/routers`)
+  sweep(state.bridges, ({ zone }) => `zones/${zone}/shards`)
+  sweep(state.nodes, ({ shard }) => `shards/${shard}/nodes`)
+  for (const key of changed) bump(state, key)
+}
+
+/** Answers each id with a bare host and no port. */
+export async function startExistingResolver(
+  host: string,
+  port: number,
+  hosts: ReadonlyMap<string, string>,
+): Promise<{ readonly url: string; readonly close: () => Promise<void> }> {
+  return await servePlain(host, port, ({ path }) => {
+    const found = hosts.get(decodeURIComponent(path.slice(path.lastIndexOf('/') + 1)))
+    return found === undefined ? { status: 404 } : { status: 200, body: `${found}\n` }
+  })
+}
