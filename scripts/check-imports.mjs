@@ -24,6 +24,7 @@ const TESTS_USE = {
   engine: ['client', 'cli', 'testkit'],
   client: ['testkit'],
   cli: ['testkit'],
+  fabric: ['testkit'],
   server: ['testkit'],
   fabric: ['testkit'],
   quickstart: ['testkit'],
