@@ -213,7 +213,6 @@ describe('a call that fails validation', () => {
     ['host', { host: '' }],
     ['token', { token: '' }],
     ['envelope', { envelope: 'bridge' as 'router' }],
-    ['router', { envelope: 'router', token: 't' }],
   ])('connecting names the invalid option: %s', async (name, options) => {
     await expect(connect(options)).rejects.toThrow(name)
   })

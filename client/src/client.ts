@@ -70,7 +70,7 @@ type Method<Name extends CommandName, Returned> = (
 type PlainMethod<Returned> = (options?: CallOptions) => Promise<Returned>
 
 /**
- * A client of one node, or of all nodes of a shard. Dates are `YYYY-MM-DD` in UTC, from today to today plus one year.
+ * A client of one node, of all nodes of a shard, or of a platform through its edge routers. Dates are `YYYY-MM-DD` in UTC, from today to today plus one year.
  * Prices are whole numbers in the operator's unit, per night. Availability is in rooms, 0 to 255. A method rejects
  * with a VacancyRequestError, VacancyClientError or VacancyRetryError when nothing was changed, or with a
  * VacancyUnknownOutcomeError.
@@ -139,12 +139,17 @@ export type VacancyClient = {
 
 /** A slot for one connection, which is reopened whenever it is lost. */
 type Link = {
-  readonly address: Address
+  /** One, or the routers of which each socket uses one at a time. */
+  readonly addresses: readonly Address[]
+  /** Index of the address in use. */
+  at: number
   /** Undefined with a single node. */
   readonly node: ShardNode | undefined
   connection: Connection | undefined
   failures: number
-  /** The last attempt failed, and calls must not wait for the next one. */
+  /** Addresses that refused this client in a row. */
+  refusals: number
+  /** The last attempt failed, at all addresses, and calls must not wait for the next one. */
   isRefused: boolean
   stopPause: () => void
 }
@@ -184,7 +189,7 @@ export async function connectIn(world: World, options: ClientOptions): Promise<V
     world,
     settings,
     calls,
-    links: nodes.flatMap(({ address }, i) => linksOf(address, topology?.nodes[i], settings.connections)),
+    links: linksTo(world, settings, topology),
     discovery: topology && startDiscovery(topology, settings),
     rateFeatures: [],
     lastIndex: 0,
@@ -210,18 +215,33 @@ export async function connectIn(world: World, options: ClientOptions): Promise<V
 
 function callsOf(world: World, settings: Settings, topology: Topology | undefined): Calls {
   const { maxInFlight, connections, nodes, maxQueued, requestKeys, retry } = settings
-  const unsettledMax = maxInFlight * connections * nodes.length + maxQueued
+  const sockets = connections * (topology ? nodes.length : 1)
+  const unsettledMax = maxInFlight * sockets + maxQueued
   const calls = createCalls(world, { inFlightMax: maxInFlight, unsettledMax, hasKeys: requestKeys, retry }, topology)
   if (topology) topology.changed = () => takeTurnSoon(calls)
   return calls
 }
 
-function linksOf(address: Address, node: ShardNode | undefined, connections: number): Link[] {
-  return Array.from({ length: connections }, () => ({
-    address,
+function linksTo(world: World, { nodes, connections }: Settings, topology: Topology | undefined): Link[] {
+  if (topology) return nodes.flatMap(({ address }, i) => linksOf([address], 0, topology.nodes[i], connections))
+  // Clients with the same list spread over the routers, each with all its sockets on one.
+  const first = Math.floor(world.random() * nodes.length)
+  return linksOf(
+    nodes.map(({ address }) => address),
+    first,
+    undefined,
+    connections,
+  )
+}
+
+function linksOf(addresses: readonly Address[], at: number, node: ShardNode | undefined, count: number): Link[] {
+  return Array.from({ length: count }, () => ({
+    addresses,
+    at,
     node,
     connection: undefined,
     failures: 0,
+    refusals: 0,
     isRefused: false,
     stopPause: () => {},
   }))
@@ -241,6 +261,7 @@ function fill(state: State, link: Link): void {
   link.connection = openConnection(state.world, connectionSettings(state, link), {
     opened(connection) {
       link.isRefused = false
+      link.refusals = 0
       calls.connections.add(connection)
       if (topology && link.node) nodeOpened(topology, link.node, connection)
       state.rateFeatures = connection.codecs?.names ?? []
@@ -259,8 +280,10 @@ function fill(state: State, link: Link): void {
 
 function refill(state: State, link: Link, lost: Connection, error: VacancyCallError): void {
   const { world, calls } = state
+  const count = link.addresses.length
   calls.connectionFailure = error
-  link.isRefused = !state.settings.retry || !(error instanceof VacancyRetryError)
+  link.refusals = error instanceof VacancyRetryError ? 0 : link.refusals + 1
+  link.isRefused = !state.settings.retry || link.refusals >= count
   // Another node of the shard may accept what this one refuses.
   const isHopeless = state.settings.isShard ? state.links.every((other) => other.isRefused) : link.isRefused
   if (isHopeless && calls.connections.size === 0) {
@@ -269,12 +292,17 @@ function refill(state: State, link: Link, lost: Connection, error: VacancyCallEr
   }
   const wasGood = lost.openedMs > 0 && world.clock.monotonicMs() - lost.openedMs >= GOOD_CONNECTION_MS
   link.failures = wasGood ? 0 : link.failures
-  link.stopPause = world.after(reconnectDelayMs(link.failures++, world.random()), () => fill(state, link))
+  link.at = (link.at + 1) % count
+  // The next router is tried at once, and the first one again after a pause.
+  const rounds = Math.floor(link.failures++ / count)
+  const isRoundOver = link.failures % count === 0
+  const pauseMs = isRoundOver ? reconnectDelayMs(rounds, world.random()) : 0
+  link.stopPause = world.after(pauseMs, () => fill(state, link))
 }
 
-function connectionSettings({ settings }: State, { address }: Link): ConnectionSettings {
+function connectionSettings({ settings }: State, { addresses, at }: Link): ConnectionSettings {
   return {
-    address,
+    address: addresses[at] as Address,
     tls: settings.tls,
     token: settings.token,
     isRouter: settings.isRouter,

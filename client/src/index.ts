@@ -11,5 +11,5 @@ export {
   VacancyRetryError,
   VacancyUnknownOutcomeError,
 } from './errors.ts'
-export type { ClientOptions, NodeAddress } from './options.ts'
+export type { ClientOptions, NodeAddress, RouterAddress } from './options.ts'
 export type { ReadsFrom } from './topology.ts'

@@ -19,6 +19,11 @@ test.each<[string, ClientOptions, string]>([
   ['a node twice', { nodes: ['h1', 'h1:7777'] }, 'nodes must be different'],
   ['nodes and a host', { nodes: ['h1'], host: 'h2' }, 'give nodes, or host and port'],
   ['nodes behind a router', { nodes: ['h1'], envelope: 'router' }, 'nodes are reached without a router'],
+  ['routers and nodes', { routers: ['h1'], nodes: ['h2'] }, 'nodes are reached without a router'],
+  ['no router', { routers: [] }, 'routers must list 1 to 32 addresses'],
+  ['a router twice', { routers: ['h1', 'h1:9000'] }, 'routers must be different'],
+  ['routers and a port', { routers: ['h1'], port: 1 }, 'give routers, or host and port'],
+  ['a router as a URL', { routers: ['http://h1'] }, 'routers must be given as host:port, got http://h1'],
   ['a port of 0', { port: 0 }, 'port must be a whole number, 1 to 65535, got 0'],
   ['a port above 65535', { port: 65_536 }, 'port must be a whole number, 1 to 65535, got 65536'],
   ['a deadline that no timer takes', { deadlineMs: 2 ** 31 }, 'deadlineMs must be a whole number'],
@@ -38,4 +43,16 @@ test('a node is given as a name, an address or with its port', () => {
     { host: '::1', port: 2 },
     { host: 'h2', port: 3 },
   ])
+})
+
+test('a router has its own default port, and envelopes', () => {
+  const { nodes, isRouter, isShard } = checkOptions({ routers: ['h1', 'h2:1', { host: 'h3' }] })
+
+  expect(nodes.map(({ address }) => address)).toEqual([
+    { host: 'h1', port: 9000 },
+    { host: 'h2', port: 1 },
+    { host: 'h3', port: 9000 },
+  ])
+  expect({ isRouter, isShard }).toEqual({ isRouter: true, isShard: false })
+  expect(checkOptions({ envelope: 'router' }).nodes[0]?.address).toEqual({ host: '127.0.0.1', port: 9000 })
 })

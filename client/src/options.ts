@@ -14,7 +14,19 @@ export type NodeAddress = {
   readonly api?: string
 }
 
+/** The address of an edge router. */
+export type RouterAddress = {
+  readonly host: string
+  /** Default 9000. */
+  readonly port?: number
+}
+
 export type ClientOptions = {
+  /**
+   * Edge routers, as `host`, `host:port` or an object, instead of `host` and `port`. Each socket stays with the router
+   * that answers and goes to the next one when it is lost.
+   */
+  readonly routers?: readonly (string | RouterAddress)[]
   /**
    * Nodes of one shard, as `host`, `host:port` or with the address of their API, instead of `host` and `port`. List
    * all of them: there is no discovery of further nodes.
@@ -29,9 +41,9 @@ export type ClientOptions = {
   readonly readYourWrites?: boolean
   /** Name or address of the node, or of the router with `envelope: 'router'`. Default 127.0.0.1. */
   readonly host?: string
-  /** Default 7777. */
+  /** Default 7777, of a router 9000. */
   readonly port?: number
-  /** Sent with LOGIN if given. Nodes with an auth file may require it. */
+  /** Sent with LOGIN if given. Nodes and edge routers with an auth file may require it. */
   readonly token?: string
   /** `true`, or Node's own TLS options (`ca`, `cert`, `key`, `servername`). Default: plain TCP. */
   readonly tls?: boolean | ConnectionOptions
@@ -55,12 +67,15 @@ export type ClientOptions = {
    * the first failure. Default true.
    */
   readonly retry?: boolean
-  /** `router`: frames are sent in envelopes that name their segment. Default: bare frames, as a node expects. */
+  /**
+   * `router`: frames are sent in envelopes that name their segment. Implied by `routers`. Default: bare frames, as a
+   * node expects.
+   */
   readonly envelope?: 'router'
 }
 
 export type Settings = {
-  /** A single node, or the nodes of a shard. */
+  /** A single node, the nodes of a shard, or routers of which one is enough. */
   readonly nodes: readonly { readonly address: Address; readonly api: string | undefined }[]
   readonly isShard: boolean
   readonly reads: ReadsFrom
@@ -84,6 +99,7 @@ const IN_FLIGHT_MAX = 1_000_000
 const QUEUED_MAX = 10_000_000
 const PORT_MAX = 65_535
 const PORT = 7777
+const ROUTER_PORT = 9000
 /** Voters and learners of a shard, with a margin. */
 const NODES_MAX = 32
 const READS_FROM: readonly ReadsFrom[] = ['followers', 'any', 'leader']
@@ -97,11 +113,11 @@ export function checkOptions(options: ClientOptions): Settings {
   }
   if (envelope !== undefined && envelope !== 'router')
     throw badArgument(undefined, "envelope must be 'router' or absent")
-  if (envelope === 'router' && token !== undefined) throw badArgument(undefined, 'a router takes no token')
-  if (envelope === 'router' && options.nodes) throw badArgument(undefined, 'nodes are reached without a router')
+  const isRouter = envelope === 'router' || options.routers !== undefined
+  if (isRouter && options.nodes) throw badArgument(undefined, 'nodes are reached without a router')
   if (!READS_FROM.includes(reads)) throw badArgument(undefined, `reads must be one of ${READS_FROM.join(', ')}`)
   return {
-    nodes: nodesOf(options),
+    nodes: nodesOf(options, isRouter),
     isShard: options.nodes !== undefined,
     reads,
     readYourWrites,
@@ -114,35 +130,40 @@ export function checkOptions(options: ClientOptions): Settings {
     maxQueued: wholeNumber('maxQueued', options.maxQueued ?? 10_000, QUEUED_MAX),
     requestKeys,
     retry,
-    isRouter: envelope === 'router',
+    isRouter,
   }
 }
 
-function nodesOf({ nodes, host, port }: ClientOptions): Settings['nodes'] {
-  if (nodes === undefined) return [nodeOf({ host: host ?? '127.0.0.1', port: port ?? PORT })]
-  if (host !== undefined || port !== undefined) throw badArgument(undefined, 'give nodes, or host and port')
-  if (!Array.isArray(nodes) || nodes.length === 0 || nodes.length > NODES_MAX) {
-    throw badArgument(undefined, `nodes must list 1 to ${NODES_MAX} addresses`)
+function nodesOf({ nodes, routers, host, port }: ClientOptions, isRouter: boolean): Settings['nodes'] {
+  const usual = isRouter ? ROUTER_PORT : PORT
+  const [name, listed] = nodes === undefined ? (['routers', routers] as const) : (['nodes', nodes] as const)
+  if (listed === undefined) return [nodeOf({ host: host ?? '127.0.0.1', port: port ?? usual }, usual)]
+  if (host !== undefined || port !== undefined) throw badArgument(undefined, `give ${name}, or host and port`)
+  if (!Array.isArray(listed) || listed.length === 0 || listed.length > NODES_MAX) {
+    throw badArgument(undefined, `${name} must list 1 to ${NODES_MAX} addresses`)
   }
-  const found = nodes.map((node: string | NodeAddress) => nodeOf(typeof node === 'string' ? parseNode(node) : node))
-  const names = new Set(found.map(({ address }) => `${address.host} ${address.port}`))
-  if (names.size < found.length) throw badArgument(undefined, 'nodes must be different')
+  const found = listed.map((each: string | NodeAddress) =>
+    nodeOf(typeof each === 'string' ? parseNode(name, each) : each, usual),
+  )
+  const different = new Set(found.map(({ address }) => `${address.host} ${address.port}`))
+  if (different.size < found.length) throw badArgument(undefined, `${name} must be different`)
   return found
 }
 
 /** `host`, `host:port`, `[::1]` or `[::1]:port`. */
-function parseNode(text: string): NodeAddress {
+function parseNode(option: string, text: string): NodeAddress {
   const { name, bare, port } = /^(?:\[(?<name>[^\]]+)\]|(?<bare>[^:[\]]+))(?::(?<port>\d+))?$/.exec(text)?.groups ?? {}
   const host = name ?? bare
-  if (host === undefined) throw badArgument(undefined, `nodes must be given as host:port, got ${text.slice(0, 300)}`)
+  if (host === undefined)
+    throw badArgument(undefined, `${option} must be given as host:port, got ${text.slice(0, 300)}`)
   return port === undefined ? { host } : { host, port: Number(port) }
 }
 
-function nodeOf({ host, port = PORT, api }: NodeAddress): Settings['nodes'][number] {
+function nodeOf({ host, port, api }: NodeAddress, usualPort: number): Settings['nodes'][number] {
   if (typeof host !== 'string' || host === '') throw badArgument(undefined, 'host must be a name or an address')
   const isUrl = api === undefined || (URL.canParse(api) && /^https?:$/.test(new URL(api).protocol))
   if (!isUrl) throw badArgument(undefined, `api must be the address of an HTTP API, got ${String(api).slice(0, 300)}`)
-  return { address: { host, port: wholeNumber('port', port, PORT_MAX) }, api }
+  return { address: { host, port: wholeNumber('port', port ?? usualPort, PORT_MAX) }, api }
 }
 
 export function wholeNumber(name: string, value: unknown, max: number): number {
