@@ -103,6 +103,8 @@ const TICK_MS = 20
 /** A hop that said that the route is wrong gets the next request after this time. */
 const LATER_MS = 25
 const WATCH_MS = 1_000
+/** A stopping component answers what arrives within this time: clients cannot know of the stop before. */
+const LINGER_MS = 100
 const KEEPALIVE_SEGMENT = '__keepalive__'
 
 export function createForwarder(options: {
@@ -622,10 +624,11 @@ function watch(forwarder: Forwarder): void {
 export function drain(forwarder: Forwarder, drainMs: number): Promise<void> {
   forwarder.isDraining = true
   const { world } = forwarder
-  const untilMs = world.nowMs() + drainMs
+  const beganMs = world.nowMs()
   return new Promise((resolve) => {
     const check = () => {
-      if (forwarder.inFlight > 0 && world.nowMs() < untilMs) {
+      const sinceMs = world.nowMs() - beganMs
+      if (sinceMs < drainMs && (forwarder.inFlight > 0 || sinceMs < LINGER_MS)) {
         world.after(TICK_MS, check)
         return
       }
