@@ -21,6 +21,7 @@ import {
   startPlatform,
   startShard,
   ZONE,
+  zoneRouterRegistered,
 } from './testing/platform.ts'
 
 const TIMEOUT_MS = 1_000
@@ -115,10 +116,7 @@ test.each(HEALING)('routers (%s) serve again after a registry (%s) lost its stat
   await startShard(platform, 1, SEGMENTS)
   await startAnyBridge(platform, 'existing', 1)
   await startAnyZoneRouter(platform, routers)
-  await until('the zone router is registered', async () => {
-    const { routers: ids } = await read<{ routers: string[] }>(platform, `/zones/${ZONE}/routers`)
-    return ids.length > 0
-  })
+  await zoneRouterRegistered(platform)
   await startAnyEdge(platform, routers)
   const client = await openClient(platform)
   await serves(client, SEGMENTS)

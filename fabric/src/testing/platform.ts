@@ -6,7 +6,7 @@ import { until } from '@vacancy/testkit/until'
 import { expect, onTestFinished } from 'vitest'
 import { startExistingBridge } from './existing/bridge.ts'
 import { type ClientReply, type ExistingClient, errorText, openGeneration2 } from './existing/clients.ts'
-import { type ExistingShard, startExistingShard } from './existing/nodes.ts'
+import { type ExistingShard, type ExistingShardOptions, startExistingShard } from './existing/nodes.ts'
 import { startExistingRegistry, startExistingResolver } from './existing/registry.ts'
 import { startExistingRouter } from './existing/router.ts'
 import { startOurBridge, startOurRegistry, startOurResolver, startOurRouter } from './ours.ts'
@@ -26,7 +26,17 @@ export type Chain = {
   readonly resolver: Maker
 }
 
-const HOSTS = { registry: 1, resolver: 2, edge: 3, zone: 4, bridge: 5, node: 11, otherBridge: 6, otherNode: 21 }
+const HOSTS = {
+  registry: 1,
+  resolver: 2,
+  edge: 3,
+  zone: 4,
+  bridge: 5,
+  otherBridge: 6,
+  otherEdge: 7,
+  node: 11,
+  otherNode: 21,
+}
 
 export type Platform = {
   readonly host: (name: keyof typeof HOSTS, offset?: number) => string
@@ -80,6 +90,7 @@ export async function startShard(
   platform: Platform,
   number: 1 | 2,
   segments: readonly string[],
+  answer?: ExistingShardOptions['answer'],
 ): Promise<ExistingShard> {
   const place = number === 1 ? 'node' : 'otherNode'
   const shard = await startExistingShard({
@@ -90,6 +101,7 @@ export async function startShard(
     codecs: CODECS,
     segments,
     heartbeatMs: 200,
+    ...(answer && { answer }),
   })
   onTestFinished(shard.close)
   return shard
@@ -112,8 +124,12 @@ export async function startAnyZoneRouter(platform: Platform, by: Maker): Promise
   return once((await startExistingRouter({ ...placement, ...identity, ...QUICK, mode: 'zone' })).close)
 }
 
-export async function startAnyEdge(platform: Platform, by: Maker): Promise<() => Promise<void>> {
-  const placement = platform.placement('edge')
+export async function startAnyEdge(
+  platform: Platform,
+  by: Maker,
+  place: 'edge' | 'otherEdge' = 'edge',
+): Promise<() => Promise<void>> {
+  const placement = platform.placement(place)
   if (by === 'ours') return once((await startOurRouter(placement)).stop)
   return once((await startExistingRouter({ ...placement, ...QUICK, mode: 'edge' })).close)
 }
@@ -139,16 +155,20 @@ export async function startChain(
   const shard = await startShard(platform, 1, SEGMENTS)
   await startAnyBridge(platform, chain.bridge, 1)
   await startAnyZoneRouter(platform, chain.zone)
-  // Existing edges must start last.
+  await zoneRouterRegistered(platform)
+  await startAnyEdge(platform, chain.edge)
+  const client = await openClient(platform)
+  await serves(client, SEGMENTS)
+  return { platform, shard, client }
+}
+
+/** Existing edges must start after the zone routers. */
+export async function zoneRouterRegistered(platform: Platform): Promise<void> {
   await until('the zone router is registered', async () => {
     const { registry } = platform.placement('registry')
     const body = (await (await fetch(`${registry}/zones/${ZONE}/routers`)).json()) as { routers: string[] }
     return body.routers.length > 0
   })
-  await startAnyEdge(platform, chain.edge)
-  const client = await openClient(platform)
-  await serves(client, SEGMENTS)
-  return { platform, shard, client }
 }
 
 export async function openClient(platform: Platform): Promise<ExistingClient> {

@@ -33,6 +33,8 @@ export type ExistingShardOptions = {
   readonly codecs: readonly string[]
   readonly segments: readonly string[]
   readonly heartbeatMs?: number
+  /** The reply to a request that is executed, instead of its own payload. */
+  readonly answer?: (payload: Buffer, id: number) => Uint8Array
 }
 
 type Node = {
@@ -164,6 +166,7 @@ function execute(state: State, { id: node }: Node, id: number, payload: Buffer):
     return bareFrame(id, Buffer.concat([refusal, Buffer.from(isWrite ? '308' : '405')]))
   }
   state.received.push({ node, command, payload })
+  if (state.options.answer) return Buffer.from(state.options.answer(payload, id))
   return successFrame(id, [
     [1, Buffer.from(node)],
     [9, payload],
