@@ -24,6 +24,7 @@ import {
   REGISTRY_LIMITS,
   sortedSegments,
 } from '@vacancy/shared/contract'
+import { type Journal, touchClaim, touchComponent, touchQueue, touchReservation, touchVersion } from './journal.ts'
 
 export type Component = {
   readonly kind: ComponentKind
@@ -77,6 +78,8 @@ export type RegistryState = {
   claimCount: number
   conflictCount: number
   segmentCountsKept: number
+  /** While set, records what a change replaces. */
+  journal: Journal | undefined
 }
 
 type Groups = Map<string, Set<string>>
@@ -114,6 +117,7 @@ export function createState(options: {
     claimCount: 0,
     conflictCount: 0,
     segmentCountsKept: 0,
+    journal: undefined,
   }
 }
 
@@ -133,6 +137,7 @@ export function versionOf(state: RegistryState, dataset: string): number {
 }
 
 function bump(state: RegistryState, dataset: string): void {
+  touchVersion(state, dataset)
   state.versions.set(dataset, (state.versions.get(dataset) ?? state.firstVersion) + 1)
   state.globalVersion += 1
 }
@@ -178,6 +183,7 @@ export function register(state: RegistryState, registration: Registration, nowMs
   }
   const names = [datasetOf(kind, zone, shard)]
   if (!hasRoomFor(state, names)) return { ok: false, field: shard ? 'shard' : 'zone', reason: TOO_MANY_DATASETS }
+  touchComponent(state, kind, id)
   const component: Component = known ?? {
     kind,
     id,
@@ -233,25 +239,39 @@ function countsIn({ segment_counts: counts }: ComponentDetails): number {
   return counts === undefined ? 0 : Object.keys(counts).length
 }
 
-function join(state: RegistryState, { kind, id, zone, shard }: Component): void {
-  if (kind === 'router') {
-    const isFirst = add(state.routersOf, zone, id) === 1
-    // An edge router that requested a list before a route existed discarded the list but kept its version
-    // (docs/design/http.md#heartbeats-and-versions).
-    if (isFirst && state.versions.has(datasets.zoneSegments(zone))) bump(state, datasets.zoneSegments(zone))
-    return
-  }
-  assert(shard !== undefined, 'bridges and nodes have a shard')
-  if (kind === 'node') {
-    add(state.nodesOf, shard, id)
-    return
-  }
-  add(groupsOf(state.bridgesIn, zone), shard, id)
-  const isFirst = add(state.bridgesOf, shard, id) === 1
-  if (isFirst && state.versions.has(datasets.segments(shard))) bump(state, datasets.segments(shard))
+/** Adds a component to the lists, and bumps those that existing routers would otherwise never read again. */
+function join(state: RegistryState, component: Component): void {
+  const { kind, zone, shard } = component
+  const isFirst = list(state, component) === 1
+  if (!isFirst || kind === 'node') return
+  // An edge router that requested a list before a route existed discarded the list but kept its version
+  // (docs/design/http.md#heartbeats-and-versions).
+  const dataset = kind === 'router' ? datasets.zoneSegments(zone) : datasets.segments(shard as string)
+  if (state.versions.has(dataset)) bump(state, dataset)
 }
 
-function leave(state: RegistryState, { kind, id, zone, shard }: Component): void {
+/** @returns how many of its kind the zone (a router) or the shard has now */
+function list(state: RegistryState, { kind, id, zone, shard }: Component): number {
+  if (kind === 'router') return add(state.routersOf, zone, id)
+  assert(shard !== undefined, 'bridges and nodes have a shard')
+  if (kind === 'node') return add(state.nodesOf, shard, id)
+  add(groupsOf(state.bridgesIn, zone), shard, id)
+  return add(state.bridgesOf, shard, id)
+}
+
+function leave(state: RegistryState, component: Component): void {
+  const { kind, shard } = component
+  unlist(state, component)
+  if (kind !== 'node' || shard === undefined || state.nodesOf.has(shard)) return
+  const claim = state.claims.get(shard)
+  if (claim === undefined || claim.term === 0) return
+  // A shard restored from a backup starts at an older term. All of its nodes were stopped for that, so none of them
+  // can be the old leader that the fence protects against.
+  touchClaim(state, shard)
+  claim.term = 0
+}
+
+function unlist(state: RegistryState, { kind, id, zone, shard }: Component): void {
   if (kind === 'router') {
     drop(state.routersOf, zone, id)
     return
@@ -265,10 +285,6 @@ function leave(state: RegistryState, { kind, id, zone, shard }: Component): void
     return
   }
   drop(state.nodesOf, shard, id)
-  const claim = state.claims.get(shard)
-  // A shard restored from a backup starts at an older term. All of its nodes were stopped for that, so none of them
-  // can be the old leader that the fence protects against.
-  if (claim && !state.nodesOf.has(shard)) claim.term = 0
 }
 
 /** Removes a component. @returns false when it is unknown */
@@ -281,19 +297,34 @@ export function deregister(state: RegistryState, kind: ComponentKind, id: string
 }
 
 function remove(state: RegistryState, component: Component): void {
+  touchComponent(state, component.kind, component.id)
   state.components[component.kind].delete(component.id)
   state.segmentCountsKept -= countsIn(component.details)
   leave(state, component)
 }
 
-/** Removes components without a heartbeat for longer than the timeout. Each dataset is bumped once. */
-export function expire(state: RegistryState, nowMs: number, timeoutMs: number): readonly Component[] {
-  const gone: Component[] = []
-  for (const kind of COMPONENT_KINDS) {
-    for (const component of state.components[kind].values()) {
-      if (nowMs - component.seenMs > timeoutMs) gone.push(component)
-    }
-  }
+/** The components without a heartbeat for longer than the timeout. */
+export function silentComponents(state: RegistryState, nowMs: number, timeoutMs: number): Component[] {
+  return COMPONENT_KINDS.flatMap((kind) =>
+    [...state.components[kind].values()].filter(({ seenMs }) => nowMs - seenMs > timeoutMs),
+  )
+}
+
+/**
+ * Removes silent components. Each dataset is bumped once.
+ *
+ * @param candidates to look at, of silentComponents; the others stay
+ */
+export function expire(
+  state: RegistryState,
+  nowMs: number,
+  timeoutMs: number,
+  candidates: readonly Component[] = silentComponents(state, nowMs, timeoutMs),
+): readonly Component[] {
+  const gone = candidates.flatMap(({ kind, id }) => {
+    const component = state.components[kind].get(id)
+    return component && nowMs - component.seenMs > timeoutMs ? [component] : []
+  })
   for (const component of gone) remove(state, component)
   for (const dataset of new Set(gone.map(({ kind, zone, shard }) => datasetOf(kind, zone, shard)))) bump(state, dataset)
   return gone
@@ -346,7 +377,10 @@ export function pushSegments(state: RegistryState, shard: string, push: Push, re
   const changed = setClaim(state, shard, push.zone, segments)
   const claim = state.claims.get(shard) as Claim
   const isNewTerm = push.term !== undefined && push.term > claim.term
-  if (isNewTerm) claim.term = push.term
+  if (isNewTerm) {
+    touchClaim(state, shard)
+    claim.term = push.term
+  }
   const conflicts = conflictsOf(state, shard, segments)
   return { ok: true, changed: changed || isNewTerm, accepted: segments.length - conflicts.length, conflicts }
 }
@@ -384,6 +418,7 @@ function setClaim(state: RegistryState, shard: string, zone: string, segments: r
   if (moved) for (const segment of state.ownedBy.get(shard) ?? []) view.watch(segment)
   for (const segment of [...added, ...removed]) view.watch(segment)
 
+  touchClaim(state, shard)
   if (known) drop(state.shardsIn, known.zone, shard)
   add(state.shardsIn, zone, shard)
   const claim = known ?? { zone, term: 0, segments }
@@ -394,7 +429,7 @@ function setClaim(state: RegistryState, shard: string, zone: string, segments: r
   for (const segment of removed) leaveQueue(state, segment, shard)
   for (const segment of added) {
     // The position reserved for the shard is now its own.
-    if (state.reservations.get(segment)?.shard === shard) state.reservations.delete(segment)
+    if (state.reservations.get(segment)?.shard === shard) setReservation(state, segment, undefined)
     else setQueue(state, segment, [...(state.queues.get(segment) ?? []), shard])
   }
   view.bumpWhatChanged()
@@ -409,7 +444,14 @@ function leaveQueue(state: RegistryState, segment: string, shard: string): void 
   )
 }
 
+function setReservation(state: RegistryState, segment: string, reservation: Reservation | undefined): void {
+  touchReservation(state, segment)
+  if (reservation) state.reservations.set(segment, reservation)
+  else state.reservations.delete(segment)
+}
+
 function setQueue(state: RegistryState, segment: string, queue: readonly string[]): void {
+  touchQueue(state, segment)
   const before = state.queues.get(segment) ?? []
   assert(new Set(queue).size === queue.length, 'a shard is in a queue once')
   if (before.length > 1) state.conflictCount -= 1
@@ -477,8 +519,9 @@ export function forgetShard(state: RegistryState, shard: string): 'forgotten' | 
   const reserved = [...state.reservations].flatMap(([segment, each]) => (each.shard === shard ? [segment] : []))
   const all = [...claim.segments, ...reserved]
   for (const segment of all) view.watch(segment)
-  for (const segment of reserved) state.reservations.delete(segment)
+  for (const segment of reserved) setReservation(state, segment, undefined)
   for (const segment of all) leaveQueue(state, segment, shard)
+  touchClaim(state, shard)
   drop(state.shardsIn, claim.zone, shard)
   state.claims.delete(shard)
   state.claimCount -= claim.segments.length
@@ -499,7 +542,7 @@ export function reserve(state: RegistryState, segment: string, shard: string, no
   const reservation = { shard, untilMs: nowMs + RESERVATION_MS }
   if (owner === shard) {
     const isReserved = state.reservations.has(segment)
-    if (isReserved) state.reservations.set(segment, reservation)
+    if (isReserved) setReservation(state, segment, reservation)
     return { ok: true, changed: isReserved }
   }
   const zone = state.claims.get(shard)?.zone ?? zoneOfComponents(state, shard)
@@ -513,7 +556,7 @@ export function reserve(state: RegistryState, segment: string, shard: string, no
   if (!state.claims.has(shard)) setClaim(state, shard, zone, [])
   const view = createView(state)
   view.watch(segment)
-  state.reservations.set(segment, reservation)
+  setReservation(state, segment, reservation)
   setQueue(state, segment, [shard])
   view.bumpWhatChanged()
   return { ok: true, changed: true }
@@ -532,7 +575,7 @@ export function endReservation(state: RegistryState, segment: string): boolean {
   if (!reservation) return false
   const view = createView(state)
   view.watch(segment)
-  state.reservations.delete(segment)
+  setReservation(state, segment, undefined)
   leaveQueue(state, segment, reservation.shard)
   view.bumpWhatChanged()
   return true
@@ -589,9 +632,68 @@ export function restoreClaims(
 export function setCodecs(state: RegistryState, codecs: readonly string[]): boolean {
   const same = codecs.length === state.codecs.length && codecs.every((name, i) => name === state.codecs[i])
   if (same) return false
+  if (state.journal) state.journal.codecs ??= state.codecs
   state.codecs = codecs
   state.globalVersion += 1
   return true
+}
+
+// Values from a storage, without the rules.
+
+/** What a change left behind, or replaced: undefined where there is nothing. */
+export type Values = {
+  readonly components: readonly (readonly [kind: ComponentKind, id: string, component: Component | undefined])[]
+  readonly claims: readonly (readonly [shard: string, claim: Claim | undefined])[]
+  readonly queues: readonly (readonly [segment: string, queue: readonly string[]])[]
+  readonly reservations: readonly (readonly [segment: string, reservation: Reservation | undefined])[]
+  readonly versions: readonly (readonly [dataset: string, version: number | undefined])[]
+  readonly codecs: readonly string[] | undefined
+  readonly globalVersion: number
+}
+
+/** Sets values as they are, and keeps the derived parts in step. The state takes over the objects. */
+export function writeValues(state: RegistryState, values: Values): void {
+  assert(state.journal === undefined, 'values of a storage are not a change')
+  for (const [kind, id, component] of values.components) {
+    const known = state.components[kind].get(id)
+    if (known) {
+      state.components[kind].delete(id)
+      state.segmentCountsKept -= countsIn(known.details)
+      unlist(state, known)
+    }
+    if (!component) continue
+    state.components[kind].set(id, component)
+    state.segmentCountsKept += countsIn(component.details)
+    list(state, component)
+  }
+  for (const [shard, claim] of values.claims) {
+    const known = state.claims.get(shard)
+    if (known) drop(state.shardsIn, known.zone, shard)
+    state.claimCount += (claim?.segments.length ?? 0) - (known?.segments.length ?? 0)
+    if (claim) {
+      state.claims.set(shard, claim)
+      add(state.shardsIn, claim.zone, shard)
+    } else state.claims.delete(shard)
+  }
+  for (const [segment, reservation] of values.reservations) setReservation(state, segment, reservation)
+  for (const [segment, queue] of values.queues) setQueue(state, segment, queue)
+  for (const [dataset, version] of values.versions) {
+    if (version === undefined) state.versions.delete(dataset)
+    else state.versions.set(dataset, version)
+  }
+  if (values.codecs) state.codecs = values.codecs
+  state.globalVersion = values.globalVersion
+}
+
+/** Records a heartbeat that another process received. @returns whether two processes register in turns */
+export function noteHeartbeat(
+  state: RegistryState,
+  component: Component,
+  details: ComponentDetails,
+  nowMs: number,
+): boolean {
+  component.seenMs = nowMs
+  return keepDetails(state, component, details)
 }
 
 // Reads.
