@@ -21,7 +21,7 @@ import { bridgeCommand } from './bridge/cli.ts'
 import { REGISTRY_FLAGS, RESOLVER_FLAGS } from './config.ts'
 import { tlsFilesOf } from './forward/program.ts'
 import { type RunningRegistry, startRegistry } from './registry/registry.ts'
-import { fileStorage } from './registry/storage.ts'
+import { storeOf } from './registry/open-store.ts'
 import { parseMap, type RunningResolver, startResolver } from './resolver.ts'
 import { routerCommand } from './router/cli.ts'
 
@@ -38,6 +38,8 @@ const registryCommand = defineCommand({
     const tokens =
       flags.authFile === undefined ? undefined : openTokens({ file: flags.authFile, log, rules: FABRIC_TOKENS })
     if (tokens === undefined) log.warn({}, 'no auth file: any client may register and publish segments (--auth-file)')
+    const newName = () => randomBytes(8).toString('hex')
+    const store = storeOf(flags, log, newName)
     let running: RunningRegistry | undefined
     const tls = tlsFiles && openTls({ files: tlsFiles, log, onReload: (material) => running?.setTls(material) })
     await runProgram(
@@ -46,12 +48,10 @@ const registryCommand = defineCommand({
           running = await startRegistry({
             host: flags.addr,
             port: flags.port,
-            storage: fileStorage(flags.stateFile, log),
+            store,
             codecs,
             heartbeatTimeoutMs: flags.heartbeatTimeoutSecs * 1000,
-            bufferMs: flags.bufferMs,
             rejectsConflicts: flags.segmentConflict === 'reject',
-            resetsState: flags.resetState,
             tokens: () => tokens?.tokens(),
             publicRead: flags.publicRead === 'true',
             tls: tls?.material(),
@@ -59,7 +59,7 @@ const registryCommand = defineCommand({
             clock: systemClock,
             log,
             drainMs: flags.drainSecs * 1000,
-            newEpoch: () => randomBytes(8).toString('hex'),
+            newEpoch: newName,
           })
           process.stdout.write(`serving: ${tls ? 'https' : 'http'} ${flags.addr}:${running.port}\n`)
         },

@@ -57,6 +57,37 @@ export const REGISTRY_FLAGS = {
     unit: 'ms',
     summary: 'Changes are on disk this long after they were acknowledged.',
   },
+  storage: {
+    type: 'choice',
+    choices: ['file', 'etcd'],
+    default: 'file',
+    summary: 'Where the state is: in --state-file of this one process, or in etcd, for any number of equal registries.',
+  },
+  'etcd-endpoints': {
+    type: 'list',
+    value: 'URL,…',
+    summary: 'With --storage etcd: its client URLs, such as http://a:2379,http://b:2379.',
+  },
+  'etcd-prefix': {
+    type: 'text',
+    value: 'KEY',
+    default: '/vacancy/registry/v1/',
+    summary: 'With --storage etcd: all keys begin with this; equal for all registries of one platform.',
+  },
+  'etcd-user-file': {
+    type: 'text',
+    value: 'FILE',
+    summary: 'With --storage etcd: file with one line NAME:PASSWORD.',
+  },
+  'etcd-ca': {
+    type: 'text',
+    value: 'FILE',
+    summary: 'With --storage etcd: further authorities of its certificates, PEM.',
+  },
+  'accept-codec-change': {
+    type: 'boolean',
+    summary: 'With --storage etcd: replaces a codec list in etcd that differs from the file, instead of failing.',
+  },
   'segment-conflict': {
     type: 'choice',
     choices: ['first-wins', 'reject'],

@@ -25,6 +25,7 @@ import fc from 'fast-check'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { FABRIC_TOKENS } from '../access.ts'
 import { type RegistryOptions, type RunningRegistry, startRegistry } from './registry.ts'
+import { fileStore } from './file-store.ts'
 import type { RegistryStorage } from './storage.ts'
 
 const CODECS = createCodecList([
@@ -67,9 +68,15 @@ function memoryStorage(kept?: string) {
   return storage satisfies RegistryStorage
 }
 
-async function start(options: Partial<RegistryOptions> & { readonly auth?: string } = {}) {
+type Started = Partial<RegistryOptions> & {
+  readonly auth?: string
+  readonly storage?: ReturnType<typeof memoryStorage>
+  readonly bufferMs?: number
+  readonly resetsState?: boolean
+}
+
+async function start({ storage = memoryStorage(), bufferMs = 10, resetsState = false, ...options }: Started = {}) {
   const clock = turnableClock(Date.parse('2026-11-20T08:00:00Z'))
-  const storage = memoryStorage()
   const lines: string[] = []
   const note = (_fields: object, text: string) => {
     lines.push(text)
@@ -78,12 +85,10 @@ async function start(options: Partial<RegistryOptions> & { readonly auth?: strin
   const registry: RunningRegistry = await startRegistry({
     host: '127.0.0.1',
     port: 0,
-    storage,
+    store: fileStore({ storage, bufferMs, resetsState }),
     codecs: CODECS,
     heartbeatTimeoutMs: TIMEOUT_MS,
-    bufferMs: 10,
     rejectsConflicts: false,
-    resetsState: false,
     tokens: () => tokens,
     publicRead: true,
     tls: undefined,

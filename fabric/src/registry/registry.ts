@@ -4,7 +4,7 @@
  */
 
 import type { IncomingMessage } from 'node:http'
-import { type Clock, type CodecList, ID_RULE, parseId, VacancyError } from '@vacancy/shared'
+import { type Clock, type CodecList, createCodecList, ID_RULE, parseId } from '@vacancy/shared'
 import {
   COMPONENT_KINDS,
   type ComponentKind,
@@ -43,8 +43,7 @@ import {
 import { REGISTRY_METRICS, SERIES_MAX } from '../metrics.ts'
 import type { RegistryState } from './state.ts'
 import * as registry from './state.ts'
-import type { RegistryStorage } from './storage.ts'
-import { restoreState, storedOf } from './stored.ts'
+import { type OpenStore, type RegistryStore, StorageUnavailable } from './store.ts'
 
 /** Interval of the sweep for silent components. */
 const SWEEP_MS = 1_000
@@ -56,14 +55,11 @@ const KEPT_BYTES_MAX = 64 * 1024 * 1024
 export type RegistryOptions = {
   readonly host: string
   readonly port: number
-  readonly storage: RegistryStorage
+  readonly store: RegistryStore
   readonly codecs: CodecList
   readonly heartbeatTimeoutMs: number
-  readonly bufferMs: number
   /** A push with segments of others changes nothing. */
   readonly rejectsConflicts: boolean
-  /** Unreadable state is set aside instead of failing the start. */
-  readonly resetsState: boolean
   readonly tokens: AccessRules['tokens']
   readonly publicRead: boolean
   readonly tls: TlsMaterial | undefined
@@ -85,20 +81,18 @@ export type RunningRegistry = {
 
 type Service = {
   readonly options: RegistryOptions
-  readonly state: RegistryState
+  readonly store: OpenStore
   readonly metrics: Metrics<typeof REGISTRY_METRICS>
   readonly readiness: Readiness
-  readonly startedMs: number
   readonly waiters: Set<() => void>
-  readonly kept: Map<string, { readonly version: number; readonly body: string }>
+  readonly kept: Map<string, { readonly etag: string; readonly body: string }>
   readonly clashes: Map<string, number>
   keptBytes: number
-  keptVersions: { readonly version: number; readonly isWarming: boolean; readonly body: string } | undefined
-  /** Number of changes so far, and of those on disk. */
-  changes: number
-  saved: number
-  saving: Promise<void> | undefined
-  notifiedVersion: number
+  keptVersions: { readonly etag: string; readonly isWarming: boolean; readonly body: string } | undefined
+  keptCodecs: CodecList | undefined
+  /** Epoch and global version when waiting requests were last answered. */
+  notified: string
+  isSweeping: boolean
   isStopping: boolean
   certificateEndsMs: number | undefined
 }
@@ -109,27 +103,46 @@ type Service = {
  * @throws VacancyError port_taken; data_conflict when the state cannot be read; disk_failed when it cannot be written
  */
 export async function startRegistry(options: RegistryOptions): Promise<RunningRegistry> {
-  const { clock, log, storage } = options
-  const state = await loadState(options)
+  const { clock, log } = options
+  const metrics = registerMetrics(REGISTRY_METRICS, { process: true })
+  const readiness = createReadiness(clock)
   const service: Service = {
     options,
-    state,
-    metrics: registerMetrics(REGISTRY_METRICS, { process: true }),
-    readiness: createReadiness(clock),
-    startedMs: clock.monotonicMs(),
+    store: await options.store.open({
+      clock,
+      log,
+      codecs: options.codecs,
+      heartbeatTimeoutMs: options.heartbeatTimeoutMs,
+      newEpoch: options.newEpoch,
+      onChange: () => notify(service),
+      onWrite(seconds) {
+        metrics.of.registry_json_write_total.inc()
+        metrics.of.registry_storage_latency_seconds.observe(seconds)
+        metrics.of.registry_last_persist_timestamp.set(Math.floor(clock.wallMs() / 1000))
+      },
+      onTrouble(reason) {
+        if (reason !== '') metrics.of.registry_json_write_errors_total.inc()
+        metrics.of.registry_storage_up.set(reason === '' ? 1 : 0)
+        readiness.set('storage', reason)
+      },
+      onClash: ({ kind, id }) => clash(service, kind, id),
+    }),
+    metrics,
+    readiness,
     waiters: new Set(),
     kept: new Map(),
     clashes: new Map(),
     keptBytes: 0,
     keptVersions: undefined,
-    changes: 1,
-    saved: 0,
-    saving: undefined,
-    notifiedVersion: state.globalVersion,
+    keptCodecs: undefined,
+    notified: '',
+    isSweeping: false,
     isStopping: false,
     certificateEndsMs: options.tls?.notAfterMs,
   }
-  service.metrics.onCollect(() => collect(service))
+  metrics.of.registry_storage_up.set(1)
+  notify(service)
+  metrics.onCollect(() => collect(service))
   const listener = createListener({
     routes: routesOf(service, createDoor(options)),
     tls: options.tls,
@@ -139,16 +152,16 @@ export async function startRegistry(options: RegistryOptions): Promise<RunningRe
     port: options.port,
     onAnswer: (endpoint, status, seconds) => countAnswer(service, endpoint, status, seconds),
   })
-  const port = await listener.listening
+  let port: number
   try {
-    // An unwritable location is detected now, not with the first change.
-    await save(service)
-  } catch (cause) {
+    port = await listener.listening
+    await service.store.start()
+  } catch (error) {
     await listener.close(0)
-    const reason = (cause as Error).message
-    throw new VacancyError('disk_failed', { operation: 'write', file: storage.name, reason }, { cause })
+    await service.store.close().catch(() => undefined)
+    throw error
   }
-  const timers = [setInterval(() => sweep(service), SWEEP_MS), setInterval(() => void keep(service), options.bufferMs)]
+  const timer = setInterval(() => void sweep(service), SWEEP_MS)
   return {
     port,
     setTls(tls) {
@@ -160,123 +173,58 @@ export async function startRegistry(options: RegistryOptions): Promise<RunningRe
       service.readiness.set('stopping', 'The registry stops.')
       notify(service)
       await listener.close(options.drainMs)
-      for (const timer of timers) clearInterval(timer)
-      await service.saving?.catch(() => undefined)
-      if (service.saved === service.changes) return
-      try {
-        await save(service)
-      } catch (cause) {
-        const reason = (cause as Error).message
-        throw new VacancyError('disk_failed', { operation: 'write', file: storage.name, reason }, { cause })
-      }
+      clearInterval(timer)
+      await service.store.close()
     },
   }
 }
 
-// State and its lifecycle.
+// The state over time.
 
-async function loadState(options: RegistryOptions): Promise<RegistryState> {
-  const { storage, codecs, clock, log } = options
-  let state: RegistryState | undefined
-  const isUsable = (source: string): string => {
-    const restored = restoreState(source, clock.monotonicMs())
-    if ('fault' in restored) return restored.fault
-    state = restored.state
-    return ''
-  }
-  try {
-    await storage.load(isUsable)
-  } catch (error) {
-    if (!(error instanceof VacancyError) || error.code !== 'data_conflict' || !options.resetsState) throw error
-    await storage.setAside(`reset-${new Date(clock.wallMs()).toISOString().replaceAll(/[:.]/g, '-')}`)
-    log.error({ err: error }, 'unreadable state set aside (--reset-state); components must register again')
-  }
-  if (state === undefined) {
-    const firstVersion = Math.floor(clock.wallMs() / 1000)
-    const fresh = registry.createState({ epoch: options.newEpoch(), firstVersion, codecs: codecs.names })
-    log.info({ epoch: fresh.epoch, storage: storage.name }, 'starts with an empty state')
-    return fresh
-  }
-  const before = state.codecs
-  if (registry.setCodecs(state, codecs.names)) {
-    log.warn(
-      { before, now: codecs.names },
-      'the codec list changed: nodes keep theirs until they restart, then their data is set aside',
-    )
-  }
-  log.info(
-    {
-      epoch: state.epoch,
-      components: registry.componentCount(state),
-      shards: state.claims.size,
-      storage: storage.name,
-    },
-    'state restored; every component has a fresh heartbeat',
-  )
+/** The current state. @throws StorageUnavailable while it was never read */
+function stateOf({ store }: Service): RegistryState {
+  const state = store.state()
+  if (state === undefined) throw new StorageUnavailable()
   return state
 }
 
-/** No component is removed before all had time for a heartbeat (docs/design/http.md#heartbeats-and-versions). */
-function isWarming({ options, startedMs }: Service): boolean {
-  return options.clock.monotonicMs() - startedMs <= options.heartbeatTimeoutMs
-}
-
-function sweep(service: Service): void {
-  const { state, options, metrics } = service
-  const ended = registry.expireReservations(state, options.clock.wallMs())
-  if (ended.length > 0) options.log.info({ segments: ended.slice(0, 10) }, 'reservations ended unused')
-  const gone = isWarming(service) ? [] : registry.expire(state, options.clock.monotonicMs(), options.heartbeatTimeoutMs)
-  for (const { kind, id, zone, shard } of gone) {
-    metrics.of.registry_heartbeat_timeout_total.inc({ kind })
-    options.log.warn({ kind, id, zone, shard }, `removed ${kind} ${id}: no heartbeat in time`)
-  }
-  if (ended.length + gone.length > 0) changed(service)
-}
-
-/** After each change: schedules the write and answers requests that wait for a change. */
-function changed(service: Service): void {
-  service.changes += 1
-  notify(service)
-}
-
-function notify(service: Service): void {
-  if (service.notifiedVersion === service.state.globalVersion && !service.isStopping) return
-  service.notifiedVersion = service.state.globalVersion
-  for (const wake of [...service.waiters]) wake()
-}
-
-async function keep(service: Service): Promise<void> {
-  if (service.saving || service.saved === service.changes) return
-  service.saving = save(service)
+/** Removes silent components and ends reservations. No component is removed before all had time for a heartbeat. */
+async function sweep(service: Service): Promise<void> {
+  const { store, options, metrics } = service
+  const state = store.state()
+  if (service.isSweeping || state === undefined || !store.isSweeping()) return
+  service.isSweeping = true
   try {
-    await service.saving
-    service.readiness.set('storage', '')
+    const wallMs = options.clock.wallMs()
+    if ([...state.reservations.values()].some(({ untilMs }) => untilMs <= wallMs)) {
+      const ended = await store.change((now) => registry.expireReservations(now, wallMs))
+      options.log.info({ segments: ended.slice(0, 10) }, 'reservations ended unused')
+    }
+    const [nowMs, timeoutMs] = [options.clock.monotonicMs(), options.heartbeatTimeoutMs]
+    const silent = registry.silentComponents(state, nowMs, timeoutMs).filter((each) => store.maySweep(each))
+    for (let from = 0; from < silent.length; from += store.sweptAtOnceMax) {
+      const some = silent.slice(from, from + store.sweptAtOnceMax)
+      const gone = await store.change((now) => registry.expire(now, nowMs, timeoutMs, some), some)
+      for (const { kind, id, zone, shard } of gone) {
+        metrics.of.registry_heartbeat_timeout_total.inc({ kind })
+        options.log.warn({ kind, id, zone, shard }, `removed ${kind} ${id}: no heartbeat in time`)
+      }
+    }
   } catch (error) {
-    // Retried at the next sweep. Until then the served state is correct, but not on disk.
-    const { name } = service.options.storage
-    service.readiness.set('storage', `${name} cannot be written: ${(error as Error).message}`)
-    service.options.log.error({ err: error, storage: name }, 'the state cannot be written, trying again')
+    // The store reports its trouble itself; the next sweep repeats what is left.
+    if (!(error instanceof StorageUnavailable)) throw error
   } finally {
-    service.saving = undefined
+    service.isSweeping = false
   }
 }
 
-async function save(service: Service): Promise<void> {
-  const { metrics, options, state } = service
-  const { changes } = service
-  const startMs = options.clock.monotonicMs()
-  metrics.of.registry_json_write_total.inc()
-  try {
-    await options.storage.save(`${JSON.stringify(storedOf(state), undefined, 2)}\n`)
-  } catch (error) {
-    metrics.of.registry_json_write_errors_total.inc()
-    metrics.of.registry_storage_up.set(0)
-    throw error
-  }
-  service.saved = changes
-  metrics.of.registry_storage_up.set(1)
-  metrics.of.registry_storage_latency_seconds.observe((options.clock.monotonicMs() - startMs) / 1000)
-  metrics.of.registry_last_persist_timestamp.set(Math.floor(options.clock.wallMs() / 1000))
+/** After each change: answers requests that wait for one. */
+function notify(service: Service): void {
+  const state = service.store.state()
+  const mark = state === undefined ? '' : `${state.epoch}.${state.globalVersion}`
+  if (service.notified === mark && !service.isStopping) return
+  service.notified = mark
+  for (const wake of [...service.waiters]) wake()
 }
 
 // Routes.
@@ -286,7 +234,7 @@ function routesOf(service: Service, door: Door): Route[] {
     method,
     path,
     admit: countingRefusals(service, door(access)),
-    answer,
+    answer: access === 'open' ? answer : (query: Query) => markingAge(service, () => answer(query)),
   })
   const alive = () => text(200, 'OK')
   return [
@@ -301,7 +249,7 @@ function routesOf(service: Service, door: Door): Route[] {
       headers: { 'Content-Type': METRICS_CONTENT_TYPE },
       body: await service.metrics.text(),
     })),
-    route('GET', '/codecs', 'read', () => jsonText(200, codecsText(service.options.codecs))),
+    route('GET', '/codecs', 'read', () => jsonText(200, codecsText(codecsOf(service)))),
     route('POST', '/register', 'component', (query) => postRegister(service, query)),
     route('DELETE', '/register/{kind}/{id}', 'component', (query) => deleteRegister(service, query)),
     route('GET', '/versions', 'read', (query) => getVersions(service, query)),
@@ -315,32 +263,45 @@ function routesOf(service: Service, door: Door): Route[] {
       const zone = path['zone'] as string
       return listAnswer(service, headers, registry.datasets.routers(zone), (version) => ({
         version,
-        routers: registry.routersIn(service.state, zone),
+        routers: registry.routersIn(stateOf(service), zone),
       }))
     }),
     route('GET', '/zones/{zone}/segments', 'read', ({ path, headers }) => {
       const zone = path['zone'] as string
       return listAnswer(service, headers, registry.datasets.zoneSegments(zone), (version) => ({
         version,
-        segments: registry.segmentsOfZone(service.state, zone),
+        segments: registry.segmentsOfZone(stateOf(service), zone),
       }))
     }),
     route('GET', '/zones/{zone}/shards', 'read', ({ path, headers }) => {
       const zone = path['zone'] as string
       return listAnswer(service, headers, registry.datasets.shards(zone), (version) => ({
         version,
-        shards: registry.bridgesByShard(service.state, zone),
+        shards: registry.bridgesByShard(stateOf(service), zone),
       }))
     }),
     route('GET', '/topology', 'read', () => json(200, topologyOf(service))),
-    route('GET', '/zones', 'read', () => json(200, { zones: registry.zones(service.state) })),
-    route('GET', '/shards', 'read', () => json(200, shardsOf(service.state))),
+    route('GET', '/zones', 'read', () => json(200, { zones: registry.zones(stateOf(service)) })),
+    route('GET', '/shards', 'read', () => json(200, shardsOf(stateOf(service)))),
     route('DELETE', '/shards/{shard}', 'admin', (query) => deleteShard(service, query)),
-    route('GET', '/conflicts', 'read', () => json(200, { conflicts: conflictsOf(service.state) })),
+    route('GET', '/conflicts', 'read', () => json(200, { conflicts: conflictsOf(stateOf(service)) })),
     route('GET', '/segments/{segment}', 'read', (query) => getSegment(service, query)),
     route('PUT', '/segments/{segment}', 'admin', (query) => putSegment(service, query)),
     route('DELETE', '/segments/{segment}', 'admin', (query) => deleteSegment(service, query)),
   ]
+}
+
+/** Says how old an answer may be, and that a change cannot be kept now. */
+async function markingAge({ store }: Service, answer: () => Answer | Promise<Answer>): Promise<Answer> {
+  let given: Answer
+  try {
+    given = await answer()
+  } catch (error) {
+    if (!(error instanceof StorageUnavailable)) throw error
+    given = json(503, { error: error.message })
+  }
+  const age = store.staleSeconds()
+  return age === undefined ? given : { ...given, headers: { ...given.headers, 'X-Registry-Stale': String(age) } }
 }
 
 function countingRefusals(service: Service, admit: Route['admit']): Route['admit'] {
@@ -396,8 +357,8 @@ function within(service: Service, { caller }: Query, touched: { shard: string | 
 
 // Components.
 
-function postRegister(service: Service, query: Query): Answer {
-  const { state, options, metrics } = service
+async function postRegister(service: Service, query: Query): Promise<Answer> {
+  const { store, options } = service
   const body = parsed(service, registerRequest, query.body)
   const kind = COMPONENT_KINDS.find((each) => each === body.kind)
   if (kind === undefined) throw refuse(service, 400, 'invalid', `unknown registration kind: ${body.kind.slice(0, 64)}`)
@@ -405,27 +366,22 @@ function postRegister(service: Service, query: Query): Answer {
   if (kind !== 'router' && shard === undefined) throw refuse(service, 400, 'invalid', `shard is required for ${kind}`)
   const { id, zone } = body
   within(service, query, { shard, zone })
-  const known = state.components[kind].get(id)
-  if (known) within(service, query, known)
-  const result = registry.register(
-    state,
-    { kind, id, zone, shard, details: detailsOf(body) },
-    options.clock.monotonicMs(),
-  )
+  const before = stateOf(service).components[kind].get(id)
+  if (before) within(service, query, before)
+  const registration = { kind, id, zone, shard, details: detailsOf(body) }
+  const rule = (state: RegistryState) => registry.register(state, registration, options.clock.monotonicMs())
+  const isHeartbeat = before !== undefined && before.zone === zone && before.shard === shard
+  const result = isHeartbeat ? rule(stateOf(service)) : await store.change(rule)
   if (!result.ok) throw refuse(service, 400, 'limit', `${result.field}: ${result.reason}`)
-  if (result.clash) {
-    metrics.of.registry_identity_conflicts_total.inc({ kind })
-    logClash(service, kind, id)
-  }
-  if (result.changed) {
-    options.log.info({ kind, id, zone, shard }, known ? `${kind} ${id} moved` : `${kind} ${id} registered`)
-    changed(service)
-  }
+  store.heard(kind, id)
+  if (result.clash) clash(service, kind, id)
+  if (result.changed) options.log.info({ kind, id, zone, shard }, `${kind} ${id} ${before ? 'moved' : 'registered'}`)
+  const state = stateOf(service)
   return json(200, {
     epoch: state.epoch,
     global_version: state.globalVersion,
     heartbeat_timeout_secs: Math.round(options.heartbeatTimeoutMs / 1000),
-    ordered_hash: options.codecs.orderedHash,
+    ordered_hash: codecsOf(service).orderedHash,
   })
 }
 
@@ -433,7 +389,9 @@ function detailsOf({ kind, id, zone, shard, ...details }: RegisterRequest) {
   return details
 }
 
-function logClash({ clashes, options }: Service, kind: ComponentKind, id: string): void {
+/** Counts two processes under one id, and logs it once in a while. */
+function clash({ clashes, options, metrics }: Service, kind: ComponentKind, id: string): void {
+  metrics.of.registry_identity_conflicts_total.inc({ kind })
   const nowMs = options.clock.monotonicMs()
   const key = `${kind} ${id}`
   if (nowMs - (clashes.get(key) ?? Number.NEGATIVE_INFINITY) < CLASH_LOG_MS) return
@@ -444,24 +402,23 @@ function logClash({ clashes, options }: Service, kind: ComponentKind, id: string
   options.log.warn({ kind, id }, `two processes register as ${kind} ${id} in turns: give one of them another id`)
 }
 
-function deleteRegister(service: Service, query: Query): Answer {
-  const { state, options } = service
+async function deleteRegister(service: Service, query: Query): Promise<Answer> {
+  const { store, options } = service
   const kind = COMPONENT_KINDS.find((each) => each === query.path['kind'])
   if (kind === undefined) throw new HttpError(404, 'unknown kind')
   const id = query.path['id'] as string
-  const known = state.components[kind].get(id)
+  const known = stateOf(service).components[kind].get(id)
   if (!known) throw new HttpError(404, `unknown ${kind}`)
   within(service, query, known)
-  registry.deregister(state, kind, id)
+  if (!(await store.change((state) => registry.deregister(state, kind, id)))) throw new HttpError(404, `unknown ${kind}`)
   options.log.info({ kind, id }, `${kind} ${id} deregistered`)
-  changed(service)
   return empty()
 }
 
 // Segments.
 
-function postSegments(service: Service, query: Query): Answer {
-  const { state, options, metrics } = service
+async function postSegments(service: Service, query: Query): Promise<Answer> {
+  const { store, options, metrics } = service
   const shard = pathId(service, query, 'shard')
   const body = parsed(service, segmentsRequest, query.body)
   within(service, query, { shard, zone: body.zone })
@@ -470,8 +427,9 @@ function postSegments(service: Service, query: Query): Answer {
   if (body.checksum !== undefined && body.checksum !== segmentsChecksum(segments)) {
     throw refuse(service, 400, 'invalid', `checksum: is not that of the ${segments.length} segments sent`)
   }
-  const result = registry.pushSegments(state, shard, { zone, segments, term }, options.rejectsConflicts)
-  const headers = etagOf(state, registry.datasets.segments(shard))
+  const push = { zone, segments, term }
+  const result = await store.change((state) => registry.pushSegments(state, shard, push, options.rejectsConflicts))
+  const headers = etagOf(stateOf(service), registry.datasets.segments(shard))
   if (result.ok) {
     if (result.changed) {
       metrics.of.registry_segment_updates_total.inc({ shard: shardLabel(service, shard) })
@@ -481,7 +439,6 @@ function postSegments(service: Service, query: Query): Answer {
         const some = result.conflicts.slice(0, 10).map(({ segment, ownerShard }) => `${segment} of ${ownerShard}`)
         options.log.warn({ shard, conflicts: some }, `shard ${shard} claims segments that other shards own`)
       }
-      changed(service)
     }
     return result.conflicts.length === 0 ? empty(headers) : json(200, conflictAnswer(result), headers)
   }
@@ -523,39 +480,39 @@ const shardsWithSeries = new WeakMap<Service, Set<string>>()
 
 function getShardSegments(service: Service, { path, headers }: Query): Answer {
   const shard = path['shard'] as string
-  const claim = service.state.claims.get(shard)
+  const claim = stateOf(service).claims.get(shard)
   if (!claim) throw new HttpError(404, 'unknown shard')
   return listAnswer(service, headers, registry.datasets.segments(shard), (version) => ({
     version,
     zone: claim.zone,
-    segments: registry.segmentsOfShard(service.state, shard),
+    segments: registry.segmentsOfShard(stateOf(service), shard),
   }))
 }
 
 function getShardNodes(service: Service, { path, headers }: Query): Answer {
   const shard = path['shard'] as string
-  if (!service.state.nodesOf.has(shard)) throw new HttpError(404, 'unknown shard')
+  if (!stateOf(service).nodesOf.has(shard)) throw new HttpError(404, 'unknown shard')
   return listAnswer(service, headers, registry.datasets.nodes(shard), (version) => ({
     version,
-    nodes: registry.nodesOfShard(service.state, shard),
+    nodes: registry.nodesOfShard(stateOf(service), shard),
   }))
 }
 
-function deleteShard(service: Service, query: Query): Answer {
+async function deleteShard(service: Service, query: Query): Promise<Answer> {
   const shard = query.path['shard'] as string
-  switch (registry.forgetShard(service.state, shard)) {
+  switch (await service.store.change((state) => registry.forgetShard(state, shard))) {
     case 'unknown':
       throw new HttpError(404, 'unknown shard')
     case 'has nodes':
       throw refuse(service, 409, 'conflict', `shard ${shard} has live nodes`)
     case 'forgotten':
       service.options.log.warn({ shard }, `shard ${shard} was forgotten by an admin`)
-      changed(service)
       return empty()
   }
 }
 
-function getSegment({ state }: Service, { path }: Query): Answer {
+function getSegment(service: Service, { path }: Query): Answer {
+  const state = stateOf(service)
   const segment = path['segment'] as string
   const owner = registry.ownerOf(state, segment)
   if (!owner) throw new HttpError(404, 'unknown segment')
@@ -572,15 +529,15 @@ function claimsOf(state: RegistryState, shards: readonly string[]): { shard: str
   return shards.map((shard) => ({ shard, zone: state.claims.get(shard)?.zone }))
 }
 
-function putSegment(service: Service, query: Query): Answer {
+async function putSegment(service: Service, query: Query): Promise<Answer> {
   const segment = query.path['segment'] as string
   const fault = segmentFault(segment)
   if (fault !== '') throw refuse(service, 400, 'invalid', `segment: ${fault}`)
   const { shard } = parsed(service, reserveRequest, query.body)
-  const result = registry.reserve(service.state, segment, shard, service.options.clock.wallMs())
+  const wallMs = service.options.clock.wallMs()
+  const result = await service.store.change((state) => registry.reserve(state, segment, shard, wallMs))
   if (result.ok) {
     service.options.log.info({ segment, shard }, `segment ${segment} goes to shard ${shard}`)
-    if (result.changed) changed(service)
     return empty()
   }
   switch (result.refused) {
@@ -593,11 +550,11 @@ function putSegment(service: Service, query: Query): Answer {
   }
 }
 
-function deleteSegment(service: Service, query: Query): Answer {
+async function deleteSegment(service: Service, query: Query): Promise<Answer> {
   const segment = query.path['segment'] as string
-  if (!registry.endReservation(service.state, segment)) throw new HttpError(404, 'no reservation')
+  const ended = await service.store.change((state) => registry.endReservation(state, segment))
+  if (!ended) throw new HttpError(404, 'no reservation')
   service.options.log.info({ segment }, `the reservation of segment ${segment} was ended`)
-  changed(service)
   return empty()
 }
 
@@ -619,22 +576,22 @@ function listAnswer(
   dataset: string,
   list: (version: number) => object,
 ): Answer {
-  const etag = etagOf(service.state, dataset)
+  const state = stateOf(service)
+  const etag = etagOf(state, dataset)
   if (isKnown(headers, etag.ETag)) return { status: 304, headers: etag, body: '' }
-  const version = registry.versionOf(service.state, dataset)
   const kept = service.kept.get(dataset)
-  if (kept && kept.version === version) return jsonText(200, kept.body, etag)
-  const body = JSON.stringify(list(version))
-  keepAnswer(service, dataset, version, body)
+  if (kept && kept.etag === etag.ETag) return jsonText(200, kept.body, etag)
+  const body = JSON.stringify(list(registry.versionOf(state, dataset)))
+  keepAnswer(service, dataset, etag.ETag, body)
   return jsonText(200, body, etag)
 }
 
-function keepAnswer(service: Service, dataset: string, version: number, body: string): void {
+function keepAnswer(service: Service, dataset: string, etag: string, body: string): void {
   const { kept } = service
   service.keptBytes += body.length - (kept.get(dataset)?.body.length ?? 0)
   // Deleted first, so that the map keeps the order of creation.
   kept.delete(dataset)
-  kept.set(dataset, { version, body })
+  kept.set(dataset, { etag, body })
   for (const [oldest, { body: old }] of kept) {
     if (service.keptBytes <= KEPT_BYTES_MAX) break
     kept.delete(oldest)
@@ -645,29 +602,30 @@ function keepAnswer(service: Service, dataset: string, version: number, body: st
 async function getVersions(service: Service, { parameters, headers, gone }: Query): Promise<Answer> {
   const waitSeconds = wholeParameter(service, parameters, 'wait_secs', REGISTRY_LIMITS.waitSecondsMax) ?? 0
   const since = wholeParameter(service, parameters, 'since', Number.MAX_SAFE_INTEGER)
-  const epoch = parameters.get('epoch') ?? service.state.epoch
-  const isSame = epoch === service.state.epoch && since === service.state.globalVersion
+  const before = stateOf(service)
+  const epoch = parameters.get('epoch') ?? before.epoch
+  const isSame = epoch === before.epoch && since === before.globalVersion
   if (waitSeconds > 0 && isSame && !service.isStopping && service.waiters.size < REGISTRY_LIMITS.waitersMax) {
     await nextChange(service, waitSeconds, gone)
   }
-  const { state } = service
-  const etag = { ETag: `"${state.epoch}.${state.globalVersion}"` }
-  if (waitSeconds === 0 && isKnown(headers, etag.ETag)) return { status: 304, headers: etag, body: '' }
-  return jsonText(200, versionsText(service), etag)
+  const state = stateOf(service)
+  const etag = `"${state.epoch}.${state.globalVersion}"`
+  if (waitSeconds === 0 && isKnown(headers, etag)) return { status: 304, headers: { ETag: etag }, body: '' }
+  return jsonText(200, versionsText(service, state, etag), { ETag: etag })
 }
 
 /** Serialized once for all requests that waited for the same change. */
-function versionsText(service: Service): string {
-  const { state, keptVersions } = service
-  const warming = isWarming(service)
-  if (keptVersions?.version === state.globalVersion && keptVersions.isWarming === warming) return keptVersions.body
+function versionsText(service: Service, state: RegistryState, etag: string): string {
+  const { store, keptVersions } = service
+  const warming = store.isWarming()
+  if (keptVersions?.etag === etag && keptVersions.isWarming === warming) return keptVersions.body
   const body = JSON.stringify({
     global_version: state.globalVersion,
     versions: Object.fromEntries(state.versions),
     epoch: state.epoch,
     warming,
   })
-  service.keptVersions = { version: state.globalVersion, isWarming: warming, body }
+  service.keptVersions = { etag, isWarming: warming, body }
   return body
 }
 
@@ -691,6 +649,15 @@ function wholeParameter(service: Service, parameters: URLSearchParams, name: str
   if (written === null) return undefined
   if (/^\d{1,16}$/.test(written) && Number(written) <= max) return Number(written)
   throw refuse(service, 400, 'invalid', `${name}: must be a whole number from 0 to ${max}`)
+}
+
+/** The list in force: another process may have changed it. */
+function codecsOf(service: Service): CodecList {
+  const { names } = service.keptCodecs ?? service.options.codecs
+  const inForce = service.store.state()?.codecs ?? names
+  const isSame = inForce.length === names.length && inForce.every((name, i) => name === names[i])
+  if (!isSame) service.keptCodecs = createCodecList(inForce)
+  return service.keptCodecs ?? service.options.codecs
 }
 
 /** The hash is a u64 and is sent as digits: a Number would lose the last ones (docs/design/http.md#codec-list). */
@@ -723,7 +690,8 @@ function conflictsOf(state: RegistryState) {
 }
 
 function topologyOf(service: Service) {
-  const { state, options } = service
+  const { store, options } = service
+  const state = stateOf(service)
   const nowMs = options.clock.monotonicMs()
   const listed = (kind: ComponentKind) =>
     [...state.components[kind].values()].map(({ id, zone, shard, seenMs, details }) => ({
@@ -746,7 +714,7 @@ function topologyOf(service: Service) {
   return {
     epoch: state.epoch,
     global_version: state.globalVersion,
-    warming: isWarming(service),
+    warming: store.isWarming(),
     heartbeat_timeout_secs: Math.round(options.heartbeatTimeoutMs / 1000),
     zones: registry.zones(state),
     shards: Object.fromEntries(shards),
@@ -770,14 +738,16 @@ function countAnswer({ metrics }: Service, pattern: string, status: number, seco
   metrics.of.registry_request_errors_total.inc({ endpoint, error: status < 500 ? 'client_error' : 'server_error' })
 }
 
-function collect({ metrics, state, options, certificateEndsMs }: Service): void {
+function collect({ metrics, store, options, certificateEndsMs }: Service): void {
   const { of } = metrics
+  if (certificateEndsMs !== undefined) of.tls_cert_not_after_seconds.set({ listener: 'http' }, certificateEndsMs / 1000)
+  const state = store.state()
+  if (state === undefined) return
   of.registry_registered_routers.set(state.components.router.size)
   of.registry_registered_bridges.set(state.components.bridge.size)
   of.registry_registered_nodes.set(state.components.node.size)
   of.registry_registered_zones.set(registry.zones(state).length)
   of.registry_segment_conflicts.set(state.conflictCount)
-  if (certificateEndsMs !== undefined) of.tls_cert_not_after_seconds.set({ listener: 'http' }, certificateEndsMs / 1000)
   of.registry_component_age_seconds.reset()
   const nowMs = options.clock.monotonicMs()
   let series = 0

@@ -142,6 +142,12 @@ function bump(state: RegistryState, dataset: string): void {
   state.globalVersion += 1
 }
 
+/** Raises all versions, so that those given to callers since the state was written do not occur again. */
+export function skipVersions(state: RegistryState, by: number): void {
+  for (const [dataset, version] of state.versions) state.versions.set(dataset, version + by)
+  state.globalVersion += by
+}
+
 /** Whether a change that creates these datasets is within the limit. */
 function hasRoomFor(state: RegistryState, names: readonly string[]): boolean {
   const fresh = names.filter((name) => !state.versions.has(name)).length

@@ -4,9 +4,15 @@
  */
 
 import { ID_RULE, parseId } from '@vacancy/shared'
-import { COMPONENT_KINDS, segmentFault } from '@vacancy/shared/contract'
+import {
+  COMPONENT_KINDS,
+  type ComponentDetails,
+  type ComponentKind,
+  registerRequest,
+  segmentFault,
+} from '@vacancy/shared/contract'
 import { z } from 'zod'
-import { createState, type RegistryState, register, restoreClaims } from './state.ts'
+import { type Component, createState, type RegistryState, register, restoreClaims } from './state.ts'
 
 /** A different number belongs to another program version. */
 const STORED_FORMAT = 1
@@ -18,30 +24,34 @@ const segment = z.string().superRefine((name, context) => {
   if (fault !== '') context.addIssue({ code: 'custom', message: fault })
 })
 
+export const storedComponent = z
+  .object({ kind: z.enum(COMPONENT_KINDS), id, zone: id, shard: id.optional() })
+  .refine(({ kind, shard }) => kind === 'router' || shard !== undefined, 'a bridge or a node has a shard')
+export const storedClaim = z.object({ shard: id, zone: id, term: count, segments: z.array(segment) })
+export const storedReservation = z.object({ segment, shard: id, until_ms: count })
+
 const storedState = z.object({
   format: z.literal(STORED_FORMAT),
   epoch: z.string().regex(/^[0-9a-f]{16}$/),
   first_version: count,
   global_version: count,
   codecs: z.array(z.string()),
+  /** Wall time of the orderly stop that wrote this; absent in what a running registry wrote. */
+  closed_ms: count.optional(),
   versions: z.record(z.string(), count),
-  components: z.array(
-    z
-      .object({ kind: z.enum(COMPONENT_KINDS), id, zone: id, shard: id.optional() })
-      .refine(({ kind, shard }) => kind === 'router' || shard !== undefined, 'a bridge or a node has a shard'),
-  ),
+  components: z.array(storedComponent),
   // Rows, not keys: a shard or a segment may be called __proto__.
-  claims: z.array(z.object({ shard: id, zone: id, term: count, segments: z.array(segment) })),
+  claims: z.array(storedClaim),
   /** Queues with more than one shard; the others follow from the claims. */
   contested: z.array(z.object({ segment, shards: z.array(id).min(2) })),
   /** `until_ms`: wall time. */
-  reservations: z.array(z.object({ segment, shard: id, until_ms: count })),
+  reservations: z.array(storedReservation),
 })
 
 export type StoredState = z.infer<typeof storedState>
 
 /** The part of a state to persist. */
-export function storedOf(state: RegistryState): StoredState {
+export function storedOf(state: RegistryState, closedMs?: number): StoredState {
   const contested = [...state.queues].filter(([, queue]) => queue.length > 1)
   return {
     format: STORED_FORMAT,
@@ -49,6 +59,7 @@ export function storedOf(state: RegistryState): StoredState {
     first_version: state.firstVersion,
     global_version: state.globalVersion,
     codecs: [...state.codecs],
+    ...(closedMs !== undefined && { closed_ms: Math.max(0, Math.floor(closedMs)) }),
     versions: Object.fromEntries(state.versions),
     components: COMPONENT_KINDS.flatMap((kind) =>
       [...state.components[kind].values()].map(({ id, zone, shard }) => ({
@@ -73,21 +84,27 @@ export function storedOf(state: RegistryState): StoredState {
   }
 }
 
+export type Restored =
+  | { readonly state: RegistryState; readonly closedMs: number | undefined }
+  | { readonly fault: string }
+
 /**
  * Parses a persisted state.
  *
  * @returns the state, or what is wrong with the text
  */
-export function restoreState(
-  text: string,
-  nowMs: number,
-): { readonly state: RegistryState } | { readonly fault: string } {
+export function restoreState(text: string, nowMs: number): Restored {
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch (error) {
     return { fault: `is not valid JSON: ${(error as Error).message}` }
   }
+  return restoreValue(value, nowMs)
+}
+
+/** Like restoreState, from parsed JSON. */
+export function restoreValue(value: unknown, nowMs: number): Restored {
   const { success, data, error } = storedState.safeParse(value)
   if (!success) {
     const [issue] = error.issues
@@ -107,5 +124,30 @@ export function restoreState(
   state.versions.clear()
   for (const [dataset, version] of Object.entries(data.versions)) state.versions.set(dataset, version)
   state.globalVersion = data.global_version
-  return { state }
+  return { state, closedMs: data.closed_ms }
+}
+
+// Heartbeats in a store that several registries share.
+
+/** A heartbeat as it was sent. */
+export function heartbeatText({ kind, id, zone, shard, details }: Component): string {
+  return JSON.stringify({ kind, id, zone, ...(shard !== undefined && { shard }), ...details })
+}
+
+/** @returns undefined for a heartbeat of another program version */
+export function heartbeatOf(
+  value: Uint8Array,
+): { readonly kind: ComponentKind; readonly id: string; readonly details: ComponentDetails } | undefined {
+  let sent: unknown
+  try {
+    sent = JSON.parse(new TextDecoder().decode(value))
+  } catch {
+    // Only its lease counts then.
+    return undefined
+  }
+  const { data } = registerRequest.safeParse(sent)
+  const kind = COMPONENT_KINDS.find((each) => each === data?.kind)
+  if (data === undefined || kind === undefined) return undefined
+  const { kind: _, id, zone, shard, ...details } = data
+  return { kind, id, details }
 }

@@ -1,0 +1,136 @@
+/**
+ * A private etcd server for tests: found on this machine, or unpacked from its Debian package into a cache folder, and
+ * started in a temporary folder on free ports. Without one the tests fail with instructions.
+ */
+
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { homedir, tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { freePort } from './free-port.ts'
+import { until } from './until.ts'
+
+export type Etcd = {
+  readonly endpoint: string
+  /** A prefix that no test has used. */
+  readonly newPrefix: () => string
+  /** Ends it like a failure of its machine. */
+  readonly kill: () => Promise<void>
+  /** Starts it again, with the same data on the same port. */
+  readonly start: () => Promise<void>
+  /** Stops its execution, with open connections, until it is resumed. */
+  readonly freeze: () => void
+  readonly resume: () => void
+  /** A call of the JSON gateway. */
+  readonly call: (path: string, body: object) => Promise<Record<string, unknown>>
+  /** Forgets all data, as if another server had taken its place. */
+  readonly wipe: () => Promise<void>
+  readonly close: () => Promise<void>
+}
+
+/** @param flags further ones of etcd */
+export async function startEtcd(flags: readonly string[] = []): Promise<Etcd> {
+  const program = findEtcd()
+  const folder = mkdtempSync(join(tmpdir(), 'vacancy-etcd-'))
+  const [port, peerPort] = [await freePort(), await freePort()]
+  const [endpoint, peer] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${peerPort}`]
+  const data = join(folder, 'data')
+  let server: ChildProcess | undefined
+  let prefixes = 0
+  const call = async (path: string, body: object) => {
+    const response = await fetch(endpoint + path, { method: 'POST', body: JSON.stringify(body) })
+    return (await response.json()) as Record<string, unknown>
+  }
+  const end = () => server?.kill('SIGKILL')
+  const start = async () => {
+    const places = [
+      ['--data-dir', data],
+      ['--listen-client-urls', endpoint],
+      ['--advertise-client-urls', endpoint],
+      ['--listen-peer-urls', peer],
+      ['--initial-advertise-peer-urls', peer],
+      ['--initial-cluster', `default=${peer}`],
+      // An election is over soon, and leases may be short.
+      ['--heartbeat-interval', '50'],
+      ['--election-timeout', '250'],
+    ].flat()
+    const running = spawn(program, [...places, '--logger', 'zap', ...flags], { stdio: 'ignore', cwd: folder })
+    server = running
+    await until('etcd answers', async () => {
+      if (running.exitCode !== null) throw new Error(`etcd ended with exit code ${running.exitCode}`)
+      const health = await fetch(`${endpoint}/health`)
+      return ((await health.json()) as { health: string }).health === 'true'
+    })
+  }
+  const kill = async () => {
+    const running = server
+    if (running === undefined || running.exitCode !== null || running.signalCode !== null) return
+    const ended = new Promise((resolve) => running.once('exit', resolve))
+    running.kill('SIGKILL')
+    await ended
+  }
+  process.once('exit', end)
+  await start()
+  return {
+    endpoint,
+    newPrefix() {
+      prefixes += 1
+      return `/test/${prefixes}/`
+    },
+    kill,
+    start,
+    freeze: () => void server?.kill('SIGSTOP'),
+    resume: () => void server?.kill('SIGCONT'),
+    call,
+    async wipe() {
+      await kill()
+      rmSync(data, { recursive: true, force: true })
+      await start()
+    },
+    async close() {
+      process.off('exit', end)
+      await kill()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** The program: `ETCD_BIN`, on the PATH, or from the Debian package. */
+function findEtcd(): string {
+  const named = process.env['ETCD_BIN']
+  if (named !== undefined) return named
+  const folders = (process.env['PATH'] ?? '').split(delimiter)
+  const cache = join(homedir(), '.cache', 'vacancy', 'etcd-server')
+  const cached = join(cache, 'usr', 'bin', 'etcd')
+  const found = [...folders.map((folder) => join(folder, 'etcd')), cached].find((file) => existsSync(file))
+  if (found !== undefined) return found
+  unpack('etcd-server', cache)
+  if (existsSync(cached)) return cached
+  throw new Error(
+    'These tests need an etcd server: install one (Debian: apt-get install etcd-server; macOS: brew install etcd) so that etcd is on the PATH, or name the program with ETCD_BIN.',
+  )
+}
+
+/** Unpacks a Debian package without installing it, so that no service starts. */
+function unpack(name: string, into: string): void {
+  mkdirSync(join(into, '..'), { recursive: true })
+  const work = mkdtempSync(`${into}-`)
+  try {
+    if (!download(name, work)) {
+      // The lists of packages may be missing or old.
+      spawnSync('apt-get', ['update'])
+      if (!download(name, work)) return
+    }
+    const [file] = readdirSync(work).filter((each) => each.endsWith('.deb'))
+    const tree = join(work, 'tree')
+    if (file === undefined || spawnSync('dpkg', ['-x', join(work, file), tree]).status !== 0) return
+    // Another test may have been faster: then its tree stays.
+    if (!existsSync(into)) renameSync(tree, into)
+  } finally {
+    rmSync(work, { recursive: true, force: true })
+  }
+}
+
+function download(name: string, cwd: string): boolean {
+  return spawnSync('apt-get', ['download', name], { cwd }).status === 0
+}
