@@ -17,6 +17,8 @@ const JANITOR_RENEW_MS = 3_000
 const PARTS_ORPHANED_MS = 10 * 60_000
 
 export type Keeper = {
+  /** Tells this process from other registries. */
+  readonly name: string
   /** Heard since their heartbeats were last written. */
   readonly heard: Map<string, readonly [kind: ComponentKind, id: string]>
   /** `kind/id` → when a process last wrote the heartbeat. */
@@ -26,8 +28,8 @@ export type Keeper = {
   readonly orphans: Map<string, number>
 }
 
-export function createKeeper(): Keeper {
-  return { heard: new Map(), writtenMs: new Map(), janitor: undefined, orphans: new Map() }
+export function createKeeper(name: string): Keeper {
+  return { name, heard: new Map(), writtenMs: new Map(), janitor: undefined, orphans: new Map() }
 }
 
 export function wasHeard({ heard }: Keeper, kind: ComponentKind, id: string): void {
@@ -50,7 +52,7 @@ async function writeHeartbeats(store: EtcdStore): Promise<void> {
   for (const [key, [kind, id]] of keeper.heard) {
     if (nowMs - (keeper.writtenMs.get(key) ?? Number.NEGATIVE_INFINITY) < thirdMs) continue
     const component = state.components[kind].get(id)
-    if (component) due.push({ key, text: heartbeatText(component) })
+    if (component) due.push({ key, text: heartbeatText(component, keeper.name) })
     else keeper.heard.delete(key)
   }
   if (due.length === 0) return

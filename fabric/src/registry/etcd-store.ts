@@ -125,7 +125,7 @@ export function etcdStore(options: EtcdStoreOptions): RegistryStore {
         options,
         context,
         client: createEtcdClient(options),
-        keeper: createKeeper(),
+        keeper: createKeeper(options.newName()),
         ending: new AbortController(),
         state: undefined,
         image: undefined,
@@ -463,6 +463,8 @@ function beat(store: EtcdStore, kind: ComponentKind, id: string, value: Buffer):
   if (!state || !component || !heard) return
   const nowMs = context.clock.monotonicMs()
   keeper.writtenMs.set(`${kind}/${id}`, nowMs)
+  // Its own comes back later than what it heard meanwhile.
+  if (heard.by === keeper.name) return
   if (registry.noteHeartbeat(state, component, heard.details, nowMs)) context.onClash(component)
 }
 

@@ -106,6 +106,9 @@ export async function startRegistry(options: RegistryOptions): Promise<RunningRe
   const { clock, log } = options
   const metrics = registerMetrics(REGISTRY_METRICS, { process: true })
   const readiness = createReadiness(clock)
+  metrics.of.registry_storage_up.set(1)
+  // Undefined while the store opens: nobody waits for a change yet.
+  let running: Service | undefined
   const service: Service = {
     options,
     store: await options.store.open({
@@ -114,7 +117,7 @@ export async function startRegistry(options: RegistryOptions): Promise<RunningRe
       codecs: options.codecs,
       heartbeatTimeoutMs: options.heartbeatTimeoutMs,
       newEpoch: options.newEpoch,
-      onChange: () => notify(service),
+      onChange: () => running && notify(running),
       onWrite(seconds) {
         metrics.of.registry_json_write_total.inc()
         metrics.of.registry_storage_latency_seconds.observe(seconds)
@@ -125,7 +128,7 @@ export async function startRegistry(options: RegistryOptions): Promise<RunningRe
         metrics.of.registry_storage_up.set(reason === '' ? 1 : 0)
         readiness.set('storage', reason)
       },
-      onClash: ({ kind, id }) => clash(service, kind, id),
+      onClash: ({ kind, id }) => running && clash(running, kind, id),
     }),
     metrics,
     readiness,
@@ -140,7 +143,7 @@ export async function startRegistry(options: RegistryOptions): Promise<RunningRe
     isStopping: false,
     certificateEndsMs: options.tls?.notAfterMs,
   }
-  metrics.of.registry_storage_up.set(1)
+  running = service
   notify(service)
   metrics.onCollect(() => collect(service))
   const listener = createListener({

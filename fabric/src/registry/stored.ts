@@ -129,15 +129,24 @@ export function restoreValue(value: unknown, nowMs: number): Restored {
 
 // Heartbeats in a store that several registries share.
 
-/** A heartbeat as it was sent. */
-export function heartbeatText({ kind, id, zone, shard, details }: Component): string {
-  return JSON.stringify({ kind, id, zone, ...(shard !== undefined && { shard }), ...details })
+/**
+ * A heartbeat as it was sent.
+ *
+ * @param by the registry that writes it
+ */
+export function heartbeatText({ kind, id, zone, shard, details }: Component, by: string): string {
+  return JSON.stringify({ by, kind, id, zone, ...(shard !== undefined && { shard }), ...details })
+}
+
+export type Heartbeat = {
+  readonly by: string
+  readonly kind: ComponentKind
+  readonly id: string
+  readonly details: ComponentDetails
 }
 
 /** @returns undefined for a heartbeat of another program version */
-export function heartbeatOf(
-  value: Uint8Array,
-): { readonly kind: ComponentKind; readonly id: string; readonly details: ComponentDetails } | undefined {
+export function heartbeatOf(value: Uint8Array): Heartbeat | undefined {
   let sent: unknown
   try {
     sent = JSON.parse(new TextDecoder().decode(value))
@@ -145,9 +154,9 @@ export function heartbeatOf(
     // Only its lease counts then.
     return undefined
   }
-  const { data } = registerRequest.safeParse(sent)
+  const { data } = registerRequest.extend({ by: z.string() }).safeParse(sent)
   const kind = COMPONENT_KINDS.find((each) => each === data?.kind)
   if (data === undefined || kind === undefined) return undefined
-  const { kind: _, id, zone, shard, ...details } = data
-  return { kind, id, details }
+  const { kind: _, by, id, zone, shard, ...details } = data
+  return { by, kind, id, details }
 }

@@ -1,0 +1,101 @@
+import { createCodecList } from '@vacancy/shared'
+import { expect, test, vi } from 'vitest'
+import { CODECS, memoryStorage, onFile, type Started, START_MS, startOn } from '../testing/registries.ts'
+
+type Options = Started & {
+  readonly storage?: ReturnType<typeof memoryStorage>
+  readonly bufferMs?: number
+  readonly resetsState?: boolean
+}
+
+async function start({ storage = memoryStorage(), bufferMs = 10, resetsState = false, ...options }: Options = {}) {
+  return { storage, ...(await startOn(onFile(storage, { bufferMs, resetsState }), options)) }
+}
+
+test('changes are written within the buffer time; without changes nothing is written', async () => {
+  const { storage, register, push } = await start()
+  const saves = () => storage.texts.length
+  expect(saves()).toBe(1)
+  await register('node', 'n1', 'z1', 's1')
+  await vi.waitFor(() => expect(saves()).toBe(2))
+  await push('s1', 'z1', ['a'])
+  await vi.waitFor(() => expect(storage.texts.at(-1)).toContain('"a"'))
+  const before = saves()
+  for (let i = 0; i < 20; i++) await register('node', 'n1', 'z1', 's1', { term: i })
+
+  expect(saves()).toBe(before)
+})
+
+test('a failing disk is reported, and pending changes are written when it recovers', async () => {
+  const { storage, register, get, metric } = await start()
+  storage.fails = true
+  await register('node', 'n1', 'z1', 's1')
+  await vi.waitFor(async () => expect((await get('/ready')).status).toBe(503))
+  expect((await get('/ready')).json.reasons[0]).toMatchObject({
+    name: 'storage',
+    message: expect.stringContaining('no space left'),
+  })
+  expect((await get('/shards/s1/nodes')).json.nodes).toEqual(['n1'])
+  expect(await metric('registry_storage_up')).toBe('registry_storage_up 0')
+
+  storage.fails = false
+  await vi.waitFor(async () => expect((await get('/ready')).status).toBe(200))
+  expect(storage.texts.at(-1)).toContain('"n1"')
+})
+
+test('stopping writes pending changes, and fails if that fails', async () => {
+  const one = await start({ bufferMs: 60_000 })
+  await one.register('node', 'n1', 'z1', 's1')
+  await one.stop()
+  expect(one.storage.texts.at(-1)).toContain('"n1"')
+
+  const { storage, register, registry } = await start({ bufferMs: 60_000 })
+  await register('node', 'n1', 'z1', 's1')
+  storage.fails = true
+  await expect(registry.stop()).rejects.toMatchObject({ code: 'disk_failed' })
+  storage.fails = false
+})
+
+test('a start with an unwritable location fails', async () => {
+  const storage = memoryStorage()
+  storage.fails = true
+
+  await expect(start({ storage })).rejects.toMatchObject({ code: 'disk_failed' })
+})
+
+test('another codec list after a restart is applied, reported, and changes the global version', async () => {
+  const one = await start()
+  const before = (await one.get('/versions')).json
+  await one.stop()
+  const two = await start({
+    storage: one.storage,
+    codecs: createCodecList([...CODECS.names].reverse()),
+  })
+
+  expect((await two.get('/codecs')).json).toMatchObject({
+    rate_features: [...CODECS.names].reverse(),
+    hash_hex: '1fbe79d405deae0f',
+  })
+  expect((await two.get('/codecs')).json.ordered_hash).not.toBe(CODECS.orderedHash)
+  expect((await two.get('/versions')).json.global_version).toBe(before.global_version + 1)
+  expect(two.lines.some((line) => line.startsWith('the codec list changed'))).toBe(true)
+})
+
+test('unreadable state fails the start, or is set aside on request', async () => {
+  await expect(start({ storage: memoryStorage('{') })).rejects.toMatchObject({ code: 'data_conflict' })
+
+  const storage = memoryStorage('{')
+  const { get } = await start({ storage, resetsState: true })
+  expect((await get('/shards')).json).toEqual({ shards: {} })
+  expect(storage.aside).toEqual(['reset-2026-11-20T08-00-00-000Z'])
+})
+
+test('a port in use fails the start', async () => {
+  const { registry, storage } = await start()
+  const other = memoryStorage()
+
+  await expect(start({ port: registry.port, storage: other })).rejects.toMatchObject({ code: 'port_taken' })
+  expect(other.texts).toEqual([])
+  expect(storage.texts.length).toBe(1)
+})
+
