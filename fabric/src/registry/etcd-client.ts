@@ -91,7 +91,11 @@ export async function range(
  */
 export async function transact(
   client: EtcdClient,
-  { compare, writes, look }: { readonly compare: readonly Compare[]; readonly writes: readonly Write[]; readonly look?: string },
+  {
+    compare,
+    writes,
+    look,
+  }: { readonly compare: readonly Compare[]; readonly writes: readonly Write[]; readonly look?: string },
   timeoutMs: number,
 ): Promise<{ readonly ok: boolean; readonly header: Header; readonly found: KeyValue | undefined }> {
   const answer = await call(
@@ -159,7 +163,9 @@ export async function* watch(
   { prefix, from }: { readonly prefix: string; readonly from: number },
   signal: AbortSignal,
 ): AsyncGenerator<readonly WatchEvent[], never> {
-  const request = { create_request: { key: encode(prefix), range_end: encode(endOf(prefix)), start_revision: String(from) } }
+  const request = {
+    create_request: { key: encode(prefix), range_end: encode(endOf(prefix)), start_revision: String(from) },
+  }
   const response = await post(client, '/v3/watch', request, signal)
   if (!response.ok || response.body === null) throw await refusalOf(client, response)
   let rest = ''
@@ -183,7 +189,8 @@ function eventsOf(line: string): WatchEvent[] {
   if (document['error'] !== undefined) throw refusal(jsonOf(document['error']))
   if (result['canceled'] === true) {
     const compacted = result['compact_revision']
-    const reason = compacted === undefined ? String(result['cancel_reason'] ?? '') : `revisions before ${compacted} are gone`
+    const reason =
+      compacted === undefined ? String(result['cancel_reason'] ?? '') : `revisions before ${compacted} are gone`
     throw new EtcdError('refused', `the watch was cancelled: ${reason}`)
   }
   return listOf(result['events']).map((event) => {
@@ -209,7 +216,8 @@ async function call(client: EtcdClient, path: string, body: Json, timeoutMs: num
     const response = await post(client, path, body, signal)
     if (response.ok) return parse(await textOf(client, response))
     const error = await refusalOf(client, response)
-    const lacksToken = error.code === UNAUTHENTICATED || (error.code === INVALID && /user name is empty/.test(error.message))
+    const lacksToken =
+      error.code === UNAUTHENTICATED || (error.code === INVALID && /user name is empty/.test(error.message))
     if (!lacksToken || client.options.user === undefined || tries > 1) throw error
     await logIn(client, client.options.user, signal)
   }
@@ -231,7 +239,10 @@ async function post(client: EtcdClient, path: string, body: Json, signal: AbortS
       return await fetch(`${endpoint}${path}`, {
         method: 'POST',
         body: JSON.stringify(body),
-        headers: { 'Content-Type': 'application/json', ...(client.token !== undefined && { Authorization: client.token }) },
+        headers: {
+          'Content-Type': 'application/json',
+          ...(client.token !== undefined && { Authorization: client.token }),
+        },
         redirect: 'error',
         signal,
       })
@@ -260,7 +271,8 @@ async function textOf(client: EtcdClient, response: Response): Promise<string> {
 async function refusalOf(client: EtcdClient, response: Response): Promise<EtcdError> {
   const text = await textOf(client, response)
   const document = asJson(text)
-  const error = document === undefined ? new EtcdError('refused', `${response.status}: ${text.slice(0, 200)}`) : refusal(document)
+  const error =
+    document === undefined ? new EtcdError('refused', `${response.status}: ${text.slice(0, 200)}`) : refusal(document)
   // Another member may have a leader.
   if (error.code === UNAVAILABLE || response.status >= 500) client.current += 1
   return error

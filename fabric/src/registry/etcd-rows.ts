@@ -9,7 +9,7 @@
  *   claims/{shard}          zone, term, segments; `behind` ranks the shard in the queues where it is not first
  *   reserved/{shard}        the segments reserved for it
  *   versions/{dataset}      its version is the base plus the revision that wrote the key
- *   versions-all            the same for all datasets, where one change touches too many
+ *   versions-all            the same for all datasets, where one change touches too many; names those without a key
  *   parts/{part}/{i}        pieces of a value that is too long for one transaction
  *   janitor                 with a lease: the process that removes what has timed out
  *
@@ -46,6 +46,7 @@ const longRow = { part: z.string().optional(), parts: count.optional() }
 const claimRow = z.object({ zone: z.string(), term: count, ...longRow }).loose()
 const claimLists = z.object({ segments: z.array(z.string()), behind: ranks })
 const reservedRow = z.object(longRow).loose()
+const allLists = z.object({ datasets: z.array(z.string()) })
 const reservedLists = z.object({ until_ms: ranks })
 
 /** What is known of the keys besides the state. */
@@ -61,6 +62,8 @@ export type Image = {
   /** `node/n1`: components whose heartbeat is in etcd. */
   readonly beating: Set<string>
   isJanitorTaken: boolean
+  /** Datasets that only `versions-all` names. */
+  named: readonly string[]
   base: number
 }
 
@@ -72,6 +75,7 @@ export function createImage(base: number): Image {
     parts: new Map(),
     beating: new Set(),
     isJanitorTaken: false,
+    named: [],
     base,
   }
 }
@@ -153,8 +157,10 @@ export function documentOf(rows: readonly Row[], meta: Meta): { readonly documen
         reservations.push({ segment, shard: rest, until_ms: until })
       }
     } else if (table === 'versions') versions.push([rest, modRevision])
-    else if (table === 'versions-all') all = modRevision
-    else if (table === 'hb') image.beating.add(rest)
+    else if (table === 'versions-all') {
+      all = modRevision
+      image.named = namedIn(image, key, value)
+    } else if (table === 'hb') image.beating.add(rest)
     else if (table === 'janitor') image.isJanitorTaken = true
     else if (table === 'codecs') {
       codecs = parsed(codecsRow, key, value)
@@ -169,7 +175,10 @@ export function documentOf(rows: readonly Row[], meta: Meta): { readonly documen
     first_version: meta.base,
     global_version: meta.base + highest,
     codecs,
-    versions: Object.fromEntries(versions.map(([name, revision]) => [name, meta.base + Math.max(revision, all)])),
+    versions: Object.fromEntries([
+      ...image.named.map((name) => [name, meta.base + all]),
+      ...versions.map(([name, revision]) => [name, meta.base + Math.max(revision, all)]),
+    ]),
     components,
     claims,
     contested: contestedOf(image, claims, reservations),
@@ -247,6 +256,11 @@ function reservedOf(image: Image, key: string, value: Buffer, state: RegistrySta
   return untilMs
 }
 
+function namedIn(image: Image, key: string, value: Buffer): readonly string[] {
+  const row = parsed(reservedRow, key, value)
+  return isRead(image, key, row) ? image.named : checked(allLists, key, longValue(image, key, row)).datasets
+}
+
 type LongRow = { readonly part?: string | undefined; readonly parts?: number | undefined }
 
 function isRead(image: Image, key: string, { part }: LongRow): boolean {
@@ -311,6 +325,7 @@ export function readEvents(state: RegistryState, image: Image, events: readonly 
     if (isState(table)) {
       // Own changes are known already.
       if ((image.revisions.get(key) ?? 0) >= revision) continue
+      if (!value && !image.revisions.has(key)) continue
       if (value) image.revisions.set(key, revision)
       else image.revisions.delete(key)
     }
@@ -340,7 +355,10 @@ export function readEvents(state: RegistryState, image: Image, events: readonly 
         // A version never goes away: somebody removed keys by hand.
         if (!value) needsLoad = true
         else if (table === 'versions') versions.set(rest, image.base + revision)
-        else for (const dataset of state.versions.keys()) versions.set(dataset, image.base + revision)
+        else {
+          image.named = namedIn(image, key, value)
+          for (const name of [...state.versions.keys(), ...image.named]) versions.set(name, image.base + revision)
+        }
         break
       case 'codecs':
         highest = Math.max(highest, revision)
@@ -509,16 +527,18 @@ export function encodeChange(
     else remove(`claims/${shard}`)
   }
   for (const shard of shardsReserved(journal, after)) {
-    const untilMs = [...state.reservations].flatMap(([segment, each]) => (each.shard === shard ? [[segment, each.untilMs]] : []))
+    const untilMs = [...state.reservations].flatMap(([segment, each]) =>
+      each.shard === shard ? [[segment, each.untilMs]] : [],
+    )
     if (untilMs.length > 0) putLong(`reserved/${shard}`, {}, { until_ms: untilMs })
     else if (image.revisions.has(`reserved/${shard}`)) remove(`reserved/${shard}`)
   }
   if (after.codecs) put('codecs', after.codecs)
   const isAll = after.versions.length > ETCD_LIMITS.versionsMax
-  for (const [dataset] of after.versions) {
-    if (!isAll || !image.revisions.has(`versions/${dataset}`)) put(`versions/${dataset}`, {})
-  }
-  if (isAll) put('versions-all', {})
+  const lacking = after.versions.flatMap(([name]) => (image.revisions.has(`versions/${name}`) ? [] : [name]))
+  const named = isAll ? [...new Set([...image.named, ...lacking])] : image.named
+  if (isAll) putLong('versions-all', {}, { datasets: named })
+  else for (const [dataset] of after.versions) put(`versions/${dataset}`, {})
   const bumped = isAll ? [...state.versions.keys()] : after.versions.map(([dataset]) => dataset)
   return {
     writes,
@@ -529,6 +549,7 @@ export function encodeChange(
       globalVersion: bumped.length > 0 || after.codecs ? image.base + revision : 0,
     }),
     noteIn(now, revision) {
+      now.named = named
       for (const write of writes) {
         if ('put' in write) now.revisions.set(write.put, revision)
         else if (write.isPrefix) now.parts.delete(splitKey(splitKey(write.remove)[1])[0])

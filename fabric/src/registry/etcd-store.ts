@@ -13,8 +13,8 @@ import { beatAndSweep, createKeeper, type Keeper, releaseJanitor, wasHeard } fro
 import {
   type Compare,
   createEtcdClient,
-  EtcdError,
   type EtcdClient,
+  EtcdError,
   type EtcdOptions,
   endOf,
   type Header,
@@ -301,7 +301,8 @@ async function isComplete(store: EtcdStore, rows: readonly Row[], header: Header
     const writes: Write[] = [{ put: 'meta', value: JSON.stringify(fresh) }]
     if (inForce === undefined) writes.push({ put: 'codecs', value: JSON.stringify(codecs.names) })
     const { ok } = await put(store, [compare], writes)
-    if (ok) log.warn({ epoch: fresh.epoch, rows: rows.length }, wentBack ? 'etcd went back in time: new epoch' : 'new epoch')
+    if (ok)
+      log.warn({ epoch: fresh.epoch, rows: rows.length }, wentBack ? 'etcd went back in time: new epoch' : 'new epoch')
     return false
   }
   if (inForce === undefined) {
@@ -322,7 +323,8 @@ async function isComplete(store: EtcdStore, rows: readonly Row[], header: Header
     [{ key: 'codecs', modRevision: codecsRow.modRevision }, unchanged('serial', serial?.modRevision ?? 0)],
     [{ put: 'codecs', value: JSON.stringify(codecs.names) }, SERIAL],
   )
-  if (ok) log.warn({ before: inForce, now: codecs.names }, 'the codec list changed: nodes keep theirs until they restart')
+  if (ok)
+    log.warn({ before: inForce, now: codecs.names }, 'the codec list changed: nodes keep theirs until they restart')
   return false
 }
 
@@ -382,7 +384,12 @@ function take(store: EtcdStore, rows: readonly Row[], header: Header): void {
     watchFrom: header.revision + 1,
   })
   context.log.info(
-    { epoch: state.epoch, components: registry.componentCount(state), shards: state.claims.size, revision: header.revision },
+    {
+      epoch: state.epoch,
+      components: registry.componentCount(state),
+      shards: state.claims.size,
+      revision: header.revision,
+    },
     'state read from etcd',
   )
   context.onChange()
@@ -468,8 +475,10 @@ function beat(store: EtcdStore, kind: ComponentKind, id: string, value: Buffer):
   if (registry.noteHeartbeat(state, component, heard.details, nowMs)) context.onClash(component)
 }
 
-export function pause(store: EtcdStore, ms: number): Promise<boolean> {
-  return until(store, store.context.clock.monotonicMs() + ms * (0.8 + 0.4 * Math.random()), () => false)
+/** Around `ms`, so that several processes do not act in step. */
+function pause(store: EtcdStore, ms: number): Promise<boolean> {
+  const untilMs = store.context.clock.monotonicMs() + ms * (0.8 + 0.4 * Math.random())
+  return until(store, untilMs, () => store.ending.signal.aborted)
 }
 
 /** Looks whether etcd answers and the watch keeps up; then writes heartbeats and cares for the janitor. */
@@ -477,13 +486,7 @@ async function pulseLoop(store: EtcdStore): Promise<void> {
   while (!store.ending.signal.aborted) {
     await pulse(store)
     if (isUp(store)) await beatAndSweep(store).catch((error: unknown) => failed(store, error))
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ETCD_TIMES.pulseMs)
-      store.ending.signal.addEventListener('abort', () => {
-        clearTimeout(timer)
-        resolve()
-      }, { once: true })
-    })
+    await pause(store, ETCD_TIMES.pulseMs)
   }
 }
 
@@ -498,7 +501,10 @@ async function pulse(store: EtcdStore): Promise<void> {
     const isBehind = (kvs[0]?.modRevision ?? 0) > store.serial
     store.behindMs = isBehind ? (store.behindMs ?? nowMs) : undefined
     if (isOther || nowMs - (store.behindMs ?? nowMs) > ETCD_TIMES.lagMs) {
-      context.log.warn({ revision: header.revision, known: knownRevision }, 'the state in memory is not that of etcd: reads it again')
+      context.log.warn(
+        { revision: header.revision, known: knownRevision },
+        'the state in memory is not that of etcd: reads it again',
+      )
       store.watching.abort()
       return
     }
@@ -536,7 +542,10 @@ export function accepted(store: EtcdStore): void {
 
 // Changes.
 
-type Draft = { readonly journal: Journal; readonly ran: readonly { readonly waiting: Waiting; readonly result: unknown }[] }
+type Draft = {
+  readonly journal: Journal
+  readonly ran: readonly { readonly waiting: Waiting; readonly result: unknown }[]
+}
 
 async function writeQueue(store: EtcdStore): Promise<void> {
   if (store.isWriting) return
@@ -642,4 +651,3 @@ function sizeOf({ components, claims, reservations, versions }: Journal): number
   const shards = claims.size + Math.min(reservations.size, 1)
   return components.size * 2 + shards * 2 + Math.min(versions.size, ETCD_LIMITS.versionsMax)
 }
-

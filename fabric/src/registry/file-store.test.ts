@@ -1,6 +1,6 @@
 import { createCodecList } from '@vacancy/shared'
 import { expect, test, vi } from 'vitest'
-import { CODECS, memoryStorage, onFile, type Started, START_MS, startOn } from '../testing/registries.ts'
+import { CODECS, memoryStorage, onFile, type Started, startOn } from '../testing/registries.ts'
 
 type Options = Started & {
   readonly storage?: ReturnType<typeof memoryStorage>
@@ -98,4 +98,3 @@ test('a port in use fails the start', async () => {
   expect(other.texts).toEqual([])
   expect(storage.texts.length).toBe(1)
 })
-

@@ -97,7 +97,11 @@ async function orFail(store: FileStore, act: () => Promise<void>): Promise<void>
     await act()
   } catch (cause) {
     const { name } = store.options.storage
-    throw new VacancyError('disk_failed', { operation: 'write', file: name, reason: (cause as Error).message }, { cause })
+    throw new VacancyError(
+      'disk_failed',
+      { operation: 'write', file: name, reason: (cause as Error).message },
+      { cause },
+    )
   }
 }
 

@@ -40,12 +40,14 @@ function usage(reason: string): VacancyError {
 
 function endpointOf(written: string): string {
   const url = URL.parse(written.includes('://') ? written : `http://${written}`)
-  if (url && /^https?:$/.test(url.protocol) && url.pathname === '/' && url.username === '' && url.search === '') return url.origin
+  if (url && /^https?:$/.test(url.protocol) && url.pathname === '/' && url.username === '' && url.search === '')
+    return url.origin
   throw usage(`--etcd-endpoints: ${written} is not a URL such as http://127.0.0.1:2379`)
 }
 
 function prefixOf(written: string): string {
-  if (!/^[\x21-\x7e]{1,200}$/.test(written)) throw usage('--etcd-prefix: must be 1 to 200 printable ASCII characters without spaces')
+  if (!/^[\x21-\x7e]{1,200}$/.test(written))
+    throw usage('--etcd-prefix: must be 1 to 200 printable ASCII characters without spaces')
   return written.endsWith('/') ? written : `${written}/`
 }
 
@@ -59,7 +61,8 @@ function read(flag: string, file: string): string {
 
 function userOf(file: string): EtcdOptions['user'] {
   const [, name, password] = /^([^:\r\n]+):([^\r\n]+)\r?\n?$/.exec(read('etcd-user-file', file)) ?? []
-  if (name === undefined || password === undefined) throw usage(`--etcd-user-file: ${file} must hold one line NAME:PASSWORD`)
+  if (name === undefined || password === undefined)
+    throw usage(`--etcd-user-file: ${file} must hold one line NAME:PASSWORD`)
   return { name, password }
 }
 

@@ -413,7 +413,8 @@ async function deleteRegister(service: Service, query: Query): Promise<Answer> {
   const known = stateOf(service).components[kind].get(id)
   if (!known) throw new HttpError(404, `unknown ${kind}`)
   within(service, query, known)
-  if (!(await store.change((state) => registry.deregister(state, kind, id)))) throw new HttpError(404, `unknown ${kind}`)
+  if (!(await store.change((state) => registry.deregister(state, kind, id))))
+    throw new HttpError(404, `unknown ${kind}`)
   options.log.info({ kind, id }, `${kind} ${id} deregistered`)
   return empty()
 }

@@ -1,6 +1,7 @@
-import { type ComponentKind, REGISTRY_LIMITS } from '@vacancy/shared/contract'
+import { REGISTRY_LIMITS } from '@vacancy/shared/contract'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { answers, apply, change, put, SHARDS, ZONES } from '../testing/changes.ts'
 import { law } from '../testing/law.ts'
 import {
   bridgesByShard,
@@ -17,7 +18,6 @@ import {
   pushSegments,
   RESERVATION_MS,
   type RegistryState,
-  register,
   reserve,
   routersIn,
   segmentsOfShard,
@@ -30,18 +30,6 @@ import { restoreState, storedOf } from './stored.ts'
 
 const FIRST = 1_000
 const fresh = () => createState({ epoch: '0123456789abcdef', firstVersion: FIRST, codecs: ['a'] })
-
-function put(
-  state: RegistryState,
-  kind: ComponentKind,
-  id: string,
-  zone: string,
-  shard?: string,
-  nowMs = 0,
-  details = {},
-) {
-  return register(state, { kind, id, zone, shard, details }, nowMs)
-}
 
 const push = (state: RegistryState, shard: string, zone: string, segments: readonly string[], term?: number) =>
   pushSegments(state, shard, { zone, segments, term }, false)
@@ -410,135 +398,6 @@ test('claims and reservations have limits', () => {
 })
 
 // Properties, over random changes.
-
-type Change =
-  | {
-      readonly do: 'register'
-      readonly kind: ComponentKind
-      readonly id: string
-      readonly zone: string
-      readonly shard: string
-    }
-  | { readonly do: 'deregister'; readonly kind: ComponentKind; readonly id: string }
-  | {
-      readonly do: 'push'
-      readonly shard: string
-      readonly zone: string
-      readonly segments: readonly string[]
-      readonly term: number | undefined
-      readonly rejects: boolean
-    }
-  | { readonly do: 'forget'; readonly shard: string }
-  | { readonly do: 'reserve'; readonly shard: string; readonly segment: string }
-  | { readonly do: 'release'; readonly segment: string }
-  | { readonly do: 'expire' }
-  | { readonly do: 'wait'; readonly ms: number }
-
-const kind = fc.constantFrom<ComponentKind>('router', 'bridge', 'node')
-const shard = fc.constantFrom('s1', 's2', 's3', '__proto__')
-const zone = fc.constantFrom('z1', 'z2')
-const id = fc.constantFrom('a', 'b', 'c')
-const segment = fc.constantFrom('p', 'q', 'r', 't', '__proto__')
-const change: fc.Arbitrary<Change> = fc.oneof(
-  fc.record({ do: fc.constant('register' as const), kind, id, zone, shard }),
-  fc.record({ do: fc.constant('deregister' as const), kind, id }),
-  fc.record({
-    do: fc.constant('push' as const),
-    shard,
-    zone,
-    segments: fc.array(segment, { maxLength: 4 }),
-    term: fc.option(fc.nat(5), { nil: undefined }),
-    rejects: fc.boolean(),
-  }),
-  fc.record({ do: fc.constant('forget' as const), shard }),
-  fc.record({ do: fc.constant('reserve' as const), shard, segment }),
-  fc.record({ do: fc.constant('release' as const), segment }),
-  fc.record({ do: fc.constant('expire' as const) }),
-  fc.record({ do: fc.constant('wait' as const), ms: fc.nat(40) }),
-)
-
-const TIMEOUT_MS = 100
-
-/** Applies a change to the state, and to a naive queue of claims per segment. */
-function apply(state: RegistryState, next: Change, world: { nowMs: number; queues: Map<string, string[]> }): void {
-  const { queues } = world
-  const reserved = (name: string, of: string) => state.reservations.get(name)?.shard === of
-  switch (next.do) {
-    case 'register':
-      put(state, next.kind, next.id, next.zone, next.shard, world.nowMs)
-      return
-    case 'deregister':
-      deregister(state, next.kind, next.id)
-      return
-    case 'push': {
-      const wasReserved = new Set(
-        [...state.reservations].flatMap(([name, each]) => (each.shard === next.shard ? [name] : [])),
-      )
-      const claim = { zone: next.zone, segments: next.segments, term: next.term }
-      if (!pushSegments(state, next.shard, claim, next.rejects).ok) return
-      for (const [name, queue] of queues) {
-        if (!next.segments.includes(name) && !wasReserved.has(name))
-          queues.set(
-            name,
-            queue.filter((each) => each !== next.shard),
-          )
-      }
-      for (const name of next.segments) {
-        const queue = queues.get(name) ?? []
-        if (!queue.includes(next.shard)) queues.set(name, [...queue, next.shard])
-      }
-      return
-    }
-    case 'forget':
-      if (forgetShard(state, next.shard) === 'forgotten')
-        for (const [name, queue] of queues)
-          queues.set(
-            name,
-            queue.filter((each) => each !== next.shard),
-          )
-      return
-    case 'reserve': {
-      const result = reserve(state, next.segment, next.shard, 0)
-      const queue = queues.get(next.segment) ?? []
-      if (result.ok && queue.length === 0) queues.set(next.segment, [next.shard])
-      return
-    }
-    case 'release': {
-      const holder = state.reservations.get(next.segment)?.shard
-      const had = holder !== undefined && reserved(next.segment, holder)
-      expect(endReservation(state, next.segment)).toBe(had)
-      if (had)
-        queues.set(
-          next.segment,
-          (queues.get(next.segment) ?? []).filter((each) => each !== holder),
-        )
-      return
-    }
-    case 'expire':
-      expire(state, world.nowMs, TIMEOUT_MS)
-      return
-    case 'wait':
-      world.nowMs += next.ms
-  }
-}
-
-const SHARDS = ['s1', 's2', 's3', '__proto__']
-const ZONES = ['z1', 'z2']
-
-/** The response of every list GET, without versions. */
-function answers(state: RegistryState): Map<string, string> {
-  const lists = new Map<string, string>()
-  for (const each of ZONES) {
-    lists.set(datasets.routers(each), JSON.stringify(routersIn(state, each)))
-    lists.set(datasets.shards(each), JSON.stringify(bridgesByShard(state, each)))
-    lists.set(datasets.zoneSegments(each), JSON.stringify(segmentsOfZone(state, each)))
-  }
-  for (const each of SHARDS) {
-    lists.set(datasets.nodes(each), JSON.stringify(nodesOfShard(state, each)))
-    lists.set(datasets.segments(each), JSON.stringify([state.claims.get(each)?.zone, segmentsOfShard(state, each)]))
-  }
-  return lists
-}
 
 test('every changed response bumps its version, and versions only increase', () => {
   law([fc.array(change, { maxLength: 40 })], (changes) => {
