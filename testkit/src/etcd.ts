@@ -12,6 +12,8 @@ import { until } from './until.ts'
 
 export type Etcd = {
   readonly endpoint: string
+  /** Its data folder, for a copy while it does not run. */
+  readonly data: string
   /** A prefix that no test has used. */
   readonly newPrefix: () => string
   /** Ends it like a failure of its machine. */
@@ -73,6 +75,7 @@ export async function startEtcd(flags: readonly string[] = []): Promise<Etcd> {
   await start()
   return {
     endpoint,
+    data,
     newPrefix() {
       prefixes += 1
       return `/test/${prefixes}/`

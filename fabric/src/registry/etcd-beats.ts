@@ -38,6 +38,11 @@ export function wasHeard({ heard }: Keeper, kind: ComponentKind, id: string): vo
 
 /** One round, each second while etcd answers. @throws EtcdError */
 export async function beatAndSweep(store: EtcdStore): Promise<void> {
+  if (store.refusal !== '') {
+    // A full etcd refuses this too, and it leaves no key.
+    await grantLease(store.client, 1, ETCD_TIMES.callMs)
+    accepted(store)
+  }
   await writeHeartbeats(store)
   await beJanitor(store)
   if (store.keeper.janitor) await removeOrphans(store)

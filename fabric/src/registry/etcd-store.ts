@@ -580,12 +580,13 @@ async function writeSome(store: EtcdStore): Promise<void> {
   const startMs = context.clock.monotonicMs()
   try {
     for (const { key, value } of encoded.pieces) await put(store, [], [{ put: key, value }])
-    const compare: Compare[] = [unchanged('serial', store.serial)]
+    const { serial } = store
+    const compare: Compare[] = [unchanged('serial', serial)]
     for (const { kind, id } of silent) compare.push({ key: `hb/${kind}/${id}`, createRevision: 0 })
     const { ok, header, found } = await put(store, compare, [...encoded.writes, SERIAL], 'serial')
     accepted(store)
     if (!ok) {
-      await tryAgain(store, ran, found?.modRevision ?? 0)
+      await tryAgain(store, ran, serial, found?.modRevision ?? 0)
       return
     }
     // The watch was started anew meanwhile: it has the change, or will have it.
@@ -607,8 +608,8 @@ async function writeSome(store: EtcdStore): Promise<void> {
 }
 
 /** Another process changed something first, or a component that seemed silent is not. */
-async function tryAgain(store: EtcdStore, ran: Draft['ran'], serial: number): Promise<void> {
-  if (serial <= store.serial) {
+async function tryAgain(store: EtcdStore, ran: Draft['ran'], known: number, serial: number): Promise<void> {
+  if (serial === known) {
     for (const { waiting } of ran) waiting.reject(new StorageUnavailable())
     return
   }

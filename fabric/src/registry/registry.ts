@@ -698,7 +698,7 @@ function topologyOf(service: Service) {
   const state = stateOf(service)
   const nowMs = options.clock.monotonicMs()
   const listed = (kind: ComponentKind) =>
-    [...state.components[kind].values()].map(({ id, zone, shard, seenMs, details }) => ({
+    registry.componentsOf(state, kind).map(({ id, zone, shard, seenMs, details }) => ({
       id,
       zone,
       shard,

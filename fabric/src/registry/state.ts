@@ -730,6 +730,11 @@ export function segmentsOfZone(state: RegistryState, zone: string): string[] {
   return sorted([...(state.shardsIn.get(zone) ?? [])].flatMap((shard) => [...(state.ownedBy.get(shard) ?? [])]))
 }
 
+/** Components of a kind, sorted by id. */
+export function componentsOf({ components }: RegistryState, kind: ComponentKind): Component[] {
+  return [...components[kind].values()].sort((a, b) => compareText(a.id, b.id))
+}
+
 /** Every zone with at least one component. */
 export function zones(state: RegistryState): string[] {
   const nodes = [...state.components.node.values()].map(({ zone }) => zone)
