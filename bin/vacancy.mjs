@@ -24,6 +24,7 @@ const COMMANDS = {
   resolver: ['@vacancy/fabric/cli', 'starts a resolver of node hosts for development'],
   bridge: ['@vacancy/fabric/cli', 'starts a bridge, the way from routers to the nodes of a shard'],
   router: ['@vacancy/fabric/cli', 'starts a router, for clients (edge) or for a zone'],
+  proxy: ['@vacancy/fabric/cli', 'starts the HTTP proxy: commands as JSON, sent to a node or a router'],
   'control-plane': ['@vacancy/server/cli', 'starts the control plane with its console, or prints a sign-in link'],
   queue: ['@vacancy/server/queue', 'starts the job queue, submits jobs, shows topics and dead jobs'],
   cluster: ['@vacancy/cli/cli', 'shows the state of a shard, and changes its members and leader'],
@@ -32,7 +33,7 @@ const COMMANDS = {
 }
 
 /** Long-running programs. */
-const LONG_LIVED = new Set(['run', 'run-clustered', 'registry', 'bridge', 'router', 'control-plane', 'queue'])
+const LONG_LIVED = new Set(['run', 'run-clustered', 'registry', 'bridge', 'router', 'proxy', 'control-plane', 'queue'])
 /**
  * glibc keeps freed memory, by default tens of megabytes per thread, so memory used for loading would stay allocated.
  * Blocks from this size are returned to the system when freed. The C library reads this at process start, so the

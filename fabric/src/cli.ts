@@ -1,5 +1,5 @@
 /**
- * Command lines of the fabric: `vacancy registry`, `resolver`, `bridge` and `router` (docs/design/http.md#process-rules,
+ * Command lines of the fabric: `vacancy registry`, `resolver`, `bridge`, `router` and `proxy` (docs/design/http.md#process-rules,
  * docs/design/http.md#resolver).
  */
 
@@ -20,6 +20,8 @@ import { FABRIC_TOKENS } from './access.ts'
 import { bridgeCommand } from './bridge/cli.ts'
 import { REGISTRY_FLAGS, RESOLVER_FLAGS } from './config.ts'
 import { tlsFilesOf } from './forward/program.ts'
+import { proxyCommand } from './proxy/cli.ts'
+import { joinBooleans } from './proxy/config.ts'
 import { storeOf } from './registry/open-store.ts'
 import { type RunningRegistry, startRegistry } from './registry/registry.ts'
 import { parseMap, type RunningResolver, startResolver } from './resolver.ts'
@@ -117,7 +119,7 @@ const resolverCommand = defineCommand({
   },
 })
 
-const COMMANDS: readonly Command[] = [registryCommand, resolverCommand, bridgeCommand, routerCommand]
+const COMMANDS: readonly Command[] = [registryCommand, resolverCommand, bridgeCommand, routerCommand, proxyCommand]
 
 /** Short flags, because existing components are started with them. */
 const SHORT: { readonly [command: string]: { readonly [flag: string]: string } } = {
@@ -128,8 +130,5 @@ const SHORT: { readonly [command: string]: { readonly [flag: string]: string } }
 /** Runs one subcommand; sets the exit code. */
 export async function main(args: readonly string[]): Promise<void> {
   const short = SHORT[args[0] ?? ''] ?? {}
-  await runCommands(
-    COMMANDS,
-    args.map((arg) => short[arg] ?? arg),
-  )
+  await runCommands(COMMANDS, args[0] === 'proxy' ? joinBooleans(args) : args.map((arg) => short[arg] ?? arg))
 }

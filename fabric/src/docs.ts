@@ -4,11 +4,13 @@
  */
 
 import { join } from 'node:path'
-import { type Flag, type Flags, metricsTable, pagesMain, rangeOf, staleAmong } from '@vacancy/shared/node'
+import { configTable, type Flag, type Flags, metricsTable, pagesMain, rangeOf, staleAmong } from '@vacancy/shared/node'
 import { BRIDGE_FLAGS } from './bridge/config.ts'
 import { BRIDGE_METRICS } from './bridge/metrics.ts'
 import { REGISTRY_FLAGS, RESOLVER_FLAGS } from './config.ts'
 import { REGISTRY_METRICS, RESOLVER_METRICS } from './metrics.ts'
+import { PROXY_FLAGS, PROXY_SCHEMA } from './proxy/config.ts'
+import { PROXY_METRICS } from './proxy/metrics.ts'
 import { ROUTER_FLAGS } from './router/config.ts'
 import { ROUTER_METRICS } from './router/metrics.ts'
 
@@ -29,6 +31,10 @@ export function pages(): { readonly [file: string]: string } {
       flagsTable(BRIDGE_FLAGS),
       '## vacancy router',
       flagsTable(ROUTER_FLAGS),
+      '## vacancy proxy',
+      flagsTable(PROXY_FLAGS),
+      'Each key below is a flag with `-` for `_`, too, and a key of the configuration file. A flag overrides its variable, which overrides the file. An unknown key ends the start.',
+      configTable(PROXY_SCHEMA),
     ),
     'fabric-metrics.md': page(
       'Metrics of the fabric',
@@ -42,6 +48,8 @@ export function pages(): { readonly [file: string]: string } {
       metricsTable(BRIDGE_METRICS),
       '## vacancy router',
       metricsTable(ROUTER_METRICS),
+      '## vacancy proxy',
+      metricsTable(PROXY_METRICS),
     ),
   }
 }

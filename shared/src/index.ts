@@ -2,7 +2,7 @@
 
 export { AssertionError, assert, unreachable } from './assert.ts'
 export { type Clock, type Schedule, systemClock, turnableClock } from './clock.ts'
-export { type CodecList, compareBytes, createCodecList, nearestName } from './codecs.ts'
+export { type CodecList, compareBytes, createCodecList, namesOf, nearestName } from './codecs.ts'
 export {
   addOneYear,
   dayOf,
@@ -12,6 +12,7 @@ export {
   packDay,
   parseDay,
   parseDayBytes,
+  unpackDay,
   weekdayOf,
   yearOf,
 } from './dates.ts'

@@ -5,6 +5,8 @@
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
 import { homedir, tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { freePort } from './free-port.ts'
@@ -30,19 +32,20 @@ export type Etcd = {
   readonly close: () => Promise<void>
 }
 
+/** Files of a server that speaks TLS, and the authority of its certificate as PEM. */
+export type EtcdTls = { readonly cert: string; readonly key: string; readonly authority: string }
+
 /** @param flags further ones of etcd */
-export async function startEtcd(flags: readonly string[] = []): Promise<Etcd> {
+export async function startEtcd(flags: readonly string[] = [], tls?: EtcdTls): Promise<Etcd> {
   const program = findEtcd()
   const folder = mkdtempSync(join(tmpdir(), 'vacancy-etcd-'))
   const [port, peerPort] = [await freePort(), await freePort()]
-  const [endpoint, peer] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${peerPort}`]
+  const [endpoint, peer] = [`${tls ? 'https' : 'http'}://127.0.0.1:${port}`, `http://127.0.0.1:${peerPort}`]
   const data = join(folder, 'data')
   let server: ChildProcess | undefined
   let prefixes = 0
-  const call = async (path: string, body: object) => {
-    const response = await fetch(endpoint + path, { method: 'POST', body: JSON.stringify(body) })
-    return (await response.json()) as Record<string, unknown>
-  }
+  const call = async (path: string, body: object) =>
+    JSON.parse(await send(endpoint + path, JSON.stringify(body), tls?.authority)) as Record<string, unknown>
   const end = () => server?.kill('SIGKILL')
   const start = async () => {
     const places = [
@@ -55,13 +58,19 @@ export async function startEtcd(flags: readonly string[] = []): Promise<Etcd> {
       // An election is over soon, and leases may be short.
       ['--heartbeat-interval', '50'],
       ['--election-timeout', '250'],
+      ...(tls
+        ? [
+            ['--cert-file', tls.cert],
+            ['--key-file', tls.key],
+          ]
+        : []),
     ].flat()
     const running = spawn(program, [...places, '--logger', 'zap', ...flags], { stdio: 'ignore', cwd: folder })
     server = running
     await until('etcd answers', async () => {
       if (running.exitCode !== null) throw new Error(`etcd ended with exit code ${running.exitCode}`)
-      const health = await fetch(`${endpoint}/health`)
-      return ((await health.json()) as { health: string }).health === 'true'
+      const { health } = JSON.parse(await send(`${endpoint}/health`, undefined, tls?.authority)) as { health: string }
+      return health === 'true'
     })
   }
   const kill = async () => {
@@ -96,6 +105,21 @@ export async function startEtcd(flags: readonly string[] = []): Promise<Etcd> {
       rmSync(folder, { recursive: true, force: true })
     },
   }
+}
+
+/** A GET, or a POST with a body. */
+function send(url: string, body: string | undefined, ca: string | undefined): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const options = { method: body === undefined ? 'GET' : 'POST', agent: false, ...(ca !== undefined && { ca }) }
+    const request = (ca === undefined ? requestHttp : requestHttps)(url, options, (response) => {
+      let text = ''
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        text += chunk
+      })
+      response.once('end', () => resolve(text)).once('error', reject)
+    })
+    request.once('error', reject).end(body)
+  })
 }
 
 /** The program: `ETCD_BIN`, on the PATH, or from the Debian package. */

@@ -1,12 +1,12 @@
 /**
  * Heartbeats and the janitor of a registry on etcd. A heartbeat is written at most once per third of the timeout and
  * component, with a lease a third longer than the timeout: so a component that is alive always has a key. One process at
- * a time is the janitor. It removes components without a key, and parts of values that nobody refers to.
+ * a time is the janitor. It removes components without a key, and parts of values without a reference.
  */
 
 import type { ComponentKind } from '@vacancy/shared/contract'
 import { EtcdError, grantLease, keepLease, revokeLease, type Write } from './etcd-client.ts'
-import { accepted, ETCD_TIMES, type EtcdStore, put } from './etcd-store.ts'
+import { accepted, ETCD_TIMES, type EtcdStore, type Keeper, put } from './etcd-core.ts'
 import { heartbeatText } from './stored.ts'
 
 const BATCH_KEYS_MAX = 120
@@ -15,18 +15,6 @@ const JANITOR_SECONDS = 10
 const JANITOR_RENEW_MS = 3_000
 /** A part without a reference for this long belongs to a change that never came. */
 const PARTS_ORPHANED_MS = 10 * 60_000
-
-export type Keeper = {
-  /** Tells this process from other registries. */
-  readonly name: string
-  /** Heard since their heartbeats were last written. */
-  readonly heard: Map<string, readonly [kind: ComponentKind, id: string]>
-  /** `kind/id` → when a process last wrote the heartbeat. */
-  readonly writtenMs: Map<string, number>
-  janitor: { readonly lease: string; revision: number; renewedMs: number } | undefined
-  /** Part → since when nothing refers to it. */
-  readonly orphans: Map<string, number>
-}
 
 export function createKeeper(name: string): Keeper {
   return { name, heard: new Map(), writtenMs: new Map(), janitor: undefined, orphans: new Map() }
@@ -90,7 +78,7 @@ function isKnown({ state }: EtcdStore, key: string): boolean {
   return state?.components[kind].has(id) === true
 }
 
-/** Takes the post when nobody has it, and keeps it. Writing its key shows that etcd accepts writes. */
+/** Becomes the janitor when there is none, and stays it. Writing its key shows that etcd accepts writes. */
 async function beJanitor(store: EtcdStore): Promise<void> {
   const { keeper, image, context } = store
   const nowMs = context.clock.monotonicMs()

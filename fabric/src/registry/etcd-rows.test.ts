@@ -13,7 +13,8 @@ import {
   readEvents,
 } from './etcd-rows.ts'
 import { isChange, recorded, valuesAfter, valuesBefore } from './journal.ts'
-import { createState, pushSegments, type RegistryState, reserve, writeValues } from './state.ts'
+import type { RegistryState } from './model.ts'
+import { createState, pushSegments, reserve, writeValues } from './state.ts'
 import { restoreValue, storedOf } from './stored.ts'
 
 const BASE = 1_000_000

@@ -21,8 +21,7 @@ import { gunzipSync, gzipSync } from 'node:zlib'
 import { COMPONENT_KINDS, type ComponentKind, compareText } from '@vacancy/shared/contract'
 import { z } from 'zod'
 import type { Write } from './etcd-client.ts'
-import type { Journal } from './journal.ts'
-import type { Claim, Component, RegistryState, Reservation, Values } from './state.ts'
+import type { Claim, Component, Journal, RegistryState, Reservation, Values } from './model.ts'
 import { storedClaim, storedComponent, storedReservation } from './stored.ts'
 
 export const ETCD_LIMITS = {
@@ -38,7 +37,7 @@ export const ETCD_LIMITS = {
 export const FORMAT = 1
 
 const count = z.int().nonnegative()
-export const metaRow = z.object({ format: z.literal(FORMAT), epoch: z.string().regex(/^[0-9a-f]{16}$/), base: count })
+const metaRow = z.object({ format: z.literal(FORMAT), epoch: z.string().regex(/^[0-9a-f]{16}$/), base: count })
 const codecsRow = z.array(z.string())
 const componentRow = z.object({ zone: z.string(), shard: z.string().optional() })
 const ranks = z.array(z.tuple([z.string(), count]))
@@ -352,7 +351,7 @@ export function readEvents(state: RegistryState, image: Image, events: readonly 
       case 'versions':
       case 'versions-all':
         highest = Math.max(highest, revision)
-        // A version never goes away: somebody removed keys by hand.
+        // A version never goes away: an operator removed keys.
         if (!value) needsLoad = true
         else if (table === 'versions') versions.set(rest, image.base + revision)
         else {

@@ -91,7 +91,7 @@ test('two leaders that claim a segment at the same time at two registries: one o
     ])
     const isConflict = ({ json }: { json?: { conflicts: { segment: string }[] } }) =>
       json?.conflicts.some(({ segment }) => segment === name) === true
-    // Exactly one of them is told that the other owns it.
+    // Exactly one of them learns that the other owns it.
     expect([a, b].map(({ status }) => status)).toEqual([200, 200])
     expect([isConflict(a), isConflict(b)].filter(Boolean).length).toBe(1)
     const owner = isConflict(a) ? 's2' : 's1'
@@ -198,7 +198,7 @@ const ALL = [['r1'], { s1: { bridges: ['b1'] } }, ['paris'], ['n1']]
 
 test.each([
   ['is killed and started again', 'kill'],
-  ['is frozen, and its leases have ended when it goes on', 'freeze'],
+  ['is frozen, and its leases have ended when it continues', 'freeze'],
 ] as const)(
   'two registries, one stopped, while etcd %s: no route is lost or expired',
   async (_what, how) => {
@@ -236,7 +236,7 @@ test.each([
 
     if (how === 'kill') await server.start()
     else server.resume()
-    await until('it goes on', async () => {
+    await until('it continues', async () => {
       await check()
       return (await two.get('/ready')).status === 200
     })
@@ -295,13 +295,13 @@ test('a cut line that loses nothing but time is noticed, and a slow one is waite
   await until('it is noticed', async () => (await two.get('/versions')).headers.has('x-registry-stale'))
 
   relay.mend()
-  await until('it goes on', async () => (await two.get('/ready')).status === 200)
+  await until('it continues', async () => (await two.get('/ready')).status === 200)
   await untilEqual([one, two])
   expect((await two.push('s1', 'z1', ['rome'])).status).toBe(200)
   await untilEqual([one, two])
 })
 
-test('a full etcd refuses changes and expires nothing; with space again everything goes on', async () => {
+test('a full etcd refuses changes and expires nothing; with space again everything continues', async () => {
   const server = await startEtcd(['--quota-backend-bytes', String(16 << 20)])
   onTestFinished(server.close)
   const [one, two] = await startBoth({ heartbeatTimeoutMs: TIMEOUT_MS }, server)
@@ -370,7 +370,7 @@ test('an etcd restored from a backup gets a new epoch, and no version occurs twi
   cpSync(server.data, folder, { recursive: true })
   await server.start()
   const backup = (await one.get('/versions')).json
-  await until('it goes on', async () => (await one.get('/ready')).status === 200)
+  await until('it continues', async () => (await one.get('/ready')).status === 200)
   for (let i = 0; i < 20; i++) await one.push('s1', 'z1', [`segment-${i}`])
   const before = (await one.get('/versions')).json
   expect(before.epoch).toBe(backup.epoch)
@@ -389,7 +389,7 @@ test('an etcd restored from a backup gets a new epoch, and no version occurs twi
   expect(after.versions['shards/s1/segments']).toBeGreaterThan(before.versions['shards/s1/segments'])
 })
 
-test('keys that somebody changed by hand are read again, or refused by name', async () => {
+test('keys that were changed by hand are read again, or refused by name', async () => {
   const prefix = etcd.newPrefix()
   const [one, two] = [await start(onEtcd(etcd, prefix)), await start(onEtcd(etcd, prefix))]
   await one.push('s1', 'z1', ['paris'])
@@ -409,7 +409,7 @@ test('keys that somebody changed by hand are read again, or refused by name', as
     message: expect.stringContaining('claims/s2: is not valid JSON'),
   })
   await etcd.call('/v3/kv/deleterange', { key: key('claims/s2') })
-  await until('it goes on', async () => (await two.get('/ready')).status === 200)
+  await until('it continues', async () => (await two.get('/ready')).status === 200)
   expect((await two.push('s2', 'z1', ['rome'])).status).toBe(200)
   await untilEqual([one, two])
 })
@@ -433,7 +433,7 @@ test('the codec list is that of the first registry, until another one is accepte
   await expect(start(onEtcd(etcd, prefix), { codecs: CODECS })).rejects.toMatchObject({ code: 'data_conflict' })
 })
 
-test('without etcd a registry listens and says what it waits for; it serves when etcd answers', async () => {
+test('without etcd a registry listens and reports what it waits for; it serves when etcd answers', async () => {
   const server = await startEtcd()
   onTestFinished(server.close)
   await server.kill()

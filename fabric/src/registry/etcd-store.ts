@@ -9,21 +9,36 @@
 
 import { VacancyError } from '@vacancy/shared'
 import { COMPONENT_KINDS, type ComponentKind } from '@vacancy/shared/contract'
-import { beatAndSweep, createKeeper, type Keeper, releaseJanitor, wasHeard } from './etcd-beats.ts'
+import { beatAndSweep, createKeeper, releaseJanitor, wasHeard } from './etcd-beats.ts'
 import {
   type Compare,
   createEtcdClient,
-  type EtcdClient,
   EtcdError,
-  type EtcdOptions,
   endOf,
   type Header,
   range,
-  transact,
   type WatchEvent,
   type Write,
   watch,
 } from './etcd-client.ts'
+import {
+  accepted,
+  ETCD_TIMES,
+  type EtcdStore,
+  type EtcdStoreOptions,
+  failed,
+  isUp,
+  pause,
+  put,
+  SERIAL,
+  settle,
+  trouble,
+  unchanged,
+  until,
+  untilUp,
+  type Waiting,
+  wake,
+} from './etcd-core.ts'
 import {
   codecsOf,
   documentOf,
@@ -37,83 +52,14 @@ import {
   RowFault,
   readEvents,
 } from './etcd-rows.ts'
-import { isChange, type Journal, mergeJournal, recorded, valuesAfter, valuesBefore } from './journal.ts'
-import type { Component, RegistryState } from './state.ts'
+import { isChange, mergeJournal, recorded, valuesAfter, valuesBefore } from './journal.ts'
+import type { Component, Journal, RegistryState } from './model.ts'
 import * as registry from './state.ts'
-import { type OpenStore, type RegistryStore, type Rule, StorageUnavailable, type StoreContext } from './store.ts'
+import { type OpenStore, type RegistryStore, type Rule, StorageUnavailable } from './store.ts'
 import { heartbeatOf, restoreValue } from './stored.ts'
-
-export const ETCD_TIMES = {
-  /** One call. */
-  callMs: 2_000,
-  /** Between two looks whether etcd answers and the watch keeps up. */
-  pulseMs: 1_000,
-  /** From a change's arrival to 503. */
-  changeMs: 4_000,
-  /** The watch is behind for this long: read everything again. */
-  lagMs: 3_000,
-  /** Between two tries to read everything, doubling. */
-  retryMinMs: 100,
-  retryMaxMs: 5_000,
-  /** Reading all keys. */
-  loadMs: 30_000,
-  /** At the start, before the service listens without a state. */
-  firstLoadMs: 3_000,
-} as const
 
 /** Keys in one answer: pieces of long values have up to 512 KiB each. */
 const PAGE_KEYS = 200
-
-export type EtcdStoreOptions = EtcdOptions & {
-  /** Ends with a slash. */
-  readonly prefix: string
-  /** Another codec list than that in etcd replaces it. */
-  readonly acceptsCodecChange: boolean
-  /** 16 random hexadecimal digits, for the names of parts. */
-  readonly newName: () => string
-}
-
-type Waiting = {
-  readonly run: Rule<unknown>
-  readonly silent: readonly Component[]
-  readonly untilMs: number
-  readonly resolve: (result: unknown) => void
-  readonly reject: (error: unknown) => void
-}
-
-export type EtcdStore = {
-  readonly options: EtcdStoreOptions
-  readonly context: StoreContext
-  readonly client: EtcdClient
-  readonly keeper: Keeper
-  readonly ending: AbortController
-  state: RegistryState | undefined
-  image: Image | undefined
-  meta: Meta | undefined
-  /** Revision of the last change that the state has; 0 = none. */
-  serial: number
-  /** Of the last answer, to notice an etcd that was restored or replaced. */
-  cluster: string
-  revision: number
-  /** Where the watch starts. */
-  watchFrom: number
-  /** The watch runs and the last pulse was answered. */
-  isFollowing: boolean
-  isReachable: boolean
-  /** Why etcd refused the last write; '' when it did not. */
-  refusal: string
-  lastTrouble: string
-  /** When the state was last known to be current, since when without a break, and when it was first read. */
-  currentMs: number
-  steadyMs: number
-  readMs: number
-  behindMs: number | undefined
-  watching: AbortController
-  readonly queue: Waiting[]
-  isWriting: boolean
-  readonly wakers: Set<() => void>
-  readonly loops: Promise<void>[]
-}
 
 export function etcdStore(options: EtcdStoreOptions): RegistryStore {
   const name = `${options.endpoints.join(',')} ${options.prefix}`
@@ -192,53 +138,6 @@ function opened(store: EtcdStore): OpenStore {
       await releaseJanitor(store)
     },
   }
-}
-
-export function isUp(store: EtcdStore): boolean {
-  return store.state !== undefined && store.isFollowing && store.isReachable
-}
-
-function wake(store: EtcdStore): void {
-  for (const each of [...store.wakers]) each()
-}
-
-/** Resolves when the condition holds, the time is over, or the store ends. */
-function until(store: EtcdStore, untilMs: number, holds: () => boolean): Promise<boolean> {
-  const left = untilMs - store.context.clock.monotonicMs()
-  if (holds() || left <= 0 || store.ending.signal.aborted) return Promise.resolve(holds())
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer)
-      store.wakers.delete(check)
-      resolve(holds())
-    }
-    const check = () => {
-      if (holds() || store.ending.signal.aborted) end()
-    }
-    const timer = setTimeout(end, left)
-    store.wakers.add(check)
-  })
-}
-
-function untilUp(store: EtcdStore, untilMs: number): Promise<boolean> {
-  return until(store, untilMs, () => isUp(store))
-}
-
-/** Tells the service, and the log once. */
-function trouble(store: EtcdStore, reason: string): void {
-  if (reason === store.lastTrouble) return
-  const { context, options } = store
-  const was = store.lastTrouble
-  store.lastTrouble = reason
-  const shown = reason === '' ? '' : `etcd: ${reason}`
-  context.onTrouble(shown)
-  if (reason !== '') context.log.warn({ endpoints: options.endpoints }, `${shown}; reads go on from memory`)
-  else if (was !== '') context.log.info({ endpoints: options.endpoints }, 'etcd answers again')
-}
-
-function settle(store: EtcdStore): void {
-  if (isUp(store)) trouble(store, store.refusal)
-  wake(store)
 }
 
 // Reading everything.
@@ -326,28 +225,6 @@ async function isComplete(store: EtcdStore, rows: readonly Row[], header: Header
   if (ok)
     log.warn({ before: inForce, now: codecs.names }, 'the codec list changed: nodes keep theirs until they restart')
   return false
-}
-
-const SERIAL: Write = { put: 'serial', value: '' }
-
-function unchanged(key: string, modRevision: number): Compare {
-  return modRevision === 0 ? { key, createRevision: 0 } : { key, modRevision }
-}
-
-/** A transaction on keys below the prefix. */
-export function put(store: EtcdStore, compare: readonly Compare[], writes: readonly Write[], look?: string) {
-  const { prefix } = store.options
-  return transact(
-    store.client,
-    {
-      compare: compare.map((each) => ({ ...each, key: prefix + each.key })),
-      writes: writes.map((write) =>
-        'put' in write ? { ...write, put: prefix + write.put } : { ...write, remove: prefix + write.remove },
-      ),
-      ...(look !== undefined && { look: prefix + look }),
-    },
-    ETCD_TIMES.callMs,
-  )
 }
 
 function take(store: EtcdStore, rows: readonly Row[], header: Header): void {
@@ -475,12 +352,6 @@ function beat(store: EtcdStore, kind: ComponentKind, id: string, value: Buffer):
   if (registry.noteHeartbeat(state, component, heard.details, nowMs)) context.onClash(component)
 }
 
-/** Around `ms`, so that several processes do not act in step. */
-function pause(store: EtcdStore, ms: number): Promise<boolean> {
-  const untilMs = store.context.clock.monotonicMs() + ms * (0.8 + 0.4 * Math.random())
-  return until(store, untilMs, () => store.ending.signal.aborted)
-}
-
 /** Looks whether etcd answers and the watch keeps up; then writes heartbeats and cares for the janitor. */
 async function pulseLoop(store: EtcdStore): Promise<void> {
   while (!store.ending.signal.aborted) {
@@ -515,29 +386,6 @@ async function pulse(store: EtcdStore): Promise<void> {
   } catch (error) {
     failed(store, error)
   }
-}
-
-/** What a failed call means for the store. */
-function failed(store: EtcdStore, error: unknown): void {
-  if (store.ending.signal.aborted) return
-  if (!(error instanceof EtcdError)) throw error
-  if (error.kind === 'refused') {
-    store.refusal = error.message
-    // Heartbeats were not written either.
-    store.steadyMs = store.context.clock.monotonicMs()
-    settle(store)
-    return
-  }
-  store.isReachable = false
-  trouble(store, error.message)
-}
-
-/** A write was accepted. */
-export function accepted(store: EtcdStore): void {
-  if (store.refusal === '') return
-  store.refusal = ''
-  store.steadyMs = store.context.clock.monotonicMs()
-  settle(store)
 }
 
 // Changes.
@@ -589,7 +437,7 @@ async function writeSome(store: EtcdStore): Promise<void> {
       await tryAgain(store, ran, serial, found?.modRevision ?? 0)
       return
     }
-    // The watch was started anew meanwhile: it has the change, or will have it.
+    // The state was read again meanwhile: it has the change, or will have it.
     if (store.state === state) {
       const values = encoded.valuesAt(header.revision)
       registry.writeValues(state, { ...values, globalVersion: Math.max(values.globalVersion, state.globalVersion) })

@@ -5,7 +5,7 @@
 
 import { VacancyError } from '@vacancy/shared'
 import { isChange, recorded } from './journal.ts'
-import type { RegistryState } from './state.ts'
+import type { RegistryState } from './model.ts'
 import * as registry from './state.ts'
 import type { RegistryStorage } from './storage.ts'
 import type { OpenStore, RegistryStore, StoreContext } from './store.ts'
@@ -16,7 +16,7 @@ import { restoreState, storedOf } from './stored.ts'
  * of up to an interval, and an older copy many more, but their versions were given to callers. No version may be given
  * twice.
  */
-export const VERSIONS_SKIPPED = 2 ** 20
+const VERSIONS_SKIPPED = 2 ** 20
 /** A file written by an orderly stop longer ago may be a copy that an operator put back. */
 const FRESH_STOP_MS = 10 * 60_000
 

@@ -4,18 +4,7 @@
  */
 
 import type { ComponentKind } from '@vacancy/shared/contract'
-import type { Claim, Component, RegistryState, Reservation, Values } from './state.ts'
-
-export type Journal = {
-  /** By kind and id, `node/n1`. */
-  readonly components: Map<string, readonly [kind: ComponentKind, id: string, before: Component | undefined]>
-  readonly claims: Map<string, Claim | undefined>
-  readonly queues: Map<string, readonly string[]>
-  readonly reservations: Map<string, Reservation | undefined>
-  readonly versions: Map<string, number | undefined>
-  codecs: readonly string[] | undefined
-  readonly globalVersion: number
-}
+import type { Journal, RegistryState, Values } from './model.ts'
 
 export function touchComponent({ journal, components }: RegistryState, kind: ComponentKind, id: string): void {
   const key = `${kind}/${id}`

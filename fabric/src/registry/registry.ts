@@ -41,7 +41,7 @@ import {
   text,
 } from '../http.ts'
 import { REGISTRY_METRICS, SERIES_MAX } from '../metrics.ts'
-import type { RegistryState } from './state.ts'
+import type { RegistryState } from './model.ts'
 import * as registry from './state.ts'
 import { type OpenStore, type RegistryStore, StorageUnavailable } from './store.ts'
 
@@ -107,7 +107,7 @@ export async function startRegistry(options: RegistryOptions): Promise<RunningRe
   const metrics = registerMetrics(REGISTRY_METRICS, { process: true })
   const readiness = createReadiness(clock)
   metrics.of.registry_storage_up.set(1)
-  // Undefined while the store opens: nobody waits for a change yet.
+  // Undefined while the store opens: no request waits for a change yet.
   let running: Service | undefined
   const service: Service = {
     options,

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { answers, apply, change, put, SHARDS, ZONES } from '../testing/changes.ts'
 import { law } from '../testing/law.ts'
+import type { RegistryState } from './model.ts'
 import {
   bridgesByShard,
   conflicts,
@@ -17,7 +18,6 @@ import {
   ownerOf,
   pushSegments,
   RESERVATION_MS,
-  type RegistryState,
   reserve,
   routersIn,
   segmentsOfShard,

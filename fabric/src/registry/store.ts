@@ -1,12 +1,12 @@
 /**
- * Where a registry keeps its state. The rules are in state.ts; a store says when a change counts. The embedded store is
+ * Where a registry keeps its state. The rules are in state.ts; a store decides when a change counts. The embedded store is
  * one file of one process (file-store.ts); etcd serves any number of equal processes (etcd-store.ts).
  */
 
 import type { Clock, CodecList } from '@vacancy/shared'
 import type { ComponentKind } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
-import type { Component, RegistryState } from './state.ts'
+import type { Component, RegistryState } from './model.ts'
 
 /** What a store needs of the service, and tells it. */
 export type StoreContext = {
@@ -68,7 +68,7 @@ export type OpenStore = {
   close(): Promise<void>
 }
 
-/** A change was not kept, or nobody knows. The state is as before. */
+/** A change was not kept, or its outcome is unknown. The state is as before. */
 export class StorageUnavailable extends Error {
   override readonly name = 'StorageUnavailable'
 

@@ -12,7 +12,8 @@ import {
   segmentFault,
 } from '@vacancy/shared/contract'
 import { z } from 'zod'
-import { type Component, createState, type RegistryState, register, restoreClaims } from './state.ts'
+import type { Component, RegistryState } from './model.ts'
+import { createState, register, restoreClaims } from './state.ts'
 
 /** A different number belongs to another program version. */
 const STORED_FORMAT = 1

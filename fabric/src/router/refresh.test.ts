@@ -7,7 +7,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { openRegistryClient } from '../registry-client.ts'
 import { existingRegistry } from '../testing/existing.ts'
 import { keepingLog, stub } from '../testing/http.ts'
-import { memoryStorage, runningRegistry, type TestRegistry } from '../testing/registry.ts'
+import { memoryStorage, runningRegistry, storeIn, type TestRegistry } from '../testing/registry.ts'
 import { openTables, type Tables, type TablesOptions } from './refresh.ts'
 
 function open(addr: string, more: Partial<TablesOptions> = {}) {
@@ -322,7 +322,7 @@ test('properties by segment come from the leader of the shard that owns it', asy
 
 test('a registry that was restarted with its state is not read again', async () => {
   const storage = memoryStorage()
-  const first = await runningRegistry({ storage })
+  const first = await runningRegistry({ store: storeIn(storage) })
   await fill(first)
   const { port } = first
   const { tables, log } = open(first.addr)
@@ -330,7 +330,7 @@ test('a registry that was restarted with its state is not read again', async () 
   await first.stop()
   await vi.waitFor(() => expect(tables.health().registryUp).toBe(false), { timeout: 10_000 })
 
-  await runningRegistry({ storage, port })
+  await runningRegistry({ store: storeIn(storage), port })
 
   await vi.waitFor(() => expect(tables.health().registryUp).toBe(true), { timeout: 15_000 })
   expect(tables.lookup('paris')).toMatchObject({ kind: 'hops' })

@@ -3,6 +3,7 @@
 import type { ComponentKind } from '@vacancy/shared/contract'
 import fc from 'fast-check'
 import { expect } from 'vitest'
+import type { RegistryState } from '../registry/model.ts'
 import {
   bridgesByShard,
   datasets,
@@ -12,7 +13,6 @@ import {
   forgetShard,
   nodesOfShard,
   pushSegments,
-  type RegistryState,
   register,
   reserve,
   routersIn,

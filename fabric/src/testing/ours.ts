@@ -9,12 +9,14 @@ import { openDiscovery } from '../bridge/discovery.ts'
 import { limitsOf, type Service, type ServiceOptions } from '../forward/service.ts'
 import { systemWorld } from '../forward/world.ts'
 import { startRegistration } from '../register.ts'
+import { fileStore } from '../registry/file-store.ts'
 import { startRegistry } from '../registry/registry.ts'
 import { openRegistryClient } from '../registry-client.ts'
 import { openResolver } from '../resolve.ts'
 import { startResolver } from '../resolver.ts'
 import { openTables } from '../router/refresh.ts'
 import { startRouter } from '../router/router.ts'
+import { memoryStorage } from './registry.ts'
 
 const log = createLogger({ level: 'error', format: 'text', component: 'test' })
 const LIMITS = { maxInflight: 50_000, maxFrameSize: 16_384, frameTimeoutSecs: 20, idleTimeoutSecs: 90 }
@@ -163,12 +165,10 @@ export async function startOurRegistry(options: {
     startRegistry({
       host: options.host,
       port: 8080,
-      storage: { name: 'memory', load: async () => undefined, save: async () => {}, setAside: async () => {} },
+      store: fileStore({ storage: memoryStorage(), bufferMs: 10, resetsState: false }),
       codecs: createCodecList(options.codecs),
       heartbeatTimeoutMs: options.timeoutMs,
-      bufferMs: 10,
       rejectsConflicts: false,
-      resetsState: false,
       tokens: () => undefined,
       publicRead: true,
       tls: undefined,

@@ -21,8 +21,8 @@ export const CODECS = createCodecList([
   'partial_refund',
   'instant_confirmation',
 ])
-export const TIMEOUT_MS = 60_000
-export const START_MS = Date.parse('2026-11-20T08:00:00Z')
+const TIMEOUT_MS = 60_000
+const START_MS = Date.parse('2026-11-20T08:00:00Z')
 
 /** An in-memory store with injected failures. */
 export function memoryStorage(kept?: string) {

@@ -4,8 +4,10 @@ import { createCodecList, systemClock } from '@vacancy/shared'
 import { topologyBody } from '@vacancy/shared/contract'
 import { onTestFinished } from 'vitest'
 import type { z } from 'zod'
+import { fileStore } from '../registry/file-store.ts'
 import { type RegistryOptions, startRegistry } from '../registry/registry.ts'
 import type { RegistryStorage } from '../registry/storage.ts'
+import type { RegistryStore } from '../registry/store.ts'
 import { keepingLog } from './http.ts'
 
 export type TestRegistry = {
@@ -37,6 +39,11 @@ export function memoryStorage(): RegistryStorage & { text: string | undefined } 
   return storage
 }
 
+/** The store of a registry that keeps its state there. */
+export function storeIn(storage: RegistryStorage): RegistryStore {
+  return fileStore({ storage, bufferMs: 10, resetsState: false })
+}
+
 /**
  * A registry that serves longer than its heartbeat timeout, unless it has a clock of its own: then it is warming.
  */
@@ -46,12 +53,10 @@ export async function runningRegistry(options: Partial<RegistryOptions> = {}): P
   const running = await startRegistry({
     host: '127.0.0.1',
     port: 0,
-    storage: memoryStorage(),
+    store: storeIn(memoryStorage()),
     codecs: createCodecList(['breakfast', 'wifi']),
     heartbeatTimeoutMs: 60_000,
-    bufferMs: 10,
     rejectsConflicts: false,
-    resetsState: false,
     tokens: () => undefined,
     publicRead: true,
     tls: undefined,

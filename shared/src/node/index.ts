@@ -93,6 +93,7 @@ export {
 export {
   checkToken,
   findToken,
+  hashToken,
   type Role,
   roleMay,
   type TokenHash,
