@@ -45,8 +45,11 @@ export const REGISTRY_METRICS = {
     type: 'gauge',
     help: 'Time of the last change by a segment list, seconds since 1970.',
   },
-  registry_json_write_total: { type: 'counter', help: 'Successful writes of the state.' },
-  registry_json_write_errors_total: { type: 'counter', help: 'Failed writes of the state.' },
+  registry_json_write_total: { type: 'counter', help: 'Successful writes of the state; on etcd, of changes.' },
+  registry_json_write_errors_total: {
+    type: 'counter',
+    help: 'Failed writes of the state; on etcd, times that it became unavailable or refused a write.',
+  },
   registry_last_persist_timestamp: { type: 'gauge', help: 'Time of the last write of the state, seconds since 1970.' },
   registry_segment_conflicts: { type: 'gauge', help: 'Segments that more than one shard claims.' },
   registry_identity_conflicts_total: {
@@ -64,7 +67,10 @@ export const REGISTRY_METRICS = {
     help: 'Time since the last heartbeat; beyond 1,000 components, the oldest of the others as `other`.',
     labels: ['kind', 'id'],
   },
-  registry_storage_up: { type: 'gauge', help: '1 when the last write of the state succeeded.' },
+  registry_storage_up: {
+    type: 'gauge',
+    help: '1 when the last write of the state succeeded; on etcd, when it responds and accepts writes.',
+  },
   registry_storage_latency_seconds: { type: 'histogram', help: 'Time to write the state.', buckets: SECONDS },
   tls_cert_not_after_seconds: {
     type: 'gauge',

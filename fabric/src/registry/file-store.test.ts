@@ -1,6 +1,6 @@
-import { createCodecList } from '@vacancy/shared'
+import { createCodecList, turnableClock } from '@vacancy/shared'
 import { expect, test, vi } from 'vitest'
-import { CODECS, memoryStorage, onFile, type Started, startOn } from '../testing/registries.ts'
+import { CODECS, memoryStorage, onFile, START_MS, type Started, startOn } from '../testing/registries.ts'
 
 type Options = Started & {
   readonly storage?: ReturnType<typeof memoryStorage>
@@ -97,4 +97,40 @@ test('a port in use fails the start', async () => {
   await expect(start({ port: registry.port, storage: other })).rejects.toMatchObject({ code: 'port_taken' })
   expect(other.texts).toEqual([])
   expect(storage.texts.length).toBe(1)
+})
+
+/** Every version of a registry, with the global one. */
+async function versionsOf({ get }: Awaited<ReturnType<typeof start>>): Promise<number[]> {
+  const { versions, global_version: global } = (await get('/versions')).json
+  return [global, ...(Object.values(versions) as number[])]
+}
+
+test('versions start at the unix time in seconds and rise by one', async () => {
+  const { register, get } = await start()
+  const first = Math.floor(START_MS / 1000)
+  expect((await get('/versions')).json).toMatchObject({ global_version: first, versions: {} })
+  await register('router', 'r1', 'z1')
+
+  expect((await get('/versions')).json).toMatchObject({
+    global_version: first + 1,
+    versions: { 'zones/z1/routers': first + 1 },
+  })
+})
+
+test.each([
+  ['after a crash that lost the last changes', (texts: readonly string[]) => texts.at(2), 0],
+  ['with an older copy from an orderly stop', (texts: readonly string[]) => texts.at(-1), 3_600_000],
+])('%s no version is given a second time', async (_when, kept, laterMs) => {
+  const one = await start({ bufferMs: 60_000 })
+  await one.push('s1', 'z1', ['a'])
+  await one.stop()
+  const two = await start({ storage: one.storage, bufferMs: 10 })
+  for (let i = 0; i < 50; i++) await two.push('s1', 'z1', [`segment-${i}`])
+  const given = Math.max(...(await versionsOf(two)))
+  const text = kept(laterMs === 0 ? two.storage.texts : one.storage.texts.slice(0, 2)) as string
+
+  const three = await start({ storage: memoryStorage(text), clock: turnableClock(START_MS + laterMs) })
+  expect((await three.get('/zones/z1/segments')).json.segments).toEqual(['a'])
+  for (const version of await versionsOf(three)) expect(version).toBeGreaterThan(given)
+  expect(three.lines.some((line) => line.includes('all lists get new versions'))).toBe(true)
 })

@@ -294,7 +294,7 @@ function routesOf(service: Service, door: Door): Route[] {
   ]
 }
 
-/** Says how old an answer may be, and that a change cannot be kept now. */
+/** Adds the age of a stale answer, and turns a change that cannot be kept into 503. */
 async function markingAge({ store }: Service, answer: () => Answer | Promise<Answer>): Promise<Answer> {
   let given: Answer
   try {

@@ -22,7 +22,7 @@ export const CODECS = createCodecList([
   'instant_confirmation',
 ])
 const TIMEOUT_MS = 60_000
-const START_MS = Date.parse('2026-11-20T08:00:00Z')
+export const START_MS = Date.parse('2026-11-20T08:00:00Z')
 
 /** An in-memory store with injected failures. */
 export function memoryStorage(kept?: string) {
