@@ -24,7 +24,6 @@ const TESTS_USE = {
   engine: ['client', 'cli', 'testkit'],
   client: ['testkit'],
   cli: ['testkit'],
-  fabric: ['testkit'],
   server: ['testkit'],
   fabric: ['testkit'],
   quickstart: ['testkit'],

@@ -1,0 +1,134 @@
+/**
+ * The commands as JSON over HTTP (docs/proxy.md): names, aliases and ranges of the body's fields, derived from the
+ * command table of the wire protocol. The request reader, `/openapi.json` and the tests read these rows. A command or
+ * field that is added to the table needs no code here.
+ */
+
+import { assert } from '@vacancy/shared'
+import { COMMAND_LIST, type CommandName, type CommandSpec, type FieldSpec } from '@vacancy/shared/wire'
+
+/** The JSON type of a field. `texts` accepts one text for a list of one; `flag` is true, false, 1 or 0. */
+type JsonKind = 'text' | 'list' | 'texts' | 'flag' | 'whole' | 'number'
+
+export type JsonField = {
+  readonly spec: FieldSpec
+  /** Name in the body, snake_case. */
+  readonly name: string
+  /** Other spellings that existing documents use. */
+  readonly aliases: readonly string[]
+  readonly kind: JsonKind
+  readonly required: boolean
+  /** A list that is sent even if it is empty. */
+  readonly sendsEmpty: boolean
+  /** Bounds of a number, inclusive. */
+  readonly min: number
+  readonly max: number
+  /** The error for a missing value, and for a value of a wrong type or out of range. */
+  readonly missing: string
+  readonly fault: string
+}
+
+/** Where a router sends a command: by a segment, or to the router itself, which answers. */
+type Routing = 'segment' | 'router'
+
+export type JsonCommand = {
+  readonly name: CommandName
+  readonly spec: CommandSpec
+  readonly fields: readonly JsonField[]
+  readonly isWrite: boolean
+  readonly routing: Routing
+  /** Whether the body names a segment. */
+  readonly hasSegment: boolean
+}
+
+/** Names that differ from the table's: of one command, or of all of them. */
+const NAMES: { readonly [name: string]: readonly [name: string, ...aliases: string[]] } = {
+  'SEARCHPROP.propertyType': ['type', 'property_type'],
+  'SEARCHAVAIL.propertyType': ['type', 'property_type'],
+  dates: ['date', 'dates'],
+  rateFeatures: ['rate_features', 'rate_feature'],
+}
+
+/** Fields whose errors have the wording of existing proxies. */
+const TEXTS: { readonly [name: string]: { readonly missing?: string; readonly fault: string } } = {
+  amount: { missing: 'amount is required and must be 0-255', fault: 'amount is required and must be 0-255' },
+  stars: { fault: 'stars must be between 1 and 5' },
+}
+
+const LEAST: { readonly [name: string]: number } = { limit: 1, requestNumber: 1 }
+const GREATEST = { u8: 0xff, u32: 0xffff_ffff, u64: Number.MAX_SAFE_INTEGER } as const
+
+const JSON_COMMAND_LIST: readonly JsonCommand[] = COMMAND_LIST.filter(({ access }) => access !== 'session').map(
+  (spec) => ({
+    name: spec.name,
+    spec,
+    fields: spec.fields.map((field) => fieldOf(spec.name, field)),
+    isWrite: spec.access === 'write',
+    routing: spec.reply === 'codecs' || spec.reply === 'segments' ? 'router' : 'segment',
+    hasSegment: spec.fields.some(({ name }) => name === 'segment'),
+  }),
+)
+
+/** The 19 commands, in the order of the table. A Map, so that no name of a prototype is a command. */
+export const JSON_COMMANDS: ReadonlyMap<string, JsonCommand> = new Map(
+  JSON_COMMAND_LIST.map((command) => [command.name, command]),
+)
+
+function fieldOf(command: CommandName, spec: FieldSpec): JsonField {
+  const [name, ...aliases] = NAMES[`${command}.${spec.name}`] ?? NAMES[spec.name] ?? [snakeCase(spec.name)]
+  for (const each of [name, ...aliases]) assert(!(each in {}), 'no field has the name of a property of every object')
+  const kind = kindOf(spec)
+  const isNumber = kind === 'whole' || kind === 'number'
+  const min = isNumber ? (spec.min ?? LEAST[spec.name] ?? 0) : 0
+  const max = spec.max ?? (spec.width in GREATEST ? GREATEST[spec.width as keyof typeof GREATEST] : 0)
+  return {
+    spec,
+    name,
+    aliases,
+    kind,
+    required: spec.required && spec.name !== 'amenities',
+    sendsEmpty: spec.required || spec.keepsEmpty,
+    min,
+    max,
+    missing: TEXTS[name]?.missing ?? `${name} is required`,
+    fault: TEXTS[name]?.fault ?? `${name} must be ${wordsOf(kind, min, max)}`,
+  }
+}
+
+function kindOf({ name, width, extension, min }: FieldSpec): JsonKind {
+  switch (width) {
+    case 'text':
+      return 'text'
+    case 'list':
+      return name === 'dates' ? 'texts' : 'list'
+    case 'f64':
+      return 'number'
+    case 'u8':
+      // A small number of our own without a range is a switch.
+      return extension && min === undefined ? 'flag' : 'whole'
+    default:
+      return 'whole'
+  }
+}
+
+function wordsOf(kind: JsonKind, min: number, max: number): string {
+  switch (kind) {
+    case 'text':
+      return 'text'
+    case 'list':
+      return 'an array of texts, not empty and without commas'
+    case 'texts':
+      return 'text or an array of texts, not empty and without commas'
+    case 'flag':
+      return 'true or false'
+    case 'whole':
+      return `a whole number from ${min} to ${max}`
+    case 'number':
+      return `a number from ${min} to ${max}`
+  }
+}
+
+/** `propertyId` as `property_id`. */
+function snakeCase(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+}

@@ -1,0 +1,529 @@
+/**
+ * The HTTP side of the proxy: HTTP/1.1 and HTTP/2 with prior knowledge on one plain port, distinguished by the
+ * first bytes; both over TLS, distinguished by ALPN (docs/proxy.md#http). It bounds what a client can make this process keep,
+ * and turns either protocol into exchanges: a request with its body, and one response.
+ */
+
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http'
+import {
+  constants,
+  createServer as createHttp2Server,
+  type Http2Server,
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2'
+import { createServer as createHttpsServer } from 'node:https'
+import type { AddressInfo, Socket } from 'node:net'
+import { VacancyError } from '@vacancy/shared'
+import { LISTENER_LIMITS, secureContextOf, type TlsMaterial } from '@vacancy/shared/node'
+
+export const API_LIMITS = {
+  bodyBytesMax: 1024 * 1024,
+  /** Bodies that are being received, in all. */
+  bodiesBytesMax: 128 * 1024 * 1024,
+  requestMs: 10_000,
+  headersMax: 100,
+  /** At once on one connection; of HTTP/2 also the number of streams. */
+  requestsPerConnection: 100,
+  /** Of a body that is refused, so much is read and dropped: the client gets its response before the connection ends. */
+  droppedBytesMax: 4 * 1024 * 1024,
+  /** Response bytes and frames that a session of HTTP/2 may hold, in megabytes. */
+  sessionMegabytes: 64,
+} as const
+
+type Proto = 'http1' | 'http2'
+export type Headers = { readonly [name: string]: string }
+
+/** A body, or why there is none. `gone`: the client has disconnected. */
+export type Body = Buffer | 'too_large' | 'slow' | 'busy' | 'gone'
+
+/** One TCP connection of a client. */
+export type Connection = {
+  readonly socket: Socket
+  readonly remote: string
+  proto: Proto | 'unknown'
+  session: ServerHttp2Session | undefined
+  inFlight: number
+  /** Called once when the connection has ended. */
+  onEnd: (() => void) | undefined
+}
+
+/** A request and its response. */
+export type Exchange = {
+  readonly connection: Connection
+  readonly proto: Proto
+  readonly method: string
+  /** Without the query. */
+  readonly path: string
+  readonly header: (name: string) => string | undefined
+  /** Reads the body; `done` is called once. */
+  readonly readBody: (done: (body: Body) => void) => void
+  /** Sends the response; does nothing if the client is gone. Called once. */
+  readonly respond: (status: number, headers: Headers, body: Buffer | string) => void
+}
+
+export type ListenerSettings = {
+  readonly host: string
+  /** Undefined: this listener is off. */
+  readonly httpPort: number | undefined
+  readonly https: { readonly port: number; readonly tls: TlsMaterial } | undefined
+  readonly connectionsMax: number
+  readonly serverName: string
+  /** From the first byte of a request to the last of its body. */
+  readonly requestMs: number
+}
+
+export type Listener = {
+  readonly httpPort: number | undefined
+  readonly httpsPort: number | undefined
+  readonly setTls: (tls: TlsMaterial) => void
+  readonly counts: ListenerCounts
+  /** Accepts no more connections; resolves when the requests in flight are answered, after `drainMs` at the latest. */
+  readonly close: (drainMs: number) => Promise<void>
+}
+
+type ListenerCounts = {
+  readonly connections: Record<Proto, number>
+  readonly inFlight: Record<Proto, number>
+  refused: number
+  /** Requests that HTTP itself refused: headers too large, too slow, or not HTTP. */
+  unreadable: number
+}
+
+type State = {
+  readonly settings: ListenerSettings
+  readonly handle: (exchange: Exchange) => void
+  readonly connections: Map<Socket, Connection>
+  /** Accepted, and not known yet to speak either protocol: by the address of the client, since TLS wraps the socket. */
+  readonly starting: Map<string, Socket>
+  readonly counts: ListenerCounts
+  readonly http2: Http2Server
+  readonly sessions: WeakMap<ServerHttp2Session, Connection>
+  /** The connection whose session is being created. */
+  beginning: Connection | undefined
+  /** All TCP connections, those in their TLS handshake included. */
+  open: number
+  bodyBytes: number
+  isClosing: boolean
+}
+
+/** @throws VacancyError port_taken */
+export async function openListener(
+  settings: ListenerSettings,
+  handle: (exchange: Exchange) => void,
+): Promise<Listener> {
+  const state: State = {
+    settings,
+    handle,
+    connections: new Map(),
+    starting: new Map(),
+    counts: { connections: { http1: 0, http2: 0 }, inFlight: { http1: 0, http2: 0 }, refused: 0, unreadable: 0 },
+    http2: createHttp2Server({
+      settings: {
+        maxConcurrentStreams: API_LIMITS.requestsPerConnection,
+        maxHeaderListSize: LISTENER_LIMITS.headerBytesMax,
+        enablePush: false,
+      },
+      maxHeaderListPairs: API_LIMITS.headersMax,
+      maxSessionMemory: API_LIMITS.sessionMegabytes,
+    }),
+    sessions: new WeakMap(),
+    beginning: undefined,
+    open: 0,
+    bodyBytes: 0,
+    isClosing: false,
+  }
+  state.http2.on('session', (session) => openSession(state, session))
+  state.http2.on('stream', (stream, headers) => onStream(state, stream as ServerHttp2Stream, headers))
+  const plain = settings.httpPort === undefined ? undefined : plainServer(state)
+  const secure = settings.https === undefined ? undefined : secureServer(state, settings.https.tls)
+  try {
+    return {
+      httpPort: plain && (await listen(plain, settings.host, settings.httpPort as number)),
+      httpsPort: secure && (await listen(secure, settings.host, settings.https?.port as number)),
+      setTls: (tls) => secure?.setSecureContext(secureContextOf(tls)),
+      counts: state.counts,
+      close: (drainMs) => close(state, [plain, secure], drainMs),
+    }
+  } catch (error) {
+    plain?.close()
+    secure?.close()
+    throw error
+  }
+}
+
+const limitsOf = ({ settings: { requestMs } }: State) => ({
+  maxHeaderSize: LISTENER_LIMITS.headerBytesMax,
+  headersTimeout: requestMs,
+  requestTimeout: requestMs,
+  keepAliveTimeout: LISTENER_LIMITS.idleTimeoutMs,
+  connectionsCheckingInterval: LISTENER_LIMITS.checkEveryMs,
+})
+
+function plainServer(state: State): Server {
+  const server = createHttpServer(limitsOf(state))
+  prepare(state, server)
+  const serveHttp1 = takeListener(server, 'connection')
+  server.on('connection', (socket: Socket) => {
+    if (admit(state, socket)) detect(state, socket, serveHttp1)
+  })
+  return server
+}
+
+function secureServer(state: State, tls: TlsMaterial) {
+  const server = createHttpsServer({
+    ...limitsOf(state),
+    ...secureContextOf(tls),
+    ALPNProtocols: ['h2', 'http/1.1'],
+    handshakeTimeout: LISTENER_LIMITS.handshakeTimeoutMs,
+    requestCert: tls.clientCa !== undefined,
+    rejectUnauthorized: tls.clientCa !== undefined,
+  })
+  prepare(state, server)
+  const serveHttp1 = takeListener(server, 'secureConnection')
+  server.prependListener('connection', (socket: Socket) => admit(state, socket))
+  server.on('secureConnection', (socket) => {
+    if (socket.alpnProtocol === 'h2') begin(state, socket, 'http2', serveHttp1)
+    else begin(state, socket, 'http1', serveHttp1)
+  })
+  // Node reports a failed or timed-out handshake, but leaves the socket open.
+  server.on('tlsClientError', (_error, socket) => socket.destroy())
+  return server
+}
+
+type ServeHttp1 = (socket: Socket) => void
+
+/** Node's own handler of a connection, which then runs only for those that speak HTTP/1. */
+function takeListener(server: Server, event: 'connection' | 'secureConnection'): ServeHttp1 {
+  const own = server.listeners(event)
+  server.removeAllListeners(event)
+  return (socket) => {
+    for (const each of own) each.call(server, socket)
+  }
+}
+
+function prepare(state: State, server: Server): void {
+  server.maxHeadersCount = API_LIMITS.headersMax
+  server.setTimeout(LISTENER_LIMITS.idleTimeoutMs)
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => refuseUnreadable(state, error, socket))
+  server.on('request', (request, response) => onRequest(state, request, response))
+  server.on('checkContinue', (request, response) => {
+    // A body that is refused anyway need not be sent.
+    if (Number(request.headers['content-length'] ?? 0) <= API_LIMITS.bodyBytesMax) response.writeContinue()
+    onRequest(state, request, response)
+  })
+}
+
+/** Counts a TCP connection. @returns false for one too many, which is closed without a byte */
+function admit(state: State, socket: Socket): boolean {
+  if (state.open >= state.settings.connectionsMax || state.isClosing) {
+    state.counts.refused++
+    socket.destroy()
+    return false
+  }
+  state.open++
+  const key = peerOf(socket)
+  state.starting.set(key, socket)
+  socket.once('close', () => {
+    state.open--
+    if (state.starting.get(key) === socket) state.starting.delete(key)
+  })
+  socket.setNoDelay(true)
+  return true
+}
+
+function peerOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`
+}
+
+const PREFACE = Buffer.from('PRI * HTTP/2.0')
+/** No method of HTTP/1 begins so (RFC 9113 §3.4). */
+const TELLING_BYTES = 3
+
+/** Waits for the first bytes of a plain connection and gives them back to the protocol that they belong to. */
+function detect(state: State, socket: Socket, serveHttp1: ServeHttp1): void {
+  const timer = setTimeout(() => socket.destroy(), state.settings.requestMs)
+  let first: Buffer = Buffer.alloc(0)
+  const onData = (chunk: Buffer): void => {
+    first = Buffer.concat([first, chunk])
+    const isPreface = first
+      .subarray(0, TELLING_BYTES)
+      .equals(PREFACE.subarray(0, Math.min(first.length, TELLING_BYTES)))
+    if (isPreface && first.length < TELLING_BYTES) return
+    clearTimeout(timer)
+    socket.off('data', onData)
+    socket.off('error', onError)
+    socket.pause()
+    socket.unshift(first)
+    begin(state, socket, isPreface ? 'http2' : 'http1', serveHttp1)
+    // A session takes the bytes that were given back itself; flowing, they would pass it by.
+    if (!isPreface) socket.resume()
+  }
+  // Its `close` follows.
+  const onError = (): void => {}
+  socket.on('data', onData)
+  socket.on('error', onError)
+  socket.once('close', () => clearTimeout(timer))
+}
+
+function begin(state: State, socket: Socket, proto: Proto, serveHttp1: ServeHttp1): void {
+  const { connections, counts } = state
+  state.starting.delete(peerOf(socket))
+  if (state.isClosing) {
+    socket.destroy()
+    return
+  }
+  const remote = socket.remoteAddress ?? ''
+  const connection: Connection = { socket, remote, proto, session: undefined, inFlight: 0, onEnd: undefined }
+  connections.set(socket, connection)
+  counts.connections[proto]++
+  socket.once('close', () => {
+    connections.delete(socket)
+    counts.connections[proto]--
+    connection.onEnd?.()
+  })
+  if (proto === 'http1') serveHttp1(socket)
+  else {
+    // HTTP/1 lets a client close its half of the connection and still answers; a session has no use for that.
+    socket.once('end', () => socket.destroy())
+    state.beginning = connection
+    state.http2.emit('connection', socket)
+    state.beginning = undefined
+  }
+}
+
+/** Requests that Node could not parse: headers too large, too slow, or not HTTP. */
+function refuseUnreadable(state: State, error: NodeJS.ErrnoException, socket: Socket): void {
+  // No client is left to read a response, or it is in the middle of another one.
+  const inFlight = state.connections.get(socket)?.inFlight ?? 0
+  if (error.code === 'ECONNRESET' || !socket.writable || (inFlight > 0 && error.code !== TIMEOUT)) {
+    socket.destroy()
+    return
+  }
+  state.counts.unreadable++
+  const [status, message] = UNREADABLE[error.code ?? ''] ?? [400, 'not a valid HTTP request']
+  const body = JSON.stringify({ status: 'error', message })
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    `Server: ${state.settings.serverName}`,
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+}
+
+const HEADERS_TOO_LARGE = `headers exceed ${LISTENER_LIMITS.headerBytesMax} bytes`
+const TIMEOUT = 'ERR_HTTP_REQUEST_TIMEOUT'
+const UNREADABLE: { readonly [code: string]: readonly [number, string] } = {
+  HPE_HEADER_OVERFLOW: [431, HEADERS_TOO_LARGE],
+  [TIMEOUT]: [408, 'the request took too long to arrive'],
+}
+
+function pathOf(url: string | undefined): string {
+  const path = url ?? '/'
+  const question = path.indexOf('?')
+  return question < 0 ? path : path.slice(0, question)
+}
+
+// Bodies, of either protocol.
+
+type BodySource = {
+  on(event: 'data', listener: (chunk: Buffer) => void): unknown
+  on(event: 'end' | 'close', listener: () => void): unknown
+}
+
+/** Collects a body within its limits. Bytes beyond them are dropped: the caller ends the connection. */
+function collect(state: State, source: BodySource, declaredBytes: number, done: (body: Body) => void): void {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  let isOver = false
+  const finish = (body: Body): void => {
+    if (isOver) return
+    isOver = true
+    clearTimeout(timer)
+    state.bodyBytes -= bytes
+    done(body)
+  }
+  const timer = setTimeout(() => finish('slow'), state.settings.requestMs)
+  source.on('data', (chunk) => {
+    if (isOver) return
+    if (bytes + chunk.length > API_LIMITS.bodyBytesMax) return finish('too_large')
+    bytes += chunk.length
+    state.bodyBytes += chunk.length
+    chunks.push(chunk)
+    if (state.bodyBytes > API_LIMITS.bodiesBytesMax) finish('busy')
+  })
+  source.on('end', () => finish(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, bytes)))
+  source.on('close', () => finish('gone'))
+  if (declaredBytes > API_LIMITS.bodyBytesMax) finish('too_large')
+}
+
+// HTTP/1.1
+
+function onRequest(state: State, request: IncomingMessage, response: ServerResponse): void {
+  const connection = state.connections.get(request.socket)
+  if (!connection) {
+    request.socket.destroy()
+    return
+  }
+  const { counts } = state
+  connection.inFlight++
+  counts.inFlight.http1++
+  response.once('close', () => {
+    connection.inFlight--
+    counts.inFlight.http1--
+    if (state.isClosing && connection.inFlight === 0) connection.socket.destroySoon()
+  })
+  request.on('error', () => {})
+  response.on('error', () => {})
+  state.handle({
+    connection,
+    proto: 'http1',
+    method: request.method ?? '',
+    path: pathOf(request.url),
+    header: (name) => {
+      const value = request.headers[name]
+      return Array.isArray(value) ? value[0] : value
+    },
+    readBody: (done) => collect(state, request, Number(request.headers['content-length'] ?? 0), done),
+    respond: (status, headers, body) => {
+      if (response.destroyed || response.writableEnded) return
+      const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
+      for (const name in headers) response.setHeader(name, headers[name] as string)
+      if (status !== 204) response.setHeader('Content-Length', length)
+      if (state.isClosing) response.setHeader('Connection', 'close')
+      response.writeHead(status)
+      response.end(request.method === 'HEAD' || status === 204 ? undefined : body)
+      if (!request.complete) dropRest(request)
+    },
+  })
+}
+
+/** Reads on after an early response, so that the client can read it, and gives up on one that sends too much. */
+function dropRest(request: IncomingMessage): void {
+  let bytes = 0
+  const timer = setTimeout(() => request.socket.destroy(), API_LIMITS.requestMs)
+  request.on('data', (chunk: Buffer) => {
+    bytes += chunk.length
+    if (bytes > API_LIMITS.droppedBytesMax) request.socket.destroy()
+  })
+  request.once('close', () => clearTimeout(timer))
+  request.once('end', () => clearTimeout(timer))
+  request.resume()
+}
+
+// HTTP/2
+
+/** Called while the connection begins: a session shows a stand-in for its socket, which names no connection. */
+function openSession(state: State, session: ServerHttp2Session): void {
+  const connection = state.beginning
+  if (!connection) return session.destroy()
+  connection.session = session
+  state.sessions.set(session, connection)
+  // A session that neither reads nor writes, whatever is in flight.
+  session.setTimeout(LISTENER_LIMITS.idleTimeoutMs, () => session.destroy())
+  session.on('error', () => session.destroy())
+}
+
+function onStream(state: State, stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+  stream.on('error', () => {})
+  const { session } = stream
+  const connection = session && state.sessions.get(session as ServerHttp2Session)
+  if (!connection) return stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+  const { counts, settings } = state
+  connection.inFlight++
+  counts.inFlight.http2++
+  stream.once('close', () => {
+    connection.inFlight--
+    counts.inFlight.http2--
+  })
+  const method = headers[':method'] ?? ''
+  if (headerBytes(headers) > LISTENER_LIMITS.headerBytesMax) return refuseHeaders(state, stream)
+  state.handle({
+    connection,
+    proto: 'http2',
+    method,
+    path: pathOf(headers[':path']),
+    header: (name) => {
+      const value = headers[name]
+      return Array.isArray(value) ? value[0] : value
+    },
+    readBody: (done) => collect(state, stream, Number(headers['content-length'] ?? 0), done),
+    respond: (status, given, body) => {
+      if (stream.destroyed || stream.closed || stream.headersSent) return
+      const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
+      const isEmpty = method === 'HEAD' || status === 204
+      const fields: Record<string, string | number> = { ':status': status }
+      for (const name in given) fields[name.toLowerCase()] = given[name] as string
+      fields['server'] ??= settings.serverName
+      if (status !== 204) fields['content-length'] = length
+      stream.respond(fields, { endStream: isEmpty })
+      if (!isEmpty) stream.end(body)
+      // The rest of an unread body is not wanted; the response is complete (RFC 9113 §8.1).
+      if (!stream.readableEnded) {
+        stream.resume()
+        stream.once('finish', () => {
+          if (!stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR)
+        })
+      }
+    },
+  })
+}
+
+/** Node announces the limit of headers, and allows four times as much (RFC 9113 §6.5.2 gives the sum). */
+function headerBytes(headers: IncomingHttpHeaders): number {
+  let bytes = 0
+  for (const name in headers) bytes += name.length + String(headers[name]).length + HEADER_OVERHEAD_BYTES
+  return bytes
+}
+
+const HEADER_OVERHEAD_BYTES = 32
+
+function refuseHeaders(state: State, stream: ServerHttp2Stream): void {
+  state.counts.unreadable++
+  stream.respond({ ':status': 431, 'content-type': 'application/json', server: state.settings.serverName })
+  stream.end(JSON.stringify({ status: 'error', message: HEADERS_TOO_LARGE }))
+  stream.resume()
+}
+
+// Start and end.
+
+function listen(server: Server, host: string, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (cause: NodeJS.ErrnoException) => {
+      const reason = cause.code ?? cause.message
+      reject(new VacancyError('port_taken', { address: `${host}:${port}`, reason }, { cause }))
+    })
+    server.listen(port, host, () => resolve((server.address() as AddressInfo).port))
+  })
+}
+
+async function close(state: State, servers: readonly (Server | undefined)[], drainMs: number): Promise<void> {
+  state.isClosing = true
+  const closed = servers.map(
+    (server) =>
+      new Promise<void>((resolve) => {
+        if (server?.listening) server.close(() => resolve())
+        else resolve()
+      }),
+  )
+  for (const socket of state.starting.values()) socket.destroy()
+  for (const { socket, session, inFlight } of state.connections.values()) {
+    // A session ends after its streams, and its client gets GOAWAY.
+    if (session) session.close()
+    else if (inFlight === 0) socket.destroy()
+  }
+  const timer = setTimeout(() => {
+    for (const { socket } of state.connections.values()) socket.destroy()
+  }, drainMs)
+  await Promise.all(closed)
+  clearTimeout(timer)
+}

@@ -1,0 +1,198 @@
+/** The proxy in front of a real node, over both protocols, and the examples of its page. */
+
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { dateIn, type NodeProcess, removeFolder, startNodeProcess, temporaryFolder } from '@vacancy/testkit/node'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { JSON_COMMANDS } from './commands.ts'
+import { API_LIMITS } from './listener.ts'
+import { STATUS_OF_CODE } from './status.ts'
+import { type Answer, openHttp2, postHttp2, startTestProxy, type TestProxy } from './testing/start.ts'
+import { parseApiTokens } from './tokens.ts'
+
+const PAGE = readFileSync(path.join(import.meta.dirname, '../../../docs/proxy.md'), 'utf8')
+
+let folder: string
+let node: NodeProcess
+let proxy: TestProxy
+
+beforeAll(async () => {
+  folder = temporaryFolder()
+  node = await startNodeProcess({ folder })
+  proxy = await startTestProxy({ mode: 'standalone', upstream_port: node.tcpPort })
+  await vi.waitFor(async () => expect((await proxy.get('/ready')).status).toBe(200), 10_000)
+})
+
+afterAll(async () => {
+  await proxy?.stop()
+  await node?.stop()
+  removeFolder(folder)
+})
+
+const [DAY, NEXT] = [dateIn(3), dateIn(4)]
+
+const property = (id: string, segment: string) => ({
+  segment,
+  area: 'old "town"',
+  property_id: id,
+  property_type: 'hotel',
+  category: 'standard',
+  stars: 3,
+  latitude: 47.1,
+  longitude: 11.2,
+})
+
+test.each(['http1', 'http2'])('all 19 commands over %s', async (proto) => {
+  const session = proto === 'http2' ? await openHttp2(proxy.url) : undefined
+  const used = new Set<string>()
+  const run = async (command: string, body?: object): Promise<Answer> => {
+    used.add(command)
+    const request = body ? { command, body } : { command }
+    return session ? await postHttp2(session, request) : await proxy.post(request)
+  }
+  const ok = async (command: string, body?: object) => {
+    const { status, json } = await run(command, body)
+    expect(json).toMatchObject({ status: 'success' })
+    expect(status).toBe(200)
+    const { status: _, ...rest } = json
+    return rest
+  }
+  const segment = `alpine-${proto}`
+  const id = `p-"${proto}"`
+  const [room, other] = ['double "à la carte"\\', 'suite']
+  const on = (room_type: string, date: string) => ({ property_id: id, room_type, date })
+
+  expect(await ok('GETCODECS')).toEqual({ rate_features: ['breakfast', 'refundable', 'sea_view'] })
+  expect(await ok('SEARCHPROP', { segment })).toEqual({ properties: [] })
+  expect(await ok('SEARCHAVAIL', { segment, room_type: room, date: DAY })).toEqual({ properties: [] })
+  expect(await ok('SETPROP', property(id, segment))).toEqual({})
+  expect(await ok('SEARCHPROP', { segment })).toEqual({ properties: [id] })
+  await ok('SETPROP', property(`q-${proto}`, segment))
+  expect((await ok('SEARCHPROP', { segment })).properties.toSorted()).toEqual([id, `q-${proto}`])
+  expect((await ok('SEARCHPROP', { segment, limit: 1 })).properties.length).toBe(1)
+  expect((await ok('GETSEGMENTS')).segments).toContainEqual({ segment, prop_count: 2, propCount: 2 })
+  expect(await ok('PROPEXIST', { property_id: id })).toEqual({ exists: true })
+  expect(await ok('PROPEXIST', { property_id: 'missing' })).toEqual({ exists: false })
+  const features = ['breakfast', 'sea_view']
+  await ok('SETROOMPKG', { ...on(room, DAY), availability: 5, final_price: 4_000_000_000, rate_features: features })
+  await ok('SETROOMPKG', { ...on(room, NEXT), availability: 3, final_price: 90 })
+  await ok('SETROOMPKG', { ...on(other, DAY), availability: 1 })
+  const first = { date: DAY, availability: 5, final_price: 4_000_000_000, rate_feature: features }
+  const second = { date: NEXT, availability: 3, final_price: 90, rate_feature: [] }
+  expect(await ok('SEARCHAVAIL', { segment, room_type: room, date: [DAY, NEXT], type: 'hotel' })).toEqual({
+    properties: [{ property_id: id, days: [first, second] }],
+  })
+  expect(await ok('SEARCHAVAIL', { segment, room_type: room, dates: DAY, rate_features: ['refundable'] })).toEqual({
+    properties: [],
+  })
+  expect(await ok('GETPROPROOMDAY', on(room, DAY))).toEqual({ property_id: id, ...first })
+  expect(await ok('PROPROOMEXIST', { property_id: id, room_type: room })).toEqual({ exists: true })
+  expect((await ok('PROPROOMLIST', { property_id: id })).room_types.toSorted()).toEqual([room, other].toSorted())
+  expect(await ok('PROPROOMDATELIST', { property_id: id, room_type: room })).toEqual({ dates: [DAY, NEXT] })
+  expect(await ok('SETROOMAVL', { ...on(room, DAY), amount: 0 })).toEqual({ availability: 0 })
+  expect(await ok('INCROOMAVL', { ...on(room, DAY), amount: 255 })).toEqual({ availability: 255 })
+  expect(await run('INCROOMAVL', { ...on(room, DAY), amount: 1 })).toMatchObject({
+    status: 400,
+    json: { code: 'OVERFLOW' },
+  })
+  expect(await ok('DECROOMAVL', { ...on(room, DAY), amount: 200 })).toEqual({ availability: 55 })
+  expect(await run('DECROOMAVL', { ...on(room, DAY), amount: 56 })).toMatchObject({
+    status: 400,
+    json: { code: 'UNDERFLOW' },
+  })
+  await ok('DELROOMDAY', on(room, NEXT))
+  expect(await ok('PROPROOMDATELIST', { property_id: id, room_type: room })).toEqual({ dates: [DAY] })
+  await ok('DELPROPROOM', { property_id: id, room_type: other })
+  await ok('DELPROPDAY', { property_id: id, date: DAY })
+  expect(await run('GETPROPROOMDAY', on(room, DAY))).toMatchObject({ status: 400, json: { code: 'NOT_FOUND' } })
+  await ok('DELPROP', { property_id: id })
+  await ok('DELSEGMENT', { segment })
+  expect(await run('DELSEGMENT', { segment })).toMatchObject({ status: 400, json: { code: 'NOT_FOUND' } })
+  expect([...used].toSorted()).toEqual([...JSON_COMMANDS.keys()].toSorted())
+  session?.destroy()
+})
+
+test('a search of 200 hits', async () => {
+  const segment = 'many'
+  const room = { room_type: 'double', date: DAY, availability: 2, final_price: 80, rate_features: ['breakfast'] }
+  for (let i = 0; i < 200; i++) {
+    await proxy.post({ command: 'SETPROP', body: property(`many-${i}`, segment) })
+    await proxy.post({ command: 'SETROOMPKG', body: { property_id: `many-${i}`, ...room } })
+  }
+
+  const { json } = await proxy.post({ command: 'SEARCHAVAIL', body: { segment, room_type: 'double', date: DAY } })
+
+  expect(json.properties.map((found: { property_id: string }) => found.property_id).toSorted()).toEqual(
+    Array.from({ length: 200 }, (_, i) => `many-${i}`).toSorted(),
+  )
+  const days = [{ date: DAY, availability: 2, final_price: 80, rate_feature: ['breakfast'] }]
+  for (const found of json.properties) expect(found.days).toEqual(days)
+})
+
+test('a write with a request key is executed once, and its reply names the index', async () => {
+  const body = { property_id: 'keyed', room_type: 'r', date: DAY }
+  await proxy.post({ command: 'SETPROP', body: property('keyed', 'keyed') })
+  await proxy.post({ command: 'SETROOMPKG', body: { ...body, availability: 10 } })
+  const write = {
+    command: 'DECROOMAVL',
+    body: { ...body, amount: 1, session: 'ab'.repeat(16), request_number: 1, want_index: true },
+  }
+
+  const [once, again] = [await proxy.post(write), await proxy.post(write)]
+
+  expect(once.json).toMatchObject({ availability: 9, index: expect.any(Number) })
+  expect(again.json.availability).toBe(9)
+  expect((await proxy.post({ command: 'GETPROPROOMDAY', body })).json.availability).toBe(9)
+})
+
+test('an explained search', async () => {
+  const { json } = await proxy.post({ command: 'SEARCHPROP', body: { segment: 'keyed', explain: 1 } })
+
+  expect(json).toMatchObject({ properties: ['keyed'], explain: { rows_examined: expect.any(Number) } })
+})
+
+test('the examples of the page', async () => {
+  const examples = [...PAGE.matchAll(/```sh\n(.*?)```\n\n```json\n(.*?)```/gs)]
+  expect(examples.length).toBeGreaterThan(5)
+  for (const [, command, wanted] of examples as unknown as [string, string, string][]) {
+    const [, where, body] = /curl http:\/\/localhost:8777(\S+) -d '(.*)'/s.exec(command) as unknown as string[]
+    const date = dateIn(1)
+    const response = await fetch(`${proxy.url}${where}`, {
+      method: 'POST',
+      body: body?.replaceAll('TOMORROW', date) ?? '',
+    })
+
+    expect(await response.json(), command).toEqual(JSON.parse(wanted.replaceAll('TOMORROW', date)))
+  }
+})
+
+test('the page names every status with its codes, valid tokens and the limits', () => {
+  const rows = new Map(
+    [...PAGE.matchAll(/^\| (\d{3}) \| ([^|]*) \|.*$/gm)].map(([row, status, codes]) => [`${status} ${codes}`, row]),
+  )
+  for (const [code, row] of Object.entries(STATUS_OF_CODE)) {
+    const found = [...rows.keys()].some(
+      (key) => key.startsWith(`${row.status} `) && key.includes(`\`${row.code ?? code}\``),
+    )
+    expect(found, code).toBe(true)
+  }
+  const auth = [...PAGE.matchAll(/```yaml\n(.*?)```/gs)].map(([, text]) => text as string)[1] as string
+  expect(parseApiTokens(auth, 'auth.yml')).toMatchObject({ nodeToken: 'token-of-the-proxy', tokens: { length: 3 } })
+  expect(PAGE).toContain(`| requests in flight of one connection | ${API_LIMITS.requestsPerConnection} |`)
+  expect(PAGE).toContain(`| time for a request to arrive | ${API_LIMITS.requestMs / 1000} s |`)
+})
+
+test('/openapi.json describes every command and resolves its references', async () => {
+  const document = JSON.parse((await proxy.get('/openapi.json')).text)
+  const { schemas } = document.components
+
+  for (const name of JSON_COMMANDS.keys()) {
+    expect(schemas[`${name}Request`].properties.command).toEqual({ const: name })
+    expect(schemas[`${name}Result`].required).toContain('status')
+  }
+  for (const [, name] of JSON.stringify(document).matchAll(/#\/components\/schemas\/(\w+)/g)) {
+    expect(schemas).toHaveProperty(name as string)
+  }
+  expect(schemas.SETPROPRequest.properties.body.required).not.toContain('amenities')
+  expect(schemas.DECROOMAVLRequest.properties.body.properties.amount).toMatchObject({ minimum: 0, maximum: 255 })
+})

@@ -1,0 +1,153 @@
+/** `/openapi.json`: the API as OpenAPI 3.1, from the rows that read its requests. */
+
+import type { ReplyKind } from '@vacancy/shared/wire'
+import { JSON_COMMANDS, type JsonCommand, type JsonField } from './commands.ts'
+import { STATUS_OF_CODE } from './status.ts'
+
+type Schema = { readonly [key: string]: unknown }
+
+const text: Schema = { type: 'string' }
+const texts: Schema = { type: 'array', items: text }
+const whole: Schema = { type: 'integer', minimum: 0 }
+const object = (properties: { readonly [name: string]: Schema }, optional: readonly string[] = []): Schema => ({
+  type: 'object',
+  properties,
+  required: Object.keys(properties).filter((name) => !optional.includes(name)),
+})
+const night = { date: text, availability: whole, final_price: whole, rate_feature: texts }
+const success: Schema = { const: 'success' }
+const index: Schema = { type: ['integer', 'string'], description: 'Of the write, where want_index asks for it.' }
+const explain = object({ rows_examined: whole, waiting_micros: whole, searching_micros: whole, applied_index: index })
+
+/** The content of a 200, by the kind of its reply. */
+const RESULTS: { readonly [Kind in Exclude<ReplyKind, 'login'>]: Schema } = {
+  empty: object({ status: success, index }, ['index']),
+  codecs: object({ status: success, rate_features: texts }),
+  segments: object({
+    status: success,
+    segments: { type: 'array', items: object({ segment: text, prop_count: whole, propCount: whole }, ['propCount']) },
+  }),
+  properties: object({ status: success, properties: texts, explain }, ['explain']),
+  stays: object(
+    {
+      status: success,
+      properties: {
+        type: 'array',
+        items: object({ property_id: text, days: { type: 'array', items: object(night) } }),
+      },
+      explain,
+    },
+    ['explain'],
+  ),
+  availability: object({ status: success, availability: whole, index }, ['index']),
+  exists: object({ status: success, exists: { type: 'boolean' } }),
+  roomTypes: object({ status: success, room_types: texts }),
+  dates: object({ status: success, dates: texts }),
+  night: object({ status: success, property_id: text, ...night }),
+}
+
+/** The document; `auth` names whether tokens are needed. */
+export function openApi(version: string, auth: boolean): object {
+  const commands = [...JSON_COMMANDS.values()]
+  const page = (summary: string, type: string) => ({
+    get: { summary, security: [], responses: { 200: { description: summary, content: { [type]: {} } } } },
+  })
+  return {
+    openapi: '3.1.0',
+    info: { title: 'Vacancy HTTP proxy', version, description: 'Commands of Vacancy as JSON over HTTP.' },
+    paths: {
+      '/api': {
+        post: {
+          summary: 'Runs one command.',
+          requestBody: {
+            required: true,
+            content: {
+              'application/json': { schema: { oneOf: commands.map(({ name }) => ref(`${name}Request`)) } },
+            },
+          },
+          responses: {
+            200: {
+              description: 'Success, by the command.',
+              content: { 'application/json': { schema: { anyOf: commands.map(({ name }) => ref(`${name}Result`)) } } },
+            },
+            ...errorResponses(),
+          },
+        },
+      },
+      '/health': page('The process lives.', 'application/json'),
+      '/ready': page('Whether it can serve requests, and why not.', 'application/json'),
+      '/metrics': page('Metrics, Prometheus text format.', 'text/plain'),
+      '/debug/slow': page('The last slow requests.', 'application/json'),
+    },
+    components: {
+      schemas: Object.fromEntries([
+        ['Error', object({ status: { const: 'error' }, message: text, code: text }, ['code'])],
+        ...commands.flatMap((command) => [
+          [`${command.name}Request`, requestSchema(command)],
+          [`${command.name}Result`, RESULTS[command.spec.reply as Exclude<ReplyKind, 'login'>]],
+        ]),
+      ]),
+      ...(auth && { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } }),
+    },
+    ...(auth && { security: [{ bearer: [] }] }),
+  }
+}
+
+const ref = (name: string): Schema => ({ $ref: `#/components/schemas/${name}` })
+
+function errorResponses(): { readonly [status: string]: object } {
+  const codes = new Map<number, string[]>([
+    [400, ['PARSE_ERROR']],
+    [401, ['AUTH_ERROR']],
+    [413, ['TOO_LARGE']],
+  ])
+  for (const [code, row] of Object.entries(STATUS_OF_CODE)) {
+    codes.set(row.status, [...(codes.get(row.status) ?? []), row.code ?? code])
+  }
+  return Object.fromEntries(
+    [...codes].map(([status, names]) => [
+      status,
+      {
+        description: `Code ${[...new Set(names)].join(', ')}.`,
+        content: { 'application/json': { schema: ref('Error') } },
+      },
+    ]),
+  )
+}
+
+function requestSchema({ name, spec, fields, isWrite }: JsonCommand): Schema {
+  const body = {
+    type: 'object',
+    properties: Object.fromEntries(fields.map((field) => [field.name, fieldSchema(field)])),
+    required: fields.filter(({ required }) => required).map((field) => field.name),
+  }
+  return {
+    type: 'object',
+    description: `${spec.summary} ${isWrite ? 'A write.' : 'A read.'}`,
+    properties: {
+      command: { const: name },
+      segment: { type: 'string', description: 'For a router, where the body has none.' },
+      body,
+    },
+    required: body.required.length > 0 ? ['command', 'body'] : ['command'],
+  }
+}
+
+function fieldSchema({ kind, min, max, spec, aliases }: JsonField): Schema {
+  const also = aliases.length > 0 ? ` Also ${aliases.join(', ')}.` : ''
+  const described = { description: `${spec.summary}${also}` }
+  switch (kind) {
+    case 'text':
+      return { ...described, type: 'string', minLength: 1 }
+    case 'list':
+      return { ...described, ...texts }
+    case 'texts':
+      return { ...described, oneOf: [text, texts] }
+    case 'flag':
+      return { ...described, enum: [true, false, 0, 1] }
+    case 'whole':
+      return { ...described, type: 'integer', minimum: min, maximum: max }
+    case 'number':
+      return { ...described, type: 'number', minimum: min, maximum: max }
+  }
+}

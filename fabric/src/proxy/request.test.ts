@@ -1,0 +1,263 @@
+import { COMMAND_LIST, decodeRequest } from '@vacancy/shared/wire'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { law } from '../testing/law.ts'
+import { JSON_COMMANDS, type JsonCommand, type JsonField } from './commands.ts'
+import { parseBody, readCommand, readRequest, type Segments } from './request.ts'
+import { isRefusal } from './status.ts'
+
+const PROPERTY = {
+  segment: 'paris',
+  area: 'marais',
+  property_id: 'p1',
+  property_type: 'hotel',
+  category: 'standard',
+  stars: 3,
+  latitude: 48.8,
+  longitude: 2.3,
+}
+const ROOM = { property_id: 'p1', room_type: 'double', date: '2026-12-24' }
+const STAY = { segment: 'paris', room_type: 'double', date: ['2026-12-24'] }
+
+function read(body: unknown, segments: Segments = 'none') {
+  const command = readCommand(body)
+  return isRefusal(command) ? command : readRequest(command, body as object, segments)
+}
+
+function fieldsOf(body: unknown): object {
+  const request = read(body)
+  if (isRefusal(request)) throw new Error(request.message)
+  return decodeRequest(request.payload).fields
+}
+
+const messageOf = (body: unknown, segments?: Segments) => {
+  const request = read(body, segments)
+  return isRefusal(request) ? request.message : 'accepted'
+}
+
+test('the 19 commands of the table are there, LOGIN is not', () => {
+  expect([...JSON_COMMANDS.keys()]).toEqual(COMMAND_LIST.filter(({ name }) => name !== 'LOGIN').map(({ name }) => name))
+  expect(JSON_COMMANDS.size).toBe(19)
+})
+
+// Values of a field: what JSON holds, and what the wire decoder must read.
+const words = fc
+  .string({ unit: 'binary', minLength: 1, maxLength: 40 })
+  .filter((text) => text.isWellFormed() && !text.includes(',') && text.trim() === text && text !== '')
+
+function valuesOf({ kind, min, max }: JsonField): fc.Arbitrary<readonly [json: unknown, wire: unknown]> {
+  switch (kind) {
+    case 'text':
+      return words.map((text) => [text, text])
+    case 'list':
+    case 'texts':
+      return fc.uniqueArray(words, { minLength: 1, maxLength: 5 }).chain((list) => {
+        const values: (readonly [unknown, unknown])[] = [[list, list]]
+        if (kind === 'texts' && list.length === 1) values.push([list[0], list])
+        return fc.constantFrom(...values)
+      })
+    case 'flag':
+      return fc.constantFrom([true, 1], [1, 1], [false, undefined], [0, undefined])
+    case 'whole':
+      return fc.integer({ min, max: Math.min(max, Number.MAX_SAFE_INTEGER) }).map((n) => [n, n])
+    case 'number':
+      return fc.double({ min, max, noNaN: true }).map((n) => [n + 0, n + 0])
+  }
+}
+
+test.each([...JSON_COMMANDS.values()].map((command) => [command.name, command] as const))(
+  '%s: any valid body is the request that the wire decoder reads',
+  (name, command: JsonCommand) => {
+    const drawn = fc.tuple(
+      ...command.fields.map((field) =>
+        fc.tuple(
+          fc.constantFrom(field.name, ...field.aliases),
+          field.required
+            ? valuesOf(field)
+            : fc.oneof(valuesOf(field), fc.constantFrom([undefined, undefined], [null, undefined])),
+        ),
+      ),
+    )
+    law(
+      [drawn, fc.constantFrom('body', 'payload'), fc.dictionary(fc.string(), fc.jsonValue())],
+      (values, key, unknownKeys) => {
+        const known = new Set(command.fields.flatMap(({ name: own, aliases }) => [own, ...aliases]))
+        const others = Object.fromEntries(Object.entries(unknownKeys).filter(([each]) => !known.has(each)))
+        const body = { ...others, ...Object.fromEntries(values.map(([each, [json]]) => [each, json])) }
+        const wanted = Object.fromEntries(
+          command.fields.flatMap((field, i) => {
+            const wire = values[i]?.[1][1]
+            if (wire !== undefined) return [[field.spec.name, wire]]
+            return field.spec.required ? [[field.spec.name, []]] : []
+          }),
+        )
+
+        const request = read(JSON.parse(JSON.stringify({ command: name, [key]: body })))
+
+        expect(isRefusal(request) ? request : decodeRequest(request.payload)).toEqual({ command: name, fields: wanted })
+      },
+    )
+  },
+)
+
+test('any JSON is read or refused, whatever it holds', () => {
+  const names = [...JSON_COMMANDS.values()].flatMap(({ fields }) =>
+    fields.flatMap(({ name, aliases }) => [name, ...aliases]),
+  )
+  const body = fc.dictionary(fc.constantFrom(...names, '__proto__', 'constructor', 'toString'), fc.jsonValue())
+  const command = fc.constantFrom(...JSON_COMMANDS.keys(), '__proto__', 'constructor', 'LOGIN')
+  law([command, body, fc.jsonValue(), fc.constantFrom('router', 'none')], (name, values, segment, segments) => {
+    const request = read(JSON.parse(JSON.stringify({ command: name, segment, body: values })), segments as Segments)
+    if (isRefusal(request)) expect(request).toMatchObject({ status: 400, message: expect.any(String) })
+    else expect(decodeRequest(request.payload).command).toBe(name)
+  })
+})
+
+test.each([
+  [undefined, 'Invalid JSON: the body must be an object'],
+  ['text', 'Invalid JSON: the body must be an object'],
+  [[], 'Invalid JSON: the body must be an object'],
+  [{}, 'Missing command field'],
+  [{ command: '' }, 'Missing command field'],
+  [{ command: 7 }, 'unsupported command'],
+  [{ command: 'searchprop' }, 'unsupported command'],
+  [{ command: 'LOGIN', body: { token: 'x' } }, 'unsupported command'],
+  [{ command: '__proto__' }, 'unsupported command'],
+  [{ command: 'constructor' }, 'unsupported command'],
+  [{ command: 'SEARCHPROP' }, 'segment is required'],
+  [{ command: 'SEARCHPROP', body: [] }, 'body must be an object'],
+  [{ command: 'SEARCHPROP', body: 'x' }, 'body must be an object'],
+  [{ command: 'SEARCHPROP', body: {}, payload: {} }, 'body and payload are the same field: give one'],
+  [{ command: 'SEARCHPROP', body: JSON.parse('{"__proto__":{"segment":"x"}}') }, 'segment is required'],
+  [{ command: 'SEARCHPROP', body: { segment: '' } }, 'segment is required'],
+  [{ command: 'SEARCHPROP', body: { segment: null } }, 'segment is required'],
+  [{ command: 'SEARCHPROP', body: { segment: 7 } }, 'segment must be text'],
+  [
+    { command: 'SEARCHPROP', body: { segment: 'x', limit: 0 } },
+    'limit must be a whole number from 1 to 9007199254740991',
+  ],
+  [
+    { command: 'SEARCHPROP', body: { segment: 'x', limit: '5' } },
+    'limit must be a whole number from 1 to 9007199254740991',
+  ],
+  [
+    { command: 'SEARCHPROP', body: { segment: 'x', limit: 1.5 } },
+    'limit must be a whole number from 1 to 9007199254740991',
+  ],
+  [
+    { command: 'SEARCHPROP', body: { segment: 'x', limit: 1e300 } },
+    'limit must be a whole number from 1 to 9007199254740991',
+  ],
+  [{ command: 'SEARCHPROP', body: { segment: 'x', stars: 6 } }, 'stars must be between 1 and 5'],
+  [{ command: 'SEARCHPROP', body: { segment: 'x', stars: '3' } }, 'stars must be between 1 and 5'],
+  [
+    { command: 'SEARCHPROP', body: { segment: 'x', type: 'a', property_type: 'b' } },
+    'type and property_type are the same field: give one',
+  ],
+  [{ command: 'SEARCHPROP', body: { segment: 'x', latitude: 91 } }, 'latitude must be a number from -90 to 90'],
+  [{ command: 'SEARCHPROP', body: { segment: 'x', longitude: '2' } }, 'longitude must be a number from -180 to 180'],
+  [
+    { command: 'SEARCHPROP', body: { segment: 'x', amenities: 'wifi' } },
+    'amenities must be an array of texts, not empty and without commas',
+  ],
+  [
+    { command: 'SEARCHPROP', body: { segment: 'x', amenities: ['a,b'] } },
+    'amenities must be an array of texts, not empty and without commas',
+  ],
+  [
+    { command: 'SEARCHPROP', body: { segment: 'x', amenities: [''] } },
+    'amenities must be an array of texts, not empty and without commas',
+  ],
+  [{ command: 'SEARCHPROP', body: { segment: '\ud800' } }, 'segment is not valid Unicode'],
+  [{ command: 'SEARCHAVAIL', body: { ...STAY, date: [] } }, 'date is required'],
+  [{ command: 'SEARCHAVAIL', body: { ...STAY, date: undefined } }, 'date is required'],
+  [
+    { command: 'SEARCHAVAIL', body: { ...STAY, availability: 256 } },
+    'availability must be a whole number from 0 to 255',
+  ],
+  [
+    { command: 'SEARCHAVAIL', body: { ...STAY, final_price: 2 ** 32 } },
+    'final_price must be a whole number from 0 to 4294967295',
+  ],
+  [{ command: 'SETROOMPKG', body: { ...ROOM, availability: -1 } }, 'availability must be a whole number from 0 to 255'],
+  [
+    { command: 'SETROOMPKG', body: { ...ROOM, final_price: 2 ** 32 - 1 } },
+    'final_price must be a whole number from 0 to 4294967294',
+  ],
+  [{ command: 'DECROOMAVL', body: ROOM }, 'amount is required and must be 0-255'],
+  [{ command: 'DECROOMAVL', body: { ...ROOM, amount: 256 } }, 'amount is required and must be 0-255'],
+  [{ command: 'DECROOMAVL', body: { ...ROOM, amount: '1' } }, 'amount is required and must be 0-255'],
+  [{ command: 'DECROOMAVL', body: { ...ROOM, amount: true } }, 'amount is required and must be 0-255'],
+  [{ command: 'SETPROP', body: { ...PROPERTY, stars: undefined } }, 'stars is required'],
+])('%j is refused: %s', (body, message) => {
+  expect(messageOf(body)).toBe(message)
+})
+
+test('a request of more than 64 KiB is refused', () => {
+  expect(messageOf({ command: 'SETPROP', body: { ...PROPERTY, area: 'x'.repeat(70_000) } })).toBe(
+    'frame of 70110 bytes exceeds 65536',
+  )
+})
+
+test('aliases of existing documents', () => {
+  const plain = fieldsOf({ command: 'SEARCHAVAIL', body: { ...STAY, type: 'hotel', rate_features: ['a'] } })
+  const { date, ...rest } = STAY
+
+  expect(
+    fieldsOf({
+      command: 'SEARCHAVAIL',
+      payload: { ...rest, dates: date, property_type: 'hotel', rate_feature: ['a'] },
+    }),
+  ).toEqual(plain)
+  expect(
+    fieldsOf({ command: 'SEARCHAVAIL', body: { ...rest, date: date[0], type: 'hotel', rate_features: ['a'] } }),
+  ).toEqual(plain)
+})
+
+test('a list that clears, one that is sent empty, and one that means nothing', () => {
+  expect(fieldsOf({ command: 'SETROOMPKG', body: { ...ROOM, rate_features: [] } })).toMatchObject({ rateFeatures: [] })
+  expect(fieldsOf({ command: 'SETROOMPKG', body: ROOM })).not.toHaveProperty('rateFeatures')
+  expect(fieldsOf({ command: 'SETPROP', body: PROPERTY })).toMatchObject({ amenities: [] })
+  expect(fieldsOf({ command: 'SEARCHAVAIL', body: { ...STAY, amenities: [], area: '' } })).toEqual({
+    segment: 'paris',
+    roomType: 'double',
+    dates: ['2026-12-24'],
+  })
+})
+
+test.each([
+  [{ command: 'SEARCHPROP', segment: 'paris', body: { segment: 'rome' } }, 'segment and body.segment differ'],
+  [{ command: 'PROPEXIST', body: { property_id: 'p' } }, 'segment is required'],
+  [{ command: 'PROPEXIST', segment: 5, body: { property_id: 'p' } }, 'segment must be text'],
+  [{ command: 'PROPEXIST', segment: '__keepalive__', body: { property_id: 'p' } }, 'segment is a reserved name'],
+  [{ command: 'PROPEXIST', segment: '__status__', body: { property_id: 'p' } }, 'segment is a reserved name'],
+  [{ command: 'SEARCHPROP', body: { segment: 'GETSEGMENTS' } }, 'segment is a reserved name'],
+  [
+    { command: 'PROPEXIST', segment: 'é'.repeat(128), body: { property_id: 'p' } },
+    'segment must be 1 to 255 bytes, got 256',
+  ],
+  [
+    { command: 'PROPEXIST', segment: 'a\nb', body: { property_id: 'p' } },
+    'segment must not hold control characters, has byte 10 at 1',
+  ],
+  [{ command: 'PROPEXIST', segment: 'paris', body: { property_id: 'p' } }, 'accepted'],
+  [{ command: 'SEARCHPROP', segment: '', body: { segment: 'paris' } }, 'accepted'],
+  [{ command: 'SEARCHPROP', segment: 'paris', body: { segment: 'paris' } }, 'accepted'],
+  [{ command: 'GETSEGMENTS', segment: '' }, 'accepted'],
+  [{ command: 'GETCODECS' }, 'accepted'],
+])('through a router: %j: %s', (body, message) => {
+  expect(messageOf(body, 'router')).toBe(message)
+})
+
+test('without a router the segment beside the command is ignored', () => {
+  expect(messageOf({ command: 'SEARCHPROP', segment: 'rome', body: { segment: 'paris' } })).toBe('accepted')
+  expect(messageOf({ command: 'PROPEXIST', segment: '__keepalive__', body: { property_id: 'p' } })).toBe('accepted')
+})
+
+test.each(['', '{', '{"a":1}x', 'NaN', '\ufeff{'])('%j is not JSON', (text) => {
+  expect(parseBody(Buffer.from(text))).toMatchObject({ status: 400, code: 'PARSE_ERROR', message: 'Invalid JSON' })
+})
+
+test('a body that is not UTF-8 is refused', () => {
+  expect(parseBody(Buffer.from([0x22, 0xff, 0x22]))).toMatchObject({ status: 400, message: 'Invalid JSON' })
+})

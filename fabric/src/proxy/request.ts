@@ -1,0 +1,167 @@
+/**
+ * Reads the body of `POST /api` into a request of the wire protocol (docs/proxy.md). Driven by the command table; pure.
+ */
+
+import { RESERVED_SEGMENTS, VacancyError } from '@vacancy/shared'
+import { encodeRequest, FRAME_HEADER_BYTES, type RequestFields, textFault } from '@vacancy/shared/wire'
+import { JSON_COMMANDS, type JsonCommand, type JsonField } from './commands.ts'
+import { type Refusal, refusal } from './status.ts'
+
+/** How segments are used: `router` needs one for each request, `none` sends bare frames to a shard. */
+export type Segments = 'router' | 'none'
+
+export type ApiRequest = {
+  readonly command: JsonCommand
+  /** Where a router sends the request; undefined if it answers itself, and without a router. */
+  readonly segment: string | undefined
+  /** The segment that the body names; '' if none. For the allow lists of tokens. */
+  readonly bodySegment: string
+  /** Payload of the request frame. */
+  readonly payload: Uint8Array
+}
+
+const SEGMENT_BYTES_MAX = 255
+const encoder = new TextEncoder()
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
+
+/** Parses the bytes of a body. @returns the value, or the refusal of anything but JSON in UTF-8 */
+export function parseBody(bytes: Uint8Array): { readonly value: unknown } | Refusal {
+  try {
+    return { value: JSON.parse(decoder.decode(bytes)) }
+  } catch {
+    // The parser's message quotes the body; the reason is enough.
+    return refusal(400, 'PARSE_ERROR', 'Invalid JSON')
+  }
+}
+
+/** The command that a body names, before its fields are read: tokens are checked in between. */
+export function readCommand(body: unknown): JsonCommand | Refusal {
+  if (!isObject(body)) return refusal(400, 'PARSE_ERROR', 'Invalid JSON: the body must be an object')
+  const name = own(body, 'command')
+  if (name === undefined || name === null || name === '') {
+    return refusal(400, 'VALIDATION_ERROR', 'Missing command field')
+  }
+  const command = typeof name === 'string' ? JSON_COMMANDS.get(name) : undefined
+  return command ?? refusal(400, 'VALIDATION_ERROR', 'unsupported command')
+}
+
+/** Reads segment and fields. @returns the refusal of the first field, in the order of the table, that is not valid */
+export function readRequest(command: JsonCommand, body: object, segments: Segments): ApiRequest | Refusal {
+  const given = either(body, 'body', ['payload'])
+  if (given === AMBIGUOUS) return invalid('body and payload are the same field: give one')
+  const values = given ?? {}
+  if (!isObject(values)) return invalid('body must be an object')
+  const fields: { [name: string]: RequestFields[string] } = {}
+  for (const field of command.fields) {
+    const value = either(values, field.name, field.aliases)
+    if (value === AMBIGUOUS)
+      return invalid(`${[field.name, ...field.aliases].join(' and ')} are the same field: give one`)
+    const fault = readField(field, value, fields)
+    if (fault !== '') return invalid(fault)
+  }
+  const bodySegment = command.hasSegment ? (fields['segment'] as string) : ''
+  let segment: string | undefined
+  if (segments === 'router' && command.routing === 'segment') {
+    const routed = routeOf(own(body, 'segment'), bodySegment)
+    if (typeof routed !== 'string') return routed
+    segment = routed
+  }
+  try {
+    const frame = encodeRequest({ command: command.name, correlationId: 0, fields })
+    return { command, segment, bodySegment, payload: frame.subarray(FRAME_HEADER_BYTES) }
+  } catch (error) {
+    // What is left for the encoder to find: a request of more than 64 KiB.
+    if (error instanceof VacancyError && error.code === 'validation_error') return invalid(error.message)
+    throw error
+  }
+}
+
+/** The segment of a request through a router: beside the command, or in the body. */
+function routeOf(top: unknown, bodySegment: string): string | Refusal {
+  if (top !== undefined && top !== null && typeof top !== 'string') return invalid('segment must be text')
+  const outside = top ?? ''
+  if (outside !== '' && bodySegment !== '' && outside !== bodySegment) {
+    return invalid('segment and body.segment differ')
+  }
+  const segment = outside === '' ? bodySegment : outside
+  if (segment === '') return invalid('segment is required')
+  // These would be taken by a router, which never answers one of them.
+  if (RESERVED_SEGMENTS.includes(segment)) return invalid('segment is a reserved name')
+  if (!segment.isWellFormed()) return invalid('segment is not valid Unicode')
+  const bytes = encoder.encode(segment)
+  const fault = textFault(bytes, 0, bytes.length, SEGMENT_BYTES_MAX)
+  return fault === '' ? segment : invalid(`segment ${fault}`)
+}
+
+/** @returns '' or the error */
+function readField(field: JsonField, value: unknown, fields: { [name: string]: unknown }): string {
+  const { spec, kind } = field
+  const isEmpty = value === '' && (kind === 'text' || kind === 'list' || kind === 'texts')
+  if (value === undefined || value === null || isEmpty) {
+    if (field.required) return field.missing
+    if (field.spec.required) fields[spec.name] = []
+    return ''
+  }
+  switch (kind) {
+    case 'text':
+      if (typeof value !== 'string') return field.fault
+      if (!value.isWellFormed()) return `${field.name} is not valid Unicode`
+      fields[spec.name] = value
+      return ''
+    case 'list':
+    case 'texts':
+      return readList(field, kind === 'texts' && typeof value === 'string' ? [value] : value, fields)
+    case 'flag':
+      if (value !== true && value !== false && value !== 0 && value !== 1) return field.fault
+      if (value) fields[spec.name] = 1
+      return ''
+    case 'whole':
+      if (!Number.isInteger(value)) return field.fault
+      break
+    case 'number':
+      if (typeof value !== 'number') return field.fault
+      break
+  }
+  if ((value as number) < field.min || (value as number) > field.max) return field.fault
+  fields[spec.name] = value
+  return ''
+}
+
+function readList(field: JsonField, value: unknown, fields: { [name: string]: unknown }): string {
+  if (!Array.isArray(value)) return field.fault
+  for (const entry of value) {
+    // A comma separates entries on the wire, so an entry with one would be two.
+    if (typeof entry !== 'string' || entry === '' || entry.includes(',')) return field.fault
+    if (!entry.isWellFormed()) return `${field.name} is not valid Unicode`
+  }
+  if (value.length === 0 && field.required) return field.missing
+  if (value.length > 0 || field.sendsEmpty) fields[field.spec.name] = value
+  return ''
+}
+
+const AMBIGUOUS = Symbol('ambiguous')
+
+/** The value under a name or one of its aliases; null counts as absent. */
+function either(from: object, name: string, aliases: readonly string[]): unknown {
+  let found = own(from, name)
+  for (const alias of aliases) {
+    const other = own(from, alias)
+    if (other === undefined || other === null) continue
+    if (found !== undefined && found !== null) return AMBIGUOUS
+    found = other
+  }
+  return found
+}
+
+/** A property of parsed JSON, never one of a prototype. */
+function own(from: object, name: string): unknown {
+  return Object.hasOwn(from, name) ? (from as { readonly [name: string]: unknown })[name] : undefined
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function invalid(reason: string): Refusal {
+  return refusal(400, 'VALIDATION_ERROR', reason)
+}
