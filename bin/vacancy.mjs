@@ -29,11 +29,22 @@ const COMMANDS = {
   queue: ['@vacancy/server/queue', 'starts the job queue, submits jobs, shows topics and dead jobs'],
   cluster: ['@vacancy/cli/cli', 'shows the state of a shard, and changes its members and leader'],
   certs: ['@vacancy/engine/cli', 'creates the authority of a cluster and the certificates of its nodes'],
+  quickstart: ['@vacancy/quickstart/cli', 'starts a platform of several shards on this machine, to try it'],
   query: ['@vacancy/cli/cli', 'queries a running node and prints the result as a table'],
 }
 
-/** Long-running programs. */
-const LONG_LIVED = new Set(['run', 'run-clustered', 'registry', 'bridge', 'router', 'proxy', 'control-plane', 'queue'])
+/** Long-running programs, and the one that starts them, which pass on their environment. */
+const LONG_LIVED = new Set([
+  'run',
+  'run-clustered',
+  'registry',
+  'bridge',
+  'router',
+  'proxy',
+  'control-plane',
+  'queue',
+  'quickstart',
+])
 /**
  * glibc keeps freed memory, by default tens of megabytes per thread, so memory used for loading would stay allocated.
  * Blocks from this size are returned to the system when freed. The C library reads this at process start, so the

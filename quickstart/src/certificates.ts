@@ -16,10 +16,13 @@ const TOKEN_BYTES = 24
 const NODE_ROLES = ['admin', 'client'] as const
 const QUEUE_ROLES = ['producer', 'consumer'] as const
 
+/** Where tokens and auth files are. */
+export type TokenFiles = Pick<ShardLayout, 'auth' | 'queueAuth' | 'tokenOf'>
+
 /** @returns the number of created certificates */
 export async function makeCertificates(
   group: ProcessGroup,
-  { certs }: ShardLayout,
+  { certs }: Pick<ShardLayout, 'certs'>,
   nodes: readonly string[],
   nowMs: number,
 ): Promise<number> {
@@ -38,7 +41,7 @@ function endOf(file: string): number {
 }
 
 /** Tokens of the nodes and of the job queue, each in a file only the user can read, and auth files with their hashes. */
-export function makeTokens(layout: ShardLayout): void {
+export function makeTokens(layout: TokenFiles): void {
   makeAuthFile(layout.auth, NODE_ROLES, layout, 'Roles: docs/operators.md.')
   makeAuthFile(layout.queueAuth, QUEUE_ROLES, layout, 'Roles: docs/queue.md.')
 }

@@ -202,10 +202,18 @@ export function sizeOf(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.size ?? 0
 }
 
-/** The last lines that were appended since `start`; sentences for people before lines of the log. */
-export function lastLines(file: string, start: number): string[] {
+/**
+ * The last lines that were appended since `start`; sentences for people before lines of the log.
+ *
+ * @param isRaw the lines as they are
+ */
+export function lastLines(
+  file: string,
+  start: number,
+  { lines: linesMax = LOG_TAIL_LINES, isRaw = false }: { lines?: number; isRaw?: boolean } = {},
+): string[] {
   const size = sizeOf(file)
-  const from = Math.max(start, size - LOG_TAIL_BYTES)
+  const from = Math.max(start, size - LOG_TAIL_BYTES * Math.ceil(linesMax / LOG_TAIL_LINES))
   const bytes = Buffer.alloc(size - from)
   const log = openSync(file, 'r')
   readSync(log, bytes, 0, bytes.length, from)
@@ -215,7 +223,7 @@ export function lastLines(file: string, start: number): string[] {
     .split('\n')
     .filter((line) => line !== '')
   const sentences = lines.filter((line) => !line.startsWith('{'))
-  return (sentences.length > 0 ? sentences : lines).slice(-LOG_TAIL_LINES)
+  return (sentences.length > 0 && !isRaw ? sentences : lines).slice(-linesMax)
 }
 
 /**

@@ -1,0 +1,263 @@
+/** The processes of a platform: their names, zones, shards, addresses and published ports. Pure. */
+
+/** Each level includes the ones before it. */
+export const LEVELS = ['cluster', 'bridge', 'zone', 'edge', 'full'] as const
+export type Level = (typeof LEVELS)[number]
+
+/** With more shards the ports of their nodes would meet that of the registry. */
+export const SHARDS_MAX = 8
+export const NODES_MAX = 9
+const HOST = '127.0.0.1'
+const STANDARD = {
+  tcp: 7777,
+  api: 8080,
+  quic: 17_777,
+  hopTcp: 9000,
+  hopApi: 9100,
+  resolver: 9090,
+  proxy: 8777,
+} as const
+const REGISTRY_PORT = 8081
+const EDGE_PORT = 9200
+/** First HTTP ports of bridges, zone routers and edges where all share one address. */
+const API_PORTS = { bridge: 9300, zone: 9400, edge: 9500 } as const
+const QUIC_PORTS = 17_800
+/** Last part of the addresses 127.`network`.0.x of the processes that belong to no shard. */
+const LAST = { registry: 1, resolver: 2, proxy: 11 } as const
+
+/** What a platform is made of. */
+export type Shape = {
+  readonly shards: number
+  /** At most one per shard. */
+  readonly zones: number
+  readonly nodesPerShard: number
+}
+
+export type Spec = Shape & {
+  readonly level: Level
+  /** Two bridges per shard, zone routers per zone, edges and proxies. */
+  readonly ha: boolean
+  /** Processes listen on 127.`network`.… and the next three networks. */
+  readonly network: number
+  /** Added to every published port. */
+  readonly portOffset: number
+  /** Everything listens on 127.0.0.1, directly on the published ports. */
+  readonly isOneAddress: boolean
+}
+
+export type Address = { readonly host: string; readonly port: number }
+
+export const KINDS = ['registry', 'resolver', 'node', 'bridge', 'zone-router', 'edge-router', 'proxy'] as const
+export type Kind = (typeof KINDS)[number] | 'control-plane' | 'queue-sample'
+
+export type Component = {
+  readonly name: string
+  readonly kind: Kind
+  readonly zone?: string
+  readonly shard?: string
+  /** The port that its callers use. */
+  readonly main: Address
+  /** Its HTTP API with `/ready`; the same as `main` for HTTP services. */
+  readonly api: Address
+  /** Between nodes. */
+  readonly quic?: Address
+  /** Ports on 127.0.0.1 that lead to it. */
+  readonly published: readonly Published[]
+}
+
+export type Published = { readonly port: number; readonly to: Address; readonly what: string }
+
+export type Plan = { readonly spec: Spec; readonly components: readonly Component[] }
+
+export const shardName = (shard: number): string => `shard${shard + 1}`
+export const zoneName = (zone: number): string => `zone${zone + 1}`
+/** The zone of a shard, both counted from 0. */
+export const zoneOf = (shard: number, { zones }: Shape): number => shard % zones
+const nodeName = (shard: number, node: number): string => `node-${shard}-${node}`
+
+/** Whether a level has what another one adds. */
+export function includes(level: Level, other: Level): boolean {
+  return LEVELS.indexOf(level) >= LEVELS.indexOf(other)
+}
+
+/** All processes, in the order in which they start. */
+export function planOf(spec: Spec): Plan {
+  const { level, shards, zones, nodesPerShard, ha } = spec
+  const each = ha ? 2 : 1
+  const components = [
+    registry(spec),
+    resolver(spec),
+    ...range(shards).flatMap((shard) => range(nodesPerShard).map((at) => node(spec, shard, at))),
+    ...(includes(level, 'bridge')
+      ? range(shards).flatMap((shard) => range(each).map((at) => bridge(spec, shard, at)))
+      : []),
+    ...(includes(level, 'zone') ? range(zones).flatMap((zone) => range(each).map((at) => router(spec, zone, at))) : []),
+    ...(includes(level, 'edge') ? range(each).map((at) => edge(spec, at)) : []),
+    ...(includes(level, 'full') ? range(each).map((at) => proxy(spec, at)) : []),
+  ]
+  return { spec, components }
+}
+
+const range = (length: number): number[] => Array.from({ length }, (_, at) => at)
+
+/** @param digits parts of the address after 127 */
+function hostOf({ isOneAddress }: Spec, ...digits: readonly [number, number, number]): string {
+  return isOneAddress ? HOST : ['127', ...digits].join('.')
+}
+
+/** The standard port on an address of its own; on the shared one the published port. */
+function portOf({ isOneAddress, portOffset }: Spec, standard: number, published: number): number {
+  return isOneAddress ? published + portOffset : standard
+}
+
+/** Nothing to forward where the process listens on the published port itself. */
+function publishedBy(spec: Spec, ports: readonly (readonly [port: number, to: Address, what: string])[]): Published[] {
+  return spec.isOneAddress ? [] : ports.map(([port, to, what]) => ({ port: port + spec.portOffset, to, what }))
+}
+
+function registry(spec: Spec): Component {
+  const main = {
+    host: hostOf(spec, spec.network, 0, LAST.registry),
+    port: portOf(spec, STANDARD.api, REGISTRY_PORT),
+  }
+  return {
+    name: 'registry',
+    kind: 'registry',
+    main,
+    api: main,
+    published: publishedBy(spec, [[REGISTRY_PORT, main, 'HTTP']]),
+  }
+}
+
+function resolver(spec: Spec): Component {
+  const { resolver: port } = STANDARD
+  const main = { host: hostOf(spec, spec.network, 0, LAST.resolver), port: portOf(spec, port, port) }
+  return { name: 'resolver', kind: 'resolver', main, api: main, published: publishedBy(spec, [[port, main, 'HTTP']]) }
+}
+
+function node(spec: Spec, shard: number, at: number): Component {
+  const host = hostOf(spec, spec.network, shard + 1, at + 1)
+  const digits = 10 * shard + at
+  const main = { host, port: portOf(spec, STANDARD.tcp, 7800 + digits) }
+  const api = { host, port: portOf(spec, STANDARD.api, 8000 + digits) }
+  const quic = { host, port: portOf(spec, STANDARD.quic, QUIC_PORTS + digits) }
+  return {
+    name: nodeName(shard, at),
+    kind: 'node',
+    zone: zoneName(zoneOf(shard, spec)),
+    shard: shardName(shard),
+    main,
+    api,
+    quic,
+    published: publishedBy(spec, [
+      [7800 + digits, main, 'TCP'],
+      [8000 + digits, api, 'HTTP'],
+    ]),
+  }
+}
+
+function bridge(spec: Spec, shard: number, at: number): Component {
+  const host = hostOf(spec, spec.network + 1, shard + 1, at + 1)
+  const index = 2 * shard + at
+  return {
+    name: spec.ha ? `bridge-${shard}-${at}` : `bridge-${shard}`,
+    kind: 'bridge',
+    zone: zoneName(zoneOf(shard, spec)),
+    shard: shardName(shard),
+    ...hop(spec, host, STANDARD.hopTcp + index, API_PORTS.bridge + index),
+  }
+}
+
+function router(spec: Spec, zone: number, at: number): Component {
+  const host = hostOf(spec, spec.network + 2, zone + 1, at + 1)
+  const index = 2 * zone + at
+  return {
+    name: spec.ha ? `router-zone-${zone}-${at}` : `router-zone-${zone}`,
+    kind: 'zone-router',
+    zone: zoneName(zone),
+    ...hop(spec, host, STANDARD.hopApi + index, API_PORTS.zone + index),
+  }
+}
+
+function edge(spec: Spec, at: number): Component {
+  const host = hostOf(spec, spec.network + 2, 0, at + 1)
+  return {
+    name: spec.ha ? `router-edge-${at}` : 'router-edge',
+    kind: 'edge-router',
+    ...hop(spec, host, EDGE_PORT + at, API_PORTS.edge + at),
+  }
+}
+
+function hop(
+  spec: Spec,
+  host: string,
+  tcpPort: number,
+  apiPort: number,
+): Pick<Component, 'main' | 'api' | 'published'> {
+  const main = { host, port: portOf(spec, STANDARD.hopTcp, tcpPort) }
+  const api = { host, port: portOf(spec, STANDARD.hopApi, apiPort) }
+  return { main, api, published: publishedBy(spec, [[tcpPort, main, 'TCP']]) }
+}
+
+function proxy(spec: Spec, at: number): Component {
+  const published = STANDARD.proxy + at
+  const main = {
+    host: hostOf(spec, spec.network, 0, LAST.proxy + at),
+    port: portOf(spec, STANDARD.proxy, published),
+  }
+  return {
+    name: spec.ha ? `proxy-${at}` : 'proxy',
+    kind: 'proxy',
+    main,
+    api: main,
+    published: publishedBy(spec, [[published, main, 'HTTP']]),
+  }
+}
+
+/** Components of a kind, in order. */
+export function ofKind({ components }: Plan, kind: Kind): readonly Component[] {
+  return components.filter((each) => each.kind === kind)
+}
+
+/** The nodes of a shard. */
+export function nodesOf({ components }: Plan, shard: string): readonly Component[] {
+  return components.filter((each) => each.kind === 'node' && each.shard === shard)
+}
+
+/** Every address that a platform listens on, and for whom. Checked before anything starts. */
+export function listenersOf({ components }: Plan): readonly (Address & { readonly who: string })[] {
+  return components.flatMap(({ name, main, api, quic, published }) => {
+    const own = [main, ...(api === main ? [] : [api]), ...(quic ? [quic] : [])]
+    return [
+      ...own.map((address) => ({ ...address, who: name })),
+      ...published.map(({ port }) => ({ host: HOST, port, who: `the published port of ${name}` })),
+    ]
+  })
+}
+
+/** The address under which a person reaches a component: its published port if it has one. */
+export function publicAddress({ main, published }: Component): Address {
+  const [first] = published
+  return first ? { host: HOST, port: first.port } : main
+}
+
+/** The table of the resolver: bare host names as in production, with ports where all share one address. */
+export function resolverTable(plan: Plan): string {
+  const { isOneAddress } = plan.spec
+  const shards = [...new Set(ofKind(plan, 'node').map(({ shard = '' }) => shard))]
+  const placeOf = ({ main, api, quic }: Component) => {
+    if (!isOneAddress) return `"${main.host}"`
+    if (quic === undefined) return `"${main.host}:${main.port}"`
+    return `{ hostname: "${main.host}", port: ${main.port}, api_port: ${api.port}, quic_port: ${quic.port} }`
+  }
+  const rows = (indent: string, components: readonly Component[]) =>
+    components.map((each) => `${indent}${each.name}: ${placeOf(each)}\n`).join('')
+  const section = (name: string, components: readonly Component[]) =>
+    components.length === 0 ? '' : `${name}:\n${rows('  ', components)}`
+  return [
+    '# Written at each start.\nshards:\n',
+    ...shards.map((shard) => `  ${shard}:\n${rows('    ', nodesOf(plan, shard))}`),
+    section('bridges', ofKind(plan, 'bridge')),
+    section('routers', ofKind(plan, 'zone-router')),
+  ].join('')
+}

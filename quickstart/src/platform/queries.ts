@@ -1,0 +1,195 @@
+/** The sample queries of a platform as bodies of the HTTP proxy, each with the answer it has. Pure. */
+
+import { formatDay } from '@vacancy/shared'
+import { packageOf, propertiesOf, segmentName, segmentNames } from './sample.ts'
+
+/** A body of `POST /api`. */
+export type Query = {
+  readonly command: string
+  readonly segment?: string
+  readonly body: { readonly [name: string]: unknown }
+}
+
+/** A response of `POST /api`. */
+export type Answer = { readonly status: number; readonly body: unknown }
+
+export type SampleQuery = {
+  /** Its file. */
+  readonly name: string
+  readonly query: Query
+  /** The answer, as a sentence. */
+  readonly states: string
+  /** '' when the answer is as stated, else what is different. */
+  readonly check: (answer: Answer) => string
+}
+
+const ROOMS = 15
+const PRICE = 150
+const FEATURES = ['free_cancellation', 'free_wifi']
+const LIMIT = 10
+const SEGMENT = segmentName(0, 1)
+
+/**
+ * In this order: `05-book` follows `02-setroompkg`.
+ *
+ * @param day the first day on sale
+ */
+export function sampleQueries({
+  seed,
+  shards,
+  day,
+}: {
+  readonly seed: number
+  readonly shards: number
+  readonly day: number
+}): readonly SampleQuery[] {
+  const [property] = propertiesOf(seed, 0)
+  if (property === undefined) throw new Error('a shard has properties')
+  const { propertyId } = property
+  const date = formatDay(day)
+  const night = { property_id: propertyId, room_type: 'room1', date }
+  const all: SampleQuery[] = [
+    {
+      name: '01-setprop.json',
+      query: {
+        command: 'SETPROP',
+        segment: SEGMENT,
+        body: {
+          segment: SEGMENT,
+          area: property.area,
+          property_id: propertyId,
+          property_type: property.propertyType,
+          category: property.category,
+          stars: property.stars,
+          latitude: property.latitude,
+          longitude: property.longitude,
+          amenities: property.amenities,
+        },
+      },
+      states: `success; ${propertyId} keeps its values`,
+      check: (answer) => differs(answer, { status: 'success' }),
+    },
+    {
+      name: '02-setroompkg.json',
+      query: {
+        command: 'SETROOMPKG',
+        segment: SEGMENT,
+        body: { ...night, availability: ROOMS, final_price: PRICE, rate_features: FEATURES },
+      },
+      states: 'success',
+      check: (answer) => differs(answer, { status: 'success' }),
+    },
+    {
+      name: '03-search.json',
+      query: {
+        command: 'SEARCHAVAIL',
+        segment: SEGMENT,
+        body: { segment: SEGMENT, room_type: 'room1', date: [date], final_price: 200, limit: LIMIT },
+      },
+      states: `contains ${propertyId} with availability ${ROOMS} and price ${PRICE}, as 02 wrote it`,
+      check: (answer) => {
+        const days = [{ date, availability: ROOMS, final_price: PRICE, rate_feature: FEATURES }]
+        return contains(answer, { property_id: propertyId, days })
+      },
+    },
+    {
+      name: '04-segments.json',
+      query: { command: 'GETSEGMENTS', segment: '', body: {} },
+      states: `the ${segmentNames(shards).length} segments`,
+      check: (answer) => {
+        const found = listOf(answer, 'segments').map((each) => String((each as { segment?: unknown }).segment))
+        return same(found.toSorted(), segmentNames(shards).toSorted())
+      },
+    },
+    {
+      name: '05-book.json',
+      query: { command: 'DECROOMAVL', segment: SEGMENT, body: { ...night, amount: 1 } },
+      states: `availability ${ROOMS - 1}`,
+      check: (answer) => differs(answer, { status: 'success', availability: ROOMS - 1 }),
+    },
+  ]
+  if (shards > 1) all.push(otherShard(seed, day))
+  all.push({
+    name: '07-unknown.json',
+    query: {
+      command: 'SEARCHPROP',
+      segment: 'segment_unknown',
+      body: { segment: 'segment_unknown' },
+    },
+    states: '404: no shard has this segment',
+    check: ({ status }) => (status === 404 ? '' : `the status is ${status}, not 404`),
+  })
+  return all
+}
+
+function otherShard(seed: number, day: number): SampleQuery {
+  const segment = segmentName(1, 1)
+  const date = formatDay(day)
+  const [property] = propertiesOf(seed, 1)
+  const { propertyId, availability, finalPrice, rateFeatures } = packageOf(
+    seed,
+    property?.propertyId ?? '',
+    'room1',
+    day,
+  )
+  const days = [{ date, availability, final_price: finalPrice, rate_feature: rateFeatures }]
+  return {
+    name: '06-other-shard.json',
+    query: { command: 'SEARCHAVAIL', segment, body: { segment, room_type: 'room1', date: [date], limit: 20 } },
+    states: `the 10 properties of ${segment}, which shard2 holds, among them ${propertyId} at ${finalPrice}`,
+    check: (answer) => {
+      const found = listOf(answer, 'properties').length
+      return found === 10 ? contains(answer, { property_id: propertyId, days }) : `${found} properties, not 10`
+    },
+  }
+}
+
+/** The file that explains the queries. */
+export function queriesReadme(queries: readonly SampleQuery[], proxy: string): string {
+  return [
+    '# Sample queries',
+    '',
+    `Bodies of \`POST ${proxy}/api\`. \`vacancy quickstart query\` sends all of them in this order and compares the answers.`,
+    'A search may be answered by a follower, which is some milliseconds behind a write.',
+    '',
+    '| File | Answer |',
+    '|---|---|',
+    ...queries.map(({ name, states }) => `| ${name} | ${states} |`),
+    '',
+  ].join('\n')
+}
+
+function differs({ status, body }: Answer, wanted: { readonly [name: string]: unknown }): string {
+  if (status !== 200) return `the status is ${status}: ${JSON.stringify(body)}`
+  const given = (body ?? {}) as { readonly [name: string]: unknown }
+  const wrong = Object.keys(wanted).find((name) => same(given[name], wanted[name]) !== '')
+  return wrong === undefined ? '' : `${wrong} is ${JSON.stringify(given[wrong])}, not ${JSON.stringify(wanted[wrong])}`
+}
+
+function contains(answer: Answer, property: { readonly property_id: string; readonly days: unknown }): string {
+  const fault = differs(answer, { status: 'success' })
+  if (fault !== '') return fault
+  const found = listOf(answer, 'properties').find(
+    (each) => (each as { property_id?: unknown }).property_id === property.property_id,
+  )
+  return found === undefined ? `${property.property_id} is not in the answer` : same(found, property)
+}
+
+function listOf({ body }: Answer, name: string): readonly unknown[] {
+  const list = ((body ?? {}) as { readonly [name: string]: unknown })[name]
+  return Array.isArray(list) ? list : []
+}
+
+/** '' for equal values; names of objects in any order. */
+function same(given: unknown, wanted: unknown): string {
+  const [a, b] = [textOf(given), textOf(wanted)]
+  return a === b ? '' : `${a}, not ${b}`
+}
+
+function textOf(value: unknown): string {
+  return JSON.stringify(value, (_, part: unknown) =>
+    typeof part === 'object' && part !== null && !Array.isArray(part)
+      ? Object.fromEntries(Object.entries(part).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+      : part,
+  )
+}
