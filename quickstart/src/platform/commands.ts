@@ -9,7 +9,7 @@ import { say } from '../say.ts'
 import { ask } from './ask.ts'
 import { composeFile } from './compose.ts'
 import { type PlatformStatus, request } from './control.ts'
-import { filesOf, type PlatformFiles, type Running, readRunning, readState, removeData } from './files.ts'
+import { filesOf, type PlatformFiles, type Running, readRunning, removeData } from './files.ts'
 import { LEVELS, type Level, NODES_MAX, planOf, SHARDS_MAX, type Spec } from './plan.ts'
 import { type Query, sampleQueries } from './queries.ts'
 import { up } from './up.ts'
@@ -244,7 +244,7 @@ const downCommand = defineCommand({
   run: async ({ flags }) => {
     const files = filesOf(flags.dir)
     const found = readRunning(files)
-    const hasData = existsSync(files.state) && readState(files) !== undefined
+    const hasData = existsSync(files.state)
     if (found) {
       await request(found, 'POST', '/stop')
       const deadlineMs = performance.now() + STOP_MS_MAX

@@ -1,6 +1,6 @@
 /** A compose file of the same platform, for those who run containers: one service per process, the clone mounted. */
 
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { dayOf, VacancyError } from '@vacancy/shared'
@@ -10,6 +10,7 @@ import {
   checkState,
   filesOf,
   makeSecrets,
+  markFolder,
   type PlatformFiles,
   readRunning,
   readState,
@@ -49,7 +50,7 @@ export async function composeFile({
   const other = readRunning(files)
   if (other)
     throw new VacancyError('data_conflict', { reason: `a platform is running in ${dir}, process ${other.pid}` })
-  mkdirSync(dir, { recursive: true })
+  markFolder(files)
   const today = dayOf(Date.now())
   const { shards, zones, nodesPerShard } = spec
   const wanted: State = { shards, zones, nodesPerShard, seed, days, lastDay: today + days - 1 }

@@ -50,7 +50,15 @@ export type PlatformFiles = TokenFiles & {
 const SEED = 'seed.snapshot'
 /** Folders, and names of files with their endings, that `down` removes. */
 const FOLDERS = ['sample', 'data', 'cache', 'logs', 'certs', 'control-plane', 'queries']
-const FILES = ['auth.yml', 'queue-auth.yml', 'codecs.yml', 'vacancy.yml', 'resolver.yml', 'platform.json']
+const FILES = [
+  'auth.yml',
+  'queue-auth.yml',
+  'codecs.yml',
+  'vacancy.yml',
+  'resolver.yml',
+  'platform.json',
+  'compose.yml',
+]
 const FILE_ENDINGS = ['.token', '.tmp']
 const REGISTRY_FILES = /^registry\.json/
 
@@ -84,6 +92,10 @@ export function filesOf(dir: string): PlatformFiles {
 const CONFIG_TEXT = `# Configuration of the nodes of a quick start. docs/config.md has every key.
 # Ports and data_dir are flags of the nodes.
 serving_threads: 1
+# The times of elections and heartbeats are the default ones; fewer ticks need less CPU time.
+raft_tick_ms: 90
+raft_election_tick: 20
+raft_heartbeat_tick: 5
 memory_max_bytes: 67108864
 session_table_bytes: 1048576
 wal_file_bytes: 4194304
@@ -97,10 +109,11 @@ export type State = Shape & {
   readonly lastDay: number
 }
 
-/** @returns undefined without complete data */
+/** @returns undefined without complete data: there is none, or an interrupted start left parts of it */
 export function readState({ state }: PlatformFiles): State | undefined {
   if (!existsSync(state)) return undefined
   const read = JSON.parse(readFileSync(state, 'utf8')) as { readonly [name: string]: unknown }
+  if (read['complete'] === false) return undefined
   const { shards, zones, nodes_per_shard, seed, days, last_day } = read
   const lastDay = parseDay(String(last_day))
   if (lastDay === undefined || ![shards, zones, nodes_per_shard, seed, days].every(Number.isInteger)) {
@@ -114,6 +127,20 @@ export function readState({ state }: PlatformFiles): State | undefined {
     days: Number(days),
     lastDay,
   }
+}
+
+/**
+ * Marks a new folder as ours, before anything else is written to it: `down` removes data from such folders only.
+ *
+ * @throws VacancyError data_conflict when it holds other files
+ */
+export function markFolder({ dir, state }: PlatformFiles): void {
+  if (existsSync(state)) return
+  if (existsSync(dir) && readdirSync(dir).length > 0) {
+    throw new VacancyError('data_conflict', { reason: `${dir} holds other files: choose another --dir` })
+  }
+  mkdirSync(dir, { recursive: true })
+  writeWhole(state, { complete: false })
 }
 
 /** Written atomically, last of all data. */
@@ -210,8 +237,13 @@ export function writeQueries(files: PlatformFiles, queries: readonly SampleQuery
   writeFileSync(join(files.queries, 'README.md'), queriesReadme(queries, proxy))
 }
 
-/** Removes what a platform has written, and the folder if nothing else is in it. */
-export function removeData({ dir }: PlatformFiles): void {
+/**
+ * Removes what a platform has written, and the folder if nothing else is in it.
+ *
+ * @returns false for a folder without a platform, which stays as it is
+ */
+export function removeData({ dir, state }: PlatformFiles): boolean {
+  if (!existsSync(state)) return false
   for (const name of readdirSync(dir)) {
     const isOurs =
       FOLDERS.includes(name) ||
@@ -221,6 +253,7 @@ export function removeData({ dir }: PlatformFiles): void {
     if (isOurs) rmSync(join(dir, name), { recursive: true, force: true })
   }
   if (readdirSync(dir).length === 0) rmdirSync(dir)
+  return true
 }
 
 /** The process that runs a platform in a folder, and how to reach it. */
@@ -249,7 +282,7 @@ export function readRunning({ running }: PlatformFiles): Running | undefined {
  */
 export function claimFolder(files: PlatformFiles, running: Running): void {
   const { dir, running: file } = files
-  mkdirSync(dir, { recursive: true })
+  markFolder(files)
   const own = `${file}.${running.pid}.tmp`
   writeFileSync(own, `${JSON.stringify(running)}\n`, { mode: 0o600 })
   try {

@@ -215,7 +215,7 @@ async function freePlan({ spec, consolePort }: Pick<UpFlags, 'spec' | 'consolePo
     if (look === 'taken') taken.push(`${host}:${port}, for ${who}`)
   }
   if (taken.length > 0) {
-    const others = `--network ${(spec.network + 10) % 240} --port-offset ${spec.portOffset + 10_000}`
+    const others = `--network ${1 + ((spec.network + 9) % 240)} --port-offset ${spec.portOffset + 10_000}`
     const reason = `in use, and nothing was started. Stop what uses them, or choose others: ${others}`
     throw new VacancyError('port_taken', { address: taken.join('\n  '), reason })
   }
