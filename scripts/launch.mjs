@@ -42,6 +42,8 @@ const COMMANDS = {
   'start:node': { build: true, steps: [['quickstart/src/start.ts']] },
   // A shard and nothing else: no control plane, no console.
   'start:shard': { build: true, steps: [['quickstart/src/shard.ts', '--no-console']] },
+  // Two shards behind bridges, routers and an HTTP proxy, with control plane and console.
+  'start:platform': { build: true, steps: [['bin/vacancy.mjs', 'quickstart', 'up', '--console']] },
   // All tests. Arguments select vitest files.
   test: { build: true, steps: [VITEST], countsTests: true, thenBrowser: true },
   // Tests without browser, database and processes, in about a minute.

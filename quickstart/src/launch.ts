@@ -103,14 +103,21 @@ export async function startNode(group: ProcessGroup, args: readonly string[], lo
  * Starts a program that runs until it is stopped.
  *
  * @param isApart a Ctrl-C in the terminal does not reach it: this process stops it
+ * @param nodeOptions further options of Node
  */
 export function startProgram(
   group: ProcessGroup,
-  { name, args, log, isApart = false }: { name: string; args: readonly string[]; log: string; isApart?: boolean },
+  {
+    name,
+    args,
+    log,
+    isApart = false,
+    nodeOptions = '',
+  }: { name: string; args: readonly string[]; log: string; isApart?: boolean; nodeOptions?: string },
 ): RunningProgram {
   const logStart = sizeOf(log)
   const logFile = openSync(log, 'a')
-  const child = start(group, args, ['pipe', logFile], isApart)
+  const child = start(group, args, ['pipe', logFile], { isApart, nodeOptions })
   // The program has its own copy of the descriptor.
   closeSync(logFile)
   const ended = endOf(child)
@@ -165,11 +172,17 @@ function start(
   group: ProcessGroup,
   args: readonly string[],
   output: Parameters<typeof endingWithUs>[0],
-  isApart = false,
+  { isApart = false, nodeOptions = '' }: { isApart?: boolean; nodeOptions?: string } = {},
 ): ChildProcess {
   if (group.isStopping) throw new VacancyError('failure', { reason: 'stopped on request' })
   const program = args[0] === VACANCY ? args : ['--import', END_WITH_STARTER, ...args]
-  const child = spawn(process.execPath, program, { ...endingWithUs(output), detached: isApart })
+  const { env, stdio } = endingWithUs(output)
+  const options = [env?.['NODE_OPTIONS'], nodeOptions].filter(Boolean).join(' ')
+  const child = spawn(process.execPath, program, {
+    ...(stdio && { stdio }),
+    env: { ...env, ...(options !== '' && { NODE_OPTIONS: options }) },
+    detached: isApart,
+  })
   group.running.add(child)
   child.once('exit', () => group.running.delete(child))
   return child
