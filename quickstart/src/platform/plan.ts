@@ -70,9 +70,9 @@ export type Published = { readonly port: number; readonly to: Address; readonly 
 export type Plan = { readonly spec: Spec; readonly components: readonly Component[] }
 
 export const shardName = (shard: number): string => `shard${shard + 1}`
-export const zoneName = (zone: number): string => `zone${zone + 1}`
+const zoneName = (zone: number): string => `zone${zone + 1}`
 /** The zone of a shard, both counted from 0. */
-export const zoneOf = (shard: number, { zones }: Shape): number => shard % zones
+const zoneOf = (shard: number, { zones }: Shape): number => shard % zones
 const nodeName = (shard: number, node: number): string => `node-${shard}-${node}`
 
 /** Whether a level has what another one adds. */

@@ -20,7 +20,7 @@ import { argumentsOf, type Launch } from './programs.ts'
 import { type Ready, readinessOf, residentBytes } from './ready.ts'
 
 /** The longest wait of a step. */
-export const STEP_MS_MAX = 60_000
+const STEP_MS_MAX = 60_000
 const POLL_MS = 100
 /** Young objects of a process take 2 MiB instead of 16: more than a dozen of them share this machine. */
 const NODE_OPTIONS = '--max-semi-space-size=2'

@@ -15,8 +15,8 @@ export const CODECS = [
   'partial_refund',
   'instant_confirmation',
 ] as const
-export const SEGMENTS_PER_SHARD = 4
-export const PROPERTIES_PER_SEGMENT = 10
+const SEGMENTS_PER_SHARD = 4
+const PROPERTIES_PER_SEGMENT = 10
 export const ROOM_TYPES = ['room1', 'room2', 'room3', 'room4'] as const
 
 const TYPES = ['hotel', 'hostel', 'resort', 'apartment'] as const
