@@ -47,9 +47,10 @@ const UP_FLAGS = {
   ...SHAPE_FLAGS,
   set: {
     type: 'list',
-    value: 'C.FLAG=V,…',
+    value: 'NAME.FLAG=V',
     default: [],
-    summary: 'Flags of components: node, bridge, router, proxy … or the name of a process; e.g. bridge.reads=any.',
+    summary:
+      'Flags of components: node, bridge, router, proxy … or the name of a process; e.g. bridge.reads=any. May be repeated.',
   },
   console: { type: 'boolean', summary: 'Also control plane, console and job queue.' },
   'console-port': {

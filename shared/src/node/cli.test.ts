@@ -56,6 +56,12 @@ test('a flag takes its value after a blank or an equals sign', () => {
   })
 })
 
+test('the words of a repeated list add up, and replace those of its variable', () => {
+  const { flags } = parse(['--voters', 'a', '--voters=b,c'], { VACANCY_NODE_VOTERS: 'd' })
+
+  expect(flags.voters).toEqual(['a', 'b', 'c'])
+})
+
 test('an omitted flag has its default, false, or undefined', () => {
   expect(parse([]).flags).toEqual({
     shardId: 's1',

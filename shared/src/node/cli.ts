@@ -35,7 +35,7 @@ export type Flag = FlagBase &
     | (Extract<Kind, { type: 'integer' }> & { readonly default?: number; readonly required?: true })
     | (Extract<Kind, { type: 'text' | 'choice' }> & { readonly default?: string; readonly required?: true })
     | (Extract<Kind, { type: 'boolean' }> & { readonly default?: never; readonly required?: never })
-    /** Words separated by commas. */
+    /** Words separated by commas. Repeated flags add up. */
     | { readonly type: 'list'; readonly default?: readonly string[]; readonly required?: true }
   )
 
@@ -238,7 +238,9 @@ function readArguments(
     } else if (value === undefined || (!inlineValue && value.startsWith('--'))) {
       faults.push(`${rawName} needs a value`)
     } else {
-      texts.set(name, { text: value, at: rawName, from: 'flag' })
+      const before = type === 'list' ? texts.get(name) : undefined
+      const text = before?.from === 'flag' ? `${before.text},${value}` : value
+      texts.set(name, { text, at: rawName, from: 'flag' })
     }
   }
   return positionals
