@@ -20,7 +20,14 @@ const FIELD_OF: { readonly [name: string]: string } = { date: 'dates', rate_feat
 export async function ask(plan: Plan, query: Query): Promise<Answer> {
   if (includes(plan.spec.level, 'full')) return await askProxy(one(plan, 'proxy').main, query)
   if (!isCommandName(query.command)) return failed(400, 'VALIDATION_ERROR', 'unsupported command')
-  const targets = await targetsOf(plan, query)
+  let targets: readonly Component[]
+  try {
+    targets = await targetsOf(plan, query)
+  } catch (error) {
+    if (error instanceof VacancyError) return failed(400, 'VALIDATION_ERROR', error.message)
+    // The registry is down: at these levels it alone knows the shard of a segment.
+    return failed(503, '503', `registry: ${reasonOf(error)}`)
+  }
   if (targets.length === 0) return failed(404, '404', 'unknown segment')
   const answers: Answer[] = []
   for (const target of targets) answers.push(await send(plan, target, query.command, query))
@@ -37,9 +44,13 @@ async function askProxy(proxy: Address, query: Query): Promise<Answer> {
     })
     return { status: response.status, body: bodyOf(await response.text()) }
   } catch (error) {
-    const { cause, message } = error as Error
-    return failed(503, '503', (cause as Error | undefined)?.message ?? message)
+    return failed(503, '503', `proxy: ${reasonOf(error)}`)
   }
+}
+
+function reasonOf(error: unknown): string {
+  const { cause, message } = error as Error
+  return (cause as Error | undefined)?.message ?? message
 }
 
 function bodyOf(text: string): unknown {

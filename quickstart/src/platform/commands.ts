@@ -72,6 +72,12 @@ const UP_FLAGS = {
     type: 'boolean',
     summary: 'All on 127.0.0.1 with the published ports; the default on machines without other loopback addresses.',
   },
+  'order-seed': {
+    type: 'integer',
+    min: 0,
+    max: 4_294_967_295,
+    summary: 'Starts the processes in a random order from this seed, to show that any order works.',
+  },
 } as const
 
 function specOf(flags: {
@@ -92,9 +98,9 @@ const upCommand = defineCommand({
   summary: 'Starts a platform of several shards as processes on this machine, and stays until Ctrl-C.',
   flags: UP_FLAGS,
   run: async ({ flags }) => {
-    const { dir, days, seed, set, console: hasConsole, consolePort, network, portOffset, oneAddress } = flags
+    const { dir, days, seed, set, console: hasConsole, consolePort, network, portOffset, oneAddress, orderSeed } = flags
     const spec = { ...specOf(flags), network, portOffset, isOneAddress: oneAddress }
-    await up({ dir, days, seed, spec, settings: set, consolePort: hasConsole ? consolePort : undefined })
+    await up({ dir, days, seed, spec, settings: set, consolePort: hasConsole ? consolePort : undefined, orderSeed })
     return undefined
   },
 })

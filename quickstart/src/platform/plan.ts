@@ -1,5 +1,7 @@
 /** The processes of a platform: their names, zones, shards, addresses and published ports. Pure. */
 
+import { randomOf } from './sample.ts'
+
 /** Each level includes the ones before it. */
 export const LEVELS = ['cluster', 'bridge', 'zone', 'edge', 'full'] as const
 export type Level = (typeof LEVELS)[number]
@@ -212,6 +214,21 @@ function proxy(spec: Spec, at: number): Component {
     api: main,
     published: publishedBy(spec, [[published, main, 'HTTP']]),
   }
+}
+
+/** Longest pause between two starts in an order from a seed. */
+const PAUSE_MS_MAX = 1_000
+
+/** An order of starts that depends on nothing but a seed, with the pause before each. */
+export function startOrder(
+  components: readonly Component[],
+  seed: number,
+): { readonly component: Component; readonly pauseMs: number }[] {
+  const random = randomOf(`order/${seed}`)
+  return components
+    .map((component) => ({ component, pauseMs: Math.floor(random() * PAUSE_MS_MAX), rank: random() }))
+    .toSorted((a, b) => a.rank - b.rank)
+    .map(({ component, pauseMs }) => ({ component, pauseMs }))
 }
 
 /** Components of a kind, in order. */

@@ -141,7 +141,7 @@ function lines(texts: readonly string[]): string {
 const upTo = (last: number): number[] => Array.from({ length: last }, (_, at) => at + 1)
 
 /** Numbers from 0 to below 1, by a key: FNV-1a seeds a mulberry32. */
-function randomOf(key: string): () => number {
+export function randomOf(key: string): () => number {
   let state = 0x811c9dc5
   for (let at = 0; at < key.length; at++) state = Math.imul(state ^ key.charCodeAt(at), 0x01000193)
   return () => {

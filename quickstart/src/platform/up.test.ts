@@ -1,36 +1,17 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { isRunning } from '@vacancy/shared/node'
 import { takePort } from '@vacancy/testkit/free-port'
-import { runVacancy } from '@vacancy/testkit/node'
-import { type Program, startProgram } from '@vacancy/testkit/program'
 import { until } from '@vacancy/testkit/until'
 import { afterAll, expect, test } from 'vitest'
-import type { ComponentStatus, PlatformStatus } from './control.ts'
+import type { ComponentStatus } from './control.ts'
+import { quickstartTest, UP } from './testing/command.ts'
 
-const VACANCY = fileURLToPath(new URL('../../../bin/vacancy.mjs', import.meta.url))
-const folder = mkdtempSync(join(tmpdir(), 'vacancy-platform-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const { dir, portOffset, up, run, status, remove } = quickstartTest()
+afterAll(remove)
 
-const DIR = ['--dir', join(folder, 'platform')]
-/** Other tests and platforms may run at the same time. */
-const NETWORK = 100 + (process.pid % 140)
-const OFFSET = 10_000 + 100 * (process.pid % 100)
-const PLACE = ['--network', String(NETWORK), '--port-offset', String(OFFSET)]
 const MS_MAX = 120_000
-const UP = /Up after ([\d.]+) s/
 
-const up = (...args: string[]): Program => startProgram([VACANCY, 'quickstart', 'up', ...DIR, ...PLACE, ...args])
-const run = async (...args: string[]) => {
-  const { code, stdout, stderr } = await runVacancy(['quickstart', ...args, ...DIR])
-  return { code, output: stdout + stderr }
-}
-const status = async (): Promise<readonly ComponentStatus[]> => {
-  const { output } = await run('status', '--json')
-  return (JSON.parse(output) as PlatformStatus).components
-}
 const pidsOf = (components: readonly ComponentStatus[]) => new Map(components.map(({ name, pid }) => [name, pid]))
 
 test(
@@ -73,7 +54,7 @@ test(
     expect((await run('kill', 'node-9-9')).output).toContain('no process is named "node-9-9": registry, resolver, node')
 
     const down = await run('down', '--keep-data')
-    expect(down).toEqual({ code: 0, output: `Stopped; the data stays in ${DIR[1]}.\n` })
+    expect(down).toEqual({ code: 0, output: `Stopped; the data stays in ${dir}.\n` })
     expect(await platform.ended).toBe(0)
     for (const pid of now.values()) expect(isRunning(Number(pid))).toBe(false)
 
@@ -90,13 +71,13 @@ test(
     expect(await later.ended).toBe(0)
     for (const pid of pids) expect(isRunning(Number(pid))).toBe(false)
     expect((await run('down')).output).toContain('its data is removed')
-    expect(existsSync(DIR[1] as string)).toBe(false)
+    expect(existsSync(dir)).toBe(false)
   },
   MS_MAX,
 )
 
 test('every port in use is named, with what it is for, before anything starts', async () => {
-  const ports = [8081 + OFFSET, 7811 + OFFSET]
+  const ports = [8081 + portOffset, 7811 + portOffset]
   const taken = await Promise.all(ports.map((port) => takePort(port)))
   const platform = up('--level', 'cluster')
   const code = await platform.ended
@@ -119,6 +100,6 @@ test('a launcher that is killed takes all its processes with it', async () => {
 
   expect(output).toContain('All answers are as stated.')
   expect(output).not.toContain('06-other-shard')
-  expect(readFileSync(join(DIR[1] as string, 'queries', 'README.md'), 'utf8')).toContain('05-book.json')
+  expect(readFileSync(join(dir, 'queries', 'README.md'), 'utf8')).toContain('05-book.json')
   expect((await run('down')).output).toContain('nothing runs in')
 })

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import { dirname, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { connect } from '@vacancy/client'
 import { dayOf, EXIT, formatDay, VacancyError } from '@vacancy/shared'
 import { count, createLogger, runProgram } from '@vacancy/shared/node'
@@ -38,6 +39,7 @@ import {
   resolverTable,
   type Spec,
   shardName,
+  startOrder,
 } from './plan.ts'
 import {
   killComponent,
@@ -72,6 +74,8 @@ export type UpFlags = {
   readonly settings: readonly string[]
   /** Port of the control plane with console and queue; undefined without it. */
   readonly consolePort: number | undefined
+  /** Of a random order of starts; undefined for one in which each process finds what it needs. */
+  readonly orderSeed: number | undefined
 }
 
 type Shell = {
@@ -164,7 +168,8 @@ async function start(shell: Shell, flags: UpFlags, base: Base, stop: () => void)
   await prepareData(platform, stored === undefined, today)
   writeFileSync(files.table, resolverTable(plan))
   for (const each of plan.components.flatMap(({ published }) => published)) await publish(shell.forwards, each)
-  await startComponents(platform)
+  if (flags.orderSeed === undefined) await startComponents(platform)
+  else await startInOrder(platform, flags.orderSeed)
   if (stored) await topUp(platform, today)
   const queries = writeSampleQueries(platform, today)
   await firstQuery(platform, queries)
@@ -274,6 +279,29 @@ async function startComponents(platform: Platform): Promise<void> {
       return `${count(components.length, 'node')}; ${leaders.join(', ')}`
     })
   }
+}
+
+/** In any order: each process waits for what it lacks. */
+async function startInOrder(platform: Platform, seed: number): Promise<void> {
+  const order = startOrder(platform.plan.components.filter(isOfFabric), seed)
+  await step('processes', async () => {
+    for (const { component, pauseMs } of order) {
+      await sleep(pauseMs, undefined, { signal: platform.stopping })
+      startComponent(platform, component)
+    }
+    return `started as ${order.map(({ component }) => component.name).join(', ')}`
+  })
+  await step('ready', async () => {
+    await waitReady(
+      platform,
+      order.map(({ component }) => component),
+    )
+    return (await waitLeaders(platform)).join(', ')
+  })
+}
+
+function isOfFabric({ kind }: Component): boolean {
+  return kind !== 'control-plane' && kind !== 'queue-sample'
 }
 
 /** @returns a text per shard */
