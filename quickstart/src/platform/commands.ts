@@ -285,7 +285,8 @@ const composeCommand = defineCommand({
   },
 })
 
-const COMMANDS: readonly Command[] = [
+/** Each subcommand, by its last word. */
+export const COMMANDS: readonly Command[] = [
   upCommand,
   statusCommand,
   queryCommand,
