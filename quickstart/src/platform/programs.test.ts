@@ -28,7 +28,7 @@ const argsOf = (name: string, given = launch as Parameters<typeof argumentsOf>[1
 
 test('a zone router knows its zone, its name, registry and resolver', () => {
   expect(argsOf('router-zone-1-0')).toBe(
-    'router --mode zone --zone-id zone2 --router-id router-zone-1-0 --registry-addr http://127.77.0.1:8080 --resolver-addr http://127.77.0.2:9090 --listen-host 127.79.2.1 --tcp-port 9000 --api-host 127.79.2.1 --api-port 9100 --cache-dir /tmp/x/cache/router-zone-1-0',
+    'router --mode zone --zone-id zone2 --router-id router-zone-1-0 --registry-addr http://127.77.0.1:8080 --resolver-addr http://127.77.0.2:9090 --listen-host 127.79.2.1 --tcp-port 9000 --api-host 127.79.2.1 --api-port 9100 --api-url http://127.79.2.1:9100 --cache-dir /tmp/x/cache/router-zone-1-0',
   )
 })
 

@@ -28,7 +28,9 @@ function ownArguments(component: Component, { plan, files }: Omit<Launch, 'setti
   const found = ['--registry-addr', registry, '--resolver-addr', resolver]
   const listening = (portFlag: string) => [
     ...['--listen-host', main.host, portFlag, String(main.port)],
-    ...['--api-host', api.host, '--api-port', String(api.port), '--cache-dir', files.cacheOf(name)],
+    ...['--api-host', api.host, '--api-port', String(api.port)],
+    // For the console, which learns from the registry where to poll.
+    ...['--api-url', urlOf(api), '--cache-dir', files.cacheOf(name)],
   ]
   switch (kind) {
     case 'registry':
