@@ -33,7 +33,7 @@ test(
     for (const { name } of killed) {
       const before = await status()
       await run('kill', name)
-      // It may be unable to, but it says so.
+      // Without the killed process the answer may be an error.
       expect((await run('query', '03-search')).output).toMatch(/"status": "(success|error)"/)
       const back = await run('restart', name)
       expect(back, name).toMatchObject({ code: 0 })
