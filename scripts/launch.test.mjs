@@ -200,7 +200,7 @@ test('an unknown command ends with exit code 64 and lists the known ones', async
   const { code, output } = await launch(['strat'])
 
   expect(code).toBe(64)
-  expect(output).toContain('unknown command "strat"; available: start, start:node, start:shard, test')
+  expect(output).toContain('unknown command "strat"; available: start, start:node, start:shard, start:platform, test')
 })
 
 test('an installation is compared with the lockfile by content', () => {
