@@ -25,7 +25,7 @@ const TESTS_USE = {
   client: ['testkit'],
   cli: ['testkit'],
   server: ['testkit'],
-  fabric: ['testkit'],
+  fabric: ['client', 'testkit'],
   quickstart: ['testkit'],
 }
 

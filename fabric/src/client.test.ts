@@ -97,38 +97,35 @@ test.each<Maker>(['ours', 'existing'])(
   },
 )
 
-test.each<Maker>(['ours', 'existing'])(
-  'when the edge in use (%s) stops, the client goes on with the other one',
-  async (by) => {
-    const { platform, left, stopEdges } = await startWhole([by, by])
-    const edges = [platform.host('edge'), platform.host('otherEdge')]
-    const client = await open(edges)
-    const failures: string[] = []
-    let acknowledged = 0
-    let inUse = ''
-    const decrement = async (): Promise<void> => {
-      try {
-        const watch = ({ address }: { readonly address: string }) => {
-          inUse = address
-        }
-        await client.decreaseAvailability({ ...NIGHT, amount: 1 }, { segment: 'lisbon', watch })
-        acknowledged++
-      } catch (error) {
-        failures.push((error as Error).name)
+test.each<Maker>(['ours', 'existing'])('when the edge in use (%s) stops, the client uses the other one', async (by) => {
+  const { platform, left, stopEdges } = await startWhole([by, by])
+  const edges = [platform.host('edge'), platform.host('otherEdge')]
+  const client = await open(edges)
+  const failures: string[] = []
+  let acknowledged = 0
+  let inUse = ''
+  const decrement = async (): Promise<void> => {
+    try {
+      const watch = ({ address }: { readonly address: string }) => {
+        inUse = address
       }
+      await client.decreaseAvailability({ ...NIGHT, amount: 1 }, { segment: 'lisbon', watch })
+      acknowledged++
+    } catch (error) {
+      failures.push((error as Error).name)
     }
-    for (let i = 0; i < 20; i++) await decrement()
-    const before = inUse
-    const both = Array.from({ length: 20 }, decrement)
-    await stopEdges[edges.indexOf(before.split(':')[0] as string)]?.()
-    await Promise.all(both)
-    for (let i = 0; i < 20; i++) await decrement()
+  }
+  for (let i = 0; i < 20; i++) await decrement()
+  const before = inUse
+  const both = Array.from({ length: 20 }, decrement)
+  await stopEdges[edges.indexOf(before.split(':')[0] as string)]?.()
+  await Promise.all(both)
+  for (let i = 0; i < 20; i++) await decrement()
 
-    expect(inUse).not.toBe(before)
-    // A write may be on its way to an edge that closes its connections at that moment.
-    expect(failures.filter((name) => name !== 'VacancyUnknownOutcomeError')).toEqual([])
-    const effect = 255 - left()
-    expect(effect).toBeGreaterThanOrEqual(acknowledged)
-    expect(effect).toBeLessThanOrEqual(acknowledged + failures.length)
-  },
-)
+  expect(inUse).not.toBe(before)
+  // A write may be on its way to an edge that closes its connections at that moment.
+  expect(failures.filter((name) => name !== 'VacancyUnknownOutcomeError')).toEqual([])
+  const effect = 255 - left()
+  expect(effect).toBeGreaterThanOrEqual(acknowledged)
+  expect(effect).toBeLessThanOrEqual(acknowledged + failures.length)
+})

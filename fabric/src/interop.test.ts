@@ -1,6 +1,6 @@
 /**
  * Components of this project beside existing ones, over real sockets: a request reaches the nodes unchanged, and its
- * reply the client, whoever made the hops between them.
+ * reply the client, no matter who made the hops between them.
  */
 
 import { readFileSync } from 'node:fs'

@@ -60,14 +60,14 @@ export const fabricCommand = defineCommand({
   },
 })
 
-export type FabricBenchOptions = {
+type FabricBenchOptions = {
   readonly requests: number
   readonly rounds: number
   readonly only: readonly string[] | undefined
 }
 
 /** Measures every row. */
-export async function measureFabric(options: FabricBenchOptions, say: (text: string) => void): Promise<Section> {
+async function measureFabric(options: FabricBenchOptions, say: (text: string) => void): Promise<Section> {
   const machine = describeMachine()
   const startedAt = new Date().toISOString()
   const begun = performance.now()

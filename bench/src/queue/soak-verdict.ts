@@ -1,4 +1,4 @@
-/** What a soak of the job queue says. */
+/** The verdict on a soak of the job queue. */
 import { type Check, flatCheck, type SizeSample } from '../soak-verdict.ts'
 import type { SoakCounts } from './soak-clients.ts'
 

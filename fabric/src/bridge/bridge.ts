@@ -29,7 +29,7 @@ import { BRIDGE_METRICS } from './metrics.ts'
 import type { Topology } from './topology.ts'
 
 /** What bridging needs. */
-export type BridgingOptions = {
+type BridgingOptions = {
   readonly version: string
   readonly id: string
   readonly zone: string
@@ -59,7 +59,7 @@ export type BridgeOptions = ServiceOptions &
 const GREETING_MS = 2_000
 
 /** A bridge without its listeners, as the model runs it. */
-export type Bridge = {
+type Bridge = {
   readonly options: BridgingOptions
   readonly forwarder: Forwarder
   readonly discovery: Pick<Discovery, 'topology' | 'onChange' | 'look' | 'setUrgent' | 'health'>
@@ -76,7 +76,7 @@ export type Bridge = {
 }
 
 /** Builds the bridge; the caller creates its forwarder, which reports changes of its hops. */
-export function createBridge(
+function createBridge(
   options: BridgingOptions,
   discovery: Bridge['discovery'],
   create: (policy: Policy, pool: PoolSettings, onHopChange: () => void) => Forwarder,

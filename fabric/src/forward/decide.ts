@@ -46,7 +46,7 @@ export const SENDABLE_MS = 20
 /** A reply of 429 or 500 is tried on at most one further hop: more would multiply the load. */
 const BUSY_TRIES_MAX = 2
 /** Tries of one request. Deadlines bound them as well; this bounds loops between two hops that both refuse. */
-export const TRIES_MAX = 32
+const TRIES_MAX = 32
 
 /** What follows a try that did not succeed. */
 export function afterFailure(failure: Failure, tried: Tried): Verdict {

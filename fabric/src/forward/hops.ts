@@ -271,7 +271,7 @@ function heardStatus(link: Link, frame: Buffer): void {
 }
 
 /** Ends a connection: its requests are reported as lost. */
-export function closeLink(link: Link, reason: string): void {
+function closeLink(link: Link, reason: string): void {
   if (link.state === 'closed') return
   link.outbox.wire.destroy()
   linkClosed(link, reason)
@@ -363,7 +363,7 @@ function timedOut(link: Link): void {
 }
 
 /** A request failed on the hop; after three in a row it is passed over for a while. */
-export function noteFailure(hop: Hop, nowMs: number): void {
+function noteFailure(hop: Hop, nowMs: number): void {
   hop.failures++
   if (hop.failures < EJECT_AFTER) return
   hop.failures = 0

@@ -23,7 +23,7 @@ import { systemWorld } from './world.ts'
 
 const CONNECT_MS = 1_000
 
-export type CommonFlags = FlagValues<
+type CommonFlags = FlagValues<
   typeof UPWARD_FLAGS & typeof API_FLAGS & typeof LIMIT_FLAGS & typeof SECURITY_FLAGS & typeof PROCESS_FLAGS
 >
 

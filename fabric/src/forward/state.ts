@@ -44,7 +44,7 @@ export type Request = {
   after: Request | undefined
 }
 
-export type WriteLane = Lane<Request, Link>
+type WriteLane = Lane<Request, Link>
 
 /** A connection to a hop. */
 export type Link = {

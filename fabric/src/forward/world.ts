@@ -24,7 +24,7 @@ export type Wire = {
   readonly writableLength: number
 }
 
-export type WireEvents = {
+type WireEvents = {
   /** Valid during the call only. */
   data(chunk: Buffer): void
   /** Queued bytes have left. */

@@ -100,8 +100,8 @@ async function round(state: State): Promise<void> {
     const body = await readPlain<{ nodes: string[] }>(`${registry}/shards/${encodeURIComponent(shard)}/nodes`)
     found = await probeAll(state, body?.nodes ?? [])
   }
-  const asked = new Set(found.map(({ id }) => id))
-  const others = new Set(found.flatMap(({ peers }) => peers).filter((id) => !asked.has(id)))
+  const known = new Set(found.map(({ id }) => id))
+  const others = new Set(found.flatMap(({ peers }) => peers).filter((id) => !known.has(id)))
   found = [...found, ...(await probeAll(state, [...others]))]
   const votes = new Map<string, number>()
   for (const { leader } of found) if (leader !== '') votes.set(leader, (votes.get(leader) ?? 0) + 1)

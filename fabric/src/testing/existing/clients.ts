@@ -6,7 +6,7 @@
 
 import { connect, type Socket } from 'node:net'
 
-export type Field = { readonly id: number; readonly type: number; readonly data: Buffer }
+type Field = { readonly id: number; readonly type: number; readonly data: Buffer }
 
 export type ClientReply = { readonly status: string; readonly fields: readonly Field[]; readonly payload: Buffer }
 
@@ -110,7 +110,7 @@ function ask(state: State, frame: Buffer): Promise<ClientReply> {
 }
 
 /** Of a bare frame, or of the one in an envelope. */
-export function idOf(frame: Buffer): number {
+function idOf(frame: Buffer): number {
   return frame.readUInt32LE(frame[0] === 0xfe ? 6 + (frame[5] as number) + 2 : 1)
 }
 

@@ -9,7 +9,7 @@ import { COMMANDS, isCommandName } from '@vacancy/shared/wire'
 import { asJson, callPlain, type PlainServer, readPlain, repeat, servePlain } from './http.ts'
 import { bareFrame, successFrame } from './serial.ts'
 
-export type Received = { readonly node: string; readonly command: string; readonly payload: Buffer }
+type Received = { readonly node: string; readonly command: string; readonly payload: Buffer }
 
 export type ExistingShard = {
   /** Requests that were executed, in order of arrival. */

@@ -173,7 +173,7 @@ async function checkHops(state: State): Promise<void> {
   await Promise.all([...state.hops.values()].map((hop) => fill(state, hop)))
 }
 
-/** The resolver is asked again only when the hop has failed and a connection to the old address failed too. */
+/** The host is resolved again only when the hop has failed and a connection to the old address failed too. */
 async function fill(state: State, hop: Hop): Promise<void> {
   if (hop.isFilling || state.isClosed) return
   hop.isFilling = true
