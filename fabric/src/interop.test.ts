@@ -3,7 +3,6 @@
  * reply the client, no matter who made the hops between them.
  */
 
-import { readFileSync } from 'node:fs'
 import { until } from '@vacancy/testkit/until'
 import { expect, onTestFinished, test } from 'vitest'
 import { type ClientReply, type ExistingClient, errorText, openGeneration1 } from './testing/existing/clients.ts'
@@ -24,27 +23,10 @@ import {
   startPlatform,
   startShard,
 } from './testing/platform.ts'
+import { cases, ROUTABLE, type Routable, routedFrame } from './testing/vectors.ts'
 
-type Vector = {
-  readonly name: string
-  readonly hex: string
-  readonly json: { readonly command: string | null; readonly envelope?: { readonly segment: string } }
-}
-
-const { cases } = JSON.parse(readFileSync(new URL('../../shared/vectors/requests.json', import.meta.url), 'utf8')) as {
-  readonly cases: readonly Vector[]
-}
-
-type Routable = Vector & { readonly json: { readonly command: string } }
-
-const ROUTABLE = cases.filter((vector): vector is Routable => ![null, 'LOGIN'].includes(vector.json.command))
+/** Answered by routers. */
 const LOCAL = new Set(['GETCODECS', 'GETSEGMENTS'])
-
-/** The frame that a client of generation 2 sends for a vector. */
-function routedFrame({ hex, json: { command, envelope } }: Routable): Buffer {
-  const frame = Buffer.from(hex, 'hex')
-  return envelope ? frame : enclose(frame, 'segment_1', command)
-}
 
 function payloadOf(frame: Buffer): Buffer {
   const inner = frame[0] === 0xfe ? 6 + (frame[5] as number) + 1 : 0
