@@ -353,6 +353,10 @@ test('an etcd that was wiped gets a new epoch and higher versions, and component
   await until('they are back', async () => (await routes(two))[3].length === 1)
   expect((await two.get('/shards/s1/segments')).status).toBe(404)
   await two.push('s1', 'z1', ['paris'])
+  await until('the last component is back', async () => {
+    const { versions } = (await one.get('/versions')).json
+    return Object.keys(before.versions).every((name) => name in versions)
+  })
   await untilEqual([one, two])
   const after = (await one.get('/versions')).json
   for (const [name, version] of Object.entries(before.versions))

@@ -8,7 +8,7 @@ import { afterAll, expect, test } from 'vitest'
 import { COMMANDS } from './commands.ts'
 import { quickstartTest, UP } from './testing/command.ts'
 
-const { dir, portOffset, up, run, status, remove } = quickstartTest()
+const { dir, portOffset, up, run, status, remove } = await quickstartTest()
 afterAll(remove)
 
 /** Fresh clone to the first query through the proxy, on two cores. */

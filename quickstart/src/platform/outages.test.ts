@@ -6,7 +6,7 @@ import { afterAll, expect, test } from 'vitest'
 import type { ComponentStatus } from './control.ts'
 import { quickstartTest, UP } from './testing/command.ts'
 
-const { up, run, status, remove } = quickstartTest()
+const { up, run, status, remove } = await quickstartTest()
 afterAll(remove)
 
 const LEVEL = ['--level', 'full']

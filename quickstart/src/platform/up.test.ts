@@ -7,7 +7,7 @@ import { afterAll, expect, test } from 'vitest'
 import type { ComponentStatus } from './control.ts'
 import { quickstartTest, UP } from './testing/command.ts'
 
-const { dir, portOffset, up, run, status, remove } = quickstartTest()
+const { dir, portOffset, up, run, status, remove } = await quickstartTest()
 afterAll(remove)
 
 const MS_MAX = 120_000
