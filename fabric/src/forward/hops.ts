@@ -299,17 +299,25 @@ function closeIfGone(link: Link): void {
   if (link.isDraining && link.inFlight.size === 0) closeLink(link, 'its hop is gone or moved')
 }
 
-/** The connection of a hop that takes a request now: the one with the fewest in flight. */
+/**
+ * The connection of a hop that takes a request now: one that sends in this turn anyway, since a write costs more than
+ * anything else here, or the one with the fewest requests in flight.
+ */
 export function freeLink(hop: Hop): Link | undefined {
   let best: Link | undefined
   for (const link of hop.links) {
     if (link.state !== 'open' || link.isDraining || queuedBytes(link.outbox) > link.pool.settings.queuedBytesMax)
       continue
     if (hop.kind === 'foreign' && link.inFlight.size > 0) continue
+    if (link.outbox.bytes > 0 && link.outbox.bytes < SHARED_BYTES_MAX && link.outbox.wire.writableLength === 0)
+      return link
     if (best === undefined || link.inFlight.size < best.inFlight.size) best = link
   }
   return best
 }
+
+/** With more collected bytes, further requests of a turn take another connection. */
+const SHARED_BYTES_MAX = 16 << 10
 
 /** Whether a request can be handed to the hop. A foreign hop gets a further connection when all are busy. */
 export function isFree(hop: Hop): boolean {
