@@ -103,7 +103,7 @@ type Call = {
   unknownRepeats: number
   /** An attempt may have executed it. */
   inDoubt: boolean
-  /** The reply that caused the pending retry. */
+  /** The reply that caused the pending retry; of a read, the last refusal. */
   refusal: { readonly code: string; readonly message: string } | undefined
   resolve: (result: Result) => void
   reject: (error: VacancyCallError) => void
@@ -300,7 +300,7 @@ function hand(calls: Calls, call: Call, connection: Connection): void {
   // The previous socket may still hold these bytes, and the correlation id differs.
   const frame = call.attempts === 0 ? call.frame : call.frame.slice()
   call.attempts++
-  call.refusal = undefined
+  if (call.isWrite) call.refusal = undefined
   const handedMs = calls.world.clock.monotonicMs()
   const id = send(connection, frame, {
     command: call.command,
@@ -440,7 +440,8 @@ function expire(calls: Calls, call: Call): void {
 function reasonOfDelay(calls: Calls, call: Call): VacancyCallError {
   const inDoubt = mayBeExecuted(call)
   const blamed = { command: call.command, inDoubt, isWrite: call.isWrite }
-  if (!call.sent && call.refusal) return errorOfAnswer(blamed, call.refusal.code, call.refusal.message)
+  // A read that was refused, and sent once more shortly before its deadline, is better explained by the refusal.
+  if (call.refusal) return errorOfAnswer(blamed, call.refusal.code, call.refusal.message)
   if (!call.sent && calls.connections.size === 0 && calls.connectionFailure) {
     return errorOfConnection(blamed, calls.connectionFailure)
   }

@@ -235,6 +235,20 @@ describe('deadlines', () => {
     expect(node.peers).toHaveLength(1)
   })
 
+  test('a read that was refused and is without a reply to its last attempt reports the refusal', async () => {
+    const { client, node, world } = await start()
+    const failure = failureOf(client.propertyExists({ propertyId: 'p' }, { deadlineMs: 1000 }))
+    ;(await node.next()).refuse('503')
+    await until(() => {
+      world.advance(1)
+      return node.untaken().length > 0
+    })
+
+    world.advance(1000)
+
+    expect(await failure).toMatchObject({ name: 'VacancyRetryError', code: '503' })
+  })
+
   test('a write that was sent has an unknown outcome, with or without a key', async () => {
     for (const requestKeys of [true, false]) {
       const { client, node, world } = await start({ requestKeys })
