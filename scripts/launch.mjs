@@ -108,6 +108,8 @@ const COMMANDS = {
   sim: { build: true, steps: [['engine/sim/sim.ts']] },
   // A shard of real processes under faults.
   chaos: { build: true, steps: [['engine/chaos/chaos.ts']] },
+  // A platform of real processes under faults.
+  'chaos:fabric': { build: true, steps: [['quickstart/chaos/chaos.ts']] },
   // Small edits of production code that the tests must notice.
   mutate: { build: true, steps: [['scripts/mutate.mjs']] },
   soak: { build: true, steps: [['bench/src/cli.ts', 'soak']] },
