@@ -1,12 +1,14 @@
 /** The cluster module: everything the control plane does with nodes. It polls them, keeps their history, plans and runs changes. */
 import { join } from 'node:path'
-import { CLUSTER_ROUTES, LIVE_ROUTES } from '@vacancy/shared/contract'
+import { CLUSTER_ROUTES, LIVE_ROUTES, TOPOLOGY_ROUTES } from '@vacancy/shared/contract'
+import { fabricHandlers, fabricView } from '../fabric/handlers.ts'
+import { createFabric, listComponents, startFabric, stopFabric } from '../fabric/poll.ts'
 import { createEvents, startEvents, stopEvents } from '../history/events.ts'
 import { createLeadership, startLeadership, stopLeadership } from '../history/leadership.ts'
 import { createPauses } from '../history/pauses.ts'
 import { createSeries, loadSeries } from '../history/series.ts'
 import { type ControlModule, moduleOf } from '../http/route.ts'
-import { offerTopics, pollTopics } from '../live/topics.ts'
+import { offerTopics, pollTopics, touchTopic } from '../live/topics.ts'
 import { forgetShard, observeOperation, observeShard } from './changes.ts'
 import type { Cluster } from './cluster.ts'
 import {
@@ -52,6 +54,8 @@ const CODECS_MS = 60_000
 
 const KNOWN_MS = 5_000
 
+const FABRIC_LIST_MS = 500
+
 export function createClusterModule(config: ClusterConfig, deps: ClusterDeps): ClusterModule {
   const { database, live, log, clock } = deps
   const http = createNodeHttp(config.ca)
@@ -79,6 +83,19 @@ export function createClusterModule(config: ClusterConfig, deps: ClusterDeps): C
       onChange: (operation) => observeOperation(module, operation),
     }),
     types,
+    fabric: createFabric(
+      {
+        registry: config.registry,
+        resolver: config.resolver,
+        components: config.fabric,
+        token: config.tokens.registry,
+      },
+      {
+        ...{ http, clock, log },
+        registry: () => module.collector.discovery.registry,
+        onChange: () => touchTopic(live, 'topology'),
+      },
+    ),
     known: createNodeStore(database),
     events: createEvents(database, log, () => clock.wallMs()),
     leadership: createLeadership(database, log, () => clock.wallMs()),
@@ -100,6 +117,7 @@ export function createClusterModule(config: ClusterConfig, deps: ClusterDeps): C
     savedAt: 0,
     saving: Promise.resolve(),
   }
+  offerTopics(live, /^topology$/, () => fabricView(module))
   offerTopics(live, /^summary$/, () => summaryOf(module))
   offerTopics(live, /^shard:/, (topic) => shardView(module.collector, topic.slice('shard:'.length)))
   offerTopics(live, /^node:/, (topic) => {
@@ -174,8 +192,12 @@ export function clusterOf(module: ClusterModule): Cluster {
 export function clusterRoutes(module: ClusterModule): ControlModule {
   return moduleOf(
     'cluster',
-    { ...CLUSTER_ROUTES, ...LIVE_ROUTES },
-    { ...clusterHandlers(module), 'GET /api/v1/poll': (request) => pollTopics(module.deps.live, request) },
+    { ...CLUSTER_ROUTES, ...TOPOLOGY_ROUTES, ...LIVE_ROUTES },
+    {
+      ...clusterHandlers(module),
+      ...fabricHandlers(module),
+      'GET /api/v1/poll': (request) => pollTopics(module.deps.live, request),
+    },
     { start: () => startCluster(module), stop: () => stopCluster(module) },
   )
 }
@@ -190,6 +212,9 @@ export async function startCluster(module: ClusterModule): Promise<void> {
   startLeadership(module.leadership)
   await startCollector(collector, await known.load())
   await resumeOperations(module.operations)
+  startFabric(module.fabric)
+  listComponents(module.fabric)
+  every(module, FABRIC_LIST_MS, 'listing the components of the registry failed', () => listComponents(module.fabric))
   every(module, SUMMARY_MS, 'updating the summary failed', () => updateSummary(module))
   every(module, KNOWN_MS, 'storing known nodes failed', () => known.write(knownNodes(collector)))
   every(module, FIGURES_MS, 'recording figures failed', () => recordShards(module))
@@ -200,6 +225,7 @@ export async function startCluster(module: ClusterModule): Promise<void> {
 
 export async function stopCluster(module: ClusterModule): Promise<void> {
   for (const timer of module.timers) clearInterval(timer)
+  stopFabric(module.fabric)
   await stopOperations(module.operations)
   await stopCollector(module.collector)
   await storeKnownNodes(module)
