@@ -127,7 +127,10 @@ test('each component on the way of a segment tells its own reason', async () => 
   await allReady()
   const ask = async (segment: string) => (await viewer.call('GET', `/api/v1/topology/route?segment=${segment}`)).body
 
-  const route = await ask('s1-segment-2')
+  const route = await until('its nodes are known', async () => {
+    const found = await ask('s1-segment-2')
+    return found.hops.length === 7 && found
+  })
   expect(route).toMatchObject({ level: 'ok', shard: 's1', zone: 'zone-1' })
   expect(route.hops.map(({ key }: { key: string }) => key)).toEqual([
     expect.stringMatching(/^registry /),

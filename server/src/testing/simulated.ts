@@ -157,12 +157,8 @@ export async function startSimulated(plan: SimPlan): Promise<Simulated> {
     return shard
   }
 
-  const set = (body: SimAct, change: Partial<SimNode>) => {
-    Object.assign(find(body.shard, body.node), change)
-  }
-  const setNext = (body: SimAct, next: SimShard['next']) => {
-    findShard(body.shard).next = next
-  }
+  const set = (body: SimAct, change: Partial<SimNode>) => void Object.assign(find(body.shard, body.node), change)
+  const setNext = (body: SimAct, next: SimShard['next']) => void Object.assign(findShard(body.shard), { next })
 
   const verbs: { readonly [verb: string]: (body: SimAct) => void | Promise<void> } = {
     stop: (body) => stopNode(find(body.shard, body.node)),
