@@ -131,8 +131,7 @@ function randomOf(seed: number): () => number {
 
 export async function startSimulated(plan: SimPlan): Promise<Simulated> {
   const random = randomOf(plan.seed)
-  const began = Date.now()
-  const shards = makeShards(plan, random, began)
+  const shards = makeShards(plan, random, Date.now())
   const nodes = shards.flatMap((shard) => shard.nodes)
   let flapping: NodeJS.Timeout | undefined
   let last = performance.now()

@@ -62,7 +62,7 @@ export function TopologyTable({ model, focus, onFocus }: TableProps) {
           <EmptyState text={copy.table.filtered(text)} />
         </div>
       ) : isNarrow ? (
-        <Table {...props} card={(thing) => <Card thing={thing} />} />
+        <Table {...props} card={(thing) => <Card thing={thing} onFocus={onFocus} />} />
       ) : (
         <VirtualTable {...props} className="relative" />
       )}
@@ -74,11 +74,17 @@ function fieldsOf({ kind, id, zone, shard, level, message, role }: Thing) {
   return { kind, id, zone, shard, level, message, role: role ?? '' }
 }
 
-function Card({ thing }: { readonly thing: Thing }) {
+function Card({ thing, onFocus }: { readonly thing: Thing; readonly onFocus: (key: string) => void }) {
   return (
     <div className="flex flex-col items-start gap-1">
       <span className="text-small text-text-2">{copy.kinds[thing.kind]}</span>
-      <span className="break-all font-mono">{thing.id}</span>
+      <button
+        type="button"
+        onClick={() => onFocus(thing.key)}
+        className="min-h-11 break-all text-start font-mono text-accent underline underline-offset-2"
+      >
+        {thing.id}
+      </button>
       <Badge level={thing.level}>{thing.message}</Badge>
     </div>
   )
