@@ -1,6 +1,7 @@
 /** The cluster module: everything the control plane does with nodes. It polls them, keeps their history, plans and runs changes. */
 import { join } from 'node:path'
 import { CLUSTER_ROUTES, LIVE_ROUTES, TOPOLOGY_ROUTES } from '@vacancy/shared/contract'
+import { edgeAddresses, proxyUrls } from '../fabric/entrances.ts'
 import { fabricHandlers, fabricView } from '../fabric/handlers.ts'
 import { createFabric, listComponents, startFabric, stopFabric } from '../fabric/poll.ts'
 import { createEvents, startEvents, stopEvents } from '../history/events.ts'
@@ -183,10 +184,17 @@ export function clusterOf(module: ClusterModule): Cluster {
     shard: (id) => shardView(collector, id),
     node: (shard, id) => nodeView(module, shard, id),
     addresses: (shard) => addressesOf(module, shard),
+    edges: () => edgeAddresses(module.fabric),
+    proxies: () => proxyUrls(module.fabric),
+    ownerOf: (segment) => ownerOf(collector.discovery.registry.topology?.segments, segment),
     request: (node, path, options) => requestNode(module, node, path, options),
     watchClosely: (id) => watchClosely(collector, id),
     onShard: (listener) => onShardChange(module, listener),
   }
+}
+
+function ownerOf(segments: { readonly [name: string]: string } | undefined, segment: string): string | undefined {
+  return segments && Object.hasOwn(segments, segment) ? segments[segment] : undefined
 }
 
 export function clusterRoutes(module: ClusterModule): ControlModule {

@@ -273,15 +273,21 @@ function edgesOf({ registry }: FabricInput, known: readonly Known[], shards: rea
   return found
 }
 
-/** The edge router that a proxy sends to: the one at the host of its upstream, or the only one. */
+/** The edge router that a proxy sends to: the one at its upstream, or the only one. */
 function upstreamOf({ component }: Known, edges: readonly Known[]): Known | undefined {
   if (edges.length === 1) return edges[0]
   const upstream = component.reported?.ready?.upstream
-  const url = upstream === undefined ? null : URL.parse(`http://${upstream}`)
-  const there = edges.filter(
-    (edge) => edge.component.apiUrl !== '' && URL.parse(edge.component.apiUrl)?.hostname === url?.hostname,
-  )
-  return there.length === 1 ? there[0] : undefined
+  return edges.find((edge) => {
+    const place = tcpOf(edge.component)
+    return place !== undefined && upstream === `${place.host}:${place.port}`
+  })
+}
+
+/** Where an edge router accepts clients, as far as it tells: at the host of its HTTP API. */
+export function tcpOf({ apiUrl, reported }: Polled): { readonly host: string; readonly port: number } | undefined {
+  const port = reported?.ready?.tcp_port
+  const host = URL.parse(apiUrl)?.hostname.replace(/^\[|\]$/g, '')
+  return port === undefined || host === undefined ? undefined : { host, port }
 }
 
 function proxyEdge(from: Known, to: Known): FabricEdge {

@@ -21,6 +21,7 @@ const readyBody = z.object({
   registry_up: z.boolean().optional(),
   leader: text.nullish(),
   upstream: text.optional(),
+  tcp_port: number.optional(),
   connections: number.optional(),
   in_flight: number.optional(),
 })

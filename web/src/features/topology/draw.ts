@@ -3,6 +3,7 @@ import type { Level } from '@vacancy/shared/contract'
 import { readColours } from '../../ui/colours.ts'
 import * as copy from './copy.ts'
 import { type Box, type Layout, type Line, lineWidth, ZONE_LEFT } from './layout.ts'
+import type { Thing } from './model.ts'
 
 export type Traffic = 'all' | 'reads' | 'writes'
 export type Camera = { readonly x: number; readonly y: number; readonly zoom: number }
@@ -27,14 +28,8 @@ type Colours = { readonly [token in (typeof TOKENS)[number]]: string }
 
 /** A sign beside the colour. */
 const SIGNS: { readonly [level in Level]: string } = { ok: '', info: 'i', warn: '!', crit: '×', unk: '?' }
-const ROLE_SIGNS = {
-  leader: 'L',
-  follower: 'F',
-  learner: 'N',
-  candidate: 'C',
-  standalone: 'S',
-  unknown: '?',
-} as const
+/** The key of a leader, as in icons/icon.tsx. */
+const KEY = 'M8 2.25a2.75 2.75 0 1 1 0 5.5 2.75 2.75 0 0 1 0-5.5ZM8 7.75v6.5M8 10.5h2.5M8 13.75h2'
 
 export function draw(canvas: HTMLCanvasElement, picture: Picture): void {
   const { width, height, camera, layout } = picture
@@ -135,19 +130,45 @@ function drawBox(
   context.textBaseline = 'middle'
   context.fillStyle = colours[thing.level === 'ok' ? 'text' : thing.level]
   context.font = `600 12px ${family}`
-  const sign = thing.kind === 'node' ? ROLE_SIGNS[thing.role ?? 'unknown'] : SIGNS[thing.level]
-  if (thing.kind === 'node') {
-    context.textAlign = 'center'
-    context.fillText(sign, x + width / 2, middle)
-    context.textAlign = 'start'
-    return
-  }
+  if (thing.kind === 'node') return drawRole(context, thing.role, x + width / 2, y + height / 2)
+  const sign = SIGNS[thing.level]
   context.fillText(sign, x + 8, middle)
   if (camera.zoom < NAMES_FROM && thing.kind !== 'shard') return
   context.fillStyle = colours.text
   context.font = `12px ${family}`
   const start = x + (sign === '' ? 8 : 20)
-  context.fillText(shortened(context, thing.id, x + width - 6 - start), start, middle)
+  context.fillText(shortened(context, labelOf(thing), x + width - 6 - start), start, middle)
+}
+
+/** Roles are shapes: key, dot, ring. */
+function drawRole(context: CanvasRenderingContext2D, role: Thing['role'], x: number, y: number): void {
+  context.strokeStyle = context.fillStyle
+  context.lineWidth = 1.5
+  switch (role) {
+    case 'leader':
+      context.translate(x - 8, y - 8)
+      context.stroke(new Path2D(KEY))
+      context.translate(8 - x, 8 - y)
+      return
+    case 'follower':
+    case 'learner':
+      context.beginPath()
+      context.arc(x, y, role === 'follower' ? 3.5 : 4.75, 0, 2 * Math.PI)
+      if (role === 'follower') return context.fill()
+      context.setLineDash([2.4, 2.57])
+      context.stroke()
+      return context.setLineDash([])
+    default:
+      context.textAlign = 'center'
+      context.fillText('?', x, y + 1)
+      context.textAlign = 'start'
+  }
+}
+
+/** The id of what registers is a name; of the others it is an address, and the kind tells more. */
+function labelOf({ kind, id, component }: Thing): string {
+  if (component === undefined || component.registered !== null) return id
+  return `${copy.kinds[kind]} ${id.replace(/^.*(?=:\d+$)/, '')}`
 }
 
 function shortened(context: CanvasRenderingContext2D, text: string, width: number): string {

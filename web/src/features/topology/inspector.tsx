@@ -153,6 +153,12 @@ function ComponentFacts({ component }: { readonly component: FabricComponent }) 
   )
 }
 
+/** `zone-router r1` → `zone router r1`. */
+function nameOf(key: string): string {
+  const [kind = '', ...id] = key.split(' ')
+  return `${kind in copy.kinds ? copy.kinds[kind as keyof typeof copy.kinds] : kind} ${id.join(' ')}`
+}
+
 type EdgesProps = {
   readonly title: string
   readonly edges: readonly FabricEdge[] | undefined
@@ -173,7 +179,7 @@ function Edges({ title, edges, end, onFocus }: EdgesProps) {
               onClick={() => onFocus(edge[end])}
               className="min-h-6 font-mono text-accent underline underline-offset-2 pointer-coarse:min-h-11"
             >
-              {edge[end]}
+              {nameOf(edge[end])}
             </button>
             <Badge level={edge.level}>{edge.message}</Badge>
           </div>

@@ -42,7 +42,7 @@ export function TopologyTable({ model, focus, onFocus }: TableProps) {
   }
   return (
     <div className="flex min-w-0 flex-col gap-2 pb-2">
-      <div className="px-4">
+      <div className="px-4 pt-3">
         <FilterBox
           label={copy.table.filter}
           value={typed}
@@ -129,17 +129,6 @@ const COLUMNS: readonly Column<Thing>[] = [
     cell: ({ level, message }) => <Badge level={level}>{message || NONE}</Badge>,
   },
   {
-    id: 'registered',
-    header: copy.table.registered,
-    rank: 4,
-    cell: ({ component }) =>
-      component === undefined || component.registered === null
-        ? NONE
-        : component.registered
-          ? copy.table.isListed
-          : copy.table.notListed,
-  },
-  {
     id: 'reads',
     header: copy.table.reads,
     end: true,
@@ -161,6 +150,17 @@ const COLUMNS: readonly Column<Thing>[] = [
     end: true,
     rank: 4,
     cell: ({ component }) => duration(component?.rates.p99),
+  },
+  {
+    id: 'registered',
+    header: copy.table.registered,
+    rank: 4,
+    cell: ({ component }) =>
+      component === undefined || component.registered === null
+        ? NONE
+        : component.registered
+          ? copy.table.isListed
+          : copy.table.notListed,
   },
   {
     id: 'version',
