@@ -206,7 +206,7 @@ function factsOf({ reported }: Polled): FabricComponent['facts'] {
 }
 
 /** What is cut off while it is down: sentences, empty if another one does its work. */
-export function cutsOf(component: Polled, known: readonly Known[], shards: TopologyView['shards']): string[] {
+function cutsOf(component: Polled, known: readonly Known[], shards: TopologyView['shards']): string[] {
   const { kind, zone, shard } = component
   const others = known.filter(
     (other) =>

@@ -93,7 +93,7 @@ test('a killed bridge is shown within 3 s with what it cuts off, and its return 
   await until('it is ready again', async () => (await component('bridge b-s1')).state === 'ready')
 })
 
-test('what stands in the way of each state is told', async () => {
+test('the message names what is wrong in each state', async () => {
   await allReady()
   const bridge = fabric.component('b-s1')
   const router = fabric.component('r-zone-1')

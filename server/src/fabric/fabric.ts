@@ -24,14 +24,14 @@ export const FABRIC = {
 } as const
 
 /** The entry of the registry. */
-export type Registered = {
+type Registered = {
   readonly version: string | undefined
   readonly startedAt: string | undefined
   /** Wall time of the last heartbeat. */
   readonly beatAt: number
 }
 
-export type Failure = { readonly code: string; readonly message: string; readonly at: number }
+type Failure = { readonly code: string; readonly message: string; readonly at: number }
 
 export type Polled = {
   readonly key: string

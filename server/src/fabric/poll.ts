@@ -90,7 +90,7 @@ function reachable(url: string | undefined): string {
   return parsed.origin
 }
 
-export function pollDue(fabric: Fabric): void {
+function pollDue(fabric: Fabric): void {
   const now = fabric.deps.clock.monotonicMs()
   const due = [...fabric.components.values()].filter(
     ({ isBusy, nextAt, apiUrl }) => !isBusy && nextAt <= now && apiUrl !== '',

@@ -1,5 +1,5 @@
 /**
- * Where does a segment go, and why: the registry, each router and each bridge on the way are asked now, and each one's
+ * Where does a segment go, and why: the registry, each router and each bridge on the way are queried, and each one's
  * own reply is shown. Nothing is derived from replies of another component.
  */
 
@@ -12,7 +12,7 @@ import { parsed } from './replies.ts'
 
 const BODY_KEPT = 4_096
 /** Of a kind; the others are named. */
-const ASKED_MAX = 20
+const HOPS_MAX = 20
 
 const ownerBody = z.object({
   shard: z.string(),
@@ -41,8 +41,8 @@ const bridgeBody = z.object({
   ),
 })
 
-type Asked = Pick<RouteHop, 'url' | 'status' | 'milliseconds' | 'body'> & { readonly error: string }
-type Said = { readonly level: Level; readonly answer: string; readonly why: string }
+type Reply = Pick<RouteHop, 'url' | 'status' | 'milliseconds' | 'body'> & { readonly error: string }
+type Verdict = { readonly level: Level; readonly answer: string; readonly why: string }
 
 /** @param shards the observed shards: the nodes at the end of the way */
 export async function routeOfSegment(
@@ -54,27 +54,27 @@ export async function routeOfSegment(
   const of = (kind: Polled['kind']) => all.filter((each) => each.kind === kind)
   const name = encodeURIComponent(segment)
   const [registry] = of('registry')
-  const owner = registry && (await askOwner(fabric, registry, name))
+  const owner = registry && (await requestOwner(fabric, registry, name))
   const zone = owner?.found?.zone
   const shard = owner?.found?.shard
   const routers = zone === undefined ? of('zone-router') : of('zone-router').filter((each) => each.zone === zone)
   const bridges = shard === undefined ? [] : of('bridge').filter((each) => each.shard === shard)
-  const lookup = (component: Polled) => askRouter(fabric, component, name, component.kind === 'edge' ? zone : shard)
+  const lookup = (component: Polled) => requestRouter(fabric, component, name, component.kind === 'edge' ? zone : shard)
   const [edgeHops, routerHops, bridgeHops] = await Promise.all([
-    Promise.all(of('edge').slice(0, ASKED_MAX).map(lookup)),
-    Promise.all(routers.slice(0, ASKED_MAX).map(lookup)),
-    Promise.all(bridges.slice(0, ASKED_MAX).map((bridge) => askBridge(fabric, bridge))),
+    Promise.all(of('edge').slice(0, HOPS_MAX).map(lookup)),
+    Promise.all(routers.slice(0, HOPS_MAX).map(lookup)),
+    Promise.all(bridges.slice(0, HOPS_MAX).map((bridge) => requestBridge(fabric, bridge))),
   ])
   const view = shards.find(({ id }) => id === shard)
   const hops = [...(owner ? [owner.hop] : []), ...edgeHops, ...routerHops, ...bridgeHops, ...nodeHops(view)]
   return { segment, zone: zone ?? null, shard: shard ?? null, hops, ...concluded(segment, hops, shard, view) }
 }
 
-async function askOwner(fabric: Fabric, registry: Polled, name: string) {
-  const asked = await ask(fabric, registry, `/segments/${name}`, fabric.config.token)
-  const found = asked.status === 200 ? parsed(ownerBody, asked.body) : undefined
+async function requestOwner(fabric: Fabric, registry: Polled, name: string) {
+  const reply = await request(fabric, registry, `/segments/${name}`, fabric.config.token)
+  const found = reply.status === 200 ? parsed(ownerBody, reply.body) : undefined
   const others = (found?.claims ?? []).map(({ shard }) => shard).filter((shard) => shard !== found?.shard)
-  const said: Said = found
+  const verdict: Verdict = found
     ? {
         level: others.length > 0 ? 'warn' : 'ok',
         answer: `Shard ${found.shard} in zone ${found.zone}`,
@@ -85,25 +85,25 @@ async function askOwner(fabric: Fabric, registry: Polled, name: string) {
               ? 'Claimed by its leader'
               : `Reserved until ${found.reserved_until}, not claimed yet`,
       }
-    : asked.status === 404
+    : reply.status === 404
       ? { level: 'crit', answer: 'Unknown segment', why: 'No shard claims it, and it is not reserved' }
-      : unanswered(asked)
-  return { found, hop: hopOf(registry, asked, said) }
+      : noVerdict(reply)
+  return { found, hop: hopOf(registry, reply, verdict) }
 }
 
-async function askRouter(
+async function requestRouter(
   fabric: Fabric,
   router: Polled,
   name: string,
   expected: string | undefined,
 ): Promise<RouteHop> {
-  const asked = await ask(fabric, router, `/routes?segment=${name}`)
-  return hopOf(router, asked, routerSaid(router, asked, expected))
+  const reply = await request(fabric, router, `/routes?segment=${name}`)
+  return hopOf(router, reply, routerVerdict(router, reply, expected))
 }
 
-function routerSaid(router: Polled, asked: Asked, expected: string | undefined): Said {
-  const found = asked.status === 200 || asked.status === 404 ? parsed(lookupBody, asked.body) : undefined
-  if (!found) return unanswered(asked)
+function routerVerdict(router: Polled, reply: Reply, expected: string | undefined): Verdict {
+  const found = reply.status === 200 || reply.status === 404 ? parsed(lookupBody, reply.body) : undefined
+  if (!found) return noVerdict(reply)
   const via = router.kind === 'edge' ? found.zone : found.shard
   const what = router.kind === 'edge' ? `Zone ${via}` : `Shard ${via}`
   const next = router.kind === 'edge' ? 'zone router' : 'bridge'
@@ -122,7 +122,7 @@ function routerSaid(router: Polled, asked: Asked, expected: string | undefined):
   const open = found.hops.filter(({ connections }) => connections > 0)
   const answer = `${what}, through ${listOf(found.hops.map(({ id }) => id))}`
   if (via !== expected && expected !== undefined)
-    return { level: 'warn', answer, why: `The registry says ${expected}: these routes are older, or newer` }
+    return { level: 'warn', answer, why: `The registry has ${expected}: these routes are older, or newer` }
   if (open.length === 0) {
     const faults = found.hops.map(({ id, fault }) => `${id}: ${fault || 'connecting'}`)
     return { level: 'crit', answer, why: `No connection: ${faults.join('; ')}` }
@@ -134,10 +134,10 @@ function routerSaid(router: Polled, asked: Asked, expected: string | undefined):
   return { level: 'ok', answer, why: 'Connected to each of them' }
 }
 
-async function askBridge(fabric: Fabric, bridge: Polled): Promise<RouteHop> {
-  const asked = await ask(fabric, bridge, '/topology')
-  const found = asked.status === 200 ? parsed(bridgeBody, asked.body) : undefined
-  if (!found) return hopOf(bridge, asked, unanswered(asked))
+async function requestBridge(fabric: Fabric, bridge: Polled): Promise<RouteHop> {
+  const reply = await request(fabric, bridge, '/topology')
+  const found = reply.status === 200 ? parsed(bridgeBody, reply.body) : undefined
+  if (!found) return hopOf(bridge, reply, noVerdict(reply))
   const readers = found.nodes.filter(({ role }) => role === 'follower')
   const others = found.nodes.filter(({ role }) => role !== 'follower' && role !== 'leader')
   const left = others.map(({ id, health, fault }) => `${id} is left out: ${fault || health}`)
@@ -145,7 +145,7 @@ async function askBridge(fabric: Fabric, bridge: Polled): Promise<RouteHop> {
   const writes = leader ? `Writes to ${leader.id}` : 'Writes wait: no leader'
   const reads = readers.length > 0 ? `reads to ${listOf(readers.map(({ id }) => id))}` : 'reads to the leader'
   const isConnected = leader !== undefined && leader.connections > 0
-  return hopOf(bridge, asked, {
+  return hopOf(bridge, reply, {
     level: isConnected ? (left.length > 0 ? 'warn' : 'ok') : 'crit',
     answer: `${writes}, ${reads}`,
     why:
@@ -215,25 +215,31 @@ const PLACES = {
   bridge: 'bridge',
 } as const
 
-function unanswered({ error, status }: Asked): Said {
+function noVerdict({ error, status }: Reply): Verdict {
   return error === ''
     ? { level: 'unk', answer: `Answered ${status}`, why: 'An existing component has no page for this question' }
     : { level: 'crit', answer: 'No answer', why: error }
 }
 
-function hopOf({ key, kind, id, zone, shard }: Polled, asked: Asked, said: Said): RouteHop {
-  const { url, status, milliseconds, body } = asked
+function hopOf({ key, kind, id, zone, shard }: Polled, reply: Reply, verdict: Verdict): RouteHop {
+  const { url, status, milliseconds, body } = reply
   return {
     ...{ key, kind, id, place: shard ?? zone ?? '' },
-    ...said,
+    ...verdict,
     ...{ url, status, milliseconds, body: body.slice(0, BODY_KEPT) },
   }
 }
 
-async function ask(fabric: Fabric, component: Polled, path: string, token?: string): Promise<Asked> {
+async function request(fabric: Fabric, component: Polled, path: string, token?: string): Promise<Reply> {
   const { http } = fabric.deps
   if (component.apiUrl === '')
-    return { url: '', status: null, milliseconds: null, body: '', error: 'It names no api_url, so it cannot be asked' }
+    return {
+      url: '',
+      status: null,
+      milliseconds: null,
+      body: '',
+      error: 'It names no api_url, so it cannot be queried',
+    }
   const url = component.apiUrl + path
   try {
     const { status, body, milliseconds } = await http.request(url, { timeoutMs: FABRIC.timeoutMs, token })

@@ -13,7 +13,7 @@ export type FabricShard = {
 
 type Kind = 'edge' | 'router' | 'bridge' | 'proxy'
 
-export type SimComponent = {
+type SimComponent = {
   readonly kind: Kind
   readonly id: string
   readonly zone: string
@@ -21,7 +21,7 @@ export type SimComponent = {
   /** False: it names no `api_url`. */
   hasApiUrl: boolean
   isListed: boolean
-  /** What `/ready` says instead; '' when it is ready. */
+  /** The reason in `/ready`; '' when it is ready. */
   reason: string
   /** Answers nothing, and keeps the connection open. */
   isSilent: boolean

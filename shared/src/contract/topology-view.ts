@@ -7,11 +7,11 @@ import { z } from 'zod'
 import { LIMITS } from '../domain.ts'
 import { type ControlRoute, count, time } from './control.ts'
 
-export const FABRIC_KINDS = ['registry', 'resolver', 'proxy', 'edge', 'zone-router', 'bridge'] as const
+const FABRIC_KINDS = ['registry', 'resolver', 'proxy', 'edge', 'zone-router', 'bridge'] as const
 export type FabricKind = (typeof FABRIC_KINDS)[number]
 
 /** The first one whose condition holds applies (server/src/fabric/derive.ts). */
-export const FABRIC_STATES = [
+const FABRIC_STATES = [
   'left',
   'not-polled',
   'reading',
@@ -58,7 +58,7 @@ const fabricComponent = z.object({
 export type FabricComponent = z.infer<typeof fabricComponent>
 
 /** `declared`: expected by the registry, and not reported by the component itself. */
-export const EDGE_STATES = ['live', 'idle', 'down', 'declared', 'unknown'] as const
+const EDGE_STATES = ['live', 'idle', 'down', 'declared', 'unknown'] as const
 
 const fabricEdge = z.object({
   from: z.string(),
@@ -84,7 +84,7 @@ const fabricShard = z.object({
   served: z.boolean().nullable(),
 })
 
-export const topologyView = z.object({
+const topologyView = z.object({
   registry: z.object({
     address: z.string().nullable(),
     up: z.boolean(),
@@ -109,7 +109,7 @@ const routeHop = z.object({
   answer: z.string(),
   /** Why it answers so, or what differs. */
   why: z.string(),
-  /** What was requested; '' if the component could not be asked. */
+  /** What was requested; '' if the component has no address. */
   url: z.string(),
   status: count.nullable(),
   milliseconds: number,
@@ -117,7 +117,7 @@ const routeHop = z.object({
 })
 export type RouteHop = z.infer<typeof routeHop>
 
-export const routeView = z.object({
+const routeView = z.object({
   segment: z.string(),
   level,
   conclusion: z.string(),
@@ -159,7 +159,7 @@ export const TOPOLOGY_ROUTES = {
   },
   'GET /api/v1/topology/route': {
     access: 'viewer',
-    summary: 'Where requests of a segment go: the reply of each component on the way, asked now.',
+    summary: 'Where requests of a segment go: the current reply of each component on the way.',
     query: z.object({ segment: z.string().min(1).max(LIMITS.nameBytesMax) }),
     status: 200,
     response: routeView,

@@ -139,9 +139,9 @@ export const route = {
   submit: 'Show route',
   answer: (segment: string) => `Route of ${segment}`,
   list: 'Hops, in order',
-  asked: (url: string, status: number | null, duration: string) =>
+  reply: (url: string, status: number | null, duration: string) =>
     `${url} answered ${status ?? 'nothing'} in ${duration}`,
-  notAsked: 'from the polls of the control plane',
+  fromPolls: 'from the polls of the control plane',
   body: 'Reply',
   again: 'Ask again',
 }

@@ -20,7 +20,7 @@ export type Line = {
   readonly reads: number
   readonly writes: number
 }
-export type ZoneFrame = { readonly zone: string; readonly y: number; readonly height: number; readonly hidden: number }
+type ZoneFrame = { readonly zone: string; readonly y: number; readonly height: number; readonly hidden: number }
 export type Layout = {
   readonly width: number
   readonly height: number
@@ -29,7 +29,7 @@ export type Layout = {
   readonly zones: readonly ZoneFrame[]
 }
 
-export const ROW = 34
+const ROW = 34
 const BOX = { width: 132, height: 26 } as const
 const SLOT = 26
 const GAP = 12

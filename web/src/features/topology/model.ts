@@ -3,7 +3,7 @@ import type { FabricComponent, FabricEdge, Level, Summary, TopologyView, ViewRol
 import * as copy from './copy.ts'
 
 export type ShardBrief = Summary['shards'][number]
-export type ThingKind = FabricComponent['kind'] | 'node' | 'shard' | 'zone'
+type ThingKind = FabricComponent['kind'] | 'node' | 'shard' | 'zone'
 
 /** Anything with a place on the map and a row in the table. */
 export type Thing = {
@@ -122,7 +122,7 @@ export function problemsOf({ view }: Model): readonly FabricComponent[] {
   return view.components.filter(({ level }) => isProblem(level)).sort(worstFirst)
 }
 
-export function worstFirst(a: { readonly level: Level }, b: { readonly level: Level }): number {
+function worstFirst(a: { readonly level: Level }, b: { readonly level: Level }): number {
   return RANK[a.level] - RANK[b.level]
 }
 

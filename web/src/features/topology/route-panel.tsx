@@ -104,11 +104,11 @@ function Hop({ hop, onFocus }: { readonly hop: RouteHop; readonly onFocus: (key:
         <Badge level={hop.level}>{hop.answer}</Badge>
         <span className="break-words text-text-2">{hop.why}</span>
         {hop.url === '' ? (
-          hop.kind === 'node' && <span className="text-small text-text-3">{copy.route.notAsked}</span>
+          hop.kind === 'node' && <span className="text-small text-text-3">{copy.route.fromPolls}</span>
         ) : (
           <details className="min-w-0 max-w-full">
             <summary className="w-fit break-all text-small text-text-3">
-              {copy.route.asked(hop.url, hop.status, duration(hop.milliseconds))}
+              {copy.route.reply(hop.url, hop.status, duration(hop.milliseconds))}
             </summary>
             {hop.body !== '' && <CodeView label={copy.route.body} code={hop.body} />}
           </details>
