@@ -107,11 +107,16 @@ const WANTED =
 export function readCounters(page: string, at: number): Counters | undefined {
   const samples = samplesOf(page, (name) => WANTED.test(name))
   if (samples.size === 0) return undefined
-  const prefix = ['router', 'bridge', 'api', 'registry'].find((each) => samples.has(`${each}_requests_total`)) ?? ''
+  // A component without requests so far has no sample of `requests_total`.
+  const prefix =
+    ['router', 'bridge'].find((each) => samples.has(`${each}_frames_received_total`)) ??
+    ['api', 'registry'].find((each) => samples.has(`${each}_requests_total`)) ??
+    ''
   const of = (name: string) => samples.get(`${prefix}_${name}`)
-  const requests = of('requests_total')
+  // The proxy counts its own pages, such as this one, as command `none`.
+  const requests = of('requests_total')?.filter(({ labels }) => labels.get('command') !== 'none')
   const isForwarder = prefix === 'router' || prefix === 'bridge'
-  const total = sumOf(requests)
+  const total = requests && (sumOf(requests) ?? 0)
   return {
     at,
     reads: isForwarder ? (sumOf(requests, { kind: 'read' }) ?? 0) : total,
