@@ -57,6 +57,9 @@ const KNOWN_MS = 5_000
 
 const FABRIC_LIST_MS = 500
 
+/** Changes of states are sent at once, rates with this interval. */
+const FABRIC_MS = 1_000
+
 export function createClusterModule(config: ClusterConfig, deps: ClusterDeps): ClusterModule {
   const { database, live, log, clock } = deps
   const http = createNodeHttp(config.ca)
@@ -224,6 +227,7 @@ export async function startCluster(module: ClusterModule): Promise<void> {
   listComponents(module.fabric)
   every(module, FABRIC_LIST_MS, 'listing the components of the registry failed', () => listComponents(module.fabric))
   every(module, SUMMARY_MS, 'updating the summary failed', () => updateSummary(module))
+  every(module, FABRIC_MS, 'updating the topology failed', () => touchTopic(deps.live, 'topology'))
   every(module, KNOWN_MS, 'storing known nodes failed', () => known.write(knownNodes(collector)))
   every(module, FIGURES_MS, 'recording figures failed', () => recordShards(module))
   every(module, SAVE_MS, 'saving series failed', () => saveSeriesFile(module))

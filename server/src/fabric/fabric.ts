@@ -71,6 +71,7 @@ export type FabricDeps = {
   readonly log: Log
   /** The last reply of the registry. */
   readonly registry: () => RegistryState
+  /** The state of a component may have changed. Rates change without it. */
   readonly onChange: () => void
 }
 

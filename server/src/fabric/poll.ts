@@ -116,6 +116,7 @@ function pollDue(fabric: Fabric): void {
 
 async function pollRound(fabric: Fabric, component: Polled): Promise<void> {
   const { clock, onChange } = fabric.deps
+  const before = { ready: component.reported?.ready?.ready, missed: component.missed, isRead: component.reported }
   try {
     await poll(fabric, component)
     component.failure = undefined
@@ -125,7 +126,8 @@ async function pollRound(fabric: Fabric, component: Polled): Promise<void> {
     component.failure = { code: error.code, message: error.message, at: clock.wallMs() }
     component.missed++
   }
-  onChange()
+  const { reported, missed } = component
+  if (missed !== before.missed || reported?.ready?.ready !== before.ready || !before.isRead) onChange()
 }
 
 async function poll(fabric: Fabric, component: Polled): Promise<void> {
