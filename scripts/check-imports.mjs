@@ -43,7 +43,7 @@ const SERVER_LAYERS = [
   ['cli', 'docs'],
   ['app', 'parts', 'program', 'data-folder'],
   ['imports', 'playground', 'queue', 'config', 'metrics'],
-  ['cluster'],
+  ['cluster', 'fabric'],
   ['history', 'live'],
   ['http', 'access', 'database'],
 ]

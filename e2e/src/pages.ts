@@ -8,6 +8,7 @@ export type PageOf = { readonly name: string; readonly path: string }
 export function pagesOf({ shard }: Pick<Stack, 'shard'>): PageOf[] {
   return [
     { name: 'overview', path: '/' },
+    { name: 'topology', path: '/topology' },
     { name: 'shards', path: '/shards' },
     { name: 'shard', path: `/shards/${shard}` },
     { name: 'shard-snapshots', path: `/shards/${shard}/snapshots` },
@@ -29,6 +30,7 @@ export function pagesOf({ shard }: Pick<Stack, 'shard'>): PageOf[] {
     { name: 'queue-consumers', path: '/queue/consumers' },
     { name: 'audit', path: '/audit' },
     { name: 'registry-services', path: '/registry/services' },
+    { name: 'registry-datasets', path: '/registry/datasets' },
     { name: 'registry-codecs', path: '/registry/codecs' },
     { name: 'codec-editor', path: '/registry/codecs?change=list' },
     { name: 'registry-resolver', path: '/registry/resolver' },

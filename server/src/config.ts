@@ -66,6 +66,12 @@ export const CONTROL_SCHEMA = {
     default: [],
     summary: 'Nodes to poll besides those of the registry, each as http://host:port of its HTTP API.',
   },
+  fabric: {
+    type: 'list',
+    default: [],
+    summary:
+      'Edge routers and proxies to poll, which the registry does not list, each as http://host:port of its HTTP API.',
+  },
   node_api_port: {
     type: 'integer',
     default: 8080,
@@ -183,6 +189,8 @@ function check(values: ControlConfig): string[] {
     faults.push('queue_url and queue_token must be set together')
   for (const node of values.nodes)
     if (!isOrigin(node)) faults.push(`nodes: ${node} is not an address like http://host:port`)
+  for (const component of values.fabric)
+    if (!isOrigin(component)) faults.push(`fabric: ${component} is not an address like http://host:port`)
   for (const host of values.allowedHosts)
     if (!/^[A-Za-z0-9.-]+$/.test(host)) faults.push(`allowed_hosts: ${host} is not a host name without port`)
   for (const proxy of values.trustProxy)

@@ -102,6 +102,7 @@ function clusterConfig(config: ControlConfig, folder: string): ClusterConfig {
     registry: given(config.registry),
     resolver: given(config.resolver),
     nodes: config.nodes,
+    fabric: config.fabric,
     apiPort: config.nodeApiPort,
     tcpPort: config.nodeTcpPort,
     tokens: {

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import vm from 'node:vm'
 import { expect, test } from 'vitest'
-import { curlOf, goOf, typescriptOf } from './snippets.ts'
+import { curlOf, goOf, proxyCurlOf, typescriptOf } from './snippets.ts'
 import { law } from './testing/law.ts'
 import { anyRequest } from './testing/requests.ts'
 import { COMMANDS } from './wire/commands.ts'
@@ -49,4 +49,14 @@ test('Go reads the body unchanged: its string uses only escapes of Go, and no lo
   expect(literal).not.toMatch(/(?<!\\)(?:\\\\)*\\(?!["\\bfnrt]|u(?![dD][89a-fA-F])[\da-f]{4})/)
   expect(code).toContain('const url = "http://127.0.0.1:8090/api/v1/query"')
   expect(code).toContain('os.Getenv("VACANCY_TOKEN")')
+})
+
+test('a request for the proxy has the names of its fields, and the segment beside the command', () => {
+  const fields = { segment: 'paris', roomType: 'double', dates: ['2026-11-24'], rateFeatures: ['breakfast'] }
+
+  const code = proxyCurlOf('http://127.0.0.1:8777/', 'SEARCHAVAIL', fields)
+
+  expect(code).toContain('http://127.0.0.1:8777/api')
+  expect(code).toContain('"segment":"paris","body":{"segment":"paris","room_type":"double"')
+  expect(code).toContain('$VACANCY_PROXY_TOKEN')
 })

@@ -6,7 +6,10 @@
 import { COMMANDS, type CommandName, type RequestFields } from './wire/commands.ts'
 import { fieldsToJson, type JsonFieldValue } from './wire/json.ts'
 
-const SNIPPET_TOKENS = { node: 'VACANCY_NODE_TOKEN', control: 'VACANCY_TOKEN' } as const
+/** In a query in place of the id of a node, which cannot be this: through an edge router. */
+export const EDGE_TARGET = '@edge'
+
+const SNIPPET_TOKENS = { proxy: 'VACANCY_PROXY_TOKEN', node: 'VACANCY_NODE_TOKEN', control: 'VACANCY_TOKEN' } as const
 
 /** @param nodes `host:port` of the nodes of the shard, or of the node to query */
 export function typescriptOf(command: CommandName, fields: RequestFields, nodes: readonly string[]): string {
@@ -69,6 +72,20 @@ export function curlOf(base: string, query: QueryBody): string {
     `  -H "authorization: Bearer $${SNIPPET_TOKENS.control}"`,
     `  -H 'content-type: application/json'`,
     `  --data-raw ${shellWord(JSON.stringify(queryBodyOf(query)))}`,
+  ].join(' \\\n')
+}
+
+/** @param base address of the HTTP proxy */
+export function proxyCurlOf(base: string, command: CommandName, fields: RequestFields): string {
+  const body: { [name: string]: JsonFieldValue } = {}
+  for (const [name, value] of Object.entries(fieldsToJson(command, fields)))
+    body[name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)] = value
+  const segment = typeof fields['segment'] === 'string' ? { segment: fields['segment'] } : {}
+  return [
+    `curl -sS --fail-with-body ${shellWord(`${base.replace(/\/+$/, '')}/api`)}`,
+    `  -H "authorization: Bearer $${SNIPPET_TOKENS.proxy}"`,
+    `  -H 'content-type: application/json'`,
+    `  --data-raw ${shellWord(JSON.stringify({ command, ...segment, body }))}`,
   ].join(' \\\n')
 }
 

@@ -438,6 +438,8 @@ function send(forwarder: Forwarder, request: Request, link: Link): true {
   if (request.tries > 0) counters.retries++
   request.tries++
   counters.framesForwarded++
+  if (request.isWrite) link.hop.writesSent++
+  else link.hop.readsSent++
   if (request.lane !== undefined && request.entry !== undefined) writeSent(request.lane, request.entry, link)
   return true
 }

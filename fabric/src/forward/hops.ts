@@ -55,6 +55,8 @@ function addHop(pool: HopPool, id: string, fixed: Address | undefined): void {
     kind: pool.settings.peer === 'node' ? 'node' : 'unknown',
     status: undefined,
     inFlight: 0,
+    readsSent: 0,
+    writesSent: 0,
     failures: 0,
     ejectMs: 0,
     ejectedUntilMs: 0,

@@ -46,6 +46,12 @@ type ForwardMetrics<P extends string> = {
 } & {
   readonly [K in 'inflight' | 'connections' | 'held' as `${P}_${K}`]: { readonly type: 'gauge'; readonly help: string }
 } & {
+  readonly [K in 'hop_requests_total' as `${P}_${K}`]: {
+    readonly type: 'counter'
+    readonly help: string
+    readonly labels: readonly ['hop', 'kind']
+  }
+} & {
   readonly [K in 'hop_up' | 'hop_inflight' | 'hop_ejected' as `${P}_${K}`]: {
     readonly type: 'gauge'
     readonly help: string
@@ -72,6 +78,11 @@ export function forwardMetrics<P extends string>(prefix: P, hop: string): Forwar
     [`${prefix}_inflight`]: { type: 'gauge', help: 'Requests in flight.' },
     [`${prefix}_held`]: { type: 'gauge', help: `Requests that wait for a usable ${hop}.` },
     [`${prefix}_connections`]: { type: 'gauge', help: 'Open client connections.' },
+    [`${prefix}_hop_requests_total`]: {
+      type: 'counter',
+      help: `Requests sent to each ${hop}, repeated ones each time; \`kind\` is read or write.`,
+      labels: ['hop', 'kind'],
+    },
     [`${prefix}_hop_up`]: { type: 'gauge', help: `Usable connections to each ${hop}.`, labels: ['hop'] },
     [`${prefix}_hop_inflight`]: { type: 'gauge', help: `Requests in flight on each ${hop}.`, labels: ['hop'] },
     [`${prefix}_hop_ejected`]: { type: 'gauge', help: `1 while the ${hop} is passed over.`, labels: ['hop'] },
@@ -107,6 +118,7 @@ type Rows = Metrics<{
   readonly plain: { readonly type: 'counter'; readonly help: '' }
   readonly ended: { readonly type: 'counter'; readonly help: ''; readonly labels: readonly ['kind', 'result'] }
   readonly level: { readonly type: 'gauge'; readonly help: '' }
+  readonly sent: { readonly type: 'counter'; readonly help: ''; readonly labels: readonly ['hop', 'kind'] }
   readonly hop: { readonly type: 'gauge'; readonly help: ''; readonly labels: readonly ['hop'] }
 }>['of']
 
@@ -136,6 +148,8 @@ export function collectForwarding<T extends MetricsTable>(
       const labels = { hop: hop.id }
       row('hop', 'hop_up').set(labels, hop.links.filter(({ state }) => state === 'open').length)
       row('hop', 'hop_inflight').set(labels, hop.inFlight)
+      setTotal(row('sent', 'hop_requests_total'), hop.readsSent, { ...labels, kind: 'read' })
+      setTotal(row('sent', 'hop_requests_total'), hop.writesSent, { ...labels, kind: 'write' })
       row('hop', 'hop_ejected').set(labels, hop.ejectedUntilMs > nowMs ? 1 : 0)
     }
   })

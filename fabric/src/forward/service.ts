@@ -163,6 +163,7 @@ export async function startService(
     known = new Set(reasons.map(({ name }) => name))
   }
   refresh()
+  let listener: Listener | undefined
   const open = (path: string, answer: Route['answer']): Route => ({ method: 'GET', path, admit: () => ({}), answer })
   const api: HttpServer = createListener({
     routes: [
@@ -171,7 +172,8 @@ export async function startService(
       open('/ready', () => {
         refresh()
         const ready = readiness.read()
-        return json(ready.ready ? 200 : 503, { ...ready, ...component.facts() })
+        const tcpPort = listener?.port
+        return json(ready.ready ? 200 : 503, { ...ready, ...component.facts(), ...(tcpPort && { tcp_port: tcpPort }) })
       }),
       open('/metrics', async () => ({
         status: 200,
@@ -188,9 +190,9 @@ export async function startService(
     port: options.apiPort,
   })
   const apiPort = await api.listening
-  let listener: Listener
+  let opened: Listener
   try {
-    listener = await listenForClients(forwarder, {
+    opened = await listenForClients(forwarder, {
       host: options.listenHost,
       port: options.listenPort,
       connectionsMax: options.connectionsMax,
@@ -201,17 +203,18 @@ export async function startService(
     await api.close(0)
     throw error
   }
+  listener = opened
   return {
-    tcpPort: listener.port,
+    tcpPort: opened.port,
     apiPort,
     setTls(material) {
-      listener.setTls(material)
+      opened.setTls(material)
       api.setTls(material)
     },
     async stop() {
       readiness.set('stopping', `The ${options.component} stops.`)
       await component.leave()
-      listener.stopAccepting()
+      opened.stopAccepting()
       await drain(forwarder, options.drainMs)
       closePool(forwarder.pool)
       await api.close(0)

@@ -76,6 +76,9 @@ export type Hop = {
   kind: 'unknown' | 'ours' | 'foreign' | 'node'
   status: Status | undefined
   inFlight: number
+  /** Requests sent to it, repeated ones each time. */
+  readsSent: number
+  writesSent: number
   failures: number
   ejectMs: number
   ejectedUntilMs: number

@@ -89,7 +89,15 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
   const readyPage = () => {
     const ready = readiness.read()
     const { open, inFlight } = upstream.counts()
-    return jsonPage(ready.ready ? 200 : 503, { ...ready, mode: config.mode, connections: open, in_flight: inFlight })
+    return jsonPage(ready.ready ? 200 : 503, {
+      ...ready,
+      component: 'proxy',
+      mode: config.mode,
+      version,
+      upstream: `${config.upstreamAddr}:${config.upstreamPort}`,
+      connections: open,
+      in_flight: inFlight,
+    })
   }
   api = createApi({
     settings: {

@@ -727,6 +727,11 @@ function topologyOf(service: Service) {
     nodes: listed('node'),
     segments: Object.fromEntries([...state.queues].map(([segment, queue]) => [segment, queue[0]])),
     conflicts: conflictsOf(state),
+    reservations: [...state.reservations].map(([segment, { shard, untilMs }]) => ({
+      segment,
+      shard,
+      until: new Date(untilMs).toISOString(),
+    })),
     versions: Object.fromEntries(state.versions),
   }
 }

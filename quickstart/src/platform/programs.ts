@@ -65,10 +65,19 @@ function ownArguments(component: Component, { plan, files }: Omit<Launch, 'setti
         ...['--data-dir', files.control, '--registry', registry, '--resolver', resolver],
         ...['--node-admin-token', `file:${files.tokenOf('admin')}`, '--queue-auth-file', files.queueAuth],
         ...['--sign-in', CONSOLE_PERSON],
+        ...polled(plan).flatMap((url) => ['--fabric', url]),
       ]
     case 'queue-sample':
       return [urlOf(main), files.tokenOf('producer'), files.tokenOf('consumer')]
   }
+}
+
+/** The registry does not list them. */
+function polled(plan: Plan): string[] {
+  return [
+    ...ofKind(plan, 'edge-router').map(({ api }) => urlOf(api)),
+    ...ofKind(plan, 'proxy').map(({ main }) => urlOf(main)),
+  ]
 }
 
 function nodeArguments(

@@ -418,6 +418,7 @@ function goOn({ plan, files }: Platform, { dir, spec }: UpFlags, link: string | 
   const command = (text: string) => `npx vacancy quickstart ${text} --dir ${dir}`
   const proxies = ofKind(plan, 'proxy')
   const [node] = nodesOf(plan, shardName(0))
+  const [bridge] = ofKind(plan, 'bridge')
   const lines = [
     [
       'Addresses',
@@ -432,7 +433,7 @@ function goOn({ plan, files }: Platform, { dir, spec }: UpFlags, link: string | 
       return ['HTTP', `curl -s -d @${files.queries}/03-search.json http://localhost:${port}/api`]
     }),
     ['Query', command('query')],
-    ...(includes(spec.level, 'bridge') ? [['Kill', `${command('kill bridge-0')}, then restart`]] : []),
+    ...(bridge ? [['Kill', `${command(`kill ${bridge.name}`)}, then restart`]] : []),
     ['Files', `${resolve(dir)}: queries, logs, data, tokens`],
     ['Stop', 'Ctrl-C keeps the data; vacancy quickstart down removes it'],
     ...(link === undefined ? [] : [['Open', link]]),

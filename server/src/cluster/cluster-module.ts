@@ -1,12 +1,15 @@
 /** The cluster module: everything the control plane does with nodes. It polls them, keeps their history, plans and runs changes. */
 import { join } from 'node:path'
-import { CLUSTER_ROUTES, LIVE_ROUTES } from '@vacancy/shared/contract'
+import { CLUSTER_ROUTES, LIVE_ROUTES, TOPOLOGY_ROUTES } from '@vacancy/shared/contract'
+import { edgeAddresses, proxyUrls } from '../fabric/entrances.ts'
+import { fabricHandlers, fabricView } from '../fabric/handlers.ts'
+import { createFabric, listComponents, startFabric, stopFabric } from '../fabric/poll.ts'
 import { createEvents, startEvents, stopEvents } from '../history/events.ts'
 import { createLeadership, startLeadership, stopLeadership } from '../history/leadership.ts'
 import { createPauses } from '../history/pauses.ts'
 import { createSeries, loadSeries } from '../history/series.ts'
 import { type ControlModule, moduleOf } from '../http/route.ts'
-import { offerTopics, pollTopics } from '../live/topics.ts'
+import { offerTopics, pollTopics, touchTopic } from '../live/topics.ts'
 import { forgetShard, observeOperation, observeShard } from './changes.ts'
 import type { Cluster } from './cluster.ts'
 import {
@@ -52,6 +55,11 @@ const CODECS_MS = 60_000
 
 const KNOWN_MS = 5_000
 
+const FABRIC_LIST_MS = 500
+
+/** Changes of states are sent at once, rates with this interval. */
+const FABRIC_MS = 1_000
+
 export function createClusterModule(config: ClusterConfig, deps: ClusterDeps): ClusterModule {
   const { database, live, log, clock } = deps
   const http = createNodeHttp(config.ca)
@@ -79,6 +87,19 @@ export function createClusterModule(config: ClusterConfig, deps: ClusterDeps): C
       onChange: (operation) => observeOperation(module, operation),
     }),
     types,
+    fabric: createFabric(
+      {
+        registry: config.registry,
+        resolver: config.resolver,
+        components: config.fabric,
+        token: config.tokens.registry,
+      },
+      {
+        ...{ http, clock, log },
+        registry: () => module.collector.discovery.registry,
+        onChange: () => touchTopic(live, 'topology'),
+      },
+    ),
     known: createNodeStore(database),
     events: createEvents(database, log, () => clock.wallMs()),
     leadership: createLeadership(database, log, () => clock.wallMs()),
@@ -100,6 +121,7 @@ export function createClusterModule(config: ClusterConfig, deps: ClusterDeps): C
     savedAt: 0,
     saving: Promise.resolve(),
   }
+  offerTopics(live, /^topology$/, () => fabricView(module))
   offerTopics(live, /^summary$/, () => summaryOf(module))
   offerTopics(live, /^shard:/, (topic) => shardView(module.collector, topic.slice('shard:'.length)))
   offerTopics(live, /^node:/, (topic) => {
@@ -165,17 +187,28 @@ export function clusterOf(module: ClusterModule): Cluster {
     shard: (id) => shardView(collector, id),
     node: (shard, id) => nodeView(module, shard, id),
     addresses: (shard) => addressesOf(module, shard),
+    edges: () => edgeAddresses(module.fabric),
+    proxies: () => proxyUrls(module.fabric),
+    ownerOf: (segment) => ownerOf(collector.discovery.registry.topology?.segments, segment),
     request: (node, path, options) => requestNode(module, node, path, options),
     watchClosely: (id) => watchClosely(collector, id),
     onShard: (listener) => onShardChange(module, listener),
   }
 }
 
+function ownerOf(segments: { readonly [name: string]: string } | undefined, segment: string): string | undefined {
+  return segments && Object.hasOwn(segments, segment) ? segments[segment] : undefined
+}
+
 export function clusterRoutes(module: ClusterModule): ControlModule {
   return moduleOf(
     'cluster',
-    { ...CLUSTER_ROUTES, ...LIVE_ROUTES },
-    { ...clusterHandlers(module), 'GET /api/v1/poll': (request) => pollTopics(module.deps.live, request) },
+    { ...CLUSTER_ROUTES, ...TOPOLOGY_ROUTES, ...LIVE_ROUTES },
+    {
+      ...clusterHandlers(module),
+      ...fabricHandlers(module),
+      'GET /api/v1/poll': (request) => pollTopics(module.deps.live, request),
+    },
     { start: () => startCluster(module), stop: () => stopCluster(module) },
   )
 }
@@ -190,7 +223,11 @@ export async function startCluster(module: ClusterModule): Promise<void> {
   startLeadership(module.leadership)
   await startCollector(collector, await known.load())
   await resumeOperations(module.operations)
+  startFabric(module.fabric)
+  listComponents(module.fabric)
+  every(module, FABRIC_LIST_MS, 'listing the components of the registry failed', () => listComponents(module.fabric))
   every(module, SUMMARY_MS, 'updating the summary failed', () => updateSummary(module))
+  every(module, FABRIC_MS, 'updating the topology failed', () => touchTopic(deps.live, 'topology'))
   every(module, KNOWN_MS, 'storing known nodes failed', () => known.write(knownNodes(collector)))
   every(module, FIGURES_MS, 'recording figures failed', () => recordShards(module))
   every(module, SAVE_MS, 'saving series failed', () => saveSeriesFile(module))
@@ -200,6 +237,7 @@ export async function startCluster(module: ClusterModule): Promise<void> {
 
 export async function stopCluster(module: ClusterModule): Promise<void> {
   for (const timer of module.timers) clearInterval(timer)
+  stopFabric(module.fabric)
   await stopOperations(module.operations)
   await stopCollector(module.collector)
   await storeKnownNodes(module)

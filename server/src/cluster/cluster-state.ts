@@ -3,6 +3,7 @@ import type { Clock } from '@vacancy/shared'
 import type { Environment, NodeCodecs, NodeView, ShardBrief, ShardView, Summary } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
 import type { WriteAudit } from '../access/audit.ts'
+import type { Fabric } from '../fabric/fabric.ts'
 import type { Events } from '../history/events.ts'
 import type { Leadership } from '../history/leadership.ts'
 import type { Pauses } from '../history/pauses.ts'
@@ -25,6 +26,8 @@ export type ClusterConfig = {
   readonly resolver: string | undefined
   /** `host:port` or `http://host:port` of nodes, where there is no registry. */
   readonly nodes: readonly string[]
+  /** `http://host:port` of edge routers and proxies, which the registry does not list. */
+  readonly fabric: readonly string[]
   /** For hosts from the resolver, which reports no port. */
   readonly apiPort: number
   readonly tcpPort: number
@@ -61,6 +64,7 @@ export type ClusterModule = {
   /** Operation types; other modules add theirs before the start. */
   readonly types: OperationTypes
   readonly known: NodeStore
+  readonly fabric: Fabric
   readonly events: Events
   readonly leadership: Leadership
   readonly pauses: Pauses

@@ -36,6 +36,12 @@ export type Cluster = {
   node(shard: string, id: string): NodeView | undefined
   /** Known nodes of a shard by id, whether they respond or not. */
   addresses(shard: string): readonly NodeAddress[]
+  /** Edge routers that respond and tell where they accept clients; they are not in a shard. */
+  edges(): readonly NodeAddress[]
+  /** HTTP addresses of the proxies that respond. */
+  proxies(): readonly string[]
+  /** The shard of a segment, by the last reply of the registry. */
+  ownerOf(segment: string): string | undefined
   /** One request to a node. Rejects with a ProblemError 502 or 504 with the node's id. */
   request(node: NodeAddress, path: string, options?: RequestOptions): Promise<NodeAnswer>
   /** Polls a shard's nodes every 50 ms for 3 s, then every 200 ms, until the returned function is called. */

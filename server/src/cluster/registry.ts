@@ -2,6 +2,7 @@
 
 import { createCodecList } from '@vacancy/shared'
 import {
+  type FabricComponent,
   type NodeCodecs,
   readResolverAnswer,
   type registryBody,
@@ -19,7 +20,11 @@ import type { NodeObservation } from './observation.ts'
 type Services = z.infer<typeof registryBody>
 
 /** Pure. */
-export function servicesOf(registry: RegistryState, shards: readonly ShardView[]): Services {
+export function servicesOf(
+  registry: RegistryState,
+  shards: readonly ShardView[],
+  components: readonly FabricComponent[],
+): Services {
   const { topology } = registry
   const observed = new Map(
     shards.flatMap((shard) => shard.nodes.map((node) => [`${shard.id}/${node.id}`, { shard, node }])),
@@ -48,19 +53,18 @@ export function servicesOf(registry: RegistryState, shards: readonly ShardView[]
       difference: topology ? 'not registered' : '',
     })
   }
-  for (const [kind, list] of [
-    ['bridge', topology?.bridges ?? []],
-    ['router', topology?.routers ?? []],
-  ] as const) {
-    for (const each of list) {
-      services.push({
-        ...{ kind, id: each.id, zone: each.zone, shard: 'shard' in each ? (each.shard as string) : null, role: null },
-        version: each.version ?? null,
-        heartbeatAgeSeconds: each.age_secs,
-        seen: false,
-        difference: '',
-      })
-    }
+  const ages = new Map<string, number>([
+    ...(topology?.bridges.map((each) => [`bridge ${each.id}`, each.age_secs] as const) ?? []),
+    ...(topology?.routers.map((each) => [`zone-router ${each.id}`, each.age_secs] as const) ?? []),
+  ])
+  for (const { key, kind, id, zone, shard, version, state, message, differences } of components) {
+    if (kind === 'registry' || kind === 'resolver') continue
+    services.push({
+      ...{ kind: kind === 'zone-router' ? 'router' : kind, id, zone: zone ?? '', shard, role: null, version },
+      heartbeatAgeSeconds: ages.get(key) ?? null,
+      seen: state === 'ready' || state === 'not-ready' || state === 'unregistered',
+      difference: state === 'not-polled' ? message : differences.join('; '),
+    })
   }
   return {
     address: registry.address,

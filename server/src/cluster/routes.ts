@@ -1,5 +1,6 @@
 /** Handlers of the cluster routes and of the cluster management contract. */
 import type { CLUSTER_ROUTES } from '@vacancy/shared/contract'
+import { fabricView } from '../fabric/handlers.ts'
 import { eventsOf } from '../history/events.ts'
 import { shardLeadership } from '../history/leadership.ts'
 import { readSeries } from '../history/series.ts'
@@ -58,7 +59,8 @@ export function clusterHandlers(module: ClusterModule): Handlers<typeof CLUSTER_
       throw notFound(params.id)
     },
     'POST /api/v1/operations/{id}/cancel': ({ params, ...request }) => cancelOperation(operations, params.id, request),
-    'GET /api/v1/registry/services': () => servicesOf(collector.discovery.registry, shardViews(collector)),
+    'GET /api/v1/registry/services': () =>
+      servicesOf(collector.discovery.registry, shardViews(collector), fabricView(module).components),
     'GET /api/v1/registry/codecs': () => {
       const shards = shardViews(collector)
       const observations = shards.flatMap(({ id }) => observationsOf(collector, id))

@@ -193,6 +193,11 @@ export const ERRORS = {
     hint: 'Preview a command that writes to known properties.',
   },
   'no-read': { status: 400, message: 'This command writes.', hint: 'Only reads go to every replica.' },
+  'no-edge': {
+    status: 409,
+    message: 'No edge router responds.',
+    hint: 'Set the key fabric in the configuration of the control plane to the HTTP addresses of edge routers.',
+  },
   'no-resolver': {
     status: 409,
     message: 'This control plane has no resolver.',

@@ -37,14 +37,18 @@ export async function clientOf(clients: NodeClients, nodes: readonly NodeAddress
     throw problem('no-address', { detail: `The wire protocol address of ${namesOf(nodes)} is unknown.` })
   }
   if (clients.isClosed) throw new VacancyError('client_closed', {})
-  const key = known.map(({ tcp, apiUrl }) => `${tcp?.host} ${tcp?.port} ${known.length > 1 ? apiUrl : ''}`).join()
+  const key =
+    (isRouter(first) ? 'routers ' : '') +
+    known.map(({ tcp, apiUrl }) => `${tcp?.host} ${tcp?.port} ${known.length > 1 ? apiUrl : ''}`).join()
   const nowMs = clients.clock.monotonicMs()
   let entry = clients.kept.get(key)
   if (!entry) {
     const client = connect({
-      ...(known.length === 1
-        ? first.tcp
-        : { nodes: known.map(({ tcp, apiUrl }) => ({ ...(tcp ?? { host: '' }), api: apiUrl })) }),
+      ...(isRouter(first)
+        ? { routers: known.flatMap(({ tcp }) => tcp ?? []) }
+        : known.length === 1
+          ? first.tcp
+          : { nodes: known.map(({ tcp, apiUrl }) => ({ ...(tcp ?? { host: '' }), api: apiUrl })) }),
       ...clients.options,
       connectDeadlineMs: CONNECT_MS,
     })
@@ -61,6 +65,11 @@ export async function clientOf(clients: NodeClients, nodes: readonly NodeAddress
     const reason = error instanceof Error ? error.message : String(error)
     throw problem('node-unreachable', { detail: `No connection to ${namesOf(known)}: ${reason}`, cause: error })
   }
+}
+
+/** Edge routers are in no shard. */
+export function isRouter({ shard }: NodeAddress): boolean {
+  return shard === ''
 }
 
 function namesOf(nodes: readonly NodeAddress[]): string {

@@ -2,6 +2,7 @@
 import {
   type CommandAnswer,
   configBody,
+  EDGE_TARGET,
   type Hop,
   PLAYGROUND_LIMITS,
   type QueryCommand,
@@ -12,7 +13,8 @@ import { problem } from '../http/errors.ts'
 import { ProblemError } from '../http/route.ts'
 import { type Answered, parseJson, type Reach, send, within } from './ask.ts'
 import { type Cache, createCache } from './cache.ts'
-import { type Target, targetOf } from './target.ts'
+import { isRouter } from './node-clients.ts'
+import { edgeTarget, type Target, targetOf } from './target.ts'
 
 const MICROS = 1_000
 
@@ -70,13 +72,15 @@ export async function runQuery(
 ): Promise<CommandAnswer> {
   const { command, parsed } = request
   const isWrite = COMMANDS[command].access !== 'read'
-  const target = targetOf(reach.cluster, request)
+  const isEdge = request.node === EDGE_TARGET
+  const segment = typeof parsed['segment'] === 'string' ? parsed['segment'] : undefined
+  const target = isEdge ? edgeTarget(reach.cluster, segment, request.shard) : targetOf(reach.cluster, request)
   const isSearch = command === 'SEARCHPROP' || command === 'SEARCHAVAIL'
   const sent = send(reach, target.nodes, command, parsed, signal)
-  const leaderless = isWrite ? undefined : leaderlessOf(reach, target)
+  const leaderless = isWrite || isEdge ? undefined : leaderlessOf(reach, target)
   const [answered, { queryLimit }] = await Promise.all([
     leaderless ? within(PLAYGROUND_LIMITS.silentMs, sent, () => leaderless) : sent,
-    isSearch ? limitsOf(reach, limits, target.shard) : { queryLimit: null },
+    isSearch && !isEdge ? limitsOf(reach, limits, target.shard) : { queryLimit: null },
   ])
   const limit = isSearch ? limitOf(parsed, queryLimit) : null
   const count = rowCount(answered.result)
@@ -100,7 +104,7 @@ function identityOf({ cluster, clients }: Reach, { shard }: Target, command: Que
   return {
     shard,
     node: answered.node.id,
-    role: cluster.node(shard, answered.node.id)?.role ?? 'unknown',
+    role: isRouter(answered.node) ? 'edge router' : (cluster.node(shard, answered.node.id)?.role ?? 'unknown'),
     command,
     at: new Date(clients.clock.wallMs()).toISOString(),
     result: plain(answered.result),

@@ -31,7 +31,9 @@ export async function startOf(
   const views = reach.cluster.shards()
   const shards = views.map(({ id, level, message }) => ({ id, level, message }))
   const chosen = query.shard ?? (views.find(({ votersUp, nodes }) => votersUp > 0 || nodes.some(isUp)) ?? views[0])?.id
-  if (chosen === undefined) return { shards, shard: null, missing: [] }
+  const edges = reach.cluster.edges().flatMap(({ tcp }) => (tcp ? [addressText(tcp)] : []))
+  const entrances = { edges, proxies: [...reach.cluster.proxies()] }
+  if (chosen === undefined) return { shards, ...entrances, shard: null, missing: [] }
   const { shard } = targetOf(reach.cluster, { shard: chosen })
   const missing: MissingSource[] = []
   /** An unavailable part is omitted and listed in `missing`; the form works without it. */
@@ -58,6 +60,7 @@ export async function startOf(
   )
   return {
     shards,
+    ...entrances,
     shard: {
       id: shard,
       rateFeatures,

@@ -1,4 +1,5 @@
 /** The shard and nodes of a query. */
+import { EDGE_TARGET } from '@vacancy/shared/contract'
 import type { Cluster, NodeAddress } from '../cluster/cluster.ts'
 import { problem } from '../http/errors.ts'
 
@@ -25,7 +26,8 @@ export function targetOf(
   if (!known.includes(shard) || nodes.length === 0) {
     throw problem('shard-not-found', { detail: `There is no shard ${shard}.`, field: 'shard', hint: listed(known) })
   }
-  if (!request.node) return { shard, nodes }
+  // Reads beside the query itself, such as a preview, go to the nodes.
+  if (!request.node || request.node === EDGE_TARGET) return { shard, nodes }
   const node = nodes.find(({ id }) => id === request.node)
   if (node) return { shard, nodes: [node] }
   throw problem('node-not-found', {
@@ -33,6 +35,17 @@ export function targetOf(
     field: 'node',
     hint: listed(nodes.map(({ id }) => id)),
   })
+}
+
+/**
+ * The edge routers, for a query through them. The shard is the one that owns the segment.
+ *
+ * @throws ProblemError 409 when no edge router is known
+ */
+export function edgeTarget(cluster: Cluster, segment: string | undefined, shard: string | undefined): Target {
+  const nodes = cluster.edges()
+  if (nodes.length === 0) throw problem('no-edge')
+  return { shard: (segment && cluster.ownerOf(segment)) || shard || '', nodes }
 }
 
 const LISTED_MAX = 20

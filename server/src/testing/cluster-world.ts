@@ -55,7 +55,7 @@ export async function openClusterWorld(
   const audit = createAudit(database, systemClock, () => {})
   const module = createClusterModule(
     {
-      ...{ registry: undefined, resolver: undefined, nodes: [], apiPort: 8080, tcpPort: 7777 },
+      ...{ registry: undefined, resolver: undefined, nodes: [], fabric: [], apiPort: 8080, tcpPort: 7777 },
       ...{ tokens: { admin: 'operator-of-the-test' }, folder },
       ...config,
     },

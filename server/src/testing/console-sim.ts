@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util'
 import { SCENARIOS, startSimulated } from './simulated.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../../bin/vacancy.mjs', import.meta.url))
-const HELP = `npm run console:sim -- [--nodes 40] [--shards 12] [--zones 3] [--seed 7] [--scenario ${SCENARIOS.join('|')}] [--hot] [-- FLAGS OF vacancy control-plane]
+const HELP = `npm run console:sim -- [--nodes 40] [--shards 12] [--zones 3] [--seed 7] [--scenario ${SCENARIOS.join('|')}] [--fabric] [--hot] [-- FLAGS OF vacancy control-plane]
 `
 
 const { values, positionals } = parseArgs({
@@ -23,6 +23,8 @@ const { values, positionals } = parseArgs({
     seed: { type: 'string', default: '7' },
     scenario: { type: 'string', multiple: true, default: [] },
     // Pages are compiled when they are requested, and again when their source changes.
+    /** Routers, bridges and a proxy in front. */
+    fabric: { type: 'boolean', default: false },
     hot: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
@@ -41,6 +43,7 @@ async function run(): Promise<void> {
     shards: whole('shards', 1, 2_000),
     zones: whole('zones', 1, 100),
     seed: whole('seed', 0, 2 ** 32 - 1),
+    fabric: values.fabric,
   })
   for (const scenario of scenarios) await sim.scenario(scenario)
   process.stdout.write(
@@ -53,7 +56,8 @@ async function run(): Promise<void> {
     process.execPath,
     [
       ...[PROGRAM, 'control-plane', '--registry', sim.registryUrl, '--resolver', sim.registryUrl, '--data-dir', folder],
-      ...['--node-admin-token', `file:${token}`, ...positionals],
+      ...['--node-admin-token', `file:${token}`],
+      ...[...(sim.fabric?.unregistered ?? []).flatMap((url) => ['--fabric', url]), ...positionals],
     ],
     { stdio: 'inherit', env: { ...process.env, ...(values.hot ? { VACANCY_CONSOLE: 'development' } : {}) } },
   )

@@ -116,6 +116,9 @@ function clusterOf(nodes: readonly WorldNode[], addresses: readonly NodeAddress[
     shard: (id) => shards.find((shard) => shard.id === id),
     node: view,
     addresses: (shard) => addresses.filter((node) => node.shard === shard),
+    edges: () => addresses.filter(({ shard }) => shard === ''),
+    proxies: () => [],
+    ownerOf: () => undefined,
     async request(node, path, { as = 'none', timeoutMs = 5_000 } = {}) {
       const startedMs = performance.now()
       const headers = as === 'none' || token === undefined ? {} : { authorization: `Bearer ${token}` }

@@ -7,6 +7,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { createCodecList } from '@vacancy/shared'
 import { CLUSTER_TEXTS, type ClusterInfo, type NodeStatus } from '@vacancy/shared/contract'
+import { SEGMENTS_PER_SHARD, type SimFabric, segmentsOf, startSimFabric } from './simulated-fabric.ts'
 
 const TICK_MS = 25
 const ELECTION_MS = 1_800
@@ -22,6 +23,8 @@ export type SimPlan = {
   readonly seed: number
   /** Learners per shard in addition to its voters. */
   readonly learners?: number
+  /** Routers, bridges and a proxy that answer, one of each for a zone or shard. */
+  readonly fabric?: boolean
 }
 
 /** How a node responds, independent of its state. */
@@ -81,6 +84,7 @@ type SimShard = {
 export type Simulated = {
   readonly registryUrl: string
   readonly shards: readonly SimShard[]
+  readonly fabric: SimFabric | undefined
   readonly node: (shard: string, id: string) => SimNode
   /** Executes `POST /sim/{verb}`. Throws an Error with the reason. */
   readonly act: (verb: string, body: SimAct) => void | Promise<void>
@@ -97,6 +101,8 @@ type SimAct = {
   readonly status?: number
   readonly text?: string
   readonly cores?: number
+  /** Of the fabric. */
+  readonly component?: string
 }
 
 export const SCENARIOS = [
@@ -125,14 +131,14 @@ function randomOf(seed: number): () => number {
 
 export async function startSimulated(plan: SimPlan): Promise<Simulated> {
   const random = randomOf(plan.seed)
-  const began = Date.now()
-  const shards = makeShards(plan, random, began)
+  const shards = makeShards(plan, random, Date.now())
   const nodes = shards.flatMap((shard) => shard.nodes)
   let flapping: NodeJS.Timeout | undefined
   let last = performance.now()
 
   for (let at = 0; at < nodes.length; at += 100)
     await Promise.all(nodes.slice(at, at + 100).map((node) => listen(node)))
+  const fabric = plan.fabric ? await fabricOf(shards) : undefined
   const timer = setInterval(() => {
     const now = performance.now()
     for (const shard of shards) turn(shard, (now - last) / 1000)
@@ -150,12 +156,8 @@ export async function startSimulated(plan: SimPlan): Promise<Simulated> {
     return shard
   }
 
-  const set = (body: SimAct, change: Partial<SimNode>) => {
-    Object.assign(find(body.shard, body.node), change)
-  }
-  const setNext = (body: SimAct, next: SimShard['next']) => {
-    findShard(body.shard).next = next
-  }
+  const set = (body: SimAct, change: Partial<SimNode>) => void Object.assign(find(body.shard, body.node), change)
+  const setNext = (body: SimAct, next: SimShard['next']) => void Object.assign(findShard(body.shard), { next })
 
   const verbs: { readonly [verb: string]: (body: SimAct) => void | Promise<void> } = {
     stop: (body) => stopNode(find(body.shard, body.node)),
@@ -192,6 +194,7 @@ export async function startSimulated(plan: SimPlan): Promise<Simulated> {
     refuse: ({ status = 409, text = 'another membership operation is running', ...body }) =>
       setNext(body, { how: 'refuse', status, text }),
     normal: (body) => setNext(body, { how: 'normal' }),
+    ...fabricVerbs(fabric),
     lead(body) {
       const node = find(body.shard, body.node)
       lead(node.shard, node.id)
@@ -253,13 +256,14 @@ export async function startSimulated(plan: SimPlan): Promise<Simulated> {
   }
 
   const registry = createServer((request, response) => {
-    answerRegistry(request, response, { shards, act }).catch((error: Error) =>
+    answerRegistry(request, response, { shards, fabric, act }).catch((error: Error) =>
       send(response, 400, { error: error.message }),
     )
   })
   await new Promise<void>((resolve) => registry.listen(0, '127.0.0.1', resolve))
   const registryUrl = `http://127.0.0.1:${(registry.address() as AddressInfo).port}`
   return {
+    fabric,
     registryUrl,
     shards,
     node: find,
@@ -268,8 +272,26 @@ export async function startSimulated(plan: SimPlan): Promise<Simulated> {
     async close() {
       clearInterval(timer)
       clearInterval(flapping)
+      await fabric?.close()
       await Promise.all([...nodes.map(({ server }) => server), registry].map(closeServer))
     },
+  }
+}
+
+function fabricOf(shards: readonly SimShard[]): Promise<SimFabric> {
+  return startSimFabric(
+    shards.map((shard) => ({
+      ...{ id: shard.id, zone: shard.zone },
+      leader: () => shard.leader,
+      nodes: () => shard.nodes.map(({ id }) => id),
+    })),
+  )
+}
+
+function fabricVerbs(fabric: SimFabric | undefined) {
+  return {
+    'stop-component': ({ component = '' }: SimAct) => fabric?.stop(component),
+    'start-component': ({ component = '' }: SimAct) => fabric?.start(component),
   }
 }
 
@@ -406,14 +428,24 @@ function lead(shard: SimShard, id: string): void {
 async function answerRegistry(
   request: IncomingMessage,
   response: ServerResponse,
-  { shards, act }: { readonly shards: readonly SimShard[]; readonly act: Simulated['act'] },
+  {
+    shards,
+    fabric,
+    act,
+  }: {
+    readonly shards: readonly SimShard[]
+    readonly fabric: SimFabric | undefined
+    readonly act: Simulated['act']
+  },
 ): Promise<void> {
   const { pathname } = new URL(request.url ?? '/', 'http://local')
   if (request.method === 'POST' && pathname.startsWith('/sim/')) {
     await act(pathname.slice('/sim/'.length), (await bodyOf(request)) as SimAct)
     return send(response, 200, { done: true })
   }
-  if (pathname === '/topology') return send(response, 200, topologyOf(shards))
+  if (pathname === '/topology') return send(response, 200, topologyOf(shards, fabric))
+  if (pathname === '/ready') return send(response, 200, { ready: true, since: '', reasons: [] })
+  if (pathname.startsWith('/segments/')) return answerSegment(response, shards, decodeURIComponent(pathname.slice(10)))
   if (pathname === '/codecs') return send(response, 200, codecsOf(SIM_CODECS))
   const [, shard, id] = /^\/shards\/([^/]+)\/nodes\/([^/]+)$/.exec(pathname) ?? []
   const node = shards.find((each) => each.id === shard)?.nodes.find((each) => each.id === id)
@@ -421,7 +453,14 @@ async function answerRegistry(
   return send(response, 404, { error: 'unknown id' })
 }
 
-function topologyOf(shards: readonly SimShard[]) {
+function answerSegment(response: ServerResponse, shards: readonly SimShard[], segment: string): void {
+  const shard = shards.find(({ id }) => segmentsOf(id).includes(segment))
+  if (!shard) return send(response, 404, { error: 'unknown segment' })
+  const { id, zone } = shard
+  return send(response, 200, { segment, shard: id, zone, claims: [{ shard: id, zone }] })
+}
+
+function topologyOf(shards: readonly SimShard[], fabric: SimFabric | undefined) {
   const nodes = shards.flatMap((shard) =>
     shard.nodes
       .filter(({ fault }) => fault !== 'stopped')
@@ -438,19 +477,21 @@ function topologyOf(shards: readonly SimShard[]) {
       term: shard.term,
       nodes: shard.nodes.map(({ id }) => id),
       bridges: [`b-${shard.id}`],
-      segments: 3,
+      segments: SEGMENTS_PER_SHARD,
     },
   ])
   return {
     ...{ epoch: 'simulated', global_version: 1, warming: false, heartbeat_timeout_secs: 30 },
     zones: [...new Set(shards.map(({ zone }) => zone))],
     shards: Object.fromEntries(rows),
-    routers: [],
-    bridges: shards.map((shard) => ({ id: `b-${shard.id}`, zone: shard.zone, shard: shard.id, age_secs: 2 })),
+    routers: fabric?.routers() ?? [],
+    bridges:
+      fabric?.bridges() ??
+      shards.map((shard) => ({ id: `b-${shard.id}`, zone: shard.zone, shard: shard.id, age_secs: 2 })),
     nodes,
-    segments: {},
+    segments: Object.fromEntries(shards.flatMap(({ id }) => segmentsOf(id).map((segment) => [segment, id]))),
     conflicts: [],
-    versions: {},
+    versions: Object.fromEntries(shards.map(({ id }) => [`shards/${id}/segments`, 1])),
   }
 }
 

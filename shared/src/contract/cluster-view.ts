@@ -475,7 +475,8 @@ export type SeriesBody = z.infer<typeof seriesBody>
 // Registry
 
 const serviceView = z.object({
-  kind: z.enum(['node', 'bridge', 'router']),
+  /** Edge routers and proxies do not register. */
+  kind: z.enum(['node', 'bridge', 'router', 'edge', 'proxy']),
   id: z.string(),
   zone: z.string(),
   shard: z.string().nullable(),

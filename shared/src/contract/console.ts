@@ -9,6 +9,7 @@ import { IMPORT_ROUTES } from './imports.ts'
 import { QUEUE_ROUTES } from './jobs.ts'
 import { LIVE_ROUTES } from './live.ts'
 import { PLAYGROUND_ROUTES } from './playground.ts'
+import { TOPOLOGY_ROUTES } from './topology-view.ts'
 
 /** Paths that the program itself serves. */
 export const PROGRAM_ROUTES = {
@@ -38,6 +39,7 @@ export const CONTROL_ROUTES = {
   ...ACCESS_ROUTES,
   ...LIVE_ROUTES,
   ...CLUSTER_ROUTES,
+  ...TOPOLOGY_ROUTES,
   ...PLAYGROUND_ROUTES,
   ...IMPORT_ROUTES,
   ...CODEC_ROUTES,

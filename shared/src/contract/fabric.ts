@@ -175,6 +175,8 @@ export const topologyBody = z.object({
   /** Segment → the shard it is routed to. */
   segments: z.record(z.string(), z.string()),
   conflicts: conflictsBody.shape.conflicts,
+  /** Segments routed to a shard that does not claim them yet; existing registries omit it. */
+  reservations: z.array(z.object({ segment: z.string(), shard: z.string(), until: z.iso.datetime() })).optional(),
   versions: z.record(z.string(), count),
 })
 

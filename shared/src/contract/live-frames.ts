@@ -14,7 +14,7 @@ export const LIVE = {
 } as const
 
 /** Prefixes that are followed by a name: `shard:s1`, `node:s1/n1`, `op:{id}`, `import:{id}`. */
-export const TOPIC = /^(?:summary|ops|audit|imports|(?:shard|node|op|import):[^\s]{1,260})$/
+export const TOPIC = /^(?:summary|topology|ops|audit|imports|(?:shard|node|op|import):[^\s]{1,260})$/
 
 /** A change of a topic's value: a path and its new value. Without a value the key is removed. */
 export type LiveOp = readonly [path: readonly (string | number)[], value?: unknown]

@@ -11,6 +11,8 @@ import { LEVELS } from './cluster-view.ts'
 import { type ControlRoute, count, missingSource, time } from './control.ts'
 import { propertiesBody, WORD_KINDS } from './node.ts'
 
+export { EDGE_TARGET } from '../snippets.ts'
+
 export const PLAYGROUND_LIMITS = {
   /** Runs kept per person. Pinned runs do not count. */
   historyMax: 500,
@@ -269,6 +271,10 @@ const playgroundShard = z.object({
 export type PlaygroundShard = z.infer<typeof playgroundShard>
 
 const playgroundAnswer = z.object({
+  /** Edge routers as `host:port`: EDGE_TARGET sends through one of them. */
+  edges: z.array(z.string()),
+  /** HTTP addresses of proxies. */
+  proxies: z.array(z.string()),
   shards: z.array(z.object({ id: z.string(), level: z.enum(LEVELS), message: z.string() })),
   /** The requested shard, or the first one that responds; null when there is none. */
   shard: playgroundShard.nullable(),

@@ -71,6 +71,9 @@ const SHAPES = {
   star: <path d="m8 2 1.8 3.9 4.2.5-3.1 2.9.8 4.2L8 11.4l-3.7 2.1.8-4.2L2 6.4l4.2-.5Z" />,
   // Navigation
   overview: <path d="M2.5 2.5h4.5v5H2.5ZM9 2.5h4.5v3H9ZM9 7.5h4.5v6H9ZM2.5 9.5h4.5v4H2.5Z" />,
+  topology: (
+    <path d="M1.75 6.25h3.5v3.5h-3.5ZM10.75 2h3.5v3.5h-3.5ZM10.75 10.5h3.5V14h-3.5ZM5.25 8h2.5M10.75 3.75h-3v8.5h3" />
+  ),
   shards: <path d="M2.5 2.5h11v3h-11ZM2.5 6.5h11v3h-11ZM2.5 10.5h11v3h-11ZM4.75 4v.01M4.75 8v.01M4.75 12v.01" />,
   playground: <path d="m2.5 4 3.5 4-3.5 4M8 12.5h5.5" />,
   imports: <path d="M8 2v6.5M5 6l3 3 3-3M2.5 9.5v4h11v-4" />,

@@ -14,22 +14,25 @@ import type { ToWorker } from './live-worker.ts'
 /** The value of each topic, in the shape of its route. */
 export type LiveValue<T extends string> = T extends 'summary'
   ? RouteAnswer<'GET /api/v1/summary'>
-  : T extends 'ops'
-    ? RouteAnswer<'GET /api/v1/operations'>
-    : T extends 'imports'
-      ? RouteAnswer<'GET /api/v1/imports'>
-      : T extends `shard:${string}`
-        ? RouteAnswer<'GET /api/v1/shards/{shard}'>
-        : T extends `node:${string}`
-          ? RouteAnswer<'GET /api/v1/shards/{shard}/nodes/{node}'>
-          : T extends `op:${string}`
-            ? RouteAnswer<'GET /api/v1/operations/{id}'>
-            : T extends `import:${string}`
-              ? RouteAnswer<'GET /api/v1/imports/{id}'>
-              : never
+  : T extends 'topology'
+    ? RouteAnswer<'GET /api/v1/topology'>
+    : T extends 'ops'
+      ? RouteAnswer<'GET /api/v1/operations'>
+      : T extends 'imports'
+        ? RouteAnswer<'GET /api/v1/imports'>
+        : T extends `shard:${string}`
+          ? RouteAnswer<'GET /api/v1/shards/{shard}'>
+          : T extends `node:${string}`
+            ? RouteAnswer<'GET /api/v1/shards/{shard}/nodes/{node}'>
+            : T extends `op:${string}`
+              ? RouteAnswer<'GET /api/v1/operations/{id}'>
+              : T extends `import:${string}`
+                ? RouteAnswer<'GET /api/v1/imports/{id}'>
+                : never
 
 export type LiveTopic =
   | 'summary'
+  | 'topology'
   | 'ops'
   | 'imports'
   | `shard:${string}`
@@ -271,6 +274,8 @@ function firstValue(topic: LiveTopic, signal: AbortSignal): Promise<unknown> {
   const [kind = '', ...rest] = topic.split(':')
   const id = rest.join(':')
   switch (kind) {
+    case 'topology':
+      return call('GET /api/v1/topology', { signal })
     case 'ops':
       return call('GET /api/v1/operations', { query: { state: 'running' }, signal })
     case 'imports':

@@ -13,6 +13,7 @@ function withQuery(path: string, query: Query): string {
 
 export const routes = {
   overview: () => '/',
+  topology: (query: Query = {}) => withQuery('/topology', query),
   shards: (query: Query = {}) => withQuery('/shards', query),
   shard: (shard: string, query: Query = {}) => withQuery(`/shards/${part(shard)}`, query),
   node: (shard: string, node: string) => `/shards/${part(shard)}/nodes/${part(node)}`,
@@ -40,6 +41,7 @@ export const routes = {
   operation: (id: string) => `/operations/${part(id)}`,
   audit: (query: Query = {}) => withQuery('/audit', query),
   registry: () => '/registry',
+  datasets: (query: Query = {}) => withQuery('/registry/datasets', query),
   services: () => '/registry/services',
   codecs: () => '/registry/codecs',
   resolver: () => '/registry/resolver',

@@ -1,5 +1,5 @@
 'use client'
-import { use, useSyncExternalStore } from 'react'
+import { use, useEffect, useState, useSyncExternalStore } from 'react'
 import { FirstPaintContext } from './first-paint.ts'
 
 /** Below this width short tables become cards. */
@@ -16,4 +16,22 @@ export function useMedia(query: string): boolean {
     () => matchMedia(query).matches,
     () => query === NARROW && isNarrow,
   )
+}
+
+/** Changes with the theme, for canvases. */
+export function useColourScheme(): string {
+  const [scheme, setScheme] = useState('')
+  useEffect(() => {
+    const media = matchMedia('(prefers-color-scheme: dark)')
+    const update = () => setScheme(`${media.matches} ${document.documentElement.dataset['theme'] ?? ''}`)
+    const observer = new MutationObserver(update)
+    observer.observe(document.documentElement, { attributes: true, attributeFilter: ['data-theme'] })
+    media.addEventListener('change', update)
+    update()
+    return () => {
+      observer.disconnect()
+      media.removeEventListener('change', update)
+    }
+  }, [])
+  return scheme
 }

@@ -10,6 +10,7 @@ export const palette = {
 }
 
 export const groups = {
+  segments: 'Route of a segment',
   recent: 'Recent',
   pages: 'Pages',
   shards: 'Shards and nodes',
@@ -20,6 +21,8 @@ export const groups = {
 }
 
 export const actions = {
+  routeOf: (segment: string) => `Route of ${segment}`,
+  routeHint: 'topology',
   opensPlan: 'opens a plan',
   transfer: (shard: string, node: string) => `Transfer leadership of ${shard} to ${node}`,
   promote: (node: string, shard: string) => `Promote ${node} of ${shard}`,

@@ -1,6 +1,6 @@
 import type { Me, Summary } from '@vacancy/shared/contract'
 import { expect, test } from 'vitest'
-import { clusterEntries, type Entry, found, pageEntries, savedEntries, viewEntries } from './entries.ts'
+import { clusterEntries, type Entry, found, pageEntries, routeEntries, savedEntries, viewEntries } from './entries.ts'
 
 const me = (role: Me['person']['role']) => ({ person: { role } }) as Me
 const summary = {
@@ -68,4 +68,12 @@ test('a saved view is found by name and links to the list in that view', () => {
     name: 'Views',
     entries: [{ label: 'lagging', hint: 'lag:>1000', href: '/shards?filter=lag%3A%3E1000' }],
   })
+})
+
+test('route and the name of a segment is the best entry, and only then there is one', () => {
+  const typed = 'route of paris centre'
+
+  expect(first(typed, [...routeEntries(typed), ...pageEntries()])?.href).toBe('/topology?segment=paris+centre')
+  expect(routeEntries('routers')).toEqual([])
+  expect(first('topology', pageEntries())?.href).toBe('/topology')
 })

@@ -103,6 +103,26 @@ export function savedEntries({ queries, imports }: Saved): Entry[] {
   ]
 }
 
+const ROUTE = /^(?:route(?: of)?|where(?: is| does)?|segment) +(\S.*)$/i
+
+/** `route paris`: each component on the way of this segment. */
+export function routeEntries(typed: string): Entry[] {
+  const segment = ROUTE.exec(typed.trim())?.[1]
+  if (segment === undefined) return []
+  return [
+    {
+      id: `route ${segment}`,
+      group: copy.groups.segments,
+      label: copy.actions.routeOf(segment),
+      hint: copy.actions.routeHint,
+      icon: 'topology',
+      // The typed text itself, so that it is the best match.
+      also: typed.trim(),
+      href: routes.topology({ segment }),
+    },
+  ]
+}
+
 /** Saved views of the shard list. */
 export function viewEntries(views: readonly SavedView[]): Entry[] {
   return views.map((view) => ({

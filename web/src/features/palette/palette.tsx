@@ -14,7 +14,7 @@ import { giveBackFocus } from '../../ui/give-back-focus.ts'
 import { signOut } from '../session/sign-out.ts'
 import { useSavePreferences } from '../settings/preferences.ts'
 import * as copy from './copy.ts'
-import { clusterEntries, type Entry, found, pageEntries, savedEntries, viewEntries } from './entries.ts'
+import { clusterEntries, type Entry, found, pageEntries, routeEntries, savedEntries, viewEntries } from './entries.ts'
 import { takeTyped } from './typed-ahead.ts'
 
 const RECENT_MAX = 20
@@ -26,7 +26,7 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
   const isNewTab = useRef(false)
   const [opener] = useState(() => document.activeElement)
   const entries = useEntries()
-  const groups = useMemo(() => found(typed, entries, recent), [typed, entries])
+  const groups = useMemo(() => found(typed, [...routeEntries(typed), ...entries], recent), [typed, entries])
 
   const noteNewTab = (event: KeyboardEvent | MouseEvent) => {
     isNewTab.current = event.ctrlKey || event.metaKey

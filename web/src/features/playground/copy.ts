@@ -89,6 +89,8 @@ export const target = {
   node: 'Node',
   autoLeader: 'Auto (leader)',
   autoFollower: 'Auto (follower if available)',
+  edge: (edges: readonly string[]) =>
+    `Through the edge${edges[0] === undefined ? ', none responds' : ` · ${edges.join(', ')}`}`,
   unknownNode: (node: string) => `${node} · unknown`,
 }
 

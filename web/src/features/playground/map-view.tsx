@@ -4,6 +4,7 @@ import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
 import { price } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
 import { readColours } from '../../ui/colours.ts'
+import { useColourScheme } from '../../ui/media.ts'
 import { Table } from '../../ui/table.tsx'
 import * as copy from './copy.ts'
 import { type Arrow, hexagons, neighbourOf, type Point, type Projection, project, scaleBar } from './projection.ts'
@@ -151,23 +152,6 @@ export function MapView({ ids, details, totals, selected, onSelect }: MapProps) 
 }
 
 /** Changes with the theme, for drawing the canvas again. */
-function useColourScheme(): string {
-  const [scheme, setScheme] = useState('')
-  useEffect(() => {
-    const media = matchMedia('(prefers-color-scheme: dark)')
-    const update = () => setScheme(`${media.matches} ${document.documentElement.dataset['theme'] ?? ''}`)
-    const observer = new MutationObserver(update)
-    observer.observe(document.documentElement, { attributes: true, attributeFilter: ['data-theme'] })
-    media.addEventListener('change', update)
-    update()
-    return () => {
-      observer.disconnect()
-      media.removeEventListener('change', update)
-    }
-  }, [])
-  return scheme
-}
-
 type Drawing = {
   readonly projection: Projection
   readonly width: number

@@ -1,8 +1,8 @@
 'use client'
 /** Builds a request, runs it and shows the result (docs/design/control-plane.md#playground). */
 import { useQuery } from '@tanstack/react-query'
-import type { HistoryEntry, PlaygroundAnswer, PlaygroundShard } from '@vacancy/shared/contract'
-import { curlOf, goOf, typescriptOf } from '@vacancy/shared/snippets'
+import type { HistoryEntry, PlaygroundAnswer } from '@vacancy/shared/contract'
+import { curlOf, EDGE_TARGET, goOf, proxyCurlOf, typescriptOf } from '@vacancy/shared/snippets'
 import { lazy, Suspense, useEffect, useId, useRef, useState } from 'react'
 import { ApiProblem, call } from '../../lib/api.ts'
 import { clock, day } from '../../lib/format.ts'
@@ -169,7 +169,7 @@ function Workbench({
     startedLink.current = true
     runNow()
   })
-  const codes = useCopies(draft, compiled, shard)
+  const codes = useCopies(draft, compiled, { shard, proxies: start.proxies })
   useKey('mod+enter', () => runNow(), copy.actions.runShortcut)
   useKey('mod+.', () => codes.last(), copy.actions.copyShortcut)
 
@@ -399,9 +399,12 @@ function Target({ draft, start, onShard, onNode }: TargetProps) {
         id={`${id}-node`}
         options={[
           { value: '', label: auto },
+          ...(start.edges.length > 0 || draft.node === EDGE_TARGET
+            ? [{ value: EDGE_TARGET, label: copy.target.edge(start.edges) }]
+            : []),
           ...nodes.map((node) => ({ value: node.id, label: `${node.id} · ${node.role}` })),
           // A removed node stays selected until another one is chosen.
-          ...(draft.node !== '' && !nodes.some((node) => node.id === draft.node)
+          ...(draft.node !== '' && draft.node !== EDGE_TARGET && !nodes.some((node) => node.id === draft.node)
             ? [{ value: draft.node, label: copy.target.unknownNode(draft.node) }]
             : []),
         ]}
@@ -446,10 +449,10 @@ function useDraftInUrl(draft: Draft, fromLink: boolean): void {
   }, [text, fromLink, set])
 }
 
-type CopyKind = 'TypeScript' | 'curl' | 'Go' | 'JSON' | 'hex'
+type CopyKind = 'TypeScript' | 'curl' | 'curl (proxy)' | 'Go' | 'JSON' | 'hex'
 
 /** The request as runnable code. One key copies it in the last used language. */
-function useCopies(draft: Draft, compiled: Compiled, shard: PlaygroundShard | null) {
+function useCopies(draft: Draft, compiled: Compiled, { shard, proxies }: Pick<PlaygroundAnswer, 'shard' | 'proxies'>) {
   const [last, setLast] = useState<CopyKind>('TypeScript')
   const settings = useQuery({
     queryKey: ['settings'],
@@ -457,7 +460,7 @@ function useCopies(draft: Draft, compiled: Compiled, shard: PlaygroundShard | nu
     staleTime: 60_000,
   })
   const nodes = (shard?.nodes ?? []).flatMap(({ id, tcp }) =>
-    tcp !== null && (draft.node === '' || draft.node === id) ? [tcp] : [],
+    tcp !== null && (draft.node === '' || draft.node === EDGE_TARGET || draft.node === id) ? [tcp] : [],
   )
   const why = compiled.ok ? undefined : compiled.reason
   const textOf = (kind: CopyKind): string => {
@@ -465,6 +468,7 @@ function useCopies(draft: Draft, compiled: Compiled, shard: PlaygroundShard | nu
     const { command } = draft
     const { fields, frame } = compiled
     if (kind === 'TypeScript') return typescriptOf(command, fields, nodes)
+    if (kind === 'curl (proxy)') return proxyCurlOf(proxies[0] ?? '', command, fields)
     if (kind === 'JSON') return jsonOf(draft)
     if (kind === 'hex') return hexOf(frame)
     const own = fields['propertyId'] ?? fields['segment']
@@ -483,7 +487,9 @@ function useCopies(draft: Draft, compiled: Compiled, shard: PlaygroundShard | nu
     )
   }
   const noAddress = nodes.length === 0 ? copy.actions.noNodeAddress : undefined
-  const items = (['TypeScript', 'curl', 'Go', 'JSON', 'hex'] as const).map((kind) => ({
+  const items = (
+    ['TypeScript', 'curl', ...(proxies.length > 0 ? (['curl (proxy)'] as const) : []), 'Go', 'JSON', 'hex'] as const
+  ).map((kind) => ({
     label: kind === last ? copy.actions.copyWithKey(kind) : kind,
     why: why ?? (kind === 'TypeScript' ? noAddress : undefined),
     onSelect: () => void copyAs(kind),

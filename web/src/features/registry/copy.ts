@@ -7,7 +7,7 @@ export const common = {
   more: (count: number) => `and ${count} more`,
 }
 
-export const tabs = { services: 'Services', codecs: 'Codec list', resolver: 'Resolver' }
+export const tabs = { services: 'Services', datasets: 'Datasets', codecs: 'Codec list', resolver: 'Resolver' }
 
 export const services = {
   title: 'Services',
@@ -39,6 +39,34 @@ export const services = {
   segment: 'Segment',
   owner: 'Owner',
   claims: 'Also claimed by',
+}
+
+export const datasets = {
+  state: 'Registry',
+  address: 'Address',
+  epoch: 'Epoch',
+  version: 'Global version',
+  read: 'Read',
+  warming: 'It restarted, and removes nothing until every component had the time to report.',
+  title: 'Datasets',
+  empty: 'The registry holds no dataset yet. Routers and bridges read these lists.',
+  name: 'Dataset',
+  versionOf: 'Version',
+  entries: 'Entries',
+  segments: 'Segments',
+  filter: 'Filter segments',
+  noSegments: 'No segment is claimed. The leader of a shard pushes its list.',
+  filtered: (filter: string) => `No segment or shard contains “${filter}”.`,
+  segment: 'Segment',
+  shard: 'Shard',
+  claims: 'Also claimed by',
+  none: 'none',
+  reserved: 'Reserved until',
+  route: 'Route',
+  showRoute: (segment: string) => `Show route of ${segment}`,
+  shown: (shown: string, total: string) => `${shown} of ${total} segments. Filter to see others.`,
+  noRegistry: 'No registry configured',
+  noRegistryHint: 'Set the key registry in the configuration of the control plane.',
 }
 
 export const codecs = {

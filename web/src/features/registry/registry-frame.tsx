@@ -7,12 +7,13 @@ import * as copy from './copy.ts'
 
 const TABS = [
   { href: routes.services(), label: copy.tabs.services },
+  { href: routes.datasets(), label: copy.tabs.datasets },
   { href: routes.codecs(), label: copy.tabs.codecs },
   { href: routes.resolver(), label: copy.tabs.resolver },
 ]
 
 type RegistryFrameProps = {
-  readonly id: 'services' | 'codecs' | 'resolver'
+  readonly id: 'services' | 'datasets' | 'codecs' | 'resolver'
   readonly ready: boolean
   readonly children: ReactNode
 }

@@ -41,8 +41,8 @@ export function ServicesPage() {
         shown={shown.length}
         total={all.length}
         keys={{
-          kind: ['node', 'bridge', 'router'],
-          zone: [...new Set(all.map(({ zone }) => zone))],
+          kind: [...new Set(all.map(({ kind }) => kind))],
+          zone: [...new Set(all.flatMap(({ zone }) => zone || []))],
           shard: [...new Set(all.flatMap(({ shard }) => shard ?? []))],
           seen: ['yes', 'no'],
         }}
@@ -119,7 +119,7 @@ const COLUMNS: readonly Column<Service>[] = [
     header: copy.services.zone,
     rank: 2,
     compare: (a, b) => a.zone.localeCompare(b.zone),
-    cell: ({ zone }) => zone,
+    cell: ({ zone }) => zone || NONE,
   },
   { id: 'role', header: copy.services.role, rank: 3, cell: ({ role }) => role ?? NONE },
   { id: 'version', header: copy.services.version, rank: 4, cell: ({ version }) => version ?? NONE },

@@ -6,6 +6,7 @@ export const product = 'Vacancy'
 /** Names of pages in the navigation and the palette. */
 export const pages = {
   overview: 'Overview',
+  topology: 'Topology',
   shards: 'Shards',
   playground: 'Playground',
   imports: 'Imports',
@@ -17,6 +18,7 @@ export const pages = {
   audit: 'Audit',
   registry: 'Registry',
   services: 'Registry: services',
+  datasets: 'Registry: datasets',
   codecs: 'Registry: codec list',
   resolver: 'Registry: resolver',
   settings: 'Settings',

@@ -36,6 +36,14 @@ const TABLE: readonly Row[] = [
     link: { label: copy.pages.overview, icon: 'overview', key: 'o', also: 'home attention health', menu: 'main' },
   },
   {
+    path: '/topology',
+    load: async () => (await import('../topology/topology-page.tsx')).TopologyPage,
+    link: {
+      ...{ label: copy.pages.topology, icon: 'topology', key: 't', menu: 'main' },
+      also: 'map fabric routers bridges proxy route of a segment',
+    },
+  },
+  {
     path: '/shards',
     load: async () => (await import('../shards/shards-page.tsx')).ShardsPage,
     link: { label: copy.pages.shards, icon: 'shards', key: 's', also: 'nodes members', menu: 'main' },
@@ -109,6 +117,11 @@ const TABLE: readonly Row[] = [
     path: '/registry/services',
     load: async () => (await import('../registry/services-page.tsx')).ServicesPage,
     link: { label: copy.pages.services, icon: 'registry' },
+  },
+  {
+    path: '/registry/datasets',
+    load: async () => (await import('../registry/datasets-page.tsx')).DatasetsPage,
+    link: { label: copy.pages.datasets, icon: 'registry', also: 'versions segments reservations claims' },
   },
   {
     path: '/registry/codecs',

@@ -1,0 +1,20 @@
+/** Where clients enter the platform: edge routers and proxies that respond. */
+
+import type { NodeAddress } from '../cluster/cluster.ts'
+import { judge, tcpOf } from './derive.ts'
+import type { Fabric, Polled } from './fabric.ts'
+
+function usable({ components }: Fabric, kind: Polled['kind']): Polled[] {
+  return [...components.values()].filter((each) => each.kind === kind && judge(each, true).isUsable === true)
+}
+
+export function edgeAddresses(fabric: Fabric): readonly NodeAddress[] {
+  return usable(fabric, 'edge').flatMap((edge) => {
+    const tcp = tcpOf(edge)
+    return tcp ? [{ id: edge.key, shard: '', zone: '', apiUrl: edge.apiUrl, tcp }] : []
+  })
+}
+
+export function proxyUrls(fabric: Fabric): readonly string[] {
+  return usable(fabric, 'proxy').map(({ apiUrl }) => apiUrl)
+}

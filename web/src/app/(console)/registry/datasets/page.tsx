@@ -1,0 +1,5 @@
+import { DatasetsPage } from '../../../../features/registry/datasets-page.tsx'
+
+export default function Page() {
+  return <DatasetsPage />
+}

@@ -1,0 +1,5 @@
+import { TopologyPage } from '../../../features/topology/topology-page.tsx'
+
+export default function Page() {
+  return <TopologyPage />
+}

@@ -1,0 +1,179 @@
+/** Draws the map on its canvas. What is drawn depends on the zoom: names, then shapes, then one block for a shard. */
+import type { Level } from '@vacancy/shared/contract'
+import { readColours } from '../../ui/colours.ts'
+import * as copy from './copy.ts'
+import { type Box, type Layout, type Line, lineWidth, ZONE_LEFT } from './layout.ts'
+import type { Thing } from './model.ts'
+
+export type Traffic = 'all' | 'reads' | 'writes'
+export type Camera = { readonly x: number; readonly y: number; readonly zoom: number }
+
+export type Picture = {
+  readonly layout: Layout
+  readonly camera: Camera
+  readonly width: number
+  readonly height: number
+  readonly focus: string
+  readonly traffic: Traffic
+}
+
+/** Below the first only shapes, below the second one block for a shard. */
+const NAMES_FROM = 0.6
+const SHAPES_FROM = 0.25
+const TOKENS = [
+  ...(['ok', 'info', 'warn', 'crit', 'unk'] as const),
+  ...(['surface', 'line', 'line-strong', 'text', 'text-2', 'focus'] as const),
+] as const
+type Colours = { readonly [token in (typeof TOKENS)[number]]: string }
+
+/** A sign beside the colour. */
+const SIGNS: { readonly [level in Level]: string } = { ok: '', info: 'i', warn: '!', crit: '×', unk: '?' }
+/** The key of a leader, as in icons/icon.tsx. */
+const KEY = 'M8 2.25a2.75 2.75 0 1 1 0 5.5 2.75 2.75 0 0 1 0-5.5ZM8 7.75v6.5M8 10.5h2.5M8 13.75h2'
+
+export function draw(canvas: HTMLCanvasElement, picture: Picture): void {
+  const { width, height, camera, layout } = picture
+  const ratio = devicePixelRatio
+  canvas.width = Math.round(width * ratio)
+  canvas.height = Math.round(height * ratio)
+  const context = canvas.getContext('2d')
+  if (!context) return
+  const values = readColours(canvas.parentElement ?? canvas, TOKENS)
+  const colours = Object.fromEntries(TOKENS.map((token, at) => [token, values[at]])) as Colours
+  context.setTransform(
+    ratio * camera.zoom,
+    0,
+    0,
+    ratio * camera.zoom,
+    -camera.x * camera.zoom * ratio,
+    -camera.y * camera.zoom * ratio,
+  )
+  const { font } = getComputedStyle(canvas)
+  const family = font.replace(/^.*?\d+(?:\.\d+)?px(?:\/\S+)?\s*/, '')
+  const top = camera.y - 40
+  const bottom = camera.y + height / camera.zoom + 40
+  drawZones(context, layout, colours, family, camera.zoom)
+  for (const line of layout.lines) {
+    if (Math.max(line.from.y, line.to.y) < top || Math.min(line.from.y, line.to.y) > bottom) continue
+    drawLine(context, line, colours, picture.traffic)
+  }
+  for (const box of layout.boxes.values()) {
+    if (box.y < top || box.y > bottom) continue
+    drawBox(context, box, colours, family, picture)
+  }
+}
+
+function drawZones(
+  context: CanvasRenderingContext2D,
+  layout: Layout,
+  colours: Colours,
+  family: string,
+  zoom: number,
+): void {
+  context.lineWidth = 1
+  context.textBaseline = 'middle'
+  for (const { zone, y, height, hidden } of layout.zones) {
+    context.strokeStyle = colours.line
+    context.setLineDash([])
+    context.strokeRect(ZONE_LEFT, y, layout.width - ZONE_LEFT - 8, height)
+    if (zoom < SHAPES_FROM) continue
+    context.fillStyle = colours['text-2']
+    context.font = `12px ${family}`
+    if (zone !== '') context.fillText(copy.map.zone(zone), ZONE_LEFT + 12, y + 13)
+    if (hidden > 0) {
+      const shown = [...layout.boxes.values()].some((box) => box.thing.kind === 'shard' && box.thing.zone === zone)
+      context.fillText(copy.map.collapsed(hidden, !shown), ZONE_LEFT + 190, y + height - 20)
+    }
+  }
+}
+
+function drawLine(context: CanvasRenderingContext2D, line: Line, colours: Colours, traffic: Traffic): void {
+  const { from, to, state, level, reads, writes } = line
+  const perSecond = traffic === 'reads' ? reads : traffic === 'writes' ? writes : reads + writes
+  const [x1, y1] = [from.x + from.width, from.y + from.height / 2]
+  const [x2, y2] = [to.x, to.y + to.height / 2]
+  const bend = (x2 - x1) / 2
+  context.beginPath()
+  context.moveTo(x1, y1)
+  context.bezierCurveTo(x1 + bend, y1, x2 - bend, y2, x2, y2)
+  context.lineWidth = lineWidth(perSecond)
+  context.strokeStyle = level === 'ok' ? colours['line-strong'] : colours[level]
+  context.setLineDash(state === 'live' ? [] : state === 'down' || state === 'idle' ? [7, 5] : [2, 4])
+  context.stroke()
+  context.setLineDash([])
+}
+
+function drawBox(
+  context: CanvasRenderingContext2D,
+  { thing, x, y, width, height }: Box,
+  colours: Colours,
+  family: string,
+  { camera, focus }: Picture,
+): void {
+  const isFocused = thing.key === focus
+  if (thing.kind === 'node' && camera.zoom < SHAPES_FROM) return
+  const isBlock = camera.zoom < SHAPES_FROM
+  context.lineWidth = thing.level === 'ok' ? 1 : 2
+  context.fillStyle = isBlock ? colours[thing.level] : colours.surface
+  context.strokeStyle = thing.level === 'ok' ? colours['line-strong'] : colours[thing.level]
+  context.beginPath()
+  context.roundRect(x, y, width, height, 4)
+  context.fill()
+  context.stroke()
+  if (isFocused) {
+    context.lineWidth = 2
+    context.strokeStyle = colours.focus
+    context.strokeRect(x - 4, y - 4, width + 8, height + 8)
+  }
+  if (isBlock) return
+  const middle = y + height / 2 + 1
+  context.textBaseline = 'middle'
+  context.fillStyle = colours[thing.level === 'ok' ? 'text' : thing.level]
+  context.font = `600 12px ${family}`
+  if (thing.kind === 'node') return drawRole(context, thing.role, x + width / 2, y + height / 2)
+  const sign = SIGNS[thing.level]
+  context.fillText(sign, x + 8, middle)
+  if (camera.zoom < NAMES_FROM && thing.kind !== 'shard') return
+  context.fillStyle = colours.text
+  context.font = `12px ${family}`
+  const start = x + (sign === '' ? 8 : 20)
+  context.fillText(shortened(context, labelOf(thing), x + width - 6 - start), start, middle)
+}
+
+/** Roles are shapes: key, dot, ring. */
+function drawRole(context: CanvasRenderingContext2D, role: Thing['role'], x: number, y: number): void {
+  context.strokeStyle = context.fillStyle
+  context.lineWidth = 1.5
+  switch (role) {
+    case 'leader':
+      context.translate(x - 8, y - 8)
+      context.stroke(new Path2D(KEY))
+      context.translate(8 - x, 8 - y)
+      return
+    case 'follower':
+    case 'learner':
+      context.beginPath()
+      context.arc(x, y, role === 'follower' ? 3.5 : 4.75, 0, 2 * Math.PI)
+      if (role === 'follower') return context.fill()
+      context.setLineDash([2.4, 2.57])
+      context.stroke()
+      return context.setLineDash([])
+    default:
+      context.textAlign = 'center'
+      context.fillText('?', x, y + 1)
+      context.textAlign = 'start'
+  }
+}
+
+/** The id of what registers is a name; of the others it is an address, and the kind tells more. */
+function labelOf({ kind, id, component }: Thing): string {
+  if (component === undefined || component.registered !== null) return id
+  return `${copy.kinds[kind]} ${id.replace(/^.*(?=:\d+$)/, '')}`
+}
+
+function shortened(context: CanvasRenderingContext2D, text: string, width: number): string {
+  if (context.measureText(text).width <= width) return text
+  let length = text.length - 1
+  while (length > 1 && context.measureText(`${text.slice(0, length)}…`).width > width) length--
+  return `${text.slice(0, length)}…`
+}

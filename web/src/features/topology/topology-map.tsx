@@ -1,0 +1,308 @@
+'use client'
+/**
+ * The map: a canvas, and a tree with the same things that holds the focus. Arrow keys walk the tree, and the map pans to
+ * what they reach.
+ */
+import { type KeyboardEvent, type PointerEvent, useEffect, useId, useMemo, useRef, useState } from 'react'
+import { useUrlParam } from '../../lib/url.ts'
+import { Chip } from '../../ui/badge.tsx'
+import { Button } from '../../ui/button.tsx'
+import { IconButton } from '../../ui/icon-button.tsx'
+import { useColourScheme } from '../../ui/media.ts'
+import { Select } from '../../ui/select.tsx'
+import * as copy from './copy.ts'
+import { type Camera, draw, type Traffic } from './draw.ts'
+import { type Layout, layoutOf } from './layout.ts'
+import { type Branch, type Model, treeOf } from './model.ts'
+
+type MapProps = { readonly model: Model; readonly focus: string; readonly onFocus: (key: string) => void }
+
+const ZOOM = { min: 0.08, max: 3, step: 1.25 } as const
+const HEIGHT = { min: 240, max: 620 } as const
+const START: Camera = { x: 0, y: 0, zoom: 1 }
+const TRAFFIC = [
+  { value: 'all', label: copy.map.all },
+  { value: 'reads', label: copy.map.reads },
+  { value: 'writes', label: copy.map.writes },
+] as const
+
+export function TopologyMap({ model, focus, onFocus }: MapProps) {
+  const [collapseText, setCollapse] = useUrlParam('collapse')
+  const [traffic, setTraffic] = useState<Traffic>('all')
+  const collapsed = useMemo(() => new Set(collapseText.split(',').filter(Boolean)), [collapseText])
+  const layout = useMemo(() => layoutOf(model, collapsed), [model, collapsed])
+  const named = model.zones.filter((zone) => zone !== '')
+  const toggle = (zone: string) => {
+    const next = new Set(collapsed)
+    if (!next.delete(zone)) next.add(zone)
+    setCollapse([...next].join(','), { push: true })
+  }
+  return (
+    <div className="flex min-w-0 flex-col gap-2 p-4">
+      <div className="flex flex-wrap items-center gap-2">
+        {named.length > 1 && (
+          // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms.
+          <div role="group" aria-label={copy.map.zones} className="flex flex-wrap items-center gap-1">
+            <span className="text-small text-text-2">{copy.map.zones}</span>
+            {named.map((zone) => (
+              <Chip key={zone} pressed={collapsed.has(zone)} onClick={() => toggle(zone)}>
+                {zone}
+              </Chip>
+            ))}
+          </div>
+        )}
+        <Select
+          aria-label={copy.map.traffic}
+          value={traffic}
+          options={TRAFFIC}
+          onChange={({ target }) => setTraffic(target.value as Traffic)}
+        />
+      </div>
+      <Picture model={model} layout={layout} traffic={traffic} focus={focus} onFocus={onFocus} />
+      <p className="text-small text-text-3">{copy.map.legend}</p>
+    </div>
+  )
+}
+
+type PictureProps = MapProps & { readonly layout: Layout; readonly traffic: Traffic }
+
+function Picture({ model, layout, traffic, focus, onFocus }: PictureProps) {
+  const box = useRef<HTMLDivElement>(null)
+  const canvas = useRef<HTMLCanvasElement>(null)
+  const [width, setWidth] = useState(0)
+  const [camera, setCamera] = useState(START)
+  const scheme = useColourScheme()
+  const fitted = width === 0 ? 1 : Math.min(1, width / layout.width)
+  const height = Math.round(Math.min(HEIGHT.max, Math.max(HEIGHT.min, layout.height * fitted)))
+  useEffect(() => {
+    const element = box.current
+    if (!element) return
+    const observer = new ResizeObserver(([entry]) => setWidth(Math.floor(entry?.contentRect.width ?? 0)))
+    observer.observe(element)
+    return () => observer.disconnect()
+  }, [])
+  // The whole width is shown at first.
+  useEffect(() => {
+    if (width > 0) setCamera({ ...START, zoom: Math.min(1, width / layout.width) })
+  }, [width, layout.width])
+  useEffect(() => {
+    const frame = requestAnimationFrame(() => {
+      if (canvas.current && width > 0) draw(canvas.current, { layout, camera, width, height, focus, traffic })
+    })
+    return () => cancelAnimationFrame(frame)
+  }, [layout, camera, width, height, focus, traffic, scheme])
+
+  const place = layout.boxes.get(focus)
+  useEffect(() => {
+    if (place) setCamera((now) => panTo(now, place, width, height))
+  }, [place, width, height])
+
+  const zoomBy = (factor: number, at = { x: width / 2, y: height / 2 }) => {
+    setCamera((now) => {
+      const zoom = Math.min(ZOOM.max, Math.max(ZOOM.min, now.zoom * factor))
+      return { zoom, x: now.x + at.x / now.zoom - at.x / zoom, y: now.y + at.y / now.zoom - at.y / zoom }
+    })
+  }
+  useWheel(canvas, zoomBy)
+  const drag = useDrag((dx, dy) => setCamera((now) => ({ ...now, x: now.x - dx / now.zoom, y: now.y - dy / now.zoom })))
+  const pick = (event: PointerEvent<HTMLCanvasElement>) => {
+    const { left, top } = event.currentTarget.getBoundingClientRect()
+    const x = (event.clientX - left) / camera.zoom + camera.x
+    const y = (event.clientY - top) / camera.zoom + camera.y
+    const found = [...layout.boxes.values()].find(
+      (each) => x >= each.x && x <= each.x + each.width && y >= each.y && y <= each.y + each.height,
+    )
+    if (found) onFocus(found.thing.key)
+  }
+  const fit = () =>
+    setCamera({ ...START, zoom: Math.max(ZOOM.min, Math.min(1, width / layout.width, height / layout.height)) })
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === '+') zoomBy(ZOOM.step)
+    else if (event.key === '-') zoomBy(1 / ZOOM.step)
+    else if (event.key === '0') fit()
+    else return
+    event.preventDefault()
+  }
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms.
+    <div role="group" aria-label={copy.page.map} className="relative min-w-0" onKeyDown={onKeyDown}>
+      <div className="flex flex-wrap justify-end gap-1 pb-2">
+        <IconButton label={copy.map.zoomIn} icon="plus" kind="default" onClick={() => zoomBy(ZOOM.step)} />
+        <IconButton label={copy.map.zoomOut} icon="minus" kind="default" onClick={() => zoomBy(1 / ZOOM.step)} />
+        <Button onClick={fit}>{copy.map.fit}</Button>
+        <Button onClick={() => setCamera((now) => ({ ...now, zoom: 1 }))}>{copy.map.full}</Button>
+      </div>
+      <div
+        ref={box}
+        className="relative overflow-clip rounded-control border border-line bg-sunken has-[[role=tree]:focus-visible]:outline-2 has-[[role=tree]:focus-visible]:outline-focus"
+      >
+        {/* biome-ignore lint/a11y/noAriaHiddenOnFocusable: a canvas takes no focus; the tree beside it does. */}
+        <canvas
+          ref={canvas}
+          aria-hidden="true"
+          data-map=""
+          style={{ width: '100%', height }}
+          className="block cursor-grab touch-pan-y font-sans active:cursor-grabbing"
+          onPointerDown={drag.start}
+          onPointerMove={drag.move}
+          onPointerUp={(event) => {
+            if (!drag.end()) pick(event)
+          }}
+          onPointerCancel={drag.end}
+        />
+        <Tree model={model} focus={focus} onFocus={onFocus} />
+      </div>
+    </div>
+  )
+}
+
+/** Moves just enough that the box is visible. */
+function panTo(
+  camera: Camera,
+  box: { x: number; y: number; width: number; height: number },
+  width: number,
+  height: number,
+): Camera {
+  if (width === 0) return camera
+  const margin = 16
+  const along = (start: number, size: number, from: number, length: number) => {
+    const visible = length / camera.zoom
+    if (start - margin < from) return start - margin
+    return start + size + margin > from + visible ? start + size + margin - visible : from
+  }
+  return { ...camera, x: along(box.x, box.width, camera.x, width), y: along(box.y, box.height, camera.y, height) }
+}
+
+type Flat = {
+  readonly branch: Branch
+  readonly level: number
+  readonly parent: string
+  readonly at: number
+  readonly of: number
+}
+
+/** The things of the map for the keyboard and for screen readers; not visible. */
+function Tree({ model, focus, onFocus }: MapProps) {
+  const id = useId()
+  const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set(model.zones.map((zone) => `zone ${zone}`)))
+  const branches = useMemo(() => treeOf(model), [model])
+  const flat = useMemo(() => flatten(branches, open), [branches, open])
+  const at = Math.max(
+    0,
+    flat.findIndex(({ branch }) => branch.thing.key === focus),
+  )
+  const active = flat[at]
+  const setOpened = (key: string, isOpen: boolean) => {
+    const next = new Set(open)
+    if (isOpen) next.add(key)
+    else next.delete(key)
+    setOpen(next)
+  }
+  const go = (index: number) => {
+    const key = flat[Math.min(Math.max(index, 0), flat.length - 1)]?.branch.thing.key
+    if (key !== undefined) onFocus(key)
+  }
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (!active) return
+    const { thing, children } = active.branch
+    const act: { readonly [key: string]: () => void } = {
+      ArrowDown: () => go(focus === '' ? 0 : at + 1),
+      ArrowUp: () => go(at - 1),
+      Home: () => go(0),
+      End: () => go(flat.length - 1),
+      ArrowRight: () => (children.length > 0 && !open.has(thing.key) ? setOpened(thing.key, true) : go(at + 1)),
+      ArrowLeft: () => {
+        if (open.has(thing.key) && children.length > 0) setOpened(thing.key, false)
+        else if (active.parent !== '') onFocus(active.parent)
+      },
+      Enter: () => document.querySelector<HTMLElement>('[data-inspector] a, [data-inspector] button')?.focus(),
+    }
+    const does = act[event.key]
+    if (!does) return
+    event.preventDefault()
+    does()
+  }
+  return (
+    <div
+      role="tree"
+      tabIndex={0}
+      aria-label={copy.map.label(model.things.size)}
+      aria-activedescendant={active && `${id}-${active.branch.thing.key}`}
+      onKeyDown={onKeyDown}
+      className="sr-only"
+    >
+      {flat.map(({ branch: { thing, children }, level, at: place, of }) => (
+        <div
+          key={thing.key}
+          id={`${id}-${thing.key}`}
+          role="treeitem"
+          tabIndex={-1}
+          aria-level={level}
+          aria-posinset={place}
+          aria-setsize={of}
+          aria-selected={thing.key === focus}
+          {...(children.length > 0 && { 'aria-expanded': open.has(thing.key) })}
+          data-thing={thing.key}
+          data-level={thing.level}
+        >
+          {`${copy.kinds[thing.kind]} ${thing.id}${thing.message === '' ? '' : `, ${thing.message}`}`}
+        </div>
+      ))}
+    </div>
+  )
+}
+
+function flatten(branches: readonly Branch[], open: ReadonlySet<string>, level = 1, parent = ''): Flat[] {
+  return branches.flatMap((branch, index) => [
+    { branch, level, parent, at: index + 1, of: branches.length },
+    ...(open.has(branch.thing.key) ? flatten(branch.children, open, level + 1, branch.thing.key) : []),
+  ])
+}
+
+/** Not passive: the page must not scroll while the map zooms, which takes Ctrl as a pinch does. */
+function useWheel(
+  canvas: { readonly current: HTMLCanvasElement | null },
+  zoomBy: (factor: number, at: { x: number; y: number }) => void,
+): void {
+  const latest = useRef(zoomBy)
+  useEffect(() => {
+    latest.current = zoomBy
+  })
+  useEffect(() => {
+    const element = canvas.current
+    if (!element) return
+    const onWheel = (event: WheelEvent) => {
+      if (!event.ctrlKey && !event.metaKey) return
+      event.preventDefault()
+      const { left, top } = element.getBoundingClientRect()
+      latest.current(Math.exp(-event.deltaY / 200), { x: event.clientX - left, y: event.clientY - top })
+    }
+    element.addEventListener('wheel', onWheel, { passive: false })
+    return () => element.removeEventListener('wheel', onWheel)
+  }, [canvas])
+}
+
+const DRAG_FROM_PX = 4
+
+/** @returns `end` tells whether the pointer moved: a click selects */
+function useDrag(onMove: (dx: number, dy: number) => void) {
+  const last = useRef<{ x: number; y: number; moved: number }>(undefined)
+  return {
+    start(event: PointerEvent<HTMLElement>) {
+      last.current = { x: event.clientX, y: event.clientY, moved: 0 }
+      event.currentTarget.setPointerCapture(event.pointerId)
+    },
+    move(event: PointerEvent) {
+      const from = last.current
+      if (!from) return
+      const [dx, dy] = [event.clientX - from.x, event.clientY - from.y]
+      last.current = { x: event.clientX, y: event.clientY, moved: from.moved + Math.abs(dx) + Math.abs(dy) }
+      if (last.current.moved >= DRAG_FROM_PX) onMove(dx, dy)
+    },
+    end(): boolean {
+      const wasDrag = (last.current?.moved ?? 0) >= DRAG_FROM_PX
+      last.current = undefined
+      return wasDrag
+    },
+  }
+}
