@@ -28,7 +28,7 @@ const OPERATORS = {
 /** Syntax that exists at run time, although it carries types. */
 const TYPED_EXPRESSIONS = new Set(['TSAsExpression', 'TSSatisfiesExpression', 'TSNonNullExpression'])
 /** Assertions state what cannot happen, so no test can reach them. */
-const ASSERTIONS = new Set(['assert', 'unreachable'])
+const ASSERTION = /^(?:assert|assert[A-Z]\w*|unreachable)$/
 
 /**
  * All edits of a module.
@@ -132,7 +132,7 @@ function isLogOrAssertion(node) {
   if (node.type === 'ExpressionStatement') return isLogOrAssertion(node.expression)
   if (node.type !== 'CallExpression') return false
   const { callee } = node
-  if (callee.type === 'Identifier') return ASSERTIONS.has(callee.name)
+  if (callee.type === 'Identifier') return ASSERTION.test(callee.name)
   const object = callee.type === 'MemberExpression' ? callee.object : undefined
   return (object?.name ?? object?.property?.name) === 'log'
 }

@@ -24,7 +24,7 @@ test.each([
   ['text', "const a = 'a' + b + `c`"],
   ['keys', "const a = { 1: 'b' }"],
   ['log messages', "log.info('a', { b: 1 }); node.log.warn(`c`)"],
-  ['assertions', "assert(a < 1, 'b'); unreachable(c)"],
+  ['assertions', "assert(a < 1, 'b'); unreachable(c); assertProgress(d)"],
   ['directives', "'use client'"],
 ])('leaves out %s', (_, source) => {
   expect(changes(source)).toEqual([])
