@@ -129,7 +129,7 @@ function walk(node, visit, parent = undefined) {
 }
 
 function isLogOrAssertion(node) {
-  if (node.type === 'ExpressionStatement') return isLogOrAssertion(node.expression)
+  if (node.type === 'ExpressionStatement' || node.type === 'ChainExpression') return isLogOrAssertion(node.expression)
   if (node.type !== 'CallExpression') return false
   const { callee } = node
   if (callee.type === 'Identifier') return ASSERTION.test(callee.name)

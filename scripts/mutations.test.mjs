@@ -23,7 +23,7 @@ test.each([
   ['imports', "import a from 'a'"],
   ['text', "const a = 'a' + b + `c`"],
   ['keys', "const a = { 1: 'b' }"],
-  ['log messages', "log.info('a', { b: 1 }); node.log.warn(`c`)"],
+  ['log messages', "log.info('a', { b: 1 }); node.log.warn(`c`); env?.log.warn(2)"],
   ['assertions', "assert(a < 1, 'b'); unreachable(c); assertProgress(d)"],
   ['directives', "'use client'"],
 ])('leaves out %s', (_, source) => {
