@@ -83,10 +83,12 @@ export function editsOf(file, source) {
         add('statement', node, ';')
         break
       case 'ReturnStatement':
-        if (node.argument && !isUndefined(node.argument)) add('return', node.argument, 'undefined')
+        if (node.argument && !isUndefined(node.argument) && !isFalse(node.argument))
+          add('return', node.argument, 'undefined')
         break
       case 'ArrowFunctionExpression':
-        if (node.body.type !== 'BlockStatement' && !isUndefined(node.body)) add('return', node.body, '(undefined)')
+        if (node.body.type !== 'BlockStatement' && !isUndefined(node.body) && !isFalse(node.body))
+          add('return', node.body, '(undefined)')
     }
   })
   return edits
@@ -145,6 +147,11 @@ function isText(node) {
 
 function isUndefined(node) {
   return node.type === 'Identifier' && node.name === 'undefined'
+}
+
+/** To every condition undefined is the same; `true` in its place is an edit of its own. */
+function isFalse(node) {
+  return node.type === 'Literal' && node.value === false
 }
 
 function lineStarts(source) {

@@ -10,6 +10,8 @@ test.each([
   ['a logical operator', 'const a = b && c', ['&& → ||']],
   ['a return value', 'function f() { return a }', ['a → undefined']],
   ['the value of an arrow function', 'const f = () => a', ['a → (undefined)']],
+  ['false as a return value', 'function f() { return false }', ['false → true']],
+  ['false as the value of an arrow function', 'const f = () => false', ['false → true']],
   ['a throw', 'throw error', ['throw error → ;']],
   ['a flag', 'const a = { b: true }', ['true → false']],
   ['a counter', 'for (;;i++) f', ['++ → --', 'f → ;']],
