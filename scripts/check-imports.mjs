@@ -107,7 +107,7 @@ function importsOf(file, source) {
   return [
     ...imports
       .filter(({ type }) => type !== 'import-meta')
-      .map(({ specifier }) => ({ kind: 'import', name: specifier })),
+      .map(({ specifier, typeOnly }) => ({ kind: 'import', name: specifier, isTypeOnly: typeOnly === true })),
     // The lexer passes over `type A = import('./b.ts').B`.
     ...named(/^(?!\s*(?:[*]|\/\/)).*\bimport\(\s*(['"])(.+?)\1\s*\)/gm, 'import'),
     ...named(/^(?!\s*(?:[*]|\/\/)).*\bnew URL\(\s*(['"])([.][^'"]*[.]ts)\1/gm, 'worker'),

@@ -28,7 +28,7 @@ const OPERATORS = {
 /** Syntax that exists at run time, although it carries types. */
 const TYPED_EXPRESSIONS = new Set(['TSAsExpression', 'TSSatisfiesExpression', 'TSNonNullExpression'])
 /** Assertions state what cannot happen, so no test can reach them. */
-const ASSERTIONS = new Set(['assert', 'unreachable'])
+const ASSERTION = /^(?:assert|assert[A-Z]\w*|unreachable)$/
 
 /**
  * All edits of a module.
@@ -83,10 +83,12 @@ export function editsOf(file, source) {
         add('statement', node, ';')
         break
       case 'ReturnStatement':
-        if (node.argument && !isUndefined(node.argument)) add('return', node.argument, 'undefined')
+        if (node.argument && !isUndefined(node.argument) && !isFalse(node.argument))
+          add('return', node.argument, 'undefined')
         break
       case 'ArrowFunctionExpression':
-        if (node.body.type !== 'BlockStatement' && !isUndefined(node.body)) add('return', node.body, '(undefined)')
+        if (node.body.type !== 'BlockStatement' && !isUndefined(node.body) && !isFalse(node.body))
+          add('return', node.body, '(undefined)')
     }
   })
   return edits
@@ -129,10 +131,10 @@ function walk(node, visit, parent = undefined) {
 }
 
 function isLogOrAssertion(node) {
-  if (node.type === 'ExpressionStatement') return isLogOrAssertion(node.expression)
+  if (node.type === 'ExpressionStatement' || node.type === 'ChainExpression') return isLogOrAssertion(node.expression)
   if (node.type !== 'CallExpression') return false
   const { callee } = node
-  if (callee.type === 'Identifier') return ASSERTIONS.has(callee.name)
+  if (callee.type === 'Identifier') return ASSERTION.test(callee.name)
   const object = callee.type === 'MemberExpression' ? callee.object : undefined
   return (object?.name ?? object?.property?.name) === 'log'
 }
@@ -145,6 +147,11 @@ function isText(node) {
 
 function isUndefined(node) {
   return node.type === 'Identifier' && node.name === 'undefined'
+}
+
+/** To every condition undefined is the same; `true` in its place is an edit of its own. */
+function isFalse(node) {
+  return node.type === 'Literal' && node.value === false
 }
 
 function lineStarts(source) {

@@ -10,6 +10,8 @@ test.each([
   ['a logical operator', 'const a = b && c', ['&& → ||']],
   ['a return value', 'function f() { return a }', ['a → undefined']],
   ['the value of an arrow function', 'const f = () => a', ['a → (undefined)']],
+  ['false as a return value', 'function f() { return false }', ['false → true']],
+  ['false as the value of an arrow function', 'const f = () => false', ['false → true']],
   ['a throw', 'throw error', ['throw error → ;']],
   ['a flag', 'const a = { b: true }', ['true → false']],
   ['a counter', 'for (;;i++) f', ['++ → --', 'f → ;']],
@@ -23,8 +25,8 @@ test.each([
   ['imports', "import a from 'a'"],
   ['text', "const a = 'a' + b + `c`"],
   ['keys', "const a = { 1: 'b' }"],
-  ['log messages', "log.info('a', { b: 1 }); node.log.warn(`c`)"],
-  ['assertions', "assert(a < 1, 'b'); unreachable(c)"],
+  ['log messages', "log.info('a', { b: 1 }); node.log.warn(`c`); env?.log.warn(2)"],
+  ['assertions', "assert(a < 1, 'b'); unreachable(c); assertProgress(d)"],
   ['directives', "'use client'"],
 ])('leaves out %s', (_, source) => {
   expect(changes(source)).toEqual([])

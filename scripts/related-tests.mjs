@@ -7,6 +7,8 @@ const TEST = /[.]test[.]tsx?$/
 /** Tests of other workspaces start whole nodes and take minutes. */
 const OTHERS_MAX = 3
 const PROGRAM = 'bin/vacancy.mjs'
+/** Simulations and property tests of a whole workspace. */
+const SIMULATION = /^\w+\/sim\//
 
 /** The importers of each module of the workspaces, tests included. */
 export function readImporters(root, workspaces) {
@@ -15,7 +17,8 @@ export function readImporters(root, workspaces) {
   const doors = files.filter((file) => /^\w+\/src\/(cli\/)?cli[.]ts$/.test(file))
   for (const file of files.sort()) {
     const source = readFileSync(path.join(root, file), 'utf8')
-    const imported = edgesOf(root, file, source).flatMap((edge) => edge.file ?? [])
+    const edges = edgesOf(root, file, source).filter((edge) => edge.file && !edge.isTypeOnly)
+    const imported = edges.map((edge) => edge.file)
     for (const target of source.includes(PROGRAM) ? [...imported, ...doors] : imported) {
       importers.set(target, [...(importers.get(target) ?? []), file])
     }
@@ -24,14 +27,23 @@ export function readImporters(root, workspaces) {
 }
 
 /**
- * The test files that reach a module, nearest first: those of its own workspace, or where it has none, few of the
- * workspaces that use it.
+ * The test files that reach a module: those of its own workspace, or where it has none, few of the workspaces that use it.
+ * Simulations are always among them. The others are the nearest, and of equally near ones first those of the same folder.
  */
 export function relatedTests(importers, module, count) {
   const workspace = `${module.split('/')[0]}/`
-  const reached = new Set([module])
-  for (const file of reached) for (const importer of importers.get(file) ?? []) reached.add(importer)
-  const tests = [...reached].filter((file) => TEST.test(file))
+  const distances = new Map([[module, 0]])
+  for (const [file, distance] of distances) {
+    for (const importer of importers.get(file) ?? [])
+      if (!distances.has(importer)) distances.set(importer, distance + 1)
+  }
+  const isElsewhere = (file) => Number(path.dirname(file) !== path.dirname(module))
+  const tests = [...distances.keys()]
+    .filter((file) => TEST.test(file))
+    .sort((a, b) => distances.get(a) - distances.get(b) || isElsewhere(a) - isElsewhere(b))
   const own = tests.filter((file) => file.startsWith(workspace))
-  return own.length > 0 ? own.slice(0, count) : tests.slice(0, Math.min(count, OTHERS_MAX))
+  if (own.length === 0) return tests.slice(0, Math.min(count, OTHERS_MAX))
+  const simulations = own.filter((file) => SIMULATION.test(file)).slice(0, count)
+  const others = own.filter((file) => !SIMULATION.test(file)).slice(0, count - simulations.length)
+  return own.filter((file) => simulations.includes(file) || others.includes(file))
 }

@@ -42,6 +42,30 @@ test('the tests of the workspace are taken, and those of its users where it has 
   expect(related('shared/src/index.ts')).toEqual(['engine/src/a.test.ts'])
 })
 
+test('of equally near tests those of the same folder are first', () => {
+  write('engine/src/b/module.ts', '')
+  write('engine/src/a/far.test.ts', "import '../b/module.ts'")
+  write('engine/src/b/near.test.ts', "import './module.ts'")
+  expect(related('engine/src/b/module.ts', 1)).toEqual(['engine/src/b/near.test.ts'])
+})
+
+test('simulations are always among the tests', () => {
+  write('engine/src/a.ts', '')
+  write('engine/src/b.ts', "import './a.ts'")
+  write('engine/src/a.test.ts', "import './a.ts'")
+  write('engine/src/c.test.ts', "import './a.ts'")
+  write('engine/sim/store.test.ts', "import '../src/b.ts'")
+  expect(related('engine/src/a.ts', 2)).toEqual(['engine/src/a.test.ts', 'engine/sim/store.test.ts'])
+})
+
+test('an import of types alone does not reach a module', () => {
+  write('engine/src/a.ts', '')
+  write('engine/src/typed.test.ts', "import type {\n  A,\n} from './a.ts'\nimport './b.ts'")
+  write('engine/src/b.ts', "export type { A } from './a.ts'")
+  write('engine/src/a.test.ts', "import { type A, a } from './a.ts'")
+  expect(related('engine/src/a.ts')).toEqual(['engine/src/a.test.ts'])
+})
+
 function related(module, count = 10) {
   return relatedTests(readImporters(root, ['shared', 'engine']), module, count)
 }

@@ -1,0 +1,88 @@
+import { parseDay } from '@vacancy/shared'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { isDue, startMaintenance, watchCores } from './maintenance.ts'
+import type { ReplicaStatus } from './status.ts'
+
+const HOUR_MS = 3_600_000
+const TODAY = parseDay('2026-11-20') as number
+const MIDNIGHT = TODAY * 24 * HOUR_MS
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+test.each<[string, number, number, boolean]>([
+  ['the hour has not come', MIDNIGHT + 3 * HOUR_MS - 1, TODAY - 1, false],
+  ['the hour has come', MIDNIGHT + 3 * HOUR_MS, TODAY - 1, true],
+  ['it has run today', MIDNIGHT + 23 * HOUR_MS, TODAY, false],
+  ['it has run on a later day', MIDNIGHT + 23 * HOUR_MS, TODAY + 1, false],
+  ['a whole day was missed', MIDNIGHT, TODAY - 2, true],
+  ['it has never run', MIDNIGHT, 0, true],
+])('maintenance at 3 when %s', (_, timeMs, lastDay, due) => {
+  expect(isDue(timeMs, 3, lastDay)).toBe(due)
+})
+
+function statusAt(timeMs: number, state = 'following'): ReplicaStatus {
+  return { clock: { timeMs, state }, lastMaintenanceDay: TODAY - 1 } as ReplicaStatus
+}
+
+test('maintenance is proposed a second after the start, then every 30 seconds while it is due', () => {
+  const maintain = vi.fn()
+  const stop = startMaintenance({ hour: 3, status: () => statusAt(MIDNIGHT + 4 * HOUR_MS), maintain })
+  const callsAfter = (ms: number) => {
+    vi.advanceTimersByTime(ms)
+    return maintain.mock.calls.length
+  }
+
+  expect([callsAfter(999), callsAfter(1), callsAfter(28_999), callsAfter(1), callsAfter(30_000)]).toEqual([
+    0, 1, 1, 2, 3,
+  ])
+  stop()
+  expect(callsAfter(60_000)).toBe(3)
+})
+
+test('a stop within the first second cancels the first look', () => {
+  const maintain = vi.fn()
+  startMaintenance({ hour: 3, status: () => statusAt(MIDNIGHT + 4 * HOUR_MS), maintain })()
+  vi.advanceTimersByTime(60_000)
+  expect(maintain).not.toHaveBeenCalled()
+})
+
+test.each<[string, ReplicaStatus | undefined]>([
+  ['without a status', undefined],
+  ['without a shard time', statusAt(0)],
+  ['with a suspect clock', statusAt(MIDNIGHT + 4 * HOUR_MS, 'suspect')],
+  ['before its hour', statusAt(MIDNIGHT + 2 * HOUR_MS)],
+])('maintenance is not proposed %s', (_, status) => {
+  const maintain = vi.fn()
+  const stop = startMaintenance({ hour: 3, status: () => status, maintain })
+  vi.advanceTimersByTime(60_000)
+  expect(maintain).not.toHaveBeenCalled()
+  stop()
+})
+
+/** @returns the second of each reported change */
+function watch(samples: readonly string[], isActive = true) {
+  let second = 0
+  const changes: number[] = []
+  const warn = vi.fn()
+  const sample = () => samples[Math.min(second, samples.length - 1)] as string
+  const stop = watchCores({ sample, isActive, log: { warn } as never, onChange: () => void changes.push(second) })
+  for (second = 1; second < samples.length; second++) vi.advanceTimersByTime(1_000)
+  stop()
+  vi.advanceTimersByTime(10_000)
+  return { changes, warnings: warn.mock.calls.length }
+}
+
+test.each<[string, string[], number[]]>([
+  ['a change seen twice is reported once', ['4', '2', '2', '2', '2'], [2]],
+  ['a single other sample is ignored', ['4', '2', '4', '2', '4'], []],
+  ['two different samples are no change', ['4', '2', '3', '2'], []],
+  ['the last two samples count', ['4', '3', '2', '2', '2'], [3]],
+  ['the same number is no change', ['4', '4', '4', '4'], []],
+])('number of cores: %s', (_, samples, seconds) => {
+  expect(watch(samples)).toEqual({ changes: seconds, warnings: seconds.length })
+})
+
+test('number of cores: a node that must not restart only warns', () => {
+  expect(watch(['4', '2', '2', '2'], false)).toEqual({ changes: [], warnings: 1 })
+})
