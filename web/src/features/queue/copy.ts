@@ -33,6 +33,8 @@ export const topics = {
   unknownSort: (sort: string) => `cannot sort by ${sort}`,
   unknownKey: (key: string, known: string) => `unknown key ${key}; known keys are ${known}`,
   needsNumber: (key: string, value: string) => `${key} needs a number, as in ${key}:>100, not ${value}`,
+  views: 'Views of the list of topics',
+  all: 'all topics',
   absent: 'This control plane does not serve a job queue.',
   standby: 'Standby',
   standbyHint: 'Another process owns the journal of this queue. Topics are shown there.',
@@ -167,6 +169,9 @@ export const tail = {
 }
 
 export const jobs = {
+  views: 'Views of jobs',
+  viewText: (parts: readonly (readonly [name: string, value: string])[]) =>
+    parts.length === 0 ? 'ready jobs' : parts.map(([name, value]) => `${name}: ${value}`).join(', '),
   id: 'Job',
   age: 'Age',
   tries: 'Failures',

@@ -492,3 +492,31 @@ describe('the live tail', () => {
     expect(await button('Resume')).toBeTruthy()
   })
 })
+
+describe('saved views', () => {
+  const view = (name: string, filter: string) => ({ name, filter, sort: '', columns: null })
+
+  test('of jobs open the same list in the topic that is shown', async () => {
+    serve()
+    const me = meOf()
+    me.preferences.jobs.views = [view('timeouts', 'state=dead&error=timeout')]
+    renderPage('/queue/topics/mail?state=dead&error=bad&job=order-1', me)
+    await user().click(await button('Views'))
+    await user().click(await screen.findByRole('menuitem', { name: 'Save or delete views…' }))
+    const shown = within(await dialog())
+    expect(shown.getByText('state: dead, error: bad')).toBeTruthy()
+    expect(shown.getByText('state: dead, error: timeout')).toBeTruthy()
+    await user().click(shown.getByRole('button', { name: 'Open timeouts' }))
+    await waitFor(() => expect(location.href).toMatch(/\/queue\/topics\/mail\?state=dead&error=timeout$/))
+  })
+
+  test('of topics open the list with filter and sort', async () => {
+    serve()
+    const me = meOf()
+    me.preferences.queue.views = [{ ...view('failing', 'dead:>0'), sort: 'dead:down' }]
+    renderPage('/queue', me)
+    await user().click(await button('Views'))
+    await user().click(await screen.findByRole('menuitem', { name: 'failing' }))
+    await waitFor(() => expect(location.href).toMatch(/\/queue\?filter=dead%3A%3E0&sort=dead%3Adown$/))
+  })
+})

@@ -25,6 +25,7 @@ import { DEAD_FIELDS, type DeadFields, type DeadQuery, deadQuery } from './dead-
 import { DeadPanels } from './dead-panels.tsx'
 import { JobInspector } from './job-inspector.tsx'
 import { JobsTable } from './jobs-table.tsx'
+import { JobsViews } from './jobs-views.tsx'
 import { useJobs, useQueueStats, useTopicStats } from './queries.ts'
 import { RedriveStrip } from './redrive-strip.tsx'
 import { TailPanel } from './tail-panel.tsx'
@@ -57,7 +58,14 @@ export function TopicPage({ id }: { readonly id: string }) {
       ready={topic !== undefined}
       crumbs={[{ href: routes.queue(), label: copy.common.queue }]}
       badge={topic && <TopicBadge topic={topic} />}
-      actions={topic && <Actions topic={topic} />}
+      actions={
+        topic && (
+          <>
+            {isJobState(tab) && <JobsViews topic={id} />}
+            <Actions topic={topic} />
+          </>
+        )
+      }
       tabs={<Tabs id={id} tab={tab} topic={topic} />}
     >
       {!topic &&
