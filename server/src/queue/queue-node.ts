@@ -36,6 +36,7 @@ import {
   writeForAWhile,
 } from './partition.ts'
 import { postgresJournal } from './postgres-journal.ts'
+import { postgresUrl } from './postgres-url.ts'
 import { handleProducer, isProducerPath } from './producer.ts'
 import { QueueError, type QueueServer } from './queue-server.ts'
 import { resumeRedrives } from './redrive-runner.ts'
@@ -174,8 +175,9 @@ function journalOf(options: QueueNodeOptions, { server, sharing, number }: Parti
     return sqliteJournal({ ...common, file: join(dataDir, number === 0 ? 'queue.db' : `queue-${number}.db`) })
   return postgresJournal({
     ...common,
-    url: databaseUrl,
+    url: postgresUrl(databaseUrl, config),
     schema: config.pgSchema,
+    lockKey: config.pgLockKey,
     address: () => config.advertiseUrl || address(),
     processId: sharing.processId,
     mayOwn: () => ownedBy(server).length < shareOf(sharing, config.partitions),

@@ -1,6 +1,6 @@
 /**
  * Live tails: what happens to the jobs of a topic, kept while it is read. Bounded in every way: the newest events
- * of a tail, so many a second, so many tails. Readers poll with a cursor, so a slow one holds up nothing: it is told how
+ * of a tail, so many a second, so many tails. Readers poll with a cursor, so a slow one holds up nothing: it learns how
  * many events it missed. Pure.
  */
 import { JOB_LIMITS, type TailEvent, type TailEventKind } from '@vacancy/shared/contract'
