@@ -2,7 +2,7 @@
 import clsx from 'clsx'
 
 type SparklineProps = {
-  /** Says what it shows, with its values: the line itself cannot be read. */
+  /** What it shows, with its values: the line itself cannot be read. */
   readonly label: string
   /** Oldest first; null is a gap. */
   readonly values: readonly (number | null)[]

@@ -84,7 +84,7 @@ export function useTail(topic: string, isPaused: boolean) {
     },
     enabled: !isPaused,
     refetchInterval: pollMs,
-    // Another visit begins anew.
+    // Another visit begins with an empty list.
     gcTime: 0,
   })
 }

@@ -475,7 +475,7 @@ describe('the course of a topic', () => {
 })
 
 describe('the live tail', () => {
-  test('adds events as they happen, newest first, and says what it skipped', async () => {
+  test('adds events as they happen, newest first, and counts what it skipped', async () => {
     serve()
     renderPage('/queue/topics/orders?state=tail')
     const rows = within(await table('Live tail'))

@@ -31,7 +31,7 @@ test('so many are kept', () => {
   expect(tail.events[0]?.n).toBe(300)
 })
 
-test('after a restart of the queue the list begins anew', () => {
+test('after a restart of the queue the list is empty again', () => {
   const tail = tailAfter(tailAfter(undefined, pageOf('a', 1, 2)), pageOf('b', 1, 1))
   expect(tail.events.map(({ n }) => n)).toEqual([1])
 })

@@ -44,7 +44,7 @@ export const oldestText = ({ ready, oldestReadyMs }: TopicStats): string =>
   ready === 0 ? NONE : duration(oldestReadyMs)
 
 /** Ready jobs of the last minutes; nothing before the first two samples. */
-export function ReadyTrend({ topic }: { readonly topic: string }) {
+function ReadyTrend({ topic }: { readonly topic: string }) {
   const values = useReadyTrends().data?.[topic] ?? []
   const known = values.filter((value) => value !== null)
   if (known.length < 2) return <span className="text-text-3">{NONE}</span>
