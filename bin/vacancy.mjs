@@ -47,10 +47,11 @@ const LONG_LIVED = new Set([
 ])
 /**
  * glibc keeps freed memory, by default tens of megabytes per thread, so memory used for loading would stay allocated.
- * Blocks from this size are returned to the system when freed. The C library reads this at process start, so the
- * process executes itself again, in place, with the same id.
+ * Blocks from this size are returned to the system when freed: twice what a socket is read with, since each read would
+ * map and unmap memory otherwise. The C library reads this at process start, so the process executes itself again, in
+ * place, with the same id.
  */
-const MALLOC = { MALLOC_MMAP_THRESHOLD_: '65536', MALLOC_TRIM_THRESHOLD_: '65536' }
+const MALLOC = { MALLOC_MMAP_THRESHOLD_: '131072', MALLOC_TRIM_THRESHOLD_: '65536' }
 
 process.exitCode = await main(process.argv.slice(2))
 

@@ -25,6 +25,8 @@ export function pagesOf({ shard }: Pick<Stack, 'shard'>): PageOf[] {
     { name: 'queue', path: '/queue' },
     { name: 'queue-topic', path: `/queue/topics/${JOBS_TOPIC}` },
     { name: 'queue-dead', path: `/queue/topics/${JOBS_TOPIC}?state=dead&job=job-1` },
+    { name: 'queue-charts', path: `/queue/topics/${JOBS_TOPIC}?state=charts` },
+    { name: 'queue-tail', path: `/queue/topics/${JOBS_TOPIC}?state=tail` },
     { name: 'queue-config', path: `/queue/topics/${JOBS_TOPIC}?state=config` },
     { name: 'queue-job', path: `/queue/topics/${JOBS_TOPIC}/jobs/job-1` },
     { name: 'queue-consumers', path: '/queue/consumers' },

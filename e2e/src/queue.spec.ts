@@ -111,3 +111,26 @@ test('a topic is created, paused, resumed and deleted, and the audit log has eac
     'queue.topic.create',
   ])
 })
+
+test('the live tail shows jobs as they come, the palette finds one by its id, and charts open', async ({ page }) => {
+  await page.goto(`/queue/topics/${JOBS_TOPIC}?state=tail`)
+  await ready(page, 'queue-topic')
+  await expect(page.getByText('Nothing has happened since this page was opened.')).toBeVisible()
+  const id = `seen-live-${Date.now()}`
+  await page.getByRole('button', { name: 'Submit job' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByRole('textbox', { name: /^Job ID/ }).fill(id)
+  await dialog.getByRole('button', { name: `Submit to ${JOBS_TOPIC}` }).click()
+  await expect(page.getByRole('table', { name: 'Live tail' }).getByRole('link', { name: id })).toBeVisible()
+
+  await page.keyboard.press('Escape')
+  await page.keyboard.press('Control+k')
+  await page.getByRole('dialog').getByRole('combobox').fill(id)
+  await page.getByRole('option', { name: new RegExp(id) }).click()
+  await ready(page, 'queue-job')
+  await expect(page.getByRole('heading', { level: 1 })).toHaveText(id)
+
+  await page.goto(`/queue/topics/${JOBS_TOPIC}?state=charts`)
+  await ready(page, 'queue-topic')
+  await expect(page.locator('[data-chart]')).toHaveCount(4)
+})

@@ -10,7 +10,7 @@ import {
   LOG_LEVELS,
   loadConfig,
 } from '@vacancy/shared/node'
-import { CONTROL_QUEUE_SCHEMA, checkQueue, queueConfigOf } from './queue/config.ts'
+import { CONTROL_QUEUE_SCHEMA, checkQueue, checkTls, queueConfigOf } from './queue/config.ts'
 import { readSecret, refuseSecretFlags, withDatabaseUrl } from './secrets.ts'
 
 export const CONTROL_SCHEMA = {
@@ -202,7 +202,10 @@ function check(values: ControlConfig): string[] {
     faults.push('base_url: begins with http:// although tls_cert is given')
   if (!/^[^\p{Cc}]{1,24}$/u.test(values.environment.trim()))
     faults.push('environment: must be 1 to 24 characters on one line')
-  faults.push(...checkQueue(queueConfigOf(values), 'queue_'))
+  faults.push(
+    ...checkQueue(queueConfigOf(values), 'queue_'),
+    ...checkTls({ ...queueConfigOf(values), databaseUrl: values.databaseUrl }, 'queue_'),
+  )
   return faults
 }
 

@@ -10,43 +10,23 @@ import { formatTable, type RowReport, type Section } from '../format.ts'
 import { cpuPressure, describeMachine } from '../machine.ts'
 import { writeBenchmark } from '../pages.ts'
 import { quantile } from '../pauses.ts'
-import { processSeconds } from '../process-time.ts'
 import { ROOT } from '../programs.ts'
 import { refusePartialWrite } from '../results.ts'
-import { judged, type Measure, worstOf } from '../verdict.ts'
+import { judged, type Measure, NotMeasured, worstOf } from '../verdict.ts'
+import { measureConsole } from './console-row.ts'
+import { type Load, measureLoad } from './load.ts'
 import { measureWaiting } from './million.ts'
+import { measurePostgres } from './postgres-row.ts'
 import {
   clientsOf,
   closeServer,
   openFloor,
   openOurs,
   PAYLOAD_BYTES,
-  refuseRefused,
   runClients,
   type Server,
   TOPICS,
 } from './servers.ts'
-
-/** Beyond this share of a core the client was the limit. */
-const CLIENT_BUSY = 0.85
-
-/** How jobs are submitted, and to how many consumers they are delivered. */
-type Load = {
-  readonly id: number
-  readonly what: string
-  readonly batch: number
-  readonly connections: number
-  readonly isNew: boolean
-  readonly consumers: number
-  readonly prefetch: number
-  /** Shares of what the floor does. */
-  readonly submitMin: number | undefined
-  readonly deliverMin: number | undefined
-  /** Processor time of a job, submitted and delivered, as a multiple of the floor's. */
-  readonly cpuMax: number | undefined
-  /** Jobs of a run, as a multiple of `--jobs`. */
-  readonly share: number
-}
 
 const usual = { connections: 64, isNew: false, consumers: 50, prefetch: 100, cpuMax: undefined, share: 1 } as const
 const LOADS: readonly Load[] = [
@@ -94,6 +74,27 @@ const LOADS: readonly Load[] = [
 ]
 const LATENCY_ROW = 5
 const BARE_ROW = 6
+// 7 is the million.
+const POSTGRES_LOAD: Load = {
+  ...usual,
+  id: 8,
+  what: 'batches of 100 on PostgreSQL; 50 consumers',
+  batch: 100,
+  connections: 16,
+  submitMin: undefined,
+  deliverMin: undefined,
+  cpuMax: 1.15,
+  databaseMax: 0.85,
+}
+const CONSOLE_LOAD: Load = {
+  ...usual,
+  id: 9,
+  what: 'batches of 100, in a control plane whose queue page is open; 50 consumers',
+  batch: 100,
+  connections: 16,
+  submitMin: 0.95,
+  deliverMin: 0.95,
+}
 
 export const queueCommand = defineCommand({
   name: 'bench queue',
@@ -148,9 +149,13 @@ export async function measureQueue(options: QueueOptions, say: (text: string) =>
   mkdirSync(options.dir, { recursive: true })
   const isWanted = (id: number) => !options.million && (options.only?.includes(String(id)) ?? true)
   const rows: RowReport[] = []
-  for (const load of LOADS) if (isWanted(load.id)) rows.push(await measureLoad(options, load, say))
+  const besideFloor = { openOurs: () => openOurs(options), openOther: () => openFloor('floor'), other: 'floor' }
+  for (const load of LOADS) if (isWanted(load.id)) rows.push(await measureLoad(options, load, besideFloor, say))
   if (isWanted(LATENCY_ROW)) rows.push(await measureLatency(options, say))
   if (isWanted(BARE_ROW)) rows.push(await measureFloor(options, say))
+  // A server that runs already has neither a database nor a console of ours.
+  if (options.url === '' && isWanted(POSTGRES_LOAD.id)) rows.push(await postgresRow(options, say))
+  if (options.url === '' && isWanted(CONSOLE_LOAD.id)) rows.push(await measureConsole(options, CONSOLE_LOAD, say))
   if (options.million) rows.push(await measureWaiting({ dir: options.dir }, say))
   return {
     name: 'queue',
@@ -158,7 +163,7 @@ export async function measureQueue(options: QueueOptions, say: (text: string) =>
     command: options.million
       ? 'npm run bench:queue -- --million'
       : `npm run bench:queue -- --jobs ${options.jobs} --rounds ${options.rounds}`,
-    scope: `${(options.million ? 1_000_000 : options.jobs).toLocaleString('en')} jobs of ${PAYLOAD_BYTES} bytes in ${TOPICS.length} topics, durable on SQLite`,
+    scope: `${(options.million ? 1_000_000 : options.jobs).toLocaleString('en')} jobs of ${PAYLOAD_BYTES} bytes in ${TOPICS.length} topics, durable`,
     startedAt,
     seconds: (performance.now() - begun) / 1000,
     machine,
@@ -171,108 +176,19 @@ export async function measureQueue(options: QueueOptions, say: (text: string) =>
 const HOW = [
   'The floor is Fastify and `ws` in one process: the same bodies parsed, base64 decoded, ids in a set, the same frames and credit, nothing stored and no other rule.',
   'Jobs are submitted without consumers, then delivered. Clients are another process on the same two cores. Ours and the floor run in turns, each on an empty folder; figures are medians.',
+  'The journal is in SQLite, except in the row that names PostgreSQL. There, time in the database is that of all its processes, compared with the time of the floor, which stores nothing.',
+  'The open page is a session that asks for statistics every two seconds and follows the live channel, as the page does in a browser; it draws nothing.',
   'Processor time is that of the server, user and system, with the thread that writes the journal. Where the client was the limit, it decides.',
 ]
 
-/** What one run of a load took, on one server. */
-type Figures = {
-  readonly submitPerSecond: number
-  readonly deliverPerSecond: number
-  /** Microseconds of the server for a job, submitted and delivered. */
-  readonly cpuMicros: number
-  /** The client was the limit while submitting, or delivering. */
-  readonly isClientBusy: boolean
-}
-
-async function measureLoad(options: QueueOptions, load: Load, say: (text: string) => void): Promise<RowReport> {
-  const jobs = Math.max(load.batch * TOPICS.length, Math.round(options.jobs * load.share))
-  const ours: Figures[] = []
-  const floor: Figures[] = []
-  for (let round = 0; round < options.rounds; round++) {
-    const turn = [
-      async () => ours.push(await runLoad(() => openOurs(options), load, jobs, `${round}o`)),
-      async () => floor.push(await runLoad(() => openFloor('floor'), load, jobs, `${round}f`)),
-    ]
-    // Neither is always the first.
-    for (const run of round % 2 === 0 ? turn : turn.reverse()) await run()
-    say(`${load.what}: round ${round + 1} of ${options.rounds}`)
-  }
-  const measures = [
-    ...rateMeasures('submitted', ours, floor, (each) => each.submitPerSecond, load.submitMin),
-    ...rateMeasures('delivered', ours, floor, (each) => each.deliverPerSecond, load.deliverMin),
-    ...cpuMeasures(ours, floor, load.cpuMax),
-  ]
-  const isClientBusy = [...ours, ...floor].some((each) => each.isClientBusy)
-  const why = 'the client was the limit in some runs; processor time decides'
-  return { id: load.id, what: load.what, verdict: worstOf(measures), measures, ...(isClientBusy && { why }) }
-}
-
-const median = (values: readonly number[]) => quantile(values, 0.5)
-
-/** The rate, and its share of the floor's with the smallest and largest of all rounds. */
-function rateMeasures(
-  name: string,
-  ours: readonly Figures[],
-  floor: readonly Figures[],
-  pick: (figures: Figures) => number,
-  min: number | undefined,
-): Measure[] {
-  const value = median(ours.map(pick))
-  const baseline = { name: 'floor', value: median(floor.map(pick)) }
-  const shares = ours.map((each, round) => pick(each) / pick(floor[round] as Figures))
-  const spread = `${quantile(shares, 0).toFixed(2)} to ${quantile(shares, 1).toFixed(2)} in the rounds`
-  const share = { name: `${name}: share of the floor`, value: median(shares) * 100, unit: '%', why: spread } as const
-  return [
-    { name, value, unit: '/s', baseline },
-    min === undefined ? share : judged({ ...share, target: { atLeast: min * 100 } }),
-  ]
-}
-
-function cpuMeasures(ours: readonly Figures[], floor: readonly Figures[], max: number | undefined): Measure[] {
-  const value = median(ours.map(({ cpuMicros }) => cpuMicros))
-  const baseline = { name: 'floor', value: median(floor.map(({ cpuMicros }) => cpuMicros)) }
-  const times = median(ours.map(({ cpuMicros }, round) => cpuMicros / (floor[round] as Figures).cpuMicros))
-  const ratio = { name: 'processor time over the floor', value: times, unit: '×' } as const
-  return [
-    { name: 'processor time of a job', value, unit: 'µs', baseline },
-    max === undefined ? ratio : judged({ ...ratio, target: { atMost: max } }),
-  ]
-}
-
-async function runLoad(open: () => Promise<Server>, load: Load, jobs: number, run: string): Promise<Figures> {
-  const server = await open()
+async function postgresRow(options: QueueOptions, say: (text: string) => void): Promise<RowReport> {
   try {
-    const at = clientsOf(server)
-    const { batch, connections, isNew, consumers, prefetch } = load
-    const stamp = `${run}-${load.id}-${Date.now().toString(36)}`
-    const cpuBefore = cpuOf(server)
-    const submitted = await runClients({
-      ...at,
-      kind: 'submit',
-      jobs,
-      batch,
-      connections,
-      isNew,
-      payloadBytes: PAYLOAD_BYTES,
-      run: stamp,
-    })
-    refuseRefused(submitted)
-    const delivered = await runClients({ ...at, kind: 'deliver', jobs, consumers, prefetch })
-    const cpu = cpuOf(server) - cpuBefore
-    return {
-      submitPerSecond: (jobs / submitted.ms) * 1000,
-      deliverPerSecond: (jobs / delivered.ms) * 1000,
-      cpuMicros: (cpu / jobs) * 1e6,
-      isClientBusy: [submitted, delivered].some(({ cpuSeconds, ms }) => (cpuSeconds * 1000) / ms > CLIENT_BUSY),
-    }
-  } finally {
-    await closeServer(server)
+    return await measurePostgres(options, POSTGRES_LOAD, say)
+  } catch (error) {
+    if (!(error instanceof NotMeasured)) throw error
+    const { id, what } = POSTGRES_LOAD
+    return { id, what, verdict: 'not measured', measures: [], why: error.message }
   }
-}
-
-/** NaN for a server that runs elsewhere. */
-function cpuOf({ program }: Server): number {
-  return program === undefined ? Number.NaN : processSeconds(program.pid)
 }
 
 async function measureLatency(options: QueueOptions, say: (text: string) => void): Promise<RowReport> {
@@ -301,6 +217,8 @@ async function measureLatency(options: QueueOptions, say: (text: string) => void
   const measures = [measure('accepted to delivered, p50', 0.5, 3), measure('accepted to delivered, p99', 0.99, 15)]
   return { id: LATENCY_ROW, what: 'one job after the other', verdict: worstOf(measures), measures }
 }
+
+const median = (values: readonly number[]) => quantile(values, 0.5)
 
 /** The floor must not be slow by itself. */
 async function measureFloor({ jobs, rounds }: QueueOptions, say: (text: string) => void): Promise<RowReport> {

@@ -16,6 +16,12 @@ export type Server = {
   readonly token: string
   readonly program: Program | undefined
   readonly dir: string
+  /** Processor time of its database so far. */
+  readonly databaseSeconds?: () => number
+  /** Resolves when nothing of a run is left to be written. */
+  readonly settle?: () => Promise<void>
+  /** Ends what was opened with it. */
+  readonly end?: () => Promise<void>
 }
 
 /** Where ours stores its data, or a server that runs already. */
@@ -42,13 +48,35 @@ export async function openOurs({ url, token, dir }: Place): Promise<Server> {
   return await withTopics(await startOurs(mkdtempSync(join(dir, 'run-'))))
 }
 
-/** Our program on the files of a folder. */
-export async function startOurs(folder: string): Promise<Server> {
-  const authFile = join(folder, 'auth.yml')
-  writeFileSync(authFile, `tokens:\n  - { token: ${TOKEN}, role: admin }\n`)
+/** Our program on the files of a folder. @param databaseUrl where its journal is instead */
+export async function startOurs(folder: string, databaseUrl = ''): Promise<Server> {
+  const authFile = writeAuthFile(folder)
   const settings = ['--listen-port', '0', '--data-dir', join(folder, 'data'), '--auth-file', authFile]
+  if (databaseUrl !== '') {
+    const file = join(folder, 'database-url')
+    writeFileSync(file, databaseUrl)
+    settings.push('--database-url', `file:${file}`)
+  }
   const program = startProgram(['bin/vacancy.mjs', 'queue', 'serve', ...settings, '--log-level', 'warn'])
   return { url: await servingUrl(program), token: TOKEN, program, dir: folder }
+}
+
+/** A control plane with the queue and a console on the files of a folder, and a link that signs in to it. */
+export async function startControlPlane(folder: string): Promise<{ readonly server: Server; readonly link: URL }> {
+  const authFile = writeAuthFile(folder)
+  const settings = ['--listen-port', '0', '--data-dir', join(folder, 'data'), '--queue-auth-file', authFile]
+  const args = ['bin/vacancy.mjs', 'control-plane', ...settings, '--sign-in', 'bench', '--log-level', 'warn']
+  const program = startProgram(args)
+  const server = { url: await servingUrl(program), token: TOKEN, program, dir: folder }
+  const [, link = ''] = await program.printed(/^sign-in: (\S+)$/m)
+  return { server, link: new URL(link) }
+}
+
+/** @returns its path */
+function writeAuthFile(folder: string): string {
+  const authFile = join(folder, 'auth.yml')
+  writeFileSync(authFile, `tokens:\n  - { token: ${TOKEN}, role: admin }\n`)
+  return authFile
 }
 
 export async function openFloor(kind: 'floor' | 'bare'): Promise<Server> {
@@ -77,7 +105,8 @@ export async function withTopics(server: Server): Promise<Server> {
   return server
 }
 
-export async function closeServer({ program, dir }: Server): Promise<void> {
+export async function closeServer({ program, dir, end }: Server): Promise<void> {
+  await end?.()
   if (program !== undefined) await stopProgram(program)
   if (dir !== '') rmSync(dir, { recursive: true })
 }

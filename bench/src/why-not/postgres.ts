@@ -1,13 +1,9 @@
 /** PostgreSQL on a port of its own, through pg. */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
-import { freePort } from '@vacancy/testkit/free-port'
-import { findOrInstall, unprivileged } from '@vacancy/testkit/installed'
-import pg from 'pg'
+import { chmodSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type pg from 'pg'
 import { failure } from '../failure.ts'
-import { familySeconds } from '../process-time.ts'
-import { NotMeasured } from '../verdict.ts'
+import { connectTo, startPostgresServer } from '../postgres-server.ts'
 import { nights, numbered } from './numbers.ts'
 import { NIGHT_KEY, PROPERTY_INDEX, searchStatement, TABLES, writeSql } from './sql.ts'
 import type { Connect, RunningSystem, Source } from './system.ts'
@@ -22,36 +18,12 @@ const SETTINGS = [
   // A prepared statement is planned once.
   'plan_cache_mode=force_generic_plan',
 ]
-const POLL_MS = 50
-const USER = 'vacancy'
 const marker = (n: number) => `$${n}`
 
 export async function startPostgres({ dataset, dir }: Source): Promise<RunningSystem> {
-  const bin = findOrInstall({
-    programs: ['postgres', 'initdb'],
-    folders: '/usr/lib/postgresql/*/bin',
-    aptPackage: 'postgresql',
-  })
-  if (bin === undefined) throw new NotMeasured('PostgreSQL is not installed: postgres and initdb are on no path')
-  const user = unprivileged(['postgres', 'nobody'])
-  mkdirSync(dir, { recursive: true })
-  if (user) chownSync(dir, user.uid, user.gid)
-  const options = {
-    cwd: dir,
-    ...user,
-    env: { PATH: [bin, '/usr/bin', '/bin'].join(delimiter), LC_ALL: 'C', HOME: dir },
-  }
-  const data = join(dir, 'data')
-  const init = ['-D', data, '-U', USER, '-A', 'trust', '-E', 'UTF8']
-  execFileSync(join(bin, 'initdb'), init, { ...options, stdio: ['ignore', 'ignore', 'pipe'] })
-  const port = await freePort()
-  const settings = ['listen_addresses=127.0.0.1', `unix_socket_directories=${dir}`, ...SETTINGS]
-  const args = ['-D', data, '-p', String(port), ...settings.flatMap((one) => ['-c', one])]
-  const server = spawn(join(bin, 'postgres'), args, { ...options, stdio: 'ignore' })
-  const end = () => server.kill('SIGQUIT')
-  process.once('exit', end)
+  const server = await startPostgresServer(dir, SETTINGS)
   const files = writeFiles(dataset, dir)
-  const client = await opened(port, server)
+  const client = await connectTo(server.port)
   const begun = performance.now()
   await load(client, files)
   const loadSeconds = (performance.now() - begun) / 1000
@@ -59,20 +31,16 @@ export async function startPostgres({ dataset, dir }: Source): Promise<RunningSy
   return {
     name: 'postgres',
     version: version.split(' ')[0] ?? '',
-    target: { port, file: '' },
+    target: { port: server.port, file: '' },
     loadSeconds,
     bytes: async () => {
       const sizes = "SELECT pg_total_relation_size('night') + pg_total_relation_size('property') AS bytes"
       return Number((await client.query<{ bytes: string }>(sizes)).rows[0]?.bytes)
     },
-    // Each connection is a process.
-    cpuSeconds: () => familySeconds(server.pid ?? 0),
+    cpuSeconds: server.cpuSeconds,
     stop: async () => {
       await client.end()
-      const ended = new Promise((resolve) => server.once('exit', resolve))
-      server.kill('SIGINT')
-      await ended
-      process.off('exit', end)
+      await server.stop()
     },
   }
 }
@@ -113,23 +81,8 @@ async function load(client: pg.Client, { property, night }: { property: string; 
   await client.query('CHECKPOINT')
 }
 
-async function opened(port: number, server: ChildProcess): Promise<pg.Client> {
-  for (;;) {
-    if (server.exitCode !== null) throw failure(`postgres ended with exit code ${server.exitCode}`)
-    const client = new pg.Client({ host: '127.0.0.1', port, user: USER, database: 'postgres' })
-    try {
-      await client.connect()
-      return client
-    } catch {
-      // It is starting.
-      await new Promise((resolve) => setTimeout(resolve, POLL_MS))
-    }
-  }
-}
-
 export const connectPostgres: Connect = async ({ port }, dataset) => {
-  const client = new pg.Client({ host: '127.0.0.1', port, user: USER, database: 'postgres' })
-  await client.connect()
+  const client = await connectTo(port)
   const names = new Map<string, string>()
   const { properties } = dataset
   return {

@@ -249,6 +249,7 @@ export async function changePreferences(accounts: Accounts, request: RouteReques
       ...request.body,
       shards: { ...before.shards, ...request.body.shards },
       queue: { ...before.queue, ...request.body.queue },
+      jobs: { ...before.jobs, ...request.body.jobs },
     })
     await within
       .updateTable(table)

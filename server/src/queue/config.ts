@@ -1,4 +1,5 @@
 /** Settings of the queue: of `vacancy queue serve`, and with the prefix `queue_` of the control plane. */
+import { existsSync } from 'node:fs'
 import { totalmem } from 'node:os'
 import { assert } from '@vacancy/shared'
 import { JOB_LIMITS, type TopicConfig, topicConfig } from '@vacancy/shared/contract'
@@ -12,6 +13,7 @@ import {
   loadConfig,
 } from '@vacancy/shared/node'
 import { readSecret, refuseSecretFlags, withDatabaseUrl } from '../secrets.ts'
+import { postgresUrl, SSL_MODES, tlsFault } from './postgres-url.ts'
 import type { QueueSettings } from './queue-server.ts'
 import type { QueueLimits } from './state.ts'
 
@@ -228,6 +230,27 @@ const QUEUE_SCHEMA = {
     summary:
       'Schema of the tables in PostgreSQL; created at the first start. Processes with the same one share a queue.',
   },
+  pg_sslmode: {
+    type: 'choice',
+    choices: ['', ...SSL_MODES],
+    default: '',
+    summary:
+      'TLS to PostgreSQL, as sslmode in database_url, which it overrides: require encrypts, verify-ca also checks the CA, verify-full also the host name. Empty without sslmode in database_url: no TLS.',
+  },
+  pg_sslrootcert: {
+    type: 'text',
+    default: '',
+    summary:
+      'File with the certificates of the CA of PostgreSQL, PEM, as sslrootcert in database_url; alone it means verify-full.',
+  },
+  pg_lock_key: {
+    type: 'integer',
+    default: 0,
+    min: -2_147_483_648,
+    max: 2_147_483_647,
+    summary:
+      'First number of the advisory locks in PostgreSQL, when another program uses the same; 0: a hash of pg_schema. Fixed when the journal is created.',
+  },
   advertise_url: {
     type: 'text',
     default: '',
@@ -323,7 +346,7 @@ function check(values: ServeConfig): string[] {
   if ((values.tlsCert === '') !== (values.tlsKey === '')) faults.push('tls_cert and tls_key must be set together')
   if (values.databaseUrl !== '' && !/^(?:postgres(?:ql)?:\/\/|file:)/.test(values.databaseUrl))
     faults.push('database_url: must begin with postgres:// (or be file: and the path of a file that contains it)')
-  return [...faults, ...checkQueue(values, '')]
+  return [...faults, ...checkQueue(values, ''), ...checkTls(values, '')]
 }
 
 export type QueueConfig = ConfigValues<typeof QUEUE_SCHEMA>
@@ -392,6 +415,17 @@ export function checkQueue(config: QueueConfig, prefix: 'queue_' | ''): string[]
   const defaults = parseTopicDefaults(config)
   if (typeof defaults === 'string') faults.push(`${prefix}topic_defaults: ${defaults}`)
   return faults
+}
+
+/** Checks TLS to PostgreSQL, once the address is known. @param prefix of their names in messages */
+export function checkTls(config: QueueConfig & { readonly databaseUrl: string }, prefix: 'queue_' | ''): string[] {
+  const url = readSecret(config.databaseUrl)
+  const fault = tlsFault(url, config)
+  const file = URL.parse(postgresUrl(url, config))?.searchParams.get('sslrootcert')
+  return [
+    ...(fault === undefined ? [] : [`${prefix}pg_sslmode: ${fault}`]),
+    ...(file === null || file === undefined || existsSync(file) ? [] : [`${prefix}pg_sslrootcert: no file ${file}`]),
+  ]
 }
 
 /** @returns a text for invalid ones */

@@ -139,6 +139,12 @@ export function ringPush<T>(ring: Ring<T>, item: T): void {
   ring.length++
 }
 
+/** @param index from the oldest */
+export function ringAt<T>({ items, head, length }: Ring<T>, index: number): T {
+  assert(index >= 0 && index < length, 'an item of the ring')
+  return items[(head + index) & (items.length - 1)] as T
+}
+
 export function ringShift<T>(ring: Ring<T>): T | undefined {
   if (ring.length === 0) return undefined
   const item = ring.items[ring.head]

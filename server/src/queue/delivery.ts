@@ -17,6 +17,7 @@ import {
   takeReady,
 } from './places.ts'
 import { later, type Queue } from './state.ts'
+import { noteTail } from './tail.ts'
 
 const WINDOW_START = 10
 const STALLED_AFTER = 3
@@ -207,6 +208,7 @@ function lease(queue: Queue, topic: Topic, consumer: Consumer, now: Moment): Del
   consumer.deliveries.set(delivery.seqId, delivery)
   wheelAdd(queue.leases, delivery, now.monotonicMs + deadlineMs)
   if (job.past !== undefined) note(job.past, 'delivered', consumer.name, '', now)
+  if (topic.tail !== undefined) noteTail(topic, 'delivered', job, { consumer: consumer.name }, now)
   return delivery
 }
 
@@ -244,12 +246,14 @@ export function resolve(queue: Queue, delivery: Delivery, resolution: Resolution
     case 'released':
       job.deliveries--
       noteIn(job, 'release', consumer.name, '', now)
+      if (topic.tail !== undefined) noteTail(topic, 'released', job, { consumer: consumer.name }, now)
       reenterReady(queue, job)
       later(queue, { kind: 'update', seq: job.seq, job })
       return
     case 'disconnected':
       topic.totals.disconnected++
       noteIn(job, 'disconnect', consumer.name, '', now)
+      if (topic.tail !== undefined) noteTail(topic, 'disconnected', job, { consumer: consumer.name }, now)
       if (job.deliveries >= topic.config.max_deliveries) return die(queue, job, 'max_deliveries', now)
       reenterReady(queue, job)
       later(queue, { kind: 'update', seq: job.seq, job })
@@ -279,6 +283,8 @@ function fail(queue: Queue, job: Job, event: JobEvent, failure: Failure, consume
   job.failures++
   const error = failure.error.slice(0, JOB_LIMITS.errorTextMax)
   noteIn(job, event, consumer.name, error, now).lastError = error
+  if (topic.tail !== undefined)
+    noteTail(topic, event === 'expired' ? 'expired' : 'failed', job, { consumer: consumer.name, error }, now)
   if (!failure.requeue) return die(queue, job, 'rejected', now)
   if (job.failures >= (job.maxAttempts || topic.config.max_attempts)) return die(queue, job, 'max_attempts', now)
   job.flags &= ~FLAG.calendar

@@ -1,5 +1,13 @@
 /** Jobs, topics, consumers and deliveries of the queue, as plain data (docs/design/queue.md#engine). */
-import type { DeadFilter, DeadReason, JobEvent, RedriveState, TopicConfig, TopicTotals } from '@vacancy/shared/contract'
+import type {
+  DeadFilter,
+  DeadReason,
+  JobEvent,
+  RedriveState,
+  TailEventKind,
+  TopicConfig,
+  TopicTotals,
+} from '@vacancy/shared/contract'
 import {
   createHeap,
   createList,
@@ -10,7 +18,6 @@ import {
   NOT_IN_HEAP,
   type Ring,
 } from './containers.ts'
-
 import { type Buckets, createBuckets, LATENCY_SECONDS } from './latency.ts'
 
 /** A moment in both clocks. Leases, back-off and rates follow the monotonic one, which no clock step changes. */
@@ -185,6 +192,10 @@ export type Topic = {
   readonly ackSeconds: Buckets
   /** Totals at past moments, oldest first, from which rates are computed. */
   readonly samples: RateSample[]
+  /** Its course, for charts; absent when too many topics have one. */
+  history: History | undefined
+  /** What happens to its jobs, while it is read. */
+  tail: Tail | undefined
   /** In the ring of topics to dispatch. */
   isRunnable: boolean
   isGone: boolean
@@ -230,6 +241,45 @@ export type RateSample = {
   readonly delivered: number
   readonly acked: number
   readonly failed: number
+}
+
+/** Counts from which rates are computed. */
+export type CourseTotals = { readonly accepted: number; readonly finished: number; readonly failed: number }
+
+/** The course of a topic (history.ts). */
+export type History = {
+  /** Of each series the same number of values, in a ring. NaN is a gap. */
+  readonly values: Float32Array
+  /** Where the next sample goes, and how many there are. */
+  next: number
+  length: number
+  /** Of the last sample. */
+  at: number
+  totals: CourseTotals
+}
+
+/** A live tail (tail.ts). */
+export type Tail = {
+  /** Differs between the tails of a topic, so that a cursor of another one is noticed. */
+  readonly epoch: string
+  readonly events: Ring<NotedEvent>
+  /** Number of the last event, skipped ones included. */
+  last: number
+  /** Events that may be noted now, and when that was computed. */
+  allowance: number
+  allowanceAt: number
+  readAt: number
+}
+
+/** The job may be gone when it is shown. */
+export type NotedEvent = {
+  readonly n: number
+  readonly at: number
+  readonly event: TailEventKind
+  readonly job: Pick<Job, 'id' | 'data' | 'flags' | 'bytes'>
+  readonly failures: number
+  readonly consumer: string
+  readonly error: string
 }
 
 export type FinishedJob = {
@@ -294,6 +344,8 @@ export function createTopicState(name: string, number: number, config: TopicConf
     deliverySeconds: createBuckets(LATENCY_SECONDS),
     ackSeconds: createBuckets(LATENCY_SECONDS),
     samples: [],
+    history: undefined,
+    tail: undefined,
     isRunnable: false,
     isGone: false,
     alarmAt: Number.POSITIVE_INFINITY,

@@ -15,6 +15,7 @@ import {
 import { FLAG, type Job, type Moment, type Past, STATE, type Topic } from './job.ts'
 import { maskedError } from './masked-error.ts'
 import { FINISHED_ID_BYTES, JOB_OVERHEAD_BYTES, later, type Queue } from './state.ts'
+import { noteTail } from './tail.ts'
 
 export function enterReady(queue: Queue, job: Job): void {
   const { topic } = job
@@ -136,6 +137,7 @@ export function die(queue: Queue, job: Job, reason: DeadReason, now: Moment): vo
   job.topic.bytes -= job.bytes
   job.topic.totals.dead++
   job.topic.deadByReason[reason]++
+  if (job.topic.tail !== undefined) noteTail(job.topic, 'dead', job, { error: past.lastError }, now)
   enterDead(queue, job, past)
   later(queue, { kind: 'update', seq: job.seq, job })
   trimDead(queue, job.topic)
@@ -194,6 +196,7 @@ export function finish(queue: Queue, job: Job, consumer: string, now: Moment): v
   const { seq, id } = job
   forgetJob(queue, job)
   later(queue, { kind: 'done', seq })
+  if (topic.tail !== undefined) noteTail(topic, 'done', job, { consumer }, now)
   if (topic.config.dedup_window_sec > 0) {
     topic.finished.set(id, now.monotonicMs)
     queue.bytes += FINISHED_ID_BYTES

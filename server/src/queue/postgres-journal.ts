@@ -21,6 +21,8 @@ export type PostgresOptions = {
   /** `postgres://…`. */
   readonly url: string
   readonly schema: string
+  /** First number of its advisory locks; 0 or absent: follows from the schema. */
+  readonly lockKey?: number
   readonly partition: number
   readonly partitions: number
   readonly isSynced: boolean
@@ -72,7 +74,7 @@ type Owner = {
 /** Waits as a standby until this process owns the partition. */
 export function postgresJournal(options: PostgresOptions): OpenJournal {
   return async (events) => {
-    const tables = tablesOf(options.schema, options.partitions)
+    const tables = tablesOf(options.schema, options.partitions, options.lockKey)
     const name = `${tables.sessionPrefix} ${options.processId}`
     let session: Session | undefined
     try {

@@ -21,6 +21,8 @@ export type PostgresTables = {
   readonly owner: string
   /** First number of the advisory locks of this schema; the second one is the partition. */
   readonly lockSpace: number
+  /** The same without a setting, as journals have it that name none. */
+  readonly derivedLockSpace: number
   /** Begin of the names of sessions for this schema. */
   readonly sessionPrefix: string
   /** Expression: how many processes have sessions for this schema. */
@@ -34,10 +36,10 @@ const SWEEP_ROWS = 2_000
 /** Second number of the lock that one process holds while it creates the tables. */
 const CREATING = -1
 
-export function tablesOf(schema: string, partitions: number): PostgresTables {
+export function tablesOf(schema: string, partitions: number, lockKey = 0): PostgresTables {
   const of = (table: string) => `${pg.escapeIdentifier(schema)}.${table}`
-  const lockSpace = fnv1a(schema)
-  const sessionPrefix = `vacancy queue ${(lockSpace >>> 0).toString(16).padStart(8, '0')}`
+  const derived = fnv1a(schema)
+  const sessionPrefix = `vacancy queue ${(derived >>> 0).toString(16).padStart(8, '0')}`
   const jobs = of('jobs')
   return {
     schema,
@@ -46,7 +48,8 @@ export function tablesOf(schema: string, partitions: number): PostgresTables {
     jobs,
     finished: of('finished'),
     owner: of('owner'),
-    lockSpace,
+    lockSpace: lockKey === 0 ? derived : lockKey,
+    derivedLockSpace: derived,
     sessionPrefix,
     // One partition cannot be shared.
     processes:
@@ -126,15 +129,40 @@ export async function preparePostgresTables(
     (first && metaFault(first, first.partition, partitions)) ??
     (own === undefined ? 'its table meta is incomplete' : metaFault(own, partition, partitions))
   if (fault !== undefined) throw new Error(fault)
+  await refuseOtherLock(session, tables)
 }
 
-async function createPostgresTables(session: Session, { schema, owner }: PostgresTables, count: number): Promise<void> {
+const LOCK_NOTE = /^lock key (-?\d+)$/
+
+/** Two processes with different locks would both own the journal. @throws Error when it was created with another one */
+async function refuseOtherLock(
+  session: Session,
+  { owner, lockSpace, derivedLockSpace }: PostgresTables,
+): Promise<void> {
+  const { rows } = await ask<{ note: string | null }>(session, {
+    text: `select obj_description($1::regclass, 'pg_class') as note`,
+    values: [owner],
+  })
+  const noted = LOCK_NOTE.exec(rows[0]?.note ?? '')?.[1]
+  const created = noted === undefined ? derivedLockSpace : Number(noted)
+  if (created !== lockSpace)
+    throw new Error(
+      `it was created with pg_lock_key ${created}, and this process has ${lockSpace}: set pg_lock_key to ${created}`,
+    )
+}
+
+async function createPostgresTables(
+  session: Session,
+  { schema, owner, lockSpace }: PostgresTables,
+  count: number,
+): Promise<void> {
   await ask(session, { text: `create schema if not exists ${pg.escapeIdentifier(schema)}` })
   const db = kyselyOf(session).withSchema(schema)
   await createTables(db, 'pg')
   await ask(session, {
     text: `create table ${owner} (partition int4 primary key, address text not null, since int8 not null)`,
   })
+  await ask(session, { text: `comment on table ${owner} is 'lock key ${lockSpace}'` })
   const rows = Array.from({ length: count }, (_, partition) => ({
     id: partition + 1,
     version: JOURNAL_VERSION,

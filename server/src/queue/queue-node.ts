@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import type { Clock } from '@vacancy/shared'
-import { CLOSE_CODES, QUEUE_ERRORS } from '@vacancy/shared/contract'
+import { CLOSE_CODES, JOB_LIMITS, QUEUE_ERRORS } from '@vacancy/shared/contract'
 import { type Metrics, openTokens, type TokenStore } from '@vacancy/shared/node'
 import type { Logger } from 'pino'
 import type { App } from '../http/options.ts'
@@ -20,6 +20,7 @@ import {
   sendDelivery,
   stopConsumers,
 } from './consumer.ts'
+import { HISTORY_STEP_MS, sampleHistory } from './history.ts'
 import type { Consumer } from './job.ts'
 import type { OpenJournal } from './journal.ts'
 import { observe } from './latency.ts'
@@ -35,10 +36,12 @@ import {
   writeForAWhile,
 } from './partition.ts'
 import { postgresJournal } from './postgres-journal.ts'
+import { postgresUrl } from './postgres-url.ts'
 import { handleProducer, isProducerPath } from './producer.ts'
 import { QueueError, type QueueServer } from './queue-server.ts'
 import { resumeRedrives } from './redrive-runner.ts'
 import { sqliteJournal } from './sqlite-journal.ts'
+import { dropIdleTails } from './tail.ts'
 import {
   createQueueAccess,
   QUEUE_ROLES,
@@ -76,7 +79,6 @@ export type QueueNodeOptions = Pick<QueueAccess, 'others' | 'isOtherGood'> & {
   readonly isAlone: boolean
 }
 
-const SAMPLE_MS = 10_000
 /** How often a shutdown looks whether consumers have finished. */
 const DRAIN_POLL_MS = 50
 
@@ -100,7 +102,7 @@ export async function startQueue(options: QueueNodeOptions): Promise<QueueNode> 
   }
   for (let number = 0; number < config.partitions; number++)
     partitions.push(createPartition(number, partitionOptions(options, { server, consumers, sharing, number })))
-  const timer = setInterval(() => sample(node), SAMPLE_MS)
+  const timer = setInterval(() => sample(node), HISTORY_STEP_MS)
   timer.unref()
   const balanceTimer = setInterval(() => void balance(node), BALANCE_MS)
   balanceTimer.unref()
@@ -173,8 +175,9 @@ function journalOf(options: QueueNodeOptions, { server, sharing, number }: Parti
     return sqliteJournal({ ...common, file: join(dataDir, number === 0 ? 'queue.db' : `queue-${number}.db`) })
   return postgresJournal({
     ...common,
-    url: databaseUrl,
+    url: postgresUrl(databaseUrl, config),
     schema: config.pgSchema,
+    lockKey: config.pgLockKey,
     address: () => config.advertiseUrl || address(),
     processId: sharing.processId,
     mayOwn: () => ownedBy(server).length < shareOf(sharing, config.partitions),
@@ -216,10 +219,15 @@ function partitionOptions(options: QueueNodeOptions, parts: PartitionParts) {
   }
 }
 
-/** Every ten seconds: rates, and the size of the journal. */
+/** Every ten seconds: rates, the course of topics, and the size of the journal. */
 function sample(node: QueueNode): void {
   for (const partition of node.server.partitions)
-    if (partition.queue !== undefined) sampleRates(partition.queue, momentOf(partition))
+    if (partition.queue !== undefined) {
+      const now = momentOf(partition)
+      sampleRates(partition.queue, now)
+      sampleHistory(partition.queue, Math.ceil(JOB_LIMITS.chartedTopicsMax / node.server.partitions.length), now)
+      dropIdleTails(partition.queue, now)
+    }
   void readSizes(node)
 }
 

@@ -48,6 +48,7 @@ import {
   type Queue,
   ROW_BYTES,
 } from './state.ts'
+import { endTail, noteTail } from './tail.ts'
 
 const SWEEP_MS = 1_000
 /** A step of the wall clock beyond this places scheduled jobs again. */
@@ -90,6 +91,7 @@ export function deleteTopic(queue: Queue, topic: Topic): { readonly group: Group
   topic.isGone = true
   queue.topics.delete(topic.name)
   queue.aging.delete(topic)
+  endTail(queue, topic)
   if (topic.heapIndex !== NOT_IN_HEAP) heapRemove(queue.alarms, topic)
   const consumers = [...topic.consumers]
   for (const consumer of consumers) {
@@ -209,6 +211,7 @@ function settle(queue: Queue, job: Job, now: Moment): void {
   topic.counts.pending--
   if (job.runAt > now.wallMs) enterDelayed(queue, job, job.runAt - now.wallMs, now)
   else enterReady(queue, job)
+  if (topic.tail !== undefined) noteTail(topic, 'accepted', job, {}, now)
 }
 
 /** The group that is being written is durable: its jobs become ready. */
@@ -271,6 +274,7 @@ export function cancel(
   const { seq, topic } = job
   forgetJob(queue, job)
   topic.totals.cancelled++
+  if (topic.tail !== undefined) noteTail(topic, 'cancelled', job, {}, now)
   return { previous, group: append(queue, [{ kind: 'done', seq }], ROW_BYTES) }
 }
 
@@ -399,6 +403,7 @@ function settleRedriven(queue: Queue, job: Job, now: Moment): void {
   job.runAt = 0
   if (job.past !== undefined) note(job.past, 'redriven', '', '', now)
   enterReady(queue, job)
+  if (topic.tail !== undefined) noteTail(topic, 'redriven', job, {}, now)
 }
 
 // --- Time ---

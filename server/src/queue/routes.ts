@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import {
   CLOSE_CODES,
   JOB_LIMITS,
+  type JobView,
   QUEUE_ERRORS,
   QUEUE_ROUTES,
   type TopicConfig,
@@ -13,6 +14,7 @@ import {
 } from '@vacancy/shared/contract'
 import { type ControlModule, type Handlers, moduleOf, ProblemError, type RouteRequest } from '../http/route.ts'
 import { type Consumers, close, closeAll, drain } from './consumer.ts'
+import { sparklines, topicHistory } from './history.ts'
 import { type Job, NO_TOTALS, STATE, type Topic } from './job.ts'
 import { forgetRejected } from './metrics.ts'
 import { outcomeOf, runSoon } from './partition.ts'
@@ -32,6 +34,7 @@ import {
 } from './queue-server.ts'
 import { redriveHandlers } from './redrive-routes.ts'
 import { parseValue } from './submission.ts'
+import { readTail } from './tail.ts'
 import {
   consumerView,
   countDead,
@@ -78,6 +81,14 @@ export function queueModule(options: QueueModuleOptions): ControlModule {
     'POST /api/v1/queue/topics/{topic}/purge': (request) => purgeTopic(options, request),
     'GET /api/v1/queue/topics/{topic}/stats': ({ params }) =>
       withTopic(server, params.topic, ({ topic, serving }) => topicStats(topic, serving.now)),
+    'GET /api/v1/queue/history': () => courses(server),
+    'GET /api/v1/queue/topics/{topic}/history': ({ params, query }) =>
+      withTopic(server, params.topic, ({ topic, serving }) => topicHistory(topic, query.minutes, serving.now)),
+    'GET /api/v1/queue/topics/{topic}/tail': ({ params, query }) =>
+      withTopic(server, params.topic, ({ topic, serving: { queue, now } }) =>
+        readTail(queue, topic, query.cursor, jobHead, now),
+      ),
+    'GET /api/v1/queue/jobs': ({ query }) => findJobs(server, query.id),
     'GET /api/v1/queue/topics/{topic}/jobs': ({ params, query }) =>
       withTopic(server, params.topic, ({ topic, serving }) => jobsOf(serving, topic, query)),
     'GET /api/v1/queue/topics/{topic}/jobs/{id}': ({ params, query }) =>
@@ -169,6 +180,25 @@ function listTopics(server: QueueServer, { prefix = '', cursor, limit }: Request
   const page = names.slice(0, limit)
   const topics = page.map((name) => withTopic(server, name, ({ topic }) => topicRow(topic)))
   return { topics, next: names.length > limit ? (page.at(-1) ?? null) : null }
+}
+
+function courses(server: QueueServer) {
+  const serving = [...servingPartitions(server)]
+  const topics = serving.flatMap(({ queue }) => [...queue.topics.values()])
+  const { clock } = server.access
+  return sparklines(topics, serving[0]?.now ?? { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() })
+}
+
+/** Jobs with an id in any topic; one look-up for each topic. */
+function findJobs(server: QueueServer, id: string) {
+  const jobs: JobView[] = []
+  for (const { queue, now } of servingPartitions(server))
+    for (const topic of queue.topics.values()) {
+      if (jobs.length === JOB_LIMITS.foundMax) return { jobs }
+      const job = topic.jobs.get(id)
+      if (job !== undefined) jobs.push(jobView(queue, job, now))
+    }
+  return { jobs }
 }
 
 function jobsOf(

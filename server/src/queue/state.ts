@@ -67,6 +67,8 @@ export type Queue = {
   readonly leases: Wheel<Delivery>
   /** Topics with dead jobs or finished ids, which age. */
   readonly aging: Set<Topic>
+  /** Topics with a live tail; the one at the end was read last. */
+  readonly tailed: Set<Topic>
   /** Not yet taken to be written, oldest first. */
   readonly groups: Group[]
   /** Being written. */
@@ -102,6 +104,7 @@ export function createQueue(
     alarms: createHeap(isAlarmBefore),
     leases: createWheel(now.monotonicMs),
     aging: new Set(),
+    tailed: new Set(),
     groups: [],
     writing: undefined,
     nextGroup: 1,

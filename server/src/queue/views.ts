@@ -59,7 +59,7 @@ export function jobData({ data, flags }: Job): string | null {
 }
 
 /** The first bytes of the payload in base64. */
-export function jobHead({ data, flags }: Job): string | null {
+export function jobHead({ data, flags }: Pick<Job, 'data' | 'flags'>): string | null {
   if (data === undefined) return null
   // Base64 has 4 characters for 3 bytes. The JSON text has at least a byte for each character.
   if ((flags & FLAG.json) === 0) return data.slice(0, (JOB_LIMITS.headBytes / 3) * 4)

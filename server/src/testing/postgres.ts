@@ -4,7 +4,7 @@
  */
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { chownSync, mkdtempSync, rmSync } from 'node:fs'
+import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { freePort } from '@vacancy/testkit/free-port'
@@ -27,13 +27,15 @@ export type Postgres = {
 const PASSWORD = 'a-password-that-must-not-leak'
 
 type PostgresOptions = {
+  /** Its certificate and key, PEM; connections without TLS are then refused. */
+  readonly tls?: { readonly cert: string; readonly key: string }
   /** Keeps what it promised when the machine fails; slower. */
   readonly isSynced?: boolean
   /** A program that starts another one, with its arguments, given the folder that the server may write to. */
   readonly through?: (folder: string) => readonly string[]
 }
 
-export async function startPostgres({ isSynced = false, through }: PostgresOptions = {}): Promise<Postgres> {
+export async function startPostgres({ isSynced = false, tls, through }: PostgresOptions = {}): Promise<Postgres> {
   const bin = findPostgres()
   const folder = mkdtempSync(join(tmpdir(), 'vacancy-postgres-'))
   const user = unprivileged(['postgres', 'nobody'])
@@ -48,8 +50,16 @@ export async function startPostgres({ isSynced = false, through }: PostgresOptio
     ...options,
     stdio: ['ignore', 'ignore', 'inherit'],
   })
+  if (tls !== undefined) {
+    const hba = 'hostssl all all 127.0.0.1/32 trust\n'
+    for (const [name, text] of Object.entries({ 'server.crt': tls.cert, 'server.key': tls.key, 'pg_hba.conf': hba })) {
+      writeFileSync(join(data, name), text, { mode: 0o600 })
+      if (user) chownSync(join(data, name), user.uid, user.gid)
+    }
+  }
   const port = await freePort()
-  const address = (database: string): string => `postgres://vacancy:${PASSWORD}@127.0.0.1:${port}/${database}`
+  const mode = tls === undefined ? '' : '?sslmode=require&uselibpqcompat=true'
+  const address = (database: string): string => `postgres://vacancy:${PASSWORD}@127.0.0.1:${port}/${database}${mode}`
   let server: ChildProcess | undefined
   let databases = 0
 
@@ -59,6 +69,7 @@ export async function startPostgres({ isSynced = false, through }: PostgresOptio
       'listen_addresses=127.0.0.1',
       `unix_socket_directories=${folder}`,
       'max_connections=50',
+      `ssl=${tls === undefined ? 'off' : 'on'}`,
     ]
     const own = [join(bin, 'postgres'), '-D', data, '-p', String(port), ...settings.flatMap((one) => ['-c', one])]
     const [program = '', ...args] = [...(through?.(folder) ?? []), ...own]

@@ -78,12 +78,14 @@ export const preferences = z.object({
   shards: tableFields.default({ columns: null, widths: {}, views: [] }),
   /** The table of topics. */
   queue: tableFields.default({ columns: null, widths: {}, views: [] }),
+  /** Lists of jobs: their views hold the query of the page in `filter`. */
+  jobs: tableFields.default({ columns: null, widths: {}, views: [] }),
 })
 export type Preferences = z.infer<typeof preferences>
 
 /** An omitted key is unchanged: another tab may have changed it meanwhile. */
 const preferencesChange = preferenceFields
-  .extend({ shards: tableFields.partial(), queue: tableFields.partial() })
+  .extend({ shards: tableFields.partial(), queue: tableFields.partial(), jobs: tableFields.partial() })
   .partial()
 export type PreferencesChange = z.infer<typeof preferencesChange>
 

@@ -36,6 +36,13 @@ export const JOB_LIMITS = {
   finishedShownMax: 1_000,
   /** Of the payload, in lists with `head=1`. */
   headBytes: 120,
+  /** Topics of a process whose course is kept, for charts. */
+  chartedTopicsMax: 1_000,
+  /** Events that a live tail keeps, and takes a second; others are counted as skipped. */
+  tailKept: 200,
+  tailPerSecond: 50,
+  /** Jobs with the same id in several topics that a search lists. */
+  foundMax: 20,
   /** Characters of the reason for a change. */
   reasonMax: 500,
 } as const
@@ -285,6 +292,55 @@ const topicStats = z.object({
 })
 export type TopicStats = z.infer<typeof topicStats>
 
+/** What is kept of a topic every ten seconds for an hour. */
+export const TOPIC_SERIES = ['in', 'out', 'failed', 'ready', 'delayed', 'leased', 'dead', 'oldest'] as const
+export type TopicSeries = (typeof TOPIC_SERIES)[number]
+
+const course = {
+  from: time,
+  to: time,
+  stepSeconds: count,
+}
+/** In, out and failed are rates a second, oldest is the age of the oldest ready job in seconds; null is a gap. */
+const topicHistory = z.object({
+  topic: z.string(),
+  ...course,
+  series: z.array(z.object({ name: z.enum(TOPIC_SERIES), values: z.array(z.number().nullable()) })),
+})
+export type TopicHistory = z.infer<typeof topicHistory>
+
+/** What happened to a job, as a live tail shows it. */
+const TAIL_EVENTS = [
+  'accepted',
+  'delivered',
+  'done',
+  'failed',
+  'expired',
+  'disconnected',
+  'released',
+  'dead',
+  'redriven',
+  'cancelled',
+] as const
+export type TailEventKind = (typeof TAIL_EVENTS)[number]
+
+const tailEvent = z.object({
+  /** Unique in this tail, and growing. */
+  n: count,
+  at: time,
+  event: z.enum(TAIL_EVENTS),
+  id: z.string(),
+  /** Name of the consumer; null where none had the job. */
+  consumer: z.string().nullable(),
+  error: z.string().nullable(),
+  failures: count,
+  /** Of the payload. */
+  bytes: count,
+  /** The first bytes of the payload in base64; null for the payload null. */
+  head: z.string().nullable(),
+})
+export type TailEvent = z.infer<typeof tailEvent>
+
 const consumerView = z.object({
   id: z.string(),
   /** The name it gave itself. */
@@ -525,6 +581,44 @@ export const QUEUE_ROUTES = {
     params: topicPath,
     status: 200,
     response: topicStats,
+  },
+  'GET /api/v1/queue/history': {
+    access: 'viewer',
+    summary: 'Ready jobs of the topics in the last ten minutes, every ten seconds; the first 1,000 topics have one.',
+    status: 200,
+    response: z.object({
+      ...course,
+      topics: z.array(z.object({ topic: z.string(), ready: z.array(count.nullable()) })),
+    }),
+  },
+  'GET /api/v1/queue/topics/{topic}/history': {
+    access: 'viewer',
+    summary: 'Rates, waiting jobs and the oldest age of a topic, every ten seconds, since the process started.',
+    params: topicPath,
+    query: z.object({ minutes: z.coerce.number().int().min(1).max(60).default(60) }),
+    status: 200,
+    response: topicHistory,
+  },
+  'GET /api/v1/queue/topics/{topic}/tail': {
+    access: 'viewer',
+    summary:
+      'What happened to jobs since `cursor`, newest 200; without it, what is kept. The first request begins to watch, 15 s without one ends it.',
+    params: topicPath,
+    query: z.object({ cursor: z.string().max(64).optional() }),
+    status: 200,
+    response: z.object({
+      cursor: z.string(),
+      events: z.array(tailEvent),
+      /** Events since `cursor` that are not shown: there were too many, or the reader was too slow. */
+      skipped: count,
+    }),
+  },
+  'GET /api/v1/queue/jobs': {
+    access: 'viewer',
+    summary: 'Jobs with an id, in all topics.',
+    query: z.object({ id: jobId }),
+    status: 200,
+    response: z.object({ jobs: z.array(jobView) }),
   },
   'GET /api/v1/queue/topics/{topic}/jobs': {
     access: 'viewer',

@@ -1,4 +1,5 @@
 /** Texts of the command palette. */
+import { counted } from '../../lib/format.ts'
 
 export const palette = {
   title: 'Commands',
@@ -15,9 +16,16 @@ export const groups = {
   pages: 'Pages',
   shards: 'Shards and nodes',
   actions: 'Actions',
+  topics: 'Topics',
+  jobs: 'Jobs',
   views: 'Views',
   queries: 'Saved queries',
   imports: 'Imports',
+}
+
+export const queue = {
+  dead: (jobs: number) => counted(jobs, 'dead job'),
+  job: (topic: string, state: string) => `${state}, ${topic}`,
 }
 
 export const actions = {

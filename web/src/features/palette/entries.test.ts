@@ -1,6 +1,17 @@
 import type { Me, Summary } from '@vacancy/shared/contract'
 import { expect, test } from 'vitest'
-import { clusterEntries, type Entry, found, pageEntries, routeEntries, savedEntries, viewEntries } from './entries.ts'
+import { viewHref } from '../shards/views.ts'
+import {
+  clusterEntries,
+  type Entry,
+  found,
+  jobEntries,
+  pageEntries,
+  routeEntries,
+  savedEntries,
+  topicEntries,
+  viewEntries,
+} from './entries.ts'
 
 const me = (role: Me['person']['role']) => ({ person: { role } }) as Me
 const summary = {
@@ -62,7 +73,7 @@ test('it works before data is loaded', () => {
 })
 
 test('a saved view is found by name and links to the list in that view', () => {
-  const views = viewEntries([{ name: 'lagging', filter: 'lag:>1000', sort: '', columns: null }])
+  const views = viewEntries([{ name: 'lagging', filter: 'lag:>1000', sort: '', columns: null }], 'shards', viewHref)
 
   expect(found('lagg', views, [])[0]).toMatchObject({
     name: 'Views',
@@ -76,4 +87,21 @@ test('route and the name of a segment is the best entry, and only then there is 
   expect(first(typed, [...routeEntries(typed), ...pageEntries()])?.href).toBe('/topology?segment=paris+centre')
   expect(routeEntries('routers')).toEqual([])
   expect(first('topology', pageEntries())?.href).toBe('/topology')
+})
+
+test('a topic is found by name, and a job by its id in each topic that has one', () => {
+  const topics = topicEntries([
+    { topic: 'hotel-sync', dead: 2 },
+    { topic: 'mail', dead: 0 },
+  ])
+  expect(first('hotel', topics)).toMatchObject({ href: '/queue/topics/hotel-sync', hint: '2 dead jobs' })
+  expect(first('topic mail', topics)?.href).toBe('/queue/topics/mail')
+  const jobs = jobEntries([
+    { id: 'order/77', topic: 'mail', state: 'dead' },
+    { id: 'order/77', topic: 'hotel-sync', state: 'ready' },
+  ])
+  expect(found('order/77', jobs, [])[0]?.entries.map(({ href, hint }) => [href, hint])).toEqual([
+    ['/queue/topics/mail/jobs/order%2F77', 'dead, mail'],
+    ['/queue/topics/hotel-sync/jobs/order%2F77', 'ready, hotel-sync'],
+  ])
 })

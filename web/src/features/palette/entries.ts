@@ -2,7 +2,6 @@
 import type { Me, SavedView, Summary } from '@vacancy/shared/contract'
 import type { IconName } from '../../icons/icon.tsx'
 import { routes } from '../../lib/routes.ts'
-import { viewHref } from '../shards/views.ts'
 import { LINKED_PAGES } from '../shell/pages.ts'
 import * as copy from './copy.ts'
 import { bestRank } from './rank.ts'
@@ -123,16 +122,48 @@ export function routeEntries(typed: string): Entry[] {
   ]
 }
 
-/** Saved views of the shard list. */
-export function viewEntries(views: readonly SavedView[]): Entry[] {
+/** Topics of the job queue. */
+export function topicEntries(topics: readonly { readonly topic: string; readonly dead: number }[]): Entry[] {
+  return topics.map(({ topic, dead }) => ({
+    id: `topic ${topic}`,
+    group: copy.groups.topics,
+    label: topic,
+    ...(dead > 0 && { hint: copy.queue.dead(dead) }),
+    icon: 'queue' as const,
+    also: `topic ${topic} queue`,
+    href: routes.topic(topic),
+  }))
+}
+
+/** Jobs whose id was typed. */
+export function jobEntries(jobs: readonly { readonly id: string; readonly topic: string; readonly state: string }[]) {
+  return jobs.map(
+    ({ id, topic, state }): Entry => ({
+      id: `job ${topic} ${id}`,
+      group: copy.groups.jobs,
+      label: id,
+      hint: copy.queue.job(topic, state),
+      icon: 'queue',
+      also: `job ${id} ${topic}`,
+      href: routes.queueJob(topic, id),
+    }),
+  )
+}
+
+/** Saved views of the list of shards or topics. */
+export function viewEntries(
+  views: readonly SavedView[],
+  of: 'shards' | 'topics',
+  hrefOf: (view: SavedView) => string,
+): Entry[] {
   return views.map((view) => ({
-    id: `view ${view.name}`,
+    id: `view ${of} ${view.name}`,
     group: copy.groups.views,
     label: view.name,
     hint: view.filter,
     icon: 'star',
-    also: `view ${view.name} shards`,
-    href: viewHref(view),
+    also: `view ${view.name} ${of}`,
+    href: hrefOf(view),
   }))
 }
 

@@ -3,7 +3,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Command } from 'cmdk'
 import * as Primitive from 'radix-ui/dialog'
-import { type KeyboardEvent, type MouseEvent, useMemo, useRef, useState } from 'react'
+import { type KeyboardEvent, type MouseEvent, useDeferredValue, useMemo, useRef, useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'
 import { call } from '../../lib/api.ts'
 import { THEMES } from '../../lib/appearance.ts'
@@ -11,10 +11,22 @@ import { pauseLive, resumeLive, useLive, useLiveStatus } from '../../lib/live.ts
 import { navigate } from '../../lib/navigate.ts'
 import { useMe } from '../../lib/session.ts'
 import { giveBackFocus } from '../../ui/give-back-focus.ts'
+import { topicsViewHref } from '../queue/topic-view.ts'
 import { signOut } from '../session/sign-out.ts'
 import { useSavePreferences } from '../settings/preferences.ts'
+import { viewHref } from '../shards/views.ts'
 import * as copy from './copy.ts'
-import { clusterEntries, type Entry, found, pageEntries, routeEntries, savedEntries, viewEntries } from './entries.ts'
+import {
+  clusterEntries,
+  type Entry,
+  found,
+  jobEntries,
+  pageEntries,
+  routeEntries,
+  savedEntries,
+  topicEntries,
+  viewEntries,
+} from './entries.ts'
 import { takeTyped } from './typed-ahead.ts'
 
 const RECENT_MAX = 20
@@ -25,7 +37,7 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
   const [typed, setTyped] = useState('')
   const isNewTab = useRef(false)
   const [opener] = useState(() => document.activeElement)
-  const entries = useEntries()
+  const entries = useEntries(useDeferredValue(typed.trim()))
   const groups = useMemo(() => found(typed, [...routeEntries(typed), ...entries], recent), [typed, entries])
 
   const noteNewTab = (event: KeyboardEvent | MouseEvent) => {
@@ -123,11 +135,34 @@ function EntryRow({ entry, value, onSelect }: EntryRowProps) {
 
 const QUIET = 'text-text-3 group-data-[selected=true]:text-inherit'
 
-function useEntries(): readonly Entry[] {
+/** Pages of a list are larger than any palette shows. */
+const TOPICS = 500
+/** Shorter texts are the beginning of a word. */
+const JOB_ID_MIN = 3
+const JOB_ID_MAX = 256
+
+/** Topics, and jobs whose whole id was typed. Nothing where no queue is served. */
+function useQueueEntries(typed: string): readonly Entry[] {
+  const topics = useQuery({
+    queryKey: ['palette', 'topics'],
+    queryFn: ({ signal }) => call('GET /api/v1/queue/topics', { query: { limit: TOPICS }, signal }),
+    retry: false,
+  }).data?.topics
+  const jobs = useQuery({
+    queryKey: ['palette', 'jobs', typed],
+    queryFn: ({ signal }) => call('GET /api/v1/queue/jobs', { query: { id: typed }, signal }),
+    enabled: topics !== undefined && typed.length >= JOB_ID_MIN && typed.length <= JOB_ID_MAX,
+    retry: false,
+  }).data?.jobs
+  return useMemo(() => [...topicEntries(topics ?? []), ...jobEntries(jobs ?? [])], [topics, jobs])
+}
+
+function useEntries(typed: string): readonly Entry[] {
   const me = useMe()
   const { paused } = useLiveStatus()
   const summary = useLive('summary').data
   const save = useSavePreferences()
+  const queue = useQueueEntries(typed)
   // Optional: both are added below when they arrive.
   const queries = useQuery({
     queryKey: ['palette', 'saved-queries'],
@@ -141,11 +176,13 @@ function useEntries(): readonly Entry[] {
     () => [
       ...pageEntries(),
       ...clusterEntries(summary, me),
-      ...viewEntries(me.preferences.shards.views),
+      ...viewEntries(me.preferences.shards.views, 'shards', viewHref),
+      ...viewEntries(me.preferences.queue.views, 'topics', topicsViewHref),
       ...actionEntries(paused, (theme) => save({ theme })),
       ...savedEntries({ queries: queries ?? [], imports: imports ?? [] }),
+      ...queue,
     ],
-    [summary, me, paused, save, queries, imports],
+    [summary, me, paused, save, queries, imports, queue],
   )
 }
 

@@ -1,5 +1,13 @@
 /** Texts of the queue pages. */
-import type { DeadReason, JobEvent, JobState, RedriveState, TopicConfig } from '@vacancy/shared/contract'
+import type {
+  DeadReason,
+  JobEvent,
+  JobState,
+  RedriveState,
+  TailEventKind,
+  TopicConfig,
+  TopicSeries,
+} from '@vacancy/shared/contract'
 import { count, counted } from '../../lib/format.ts'
 
 export const common = {
@@ -25,6 +33,8 @@ export const topics = {
   unknownSort: (sort: string) => `cannot sort by ${sort}`,
   unknownKey: (key: string, known: string) => `unknown key ${key}; known keys are ${known}`,
   needsNumber: (key: string, value: string) => `${key} needs a number, as in ${key}:>100, not ${value}`,
+  views: 'Views of the list of topics',
+  all: 'all topics',
   absent: 'This control plane does not serve a job queue.',
   standby: 'Standby',
   standbyHint: 'Another process owns the journal of this queue. Topics are shown there.',
@@ -51,6 +61,10 @@ export const columns = {
   oldest: 'Oldest ready',
   oldestTip: 'Age of the oldest job that waits for a consumer',
   consumers: 'Consumers',
+  trend: 'Ready, 10 min',
+  trendTip: 'Jobs that waited for a consumer in the last ten minutes',
+  trendOf: (topic: string, low: number, high: number, now: number) =>
+    `Ready jobs of ${topic} in the last ten minutes: ${count(low)} to ${count(high)}, last ${count(now)}`,
   bytes: 'Size',
   bytesTip: 'Payloads of unfinished jobs',
 }
@@ -90,6 +104,8 @@ export const topic = {
     dead: 'Dead',
     done: 'Done',
     consumers: 'Consumers',
+    charts: 'Charts',
+    tail: 'Live',
     config: 'Configuration',
   },
   numbers: 'Numbers',
@@ -104,7 +120,58 @@ export const topic = {
   delete: 'Delete topic…',
 }
 
+export const charts = {
+  title: 'Course of the topic',
+  range: 'Time range',
+  minutes: (minutes: string) => (minutes === '60' ? '1 hour' : `${minutes} minutes`),
+  rates: 'Rates',
+  waiting: 'Waiting',
+  oldest: 'Oldest ready',
+  dead: 'Dead',
+  jobs: 'jobs',
+  noData: 'No values yet. One is taken every ten seconds while the queue runs.',
+  series: {
+    in: 'in',
+    out: 'out',
+    failed: 'failed',
+    ready: 'ready',
+    delayed: 'delayed',
+    leased: 'leased',
+    dead: 'dead',
+    oldest: 'age',
+  } satisfies Record<TopicSeries, string>,
+}
+
+export const tail = {
+  title: 'Live tail',
+  filter: 'Filter events',
+  filtered: (events: number, filter: string) => `None of ${counted(events, 'event')} matches ${filter}`,
+  pause: 'Pause',
+  resume: 'Resume',
+  skipped: (events: number) =>
+    `${counted(events, 'event')} not shown: a live tail takes 50 events a second, and keeps the newest 200`,
+  empty: 'Nothing has happened since this page was opened.',
+  at: 'Time',
+  event: 'Event',
+  error: 'Error',
+  events: {
+    accepted: 'Accepted',
+    delivered: 'Delivered',
+    done: 'Done',
+    failed: 'Failed',
+    expired: 'Lease expired',
+    disconnected: 'Disconnected',
+    released: 'Released',
+    dead: 'Dead',
+    redriven: 'Redriven',
+    cancelled: 'Cancelled',
+  } satisfies Record<TailEventKind, string>,
+}
+
 export const jobs = {
+  views: 'Views of jobs',
+  viewText: (parts: readonly (readonly [name: string, value: string])[]) =>
+    parts.length === 0 ? 'ready jobs' : parts.map(([name, value]) => `${name}: ${value}`).join(', '),
   id: 'Job',
   age: 'Age',
   tries: 'Failures',

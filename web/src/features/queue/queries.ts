@@ -11,6 +11,7 @@ import type { JobState } from '@vacancy/shared/contract'
 import { call } from '../../lib/api.ts'
 import { useLiveStatus } from '../../lib/live.ts'
 import type { DeadQuery } from './dead-filter.ts'
+import { type Tail, tailAfter } from './tail.ts'
 
 const POLL_MS = 2_000
 /** Statistics of so many topics are large. */
@@ -34,6 +35,57 @@ export function useQueueStats() {
     queryFn: ({ signal }) => call('GET /api/v1/queue/stats', { signal }),
     refetchInterval: ({ state }) =>
       pollMs !== false && (state.data?.topics.length ?? 0) > MANY_TOPICS ? MANY_POLL_MS : pollMs,
+  })
+}
+
+/** The server takes a sample every ten seconds. */
+const SAMPLE_MS = 10_000
+
+/** Ready jobs of the last ten minutes, by topic. */
+export function useReadyTrends() {
+  return useQuery({
+    queryKey: [QUEUE, 'trends'],
+    queryFn: async ({ signal }) => {
+      const { topics } = await call('GET /api/v1/queue/history', { signal })
+      return Object.fromEntries(topics.map(({ topic, ready }) => [topic, ready]))
+    },
+    refetchInterval: usePollMs(SAMPLE_MS),
+  })
+}
+
+/** The course of a topic over so many minutes. */
+export function useTopicHistory(topic: string, minutes: number) {
+  return useQuery({
+    queryKey: [QUEUE, 'history', topic, minutes],
+    queryFn: ({ signal }) =>
+      call('GET /api/v1/queue/topics/{topic}/history', { params: { topic }, query: { minutes }, signal }),
+    placeholderData: keepPreviousData,
+    refetchInterval: usePollMs(SAMPLE_MS),
+  })
+}
+
+const TAIL_POLL_MS = 1_000
+
+/** What happens to the jobs of a topic, newest first, from now on. @param isPaused keeps what is shown */
+export function useTail(topic: string, isPaused: boolean) {
+  const queries = useQueryClient()
+  const queryKey = ['queue-tail', topic]
+  const pollMs = usePollMs(TAIL_POLL_MS)
+  return useQuery({
+    queryKey,
+    queryFn: async ({ signal }) => {
+      const before = queries.getQueryData<Tail>(queryKey)
+      const page = await call('GET /api/v1/queue/topics/{topic}/tail', {
+        params: { topic },
+        query: before === undefined ? {} : { cursor: before.cursor },
+        signal,
+      })
+      return tailAfter(before, page)
+    },
+    enabled: !isPaused,
+    refetchInterval: pollMs,
+    // Another visit begins with an empty list.
+    gcTime: 0,
   })
 }
 

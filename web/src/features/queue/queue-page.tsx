@@ -22,16 +22,19 @@ import { VirtualTable } from '../../ui/virtual-table.tsx'
 import { ColumnsButton } from '../shards/columns-button.tsx'
 import { formatSort, parseSort } from '../shards/sort-link.ts'
 import { type TableLayout, useTableLayout } from '../shards/table-layout.ts'
+import { viewText } from '../shards/views.ts'
+import { type PresentView, ViewsMenu } from '../shards/views-menu.tsx'
 import * as copy from './copy.ts'
 import { topicCommand } from './curl.ts'
 import { useQueueStats } from './queries.ts'
 import { DeadCount, oldestText, TOPIC_TABLE, TopicBadge } from './topic-columns.tsx'
-import { parseTopicFilter, stateOf, topicFields, topicKeys } from './topic-view.ts'
+import { parseTopicFilter, stateOf, topicFields, topicKeys, topicsViewHref } from './topic-view.ts'
 
 const CreateDialog = dynamic(() => import('./create-dialog.tsx').then((module) => module.CreateDialog), { ssr: false })
 const SubmitDialog = dynamic(() => import('./submit-dialog.tsx').then((module) => module.SubmitDialog), { ssr: false })
 
 const SORTABLE = TOPIC_TABLE.all.filter((column) => column.compare).map((column) => column.id)
+const topicsViewText = (view: PresentView) => viewText(view, copy.topics.all, TOPIC_TABLE.idsOf)
 const NO_TOPICS: readonly TopicStats[] = []
 
 export function QueuePage() {
@@ -85,7 +88,16 @@ export function QueuePage() {
               total={topics.length}
             />
           </div>
-          <ColumnsButton label={copy.topics.panel} table={table} columns={TOPIC_TABLE} />
+          <span className="ms-auto flex gap-2">
+            <ViewsMenu
+              title={copy.topics.views}
+              present={{ filter: typed, sort: sortText, columns: table.columns && [...table.columns] }}
+              layout={table}
+              hrefOf={topicsViewHref}
+              textOf={topicsViewText}
+            />
+            <ColumnsButton label={copy.topics.panel} table={table} columns={TOPIC_TABLE} />
+          </span>
         </div>
         {ignored.map((fault) => (
           <p key={fault} className="text-small text-warn" role="status">

@@ -32,6 +32,18 @@ const HISTORY = [
   { at: AT, event: 'dead', consumer: '', error: 'timeout after 30 ms' },
 ]
 
+const COURSE = { from: '2026-11-20T18:29:30.000Z', to: AT, stepSeconds: 10 }
+
+/** The second page has one more event, and skipped some. */
+function tailPage(cursor: string | null) {
+  const event = { at: AT, consumer: null, error: null, failures: 0, bytes: 12, head: null }
+  if (cursor === null)
+    return { cursor: 'a.1', events: [{ ...event, n: 1, event: 'accepted', id: 'order-9' }], skipped: 0 }
+  if (cursor !== 'a.1') return { cursor, events: [], skipped: 0 }
+  const dead = { ...event, n: 8, event: 'dead', id: MARKUP, error: 'no room' }
+  return { cursor: 'a.8', events: [dead], skipped: 6 }
+}
+
 const idOf = ({ path }: Sent) => decodeURIComponent(path.split('/').at(-1) ?? '')
 
 /** A queue with three topics, one of which has dead jobs. */
@@ -57,6 +69,16 @@ const serve = (over: Parameters<typeof serveQueue>[0] = {}) =>
       const job = DEAD.find(({ id }) => id === idOf(sent))
       return job && { ...job, history: HISTORY, data: base64('{"order":12345678901234567890}') }
     },
+    'GET /api/v1/queue/history': () => ({ ...COURSE, topics: [{ topic: 'orders', ready: [0, 7, 4] }] }),
+    'GET /api/v1/queue/topics/{topic}/history': () => ({
+      topic: 'orders',
+      ...COURSE,
+      series: ['in', 'out', 'failed', 'ready', 'delayed', 'leased', 'dead', 'oldest'].map((name) => ({
+        name,
+        values: [null, 1, 2],
+      })),
+    }),
+    'GET /api/v1/queue/topics/{topic}/tail': ({ query }) => tailPage(query.get('cursor')),
     'GET /api/v1/queue/consumers': () => ({ consumers: [consumerOf()], next: null }),
     ...over,
   })
@@ -427,5 +449,74 @@ describe('a job', () => {
     await person.click(form.getByRole('radio', { name: 'None' }))
     await person.click(form.getByRole('button', { name: 'Submit to orders' }))
     expect(await form.findByText(/nothing was submitted/)).toBeTruthy()
+  })
+})
+
+describe('the course of a topic', () => {
+  test('the list of topics has a small line for each that has values', async () => {
+    serve()
+    renderPage('/queue')
+    const rows = within(await table('All topics'))
+    expect(
+      await rows.findByRole('img', { name: 'Ready jobs of orders in the last ten minutes: 0 to 7, last 4' }),
+    ).toBeTruthy()
+    expect(rows.getAllByRole('img', { name: /^Ready jobs of/ })).toHaveLength(1)
+  })
+
+  test('charts have rates, waiting jobs and the oldest age, also as tables', async () => {
+    serve()
+    renderPage('/queue/topics/orders?state=charts')
+    for (const title of ['Rates', 'Waiting', 'Oldest ready', 'Dead'])
+      expect(await button(`Show ${title} as table`)).toBeTruthy()
+    expect((await button('15 minutes')).getAttribute('aria-pressed')).toBe('false')
+    await user().click(await button('15 minutes'))
+    await waitFor(() => expect(location.search).toContain('minutes=15'))
+  })
+})
+
+describe('the live tail', () => {
+  test('adds events as they happen, newest first, and counts what it skipped', async () => {
+    serve()
+    renderPage('/queue/topics/orders?state=tail')
+    const rows = within(await table('Live tail'))
+    expect(rows.getByRole('row', { name: /order-9/ }).dataset['event']).toBe('accepted')
+    await waitFor(
+      () => expect(rows.getAllByRole('link').map((link) => link.textContent)).toEqual([MARKUP, 'order-9']),
+      {
+        timeout: 3_000,
+      },
+    )
+    expect(document.querySelector('main img, table img')).toBeNull()
+    expect((await screen.findByText(/6 events not shown/)).getAttribute('role')).toBe('status')
+    await user().click(await button('Pause'))
+    expect(await button('Resume')).toBeTruthy()
+  })
+})
+
+describe('saved views', () => {
+  const view = (name: string, filter: string) => ({ name, filter, sort: '', columns: null })
+
+  test('of jobs open the same list in the topic that is shown', async () => {
+    serve()
+    const me = meOf()
+    me.preferences.jobs.views = [view('timeouts', 'state=dead&error=timeout')]
+    renderPage('/queue/topics/mail?state=dead&error=bad&job=order-1', me)
+    await user().click(await button('Views'))
+    await user().click(await screen.findByRole('menuitem', { name: 'Save or delete views…' }))
+    const shown = within(await dialog())
+    expect(shown.getByText('state: dead, error: bad')).toBeTruthy()
+    expect(shown.getByText('state: dead, error: timeout')).toBeTruthy()
+    await user().click(shown.getByRole('button', { name: 'Open timeouts' }))
+    await waitFor(() => expect(location.href).toMatch(/\/queue\/topics\/mail\?state=dead&error=timeout$/))
+  })
+
+  test('of topics open the list with filter and sort', async () => {
+    serve()
+    const me = meOf()
+    me.preferences.queue.views = [{ ...view('failing', 'dead:>0'), sort: 'dead:down' }]
+    renderPage('/queue', me)
+    await user().click(await button('Views'))
+    await user().click(await screen.findByRole('menuitem', { name: 'failing' }))
+    await waitFor(() => expect(location.href).toMatch(/\/queue\?filter=dead%3A%3E0&sort=dead%3Adown$/))
   })
 })

@@ -5,9 +5,11 @@ import { bytes, count, duration, NONE, rate } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { Link } from '../../ui/link.tsx'
+import { Sparkline } from '../../ui/sparkline.tsx'
 import type { Column } from '../../ui/table.tsx'
 import { columnsOf } from '../shards/table-columns.ts'
 import * as copy from './copy.ts'
+import { useReadyTrends } from './queries.ts'
 import { stateOf } from './topic-view.ts'
 
 const number = (of: (topic: TopicStats) => number) => (a: TopicStats, b: TopicStats) => of(a) - of(b)
@@ -40,6 +42,15 @@ export function DeadCount({ dead }: { readonly dead: number }) {
 /** The age of the oldest ready job; a dash without ready jobs. */
 export const oldestText = ({ ready, oldestReadyMs }: TopicStats): string =>
   ready === 0 ? NONE : duration(oldestReadyMs)
+
+/** Ready jobs of the last minutes; nothing before the first two samples. */
+function ReadyTrend({ topic }: { readonly topic: string }) {
+  const values = useReadyTrends().data?.[topic] ?? []
+  const known = values.filter((value) => value !== null)
+  if (known.length < 2) return <span className="text-text-3">{NONE}</span>
+  const label = copy.columns.trendOf(topic, Math.min(...known), Math.max(...known), known.at(-1) ?? 0)
+  return <Sparkline label={label} values={values} />
+}
 
 /** The first column names the row; it is always shown, and first. */
 const TOPIC_COLUMNS: readonly Column<TopicStats>[] = [
@@ -128,6 +139,13 @@ const TOPIC_COLUMNS: readonly Column<TopicStats>[] = [
     tip: copy.columns.failedTip,
     compare: number(({ rates1m }) => rates1m.failed),
     cell: ({ rates1m }) => rate(rates1m.failed),
+  },
+  {
+    id: 'trend',
+    header: copy.columns.trend,
+    rank: 2,
+    tip: copy.columns.trendTip,
+    cell: ({ topic }) => <ReadyTrend topic={topic} />,
   },
   {
     id: 'oldest',

@@ -25,8 +25,11 @@ import { DEAD_FIELDS, type DeadFields, type DeadQuery, deadQuery } from './dead-
 import { DeadPanels } from './dead-panels.tsx'
 import { JobInspector } from './job-inspector.tsx'
 import { JobsTable } from './jobs-table.tsx'
+import { JobsViews } from './jobs-views.tsx'
 import { useJobs, useQueueStats, useTopicStats } from './queries.ts'
 import { RedriveStrip } from './redrive-strip.tsx'
+import { TailPanel } from './tail-panel.tsx'
+import { TopicCharts } from './topic-charts.tsx'
 import { DeadCount, oldestText, TopicBadge } from './topic-columns.tsx'
 
 const SubmitDialog = dynamic(() => import('./submit-dialog.tsx').then((module) => module.SubmitDialog), { ssr: false })
@@ -37,8 +40,10 @@ const PauseDialog = dynamic(() => import('./topic-dialogs.tsx').then((module) =>
 const PurgeDialog = dynamic(() => import('./topic-dialogs.tsx').then((module) => module.PurgeDialog), { ssr: false })
 const DeleteDialog = dynamic(() => import('./topic-dialogs.tsx').then((module) => module.DeleteDialog), { ssr: false })
 
-const TABS = ['ready', 'leased', 'delayed', 'dead', 'done', 'consumers', 'config'] as const
+const TABS = ['ready', 'leased', 'delayed', 'dead', 'done', 'consumers', 'charts', 'tail', 'config'] as const
 type Tab = (typeof TABS)[number]
+const OTHER_TABS: readonly Tab[] = ['consumers', 'charts', 'tail', 'config']
+const isJobState = (tab: Tab): tab is JobState => !OTHER_TABS.includes(tab)
 
 export function TopicPage({ id }: { readonly id: string }) {
   const stats = useTopicStats(id)
@@ -53,7 +58,14 @@ export function TopicPage({ id }: { readonly id: string }) {
       ready={topic !== undefined}
       crumbs={[{ href: routes.queue(), label: copy.common.queue }]}
       badge={topic && <TopicBadge topic={topic} />}
-      actions={topic && <Actions topic={topic} />}
+      actions={
+        topic && (
+          <>
+            {isJobState(tab) && <JobsViews topic={id} />}
+            <Actions topic={topic} />
+          </>
+        )
+      }
       tabs={<Tabs id={id} tab={tab} topic={topic} />}
     >
       {!topic &&
@@ -66,7 +78,9 @@ export function TopicPage({ id }: { readonly id: string }) {
       {topic && <RedriveStrip topic={id} />}
       {topic && tab === 'consumers' && <ConsumersPanel topic={id} />}
       {topic && tab === 'config' && <ConfigPanel topic={id} />}
-      {topic && tab !== 'consumers' && tab !== 'config' && <Jobs key={tab} topic={topic} state={tab} />}
+      {topic && tab === 'charts' && <TopicCharts topic={id} />}
+      {topic && tab === 'tail' && <TailPanel topic={id} />}
+      {topic && isJobState(tab) && <Jobs key={tab} topic={topic} state={tab} />}
     </Page>
   )
 }

@@ -1,7 +1,9 @@
 /** State and filter fields of topics. Pure. */
-import type { Level, TopicStats } from '@vacancy/shared/contract'
+import type { Level, SavedView, TopicStats } from '@vacancy/shared/contract'
 import { type Filter, parseFilter } from '../../lib/filter.ts'
+import { routes } from '../../lib/routes.ts'
 import * as copy from './copy.ts'
+import { DEAD_FIELDS } from './dead-filter.ts'
 
 type TopicState = 'paused' | 'stalled' | 'no-consumers' | 'active' | 'idle'
 
@@ -19,6 +21,28 @@ export function stateOf({ paused, stalledConsumers, consumers, ready, leased }: 
 const NUMBERS = ['ready', 'leased', 'delayed', 'dead', 'in', 'out', 'failed', 'oldest', 'consumers', 'bytes'] as const
 const TEXTS = ['topic', 'state'] as const
 type Key = (typeof NUMBERS)[number] | (typeof TEXTS)[number]
+
+/** The list of topics in a saved view. */
+export function topicsViewHref({ filter, sort, columns }: Omit<SavedView, 'name'>): string {
+  return routes.queue({ filter, sort, columns: columns?.join(',') })
+}
+
+/** Parts of the URL of a topic that a saved view of its jobs keeps. */
+const JOBS_VIEW = ['state', ...DEAD_FIELDS] as const
+
+/** The list of jobs that a URL shows, as the filter of a saved view; '' for the default list. */
+export function jobsViewFilter(search: URLSearchParams): string {
+  const kept = JOBS_VIEW.flatMap((name) => {
+    const value = search.get(name)
+    return value === null || value === '' ? [] : [[name, value]]
+  })
+  return new URLSearchParams(kept).toString()
+}
+
+/** A saved view of jobs, in a topic. */
+export function jobsViewHref(topic: string, { filter }: Pick<SavedView, 'filter'>): string {
+  return routes.topic(topic, Object.fromEntries(new URLSearchParams(jobsViewFilter(new URLSearchParams(filter)))))
+}
 
 /** Fields of a topic by filter key. */
 export function topicFields(topic: TopicStats): Record<Key, string | number> {

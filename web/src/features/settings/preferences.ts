@@ -23,7 +23,8 @@ export function useSavePreferences(): (change: PreferencesChange) => void {
       if (before) {
         const shards = { ...before.preferences.shards, ...change.shards }
         const queue = { ...before.preferences.queue, ...change.queue }
-        const next = { ...before.preferences, ...change, shards, queue } as Me['preferences']
+        const jobs = { ...before.preferences.jobs, ...change.jobs }
+        const next = { ...before.preferences, ...change, shards, queue, jobs } as Me['preferences']
         queries.setQueryData(ME_KEY, { ...before, preferences: next })
         applyAppearance(next)
       }

@@ -25,12 +25,14 @@ import { RackPicture } from './rack.tsx'
 import { SHARD_COLUMNS, SHARD_TABLE } from './shard-columns.tsx'
 import { SHARDS_TABLE, useShardTable } from './shard-table.ts'
 import { formatSort, parseSort } from './sort-link.ts'
-import { ViewsMenu } from './views-menu.tsx'
+import { viewHref, viewText } from './views.ts'
+import { type PresentView, ViewsMenu } from './views-menu.tsx'
 
 /** The two lines of a rack and the border. */
 const ROW_HEIGHT = 41
 const SORTABLE = SHARD_COLUMNS.filter((column) => column.compare).map((column) => column.id)
 
+const shardViewText = (view: PresentView) => viewText(view, copy.views.allShards, SHARD_TABLE.idsOf)
 const NONE_MISSING: readonly MissingSource[] = []
 
 export function ShardsPage() {
@@ -76,7 +78,13 @@ export function ShardsPage() {
             />
           </div>
           <span className="ms-auto flex gap-2">
-            <ViewsMenu filter={typed} sort={sortText} columns={table.columns} />
+            <ViewsMenu
+              title={copy.views.dialogTitle}
+              present={{ filter: typed, sort: sortText, columns: table.columns && [...table.columns] }}
+              layout={table}
+              hrefOf={viewHref}
+              textOf={shardViewText}
+            />
             <ColumnsButton label={SHARDS_TABLE} table={table} columns={SHARD_TABLE} />
           </span>
         </div>

@@ -9,20 +9,18 @@ import { IconButton } from '../../ui/icon-button.tsx'
 import { ME_KEY } from '../session/session-gate.tsx'
 import { common } from './copy.ts'
 import * as copy from './list-copy.ts'
-import { SHARD_TABLE } from './shard-columns.tsx'
-import { useShardTable } from './shard-table.ts'
-import { viewHref, withView } from './views.ts'
-import type { PresentView } from './views-menu.tsx'
+import { withView } from './views.ts'
+import type { ViewsProps } from './views-menu.tsx'
 
 /** Limits of the contract. */
 const NAME_MAX = 64
 const FILTER_MAX = 300
 const VIEWS_MAX = 20
 
-type ViewsDialogProps = { readonly present: PresentView; readonly onClose: () => void }
+type ViewsDialogProps = ViewsProps & { readonly onClose: () => void }
 
-export default function ViewsDialog({ present, onClose }: ViewsDialogProps) {
-  const { views, setViews } = useShardTable()
+export default function ViewsDialog({ title, present, layout, hrefOf, textOf, onClose }: ViewsDialogProps) {
+  const { views, setViews } = layout
   const queries = useQueryClient()
   // Another tab may have saved views since this page loaded.
   useEffect(() => void queries.invalidateQueries({ queryKey: ME_KEY }), [queries])
@@ -39,13 +37,7 @@ export default function ViewsDialog({ present, onClose }: ViewsDialogProps) {
           : undefined
   const { filter, sort, columns } = present
   return (
-    <Dialog
-      open
-      keep
-      title={copy.views.dialogTitle}
-      onClose={onClose}
-      footer={<Button onClick={onClose}>{common.close}</Button>}
-    >
+    <Dialog open keep title={title} onClose={onClose} footer={<Button onClick={onClose}>{common.close}</Button>}>
       <div className="flex flex-col gap-4">
         <form
           aria-label={copy.views.save}
@@ -57,7 +49,7 @@ export default function ViewsDialog({ present, onClose }: ViewsDialogProps) {
             setTyped('')
           }}
         >
-          <p className="text-text-2">{viewText(present)}</p>
+          <p className="text-text-2">{textOf(present)}</p>
           <Field label={copy.views.name} hint={copy.views.nameHint}>
             {(wire) => (
               <Input {...wire} maxLength={NAME_MAX} value={typed} onChange={({ target }) => setTyped(target.value)} />
@@ -73,13 +65,13 @@ export default function ViewsDialog({ present, onClose }: ViewsDialogProps) {
               <li key={view.name} className="flex items-center gap-3 border-line border-t py-2">
                 <span className="grid min-w-0 grow">
                   <span className="truncate font-medium">{view.name}</span>
-                  <span className="break-words text-small text-text-2">{viewText(view)}</span>
+                  <span className="break-words text-small text-text-2">{textOf(view)}</span>
                 </span>
                 <Button
                   aria-label={copy.views.openNamed(view.name)}
                   onClick={() => {
                     onClose()
-                    navigate(viewHref(view))
+                    navigate(hrefOf(view))
                   }}
                 >
                   {copy.views.open}
@@ -96,13 +88,4 @@ export default function ViewsDialog({ present, onClose }: ViewsDialogProps) {
       </div>
     </Dialog>
   )
-}
-
-function viewText({ filter, sort, columns }: PresentView): string {
-  const [column, direction] = sort.split(':')
-  return [
-    filter === '' ? copy.views.allShards : filter,
-    ...(column ? [copy.views.sortedBy(column, direction === 'down')] : []),
-    columns === null ? copy.views.defaultColumns : copy.views.columnCount(SHARD_TABLE.idsOf(columns).length),
-  ].join(' · ')
 }

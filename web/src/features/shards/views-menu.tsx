@@ -1,22 +1,28 @@
 'use client'
-/** Saved views of the shard list: filter, sort and columns under a name, each with a link. */
+/** Saved views of a list under a name, each with a link. */
 
+import type { SavedView } from '@vacancy/shared/contract'
 import { lazy, Suspense, useState } from 'react'
 import { Menu } from '../../ui/menu.tsx'
 import * as copy from './list-copy.ts'
-import { useShardTable } from './shard-table.ts'
-import { viewHref } from './views.ts'
+import type { TableLayout } from './table-layout.ts'
 
 const ViewsDialog = lazy(() => import('./views-dialog.tsx'))
 
-export type PresentView = {
-  readonly filter: string
-  readonly sort: string
-  readonly columns: readonly string[] | null
+export type PresentView = Omit<SavedView, 'name'>
+
+export type ViewsProps = {
+  /** Of the dialog: "Views of the shard list". */
+  readonly title: string
+  readonly present: PresentView
+  readonly layout: Pick<TableLayout, 'views' | 'setViews'>
+  readonly hrefOf: (view: PresentView) => string
+  /** What a view shows, in a line. */
+  readonly textOf: (view: PresentView) => string
 }
 
-export function ViewsMenu(present: PresentView) {
-  const { views } = useShardTable()
+export function ViewsMenu(props: ViewsProps) {
+  const { views } = props.layout
   const [isOpen, setOpen] = useState(false)
   return (
     <>
@@ -24,7 +30,7 @@ export function ViewsMenu(present: PresentView) {
         label={copy.views.title}
         button={copy.views.title}
         items={[
-          ...views.map((view) => ({ label: view.name, href: viewHref(view) })),
+          ...views.map((view) => ({ label: view.name, href: props.hrefOf(view) })),
           ...(views.length > 0 ? (['line'] as const) : []),
           {
             label: views.length > 0 ? copy.views.saveOrDelete : copy.views.saveDialog,
@@ -35,7 +41,7 @@ export function ViewsMenu(present: PresentView) {
       />
       {isOpen && (
         <Suspense fallback={null}>
-          <ViewsDialog present={present} onClose={() => setOpen(false)} />
+          <ViewsDialog {...props} onClose={() => setOpen(false)} />
         </Suspense>
       )}
     </>

@@ -1,0 +1,153 @@
+/** A load of the queue benchmark: jobs submitted, then delivered, on two servers in turns, and their figures side by side. */
+import type { RowReport } from '../format.ts'
+import { quantile } from '../pauses.ts'
+import { processSeconds } from '../process-time.ts'
+import { judged, type Measure, worstOf } from '../verdict.ts'
+import { clientsOf, closeServer, PAYLOAD_BYTES, refuseRefused, runClients, type Server, TOPICS } from './servers.ts'
+
+/** Beyond this share of a core the client was the limit. */
+const CLIENT_BUSY = 0.85
+
+/** How jobs are submitted, and to how many consumers they are delivered. */
+export type Load = {
+  readonly id: number
+  readonly what: string
+  readonly batch: number
+  readonly connections: number
+  readonly isNew: boolean
+  readonly consumers: number
+  readonly prefetch: number
+  /** Shares of what the other server does. */
+  readonly submitMin: number | undefined
+  readonly deliverMin: number | undefined
+  /** Processor time of a job, submitted and delivered, as a multiple of that of the other server. */
+  readonly cpuMax: number | undefined
+  /** The same for the database, where there is one. */
+  readonly databaseMax?: number
+  /** Jobs of a run, as a multiple of `--jobs`. */
+  readonly share: number
+}
+
+/** Two servers under the same load. */
+export type Sides = {
+  readonly openOurs: () => Promise<Server>
+  /** What ours is compared with, and its name in the report. */
+  readonly openOther: () => Promise<Server>
+  readonly other: string
+}
+
+/** What one run of a load took, on one server. */
+type Figures = {
+  readonly submitPerSecond: number
+  readonly deliverPerSecond: number
+  /** Microseconds of the server for a job, submitted and delivered. */
+  readonly cpuMicros: number
+  /** The same of its database. */
+  readonly databaseMicros: number | undefined
+  /** The client was the limit while submitting, or delivering. */
+  readonly isClientBusy: boolean
+}
+
+/** Runs a load on both in turns, so many rounds, and compares their medians. */
+export async function measureLoad(
+  { jobs: usual, rounds }: { readonly jobs: number; readonly rounds: number },
+  load: Load,
+  { openOurs, openOther, other }: Sides,
+  say: (text: string) => void,
+): Promise<RowReport> {
+  const jobs = Math.max(load.batch * TOPICS.length, Math.round(usual * load.share))
+  const ours: Figures[] = []
+  const others: Figures[] = []
+  for (let round = 0; round < rounds; round++) {
+    const turn = [
+      async () => ours.push(await runLoad(openOurs, load, jobs, `${round}o`)),
+      async () => others.push(await runLoad(openOther, load, jobs, `${round}f`)),
+    ]
+    // Neither is always the first.
+    for (const run of round % 2 === 0 ? turn : turn.reverse()) await run()
+    say(`${load.what}: round ${round + 1} of ${rounds}`)
+  }
+  const figures = { ours, others, other }
+  const measures = [
+    ...rateMeasures('submitted', figures, (each) => each.submitPerSecond, load.submitMin),
+    ...rateMeasures('delivered', figures, (each) => each.deliverPerSecond, load.deliverMin),
+    ...cpuMeasures('processor time', figures, (each) => each.cpuMicros, load.cpuMax),
+    ...(ours.some(({ databaseMicros }) => databaseMicros !== undefined)
+      ? cpuMeasures('in the database', figures, (each) => each.databaseMicros ?? each.cpuMicros, load.databaseMax)
+      : []),
+  ]
+  const isClientBusy = [...ours, ...others].some((each) => each.isClientBusy)
+  const why = 'the client was the limit in some runs; processor time decides'
+  return { id: load.id, what: load.what, verdict: worstOf(measures), measures, ...(isClientBusy && { why }) }
+}
+
+type Compared = { readonly ours: readonly Figures[]; readonly others: readonly Figures[]; readonly other: string }
+type Pick = (figures: Figures) => number
+
+const median = (values: readonly number[]) => quantile(values, 0.5)
+
+/** The rate, and its share of the other's with the smallest and largest of all rounds. */
+function rateMeasures(name: string, { ours, others, other }: Compared, pick: Pick, min: number | undefined): Measure[] {
+  const value = median(ours.map(pick))
+  const baseline = { name: other, value: median(others.map(pick)) }
+  const shares = ours.map((each, round) => pick(each) / pick(others[round] as Figures))
+  const spread = `${quantile(shares, 0).toFixed(2)} to ${quantile(shares, 1).toFixed(2)} in the rounds`
+  const share = { name: `${name}: share of the ${other}`, value: median(shares) * 100, unit: '%', why: spread } as const
+  return [
+    { name, value, unit: '/s', baseline },
+    min === undefined ? share : judged({ ...share, target: { atLeast: min * 100 } }),
+  ]
+}
+
+function cpuMeasures(name: string, { ours, others, other }: Compared, pick: Pick, max: number | undefined): Measure[] {
+  const value = median(ours.map(pick))
+  const baseline = { name: other, value: median(others.map(pick)) }
+  const times = median(ours.map((each, round) => pick(each) / pick(others[round] as Figures)))
+  const ratio = { name: `${name} over the ${other}`, value: times, unit: '×' } as const
+  return [
+    { name: `${name} of a job`, value, unit: 'µs', baseline },
+    max === undefined ? ratio : judged({ ...ratio, target: { atMost: max } }),
+  ]
+}
+
+async function runLoad(open: () => Promise<Server>, load: Load, jobs: number, run: string): Promise<Figures> {
+  const server = await open()
+  try {
+    const at = clientsOf(server)
+    const { batch, connections, isNew, consumers, prefetch } = load
+    const stamp = `${run}-${load.id}-${Date.now().toString(36)}`
+    const [cpuBefore, databaseBefore] = [cpuOf(server), server.databaseSeconds?.()]
+    const submitted = await runClients({
+      ...at,
+      kind: 'submit',
+      jobs,
+      batch,
+      connections,
+      isNew,
+      payloadBytes: PAYLOAD_BYTES,
+      run: stamp,
+    })
+    refuseRefused(submitted)
+    const delivered = await runClients({ ...at, kind: 'deliver', jobs, consumers, prefetch })
+    await server.settle?.()
+    const micros = (seconds: number) => (seconds / jobs) * 1e6
+    const databaseAfter = server.databaseSeconds?.()
+    return {
+      submitPerSecond: (jobs / submitted.ms) * 1000,
+      deliverPerSecond: (jobs / delivered.ms) * 1000,
+      cpuMicros: micros(cpuOf(server) - cpuBefore),
+      databaseMicros:
+        databaseAfter === undefined || databaseBefore === undefined
+          ? undefined
+          : micros(databaseAfter - databaseBefore),
+      isClientBusy: [submitted, delivered].some(({ cpuSeconds, ms }) => (cpuSeconds * 1000) / ms > CLIENT_BUSY),
+    }
+  } finally {
+    await closeServer(server)
+  }
+}
+
+/** NaN for a server that runs elsewhere. */
+function cpuOf({ program }: Server): number {
+  return program === undefined ? Number.NaN : processSeconds(program.pid)
+}
