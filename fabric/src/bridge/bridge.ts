@@ -59,7 +59,7 @@ export type BridgeOptions = ServiceOptions &
 const GREETING_MS = 2_000
 
 /** A bridge without its listeners, as the model runs it. */
-type Bridge = {
+export type Bridge = {
   readonly options: BridgingOptions
   readonly forwarder: Forwarder
   readonly discovery: Pick<Discovery, 'topology' | 'onChange' | 'look' | 'setUrgent' | 'health'>
@@ -76,7 +76,7 @@ type Bridge = {
 }
 
 /** Builds the bridge; the caller creates its forwarder, which reports changes of its hops. */
-function createBridge(
+export function createBridge(
   options: BridgingOptions,
   discovery: Bridge['discovery'],
   create: (policy: Policy, pool: PoolSettings, onHopChange: () => void) => Forwarder,
@@ -216,6 +216,7 @@ function noteLinks(bridge: Bridge): void {
 function policyOf(options: BridgingOptions, built: () => Bridge): Policy {
   return {
     forwardsEnvelopes: false,
+    servesRouters: true,
     takesBareFrames: true,
     isWrite: isWriteCommand,
     laneKey: () => '',

@@ -71,6 +71,7 @@ async function startBridge(ports: readonly number[]): Promise<{ port: number; fo
   const hops = (): Hop[] => [...forwarder.pool.hops.values()]
   const policy: Policy = {
     forwardsEnvelopes: false,
+    servesRouters: false,
     takesBareFrames: true,
     isWrite: (command) => WRITES.has(command),
     laneKey: () => '',

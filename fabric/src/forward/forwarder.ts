@@ -12,7 +12,16 @@ import { afterFailure, type Code, chooseHop, type Failure, SENDABLE_MS } from '.
 import { codeOfReply, commandOf, errorFrame, flagOf, hasRequestKey, readFrames, segmentOf, writeId } from './frames.ts'
 import { abandon, createHopPool, freeLink, isFree, isHopeful, sendOver } from './hops.ts'
 import { adjustReading, createInbound, notePartial, overdue } from './inbound.ts'
-import { addWrite, createLane, nextWrite, pinnedVia, writeOver, writeRefused, writeSent } from './lanes.ts'
+import {
+  addWrite,
+  createLane,
+  nextWrite,
+  pinnedVia,
+  writeInDoubt,
+  writeOver,
+  writeRefused,
+  writeSent,
+} from './lanes.ts'
 import { addBytes, clearOutbox, flushOutbox, type Outbox, queuedBytes } from './outbox.ts'
 import type { Hop, HopPool, Inbound, InboundLimits, Link, PoolSettings, Request } from './state.ts'
 import type { Wire, World } from './world.ts'
@@ -30,6 +39,11 @@ export type Route =
 export type Policy = {
   /** Whole envelopes are forwarded, or bare frames. */
   readonly forwardsEnvelopes: boolean
+  /**
+   * Its clients may be routers of this project, which send a write again after 404 and 503. The same codes of an
+   * existing component promise nothing, so they are not passed on here.
+   */
+  readonly servesRouters: boolean
   /** A frame without an envelope is a request here. */
   readonly takesBareFrames: boolean
   isWrite(command: string, flag: boolean): boolean
@@ -307,7 +321,8 @@ function onFrame(
     link: undefined,
     linkId: 0,
     lastHop: undefined,
-    refusal: undefined,
+    refusal: 0,
+    isInDoubt: false,
     wasRechecked: false,
     lane: undefined,
     entry: undefined,
@@ -453,8 +468,7 @@ function onReply(forwarder: Forwarder, request: Request, link: Link, bytes: Buff
   request.link = undefined
   const code = codeOfReply(bytes, start, stop)
   if (code === 0) return pass(forwarder, request, bytes.subarray(start, stop), 'ok', true)
-  // The frames of existing components may be malformed: this process writes its own.
-  request.refusal = errorFrame(request.id, String(code))
+  request.refusal = code
   failed(forwarder, request, link.hop, { how: 'refused', code })
 }
 
@@ -463,19 +477,23 @@ function failed(forwarder: Forwarder, request: Request, hop: Hop, failure: Failu
   if (request.state !== 'sent') return
   const { policy, counters, world } = forwarder
   request.link = undefined
+  if (request.isWrite && failure.how !== 'refused') request.isInDoubt = true
   policy.noteFailure(hop, failure, request.isWrite)
   const isOurs = hop.kind === 'ours' || hop.kind === 'node'
   const code = failure.how === 'refused' ? failure.code : 0
-  if (code === 404 && isOurs && !request.wasRechecked && policy.recheck) {
+  const verdict =
+    request.entry?.isOvertaken === true
+      ? PASS
+      : afterFailure(failure, {
+          isWrite: request.isWrite,
+          isRepeatable: request.isWrite && hasRequestKey(request.frame, request.inner, request.frame.length),
+          isOurs,
+          tries: request.tries,
+          leftMs: request.deadlineMs - world.nowMs(),
+        })
+  if (code === 404 && isOurs && !request.wasRechecked && policy.recheck && request.entry?.isOvertaken !== true) {
     return recheck(forwarder, request, hop, policy.recheck)
   }
-  const verdict = afterFailure(failure, {
-    isWrite: request.isWrite,
-    isRepeatable: request.isWrite && hasRequestKey(request.frame, request.inner, request.frame.length),
-    isOurs,
-    tries: request.tries,
-    leftMs: request.deadlineMs - world.nowMs(),
-  })
   switch (verdict.do) {
     case 'pass':
       return passRefusal(forwarder, request, isOurs)
@@ -488,11 +506,16 @@ function failed(forwarder: Forwarder, request: Request, hop: Hop, failure: Failu
   }
 }
 
+const PASS = { do: 'pass' } as const
+
 function tryAgain(forwarder: Forwarder, request: Request, notBeforeMs: number): void {
   request.state = 'held'
   request.notBeforeMs = notBeforeMs
-  if (request.lane !== undefined && request.entry !== undefined) {
-    writeRefused(request.lane, request.entry)
+  const { lane, entry } = request
+  if (lane !== undefined && entry !== undefined) {
+    const overtaken = request.isInDoubt ? writeInDoubt(lane, entry, ({ isInDoubt }) => !isInDoubt) : []
+    writeRefused(lane, entry)
+    passOvertaken(forwarder, overtaken)
   }
   dispatch(forwarder, request)
 }
@@ -509,20 +532,33 @@ function recheck(forwarder: Forwarder, request: Request, hop: Hop, check: NonNul
   })
 }
 
-/** Passes on the reply that refused a request. @param isCertain the request was certainly not executed */
-function passRefusal(forwarder: Forwarder, request: Request, isCertain: boolean): void {
-  const { refusal } = request
-  assert(refusal !== undefined, 'a refused request has its refusal')
-  const code = codeOfReply(refusal, 0, refusal.length)
-  if (code === 404) forwarder.counters.unknownSegments++
-  const gotThrough = !isCertain || code === 408 || code === 500
-  pass(forwarder, request, refusal, String(code), gotThrough)
+/** Later writes got through, or may have: these are not sent again. */
+function passOvertaken(forwarder: Forwarder, requests: readonly Request[]): void {
+  for (const request of requests) {
+    request.lane = undefined
+    passRefusal(forwarder, request, true)
+  }
 }
 
-function answerCode(forwarder: Forwarder, request: Request, code: Code): true {
-  if (code === 404) forwarder.counters.unknownSegments++
-  pass(forwarder, request, errorFrame(request.id, String(code)), String(code), code === 408)
+/** Passes on the code that refused a request. @param isCertain the request was certainly not executed */
+function passRefusal(forwarder: Forwarder, request: Request, isCertain: boolean): void {
+  answerCode(forwarder, request, request.refusal, isCertain)
+}
+
+function answerCode(forwarder: Forwarder, request: Request, code: number, isCertain = true): true {
+  const told = codeToTell(forwarder.policy, request, code, isCertain)
+  if (told === 404) forwarder.counters.unknownSegments++
+  const gotThrough = !isCertain || told === 408 || told === 500
+  pass(forwarder, request, errorFrame(request.id, String(told)), String(told), gotThrough)
   return true
+}
+
+/** What a code means to the client, who relies on all but 408 and 500 to say that a write was not executed. */
+function codeToTell(policy: Policy, request: Request, code: number, isCertain: boolean): number {
+  if (request.isInDoubt) return 408
+  // Clients of a router know nothing of leaders.
+  if (code === 308 || code === 405) return 503
+  return request.isWrite && !isCertain && policy.servesRouters ? 408 : code
 }
 
 /** Answers a request. */
@@ -544,10 +580,7 @@ function end(forwarder: Forwarder, request: Request, result: string, gotThrough:
   inbound.inFlight--
   forwarder.onEnd({ request, result, seconds: (nowMs - request.receivedMs) / 1000 })
   if (lane !== undefined && entry !== undefined) {
-    for (const overtaken of writeOver(lane, entry, gotThrough)) {
-      overtaken.lane = undefined
-      passRefusal(forwarder, overtaken, true)
-    }
+    passOvertaken(forwarder, writeOver(lane, entry, gotThrough))
     if (lane.entries.length === 0) inbound.lanes.delete(forwarder.policy.laneKey(request.segment))
     else if (!inbound.isClosed) pump(forwarder, lane)
   }
@@ -584,7 +617,7 @@ function expire(forwarder: Forwarder, queue: DeadlineQueue): void {
       const hop = request.lastHop
       abandon(request, true)
       if (request.state === 'sent' && hop) forwarder.policy.noteFailure(hop, { how: 'silent' }, request.isWrite)
-      if (request.state === 'sent') answerCode(forwarder, request, 408)
+      if (request.state === 'sent') answerCode(forwarder, request, wasNotServed(request) ? 503 : 408)
     } else answerCode(forwarder, request, 503)
   }
   const halfMs = queue.limitMs / 2
@@ -593,6 +626,11 @@ function expire(forwarder: Forwarder, queue: DeadlineQueue): void {
     if (request.state === 'sent' && !request.isWrite && request.tries === 1) tryElsewhere(forwarder, request)
     request = next
   }
+}
+
+/** A read that was refused before its last try is better explained by that. */
+function wasNotServed({ isWrite, refusal }: Request): boolean {
+  return !isWrite && (refusal === 503 || refusal === 308 || refusal === 405)
 }
 
 /** A read without a reply for half its time goes to another hop, if there is one. */

@@ -12,6 +12,8 @@ export type LaneEntry<Item, Via> = {
   /** `held`: not sent, or refused and to be sent again. `sent`: on its way. `refused`: waits for the later ones. */
   state: 'held' | 'sent' | 'refused'
   via: Via | undefined
+  /** A later write got through, or may have: this one is not sent again. */
+  isOvertaken: boolean
 }
 
 export type Lane<Item, Via> = {
@@ -29,7 +31,7 @@ export function createLane<Item, Via>(): Lane<Item, Via> {
 
 /** Appends a write. */
 export function addWrite<Item, Via>(lane: Lane<Item, Via>, item: Item): LaneEntry<Item, Via> {
-  const entry: LaneEntry<Item, Via> = { item, state: 'held', via: undefined }
+  const entry: LaneEntry<Item, Via> = { item, state: 'held', via: undefined, isOvertaken: false }
   lane.entries.push(entry)
   lane.held++
   return entry
@@ -67,17 +69,43 @@ export function writeOver<Item, Via>(
   assert(at >= 0, 'a write ends once')
   if (entry.state === 'held') lane.held--
   if (entry.state === 'refused') lane.refused--
-  const overtaken = gotThrough ? lane.entries.slice(0, at).filter(({ state }) => state === 'refused') : []
-  lane.entries.splice(at, 1)
-  for (const one of overtaken) lane.entries.splice(lane.entries.indexOf(one), 1)
-  lane.refused -= overtaken.length
+  const overtaken = gotThrough ? overtake(lane, lane.entries.slice(0, at)) : []
+  lane.entries.splice(lane.entries.indexOf(entry), 1)
   settle(lane)
-  return overtaken.map(({ item }) => item)
+  return overtaken
+}
+
+/**
+ * A write that may have been executed is about to be sent again.
+ *
+ * @param keepsOrder whether a write before it may not come after it; those in doubt themselves may
+ * @returns the refused writes that must be answered with their refusal
+ */
+export function writeInDoubt<Item, Via>(
+  lane: Lane<Item, Via>,
+  entry: LaneEntry<Item, Via>,
+  keepsOrder: (item: Item) => boolean,
+): readonly Item[] {
+  const before = lane.entries.slice(0, lane.entries.indexOf(entry))
+  return overtake(
+    lane,
+    before.filter(({ item }) => keepsOrder(item)),
+  )
+}
+
+/** @returns those of the entries that are refused already; they leave the lane */
+function overtake<Item, Via>(lane: Lane<Item, Via>, entries: readonly LaneEntry<Item, Via>[]): readonly Item[] {
+  for (const each of entries) each.isOvertaken = true
+  const refused = entries.filter(({ state }) => state === 'refused')
+  for (const each of refused) lane.entries.splice(lane.entries.indexOf(each), 1)
+  lane.refused -= refused.length
+  return refused.map(({ item }) => item)
 }
 
 /** A write was certainly not executed and may be sent again once the later ones are known not to have been either. */
 export function writeRefused<Item, Via>(lane: Lane<Item, Via>, entry: LaneEntry<Item, Via>): void {
   assert(entry.state === 'sent', 'only a sent write is refused')
+  assert(!entry.isOvertaken, 'a write that was overtaken is not sent again')
   entry.state = 'refused'
   entry.via = undefined
   lane.refused++

@@ -34,8 +34,10 @@ export type Request = {
   linkId: number
   /** The hop of the last try. */
   lastHop: Hop | undefined
-  /** The reply that refused it last, passed on if no further try follows. */
-  refusal: Buffer | undefined
+  /** The code that refused it last, passed on if no further try follows; 0 = none did. */
+  refusal: number
+  /** A write whose last reply is missing: it may have been executed whatever later tries are told. */
+  isInDoubt: boolean
   wasRechecked: boolean
   /** Writes only. */
   lane: WriteLane | undefined

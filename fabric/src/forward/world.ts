@@ -24,7 +24,7 @@ export type Wire = {
   readonly writableLength: number
 }
 
-type WireEvents = {
+export type WireEvents = {
   /** Valid during the call only. */
   data(chunk: Buffer): void
   /** Queued bytes have left. */

@@ -153,6 +153,7 @@ export function openUpstream(settings: UpstreamSettings): Upstream {
 function policyOf(settings: UpstreamSettings, hop: () => Hop | undefined): Policy {
   return {
     forwardsEnvelopes: settings.mode === 'router',
+    servesRouters: false,
     takesBareFrames: true,
     isWrite: (command, flag) => JSON_COMMANDS.get(command)?.isWrite ?? flag,
     laneKey: (segment) => segment,

@@ -32,7 +32,7 @@ import { ROUTER_METRICS } from './metrics.ts'
 import type { Tables } from './refresh.ts'
 
 /** What routing needs. */
-type RoutingOptions = {
+export type RoutingOptions = {
   readonly world: World
   readonly version: string
   readonly mode: RouterMode
@@ -64,7 +64,7 @@ const RECHECK_MS = 500
 const GREETING_MS = 1_000
 
 /** A router without its listeners, as the model runs it. */
-type Router = {
+export type Router = {
   readonly options: RoutingOptions
   readonly forwarder: Forwarder
   /** Hops by the list of their ids, as the table holds it. */
@@ -75,7 +75,10 @@ type Router = {
 }
 
 /** Builds the router; the caller creates its forwarder. */
-function createRouter(options: RoutingOptions, create: (policy: Policy, pool: PoolSettings) => Forwarder): Router {
+export function createRouter(
+  options: RoutingOptions,
+  create: (policy: Policy, pool: PoolSettings) => Forwarder,
+): Router {
   const { tables, resolver } = options
   const policy = policyOf(options, () => router)
   const forwarder = create(policy, poolOf(options))
@@ -166,6 +169,7 @@ function policyOf(options: RoutingOptions, router: () => Router): Policy {
   const { tables, mode } = options
   return {
     forwardsEnvelopes: true,
+    servesRouters: mode === 'zone',
     takesBareFrames: false,
     isWrite: isWriteCommand,
     laneKey: (segment) => segment,
