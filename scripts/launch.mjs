@@ -108,6 +108,8 @@ const COMMANDS = {
   sim: { build: true, steps: [['engine/sim/sim.ts']] },
   // A shard of real processes under faults.
   chaos: { build: true, steps: [['engine/chaos/chaos.ts']] },
+  // Routers and bridges over simulated connections.
+  'fabric:model': { build: false, steps: [['fabric/src/forward/model/main.ts']] },
   // A platform of real processes under faults.
   'chaos:fabric': { build: true, steps: [['quickstart/chaos/chaos.ts']] },
   // Small edits of production code that the tests must notice.

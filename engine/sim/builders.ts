@@ -5,8 +5,8 @@
  */
 
 import { betweenDecades, chance, pick, type Random, streamOf } from '@vacancy/testkit/random'
+import { scheduleIn } from '@vacancy/testkit/scheduler'
 import { OUTCOME } from '../src/store/command.ts'
-import { scheduleIn } from '../src/testing/scheduler.ts'
 import { leaderOf } from './faults.ts'
 import { onAcknowledged, onFailed } from './oracles.ts'
 import { type Built, drawBatch, firstCommands, todayAt } from './store-workload.ts'

@@ -4,7 +4,7 @@
  */
 
 import { streamOf as randomOf, shuffle } from '@vacancy/testkit/random'
-import { runNext, scheduleIn } from '../src/testing/scheduler.ts'
+import { runNext, scheduleIn } from '@vacancy/testkit/scheduler'
 import { startBuilders } from './builders.ts'
 import { drawSchedule, heal, leaderOf, startSchedule } from './faults.ts'
 import { checkHistory, exportHistory, type Operation } from './history.ts'

@@ -5,11 +5,11 @@
 
 import { assert } from '@vacancy/shared'
 import { between, chance } from '@vacancy/testkit/random'
+import { scheduleIn } from '@vacancy/testkit/scheduler'
 import { type EntryBatch, entryTerm, skipEntries, viewOf } from '../src/raft/entry.ts'
 import type { TermRun } from '../src/raft/log.ts'
 import type { Configuration } from '../src/raft/messages.ts'
 import type { Ready } from '../src/raft/raft.ts'
-import { scheduleIn } from '../src/testing/scheduler.ts'
 import { createToyMachine, encodeToy } from '../src/testing/toy-machine.ts'
 import type { Fault } from './knobs.ts'
 import { type Host, type SimulatedNode, syncUs, type World } from './world.ts'

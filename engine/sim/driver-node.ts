@@ -9,6 +9,7 @@
 import { createHash } from 'node:crypto'
 import { assert, VacancyError } from '@vacancy/shared'
 import { betweenDecades, type Random } from '@vacancy/testkit/random'
+import { scheduleIn } from '@vacancy/testkit/scheduler'
 import { startBootstrap, startJoining } from '../src/bootstrap/bootstrap.ts'
 import {
   createFormation,
@@ -67,7 +68,6 @@ import { memoryBudgetOf } from '../src/store/charge.ts'
 import { KIND, kindOfCommand, writeBytes } from '../src/store/command.ts'
 import { isMemoryFull, type Memory, stateDigest } from '../src/store/store.ts'
 import { crash, createSimulatedDisk, restart, type SimulatedDisk, stopBefore } from '../src/testing/disk.ts'
-import { scheduleIn } from '../src/testing/scheduler.ts'
 import { addRead, createReadBatch, takeReadBatch } from '../src/threads/reads.ts'
 import {
   ANSWER_BYTES,

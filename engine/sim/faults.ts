@@ -9,8 +9,8 @@
 
 import { unreachable } from '@vacancy/shared'
 import { between, betweenDecades, chance, pick, type Random, shuffle, streamOf } from '@vacancy/testkit/random'
+import { scheduleAt, scheduleIn } from '@vacancy/testkit/scheduler'
 import { stepClock } from '../src/testing/clocks.ts'
-import { scheduleAt, scheduleIn } from '../src/testing/scheduler.ts'
 import type { Fault, FaultClass, Knobs } from './knobs.ts'
 import { block, linkOf, resetConnection, unblock } from './network.ts'
 import { note } from './trace.ts'

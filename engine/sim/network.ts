@@ -9,7 +9,7 @@
 
 import { assert } from '@vacancy/shared'
 import { between, chance, type Random } from '@vacancy/testkit/random'
-import { type Scheduler, scheduleIn } from '../src/testing/scheduler.ts'
+import { type Scheduler, scheduleIn } from '@vacancy/testkit/scheduler'
 import { STREAMS, type StreamKind } from '../src/transport/transport.ts'
 
 export type NetworkKnobs = {

@@ -9,8 +9,8 @@
  */
 
 import { between, chance, type Random, streamOf } from '@vacancy/testkit/random'
+import { cancelEvent, type ScheduledEvent, scheduleIn } from '@vacancy/testkit/scheduler'
 import { OUTCOME } from '../src/store/command.ts'
-import { cancelEvent, type ScheduledEvent, scheduleIn } from '../src/testing/scheduler.ts'
 import { call, complete, type Operation, type OperationKind, type Outcome } from './history.ts'
 import { isForgotten } from './machine.ts'
 import { checkDurable, onAcknowledged, onFailed, violate } from './oracles.ts'

@@ -9,11 +9,11 @@
 
 import { assert, VacancyError } from '@vacancy/shared'
 import { between, chance, type Random, streamOf } from '@vacancy/testkit/random'
+import { cancelEvent, createScheduler, type Scheduler, scheduleIn } from '@vacancy/testkit/scheduler'
 import type { Env, Log } from '../src/env.ts'
 import type { Memory } from '../src/store/store.ts'
 import { createClock, type NodeClock, trueUs } from '../src/testing/clocks.ts'
 import { CrashError } from '../src/testing/disk.ts'
-import { cancelEvent, createScheduler, type Scheduler, scheduleIn } from '../src/testing/scheduler.ts'
 import type { ToyCommand } from '../src/testing/toy-machine.ts'
 import type { StreamKind } from '../src/transport/transport.ts'
 import { createHistory, type History, type Operation } from './history.ts'

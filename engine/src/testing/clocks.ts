@@ -4,7 +4,7 @@
  */
 
 import type { Clock } from '@vacancy/shared'
-import type { Scheduler } from './scheduler.ts'
+import type { Scheduler } from '@vacancy/testkit/scheduler'
 
 /** Start of simulated time, in UTC. */
 export const EPOCH_MS = 1_768_478_400_000

@@ -1,4 +1,5 @@
 import { createRandom, streamOf } from '@vacancy/testkit/random'
+import { cancelEvent, createScheduler, runNext, scheduleAt, scheduleIn } from '@vacancy/testkit/scheduler'
 import { expect, test } from 'vitest'
 import {
   attach,
@@ -12,7 +13,6 @@ import {
 } from '../../sim/network.ts'
 import { poison } from '../../sim/poison.ts'
 import { createTrace, note, traceHash } from '../../sim/trace.ts'
-import { cancelEvent, createScheduler, runNext, scheduleAt, scheduleIn } from './scheduler.ts'
 
 test('events run in order of time, and events of the same time in order of creation', () => {
   const scheduler = createScheduler()

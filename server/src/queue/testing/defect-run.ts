@@ -2,13 +2,15 @@
  * Runs the model with one planted defect, or none: `node defect-run.ts NAME SEED STEPS`. Prints what was found, and ends
  * with code 1 when something was.
  */
+import { dirname } from 'node:path'
 import { assert } from '@vacancy/shared'
-import { DEFECTS, plantDefect } from './defects.ts'
+import { plantDefect } from '@vacancy/testkit/plant'
+import { DEFECTS } from './defects.ts'
 
 const [name = '', seed = '1', steps = '20000'] = process.argv.slice(2)
 const defect = DEFECTS.find((each) => each.name === name)
 assert(defect !== undefined || name === '', `there is a defect "${name}"`)
-if (defect !== undefined) plantDefect(defect)
+if (defect !== undefined) plantDefect(defect, dirname(import.meta.dirname))
 
 const { createRun, step } = await import('./model.ts')
 const STEPS_OF_RUN = 5_000

@@ -1,36 +1,5 @@
-/**
- * Planted defects of the queue: mistakes that its tests must find. Each replaces one place of production code in the
- * process of its run alone; a test fails when the place no longer exists.
- */
-import { readFileSync } from 'node:fs'
-import { registerHooks } from 'node:module'
-import { basename, dirname } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { assert } from '@vacancy/shared'
-
-export type Defect = {
-  readonly name: string
-  /** Beside the engine. */
-  readonly file: string
-  readonly from: string
-  readonly to: string
-}
-
-const ENGINE = dirname(import.meta.dirname)
-
-/** Plants a defect in this process. Its file must not have been loaded yet. */
-export function plantDefect(defect: Defect): void {
-  registerHooks({
-    load: (url, context, next) => {
-      const loaded = next(url, context)
-      const path = url.startsWith('file:') ? fileURLToPath(url) : ''
-      if (dirname(path) !== ENGINE || basename(path) !== defect.file) return loaded
-      const text = readFileSync(path, 'utf8')
-      assert(text.split(defect.from).length === 2, `${defect.file} has the place of "${defect.name}" once`)
-      return { ...loaded, source: text.replace(defect.from, () => defect.to) }
-    },
-  })
-}
+/** Planted defects of the queue, which its tests must find. */
+import type { Defect } from '@vacancy/testkit/plant'
 
 /** Of the shell around the engine: a journal that loses what was not synced finds them. */
 export const LOSING_DEFECTS: readonly Defect[] = [

@@ -8,13 +8,15 @@
  *
  * `--without SYNC` leaves a sync of the journal out, `--defect NAME` plants a mistake in the shell: both must be found.
  */
+import { dirname } from 'node:path'
 import { parseArgs } from 'node:util'
 import { EXIT, systemClock } from '@vacancy/shared'
 import { topicConfig } from '@vacancy/shared/contract'
 import { createLogger, loadConfig } from '@vacancy/shared/node'
+import { plantDefect } from '@vacancy/testkit/plant'
 import { createRandom, type Random } from '@vacancy/testkit/random'
 import type { QueueServer } from '../queue-server.ts'
-import { LOSING_DEFECTS, plantDefect } from './defects.ts'
+import { LOSING_DEFECTS } from './defects.ts'
 import { createLosingDisk, DISK_FAULTS, type DiskFault, type LosingDisk, planFault, startAgain } from './losing-disk.ts'
 import { losingJournal, SYNCS, type Sync } from './losing-journal.ts'
 
@@ -361,7 +363,7 @@ async function main(): Promise<number> {
     process.stderr.write(`losing:queue: unknown sync or defect\n${HELP}`)
     return EXIT.usage
   }
-  if (defect !== undefined) plantDefect(defect)
+  if (defect !== undefined) plantDefect(defect, dirname(import.meta.dirname))
   const options = { faults: Number(values.faults), seed: Number(values.seed), without }
   const report = await loseSyncs(options, (line) => process.stderr.write(`${line}\n`))
   process.stdout.write(`${JSON.stringify({ ...report, found: report.found.slice(0, 5) })}\n`)
