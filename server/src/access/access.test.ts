@@ -410,6 +410,7 @@ onBothDatabases((newDatabase) => {
       put({ theme: 'dark' }),
       put({ shards: { widths: { lag: 90 } } }),
       put({ queue: { columns: ['topic', 'dead'] } }),
+      put({ jobs: { views: [view] } }),
     ])
 
     const kept = {
@@ -418,6 +419,7 @@ onBothDatabases((newDatabase) => {
       keys: true,
       shards: { ...usual, widths: { lag: 90 }, views: [view] },
       queue: { ...usual, columns: ['topic', 'dead'] },
+      jobs: { ...usual, views: [view] },
     }
     expect((await person.call('GET', '/api/v1/me')).body.preferences).toEqual(kept)
     const refused = [

@@ -143,7 +143,7 @@ const TOPIC_COLUMNS: readonly Column<TopicStats>[] = [
   {
     id: 'trend',
     header: copy.columns.trend,
-    rank: 2,
+    rank: 4,
     tip: copy.columns.trendTip,
     cell: ({ topic }) => <ReadyTrend topic={topic} />,
   },
