@@ -50,7 +50,7 @@ const SERVER_LAYERS = [
 const LAYERS = { engine: ENGINE_LAYERS, server: SERVER_LAYERS }
 
 const NOT_SHIPPED =
-  /[.](test|bench|fuzz|sim|spec)[.]tsx?$|\/testing\/|^engine\/(?:sim|chaos)\/|^fabric\/src\/forward\/model\/|^e2e\//
+  /[.](test|bench|fuzz|sim|spec)[.]tsx?$|\/testing\/|^(?:engine\/(?:sim|chaos)|quickstart\/chaos)\/|^fabric\/src\/forward\/model\/|^e2e\//
 const PURE =
   /^(shared\/src\/(?!node\/)|engine\/src\/(store|search|raft)\/|fabric\/src\/(registry\/(model|state|stored|journal)|router\/(datasets|stored)|bridge\/(topology|stored))[.])/
 

@@ -26,7 +26,7 @@ const READ_EVERY = 4
 /** A refused request is not sent again at once. */
 const REFUSED_PAUSE_MS = 20
 
-export type Counter = {
+type Counter = {
   readonly segment: string
   readonly propertyId: string
   readonly date: string
@@ -37,7 +37,7 @@ export type Counter = {
   unknown: number
 }
 
-export type CountingClient = {
+type CountingClient = {
   readonly name: string
   readonly isKeyed: boolean
   readonly segment: string

@@ -24,10 +24,10 @@ export async function refusedMs(
   component: string,
 ): Promise<number> {
   const client = await connect({ routers })
-  const asked: Promise<unknown>[] = []
+  const requests: Promise<unknown>[] = []
   let failed = 0
   const timer = setInterval(() => {
-    asked.push(client.searchProperties({ segment }, { segment }).catch(() => failed++))
+    requests.push(client.searchProperties({ segment }, { segment }).catch(() => failed++))
   }, EVERY_MS)
   try {
     await wait(BEFORE_MS)
@@ -35,7 +35,7 @@ export async function refusedMs(
     await wait(AFTER_MS)
   } finally {
     clearInterval(timer)
-    await Promise.all(asked)
+    await Promise.all(requests)
     await client.close()
   }
   await patient.restart(component)

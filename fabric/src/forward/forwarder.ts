@@ -546,15 +546,15 @@ function passRefusal(forwarder: Forwarder, request: Request, isCertain: boolean)
 }
 
 function answerCode(forwarder: Forwarder, request: Request, code: number, isCertain = true): true {
-  const told = codeToTell(forwarder.policy, request, code, isCertain)
-  if (told === 404) forwarder.counters.unknownSegments++
-  const gotThrough = !isCertain || told === 408 || told === 500
-  pass(forwarder, request, errorFrame(request.id, String(told)), String(told), gotThrough)
+  const given = codeFor(forwarder.policy, request, code, isCertain)
+  if (given === 404) forwarder.counters.unknownSegments++
+  const gotThrough = !isCertain || given === 408 || given === 500
+  pass(forwarder, request, errorFrame(request.id, String(given)), String(given), gotThrough)
   return true
 }
 
 /** What a code means to the client, who relies on all but 408 and 500 to say that a write was not executed. */
-function codeToTell(policy: Policy, request: Request, code: number, isCertain: boolean): number {
+function codeFor(policy: Policy, request: Request, code: number, isCertain: boolean): number {
   if (request.isInDoubt) return 408
   // Clients of a router know nothing of leaders.
   if (code === 308 || code === 405) return 503

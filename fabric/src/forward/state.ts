@@ -36,7 +36,7 @@ export type Request = {
   lastHop: Hop | undefined
   /** The code that refused it last, passed on if no further try follows; 0 = none did. */
   refusal: number
-  /** A write whose last reply is missing: it may have been executed whatever later tries are told. */
+  /** A write whose last reply is missing: it may have been executed whatever the replies to later tries. */
   isInDoubt: boolean
   wasRechecked: boolean
   /** Writes only. */

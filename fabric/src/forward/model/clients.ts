@@ -16,7 +16,7 @@ import {
   Violation,
 } from './ops.ts'
 
-export type ClientKnobs = {
+type ClientKnobs = {
   readonly burstMax: number
   readonly gapUs: number
   readonly badP: number
@@ -42,7 +42,7 @@ export type Crowd = {
 
 type Style = 'plain' | 'leaves' | 'half-closes' | 'slow' | 'bad'
 
-type Asked = { readonly op: Op; readonly end: number; readonly sentUs: number }
+type Pending = { readonly op: Op; readonly end: number; readonly sentUs: number }
 
 export type Connection = {
   readonly crowd: Crowd
@@ -50,7 +50,7 @@ export type Connection = {
   edge: Process
   readonly end: End
   readonly style: Style
-  readonly asked: Map<number, Asked>
+  readonly pending: Map<number, Pending>
   /** By segment, in the order of sending. */
   readonly writes: Map<string, Op[]>
   nextId: number
@@ -124,7 +124,7 @@ export function dial(
     },
   })
   const connection: Connection = {
-    ...{ crowd, edge: edge.process, end, style, asked: new Map(), writes: new Map(), nextId: 1, sent: 0, replied: 0 },
+    ...{ crowd, edge: edge.process, end, style, pending: new Map(), writes: new Map(), nextId: 1, sent: 0, replied: 0 },
     ...{ isOpen: false, isForfeit: false, isMidFrame: false, stalledBeforeUs: stalledUsOf(edge.process) },
   }
   if (chance(random, 0.2)) connection.nextId = 0xffff_fff0
@@ -212,8 +212,8 @@ function transmit(connection: Connection, bytes: Buffer): void {
   connection.end.write(bytes)
 }
 
-function await_({ asked, sent, crowd }: Connection, op: Op, id: number): void {
-  asked.set(id, { op, end: sent, sentUs: crowd.net.scheduler.nowUs })
+function await_({ pending, sent, crowd }: Connection, op: Op, id: number): void {
+  pending.set(id, { op, end: sent, sentUs: crowd.net.scheduler.nowUs })
 }
 
 const MANNERS = ['rubbish', 'too much rubbish', 'frame skipped', 'frame far too large', 'frame never finished'] as const
@@ -271,15 +271,15 @@ function misbehave(connection: Connection): void {
 }
 
 function hear(connection: Connection, frame: Buffer): void {
-  const { crowd, asked, end } = connection
+  const { crowd, pending, end } = connection
   const reply = readReply(frame)
   if (reply === undefined) throw new Violation(`a client got a malformed reply: ${frame.toString('hex').slice(0, 80)}`)
   connection.replied += reply.length
-  const question = asked.get(reply.id)
+  const question = pending.get(reply.id)
   if (question === undefined)
-    throw new Violation(`a client got a reply to ${reply.id}, which it did not ask: ${reply.text}`)
+    throw new Violation(`a client got a reply to ${reply.id}, which it did not send: ${reply.text}`)
   judgeReply(question.op, reply)
-  asked.delete(reply.id)
+  pending.delete(reply.id)
   answered(crowd.law, question.op, reply.text)
   const arrivedUs = timeOf(end.out.reads, question.end) ?? question.sentUs
   const repliedUs = timeOf(end.in.writes, connection.replied) ?? arrivedUs
@@ -288,9 +288,9 @@ function hear(connection: Connection, frame: Buffer): void {
 
 function judgeReply(op: Op, { number, text }: Reply): void {
   if (text === '' && number !== op.number) throw new Violation(`request ${op.number} got the reply of ${number}`, op)
-  const told = /^UNDERFLOW: (\d+)$/.exec(text)?.[1]
-  if (told !== undefined && Number(told) !== op.number) {
-    throw new Violation(`request ${op.number} got the refusal of ${told}`, op)
+  const named = /^UNDERFLOW: (\d+)$/.exec(text)?.[1]
+  if (named !== undefined && Number(named) !== op.number) {
+    throw new Violation(`request ${op.number} got the refusal of ${named}`, op)
   }
 }
 
@@ -326,8 +326,8 @@ function judgeTime(connection: Connection, op: Op, fromUs: number, toUs: number)
 }
 
 function judgeClose(connection: Connection, reason: string): void {
-  const { asked, crowd, edge, end, isForfeit, style } = connection
-  count(crowd.net.counts, 'unanswered: connection gone', asked.size)
+  const { pending, crowd, edge, end, isForfeit, style } = connection
+  count(crowd.net.counts, 'unanswered: connection gone', pending.size)
   if (style === 'slow' && reason !== 'closed here') count(crowd.net.counts, 'slow reader closed')
   if (
     isForfeit ||
@@ -347,10 +347,10 @@ function judgeClose(connection: Connection, reason: string): void {
 export function judgeConnections(crowd: Crowd): void {
   const { nowUs } = crowd.net.scheduler
   for (const connection of crowd.connections) {
-    const { end, asked, edge, isForfeit } = connection
+    const { end, pending, edge, isForfeit } = connection
     for (const writes of connection.writes.values()) judgeOrder(writes)
     if (end.isClosed || !edge.isAlive || end.in.isFinSeen || isForfeit) continue
-    for (const { op, end: at } of asked.values()) {
+    for (const { op, end: at } of pending.values()) {
       const arrivedUs = timeOf(end.out.reads, at)
       if (arrivedUs !== undefined) judgeTime(connection, op, arrivedUs, nowUs)
       else throw new Violation(`request ${op.number} was never read`, op)

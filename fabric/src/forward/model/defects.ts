@@ -64,7 +64,7 @@ export const DEFECTS: readonly Defect[] = [
     to: '  const overtaken: Item[] = []\n',
   },
   {
-    name: 'a late reply is passed to whoever has its id',
+    name: 'a late reply is passed to the request that has its id now',
     file: 'forward/hops.ts',
     from: '  link.nextId = (id + 1) >>> 0\n',
     to: '  link.nextId = 1 + (id % 3)\n',

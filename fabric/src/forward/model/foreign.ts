@@ -17,7 +17,7 @@ export type Foreign = {
   readonly faultP: number
   /** The shard that serves a segment; undefined = 404. */
   readonly shardOf: (segment: string) => Shard | undefined
-  /** It closes the connection of whoever asks for `__status__`. */
+  /** It closes the connection on which `__status__` arrives. */
   readonly isMute: boolean
 }
 

@@ -1,6 +1,6 @@
 /**
  * The simulated network and its processes: connections that are split, slowed, stalled and cut at any byte, and
- * processes that stall and die (docs/design/testing.md#the-model-of-the-fabric).
+ * processes that stall and die (docs/design/testing.md#model-of-forwarding).
  *
  * Bytes that have not left a process are references, as in the real one: a sender that changes them corrupts its own
  * stream. They are copied when they leave.
@@ -447,7 +447,7 @@ export function stall(process: Process, us: number): void {
   process.stalledUs += process.stalledUntilUs - from
 }
 
-/** Kills a process. Its system closes the connections; with its machine gone, nobody does. */
+/** Kills a process. Its system closes the connections; with its machine gone, nothing does. */
 export function kill(process: Process, withMachine: boolean): void {
   const { net } = process
   if (withMachine) {

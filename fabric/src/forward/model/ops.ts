@@ -29,7 +29,7 @@ export type Law = {
   readonly scheduler: Scheduler
   effects: number
   hash: number
-  /** What happened to each operation, in words; undefined while nobody wants to know. */
+  /** What happened to each operation, in words; undefined while it is not wanted. */
   trail: Map<number, string[]> | undefined
 }
 
@@ -83,7 +83,7 @@ export function newOp(law: Law, given: Pick<Op, 'segment' | 'command' | 'isWrite
 
 export function opOf(law: Law, number: number): Op {
   const op = law.ops[number - 1]
-  if (op === undefined) throw new Violation(`a node got operation ${number}, which nobody sent`)
+  if (op === undefined) throw new Violation(`a node got operation ${number}, which no client sent`)
   return op
 }
 
@@ -98,7 +98,7 @@ export function execute(law: Law, op: Op): void {
   op.effectOrder = ++law.effects
   count(law.counts, 'executed writes')
   if (promisesNothing(op.answer) && !op.isInDoubt) {
-    throw new Violation(`write ${op.number} was executed after its client was told ${op.answer}`, op)
+    throw new Violation(`write ${op.number} was executed after its client got ${op.answer}`, op)
   }
 }
 
@@ -111,7 +111,7 @@ export function answered(law: Law, op: Op, text: string): void {
   note(law, op.number * 4 + 2)
   const name: Class = isSuccess ? 'success' : /^\d{3}$/.test(text) ? (text as Class) : 'refused by text'
   count(law.counts, name)
-  if (text === '308' || text === '405') throw new Violation(`request ${op.number}: a client was told ${text}`, op)
+  if (text === '308' || text === '405') throw new Violation(`request ${op.number}: a client got ${text}`, op)
   if (!op.isWrite) return
   if (isSuccess && op.effects === 0)
     throw new Violation(`write ${op.number} succeeded without having been executed`, op)

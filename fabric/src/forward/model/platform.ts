@@ -18,7 +18,7 @@ import { createProcess, later, type Net, type Process, worldOf } from './net.ts'
 import { type Law, numberOf, trace } from './ops.ts'
 import { keyOf, type Shard } from './shard.ts'
 
-export type PlatformKnobs = {
+type PlatformKnobs = {
   readonly limits: ForwardLimits
   /** Deadline of the edge; those behind it are shorter. */
   readonly deadlineMs: number
@@ -141,10 +141,10 @@ function forwarderOf(component: Component, world: World) {
 }
 
 function trailOf({ id }: Component, { lastHop, tries }: Request, result: string): string {
-  return `${id}: ${result} after ${tries} tries, the last one to ${lastHop?.id ?? 'nobody'} (${lastHop?.kind ?? ''})`
+  return `${id}: ${result} after ${tries} tries, the last one to ${lastHop?.id ?? 'no hop'} (${lastHop?.kind ?? ''})`
 }
 
-/** What a router was told last. */
+/** What a router knows. */
 type View = { routes: Map<string, Lookup>; hops: readonly string[]; isLoaded: boolean }
 
 function startRouter(component: Component, world: World): Forwarder {
@@ -169,7 +169,7 @@ function startRouter(component: Component, world: World): Forwarder {
     codecs: () => undefined,
     segments: () => [],
     health: () => {
-      throw new Error('not asked for in the model')
+      throw new Error('not used by the model')
     },
     onChange(callback) {
       listeners.add(callback)
@@ -282,7 +282,7 @@ function addressFor(component: Component, id: string): Address | undefined {
     if (role === 'edge') count(counts, 'resolver leads to the edge itself')
     return component.address
   }
-  // What an existing component is cannot be told, so nothing would notice.
+  // An existing component does not name itself, so nothing would notice.
   const others = components.filter((one) => one.role === target.role && one.id !== id && !one.isForeign)
   if (others.length === 0) return target.address
   count(counts, 'resolver leads to another shard')

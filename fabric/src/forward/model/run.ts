@@ -1,6 +1,6 @@
 /**
  * One seed of the model: a platform of production routers and bridges over simulated connections, its faults, its end,
- * and what must hold (docs/design/testing.md#the-model-of-the-fabric).
+ * and what must hold (docs/design/testing.md#model-of-forwarding).
  */
 
 import { betweenDecades, chance, pick, type Random, streamOf } from '@vacancy/testkit/random'
@@ -146,11 +146,12 @@ async function play(run: Run): Promise<void> {
   await runUntil(run, net.scheduler.nowUs + HEALING_US)
   const probes = probe(run)
   await runUntil(run, net.scheduler.nowUs + run.platform.knobs.deadlineMs * 1000 + S)
-  for (const { asked } of probes) {
-    for (const { op } of asked.values()) throw new Violation(`after the faults, request ${op.number} has no reply`, op)
+  for (const { pending } of probes) {
+    for (const { op } of pending.values())
+      throw new Violation(`after the faults, request ${op.number} has no reply`, op)
   }
   for (const op of law.ops.slice(-probes.length * crowd.segments.length * 2)) {
-    // Hops with small buffers are full for a moment when all segments are asked at once.
+    // Hops with small buffers are full for a moment when all segments are pending at once.
     if (op.answer !== 'success' && op.answer !== '429' && !mayBeMisled(run, op))
       throw new Violation(`after the faults, request ${op.number} was answered ${op.answer}`, op)
   }
@@ -352,7 +353,7 @@ function heal(run: Run): void {
     ...run.crowd.connections.map(({ end }) => end.process),
   ])
   spreadNews(platform)
-  // Nodes that died on their own have nobody to start them.
+  // Nodes that died on their own are not started by a fault.
   after(run, S, () => {
     for (const node of nodesOf(run)) mend(run, node)
   })
