@@ -162,7 +162,7 @@ function textOf({ violations, faults, refusedMs: refusals, ...figures }: FabricC
   return ['faults', ...happened, 'figures', ...rows, ...verdict].join('\n')
 }
 
-export const chaosFabricCommand = defineCommand({
+const chaosFabricCommand = defineCommand({
   name: 'chaos:fabric',
   component: 'CHAOS_FABRIC',
   summary: 'Runs a platform of real processes under faults and counts what its clients wrote.',

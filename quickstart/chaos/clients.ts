@@ -12,7 +12,7 @@ import {
 } from '@vacancy/client'
 import { formatDay } from '@vacancy/shared'
 
-export const CLIENTS = 8
+const CLIENTS = 8
 const IN_FLIGHT = 10
 /** Below 255, the largest availability. */
 const INCREMENTS_MAX = 200

@@ -11,7 +11,7 @@ const HOWS = ['kill', 'stop'] as const
 
 export type Fault = { readonly how: (typeof HOWS)[number]; readonly victim: Victim }
 
-export const nameOf = ({ how, victim }: Fault): string => `${how} ${victim}`
+const nameOf = ({ how, victim }: Fault): string => `${how} ${victim}`
 export const FAULTS: readonly Fault[] = HOWS.flatMap((how) => VICTIMS.map((victim) => ({ how, victim })))
 
 const DOWN_MS = { min: 500, more: 4_500 } as const
@@ -26,7 +26,7 @@ export type Patient = {
 }
 
 /** Each fault once in a random order, then any. */
-export function* drawFaults(random: Random): Generator<Fault, never> {
+function* drawFaults(random: Random): Generator<Fault, never> {
   const first = [...FAULTS]
   while (first.length > 0) yield first.splice(random.below(first.length), 1)[0] as Fault
   for (;;) yield FAULTS[random.below(FAULTS.length)] as Fault
