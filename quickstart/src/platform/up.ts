@@ -414,7 +414,7 @@ async function startConsole(platform: Platform): Promise<string | undefined> {
   return link
 }
 
-function goOn({ plan, files }: Platform, { dir, spec }: UpFlags, link: string | undefined): string {
+function goOn({ plan, files }: Platform, { dir }: UpFlags, link: string | undefined): string {
   const command = (text: string) => `npx vacancy quickstart ${text} --dir ${dir}`
   const proxies = ofKind(plan, 'proxy')
   const [node] = nodesOf(plan, shardName(0))

@@ -64,6 +64,8 @@ export type Connection = {
   stalledBeforeUs: number
 }
 
+const UNKNOWN_COMMAND_P = 0.02
+const WRONG_FLAG_P = 0.02
 const READS = ['SEARCHPROP', 'PROPEXIST', 'GETPROPROOMDAY'] as const
 const WRITES = ['SETROOMAVL', 'INCROOMAVL', 'DECROOMAVL', 'SETPROP'] as const
 
@@ -174,10 +176,10 @@ function ask(connection: Connection): void {
   let flag = isWrite
   const isLong = isWrite && chance(random, 0.005)
   if (isLong) command = 'DELSEGMENT'
-  else if (chance(random, 0.02)) {
+  else if (chance(random, UNKNOWN_COMMAND_P)) {
     command = 'COMMANDOFLATER'
     count(net.counts, 'unknown command')
-  } else if (chance(random, 0.02)) {
+  } else if (chance(random, WRONG_FLAG_P)) {
     count(net.counts, 'wrong write flag')
     flag = !flag
   }
