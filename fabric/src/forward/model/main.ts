@@ -51,16 +51,18 @@ type Flags = {
   readonly from: number
   readonly seed: number | undefined
   readonly keepGoing: boolean
+  readonly defect: string | undefined
 }
 
-async function runSeeds({ seed: only, seeds: wanted, from: first, keepGoing }: Flags): Promise<number> {
+async function runSeeds({ seed: only, seeds: wanted, from: first, keepGoing, defect }: Flags): Promise<number> {
   // Only now: a planted defect is part of what is loaded.
   const { runSeed } = await import('./run.ts')
   const from = only ?? first
   const seeds = only === undefined ? wanted : 1
+  const of = defect === undefined ? '' : ` --defect '${defect}'`
   const counts: Counts = new Map()
   const began = performance.now()
-  let failures = 0
+  const failed: number[] = []
   let events = 0
   for (let seed = from; seed < from + seeds; seed++) {
     try {
@@ -71,7 +73,7 @@ async function runSeeds({ seed: only, seeds: wanted, from: first, keepGoing }: F
         throw new Error('two runs of this seed differ')
       }
     } catch (error) {
-      failures++
+      failed.push(seed)
       const { message, stack } = error as Error
       say(`seed ${seed}: ${seeds === 1 ? stack : message}`)
       if (!keepGoing) break
@@ -79,11 +81,11 @@ async function runSeeds({ seed: only, seeds: wanted, from: first, keepGoing }: F
   }
   const seconds = (performance.now() - began) / 1000
   for (const name of CLASSES) say(`${String(counts.get(name) ?? 0).padStart(12)}  ${name}`)
-  say(`${seeds} seeds from ${from}, ${events} events, ${failures} failures, ${seconds.toFixed(1)} s`)
-  const missing = seeds >= ALL_CLASSES_SEEDS && failures === 0 ? missingClasses(counts) : []
+  say(`${seeds} seeds from ${from}, ${events} events, ${failed.length} failures, ${seconds.toFixed(1)} s`)
+  const missing = seeds >= ALL_CLASSES_SEEDS && failed.length === 0 ? missingClasses(counts) : []
   if (missing.length > 0) say(`never met: ${missing.join(', ')}`)
-  if (failures > 0) say('repeat one with: npm run fabric:model -- --seed N')
-  return failures > 0 || missing.length > 0 ? EXIT.failure : EXIT.ok
+  for (const seed of failed) say(`repeat with: npm run fabric:model -- --seed ${seed}${of}`)
+  return failed.length > 0 || missing.length > 0 ? EXIT.failure : EXIT.ok
 }
 
 /** Each defect in a process of its own. */
