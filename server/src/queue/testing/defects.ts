@@ -46,8 +46,8 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'a finished job keeps its row',
     file: 'places.ts',
-    from: "  forgetJob(queue, job)\n  later(queue, { kind: 'done', seq })\n  if (topic.config",
-    to: '  forgetJob(queue, job)\n  if (topic.config',
+    from: "  forgetJob(queue, job)\n  later(queue, { kind: 'done', seq })\n  if (topic.tail",
+    to: '  forgetJob(queue, job)\n  if (topic.tail',
   },
   {
     name: 'a refused job stays known',
