@@ -405,6 +405,8 @@ test('a leader that is demoted moves leadership first, and the new leader demote
   tickMembership(membership)
   core.requested.shift()?.onAnswer({ status: 503, text: 'leader not ready' })
   tickMembership(membership)
+  core.requested.shift()?.onAnswer({ status: 409, text: 'the remaining voters would be no healthy majority' })
+  tickMembership(membership)
   expect(core.requested.map(({ node }) => node)).toEqual(['a'])
   core.requested.shift()?.onAnswer({ status: 202, text: 'remove in progress' })
 

@@ -451,7 +451,8 @@ function stepWithoutLead(membership: Membership, operation: Operation, view: Mem
     }
     port.requestLeader('demote', operation.node, ({ status, text }) => {
       if (membership.operation !== operation) return
-      if (status === 503) return retry()
+      // A new leader has yet to hear from the other voters.
+      if (status === 503 || text === TEXTS.noMajority) return retry()
       finish(membership, operation, status === 202 ? '' : `the new leader refused: ${text}`)
     })
     return
