@@ -76,6 +76,7 @@ function serve(foreign: Foreign, serving: Serving, frame: Buffer, inner: number)
     count(counts, 'foreign 404')
     return malformedFrame(id, '404')
   }
+  op.arrivals++
   trace(law, op, `existing ${kind} ${process.name} gets it`)
   const fate = !process.net.isHealed && chance(random, foreign.faultP) ? pick(random, FATES) : 'success'
   if (fate === 'closes before') return close()
