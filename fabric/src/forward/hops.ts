@@ -79,8 +79,8 @@ function dropHop(pool: HopPool, hop: Hop): void {
 }
 
 /** Connections end with their last reply, at the latest after a while. */
-function drainLinks(pool: HopPool, hop: Hop): void {
-  for (const link of [...hop.links]) {
+function drainLinks(pool: HopPool, hop: Hop, which: (link: Link) => boolean = () => true): void {
+  for (const link of hop.links.filter(which)) {
     link.isDraining = true
     if (link.inFlight.size === 0) closeLink(link, 'its hop is gone or moved')
     else {
@@ -153,6 +153,7 @@ function openLink(pool: HopPool, hop: Hop, address: Address): void {
       rubbishBytesMax: 0,
     }),
     state: 'connecting',
+    isNamed: false,
     isDraining: false,
     loginAnswer: Buffer.alloc(0),
     inFlight: new Map(),
@@ -269,7 +270,10 @@ function heardStatus(link: Link, frame: Buffer): void {
   }
   hop.kind = status === undefined ? 'foreign' : 'ours'
   hop.status = status
+  link.isNamed = status !== undefined
   becomeOpen(link)
+  // Opened while the hop was mute and passed for an existing one: they may lead elsewhere.
+  if (link.isNamed) drainLinks(pool, hop, ({ state, isNamed }) => state === 'open' && !isNamed)
 }
 
 /** Ends a connection: its requests are reported as lost. */

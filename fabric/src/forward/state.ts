@@ -56,6 +56,8 @@ export type Link = {
   readonly reader: FrameReader
   /** `greeting`: LOGIN or `__status__` has no answer yet. */
   state: 'connecting' | 'greeting' | 'open' | 'closed'
+  /** It leads to a component that answered `__status__`, and to the one that was meant. */
+  isNamed: boolean
   /** Takes no more requests, and closes with its last reply. */
   isDraining: boolean
   loginAnswer: Buffer
