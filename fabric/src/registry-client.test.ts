@@ -56,6 +56,23 @@ test('a long poll returns as soon as the registry has another version', async ()
   expect(await poll).toMatchObject({ kind: 'ok', body: { versions: { 'zones/z1/routers': expect.any(Number) } } })
 })
 
+test('a stale response counts only when no other registry has a better one', async () => {
+  const body = (version: number) => JSON.stringify({ version, routers: [`r${version}`] })
+  const stale = await stub((_, response) => response.setHeader('X-Registry-Stale', '7').end(body(1)))
+  const current = await stub((_, response) => response.end(body(2)))
+  onTestFinished(stale.stop)
+  onTestFinished(current.stop)
+  const { client } = open(`${stale.addr},${current.addr}`)
+  const read = () => client.get('/zones/z1/routers', zoneRoutersBody)
+
+  expect(await read()).toMatchObject({ kind: 'ok', body: { routers: ['r2'] } })
+  expect(await read()).toMatchObject({ kind: 'ok', body: { routers: ['r2'] } })
+  expect(stale.requests).toHaveLength(1)
+  await current.stop()
+  expect(await read()).toMatchObject({ kind: 'ok', body: { routers: ['r1'] } })
+  expect(client.health()).toMatchObject({ isUp: true })
+})
+
 test('a cancelled request is no failure of the registry', async () => {
   const silent = await stub(() => {})
   onTestFinished(silent.stop)

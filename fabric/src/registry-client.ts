@@ -1,6 +1,7 @@
 /**
  * HTTP calls to the registry, for routers and bridges (docs/design/http.md#callers-of-the-registry): stays with the
- * address that responds, and goes to the next one on connection errors, timeouts and 5xx. Every body is checked.
+ * address that responds, and goes to the next one on connection errors, timeouts, 5xx and stale responses. Every body
+ * is checked.
  */
 
 import { type Clock, type CodecList, createCodecList, VacancyError } from '@vacancy/shared'
@@ -168,7 +169,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** Tries the present address, then the others, each once. */
+/** Tries the present address, then the others, each once. A stale response counts when no address has a better one. */
 async function sendToAny(
   client: Client,
   request: HttpRequest,
@@ -176,18 +177,22 @@ async function sendToAny(
   tries: number,
 ): Promise<Sent> {
   let reason = 'cancelled'
+  let stale: Answered | undefined
   for (let i = 0; i < tries && signal?.aborted !== true; i++) {
     const base = presentAddress(client)
     const result = await sendOnce(client, base, request, signal)
     if (result === undefined) return { kind: 'failed', reason: 'cancelled' }
     if (result.kind === 'answer' && result.status < 500) {
       noteAnswer(client, base)
-      return result
+      if (result.isStale !== true) return result
+      stale ??= result
+      moveOn(client, base)
+      continue
     }
     reason = result.kind === 'failed' ? result.reason : `it returned ${result.status}`
     noteFailure(client, base, reason)
   }
-  return { kind: 'failed', reason }
+  return stale ?? { kind: 'failed', reason }
 }
 
 /** @returns undefined when it was cancelled */
@@ -215,6 +220,11 @@ function presentAddress({ addresses, present }: Client): string {
   return addresses[present] as string
 }
 
+/** Other calls may have moved on from the same address already. */
+function moveOn(client: Client, base: string): void {
+  if (presentAddress(client) === base) client.present = (client.present + 1) % client.addresses.length
+}
+
 function noteAnswer(client: Client, base: string): void {
   if (client.failed >= client.addresses.length) client.log.info({ registry: base }, 'registry responds again')
   client.failed = 0
@@ -226,8 +236,7 @@ function noteFailure(client: Client, base: string, reason: string): void {
   const { addresses, log } = client
   client.failed += 1
   client.fault = `${base}: ${reason}`
-  // Other calls may have failed at the same address and moved on already.
-  if (presentAddress(client) === base) client.present = (client.present + 1) % addresses.length
+  moveOn(client, base)
   if (client.failed === addresses.length) {
     log.warn({ registry: base, reason }, 'registry unreachable, continuing without it')
   } else if (client.failed < addresses.length) {

@@ -34,6 +34,8 @@ export type HttpResult =
       readonly etag: string
       readonly contentType?: string
       readonly cacheControl?: string
+      /** The registry that answered may not know the newest state: it does not reach its database. */
+      readonly isStale?: boolean
       readonly body: string
     }
   | { readonly kind: 'failed'; readonly reason: string }
@@ -178,8 +180,9 @@ function send(
       isOver = true
       clearTimeout(timer)
       const { etag = '', 'content-type': contentType = '', 'cache-control': cacheControl = '' } = answer.headers
+      const isStale = answer.headers['x-registry-stale'] !== undefined
       const body = Buffer.concat(chunks).toString()
-      done({ kind: 'answer', status: answer.statusCode ?? 0, etag, contentType, cacheControl, body })
+      done({ kind: 'answer', status: answer.statusCode ?? 0, etag, contentType, cacheControl, isStale, body })
     })
   })
   outgoing.on('error', (error: NodeJS.ErrnoException) => {
