@@ -2,7 +2,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync, readSync, statSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { VacancyError } from '@vacancy/shared'
 import { endingWithUs } from '@vacancy/shared/node'
@@ -255,6 +255,18 @@ export async function freePort(host: string, wanted: number, others: readonly nu
 
 async function isFree(host: string, port: number): Promise<boolean> {
   return (await lookAtPort(host, port)) === 'free'
+}
+
+/** A port that nothing uses, chosen by the system. */
+export function anyPort(host: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen({ host, port: 0, exclusive: true }, () => {
+      const { port } = server.address() as AddressInfo
+      server.close(() => resolve(port))
+    })
+  })
 }
 
 /** Whether a port is free; `no address` when the host is not an address of this machine. */
