@@ -36,7 +36,16 @@ import { beginCopyOnWrite, endCopyOnWrite, hurrySnapshot, lacksSparePages } from
 import { STATE } from '../store/layout.ts'
 import { orderTables, unorderedTables } from '../store/row-order.ts'
 import { effectsOfSetTime, lastSetTime } from '../store/set-time.ts'
-import { FEATURE_LEVEL, featureLevel, noteShardDay, publish, type Store, state, stateDigest } from '../store/store.ts'
+import {
+  FEATURE_LEVEL,
+  featureLevel,
+  hasGenesis,
+  noteShardDay,
+  publish,
+  type Store,
+  state,
+  stateDigest,
+} from '../store/store.ts'
 import { hasDeleted, packagesBefore, sweepOne } from '../store/window.ts'
 import type { LogAsk } from '../wal/read.ts'
 import { checksumSeed } from '../wal/record.ts'
@@ -365,8 +374,7 @@ function elected(replica: Replica): Promise<void> {
  */
 function beginShard(replica: Replica, node: RecoveredNode, options: ReplicaOptions): void {
   const { memory } = node.store
-  const isNew = [0, 1, 2, 3].every((cell) => state(memory, STATE.genesis + cell) === 0)
-  if (isNew) {
+  if (!hasGenesis(memory)) {
     const settings = new Uint8Array(4)
     new DataView(settings.buffer).setUint32(0, options.sessionBytesMax, true)
     proposeOwn(replica, KIND.genesis, replica.env.random.bytes(16))

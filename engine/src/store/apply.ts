@@ -23,6 +23,7 @@ import {
   digestOfWords,
   FEATURE_LEVEL,
   featureLevel,
+  hasGenesis,
   type Memory,
   type Store,
   setState,
@@ -70,7 +71,12 @@ export function applyCommand(
   return applied
 }
 
-function noteMark({ marks, store }: ApplyContext, index: number): DigestMark {
+/**
+ * Nothing is noted before the random genesis: until then, members that loaded the founding snapshot of the shard from a
+ * peer have the genesis that the snapshot contains, and its founders have none.
+ */
+function noteMark({ marks, store }: ApplyContext, index: number): DigestMark | undefined {
+  if (featureLevel(store.memory) >= 1 && !hasGenesis(store.memory)) return undefined
   const mark = { index, ...stateDigest(store.memory) }
   if (marks.at(-1)?.index !== index) marks.push(mark)
   if (marks.length > MARKS_MAX) marks.shift()

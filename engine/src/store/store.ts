@@ -382,6 +382,11 @@ export function appliedIndex(memory: Memory): number {
 
 export type Digest = { readonly lo: number; readonly hi: number }
 
+/** Whether the shard has drawn its random genesis (docs/design/consensus.md#formation). */
+export function hasGenesis(memory: Memory): boolean {
+  return [0, 1, 2, 3].some((cell) => state(memory, STATE.genesis + cell) !== 0)
+}
+
 /** Words of the state that the digest of feature level 1 covers, in addition to STATE.replicated. */
 const HASHED_WORDS = [
   ...[STATE.lastMaintenanceDay, STATE.droppedBefore, STATE.sessionBytesMax, STATE.featureLevel],
