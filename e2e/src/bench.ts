@@ -1,5 +1,5 @@
 /**
- * `npm run bench:console`: latencies of the console (docs/design/control-plane.md#budgets) with a simulated cluster, on
+ * `npm run bench:console`: latencies of the console (docs/design/console.md#budgets) with a simulated cluster, on
  * a slow laptop with a mobile network: a processor slowed down four times, 40 ms and 10 Mbit/s. Medians of five. The
  * small cluster is opened with an empty browser profile, the large one with a profile that has cached the compiled
  * code.

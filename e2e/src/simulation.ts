@@ -11,7 +11,7 @@ export type Simulation = {
   readonly url: string
   /** Signs in once, as an admin. */
   readonly link: string
-  /** Injects a fault (docs/design/control-plane.md#simulated-cluster). */
+  /** Injects a fault (docs/design/console.md#simulated-cluster). */
   act(verb: string, about: { shard?: string; node?: string; [more: string]: unknown }): Promise<void>
   stop(): Promise<void>
 }

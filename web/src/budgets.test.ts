@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm'
 import { gzipSync } from 'node:zlib'
 import { beforeAll, expect, test } from 'vitest'
 
-// What a browser loads, from the build itself (docs/design/control-plane.md#budgets): gzip -9, without what only
+// What a browser loads, from the build itself (docs/design/console.md#budgets): gzip -9, without what only
 // browsers before modules load.
 
 const BUILD = path.join(import.meta.dirname, '../.next')

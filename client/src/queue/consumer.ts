@@ -5,7 +5,7 @@
  * confirmed. Both outlive connections. When a connection is lost, its jobs return to the queue at once, so a job may
  * be delivered again while its handler still runs: the task then continues under the new delivery, and nothing runs
  * twice. A job that was finished without a connection is acknowledged by its id on the next one
- * (docs/design/queue.md#client).
+ * (docs/design/queue-delivery.md#client).
  */
 
 import { GOOD_CONNECTION_MS, reconnectDelayMs } from '../retry.ts'

@@ -3,7 +3,7 @@
  *
  * Jobs wait in a lane per topic, in the order of the calls. A lane has one request at a time, so that its jobs are
  * stored in that order; what is submitted meanwhile becomes the next request. Jobs of a failed request return to the
- * front of their lane, which pauses (docs/design/queue.md#client).
+ * front of their lane, which pauses (docs/design/queue-delivery.md#client).
  */
 
 import { randomUUID } from 'node:crypto'

@@ -1,4 +1,4 @@
-/** The consumer interface: WebSockets at `/ws` (docs/design/queue.md#consumers). */
+/** The consumer interface: WebSockets at `/ws` (docs/design/queue-delivery.md#consumers). */
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { CLOSE_CODES, type ConfirmResult, JOB_LIMITS, type MessageFault } from '@vacancy/shared/contract'

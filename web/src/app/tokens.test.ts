@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 
-// The numbers that docs/design/control-plane.md#appearance promises, computed from the file that the pages use.
+// The numbers that docs/design/console.md#appearance promises, computed from the file that the pages use.
 
 type Rgb = readonly [number, number, number]
 type Theme = 'light' | 'dark'

@@ -1,5 +1,5 @@
 /**
- * The console's icons (docs/design/control-plane.md#appearance): 16 px grid, 1.5 px stroke, one colour. States and roles
+ * The console's icons (docs/design/console.md#appearance): 16 px grid, 1.5 px stroke, one colour. States and roles
  * differ by shape alone at 14 px.
  */
 import type { ReactNode } from 'react'

@@ -1,6 +1,6 @@
 'use client'
 /**
- * State that can be linked is in the URL: filters, sort, tab, selection (docs/design/control-plane.md#pages-and-state).
+ * State that can be linked is in the URL: filters, sort, tab, selection (docs/design/console.md#pages-and-state).
  * Unknown parameters are kept.
  */
 import { useCallback, useEffect, useRef, useState } from 'react'

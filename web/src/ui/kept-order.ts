@@ -1,5 +1,5 @@
 /**
- * Live updates never move rows under the pointer (docs/design/control-plane.md#live-updates): rows keep the order of the
+ * Live updates never move rows under the pointer (docs/design/console.md#live-updates): rows keep the order of the
  * last sort until the user sorts again. New rows come last, removed rows leave.
  */
 export function keptOrder(kept: readonly string[], sorted: readonly string[]): readonly string[] {

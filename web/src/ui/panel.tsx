@@ -1,5 +1,5 @@
 'use client'
-/** A part of a page with all of its states (docs/design/control-plane.md#panels). */
+/** A part of a page with all of its states (docs/design/console.md#panels). */
 import type { MissingSource } from '@vacancy/shared/contract'
 import clsx from 'clsx'
 import { Component, createContext, type ErrorInfo, type ReactNode, useContext, useEffect, useId, useState } from 'react'

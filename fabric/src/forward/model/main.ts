@@ -1,6 +1,6 @@
 /**
  * `npm run fabric:model`: routers and bridges over simulated connections, by the thousand
- * (docs/design/testing.md#model-of-forwarding).
+ * (docs/design/fabric.md#model-of-forwarding).
  */
 
 import { spawnSync } from 'node:child_process'

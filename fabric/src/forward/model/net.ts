@@ -1,6 +1,6 @@
 /**
  * The simulated network and its processes: connections that are split, slowed, stalled and cut at any byte, and
- * processes that stall and die (docs/design/testing.md#model-of-forwarding).
+ * processes that stall and die (docs/design/fabric.md#model-of-forwarding).
  *
  * Bytes that have not left a process are references, as in the real one: a sender that changes them corrupts its own
  * stream. They are copied when they leave.

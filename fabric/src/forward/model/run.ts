@@ -1,6 +1,6 @@
 /**
  * One seed of the model: a platform of production routers and bridges over simulated connections, its faults, its end,
- * and what must hold (docs/design/testing.md#model-of-forwarding).
+ * and what must hold (docs/design/fabric.md#model-of-forwarding).
  */
 
 import { betweenDecades, chance, pick, type Random, streamOf } from '@vacancy/testkit/random'

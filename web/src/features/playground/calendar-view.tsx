@@ -15,7 +15,7 @@ const GAP = 1
 const HEAD_HEIGHT = 40
 const OVERSCAN = 2
 const FIRST_HEIGHT = 480
-/** Background of each step with black or white text, by contrast (docs/design/control-plane.md#appearance). */
+/** Background of each step with black or white text, by contrast (docs/design/console.md#appearance). */
 const COLOURS = [
   'bg-price-1 text-[#fff]',
   'bg-price-2 text-[#fff]',

@@ -1,5 +1,5 @@
 /**
- * Fields and keys of the shard filter (docs/design/control-plane.md#tables); lib/filter.ts parses its syntax.
+ * Fields and keys of the shard filter (docs/design/console.md#tables); lib/filter.ts parses its syntax.
  */
 
 import type { ShardBrief } from '@vacancy/shared/contract'

@@ -1,6 +1,6 @@
 /**
  * Log positions of a shard's nodes on one common scale, so that bars compare by eye
- * (docs/design/control-plane.md#tables).
+ * (docs/design/console.md#tables).
  *
  *   0 = first entry the leader still has        1 = the leader's last entry
  *   committed ▓▓▓▓▓▓▓▓▓▓▓▓▓   uncommitted ░░   missing ╌╌╌╌

@@ -1,7 +1,7 @@
 'use client'
 /**
  * A shard that accepts no writes: since when, what it waits for, the best candidate and the usual causes
- * (docs/design/control-plane.md#panels).
+ * (docs/design/console.md#panels).
  */
 
 import type { ShardView } from '@vacancy/shared/contract'

@@ -1,5 +1,5 @@
 'use client'
-/** The frame around every page: session, environment, freshness and navigation (docs/design/control-plane.md#shell). */
+/** The frame around every page: session, environment, freshness and navigation (docs/design/console.md#shell). */
 import { type QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'
