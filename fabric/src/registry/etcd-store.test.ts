@@ -1,6 +1,8 @@
 /** Several registries on one etcd server, and what becomes of them when etcd is away, full, restored or changed by hand. */
 
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createCodecList, systemClock } from '@vacancy/shared'
@@ -101,6 +103,42 @@ test('two leaders that claim a segment at the same time at two registries: one o
     })
   }
   await untilEqual([one, two])
+})
+
+test('a change of another registry used to be lost when the watch had it before the response to an own change', async () => {
+  let delayMs = 0
+  const slow = createServer((asked, answer) => {
+    const { method, url, headers } = asked
+    const forwarded = request(etcd.endpoint + url, { method, headers, agent: false }, (given) => {
+      const pass = () => given.pipe(answer.writeHead(given.statusCode ?? 502, given.headers))
+      setTimeout(pass, url === '/v3/kv/txn' ? delayMs : 0)
+    })
+    asked.pipe(forwarded)
+    answer.once('close', () => forwarded.destroy())
+  })
+  await new Promise<void>((listening) => slow.listen(0, '127.0.0.1', listening))
+  onTestFinished(() => {
+    slow.closeAllConnections()
+    slow.close()
+  })
+  const prefix = etcd.newPrefix()
+  const endpoint = `http://127.0.0.1:${(slow.address() as AddressInfo).port}`
+  const one = await start(onEtcd(etcd, prefix, { endpoints: [endpoint] }))
+  const two = await start(onEtcd(etcd, prefix))
+  await one.register('node', 'n0', 'z1', 's1')
+
+  delayMs = 500
+  const first = one.push('s1', 'z1', ['paris'])
+  await until('the other one has it', async () => (await two.get('/segments/paris')).status === 200)
+  await two.push('s2', 'z2', ['paris'])
+  expect((await first).status).toBe(200)
+  await untilEqual([one, two])
+  expect((await one.get('/segments/paris')).json.claims).toHaveLength(2)
+  // What a component reports beside its place is not in the rows.
+  const details = { role: 'leader', api_url: 'http://n1' }
+  expect((await one.register('node', 'n1', 'z1', 's1', details)).status).toBe(200)
+  const { nodes } = (await one.get('/topology')).json
+  expect(nodes.find(({ id }: { id: string }) => id === 'n1')).toMatchObject(details)
 })
 
 test('random changes at three registries at once give one state, which a fourth one reads', async () => {

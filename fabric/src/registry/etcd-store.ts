@@ -53,7 +53,7 @@ import {
   readEvents,
 } from './etcd-rows.ts'
 import { isChange, mergeJournal, recorded, valuesAfter, valuesBefore } from './journal.ts'
-import type { Component, Journal, RegistryState } from './model.ts'
+import type { Component, Journal, RegistryState, Values } from './model.ts'
 import * as registry from './state.ts'
 import { type OpenStore, type RegistryStore, type Rule, StorageUnavailable } from './store.ts'
 import { heartbeatOf, restoreValue } from './stored.ts'
@@ -437,21 +437,36 @@ async function writeSome(store: EtcdStore): Promise<void> {
       await tryAgain(store, ran, serial, found?.modRevision ?? 0)
       return
     }
-    // The state was read again meanwhile: it has the change, or will have it.
-    if (store.state === state) {
+    if (store.state !== state) {
+      // It was read again meanwhile: it has the change, or will have it.
+      await until(store, startMs + ETCD_TIMES.changeMs, () => store.serial >= header.revision)
+    } else if (store.serial >= header.revision) {
+      // The watch was faster: later changes of others may follow already. Only what rows do not have is missing.
+      noteDetails(state, after.components)
+    } else {
       const values = encoded.valuesAt(header.revision)
       registry.writeValues(state, { ...values, globalVersion: Math.max(values.globalVersion, state.globalVersion) })
       encoded.noteIn(image, header.revision)
       image.revisions.set('serial', header.revision)
-      store.serial = Math.max(store.serial, header.revision)
+      store.serial = header.revision
       store.revision = Math.max(store.revision, header.revision)
-    } else await until(store, startMs + ETCD_TIMES.changeMs, () => store.serial >= header.revision)
+    }
     context.onWrite((context.clock.monotonicMs() - startMs) / 1000)
     context.onChange()
     for (const { waiting, result } of ran) waiting.resolve(result)
   } catch (error) {
     for (const { waiting } of ran) waiting.reject(new StorageUnavailable(error))
     failed(store, error)
+  }
+}
+
+/** What components reported with a change that the state has from its rows. */
+function noteDetails(state: RegistryState, components: Values['components']): void {
+  for (const [kind, id, reported] of components) {
+    const component = state.components[kind].get(id)
+    if (!component || !reported) continue
+    registry.noteHeartbeat(state, component, reported.details, reported.seenMs)
+    component.instanceBefore = reported.instanceBefore
   }
 }
 
