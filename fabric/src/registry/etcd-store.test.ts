@@ -107,13 +107,13 @@ test('two leaders that claim a segment at the same time at two registries: one o
 
 test('a change of another registry used to be lost when the watch had it before the response to an own change', async () => {
   let delayMs = 0
-  const slow = createServer((asked, answer) => {
-    const { method, url, headers } = asked
+  const slow = createServer((incoming, answer) => {
+    const { method, url, headers } = incoming
     const forwarded = request(etcd.endpoint + url, { method, headers, agent: false }, (given) => {
       const pass = () => given.pipe(answer.writeHead(given.statusCode ?? 502, given.headers))
       setTimeout(pass, url === '/v3/kv/txn' ? delayMs : 0)
     })
-    asked.pipe(forwarded)
+    incoming.pipe(forwarded)
     answer.once('close', () => forwarded.destroy())
   })
   await new Promise<void>((listening) => slow.listen(0, '127.0.0.1', listening))
