@@ -92,9 +92,17 @@ async function leaderOf(plan: Plan, node: Component): Promise<Component> {
 /** The shard of a segment, from the registry. */
 async function ownerOf(plan: Plan, segment: string): Promise<{ shard: string; zone: string } | undefined> {
   if (segment === '') throw new VacancyError('usage_error', { reason: 'the query names no segment' })
-  const url = `${urlOf(one(plan, 'registry').main)}/segments/${encodeURIComponent(segment)}`
-  const response = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS_MAX) })
-  return response.ok ? ((await response.json()) as { shard: string; zone: string }) : undefined
+  let fault: unknown
+  for (const { main } of ofKind(plan, 'registry')) {
+    try {
+      const url = `${urlOf(main)}/segments/${encodeURIComponent(segment)}`
+      const response = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS_MAX) })
+      return response.ok ? ((await response.json()) as { shard: string; zone: string }) : undefined
+    } catch (error) {
+      fault = error
+    }
+  }
+  throw fault
 }
 
 async function send(plan: Plan, { main }: Component, command: CommandName, query: Query): Promise<Answer> {

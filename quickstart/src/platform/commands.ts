@@ -37,7 +37,18 @@ const SHAPE_FLAGS = {
   },
   shards: { type: 'integer', min: 1, max: SHARDS_MAX, default: 2, summary: 'Shards, each with its own segments.' },
   zones: { type: 'integer', min: 1, max: SHARDS_MAX, default: 2, summary: 'Zones; at most one per shard is used.' },
-  ha: { type: 'boolean', summary: 'Two bridges per shard, two zone routers per zone, two edge routers and proxies.' },
+  ha: {
+    type: 'boolean',
+    summary:
+      'Two bridges per shard, two zone routers per zone, two edge routers and proxies; with etcd two registries.',
+  },
+  'etcd-endpoints': {
+    type: 'list',
+    value: 'URLS',
+    default: [],
+    summary:
+      'An etcd of yours that keeps the state of the registry, http://a:2379,http://b:2379. down leaves it there.',
+  },
   'nodes-per-shard': { type: 'integer', min: 1, max: NODES_MAX, default: 3, summary: 'Voters of each shard.' },
   days: { type: 'integer', min: 1, max: 365, default: 10, summary: 'Days on sale from today (UTC).' },
   seed: { type: 'integer', min: 0, max: 4_294_967_295, default: 1, summary: 'Seed of the sample data.' },
@@ -86,10 +97,12 @@ function specOf(flags: {
   readonly zones: number
   readonly ha: boolean
   readonly nodesPerShard: number
+  readonly etcdEndpoints: readonly string[]
 }): Spec {
   const { level, shards, zones, ha, nodesPerShard } = flags
+  const etcdEndpoints = flags.etcdEndpoints.flatMap((each) => each.split(',')).filter((each) => each !== '')
   const shape = { shards, zones: Math.min(zones, shards), nodesPerShard }
-  return { ...shape, level: level as Level, ha, network: 77, portOffset: 0, isOneAddress: false }
+  return { ...shape, level: level as Level, ha, etcdEndpoints, network: 77, portOffset: 0, isOneAddress: false }
 }
 
 const upCommand = defineCommand({

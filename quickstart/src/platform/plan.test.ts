@@ -21,6 +21,7 @@ const SPEC: Spec = {
   zones: 2,
   nodesPerShard: 3,
   ha: false,
+  etcdEndpoints: [],
   network: 77,
   portOffset: 0,
   isOneAddress: false,
@@ -33,6 +34,7 @@ const specs = fc
     zones: fc.integer({ min: 1, max: SHARDS_MAX }),
     nodesPerShard: fc.integer({ min: 1, max: NODES_MAX }),
     ha: fc.boolean(),
+    etcdEndpoints: fc.constantFrom([], ['http://etcd:2379']),
     network: fc.integer({ min: 1, max: 250 }),
     portOffset: fc.integer({ min: 0, max: 40_000 }),
     isOneAddress: fc.boolean(),
@@ -88,6 +90,16 @@ test('with --ha there are two of each hop, on different addresses and ports', ()
     ['router-edge-0 9200', 'router-edge-1 9201'],
     ['proxy-0 8777', 'proxy-1 8778'],
   ])
+})
+
+test('with --ha and etcd there are two registries, which all components are given', () => {
+  const plan = planOf({ ...SPEC, ha: true, etcdEndpoints: ['http://etcd:2379'] })
+
+  expect(ofKind(plan, 'registry').map((each) => `${each.name} ${publicAddress(each).port}`)).toEqual([
+    'registry-0 8081',
+    'registry-1 8082',
+  ])
+  expect(ofKind(planOf({ ...SPEC, etcdEndpoints: ['http://etcd:2379'] }), 'registry')).toHaveLength(1)
 })
 
 test('shard i is in zone i mod zones', () => {

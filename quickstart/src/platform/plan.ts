@@ -25,7 +25,7 @@ const EDGE_PORT = 9200
 const API_PORTS = { bridge: 9300, zone: 9400, edge: 9500 } as const
 const QUIC_PORTS = 17_800
 /** Last part of the addresses 127.`network`.0.x of the processes that belong to no shard. */
-const LAST = { registry: 1, resolver: 2, proxy: 11 } as const
+const LAST = { registry: 1, resolver: 2, registryOfTwo: 3, proxy: 11 } as const
 
 /** What a platform is made of. */
 export type Shape = {
@@ -37,8 +37,10 @@ export type Shape = {
 
 export type Spec = Shape & {
   readonly level: Level
-  /** Two bridges per shard, zone routers per zone, edges and proxies. */
+  /** Two bridges per shard, zone routers per zone, edges and proxies; with etcd also two registries. */
   readonly ha: boolean
+  /** Of an etcd that keeps the state of the registries; empty: the registry keeps it in a file. */
+  readonly etcdEndpoints: readonly string[]
   /** Processes listen on 127.`network`.… and the next three networks. */
   readonly network: number
   /** Added to every published port. */
@@ -84,10 +86,10 @@ export function includes(level: Level, other: Level): boolean {
 
 /** All processes, in the order in which they start. */
 export function planOf(spec: Spec): Plan {
-  const { level, shards, zones, nodesPerShard, ha } = spec
+  const { level, shards, zones, nodesPerShard, ha, etcdEndpoints } = spec
   const each = ha ? 2 : 1
   const components = [
-    registry(spec),
+    ...(ha && etcdEndpoints.length > 0 ? range(2).map((at) => registry(spec, at)) : [registry(spec)]),
     resolver(spec),
     ...range(shards).flatMap((shard) => range(nodesPerShard).map((at) => node(spec, shard, at))),
     ...(includes(level, 'bridge')
@@ -117,17 +119,19 @@ function publishedBy(spec: Spec, ports: readonly (readonly [port: number, to: Ad
   return spec.isOneAddress ? [] : ports.map(([port, to, what]) => ({ port: port + spec.portOffset, to, what }))
 }
 
-function registry(spec: Spec): Component {
+/** @param at of two */
+function registry(spec: Spec, at?: number): Component {
+  const published = REGISTRY_PORT + (at ?? 0)
   const main = {
-    host: hostOf(spec, spec.network, 0, LAST.registry),
-    port: portOf(spec, STANDARD.api, REGISTRY_PORT),
+    host: hostOf(spec, spec.network, 0, at === 1 ? LAST.registryOfTwo : LAST.registry),
+    port: portOf(spec, STANDARD.api, published),
   }
   return {
-    name: 'registry',
+    name: at === undefined ? 'registry' : `registry-${at}`,
     kind: 'registry',
     main,
     api: main,
-    published: publishedBy(spec, [[REGISTRY_PORT, main, 'HTTP']]),
+    published: publishedBy(spec, [[published, main, 'HTTP']]),
   }
 }
 

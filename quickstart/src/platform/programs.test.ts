@@ -11,6 +11,7 @@ const SPEC: Spec = {
   zones: 2,
   nodesPerShard: 3,
   ha: true,
+  etcdEndpoints: [],
   network: 77,
   portOffset: 0,
   isOneAddress: false,
@@ -38,6 +39,20 @@ test('a node names the voters of its own shard only', () => {
 
 test('the second proxy sends to the second edge', () => {
   expect(argsOf('proxy-1')).toContain('--upstream-addr 127.79.0.2 --upstream-port 9000')
+})
+
+test('with etcd the registries keep nothing in files, and each component is given both', () => {
+  const spec: Spec = { ...SPEC, etcdEndpoints: ['http://a:2379', 'http://b:2379'] }
+  const given = { ...launch, plan: planOf(spec) }
+  const argsHere = (name: string) =>
+    given.plan.components.filter((each) => each.name === name).map((each) => argumentsOf(each, given, '').join(' '))
+
+  expect(argsHere('registry-1')).toEqual([
+    'registry --addr 127.77.0.3 --port 8080 --codecs-path /tmp/x/codecs.yml --storage etcd --etcd-endpoints http://a:2379,http://b:2379',
+  ])
+  const both = '--registry-addr http://127.77.0.1:8080,http://127.77.0.3:8080'
+  for (const name of ['node-0-0', 'bridge-0-0', 'router-zone-0-0', 'router-edge-1'])
+    expect(argsHere(name)[0]).toContain(both)
 })
 
 test('settings apply to a kind, to both kinds of routers, or to one process', () => {

@@ -23,9 +23,10 @@ export function argumentsOf(component: Component, launch: Launch, today: string)
 
 function ownArguments(component: Component, { plan, files }: Omit<Launch, 'settings'>, today: string): string[] {
   const { name, kind, main, api, zone = '', shard = '' } = component
-  const registry = urlOf(one(plan, 'registry').main)
+  const { etcdEndpoints } = plan.spec
+  const registries = ofKind(plan, 'registry').map((each) => urlOf(each.main))
   const resolver = urlOf(one(plan, 'resolver').main)
-  const found = ['--registry-addr', registry, '--resolver-addr', resolver]
+  const found = ['--registry-addr', registries.join(','), '--resolver-addr', resolver]
   const listening = (portFlag: string) => [
     ...['--listen-host', main.host, portFlag, String(main.port)],
     ...['--api-host', api.host, '--api-port', String(api.port)],
@@ -36,7 +37,10 @@ function ownArguments(component: Component, { plan, files }: Omit<Launch, 'setti
     case 'registry':
       return [
         ...['registry', '--addr', main.host, '--port', String(main.port)],
-        ...['--codecs-path', files.codecs, '--state-file', files.registryState],
+        ...['--codecs-path', files.codecs],
+        ...(etcdEndpoints.length > 0
+          ? ['--storage', 'etcd', '--etcd-endpoints', etcdEndpoints.join(',')]
+          : ['--state-file', files.registryState]),
       ]
     case 'resolver':
       return [
@@ -62,7 +66,7 @@ function ownArguments(component: Component, { plan, files }: Omit<Launch, 'setti
     case 'control-plane':
       return [
         ...['control-plane', '--listen-host', main.host, '--listen-port', String(main.port)],
-        ...['--data-dir', files.control, '--registry', registry, '--resolver', resolver],
+        ...['--data-dir', files.control, '--registry', registries[0] ?? '', '--resolver', resolver],
         ...['--node-admin-token', `file:${files.tokenOf('admin')}`, '--queue-auth-file', files.queueAuth],
         ...['--sign-in', CONSOLE_PERSON],
         ...polled(plan).flatMap((url) => ['--fabric', url]),

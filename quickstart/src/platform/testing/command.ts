@@ -28,6 +28,7 @@ const LARGEST: Omit<Spec, 'network' | 'portOffset'> = {
   zones: 2,
   nodesPerShard: 3,
   ha: true,
+  etcdEndpoints: [],
   isOneAddress: false,
 }
 const WAIT_MS = 600_000
