@@ -19,7 +19,7 @@ const TYPE_SMALL = 0x02
 const TYPE_NUMBER = 0x03
 const TYPE_DAYS = 0x08
 const TYPE_RAW = 0x09
-const WORD_BYTES = 4
+const WORD_BYTES = 8
 const EXTRA_ID = 0xffff
 const EXPLAIN_BYTES = 20
 const DAY_BYTES = 11
@@ -39,14 +39,16 @@ const NIGHT_BYTES_MAX = 128
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** A text that is copied often: its UTF-8 in words of four bytes, the last one padded with zeros. */
-type Text = { readonly words: Uint32Array; readonly length: number }
+/**
+ * A text that is copied often: its UTF-8 in words of eight bytes, the last one padded with zeros. As numbers they are
+ * never NaN, whose bits may change: no UTF-8 has a byte of 0xf0 and above before 0x7f or 0xff.
+ */
+type Text = { readonly words: Float64Array; readonly length: number }
 
 function textOf(text: string): Text {
   const bytes = encoder.encode(text)
-  const padded = new DataView(new ArrayBuffer((bytes.length + 3) & ~3))
-  new Uint8Array(padded.buffer).set(bytes)
-  const words = Uint32Array.from({ length: padded.byteLength / 4 }, (_, i) => padded.getUint32(i * 4, true))
+  const words = new Float64Array(Math.ceil(bytes.length / WORD_BYTES))
+  new Uint8Array(words.buffer).set(bytes)
   return { words, length: bytes.length }
 }
 
@@ -278,7 +280,7 @@ const WRITE: { readonly [Kind in ReplyKind]: (writer: JsonWriter) => void } = {
     put(writer, AVAILABILITIES[writer.from[writer.start] as number] as Text)
     take(writer, TYPE_NUMBER, 4)
     makeRoom(writer, NIGHT_BYTES_MAX)
-    putNumber(writer, readU32(writer.from, writer.start))
+    writer.at = putDigits(writer.bytes, writer.at, readU32(writer.from, writer.start))
     take(writer, TYPE_NUMBER, 4)
     put(writer, featuresOf(writer, readU32(writer.from, writer.start)))
     // The text of the features ends the object of a night, which here is that of the response.
@@ -307,22 +309,27 @@ function writeStays(writer: JsonWriter): void {
 }
 
 function writeNights(writer: JsonWriter, nights: number): void {
-  const { from, start, dates } = writer
+  const { from, view, start, dates } = writer
   if (((from[start] as number) | ((from[start + 1] as number) << 8)) !== nights) {
     throw new Malformed(`field ${writer.taken} has other days`)
   }
   put(writer, DAYS_HEAD)
-  let at = start + 2
-  for (let i = 0; i < nights; i++, at += DAY_BYTES) {
+  let mask = 0
+  let features = NO_FEATURES
+  for (let i = 0, at = start + 2; i < nights; i++, at += DAY_BYTES) {
     const packed = (from[at] as number) | ((from[at + 1] as number) << 8)
     const date = (packed < PACKED_DATES ? dates[packed] : undefined) ?? dateOf(writer, packed)
-    const features = featuresOf(writer, readU32(from, at + 7))
+    const maskHere = view.getUint32(at + 7, true)
+    if (maskHere !== mask) features = featuresOf(writer, maskHere)
+    mask = maskHere
     makeRoom(writer, NIGHT_BYTES_MAX + features.length)
-    if (i > 0) writer.bytes[writer.at++] = COMMA
-    copy(writer, date)
-    copy(writer, AVAILABILITIES[from[at + 2] as number] as Text)
-    putNumber(writer, readU32(from, at + 3))
-    copy(writer, features)
+    const { bytes, to } = writer
+    let end = writer.at
+    if (i > 0) bytes[end++] = COMMA
+    end = copyTo(to, end, date)
+    end = copyTo(to, end, AVAILABILITIES[from[at + 2] as number] as Text)
+    end = putDigits(bytes, end, view.getUint32(at + 3, true))
+    writer.at = copyTo(to, end, features)
   }
   makeRoom(writer, 2)
   writer.bytes[writer.at++] = CLOSE_LIST
@@ -445,18 +452,17 @@ function putEscaped(bytes: Uint8Array, at: number, byte: number): number {
   return at + 6
 }
 
-/** A u32 in decimal digits. The caller has made room. */
-function putNumber(writer: JsonWriter, value: number): void {
-  const { bytes } = writer
+/** A u32 in decimal digits. The caller has made room. @returns where it ends */
+function putDigits(bytes: Uint8Array, at: number, value: number): number {
   let digits = 1
   for (let bound = 10; bound <= value; bound *= 10) digits++
   let left = value
-  for (let at = writer.at + digits - 1; at >= writer.at; at--) {
+  for (let last = at + digits - 1; last >= at; last--) {
     const tenth = (left / 10) >>> 0
-    bytes[at] = 0x30 + left - tenth * 10
+    bytes[last] = 0x30 + left - tenth * 10
     left = tenth
   }
-  writer.at += digits
+  return at + digits
 }
 
 function putText(writer: JsonWriter, text: string): void {
@@ -472,18 +478,18 @@ function putByte(writer: JsonWriter, byte: number): void {
 
 function put(writer: JsonWriter, text: Text): void {
   makeRoom(writer, text.length)
-  copy(writer, text)
+  writer.at = copyTo(writer.to, writer.at, text)
 }
 
 /**
  * Copies where there is room; what the last word has too much is overwritten. Much faster than bytes, and for a few
  * dozen bytes also than a call of `set`.
+ *
+ * @returns where it ends
  */
-function copy(writer: JsonWriter, { words, length }: Text): void {
-  const { to } = writer
-  let at = writer.at
-  writer.at = at + length
-  for (let i = 0; i < words.length; i++, at += WORD_BYTES) to.setUint32(at, words[i] as number, true)
+function copyTo(to: DataView, at: number, { words, length }: Text): number {
+  for (let i = 0; i < words.length; i++) to.setFloat64(at + i * WORD_BYTES, words[i] as number, true)
+  return at + length
 }
 
 function makeRoom(writer: JsonWriter, bytes: number): void {
