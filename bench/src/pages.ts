@@ -12,7 +12,7 @@ import type { Measure } from './verdict.ts'
 import { type WhyNot, whyNotCells, whyNotLines } from './why-not/results.ts'
 
 /** Kinds of recorded test runs, in the order of docs/reliability.md: one file of docs/results each, newest run first. */
-const RUN_FILES = ['seeds', 'whole-nodes', 'defects', 'coverage', 'chaos', 'chaos-fabric'] as const
+const RUN_FILES = ['seeds', 'whole-nodes', 'defects', 'coverage', 'chaos', 'chaos-fabric', 'fabric-model'] as const
 type RunFile = (typeof RUN_FILES)[number]
 
 export type RunLog = { readonly kind: string; readonly runs: readonly RecordedRun[] }
