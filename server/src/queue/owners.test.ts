@@ -271,10 +271,15 @@ describe('four partitions over two processes', () => {
     })
     expect(new Set(owners.values()).size).toBe(2)
     const moved = topics.find((topic) => owners.get(topic) === second.url)
-    const waiting = await openConsumer(first.url)
-    waiting.send({ action: 'init', uuid: 'w', topic: moved })
-    expect((await waiting.next()).data).toMatchObject({ code: 'not_owner', owner: second.url })
-    expect((await waiting.closed).code).toBe(1013)
+    // The former owner learns a moment later who the new one is.
+    await eventually('a consumer learns the owner', async () => {
+      const waiting = await openConsumer(first.url)
+      waiting.send({ action: 'init', uuid: 'w', topic: moved })
+      const { data } = await waiting.next()
+      expect(data).toMatchObject({ code: 'not_owner' })
+      expect((await waiting.closed).code).toBe(1013)
+      return (data as { readonly owner?: string }).owner === second.url
+    })
 
     const before = producing.accepted.size
     await eventually('jobs are accepted', () => producing.accepted.size > before + 100)
