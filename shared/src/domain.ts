@@ -49,6 +49,17 @@ export const LIMITS = {
   replyStaysWithExtraMax: 32_639,
   /** Segments in a GETSEGMENTS reply: two fields each. */
   replySegmentsMax: 32_767,
+  /** Lines of a stay, nights of a line, and nights of all lines together (docs/design/stays.md#lines). */
+  stayLinesMax: 16,
+  stayNightsMax: 30,
+  stayLineNightsMax: 256,
+  holdSecondsMin: 10,
+  holdSecondsMax: 86_400,
+  holdSecondsDefault: 900,
+  /** Label of the origin of a stay. */
+  sourceBytesMax: 32,
+  /** Stays in a reply to LISTSTAYS. */
+  stayListMax: 200,
   /** Ids of zones, shards, nodes. */
   componentIdBytesMax: 128,
 } as const

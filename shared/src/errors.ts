@@ -12,6 +12,12 @@ export type WireCode =
   | 'OVERFLOW'
   | 'UNDERFLOW'
   | 'FORBIDDEN'
+  | 'SOLD_OUT'
+  | 'PRICE_CHANGED'
+  | 'RESTRICTED'
+  | 'EXPIRED'
+  | 'CONFLICT'
+  | 'TOO_OLD'
   | 'AUTH_ERROR'
   | 'PARSE_ERROR'
   | '308'
@@ -40,6 +46,12 @@ const KIND_OF_WIRE: { readonly [code in WireCode]: ErrorKind } = {
   OVERFLOW: 'request',
   UNDERFLOW: 'request',
   FORBIDDEN: 'request',
+  SOLD_OUT: 'request',
+  PRICE_CHANGED: 'request',
+  RESTRICTED: 'request',
+  EXPIRED: 'request',
+  CONFLICT: 'request',
+  TOO_OLD: 'request',
   AUTH_ERROR: 'client',
   PARSE_ERROR: 'internal',
   '308': 'retry',
@@ -102,6 +114,17 @@ export const ERRORS = {
     message: 'availability would drop below 0, {left} left',
   },
   forbidden: { wire: 'FORBIDDEN', http: 403, retry: false, message: 'role {role} may not run {command}' },
+  sold_out: {
+    wire: 'SOLD_OUT',
+    http: 409,
+    retry: false,
+    message: 'line={line} date={date} left={left} wanted={wanted}',
+  },
+  price_changed: { wire: 'PRICE_CHANGED', http: 409, retry: false, message: 'total={total}' },
+  restricted: { wire: 'RESTRICTED', http: 409, retry: false, message: 'line={line} date={date} rule={rule}' },
+  expired: { wire: 'EXPIRED', http: 409, retry: false, message: 'state={state}' },
+  conflict: { wire: 'CONFLICT', http: 409, retry: false, message: 'state={state}' },
+  update_too_old: { wire: 'TOO_OLD', http: 410, retry: false, message: 'oldest={oldest}' },
   auth_error: { wire: 'AUTH_ERROR', http: 401, retry: false, message: 'login required' },
   overloaded: {
     wire: '429',

@@ -51,7 +51,7 @@ test.each([
   [
     'lines that end with a carriage return alone',
     'PropertyID,RoomType,Date,Availability,FinalPrice,RateFeature\rp1,double,2026-01-01,1,1,',
-    'is a header of 11 columns instead of 6 and holds a lone carriage return; ',
+    'is a header of 11 columns instead of 6 and contains a lone carriage return; ',
   ],
 ])('%s is refused by name', (_, line, reason) => {
   expect(reasonOf(packages(line)).slice(0, reason.length)).toBe(reason)

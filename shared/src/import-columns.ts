@@ -69,7 +69,7 @@ export function readImportHeader(
   if (cells.some((cell) => cell.includes('\r'))) {
     return {
       kind: 'refused',
-      reason: `is a header${count} and holds a lone carriage return; end lines with LF or CRLF`,
+      reason: `is a header${count} and contains a lone carriage return; end lines with LF or CRLF`,
     }
   }
   const wrong = [

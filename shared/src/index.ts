@@ -40,4 +40,5 @@ export {
   readImportHeader,
 } from './import-columns.ts'
 export { CATCH_UP, type MemberOperation } from './membership.ts'
+export { groupDigits, utcText } from './numbers.ts'
 export { PROPERTY_ID_BYTES, packPropertyId, packPropertyIdInto, unpackPropertyId } from './property-id.ts'

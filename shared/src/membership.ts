@@ -1,5 +1,7 @@
 /** Changes of a shard's members: what nodes, control plane and console state alike. */
 
+import { groupDigits } from './numbers.ts'
+
 /** Types of changes that a leader carries out and reports. */
 export const MEMBER_OPERATIONS = [
   'promote',
@@ -24,6 +26,6 @@ const WAIT_MINUTES = 10
 export const CATCH_UP = {
   entriesMax: ENTRIES_MAX,
   waitMs: WAIT_MINUTES * 60_000,
-  entriesText: `at most ${ENTRIES_MAX.toLocaleString('en-US')} entries behind`,
+  entriesText: `at most ${groupDigits(ENTRIES_MAX)} entries behind`,
   waitText: `${WAIT_MINUTES} minutes`,
 } as const

@@ -5,6 +5,7 @@
 
 import { COMMANDS, type CommandName, type RequestFields } from './wire/commands.ts'
 import { fieldsToJson, type JsonFieldValue } from './wire/json.ts'
+import type { StayLine } from './wire/stay.ts'
 
 /** In a query in place of the id of a node, which cannot be this: through an edge router. */
 export const EDGE_TARGET = '@edge'
@@ -30,11 +31,23 @@ try {
 `
 }
 
+/** Commands that run the TypeScript, saved as `query.mts`, in a new folder. @param base address of the control plane */
+export function typescriptSetupOf(base: string): string {
+  return ['npm init -y', `npm install ${base.replace(/\/+$/, '')}/api/v1/client.tgz`, 'node query.mts'].join('\n')
+}
+
 function literal(value: NonNullable<RequestFields[string]>): string {
   if (typeof value === 'bigint') return `${value}n`
   if (typeof value === 'string') return quoted(value)
   if (typeof value === 'number') return Object.is(value, -0) ? '-0' : String(value)
-  return `[${value.map(quoted).join(', ')}]`
+  return `[${value.map((entry) => (typeof entry === 'string' ? quoted(entry) : lineLiteral(entry))).join(', ')}]`
+}
+
+function lineLiteral(line: StayLine): string {
+  const fields = Object.entries(line).map(
+    ([name, value]) => `${name}: ${typeof value === 'string' ? quoted(value) : value}`,
+  )
+  return `{ ${fields.join(', ')} }`
 }
 
 /** A TypeScript string in single quotes. */
@@ -77,9 +90,7 @@ export function curlOf(base: string, query: QueryBody): string {
 
 /** @param base address of the HTTP proxy */
 export function proxyCurlOf(base: string, command: CommandName, fields: RequestFields): string {
-  const body: { [name: string]: JsonFieldValue } = {}
-  for (const [name, value] of Object.entries(fieldsToJson(command, fields)))
-    body[name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)] = value
+  const body = snakeCased(fieldsToJson(command, fields))
   const segment = typeof fields['segment'] === 'string' ? { segment: fields['segment'] } : {}
   return [
     `curl -sS --fail-with-body ${shellWord(`${base.replace(/\/+$/, '')}/api`)}`,
@@ -87,6 +98,17 @@ export function proxyCurlOf(base: string, command: CommandName, fields: RequestF
     `  -H 'content-type: application/json'`,
     `  --data-raw ${shellWord(JSON.stringify({ command, ...segment, body }))}`,
   ].join(' \\\n')
+}
+
+function snakeCased(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(snakeCased)
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value).map(([name, each]) => [snakeCase(name), snakeCased(each)])
+  return Object.fromEntries(entries)
+}
+
+function snakeCase(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
 /** @param base address of the control plane, such as `https://console.example` */

@@ -68,12 +68,15 @@ const preferenceFields = z.object({
   theme: z.enum(['system', 'light', 'dark', 'contrast']),
   density: z.enum(['comfortable', 'compact', 'dense']),
   keys: z.boolean(),
+  /** The last typed time ranges of charts, newest first. */
+  ranges: z.array(z.string().max(64)).max(5),
 })
 
 export const preferences = z.object({
   theme: preferenceFields.shape.theme.default('system'),
   density: preferenceFields.shape.density.default('compact'),
   keys: preferenceFields.shape.keys.default(true),
+  ranges: preferenceFields.shape.ranges.default([]),
   /** The table of shards. */
   shards: tableFields.default({ columns: null, widths: {}, views: [] }),
   /** The table of topics. */

@@ -148,7 +148,7 @@ const nodeView = z.object({
 })
 export type NodeView = z.infer<typeof nodeView>
 
-const shardView = z.object({
+export const shardView = z.object({
   id: z.string(),
   zone: z.string(),
   mode: z.enum(['standalone', 'clustered', 'unknown']),
@@ -192,12 +192,23 @@ const shardView = z.object({
 })
 export type ShardView = z.infer<typeof shardView>
 
-const clusterEvent = z.object({
+export const EVENT_KINDS = [
+  'leader',
+  'role',
+  'state',
+  'membership',
+  'restart',
+  'snapshot',
+  'codecs',
+  'operation',
+] as const
+
+export const clusterEvent = z.object({
   id: z.string(),
   at: time,
   shard: z.string(),
   node: z.string().nullable(),
-  kind: z.enum(['leader', 'role', 'state', 'membership', 'restart', 'snapshot', 'codecs', 'operation']),
+  kind: z.enum(EVENT_KINDS),
   level,
   message: z.string(),
 })
@@ -388,7 +399,7 @@ const operationStep = z.object({
 })
 export type OperationStep = z.infer<typeof operationStep>
 
-const operation = z.object({
+export const operation = z.object({
   id: z.string(),
   kind: z.enum(OPERATION_KINDS),
   shard: z.string(),
@@ -418,7 +429,7 @@ const operation = z.object({
 })
 export type Operation = z.infer<typeof operation>
 
-const summary = z.object({
+export const summary = z.object({
   at: time,
   environment: environmentBody,
   counts: z.object({
@@ -449,6 +460,14 @@ const summary = z.object({
   missing: z.array(missingSource),
 })
 export type Summary = z.infer<typeof summary>
+
+export const nodeDocument = z.object({
+  node: nodeView,
+  sources: z.array(sourceState.extend({ body: z.string() })),
+  /** Key, value and origin; null without the admin token or while it does not answer. */
+  config: z.array(z.object({ key: z.string(), value: z.string(), origin: z.string(), at: z.string() })).nullable(),
+  configError: z.string(),
+})
 
 // Series
 
@@ -490,10 +509,13 @@ const serviceView = z.object({
 })
 
 export const registryBody = z.object({
+  /** The registry that is read. */
   address: z.string().nullable(),
   up: z.boolean(),
   error: z.string(),
   at: time.nullable(),
+  /** Further registries on the same etcd that do not respond, or are not ready. */
+  away: z.array(z.object({ address: z.string(), message: z.string() })),
   services: z.array(serviceView),
   conflicts: z.array(z.object({ segment: z.string(), owner: z.string(), claims: z.array(z.string()) })),
 })
@@ -549,13 +571,7 @@ export const CLUSTER_ROUTES = {
     summary: 'One node, with the last raw answer of each of its paths.',
     params: nodeParams,
     status: 200,
-    response: z.object({
-      node: nodeView,
-      sources: z.array(sourceState.extend({ body: z.string() })),
-      /** Key, value and origin; null without the admin token or while it does not answer. */
-      config: z.array(z.object({ key: z.string(), value: z.string(), origin: z.string(), at: z.string() })).nullable(),
-      configError: z.string(),
-    }),
+    response: nodeDocument,
   },
   'DELETE /api/v1/shards/{shard}/nodes/{node}': {
     access: 'admin',
@@ -578,8 +594,9 @@ export const CLUSTER_ROUTES = {
   },
   'GET /api/v1/shards/{shard}/leadership': {
     access: 'viewer',
-    summary: 'Leaders of a shard over the last 24 h, elections, and the longest time without a leader.',
+    summary: 'Leaders of a shard over the 24 h before `to`, elections, and the longest time without a leader.',
     params: shardParams,
+    query: z.object({ to: z.string().max(64).default('now') }),
     status: 200,
     response: shardLeadership,
   },

@@ -5,9 +5,11 @@ import { ACCESS_ROUTES } from './access.ts'
 import { CLUSTER_ROUTES } from './cluster-view.ts'
 import { CODEC_ROUTES } from './codecs.ts'
 import type { ControlRoute } from './control.ts'
+import { HANDOVER_ROUTES } from './handover.ts'
 import { IMPORT_ROUTES } from './imports.ts'
 import { QUEUE_ROUTES } from './jobs.ts'
 import { LIVE_ROUTES } from './live.ts'
+import { PAST_ROUTES } from './past.ts'
 import { PLAYGROUND_ROUTES } from './playground.ts'
 import { TOPOLOGY_ROUTES } from './topology-view.ts'
 
@@ -34,11 +36,24 @@ export const PROGRAM_ROUTES = {
   },
 } as const satisfies { readonly [name: string]: ControlRoute }
 
+export const CLIENT_ROUTES = {
+  'GET /api/v1/client.tgz': {
+    access: 'open',
+    summary: 'The client library for TypeScript with its dependencies: `npm install` takes this address.',
+    status: 200,
+    gives: 'bytes',
+    response: z.string(),
+  },
+} as const satisfies { readonly [name: string]: ControlRoute }
+
 export const CONTROL_ROUTES = {
   ...PROGRAM_ROUTES,
+  ...CLIENT_ROUTES,
   ...ACCESS_ROUTES,
   ...LIVE_ROUTES,
   ...CLUSTER_ROUTES,
+  ...PAST_ROUTES,
+  ...HANDOVER_ROUTES,
   ...TOPOLOGY_ROUTES,
   ...PLAYGROUND_ROUTES,
   ...IMPORT_ROUTES,

@@ -8,6 +8,7 @@ import { ACCESS_LIMITS } from './access.ts'
 import { VIEW_ROLES } from './cluster-view.ts'
 import { type ControlRoute, count, noBody, time } from './control.ts'
 import { SNAPSHOT_ORIGINS } from './node.ts'
+import { snapshotDifferencesBody } from './programs.ts'
 
 export const IMPORT_LIMITS = {
   /** Of one file, as sent and as unpacked. */
@@ -142,6 +143,8 @@ const importView = z.object({
       seconds: z.number(),
       /** Resident memory of the builder; null where it cannot be read. */
       memoryBytes: count.nullable(),
+      /** Those that have begun, with their time so far. */
+      phases: z.array(z.object({ phase: z.enum([...BUILD_PHASES, 'errors']), seconds: z.number() })),
     })
     .nullable(),
   /** Recent records per second, newest last. */
@@ -335,6 +338,8 @@ const side = z.object({
   packages: count,
   window: z.object({ from: day, to: day }).nullable(),
   codecHash: z.string().nullable(),
+  /** In their order; null when the node did not report them. */
+  codecs: z.array(z.string()).nullable(),
 })
 const comparison = z.object({
   a: side,
@@ -516,6 +521,14 @@ export const IMPORT_ROUTES = {
     query: z.object({ a: z.string().max(160), b: z.string().max(160) }),
     status: 200,
     response: comparison,
+  },
+  'GET /api/v1/snapshots/compare/properties': {
+    access: 'viewer',
+    summary:
+      'Properties that were removed, added and changed from one stored snapshot to another; all counted, the first listed.',
+    query: z.object({ a: digest, b: digest }),
+    status: 200,
+    response: snapshotDifferencesBody,
   },
   'GET /api/v1/snapshots/{id}': {
     access: 'viewer',

@@ -293,7 +293,10 @@ const topicStats = z.object({
 export type TopicStats = z.infer<typeof topicStats>
 
 /** What is kept of a topic every ten seconds for an hour. */
-export const TOPIC_SERIES = ['in', 'out', 'failed', 'ready', 'delayed', 'leased', 'dead', 'oldest'] as const
+export const TOPIC_SERIES = [
+  ...(['in', 'out', 'failed', 'ready', 'delayed', 'leased', 'dead', 'oldest'] as const),
+  ...(['deliveryP50', 'deliveryP99', 'handlingP50', 'handlingP99'] as const),
+] as const
 export type TopicSeries = (typeof TOPIC_SERIES)[number]
 
 const course = {
@@ -301,7 +304,11 @@ const course = {
   to: time,
   stepSeconds: count,
 }
-/** In, out and failed are rates a second, oldest is the age of the oldest ready job in seconds; null is a gap. */
+/**
+ * In, out and failed are rates a second, oldest is the age of the oldest ready job in seconds. Delivery is the time from
+ * acceptance to the first delivery, handling that from a delivery to its acknowledgement, in seconds, of the jobs of one
+ * step. Null is a gap, and a step without such jobs.
+ */
 const topicHistory = z.object({
   topic: z.string(),
   ...course,
@@ -584,16 +591,24 @@ export const QUEUE_ROUTES = {
   },
   'GET /api/v1/queue/history': {
     access: 'viewer',
-    summary: 'Ready jobs of the topics in the last ten minutes, every ten seconds; the first 1,000 topics have one.',
+    summary:
+      'Ready jobs of the topics in the last ten minutes, and the time to delivery (p99), every ten seconds; the first 1,000 topics have them.',
     status: 200,
     response: z.object({
       ...course,
-      topics: z.array(z.object({ topic: z.string(), ready: z.array(count.nullable()) })),
+      topics: z.array(
+        z.object({
+          topic: z.string(),
+          ready: z.array(count.nullable()),
+          deliveryP99: z.array(z.number().nullable()),
+        }),
+      ),
     }),
   },
   'GET /api/v1/queue/topics/{topic}/history': {
     access: 'viewer',
-    summary: 'Rates, waiting jobs and the oldest age of a topic, every ten seconds, since the process started.',
+    summary:
+      'Rates, waiting jobs, the oldest age and latencies of a topic, every ten seconds, since the process started.',
     params: topicPath,
     query: z.object({ minutes: z.coerce.number().int().min(1).max(60).default(60) }),
     status: 200,

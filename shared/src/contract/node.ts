@@ -190,6 +190,38 @@ const bootstrapBody = z.object({
   ),
 })
 
+/** Replicated settings: bytes of records of stays, and holds at a time, in all and of one source. */
+const settingsBody = z.object({ stays_bytes: count, holds_max: count, holds_max_per_source: count })
+
+/** `POST /admin/settings`: one setting. */
+const settingRequest = z.object({ name: settingsBody.keyof(), value: z.int().positive() })
+
+/** A night on which the source of record took rooms back that are on hold: `owed` of the `held` ones are missing. */
+export const oversoldNight = z.object({
+  property_id: z.string(),
+  room_type: z.string(),
+  date: z.iso.date(),
+  held: count,
+  owed: count,
+})
+
+/** Held and booked stays. Counts are since the start of the process. */
+const staysBody = z.object({
+  stays: count,
+  held: count,
+  bytes: count,
+  /** Nights on which the source took rooms back that are on hold. */
+  oversold_nights: count,
+  /** Some of them; absent on older nodes. */
+  oversold: z.array(oversoldNight).optional(),
+  next_deadline: time.nullable(),
+  expired: count,
+  /** Rooms that cancellations did not return, because 255 were left. */
+  overflowed_rooms: count,
+  refused: z.record(z.string(), count),
+  settings: settingsBody,
+})
+
 /** `GET /cluster/info`. The first two keys are those of existing tools. */
 export const clusterInfoBody = z.object({
   leader_id: z.string(),
@@ -209,6 +241,8 @@ export const clusterInfoBody = z.object({
   bootstrap: bootstrapBody.nullable(),
   operation: runningOperation.nullable(),
   last_operation: finishedOperation.nullable(),
+  /** Replicated settings; absent before the node has loaded its data. */
+  settings: settingsBody.optional(),
 })
 
 const nights = z.object({ from: day, to: day })
@@ -300,6 +334,8 @@ export const statusBody = z.object({
   ordered_hash: hexDigest,
   /** Why data with another codec list was set aside; null when none was. */
   codec_mismatch: z.string().nullable(),
+  /** Absent on older nodes. */
+  stays: staysBody.optional(),
   /** Bytes by kind. */
   memory: z.object({
     rss: count,
@@ -480,6 +516,10 @@ export const NODE_ROUTES = {
     ...route('POST', '/admin/set-time', 'admin', 200, setTimeBody, 'Sets shard time to the clock of its voters.'),
     body: setTimeRequest,
   },
+  setting: {
+    ...route('POST', '/admin/settings', 'admin', 202, messageBody, 'Changes a replicated setting.'),
+    body: settingRequest,
+  },
   shutdown: {
     ...route('POST', '/shutdown', 'admin', 202, messageBody, 'Shuts the node down gracefully.'),
     body: shutdownRequest,
@@ -498,7 +538,7 @@ export const NODE_ROUTES = {
   leader: clustered('GET', '/leader', 'monitoring', 200, leaderBody, 'The id of the leader.'),
   peers: clustered('GET', '/peers', 'monitoring', 200, peersBody, 'The ids of the nodes of the shard.'),
   setPeers: {
-    ...clustered('POST', '/peers', 'admin', 202, messageBody, 'Sets the nodes to look up.'),
+    ...clustered('POST', '/peers', 'admin', 202, messageBody, 'Sets the nodes to resolve.'),
     body: peersRequest,
   },
   addMember: change('/admin/add-member/{node_id}', 'admin', CLUSTER_TEXTS.promote, 'Promotes a learner to a voter.'),

@@ -10,6 +10,8 @@ import { COMMAND_LIST, type CommandName } from '../wire/commands.ts'
 import { LEVELS } from './cluster-view.ts'
 import { type ControlRoute, count, missingSource, time } from './control.ts'
 import { propertiesBody, WORD_KINDS } from './node.ts'
+import { SEGMENT_ROUTES } from './segments.ts'
+import { STAY_ROUTES } from './stays.ts'
 
 export { EDGE_TARGET } from '../snippets.ts'
 
@@ -56,10 +58,20 @@ export type QueryCommand = Exclude<CommandName, 'LOGIN'>
 
 const name = z.string().max(128)
 const command = z.enum(QUERY_COMMANDS as [QueryCommand, ...QueryCommand[]])
+/** Its values are checked by the command table. */
+const stayLine = z.object({
+  propertyId: z.string().max(LIMITS.nameBytesMax),
+  roomType: z.string().max(LIMITS.nameBytesMax),
+  arrival: z.string().max(LIMITS.nameBytesMax),
+  nights: z.number(),
+  rooms: z.number(),
+  uncounted: z.boolean().optional(),
+})
 const fieldValue = z.union([
   z.string().max(LIMITS.requestPayloadBytesMax),
   z.number(),
   z.array(z.string().max(LIMITS.nameBytesMax)).max(4_096),
+  z.array(stayLine).max(LIMITS.stayLinesMax),
 ])
 /** By the names of the table. Numbers beyond 2^53 − 1 are decimal text. */
 const fields = z.record(z.string().max(64), fieldValue)
@@ -387,6 +399,8 @@ const QUERY_BODY_BYTES_MAX = 262_144
 const RESULT_BODY_BYTES_MAX = 8 * PLAYGROUND_LIMITS.resultBytesMax
 
 export const PLAYGROUND_ROUTES = {
+  ...SEGMENT_ROUTES,
+  ...STAY_ROUTES,
   'GET /api/v1/playground': {
     access: 'query',
     summary: 'What a request form needs to know of a shard, and a search with results.',

@@ -37,6 +37,23 @@ export type SnapshotFile = z.infer<typeof snapshotFileBody>
 /** The same of an invalid file: the reason. */
 export const damagedFileBody = z.object({ path: z.string(), damage: z.string() })
 
+/** Properties listed of each kind by `vacancy inspect FILE --against OTHER`; all are counted. */
+export const SNAPSHOT_DIFFERENCES_MAX = 100
+const named = z.object({ id: z.string(), segment: z.string() })
+const listOf = <T extends z.ZodType>(one: T) => z.object({ count, first: z.array(one).max(SNAPSHOT_DIFFERENCES_MAX) })
+
+/** `vacancy inspect FILE --against OTHER --json`: the properties that differ, the first of each kind by segment. */
+export const snapshotDifferencesBody = z.object({
+  /** Content digests of FILE and OTHER. */
+  a: z.string(),
+  b: z.string(),
+  onlyA: listOf(named),
+  onlyB: listOf(named),
+  /** In both, with what differs; in the segment of b. */
+  changed: listOf(named.extend({ what: z.array(z.enum(['attributes', 'rooms', 'packages'])) })),
+})
+export type SnapshotDifferences = z.infer<typeof snapshotDifferencesBody>
+
 /** A line of `vacancy build-snapshot --progress json`. */
 export const buildEvent = z.discriminatedUnion('event', [
   z.object({

@@ -56,6 +56,19 @@ test('a flag takes its value after a blank or an equals sign', () => {
   })
 })
 
+test('the view has each flag with its value and source, and no password of a URL', () => {
+  const { view } = parse(['--threads=3', '--voters', 'http://me:secret@a:1,b'], { VACANCY_NODE_PROGRESS: 'none' })
+
+  expect(view).toEqual({
+    'shard-id': { value: 's1', origin: 'flag', at: '--shard-id' },
+    codecs: { value: '', origin: 'default', at: '' },
+    threads: { value: 3, origin: 'flag', at: '--threads' },
+    progress: { value: 'none', origin: 'env', at: 'VACANCY_NODE_PROGRESS' },
+    overwrite: { value: false, origin: 'default', at: '' },
+    voters: { value: 'http://********@a:1, b', origin: 'flag', at: '--voters' },
+  })
+})
+
 test('the words of a repeated list add up, and replace those of its variable', () => {
   const { flags } = parse(['--voters', 'a', '--voters=b,c'], { VACANCY_NODE_VOTERS: 'd' })
 

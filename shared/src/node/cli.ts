@@ -11,11 +11,14 @@ import { VacancyError } from '../errors.ts'
 import {
   type Camel,
   type ConfigSchema,
+  type ConfigView,
   camelCase,
   faultOf,
   type Given,
   type Kind,
   rangeOf,
+  type SettingValue,
+  shownValue,
   type ValueOf,
   valueOfText,
 } from './config.ts'
@@ -55,6 +58,8 @@ export type Parsed<F extends Flags> = {
   readonly flags: FlagValues<F>
   /** Configuration keys given as flags or variables, for loadConfig. */
   readonly given: ReadonlyMap<string, Given>
+  /** The flags with their origins, for `GET /config`. */
+  readonly view: ConfigView
   readonly operands: readonly string[]
   /** Unknown variables with our prefix, to be logged. */
   readonly warnings: readonly string[]
@@ -161,10 +166,13 @@ export function parseCommand<const F extends Flags>(
   const warnings = readEnvironment(command.component, kinds, env, texts)
   const operands = readArguments(kinds, args, texts, faults)
   const flags: { [name: string]: unknown } = {}
+  const view: { [name: string]: ConfigView[string] } = {}
   for (const [name, flag] of Object.entries<Flag>(command.flags)) {
     const given = texts.get(name)
     if (given === undefined && flag.required) faults.push(`--${name} is required`)
-    flags[camelCase(name)] = given === undefined ? defaultOf(flag) : readFlag(flag, given, faults)
+    const value = given === undefined ? defaultOf(flag) : readFlag(flag, given, faults)
+    flags[camelCase(name)] = value
+    view[name] = { value: shownValue(value), origin: given?.from ?? 'default', at: given?.at ?? '' }
   }
   const { min = 0, max = 0, name = '' } = command.operands ?? {}
   if (operands.length < min) faults.push(`${name} is required`)
@@ -175,7 +183,7 @@ export function parseCommand<const F extends Flags>(
     const text = texts.get(kebabCase(key))
     if (text) given.set(key, text)
   }
-  return { flags: flags as FlagValues<F>, given, operands, warnings }
+  return { flags: flags as FlagValues<F>, given, view, operands, warnings }
 }
 
 /** All flags of a command: its own and its configuration keys. */
@@ -246,7 +254,7 @@ function readArguments(
   return positionals
 }
 
-function readFlag(flag: Flag, { text, at }: Given, faults: string[]): unknown {
+function readFlag(flag: Flag, { text, at }: Given, faults: string[]): SettingValue {
   if (flag.type === 'list') {
     const words = text.split(',').map((word) => word.trim())
     if (words.includes('')) faults.push(`${at}: ${JSON.stringify(text)} is not a list of words separated by commas`)
@@ -258,7 +266,7 @@ function readFlag(flag: Flag, { text, at }: Given, faults: string[]): unknown {
   return value
 }
 
-function defaultOf(flag: Flag): unknown {
+function defaultOf(flag: Flag): SettingValue | undefined {
   return flag.type === 'boolean' ? false : flag.default
 }
 

@@ -66,7 +66,7 @@ export type Camel<K extends string> = K extends `${infer A}_${infer B}`
 export type ConfigValues<S extends ConfigSchema> = { readonly [K in keyof S & string as Camel<K>]: ValueOf<S[K]> }
 
 /** Where a value came from. `at` is the file and line, the variable, or the flag; '' for a default. */
-export type Origin = { readonly from: 'default' | 'file' | 'env' | 'flag'; readonly at: string }
+type Origin = { readonly from: 'default' | 'file' | 'env' | 'flag'; readonly at: string }
 
 export type Config<S extends ConfigSchema> = {
   readonly values: ConfigValues<S>
@@ -230,26 +230,32 @@ function cut(text: string): string {
   return text.length > QUOTE_MAX ? `${text.slice(0, QUOTE_MAX)}…` : text
 }
 
-/** The effective values with their origins, for `GET /config`. Secrets are masked. */
-export function configView<S extends ConfigSchema>(
-  schema: S,
-  config: Config<S>,
-): {
+/** Effective values with their origins, for `GET /config`. An unset value is ''. */
+export type ConfigView = {
   readonly [key: string]: {
     readonly value: Exclude<SettingValue, readonly string[]>
     readonly origin: Origin['from']
     readonly at: string
   }
-} {
+}
+
+/** The view of a schema. Secrets are masked. */
+export function configView<S extends ConfigSchema>(schema: S, config: Config<S>): ConfigView {
   const values = config.values as { readonly [name: string]: SettingValue }
   return Object.fromEntries(
     Object.entries(schema).map(([key, setting]) => {
       const { from, at } = config.origins[key] as Origin
-      const set = values[camelCase(key)] as SettingValue
-      const value = typeof set === 'object' ? set.join(', ') : set
+      const value = shownValue(values[camelCase(key)])
       return [key, { value: setting.secret && value !== '' ? MASK : value, origin: from, at }]
     }),
   )
+}
+
+/** A value as `GET /config` shows it. The user and password of a URL are masked. */
+export function shownValue(value: SettingValue | undefined): Exclude<SettingValue, readonly string[]> {
+  if (typeof value === 'number' || typeof value === 'boolean') return value
+  const text = typeof value === 'object' ? value.join(', ') : (value ?? '')
+  return text.replaceAll(/\/\/[^/@\s,]*@/g, `//${MASK}@`)
 }
 
 /** The rows of a schema as a Markdown table, for docs/config.md. */

@@ -9,6 +9,8 @@ import https from 'node:https'
 import { parseAddress, REGISTRY_LIMITS } from '../contract/fabric.ts'
 import { VacancyError } from '../errors.ts'
 import type { Log } from './log.ts'
+import { loadTls } from './tls.ts'
+import { readTokenFile } from './token-file.ts'
 import { watchFiles } from './watch.ts'
 
 /** A list of segments with all its quotes. */
@@ -69,29 +71,39 @@ export function parseRegistryAddresses(written: readonly string[]): readonly str
   })
 }
 
+type CallerFiles = {
+  /** Its first line is sent as bearer token. */
+  readonly tokenFile?: string | undefined
+  /** PEM: authorities for `https://`; default: those of the system. */
+  readonly caFile?: string | undefined
+  /** PEM: own certificate for `https://`, and its key. */
+  readonly certFile?: string | undefined
+  readonly keyFile?: string | undefined
+  /** Name in the certificate of the other side, if not its host. */
+  readonly serverName?: string | undefined
+}
+
 /**
- * Creates an HTTP client. Both files are read again when they change.
+ * Creates an HTTP client. All files are read again when they change.
  *
- * @param options.tokenFile its first line is sent as bearer token
- * @param options.caFile PEM: authorities for `https://`; default: those of the system
  * @throws VacancyError invalid_tokens, invalid_tls when a file cannot be used
  */
-export function openHttpCaller(options: {
-  readonly tokenFile?: string | undefined
-  readonly caFile?: string | undefined
-  /** For the log: `registry`, `resolver`. */
-  readonly name: string
-  readonly log: Log
-  readonly lookMs?: number
-}): HttpCaller {
-  const { tokenFile, caFile, name, log } = options
-  let current = open(tokenFile, caFile)
-  const files = [tokenFile, caFile].filter((file) => file !== undefined)
+export function openHttpCaller(
+  options: CallerFiles & {
+    /** For the log: `registry`, `resolver`. */
+    readonly name: string
+    readonly log: Log
+    readonly lookMs?: number
+  },
+): HttpCaller {
+  const { tokenFile, caFile, certFile, keyFile, name, log } = options
+  let current = open(options)
+  const files = [tokenFile, caFile, certFile, keyFile].filter((file) => file !== undefined)
   const unwatch = watchFiles(
     files,
     () => {
       try {
-        const next = open(tokenFile, caFile)
+        const next = open(options)
         close(current)
         current = next
         log.info({ files }, `${name} token and authorities reloaded`)
@@ -116,26 +128,31 @@ type Way = {
   readonly headers: { readonly [name: string]: string }
 }
 
-function open(tokenFile: string | undefined, caFile: string | undefined): Way {
-  const ca = caFile === undefined ? undefined : read(caFile, 'invalid_tls')
+function open({ tokenFile, caFile, certFile, keyFile, serverName }: CallerFiles): Way {
+  const ca = caFile === undefined ? undefined : read(caFile)
   if (ca !== undefined && !ca.includes('-----BEGIN CERTIFICATE-----'))
     throw new VacancyError('invalid_tls', { reason: `${caFile} holds no certificate in PEM form` })
-  const token = tokenFile === undefined ? undefined : (read(tokenFile, 'invalid_tokens').split('\n', 1)[0] ?? '').trim()
-  if (token !== undefined && !/^[\x21-\x7e]{1,255}$/.test(token))
-    throw new VacancyError('invalid_tokens', { reason: `${tokenFile} holds no token in its first line` })
+  const own = certFile === undefined || keyFile === undefined ? undefined : loadTls({ cert: certFile, key: keyFile })
+  const token = tokenFile === undefined ? undefined : readTokenFile(tokenFile)
   const headers: { [name: string]: string } = token === undefined ? {} : { Authorization: `Bearer ${token}` }
   return {
     plain: new http.Agent({ keepAlive: true, maxSockets: 8 }),
-    secure: new https.Agent({ keepAlive: true, maxSockets: 8, ...(ca !== undefined && { ca }) }),
+    secure: new https.Agent({
+      keepAlive: true,
+      maxSockets: 8,
+      ...(ca !== undefined && { ca }),
+      ...(own && { cert: own.cert, key: own.key }),
+      ...(serverName !== undefined && { servername: serverName }),
+    }),
     headers,
   }
 }
 
-function read(file: string, code: 'invalid_tls' | 'invalid_tokens'): string {
+function read(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch (cause) {
-    throw new VacancyError(code, { reason: `${file} cannot be read: ${(cause as Error).message}` }, { cause })
+    throw new VacancyError('invalid_tls', { reason: `${file} cannot be read: ${(cause as Error).message}` }, { cause })
   }
 }
 

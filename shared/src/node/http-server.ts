@@ -6,6 +6,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
+import type { TlsOptions } from 'node:tls'
 import { assert } from '../assert.ts'
 import { errorRow, VacancyError } from '../errors.ts'
 import { followConnections } from './connections.ts'
@@ -74,7 +75,7 @@ export function openHttpServer(
     keepAliveTimeout: LISTENER_LIMITS.idleTimeoutMs,
     connectionsCheckingInterval: LISTENER_LIMITS.checkEveryMs,
   }
-  const secure = options.tls && createTlsServer({ ...limits, ...tlsOptions(options.tls) }, handler)
+  const secure = options.tls && createTlsServer({ ...limits, ...tlsOptionsOf(options.tls) }, handler)
   const server = secure ?? createServer(limits, handler)
   const endConnections = followConnections(server)
   server.maxConnections = options.connectionsMax
@@ -90,8 +91,8 @@ export function openHttpServer(
   }
 }
 
-function tlsOptions(tls: TlsMaterial) {
-  // With client authorities, a client without a certificate is refused.
+/** Options of a TLS listener. With client authorities, a client without a certificate of theirs is refused. */
+export function tlsOptionsOf(tls: TlsMaterial): TlsOptions {
   return {
     ...secureContextOf(tls),
     handshakeTimeout: LISTENER_LIMITS.handshakeTimeoutMs,

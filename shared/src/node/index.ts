@@ -20,6 +20,7 @@ export {
   type Config,
   type ConfigSchema,
   type ConfigValues,
+  type ConfigView,
   camelCase,
   configTable,
   configView,
@@ -45,6 +46,7 @@ export {
   parseJsonBody,
   readRequestBody,
   requestPath,
+  tlsOptionsOf,
 } from './http-server.ts'
 export {
   createLogger,
@@ -89,6 +91,7 @@ export {
   type TlsFiles,
   type TlsMaterial,
   type TlsStore,
+  validityFault,
 } from './tls.ts'
 export {
   checkToken,
@@ -96,8 +99,10 @@ export {
   hashToken,
   type Role,
   roleMay,
+  TOKEN_FAILURES_MAX,
   type TokenHash,
 } from './token-check.ts'
+export { openTokenFile } from './token-file.ts'
 export {
   bearerToken,
   createFailureLimiter,

@@ -15,7 +15,7 @@ export type Access = {
   /** `HOST:PORT` each; the first reachable one is used. */
   readonly nodes: readonly string[]
   readonly token: string | undefined
-  /** Authorities of the nodes, PEM: selects TLS. */
+  /** CA certificates for the nodes, PEM: selects TLS. */
   readonly ca: string | undefined
   /** Instead of 10 s. */
   readonly answerMs?: number

@@ -3,7 +3,7 @@
  * bridges.
  *
  * One call per id at a time. A good response is used for half a minute, or as long as the resolver allows. After that
- * it is still used while a new one is fetched in the background. A failed connection triggers a new look-up, at most
+ * it is still used while a new one is fetched in the background. A failed connection triggers a new lookup, at most
  * once a second. While the resolver fails, the last good response counts for ten minutes.
  */
 
@@ -23,9 +23,9 @@ export const RESOLVER_LIMITS = {
   freshMsMax: 3_600_000,
   /** How long an address counts that cannot be renewed. */
   staleMsMax: 600_000,
-  /** Least time between look-ups of an id that the resolver does not know. */
+  /** Least time between lookups of an id that the resolver does not know. */
   unknownMs: 2_000,
-  /** Least time between look-ups of an id that was unreachable or whose look-up failed. */
+  /** Least time between lookups of an id that was unreachable or whose lookup failed. */
   againMs: 1_000,
   complainMs: 60_000,
 } as const
@@ -41,11 +41,11 @@ export type Resolution =
 
 export type ResolverCounters = {
   requests: number
-  /** Look-ups whose tries all failed. */
+  /** Lookups whose tries all failed. */
   failed: number
-  /** Look-ups of ids that the resolver does not know. */
+  /** Lookups of ids that the resolver does not know. */
   unknown: number
-  /** Look-ups that returned an address that could not be renewed. */
+  /** Lookups that returned an address that could not be renewed. */
   stale: number
 }
 
@@ -67,9 +67,9 @@ type Entry = {
   /** When `address` was fetched; meaningless without one. */
   fetchedMs: number
   freshUntilMs: number
-  /** No new look-up before this. */
+  /** No new lookup before this. */
   restUntilMs: number
-  /** The result of the last look-up, when it gave no address. */
+  /** The result of the last lookup, when it gave no address. */
   fault: Exclude<Resolution, { kind: 'found' }>['kind']
   pending: Promise<Resolution> | undefined
   complainedMs: number
@@ -130,12 +130,12 @@ export async function resolveAddress(
   return await lookUp(cache, entry)
 }
 
-/** The last good address, without a look-up. */
+/** The last good address, without a lookup. */
 export function knownAddress(cache: ResolverCache, path: string): ResolvedAddress | undefined {
   return cache.entries.get(path)?.address
 }
 
-/** Cancels running look-ups. */
+/** Cancels running lookups. */
 export function closeResolverCache({ closing }: ResolverCache): void {
   closing.abort()
 }
@@ -163,7 +163,7 @@ function canUse({ fetchedMs, freshUntilMs }: Entry, nowMs: number): boolean {
   return nowMs < freshUntilMs || nowMs - fetchedMs < RESOLVER_LIMITS.staleMsMax
 }
 
-/** One look-up per id at a time; concurrent callers share its result. */
+/** One lookup per id at a time; concurrent callers share its result. */
 function lookUp(cache: ResolverCache, entry: Entry): Promise<Resolution> {
   entry.pending ??= resolve(cache, entry).finally(() => {
     entry.pending = undefined

@@ -1,5 +1,7 @@
 /** Tables for a terminal. */
 
+import { groupDigits } from '../numbers.ts'
+
 export type Table = {
   readonly columns: readonly string[]
   /** Numbers are right-aligned. */
@@ -9,7 +11,7 @@ export type Table = {
 }
 
 export function count(number: number, one: string, many = `${one}s`): string {
-  return `${number.toLocaleString('en-US')} ${number === 1 ? one : many}`
+  return `${groupDigits(number)} ${number === 1 ? one : many}`
 }
 
 /** The lines of a table: a header and one line per row; none without columns or rows. */

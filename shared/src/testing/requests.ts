@@ -1,11 +1,24 @@
 /** Random requests over every command of the table. */
 
 import fc from 'fast-check'
+import { formatDay } from '../dates.ts'
 import { COMMAND_LIST, type FieldSpec, type FieldValue, type RequestFields } from '../wire/commands.ts'
+import type { StayLine } from '../wire/stay.ts'
 
 const entry = fc
   .string({ unit: 'grapheme', minLength: 1, maxLength: 20 })
   .filter((text) => !text.includes(',') && text.replace(/^ +| +$/g, '') === text)
+
+const line: fc.Arbitrary<StayLine> = fc
+  .record({
+    propertyId: fc.string({ unit: 'grapheme', maxLength: 30 }),
+    roomType: fc.string({ unit: 'grapheme', maxLength: 30 }),
+    arrival: fc.integer({ min: 0, max: 40_000 }).map(formatDay),
+    nights: fc.integer({ min: 0, max: 255 }),
+    rooms: fc.integer({ min: 0, max: 255 }),
+    uncounted: fc.boolean(),
+  })
+  .map(({ uncounted, ...rest }) => (uncounted ? { ...rest, uncounted } : rest))
 
 function anyValue({ width, required }: FieldSpec): fc.Arbitrary<FieldValue> {
   switch (width) {
@@ -19,6 +32,8 @@ function anyValue({ width, required }: FieldSpec): fc.Arbitrary<FieldValue> {
       return fc.integer({ min: 0, max: 0xffff_ffff })
     case 'u64':
       return fc.oneof(fc.maxSafeNat(), fc.bigInt({ min: 1n << 53n, max: (1n << 64n) - 1n }))
+    case 'lines':
+      return fc.array(line, { minLength: 1, maxLength: 16 })
     case 'f64':
       return fc.double({ noNaN: true, noDefaultInfinity: true })
   }

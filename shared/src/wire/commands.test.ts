@@ -10,21 +10,25 @@ function find(text: string): number {
   return findCommand(bytes, 1, bytes.length - 2)
 }
 
-test('there are 20 commands, LOGIN first, each of a class', () => {
+test('there are 26 commands, LOGIN first, each of a class', () => {
   const named = (access: string) => COMMAND_LIST.filter((spec) => spec.access === access).map(({ name }) => name)
 
-  expect(COMMAND_LIST).toHaveLength(20)
+  expect(COMMAND_LIST).toHaveLength(26)
   expect(COMMAND_LIST.map(({ code }) => code)).toEqual(COMMAND_LIST.map((_, i) => i))
   expect(COMMANDS.LOGIN.code).toBe(0)
   expect(named('session')).toEqual(['LOGIN'])
   expect(named('write').sort()).toEqual([
+    'BOOKSTAY',
+    'CONFIRMSTAY',
     'DECROOMAVL',
     'DELPROP',
     'DELPROPDAY',
     'DELPROPROOM',
     'DELROOMDAY',
     'DELSEGMENT',
+    'HOLDSTAY',
     'INCROOMAVL',
+    'RELEASESTAY',
     'SETPROP',
     'SETROOMAVL',
     'SETROOMPKG',
@@ -33,7 +37,7 @@ test('there are 20 commands, LOGIN first, each of a class', () => {
 
 test.each(COMMAND_LIST)('$name has its fields in ascending id order, each with the type of its width', ({ fields }) => {
   const ids = fields.map(({ id }) => id)
-  const types = { text: 1, list: 1, u8: 2, u32: 3, u64: 3, f64: 3 }
+  const types = { text: 1, list: 1, u8: 2, u32: 3, u64: 3, f64: 3, lines: 10 }
 
   expect(ids).toEqual([...new Set(ids)].sort((a, b) => a - b))
   for (const field of fields) {
@@ -55,6 +59,7 @@ test.each([
   [0x8021, (_: string, access: string) => access === 'read'],
   [0x8022, (_: string, access: string) => access === 'read'],
   [0x8023, (_: string, access: string) => access === 'write'],
+  [0x8031, (name: string, access: string) => name.endsWith('STAY') && access === 'write'],
 ])('extension field %i belongs to the commands of the contract', (id, belongs) => {
   for (const { name, access, fields } of COMMAND_LIST) {
     expect(fields.some((field) => field.id === id)).toBe(belongs(name, access))

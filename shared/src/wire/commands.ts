@@ -6,11 +6,15 @@
 
 import { assert } from '../assert.ts'
 import { LIMITS } from '../domain.ts'
+import type { StayLine } from './stay.ts'
 
-/** Encoding of a field's data. A list is comma-separated text; numbers are little-endian. */
-export type FieldWidth = 'text' | 'list' | 'u8' | 'u32' | 'u64' | 'f64'
-/** Type code on the wire: 1 text, 2 small number, 3 number. */
-type FieldType = 1 | 2 | 3
+/**
+ * Encoding of a field's data. A list is comma-separated text; numbers are little-endian. `lines` are the lines of a
+ * stay: one packed record a field, with ids from `id` to `lastId` without gaps.
+ */
+export type FieldWidth = 'text' | 'list' | 'u8' | 'u32' | 'u64' | 'f64' | 'lines'
+/** Type code on the wire: 1 text, 2 small number, 3 number, 10 packed records. */
+type FieldType = 1 | 2 | 3 | 10
 
 export type FieldSpec<
   Name extends string = string,
@@ -18,6 +22,8 @@ export type FieldSpec<
   Required extends boolean = boolean,
 > = {
   readonly id: number
+  /** Last id of a repeated field; `id` for all others. */
+  readonly lastId: number
   readonly name: Name
   readonly type: FieldType
   readonly width: Width
@@ -42,6 +48,7 @@ export type FieldSpec<
 /** What a field may have beside its place, name and width. */
 type FieldExtras = {
   readonly keepsEmpty?: boolean
+  readonly lastId?: number
   readonly min?: number
   readonly max?: number
   readonly label?: string
@@ -61,9 +68,11 @@ export type ReplyKind =
   | 'roomTypes'
   | 'dates'
   | 'night'
+  | 'stay'
+  | 'stayList'
 
 type Access = 'read' | 'write' | 'session'
-export type CommandGroup = 'connection' | 'shard' | 'properties' | 'search' | 'packages' | 'availability'
+export type CommandGroup = 'connection' | 'shard' | 'properties' | 'search' | 'packages' | 'availability' | 'stays'
 
 type CommandRow = {
   readonly access: Access
@@ -80,7 +89,15 @@ export type CommandSpec = CommandRow & {
   readonly code: number
 }
 
-const TYPE_OF: { readonly [width in FieldWidth]: FieldType } = { text: 1, list: 1, u8: 2, u32: 3, u64: 3, f64: 3 }
+const TYPE_OF: { readonly [width in FieldWidth]: FieldType } = {
+  text: 1,
+  list: 1,
+  u8: 2,
+  u32: 3,
+  u64: 3,
+  f64: 3,
+  lines: 10,
+}
 const EXTENSION_IDS = 0x8000
 
 function spec<const N extends string, W extends FieldWidth, R extends boolean>(
@@ -89,10 +106,11 @@ function spec<const N extends string, W extends FieldWidth, R extends boolean>(
   width: W,
   required: R,
   summary: string,
-  { keepsEmpty = false, min, max, label, isFilter = false }: FieldExtras = {},
+  { keepsEmpty = false, lastId = id, min, max, label, isFilter = false }: FieldExtras = {},
 ): FieldSpec<N, W, R> {
   const extension = id >= EXTENSION_IDS
-  return { id, name, type: TYPE_OF[width], width, required, summary, extension, keepsEmpty, min, max, label, isFilter }
+  const type = TYPE_OF[width]
+  return { id, lastId, name, type, width, required, summary, extension, keepsEmpty, min, max, label, isFilter }
 }
 
 function need<const N extends string, W extends FieldWidth>(
@@ -162,6 +180,21 @@ const ON_WRITES = [
   may(0x8023, 'wantIndex', 'u8', '1 = the reply names the index at which the write was applied.', {
     label: 'Tell the index of the write',
   }),
+] as const
+
+const ON_STAY_WRITES = [
+  ...ON_WRITES,
+  may(0x8031, 'source', 'text', 'Where the call comes from, 1 to 32 bytes; the name of the token when absent.'),
+] as const
+
+const stayId = (id: number) =>
+  need(id, 'stayId', 'text', 'Chosen by the caller: UUID, or 1 to 14 printable ASCII characters.', { label: 'Stay' })
+const LINES = { lastId: 0x10 + LIMITS.stayLinesMax - 1 }
+const LINE_SUMMARY = 'Property, room type, arrival, nights 1 to 30, rooms 1 to 255.'
+const CONDITIONS = [
+  may(0x02, 'maxTotal', 'u64', 'Highest total accepted, of all lines and rooms.', { label: 'Total at most' }),
+  may(0x03, 'rateFeatures', 'list', 'Every night must have all of them.', { label: 'Rate features' }),
+  may(0x05, 'replaces', 'text', 'A stay that is released in the same step.', { label: 'Replaces the stay' }),
 ] as const
 
 const ROWS = {
@@ -249,7 +282,7 @@ const ROWS = {
         max: LIMITS.availabilityMax,
         label: 'Rooms at least',
       }),
-      may(0x0d, 'finalPrice', 'u32', 'Price on every date, at most; 4294967295 = no bound.', {
+      may(0x0d, 'finalPrice', 'u32', 'Price on every date, at most. No limit when absent.', {
         ...FILTER,
         label: 'Price up to',
       }),
@@ -378,6 +411,80 @@ const ROWS = {
     fields: [property(0x01), roomType(0x02), date(0x03), ...ON_WRITES],
     reply: 'empty',
   },
+  BOOKSTAY: {
+    access: 'write',
+    group: 'stays',
+    summary: 'Takes all nights of all lines, or none.',
+    fields: [stayId(0x01), ...CONDITIONS, need(0x10, 'lines', 'lines', LINE_SUMMARY, LINES), ...ON_STAY_WRITES],
+    reply: 'stay',
+  },
+  HOLDSTAY: {
+    access: 'write',
+    group: 'stays',
+    summary:
+      'Takes all nights of all lines until a deadline, or none. Repeated with the same lines: moves the deadline.',
+    fields: [
+      stayId(0x01),
+      ...CONDITIONS,
+      may(0x06, 'seconds', 'u32', 'How long to hold, 10 to 86400; 900 when absent.', {
+        min: LIMITS.holdSecondsMin,
+        max: LIMITS.holdSecondsMax,
+        label: 'Seconds to hold',
+      }),
+      need(0x10, 'lines', 'lines', LINE_SUMMARY, LINES),
+      ...ON_STAY_WRITES,
+    ],
+    reply: 'stay',
+  },
+  CONFIRMSTAY: {
+    access: 'write',
+    group: 'stays',
+    summary: 'Makes a held stay booked.',
+    fields: [
+      stayId(0x01),
+      may(0x02, 'maxTotal', 'u64', 'With retake: highest total accepted.', { label: 'Total at most' }),
+      may(0x07, 'retake', 'u8', '1 = if the hold expired, takes the same rooms again if all are still free.', {
+        label: 'Take again if expired',
+      }),
+      ...ON_STAY_WRITES,
+    ],
+    reply: 'stay',
+  },
+  RELEASESTAY: {
+    access: 'write',
+    group: 'stays',
+    summary: 'Gives the rooms of a held or booked stay back.',
+    fields: [
+      stayId(0x01),
+      may(0x08, 'void', 'u8', '1 = marks an unknown stay, so that a late booking of it is refused.', {
+        label: 'Refuse if it comes later',
+      }),
+      may(0x10, 'lines', 'lines', 'Needed for a booking that the shard no longer remembers.', LINES),
+      ...ON_STAY_WRITES,
+    ],
+    reply: 'stay',
+  },
+  GETSTAY: {
+    access: 'read',
+    group: 'stays',
+    summary: 'One stay.',
+    fields: [stayId(0x01), ...ON_READS],
+    reply: 'stay',
+  },
+  LISTSTAYS: {
+    access: 'read',
+    group: 'stays',
+    summary: 'The stays of a property, a room type or a night, newest first.',
+    fields: [
+      property(0x01),
+      may(0x02, 'roomType', 'text', 'This room type only.', { label: 'Room type' }),
+      may(0x03, 'date', 'text', 'This night only, YYYY-MM-DD.'),
+      may(0x04, 'limit', 'u8', 'Stays at most, 1 to 200; 200 when absent.', { min: 1, max: LIMITS.stayListMax }),
+      may(0x05, 'cursor', 'text', 'The cursor of the previous page.'),
+      ...ON_READS,
+    ],
+    reply: 'stayList',
+  },
 } as const satisfies Record<string, CommandRow>
 
 export type CommandName = keyof typeof ROWS
@@ -397,13 +504,15 @@ type ValueOf<Width extends FieldWidth> = Width extends 'text'
   ? string
   : Width extends 'list'
     ? readonly string[]
-    : Width extends 'u64'
-      ? number | bigint
-      : number
+    : Width extends 'lines'
+      ? readonly StayLine[]
+      : Width extends 'u64'
+        ? number | bigint
+        : number
 
 type FieldOf<Name extends CommandName> = (typeof ROWS)[Name]['fields'][number]
 
-export type FieldValue = string | number | bigint | readonly string[] | undefined
+export type FieldValue = string | number | bigint | readonly string[] | readonly StayLine[] | undefined
 
 /**
  * The fields of a request by name, for one command or for any. A 64-bit number may be given as a number or a bigint.
@@ -442,7 +551,7 @@ for (const { name, code } of COMMAND_LIST) {
   SLOTS[slot] = code
 }
 
-/** Three letters and the length separate the 20 names well enough; findCommand compares the rest. */
+/** Three letters and the length separate the names well enough; findCommand compares the rest. */
 function hashOfName(bytes: Uint8Array, start: number, length: number): number {
   const first = bytes[start] as number
   const middle = bytes[start + (length >> 1)] as number

@@ -7,6 +7,7 @@
  */
 
 import { assert } from '../assert.ts'
+import { LIMITS } from '../domain.ts'
 import { cleanErrorText } from '../text.ts'
 import { COMMAND_LIST, type CommandSpec, type FieldWidth, findCommand } from './commands.ts'
 import { readU32 } from './frame.ts'
@@ -19,7 +20,8 @@ export const FIELD_HEADER_BYTES = 7
  * A request, indexed but not copied. One object per thread, reused; valid until the bytes change.
  *
  * `start[i]` is the offset in `bytes` of the data of `command.fields[i]`, −1 when absent; `length[i]` is its size in
- * bytes. Zero-length data of an optional text or list counts as absent unless the field has `keepsEmpty`.
+ * bytes. Zero-length data of an optional text or list counts as absent unless the field has `keepsEmpty`. The lines of
+ * a stay are at LINES_PLACE and after it.
  */
 export type RequestScan = {
   command: CommandSpec
@@ -33,8 +35,14 @@ export type RequestScan = {
 
 /** One bit per field in `seen`. */
 const FIELDS_MAX = 32
-/** Ids 0–15 and 0x8000–0x803f. Any other id is unknown. */
-const ID_SLOTS = 16 + 64
+/**
+ * Place of the first line of a stay in a scan; the others follow. A command with lines has fewer fields than this, and
+ * the place that its row gives to `lines` stays empty.
+ */
+export const LINES_PLACE = FIELDS_MAX - LIMITS.stayLinesMax
+/** Ids 0–31 and 0x8000–0x803f. Any other id is unknown. */
+const LOW_IDS = 32
+const ID_SLOTS = LOW_IDS + 64
 const EXTENSION_IDS = 0x8000
 
 /** Per command, at code × ID_SLOTS + slot of the id: index of the field in `command.fields`, −1 for none. */
@@ -47,26 +55,43 @@ const WIDTHS = new Uint8Array(COMMAND_LIST.length * FIELDS_MAX)
 const EMPTY_IS_ABSENT = new Uint8Array(COMMAND_LIST.length * FIELDS_MAX)
 /** Per command: bits of the required fields. */
 const REQUIRED = new Int32Array(COMMAND_LIST.length)
+/** Per command: 1 when it may have the lines of a stay. */
+const HAS_LINES = new Uint8Array(COMMAND_LIST.length)
 
-const BYTES_OF: { readonly [width in FieldWidth]: number } = { text: 0, list: 0, u8: 1, u32: 4, u64: 8, f64: 8 }
+const BYTES_OF: { readonly [width in FieldWidth]: number } = {
+  text: 0,
+  list: 0,
+  u8: 1,
+  u32: 4,
+  u64: 8,
+  f64: 8,
+  lines: 0,
+}
 
 for (const { code, fields } of COMMAND_LIST) {
   assert(fields.length <= FIELDS_MAX, 'the fields of a command fit in one mask')
   for (const [place, field] of fields.entries()) {
-    const slot = slotOfId(field.id)
-    assert(slot >= 0, 'the id of a field has a slot')
-    PLACES[code * ID_SLOTS + slot] = place
-    TYPES[code * FIELDS_MAX + place] = field.type
-    WIDTHS[code * FIELDS_MAX + place] = BYTES_OF[field.width]
-    const isText = BYTES_OF[field.width] === 0
-    EMPTY_IS_ABSENT[code * FIELDS_MAX + place] = isText && !field.required && !field.keepsEmpty ? 1 : 0
-    if (field.required) REQUIRED[code] = (REQUIRED[code] as number) | (1 << place)
+    const isRepeated = field.width === 'lines'
+    assert(!isRepeated || fields.length <= LINES_PLACE, 'the lines of a command have places of their own')
+    const first = isRepeated ? LINES_PLACE : place
+    for (let id = field.id; id <= field.lastId; id++) {
+      const slot = slotOfId(id)
+      assert(slot >= 0, 'the id of a field has a slot')
+      const row = code * FIELDS_MAX + first + id - field.id
+      PLACES[code * ID_SLOTS + slot] = first + id - field.id
+      TYPES[row] = field.type
+      WIDTHS[row] = BYTES_OF[field.width]
+      const isText = field.width === 'text' || field.width === 'list'
+      EMPTY_IS_ABSENT[row] = isText && !field.required && !field.keepsEmpty ? 1 : 0
+    }
+    if (isRepeated) HAS_LINES[code] = 1
+    if (field.required) REQUIRED[code] = (REQUIRED[code] as number) | (1 << first)
   }
 }
 
 function slotOfId(id: number): number {
-  if (id < 16) return id
-  return id >= EXTENSION_IDS && id < EXTENSION_IDS + 64 ? 16 + id - EXTENSION_IDS : -1
+  if (id < LOW_IDS) return id
+  return id >= EXTENSION_IDS && id < EXTENSION_IDS + 64 ? LOW_IDS + id - EXTENSION_IDS : -1
 }
 
 const NOTHING = new Uint8Array(0)
@@ -106,6 +131,7 @@ export function scanRequest(scan: RequestScan, bytes: Uint8Array, start: number,
   const starts = scan.start
   const lengths = scan.length
   for (let i = command.fields.length - 1; i >= 0; i--) starts[i] = -1
+  if (HAS_LINES[code] === 1) starts.fill(-1, LINES_PLACE)
   const count = (bytes[at] as number) | ((bytes[at + 1] as number) << 8)
   at += 2
   let seen = 0
@@ -138,12 +164,16 @@ export function scanRequest(scan: RequestScan, bytes: Uint8Array, start: number,
   }
   scan.seen = seen
   if (at !== end) return `PARSE_ERROR: ${end - at} bytes follow the last field`
+  // The lines have the highest bits: without gaps, no bit follows a missing one.
+  const lines = seen >>> LINES_PLACE
+  if (HAS_LINES[code] === 1 && (lines & (lines + 1)) !== 0) return 'VALIDATION_ERROR: lines must follow each other'
   const missing = (REQUIRED[code] as number) & ~seen
   if (missing !== 0) return `VALIDATION_ERROR: ${nameOf(command, 31 - Math.clz32(missing & -missing))} is required`
   return ''
 }
 
 function nameOf(command: CommandSpec, place: number): string {
+  if (place >= LINES_PLACE && HAS_LINES[command.code] === 1) return `lines ${place - LINES_PLACE}`
   return command.fields[place]?.name ?? ''
 }
 

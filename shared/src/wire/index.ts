@@ -1,6 +1,6 @@
 /** The wire protocol: frames, envelopes, the command table, requests and replies. Pure, so usable in browsers. */
 
-export { cleanErrorText, fitErrorText, textFault } from '../text.ts'
+export { cleanErrorText, cutToBytes, fitErrorText, textFault } from '../text.ts'
 export {
   COMMAND_LIST,
   COMMANDS,
@@ -16,6 +16,7 @@ export {
 export {
   createRequestScan,
   FIELD_HEADER_BYTES,
+  LINES_PLACE,
   type RequestScan,
   scanRequest,
 } from './fields.ts'
@@ -40,6 +41,8 @@ export {
   type Result,
   /** @public exported by the client, which other repositories use */
   type SearchExplained,
+  type StayEntry,
+  type StayResult,
 } from './reply.ts'
 export { type DecodedRequest, decodeRequest, encodeRequest } from './request.ts'
 export {
@@ -52,3 +55,12 @@ export {
   MAGIC_FRAME,
   SEGMENTS_SEGMENT,
 } from './routing.ts'
+export {
+  createStayLineScan,
+  LINE_FLAGS,
+  STAY_STATE,
+  STAY_STATES,
+  type StayLine,
+  type StayState,
+  scanStayLine,
+} from './stay.ts'

@@ -6,8 +6,9 @@
 import { VacancyError } from '../errors.ts'
 import { COMMANDS, type CommandName, type FieldSpec, type FieldValue, type RequestFields } from './commands.ts'
 import { encodeRequest } from './request.ts'
+import type { StayLine } from './stay.ts'
 
-export type JsonFieldValue = string | number | readonly string[]
+export type JsonFieldValue = string | number | readonly string[] | readonly StayLine[]
 export type JsonFields = { readonly [name: string]: JsonFieldValue }
 
 const U64_TEXT = /^(?:0|[1-9]\d{0,19})$/

@@ -25,6 +25,7 @@ const TYPE_NAMES: { readonly [type: number]: string } = {
   3: 'number',
   8: 'days',
   9: 'codecs',
+  10: 'records',
 }
 const VALUE_CHARS_MAX = 120
 const decoder = new TextDecoder()
@@ -66,7 +67,7 @@ export function outlineFrame(bytes: Uint8Array): FramePart[] {
     const id = view.getUint16(at, true)
     const type = bytes[at + 2] as number
     const length = readU32(bytes, at + 3)
-    const spec = specs.find((each) => each.id === id)
+    const spec = specs.find((each) => each.id <= id && id <= each.lastId)
     const field = spec?.name ?? `field ${id}`
     add(2, `${field}: id`, `0x${id.toString(16).padStart(4, '0')}`, field)
     add(1, `${field}: type`, TYPE_NAMES[type] ?? String(type), field)

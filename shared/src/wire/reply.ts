@@ -26,6 +26,7 @@ import {
   readU64,
 } from './fields.ts'
 import { readU32 } from './frame.ts'
+import { decodeStayLines, encodeStayLine, STAY_STATE, STAY_STATES, type StayLine, type StayState } from './stay.ts'
 
 /** A package as in replies. */
 export type NightPackage = {
@@ -47,6 +48,35 @@ export type SearchExplained = {
   appliedIndex: number | bigint
 }
 
+/** A line with what is left after the call, for the nights that have a package. Only of a held or booked stay. */
+type StayedLine = StayLine & { readonly days?: NightPackage[] }
+
+/** A stay as the reply to the commands that name one. */
+export type StayResult = {
+  state: StayState
+  /** When a held stay expires, ms since 1970. */
+  deadlineMs?: number
+  /** Prices of all nights, lines and rooms. */
+  total: number | bigint
+  /** Log index at which the stay reached this state. */
+  index: number | bigint
+  lines: StayedLine[]
+  /** Index of the write, with `wantIndex`. */
+  appliedIndex?: number | bigint
+}
+
+/** A stay as listed. */
+export type StayEntry = {
+  stayId: string
+  state: StayState
+  deadlineMs?: number
+  index: number | bigint
+  /** Shard time at that index, ms since 1970. */
+  timeMs: number
+  source: string
+  lines: StayLine[]
+}
+
 /** The content of a SUCCESS reply, by its kind. `index` only for a write with `wantIndex`. */
 type Results = {
   login: Record<never, never>
@@ -60,6 +90,9 @@ type Results = {
   roomTypes: { roomTypes: string[] }
   dates: { dates: string[] }
   night: { propertyId: string } & NightPackage
+  stay: StayResult
+  /** `cursor` is '' on the last page. */
+  stayList: { stays: StayEntry[]; cursor: string }
 }
 
 export type Result<Name extends CommandName = CommandName> = Results[(typeof COMMANDS)[Name]['reply']]
@@ -86,6 +119,7 @@ const TYPE_SMALL = 0x02
 const TYPE_NUMBER = 0x03
 const TYPE_DAYS = 0x08
 const TYPE_CODECS = 0x09
+const TYPE_RECORDS = 0x0a
 const DAY_BYTES = 11
 const EXPLAIN_BYTES = 20
 
@@ -142,13 +176,56 @@ const ENCODE: {
     addU32(to, 4, night.finalPrice)
     addU32(to, 5, packedFeatures(night.rateFeatures, context))
   },
+  stay: (to, stay, context) => {
+    addU8(to, 1, STAY_STATE[stay.state])
+    addU64(to, 2, stay.deadlineMs ?? 0)
+    addU64(to, 3, stay.total)
+    addU64(to, 4, stay.index)
+    addBytes(to, 5, TYPE_RECORDS, packedLines(stay.lines))
+    for (const { days } of stay.lines) if (days) addDays(to, days, context)
+    addIndex(to, { index: stay.appliedIndex })
+  },
+  stayList: (to, { stays, cursor }) => {
+    for (const stay of stays) addStayEntry(to, stay)
+    addText(to, to.fields + 1, TYPE_TEXT, cursor)
+  },
+}
+
+function packedLines(lines: readonly StayedLine[]): Uint8Array {
+  const parts = lines.map(({ days: _, ...line }, n) => encodeStayLine(line, n))
+  const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))
+  let at = 0
+  for (const part of parts) {
+    bytes.set(part, at)
+    at += part.length
+  }
+  return bytes
+}
+
+/** Id, state, deadline, index, time and the length of the source: what precedes the source of a listed stay. */
+const ENTRY_HEAD_BYTES = PROPERTY_ID_BYTES + 1 + 8 + 8 + 8 + 1
+
+function addStayEntry(to: FieldWriter, stay: StayEntry): void {
+  const source = new TextEncoder().encode(stay.source)
+  const lines = packedLines(stay.lines)
+  const at = addField(to, to.fields + 1, TYPE_RECORDS, ENTRY_HEAD_BYTES + source.length + 1 + lines.length)
+  const { bytes, view } = to
+  bytes.set(packed(stay.stayId), at)
+  view.setUint8(at + 16, STAY_STATE[stay.state])
+  view.setBigUint64(at + 17, BigInt(stay.deadlineMs ?? 0), true)
+  view.setBigUint64(at + 25, BigInt(stay.index), true)
+  view.setBigUint64(at + 33, BigInt(stay.timeMs), true)
+  view.setUint8(at + 41, source.length)
+  bytes.set(source, at + ENTRY_HEAD_BYTES)
+  view.setUint8(at + ENTRY_HEAD_BYTES + source.length, stay.lines.length)
+  bytes.set(lines, at + ENTRY_HEAD_BYTES + source.length + 1)
 }
 
 function addTexts(to: FieldWriter, texts: readonly string[]): void {
   for (const text of texts) addText(to, to.fields + 1, TYPE_TEXT, text)
 }
 
-function addIndex(to: FieldWriter, { index }: { index?: number | bigint }): void {
+function addIndex(to: FieldWriter, { index }: { index?: number | bigint | undefined }): void {
   if (index !== undefined) addU64(to, EXTRA_ID, index)
 }
 
@@ -396,6 +473,66 @@ const DECODE: { readonly [Kind in ReplyKind]: (from: Cursor, context: ReplyConte
     takeField(from, TYPE_NUMBER, 4)
     return { propertyId, date, availability, finalPrice, rateFeatures: featuresAt(from, from.start, context) }
   },
+  stay: (from, context) => {
+    takeField(from, TYPE_SMALL, 1)
+    const state = stateAt(from, from.start)
+    takeField(from, TYPE_NUMBER, 8)
+    const deadline = deadlineAt(from, from.start)
+    takeField(from, TYPE_NUMBER, 8)
+    const total = readU64(from.view, from.start)
+    takeField(from, TYPE_NUMBER, 8)
+    const index = readU64(from.view, from.start)
+    takeField(from, TYPE_RECORDS, -1)
+    const lines = linesIn(from, from.start, from.at)
+    const stayed = state === 'held' || state === 'booked'
+    const withDays = stayed ? lines.map((line) => ({ ...line, days: takeDays(from, -1, context) })) : lines
+    const extra = takeIndex(from)
+    const appliedIndex = extra.index === undefined ? {} : { appliedIndex: extra.index }
+    return { state, ...deadline, total, index, lines: withDays, ...appliedIndex }
+  },
+  stayList: (from) => {
+    const stays: StayEntry[] = []
+    while (from.fieldsLeft > 1) stays.push(takeStayEntry(from))
+    takeField(from, TYPE_TEXT, -1)
+    return { stays, cursor: currentText(from) }
+  },
+}
+
+function stateAt(from: Cursor, at: number): StayState {
+  const state = STAY_STATES[from.view.getUint8(at) - 1]
+  if (state === undefined) throw malformed(from.command, `field ${from.id} has an unknown state`)
+  return state
+}
+
+function deadlineAt(from: Cursor, at: number): { deadlineMs?: number } {
+  const deadlineMs = Number(from.view.getBigUint64(at, true))
+  return deadlineMs === 0 ? {} : { deadlineMs }
+}
+
+function linesIn(from: Cursor, start: number, end: number): StayLine[] {
+  const lines = decodeStayLines(from.bytes, start, end)
+  if (!lines) throw malformed(from.command, `field ${from.id} has lines that cannot be read`)
+  return lines
+}
+
+function takeStayEntry(from: Cursor): StayEntry {
+  takeField(from, TYPE_RECORDS, -1)
+  const { start, at: end, view, bytes } = from
+  const broken = () => malformed(from.command, `field ${from.id} is not a stay`)
+  if (end - start <= ENTRY_HEAD_BYTES) throw broken()
+  const sourceEnd = start + ENTRY_HEAD_BYTES + view.getUint8(start + 41)
+  if (sourceEnd >= end) throw broken()
+  const lines = linesIn(from, sourceEnd + 1, end)
+  if (lines.length !== view.getUint8(sourceEnd)) throw broken()
+  return {
+    stayId: unpackPropertyId(bytes, start),
+    state: stateAt(from, start + 16),
+    ...deadlineAt(from, start + 17),
+    index: readU64(view, start + 25),
+    timeMs: Number(view.getBigUint64(start + 33, true)),
+    source: textAt(from, start + ENTRY_HEAD_BYTES, sourceEnd),
+    lines,
+  }
 }
 
 function takeTexts(from: Cursor): string[] {
@@ -422,9 +559,13 @@ function takeNightId(from: Cursor): string {
   return from.length === PROPERTY_ID_BYTES ? unpackPropertyId(from.bytes, from.start) : currentText(from)
 }
 
-function takeDays(from: Cursor, numDays: number, context: ReplyContext): NightPackage[] {
-  takeField(from, TYPE_DAYS, 2 + numDays * DAY_BYTES)
+/** @param wanted number of days; -1 for as many as there are */
+function takeDays(from: Cursor, wanted: number, context: ReplyContext): NightPackage[] {
+  takeField(from, TYPE_DAYS, wanted < 0 ? -1 : 2 + wanted * DAY_BYTES)
   const { view } = from
+  if (from.length < 2 || (from.length - 2) % DAY_BYTES !== 0)
+    throw malformed(from.command, `field ${from.id} has no days`)
+  const numDays = (from.length - 2) / DAY_BYTES
   if (view.getUint16(from.start, true) !== numDays) throw malformed(from.command, `field ${from.id} has other days`)
   const days: NightPackage[] = []
   for (let at = from.start + 2; at < from.at; at += DAY_BYTES) {

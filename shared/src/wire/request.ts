@@ -5,6 +5,7 @@ import { VacancyError } from '../errors.ts'
 import { isUtf8 } from '../text.ts'
 import { COMMANDS, type CommandName, type FieldSpec, type FieldValue, type RequestFields } from './commands.ts'
 import {
+  addBytes,
   addF64,
   addText,
   addU8,
@@ -15,11 +16,13 @@ import {
   createRequestScan,
   type FieldWriter,
   finishFrame,
+  LINES_PLACE,
   type RequestScan,
   readU64,
   scanRequest,
 } from './fields.ts'
 import { type Envelope, encodeEnvelope, FRAME_HEADER_BYTES } from './routing.ts'
+import { decodeStayLines, encodeStayLine, type StayLine } from './stay.ts'
 
 export type RequestMessage = {
   readonly command: CommandName
@@ -71,6 +74,9 @@ function addValue(to: FieldWriter, spec: FieldSpec, value: unknown): void {
     case 'list':
       addText(to, spec.id, spec.type, joinList(spec, value))
       break
+    case 'lines':
+      addLines(to, spec, value)
+      break
     case 'u8':
       addU8(to, spec.id, wholeNumber(spec, value, 0xff))
       break
@@ -93,9 +99,17 @@ function joinList(spec: FieldSpec, value: unknown): string {
     if (typeof entry !== 'string') throw invalid(`${spec.name} must be a list of texts`)
     // A comma would split an entry in two, and empty entries are dropped by the receiver.
     if (entry === '' || entry.includes(','))
-      throw invalid(`an entry of ${spec.name} must not be empty nor hold a comma`)
+      throw invalid(`an entry of ${spec.name} must not be empty or contain a comma`)
   }
   return value.join(',')
+}
+
+function addLines(to: FieldWriter, spec: FieldSpec, value: unknown): void {
+  const most = spec.lastId - spec.id + 1
+  if (!Array.isArray(value) || value.length > most || (spec.required && value.length === 0)) {
+    throw invalid(`${spec.name} must be a list of ${spec.required ? 1 : 0} to ${most} lines`)
+  }
+  for (const [n, line] of value.entries()) addBytes(to, spec.id + n, spec.type, encodeStayLine(line, n))
 }
 
 function wholeNumber(spec: FieldSpec, value: unknown, max: number): number {
@@ -140,7 +154,19 @@ function refusal(text: string): VacancyError {
   return new VacancyError(text.startsWith('PARSE_ERROR') ? 'parse_error' : 'validation_error', { reason })
 }
 
+function readLines(from: RequestScan): StayLine[] | undefined {
+  const lines: StayLine[] = []
+  for (let place = LINES_PLACE; place < from.start.length && (from.start[place] as number) >= 0; place++) {
+    const start = from.start[place] as number
+    const [line, ...more] = decodeStayLines(from.bytes, start, start + (from.length[place] as number)) ?? []
+    if (!line || more.length > 0) throw invalid(`lines ${place - LINES_PLACE} is not one line`)
+    lines.push(line)
+  }
+  return lines.length === 0 ? undefined : lines
+}
+
 function readValue(from: RequestScan, place: number, spec: FieldSpec): FieldValue {
+  if (spec.width === 'lines') return readLines(from)
   const at = from.start[place] as number
   if (at < 0) {
     const isEmptyList = spec.width === 'list' && (from.seen & (1 << place)) !== 0

@@ -44,9 +44,9 @@ test('all vectors are here', () => {
   expect(requestVectors.cases).toHaveLength(76)
   expect(requestVectors.malformed).toHaveLength(28)
   expect(replyVectors.cases).toHaveLength(57)
-  expect(extensionVectors.requests).toHaveLength(27)
-  expect(extensionVectors.replies).toHaveLength(6)
-  expect(extensionVectors.malformed).toHaveLength(11)
+  expect(extensionVectors.requests).toHaveLength(37)
+  expect(extensionVectors.replies).toHaveLength(18)
+  expect(extensionVectors.malformed).toHaveLength(20)
 })
 
 test('every command that is served has a vector with the fields of its kind', () => {
