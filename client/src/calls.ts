@@ -98,9 +98,8 @@ type Call = {
   prefersLeader: boolean
   /** Nodes that refused it in a row without a pause. */
   hops: number
-  /** Number of retries after a reply, and after a reply of unknown outcome. */
+  /** Number of retries after a reply. */
   repeats: number
-  unknownRepeats: number
   /** An attempt may have executed it. */
   inDoubt: boolean
   /** The reply that caused the pending retry; of a read, the last refusal. */
@@ -176,12 +175,14 @@ const NUMBER_BYTES = 8
 function createCall(calls: Calls, { command, fields, envelope, deadlineMs, watch }: CallRequest): Call {
   const given: { readonly session?: unknown; readonly wantIndex?: unknown; readonly dates?: unknown } = fields
   const isWrite = COMMANDS[command].access === 'write'
-  const wantsKey = isWrite && calls.keys !== undefined && given.session === undefined
+  // The id of a stay makes a call on it repeatable.
+  const isStay = COMMANDS[command].group === 'stays'
+  const wantsKey = isWrite && !isStay && calls.keys !== undefined && given.session === undefined
   const keyed = wantsKey ? { ...fields, session: NO_SESSION, requestNumber: NO_NUMBER } : fields
   return {
     command,
     isWrite,
-    isKeyed: wantsKey || given.session !== undefined,
+    isKeyed: wantsKey || (isWrite && isStay) || given.session !== undefined,
     wantsKey,
     wantsIndex: given.wantIndex !== undefined,
     key: undefined,
@@ -195,7 +196,6 @@ function createCall(calls: Calls, { command, fields, envelope, deadlineMs, watch
     prefersLeader: false,
     hops: 0,
     repeats: 0,
-    unknownRepeats: 0,
     inDoubt: false,
     refusal: undefined,
     resolve: () => {},
@@ -289,7 +289,7 @@ function hasKey(calls: Calls, call: Call): boolean {
 function putKey({ frame, wantsIndex }: Call, { session, number }: RequestKey): void {
   const numberAt = frame.length - (wantsIndex ? FIELD_HEADER_BYTES + 1 : 0) - NUMBER_BYTES
   const view = new DataView(frame.buffer, frame.byteOffset)
-  assert(view.getBigUint64(numberAt, true) === NO_NUMBER, 'the place of the key is where the number lies')
+  assert(view.getBigUint64(numberAt, true) === NO_NUMBER, 'the key offset differs from the number offset')
   view.setBigUint64(numberAt, BigInt(number), true)
   const sessionAt = numberAt - FIELD_HEADER_BYTES - session.id.length
   for (let i = 0; i < session.id.length; i++) frame[sessionAt + i] = session.id.charCodeAt(i)
@@ -341,9 +341,9 @@ function watchAttempt(calls: Calls, topology: Topology, call: Call, connection: 
 function lookElsewhere(calls: Calls, call: Call): void {
   const { topology } = calls
   const { sent } = call
-  assert(topology !== undefined && sent !== undefined, 'an attempt is watched while it is on its way')
+  assert(topology !== undefined && sent !== undefined, 'an attempt that is watched is in flight')
   nodeSilent(topology, sent.connection, call.isWrite)
-  if (calls.retry && mayRepeat(call, { ended: 'lost' }, call.unknownRepeats)) {
+  if (calls.retry && mayRepeat(call, { ended: 'lost' })) {
     // A late reply is dropped. A retried write has its key, so it gets the same result.
     call.inDoubt ||= call.isWrite
     giveUp(sent.connection, sent.id)
@@ -398,13 +398,12 @@ function takeRefusal(calls: Calls, call: Call, code: string, message: string): v
   const isUnknown = code === '408'
   // The node may have forgotten the session (docs/design/consensus.md#request-keys).
   if (isUnknown && call.key && calls.keys) retire(calls.keys, call.key.session)
-  if (!calls.retry || !mayRepeat(call, attempt, call.unknownRepeats)) {
+  if (!calls.retry || !mayRepeat(call, attempt)) {
     const isFateKnown = tellsFate(code)
     const inDoubt = call.inDoubt && !isFateKnown
     return fail(calls, call, errorOfAnswer({ ...call, inDoubt }, code, message), isFateKnown)
   }
   call.refusal = { code, message }
-  if (isUnknown) call.unknownRepeats++
   if (calls.topology && goesElsewhere(calls.topology, call, code)) return repeat(calls, call)
   call.stopPause = calls.world.after(repeatDelayMs(call.repeats++, calls.world.random()), () => repeat(calls, call))
 }
@@ -421,7 +420,7 @@ function goesElsewhere({ nodes }: Topology, call: Call, code: string): boolean {
 function takeLoss(calls: Calls, call: Call, error: VacancyCallError): void {
   const attempt = { ended: 'lost' } as const
   call.inDoubt ||= leavesDoubt(call, attempt)
-  if (calls.retry && mayRepeat(call, attempt, call.unknownRepeats)) repeat(calls, call)
+  if (calls.retry && mayRepeat(call, attempt)) repeat(calls, call)
   else fail(calls, call, errorOfConnection(call, error), false)
 }
 

@@ -427,16 +427,16 @@ describe('request keys', () => {
     expect(await Promise.all([doubtful, later])).toEqual([4, 3])
   })
 
-  test('a session that the node has forgotten ends as an unknown outcome, after a few retries', async () => {
+  test('a session that the node has forgotten ends as an unknown outcome at the deadline', async () => {
     const { client, node, world } = await start()
     await openSession(client, node)
     const failure = failureOf(client.decreaseAvailability(DECREMENT))
 
-    for (let i = 0; i < 3; i++) {
+    for (let i = 0; i < 4; i++) {
       const received = await node.next()
       received.refuse('408')
       await until(() => client.status().inFlight === 0)
-      world.advance(100)
+      world.advance(500)
     }
 
     expect(await failure).toMatchObject({ name: 'VacancyUnknownOutcomeError', code: '408' })

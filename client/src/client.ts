@@ -8,6 +8,7 @@ import {
   type RequestFields,
   type Result,
   SEGMENTS_SEGMENT,
+  type StayLine,
 } from '@vacancy/shared/wire'
 import { type AnswerSeen, type Calls, createCalls, failWaiting, makeCall, takeTurnSoon } from './calls.ts'
 import {
@@ -67,6 +68,22 @@ type Method<Name extends CommandName, Returned> = (
   fields: RequestFields<Name>,
   options?: CallOptions,
 ) => Promise<Returned>
+/** Of a stay that expired, and where the call comes from. */
+export type ConfirmConditions = {
+  readonly retake?: boolean
+  /** With `retake`: highest total accepted. */
+  readonly maxTotal?: number | bigint
+  readonly source?: string
+}
+
+export type ReleaseConditions = {
+  /** Marks an unknown stay, so that a booking of it that comes later is refused. */
+  readonly void?: boolean
+  /** The lines of a booking that the shard no longer remembers. */
+  readonly lines?: readonly StayLine[]
+  readonly source?: string
+}
+
 type PlainMethod<Returned> = (options?: CallOptions) => Promise<Returned>
 
 /**
@@ -125,6 +142,22 @@ export type VacancyClient = {
   listDates: Method<'PROPROOMDATELIST', string[]>
   /** Removes a room type with all its packages (DELPROPROOM). */
   deleteRoomType: Method<'DELPROPROOM', void>
+
+  /**
+   * Takes all nights of all lines, or none (BOOKSTAY). Each call on a stay may be repeated: its id makes the call count
+   * once. A refusal has the night in `details`.
+   */
+  bookStay: Method<'BOOKSTAY', Result<'BOOKSTAY'>>
+  /** The same until a deadline; repeated with the same lines, it moves the deadline (HOLDSTAY). */
+  holdStay: Method<'HOLDSTAY', Result<'HOLDSTAY'>>
+  /** Makes a held stay booked; with `retake`, also one that expired, if its rooms are still free (CONFIRMSTAY). */
+  confirmStay: (stayId: string, conditions?: ConfirmConditions, options?: CallOptions) => Promise<Result<'CONFIRMSTAY'>>
+  /** Gives the rooms of a stay back (RELEASESTAY). */
+  releaseStay: (stayId: string, release?: ReleaseConditions, options?: CallOptions) => Promise<Result<'RELEASESTAY'>>
+  /** One stay (GETSTAY). */
+  stay: (stayId: string, options?: CallOptions) => Promise<Result<'GETSTAY'>>
+  /** The stays of a property, a room type or a night, newest first (LISTSTAYS). */
+  stays: Method<'LISTSTAYS', Result<'LISTSTAYS'>>
 
   /** Any command by its wire name, with the whole result. Use it for `explain` and `wantIndex`. */
   send<Name extends Exclude<CommandName, 'LOGIN'>>(
@@ -350,6 +383,15 @@ function face(state: State): VacancyClient {
     listDates: async (fields, options) => (await ask('PROPROOMDATELIST', fields, options)).dates,
     deleteRoomType: (fields, options) => done(ask('DELPROPROOM', fields, options)),
 
+    bookStay: (fields, options) => ask('BOOKSTAY', fields, options),
+    holdStay: (fields, options) => ask('HOLDSTAY', fields, options),
+    confirmStay: (stayId, { retake, ...rest } = {}, options) =>
+      ask('CONFIRMSTAY', { stayId, ...(retake && { retake: 1 }), ...rest }, options),
+    releaseStay: (stayId, { void: isVoid, ...rest } = {}, options) =>
+      ask('RELEASESTAY', { stayId, ...(isVoid && { void: 1 }), ...rest }, options),
+    stay: (stayId, options) => ask('GETSTAY', { stayId }, options),
+    stays: (fields, options) => ask('LISTSTAYS', fields, options),
+
     send: ask,
     close: () => close(state),
   }
@@ -388,7 +430,8 @@ async function call<Name extends CommandName>(
     signal,
     watch,
   })
-  if ('index' in result && result.index !== undefined && result.index > state.lastIndex) state.lastIndex = result.index
+  const index = 'appliedIndex' in result ? result.appliedIndex : 'index' in result ? result.index : undefined
+  if (index !== undefined && index > state.lastIndex) state.lastIndex = index
   return result as Result<Name>
 }
 

@@ -17,18 +17,36 @@ export type ClientErrorCode =
   | 'client_closed'
   | 'backpressure'
 
+export type Details = { readonly [name: string]: string | number }
+
+const PAIRS = /^[a-z]+=\S+(?: [a-z]+=\S+)*$/
+
+/** The `key=value` pairs of a message that consists of them; {} for any other. */
+function detailsOf(message: string): Details {
+  if (!PAIRS.test(message)) return {}
+  return Object.fromEntries(
+    message.split(' ').map((pair) => {
+      const [name = '', value = ''] = pair.split('=')
+      return [name, /^\d+$/.test(value) ? Number(value) : value]
+    }),
+  )
+}
+
 /** The common base of all errors of this library. Catch one of its four subclasses, or this class for all. */
 export class VacancyCallError extends Error {
   /** A wire code, such as `NOT_FOUND` or `503`, or one of the client's own, such as `connection_lost`. */
   readonly code: string
   /** The command that failed; undefined when a connection could not be made. */
   readonly command: CommandName | undefined
+  /** What the refusal of a stay names: `line`, `date`, `left` and `wanted`, or `total`, or `state`. */
+  readonly details: Details
 
   constructor(code: string, command: CommandName | undefined, message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause })
     this.name = new.target.name
     this.code = code
     this.command = command
+    this.details = detailsOf(message)
   }
 }
 

@@ -1,10 +1,26 @@
 /** The native client of Vacancy: `connect`, the methods of `VacancyClient`, and error classes by what can be done. */
 
-export type { NightPackage, RequestFields, Result, SearchExplained } from '@vacancy/shared/wire'
+export type {
+  NightPackage,
+  RequestFields,
+  Result,
+  SearchExplained,
+  StayEntry,
+  StayLine,
+  StayResult,
+} from '@vacancy/shared/wire'
 export type { AnswerSeen } from './calls.ts'
-export { type CallOptions, type ClientStatus, connect, type VacancyClient } from './client.ts'
+export {
+  type CallOptions,
+  type ClientStatus,
+  type ConfirmConditions,
+  connect,
+  type ReleaseConditions,
+  type VacancyClient,
+} from './client.ts'
 export {
   type ClientErrorCode,
+  type Details,
   VacancyCallError,
   VacancyClientError,
   VacancyRequestError,

@@ -1,13 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import {
-  leavesDoubt,
-  mayRepeat,
-  reconnectDelayMs,
-  repeatDelayMs,
-  searchDelayMs,
-  tellsFate,
-  UNKNOWN_REPEATS_MAX,
-} from './retry.ts'
+import { leavesDoubt, mayRepeat, reconnectDelayMs, repeatDelayMs, searchDelayMs, tellsFate } from './retry.ts'
 
 const READ = { isWrite: false, isKeyed: false }
 const WRITE = { isWrite: true, isKeyed: false }
@@ -18,7 +10,7 @@ const answered = (code: string) => ({ ended: 'answered', code }) as const
 describe('retries', () => {
   test.each(['308', '405', '429', '503'])('any call refused with %s, which is certainly not in the log', (code) => {
     for (const call of [READ, WRITE, KEYED]) {
-      expect(mayRepeat(call, answered(code), 0)).toBe(true)
+      expect(mayRepeat(call, answered(code))).toBe(true)
       expect(leavesDoubt(call, answered(code))).toBe(false)
     }
   })
@@ -34,19 +26,18 @@ describe('retries', () => {
     '404',
     '500',
   ])('no call refused with %s', (code) => {
-    for (const call of [READ, WRITE, KEYED]) expect(mayRepeat(call, answered(code), 0)).toBe(false)
+    for (const call of [READ, WRITE, KEYED]) expect(mayRepeat(call, answered(code))).toBe(false)
   })
 
   test('a read or a keyed write whose connection was lost, but never a write without a key', () => {
-    expect(mayRepeat(READ, lost, 0)).toBe(true)
-    expect(mayRepeat(KEYED, lost, 0)).toBe(true)
-    expect(mayRepeat(WRITE, lost, 0)).toBe(false)
+    expect(mayRepeat(READ, lost)).toBe(true)
+    expect(mayRepeat(KEYED, lost)).toBe(true)
+    expect(mayRepeat(WRITE, lost)).toBe(false)
   })
 
-  test('a keyed write of unknown outcome, a few times; without a key never', () => {
-    expect(mayRepeat(KEYED, answered('408'), 0)).toBe(true)
-    expect(mayRepeat(KEYED, answered('408'), UNKNOWN_REPEATS_MAX)).toBe(false)
-    expect(mayRepeat(WRITE, answered('408'), 0)).toBe(false)
+  test('a keyed write of unknown outcome, but never one without a key', () => {
+    expect(mayRepeat(KEYED, answered('408'))).toBe(true)
+    expect(mayRepeat(WRITE, answered('408'))).toBe(false)
   })
 })
 

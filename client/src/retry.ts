@@ -19,9 +19,6 @@ export type Attempt =
   /** Handed to a socket that failed before the reply arrived. */
   | { readonly ended: 'lost' }
 
-/** Replies of unknown outcome after which a keyed write is retried. An expired session always gives the same reply. */
-export const UNKNOWN_REPEATS_MAX = 2
-
 const CALL_DELAY_MS_MIN = 20
 const CALL_DELAY_MS_MAX = 500
 const SEARCH_DELAY_MS_MAX = 80
@@ -33,16 +30,15 @@ const RECONNECT_DELAY_MS_MAX = 5000
 export const GOOD_CONNECTION_MS = RECONNECT_DELAY_MS_MAX
 
 /**
- * Whether to retry the call.
- *
- * @param unknownRepeats how often this call was retried after a reply of unknown outcome
+ * Whether to retry the call. An unknown outcome is retried until the deadline: while leaders and routers fail one after
+ * another, each of them may report it. An expired session is reported by the same code, and never changes.
  */
-export function mayRepeat(call: Repeatable, attempt: Attempt, unknownRepeats: number): boolean {
+export function mayRepeat(call: Repeatable, attempt: Attempt): boolean {
   const isHarmless = !call.isWrite || call.isKeyed
   if (attempt.ended === 'lost') return isHarmless
   // 308, 405, 429, 503: never sent for a write that may still be applied.
   if (kindOfWireCode(attempt.code) === 'retry') return true
-  return attempt.code === '408' && isHarmless && unknownRepeats < UNKNOWN_REPEATS_MAX
+  return attempt.code === '408' && isHarmless
 }
 
 /** Whether the attempt may have executed a write. Reads change nothing, so they are never in doubt. */

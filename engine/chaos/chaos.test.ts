@@ -23,6 +23,8 @@ test.runIf(process.platform === 'linux')(
     })
     expect(report.acknowledged, about).toBeGreaterThan(800)
     expect(Object.keys(report.faults).length, about).toBeGreaterThan(0)
+    expect(report.booked, about).toBeGreaterThan(0)
+    expect(report.expired + report.released, about).toBeGreaterThan(0)
   },
   240_000,
 )

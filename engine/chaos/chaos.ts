@@ -16,7 +16,8 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { openShard } from '@vacancy/testkit/shard'
-import { type Crowd, startCrowd } from './crowd.ts'
+import { type StayFigures, startBookers } from './bookers.ts'
+import { type Crowd, nodesOf, startCrowd } from './crowd.ts'
 import { runFaults, type Tally } from './faults.ts'
 import {
   createFleet,
@@ -57,20 +58,21 @@ export type ChaosOptions = {
   readonly keeps?: boolean
 }
 
-export type ChaosReport = Judgement & {
-  readonly seed: number
-  readonly voters: number
-  readonly seconds: number
-  readonly network: string
-  readonly disk: string
-  readonly faults: { readonly [name: string]: number }
-  readonly elections: number
-  readonly terms: number
-  readonly digestMismatches: number
-  readonly convergedMs: number
-  /** Folder with all files; '' without violations. */
-  readonly kept: string
-}
+export type ChaosReport = Judgement &
+  StayFigures & {
+    readonly seed: number
+    readonly voters: number
+    readonly seconds: number
+    readonly network: string
+    readonly disk: string
+    readonly faults: { readonly [name: string]: number }
+    readonly elections: number
+    readonly terms: number
+    readonly digestMismatches: number
+    readonly convergedMs: number
+    /** Folder with all files; '' without violations. */
+    readonly kept: string
+  }
 
 /**
  * Runs it once. The report lists violations; with any, all files are kept.
@@ -140,24 +142,34 @@ async function disturb(fleet: Fleet, founders: readonly string[], options: Chaos
   await formShard(fleet, founders, stop)
   void watchFleet(fleet)
   const crowd = await startCrowd(fleet, seed, seconds)
+  const bookers = await startBookers(nodesOf(fleet), seed)
   const tally: Tally = new Map()
   const progress = setInterval(() => say(lineOf(fleet, crowd.fromMs, tally)), TELL_MS)
   try {
     await disturbFor(seconds, fleet, founders, crowd, tally, options)
     const toMs = machineMs()
     await heal(fleet)
-    await crowd.end()
+    await Promise.all([crowd.end(), bookers.end()])
     say('healed; waiting for convergence')
     const together = await converge(fleet, stop)
+    const sold = await bookers.judge()
     const records = await crowd.readAll()
     for (const node of runningNodes(fleet)) await stopNode(fleet, node)
     const elections = countElections(fleet)
     say('judging')
     const judgement = judge(records, crowd.fromMs, toMs)
-    const violations = [...fleet.violations, ...judgement.violations]
-    return { ...judgement, violations, faults: Object.fromEntries([...tally].sort()), ...elections, ...together }
+    const violations = [...fleet.violations, ...judgement.violations, ...sold.violations]
+    return {
+      ...judgement,
+      violations,
+      ...sold.figures,
+      faults: Object.fromEntries([...tally].sort()),
+      ...elections,
+      ...together,
+    }
   } finally {
     clearInterval(progress)
+    bookers.close()
     await crowd.close()
   }
 }

@@ -63,6 +63,11 @@ export type Crowd = {
   readonly close: () => Promise<void>
 }
 
+/** The nodes as clients reach them, through links that can be cut. */
+export function nodesOf({ network }: Fleet): { readonly host: string; readonly port: number }[] {
+  return network.nodes.map((node) => ({ host: network.clientHost(node), port: PORTS.tcp }))
+}
+
 /** Creates the initial data and starts the clients. */
 export async function startCrowd(fleet: Fleet, seed: number, seconds: number): Promise<Crowd> {
   const { shard, network } = fleet
@@ -75,7 +80,7 @@ export async function startCrowd(fleet: Fleet, seed: number, seconds: number): P
   const files = CLIENTS.map((_, client) => join(histories, `client-${client}.jsonl`))
   const ownFile = join(histories, 'setup-and-end.jsonl')
   const own = openRecorder(ownFile, board)
-  const nodes = network.nodes.map((node) => ({ host: network.clientHost(node), port: PORTS.tcp }))
+  const nodes = nodesOf(fleet)
   const client = await connect({ nodes, deadlineMs: 20_000, connectDeadlineMs: CONNECTED_MS, reads: 'leader' })
   try {
     await layGround(client, ground, own)

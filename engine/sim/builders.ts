@@ -88,9 +88,10 @@ function build(workload: Workload, builder: Builder): void {
   })
 }
 
-function isBehind({ process }: SimulatedNode): boolean {
+/** Whether more entries of a node wait for a majority. */
+export function isBehind({ process }: SimulatedNode, waitingMax = WAITING_MAX): boolean {
   const raft = process?.running?.raft
-  return raft !== undefined && raft.lastIndex - raft.commit > WAITING_MAX
+  return raft !== undefined && raft.lastIndex - raft.commit > waitingMax
 }
 
 const FLAGS_AT = 14

@@ -49,8 +49,10 @@ test('cores with the log keep their guarantees on disks that lose data, fill up,
 
 test('whole nodes with the store keep their guarantees under faults, and match a model of plain maps', () => {
   const { checks, counts } = runMany(driverProgram, 33)
-  for (const name of ['O1', 'O2', 'O3', 'O4', 'O7', 'O8', 'O15'] as const) expect(checks[name], name).toBeGreaterThan(0)
-  for (const name of ['snapshotsTaken', 'restarts', 'built', 'outsideWindow', 'moved'])
+  const ofStays = ['S1', 'S2', 'S3', 'S4', 'S5', 'S6'] as const
+  for (const name of ['O1', 'O2', 'O3', 'O4', 'O7', 'O8', 'O15', ...ofStays] as const)
+    expect(checks[name], name).toBeGreaterThan(0)
+  for (const name of ['snapshotsTaken', 'restarts', 'built', 'outsideWindow', 'moved', 'holds', 'bookings', 'expired'])
     expect(counts[name], name).toBeGreaterThan(0)
 })
 

@@ -14,6 +14,7 @@ import { isForgotten } from './machine.ts'
 import { block } from './network.ts'
 import { type OracleName, onRecords, onState, ViolationError, violate } from './oracles.ts'
 import { poison } from './poison.ts'
+import { HOLD_SECONDS_MAX, startStayClients } from './stay-clients.ts'
 import { orderOf } from './store-order.ts'
 import { traceHash } from './trace.ts'
 import { createWorkload, isIdle, outcomeOf, startWorkload, stopWorkload, type Workload } from './workload.ts'
@@ -123,6 +124,7 @@ function runPhases(world: World, schedule: readonly Fault[]): number {
   const workload = createWorkload(world)
   startWorkload(workload)
   startBuilders(workload)
+  startStayClients(workload)
   let next = CHECKPOINT_EVENTS
   let checkpoints = 0
   while (scheduler.ran < knobs.events && runNext(scheduler, FAULT_PHASE_US_MAX)) {
@@ -134,7 +136,9 @@ function runPhases(world: World, schedule: readonly Fault[]): number {
   if (hasMajority(world)) {
     liveness(world, workload)
     converge(world, workload)
+    endHolds(world)
   } else world.counts.lostMajorities++
+  judgeStays(world, workload)
   return judge(world)
 }
 
@@ -356,6 +360,32 @@ function converge(world: World, workload: Workload): void {
     violate('O13', `everything is healed but the nodes do not reach the same state: ${where.join('; ')}`)
   }
   checkpoint(world, true)
+}
+
+/** A leader proposes expiry every 250 ms, in ticks of a clock that may be slow. */
+const EXPIRY_US = 2_000_000
+
+/** Holds end by themselves, soon after their deadline. Those of hours do so after the run. */
+function endHolds(world: World): void {
+  const { oracles } = world
+  const { stays } = oracles.reference
+  const lastMs = stays?.lastDeadlineMs() ?? 0
+  const leftMs = lastMs - oracles.timeMs
+  if (!stays || lastMs === 0 || leftMs > HOLD_SECONDS_MAX * 1_000) return
+  oracles.checks.S5++
+  const slackUs = (electionsMax(world) + 2) * electionUs(world) + SLOW_SYNC_US + EXPIRY_US
+  const rate = 1 - world.knobs.clockErrorPercent / 100
+  if (!runUntil(world, (Math.max(0, leftMs) * 1_000) / rate + slackUs, () => stays.held() === 0))
+    violate('S5', `${stays.held()} stays are still on hold ${Math.round(slackUs / 1_000)} ms after their deadline`)
+  checkpoint(world, true)
+}
+
+function judgeStays({ oracles }: World, { promised }: Workload): void {
+  const { stays } = oracles.reference
+  if (!stays) return
+  oracles.checks.S3++
+  const difference = stays.fatesDifference(promised)
+  if (difference !== '') violate('S3', difference)
 }
 
 function appliedAt(world: World, number: number): number {

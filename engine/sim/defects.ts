@@ -46,6 +46,8 @@ const PROFILE_OF: { readonly [name: string]: Profile } = {
   'apply/own-memory-decides': 'snapshot',
   'cow/pages-not-copied': 'snapshot',
   'memory/exhausted-as-fault': 'disk',
+  'stays/generation-ignored': 'calm',
+  'stays/settings-from-file': 'mixed',
 }
 
 /** Defects of the driver and its surroundings, named after their location. */
@@ -91,6 +93,7 @@ const OF_LOG_TESTS: readonly string[] = ['wal/commit-behind-refusal', 'wal/store
 
 /** Only concurrent reader threads can find these: the simulation is sequential. */
 const OF_STORE_TESTS: readonly string[] = ['version/unmarked', 'version/reclaims-early']
+const OF_STAY_TESTS: readonly string[] = ['stays/table-unmarked']
 
 export const DEFECTS: readonly DefectRow[] = [
   ...RAFT_DEFECTS.map((name) => {
@@ -104,6 +107,7 @@ export const DEFECTS: readonly DefectRow[] = [
     return { name, program: 'log', layer: 'simulation', profile } as const
   }),
   ...STORE_DEFECTS.map((name) => {
+    if (OF_STAY_TESTS.includes(name)) return { name, program: 'elsewhere', layer: 'store/stays.test.ts' } as const
     if (OF_STORE_TESTS.includes(name)) return { name, program: 'elsewhere', layer: 'store/structure.test.ts' } as const
     const profile = PROFILE_OF[name] ?? 'crash'
     return { name, program: 'driver', layer: 'simulation', profile } as const

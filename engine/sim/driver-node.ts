@@ -66,7 +66,8 @@ import { applyCommand, latestTime } from '../src/store/apply.ts'
 import type { Applied } from '../src/store/apply-context.ts'
 import { memoryBudgetOf } from '../src/store/charge.ts'
 import { KIND, kindOfCommand, writeBytes } from '../src/store/command.ts'
-import { isMemoryFull, type Memory, stateDigest } from '../src/store/store.ts'
+import { recordOf } from '../src/store/stays.ts'
+import { isMemoryFull, type Memory, STAYS_LEVEL, stateDigest } from '../src/store/store.ts'
 import { crash, createSimulatedDisk, restart, type SimulatedDisk, stopBefore } from '../src/testing/disk.ts'
 import { addRead, createReadBatch, takeReadBatch } from '../src/threads/reads.ts'
 import {
@@ -91,7 +92,8 @@ import { call, complete } from './history.ts'
 import type { Fault } from './knobs.ts'
 import { MARKS_EVERY, type Machine } from './machine.ts'
 import type { Payload } from './network.ts'
-import { onApplied, onState, violate } from './oracles.ts'
+import { onApplied, onState, onStayReply, violate } from './oracles.ts'
+import { replyText } from './stays-reference.ts'
 import { CODECS, SHARD, type StoreImage, storeImages } from './store-images.ts'
 import { createStoreMachine, createStoreReference, storeTools } from './store-machine.ts'
 import { encodeOnStore, IMAGE_REGISTERS, imageValue } from './store-workload.ts'
@@ -529,6 +531,13 @@ function become(
         const applied = applyCommand(context, index, bytes, start, end)
         return noteApplied(driver, applied, machine.memory, index, bytes, start, end)
       },
+      stays: {
+        ...machine.stays,
+        replyTo(applied) {
+          if (applied.stay !== 0) noteStayReply(driver, machine.memory, applied)
+          return machine.stays.replyTo(applied)
+        },
+      },
     },
     snapshots: {
       start(index, term) {
@@ -691,7 +700,7 @@ function noteApplied(
   const isFirst = index >= oracles.terms.length
   const kind = kindOfCommand(view, start)
   // An internal entry may replace a client's entry that the leader withdrew, in the same term.
-  const isOfClient = kind < KIND.dropBefore
+  const isOfClient = kind < KIND.dropBefore || OF_STAYS.includes(kind)
   world.counts.entries++
   onApplied(oracles, world.scheduler.nowUs, {
     node: node.number,
@@ -710,6 +719,12 @@ function noteApplied(
   if (isFirst && kind === KIND.bulkLoad) noteLoad(world, index, term)
   if (index % MARKS_EVERY === 0) driver.machine?.mark(index)
   return applied
+}
+
+/** The reply shows the stay as it is right after its entry. */
+function noteStayReply({ host }: DriverNode, memory: Memory, { stay, index }: Applied): void {
+  const { state: reached, deadlineMs, total, index: since } = recordOf(memory, stay)
+  onStayReply(host.world.oracles, host.node.number, index, replyText(reached, deadlineMs, total, since))
 }
 
 /** Entries are first written to the log of their leader. */
@@ -762,6 +777,10 @@ function writeTo({ replica, host, machine, sink }: DriverNode, commands: readonl
       host.answer(token, { kind: 'none', reason: 'the memory is full' })
       continue
     }
+    if (OF_STAYS.includes(kindOfCommand(viewOf(bytes), 0)) && machine.featureLevel() < STAYS_LEVEL) {
+      host.answer(token, { kind: 'none', reason: 'unknown command' })
+      continue
+    }
     const writer = beginProposal(proposals)
     writeBytes(writer, bytes, 0, bytes.length)
     endProposal(proposals, token)
@@ -778,6 +797,11 @@ function writeTo({ replica, host, machine, sink }: DriverNode, commands: readonl
 
 type Command = { readonly token: number; readonly bytes: Uint8Array }
 const GROWING: readonly number[] = [KIND.setProperty, KIND.setPackage]
+/** Known from a feature level on. */
+const OF_STAYS: readonly number[] = [
+  ...[KIND.bookStay, KIND.holdStay, KIND.confirmStay, KIND.releaseStay],
+  KIND.setting,
+]
 
 /** Tokens of reads, distinct from those of writes. */
 const READ_TOKENS = 2 ** 31
@@ -800,8 +824,10 @@ function onAnswers(driver: DriverNode, answers: ArrayBuffer): void {
   const { host, machine, reads } = driver
   assert(machine !== undefined, 'a responding node has a state')
   const view = new DataView(answers)
-  for (let at = 0; at < answers.byteLength; at += ANSWER_BYTES) {
+  for (let at = 0, next = 0; at < answers.byteLength; at = next) {
     const token = view.getUint32(at, true)
+    const isAttached = view.getUint16(at + 6, true) !== 0
+    next = at + ANSWER_BYTES + (isAttached ? 4 + view.getUint32(at + ANSWER_BYTES, true) : 0)
     const code = view.getUint8(at + 4)
     const index = view.getFloat64(at + 8, true)
     const read = reads.get(token)

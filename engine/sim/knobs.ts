@@ -100,6 +100,8 @@ export type Knobs = {
   readonly builders: number
   readonly builtProperties: number
   readonly buildUs: number
+  /** Clients that sell stays, each with the hotels' source of record. */
+  readonly stayClients: number
   readonly snapshotBytesPerSecond: number
   /** Capacity of the request key table with the store: from all sessions to none. */
   readonly sessionBytes: number
@@ -153,6 +155,7 @@ export function drawKnobs(seed: number, profile: Profile, length = 1, usesStore 
   const random = streamOf(seed, 'knobs')
   const ofStore = streamOf(seed, 'store')
   const ofProbes = streamOf(seed, 'probes')
+  const ofStays = streamOf(seed, 'stays')
   const ofOrder = streamOf(seed, 'order')
   const voters = pick(random, profile === 'membership' ? [1, 3, 3, 5] : [1, 3, 3, 3, 3, 5, 5, 7])
   const electionTicks = betweenDecades(random, 4, 60)
@@ -208,6 +211,7 @@ export function drawKnobs(seed: number, profile: Profile, length = 1, usesStore 
     sessionBytes: chance(ofStore, 0.5) ? 1 << 20 : betweenDecades(ofStore, 1_000, 20_000),
     builders: chance(ofStore, 0.85) ? between(ofStore, 1, 2) : 0,
     builtProperties: pick(ofStore, [10, 60, 400, 900]),
+    stayClients: usesStore && chance(ofStays, 0.8) ? between(ofStays, 1, 4) : 0,
     buildUs: betweenDecades(ofStore, 100_000, 2_000_000),
     memoryBudget: chance(ofStore, 0.3) ? betweenDecades(ofStore, 1 << 20, 8 << 20) : 0,
     memoryBytes: 64 << 20,

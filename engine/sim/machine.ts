@@ -6,6 +6,7 @@ import type { Exchange } from '../src/snapshot/exchange.ts'
 import { OUTCOME } from '../src/store/command.ts'
 import type { Memory } from '../src/store/store.ts'
 import { applyToy, createToyMachine } from '../src/testing/toy-machine.ts'
+import type { StayDifference } from './stays-reference.ts'
 
 type Outcome = { readonly code: number; readonly value: number; readonly index: number }
 
@@ -25,6 +26,18 @@ export type Reference = {
   digest?(): { readonly lo: number; readonly hi: number }
   /** How the state of a replica at the same index differs, as text. */
   differenceFrom?(memory: Memory): string
+  /** Of a store with stays. */
+  readonly stays?: {
+    /** What the reply to an entry shows of its stay; undefined without one. */
+    replyAt(index: number): string | undefined
+    differenceFrom(memory: Memory): StayDifference | undefined
+    /** Stays on hold. */
+    held(): number
+    /** Latest deadline of a hold, ms. */
+    lastDeadlineMs(): number
+    /** Why a stay had more or other fates than one; '' for none. */
+    fatesDifference(promised: ReadonlyMap<string, number>): string
+  }
 }
 
 export type Machine = StateMachine & {

@@ -31,6 +31,12 @@ export const ORACLES = {
   O13: 'a healthy majority makes progress',
   O14: 'nothing grows beyond its bound',
   O15: 'time and maintenance go back only by set-time, and time runs ahead only with a clock shared by a majority',
+  S1: 'no night is oversold: sellable − debt = base − held',
+  S2: 'a stay has all of its nights or none',
+  S3: 'every hold ends in one fate, and no booking that was acknowledged expires',
+  S4: 'a request about a stay has one effect however often it is sent, and the replies agree',
+  S5: 'after the last deadline nothing is held',
+  S6: 'stays are part of equal states, also after snapshot and log',
 } as const
 export type OracleName = keyof typeof ORACLES
 
@@ -246,6 +252,9 @@ export function onRecords(oracles: Oracles, node: number, index: number, memory:
     violate('O8', `node ${node} has a different row order at index ${index} than another node`)
   orders.set(index, order)
   if (!reference.differenceFrom || index < terms.length - 1) return
+  const stays = reference.stays?.differenceFrom(memory)
+  for (const name of ['S1', 'S2', 'S6'] as const) oracles.checks[name] += reference.stays ? 1 : 0
+  if (stays) violate(stays.oracle, `node ${node} at index ${index}: ${stays.text}`)
   const difference = reference.differenceFrom(memory)
   if (difference !== '')
     violate('O8', `the records of node ${node} at index ${index} differ from the log up to there: ${difference}`)
@@ -264,6 +273,13 @@ export function onLeader(oracles: Oracles, node: number, term: number, lastIndex
   if (isNewest && lastIndex < committed) {
     violate('O1', `node ${node} leads term ${term} with a log up to ${lastIndex}; index ${committed} is committed`)
   }
+}
+
+/** A replica makes the reply about a stay. @param text state, deadline, total and index */
+export function onStayReply({ checks, reference }: Oracles, node: number, index: number, text: string): void {
+  checks.S4++
+  const wanted = reference.stays?.replyAt(index)
+  if (wanted !== text) violate('S4', `node ${node} replies to index ${index}: ${text}, not ${wanted}`)
 }
 
 /** A client received a reply that its write took effect at an index, or was refused there with a value. */

@@ -38,6 +38,7 @@ import {
   withRows,
 } from './report.ts'
 import { shrink } from './shrink.ts'
+import { STAY_COUNTS } from './stays-reference.ts'
 import { MODEL_COUNTS } from './store-model.ts'
 import { walLog } from './wal-log.ts'
 import type { Program } from './world.ts'
@@ -367,6 +368,7 @@ const ON_DISK = [...EVERYWHERE, 'cut', 'diskerror', 'corrupt', 'refusals', 'O10'
 const OF_NODES = [
   ...[...ON_DISK, 'wipe', 'shutdown', 'maintenance', 'load', 'exhaust', 'O7', 'O15'],
   ...['built', 'outsideWindow', 'exhausted', 'maintenances', 'loads', ...MODEL_COUNTS],
+  ...['stayReplies', 'S1', 'S2', 'S3', 'S4', 'S5', 'S6', ...STAY_COUNTS],
 ]
 const EXPECTED: { readonly [program: string]: readonly string[] } = {
   mix: OF_NODES,

@@ -4,6 +4,7 @@
  */
 
 import { assert, type CodecList, VacancyError } from '@vacancy/shared'
+import { staysOf } from '../src/cluster/stay-answers.ts'
 import type { RecoveredNode, RecoveryTools } from '../src/data/recovery-parts.ts'
 import { type Env, isDiskFull } from '../src/env.ts'
 import { viewOf } from '../src/raft/entry.ts'
@@ -48,6 +49,7 @@ import { hasDeleted, packagesBefore, sweepOne } from '../src/store/window.ts'
 import { type Kernels, loadKernels } from '../src/threads/kernels.ts'
 import type { Knobs } from './knobs.ts'
 import type { Machine, Reference } from './machine.ts'
+import { fatesDifference, heldCount, staysDifference } from './stays-reference.ts'
 import { imageModels } from './store-images.ts'
 import { applyToModel, createStoreModel, differenceFrom } from './store-model.ts'
 import { placeOf } from './store-workload.ts'
@@ -59,6 +61,8 @@ import { placeOf } from './store-workload.ts'
 const READER = 0
 /** Initial capacity of the request key table, until the log changes it. */
 const SESSION_BYTES = 1 << 20
+/** The files of nodes differ. */
+const LOCAL_STAYS_BYTES = 1_000
 
 type Used = { readonly store: Store; readonly kernels: Kernels }
 
@@ -100,7 +104,13 @@ export function storeTools(
   apply: typeof applyCommand,
 ): RecoveryTools {
   return {
-    createStore: () => takeStore(node, knobs.memoryBytes).store,
+    createStore: () => {
+      const { store } = takeStore(node, knobs.memoryBytes)
+      // Only planted defects read these.
+      store.writer.localTimeMs = env.clock.wallMs
+      store.writer.localStaysBytes = node * LOCAL_STAYS_BYTES
+      return store
+    },
     kernelsOf: (store) => {
       const used = [...stores.values()].find((each) => each.store === store)
       assert(used !== undefined, 'stores are created here')
@@ -118,8 +128,17 @@ export function createStoreReference(): Reference {
   return {
     apply: (index, bytes, start, end, observed) => applyToModel(model, index, bytes, start, end, observed),
     lastMaintenanceDay: () => model.lastMaintenanceDay,
-    counts: model.counts,
+    get counts() {
+      return { ...model.counts, ...model.stays.counts }
+    },
     differenceFrom: (memory) => differenceFrom(model, memory),
+    stays: {
+      replyAt: (index) => model.stays.replies.get(index),
+      differenceFrom: (memory) => staysDifference(model.stays, memory),
+      held: () => heldCount(model.stays),
+      lastDeadlineMs: () => Math.max(0, ...[...model.stays.model.stays.values()].map(({ deadlineMs }) => deadlineMs)),
+      fatesDifference: (promised) => fatesDifference(model.stays, promised),
+    },
   }
 }
 
@@ -210,6 +229,7 @@ export function createStoreMachine(parts: StoreMachineParts): Machine {
     hasDeleted: () => hasDeleted(store),
     prepareDeletes: () => sumSegments(store, SUMMED_ROWS),
     budgetUse: () => budgetUse(store),
+    stays: staysOf(store),
     lacksSparePages: () => lacksSparePages(store),
     hurrySnapshot: () => hurrySnapshot(store),
     time: {

@@ -6,7 +6,7 @@
  * and which sessions were evicted. Both must be the same on all replicas.
  */
 
-import { dayOf, isVisible } from '@vacancy/shared'
+import { dayOf, formatDay, isVisible, packPropertyId } from '@vacancy/shared'
 import { hex } from '../src/snapshot/format.ts'
 import { recountDigest } from '../src/store/apply.ts'
 import {
@@ -25,10 +25,27 @@ import {
 } from '../src/store/command.ts'
 import { nameHash, packageHash, propertyHash, roomHash, rowKey } from '../src/store/digest.ts'
 import { DAY_SLOTS, SLOT, STATE } from '../src/store/layout.ts'
-import { countsOf, digestOfWords, type Memory, state, stateDigest } from '../src/store/store.ts'
+import { encodeSetting } from '../src/store/stay-settings.ts'
+import { countsOf, digestOfWords, type Memory, STAYS_LEVEL, state, stateDigest } from '../src/store/store.ts'
 import { MAINTENANCE_GAP_DAYS_MAX } from '../src/store/window.ts'
+import { clampHolds } from '../src/testing/stays-model.ts'
 import { isForgotten } from './machine.ts'
 import { heldSessions } from './session-model.ts'
+import {
+  beginEntry,
+  changeHotel,
+  createStaysReference,
+  endEntry,
+  executeStay,
+  HOTELS,
+  hotelOf,
+  ledgerDigest,
+  loadHotels,
+  mirrorHotels,
+  noteWritten,
+  type StaysReference,
+  sellableOf,
+} from './stays-reference.ts'
 
 type Night = { readonly lo: number; readonly hi: number }
 type ModelProperty = {
@@ -72,6 +89,7 @@ export type StoreModel = {
   level: number
   /** The content of bulk loads, by content digest. */
   readonly images: ReadonlyMap<string, StoreModel>
+  readonly stays: StaysReference
   /** Counters of events, for the coverage gaps of a report. */
   readonly counts: ModelCounts
   readonly reader: CommandReader
@@ -90,6 +108,7 @@ export function createStoreModel(images: ReadonlyMap<string, StoreModel> = new M
     lastMaintenanceDay: 0,
     level: 0,
     images,
+    stays: createStaysReference(),
     counts: Object.fromEntries(MODEL_COUNTS.map((name) => [name, 0])) as ModelCounts,
     reader: createCommandReader(),
     result: { code: 0, value: 0, index: 0 },
@@ -110,6 +129,23 @@ export function applyToModel(
   result.code = OUTCOME.done
   result.value = 0
   result.index = index
+  const { stays } = model
+  const hasStays = model.level >= STAYS_LEVEL && reader.kind !== KIND.digestCheck
+  if (hasStays) beginEntry(stays, reader, index)
+  const expected = applyOnce(model, index, bytes, observed)
+  mirrorHotels(stays, (hotel) => roomsOf(model, hotel))
+  if (hasStays) stays.noted = endEntry(stays, index)
+  return expected
+}
+
+const HOTEL_IDS = new Map(HOTELS.map((name) => [name as string, hex(packPropertyId(name) as Uint8Array)]))
+
+function roomsOf({ properties }: StoreModel, hotel: string): ModelProperty['rooms'] | undefined {
+  return properties.get(HOTEL_IDS.get(hotel) as string)?.rooms
+}
+
+function applyOnce(model: StoreModel, index: number, bytes: Uint8Array, observed: ModelResult): ModelResult {
+  const { reader, result } = model
   if (reader.key < 0) {
     execute(model, observed)
     return result
@@ -193,8 +229,17 @@ function execute(model: StoreModel, observed: ModelResult): void {
       const day = readU32(reader)
       return dropBefore(model, day, readU8(reader))
     }
-    case KIND.setTime:
-      return setTime(model, dayOf(readF64(reader)))
+    case KIND.setTime: {
+      const timeMs = readF64(reader)
+      return setTime(model, timeMs)
+    }
+    case KIND.bookStay:
+    case KIND.holdStay:
+    case KIND.confirmStay:
+    case KIND.releaseStay:
+      return fail(model, executeStay(model.stays, reader, result.index, observed.code))
+    case KIND.setting:
+      return setSetting(model)
     case KIND.featureLevel:
       model.level = Math.max(model.level, readU32(reader))
       return
@@ -208,6 +253,13 @@ function execute(model: StoreModel, observed: ModelResult): void {
       if (ordersRows && observed.code === OUTCOME.done) model.counts.orderedTables++
     }
   }
+}
+
+/** Of the settings, only the bytes of the ledger change what a command does. */
+function setSetting({ reader, stays }: StoreModel): void {
+  const key = readU8(reader)
+  const value = readU32(reader)
+  if (key === encodeSetting('stays_bytes', 0)[0]) stays.bytesMax = value
 }
 
 function fail({ result }: StoreModel, code: number, value = 0): void {
@@ -270,6 +322,8 @@ function setPackage(model: StoreModel, refuses: boolean): void {
   const inverted = given & GIVEN.price ? ~price >>> 0 : (old?.hi ?? 0xffffffff)
   takeSlot(model, day)
   put(nights, day, ((mask << 8) | left) >>> 0, inverted)
+  const hotel = hotelOf(property.id)
+  if (hotel !== undefined) noteWritten(model.stays, hotel, room, day, given, availability, price, features)
 }
 
 /** A zero word is not a package. */
@@ -313,6 +367,12 @@ function changeAvailability(model: StoreModel): void {
   if (!inWindow(model, day)) return
   const found = findNight(model, property, room, day)
   if (!found) return
+  const hotel = property && hotelOf(property.id)
+  if (hotel !== undefined) {
+    const changed = changeHotel(model.stays, reader.kind, hotel, room, day, amount)
+    fail(model, changed.code, changed.left)
+    return
+  }
   const left = found.night.lo & 0xff
   let next = amount
   if (reader.kind === KIND.increaseAvailability) {
@@ -342,6 +402,7 @@ function dropBefore(model: StoreModel, day: number, gapReason: number): void {
   model.counts.droppedDays++
   model.lastMaintenanceDay = day
   model.droppedBefore = day
+  model.stays.model.droppedBefore = formatDay(day)
 }
 
 function forget(model: StoreModel, before: number): void {
@@ -352,8 +413,9 @@ function forget(model: StoreModel, before: number): void {
 }
 
 /** Nights dropped by maintenance may be written again; nights whose slot is needed are removed. */
-function setTime(model: StoreModel, today: number): void {
+function setTime(model: StoreModel, timeMs: number): void {
   if (model.level < 1) return fail(model, OUTCOME.refused)
+  const today = dayOf(timeMs)
   const end = today + DAY_SLOTS
   const beyond = [...model.slotDays].filter(([, day]) => day >= end)
   for (const [slot, day] of beyond) {
@@ -362,6 +424,8 @@ function setTime(model: StoreModel, today: number): void {
   }
   model.lastMaintenanceDay = Math.min(model.lastMaintenanceDay, today)
   model.droppedBefore = Math.min(model.droppedBefore, today)
+  clampHolds(model.stays.model, timeMs)
+  model.stays.model.droppedBefore = formatDay(model.droppedBefore)
 }
 
 function load(model: StoreModel, digest: string): void {
@@ -376,6 +440,10 @@ function load(model: StoreModel, digest: string): void {
   }
   model.droppedBefore = Math.max(image.lastMaintenanceDay, model.lastMaintenanceDay)
   forget(model, model.droppedBefore)
+  model.stays.model.droppedBefore = formatDay(model.droppedBefore)
+  // Those that are not in the data lose their holds first.
+  mirrorHotels(model.stays, (hotel) => roomsOf(model, hotel))
+  loadHotels(model.stays, (hotel) => roomsOf(model, hotel))
 }
 
 type Sums = { lo: number; hi: number; packages: number; properties: number }
@@ -437,6 +505,7 @@ function noteSize({ properties, counts }: StoreModel): void {
 /** Compares a store record by record, and with its own counters. @returns the difference as text */
 export function differenceFrom(model: StoreModel, memory: Memory): string {
   noteSize(model)
+  takeHolds(model)
   const own = sumsOf(model)
   const found = recountDigest(memory)
   const { properties, packages } = countsOf(memory)
@@ -453,8 +522,20 @@ export function differenceFrom(model: StoreModel, memory: Memory): string {
   const sessions = heldSessions(memory, model.results)
   if (sessions.difference !== '') return sessions.difference
   const kept = stateDigest(memory)
-  const isWhole = kept.lo === (found.digest.lo + sessions.lo) >>> 0 && kept.hi === (found.digest.hi + sessions.hi) >>> 0
-  return isWhole ? '' : 'the digest does not match its records and sessions'
+  const ledger = ledgerDigest(memory)
+  const wanted = [found.digest.lo + sessions.lo + ledger.lo, found.digest.hi + sessions.hi + ledger.hi] as const
+  const isWhole = kept.lo === wanted[0] >>> 0 && kept.hi === wanted[1] >>> 0
+  return isWhole ? '' : 'the digest does not match its records, sessions and stays'
+}
+
+/** Words of hotels are what may be sold; the model has them before holds. */
+function takeHolds(model: StoreModel): void {
+  for (const hotel of HOTELS) {
+    for (const [room, nights] of roomsOf(model, hotel) ?? []) {
+      for (const [day, { lo, hi }] of nights)
+        nights.set(day, { lo: ((lo & 0xffffff00) | sellableOf(model.stays, hotel, room, day)) >>> 0, hi })
+    }
+  }
 }
 
 function heldPackages(memory: Memory): number {

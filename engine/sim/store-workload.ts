@@ -4,7 +4,7 @@
  * builders: hundreds of properties, nights at both edges of the calendar, and all deletes.
  */
 
-import { dayOf } from '@vacancy/shared'
+import { dayOf, packPropertyId } from '@vacancy/shared'
 import { between, chance, pick, type Random } from '@vacancy/testkit/random'
 import {
   beginCommand,
@@ -22,11 +22,12 @@ import {
 } from '../src/store/command.ts'
 import { EPOCH_MS } from '../src/testing/clocks.ts'
 import type { ToyCommand } from '../src/testing/toy-machine.ts'
+import { HOTELS } from './stays-reference.ts'
 
 const PROPERTIES = 4
 const ROOM_TYPES = 4
 /** True days; a node's clock may differ. */
-const FIRST_DAY = dayOf(EPOCH_MS)
+export const FIRST_DAY = dayOf(EPOCH_MS)
 /** Far enough in the future for every clock of these runs, and within the sellable year. */
 const REGISTER_DAYS_AHEAD = 300
 const YEAR = 365
@@ -63,7 +64,7 @@ const keyView = new DataView(key.buffer)
 
 type RequestKey = { readonly session: number; readonly number: number }
 
-function command(
+export function command(
   kind: CommandKind,
   requestKey: RequestKey | undefined,
   body: (writer: CommandWriter) => void,
@@ -78,7 +79,7 @@ function command(
   return writer.bytes.slice(0, writer.at)
 }
 
-function putName(to: CommandWriter, name: string | Uint8Array): void {
+export function putName(to: CommandWriter, name: string | Uint8Array): void {
   const bytes = typeof name === 'string' ? encoder.encode(name) : name
   writeName(to, bytes, 0, bytes.length)
 }
@@ -159,7 +160,51 @@ export function imageCommands(random: Random, properties: number): Uint8Array[] 
     for (let night = 0; night < 3; night++)
       commands.push(putPackage(id, `room${random.below(2)}`, FIRST_DAY + 60 + random.below(200), 5, 80, 1))
   }
+  // Hotels are part of the data, except one: its holds end.
+  for (const hotel of HOTELS.slice(0, -1)) {
+    commands.push(setHotel(random, hotel))
+    for (let night = 60; night < 70; night++)
+      for (const room of HOTEL_ROOMS) commands.push(hotelNight(random, 'setPackage', hotel, room, night))
+  }
   return commands
+}
+
+export const HOTEL_ROOMS = ['double', 'suite'] as const
+
+/** Hotels may be in segments that are deleted. */
+export function setHotel(random: Random, hotel: string): Uint8Array {
+  return putProperty(random, packPropertyId(hotel) as Uint8Array, pick(random, SEGMENTS))
+}
+
+const HOTEL_KINDS = {
+  setAvailability: KIND.setAvailability,
+  increaseAvailability: KIND.increaseAvailability,
+  decreaseAvailability: KIND.decreaseAvailability,
+  deletePackage: KIND.deletePackage,
+  deleteDay: KIND.deleteDay,
+  deleteRoom: KIND.deleteRoom,
+} as const
+
+/** A change of one night of a hotel, by days from the first. Few rooms, so that stays are refused and debts arise. */
+export function hotelNight(
+  random: Random,
+  kind: keyof typeof HOTEL_KINDS | 'setPackage',
+  hotel: string,
+  room: string,
+  daysAhead: number,
+): Uint8Array {
+  const id = packPropertyId(hotel) as Uint8Array
+  const day = FIRST_DAY + daysAhead
+  const rooms = random.below(chance(random, 0.05) ? 256 : 8)
+  if (kind === 'setPackage') return putPackage(id, room, day, rooms, random.below(300), random.below(4))
+  return command(HOTEL_KINDS[kind], undefined, (to) => {
+    writeBytes(to, id, 0, 16)
+    if (kind !== 'deleteRoom') writeU32(to, day)
+    // Serving threads refuse to raise or lower by 0.
+    if (kind === 'setAvailability') writeU8(to, rooms)
+    else if (kind === 'increaseAvailability' || kind === 'decreaseAvailability') writeU8(to, Math.max(1, rooms))
+    if (kind !== 'deleteDay') putName(to, room)
+  })
 }
 
 /** Clients use registers below it. */

@@ -52,6 +52,8 @@ export type Workload = {
   /** Operations with a result other than `unknown`. */
   answered: number
   lastSuccessUs: number
+  /** Index of the last acknowledged booking of each stay. */
+  readonly promised: Map<string, number>
 }
 
 /** Attempts before a client gives up, enough for one election. */
@@ -85,6 +87,7 @@ export function createWorkload(world: World): Workload {
     isStopped: false,
     answered: 0,
     lastSuccessUs: 0,
+    promised: new Map(),
   }
   return workload
 }

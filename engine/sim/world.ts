@@ -180,6 +180,8 @@ export type Counts = {
   built: number
   memoryRefusals: number
   outsideWindow: number
+  /** Replies about hotels and stays. */
+  stayReplies: number
   /** Nodes that ended because they had no memory block for a write within the budget. */
   exhausted: number
   maintenances: number
@@ -318,6 +320,7 @@ function createCounts(): Counts {
     built: 0,
     memoryRefusals: 0,
     outsideWindow: 0,
+    stayReplies: 0,
     exhausted: 0,
     maintenances: 0,
     loads: 0,

@@ -21,6 +21,7 @@ const GROUPS = {
   search: 'Search',
   packages: 'Packages',
   availability: 'Availability',
+  stays: 'Stays',
 } as const satisfies { readonly [group in CommandSpec['group']]: string }
 
 const REPLIES: { readonly [kind in ReplyKind]: string } = {
@@ -36,6 +37,9 @@ const REPLIES: { readonly [kind in ReplyKind]: string } = {
   roomTypes: 'one text per room type, ascending by bytes',
   dates: 'one text per date, `YYYY-MM-DD`, ascending',
   night: 'property id (text), date (text), availability (u8), price (u32), rate features as a mask (u32)',
+  stay: 'state (u8: 1 held, 2 booked, 3 released, 4 expired, 5 void), deadline (u64, ms since 1970, 0 if none), total (u64), log index at which it reached the state (u64), its lines in one field; if held or booked, for each line a day vector with what is left',
+  stayList:
+    'for each stay one field: packed id, state (u8), deadline (u64), index (u64), time in ms (u64), source (u8 length and text), number of lines (u8), lines; then the cursor of the next page as text, empty on the last one',
 }
 
 /**
@@ -55,11 +59,25 @@ const NOT_FOUND_WHEN: { readonly [name in CommandName]?: string } = {
   DELPROPDAY: 'the property is unknown; without a package on that day the reply is SUCCESS',
   DELPROPROOM: 'property or room type is unknown',
   DELROOMDAY: 'property, room type or package is missing',
+  BOOKSTAY: 'property, room type or package of a night is missing, or the stay to replace is unknown',
+  HOLDSTAY: 'property, room type or package of a night is missing, or the stay to replace is unknown',
+  CONFIRMSTAY: 'the stay is unknown; with `retake`, when a package is missing',
+  RELEASESTAY: 'the stay is unknown, without `void` and without lines',
+  GETSTAY: 'the stay is unknown',
+  LISTSTAYS: 'the property is unknown',
 }
+
+const REFUSED_STAY =
+  '`SOLD_OUT` when a night has too few rooms; `PRICE_CHANGED` when the total is higher than accepted, or a rate feature is gone; `CONFLICT` when the stay was released, or has other lines'
 
 const OWN_ERRORS: { readonly [name in CommandName]?: string } = {
   INCROOMAVL: '`OVERFLOW` when availability would pass 255',
   DECROOMAVL: '`UNDERFLOW` when availability would drop below 0',
+  BOOKSTAY: REFUSED_STAY,
+  HOLDSTAY: REFUSED_STAY,
+  CONFIRMSTAY:
+    '`EXPIRED` when the hold expired, without `retake`; `CONFLICT` when the stay was released; with `retake`, `SOLD_OUT` and `PRICE_CHANGED`',
+  RELEASESTAY: '`CONFLICT` when the lines differ from those of the stay',
 }
 
 /** All pages by file name. */
@@ -83,6 +101,7 @@ function table(heads: readonly string[], rows: readonly (readonly string[])[]): 
   return [line(heads), `|${'---|'.repeat(heads.length)}`, ...rows.map(line)].join('\n')
 }
 
+const hexOf = (id: number) => `0x${id.toString(16).padStart(2, '0')}`
 const code = (text: string | number) => `\`${text}\``
 
 function commandsPage(): string {
@@ -102,7 +121,7 @@ function commandsPage(): string {
 function commandBlock(command: CommandSpec): string {
   const { name, access, summary, fields, reply } = command
   const rows = fields.map((field) => [
-    code(`0x${field.id.toString(16).padStart(2, '0')}`),
+    code(field.lastId > field.id ? `${hexOf(field.id)}–${hexOf(field.lastId)}` : hexOf(field.id)),
     code(field.name),
     `${code(field.width)} (type ${field.type})`,
     presence(field),

@@ -115,6 +115,23 @@ export const METRICS = {
     help: 'Replicated accounting: budget (least memory of the voters), charged (upper bound of the data) and left for growth.',
     labels: ['kind'],
   },
+  vacancy_stays: { type: 'gauge', help: 'Records of stays, of all states.' },
+  vacancy_stays_held: { type: 'gauge', help: 'Stays on hold.' },
+  vacancy_stays_bytes: { type: 'gauge', help: 'Bytes of records of stays; the setting stays_bytes bounds them.' },
+  vacancy_nights_oversold: {
+    type: 'gauge',
+    help: 'Nights on which the source of record took rooms back that are on hold. See the runbook for oversold nights.',
+  },
+  vacancy_stays_expired_total: { type: 'counter', help: 'Holds that expired, as applied by this process.' },
+  vacancy_stays_refused_total: {
+    type: 'counter',
+    help: 'Commands on stays that were refused, by wire code, as applied by this process.',
+    labels: ['code'],
+  },
+  vacancy_stays_overflowed_rooms_total: {
+    type: 'counter',
+    help: 'Rooms that a cancellation did not return, because 255 were left.',
+  },
   vacancy_cores: {
     type: 'gauge',
     help: 'Cores of the machine, at the start of the process and now.',
@@ -215,8 +232,8 @@ export const METRICS = {
     'counter',
     'Segment lists sent to the registry: accepted, conflict, refused or failed.',
   ),
-  vacancy_resolver_duration_seconds: clusteredBy('kind', 'histogram', 'Time of a look-up, by kind.'),
-  vacancy_resolver_errors_total: clusteredBy('kind', 'counter', 'Look-ups that failed, by kind.'),
+  vacancy_resolver_duration_seconds: clusteredBy('kind', 'histogram', 'Time of a lookup, by kind.'),
+  vacancy_resolver_errors_total: clusteredBy('kind', 'counter', 'Failed lookups, by kind.'),
   tls_cert_not_after_seconds: {
     type: 'gauge',
     help: 'When the certificate of a listener expires, seconds since 1970.',

@@ -16,6 +16,7 @@ import {
   type TlsFiles,
   type TlsMaterial,
   type TokenHash,
+  tlsOptionsOf,
 } from '@vacancy/shared/node'
 import type { FromReplica, ReplicaOptions, ToReplica } from './cluster/messages.ts'
 import { createCells } from './cluster/shared-status.ts'
@@ -313,7 +314,7 @@ function openFiles(options: NodeOptions, state: State, http: () => HttpServer | 
     ? openTls({
         files: options.tcpTls,
         log,
-        onReload: ({ cert, key }) => state.tcp?.send({ type: 'tls', cert, key }),
+        onReload: (material) => state.tcp?.send({ type: 'tls', options: tlsOptionsOf(material) }),
       })
     : undefined
   const apiTls = options.apiTls
@@ -453,6 +454,15 @@ function createHandle(parts: HandleParts): NodeHandle {
         const id = state.nextRequest++
         state.waiting.set(id, resolve)
         sendToReplica({ type: 'admin-request', id, what: { kind: 'set-time', confirm } })
+      })
+    },
+    changeSetting: (name, value) => {
+      if (!state.memory) return Promise.resolve({ status: 503, text: 'the node has not loaded its data yet' })
+      if (shard) return shard.request({ kind: 'setting', name, value })
+      return new Promise((resolve) => {
+        const id = state.nextRequest++
+        state.waiting.set(id, resolve)
+        sendToReplica({ type: 'admin-request', id, what: { kind: 'setting', name, value } })
       })
     },
     shutdown: () => options.onEnd(EXIT.ok),
@@ -715,7 +725,7 @@ async function startTcp(
       leaderReads: parts.cells === undefined || settings.leaderReads,
       cells: parts.cells,
       tokens: parts.tokens,
-      tls: parts.tls && { cert: parts.tls.cert, key: parts.tls.key },
+      tls: parts.tls && tlsOptionsOf(parts.tls),
       slabBytes: parts.slabBytes,
       slabs: parts.slabs,
       searchSliceWork: SLICE_WORK,

@@ -2,7 +2,41 @@
  * Reports of the parts of a node, for metrics, HTTP and decisions of the main thread. Plain data of bounded size,
  * because it crosses threads a few times a second.
  */
+
 import type { MemberOperation } from '@vacancy/shared'
+
+/** Replicated settings of stays (store/stay-settings.ts). */
+export type StaySettings = {
+  readonly stays_bytes: number
+  readonly holds_max: number
+  readonly holds_max_per_source: number
+}
+
+/** A night on which rooms on hold are missing. */
+export type OversoldNight = {
+  readonly propertyId: string
+  readonly roomType: string
+  readonly date: string
+  readonly held: number
+  readonly owed: number
+}
+
+/** Figures of the ledger of this node. */
+export type StaysStatus = {
+  readonly stays: number
+  readonly held: number
+  readonly bytes: number
+  readonly oversoldNights: number
+  /** Some of them. */
+  readonly oversold: readonly OversoldNight[]
+  /** When the first hold ends, ms; 0 without holds. */
+  readonly nextDeadlineMs: number
+  /** Since the start of the process. */
+  readonly expired: number
+  readonly overflowedRooms: number
+  readonly refused: { readonly [code: string]: number }
+  readonly settings: StaySettings
+}
 
 /** The logged memory budget (0 for none), the charge of the state, and its remaining growth. */
 export type BudgetUse = { readonly budgetBytes: number; readonly chargedBytes: number; readonly leftBytes: number }
@@ -75,6 +109,8 @@ export type ReplicaStatus = {
   readonly walMemoryBytes?: number
   /** Replicated memory budget and its use (store/charge.ts). */
   readonly budget?: BudgetUse
+  /** Held and booked stays (store/stays.ts). */
+  readonly stays?: StaysStatus
   /** Syncs take so long that a leader hands over (docs/design/storage.md#full-disk). */
   readonly walSlow?: boolean
 }
@@ -253,12 +289,12 @@ export type RegistryStatus = {
   readonly pushes?: { readonly [result: string]: number }
 }
 
-/** Look-ups by kind: `node`. */
+/** Lookups by kind: `node`. */
 export type ResolverStatus = {
   readonly address: string
   readonly durations: { readonly [kind: string]: Buckets }
   readonly errors: { readonly [kind: string]: number }
-  /** Why the last look-up failed; '' when it did not. */
+  /** Why the last lookup failed; '' when it did not. */
   readonly error: string
 }
 

@@ -239,19 +239,18 @@ export async function statusOf(node: AtApi): Promise<NodeStatus> {
  */
 export async function digestOf(node: AtApi): Promise<string> {
   let before = ''
-  let since = 0
+  let sinceMs = 0
   return await until('the digest is stable', async () => {
     const { digest, replica, maintenance } = await statusOf(node)
     if (!maintenance?.last_day) return undefined
     const now = `${digest?.value}/${replica?.applied_index}`
-    since = now === before ? since + 1 : 0
-    before = now
-    return since > STATUS_LOOKS ? (digest?.value ?? '') : undefined
+    if (now !== before) [before, sinceMs] = [now, performance.now()]
+    return performance.now() - sinceMs > STABLE_MS ? (digest?.value ?? '') : undefined
   })
 }
 
 /** The replica publishes its metrics four times a second. */
-const STATUS_LOOKS = 25
+const STABLE_MS = 500
 
 /** Value of a metric without labels, or of the first of its labels. */
 export async function metric(node: AtApi, name: string): Promise<number> {

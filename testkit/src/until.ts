@@ -6,7 +6,15 @@ type Printing = { readonly name?: string; readonly id?: string; readonly output:
 
 const WITHIN_MS = 45_000
 const INTERVAL_MS = 20
+/** Of a long wait. Checks of a whole shard need much of a core, which its programs need themselves. */
+const INTERVAL_MS_MAX = 150
+const INTERVAL_SHARE = 0.05
 const OUTPUT_CHARS = 6_000
+
+/** The pause until the next check: a share of the time waited so far. */
+function intervalMs(waitedMs: number): number {
+  return Math.max(INTERVAL_MS, Math.min(INTERVAL_MS_MAX, INTERVAL_SHARE * waitedMs))
+}
 
 /**
  * Resolves with the first result of `check` that is neither undefined nor false. An error of `check` counts as not yet:
@@ -26,7 +34,8 @@ export async function happens<T>(
   withinMs = WITHIN_MS,
 ): Promise<T> {
   let cause: unknown
-  for (const end = performance.now() + withinMs; performance.now() < end; ) {
+  const startMs = performance.now()
+  while (performance.now() < startMs + withinMs) {
     try {
       const found = await check()
       if (found !== undefined && found !== false) return found
@@ -34,7 +43,7 @@ export async function happens<T>(
     } catch (error) {
       cause = error
     }
-    await new Promise((resolve) => setTimeout(resolve, INTERVAL_MS))
+    await new Promise((resolve) => setTimeout(resolve, intervalMs(performance.now() - startMs)))
   }
   const outputs = programs.map(({ name, id, output }) => `\n--- ${name ?? id ?? ''}\n${tailOf(output())}`)
   throw new Error(`not within ${withinMs / 1000} s: ${what}${outputs.join('')}`, { cause })

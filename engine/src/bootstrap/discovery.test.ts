@@ -102,7 +102,7 @@ test('an address is used for half a minute, then renewed in the background', asy
   clock.advance(1)
   expect((await findNode(discovery, 'n1')).host).toBe('10.0.0.1')
 
-  // Waits for the look-up that is already running.
+  // Waits for the lookup that is already running.
   expect((await findNode(discovery, 'n1', true)).host).toBe('10.0.0.2')
   expect(requests).toHaveLength(2)
 })
@@ -125,7 +125,7 @@ test.each([
   expect(discovery.cache.entries.get('/shards/s%2F1/nodes/n1')?.freshUntilMs).toBe(freshMs)
 })
 
-test('a failed connection causes a new look-up, at most once a second', async () => {
+test('a failed connection causes a new lookup, at most once a second', async () => {
   const { discovery, resolver, requests, clock } = await open()
   await findNode(discovery, 'n1')
   resolver.answer = reply('10.0.0.2')
@@ -138,7 +138,7 @@ test('a failed connection causes a new look-up, at most once a second', async ()
   expect(requests).toHaveLength(2)
 })
 
-test('look-ups of one node at the same time are one call', async () => {
+test('lookups of one node at the same time are one call', async () => {
   const { discovery, requests } = await open()
 
   await Promise.all([1, 2, 3].map(() => findNode(discovery, 'n1')))
@@ -146,7 +146,7 @@ test('look-ups of one node at the same time are one call', async () => {
   expect(requests).toHaveLength(1)
 })
 
-test('a failed look-up is tried three times, then the last good address is used for ten minutes', async () => {
+test('a failed lookup is tried three times, then the last good address is used for ten minutes', async () => {
   const { discovery, resolver, requests, clock, logged } = await open()
   await findNode(discovery, 'n1')
   resolver.answer = reply('', {}, 500)
@@ -222,7 +222,7 @@ function createEnvSchedule(ms: number, run: () => void): () => void {
   return () => clearTimeout(handle)
 }
 
-test('a running look-up ends with the node', async () => {
+test('a running lookup ends with the node', async () => {
   const { discovery, resolver } = await open()
   let isRequested = (): void => {}
   const arrived = new Promise<void>((resolve) => {

@@ -87,13 +87,13 @@ export async function addressOf(discovery: Discovery, node: string, wasUnreachab
   return { host, port: quicPort }
 }
 
-/** The address known without a look-up, for status pages. */
+/** The address known without a lookup, for status pages. */
 export function nodeAddress(discovery: Discovery, node: string): NodeAddress | undefined {
   const known = knownAddress(discovery.cache, keyOf(discovery, node).path)
   return known && withPorts(discovery, known)
 }
 
-/** Cancels running look-ups. */
+/** Cancels running lookups. */
 export function closeDiscovery({ cache }: Discovery): void {
   closeResolverCache(cache)
 }

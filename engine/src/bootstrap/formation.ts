@@ -336,7 +336,7 @@ const isRecent = ({ isOpen, atMs }: ReceivedReport, nowMs: number): boolean => i
 export function refusalOf(formation: Formation, report: FormationReport): string {
   if (report.shard !== formation.shardId) return `it belongs to shard ${report.shard}`
   if (report.formatVersion !== formation.formatVersion) return `its data has format ${report.formatVersion}`
-  if (hasOtherCodecs(formation, report)) return 'its codec list is another one'
+  if (hasOtherCodecs(formation, report)) return 'its codec list differs'
   // Once a shard is formed its stored membership counts, not the lists of nodes.
   const isFormed = report.state === 'formed' || formation.held.state === 'formed'
   if (isFormed || report.votersDigest === formation.votersDigest) return ''

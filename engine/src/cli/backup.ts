@@ -59,7 +59,7 @@ export const backupCommand = defineCommand({
     'output-path': { type: 'text', value: 'DIR', default: '.', summary: 'Folder that seed.snapshot is written into.' },
     overwrite: { type: 'boolean', summary: 'Replaces an existing seed.snapshot.' },
     'token-file': { type: 'text', value: 'FILE', summary: 'File whose first line is an admin token of the auth file.' },
-    'tls-ca': { type: 'text', value: 'FILE', summary: 'Authorities of the nodes, PEM: TLS is used.' },
+    'tls-ca': { type: 'text', value: 'FILE', summary: 'CA certificates for the nodes, PEM: TLS is used.' },
     'wait-secs': {
       type: 'integer',
       default: WAIT_SECONDS,

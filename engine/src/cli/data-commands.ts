@@ -2,9 +2,17 @@
 
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import { EXIT } from '@vacancy/shared'
+import { EXIT, VacancyError } from '@vacancy/shared'
 import { defineCommand } from '@vacancy/shared/node'
-import { exportDirectory, inspectDirectory, inspectSnapshotFile, quarantine } from './operations.ts'
+import {
+  compareSnapshotFiles,
+  exportDirectory,
+  inspectDirectory,
+  inspectSnapshotFile,
+  quarantine,
+} from './operations.ts'
+
+const isFileAt = (path: string) => statSync(path, { throwIfNoEntry: false })?.isFile() ?? false
 
 const PATH = { name: 'PATH', min: 1, max: 1, summary: 'The data directory, or a snapshot file.' } as const
 const DIRECTORY = { name: 'DIR', min: 1, max: 1, summary: 'The data directory.' } as const
@@ -13,12 +21,24 @@ export const inspectCommand = defineCommand({
   name: 'vacancy inspect',
   component: 'INSPECT',
   summary: 'Describes a data directory or a snapshot file and reports damage. Changes nothing.',
-  flags: { json: { type: 'boolean', summary: 'One JSON document instead of text.' } },
+  flags: {
+    json: { type: 'boolean', summary: 'One JSON document instead of text.' },
+    against: {
+      type: 'text',
+      value: 'FILE',
+      summary: 'Lists the properties that were removed, added and changed from one snapshot file to another.',
+    },
+  },
   operands: PATH,
   run: async ({ flags, operands }) => {
     const path = operands[0]
-    const isFile = statSync(path, { throwIfNoEntry: false })?.isFile() ?? false
-    const { lines, document, isDamaged } = isFile ? inspectSnapshotFile(path) : inspectDirectory(path)
+    const isFile = isFileAt(path)
+    if (flags.against !== undefined && !(isFile && isFileAt(flags.against))) {
+      throw new VacancyError('usage_error', { reason: '--against compares two snapshot files' })
+    }
+    const inspect = isFile ? inspectSnapshotFile : inspectDirectory
+    const { lines, document, isDamaged } =
+      flags.against === undefined ? inspect(path) : compareSnapshotFiles(path, flags.against)
     // The counters of a snapshot are one line: there are many, by segment and day.
     const documentText = JSON.stringify(document, undefined, isFile ? undefined : 2)
     process.stdout.write(flags.json ? `${documentText}\n` : `${lines.join('\n')}\n`)

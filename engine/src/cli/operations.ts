@@ -11,6 +11,7 @@ import { closeDataDirectory, openDataDirectory, readCluster, readNodeId, restore
 import { recoverNode } from '../data/recovery.ts'
 import { writeSnapshotNow } from '../data/rescue.ts'
 import { createEnv, type Log } from '../env.ts'
+import { differencesOf } from '../snapshot/compare.ts'
 import { coverageOf } from '../snapshot/coverage.ts'
 import { shortSnapshotId, snapshotId } from '../snapshot/format.ts'
 import { findSnapshots, SEED_FILE, verifySnapshot } from '../snapshot/snapshot.ts'
@@ -104,6 +105,30 @@ export function inspectSnapshotFile(path: string): Inspection {
       ({ name, properties: count, packages: nights }) =>
         `  ${name}: ${nights.reduce((sum, each) => sum + each, 0)} packages of ${count} properties`,
     ),
+  ]
+  return { lines, document: value, isDamaged: false }
+}
+
+/** Compares the properties of two snapshot files. */
+export function compareSnapshotFiles(path: string, other: string): Inspection {
+  const { value, error } = attempt(() => differencesOf(path, other, env.disk))
+  if (!value) {
+    return {
+      lines: [`damaged: ${error}`, 'what to do: copy or build the file again'],
+      document: { path, damage: error },
+      isDamaged: true,
+    }
+  }
+  const { a, b, onlyA, onlyB, changed } = value
+  const rest = (count: number, listed: number) => (count > listed ? [`  and ${count - listed} more`] : [])
+  const lines = [
+    `properties of snapshots ${a} and ${b}: ${onlyA.count} removed, ${onlyB.count} added, ${changed.count} changed`,
+    ...onlyA.first.map(({ id, segment }) => `  removed ${id} of ${segment}`),
+    ...rest(onlyA.count, onlyA.first.length),
+    ...onlyB.first.map(({ id, segment }) => `  added ${id} to ${segment}`),
+    ...rest(onlyB.count, onlyB.first.length),
+    ...changed.first.map(({ id, segment, what }) => `  changed ${id} of ${segment}: ${what.join(', ')}`),
+    ...rest(changed.count, changed.first.length),
   ]
   return { lines, document: value, isDamaged: false }
 }

@@ -27,6 +27,11 @@ const TLS_FLAGS = {
     summary: 'Certificate of the TCP listener, PEM; with --tcp-key-path.',
   },
   'tcp-key-path': { type: 'text', value: 'FILE', summary: 'Its key.' },
+  'tcp-client-ca-path': {
+    type: 'text',
+    value: 'FILE',
+    summary: 'CA certificates that TCP clients must have a certificate from, PEM.',
+  },
   'api-cert-path': {
     type: 'text',
     value: 'FILE',
@@ -190,6 +195,7 @@ type CommonFlags = {
   readonly apiListenAddr: string
   readonly tcpCertPath: string | undefined
   readonly tcpKeyPath: string | undefined
+  readonly tcpClientCaPath: string | undefined
   readonly apiCertPath: string | undefined
   readonly apiKeyPath: string | undefined
   readonly acceptDate: string | undefined
@@ -224,7 +230,7 @@ function commonOptions(
     tcpHost: flags.tcpListenAddr,
     apiHost: flags.apiListenAddr,
     authFile: flags.authFile,
-    tcpTls: tlsFiles('tcp', flags.tcpCertPath, flags.tcpKeyPath),
+    tcpTls: tlsFiles('tcp', flags.tcpCertPath, flags.tcpKeyPath, flags.tcpClientCaPath),
     apiTls: tlsFiles('api', flags.apiCertPath, flags.apiKeyPath),
     acceptDay: acceptDay(flags.acceptDate),
     drainSeconds: flags.drainSecs,
@@ -284,9 +290,17 @@ function idList(flag: string, text: string): string[] {
   return ids
 }
 
-function tlsFiles(what: string, cert: string | undefined, key: string | undefined): TlsFiles | undefined {
+function tlsFiles(
+  what: string,
+  cert: string | undefined,
+  key: string | undefined,
+  clientCa?: string,
+): TlsFiles | undefined {
+  if (cert !== undefined && key !== undefined) return { cert, key, clientCa }
+  if (clientCa !== undefined) {
+    throw new VacancyError('usage_error', { reason: `--${what}-client-ca-path needs --${what}-cert-path` })
+  }
   if (cert === undefined && key === undefined) return undefined
-  if (cert !== undefined && key !== undefined) return { cert, key }
   throw new VacancyError('usage_error', { reason: `--${what}-cert-path and --${what}-key-path require each other` })
 }
 

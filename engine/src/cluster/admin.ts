@@ -1,6 +1,7 @@
 /** Operator requests: a member forwards them to its leader, which answers. */
 
 import { unreachable } from '@vacancy/shared'
+import { STAYS_LEVEL } from '../store/store.ts'
 import type { AdminFrame } from '../transport/frames.ts'
 import { sendFrame } from '../transport/peers.ts'
 import { obtainSnapshot, onDrop, onHold, startDrop, startLoad } from './bulk-load-coordinator.ts'
@@ -8,6 +9,7 @@ import { type AdminAnswer, isReady, type Member, nodeOf } from './member-state.t
 import { startDemote, startPromote, startTransfer } from './membership.ts'
 import { pump } from './proposals.ts'
 import { setShardTime } from './set-time.ts'
+import { changeSetting } from './settings.ts'
 
 /** Longer than the caller waits, so the caller already knows that the outcome is open (http/cluster.ts). */
 const ADMIN_MS = 6_000
@@ -20,6 +22,7 @@ export type AdminRequest =
   | { readonly kind: 'load'; readonly file: string }
   | { readonly kind: 'load' | 'drop-load'; readonly digest: string }
   | { readonly kind: 'set-time'; readonly confirm: boolean }
+  | { readonly kind: 'setting'; readonly name: string; readonly value: number }
 
 /** The request as the leader receives it. */
 type AdminCommand = Pick<AdminFrame, 'kind' | 'node' | 'digest' | 'detail'>
@@ -41,6 +44,13 @@ export function requestAdmin(member: Member, what: AdminRequest, onAnswer: OnAdm
       // A leader of an older version does not know the frame.
       if (member.replica.machine.featureLevel() < 1) return setShardTime(member.replica, false, onAnswer)
       const detail = what.confirm ? CONFIRMED : ''
+      return sendToLeader(member, { kind: what.kind, node: '', digest: '', detail }, onAnswer)
+    }
+    case 'setting': {
+      // A leader of an older version does not know the frame.
+      const { machine } = member.replica
+      if (machine.featureLevel() < STAYS_LEVEL) return onAnswer(changeSetting(member.replica, what.name, what.value))
+      const detail = `${what.name}=${what.value}`
       return sendToLeader(member, { kind: what.kind, node: '', digest: '', detail }, onAnswer)
     }
     default:
@@ -82,6 +92,11 @@ function decideAdmin(member: Member, command: AdminCommand, onAnswer: OnAdmin): 
     case 'set-time':
       if (!isReady(member)) return onAnswer({ status: 503, text: 'no leader' })
       return setShardTime(replica, command.detail === CONFIRMED, onAnswer)
+    case 'setting': {
+      if (!isReady(member)) return onAnswer({ status: 503, text: 'no leader' })
+      const [name = '', value = ''] = command.detail.split('=')
+      return onAnswer(changeSetting(replica, name, Number(value)))
+    }
     default:
       return unreachable(command.kind)
   }

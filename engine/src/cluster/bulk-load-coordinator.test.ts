@@ -196,7 +196,7 @@ test('learners and a minority are not enough', () => {
 
   expect(holds('x')).toEqual([digest])
   expect(proposed).toEqual([])
-  expect(loadOperationOf(loadsOf('a'))?.step).toBe('waits until a majority of voters holds it: 1 of 3')
+  expect(loadOperationOf(loadsOf('a'))?.step).toBe('waiting for a majority of voters to store it: 1 of 3')
   silent.delete('b')
   pass(LOAD_LIMITS.requestMs + 1_000)
   expect(proposed).toEqual([digest])

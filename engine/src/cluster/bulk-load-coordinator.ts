@@ -354,7 +354,7 @@ export function loadOperationOf({ running, port }: Loads): RunningOperation | un
   const voters = port.voters()
   const held = voters.filter((node) => running.holders.has(node)).length
   const step = running.isProposed
-    ? 'waits until the entry is applied'
-    : `waits until a majority of voters holds it: ${held} of ${voters.length}`
+    ? 'waiting for the entry to be applied'
+    : `waiting for a majority of voters to store it: ${held} of ${voters.length}`
   return { kind: 'load', node: running.reference.contentDigest, startedMs: running.startedWallMs, step }
 }

@@ -110,6 +110,72 @@ test('a time that agrees with the clock is not set', () => {
   expect(set(toy)).toMatchObject({ status: 409, text: expect.stringContaining('agrees with the clock') })
 })
 
+test.each([
+  [CLOCK_LIMITS.agreeMs, 409],
+  [CLOCK_LIMITS.agreeMs + 1, 202],
+])('a log that is %i ms ahead of the clock is answered with %i', (aheadMs, status) => {
+  const before = begin(NOON + aheadMs)
+  write(before)
+
+  const { status: answered, text } = set(restart(before, NOON), false)
+
+  expect(answered).toBe(status)
+  if (status === 409) expect(text).toBe('Shard time is 2026-01-15T12:01:00.000Z and agrees with the clock.')
+  else expect(JSON.parse(text)).toMatchObject({ shard_time: '2026-01-15T12:01:00.001Z', missed_nights: null })
+})
+
+test('set-time needs feature level 1', () => {
+  const toy = startToy(createSimulatedDisk(), { wallMs: NOON, featureLevel: 0 })
+  toy.simulation.settle()
+  expect(set(toy)).toEqual({
+    status: 409,
+    text: 'The shard runs at feature level 0. Set the time once all members run this version.',
+  })
+})
+
+test('set-time needs a clock that a majority of the voters shares', () => {
+  const toy = begin()
+  const { configuration } = toy.replica.raft
+  Object.assign(toy.replica.raft, { configuration: { ...configuration, voters: [1, 2, 3] } })
+  expect(set(toy)).toEqual({
+    status: 409,
+    text: 'No majority of the 3 voters agrees on the time within 60 s: 2026-01-15T12:00:00.000Z. Correct the clocks first.',
+  })
+})
+
+test('set-time on a leader that accepts no writes changes nothing', () => {
+  const before = begin(NOON + 2 * DAY)
+  write(before)
+  const toy = restart(before, NOON)
+  toy.replica.isStopping = true
+  expect(set(toy)).toEqual({
+    status: 503,
+    text: 'The leader accepts no writes at the moment. Nothing was changed.',
+  })
+  expect(shardTime(toy.replica)).toBe(NOON + 2 * DAY)
+})
+
+test.each([
+  ['after 4 s', 3_900, 200, (_toy: ToyReplica) => undefined],
+  ['at once when the node stops', 100, 20, (toy: ToyReplica) => Object.assign(toy.replica, { isStopping: true })],
+])('a set-time that is not applied is answered %s', (_, waitMs, moreMs, happens) => {
+  const before = begin(NOON + 2 * DAY)
+  write(before)
+  const toy = restart(before, NOON)
+  fillDisk(toy.disk)
+  give(toy, [{ token: nextToken++, value: 1, bytes: 3_000 }])
+  const answers: SetTimeAnswer[] = []
+  setShardTime(toy.replica, true, (answer) => answers.push(answer))
+  toy.simulation.advance(waitMs)
+  expect(answers).toEqual([])
+  happens(toy)
+
+  toy.simulation.advance(moreMs)
+
+  const text = 'It is not known whether the time was set. `/status` shows shard time.'
+  expect(answers).toEqual([{ status: 503, text }])
+})
+
 test('a set-time that a full disk refuses leaves the time of the log as it was', () => {
   const before = begin(NOON + 2 * DAY)
   write(before)

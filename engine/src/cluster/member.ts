@@ -363,18 +363,25 @@ const RULES_EVERY_MS = 2_000
  * are proposed together, and only after every voter has reported, so no level is in force without a budget.
  */
 function keepRules(member: Member, now: number): void {
-  const { replica, facts } = member
+  const { replica } = member
   const budget = leastBudget(member)
   if (!isReady(member) || now < member.nextRulesMs || budget === undefined) return
-  const { machine, raft } = replica
-  if (machine.featureLevel() < FEATURE_LEVEL) {
-    const isKnownToAll = raft.configuration.members.every(
-      ({ id }) => id === raft.id || (facts.get(id)?.featureLevel ?? 0) >= FEATURE_LEVEL,
-    )
-    if (!isKnownToAll || !raiseFeatureLevel(replica, FEATURE_LEVEL)) return
-  } else if (machine.budgetUse().budgetBytes === budget) return
+  const { machine } = replica
+  const level = commonLevel(member)
+  if (machine.featureLevel() < level) {
+    if (!raiseFeatureLevel(replica, level)) return
+  } else if (level === 0 || machine.budgetUse().budgetBytes === budget) return
   setMemoryBudget(replica, budget)
   member.nextRulesMs = now + RULES_EVERY_MS
+}
+
+/** The highest feature level that every member supports. */
+function commonLevel({ replica, facts }: Member): number {
+  const { configuration, id: own } = replica.raft
+  const levels = configuration.members.map(({ id }) =>
+    id === own ? FEATURE_LEVEL : (facts.get(id)?.featureLevel ?? 0),
+  )
+  return Math.min(FEATURE_LEVEL, ...levels)
 }
 
 /** Bytes that every voter has for data, 0 for no limit; undefined until all have reported. */
@@ -442,7 +449,7 @@ export function handOverAtEnd(member: Member): boolean {
 // Bulk loads
 
 function checkLoad({ bulkData }: Member, path: string): string {
-  return bulkData ? bulkData.check(path) : 'this node takes no loads'
+  return bulkData ? bulkData.check(path) : 'this node does not accept bulk loads'
 }
 
 function proposeLoad({ replica }: Member, digest: string): boolean {

@@ -16,7 +16,7 @@
  * `--initial-voters` sends `join` until it is a voter.
  */
 
-import { assert, CATCH_UP, type MemberOperation, unreachable } from '@vacancy/shared'
+import { assert, CATCH_UP, groupDigits, type MemberOperation, unreachable } from '@vacancy/shared'
 import { REMOVED } from '../bootstrap/formation.ts'
 import type { Log } from '../env.ts'
 import { type Change, JOINED_ID_BASE, MEMBER_LIMITS } from '../raft/membership.ts'
@@ -629,7 +629,7 @@ function stepText({ phase, node, id }: Operation, view: MembershipView): string 
   switch (phase) {
     case 'catching-up': {
       const peer = peerOf(view, id)
-      const lag = peer ? lagOf(view, peer).toLocaleString('en-US') : 'not heard yet'
+      const lag = peer ? groupDigits(lagOf(view, peer)) : 'not heard yet'
       return `waits until ${node} is ${CATCH_UP.entriesText}: ${lag}`
     }
     case 'changing':

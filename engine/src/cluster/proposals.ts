@@ -4,21 +4,40 @@ import { assert, dayOf } from '@vacancy/shared'
 import { ENTRY_HEADER_BYTES, ENTRY_KIND, viewOf, writeEntryHeader } from '../raft/entry.ts'
 import { type Dropped, hasReady, persisted, propose, provideEntries, type Ready, takeReady } from '../raft/raft.ts'
 import type { Applied } from '../store/apply-context.ts'
-import { beginCommand, COMMAND_HEADER_BYTES, type CommandKind, KIND, stampCommand } from '../store/command.ts'
-import { ANSWER_BYTES, answerOfLogged, REFUSED } from '../threads/writes.ts'
+import {
+  beginCommand,
+  COMMAND_HEADER_BYTES,
+  type CommandKind,
+  KIND,
+  kindOfCommand,
+  stampCommand,
+} from '../store/command.ts'
+import { STAYS_LEVEL } from '../store/store.ts'
+import { ANSWER_BYTES, ATTACHED, answerOfLogged, REFUSED } from '../threads/writes.ts'
 import { readClocks, resumeTime, shardTime } from './keep-time.ts'
-import { type Answers, BATCH_BYTES_MAX, type HandOver, type Orphan, type Replica } from './replica-state.ts'
+import {
+  type Answers,
+  BATCH_BYTES_MAX,
+  type HandOver,
+  isBetweenStates,
+  type Orphan,
+  type Replica,
+} from './replica-state.ts'
 
 /**
  * How long a write waits for its outcome, within the 1,400 ms of a bridge
  * (docs/design/consensus.md#outcome-of-a-proposal).
  */
 const FATE_MS = 1_200
+/** A leader proposes expiry at most this often. */
+const EXPIRE_EVERY_MS = 250
+/** Token and length before each command of a batch (threads/writes.ts). */
+const BATCH_HEADER_BYTES = 8
 
 /** Accepts a batch of commands from one serving thread (tcp/writes.ts). */
 export function proposeBatch(replica: Replica, sink: number, batch: ArrayBuffer): void {
-  const source = new Uint8Array(batch)
-  const view = new DataView(batch)
+  const source = admitted(replica, sink, new Uint8Array(batch))
+  const view = new DataView(source.buffer)
   const { raft } = replica
   const timeMs = shardTime(replica)
   const day = dayOf(timeMs)
@@ -50,6 +69,46 @@ export function proposeBatch(replica: Replica, sink: number, batch: ArrayBuffer)
   }
   sendAnswers(replica)
   pump(replica)
+}
+
+/** The batch without stays for which the ledger has no room: they are refused before any log has them. */
+function admitted(replica: Replica, sink: number, batch: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+  const { machine, raft } = replica
+  if (machine.featureLevel() < STAYS_LEVEL || raft.role !== 'leader') return batch
+  const view = viewOf(batch)
+  const refused: number[] = []
+  let refusedBytes = 0
+  for (let at = 0; at < batch.length; ) {
+    const end = at + BATCH_HEADER_BYTES + view.getUint32(at + 4, true)
+    const kind = kindOfCommand(view, at + BATCH_HEADER_BYTES)
+    const takesRooms = kind === KIND.bookStay || kind === KIND.holdStay
+    if (takesRooms && !machine.stays.admits(batch, at + BATCH_HEADER_BYTES, end)) {
+      refused.push(at, end)
+      refusedBytes += end - at
+      replica.outcomes.dropped++
+      putAnswer(replica, sink, view.getUint32(at, true), REFUSED.overloaded, 0, 0)
+    }
+    at = end
+  }
+  if (refused.length === 0) return batch
+  const rest = new Uint8Array(batch.length - refusedBytes)
+  let from = 0
+  let to = 0
+  for (let n = 0; n <= refused.length; n += 2) {
+    const kept = batch.subarray(from, refused[n])
+    rest.set(kept, to)
+    to += kept.length
+    from = refused[n + 1] ?? batch.length
+  }
+  return rest
+}
+
+/** Has holds whose deadline has passed expire, unless other entries do so. */
+export function expireHolds(replica: Replica, now: number): void {
+  const { machine, raft } = replica
+  if (raft.role !== 'leader' || now - replica.lastExpiryMs < EXPIRE_EVERY_MS) return
+  if (machine.featureLevel() < STAYS_LEVEL || machine.stays.nextDeadlineMs() > shardTime(replica)) return
+  if (proposeOwn(replica, KIND.expireHolds, new Uint8Array(0))) replica.lastExpiryMs = now
 }
 
 export function refusalOf(replica: Replica): number {
@@ -293,7 +352,7 @@ export function settleOrphans(replica: Replica, index: number, term: number, res
   for (const orphan of replica.orphans.get(index) ?? []) {
     if (orphan.term === term && result) {
       replica.outcomes.applied++
-      putAnswer(replica, orphan.sink, orphan.token, result.code, result.value, result.index)
+      putApplied(replica, orphan.sink, orphan.token, result)
       continue
     }
     replica.outcomes.dropped++
@@ -337,7 +396,7 @@ export function answer(replica: Replica, index: number, result: Applied | undefi
   const sink = replica.waitingSinks[n]
   if (sink > 0 && result) {
     replica.outcomes.applied++
-    putAnswer(replica, sink - 1, replica.waitingTokens[n], result.code, result.value, result.index)
+    putApplied(replica, sink - 1, replica.waitingTokens[n], result)
   }
   replica.waitingHead = n + 1
   if (replica.waitingHead < 8192) return
@@ -345,6 +404,36 @@ export function answer(replica: Replica, index: number, result: Applied | undefi
   replica.waitingTokens.splice(0, replica.waitingHead)
   replica.waitingFrom += replica.waitingHead
   replica.waitingHead = 0
+}
+
+const encoder = new TextEncoder()
+
+/** Answers with the outcome of a command, right after it was applied. */
+function putApplied(replica: Replica, sink: number, token: number, result: Applied): void {
+  const frame = replica.machine.stays.replyTo(result)
+  const text = result.detail === '' ? undefined : encoder.encode(result.detail)
+  putAnswer(replica, sink, token, result.code, result.value, result.index)
+  if (frame) attach(replica, sink, ATTACHED.frame, frame)
+  else if (text) attach(replica, sink, ATTACHED.text, text)
+}
+
+/** Attaches bytes to the last answer. */
+function attach(replica: Replica, sink: number, kind: number, bytes: Uint8Array): void {
+  const answers = replica.sinks[sink] as Answers
+  growAnswers(answers, 4 + bytes.length)
+  const { view, at } = answers
+  view.setUint16(at - ANSWER_BYTES + 6, kind, true)
+  view.setUint32(at, bytes.length, true)
+  new Uint8Array(answers.buffer).set(bytes, at + 4)
+  answers.at += 4 + bytes.length
+}
+
+function growAnswers(answers: Answers, bytes: number): void {
+  if (answers.at + bytes <= answers.buffer.byteLength) return
+  const grown = new ArrayBuffer(Math.max(answers.buffer.byteLength * 2, answers.at + bytes))
+  new Uint8Array(grown).set(new Uint8Array(answers.buffer, 0, answers.at))
+  answers.buffer = grown
+  answers.view = new DataView(grown)
 }
 
 export function putAnswer(
@@ -356,12 +445,7 @@ export function putAnswer(
   index: number,
 ): void {
   const answers = replica.sinks[sink] as Answers
-  if (answers.at + ANSWER_BYTES > answers.buffer.byteLength) {
-    const grown = new ArrayBuffer(answers.buffer.byteLength * 2)
-    new Uint8Array(grown).set(new Uint8Array(answers.buffer))
-    answers.buffer = grown
-    answers.view = new DataView(grown)
-  }
+  growAnswers(answers, ANSWER_BYTES)
   const { view, at } = answers
   view.setUint32(at, token, true)
   view.setUint8(at + 4, code)
@@ -369,6 +453,23 @@ export function putAnswer(
   view.setUint16(at + 6, 0, true)
   view.setFloat64(at + 8, index, true)
   answers.at += ANSWER_BYTES
+}
+
+/** Answers reads of stays from the applied state, in the form of a batch of proposals. */
+export function answerStayReads(replica: Replica, sink: number, batch: Uint8Array): void {
+  const view = viewOf(batch)
+  for (let at = 0; at < batch.length; ) {
+    const token = view.getUint32(at, true)
+    const end = at + 8 + view.getUint32(at + 4, true)
+    const isReadable = !isBetweenStates(replica)
+    const { code, frame } = isReadable
+      ? replica.machine.stays.read(batch, at + 8, end)
+      : { code: REFUSED.notServing, frame: undefined }
+    putAnswer(replica, sink, token, code, 0, replica.raft.applied)
+    if (frame) attach(replica, sink, ATTACHED.frame, frame)
+    at = end
+  }
+  sendAnswers(replica)
 }
 
 /** Answers a read that waited for a confirmation of the shard (reads.ts). */

@@ -177,7 +177,7 @@ test('frames of another version, cluster and codec list are refused', async () =
       'genesis',
       'this shard before it was restored',
     ],
-    [encodeFrame(common, frame), 'codecs', 'its codec list is another one'],
+    [encodeFrame(common, frame), 'codecs', 'its codec list differs'],
   ]
   for (const [bytes, reason, message] of cases) {
     await happens('the frame is sent', nodes, () => transport.send('node-1', 'control', bytes))

@@ -14,6 +14,7 @@ import type { FromWal, ToWal } from '../wal/wal-thread.ts'
 import type { DigestBook } from './digests.ts'
 import type { TimeOfMachine, TimeOfReplica } from './keep-time.ts'
 import { createShardClock } from './shard-time.ts'
+import type { StaysOfMachine } from './stay-answers.ts'
 
 /** One hand-over to the log at most; larger proposals are cut. */
 export const BATCH_BYTES_MAX = 512 * 1024
@@ -50,6 +51,7 @@ export type StateMachine = {
   /** Rules that apply follows (store.ts). */
   readonly featureLevel: () => number
   readonly budgetUse: () => BudgetUse
+  readonly stays: StaysOfMachine
   /** Whether the next command must wait until the running snapshot is written. */
   readonly lacksSparePages: () => boolean
   /** Updates wait for the snapshot, so it is written as fast as the disk allows. */
@@ -187,6 +189,8 @@ export type Replica = PartsAndTime & {
    */
   changedIndex: number
   lastMarkMs: number
+  /** When this leader last had holds expire. */
+  lastExpiryMs: number
   /** Digests that the other members reported. */
   readonly digests: DigestBook
   repeats: number
@@ -278,6 +282,7 @@ export function createReplica(parts: ReplicaParts): Replica {
     digestChecks: 0,
     changedIndex: parts.raft.applied,
     lastMarkMs: env.clock.monotonicMs(),
+    lastExpiryMs: env.clock.monotonicMs(),
     digests: new Map(),
     repeats: 0,
     snapshotRunning: false,

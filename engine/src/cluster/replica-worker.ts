@@ -56,10 +56,12 @@ import { onLogMessage } from './log-answers.ts'
 import { snapshotFailed, snapshotWritten, startSnapshot } from './maintenance.ts'
 import type { AdminAnswer } from './member-state.ts'
 import type { FromReplica, ReplicaOptions, ToReplica } from './messages.ts'
-import { proposeBatch, proposeOwn, pump, raiseFeatureLevel, setMemoryBudget } from './proposals.ts'
+import { answerStayReads, proposeBatch, proposeOwn, pump, raiseFeatureLevel, setMemoryBudget } from './proposals.ts'
 import { drainReplica, statusOf, tick } from './replica.ts'
 import { addSink, createReplica, type Replica } from './replica-state.ts'
 import { setShardTime } from './set-time.ts'
+import { changeSetting } from './settings.ts'
+import { staysOf } from './stay-answers.ts'
 
 const TICK_MS = 100
 const STATUS_MS = 250
@@ -188,6 +190,7 @@ function requestShard(
   const onAnswer = (answer: AdminAnswer): void => send({ type: 'admin-reply', id, answer })
   if (shard) shard.request(what, onAnswer)
   else if (what.kind === 'set-time') setShardTime(replica, what.confirm, onAnswer)
+  else if (what.kind === 'setting') onAnswer(changeSetting(replica, what.name, what.value))
   else onAnswer({ status: 503, text: 'no leader' })
 }
 
@@ -311,6 +314,7 @@ function assemble(
       prepareDeletes: () => sumSegments(store, SUMMED_ROWS),
       featureLevel: () => featureLevel(store.memory),
       budgetUse: () => budgetUse(store),
+      stays: staysOf(store),
       lacksSparePages: () => lacksSparePages(store),
       hurrySnapshot: () => hurrySnapshot(store),
       time: {
@@ -385,7 +389,7 @@ function beginShard(replica: Replica, node: RecoveredNode, options: ReplicaOptio
   if (logged === options.sessionBytesMax) return
   replica.env.log.warn(
     { logged, configured: options.sessionBytesMax },
-    'session_table_bytes: the value in the log holds',
+    'session_table_bytes: using the value in the log',
   )
 }
 
@@ -396,8 +400,9 @@ function namesOf({ members }: Configuration, ids: readonly number[]): string[] {
 
 function serve(replica: Replica, shard: ShardPart | undefined, channel: MessagePort): void {
   const sink = addSink(replica, (answers) => channel.postMessage(answers, [answers]))
-  channel.on('message', (batch: ArrayBuffer | Float64Array) => {
+  channel.on('message', (batch: ArrayBuffer | Float64Array | Uint8Array) => {
     if (batch instanceof ArrayBuffer) return proposeBatch(replica, sink, batch)
+    if (batch instanceof Uint8Array) return answerStayReads(replica, sink, batch)
     assert(shard !== undefined, 'only members of a shard wait for its confirmation')
     shard.requestReads(sink, batch)
     pump(replica)

@@ -18,7 +18,7 @@ import { freeDeleted, markAfterChanges } from './applying.ts'
 import { clockStatus, tickTime } from './keep-time.ts'
 import { compactionFloor, retryLog } from './log-answers.ts'
 import { startSnapshot } from './maintenance.ts'
-import { giveUpWaiting, pump } from './proposals.ts'
+import { expireHolds, giveUpWaiting, pump } from './proposals.ts'
 import { isBetweenStates, type MutableBuckets, type Replica } from './replica-state.ts'
 
 /** Free space counts as low below this share of the disk or below two log files (docs/design/storage.md#full-disk). */
@@ -44,6 +44,7 @@ export function tick(replica: Replica): void {
   if (replica.isDiskFull) retryLog(replica)
   tickTime(replica)
   giveUpWaiting(replica, now)
+  expireHolds(replica, now)
   markAfterChanges(replica, now)
   storeCommit(replica.raft)
   pump(replica)
@@ -121,6 +122,7 @@ export function statusOf(replica: Replica): ReplicaStatus {
     groupEntries: copy(replica.groupEntries),
     walMemoryBytes: raft.tailBytes,
     budget: machine.budgetUse(),
+    stays: machine.stays.status(),
     walSlow: replica.slowSyncMs >= SLOW_FOR_MS,
   }
 }

@@ -218,6 +218,7 @@ function createLoader(options: ReplicaOptions, tools: RecoveryTools, progress: P
           sessions: reader.sessions,
           settings: reader.settings,
           replicated: reader.replicated,
+          stays: reader.stays,
           lastMaintenanceDay: manifest.lastMaintenanceDay,
           digest: manifest.digest,
         })
@@ -300,7 +301,7 @@ function* recoverFrom(
   }
   const { wal, recovered } = opened
   const cluster = directory.cluster as Cluster | undefined
-  assert(cluster !== undefined, 'the folder is formed')
+  assert(cluster !== undefined, 'the data directory belongs to a shard')
   if (snapshot && cluster.drawsGenesis && isSeedOf(cluster, snapshot.manifest)) forgetGenesis(store)
   const lost: string[] = []
   let isReplaying = true
@@ -372,7 +373,7 @@ function openLog(
   isClustered: boolean,
 ): { wal: Wal; recovered: Recovered | undefined } {
   const { cluster } = directory
-  assert(cluster !== undefined, 'the folder is formed')
+  assert(cluster !== undefined, 'the data directory belongs to a shard')
   const opened = openWal(env, walFolder(directory), logIdentity(directory, cluster), {
     ...tools.wal,
     isClean: directory.isClean,

@@ -55,8 +55,8 @@ export function clusterAnswers(
   }
 }
 
-/** Changes that reply with a text when they start; setting the time replies with a document (node.ts). */
-type ShardChange = Exclude<ClusterRequest, { kind: 'set-time' }>
+/** Changes that reply with a text when they start; the others are in node.ts. */
+type ShardChange = Exclude<ClusterRequest, { kind: 'set-time' | 'setting' }>
 
 /** Sends requests to the leader, a few at a time, and never waits longer than a caller does. */
 function createSend(cluster: ClusterHandle, limits: Limits): (request: ShardChange) => Promise<Answer> {
@@ -200,6 +200,7 @@ function infoDocument(handle: NodeHandle, cluster: ClusterHandle): ClusterInfo {
       : null,
     operation: operation ? runningDocument(operation) : null,
     last_operation: last ? finishedDocument(last) : null,
+    ...(replica?.stays && { settings: { ...replica.stays.settings } }),
   }
 }
 

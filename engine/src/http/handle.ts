@@ -58,6 +58,7 @@ export type ClusterRequest =
   /** A snapshot that the shard has, by its content digest, for instance the data before the last load. */
   | { readonly kind: 'load' | 'drop-load'; readonly digest: string }
   | { readonly kind: 'set-time'; readonly confirm: boolean }
+  | { readonly kind: 'setting'; readonly name: string; readonly value: number }
 
 /** 202: started, or already in effect. Otherwise `text` has the reason. */
 export type ClusterAnswer = { readonly status: 202 | 400 | 404 | 409 | 500 | 503; readonly text: string }
@@ -118,6 +119,7 @@ export type NodeHandle = {
   readonly maintain: (force: boolean) => 'started' | 'running' | 'unavailable'
   /** Resolves with the result or the plan, as JSON, with 202. */
   readonly setTime: (confirm: boolean) => Promise<ClusterAnswer>
+  readonly changeSetting: (name: string, value: number) => Promise<ClusterAnswer>
   readonly shutdown: () => void
   /** @returns number of tokens; throws when the file does not parse, and the old ones stay */
   readonly reloadTokens: () => number

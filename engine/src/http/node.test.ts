@@ -540,6 +540,7 @@ const SENT = {
   transfer: { target_node_id: 'n2' },
   load: { file: '/srv/seed.snapshot' },
   dropLoad: { digest: 'a'.repeat(64) },
+  setting: { name: 'holds_max', value: 5 },
 } as { [name: string]: unknown }
 const NAMES = Object.keys(NODE_ROUTES) as (keyof typeof NODE_ROUTES)[]
 

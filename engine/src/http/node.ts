@@ -30,8 +30,9 @@ import {
   type TokenHash,
 } from '@vacancy/shared/node'
 import { ENGINE_SCHEMA, type EngineConfig } from '../config.ts'
-import type { ClockStatus, ReplicaStatus } from '../status.ts'
+import type { ClockStatus, ReplicaStatus, StaysStatus } from '../status.ts'
 import { propertyDetails, segmentCounts, segmentCoverage } from '../store/read.ts'
+import { settingFault } from '../store/stay-settings.ts'
 import { countsOf, type Memory, memoryUse } from '../store/store.ts'
 import { backupRoutes } from './backup.ts'
 import { CLUSTER_LIMITS, clusterAnswers, statusDocument } from './cluster.ts'
@@ -174,6 +175,7 @@ function nodeAnswers(
     saveSnapshot: () => started('snapshot', handle.saveSnapshot()),
     maintenance: ({ body }) => started('maintenance', handle.maintain(flag(body['force'], 'force'))),
     setTime: ({ body }) => setTime(handle, flag(body['confirm'], 'confirm')),
+    setting: ({ body }) => changeSetting(handle, body),
     shutdown: (query) => shutdown(handle, query),
     reloadTokens() {
       const tokens = renew(log, 'the auth file cannot be used; the old tokens stay', handle.reloadTokens)
@@ -283,7 +285,26 @@ function status(handle: NodeHandle): NodeStatus {
         }
       : null,
     clock: replica ? clockDocument(replica.clock) : null,
+    ...(replica?.stays && { stays: staysDocument(replica.stays) }),
     cluster: handle.cluster ? statusDocument(handle, handle.cluster) : null,
+  }
+}
+
+function staysDocument(stays: StaysStatus): NonNullable<NodeStatus['stays']> {
+  const { held, bytes, oversoldNights, oversold, nextDeadlineMs, expired, overflowedRooms, refused, settings } = stays
+  return {
+    stays: stays.stays,
+    held,
+    bytes,
+    oversold_nights: oversoldNights,
+    oversold: oversold.map(({ propertyId, roomType, date, held, owed }) => ({
+      ...{ property_id: propertyId, room_type: roomType, date, held, owed },
+    })),
+    next_deadline: nextDeadlineMs === 0 ? null : time(nextDeadlineMs),
+    expired,
+    overflowed_rooms: overflowedRooms,
+    refused: { ...refused },
+    settings: { ...settings },
   }
 }
 
@@ -326,6 +347,21 @@ function clockDocument({ timeMs, offsetMs, state, lastSet }: ClockStatus): NodeC
 }
 
 /** The leader decides. The response is its result or its plan. */
+async function changeSetting(handle: NodeHandle, { name, value }: Query['body']): Promise<Answer> {
+  if (typeof name !== 'string' || typeof value !== 'number') throw new HttpError(400, 'name and value are required')
+  const fault = settingFault(name, value)
+  if (fault !== '') throw new HttpError(400, fault)
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new HttpError(504, 'command timeout')), CLUSTER_LIMITS.answerMs)
+  try {
+    const { status: code, text: answer } = await Promise.race([handle.changeSetting(name, value), late])
+    if (code !== 202) throw new HttpError(code, answer)
+    return json(202, { message: answer })
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 async function setTime(handle: NodeHandle, confirm: boolean): Promise<Answer> {
   const { promise: late, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => reject(new HttpError(504, 'command timeout')), CLUSTER_LIMITS.answerMs)

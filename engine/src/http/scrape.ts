@@ -208,6 +208,13 @@ const READERS: { readonly [name in MetricName]: Reader } = {
     const { budgetBytes, chargedBytes, leftBytes } = replica.budget
     return { budget: budgetBytes, charged: chargedBytes, left: leftBytes }
   }),
+  vacancy_stays: plain(({ replica }) => replica?.stays?.stays),
+  vacancy_stays_held: plain(({ replica }) => replica?.stays?.held),
+  vacancy_stays_bytes: plain(({ replica }) => replica?.stays?.bytes),
+  vacancy_nights_oversold: plain(({ replica }) => replica?.stays?.oversoldNights),
+  vacancy_stays_expired_total: plain(({ replica }) => replica?.stays?.expired),
+  vacancy_stays_refused_total: byLabel(({ replica }): { [code: string]: number } => ({ ...replica?.stays?.refused })),
+  vacancy_stays_overflowed_rooms_total: plain(({ replica }) => replica?.stays?.overflowedRooms),
   vacancy_cores: byLabel(({ handle }) => ({ start: handle.coresAtStart, now: handle.coresNow() })),
   vacancy_event_loop_delay_seconds: byLabel(({ handle, replica, mainStallSeconds }) => ({
     main: mainStallSeconds,

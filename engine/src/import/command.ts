@@ -3,7 +3,17 @@
 import { rmSync, statSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { addOneYear, type Clock, dayOf, EXIT, ID_RULE, parseDay, parseId, VacancyError } from '@vacancy/shared'
+import {
+  addOneYear,
+  type Clock,
+  dayOf,
+  EXIT,
+  groupDigits,
+  ID_RULE,
+  parseDay,
+  parseId,
+  VacancyError,
+} from '@vacancy/shared'
 import type { BuildEvent } from '@vacancy/shared/contract'
 import { type Command, defineCommand, type FlagValues, loadCodecFile } from '@vacancy/shared/node'
 import { createEnv, type Env } from '../env.ts'
@@ -15,7 +25,7 @@ import {
   type ImportSummary,
   SEED_FILE,
 } from './import.ts'
-import { type ImportProgress, inMillions, progressLine, withCommas } from './progress.ts'
+import { type ImportProgress, inMillions, progressLine } from './progress.ts'
 import { findingLine, printedFinding } from './row-errors.ts'
 import { buildShards, PARTS_FOLDER, SHARDS_FILE } from './shards.ts'
 
@@ -246,14 +256,14 @@ export function summaryLines(summary: ImportSummary): string[] {
   const { packages, properties, segments, roomTypes, nights, window, seconds, recordsPerSecond } = summary
   const held = nights ? `${nights.from} to ${nights.to}` : 'none'
   return [
-    `${withCommas(packages)} packages of ${withCommas(properties)} properties in ${seconds.toFixed(2)} s: ` +
+    `${groupDigits(packages)} packages of ${groupDigits(properties)} properties in ${seconds.toFixed(2)} s: ` +
       `${inMillions(recordsPerSecond)} records/s with ${summary.threads} threads`,
-    `segments ${withCommas(segments)}  room types ${withCommas(roomTypes)}  nights ${held}`,
+    `segments ${groupDigits(segments)}  room types ${groupDigits(roomTypes)}  nights ${held}`,
     ...(summary.outOfWindow > 0
-      ? [`left out: ${withCommas(summary.outOfWindow)} packages outside ${window.from} to ${window.to}`]
+      ? [`left out: ${groupDigits(summary.outOfWindow)} packages outside ${window.from} to ${window.to}`]
       : []),
     ...summary.notes.map((note) => `note: ${note}`),
-    `snapshot ${summary.snapshotId}  ${withCommas(summary.bytes)} bytes  ${summary.path}`,
+    `snapshot ${summary.snapshotId}  ${groupDigits(summary.bytes)} bytes  ${summary.path}`,
   ]
 }
 
@@ -261,7 +271,7 @@ export function errorLines({ count, first }: ImportErrors): string[] {
   const more = count - first.length
   return [
     ...first.map(printedFinding),
-    ...(more > 0 ? [`… and ${withCommas(more)} more; --max-errors shows more of them`] : []),
-    `${withCommas(count)} ${count === 1 ? 'error' : 'errors'}; nothing was written`,
+    ...(more > 0 ? [`… and ${groupDigits(more)} more; --max-errors shows more of them`] : []),
+    `${groupDigits(count)} ${count === 1 ? 'error' : 'errors'}; nothing was written`,
   ]
 }

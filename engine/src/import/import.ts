@@ -394,7 +394,7 @@ async function writeSnapshot(
       onProgress: ({ parts: done, of: total }) => reportProgress(build, { done, total, packages: counted.packages }),
     })
   })
-  assert(written, 'an import never gives up its source')
+  assert(written, 'an import writes or fails')
   assert(written.manifest.packages === counted.packages, 'every package that was counted is written')
   endPhase(build)
   return { written, source }
@@ -447,6 +447,7 @@ function sourceOf(
     sessions: new Uint8Array(0),
     settings: new Uint8Array(0),
     replicated: new Uint8Array(0),
+    stays: new Uint8Array(0),
     memory,
     words: () => {
       throw new VacancyError('internal', { reason: 'words of an import are gathered by its threads' })

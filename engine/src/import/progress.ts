@@ -1,5 +1,7 @@
 /** Progress of an import, as a bar on a terminal and as JSON lines for programs. */
 
+import { groupDigits } from '@vacancy/shared'
+
 /** In order. `errors` only after an error: the file is read again to report all of them. */
 const PHASES = {
   properties: 'reading properties',
@@ -35,15 +37,11 @@ export function progressLine(progress: ImportProgress, columns: number): string 
   const percent = `${Math.floor(share * 100)} %`.padStart(5)
   const rate = recordsPerSecond > 0 ? `  ${inMillions(recordsPerSecond)} records/s` : ''
   const eta = etaSeconds === undefined ? '' : `  ETA ${etaText(etaSeconds)}`
-  return `${PHASES[phase].padEnd(20)} ${bar} ${percent}  ${withCommas(packages)}${rate}${eta}`.slice(0, columns)
-}
-
-export function withCommas(count: number): string {
-  return String(count).replace(/\B(?=(\d{3})+(?!\d))/g, ',')
+  return `${PHASES[phase].padEnd(20)} ${bar} ${percent}  ${groupDigits(packages)}${rate}${eta}`.slice(0, columns)
 }
 
 export function inMillions(count: number): string {
-  return count >= 100_000 ? `${(count / 1e6).toFixed(1)} M` : withCommas(count)
+  return count >= 100_000 ? `${(count / 1e6).toFixed(1)} M` : groupDigits(count)
 }
 
 function etaText(seconds: number): string {

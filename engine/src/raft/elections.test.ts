@@ -83,7 +83,7 @@ test('without pre-votes it campaigns at once', () => {
   expect([raft.role, raft.term]).toEqual(['candidate', 1])
 })
 
-test('the own vote of a candidate counts once it is durable', () => {
+test('the vote of a candidate for itself counts once it is durable', () => {
   const raft = memberOf(undefined, { preVote: false })
   campaign(raft)
   const ready = takeReady(raft)

@@ -77,7 +77,7 @@ function askForVotes(raft: Raft, type: 'preVote' | 'vote', term: number, isForce
   }
 }
 
-/** docs/design/consensus.md#hand-over: the own vote is durable now. */
+/** docs/design/consensus.md#hand-over: this node's vote for itself is durable now. */
 export function countOwnVote(raft: Raft): void {
   if (raft.role !== 'candidate') return
   assert(raft.vote === raft.id, 'a candidate has voted for itself')

@@ -110,7 +110,7 @@ export function inspectBatch({ firstIndex, count, bytes }: EntryBatch): readonly
   let at = 0
   for (let i = 0; i < count; i++) {
     assert(at + ENTRY_HEADER_BYTES <= bytes.length, 'a batch holds as many entries as its count')
-    assert(entryTerm(view, at) === term, 'a batch has one term')
+    assert(entryTerm(view, at) === term, 'all entries of a batch have the same term')
     if (entryKind(view, at) === ENTRY_KIND.configuration) configurations = [...configurations, firstIndex + i]
     at += ENTRY_HEADER_BYTES + entryLength(view, at)
   }

@@ -29,6 +29,7 @@ import { encodeSessions } from '../store/sessions.ts'
 import { digestWithoutPackages, featureLevel, type Memory, state } from '../store/store.ts'
 import { field } from '../store/table-fields.ts'
 import { type Membership, RAW_BYTES_MAX } from './format.ts'
+import { encodeLedger } from './ledger.ts'
 import { DEAD_ROW, type Names, type PropertyColumns, type SnapshotSource, type TableShape } from './schema.ts'
 
 /** The replica thread's message when it has started an epoch. */
@@ -118,6 +119,7 @@ export function captureStore(
     sessions: omitsSessions ? new Uint8Array(0) : encodeSessions(image),
     settings: encodeSettings(image),
     replicated: encodeReplicated(image),
+    stays: encodeLedger(image),
     memory: memory.wasm,
     words(table, rowStart, rows, targets) {
       const planes = addresses[table] as Uint32Array

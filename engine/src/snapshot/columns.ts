@@ -182,7 +182,7 @@ export function takeText(reader: FieldReader): string {
   }
 }
 
-/** A count of things that take at least `bytesEach` bytes; so no damaged count makes us allocate more than was there. */
+/** A count of items of at least `bytesEach` bytes, so that a damaged count cannot allocate more than the input holds. */
 export function takeCount(reader: FieldReader, bytesEach: number): number {
   const count = takeU32(reader)
   const left = reader.bytes.length - reader.at

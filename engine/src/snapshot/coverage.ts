@@ -7,16 +7,9 @@
 import { formatDay } from '@vacancy/shared'
 import type { SnapshotFile } from '@vacancy/shared/contract'
 import { createEnv, type Disk, type Log } from '../env.ts'
-import { BYTES_PER_WORD } from './codec.ts'
+import { visitWords } from './content.ts'
 import { snapshotId } from './format.ts'
-import { decodePart, openSeedFile, type SnapshotReader } from './load.ts'
-import type { PlaneMap } from './schema.ts'
-import { sharedU32 } from './schema.ts'
-import { createWordsCoder, planWords, WORDS_SCRATCH_BYTES } from './words.ts'
-
-const PAGE_BYTES = 65_536
-/** Bytes kept free before the planes: address 0 means none. */
-const ORIGIN = 64
+import { openSeedFile, type SnapshotReader } from './load.ts'
 
 /** All larger numbers of room types share the last bucket of the histogram. */
 const ROOMS_COUNTED_MAX = 24
@@ -72,64 +65,26 @@ function histogram({ properties: { count, roomStart } }: SnapshotReader): number
   return places
 }
 
-/**
- * Decodes one part after the other into a small area and counts its content.
- *
- * The rows of a part may be anywhere in their table, and decoding places them relative to the table's first row. The
- * area therefore starts after as many bytes as the farthest row needs. The bytes before are never touched, and take
- * no memory.
- *
- * @param byFeature receives the packages that have entry i of the codec list
- */
+/** @param byFeature receives the packages that have entry i of the codec list */
 function countWords(
   disk: Disk,
   reader: SnapshotReader,
   byFeature: number[],
   count: (table: number, night: number, packages: number, rooms: number) => void,
 ): void {
-  const { tables, properties, names, words, places, firstPlane } = reader
-  const parts = planWords(tables).flat()
-  if (parts.length === 0) return
-  const wordsMax = parts.reduce((most, part) => Math.max(most, part.words), 0)
-  const farthest = parts.reduce((most, { slices }) => Math.max(most, ...slices.map(({ rowStart }) => rowStart)), 0)
-  const area = ORIGIN + farthest * BYTES_PER_WORD
-  const scratch = area + wordsMax * BYTES_PER_WORD
-  const pages = Math.ceil((scratch + WORDS_SCRATCH_BYTES) / PAGE_BYTES)
-  const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true })
-  const u32 = new Uint32Array(memory.buffer)
-  const coder = createWordsCoder(memory, scratch, { tables, ids: properties.ids, roomTypes: names.roomTypes })
-  const planeMap: PlaneMap = {
-    words: sharedU32(firstPlane[tables.length]),
-    availableOffset: sharedU32(tables.length),
-    statsBefore: 0,
-  }
-  for (const [part, { slices, words: wordsOfPart }] of parts.entries()) {
-    u32.fill(0, area >>> 2, (area >>> 2) + wordsOfPart * 2)
-    let next = area
-    for (const { table, rowStart, rows, nights } of slices) {
-      for (let night = 0; night < nights; night++) {
-        planeMap.words[firstPlane[table] + night] = next - rowStart * BYTES_PER_WORD
-        next += rows * BYTES_PER_WORD
+  visitWords(disk, reader, ({ table, night, rows: rowCount }, u32, start) => {
+    let packages = 0
+    let rooms = 0
+    for (let at = start, end = start + rowCount * 2; at < end; at += 2) {
+      const low = u32[at]
+      if ((low | u32[at + 1]) === 0) continue
+      packages++
+      rooms += low & 0xff
+      for (let mask = low >>> 8; mask !== 0; mask &= mask - 1) {
+        const bit = 31 - Math.clz32(mask & -mask)
+        byFeature[bit] = byFeature[bit] + 1
       }
     }
-    decodePart(disk, { words, form: places.form, firstPlane }, coder, planeMap, part)
-    let at = area >>> 2
-    for (const { table, rows, nights } of slices) {
-      for (let night = 0; night < nights; night++) {
-        let packages = 0
-        let rooms = 0
-        for (const end = at + rows * 2; at < end; at += 2) {
-          const low = u32[at]
-          if ((low | u32[at + 1]) === 0) continue
-          packages++
-          rooms += low & 0xff
-          for (let mask = low >>> 8; mask !== 0; mask &= mask - 1) {
-            const bit = 31 - Math.clz32(mask & -mask)
-            byFeature[bit] = byFeature[bit] + 1
-          }
-        }
-        count(table, night, packages, rooms)
-      }
-    }
-  }
+    count(table, night, packages, rooms)
+  })
 }

@@ -1,14 +1,13 @@
 /** A replica that loaded a snapshot and one that applied the log have the same state, whatever their history. */
 
-import { addOneYear, assert, createCodecList, formatDay } from '@vacancy/shared'
+import { addOneYear, formatDay } from '@vacancy/shared'
 import { expect, test } from 'vitest'
 import { memoryBudgetOf, sessionBytesLimit } from '../store/charge.ts'
 import { KIND, OUTCOME, writeF64 } from '../store/command.ts'
-import { beginCopyOnWrite, endCopyOnWrite } from '../store/cow.ts'
 import { STATE } from '../store/layout.ts'
 import { lastSetTime } from '../store/set-time.ts'
-import { countsOf, createStore, scratchOf, setState, state, stateDigest } from '../store/store.ts'
-import { createSimulatedDisk } from '../testing/disk.ts'
+import { countsOf, createStore, setState, state, stateDigest } from '../store/store.ts'
+import { copyOf } from '../testing/copied-node.ts'
 import { TODAY } from '../testing/model.ts'
 import {
   applyOwn,
@@ -17,49 +16,12 @@ import {
   type NodeInMemory,
   nodeOver,
   raiseFeatureLevel,
-  SAMPLE_CODECS,
   setMemoryBudget,
 } from '../testing/node-in-memory.ts'
-import { createSimulation } from '../testing/simulation.ts'
-import { CAPTURE_SCRATCH_BYTES, captureStore } from './capture.ts'
-import { openSeedFile } from './load.ts'
-import { inlineDecoder, replaceStore } from './replace.ts'
 import { keptStateOf, putBackState } from './restore.ts'
-import { inlineEncoder, writeSeedFileAtOnce } from './write.ts'
 
 const DAY_MS = 86_400_000
-const FILE = '/copy.snapshot'
-const codecs = createCodecList(SAMPLE_CODECS)
 const place = { area: 'a', propertyType: 'hotel', category: 'c', stars: 3, latitude: 1, longitude: 1 }
-
-/** Another replica, which loads a snapshot of this one. */
-function copyOf(node: NodeInMemory): NodeInMemory {
-  const { store } = node
-  const disk = createSimulatedDisk()
-  const { env } = createSimulation({ disk })
-  const point = {
-    epoch: beginCopyOnWrite(store),
-    index: node.index,
-    term: 3,
-    shardId: 's1',
-    voters: ['n1'],
-    recordsStart: store.writer.recordsStart,
-    recordsEnd: store.writer.gap.low,
-  }
-  const scratch = scratchOf(store.memory, 1) + 65_536
-  const captured = captureStore(store.memory, point, codecs, scratch)
-  assert(captured !== undefined, 'the epoch was kept')
-  const encoder = inlineEncoder(captured.source, scratch + CAPTURE_SCRATCH_BYTES)
-  writeSeedFileAtOnce(env, FILE, captured.source, { encoder })
-  endCopyOnWrite(store)
-  const loaded = createStore({ memoryBytes: 96 << 20, readers: 2, scratchBytes: 16 << 20, sessionBytesMax: 1 << 20 })
-  const ended: unknown[] = []
-  replaceStore(env, loaded, openSeedFile(disk, FILE), inlineDecoder(disk), (error) => ended.push(error))
-  expect(ended).toEqual([undefined])
-  const copy = nodeOver(loaded, node.day)
-  copy.index = node.index
-  return copy
-}
 
 function nodeAtLevel1(): NodeInMemory {
   const node = createNodeInMemory(TODAY)

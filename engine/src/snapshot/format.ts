@@ -79,6 +79,8 @@ const BLOCK_KINDS = {
   settings: 1,
   /** Replicated words of feature level 1; absent below it, so that older programs read those snapshots. */
   replicated: 1,
+  /** Stays, nights with holds and generations of properties; absent without stays. */
+  stays: 1,
 } as const
 export type BlockKind = keyof typeof BLOCK_KINDS
 
@@ -204,7 +206,7 @@ export type ChunkExpectation = {
 export function verifyChunk(bytes: Uint8Array, { part, file, offset }: ChunkExpectation): void {
   if (bytes.length !== part.bytes)
     throw damaged(file, offset, `the chunk ends after ${bytes.length} of ${part.bytes} bytes`)
-  if (!equalBytes(sha256(bytes), part.digest)) throw damaged(file, offset, 'the digest of the chunk differs')
+  if (!equalBytes(sha256(bytes), part.digest)) throw damaged(file, offset, 'the chunk digest differs')
 }
 
 /** @returns the bytes of the part before compression. @throws corrupt_data unless every check passes */

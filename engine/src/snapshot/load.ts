@@ -18,6 +18,7 @@ import {
   type Part,
   verifyChunk,
 } from './format.ts'
+import { decodeLedger, type LoadedLedger } from './ledger.ts'
 import { decodeManifestFile, MANIFEST_FILE_BYTES_MAX, type Note } from './manifest-file.ts'
 import { firstPlanes, type Names, type PlaneMap, type PropertyColumns, type TableShape, windowOf } from './schema.ts'
 import { decodeProperties, decodeTables } from './sections.ts'
@@ -31,6 +32,7 @@ const SECTION_BYTES_MAX: Readonly<Record<Exclude<BlockKind, 'words'>, number>> =
   sessions: 256 << 20,
   settings: 1 << 20,
   replicated: 1 << 20,
+  stays: 2 ** 31 - 1,
 }
 
 /** Location of the chunks: consecutive in one file, or each in its own file. */
@@ -61,6 +63,7 @@ export type SnapshotReader = SnapshotHead & {
   readonly settings: Uint8Array
   /** Empty below feature level 1. */
   readonly replicated: Uint8Array
+  readonly stays: LoadedLedger
   /** Number of the first plane of each table in a PlaneMap. */
   readonly firstPlane: Uint32Array
   readonly words: WordsJob
@@ -109,6 +112,7 @@ export function openSnapshot(disk: Disk, head: SnapshotHead): SnapshotReader {
     sessions: section('sessions'),
     settings: section('settings'),
     replicated: section('replicated'),
+    stays: decodeLedger(section('stays'), file),
     firstPlane: firstPlanes(tables),
     words: { parts: planWords(tables).flat(), chunks: placed.filter((chunk) => chunk.kind === 'words') },
   }
@@ -217,7 +221,7 @@ function readSection(
 
 /** Checks that blocks are in writing order, each kind except words at most once. */
 function checkBlocks({ manifest, path }: SnapshotHead): void {
-  const order: readonly BlockKind[] = ['properties', 'tables', 'words', 'sessions', 'settings', 'replicated']
+  const order: readonly BlockKind[] = ['properties', 'tables', 'words', 'sessions', 'settings', 'replicated', 'stays']
   let before = -1
   for (const { kind, parts } of manifest.blocks) {
     const at = order.indexOf(kind)

@@ -12,7 +12,18 @@
 import { assert, VacancyError } from '@vacancy/shared'
 import type { Disk, Env } from '../env.ts'
 import { allocate, release } from '../store/arena.ts'
-import { capacityFor, LEAF_BYTES, PROPERTY, planeBytes, SESSION, STATE, TABLE } from '../store/layout.ts'
+import {
+  capacityFor,
+  LEAF_BYTES,
+  PROPERTY,
+  planeBytes,
+  SESSION,
+  STATE,
+  STAY_NIGHT,
+  STAY_PROPERTY,
+  TABLE,
+} from '../store/layout.ts'
+import { stayBytes } from '../store/stays.ts'
 import {
   clearStore,
   countsOf,
@@ -23,6 +34,7 @@ import {
   state,
 } from '../store/store.ts'
 import { areReadersOut, closeStore, openStore } from '../store/version.ts'
+import type { LoadedLedger } from './ledger.ts'
 import { decodePart, type SnapshotReader } from './load.ts'
 import { finishStore, type KeptState, keptStateOf, prepareStore, putBackState } from './restore.ts'
 import type { PlaneMap } from './schema.ts'
@@ -74,9 +86,15 @@ export function pooledDecoder(pool: WordsPool): Decoder {
   }
 }
 
+function ledgerBytes({ stays, nights }: LoadedLedger): number {
+  let bytes = nights.length * STAY_NIGHT.bytes
+  for (const { lines } of stays) bytes += stayBytes(lines.length) + lines.length * STAY_PROPERTY.bytes
+  return bytes
+}
+
 /** Bytes that a store needs for a snapshot: planes and rows exactly, lists approximately, without bitmaps. */
-export function loadedBytes({ properties, tables, names, sessions, manifest }: SnapshotReader): number {
-  let bytes = sessions.length + manifest.sessions * SESSION.bytes
+export function loadedBytes({ properties, tables, names, sessions, stays, manifest }: SnapshotReader): number {
+  let bytes = sessions.length + manifest.sessions * SESSION.bytes + ledgerBytes(stays)
   for (const { rows, days } of tables) {
     const capacity = capacityFor(rows.length)
     bytes += TABLE.bytes + capacity * 20 + days.length * planeBytes(capacity) + Math.ceil(days.length / 32) * LEAF_BYTES
@@ -191,9 +209,9 @@ function load(
     if (error !== undefined) return done(error)
     guarded(() => {
       for (const address of scratch) release(store.writer.planes, address, WORDS_SCRATCH_BYTES)
-      const { manifest, sessions, settings, replicated } = reader
+      const { manifest, sessions, settings, replicated, stays } = reader
       const { lastMaintenanceDay, digest } = manifest
-      finishStore(store, prepared, { sessions, settings, replicated, lastMaintenanceDay, digest })
+      finishStore(store, prepared, { sessions, settings, replicated, stays, lastMaintenanceDay, digest })
       expectWhole(store, reader)
       if (kept) putBackState(store, kept)
       prepareSnapshots(store)

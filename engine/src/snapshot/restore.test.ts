@@ -91,6 +91,7 @@ function restored(reader: SnapshotReader): Store {
   }
   finishStore(store, prepared, {
     sessions: reader.sessions,
+    stays: reader.stays,
     settings: reader.settings,
     replicated: reader.replicated,
     lastMaintenanceDay: reader.manifest.lastMaintenanceDay,

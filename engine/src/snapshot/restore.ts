@@ -26,6 +26,7 @@ import { field, setField } from '../store/table-fields.ts'
 import { dropBefore, dropFrom, GAP_REASON, sweepOne } from '../store/window.ts'
 import { encodeReplicated, encodeSettings, SETTINGS_BYTES } from './capture.ts'
 import type { Digest } from './format.ts'
+import { decodeLedger, dissolveLedger, encodeLedger, holdInData, type LoadedLedger, restoreLedger } from './ledger.ts'
 import {
   DEAD_ROW,
   firstPlanes,
@@ -163,6 +164,7 @@ export function finishStore(
     readonly sessions: Uint8Array
     readonly settings: Uint8Array
     readonly replicated: Uint8Array
+    readonly stays: LoadedLedger
     readonly lastMaintenanceDay: number
     readonly digest: Digest
   },
@@ -182,6 +184,7 @@ export function finishStore(
   if (rest.settings.length === SETTINGS_BYTES) restoreSettings(store, rest.settings)
   restoreReplicated(store, rest.replicated)
   decodeSessions(store, rest.sessions)
+  restoreLedger(store, rest.stays)
   // The digest of the manifest covers what is expensive to hash again: chunks were verified byte for byte.
   setState(store, STATE.digestLow, 0)
   setState(store, STATE.digestHigh, 0)
@@ -204,6 +207,7 @@ export type KeptState = {
   readonly sessions: Uint8Array
   readonly settings: Uint8Array
   readonly replicated: Uint8Array
+  readonly stays: Uint8Array
   readonly lastMaintenanceDay: number
 }
 
@@ -212,6 +216,7 @@ export function keptStateOf({ memory }: Store): KeptState {
     sessions: encodeSessions(memory),
     settings: encodeSettings(memory),
     replicated: encodeReplicated(memory),
+    stays: encodeLedger(memory),
     lastMaintenanceDay: state(memory, STATE.lastMaintenanceDay),
   }
 }
@@ -223,9 +228,11 @@ export function keptStateOf({ memory }: Store): KeptState {
 export function putBackState(store: Store, kept: KeptState): void {
   const { memory } = store
   removeSessions(store)
+  dissolveLedger(store)
   if (kept.settings.length === SETTINGS_BYTES) restoreSettings(store, kept.settings)
   restoreReplicated(store, kept.replicated)
   decodeSessions(store, kept.sessions)
+  restoreLedger(store, decodeLedger(kept.stays, 'memory'))
   const loaded = state(memory, STATE.lastMaintenanceDay)
   if (kept.lastMaintenanceDay > loaded) {
     // Days that were dropped here must not reappear from the snapshot (docs/design/consensus.md#invariants).
@@ -236,6 +243,7 @@ export function putBackState(store: Store, kept: KeptState): void {
   setState(store, STATE.droppedBefore, Math.max(loaded, kept.lastMaintenanceDay))
   // A snapshot from a machine whose clock was ahead: its nights would collide with present ones.
   if (featureLevel(memory) >= 1) dropFrom(store, dayOf(latestTime(memory)) + DAY_SLOTS)
+  holdInData(store)
 }
 
 function restoreReplicated(store: Store, replicated: Uint8Array): void {

@@ -78,6 +78,8 @@ export type SnapshotSource = {
   readonly settings: Uint8Array
   /** Replicated words; empty below feature level 1. */
   readonly replicated: Uint8Array
+  /** The ledger (ledger.ts); empty without stays. */
+  readonly stays: Uint8Array
   /** Location of the words, and the memory of the kernel that encodes them. */
   readonly memory: WebAssembly.Memory
   /**

@@ -142,10 +142,10 @@ function takeLists(
   let end = 0
   for (let i = 0; i < count; i++) {
     end += lengths[i]
-    if (end > total) refuse(reader, `lists of ${what} are longer than all of them`)
+    if (end > total) refuse(reader, `the lists of ${what} have more than ${total} entries`)
     start[i + 1] = end
   }
-  if (end !== total) refuse(reader, `lists of ${what} are shorter than all of them`)
+  if (end !== total) refuse(reader, `the lists of ${what} have fewer than ${total} entries`)
   return { start, values: below(reader, takeColumn(reader, total), limit, what) }
 }
 

@@ -271,7 +271,7 @@ export function decodeWords(
     throw wrong(`a part of words holds ${packages} packages, expected ${expected.part.packages} by the manifest`)
   }
   const { lo, hi } = expected.part.packageDigest
-  if (packageDigest.lo !== lo || packageDigest.hi !== hi) throw wrong('the digest of the packages is another one')
+  if (packageDigest.lo !== lo || packageDigest.hi !== hi) throw wrong('the package digest differs')
   assert(names.tables.length === firstPlane.length - 1, 'planes are of these tables')
 }
 

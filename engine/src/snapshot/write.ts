@@ -99,6 +99,7 @@ function planBlocks(source: SnapshotSource): PlannedBlock[] {
   if (source.sessions.length > 0) blocks.push({ kind: 'sessions', parts: cutRaw(source.sessions) })
   if (source.settings.length > 0) blocks.push({ kind: 'settings', parts: cutRaw(source.settings) })
   if (source.replicated.length > 0) blocks.push({ kind: 'replicated', parts: cutRaw(source.replicated) })
+  if (source.stays.length > 0) blocks.push({ kind: 'stays', parts: cutRaw(source.stays) })
   return blocks
 }
 

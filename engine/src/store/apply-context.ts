@@ -20,6 +20,10 @@ export type Applied = {
   value: number
   /** Log index at which the command took effect; an earlier one for a retry. */
   index: number
+  /** Explanation of a refusal, instead of that of its code; '' for none. */
+  detail: string
+  /** Address of the stay that the command concerns, until the next command; 0 for none. */
+  stay: number
 }
 
 /** The state digest right after the command at an index. */
@@ -62,13 +66,14 @@ export function createApplyContext(
     agreedIndex: 0,
     loaded: '',
     reader: createCommandReader(),
-    applied: { code: 0, value: 0, index: 0 },
+    applied: { code: 0, value: 0, index: 0, detail: '', stay: 0 },
   }
 }
 
-export function fail(context: ApplyContext, code: number, value = 0): void {
+export function fail(context: ApplyContext, code: number, value = 0, detail = ''): void {
   context.applied.code = code
   context.applied.value = value
+  context.applied.detail = detail
 }
 
 export function inWindow(context: ApplyContext, day: number): boolean {

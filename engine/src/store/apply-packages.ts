@@ -18,6 +18,7 @@ import { GIVEN, KIND, OUTCOME, readName, readU8, readU32 } from './command.ts'
 import { dictionaryGrowthBytes, findName, internName, NAMES } from './dictionary.ts'
 import { measurePackage } from './growth.ts'
 import { PROPERTY, ROOMS } from './layout.ts'
+import { debtOn, heldOn, nightOf, sellableOf, setDebt } from './nights.ts'
 import { ensurePlane, nightGrowthBytes, planeOf, wordAddress } from './planes.ts'
 import { addRoom, ensureTable, findRoom, roomCount, roomEntry, segmentOf, tableOf } from './segment.ts'
 import { featureLevel, type Store } from './store.ts'
@@ -65,7 +66,10 @@ export function setPackage(context: ApplyContext): void {
   const oldLo = memory.u32[cell]
   const oldHi = memory.u32[cell + 1]
   const exists = (oldLo | oldHi) !== 0
-  const left = given & GIVEN.availability ? availability : oldLo & 0xff
+  const setsBase = (given & GIVEN.availability) !== 0 || !exists
+  const base = given & GIVEN.availability ? availability : oldLo & 0xff
+  const night = nightOf(store, property + PROPERTY.id, roomType, day)
+  const left = night !== 0 && setsBase ? sellableOf(store, night, base) : base
   const mask = given & GIVEN.features ? features : oldLo >>> 8
   const inverted = given & GIVEN.price ? ~price >>> 0 : exists ? oldHi : 0xffffffff
   change(context, table, plane, row, property, roomType, ((mask << 8) | left) >>> 0, inverted)
@@ -113,14 +117,23 @@ export function changeAvailability(context: ApplyContext): void {
   const roomType = readRoomType(context)
   if (!inWindow(context, day) || !findNight(context, property, roomType, day)) return
   const left = night.lo & 0xff
-  if (reader.kind === KIND.increaseAvailability && left + amount > LIMITS.availabilityMax) {
+  const { store } = context
+  const holds = nightOf(store, property + PROPERTY.id, roomType, day)
+  const held = heldOn(store.memory, holds)
+  const debt = debtOn(store.memory, holds)
+  if (reader.kind === KIND.increaseAvailability && left + held - debt + amount > LIMITS.availabilityMax) {
     return fail(context, OUTCOME.overflow, left)
   }
   const isUnchecked = context.store.writer.defects['apply/decrement-unchecked']
   if (reader.kind === KIND.decreaseAvailability && left < amount && !isUnchecked)
     return fail(context, OUTCOME.underflow, left)
   let next = amount
-  if (reader.kind === KIND.increaseAvailability) next = left + amount
+  if (reader.kind === KIND.setAvailability && holds !== 0) next = sellableOf(store, holds, amount)
+  if (reader.kind === KIND.increaseAvailability) {
+    const paid = Math.min(debt, amount)
+    if (paid > 0) setDebt(store, holds, debt - paid)
+    next = left + amount - paid
+  }
   if (reader.kind === KIND.decreaseAvailability) next = isUnchecked ? (left - amount) & 0xff : left - amount
   // docs/design/consensus.md#invariants.
   assert(next >= 0 && next <= LIMITS.availabilityMax, 'availability stays within 0 to 255')
@@ -132,7 +145,9 @@ export function deletePackage(context: ApplyContext): void {
   const property = readProperty(context)
   const day = readU32(context.reader)
   const roomType = readRoomType(context)
-  if (inWindow(context, day) && findNight(context, property, roomType, day)) changeNight(context, 0, 0)
+  if (!inWindow(context, day) || !findNight(context, property, roomType, day)) return
+  setDebt(context.store, nightOf(context.store, property + PROPERTY.id, roomType, day), 0)
+  changeNight(context, 0, 0)
 }
 
 export function deleteDay(context: ApplyContext): void {
@@ -150,7 +165,9 @@ export function deleteDay(context: ApplyContext): void {
     const plane = planeOf(memory, table, day)
     const row = field(memory, entry + ROOMS.row)
     if (plane === 0) continue
-    change(context, table, plane, row, property, field(memory, entry + ROOMS.roomType), 0, 0)
+    const roomType = field(memory, entry + ROOMS.roomType)
+    setDebt(store, nightOf(store, property + PROPERTY.id, roomType, day), 0)
+    change(context, table, plane, row, property, roomType, 0, 0)
   }
   forEachRoomTable(memory, property, (table) => unmark(store, table))
 }

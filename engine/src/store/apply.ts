@@ -8,6 +8,7 @@ import { assert, LIMITS } from '@vacancy/shared'
 import { type Applied, type ApplyContext, type DigestMark, fail, keyOf, promiseMemory } from './apply-context.ts'
 import { changeAvailability, deleteDay, deletePackage, setPackage } from './apply-packages.ts'
 import { deleteProperty, deleteRoom, deleteSegment, propertyDigest, setProperty } from './apply-properties.ts'
+import { confirmStay, countRefusal, keepLedger, releaseStay, takeStay } from './apply-stays.ts'
 import { worstCapacity } from './charge.ts'
 import { CONTENT_DIGEST_BYTES, KIND, OUTCOME, openCommand, readBytes, readF64, readU8, readU32 } from './command.ts'
 import { nameHash, packageHash, roomHash } from './digest.ts'
@@ -18,6 +19,7 @@ import { readTable, sortedRows, swapRows } from './row-order.ts'
 import { forEachProperty, roomCount, roomEntry, segmentOf } from './segment.ts'
 import { evictSessions, expireSessions, lookUpRequest, sessionOf, settleSession, storeResult } from './sessions.ts'
 import { setTime } from './set-time.ts'
+import { applySetting } from './stay-settings.ts'
 import {
   type Digest,
   digestOfWords,
@@ -25,6 +27,7 @@ import {
   featureLevel,
   hasGenesis,
   type Memory,
+  STAYS_LEVEL,
   type Store,
   setState,
   state,
@@ -56,10 +59,13 @@ export function applyCommand(
   applied.code = OUTCOME.done
   applied.value = 0
   applied.index = index
+  applied.detail = ''
+  applied.stay = 0
   // From feature level 1 on a check changes nothing, so that the digest of an idle shard is constant.
   if (reader.kind !== KIND.digestCheck || featureLevel(store.memory) < 1) {
     noteTime(store, reader.timeMs)
     expireSessions(store, reader.timeMs)
+    if (featureLevel(store.memory) >= STAYS_LEVEL) keepLedger(context)
   }
   if (reader.key < 0) execute(context, index)
   else executeOnce(context, index)
@@ -174,9 +180,28 @@ function execute(context: ApplyContext, index: number): void {
       return setMemoryBudget(context)
     case KIND.setTime:
       return takeTime(context)
+    case KIND.bookStay:
+    case KIND.holdStay:
+    case KIND.confirmStay:
+    case KIND.releaseStay:
+      return executeStay(context, index)
+    case KIND.expireHolds:
+      // What every entry does first is all of it.
+      return
+    case KIND.setting:
+      return applySetting(context.store, context.reader)
     default:
       assert(false, `command kind ${context.reader.kind} is unknown to this version`)
   }
+}
+
+function executeStay(context: ApplyContext, index: number): void {
+  const { kind } = context.reader
+  assert(featureLevel(context.store.memory) >= STAYS_LEVEL, 'stays are logged from their feature level on')
+  if (kind === KIND.confirmStay) confirmStay(context, index)
+  else if (kind === KIND.releaseStay) releaseStay(context, index)
+  else takeStay(context, index)
+  countRefusal(context)
 }
 
 /** Sets the smallest memory budget of the voters. Above it growth is refused; existing data stays. */
@@ -194,7 +219,9 @@ function raiseFeatureLevel(context: ApplyContext): void {
   const level = readU32(context.reader)
   if (level <= featureLevel(store.memory)) return
   assert(level <= FEATURE_LEVEL, `feature level ${level} is newer than this program, which supports ${FEATURE_LEVEL}`)
-  enterLevel1(store)
+  if (featureLevel(store.memory) < 1) enterLevel1(store)
+  // Level 2 adds commands and changes no rule of earlier ones.
+  setState(store, STATE.featureLevel, level)
 }
 
 /** The only command that may set shard time back. Its own timestamp is the time before it. */

@@ -35,6 +35,14 @@ export const KIND = {
   memoryBudget: 40,
   /** Swaps a few rows of a table, as a step of sorting it. */
   swapRows: 41,
+  bookStay: 42,
+  holdStay: 43,
+  confirmStay: 44,
+  releaseStay: 45,
+  /** Only has holds expire: the shard has no other entry at the time. */
+  expireHolds: 46,
+  /** Changes one replicated setting. */
+  setting: 47,
 } as const
 export type CommandKind = (typeof KIND)[keyof typeof KIND]
 
@@ -64,6 +72,12 @@ const OUTCOMES = [
   { wire: '408', text: '' },
   { wire: '408', text: '' },
   { wire: '503', text: '' },
+  { wire: 'NOT_FOUND', text: 'stay not found' },
+  { wire: 'NOT_FOUND', text: 'stay to replace not found' },
+  { wire: 'SOLD_OUT', text: '' },
+  { wire: 'PRICE_CHANGED', text: '' },
+  { wire: 'EXPIRED', text: '' },
+  { wire: 'CONFLICT', text: '' },
 ] as const
 
 export const OUTCOME = {
@@ -80,12 +94,25 @@ export const OUTCOME = {
   tooOld: 10,
   sessionExpired: 11,
   refused: 12,
+  unknownStay: 13,
+  unknownReplaced: 14,
+  soldOut: 15,
+  priceChanged: 16,
+  expired: 17,
+  conflict: 18,
 } as const
 
-export function outcomeText(code: number, value: number): string {
+/** @param detail instead of the text of the outcome; '' for none */
+export function outcomeText(code: number, value: number, detail = ''): string {
   const outcome = OUTCOMES[code]
   assert(outcome !== undefined, 'outcomes are numbered')
-  return outcome.text === '' ? outcome.wire : `${outcome.wire}: ${outcome.text.replace('{value}', String(value))}`
+  const text = detail === '' ? outcome.text.replace('{value}', String(value)) : detail
+  return text === '' ? outcome.wire : `${outcome.wire}: ${text}`
+}
+
+/** The wire code of an outcome. */
+export function outcomeWire(code: number): string {
+  return OUTCOMES[code]?.wire ?? ''
 }
 
 /** Writes commands one by one into a growing buffer; one per thread, reused. */

@@ -28,6 +28,22 @@ export const STORE_DEFECTS = [
    * rooms left.
    */
   'apply/decrement-unchecked',
+  /** docs/design/stays.md#expiry: whether a hold has expired is decided by the clock of this node. */
+  'stays/expiry-by-local-clock',
+  /** docs/design/stays.md#rules: a release returns the rooms of a stay that has none. */
+  'stays/release-unchecked',
+  /** docs/design/stays.md#holds-and-absolute-values: rooms that are missing for holds are forgotten. */
+  'stays/debt-forgotten',
+  /** docs/design/stays.md#ledger: a property inherits the holds of a deleted one with its id. */
+  'stays/generation-ignored',
+  /** docs/design/stays.md#all-or-none: one of the tables of a stay changes without a version change. */
+  'stays/table-unmarked',
+  /** docs/design/stays.md#all-or-none: a refused stay has taken the nights before the one that is sold out. */
+  'stays/partly-taken',
+  /** Stays are not part of the state digest. */
+  'stays/not-in-digest',
+  /** How much of the ledger is kept is read from the configuration of this node. */
+  'stays/settings-from-file',
   /** Tables change without a version change that readers could detect. */
   'version/unmarked',
   /** Memory that a reader may still access is reused. */

@@ -97,6 +97,14 @@ export const STATE = {
   /** Latest time in the log, in milliseconds. Never decreases (docs/design/consensus.md#shard-time). */
   timeLow: 23,
   timeHigh: 24,
+  /** Lists of the ledger (stays.ts): settled and held stays, nights with holds or debt, properties; and stays in all. */
+  settledHead: 25,
+  settledTail: 26,
+  heldHead: 27,
+  heldTail: 28,
+  nightHead: 29,
+  stayPropertyHead: 30,
+  stayCount: 31,
   /** Six dictionaries of DICTIONARY.cells each. */
   dictionaries: 32,
   /**
@@ -107,6 +115,10 @@ export const STATE = {
   /** Smallest memory budget of the voters, in bytes; 0 before the first is logged (charge.ts). */
   memoryBudgetLow: 80,
   memoryBudgetHigh: 81,
+  /** Settings of stays (stay-settings.ts); 0 = the default. */
+  staysBytesMax: 82,
+  holdsMax: 83,
+  holdsMaxPerSource: 84,
   /** The last command that set shard time (SET_TIME); zero before the first. */
   setTime: 96,
   /** One record per day slot: day, packages, digest low, digest high. */
@@ -296,6 +308,69 @@ export const SESSION_RESULT = {
   index: 16,
 } as const
 export const SESSION_WINDOW = 256
+
+/** One stay; its lines follow (docs/design/stays.md#ledger). */
+export const STAY = {
+  bytes: 112,
+  /** Packed, as a property id. */
+  id: 0,
+  state: 16,
+  lines: 17,
+  sourceBytes: 18,
+  /** Of a held stay, ms; else 0. */
+  deadlineMs: 24,
+  total: 32,
+  /** Log index and shard time at which the stay reached its state. */
+  index: 40,
+  timeMs: 48,
+  /** Log index at which it was booked; 0 if it never was. */
+  bookedIndex: 56,
+  /** Shard time of the first hold; 0 without one. */
+  heldSinceMs: 64,
+  previous: 72,
+  next: 76,
+  source: 80,
+} as const
+export const STAY_LINE = {
+  bytes: 32,
+  /** Address of a STAY_PROPERTY. */
+  property: 0,
+  /** That of the property when the line was written. */
+  generation: 4,
+  roomType: 8,
+  arrival: 12,
+  nights: 16,
+  rooms: 17,
+  flags: 18,
+  /** Its stay. */
+  stay: 20,
+  /** Lines of the same property. */
+  previous: 24,
+  next: 28,
+} as const
+/** A property with lines or nights in the ledger. */
+export const STAY_PROPERTY = {
+  bytes: 40,
+  id: 0,
+  /** How often a property with this id was deleted since it entered the ledger. */
+  generation: 16,
+  /** Lines and nights. */
+  references: 20,
+  firstLine: 24,
+  previous: 28,
+  next: 32,
+} as const
+/** A night on which rooms are held, or are missing for holds: debt. */
+export const STAY_NIGHT = {
+  bytes: 32,
+  property: 0,
+  roomType: 4,
+  day: 8,
+  held: 12,
+  debt: 13,
+  previous: 16,
+  next: 20,
+} as const
 
 export function bitmapBytes(capacity: number): number {
   return ((capacity + 127) >>> 7) << 4

@@ -64,8 +64,41 @@ type Writer = {
   growing: GrowingTable | undefined
   /** The index by id that is copied into a larger one; undefined if none. */
   indexCopy: IndexCopy | undefined
+  /** Private indexes of the ledger (ledger.ts). */
+  readonly ledger: Ledger
+  /** For the planted defects that read the clock or the configuration of one node instead of the log. */
+  localTimeMs: () => number
+  localStaysBytes: number
   /** Planted defects (env.ts): none in any released program. */
   defects: StoreDefects
+}
+
+/** What the writing thread knows about stays beside their records: indexes, and sums over them. */
+export type Ledger = {
+  /** Addresses by packed id, as a text of 16 characters. */
+  readonly stays: Map<string, number>
+  readonly properties: Map<string, number>
+  /** Addresses by property, room type and day. */
+  readonly nights: Map<string, number>
+  /** Deadlines of held stays, a heap by (deadline, id). Entries of stays that are no longer held may remain. */
+  readonly deadlines: { readonly deadlineMs: number; readonly id: string }[]
+  heldCount: number
+  /** Held stays by source. */
+  readonly heldBySource: Map<string, number>
+  /** Bytes of all records. */
+  bytes: number
+  /** Addresses of the nights with debt. */
+  readonly oversold: Set<number>
+  readonly counts: LedgerCounts
+}
+
+/** Since the start of the process. */
+type LedgerCounts = {
+  expired: number
+  /** Rooms that a cancellation did not return, because 255 were left. */
+  overflowed: number
+  /** By wire code. */
+  readonly refused: Map<string, number>
 }
 
 /** A table whose planes are copied into planes of another capacity (growing.ts). */

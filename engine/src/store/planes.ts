@@ -229,7 +229,7 @@ export function addToPlane(
   u32[header + 3] = u32[header + 3] + high
   const slot = STATE.slots + slotOf(day) * SLOT.cells
   const held = state(memory, slot + SLOT.day)
-  assert(held <= day, 'packages of passed days never change')
+  assert(held <= day, 'packages of past days never change')
   if (held !== day) openSlot(store, slot, day)
   addPair(store, slot + SLOT.digestLow, low, high)
   if (packages !== 0) {

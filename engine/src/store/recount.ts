@@ -13,10 +13,12 @@ import {
   tableBytes,
 } from './charge.ts'
 import { countName, discountNames, NAME_KINDS, NAMES, nameBytes, nameCount, nameCounts } from './dictionary.ts'
-import { PLANE, PROPERTY, SEGMENT, SLOT, STATE, TABLE } from './layout.ts'
+import { PLANE, PROPERTY, SEGMENT, SLOT, STATE, STAY_NIGHT, STAY_PROPERTY, TABLE } from './layout.ts'
 import type { Charge } from './memory.ts'
+import { forEachNight } from './nights.ts'
 import { forEachSlot } from './planes.ts'
 import { forEachProperty, forEachTable, roomCount, segmentOf } from './segment.ts'
+import { forEachStay, lineCount, stayBytes } from './stays.ts'
 import { type Memory, type Store, state } from './store.ts'
 import { field } from './table-fields.ts'
 
@@ -45,6 +47,23 @@ export function recountCharge(memory: Memory): number {
       bytes += propertyCharge(amenityCount(memory, property), roomCount(memory, property))
     })
   })
+  return bytes + ledgerBytes(memory)
+}
+
+function ledgerBytes(memory: Memory): number {
+  let bytes = 0
+  for (const head of [STATE.settledHead, STATE.heldHead]) {
+    forEachStay(memory, head, (stay) => {
+      bytes += stayBytes(lineCount(memory, stay))
+    })
+  }
+  forEachNight(memory, () => {
+    bytes += STAY_NIGHT.bytes
+  })
+  for (let property = state(memory, STATE.stayPropertyHead); property !== 0; ) {
+    bytes += STAY_PROPERTY.bytes
+    property = field(memory, property + STAY_PROPERTY.next)
+  }
   return bytes
 }
 

@@ -6,7 +6,9 @@
 
 import { dayOf } from '@vacancy/shared'
 import { DAY_SLOTS, SET_TIME, SLOT, STATE } from './layout.ts'
+import { holdReopenedNights } from './nights.ts'
 import { clampSessions } from './sessions.ts'
+import { clampHolds } from './stays.ts'
 import { type Memory, type Store, setState, state } from './store.ts'
 import { dropFrom, freeUncounted } from './window.ts'
 
@@ -40,8 +42,12 @@ export function setTime(store: Store, fromMs: number, toMs: number): void {
   // Each replica sweeps dropped nights at its own pace, so all of them must be freed here.
   if (!dropFrom(store, today + DAY_SLOTS) && importNights) freeUncounted(store)
   if (state(memory, STATE.lastMaintenanceDay) > today) setState(store, STATE.lastMaintenanceDay, today)
-  if (importNights) setState(store, STATE.droppedBefore, today)
+  if (importNights) {
+    setState(store, STATE.droppedBefore, today)
+    holdReopenedNights(store, importNights.from, importNights.end)
+  }
   clampSessions(store, toMs)
+  clampHolds(store, toMs)
   noteSetTime(store, fromMs, toMs, { importNights, droppedFrom })
 }
 

@@ -20,6 +20,7 @@ import {
   STATE_BYTES,
   STATE_START,
 } from './layout.ts'
+import { clearLedger, createLedger } from './ledger.ts'
 import type { Memory, Store } from './memory.ts'
 import { createLimbo, hasReadersBefore, reclaim } from './version.ts'
 
@@ -112,6 +113,9 @@ export function createStore(options: StoreOptions): Store {
       unsummed: [],
       growing: undefined,
       indexCopy: undefined,
+      ledger: createLedger(),
+      localTimeMs: () => 0,
+      localStaysBytes: 0,
       defects: readStoreDefects(),
     },
   }
@@ -144,6 +148,7 @@ export function clearStore(store: Store): void {
   spare.failed = false
   clearCharge(writer.charge)
   writer.sessions.clear()
+  clearLedger(writer.ledger)
   writer.sweep.length = 0
   writer.deleted.length = 0
   writer.deletedRows = 0
@@ -177,7 +182,10 @@ export function state(memory: Memory, cell: number): number {
 }
 
 /** The level of the apply rules: 0 is version 0.1.0, FEATURE_LEVEL the newest known to this program. */
-export const FEATURE_LEVEL = 1
+export const FEATURE_LEVEL = 2
+
+/** From this level on a shard has stays (docs/design/stays.md). */
+export const STAYS_LEVEL = 2
 
 export function featureLevel(memory: Memory): number {
   return state(memory, STATE.featureLevel)

@@ -23,6 +23,7 @@ import { CONTROL, READER_SLOT, READER_SLOT_BYTES, READER_SLOT_START, READERS_MAX
 import type { Limbo, Memory, Store } from './memory.ts'
 
 export const READ_TRIES_MAX = 64
+const EPOCH_MAX = 0x7fffffff
 
 export function createLimbo(): Limbo {
   return { addresses: [], sizes: [], planes: [], epochs: [], head: 0 }
@@ -150,14 +151,16 @@ export function reclaim(store: Store): void {
   if (limbo.head === limbo.addresses.length) return
   const { i32 } = store.memory
   // Epoch 0 means "not reading".
-  const next = (Atomics.load(i32, CONTROL.reclaimEpoch) + 1) & 0x7fffffff || 1
+  const next = (Atomics.load(i32, CONTROL.reclaimEpoch) + 1) & EPOCH_MAX || 1
   Atomics.store(i32, CONTROL.reclaimEpoch, next)
-  let oldest = next
+  // After the last epoch the first one follows.
+  const ageOf = (epoch: number): number => (next - epoch) & EPOCH_MAX
+  let oldestAge = 0
   for (let reader = 0; reader < READERS_MAX; reader++) {
     const epoch = store.writer.defects['version/reclaims-early'] ? 0 : Atomics.load(i32, readerCell(reader))
-    if (epoch !== 0 && next - epoch > next - oldest) oldest = epoch
+    if (epoch !== 0) oldestAge = Math.max(oldestAge, ageOf(epoch))
   }
-  while (limbo.head < limbo.addresses.length && limbo.epochs[limbo.head] < oldest) {
+  while (limbo.head < limbo.addresses.length && ageOf(limbo.epochs[limbo.head]) > oldestAge) {
     const region = limbo.planes[limbo.head] ? store.writer.planes : store.writer.records
     release(region, limbo.addresses[limbo.head], limbo.sizes[limbo.head])
     limbo.head++

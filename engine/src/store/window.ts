@@ -4,6 +4,7 @@
  */
 
 import { DAY_SLOTS, SLOT, STATE } from './layout.ts'
+import { dropNightsBefore, forgiveNightsFrom } from './nights.ts'
 import { dropSlot, freePassedPlanes, freeUncountedPlanes } from './planes.ts'
 import { forEachTable, freeDeleted, segmentOf } from './segment.ts'
 import { type Memory, onMemoryShort, type Store, setState, state } from './store.ts'
@@ -34,6 +35,7 @@ export function dropBefore(store: Store, day: number, gapReason: number): DropRe
   }
   setState(store, STATE.lastMaintenanceDay, day)
   setState(store, STATE.droppedBefore, day)
+  dropNightsBefore(store, day)
   beginSweep(store)
   return 'dropped'
 }
@@ -108,7 +110,10 @@ export function dropFrom(store: Store, end: number): boolean {
     dropSlot(store, slot)
     isAny = true
   }
-  if (isAny) freeUncounted(store)
+  if (isAny) {
+    freeUncounted(store)
+    forgiveNightsFrom(store, end)
+  }
   return isAny
 }
 

@@ -7,6 +7,7 @@ import type { Cells } from '../cluster/shared-status.ts'
 import type { Slices } from '../search/search.ts'
 import type { Memory } from '../store/store.ts'
 import type { ReadBatch } from '../threads/reads.ts'
+import type { Proposals } from '../threads/writes.ts'
 import type { Counters } from './counters.ts'
 import type { Deferred } from './deferred.ts'
 import type { Dispatcher, Listing } from './dispatch.ts'
@@ -47,6 +48,14 @@ export type PendingRead = {
   readonly since: number
 }
 
+/** A read of stays that the replica answers. */
+type StayRead = {
+  readonly connection: Connection
+  readonly command: CommandSpec
+  readonly correlationId: number
+  readonly since: number
+}
+
 /** A read that a later turn answers. */
 export type DeferredRead = {
   readonly connection: Connection
@@ -73,11 +82,14 @@ export type ServingThread = {
   /** Status of the shard; undefined on a standalone node. */
   readonly cells: Cells | undefined
   readonly pendingReads: Map<number, PendingRead>
+  /** Reads of stays that the replica answers, and those of this turn. */
+  readonly stayReads: Map<number, StayRead>
+  readonly stayBatch: Proposals
   /** Reads of this turn. */
   readonly readBatch: ReadBatch
   readonly deferred: Deferred<DeferredRead>
   readonly requireLogin: boolean
-  readonly authenticate: (token: Uint8Array) => Role | undefined
+  readonly authenticate: (token: Uint8Array) => Principal | undefined
   /** @returns whether the address has too many failures to get a reply */
   readonly noteLoginFailure: (address: string) => boolean
   readonly sendBufferBytes: number
@@ -92,6 +104,9 @@ export type ServingThread = {
   leaderReads: boolean
   draining: boolean
 }
+
+/** The principal of a connection: its role, and the name of its token. */
+export type Principal = { readonly role: Role; readonly source: Uint8Array }
 
 export type Held = {
   readonly bytes: Uint8Array
@@ -108,6 +123,8 @@ export type Connection = {
   readonly splitter: FrameSplitter
   readonly sink: FrameSink
   role: Role | undefined
+  /** Name of the token, at most 32 bytes. */
+  source: Uint8Array
   /** Slab being filled, 0 when none; replies of this read event are at [slabStart, slabAt). */
   slab: number
   slabAt: number
@@ -151,4 +168,16 @@ export type WriteReply = (target: Uint8Array, at: number, end: number) => number
 export function unsentBytes(socket: Socket): number {
   const { _handle: handle } = socket as { readonly _handle?: { readonly writeQueueSize?: number } | null }
   return handle?.writeQueueSize ?? 0
+}
+
+/** Not bytes.slice: for a Buffer that is a view, and the chunk is reused after this turn. */
+export function copyOf(bytes: Uint8Array, start: number, end: number): Uint8Array {
+  return Uint8Array.prototype.slice.call(bytes, start, end)
+}
+
+/** The next token of a request to the replica. */
+export function takeToken(thread: ServingThread): number {
+  const token = thread.nextToken
+  thread.nextToken = (token + 1) >>> 0
+  return token
 }

@@ -25,20 +25,24 @@ import {
   splitFrames,
 } from '@vacancy/shared/wire'
 import { READ_LIMITS } from '../cluster/reads.ts'
-import { admitRead, type Cells, isLeaderKnown, ROLE, roleOf } from '../cluster/shared-status.ts'
+import { admitRead, type Cells, ROLE, roleOf } from '../cluster/shared-status.ts'
 import { writeError } from '../search/reply.ts'
 import { type Searcher, takeSlices } from '../search/search.ts'
-import { appliedIndex, isMemoryFull } from '../store/store.ts'
+import { outcomeText } from '../store/command.ts'
+import { appliedIndex } from '../store/store.ts'
 import { beginRequest, endRequest } from '../store/version.ts'
 import { addRead } from '../threads/reads.ts'
 import { endProposal, REFUSED, refusedText } from '../threads/writes.ts'
+import { isLogin, refusalOf } from './admission.ts'
 import {
   type Connection,
+  copyOf,
   type DeferredRead,
   type Held,
   LIMITS_OF_THREAD,
   type PendingRead,
   type ServingThread,
+  takeToken,
   unsentBytes,
   type WriteReply,
 } from './connection-state.ts'
@@ -53,6 +57,7 @@ import {
   type TurnOutcome,
 } from './deferred.ts'
 import {
+  answerFrame,
   answerRead,
   answerWrite,
   continueSearch,
@@ -63,8 +68,9 @@ import {
   KEEPS_CHANGING,
   minIndexOf,
   NO_ROOM,
-  needsMemory,
+  NO_SOURCE,
   openRequest,
+  proposeStayRead,
   proposeWrite,
   readModeOf,
   UNFINISHED,
@@ -92,6 +98,7 @@ export function openConnection(thread: ServingThread, socket: Socket): Connectio
       },
     },
     role: thread.requireLogin ? undefined : 'client',
+    source: NO_SOURCE,
     slab: 0,
     slabAt: 0,
     writes: 0,
@@ -197,47 +204,6 @@ function onFrame(
   else read(connection, command, bytes, start, end, correlationId, 0)
 }
 
-/** LOGIN is recognized by its name alone: a malformed one gets its own reply. */
-function isLogin(bytes: Uint8Array, start: number, end: number): boolean {
-  return (
-    end - start >= 6 &&
-    bytes[start] === 5 &&
-    bytes[start + 1] === 0x4c &&
-    bytes[start + 2] === 0x4f &&
-    bytes[start + 3] === 0x47 &&
-    bytes[start + 4] === 0x49 &&
-    bytes[start + 5] === 0x4e
-  )
-}
-
-function refusalOf(connection: Connection, command: CommandSpec): string {
-  const { thread, role } = connection
-  if (role === undefined) return 'AUTH_ERROR: login required'
-  if (role === 'monitoring') return 'FORBIDDEN: the role monitoring may not run commands'
-  if (thread.draining) return '503'
-  if (++thread.requestsThisTurn > LIMITS_OF_THREAD.requestsPerTurn) return '429'
-  const misplaced = thread.cells ? refusalInShard(thread.cells, command, thread.leaderReads) : ''
-  if (misplaced !== '') return misplaced
-  if (command.access === 'read' && !thread.leaderReads && !thread.cells) return '405'
-  if (command.access === 'write' && thread.waiting.size >= LIMITS_OF_THREAD.writesInFlight) return '429'
-  if (needsMemory(command) && isMemoryFull(thread.memory)) return '503'
-  return ''
-}
-
-/**
- * Refuses requests that the role of this node does not allow. A write is refused here only before it is in any log
- * (docs/design/consensus.md#retryable-errors).
- */
-function refusalInShard(cells: Cells, command: CommandSpec, leaderReads: boolean): string {
-  const role = roleOf(cells)
-  if (role === ROLE.unavailable) return '503'
-  const isLeader = role === ROLE.leader
-  // A leader that has not begun its term does not count, and the client cannot be redirected to another node.
-  const isElsewhere = role !== ROLE.none && isLeaderKnown(cells)
-  if (command.access === 'write') return isLeader ? '' : isElsewhere ? '308' : '503'
-  return isLeader && !leaderReads ? '405' : ''
-}
-
 /**
  * Serves a read from the applied state, or requests a confirmation from the replica (docs/design/consensus.md#reads).
  */
@@ -279,17 +245,6 @@ function readInShard(
   }
 }
 
-/** Not bytes.slice: for a Buffer that is a view, and the chunk is reused after this turn. */
-function copyOf(bytes: Uint8Array, start: number, end: number): Uint8Array {
-  return Uint8Array.prototype.slice.call(bytes, start, end)
-}
-
-function takeToken(thread: ServingThread): number {
-  const token = thread.nextToken
-  thread.nextToken = (token + 1) >>> 0
-  return token
-}
-
 function read(
   connection: Connection,
   command: CommandSpec,
@@ -301,6 +256,7 @@ function read(
 ): void {
   const { thread } = connection
   const { dispatcher } = thread
+  if (command.group === 'stays') return readStays(connection, command, correlationId)
   const { searcher } = dispatcher
   const { memory, reader } = dispatcher.view
   // A snapshot of another node is replacing the state (store/version.ts).
@@ -331,6 +287,49 @@ function read(
     })
   }
   noteRead(thread, command, took, waitedMs)
+}
+
+/** The replica thread has the ledger. A later write of the connection waits, so that the read does not see it. */
+function readStays(connection: Connection, command: CommandSpec, correlationId: number): void {
+  const { thread } = connection
+  if (thread.stayReads.size >= READ_LIMITS.waiting) return replyError(connection, correlationId, command.code, '429')
+  const error = proposeStayRead(thread.dispatcher, command, thread.stayBatch)
+  if (error !== '') return replyError(connection, correlationId, command.code, error)
+  const token = takeToken(thread)
+  endProposal(thread.stayBatch, token)
+  thread.stayReads.set(token, { connection, command, correlationId, since: thread.monotonicMs() })
+  connection.pendingReads++
+  if (connection.pendingReads >= LIMITS_OF_THREAD.readsPerConnection) connection.splitter.stopped = true
+  thread.scheduleBatches()
+}
+
+/** Answers a read of stays. @returns its connection, for `sendAnswers` */
+export function takeStays(
+  thread: ServingThread,
+  token: number,
+  code: number,
+  index: number,
+  frame: Uint8Array | undefined,
+): Connection | undefined {
+  const read = thread.stayReads.get(token)
+  assert(read !== undefined, 'the replica replies once to each read')
+  thread.stayReads.delete(token)
+  const { connection, command, correlationId, since } = read
+  connection.pendingReads--
+  countDuration(thread.counters, command.code, 1, (thread.monotonicMs() - since) / 1000)
+  const text = code === 0 ? '' : (refusedText(code) ?? outcomeText(code, 0))
+  if (text !== '') countError(thread.counters, command.code, text)
+  if (connection.closing) return undefined
+  connection.servedIndex = Math.max(connection.servedIndex, index)
+  makeRoom(connection, frame?.length ?? 0)
+  const { small, smallAt } = connection
+  const end =
+    frame && text === ''
+      ? answerFrame(frame, correlationId, 0, small, smallAt, small.length)
+      : writeError(small, smallAt, small.length, correlationId, text)
+  assert(end !== NO_ROOM, 'there is room for the answer')
+  connection.smallAt = end
+  return connection
 }
 
 /** Counts an answered read. */
@@ -442,6 +441,7 @@ function tryDeferred(read: DeferredRead): TurnOutcome {
 
 function propose(connection: Connection, command: CommandSpec, correlationId: number): void {
   const { thread } = connection
+  thread.dispatcher.source = connection.source
   const error = proposeWrite(thread.dispatcher, command)
   if (error !== '') return replyError(connection, correlationId, command.code, error)
   const token = takeToken(thread)
@@ -529,18 +529,19 @@ function isApplied({ dispatcher }: ServingThread, command: CommandSpec): boolean
 function logIn(connection: Connection, command: CommandSpec | undefined): void {
   const { thread } = connection
   const { scan } = thread.dispatcher.values
-  const role = command
+  const principal = command
     ? thread.authenticate(scan.bytes.subarray(scan.start[0], scan.start[0] + scan.length[0]))
     : undefined
   flush(connection)
-  if (role === undefined) {
+  if (principal === undefined) {
     count(thread.counters, COUNTER.loginFailures)
     const isAnswered = !thread.noteLoginFailure(connection.socket.remoteAddress ?? '')
     if (isAnswered) connection.socket.write(LOGIN_FAILED)
     closeAfterFlush(connection)
     return
   }
-  connection.role = role
+  connection.role = principal.role
+  connection.source = principal.source
   connection.socket.write(LOGIN_OK)
 }
 
@@ -675,33 +676,37 @@ export function takeAnswer(
   code: number,
   value: number,
   index: number,
-  textOf: (code: number, value: number) => string,
+  detail: string,
+  frame: Uint8Array | undefined,
 ): Connection | undefined {
   const waiting = thread.waiting.get(token)
   assert(waiting !== undefined, 'every accepted write gets exactly one outcome')
   thread.waiting.delete(token)
   const { connection, command, correlationId } = waiting
   countDuration(thread.counters, command.code, 0, (thread.monotonicMs() - waiting.since) / 1000)
-  const text = code === 0 ? '' : (refusedText(code) ?? textOf(code, value))
+  const text = code === 0 ? '' : (refusedText(code) ?? outcomeText(code, value, detail))
   if (text !== '') countError(thread.counters, command.code, text)
   if (!connection || connection.closing) return undefined
   if (code === 0 && index > connection.servedIndex) connection.servedIndex = index
   connection.writes--
-  makeRoom(connection)
+  makeRoom(connection, frame?.length ?? 0)
   const { small, smallAt } = connection
   const writer = thread.dispatcher.searcher.writer
-  const end =
-    text === ''
-      ? answerWrite(writer, command, correlationId, value, waiting.wantsIndex ? index : 0, small, smallAt, small.length)
-      : writeError(small, smallAt, small.length, correlationId, text)
+  const shown = waiting.wantsIndex ? index : 0
+  let end = NO_ROOM
+  if (text !== '') end = writeError(small, smallAt, small.length, correlationId, text)
+  else if (frame) end = answerFrame(frame, correlationId, shown, small, smallAt, small.length)
+  else end = answerWrite(writer, command, correlationId, value, shown, small, smallAt, small.length)
   assert(end !== NO_ROOM, 'the answer of a write is short')
   connection.smallAt = end
   return connection
 }
 
-function makeRoom(connection: Connection): void {
-  if (connection.small.length - connection.smallAt >= SMALL_BYTES / 2) return
-  const grown = Buffer.allocUnsafe(Math.max(SMALL_BYTES, connection.small.length * 2))
+/** Room for a short answer, and for a frame of so many bytes. */
+function makeRoom(connection: Connection, frameBytes: number): void {
+  const needed = SMALL_BYTES / 2 + frameBytes
+  if (connection.small.length - connection.smallAt >= needed) return
+  const grown = Buffer.allocUnsafe(Math.max(SMALL_BYTES, connection.small.length * 2, connection.smallAt + needed))
   connection.small.copy(grown, 0, 0, connection.smallAt)
   connection.small = grown
 }

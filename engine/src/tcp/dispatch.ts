@@ -24,6 +24,7 @@ import {
 } from '../search/reply.ts'
 import {
   KEEPS_CHANGING,
+  NO_ROOM,
   runSearch,
   runSlice,
   type Searcher,
@@ -79,8 +80,9 @@ import {
   segmentCounts,
   segmentNameCount,
 } from '../store/read.ts'
-import { appliedIndex, shardDay } from '../store/store.ts'
+import { appliedIndex, featureLevel, type Memory, STAYS_LEVEL, shardDay } from '../store/store.ts'
 import { beginProposal, dropProposal, type Proposals } from '../threads/writes.ts'
+import { writeStay, writeStayRead } from './stay-requests.ts'
 
 export { KEEPS_CHANGING, NO_ROOM, UNFINISHED } from '../search/search.ts'
 
@@ -99,9 +101,13 @@ export type Dispatcher = {
   readonly propertyId: Uint8Array
   readonly requestKey: Uint8Array
   readonly mode: { -readonly [Key in keyof ReadMode]: ReadMode[Key] }
+  /** Name of the token of the connection: the source of a stay that names none. Set before each write. */
+  source: Uint8Array
   /** Error text of the last reply, '' after SUCCESS. */
   error: string
 }
+
+export const NO_SOURCE = new Uint8Array(0)
 
 export function createDispatcher(options: {
   searcher: Searcher
@@ -121,6 +127,7 @@ export function createDispatcher(options: {
     propertyId: new Uint8Array(16),
     requestKey: new Uint8Array(24),
     mode: { maxStalenessMs: undefined, minIndex: 0, isLinearizable: false },
+    source: NO_SOURCE,
     error: '',
   }
 }
@@ -141,7 +148,13 @@ export function openRequest(
   // Shard time decides which nights are past, as it does when a write is applied.
   setToday(values, shardDay(dispatcher.view.memory) || dayOf(dispatcher.wallMs()))
   dispatcher.error = scanRequest(values.scan, bytes, start, end)
-  return dispatcher.error === '' ? values.scan.command : undefined
+  if (dispatcher.error !== '') return undefined
+  return values.scan.command
+}
+
+/** Whether the data here is below the feature level of a command: some member of the shard may not know it. */
+export function isBelowLevel(memory: Memory, command: CommandSpec): boolean {
+  return command.group === 'stays' && featureLevel(memory) < STAYS_LEVEL
 }
 
 function position(command: CommandSpec, name: string): number {
@@ -376,6 +389,7 @@ function describeNight(dispatcher: Dispatcher, writer: ReplyWriter): string {
 
 const { SETPROP, SETROOMPKG, SETROOMAVL, INCROOMAVL, DECROOMAVL } = COMMANDS
 const { DELPROP, DELSEGMENT, DELPROPDAY, DELPROPROOM, DELROOMDAY } = COMMANDS
+const { BOOKSTAY, HOLDSTAY, CONFIRMSTAY, RELEASESTAY } = COMMANDS
 
 const KINDS = new Map<CommandSpec, CommandKind>([
   [SETPROP, KIND.setProperty],
@@ -388,6 +402,10 @@ const KINDS = new Map<CommandSpec, CommandKind>([
   [DELPROPDAY, KIND.deleteDay],
   [DELPROPROOM, KIND.deleteRoom],
   [DELROOMDAY, KIND.deletePackage],
+  [BOOKSTAY, KIND.bookStay],
+  [HOLDSTAY, KIND.holdStay],
+  [CONFIRMSTAY, KIND.confirmStay],
+  [RELEASESTAY, KIND.releaseStay],
 ])
 /** By code of the command. */
 const kinds = COMMAND_LIST.map((command) => KINDS.get(command))
@@ -432,7 +450,9 @@ export function proposeWrite(dispatcher: Dispatcher, command: CommandSpec): stri
   const writer = beginProposal(proposals)
   // Checked in the order of the ids: the request key comes last, but is first in the log.
   const keyed = isGiven(values, session) || isGiven(values, numberFields[command.code])
-  beginCommand(writer, kind, keyed ? requestKey : undefined)
+  // The id of a stay makes every call repeatable: a request key is checked and changes nothing.
+  const isLogged = keyed && command.group !== 'stays'
+  beginCommand(writer, kind, isLogged ? requestKey : undefined)
   const keyAt = writer.at - requestKey.length
   writeBody(dispatcher, command, writer)
   if (keyed) readRequestKey(values, session, numberFields[command.code], requestKey)
@@ -440,7 +460,7 @@ export function proposeWrite(dispatcher: Dispatcher, command: CommandSpec): stri
     dropProposal(proposals)
     return values.fault
   }
-  if (keyed) writer.bytes.set(requestKey, keyAt)
+  if (isLogged) writer.bytes.set(requestKey, keyAt)
   return ''
 }
 
@@ -464,6 +484,11 @@ function writeBody(dispatcher: Dispatcher, command: CommandSpec, writer: Command
       return writeU32(writer, readDate(dispatcher.values, fieldOf(dateFields, command)))
     case DELPROP:
       return writeId(dispatcher, writer, fieldOf(idFields, command))
+    case BOOKSTAY:
+    case HOLDSTAY:
+    case CONFIRMSTAY:
+    case RELEASESTAY:
+      return writeStay(dispatcher.values, command, writer, dispatcher.source)
     default:
       assert(command === DELSEGMENT, 'every write has a logged form')
       checkSegment(dispatcher.values, fieldOf(segmentFields, command))
@@ -599,6 +624,45 @@ export function answerWrite(
     addExtra(writer, 3, indexBytes)
   }
   return finishReply(writer)
+}
+
+const EXTRA_BYTES = FIELD_HEADER_BYTES + 8
+const COUNT_AT = REPLY_HEADER_BYTES - 2
+
+/**
+ * Writes a reply that the replica thread made, with the correlation id, and with the index if requested.
+ *
+ * @returns end of the frame, or NO_ROOM
+ */
+export function answerFrame(
+  frame: Uint8Array,
+  correlationId: number,
+  index: number,
+  target: Uint8Array,
+  at: number,
+  end: number,
+): number {
+  const stop = at + frame.length + (index > 0 ? EXTRA_BYTES : 0)
+  if (stop > end) return NO_ROOM
+  target.set(frame, at)
+  const view = new DataView(target.buffer, target.byteOffset + at, stop - at)
+  view.setUint32(1, correlationId, true)
+  if (index === 0) return stop
+  view.setUint32(5, view.getUint32(5, true) + EXTRA_BYTES, true)
+  view.setUint16(COUNT_AT, view.getUint16(COUNT_AT, true) + 1, true)
+  view.setUint16(frame.length, 0xffff, true)
+  view.setUint8(frame.length + 2, 3)
+  view.setUint32(frame.length + 3, 8, true)
+  view.setBigUint64(frame.length + FIELD_HEADER_BYTES, BigInt(index), true)
+  return stop
+}
+
+/** Checks a read of stays and adds it to the batch for the replica. @returns '' or the error text */
+export function proposeStayRead(dispatcher: Dispatcher, command: CommandSpec, batch: Proposals): string {
+  const { values } = dispatcher
+  writeStayRead(values, command, beginProposal(batch))
+  if (values.fault !== '') dropProposal(batch)
+  return values.fault
 }
 
 /** Whether a read at `minIndex` may be served now. */

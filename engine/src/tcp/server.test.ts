@@ -164,6 +164,23 @@ async function logIn(client: WireClient, token: string): Promise<void> {
   client.rest = Buffer.alloc(0)
 }
 
+test('a stay without a source has the name of the token, cut between characters', async () => {
+  const folder = folderOfTest()
+  const file = join(folder, 'auth.yml')
+  const name = 'ü'.repeat(20)
+  writeFileSync(file, `tokens:\n  - {token: "client-token", role: client, name: "${name}"}\n`)
+  const node = await start({}, ['--auth-file', file], folder)
+  const client = await connectTo(node)
+  await logIn(client, 'client-token')
+  await ask(client, 'SETPROP', somewhere('named'))
+  const line = { propertyId: 'named', roomType: 'r', arrival: dateIn(1), nights: 1, rooms: 1 }
+  await ask(client, 'SETROOMPKG', { propertyId: 'named', roomType: 'r', date: dateIn(1), availability: 1 })
+
+  expect(await ask(client, 'BOOKSTAY', { stayId: 'x', lines: [line] })).toMatchObject({ ok: true })
+  const listed = await ask(client, 'LISTSTAYS', { propertyId: 'named' })
+  expect(listed).toMatchObject({ ok: true, result: { stays: [{ source: `${'ü'.repeat(14)}…` }] } })
+})
+
 test('without tcp_require_login a client need not log in, and a wrong token is still refused', async () => {
   const folder = folderOfTest()
   const file = join(folder, 'auth.yml')

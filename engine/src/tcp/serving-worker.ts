@@ -4,19 +4,20 @@
  */
 
 import { createServer, type Server, type Socket } from 'node:net'
-import { createServer as createTlsServer } from 'node:tls'
+import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import { assert, createCodecList } from '@vacancy/shared'
-import { checkToken, type TokenHash } from '@vacancy/shared/tokens'
+import { assert, createCodecList, LIMITS } from '@vacancy/shared'
+import { DECIDES_ITSELF, refuseClient } from '@vacancy/shared/client-certificate'
+import { findToken, type TokenHash } from '@vacancy/shared/tokens'
+import { cutToBytes } from '@vacancy/shared/wire'
 import { attachCells } from '../cluster/shared-status.ts'
 import { PARAMETER_BYTES } from '../search/parameters.ts'
 import { createSearcher } from '../search/search.ts'
-import { outcomeText } from '../store/command.ts'
 import { attachMemory, scratchOf } from '../store/store.ts'
 import { commonClockOffsetMs } from '../threads/clock.ts'
 import { loadKernels } from '../threads/kernels.ts'
 import { createReadBatch, takeReadBatch } from '../threads/reads.ts'
-import { ANSWER_BYTES, createProposals, takeProposals } from '../threads/writes.ts'
+import { ANSWER_BYTES, ATTACHED, createProposals, takeProposals } from '../threads/writes.ts'
 import {
   checkTimes,
   createDeferredReads,
@@ -26,10 +27,11 @@ import {
   sendAnswers,
   takeAnswer,
   takeConfirmation,
+  takeStays,
 } from './connection.ts'
-import type { Connection, ServingThread } from './connection-state.ts'
+import type { Connection, Principal, ServingThread } from './connection-state.ts'
 import { attachCounters, COUNTER, count } from './counters.ts'
-import { createDispatcher } from './dispatch.ts'
+import { createDispatcher, NO_SOURCE } from './dispatch.ts'
 import { noteLoginFailure } from './login-failures.ts'
 import { createSlabs } from './slabs.ts'
 
@@ -59,7 +61,8 @@ export type ServingOptions = {
   readonly requireLogin: boolean
   readonly leaderReads: boolean
   readonly tokens: readonly TokenHash[] | undefined
-  readonly tls: { readonly cert: string; readonly key: string } | undefined
+  /** Plain data, made by the main thread; undefined for plain TCP. */
+  readonly tls: TlsOptions | undefined
   readonly slabBytes: number
   readonly slabs: number
   /** Work of one slice of a search (search/search.ts). */
@@ -72,7 +75,7 @@ export type ServingOptions = {
 export type ToServing =
   | { readonly type: 'drain' }
   | { readonly type: 'tokens'; readonly tokens: readonly TokenHash[] | undefined }
-  | { readonly type: 'tls'; readonly cert: string; readonly key: string }
+  | { readonly type: 'tls'; readonly options: TlsOptions }
   | { readonly type: 'stop' }
 
 export type FromServing =
@@ -87,14 +90,14 @@ export type FromServing =
     }
   | { readonly type: 'drained' }
 
+const decoder = new TextDecoder()
 const TIMER_MS = 50
 const SLOW_MS = 20
 const FALLBACK_FACTOR = 4
 const FRAME_BYTES_MAX = 65_536 + 300 + 6
 const SKIP_BYTES_MAX = 1 << 20
 const BACKLOG = 4096
-/** Longest duration of a TLS handshake. */
-const HANDSHAKE_MS = 10_000
+
 /** How long a stopping node waits for a peer to close its side of an idle connection. */
 const HALF_CLOSED_MS = 100
 
@@ -111,6 +114,7 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
   let tokens = options.tokens
   let isScheduled = false
   const readBatch = createReadBatch()
+  const stayBatch = createProposals()
   const sendBatches = () => {
     isScheduled = false
     if (proposals.count > 0) {
@@ -119,6 +123,10 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
     }
     if (readBatch.cells.length > 0) {
       const batch = takeReadBatch(readBatch)
+      options.replica.postMessage(batch, [batch.buffer])
+    }
+    if (stayBatch.count > 0) {
+      const batch = new Uint8Array(takeProposals(stayBatch))
       options.replica.postMessage(batch, [batch.buffer])
     }
   }
@@ -147,10 +155,12 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
     waiting: new Map(),
     cells: options.cells && attachCells(options.cells, commonClockOffsetMs()),
     pendingReads: new Map(),
+    stayReads: new Map(),
+    stayBatch,
     readBatch,
     deferred: createDeferredReads(dispatcher.searcher),
     requireLogin: options.requireLogin,
-    authenticate: (token) => (tokens ? checkToken(tokens, token, Date.now()) : 'admin'),
+    authenticate: (token) => (tokens ? principalOf(findToken(tokens, token, Date.now())) : ANYONE),
     noteLoginFailure: (address) => noteLoginFailure(loginFailures, address, process.hrtime.bigint()),
     sendBufferBytes: options.sendBufferBytes,
     requestBytesMax: 65_536,
@@ -178,7 +188,7 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
   return (message) => {
     if (message.type === 'tokens') tokens = message.tokens
     else if (message.type === 'tls') {
-      if ('setSecureContext' in server) (server as import('node:tls').Server).setSecureContext(message)
+      if ('setSecureContext' in server) (server as import('node:tls').Server).setSecureContext(message.options)
     } else if (message.type === 'drain') drain(thread, server, send)
     else {
       clearInterval(timer)
@@ -215,10 +225,10 @@ function listen(
   }
   const highWaterMark = Math.max(options.receiveBufferBytes, FRAME_BYTES_MAX)
   const server = options.tls
-    ? createTlsServer(
-        { ...options.tls, minVersion: 'TLSv1.2', highWaterMark, handshakeTimeout: HANDSHAKE_MS },
-        (socket) => openConnection(thread, socket),
-      )
+    ? createTlsServer({ ...options.tls, ...DECIDES_ITSELF, highWaterMark }, (socket) => {
+        if (!options.tls?.requestCert || refuseClient(socket) === '') openConnection(thread, socket)
+        else count(thread.counters, COUNTER.protocolErrors)
+      })
     : createServer({ highWaterMark, noDelay: true })
   server.on('connection', (socket: Socket) => {
     if (admit(socket) && !options.tls) openConnection(thread, socket)
@@ -239,16 +249,35 @@ function listen(
   return server
 }
 
+/** Without tokens every login succeeds. */
+const ANYONE: Principal = { role: 'admin', source: NO_SOURCE }
+
+function principalOf(token: TokenHash | undefined): Principal | undefined {
+  if (!token) return undefined
+  const source = new TextEncoder().encode(cutToBytes(token.name, LIMITS.sourceBytesMax))
+  return { role: token.role, source }
+}
+
 function receiveAnswers(thread: ServingThread, answers: ArrayBuffer): void {
   const view = new DataView(answers)
   const touched = new Set<Connection>()
-  for (let at = 0; at < answers.byteLength; at += ANSWER_BYTES) {
+  const bytes = new Uint8Array(answers)
+  for (let at = 0; at < answers.byteLength; ) {
     const token = view.getUint32(at, true)
     const code = view.getUint8(at + 4)
     const index = view.getFloat64(at + 8, true)
+    const value = view.getUint8(at + 5)
+    const attached = view.getUint16(at + 6, true)
+    at += ANSWER_BYTES
+    const length = attached === ATTACHED.none ? 0 : 4 + view.getUint32(at, true)
+    const rest = bytes.subarray(Math.min(at + 4, at + length), at + length)
+    at += length
+    const frame = attached === ATTACHED.frame ? rest : undefined
     const connection = thread.pendingReads.has(token)
       ? takeConfirmation(thread, token, code, index)
-      : takeAnswer(thread, token, code, view.getUint8(at + 5), index, outcomeText)
+      : thread.stayReads.has(token)
+        ? takeStays(thread, token, code, index, frame)
+        : takeAnswer(thread, token, code, value, index, attached === ATTACHED.text ? decoder.decode(rest) : '', frame)
     if (connection) touched.add(connection)
   }
   for (const connection of touched) sendAnswers(connection)

@@ -42,6 +42,21 @@ const refusal = (code: string) => ({ ok: false, code, message: '' })
 const takeRead = (thread: TestedThread) => until('the replica gets the read', () => thread.pendingReads.shift())
 const takeWrite = (thread: TestedThread) => until('a write is proposed', () => thread.writes.shift())
 
+describe('a stay where the data is below its feature level', () => {
+  test.each<[string, RoleCode, boolean, string]>([
+    ['a node that is behind, or has no data yet, leads to the leader', ROLE.follower, true, '308'],
+    ['without a leader', ROLE.follower, false, '503'],
+    ['the leader knows that the shard has no stays', ROLE.leader, true, 'VALIDATION_ERROR'],
+  ])('%s', async (_, role, isLeaderKnown, code) => {
+    const [thread, client] = await start()
+    thread.setStatus(role, { isLeaderKnown })
+
+    expect(await ask(client, 'GETSTAY', { stayId: 'x' })).toMatchObject({ ok: false, code })
+    expect(await ask(client, 'RELEASESTAY', { stayId: 'x' })).toMatchObject({ ok: false, code })
+    expect(thread.batches.writes).toBe(0)
+  })
+})
+
 describe('a write', () => {
   test.each<[string, RoleCode, boolean, string]>([
     ['on a follower', ROLE.follower, true, '308'],

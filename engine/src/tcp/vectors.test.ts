@@ -38,7 +38,7 @@ const requests = cases.filter(({ json }) => json.command !== 'LOGIN')
 const commands = requests.filter(({ json }) => json.command !== null)
 
 /** Valid refusals of a well-formed request: dates and names are examples, and no session is open. */
-const REFUSALS = ['VALIDATION_ERROR', 'NOT_FOUND', 'UNDERFLOW', 'OVERFLOW', '408']
+const REFUSALS = ['VALIDATION_ERROR', 'NOT_FOUND', 'UNDERFLOW', 'OVERFLOW', 'CONFLICT', '408']
 
 const folder = temporaryFolder()
 let node: NodeProcess

@@ -95,6 +95,7 @@ export function fakeHandle(differs: Partial<NodeHandle> = {}): NodeHandle {
     wallMs: () => NOON,
     saveSnapshot: () => 'started',
     maintain: () => 'started',
+    changeSetting: () => Promise.resolve({ status: 202, text: 'holds_max = 5 was proposed' }),
     setTime: () => Promise.resolve({ status: 202, text: JSON.stringify(SET_TIME) }),
     shutdown: () => {},
     reloadTokens: () => 0,

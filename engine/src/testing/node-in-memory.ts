@@ -5,6 +5,7 @@
 
 import { assert, type CodecList, createCodecList, yearOf } from '@vacancy/shared'
 import { COMMANDS, type CommandName, decodeReply, encodeRequest } from '@vacancy/shared/wire'
+import { staysOf } from '../cluster/stay-answers.ts'
 import { createSearcher } from '../search/search.ts'
 import { applyCommand } from '../store/apply.ts'
 import { type ApplyContext, createApplyContext } from '../store/apply-context.ts'
@@ -22,7 +23,15 @@ import {
   writeU32,
 } from '../store/command.ts'
 import { createStore, FEATURE_LEVEL, publish, type Store, scratchOf } from '../store/store.ts'
-import { answerRead, createDispatcher, type Dispatcher, openRequest, proposeWrite } from '../tcp/dispatch.ts'
+import {
+  answerRead,
+  createDispatcher,
+  type Dispatcher,
+  isBelowLevel,
+  openRequest,
+  proposeStayRead,
+  proposeWrite,
+} from '../tcp/dispatch.ts'
 import { loadKernels } from '../threads/kernels.ts'
 import { createProposals } from '../threads/writes.ts'
 
@@ -38,6 +47,12 @@ export type NodeInMemory = {
   readonly dispatchers: readonly Dispatcher[]
   day: number
   index: number
+  /** Shard time, ms; 0 for an hour after the beginning of the day. */
+  timeMs: number
+}
+
+function timeOf({ day, timeMs }: NodeInMemory): number {
+  return timeMs === 0 ? day * DAY_MS + 3_600_000 : timeMs
 }
 
 /** Fields by name for any command; tests generate them from tables. */
@@ -52,21 +67,29 @@ export type Answer = {
   readonly result: LooseResult
   readonly code: number
   readonly value: number
+  /** Text of the refusal. */
+  readonly text?: string
 }
 
 /** Scratch memory of a reader, enough for searches and for reading and writing snapshots. */
 const SCRATCH_BYTES = 16 << 20
 
-export function createNodeInMemory(day: number, memoryBytes = 96 << 20): NodeInMemory {
-  return nodeOver(createStore({ memoryBytes, readers: 2, scratchBytes: SCRATCH_BYTES, sessionBytesMax: 1 << 20 }), day)
+export function createNodeInMemory(day: number, memoryBytes = 96 << 20, defects?: ReadonlySet<string>): NodeInMemory {
+  const store = createStore({ memoryBytes, readers: 2, scratchBytes: SCRATCH_BYTES, sessionBytesMax: 1 << 20 })
+  return nodeOver(store, day, defects)
 }
 
 /** The same for a store that was filled in another way. */
-export function nodeOver(store: Store, day: number): NodeInMemory {
+export function nodeOver(store: Store, day: number, defects?: ReadonlySet<string>): NodeInMemory {
   const codecs = createCodecList(SAMPLE_CODECS)
   const kinds = [loadKernels(store.memory), loadKernels(store.memory, 'typescript')]
-  const context = createApplyContext(store, (kinds[0] as (typeof kinds)[0]).put, () => assert(false, 'digests agree'))
-  const node: NodeInMemory = { store, context, codecs, dispatchers: [], day, index: 0 }
+  const context = createApplyContext(
+    store,
+    (kinds[0] as (typeof kinds)[0]).put,
+    () => assert(false, 'digests agree'),
+    defects,
+  )
+  const node: NodeInMemory = { store, context, codecs, dispatchers: [], day, index: 0, timeMs: 0 }
   const dispatchers = kinds.map((kernels, reader) =>
     createDispatcher({
       searcher: createSearcher({
@@ -100,6 +123,8 @@ export function ask(node: NodeInMemory, command: CommandName, fields: LooseField
 function askOne(node: NodeInMemory, dispatcher: Dispatcher, command: CommandName, payload: Uint8Array): Answer {
   const spec = openRequest(dispatcher, payload, 0, payload.length)
   if (!spec) return { error: dispatcher.error, result: {}, code: -1, value: 0 }
+  if (isBelowLevel(node.store.memory, spec)) return { error: 'below level', result: {}, code: -1, value: 0 }
+  if (spec.group === 'stays' && spec.access === 'read') return readStays(node, dispatcher, command)
   if (spec.access === 'write') return dispatcher === node.dispatchers[0] ? write(node, dispatcher) : NOTHING
   const { memory } = node.store
   const at = scratchOf(memory, dispatcher.view.reader) + 16_384
@@ -112,6 +137,23 @@ function askOne(node: NodeInMemory, dispatcher: Dispatcher, command: CommandName
     : { error: reply.code, result: {}, code: -1, value: 0 }
 }
 
+function readStays(node: NodeInMemory, dispatcher: Dispatcher, command: CommandName): Answer {
+  const batch = createProposals()
+  const error = proposeStayRead(dispatcher, dispatcher.values.scan.command, batch)
+  if (error !== '') return { error: error.slice(0, error.indexOf(':')), result: {}, code: -1, value: 0, text: error }
+  const { code, frame } = staysOf(node.store).read(batch.writer.bytes, 8, batch.writer.at)
+  if (frame) return { error: '', result: stayResult(node, command, frame), code, value: 0 }
+  const text = outcomeText(code, 0)
+  return { error: text.slice(0, text.indexOf(':')), result: {}, code, value: 0, text }
+}
+
+function stayResult(node: NodeInMemory, command: CommandName, frame: Uint8Array): LooseResult {
+  const context = { baseYear: yearOf(node.day), codecs: node.codecs }
+  const reply = decodeReply(command, frame.subarray(FRAME_HEADER), context)
+  assert(reply.ok, 'the frame of a stay is a success')
+  return reply.result as LooseResult
+}
+
 const NOTHING: Answer = { error: '', result: {}, code: 0, value: 0 }
 
 function write(node: NodeInMemory, dispatcher: Dispatcher): Answer {
@@ -120,13 +162,16 @@ function write(node: NodeInMemory, dispatcher: Dispatcher): Answer {
   if (error !== '') return { error: error.slice(0, error.indexOf(':')), result: {}, code: -1, value: 0 }
   const bytes = proposals.writer.bytes.slice(8, proposals.writer.at)
   proposals.writer.at = 0
-  stampCommand(new DataView(bytes.buffer), 0, node.day * DAY_MS + 3_600_000, node.day)
+  stampCommand(new DataView(bytes.buffer), 0, timeOf(node), node.day)
   node.index++
-  const { code, value } = applyCommand(node.context, node.index, bytes, 0, bytes.length)
+  const applied = applyCommand(node.context, node.index, bytes, 0, bytes.length)
+  const { code, value, detail } = applied
+  const frame = staysOf(node.store).replyTo(applied)
   publish(node.store, node.index)
-  const text = code === 0 ? '' : outcomeText(code, value)
+  const text = code === 0 ? '' : outcomeText(code, value, detail)
   const colon = text.indexOf(':')
-  return { error: colon < 0 ? text : text.slice(0, colon), result: {}, code, value }
+  const result = frame ? stayResult(node, values.scan.command.name, frame) : {}
+  return { error: colon < 0 ? text : text.slice(0, colon), result, code, value, text }
 }
 
 /** Applies a command that the cluster itself appends to the log. @returns the outcome's code */
@@ -135,7 +180,7 @@ export function applyOwn(node: NodeInMemory, kind: CommandKind, body: (writer: C
   beginCommand(writer, kind)
   body(writer)
   const bytes = writer.bytes.slice(0, writer.at)
-  stampCommand(new DataView(bytes.buffer), 0, node.day * DAY_MS, node.day)
+  stampCommand(new DataView(bytes.buffer), 0, node.timeMs === 0 ? node.day * DAY_MS : node.timeMs, node.day)
   node.index++
   const { code } = applyCommand(node.context, node.index, bytes, 0, bytes.length)
   publish(node.store, node.index)
@@ -148,8 +193,8 @@ export function applyCommandOf(node: NodeInMemory, kind: CommandKind, body: Uint
 }
 
 /** From now on, apply uses the newest rules. */
-export function raiseFeatureLevel(node: NodeInMemory): void {
-  applyOwn(node, KIND.featureLevel, (writer) => writeU32(writer, FEATURE_LEVEL))
+export function raiseFeatureLevel(node: NodeInMemory, level = FEATURE_LEVEL): void {
+  applyOwn(node, KIND.featureLevel, (writer) => writeU32(writer, level))
 }
 
 /** Logs a memory budget, bytes. */

@@ -111,6 +111,7 @@ export function createTestSource(options: SourceOptions = {}): TestSource {
     properties,
     tables,
     sessionCount: 2,
+    stays: new Uint8Array(0),
     sessions: new TextEncoder().encode('two sessions'),
     settings: Uint8Array.of(1, 2, 3, 4),
     replicated: new Uint8Array(0),

@@ -5,6 +5,7 @@
 
 import { createCodecList } from '@vacancy/shared'
 import { seeded } from '@vacancy/testkit/random'
+import { decodeLedger } from '../snapshot/ledger.ts'
 import { finishStore, type Prepared, prepareStore } from '../snapshot/restore.ts'
 import type { Names, PropertyColumns, TableShape } from '../snapshot/schema.ts'
 import { PLANE, TABLE } from '../store/layout.ts'
@@ -60,6 +61,7 @@ export function fillSynthetic(store: Store, put: PutWord, options: SyntheticOpti
   const prepared = prepareStore(store, names, columns, shapes)
   fillWords(store, put, prepared, below)
   finishStore(store, prepared, {
+    stays: decodeLedger(new Uint8Array(0), ''),
     sessions: new Uint8Array(0),
     settings: new Uint8Array(0),
     replicated: new Uint8Array(0),

@@ -9,6 +9,7 @@ import { snapshotWritten } from '../cluster/maintenance.ts'
 import { proposeBatch, pump } from '../cluster/proposals.ts'
 import { tick } from '../cluster/replica.ts'
 import { addSink, createReplica, type Replica } from '../cluster/replica-state.ts'
+import type { StaysOfMachine } from '../cluster/stay-answers.ts'
 import { ENTRY_HEADER_BYTES, ENTRY_KIND, entryKind, entryLength, viewOf } from '../raft/entry.ts'
 import { campaign, createRaft } from '../raft/raft.ts'
 import type { DigestMark } from '../store/apply-context.ts'
@@ -75,6 +76,26 @@ const DIRECTORY = '/wal'
 const NOTHING: ToySnapshot = { index: 0, term: 0, values: [] }
 
 /** Starts from the disk, or as a new shard. It is the leader when the simulation has settled. */
+/** A machine without a ledger. */
+const NO_STAYS: StaysOfMachine = {
+  replyTo: () => undefined,
+  read: () => ({ code: 0, frame: undefined }),
+  admits: () => true,
+  nextDeadlineMs: () => Number.POSITIVE_INFINITY,
+  status: () => ({
+    stays: 0,
+    held: 0,
+    bytes: 0,
+    oversoldNights: 0,
+    oversold: [],
+    nextDeadlineMs: 0,
+    expired: 0,
+    overflowedRooms: 0,
+    refused: {},
+    settings: { stays_bytes: 0, holds_max: 0, holds_max_per_source: 0 },
+  }),
+}
+
 export function startToy(disk: SimulatedDisk, options: ToyOptions = {}): ToyReplica {
   const { seed = 1, wallMs, snapshots = [], snapshotTakesMs = 50 } = options
   const simulation = createSimulation({ seed, disk, ...(wallMs !== undefined && { wallMs }) })
@@ -131,14 +152,14 @@ export function startToy(disk: SimulatedDisk, options: ToyOptions = {}): ToyRepl
           if (kind === KIND.digestCheck && view.getFloat64(start + COMMAND_HEADER_BYTES, true) === 0)
             newestMark = { index, lo: values.length, hi: 0 }
           if (kind === KIND.setTime) noteSetTime(known, timeOfCommand(view, start), timeSetBy(view, start))
-          if (kind !== KIND.setAvailability) return { code: 0, value: 0, index }
+          if (kind !== KIND.setAvailability) return { code: 0, value: 0, index, detail: '', stay: 0 }
           assert(end - start >= COMMAND_HEADER_BYTES + 4, 'a toy command has a value')
           known.timeMs = timeOfCommand(view, start)
           times.push({ timeMs: known.timeMs, day: view.getUint32(start + 10, true) })
           const value = view.getUint32(start + COMMAND_HEADER_BYTES, true)
-          if (value === UNLUCKY) return { code: UNLUCKY_CODE, value: 0, index }
+          if (value === UNLUCKY) return { code: UNLUCKY_CODE, value: 0, index, detail: '', stay: 0 }
           values.push(value)
-          return { code: 0, value: value & 255, index }
+          return { code: 0, value: value & 255, index, detail: '', stay: 0 }
         },
         publish(index) {
           toy.published.push(index)
@@ -155,6 +176,7 @@ export function startToy(disk: SimulatedDisk, options: ToyOptions = {}): ToyRepl
         orderTables: () => [].values(),
         sweep: () => false,
         featureLevel: () => options.featureLevel ?? 0,
+        stays: NO_STAYS,
         hasDeleted: () => false,
         prepareDeletes: () => undefined,
         budgetUse: () => ({ budgetBytes: 0, chargedBytes: 0, leftBytes: 0 }),

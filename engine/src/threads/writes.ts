@@ -3,13 +3,16 @@
  * loop in each direction, not one per write.
  *
  *   to the replica   u32 token · u32 length · command, repeated (store/command.ts)
- *   back             ANSWER_BYTES each: u32 token · u8 outcome · u8 value · u16 0 · f64 index
+ *   back             ANSWER_BYTES each: u32 token · u8 outcome · u8 value · u16 attached · f64 index, and if something
+ *                    is attached: u32 length · bytes, the text of a refusal or the frame of a reply
  */
 
 import { ERRORS } from '@vacancy/shared'
 import { type CommandWriter, createCommandWriter } from '../store/command.ts'
 
 export const ANSWER_BYTES = 16
+/** What follows an answer. A frame has correlation id 0. */
+export const ATTACHED = { none: 0, text: 1, frame: 2 } as const
 /**
  * Outcomes of the replica itself, above those of the store. Except for `outcomeUnknown` the command is certainly in no
  * log, or certainly overwritten there by a committed entry of another term (docs/design/consensus.md#retryable-errors,

@@ -70,7 +70,7 @@ export const flag: Field<boolean> = {
 export function word<W extends string>(words: readonly [W, ...W[]]): Field<W> {
   return {
     put(writer, value) {
-      assert(words.includes(value), 'the word is one of its list')
+      assert(words.includes(value), 'the word is in the list of the field')
       putByte(writer, words.indexOf(value))
     },
     take: (reader) => words[takeByte(reader)] ?? bad(reader, words[0]),

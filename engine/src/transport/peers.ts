@@ -127,9 +127,9 @@ const FAULT_TEXTS: { readonly [fault in FrameFault]: string } = {
   kind: 'it sends messages that this version does not support',
   cluster: 'it belongs to another cluster of that name: another one was founded, or restored',
   genesis: 'it belongs to this shard before it was restored',
-  codecs: 'its codec list is another one',
+  codecs: 'its codec list differs',
   addressee: 'it addresses this node as another member',
-  sender: 'it sends in the name of another node',
+  sender: 'it sends under the id of another node',
 }
 
 /** Counts a refusal of a peer, and logs it at intervals. */

@@ -115,7 +115,7 @@ test.each<[string, (readonly Payload[])[], string]>([
   ['V6', [HEAD, [state(1, 2, 0)]], 'a second vote in term 1'],
   ['A2', [HEAD, [state(1, 1, 3), log(1, 5, 1)], [state(1, 1, 2)]], 'the commit index goes back to 2'],
   ['A3', [HEAD, [state(1, 1, 0), log(1, 5, 1)], [state(1, 1, 0), log(7, 1, 1)]], 'entries 6 to 6 are missing'],
-  ['A3', [HEAD, [state(3, 1, 0), log(1, 2, 3)], [state(3, 1, 0), log(3, 1, 2)]], 'the terms of entries go back'],
+  ['A3', [HEAD, [state(3, 1, 0), log(1, 2, 3)], [state(3, 1, 0), log(3, 1, 2)]], 'entry terms decrease'],
   [
     'A4',
     [HEAD, [state(1, 1, 3), log(1, 5, 1)], [state(1, 1, 3), log(3, 1, 1)]],
@@ -126,7 +126,7 @@ test.each<[string, (readonly Payload[])[], string]>([
   [
     'V1',
     [HEAD, [state(1, 1, 0), mark(0, 0)], [state(1, 1, 5), log(1, 5, 1), mark(5)], [mark(3)]],
-    'the snapshot mark goes back',
+    'the snapshot index decreases',
   ],
   ['V1', [[state(1, 1, 0)]], 'the file does not begin with an identity'],
   ['V1', [HEAD, [[RECORD_TYPE.hardState, new Uint8Array(23)]]], 'the record is valid and its content is not'],

@@ -390,11 +390,11 @@ function readGroups(scan: LogScan, file: FileReport, window: Window, from: numbe
  * log here; empty when it does
  */
 function misfit(scan: LogScan, record: RecordView, sequence: number, chain: number): string {
-  if (record.sequence !== sequence + 1) return `record ${record.sequence} stands where ${sequence + 1} is due`
+  if (record.sequence !== sequence + 1) return `record ${record.sequence} found, ${sequence + 1} expected`
   if (record.chain !== chain) return 'the record does not follow the one before it'
   // A group continues until its last record. Only then comes the next number.
   const group = nextGroup(scan.group)
-  return record.group === group ? '' : `a record of group ${record.group} stands where group ${group} is due`
+  return record.group === group ? '' : `a record of group ${record.group} found, group ${group} expected`
 }
 
 function decodePayload(window: Window, offset: number): Pending | undefined {
@@ -463,7 +463,7 @@ function checkGroup(scan: LogScan, file: FileReport, group: readonly Pending[]):
       }
       case RECORD_TYPE.snapshotMark: {
         const before = scan.marks.at(-1)
-        if (before && pending.mark.index < before.index) return { offset, reason: 'the snapshot mark goes back' }
+        if (before && pending.mark.index < before.index) return { offset, reason: 'the snapshot index decreases' }
         break
       }
       case RECORD_TYPE.entries: {
@@ -475,7 +475,7 @@ function checkGroup(scan: LogScan, file: FileReport, group: readonly Pending[]):
           return { offset, reason: `entry ${entries.firstIndex} was committed and is replaced` }
         }
         const before = entries.firstIndex > lastIndex ? lastTerm : termAt(scan.terms, entries.firstIndex - 1)
-        if ((entries.runs[0]?.term ?? 0) < before) return { offset, reason: 'the terms of entries go back' }
+        if ((entries.runs[0]?.term ?? 0) < before) return { offset, reason: 'entry terms decrease' }
         lastTerm = entries.runs.at(-1)?.term ?? 0
         if (lastTerm > hardState.term)
           return { offset, reason: `an entry of term ${lastTerm} before that term was stored` }
@@ -588,7 +588,7 @@ function searchTail(scan: LogScan, file: FileReport, window: Window, from: numbe
   else if (damage) scan.damage = { file: file.path, offset: from, reason: damage }
   else if (file.records === 0) {
     // The first group of a file is synced before the file gets its name: no crash can tear it.
-    scan.damage = { file: file.path, offset: from, reason: `${reason}, and the first group of a file is never torn` }
+    scan.damage = { file: file.path, offset: from, reason: `${reason}; the first group of a file is never torn` }
   }
   if (scan.damage) noteLost(scan, window, from)
 }

@@ -1,0 +1,100 @@
+import { afterEach, expect, test } from 'vitest'
+import { connectIn } from './client.ts'
+import { startScriptedNode } from './testing/scripted-node.ts'
+import { turnedWorld } from './testing/turned-world.ts'
+
+const cleanUp: (() => unknown)[] = []
+afterEach(async () => {
+  for (const step of cleanUp.splice(0).reverse()) await step()
+})
+
+async function start(options = {}) {
+  const node = await startScriptedNode()
+  cleanUp.push(() => node.close())
+  const world = turnedWorld()
+  const client = await connectIn(world, { port: node.port, ...options })
+  cleanUp.push(() => client.close())
+  return { node, client, world }
+}
+
+const line = { propertyId: 'hotel_123', roomType: 'double', arrival: '2026-12-24', nights: 3, rooms: 2 }
+const booked = { state: 'booked', total: 600, index: 7, lines: [{ ...line, days: [] }] } as const
+
+test('a stay is held, confirmed, released and read, without request keys', async () => {
+  const { node, client } = await start()
+  const calls = [
+    client.holdStay({ stayId: 'order', seconds: 60, lines: [line] }),
+    client.confirmStay('order', { retake: true, maxTotal: 700 }),
+    client.releaseStay('order', { void: true }),
+    client.stay('order'),
+    client.stays({ propertyId: 'hotel_123' }),
+  ]
+
+  const requests = []
+  for (const _ of calls) requests.push(await node.next())
+
+  const sent = requests.map(({ command, fields }) => [command, fields])
+  expect(sent).toHaveLength(5)
+  expect(sent).toEqual(
+    expect.arrayContaining([
+      ['HOLDSTAY', { stayId: 'order', seconds: 60, lines: [line] }],
+      ['CONFIRMSTAY', { stayId: 'order', maxTotal: 700, retake: 1 }],
+      ['RELEASESTAY', { stayId: 'order', void: 1 }],
+      ['GETSTAY', { stayId: 'order' }],
+      ['LISTSTAYS', { propertyId: 'hotel_123' }],
+    ]),
+  )
+  for (const request of requests) request.answer(request.command === 'LISTSTAYS' ? { stays: [], cursor: '' } : booked)
+  expect(await Promise.all(calls)).toEqual([booked, booked, booked, booked, { stays: [], cursor: '' }])
+})
+
+test('a booking whose connection is lost is sent again: its id makes it count once', async () => {
+  const { node, client, world } = await start({ requestKeys: false })
+  const call = client.bookStay({ stayId: 'order', lines: [line] })
+  const first = await node.next()
+
+  first.peer.socket.destroy()
+  const again = await Promise.race([node.next(), turning(world)])
+  again.answer(booked)
+
+  expect(again.fields).toEqual(first.fields)
+  expect(await call).toEqual(booked)
+})
+
+/** The pauses between attempts pass as soon as they begin. */
+async function turning(world: ReturnType<typeof turnedWorld>): Promise<never> {
+  for (;;) {
+    await new Promise((resolve) => setImmediate(resolve))
+    world.advance(50)
+  }
+}
+
+test('a refusal names the night', async () => {
+  const { node, client } = await start()
+  const call = client.bookStay({ stayId: 'order', lines: [line] }).catch((error: unknown) => error)
+  const request = await node.next()
+
+  request.refuse('SOLD_OUT: line=0 date=2026-12-24 left=1 wanted=2')
+
+  expect(await call).toMatchObject({
+    name: 'VacancyRequestError',
+    code: 'SOLD_OUT',
+    details: { line: 0, date: '2026-12-24', left: 1, wanted: 2 },
+  })
+})
+
+test('reads after a booking wait for its index', async () => {
+  const { node, client } = await start({ readYourWrites: true })
+  const call = client.bookStay({ stayId: 'order', lines: [line] })
+  const request = await node.next()
+  expect(request.fields).toMatchObject({ wantIndex: 1 })
+  request.answer({ ...booked, appliedIndex: 9 })
+  await call
+
+  const read = client.stay('order')
+  const received = await node.next()
+  received.answer(booked)
+  await read
+
+  expect(received.fields).toMatchObject({ minIndex: 9 })
+})

@@ -1,0 +1,84 @@
+/** Replicated settings of stays. Every replica follows the values in the log, whatever its configuration. */
+
+import type { StaySettings } from '../status.ts'
+import { type CommandReader, readU8, readU32 } from './command.ts'
+import { STATE } from './layout.ts'
+import { type Memory, type Store, setState, state } from './store.ts'
+
+type SettingRow = {
+  /** In the log; never reused. */
+  readonly key: number
+  readonly cell: number
+  readonly preset: number
+  readonly min: number
+  readonly max: number
+  readonly summary: string
+}
+
+const STAY_SETTINGS = {
+  stays_bytes: {
+    key: 1,
+    cell: STATE.staysBytesMax,
+    preset: 64 << 20,
+    min: 1 << 20,
+    max: 2 ** 31 - 1,
+    summary: 'Bytes of records of stays. Beyond it the oldest ones that are neither held nor younger than 1 h go.',
+  },
+  holds_max: {
+    key: 2,
+    cell: STATE.holdsMax,
+    preset: 200_000,
+    min: 1,
+    max: 10_000_000,
+    summary: 'Stays on hold at a time.',
+  },
+  holds_max_per_source: {
+    key: 3,
+    cell: STATE.holdsMaxPerSource,
+    preset: 20_000,
+    min: 1,
+    max: 10_000_000,
+    summary: 'Stays on hold at a time of one source.',
+  },
+} as const satisfies { readonly [name: string]: SettingRow }
+
+export type StaySetting = keyof typeof STAY_SETTINGS
+
+export function isStaySetting(name: string): name is StaySetting {
+  return Object.hasOwn(STAY_SETTINGS, name)
+}
+
+/** What is wrong with a value; '' for nothing. */
+export function settingFault(name: string, value: number): string {
+  if (!isStaySetting(name)) return `unknown setting ${name}; there are ${Object.keys(STAY_SETTINGS).join(', ')}`
+  const { min, max } = STAY_SETTINGS[name]
+  return Number.isInteger(value) && value >= min && value <= max ? '' : `${name} must be ${min} to ${max}, got ${value}`
+}
+
+export function staySetting(memory: Memory, name: StaySetting): number {
+  const { cell, preset } = STAY_SETTINGS[name]
+  return state(memory, cell) || preset
+}
+
+export function staySettings(memory: Memory): StaySettings {
+  const values = Object.keys(STAY_SETTINGS).map((name) => [name, staySetting(memory, name as StaySetting)])
+  return Object.fromEntries(values) as StaySettings
+}
+
+const SETTING_BYTES = 5
+
+/** Body of the command that changes a setting. */
+export function encodeSetting(name: StaySetting, value: number): Uint8Array {
+  const body = new Uint8Array(SETTING_BYTES)
+  body[0] = STAY_SETTINGS[name].key
+  new DataView(body.buffer).setUint32(1, value, true)
+  return body
+}
+
+/** Applies the command. A setting that this program does not know changes nothing: it has no effect here. */
+export function applySetting(store: Store, reader: CommandReader): void {
+  const key = readU8(reader)
+  const value = readU32(reader)
+  const row = Object.values(STAY_SETTINGS).find((each) => each.key === key)
+  if (row) setState(store, row.cell, value)
+}

@@ -1,0 +1,59 @@
+/** Another replica, which loads a snapshot of this one. For tests that compare it with one that applied the log. */
+
+import { assert, createCodecList } from '@vacancy/shared'
+import { CAPTURE_SCRATCH_BYTES, captureStore } from '../snapshot/capture.ts'
+import { openSeedFile, type SnapshotReader } from '../snapshot/load.ts'
+import { inlineDecoder, replaceData, replaceStore } from '../snapshot/replace.ts'
+import { inlineEncoder, writeSeedFileAtOnce } from '../snapshot/write.ts'
+import { beginCopyOnWrite, endCopyOnWrite } from '../store/cow.ts'
+import { createStore, scratchOf } from '../store/store.ts'
+import { createSimulatedDisk, type SimulatedDisk } from './disk.ts'
+import { type NodeInMemory, nodeOver, SAMPLE_CODECS } from './node-in-memory.ts'
+import { createSimulation } from './simulation.ts'
+
+const FILE = '/copy.snapshot'
+const codecs = createCodecList(SAMPLE_CODECS)
+
+/** Writes a snapshot of the node to a disk of its own. */
+function snapshotOf(node: NodeInMemory): { readonly disk: SimulatedDisk; readonly reader: SnapshotReader } {
+  const { store } = node
+  const disk = createSimulatedDisk()
+  const { env } = createSimulation({ disk })
+  const point = {
+    epoch: beginCopyOnWrite(store),
+    index: node.index,
+    term: 3,
+    shardId: 's1',
+    voters: ['n1'],
+    recordsStart: store.writer.recordsStart,
+    recordsEnd: store.writer.gap.low,
+  }
+  const scratch = scratchOf(store.memory, 1) + 65_536
+  const captured = captureStore(store.memory, point, codecs, scratch)
+  assert(captured !== undefined, 'the epoch was kept')
+  const encoder = inlineEncoder(captured.source, scratch + CAPTURE_SCRATCH_BYTES)
+  writeSeedFileAtOnce(env, FILE, captured.source, { encoder })
+  endCopyOnWrite(store)
+  return { disk, reader: openSeedFile(disk, FILE) }
+}
+
+/** @param defects planted defects of the copy */
+export function copyOf(node: NodeInMemory, defects?: ReadonlySet<string>): NodeInMemory {
+  const { disk, reader } = snapshotOf(node)
+  const loaded = createStore({ memoryBytes: 96 << 20, readers: 2, scratchBytes: 16 << 20, sessionBytesMax: 1 << 20 })
+  const ended: unknown[] = []
+  replaceStore(createSimulation({ disk }).env, loaded, reader, inlineDecoder(disk), (error) => ended.push(error))
+  assert(ended.length === 1 && ended[0] === undefined, 'the snapshot was loaded')
+  const copy = nodeOver(loaded, node.day, defects)
+  copy.index = node.index
+  copy.timeMs = node.timeMs
+  return copy
+}
+
+/** A bulk load: the data of one node replace those of another, whose stays remain. */
+export function loadDataOf(from: NodeInMemory, to: NodeInMemory): void {
+  const { disk, reader } = snapshotOf(from)
+  const ended: unknown[] = []
+  replaceData(createSimulation({ disk }).env, to.store, reader, inlineDecoder(disk), (error) => ended.push(error))
+  assert(ended.length === 1 && ended[0] === undefined, 'the data were loaded')
+}
