@@ -4,7 +4,6 @@ import { readFileSync } from 'node:fs'
 import nodeModule from 'node:module'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { setFlagsFromString } from 'node:v8'
 import { findNode, isNewEnough, ROOT } from '../scripts/pinned-node.mjs'
 import { forward, forwardSignals, run } from '../scripts/program.mjs'
 import { endAtOnce, endingWithUs, endWithStarter, watchNpm } from '../scripts/starter.mjs'
@@ -24,7 +23,7 @@ const COMMANDS = {
   resolver: ['@vacancy/fabric/cli', 'starts a resolver of node hosts for development'],
   bridge: ['@vacancy/fabric/cli', 'starts a bridge, the way from routers to the nodes of a shard'],
   router: ['@vacancy/fabric/cli', 'starts a router, for clients (edge) or for a zone'],
-  proxy: ['@vacancy/fabric/cli', 'starts the HTTP proxy: commands as JSON, sent to a node or a router'],
+  proxy: ['@vacancy/fabric/cli', 'starts the HTTP proxy: commands as JSON, sent to a node, a shard or a router'],
   'control-plane': ['@vacancy/server/cli', 'starts the control plane with its console, or prints a sign-in link'],
   queue: ['@vacancy/server/queue', 'starts the job queue, submits jobs, shows topics and dead jobs'],
   cluster: ['@vacancy/cli/cli', 'shows the state of a shard, and changes its members and leader'],
@@ -73,7 +72,6 @@ async function main([name, ...rest]) {
   // Only now, since a process that executes itself again must keep its input.
   endWithStarter()
   watchNpm({ onStop: () => process.kill(process.pid, 'SIGTERM'), onGone: endAtOnce })
-  if (name === 'control-plane') collectSooner()
   await buildWhatIsMissing()
   keepCompiled()
   const [door] = COMMANDS[name]
@@ -100,14 +98,6 @@ function giveMemoryBack() {
     ...process.env,
     ...MALLOC,
   })
-}
-
-/**
- * The old generation may grow by this share of live data before it is collected; V8's default is to double it. With
- * 1,000 nodes and 20 browsers it needs a tenth of a core more and 170 MiB less (`npm run bench:control-plane`).
- */
-function collectSooner() {
-  setFlagsFromString('--heap-growing-percent=30')
 }
 
 /** Started with an old Node, for example from a shell: runs the same command with the pinned one, which ends with this process. */

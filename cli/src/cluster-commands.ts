@@ -26,7 +26,7 @@ const CLIENT_FLAGS = {
     summary: 'HTTP address of any node of the shard; of several, the first that responds is used.',
   },
   'token-file': { type: 'text', value: 'FILE', summary: 'File whose first line is a token of the auth file.' },
-  'tls-ca': { type: 'text', value: 'FILE', summary: 'Authorities of the nodes, PEM. Selects TLS.' },
+  'tls-ca': { type: 'text', value: 'FILE', summary: 'CA certificates for the nodes, PEM. Selects TLS.' },
   json: { type: 'boolean', summary: 'One JSON document instead of text.' },
 } as const
 

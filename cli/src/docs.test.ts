@@ -36,7 +36,8 @@ const lines = PAGES.flatMap((page) =>
   ),
 )
 const vacancyLines = lines.filter(({ line }) => /^(npx )?vacancy /.test(line))
-const wordsOf = (line: string) => line.replace(/^npx /, '').replace('$(date -u +%F)', '2026-12-01').split(' ').slice(1)
+const wordsOf = (line: string) =>
+  line.replace(/^npx /, '').replace('$(date -u +%F)', '2026-12-01').replaceAll("'", '').split(' ').slice(1)
 
 test.each(lines)('$page: `$line` begins with an existing command', ({ line }) => {
   const script = /^npm (?:run )?(\S+)/.exec(line)?.[1]

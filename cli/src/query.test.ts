@@ -110,7 +110,7 @@ test('a refused connection is reported', async () => {
   const { code, stderr } = await runVacancy(['query', 'segments', '--port', String(port)])
 
   expect(code).toBe(1)
-  expect(stderr).toContain(`No connection to 127.0.0.1:${port}: nothing listens there; is the node running?`)
+  expect(stderr).toContain(`No connection to 127.0.0.1:${port}: nothing listens there (is the node running?)`)
 })
 
 test('the help lists every subcommand, and the list of commands all of the protocol except LOGIN', async () => {

@@ -20,6 +20,7 @@ import {
   type FieldValue,
   isCommandName,
   type RequestFields,
+  type StayLine,
 } from '@vacancy/shared/wire'
 import { type AnyResult, tableOf } from './table.ts'
 
@@ -198,9 +199,22 @@ export function fieldsOf(command: CommandName, pairs: readonly string[]): Reques
 function parsedValue({ name, width }: FieldSpec, text: string): FieldValue {
   if (width === 'text') return text
   if (width === 'list') return text === '' ? [] : text.split(',')
+  if (width === 'lines') return linesOf(name, text)
   if (width === 'u64' && /^\d+$/.test(text)) return BigInt(text)
   return numberOf(name, text)
 }
+
+/** The lines of a stay are JSON. Their fields are checked when the request is encoded. */
+function linesOf(name: string, text: string): readonly StayLine[] {
+  try {
+    const lines: unknown = JSON.parse(text)
+    if (Array.isArray(lines)) return lines as readonly StayLine[]
+  } catch {
+    // The reason is enough: the parser's message quotes the text.
+  }
+  throw usage(`${name} is not a JSON array of lines, such as ${LINES_EXAMPLE}`)
+}
+const LINES_EXAMPLE = '[{"propertyId":"hotel_123","roomType":"double","arrival":"2026-12-24","nights":3,"rooms":2}]'
 
 const commandsCommand = defineCommand({
   name: 'vacancy query commands',
@@ -254,7 +268,7 @@ function reported(error: VacancyCallError, { host, port }: Asking): VacancyError
   // Refused before it was sent: an error in the arguments.
   if (cause instanceof VacancyError && cause.code === 'validation_error') return usage(cause.message)
   if ((cause as NodeJS.ErrnoException | undefined)?.code === 'ECONNREFUSED') {
-    const reason = 'nothing listens there; is the node running?'
+    const reason = 'nothing listens there (is the node running?)'
     return new VacancyError('connection_failed', { address: `${host}:${port}`, reason }, { cause })
   }
   if (code === '308') return new VacancyError('failure', { reason: `308: ${NOT_LEADER}` }, { cause: error })
@@ -327,5 +341,6 @@ function help(): string[] {
     '  vacancy query segments',
     '  vacancy query search --segment tyrol --room-type double --from +7 --nights 2 --price 120',
     '  vacancy query send SETROOMAVL propertyId=alp_000001 roomType=double date=2026-12-04 amount=3',
+    '  vacancy query send GETSTAY stayId=order-48121',
   ]
 }

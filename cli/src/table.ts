@@ -2,7 +2,7 @@
 
 import { parseDay, weekdayOf } from '@vacancy/shared'
 import { count, type Table } from '@vacancy/shared/node'
-import type { NightPackage, Result } from '@vacancy/shared/wire'
+import type { NightPackage, Result, StayLine } from '@vacancy/shared/wire'
 
 /** Any result, with the fields of all commands. */
 export type AnyResult = Partial<
@@ -13,8 +13,12 @@ export type AnyResult = Partial<
     Result<'PROPROOMDATELIST'> &
     Result<'GETPROPROOMDAY'> &
     Result<'PROPEXIST'> &
-    Result<'SETROOMAVL'>
+    Result<'SETROOMAVL'> &
+    Omit<Result<'GETSTAY'>, 'lines'> &
+    Result<'LISTSTAYS'> & { readonly lines: readonly StayedLine[] }
 >
+
+type StayedLine = Result<'GETSTAY'>['lines'][number]
 
 /** For a longer stay, the range of prices from the cheapest to the most expensive night. */
 const NIGHTS_SHOWN_MAX = 7
@@ -50,6 +54,27 @@ export function tableOf(result: AnyResult): Table {
     const rows = dates.map((date) => [date, weekday(date)])
     return { columns: ['date', 'day'], rows, counted: count(rows.length, 'date') }
   }
+  if (result.stays) {
+    const columns = ['stay', 'state', 'deadline', 'index', 'time', 'source', 'lines']
+    const rows = result.stays.map((stay) => [
+      stay.stayId,
+      stay.state,
+      momentOf(stay.deadlineMs),
+      String(stay.index),
+      momentOf(stay.timeMs),
+      stay.source,
+      stay.lines.map(wordsOfLine).join(', '),
+    ])
+    const more = result.cursor ? `, more with cursor=${result.cursor}` : ''
+    return { columns, rows, counted: count(rows.length, 'stay') + more }
+  }
+  if (result.state !== undefined && result.lines) {
+    const { state, deadlineMs, total, index, lines } = result
+    const deadline = deadlineMs === undefined ? '' : `, until ${momentOf(deadlineMs)}`
+    const columns = ['line', 'rooms left']
+    const rows = lines.map((line) => [wordsOfLine(line), (line.days ?? []).map((day) => day.availability).join(' ')])
+    return { columns, rows, counted: `${state}${deadline}, total ${total}, at index ${index}` }
+  }
   if (exists !== undefined) return { columns: ['exists'], rows: [[exists ? 'yes' : 'no']], counted: 'answered' }
   const index = result.index === undefined ? [] : [['index', String(result.index)] as const]
   const values = [...(availability === undefined ? [] : [['rooms left', availability] as const]), ...index]
@@ -68,6 +93,15 @@ function stayRow({ propertyId, days }: { propertyId: string; days: NightPackage[
     prices.length > NIGHTS_SHOWN_MAX ? `${Math.min(...prices)} to ${Math.max(...prices)}` : prices.join(' '),
     always.join(' '),
   ]
+}
+
+/** `2 double of hotel_123, 2026-12-24 + 3 nights`. */
+function wordsOfLine({ propertyId, roomType, arrival, nights, rooms }: StayLine): string {
+  return `${rooms} ${roomType} of ${propertyId}, ${arrival} + ${count(nights, 'night')}`
+}
+
+function momentOf(ms: number | undefined): string {
+  return ms === undefined ? '' : new Date(ms).toISOString()
 }
 
 function listed(column: string, entries: readonly string[], counted: string): Table {
