@@ -6,6 +6,7 @@
 import { readFileSync } from 'node:fs'
 import { mkdir, open, rename } from 'node:fs/promises'
 import path from 'node:path'
+import { threadId } from 'node:worker_threads'
 import type { Log } from '@vacancy/shared/node'
 import type { z } from 'zod'
 
@@ -65,7 +66,8 @@ export function openCacheFile<S extends z.ZodType>(options: {
 /** After a crash the old or the new file exists, whole. */
 async function replaceFile(folder: string, file: string, text: string): Promise<void> {
   await mkdir(folder, { recursive: true })
-  const fresh = `${file}.tmp`
+  // Workers of a proxy share the file.
+  const fresh = `${file}.${threadId}.tmp`
   const handle = await open(fresh, 'w')
   try {
     await handle.writeFile(text)

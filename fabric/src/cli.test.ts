@@ -137,6 +137,26 @@ test('a port in use ends with exit code 69, and the state of the other process i
   expect(output()).toContain(`Cannot listen on 127.0.0.1:${port}`)
 })
 
+test('GET /config shows each flag with its source: to an admin, and without tokens to this machine', async () => {
+  writeFileSync(
+    inFolder('auth.yml'),
+    'tokens:\n  - { token: of-ops, role: admin }\n  - { token: of-n1, role: component }\n',
+  )
+  const registry = await serve([...REGISTRY, '--auth-file', 'auth.yml'], { VACANCY_REGISTRY_BUFFER_MS: '50' })
+  const resolver = await serve(['resolver', '--port', '0', '--map', 'n1=127.0.0.1'])
+
+  expect((await registry.ask('/config')).status).toBe(401)
+  expect((await registry.ask('/config', undefined, { Authorization: 'Bearer of-n1' })).status).toBe(403)
+  const { json } = await registry.ask('/config', undefined, { Authorization: 'Bearer of-ops' })
+  expect(Object.keys(json)).toEqual(Object.keys(REGISTRY_FLAGS))
+  expect(json.port).toEqual({ value: 0, origin: 'flag', at: '--port' })
+  expect(json['buffer-ms']).toEqual({ value: 50, origin: 'env', at: 'VACANCY_REGISTRY_BUFFER_MS' })
+  expect(json.storage).toEqual({ value: 'file', origin: 'default', at: '' })
+  expect((await resolver.ask('/config')).json.map).toEqual({ value: 'n1=127.0.0.1', origin: 'flag', at: '--map' })
+  // A page in a browser on this machine.
+  expect((await resolver.ask('/config', undefined, { Origin: 'http://evil.example' })).status).toBe(403)
+})
+
 test('environment variables set flags, and flags override them', async () => {
   const environment = {
     VACANCY_REGISTRY_PORT: '0',

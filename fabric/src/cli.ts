@@ -32,7 +32,7 @@ const registryCommand = defineCommand({
   component: 'REGISTRY',
   summary: 'Starts the registry of components, segments and the codec list.',
   flags: REGISTRY_FLAGS,
-  run: async ({ flags, warnings }) => {
+  run: async ({ flags, view, warnings }) => {
     const codecs = loadCodecFile(flags.codecsPath, 'codecs-path')
     const tlsFiles = tlsFilesOf(flags.tlsCert, flags.tlsKey, flags.tlsClientCa)
     const log = createLogger({ level: flags.logLevel, format: flags.logFormat, component: 'registry' })
@@ -58,6 +58,7 @@ const registryCommand = defineCommand({
             publicRead: flags.publicRead === 'true',
             tls: tls?.material(),
             version: VERSION,
+            config: view,
             clock: systemClock,
             log,
             drainMs: flags.drainSecs * 1000,
@@ -86,7 +87,7 @@ const resolverCommand = defineCommand({
   component: 'RESOLVER',
   summary: 'Starts a resolver for development: it looks up hosts of nodes, bridges and routers in a table.',
   flags: RESOLVER_FLAGS,
-  run: async ({ flags, warnings }) => {
+  run: async ({ flags, view, warnings }) => {
     if (flags.file === undefined && flags.map === undefined && !flags.echo)
       throw new VacancyError('usage_error', { reason: 'one of --file, --map and --echo is needed (see --help)' })
     const map = parseMap(flags.map ?? [])
@@ -104,6 +105,7 @@ const resolverCommand = defineCommand({
             echoes: flags.echo,
             format: flags.format,
             version: VERSION,
+            config: view,
             clock: systemClock,
             log,
             drainMs: flags.drainSecs * 1000,

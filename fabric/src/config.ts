@@ -106,7 +106,7 @@ export const REGISTRY_FLAGS = {
   'tls-client-ca': {
     type: 'text',
     value: 'FILE',
-    summary: 'Authorities of required client certificates, PEM.',
+    summary: 'CA certificates for required client certificates, PEM.',
   },
   'reset-state': {
     type: 'boolean',

@@ -54,6 +54,7 @@ test.each(['text', 'json'] as const)('our resolver answers as %s', async (format
     echoes: false,
     format,
     version: '0',
+    config: {},
     clock: systemClock,
     log: keepingLog(),
     drainMs: 0,
@@ -168,7 +169,7 @@ test('a long page for an unknown id is still a 404', async () => {
   expect(await resolver.find(ROUTER)).toMatchObject({ kind: 'unknown' })
 })
 
-test('a resolver that does not respond times out, and stopping ends a look-up', async () => {
+test('a resolver that does not respond times out, and stopping ends a lookup', async () => {
   const server = await stub(() => {})
   onTestFinished(server.stop)
   const hurried = {

@@ -32,12 +32,12 @@ export type Resolver = {
   find(target: ResolveTarget): Promise<Resolution>
   /** After a failed connect or a wrong peer: looks up again, at most once a second per id. Never rejects. */
   again(target: ResolveTarget): Promise<Resolution>
-  /** The address of the last good answer, without a look-up. */
+  /** The address of the last good answer, without a lookup. */
   known(target: ResolveTarget): ResolvedAddress | undefined
   /** Called when an answer differs from the last good one of this id. @returns ends it */
   onChange(callback: (target: ResolveTarget, address: ResolvedAddress) => void): () => void
   counters(): ResolverCounters
-  /** Cancels running look-ups. */
+  /** Cancels running lookups. */
   stop(): void
 }
 
@@ -101,7 +101,7 @@ function keyOf(target: ResolveTarget): ResolverKey {
   return { path: resolverPath(target), fields: target }
 }
 
-/** The path of a look-up. */
+/** The path of a lookup. */
 export function resolverPath(target: ResolveTarget): string {
   const id = encodeURIComponent(target.id)
   switch (target.kind) {

@@ -36,6 +36,7 @@ async function start(options: Partial<ResolverOptions> = {}) {
     echoes: false,
     format: 'text',
     version: '0.1.0',
+    config: {},
     clock: turnableClock(0),
     log: { debug: note, info: note, warn: note, error: note },
     drainMs: 2_000,

@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs'
 import { type Clock, VacancyError } from '@vacancy/shared'
 import { type ResolvedAddress, readResolverAnswer } from '@vacancy/shared/contract'
 import {
+  type ConfigView,
   createReadiness,
   HttpError,
   type Log,
@@ -15,6 +16,8 @@ import {
   registerMetrics,
   watchFiles,
 } from '@vacancy/shared/node'
+import { createDoor } from './access.ts'
+import { configRoute } from './config-page.ts'
 import { type Answer, createListener, json, type Method, type Route, text } from './http.ts'
 import { RESOLVER_METRICS } from './metrics.ts'
 
@@ -105,6 +108,8 @@ export type ResolverOptions = {
   readonly echoes: boolean
   readonly format: 'text' | 'json'
   readonly version: string
+  /** For `/config`. */
+  readonly config: ConfigView
   readonly clock: Clock
   readonly log: Log
   /** Requests still in progress this long after the stop are cut off. */
@@ -168,6 +173,8 @@ export async function startResolver(options: ResolverOptions): Promise<RunningRe
         return json(ready.ready ? 200 : 503, ready)
       }),
       route('GET', '/', () => json(200, viewOf(table))),
+      // Without tokens, only callers on the same machine are admitted.
+      configRoute(createDoor({ tokens: () => undefined, publicRead: true, clock: options.clock }), options.config),
       route('GET', '/metrics', async () => ({
         status: 200,
         headers: { 'Content-Type': METRICS_CONTENT_TYPE },

@@ -37,8 +37,12 @@ type BridgingOptions = {
   readonly login: Policy['login']
   readonly reads: 'followers' | 'any' | 'leader'
   readonly lagMax: number
+  /** 0 = reads are not hedged. */
+  readonly hedgeAfterMs: number
   readonly linksPerNode: number
   readonly token: () => string | undefined
+  /** Nodes are reached with TLS. */
+  readonly isUpstreamTls: boolean
   readonly responseBytesMax: number
   readonly queuedBytesMax: number
 }
@@ -135,6 +139,8 @@ export async function startBridge(options: BridgeOptions): Promise<Service> {
       if (lag !== undefined) of.bridge_node_lag_entries.set({ node: id }, lag)
     }
     setTotal(of.bridge_leader_changes_total, bridge.leaderChanges)
+    setTotal(of.bridge_hedges_total, bridge.forwarder.counters.hedges)
+    setTotal(of.bridge_hedges_won_total, bridge.forwarder.counters.hedgesWon)
     of.bridge_registry_up.set(registry.health().isUp ? 1 : 0)
     setTotal(of.bridge_resolver_errors_total, resolver.counters().failed + resolver.counters().unknown)
     const heartbeatMs = registration.ageMs()
@@ -234,6 +240,7 @@ function policyOf(options: BridgingOptions, built: () => Bridge): Policy {
       if (failure.how === 'lost' || code === 308 || code === 405 || code === 503) bridge.discovery.look()
     },
     login: options.login,
+    hedgeAfterMs: options.hedgeAfterMs,
   }
 }
 
@@ -257,6 +264,7 @@ function poolOf(options: BridgingOptions): PoolSettings {
     keepaliveMs: 0,
     greetingMs: GREETING_MS,
     token: options.token,
+    provesNodes: options.isUpstreamTls,
     statusFault: () => '',
     // Discovery gives the address of every node.
     resolve: (id) => Promise.reject(new Error(`the address of node ${id} is not known`)),

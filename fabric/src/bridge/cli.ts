@@ -1,8 +1,7 @@
 /** `vacancy bridge`. */
 
-import { systemClock } from '@vacancy/shared'
+import { systemClock, VacancyError } from '@vacancy/shared'
 import { defineCommand, openHttpCaller, systemSchedule } from '@vacancy/shared/node'
-import { readToken } from '@vacancy/shared/node-api'
 import { checkedId, runService } from '../forward/program.ts'
 import { startBridge } from './bridge.ts'
 import { BRIDGE_FLAGS } from './config.ts'
@@ -13,23 +12,29 @@ export const bridgeCommand = defineCommand({
   component: 'BRIDGE',
   summary: 'Starts a bridge: the way from routers to the nodes of a shard.',
   flags: BRIDGE_FLAGS,
-  run: async ({ flags, warnings }) => {
+  run: async ({ flags, view, warnings }) => {
     const id = checkedId('bridge-id', flags.bridgeId)
     const zone = checkedId('zone-id', flags.zoneId)
     const shard = checkedId('shard-id', flags.shardId)
-    const nodeToken = readToken(flags.nodeTokenFile)
+    if (flags.hedgeAfterMs * 2 >= flags.requestTimeoutMs) {
+      throw new VacancyError('usage_error', {
+        reason: '--hedge-after-ms must be below half of --request-timeout-ms, when a read goes to another node anyway',
+      })
+    }
     await runService(
       {
         component: 'bridge',
         flags,
+        view,
         warnings,
         listenHost: flags.listenHost,
         listenPort: flags.listenPort,
         deadlineMs: flags.requestTimeoutMs,
         identity: { id, zone, shard },
         heartbeatMs: flags.registryHeartbeatIntervalSecs * 1000,
+        hopTokenFile: flags.nodeTokenFile,
       },
-      ({ service, registry, resolver, registration, log }) =>
+      ({ service, registry, resolver, registration, hopToken, log }) =>
         startBridge({
           ...service,
           id,
@@ -44,6 +49,9 @@ export const bridgeCommand = defineCommand({
               nodes: openHttpCaller({
                 tokenFile: flags.nodeTokenFile,
                 caFile: flags.upstreamCa,
+                certFile: flags.upstreamCert,
+                keyFile: flags.upstreamKey,
+                serverName: flags.upstreamServerName,
                 name: 'node',
                 log,
               }),
@@ -62,8 +70,9 @@ export const bridgeCommand = defineCommand({
           registration: registration as NonNullable<typeof registration>,
           reads: flags.reads,
           lagMax: flags.maxReadLag,
+          hedgeAfterMs: flags.hedgeAfterMs,
           linksPerNode: flags.connPerNode,
-          token: () => nodeToken,
+          token: hopToken,
           responseBytesMax: flags.maxResponseSize,
           queuedBytesMax: flags.maxBufferSize,
         }),

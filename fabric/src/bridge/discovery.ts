@@ -18,10 +18,12 @@ import { type StoredTopology, storedTopology, storeTopology, topologyFrom } from
 import { isSameTopology, NO_TOPOLOGY, type NodeReport, nextTopology, type Topology } from './topology.ts'
 
 export type DiscoveryOptions = {
+  /** '' = any, where the source knows no other. */
   readonly shard: string
+  /** '' = any. */
   readonly zone: string
-  readonly registry: RegistryClient
-  readonly resolver: Resolver
+  readonly registry: Pick<RegistryClient, 'get'>
+  readonly resolver: Pick<Resolver, 'find' | 'again'>
   /** Calls the nodes' HTTP API. */
   readonly nodes: HttpCaller
   readonly scheme: 'http' | 'https'
@@ -69,7 +71,7 @@ const DISCOVERY_MS = {
   urgent: 300,
   /** Least time between the beginnings of two rounds. */
   gap: 100,
-  /** Interval of registry look-ups besides: `/peers` may not be served. */
+  /** Interval of registry lookups besides: `/peers` may not be served. */
   registry: 30_000,
 } as const
 /** Most nodes probed in a round. */

@@ -1,7 +1,7 @@
 /** The metrics of `vacancy bridge`. docs/fabric-metrics.md is generated from them. */
 
 import type { MetricsTable } from '@vacancy/shared/node'
-import { forwardMetrics } from '../forward/metrics.ts'
+import { CERTIFICATE_METRIC, forwardMetrics } from '../forward/metrics.ts'
 
 export const BRIDGE_METRICS = {
   ...forwardMetrics('bridge', 'node'),
@@ -15,6 +15,8 @@ export const BRIDGE_METRICS = {
     help: 'Log entries that a node is behind the leader; absent where the node does not report it.',
     labels: ['node'],
   },
+  bridge_hedges_total: { type: 'counter', help: 'Reads that were sent to a second node as well (`--hedge-after-ms`).' },
+  bridge_hedges_won_total: { type: 'counter', help: 'Hedged reads whose reply came from the second node.' },
   bridge_leader_changes_total: { type: 'counter', help: 'Times that another node became leader.' },
   bridge_discovery_rounds_total: {
     type: 'counter',
@@ -27,6 +29,7 @@ export const BRIDGE_METRICS = {
     labels: ['step'],
   },
   bridge_registry_up: { type: 'gauge', help: '1 while the registry responds.' },
-  bridge_resolver_errors_total: { type: 'counter', help: 'Look-ups of hosts that failed.' },
+  bridge_resolver_errors_total: { type: 'counter', help: 'Failed host lookups.' },
   bridge_heartbeat_age_seconds: { type: 'gauge', help: 'Time since the last accepted registration; absent before.' },
+  tls_cert_not_after_seconds: CERTIFICATE_METRIC,
 } as const satisfies MetricsTable

@@ -16,7 +16,7 @@ export type ProbeOptions = {
   readonly id: string
   readonly shard: string
   readonly zone: string
-  readonly resolver: Resolver
+  readonly resolver: Pick<Resolver, 'find' | 'again'>
   readonly nodes: HttpCaller
   readonly scheme: 'http' | 'https'
   readonly ports: { readonly tcp: number; readonly api: number }

@@ -50,14 +50,15 @@ export type Identity = {
 }
 
 /**
- * Compares what a node shows of itself with what is expected: the resolver may have named a wrong host.
+ * Compares what a node shows of itself with what is expected, '' for anything: the resolver may have named a wrong host.
  *
  * @returns '' or what differs
  */
 export function identityFault(shown: Identity, expected: Required<Identity>): string {
   for (const part of ['shard', 'node', 'zone'] as const) {
     const value = shown[part] ?? ''
-    if (value !== '' && value !== expected[part]) return `it is of ${part} ${value}, not ${expected[part]}`
+    if (value !== '' && expected[part] !== '' && value !== expected[part])
+      return `it is of ${part} ${value}, not ${expected[part]}`
   }
   return ''
 }
@@ -81,7 +82,7 @@ export function electedLeader(reports: readonly NodeReport[], present: string | 
   return first.sort((a, b) => rank(a) - rank(b) || compareText(a, b))[0] ?? ''
 }
 
-/** The voters of the newest configuration; undefined where no node tells, or none of them answered. */
+/** The voters of the newest configuration; undefined when no node reports them, or none of them answered. */
 function votersOf(reports: readonly NodeReport[]): ReadonlySet<string> | undefined {
   let newest: NodeReport['members']
   for (const { members } of reports) if (members && (!newest || members.term > newest.term)) newest = members

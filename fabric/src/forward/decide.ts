@@ -72,6 +72,21 @@ export function afterFailure(failure: Failure, tried: Tried): Verdict {
   }
 }
 
+/** The hedge of a read costs as much as 20 reads earn: at most 5 % of reads are hedged. */
+export const HEDGE_COST = 20
+/** A slow minute after an hour without one must not double the load. */
+const HEDGE_CREDIT_MAX = 10 * HEDGE_COST
+
+/** The credit for hedges after one more read. */
+export function creditAfterRead(credit: number): number {
+  return Math.min(HEDGE_CREDIT_MAX, credit + 1)
+}
+
+/** Whether a request that waits for its reply may be sent to a second hop as well: a read, once, within the credit. */
+export function mayHedge(sent: Pick<Tried, 'isWrite' | 'tries' | 'leftMs'>, credit: number): boolean {
+  return !sent.isWrite && sent.tries === 1 && sent.leftMs >= SENDABLE_MS && credit >= HEDGE_COST
+}
+
 /** What a choice needs to know of a hop. */
 export type Candidate = {
   readonly inFlight: number

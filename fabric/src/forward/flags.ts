@@ -18,13 +18,13 @@ export const UPWARD_FLAGS = {
     value: 'FILE',
     summary: 'Token for the registry: the first line of the file.',
   },
-  'registry-ca': { type: 'text', value: 'FILE', summary: 'Authorities of the registry, PEM.' },
+  'registry-ca': { type: 'text', value: 'FILE', summary: 'CA certificates for the registry, PEM.' },
   'resolver-token-file': {
     type: 'text',
     value: 'FILE',
     summary: 'Token for the resolver: the first line of the file.',
   },
-  'resolver-ca': { type: 'text', value: 'FILE', summary: 'Authorities of the resolver, PEM.' },
+  'resolver-ca': { type: 'text', value: 'FILE', summary: 'CA certificates for the resolver, PEM.' },
   'cache-dir': {
     type: 'text',
     value: 'DIR',
@@ -118,12 +118,12 @@ export const LIMIT_FLAGS = {
 export const SECURITY_FLAGS = {
   'tls-cert': { type: 'text', value: 'FILE', summary: 'Certificate of the listener, PEM; with --tls-key.' },
   'tls-key': { type: 'text', value: 'FILE', summary: 'Private key of --tls-cert, PEM.' },
-  'tls-client-ca': { type: 'text', value: 'FILE', summary: 'Authorities of required client certificates, PEM.' },
+  'tls-client-ca': { type: 'text', value: 'FILE', summary: 'CA certificates for required client certificates, PEM.' },
   'upstream-tls': { type: 'boolean', summary: 'Connections to hops use TLS.' },
   'upstream-ca': {
     type: 'text',
     value: 'FILE',
-    summary: 'Authorities of the hops, PEM; default: those of the system.',
+    summary: 'CA certificates for the hops, PEM; default: those of the system.',
   },
   'upstream-cert': { type: 'text', value: 'FILE', summary: 'Own certificate for hops, PEM; with --upstream-key.' },
   'upstream-key': { type: 'text', value: 'FILE', summary: 'Private key of --upstream-cert, PEM.' },

@@ -67,7 +67,10 @@ async function startNode(behave: Behaviour): Promise<number> {
 const WRITES = new Set(['DECROOMAVL', 'INCROOMAVL'])
 
 /** A forwarder before nodes: writes to the first, reads to the others. */
-async function startBridge(ports: readonly number[]): Promise<{ port: number; forwarder: Forwarder }> {
+async function startBridge(
+  ports: readonly number[],
+  { hedgeAfterMs = 0, deadlineMs = LIMITS.deadlineMs } = {},
+): Promise<{ port: number; forwarder: Forwarder }> {
   const hops = (): Hop[] => [...forwarder.pool.hops.values()]
   const policy: Policy = {
     forwardsEnvelopes: false,
@@ -79,11 +82,12 @@ async function startBridge(ports: readonly number[]): Promise<{ port: number; fo
     route: (_segment, isWrite) => ({ hops: isWrite ? hops().slice(0, 1) : hops().slice(1), mayWait: isWrite }),
     noteFailure: () => {},
     login: () => 'client',
+    hedgeAfterMs,
   }
   const forwarder = createForwarder({
     world: systemWorld({ connectMs: 1000, tls: undefined }),
     policy,
-    limits: LIMITS,
+    limits: { ...LIMITS, deadlineMs },
     pool: {
       peer: 'node',
       linksPerHop: 2,
@@ -170,6 +174,9 @@ const exists = (id: number) => Buffer.from(encodeReply('PROPEXIST', id, { exists
 const refusal = (id: number, text: string) => Buffer.from(encodeError(id, text))
 const codeIn = (frame: Buffer | undefined) => (frame ? codeOfReply(frame, 0, frame.length) : -1)
 
+/** Long before the second try at half of the deadline. */
+const HEDGING = { hedgeAfterMs: 50, deadlineMs: 2_000 }
+
 describe('forwarding to nodes', () => {
   it('sends writes to one node and reads to others, and gives each client its own correlation ids', async () => {
     const seen: string[] = []
@@ -235,7 +242,8 @@ describe('forwarding to nodes', () => {
     const { port } = await startBridge([leader])
     const client = await openClient(port)
     client.socket.write(Buffer.concat([write(1), write(2), write(3)]))
-    await client.reply(3)
+    // On a busy machine the last one may be refused first, because no time is left for a further try.
+    await Promise.all([1, 2, 3].map((id) => client.reply(id)))
     // 408 if the last try had no reply in time.
     for (const id of [1, 2, 3]) expect([408, 503]).toContain(codeIn(client.replies.get(id)))
     client.socket.write(Buffer.concat([write(4), write(5), write(6)]))
@@ -244,6 +252,52 @@ describe('forwarding to nodes', () => {
     await client.reply(6)
     expect(client.order.slice(3)).toEqual([4, 5, 6])
     expect([4, 5, 6].map((id) => client.replies.get(id))).toEqual([done(4, 1), done(5, 2), done(6, 3)])
+  })
+
+  it('sends a slow read to a second node as well, and passes on the first reply only', async () => {
+    const isSlow = (id: number) => id % 2 === 0
+    const late: (() => void)[] = []
+    const leader = await startNode(() => undefined)
+    // The node that gets a slow read first answers it only at the end of the test.
+    const held = new Set<string>()
+    const follower = () =>
+      startNode(({ id, command, socket }) => {
+        if (held.size > 0 || !isSlow(slow.next)) return exists(id)
+        held.add(command)
+        late.push(() => socket.write(exists(id)))
+        return undefined
+      })
+    const slow = { next: 1 }
+    const { port, forwarder } = await startBridge([leader, await follower(), await follower()], HEDGING)
+    const client = await openClient(port)
+    // The next one earns the first hedge.
+    for (let id = 1; id <= 19; id++) client.socket.write(read(id))
+    await Promise.all(Array.from({ length: 19 }, (_, i) => client.reply(i + 1)))
+    expect(forwarder.counters.hedges).toBe(0)
+    slow.next = 2
+    client.socket.write(read(100))
+    await client.reply(100)
+    expect(client.replies.get(100)).toEqual(exists(100))
+    // Not by the second try at half of the deadline.
+    expect(forwarder.counters).toMatchObject({ hedges: 1, hedgesWon: 1, retries: 0, strayReplies: 0 })
+    late[0]?.()
+    await expect.poll(() => forwarder.counters.strayReplies, { interval: 5 }).toBe(1)
+    expect([...forwarder.pool.hops.values()].map(({ inFlight }) => inFlight)).toEqual([0, 0, 0])
+  })
+
+  it('hedges one of twenty reads, and no write', async () => {
+    let isSilent = false
+    const node = () => startNode(({ id }) => (isSilent ? undefined : exists(id)))
+    const { port, forwarder } = await startBridge([await node(), await node(), await node()], HEDGING)
+    const client = await openClient(port)
+    for (let id = 1; id <= 39; id++) client.socket.write(read(id))
+    await Promise.all(Array.from({ length: 39 }, (_, i) => client.reply(i + 1)))
+    isSilent = true
+    client.socket.write(Buffer.concat([write(50), read(51), read(52), read(53)]))
+    await Promise.all([50, 51, 52, 53].map((id) => client.reply(id)))
+    // 39 reads and these three earned two.
+    expect(forwarder.counters.hedges).toBe(2)
+    expect([50, 51, 52, 53].map((id) => codeIn(client.replies.get(id)))).toEqual([408, 408, 408, 408])
   })
 
   it('answers 408 at the deadline when a node is silent', async () => {

@@ -8,9 +8,18 @@ import { assert } from '@vacancy/shared'
 import type { Role } from '@vacancy/shared/node'
 import { encodeLogin, FRAME_HEADER_BYTES, LOGIN_FAILED, LOGIN_OK } from '@vacancy/shared/wire'
 import { createDeadlineQueue, type DeadlineQueue, dequeue, enqueue } from './deadlines.ts'
-import { afterFailure, type Code, chooseHop, type Failure, SENDABLE_MS } from './decide.ts'
+import {
+  afterFailure,
+  type Code,
+  chooseHop,
+  creditAfterRead,
+  type Failure,
+  HEDGE_COST,
+  mayHedge,
+  SENDABLE_MS,
+} from './decide.ts'
 import { codeOfReply, commandOf, errorFrame, flagOf, hasRequestKey, readFrames, segmentOf, writeId } from './frames.ts'
-import { abandon, createHopPool, freeLink, isFree, isHopeful, sendOver } from './hops.ts'
+import { abandon, createHopPool, endTry, freeLink, isFree, isHopeful, sendAlso, sendOver } from './hops.ts'
 import { adjustReading, createInbound, notePartial, overdue } from './inbound.ts'
 import {
   addWrite,
@@ -52,6 +61,8 @@ export type Policy = {
   /** The reply to a request that is answered here; undefined for all others. */
   localReply(segment: string, command: string, id: number): Buffer | undefined
   route(segment: string, isWrite: boolean): Route
+  /** A read without a reply for this time is sent to a second hop as well; 0 or undefined = never. */
+  readonly hedgeAfterMs?: number
   /** A hop refused a request, or did not answer. */
   noteFailure(hop: Hop, failure: Failure, isWrite: boolean): void
   /** After a 404 of a hop: whether the segment has another route by now. Undefined = a 404 is passed on. */
@@ -69,6 +80,9 @@ export type ForwardLimits = InboundLimits & {
 export type Counters = {
   connectionsOpened: number
   connectionsClosed: number
+  connectionsRefused: number
+  handshakesFailed: number
+  loginsRefused: number
   framesReceived: number
   framesForwarded: number
   bytesReceived: number
@@ -78,6 +92,11 @@ export type Counters = {
   resyncs: number
   clientErrors: number
   retries: number
+  hedges: number
+  /** Their replies came first. */
+  hedgesWon: number
+  /** Tries of hedged reads that ended without a reply, while the other one was in flight. */
+  hedgesFailed: number
   redirects: number
   timeouts: number
   networkErrors: number
@@ -103,6 +122,8 @@ export type Forwarder = {
   readonly held: Set<Request>
   readonly dirty: Set<Outbox>
   readonly requireLogin: boolean
+  /** What reads have earned for hedges. */
+  hedgeCredit: number
   isFlushPending: boolean
   isDraining: boolean
   inFlight: number
@@ -112,7 +133,7 @@ export type Forwarder = {
 
 const LONG_FACTOR = 10
 const LONG_COMMAND = 'DELSEGMENT'
-/** How often deadlines and held requests are looked at while there are any. */
+/** Interval of checks while there are deadlines or held requests. */
 const TICK_MS = 20
 /** A hop that said that the route is wrong gets the next request after this time. */
 const LATER_MS = 25
@@ -128,7 +149,8 @@ export function createForwarder(options: {
   readonly pool: PoolSettings
   readonly requireLogin: boolean
   readonly onEnd: (ended: Ended) => void
-  readonly onHopChange: () => void
+  /** A connection to the hop works now, or ended or failed for this reason. */
+  readonly onHopChange: (hop: Hop, fault: string) => void
 }): Forwarder {
   const { world, limits } = options
   const forwarder: Forwarder = {
@@ -139,13 +161,13 @@ export function createForwarder(options: {
       reply: (request, link, bytes, start, end) => onReply(forwarder, request, link, bytes, start, end),
       lost: (request, link) => {
         forwarder.counters.networkErrors++
-        failed(forwarder, request, link.hop, { how: 'lost' })
+        tryFailed(forwarder, request, link, { how: 'lost' })
       },
-      opened: () => {
-        options.onHopChange()
+      opened: (hop) => {
+        options.onHopChange(hop, '')
         wakeHeld(forwarder)
       },
-      failed: () => options.onHopChange(),
+      failed: (hop, reason) => options.onHopChange(hop, reason),
       dirty: (outbox) => markDirty(forwarder, outbox),
       stray: () => {
         forwarder.counters.strayReplies++
@@ -162,6 +184,7 @@ export function createForwarder(options: {
     held: new Set(),
     dirty: new Set(),
     requireLogin: options.requireLogin,
+    hedgeCredit: 0,
     isFlushPending: false,
     isDraining: false,
     inFlight: 0,
@@ -176,6 +199,9 @@ function noCounts(): Counters {
   return {
     connectionsOpened: 0,
     connectionsClosed: 0,
+    connectionsRefused: 0,
+    handshakesFailed: 0,
+    loginsRefused: 0,
     framesReceived: 0,
     framesForwarded: 0,
     bytesReceived: 0,
@@ -185,6 +211,9 @@ function noCounts(): Counters {
     resyncs: 0,
     clientErrors: 0,
     retries: 0,
+    hedges: 0,
+    hedgesWon: 0,
+    hedgesFailed: 0,
     redirects: 0,
     timeouts: 0,
     networkErrors: 0,
@@ -320,6 +349,7 @@ function onFrame(
     notBeforeMs: 0,
     link: undefined,
     linkId: 0,
+    hedge: undefined,
     lastHop: undefined,
     refusal: 0,
     isInDoubt: false,
@@ -357,6 +387,7 @@ function login(forwarder: Forwarder, inbound: Inbound, frame: Buffer): void {
   if (role !== undefined) inbound.role = role
   answer(forwarder, inbound, Buffer.from(role === undefined ? LOGIN_FAILED : LOGIN_OK))
   if (role === undefined) {
+    forwarder.counters.loginsRefused++
     inbound.isLast = true
     if (inbound.inFlight === 0) closeInbound(forwarder, inbound)
   }
@@ -385,8 +416,10 @@ function markDirty(forwarder: Forwarder, outbox: Outbox): void {
 
 function flushAll(forwarder: Forwarder): void {
   forwarder.isFlushPending = false
-  for (const outbox of forwarder.dirty) flushOutbox(outbox)
+  // A client within this process may send its next request while it gets a reply: that is for the next flush.
+  const outboxes = [...forwarder.dirty]
   forwarder.dirty.clear()
+  for (const outbox of outboxes) flushOutbox(outbox)
 }
 
 // Requests.
@@ -451,6 +484,7 @@ function send(forwarder: Forwarder, request: Request, link: Link): true {
   sendOver(link, request, policy.forwardsEnvelopes ? 0 : request.inner)
   request.state = 'sent'
   if (request.tries > 0) counters.retries++
+  else if (!request.isWrite) forwarder.hedgeCredit = creditAfterRead(forwarder.hedgeCredit)
   request.tries++
   counters.framesForwarded++
   if (request.isWrite) link.hop.writesSent++
@@ -465,11 +499,24 @@ function hold(forwarder: Forwarder, request: Request): false {
 }
 
 function onReply(forwarder: Forwarder, request: Request, link: Link, bytes: Buffer, start: number, stop: number): void {
-  request.link = undefined
   const code = codeOfReply(bytes, start, stop)
-  if (code === 0) return pass(forwarder, request, bytes.subarray(start, stop), 'ok', true)
-  request.refusal = code
-  failed(forwarder, request, link.hop, { how: 'refused', code })
+  if (code !== 0) {
+    request.refusal = code
+    return tryFailed(forwarder, request, link, { how: 'refused', code })
+  }
+  if (request.hedge?.link === link) forwarder.counters.hedgesWon++
+  if (endTry(request, link)) {
+    abandon(request, false)
+    request.lastHop = link.hop
+  }
+  passReply(forwarder, request, bytes.subarray(start, stop))
+}
+
+/** A try ended without a reply. That of a hedged read is not missed: the other one is waited for. */
+function tryFailed(forwarder: Forwarder, request: Request, link: Link, failure: Failure): void {
+  if (!endTry(request, link)) return failed(forwarder, request, link.hop, failure)
+  forwarder.counters.hedgesFailed++
+  forwarder.policy.noteFailure(link.hop, failure, request.isWrite)
 }
 
 /** A try ended without a reply that can be passed on at once. */
@@ -561,6 +608,17 @@ function codeFor(policy: Policy, request: Request, code: number, isCertain: bool
   return request.isWrite && !isCertain && policy.servesRouters ? 408 : code
 }
 
+/** Passes on the reply of a hop. */
+function passReply(forwarder: Forwarder, request: Request, frame: Buffer): void {
+  const { wire } = request.inbound
+  if (!wire.takeReply) return pass(forwarder, request, frame, 'ok', true)
+  writeId(frame, 0, request.id)
+  forwarder.counters.bytesSent += frame.length
+  // The client may send its next request from within the call.
+  end(forwarder, request, 'ok', true)
+  if (!request.inbound.isClosed) wire.takeReply(frame)
+}
+
 /** Answers a request. */
 function pass(forwarder: Forwarder, request: Request, frame: Buffer, result: string, gotThrough: boolean): void {
   writeId(frame, 0, request.id)
@@ -604,6 +662,7 @@ function scheduleTick(forwarder: Forwarder): void {
     forwarder.stopTick = undefined
     expire(forwarder, forwarder.usual)
     expire(forwarder, forwarder.long)
+    hedgeReads(forwarder)
     wakeHeld(forwarder)
     if (forwarder.inFlight > 0 && forwarder.stopTick === undefined) scheduleTick(forwarder)
   })
@@ -641,6 +700,46 @@ function tryElsewhere(forwarder: Forwarder, request: Request): void {
   if (!route.hops.some((other) => other !== hop && isFree(other))) return
   abandon(request, true)
   if (request.state === 'sent') failed(forwarder, request, hop, { how: 'silent' })
+}
+
+/**
+ * Sends reads that wait long for their replies to a second hop as well, the oldest first
+ * (docs/design/fabric.md#hedged-reads).
+ */
+function hedgeReads(forwarder: Forwarder): void {
+  const { policy, usual, world } = forwarder
+  const { hedgeAfterMs = 0 } = policy
+  if (hedgeAfterMs === 0) return
+  const nowMs = world.nowMs()
+  for (let request = usual.first; request !== undefined && request.receivedMs + hedgeAfterMs <= nowMs; ) {
+    const next: Request | undefined = request.after
+    const { state, isWrite, tries, deadlineMs, inbound } = request
+    if (
+      state === 'sent' &&
+      !inbound.isClosed &&
+      mayHedge({ isWrite, tries, leftMs: deadlineMs - nowMs }, forwarder.hedgeCredit)
+    ) {
+      hedge(forwarder, request, nowMs)
+    }
+    request = next
+  }
+}
+
+function hedge(forwarder: Forwarder, request: Request, nowMs: number): void {
+  const { policy, world, counters } = forwarder
+  const route = policy.route(request.segment, request.isWrite)
+  if ('code' in route) return
+  // An ejected hop is no help, and the present one is the one that does not answer.
+  const others = route.hops.filter((hop) => hop !== request.lastHop && hop.ejectedUntilMs <= nowMs)
+  const hop = chooseHop(others, isFree, nowMs, world.random)
+  const link = hop && freeLink(hop)
+  if (link === undefined) return
+  forwarder.hedgeCredit -= HEDGE_COST
+  sendAlso(link, request, policy.forwardsEnvelopes ? 0 : request.inner)
+  request.tries++
+  link.hop.readsSent++
+  counters.framesForwarded++
+  counters.hedges++
 }
 
 /** Closes clients that are idle, stalled, or stuck in a frame. */

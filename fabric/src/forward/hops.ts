@@ -12,7 +12,7 @@ import { EJECT_AFTER, nextEjectMs, retryWaitMs } from './decide.ts'
 import { createFrameReader, type FrameSink, readFrames, writeId } from './frames.ts'
 import { addBytes, clearOutbox, createOutbox, flushOutbox, queuedBytes } from './outbox.ts'
 import type { Hop, HopPool, Link, PoolEvents, PoolSettings, Request } from './state.ts'
-import { readStatusReply, STATUS_SEGMENT } from './status.ts'
+import { readRefusal, readStatusReply, STATUS_SEGMENT } from './status.ts'
 import type { Address, World } from './world.ts'
 
 /** Time for replies on the connections of a hop that is gone or has moved. */
@@ -155,6 +155,7 @@ function openLink(pool: HopPool, hop: Hop, address: Address): void {
     state: 'connecting',
     isNamed: false,
     isDraining: false,
+    awaitsLogin: false,
     loginAnswer: Buffer.alloc(0),
     inFlight: new Map(),
     nextId: 1,
@@ -173,14 +174,18 @@ const STATUS_REQUEST = encodeRequest({
   envelope: { segment: STATUS_SEGMENT, write: false },
 })
 
+const CODECS_REQUEST = encodeRequest({ command: 'GETCODECS', correlationId: 0, fields: {} })
+
 function greet(link: Link): void {
   const { pool, hop } = link
   const { settings, world } = pool
   link.state = 'greeting'
   if (settings.peer === 'node') {
     const token = settings.token()
-    if (token === undefined) return becomeOpen(link)
-    link.outbox.wire.write(encodeLogin(token))
+    link.awaitsLogin = token !== undefined
+    if (token !== undefined) link.outbox.wire.write(encodeLogin(token))
+    else if (settings.provesNodes) link.outbox.wire.write(CODECS_REQUEST)
+    else return becomeOpen(link)
   } else {
     if (hop.mute >= MUTE_MAX) {
       hop.kind = 'foreign'
@@ -205,9 +210,7 @@ function becomeOpen(link: Link): void {
 function hear(link: Link, chunk: Buffer): void {
   if (link.state === 'closed') return
   link.heardMs = link.pool.world.nowMs()
-  if (link.state === 'greeting' && link.pool.settings.peer === 'node' && link.inFlight.size === 0) {
-    return hearLogin(link, chunk)
-  }
+  if (link.state === 'greeting' && link.awaitsLogin) return hearLogin(link, chunk)
   readFrames(link.reader, chunk, sinkOf(link))
 }
 
@@ -245,7 +248,13 @@ function hearFrame(link: Link, bytes: Buffer, start: number, end: number): void 
   const id = bytes.readUInt32LE(start + 1)
   const request = link.inFlight.get(id)
   if (request === undefined) {
-    if (id === 0 && link.state === 'greeting') return heardStatus(link, bytes.subarray(start, end))
+    if (id === 0 && link.state === 'greeting') {
+      const refusal = readRefusal(bytes.subarray(start + FRAME_HEADER_BYTES, end))
+      if (refusal !== '') return closeLink(link, refusal)
+      // Any reply of a node proves that it takes requests here.
+      if (pool.settings.peer === 'node') return becomeOpen(link)
+      return heardStatus(link, bytes.subarray(start, end))
+    }
     pool.events.stray()
     return
   }
@@ -343,26 +352,61 @@ export function isHopeful(hop: Hop): boolean {
 
 /** Sends a request's frame over a connection, from the offset `from` on. */
 export function sendOver(link: Link, request: Request, from: number): void {
+  request.linkId = handOver(link, request, from)
+  request.link = link
+  request.lastHop = link.hop
+}
+
+/** Sends a request that is in flight over a second connection as well. */
+export function sendAlso(link: Link, request: Request, from: number): void {
+  request.hedge = { link, id: handOver(link, request, from) }
+}
+
+/** @returns the correlation id on that link */
+function handOver(link: Link, request: Request, from: number): number {
   const { pool, hop, inFlight } = link
   while (inFlight.has(link.nextId) || link.nextId === 0) link.nextId = (link.nextId + 1) >>> 0
   const id = link.nextId
   link.nextId = (id + 1) >>> 0
   inFlight.set(id, request)
   hop.inFlight++
-  request.link = link
-  request.linkId = id
-  request.lastHop = hop
   writeId(request.frame, request.inner, id)
   link.wroteMs = request.receivedMs
   if (addBytes(link.outbox, request.frame, from, request.frame.length)) pool.events.dirty(link.outbox)
+  return id
 }
 
-/** A sent request is no longer waited for: a reply to it is dropped. */
+/**
+ * The try over this link ended, and is in no table of it any more.
+ *
+ * @returns whether another one is still in flight
+ */
+export function endTry(request: Request, link: Link): boolean {
+  const { hedge } = request
+  request.hedge = undefined
+  if (hedge === undefined) {
+    request.link = undefined
+    return false
+  }
+  if (hedge.link !== link) {
+    request.link = hedge.link
+    request.linkId = hedge.id
+    request.lastHop = hedge.link.hop
+  }
+  return true
+}
+
+/** A sent request is no longer waited for: replies to it are dropped. */
 export function abandon(request: Request, isTimeout: boolean): void {
-  const { link } = request
-  if (link === undefined) return
+  const { link, linkId, hedge } = request
   request.link = undefined
-  if (!link.inFlight.delete(request.linkId)) return
+  request.hedge = undefined
+  if (link !== undefined) takeBack(link, linkId, isTimeout)
+  if (hedge !== undefined) takeBack(hedge.link, hedge.id, isTimeout)
+}
+
+function takeBack(link: Link, id: number, isTimeout: boolean): void {
+  if (!link.inFlight.delete(id)) return
   link.hop.inFlight--
   if (isTimeout) timedOut(link)
   closeIfGone(link)
@@ -409,7 +453,7 @@ export function closePool(pool: HopPool): void {
     hop.stopTimer()
     for (const link of [...hop.links]) {
       flushOutbox(link.outbox)
-      closeLink(link, 'this component stops')
+      closeLink(link, 'shutting down')
     }
   }
 }

@@ -3,7 +3,8 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import { VacancyError } from '@vacancy/shared'
-import { type Log, secureContextOf, type TlsMaterial } from '@vacancy/shared/node'
+import { DECIDES_ITSELF, refuseClient } from '@vacancy/shared/client-certificate'
+import { type Log, secureContextOf, type TlsMaterial, tlsOptionsOf } from '@vacancy/shared/node'
 import { acceptClient, type Forwarder } from './forwarder.ts'
 
 export type ListenOptions = {
@@ -21,7 +22,6 @@ export type Listener = {
   readonly setTls: (material: TlsMaterial) => void
   /** Accepts no more connections; the open ones stay. */
   readonly stopAccepting: () => void
-  readonly refused: () => number
 }
 
 /**
@@ -31,15 +31,22 @@ export type Listener = {
  */
 export function listenForClients(forwarder: Forwarder, options: ListenOptions): Promise<Listener> {
   const { host, port, connectionsMax, tls, log } = options
-  let refused = 0
-  const accept = (socket: Socket): void => {
-    if (forwarder.inbounds.size >= connectionsMax || forwarder.isDraining) {
-      refused++
-      log.warn({ connections: forwarder.inbounds.size }, 'connection refused: the limit is reached')
+  const { counters } = forwarder
+  let open = 0
+  // A connection counts from its first moment, with TLS before its handshake.
+  const admit = (socket: Socket): boolean => {
+    if (open >= connectionsMax || forwarder.isDraining) {
+      counters.connectionsRefused++
+      if (!forwarder.isDraining) log.warn({ connections: open }, 'connection refused: the limit is reached')
       socket.destroy()
-      return
+      return false
     }
+    open++
+    socket.once('close', () => open--)
     socket.setNoDelay(true)
+    return true
+  }
+  const accept = (socket: Socket): void => {
     const events = acceptClient(forwarder, socket, socket.remoteAddress ?? '')
     socket.on('data', (chunk: Buffer) => events.data(chunk))
     socket.on('drain', () => events.drained())
@@ -49,9 +56,24 @@ export function listenForClients(forwarder: Forwarder, options: ListenOptions): 
     socket.once('close', () => events.closed())
   }
   const server: Server = tls
-    ? createTlsServer({ ...secureContextOf(tls), allowHalfOpen: true, pauseOnConnect: false }, accept)
-    : createServer({ allowHalfOpen: true }, accept)
-  if (tls) server.on('tlsClientError', (_error: Error, socket: Socket) => socket.destroy())
+    ? createTlsServer({ ...tlsOptionsOf(tls), ...DECIDES_ITSELF, allowHalfOpen: true }, (socket) => {
+        const reason = tls.clientCa === undefined ? '' : refuseClient(socket)
+        if (reason === '') accept(socket)
+        else noteRefusal(socket, reason)
+      })
+    : createServer({ allowHalfOpen: true })
+  server.on('connection', (socket: Socket) => {
+    if (admit(socket) && !tls) accept(socket)
+  })
+  const noteRefusal = (socket: Socket, reason: string): void => {
+    counters.handshakesFailed++
+    log.warn({ remote: socket.remoteAddress, reason }, 'TLS handshake with a client failed')
+  }
+  server.on('tlsClientError', (error: Error, socket: Socket) => {
+    noteRefusal(socket, error.message)
+    // Node reports a failed or slow handshake, but leaves the connection open.
+    socket.destroy()
+  })
   return new Promise((resolve, reject) => {
     server.once('error', (cause) => {
       reject(new VacancyError('port_taken', { address: `${host}:${port}`, reason: cause.message }, { cause }))
@@ -65,7 +87,6 @@ export function listenForClients(forwarder: Forwarder, options: ListenOptions): 
             (server as ReturnType<typeof createTlsServer>).setSecureContext(secureContextOf(material))
         },
         stopAccepting: () => server.close(),
-        refused: () => refused,
       })
     })
   })

@@ -9,6 +9,9 @@ const SECONDS = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2
 const TOTALS = {
   connections_opened_total: ['connectionsOpened', 'Accepted client connections.'],
   connections_closed_total: ['connectionsClosed', 'Closed client connections.'],
+  connections_refused_total: ['connectionsRefused', 'Client connections closed at once: the limit, or a stop.'],
+  tls_errors_total: ['handshakesFailed', 'TLS handshakes of clients that failed.'],
+  login_failures_total: ['loginsRefused', 'LOGINs with an unknown or expired token.'],
   frames_received_total: ['framesReceived', 'Requests received.'],
   frames_forwarded_total: ['framesForwarded', 'Requests sent to hops, repeated ones each time.'],
   bytes_received_total: ['bytesReceived', 'Bytes from clients.'],
@@ -58,6 +61,13 @@ type ForwardMetrics<P extends string> = {
     readonly labels: readonly ['hop']
   }
 }
+
+/** Certificates of a component, for its own table of metrics. */
+export const CERTIFICATE_METRIC = {
+  type: 'gauge',
+  help: 'Expiry of the own certificate, seconds since 1970: of `tcp` and `http` (the listeners), of `upstream` (shown to hops).',
+  labels: ['listener'],
+} as const
 
 /** The rows of a component. @param hop its word for what is behind it */
 export function forwardMetrics<P extends string>(prefix: P, hop: string): ForwardMetrics<P> {

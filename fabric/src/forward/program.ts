@@ -3,10 +3,12 @@
 import { randomBytes } from 'node:crypto'
 import { ID_RULE, parseId, systemClock, VacancyError } from '@vacancy/shared'
 import {
+  type ConfigView,
   createLogger,
   type FlagValues,
   type Log,
   openTls,
+  openTokenFile,
   openTokens,
   runProgram,
   systemSchedule,
@@ -30,6 +32,7 @@ type CommonFlags = FlagValues<
 export type ProgramOptions = {
   readonly component: 'router' | 'bridge'
   readonly flags: CommonFlags
+  readonly view: ConfigView
   readonly warnings: readonly string[]
   readonly listenHost: string
   readonly listenPort: number
@@ -37,6 +40,8 @@ export type ProgramOptions = {
   /** Registered with the registry; undefined for an edge router. */
   readonly identity: { readonly id: string; readonly zone: string; readonly shard?: string } | undefined
   readonly heartbeatMs: number
+  /** Of a bridge: the token for LOGIN to nodes. */
+  readonly hopTokenFile?: string | undefined
 }
 
 /** What the component's start gets. */
@@ -45,6 +50,7 @@ export type Opened = {
   readonly registry: RegistryClient
   readonly resolver: Resolver
   readonly registration: Registration | undefined
+  readonly hopToken: () => string | undefined
   readonly log: Log
 }
 
@@ -71,6 +77,12 @@ export function checkedId(flag: string, id: string): string {
   throw new VacancyError('usage_error', { reason: `--${flag}: ${id} must be ${ID_RULE}` })
 }
 
+/** The configuration, with the default that depends on the mode. */
+function viewOf({ view, deadlineMs }: ProgramOptions): ConfigView {
+  const timeout = view['request-timeout-ms']
+  return timeout ? { ...view, 'request-timeout-ms': { ...timeout, value: deadlineMs } } : view
+}
+
 /** Runs the service to the end of the process. */
 export async function runService(options: ProgramOptions, start: (opened: Opened) => Promise<Service>): Promise<void> {
   const { component, flags, identity } = options
@@ -78,10 +90,12 @@ export async function runService(options: ProgramOptions, start: (opened: Opened
   if (flags.requireLogin && flags.authFile === undefined) {
     throw new VacancyError('usage_error', { reason: '--require-login needs --auth-file' })
   }
-  const log = createLogger({ level: flags.logLevel, format: flags.logFormat, component })
+  const log = createLogger({ level: flags.logLevel, format: flags.logFormat, component, ...identity })
   for (const warning of options.warnings) log.warn({}, warning)
   const tokens = flags.authFile === undefined ? undefined : openTokens({ file: flags.authFile, log })
   const upstream = openUpstreamTls(flags, log)
+  const { hopTokenFile } = options
+  const hopToken = hopTokenFile === undefined ? undefined : openTokenFile({ file: hopTokenFile, log })
   let running: Service | undefined
   const tls = tlsFiles && openTls({ files: tlsFiles, log, onReload: (material) => running?.setTls(material) })
   const registry = openRegistryClient({
@@ -114,6 +128,7 @@ export async function runService(options: ProgramOptions, start: (opened: Opened
             version: VERSION,
             startedAt,
             apiUrl: flags.apiUrl,
+            health: () => (running?.isReady() === true ? 'ready' : 'not ready'),
             clock: systemClock,
             schedule: systemSchedule,
             random: Math.random,
@@ -130,17 +145,21 @@ export async function runService(options: ProgramOptions, start: (opened: Opened
             apiHost: flags.apiHost,
             apiPort: flags.apiPort,
             tls: tls?.material(),
+            upstreamEndsMs: upstream.notAfterMs,
+            isUpstreamTls: flags.upstreamTls,
             tokens: tokens && (() => tokens.tokens()),
             requireLogin: flags.requireLogin,
             slowMs: flags.slowMs,
             drainMs: flags.drainSecs * 1000,
             version: VERSION,
+            config: viewOf(options),
             clock: systemClock,
             log,
           },
           registry,
           resolver,
           registration,
+          hopToken: () => hopToken?.token(),
           log,
         })
         const scheme = tls ? 'https' : 'http'
@@ -153,11 +172,13 @@ export async function runService(options: ProgramOptions, start: (opened: Opened
         tokens?.close()
         tls?.close()
         upstream.close()
+        hopToken?.close()
       },
       reload: () => {
         tokens?.reload()
         tls?.reload()
         upstream.reload()
+        hopToken?.reload()
       },
     },
     { log, drainMs: (flags.drainSecs + 5) * 1000 },

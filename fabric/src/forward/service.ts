@@ -5,6 +5,7 @@
 
 import type { Clock } from '@vacancy/shared'
 import {
+  type ConfigView,
   createFailureLimiter,
   createReadiness,
   findToken,
@@ -18,13 +19,15 @@ import {
   type TokenHash,
 } from '@vacancy/shared/node'
 import { COMMANDS, isCommandName } from '@vacancy/shared/wire'
+import { createDoor } from '../access.ts'
+import { configRoute } from '../config-page.ts'
 import { createListener, json, type Route, text } from '../http.ts'
 import { createForwarder, drain, type Ended, type Forwarder, type ForwardLimits, type Policy } from './forwarder.ts'
 import { closePool } from './hops.ts'
 import { type Listener, listenForClients } from './listen.ts'
-import { collectForwarding, createObserved, observe } from './metrics.ts'
+import { type CERTIFICATE_METRIC, collectForwarding, createObserved, observe } from './metrics.ts'
 import { createSlowLog, noteSlow, slowEntries } from './slow.ts'
-import type { PoolSettings } from './state.ts'
+import type { Hop, PoolSettings } from './state.ts'
 import type { World } from './world.ts'
 
 /** Reasons why the component is not ready; ready without any. */
@@ -40,11 +43,17 @@ export type ServiceOptions = {
   readonly apiHost: string
   readonly apiPort: number
   readonly tls: TlsMaterial | undefined
+  /** When the certificate shown to hops expires; undefined without one. */
+  readonly upstreamEndsMs: () => number | undefined
+  /** Connections to hops use TLS. */
+  readonly isUpstreamTls: boolean
   readonly tokens: (() => readonly TokenHash[]) | undefined
   readonly requireLogin: boolean
   readonly slowMs: number
   readonly drainMs: number
   readonly version: string
+  /** For `/config`. */
+  readonly config: ConfigView
   readonly clock: Clock
   readonly log: Log
 }
@@ -55,6 +64,7 @@ export type Service = {
   readonly tcpPort: number
   readonly apiPort: number
   readonly setTls: (material: TlsMaterial) => void
+  readonly isReady: () => boolean
   /** Answers 503, finishes what is in flight, and closes everything. */
   readonly stop: () => Promise<void>
 }
@@ -103,15 +113,24 @@ export function isWriteCommand(command: string, flag: boolean): boolean {
   return isCommandName(command) ? COMMANDS[command].access === 'write' : flag
 }
 
-/** LOGIN as nodes answer it: without an auth file any token is right. */
-export function loginRule(options: Pick<ServiceOptions, 'tokens' | 'clock'>): Policy['login'] {
-  const failures = createFailureLimiter(options.clock)
+/** LOGIN as nodes answer it: without an auth file any token is right, and a known token is never limited. */
+export function loginRule({ tokens, clock, log }: Pick<ServiceOptions, 'tokens' | 'clock' | 'log'>): Policy['login'] {
+  const failures = createFailureLimiter(clock)
   return (token, remote): Role | undefined => {
-    if (options.tokens === undefined) return 'client'
-    if (failures.waitSeconds(remote) > 0) return undefined
-    const found = findToken(options.tokens(), token, options.clock.wallMs())
-    if (found === undefined) failures.failed(remote)
-    return found?.role
+    if (tokens === undefined) return 'client'
+    const known = tokens()
+    const found = findToken(known, token, clock.wallMs())
+    if (found !== undefined) return found.role
+    if (failures.waitSeconds(remote) === 0) {
+      failures.failed(remote)
+      const expired = findToken(known, token, Number.NEGATIVE_INFINITY)
+      if (expired === undefined) log.warn({ remote }, 'login refused: unknown token')
+      else {
+        const at = new Date(expired.expiresMs).toISOString()
+        log.warn({ remote, name: expired.name, expired: at }, 'login refused: the token expired')
+      }
+    }
+    return undefined
   }
 }
 
@@ -136,11 +155,32 @@ export function createObservedForwarder(
       observe(observed, ended)
       noteSlow(slow, ended, options.clock)
     },
-    onHopChange: options.onHopChange,
+    onHopChange: (hop, fault) => {
+      logHop(options.log, hop, fault)
+      options.onHopChange()
+    },
   })
   collectForwarding(options.metrics, options.component, forwarder, observed)
   return { forwarder, slow: () => slowEntries(slow) }
 }
+
+/** The last line about each hop: its fault, '' while it was connected. */
+const loggedFaults = new WeakMap<Hop, string>()
+
+/** One line when a hop is reached, when it no longer is, and when the reason changes. */
+function logHop(log: Log, hop: Hop, fault: string): void {
+  const isUp = hop.links.some(({ state }) => state === 'open')
+  const now = isUp ? '' : fault
+  if (loggedFaults.get(hop) === now || (!isUp && hop.isGone)) return
+  loggedFaults.set(hop, now)
+  const address = hop.address && `${hop.address.host}:${hop.address.port}`
+  if (isUp) log.info({ hop: hop.id, address }, 'hop connected')
+  else log.warn({ hop: hop.id, address, reason: fault }, 'hop unreachable')
+}
+
+const READINESS_MS = 1_000
+
+type CertificateGauge = Metrics<{ readonly row: typeof CERTIFICATE_METRIC }>['of']['row']
 
 /**
  * Opens the listeners.
@@ -156,15 +196,37 @@ export async function startService(
   const { forwarder, metrics } = component
   const readiness = createReadiness(clock)
   let known = new Set<string>()
+  let wasReady: boolean | undefined
   const refresh = () => {
     const reasons = component.reasons()
     for (const { name, message } of reasons) readiness.set(name, message)
     for (const name of known) if (!reasons.some((reason) => reason.name === name)) readiness.set(name, '')
     known = new Set(reasons.map(({ name }) => name))
+    const isReady = readiness.read().ready
+    if (isReady === wasReady) return
+    wasReady = isReady
+    if (isReady) log.info({}, 'ready')
+    else log.warn({ reasons: reasons.map(({ message }) => message) }, 'not ready')
   }
   refresh()
+  // A reason begins when it arises, not with the next request of `/ready`.
+  const timer = setInterval(refresh, READINESS_MS)
+  let certificate = options.tls
+  metrics.onCollect(() => {
+    const ends = [
+      ...(certificate
+        ? (['tcp', 'http'] as const).map((listener) => [listener, certificate?.notAfterMs] as const)
+        : []),
+      ['upstream', options.upstreamEndsMs()] as const,
+    ]
+    for (const [listener, endsMs] of ends) {
+      if (endsMs !== undefined)
+        (metrics.of['tls_cert_not_after_seconds'] as unknown as CertificateGauge).set({ listener }, endsMs / 1000)
+    }
+  })
   let listener: Listener | undefined
   const open = (path: string, answer: Route['answer']): Route => ({ method: 'GET', path, admit: () => ({}), answer })
+  const door = createDoor({ tokens: () => options.tokens?.(), publicRead: true, clock })
   const api: HttpServer = createListener({
     routes: [
       open('/health', () => text(200, 'OK')),
@@ -181,6 +243,7 @@ export async function startService(
         body: await metrics.text(),
       })),
       open('/debug/slow', () => json(200, { slow_ms: options.slowMs, requests: slow() })),
+      configRoute(door, options.config),
       ...component.routes,
     ],
     tls: options.tls,
@@ -189,9 +252,10 @@ export async function startService(
     host: options.apiHost,
     port: options.apiPort,
   })
-  const apiPort = await api.listening
   let opened: Listener
+  let apiPort: number
   try {
+    apiPort = await api.listening
     opened = await listenForClients(forwarder, {
       host: options.listenHost,
       port: options.listenPort,
@@ -200,6 +264,7 @@ export async function startService(
       log,
     })
   } catch (error) {
+    clearInterval(timer)
     await api.close(0)
     throw error
   }
@@ -207,11 +272,14 @@ export async function startService(
   return {
     tcpPort: opened.port,
     apiPort,
+    isReady: () => readiness.read().ready,
     setTls(material) {
+      certificate = material
       opened.setTls(material)
       api.setTls(material)
     },
     async stop() {
+      clearInterval(timer)
       readiness.set('stopping', `The ${options.component} stops.`)
       await component.leave()
       opened.stopAccepting()

@@ -32,6 +32,8 @@ export type Request = {
   link: Link | undefined
   /** Its correlation id on that link. */
   linkId: number
+  /** Its second try, while the first one is still waited for. */
+  hedge: { readonly link: Link; readonly id: number } | undefined
   /** The hop of the last try. */
   lastHop: Hop | undefined
   /** The code that refused it last, passed on if no further try follows; 0 = none did. */
@@ -60,6 +62,7 @@ export type Link = {
   isNamed: boolean
   /** Takes no more requests, and closes with its last reply. */
   isDraining: boolean
+  awaitsLogin: boolean
   loginAnswer: Buffer
   readonly inFlight: Map<number, Request>
   nextId: number
@@ -108,6 +111,11 @@ export type PoolSettings = {
   /** Until LOGIN or `__status__` is answered. */
   readonly greetingMs: number
   readonly token: () => string | undefined
+  /**
+   * A link to a node is open when the node has sent its codec list: with TLS 1.3 a refused client certificate shows only after the
+   * handshake, and a write sent before would be in doubt.
+   */
+  readonly provesNodes?: boolean
   /** What is wrong with the component that answered; '' = it is the one that was meant. */
   readonly statusFault: (hop: string, status: Status) => string
   readonly resolve: (hop: string) => Promise<Address>

@@ -45,6 +45,17 @@ export function statusFrame(id: number, own: Status): Buffer {
   return oneField(id, TYPE_TEXT, Buffer.from(JSON.stringify(own)))
 }
 
+const REFUSED = Buffer.from('\x05ERROR')
+
+/** The text of an ERROR that refuses this side as a client; '' for any other reply. */
+export function readRefusal(payload: Buffer): string {
+  // u8 length, ERROR, u16 field count, u16 id, u8 type, u32 length.
+  const textAt = REFUSED.length + 2 + 2 + 1 + 4
+  if (!payload.subarray(0, REFUSED.length).equals(REFUSED)) return ''
+  const text = payload.toString('utf8', textAt, textAt + 200)
+  return text.startsWith('AUTH_ERROR') ? text : ''
+}
+
 /** @param payload of a reply to `__status__`. @returns undefined when the other end is not of this project */
 export function readStatusReply(payload: Buffer): Status | undefined {
   if (payload.length <= TEXT_AT || payload.toString('latin1', 1, 1 + SUCCESS.length) !== SUCCESS) return undefined

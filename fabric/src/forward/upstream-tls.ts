@@ -1,9 +1,9 @@
 /** Certificates towards hops, read again when their files change. */
 
 import { readFileSync } from 'node:fs'
-import type { ConnectionOptions } from 'node:tls'
-import { VacancyError } from '@vacancy/shared'
-import { type Log, watchFiles } from '@vacancy/shared/node'
+import { type ConnectionOptions, createSecureContext, type SecureContext } from 'node:tls'
+import { systemClock, VacancyError } from '@vacancy/shared'
+import { type Log, loadTls, type TlsMaterial, validityFault, watchFiles } from '@vacancy/shared/node'
 
 export type UpstreamTlsFlags = {
   readonly upstreamTls: boolean
@@ -16,6 +16,8 @@ export type UpstreamTlsFlags = {
 export type UpstreamTls = {
   /** Undefined for plain TCP. */
   readonly options: (() => ConnectionOptions) | undefined
+  /** When the own certificate expires; undefined without one. */
+  readonly notAfterMs: () => number | undefined
   readonly reload: () => void
   readonly close: () => void
 }
@@ -30,30 +32,70 @@ export function openUpstreamTls(flags: UpstreamTlsFlags, log: Log): UpstreamTls 
         reason: '--upstream-ca, -cert, -key and -server-name need --upstream-tls',
       })
     }
-    return { options: undefined, reload: () => {}, close: () => {} }
+    return { options: undefined, notAfterMs: () => undefined, reload: () => {}, close: () => {} }
   }
   if ((upstreamCert === undefined) !== (upstreamKey === undefined)) {
     throw new VacancyError('usage_error', { reason: '--upstream-cert and --upstream-key must be set together' })
   }
-  const read = (): ConnectionOptions => ({
-    minVersion: 'TLSv1.2',
-    ...(upstreamCa !== undefined && { ca: contentOf(upstreamCa) }),
-    ...(upstreamCert !== undefined && { cert: contentOf(upstreamCert) }),
-    ...(upstreamKey !== undefined && { key: contentOf(upstreamKey) }),
-    ...(upstreamServerName !== undefined && { servername: upstreamServerName }),
-  })
-  let options = read()
-  const reload = () => {
-    options = read()
+  const read = (): Loaded => {
+    const ca = upstreamCa === undefined ? undefined : contentOf(upstreamCa)
+    const own = upstreamCert && upstreamKey ? loadTls({ cert: upstreamCert, key: upstreamKey }) : undefined
+    return { own, secureContext: contextOf(upstreamCa ?? '', ca, own) }
   }
+  let loaded = read()
+  const warn = () => {
+    const fault = loaded.own ? validityFault(loaded.own, systemClock.wallMs()) : ''
+    if (fault !== '') log.warn({ file: upstreamCert }, fault)
+  }
+  const reload = () => {
+    loaded = read()
+    warn()
+  }
+  warn()
+  const timer = setInterval(warn, WARNING_REPEAT_MS).unref()
   const unwatch = watchFiles(files, () => {
     try {
       reload()
+      log.info({ files }, 'certificates towards hops reloaded')
     } catch (error) {
+      // Certificate and key are two files: between the two writes they do not match.
       log.error({ err: error }, 'the files of --upstream-tls changed but cannot be used; keeping the previous ones')
     }
   })
-  return { options: () => options, reload, close: unwatch }
+  return {
+    options: () => ({
+      secureContext: loaded.secureContext,
+      ...(upstreamServerName !== undefined && { servername: upstreamServerName }),
+    }),
+    notAfterMs: () => loaded.own?.notAfterMs,
+    reload,
+    close() {
+      clearInterval(timer)
+      unwatch()
+    },
+  }
+}
+
+const WARNING_REPEAT_MS = 24 * 3_600_000
+
+type Loaded = {
+  readonly own: TlsMaterial | undefined
+  /** Made once: a file that cannot be used must not end the process at the next connection. */
+  readonly secureContext: SecureContext
+}
+
+function contextOf(caFile: string, ca: string | undefined, own: TlsMaterial | undefined): SecureContext {
+  if (ca !== undefined && !ca.includes('-----BEGIN CERTIFICATE-----'))
+    throw new VacancyError('invalid_tls', { reason: `${caFile} holds no certificate in PEM form` })
+  try {
+    return createSecureContext({
+      minVersion: 'TLSv1.2',
+      ...(ca !== undefined && { ca }),
+      ...(own && { cert: own.cert, key: own.key }),
+    })
+  } catch (cause) {
+    throw new VacancyError('invalid_tls', { reason: `${caFile}: ${(cause as Error).message}` }, { cause })
+  }
 }
 
 function contentOf(file: string): string {

@@ -22,6 +22,8 @@ export type Wire = {
   destroySoon(): void
   /** Bytes queued in this process. */
   readonly writableLength: number
+  /** Of a client within this process: takes a reply at once, where it is. Valid during the call only. */
+  takeReply?(frame: Buffer): void
 }
 
 export type WireEvents = {

@@ -7,9 +7,17 @@ import { type Clock, type CodecList, createCodecList, dayOf, yearOf } from '@vac
 import { bearerToken, type FailureLimiter, type Log, type Readiness } from '@vacancy/shared/node'
 import { CODECS_SEGMENT, decodeReply, encodeRequest, FRAME_HEADER_BYTES, SEGMENTS_SEGMENT } from '@vacancy/shared/wire'
 import type { JsonCommand } from './commands.ts'
-import { API_LIMITS, type Body, type Connection, type Exchange, type Headers } from './listener.ts'
+import { API_LIMITS, type Body, type Connection, type Exchange, type ResponseHead, responseHead } from './exchange.ts'
 import { type Observed, observe, type Rejection } from './observed.ts'
-import { createJsonWriter, type JsonWriter, type ReplyJson, setReplyContext, writeReply } from './reply-json.ts'
+import {
+  createJsonWriter,
+  JSON_ROOM_BYTES,
+  type JsonWriter,
+  type ReplyJson,
+  releaseJson,
+  setReplyContext,
+  writeReply,
+} from './reply-json.ts'
 import { type ApiRequest, parseBody, readCommand, readRequest } from './request.ts'
 import { isRefusal, type Refusal, refusal, refusalJson, refusalOfCode } from './status.ts'
 import {
@@ -53,6 +61,8 @@ export type Api = {
   readonly readiness: Readiness
   readonly observed: Observed
   readonly writer: JsonWriter
+  /** Of a success for any origin, or without one. */
+  readonly successHead: ResponseHead
   readonly clients: WeakMap<Connection, UpstreamClient>
   /** The client that fetches the codec list. */
   readonly own: UpstreamClient
@@ -74,6 +84,11 @@ export function createApi(
   return {
     ...parts,
     writer: createJsonWriter(),
+    successHead: responseHead({
+      ...JSON_TYPE,
+      ...(parts.settings.corsOrigins.includes('*') ? ANY_ORIGIN : NO_ORIGIN),
+      Server: parts.settings.serverName,
+    }),
     clients: new WeakMap(),
     own: parts.upstream.openClient(),
     codecs: undefined,
@@ -336,7 +351,10 @@ function write(api: Api, command: JsonCommand, reply: Uint8Array): ReplyJson {
 function answerReply(api: Api, visit: Visit, command: JsonCommand, reply: ReplyJson): void {
   switch (reply.kind) {
     case 'success':
-      return answer(api, visit, 200, JSON_HEADERS, reply.json)
+      return releaseJson(
+        api.writer,
+        respond(api, visit, 200, successHead(api, visit.exchange), reply.json, JSON_ROOM_BYTES),
+      )
     case 'error':
       return refuse(api, visit, refusalOfCode(reply.code, reply.text, command.isWrite), undefined)
     case 'malformed':
@@ -347,25 +365,34 @@ function answerReply(api: Api, visit: Visit, command: JsonCommand, reply: ReplyJ
 
 // Responses
 
-const JSON_HEADERS: Headers = { 'Content-Type': 'application/json' }
+type Headers = { readonly [name: string]: string }
+
+const JSON_TYPE: Headers = { 'Content-Type': 'application/json' }
 
 function refuse(api: Api, visit: Visit, refused: Refusal, reason: Rejection | undefined, headers: Headers = {}): void {
   if (reason) api.observed.rejections[reason]++
   const retry: Headers = refused.retryAfter === undefined ? {} : { 'Retry-After': String(refused.retryAfter) }
-  answer(api, visit, refused.status, { ...JSON_HEADERS, ...retry, ...headers }, refusalJson(refused))
+  answer(api, visit, refused.status, { ...JSON_TYPE, ...retry, ...headers }, refusalJson(refused))
 }
 
-function answer(api: Api, visit: Visit, status: number, headers: Headers, body: Buffer | string): void {
-  const { exchange, command, token, startMs } = visit
+function answer(api: Api, visit: Visit, status: number, headers: Headers, body: string): void {
+  respond(api, visit, status, headOf(api, visit.exchange, headers), body, 0)
+}
+
+/** @returns whether the memory of the body is kept */
+function respond(
+  api: Api,
+  visit: Visit,
+  status: number,
+  head: ResponseHead,
+  body: Buffer | string,
+  room: number,
+): boolean {
+  const { exchange, command, token, startMs, id } = visit
   visit.release()
-  const { corsOrigins, serverName } = api.settings
-  exchange.respond(
-    status,
-    { ...headers, ...corsHeaders(corsOrigins, exchange), 'X-Request-Id': visit.id, Server: serverName },
-    body,
-  )
+  const isKept = exchange.respond({ status, head, id, body, room })
   observe(api.observed, {
-    id: visit.id,
+    id,
     atMs: api.clock.wallMs(),
     command: command?.name ?? 'none',
     segment: visit.segment,
@@ -375,6 +402,16 @@ function answer(api: Api, visit: Visit, status: number, headers: Headers, body: 
     totalMs: api.clock.monotonicMs() - startMs,
     upstreamMs: visit.isUpstreamUsed ? visit.upstreamMs : undefined,
   })
+  return isKept
+}
+
+function successHead(api: Api, exchange: Exchange): ResponseHead {
+  const isForAll = api.settings.corsOrigins.includes('*') || exchange.header('origin') === undefined
+  return isForAll ? api.successHead : headOf(api, exchange, JSON_TYPE)
+}
+
+function headOf({ settings }: Api, exchange: Exchange, headers: Headers): ResponseHead {
+  return responseHead({ ...headers, ...corsHeaders(settings.corsOrigins, exchange), Server: settings.serverName })
 }
 
 /** Which web pages may read the response. */
@@ -383,9 +420,10 @@ function corsHeaders(origins: readonly string[], exchange: Exchange): Headers {
   const origin = exchange.header('origin')
   return origin !== undefined && origins.includes(origin)
     ? { 'Access-Control-Allow-Origin': origin, 'Access-Control-Expose-Headers': EXPOSED, Vary: 'Origin' }
-    : { Vary: 'Origin' }
+    : NO_ORIGIN
 }
 
+const NO_ORIGIN: Headers = { Vary: 'Origin' }
 const EXPOSED = 'X-Request-Id, Retry-After'
 const ANY_ORIGIN: Headers = { 'Access-Control-Allow-Origin': '*', 'Access-Control-Expose-Headers': EXPOSED }
 const HEADER_NAMES = /^[A-Za-z0-9-]+(?: *, *[A-Za-z0-9-]+)*$/

@@ -8,7 +8,7 @@ import { assert } from '@vacancy/shared'
 import { COMMAND_LIST, type CommandName, type CommandSpec, type FieldSpec } from '@vacancy/shared/wire'
 
 /** The JSON type of a field. `texts` accepts one text for a list of one; `flag` is true, false, 1 or 0. */
-type JsonKind = 'text' | 'list' | 'texts' | 'flag' | 'whole' | 'number'
+type JsonKind = 'text' | 'list' | 'texts' | 'lines' | 'flag' | 'whole' | 'number'
 
 export type JsonField = {
   readonly spec: FieldSpec
@@ -55,6 +55,8 @@ const TEXTS: { readonly [name: string]: { readonly missing?: string; readonly fa
   stars: { fault: 'stars must be between 1 and 5' },
 }
 
+/** Small numbers of our own commands that are switches. */
+const SWITCHES = ['retake', 'void']
 const LEAST: { readonly [name: string]: number } = { limit: 1, requestNumber: 1 }
 const GREATEST = { u8: 0xff, u32: 0xffff_ffff, u64: Number.MAX_SAFE_INTEGER } as const
 
@@ -69,7 +71,7 @@ const JSON_COMMAND_LIST: readonly JsonCommand[] = COMMAND_LIST.filter(({ access 
   }),
 )
 
-/** The 19 commands, in the order of the table. A Map, so that no name of a prototype is a command. */
+/** The 25 commands, in the order of the table. A Map, so that no name of a prototype is a command. */
 export const JSON_COMMANDS: ReadonlyMap<string, JsonCommand> = new Map(
   JSON_COMMAND_LIST.map((command) => [command.name, command]),
 )
@@ -101,11 +103,13 @@ function kindOf({ name, width, extension, min }: FieldSpec): JsonKind {
       return 'text'
     case 'list':
       return name === 'dates' ? 'texts' : 'list'
+    case 'lines':
+      return 'lines'
     case 'f64':
       return 'number'
     case 'u8':
       // A small number of our own without a range is a switch.
-      return extension && min === undefined ? 'flag' : 'whole'
+      return (extension || SWITCHES.includes(name)) && min === undefined ? 'flag' : 'whole'
     default:
       return 'whole'
   }
@@ -119,6 +123,8 @@ function wordsOf(kind: JsonKind, min: number, max: number): string {
       return 'an array of texts, not empty and without commas'
     case 'texts':
       return 'text or an array of texts, not empty and without commas'
+    case 'lines':
+      return 'an array of 1 to 16 lines'
     case 'flag':
       return 'true or false'
     case 'whole':

@@ -19,6 +19,10 @@ function load(args: readonly string[], file = '', env: { readonly [name: string]
   return loadProxyConfig({ file: name, given: parsed.given as ReadonlyMap<string, Given> })
 }
 
+const SHARD = [
+  ...['--mode', 'cluster', '--shard-id', 's1', '--registry-addr', 'r:1', '--resolver-addr', 'r:2'],
+] as const
+const SEEDS = ['--mode', 'cluster', '--seed-ids', 'node-1,node-2'] as const
 const NODE = ['--mode', 'standalone', '--upstream-addr', 'n1'] as const
 
 test('defaults, and the port of the upstream by the mode', () => {
@@ -36,6 +40,14 @@ test('defaults, and the port of the upstream by the mode', () => {
   })
   expect(load(['--mode', 'router', '--upstream-addr', 'edge']).upstreamPort).toBe(9000)
   expect(load([...NODE, '--upstream-port', '7000']).upstreamPort).toBe(7000)
+})
+
+test('a shard is found by a registry, or by seeds', () => {
+  expect(load(SHARD)).toMatchObject({ mode: 'cluster', shardId: 's1', zoneId: '', reads: 'followers', seedIds: [] })
+  expect(load(SEEDS)).toMatchObject({ seedIds: ['node-1', 'node-2'], discoveryYmlPath: './discovery.yml' })
+  expect(load([...SEEDS, '--discovery-kind', 'http', '--discovery-addr', 'https://x/nodes'])).toMatchObject({
+    discoveryKind: 'http',
+  })
 })
 
 test('a flag overrides its variable, which overrides the file', () => {
@@ -57,8 +69,21 @@ test.each([
 })
 
 test.each([
-  ['', [], 'mode: is required, one of standalone, router'],
-  ['', ['--mode', 'cluster', '--upstream-addr', 'x'], 'mode'],
+  ['', [], 'mode: is required, one of standalone, cluster, router'],
+  ['', ['--mode', 'none', '--upstream-addr', 'x'], 'mode'],
+  ['', [...SHARD, '--upstream-addr', 'x'], 'upstream_addr: is found in mode cluster'],
+  ['', ['--mode', 'cluster', '--registry-addr', 'r:1'], 'shard_id: is required for cluster without seed_ids'],
+  ['', SHARD.slice(0, 6), 'resolver_addr: is required for cluster without seed_ids'],
+  ['', [...SHARD, '--seed-ids', 'node-1'], 'registry_addr: has no effect with seed_ids'],
+  ['', [...SHARD, '--discovery-addr', 'http://x'], 'discovery_addr: needs seed_ids'],
+  ['', [...SHARD, '--zone-id', 'a/b'], 'zone_id: must be'],
+  ['', [...SEEDS, '--seed-ids', 'a/b'], 'seed_ids: a/b must be'],
+  ['', [...SEEDS, '--discovery-kind', 'http', '--discovery-addr', 'x:1/nodes'], 'discovery_addr: must be a URL'],
+  ['', [...SEEDS, '--discovery-addr', 'http://x/nodes'], 'discovery_addr: needs discovery_kind: http'],
+  ['', [...NODE, '--shard-id', 's1'], 'shard_id: needs mode: cluster'],
+  ['', [...NODE, '--seed-ids', 'node-1'], 'seed_ids: needs mode: cluster'],
+  ['', [...NODE, '--cache-dir', 'cache'], 'cache_dir: needs mode: cluster'],
+  ['', [...SEEDS, '--cache-dir', 'cache'], 'cache_dir: has no effect with seed_ids'],
   ['', ['--mode', 'router'], 'upstream_addr: is required'],
   ['', [...NODE.slice(0, 3), 'http://n1'], 'upstream_addr: must be a host name'],
   ['', [...NODE, '--http-enabled', 'false'], 'http_enabled, https_enabled: one of them must be true'],
@@ -68,7 +93,7 @@ test.each([
   ['', [...NODE, '--upstream-tls', '--upstream-cert', 'x.pem'], 'upstream_cert, upstream_key: must be set together'],
   ['htpp_port: 1\n', NODE, 'htpp_port: is not a known key; did you mean http_port?'],
   ['http_enabled: "yes"\n', NODE, 'http_enabled: "yes" is not true or false'],
-  ['discovery_kind: static\n', NODE, 'discovery_kind: is not a known key'],
+  ['discovery: static\n', NODE, 'discovery: is not a known key'],
 ])('%j with %j is refused: %s', (file, flags, message) => {
   expect(() => load(flags, file)).toThrow(message)
 })

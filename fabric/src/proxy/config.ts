@@ -3,10 +3,13 @@
  * reference page derive from the rows. The names are those of existing proxies.
  */
 
+import { ID_RULE, parseId } from '@vacancy/shared'
 import {
   type Config,
   type ConfigSchema,
   type ConfigValues,
+  type ConfigView,
+  configView,
   type Flags,
   type Given,
   LOG_FORMATS,
@@ -21,10 +24,12 @@ const yes = (summary: string) => ({ type: 'boolean', default: true, summary }) a
 const no = (summary: string) => ({ type: 'boolean', default: false, summary }) as const
 
 const PORT_MAX = 65_535
-const MODES = ['standalone', 'router'] as const
+const MODES = ['standalone', 'cluster', 'router'] as const
+const READS = ['followers', 'any', 'leader'] as const
+const DISCOVERIES = ['static', 'http'] as const
 
 /** Ports of the upstream where none is given. */
-const UPSTREAM_PORTS = { standalone: 7777, router: 9000 } as const
+const UPSTREAM_PORTS = { standalone: 7777, cluster: 7777, router: 9000 } as const
 
 export const PROXY_FLAGS = {
   config: {
@@ -44,16 +49,69 @@ export const PROXY_FLAGS = {
   'log-format': { type: 'choice', choices: LOG_FORMATS, default: 'json', summary: 'Log lines as JSON or as text.' },
 } as const satisfies Flags
 
+/** Keys of mode cluster. Those that name something are refused in other modes. */
+const CLUSTER_SCHEMA = {
+  shard_id: text('', 'Shard whose nodes are served. Required for cluster with a registry.'),
+  zone_id: text('', 'Zone of the shard; nodes that show another one are left out. Empty = any.'),
+  registry_addr: text('', 'Registry that names the nodes: HOST:PORT, several separated by commas.'),
+  registry_token_file: text('', 'Token for the registry: the first line of the file.'),
+  registry_ca: text('', 'CA certificates for the registry, PEM.'),
+  resolver_addr: text('', 'Resolver of node ids to hosts: HOST:PORT or a URL; with registry_addr.'),
+  resolver_token_file: text('', 'Token for the resolver: the first line of the file.'),
+  resolver_ca: text('', 'CA certificates for the resolver, PEM.'),
+  cache_dir: text('', 'Folder for the last known nodes, for a start without the registry; with registry_addr.'),
+  seed_ids: {
+    type: 'list',
+    default: [],
+    summary: 'Ids of nodes to begin with, instead of a registry; their addresses are in the node list.',
+  },
+  discovery_kind: {
+    type: 'choice',
+    choices: DISCOVERIES,
+    default: 'static',
+    summary: 'Where the node list is: in a file (static) or at an HTTP endpoint (http).',
+  },
+  discovery_yml_path: text('./discovery.yml', 'File with the node list, YAML or JSON.'),
+  discovery_addr: text('', 'URL of the node list.'),
+  discovery_refresh_interval_sec: whole(2, 1, 3_600, 'Interval of reading the node list.', 'seconds'),
+  node_api_port: whole(8080, 1, PORT_MAX, 'HTTP port of nodes, where neither resolver nor node list names one.'),
+  node_tcp_port: whole(7777, 1, PORT_MAX, 'TCP port of nodes, where the resolver names none.'),
+  node_token_file: text('', 'Token for the HTTP API of nodes: the first line of the file.'),
+  node_probe_interval_sec: whole(
+    2,
+    1,
+    3_600,
+    'Interval of discovery; faster while there is no leader or no follower.',
+    'seconds',
+  ),
+  http_timeout_sec: whole(2, 1, 60, 'Time for one call of the HTTP API of a node.', 'seconds'),
+  reads: {
+    type: 'choice',
+    choices: READS,
+    default: 'followers',
+    summary: 'Nodes for reads. followers: the leader only where no follower is usable; leader: sees own writes.',
+  },
+  max_read_lag: whole(
+    10_000,
+    0,
+    1_000_000_000,
+    'Followers that are further behind are passed over, unless nothing else is left.',
+    'log entries',
+  ),
+} as const satisfies ConfigSchema
+
 export const PROXY_SCHEMA = {
   mode: {
     type: 'choice',
     choices: ['', ...MODES],
     default: '',
-    summary: 'What requests are sent to: a node (standalone) or an edge router (router). Required.',
+    summary:
+      'What requests are sent to: a node (standalone), the nodes of a shard (cluster) or an edge router (router). Required.',
   },
-  upstream_addr: text('', 'Host or address of the node or router. Required.'),
+  upstream_addr: text('', 'Host or address of the node or router. Required but for cluster.'),
   upstream_port: whole(0, 0, PORT_MAX, 'Its port; 0 = 7777 of a node, 9000 of a router.'),
-  conn_per_node: whole(4, 1, 64, 'Connections to the upstream, shared by all requests.'),
+  conn_per_node: whole(4, 1, 64, 'Connections to the upstream, or to each node of a shard, shared by all requests.'),
+  ...CLUSTER_SCHEMA,
   timeout_sec: whole(
     2,
     1,
@@ -69,10 +127,16 @@ export const PROXY_SCHEMA = {
     'seconds',
   ),
   upstream_tls: no('Connects to the upstream with TLS.'),
-  upstream_ca: text('', 'Authorities of the upstream, PEM; those of the system by default.'),
+  upstream_ca: text('', 'CA certificates for the upstream, PEM; those of the system by default.'),
   upstream_cert: text('', 'Client certificate for the upstream, PEM; with upstream_key.'),
   upstream_key: text('', 'Private key of upstream_cert, PEM.'),
   upstream_server_name: text('', 'Name in the certificate of the upstream, if not upstream_addr.'),
+  workers: whole(
+    1,
+    1,
+    64,
+    'Threads that serve the port, one for each core to use; the system spreads connections over them (Linux, FreeBSD).',
+  ),
   listening_addr: text('0.0.0.0', 'Address to listen on.'),
   http_enabled: yes('Listens for HTTP/1.1 and HTTP/2 with prior knowledge, on one port.'),
   http_port: whole(8777, 0, PORT_MAX, 'Port of HTTP; 0 = any free port, which is printed.'),
@@ -80,7 +144,7 @@ export const PROXY_SCHEMA = {
   https_port: whole(3443, 0, PORT_MAX, 'Port of HTTPS; 0 = any free port, which is printed.'),
   tls_cert_path: text('./cert.pem', 'Certificate of HTTPS, PEM; read again when it changes.'),
   tls_key_path: text('./key.pem', 'Private key of tls_cert_path, PEM.'),
-  tls_client_ca: text('', 'Authorities of required client certificates, PEM; empty = none are required.'),
+  tls_client_ca: text('', 'CA certificates for required client certificates, PEM; empty = none are required.'),
   auth_enabled: no('Requires a token of tokens_path. Without it every request has full access.'),
   tokens_path: text('./auth.yml', 'Tokens of clients, and the one for nodes; read again when it changes.'),
   max_active_conns: whole(10_000, 1, 1_000_000, 'Connections of clients; further ones are closed at once.'),
@@ -98,6 +162,8 @@ export type ProxyConfig = ConfigValues<typeof PROXY_SCHEMA> & {
   readonly upstreamPort: number
   /** The auth file, where it is needed or given. */
   readonly tokensFile: string | undefined
+  /** What `GET /config` shows. */
+  readonly view: ConfigView
 }
 
 const SEARCHED = ['./proxy.yml', '/etc/vacancy/proxy.yml']
@@ -113,27 +179,25 @@ export function loadProxyConfig(sources: {
   readonly searched?: readonly string[]
 }): ProxyConfig {
   const { file, given = new Map(), searched = SEARCHED } = sources
-  const { values, origins }: Config<typeof PROXY_SCHEMA> = loadConfig({
-    schema: PROXY_SCHEMA,
-    file,
-    given,
-    searched,
-    check,
-  })
+  const config: Config<typeof PROXY_SCHEMA> = loadConfig({ schema: PROXY_SCHEMA, file, given, searched, check })
+  const { values, origins } = config
   const mode = values.mode as ProxyConfig['mode']
   return Object.freeze({
     ...values,
     mode,
     upstreamPort: values.upstreamPort === 0 ? UPSTREAM_PORTS[mode] : values.upstreamPort,
     tokensFile: values.authEnabled || origins.tokens_path.from !== 'default' ? values.tokensPath : undefined,
+    view: configView(PROXY_SCHEMA, config),
   })
 }
 
 function check(values: ConfigValues<typeof PROXY_SCHEMA>): string[] {
   const faults: string[] = []
   if (values.mode === '') faults.push(`mode: is required, one of ${MODES.join(', ')}`)
-  if (values.upstreamAddr === '') faults.push('upstream_addr: is required')
-  else if (/[\s/]/.test(values.upstreamAddr)) faults.push('upstream_addr: must be a host name or an address')
+  faults.push(...(values.mode === 'cluster' ? clusterFaults(values) : outsideCluster(values)))
+  if (values.upstreamAddr === '') {
+    if (values.mode !== 'cluster') faults.push('upstream_addr: is required')
+  } else if (/[\s/]/.test(values.upstreamAddr)) faults.push('upstream_addr: must be a host name or an address')
   if (!values.httpEnabled && !values.httpsEnabled) faults.push('http_enabled, https_enabled: one of them must be true')
   if (values.httpEnabled && values.httpsEnabled && values.httpPort === values.httpsPort && values.httpPort !== 0) {
     faults.push('http_port, https_port: must differ')
@@ -148,6 +212,70 @@ function check(values: ConfigValues<typeof PROXY_SCHEMA>): string[] {
   }
   if (values.corsOrigin.length === 0) faults.push('cors_origin: must name an origin, or *')
   return faults
+}
+
+type Values = ConfigValues<typeof PROXY_SCHEMA>
+
+/** Keys of the ways to find nodes, which exclude each other. */
+const WITH_REGISTRY = {
+  registry_addr: 'registryAddr',
+  registry_token_file: 'registryTokenFile',
+  registry_ca: 'registryCa',
+  resolver_addr: 'resolverAddr',
+  resolver_token_file: 'resolverTokenFile',
+  resolver_ca: 'resolverCa',
+  cache_dir: 'cacheDir',
+} as const
+const OF_CLUSTER = {
+  ...WITH_REGISTRY,
+  shard_id: 'shardId',
+  zone_id: 'zoneId',
+  node_token_file: 'nodeTokenFile',
+} as const
+
+function clusterFaults(values: Values): string[] {
+  const faults: string[] = []
+  if (values.upstreamAddr !== '') faults.push('upstream_addr: is found in mode cluster')
+  for (const [key, name] of [
+    ['shard_id', 'shardId'],
+    ['zone_id', 'zoneId'],
+  ] as const) {
+    if (values[name] !== '' && parseId(values[name]) === undefined) faults.push(`${key}: must be ${ID_RULE}`)
+  }
+  if (values.seedIds.length === 0) {
+    for (const [key, name] of [
+      ['shard_id', 'shardId'],
+      ['registry_addr', 'registryAddr'],
+      ['resolver_addr', 'resolverAddr'],
+    ] as const) {
+      if (values[name] === '') faults.push(`${key}: is required for cluster without seed_ids`)
+    }
+    if (values.discoveryAddr !== '') faults.push('discovery_addr: needs seed_ids')
+    return faults
+  }
+  for (const id of values.seedIds) if (parseId(id) === undefined) faults.push(`seed_ids: ${id} must be ${ID_RULE}`)
+  for (const [key, name] of Object.entries(WITH_REGISTRY)) {
+    if (values[name] !== '') faults.push(`${key}: has no effect with seed_ids`)
+  }
+  if (values.discoveryKind === 'http' && !isHttpUrl(values.discoveryAddr)) {
+    faults.push('discovery_addr: must be a URL like http://host:port/path')
+  }
+  if (values.discoveryKind === 'static' && values.discoveryAddr !== '') {
+    faults.push('discovery_addr: needs discovery_kind: http')
+  }
+  return faults
+}
+
+function outsideCluster(values: Values): string[] {
+  const given = Object.entries(OF_CLUSTER).flatMap(([key, name]) => (values[name] === '' ? [] : [key]))
+  if (values.discoveryAddr !== '') given.push('discovery_addr')
+  if (values.seedIds.length > 0) given.push('seed_ids')
+  return given.map((key) => `${key}: needs mode: cluster`)
+}
+
+function isHttpUrl(text: string): boolean {
+  const url = URL.parse(text)
+  return url !== null && ['http:', 'https:'].includes(url.protocol) && url.username === '' && url.password === ''
 }
 
 const BOOLEANS: ReadonlySet<string> = new Set(

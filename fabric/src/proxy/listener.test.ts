@@ -9,7 +9,7 @@ import { loadTls } from '@vacancy/shared/node'
 import { encodeReply } from '@vacancy/shared/wire'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { AUTHORITY, CALLER, SERVER } from '../testing/certificates.ts'
-import { API_LIMITS } from './listener.ts'
+import { API_LIMITS } from './exchange.ts'
 import { CONTEXT, openStandIn, type Received, type StandIn } from './testing/stand-in.ts'
 import { openHttp2, postHttp2, startTestProxy, type TestProxy } from './testing/start.ts'
 

@@ -23,51 +23,8 @@ import { createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { VacancyError } from '@vacancy/shared'
 import { LISTENER_LIMITS, secureContextOf, type TlsMaterial } from '@vacancy/shared/node'
-
-export const API_LIMITS = {
-  bodyBytesMax: 1024 * 1024,
-  /** Bodies that are being received, in all. */
-  bodiesBytesMax: 128 * 1024 * 1024,
-  requestMs: 10_000,
-  headersMax: 100,
-  /** At once on one connection; of HTTP/2 also the number of streams. */
-  requestsPerConnection: 100,
-  /** Of a body that is refused, so much is read and dropped: the client gets its response before the connection ends. */
-  droppedBytesMax: 4 * 1024 * 1024,
-  /** Response bytes and frames that a session of HTTP/2 may hold, in megabytes. */
-  sessionMegabytes: 64,
-} as const
-
-type Proto = 'http1' | 'http2'
-export type Headers = { readonly [name: string]: string }
-
-/** A body, or why there is none. `gone`: the client has disconnected. */
-export type Body = Buffer | 'too_large' | 'slow' | 'busy' | 'gone'
-
-/** One TCP connection of a client. */
-export type Connection = {
-  readonly socket: Socket
-  readonly remote: string
-  proto: Proto | 'unknown'
-  session: ServerHttp2Session | undefined
-  inFlight: number
-  /** Called once when the connection has ended. */
-  onEnd: (() => void) | undefined
-}
-
-/** A request and its response. */
-export type Exchange = {
-  readonly connection: Connection
-  readonly proto: Proto
-  readonly method: string
-  /** Without the query. */
-  readonly path: string
-  readonly header: (name: string) => string | undefined
-  /** Reads the body; `done` is called once. */
-  readonly readBody: (done: (body: Body) => void) => void
-  /** Sends the response; does nothing if the client is gone. Called once. */
-  readonly respond: (status: number, headers: Headers, body: Buffer | string) => void
-}
+import { API_LIMITS, type Body, type Connection, type Exchange, type Proto } from './exchange.ts'
+import { servePlain } from './http1.ts'
 
 export type ListenerSettings = {
   readonly host: string
@@ -75,6 +32,8 @@ export type ListenerSettings = {
   readonly httpPort: number | undefined
   readonly https: { readonly port: number; readonly tls: TlsMaterial } | undefined
   readonly connectionsMax: number
+  /** Other threads listen on the same ports. */
+  readonly sharesPorts: boolean
   readonly serverName: string
   /** From the first byte of a request to the last of its body. */
   readonly requestMs: number
@@ -146,8 +105,8 @@ export async function openListener(
   const secure = settings.https === undefined ? undefined : secureServer(state, settings.https.tls)
   try {
     return {
-      httpPort: plain && (await listen(plain, settings.host, settings.httpPort as number)),
-      httpsPort: secure && (await listen(secure, settings.host, settings.https?.port as number)),
+      httpPort: plain && (await listen(plain, settings, settings.httpPort as number)),
+      httpsPort: secure && (await listen(secure, settings, settings.https?.port as number)),
       setTls: (tls) => secure?.setSecureContext(secureContextOf(tls)),
       counts: state.counts,
       close: (drainMs) => close(state, [plain, secure], drainMs),
@@ -190,8 +149,8 @@ function secureServer(state: State, tls: TlsMaterial) {
   const serveHttp1 = takeListener(server, 'secureConnection')
   server.prependListener('connection', (socket: Socket) => admit(state, socket))
   server.on('secureConnection', (socket) => {
-    if (socket.alpnProtocol === 'h2') begin(state, socket, 'http2', serveHttp1)
-    else begin(state, socket, 'http1', serveHttp1)
+    if (socket.alpnProtocol === 'h2') begin(state, socket, 'http2', (connection) => startHttp2(state, connection))
+    else begin(state, socket, 'http1', (connection) => startHttp1(state, connection, undefined, serveHttp1))
   })
   // Node reports a failed or timed-out handshake, but leaves the socket open.
   server.on('tlsClientError', (_error, socket) => socket.destroy())
@@ -260,11 +219,12 @@ function detect(state: State, socket: Socket, serveHttp1: ServeHttp1): void {
     clearTimeout(timer)
     socket.off('data', onData)
     socket.off('error', onError)
+    if (!isPreface)
+      return begin(state, socket, 'http1', (connection) => startHttp1(state, connection, first, serveHttp1))
     socket.pause()
-    socket.unshift(first)
-    begin(state, socket, isPreface ? 'http2' : 'http1', serveHttp1)
     // A session takes the bytes that were given back itself; flowing, they would pass it by.
-    if (!isPreface) socket.resume()
+    socket.unshift(first)
+    begin(state, socket, 'http2', (connection) => startHttp2(state, connection))
   }
   // Its `close` follows.
   const onError = (): void => {}
@@ -273,7 +233,7 @@ function detect(state: State, socket: Socket, serveHttp1: ServeHttp1): void {
   socket.once('close', () => clearTimeout(timer))
 }
 
-function begin(state: State, socket: Socket, proto: Proto, serveHttp1: ServeHttp1): void {
+function begin(state: State, socket: Socket, proto: Proto, start: (connection: Connection) => void): void {
   const { connections, counts } = state
   state.starting.delete(peerOf(socket))
   if (state.isClosing) {
@@ -289,14 +249,37 @@ function begin(state: State, socket: Socket, proto: Proto, serveHttp1: ServeHttp
     counts.connections[proto]--
     connection.onEnd?.()
   })
-  if (proto === 'http1') serveHttp1(socket)
-  else {
-    // HTTP/1 lets a client close its half of the connection and still answers; a session has no use for that.
-    socket.once('end', () => socket.destroy())
-    state.beginning = connection
-    state.http2.emit('connection', socket)
-    state.beginning = undefined
-  }
+  start(connection)
+}
+
+/** @param first bytes that were read */
+function startHttp1(state: State, connection: Connection, first: Buffer | undefined, serveHttp1: ServeHttp1): void {
+  const { socket } = connection
+  servePlain(connection, first, state.settings.requestMs, {
+    isClosing: () => state.isClosing,
+    count: (change) => countRequest(state, connection, 'http1', change),
+    handle: state.handle,
+    handOver: (bytes) => {
+      socket.pause()
+      socket.unshift(bytes)
+      serveHttp1(socket)
+      socket.resume()
+    },
+  })
+}
+
+function startHttp2(state: State, connection: Connection): void {
+  const { socket } = connection
+  // HTTP/1 lets a client close its half of the connection and still answers; a session has no use for that.
+  socket.once('end', () => socket.destroy())
+  state.beginning = connection
+  state.http2.emit('connection', socket)
+  state.beginning = undefined
+}
+
+function countRequest({ counts }: State, connection: Connection, proto: Proto, change: 1 | -1): void {
+  connection.inFlight += change
+  counts.inFlight[proto] += change
 }
 
 /** Requests that Node could not parse: headers too large, too slow, or not HTTP. */
@@ -374,12 +357,9 @@ function onRequest(state: State, request: IncomingMessage, response: ServerRespo
     request.socket.destroy()
     return
   }
-  const { counts } = state
-  connection.inFlight++
-  counts.inFlight.http1++
+  countRequest(state, connection, 'http1', 1)
   response.once('close', () => {
-    connection.inFlight--
-    counts.inFlight.http1--
+    countRequest(state, connection, 'http1', -1)
     if (state.isClosing && connection.inFlight === 0) connection.socket.destroySoon()
   })
   request.on('error', () => {})
@@ -394,17 +374,24 @@ function onRequest(state: State, request: IncomingMessage, response: ServerRespo
       return Array.isArray(value) ? value[0] : value
     },
     readBody: (done) => collect(state, request, Number(request.headers['content-length'] ?? 0), done),
-    respond: (status, headers, body) => {
-      if (response.destroyed || response.writableEnded) return
+    respond: ({ status, head, id, body }) => {
+      if (response.destroyed || response.writableEnded) return false
       const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
-      for (const name in headers) response.setHeader(name, headers[name] as string)
+      for (const [name, value] of head.fields) response.setHeader(name, value)
+      response.setHeader('X-Request-Id', id)
       if (status !== 204) response.setHeader('Content-Length', length)
       if (state.isClosing) response.setHeader('Connection', 'close')
       response.writeHead(status)
-      response.end(request.method === 'HEAD' || status === 204 ? undefined : body)
+      response.end(request.method === 'HEAD' || status === 204 ? undefined : ownCopy(body))
       if (!request.complete) dropRest(request)
+      return false
     },
   })
+}
+
+/** A stream may send its bytes later. */
+function ownCopy(body: Buffer | string): Buffer | string {
+  return typeof body === 'string' ? body : Buffer.from(body)
 }
 
 /** Reads on after an early response, so that the client can read it, and gives up on one that sends too much. */
@@ -438,13 +425,8 @@ function onStream(state: State, stream: ServerHttp2Stream, headers: IncomingHttp
   const { session } = stream
   const connection = session && state.sessions.get(session as ServerHttp2Session)
   if (!connection) return stream.close(constants.NGHTTP2_INTERNAL_ERROR)
-  const { counts, settings } = state
-  connection.inFlight++
-  counts.inFlight.http2++
-  stream.once('close', () => {
-    connection.inFlight--
-    counts.inFlight.http2--
-  })
+  countRequest(state, connection, 'http2', 1)
+  stream.once('close', () => countRequest(state, connection, 'http2', -1))
   const method = headers[':method'] ?? ''
   if (headerBytes(headers) > LISTENER_LIMITS.headerBytesMax) return refuseHeaders(state, stream)
   state.handle({
@@ -457,16 +439,15 @@ function onStream(state: State, stream: ServerHttp2Stream, headers: IncomingHttp
       return Array.isArray(value) ? value[0] : value
     },
     readBody: (done) => collect(state, stream, Number(headers['content-length'] ?? 0), done),
-    respond: (status, given, body) => {
-      if (stream.destroyed || stream.closed || stream.headersSent) return
+    respond: ({ status, head, id, body }) => {
+      if (stream.destroyed || stream.closed || stream.headersSent) return false
       const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
       const isEmpty = method === 'HEAD' || status === 204
-      const fields: Record<string, string | number> = { ':status': status }
-      for (const name in given) fields[name.toLowerCase()] = given[name] as string
-      fields['server'] ??= settings.serverName
+      const fields: Record<string, string | number> = { ':status': status, 'x-request-id': id }
+      for (const [name, value] of head.fields) fields[name.toLowerCase()] = value
       if (status !== 204) fields['content-length'] = length
       stream.respond(fields, { endStream: isEmpty })
-      if (!isEmpty) stream.end(body)
+      if (!isEmpty) stream.end(ownCopy(body))
       // The rest of an unread body is not wanted; the response is complete (RFC 9113 §8.1).
       if (!stream.readableEnded) {
         stream.resume()
@@ -474,6 +455,7 @@ function onStream(state: State, stream: ServerHttp2Stream, headers: IncomingHttp
           if (!stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR)
         })
       }
+      return false
     },
   })
 }
@@ -496,13 +478,13 @@ function refuseHeaders(state: State, stream: ServerHttp2Stream): void {
 
 // Start and end.
 
-function listen(server: Server, host: string, port: number): Promise<number> {
+function listen(server: Server, { host, sharesPorts }: ListenerSettings, port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', (cause: NodeJS.ErrnoException) => {
       const reason = cause.code ?? cause.message
       reject(new VacancyError('port_taken', { address: `${host}:${port}`, reason }, { cause }))
     })
-    server.listen(port, host, () => resolve((server.address() as AddressInfo).port))
+    server.listen({ port, host, reusePort: sharesPorts }, () => resolve((server.address() as AddressInfo).port))
   })
 }
 

@@ -31,7 +31,7 @@ export const PROXY_METRICS = {
   },
   api_upstream_duration_seconds: {
     type: 'histogram',
-    help: 'Time from sending a command to its reply; the difference to the former is the overhead of the proxy.',
+    help: 'Time from sending a command to its reply; the difference from api_request_duration_seconds is the overhead of the proxy.',
     labels: ['command'],
     buckets: DURATION_BUCKETS,
   },
@@ -42,11 +42,17 @@ export const PROXY_METRICS = {
     help: 'Refused before a command was sent: `invalid`, `too_large`, `slow`, `unauthorized`, `forbidden`, `limit`, `not_ready`, `connections`, `unreadable`; and `malformed` replies.',
     labels: ['reason'],
   },
+  api_workers: { type: 'gauge', help: 'Workers that serve; the other metrics are sums over them.' },
   backend_inflight: { type: 'gauge', help: 'Commands at the upstream.' },
   backend_connections: { type: 'gauge', help: 'Open connections to the upstream.' },
   backend_opened_connections_total: { type: 'counter', help: 'Connections opened to the upstream.' },
   backend_disconnect_total: { type: 'counter', help: 'Connections to the upstream that were lost.' },
   backend_login_fail_total: { type: 'counter', help: 'Connections on which the upstream refused the token.' },
+  backend_followers_total: { type: 'gauge', help: 'Followers of the shard; 0 but in mode cluster.' },
+  backend_leader_change_total: {
+    type: 'counter',
+    help: 'Times that the leader of the shard was another; mode cluster.',
+  },
   tls_cert_not_after_seconds: {
     type: 'gauge',
     help: "Expiry of the listener's certificate, seconds since 1970; absent without HTTPS.",

@@ -5,7 +5,7 @@ import path from 'node:path'
 import { dateIn, type NodeProcess, removeFolder, startNodeProcess, temporaryFolder } from '@vacancy/testkit/node'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { JSON_COMMANDS } from './commands.ts'
-import { API_LIMITS } from './listener.ts'
+import { API_LIMITS } from './exchange.ts'
 import { STATUS_OF_CODE } from './status.ts'
 import { type Answer, openHttp2, postHttp2, startTestProxy, type TestProxy } from './testing/start.ts'
 import { parseApiTokens } from './tokens.ts'
@@ -42,7 +42,7 @@ const property = (id: string, segment: string) => ({
   longitude: 11.2,
 })
 
-test.each(['http1', 'http2'])('all 19 commands over %s', async (proto) => {
+test.each(['http1', 'http2'])('all 25 commands over %s', async (proto) => {
   const session = proto === 'http2' ? await openHttp2(proxy.url) : undefined
   const used = new Set<string>()
   const run = async (command: string, body?: object): Promise<Answer> => {
@@ -99,6 +99,39 @@ test.each(['http1', 'http2'])('all 19 commands over %s', async (proto) => {
   expect(await run('DECROOMAVL', { ...on(room, DAY), amount: 56 })).toMatchObject({
     status: 400,
     json: { code: 'UNDERFLOW' },
+  })
+  const lines = [{ property_id: id, room_type: room, arrival: DAY, nights: 2, rooms: 2 }]
+  const stay = { stay_id: `order-${proto}`, lines }
+  const held = await ok('HOLDSTAY', { ...stay, seconds: 60, max_total: 9_000_000_000, want_index: true })
+  expect(held).toMatchObject({ state: 'held', total: 2 * 4_000_000_000 + 2 * 90 })
+  expect(held).toMatchObject({ deadline: expect.stringMatching(/Z$/), applied_index: held.index })
+  expect(held.lines).toEqual([
+    {
+      ...lines[0],
+      days: [
+        { date: DAY, left: 53, final_price: 4_000_000_000, rate_feature: features },
+        { date: NEXT, left: 1, final_price: 90, rate_feature: [] },
+      ],
+    },
+  ])
+  expect(await run('BOOKSTAY', { stay_id: `late-${proto}`, lines })).toMatchObject({
+    status: 409,
+    json: { code: 'SOLD_OUT', message: `SOLD_OUT: line=0 date=${NEXT} left=1 wanted=2` },
+  })
+  const { deadline: _, applied_index, ...rest } = held
+  expect(await ok('CONFIRMSTAY', { stay_id: stay.stay_id })).toMatchObject({
+    ...rest,
+    state: 'booked',
+    index: expect.any(Number),
+  })
+  expect((await ok('GETSTAY', { stay_id: stay.stay_id, min_index: applied_index })).state).toBe('booked')
+  const listed = await ok('LISTSTAYS', { property_id: id, date: NEXT })
+  expect(listed).toMatchObject({ cursor: '', stays: [{ stay_id: stay.stay_id, state: 'booked', lines }] })
+  expect((await ok('RELEASESTAY', { stay_id: stay.stay_id })).state).toBe('released')
+  expect((await ok('RELEASESTAY', { stay_id: `never-${proto}`, void: true })).state).toBe('void')
+  expect(await run('BOOKSTAY', { stay_id: 'x', lines: [{ ...lines[0], rooms: 'two' }] })).toMatchObject({
+    status: 400,
+    json: { code: 'VALIDATION_ERROR', message: 'lines[0].rooms must be a whole number from 1 to 255' },
   })
   await ok('DELROOMDAY', on(room, NEXT))
   expect(await ok('PROPROOMDATELIST', { property_id: id, room_type: room })).toEqual({ dates: [DAY] })

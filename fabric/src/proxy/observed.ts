@@ -111,6 +111,34 @@ function addDuration(series: Durations, ms: number): void {
   series.total++
 }
 
+/** The sum of what several workers counted. */
+export function sumObserved(all: readonly Observed[]): Observed {
+  const [first] = all
+  const sum = createObserved(first?.slowMs ?? 0)
+  for (const each of all) {
+    for (const [command, byStatus] of each.requests) {
+      const into = entryOf(sum.requests, command, () => new Map<number, Durations>())
+      for (const [status, series] of byStatus) addSeries(entryOf(into, status, createDurations), series)
+    }
+    for (const [command, series] of each.upstream) addSeries(entryOf(sum.upstream, command, createDurations), series)
+    for (const [token, total] of each.tokens) sum.tokens.set(token, (sum.tokens.get(token) ?? 0) + total)
+    for (const reason of REJECTIONS) sum.rejections[reason] += each.rejections[reason]
+    for (const key of TOTALS) sum[key] += each[key]
+    sum.slow.push(...each.slow)
+  }
+  sum.slow.sort((a, b) => a.atMs - b.atMs)
+  sum.slow.splice(0, sum.slow.length - SLOW_MAX)
+  return sum
+}
+
+const TOTALS = ['commands', 'bytesReceived', 'bytesSent', 'clientErrors', 'loginFailures'] as const
+
+function addSeries(into: Durations, series: Durations): void {
+  for (const [bucket, count] of series.counts.entries()) into.counts[bucket] = (into.counts[bucket] as number) + count
+  into.sum += series.sum
+  into.total += series.total
+}
+
 /** For `/debug/slow`: the newest first. */
 export function slowRequests({ slow, nextSlow }: Observed): readonly object[] {
   return [...slow.slice(nextSlow), ...slow.slice(0, nextSlow)].reverse().map((response) => ({

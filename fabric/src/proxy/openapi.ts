@@ -1,6 +1,6 @@
 /** `/openapi.json`: the API as OpenAPI 3.1, from the rows that read its requests. */
 
-import type { ReplyKind } from '@vacancy/shared/wire'
+import { type ReplyKind, STAY_STATES } from '@vacancy/shared/wire'
 import { JSON_COMMANDS, type JsonCommand, type JsonField } from './commands.ts'
 import { STATUS_OF_CODE } from './status.ts'
 
@@ -16,6 +16,17 @@ const object = (properties: { readonly [name: string]: Schema }, optional: reado
 })
 const night = { date: text, availability: whole, final_price: whole, rate_feature: texts }
 const success: Schema = { const: 'success' }
+const state: Schema = { enum: STAY_STATES }
+const line = {
+  property_id: text,
+  room_type: text,
+  arrival: text,
+  nights: { type: 'integer', minimum: 1, maximum: 30 },
+  rooms: { type: 'integer', minimum: 1, maximum: 255 },
+  uncounted: { type: 'boolean' },
+}
+const stayLine = object(line, ['uncounted'])
+const stayNight = { date: text, left: whole, final_price: whole, rate_feature: texts }
 const index: Schema = { type: ['integer', 'string'], description: 'Of the write, where want_index asks for it.' }
 const explain = object({ rows_examined: whole, waiting_micros: whole, searching_micros: whole, applied_index: index })
 
@@ -44,6 +55,40 @@ const RESULTS: { readonly [Kind in Exclude<ReplyKind, 'login'>]: Schema } = {
   roomTypes: object({ status: success, room_types: texts }),
   dates: object({ status: success, dates: texts }),
   night: object({ status: success, property_id: text, ...night }),
+  stay: object(
+    {
+      status: success,
+      state,
+      deadline: text,
+      total: whole,
+      index: { ...index, description: 'Log index at which the stay reached this state.' },
+      lines: {
+        type: 'array',
+        items: object({ ...line, days: { type: 'array', items: object(stayNight) } }, ['uncounted', 'days']),
+      },
+      applied_index: index,
+    },
+    ['deadline', 'applied_index'],
+  ),
+  stayList: object({
+    status: success,
+    stays: {
+      type: 'array',
+      items: object(
+        {
+          stay_id: text,
+          state,
+          deadline: text,
+          index,
+          time: text,
+          source: text,
+          lines: { type: 'array', items: stayLine },
+        },
+        ['deadline'],
+      ),
+    },
+    cursor: text,
+  }),
 }
 
 /** The document; `auth` names whether tokens are needed. */
@@ -77,6 +122,7 @@ export function openApi(version: string, auth: boolean): object {
       '/health': page('The process lives.', 'application/json'),
       '/ready': page('Whether it can serve requests, and why not.', 'application/json'),
       '/metrics': page('Metrics, Prometheus text format.', 'text/plain'),
+      '/config': page('The configuration, each value with its source.', 'application/json'),
       '/debug/slow': page('The last slow requests.', 'application/json'),
     },
     components: {
@@ -143,6 +189,8 @@ function fieldSchema({ kind, min, max, spec, aliases }: JsonField): Schema {
       return { ...described, ...texts }
     case 'texts':
       return { ...described, oneOf: [text, texts] }
+    case 'lines':
+      return { ...described, type: 'array', minItems: 1, maxItems: 16, items: stayLine }
     case 'flag':
       return { ...described, enum: [true, false, 0, 1] }
     case 'whole':

@@ -6,12 +6,14 @@ import {
   encodeError,
   encodeReply,
   FRAME_HEADER_BYTES,
+  STAY_STATES,
+  type StayLine,
 } from '@vacancy/shared/wire'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { law } from '../testing/law.ts'
 import { JSON_COMMANDS, type JsonCommand } from './commands.ts'
-import { createJsonWriter, setReplyContext, writeReply } from './reply-json.ts'
+import { createJsonWriter, JSON_ROOM_BYTES, releaseJson, setReplyContext, writeReply } from './reply-json.ts'
 
 const CODECS = createCodecList(['breakfast', 'free_wifi', "chef's 100% \u00e9toil\u00e9", 'sea view'])
 const CONTEXT = { baseYear: 2026, codecs: CODECS }
@@ -66,6 +68,24 @@ const RENAMED: { readonly [key: string]: (value: never) => object } = {
   properties: (properties: { propertyId: string; days: Night[] }[]) => ({
     properties: properties.map(({ propertyId, days }) => ({ property_id: propertyId, days: days.map(nightOf) })),
   }),
+  total: (total: number | bigint) => ({ total: exact(total) }),
+  appliedIndex: (index: number | bigint) => ({ applied_index: exact(index) }),
+  deadlineMs: (ms: number) => ({ deadline: utc(ms) }),
+  lines: (lines: (StayLine & { days?: Night[] })[]) => ({
+    lines: lines.map(({ days, ...rest }) => ({
+      ...lineOf(rest),
+      ...(days && { days: days.map(nightOf).map(({ availability: left, ...day }) => ({ ...day, left })) }),
+    })),
+  }),
+  stays: (stays: Stay[]) => ({
+    stays: stays.map(({ stayId, timeMs, index, lines, ...rest }) => ({
+      ...rest,
+      stay_id: stayId,
+      index: exact(index),
+      time: utc(timeMs),
+      lines: lines.map(lineOf),
+    })),
+  }),
   explain: (explain: Explain) => ({
     explain: {
       rows_examined: explain.rowsExamined,
@@ -75,6 +95,13 @@ const RENAMED: { readonly [key: string]: (value: never) => object } = {
     },
   }),
 }
+const lineOf = ({ propertyId: property_id, roomType: room_type, ...rest }: StayLine) => ({
+  property_id,
+  room_type,
+  ...rest,
+})
+const utc = (ms: number) => new Date(ms).toISOString()
+type Stay = { stayId: string; index: number | bigint; timeMs: number; lines: StayLine[] }
 type Explain = { rowsExamined: number; waitingMicros: number; searchingMicros: number; appliedIndex: number | bigint }
 
 const text = fc.oneof(
@@ -108,6 +135,20 @@ const withExplain = <T>(value: T, explained: unknown) =>
   explained === undefined ? value : { ...value, explain: explained }
 const index = fc.option(u64, { nil: undefined }).map((at) => (at === undefined ? {} : { index: at }))
 
+const state = fc.constantFrom(...STAY_STATES)
+const moment = fc.integer({ min: 1, max: 2 ** 52 })
+const line = fc.record(
+  {
+    propertyId: text,
+    roomType: text,
+    arrival: date,
+    nights: u8,
+    rooms: u8,
+    uncounted: fc.constant(true),
+  },
+  { requiredKeys: ['propertyId', 'roomType', 'arrival', 'nights', 'rooms'] },
+)
+
 const RESULTS: { readonly [kind: string]: fc.Arbitrary<object> } = {
   empty: index,
   segments: fc.record({ segments: fc.array(fc.record({ segment: text, propertyCount: u32 })) }),
@@ -131,6 +172,23 @@ const RESULTS: { readonly [kind: string]: fc.Arbitrary<object> } = {
   roomTypes: fc.record({ roomTypes: fc.array(text) }),
   dates: fc.record({ dates: fc.array(date) }),
   night: fc.tuple(propertyId, night).map(([id, day]) => ({ propertyId: id, ...day })),
+  stay: fc
+    .tuple(state, fc.array(line, { maxLength: 16 }), fc.array(night, { maxLength: 30 }), u64, u64, moment, index)
+    .map(([reached, lines, days, total, at, deadline, extra]) => ({
+      state: reached,
+      ...(reached === 'held' && { deadlineMs: deadline }),
+      total,
+      index: at,
+      lines: reached === 'held' || reached === 'booked' ? lines.map((each) => ({ ...each, days })) : lines,
+      ...(extra.index !== undefined && { appliedIndex: extra.index }),
+    })),
+  stayList: fc.record({
+    stays: fc.array(
+      fc.record({ stayId: propertyId, state, index: u64, timeMs: moment, source: text, lines: fc.array(line) }),
+      { maxLength: 5 },
+    ),
+    cursor: text,
+  }),
 }
 
 const DATA_COMMANDS = COMMAND_LIST.filter(({ reply }) => Object.hasOwn(RESULTS, reply))
@@ -150,6 +208,24 @@ test.each(DATA_COMMANDS.map(({ name, reply }) => [name, reply] as const))(
     })
   },
 )
+
+test('kept JSON is not overwritten, and the room in front of it may be', () => {
+  const json = (name: string) => {
+    const written = write('PROPROOMLIST', encodeReply('PROPROOMLIST', 1, { roomTypes: [name] }, CONTEXT))
+    if (written.kind !== 'success') throw new Error(JSON.stringify(written))
+    new Uint8Array(written.json.buffer, 0, JSON_ROOM_BYTES).fill(0x20)
+    return written.json
+  }
+  const first = json('first')
+  releaseJson(writer, true)
+  const second = json('second')
+  releaseJson(writer, false)
+  const third = json('third')
+
+  expect(first.toString()).toBe('{"status":"success","room_types":["first"]}')
+  expect(third.toString()).toBe('{"status":"success","room_types":["third"]}')
+  expect(second.buffer).toBe(third.buffer)
+})
 
 test('GETCODECS: the names in order', () => {
   const frame = encodeReply('GETCODECS', 1, { rateFeatures: [...CODECS.names] }, CONTEXT)

@@ -5,15 +5,18 @@
  * on. Pure.
  */
 
-import { assert, type CodecList, formatDay, namesOf, PROPERTY_ID_BYTES, unpackDay } from '@vacancy/shared'
-import { decodeReply, FIELD_HEADER_BYTES, type ReplyKind, readU32 } from '@vacancy/shared/wire'
+import { assert, type CodecList, formatDay, namesOf, PROPERTY_ID_BYTES, unpackDay, VacancyError } from '@vacancy/shared'
+import { decodeReply, FIELD_HEADER_BYTES, type ReplyKind, type Result, readU32 } from '@vacancy/shared/wire'
 import type { JsonCommand } from './commands.ts'
+import { stayJson, stayListJson } from './stay-json.ts'
 
 /** Larger JSON is refused; a reply of the largest search needs a few MiB. */
 const JSON_BYTES_MAX = 256 * 1024 * 1024
 const JSON_BYTES_MIN = 64 * 1024
 /** A larger buffer is released after its reply. */
 const JSON_BYTES_KEPT = 4 * 1024 * 1024
+/** In front of the JSON, for the head of the response: both leave with one write. */
+export const JSON_ROOM_BYTES = 1024
 const TYPE_TEXT = 0x01
 const TYPE_SMALL = 0x02
 const TYPE_NUMBER = 0x03
@@ -35,6 +38,9 @@ const FEATURE_SETS_MAX = 4096
 const PROPERTY_BYTES_MAX = 160
 /** Ten digits, and the fixed text around the parts of a night. */
 const NIGHT_BYTES_MAX = 128
+
+/** The reason that the reference decoder gives, too. */
+const UNKNOWN_FEATURE = 'a rate feature is not in the codec list'
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -69,7 +75,7 @@ const NO_FEATURES = textOf(',"rate_feature":[]}')
 /** A writer of JSON with its buffer, and the texts that depend on the codec list and the year. One per thread. */
 export type JsonWriter = {
   /** At least WORD_BYTES longer than what is written. */
-  bytes: Uint8Array
+  bytes: Uint8Array<ArrayBuffer>
   /** Of `bytes`. */
   to: DataView
   at: number
@@ -92,6 +98,7 @@ export type JsonWriter = {
 
 /** What a reply became. */
 export type ReplyJson =
+  /** Valid until the next call; the JSON_ROOM_BYTES in front of it may be overwritten. */
   | { readonly kind: 'success'; readonly json: Buffer }
   /** The text before and after the colon of an ERROR reply. */
   | { readonly kind: 'error'; readonly code: string; readonly text: string }
@@ -150,13 +157,16 @@ export function writeReply(writer: JsonWriter, command: JsonCommand, payload: Ui
     if (writer.next !== payload.length) throw new Malformed('bytes follow the last field')
     makeRoom(writer, 1)
     writer.bytes[writer.at++] = CLOSE_OBJECT
-    return { kind: 'success', json: Buffer.from(writer.bytes.subarray(0, writer.at)) }
+    return { kind: 'success', json: Buffer.from(writer.bytes.buffer, JSON_ROOM_BYTES, writer.at - JSON_ROOM_BYTES) }
   } catch (error) {
     if (!(error instanceof Malformed)) throw error
     return { kind: 'malformed', reason: error.message, unknownFeature: error.unknownFeature }
-  } finally {
-    if (writer.bytes.length > JSON_BYTES_KEPT) setBuffer(writer, new Uint8Array(JSON_BYTES_MIN))
   }
+}
+
+/** After the use of JSON. @param isKept its memory is still used, so that the next reply needs other memory */
+export function releaseJson(writer: JsonWriter, isKept: boolean): void {
+  if (isKept || writer.bytes.length > JSON_BYTES_KEPT) setBuffer(writer, new Uint8Array(JSON_BYTES_MIN))
 }
 
 /** Errors are rare and short: the reference decoder reads them, in both forms that servers send. */
@@ -181,7 +191,7 @@ function open(writer: JsonWriter, payload: Uint8Array): void {
   writer.left = (payload[countAt] as number) | ((payload[countAt + 1] as number) << 8)
   writer.next = countAt + 2
   writer.taken = 0
-  writer.at = 0
+  writer.at = JSON_ROOM_BYTES
 }
 
 /** Reads the next field, whose id must be one more than the last. `length` −1 allows any. */
@@ -286,6 +296,27 @@ const WRITE: { readonly [Kind in ReplyKind]: (writer: JsonWriter) => void } = {
     // The text of the features ends the object of a night, which here is that of the response.
     writer.at--
   },
+  stay: (writer) => putText(writer, `,${stayJson(decoded(writer, 'GETSTAY'))}`),
+  stayList: (writer) => {
+    const { stays, cursor } = decoded(writer, 'LISTSTAYS')
+    putText(writer, `,${stayListJson(stays, cursor)}`)
+  },
+}
+
+/** The reference decoder reads replies on stays, which are short. */
+function decoded<Name extends 'GETSTAY' | 'LISTSTAYS'>(writer: JsonWriter, command: Name): Result<Name> {
+  const { from, baseYear, codecs } = writer
+  try {
+    const reply = decodeReply(command, from, { baseYear, codecs })
+    assert(reply.ok, 'the status of the reply is SUCCESS')
+    writer.left = 0
+    writer.next = from.length
+    return reply.result
+  } catch (error) {
+    if (!(error instanceof VacancyError)) throw error
+    const reason = String(error.fields['reason'])
+    throw new Malformed(reason, reason === UNKNOWN_FEATURE)
+  }
 }
 
 function writeStays(writer: JsonWriter): void {
@@ -349,7 +380,7 @@ function featuresOf(writer: JsonWriter, mask: number): Text {
   const known = writer.features.get(mask)
   if (known !== undefined) return known
   const names = writer.codecs && namesOf(writer.codecs, mask)
-  if (!names) throw new Malformed('a rate feature is not in the codec list', true)
+  if (!names) throw new Malformed(UNKNOWN_FEATURE, true)
   const text = textOf(`,"rate_feature":${JSON.stringify(names)}}`)
   if (writer.features.size < FEATURE_SETS_MAX) writer.features.set(mask, text)
   return text
@@ -501,7 +532,7 @@ function makeRoom(writer: JsonWriter, bytes: number): void {
   setBuffer(writer, grown)
 }
 
-function setBuffer(writer: JsonWriter, bytes: Uint8Array): void {
+function setBuffer(writer: JsonWriter, bytes: Uint8Array<ArrayBuffer>): void {
   writer.bytes = bytes
   writer.to = new DataView(bytes.buffer)
 }

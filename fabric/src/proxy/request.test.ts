@@ -35,15 +35,23 @@ const messageOf = (body: unknown, segments?: Segments) => {
   return isRefusal(request) ? request.message : 'accepted'
 }
 
-test('the 19 commands of the table are there, LOGIN is not', () => {
+test('the 25 commands of the table are there, LOGIN is not', () => {
   expect([...JSON_COMMANDS.keys()]).toEqual(COMMAND_LIST.filter(({ name }) => name !== 'LOGIN').map(({ name }) => name))
-  expect(JSON_COMMANDS.size).toBe(19)
+  expect(JSON_COMMANDS.size).toBe(25)
 })
 
 // Values of a field: what JSON holds, and what the wire decoder must read.
 const words = fc
   .string({ unit: 'binary', minLength: 1, maxLength: 40 })
   .filter((text) => text.isWellFormed() && !text.includes(',') && text.trim() === text && text !== '')
+
+const line = fc.record({
+  propertyId: words,
+  roomType: words,
+  arrival: fc.constantFrom('2026-12-24', '2028-02-29'),
+  nights: fc.integer({ min: 1, max: 30 }),
+  rooms: fc.integer({ min: 1, max: 255 }),
+})
 
 function valuesOf({ kind, min, max }: JsonField): fc.Arbitrary<readonly [json: unknown, wire: unknown]> {
   switch (kind) {
@@ -56,6 +64,13 @@ function valuesOf({ kind, min, max }: JsonField): fc.Arbitrary<readonly [json: u
         if (kind === 'texts' && list.length === 1) values.push([list[0], list])
         return fc.constantFrom(...values)
       })
+    case 'lines':
+      return fc
+        .array(line, { minLength: 1, maxLength: 16 })
+        .map((lines) => [
+          lines.map(({ propertyId, roomType, ...rest }) => ({ property_id: propertyId, room_type: roomType, ...rest })),
+          lines,
+        ])
     case 'flag':
       return fc.constantFrom([true, 1], [1, 1], [false, undefined], [0, undefined])
     case 'whole':

@@ -6,6 +6,7 @@ import { RESERVED_SEGMENTS, VacancyError } from '@vacancy/shared'
 import { encodeRequest, FRAME_HEADER_BYTES, type RequestFields, textFault } from '@vacancy/shared/wire'
 import { JSON_COMMANDS, type JsonCommand, type JsonField } from './commands.ts'
 import { type Refusal, refusal } from './status.ts'
+import { readLines } from './stay-json.ts'
 
 /** How segments are used: `router` needs one for each request, `none` sends bare frames to a shard. */
 export type Segments = 'router' | 'none'
@@ -111,6 +112,12 @@ function readField(field: JsonField, value: unknown, fields: { [name: string]: u
     case 'list':
     case 'texts':
       return readList(field, kind === 'texts' && typeof value === 'string' ? [value] : value, fields)
+    case 'lines': {
+      const lines = readLines(field.name, value)
+      if (typeof lines === 'string') return lines
+      fields[spec.name] = lines
+      return ''
+    }
     case 'flag':
       if (value !== true && value !== false && value !== 0 && value !== 1) return field.fault
       if (value) fields[spec.name] = 1

@@ -44,6 +44,12 @@ export const STATUS_OF_CODE: { readonly [code: string]: Row } = {
   NOT_FOUND: { status: 400 },
   OVERFLOW: { status: 400 },
   UNDERFLOW: { status: 400 },
+  SOLD_OUT: { status: 409 },
+  PRICE_CHANGED: { status: 409 },
+  RESTRICTED: { status: 409 },
+  EXPIRED: { status: 409 },
+  CONFLICT: { status: 409 },
+  TOO_OLD: { status: 410 },
   FORBIDDEN: { status: 403 },
   AUTH_ERROR: { status: 502 },
   // The proxy wrote the request, so it is not the client's mistake.

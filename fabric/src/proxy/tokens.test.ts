@@ -106,6 +106,8 @@ test('a read-only token runs the reads of the table, and none of the writes', ()
       'GETCODECS',
       'GETPROPROOMDAY',
       'GETSEGMENTS',
+      'GETSTAY',
+      'LISTSTAYS',
       'PROPEXIST',
       'PROPROOMDATELIST',
       'PROPROOMEXIST',
@@ -138,7 +140,7 @@ test('allow lists of commands and segments', () => {
 
 test('rate: as many at once as a second has, then one by one', () => {
   const clock = clockAt(0)
-  const limits = createTokenLimits(clock)
+  const limits = createTokenLimits(clock, 1)
   const token = only('{ token: t, rate: 2 }')
   const admit = () => typeof admitToken(limits, token) === 'function'
 
@@ -152,15 +154,30 @@ test('rate: as many at once as a second has, then one by one', () => {
 
 test('a rate below one a second admits one, and Retry-After is the wait', () => {
   const clock = clockAt(0)
-  const limits = createTokenLimits(clock)
+  const limits = createTokenLimits(clock, 1)
   const token = only('{ token: t, rate: 0.1 }')
 
   expect(typeof admitToken(limits, token)).toBe('function')
   expect(admitToken(limits, token)).toMatchObject({ status: 429, retryAfter: 10 })
 })
 
+test('each of several workers admits its share, and at least one request', () => {
+  const limits = createTokenLimits(clockAt(0), 4)
+  const { tokens } = parseApiTokens(
+    'full_access_tokens: [{token: a, rate: 8}, {token: b, max_inflight: 8}, {token: c, rate: 1, max_inflight: 1}]',
+    'auth.yml',
+  )
+  const admitted = tokens.map((token) => {
+    let count = 0
+    while (count < 100 && typeof admitToken(limits, token) === 'function') count++
+    return count
+  })
+
+  expect(admitted).toEqual([2, 2, 1])
+})
+
 test('max_inflight: counted until the end of the request, also over a reload', () => {
-  const limits = createTokenLimits(clockAt(0))
+  const limits = createTokenLimits(clockAt(0), 1)
   const end = admitToken(limits, only('{ token: t, max_inflight: 1 }'))
 
   expect(admitToken(limits, only('{ token: t, max_inflight: 1 }'))).toMatchObject({ status: 429 })
@@ -242,7 +259,7 @@ test('over HTTP: texts, statuses and roles', async () => {
   expect((await proxy.post({ command: 'SEARCHPROP', body: { segment: 'rome' } }, bearer('shop'))).status).toBe(403)
 })
 
-test('pages: health and readiness are open, metrics need a token, slow requests one with full access', async () => {
+test('pages: health and readiness are open, metrics need a token, configuration and slow requests one with full access', async () => {
   const { proxy } = await start()
   await proxy.post(READ, bearer('shop'))
   const status = async (where: string, token?: string) => (await proxy.get(where, token ? bearer(token) : {})).status
@@ -254,6 +271,12 @@ test('pages: health and readiness are open, metrics need a token, slow requests 
   expect(await status('/metrics', 'reader')).toBe(200)
   expect(await status('/debug/slow', 'reader')).toBe(403)
   expect(await status('/debug/slow', 'full')).toBe(200)
+  expect(await status('/config', 'reader')).toBe(403)
+  const config = await proxy.get('/config', bearer('full'))
+  expect(JSON.parse(config.text)).toMatchObject({
+    mode: { value: 'standalone', origin: 'flag' },
+    slow_ms: { value: 100, origin: 'default' },
+  })
   expect((await proxy.get('/metrics', bearer('full'))).text).toContain('api_token_requests_total{token="shop"} 1')
   const preflight = await fetch(`${proxy.url}/api`, { method: 'OPTIONS' })
   expect(preflight.status).toBe(204)

@@ -173,16 +173,22 @@ export function refusalOfSegment(
 /** What the limits of a token count. Kept across reloads, by the hash of the token. */
 type Usage = { inflight: number; allowance: number; countedMs: number }
 
-export type TokenLimits = { readonly usage: Map<string, Usage>; readonly clock: Clock }
+export type TokenLimits = {
+  readonly usage: Map<string, Usage>
+  readonly clock: Clock
+  /** Each of so many workers admits its share. */
+  readonly workers: number
+}
 
-export function createTokenLimits(clock: Clock): TokenLimits {
-  return { usage: new Map(), clock }
+export function createTokenLimits(clock: Clock, workers: number): TokenLimits {
+  return { usage: new Map(), clock, workers }
 }
 
 /** @returns a function to call at the end of the request, or the refusal of one too many */
 export function admitToken(limits: TokenLimits, token: ApiToken): (() => void) | Refusal {
-  const { rate, maxInflight } = token
-  if (rate === undefined && maxInflight === undefined) return NOTHING
+  if (token.rate === undefined && token.maxInflight === undefined) return NOTHING
+  const rate = token.rate === undefined ? undefined : token.rate / limits.workers
+  const maxInflight = token.maxInflight === undefined ? undefined : Math.ceil(token.maxInflight / limits.workers)
   const key = Buffer.from(token.hash).toString('base64')
   const nowMs = limits.clock.monotonicMs()
   const used = limits.usage.get(key) ?? { inflight: 0, allowance: Math.max(rate ?? 0, 1), countedMs: nowMs }

@@ -1,21 +1,25 @@
 /**
- * What the proxy sends requests to: one node or one edge router (docs/proxy.md#upstream). The forwarder of routers and
- * bridges does the work, so that deadlines, retries, the order of writes and the rule that no write is sent twice are
- * the same everywhere. Each HTTP connection is a client of it, as a TCP connection is one of a router.
+ * What the proxy sends requests to: one node, one edge router, or the nodes of a shard (docs/proxy.md#upstream). The
+ * forwarder of routers and bridges does the work, so that deadlines, retries, the order of writes and the rule that no
+ * write is sent twice are the same everywhere; for a shard it is that of a bridge. Each HTTP connection is a client of it, as a TCP connection is one of a router.
  */
 
 import type { ConnectionOptions } from 'node:tls'
+import { assert } from '@vacancy/shared'
 import { FRAME_HEADER_BYTES, MAGIC_ENVELOPE, MAGIC_FRAME, readU32 } from '@vacancy/shared/wire'
+import { type Bridge, createBridge } from '../bridge/bridge.ts'
+import type { Discovery } from '../bridge/discovery.ts'
 import {
   acceptClient,
   createForwarder,
   drain,
   type Forwarder,
+  type ForwardLimits,
   type InboundEvents,
   type Policy,
 } from '../forward/forwarder.ts'
 import { closePool, setHops } from '../forward/hops.ts'
-import type { Hop, Link } from '../forward/state.ts'
+import type { Hop, Link, PoolSettings } from '../forward/state.ts'
 import { systemWorld, type Wire } from '../forward/world.ts'
 import { JSON_COMMANDS } from './commands.ts'
 
@@ -42,6 +46,8 @@ export type Upstream = {
   /** Why no request can be sent now; '' if one can. */
   readonly fault: () => string
   readonly counts: () => UpstreamCounts
+  /** The shard; undefined for one node or router. */
+  readonly shard: () => ShardState | undefined
   /** Finishes what is in flight, then closes the connections. */
   readonly close: (drainMs: number) => Promise<void>
 }
@@ -53,12 +59,25 @@ type UpstreamCounts = {
   readonly loginFailures: number
   readonly open: number
   readonly inFlight: number
+  /** Of a shard. */
+  readonly leaderChanges: number
 }
 
+export type ShardState = { readonly leader: string | undefined; readonly followers: readonly string[] }
+
+/** Where requests go. */
+export type Target =
+  | { readonly mode: 'standalone' | 'router'; readonly host: string; readonly port: number }
+  | {
+      readonly mode: 'cluster'
+      readonly shard: string
+      readonly reads: 'followers' | 'any' | 'leader'
+      readonly lagMax: number
+      readonly discovery: Discovery
+    }
+
 export type UpstreamSettings = {
-  readonly mode: 'standalone' | 'router'
-  readonly host: string
-  readonly port: number
+  readonly target: Target
   /** Called for each connection, so that changed certificates are used; undefined for plain TCP. */
   readonly tls: (() => ConnectionOptions) | undefined
   /** Sent with LOGIN; undefined where no login is needed. */
@@ -67,7 +86,7 @@ export type UpstreamSettings = {
   readonly keepAliveMs: number
   /** Of a call, repetitions included. */
   readonly deadlineMs: number
-  /** A connection was opened after none was, or the last one was lost. */
+  /** The first connection to a hop was opened, or the last one of all was lost. */
   readonly onChange: (isUp: boolean) => void
 }
 
@@ -86,73 +105,133 @@ const LOGIN_REFUSED = 'the token was refused'
 
 type State = {
   readonly settings: UpstreamSettings
-  readonly hop: () => Hop | undefined
+  readonly bridge: Bridge | undefined
+  readonly forwarder: Forwarder
   /** The connections that were open at the last change. */
   known: ReadonlySet<Link>
+  /** Failed attempts of each hop at the last change. */
+  readonly attempts: WeakMap<Hop, number>
   opened: number
   lost: number
   loginFailures: number
 }
 
 export function openUpstream(settings: UpstreamSettings): Upstream {
-  const forwarder: Forwarder = createForwarder({
-    world: systemWorld({ connectMs: CONNECT_MS, tls: settings.tls }),
-    policy: policyOf(settings, () => forwarder.pool.hops.get(HOP)),
-    limits: {
-      deadlineMs: settings.deadlineMs,
-      totalInFlightMax: INFLIGHT_MAX,
-      frameBytesMax: REQUEST_BYTES_MAX,
-      skipBytesMax: REQUEST_BYTES_MAX,
-      rubbishBytesMax: 0,
-      // The HTTP side bounds its clients.
-      inFlightMax: Number.POSITIVE_INFINITY,
-      queuedBytesMax: Number.POSITIVE_INFINITY,
-      stalledMsMax: Number.POSITIVE_INFINITY,
-      frameMsMax: Number.POSITIVE_INFINITY,
-      idleMsMax: Number.POSITIVE_INFINITY,
+  let state: State | undefined
+  const { target } = settings
+  const create = (policy: Policy, pool: PoolSettings, onChange: () => void): Forwarder =>
+    createForwarder({
+      world: systemWorld({ connectMs: CONNECT_MS, tls: settings.tls }),
+      policy,
+      limits: limitsOf(settings),
+      pool,
+      requireLogin: false,
+      onEnd: () => {},
+      onHopChange: () => {
+        onChange()
+        if (state) noteChange(state)
+      },
+    })
+  const bridge = target.mode === 'cluster' ? openBridge(settings, target, create) : undefined
+  const forwarder = bridge?.forwarder ?? openSingle(settings, create)
+  const opened: State = {
+    settings,
+    bridge,
+    forwarder,
+    known: new Set(),
+    attempts: new WeakMap(),
+    opened: 0,
+    lost: 0,
+    loginFailures: 0,
+  }
+  state = opened
+  return {
+    openClient: () => openClient(forwarder),
+    fault: () => faultOf(opened),
+    counts: () => {
+      const { known, opened: total, lost, loginFailures } = opened
+      const leaderChanges = bridge?.leaderChanges ?? 0
+      return { opened: total, lost, loginFailures, open: known.size, inFlight: forwarder.inFlight, leaderChanges }
     },
-    pool: {
-      peer: settings.mode === 'router' ? 'router' : 'node',
+    shard: () => bridge && shardState(bridge),
+    async close(drainMs) {
+      await drain(forwarder, drainMs)
+      bridge?.unfollow()
+      closePool(forwarder.pool)
+      if (target.mode === 'cluster') await target.discovery.stop()
+    },
+  }
+}
+
+type Create = (policy: Policy, pool: PoolSettings, onChange: () => void) => Forwarder
+
+/** The bridge of a shard, without listeners. Its clients are in this process, and send bare frames. */
+function openBridge(settings: UpstreamSettings, target: Target & { mode: 'cluster' }, create: Create): Bridge {
+  const { shard, reads, lagMax, discovery } = target
+  return createBridge(
+    {
+      version: '',
+      id: '',
+      zone: '',
+      shard,
+      reads,
+      lagMax,
+      login: () => undefined,
+      linksPerNode: settings.connections,
+      token: settings.nodeToken,
+      hedgeAfterMs: 0,
+      isUpstreamTls: settings.tls !== undefined,
+      responseBytesMax: REPLY_BYTES_MAX,
+      queuedBytesMax: QUEUED_BYTES_MAX,
+    },
+    discovery,
+    create,
+  )
+}
+
+function openSingle(settings: UpstreamSettings, create: Create): Forwarder {
+  const { target } = settings
+  assert(target.mode !== 'cluster', 'a shard has several hops')
+  const isRouter = target.mode === 'router'
+  const forwarder: Forwarder = create(
+    policyOf(isRouter, () => forwarder.pool.hops.get(HOP)),
+    {
+      peer: isRouter ? 'router' : 'node',
       linksPerHop: settings.connections,
       frameBytesMax: REPLY_BYTES_MAX,
       queuedBytesMax: QUEUED_BYTES_MAX,
-      keepaliveMs: settings.mode === 'router' ? settings.keepAliveMs : 0,
+      keepaliveMs: isRouter ? settings.keepAliveMs : 0,
       greetingMs: GREETING_MS,
       token: settings.nodeToken,
       statusFault: () => '',
       resolve: () => Promise.reject(new Error('the address is fixed')),
       resolveAgain: () => {},
     },
-    requireLogin: false,
-    onEnd: () => {},
-    onHopChange: () => noteChange(state),
-  })
-  const state: State = {
-    settings,
-    hop: () => forwarder.pool.hops.get(HOP),
-    known: new Set(),
-    opened: 0,
-    lost: 0,
-    loginFailures: 0,
-  }
-  setHops(forwarder.pool, new Map([[HOP, { host: settings.host, port: settings.port }]]))
+    () => {},
+  )
+  setHops(forwarder.pool, new Map([[HOP, { host: target.host, port: target.port }]]))
+  return forwarder
+}
+
+function limitsOf({ deadlineMs }: UpstreamSettings): ForwardLimits {
   return {
-    openClient: () => openClient(forwarder),
-    fault: () => faultOf(state),
-    counts: () => {
-      const { known, opened, lost, loginFailures } = state
-      return { opened, lost, loginFailures, open: known.size, inFlight: forwarder.inFlight }
-    },
-    async close(drainMs) {
-      await drain(forwarder, drainMs)
-      closePool(forwarder.pool)
-    },
+    deadlineMs,
+    totalInFlightMax: INFLIGHT_MAX,
+    frameBytesMax: REQUEST_BYTES_MAX,
+    skipBytesMax: REQUEST_BYTES_MAX,
+    rubbishBytesMax: 0,
+    // The HTTP side bounds its clients.
+    inFlightMax: Number.POSITIVE_INFINITY,
+    queuedBytesMax: Number.POSITIVE_INFINITY,
+    stalledMsMax: Number.POSITIVE_INFINITY,
+    frameMsMax: Number.POSITIVE_INFINITY,
+    idleMsMax: Number.POSITIVE_INFINITY,
   }
 }
 
-function policyOf(settings: UpstreamSettings, hop: () => Hop | undefined): Policy {
+function policyOf(isRouter: boolean, hop: () => Hop | undefined): Policy {
   return {
-    forwardsEnvelopes: settings.mode === 'router',
+    forwardsEnvelopes: isRouter,
     servesRouters: false,
     takesBareFrames: true,
     isWrite: (command, flag) => JSON_COMMANDS.get(command)?.isWrite ?? flag,
@@ -167,27 +246,46 @@ function policyOf(settings: UpstreamSettings, hop: () => Hop | undefined): Polic
   }
 }
 
-function openLinks(hop: Hop | undefined): Link[] {
-  return (hop?.links ?? []).filter(({ state, isDraining }) => state === 'open' && !isDraining)
+function shardState({ topology: { leader, nodes } }: Bridge): ShardState {
+  return { leader, followers: [...nodes.values()].filter(({ role }) => role === 'follower').map(({ id }) => id) }
+}
+
+function openLinks({ forwarder }: State): Link[] {
+  return [...forwarder.pool.hops.values()].flatMap(({ links }) =>
+    links.filter(({ state, isDraining }) => state === 'open' && !isDraining),
+  )
 }
 
 /** Counts connections that were opened and lost since the last change. */
 function noteChange(state: State): void {
-  const hop = state.hop()
-  const now = new Set(openLinks(hop))
+  const now = new Set(openLinks(state))
   const before = state.known
   state.known = now
-  for (const link of now) if (!before.has(link)) state.opened++
+  const hopsBefore = new Set([...before].map(({ hop }) => hop))
+  let hasNewHop = false
+  for (const link of now) {
+    if (before.has(link)) continue
+    state.opened++
+    hasNewHop ||= !hopsBefore.has(link.hop)
+  }
   for (const link of before) if (!now.has(link)) state.lost++
-  if (hop?.lastFault === LOGIN_REFUSED) state.loginFailures++
-  if (now.size === 0 || before.size === 0) state.settings.onChange(now.size > 0)
+  for (const hop of state.forwarder.pool.hops.values()) {
+    if (hop.lastFault === LOGIN_REFUSED && hop.attempts > (state.attempts.get(hop) ?? 0)) state.loginFailures++
+    state.attempts.set(hop, hop.attempts)
+  }
+  if (hasNewHop || now.size === 0) state.settings.onChange(now.size > 0)
 }
 
-function faultOf({ settings, hop, known }: State): string {
+function faultOf({ settings: { target }, bridge, forwarder, known }: State): string {
   if (known.size > 0) return ''
-  const { host, port } = settings
-  const reason = hop()?.lastFault ?? ''
-  return reason === '' ? `connecting to ${host}:${port}` : `no connection to ${host}:${port}: ${reason}`
+  const reasons = [...forwarder.pool.hops.values()].map(({ lastFault }) => lastFault).filter((reason) => reason !== '')
+  if (target.mode === 'cluster') {
+    const [reason = bridge?.discovery.health().fault ?? ''] = reasons
+    return `no connection to a node of the shard${reason === '' ? '' : `: ${reason}`}`
+  }
+  const { host, port } = target
+  const [reason] = reasons
+  return reason === undefined ? `connecting to ${host}:${port}` : `no connection to ${host}:${port}: ${reason}`
 }
 
 type Client = {
@@ -219,14 +317,18 @@ function openClient(forwarder: Forwarder): UpstreamClient {
 
 /** The client's end of its connection to the forwarder: nothing is queued, and replies are taken at once. */
 function wireOf(client: Client): Wire {
+  const takeReply = (frame: Buffer): void => {
+    const id = readU32(frame, 1)
+    const done = client.pending.get(id)
+    client.pending.delete(id)
+    done?.(frame.subarray(FRAME_HEADER_BYTES))
+  }
   return {
+    takeReply,
     write(bytes) {
       for (let at = 0; at < bytes.length; ) {
         const end = at + FRAME_HEADER_BYTES + readU32(bytes, at + 5)
-        const id = readU32(bytes, at + 1)
-        const done = client.pending.get(id)
-        client.pending.delete(id)
-        done?.(bytes.subarray(at + FRAME_HEADER_BYTES, end))
+        takeReply(Buffer.from(bytes.buffer, bytes.byteOffset + at, end - at))
         at = end
       }
       return true

@@ -315,6 +315,81 @@ test('a registry that was cut off while the others went on and etcd was compacte
   await untilEqual([one, two])
 })
 
+test('an etcd that is back after an hour: leases are gone and history is compacted, but nothing is lost', async () => {
+  let laterMs = 0
+  const clock = {
+    ...systemClock,
+    wallMs: () => systemClock.wallMs() + laterMs,
+    monotonicMs: () => systemClock.monotonicMs() + laterMs,
+  }
+  const [timeoutMs, hourMs] = [60_000, 3_600_000]
+  const relay = await openRelay({ host: '127.0.0.1', port: Number(new URL(etcd.endpoint).port) })
+  onTestFinished(relay.close)
+  const prefix = etcd.newPrefix()
+  const place = onEtcd(etcd, prefix, { endpoints: [`http://127.0.0.1:${relay.at.port}`] })
+  const [one, two] = [await start(place, { clock }), await start(place, { clock })]
+  const base64 = (text: string) => Buffer.from(text).toString('base64')
+  const beats = async () => {
+    const range = { key: base64(`${prefix}hb/`), range_end: base64(`${prefix}hb0`), keys_only: true }
+    const { kvs = [] } = (await etcd.call('/v3/kv/range', range)) as { kvs?: { key: string }[] }
+    return kvs.map(({ key }) => Buffer.from(key, 'base64').toString().slice(prefix.length)).sort()
+  }
+  const alive = ['hb/bridge/b1', 'hb/node/n1', 'hb/router/r1']
+  const heartbeats = async () => [
+    await one.register('node', 'n1', 'z1', 's1'),
+    await one.register('bridge', 'b1', 'z1', 's1'),
+    await two.register('router', 'r1', 'z1'),
+  ]
+  await heartbeats()
+  await two.register('node', 'silent', 'z1', 's1')
+  await one.push('s1', 'z1', ['paris', 'rome'])
+  await until('all heartbeats are in etcd', async () => (await beats()).length === 4)
+  // It ends during the outage: the first sweep afterwards removes it.
+  await one.ask('PUT', '/segments/reserved', { shard: 's1' })
+  laterMs += 23.5 * hourMs
+  await heartbeats()
+  await untilEqual([one, two])
+  const [{ versions, epoch }, , , , , , components] = await viewOf(one)
+
+  await relay.listen(false)
+  relay.reset()
+  for (const registry of [one, two])
+    await until('it is noticed', async () => (await registry.get('/versions')).headers.has('x-registry-stale'))
+  for (const endMs = laterMs + hourMs; laterMs < endMs; laterMs += timeoutMs) {
+    for (const { status } of await heartbeats()) expect(status).toBe(200)
+  }
+  expect(Number((await two.get('/versions')).headers.get('x-registry-stale'))).toBeGreaterThanOrEqual(hourMs / 1000)
+  expect((await one.push('s1', 'z1', ['paris'])).status).toBe(503)
+  const { leases } = (await etcd.call('/v3/lease/leases', {})) as { leases: { ID: string }[] }
+  for (const { ID } of leases) await etcd.call('/v3/lease/revoke', { ID })
+  expect(await beats()).toEqual([])
+  const { header } = (await etcd.call('/v3/kv/put', { key: base64('elsewhere'), value: '' })) as {
+    header: { revision: string }
+  }
+  await etcd.call('/v3/kv/compaction', { revision: header.revision, physical: true })
+
+  await relay.listen(true)
+  for (const registry of [one, two])
+    await until('it continues', async () => (await registry.get('/ready')).status === 200)
+  // Those that reported during the hour have leases again, and one registry removes silent components again.
+  await until('the heartbeats are written again', async () => (await beats()).join() === alive.join())
+  for (const { get } of [one, two])
+    await until('one of them sweeps', async () => (await get('/segments/reserved')).status === 404)
+  for (const { push } of [one, two]) expect((await push('s1', 'z1', ['paris', 'rome', 'oslo'])).status).toBe(200)
+  await untilEqual([one, two])
+  const [after, , , , , , left] = await viewOf(two)
+  expect(left).toEqual(components)
+  expect(after.epoch).toBe(epoch)
+  expect(after.versions['shards/s1/nodes']).toBe(versions['shards/s1/nodes'])
+
+  // It had a whole timeout to report after the outage.
+  laterMs += timeoutMs + 1_000
+  await until('the silent one is removed', async () => (await one.get('/shards/s1/nodes')).json.nodes.join() === 'n1')
+  await untilEqual([one, two])
+  expect(Object.keys((await two.get('/zones/z1/shards')).json.shards)).toEqual(['s1'])
+  expect((await two.get('/zones/z1/routers')).json.routers).toEqual(['r1'])
+})
+
 test('a cut line that loses nothing but time is noticed, and a slow one is waited for', async () => {
   const relay = await openRelay({ host: '127.0.0.1', port: Number(new URL(etcd.endpoint).port) })
   onTestFinished(relay.close)

@@ -18,6 +18,7 @@ import {
   sortedSegments,
 } from '@vacancy/shared/contract'
 import {
+  type ConfigView,
   createReadiness,
   HttpError,
   type Log,
@@ -29,6 +30,7 @@ import {
 } from '@vacancy/shared/node'
 import type { z } from 'zod'
 import { type Access, type AccessRules, createDoor, type Door, scopeFault } from '../access.ts'
+import { configRoute } from '../config-page.ts'
 import {
   type Answer,
   createListener,
@@ -64,6 +66,8 @@ export type RegistryOptions = {
   readonly publicRead: boolean
   readonly tls: TlsMaterial | undefined
   readonly version: string
+  /** For `/config`. */
+  readonly config: ConfigView
   readonly clock: Clock
   readonly log: Log
   /** Requests still in progress this long after the stop are cut off. */
@@ -252,6 +256,7 @@ function routesOf(service: Service, door: Door): Route[] {
       headers: { 'Content-Type': METRICS_CONTENT_TYPE },
       body: await service.metrics.text(),
     })),
+    configRoute((access) => countingRefusals(service, door(access)), service.options.config),
     route('GET', '/codecs', 'read', () => jsonText(200, codecsText(codecsOf(service)))),
     route('POST', '/register', 'component', (query) => postRegister(service, query)),
     route('DELETE', '/register/{kind}/{id}', 'component', (query) => deleteRegister(service, query)),

@@ -12,7 +12,7 @@ export const routerCommand = defineCommand({
   component: 'ROUTER',
   summary: 'Starts a router: the entry of clients (edge mode), or the way to the shards of a zone (zone mode).',
   flags: ROUTER_FLAGS,
-  run: async ({ flags, warnings }) => {
+  run: async ({ flags, view, warnings }) => {
     const { mode } = flags
     const needed = (flag: 'zone-id' | 'router-id', value: string | undefined): string => {
       if (value === undefined) throw new VacancyError('usage_error', { reason: `--${flag} is required in zone mode` })
@@ -27,6 +27,7 @@ export const routerCommand = defineCommand({
       {
         component: 'router',
         flags,
+        view,
         warnings,
         listenHost: flags.listenHost,
         listenPort: flags.tcpPort,

@@ -111,7 +111,7 @@ function parseKey(text: string): DatasetKey | undefined {
  * list is read again. Unless the registry is warming, lists that it no longer has are removed, and the parts that were
  * kept during the warming are dropped.
  *
- * @returns `isReset`: the state is another one. `isChanged`: the table may be another one.
+ * @returns `isReset`: the state was replaced. `isChanged`: the table may have changed.
  */
 export function observeVersions(
   datasets: Datasets,

@@ -1,7 +1,7 @@
 /** The metrics of `vacancy router`. docs/fabric-metrics.md is generated from them. */
 
 import type { MetricsTable } from '@vacancy/shared/node'
-import { forwardMetrics } from '../forward/metrics.ts'
+import { CERTIFICATE_METRIC, forwardMetrics } from '../forward/metrics.ts'
 
 export const ROUTER_METRICS = {
   ...forwardMetrics('router', 'hop'),
@@ -11,9 +11,10 @@ export const ROUTER_METRICS = {
     help: 'Time since the registry last confirmed the routes; absent before.',
   },
   router_registry_up: { type: 'gauge', help: '1 while the registry responds.' },
-  router_resolver_errors_total: { type: 'counter', help: 'Look-ups of hosts that failed.' },
+  router_resolver_errors_total: { type: 'counter', help: 'Failed host lookups.' },
   router_heartbeat_age_seconds: {
     type: 'gauge',
     help: 'Time since the last accepted registration; absent before, and in edge mode.',
   },
+  tls_cert_not_after_seconds: CERTIFICATE_METRIC,
 } as const satisfies MetricsTable

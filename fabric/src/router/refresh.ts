@@ -319,7 +319,7 @@ async function readLists(state: State, versions: Versions | 'cancelled'): Promis
     log.warn({ before, now: versions.epoch, isWarming }, 'the registry has another state, reading all lists again')
   const fetched = new Set<string>()
   let isComplete = true
-  // A second time for the shards that the first one found.
+  // Again, for the shards that the first request found.
   for (let pass = 0; pass < 2; pass++) {
     const wanted = wantedLists(datasets, versions).filter((key) => !fetched.has(keyOf(key)))
     for (let at = 0; at < wanted.length; at += FETCHES_MAX) {

@@ -100,6 +100,7 @@ export async function startOn(place: Place, { auth, ...options }: Started = {}) 
     publicRead: true,
     tls: undefined,
     version: '0.1.0',
+    config: {},
     clock,
     log: { debug: note, info: note, warn: note, error: note },
     drainMs: 2_000,

@@ -61,6 +61,7 @@ export async function runningRegistry(options: Partial<RegistryOptions> = {}): P
     publicRead: true,
     tls: undefined,
     version: '0.1.0',
+    config: {},
     clock,
     log: keepingLog(),
     drainMs: 0,

@@ -2,7 +2,7 @@
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { EXIT, VacancyError } from '@vacancy/shared'
+import { EXIT, groupDigits, VacancyError } from '@vacancy/shared'
 import { type Command, count, defineCommand, isRunning, runCommands, tableLines } from '@vacancy/shared/node'
 import { lastLines } from '../launch.ts'
 import { say } from '../say.ts'
@@ -145,7 +145,7 @@ const statusCommand = defineCommand({
       for (const line of tableLines({ columns, rows, counted: '' })) say(line)
       const bytes = components.reduce((sum, each) => sum + (each.residentBytes ?? 0), 0)
       const up = components.filter(({ isReady }) => isReady).length
-      say(`\n${up} of ${components.length} ready, ${Math.round(bytes / MEBIBYTE).toLocaleString('en-US')} MiB resident`)
+      say(`\n${up} of ${components.length} ready, ${groupDigits(Math.round(bytes / MEBIBYTE))} MiB resident`)
     }
     return components.every(({ isReady }) => isReady) ? EXIT.ok : EXIT.failure
   },

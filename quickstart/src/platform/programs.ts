@@ -66,7 +66,7 @@ function ownArguments(component: Component, { plan, files }: Omit<Launch, 'setti
     case 'control-plane':
       return [
         ...['control-plane', '--listen-host', main.host, '--listen-port', String(main.port)],
-        ...['--data-dir', files.control, '--registry', registries[0] ?? '', '--resolver', resolver],
+        ...['--data-dir', files.control, '--registry', registries.join(','), '--resolver', resolver],
         ...['--node-admin-token', `file:${files.tokenOf('admin')}`, '--queue-auth-file', files.queueAuth],
         ...['--sign-in', CONSOLE_PERSON],
         ...polled(plan).flatMap((url) => ['--fabric', url]),

@@ -3,6 +3,9 @@
 /** Counted by production code. */
 export const PRODUCTION_CLASSES = [
   'retries',
+  'hedges',
+  'hedgesWon',
+  'hedgesFailed',
   'redirects',
   'timeouts',
   'networkErrors',

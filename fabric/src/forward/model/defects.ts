@@ -22,6 +22,18 @@ export const DEFECTS: readonly Defect[] = [
     to: 'return tried.tries < BUSY_TRIES_MAX ? AGAIN : PASS',
   },
   {
+    name: 'a hedged read is repeated when one of its tries ends',
+    file: 'forward/forwarder.ts',
+    from: '  if (!endTry(request, link)) return failed(forwarder, request, link.hop, failure)\n',
+    to: '  endTry(request, link)\n  if (failure.how.length > 0) return failed(forwarder, request, link.hop, failure)\n',
+  },
+  {
+    name: 'the second reply to a hedged read is still waited for',
+    file: 'forward/forwarder.ts',
+    from: '    abandon(request, false)\n',
+    to: '',
+  },
+  {
     name: 'a redirection is passed on to clients',
     file: 'forward/forwarder.ts',
     from: '  if (code === 308 || code === 405) return 503\n',

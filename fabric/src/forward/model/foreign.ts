@@ -1,6 +1,6 @@
 /**
  * Existing components beside ours: they serve one request at a time, close their connection on errors, write the
- * malformed ERROR, and know no `__status__` (platform.md: observed).
+ * malformed ERROR, and know no `__status__`.
  */
 
 import { chance, pick, type Random } from '@vacancy/testkit/random'

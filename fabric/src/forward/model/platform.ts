@@ -24,6 +24,8 @@ type PlatformKnobs = {
   readonly deadlineMs: number
   readonly linksPerHop: number
   readonly keepaliveMs: number
+  /** Of bridges; 0 = reads are not hedged. */
+  readonly hedgeAfterMs: number
   readonly hopQueuedBytesMax: number
   readonly responseBytesMax: number
   /** Most of the time until news arrive. */
@@ -40,7 +42,7 @@ export type Component = {
   readonly role: Role
   readonly id: string
   readonly zone: string
-  /** Of bridges. */
+  /** The shard of a bridge. */
   readonly shard: Shard | undefined
   address: Address
   process: Process
@@ -318,7 +320,17 @@ function startBridge(component: Component, world: World): Forwarder {
   const create = forwarderOf(component, world)
   const bridge: Bridge = createBridge(
     {
-      ...{ version: '0', id, zone, shard: shard.id, login: () => 'client', token: () => undefined, lagMax: 100 },
+      ...{
+        version: '0',
+        id,
+        zone,
+        shard: shard.id,
+        login: () => 'client',
+        token: () => undefined,
+        isUpstreamTls: false,
+        lagMax: 100,
+        hedgeAfterMs: knobs.hedgeAfterMs,
+      },
       // A leader that refuses reads leaves `leader` without any node.
       reads: pick(random, ['followers', 'followers', 'any', shard.leaderReads ? 'leader' : 'any'] as const),
       linksPerNode: 2,

@@ -89,6 +89,7 @@ function createRun(seed: number): Run {
     knobs: {
       ...{ limits, deadlineMs, linksPerHop: pick(random, [1, 2, 4]), keepaliveMs: 1_500, responseBytesMax: 16_384 },
       ...{ hopQueuedBytesMax: pick(random, [1_000, 16_000, 262_144]), newsUs: betweenDecades(random, 2_000, 3 * S) },
+      hedgeAfterMs: seed % 2 === 0 ? pick(streamOf(seed, 'hedges'), [5, 20, 60]) : 0,
       ...{ resolverFaultP: isRough ? 0.1 : 0, foreignP: chance(random, 0.35) ? 0.4 : 0, foreignFaultP: 0.03 },
     },
   }

@@ -3,6 +3,7 @@
 import { type ClientHttp2Session, connect } from 'node:http2'
 import { systemClock } from '@vacancy/shared'
 import { loadTls } from '@vacancy/shared/node'
+import { openShardFinder } from '../cluster.ts'
 import { loadProxyConfig } from '../config.ts'
 import { startProxy } from '../proxy.ts'
 import { type ApiTokens, parseApiTokens } from '../tokens.ts'
@@ -19,7 +20,7 @@ export async function startTestProxy(
       listening_addr: '127.0.0.1',
       http_port: 0,
       https_port: 0,
-      upstream_addr: '127.0.0.1',
+      ...(keys['mode'] !== 'cluster' && { upstream_addr: '127.0.0.1' }),
       ...keys,
     }).map(([key, value]) => [key, { text: String(value), at: key, from: 'flag' as const }]),
   )
@@ -27,6 +28,7 @@ export async function startTestProxy(
   const logged: Logged[] = []
   const note = (level: string) => (fields: object, message: string) => void logged.push({ level, fields, message })
   let tokens: ApiTokens = parseApiTokens(more.auth ?? '', 'auth.yml')
+  const log = { debug: note('debug'), info: note('info'), warn: note('warn'), error: note('error') }
   const running = await startProxy({
     config,
     tokens: more.auth === undefined ? undefined : () => tokens,
@@ -34,7 +36,8 @@ export async function startTestProxy(
     upstreamTls: undefined,
     version: '0.0.0',
     clock: systemClock,
-    log: { debug: note('debug'), info: note('info'), warn: note('warn'), error: note('error') },
+    discovery: config.mode === 'cluster' ? openShardFinder(config, log) : undefined,
+    log,
     drainMs: 2_000,
     ...(more.requestMs !== undefined && { requestMs: more.requestMs }),
   })
