@@ -7,7 +7,9 @@ import { setUpCode, signInCode } from './access/people.ts'
 import { accessHandlers } from './access/routes.ts'
 import { deleteExpiredAccess } from './access/sessions.ts'
 import { openSettings } from './access/settings.ts'
+import { clientModule } from './client-package.ts'
 import { clusterRoutes } from './cluster/cluster-module.ts'
+import { addValueSource } from './cluster/cluster-state.ts'
 import type { ControlConfig } from './config.ts'
 import { databaseOf, lockFolder, makeFolders } from './data-folder.ts'
 import { openDatabase } from './database/database.ts'
@@ -24,6 +26,7 @@ import { createProgram, programModule } from './program.ts'
 import { type MountedQueue, mountQueue } from './queue/mounted.ts'
 import { CONSUMER_PATH, consumerUpgrade, putProducersInFront } from './queue/queue-node.ts'
 import { remoteQueueModule } from './queue/remote.ts'
+import { queueValues } from './queue/values.ts'
 
 /** How often expired records are deleted. */
 const SWEEP_MS = 3_600_000
@@ -94,7 +97,13 @@ async function openControlPlane(options: ControlPlaneOptions, closers: Closers):
     config.queue && config.queueUrl === ''
       ? await mountQueue({ ...options, access, audit, address: baseUrl })
       : undefined
-  if (queue !== undefined) closers.push(queue.stop)
+  if (queue !== undefined) {
+    closers.push(queue.stop)
+    addValueSource(
+      parts.cluster,
+      queueValues(queue.node.server.partitions, () => options.clock.monotonicMs()),
+    )
+  }
 
   const http = httpOptions(options, parts, tls)
   const app = await createHttp(http)
@@ -111,6 +120,7 @@ async function openControlPlane(options: ControlPlaneOptions, closers: Closers):
       tls,
       queue: measuredQueue(queue),
     }),
+    clientModule,
     moduleOf('access', ACCESS_ROUTES, accessHandlers(accounts)),
     clusterRoutes(parts.cluster),
     moduleOf('playground', PLAYGROUND_ROUTES, parts.playground.handlers, { stop: parts.playground.stop }),

@@ -81,6 +81,12 @@ const ATTACKS: readonly Attack[] = [
   },
   { what: 'a snapshot by a path', method: 'GET', path: '/api/v1/snapshots/..%2f..%2flock/download', status: 400 },
   { what: 'a side that is a path', method: 'GET', path: '/api/v1/snapshots/compare?a=../x&b=../y', status: 400 },
+  {
+    what: 'a file that is a path',
+    method: 'GET',
+    path: '/api/v1/snapshots/compare/properties?a=../x&b=../y',
+    status: 400,
+  },
   { what: 'a shard with markup', method: 'GET', path: '/api/v1/shards/%3Cscript%3E', status: 404 },
   { what: 'an invalid number', method: 'GET', path: '/api/v1/audit?limit=1e9', status: 400 },
   { what: 'a repeated parameter', method: 'GET', path: '/api/v1/audit?limit=1&limit=2', status: 400 },

@@ -12,6 +12,7 @@ import { type ControlPlane, startControlPlane } from './app.ts'
 import { CONTROL_SCHEMA, loadControlConfig } from './config.ts'
 import { databaseOf } from './data-folder.ts'
 import { openDatabase } from './database/database.ts'
+import { collectSooner } from './garbage.ts'
 import { ProblemError } from './http/route.ts'
 
 const CONFIG = {
@@ -42,6 +43,7 @@ export const controlPlaneCommand = defineCommand({
     })
     const log = createLogger({ level: config.logLevel, format: config.logFormat, component: 'control-plane' })
     for (const warning of warnings) log.warn({}, warning)
+    collectSooner()
     let running: ControlPlane | undefined
     await runProgram(
       {

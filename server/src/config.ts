@@ -10,6 +10,7 @@ import {
   LOG_LEVELS,
   loadConfig,
 } from '@vacancy/shared/node'
+import { registriesOf } from './cluster/discovery.ts'
 import { CONTROL_QUEUE_SCHEMA, checkQueue, checkTls, queueConfigOf } from './queue/config.ts'
 import { readSecret, refuseSecretFlags, withDatabaseUrl } from './secrets.ts'
 
@@ -59,8 +60,12 @@ export const CONTROL_SCHEMA = {
     summary:
       'PostgreSQL address, postgres://user:password@host/name, also as DATABASE_URL; empty: a SQLite file in data_dir.',
   },
-  registry: { type: 'text', default: '', summary: 'Registry that lists the nodes, http://host:port.' },
-  resolver: { type: 'text', default: '', summary: 'Resolver of the hosts of nodes, http://host:port.' },
+  registry: {
+    type: 'text',
+    default: '',
+    summary: 'Registry that lists the nodes, http://host:port; of several on one etcd: http://a:port,http://b:port.',
+  },
+  resolver: { type: 'text', default: '', summary: 'Resolver for node hosts, http://host:port.' },
   nodes: {
     type: 'list',
     default: [],
@@ -178,13 +183,14 @@ function check(values: ControlConfig): string[] {
   const faults: string[] = []
   const addresses = {
     base_url: values.baseUrl,
-    registry: values.registry,
     resolver: values.resolver,
     queue_url: values.queueUrl,
   }
   for (const [key, value] of Object.entries(addresses)) {
     if (value !== '' && !isOrigin(value)) faults.push(`${key}: ${value} is not an address like http://host:port`)
   }
+  for (const registry of registriesOf(values.registry))
+    if (!isOrigin(registry)) faults.push(`registry: ${registry} is not an address like http://host:port`)
   if ((values.queueUrl === '') !== (values.queueToken === ''))
     faults.push('queue_url and queue_token must be set together')
   for (const node of values.nodes)

@@ -9,13 +9,14 @@ import { type Audit, createAudit } from './access/audit.ts'
 import type { Settings } from './access/settings.ts'
 import type { AccessTables } from './access/tables.ts'
 import { clusterOf, createClusterModule } from './cluster/cluster-module.ts'
-import { addRunningSource, type ClusterConfig, type ClusterModule } from './cluster/cluster-state.ts'
+import { addRunningSource, addValueSource, type ClusterConfig, type ClusterModule } from './cluster/cluster-state.ts'
+import { ownValues } from './cluster/own-values.ts'
 import type { ClusterTables } from './cluster/tables.ts'
 import type { ControlConfig } from './config.ts'
 import type { Folders } from './data-folder.ts'
 import { isPostgres } from './database/database.ts'
 import type { HistoryTables } from './history/tables.ts'
-import { runningImports } from './imports/import-state.ts'
+import { importValues, runningImports } from './imports/import-state.ts'
 import { createImportsModule, type ImportsModule, importOperationTypes } from './imports/imports-module.ts'
 import type { ImportTables } from './imports/tables.ts'
 import { createLive, endClients } from './live/live.ts'
@@ -68,6 +69,7 @@ export function createParts(base: Base): Parts {
     environment: settings.environment,
     baseUrl: base.baseUrl,
   })
+  addValueSource(clusterModule, ownValues(clusterModule))
   const cluster = clusterOf(clusterModule)
   const clientToken = given(config.nodeClientToken)
   const playground = createPlayground({
@@ -143,6 +145,7 @@ function connectImports(
   cluster.types.set('install', types.install)
   cluster.types.set('undo-install', types['undo-install'])
   addRunningSource(cluster, () => runningImports(module.imports))
+  addValueSource(cluster, () => importValues(module.imports))
   return module
 }
 

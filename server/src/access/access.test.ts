@@ -417,6 +417,7 @@ onBothDatabases((newDatabase) => {
       theme: 'dark',
       density: 'compact',
       keys: true,
+      ranges: [],
       shards: { ...usual, widths: { lag: 90 }, views: [view] },
       queue: { ...usual, columns: ['topic', 'dead'] },
       jobs: { ...usual, views: [view] },

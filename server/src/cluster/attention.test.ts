@@ -12,13 +12,14 @@ const view = (nodes: readonly NodeObservation[], change: Partial<ShardView> = {}
 })
 const seedsOf = (
   shard: ShardView,
-  more: { operations?: Operation[]; limits?: NodeLimits; registryHash?: string } = {},
+  more: { operations?: Operation[]; limits?: NodeLimits; registryHash?: string; oversold?: number } = {},
 ) =>
   attentionSeeds({
     shards: [shard],
     now: NOW,
     operations: more.operations ?? [],
     limitsOf: () => more.limits,
+    oversoldOf: () => more.oversold ?? 0,
     registryHash: more.registryHash,
   })
 const limits = {
@@ -58,7 +59,7 @@ const refused = {
 const RULES: readonly (readonly [rule: number, message: string, seeds: AttentionSeed[]])[] = [
   [
     1,
-    's1 has lost its quorum: 1 of 3 voters answer, 2 needed',
+    's1 has lost its quorum: 1 of 3 voters answer, 2 needed (n2, n3 down)',
     seedsOf(view([healthy[0] as NodeObservation, goneNode({ id: 'n2' }, REFUSED), goneNode({ id: 'n3' }, REFUSED)])),
   ],
   [1, 's1 has no leader', seedsOf(view(healthy, { state: 'no-leader', level: 'crit' }))],
@@ -99,6 +100,7 @@ const RULES: readonly (readonly [rule: number, message: string, seeds: Attention
     's1 / n1 has used 90 % of its memory for data',
     seedsOf(view(withStatus({ memory: { rss: 1, heap: 1, arraybuffers: 1, indexes: 400, packages: 500, free: 100 } }))),
   ],
+  [9, 's1 has 3 oversold nights: rooms on hold were taken back', seedsOf(view(healthy), { oversold: 3 })],
   [
     9,
     's1 / n1 has 9,000 of 10,000 connections open',
@@ -227,12 +229,17 @@ test('a shard that just started from a built snapshot, which has no creation tim
   expect([saidAfter(170_000), saidAfter(190_000)]).toEqual([0, 1])
 })
 
+test('voters that cost the quorum are named by its item and are none of their own', () => {
+  const nodes = [healthy[0] as NodeObservation, goneNode({ id: 'n2' }, REFUSED), goneNode({ id: 'n3' }, REFUSED)]
+
+  expect(seedsOf(view(nodes)).map(({ id }) => id)).toEqual(['1:quorum-lost:s1'])
+})
+
 test('a node whose state differed is one item until it is back, separate from nodes that are down for other reasons', () => {
-  const [n1] = healthy as [NodeObservation]
   const five = { voters: ['n1', 'n2', 'n3', 'n4', 'n5'] }
   const mismatched = { status: { value: statusOf({ reasons: [MISMATCH] }), at: NOW } }
   const others = [
-    n1,
+    observedNode({ id: 'n1', ...five }),
     goneNode({ id: 'n3', ...five }, REFUSED),
     ...['n4', 'n5'].map((id) => observedNode({ id, ...five })),
   ]

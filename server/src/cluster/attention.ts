@@ -1,4 +1,5 @@
 /** Attention items, ranked. Pure: earlier items and the time are arguments. */
+import { groupDigits } from '@vacancy/shared'
 import type {
   AttentionItem,
   Environment,
@@ -11,7 +12,7 @@ import type {
   Summary,
 } from '@vacancy/shared/contract'
 import { secondsText } from '../history/figures.ts'
-import { grouped, hasMismatch, lagText, time } from './derive.ts'
+import { hasMismatch, lagText, time } from './derive.ts'
 import type { NodeLimits } from './observation.ts'
 
 const ATTENTION = {
@@ -44,6 +45,8 @@ export function attentionSeeds(facts: {
   readonly now: number
   readonly operations: readonly Operation[]
   readonly limitsOf: (shard: string) => NodeLimits | undefined
+  /** Nights on which rooms on hold are missing. */
+  readonly oversoldOf: (shard: string) => number
   /** Ordered hash of the registry's list. */
   readonly registryHash: string | undefined
 }): AttentionSeed[] {
@@ -95,8 +98,13 @@ function shardSeeds(shard: ShardView, facts: Parameters<typeof attentionSeeds>[0
       action: `Open ${id}`,
     })
   }
+  // The voters that are away are why the quorum is lost: they are named there and are no items of their own.
+  const lost =
+    shard.state === 'quorum-lost'
+      ? shard.nodes.filter((node) => node.voter !== false && AWAY.has(node.state) && !hasMismatch(node))
+      : []
   const broken: { readonly [state in ShardView['state']]?: string } = {
-    'quorum-lost': `${id} has lost its quorum: ${shard.votersUp} of ${shard.voters} voters answer, ${shard.majority} needed`,
+    'quorum-lost': `${id} has lost its quorum: ${shard.votersUp} of ${shard.voters} voters answer, ${shard.majority} needed${lost.length === 0 ? '' : ` (${names(lost)} down)`}`,
     'no-leader': `${id} has no leader`,
     disagree: `Nodes of ${id} disagree about the leader`,
     ...(shard.nodes.every(({ error }) => error !== null) && { unknown: `No node of ${id} answers` }),
@@ -107,7 +115,9 @@ function shardSeeds(shard: ShardView, facts: Parameters<typeof attentionSeeds>[0
   const mismatched = shard.nodes.filter((node) => AWAY.has(node.state) && hasMismatch(node))
   if (mismatched.length > 0) add(2, 'digest-mismatch', 'crit', nodesText(id, mismatched), mismatched)
   for (const state of ['unreachable', 'not-answering', 'cores-changed', 'unavailable', 'conflicting-leader'] as const) {
-    const nodes = shard.nodes.filter((node) => node.state === state && !mismatched.includes(node))
+    const nodes = shard.nodes.filter(
+      (node) => node.state === state && !mismatched.includes(node) && !lost.includes(node),
+    )
     // Without any responding node there is nothing to compare.
     if (nodes.length > 0 && shard.state !== 'unknown') add(2, state, 'crit', nodesText(id, nodes), nodes)
   }
@@ -122,6 +132,16 @@ function shardSeeds(shard: ShardView, facts: Parameters<typeof attentionSeeds>[0
     const worst = far.reduce((a, b) => ((b.lagEntries ?? 0) > (a.lagEntries ?? 0) ? b : a))
     const text = `${id} / ${names(far)} ${far.length === 1 ? 'is' : 'are'} far behind: ${lagText(worst.lagEntries ?? 0, worst.lagSeconds)}`
     add(4, 'far-behind', 'warn', text, far, worst.lagEntries)
+  }
+  const oversold = facts.oversoldOf(id)
+  if (oversold > 0) {
+    seeds.push({
+      id: `9:oversold:${id}`,
+      ...{ rule: 9, level: 'warn', shard: id, node: null, value: oversold },
+      message: `${id} has ${groupDigits(oversold)} oversold ${oversold === 1 ? 'night' : 'nights'}: rooms on hold were taken back`,
+      href: `/shards/${encodeURIComponent(id)}/stays`,
+      action: 'Show nights',
+    })
   }
   seeds.push(...snapshotSeeds(shard, facts, href()))
   for (const node of shard.nodes) seeds.push(...limitSeeds(shard, node, href(node.id)))
@@ -190,7 +210,7 @@ function limitSeeds(shard: ShardView, node: NodeView, href: string): AttentionSe
     node.connectionsLimit !== null &&
     node.connections > node.connectionsLimit * ATTENTION.connectionsShare
   ) {
-    const message = `${where} has ${grouped(node.connections)} of ${grouped(node.connectionsLimit)} connections open`
+    const message = `${where} has ${groupDigits(node.connections)} of ${groupDigits(node.connectionsLimit)} connections open`
     seeds.push({ ...base, id: `9:connections:${where}`, message, value: node.connections })
   }
   return seeds

@@ -2,6 +2,7 @@
 import type { Operation, ShardView } from '@vacancy/shared/contract'
 import { addEvents, eventsBetween, type LastLeader } from '../history/events.ts'
 import { forgetLeader, observeLeader } from '../history/leadership.ts'
+import { recordGone, recordShard } from '../history/pictures.ts'
 import { touchTopic } from '../live/topics.ts'
 import type { ClusterModule } from './cluster-state.ts'
 import { touchShard } from './collector-state.ts'
@@ -9,6 +10,8 @@ import { touchShard } from './collector-state.ts'
 /** Compares a shard with its previous view: changes become events, and followers are notified. */
 export function observeShard(module: ClusterModule, view: ShardView, before: ShardView | undefined): void {
   const { events, moves, leadership, deps } = module
+  // Before its events: the state of the moment of an event includes the change.
+  recordShard(module.pictures, view)
   if (before && isSettled(module, view)) {
     const found = eventsBetween(before, view, lastLeader(module, before, view))
     addEvents(events, found, deps.clock.wallMs())
@@ -29,6 +32,7 @@ export function forgetShard(module: ClusterModule, id: string): void {
   module.lost.delete(id)
   module.settled.delete(id)
   forgetLeader(module.leadership, id)
+  recordGone(module.pictures, id)
   module.isSummaryDue = true
   touchTopic(module.deps.live, `shard:${id}`)
 }

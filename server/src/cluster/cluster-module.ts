@@ -1,12 +1,13 @@
 /** The cluster module: everything the control plane does with nodes. It polls them, keeps their history, plans and runs changes. */
 import { join } from 'node:path'
-import { CLUSTER_ROUTES, LIVE_ROUTES, TOPOLOGY_ROUTES } from '@vacancy/shared/contract'
+import { CLUSTER_ROUTES, HANDOVER_ROUTES, LIVE_ROUTES, PAST_ROUTES, TOPOLOGY_ROUTES } from '@vacancy/shared/contract'
 import { edgeAddresses, proxyUrls } from '../fabric/entrances.ts'
 import { fabricHandlers, fabricView } from '../fabric/handlers.ts'
 import { createFabric, listComponents, startFabric, stopFabric } from '../fabric/poll.ts'
 import { createEvents, startEvents, stopEvents } from '../history/events.ts'
 import { createLeadership, startLeadership, stopLeadership } from '../history/leadership.ts'
 import { createPauses } from '../history/pauses.ts'
+import { createPictures, recordAll, startPictures, stopPictures } from '../history/pictures.ts'
 import { createSeries, loadSeries } from '../history/series.ts'
 import { type ControlModule, moduleOf } from '../http/route.ts'
 import { offerTopics, pollTopics, touchTopic } from '../live/topics.ts'
@@ -32,6 +33,8 @@ import {
   watchClosely,
 } from './collector.ts'
 import { type CollectorConfig, type CollectorHooks, touchShard } from './collector-state.ts'
+import { registriesOf } from './discovery.ts'
+import { createHandovers, handoverHandlers, resumeHandovers, stopHandovers } from './handovers.ts'
 import { type MembershipDeps, membershipTypes } from './membership.ts'
 import { nodeDocument } from './node-documents.ts'
 import { createNodeHttp } from './node-http.ts'
@@ -40,6 +43,7 @@ import { createNodeStore } from './node-store.ts'
 import { runningOperations } from './operation-state.ts'
 import type { PlanContext } from './operation-types.ts'
 import { createOperations, resumeOperations, stopOperations } from './operations.ts'
+import { pastHandlers } from './past.ts'
 import { recordReading, recordShards, saveSeriesFile } from './recording.ts'
 import { fetchRegistryCodecs } from './registry.ts'
 import { clusterHandlers } from './routes.ts'
@@ -48,6 +52,9 @@ import { readAside, summaryOf, updateSummary } from './summary.ts'
 const FIGURES_MS = 5_000
 
 const SAVE_MS = 60_000
+
+/** How often a picture may be due: the first is taken soon after the start, the others each minute. */
+const PICTURE_MS = 2_000
 
 const SUMMARY_MS = 500
 
@@ -64,6 +71,17 @@ export function createClusterModule(config: ClusterConfig, deps: ClusterDeps): C
   const { database, live, log, clock } = deps
   const http = createNodeHttp(config.ca)
   const types = membershipTypes(membershipDeps(() => module))
+  const operations = createOperations({
+    database,
+    live,
+    log,
+    clock,
+    types,
+    audit: deps.audit,
+    environment: deps.environment,
+    planContext: (id, isAdmin) => planContext(module, id, isAdmin),
+    onChange: (operation) => observeOperation(module, operation),
+  })
   const module: ClusterModule = {
     config,
     deps,
@@ -75,21 +93,15 @@ export function createClusterModule(config: ClusterConfig, deps: ClusterDeps): C
       log,
       clock,
     ),
-    operations: createOperations({
-      database,
-      live,
-      log,
-      clock,
-      types,
-      audit: deps.audit,
-      environment: deps.environment,
-      planContext: (id, isAdmin) => planContext(module, id, isAdmin),
-      onChange: (operation) => observeOperation(module, operation),
+    operations,
+    handovers: createHandovers({
+      operations,
+      shards: () => shardViews(module.collector).map(({ id }) => id),
     }),
     types,
     fabric: createFabric(
       {
-        registry: config.registry,
+        registries: registriesOf(config.registry),
         resolver: config.resolver,
         components: config.fabric,
         token: config.tokens.registry,
@@ -104,9 +116,11 @@ export function createClusterModule(config: ClusterConfig, deps: ClusterDeps): C
     events: createEvents(database, log, () => clock.wallMs()),
     leadership: createLeadership(database, log, () => clock.wallMs()),
     pauses: createPauses(database),
+    pictures: createPictures(database, log, () => clock.wallMs()),
     series: createSeries(),
     seriesFile: join(config.folder, 'series'),
     runningSources: [],
+    valueSources: [],
     listeners: new Set(),
     briefs: new WeakMap(),
     timers: [],
@@ -117,6 +131,7 @@ export function createClusterModule(config: ClusterConfig, deps: ClusterDeps): C
     lost: new Map(),
     settled: new Set(),
     moves: new Map(),
+    stayValues: new Map(),
     isSummaryDue: false,
     savedAt: 0,
     saving: Promise.resolve(),
@@ -134,7 +149,7 @@ export function createClusterModule(config: ClusterConfig, deps: ClusterDeps): C
 function collectorConfigOf(config: ClusterConfig): CollectorConfig {
   const { registry, resolver, nodes, apiPort, tcpPort, tokens } = config
   return {
-    registry,
+    registries: registriesOf(registry),
     resolver,
     nodes,
     apiPort,
@@ -203,9 +218,11 @@ function ownerOf(segments: { readonly [name: string]: string } | undefined, segm
 export function clusterRoutes(module: ClusterModule): ControlModule {
   return moduleOf(
     'cluster',
-    { ...CLUSTER_ROUTES, ...TOPOLOGY_ROUTES, ...LIVE_ROUTES },
+    { ...CLUSTER_ROUTES, ...HANDOVER_ROUTES, ...PAST_ROUTES, ...TOPOLOGY_ROUTES, ...LIVE_ROUTES },
     {
       ...clusterHandlers(module),
+      ...handoverHandlers(module.handovers),
+      ...pastHandlers(module),
       ...fabricHandlers(module),
       'GET /api/v1/poll': (request) => pollTopics(module.deps.live, request),
     },
@@ -221,8 +238,10 @@ export async function startCluster(module: ClusterModule): Promise<void> {
   await module.pauses.load()
   await startEvents(module.events)
   startLeadership(module.leadership)
+  startPictures(module.pictures)
   await startCollector(collector, await known.load())
   await resumeOperations(module.operations)
+  await resumeHandovers(module.handovers)
   startFabric(module.fabric)
   listComponents(module.fabric)
   every(module, FABRIC_LIST_MS, 'listing the components of the registry failed', () => listComponents(module.fabric))
@@ -230,6 +249,7 @@ export async function startCluster(module: ClusterModule): Promise<void> {
   every(module, FABRIC_MS, 'updating the topology failed', () => touchTopic(deps.live, 'topology'))
   every(module, KNOWN_MS, 'storing known nodes failed', () => known.write(knownNodes(collector)))
   every(module, FIGURES_MS, 'recording figures failed', () => recordShards(module))
+  every(module, PICTURE_MS, 'recording a picture failed', () => recordAll(module.pictures, shardViews(collector)))
   every(module, SAVE_MS, 'saving series failed', () => saveSeriesFile(module))
   every(module, CODECS_MS, 'reading the codec list of the registry failed', () => readRegistryCodecs(module))
   await readRegistryCodecs(module)
@@ -238,11 +258,13 @@ export async function startCluster(module: ClusterModule): Promise<void> {
 export async function stopCluster(module: ClusterModule): Promise<void> {
   for (const timer of module.timers) clearInterval(timer)
   stopFabric(module.fabric)
+  await stopHandovers(module.handovers)
   await stopOperations(module.operations)
   await stopCollector(module.collector)
   await storeKnownNodes(module)
   await stopEvents(module.events)
   await stopLeadership(module.leadership)
+  await stopPictures(module.pictures)
   module.savedAt = Number.NEGATIVE_INFINITY
   saveSeriesFile(module)
   await module.saving
@@ -276,10 +298,10 @@ async function storeKnownNodes(module: ClusterModule): Promise<void> {
 }
 
 async function readRegistryCodecs(module: ClusterModule): Promise<void> {
-  if (module.config.registry === undefined) return
+  const { address } = module.collector.discovery.registry
+  if (address === null) return
   module.registryCodecs =
-    (await fetchRegistryCodecs(module.http, module.config.registry, module.config.tokens.registry)) ??
-    module.registryCodecs
+    (await fetchRegistryCodecs(module.http, address, module.config.tokens.registry)) ?? module.registryCodecs
 }
 
 function every(module: ClusterModule, ms: number, failure: string, work: () => void | Promise<void>): void {

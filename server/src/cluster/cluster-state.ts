@@ -7,7 +7,8 @@ import type { Fabric } from '../fabric/fabric.ts'
 import type { Events } from '../history/events.ts'
 import type { Leadership } from '../history/leadership.ts'
 import type { Pauses } from '../history/pauses.ts'
-import type { SeriesStore } from '../history/series.ts'
+import type { Pictures } from '../history/pictures.ts'
+import type { SeriesStore, Values } from '../history/series.ts'
 import { problem } from '../http/errors.ts'
 import type { Live } from '../live/state.ts'
 import type { Aside, AttentionMemory } from './attention.ts'
@@ -15,6 +16,7 @@ import type { NodeAddress } from './cluster.ts'
 import { observationsOf, shardView, shardViews } from './collector.ts'
 import type { Collector } from './collector-state.ts'
 import { briefOf } from './derive.ts'
+import type { Handovers } from './handovers.ts'
 import type { NodeHttp } from './node-http.ts'
 import type { NodeStore } from './node-store.ts'
 import type { Operations } from './operation-state.ts'
@@ -22,6 +24,7 @@ import type { OperationTypes } from './operation-types.ts'
 import type { ClusterDatabase } from './tables.ts'
 
 export type ClusterConfig = {
+  /** Addresses of equal registries on one etcd, separated by commas; usually one. */
   readonly registry: string | undefined
   readonly resolver: string | undefined
   /** `host:port` or `http://host:port` of nodes, where there is no registry. */
@@ -61,6 +64,7 @@ export type ClusterModule = {
   readonly http: NodeHttp
   readonly collector: Collector
   readonly operations: Operations
+  readonly handovers: Handovers
   /** Operation types; other modules add theirs before the start. */
   readonly types: OperationTypes
   readonly known: NodeStore
@@ -68,9 +72,12 @@ export type ClusterModule = {
   readonly events: Events
   readonly leadership: Leadership
   readonly pauses: Pauses
+  readonly pictures: Pictures
   readonly series: SeriesStore
   readonly seriesFile: string
   readonly runningSources: (() => Summary['running'])[]
+  /** Further values of the cluster to record, such as of the queue. */
+  readonly valueSources: (() => Values)[]
   readonly listeners: Set<(shard: ShardView) => void>
   readonly briefs: WeakMap<ShardView, ShardBrief>
   readonly timers: NodeJS.Timeout[]
@@ -85,6 +92,8 @@ export type ClusterModule = {
   readonly settled: Set<string>
   /** Leader changes since metrics were last recorded, by shard. */
   moves: Map<string, number>
+  /** The last values of the series of stays, by shard and node. */
+  readonly stayValues: Map<string, { readonly at: number; readonly values: Values }>
   isSummaryDue: boolean
   savedAt: number
   saving: Promise<void>
@@ -132,6 +141,11 @@ export function briefsOf(module: ClusterModule, shards: readonly ShardView[]): S
 /** Further running work for the summary, such as imports. */
 export function addRunningSource(module: ClusterModule, source: () => Summary['running']): void {
   module.runningSources.push(source)
+}
+
+/** Further values to record for the cluster. */
+export function addValueSource(module: ClusterModule, source: () => Values): void {
+  module.valueSources.push(source)
 }
 
 /** A few ids, those with the longest common prefix first. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { secondsText } from '../history/figures.ts'
 import { goneNode, infoOf, MISMATCH, NOW, observedNode, shardOf, statusOf } from '../testing/observed-nodes.ts'
-import { briefOf, DERIVE_LIMITS, grouped, lagText, type ShardMemory } from './derive.ts'
+import { briefOf, DERIVE_LIMITS, lagText, type ShardMemory } from './derive.ts'
 import { type DigestMark, emptyObservation, type NodeObservation, withDigest } from './observation.ts'
 
 const REFUSED = { code: 'refused', message: 'connection refused' }
@@ -376,8 +376,7 @@ test('the row of a shard does not change with every response', () => {
   expect(at(1_000)).toEqual(at(4_000))
 })
 
-test('numbers and times are formatted by size', () => {
-  expect([999, 1_000, 12_400, 1_234_567].map(grouped)).toEqual(['999', '1,000', '12,400', '1,234,567'])
+test('times are formatted by size', () => {
   expect([0.003, 1.25, 14.2, 89, 240, 7_200].map(secondsText)).toEqual([
     '3 ms',
     '1.3 s',

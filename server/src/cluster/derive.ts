@@ -2,7 +2,7 @@
  * Derives the states of nodes and shards from the reports of nodes. Pure: the time is an argument, missing values stay
  * null, and no message contains a duration, which would change every second.
  */
-import { CATCH_UP } from '@vacancy/shared'
+import { CATCH_UP, groupDigits } from '@vacancy/shared'
 import type {
   ClusterInfo,
   Freshness,
@@ -396,7 +396,8 @@ function differenceOf(
   }
   const difference = differing.get(observation.address.id)
   return (
-    difference && `Different data: its state differs from ${difference.leader} at index ${grouped(difference.index)}`
+    difference &&
+    `Different data: its state differs from ${difference.leader} at index ${groupDigits(difference.index)}`
   )
 }
 
@@ -603,7 +604,7 @@ function waitsFor(state: ShardState, nodes: readonly NodeView[], forming: string
   const best = nodes.filter((node) => node.voter && node.lastIndex !== null && !away.includes(node))
   best.sort((a, b) => (b.lastIndex as number) - (a.lastIndex as number))
   const candidate = best[0]
-    ? `${best[0].id} has the longest log, which ends at ${grouped(best[0].lastIndex as number)}`
+    ? `${best[0].id} has the longest log, which ends at ${groupDigits(best[0].lastIndex as number)}`
     : ''
   return [names === '' ? '' : `${names} is missing`, candidate].filter((part) => part !== '').join('; ')
 }
@@ -651,15 +652,10 @@ function timeOrNull(ms: number | undefined): string | null {
   return ms === undefined ? null : time(ms)
 }
 
-/** `12400` as `12,400`. */
-export function grouped(value: number): string {
-  return String(value).replace(/\B(?=(?:\d{3})+(?!\d))/g, ',')
-}
-
 function roundedOrNull(value: number | null): number | null {
   return value === null ? null : significant(value)
 }
 
 export function lagText(entries: number, seconds: number | null): string {
-  return `${grouped(entries)} ${entries === 1 ? 'entry' : 'entries'}${seconds === null ? '' : `, ${secondsText(seconds)}`}`
+  return `${groupDigits(entries)} ${entries === 1 ? 'entry' : 'entries'}${seconds === null ? '' : `, ${secondsText(seconds)}`}`
 }

@@ -23,7 +23,8 @@ export const DISCOVERY = {
 } as const
 
 export type DiscoveryConfig = {
-  readonly registry: string | undefined
+  /** Equal registries on one etcd; usually one. */
+  readonly registries: readonly string[]
   readonly resolver: string | undefined
   /** `host:port` or `http://host:port`. */
   readonly nodes: readonly string[]
@@ -36,6 +37,7 @@ export type DiscoveryConfig = {
 type Topology = z.infer<typeof topologyBody>
 
 export type RegistryState = {
+  /** The one that is read: the last that responded. */
   readonly address: string | null
   readonly isUp: boolean
   readonly error: string
@@ -74,7 +76,7 @@ export function createDiscovery(config: DiscoveryConfig, http: NodeHttp, clock: 
     http,
     clock,
     registry: {
-      address: config.registry ?? null,
+      address: config.registries[0] ?? null,
       isUp: false,
       error: '',
       since: undefined,
@@ -86,30 +88,48 @@ export function createDiscovery(config: DiscoveryConfig, http: NodeHttp, clock: 
   }
 }
 
+/** `a,b` as the addresses of registries. */
+export function registriesOf(text: string | undefined): readonly string[] {
+  return (text ?? '').split(',').flatMap((each) => (each.trim() === '' ? [] : [each.trim().replace(/\/$/, '')]))
+}
+
+/**
+ * Stays with the registry that responds, as routers do, and goes to the next one when it does not, or when it is cut off
+ * from its etcd: it then may not know the newest state.
+ */
 async function readRegistry(discovery: Discovery): Promise<void> {
-  if (discovery.config.registry === undefined) return
-  const now = discovery.clock.wallMs()
-  try {
-    const request = {
-      timeoutMs: DISCOVERY.timeoutMs,
-      bytesMax: NODE_HTTP.registryBytesMax,
-      token: discovery.config.registryToken,
-    }
-    const topology = readAnswer(
-      await discovery.http.request(`${discovery.config.registry}/topology`, request),
-      topologyBody,
-    )
-    discovery.registry = { ...discovery.registry, isUp: true, error: '', since: undefined, at: now, topology }
-  } catch (error) {
-    if (!(error instanceof NodeHttpError)) throw error
-    // Its last response is kept: nodes are not forgotten because the registry is down.
-    discovery.registry = {
-      ...discovery.registry,
-      isUp: false,
-      error: error.message,
-      since: discovery.registry.since ?? now,
+  const { config, registry, clock } = discovery
+  const { address } = registry
+  if (address === null) return
+  const now = clock.wallMs()
+  let stale: { readonly address: string; readonly topology: Topology } | undefined
+  let fault: string | undefined
+  for (const base of [address, ...config.registries.filter((each) => each !== address)]) {
+    try {
+      const { topology, isStale } = await fetchTopology(discovery, base)
+      if (!isStale) {
+        discovery.registry = { address: base, isUp: true, error: '', since: undefined, at: now, topology }
+        return
+      }
+      stale ??= { address: base, topology }
+    } catch (error) {
+      if (!(error instanceof NodeHttpError)) throw error
+      fault ??= error.message
     }
   }
+  discovery.registry = stale
+    ? { ...stale, isUp: true, error: '', since: undefined, at: now }
+    : // Its last response is kept: nodes are not forgotten because the registry is down.
+      { ...registry, isUp: false, error: fault ?? '', since: registry.since ?? now }
+}
+
+async function fetchTopology({ http, config }: Discovery, base: string) {
+  const reply = await http.request(`${base}/topology`, {
+    timeoutMs: DISCOVERY.timeoutMs,
+    bytesMax: NODE_HTTP.registryBytesMax,
+    token: config.registryToken,
+  })
+  return { topology: readAnswer(reply, topologyBody), isStale: reply.isStale === true }
 }
 
 async function placeOf(

@@ -36,6 +36,8 @@ export type HttpReply = {
   readonly type: string
   readonly body: string
   readonly milliseconds: number
+  /** A registry that does not reach its etcd. */
+  readonly isStale?: boolean
 }
 
 export type NodeHttp = {
@@ -112,6 +114,7 @@ function send(url: string, ask: HttpRequest, agent: Agent): Promise<HttpReply> {
         type: response.headers['content-type'] ?? '',
         body: (chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)).toString(),
         milliseconds: performance.now() - started,
+        isStale: response.headers['x-registry-stale'] !== undefined,
       }),
     )
   })

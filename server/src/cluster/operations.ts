@@ -37,6 +37,29 @@ export async function getOperation(operations: Operations, id: string): Promise<
   return row && (JSON.parse(row.document) as Operation)
 }
 
+/** Of a day: more operations than people start. */
+const OF_THEN_MAX = 1_000
+
+/** Operations that were running at a moment, and those that had ended within `keptMs` before it, oldest first. */
+export async function operationsAt(
+  operations: Operations,
+  at: number,
+  keptMs: number,
+): Promise<{ readonly running: readonly Operation[]; readonly ended: readonly Operation[] }> {
+  const rows = await operations.database
+    .selectFrom('operations')
+    .select(['document', 'ended_at'])
+    .where('created_at', '<=', at)
+    .where(({ eb, or }) => or([eb('ended_at', 'is', null), eb('ended_at', '>', at - keptMs)]))
+    .orderBy('created_at', 'desc')
+    .limit(OF_THEN_MAX)
+    .execute()
+  // PostgreSQL returns large numbers as text.
+  const hadEnded = (row: (typeof rows)[number]) => row.ended_at !== null && Number(row.ended_at) <= at
+  const read = (some: typeof rows) => some.reverse().map(({ document }) => JSON.parse(document) as Operation)
+  return { running: read(rows.filter((row) => !hadEnded(row))), ended: read(rows.filter(hadEnded)) }
+}
+
 /** The last operation of each shard that ended within the last day. */
 export function lastEndedOperations(operations: Operations): readonly Operation[] {
   return [...operations.ended.values()].filter(

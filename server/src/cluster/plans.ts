@@ -2,10 +2,10 @@
  * Plans of leadership and membership changes: their effects, and every check with its level. Pure. A check that cannot
  * be made is listed as not known, never omitted.
  */
-import { CATCH_UP } from '@vacancy/shared'
+import { CATCH_UP, groupDigits } from '@vacancy/shared'
 import type { NodeView, Plan, PlanCheck, PlanRequest, ShardView } from '@vacancy/shared/contract'
 import { secondsText } from '../history/figures.ts'
-import { DERIVE_LIMITS, grouped, lagText } from './derive.ts'
+import { DERIVE_LIMITS, lagText } from './derive.ts'
 import type { PlanContext, PlanDraft } from './operation-types.ts'
 
 const NODE_LEAD_RECENT_MS = 60_000
@@ -497,7 +497,7 @@ function pauseEffects(context: PlanContext): PlanDraft['effects'] {
   const waiting =
     writes === null || !pause?.expected
       ? ''
-      : ` ${grouped(Math.round(writes))} writes/s now, so about ${grouped(Math.round((writes * pause.expected) / 1000))} wait.`
+      : ` ${groupDigits(Math.round(writes))} writes/s now, so about ${groupDigits(Math.round((writes * pause.expected) / 1000))} wait.`
   const most = secondsText(shard.electionTimeoutMs / 1000)
   return [
     pause

@@ -71,12 +71,22 @@ export function servicesOf(
     up: registry.isUp,
     error: registry.address === null ? 'no registry is configured' : registry.error,
     at: registry.at === undefined ? null : time(registry.at),
+    away: awayOf(registry, components),
     services,
     conflicts: (topology?.conflicts ?? []).map(({ segment, owner_shard: owner, claims }) => ({
       ...{ segment, owner },
       claims: claims.map(({ shard }) => shard),
     })),
   }
+}
+
+/** Registries besides the one that is read which do not respond, or cannot keep changes. */
+function awayOf({ address }: RegistryState, components: readonly FabricComponent[]): Services['away'] {
+  return components.flatMap(({ kind, apiUrl, level, message }) =>
+    kind === 'registry' && apiUrl !== null && apiUrl !== address && (level === 'crit' || level === 'warn')
+      ? [{ address: apiUrl, message }]
+      : [],
+  )
 }
 
 function differenceOf(

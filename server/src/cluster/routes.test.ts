@@ -129,6 +129,83 @@ test('starting an operation responds immediately, and the operation can be read'
   expect(list.body.operations.map(({ id }: { id: string }) => id)).toEqual([started.body.id])
 })
 
+test('the past shows the leader of then, and what changed since', async () => {
+  const before = await until('a state was recorded', async () => {
+    const at = new Date().toISOString()
+    const { status, body } = await viewer.call('GET', `/api/v1/past/shards/s1?at=${at}`)
+    return status === 200 && body.state === 'healthy' && { at, leader: body.leader as string }
+  })
+  const leader = followerOf('s1')
+  sim.act('lead', { shard: 's1', node: leader })
+  await until('the new leader is seen', async () => {
+    const { body } = await viewer.call('GET', '/api/v1/shards/s1')
+    return body.leader === leader && body.state === 'healthy'
+  })
+  const past = async (path: string) => await viewer.call('GET', `/api/v1/past/${path}`)
+  const [then, node, now, summary, timeline, changes] = await Promise.all([
+    past(`shards/s1?at=${before.at}`),
+    past(`shards/s1/nodes/${leader}?at=${before.at}`),
+    past('shards/s1?at=now'),
+    past(`summary?at=${before.at}`),
+    past('timeline?from=now-1h&shard=s1&steps=10'),
+    past(`changes?from=${before.at}&shard=s1`),
+  ])
+
+  expect([then.body.leader, now.body.leader]).toEqual([before.leader, leader])
+  expect(node.body).toMatchObject({ node: { id: leader, role: 'follower' }, config: null, sources: [] })
+  expect(summary.body).toMatchObject({ at: before.at, counts: { shards: 2, nodes: 6 }, running: [] })
+  expect(timeline.body.leaders.reduce((sum: number, each: number) => sum + each, 0)).toBe(1)
+  expect(timeline.body.events).toHaveLength(10)
+  expect(timeline.body.recordedFrom).toBe(timeline.body.oldest)
+  expect(changes.body.changes[0].message).toBe(`leadership of s1 moved ${before.leader} → ${leader}`)
+  const { body } = await viewer.call('GET', '/api/v1/events?kinds=leader&shard=s1&order=oldest')
+  expect(body.events).toMatchObject([{ shard: 's1', node: leader, kind: 'leader' }])
+  expect(changes.body.events).toContainEqual(body.events[0])
+})
+
+test('the past shows an operation as far as it was', async () => {
+  const request = { kind: 'transfer', shard: 's2', node: followerOf('s2') }
+  const { body: plan } = await admin.call('POST', '/api/v1/plans', request)
+  const start = { plan: plan.id, reason: 'to look back at it', confirm: 's2' }
+  const { body: started } = await admin.call('POST', '/api/v1/operations', start)
+  const ended = await until('it ends', async () => {
+    const { body } = await viewer.call('GET', `/api/v1/operations/${started.id}`)
+    return body.endedAt !== null && body
+  })
+  const past = async (path: string, at: string) => (await viewer.call('GET', `/api/v1/past/${path}?at=${at}`)).body
+  const earlier = new Date(Date.parse(started.createdAt) - 1).toISOString()
+  const [atStart, atEnd, during, after, before] = await Promise.all([
+    past('summary', started.createdAt),
+    past('summary', ended.endedAt),
+    past(`operations/${started.id}`, started.createdAt),
+    past(`operations/${started.id}`, ended.endedAt),
+    past(`operations/${started.id}`, earlier),
+  ])
+
+  expect(atStart.running).toMatchObject([{ id: started.id, title: started.title }])
+  expect(atEnd.running).toEqual([])
+  expect(during).toMatchObject({ endedAt: null, cancellable: false, undo: null })
+  expect(['armed', 'requested']).toContain(during.state)
+  expect(during.steps.filter(({ state }: { state: string }) => state === 'done')).toEqual([])
+  expect(after).toEqual(ended)
+  expect(before.code).toBe('operation-not-found')
+})
+
+test.each([
+  ['past/summary?at=2020-01-01T00:00:00Z', 404, 'not-recorded'],
+  ['past/summary?at=2999-01-01T00:00:00Z', 404, 'not-recorded'],
+  ['past/summary?at=yesterday', 400, 'bad-time'],
+  ['past/shards/none?at=now', 404, 'shard-not-found'],
+  ['past/shards/s1/nodes/none?at=now', 404, 'node-not-found'],
+  ['past/changes?from=now&to=now-1h', 400, 'bad-range'],
+  ['past/timeline?steps=0', 400, 'invalid-request'],
+  ['events?kinds=nonsense', 400, 'invalid-request'],
+])('%s is refused', async (path, status, code) => {
+  const { body, ...answer } = await viewer.call('GET', `/api/v1/${path}`)
+
+  expect([answer.status, body.code]).toEqual([status, code])
+})
+
 test('an attention item is put aside until it changes, and restored', async () => {
   const node = followerOf('s1')
   await sim.act('lag', { shard: 's1', node, entries: 30_000 })

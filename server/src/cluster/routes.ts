@@ -3,7 +3,7 @@ import type { CLUSTER_ROUTES } from '@vacancy/shared/contract'
 import { fabricView } from '../fabric/handlers.ts'
 import { eventsOf } from '../history/events.ts'
 import { shardLeadership } from '../history/leadership.ts'
-import { readSeries } from '../history/series.ts'
+import { readSeries, readTime } from '../history/series.ts'
 import { problem } from '../http/errors.ts'
 import type { Handlers, RouteRequest } from '../http/route.ts'
 import { withoutNumbers } from './attention.ts'
@@ -41,10 +41,11 @@ export function clusterHandlers(module: ClusterModule): Handlers<typeof CLUSTER_
     },
     'DELETE /api/v1/shards/{shard}/nodes/{node}': (request) => deleteNode(module, request),
     async 'GET /api/v1/shards/{shard}/events'({ params, query }) {
-      return { events: await eventsOf(module.events, params.shard, query.node, query.limit) }
+      return { events: await eventsOf(module.events, { shard: params.shard, ...query }) }
     },
-    async 'GET /api/v1/shards/{shard}/leadership'({ params }) {
-      return await shardLeadership(module.leadership, params.shard)
+    async 'GET /api/v1/shards/{shard}/leadership'({ params, query }) {
+      const end = readTime(query.to, deps.clock.wallMs(), 'to')
+      return await shardLeadership(module.leadership, params.shard, end)
     },
     'GET /api/v1/shards/{shard}/config': ({ params }) => compareConfig(module, shardOf(module, params.shard)),
     'GET /api/v1/series': ({ query }) => readSeries(module.series, query, deps.clock.wallMs()),

@@ -40,6 +40,11 @@ function refreshAttention(module: ClusterModule): void {
     now,
     operations: lastEndedOperations(module.operations),
     limitsOf: (shard) => observationsOf(module.collector, shard).find(({ limits }) => limits)?.limits,
+    oversoldOf: (shard) =>
+      Math.max(
+        0,
+        ...observationsOf(module.collector, shard).map(({ status }) => status?.value.stays?.oversold_nights ?? 0),
+      ),
     registryHash: module.registryCodecs?.ordered_hash,
   })
   const settled = settleAttention(seeds, module.attentionMemory, module.aside, now)

@@ -19,6 +19,15 @@ export type ClusterTables = {
     /** JSON: the plan it started with. */
     plan: string
   }
+  handovers: {
+    id: string
+    state: string
+    created_at: number
+    /** JSON: who started or continued it, in whose name it resumes. */
+    principal: string
+    /** JSON: the contract's handover. */
+    document: string
+  }
   attention_aside: {
     item: string
     /** Null until it changes. */

@@ -238,7 +238,7 @@ function cutsOf(component: Polled, known: readonly Known[], shards: TopologyView
     case 'proxy':
       return instead.length > 0 ? [] : ['HTTP clients: no proxy is left']
     case 'registry':
-      return ['New segments and components are not routed. Known routes stay']
+      return instead.length > 0 ? [] : ['New segments and components are not routed. Known routes stay']
     case 'resolver':
       return ['Hosts that move are not found. Known addresses stay']
   }

@@ -1,6 +1,7 @@
 /** The fabric as the control plane observes it: real HTTP listeners in the place of routers, bridges, edge and proxy. */
 
 import type { FabricComponent } from '@vacancy/shared/contract'
+import { openRelay } from '@vacancy/testkit/relay'
 import { until } from '@vacancy/testkit/until'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
@@ -163,4 +164,36 @@ test('datasets of the registry are listed with their versions and segments', asy
   expect(datasets).toMatchObject({ up: true, epoch: 'simulated', total: 3 })
   expect(datasets.datasets[0]).toEqual({ name: 'shards/s1/segments', version: 1, entries: 3 })
   expect(datasets.segments[0]).toEqual({ segment: 's2-segment-1', shard: 's2', claims: [], reservedUntil: null })
+})
+
+test('of two registries the one that responds is read, and the other one is shown as away', async () => {
+  const { port } = new URL(sim.registryUrl)
+  const relay = await openRelay({ host: '127.0.0.1', port: Number(port) })
+  const first = `http://127.0.0.1:${relay.at.port}`
+  await plane.stop()
+  plane = await startTestControlPlane({
+    config: { registry: `${first},${sim.registryUrl}`, resolver: sim.registryUrl, fabric: [...fabric.unregistered] },
+  })
+  viewer = await plane.signIn('viewer')
+  const key = `registry ${new URL(first).host}`
+  const services = async () => (await viewer.call('GET', '/api/v1/registry/services')).body
+  await until('both registries are ready', async () => {
+    const { components } = await topology()
+    const registries = components.filter(({ kind }: FabricComponent) => kind === 'registry')
+    return registries.length === 2 && registries.every(({ state }: FabricComponent) => state === 'ready')
+  })
+  await until('the first one is read', async () => (await services()).address === first)
+  expect((await services()).away).toEqual([])
+
+  await relay.close()
+
+  await until('the other one is read', async () => (await services()).address === sim.registryUrl)
+  expect(await services()).toMatchObject({
+    up: true,
+    error: '',
+    away: [{ address: first, message: 'Unreachable: connection refused' }],
+  })
+  // New segments are still routed.
+  expect(await component(key)).toMatchObject({ state: 'unreachable', level: 'crit', cuts: [] })
+  expect((await topology()).registry).toMatchObject({ address: sim.registryUrl, up: true })
 })

@@ -58,7 +58,8 @@ export type Polled = {
 }
 
 export type FabricConfig = {
-  readonly registry: string | undefined
+  /** Equal registries; each is polled. */
+  readonly registries: readonly string[]
   readonly resolver: string | undefined
   /** `http://host:port` of edge routers and proxies, which do not register. */
   readonly components: readonly string[]

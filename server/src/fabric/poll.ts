@@ -30,7 +30,7 @@ export function startFabric(fabric: Fabric): void {
     const component = newComponent({ kind, id, zone: undefined, shard: undefined, apiUrl, registered: undefined }, now)
     fabric.components.set(component.key, component)
   }
-  if (config.registry !== undefined) add('registry', new URL(config.registry).host, config.registry)
+  for (const url of config.registries) add('registry', new URL(url).host, url)
   if (config.resolver !== undefined) add('resolver', new URL(config.resolver).host, config.resolver)
   // Until it tells what it is.
   for (const url of config.components) add('edge', new URL(url).host, new URL(url).origin)

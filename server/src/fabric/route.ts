@@ -122,7 +122,7 @@ function routerVerdict(router: Polled, reply: Reply, expected: string | undefine
   const open = found.hops.filter(({ connections }) => connections > 0)
   const answer = `${what}, through ${listOf(found.hops.map(({ id }) => id))}`
   if (via !== expected && expected !== undefined)
-    return { level: 'warn', answer, why: `The registry has ${expected}: these routes are older, or newer` }
+    return { level: 'warn', answer, why: `The registry has ${expected}: these routes are of another version` }
   if (open.length === 0) {
     const faults = found.hops.map(({ id, fault }) => `${id}: ${fault || 'connecting'}`)
     return { level: 'crit', answer, why: `No connection: ${faults.join('; ')}` }

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { ClusterEvent, NodeView, ShardView } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
+import { sql } from 'kysely'
 import { secondsText } from './figures.ts'
 import type { HistoryDatabase } from './tables.ts'
 
@@ -137,18 +138,63 @@ export function addEvents(events: Events, found: readonly Found[], at: number): 
   }
 }
 
-export async function eventsOf(
-  events: Events,
-  shard: string,
-  node: string | undefined,
-  limit: number,
-): Promise<ClusterEvent[]> {
+type EventQuery = {
+  readonly shard?: string | undefined
+  readonly node?: string | undefined
+  readonly kinds?: readonly string[] | undefined
+  /** Milliseconds, both included. */
+  readonly from?: number
+  readonly to?: number
+  readonly order?: 'newest' | 'oldest'
+  readonly limit: number
+}
+
+export async function eventsOf(events: Events, wanted: EventQuery): Promise<ClusterEvent[]> {
+  await storedEvents(events)
+  const { shard, node, kinds, from, to, order = 'newest', limit } = wanted
+  let query = events.database.selectFrom('cluster_events').selectAll()
+  if (shard !== undefined) query = query.where('shard', '=', shard)
+  if (node !== undefined) query = query.where('node', '=', node)
+  if (kinds !== undefined) query = query.where('kind', 'in', kinds)
+  if (from !== undefined) query = query.where('at', '>=', from)
+  if (to !== undefined) query = query.where('at', '<=', to)
+  const direction = order === 'newest' ? 'desc' : 'asc'
+  const rows = await query.orderBy('at', direction).orderBy('id').limit(limit).execute()
+  return rows.map(eventOf)
+}
+
+/** Resolves once all events so far are stored. */
+async function storedEvents(events: Events): Promise<void> {
   schedule(events, () => writeEvents(events))
   await events.writing
-  let query = events.database.selectFrom('cluster_events').selectAll().where('shard', '=', shard)
-  if (node !== undefined) query = query.where('node', '=', node)
-  const rows = await query.orderBy('at', 'desc').orderBy('id').limit(limit).execute()
-  return rows.map(eventOf)
+}
+
+/** Events of each of equally long steps from a time, and how many of them are changes of leader. */
+export async function eventDensity(
+  events: Events,
+  shard: string | undefined,
+  range: { readonly from: number; readonly to: number },
+  steps: number,
+): Promise<{ readonly events: number[]; readonly leaders: number[] }> {
+  await storedEvents(events)
+  const stepMs = (range.to - range.from) / steps
+  const step = sql<number>`cast(floor((at - ${range.from}) / ${stepMs}) as integer)`
+  let query = events.database
+    .selectFrom('cluster_events')
+    .select(({ fn }) => [step.as('step'), 'kind', fn.countAll<number | string>().as('count')])
+    .where('at', '>=', range.from)
+    .where('at', '<', range.to)
+    // As frequent as the clock, they would hide everything else.
+    .where('kind', '<>', 'snapshot')
+  if (shard !== undefined) query = query.where('shard', '=', shard)
+  const rows = await query.groupBy([step, 'kind']).execute()
+  const found = { events: new Array<number>(steps).fill(0), leaders: new Array<number>(steps).fill(0) }
+  for (const { step, kind, count } of rows) {
+    const at = Math.min(steps - 1, Number(step))
+    found.events[at] = (found.events[at] ?? 0) + Number(count)
+    if (kind === 'leader') found.leaders[at] = (found.leaders[at] ?? 0) + Number(count)
+  }
+  return found
 }
 
 export async function startEvents(events: Events): Promise<void> {

@@ -130,6 +130,12 @@ onBothDatabases((newDatabase) => {
       spans: [...spans, { from: at(NOW + 102_000), to: at(NOW + 107_000), leader: 'n2', term: 5 }],
       ...{ elections: 1, knownMs: 47_000, isCut: false },
     })
+    // As it was known at a moment of the past.
+    expect(await shardLeadership(after.leadership, 's1', NOW + 31_000)).toMatchObject({
+      to: at(NOW + 31_000),
+      spans: [spans[0], { from: at(NOW + 30_000), to: at(NOW + 31_000), leader: null }],
+      elections: 0,
+    })
     await after.close()
   })
 

@@ -178,22 +178,28 @@ export function forgetLeader(leadership: Leadership, shard: string): void {
   endSpan(leadership, shard, leadership.wallMs())
 }
 
-export async function shardLeadership(leadership: Leadership, shard: string): Promise<ShardLeadership> {
+/** @param end the last moment of the 24 h; now without one */
+export async function shardLeadership(
+  leadership: Leadership,
+  shard: string,
+  end = Number.POSITIVE_INFINITY,
+): Promise<ShardLeadership> {
   extendSpans(leadership)
-  const to = leadership.wallMs()
+  const to = Math.min(leadership.wallMs(), end)
   const from = to - SHARD_LEADERSHIP.hours * 3_600_000
-  const rows = await leadership.database
+  // The newest spans may start a few milliseconds after now, so that no two have the same start.
+  const isPast = end < leadership.wallMs()
+  let query = leadership.database
     .selectFrom('leadership')
     .selectAll()
     .where('shard', '=', shard)
     .where('to_at', '>', from)
-    .orderBy('from_at', 'desc')
-    .limit(SHARD_LEADERSHIP.spansMax)
-    .execute()
+  if (isPast) query = query.where('from_at', '<', to)
+  const rows = await query.orderBy('from_at', 'desc').limit(SHARD_LEADERSHIP.spansMax).execute()
   // Spans that are not yet stored override stored ones.
   const spans = new Map(rows.map((row) => [Number(row.from_at), spanOf(row)]))
   for (const row of [...leadership.ended, ...leadership.open.values()])
-    if (row.shard === shard) spans.set(row.from_at, spanOf(row))
+    if (row.shard === shard && !(isPast && row.from_at >= to)) spans.set(row.from_at, spanOf(row))
   return leadershipOf([...spans.values()], from, to)
 }
 

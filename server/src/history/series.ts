@@ -25,9 +25,13 @@ import { significant } from './figures.ts'
 
 const FINE = { slots: 360, ms: 10_000 } as const
 const COARSE = { slots: 1_440, ms: 60_000 } as const
-const SERIES_LIMITS = { bytesMax: 96 << 20, namesMax: 20, fileBytesMax: 128 << 20 } as const
+/** Older values of a node are not current. */
+const LATEST_SLOTS = 2
+const SERIES_LIMITS = { bytesMax: 96 << 20, namesMax: 40, fileBytesMax: 128 << 20 } as const
 
 const NAMES = Object.keys(SERIES) as SeriesName[]
+/** Of stays: recorded for shards only, whose replicas report the same. */
+export const STAY_NAMES = NAMES.filter((name) => SERIES[name].of === 'shard' && name !== 'leader_moves')
 /** Of a shard and of the cluster: sums, or the highest value of its nodes. */
 const SHARD_NAMES: readonly SeriesName[] = [
   'queries',
@@ -38,8 +42,9 @@ const SHARD_NAMES: readonly SeriesName[] = [
   'lag_entries',
   'lag_seconds',
   'leader_moves',
+  ...STAY_NAMES,
 ]
-const NODE_NAMES = NAMES.filter((name) => SERIES[name].of !== 'shard')
+const NODE_NAMES = NAMES.filter((name) => SERIES[name].of === 'node' || SERIES[name].of === 'both')
 
 /** The owner of a series: a node, a shard (node ''), or the cluster (both ''). */
 type Owner = { readonly shard: string; readonly node: string }
@@ -116,7 +121,7 @@ function ringsOf(store: SeriesStore, owner: Owner): Rings {
   const key = keyOf(owner)
   const known = store.rings.get(key)
   if (known) return known
-  const names = owner.node === '' ? SHARD_NAMES : NODE_NAMES
+  const names = namesOf(owner)
   const rings = {
     ...{ owner, names },
     fine: new Uint16Array(names.length * FINE.slots).fill(GAP),
@@ -129,6 +134,24 @@ function ringsOf(store: SeriesStore, owner: Owner): Rings {
   makeRoom(store, bytesOf(rings))
   store.rings.set(key, rings)
   return rings
+}
+
+function namesOf({ shard, node }: Owner): readonly SeriesName[] {
+  if (node !== '') return NODE_NAMES
+  return shard === '' ? NAMES : SHARD_NAMES
+}
+
+/** The values of all nodes that were recorded in the last slots. */
+export function latestOfNodes(store: SeriesStore, name: SeriesName, now: number): number[] {
+  const oldest = Math.floor(now / FINE.ms) - LATEST_SLOTS
+  const values: number[] = []
+  for (const { owner, names, fine, fineSlot } of store.rings.values()) {
+    const at = names.indexOf(name)
+    if (owner.node === '' || at < 0 || fineSlot < oldest) continue
+    const cell = fine[at * FINE.slots + (fineSlot % FINE.slots)] as number
+    if (cell !== GAP) values.push(figureOf(cell))
+  }
+  return values
 }
 
 function makeRoom(store: SeriesStore, bytes: number): void {

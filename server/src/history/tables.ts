@@ -29,6 +29,15 @@ export type HistoryTables = {
     leader: string | null
     term: number | null
   }
+  /** States of shards: the whole cluster each minute with the shard '', and each shard when it changed in between. */
+  cluster_pictures: {
+    shard: string
+    at: number
+    /** Of the document. */
+    bytes: number
+    /** Deflated JSON in base64: all shards, or one; '' when the shard is gone. */
+    document: string
+  }
 }
 
 export type HistoryDatabase = Kysely<HistoryTables>

@@ -25,10 +25,25 @@ export const ERRORS = {
     message: 'The chunk is too large.',
     hint: 'Send smaller chunks, and no more than the file has.',
   },
+  'client-not-built': {
+    status: 503,
+    message: 'The client library is not built on this server.',
+    hint: 'Run `npm run build --workspace client` in its installation.',
+  },
   'codec-list-differs': {
     status: 409,
     message: 'In a cluster the codec list of the registry applies.',
     hint: 'Omit the file. To change the list itself, see the codec list page.',
+  },
+  'comparison-busy': {
+    status: 503,
+    message: 'Too many snapshots are being compared.',
+    hint: 'Try again in a minute.',
+  },
+  'comparison-failed': {
+    status: 500,
+    message: 'The snapshots could not be compared.',
+    hint: 'A file may be damaged: the log of the control plane has the details.',
   },
   'cross-site': {
     status: 403,
@@ -102,6 +117,11 @@ export const ERRORS = {
     message: 'This is neither a snapshot nor a shard.',
     hint: 'Give the digest of a snapshot, or `shard:` and the id of a shard.',
   },
+  'invalid-stay-id': {
+    status: 400,
+    message: 'Invalid stay id.',
+    hint: 'Stay ids are UUIDs or 1 to 14 printable characters, as the booking system chose them.',
+  },
   'invalid-token': {
     status: 401,
     message: 'The API token is unknown, revoked or expired.',
@@ -127,7 +147,7 @@ export const ERRORS = {
   'list-moved-on': {
     status: 409,
     message: 'The codec list in force has changed.',
-    hint: 'Begin with the list that is in force now.',
+    hint: 'Start from the list in force.',
   },
   'name-taken': { status: 409, message: 'A person with that name exists.', hint: 'Choose another name.' },
   'no-address': {
@@ -255,6 +275,26 @@ export const ERRORS = {
     message: 'No connection to the node.',
     hint: 'Is the node running, and can this machine reach it?',
   },
+  'handover-busy': {
+    status: 409,
+    message: 'Another handover is running.',
+    hint: 'Wait until it ends, or leave it: GET /api/v1/handovers lists it.',
+  },
+  'handover-not-found': {
+    status: 404,
+    message: 'There is no such handover.',
+    hint: 'GET /api/v1/handovers lists them.',
+  },
+  'handover-not-stopped': {
+    status: 409,
+    message: 'The handover is in another state.',
+    hint: 'Only a stopped handover can be resumed, and only an unfinished one can be abandoned.',
+  },
+  'handover-scope-not-found': {
+    status: 404,
+    message: 'No node is in this zone or on this machine.',
+    hint: 'A machine is the host of the HTTP address of its nodes.',
+  },
   'not-cancellable': {
     status: 409,
     message: 'The operation can no longer be cancelled.',
@@ -280,6 +320,11 @@ export const ERRORS = {
     status: 409,
     message: 'The import has no rejected rows.',
     hint: 'Only a build that failed on the content of its files can be repeated without them.',
+  },
+  'not-recorded': {
+    status: 404,
+    message: 'The state of the cluster was not recorded at that time.',
+    hint: 'States are kept for 72 h. Choose a moment at which the control plane was running.',
   },
   'operation-not-found': {
     status: 404,
@@ -310,6 +355,11 @@ export const ERRORS = {
     status: 409,
     message: 'The cluster changed since this plan was made. Nothing was executed.',
     hint: 'Review and start the new plan.',
+  },
+  'property-not-found': {
+    status: 404,
+    message: 'There is no such property in the shard.',
+    hint: 'Explain match in the playground names the shards that have it.',
   },
   'reason-required': {
     status: 400,
@@ -359,6 +409,31 @@ export const ERRORS = {
     status: 410,
     message: 'The file of this snapshot is missing on the disk.',
     hint: 'Delete it here and build it again.',
+  },
+  'stay-changed': {
+    status: 409,
+    message: 'The stay has changed meanwhile.',
+    hint: 'Nothing was done. Look at the record as it is now, and decide again.',
+  },
+  'stay-expired': {
+    status: 409,
+    message: 'The hold has expired.',
+    hint: 'Nothing was done. The booking system can confirm it with `retake` if all rooms are still free.',
+  },
+  'stay-not-found': {
+    status: 404,
+    message: 'There is no such stay in the shard.',
+    hint: 'Check the id and the shard. Records are kept for 72 h after their last change; to cancel an older booking, send RELEASESTAY with its lines.',
+  },
+  'stay-sold-out': {
+    status: 409,
+    message: 'Too few rooms are left.',
+    hint: 'Nothing was done. Look at the calendar of the property.',
+  },
+  'stays-unsupported': {
+    status: 409,
+    message: 'The shard has no stays.',
+    hint: 'Stays need feature level 2. Upgrade every node of the shard, learners too: the leader raises the level by itself once all report it.',
   },
   'too-long': { status: 400, message: 'The request is too long to be stored.', hint: 'Shorten its lists.' },
   'too-many': { status: 409, message: 'The maximum number is reached.', hint: 'Remove what is not needed.' },

@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createCodecList, IMPORT_COLUMNS } from '@vacancy/shared'
+import { createCodecList, groupDigits, IMPORT_COLUMNS } from '@vacancy/shared'
 import {
   BUILD_PHASES,
   type BuildDone,
@@ -17,7 +17,6 @@ import {
   IMPORT_LIMITS,
   type ImportView,
 } from '@vacancy/shared/contract'
-import { grouped } from '../cluster/derive.ts'
 import { ProblemError } from '../http/route.ts'
 import { buildArguments, inspectSnapshot, memoryOf, runBuild } from './builder.ts'
 import { type Codecs, codecFile } from './codecs.ts'
@@ -95,7 +94,7 @@ export async function buildImport(imports: Imports, item: Item, signal: AbortSig
     result: { seconds, recordsPerSecond, threads, kernel, notes: [...notes], command },
   }
   showProgress(imports, item, { phase: 'verify', done: 1, total: 1 })
-  const built = `Built in ${seconds.toFixed(1)} s: ${grouped(done.packages)} packages of ${grouped(done.properties)} properties.`
+  const built = `Built in ${seconds.toFixed(1)} s: ${groupDigits(done.packages)} packages of ${groupDigits(done.properties)} properties.`
   const differ = 'Counters differ, so it cannot be installed.'
   const hint = counters.agree ? '' : 'Import again; if they differ again, keep both files for a report.'
   return { state: 'built', message: counters.agree ? built : `${built} ${differ}`, hint }
@@ -249,7 +248,7 @@ async function recordErrors(
     countByKind['feature'] !== undefined
       ? 'Rate features are missing in the codec list. Fix the file, or change the list first.'
       : 'Download the rejected rows, fix the file and upload it again. The other file can stay.'
-  const message = `${grouped(count)} ${count === 1 ? 'error' : 'errors'} in the files; nothing was built.`
+  const message = `${groupDigits(count)} ${count === 1 ? 'error' : 'errors'} in the files; nothing was built.`
   return { state: 'failed', message, hint }
 }
 
@@ -272,7 +271,7 @@ function showProgress(
     before,
     Math.min(phase === 'verify' && done >= total ? 100 : 99.9, from + (to - from) * share),
   )
-  const startedAt = item.row.started_at ?? imports.clock.wallMs()
+  const seconds = Math.round((imports.clock.wallMs() - (item.row.started_at ?? imports.clock.wallMs())) / 100) / 10
   item.progress = {
     phase,
     number: phase === 'errors' ? (item.progress?.number ?? 0) : BUILD_PHASES.indexOf(phase) + 1,
@@ -283,10 +282,20 @@ function showProgress(
     records: Math.max(packages, item.progress?.records ?? 0),
     recordsPerSecond: recordsPerSecond || (item.progress?.recordsPerSecond ?? 0),
     etaSeconds,
-    seconds: Math.round((imports.clock.wallMs() - startedAt) / 100) / 10,
+    seconds,
     memoryBytes,
+    phases: phasesAt(item.progress?.phases ?? [], phase, seconds),
   }
   reportChange(imports, item)
+}
+
+type Phases = NonNullable<Item['progress']>['phases']
+
+/** The phases so far: the last one has what the ones before it did not take. */
+function phasesAt(before: Phases, phase: Phases[number]['phase'], seconds: number): Phases {
+  const ended = before.filter((one) => one.phase !== phase)
+  const rest = seconds - ended.reduce((sum, one) => sum + one.seconds, 0)
+  return [...ended, { phase, seconds: Math.max(0, Math.round(rest * 10) / 10) }]
 }
 
 function optionsOf({ row }: Item): { readonly shard: string; readonly from: string; readonly to: string } {
@@ -304,7 +313,7 @@ function whyNotAgain(found: {
   if (countByKind['feature'] !== undefined)
     return 'Rate features are missing in the codec list. Rows are not omitted for this error.'
   if (count > kept)
-    return `Only ${grouped(kept)} of ${grouped(count)} errors are stored, so not all rejected rows are known.`
+    return `Only ${groupDigits(kept)} of ${groupDigits(count)} errors are stored, so not all rejected rows are known.`
   return rows === undefined ? 'A file has an error that is not in a single row.' : ''
 }
 

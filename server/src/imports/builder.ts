@@ -10,7 +10,9 @@ import {
   type BuildEvent,
   buildEvent,
   damagedFileBody,
+  type SnapshotDifferences,
   type SnapshotFile,
+  snapshotDifferencesBody,
   snapshotFileBody,
 } from '@vacancy/shared/contract'
 import { endingWithUs } from '@vacancy/shared/node'
@@ -75,7 +77,16 @@ export async function runBuild(options: BuildOptions): Promise<BuildEnd> {
 
 /** @throws Error with the output of the program */
 export async function inspectSnapshot(path: string, signal: AbortSignal): Promise<SnapshotFile> {
-  const child = start(['inspect', path, '--json'])
+  return snapshotFileBody.parse(await inspect([path], signal))
+}
+
+/** Properties that differ between two snapshot files. @throws Error with the output of the program */
+export async function compareSnapshots(a: string, b: string, signal: AbortSignal): Promise<SnapshotDifferences> {
+  return snapshotDifferencesBody.parse(await inspect([a, '--against', b], signal))
+}
+
+async function inspect(args: readonly string[], signal: AbortSignal): Promise<unknown> {
+  const child = start(['inspect', ...args, '--json'])
   const pieces: Buffer[] = []
   let bytes = 0
   child.stdout?.on('data', (piece: Buffer) => {
@@ -86,7 +97,7 @@ export async function inspectSnapshot(path: string, signal: AbortSignal): Promis
   if (bytes > OUTPUT_BYTES_MAX) throw new Error(`the output of inspect exceeds ${OUTPUT_BYTES_MAX} bytes`)
   const text = Buffer.concat(pieces).toString('utf8')
   const document: unknown = text === '' ? undefined : JSON.parse(text)
-  if (code === 0) return snapshotFileBody.parse(document)
+  if (code === 0) return document
   throw new Error(damagedFileBody.safeParse(document).data?.damage ?? (stderr.trim() || `inspect ended with ${code}`))
 }
 

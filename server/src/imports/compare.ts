@@ -1,7 +1,13 @@
 /** Compares two snapshots, or a snapshot with the data of a shard: counts by segment and day. */
 import type { Clock } from '@vacancy/shared'
 import { formatDay, parseDay } from '@vacancy/shared'
-import { type Comparison, type NodeCoverage, nodeCoverageBody, type SnapshotFile } from '@vacancy/shared/contract'
+import {
+  type Comparison,
+  codecsBody,
+  type NodeCoverage,
+  nodeCoverageBody,
+  type SnapshotFile,
+} from '@vacancy/shared/contract'
 import type { Cluster, NodeAddress } from '../cluster/cluster.ts'
 import { problem } from '../http/errors.ts'
 import { ProblemError } from '../http/route.ts'
@@ -39,8 +45,9 @@ async function sideOf(parts: CompareParts, what: string): Promise<Side> {
   const document = JSON.parse(text) as SnapshotFile
   const { properties, packages, window, codecHash } = document
   const at = new Date(created_at).toISOString()
+  const codecs = [...document.codecs]
   return {
-    head: { title: name, kind: 'snapshot', id: what, node: null, at, properties, packages, window, codecHash },
+    head: { title: name, kind: 'snapshot', id: what, node: null, at, properties, packages, window, codecHash, codecs },
     segments: new Map(
       document.segments.map((segment) => [segment.name, daysOf(window?.from, segment.properties, segment.packages)]),
     ),
@@ -70,13 +77,26 @@ async function shardSide(cluster: Cluster, shard: string, at: string): Promise<S
   let last: unknown
   for (const node of order) {
     try {
-      return await nodeSide(cluster, node, at)
+      const side = await nodeSide(cluster, node, at)
+      return { ...side, head: { ...side.head, codecs: await codecsOfNode(cluster, node) } }
     } catch (error) {
       if (!(error instanceof ProblemError)) throw error
       last = error
     }
   }
   throw last
+}
+
+/** The codec list of a node; null when it does not report one, which leaves only the hashes to compare. */
+async function codecsOfNode(cluster: Cluster, node: NodeAddress): Promise<string[] | null> {
+  try {
+    const { status, body } = await cluster.request(node, '/codecs', { as: 'monitoring', timeoutMs: 3_000 })
+    const parsed = status === 200 ? codecsBody.pick({ rate_features: true }).safeParse(parseJson(body)) : undefined
+    return parsed?.success ? [...parsed.data.rate_features] : null
+  } catch (error) {
+    if (error instanceof ProblemError) return null
+    throw error
+  }
 }
 
 /** One page of a node's coverage. @throws ProblemError with the node's id */
@@ -113,6 +133,7 @@ export async function nodeSide(cluster: Cluster, node: NodeAddress, at: string):
       packages: reported.packages,
       window: to === 0 ? null : { from: formatDay(from), to: formatDay(to) },
       codecHash: reported.ordered_hash,
+      codecs: null,
     }
     if (!reported.more) return { head, segments }
   }

@@ -4,6 +4,7 @@ import type { Clock } from '@vacancy/shared'
 import { type FileKind, IMPORT_LIMITS, type ImportState, type ImportView, type Summary } from '@vacancy/shared/contract'
 import type { Logger } from 'pino'
 import type { WriteAudit } from '../access/audit.ts'
+import type { Values } from '../history/series.ts'
 import { problem } from '../http/errors.ts'
 import type { Live } from '../live/state.ts'
 import { touchTopic } from '../live/topics.ts'
@@ -136,6 +137,13 @@ export function runningImports(imports: Imports): Summary['running'] {
       href: `/imports/${item.row.id}`,
       percent: item.progress?.percent ?? null,
     }))
+}
+
+/** How many imports run, and the records per second of their builds. */
+export function importValues(imports: Imports): Values {
+  const running = ordered(imports).filter(({ row }) => !isOver(row))
+  const rates = running.flatMap(({ progress }) => (progress ? [progress.recordsPerSecond] : []))
+  return { import_running: running.length, import_records: rates.reduce((all, each) => all + each, 0) }
 }
 
 function iso(ms: number): string {

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync,
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import type { ImportView } from '@vacancy/shared/contract'
+import { BUILD_PHASES, type ImportView } from '@vacancy/shared/contract'
 import { TEST_CODECS } from '@vacancy/testkit/node'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Caller, startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
@@ -61,6 +61,10 @@ test('two files become a snapshot whose three counters agree, with coverage by s
   const view = await failed(files)
 
   expect(view).toMatchObject({ state: 'built', cancellable: false, progress: { percent: 100 } })
+  const phases = view.progress?.phases.map(({ phase }) => phase) ?? []
+  // Those that are over at once are not reported.
+  expect(phases).toEqual(BUILD_PHASES.filter((phase) => phases.includes(phase)))
+  expect([phases[0], phases.at(-1)]).toEqual(['settings', 'verify'])
   expect(view.counters).toEqual({
     reader: { properties: 300, packages: 1_200 },
     builder: { properties: 300, packages: 1_200, outOfWindow: 0 },
@@ -107,11 +111,34 @@ test('two files become a snapshot whose three counters agree, with coverage by s
   const { body: shards } = await operator.call('GET', '/api/v1/shards')
   const live = await operator.call('GET', `/api/v1/snapshots/compare?a=shard:${shards.shards[0].id}&b=${view.snapshot}`)
   expect(live.body).toMatchObject({ equal: false, codecsEqual: true, a: { packages: 0 }, b: { packages: 1_200 } })
+  expect(live.body.a.codecs).toEqual(live.body.b.codecs)
+  expect(live.body.b.codecs.length).toBeGreaterThan(0)
   expect(live.body.segments.map(({ days }: { days: number[] }) => days)).toEqual(
     [1, 2, 3].map(() => [100, 100, 100, 100]),
   )
   const none = await operator.call('GET', `/api/v1/snapshots/compare?a=shard:unknown&b=${view.snapshot}`)
   expect(none).toMatchObject({ status: 404, body: { code: 'shard-not-found' } })
+})
+
+test('two snapshots are compared by property, together with their equal or different counts', async () => {
+  const [{ snapshot: a }, { snapshot: b }] = [await failed(csvFiles(6, 2)), await failed(csvFiles(7, 2))]
+  const compared = async (one: unknown, other: unknown) =>
+    await operator.call('GET', `/api/v1/snapshots/compare/properties?a=${one}&b=${other}`)
+
+  const [grown, again, same] = await Promise.all([compared(a, b), compared(a, b), compared(a, a)])
+  expect(grown).toMatchObject({
+    status: 200,
+    body: {
+      ...{ a, b, onlyA: { count: 0, first: [] }, changed: { count: 0, first: [] } },
+      onlyB: { count: 1, first: [{ id: 'hotel_6', segment: 'segment_0' }] },
+    },
+  })
+  expect(again.body).toEqual(grown.body)
+  expect(same.body).toMatchObject({ onlyA: { count: 0 }, onlyB: { count: 0 }, changed: { count: 0 } })
+  expect(await compared(a, '0'.repeat(64))).toMatchObject({ status: 404, body: { code: 'no-such-snapshot' } })
+  expect(await compared('shard:s1', b)).toMatchObject({ status: 400 })
+  rmSync(join(plane.dataDir, 'imports/snapshots', `${b}.snapshot`))
+  expect(await compared(a, b)).toMatchObject({ status: 410, body: { code: 'snapshot-lost' } })
 })
 
 test('columns are read by the names of the header; a different order used to swap price and rooms', async () => {

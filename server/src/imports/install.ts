@@ -5,7 +5,7 @@
  * The operation is done when a majority of the voters reports the load and its counts.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Clock } from '@vacancy/shared'
+import { type Clock, groupDigits } from '@vacancy/shared'
 import {
   type ClusterOperation,
   clusterInfoBody,
@@ -15,7 +15,6 @@ import {
   statusBody,
 } from '@vacancy/shared/contract'
 import type { Cluster, NodeAddress } from '../cluster/cluster.ts'
-import { grouped } from '../cluster/derive.ts'
 import type { OperationType, PlanContext, PlanDraft, Run } from '../cluster/operation-types.ts'
 import { ProblemError } from '../http/route.ts'
 import { coverageOf, nodeSide } from './compare.ts'
@@ -554,7 +553,7 @@ async function countsOf(
     if (!holders.includes(node.id)) continue
     try {
       const { head } = await nodeSide(cluster, node, new Date(clock.wallMs()).toISOString())
-      const what = `${node.id} holds ${grouped(head.packages)} packages of ${grouped(head.properties)} properties`
+      const what = `${node.id} holds ${groupDigits(head.packages)} packages of ${groupDigits(head.properties)} properties`
       if (!snapshot) counted.push({ message: what })
       else {
         const { packages, properties } = snapshot.document
@@ -562,7 +561,7 @@ async function countsOf(
         counted.push({
           message: isSame
             ? `${what}, as the snapshot`
-            : `${what}; the snapshot has ${grouped(packages)} of ${grouped(properties)}: it was written to since, or days have passed`,
+            : `${what}; the snapshot has ${groupDigits(packages)} of ${groupDigits(properties)}: it was written to since, or days have passed`,
         })
       }
     } catch (error) {

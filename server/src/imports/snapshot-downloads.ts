@@ -5,8 +5,8 @@ import type { Readable } from 'node:stream'
 import type { SnapshotFile } from '@vacancy/shared/contract'
 import { problem } from '../http/errors.ts'
 import type { RouteRequest } from '../http/route.ts'
+import { tarBytes, tarOf } from '../http/tar.ts'
 import { hashOf, type Row, requireSnapshot, type Snapshots, snapshotPath } from './snapshot-store.ts'
-import { tarBytes, tarOf } from './tar.ts'
 
 /** The file, or the requested range. */
 export async function sendFile(
@@ -77,7 +77,7 @@ export async function sendArchive(
 }
 
 /** @throws ProblemError 410 when the file is missing or has another size */
-async function checkFile(snapshots: Snapshots, row: Row): Promise<void> {
+export async function checkFile(snapshots: Snapshots, row: Row): Promise<void> {
   const found = await stat(snapshotPath(snapshots, row.id)).catch((error: NodeJS.ErrnoException) => {
     // Any other error is internal and is logged.
     if (error.code !== 'ENOENT') throw error

@@ -9,6 +9,7 @@ import type { IMPORT_ROUTES } from '@vacancy/shared/contract'
 import { problem } from '../http/errors.ts'
 import type { Handlers, RouteRequest } from '../http/route.ts'
 import { compare } from './compare.ts'
+import { compareProperties, createPropertyComparison } from './compare-properties.ts'
 import { pullSnapshot, sendArchive, sendFile } from './snapshot-downloads.ts'
 import { installRows, requireSnapshot, type Snapshots, snapshotPath } from './snapshot-store.ts'
 import { listSnapshots, readMatrix, servedBy, snapshotDetails } from './snapshot-views.ts'
@@ -19,6 +20,7 @@ export function snapshotHandlers(
   Handlers<typeof IMPORT_ROUTES>,
   | 'GET /api/v1/snapshots'
   | 'GET /api/v1/snapshots/compare'
+  | 'GET /api/v1/snapshots/compare/properties'
   | 'GET /api/v1/snapshots/matrix'
   | 'GET /api/v1/snapshots/{id}'
   | 'GET /api/v1/snapshots/{id}/download'
@@ -27,10 +29,12 @@ export function snapshotHandlers(
   | 'GET /api/v1/pull/{id}'
 > {
   const { cluster, clock } = snapshots
+  const comparison = createPropertyComparison(snapshots)
   const find = (id: string) => requireSnapshot(snapshots, id)
   return {
     'GET /api/v1/snapshots': async () => ({ snapshots: await listSnapshots(snapshots) }),
     'GET /api/v1/snapshots/compare': ({ query }) => compare({ cluster, clock, find }, query.a, query.b),
+    'GET /api/v1/snapshots/compare/properties': ({ query }) => compareProperties(comparison, query),
     'GET /api/v1/snapshots/matrix': (request) => readMatrix(snapshots, request),
     'GET /api/v1/snapshots/{id}': ({ params }) => snapshotDetails(snapshots, params.id),
     'GET /api/v1/snapshots/{id}/download': async (request) =>

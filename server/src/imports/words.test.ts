@@ -46,7 +46,7 @@ test('differing counters are listed', () => {
 const side = (segments: { [name: string]: { properties: number; days: { [day: number]: number } } }): Side => ({
   head: {
     ...{ title: '', kind: 'snapshot', id: '', node: null, at: '2026-11-20T00:00:00.000Z' },
-    ...{ properties: 0, packages: 0, window: null, codecHash: 'ab' },
+    ...{ properties: 0, packages: 0, window: null, codecHash: 'ab', codecs: ['breakfast'] },
   },
   segments: new Map(
     Object.entries(segments).map(([name, { properties, days }]) => {

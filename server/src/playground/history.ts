@@ -20,13 +20,18 @@ export type Run = {
 const ERROR_CHARS = 500
 const PRUNED_AT_ONCE = 50
 
+/** Increases within a process, so that runs of the same millisecond keep their order. */
+function nextRunId(): string {
+  return `${String(process.hrtime.bigint()).padStart(20, '0')}-${randomUUID()}`
+}
+
 export async function keepRun(database: PlaygroundDatabase, person: string, run: Run, nowMs: number): Promise<void> {
   const fields = JSON.stringify(run.fields)
   if (fields.length > PLAYGROUND_LIMITS.requestCharsMax) return
   await database
     .insertInto('playground_history')
     .values({
-      id: randomUUID(),
+      id: nextRunId(),
       person,
       at: nowMs,
       shard: run.shard,
@@ -47,7 +52,7 @@ export async function keepRun(database: PlaygroundDatabase, person: string, run:
     .where('person', '=', person)
     .where('pinned', '=', 0)
     .orderBy('at', 'desc')
-    .orderBy('id')
+    .orderBy('id', 'desc')
     .offset(PLAYGROUND_LIMITS.historyMax)
     .limit(PRUNED_AT_ONCE)
     .execute()
@@ -69,7 +74,7 @@ export async function listRuns(
     .selectAll()
     .orderBy('pinned', 'desc')
     .orderBy('at', 'desc')
-    .orderBy('id')
+    .orderBy('id', 'desc')
     .limit(query.limit)
     .execute()
   const { total } = await own.select(({ fn }) => fn.countAll().as('total')).executeTakeFirstOrThrow()

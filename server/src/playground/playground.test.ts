@@ -569,3 +569,113 @@ describe('a node with a different protocol', () => {
     await close()
   })
 })
+
+describe('segments and properties', () => {
+  test('a page of segments has areas and packages by night, and the next page continues after it', async () => {
+    const params = { shard: 's1' }
+    const page = await world.call('GET /api/v1/shards/{shard}/segments', { params })
+
+    expect(page).toMatchObject({ shard: 's1', node: 'n1', more: false })
+    expect(page.window).toEqual({ from: FIRST, to: DAYS.at(-1) })
+    const vienna = page.segments.find(({ name }) => name === 'Vienna')
+    expect(vienna).toMatchObject({ areas: 2, packages: 20 * DAYS.length + 1 })
+    expect(vienna?.nights[0]).toBe(21)
+    const after = await world.call('GET /api/v1/shards/{shard}/segments', { params, query: { after: 'Vienna' } })
+    expect(after.segments.map(({ name }) => name)).not.toContain('Vienna')
+  })
+
+  test('all properties of a segment are listed although a reply holds ten, with filters and without', async () => {
+    const list = (query: object = {}) =>
+      world.call('GET /api/v1/shards/{shard}/segments/{segment}/properties', {
+        params: { shard: 's1', segment: 'Vienna' },
+        query,
+      })
+    const idsOf = ({ properties }: Awaited<ReturnType<typeof list>>) => properties.map(({ id }) => id)
+
+    const all = await list()
+    expect(all.more).toBe(false)
+    expect(all.total).toBe(all.properties.length)
+    expect(idsOf(all)).toEqual(expect.arrayContaining(DOUBLES))
+    expect(idsOf(all)).toEqual([...idsOf(all)].sort())
+    const prater = await list({ area: 'Prater' })
+    expect(idsOf(prater)).toEqual(all.properties.filter(({ area }) => area === 'Prater').map(({ id }) => id))
+    const starred = await list({ stars: '3', amenity: 'lift' })
+    const wanted = all.properties.filter(({ stars, amenities }) => stars >= 3 && amenities.includes('lift'))
+    expect(idsOf(starred)).toEqual(wanted.map(({ id }) => id))
+    const none = await world.call('GET /api/v1/shards/{shard}/segments/{segment}/properties', {
+      params: { shard: 's1', segment: 'nowhere' },
+    })
+    expect(none).toMatchObject({ total: null, properties: [], more: false })
+  })
+
+  test('a calendar has sold-out nights, leaves out nights without a package, and names its index', async () => {
+    const read = (property: string, query: object = {}) =>
+      world.call('GET /api/v1/shards/{shard}/properties/{property}', { params: { shard: 's1', property }, query })
+
+    const sold = await read('h3', { from: FIRST })
+    expect(sold.rooms).toHaveLength(1)
+    expect(sold.rooms[0]?.nights.map(({ date }) => date)).toEqual(DAYS)
+    expect(sold.rooms[0]?.nights[0]).toEqual({
+      date: FIRST,
+      availability: 0,
+      price: 11_500,
+      features: ['refundable'],
+    })
+    expect(sold.window).toEqual({ from: FIRST, to: DAYS.at(-1) })
+    expect(Number(sold.index?.from)).toBeGreaterThan(0)
+
+    const two = await read('h4', { from: FIRST, nights: '2' })
+    expect(two.rooms.map(({ room, nights }) => [room, nights.length])).toEqual([
+      ['double', 2],
+      ['suite', 1],
+    ])
+    expect((await problemOf(read('h99'))).code).toBe('property-not-found')
+    expect((await problemOf(read('h4', { node: 'n9' }))).code).toBe('node-not-found')
+  })
+
+  test('a calendar waits for the index of a write', async () => {
+    const edited = { propertyId: 'h4', roomType: 'suite', date: FIRST, finalPrice: 80_000, wantIndex: 1 }
+    const body = { shard: 's1', command: 'SETROOMPKG', fields: edited, write: true, keep: false } as const
+    const { result } = await world.call('POST /api/v1/query', { body })
+    const params = { shard: 's1', property: 'h4' }
+
+    const after = await world.call('GET /api/v1/shards/{shard}/properties/{property}', {
+      params,
+      query: { from: FIRST, atLeast: String(result['index']) },
+    })
+    expect(after.rooms.find(({ room }) => room === 'suite')?.nights[0]).toMatchObject({
+      price: 80_000,
+      availability: 2,
+    })
+    expect(world.notes.map(({ action }) => action)).toEqual(['query.write', 'query.write'])
+    expect(world.notes.at(-1)?.result).toBe('done')
+    const restored = { ...body, fields: { ...edited, finalPrice: 90_000 } }
+    await world.call('POST /api/v1/query', { body: restored })
+  })
+
+  test('replicas that differ name the cells; a shard with one node is equal to itself', async () => {
+    const params = { shard: 's1', property: 'h4' }
+    const one = await world.call('GET /api/v1/shards/{shard}/properties/{property}/replicas', { params })
+    expect(one).toMatchObject({ equal: true, answered: 1, differences: [] })
+
+    // Two nodes that are not replicas of each other.
+    const far = await connect({ host: other.host, port: other.tcpPort })
+    await far.setProperty(property('h4', 4))
+    await far.setPackage({ propertyId: 'h4', roomType: 'suite', date: FIRST, availability: 2, finalPrice: 70_000 })
+    await far.close()
+    const apart = await openPlayground([
+      { ...node, id: 'n1' },
+      { ...other, id: 'n2' },
+    ])
+    const answer = await apart.call('GET /api/v1/shards/{shard}/properties/{property}/replicas', {
+      params,
+      query: { from: FIRST },
+    })
+    await apart.close()
+    expect(answer).toMatchObject({ equal: false, answered: 2, differencesCut: false })
+    const suite = answer.differences.find(({ room, date }) => room === 'suite' && date === FIRST)
+    expect(suite?.values.map((night) => night?.price)).toEqual([90_000, 70_000])
+    expect(answer.differences.filter(({ room }) => room === 'double')).toHaveLength(DAYS.length)
+    expect(answer.differences.every(({ room, values }) => room === 'suite' || values[1] === null)).toBe(true)
+  })
+})

@@ -8,6 +8,10 @@ import type { WriteAudit } from '../access/audit.ts'
 import type { Cluster } from '../cluster/cluster.ts'
 import { problem } from '../http/errors.ts'
 import { type Handlers, ProblemError, type RouteRequest } from '../http/route.ts'
+import { calendarReplicas, propertyCalendar } from '../segments/calendar.ts'
+import { createSegmentsCache, segmentProperties, segmentsOf } from '../segments/list.ts'
+import { changeStay } from '../stays/change.ts'
+import { findStay, stayFigures, stayList, stayNights } from '../stays/stays.ts'
 import { type Reach, readFields } from './ask.ts'
 import { forgetRuns, keepRun, listRuns, pinRun } from './history.ts'
 import { closeClients, createNodeClients } from './node-clients.ts'
@@ -63,6 +67,7 @@ export function createPlayground(given: PlaygroundParts): Playground {
   const words = createWordsCache(clock)
   const examples = createExampleCache(clock)
   const days = createDaysCache(clock)
+  const segments = createSegmentsCache(clock)
   return {
     handlers: {
       'GET /api/v1/playground': (request) => startOf(reach, { limits, words, examples }, request),
@@ -74,6 +79,17 @@ export function createPlayground(given: PlaygroundParts): Playground {
       'POST /api/v1/query/properties': (request) => propertiesOf(reach, request),
       'GET /api/v1/words': (request) => completion(reach, words, request),
       'GET /api/v1/segment-days': (request) => segmentDays(reach, days, request),
+      'GET /api/v1/shards/{shard}/segments': (request) => segmentsOf(reach, segments, request),
+      'GET /api/v1/shards/{shard}/segments/{segment}/properties': (request) => segmentProperties(reach, request),
+      'GET /api/v1/shards/{shard}/properties/{property}': (request) => propertyCalendar(reach, limits, request),
+      'GET /api/v1/shards/{shard}/properties/{property}/replicas': (request) =>
+        calendarReplicas(reach, limits, request),
+      'GET /api/v1/shards/{shard}/stays': (request) => stayList(reach, request),
+      'GET /api/v1/shards/{shard}/stays/{stay}': (request) => findStay(reach, request),
+      'GET /api/v1/shards/{shard}/stay-figures': (request) => stayFigures(reach, request),
+      'GET /api/v1/shards/{shard}/properties/{property}/stays': (request) => stayNights(reach, request),
+      'POST /api/v1/shards/{shard}/stays/{stay}/confirm': (request) => changeStay(parts, 'confirm', request),
+      'POST /api/v1/shards/{shard}/stays/{stay}/release': (request) => changeStay(parts, 'release', request),
       'GET /api/v1/history': (request) => listRuns(database, request),
       'PUT /api/v1/history/{id}': (request) => pinRun(database, request),
       'DELETE /api/v1/history': (request) => forgetRuns(database, request),

@@ -59,6 +59,14 @@ function effectsOf(command: QueryCommand, context: PreviewContext): Promise<Effe
       return roomTypesOf(context).then((rooms) => ofRoomTypes(context, rooms, true))
     case 'DELSEGMENT':
       return ofSegment(context)
+    case 'BOOKSTAY':
+      return ofStay(context, 'booked')
+    case 'HOLDSTAY':
+      return ofStay(context, 'held')
+    case 'CONFIRMSTAY':
+      return ofStay(context, 'booked')
+    case 'RELEASESTAY':
+      return ofStay(context, context.fields['void'] === 1 ? 'void' : 'released')
     default:
       throw problem('no-preview', { detail: `There is no preview of ${command}.` })
   }
@@ -135,6 +143,13 @@ async function ofRooms(context: PreviewContext, next: (left: number, amount: num
     ],
     removes: null,
   }
+}
+
+/** The state of the stay, if the shard does not refuse: what is left decides only when the command is applied. */
+async function ofStay({ reach, node, fields, signal }: PreviewContext, after: string): Promise<Effects> {
+  const { stayId } = fields
+  const answered = await orNothing(send(reach, [node], 'GETSTAY', { stayId }, signal))
+  return { changes: [{ what: 'state', before: answered?.result.state ?? null, after }], removes: null }
 }
 
 async function ofDay(context: PreviewContext, roomTypes: readonly string[]): Promise<Effects> {

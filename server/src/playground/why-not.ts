@@ -224,7 +224,7 @@ function notFound(property: string, shard: string, { foundIn, missing }: Elsewhe
   const message =
     foundIn.length > 0
       ? `${property} is not in ${shard}, but in ${foundIn.join(', ')}.`
-      : `${shard} has no property ${property}${silent === '' ? ', and no other shard has' : ''}: it was removed or never existed.${silent}`
+      : `${shard} has no property ${property}${silent === '' ? ', nor has any other shard' : ''}: it was removed or never existed.${silent}`
   return {
     verdict: foundIn.length > 0 ? ('elsewhere' as const) : ('nowhere' as const),
     message,

@@ -13,7 +13,11 @@ const CLIENT_FLAGS = {
   url: { type: 'text', value: 'URL', default: 'http://127.0.0.1:8080', summary: 'Address of the queue.' },
   token: { type: 'text', summary: 'Token of the auth file; VACANCY_QUEUE_TOKEN keeps it out of the process list.' },
   'token-file': { type: 'text', value: 'FILE', summary: 'File whose first line is the token.' },
-  'tls-ca': { type: 'text', value: 'FILE', summary: 'Authorities of an https address, PEM, instead of the system.' },
+  'tls-ca': {
+    type: 'text',
+    value: 'FILE',
+    summary: 'CA certificates for an https address, PEM, instead of those of the system.',
+  },
   json: { type: 'boolean', summary: 'JSON instead of text.' },
 } as const
 type ClientFlags = FlagValues<typeof CLIENT_FLAGS>

@@ -127,7 +127,7 @@ const QUEUE_SCHEMA = {
     min: 100,
     max: 600_000,
     unit: 'milliseconds',
-    summary: 'A silent consumer is pinged.',
+    summary: 'A consumer that is silent for this long is pinged.',
   },
   ws_dead_ms: {
     type: 'integer',

@@ -20,7 +20,7 @@ import {
 } from './delivery.ts'
 import type { Consumer, Delivery } from './job.ts'
 import { momentOf, outcomeOf, type Partition, runSoon } from './partition.ts'
-import { authorize } from './producer.ts'
+import { authorize, callerOf } from './producer.ts'
 import { QueueError, type QueueServer, servingOf, servingPartition } from './queue-server.ts'
 import { isTopicName } from './submission.ts'
 import { isStillGood, mayUseTopic, type QueueToken } from './tokens.ts'
@@ -106,7 +106,7 @@ export async function acceptConsumer(
 ): Promise<void> {
   const { server } = consumers
   const query = new URL(request.url ?? '', 'http://local').searchParams
-  const token = await authorize(server, request, query, 'consumer')
+  const token = await authorize(server, callerOf(request, query), 'consumer')
   const parameters = readParameters(query)
   if (consumers.isDraining) throw new QueueError('service_unavailable', 'the server is shutting down')
   if (consumers.connections.size >= server.settings.consumersMax)
@@ -131,7 +131,7 @@ function readParameters(query: URLSearchParams): Parameters {
   const confirm = query.get('confirm') ?? '0'
   const bad = (message: string) => new QueueError('invalid_request', message)
   if (topic !== undefined && !isTopicName(topic)) throw bad('topic must be 1 to 200 letters, digits or . _ : -')
-  if (topic !== undefined && name === undefined) throw bad('topic needs consumer, a name')
+  if (topic !== undefined && name === undefined) throw bad('topic requires consumer, a name')
   if (name !== undefined && (name === '' || name.length > JOB_LIMITS.consumerNameMax))
     throw bad(`consumer must be 1 to ${JOB_LIMITS.consumerNameMax} characters`)
   if (prefetch !== undefined && !/^[1-9]\d{0,3}$/.test(prefetch)) throw bad('prefetch must be a number from 1 to 1000')
@@ -374,7 +374,7 @@ function confirm(
 }
 
 const REFUSED = {
-  stale: 'the job was delivered again since',
+  stale: 'the job has been delivered again',
   unknown: 'the job is not known: it was finished or cancelled',
 } as const
 

@@ -1,6 +1,7 @@
 /** The course of topics over the last hour, for charts: a ring of numbers each, filled every ten seconds. Pure. */
 import { TOPIC_SERIES, type TopicHistory, type TopicSeries } from '@vacancy/shared/contract'
 import type { CourseTotals, History, Moment, Topic } from './job.ts'
+import { quantileSince } from './latency.ts'
 import { oldestReady } from './places.ts'
 import type { Queue } from './state.ts'
 
@@ -28,12 +29,16 @@ export function sampleHistory(queue: Queue, topicsMax: number, now: Moment): voi
 
 function createHistory(topic: Topic, { monotonicMs }: Moment): History {
   const values = new Float32Array(STEPS * TOPIC_SERIES.length).fill(Number.NaN)
-  return { values, next: 0, length: 0, at: monotonicMs, totals: totalsOf(topic) }
+  return { values, next: 0, length: 0, at: monotonicMs, totals: totalsOf(topic), ...latenciesOf(topic) }
 }
 
 function totalsOf({ totals }: Topic): CourseTotals {
   const { accepted, acked, lateAcked, nacked, expired } = totals
   return { accepted, finished: acked + lateAcked, failed: nacked + expired }
+}
+
+function latenciesOf({ deliverySeconds, ackSeconds }: Topic): Pick<History, 'deliveries' | 'handlings'> {
+  return { deliveries: deliverySeconds.counts.slice(), handlings: ackSeconds.counts.slice() }
 }
 
 function sampleTopic(topic: Topic, history: History, now: Moment): void {
@@ -55,9 +60,14 @@ function sampleTopic(topic: Topic, history: History, now: Moment): void {
     leased,
     dead,
     oldest: oldest === undefined ? 0 : Math.max(0, now.wallMs - oldest.createdAt) / 1000,
+    deliveryP50: quantileSince(topic.deliverySeconds, history.deliveries, 0.5),
+    deliveryP99: quantileSince(topic.deliverySeconds, history.deliveries, 0.99),
+    handlingP50: quantileSince(topic.ackSeconds, history.handlings, 0.5),
+    handlingP99: quantileSince(topic.ackSeconds, history.handlings, 0.99),
   })
   history.at = now.monotonicMs
   history.totals = totals
+  Object.assign(history, latenciesOf(topic))
 }
 
 function put(history: History, sample: Readonly<Record<TopicSeries, number>> | undefined): void {
@@ -74,7 +84,7 @@ function lastOf(history: History | undefined, name: TopicSeries, steps: number):
     const age = steps - n
     if (history === undefined || age > history.length) return null
     const value = history.values[first + ((history.next - age + STEPS) % STEPS)] ?? Number.NaN
-    return Number.isNaN(value) ? null : Math.round(value * 100) / 100
+    return Number.isNaN(value) ? null : Math.round(value * 10_000) / 10_000
   })
 }
 
@@ -101,13 +111,17 @@ export function topicHistory(topic: Topic, minutes: number, now: Moment): TopicH
   }
 }
 
-/** Ready jobs of the last ten minutes, of each topic that has a history. */
+/** Ready jobs and time to delivery in the last ten minutes, of each topic that has a history. */
 export function sparklines(topics: readonly Topic[], now: Moment) {
   const [first] = topics
   return {
     ...courseOf(SPARK_STEPS, endOf(first?.history, now)),
     topics: topics
       .filter(({ history }) => history !== undefined)
-      .map(({ name, history }) => ({ topic: name, ready: lastOf(history, 'ready', SPARK_STEPS) })),
+      .map(({ name, history }) => ({
+        topic: name,
+        ready: lastOf(history, 'ready', SPARK_STEPS),
+        deliveryP99: lastOf(history, 'deliveryP99', SPARK_STEPS),
+      })),
   }
 }

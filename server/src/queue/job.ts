@@ -256,6 +256,9 @@ export type History = {
   /** Of the last sample. */
   at: number
   totals: CourseTotals
+  /** Counts of the latencies then. */
+  deliveries: Float64Array
+  handlings: Float64Array
 }
 
 /** A live tail (tail.ts). */

@@ -6,7 +6,7 @@ import type { StoredJob, StoredTopic } from './queue.ts'
 import type { Change } from './state.ts'
 
 /** Raised when the tables change; a journal of another version is refused. */
-export const JOURNAL_VERSION = 1
+export const JOURNAL_VERSION = { sqlite: 2, pg: 1 } as const
 
 /** Config of a deleted topic whose rows are still being removed, and its name, which no topic can have. */
 export const GONE = ''
@@ -15,9 +15,13 @@ export function goneName(topicNumber: number): string {
 }
 
 /** Why a journal cannot be used by this process. */
-export function metaFault(meta: JournalTables['meta'], partition: number, partitions: number): string | undefined {
-  if (meta.version !== JOURNAL_VERSION)
-    return `it has version ${meta.version}, this program reads version ${JOURNAL_VERSION}`
+export function metaFault(
+  meta: JournalTables['meta'],
+  version: number,
+  partition: number,
+  partitions: number,
+): string | undefined {
+  if (meta.version !== version) return `it has version ${meta.version}, this program reads version ${version}`
   if (meta.partitions !== partitions)
     return `it has ${meta.partitions} partitions, the setting partitions is ${partitions}`
   if (meta.partition !== partition) return `it is partition ${meta.partition}, not ${partition}`

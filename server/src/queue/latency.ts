@@ -25,6 +25,24 @@ export function bucketsReading({ counts, sum }: Buckets, labels: { readonly [lab
   return { labels, counts, sum }
 }
 
+/**
+ * A quantile of what was observed since `before`, by linear interpolation within its bucket; NaN without observations. A
+ * value above all bounds counts as the largest bound.
+ */
+export function quantileSince({ bounds, counts }: Buckets, before: Float64Array, q: number): number {
+  let total = 0
+  for (const [n, count] of counts.entries()) total += count - (before[n] as number)
+  if (total === 0) return Number.NaN
+  let left = q * total
+  for (const [n, upper] of bounds.entries()) {
+    const count = (counts[n] as number) - (before[n] as number)
+    const lower = bounds[n - 1] ?? 0
+    if (count > 0 && left <= count) return lower + (upper - lower) * (left / count)
+    left -= count
+  }
+  return bounds.at(-1) as number
+}
+
 /** Adds the observations of another histogram with the same bounds. */
 export function addBuckets(to: Buckets, from: Buckets): void {
   for (const [n, count] of from.counts.entries()) to.counts[n] = (to.counts[n] as number) + count

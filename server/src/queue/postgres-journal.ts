@@ -126,7 +126,7 @@ async function waitForLock(session: Session, serverPid: number, { tables, option
     options.onProcesses(row.processes)
     const didTry = wants
     wants = options.mayOwn()
-    // Not tried yet, and it may now.
+    // It may own the queue now, and this round did not try to.
     if (wants && !didTry) continue
     const address = row.address ?? ''
     if (owner !== address) events.onStandby(address === '' ? undefined : address)

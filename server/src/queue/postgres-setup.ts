@@ -126,8 +126,8 @@ export async function preparePostgresTables(
   const [first] = rows
   const own = rows.find((row) => row.partition === partition)
   const fault =
-    (first && metaFault(first, first.partition, partitions)) ??
-    (own === undefined ? 'its table meta is incomplete' : metaFault(own, partition, partitions))
+    (first && metaFault(first, JOURNAL_VERSION.pg, first.partition, partitions)) ??
+    (own === undefined ? 'its table meta is incomplete' : metaFault(own, JOURNAL_VERSION.pg, partition, partitions))
   if (fault !== undefined) throw new Error(fault)
   await refuseOtherLock(session, tables)
 }
@@ -165,7 +165,7 @@ async function createPostgresTables(
   await ask(session, { text: `comment on table ${owner} is 'lock key ${lockSpace}'` })
   const rows = Array.from({ length: count }, (_, partition) => ({
     id: partition + 1,
-    version: JOURNAL_VERSION,
+    version: JOURNAL_VERSION.pg,
     partition,
     partitions: count,
     next_topic: 1,

@@ -84,36 +84,46 @@ async function answer(
     response.setHeader('allow', methods.join(', '))
     throw new QueueError('method_not_allowed', `use ${methods.join(' or ')}`)
   }
-  const found = authorize(server, request, query, 'producer')
+  const found = authorize(server, callerOf(request, query), 'producer')
   const token = found instanceof Promise ? await found : found
-  if (route === 'jobs') return await submitJobs(server, request, response, token)
+  if (route === 'jobs')
+    return send(response, 200, await submitBody(server, token, await readBody(request, server.settings)))
   if (route === 'topic') return await addTopic(server, request, response, token)
   return await oneJob(server, request, response, token, path, query)
+}
+
+/** What a request shows of who sends it. */
+export type Caller = {
+  readonly authorization: string | undefined
+  readonly query: URLSearchParams | undefined
+  readonly address: string
+}
+
+export function callerOf({ headers, socket }: IncomingMessage, query: URLSearchParams | undefined): Caller {
+  return { authorization: headers.authorization, query, address: socket.remoteAddress ?? '' }
 }
 
 /** @throws QueueError for a missing or unknown token, or one with another role */
 export function authorize(
   { access, metrics }: QueueServer,
-  request: IncomingMessage,
-  query: URLSearchParams | undefined,
+  { authorization, query, address }: Caller,
   role: QueueRole,
 ): QueueToken | Promise<QueueToken> {
-  const text = tokenOf(request, access.allowQueryToken || role === 'consumer' ? query : undefined)
+  const text = tokenOf(authorization, access.allowQueryToken || role === 'consumer' ? query : undefined)
   const check = (token: QueueToken | undefined): QueueToken => {
     if (token === undefined) {
       metrics.authFailures++
-      throw refuseToken(access.failures, request)
+      throw refuseToken(access.failures, address)
     }
     if (token.role === role || token.role === 'admin') return token
     throw new QueueError('forbidden', `this needs the role ${role}; the token has the role ${token.role}`)
   }
-  const found = text === undefined ? undefined : findQueueToken(access, text, request.socket.remoteAddress ?? '')
+  const found = text === undefined ? undefined : findQueueToken(access, text, address)
   return found instanceof Promise ? found.then(check) : check(found)
 }
 
 /** After too many wrong tokens an address waits; a known token is never delayed. */
-function refuseToken(failures: QueueServer['access']['failures'], request: IncomingMessage): QueueError {
-  const address = request.socket.remoteAddress ?? ''
+function refuseToken(failures: QueueServer['access']['failures'], address: string): QueueError {
   const wait = failures.waitSeconds(address)
   failures.failed(address)
   if (wait > 0)
@@ -127,14 +137,9 @@ function requireTopic(token: QueueToken, topic: string): void {
 
 // --- Jobs ---
 
-async function submitJobs(
-  server: QueueServer,
-  request: IncomingMessage,
-  response: ServerResponse,
-  token: QueueToken,
-): Promise<void> {
+/** Submits the jobs of a body. @returns the body of the response @throws QueueError */
+async function submitBody(server: QueueServer, token: QueueToken, body: Buffer): Promise<string> {
   const { settings } = server
-  const body = await readBody(request, settings)
   const limits = { jobsMax: settings.jobsPerRequestMax, jobBytesMax: settings.jobBytesMax }
   const parsed = parseSubmission(body, limits, server.access.clock.wallMs())
   if ('error' in parsed) {
@@ -143,14 +148,32 @@ async function submitJobs(
   }
   requireTopic(token, parsed.topic)
   const { accepted, duplicates, duplicateIds } = await submitParsed(server, parsed)
-  if (settings.producerResponse === 'empty') return send(response, 200, '')
+  if (settings.producerResponse === 'empty') return ''
   const listed = duplicateIds === undefined ? '' : `,"duplicateIds":${JSON.stringify(duplicateIds)}`
   // Topic names need no escapes.
-  send(
-    response,
-    200,
-    `{"status":"success","topic":"${parsed.topic}","accepted":${accepted},"duplicates":${duplicates}${listed}}`,
-  )
+  return `{"status":"success","topic":"${parsed.topic}","accepted":${accepted},"duplicates":${duplicates}${listed}}`
+}
+
+/** A response of this interface. */
+export type Answer = {
+  readonly status: number
+  readonly headers: { readonly [name: string]: string }
+  readonly body: string
+}
+
+/** Answers a submission whose body has arrived. */
+export async function answerSubmission(server: QueueServer, caller: Caller, body: Buffer): Promise<Answer> {
+  const started = performance.now()
+  let answer: Answer
+  try {
+    const found = authorize(server, caller, 'producer')
+    const token = found instanceof Promise ? await found : found
+    answer = { status: 200, headers: {}, body: await submitBody(server, token, body) }
+  } catch (error) {
+    answer = answerOf(server, error, ROUTES.jobs.name)
+  }
+  countRequest(server.metrics, 'POST', ROUTES.jobs.name, answer.status, (performance.now() - started) / 1000)
+  return answer
 }
 
 /** Submits jobs and waits until they are durable. @throws QueueError */
@@ -174,8 +197,8 @@ export async function submitParsed(server: QueueServer, parsed: Submitted): Prom
 }
 
 const FULL = {
-  max_jobs: 'the topic is full: it has max_jobs unfinished jobs',
-  max_bytes: 'the topic is full: its unfinished jobs have max_bytes',
+  max_jobs: 'the topic is full: its unfinished jobs have reached max_jobs',
+  max_bytes: 'the topic is full: its unfinished jobs have reached max_bytes',
   max_bytes_total: 'the queue is full: its jobs take max_bytes_total of memory',
 } as const
 
@@ -335,12 +358,10 @@ function send(response: ServerResponse, status: number, body: string): void {
   response.end(body)
 }
 
-/** Every error has a code and a message; whatever is left of the request is not read. */
-function sendError(server: QueueServer, request: IncomingMessage, response: ServerResponse, error: unknown): void {
+/** Every error has a code and a message. */
+function answerOf(server: QueueServer, error: unknown, path: string | undefined): Answer {
   const known = error instanceof QueueError
-  if (!known) server.log.error({ err: error, path: request.url?.split('?', 1)[0] }, 'a queue request failed')
-  // Nothing can be added to a response that has begun.
-  if (response.headersSent) return void response.destroy()
+  if (!known) server.log.error({ err: error, path }, 'a queue request failed')
   const code = known ? error.code : 'service_unavailable'
   const body: QueueErrorBody = {
     error: code,
@@ -348,14 +369,26 @@ function sendError(server: QueueServer, request: IncomingMessage, response: Serv
     ...(known && error.more),
   }
   const status = QUEUE_ERRORS[code]
-  if (status === 401) response.setHeader('www-authenticate', 'Bearer')
-  if (body.retryAfterMs !== undefined)
-    response.setHeader('retry-after', Math.max(1, Math.ceil(body.retryAfterMs / 1000)))
+  const headers = {
+    ...(status === 401 && { 'www-authenticate': 'Bearer' }),
+    ...(body.retryAfterMs !== undefined && {
+      'retry-after': String(Math.max(1, Math.ceil(body.retryAfterMs / 1000))),
+    }),
+  }
+  return { status, headers, body: JSON.stringify(body) }
+}
+
+/** Whatever is left of the request is not read. */
+function sendError(server: QueueServer, request: IncomingMessage, response: ServerResponse, error: unknown): void {
+  const { status, headers, body } = answerOf(server, error, request.url?.split('?', 1)[0])
+  // Nothing can be added to a response that has begun.
+  if (response.headersSent) return void response.destroy()
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
   if (!request.complete) {
     // The rest of a body is not read. Closing at once could lose the response, which the client reads last.
     response.setHeader('connection', 'close')
     request.resume()
     setTimeout(() => request.destroy(), FAREWELL_MS).unref()
   }
-  sendJson(response, status, body)
+  send(response, status, body)
 }

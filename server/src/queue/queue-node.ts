@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
+import { Server as TlsServer } from 'node:tls'
 import type { Clock } from '@vacancy/shared'
 import { CLOSE_CODES, JOB_LIMITS, QUEUE_ERRORS } from '@vacancy/shared/contract'
 import { type Metrics, openTokens, type TokenStore } from '@vacancy/shared/node'
@@ -35,6 +36,7 @@ import {
   stopWaiting,
   writeForAWhile,
 } from './partition.ts'
+import { readPlainRequests } from './plain-requests.ts'
 import { postgresJournal } from './postgres-journal.ts'
 import { postgresUrl } from './postgres-url.ts'
 import { handleProducer, isProducerPath } from './producer.ts'
@@ -77,8 +79,12 @@ export type QueueNodeOptions = Pick<QueueAccess, 'others' | 'isOtherGood'> & {
   readonly log: Logger
   /** Whether the process is the queue's own; its metrics then tell about the process, too. */
   readonly isAlone: boolean
+  /** Called after each group with what the queue holds in memory. */
+  readonly onBytes?: (bytes: number) => void
 }
 
+/** How long a pack stays of which at most half is left. */
+const SPARSE_MS = 10_000
 /** How often a shutdown looks whether consumers have finished. */
 const DRAIN_POLL_MS = 50
 
@@ -172,7 +178,11 @@ function journalOf(options: QueueNodeOptions, { server, sharing, number }: Parti
   const { config, dataDir, databaseUrl, address, log } = options
   const common = { partition: number, partitions: config.partitions, isSynced: config.sync === 'full' }
   if (isInFile(options))
-    return sqliteJournal({ ...common, file: join(dataDir, number === 0 ? 'queue.db' : `queue-${number}.db`) })
+    return sqliteJournal({
+      ...common,
+      file: join(dataDir, number === 0 ? 'queue.db' : `queue-${number}.db`),
+      sparseMs: SPARSE_MS,
+    })
   return postgresJournal({
     ...common,
     url: postgresUrl(databaseUrl, config),
@@ -212,6 +222,7 @@ function partitionOptions(options: QueueNodeOptions, parts: PartitionParts) {
     onGroup: (changes: number, seconds: number) => {
       observe(metrics.groupChanges, changes)
       observe(metrics.commitSeconds, seconds)
+      options.onBytes?.(server.partitions.reduce((bytes, { queue }) => bytes + (queue?.bytes ?? 0), 0))
     },
     onError: (operation: 'open' | 'write' | 'full') => {
       metrics.errors[operation]++
@@ -249,6 +260,7 @@ async function readSizes(node: QueueNode): Promise<void> {
 
 /** Answers requests of producers before the application sees them. */
 export function putProducersInFront({ server }: App, node: QueueNode): void {
+  if (!(server instanceof TlsServer)) readPlainRequests(server, node.server)
   const application = server.listeners('request') as ((request: IncomingMessage, response: ServerResponse) => void)[]
   server.removeAllListeners('request')
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {

@@ -129,10 +129,11 @@ export function submit(queue: Queue, topic: Topic, jobs: readonly NewJob[], now:
   const duplicateIds: string[] = []
   const groups: Group[] = []
   const first = queue.nextSeq
+  const hasFinished = topic.finished.size > 0
   let bytes = 0
   for (const fields of jobs) {
     const known = topic.jobs.get(fields.id)
-    if (known !== undefined || topic.finished.has(fields.id)) {
+    if (known !== undefined || (hasFinished && topic.finished.has(fields.id))) {
       duplicateIds.push(fields.id)
       // A job of an earlier request that is being stored.
       if (known?.state === STATE.pending && known.seq < first) {

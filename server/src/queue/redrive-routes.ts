@@ -46,7 +46,7 @@ export function redriveHandlers({
       if (isRedriveOpen(topic))
         throw new QueueError(
           'redrive_running',
-          `a redrive of topic "${topic.name}" runs; cancel it, or wait for its end`,
+          `a redrive of topic "${topic.name}" is running. Cancel it, or wait until it ends`,
         )
       const target = to === topic.name ? undefined : to
       if (target !== undefined) requireTarget(serving, servingOf(server, target), target)

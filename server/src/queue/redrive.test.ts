@@ -8,6 +8,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { connect, dispatch, reject } from './delivery.ts'
 import { commitGroup, createTopic, refuseGrowth, submit } from './queue.ts'
 import { beginRedrive, redriveEnded, setRedriveState, stepRedrive } from './redrive.ts'
+import { isMarked, readPack } from './sqlite-packs.ts'
 import { createQueue, takeGroup } from './state.ts'
 import { startQueueProgram } from './testing/kill.ts'
 import { base64, call, openConsumer, startTestQueue, type TestQueue, TOKENS } from './testing/queue.ts'
@@ -232,7 +233,16 @@ type JobRow = { readonly id: string; readonly state: number; readonly topic: str
 /** Every row of a queue that was killed. */
 function rowsOf(file: string): JobRow[] {
   const database = new DatabaseSync(file)
-  const rows = database.prepare('SELECT id, state, name AS topic FROM jobs JOIN topics USING (topic_no)').all()
+  const all = (text: string) => database.prepare(text).all() as { readonly [column: string]: unknown }[]
+  const rows = all('SELECT id, state, name AS topic FROM jobs JOIN topics USING (topic_no)') as JobRow[]
+  const names = new Map(all('SELECT topic_no, name FROM topics').map(({ topic_no, name }) => [topic_no, String(name)]))
+  for (const row of all('SELECT *, packs.seq AS seq FROM packs LEFT JOIN pack_marks USING (seq)')) {
+    const pack = { seq: Number(row['seq']), count: Number(row['count']), createdAt: Number(row['created_at']) }
+    const marks = (row['marks'] as Uint8Array | null) ?? undefined
+    readPack({ ...pack, data: row['data'] as Uint8Array }, ({ index, id, topicNumber }) => {
+      if (!isMarked(marks, index)) rows.push({ id, state: 0, topic: names.get(topicNumber) ?? '' })
+    })
+  }
   database.close()
-  return rows as JobRow[]
+  return rows
 }

@@ -39,7 +39,7 @@ export function beginRedrive(queue: Queue, topic: Topic, request: RedriveRequest
   return store(queue, topic)
 }
 
-/** @param reason why it pauses by itself */
+/** @param reason why it paused without a request */
 export function setRedriveState(queue: Queue, topic: Topic, state: RedriveState, now: Moment, reason = ''): Group {
   const { redrive: found } = topic
   assert(found !== undefined && isRedriveOpen(topic), 'only an open redrive changes its state')

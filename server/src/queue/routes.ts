@@ -189,7 +189,7 @@ function courses(server: QueueServer) {
   return sparklines(topics, serving[0]?.now ?? { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() })
 }
 
-/** Jobs with an id in any topic; one look-up for each topic. */
+/** Jobs with an id in any topic; one lookup for each topic. */
 function findJobs(server: QueueServer, id: string) {
   const jobs: JobView[] = []
   for (const { queue, now } of servingPartitions(server))

@@ -13,12 +13,14 @@ import {
   type JournalReply,
   type JournalRequest,
   type JournalRows,
+  type PackRequest,
   PUT_NUMBERS,
   READ_NUMBERS,
   type ThreadOptions,
   type WorkerOptions,
   type WriteRequest,
 } from './sqlite-messages.ts'
+import { isMarked, type PackRange, packRanges, readPack, topicOfPack, writePack } from './sqlite-packs.ts'
 
 /** Rows of one message while loading. */
 const LOAD_ROWS = 2_000
@@ -40,7 +42,7 @@ export function sqliteJournal(options: WorkerOptions): OpenJournal {
     const thread = await startThread(options, onLost)
     return {
       kind: 'sqlite',
-      load: () => load(thread),
+      load: () => load(thread, options.file),
       write: async (changes) => void (await send(thread, encodeGroup(rowsOf(changes), thread.area))),
       backup: async (path) => {
         await send(thread, { kind: 'backup', path })
@@ -116,25 +118,29 @@ async function close(thread: Thread): Promise<void> {
     return
   }
   const ended = new Promise((resolve) => thread.worker.once('exit', resolve))
-  await send(thread, { kind: 'close' })
-  // Its end is expected.
+  const closing = send(thread, { kind: 'close' })
+  // Its end is expected, and may be noticed in the same turn as its reply.
   thread.failure = new Error('the journal is closed')
+  await Promise.race([closing, ended])
   await ended
 }
 
-/** A small message for a group: numbers and payloads are in memory that both threads see. */
+/** A small message for a group: numbers, payloads and packs are in memory that both threads see. */
 function encodeGroup({ puts, done, ...rest }: ReturnType<typeof rowsOf>, usual: SharedArrayBuffer): WriteRequest {
-  const numbersLength = puts.length * PUT_NUMBERS
+  const ranges = packRanges(puts)
+  const rows = ranges.length === 0 ? puts : outside(puts, ranges)
+  const numbersLength = rows.length * PUT_NUMBERS
   const payloadAt = (numbersLength + done.length) * Float64Array.BYTES_PER_ELEMENT
   let bytes = payloadAt
-  for (const job of puts) bytes += job.bytes
+  for (const job of rows) bytes += job.bytes
+  for (const { bytesMax } of ranges) bytes += bytesMax
   const area = bytes <= usual.byteLength ? usual : new SharedArrayBuffer(bytes)
   const numbers = new Float64Array(area, 0, numbersLength)
-  const payload = Buffer.from(area)
+  const buffer = Buffer.from(area)
   let at = payloadAt
   let ids = ''
-  for (let n = 0; n < puts.length; n++) {
-    const job = puts[n] as Job
+  for (let n = 0; n < rows.length; n++) {
+    const job = rows[n] as Job
     const offset = n * PUT_NUMBERS
     numbers[offset] = job.seq
     numbers[offset + 1] = job.topic.number
@@ -145,8 +151,15 @@ function encodeGroup({ puts, done, ...rest }: ReturnType<typeof rowsOf>, usual: 
     numbers[offset + 6] = job.createdAt
     numbers[offset + 7] = job.runAt
     numbers[offset + 8] = job.data === undefined ? -1 : job.bytes
-    if (job.data !== undefined) at += writePayload(job, payload, at)
+    if (job.data !== undefined) at += writePayload(job, buffer, at)
     ids += n === 0 ? job.id : `\n${job.id}`
+  }
+  const packs: PackRequest[] = []
+  for (const range of ranges) {
+    const { seq, createdAt } = puts[range.from] as Job
+    const to = writePack(puts, range, buffer, at)
+    packs.push({ seq, topicNumber: topicOfPack(puts, range), count: range.count, createdAt, from: at, to })
+    at = to
   }
   const finished = new Float64Array(area, numbersLength * Float64Array.BYTES_PER_ELEMENT, done.length)
   finished.set(done)
@@ -155,14 +168,27 @@ function encodeGroup({ puts, done, ...rest }: ReturnType<typeof rowsOf>, usual: 
   return {
     kind: 'write',
     ...rest,
-    puts: puts.length,
+    puts: rows.length,
     done: done.length,
     ids,
+    packs,
     area: area === usual ? undefined : area,
   }
 }
 
-async function* load(thread: Thread): AsyncGenerator<readonly Stored[]> {
+/** Jobs that are in no range. */
+function outside(jobs: readonly Job[], ranges: readonly PackRange[]): Job[] {
+  const rest: Job[] = []
+  let from = 0
+  for (const range of ranges) {
+    for (; from < range.from; from++) rest.push(jobs[from] as Job)
+    from += range.count
+  }
+  for (; from < jobs.length; from++) rest.push(jobs[from] as Job)
+  return rest
+}
+
+async function* load(thread: Thread, file: string): AsyncGenerator<readonly Stored[]> {
   const { topics, finished, nextTopic } = (await send(thread, { kind: 'topics' })) as {
     topics: JournalTables['topics'][]
     finished: JournalTables['finished'][]
@@ -175,17 +201,59 @@ async function* load(thread: Thread): AsyncGenerator<readonly Stored[]> {
   let next: Promise<JournalRows> | undefined = request(0)
   while (next !== undefined) {
     const rows: JournalRows = await next
-    const last = rows.numbers[(rows.ids.length - 1) * READ_NUMBERS]
     // The thread reads the next rows while these are decoded.
-    next = rows.ids.length < LOAD_ROWS || last === undefined ? undefined : request(last)
+    next = rows.next === undefined ? undefined : request(rows.next)
     // A failure shows when it is awaited; a load that was given up awaits nothing.
     next?.catch(() => undefined)
-    yield decodeRows(rows)
+    let packed: StoredJobs
+    try {
+      packed = decodePacks(rows)
+    } catch (cause) {
+      throw openError(file, cause as Error)
+    }
+    yield inOrder(decodeRows(rows), packed)
   }
 }
 
-function decodeRows({ numbers, ids, pasts, payload }: JournalRows): Stored[] {
-  const stored: Stored[] = []
+type StoredJobs = Extract<Stored, { kind: 'job' }>[]
+
+/** Both are in order of `seq`. */
+function inOrder(rows: StoredJobs, packed: StoredJobs): StoredJobs {
+  if (packed.length === 0) return rows
+  if (rows.length === 0) return packed
+  return [...rows, ...packed].sort((a, b) => a.job.seq - b.job.seq)
+}
+
+function decodePacks({ packs }: JournalRows): StoredJobs {
+  const stored: StoredJobs = []
+  for (const { marks, ...pack } of packs)
+    readPack(pack, (packed) => {
+      const { index, flags, data } = packed
+      if (isMarked(marks, index)) return
+      const job: StoredJob = {
+        id: packed.id,
+        seq: pack.seq + index,
+        topicNumber: packed.topicNumber,
+        flags,
+        isDead: false,
+        priority: packed.priority,
+        failures: 0,
+        deliveries: 0,
+        maxAttempts: packed.maxAttempts,
+        ackDeadlineMs: packed.ackDeadlineMs,
+        createdAt: packed.createdAt,
+        runAt: 0,
+        data: readPayload(data, flags),
+        bytes: data?.length ?? 0,
+        past: undefined,
+      }
+      stored.push({ kind: 'job', job })
+    })
+  return stored
+}
+
+function decodeRows({ numbers, ids, pasts, payload }: JournalRows): StoredJobs {
+  const stored: StoredJobs = []
   const past = new Map(pasts.map(([index, ...texts]) => [index, texts] as const))
   let at = 0
   for (const [n, id] of ids.entries()) {

@@ -1,12 +1,13 @@
 /**
- * Thread entry: the only connection to the SQLite file of a queue. A commit waits for the disk (synchronous = FULL); on
- * a thread of its own it does not block the event loop. One request at a time, in order of arrival.
+ * Thread entry: the only connection to the SQLite file of a queue. A group waits for the disk; on a thread of its
+ * own this does not block the event loop. One request at a time, in order of arrival.
  */
-import { closeSync, existsSync, fsyncSync, openSync, statfsSync, unlinkSync, writeSync } from 'node:fs'
+import { closeSync, existsSync, fdatasyncSync, fsyncSync, openSync, statfsSync, unlinkSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
 import {
+  type ColumnDefinitionBuilder,
   type DatabaseConnection,
   Kysely,
   type QueryResult,
@@ -33,6 +34,20 @@ import {
   type ThreadOptions,
   type WriteRequest,
 } from './sqlite-messages.ts'
+import {
+  addPack,
+  applyChanges,
+  firstAfter,
+  forgetPack,
+  isMarked,
+  type Pack,
+  type PackChanges,
+  type PackedJob,
+  type Packs,
+  readPack,
+  type StoredPack,
+  takeFromPack,
+} from './sqlite-packs.ts'
 
 /** Result codes of SQLite. */
 const SQLITE_FULL = 13
@@ -41,8 +56,11 @@ const SQLITE_BUSY = 5
 const RESERVE_BYTES = 16 << 20
 /** The reserve is made again when so much more than it is free. */
 const RESERVE_AGAIN_BYTES = 4 * RESERVE_BYTES
-/** Rows of deleted topics that one transaction removes. */
+/** Rows and packs of deleted topics that one transaction removes. */
 const SWEEP_ROWS = 2_000
+const SWEEP_PACKS = 32
+/** Packs that one transaction unpacks. */
+const UNPACKED = 32
 /**
  * Of a new file; another one keeps its own. Jobs are written and deleted many at a time: large pages mean fewer of them,
  * and fewer calls of the system.
@@ -52,6 +70,9 @@ const PAGE_BYTES = 16_384
 const CHECKPOINT_BYTES = 16 << 20
 /** A file is compacted at the start when it is at least this large and more than half of it is free. */
 const VACUUM_BYTES = 1 << 30
+
+/** The version before had no packs, and the same tables otherwise. */
+const VERSION_WITHOUT_PACKS = 1
 
 /** Columns of a row that is read: its numbers, with the length of the payload as the last one; then texts and the payload. */
 const READ = [
@@ -74,19 +95,37 @@ const options = workerData as ThreadOptions
 const reserveFile = `${options.file}.reserve`
 let hasReserve = false
 
+type Tables = JournalTables & {
+  /** Neighbouring jobs in one row; key: the number of the first one. Topic 0: they have several. */
+  packs: { seq: number; topic_no: number; count: number; created_at: number; data: Uint8Array }
+  /** Which jobs of a pack are no longer in it, a bit each; absent while all are. */
+  pack_marks: { seq: number; marks: Uint8Array }
+}
+
 const database = openFile()
 const db = kysely()
-await createTables(db, 'sqlite')
+await createTables(db as unknown as Kysely<JournalTables>, 'sqlite')
 await checkMeta()
+await createPacks()
 /** Deleted topics whose rows are still to be removed. */
 const goneTopics = (await db.selectFrom('topics').select('topic_no').where('config', '=', GONE).execute()).map(
   ({ topic_no }) => topic_no,
 )
+/** Number of the last pack that was searched for jobs of the first of them. */
+let sweptTo = 0
 const statements = prepareStatements()
+const packs = findPacks()
+/** Packs of which at most half is left, oldest first. */
+const sparse = new Set(packs.list.filter(({ sparseSince }) => sparseSince > 0))
+let unpacking: NodeJS.Timeout | undefined
+let sweeping: NodeJS.Immediate | undefined
 syncLog()
+/** The log stays the same file until the database is closed. */
+const log = openSync(`${options.file}-wal`, 'r+')
 compact()
 keepReserve()
 sweepSoon()
+unpackLater()
 
 parentPort?.on('message', ({ id, request }: { id: number; request: JournalRequest }) => {
   try {
@@ -107,7 +146,7 @@ function openFile(): DatabaseSync {
   const opened = new DatabaseSync(options.file)
   try {
     opened.exec(
-      `PRAGMA page_size = ${PAGE_BYTES}; PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = ${options.isSynced ? 'FULL' : 'OFF'}; PRAGMA cache_size = -16000`,
+      `PRAGMA page_size = ${PAGE_BYTES}; PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = ${options.isSynced ? 'NORMAL' : 'OFF'}; PRAGMA cache_size = -16000`,
     )
     // Takes the lock before anything is read.
     opened.exec('BEGIN IMMEDIATE; COMMIT')
@@ -127,7 +166,7 @@ function openFile(): DatabaseSync {
 }
 
 /** Kysely builds the statements; they run here without it. */
-function kysely(): Kysely<JournalTables> {
+function kysely(): Kysely<Tables> {
   const connection: DatabaseConnection = {
     executeQuery: async <R>(query: { readonly sql: string; readonly parameters: readonly unknown[] }) => {
       const { parameters } = query
@@ -143,7 +182,7 @@ function kysely(): Kysely<JournalTables> {
     },
   }
   const run = async (text: string) => void database.exec(text)
-  return new Kysely<JournalTables>({
+  return new Kysely<Tables>({
     dialect: {
       createAdapter: () => new SqliteAdapter(),
       createDriver: () => ({
@@ -164,15 +203,54 @@ function kysely(): Kysely<JournalTables> {
 /** @throws when the file is of another version, partition or number of partitions */
 async function checkMeta(): Promise<void> {
   const { partition, partitions } = options
-  const row = { id: 1, version: JOURNAL_VERSION, partition, partitions, next_topic: 1 }
+  const version = JOURNAL_VERSION.sqlite
+  const row = { id: 1, version, partition, partitions, next_topic: 1 }
   await db
     .insertInto('meta')
     .values(row)
     .onConflict((conflict) => conflict.doNothing())
     .execute()
   const meta = await db.selectFrom('meta').selectAll().executeTakeFirstOrThrow()
-  const fault = metaFault(meta, partition, partitions)
+  // From now on only this version reads the file.
+  const isOld = meta.version === VERSION_WITHOUT_PACKS
+  const fault = metaFault(isOld ? { ...meta, version } : meta, version, partition, partitions)
   if (fault !== undefined) throw new Error(fault)
+  if (isOld) await db.updateTable('meta').set({ version }).execute()
+}
+
+async function createPacks(): Promise<void> {
+  const required = (column: ColumnDefinitionBuilder) => column.notNull()
+  const strict = sql`strict`
+  await db.schema
+    .createTable('packs')
+    .ifNotExists()
+    .addColumn('seq', 'integer', (column) => column.primaryKey())
+    .addColumn('topic_no', 'integer', required)
+    .addColumn('count', 'integer', required)
+    .addColumn('created_at', 'integer', required)
+    .addColumn('data', 'blob', required)
+    .modifyEnd(strict)
+    .execute()
+  await db.schema
+    .createTable('pack_marks')
+    .ifNotExists()
+    .addColumn('seq', 'integer', (column) => column.primaryKey())
+    .addColumn('marks', 'blob', required)
+    .modifyEnd(strict)
+    .execute()
+}
+
+/** Without their jobs, which are read when the queue is loaded. */
+function findPacks(): Packs {
+  const found: Packs = { list: [], gone: 0 }
+  const marks = new Map<number, Uint8Array>()
+  for (const row of database.prepare('SELECT seq, marks FROM pack_marks').all())
+    marks.set(row['seq'] as number, row['marks'] as Uint8Array)
+  for (const row of database.prepare('SELECT seq, topic_no, count FROM packs ORDER BY seq').all()) {
+    const { seq, topic_no, count } = row as { seq: number; topic_no: number; count: number }
+    addPack(found, { seq, topicNumber: topic_no, count }, performance.now(), marks.get(seq))
+  }
+  return found
 }
 
 function prepareStatements() {
@@ -219,7 +297,21 @@ function prepareStatements() {
         .deleteFrom('jobs')
         .where('seq', 'in', db.selectFrom('jobs').select('seq').where('topic_no', '=', 0).limit(SWEEP_ROWS)),
     ),
-    rows: asArrays(prepare(db.selectFrom('jobs').select(READ).where('seq', '>', 0).orderBy('seq').limit(1))),
+    rows: asArrays(
+      prepare(db.selectFrom('jobs').select(READ).where('seq', '>', 0).where('seq', '<=', 0).orderBy('seq').limit(1)),
+    ),
+    pack: prepare(
+      db.insertInto('packs').values({ seq: 0, topic_no: 0, count: 0, created_at: 0, data: new Uint8Array() }),
+    ),
+    packGone: prepare(db.deleteFrom('packs').where('seq', '=', 0)),
+    marks: prepare(
+      db
+        .insertInto('pack_marks')
+        .values({ seq: 0, marks: new Uint8Array() })
+        .onConflict((conflict) => conflict.column('seq').doUpdateSet({ marks: (row) => row.ref('excluded.marks') })),
+    ),
+    marksGone: prepare(db.deleteFrom('pack_marks').where('seq', '=', 0)),
+    readPack: prepare(db.selectFrom('packs').select(['created_at', 'data']).where('seq', '=', 0)),
   }
 }
 
@@ -263,18 +355,31 @@ function inTransaction(work: () => void): void {
 }
 
 function write(request: WriteRequest): void {
+  const changes: PackChanges = new Map()
   try {
-    inTransaction(() => writeRows(request))
+    inTransaction(() => writeRows(request, changes))
   } catch (error) {
     // What frees space is tried again, with this room.
     if ((error as { errcode?: number }).errcode === SQLITE_FULL) releaseReserve()
     throw error
   }
+  if (options.isSynced) syncGroup()
+  for (const pack of request.packs) addPack(packs, pack, performance.now())
+  for (const pack of applyChanges(packs, changes, performance.now())) sparse.add(pack)
   if (!hasReserve) keepReserve()
   sweepSoon()
+  unpackLater()
 }
 
-function writeRows({ topics, updates, finished, forgotten, ...rows }: WriteRequest): void {
+/**
+ * The sync of a group. SQLite's own (synchronous = FULL) calls fsync here, which also writes the times of the file: one
+ * more write of the file system's journal for each group.
+ */
+function syncGroup(): void {
+  fdatasyncSync(log)
+}
+
+function writeRows({ topics, updates, finished, forgotten, ...rows }: WriteRequest, changes: PackChanges): void {
   for (const each of topics) {
     if ('gone' in each) {
       statements.topicGone.run(goneName(each.gone), GONE, each.gone)
@@ -285,28 +390,110 @@ function writeRows({ topics, updates, finished, forgotten, ...rows }: WriteReque
       statements.nextTopic.run(number + 1, number + 1)
     }
   }
+  moveToRows(updates, changes)
   for (const row of updates) statements.update.run(row.newSeq, ...UPDATED.map((column) => row[column]), row.seq)
   const area = rows.area ?? options.area
   const numbers = new Float64Array(area, 0, rows.puts * PUT_NUMBERS)
   const done = new Float64Array(area, numbers.byteLength, rows.done)
-  deleteJobs(done)
+  deleteJobs(done, changes)
+  storeMarks(changes)
   for (const { topicNumber, id, at } of finished) statements.finished.run(topicNumber, id, at)
   for (const { topicNumber, ids: forgottenIds } of forgotten)
     for (const id of forgottenIds) statements.forget.run(topicNumber, id)
   insertJobs(numbers, rows.ids.split('\n'), new Uint8Array(area, done.byteOffset + done.byteLength))
+  for (const { seq, topicNumber, count, createdAt, from, to } of rows.packs)
+    statements.pack.run(seq, topicNumber, count, createdAt, new Uint8Array(area, from, to - from))
 }
 
-/** @param done ascending: those that follow each other without a gap are deleted by one statement */
-function deleteJobs(done: Float64Array): void {
-  for (let n = 0; n < done.length; n++) {
-    const first = done[n] as number
-    let last = first
-    while (done[n + 1] === last + 1) {
-      last++
-      n++
+/** @param done ascending: rows that follow each other without a gap are deleted by one statement */
+function deleteJobs(done: Float64Array, changes: PackChanges): void {
+  let first = 0
+  let last = 0
+  let pack: Pack | undefined
+  for (const seq of done) {
+    const found = takeFromPack(packs, changes, seq, pack)
+    if (found !== undefined) pack = found
+    else if (first !== 0 && seq === last + 1) last = seq
+    else {
+      if (first !== 0) statements.done.run(first, last)
+      first = seq
+      last = seq
     }
-    statements.done.run(first, last)
   }
+  if (first !== 0) statements.done.run(first, last)
+}
+
+/** A pack without jobs is deleted. */
+function storeMarks(changes: PackChanges): void {
+  for (const [{ seq, marks: before }, { marks, left }] of changes) {
+    if (left > 0) statements.marks.run(seq, marks)
+    else {
+      statements.packGone.run(seq)
+      if (before !== undefined) statements.marksGone.run(seq)
+    }
+  }
+}
+
+/** Jobs that came back or failed have more to keep than a pack has room for. */
+function moveToRows(updates: WriteRequest['updates'], changes: PackChanges): void {
+  const wanted = new Map<Pack, Set<number>>()
+  for (const { seq } of updates) {
+    const pack = takeFromPack(packs, changes, seq)
+    if (pack === undefined) continue
+    const indexes = wanted.get(pack)
+    if (indexes === undefined) wanted.set(pack, new Set([seq - pack.seq]))
+    else indexes.add(seq - pack.seq)
+  }
+  for (const [pack, indexes] of wanted)
+    readPack(contentOf(pack), (job) => {
+      if (indexes.has(job.index)) insertPacked(pack, job)
+    })
+}
+
+function contentOf({ seq, count }: Pack): StoredPack {
+  const row = statements.readPack.get(seq) as { created_at: number; data: Uint8Array } | undefined
+  if (row === undefined) throw new Error(`the pack of number ${seq} is gone`)
+  return { seq, count, createdAt: row.created_at, data: row.data }
+}
+
+function insertPacked({ seq }: Pack, job: PackedJob): void {
+  const { index, topicNumber, id, flags, priority, maxAttempts, ackDeadlineMs, createdAt, data } = job
+  statements.put.run(seq + index, topicNumber, id, flags, priority, maxAttempts, ackDeadlineMs, createdAt, 0, data)
+}
+
+function unpackLater(delayMs = options.sparseMs): void {
+  if (sparse.size > 0 && unpacking === undefined) unpacking = setTimeout(unpackSparse, delayMs).unref()
+}
+
+/** What is left of a pack that few jobs keep becomes rows, so that a file has at most about twice what is in it. */
+function unpackSparse(): void {
+  unpacking = undefined
+  const due: Pack[] = []
+  for (const pack of sparse) {
+    if (pack.left > 0 && performance.now() - pack.sparseSince < options.sparseMs) break
+    if (pack.left === 0) sparse.delete(pack)
+    else if (due.push(pack) === UNPACKED) break
+  }
+  try {
+    if (due.length > 0) inTransaction(() => due.forEach(unpack))
+  } catch (error) {
+    // Tried again later. Any other error ends the thread, and so the journal.
+    if ((error as { errcode?: number }).errcode !== SQLITE_FULL) throw error
+    return unpackLater()
+  }
+  for (const pack of due) {
+    sparse.delete(pack)
+    forgetPack(packs, pack)
+  }
+  unpackLater(due.length === UNPACKED ? 0 : options.sparseMs)
+}
+
+function unpack(pack: Pack): void {
+  readPack(contentOf(pack), (job) => {
+    if (!isMarked(pack.marks, job.index)) insertPacked(pack, job)
+  })
+  statements.packGone.run(pack.seq)
+  statements.marksGone.run(pack.seq)
 }
 
 function insertJobs(numbers: Float64Array, ids: readonly string[], payload: Uint8Array): void {
@@ -339,8 +526,38 @@ function readTopics() {
   return { topics, finished, nextTopic: nextTopic?.['next_topic'] }
 }
 
+/** About `limit` rows and jobs of packs, and never a part of a pack. */
 function readRows(after: number, limit: number): JournalRows {
-  const rows = statements.rows.all(after, limit) as unknown as readonly ReadRow[]
+  const read = (from: number, to: number, max: number) =>
+    statements.rows.all(from, to, max) as unknown as readonly ReadRow[]
+  const found = packsAfter(after, limit)
+  let rows = read(after, found.next ?? Number.MAX_SAFE_INTEGER, limit)
+  let { next } = found
+  if (rows.length === limit) {
+    const last = rows.at(-1)?.[0] as number
+    while ((found.packs.at(-1)?.seq ?? 0) > last) found.packs.pop()
+    const pack = found.packs.at(-1)
+    next = Math.max(last, pack === undefined ? 0 : pack.seq + pack.count - 1)
+    rows = [...rows, ...read(last, next, limit)]
+  }
+  return { ...encodeRows(rows), packs: found.packs.map((pack) => ({ ...contentOf(pack), marks: pack.marks })), next }
+}
+
+/** @returns as `next` the last number of these, unless there are no more */
+function packsAfter(after: number, jobsMax: number): { packs: Pack[]; next: number | undefined } {
+  const found: Pack[] = []
+  let jobs = 0
+  for (let n = firstAfter(packs, after); n < packs.list.length; n++) {
+    const pack = packs.list[n] as Pack
+    if (pack.left === 0) continue
+    found.push(pack)
+    jobs += pack.left
+    if (jobs >= jobsMax) return { packs: found, next: pack.seq + pack.count - 1 }
+  }
+  return { packs: found, next: undefined }
+}
+
+function encodeRows(rows: readonly ReadRow[]): Omit<JournalRows, 'packs' | 'next'> {
   const numbers = new Float64Array(rows.length * READ_NUMBERS)
   const ids: string[] = []
   const pasts: [number, string, string, string][] = []
@@ -364,8 +581,8 @@ function readRows(after: number, limit: number): JournalRows {
 
 type ReadRow = readonly (number | string | Uint8Array | null)[]
 
-function transferables({ numbers, payload }: JournalRows): ArrayBuffer[] {
-  return [numbers.buffer as ArrayBuffer, payload.buffer as ArrayBuffer]
+function transferables({ numbers, payload, packs: read }: JournalRows): ArrayBuffer[] {
+  return [numbers, payload, ...read.map(({ data }) => data)].map(({ buffer }) => buffer as ArrayBuffer)
 }
 
 function pragma(name: string): number {
@@ -387,9 +604,9 @@ function syncLog(): void {
   } catch (error) {
     if ((error as { errcode?: number }).errcode !== SQLITE_FULL) throw error
     // No room to move them into the file: they stay in the log.
-    const log = openSync(`${options.file}-wal`, 'r')
-    fsyncSync(log)
-    closeSync(log)
+    const file = openSync(`${options.file}-wal`, 'r')
+    fsyncSync(file)
+    closeSync(file)
   }
 }
 
@@ -401,31 +618,57 @@ function compact(): void {
 
 /** Removes rows of deleted topics in slices, when nothing else is to be done. */
 function sweepSoon(): void {
-  if (goneTopics.length > 0) setImmediate(sweep)
+  clearImmediate(sweeping)
+  if (goneTopics.length > 0) sweeping = setImmediate(sweep)
 }
 
 function sweep(): void {
   const [topic] = goneTopics
   if (topic === undefined) return
   try {
-    let removed: number | bigint = 0
+    let isDone = false
+    const changes: PackChanges = new Map()
     inTransaction(() => {
-      removed = statements.sweep.run(topic, SWEEP_ROWS).changes
-      if (removed === 0) {
+      const { changes: removed } = statements.sweep.run(topic, SWEEP_ROWS)
+      sweepPacks(topic, changes)
+      isDone = removed === 0 && sweptTo === Number.POSITIVE_INFINITY
+      if (isDone) {
         statements.forgetTopic.run(topic)
         statements.topicSwept.run(topic)
       }
     })
-    if (removed === 0) goneTopics.shift()
+    for (const pack of applyChanges(packs, changes, performance.now())) sparse.add(pack)
+    unpackLater()
+    if (isDone) {
+      goneTopics.shift()
+      sweptTo = 0
+    }
   } catch (error) {
     // Left for the next start; the rows belong to no topic.
     goneTopics.length = 0
+    sweptTo = 0
     parentPort?.postMessage({
       id: 0,
       error: { message: (error as Error).message, isFull: false },
     } satisfies JournalReply)
   }
   sweepSoon()
+}
+
+/** Takes the jobs of a deleted topic out of the next packs. */
+function sweepPacks(topic: number, changes: PackChanges): void {
+  let n = firstAfter(packs, sweptTo)
+  for (let read = 0; n < packs.list.length && read < SWEEP_PACKS; n++) {
+    const pack = packs.list[n] as Pack
+    sweptTo = pack.seq
+    if (pack.left === 0 || (pack.topicNumber !== topic && pack.topicNumber !== 0)) continue
+    read++
+    readPack(contentOf(pack), ({ index, topicNumber }) => {
+      if (topicNumber === topic) takeFromPack(packs, changes, pack.seq + index, pack)
+    })
+  }
+  if (n >= packs.list.length) sweptTo = Number.POSITIVE_INFINITY
+  storeMarks(changes)
 }
 
 /** Space that only deletions may use once the disk is full. */
@@ -449,6 +692,9 @@ function releaseReserve(): void {
 }
 
 function close(): void {
+  clearTimeout(unpacking)
+  clearImmediate(sweeping)
+  closeSync(log)
   database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   database.close()
 }

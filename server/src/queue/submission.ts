@@ -110,9 +110,19 @@ function parsePayload(data: unknown, bytesMax: number): Payload | 'invalid_base6
   const bytes = base64Bytes(data)
   if (bytes > bytesMax) return 'payload_too_large'
   // Node skips what is not base64 and takes the letters of URLs, so neither may occur.
-  const decoded = Buffer.from(data, 'base64')
+  const decoded = decodeBase64(data, bytes)
   if (decoded.length !== bytes || data.includes('-') || data.includes('_')) return 'invalid_base64'
   return jsonPayload(decoded) ?? { data, bytes, flags: 0 }
+}
+
+/** Payloads are decoded here, one after the other: none is kept as bytes. */
+const scratch = Buffer.allocUnsafeSlow(65_536)
+
+/** @returns bytes that the next call may overwrite */
+function decodeBase64(data: string, bytes: number): Buffer {
+  // Room for more than there should be, so that a payload of another length is noticed.
+  if (bytes < 0 || data.length > scratch.length) return Buffer.from(data, 'base64')
+  return scratch.subarray(0, scratch.write(data, 0, 'base64'))
 }
 
 /** Bytes of well-formed base64; -1 for another length than it can have. */
@@ -146,9 +156,10 @@ const JSON_START: readonly boolean[] = Array.from({ length: 256 }, (_, byte) =>
 
 /** The value of a body, or undefined when it is not JSON in UTF-8. */
 export function parseJsonBody(body: Buffer): unknown {
-  if (!isUtf8(body)) return undefined
+  const isNarrow = isAscii(body)
+  if (!isNarrow && !isUtf8(body)) return undefined
   try {
-    return JSON.parse(body.toString('utf8')) as unknown
+    return JSON.parse(body.toString(isNarrow ? 'latin1' : 'utf8')) as unknown
   } catch {
     // The caller reports it.
     return undefined

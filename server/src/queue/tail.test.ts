@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { acknowledge, connect, dispatch, reject } from './delivery.ts'
 import { HISTORY_STEP_MS, sampleHistory, sparklines, topicHistory } from './history.ts'
 import type { Delivery, Topic } from './job.ts'
+import { observe } from './latency.ts'
 import { commitGroup, createTopic, deleteTopic, submit } from './queue.ts'
 import { createQueue, type Queue, takeGroup } from './state.ts'
 import { dropIdleTails, readTail } from './tail.ts'
@@ -159,6 +160,26 @@ describe('the course of a topic', () => {
     expect(stepSeconds).toBe(10)
   })
 
+  it('has the latencies of the jobs of each step, and gaps where there were none', () => {
+    const engine = startEngine()
+    const { queue, topic, now } = engine
+    sampleHistory(queue, 10, now)
+    for (let n = 0; n < 98; n++) observe(topic.deliverySeconds, 0.004)
+    for (let n = 0; n < 2; n++) observe(topic.deliverySeconds, 2)
+    observe(topic.ackSeconds, 100_000)
+    pass(engine, HISTORY_STEP_MS)
+    sampleHistory(queue, 10, now)
+    pass(engine, HISTORY_STEP_MS)
+    sampleHistory(queue, 10, now)
+    observe(topic.deliverySeconds, 0.0005)
+    pass(engine, HISTORY_STEP_MS)
+    sampleHistory(queue, 10, now)
+    // Between the bounds of the bucket of 4 ms, and of that of 2 s.
+    expect(valuesOf(engine, 'deliveryP50')?.slice(-3)).toEqual([0.0038, null, 0.0005])
+    expect(valuesOf(engine, 'deliveryP99')?.slice(-3)).toEqual([1.75, null, 0.001])
+    expect(valuesOf(engine, 'handlingP99')?.slice(-3)).toEqual([3_600, null, null])
+  })
+
   it('keeps an hour, of so many topics', () => {
     const engine = startEngine(['one', 'two'])
     const { queue, now } = engine
@@ -180,6 +201,43 @@ describe('the paths of charts, live tail and search', () => {
 
   afterEach(async () => {
     await queue.stop()
+  })
+
+  it('agree with /metrics about every count', async () => {
+    queue = await startTestQueue()
+    await queue.call('PUT', '/api/v1/queue/topics/orders', { config: { retry_base_ms: 60_000 } })
+    const jobs = [...'abcdefgh'].map((id) => ({ id, data: base64({ id }) }))
+    for (const batch of [jobs, jobs.slice(0, 2)])
+      await queue.call('POST', '/producer/jobs', { topic: 'orders', jobs: batch })
+    const consumer = await openConsumer(queue.url, `token=${TOKENS.consumer}&topic=orders&consumer=w&prefetch=5`)
+    const [first, second, third] = [await consumer.job(), await consumer.job(), await consumer.job()]
+    consumer.ack(first)
+    consumer.send({ action: 'nack', jobId: second.jobId, requeue: false, error: 'bad payload' })
+    consumer.send({ action: 'nack', jobId: third.jobId, error: 'later' })
+    const topic = async () => (await queue.call('GET', '/api/v1/queue/topics/orders')).body
+    await expect.poll(topic).toMatchObject({ ready: 0, leased: 5, delayed: 1, dead: 1 })
+
+    const shown = await topic()
+    const { body: page } = await queue.call('GET', '/api/v1/queue/stats')
+    const { text } = await queue.call('GET', '/metrics')
+    // By cause, reason or lateness: their sum.
+    const ofTopic = (name: string) =>
+      [...text.matchAll(new RegExp(`^vacancy_queue_${name}{topic="orders"[^}]*} (\\S+)$`, 'gm'))].reduce(
+        (sum, [, value]) => sum + Number(value),
+        0,
+      )
+    const { ready, leased, delayed, dead } = shown
+    expect(page.topics).toMatchObject([{ topic: 'orders', ready, leased, delayed, dead }])
+    const [{ bytes, totals }] = page.topics
+    expect([ready, leased, delayed, dead]).toEqual(
+      ['ready', 'leased', 'delayed', 'dead'].map((state) => ofTopic(`${state}_jobs`)),
+    )
+    expect(bytes).toBe(ofTopic('bytes'))
+    expect([totals.accepted, totals.duplicates, totals.delivered, totals.acked, totals.dead]).toEqual(
+      ['accepted', 'duplicate', 'delivered', 'acked', 'dead'].map((name) => ofTopic(`jobs_${name}_total`)),
+    )
+    expect([totals.accepted, totals.duplicates, totals.delivered, totals.acked, totals.dead]).toEqual([8, 2, 8, 1, 1])
+    await consumer.close()
   })
 
   it('answer for a running queue', async () => {

@@ -1,6 +1,5 @@
 /** Who may use the queue: tokens of its auth file, with roles and topics (docs/design/queue.md#access). */
 import { hash } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
 import type { Clock } from '@vacancy/shared'
 import { bearerToken, createFailureLimiter, type FailureLimiter, type TokenHash } from '@vacancy/shared/node'
 
@@ -43,8 +42,7 @@ function byHash(tokens: readonly QueueToken[]): Map<string, QueueToken> {
 }
 
 /** The token of a request: of its header, or else of the query where that is allowed. */
-export function tokenOf(request: IncomingMessage, query: URLSearchParams | undefined): string | undefined {
-  const { authorization } = request.headers
+export function tokenOf(authorization: string | undefined, query: URLSearchParams | undefined): string | undefined {
   if (authorization !== undefined) return bearerToken(authorization)
   return query?.get('token') ?? undefined
 }

@@ -23,7 +23,7 @@ import type { Tables } from '../parts.ts'
 export const ADMIN: Principal = { kind: 'person', id: 'p1', name: 'ana', role: 'admin' }
 export const CALLER = { principal: ADMIN, address: '127.0.0.1', requestId: 'r1' }
 
-export type ClusterWorld = Pick<ClusterModule, 'collector' | 'operations' | 'leadership'> & {
+export type ClusterWorld = Pick<ClusterModule, 'collector' | 'operations' | 'handovers' | 'leadership'> & {
   readonly cluster: Cluster
   readonly database: Kysely<Tables>
   readonly live: Live
@@ -71,12 +71,13 @@ export async function openClusterWorld(
   )
   await startCluster(module)
   const cluster = clusterOf(module)
-  const { collector, operations, leadership } = module
+  const { collector, operations, handovers, leadership } = module
   let isStopped = false
   const world: ClusterWorld = {
     cluster,
     collector,
     operations,
+    handovers,
     leadership,
     database,
     live,

@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util'
 import { SCENARIOS, startSimulated } from './simulated.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../../bin/vacancy.mjs', import.meta.url))
-const HELP = `npm run console:sim -- [--nodes 40] [--shards 12] [--zones 3] [--seed 7] [--scenario ${SCENARIOS.join('|')}] [--fabric] [--hot] [-- FLAGS OF vacancy control-plane]
+const HELP = `npm run console:sim -- [--nodes 40] [--shards 12] [--zones 3] [--seed 7] [--scenario ${SCENARIOS.join('|')}] [--spread] [--fabric] [--hot] [-- FLAGS OF vacancy control-plane]
 `
 
 const { values, positionals } = parseArgs({
@@ -25,6 +25,8 @@ const { values, positionals } = parseArgs({
     // Pages are compiled when they are requested, and again when their source changes.
     /** Routers, bridges and a proxy in front. */
     fabric: { type: 'boolean', default: false },
+    /** Each shard has nodes in several zones. */
+    spread: { type: 'boolean', default: false },
     hot: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
@@ -44,6 +46,7 @@ async function run(): Promise<void> {
     zones: whole('zones', 1, 100),
     seed: whole('seed', 0, 2 ** 32 - 1),
     fabric: values.fabric,
+    spread: values.spread,
   })
   for (const scenario of scenarios) await sim.scenario(scenario)
   process.stdout.write(

@@ -38,6 +38,7 @@ const SHOWS: readonly (readonly [scenario: string, shows: (world: ClusterWorld) 
   ['partial', (world) => hasNode(world, 'not-answering')],
   ['codec-mismatch', (world) => hasNode(world, 'different-data')],
   ['divergence', (world) => hasNode(world, 'different-data')],
+  ['oversold', (world) => world.cluster.summary().attention.some(({ id }) => id === '9:oversold:s1')],
   ['cores-changed', (world) => hasNode(world, 'cores-changed')],
 ]
 

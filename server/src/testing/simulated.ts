@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { createCodecList } from '@vacancy/shared'
 import { CLUSTER_TEXTS, type ClusterInfo, type NodeStatus } from '@vacancy/shared/contract'
 import { SEGMENTS_PER_SHARD, type SimFabric, segmentsOf, startSimFabric } from './simulated-fabric.ts'
+import { simulatedStayMetrics, simulatedStays } from './simulated-stays.ts'
 
 const TICK_MS = 25
 const ELECTION_MS = 1_800
@@ -25,12 +26,15 @@ export type SimPlan = {
   readonly learners?: number
   /** Routers, bridges and a proxy that answer, one of each for a zone or shard. */
   readonly fabric?: boolean
+  /** The nodes of a shard are in different zones instead of one. */
+  readonly spread?: boolean
 }
 
 /** How a node responds, independent of its state. */
 type Fault = 'none' | 'stopped' | 'silent' | 'garbage'
 
 type SimNode = {
+  readonly zone: string
   readonly id: string
   readonly shard: SimShard
   readonly server: Server
@@ -53,6 +57,9 @@ type SimNode = {
   startedAt: number
   readonly memoryBytes: number
   queries: number
+  /** Queries that took long, a part of all. */
+  slowQueries: number
+  isSlow: boolean
   writes: number
 }
 
@@ -69,6 +76,8 @@ type SimShard = {
   /** When the running election ends. */
   electsAt: number | undefined
   pending: { readonly at: number; readonly apply: () => void } | undefined
+  /** Properties with an oversold night. */
+  oversold: readonly string[]
   /** How the next change is handled. */
   next:
     | { readonly how: 'normal' }
@@ -116,6 +125,7 @@ export const SCENARIOS = [
   'codec-mismatch',
   'divergence',
   'cores-changed',
+  'oversold',
 ] as const
 
 /** Mulberry32. */
@@ -173,7 +183,7 @@ export async function startSimulated(plan: SimPlan): Promise<Simulated> {
         believes: undefined,
       })
     },
-    delay: (body) => set(body, { delayMs: body.milliseconds ?? 500 }),
+    ...speedVerbs(set),
     partition(body) {
       const node = find(body.shard, body.node)
       node.isPartitioned = true
@@ -214,12 +224,8 @@ export async function startSimulated(plan: SimPlan): Promise<Simulated> {
     switch (name as (typeof SCENARIOS)[number]) {
       case 'lag':
         return void act('lag', { shard: first.id, node: follower.id, entries: 12_400 })
-      case 'no-leader': {
-        // A majority is up but every node is partitioned from every other one.
-        for (const node of first.nodes)
-          Object.assign(node, { isPartitioned: true, believes: { leader: '', term: first.term + 1 } })
-        return
-      }
+      case 'no-leader':
+        return partitionAll(first)
       case 'quorum-lost':
         for (const node of followers) await stopNode(node)
         return
@@ -245,6 +251,8 @@ export async function startSimulated(plan: SimPlan): Promise<Simulated> {
         return void act('codecs', { shard: first.id, node: follower.id })
       case 'divergence':
         return void act('diverge', { shard: first.id, node: follower.id })
+      case 'oversold':
+        return void Object.assign(first, { oversold: ['hotel_123', 'hotel_124'] })
       case 'cores-changed': {
         const node = last.nodes.at(-1) as SimNode
         node.coresNow = Math.max(1, node.coresStart - 2)
@@ -276,6 +284,20 @@ export async function startSimulated(plan: SimPlan): Promise<Simulated> {
       await Promise.all([...nodes.map(({ server }) => server), registry].map(closeServer))
     },
   }
+}
+
+/** `delay`: how late a node answers over HTTP. `slow`, `fast`: how long its searches take, as its metrics report. */
+function speedVerbs(set: (body: SimAct, change: Partial<SimNode>) => void) {
+  return {
+    delay: (body: SimAct) => set(body, { delayMs: body.milliseconds ?? 500 }),
+    slow: (body: SimAct) => set(body, { isSlow: true }),
+    fast: (body: SimAct) => set(body, { isSlow: false }),
+  }
+}
+
+/** A majority is up but every node is partitioned from every other one. */
+function partitionAll({ nodes, term }: SimShard): void {
+  for (const node of nodes) Object.assign(node, { isPartitioned: true, believes: { leader: '', term: term + 1 } })
 }
 
 function fabricOf(shards: readonly SimShard[]): Promise<SimFabric> {
@@ -311,22 +333,33 @@ function makeShards(plan: SimPlan, random: () => number, began: number): SimShar
       packages: Math.floor(random() * 60_000_000),
       electsAt: undefined,
       pending: undefined,
+      oversold: [],
       next: { how: 'normal' },
       requests: [],
       lastOperation: null,
     }
     const count = perShard + (spare-- > 0 ? 1 : 0)
     const voters = count - (plan.learners ?? (count > 3 && count % 2 === 0 ? 1 : 0))
-    for (let node = 0; node < count; node++) shard.nodes.push(makeNode(shard, node, node < voters, random, began))
+    for (let node = 0; node < count; node++) {
+      const zone = plan.spread ? `zone-${((at + node) % plan.zones) + 1}` : shard.zone
+      shard.nodes.push(makeNode(shard, node, { zone, isVoter: node < voters }, random, began))
+    }
     shard.leader = (shard.nodes[Math.floor(random() * voters)] as SimNode).id
     return shard
   })
 }
 
-function makeNode(shard: SimShard, at: number, isVoter: boolean, random: () => number, began: number): SimNode {
+function makeNode(
+  shard: SimShard,
+  at: number,
+  { zone, isVoter }: { readonly zone: string; readonly isVoter: boolean },
+  random: () => number,
+  began: number,
+): SimNode {
   const node: SimNode = {
     id: `n${at + 1}`,
     shard,
+    zone,
     server: createServer((request, response) => {
       answer(node, request, response).catch((error: Error) => send(response, 400, { error: error.message }))
     }),
@@ -345,6 +378,8 @@ function makeNode(shard: SimShard, at: number, isVoter: boolean, random: () => n
     startedAt: began - Math.floor(random() * 30 * DAY_MS),
     memoryBytes: Math.floor((0.5 + random() * 3) * 2 ** 30),
     queries: 0,
+    slowQueries: 0,
+    isSlow: false,
     writes: 0,
   }
   node.server.keepAliveTimeout = 60_000
@@ -406,7 +441,9 @@ function turn(shard: SimShard, seconds: number): void {
     shard.leader = ''
   }
   for (const node of shard.nodes) {
-    node.queries += (traffic * shard.queriesPerSecond * seconds) / shard.nodes.length
+    const queries = (traffic * shard.queriesPerSecond * seconds) / shard.nodes.length
+    node.queries += queries
+    if (node.isSlow) node.slowQueries += queries
     node.lagEntries = Math.max(0, node.lagEntries - node.catchUp * seconds)
   }
   if (shard.pending && performance.now() >= shard.pending.at) {
@@ -465,7 +502,7 @@ function topologyOf(shards: readonly SimShard[], fabric: SimFabric | undefined) 
     shard.nodes
       .filter(({ fault }) => fault !== 'stopped')
       .map((node) => ({
-        ...{ id: node.id, zone: shard.zone, shard: shard.id, age_secs: 1, version: '0.1.0' },
+        ...{ id: node.id, zone: node.zone, shard: shard.id, age_secs: 1, version: '0.1.0' },
         role: node.id === shard.leader ? 'leader' : node.isVoter ? 'follower' : 'learner',
         api_url: `http://127.0.0.1:${node.port}`,
       })),
@@ -514,7 +551,7 @@ async function answer(node: SimNode, request: IncomingMessage, response: ServerR
       return send(response, health === 'unavailable' ? 503 : 200, health, 'text/plain')
     }
     case '/node-info':
-      return send(response, 200, { leader_id: leader, shard_id: shard.id, zone_id: shard.zone, node_id: node.id })
+      return send(response, 200, { leader_id: leader, shard_id: shard.id, zone_id: node.zone, node_id: node.id })
     case '/leader':
       return send(response, 200, JSON.stringify(leader), 'application/json')
     case '/peers':
@@ -569,7 +606,7 @@ function infoOf(node: SimNode): ClusterInfo {
   return {
     leader_id: leaderBy(node),
     members: { voters: ids(true), learners: ids(false) },
-    ...{ node_id: node.id, shard_id: shard.id, zone_id: shard.zone, cluster_id: '0'.repeat(32), leader_url: '' },
+    ...{ node_id: node.id, shard_id: shard.id, zone_id: node.zone, cluster_id: '0'.repeat(32), leader_url: '' },
     term: node.isPartitioned ? (node.believes?.term ?? shard.term) : shard.term,
     ...{ first_index: Math.max(1, commit - 20_000), last_index: own, commit_index: own, applied_index: own },
     joint: false,
@@ -616,6 +653,7 @@ function statusOf(node: SimNode): NodeStatus {
       free: 1 << 30,
     },
     ...{ properties: Math.floor(shard.packages / 600), packages: shard.packages, sessions: 3 },
+    stays: simulatedStays(node.shard, node.writes),
     segments: ['paris', 'rome', 'oslo'].map((name) => ({ name, properties: 100, packages: 60_000 })),
     replica: {
       role: node.id === shard.leader ? 'leader' : node.isVoter ? 'follower' : 'learner',
@@ -664,15 +702,25 @@ function codecsOf(names: readonly string[]) {
 }
 
 function metricsOf(node: SimNode): string {
+  const { shard } = node
   const queries = Math.floor(node.queries)
+  const quick = Math.floor(node.queries - node.slowQueries)
+  const searches = 'vacancy_command_duration_seconds_bucket{command="SEARCHAVAIL",phase="run",'
   return [
     `vacancy_commands_total{command="SEARCHAVAIL"} ${queries}`,
     `vacancy_commands_total{command="DECROOMAVL"} ${Math.floor(node.writes)}`,
-    `vacancy_command_duration_seconds_bucket{command="SEARCHAVAIL",phase="run",le="0.0005"} ${Math.floor(queries * 0.6)}`,
-    `vacancy_command_duration_seconds_bucket{command="SEARCHAVAIL",phase="run",le="0.005"} ${Math.floor(queries * 0.995)}`,
-    `vacancy_command_duration_seconds_bucket{command="SEARCHAVAIL",phase="run",le="+Inf"} ${queries}`,
+    `${searches}le="0.0005"} ${Math.floor(quick * 0.6)}`,
+    `${searches}le="0.005"} ${Math.floor(quick * 0.995)}`,
+    `${searches}le="0.25"} ${queries}`,
+    `${searches}le="+Inf"} ${queries}`,
+    ...['vacancy_raft_commit_seconds', 'vacancy_wal_fsync_seconds'].flatMap((name) => [
+      `${name}_bucket{le="0.002"} ${Math.floor(node.writes * 0.9)}`,
+      `${name}_bucket{le="0.01"} ${Math.floor(node.writes)}`,
+      `${name}_bucket{le="+Inf"} ${Math.floor(node.writes)}`,
+    ]),
     `vacancy_memory_bytes{kind="rss"} ${node.memoryBytes}`,
     `vacancy_wal_bytes ${128 << 20}`,
+    ...simulatedStayMetrics(shard, node.writes),
     'vacancy_tcp_connections 12',
     'vacancy_tcp_connections_limit 10000',
     `process_cpu_seconds_total ${((Date.now() - node.startedAt) / 1000) * 0.2}`,

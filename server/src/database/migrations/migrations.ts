@@ -11,6 +11,8 @@ import { tokenSessions } from './071-token-sessions.ts'
 import { importsAndCodecs } from './080-imports-and-codecs.ts'
 import { messages } from './090-messages.ts'
 import { tokenTopics } from './100-token-topics.ts'
+import { pictures } from './110-pictures.ts'
+import { handovers } from './120-handovers.ts'
 
 export const MIGRATIONS: Record<string, Migration> = {
   '010-access': access,
@@ -24,4 +26,6 @@ export const MIGRATIONS: Record<string, Migration> = {
   '080-imports-and-codecs': importsAndCodecs,
   '090-messages': messages,
   '100-token-topics': tokenTopics,
+  '110-pictures': pictures,
+  '120-handovers': handovers,
 }

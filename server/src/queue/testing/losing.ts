@@ -34,6 +34,8 @@ const DEAD_MAX = 10
 /** Operations until the next fault. */
 const OPERATIONS_MAX = 60
 const RETRY_MS = 20
+/** How long a consumer keeps a job, before it connects again. */
+const KEEP_MS = 100
 const RELOAD_MS = 5_000
 /** Queues that run at the same time: most of the time they wait to be opened again. */
 const LANES = 100
@@ -220,6 +222,14 @@ function connectConsumer(code: Code, partition: Partition): void {
   code.runSoon(partition)
 }
 
+/** A consumer that keeps jobs for long is stalled, and gets no others. */
+function reconnect(code: Code, consumer: Consumer): void {
+  const partition = consumersOf.get(consumer)?.partition
+  if (partition?.queue?.consumers.get(consumer.id) !== consumer) return
+  code.disconnect(partition.queue, consumer, code.momentOf(partition))
+  connectConsumer(code, partition)
+}
+
 /** Acknowledges most jobs, rejects some for good, and keeps some until the next connection. */
 async function consume(code: Code, lane: Lane, { consumer, job, seqId }: Delivery): Promise<void> {
   const partition = consumersOf.get(consumer)?.partition
@@ -229,7 +239,7 @@ async function consume(code: Code, lane: Lane, { consumer, job, seqId }: Deliver
   const ref = { jobId: id, seqId, lease: undefined }
   const choice = lane.random.below(10)
   const now = code.momentOf(partition)
-  if (choice === 0) return
+  if (choice === 0) return void setTimeout(() => reconnect(code, consumer), KEEP_MS)
   if (choice === 1) code.reject(queue, consumer, ref, { error: 'bad', requeue: false, delayMs: undefined }, now)
   else {
     if (code.acknowledge(queue, consumer, ref, now) !== 'done') return

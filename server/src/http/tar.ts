@@ -10,7 +10,7 @@ const END_BLOCKS = 2
 const OCTAL_MAX = 8 ** 11 - 1
 
 export type TarEntry = {
-  /** At most 100 ASCII characters, without a folder. */
+  /** At most 100 ASCII characters. */
   readonly name: string
   readonly bytes: number
   /** The exact number of bytes. */

@@ -1,0 +1,107 @@
+/** Which leaders a handover moves where, and which stay. Pure. */
+import { createHash } from 'node:crypto'
+import type { Environment, Handover, HandoverPlan, HandoverScope, NodeView } from '@vacancy/shared/contract'
+import type { PlanContext } from './operation-types.ts'
+import { planTransfer } from './plans.ts'
+
+type Item = HandoverPlan['items'][number]
+
+/** Moves every leader within the scope to the best voter outside. */
+export function planPrepare(
+  scope: HandoverScope,
+  contexts: readonly PlanContext[],
+  environment: Environment,
+): HandoverPlan {
+  const items = contexts.flatMap((context): Planned[] => {
+    const { shard } = context
+    const leader = shard.nodes.find(({ id }) => id === shard.leader)
+    return leader && isWithin(scope, leader) ? [awayFrom(scope, leader, context)] : []
+  })
+  return completed('prepare', scope, null, `Hand over the leaders of ${textOf(scope)}`, items, environment)
+}
+
+/** Moves leaders back to where they were before an earlier handover. */
+export function planBack(
+  earlier: Handover,
+  contextOf: (shard: string) => PlanContext | undefined,
+  environment: Environment,
+): HandoverPlan {
+  const items = earlier.items.flatMap(({ shard, from, state }): Planned[] => {
+    const context = state === 'done' ? contextOf(shard) : undefined
+    if (!context || context.shard.leader === from) return []
+    return [transferOf(context, from)]
+  })
+  const title = `Bring leaders back to ${textOf(earlier.scope)}`
+  return completed('bring-back', earlier.scope, earlier.id, title, items, environment)
+}
+
+/** "zone eu-1". */
+export function textOf({ kind, name }: HandoverScope): string {
+  return `${kind} ${name}`
+}
+
+export function isWithin({ kind, name }: HandoverScope, node: Pick<NodeView, 'zone' | 'apiUrl'>): boolean {
+  return (kind === 'zone' ? node.zone : machineOf(node)) === name
+}
+
+/** The host of a node's address; '' while that is unknown. */
+export function machineOf({ apiUrl }: Pick<NodeView, 'apiUrl'>): string {
+  return URL.canParse(apiUrl) ? new URL(apiUrl).hostname : ''
+}
+
+type Planned = Item & { readonly worstPauseMs: number | null }
+
+function awayFrom(scope: HandoverScope, leader: NodeView, context: PlanContext): Planned {
+  const { shard } = context
+  const candidates = shard.nodes.filter((node) => node.voter === true && !isWithin(scope, node))
+  const plans = candidates
+    .map((node) => transferOf(context, node.id))
+    .sort((a, b) => Number(a.blocked !== '') - Number(b.blocked !== '') || a.warnings.length - b.warnings.length)
+  const [best] = plans
+  if (best) return best
+  const blocked =
+    shard.mode === 'standalone' ? 'a standalone node has no replicas' : `no voter is outside ${textOf(scope)}`
+  return { shard: shard.id, from: leader.id, to: null, blocked, warnings: [], worstPauseMs: null }
+}
+
+function transferOf(context: PlanContext, to: string): Planned {
+  const { shard } = context
+  const { checks, writePause } = planTransfer({ kind: 'transfer', shard: shard.id, node: to }, context)
+  return {
+    shard: shard.id,
+    from: shard.leader ?? '',
+    to,
+    blocked: checks.find(({ level }) => level === 'block')?.text ?? '',
+    warnings: checks.flatMap(({ level, text }) => (level === 'warn' ? [text] : [])),
+    worstPauseMs: writePause?.worst ?? null,
+  }
+}
+
+function completed(
+  kind: HandoverPlan['kind'],
+  scope: HandoverScope,
+  back: string | null,
+  title: string,
+  planned: readonly Planned[],
+  environment: Environment,
+): HandoverPlan {
+  const items = planned
+    .map(({ worstPauseMs: _, ...item }) => item)
+    .sort((a, b) => (a.shard < b.shard ? -1 : a.shard > b.shard ? 1 : 0))
+  const pauses = planned.flatMap(({ worstPauseMs, blocked }) =>
+    worstPauseMs === null || blocked !== '' ? [] : [worstPauseMs],
+  )
+  // Not the targets: among many shards one changes each second, and each is checked again when its turn comes.
+  const facts = items.map(({ shard, from }) => [shard, from])
+  return {
+    ...{ kind, scope, back, title, items },
+    moves: items.filter(({ blocked }) => blocked === '').length,
+    worstPauseMs: pauses.length === 0 ? null : Math.max(...pauses),
+    reasonRequired: environment.kind !== 'development',
+    environment,
+    basis: createHash('sha256')
+      .update(JSON.stringify([kind, scope, back, facts]))
+      .digest('hex')
+      .slice(0, 16),
+  }
+}
