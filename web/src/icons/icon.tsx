@@ -79,6 +79,7 @@ const SHAPES = {
   imports: <path d="M8 2v6.5M5 6l3 3 3-3M2.5 9.5v4h11v-4" />,
   snapshots: <path d="M8 2 14 5 8 8 2 5ZM2 8l6 3 6-3M2 11l6 3 6-3" />,
   queue: <path d="M2.5 3h3v3h-3ZM2.5 10h3v3h-3ZM8 4.5h5.5M8 11.5h5.5M4 6v4" />,
+  metrics: <path d="M2 2.5v11h12M4.5 10.5 7 6.5l2.5 2.5L13 4" />,
   operations: <path d="M2.5 5.5h9M9 3l2.5 2.5L9 8M13.5 10.5h-9M7 8l-2.5 2.5L7 13" />,
   audit: <path d="M4 1.75h5.5L12.5 5v9.25H4ZM9.25 2v3.25h3M6.25 8h4M6.25 11h4" />,
   registry: (

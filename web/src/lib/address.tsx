@@ -6,6 +6,8 @@
 import { usePathname, useSearchParams } from 'next/navigation'
 import { createContext, type ReactNode, startTransition, useContext, useEffect, useState } from 'react'
 
+import { momentOf } from './past.ts'
+
 type Address = { readonly path: string; readonly search: URLSearchParams }
 type Follower = {
   readonly follow: (address: Address) => void
@@ -17,9 +19,10 @@ let follower: Follower | undefined
 /** The previous path. */
 let pathBefore = ''
 
-/** Two contexts, so that a change of the query renders only the components that read it. */
+/** Three contexts, so that a change of the query renders only the components that read it. */
 const PathContext = createContext('')
 const SearchContext = createContext(new URLSearchParams())
+const MomentContext = createContext<string | undefined>(undefined)
 
 type AddressProviderProps = {
   readonly isDrawn: (path: string) => boolean
@@ -43,13 +46,17 @@ export function AddressProvider({ isDrawn, children }: AddressProviderProps) {
   }, [isDrawn])
   return (
     <PathContext value={address.path}>
-      <SearchContext value={address.search}>{children}</SearchContext>
+      <MomentContext value={momentOf(address.search)}>
+        <SearchContext value={address.search}>{children}</SearchContext>
+      </MomentContext>
     </PathContext>
   )
 }
 
 export const usePath = (): string => useContext(PathContext)
 export const useSearch = (): URLSearchParams => useContext(SearchContext)
+/** The moment of a past view; undefined while the page shows now. */
+export const useMoment = (): string | undefined => useContext(MomentContext)
 
 /** Changes the URL of the window, which the framework tracks as well. */
 export function setAddress(to: string, { push }: { readonly push: boolean }): void {

@@ -25,6 +25,7 @@ export const submit = { tooManyAttempts: 'Too many attempts. Wait a moment, then
 export const session = {
   disconnected: 'Disconnected from the control plane',
   needsRole: (role: string) => `Needs the ${role} role`,
+  past: 'Viewing the past. Go back to now first',
   paused: 'Live updates are paused. Resume them first',
   notSaved: (reason: string) => `Not saved: ${reason}`,
   signOutFailed: (reason: string) => `Could not sign out: ${reason}`,

@@ -17,19 +17,16 @@ import {
   weekday,
 } from './format.ts'
 
-/** Thin spaces read badly in expectations. */
-const plain = (text: string) => text.replaceAll(' ', ' ')
-
 describe('numbers', () => {
   test.each([
     [0, '0'],
     [999, '999'],
-    [9_999, '9999'],
-    [12_400, '12 400'],
-    [1_234_567, '1 234 567'],
-    [-12_400, '−12 400'],
-    [1_234.5, '1234.5'],
-  ])('count of %d is %s', (value, text) => expect(plain(count(value))).toBe(text))
+    [9_999, '9,999'],
+    [12_400, '12,400'],
+    [1_234_567, '1,234,567'],
+    [-12_400, '−12,400'],
+    [1_234.5, '1,234.5'],
+  ])('count of %d is %s', (value, text) => expect(count(value)).toBe(text))
 
   test('a missing value is an en dash, never zero', () => {
     for (const write of [count, shortCount, bytes, rate, percent, duration, micros]) {
@@ -44,11 +41,11 @@ describe('numbers', () => {
   })
 
   test.each([
-    [9_999, '9999'],
+    [9_999, '9,999'],
     [61_400, '61.4 k'],
     [1_000_000, '1 M'],
     [2_310_000_000, '2.31 G'],
-  ])('short count of %d is %s', (value, text) => expect(plain(shortCount(value))).toBe(text))
+  ])('short count of %d is %s', (value, text) => expect(shortCount(value)).toBe(text))
 
   test.each([
     [0, '0 B'],
@@ -57,19 +54,19 @@ describe('numbers', () => {
     [48_200_000, '48.2 MB'],
     [9_610_000_000, '9.61 GB'],
     [999_999, '1 MB'],
-  ])('%d bytes are %s', (value, text) => expect(plain(bytes(value))).toBe(text))
+  ])('%d bytes are %s', (value, text) => expect(bytes(value)).toBe(text))
 
   test('rates keep three digits', () => {
-    expect(plain(rate(0))).toBe('0/s')
-    expect(plain(rate(3.1449))).toBe('3.14/s')
-    expect(plain(rate(412))).toBe('412/s')
-    expect(plain(rate(12_400))).toBe('12.4 k/s')
+    expect(rate(0)).toBe('0/s')
+    expect(rate(3.1449)).toBe('3.14/s')
+    expect(rate(412)).toBe('412/s')
+    expect(rate(12_400)).toBe('12.4 k/s')
   })
 
   test('only a full share is 100 %', () => {
-    expect(plain(percent(0.999))).toBe('99 %')
-    expect(plain(percent(1))).toBe('100 %')
-    expect(plain(percent(0))).toBe('0 %')
+    expect(percent(0.999)).toBe('99 %')
+    expect(percent(1)).toBe('100 %')
+    expect(percent(0)).toBe('0 %')
   })
 
   test('a noun is singular or plural by its number', () => {
@@ -91,7 +88,7 @@ describe('times', () => {
     [240_000, '4 min'],
     [11_040_000, '3 h 04 min'],
     [198_000_000, '2 d 7 h'],
-  ])('%d ms last %s', (value, text) => expect(plain(duration(value))).toBe(text))
+  ])('%d ms last %s', (value, text) => expect(duration(value)).toBe(text))
 
   test.each([
     [-400, 'now'],
@@ -101,11 +98,11 @@ describe('times', () => {
     [245_000, '4 min'],
     [11_520_000, '3 h 12 min'],
     [260_000_000, '3 d'],
-  ])('%d ms ago is %s', (value, text) => expect(plain(age(value))).toBe(text))
+  ])('%d ms ago is %s', (value, text) => expect(age(value)).toBe(text))
 
   test('a thousand microseconds and more are milliseconds', () => {
-    expect(plain(micros(412))).toBe('412 µs')
-    expect(plain(micros(1_900))).toBe('1.9 ms')
+    expect(micros(412)).toBe('412 µs')
+    expect(micros(1_900)).toBe('1.9 ms')
   })
 
   test('times are UTC in every time zone', () => {

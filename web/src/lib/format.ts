@@ -1,18 +1,16 @@
 /** Formats numbers, sizes, times and dates for the whole console. */
 
-/** A thin space that does not break: `12 400`. */
-const THIN = ' '
+import { groupDigits, utcText } from '@vacancy/shared/numbers'
+
 /** Stands for a value that is not reported: never zero, never empty. */
 export const NONE = '–'
 
 type Maybe = number | null | undefined
 
-/** `12 400`; a missing value is an en dash. */
+/** `12,400`; a missing value is an en dash. */
 export function count(value: Maybe): string {
   if (value === null || value === undefined || Number.isNaN(value)) return NONE
-  const [whole = '', decimals] = String(Math.abs(value)).split('.')
-  const grouped = whole.length < 5 ? whole : whole.replaceAll(/\B(?=(?:\d{3})+$)/g, THIN)
-  return `${value < 0 ? '−' : ''}${grouped}${decimals ? `.${decimals}` : ''}`
+  return `${value < 0 ? '−' : ''}${groupDigits(Math.abs(value))}`
 }
 
 const BIG = [
@@ -25,12 +23,12 @@ const BIG = [
 export function shortCount(value: Maybe): string {
   if (value === null || value === undefined || Number.isNaN(value)) return NONE
   for (const { from, unit } of BIG) {
-    if (Math.abs(value) >= from) return `${threeDigits(value / (unit === 'k' ? 1e3 : from))}${THIN}${unit}`
+    if (Math.abs(value) >= from) return `${threeDigits(value / (unit === 'k' ? 1e3 : from))} ${unit}`
   }
   return count(Math.round(value))
 }
 
-/** One noun with its number: `1 shard`, `12 400 shards`. */
+/** One noun with its number: `1 shard`, `12,400 shards`. */
 export function counted(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`
 }
@@ -46,10 +44,10 @@ export function bytes(value: Maybe): string {
     rest /= 1_000
     unit += 1
   }
-  return `${unit === 0 ? count(Math.round(rest)) : threeDigits(rest)}${THIN}${BYTE_UNITS[unit]}`
+  return `${unit === 0 ? count(Math.round(rest)) : threeDigits(rest)} ${BYTE_UNITS[unit]}`
 }
 
-/** `1 240/s`; three digits below a thousand. */
+/** `1,240/s`; three digits below a thousand. */
 export function rate(perSecond: Maybe): string {
   if (perSecond === null || perSecond === undefined || Number.isNaN(perSecond)) return NONE
   return `${perSecond >= 1_000 ? shortCount(perSecond) : threeDigits(perSecond)}/s`
@@ -59,7 +57,7 @@ export function rate(perSecond: Maybe): string {
 export function percent(share: Maybe): string {
   if (share === null || share === undefined || Number.isNaN(share)) return NONE
   const whole = Math.round(share * 100)
-  return `${share < 1 ? Math.min(whole, 99) : whole}${THIN}%`
+  return `${share < 1 ? Math.min(whole, 99) : whole} %`
 }
 
 /** Prices are whole numbers of the smallest currency unit. */
@@ -75,16 +73,15 @@ function threeDigits(value: number): string {
 /** A duration: `0.4 ms`, `180 ms`, `1.9 s`, `41 s`, `4 min 05 s`, `3 h 04 min`, `2 d 7 h`. */
 export function duration(milliseconds: Maybe): string {
   if (milliseconds === null || milliseconds === undefined || Number.isNaN(milliseconds)) return NONE
-  if (milliseconds < 999.5)
-    return `${milliseconds < 10 ? threeDigits(milliseconds) : Math.round(milliseconds)}${THIN}ms`
-  if (milliseconds < 9_950) return `${(milliseconds / 1_000).toFixed(1)}${THIN}s`
+  if (milliseconds < 999.5) return `${milliseconds < 10 ? threeDigits(milliseconds) : Math.round(milliseconds)} ms`
+  if (milliseconds < 9_950) return `${(milliseconds / 1_000).toFixed(1)} s`
   return wholeSeconds(Math.round(milliseconds / 1_000))
 }
 
 /** Microseconds of a hop: `412 µs`, `1.9 ms`. */
 export function micros(microseconds: Maybe): string {
   if (microseconds === null || microseconds === undefined || Number.isNaN(microseconds)) return NONE
-  if (microseconds < 999.5) return `${Math.round(microseconds)}${THIN}µs`
+  if (microseconds < 999.5) return `${Math.round(microseconds)} µs`
   return duration(microseconds / 1_000)
 }
 
@@ -92,19 +89,19 @@ export function micros(microseconds: Maybe): string {
 export function age(milliseconds: number): string {
   const seconds = Math.floor(milliseconds / 1_000)
   if (seconds < 1) return 'now'
-  if (seconds < 60) return `${seconds}${THIN}s`
-  if (seconds < 3_600) return `${Math.floor(seconds / 60)}${THIN}min`
+  if (seconds < 60) return `${seconds} s`
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min`
   return wholeSeconds(seconds - (seconds % 60))
 }
 
 function wholeSeconds(seconds: number): string {
   const two = (value: number) => String(value).padStart(2, '0')
-  if (seconds < 60) return `${seconds}${THIN}s`
+  if (seconds < 60) return `${seconds} s`
   const minutes = Math.floor(seconds / 60)
-  if (minutes < 60) return `${minutes}${THIN}min${seconds % 60 ? ` ${two(seconds % 60)}${THIN}s` : ''}`
+  if (minutes < 60) return `${minutes} min${seconds % 60 ? ` ${two(seconds % 60)} s` : ''}`
   const hours = Math.floor(minutes / 60)
-  if (hours < 48) return `${hours}${THIN}h${minutes % 60 ? ` ${two(minutes % 60)}${THIN}min` : ''}`
-  return `${Math.floor(hours / 24)}${THIN}d${hours % 24 ? ` ${hours % 24}${THIN}h` : ''}`
+  if (hours < 48) return `${hours} h${minutes % 60 ? ` ${two(minutes % 60)} min` : ''}`
+  return `${Math.floor(hours / 24)} d${hours % 24 ? ` ${hours % 24} h` : ''}`
 }
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'] as const
@@ -117,7 +114,7 @@ export const isKnownTime = (time: string): boolean => Date.parse(time) > 0
 export function utc(time: string | null | undefined): string {
   const at = time ? new Date(time) : undefined
   if (!at || Number.isNaN(at.getTime())) return NONE
-  return `${at.getUTCDate()} ${MONTHS[at.getUTCMonth()]} ${at.getUTCFullYear()}, ${clock(time)} UTC`
+  return utcText(at)
 }
 
 /** `18:27:33`, UTC. */

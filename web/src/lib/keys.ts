@@ -1,11 +1,17 @@
 'use client'
 /**
- * Keyboard shortcuts: single keys (`p`), sequences (`g s`), and with Ctrl or ⌘ (`mod+k`). Single keys never fire in a
+ * Keyboard shortcuts: single keys (`p`), sequences (`g s`), with Ctrl or ⌘ (`mod+k`), and arrows with Shift. Single keys never fire in a
  * field or with a layer open, and can be turned off. Each shortcut is registered with the label that the help shows.
  */
 import { useEffect, useRef, useSyncExternalStore } from 'react'
 
-export type Shortcut = { readonly keys: string; readonly label: string; readonly act: () => void }
+export type Shortcut = {
+  readonly keys: string
+  readonly label: string
+  readonly act: () => void
+  /** What it acts on; without such an element on the page it is not listed. */
+  readonly on: string | undefined
+}
 
 const BETWEEN_MS = 1_200
 
@@ -19,17 +25,21 @@ export function setKeysOn(on: boolean): void {
   isOn = on
 }
 
-/** Registers a shortcut while the component is mounted. */
-export function useKey(keys: string, act: () => void, label: string): void {
+/**
+ * Registers a shortcut while the component is mounted.
+ *
+ * @param on selector of what it acts on
+ */
+export function useKey(keys: string, act: () => void, label: string, on?: string): void {
   const latest = useRef(act)
   useEffect(() => {
     latest.current = act
   })
   useEffect(() => {
-    const shortcut: Shortcut = { keys, label, act: () => latest.current() }
+    const shortcut: Shortcut = { keys, label, on, act: () => latest.current() }
     change([...known, shortcut])
     return () => change(known.filter((other) => other !== shortcut))
-  }, [keys, label])
+  }, [keys, label, on])
 }
 
 /** All active shortcuts. */
@@ -63,9 +73,10 @@ function onKeyDown(event: KeyboardEvent): void {
   shortcut.act()
 }
 
-/** `k`, or `mod+k` with Ctrl or ⌘. */
-function pressed({ key, ctrlKey, metaKey, altKey }: KeyboardEvent): string {
+/** `k`, `mod+k` with Ctrl or ⌘, or `shift+ArrowLeft`: Shift is part of the name of a character. */
+function pressed({ key, ctrlKey, metaKey, altKey, shiftKey }: KeyboardEvent): string {
   if (altKey) return ''
+  if (shiftKey && key.startsWith('Arrow')) return `shift+${key}`
   return ctrlKey || metaKey ? `mod+${key.toLowerCase()}` : key
 }
 

@@ -4,9 +4,10 @@
  * live channel. Changes are applied once per frame; pausing stops applying, not receiving them.
  */
 import { type QueryClient, type UseQueryResult, useQuery } from '@tanstack/react-query'
-import type { RouteAnswer } from '@vacancy/shared/contract'
+import type { ControlRouteName, RouteAnswer } from '@vacancy/shared/contract'
 import { applyOps, LIVE } from '@vacancy/shared/live'
 import { useEffect, useSyncExternalStore } from 'react'
+import { useMoment } from './address.tsx'
 import { call, sessionEnded } from './api.ts'
 import { createLink, type LinkEvent, type LinkStatus } from './link.ts'
 import type { ToWorker } from './live-worker.ts'
@@ -229,32 +230,43 @@ function follow(topic: string): () => void {
 
 /**
  * A value that is kept up to date while it is shown. Without a topic nothing is fetched. With `part`, only changes of that
- * part render the component.
+ * part render the component. In a view of the past it is the value of that moment, where one is recorded.
  */
 export function useLive<T extends LiveTopic, V = LiveValue<T>>(
   topic: T | undefined,
   part?: (value: LiveValue<T>) => V,
 ): UseQueryResult<V> {
+  const moment = useMoment()
+  const at = topic !== undefined && isRecorded(topic) ? moment : undefined
   useEffect(() => {
-    if (topic === undefined) return
+    if (topic === undefined || at !== undefined) return
     const leave = follow(topic)
     return () => void leave()
-  }, [topic])
+  }, [topic, at])
   return useQuery({
-    queryKey: liveKey(topic ?? ''),
+    queryKey: at === undefined ? liveKey(topic ?? '') : ['past', topic, at],
     queryFn: async ({ signal }) => {
-      const value = await firstValue(topic ?? 'summary', signal)
+      const value = await fetchValue(topic ?? 'summary', at, signal)
       // The channel may have been faster; its value is not older.
-      return ((topic && newest.get(topic)) ?? value) as LiveValue<T>
+      return ((at === undefined && topic && newest.get(topic)) || value) as LiveValue<T>
     },
     enabled: topic !== undefined,
     ...(part && { select: part }),
-    // A value that the channel keeps up to date is never fetched again.
-    staleTime: () => (topic !== undefined && newest.has(topic) ? Number.POSITIVE_INFINITY : FRESH_MS),
+    // While stepping and playing, the state before stays until the next one is known.
+    placeholderData: (before: unknown, query?: { readonly queryKey: readonly unknown[] }) =>
+      at !== undefined && isPastOf(query?.queryKey, topic) ? (before as never) : undefined,
+    // A value that the channel keeps up to date is never fetched again, nor is the past.
+    staleTime: () =>
+      at !== undefined || (topic !== undefined && newest.has(topic)) ? Number.POSITIVE_INFINITY : FRESH_MS,
     refetchOnWindowFocus: false,
     refetchOnReconnect: false,
   })
 }
+
+const isRecorded = (topic: string) => /^(summary$|shard:|node:|op:)/.test(topic)
+
+const isPastOf = (key: readonly unknown[] | undefined, topic: string | undefined) =>
+  key?.[0] === 'past' && key[1] === topic
 
 /** Calls back when a topic changes, for lists that are fetched again page by page. */
 export function useLiveSignal(topic: string, onChange: () => void): void {
@@ -270,28 +282,25 @@ export function useLiveSignal(topic: string, onChange: () => void): void {
   }, [topic, onChange])
 }
 
-function firstValue(topic: LiveTopic, signal: AbortSignal): Promise<unknown> {
-  const [kind = '', ...rest] = topic.split(':')
+/** The routes of first values; those of the past have the same shapes. */
+const VALUES = {
+  summary: 'GET /api/v1/summary',
+  topology: 'GET /api/v1/topology',
+  ops: 'GET /api/v1/operations',
+  imports: 'GET /api/v1/imports',
+  shard: 'GET /api/v1/shards/{shard}',
+  node: 'GET /api/v1/shards/{shard}/nodes/{node}',
+  op: 'GET /api/v1/operations/{id}',
+  import: 'GET /api/v1/imports/{id}',
+} as const satisfies { readonly [kind: string]: ControlRouteName }
+
+/** The first value of a topic, or its value at a moment. */
+function fetchValue(topic: LiveTopic, at: string | undefined, signal: AbortSignal): Promise<unknown> {
+  const [kind, ...rest] = topic.split(':') as [keyof typeof VALUES, ...string[]]
   const id = rest.join(':')
-  switch (kind) {
-    case 'topology':
-      return call('GET /api/v1/topology', { signal })
-    case 'ops':
-      return call('GET /api/v1/operations', { query: { state: 'running' }, signal })
-    case 'imports':
-      return call('GET /api/v1/imports', { signal })
-    case 'shard':
-      return call('GET /api/v1/shards/{shard}', { params: { shard: id }, signal })
-    case 'node': {
-      const cut = id.lastIndexOf('/')
-      const params = { shard: id.slice(0, cut), node: id.slice(cut + 1) }
-      return call('GET /api/v1/shards/{shard}/nodes/{node}', { params, signal })
-    }
-    case 'op':
-      return call('GET /api/v1/operations/{id}', { params: { id }, signal })
-    case 'import':
-      return call('GET /api/v1/imports/{id}', { params: { id }, signal })
-    default:
-      return call('GET /api/v1/summary', { signal })
-  }
+  const cut = id.lastIndexOf('/')
+  const params = kind === 'node' ? { shard: id.slice(0, cut), node: id.slice(cut + 1) } : { shard: id, id }
+  const query = { at, ...(kind === 'ops' && { state: 'running' }) }
+  const route = at === undefined ? VALUES[kind] : VALUES[kind].replace('/v1', '/v1/past')
+  return call(route as 'GET /api/v1/past/shards/{shard}', { params, query: query as { at: string }, signal })
 }

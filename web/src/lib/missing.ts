@@ -5,10 +5,13 @@ import { counted } from './format.ts'
 
 const NODE = /^[^\s/]+\/[^\s/]+$/
 
+/** Whether a whole node did not respond, rather than one of its paths or another source. */
+export const isNodeSource = ({ source }: Pick<MissingSource, 'source'>): boolean => NODE.test(source)
+
 /** "1 of 4 nodes and 1 other source did not respond". @param nodes the number of all nodes */
 export function missingText(missing: readonly Pick<MissingSource, 'source'>[], nodes: number | undefined): string {
   const sources = new Set(missing.map(({ source }) => source))
-  const silent = [...sources].filter((source) => NODE.test(source)).length
+  const silent = [...sources].filter((source) => isNodeSource({ source })).length
   const others = sources.size - silent
   const parts = [
     ...(silent > 0

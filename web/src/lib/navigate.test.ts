@@ -18,9 +18,10 @@ class Link {
   }
 }
 
+const KNOWN = ['/', '/shards', '/shards/s1/metrics', '/dashboards/engine']
 const preload = vi.fn()
 const pages: Pages = {
-  resolve: (path) => ({ '/': '/', '/shards': '/shards', '/registry': '/registry/services' })[path],
+  resolve: (path) => (path === '/registry' ? '/registry/services' : KNOWN.includes(path) ? path : undefined),
   preload,
 }
 let stop: () => void
@@ -84,6 +85,32 @@ test('navigating to the current page adds no history entry', () => {
 
   expect(entries).toEqual(['replace /shards?filter=s1', 'push /shards?filter=s2'])
   expect(hasNavigatedTo('/shards')).toBe(false)
+})
+
+test('links keep the moment of a past view until one leads back to now', () => {
+  location.search = '?at=2026-11-20T18:00:00Z&filter=s1'
+  navigate('/')
+  navigate('/shards?at=2026-11-20T17:00:00Z')
+  navigate('/shards?at=now')
+
+  expect(entries).toEqual([
+    'push /?at=2026-11-20T18%3A00%3A00Z',
+    'push /shards?at=2026-11-20T17:00:00Z',
+    'push /shards',
+  ])
+})
+
+test('a time range is kept between pages that show one, unless the link has its own', () => {
+  location.search = '?from=now-3h&pin=2026-11-20T18:00:00Z'
+  navigate('/dashboards/engine')
+  navigate('/shards/s1/metrics?from=now-5m')
+  navigate('/')
+
+  expect(entries).toEqual([
+    'push /dashboards/engine?from=now-3h&pin=2026-11-20T18%3A00%3A00Z',
+    'push /shards/s1/metrics?from=now-5m',
+    'push /',
+  ])
 })
 
 test('a URL outside the console is loaded', () => {

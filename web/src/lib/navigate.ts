@@ -6,6 +6,7 @@
  */
 
 import { setAddress } from './address.tsx'
+import { AT, NOW } from './past.ts'
 
 /** Implemented by the shell. */
 export type Pages = {
@@ -23,10 +24,29 @@ export function navigate(href: string): void {
   const url = new URL(href, location.href)
   const path = pathOfPage(url)
   if (path === undefined) return location.assign(url)
+  keepTime(url, path)
   const to = path + url.search + url.hash
   if (path !== location.pathname) navigatedTo = path
   setAddress(to, { push: to !== location.pathname + location.search + location.hash })
 }
+
+/**
+ * The past stays until the user goes back to now, and a time range on pages that show one. A link that names its own
+ * wins; `at=now` ends the past.
+ */
+function keepTime({ searchParams }: URL, path: string): void {
+  const current = new URLSearchParams(location.search)
+  const names = SHOWS_TIME.test(path) ? [AT, ...RANGE] : [AT]
+  const hasRange = RANGE.some((name) => searchParams.has(name))
+  for (const name of names) {
+    const value = current.get(name)
+    if (value !== null && !searchParams.has(name) && !(hasRange && name !== AT)) searchParams.set(name, value)
+  }
+  if (searchParams.get(AT) === NOW) searchParams.delete(AT)
+}
+
+const RANGE = ['from', 'to', 'pin']
+const SHOWS_TIME = /^\/(dashboards\/|shards\/[^/]+\/(metrics|nodes\/))/
 
 /** True once after each navigation to a page; going back keeps its scroll position. */
 export function hasNavigatedTo(path: string): boolean {

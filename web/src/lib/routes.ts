@@ -13,6 +13,9 @@ function withQuery(path: string, query: Query): string {
 
 export const routes = {
   overview: () => '/',
+  /** The overview as it was at a moment. */
+  past: (at: string) => withQuery('/', { at }),
+  dashboard: (dashboard: string, query: Query = {}) => withQuery(`/dashboards/${part(dashboard)}`, query),
   topology: (query: Query = {}) => withQuery('/topology', query),
   shards: (query: Query = {}) => withQuery('/shards', query),
   shard: (shard: string, query: Query = {}) => withQuery(`/shards/${part(shard)}`, query),
@@ -21,6 +24,12 @@ export const routes = {
   shardEvents: (shard: string) => `/shards/${part(shard)}/events`,
   shardMetrics: (shard: string) => `/shards/${part(shard)}/metrics`,
   shardConfig: (shard: string) => `/shards/${part(shard)}/config`,
+  segments: (shard: string) => `/shards/${part(shard)}/segments`,
+  segment: (shard: string, segment: string, query: Query = {}) =>
+    withQuery(`/shards/${part(shard)}/segments/${part(segment)}`, query),
+  property: (shard: string, segment: string, property: string, query: Query = {}) =>
+    withQuery(`/shards/${part(shard)}/segments/${part(segment)}/properties/${part(property)}`, query),
+  stays: (shard: string, query: Query = {}) => withQuery(`/shards/${part(shard)}/stays`, query),
   /** Opens a plan; opening it never runs it. */
   plan: (kind: string, shard: string, node?: string) =>
     routes.shard(shard, { plan: [kind, shard, ...(node ? [node] : [])].join(':') }),
@@ -38,6 +47,9 @@ export const routes = {
   queueJob: (topic: string, job: string) => `/queue/topics/${part(topic)}/jobs/${part(job)}`,
   queueConsumers: () => '/queue/consumers',
   operations: (query: Query = {}) => withQuery('/operations', query),
+  newHandover: (query: { readonly zone?: string; readonly machine?: string; readonly back?: string }) =>
+    withQuery('/operations/handovers/new', query),
+  handover: (id: string) => `/operations/handovers/${part(id)}`,
   operation: (id: string) => `/operations/${part(id)}`,
   audit: (query: Query = {}) => withQuery('/audit', query),
   registry: () => '/registry',

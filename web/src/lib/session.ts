@@ -2,6 +2,7 @@
 /** The signed-in person and their permissions. The server checks each call; this is for showing it beforehand. */
 import type { Me, PersonRole } from '@vacancy/shared/contract'
 import { createContext, useContext } from 'react'
+import { useMoment } from './address.tsx'
 import * as copy from './copy.ts'
 import { useLiveStatus } from './live.ts'
 
@@ -24,7 +25,9 @@ export function may(me: Me, role: PersonRole): boolean {
 export function useWhyNot(role: PersonRole): string | undefined {
   const me = useMe()
   const { link, paused } = useLiveStatus()
+  const moment = useMoment()
   if (!may(me, role)) return copy.session.needsRole(role)
+  if (moment !== undefined) return copy.session.past
   if (link.state === 'offline') return copy.session.disconnected
   if (paused) return copy.session.paused
   return undefined

@@ -4,7 +4,8 @@ import type { ReactNode } from 'react'
 import { Icon } from '../icons/icon.tsx'
 import { LEVEL_ICONS } from './badge.tsx'
 
-const TINTS: Record<Level, string> = {
+/** Border, background and text of something that speaks for everything below it. */
+export const BANNER_TINTS: Record<Level, string> = {
   ok: 'border-ok/40 bg-ok-bg text-ok',
   info: 'border-info/40 bg-info-bg text-info',
   warn: 'border-warn/40 bg-warn-bg text-warn',
@@ -28,7 +29,7 @@ export function Banner({ level, title, children, actions, className }: BannerPro
       data-banner={level}
       className={clsx(
         'flex flex-wrap items-center gap-x-3 gap-y-1 rounded-panel border px-4 py-2',
-        TINTS[level],
+        BANNER_TINTS[level],
         className,
       )}
     >

@@ -14,10 +14,13 @@ const KINDS: Record<ButtonKind, string> = {
   'danger-filled': 'border-crit bg-crit text-surface hover:brightness-110',
 }
 
+/** A quiet button gets no box by being disabled. */
+const BLOCKED: Partial<Record<ButtonKind, string>> = { quiet: 'border-transparent' }
+
 function stylesOf(kind: ButtonKind, isBlocked: boolean, className?: string): string {
   return clsx(
     'inline-flex h-control min-w-control select-none items-center justify-center gap-1.5 whitespace-nowrap rounded-control border px-3 font-medium text-table transition-colors',
-    isBlocked ? 'cursor-not-allowed border-line bg-sunken text-text-3' : KINDS[kind],
+    isBlocked ? clsx('cursor-not-allowed text-text-3', BLOCKED[kind] ?? 'border-line bg-sunken') : KINDS[kind],
     className,
   )
 }

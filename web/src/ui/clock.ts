@@ -1,6 +1,7 @@
 'use client'
 /** One clock for all ages on the page. It ticks each second while the tab is visible. */
 import { use, useSyncExternalStore } from 'react'
+import { useMoment } from '../lib/address.tsx'
 import { FirstPaintContext } from './first-paint.ts'
 
 const TICK_MS = 1_000
@@ -8,8 +9,18 @@ const readers = new Set<() => void>()
 let now = 0
 let timer: ReturnType<typeof setInterval> | undefined
 
-/** Milliseconds since 1970, updated each second. The first render uses the time at which the server wrote the page. */
+/**
+ * Milliseconds since 1970, updated each second; in a view of the past its moment. The first render uses the time at which
+ * the server wrote the page.
+ */
 export function useNow(): number {
+  const moment = useMoment()
+  const now = useWallNow()
+  return moment === undefined ? now : Date.parse(moment)
+}
+
+/** The time now, also in a view of the past. */
+export function useWallNow(): number {
   const { at } = use(FirstPaintContext)
   return useSyncExternalStore(
     follow,

@@ -11,10 +11,12 @@ type CodeViewProps = {
   /** Visible lines before it scrolls. */
   readonly lines?: number
   readonly hideLabel?: boolean
+  /** Long lines are broken instead of scrolled. */
+  readonly wrap?: boolean
   readonly className?: string
 }
 
-export function CodeView({ label, code, lines = 16, hideLabel, className }: CodeViewProps) {
+export function CodeView({ label, code, lines = 16, hideLabel, wrap, className }: CodeViewProps) {
   return (
     <figure className={clsx('w-full min-w-0 overflow-clip rounded-control border border-line bg-sunken', className)}>
       <figcaption className="flex items-center justify-between gap-2 ps-3 text-small text-text-3">
@@ -24,7 +26,10 @@ export function CodeView({ label, code, lines = 16, hideLabel, className }: Code
       <pre
         // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard.
         tabIndex={0}
-        className="overflow-auto px-3 pb-3 font-mono text-small"
+        className={clsx(
+          'overflow-auto px-3 pb-3 font-mono text-small',
+          wrap && 'whitespace-pre-wrap [overflow-wrap:anywhere]',
+        )}
         style={{ maxHeight: `${lines + 1}rem` }}
       >
         <code>{code}</code>
@@ -36,15 +41,16 @@ export function CodeView({ label, code, lines = 16, hideLabel, className }: Code
 type CodeTabsProps = {
   readonly label: string
   readonly tabs: readonly { readonly id: string; readonly label: string; readonly code: string }[]
+  readonly wrap?: boolean
 }
 
 /** The same code in several languages. */
-export function CodeTabs({ label, tabs }: CodeTabsProps) {
+export function CodeTabs({ label, tabs, wrap = false }: CodeTabsProps) {
   const [chosen, setChosen] = useState(tabs[0]?.id ?? '')
   const tab = tabs.find(({ id }) => id === chosen) ?? tabs[0]
   return (
     <ViewTabs label={label} value={tab?.id ?? ''} onChange={setChosen} tabs={tabs}>
-      {tab && <CodeView label={tab.label} code={tab.code} hideLabel />}
+      {tab && <CodeView label={tab.label} code={tab.code} wrap={wrap} hideLabel />}
     </ViewTabs>
   )
 }

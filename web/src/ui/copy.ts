@@ -13,7 +13,9 @@ export const codeView = { copy: (label: string) => `Copy: ${label}` }
 
 export const dialog = { close: 'Close' }
 
-export const page = { breadcrumb: 'Breadcrumb' }
+export const page = {
+  breadcrumb: 'Breadcrumb',
+}
 
 export const panel = {
   clearFilters: 'Clear filters',
@@ -30,4 +32,8 @@ export const panel = {
   unknownError: 'Something went wrong.',
 }
 
-export const toasts = { label: 'Notifications', close: 'Dismiss' }
+export const toasts = {
+  label: 'Notifications',
+  close: 'Dismiss',
+  earlier: (earlier: number) => `${earlier} earlier`,
+}

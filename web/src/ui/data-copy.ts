@@ -11,6 +11,7 @@ export const confirmFields = {
   typeFirst: (text: string | undefined) => `Type ${text} first`,
   reason: 'Reason (recorded in the audit log)',
   reasonTooShort: (characters: number) => `Enter a reason of at least ${characters} characters`,
+  cancel: 'Cancel',
 }
 
 export const field = { required: ' (required)' }
@@ -24,7 +25,20 @@ export const filterBox = {
 
 export const freshness = { gone: ', not seen recently', never: ', never seen' }
 
+export const heat = {
+  price: (from: string, to: string) => `Price colours from ${from} to ${to}`,
+  availability: (to: string) => `Colours of rooms left, from 1 to ${to}`,
+  atMost: (value: string) => `≤ ${value}`,
+  atLeastPrice: (price: string) => `≥ ${price} per night`,
+  oneLeft: '1 left',
+  atLeastRooms: (rooms: string) => `≥ ${rooms} left`,
+  noneLeft: 'none left',
+  noPackage: 'no package',
+}
+
 export const id = { copy: (label: string) => `Copy ${label} ID` }
+
+export const nextSteps = 'Next steps'
 
 export const progress = { indeterminate: 'in progress' }
 
@@ -39,4 +53,18 @@ export const timeChart = {
   showChart: (title: string) => `Show ${title} as chart`,
   showTable: (title: string) => `Show ${title} as table`,
   timeColumn: 'UTC',
+  noData: 'No data in this time range.',
+  last: 'last',
+  min: 'min',
+  max: 'max',
+  actions: (title: string) => `Copy ${title}`,
+  copyPng: 'Copy as PNG',
+  copyCsv: 'Copy as CSV',
+  copyPromql: 'Copy as PromQL',
+  noPicture: 'Show it as a chart first',
+  noPromql: 'The control plane derives it; Prometheus has no such metric',
+  copied: (what: string) => `${what} copied`,
+  saved: (what: string) => `The browser does not allow copying it; ${what} was downloaded`,
+  failed: 'The browser does not allow copying it',
+  formats: { png: 'PNG', csv: 'CSV', promql: 'PromQL' },
 }

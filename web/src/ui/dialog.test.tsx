@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
-import { render, screen, waitFor } from '@testing-library/react'
-import { useState } from 'react'
+import { cleanup, render, screen, waitFor } from '@testing-library/react'
+import { useEffect, useState } from 'react'
 import { describe, expect, test } from 'vitest'
 import { Combobox } from './combobox.tsx'
 import { Dialog, type DialogProps, Drawer } from './dialog.tsx'
@@ -45,8 +45,8 @@ describe.each([
     expect(screen.queryByText('Transfer leadership of s3')).toBeNull()
   })
 
-  test('is named by its title, which gets the focus', async () => {
-    await open({ as })
+  test('is named by its title, which gets the focus where there is no field', async () => {
+    await open({ as, children: <p>Nothing to type</p> })
     expect(document.activeElement?.textContent).toBe('Transfer leadership of s3')
   })
 
@@ -78,17 +78,64 @@ describe('dialog', () => {
       const { activeElement: at } = document
       visited.push(at?.getAttribute('aria-label') ?? at?.textContent ?? null)
     }
-    expect(visited).toEqual(['Close', 'Reason', 'Confirm', 'Close'])
+    expect(visited).toEqual(['Confirm', 'Close', 'Reason', 'Confirm'])
   })
 
-  test('starts in its first field where the user must type', async () => {
-    await open({ typing: true })
+  test('starts in its first field, also when that is loaded later', async () => {
+    await open()
+    expect(document.activeElement).toBe(screen.getByRole('textbox', { name: 'Reason' }))
+    cleanup()
+    function Late() {
+      const [isLoaded, setLoaded] = useState(false)
+      useEffect(() => {
+        const timer = setTimeout(() => setLoaded(true))
+        return () => clearTimeout(timer)
+      }, [])
+      return isLoaded ? <Input aria-label="Reason" /> : <p>Loading</p>
+    }
+    await open({ children: <Late /> })
     await waitFor(() => expect(document.activeElement).toBe(screen.getByRole('textbox', { name: 'Reason' })))
   })
 
-  test('starts at its title where it has no field', async () => {
-    await open({ typing: true, children: <p>Nothing to type</p> })
+  test('a drawer starts at its title', async () => {
+    await open({ as: Drawer })
     expect(document.activeElement?.textContent).toBe('Transfer leadership of s3')
+  })
+
+  test('Shift+Tab from the title goes to its last control', async () => {
+    const person = await open({ children: <p>Nothing to type</p>, footer: <button type="button">Confirm</button> })
+    await person.tab({ shift: true })
+    expect(document.activeElement?.textContent).toBe('Confirm')
+  })
+
+  test('the page gets the focus when the button that opened it is gone', async () => {
+    function Replaced() {
+      const [isOpen, setOpen] = useState(false)
+      return (
+        <main id="content" tabIndex={-1}>
+          <button key={String(isOpen)} type="button" onClick={() => setOpen(true)}>
+            Transfer
+          </button>
+          <Dialog open={isOpen} onClose={() => setOpen(false)} title="Transfer leadership of s3">
+            <Input aria-label="Reason" />
+          </Dialog>
+        </main>
+      )
+    }
+    render(<Replaced />)
+    const person = user()
+    await person.click(opener())
+    await dialog()
+    await person.keyboard('{Escape}')
+    await isClosed()
+    await waitFor(() => expect(document.activeElement?.id).toBe('content'))
+  })
+
+  test('Ctrl Enter confirms from any of its fields', async () => {
+    let confirmed = 0
+    const person = await open({ onConfirm: () => confirmed++ })
+    await person.keyboard('{Control>}{Enter}{/Control}')
+    expect(confirmed).toBe(1)
   })
 
   test('the first Escape closes an open list of suggestions, the next one the dialog', async () => {

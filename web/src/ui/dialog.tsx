@@ -15,8 +15,8 @@ export type DialogProps = {
   readonly wide?: boolean
   /** A click outside does not close it, so that typed text is not lost. */
   readonly keep?: boolean
-  /** Focuses the first field instead of the title. */
-  readonly typing?: boolean
+  /** On Ctrl Enter or ⌘ Enter, from anywhere in it: the same as its confirming button. */
+  readonly onConfirm?: () => void
 }
 
 // The dialog primitive weighs as much as a page: it is loaded when the first dialog opens.

@@ -23,6 +23,8 @@ type MenuProps = {
   readonly button?: ReactNode
   readonly icon?: IconName
   readonly kind?: ButtonKind
+  /** Class of an icon button of another size. */
+  readonly size?: string
   readonly items: readonly MenuItem[]
 }
 
@@ -33,7 +35,7 @@ export type MenuLayerProps = Pick<MenuProps, 'label' | 'items'> & {
 
 const Layer = lazy(() => import('./menu-layer.tsx'))
 
-export function Menu({ label, button, icon = 'more', kind = 'default', items }: MenuProps) {
+export function Menu({ label, button, icon = 'more', kind = 'default', size, items }: MenuProps) {
   const anchor = useRef<HTMLButtonElement>(null)
   const [isOpen, setOpen] = useState(false)
   const wire = {
@@ -54,7 +56,7 @@ export function Menu({ label, button, icon = 'more', kind = 'default', items }: 
           {button}
         </Button>
       ) : (
-        <IconButton label={label} icon={icon} {...wire} />
+        <IconButton label={label} icon={icon} className={size} {...wire} />
       )}
       {isOpen && (
         <Suspense fallback={null}>

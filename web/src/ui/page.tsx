@@ -32,10 +32,12 @@ type PageProps = {
   readonly lead?: ReactNode
   readonly actions?: ReactNode
   readonly tabs?: ReactNode
+  /** The heading where it is not the title: a section whose tabs name its parts. */
+  readonly heading?: string
   readonly children: ReactNode
 }
 
-export function Page({ id, title, where, ready, crumbs, badge, lead, actions, tabs, children }: PageProps) {
+export function Page({ id, title, where, ready, crumbs, badge, lead, actions, tabs, heading, children }: PageProps) {
   const attention = useContext(AttentionContext)
   const isHydrated = useIsHydrated()
   const titleId = useId()
@@ -57,19 +59,19 @@ export function Page({ id, title, where, ready, crumbs, badge, lead, actions, ta
       <header className="flex flex-col gap-1.5">
         {crumbs && crumbs.length > 0 && (
           <nav aria-label={copy.page.breadcrumb} className="flex flex-wrap items-center gap-1 text-small text-text-3">
-            {crumbs.map((crumb) => (
+            {crumbs.map((crumb, at) => (
               <Fragment key={crumb.href}>
+                {at > 0 && <Icon name="chevron-right" size={12} className="rtl:-scale-x-100" />}
                 <Link href={crumb.href} className="text-text-2">
                   {crumb.label}
                 </Link>
-                <Icon name="chevron-right" size={12} className="rtl:-scale-x-100" />
               </Fragment>
             ))}
           </nav>
         )}
         <div className="flex flex-wrap items-center gap-x-3 gap-y-2">
           <h1 id={titleId} className="min-w-0 break-words text-title">
-            {title}
+            {heading ?? title}
           </h1>
           {badge}
           {actions && <div className="ms-auto flex flex-wrap items-center gap-2">{actions}</div>}

@@ -1,7 +1,17 @@
 'use client'
 /** Shared by plain and virtual tables: columns, order, selection, keys. */
 import clsx from 'clsx'
-import { type CSSProperties, type KeyboardEvent, type MouseEvent, memo, type ReactNode, useMemo, useState } from 'react'
+import {
+  type CSSProperties,
+  type KeyboardEvent,
+  type MouseEvent,
+  memo,
+  type ReactNode,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+} from 'react'
 import { Icon } from '../icons/icon.tsx'
 import { navigate } from '../lib/navigate.ts'
 import { COLUMN_PX, ColumnEdge, type Widths } from './column-edge.tsx'
@@ -75,11 +85,19 @@ export function useRows<R>(props: TableProps<R>, scrollTo: (index: number) => vo
   const [kept, setKept] = useState({ sortId, keys: sortedKeys })
   if (kept.sortId !== sortId) setKept({ sortId, keys: sortedKeys })
   const isKept = sort !== undefined && kept.sortId === sortId
-  const keys = useMemo(() => (isKept ? keptOrder(kept.keys, sortedKeys) : sortedKeys), [isKept, kept, sortedKeys])
+  const keys = useMemo(
+    () => (isKept && kept.keys !== sortedKeys ? keptOrder(kept.keys, sortedKeys) : sortedKeys),
+    [isKept, kept, sortedKeys],
+  )
   const shown = useMemo(() => inOrderOf(keys, sorted, sortedKeys), [keys, sorted, sortedKeys])
 
   const [active, setActive] = useState<string>()
-  const activeAt = Math.max(0, keys.indexOf(active ?? props.focus ?? ''))
+  const activeKey = active ?? props.focus ?? ''
+  const activeAt = useMemo(() => (activeKey === '' ? 0 : Math.max(0, keys.indexOf(activeKey))), [keys, activeKey])
+  const isMoved = useMemo(
+    () => sort !== undefined && keys !== sortedKeys && keys.some((key, at) => key !== sortedKeys[at]),
+    [sort, keys, sortedKeys],
+  )
 
   const open = (row: R) => {
     if (onOpen) onOpen(row)
@@ -125,16 +143,37 @@ export function useRows<R>(props: TableProps<R>, scrollTo: (index: number) => vo
     keys,
     sort,
     activeAt,
+    actions: useActions<R>({ setSort: props.onSort ?? setOwnSort, setActive, open, select }),
     /** The current values would sort the rows differently. */
-    isMoved: sort !== undefined && keys.some((key, at) => key !== sortedKeys[at]),
+    isMoved,
     sortAgain: () => setKept({ sortId, keys: sortedKeys }),
-    setSort: (next: Sort) => (props.onSort ? props.onSort(next) : setOwnSort(next)),
-    setActive,
-    open,
     canOpen: href !== undefined || onOpen !== undefined,
-    select,
     onKeyDown,
   }
+}
+
+type Actions<R> = {
+  readonly setSort: (sort: Sort) => void
+  readonly setActive: (key: string) => void
+  readonly open: (row: R) => void
+  readonly select: (key: string) => void
+}
+
+/** The same functions for the life of the table, so that head and rows are rendered only when they change themselves. */
+function useActions<R>(latest: Actions<R>): Actions<R> {
+  const ref = useRef(latest)
+  useLayoutEffect(() => {
+    ref.current = latest
+  })
+  return useMemo(
+    () => ({
+      setSort: (sort) => ref.current.setSort(sort),
+      setActive: (key) => ref.current.setActive(key),
+      open: (row) => ref.current.open(row),
+      select: (key) => ref.current.select(key),
+    }),
+    [],
+  )
 }
 
 /** Rows in the order of their keys. */
@@ -186,15 +225,37 @@ type HeadRowProps<R> = { readonly table: Rows<R>; readonly props: TableProps<R> 
 export function HeadRow<R>({ table, props }: HeadRowProps<R>) {
   const { columns, selected, onSelect, label, onWidths, widths } = props
   return (
+    <DrawnHead
+      {...{ columns, selected, onSelect, label, onWidths, widths }}
+      keys={table.keys}
+      sort={table.sort}
+      setSort={table.actions.setSort}
+    />
+  )
+}
+
+type DrawnHeadProps<R> = Pick<TableProps<R>, 'columns' | 'label' | 'widths'> & {
+  readonly selected: TableProps<R>['selected']
+  readonly onSelect: TableProps<R>['onSelect']
+  readonly onWidths: TableProps<R>['onWidths']
+  readonly keys: readonly string[]
+  readonly sort: Sort | undefined
+  readonly setSort: (sort: Sort) => void
+}
+
+/** Rendered again only when it changed: scrolling moves rows, not the head. */
+const DrawnHead = memo(function DrawnHead<R>(props: DrawnHeadProps<R>) {
+  const { columns, selected, onSelect, label, onWidths, widths, keys, sort, setSort } = props
+  return (
     <tr aria-rowindex={1}>
       {onSelect && (
         <th scope="col" className="sticky top-0 z-10 border-line border-b bg-surface ps-4">
-          <SelectAll label={label} keys={table.keys} selected={selected ?? new Set()} onSelect={onSelect} />
+          <SelectAll label={label} keys={keys} selected={selected ?? new Set()} onSelect={onSelect} />
         </th>
       )}
       {columns.map((column) => {
-        const isSorted = table.sort?.column === column.id
-        const isDown = isSorted && table.sort?.down === true
+        const isSorted = sort?.column === column.id
+        const isDown = isSorted && sort?.down === true
         return (
           <th
             key={column.id}
@@ -213,7 +274,7 @@ export function HeadRow<R>({ table, props }: HeadRowProps<R>) {
             {column.compare ? (
               <button
                 type="button"
-                onClick={() => table.setSort({ column: column.id, down: isSorted ? !isDown : Boolean(column.end) })}
+                onClick={() => setSort({ column: column.id, down: isSorted ? !isDown : Boolean(column.end) })}
                 className={clsx(
                   'inline-flex min-h-6 items-center gap-1 rounded-control font-medium hover:text-text',
                   // Aligns the header text with the numbers, not the arrow.
@@ -233,7 +294,7 @@ export function HeadRow<R>({ table, props }: HeadRowProps<R>) {
       })}
     </tr>
   )
-}
+}) as <R>(props: DrawnHeadProps<R>) => ReactNode
 
 type SelectAllProps = {
   readonly label: string
@@ -268,40 +329,84 @@ type BodyRowProps<R> = {
 export function BodyRow<R>({ table, props, row, index }: BodyRowProps<R>) {
   const { columns, rowKey, rowProps, selected, onSelect, focus } = props
   const key = rowKey(row)
-  const isSelected = selected?.has(key) ?? false
+  return (
+    <DrawnRow
+      row={row}
+      columns={columns}
+      id={key}
+      data={rowProps?.(row) ?? NO_DATA}
+      index={index}
+      isActive={index === table.activeAt}
+      isSelected={onSelect && (selected?.has(key) ?? false)}
+      isMarked={focus === key}
+      canOpen={table.canOpen}
+      actions={table.actions}
+    />
+  )
+}
+
+const NO_DATA: RowData = {}
+
+type DrawnRowProps<R> = {
+  readonly row: R
+  readonly columns: readonly Column<R>[]
+  readonly id: string
+  readonly data: RowData
+  readonly index: number
+  readonly isActive: boolean
+  /** Undefined in a table without selection. */
+  readonly isSelected: boolean | undefined
+  readonly isMarked: boolean
+  readonly canOpen: boolean
+  readonly actions: Actions<R>
+}
+
+/** Rendered again only when something of the row changed: scrolling moves other rows into the table. */
+const DrawnRow = memo(function DrawnRow<R>(props: DrawnRowProps<R>) {
+  const { row, columns, id, data, index, isActive, isSelected, isMarked, canOpen, actions } = props
   const onClick = (event: MouseEvent<HTMLElement>) => {
     if ((event.target as HTMLElement).closest('a, button, input, label, select, summary')) return
     if (getSelection()?.toString()) return
-    table.open(row)
+    actions.open(row)
   }
   return (
     <tr
-      data-key={key}
-      {...rowProps?.(row)}
+      data-key={id}
+      {...data}
       aria-rowindex={index + 2}
-      tabIndex={index === table.activeAt ? 0 : -1}
-      onFocus={() => table.setActive(key)}
-      onClick={table.canOpen ? onClick : undefined}
+      tabIndex={isActive ? 0 : -1}
+      onFocus={() => actions.setActive(id)}
+      onClick={canOpen ? onClick : undefined}
       className={clsx(
-        'group h-row scroll-mt-10 -outline-offset-2 hover:bg-sunken',
-        table.canOpen && 'cursor-pointer',
-        (isSelected || focus === key) && 'bg-info-bg',
+        'h-row scroll-mt-10 -outline-offset-2',
+        canOpen && 'cursor-pointer',
+        isSelected || isMarked ? 'bg-info-bg' : 'bg-surface hover:bg-sunken',
       )}
     >
-      {onSelect && (
+      {isSelected !== undefined && (
         <td className="border-line border-b ps-4 in-[tr:last-child]:border-b-0">
           <input
             type="checkbox"
-            aria-label={copy.table.select(key)}
+            aria-label={copy.table.select(id)}
             className="size-4 accent-accent"
             checked={isSelected}
-            onChange={() => table.select(key)}
+            onChange={() => actions.select(id)}
           />
         </td>
       )}
       <Cells row={row} columns={columns} />
     </tr>
   )
+}, isSameRow) as <R>(props: DrawnRowProps<R>) => ReactNode
+
+/** Attributes are made with each render, so they are compared by their values. */
+function isSameRow({ data, ...before }: DrawnRowProps<unknown>, { data: newData, ...after }: DrawnRowProps<unknown>) {
+  return isShallowEqual(before, after) && isShallowEqual(data, newData)
+}
+
+function isShallowEqual<T extends object>(a: T, b: T): boolean {
+  const keys = Object.keys(a) as (keyof T)[]
+  return keys.length === Object.keys(b).length && keys.every((key) => Object.is(a[key], b[key]))
 }
 
 /** Rendered again only when the row itself changed: typing in a filter moves rows but changes few of them. */
@@ -312,7 +417,8 @@ const Cells = memo(function Cells<R>({ row, columns }: { readonly row: R; readon
         const styles = clsx(
           'border-line border-b px-3 py-1 font-normal first:ps-4 last:pe-4 in-[tr:last-child]:border-b-0',
           column.end ? 'num' : 'text-start',
-          column.rowHeader && 'sticky start-0 bg-surface group-hover:bg-sunken',
+          // A sticky cell covers others with the background of its row.
+          column.rowHeader && 'sticky start-0 z-1 bg-inherit',
           RANKS[column.rank ?? 1],
           column.className,
         )

@@ -50,6 +50,25 @@ describe('table', () => {
   })
 })
 
+describe('rows that did not change', () => {
+  test('call the newest handlers', async () => {
+    const [before, after] = [vi.fn(), vi.fn()]
+    const { rerender } = render(table({ onOpen: before }))
+    rerender(table({ onOpen: after }))
+    await user().click(row('n2'))
+    expect([before.mock.calls, after.mock.calls]).toEqual([[], [[MEMBERS[1]]]])
+  })
+
+  test('still show what depends on more than the row', () => {
+    const marked = (id: string) => ({ rowProps: (member: Member) => ({ 'data-new': String(member.id === id) }) })
+    const { rerender } = render(table({ ...marked('n1'), focus: 'n1' }))
+    rerender(table({ ...marked('n3'), focus: 'n3' }))
+    expect(['n1', 'n3'].map((id) => row(id).dataset['new'])).toEqual(['false', 'true'])
+    expect(['n1', 'n3'].map((id) => row(id).tabIndex)).toEqual([-1, 0])
+    expect(row('n1').className).not.toBe(row('n3').className)
+  })
+})
+
 describe('order', () => {
   test('starts as given; every sortable head reports that it is not sorted by it', () => {
     render(table())

@@ -1,6 +1,6 @@
 'use client'
 import clsx from 'clsx'
-import { type KeyboardEvent, type ReactNode, useId } from 'react'
+import { type KeyboardEvent, type ReactNode, type RefObject, useEffect, useId, useRef } from 'react'
 import { usePath } from '../lib/address.tsx'
 import { count } from '../lib/format.ts'
 
@@ -26,8 +26,10 @@ type PathTabsProps = {
 /** Tabs that are pages with their own URL; `[` and `]` go to the previous and next one. */
 export function PathTabs({ label, tabs }: PathTabsProps) {
   const path = usePath()
+  const row = useRef<HTMLElement>(null)
+  useShowCurrent(row, path)
   return (
-    <nav aria-label={label} data-path-tabs="" className={ROW}>
+    <nav ref={row} aria-label={label} data-path-tabs="" className={ROW}>
       {tabs.map(({ href, label: text, count: number, isHere = path === href.split('?')[0] }) => (
         <a key={href} href={href} aria-current={isHere ? 'page' : undefined} className={tabStyles(isHere)}>
           {text}
@@ -36,6 +38,21 @@ export function PathTabs({ label, tabs }: PathTabsProps) {
       ))}
     </nav>
   )
+}
+
+/** Scrolls the row, and nothing else, so that the tab of the page is seen on narrow screens. */
+function useShowCurrent(row: RefObject<HTMLElement | null>, path: string): void {
+  useEffect(() => {
+    const nav = row.current
+    const here = nav?.querySelector<HTMLElement>('[aria-current]')
+    if (!nav || !here) return
+    const show = () => {
+      nav.scrollLeft = here.offsetLeft - nav.offsetLeft - (nav.clientWidth - here.offsetWidth) / 2
+    }
+    const observer = new ResizeObserver(show)
+    observer.observe(nav)
+    return () => observer.disconnect()
+  }, [row, path])
 }
 
 type ViewTabsProps = {

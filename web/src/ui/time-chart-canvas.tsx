@@ -7,10 +7,16 @@ import { readColours } from './colours.ts'
 import { queueDraw } from './draw-queue.ts'
 import { type CanvasProps, DASHES, SERIES_MAX } from './time-chart.tsx'
 
-const LABEL_WIDTH = 52
-/** Half of the width of a time label below the axis. */
-const LABEL_WIDTH_NONE = 20
-const LABEL_HEIGHT = 13
+/** Half of the width of a time label below the axis may stick out. */
+const END_PADDING = 26
+const DIGIT_WIDTH = 6.3
+const TOP_PADDING = 8
+/** Room for the names of the events. */
+const MARKS_PADDING = 18
+/** Shorter drags are clicks. */
+const DRAG_MIN = 4
+/** A click this close to an event pins its time. */
+const MARK_REACH = 5
 const FONT = '11px system-ui, sans-serif'
 
 /** Memoized: moving the cross-hair must not render it again. */
@@ -19,7 +25,8 @@ export default memo(function TimeChartCanvas(props: CanvasProps) {
   const chart = useRef<Drawn>(undefined)
   const latest = useRef(props)
   latest.current = props
-  const { from, stepSeconds, series, marks, height, sync } = props
+  const { from, stepSeconds, series, marks, height, sync, control, moveTo } = props
+  const pin = control?.pin
   // The chart is created again when its lines change; new values only update it.
   const lines = series.map(({ label }) => label).join('\n')
 
@@ -39,7 +46,10 @@ export default memo(function TimeChartCanvas(props: CanvasProps) {
         chart.current?.plot.destroy()
         const options = optionsOf(width, coloursOf(theme, element), latest)
         const plot = new UPlot(options, dataOf(latest.current), element)
+        // A drag ends with a click as well, which the library keeps from its element.
+        plot.over.addEventListener('click', (event) => onClick(plot, latest.current, event))
         chart.current = { plot, madeOf, of: latest.current }
+        moveTo.current = (step) => moveCursor(plot, step)
       })
     }
     make()
@@ -62,7 +72,7 @@ export default memo(function TimeChartCanvas(props: CanvasProps) {
       chart.current?.plot.destroy()
       chart.current = undefined
     }
-  }, [lines, height, sync])
+  }, [lines, height, sync, moveTo])
 
   // The values are read through `latest`.
   useEffect(() => {
@@ -71,6 +81,10 @@ export default memo(function TimeChartCanvas(props: CanvasProps) {
     drawn.of = latest.current
     drawn.plot.setData(dataOf(latest.current))
   }, [from, stepSeconds, series, marks])
+
+  useEffect(() => {
+    chart.current?.plot.redraw(false)
+  }, [pin])
 
   return <div ref={holder} className="w-full min-w-0" />
 })
@@ -88,10 +102,20 @@ function dataOf({ from, stepSeconds, series }: CanvasProps): UPlot.AlignedData {
   return [times, ...series.map(({ values }) => [...values])] as UPlot.AlignedData
 }
 
+/** Moves the cross-hair of this chart and, as a pointer would, of those in sync with it. */
+function moveCursor(plot: UPlot, step: number): void {
+  const seconds = plot.data[0][step]
+  if (seconds === undefined) return
+  // The types omit the third argument: publish it to the charts in sync.
+  const setCursor = plot.setCursor as (at: { left: number; top: number }, fires: boolean, publishes: boolean) => void
+  setCursor({ left: plot.valToPos(seconds, 'x'), top: 0 }, true, true)
+}
+
 type Colours = {
   readonly theme: string
   readonly line: string
   readonly quiet: string
+  readonly text: string
   readonly accent: string
   readonly lines: readonly string[]
 }
@@ -102,8 +126,9 @@ let known: Colours | undefined
 
 function coloursOf(theme: string, element: HTMLElement): Colours {
   if (known?.theme !== theme) {
-    const [line = '', quiet = '', accent = '', ...lines] = readColours(element, ['line', 'text-3', 'accent', ...SERIES])
-    known = { theme, line, quiet, accent, lines }
+    const tokens = ['line', 'text-3', 'text-2', 'accent', ...SERIES]
+    const [line = '', quiet = '', text = '', accent = '', ...lines] = readColours(element, tokens)
+    known = { theme, line, quiet, text, accent, lines }
   }
   return known
 }
@@ -121,17 +146,38 @@ function optionsOf(width: number, colours: Colours, latest: { readonly current: 
     height,
     tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1_000), 'Etc/UTC'),
     legend: { show: false },
-    padding: [8, series.length > 1 ? LABEL_WIDTH : LABEL_WIDTH_NONE, 0, 0],
+    padding: [() => (latest.current.marks.length > 0 ? MARKS_PADDING : TOP_PADDING), END_PADDING, 0, 0],
     cursor: {
       y: false,
-      drag: { x: false, y: false },
+      drag: { x: latest.current.control !== undefined, y: false, dist: DRAG_MIN, setScale: false },
       points: { size: 6 },
-      ...(sync ? { sync: { key: sync } } : {}),
+      // Pressing and releasing concern one chart; the range of the others follows from the URL.
+      ...(sync
+        ? {
+            sync: {
+              key: sync,
+              filters: { pub: (type: string) => !type.startsWith('mousedown') && !type.startsWith('mouseup') },
+            },
+          }
+        : {}),
+      bind: {
+        dblclick: () => () => {
+          latest.current.control?.onZoomOut()
+          return null
+        },
+      },
     },
     scales: { y: { range: (_chart, low, high) => rangeOf(low, high) } },
     axes: [
-      { ...axis, space: 64, size: 22, values: timeLabels },
-      { ...axis, space: 28, size: 52, values: (_chart, splits) => splits.map((value) => latest.current.format(value)) },
+      // Labels of short ranges have seconds.
+      { ...axis, space: (_chart, _axis, from, to) => (to - from < 240 ? 64 : 44), size: 22, values: timeLabels },
+      {
+        ...axis,
+        space: 28,
+        // As wide as its longest label, so that the plot has the rest of the cell.
+        size: (_chart, labels) => 12 + DIGIT_WIDTH * Math.max(2, ...(labels ?? []).map((label) => label.length)),
+        values: (_chart, splits) => valueLabels(latest.current, splits),
+      },
     ],
     series: [
       {},
@@ -147,9 +193,10 @@ function optionsOf(width: number, colours: Colours, latest: { readonly current: 
     ],
     hooks: {
       setCursor: [(chart) => latest.current.onCursor(chart.cursor.idx ?? undefined)],
+      setSelect: [(chart) => onSelect(chart, latest.current)],
       draw: [
-        (chart) => drawMarks(chart, latest.current, colours.accent),
-        (chart) => drawLabels(chart, latest.current, colours.lines),
+        (chart) => drawMarks(chart, latest.current, colours),
+        (chart) => drawPin(chart, latest.current, colours.accent),
       ],
     },
   }
@@ -167,45 +214,79 @@ function timeLabels(_chart: UPlot, splits: number[]): string[] {
   })
 }
 
+/** Without any value above zero only the zero is a label. */
+function valueLabels({ series, format }: CanvasProps, splits: number[]): string[] {
+  const isFlat = series.every(({ values }) => values.every((value) => value === null || value <= 0))
+  return splits.map((value) => (isFlat && value > 0 ? '' : format(value)))
+}
+
+/** A drag: its range, for all charts of the page. */
+function onSelect(chart: UPlot, { control }: CanvasProps): void {
+  const { left, width } = chart.select
+  if (width < DRAG_MIN) return
+  const [from, to] = [chart.posToVal(left, 'x'), chart.posToVal(left + width, 'x')]
+  chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
+  control?.onZoom(from * 1_000, to * 1_000)
+}
+
+/** A click pins the time under it, exactly that of an event nearby; a second click there unpins. */
+function onClick(chart: UPlot, { control, marks }: CanvasProps, event: MouseEvent): void {
+  const { left, idx } = chart.cursor
+  if (!control || left === undefined || left < 0 || event.button !== 0) return
+  const near = marks.find(({ at }) => Math.abs(chart.valToPos(Date.parse(at) / 1_000, 'x') - left) <= MARK_REACH)
+  const seconds = idx === null || idx === undefined ? undefined : chart.data[0][idx]
+  const at = near ? Date.parse(near.at) : seconds === undefined ? undefined : seconds * 1_000
+  control.onPin(at === control.pin ? undefined : at)
+}
+
 /** Starts at zero, so that heights compare. */
 function rangeOf(low: number | null, high: number | null): UPlot.Range.MinMax {
   if (low === null || high === null) return [0, 1]
   return [Math.min(0, low), high > 0 ? high * 1.1 : 1]
 }
 
-function drawMarks({ ctx, bbox, valToPos }: UPlot, { marks }: CanvasProps, colour: string): void {
+/** Lines at the times of events, each with its name where there is room. */
+function drawMarks({ ctx, bbox, valToPos }: UPlot, { marks }: CanvasProps, { accent, text }: Colours): void {
+  const unit = devicePixelRatio
   ctx.save()
-  ctx.strokeStyle = colour
-  ctx.lineWidth = devicePixelRatio
-  ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio])
-  for (const { at } of marks) {
+  ctx.strokeStyle = accent
+  ctx.fillStyle = text
+  ctx.lineWidth = unit
+  ctx.font = FONT.replace('11px', `${11 * unit}px`)
+  ctx.textAlign = 'left'
+  ctx.textBaseline = 'alphabetic'
+  ctx.setLineDash([3 * unit, 3 * unit])
+  ctx.beginPath()
+  const end = bbox.left + bbox.width
+  let free = Number.NEGATIVE_INFINITY
+  for (const { at, short } of marks) {
     const x = Math.round(valToPos(Date.parse(at) / 1_000, 'x', true))
-    if (x < bbox.left || x > bbox.left + bbox.width) continue
-    ctx.beginPath()
+    if (x < bbox.left || x > end) continue
     ctx.moveTo(x, bbox.top)
     ctx.lineTo(x, bbox.top + bbox.height)
-    ctx.stroke()
+    // Measuring is slow: only where a name may fit.
+    if (x < free) continue
+    const { width } = ctx.measureText(short)
+    const left = Math.min(x, end - width)
+    if (left < free) continue
+    free = left + width + 6 * unit
+    ctx.fillText(short, left, bbox.top - 5 * unit)
   }
+  ctx.stroke()
   ctx.restore()
 }
 
-/** Labels at the line ends, moved apart where they would overlap. */
-function drawLabels(chart: UPlot, { series }: CanvasProps, colours: readonly string[]): void {
-  if (series.length < 2) return
-  const { ctx, bbox, valToPos } = chart
-  const ends = series
-    .map(({ label, values }, at) => ({ label, at, value: values.findLast((value) => value !== null) ?? null }))
-    .flatMap(({ label, at, value }) => (value === null ? [] : [{ label, at, y: valToPos(value, 'y', true) }]))
-    .toSorted((a, b) => a.y - b.y)
+function drawPin({ ctx, bbox, valToPos }: UPlot, { control }: CanvasProps, colour: string): void {
+  if (control?.pin === undefined) return
+  const x = Math.round(valToPos(control.pin / 1_000, 'x', true))
+  if (x < bbox.left || x > bbox.left + bbox.width) return
   ctx.save()
-  ctx.font = FONT.replace('11px', `${11 * devicePixelRatio}px`)
-  ctx.textBaseline = 'middle'
-  let next = Number.NEGATIVE_INFINITY
-  for (const { label, at, y } of ends) {
-    const place = Math.max(y, next)
-    next = place + LABEL_HEIGHT * devicePixelRatio
-    ctx.fillStyle = colours[at] ?? ''
-    ctx.fillText(label, bbox.left + bbox.width + 6 * devicePixelRatio, place, (LABEL_WIDTH - 8) * devicePixelRatio)
-  }
+  ctx.strokeStyle = colour
+  ctx.lineWidth = 2 * devicePixelRatio
+  ctx.setLineDash([])
+  ctx.beginPath()
+  ctx.moveTo(x, bbox.top)
+  ctx.lineTo(x, bbox.top + bbox.height)
+  ctx.stroke()
   ctx.restore()
 }

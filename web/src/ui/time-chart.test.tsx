@@ -1,8 +1,9 @@
 // @vitest-environment happy-dom
 import { render, screen, within } from '@testing-library/react'
 import { describe, expect, test, vi } from 'vitest'
+import { csvOf } from './chart-export.ts'
 import { user } from './testing/dom.ts'
-import { TimeChart, type TimeChartProps } from './time-chart.tsx'
+import { ChartContext, type ChartControl, TimeChart, type TimeChartProps } from './time-chart.tsx'
 
 // happy-dom has no canvas: what is drawn on it is tested in a browser (e2e).
 vi.mock('./time-chart-canvas.tsx', () => ({ default: () => null }))
@@ -39,17 +40,17 @@ describe('chart', () => {
     expect(screen.queryByRole('table')).toBeNull()
   })
 
-  test('its legend has the newest known value of each line', () => {
+  test('its legend has the newest known, least and highest value of each line, once', () => {
     render(
       chart({
         series: [
-          { label: 'n1', values: [10, 30] },
+          { label: 'n1', values: [10, 40, 30] },
           { label: 'n2', values: [2, null] },
           { label: 'n3', values: [null] },
         ],
       }),
     )
-    expect(legend()).toEqual(['n130', 'n22', 'n3–'])
+    expect(legend()).toEqual(['n1 last 30 min 10 max 40', 'n2 last 2 min 2 max 2', 'n3 last – min – max –'])
   })
 
   test('draws six lines and names the number of the others', () => {
@@ -59,9 +60,63 @@ describe('chart', () => {
   })
 
   test('reads its events to screen readers', () => {
-    render(chart({ series: [], marks: [{ at: '2026-11-23T10:01:00Z', label: 'n2 restarted' }] }))
+    render(chart({ series: [], marks: [{ at: '2026-11-23T10:01:00Z', label: 'n2 restarted', short: 'restart n2' }] }))
     expect(legend()).toEqual(['n2 restarted, 23 Nov 2026, 10:01:00 UTC'])
   })
+
+  test('without any value has a sentence instead of an axis', () => {
+    render(chart({ series: [{ label: 'n1', values: [null, null] }] }))
+    expect(within(figure()).getByText('No data in this time range.')).toBeTruthy()
+    expect(within(figure()).queryAllByRole('listitem')).toEqual([])
+  })
+})
+
+describe('chart of a page with a time range', () => {
+  function control(change: Partial<ChartControl> = {}) {
+    const calls: unknown[] = []
+    const add =
+      (name: string) =>
+      (...values: unknown[]) =>
+        void calls.push([name, ...values])
+    const value = {
+      ...{ pin: undefined, onPin: add('pin'), onZoom: add('zoom'), onZoomOut: add('out'), onStep: add('step') },
+      ...change,
+    }
+    render(
+      <ChartContext value={value}>
+        {chart({ marks: [{ at: '2026-11-23T10:01:10Z', label: 'n2 restarted', short: 'restart n2' }] })}
+      </ChartContext>,
+    )
+    return calls
+  }
+
+  test('shows its values at the pinned time, and the event there', () => {
+    control({ pin: Date.parse('2026-11-23T10:01:00Z') })
+    expect(legend()[0]).toBe('n1 10:01:00 20 min 10 max 30')
+    expect(within(figure()).getByText('n2 restarted')).toBeTruthy()
+  })
+
+  test('is zoomed and moved with Alt and the arrows, and pinned with Enter', async () => {
+    const calls = control()
+    figure().focus()
+    const person = user()
+    await person.keyboard('{Alt>}{ArrowUp}{ArrowLeft}{ArrowRight}{ArrowDown}{/Alt}{Enter}')
+    expect(calls).toEqual([
+      ['step', 'in'],
+      ['step', 'earlier'],
+      ['step', 'later'],
+      ['out'],
+      ['pin', Date.parse('2026-11-23T10:02:00Z')],
+    ])
+  })
+})
+
+test('as CSV a chart has a row per step, gaps are empty, and no cell is a formula', () => {
+  const series = [
+    { label: 'n1', values: [1, null] },
+    { label: '=n,2', values: [0.5, 2] },
+  ]
+  expect(csvOf({ series, timeOf: (step) => `t${step}` })).toBe('time,n1,"\'=n,2"\nt0,1,0.5\nt1,,2\n')
 })
 
 describe('chart as a table', () => {

@@ -26,10 +26,11 @@ afterEach(() => {
 })
 
 describe('notifications', () => {
-  test('show the newest three', () => {
+  test('show the newest one, and how many of the last three are behind it', () => {
     expect(messages()).toEqual([])
     for (const message of ['one', 'two', 'three', 'four']) show({ message })
-    expect(messages()).toEqual(['two', 'three', 'four'])
+    expect(messages()).toEqual(['four'])
+    expect(host().textContent).toContain('2 earlier')
   })
 
   test('leave after ten seconds', () => {
@@ -46,11 +47,11 @@ describe('notifications', () => {
     expect(screen.getByRole('status').textContent).toBe('Leadership transferred')
   })
 
-  test('can be dismissed one by one', () => {
+  test('can be dismissed one by one; the earlier one returns', () => {
     show({ message: 'one' })
     show({ message: 'two' })
-    fireEvent.click(screen.getAllByRole('button', { name: 'Dismiss' })[0] as HTMLElement)
-    expect(messages()).toEqual(['two'])
+    fireEvent.click(screen.getByRole('button', { name: 'Dismiss' }))
+    expect(messages()).toEqual(['one'])
   })
 
   test('undo the action once and leave', () => {

@@ -38,6 +38,7 @@ export function toast(one: Toast): void {
   announce(one.message)
 }
 
+/** In the header, where it covers nothing that is read or clicked. The newest is shown; earlier ones return when it leaves. */
 export function ToastHost() {
   const toasts = useSyncExternalStore(
     (reader) => {
@@ -51,27 +52,35 @@ export function ToastHost() {
     <section
       aria-label={copy.toasts.label}
       data-no-print=""
-      className="pointer-events-none fixed bottom-4 start-1/2 z-40 w-full max-w-140 -translate-x-1/2 px-4 rtl:translate-x-1/2"
+      className="pointer-events-none fixed top-0.5 start-1/2 z-60 w-full max-w-140 -translate-x-1/2 px-4 rtl:translate-x-1/2"
     >
-      <ol className="flex flex-col gap-2">
-        {toasts.map((one) => (
-          <ToastRow key={one.id} toast={one} />
+      <ol>
+        {toasts.map((one, at) => (
+          <ToastRow key={one.id} toast={one} earlier={at} isShown={at === toasts.length - 1} />
         ))}
       </ol>
     </section>
   )
 }
 
-function ToastRow({ toast: { id, message, level = 'ok', undo, href } }: { toast: Shown }) {
+type ToastRowProps = { readonly toast: Shown; readonly earlier: number; readonly isShown: boolean }
+
+function ToastRow({ toast: { id, message, level = 'ok', undo, href }, earlier, isShown }: ToastRowProps) {
   const close = () => show(shown.filter((other) => other.id !== id))
   useEffect(() => {
     const timer = setTimeout(() => show(shown.filter((other) => other.id !== id)), STAYS_MS)
     return () => clearTimeout(timer)
   }, [id])
   return (
-    <li className="enter pointer-events-auto flex items-center gap-2 rounded-panel border border-line bg-overlay py-1 ps-3 pe-1 shadow-layer">
+    <li
+      hidden={!isShown}
+      className="enter pointer-events-auto flex min-h-11 items-center gap-2 rounded-panel border border-line bg-overlay ps-3 pe-1 shadow-layer [&[hidden]]:hidden"
+    >
       <Icon name={LEVEL_ICONS[level]} className={LEVEL_TEXT[level]} />
       <span className="min-w-0 grow break-words py-1.5">{message}</span>
+      {earlier > 0 && (
+        <small className="whitespace-nowrap text-small text-text-3">{copy.toasts.earlier(earlier)}</small>
+      )}
       {href && <Link href={href.to}>{href.label}</Link>}
       {undo && (
         <Button

@@ -1,5 +1,8 @@
 'use client'
-/** Virtual rows below a sticky head: only visible rows are rendered, spacers stand for the others. */
+/**
+ * Virtual rows of equal height below a sticky head: only visible rows are rendered, spacers stand for the others. Rows
+ * are known by their index alone, so another order is no reason to lay all of them out again.
+ */
 import { useVirtualizer, type VirtualItem } from '@tanstack/react-virtual'
 import { type RefObject, useLayoutEffect, useRef } from 'react'
 
@@ -12,8 +15,6 @@ type VirtualRowsOptions = {
   readonly firstHeight: number
   /** Hidden rows rendered before and after the visible ones. */
   readonly overscan: number
-  /** All rows are laid out again when this is another function. */
-  readonly getItemKey: (index: number) => string | number
 }
 
 type VirtualRows = {
@@ -25,13 +26,12 @@ type VirtualRows = {
 }
 
 export function useVirtualRows(options: VirtualRowsOptions): VirtualRows {
-  const { scroller, count, height, headHeight, firstHeight, overscan, getItemKey } = options
+  const { scroller, count, height, headHeight, firstHeight, overscan } = options
   const rows = useVirtualizer({
     count,
     getScrollElement: () => scroller.current,
     estimateSize: () => height,
     overscan,
-    getItemKey,
     // The head is above the rows, and covers them once they are scrolled.
     scrollMargin: headHeight,
     scrollPaddingStart: headHeight,

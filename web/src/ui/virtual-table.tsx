@@ -1,6 +1,7 @@
 'use client'
 import clsx from 'clsx'
-import { useCallback, useEffect, useRef, useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
+import { useScrollHint } from './scroll-hint.ts'
 import { BodyRow, Columns, HeadRow, MovedChip, type TableProps, tableStyle, useRows } from './table-rows.tsx'
 import { Spacer, useVirtualRows } from './virtual-rows.tsx'
 
@@ -27,7 +28,6 @@ export function VirtualTable<R>(props: VirtualTableProps<R>) {
     if (byDensity > 0) setSize(byDensity)
   }, [rowHeight])
   const table = useRows(props, (index) => rows.scrollTo(index))
-  const getItemKey = useCallback((index: number) => table.keys[index] ?? index, [table.keys])
   const rows = useVirtualRows({
     scroller,
     count: table.shown.length,
@@ -35,8 +35,8 @@ export function VirtualTable<R>(props: VirtualTableProps<R>) {
     headHeight: HEAD_HEIGHT,
     firstHeight: FIRST_HEIGHT,
     overscan: OVERSCAN,
-    getItemKey,
   })
+  useScrollHint(scroller)
   const focusAt = focus ? table.keys.indexOf(focus) : -1
   // Scrolls to the row once, not again when rows change.
   useEffect(() => {
@@ -45,33 +45,35 @@ export function VirtualTable<R>(props: VirtualTableProps<R>) {
   return (
     <>
       <MovedChip table={table} />
-      <div
-        ref={scroller}
-        className={clsx('min-w-0 overflow-auto overscroll-contain', className)}
-        style={{ maxHeight: height }}
-      >
-        <table
-          aria-label={label}
-          aria-rowcount={(total ?? table.shown.length) + 1}
-          onKeyDown={table.onKeyDown}
-          className="w-full border-separate border-spacing-0 whitespace-nowrap text-table"
-          style={tableStyle(props)}
+      <div className="more-edge min-w-0">
+        <div
+          ref={scroller}
+          className={clsx('overflow-auto overscroll-contain contain-content', className)}
+          style={{ maxHeight: height }}
         >
-          <Columns {...props} />
-          <thead>
-            <HeadRow table={table} props={props} />
-          </thead>
-          <Spacer height={rows.before} />
-          <tbody>
-            {rows.items.map((item) => {
-              const row = table.shown[item.index]
-              return row === undefined ? null : (
-                <BodyRow key={rowKey(row)} table={table} props={props} row={row} index={item.index} />
-              )
-            })}
-          </tbody>
-          <Spacer height={rows.after} />
-        </table>
+          <table
+            aria-label={label}
+            aria-rowcount={(total ?? table.shown.length) + 1}
+            onKeyDown={table.onKeyDown}
+            className="w-full border-separate border-spacing-0 whitespace-nowrap text-table"
+            style={tableStyle(props)}
+          >
+            <Columns {...props} />
+            <thead>
+              <HeadRow table={table} props={props} />
+            </thead>
+            <Spacer height={rows.before} />
+            <tbody>
+              {rows.items.map((item) => {
+                const row = table.shown[item.index]
+                return row === undefined ? null : (
+                  <BodyRow key={rowKey(row)} table={table} props={props} row={row} index={item.index} />
+                )
+              })}
+            </tbody>
+            <Spacer height={rows.after} />
+          </table>
+        </div>
       </div>
     </>
   )

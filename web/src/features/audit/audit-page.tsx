@@ -16,11 +16,13 @@ import { Facts } from '../../ui/facts.tsx'
 import { Field, Input } from '../../ui/field.tsx'
 import { Id } from '../../ui/id.tsx'
 import { Link } from '../../ui/link.tsx'
+import { NARROW, useMedia } from '../../ui/media.ts'
+import { NextSteps } from '../../ui/next-steps.tsx'
 import { Page } from '../../ui/page.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import type { Column } from '../../ui/table.tsx'
 import { VirtualTable } from '../../ui/virtual-table.tsx'
-import { type AuditFilter, auditQuery, useAudit } from './audit-query.ts'
+import { type AuditFilter, auditQuery, isInvalidDay, useAudit } from './audit-query.ts'
 import * as copy from './copy.ts'
 
 /** The append-only log of changes, with a check of its hash chain. */
@@ -69,6 +71,7 @@ export function AuditPage() {
           </div>
         )}
       </Panel>
+      <NextSteps steps={[{ href: routes.operations(), ...copy.audit.next }]} />
     </Page>
   )
 }
@@ -84,12 +87,15 @@ function useAuditFilter(): AuditFilter {
 
 function AuditFilters({ filter }: { filter: AuditFilter }) {
   const setUrl = useSetUrl()
-  const input = (name: keyof AuditFilter, label: string, type: 'text' | 'date', placeholder = '') => (
-    <Field label={label} className="sm:w-36">
+  const input = (name: keyof AuditFilter, label: string, placeholder: string) => (
+    <Field
+      label={label}
+      className="sm:w-36"
+      {...(isInvalidDay(name, filter[name]) ? { error: copy.audit.dayInvalid } : {})}
+    >
       {(wire) => (
         <Input
           {...wire}
-          type={type}
           placeholder={placeholder}
           maxLength={256}
           value={filter[name]}
@@ -104,11 +110,11 @@ function AuditFilters({ filter }: { filter: AuditFilter }) {
       aria-label={copy.audit.filter}
       className="grid grid-cols-2 items-end gap-3 sm:flex sm:flex-wrap"
     >
-      {input('actor', copy.audit.actor, 'text', copy.audit.actorExample)}
-      {input('action', copy.audit.action, 'text', copy.audit.actionExample)}
-      {input('target', copy.audit.target, 'text', copy.audit.targetExample)}
-      {input('from', copy.audit.from, 'date')}
-      {input('to', copy.audit.to, 'date')}
+      {input('actor', copy.audit.actor, copy.audit.actorExample)}
+      {input('action', copy.audit.action, copy.audit.actionExample)}
+      {input('target', copy.audit.target, copy.audit.targetExample)}
+      {input('from', copy.audit.from, copy.audit.dayExample)}
+      {input('to', copy.audit.to, copy.audit.dayExample)}
       {Object.values(filter).some(Boolean) && (
         <Button
           kind="quiet"
@@ -234,21 +240,61 @@ function Actor({ entry }: { entry: AuditEntry }) {
 function AuditTable({ entries, total }: { entries: readonly AuditEntry[]; total: number }) {
   const [shown, setShown] = useState<number>()
   const entry = entries.find(({ seq }) => seq === shown)
+  const isNarrow = useMedia(NARROW)
   return (
     <>
-      <VirtualTable
-        label={copy.audit.table}
-        rows={entries}
-        columns={COLUMNS}
-        rowKey={({ seq }) => String(seq)}
-        rowProps={({ seq, result }) => ({ 'data-seq': seq, 'data-result': result })}
-        onOpen={({ seq }) => setShown(seq)}
-        total={total}
-      />
+      {isNarrow ? (
+        <Cards entries={entries} onOpen={setShown} />
+      ) : (
+        <VirtualTable
+          label={copy.audit.table}
+          rows={entries}
+          columns={COLUMNS}
+          rowKey={({ seq }) => String(seq)}
+          rowProps={({ seq, result }) => ({ 'data-seq': seq, 'data-result': result })}
+          onOpen={({ seq }) => setShown(seq)}
+          total={total}
+        />
+      )}
       <Drawer open={entry !== undefined} title={copy.entry.title(shown)} onClose={() => setShown(undefined)}>
         {entry && <EntryFacts entry={entry} />}
       </Drawer>
     </>
+  )
+}
+
+type CardsProps = { readonly entries: readonly AuditEntry[]; readonly onOpen: (seq: number) => void }
+
+/** On phones: a page of entries, each whole. */
+function Cards({ entries, onOpen }: CardsProps) {
+  return (
+    <ul aria-label={copy.audit.table} className="grid gap-2 p-3">
+      {entries.map((entry) => (
+        <li
+          key={entry.seq}
+          data-seq={entry.seq}
+          data-result={entry.result}
+          className="grid gap-1 rounded-panel border border-line p-3 [contain-intrinsic-size:auto_6rem] [content-visibility:auto]"
+        >
+          <div className="flex flex-wrap items-center justify-between gap-2">
+            <button
+              type="button"
+              onClick={() => onOpen(entry.seq)}
+              className="min-h-6 break-all rounded-control text-start font-mono text-accent underline decoration-current/40 underline-offset-3"
+            >
+              {entry.action}
+            </button>
+            <Result entry={entry} />
+          </div>
+          <p className="flex flex-wrap gap-x-3 break-all">
+            <Actor entry={entry} />
+            {entry.target !== '' && <span>{entry.target}</span>}
+          </p>
+          {(entry.reason || entry.detail) && <p className="break-words text-text-2">{entry.reason || entry.detail}</p>}
+          <p className="text-small text-text-3 tabular-nums">{utc(entry.at)}</p>
+        </li>
+      ))}
+    </ul>
   )
 }
 

@@ -17,14 +17,20 @@ export type AuditFilter = {
 const PAGE = 100
 const DAY = /^\d{4}-\d{2}-\d{2}$/
 
+/** Whether a day was typed that is none, or not yet. */
+export function isInvalidDay(name: keyof AuditFilter, value: string): boolean {
+  if ((name !== 'from' && name !== 'to') || value === '') return false
+  return !DAY.test(value) || Number.isNaN(Date.parse(`${value}T00:00:00Z`))
+}
+
 /** Converts a filter to query parameters. */
 export function auditQuery({ actor, action, target, from, to }: AuditFilter) {
   return {
     ...(actor && { actor }),
     ...(action && { action }),
     ...(target && { target }),
-    ...(DAY.test(from) && { from: `${from}T00:00:00.000Z` }),
-    ...(DAY.test(to) && { to: `${to}T23:59:59.999Z` }),
+    ...(from !== '' && !isInvalidDay('from', from) && { from: `${from}T00:00:00.000Z` }),
+    ...(to !== '' && !isInvalidDay('to', to) && { to: `${to}T23:59:59.999Z` }),
   }
 }
 

@@ -6,9 +6,9 @@ export const help = {
   settings: 'Open settings',
   onPage: 'On this page',
   inPlace: 'In tables and dialogs',
-  rows: 'Next and previous row of a table, also with the arrow keys',
   open: 'Open the row',
   select: 'Select the row',
+  confirm: 'In a plan: run it',
   close: 'Close the topmost layer',
   newTab: 'In the palette: open in a new tab',
 }

@@ -6,14 +6,22 @@ import { Dialog } from '../../ui/dialog.tsx'
 import { Link } from '../../ui/link.tsx'
 import * as copy from './copy.ts'
 
+const ROWS = '#content tr[data-key]'
+
+type Key = { readonly keys: string; readonly label: string; readonly on?: string | undefined }
+
 /** Keys of the focused element rather than the page. */
-const IN_PLACE = [
-  { keys: 'j k', label: copy.help.rows },
-  { keys: 'Enter', label: copy.help.open },
-  { keys: 'Space', label: copy.help.select },
-  { keys: 'Esc', label: copy.help.close },
+const IN_PLACE: readonly Key[] = [
+  { keys: 'Enter', label: copy.help.open, on: ROWS },
+  { keys: 'Space', label: copy.help.select, on: `${ROWS} input[type="checkbox"]` },
+  { keys: 'mod+Enter', label: copy.help.confirm },
   { keys: 'mod+Enter', label: copy.help.newTab },
-] as const
+  { keys: 'Esc', label: copy.help.close },
+]
+
+/** Only what this page has. */
+const isHere = ({ on }: Key) =>
+  on === undefined || [...document.querySelectorAll(on)].some((element) => element.checkVisibility())
 
 export default function KeyHelp({ onClose }: { readonly onClose: () => void }) {
   const me = useMe()
@@ -25,32 +33,29 @@ export default function KeyHelp({ onClose }: { readonly onClose: () => void }) {
           {copy.help.singleKeysOff} <Link href={routes.setting('appearance')}>{copy.help.settings}</Link>
         </p>
       )}
-      <KeyList title={copy.help.onPage} keys={shortcuts} />
-      <KeyList title={copy.help.inPlace} keys={IN_PLACE} />
+      <KeyList title={copy.help.onPage} keys={shortcuts.filter(isHere)} />
+      <KeyList title={copy.help.inPlace} keys={IN_PLACE.filter(isHere)} />
     </Dialog>
   )
 }
 
-function KeyList({
-  title,
-  keys,
-}: {
-  title: string
-  keys: readonly { readonly keys: string; readonly label: string }[]
-}) {
+function KeyList({ title, keys }: { title: string; keys: readonly Key[] }) {
   return (
     <section className="pb-4">
       <h3 className="pb-1 font-semibold">{title}</h3>
       <dl className="grid grid-cols-[8rem_1fr] gap-y-1">
         {keys.map((one) => (
-          <div key={one.keys} className="contents">
+          <div key={`${one.keys} ${one.label}`} className="contents">
             <dt className="flex flex-wrap gap-1">
               {one.keys.split(' ').map((key) => (
                 <kbd
                   key={key}
                   className="inline-flex h-6 min-w-6 items-center justify-center rounded-control border border-line-strong bg-surface px-1.5 font-sans text-small"
                 >
-                  {key.replace('mod+', 'Ctrl ').replace(/ (\w)$/, (letter) => letter.toUpperCase())}
+                  {key
+                    .replace('mod+', 'Ctrl ')
+                    .replace('shift+', 'Shift ')
+                    .replace(/ (\w)$/, (letter) => letter.toUpperCase())}
                 </kbd>
               ))}
             </dt>

@@ -19,14 +19,15 @@ export const states: Readonly<Record<ImportState, string>> = {
   cancelled: 'Cancelled',
 }
 
+/** In the order of a build. */
 export const phases: Readonly<Record<NonNullable<ImportView['progress']>['phase'], string>> = {
-  settings: 'read files and check settings',
-  properties: 'properties',
-  packages: 'packages',
-  tables: 'sort and link',
-  write: 'write',
-  verify: 'verify',
-  errors: 'collect all errors',
+  settings: 'Read files and check settings',
+  properties: 'Read properties',
+  packages: 'Read packages',
+  tables: 'Sort and link',
+  write: 'Write the snapshot',
+  verify: 'Verify the file',
+  errors: 'Collect all errors',
 }
 
 export const list = {
@@ -152,6 +153,7 @@ export const page = {
   eta: 'Phase ends in',
   runningFor: 'Running for',
   memory: 'Builder memory',
+  phases: 'Phases',
   rateChart: (max: string) => `Records per second, max ${max}`,
   result: 'Result',
   speed: (rate: string, threads: number) => `${rate} records per second with ${counted(threads, 'thread')}.`,

@@ -53,12 +53,47 @@ export function CoverageMap(props: CoverageProps) {
     >
       {view === 'map' ? (
         <CoverageCanvas {...props} />
+      ) : props.isDifference ? (
+        <DifferenceTable {...props} />
       ) : (
         <Table label={title} rows={rows} columns={COLUMNS} rowKey={keyOf} />
       )}
     </ViewTabs>
   )
 }
+
+/** Every day that differs, by segment: the same as the map in numbers. */
+function DifferenceTable({ title, from, segments }: CoverageProps) {
+  const rows = segments.flatMap(({ name, packages }) =>
+    packages.flatMap((by, at) => (by === 0 ? [] : [{ name, date: dateOf(from, at), by }])),
+  )
+  return <Table label={title} rows={rows} columns={DIFFERENCE_COLUMNS} rowKey={({ name, date }) => `${name} ${date}`} />
+}
+
+type DayRow = { readonly name: string; readonly date: string; readonly by: number }
+
+const DIFFERENCE_COLUMNS: readonly Column<DayRow>[] = [
+  {
+    id: 'segment',
+    header: copy.coverage.segment,
+    rowHeader: true,
+    cell: ({ name }) => name,
+    compare: (a, b) => (a.name < b.name ? -1 : 1),
+  },
+  {
+    id: 'day',
+    header: copy.coverage.day,
+    cell: ({ date }) => day(date, true),
+    compare: (a, b) => (a.date < b.date ? -1 : 1),
+  },
+  {
+    id: 'by',
+    header: copy.coverage.difference,
+    end: true,
+    cell: ({ by }) => signed(by),
+    compare: (a, b) => a.by - b.by,
+  },
+]
 
 const keyOf = (row: Row) => row.name
 const COLUMNS: readonly Column<Row>[] = [
@@ -127,7 +162,13 @@ function CoverageCanvas({ title, from, segments, isDifference = false }: Coverag
     const at = Math.floor(((event.clientX - box.left) / box.width) * days)
     const segment = segments[Math.floor((event.clientY - box.top) / ROW_PX)]
     const packages = segment?.packages[at]
-    setCell(segment && packages !== undefined ? copy.coverage.cell(segment.name, day(dateOf(from, at)), packages) : '')
+    if (!segment || packages === undefined) return setCell('')
+    const date = day(dateOf(from, at))
+    setCell(
+      isDifference
+        ? copy.coverage.differenceOf(segment.name, date, signed(packages))
+        : copy.coverage.cell(segment.name, date, packages),
+    )
   }
   if (days === 0) return <p className="text-text-2">{copy.coverage.none}</p>
   return (
@@ -155,10 +196,49 @@ function CoverageCanvas({ title, from, segments, isDifference = false }: Coverag
         <span>
           {day(from, true)} – {day(dateOf(from, days - 1), true)}
         </span>
-        <span className="min-h-4 tabular-nums">{cell || copy.coverage.max(most)}</span>
+        {isDifference && <Scale most={most} />}
+        <span className="min-h-4 tabular-nums">{cell || (isDifference ? '' : copy.coverage.max(most))}</span>
       </figcaption>
     </figure>
   )
+}
+
+/** The colours of losses and gains with their numbers. */
+function Scale({ most }: { readonly most: number }) {
+  return (
+    <span className="inline-flex items-center gap-2 tabular-nums" data-scale={most}>
+      {signed(-most)}
+      <span aria-hidden="true" className="inline-flex overflow-hidden rounded-control">
+        {SCALE.map((step) => (
+          <span
+            key={step}
+            className="size-4"
+            style={{
+              backgroundColor: colourOf(step, LOSS_STEPS.map(variable), GAIN_STEPS.map(variable), variable('sunken')),
+            }}
+          />
+        ))}
+      </span>
+      {signed(most)}
+    </span>
+  )
+}
+
+const variable = (token: string) => `var(--color-${token})`
+/** From the largest loss to the largest gain. */
+const SCALE = [-1, -0.66, -0.33, 0, 0.33, 0.66, 1]
+const LOSS_STEPS = ['crit-bg', 'warn', 'crit']
+const GAIN_STEPS = ['avail-2', 'avail-4', 'avail-6']
+
+/** @param share of the largest difference, from -1 to 1 */
+function colourOf(share: number, losses: readonly string[], gains: readonly string[], none: string): string {
+  if (share === 0) return none
+  const steps = share < 0 ? losses : gains
+  return steps[Math.min(steps.length - 1, Math.floor(Math.abs(share) * steps.length))] ?? none
+}
+
+function signed(by: number): string {
+  return by > 0 ? `+${count(by)}` : count(by)
 }
 
 function dateOf(from: string, days: number): string {
@@ -179,13 +259,31 @@ function drawMap(
   canvas.width = width * scale
   canvas.height = segments.length * ROW_PX * scale
   context.scale(scale, scale)
-  const [none = '', less = '', ...steps] = readColours(canvas.parentElement ?? canvas, ['sunken', 'warn', ...STEPS])
+  const tokens = ['sunken', 'text', 'surface', ...STEPS, ...LOSS_STEPS, ...GAIN_STEPS]
+  const [none = '', ink = '', paper = '', ...rest] = readColours(canvas.parentElement ?? canvas, tokens)
+  const steps = rest.slice(0, STEPS.length)
+  const losses = rest.slice(STEPS.length, STEPS.length + LOSS_STEPS.length)
+  const gains = rest.slice(STEPS.length + LOSS_STEPS.length)
   const cell = width / days
+  context.font = '10px system-ui, sans-serif'
+  context.textAlign = 'center'
+  context.textBaseline = 'middle'
   for (const [row, { packages }] of segments.entries()) {
     for (const [at, value] of packages.entries()) {
-      const step = Math.min(STEPS.length - 1, Math.floor((Math.abs(value) / Math.max(1, most)) * STEPS.length))
-      context.fillStyle = value === 0 ? none : isDifference && value < 0 ? less : (steps[step] ?? none)
+      const share = value / Math.max(1, most)
+      const step = Math.min(STEPS.length - 1, Math.floor(Math.abs(share) * STEPS.length))
+      context.fillStyle = isDifference
+        ? colourOf(share, losses, gains, none)
+        : value === 0
+          ? none
+          : (steps[step] ?? none)
       context.fillRect(at * cell, row * ROW_PX, Math.max(1, cell - (cell > 4 ? 1 : 0)), ROW_PX - 1)
+      if (!isDifference || value === 0) continue
+      // Sign and number where there is room, else the sign alone, so that colour is never alone.
+      const text = [signed(value), value > 0 ? '+' : '−'].find((each) => context.measureText(each).width < cell - 3)
+      if (text === undefined) continue
+      context.fillStyle = Math.abs(share) >= 1 / losses.length ? paper : ink
+      context.fillText(text, (at + 0.5) * cell, (row + 0.5) * ROW_PX)
     }
   }
 }

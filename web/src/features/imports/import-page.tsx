@@ -1,7 +1,7 @@
 'use client'
 /** An import after its files were chosen, in all states (docs/design/control-plane.md#imports). */
 import { useQuery } from '@tanstack/react-query'
-import type { ImportView } from '@vacancy/shared/contract'
+import type { BuildPhase, ImportView } from '@vacancy/shared/contract'
 import { useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'
 import { ApiProblem, call, pathOf } from '../../lib/api.ts'
@@ -200,10 +200,31 @@ function Building({ view }: { view: ImportView }) {
           <Fact name={copy.page.runningFor}>{duration(seconds * 1000)}</Fact>
           <Fact name={copy.page.memory}>{bytes(memoryBytes)}</Fact>
         </dl>
-        <Spark rates={view.rates} />
+        <div className="grid items-start gap-x-8 gap-y-3 md:grid-cols-[minmax(0,1fr)_minmax(0,1fr)]">
+          <Stepper label={copy.page.phases} steps={phasesOf(progress)} />
+          <Spark rates={view.rates} />
+        </div>
       </div>
     </Panel>
   )
+}
+
+const ORDER = Object.keys(copy.phases).filter((phase) => phase !== 'errors') as BuildPhase[]
+
+/** Each phase with its time, the running one also with its share. Errors are collected in a phase of their own. */
+function phasesOf({ phase, done, total, phases }: NonNullable<ImportView['progress']>) {
+  const all = phase === 'errors' ? phases.map((one) => one.phase) : ORDER
+  const at = all.indexOf(phase)
+  return all.map((id, place) => {
+    const begun = phases.find((one) => one.phase === id)
+    return {
+      id,
+      label: copy.phases[id],
+      state: (place === at ? 'running' : place < at ? 'done' : 'waiting') as StepState,
+      ms: begun ? begun.seconds * 1_000 : null,
+      ...(place === at && total > 0 && { note: percent(done / total) }),
+    }
+  })
 }
 
 function Fact({ name, children }: { name: string; children: React.ReactNode }) {
@@ -263,20 +284,21 @@ function Result({ view, snapshot }: { view: ImportView; snapshot: string }) {
           </p>
           <div className="flex flex-wrap gap-2">
             <InstallButton shard={shard} snapshot={snapshot} />
-            <LinkButton href={routes.compareSnapshots(`shard:${shard}`, snapshot)} icon="not-equal">
+            <LinkButton href={routes.compareSnapshots(`shard:${shard}`, snapshot)} icon="not-equal" kind="quiet">
               {copy.page.compare(shard)}
             </LinkButton>
             <LinkButton
               href={pathOf('GET /api/v1/snapshots/{id}/download', { params: { id: snapshot } })}
               icon="download"
+              kind="quiet"
               download
             >
               {copy.page.download}
             </LinkButton>
-            <LinkButton href={routes.snapshot(snapshot)} icon="snapshots">
+            <LinkButton href={routes.snapshot(snapshot)} icon="snapshots" kind="quiet">
               {copy.page.open}
             </LinkButton>
-            {result && <CopyButton text={result.command} label={copy.page.copyCommand} kind="default" />}
+            {result && <CopyButton text={result.command} label={copy.page.copyCommand} kind="quiet" />}
           </div>
           {result?.notes.map((line) => (
             <Banner key={line} level="info" title={line} />

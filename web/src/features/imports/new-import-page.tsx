@@ -333,10 +333,11 @@ function SendPanel({ name, shard, files, codecs, report, options, why }: SendPro
             {fault.message} {fault instanceof ApiProblem ? fault.hint : ''}
           </p>
         )}
-        <div>
+        <div className="flex flex-wrap items-center gap-3">
           <Button kind="primary" icon="upload" why={blocked} busy={isBusy} onClick={() => void send()}>
             {total === 0 && properties && packages ? copy.send.build : copy.send.uploadAndBuild}
           </Button>
+          {blocked !== undefined && <p className="text-text-2">{blocked}</p>}
         </div>
       </div>
     </Panel>

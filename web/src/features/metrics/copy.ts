@@ -1,19 +1,107 @@
-/** Texts of metric charts. */
+/** Texts of metric charts and dashboards. */
+import type { ClusterEvent } from '@vacancy/shared/contract'
+import { counted } from '../../lib/format.ts'
 
-export const cluster = {
-  title: 'Whole cluster, last 15 min',
-  queries: 'Queries',
-  p99: 'Slowest read p99',
-  writes: 'Writes',
-  lag: 'Largest lag',
-  leaderChanges: 'Leader changes',
-  all: 'all',
-}
+export const cluster = { all: 'all' }
 
 export const page = {
   title: 'Metrics',
-  range: 'Time range',
-  ranges: { 'now-15m': '15 min', 'now-1h': '1 h', 'now-6h': '6 h', 'now-24h': '24 h' },
-  noData: 'No data in this time range.',
+  label: 'Dashboards',
+  shard: 'Shard',
+  allShards: 'All shards',
+  unknownTitle: 'Dashboard not found',
+  unknown: (id: string) => `There is no dashboard ${id}. The dashboards are:`,
   more: (lines: number) => `and ${lines} more with lower values`,
+}
+
+export const time = {
+  range: 'Time range',
+  presets: {
+    'now-5m': '5 min',
+    'now-15m': '15 min',
+    'now-1h': '1 h',
+    'now-6h': '6 h',
+    'now-24h': '24 h',
+  },
+  typed: 'Type a time range',
+  invalid: 'Not a time range. Such as now-3h, 18:20, or 2026-11-20 18:00..18:30 (UTC).',
+  earlier: 'Earlier',
+  later: 'Later',
+  zoomIn: 'Zoom in',
+  zoomOut: 'Zoom out',
+  hint: 'Drag on a chart to zoom, click to pin a time.',
+  pinned: (at: string) => `Pinned ${at}`,
+  unpin: 'Unpin',
+  open: 'Open this moment',
+  events: 'Events on the charts',
+  list: (events: number) => `${counted(events, 'event')} in this time range`,
+  none: 'No events of these kinds in this time range.',
+}
+
+const KINDS: Record<ClusterEvent['kind'], string> = {
+  leader: 'leader',
+  role: 'election',
+  state: 'state',
+  membership: 'member',
+  restart: 'restart',
+  snapshot: 'snapshot',
+  codecs: 'codecs',
+  operation: 'operation',
+}
+
+export const marks = {
+  short: (kind: ClusterEvent['kind'], of: string) => `${KINDS[kind]} ${of}`,
+  kinds: {
+    leader: 'Leader changes',
+    restart: 'Restarts',
+    operation: 'Operations',
+    codecs: 'Codec lists',
+    membership: 'Members',
+    state: 'States',
+  },
+}
+
+export const dashboards = {
+  engine: 'Engine',
+  consensus: 'Consensus',
+  fabric: 'Fabric',
+  queue: 'Queue',
+  import: 'Import',
+  console: 'Control plane',
+}
+
+export const charts = {
+  queries: 'Queries',
+  latency: 'Read latency',
+  errors: 'Errors',
+  writes: 'Writes',
+  connections: 'Connections',
+  cpu: 'CPU',
+  memory: 'Memory',
+  staysHeld: 'Stays on hold',
+  stays: 'Stays',
+  staysRefused: 'Refused stays by reason',
+  oversold: 'Oversold nights',
+  leaderChanges: 'Leader changes',
+  lag: 'Lag',
+  lagSeconds: 'Lag in time',
+  commit: 'Commit p99',
+  fsync: 'fsync p99',
+  wal: 'Log on disk',
+  fabricRequests: 'Requests',
+  fabricErrors: 'Failed requests',
+  fabricP99: 'Slowest p99',
+  components: 'Components',
+  queueRates: 'Jobs',
+  queueDepth: 'Waiting jobs',
+  queueDead: 'Dead jobs',
+  consumers: 'Consumers',
+  importRecords: 'Records built',
+  imports: 'Running imports',
+  polls: 'Polls of nodes',
+  round: 'Poll round',
+  clients: 'Open browsers',
+  frames: 'Live frames',
+  bytes: 'Live bytes per second',
+  controlMemory: 'Memory of the control plane',
 }

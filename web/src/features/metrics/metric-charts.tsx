@@ -1,101 +1,116 @@
 'use client'
-/** Charts of a shard or node with one time range; leader changes, restarts and operations are marked. */
+/** Charts with one time range, which is in the URL; leader changes, restarts and operations are marked. */
 
-import type { ClusterEvent, SeriesBody } from '@vacancy/shared/contract'
-import { type ComponentProps, memo, useMemo } from 'react'
+import type { SeriesBody } from '@vacancy/shared/contract'
+import { type ComponentProps, memo, useDeferredValue, useMemo } from 'react'
 import { bytes, duration, shortCount } from '../../lib/format.ts'
-import { routes } from '../../lib/routes.ts'
-import { useUrlChoice } from '../../lib/url.ts'
-import { Chip } from '../../ui/badge.tsx'
+import { useUrlParam } from '../../lib/url.ts'
 import { Panel } from '../../ui/panel.tsx'
-import { type ChartMark, TimeChart } from '../../ui/time-chart.tsx'
-import { useShardEvents } from '../shards/queries.ts'
+import { ChartContext, type ChartMark, TimeChart } from '../../ui/time-chart.tsx'
 import * as copy from './copy.ts'
-import { useSeries } from './queries.ts'
-import { type ChartSpec, isBlank, linesOf, RANGES, SHARD_CHARTS } from './series.ts'
+import type { DashboardChart } from './dashboards.ts'
+import { kindsOf, type MarkKind, marksOf, toggledKinds } from './marks.ts'
+import { useEvents, useSeries } from './queries.ts'
+import { hasPromql, linesOf, SHARD_CHARTS } from './series.ts'
+import { MarkControls, TimeControls } from './time-controls.tsx'
+import { type TimeState, useTimeRange } from './time-state.ts'
 
-type MetricChartsProps = { readonly shard: string; readonly node?: string }
+type ChartOwner = { readonly shard?: string; readonly node?: string }
 
-const MARKED: readonly ClusterEvent['kind'][] = ['leader', 'restart', 'operation']
-const EVENTS = 500
+/** Rendered first; the others follow once these are on the screen. */
+const FIRST = 6
+const FALLBACK = 'now-1h'
+const NO_EVENTS: never[] = []
 
-export function MetricCharts({ shard, node }: MetricChartsProps) {
-  const [range, setRange] = useUrlChoice('from', RANGES)
-  const of = node === undefined ? { shard } : { shard, node }
-  const series = useSeries(
-    of,
-    SHARD_CHARTS.map((chart) => chart.name),
-    range,
-  )
-  const events = useShardEvents(shard, { limit: EVENTS })
-  // A new array draws all charts again.
-  const marks = useMemo(
-    () => (series.data ? marksOf(events.data?.events ?? [], series.data, shard) : []),
-    [events.data, series.data, shard],
-  )
+/** All series of a shard or node. */
+export function MetricCharts(of: { readonly shard: string; readonly node?: string }) {
+  const { shard, node } = of
   return (
-    <Panel
-      title={copy.page.title}
-      query={series}
-      at={(body) => body.to}
-      skeleton={12}
-      actions={
-        // biome-ignore lint/a11y/useSemanticElements: a fieldset would draw a box around chips.
-        <div role="group" aria-label={copy.page.range} className="flex gap-1">
-          {(['now-15m', 'now-1h', 'now-6h', 'now-24h'] as const).map((one) => (
-            <Chip key={one} pressed={range === one} onClick={() => setRange(one, { push: true })}>
-              {copy.page.ranges[one]}
-            </Chip>
-          ))}
-        </div>
-      }
-    >
+    <ChartsPanel title={copy.page.title} charts={SHARD_CHARTS} of={node === undefined ? { shard } : { shard, node }} />
+  )
+}
+
+type ChartsPanelProps = {
+  readonly title: string
+  readonly hideTitle?: boolean
+  readonly charts: readonly DashboardChart[]
+  readonly of: ChartOwner
+}
+
+export function ChartsPanel({ title, hideTitle = false, charts, of }: ChartsPanelProps) {
+  const state = useTimeRange(FALLBACK)
+  const [chosen, setChosen] = useUrlParam('marks')
+  const kinds = useMemo(() => kindsOf(chosen), [chosen])
+  const names = useMemo(() => [...new Set(charts.flatMap((chart) => chart.names))], [charts])
+  const series = useSeries(of, names, state.range)
+  const events = useEvents(of, state.range).data?.events ?? NO_EVENTS
+  // A new array draws all charts again.
+  const marks = useMemo(() => marksOf(events, kinds), [events, kinds])
+  return (
+    <Panel title={title} hideTitle={hideTitle} query={series} at={(body) => body.to} skeleton={12}>
       {(body) => (
-        <div className="grid gap-x-6 gap-y-5 md:grid-cols-2 lg:grid-cols-3">
-          {SHARD_CHARTS.map((chart) => (
-            <MetricChart key={chart.name} chart={chart} body={body} marks={marks} sync={`metrics-${shard}`} />
-          ))}
+        <div className="flex flex-col gap-3">
+          <TimeControls {...state} shard={of.shard} />
+          <MarkControls
+            events={events}
+            kinds={kinds}
+            onToggle={(kind: MarkKind) => setChosen(toggledKinds(kinds, kind), { push: true })}
+          />
+          <ChartGrid {...{ charts, body, marks, of }} control={state.control} />
         </div>
       )}
     </Panel>
   )
 }
 
-/** Events within the shown time range. */
-function marksOf(events: readonly ClusterEvent[], { from, to }: SeriesBody, shard: string): ChartMark[] {
-  const [start, end] = [Date.parse(from), Date.parse(to)]
-  const isWithin = (at: string) => Date.parse(at) >= start && Date.parse(at) <= end
-  return events
-    .filter((event) => MARKED.includes(event.kind) && isWithin(event.at))
-    .map((event) => ({ at: event.at, label: event.message, href: routes.shardEvents(shard) }))
+type ChartGridProps = Omit<MetricChartProps, 'chart'> & {
+  readonly charts: readonly DashboardChart[]
+  readonly control: TimeState['control']
+}
+
+function ChartGrid({ charts, control, ...rest }: ChartGridProps) {
+  const count = useDeferredValue(charts.length, FIRST)
+  return (
+    <ChartContext value={control}>
+      <div className="grid gap-x-6 gap-y-5 md:grid-cols-2 lg:grid-cols-3">
+        {charts.map((chart, at) =>
+          at < count ? (
+            <MetricChart key={chart.title} chart={chart} {...rest} />
+          ) : (
+            <div key={chart.title} className="h-60" />
+          ),
+        )}
+      </div>
+    </ChartContext>
+  )
 }
 
 type MetricChartProps = {
-  readonly chart: ChartSpec
+  readonly chart: DashboardChart
   readonly body: SeriesBody
   readonly marks: readonly ChartMark[]
-  readonly sync: string
+  readonly of: ChartOwner
 }
 
 /** Memoized: rendered again only with new values. */
-const MetricChart = memo(function MetricChart({ chart, body, marks, sync }: MetricChartProps) {
-  const { lines, hidden } = useMemo(() => linesOf(body, chart.name), [body, chart])
+const MetricChart = memo(function MetricChart({ chart, body, marks, of }: MetricChartProps) {
+  const { lines, hidden } = useMemo(() => linesOf(body, chart.names), [body, chart])
   return (
     <div className="min-w-0">
-      <SeriesChart chart={chart} body={body} series={lines} marks={marks} sync={sync} />
-      {isBlank(lines) && <p className="text-small text-text-3">{copy.page.noData}</p>}
+      <SeriesChart chart={chart} body={body} series={lines} marks={marks} of={of} sync="metrics" />
       {hidden > 0 && <p className="text-small text-text-3">{copy.page.more(hidden)}</p>}
     </div>
   )
 })
 
 type SeriesChartProps = {
-  readonly chart: Pick<ChartSpec, 'title' | 'unit'>
+  readonly chart: DashboardChart
   readonly body: Pick<SeriesBody, 'from' | 'to' | 'stepSeconds'>
+  readonly of: ChartOwner
 } & Pick<ComponentProps<typeof TimeChart>, 'series' | 'marks' | 'sync' | 'height'>
 
 /** A chart over the time range of the response. */
-export function SeriesChart({ chart, body: { from, to, stepSeconds }, ...rest }: SeriesChartProps) {
+export function SeriesChart({ chart, body: { from, to, stepSeconds }, of, ...rest }: SeriesChartProps) {
   return (
     <TimeChart
       title={chart.title}
@@ -104,6 +119,9 @@ export function SeriesChart({ chart, body: { from, to, stepSeconds }, ...rest }:
       to={to}
       stepSeconds={stepSeconds}
       format={formatOf(chart.unit)}
+      promql={
+        chart.names.some(hasPromql) ? async () => (await import('./promql.ts')).promqlOf(chart.names, of) : undefined
+      }
       {...rest}
     />
   )

@@ -1,6 +1,6 @@
 import type { SeriesBody } from '@vacancy/shared/contract'
 import { expect, test } from 'vitest'
-import { combined, isBlank, linesOf } from './series.ts'
+import { combined, linesOf } from './series.ts'
 
 function bodyOf(series: readonly [name: string, node: string | null, values: (number | null)[]][]): SeriesBody {
   return {
@@ -18,7 +18,7 @@ test('lines are by node id, and only those of the metric', () => {
     ['queries', 'n1', [3, null]],
   ])
 
-  expect(linesOf(body, 'queries')).toEqual({
+  expect(linesOf(body, ['queries'])).toEqual({
     lines: [
       { label: 'n1', values: [3, null] },
       { label: 'n2', values: [1, 2] },
@@ -29,15 +29,20 @@ test('lines are by node id, and only those of the metric', () => {
 
 test('of many lines the highest are drawn and the others counted', () => {
   const body = bodyOf(Array.from({ length: 9 }, (_, at) => ['queries', `n${at}`, [at, null]]))
-  const { lines, hidden } = linesOf(body, 'queries')
+  const { lines, hidden } = linesOf(body, ['queries'])
 
   expect(lines.map((line) => line.label)).toEqual(['n3', 'n4', 'n5', 'n6', 'n7', 'n8'])
   expect(hidden).toBe(3)
 })
 
-test('a chart of gaps is blank, a zero is a value', () => {
-  expect(isBlank([{ label: 'n1', values: [null, null] }])).toBe(true)
-  expect(isBlank([{ label: 'n1', values: [null, 0] }])).toBe(false)
+test('a chart of several metrics has a line of each, named by it', () => {
+  const body = bodyOf([
+    ['p99', null, [9]],
+    ['p50', null, [2]],
+    ['p50', 'n1', [1]],
+  ])
+
+  expect(linesOf(body, ['p50', 'p99']).lines.map(({ label }) => label)).toEqual(['n1 read p50', 'read p50', 'read p99'])
 })
 
 test('the cluster combines reported values; a moment without any is a gap', () => {

@@ -2,16 +2,12 @@
 
 import type { SeriesBody } from '@vacancy/shared/contract'
 import { SERIES, type SeriesName } from '@vacancy/shared/series'
-
-export type ChartSpec = { readonly name: SeriesName; readonly title: string; readonly unit: string }
+import type { DashboardChart } from './dashboards.ts'
 
 /** Charts of a shard, one line per node. */
-export const SHARD_CHARTS: readonly ChartSpec[] = Object.entries(SERIES).flatMap(([name, series]) =>
-  'title' in series ? [{ name: name as SeriesName, title: series.title, unit: series.unit }] : [],
+export const SHARD_CHARTS: readonly DashboardChart[] = Object.entries(SERIES).flatMap(([name, series]) =>
+  'title' in series ? [{ names: [name as SeriesName], title: series.title, unit: series.unit }] : [],
 )
-
-/** Selectable time ranges; the first is the default. */
-export const RANGES = ['now-1h', 'now-15m', 'now-6h', 'now-24h'] as const
 
 export type Line = { readonly label: string; readonly values: (number | null)[] }
 
@@ -19,27 +15,32 @@ export type Line = { readonly label: string; readonly values: (number | null)[] 
 const LINES_MAX = 6
 
 /**
- * The lines of one metric: one per node, by id, or one for the whole.
+ * The lines of a chart: one per node, by id, or one for the whole; for several metrics one of each.
  *
  * @returns the lines to draw, those with the highest values if there are many, and the number of hidden ones
  */
-export function linesOf(body: SeriesBody, name: string): { readonly lines: readonly Line[]; readonly hidden: number } {
-  const all = body.series
-    .filter((series) => series.name === name)
-    .map((series) => ({ label: series.node ?? 'all', values: series.values }))
-    .sort((a, b) => (a.label < b.label ? -1 : 1))
+export function linesOf(
+  body: SeriesBody,
+  names: readonly SeriesName[],
+): { readonly lines: readonly Line[]; readonly hidden: number } {
+  const all = names.flatMap((name) =>
+    body.series
+      .filter((series) => series.name === name)
+      .map(({ node, values }) => ({ label: labelOf(node, names.length > 1 ? SERIES[name].label : ''), values }))
+      .sort((a, b) => (a.label < b.label ? -1 : 1)),
+  )
   if (all.length <= LINES_MAX) return { lines: all, hidden: 0 }
   const highest = new Set(all.toSorted((a, b) => top(b.values) - top(a.values)).slice(0, LINES_MAX))
   return { lines: all.filter((line) => highest.has(line)), hidden: all.length - LINES_MAX }
 }
 
-function top(values: readonly (number | null)[]): number {
-  return values.reduce<number>((most, value) => Math.max(most, value ?? 0), 0)
+function labelOf(node: string | null, metric: string): string {
+  if (metric === '') return node ?? 'all'
+  return node === null ? metric : `${node} ${metric}`
 }
 
-/** Whether no line has a value. */
-export function isBlank(lines: readonly Line[]): boolean {
-  return lines.every((line) => line.values.every((value) => value === null))
+function top(values: readonly (number | null)[]): number {
+  return values.reduce<number>((most, value) => Math.max(most, value ?? 0), 0)
 }
 
 /**
@@ -58,4 +59,10 @@ export function combined(
     const values = series.map((one) => one.values[at]).filter((value) => value !== null && value !== undefined)
     return values.length === 0 ? null : combine(values)
   })
+}
+
+/** Whether Prometheus has a series, too. */
+export function hasPromql(name: SeriesName): boolean {
+  const series: { readonly unit: string; readonly source?: unknown; readonly promql?: string } = SERIES[name]
+  return series.source !== undefined || series.promql !== undefined
 }

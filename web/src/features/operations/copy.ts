@@ -1,7 +1,23 @@
 /** Texts of operations. The tray has its own (tray-copy.ts), since the shell loads it; so do plans (plan-copy.ts). */
+import type { OperationState } from '@vacancy/shared/contract'
+
+/** What a state means for the shard. */
+export const meanings: Record<OperationState, string> = {
+  armed: 'Nothing has been sent yet. It starts automatically once its condition is met.',
+  requested: 'The request is on its way to the leader.',
+  accepted: 'The cluster accepted the request. This is not the result yet.',
+  verifying: 'Waiting for a majority of voters to confirm.',
+  done: 'A majority of voters confirms the result.',
+  elsewhere: 'The cluster changed, but to another node than requested.',
+  'no-change': 'The shard is unchanged.',
+  refused: 'The cluster refused the request. Nothing was changed.',
+  unconfirmed: 'The outcome is unknown. This does not mean that it failed.',
+  cancelled: 'It was cancelled before anything was sent.',
+}
 
 export const list = {
   title: 'Operations',
+  next: { label: 'Audit', hint: 'every change and every refused attempt' },
   filter: 'Filter operations',
   states: { all: 'All', running: 'Running', ended: 'Ended' },
   shard: (shard: string) => `shard ${shard}`,

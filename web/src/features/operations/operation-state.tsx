@@ -23,7 +23,7 @@ export function OperationStateBadge({ operation }: { readonly operation: Operati
   const { state } = operation
   return (
     <Badge level={STATE_LEVELS[state]} icon={STATE_ICONS[state]}>
-      {copy.states[state].label}
+      {copy.states[state]}
     </Badge>
   )
 }

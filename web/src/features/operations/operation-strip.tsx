@@ -16,6 +16,7 @@ import { Button, LinkButton } from '../../ui/button.tsx'
 import { CopyButton } from '../../ui/copy-button.tsx'
 import { Id } from '../../ui/id.tsx'
 import { Progress } from '../../ui/progress.tsx'
+import { useWhyNotOn } from '../shards/quorum.ts'
 import * as copy from './copy.ts'
 import { dismissOperation } from './followed.ts'
 import { OperationStateBadge } from './operation-state.tsx'
@@ -23,7 +24,6 @@ import { operationText, timesText } from './operation-text.ts'
 import { isRunning, planAgain } from './operation-view.ts'
 import { useOpenPlan } from './plan-host.tsx'
 import { useCancelOperation } from './queries.ts'
-import { states } from './tray-copy.ts'
 
 const STEP_ICONS: Record<Operation['steps'][number]['state'], { icon: IconName; colour: string }> = {
   waiting: { icon: 'minus', colour: 'text-text-3' },
@@ -48,7 +48,9 @@ export function OperationStrip({ operation, isPage }: { readonly operation: Oper
   return (
     <section
       aria-label={copy.operation.label(operation.id)}
+      data-operation={operation.id}
       data-op-state={operation.state}
+      tabIndex={-1}
       className="rounded-panel border border-line bg-surface"
     >
       <header className="flex flex-wrap items-center gap-x-4 gap-y-1 border-line border-b px-4 py-2">
@@ -75,7 +77,7 @@ export function OperationStrip({ operation, isPage }: { readonly operation: Oper
           />
         )}
         <p className={clsx('prose', running ? 'text-text-2' : 'text-text')}>
-          {operation.message} <span className="text-text-3">{states[operation.state].meaning}</span>
+          {operation.message} <span className="text-text-3">{copy.meanings[operation.state]}</span>
         </p>
         {operation.notice !== '' && running && (
           <p className="flex items-center gap-2 text-warn">
@@ -131,6 +133,7 @@ function Actions({ operation, isPage }: { readonly operation: Operation; readonl
   const openPlan = useOpenPlan()
   const cancel = useCancelOperation()
   const why = useWhyNot('admin')
+  const whyNoPlan = useWhyNotOn(operation.shard, 'admin', 'change')
   const again = planAgain(operation)
   const { undo } = operation
   return (
@@ -140,8 +143,16 @@ function Actions({ operation, isPage }: { readonly operation: Operation; readonl
           {copy.operation.cancel}
         </Button>
       )}
-      {again && <Button onClick={() => openPlan(again)}>{copy.operation.planAgain}</Button>}
-      {undo && !isRunning(operation) && <Button onClick={() => openPlan(undo)}>{copy.operation.undo}</Button>}
+      {again && (
+        <Button why={whyNoPlan} onClick={() => openPlan(again)}>
+          {copy.operation.planAgain}
+        </Button>
+      )}
+      {undo && !isRunning(operation) && (
+        <Button why={whyNoPlan} onClick={() => openPlan(undo)}>
+          {copy.operation.undo}
+        </Button>
+      )}
       {!isPage && (
         <LinkButton kind="quiet" href={routes.operation(operation.id)}>
           {copy.operation.open}

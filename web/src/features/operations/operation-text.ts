@@ -23,7 +23,7 @@ export function operationText(operation: Operation): string {
     const evidence = step.evidence === '' ? '' : `  ${step.evidence}`
     return ` ${STEP_MARKS[step.state]} ${step.text}${time}${evidence}`
   })
-  const tail = [`${states[operation.state].label}: ${operation.message}`, timesText(operation)]
+  const tail = [`${states[operation.state]}: ${operation.message}`, timesText(operation)]
   const answer = operation.answer === '' ? [] : [`${copy.operation.response} ${operation.answer}`]
   return [...head, ...steps, ...tail.filter((line) => line !== ''), ...answer].join('\n')
 }

@@ -8,7 +8,7 @@ import { states } from './tray-copy.ts'
 const ENDED = '2026-11-20T18:30:31.000Z'
 
 test('every state has its own label', () => {
-  const labels = OPERATION_STATES.map((state) => states[state].label)
+  const labels = OPERATION_STATES.map((state) => states[state])
 
   expect(new Set(labels).size).toBe(OPERATION_STATES.length)
 })

@@ -41,7 +41,7 @@ export function currentStep(operation: Operation): string {
 export function announcementOf(before: Operation | undefined, after: Operation): string {
   if (!before) return isRunning(after) ? copy.tray.started(after.title) : ''
   if (before.state !== after.state && !isRunning(after)) {
-    return copy.tray.ended(after.title, copy.states[after.state].label, after.message)
+    return copy.tray.ended(after.title, copy.states[after.state], after.message)
   }
   return before.notice === '' && after.notice !== '' ? copy.tray.notice(after.title, after.notice) : ''
 }

@@ -13,9 +13,11 @@ import { Age } from '../../ui/age.tsx'
 import { Chip } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Link } from '../../ui/link.tsx'
+import { NextSteps } from '../../ui/next-steps.tsx'
 import { Page } from '../../ui/page.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
+import { Handovers } from '../handovers/handovers.tsx'
 import * as copy from './copy.ts'
 import { OperationStateBadge } from './operation-state.tsx'
 
@@ -78,6 +80,7 @@ export function OperationsPage() {
   const isFiltered = state !== 'all' || shard !== ''
   return (
     <Page id="operations" title={copy.list.title} ready={query.data !== undefined}>
+      <Handovers />
       {/* biome-ignore lint/a11y/useSemanticElements: a fieldset would draw a box around chips. */}
       <div role="group" aria-label={copy.list.filter} className="flex flex-wrap gap-2">
         {STATES.map((one) => (
@@ -128,6 +131,7 @@ export function OperationsPage() {
           </div>
         )}
       </Panel>
+      <NextSteps steps={[{ href: routes.audit(), ...copy.list.next }]} />
     </Page>
   )
 }

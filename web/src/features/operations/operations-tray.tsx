@@ -1,20 +1,11 @@
 'use client'
-/**
- * Operations over all pages, one line each, until their outcome was seen. Announces start, end and "longer than usual"
- * once in the polite live region.
- */
+/** Where the operations over all pages are shown, until their outcome was seen (tray-list.tsx). */
 
-import type { Operation } from '@vacancy/shared/contract'
-import { useEffect, useRef } from 'react'
+import { lazy, Suspense, useEffect } from 'react'
 import { useLive } from '../../lib/live.ts'
-import { routes } from '../../lib/routes.ts'
-import { announce } from '../../ui/announce.ts'
 import { Button } from '../../ui/button.tsx'
-import { IconButton } from '../../ui/icon-button.tsx'
-import { Link } from '../../ui/link.tsx'
-import { dismissOperation, followOperations, openTray, useFollowed } from './followed.ts'
-import { OperationStateBadge } from './operation-state.tsx'
-import { announcementOf, currentStep, isRunning } from './operation-view.ts'
+import { followOperations, openTray, useFollowed } from './followed.ts'
+import { isRunning } from './operation-view.ts'
 import * as copy from './tray-copy.ts'
 
 /** Number of running operations, in the header; opens and closes the tray. */
@@ -28,6 +19,9 @@ export function OperationsButton() {
     </Button>
   )
 }
+
+// Loaded with the first operation: most visits have none.
+const TrayList = lazy(() => import('./tray-list.tsx'))
 
 export function OperationsTray() {
   const ops = useLive('ops')
@@ -48,49 +42,11 @@ export function OperationsTray() {
           : 'sr-only'
       }
     >
-      {isShown && (
-        <header className="flex items-center justify-between border-line border-b px-3 py-1">
-          <h2 className="text-body text-text-2">{copy.tray.title}</h2>
-          <IconButton icon="cross" label={copy.tray.hide} kind="quiet" onClick={() => openTray(false)} />
-        </header>
+      {ids.length > 0 && (
+        <Suspense>
+          <TrayList ids={ids} isShown={isShown} />
+        </Suspense>
       )}
-      {/* Rows stay mounted while hidden, to announce the outcome of their operation. */}
-      <ul hidden={!isShown}>
-        {ids.map((id) => (
-          <TrayRow key={id} id={id} />
-        ))}
-      </ul>
     </aside>
-  )
-}
-
-function TrayRow({ id }: { readonly id: string }) {
-  const { data: operation } = useLive(`op:${id}`)
-  const before = useRef<Operation | undefined>(undefined)
-  useEffect(() => {
-    if (!operation) return
-    const text = announcementOf(before.current, operation)
-    before.current = operation
-    if (text !== '') announce(text, 'polite')
-  }, [operation])
-  if (!operation) return null
-  return (
-    <li className="flex items-start gap-2 border-line border-b px-3 py-2 last:border-b-0">
-      <div className="grid min-w-0 flex-1 gap-0.5">
-        <Link href={routes.operation(id)} onClick={() => !isRunning(operation) && dismissOperation(id)}>
-          {operation.title}
-        </Link>
-        <p className="break-words text-small text-text-2">{currentStep(operation)}</p>
-      </div>
-      <OperationStateBadge operation={operation} />
-      {!isRunning(operation) && (
-        <IconButton
-          icon="cross"
-          label={copy.tray.dismiss(operation.title)}
-          kind="quiet"
-          onClick={() => dismissOperation(id)}
-        />
-      )}
-    </li>
   )
 }

@@ -27,6 +27,9 @@ export const plan = {
   canLose: (spare: number) => `can lose ${spare}`,
   effects: 'What will happen',
   checks: 'Checks',
+  passed: (checks: number) => (checks === 1 ? '1 check passed' : `${checks} checks passed`),
+  passedList: 'Passed checks',
+
   levels: { ok: 'Passed', info: 'Note', warn: 'Warning', block: 'Blocked' },
   fromCommandLine: 'From the command line',
   cli: 'Command line',
@@ -43,8 +46,10 @@ export const plan = {
   cancel: 'Cancel',
   requested: 'Requested…',
   run: 'Run plan',
+  keys: 'Ctrl Enter',
   blocked: 'Blocked.',
-  blockedBy: (checks: string) => `Blocked: ${checks}.`,
+  blockedBy: (checks: readonly string[]) =>
+    checks.length === 1 ? `Blocked: ${checks[0]}.` : `Blocked by ${checks.length} checks.`,
   typeToContinue: (text: string) => `Type ${text} to continue.`,
   reasonTooShort: (characters: number) => `Enter a reason of at least ${characters} characters.`,
   leaderChanged: (before: string | null, after: string | null) =>
@@ -56,4 +61,20 @@ export const plan = {
   memberAdded: (node: string, role: string) => `${node} was added as ${role}`,
   memberRemoved: (node: string) => `${node} was removed`,
   votersChanged: 'the voters changed',
+}
+
+/** One sentence per kind of plan. */
+export const outcome = {
+  blocked: 'Not possible now, for these reasons:',
+  transfer: (shard: string, before: string | null, after: string, pause: string) =>
+    `${after} leads ${shard}${before === null ? '' : ` instead of ${before}`}.${pause}`,
+  pause: (expected: string, worst: string) => ` Writes pause for about ${expected}, at worst ${worst}.`,
+  promote: (node: string, shard: string, voters: number, spare: string) =>
+    `${node} becomes a voter: ${shard} then has ${voters} voters and ${spare}.`,
+  demote: (node: string, shard: string, voters: number, spare: string) =>
+    `${node} becomes a learner: ${shard} then has ${voters === 1 ? '1 voter' : `${voters} voters`} and ${spare}.`,
+  transferThenDemote: (node: string, shard: string, leader: string | null, voters: number, spare: string) =>
+    `${leader ?? 'Another voter'} leads ${shard}, then ${node} becomes a learner: ${voters === 1 ? '1 voter remains' : `${voters} voters remain`}, the shard ${spare}.`,
+  install: (shard: string, packages: string | undefined) =>
+    packages === undefined ? `${shard} serves other data.` : `${shard} serves ${packages} packages from then on.`,
 }

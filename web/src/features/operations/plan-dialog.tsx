@@ -7,7 +7,7 @@
 
 import { useQueryClient } from '@tanstack/react-query'
 import type { Plan, PlanRequest } from '@vacancy/shared/contract'
-import { type FormEvent, memo, useEffect, useId, useRef, useState } from 'react'
+import { type FormEvent, memo, useEffect, useId, useMemo, useRef, useState } from 'react'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { Age } from '../../ui/age.tsx'
@@ -21,10 +21,11 @@ import { Field, Input, RadioGroup } from '../../ui/field.tsx'
 import { Link } from '../../ui/link.tsx'
 import { ErrorState, Skeleton } from '../../ui/panel.tsx'
 import { EnvironmentLabel } from '../shell/environment-label.tsx'
+import { focusOperation } from './focus-operation.ts'
 import { PlanChecks } from './plan-checks.tsx'
 import * as copy from './plan-copy.ts'
 import { PlanPictures } from './plan-pictures.tsx'
-import { planChanges, REASON_CHARACTERS_MAX, requiredInput, whyNot } from './plan-view.ts'
+import { isBlocked, outcomeOf, planChanges, REASON_CHARACTERS_MAX, requiredInput, whyNot } from './plan-view.ts'
 import { planKey, usePlan, useStartOperation } from './queries.ts'
 
 type PlanDialogProps = {
@@ -47,7 +48,7 @@ export function PlanDialog({ request, onRequest, onClose }: PlanDialogProps) {
   const why = plan ? whyNot(plan, { reason, typed }, whyNotAdmin ?? '') : copy.plan.preparing
   const isSettling = query.isPlaceholderData || !plan
   useAnnounceChanges(isSettling ? undefined : plan)
-  useFocusBack()
+  const focusBack = useFocusBack()
 
   const run = (event?: FormEvent) => {
     event?.preventDefault()
@@ -56,7 +57,10 @@ export function PlanDialog({ request, onRequest, onClose }: PlanDialogProps) {
     start.mutate(
       { plan: plan.id, reason: reason.trim(), confirm: typed.trim() },
       {
-        onSuccess: onClose,
+        onSuccess: (operation) => {
+          focusBack.onto(operation.id)
+          onClose()
+        },
         onError: (problem) => {
           const next = problem.code === 'plan-out-of-date' ? (problem.more['plan'] as Plan | undefined) : undefined
           if (!next) return
@@ -75,6 +79,7 @@ export function PlanDialog({ request, onRequest, onClose }: PlanDialogProps) {
       wide
       keep={reason !== '' || typed !== ''}
       onClose={onClose}
+      onConfirm={run}
       title={plan?.title ?? titleOf(request)}
       label={plan && <EnvironmentLabel environment={plan.environment} />}
       footer={
@@ -92,9 +97,14 @@ export function PlanDialog({ request, onRequest, onClose }: PlanDialogProps) {
       {query.error && <ErrorState error={query.error} onRetry={() => void query.refetch()} />}
       {!plan && !query.error && <Skeleton rows={8} />}
       {plan && (
-        <form id={form} onSubmit={run} className="grid gap-5" aria-busy={query.isPlaceholderData || undefined}>
+        <form id={form} onSubmit={run} className="grid gap-4" aria-busy={query.isPlaceholderData || undefined}>
           <Explained plan={plan} request={request} onRequest={onRequest} />
-          <Confirming plan={plan} reason={reason} onReason={setReason} typed={typed} onTyped={setTyped} />
+          <div className="grid items-start gap-x-6 gap-y-4 sm:grid-cols-2">
+            <div className="grid gap-4">
+              <Confirming plan={plan} reason={reason} onReason={setReason} typed={typed} onTyped={setTyped} />
+            </div>
+            <Commands commands={plan.commands} />
+          </div>
           {/* Enter in a field acts as the button, with the same conditions. */}
           <button type="submit" hidden aria-hidden="true" tabIndex={-1} />
         </form>
@@ -109,25 +119,31 @@ type OfPlan = {
   readonly onRequest: (request: PlanRequest) => void
 }
 
-/** The content of a plan. Memoized, so that typing and confirming do not render it again. */
+/** The outcome, its risks, and how it comes about. Memoized, so that typing and confirming do not render it again. */
 const Explained = memo(function Explained({ plan, request, onRequest }: OfPlan) {
   return (
     <>
+      <p data-outcome="" className="font-medium text-section">
+        {outcomeOf(plan)}
+      </p>
+      <PlanChecks checks={plan.checks} onPlan={onRequest} />
       <Targets plan={plan} request={request} onRequest={onRequest} />
       <PlanPictures before={plan.before} after={plan.after} />
-      <Effects plan={plan} />
-      <PlanChecks checks={plan.checks} onPlan={onRequest} />
-      <section className="grid gap-2">
-        <h3 className="text-body text-text-2">{copy.plan.fromCommandLine}</h3>
-        <CodeTabs
-          label={copy.plan.fromCommandLine}
-          tabs={[
-            { id: 'cli', label: copy.plan.cli, code: plan.commands.cli },
-            { id: 'curl', label: copy.plan.curl, code: plan.commands.curl },
-          ]}
-        />
-      </section>
+      {!isBlocked(plan) && <Effects plan={plan} />}
     </>
+  )
+})
+
+const Commands = memo(function Commands({ commands }: Pick<Plan, 'commands'>) {
+  return (
+    <CodeTabs
+      label={copy.plan.fromCommandLine}
+      wrap
+      tabs={[
+        { id: 'cli', label: copy.plan.cli, code: commands.cli },
+        { id: 'curl', label: copy.plan.curl, code: commands.curl },
+      ]}
+    />
   )
 })
 
@@ -150,15 +166,27 @@ function titleOf(request: PlanRequest): string {
   }
 }
 
-/** Returns the focus to the opener when the dialog closes. */
-function useFocusBack(): void {
+/** When the dialog closes, the focus goes to the started operation, or returns to the opener. */
+function useFocusBack(): { readonly onto: (operation: string) => void } {
   const [opener] = useState(() => document.activeElement)
+  const started = useRef<string>(undefined)
   useEffect(
     () => () => {
       // After the layer has released the focus.
-      if (opener instanceof HTMLElement) setTimeout(() => opener.isConnected && opener.focus())
+      setTimeout(() => {
+        if (started.current !== undefined) focusOperation(started.current, opener)
+        else if (opener instanceof HTMLElement && opener.isConnected) opener.focus()
+      })
     },
     [opener],
+  )
+  return useMemo(
+    () => ({
+      onto: (operation) => {
+        started.current = operation
+      },
+    }),
+    [],
   )
 }
 
@@ -261,6 +289,7 @@ function Confirming({ plan, reason, onReason, typed, onTyped }: ConfirmingProps)
         {(wire) => (
           <Input
             {...wire}
+            data-first-field={required.typed ? undefined : ''}
             value={reason}
             maxLength={REASON_CHARACTERS_MAX}
             autoComplete="off"
@@ -298,6 +327,8 @@ function Footer({ plan, why, isBusy, onRun, onClose }: FooterProps) {
           kind={plan?.confirm === 3 ? 'danger-filled' : 'primary'}
           why={why === '' ? undefined : why}
           busy={isBusy}
+          aria-keyshortcuts="Control+Enter Meta+Enter"
+          data-tip={why === '' ? copy.plan.keys : why}
           onClick={onRun}
         >
           {isBusy ? copy.plan.requested : (plan?.action ?? copy.plan.run)}

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { planChanges, requiredInput, spareText, whyNot } from './plan-view.ts'
+import { outcomeOf, planChanges, requiredInput, sortChecks, spareText, whyNot } from './plan-view.ts'
 import { planOf } from './testing/operations.ts'
 
 const nothing = { reason: '', typed: '' }
@@ -32,10 +32,46 @@ test('a development environment requires no reason', () => {
   expect(whyNot(plan, nothing, '')).toBe('')
 })
 
+test('the outcome is one sentence, with the pause of writes where it is known', () => {
+  const { before } = planOf()
+  const demoted = { ...before, voters: 2, majority: 2, spare: 0 }
+
+  expect(outcomeOf(planOf())).toBe('n3 leads s3 instead of n1.')
+  expect(outcomeOf(planOf({ writePause: { expected: 180, worst: 420, source: 'here' } }))).toMatch(
+    /^n3 leads s3 instead of n1\. Writes pause for about 180.ms, at worst 420.ms\.$/,
+  )
+  expect(outcomeOf(planOf({ kind: 'promote', node: 'n4', after: { ...before, voters: 4 } }))).toBe(
+    'n4 becomes a voter: s3 then has 4 voters and can lose 1.',
+  )
+  expect(outcomeOf(planOf({ kind: 'demote', node: 'n2', after: demoted }))).toBe(
+    'n2 becomes a learner: s3 then has 2 voters and cannot lose another.',
+  )
+  expect(outcomeOf(planOf({ kind: 'transfer-then-demote', node: 'n1', after: { ...demoted, leader: 'n2' } }))).toBe(
+    'n2 leads s3, then n1 becomes a learner: 2 voters remain, the shard cannot lose another.',
+  )
+})
+
+test('failed checks come first, passed ones apart', () => {
+  const check = (id: string, level: 'ok' | 'info' | 'warn' | 'block') => ({ id, level, text: id })
+  const { open, passed } = sortChecks([check('a', 'ok'), check('b', 'info'), check('c', 'warn'), check('d', 'block')])
+
+  expect(open.map(({ id }) => id)).toEqual(['d', 'c', 'b'])
+  expect(passed.map(({ id }) => id)).toEqual(['a'])
+})
+
 test('a blocked plan names the check, with any input', () => {
   const plan = planOf({ blocked: true, checks: [{ id: 'voter', level: 'block', text: 'n3 is a learner' }] })
 
   expect(whyNot(plan, { reason: 'memory swap', typed: 's3' }, '')).toBe('Blocked: n3 is a learner.')
+})
+
+test('a blocked plan promises no outcome, and counts its reasons where they are listed already', () => {
+  const checks = ['n3 is a learner', 'n3 does not respond'].map((text, at) => ({
+    ...{ id: `c${at}`, level: 'block' as const, text },
+  }))
+
+  expect(outcomeOf(planOf({ checks }))).toBe('Not possible now, for these reasons:')
+  expect(whyNot(planOf({ checks }), nothing, '')).toBe('Blocked by 2 checks.')
 })
 
 test('role and connection come before missing input', () => {

@@ -4,6 +4,7 @@
  */
 
 import type { Plan } from '@vacancy/shared/contract'
+import { duration, shortCount } from '../../lib/format.ts'
 import * as copy from './plan-copy.ts'
 
 const REASON_CHARACTERS_MIN = 8
@@ -23,9 +24,9 @@ export function requiredInput(plan: Plan): { readonly reason: boolean; readonly 
  */
 export function whyNot(plan: Plan, confirming: Confirming, unavailable: string): string {
   if (unavailable !== '') return unavailable
-  const blocks = plan.checks.filter((check) => check.level === 'block')
-  if (plan.blocked || blocks.length > 0) {
-    return blocks.length > 0 ? copy.plan.blockedBy(blocks.map((check) => check.text).join('; ')) : copy.plan.blocked
+  if (isBlocked(plan)) {
+    const blocks = plan.checks.filter((check) => check.level === 'block').map((check) => check.text)
+    return blocks.length > 0 ? copy.plan.blockedBy(blocks) : copy.plan.blocked
   }
   const required = requiredInput(plan)
   if (required.typed && confirming.typed.trim() !== plan.confirmText) return copy.plan.typeToContinue(plan.confirmText)
@@ -33,6 +34,46 @@ export function whyNot(plan: Plan, confirming: Confirming, unavailable: string):
     return copy.plan.reasonTooShort(REASON_CHARACTERS_MIN)
   }
   return ''
+}
+
+/** Whether a check forbids the plan. */
+export function isBlocked({ blocked, checks }: Plan): boolean {
+  return blocked || checks.some((check) => check.level === 'block')
+}
+
+/** The outcome of the plan, in one sentence. */
+export function outcomeOf(plan: Plan): string {
+  if (isBlocked(plan)) return copy.outcome.blocked
+  const { before, after, node, shard } = plan
+  const name = node ?? ''
+  const spare = spareText(after.spare)
+  switch (plan.kind) {
+    case 'transfer':
+      return copy.outcome.transfer(shard, before.leader, after.leader ?? name, pauseText(plan))
+    case 'promote':
+      return copy.outcome.promote(name, shard, after.voters, spare)
+    case 'demote':
+      return copy.outcome.demote(name, shard, after.voters, spare)
+    case 'transfer-then-demote':
+      return copy.outcome.transferThenDemote(name, shard, after.leader, after.voters, spare)
+    case 'install':
+    case 'undo-install':
+      return copy.outcome.install(shard, after.data ? shortCount(after.data.packages) : undefined)
+  }
+}
+
+function pauseText({ writePause }: Plan): string {
+  return writePause === null ? '' : copy.outcome.pause(duration(writePause.expected), duration(writePause.worst))
+}
+
+/** Failed checks first, then warnings and notes; passed ones apart. */
+export function sortChecks(checks: Plan['checks']): { readonly open: Plan['checks']; readonly passed: Plan['checks'] } {
+  const weights = { block: 0, warn: 1, info: 2, ok: 3 } as const
+  const open = checks.filter(({ level }) => level !== 'ok')
+  return {
+    open: open.toSorted((a, b) => weights[a.level] - weights[b.level]),
+    passed: checks.filter(({ level }) => level === 'ok'),
+  }
 }
 
 /**

@@ -2,20 +2,17 @@
 import type { OperationState } from '@vacancy/shared/contract'
 import { counted } from '../../lib/format.ts'
 
-export const states: Record<OperationState, { readonly label: string; readonly meaning: string }> = {
-  armed: {
-    label: 'Armed',
-    meaning: 'Nothing has been sent yet. It starts automatically once its condition is met.',
-  },
-  requested: { label: 'Requested', meaning: 'The request is on its way to the leader.' },
-  accepted: { label: 'Accepted', meaning: 'The cluster accepted the request. This is not the result yet.' },
-  verifying: { label: 'Verifying', meaning: 'Waiting for a majority of voters to confirm.' },
-  done: { label: 'Done', meaning: 'A majority of voters confirms the result.' },
-  elsewhere: { label: 'Went elsewhere', meaning: 'The cluster changed, but to another node than requested.' },
-  'no-change': { label: 'No change', meaning: 'The shard is unchanged.' },
-  refused: { label: 'Refused', meaning: 'The cluster refused the request. Nothing was changed.' },
-  unconfirmed: { label: 'Unconfirmed', meaning: 'The outcome is unknown. This does not mean that it failed.' },
-  cancelled: { label: 'Cancelled', meaning: 'It was cancelled before anything was sent.' },
+export const states: Record<OperationState, string> = {
+  armed: 'Armed',
+  requested: 'Requested',
+  accepted: 'Accepted',
+  verifying: 'Verifying',
+  done: 'Done',
+  elsewhere: 'Went elsewhere',
+  'no-change': 'No change',
+  refused: 'Refused',
+  unconfirmed: 'Unconfirmed',
+  cancelled: 'Cancelled',
 }
 
 export const tray = {

@@ -3,15 +3,18 @@
 /** Items that need attention, the worst first, with age, trend and a link to the exact row. */
 
 import { useMutation } from '@tanstack/react-query'
-import type { AttentionItem, RouteInput, Summary } from '@vacancy/shared/contract'
+import type { AttentionItem, Level, RouteInput, Summary } from '@vacancy/shared/contract'
+import clsx from 'clsx'
 import { useState } from 'react'
+import { Icon } from '../../icons/icon.tsx'
 import { type ApiProblem, call } from '../../lib/api.ts'
 import { clock } from '../../lib/format.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { Duration } from '../../ui/age.tsx'
-import { Badge } from '../../ui/badge.tsx'
-import { Button, LinkButton } from '../../ui/button.tsx'
+import { LEVEL_ICONS, LEVEL_TEXT } from '../../ui/badge.tsx'
+import { Button } from '../../ui/button.tsx'
 import { keptOrder } from '../../ui/kept-order.ts'
+import { Link } from '../../ui/link.tsx'
 import { Menu } from '../../ui/menu.tsx'
 import { Panel, type PanelQuery } from '../../ui/panel.tsx'
 import { toast } from '../../ui/toast.tsx'
@@ -29,31 +32,59 @@ function useSnooze() {
   })
 }
 
+/** Items shown at first. More would push everything else out of the window. */
+const FIRST_ITEMS = 5
+
 export function Attention({ summary }: { readonly summary: PanelQuery<Summary> }) {
+  const level = summary.data?.attention.find(({ asideUntil }) => asideUntil === null)?.level
   return (
-    <Panel title={copy.attention.title} query={summary}>
+    <Panel
+      title={copy.attention.title}
+      query={summary}
+      data={{ 'data-worst': level }}
+      className={clsx(level !== undefined && BORDERS[level])}
+    >
       {(data) => <AttentionContent summary={data} />}
     </Panel>
   )
 }
 
+/** The panel has the colour of its worst item. */
+const BORDERS: Record<Level, string> = {
+  ok: '',
+  info: '!border-info/50',
+  warn: '!border-warn/60',
+  crit: '!border-crit',
+  unk: '!border-unk/50',
+}
+
 function AttentionContent({ summary }: { readonly summary: Summary }) {
   const open = useSteadyOrder(summary.attention.filter((item) => item.asideUntil === null))
   const snoozed = summary.attention.filter((item) => item.asideUntil !== null)
+  const [isWhole, setWhole] = useState(false)
+  const shown = isWhole ? open.items : open.items.slice(0, FIRST_ITEMS)
   return (
-    <div className="grid gap-2">
-      <p className="text-text-2">{attentionLead(summary)}</p>
+    <div className="grid gap-1">
+      <p className={clsx(open.items.length > 0 ? 'text-text-2' : 'flex items-center gap-2')}>
+        {open.items.length === 0 && summary.counts.shards > 0 && <Icon name="check" className="text-ok" />}
+        <span>{attentionLead(summary)}</span>
+      </p>
       {open.items.length > 0 && (
-        <ul aria-label={copy.attention.list} {...open.hold} className="grid">
-          {open.items.map((item) => (
+        <ul aria-label={copy.attention.list} {...open.hold} className="-mx-2 grid">
+          {shown.map((item) => (
             <Item key={item.id} item={item} />
           ))}
         </ul>
       )}
+      {open.items.length > FIRST_ITEMS && (
+        <Button kind="quiet" aria-expanded={isWhole} className="justify-self-start" onClick={() => setWhole(!isWhole)}>
+          {isWhole ? copy.attention.showFewer : copy.attention.showAll(open.items.length)}
+        </Button>
+      )}
       {snoozed.length > 0 && (
         <details>
           <summary className="w-fit text-small text-text-2">{copy.attention.snoozedCount(snoozed.length)}</summary>
-          <ul aria-label={copy.attention.snoozed} className="grid">
+          <ul aria-label={copy.attention.snoozed} className="-mx-2 grid">
             {snoozed.map((item) => (
               <Item key={item.id} item={item} />
             ))}
@@ -78,33 +109,49 @@ function useSteadyOrder(items: readonly AttentionItem[]) {
   }
 }
 
+/** Critical items are larger and tinted; the whole line is as heavy as its problem. */
+const WEIGHTS: Record<Level, string> = {
+  ok: '',
+  info: '',
+  warn: '',
+  crit: 'bg-crit-bg',
+  unk: '',
+}
+
 function Item({ item }: { readonly item: AttentionItem }) {
+  const isHeavy = item.level === 'crit'
   return (
     <li
       data-rule={item.rule}
+      data-level={item.level}
       data-shard={item.shard ?? undefined}
       data-node={item.node ?? undefined}
-      className="grid items-center gap-x-4 gap-y-2 border-line border-t py-2 first:border-t-0 sm:grid-cols-[minmax(0,1fr)_auto]"
+      className={clsx(
+        'grid grid-cols-[auto_minmax(0,1fr)_auto] items-center gap-x-2.5 rounded-control px-2 py-1',
+        !isHeavy && 'border-line border-t first:border-t-0',
+        WEIGHTS[item.level],
+      )}
     >
-      <div className="flex min-w-0 flex-wrap items-center gap-x-3 gap-y-1">
-        <Badge level={item.level}>{item.message}</Badge>
+      <Icon name={LEVEL_ICONS[item.level]} className={LEVEL_TEXT[item.level]} />
+      <div className="flex min-w-0 flex-wrap items-baseline gap-x-3 py-1">
+        <span className="sr-only">{copy.attention.levels[item.level]}: </span>
+        <Link href={item.href} className={clsx('min-w-0 break-words', isHeavy && 'font-semibold !text-crit')}>
+          {item.message}
+        </Link>
         <span className="text-small text-text-2">
-          {copy.attention.for} <Duration from={item.since} />,{' '}
-          <span className="text-text-3">{copy.attention.since(clock(item.since))}</span>
+          {copy.attention.for} <Duration from={item.since} />
+          <span className="max-sm:hidden">, {copy.attention.since(clock(item.since))}</span>
+          {item.trend && `, ${copy.attention.trends[item.trend]}`}
         </span>
-        {item.trend && <span className="text-small text-text-2">{copy.attention.trends[item.trend]}</span>}
         {item.asideUntil !== null && (
-          <span className="text-small text-text-3">
+          <span className="text-small text-text-2">
             {item.asideUntil === 'change'
               ? copy.attention.snoozedUntilChange
               : copy.attention.snoozedUntil(clock(item.asideUntil))}
           </span>
         )}
       </div>
-      <div className="flex items-center gap-1">
-        <LinkButton href={item.href}>{item.action}</LinkButton>
-        <Snooze item={item} />
-      </div>
+      <Snooze item={item} />
     </li>
   )
 }
@@ -127,7 +174,7 @@ function Snooze({ item }: { readonly item: AttentionItem }) {
   return (
     <Menu
       label={copy.attention.snoozeItem(item.message)}
-      button={copy.attention.snooze}
+      icon="clock"
       items={[
         choice(copy.attention.hour, 'hour'),
         choice(copy.attention.day, 'day'),

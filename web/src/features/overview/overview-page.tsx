@@ -2,66 +2,52 @@
 /** The overview: attention items, key rack, charts and recent events. */
 
 import type { Summary } from '@vacancy/shared/contract'
-import dynamic from 'next/dynamic'
-import { useDeferredValue } from 'react'
 import { count, days, percent, shortCount } from '../../lib/format.ts'
 import { useLive } from '../../lib/live.ts'
 import { routes } from '../../lib/routes.ts'
 import { Link } from '../../ui/link.tsx'
 import { Page } from '../../ui/page.tsx'
-import { Panel, Skeleton } from '../../ui/panel.tsx'
+import { ErrorState, Panel, type PanelQuery } from '../../ui/panel.tsx'
 import { Progress } from '../../ui/progress.tsx'
-import * as metricsCopy from '../metrics/copy.ts'
 import { EventList } from '../shards/event-list.tsx'
 import { Attention } from './attention.tsx'
 import * as copy from './copy.ts'
 import { KeyRack } from './key-rack.tsx'
 import { NoResponse } from './no-response.tsx'
+import { OneShard } from './one-shard.tsx'
+import { Pulse } from './pulse.tsx'
 import { useStateNews } from './state-news.ts'
-
-const ClusterCharts = dynamic(() => import('../metrics/cluster-charts.tsx').then((module) => module.ClusterCharts), {
-  ssr: false,
-  loading: ChartsLoading,
-})
 
 const EVENTS_MAX = 8
 
 export function OverviewPage() {
   const summary = useLive('summary')
   useStateNews(summary.data?.shards)
-  // Charts wait until the attention list is on the screen.
-  const isTimeForCharts = useDeferredValue(true, false)
+  if (!summary.data && summary.error) {
+    return (
+      <Page id="overview" title={copy.overview.title} ready>
+        <ErrorState error={summary.error} onRetry={summary.refetch} />
+      </Page>
+    )
+  }
   return (
     <Page id="overview" title={copy.overview.title} ready={summary.data !== undefined}>
       {summary.data && <NoResponse summary={summary.data} />}
       <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,1fr)_20rem]">
         <div className="grid min-w-0 gap-4">
           <Attention summary={summary} />
-          <Panel
-            title={copy.overview.rack}
-            query={summary}
-            isEmpty={(data) => data.shards.length === 0}
-            empty={{
-              text: copy.overview.noShards,
-            }}
-          >
-            {(data) => <KeyRack shards={data.shards} />}
-          </Panel>
-          {isTimeForCharts ? <ClusterCharts /> : <ChartsLoading />}
+          {summary.data && summary.data.shards.length > 0 && <Pulse summary={summary.data} />}
+          <Shards summary={summary} />
         </div>
         <div className="grid min-w-0 gap-4">
           <Panel title={copy.overview.cluster} query={summary} at={(data) => data.at}>
             {(data) => <Counts summary={data} />}
           </Panel>
-          <Panel
-            title={copy.overview.running}
-            query={summary}
-            isEmpty={(data) => data.running.length === 0}
-            empty={{ text: copy.overview.nothingRunning }}
-            skeleton={2}
-          >
-            {(data) => <Running running={data.running} />}
-          </Panel>
+          {summary.data && summary.data.running.length > 0 && (
+            <Panel title={copy.overview.running}>
+              <Running running={summary.data.running} />
+            </Panel>
+          )}
           <Panel
             title={copy.overview.events}
             query={summary}
@@ -76,10 +62,17 @@ export function OverviewPage() {
   )
 }
 
-function ChartsLoading() {
+function Shards({ summary }: { readonly summary: PanelQuery<Summary> }) {
+  const [only, ...others] = summary.data?.shards ?? []
+  if (only && others.length === 0) return <OneShard brief={only} />
   return (
-    <Panel title={metricsCopy.cluster.title}>
-      <Skeleton rows={11} />
+    <Panel
+      title={copy.overview.rack}
+      query={summary}
+      isEmpty={(data) => data.shards.length === 0}
+      empty={{ text: copy.overview.noShards }}
+    >
+      {(data) => <KeyRack shards={data.shards} />}
     </Panel>
   )
 }

@@ -4,7 +4,7 @@ import { counted } from '../../lib/format.ts'
 export const palette = {
   title: 'Commands',
   label: 'Search or run a command',
-  placeholder: 'Page, shard, or “transfer s3 n2” …',
+  placeholder: 'Page, shard, “transfer s3 n2”, or a time such as 18:20',
   results: 'Results',
   empty: 'No results. Search for properties in the playground.',
   escape: 'Esc',
@@ -12,6 +12,8 @@ export const palette = {
 
 export const groups = {
   segments: 'Route of a segment',
+  stays: 'Stays',
+  past: 'The past',
   recent: 'Recent',
   pages: 'Pages',
   shards: 'Shards and nodes',
@@ -31,6 +33,11 @@ export const queue = {
 export const actions = {
   routeOf: (segment: string) => `Route of ${segment}`,
   routeHint: 'topology',
+  findStay: (stay: string) => `Find stay ${stay}`,
+  stays: (shard: string) => `Find stay in ${shard}…`,
+  clusterAt: (time: string) => `Cluster at ${time}`,
+  chartsAt: (time: string) => `Charts at ${time}`,
+  prepare: (zone: string) => `Prepare zone ${zone} for restart`,
   opensPlan: 'opens a plan',
   transfer: (shard: string, node: string) => `Transfer leadership of ${shard} to ${node}`,
   promote: (node: string, shard: string) => `Promote ${node} of ${shard}`,

@@ -6,9 +6,11 @@ import {
   type Entry,
   found,
   jobEntries,
+  momentEntries,
   pageEntries,
   routeEntries,
   savedEntries,
+  stayEntries,
   topicEntries,
   viewEntries,
 } from './entries.ts'
@@ -37,18 +39,51 @@ test('short words find a plan', () => {
   expect(first('transfer s3 n2', entries)?.href).toBe('/shards/s3?plan=transfer%3As3%3An2')
   expect(first('promote s3 n4', entries)?.label).toBe('Promote n4 of s3')
   expect(first('s3', entries)?.href).toBe('/shards/s3')
+  expect(first('prepare eu-1', entries)?.href).toBe('/operations/handovers/new?zone=eu-1')
   expect(first('playground', entries)?.href).toBe('/playground')
 })
 
 test('a leader has no transfer or promotion, and only admins get plans', () => {
   const plans = clusterEntries(summary, me('admin')).filter(({ group }) => group === 'Actions')
   expect(plans.map(({ label }) => label)).toEqual([
+    'Prepare zone eu-1 for restart',
     'Transfer leadership of s3 to n2',
     'Demote n2 of s3',
     'Promote n4 of s3',
   ])
 
   expect(clusterEntries(summary, me('viewer')).some(({ group }) => group === 'Actions')).toBe(false)
+})
+
+test('plans of a shard that lost its quorum show the reason', () => {
+  const [shard] = summary.shards
+  const lost = { shards: [{ ...shard, state: 'quorum-lost', message: 'Quorum lost' }] } as unknown as Summary
+  const hints = clusterEntries(lost, me('admin')).flatMap(({ id, hint }) => (id.startsWith('plan ') ? [hint] : []))
+
+  expect(hints).toEqual(['Quorum lost', 'Quorum lost', 'Quorum lost'])
+})
+
+test('a typed time leads to the cluster and to the charts of then, but not one that is yet to come', () => {
+  const now = Date.parse('2026-11-25T19:00:00Z')
+  const entries = momentEntries('18:20', now)
+  const { pathname, searchParams } = new URL(entries[1]?.href ?? '', 'http://console')
+
+  expect(first('18:20', [...pageEntries(), ...entries])?.href).toBe('/?at=2026-11-25T18%3A20%3A00.000Z')
+  expect(pathname).toBe('/dashboards/engine')
+  expect(Object.fromEntries(searchParams)).toEqual({
+    from: '2026-11-25T18:05:00.000Z',
+    to: '2026-11-25T18:35:00.000Z',
+    pin: '2026-11-25T18:20:00.000Z',
+  })
+  for (const typed of ['', 's3', 'now-3h', '2026-11-26 18:20']) expect(momentEntries(typed, now)).toEqual([])
+})
+
+test('nodes keep the shape of their role, and are found by role and state', () => {
+  const nodes = clusterEntries(summary, me('viewer')).filter(({ id }) => id.startsWith('node '))
+
+  expect(nodes.map(({ icon }) => icon)).toEqual(['key', 'dot', 'ring'])
+  expect(first('learner', nodes)?.label).toBe('s3 / n4')
+  expect(first('far behind', nodes)?.label).toBe('s3 / n2')
 })
 
 test('entry ids are unique', () => {
@@ -104,4 +139,15 @@ test('a topic is found by name, and a job by its id in each topic that has one',
     ['/queue/topics/mail/jobs/order%2F77', 'dead, mail'],
     ['/queue/topics/hotel-sync/jobs/order%2F77', 'ready, hotel-sync'],
   ])
+})
+
+test('a stay is looked for in each shard, or in the one whose name follows', () => {
+  const hrefs = (typed: string) => stayEntries(typed, summary).map(({ href }) => href)
+
+  expect(hrefs('find stay order-48121')).toEqual(['/shards/s3/stays?stay=order-48121'])
+  expect(hrefs('stay order 7')).toEqual(['/shards/s3/stays?stay=order+7'])
+  expect(hrefs('stay order-7 s3')).toEqual(['/shards/s3/stays?stay=order-7'])
+  expect(hrefs('find stay')).toEqual(['/shards/s3/stays'])
+  expect(hrefs('stay s3')).toEqual(['/shards/s3/stays'])
+  expect(hrefs('staying')).toEqual([])
 })

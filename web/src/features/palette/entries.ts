@@ -1,8 +1,12 @@
 /** Entries of the palette, from the data loaded so far. */
 import type { Me, SavedView, Summary } from '@vacancy/shared/contract'
 import type { IconName } from '../../icons/icon.tsx'
+import { utc } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
-import { LINKED_PAGES } from '../shell/pages.ts'
+import { parseRange } from '../../lib/time-range.ts'
+import { ROLE_ICONS } from '../../ui/role-mark.tsx'
+import { whyNoChange } from '../shards/quorum.ts'
+import { LINKED_PAGES } from '../shell/page-links.ts'
 import * as copy from './copy.ts'
 import { bestRank } from './rank.ts'
 
@@ -37,14 +41,32 @@ export function pageEntries(): Entry[] {
 
 /** Shards and nodes with their plans. An entry opens a plan and never runs it. */
 export function clusterEntries(summary: Summary | undefined, me: Me): Entry[] {
-  return (summary?.shards ?? []).flatMap((shard) => [
+  const shards = summary?.shards ?? []
+  const zones = me.person.role === 'admin' ? [...new Set(shards.map(({ zone }) => zone))].sort() : []
+  return [...zones.map(zoneEntry), ...shards.flatMap((shard) => entriesOf(shard, me))]
+}
+
+function zoneEntry(zone: string): Entry {
+  return {
+    id: `prepare ${zone}`,
+    group: copy.groups.actions,
+    label: copy.actions.prepare(zone),
+    hint: copy.actions.opensPlan,
+    icon: 'operations',
+    also: `prepare restart evacuate drain zone ${zone}`,
+    href: routes.newHandover({ zone }),
+  }
+}
+
+function entriesOf(shard: Shard, me: Me): Entry[] {
+  return [
     {
       id: `shard ${shard.id}`,
       group: copy.groups.shards,
       label: shard.id,
       hint: shard.message,
       icon: 'shards' as const,
-      also: `shard ${shard.id} ${shard.zone}`,
+      also: `shard ${shard.id} ${shard.zone} ${shard.state} ${shard.message}`,
       href: routes.shard(shard.id),
     },
     ...shard.slots.map((slot) => ({
@@ -52,20 +74,25 @@ export function clusterEntries(summary: Summary | undefined, me: Me): Entry[] {
       group: copy.groups.shards,
       label: `${shard.id} / ${slot.node}`,
       hint: `${slot.role}, ${slot.message}`,
-      icon: 'dot' as const,
-      also: `node ${slot.node} ${shard.id}`,
+      icon: ROLE_ICONS[slot.role],
+      also: `node ${slot.node} ${shard.id} ${slot.role} ${slot.state} ${slot.message}`,
       href: routes.node(shard.id, slot.node),
     })),
-    ...(me.person.role === 'admin' ? shard.slots.flatMap((slot) => planEntries(shard.id, slot)) : []),
-  ])
+    ...(me.person.role === 'admin' ? shard.slots.flatMap((slot) => planEntries(shard, slot)) : []),
+  ]
 }
 
-function planEntries(shard: string, { node, role }: Summary['shards'][number]['slots'][number]): Entry[] {
+type Shard = Summary['shards'][number]
+
+/** The reason for which a plan would be refused is shown before it is opened. */
+function planEntries(brief: Shard, { node, role }: Shard['slots'][number]): Entry[] {
+  const shard = brief.id
+  const hint = whyNoChange(brief) ?? copy.actions.opensPlan
   const plan = (kind: string, label: string, also: string, icon: IconName): Entry => ({
     id: `plan ${kind} ${shard} ${node}`,
     group: copy.groups.actions,
     label,
-    hint: copy.actions.opensPlan,
+    hint,
     icon,
     also,
     href: routes.plan(kind, shard, node),
@@ -120,6 +147,47 @@ export function routeEntries(typed: string): Entry[] {
       href: routes.topology({ segment }),
     },
   ]
+}
+
+/** `18:20`, `2026-11-20 18:20`: the cluster and its charts at this moment. */
+export function momentEntries(typed: string, now: number): Entry[] {
+  const text = typed.trim()
+  const range = parseRange(text, now)
+  if (range?.pin === undefined) return []
+  const { from, to, pin } = range
+  const at = { group: copy.groups.past, icon: 'clock' as const, hint: utc(pin), also: text }
+  return [
+    { ...at, id: `past ${pin}`, label: copy.actions.clusterAt(text), href: routes.past(pin) },
+    {
+      ...at,
+      id: `charts ${pin}`,
+      label: copy.actions.chartsAt(text),
+      href: routes.dashboard('engine', { from, to, pin }),
+    },
+  ]
+}
+
+const STAY = /^(?:find +)?stays?(?: +(\S.*))?$/i
+
+/** `find stay order-48121`, and `find stay order-48121 s3` where there are many shards: the stay in each of them. */
+export function stayEntries(typed: string, summary: Summary | undefined): Entry[] {
+  const match = STAY.exec(typed.trim())
+  if (!match) return []
+  const words = (match[1] ?? '').split(/ +(?=\S+$)/)
+  const all = (summary?.shards ?? []).map(({ id }) => id)
+  const last = words.at(-1) ?? ''
+  const named = last === '' ? [] : all.filter((id) => id.startsWith(last))
+  const stay = named.length > 0 ? words.slice(0, -1).join(' ') : words.join(' ')
+  return (named.length > 0 ? named : all).map((shard) => ({
+    id: `stay ${shard} ${stay}`,
+    group: copy.groups.stays,
+    label: stay === '' ? copy.actions.stays(shard) : copy.actions.findStay(stay),
+    hint: shard,
+    icon: 'search',
+    // The typed text itself, so that it is the best match.
+    also: typed.trim(),
+    href: routes.stays(shard, stay === '' ? {} : { stay }),
+  }))
 }
 
 /** Topics of the job queue. */

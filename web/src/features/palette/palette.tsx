@@ -21,9 +21,11 @@ import {
   type Entry,
   found,
   jobEntries,
+  momentEntries,
   pageEntries,
   routeEntries,
   savedEntries,
+  stayEntries,
   topicEntries,
   viewEntries,
 } from './entries.ts'
@@ -38,7 +40,10 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
   const isNewTab = useRef(false)
   const [opener] = useState(() => document.activeElement)
   const entries = useEntries(useDeferredValue(typed.trim()))
-  const groups = useMemo(() => found(typed, [...routeEntries(typed), ...entries], recent), [typed, entries])
+  const groups = useMemo(
+    () => found(typed, [...routeEntries(typed), ...momentEntries(typed, Date.now()), ...entries], recent),
+    [typed, entries],
+  )
 
   const noteNewTab = (event: KeyboardEvent | MouseEvent) => {
     isNewTab.current = event.ctrlKey || event.metaKey
@@ -181,8 +186,9 @@ function useEntries(typed: string): readonly Entry[] {
       ...actionEntries(paused, (theme) => save({ theme })),
       ...savedEntries({ queries: queries ?? [], imports: imports ?? [] }),
       ...queue,
+      ...stayEntries(typed, summary),
     ],
-    [summary, me, paused, save, queries, imports, queue],
+    [typed, summary, me, paused, save, queries, imports, queue],
   )
 }
 

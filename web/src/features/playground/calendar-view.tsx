@@ -1,13 +1,14 @@
 'use client'
 /** Property × date: price as colour and number with rooms left below; sold-out nights are hatched. */
 import clsx from 'clsx'
-import { type KeyboardEvent, memo, useCallback, useLayoutEffect, useMemo, useRef, useState } from 'react'
+import { type KeyboardEvent, memo, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { day, price, weekday } from '../../lib/format.ts'
+import { PRICE_COLOURS, PriceLegend } from '../../ui/heat-legend.tsx'
+import { type Scale, scaleOf, stepOf } from '../../ui/price-scale.ts'
 import { Spacer, useVirtualRows } from '../../ui/virtual-rows.tsx'
 import * as copy from './copy.ts'
 import type { Stay } from './rows.ts'
 import { totalOf } from './rows.ts'
-import { type Scale, STEPS, scaleOf, stepOf } from './scale.ts'
 
 /** Row height in rem, equal to `h-9`, and the gap between rows in pixels. */
 const ROW_REM = 2.25
@@ -15,17 +16,6 @@ const GAP = 1
 const HEAD_HEIGHT = 40
 const OVERSCAN = 2
 const FIRST_HEIGHT = 480
-/** Background of each step with black or white text, by contrast (docs/design/console.md#appearance). */
-const COLOURS = [
-  'bg-price-1 text-[#fff]',
-  'bg-price-2 text-[#fff]',
-  'bg-price-3 text-[#fff]',
-  'bg-price-4 text-[#000]',
-  'bg-price-5 text-[#000]',
-  'bg-price-6 text-[#000]',
-  'bg-price-7 text-[#000]',
-] as const
-
 type CalendarProps = {
   readonly stays: readonly Stay[]
   readonly roomType: string
@@ -40,7 +30,6 @@ export function CalendarView({ stays, roomType, selected, onSelect }: CalendarPr
   const dates = stays[0]?.days.map(({ date }) => date) ?? []
   // Only visible rows are rendered: thousands of cells would take longer than the query.
   const [height] = useState(rowHeight)
-  const getItemKey = useCallback((index: number) => stays[index]?.propertyId ?? index, [stays])
   const rows = useVirtualRows({
     scroller,
     count: stays.length,
@@ -48,7 +37,6 @@ export function CalendarView({ stays, roomType, selected, onSelect }: CalendarPr
     headHeight: HEAD_HEIGHT,
     firstHeight: FIRST_HEIGHT,
     overscan: OVERSCAN,
-    getItemKey,
   })
   // The target cell of a key may be rendered only after its row has scrolled into view.
   useLayoutEffect(() => {
@@ -60,6 +48,7 @@ export function CalendarView({ stays, roomType, selected, onSelect }: CalendarPr
   })
   const scale = useMemo(() => scaleOf(stays.flatMap(({ days }) => days.map(({ finalPrice }) => finalPrice))), [stays])
   const widths = useMemo(() => widthsOf(stays), [stays])
+  const dayTexts = useMemo(() => stays[0]?.days.map(({ date }) => day(date)) ?? [], [stays])
   const goTo = (row: number, column: number) => {
     const to = [clamp(row, stays.length), clamp(column, dates.length)] as const
     isMoving.current = true
@@ -89,8 +78,11 @@ export function CalendarView({ stays, roomType, selected, onSelect }: CalendarPr
   const entry = rows.items.some(({ index }) => index === at[0]) ? at : ([rows.items[0]?.index ?? 0, at[1]] as const)
   return (
     <div className="flex min-w-0 flex-col gap-2">
-      <Legend scale={scale} />
-      <div ref={scroller} className="max-h-[min(60vh,48rem)] scroll-ps-32 scroll-pt-10 overflow-auto">
+      <PriceLegend scale={scale} />
+      <div
+        ref={scroller}
+        className="max-h-[var(--result-height,min(60vh,48rem))] scroll-ps-32 scroll-pt-10 overflow-auto"
+      >
         <table
           // biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: arrow keys move between its cells.
           role="grid"
@@ -143,6 +135,7 @@ export function CalendarView({ stays, roomType, selected, onSelect }: CalendarPr
                     stay={stay}
                     row={row}
                     scale={scale}
+                    dayTexts={dayTexts}
                     roomType={roomType}
                     isSelected={stay.propertyId === selected}
                     entry={entry[0] === row ? entry[1] : -1}
@@ -164,6 +157,7 @@ type NightsProps = {
   readonly stay: Stay
   readonly row: number
   readonly scale: Scale
+  readonly dayTexts: readonly string[]
   readonly roomType: string
   readonly isSelected: boolean
   /** Column of the tab stop; -1 for none. */
@@ -174,7 +168,7 @@ type NightsProps = {
 
 /** The row of one property, memoized for scrolling. */
 const Nights = memo(function Nights(props: NightsProps) {
-  const { stay, row, scale, roomType, isSelected, entry, onSelect, onArrive } = props
+  const { stay, row, scale, dayTexts, roomType, isSelected, entry, onSelect, onArrive } = props
   return (
     <tr aria-rowindex={row + 2} aria-selected={isSelected}>
       <th
@@ -200,13 +194,13 @@ const Nights = memo(function Nights(props: NightsProps) {
             data-room={roomType}
             data-availability={night.availability}
             data-price={night.finalPrice}
-            aria-label={`${day(night.date)}, ${roomType}, ${left}, ${price(night.finalPrice)}`}
+            aria-label={`${dayTexts[column]}, ${roomType}, ${left}, ${price(night.finalPrice)}`}
             data-tip={night.rateFeatures.join(', ') || undefined}
             onFocus={() => onArrive([row, column])}
             onClick={() => onSelect(stay.propertyId)}
             className={clsx(
               'h-9 whitespace-pre-line px-1.5 text-center text-[0.6875rem] leading-tight first-line:text-table',
-              COLOURS[stepOf(scale, night.finalPrice) - 1],
+              PRICE_COLOURS[stepOf(scale, night.finalPrice) - 1],
               night.availability === 0 && 'hatch',
             )}
           >
@@ -224,36 +218,20 @@ function rowHeight(): number {
   return Number.parseFloat(getComputedStyle(document.documentElement).fontSize) * ROW_REM + GAP
 }
 
+const DIGITS_MIN = 5
+
 /** Column widths in digits, with padding. */
 function widthsOf(stays: readonly Stay[]): { property: number; night: number; total: number } {
-  const longest = (texts: readonly string[]) => texts.reduce((most, { length }) => Math.max(most, length), 5)
+  // The highest price is the longest: writing thousands of them would take longer than drawing.
+  const digits = (highest: number) => Math.max(DIGITS_MIN, price(highest).length)
+  const most = (values: readonly number[]) => values.reduce((top, value) => Math.max(top, value), 0)
   return {
-    property: longest(stays.map(({ propertyId }) => propertyId)) + 4,
-    night: longest(stays.flatMap(({ days }) => days.map(({ finalPrice }) => price(finalPrice)))) + 2,
-    total: longest(stays.map((stay) => price(totalOf(stay)))) + 3,
+    property: Math.max(DIGITS_MIN, most(stays.map(({ propertyId }) => propertyId.length))) + 4,
+    night: digits(most(stays.map(({ days }) => most(days.map(({ finalPrice }) => finalPrice))))) + 2,
+    total: digits(most(stays.map(totalOf))) + 3,
   }
 }
 
 function clamp(value: number, length: number): number {
   return Math.max(0, Math.min(length - 1, value))
-}
-
-function Legend({ scale }: { readonly scale: Scale }) {
-  return (
-    <div
-      role="img"
-      aria-label={copy.calendar.legend(price(scale.from), price(scale.to))}
-      className="flex items-center gap-2 text-small text-text-3"
-    >
-      <span>{copy.calendar.atMost(price(scale.from))}</span>
-      <span aria-hidden="true" className="flex">
-        {Array.from({ length: STEPS }, (_, n) => (
-          <span key={COLOURS[n]} className={clsx('size-4', COLOURS[n])} />
-        ))}
-      </span>
-      <span>{copy.calendar.atLeast(price(scale.to))}</span>
-      <span className="hatch ms-3 inline-block size-4 border border-line" aria-hidden="true" />
-      <span>{copy.calendar.noneLeft}</span>
-    </div>
-  )
 }

@@ -14,6 +14,7 @@ export type Widget =
   | { readonly as: 'switch' }
   | { readonly as: 'number'; readonly min: number; readonly max: number; readonly step: 'any' | 1 }
   | { readonly as: 'list' }
+  | { readonly as: 'lines' }
 
 const WORDS: { readonly [field: string]: WordKind } = {
   segment: 'segment',
@@ -24,7 +25,7 @@ const WORDS: { readonly [field: string]: WordKind } = {
   roomType: 'room_type',
 }
 const LISTS: { readonly [field: string]: WordKind } = { amenities: 'amenity', rateFeatures: 'rate_feature' }
-const SWITCHES = new Set(['explain', 'linearizable', 'wantIndex'])
+const SWITCHES = new Set(['explain', 'linearizable', 'wantIndex', 'retake', 'void'])
 const MAX = { u8: 0xff, u32: 0xffff_ffff, u64: Number.MAX_SAFE_INTEGER, f64: Number.MAX_VALUE }
 
 export function widgetOf({ name, width, ...spec }: FieldSpec): Widget {
@@ -37,6 +38,7 @@ export function widgetOf({ name, width, ...spec }: FieldSpec): Widget {
   if (words) return { as: 'words', kind: words }
   if (width === 'text') return { as: 'text' }
   if (width === 'list') return { as: 'list' }
+  if (width === 'lines') return { as: 'lines' }
   const { min = width === 'f64' ? -MAX.f64 : 0, max = MAX[width] } = spec
   return { as: 'number', min, max, step: width === 'f64' ? 'any' : 1 }
 }
@@ -64,7 +66,7 @@ export function commandGroups(): { readonly label: string; readonly commands: Co
     isWrite: spec.access === 'write',
     group: spec.name.startsWith('DEL') ? ('delete' as const) : spec.group,
   }))
-  const order = ['search', 'packages', 'properties', 'shard', 'availability', 'delete'] as const
+  const order = ['search', 'packages', 'properties', 'shard', 'availability', 'stays', 'delete'] as const
   return order.map((name) => ({
     label: copy.commandGroups[name],
     commands: choices.filter(({ group }) => group === name),

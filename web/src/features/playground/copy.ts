@@ -22,6 +22,12 @@ export const commandTitles: { readonly [command in Exclude<CommandName, 'LOGIN'>
   DELPROPDAY: 'Delete day of property',
   DELPROPROOM: 'Delete room type',
   DELROOMDAY: 'Delete package',
+  BOOKSTAY: 'Book stay',
+  HOLDSTAY: 'Hold stay',
+  CONFIRMSTAY: 'Confirm stay',
+  RELEASESTAY: 'Release stay',
+  GETSTAY: 'Get stay',
+  LISTSTAYS: 'List stays',
 }
 
 export const commandGroups: { readonly [group in CommandGroup]: string } & { readonly delete: string } = {
@@ -30,13 +36,14 @@ export const commandGroups: { readonly [group in CommandGroup]: string } & { rea
   properties: 'Properties',
   packages: 'Packages',
   availability: 'Availability',
+  stays: 'Stays',
   connection: 'Connection',
   delete: 'Delete',
 }
 
 export const page = {
   title: 'Playground',
-  lead: 'Build a request as a form, JSON or raw bytes, run it, and inspect the result.',
+  divider: 'Width of the request',
   continueWithout: (shard: string) => `Continue without shard ${shard}`,
   draftUnreadable: (reason: string) => `Could not restore your draft: ${reason}`,
   linkUnreadable: (reason: string) => `Could not open the link: ${reason}.`,
@@ -55,23 +62,35 @@ export const actions = {
   runWrite: 'Run write',
   runKey: 'Ctrl Enter',
   runShortcut: 'Run the query',
-  repeat: (times: number) => `x${times}`,
-  repeatTip: (times: number) => `Run ${times} times, at most 50 per second, and show the latency distribution`,
+  repeat: (times: number) => `Run ${times} times and measure`,
+  bar: 'Run and target',
+  more: 'More',
+  history: 'History',
   compareReplicas: 'Compare replicas',
   explain: 'Explain match',
   explainDialog: 'Explain match…',
   copyAs: 'Copy as',
   copyShortcut: 'Copy the query as code',
+  explainShortcut: 'Explain why a property matches or not',
   copyWithKey: (kind: string) => `${kind} (Ctrl .)`,
   copiedAs: (kind: string) => `Copied as ${kind}`,
   copyBlocked: 'The browser blocked copying.',
   noNodeAddress: 'No node reports its address',
   share: 'Share',
-  save: 'Save',
+  save: 'Save query…',
   cancel: 'Cancel',
   stop: 'Stop',
   open: 'Open',
   openInPlayground: 'Open in playground',
+}
+
+export const code = {
+  title: 'Request as code',
+  label: 'Language',
+  show: 'Show code…',
+  setup: 'Save the code as query.mts in a new folder and run there, with Node 22.18 or newer:',
+  commands: 'Commands',
+  of: (kind: string) => `Request as ${kind}`,
 }
 
 export const writeMode = {
@@ -83,12 +102,11 @@ export const writeMode = {
 
 export const target = {
   command: 'Command',
-  commandOption: (group: string, title: string, name: string, isWrite: boolean) =>
-    `${group}: ${title} (${name})${isWrite ? ' · write' : ''}`,
+  commandOption: (title: string, name: string, isWrite: boolean) => `${title} (${name})${isWrite ? ' · write' : ''}`,
   shard: 'Shard',
   node: 'Node',
   autoLeader: 'Auto (leader)',
-  autoFollower: 'Auto (follower if available)',
+  autoFollower: 'Auto (follower)',
   edge: (edges: readonly string[]) =>
     `Through the edge${edges[0] === undefined ? ', none responds' : ` · ${edges.join(', ')}`}`,
   unknownNode: (node: string) => `${node} · unknown`,
@@ -102,7 +120,7 @@ export const editor = {
   jsonError: (line: number) => `The JSON has an error in line ${line}. Showing the last valid request.`,
   discardJson: 'Discard JSON changes',
   jsonField: 'Request as JSON',
-  jsonHint: 'Write numbers above 9 007 199 254 740 991 as strings.',
+  jsonHint: 'Write numbers above 9,007,199,254,740,991 as strings.',
   errorAt: (line: number, column: number, reason: string) => `Line ${line}, column ${column}: ${reason}`,
   requestFrame: 'Request frame',
   correlationNote: 'the correlation ID is set on sending',
@@ -117,6 +135,7 @@ export const fields = {
   unused: (shard: string | undefined, names: string) => `Not in use on ${shard}: ${names}`,
   limitHint: (max: string) => `1 to ${max}; default ${max}.`,
   notInCodecs: (name: string) => `${name} (not in the codec list)`,
+  linesExample: '[{"propertyId":"hotel_123","roomType":"double","arrival":"2026-12-24","nights":3,"rooms":2}]',
 }
 
 export const dates = {
@@ -205,6 +224,8 @@ export const results = {
   stars: (stars: number) => counted(stars, 'star'),
   noAmenities: 'no amenities',
   rooms: (rooms: string) => `rooms: ${rooms || 'none'}`,
+  total: (price: string) => `total ${price}`,
+  openCalendar: 'Open calendar',
 }
 
 export const resultTable = {
@@ -226,24 +247,6 @@ export const calendar = {
   total: 'Total',
   left: (rooms: number) => `${rooms} left`,
   noneLeft: 'none left',
-  legend: (from: string, to: string) => `Price colours from ${from} to ${to}`,
-  atMost: (price: string) => `≤ ${price}`,
-  atLeast: (price: string) => `≥ ${price} per night`,
-}
-
-export const map = {
-  noPositions: 'No positions are known for these results.',
-  showMap: 'Show map',
-  showList: 'Show as list (L)',
-  withoutPosition: (properties: number) => `${properties} without a position`,
-  list: 'Properties on the map',
-  property: 'Property',
-  area: 'Area',
-  latitude: 'Latitude',
-  longitude: 'Longitude',
-  label: (properties: number) =>
-    `Map of ${counted(properties, 'property', 'properties')}. Arrow keys select the next one in a direction, L shows a list.`,
-  total: (price: string) => `total ${price}`,
 }
 
 export const timing = {
@@ -275,6 +278,7 @@ export const timing = {
 }
 
 export const history = {
+  drawer: 'History and saved',
   title: 'History',
   clearUnpinned: 'Clear unpinned',
   search: 'Search history',

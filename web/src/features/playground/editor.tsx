@@ -26,6 +26,9 @@ type EditorProps = {
   readonly onText: (text: string | undefined) => void
 }
 
+/** Fields that take a whole row. */
+const WIDE: ReadonlySet<string> = new Set(['dates', 'rateFeatures'])
+
 const VIEWS = [
   { id: 'form', label: copy.editor.form },
   { id: 'json', label: copy.editor.json },
@@ -135,7 +138,7 @@ function FormView({ draft, onDraft, shard, compiled, isTried, lit, onLight }: Fo
       onMouseLeave={() => onLight('')}
       className={clsx(
         'min-w-0 rounded-control',
-        spec.name === 'dates' && 'sm:col-span-2',
+        WIDE.has(spec.name) && 'sm:col-span-2',
         lit === spec.name && 'outline-1 outline-accent outline-offset-4',
       )}
     >

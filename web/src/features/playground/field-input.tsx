@@ -4,6 +4,7 @@ import { useQuery } from '@tanstack/react-query'
 import type { PlaygroundShard } from '@vacancy/shared/contract'
 import type { FieldSpec, JsonFieldValue } from '@vacancy/shared/wire'
 import { type ReactNode, useEffect, useState } from 'react'
+import { Icon } from '../../icons/icon.tsx'
 import { call } from '../../lib/api.ts'
 import { count } from '../../lib/format.ts'
 import { Combobox, type ComboOptions, MultiCombobox } from '../../ui/combobox.tsx'
@@ -141,6 +142,7 @@ function Control({ widget, wire, spec, value, onChange, shard, segment }: Contro
       />
     )
   }
+  if (widget.as === 'lines') return <LinesInput wire={wire} value={value} onChange={onChange} />
   if (widget.as === 'number') return <NumberInput wire={wire} widget={widget} value={value} onChange={onChange} />
   return (
     <Input
@@ -183,6 +185,38 @@ function NumberInput({ wire, widget, value, onChange }: NumberProps) {
   )
 }
 
+/** The lines of a stay as JSON. Keeps the typed text until blur, since unfinished text is not JSON. */
+function LinesInput({ wire, value, onChange }: Omit<NumberProps, 'widget'>) {
+  const [text, setText] = useState<string>()
+  const own = value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value)
+  return (
+    <Input
+      {...wire}
+      autoComplete="off"
+      placeholder={copy.fields.linesExample}
+      value={text ?? own}
+      onChange={({ target }) => {
+        setText(target.value)
+        onChange(target.value.trim() === '' ? undefined : linesOf(target.value))
+      }}
+      onBlur={() => setText(undefined)}
+    />
+  )
+}
+
+/** Text that is not a list stays in the request, whose check reports it. */
+function linesOf(text: string): JsonFieldValue {
+  try {
+    const parsed: unknown = JSON.parse(text)
+    return Array.isArray(parsed) ? (parsed as JsonFieldValue) : text
+  } catch {
+    return text
+  }
+}
+/** A checkbox as a chip, with a check mark beside the colour. */
+const CHIP =
+  'relative inline-flex min-h-6 cursor-pointer select-none items-center gap-1 rounded-full border border-line-strong px-2.5 text-small text-text-2 hover:bg-sunken has-checked:border-accent has-checked:bg-info-bg has-checked:text-text has-focus-visible:outline-2 has-focus-visible:outline-focus has-focus-visible:outline-offset-2 pointer-coarse:min-h-11'
+
 function FeatureBoxes({
   label,
   features,
@@ -197,17 +231,21 @@ function FeatureBoxes({
   return (
     <fieldset className="min-w-0">
       <legend className="pb-1 font-medium text-small text-text-2">{label}</legend>
-      <div className="flex flex-wrap gap-x-4 gap-y-0.5">
+      <div className="flex flex-wrap gap-1.5">
         {shown.map((name) => (
-          <Checkbox
-            key={name}
-            label={features.includes(name) ? name : copy.fields.notInCodecs(name)}
-            checked={chosen.includes(name)}
-            onChange={({ target }) => {
-              const next = target.checked ? [...chosen, name] : chosen.filter((other) => other !== name)
-              onChange(next.length === 0 && !spec.keepsEmpty ? undefined : next)
-            }}
-          />
+          <label key={name} className={CHIP}>
+            <input
+              type="checkbox"
+              className="sr-only"
+              checked={chosen.includes(name)}
+              onChange={({ target }) => {
+                const next = target.checked ? [...chosen, name] : chosen.filter((other) => other !== name)
+                onChange(next.length === 0 && !spec.keepsEmpty ? undefined : next)
+              }}
+            />
+            {chosen.includes(name) && <Icon name="check" size={12} />}
+            {features.includes(name) ? name : copy.fields.notInCodecs(name)}
+          </label>
         ))}
       </div>
       {error && <p className="text-crit text-small">{error}</p>}

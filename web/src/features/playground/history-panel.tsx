@@ -1,5 +1,5 @@
 'use client'
-/** Panels below the editor: own runs, saved queries and saved results. */
+/** Own runs, saved queries and saved results. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { HistoryEntry, SavedQuery, SavedResultLine } from '@vacancy/shared/contract'
 import { useState } from 'react'
@@ -15,10 +15,8 @@ import { EmptyState, Panel } from '../../ui/panel.tsx'
 import { Table } from '../../ui/table.tsx'
 import { toast } from '../../ui/toast.tsx'
 import * as copy from './copy.ts'
+import { HISTORY_KEY, RESULTS_KEY } from './keys.ts'
 import { type Draft, differencesOf } from './request.ts'
-
-export const HISTORY_KEY = ['playground-history'] as const
-export const RESULTS_KEY = ['saved-results'] as const
 
 /** Outcome of a run; a count of null is a failure. */
 type Outcome = Pick<HistoryEntry, 'count' | 'totalMicros'>
@@ -61,6 +59,7 @@ export function HistoryPanel({ draft, last, onUse, onCompare }: HistoryProps) {
   return (
     <Panel
       title={copy.history.title}
+      hideTitle
       query={query}
       actions={
         <Button kind="quiet" busy={forget.isPending} onClick={() => forget.mutate()}>
@@ -96,7 +95,7 @@ export function HistoryPanel({ draft, last, onUse, onCompare }: HistoryProps) {
                   header: copy.history.query,
                   rowHeader: true,
                   cell: (entry) => (
-                    <span className="block max-w-[45vw] truncate sm:max-w-[60ch]">
+                    <span className="block max-w-[45vw] truncate sm:max-w-[44ch]">
                       {copy.commandTitles[entry.command]}{' '}
                       <span className="font-mono text-small text-text-3">{briefOf(entry)}</span>
                     </span>
@@ -224,6 +223,7 @@ export function SavedPanel() {
   return (
     <Panel
       title={copy.savedQueries.title}
+      hideTitle
       query={query}
       isEmpty={({ queries: saved }) => saved.length === 0}
       empty={{ text: copy.savedQueries.empty }}
@@ -294,6 +294,7 @@ export function SavedResultsPanel() {
   return (
     <Panel
       title={copy.savedResults.title}
+      hideTitle
       query={query}
       isEmpty={({ results }) => results.length === 0}
       empty={{ text: copy.savedResults.empty }}
@@ -343,7 +344,7 @@ export function SavedResultsPanel() {
 
 function ResultLink({ line }: { readonly line: SavedResultLine }) {
   return (
-    <span className="block max-w-[45vw] truncate sm:max-w-[60ch]">
+    <span className="block max-w-[45vw] truncate sm:max-w-[44ch]">
       <Link href={routes.savedResult(line.id)}>{copy.commandTitles[line.command]}</Link>{' '}
       <span className="font-mono text-small text-text-3">{briefOf(line)}</span>
     </span>

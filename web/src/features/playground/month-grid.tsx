@@ -5,11 +5,12 @@ import clsx from 'clsx'
 import { type ComponentProps, createContext, useContext, useState } from 'react'
 import { DayButton, DayPicker } from 'react-day-picker'
 import { call } from '../../lib/api.ts'
+import { dateOf, dayOf } from '../../lib/days.ts'
 import { day as dayText } from '../../lib/format.ts'
 import { IconButton } from '../../ui/icon-button.tsx'
 import * as copy from './copy.ts'
 import type { DatesProps } from './date-range.tsx'
-import { dateOf, dayOf, isUnsold, whyNotDay } from './dates.ts'
+import { isUnsold, whyNotDay } from './dates.ts'
 
 const DAY_MS = 86_400_000
 const SOLD_MS = 60_000

@@ -1,12 +1,13 @@
 import { COMMAND_LIST } from '@vacancy/shared/wire'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { dateOf, dayOf } from '../../lib/days.ts'
+import { percentile, scaleOf, stepOf } from '../../ui/price-scale.ts'
+import { hexagons, neighbourOf, project, scaleBar } from '../../ui/projection.ts'
 import { commandGroups, widgetOf } from './catalogue.ts'
 import { commandTitles } from './copy.ts'
-import { countText, dateOf, dayOf, formatDates, isUnsold, parseDates, whyNotDay } from './dates.ts'
-import { hexagons, neighbourOf, project, scaleBar } from './projection.ts'
+import { countText, formatDates, isUnsold, parseDates, whyNotDay } from './dates.ts'
 import { csvOf, gridOf } from './rows.ts'
-import { percentile, scaleOf, stepOf } from './scale.ts'
 import { barsOf, spreadOf, timesText } from './timing.ts'
 
 test('typed dates', () => {

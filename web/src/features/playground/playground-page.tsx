@@ -2,31 +2,34 @@
 /** Builds a request, runs it and shows the result (docs/design/control-plane.md#playground). */
 import { useQuery } from '@tanstack/react-query'
 import type { HistoryEntry, PlaygroundAnswer } from '@vacancy/shared/contract'
-import { curlOf, EDGE_TARGET, goOf, proxyCurlOf, typescriptOf } from '@vacancy/shared/snippets'
+import { curlOf, EDGE_TARGET, goOf, proxyCurlOf, typescriptOf, typescriptSetupOf } from '@vacancy/shared/snippets'
+import clsx from 'clsx'
 import { lazy, Suspense, useEffect, useId, useRef, useState } from 'react'
 import { ApiProblem, call } from '../../lib/api.ts'
 import { clock, day } from '../../lib/format.ts'
 import { useKey } from '../../lib/keys.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { useSetUrl } from '../../lib/url.ts'
+import { useWriteMode } from '../../lib/write-mode.ts'
 import { announce } from '../../ui/announce.ts'
 import { Banner } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
 import { copyText } from '../../ui/copy-button.tsx'
 import { Switch } from '../../ui/field.tsx'
-import { Menu } from '../../ui/menu.tsx'
 import { Page } from '../../ui/page.tsx'
 import { ErrorState, Panel, PartialStrip, Skeleton } from '../../ui/panel.tsx'
-import { Select } from '../../ui/select.tsx'
+import { SplitPane } from '../../ui/split-pane.tsx'
 import { toast } from '../../ui/toast.tsx'
-import { commandGroups, isSearch, isWrite, type QueryCommand } from './catalogue.ts'
+import { useWhyNotOn } from '../shards/quorum.ts'
+import { isSearch, isWrite } from './catalogue.ts'
+import type { Code } from './code-dialog.tsx'
 import * as copy from './copy.ts'
 import { Editor } from './editor.tsx'
-import { HistoryPanel, SavedPanel, SavedResultsPanel } from './history-panel.tsx'
 import { copyLink } from './links.ts'
 import { type Compiled, compile, type Draft, hexOf, jsonOf, withCommand } from './request.ts'
 import { type Compared, Results } from './results.tsx'
 import { useRuns } from './run.ts'
+import { NarrowTarget, RunBar } from './run-bar.tsx'
 import { encodeShare, openShare, SHARE_CHARS_MAX } from './share.ts'
 import { type KeptEdits, keptEdits, useKeptEdits } from './unsaved.ts'
 
@@ -35,13 +38,16 @@ const ReplicasDialog = lazy(() =>
   import('./replicas-dialog.tsx').then(({ ReplicasDialog }) => ({ default: ReplicasDialog })),
 )
 const WriteDialog = lazy(() => import('./write-dialog.tsx').then(({ WriteDialog }) => ({ default: WriteDialog })))
+const CodeDialog = lazy(() => import('./code-dialog.tsx').then(({ CodeDialog }) => ({ default: CodeDialog })))
+const HistoryDrawer = lazy(() =>
+  import('./history-drawer.tsx').then(({ HistoryDrawer }) => ({ default: HistoryDrawer })),
+)
 const SaveDialog = lazy(() => import('./save-dialog.tsx').then(({ SaveDialog }) => ({ default: SaveDialog })))
 
 const EMPTY: Draft = { shard: '', node: '', command: 'SEARCHAVAIL', fields: {} }
-const WRITE_MODE_MS = 15 * 60_000
 const URL_AFTER_MS = 300
-/** Numbers of runs that measure the spread of times. */
-const REPEATS = [10, 100]
+/** Each pane is as high as the window below the bar, and scrolls by itself. */
+const PANE = 'lg:h-[calc(100dvh-12.5rem)] lg:min-h-96 lg:overflow-y-auto'
 
 export function PlaygroundPage() {
   const opened = useOpened()
@@ -56,7 +62,7 @@ export function PlaygroundPage() {
   })
   const isReady = opened !== undefined && !start.isPending
   return (
-    <Page id="playground" title={copy.page.title} ready={isReady} lead={copy.page.lead}>
+    <Page id="playground" title={copy.page.title} ready={isReady}>
       {!isReady && <Skeleton rows={8} />}
       {start.error && start.data === undefined && (
         <>
@@ -126,7 +132,8 @@ async function keptOrFault(): Promise<KeptEdits | string | undefined> {
 
 type Layer =
   | { readonly as: 'why'; readonly property: string }
-  | { readonly as: 'replicas' | 'write' | 'save' }
+  | { readonly as: 'code'; readonly codes: readonly Code[] }
+  | { readonly as: 'replicas' | 'write' | 'save' | 'history' }
   | undefined
 
 function Workbench({
@@ -149,8 +156,11 @@ function Workbench({
   const [isWriting, setWriting] = useWriteMode()
   const { run, before, start: startRun, stop } = useRuns()
   const compiled = compile(draft)
+  const formId = useId()
   const writes = isWrite(draft.command)
-  const whyNoWrite = useWhyNot('operator')
+  const whyNoMode = useWhyNot('operator')
+  const whyNoWrite = useWhyNotOn(shard?.id ?? '', 'operator', 'write')
+  const whyNoRun = writes ? (whyNoWrite ?? (isWriting ? undefined : copy.writeMode.turnOnFirst)) : undefined
   // A link names its shard, also where the page chose it.
   const named: Draft = { ...draft, shard: shard?.id ?? draft.shard }
   useDraftInUrl(named, opened.draft !== undefined)
@@ -158,8 +168,11 @@ function Workbench({
 
   const runNow = (times = 1) => {
     setTried(true)
-    if (!compiled.ok) return announce(compiled.reason, 'assertive')
-    if (writes && !isWriting) return toast({ message: copy.writeMode.turnOnFirst, level: 'warn' })
+    if (!compiled.ok) {
+      focusField(formId, compiled.field)
+      return announce(compiled.reason, 'assertive')
+    }
+    if (whyNoRun !== undefined) return toast({ message: whyNoRun, level: 'warn' })
     if (writes) return setLayer({ as: 'write' })
     void startRun(draft, shard?.id, { times })
   }
@@ -172,13 +185,21 @@ function Workbench({
   const codes = useCopies(draft, compiled, { shard, proxies: start.proxies })
   useKey('mod+enter', () => runNow(), copy.actions.runShortcut)
   useKey('mod+.', () => codes.last(), copy.actions.copyShortcut)
+  const explain = () => setLayer({ as: 'why', property: selected ?? '' })
+  useKey('mod+/', () => isSearch(draft.command) && compiled.ok && !layer && explain(), copy.actions.explainShortcut)
 
-  const whyNoRun = writes && !isWriting ? (whyNoWrite ?? copy.writeMode.turnOnFirst) : undefined
   const use = (next: Draft) => {
     setTried(false)
     setText(undefined)
     setDraft(next)
     if (next.shard !== '' && next.shard !== shard?.id) onShard(next.shard)
+  }
+  const target = {
+    draft,
+    start,
+    onCommand: (command: Draft['command']) => use(withCommand(draft, command)),
+    onShard: (id: string) => use({ ...draft, shard: id, node: '' }),
+    onNode: (node: string) => setDraft({ ...draft, node }),
   }
   return (
     <>
@@ -208,120 +229,89 @@ function Workbench({
       )}
       {start.missing.length > 0 && <PartialStrip missing={start.missing} />}
       {isWriting && <Banner level="warn" title={copy.writeMode.on(shard?.id ?? copy.page.anyShard)} />}
-      <div className="grid min-w-0 grid-cols-1 items-start gap-4 lg:grid-cols-[minmax(24rem,2fr)_minmax(0,3fr)]">
-        <Panel title={copy.page.request}>
-          <form
-            aria-label={copy.page.request}
-            data-command={draft.command}
-            className="flex min-w-0 flex-col gap-3"
-            onSubmit={(event) => {
-              event.preventDefault()
-              runNow()
-            }}
-          >
-            <CommandSelect value={draft.command} onChange={(command) => use(withCommand(draft, command))} />
-            <Target
-              draft={draft}
-              start={start}
-              onShard={(id) => use({ ...draft, shard: id, node: '' })}
-              onNode={(node) => setDraft({ ...draft, node })}
-            />
-            <div className="flex flex-wrap items-center gap-2">
-              <Button
-                type="submit"
-                kind="primary"
-                icon="play"
-                why={whyNoRun}
-                busy={run.state === 'running'}
-                data-tip={whyNoRun ?? copy.actions.runKey}
-              >
-                {writes ? copy.actions.runWrite : copy.actions.run}
-              </Button>
-              {!writes &&
-                REPEATS.map((times) => (
-                  <Button key={times} data-tip={copy.actions.repeatTip(times)} onClick={() => runNow(times)}>
-                    {copy.actions.repeat(times)}
-                  </Button>
-                ))}
-              {!writes && (
-                <Button
-                  onClick={() => compiled.ok && setLayer({ as: 'replicas' })}
-                  why={compiled.ok ? undefined : compiled.reason}
-                >
-                  {copy.actions.compareReplicas}
-                </Button>
-              )}
-              {isSearch(draft.command) && (
-                <Button
-                  icon="question"
-                  onClick={() => setLayer({ as: 'why', property: selected ?? '' })}
-                  why={compiled.ok ? undefined : compiled.reason}
-                >
-                  {copy.actions.explainDialog}
-                </Button>
-              )}
-              <Menu label={copy.actions.copyAs} button={copy.actions.copyAs} icon="copy" items={codes.items} />
-              <Button icon="link" onClick={() => void copyLink(named)}>
-                {copy.actions.share}
-              </Button>
-              <Button icon="star" onClick={() => setLayer({ as: 'save' })}>
-                {copy.actions.save}
-              </Button>
-            </div>
-            {(writes || isWriting) && (
-              <Switch
-                label={copy.writeMode.label}
-                hint={copy.writeMode.hint}
-                checked={isWriting}
-                onChange={setWriting}
-                why={whyNoWrite}
-              />
-            )}
-            <Editor
-              draft={draft}
-              onDraft={setDraft}
-              compiled={compiled}
-              shard={shard}
-              isTried={isTried}
-              text={text}
-              onText={setText}
-            />
-            {draftFault !== '' && (
-              <p role="status" className="text-small text-warn">
-                {copy.page.draftNotSaved(draftFault)}
-              </p>
-            )}
-          </form>
-        </Panel>
-        <Panel title={copy.page.result}>
-          <Results
-            run={run}
-            before={before}
-            selected={selected}
-            onSelect={setSelected}
-            onWhy={(property) => setLayer({ as: 'why', property })}
-            onRetry={() => runNow()}
-            onStop={stop}
-            onDraft={(next) => {
-              setText(undefined)
-              setDraft(next)
-            }}
-            compared={compared}
-            datesMax={shard?.datesMax ?? null}
-          />
-        </Panel>
-      </div>
-      <HistoryPanel
-        draft={named}
-        last={before?.answer}
-        onUse={(next, entry) => {
-          use(next)
-          setCompared(comparedWith(entry))
-        }}
-        onCompare={(entry) => setCompared(comparedWith(entry))}
+      <RunBar
+        {...target}
+        form={formId}
+        isRunning={run.state === 'running'}
+        whyNoRun={whyNoRun}
+        whyIncomplete={compiled.ok ? undefined : compiled.reason}
+        copies={[
+          ...codes.items,
+          'line',
+          {
+            label: copy.code.show,
+            why: compiled.ok ? undefined : compiled.reason,
+            onSelect: () => setLayer({ as: 'code', codes: codes.codes() }),
+          },
+        ]}
+        onRepeat={runNow}
+        onReplicas={() => setLayer({ as: 'replicas' })}
+        onWhy={explain}
+        onShare={() => void copyLink(named)}
+        onSave={() => setLayer({ as: 'save' })}
+        onHistory={() => setLayer({ as: 'history' })}
       />
-      <SavedPanel />
-      <SavedResultsPanel />
+      <SplitPane
+        label={copy.page.divider}
+        first={
+          <Panel title={copy.page.request} className={PANE}>
+            <form
+              id={formId}
+              aria-label={copy.page.request}
+              data-command={draft.command}
+              className="flex min-w-0 flex-col gap-3"
+              onSubmit={(event) => {
+                event.preventDefault()
+                runNow()
+              }}
+            >
+              <NarrowTarget {...target} />
+              {(writes || isWriting) && (
+                <Switch
+                  label={copy.writeMode.label}
+                  hint={copy.writeMode.hint}
+                  checked={isWriting}
+                  onChange={setWriting}
+                  why={whyNoMode}
+                />
+              )}
+              <Editor
+                draft={draft}
+                onDraft={setDraft}
+                compiled={compiled}
+                shard={shard}
+                isTried={isTried}
+                text={text}
+                onText={setText}
+              />
+              {draftFault !== '' && (
+                <p role="status" className="text-small text-warn">
+                  {copy.page.draftNotSaved(draftFault)}
+                </p>
+              )}
+            </form>
+          </Panel>
+        }
+        second={
+          <Panel title={copy.page.result} className={clsx(PANE, '[--result-height:max(16rem,calc(100dvh-26rem))]')}>
+            <Results
+              run={run}
+              before={before}
+              selected={selected}
+              onSelect={setSelected}
+              onWhy={(property) => setLayer({ as: 'why', property })}
+              onRetry={() => runNow()}
+              onStop={stop}
+              onDraft={(next) => {
+                setText(undefined)
+                setDraft(next)
+              }}
+              compared={compared}
+              datesMax={shard?.datesMax ?? null}
+            />
+          </Panel>
+        }
+      />
       <Suspense fallback={null}>
         {layer?.as === 'why' && (
           <WhyDialog draft={draft} shard={shard?.id} property={layer.property} onClose={() => setLayer(undefined)} />
@@ -329,6 +319,20 @@ function Workbench({
         {layer?.as === 'replicas' && (
           <ReplicasDialog draft={draft} shard={shard?.id} onClose={() => setLayer(undefined)} />
         )}
+        {layer?.as === 'history' && (
+          <HistoryDrawer
+            draft={named}
+            last={before?.answer}
+            onClose={() => setLayer(undefined)}
+            onUse={(next, entry) => {
+              setLayer(undefined)
+              use(next)
+              setCompared(comparedWith(entry))
+            }}
+            onCompare={(entry) => setCompared(comparedWith(entry))}
+          />
+        )}
+        {layer?.as === 'code' && <CodeDialog codes={layer.codes} onClose={() => setLayer(undefined)} />}
         {layer?.as === 'save' && <SaveDialog draft={draft} shard={shard?.id} onClose={() => setLayer(undefined)} />}
         {layer?.as === 'write' && (
           <WriteDialog
@@ -346,84 +350,14 @@ function Workbench({
   )
 }
 
+/** The field whose error keeps the request from running. */
+function focusField(form: string, field: string | undefined): void {
+  const own = `[data-field="${field}"] :is(input, select, textarea)`
+  document.getElementById(form)?.querySelector<HTMLElement>(own)?.focus()
+}
+
 function comparedWith({ at, totalMicros }: HistoryEntry): Compared {
   return { label: copy.timing.comparedRun(`${day(at)} ${clock(at)}`), micros: totalMicros }
-}
-
-function CommandSelect({
-  value,
-  onChange,
-}: {
-  readonly value: QueryCommand
-  readonly onChange: (command: QueryCommand) => void
-}) {
-  const options = commandGroups().flatMap(({ label, commands }) =>
-    commands.map(({ name, title, isWrite: writes }) => ({
-      value: name,
-      label: copy.target.commandOption(label, title, name, writes),
-    })),
-  )
-  return (
-    <Select
-      aria-label={copy.target.command}
-      options={options}
-      value={value}
-      onChange={({ target }) => onChange(target.value as QueryCommand)}
-    />
-  )
-}
-
-type TargetProps = {
-  readonly draft: Draft
-  readonly start: PlaygroundAnswer
-  readonly onShard: (shard: string) => void
-  readonly onNode: (node: string) => void
-}
-
-function Target({ draft, start, onShard, onNode }: TargetProps) {
-  const { shard, shards } = start
-  const id = useId()
-  const nodes = shard?.nodes ?? []
-  const auto = isWrite(draft.command) ? copy.target.autoLeader : copy.target.autoFollower
-  return (
-    <div className="flex flex-wrap items-center gap-2 text-small text-text-2">
-      <label htmlFor={`${id}-shard`}>{copy.target.shard}</label>
-      <Select
-        id={`${id}-shard`}
-        options={shards.map((each) => ({ value: each.id, label: `${each.id} · ${each.message}` }))}
-        value={shard?.id ?? ''}
-        onChange={({ target }) => onShard(target.value)}
-      />
-      <label htmlFor={`${id}-node`}>{copy.target.node}</label>
-      <Select
-        id={`${id}-node`}
-        options={[
-          { value: '', label: auto },
-          ...(start.edges.length > 0 || draft.node === EDGE_TARGET
-            ? [{ value: EDGE_TARGET, label: copy.target.edge(start.edges) }]
-            : []),
-          ...nodes.map((node) => ({ value: node.id, label: `${node.id} · ${node.role}` })),
-          // A removed node stays selected until another one is chosen.
-          ...(draft.node !== '' && draft.node !== EDGE_TARGET && !nodes.some((node) => node.id === draft.node)
-            ? [{ value: draft.node, label: copy.target.unknownNode(draft.node) }]
-            : []),
-        ]}
-        value={draft.node}
-        onChange={({ target }) => onNode(target.value)}
-      />
-    </div>
-  )
-}
-
-/** Turns off after 15 minutes. */
-function useWriteMode(): readonly [boolean, (on: boolean) => void] {
-  const [until, setUntil] = useState<number>()
-  useEffect(() => {
-    if (until === undefined) return
-    const timer = setTimeout(() => setUntil(undefined), until - Date.now())
-    return () => clearTimeout(timer)
-  }, [until])
-  return [until !== undefined, (on) => setUntil(on ? Date.now() + WRITE_MODE_MS : undefined)]
 }
 
 /** Keeps the request in the URL, for reloads, bookmarks and other tabs. */
@@ -487,12 +421,20 @@ function useCopies(draft: Draft, compiled: Compiled, { shard, proxies }: Pick<Pl
     )
   }
   const noAddress = nodes.length === 0 ? copy.actions.noNodeAddress : undefined
-  const items = (
-    ['TypeScript', 'curl', ...(proxies.length > 0 ? (['curl (proxy)'] as const) : []), 'Go', 'JSON', 'hex'] as const
-  ).map((kind) => ({
+  const kinds: readonly CopyKind[] = [
+    ...(['TypeScript', 'curl'] as const),
+    ...(proxies.length > 0 ? (['curl (proxy)'] as const) : []),
+    ...(['Go', 'JSON', 'hex'] as const),
+  ]
+  const items = kinds.map((kind) => ({
     label: kind === last ? copy.actions.copyWithKey(kind) : kind,
     why: why ?? (kind === 'TypeScript' ? noAddress : undefined),
     onSelect: () => void copyAs(kind),
   }))
-  return { items, last: () => void copyAs(last) }
+  const setupBase = settings.data?.baseUrl || location.origin
+  const codes = (): Code[] =>
+    kinds
+      .filter((kind) => kind !== 'TypeScript' || noAddress === undefined)
+      .map((kind) => ({ kind, text: textOf(kind), setup: kind === 'TypeScript' ? typescriptSetupOf(setupBase) : '' }))
+  return { items, codes, last: () => void copyAs(last) }
 }

@@ -31,6 +31,16 @@ const values = {
   u32: fc.integer({ min: 0, max: 0xffff_ffff }),
   u64: fc.oneof(fc.maxSafeNat(), fc.bigInt({ min: 1n << 53n, max: (1n << 64n) - 1n }).map(String)),
   f64: fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => value + 0),
+  lines: fc.array(
+    fc.record({
+      propertyId: fc.string({ minLength: 1, maxLength: 14 }),
+      roomType: fc.string({ minLength: 1, maxLength: 14, unit: 'grapheme' }),
+      arrival: fc.constantFrom('2026-12-24', '2028-02-29'),
+      nights: fc.integer({ min: 1, max: 30 }),
+      rooms: fc.integer({ min: 1, max: 255 }),
+    }),
+    { minLength: 1, maxLength: 16 },
+  ),
 }
 
 /** Requests of every command but LOGIN, as the form has them. */

@@ -18,6 +18,7 @@ import {
   type JsonFieldValue,
   MAGIC_ENVELOPE,
   type RequestFields,
+  type StayLine,
 } from '@vacancy/shared/wire'
 import type { QueryCommand } from './catalogue.ts'
 import * as copy from './copy.ts'
@@ -80,7 +81,8 @@ export function withField(draft: Draft, name: string, value: JsonFieldValue | un
 export function without(draft: Draft, field: string, entry: string | null): Draft {
   const together = field === 'longitude' ? ['longitude', 'latitude', 'radiusMetres'] : [field]
   const value = draft.fields[field]
-  const left = entry !== null && Array.isArray(value) ? value.filter((other) => other !== entry) : []
+  const entries = Array.isArray(value) ? value.filter((each) => typeof each === 'string') : []
+  const left = entry !== null ? entries.filter((other) => other !== entry) : []
   const rest: [string, JsonFieldValue][] = []
   for (const [name, own] of Object.entries(draft.fields)) {
     if (!together.includes(name)) rest.push([name, own])
@@ -236,8 +238,14 @@ const PARAMETER = /\{\{\s*([\w-]{1,40})\s*\}\}/g
 
 /** Names of `{{name}}` in texts and lists, each once. */
 export function parametersOf(fields: JsonFields): string[] {
-  const texts = Object.values(fields).flatMap((value) => (typeof value === 'number' ? [] : value))
+  const texts = Object.values(fields).flatMap((value) => (typeof value === 'number' ? [] : textsOf(value)))
   return [...new Set(texts.flatMap((text) => Array.from(text.matchAll(PARAMETER), ([, name]) => name as string)))]
+}
+
+function textsOf(value: Exclude<JsonFieldValue, number>): string[] {
+  if (typeof value === 'string') return [value]
+  if (isLines(value)) return value.flatMap((line) => Object.values(line).map(String))
+  return isList(value) ? [...value] : []
 }
 
 /** Fills parameters in. Numeric fields become numbers; an empty value omits the field. */
@@ -251,7 +259,8 @@ export function fillParameters(
   const filled: { [name: string]: JsonFieldValue } = {}
   for (const [name, value] of Object.entries(fields)) {
     if (typeof value === 'number') filled[name] = value
-    else if (typeof value !== 'string') filled[name] = value.flatMap((entry) => splitEntries(fill(entry)))
+    else if (isLines(value)) filled[name] = value.map((line) => filledLine(line, fill))
+    else if (isList(value)) filled[name] = value.flatMap((entry) => splitEntries(fill(entry)))
     else {
       const text = fill(value)
       const width = specs.find((spec) => spec.name === name)?.width
@@ -261,6 +270,19 @@ export function fillParameters(
     }
   }
   return filled
+}
+
+function isLines(value: JsonFieldValue): value is readonly StayLine[] {
+  return typeof value === 'object' && typeof value[0] === 'object'
+}
+
+function isList(value: JsonFieldValue): value is readonly string[] {
+  return typeof value === 'object'
+}
+
+function filledLine(line: StayLine, fill: (text: string) => string): StayLine {
+  const filled = Object.entries(line).map(([name, value]) => [name, typeof value === 'string' ? fill(value) : value])
+  return Object.fromEntries(filled) as StayLine
 }
 
 function splitEntries(text: string): string[] {

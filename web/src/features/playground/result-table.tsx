@@ -46,7 +46,7 @@ export function ResultTable({ answer, details, selected, onSelect }: ResultProps
           onOpen={({ propertyId }) => onSelect(propertyId)}
           focus={selected}
           rowProps={(stay) => ({ 'data-property': stay.propertyId, 'data-total': totalOf(stay) })}
-          height="min(60vh, 48rem)"
+          height="var(--result-height, min(60vh, 48rem))"
         />
       ) : (
         <PlainTable answer={answer} onSelect={onSelect} />
@@ -80,7 +80,8 @@ function columnsOf(stays: readonly Stay[], details: Details): Column<Stay>[] {
       id: 'property',
       header: copy.resultTable.property,
       rowHeader: true,
-      cell: ({ propertyId }) => <span className="font-mono">{propertyId}</span>,
+      className: 'font-mono',
+      cell: ({ propertyId }) => propertyId,
       compare: (a, b) => compareValues(a.propertyId, b.propertyId),
     },
     ...dates.map(
@@ -133,26 +134,29 @@ function PlainTable({ answer, onSelect }: Pick<ResultProps, 'answer' | 'onSelect
       rowKey={({ at }: Indexed) => String(at)}
       {...(isProperties && { onOpen: ({ cells }: Indexed) => onSelect(String(cells[0])) })}
       columns={columns}
-      height="min(60vh, 48rem)"
+      height="var(--result-height, min(60vh, 48rem))"
     />
   )
 }
 
 function plainOf(answer: CommandAnswer): { columns: Column<Indexed>[]; rows: Indexed[] } {
   const grid = gridOf(answer)
-  const columns = grid.columns.map(
-    (header, n): Column<Indexed> => ({
+  const columns = grid.columns.map((header, n): Column<Indexed> => {
+    const isNumber = typeof grid.rows[0]?.[n] === 'number'
+    return {
       id: header,
       header,
       rowHeader: n === 0,
-      end: typeof grid.rows[0]?.[n] === 'number',
+      end: isNumber,
+      // Of the cell itself: ten thousand rows need no further element each.
+      className: isNumber ? '' : 'font-mono',
       cell: ({ cells }) => {
         const value = cells[n] ?? ''
-        return typeof value === 'number' ? count(value) : <span className="font-mono">{value}</span>
+        return typeof value === 'number' ? count(value) : value
       },
       compare: (a, b) => compareValues(a.cells[n] ?? '', b.cells[n] ?? ''),
-    }),
-  )
+    }
+  })
   return { columns, rows: grid.rows.map((cells, at) => ({ at, cells })) }
 }
 

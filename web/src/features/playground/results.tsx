@@ -2,24 +2,26 @@
 /** The result of a run in several views. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { CommandAnswer } from '@vacancy/shared/contract'
-import { lazy, type ReactNode, Suspense } from 'react'
+import { lazy, type ReactNode, Suspense, useMemo } from 'react'
 import { call } from '../../lib/api.ts'
-import { count, counted, micros } from '../../lib/format.ts'
+import { count, counted, micros, price } from '../../lib/format.ts'
+import { navigate } from '../../lib/navigate.ts'
 import { routes } from '../../lib/routes.ts'
 import { useUrlChoice } from '../../lib/url.ts'
 import { Banner } from '../../ui/banner.tsx'
-import { Button } from '../../ui/button.tsx'
+import { Button, LinkButton } from '../../ui/button.tsx'
 import { CodeView } from '../../ui/code-view.tsx'
 import { CopyButton, copyText } from '../../ui/copy-button.tsx'
 import { EmptyState, ErrorState, Skeleton } from '../../ui/panel.tsx'
+import { scaleOf, stepOf } from '../../ui/price-scale.ts'
 import { ViewTabs } from '../../ui/tabs.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { isSearch, isWrite } from './catalogue.ts'
 import * as copy from './copy.ts'
-import { RESULTS_KEY } from './history-panel.tsx'
+import { RESULTS_KEY } from './keys.ts'
 import { bytesOfHex, type Draft, without } from './request.ts'
 import { type Details, ResultTable } from './result-table.tsx'
-import { staysOf, totalOf } from './rows.ts'
+import { type Stay, staysOf, totalOf } from './rows.ts'
 import type { Done, Run, Taken } from './run.ts'
 import { timesText } from './timing.ts'
 import { TimingView } from './timing-view.tsx'
@@ -27,7 +29,7 @@ import { Relax } from './why-dialog.tsx'
 import { WireView } from './wire-view.tsx'
 
 const CalendarView = lazy(() => import('./calendar-view.tsx').then(({ CalendarView }) => ({ default: CalendarView })))
-const MapView = lazy(() => import('./map-view.tsx').then(({ MapView }) => ({ default: MapView })))
+const MapScatter = lazy(() => import('../../ui/map-scatter.tsx').then(({ MapScatter }) => ({ default: MapScatter })))
 
 const VIEWS = ['table', 'calendar', 'map', 'json', 'wire', 'timing'] as const
 const JSON_CHARS_MAX = 400_000
@@ -168,10 +170,11 @@ export function ShownResult({
               />
             )}
             {shown === 'map' && (
-              <MapView
+              <ResultMap
                 ids={ids}
                 details={details}
-                totals={new Map(stays?.map((stay) => [stay.propertyId, totalOf(stay)]))}
+                stays={stays}
+                shard={answer.shard}
                 selected={selected}
                 onSelect={onSelect}
               />
@@ -182,7 +185,9 @@ export function ShownResult({
           </Suspense>
         </ViewTabs>
       )}
-      {selected !== undefined && ids.includes(selected) && <Selected id={selected} details={details} onWhy={onWhy} />}
+      {selected !== undefined && ids.includes(selected) && (
+        <Selected shard={answer.shard} id={selected} details={details} onWhy={onWhy} />
+      )}
     </div>
   )
 }
@@ -274,6 +279,42 @@ function useDetails(answer: CommandAnswer, ids: readonly string[]): Details {
   return data ?? NO_DETAILS
 }
 
+type ResultMapProps = {
+  readonly ids: readonly string[]
+  readonly details: Details
+  readonly stays: readonly Stay[] | undefined
+  readonly shard: string
+  readonly selected: string | undefined
+  readonly onSelect: (id: string) => void
+}
+
+/** The price of a stay as colour. */
+function ResultMap({ ids, details, stays, shard, selected, onSelect }: ResultMapProps) {
+  const places = useMemo(() => ids.flatMap((id) => details.get(id) ?? []), [ids, details])
+  const totals = useMemo(() => new Map(stays?.map((stay) => [stay.propertyId, totalOf(stay)])), [stays])
+  const colourOf = useMemo(() => {
+    const scale = scaleOf([...totals.values()])
+    return (id: string) => {
+      const total = totals.get(id)
+      return total === undefined ? 'accent' : `price-${stepOf(scale, total)}`
+    }
+  }, [totals])
+  return (
+    <MapScatter
+      places={places}
+      absent={ids.length - places.length}
+      colourOf={colourOf}
+      describe={(id) => {
+        const total = totals.get(id)
+        return total === undefined ? '' : copy.results.total(price(total))
+      }}
+      selected={selected}
+      onSelect={onSelect}
+      onOpen={(id) => navigate(routes.property(shard, details.get(id)?.segment ?? '', id))}
+    />
+  )
+}
+
 function JsonView({ answer }: { readonly answer: CommandAnswer }) {
   const text = JSON.stringify(answer.result, undefined, 2)
   const isCut = text.length > JSON_CHARS_MAX
@@ -303,10 +344,12 @@ function Frames({ answer }: { readonly answer: CommandAnswer }) {
 }
 
 function Selected({
+  shard,
   id,
   details,
   onWhy,
 }: {
+  readonly shard: string
   readonly id: string
   readonly details: Details
   readonly onWhy: ((property: string) => void) | undefined
@@ -325,11 +368,18 @@ function Selected({
           {of.amenities.join(', ') || copy.results.noAmenities} · {copy.results.rooms(of.room_types.join(', '))}
         </span>
       )}
-      {onWhy && (
-        <Button kind="quiet" icon="question" className="ms-auto" onClick={() => onWhy(id)}>
-          {copy.actions.explain}
-        </Button>
-      )}
+      <span className="ms-auto flex flex-wrap gap-1">
+        {onWhy && (
+          <Button kind="quiet" icon="question" onClick={() => onWhy(id)}>
+            {copy.actions.explain}
+          </Button>
+        )}
+        {of && (
+          <LinkButton kind="quiet" icon="calendar" href={routes.property(shard, of.segment, id)}>
+            {copy.results.openCalendar}
+          </LinkButton>
+        )}
+      </span>
     </section>
   )
 }

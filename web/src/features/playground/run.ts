@@ -7,7 +7,7 @@ import { call } from '../../lib/api.ts'
 import { counted } from '../../lib/format.ts'
 import { announce } from '../../ui/announce.ts'
 import { isWrite } from './catalogue.ts'
-import { HISTORY_KEY } from './history-panel.tsx'
+import { HISTORY_KEY } from './keys.ts'
 import type { Draft } from './request.ts'
 import { type Repeats, timesText } from './timing.ts'
 

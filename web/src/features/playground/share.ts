@@ -85,9 +85,15 @@ function fieldsOfShape(command: QueryCommand, fields: unknown): JsonFields | und
   const isValue = (value: unknown) =>
     typeof value === 'string' ||
     typeof value === 'number' ||
-    (Array.isArray(value) && value.every((entry) => typeof entry === 'string'))
+    (Array.isArray(value) && value.every((entry) => typeof entry === 'string' || isLineShape(entry)))
   const isKnown = Object.entries(fields).every(([name, value]) => names.has(name) && isValue(value))
   return isKnown ? (fields as JsonFields) : undefined
+}
+
+/** A line of a stay: text, numbers and switches by name. Its fields are checked when the request is encoded. */
+function isLineShape(entry: unknown): boolean {
+  if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) return false
+  return Object.values(entry).every((value) => ['string', 'number', 'boolean'].includes(typeof value))
 }
 
 class TooLong extends Error {}

@@ -1,8 +1,8 @@
 /** The time of a run by hop, and its spread over repeats. */
 import type { CommandAnswer, Hop } from '@vacancy/shared/contract'
 import { micros } from '../../lib/format.ts'
+import { percentile } from '../../ui/price-scale.ts'
 import * as copy from './copy.ts'
-import { percentile } from './scale.ts'
 
 type Bar = { readonly hop: string; readonly label: string; readonly micros: number | null }
 

@@ -7,8 +7,9 @@ import { useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'
 import { call } from '../../lib/api.ts'
 import { count, day } from '../../lib/format.ts'
+import { routes } from '../../lib/routes.ts'
 import { Badge } from '../../ui/badge.tsx'
-import { Button } from '../../ui/button.tsx'
+import { Button, LinkButton } from '../../ui/button.tsx'
 import { Combobox } from '../../ui/combobox.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { Field } from '../../ui/field.tsx'
@@ -43,7 +44,7 @@ export function WhyDialog({ draft, shard, property, onClose }: WhyProps) {
       }),
   })
   return (
-    <Dialog open onClose={onClose} title={copy.explain.title} wide typing>
+    <Dialog open onClose={onClose} title={copy.explain.title} wide>
       <form
         className="flex items-end gap-2"
         onSubmit={(event) => {
@@ -72,7 +73,7 @@ export function WhyDialog({ draft, shard, property, onClose }: WhyProps) {
         </Button>
       </form>
       {explanation.error && <ErrorState error={explanation.error} />}
-      {explanation.data && <WhyResult answer={explanation.data} command={command} />}
+      {explanation.data && <WhyResult answer={explanation.data} draft={draft} />}
     </Dialog>
   )
 }
@@ -86,7 +87,7 @@ const LEVELS = {
   unsettled: 'warn',
 } as const
 
-function WhyResult({ answer, command }: { readonly answer: WhyAnswer; readonly command: Draft['command'] }) {
+function WhyResult({ answer, draft: { command, fields } }: { readonly answer: WhyAnswer; readonly draft: Draft }) {
   const dates = [...new Set(answer.checks.flatMap(({ date }) => date ?? []))]
   const ofDate = (date: string | null) => answer.checks.filter((check) => check.date === date)
   return (
@@ -125,10 +126,35 @@ function WhyResult({ answer, command }: { readonly answer: WhyAnswer; readonly c
           {copy.explain.missing(answer.missing.map(({ source, message }) => `${source} (${message})`).join(', '))}
         </p>
       )}
+      <OpenCalendar answer={answer} fields={fields} />
       <p className="text-small text-text-3">
         {copy.explain.readOn(answer.node, answer.index === null ? undefined : count(Number(answer.index)))}
       </p>
     </div>
+  )
+}
+
+/** Leads to the nights of the request, in the shard that has the property. */
+function OpenCalendar({ answer, fields }: { readonly answer: WhyAnswer; readonly fields: Draft['fields'] }) {
+  const { verdict, shard, foundIn, property } = answer
+  if (verdict === 'nowhere') return null
+  const { segment, roomType, dates } = fields
+  const nights = Array.isArray(dates) ? dates.toSorted() : []
+  const query = {
+    room: typeof roomType === 'string' ? roomType : undefined,
+    from: nights[0],
+    night: nights[0],
+    to: nights.length > 1 ? nights.at(-1) : undefined,
+  }
+  const where = verdict === 'elsewhere' ? (foundIn[0] ?? shard) : shard
+  return (
+    <LinkButton
+      icon="calendar"
+      className="self-start"
+      href={routes.property(where, typeof segment === 'string' ? segment : '', property, query)}
+    >
+      {copy.results.openCalendar}
+    </LinkButton>
   )
 }
 

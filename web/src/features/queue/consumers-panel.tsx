@@ -13,7 +13,7 @@ import { Page } from '../../ui/page.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { toast } from '../../ui/toast.tsx'
-import { ConfirmDialog } from './confirm-dialog.tsx'
+import { ConfirmDialog } from '../shell/confirm-dialog.tsx'
 import * as copy from './copy.ts'
 import { useConsumers, useQueueChange } from './queries.ts'
 
@@ -164,7 +164,7 @@ function Disconnect({ consumer, onClose }: { readonly consumer: ConsumerView; re
       title={copy.consumers.disconnectTitle(id)}
       action={copy.consumers.disconnectConfirm(id)}
       level={1}
-      topic={topic}
+      name={topic}
       onClose={onClose}
       run={async () => {
         await close.mutateAsync(undefined)

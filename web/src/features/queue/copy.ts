@@ -65,6 +65,11 @@ export const columns = {
   trendTip: 'Jobs that waited for a consumer in the last ten minutes',
   trendOf: (topic: string, low: number, high: number, now: number) =>
     `Ready jobs of ${topic} in the last ten minutes: ${count(low)} to ${count(high)}, last ${count(now)}`,
+  delivery: 'Delivery p99, 10 min',
+  deliveryTip:
+    'Time from acceptance to the first delivery, p99 of each ten seconds, in the last ten minutes; last value',
+  deliveryOf: (topic: string, low: string, high: string, last: string) =>
+    `Time to delivery of ${topic}, p99, in the last ten minutes: ${low} to ${high}, last ${last}`,
   bytes: 'Size',
   bytesTip: 'Payloads of unfinished jobs',
 }
@@ -121,13 +126,15 @@ export const topic = {
 }
 
 export const charts = {
-  title: 'Course of the topic',
+  title: 'Topic over time',
   range: 'Time range',
   minutes: (minutes: string) => (minutes === '60' ? '1 hour' : `${minutes} minutes`),
   rates: 'Rates',
   waiting: 'Waiting',
   oldest: 'Oldest ready',
   dead: 'Dead',
+  delivery: 'Time to delivery',
+  handling: 'Handling time',
   jobs: 'jobs',
   noData: 'No values yet. One is taken every ten seconds while the queue runs.',
   series: {
@@ -139,6 +146,10 @@ export const charts = {
     leased: 'leased',
     dead: 'dead',
     oldest: 'age',
+    deliveryP50: 'p50',
+    deliveryP99: 'p99',
+    handlingP50: 'p50',
+    handlingP99: 'p99',
   } satisfies Record<TopicSeries, string>,
 }
 

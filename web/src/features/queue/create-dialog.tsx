@@ -8,9 +8,9 @@ import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { Field, Input } from '../../ui/field.tsx'
 import { toast } from '../../ui/toast.tsx'
+import { Failed } from '../shell/confirm-dialog.tsx'
 import { ConfigFields } from './config-fields.tsx'
 import { type ConfigTexts, configChange, configFaults } from './config-values.ts'
-import { Failed } from './confirm-dialog.tsx'
 import * as copy from './copy.ts'
 import { useQueueChange, useQueueStats } from './queries.ts'
 
@@ -54,7 +54,6 @@ export function CreateDialog({ onClose }: { readonly onClose: () => void }) {
     <Dialog
       open
       keep
-      typing
       title={copy.create.title}
       onClose={onClose}
       footer={

@@ -3,12 +3,12 @@
 import type { JobView } from '@vacancy/shared/contract'
 import { useEffect, useRef, useState } from 'react'
 import { call } from '../../lib/api.ts'
+import { saveFile } from '../../lib/save-file.ts'
 import { Button } from '../../ui/button.tsx'
 import { toast } from '../../ui/toast.tsx'
 import * as copy from './copy.ts'
 import type { DeadQuery } from './dead-filter.ts'
 import { fileName, jobsCsv, jobsJsonLines } from './payload.ts'
-import { saveFile } from './save-file.ts'
 
 const FORMATS = {
   json: { label: copy.dead.downloadJson, extension: 'jsonl', type: 'application/x-ndjson', write: jobsJsonLines },

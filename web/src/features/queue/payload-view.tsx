@@ -1,12 +1,12 @@
 'use client'
 import { useMemo, useState } from 'react'
 import { bytes as size } from '../../lib/format.ts'
+import { saveFile } from '../../lib/save-file.ts'
 import { Button } from '../../ui/button.tsx'
 import { CodeView } from '../../ui/code-view.tsx'
 import { ViewTabs } from '../../ui/tabs.tsx'
 import * as copy from './copy.ts'
 import { bytesOf, fileName, hexOf, indentJson, jsonFault, SHOWN_BYTES, textOf } from './payload.ts'
-import { saveFile } from './save-file.ts'
 
 type PayloadProps = {
   readonly topic: string

@@ -41,13 +41,13 @@ export function useQueueStats() {
 /** The server takes a sample every ten seconds. */
 const SAMPLE_MS = 10_000
 
-/** Ready jobs of the last ten minutes, by topic. */
-export function useReadyTrends() {
+/** Ready jobs and time to delivery in the last ten minutes, by topic. */
+export function useTrends() {
   return useQuery({
     queryKey: [QUEUE, 'trends'],
     queryFn: async ({ signal }) => {
       const { topics } = await call('GET /api/v1/queue/history', { signal })
-      return Object.fromEntries(topics.map(({ topic, ready }) => [topic, ready]))
+      return Object.fromEntries(topics.map(({ topic, ...trends }) => [topic, trends]))
     },
     refetchInterval: usePollMs(SAMPLE_MS),
   })

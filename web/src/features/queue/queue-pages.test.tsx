@@ -1,5 +1,7 @@
 // @vitest-environment happy-dom
+
 import { screen, waitFor, within } from '@testing-library/react'
+import { TOPIC_SERIES } from '@vacancy/shared/contract'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { narrowWindow, user } from '../../ui/testing/dom.ts'
 import { base64Of } from './payload.ts'
@@ -69,11 +71,14 @@ const serve = (over: Parameters<typeof serveQueue>[0] = {}) =>
       const job = DEAD.find(({ id }) => id === idOf(sent))
       return job && { ...job, history: HISTORY, data: base64('{"order":12345678901234567890}') }
     },
-    'GET /api/v1/queue/history': () => ({ ...COURSE, topics: [{ topic: 'orders', ready: [0, 7, 4] }] }),
+    'GET /api/v1/queue/history': () => ({
+      ...COURSE,
+      topics: [{ topic: 'orders', ready: [0, 7, 4], deliveryP99: [null, 0.5, 0.042] }],
+    }),
     'GET /api/v1/queue/topics/{topic}/history': () => ({
       topic: 'orders',
       ...COURSE,
-      series: ['in', 'out', 'failed', 'ready', 'delayed', 'leased', 'dead', 'oldest'].map((name) => ({
+      series: TOPIC_SERIES.map((name) => ({
         name,
         values: [null, 1, 2],
       })),
@@ -322,7 +327,7 @@ describe('dead jobs', () => {
     await person.selectOptions(form.getByRole('combobox', { name: 'To topic' }), 'sync')
     const confirm = await form.findByRole('button', { name: /^Redrive 25.000 jobs to sync$/ })
     expect(form.queryByRole('option', { name: 'At once' })).toBeNull()
-    await person.selectOptions(form.getByRole('combobox', { name: 'Speed' }), '1000 jobs per second')
+    await person.selectOptions(form.getByRole('combobox', { name: 'Speed' }), '1000')
     expect(confirm.getAttribute('data-tip')).toMatch(/^Enter a reason/)
     await person.type(form.getByRole('textbox', { name: /^Reason/ }), 'fixed the parser')
     await person.click(confirm)
@@ -461,12 +466,16 @@ describe('the course of a topic', () => {
       await rows.findByRole('img', { name: 'Ready jobs of orders in the last ten minutes: 0 to 7, last 4' }),
     ).toBeTruthy()
     expect(rows.getAllByRole('img', { name: /^Ready jobs of/ })).toHaveLength(1)
+    const latency = rows.getByRole('img', {
+      name: /^Time to delivery of orders, p99, in the last ten minutes: 42.ms to 500.ms, last 42.ms$/,
+    })
+    expect(latency.parentElement?.textContent).toMatch(/42.ms$/)
   })
 
-  test('charts have rates, waiting jobs and the oldest age, also as tables', async () => {
+  test('charts have rates, waiting jobs, the oldest age and latencies, also as tables', async () => {
     serve()
     renderPage('/queue/topics/orders?state=charts')
-    for (const title of ['Rates', 'Waiting', 'Oldest ready', 'Dead'])
+    for (const title of ['Rates', 'Waiting', 'Oldest ready', 'Time to delivery', 'Handling time', 'Dead'])
       expect(await button(`Show ${title} as table`)).toBeTruthy()
     expect((await button('15 minutes')).getAttribute('aria-pressed')).toBe('false')
     await user().click(await button('15 minutes'))

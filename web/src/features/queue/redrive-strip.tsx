@@ -8,7 +8,7 @@ import { Button } from '../../ui/button.tsx'
 import { useNow } from '../../ui/clock.ts'
 import { Panel } from '../../ui/panel.tsx'
 import { Progress } from '../../ui/progress.tsx'
-import { Failed } from './confirm-dialog.tsx'
+import { Failed } from '../shell/confirm-dialog.tsx'
 import * as copy from './copy.ts'
 import { useQueueChange, useRedrive } from './queries.ts'
 

@@ -1,5 +1,5 @@
 'use client'
-/** The course of a topic: rates, waiting jobs and the oldest age, with one cross-hair. */
+/** The course of a topic: rates, waiting jobs, the oldest age and latencies, with one cross-hair. */
 import type { TopicHistory, TopicSeries } from '@vacancy/shared/contract'
 import { memo, useMemo } from 'react'
 import { duration } from '../../lib/format.ts'
@@ -10,12 +10,19 @@ import { TimeChart } from '../../ui/time-chart.tsx'
 import * as copy from './copy.ts'
 import { useTopicHistory } from './queries.ts'
 
-type Chart = { readonly title: string; readonly unit: string; readonly series: readonly TopicSeries[] }
+type Chart = {
+  readonly title: string
+  /** Empty for seconds, which are shown as a duration. */
+  readonly unit: string
+  readonly series: readonly TopicSeries[]
+}
 
 const CHARTS: readonly Chart[] = [
   { title: copy.charts.rates, unit: '1/s', series: ['in', 'out', 'failed'] },
   { title: copy.charts.waiting, unit: copy.charts.jobs, series: ['ready', 'delayed', 'leased'] },
   { title: copy.charts.oldest, unit: '', series: ['oldest'] },
+  { title: copy.charts.delivery, unit: '', series: ['deliveryP50', 'deliveryP99'] },
+  { title: copy.charts.handling, unit: '', series: ['handlingP50', 'handlingP99'] },
   { title: copy.charts.dead, unit: copy.charts.jobs, series: ['dead'] },
 ]
 const RANGES = ['60', '15'] as const
@@ -67,7 +74,6 @@ const TopicChart = memo(function TopicChart({
       })),
     [series, history],
   )
-  const isBlank = lines.every(({ values }) => values.every((value) => value === null))
   const { from, to, stepSeconds } = history
   return (
     <div className="min-w-0">
@@ -75,10 +81,10 @@ const TopicChart = memo(function TopicChart({
         {...{ title, unit, from, to, stepSeconds }}
         series={lines}
         sync="queue-topic"
-        {...(series.includes('oldest') && { format: (seconds: number) => duration(seconds * 1_000) })}
+        noData={copy.charts.noData}
+        {...(unit === '' && { format: (seconds: number) => duration(seconds * 1_000) })}
         {...(unit === '1/s' && { format: (value: number) => String(Math.round(value * 10) / 10) })}
       />
-      {isBlank && <p className="text-small text-text-3">{copy.charts.noData}</p>}
     </div>
   )
 })

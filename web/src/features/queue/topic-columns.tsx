@@ -9,7 +9,7 @@ import { Sparkline } from '../../ui/sparkline.tsx'
 import type { Column } from '../../ui/table.tsx'
 import { columnsOf } from '../shards/table-columns.ts'
 import * as copy from './copy.ts'
-import { useReadyTrends } from './queries.ts'
+import { useTrends } from './queries.ts'
 import { stateOf } from './topic-view.ts'
 
 const number = (of: (topic: TopicStats) => number) => (a: TopicStats, b: TopicStats) => of(a) - of(b)
@@ -45,11 +45,26 @@ export const oldestText = ({ ready, oldestReadyMs }: TopicStats): string =>
 
 /** Ready jobs of the last minutes; nothing before the first two samples. */
 function ReadyTrend({ topic }: { readonly topic: string }) {
-  const values = useReadyTrends().data?.[topic] ?? []
+  const values = useTrends().data?.[topic]?.ready ?? []
   const known = values.filter((value) => value !== null)
   if (known.length < 2) return <span className="text-text-3">{NONE}</span>
   const label = copy.columns.trendOf(topic, Math.min(...known), Math.max(...known), known.at(-1) ?? 0)
   return <Sparkline label={label} values={values} />
+}
+
+/** Time to delivery in the last minutes; nothing before two steps with deliveries. */
+function DeliveryTrend({ topic }: { readonly topic: string }) {
+  const values = useTrends().data?.[topic]?.deliveryP99 ?? []
+  const known = values.filter((value) => value !== null).map((seconds) => seconds * 1_000)
+  if (known.length < 2) return <span className="text-text-3">{NONE}</span>
+  const texts = [Math.min(...known), Math.max(...known), known.at(-1)].map(duration)
+  const [low = '', high = '', last = ''] = texts
+  return (
+    <span className="inline-flex items-center gap-2">
+      <Sparkline label={copy.columns.deliveryOf(topic, low, high, last)} values={values} />
+      {last}
+    </span>
+  )
 }
 
 /** The first column names the row; it is always shown, and first. */
@@ -146,6 +161,13 @@ const TOPIC_COLUMNS: readonly Column<TopicStats>[] = [
     rank: 4,
     tip: copy.columns.trendTip,
     cell: ({ topic }) => <ReadyTrend topic={topic} />,
+  },
+  {
+    id: 'delivery',
+    header: copy.columns.delivery,
+    rank: 4,
+    tip: copy.columns.deliveryTip,
+    cell: ({ topic }) => <DeliveryTrend topic={topic} />,
   },
   {
     id: 'oldest',

@@ -7,7 +7,7 @@ import { navigate } from '../../lib/navigate.ts'
 import { routes } from '../../lib/routes.ts'
 import { Checkbox } from '../../ui/field.tsx'
 import { toast } from '../../ui/toast.tsx'
-import { ConfirmDialog } from './confirm-dialog.tsx'
+import { ConfirmDialog } from '../shell/confirm-dialog.tsx'
 import * as copy from './copy.ts'
 import { type DeadSelection, selectionBody } from './dead-filter.ts'
 import { DownloadDead } from './download-dead.tsx'
@@ -28,7 +28,7 @@ export function PauseDialog({ topic: { topic, paused, ready, consumers }, onClos
       title={isPaused ? copy.pause.resumeTitle(topic) : copy.pause.title(topic)}
       action={isPaused ? copy.pause.resumeConfirm(topic) : copy.pause.confirm(topic)}
       level={1}
-      topic={topic}
+      name={topic}
       onClose={onClose}
       run={async () => {
         await change.mutateAsync(undefined)
@@ -57,7 +57,7 @@ export function PurgeDialog({ topic, onClose }: TopicProps) {
       title={copy.purge.title(topic.topic)}
       action={copy.purge.confirm(topic.topic)}
       level={3}
-      topic={topic.topic}
+      name={topic.topic}
       why={states.length === 0 ? copy.purge.choose : undefined}
       onClose={onClose}
       run={async (reason) => {
@@ -102,7 +102,7 @@ export function DeleteDialog({ topic: { topic, ready, delayed, leased, dead }, o
       title={copy.remove.title(topic)}
       action={copy.remove.confirm(topic)}
       level={3}
-      topic={topic}
+      name={topic}
       onClose={onClose}
       run={async (reason) => {
         const { deletedJobs } = await remove.mutateAsync(reason)
@@ -147,7 +147,7 @@ export function DeleteDeadDialog({ topic, selection, onClose }: DeleteDeadProps)
       title={copy.deleteDead.title(topic)}
       action={copy.deleteDead.confirm(amount)}
       level={3}
-      topic={topic}
+      name={topic}
       why={jobs === undefined ? copy.redrive.counting : jobs === 0 ? copy.redrive.nothing : undefined}
       onClose={onClose}
       run={async (reason) => {

@@ -9,6 +9,14 @@ export const common = {
 
 export const tabs = { services: 'Services', datasets: 'Datasets', codecs: 'Codec list', resolver: 'Resolver' }
 
+/** Where to go from a page of the registry. */
+export const next = {
+  topology: { label: 'Topology', hint: 'how these components are connected' },
+  route: { label: 'Topology', hint: 'where a segment goes, and why' },
+  snapshots: { label: 'Snapshots', hint: 'built with this list' },
+  services: { label: 'Services', hint: 'what is registered under these names' },
+}
+
 export const services = {
   title: 'Services',
   filter: 'Filter services',
@@ -19,6 +27,8 @@ export const services = {
   down: (address: string) => `No response from the registry at ${address}`,
   downHint: 'Showing its last response.',
   noResponse: 'No response.',
+  away: (count: number) => (count === 1 ? 'One of the registries is away' : `${count} of the registries are away`),
+  awayHint: (address: string) => `Reading the registry at ${address}.`,
   service: 'Service',
   kind: 'Kind',
   shard: 'Shard',

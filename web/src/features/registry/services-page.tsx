@@ -89,7 +89,17 @@ function RegistryState({ registry }: { registry: Registry }) {
       </Banner>
     )
   }
-  return null
+  if (registry.away.length === 0) return null
+  return (
+    <Banner level="warn" title={copy.services.away(registry.away.length)}>
+      {registry.away.map(({ address, message }) => (
+        <span key={address} className="block">
+          <code>{address}</code> {message}
+        </span>
+      ))}
+      {copy.services.awayHint(registry.address)}
+    </Banner>
+  )
 }
 
 const COLUMNS: readonly Column<Service>[] = [

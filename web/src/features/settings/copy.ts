@@ -12,6 +12,17 @@ export const settings = {
   },
 }
 
+/** Where to go from a settings page. */
+export const next = {
+  tokens: { label: 'API tokens', hint: 'for scripts and Prometheus' },
+  appearance: { label: 'Appearance', hint: 'theme, density and keys' },
+  profile: { label: 'Profile', hint: 'your role and how you sign in' },
+  playground: { label: 'Playground', hint: 'copies requests that use a token' },
+  audit: { label: 'Audit', hint: 'what everyone changed' },
+  people: { label: 'People', hint: 'who may change this environment' },
+  topology: { label: 'Topology', hint: 'the components behind this control plane' },
+}
+
 export const profile = {
   signOut: 'Sign out',
   panel: 'Profile',

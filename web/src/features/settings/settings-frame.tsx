@@ -1,6 +1,7 @@
 'use client'
 import type { ReactNode } from 'react'
 import { routes } from '../../lib/routes.ts'
+import { type NextStep, NextSteps } from '../../ui/next-steps.tsx'
 import { Page } from '../../ui/page.tsx'
 import { PathTabs } from '../../ui/tabs.tsx'
 import * as copy from './copy.ts'
@@ -13,6 +14,18 @@ const TABS = [
   { href: routes.setting('environment'), label: copy.settings.tabs.environment },
   { href: routes.setting('about'), label: copy.settings.tabs.about },
 ]
+
+const NEXT: { readonly [id in SettingsFrameProps['id']]: readonly NextStep[] } = {
+  profile: [
+    { href: routes.setting('tokens'), ...copy.next.tokens },
+    { href: routes.setting('appearance'), ...copy.next.appearance },
+  ],
+  appearance: [{ href: routes.setting('profile'), ...copy.next.profile }],
+  tokens: [{ href: routes.playground(), ...copy.next.playground }],
+  people: [{ href: routes.audit(), ...copy.next.audit }],
+  environment: [{ href: routes.setting('people'), ...copy.next.people }],
+  about: [{ href: routes.topology(), ...copy.next.topology }],
+}
 
 type SettingsFrameProps = {
   readonly id: 'profile' | 'appearance' | 'tokens' | 'people' | 'environment' | 'about'
@@ -28,12 +41,13 @@ export function SettingsFrame({ id, ready, actions, children }: SettingsFramePro
       id={`settings-${id}`}
       title={label}
       where={copy.settings.title}
+      heading={copy.settings.title}
       ready={ready}
-      crumbs={[{ href: routes.settings(), label: copy.settings.title }]}
       actions={actions}
       tabs={<PathTabs label={copy.settings.title} tabs={TABS} />}
     >
       {children}
+      <NextSteps steps={NEXT[id]} />
     </Page>
   )
 }

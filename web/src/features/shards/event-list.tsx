@@ -6,6 +6,7 @@ import { routes } from '../../lib/routes.ts'
 import { Age } from '../../ui/age.tsx'
 import { LEVEL_ICONS, LEVEL_TEXT } from '../../ui/badge.tsx'
 import { Link } from '../../ui/link.tsx'
+import * as copy from './shard-copy.ts'
 
 type EventListProps = {
   readonly events: readonly ClusterEvent[]
@@ -29,7 +30,9 @@ export function EventList({ events, label, isLinked }: EventListProps) {
             {isLinked ? <Link href={routes.shard(event.shard)}>{event.message}</Link> : event.message}
           </span>
           <span className="text-small">
-            <Age at={event.at} />
+            <Link href={routes.shard(event.shard, { at: event.at })} data-tip={copy.events.open}>
+              <Age at={event.at} />
+            </Link>
           </span>
         </li>
       ))}

@@ -2,6 +2,7 @@
 /** The members of a shard: roles, states, log positions on one scale, and actions. */
 
 import type { NodeView, OperationKind, ShardView } from '@vacancy/shared/contract'
+import clsx from 'clsx'
 import dynamic from 'next/dynamic'
 import { useEffect, useMemo, useState } from 'react'
 import { bytes, count, duration, percent } from '../../lib/format.ts'
@@ -20,6 +21,7 @@ import { common } from './copy.ts'
 import { LeaderReports } from './leader-reports.tsx'
 import { LogBar } from './log-bar.tsx'
 import { type LogScale, logScaleOf } from './log-scale.ts'
+import { whyNoChange } from './quorum.ts'
 import { Reported } from './reported.tsx'
 import { ShardChange } from './shard-change.tsx'
 import * as copy from './shard-copy.ts'
@@ -106,6 +108,7 @@ function columnsOf(shard: ShardView, scale: LogScale | undefined): readonly Colu
       id: 'node',
       header: copy.members.node,
       rowHeader: true,
+      className: 'whitespace-nowrap',
       cell: (node) => <NodeName shard={shard.id} node={node} />,
       compare: (a, b) => (a.id < b.id ? -1 : 1),
     },
@@ -114,7 +117,7 @@ function columnsOf(shard: ShardView, scale: LogScale | undefined): readonly Colu
       id: 'log',
       header: copy.members.log,
       rank: 2,
-      width: '18%',
+      width: '13%',
       tip: copy.members.logTip,
       cell: (node) => <LogBar node={node} scale={scale} />,
     },
@@ -125,6 +128,16 @@ function columnsOf(shard: ShardView, scale: LogScale | undefined): readonly Colu
       cell: (node) => <Lag node={node} />,
       compare: (a, b) => lagOf(a) - lagOf(b),
       className: 'whitespace-nowrap',
+    },
+    {
+      id: 'p99',
+      header: copy.members.p99,
+      end: true,
+      rank: 3,
+      tip: copy.members.p99Tip,
+      className: 'whitespace-nowrap',
+      cell: (node) => <ReadLatency node={node} />,
+      compare: (a, b) => (a.rates.p99 ?? -1) - (b.rates.p99 ?? -1),
     },
     { id: 'snapshot', header: copy.members.snapshot, rank: 4, cell: (node) => <SnapshotAge node={node} /> },
     {
@@ -143,7 +156,11 @@ function columnsOf(shard: ShardView, scale: LogScale | undefined): readonly Colu
       className: 'whitespace-nowrap',
       cell: (node) => <Cpu node={node} />,
     },
-    { id: 'actions', header: copy.members.actions, cell: (node) => <MemberActions shard={shard} node={node} /> },
+    {
+      id: 'actions',
+      header: copy.members.actions,
+      cell: (node) => <MemberActions shard={shard} node={node} isQuiet />,
+    },
   ]
 }
 
@@ -193,6 +210,14 @@ function Lag({ node }: { readonly node: NodeView }) {
   )
 }
 
+function ReadLatency({ node }: { readonly node: NodeView }) {
+  return (
+    <Reported by={node.id} freshness={node.freshness} value={node.rates.p99}>
+      {duration(node.rates.p99)}
+    </Reported>
+  )
+}
+
 function SnapshotAge({ node }: { readonly node: NodeView }) {
   const { snapshot } = node
   return (
@@ -235,15 +260,20 @@ function Cpu({ node }: { readonly node: NodeView }) {
   )
 }
 
-type MemberActionsProps = { readonly shard: ShardView; readonly node: NodeView }
+type MemberActionsProps = {
+  readonly shard: ShardView
+  readonly node: NodeView
+  /** In a row, where the values come first. */
+  readonly isQuiet?: boolean
+}
 
 /**
  * The plans for a member. A leader keeps its first button, disabled, so that the focus stays on it when leadership
  * arrives.
  */
-function MemberActions({ shard, node }: MemberActionsProps) {
+function MemberActions({ shard, node, isQuiet = false }: MemberActionsProps) {
   const openPlan = useOpenPlan()
-  const whyNot = useWhyNot('admin')
+  const whyNot = useWhyNot('admin') ?? whyNoChange(shard)
   if (shard.mode !== 'clustered') return null
   const isLearner = node.voter === false || (node.voter === null && node.role === 'learner')
   const action = (label: string, kind: OperationKind, why?: string) => (
@@ -251,7 +281,8 @@ function MemberActions({ shard, node }: MemberActionsProps) {
       aria-label={`${label} ${node.id}`}
       why={why ?? whyNot}
       onClick={() => openPlan({ kind, shard: shard.id, node: node.id })}
-      className="!h-7 pointer-coarse:!h-11"
+      kind={isQuiet ? 'quiet' : 'default'}
+      className={clsx('!h-7 pointer-coarse:!h-11', isQuiet && '!px-1.5')}
     >
       {label}
     </Button>
@@ -259,7 +290,7 @@ function MemberActions({ shard, node }: MemberActionsProps) {
   if (isLearner) return action(copy.members.promote, 'promote')
   const noTransfer = shard.leader === node.id ? copy.members.isLeaderAlready(node.id) : undefined
   return (
-    <span className="inline-flex gap-1.5 max-sm:flex-wrap">
+    <span className={clsx('inline-flex max-sm:flex-wrap', isQuiet ? '-ms-1.5 gap-0.5' : 'gap-1.5')}>
       {action(
         copy.members.makeLeader,
         'transfer',
@@ -270,7 +301,7 @@ function MemberActions({ shard, node }: MemberActionsProps) {
   )
 }
 
-type MemberCardProps = MemberActionsProps & { readonly scale: LogScale | undefined }
+type MemberCardProps = Pick<MemberActionsProps, 'shard' | 'node'> & { readonly scale: LogScale | undefined }
 
 function MemberCard({ shard, node, scale }: MemberCardProps) {
   return (
@@ -285,6 +316,10 @@ function MemberCard({ shard, node, scale }: MemberCardProps) {
         <dt className="text-text-2">{copy.members.lag}</dt>
         <dd className="num">
           <Lag node={node} />
+        </dd>
+        <dt className="text-text-2">{copy.members.p99}</dt>
+        <dd className="num">
+          <ReadLatency node={node} />
         </dd>
         <dt className="text-text-2">{copy.members.snapshot}</dt>
         <dd className="text-end">

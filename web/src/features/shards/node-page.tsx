@@ -10,7 +10,7 @@ import { ApiProblem } from '../../lib/problem.ts'
 import { routes } from '../../lib/routes.ts'
 import { Age } from '../../ui/age.tsx'
 import { Badge } from '../../ui/badge.tsx'
-import { Button } from '../../ui/button.tsx'
+import { Button, LinkButton } from '../../ui/button.tsx'
 import { CodeView } from '../../ui/code-view.tsx'
 import { Id } from '../../ui/id.tsx'
 import { Page } from '../../ui/page.tsx'
@@ -33,7 +33,7 @@ type NodeBody = RouteAnswer<'GET /api/v1/shards/{shard}/nodes/{node}'>
 export function NodePage({ shard, id }: { readonly shard: string; readonly id: string }) {
   const query = useLive(`node:${shard}/${id}`)
   const body = query.data
-  if (!body && query.error instanceof ApiProblem && query.error.status === 404) {
+  if (!body && query.error instanceof ApiProblem && /^(shard|node)-not-found$/.test(query.error.code)) {
     return <NotFound page="node" what="node" id={id} shard={shard} />
   }
   return (
@@ -48,20 +48,29 @@ export function NodePage({ shard, id }: { readonly shard: string; readonly id: s
       ]}
       badge={body && <StateBadge state={body.node.state} level={body.node.level} label={body.node.message} />}
       lead={body && <Lead node={body.node} />}
-      actions={body && <ForgetNode node={body.node} />}
+      actions={
+        body && (
+          <>
+            {URL.canParse(body.node.apiUrl) && (
+              <LinkButton href={routes.newHandover({ machine: new URL(body.node.apiUrl).hostname })}>
+                {copy.node.prepare}
+              </LinkButton>
+            )}
+            <ForgetNode node={body.node} />
+          </>
+        )
+      }
     >
       {!body && (query.error ? <ErrorState error={query.error} onRetry={query.refetch} /> : <Skeleton rows={10} />)}
       {body && (
         <>
-          <div className="grid gap-4 md:grid-cols-2">
-            <WhyState node={body.node} />
-            <Identity body={body} />
-          </div>
+          <WhyState node={body.node} />
           <Facts node={body.node} />
-          <NodeMetrics shard={shard} node={id} />
           <NodeEvents shard={shard} node={id} />
+          <NodeMetrics shard={shard} node={id} />
+          <Identity body={body} />
           <Config body={body} />
-          <RawResponses sources={body.sources} />
+          {body.sources.length > 0 && <RawResponses sources={body.sources} />}
         </>
       )}
     </Page>
@@ -81,32 +90,45 @@ function Lead({ node }: { readonly node: NodeView }) {
   )
 }
 
-/** The rule that determined the state, with its inputs. */
+/** The rule that determined the state, with its inputs. Of a healthy node it is folded. */
 function WhyState({ node }: { readonly node: NodeView }) {
-  return (
-    <Panel title={copy.node.whyState}>
-      <div className="grid gap-2" data-rule={node.rule.number}>
-        <p>
-          {copy.node.rule(node.rule.number)} <strong className="font-semibold">{node.message}</strong>
-        </p>
-        <FactList
-          facts={Object.entries(node.rule.inputs).map(([name, value]) => ({
-            name,
-            value: <code className="break-all font-mono text-table">{value}</code>,
-          }))}
-        />
-        {node.error && (
-          <p className="break-words text-crit">
-            {node.error.message} ({node.error.code}) {common.for} <Age at={node.error.since} suffix="" />
-          </p>
-        )}
-        {node.reasons.map((reason) => (
-          <div key={reason.reason} className="grid gap-1 border-line border-t pt-2">
-            <Reason reason={reason} />
-          </div>
-        ))}
+  const isHealthy = node.level === 'ok' && node.reasons.length === 0 && !node.error
+  return isHealthy ? (
+    <Folded title={copy.node.whyState} note={node.message}>
+      <div className="px-4 pb-4">
+        <Rule node={node} />
       </div>
+    </Folded>
+  ) : (
+    <Panel title={copy.node.whyState}>
+      <Rule node={node} />
     </Panel>
+  )
+}
+
+function Rule({ node }: { readonly node: NodeView }) {
+  return (
+    <div className="grid gap-2" data-rule={node.rule.number}>
+      <p>
+        {copy.node.rule(node.rule.number)} <strong className="font-semibold">{node.message}</strong>
+      </p>
+      <FactList
+        facts={Object.entries(node.rule.inputs).map(([name, value]) => ({
+          name,
+          value: <code className="break-all font-mono text-table">{value}</code>,
+        }))}
+      />
+      {node.error && (
+        <p className="break-words text-crit">
+          {node.error.message} ({node.error.code}) {common.for} <Age at={node.error.since} suffix="" />
+        </p>
+      )}
+      {node.reasons.map((reason) => (
+        <div key={reason.reason} className="grid gap-1 border-line border-t pt-2">
+          <Reason reason={reason} />
+        </div>
+      ))}
+    </div>
   )
 }
 
@@ -333,7 +355,7 @@ function NodeEvents({ shard, node }: { readonly shard: string; readonly node: st
 function Config({ body }: { readonly body: NodeBody }) {
   const { config, configError } = body
   return (
-    <Panel title={copy.config.title} flush>
+    <Folded title={copy.config.title} note={config === null ? undefined : copy.config.keys(config.length)}>
       {config === null ? (
         <p className="px-4 pb-4 text-text-2">{configError || copy.config.nodeNotReported}</p>
       ) : (
@@ -361,6 +383,30 @@ function Config({ body }: { readonly body: NodeBody }) {
           ]}
         />
       )}
+    </Folded>
+  )
+}
+
+type FoldedProps = { readonly title: string; readonly note: string | undefined; readonly children: ReactNode }
+
+/** A panel that is opened on demand: it is long, and seldom what the page was opened for. */
+function Folded({ title, note, children }: FoldedProps) {
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <Panel
+      title={title}
+      flush
+      actions={
+        <>
+          {note !== undefined && <span className="text-small text-text-3">{note}</span>}
+          <Button kind="quiet" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+            <Icon name={isOpen ? 'chevron-up' : 'chevron-down'} size={14} />
+            <span className="max-sm:sr-only">{isOpen ? copy.node.hide(title) : copy.node.show(title)}</span>
+          </Button>
+        </>
+      }
+    >
+      {isOpen && children}
     </Panel>
   )
 }

@@ -1,22 +1,29 @@
 /** Queries of the shard pages beside the live topics. */
 
-import { useQuery } from '@tanstack/react-query'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { useMoment } from '../../lib/address.tsx'
 import { call } from '../../lib/api.ts'
 
 const EVENTS_AGAIN_MS = 5_000
+const EVENTS_KEPT_MS = 72 * 3_600_000
 const CONFIG_AGAIN_MS = 30_000
 const LEADERSHIP_AGAIN_MS = 5_000
 
+/** Newest first; in a past view those up to its moment. */
 export function useShardEvents(shard: string, { node, limit = 100 }: { node?: string; limit?: number } = {}) {
+  const moment = useMoment()
+  const of = { limit, ...(node === undefined ? {} : { node }) }
   return useQuery({
-    queryKey: ['GET /api/v1/shards/{shard}/events', shard, node ?? '', limit],
-    queryFn: ({ signal }) =>
-      call('GET /api/v1/shards/{shard}/events', {
-        params: { shard },
-        query: { limit, ...(node === undefined ? {} : { node }) },
-        signal,
-      }),
-    refetchInterval: EVENTS_AGAIN_MS,
+    queryKey: ['GET /api/v1/shards/{shard}/events', shard, node ?? '', limit, moment ?? ''],
+    queryFn: async ({ signal }) => {
+      if (moment === undefined) {
+        return await call('GET /api/v1/shards/{shard}/events', { params: { shard }, query: of, signal })
+      }
+      const from = new Date(Date.parse(moment) - EVENTS_KEPT_MS).toISOString()
+      return await call('GET /api/v1/events', { query: { ...of, shard, from, to: moment }, signal })
+    },
+    refetchInterval: moment === undefined && EVENTS_AGAIN_MS,
+    placeholderData: keepPreviousData,
   })
 }
 
@@ -29,9 +36,16 @@ export function useShardConfig(shard: string) {
 }
 
 export function useShardLeadership(shard: string) {
+  const moment = useMoment()
   return useQuery({
-    queryKey: ['GET /api/v1/shards/{shard}/leadership', shard],
-    queryFn: ({ signal }) => call('GET /api/v1/shards/{shard}/leadership', { params: { shard }, signal }),
-    refetchInterval: LEADERSHIP_AGAIN_MS,
+    queryKey: ['GET /api/v1/shards/{shard}/leadership', shard, moment ?? ''],
+    queryFn: ({ signal }) =>
+      call('GET /api/v1/shards/{shard}/leadership', {
+        params: { shard },
+        query: moment === undefined ? {} : { to: moment },
+        signal,
+      }),
+    refetchInterval: moment === undefined && LEADERSHIP_AGAIN_MS,
+    placeholderData: keepPreviousData,
   })
 }

@@ -6,7 +6,7 @@ import * as copy from '../../ui/data-copy.ts'
 
 export type RackSlot = ShardBrief['slots'][number]
 
-/** "n2, follower, far behind, 12 400 entries" */
+/** "n2, follower, far behind, 12,400 entries" */
 export function slotName({ node, role, message, freshness }: RackSlot): string {
   const age = freshness === 'gone' || freshness === 'never' ? copy.freshness[freshness] : ''
   return `${node}, ${role}, ${message.charAt(0).toLowerCase()}${message.slice(1).replace(': ', ', ')}${age}`

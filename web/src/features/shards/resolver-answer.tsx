@@ -3,6 +3,7 @@
 
 import { useMutation } from '@tanstack/react-query'
 import type { NodeView, RouteAnswer } from '@vacancy/shared/contract'
+import clsx from 'clsx'
 import { type ApiProblem, call } from '../../lib/api.ts'
 import { duration } from '../../lib/format.ts'
 import { useWhyNot } from '../../lib/session.ts'
@@ -35,7 +36,13 @@ export function ResolverAnswer({ node: { shard, id } }: { readonly node: NodeVie
           )
         )}
       </span>
-      <Button kind="quiet" why={why} busy={lookup.isPending} onClick={() => lookup.mutate()} className="!h-7">
+      <Button
+        kind="quiet"
+        why={why}
+        busy={lookup.isPending}
+        onClick={() => lookup.mutate()}
+        className={clsx('!h-7', !data && !error && '-ms-3')}
+      >
         {data || error ? copy.resolver.queryAgain : copy.resolver.query}
       </Button>
     </span>

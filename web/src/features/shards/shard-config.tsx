@@ -2,7 +2,9 @@
 /** The effective configuration of a shard's nodes, different keys first, each value with its origin. */
 
 import type { RouteAnswer } from '@vacancy/shared/contract'
+import { useMoment } from '../../lib/address.tsx'
 import { Badge } from '../../ui/badge.tsx'
+import { Banner } from '../../ui/banner.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Table } from '../../ui/table.tsx'
 import { useShardConfig } from './queries.ts'
@@ -39,10 +41,12 @@ function Config({ id }: { readonly id: string }) {
 }
 
 function ConfigTable({ body }: { readonly body: ConfigBody }) {
+  const moment = useMoment()
   const different = body.keys.filter((key) => !key.equal)
   const equal = body.keys.filter((key) => key.equal)
   return (
     <>
+      {moment !== undefined && <Banner level="info" title={copy.config.ofNow} className="mx-4 mb-3" />}
       {body.warnings.length > 0 && (
         <ul aria-label={copy.config.warnings} className="flex flex-col gap-2 px-4 pb-3">
           {body.warnings.map(({ level, keys, nodes, message }) => (

@@ -2,7 +2,15 @@
 import { counted } from '../../lib/format.ts'
 
 export const shard = {
-  tabs: { members: 'Members', snapshots: 'Snapshots', events: 'Events', metrics: 'Metrics', config: 'Config' },
+  tabs: {
+    members: 'Members',
+    segments: 'Segments',
+    stays: 'Stays',
+    snapshots: 'Snapshots',
+    events: 'Events',
+    metrics: 'Metrics',
+    config: 'Config',
+  },
   label: (shard: string) => `Shard ${shard}`,
   noLeader: 'no leader',
   leader: 'leader',
@@ -55,6 +63,8 @@ export const members = {
   log: 'Log position',
   logTip: "On one scale: from the first to the last entry of the leader's log",
   lag: 'Lag',
+  p99: 'p99',
+  p99Tip: '99th percentile of read latency',
   snapshot: 'Snapshot',
   memory: 'Memory',
   cpu: 'CPU',
@@ -137,30 +147,62 @@ export const trouble = {
   noLeaderCauses:
     'Usual causes: voters cannot reach each other (packet loss, a firewall, an expired certificate), or equal election timeouts keep splitting the vote.',
   quorumLost: 'Quorum lost',
-  quorumLostCauses:
-    'Too few voters respond for a majority. Start the nodes listed below or restore their network, and the shard recovers automatically. Until then it accepts no writes and no membership changes.',
+  quorumLostCauses: 'The data are kept. The shard recovers by itself once a majority of its voters responds.',
   forming: 'Forming',
   formingCauses:
     'An empty shard forms once its initial voters are up and connected, or once an operator lets it form with fewer.',
   unknown: 'No node responds',
   unknownCauses:
     'None of the nodes responded to this control plane. They are down, or the network between is. Their addresses and last errors are listed below.',
-  for: 'For',
+  noWrites: 'Until then no write and no membership change is accepted. Reads that allow old data are still answered.',
+  actions: 'What to do',
   voters: (up: number, voters: number, majority: number) =>
-    `${up} of ${voters} voters respond, ${majority} are needed.`,
+    `${up} of ${counted(voters, 'voter')} ${up === 1 ? 'responds' : 'respond'}, ${majority} ${majority === 1 ? 'is' : 'are'} needed`,
   election: (timeout: string) => `A new leader is usually elected within one election timeout, ${timeout}.`,
   waiting: (missing: number) =>
     `No leader can be elected until ${counted(missing, 'more voter')} ${missing === 1 ? 'responds' : 'respond'}.`,
+  bringBack: (needed: number, away: number) =>
+    needed >= away
+      ? away === 1
+        ? 'Start this voter or restore its network:'
+        : `Start all ${away} of these voters or restore their network:`
+      : `Start ${needed} of these ${away} voters or restore ${needed === 1 ? 'its' : 'their'} network:`,
+  seen: 'last seen',
+  never: 'never',
+  candidate: (lastEntry: string, isWaiting: boolean) =>
+    `is the best candidate: of the voters that respond it has the longest log, up to entry ${lastEntry}.${isWaiting ? ' Keep it running.' : ''}`,
+  evidence: (voters: number) => `Logs of ${counted(voters, 'voter')}`,
   table: 'Voters',
   voter: 'Voter',
   lastEntry: 'Last entry',
-  bestCandidate: 'best candidate',
   term: 'Term',
   lastSeen: 'Last seen',
   lastError: 'Last error',
 }
 
+/** The short form of docs/clusters.md#runbook-the-quorum-is-lost. */
+export const runbook = {
+  title: 'Runbook: the voters cannot be brought back',
+  steps: [
+    { text: 'Only if the disks of a majority are permanently lost: stop all remaining nodes of the shard.' },
+    {
+      text: 'Choose the survivor with the highest last index.',
+      command: 'vacancy inspect data',
+    },
+    {
+      text: 'Export it. Writes that only the lost majority acknowledged are not in it.',
+      command: 'vacancy export data --output-path backup',
+    },
+    {
+      text: 'Move every data directory away, without deleting it. Put the backup into empty directories of a majority of the initial voters, and start all.',
+    },
+    { text: 'Write lost changes again from your own database.' },
+  ] as readonly { readonly text: string; readonly command?: string }[],
+  source: 'In full in docs/clusters.md, “Runbook: the quorum is lost”.',
+}
+
 export const events = {
+  open: 'Open this moment',
   title: 'Events',
   empty: 'No events since the control plane started.',
   of: (name: string) => `Events of ${name}`,
@@ -184,6 +226,8 @@ export const config = {
   value: 'Value',
   origin: 'Origin',
   differs: 'differs',
+  keys: (keys: number) => counted(keys, 'key'),
+  ofNow: 'Configurations are not recorded. These are the values of now.',
   notReported: 'not reported',
   nodeNotReported: 'The node did not report its configuration.',
 }
@@ -242,6 +286,9 @@ export const node = {
   writes: 'Writes',
   p99: 'Read p99',
   neverReported: 'never reported',
+  show: (title: string) => `Show ${title.toLowerCase()}`,
+  hide: (title: string) => `Hide ${title.toLowerCase()}`,
+  prepare: 'Prepare machine for restart…',
   raw: 'Raw responses',
   noResponse: 'no response',
   neverResponded: 'never responded',

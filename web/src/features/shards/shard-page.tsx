@@ -5,6 +5,7 @@ import type { ShardView } from '@vacancy/shared/contract'
 import { type ReactNode, useState } from 'react'
 import { count } from '../../lib/format.ts'
 import { useLive } from '../../lib/live.ts'
+import { isNodeSource } from '../../lib/missing.ts'
 import { ApiProblem } from '../../lib/problem.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
@@ -24,10 +25,11 @@ import { common } from './copy.ts'
 import { useDownloadDiagnostics } from './diagnostics.ts'
 import { NotFound } from './not-found.tsx'
 import { openInPlayground } from './open-in-playground.ts'
+import { whyNoChange } from './quorum.ts'
 import * as copy from './shard-copy.ts'
-import { bestTarget, shardText, spareText, whyNoTransfer } from './shard-view.ts'
+import { bestTarget, shardText, spareText, troubleOf, whyNoTransfer } from './shard-view.ts'
 
-type ShardTab = 'members' | 'snapshots' | 'events' | 'metrics' | 'config'
+type ShardTab = 'members' | 'segments' | 'stays' | 'snapshots' | 'events' | 'metrics' | 'config'
 
 type ShardFrameProps = {
   readonly id: string
@@ -41,7 +43,9 @@ export function ShardFrame({ id, tab, children }: ShardFrameProps) {
   const query = useLive(`shard:${id}`)
   const shard = query.data
   const operation = useLastOperation(id, shard)
-  if (!shard && query.error instanceof ApiProblem && query.error.status === 404) {
+  // The table of members shows silent nodes itself.
+  const missing = shard?.missing.filter((source) => tab !== 'members' || !isNodeSource(source)) ?? []
+  if (!shard && query.error instanceof ApiProblem && /^(shard|node)-not-found$/.test(query.error.code)) {
     return <NotFound page={PAGES[tab]} what="shard" id={id} />
   }
   return (
@@ -51,7 +55,9 @@ export function ShardFrame({ id, tab, children }: ShardFrameProps) {
       {...(tab === 'members' ? {} : { where: copy.shard.tabs[tab] })}
       ready={shard !== undefined}
       crumbs={[{ href: routes.shards(), label: common.shards }]}
-      badge={shard && <StateBadge state={shard.state} level={shard.level} label={shard.message} />}
+      badge={
+        shard && <StateBadge state={shard.state} level={shard.level} label={troubleOf(shard)?.title ?? shard.message} />
+      }
       lead={shard && <Lead shard={shard} />}
       actions={shard && <Actions shard={shard} />}
       tabs={
@@ -59,6 +65,8 @@ export function ShardFrame({ id, tab, children }: ShardFrameProps) {
           label={copy.shard.label(id)}
           tabs={[
             { href: routes.shard(id), label: copy.shard.tabs.members },
+            { href: routes.segments(id), label: copy.shard.tabs.segments },
+            { href: routes.stays(id), label: copy.shard.tabs.stays },
             { href: routes.shardSnapshots(id), label: copy.shard.tabs.snapshots },
             { href: routes.shardEvents(id), label: copy.shard.tabs.events },
             { href: routes.shardMetrics(id), label: copy.shard.tabs.metrics },
@@ -68,7 +76,7 @@ export function ShardFrame({ id, tab, children }: ShardFrameProps) {
       }
     >
       {!shard && (query.error ? <ErrorState error={query.error} onRetry={query.refetch} /> : <Skeleton rows={8} />)}
-      {shard && shard.missing.length > 0 && <PartialStrip missing={shard.missing} of={shard.nodes.length} />}
+      {missing.length > 0 && <PartialStrip missing={missing} of={shard?.nodes.length ?? 0} />}
       {operation && <LiveOperationStrip id={operation} />}
       {shard && children(shard)}
     </Page>
@@ -77,6 +85,8 @@ export function ShardFrame({ id, tab, children }: ShardFrameProps) {
 
 const PAGES: Record<ShardTab, string> = {
   members: 'shard',
+  segments: 'shard-segments',
+  stays: 'shard-stays',
   snapshots: 'shard-snapshots',
   events: 'shard-events',
   metrics: 'shard-metrics',
@@ -93,11 +103,16 @@ function useLastOperation(id: string, shard: ShardView | undefined): string | un
   return seen.last
 }
 
+/** States whose badge names how many voters may fail. */
+const SPARE_IN_BADGE: readonly ShardView['state'][] = ['healthy', 'degraded', 'degraded-last']
+
+/** Facts that neither the badge nor the banner of a shard without leader states. */
 function Lead({ shard }: { readonly shard: ShardView }) {
+  const isInTrouble = troubleOf(shard) !== undefined
   return (
     <p className="flex flex-wrap gap-x-4 gap-y-1">
       <span>{common.zone(shard.zone)}</span>
-      {shard.mode === 'clustered' && (
+      {shard.mode === 'clustered' && !isInTrouble && (
         <span>
           {shard.leader === null ? (
             copy.shard.noLeader
@@ -114,18 +129,22 @@ function Lead({ shard }: { readonly shard: ShardView }) {
           )}
         </span>
       )}
-      {shard.spare !== null && shard.mode === 'clustered' && <span>{spareText(shard)}</span>}
+      {shard.spare !== null && shard.mode === 'clustered' && !isInTrouble && !SPARE_IN_BADGE.includes(shard.state) && (
+        <span>{spareText(shard)}</span>
+      )}
       {shard.term !== null && <span>{copy.shard.term(count(shard.term))}</span>}
-      <span className="text-text-3">
-        {copy.shard.inThisStateFor} <Duration from={shard.since} />
-      </span>
+      {!isInTrouble && (
+        <span className="text-text-3">
+          {copy.shard.inThisStateFor} <Duration from={shard.since} />
+        </span>
+      )}
     </p>
   )
 }
 
 function Actions({ shard }: { readonly shard: ShardView }) {
   const openPlan = useOpenPlan()
-  const whyNot = useWhyNot('admin')
+  const whyNot = useWhyNot('admin') ?? whyNoChange(shard)
   const download = useDownloadDiagnostics(shard)
   const noTransfer = whyNoTransfer(shard)
   const target = bestTarget(shard)

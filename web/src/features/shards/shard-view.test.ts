@@ -7,6 +7,7 @@ import {
   shardText,
   spareText,
   troubleOf,
+  votersAway,
   whyNoTransfer,
 } from './shard-view.ts'
 import { nodeOf, shardOf } from './testing/shards.ts'
@@ -64,18 +65,21 @@ test('the best candidate is the voter with the longest log', () => {
     nodeOf({ id: 'n4', lastIndex: 500, voter: false }),
   ]
 
-  expect(bestCandidate(shardOf({ nodes }))).toBe('n2')
+  expect(bestCandidate(shardOf({ nodes }))?.id).toBe('n2')
 })
 
 test('a dead node is not the best candidate', () => {
   const nodes = [
     nodeOf({ id: 'n1', lastIndex: 120, freshness: 'gone' }),
+    nodeOf({ id: 'n4', lastIndex: 120, freshness: 'delayed', state: 'unreachable' }),
     nodeOf({ id: 'n2', lastIndex: 120 }),
     nodeOf({ id: 'n3', lastIndex: 90 }),
   ]
 
-  expect(bestCandidate(shardOf({ nodes, voters: 3, votersUp: 2, majority: 2 }))).toBe('n2')
-  expect(bestCandidate(shardOf({ nodes, voters: 3, votersUp: 1, majority: 2 }))).toBeUndefined()
+  expect(bestCandidate(shardOf({ nodes }))?.id).toBe('n2')
+  expect(votersAway(shardOf({ nodes })).map(({ id }) => id)).toEqual(['n4'])
+  // Without a majority it is the one to add voters to.
+  expect(bestCandidate(shardOf({ nodes, voters: 3, votersUp: 1, majority: 2 }))?.id).toBe('n2')
 })
 
 test('with the quorum lost, no new leader is promised and no further loss is counted', () => {

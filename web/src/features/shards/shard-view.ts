@@ -4,9 +4,6 @@ import type { NodeView, ShardView } from '@vacancy/shared/contract'
 import { duration } from '../../lib/format.ts'
 import * as copy from './shard-copy.ts'
 
-/** States without a leader that could hand over or accept writes. */
-const _LEADERLESS: readonly ShardView['state'][] = ['unknown', 'forming', 'quorum-lost', 'no-leader', 'electing']
-
 /** Why leadership cannot be transferred now; undefined when it can. */
 export function whyNoTransfer(shard: ShardView): string | undefined {
   if (shard.mode === 'standalone') return copy.transfer.standalone
@@ -53,6 +50,8 @@ export function leaderReports(shard: ShardView): {
 
 export type Trouble = {
   readonly title: string
+  /** What does not work until it is over. */
+  readonly effect: string
   readonly causes: string
 }
 
@@ -63,14 +62,15 @@ export function troubleOf(shard: ShardView): Trouble | undefined {
     case 'electing':
       return {
         title: shard.state === 'electing' ? copy.trouble.electing : copy.trouble.noLeader,
+        effect: copy.trouble.noWrites,
         causes: copy.trouble.noLeaderCauses,
       }
     case 'quorum-lost':
-      return { title: copy.trouble.quorumLost, causes: copy.trouble.quorumLostCauses }
+      return { title: copy.trouble.quorumLost, effect: copy.trouble.noWrites, causes: copy.trouble.quorumLostCauses }
     case 'forming':
-      return { title: copy.trouble.forming, causes: copy.trouble.formingCauses }
+      return { title: copy.trouble.forming, effect: '', causes: copy.trouble.formingCauses }
     case 'unknown':
-      return { title: copy.trouble.unknown, causes: copy.trouble.unknownCauses }
+      return { title: copy.trouble.unknown, effect: '', causes: copy.trouble.unknownCauses }
     default:
       return undefined
   }
@@ -90,15 +90,22 @@ export function electionText({ votersUp, majority, electionTimeoutMs }: ShardVie
   return copy.trouble.waiting(majority - votersUp)
 }
 
-/** Of the voters that respond, the one with the longest log; undefined when none can be elected. */
-export function bestCandidate(shard: ShardView): string | undefined {
-  if (shard.votersUp < shard.majority) return undefined
-  const isUp = ({ freshness }: ShardView['nodes'][number]) => freshness === 'live' || freshness === 'delayed'
+const AWAY: readonly NodeView['state'][] = ['unreachable', 'not-answering', 'cores-changed', 'unavailable', 'unknown']
+
+/** Voters without which the shard has no majority. */
+export function votersAway(shard: ShardView): readonly NodeView[] {
+  return shard.nodes.filter((node) => node.voter !== false && AWAY.includes(node.state))
+}
+
+/** Of the voters that respond, the one with the longest log: it wins an election once a majority can vote. */
+export function bestCandidate(shard: ShardView): NodeView | undefined {
+  const isUp = ({ freshness, state }: NodeView) =>
+    (freshness === 'live' || freshness === 'delayed') && !AWAY.includes(state)
   const voters = shard.nodes.filter((node) => node.voter !== false && node.lastIndex !== null && isUp(node))
   const [best] = voters.toSorted(
     (a, b) => (b.lastIndex ?? 0) - (a.lastIndex ?? 0) || (b.term ?? 0) - (a.term ?? 0) || (a.id < b.id ? -1 : 1),
   )
-  return best?.id
+  return best
 }
 
 /** A shard and its nodes as plain text, for a ticket or a terminal. */

@@ -1,23 +1,40 @@
 'use client'
+import type { AttentionItem } from '@vacancy/shared/contract'
+import { lazy, Suspense } from 'react'
+import { usePath } from '../../lib/address.tsx'
 import * as libCopy from '../../lib/copy.ts'
 import { type LiveValue, resumeLive, retryLive, useLive, useLiveStatus } from '../../lib/live.ts'
-import { missingText } from '../../lib/missing.ts'
+import { isNodeSource } from '../../lib/missing.ts'
+import { routes } from '../../lib/routes.ts'
 import { may, useMe } from '../../lib/session.ts'
 import { Age } from '../../ui/age.tsx'
 import { Banner } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
 import * as copy from './copy.ts'
 
-const NAMED_MAX = 3
+// Loaded when a source is silent.
+const MissingBanner = lazy(() => import('./missing-banner.tsx'))
 
-const NONE_MISSING = { missing: [], nodes: 0 }
-const missingOf = ({ missing, counts }: LiveValue<'summary'>) => ({ missing, nodes: counts.nodes })
+type Problems = Pick<LiveValue<'summary'>, 'missing'> & { nodes: number; worst: AttentionItem | undefined }
 
-/** Conditions of the whole page: disconnected, paused, read-only role, nodes without response. */
+const NONE_MISSING: Problems = { missing: [], nodes: 0, worst: undefined }
+const problemsOf = ({ missing, counts, attention }: LiveValue<'summary'>): Problems => ({
+  missing,
+  nodes: counts.nodes,
+  worst: attention.find(({ asideUntil, level }) => asideUntil === null && level === 'crit'),
+})
+
+/** Pages that show silent nodes in their place: there, a banner would repeat it. */
+const SHOWS_NODES = [routes.overview(), routes.shards(), routes.topology()]
+const showsNodes = (path: string) => SHOWS_NODES.includes(path) || path.startsWith(`${routes.shards()}/`)
+
+/** Conditions of the whole page: disconnected, paused, read-only role, sources without response. */
 export function Banners() {
   const me = useMe()
+  const path = usePath()
   const { link, paused } = useLiveStatus()
-  const { missing, nodes } = useLive('summary', missingOf).data ?? NONE_MISSING
+  const { missing: all, nodes, worst } = useLive('summary', problemsOf).data ?? NONE_MISSING
+  const missing = showsNodes(path) ? all.filter((source) => !isNodeSource(source) && isOther(source)) : all
   const isReader = !may(me, 'operator')
   if (link.state !== 'offline' && !paused && !isReader && missing.length === 0) return null
   return (
@@ -50,14 +67,9 @@ export function Banners() {
         </Banner>
       )}
       {missing.length > 0 && (
-        <Banner level="warn" title={missingText(missing, nodes)}>
-          {missing
-            .slice(0, NAMED_MAX)
-            .map(({ source, message }) => `${source} (${message})`)
-            .join(', ')}
-          {missing.length > NAMED_MAX ? ', …' : '.'}
-          {copy.banners.missing}
-        </Banner>
+        <Suspense>
+          <MissingBanner missing={missing} nodes={nodes} worst={showsNodes(path) ? undefined : worst} />
+        </Suspense>
       )}
       {isReader && (
         <Banner level="info" title={copy.banners.readOnly}>
@@ -67,3 +79,6 @@ export function Banners() {
     </div>
   )
 }
+
+/** Not a path of a node, which the page of its shard names. */
+const isOther = ({ source }: LiveValue<'summary'>['missing'][number]) => !/^[^\s/]+\/[^\s/]+ \//.test(source)

@@ -2,9 +2,10 @@
 import clsx from 'clsx'
 import { lazy, Suspense } from 'react'
 import { Icon, type IconName } from '../../icons/icon.tsx'
+import { useMoment } from '../../lib/address.tsx'
 import { useKey } from '../../lib/keys.ts'
 import { lastSeenAt, pauseLive, resumeLive, useLiveStatus } from '../../lib/live.ts'
-import { useNow } from '../../ui/clock.ts'
+import { useWallNow } from '../../ui/clock.ts'
 import { Popover } from '../../ui/popover.tsx'
 import * as copy from './copy.ts'
 import { chipOf, type LiveState } from './live-state.ts'
@@ -18,13 +19,17 @@ const STYLES: Record<LiveState, { readonly icon: IconName; readonly colour: stri
   offline: { icon: 'plug-off', colour: 'text-crit' },
   paused: { icon: 'pause', colour: 'text-info' },
   polling: { icon: 'refresh', colour: 'text-info' },
+  past: { icon: 'clock', colour: 'text-info' },
 }
+
+const PAST = { state: 'past', text: copy.live.past } as const
 
 /** The freshness of the page; it opens details about sources. */
 export function LiveChip() {
   const status = useLiveStatus()
-  const now = useNow()
-  const { state, text } = chipOf(status, lastSeenAt(), now)
+  const now = useWallNow()
+  const moment = useMoment()
+  const { state, text } = moment === undefined ? chipOf(status, lastSeenAt(), now) : PAST
   const style = STYLES[state]
   useKey('p', () => (status.paused ? resumeLive() : pauseLive()), copy.keys.pause)
   return (
@@ -42,9 +47,11 @@ export function LiveChip() {
         </button>
       )}
     >
-      <Suspense fallback={null}>
-        <LivePanel status={status} title={text} />
-      </Suspense>
+      {(close) => (
+        <Suspense fallback={null}>
+          <LivePanel status={status} title={text} onClose={close} />
+        </Suspense>
+      )}
     </Popover>
   )
 }

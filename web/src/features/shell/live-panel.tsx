@@ -1,12 +1,18 @@
 'use client'
-import { counted, duration } from '../../lib/format.ts'
+import { useMoment } from '../../lib/address.tsx'
+import { clock, counted, duration } from '../../lib/format.ts'
 import { type LiveStatus, lastSeenAt, pauseLive, resumeLive, retryLive, useLive } from '../../lib/live.ts'
+import { navigate } from '../../lib/navigate.ts'
 import { Age } from '../../ui/age.tsx'
 import { Button } from '../../ui/button.tsx'
+import { useRecordedFrom } from '../past/queries.ts'
 import * as copy from './live-panel-copy.ts'
 
 /** Ages of the sources, sources without response, and actions. */
-export default function LivePanel({ status, title }: { readonly status: LiveStatus; readonly title: string }) {
+type LivePanelProps = { readonly status: LiveStatus; readonly title: string; readonly onClose: () => void }
+
+export default function LivePanel({ status, title, onClose }: LivePanelProps) {
+  const moment = useMoment()
   const summary = useLive('summary').data
   const seenAt = lastSeenAt()
   return (
@@ -47,6 +53,7 @@ export default function LivePanel({ status, title }: { readonly status: LiveStat
         <Button icon="refresh" onClick={retryLive}>
           {copy.livePanel.reconnect}
         </Button>
+        {moment === undefined && <PastButton onClose={onClose} />}
       </div>
       <p className="text-small text-text-3">{copy.livePanel.hint}</p>
       {status.link.state === 'offline' && (
@@ -55,5 +62,30 @@ export default function LivePanel({ status, title }: { readonly status: LiveStat
         </p>
       )}
     </div>
+  )
+}
+
+/** Opens the page a few minutes ago, as far as that was recorded. */
+function PastButton({ onClose }: { readonly onClose: () => void }) {
+  const { data, error } = useRecordedFrom()
+  const start = data?.recordedFrom ?? undefined
+  const why = data ? copy.livePanel.nothingRecorded : (error?.message ?? copy.livePanel.pastLoading)
+  return (
+    <>
+      <Button
+        icon="clock"
+        why={start === undefined ? why : undefined}
+        onClick={() => {
+          // The panel would cover the bar of the past.
+          onClose()
+          navigate(`${location.pathname}?at=${start}`)
+        }}
+      >
+        {copy.livePanel.past}
+      </Button>
+      {start !== undefined && start !== data?.from && (
+        <p className="basis-full text-small text-text-2">{copy.livePanel.recordedFrom(clock(start))}</p>
+      )}
+    </>
   )
 }

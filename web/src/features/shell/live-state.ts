@@ -3,7 +3,7 @@ import { duration } from '../../lib/format.ts'
 import type { LiveStatus } from '../../lib/live.ts'
 import * as copy from './copy.ts'
 
-export type LiveState = 'live' | 'delayed' | 'stale' | 'offline' | 'paused' | 'polling'
+export type LiveState = 'live' | 'delayed' | 'stale' | 'offline' | 'paused' | 'polling' | 'past'
 
 /** An idle channel has a ping every 5 s; only older values are late. */
 const LIVE_MS = 6_000

@@ -5,7 +5,7 @@ import { Page } from '../../ui/page.tsx'
 import { EmptyState } from '../../ui/panel.tsx'
 import * as copy from './copy.ts'
 import { nearest } from './nearest.ts'
-import { LINKED_PAGES } from './pages.ts'
+import { LINKED_PAGES } from './page-links.ts'
 
 const SHOWN_MAX = 4
 

@@ -19,9 +19,9 @@ test('path parameters are decoded', () => {
     return page && paramsOf(page, one)
   }
 
-  expect(partsOf('/shards/eu%2Fwest/nodes/n%201')).toEqual({ id: 'n 1', shard: 'eu/west', topic: '' })
-  expect(partsOf('/shards/s3/config')).toEqual({ id: 's3', shard: '', topic: '' })
-  expect(partsOf('/queue/topics/a%3Ab/jobs/x%2Fy')).toEqual({ id: 'x/y', shard: '', topic: 'a:b' })
+  expect(partsOf('/shards/eu%2Fwest/nodes/n%201')).toEqual({ id: 'n 1', shard: 'eu/west', segment: '', topic: '' })
+  expect(partsOf('/shards/s3/config')).toEqual({ id: 's3', shard: '', segment: '', topic: '' })
+  expect(partsOf('/queue/topics/a%3Ab/jobs/x%2Fy')).toEqual({ id: 'x/y', shard: '', segment: '', topic: 'a:b' })
   expect(pageAt('/imports/new')).not.toBe(pageAt('/imports/other'))
   expect(pageAt('/snapshots/compare')).not.toBe(pageAt('/snapshots/other'))
 })

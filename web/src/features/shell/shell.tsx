@@ -3,7 +3,7 @@
 import { type QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'
-import { AddressProvider } from '../../lib/address.tsx'
+import { AddressProvider, useMoment } from '../../lib/address.tsx'
 import type { FirstData } from '../../lib/first-data.ts'
 import { listenForKeys, useKey } from '../../lib/keys.ts'
 import { type LiveValue, liveKey, startLive, useLive, useLiveStatus } from '../../lib/live.ts'
@@ -33,8 +33,13 @@ import { isDrawn, Outlet } from './outlet.tsx'
 /** The filter of the visible page; others may be in the document, hidden. */
 const FILTER_BOX = '#content [data-filter-box] input'
 
+const ROWS = '#content tr[data-key]'
+const TABS = '#content [data-path-tabs] a'
+
 const loadPalette = () => import('../palette/palette.tsx')
 const Palette = lazy(loadPalette)
+/** Only a past view loads it. */
+const PastBar = lazy(() => import('../past/past-bar.tsx'))
 const KeyHelp = lazy(() => import('../help/key-help.tsx'))
 
 type ShellProps = {
@@ -93,10 +98,13 @@ function Frame({ queries, children }: { queries: QueryClient; children: ReactNod
   useEffect(() => () => void takeTyped(), [])
   useKey('mod+k', () => (layer === 'palette' ? close() : showPalette()), copy.shell.search)
   useKey('?', () => show('help'), copy.keys.shortcuts)
-  useKey('/', () => document.querySelector<HTMLElement>(FILTER_BOX)?.focus(), copy.keys.filter)
-  useKey('[', () => nextTab(-1), copy.keys.previousTab)
-  useKey(']', () => nextTab(1), copy.keys.nextTab)
+  useKey('/', () => document.querySelector<HTMLElement>(FILTER_BOX)?.focus(), copy.keys.filter, FILTER_BOX)
+  useKey('j', () => focusRow('next'), copy.keys.nextRow, ROWS)
+  useKey('k', () => focusRow('previous'), copy.keys.previousRow, ROWS)
+  useKey('[', () => nextTab(-1), copy.keys.previousTab, TABS)
+  useKey(']', () => nextTab(1), copy.keys.nextTab, TABS)
   const attention = useLive('summary', attentionOf).data ?? 0
+  const moment = useMoment()
   const isDisconnected = useLiveStatus().link.state === 'offline'
   return (
     <AttentionContext value={attention}>
@@ -111,6 +119,11 @@ function Frame({ queries, children }: { queries: QueryClient; children: ReactNod
             </div>
           </div>
           <div className="flex min-w-0 flex-col">
+            {moment !== undefined && (
+              <Suspense fallback={null}>
+                <PastBar moment={moment} />
+              </Suspense>
+            )}
             <Banners />
             <Outlet>{children}</Outlet>
           </div>
@@ -214,8 +227,17 @@ function Announcements() {
   )
 }
 
+/** From anywhere on the page into its first table; inside, the table itself moves the focus. */
+function focusRow(direction: 'next' | 'previous'): void {
+  const rows = [...document.querySelectorAll<HTMLElement>(ROWS)].filter((row) => row.checkVisibility())
+  const active = rows.find((row) => row.tabIndex === 0)
+  const row = active ?? rows.at(direction === 'next' ? 0 : -1)
+  row?.focus()
+  row?.scrollIntoView({ block: 'nearest' })
+}
+
 function nextTab(step: 1 | -1): void {
-  const tabs = [...document.querySelectorAll<HTMLElement>('#content [data-path-tabs] a')]
+  const tabs = [...document.querySelectorAll<HTMLElement>(TABS)]
   const at = tabs.findIndex((tab) => tab.getAttribute('aria-current') === 'page')
   tabs[(at + step + tabs.length) % tabs.length]?.click()
 }

@@ -4,29 +4,41 @@
  * (docs/design/control-plane.md#imports).
  */
 import { useQuery } from '@tanstack/react-query'
-import type { Comparison } from '@vacancy/shared/contract'
+import type { Comparison, SnapshotDifferences } from '@vacancy/shared/contract'
+import { useMemo } from 'react'
 import { Icon } from '../../icons/icon.tsx'
 import { call } from '../../lib/api.ts'
-import { count, days } from '../../lib/format.ts'
+import { count, counted, day, days, NONE } from '../../lib/format.ts'
 import { useLive } from '../../lib/live.ts'
 import { routes } from '../../lib/routes.ts'
 import { useUrlParam } from '../../lib/url.ts'
 import { Age } from '../../ui/age.tsx'
 import { Field } from '../../ui/field.tsx'
+import { Id } from '../../ui/id.tsx'
 import { Page } from '../../ui/page.tsx'
-import { Panel } from '../../ui/panel.tsx'
+import { ErrorState, Panel, Skeleton } from '../../ui/panel.tsx'
 import { Select } from '../../ui/select.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { CoverageMap } from '../imports/coverage-map.tsx'
+import {
+  type CodecEntry,
+  codecDifferences,
+  daysThatDiffer,
+  differingFirst,
+  type Extreme,
+  type PropertyChange,
+  propertyChanges,
+} from './compare-view.ts'
 import * as copy from './copy.ts'
 import { useSnapshots } from './snapshots-page.tsx'
 
 type Row = Comparison['segments'][number]
 
-const change = (a: number, b: number): string =>
-  a === b ? copy.compare.same : `${b > a ? '+' : '−'}${count(Math.abs(b - a))}`
+const change = (a: number, b: number): string => (a === b ? copy.compare.same : signed(b - a))
+const signed = (by: number): string => `${by > 0 ? '+' : '−'}${count(Math.abs(by))}`
 
-const COLUMNS: readonly Column<Row>[] = [
+/** @param from the first day */
+const columnsOf = (from: string | undefined): readonly Column<Row>[] => [
   {
     id: 'segment',
     header: copy.compare.segment,
@@ -71,7 +83,36 @@ const COLUMNS: readonly Column<Row>[] = [
     cell: ({ packages: { a, b } }) => change(a, b),
     compare: (x, y) => x.packages.b - x.packages.a - (y.packages.b - y.packages.a),
   },
+  {
+    id: 'days',
+    header: copy.compare.daysChanged,
+    end: true,
+    cell: (row) => count(daysThatDiffer(row).count),
+    compare: (x, y) => daysThatDiffer(x).count - daysThatDiffer(y).count,
+  },
+  {
+    id: 'loss',
+    header: copy.compare.largestLoss,
+    rank: 2,
+    cell: (row) => extremeText(daysThatDiffer(row).least, from),
+    compare: (x, y) => (daysThatDiffer(x).least?.by ?? 0) - (daysThatDiffer(y).least?.by ?? 0),
+  },
+  {
+    id: 'gain',
+    header: copy.compare.largestGain,
+    rank: 2,
+    cell: (row) => extremeText(daysThatDiffer(row).most, from),
+    compare: (x, y) => (daysThatDiffer(x).most?.by ?? 0) - (daysThatDiffer(y).most?.by ?? 0),
+  },
 ]
+
+const DAY_MS = 86_400_000
+
+function extremeText(extreme: Extreme | undefined, from: string | undefined): string {
+  if (!extreme || from === undefined) return NONE
+  const date = new Date(Date.parse(from) + extreme.day * DAY_MS).toISOString()
+  return copy.compare.byOn(signed(extreme.by), day(date))
+}
 
 export function ComparePage() {
   const [a, setA] = useUrlParam('a')
@@ -141,14 +182,20 @@ export function ComparePage() {
 }
 
 function Difference({ data }: { data: Comparison }) {
-  const { a, b, equal, codecsEqual, segments, window } = data
-  const shown = segments.map(({ name, days: packages }) => ({ name, packages }))
+  const { a, b, equal, codecsEqual, window } = data
+  const segments = useMemo(() => differingFirst(data.segments), [data.segments])
+  const columns = useMemo(() => columnsOf(window?.from), [window])
+  const shown = useMemo(() => segments.map(({ name, days: packages }) => ({ name, packages })), [segments])
+  const differing = segments.filter((row) => row.in !== 'both' || daysThatDiffer(row).count > 0)
+  const days = differing.reduce((sum, row) => sum + daysThatDiffer(row).count, 0)
   const properties = new Map(segments.map((segment) => [segment.name, segment.properties.b]))
   return (
     <div className="flex flex-col gap-4">
       <p role="status" className={equal ? 'flex items-center gap-2 text-ok' : 'flex items-center gap-2 text-warn'}>
         <Icon name={equal ? 'check' : 'not-equal'} />
-        {equal ? copy.compare.equal : copy.compare.different}
+        {equal
+          ? copy.compare.equal
+          : `${copy.compare.different} ${copy.compare.summary(counted(differing.length, 'segment'), counted(days, 'day'))}`}
         {codecsEqual === false && copy.compare.codecsDiffer}
       </p>
       <div className="grid gap-4 sm:grid-cols-2">
@@ -164,8 +211,93 @@ function Difference({ data }: { data: Comparison }) {
           isDifference
         />
       )}
-      <Table label={copy.compare.table} rows={segments} columns={COLUMNS} rowKey={({ name }) => name} />
+      <Table label={copy.compare.table} rows={segments} columns={columns} rowKey={({ name }) => name} />
+      <PropertyLists a={a} b={b} />
+      <CodecLists a={a} b={b} equal={codecsEqual} />
     </div>
+  )
+}
+
+const PROPERTY_COLUMNS: readonly Column<PropertyChange>[] = [
+  {
+    id: 'property',
+    header: copy.compare.property,
+    rowHeader: true,
+    cell: ({ id }) => <span className="break-all font-mono">{id}</span>,
+    compare: (x, y) => x.id.localeCompare(y.id),
+  },
+  {
+    id: 'segment',
+    header: copy.compare.segment,
+    cell: ({ segment }) => segment,
+    compare: (x, y) => x.segment.localeCompare(y.segment),
+  },
+  { id: 'difference', header: copy.compare.difference, cell: (row) => copy.compare.propertyIn(row.in, row.what) },
+]
+
+/** The properties that only one side has, or that differ. Only files can be compared so far down. */
+function PropertyLists({ a, b }: Pick<Comparison, 'a' | 'b'>) {
+  const isPair = a.kind === 'snapshot' && b.kind === 'snapshot'
+  const query = useQuery({
+    queryKey: ['GET /api/v1/snapshots/compare/properties', a.id, b.id],
+    queryFn: ({ signal }) => call('GET /api/v1/snapshots/compare/properties', { query: { a: a.id, b: b.id }, signal }),
+    enabled: isPair,
+    // Snapshots never change.
+    staleTime: Number.POSITIVE_INFINITY,
+  })
+  return (
+    <section aria-label={copy.compare.propertiesTitle} className="flex flex-col gap-2">
+      <h3 className="font-semibold text-body">{copy.compare.propertiesTitle}</h3>
+      {!isPair && <p className="text-text-2">{copy.compare.propertiesOfShard}</p>}
+      {query.isLoading && <Skeleton rows={3} />}
+      {query.error && <ErrorState error={query.error} onRetry={() => void query.refetch()} />}
+      {query.data && <PropertyDifferences data={query.data} />}
+    </section>
+  )
+}
+
+function PropertyDifferences({ data }: { readonly data: SnapshotDifferences }) {
+  const { rows, isEqual, cutTo } = useMemo(() => propertyChanges(data), [data])
+  if (isEqual) return <p className="text-text-2">{copy.compare.propertiesEqual}</p>
+  const { onlyA, onlyB, changed } = data
+  return (
+    <>
+      <p className="text-text-2">
+        {copy.compare.propertiesSummary(onlyA.count, onlyB.count, changed.count)}
+        {cutTo !== undefined && ` ${copy.compare.propertiesCut(cutTo)}`}
+      </p>
+      <Table
+        label={copy.compare.propertiesTitle}
+        rows={rows}
+        columns={PROPERTY_COLUMNS}
+        rowKey={({ id }) => id}
+        rowProps={(row) => ({ 'data-property': row.id, 'data-in': row.in })}
+      />
+    </>
+  )
+}
+
+const CODEC_COLUMNS: readonly Column<CodecEntry>[] = [
+  { id: 'entry', header: copy.compare.codecEntry, rowHeader: true, cell: ({ name }) => name },
+  { id: 'a', header: copy.compare.placeA, end: true, cell: ({ a }) => count(a) },
+  { id: 'b', header: copy.compare.placeB, end: true, cell: ({ b }) => count(b) },
+]
+
+/** The entries whose places differ. */
+function CodecLists({ a, b, equal }: Pick<Comparison, 'a' | 'b'> & { readonly equal: boolean | null }) {
+  const entries = codecDifferences(a.codecs, b.codecs)
+  return (
+    <section aria-label={copy.compare.codecsTitle} className="flex flex-col gap-2">
+      <h3 className="font-semibold text-body">{copy.compare.codecsTitle}</h3>
+      {entries === undefined && <p className="text-text-2">{copy.compare.codecsUnknown}</p>}
+      {entries?.length === 0 && equal !== false && <p className="text-text-2">{copy.compare.codecsEqual}</p>}
+      {entries !== undefined && entries.length > 0 && (
+        <>
+          <p className="text-text-2">{copy.compare.codecsOrder}</p>
+          <Table label={copy.compare.codecsTitle} rows={entries} columns={CODEC_COLUMNS} rowKey={({ name }) => name} />
+        </>
+      )}
+    </section>
   )
 }
 
@@ -185,6 +317,8 @@ function Side({ letter, side }: { letter: string; side: Comparison['a'] }) {
       <dd className="tabular-nums">{count(side.properties)}</dd>
       <dt className="text-text-2">{copy.compare.nights}</dt>
       <dd>{days(side.window)}</dd>
+      <dt className="text-text-2">{copy.compare.codecHash}</dt>
+      <dd>{side.codecHash === null ? NONE : <Id value={side.codecHash} label="codec list" short={12} />}</dd>
     </dl>
   )
 }

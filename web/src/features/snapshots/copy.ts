@@ -1,5 +1,5 @@
 /** Texts of snapshots: list, details, comparison, nodes and recovery. */
-import { counted } from '../../lib/format.ts'
+import { count, counted } from '../../lib/format.ts'
 
 export const common = {
   snapshots: 'Snapshots',
@@ -118,6 +118,8 @@ export const matrix = {
     ` ${counted(snapshots, 'stored snapshot')} that no node reports ${snapshots === 1 ? 'is' : 'are'} not shown.`,
 }
 
+const changedParts = { attributes: 'attributes', rooms: 'room types', packages: 'packages' }
+
 export const compare = {
   title: 'Compare snapshots',
   choose: 'Choose…',
@@ -132,6 +134,28 @@ export const compare = {
   different: 'The two sides differ.',
   codecsDiffer: ' They use different codec lists.',
   map: 'Packages: B minus A',
+  codecsTitle: 'Codec lists',
+  codecsEqual: 'Both use the same codec list.',
+  codecsUnknown: 'A side did not report its codec list. Only the hashes can be compared.',
+  codecsOrder: 'Order matters: a snapshot built with the one list cannot be read with the other.',
+  codecEntry: 'Entry',
+  placeA: 'Place in A',
+  placeB: 'Place in B',
+  codecHash: 'Codec list',
+  propertiesTitle: 'Properties that differ',
+  propertiesOfShard: 'Properties are compared between two stored snapshots. The live data of a shard has only counts.',
+  propertiesEqual: 'Both have the same properties with the same packages.',
+  propertiesSummary: (removed: number, added: number, changed: number) =>
+    `${count(removed)} only in A, ${count(added)} only in B, ${count(changed)} changed.`,
+  propertiesCut: (listed: number) => `The first ${count(listed)} of each kind are listed.`,
+  property: 'Property',
+  propertyIn: (side: 'a' | 'b' | 'both', what: readonly ('attributes' | 'rooms' | 'packages')[]) =>
+    side === 'a' ? 'only in A' : side === 'b' ? 'only in B' : what.map((one) => changedParts[one]).join(', '),
+  daysChanged: 'Days that differ',
+  largestLoss: 'Largest loss',
+  largestGain: 'Largest gain',
+  byOn: (by: string, date: string) => `${by} on ${date}`,
+  summary: (segments: string, days: string) => `${segments} and ${days} differ.`,
   table: 'Segments',
   segment: 'Segment',
   in: 'In',

@@ -18,6 +18,7 @@ import { ErrorState, Panel } from '../../ui/panel.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { CountersView, CoverageView, RoomsView } from '../imports/result.tsx'
 import { useOpenPlan } from '../operations/plan-host.tsx'
+import { useWhyNotOn } from '../shards/quorum.ts'
 import * as copy from './copy.ts'
 import { InstallButton } from './install-button.tsx'
 import { SnapshotState, useSnapshots } from './snapshots-page.tsx'
@@ -82,14 +83,14 @@ function UnknownSnapshot({ id }: { id: string }) {
 function Actions({ snapshot }: { snapshot: SnapshotDetails }) {
   const { id, shard, stored, installable, servedBy } = snapshot
   const openPlan = useOpenPlan()
-  const whyAdmin = useWhyNot('admin')
+  const whyNoUndo = useWhyNotOn(shard, 'admin', 'change')
   const why = !stored ? copy.details.onlyOnNode : installable ? undefined : copy.details.countersDiffer
   const isServed = servedBy.includes(shard)
   return (
     <>
       <InstallButton shard={shard} snapshot={id} why={why} />
       {isServed && (
-        <Button icon="back" why={whyAdmin} onClick={() => openPlan({ kind: 'undo-install', shard })}>
+        <Button icon="back" why={whyNoUndo} onClick={() => openPlan({ kind: 'undo-install', shard })}>
           {copy.details.undo(shard)}
         </Button>
       )}

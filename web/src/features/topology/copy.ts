@@ -44,6 +44,7 @@ export const problems = {
 
 export const map = {
   label: (things: number) => `Map of ${counted(things, 'thing')}. Arrow keys walk it, Enter opens the inspector`,
+  find: 'Find…',
   zoomIn: 'Zoom in',
   zoomOut: 'Zoom out',
   fit: 'Fit',
@@ -57,7 +58,7 @@ export const map = {
   collapsed: (shards: number, healthy: boolean) =>
     `${counted(shards, 'shard')}, ${healthy ? 'all healthy' : 'the others healthy'}`,
   showMap: 'Show map',
-  legend: 'Solid: connected. Dashed: not connected. Dotted: not reported. Width: requests per second.',
+  legend: 'Solid: connected. Dashed: not connected. Dotted: not reported. Width and dots: requests per second.',
   apart: 'Registry and resolver',
 }
 

@@ -1,11 +1,12 @@
 /** Draws the map on its canvas. What is drawn depends on the zoom: names, then shapes, then one block for a shard. */
 import type { Level } from '@vacancy/shared/contract'
+import { rate } from '../../lib/format.ts'
 import { readColours } from '../../ui/colours.ts'
 import * as copy from './copy.ts'
-import { type Box, type Layout, type Line, lineWidth, ZONE_LEFT } from './layout.ts'
+import { dotsOf, FLOWING_MAX, linesInView } from './flow.ts'
+import { type Box, curveOf, type Layout, type Line, lineWidth, type Traffic, trafficOf, ZONE_LEFT } from './layout.ts'
 import type { Thing } from './model.ts'
 
-export type Traffic = 'all' | 'reads' | 'writes'
 export type Camera = { readonly x: number; readonly y: number; readonly zoom: number }
 
 export type Picture = {
@@ -22,7 +23,7 @@ const NAMES_FROM = 0.6
 const SHAPES_FROM = 0.25
 const TOKENS = [
   ...(['ok', 'info', 'warn', 'crit', 'unk'] as const),
-  ...(['surface', 'line', 'line-strong', 'text', 'text-2', 'focus'] as const),
+  ...(['surface', 'line', 'line-strong', 'text', 'text-2', 'focus', 'accent'] as const),
 ] as const
 type Colours = { readonly [token in (typeof TOKENS)[number]]: string }
 
@@ -38,29 +39,87 @@ export function draw(canvas: HTMLCanvasElement, picture: Picture): void {
   canvas.height = Math.round(height * ratio)
   const context = canvas.getContext('2d')
   if (!context) return
-  const values = readColours(canvas.parentElement ?? canvas, TOKENS)
-  const colours = Object.fromEntries(TOKENS.map((token, at) => [token, values[at]])) as Colours
-  context.setTransform(
-    ratio * camera.zoom,
-    0,
-    0,
-    ratio * camera.zoom,
-    -camera.x * camera.zoom * ratio,
-    -camera.y * camera.zoom * ratio,
-  )
+  const colours = coloursOf(canvas)
+  look(context, camera)
   const { font } = getComputedStyle(canvas)
   const family = font.replace(/^.*?\d+(?:\.\d+)?px(?:\/\S+)?\s*/, '')
   const top = camera.y - 40
   const bottom = camera.y + height / camera.zoom + 40
   drawZones(context, layout, colours, family, camera.zoom)
-  for (const line of layout.lines) {
-    if (Math.max(line.from.y, line.to.y) < top || Math.min(line.from.y, line.to.y) > bottom) continue
-    drawLine(context, line, colours, picture.traffic)
+  const lines = linesInView(layout, top, bottom)
+  for (const line of lines) drawLine(context, line, colours, picture.traffic)
+  if (camera.zoom >= NAMES_FROM) {
+    // Those of everything at once would hide the map.
+    const { focus } = picture
+    const near = lines.filter(({ from, to }) => from.thing.key === focus || to.thing.key === focus)
+    for (const line of near) drawRate(context, line, colours, family, picture.traffic)
   }
   for (const box of layout.boxes.values()) {
     if (box.y < top || box.y > bottom) continue
     drawBox(context, box, colours, family, picture)
   }
+}
+
+function coloursOf(canvas: HTMLCanvasElement): Colours {
+  const values = readColours(canvas.parentElement ?? canvas, TOKENS)
+  return Object.fromEntries(TOKENS.map((token, at) => [token, values[at]])) as Colours
+}
+
+function look(context: CanvasRenderingContext2D, { x, y, zoom }: Camera): void {
+  const scale = devicePixelRatio * zoom
+  context.setTransform(scale, 0, 0, scale, -x * scale, -y * scale)
+}
+
+const DOT_RADIUS = 2.25
+const FRAME_MS = 1000 / 30
+
+/**
+ * Moves dots along the connections on a canvas of its own, so that the map is not drawn again. Nothing moves where too
+ * many connections are in view, or the map is too small for dots.
+ *
+ * @param current the picture that the map shows now
+ * @returns stops it
+ */
+export function flow(canvas: HTMLCanvasElement, current: () => Omit<Picture, 'focus'>): () => void {
+  const context = canvas.getContext('2d')
+  if (!context) return () => {}
+  const { accent } = coloursOf(canvas)
+  let shown: Omit<Picture, 'focus'> | undefined
+  let lines: readonly Line[] = []
+  let drawnMs = Number.NEGATIVE_INFINITY
+  const step = (nowMs: number) => {
+    frame = requestAnimationFrame(step)
+    const picture = current()
+    const { width, height, camera, layout, traffic } = picture
+    // While the map moves, the dots move with it.
+    if (picture === shown && (nowMs - drawnMs < FRAME_MS || lines.length === 0)) return
+    if (picture !== shown) {
+      const inView = linesInView(layout, camera.y, camera.y + height / camera.zoom)
+      const isFlowing = inView.length <= FLOWING_MAX && camera.zoom >= SHAPES_FROM
+      lines = isFlowing ? inView : []
+      canvas.dataset['flow'] = isFlowing ? 'moving' : 'still'
+      if (width !== shown?.width || height !== shown.height) {
+        canvas.width = Math.round(width * devicePixelRatio)
+        canvas.height = Math.round(height * devicePixelRatio)
+      }
+      shown = picture
+    }
+    drawnMs = nowMs
+    context.setTransform(1, 0, 0, 1, 0, 0)
+    context.clearRect(0, 0, canvas.width, canvas.height)
+    look(context, camera)
+    context.fillStyle = accent
+    context.beginPath()
+    for (const line of lines) {
+      for (const { x, y } of dotsOf(line, trafficOf(line, traffic), nowMs)) {
+        context.moveTo(x + DOT_RADIUS, y)
+        context.arc(x, y, DOT_RADIUS, 0, 2 * Math.PI)
+      }
+    }
+    context.fill()
+  }
+  let frame = requestAnimationFrame(step)
+  return () => cancelAnimationFrame(frame)
 }
 
 function drawZones(
@@ -88,11 +147,9 @@ function drawZones(
 }
 
 function drawLine(context: CanvasRenderingContext2D, line: Line, colours: Colours, traffic: Traffic): void {
-  const { from, to, state, level, reads, writes } = line
-  const perSecond = traffic === 'reads' ? reads : traffic === 'writes' ? writes : reads + writes
-  const [x1, y1] = [from.x + from.width, from.y + from.height / 2]
-  const [x2, y2] = [to.x, to.y + to.height / 2]
-  const bend = (x2 - x1) / 2
+  const { state, level } = line
+  const perSecond = trafficOf(line, traffic)
+  const { x1, y1, x2, y2, bend } = curveOf(line)
   context.beginPath()
   context.moveTo(x1, y1)
   context.bezierCurveTo(x1 + bend, y1, x2 - bend, y2, x2, y2)
@@ -101,6 +158,28 @@ function drawLine(context: CanvasRenderingContext2D, line: Line, colours: Colour
   context.setLineDash(state === 'live' ? [] : state === 'down' || state === 'idle' ? [7, 5] : [2, 4])
   context.stroke()
   context.setLineDash([])
+}
+
+/** The requests per second, in the middle of the line. */
+function drawRate(
+  context: CanvasRenderingContext2D,
+  line: Line,
+  colours: Colours,
+  family: string,
+  traffic: Traffic,
+): void {
+  const { x1, y1, x2, y2 } = curveOf(line)
+  const perSecond = trafficOf(line, traffic)
+  // Between a bridge and its shard there is room for four digits.
+  const text = rate(perSecond >= 10 ? Math.round(perSecond) : perSecond)
+  context.font = `12px ${family}`
+  context.textBaseline = 'middle'
+  const wide = context.measureText(text).width
+  const [x, y] = [(x1 + x2) / 2 - wide / 2, (y1 + y2) / 2]
+  context.fillStyle = colours.surface
+  context.fillRect(x - 3, y - 8, wide + 6, 16)
+  context.fillStyle = colours['text-2']
+  context.fillText(text, x, y + 1)
 }
 
 function drawBox(

@@ -6,6 +6,7 @@ import { count, duration, rate } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
 import { Age } from '../../ui/age.tsx'
 import { Badge } from '../../ui/badge.tsx'
+import { Drawer } from '../../ui/dialog.tsx'
 import { Facts } from '../../ui/facts.tsx'
 import { IconButton } from '../../ui/icon-button.tsx'
 import { Link } from '../../ui/link.tsx'
@@ -15,9 +16,22 @@ import type { Model, Thing } from './model.ts'
 
 type InspectorProps = { readonly model: Model; readonly focus: string; readonly onFocus: (key: string) => void }
 
+const titleOf = (thing: Thing | undefined) => (thing ? `${copy.kinds[thing.kind]} ${thing.id}` : copy.inspector.title)
+
+/** The same over the page, where there is no room beside the map. */
+export function InspectorDrawer(props: InspectorProps & { readonly onClose: () => void }) {
+  const { model, focus, onFocus, onClose } = props
+  const thing = model.things.get(focus)
+  return (
+    <Drawer open={thing !== undefined} title={titleOf(thing)} onClose={onClose}>
+      <div data-inspector={focus}>{thing && <Details model={model} thing={thing} onFocus={onFocus} />}</div>
+    </Drawer>
+  )
+}
+
 export function Inspector({ model, focus, onFocus }: InspectorProps) {
   const thing = model.things.get(focus)
-  const title = thing ? `${copy.kinds[thing.kind]} ${thing.id}` : copy.inspector.title
+  const title = titleOf(thing)
   return (
     <Panel
       title={title}

@@ -141,6 +141,20 @@ function linesOf({ view }: Model, boxes: ReadonlyMap<string, Box>): Line[] {
   return lines
 }
 
+/** From the right side of the sender to the left side of the receiver, level at both ends. */
+export function curveOf({ from, to }: Pick<Line, 'from' | 'to'>) {
+  const [x1, y1] = [from.x + from.width, from.y + from.height / 2]
+  const [x2, y2] = [to.x, to.y + to.height / 2]
+  return { x1, y1, x2, y2, bend: (x2 - x1) / 2 }
+}
+
+/** Requests per second that are shown of a line. */
+export function trafficOf({ reads, writes }: Pick<Line, 'reads' | 'writes'>, traffic: Traffic): number {
+  return traffic === 'reads' ? reads : traffic === 'writes' ? writes : reads + writes
+}
+
+export type Traffic = 'all' | 'reads' | 'writes'
+
 /** Width of a line in pixels: the logarithm of requests per second. */
 export function lineWidth(perSecond: number): number {
   return 1 + Math.min(5, Math.log10(1 + Math.max(0, perSecond)) * 1.25)

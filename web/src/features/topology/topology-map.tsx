@@ -7,15 +7,22 @@ import { type KeyboardEvent, type PointerEvent, useEffect, useId, useMemo, useRe
 import { useUrlParam } from '../../lib/url.ts'
 import { Chip } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
+import { Combobox } from '../../ui/combobox.tsx'
 import { IconButton } from '../../ui/icon-button.tsx'
-import { useColourScheme } from '../../ui/media.ts'
+import { useColourScheme, useMedia } from '../../ui/media.ts'
 import { Select } from '../../ui/select.tsx'
 import * as copy from './copy.ts'
-import { type Camera, draw, type Traffic } from './draw.ts'
-import { type Layout, layoutOf } from './layout.ts'
+import { type Camera, draw, flow } from './draw.ts'
+import { type Layout, layoutOf, type Traffic } from './layout.ts'
 import { type Branch, type Model, treeOf } from './model.ts'
 
-type MapProps = { readonly model: Model; readonly focus: string; readonly onFocus: (key: string) => void }
+type MapProps = {
+  readonly model: Model
+  readonly focus: string
+  readonly onFocus: (key: string) => void
+  /** Focuses it, and shows the inspector. */
+  readonly onOpen: (key: string) => void
+}
 
 const ZOOM = { min: 0.08, max: 3, step: 1.25 } as const
 const HEIGHT = { min: 240, max: 620 } as const
@@ -26,7 +33,7 @@ const TRAFFIC = [
   { value: 'writes', label: copy.map.writes },
 ] as const
 
-export function TopologyMap({ model, focus, onFocus }: MapProps) {
+export function TopologyMap({ model, focus, onFocus, onOpen }: MapProps) {
   const [collapseText, setCollapse] = useUrlParam('collapse')
   const [traffic, setTraffic] = useState<Traffic>('all')
   const collapsed = useMemo(() => new Set(collapseText.split(',').filter(Boolean)), [collapseText])
@@ -37,9 +44,19 @@ export function TopologyMap({ model, focus, onFocus }: MapProps) {
     if (!next.delete(zone)) next.add(zone)
     setCollapse([...next].join(','), { push: true })
   }
+  const options = useMemo(() => findable(model), [model])
+  const find = (key: string) => {
+    const thing = model.things.get(key)
+    if (!thing) return
+    if (collapsed.has(thing.zone)) toggle(thing.zone)
+    onOpen(key)
+  }
   return (
     <div className="flex min-w-0 flex-col gap-2 p-4">
       <div className="flex flex-wrap items-center gap-2">
+        <div className="w-60 max-w-full">
+          <Combobox label={copy.map.find} placeholder={copy.map.find} options={options} value="" onChange={find} />
+        </div>
         {named.length > 1 && (
           // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms.
           <div role="group" aria-label={copy.map.zones} className="flex flex-wrap items-center gap-1">
@@ -58,17 +75,28 @@ export function TopologyMap({ model, focus, onFocus }: MapProps) {
           onChange={({ target }) => setTraffic(target.value as Traffic)}
         />
       </div>
-      <Picture model={model} layout={layout} traffic={traffic} focus={focus} onFocus={onFocus} />
+      <Picture {...{ model, layout, traffic, focus, onFocus, onOpen }} />
       <p className="text-small text-text-3">{copy.map.legend}</p>
     </div>
   )
 }
 
+/** Everything on the map, the nodes by their shards. */
+function findable({ things }: Model) {
+  return [...things.values()].flatMap(({ key, kind, id, shard, message }) =>
+    kind === 'zone'
+      ? []
+      : [{ value: key, label: `${copy.kinds[kind]} ${kind === 'node' ? `${shard}/${id}` : id}`, hint: message }],
+  )
+}
+
 type PictureProps = MapProps & { readonly layout: Layout; readonly traffic: Traffic }
 
-function Picture({ model, layout, traffic, focus, onFocus }: PictureProps) {
+function Picture({ model, layout, traffic, focus, onFocus, onOpen }: PictureProps) {
   const box = useRef<HTMLDivElement>(null)
   const canvas = useRef<HTMLCanvasElement>(null)
+  const dots = useRef<HTMLCanvasElement>(null)
+  const mayMove = useMedia('(prefers-reduced-motion: no-preference)')
   const [width, setWidth] = useState(0)
   const [camera, setCamera] = useState(START)
   const scheme = useColourScheme()
@@ -92,6 +120,18 @@ function Picture({ model, layout, traffic, focus, onFocus }: PictureProps) {
     return () => cancelAnimationFrame(frame)
   }, [layout, camera, width, height, focus, traffic, scheme])
 
+  const shown = useMemo(() => ({ layout, camera, width, height, traffic }), [layout, camera, width, height, traffic])
+  const latest = useRef(shown)
+  useEffect(() => {
+    latest.current = shown
+  })
+  const isShown = width > 0
+  // Again with each scheme, whose colours it reads.
+  useEffect(() => {
+    if (!dots.current || !isShown || !mayMove) return undefined
+    return flow(dots.current, () => latest.current)
+  }, [isShown, scheme, mayMove])
+
   const place = layout.boxes.get(focus)
   useEffect(() => {
     if (place) setCamera((now) => panTo(now, place, width, height))
@@ -112,7 +152,7 @@ function Picture({ model, layout, traffic, focus, onFocus }: PictureProps) {
     const found = [...layout.boxes.values()].find(
       (each) => x >= each.x && x <= each.x + each.width && y >= each.y && y <= each.y + each.height,
     )
-    if (found) onFocus(found.thing.key)
+    if (found) onOpen(found.thing.key)
   }
   const fit = () =>
     setCamera({ ...START, zoom: Math.max(ZOOM.min, Math.min(1, width / layout.width, height / layout.height)) })
@@ -150,7 +190,17 @@ function Picture({ model, layout, traffic, focus, onFocus }: PictureProps) {
           }}
           onPointerCancel={drag.end}
         />
-        <Tree model={model} focus={focus} onFocus={onFocus} />
+        {mayMove && (
+          // biome-ignore lint/a11y/noAriaHiddenOnFocusable: a canvas takes no focus.
+          <canvas
+            ref={dots}
+            aria-hidden="true"
+            data-flow=""
+            style={{ width: '100%', height }}
+            className="pointer-events-none absolute inset-0"
+          />
+        )}
+        <Tree {...{ model, focus, onFocus, onOpen }} />
       </div>
     </div>
   )
@@ -182,11 +232,16 @@ type Flat = {
 }
 
 /** The things of the map for the keyboard and for screen readers; not visible. */
-function Tree({ model, focus, onFocus }: MapProps) {
+function Tree({ model, focus, onFocus, onOpen }: MapProps) {
   const id = useId()
   const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set(model.zones.map((zone) => `zone ${zone}`)))
   const branches = useMemo(() => treeOf(model), [model])
   const flat = useMemo(() => flatten(branches, open), [branches, open])
+  // What is focused elsewhere, by a click or a search, is in the tree as well.
+  useEffect(() => {
+    const above = pathTo(branches, focus)
+    setOpen((now) => (above.every((key) => now.has(key)) ? now : new Set([...now, ...above])))
+  }, [branches, focus])
   const at = Math.max(
     0,
     flat.findIndex(({ branch }) => branch.thing.key === focus),
@@ -215,7 +270,10 @@ function Tree({ model, focus, onFocus }: MapProps) {
         if (open.has(thing.key) && children.length > 0) setOpened(thing.key, false)
         else if (active.parent !== '') onFocus(active.parent)
       },
-      Enter: () => document.querySelector<HTMLElement>('[data-inspector] a, [data-inspector] button')?.focus(),
+      Enter: () => {
+        onOpen(thing.key)
+        document.querySelector<HTMLElement>('[data-inspector] a, [data-inspector] button')?.focus()
+      },
     }
     const does = act[event.key]
     if (!does) return
@@ -250,6 +308,16 @@ function Tree({ model, focus, onFocus }: MapProps) {
       ))}
     </div>
   )
+}
+
+/** The keys above a thing, from the root on. */
+function pathTo(branches: readonly Branch[], key: string, above: readonly string[] = []): readonly string[] {
+  for (const { thing, children } of branches) {
+    if (thing.key === key) return above
+    const found = pathTo(children, key, [...above, thing.key])
+    if (found.length > 0) return found
+  }
+  return []
 }
 
 function flatten(branches: readonly Branch[], open: ReadonlySet<string>, level = 1, parent = ''): Flat[] {

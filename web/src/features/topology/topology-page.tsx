@@ -1,16 +1,16 @@
 'use client'
 /** The fabric as map, table and text, with an inspector and the route of a segment. */
-import { lazy, Suspense, useCallback, useMemo } from 'react'
+import { lazy, Suspense, useCallback, useMemo, useState } from 'react'
 import { useLive } from '../../lib/live.ts'
 import { useUrlParam } from '../../lib/url.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { CopyButton } from '../../ui/copy-button.tsx'
-import { NARROW, useMedia } from '../../ui/media.ts'
+import { NARROW, NO_THIRD_COLUMN, useMedia } from '../../ui/media.ts'
 import { Page } from '../../ui/page.tsx'
 import { Panel, Skeleton } from '../../ui/panel.tsx'
 import { ViewTabs } from '../../ui/tabs.tsx'
 import * as copy from './copy.ts'
-import { Inspector } from './inspector.tsx'
+import { Inspector, InspectorDrawer } from './inspector.tsx'
 import { type Model, modelOf, problemsOf, sentencesOf } from './model.ts'
 import { RoutePanel } from './route-panel.tsx'
 import { TopologyTable } from './topology-table.tsx'
@@ -30,7 +30,17 @@ export function TopologyPage() {
     () => topology.data && modelOf(topology.data, summary.data?.shards ?? []),
     [topology.data, summary.data?.shards],
   )
+  const isDrawer = useMedia(NO_THIRD_COLUMN)
+  // The keyboard walks the map without it; a click, a result and Enter open it. A link to a component shows it at once.
+  const [isOpen, setOpen] = useState(focus !== '')
   const setFocus = useCallback((key: string) => setFocusText(key), [setFocusText])
+  const open = useCallback(
+    (key: string) => {
+      setFocusText(key)
+      setOpen(key !== '')
+    },
+    [setFocusText],
+  )
   const problems = model ? problemsOf(model) : []
   return (
     <Page
@@ -39,8 +49,8 @@ export function TopologyPage() {
       ready={model !== undefined && summary.data !== undefined}
       lead={model && copy.page.lead(model.view.components.length, problems.length)}
     >
-      <RoutePanel onFocus={setFocus} />
-      {model && problems.length > 0 && <Problems model={model} onFocus={setFocus} />}
+      <RoutePanel onFocus={open} />
+      {model && problems.length > 0 && <Problems model={model} onFocus={open} />}
       <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,1fr)_22rem]">
         <ViewTabs
           label={copy.page.views}
@@ -61,17 +71,20 @@ export function TopologyPage() {
               <>
                 {view === 'map' && (
                   <Suspense fallback={<Skeleton rows={10} />}>
-                    <TopologyMap model={model} focus={focus} onFocus={setFocus} />
+                    <TopologyMap model={model} focus={focus} onFocus={setFocus} onOpen={open} />
                   </Suspense>
                 )}
-                {view === 'table' && <TopologyTable model={model} focus={focus} onFocus={setFocus} />}
+                {view === 'table' && <TopologyTable model={model} focus={focus} onFocus={open} />}
                 {view === 'text' && <Sentences model={model} />}
               </>
             )}
           </Panel>
         </ViewTabs>
-        {model && <Inspector model={model} focus={focus} onFocus={setFocus} />}
+        {model && !isDrawer && <Inspector model={model} focus={focus} onFocus={open} />}
       </div>
+      {model && isDrawer && isOpen && (
+        <InspectorDrawer model={model} focus={focus} onFocus={open} onClose={() => setOpen(false)} />
+      )}
     </Page>
   )
 }

@@ -5,7 +5,7 @@ export const STEPS = 7
 export type Scale = { readonly from: number; readonly to: number }
 
 export function scaleOf(values: readonly number[]): Scale {
-  const sorted = [...values].sort((a, b) => a - b)
+  const sorted = Float64Array.from(values).sort()
   return { from: percentile(sorted, 2), to: percentile(sorted, 98) }
 }
 
@@ -17,7 +17,7 @@ export function stepOf({ from, to }: Scale, value: number): number {
 }
 
 /** Nearest rank, of values in ascending order; 0 without values. */
-export function percentile(sorted: readonly number[], percent: number): number {
+export function percentile(sorted: ArrayLike<number>, percent: number): number {
   const rank = Math.ceil((percent / 100) * sorted.length)
   return sorted[Math.max(0, rank - 1)] ?? 0
 }

@@ -1,16 +1,16 @@
 'use client'
 /**
- * A change of the queue that asks first (docs/design/control-plane.md#plan). Level 1 has one button, level 2 needs a
- * reason, and level 3, which removes data, also the name of the topic.
+ * A change that asks first (docs/design/control-plane.md#plan). Level 1 has one button, level 2 needs a reason, and
+ * level 3, which removes data, also the name of what it changes.
  */
 import { type ReactNode, useId, useState } from 'react'
 import { ApiProblem } from '../../lib/problem.ts'
 import { useMe } from '../../lib/session.ts'
 import { Button } from '../../ui/button.tsx'
 import { missingConfirmation, ReasonField, TypedField } from '../../ui/confirm-fields.tsx'
+import { confirmFields } from '../../ui/data-copy.ts'
 import { Dialog } from '../../ui/dialog.tsx'
-import { EnvironmentLabel } from '../shell/environment-label.tsx'
-import * as copy from './copy.ts'
+import { EnvironmentLabel } from './environment-label.tsx'
 
 export type Level = 1 | 2 | 3
 
@@ -23,7 +23,7 @@ type ConfirmProps = {
   readonly title: string
   readonly level: Level
   /** Typed at level 3. */
-  readonly topic: string
+  readonly name: string
   /** On the confirming button. */
   readonly action: string
   /** Why it cannot be confirmed yet. */
@@ -34,7 +34,7 @@ type ConfirmProps = {
   readonly children: ReactNode
 }
 
-export function ConfirmDialog({ title, level, topic, action, why, run, onClose, children }: ConfirmProps) {
+export function ConfirmDialog({ title, level, name, action, why, run, onClose, children }: ConfirmProps) {
   const form = useId()
   const { environment } = useMe()
   const required = useConfirmLevel(level)
@@ -43,7 +43,7 @@ export function ConfirmDialog({ title, level, topic, action, why, run, onClose, 
   const [problem, setProblem] = useState<unknown>()
   const [isBusy, setBusy] = useState(false)
   const missing =
-    why ?? (required === 1 ? undefined : missingConfirmation({ reason, ...(required === 3 && { text: topic, typed }) }))
+    why ?? (required === 1 ? undefined : missingConfirmation({ reason, ...(required === 3 && { text: name, typed }) }))
   const confirm = async () => {
     if (missing !== undefined || isBusy) return
     setBusy(true)
@@ -63,9 +63,10 @@ export function ConfirmDialog({ title, level, topic, action, why, run, onClose, 
       title={title}
       label={<EnvironmentLabel environment={environment} />}
       onClose={onClose}
+      onConfirm={() => void confirm()}
       footer={
         <>
-          <Button onClick={onClose}>{copy.common.cancel}</Button>
+          <Button onClick={onClose}>{confirmFields.cancel}</Button>
           <Button
             type="submit"
             form={form}
@@ -88,7 +89,7 @@ export function ConfirmDialog({ title, level, topic, action, why, run, onClose, 
         }}
       >
         {children}
-        {required === 3 && <TypedField text={topic} value={typed} onChange={setTyped} />}
+        {required === 3 && <TypedField text={name} value={typed} onChange={setTyped} />}
         {required > 1 && <ReasonField value={reason} onChange={setReason} />}
         {problem !== undefined && <Failed error={problem} />}
       </form>

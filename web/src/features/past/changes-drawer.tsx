@@ -1,0 +1,115 @@
+'use client'
+/** What changed between two moments: differences of the two states, events in between, and a note of both. */
+import type { PastChanges } from '@vacancy/shared/contract'
+import { type SubmitEvent, useState } from 'react'
+import { parseRange, rangeText } from '../../lib/time-range.ts'
+import { Badge } from '../../ui/badge.tsx'
+import { Button } from '../../ui/button.tsx'
+import { CopyButton } from '../../ui/copy-button.tsx'
+import { Drawer } from '../../ui/dialog.tsx'
+import { Field, Input } from '../../ui/field.tsx'
+import { Panel } from '../../ui/panel.tsx'
+import { EventList } from '../shards/event-list.tsx'
+import * as copy from './copy.ts'
+import { incidentNote } from './incident-note.ts'
+import { useChanges } from './queries.ts'
+
+const BEFORE_MS = 15 * 60_000
+
+type ChangesDrawerProps = {
+  readonly at: number
+  readonly shard: string | undefined
+  readonly onClose: () => void
+}
+
+type Moments = { readonly from: string; readonly to: string }
+
+const iso = (at: number) => new Date(at).toISOString()
+const typedText = (at: string) => rangeText({ from: at, to: 'now' }).split('..')[0] ?? at
+
+export default function ChangesDrawer({ at, shard, onClose }: ChangesDrawerProps) {
+  const [moments, setMoments] = useState<Moments>({ from: iso(at - BEFORE_MS), to: iso(at) })
+  const query = useChanges(moments.from, moments.to, shard)
+  return (
+    <Drawer open title={copy.changes.title} onClose={onClose} wide>
+      <div className="flex flex-col gap-4">
+        <MomentFields moments={moments} onChange={setMoments} />
+        <Panel
+          title={copy.changes.differences}
+          query={query}
+          actions={
+            query.data && (
+              <CopyButton
+                kind="quiet"
+                label={copy.changes.note}
+                text={() => incidentNote(shard, query.data, location.href)}
+              />
+            )
+          }
+        >
+          {(data) => <Differences changes={data.changes} />}
+        </Panel>
+        {query.data && (
+          <Panel title={copy.changes.events}>
+            {query.data.events.length === 0 ? (
+              <p className="text-text-2">{copy.changes.noEvents}</p>
+            ) : (
+              <EventList label={copy.changes.events} events={query.data.events} isLinked />
+            )}
+            {query.data.more && <p className="pt-2 text-small text-text-2">{copy.changes.more}</p>}
+          </Panel>
+        )}
+      </div>
+    </Drawer>
+  )
+}
+
+function Differences({ changes }: Pick<PastChanges, 'changes'>) {
+  if (changes.length === 0) return <p className="text-text-2">{copy.changes.same}</p>
+  return (
+    <ul aria-label={copy.changes.differences} className="flex flex-col gap-1.5">
+      {changes.map(({ shard, node, kind, level, message }) => (
+        <li key={`${shard} ${node} ${kind} ${message}`} data-change={kind} className="min-w-0">
+          <Badge level={level}>{message}</Badge>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+type MomentFieldsProps = { readonly moments: Moments; readonly onChange: (moments: Moments) => void }
+
+function MomentFields({ moments, onChange }: MomentFieldsProps) {
+  const [from, setFrom] = useState(typedText(moments.from))
+  const [to, setTo] = useState(typedText(moments.to))
+  const [errors, setErrors] = useState<{ from?: string; to?: string }>({})
+  const submit = (event: SubmitEvent) => {
+    event.preventDefault()
+    const now = Date.now()
+    const [start, end] = [from, to].map((text) => (text.trim() === 'now' ? iso(now) : parseRange(text, now)?.pin))
+    if (start === undefined) return setErrors({ from: copy.changes.invalid })
+    if (end === undefined) return setErrors({ to: copy.changes.invalid })
+    if (start >= end) return setErrors({ to: copy.changes.order })
+    setErrors({})
+    onChange({ from: start, to: end })
+  }
+  return (
+    <form onSubmit={submit} className="flex flex-wrap items-end gap-3">
+      <Field label={copy.changes.from} error={errors.from}>
+        {(wire) => (
+          <Input
+            {...wire}
+            data-first-field=""
+            value={from}
+            maxLength={64}
+            onChange={(event) => setFrom(event.target.value)}
+          />
+        )}
+      </Field>
+      <Field label={copy.changes.to} error={errors.to}>
+        {(wire) => <Input {...wire} value={to} maxLength={64} onChange={(event) => setTo(event.target.value)} />}
+      </Field>
+      <Button type="submit">{copy.changes.compare}</Button>
+    </form>
+  )
+}

@@ -1,0 +1,100 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { dateOf } from '../../lib/days.ts'
+import { addMonths, cellAfter, datesBetween, figuresOf, gridOf, monthsOf, viewWith } from './calendar-model.ts'
+import { stripOf } from './coverage-strip.ts'
+import { changeOf, changesOf } from './edit-model.ts'
+
+const night = (date: string, availability: number, price: number, features: string[] = []) => ({
+  date,
+  availability,
+  price,
+  features,
+})
+const GRID = gridOf({
+  from: '2026-11-28',
+  nights: 6,
+  rooms: [
+    { room: 'double', nights: [night('2026-11-28', 2, 120), night('2026-11-30', 0, 95), night('2026-12-01', 1, 148)] },
+    { room: 'suite', nights: [] },
+  ],
+})
+
+test('a selection sums the nights that have a package', () => {
+  expect(figuresOf(GRID, { room: 'double', from: '2026-11-28', to: '2026-12-01' })).toEqual({
+    nights: 4,
+    sold: 3,
+    soldOut: 1,
+    sum: 363,
+    min: 95,
+    max: 148,
+  })
+  expect(figuresOf(GRID, { room: 'suite', from: '2026-11-28', to: '2026-11-28' })).toMatchObject({ sold: 0, sum: 0 })
+  expect(monthsOf(GRID.dates)).toEqual([
+    { month: '2026-11', nights: 3 },
+    { month: '2026-12', nights: 3 },
+  ])
+})
+
+test('keys move by night, room type, row and month', () => {
+  const from = { room: 'double', date: '2026-11-30' }
+  const after = (key: string) => cellAfter(key, from, GRID)
+
+  expect(after('ArrowRight')).toEqual({ room: 'double', date: '2026-12-01' })
+  expect(after('ArrowUp')).toEqual(from)
+  expect(after('ArrowDown')).toEqual({ room: 'suite', date: '2026-11-30' })
+  expect(after('Home')?.date).toBe('2026-11-28')
+  expect(after('End')?.date).toBe('2026-12-03')
+  expect(after('PageDown')?.date).toBe('2026-12-30')
+  expect(after('Tab')).toBeUndefined()
+  expect(addMonths('2026-01-31', 1)).toBe('2026-02-28')
+  expect(addMonths('2026-01-15', -1)).toBe('2025-12-15')
+})
+
+test('a view moves by as little as shows the date', () => {
+  const dates = fc.integer({ min: 10_000, max: 30_000 }).map(dateOf)
+  fc.assert(
+    fc.property(dates, dates, fc.integer({ min: 1, max: 62 }), (date, from, nights) => {
+      const view = viewWith(date, { from, nights })
+      const shown = datesBetween(view, gridOf({ from: view, nights, rooms: [] }).dates.at(-1) as string)
+      expect(shown).toHaveLength(nights)
+      expect(shown).toContain(date)
+      if (view !== from) expect([shown[0], shown.at(-1)]).toContain(date)
+    }),
+  )
+})
+
+test('an edit changes only nights whose values differ, and creates missing packages', () => {
+  const nights = new Map([
+    ['2026-11-28', night('2026-11-28', 2, 120, ['a', 'b'])],
+    ['2026-11-29', night('2026-11-29', 2, 100, [])],
+  ])
+  const dates = ['2026-11-28', '2026-11-29', '2026-11-30']
+  const rows = (input: Partial<Parameters<typeof changeOf>[0]>) => {
+    const checked = changeOf({ availability: '', price: '', features: undefined, ...input })
+    return checked.ok ? changesOf(dates, nights, checked.change) : checked
+  }
+
+  expect(rows({})).toMatchObject([{ isChanged: false }, { isChanged: false }, { isChanged: false }])
+  expect(rows({ price: '120' })).toMatchObject([
+    { isChanged: false },
+    { isChanged: true, after: { availability: 2, price: 120 } },
+    { isChanged: true, before: undefined, after: { availability: 0, price: 120, features: [] } },
+  ])
+  expect(rows({ features: ['b', 'a'] })).toMatchObject([{ isChanged: false }, { isChanged: true }, { isChanged: true }])
+  expect(rows({ availability: '255', price: '4294967294' })).toHaveLength(3)
+  for (const wrong of ['256', '-1', '1.5', 'ten', '1e2']) {
+    expect(rows({ availability: wrong })).toMatchObject({ ok: false, field: 'availability' })
+  }
+  expect(rows({ price: '4294967295' })).toMatchObject({ ok: false, field: 'price' })
+})
+
+test('a strip has a stop for each run of equal nights, and names its thinnest night', () => {
+  const { background, text } = stripOf([6, 6, 0, 3], '2026-11-28')
+
+  expect(background).toBe(
+    'linear-gradient(to right, var(--color-avail-6) 0.000% 50.000%, transparent 50.000% 75.000%, var(--color-avail-3) 75.000% 100.000%)',
+  )
+  expect(text).toBe('Packages on 3 of 4 nights, fewest: 0 on 30 Nov')
+  expect(stripOf([], '').background).toBe('none')
+})

@@ -1,0 +1,40 @@
+// @vitest-environment happy-dom
+import { act, render } from '@testing-library/react'
+import type { StayLineView } from '@vacancy/shared/contract'
+import { expect, test, vi } from 'vitest'
+import { Countdown, linesOn, nightsText, roomsOf, roomsText } from './stay-parts.tsx'
+
+const line = (arrival: string, nights: number, more: Partial<StayLineView> = {}): StayLineView => ({
+  ...{ property: 'h1', room: 'double', arrival, nights, rooms: 2, uncounted: false },
+  ...more,
+})
+
+test('nights of a stay end before its departure', () => {
+  expect(nightsText(line('2026-12-30', 3))).toBe('30 Dec – 1 Jan, 3 nights')
+  expect(nightsText(line('2026-12-30', 1))).toBe('30 Dec, 1 night')
+})
+
+test('rooms of a night are those of the lines that take this room type on it', () => {
+  const lines = [
+    line('2026-12-24', 3),
+    line('2026-12-26', 1, { rooms: 1 }),
+    line('2026-12-24', 3, { room: 'suite' }),
+    line('2026-12-24', 3, { property: 'h2' }),
+  ]
+  const on = (date: string) => roomsOf(linesOn(lines, { property: 'h1', room: 'double', date }))
+
+  expect([on('2026-12-23'), on('2026-12-24'), on('2026-12-26'), on('2026-12-27')]).toEqual([0, 2, 3, 0])
+  expect(roomsText({ lines } as Parameters<typeof roomsText>[0])).toBe('double and 3 more lines')
+})
+
+test('a deadline counts down and then has passed, without a negative time', () => {
+  vi.useFakeTimers({ now: Date.parse('2026-11-25T18:00:00Z'), toFake: ['setInterval', 'clearInterval', 'Date'] })
+  render(<Countdown to="2026-11-25T18:01:05.300Z" />)
+  const shown = () => document.querySelector('time')?.textContent?.replaceAll(/\s/g, ' ')
+  expect(shown()).toBe('in 1 min 06 s')
+  act(() => vi.advanceTimersByTime(65_000))
+  expect(shown()).toBe('in 1 s')
+  act(() => vi.advanceTimersByTime(5_000))
+  expect(shown()).toBe('has passed')
+  vi.useRealTimers()
+})

@@ -1,0 +1,66 @@
+/** The part of a map that is in view: zoom and centre, in pixels of the projection that shows all points. */
+import type { Point, Size } from './projection.ts'
+
+export type ViewBox = { readonly zoom: number; readonly x: number; readonly y: number }
+
+export const ZOOM_MAX = 256
+
+export function wholeView({ width, height }: Size): ViewBox {
+  return { zoom: 1, x: width / 2, y: height / 2 }
+}
+
+/** A point of the projection on the screen. */
+export function onScreen<P extends { readonly x: number; readonly y: number }>(
+  point: P,
+  { zoom, x, y }: ViewBox,
+  { width, height }: Size,
+): P {
+  return { ...point, x: (point.x - x) * zoom + width / 2, y: (point.y - y) * zoom + height / 2 }
+}
+
+/** The point of the projection at a position on the screen. */
+export function offScreen(at: { readonly x: number; readonly y: number }, view: ViewBox, { width, height }: Size) {
+  return { x: (at.x - width / 2) / view.zoom + view.x, y: (at.y - height / 2) / view.zoom + view.y }
+}
+
+/** Zooms by a factor and keeps what is at `at` on the screen in place. */
+export function zoomed(view: ViewBox, factor: number, at: { readonly x: number; readonly y: number }, size: Size) {
+  const zoom = Math.min(ZOOM_MAX, Math.max(1, view.zoom * factor))
+  const fixed = offScreen(at, view, size)
+  const next = {
+    zoom,
+    x: fixed.x - (at.x - size.width / 2) / zoom,
+    y: fixed.y - (at.y - size.height / 2) / zoom,
+  }
+  return inside(next, size)
+}
+
+/** Moves the view by pixels of the screen. */
+export function moved(view: ViewBox, dx: number, dy: number, size: Size): ViewBox {
+  return inside({ ...view, x: view.x + dx / view.zoom, y: view.y + dy / view.zoom }, size)
+}
+
+/** Never shows more than half of the view beside the points. */
+function inside({ zoom, x, y }: ViewBox, { width, height }: Size): ViewBox {
+  if (zoom === 1) return wholeView({ width, height })
+  return { zoom, x: Math.min(width, Math.max(0, x)), y: Math.min(height, Math.max(0, y)) }
+}
+
+export function isInView({ x, y }: { readonly x: number; readonly y: number }, { width, height }: Size): boolean {
+  return x >= 0 && y >= 0 && x <= width && y <= height
+}
+
+/** The nearest point within `reach` pixels. */
+export function nearestPoint(
+  points: readonly Point[],
+  at: { readonly x: number; readonly y: number },
+  reach: number,
+): Point | undefined {
+  let best: Point | undefined
+  let least = reach
+  for (const point of points) {
+    const distance = Math.hypot(point.x - at.x, point.y - at.y)
+    if (distance <= least) [best, least] = [point, distance]
+  }
+  return best
+}
