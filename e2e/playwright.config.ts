@@ -1,7 +1,7 @@
 import { defineConfig, devices } from '@playwright/test'
 import { LAUNCH } from './src/browser.ts'
 
-const SIMULATED = ['**/end-states.spec.ts', '**/topology.spec.ts']
+const SIMULATED = ['**/end-states.spec.ts', '**/tasks.spec.ts', '**/topology.spec.ts']
 
 export default defineConfig({
   testDir: './src',

@@ -6,7 +6,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, ready, test } from './console.ts'
-import { makeJobs } from './jobs.ts'
+import { JOBS_TOPIC, makeJobs } from './jobs.ts'
 import { pagesOf } from './pages.ts'
 import { violationsOf } from './violations.ts'
 
@@ -30,6 +30,9 @@ for (const { name, path } of pagesOf({ shard: 'quickstart' })) {
       await page.emulateMedia({ colorScheme })
       expect(await violationsOf(page, colorScheme)).toEqual([])
       await page.setViewportSize(viewport)
+      // On narrow screens the row of tabs scrolls; the tab of the page used to be out of view.
+      const tabs = await page.locator('main[data-ready="true"] [data-path-tabs] [aria-current]').all()
+      for (const tab of tabs) await expect(tab).toBeInViewport({ ratio: 0.9 })
       await page.screenshot({ path: join(PICTURES, `${name}.${size}.${colorScheme}.png`) })
     }
   })
@@ -54,7 +57,7 @@ test('focus returns to the element that opened a layer, unless another element h
     await expect(views).toBeFocused()
     await views.press('Enter')
     await page.getByRole('menuitem', { name: 'Save this view…' }).press('Enter')
-    await expect(page.getByRole('dialog').getByRole('heading')).toBeFocused()
+    await expect(page.getByRole('dialog').getByRole('textbox').first()).toBeFocused()
     await page.keyboard.press('Escape')
     await expect(views).toBeFocused()
   })
@@ -80,6 +83,46 @@ test('focus returns to the element that opened a layer, unless another element h
     })
     await expect(page.getByRole('combobox', { name: 'Filter shards' })).toBeFocused()
   })
+})
+
+test('every dialog starts in its first field, keeps the focus, and gives it back', async ({ page }) => {
+  let dialogs = 0
+  for (const path of [
+    '/shards/quickstart',
+    `/queue/topics/${JOBS_TOPIC}`,
+    `/queue/topics/${JOBS_TOPIC}?state=dead`,
+    '/playground',
+    '/settings/tokens',
+    '/settings/people',
+  ]) {
+    await page.goto(path)
+    await ready(page)
+    const openers = page.locator('#content button:not([aria-disabled="true"])').filter({ hasText: /…$|^(Add|Create) / })
+    const names = new Set(await openers.allTextContents())
+    for (const name of names) {
+      const opener = openers.filter({ hasText: name }).first()
+      await opener.click()
+      const dialog = page.locator('[role="dialog"][data-state="open"]')
+      await expect(dialog).toBeVisible()
+      const where = () =>
+        dialog.evaluate((element) => {
+          const { activeElement: at } = document
+          if (!element.contains(at)) return `outside, on ${at?.tagName}`
+          const fields = 'input:not([type="radio"], [type="checkbox"], [type="hidden"]), select, textarea'
+          return element.querySelector(fields) && !at?.matches(fields) ? 'not on a field' : 'fine'
+        })
+      await expect.poll(where, { message: `${path}: ${name}` }).toBe('fine')
+      for (const key of ['Shift+Tab', 'Shift+Tab', 'Tab', 'Tab', 'Tab']) {
+        await page.keyboard.press(key)
+        expect(await where(), `${path}: ${name}, after ${key}`).not.toContain('outside')
+      }
+      await page.keyboard.press('Escape')
+      await expect(dialog).toHaveCount(0)
+      await expect(opener).toBeFocused()
+      dialogs++
+    }
+  }
+  expect(dialogs).toBeGreaterThan(8)
 })
 
 test('palette keys: arrows wrap around, Home stays in the text, Ctrl+Enter opens a tab', async ({ page }) => {

@@ -15,7 +15,14 @@ import { loadavg } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import type { Browser } from '@playwright/test'
-import { measureChanges, measureCharts, measureHeap, measureLarge, measureOverview } from './bench/cluster.ts'
+import {
+  measureChanges,
+  measureCharts,
+  measureHeap,
+  measureLarge,
+  measureOverview,
+  measureTopology,
+} from './bench/cluster.ts'
 import { type Figure, signedInTo } from './bench/measure.ts'
 import { LARGE, measureCheck, measureResults } from './bench/stack.ts'
 import { openBrowser } from './browser.ts'
@@ -49,6 +56,12 @@ const PARTS: { readonly [name: string]: (browser: Browser) => Promise<Figure[]> 
     await simulation.stop()
     return figures
   },
+  topology: async (browser) => {
+    const simulation = await startSimulation([...sizeOf(1_000, 300), '--fabric'], { isBehind: true })
+    const figures = await measureTopology(simulation, await signedInTo(browser, simulation))
+    await simulation.stop()
+    return figures
+  },
   heap: async (browser) => {
     const simulation = await startSimulation(sizeOf(1_000, 300), { isBehind: true })
     const figures = await measureHeap(browser, simulation, await signedInTo(browser, simulation))
@@ -69,7 +82,7 @@ const PARTS: { readonly [name: string]: (browser: Browser) => Promise<Figure[]> 
 const USAGE = `usage: npm run bench:console [-- --write] [-- --only ${Object.keys(PARTS).join('|')}]
 
 --write updates the table in docs/console.md.
---only measures one part: a cluster of 120 nodes, one of 1,000, large answers and files of a real shard, or the heap of a browser after half an hour, which runs only when named.`
+--only measures one part: a cluster of 120 nodes, one of 1,000, the topology of such a one, large answers and files of a real shard, or the heap of a browser after half an hour, which runs only when named.`
 const ONLY_WHEN_NAMED = 'heap'
 
 function tableOf(figures: readonly Figure[]): string {

@@ -107,14 +107,11 @@ test('the same with the keyboard alone', async ({ page, stack }) => {
   await page.keyboard.press('Enter')
   const dialog = page.getByRole('dialog', { name: `Transfer leadership of quickstart to ${target}` })
   await expect(dialog).toBeVisible()
-  const act = dialog.getByRole('button', { name: `Transfer leadership to ${target}` })
-  await expect(act).toBeEnabled()
-  for (let presses = 0; presses < 40; presses++) {
-    if (await act.evaluate((button) => button === document.activeElement)) break
-    await page.keyboard.press('Tab')
-  }
-  await page.keyboard.press('Enter')
+  await expect(dialog.getByLabel(/^Reason/)).toBeFocused()
+  await page.keyboard.type('keyboard alone')
+  await page.keyboard.press('Control+Enter')
 
+  await expect(page.getByRole('region', { name: /^Operation / })).toBeFocused()
   await expect(page.locator('[data-op-state="done"]').first()).toBeVisible()
   await expect.poll(async () => (await infoOf(stack)).leader_id).toBe(target)
 })

@@ -1,30 +1,14 @@
 /** Every end state of operations in the console, with a simulated cluster. */
 
 import { expect, type Page } from '@playwright/test'
-import { ready, type State, signedIn, telling } from './console.ts'
-import { type Simulation, startSimulation } from './simulation.ts'
+import { ready } from './console.ts'
+import { simulated } from './simulation.ts'
+import { violationsOf } from './violations.ts'
 
 /** An operation becomes unconfirmed 30 s after its request. */
 const END_MS = 90_000
 
-const test = telling.extend<object, { simulation: Simulation; admin: State }>({
-  simulation: [
-    async ({ browserName: _ }, use) => {
-      const simulation = await startSimulation(['--nodes', '36', '--shards', '12', '--zones', '2', '--seed', '7'])
-      await use(simulation)
-      await simulation.stop()
-    },
-    { scope: 'worker', timeout: 150_000 },
-  ],
-  admin: [
-    async ({ browser, simulation }, use) => {
-      await use(await signedIn(browser, simulation.link))
-    },
-    { scope: 'worker', timeout: 60_000 },
-  ],
-  baseURL: async ({ simulation }, use) => use(simulation.url),
-  storageState: async ({ admin }, use) => use(admin),
-})
+const test = simulated(['--nodes', '36', '--shards', '12', '--zones', '2', '--seed', '7'])
 
 /** The first follower of a shard, as its page shows it. */
 async function followerOf(page: Page, shard: string): Promise<string> {
@@ -242,4 +226,78 @@ test('a follower with a different state is shown within seconds, is not a valid 
   await page.goto('/shards/s6')
   await simulation.act('agree', { shard: 's6', node })
   await expect(member).toHaveAttribute('data-state', 'healthy', { timeout: END_MS })
+})
+
+test('a change of leader is named on charts that zoom together, and the state before it is shown in the past', async ({
+  page,
+  simulation,
+}) => {
+  // A typed moment has whole seconds.
+  const isRecorded = async () => {
+    const at = new Date(Date.now() - 1_000).toISOString()
+    return (await page.request.get(`/api/v1/past/summary?at=${at}`)).ok()
+  }
+  await expect.poll(isRecorded).toBe(true)
+  const target = await followerOf(page, 's12')
+  const before = (await page.locator('tr[data-role="leader"]').getAttribute('data-node')) ?? ''
+  const then = new Date().toISOString()
+  await simulation.act('lead', { shard: 's12', node: target })
+  const leader = (node: string) => page.locator(`tr[data-node="${node}"][data-role="leader"]`)
+  await expect(leader(target)).toBeVisible()
+
+  await test.step('dragging zooms all charts, Backspace zooms out, a click pins a time', async () => {
+    await page.goto('/shards/s12/metrics?from=now-5m')
+    await expect(page.getByRole('button', { name: 'Leader changes 1' })).toBeVisible()
+    const figures = page.locator('figure[data-chart]')
+    const from = await figures.first().getAttribute('data-from')
+    const plot = page.locator('figure[data-chart="Writes"] .u-over')
+    const box = await plot.boundingBox()
+    if (!box) throw new Error('the chart has no place')
+    await page.mouse.move(box.x + box.width * 0.5, box.y + 30)
+    await page.mouse.down()
+    // To the end, which has the newest values.
+    await page.mouse.move(box.x + box.width - 1, box.y + 30, { steps: 4 })
+    await page.mouse.up()
+    await expect(page).toHaveURL(/from=20\d\d-.*&to=20\d\d-/)
+    await expect(figures.first()).not.toHaveAttribute('data-from', from ?? '')
+    const zoomed = (await figures.first().getAttribute('data-from')) ?? ''
+    await expect(figures.nth(5)).toHaveAttribute('data-from', zoomed)
+    await plot.click({ position: { x: 40, y: 40 } })
+    await expect(page).toHaveURL(/&pin=20\d\d-/)
+    await page.keyboard.press('Backspace')
+    await expect(page).toHaveURL(/from=now-5m/)
+    await page.getByLabel('Type a time range').fill('now-3h')
+    await page.getByLabel('Type a time range').press('Enter')
+    await expect(page).toHaveURL(/from=now-3h/)
+    expect(await violationsOf(page, 'light')).toEqual([])
+  })
+
+  await test.step('the past has the leader of then and no actions; a key steps to the change', async () => {
+    await page.goto(`/shards/s12?at=${then}`)
+    await expect(leader(before)).toBeVisible()
+    await expect(page.getByRole('button', { name: 'Transfer leadership…' })).toHaveAttribute('aria-disabled', 'true')
+    await expect(page.locator('[data-live="past"]')).toBeVisible()
+    // Drawn once the keys of the bar work.
+    await expect(page.getByRole('slider', { name: 'Time' })).toBeVisible()
+    await page.keyboard.press('ArrowRight')
+    await expect(leader(target)).toBeVisible()
+    expect(await violationsOf(page, 'light')).toEqual([])
+    await page.emulateMedia({ colorScheme: 'dark' })
+    expect(await violationsOf(page, 'dark')).toEqual([])
+  })
+
+  await test.step('what changed between two moments', async () => {
+    await page.getByRole('button', { name: 'What changed…' }).click()
+    const dialog = page.getByRole('dialog', { name: 'What changed' })
+    await dialog.getByLabel('From (UTC)').fill(then.slice(0, 19).replace('T', ' '))
+    await dialog.getByLabel('To (UTC)').fill('now')
+    await dialog.getByRole('button', { name: 'Compare' }).click()
+    await expect(dialog.locator('[data-change="leader"]')).toContainText(
+      `leadership of s12 moved ${before} → ${target}`,
+    )
+    await page.keyboard.press('Escape')
+    await page.getByRole('button', { name: 'Back to now' }).click()
+    await expect(page).toHaveURL(/\/shards\/s12$/)
+    await expect(page.locator('[data-past]')).toHaveCount(0)
+  })
 })

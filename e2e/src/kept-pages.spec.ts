@@ -16,6 +16,9 @@ test('a page that is shown again follows its address; keys and title belong to t
   await ready(page, 'shards')
   await expect(page).toHaveTitle(/Shards · Vacancy$/)
   await expect(rows).toHaveCount(2)
+  // Without a click before.
+  await page.keyboard.press('j')
+  await expect(rows.nth(1)).toBeFocused()
   await page.keyboard.press('/')
   await page.keyboard.type('no-such')
   await expect(page).toHaveURL(/\?filter=no-such$/)

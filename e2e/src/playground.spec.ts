@@ -2,7 +2,7 @@
 
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -11,8 +11,12 @@ import type { Page } from '@playwright/test'
 import { expect, ready, test } from './console.ts'
 import { violationsOf } from './violations.ts'
 
-const CLIENT = join(import.meta.dirname, '../../client')
 const run = promisify(execFile)
+
+async function choose(page: Page, item: string | RegExp): Promise<void> {
+  await page.getByRole('toolbar').getByRole('button', { name: 'More' }).click()
+  await page.getByRole('menuitem', { name: item }).click()
+}
 
 test.beforeEach(async ({ page }) => {
   await page.goto('/playground')
@@ -120,18 +124,76 @@ test('a calendar of many properties renders only visible rows, and keys move bey
   expect(await drawn()).toBeLessThan(all - 5)
 })
 
-test('a property that is missing is explained, and all replicas answer the same', async ({ page }) => {
-  await page.getByRole('button', { name: 'Explain match…' }).click()
+test('why a property is missing is explained by keyboard alone, and all replicas answer the same', async ({ page }) => {
+  await page.keyboard.press('Control+/')
   const why = page.getByRole('dialog')
   // The focus used to be on the title instead of the only field.
   await expect(why.getByLabel('Property')).toBeFocused()
-  await why.getByLabel('Property').fill('alp_000002')
-  await why.getByRole('button', { name: 'Explain', exact: true }).click()
+  await page.keyboard.type('alp_000002')
+  await page.keyboard.press('Enter')
   await expect(why.getByRole('list', { name: 'Conditions' })).toBeVisible()
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Tab')
+  await expect(why.getByRole('link', { name: 'Open calendar' })).toBeFocused()
   await page.keyboard.press('Escape')
 
-  await page.getByRole('button', { name: 'Compare replicas' }).click()
+  await choose(page, 'Compare replicas')
   await expect(page.getByRole('dialog')).toContainText(/4 of 4 .*equal/)
+})
+
+test('Explain match leads to the calendar of the property, whose nights are compared, changed and queried', async ({
+  page,
+}) => {
+  const divider = page.getByRole('separator', { name: 'Width of the request' })
+  await divider.press('ArrowRight')
+  await expect(divider).toHaveAttribute('aria-valuenow', '40')
+  await page.getByRole('button', { name: 'Explain match…' }).click()
+  const why = page.getByRole('dialog')
+  await why.getByLabel('Property').fill('alp_000006')
+  await why.getByRole('button', { name: 'Explain', exact: true }).click()
+  await why.getByRole('link', { name: 'Open calendar' }).click()
+  await ready(page, 'property')
+
+  const grid = page.getByRole('grid')
+  const cell = (at: number) => grid.getByRole('row').nth(2).getByRole('gridcell').nth(at)
+  const night = page.getByRole('region', { name: 'Selected nights' })
+  await cell(20).click()
+  await page.keyboard.press('Shift+ArrowRight')
+  await page.keyboard.press('Shift+ArrowRight')
+  await expect(night).toHaveAttribute('data-nights', '3')
+  const prices = await Promise.all([20, 21, 22].map(async (at) => Number(await cell(at).getAttribute('data-price'))))
+  await expect(night).toHaveAttribute('data-sum', String(prices.reduce((sum, price) => sum + price, 0)))
+  await page.keyboard.press('Home')
+  await expect(cell(0)).toBeFocused()
+  await page.keyboard.press('PageUp')
+  await expect(grid.locator('[data-date]:focus')).not.toHaveAttribute('data-availability')
+  await expect(grid.locator('[data-date]:focus')).toHaveAccessibleName(/no package$/)
+  await page.getByRole('button', { name: 'Today' }).click()
+
+  await page.getByRole('button', { name: 'Compare replicas' }).click()
+  await expect(page.getByText(/4 of 4 nodes have the same packages/)).toBeVisible()
+  await cell(21).click()
+  await expect(night.getByRole('button', { name: 'Edit…' })).toHaveAttribute('aria-disabled', 'true')
+  await page.getByRole('switch', { name: 'Write mode' }).click()
+  await night.getByRole('button', { name: 'Edit…' }).click()
+  const edit = page.getByRole('dialog')
+  await edit.getByLabel('Rooms left').fill('256')
+  await expect(edit.getByLabel('Rooms left')).toHaveAccessibleDescription(/whole number from 0 to 255/)
+  await edit.getByLabel('Rooms left').fill('0')
+  await edit.getByLabel('Price').fill('4321')
+  await expect(edit.locator('[data-changed="true"]')).toHaveCount(1)
+  await edit.getByRole('button', { name: 'Write 1 night' }).click()
+  await expect(edit.locator('[data-edit-state="done"]')).toContainText(/Acknowledged up to index/)
+  expect(await violationsOf(page, 'light')).toEqual([])
+  await edit.getByRole('button', { name: 'Close' }).last().click()
+  await expect(cell(21)).toHaveAttribute('data-price', '4321')
+  await expect(cell(21)).toHaveText('0')
+  await expect(cell(21)).toHaveAccessibleName(/, none left, 4,321,/)
+
+  await night.getByRole('button', { name: 'Query these nights' }).click()
+  await ready(page, 'playground')
+  // A night without rooms is in no result.
+  await expect(page.locator('[data-result-count]')).toHaveAttribute('data-result-count', '0')
 })
 
 test('choices of a field in a dialog are seen whole; Escape closes them first, then the dialog', async ({ page }) => {
@@ -250,7 +312,7 @@ test('the draft of a tab is restored with it, and a link to a request that is to
 
 test('a hundred runs show the distribution of times, and can be stopped', async ({ page }) => {
   const runs = page.locator('[data-runs]')
-  await page.getByRole('button', { name: 'x10', exact: true }).click()
+  await choose(page, /^Run 10 times/)
   await expect(runs).toHaveAttribute('data-runs', '10')
   await expect(runs).toContainText(/p50 .* p99 /)
 
@@ -260,7 +322,7 @@ test('a hundred runs show the distribution of times, and can be stopped', async 
     requests += 1
     if (requests <= 20) await route.continue()
   })
-  await page.getByRole('button', { name: 'x100' }).click()
+  await choose(page, /^Run 100 times/)
   await expect(runs).toContainText('of 100 runs')
   await expect.poll(() => requests).toBe(21)
   await page.getByRole('button', { name: 'Stop' }).click()
@@ -295,11 +357,12 @@ test('run with one key and copied with another: the copied TypeScript and curl r
   const { value: token } = await made.json()
   const folder = mkdtempSync(join(tmpdir(), 'vacancy-copied-'))
   try {
-    mkdirSync(join(folder, 'node_modules/@vacancy'), { recursive: true })
-    symlinkSync(CLIENT, join(folder, 'node_modules/@vacancy/client'), 'dir')
-
-    writeFileSync(join(folder, 'query.ts'), await copied(page))
-    const typescript = await run(process.execPath, ['query.ts'], { cwd: folder })
+    writeFileSync(join(folder, 'client.tgz'), await (await page.request.get('/api/v1/client.tgz')).body())
+    await run('npm', ['init', '-y'], { cwd: folder })
+    // From the served file, without a registry.
+    await run('npm', ['install', '--offline', '--no-audit', '--no-fund', './client.tgz'], { cwd: folder })
+    writeFileSync(join(folder, 'query.mts'), await copied(page))
+    const typescript = await run(process.execPath, ['query.mts'], { cwd: folder })
     expect(JSON.parse(typescript.stdout).properties).toHaveLength(found)
 
     await page.getByRole('button', { name: 'Copy as' }).click()

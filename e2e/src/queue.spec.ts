@@ -132,5 +132,5 @@ test('the live tail shows jobs as they come, the palette finds one by its id, an
 
   await page.goto(`/queue/topics/${JOBS_TOPIC}?state=charts`)
   await ready(page, 'queue-topic')
-  await expect(page.locator('[data-chart]')).toHaveCount(4)
+  await expect(page.locator('[data-chart]')).toHaveCount(6)
 })

@@ -1,8 +1,9 @@
-/** The control plane with a simulated cluster, as `npm run console:sim` starts it. */
+/** The control plane with a simulated cluster, as `npm run console:sim` starts it, and a browser that is signed in to it. */
 
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startProgram } from '@vacancy/testkit/program'
+import { type State, signedIn, telling } from './console.ts'
 
 const SIMULATED = join(import.meta.dirname, '../../server/src/testing/console-sim.ts')
 
@@ -47,4 +48,26 @@ export async function startSimulation(
       await program.stop()
     },
   }
+}
+
+/** Tests of a simulated cluster, which lives as long as the worker. */
+export function simulated(args: readonly string[]) {
+  return telling.extend<object, { simulation: Simulation; admin: State }>({
+    simulation: [
+      async ({ browserName: _ }, use) => {
+        const simulation = await startSimulation(args)
+        await use(simulation)
+        await simulation.stop()
+      },
+      { scope: 'worker', timeout: 150_000 },
+    ],
+    admin: [
+      async ({ browser, simulation }, use) => {
+        await use(await signedIn(browser, simulation.link))
+      },
+      { scope: 'worker', timeout: 60_000 },
+    ],
+    baseURL: async ({ simulation }, use) => use(simulation.url),
+    storageState: async ({ admin }, use) => use(admin),
+  })
 }

@@ -3,8 +3,8 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from '@playwright/test'
-import { ready, type State, signedIn, telling } from './console.ts'
-import { type Simulation, startSimulation } from './simulation.ts'
+import { ready } from './console.ts'
+import { simulated } from './simulation.ts'
 import { violationsOf } from './violations.ts'
 
 const PICTURES = join(import.meta.dirname, '../screenshots')
@@ -12,29 +12,11 @@ const PICTURES = join(import.meta.dirname, '../screenshots')
 const SHOWN_MS = 3_000
 const SIZES = [
   { size: 'wide', viewport: { width: 1440, height: 900 } },
+  { size: 'medium', viewport: { width: 1000, height: 800 } },
   { size: 'narrow', viewport: { width: 390, height: 844 } },
 ] as const
 
-const test = telling.extend<object, { simulation: Simulation; admin: State }>({
-  simulation: [
-    async ({ browserName: _ }, use) => {
-      const simulation = await startSimulation([
-        ...['--nodes', '18', '--shards', '6', '--zones', '2', '--seed', '7', '--fabric'],
-      ])
-      await use(simulation)
-      await simulation.stop()
-    },
-    { scope: 'worker', timeout: 150_000 },
-  ],
-  admin: [
-    async ({ browser, simulation }, use) => {
-      await use(await signedIn(browser, simulation.link))
-    },
-    { scope: 'worker', timeout: 60_000 },
-  ],
-  baseURL: async ({ simulation }, use) => use(simulation.url),
-  storageState: async ({ admin }, use) => use(admin),
-})
+const test = simulated(['--nodes', '18', '--shards', '6', '--zones', '2', '--seed', '7', '--fabric'])
 
 test('a killed bridge is shown within 3 s, with what it cuts off, and leaves the problems when it is back', async ({
   page,
@@ -95,6 +77,41 @@ test('the tree of the map is walked by keyboard, and the inspector follows', asy
   await expect(page.locator('[data-inspector^="bridge b-s"]')).toContainText('Sends to')
   await page.keyboard.press('ArrowLeft')
   await expect(page.getByRole('treeitem', { selected: true })).toHaveAttribute('data-thing', /^shard s/)
+})
+
+test('a component is found by its name, and the map flows unless motion is unwanted', async ({ page }) => {
+  await page.goto('/topology?view=map&collapse=zone-1,zone-2')
+  await ready(page, 'topology')
+  await expect(page.locator('canvas[data-flow]')).toHaveAttribute('data-flow', 'moving')
+  const find = page.getByRole('combobox', { name: 'Find…' })
+  await find.fill('b-s4')
+  await expect(page.getByRole('listbox').getByRole('option')).toHaveText([/bridge b-s4/])
+  await page.keyboard.press('Enter')
+  await expect(page.locator('[data-inspector="bridge b-s4"]')).toContainText('Sends to')
+  await expect(page.getByRole('treeitem', { selected: true })).toHaveAttribute('data-thing', 'bridge b-s4')
+  await expect(find).toHaveValue('')
+
+  await page.emulateMedia({ reducedMotion: 'reduce' })
+  await expect(page.locator('canvas[data-flow]')).toHaveCount(0)
+})
+
+test('without room beside the map the inspector is a drawer, which walking the map does not open', async ({ page }) => {
+  await page.setViewportSize({ width: 1000, height: 800 })
+  await page.goto('/topology?view=map')
+  await ready(page, 'topology')
+  const tree = page.getByRole('tree')
+  await tree.focus()
+  await page.keyboard.press('Home')
+  const selected = page.getByRole('treeitem', { selected: true })
+  const key = (await selected.getAttribute('data-thing')) as string
+  await expect(page.getByRole('dialog')).toHaveCount(0)
+
+  await page.keyboard.press('Enter')
+  await expect(page.getByRole('dialog').locator(`[data-inspector="${key}"]`)).toBeVisible()
+  expect(await violationsOf(page, 'light')).toEqual([])
+  await page.keyboard.press('Escape')
+  await expect(page.getByRole('dialog')).toHaveCount(0)
+  await expect(tree).toBeFocused()
 })
 
 test('segments of the registry lead to their route', async ({ page }) => {

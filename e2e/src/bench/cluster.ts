@@ -1,6 +1,6 @@
 /** Measurements with a simulated cluster: first pages, changes, charts, a thousand nodes. */
 
-import type { Browser, Page } from '@playwright/test'
+import type { Browser, BrowserContext, Page } from '@playwright/test'
 import { ready, type State } from '../console.ts'
 import type { Simulation } from '../simulation.ts'
 import {
@@ -201,6 +201,7 @@ export async function measureLarge({ url }: Simulation, storageState: State): Pr
     await page.close()
   }
   await context.close()
+  const scrolled = await measureScroll(await knownWindowOf(url, storageState))
   return [
     {
       what: '1,000 nodes in 300 shards: overview usable after navigation',
@@ -211,6 +212,96 @@ export async function measureLarge({ url }: Simulation, storageState: State): Pr
     },
     { what: '300 rows: rows in the document', limit: 80, unit: '', value: rows },
     { what: '300 rows: a key in the filter, p75', limit: 100, unit: 'ms', value: quantile(filters, 0.75) },
+    { what: '1,000 nodes: a frame while the overview is scrolled, p95', limit: 20, unit: 'ms', value: scrolled },
+  ]
+}
+
+const SCROLLS = 120
+
+/** Without a slow-down: frames while the overview with every shard of every zone is scrolled down and up. */
+async function measureScroll(context: BrowserContext): Promise<number> {
+  const page = await context.newPage()
+  await page.goto('/?zones=zone-1,zone-2,zone-3,zone-4')
+  await ready(page)
+  await page.waitForTimeout(SETTLE_MS)
+  await page.mouse.move(600, 400)
+  await page.evaluate(OBSERVE_FRAMES)
+  for (let step = 0; step < SCROLLS; step++) await page.mouse.wheel(0, step < SCROLLS / 2 ? 60 : -60)
+  const frames = await page.evaluate<number[]>('frames_')
+  await context.close()
+  return quantile(frames, 0.95)
+}
+
+const PANS = 120
+const ZOOMS = 40
+const WATCHED_MS = 10_000
+
+/** Frames of the page while something happens. */
+const OBSERVE_FRAMES = `
+  window.frames_ = []
+  let before = 0
+  const frame = (now) => { if (before > 0) frames_.push(now - before); before = now; requestAnimationFrame(frame) }
+  requestAnimationFrame(frame)
+`
+
+/** How long the main thread is busy at a time. Its messages delay the frames of a page that is scrolled. */
+const OBSERVE_TASKS = `
+  window.busiest = 0
+  const { port1, port2 } = new MessageChannel()
+  let pinged = performance.now()
+  port1.onmessage = () => { const now = performance.now(); busiest = Math.max(busiest, now - pinged); pinged = now; setTimeout(() => { pinged = performance.now(); port2.postMessage(0) }) }
+  port2.postMessage(0)
+`
+
+/** The topology of a thousand nodes: until it is usable, while it is panned and zoomed, and while it is updated. */
+export async function measureTopology({ url }: Simulation, storageState: State): Promise<Figure[]> {
+  const context = await knownWindowOf(url, storageState)
+  const usable: number[] = []
+  const bare: number[] = []
+  for (let run = 0; run < RUNS; run++) {
+    const page = await slowPage(context)
+    await open(page, `${url}/topology`)
+    usable.push((await timingsOf(page)).ready)
+    bare.push((await measureBare(page, url)).ready)
+    await page.close()
+  }
+  // Without a slow-down.
+  const page = await context.newPage()
+  await page.goto(`${url}/topology`)
+  await ready(page, 'topology')
+  const map = page.locator('canvas[data-map]')
+  await map.scrollIntoViewIfNeeded()
+  const box = await map.boundingBox()
+  if (!box) throw new Error('the map is not on the page')
+  const [x, y] = [box.x + box.width / 2, box.y + box.height / 2]
+  await page.evaluate(OBSERVE_FRAMES)
+  await page.mouse.move(x, y)
+  await page.mouse.down()
+  for (let step = 1; step <= PANS; step++) await page.mouse.move(x + Math.sin(step / 8) * 200, y - step)
+  await page.mouse.up()
+  await page.keyboard.down('Control')
+  for (let step = 0; step < ZOOMS; step++) await page.mouse.wheel(0, step < ZOOMS / 2 ? 40 : -40)
+  await page.keyboard.up('Control')
+  const frames = await page.evaluate<number[]>('frames_')
+  await page.evaluate(OBSERVE_TASKS)
+  await page.waitForTimeout(WATCHED_MS)
+  const busiest = await page.evaluate<number>('busiest')
+  await context.close()
+  return [
+    {
+      what: '1,000 nodes in 300 shards: topology usable after navigation',
+      limit: 1_500,
+      unit: 'ms',
+      value: median(usable),
+      floor: median(bare),
+    },
+    {
+      what: 'the same: a frame while its map is panned and zoomed, p95',
+      limit: 20,
+      unit: 'ms',
+      value: quantile(frames, 0.95),
+    },
+    { what: 'the same: the longest task while everything is updated', limit: 50, unit: 'ms', value: busiest },
   ]
 }
 
