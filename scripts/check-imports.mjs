@@ -41,8 +41,8 @@ const ENGINE_LAYERS = [
 /** Layers of server/src, likewise. */
 const SERVER_LAYERS = [
   ['cli', 'docs'],
-  ['app', 'parts', 'program', 'data-folder'],
-  ['imports', 'playground', 'queue', 'config', 'metrics'],
+  ['app', 'parts', 'program', 'client-package', 'data-folder'],
+  ['imports', 'playground', 'segments', 'stays', 'queue', 'config', 'metrics'],
   ['cluster', 'fabric'],
   ['history', 'live'],
   ['http', 'access', 'database'],

@@ -33,6 +33,8 @@ const TURBO = ['node_modules/turbo/bin/turbo', 'run', '--ui=stream', '--output-l
 /** Of workspaces that did not change the result is in its cache. */
 const TYPECHECK = [...TURBO, 'typecheck', '--continue']
 const PLAYWRIGHT = ['node_modules/@playwright/test/cli.js', 'test', '--config', 'e2e']
+/** Of `bin/vacancy.mjs`. Each test file is a process that would compile vitest again. */
+const NODE_COMPILE_CACHE = process.env.NODE_COMPILE_CACHE ?? path.join(ROOT, 'node_modules/.cache/vacancy')
 const LARGE = [...PLAYWRIGHT.slice(0, -1), 'e2e/large.config.ts']
 
 /** Commands: `steps` run one after another with the pinned Node; additional arguments go to the last one. */
@@ -93,6 +95,7 @@ const COMMANDS = {
   'bench:why-not': { build: true, steps: [['bench/src/cli.ts', 'why-not']] },
   'bench:queue': { build: true, steps: [['bench/src/cli.ts', 'queue']] },
   'bench:fabric': { build: true, steps: [['bench/src/cli.ts', 'fabric']] },
+  'bench:stays': { build: true, steps: [['bench/src/cli.ts', 'stays']] },
   failover: { build: true, steps: [['bench/src/cli.ts', 'failover']] },
   replicated: { build: true, steps: [['bench/src/cli.ts', 'replicated']] },
   compare: { build: true, steps: [['bench/src/cli.ts', 'compare']] },
@@ -114,6 +117,8 @@ const COMMANDS = {
   'chaos:fabric': { build: true, steps: [['quickstart/chaos/chaos.ts']] },
   // Small edits of production code that the tests must notice.
   mutate: { build: true, steps: [['scripts/mutate.mjs']] },
+  // Stays on a shard whose leader is killed again and again.
+  bookers: { build: true, steps: [['bench/src/cli.ts', 'bookers']] },
   soak: { build: true, steps: [['bench/src/cli.ts', 'soak']] },
 }
 
@@ -216,7 +221,7 @@ async function runTests(node, command, rest, env) {
     const runs = await Promise.all(
       steps.map(async (step, index) => {
         const file = path.join(folder, `${index}.json`)
-        const given = { ...env, VACANCY_TEST_COUNTS: file, VACANCY_SEED: seed }
+        const given = { ...env, NODE_COMPILE_CACHE, VACANCY_TEST_COUNTS: file, VACANCY_SEED: seed }
         if (browser.path) given.CHROMIUM_PATH = browser.path
         const stdio = index === 0 ? 'inherit' : ['ignore', 'pipe', 'pipe']
         const { code, output } = await runStep(node, [...step, ...rest], { env: given, stdio })

@@ -277,7 +277,7 @@ export async function measureLoad(
     const cpuBefore = await server.cpuSeconds()
     const result = await runLoad({ ...load, host: server.host, port: server.port })
     const cpuSeconds = (await server.cpuSeconds()) - cpuBefore
-    const sent = result.streams.reduce((sum, stream) => sum + stream.sent, 0)
+    const sent = result.streams.reduce((sum, stream) => sum + stream.sent - stream.refused, 0)
     refuseWrongAnswers(result)
     const isTaken = result.void === '' || (takesVoid && attempt === TRIES)
     if (isTaken) return { ...result, cpuMicros: (cpuSeconds * 1e6) / sent }

@@ -1,5 +1,6 @@
 /** The door of the bench workspace. */
 import { runCommands } from '@vacancy/shared/node'
+import { bookersCommand } from './bookers/bookers.ts'
 import { compareCommand } from './compare.ts'
 import { fabricCommand } from './fabric/fabric.ts'
 import { failoverCommand } from './failover.ts'
@@ -9,6 +10,7 @@ import { replicatedCommand } from './replicated.ts'
 import { reportCommand } from './report.ts'
 import { sampleCommand } from './sample.ts'
 import { soakCommand } from './soak.ts'
+import { staysCommand } from './stays/stays.ts'
 import { whyNotCommand } from './why-not/why-not.ts'
 
 // An exit, not a death: programs that were started are ended on the way out.
@@ -27,6 +29,8 @@ await runCommands(
     queueCommand,
     fabricCommand,
     queueSoakCommand,
+    bookersCommand,
+    staysCommand,
   ],
   process.argv.slice(2),
 )

@@ -1,29 +1,20 @@
 /** `npm run compare`: the figures of a node alone, of this commit and of another one, measured in turn. */
+
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { EXIT, VacancyError } from '@vacancy/shared'
 import { defineCommand } from '@vacancy/shared/node'
-import {
-  type Bench,
-  closeBench,
-  createBench,
-  dataOf,
-  measureLoad,
-  requestsOf,
-  SIZES,
-  sendersFor,
-  serverOf,
-} from './bench.ts'
+import { type Bench, dataOf, measureLoad, requestsOf, SIZES, sendersFor, serverOf } from './bench.ts'
 import { type Compared, comparedMeasures } from './comparison.ts'
 import { failure } from './failure.ts'
-import { formatTable, type RowReport, type Section } from './format.ts'
+import type { RowReport, Section } from './format.ts'
 import { percentile } from './histogram.ts'
 import type { Stream } from './load.ts'
 import { cpuPressure, describeMachine } from './machine.ts'
 import { metric } from './metrics.ts'
-import { writeBenchmark } from './pages.ts'
 import { lastJson, ROOT, runProgram } from './programs.ts'
+import { recordSection } from './record-section.ts'
 import { metricsOf, type RunningNode, startNode, stopNode } from './running-node.ts'
 import { worstOf } from './verdict.ts'
 
@@ -65,18 +56,9 @@ export const compareCommand = defineCommand({
   },
   run: async ({ flags }) => {
     const base = commitNamed(flags.base)
-    const say = (text: string) => process.stderr.write(`${text}\n`)
     const size = { ...SIZES.quick, packages: flags.packages, warmupMs: WARMUP_MS, runMs: RUN_MS }
-    const bench = createBench({ size, dir: flags.dir, say })
-    try {
-      const { section, runs } = await measure(bench, base, flags)
-      process.stdout.write(formatTable(section))
-      if (flags.json) writeFileSync(flags.json, `${JSON.stringify({ ...section, runs }, null, 2)}\n`)
-      if (flags.write) writeBenchmark({ compare: section })
-      return section.rows.some(({ verdict }) => verdict === 'missed') ? 1 : EXIT.ok
-    } finally {
-      await closeBench(bench, { keep: false })
-    }
+    const { rows } = await recordSection(flags, size, (bench) => measure(bench, base, flags))
+    return rows.some(({ verdict }) => verdict === 'missed') ? 1 : EXIT.ok
   },
 })
 
@@ -222,6 +204,8 @@ async function searchFigures(bench: Bench, node: RunningNode): Promise<Loaded> {
     pacing: { kind: 'closed', pipelining: 64 },
     connections: 16,
     batch: 64,
+    // A node admits a limited number of requests in 50 ms, and a fast machine reaches it.
+    takesRefusals: true,
     frames: updates.frames,
   })
   return {
@@ -253,6 +237,10 @@ async function load(
   if (measured.void) bench.notes.push(`In one load ${measured.void}: its latencies are too long.`)
   const [only] = measured.streams
   if (!only) throw failure('the load has a stream')
+  if (only.refused > 0) {
+    const [refused, sent] = [only.refused, only.sent].map((count) => count.toLocaleString('en'))
+    bench.notes.push(`In one load ${refused} of ${sent} ${stream.name} were refused with 429. They are not counted.`)
+  }
   return {
     ms: (share) => percentile(only.latency, share),
     perSecond: only.perSecond,

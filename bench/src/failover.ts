@@ -2,21 +2,21 @@
  * `npm run failover`: how long a shard of three nodes accepts no writes after losing its leader, and whether reads
  * continue.
  */
-import { writeFileSync } from 'node:fs'
+
 import { join } from 'node:path'
 import { connect, type VacancyClient } from '@vacancy/client'
 import { dayOf, EXIT, formatDay, VacancyError } from '@vacancy/shared'
 import { defineCommand } from '@vacancy/shared/node'
 import { until } from '@vacancy/testkit/until'
-import { type Bench, closeBench, createBench, SIZES, seedOf, tablesOf } from './bench.ts'
+import { type Bench, SIZES, seedOf, tablesOf } from './bench.ts'
 import { failure } from './failure.ts'
-import { formatTable, type RowReport, type Section } from './format.ts'
+import type { RowReport, Section } from './format.ts'
 import { cpuPressure, describeMachine } from './machine.ts'
-import { writeBenchmark } from './pages.ts'
 import { longestPause, quantile, slowest } from './pauses.ts'
 import { ROOT } from './programs.ts'
 import { updates } from './queries.ts'
 import { below, createRandom, type Random } from './random.ts'
+import { recordSection } from './record-section.ts'
 import { refusePartialWrite } from './results.ts'
 import {
   ADMIN_TOKEN,
@@ -93,16 +93,8 @@ export const failoverCommand = defineCommand({
   run: async ({ flags }) => {
     refusePartialWrite(flags)
     const kinds = kindsOf(flags.only)
-    const say = (text: string) => process.stderr.write(`${text}\n`)
-    const bench = createBench({ size: { ...SIZES.quick, packages: PACKAGES }, dir: flags.dir, say })
-    try {
-      const { section, rounds } = await measureFailover(bench, kinds, flags.rounds)
-      process.stdout.write(formatTable(section))
-      if (flags.json) writeFileSync(flags.json, `${JSON.stringify({ ...section, rounds }, null, 2)}\n`)
-      if (flags.write) writeBenchmark({ failover: section })
-    } finally {
-      await closeBench(bench, { keep: false })
-    }
+    const size = { ...SIZES.quick, packages: PACKAGES }
+    await recordSection(flags, size, (bench) => measureFailover(bench, kinds, flags.rounds))
     return EXIT.ok
   },
 })

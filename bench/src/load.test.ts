@@ -95,6 +95,18 @@ test('error replies are counted by their text', async () => {
   expect(streams[0]).toMatchObject({ answered: 120, errors: { 429: 120 } })
 })
 
+test('refusals that a stream expects are counted apart from errors, rates and latencies', async () => {
+  const port = await serve((socket) => {
+    const scanner = createFrameScanner()
+    socket.on('data', (chunk: Buffer) => {
+      scanFrames(scanner, chunk, chunk.length, (id) => socket.write(errorFrame(id, id % 2 === 0 ? '429' : '503')))
+    })
+  })
+  const { streams } = await runLoad(loadOn(port, [{ ...searches, takesRefusals: true }]))
+
+  expect(streams[0]).toMatchObject({ answered: 120, refused: 60, errors: { 503: 60 }, perSecond: 200 })
+})
+
 test('requests without a reply count with the time they waited', async () => {
   const port = await serve(() => {})
   const { streams } = await runLoad({ ...loadOn(port, [searches]), drainMs: 150 })

@@ -6,6 +6,7 @@
  * schedule is void.
  */
 import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
 import { failure } from './failure.ts'
 import { merge } from './histogram.ts'
 import type { FromSender, ToSender } from './load-process.ts'
@@ -26,6 +27,8 @@ export type Stream = {
   port?: number
   /** Most requests in one write (default 1: every request comes from a client of its own). */
   batch?: number
+  /** A node may refuse requests with `429`: they are counted apart. Else they are errors. */
+  takesRefusals?: boolean
 }
 
 export type Load = {
@@ -102,7 +105,10 @@ function nextMessage<K extends FromSender['kind']>(
       if (message.kind === 'failed') reject(failure(`load: ${message.reason}`))
     })
     child.once('error', reject)
-    child.once('exit', (code) => reject(failure(`load: a sender ended with exit code ${code}`)))
+    // Messages sent before the end can arrive after `exit`, but never after `disconnect`.
+    void Promise.all([once(child, 'exit'), once(child, 'disconnect')]).then(([[code]]) =>
+      reject(failure(`load: a sender ended with exit code ${code}`)),
+    )
   })
 }
 
@@ -120,6 +126,7 @@ function orderFor(stream: Stream, port: number, place: Place): StreamOrder {
     pacing: stream.pacing,
     connections: shareOf(stream.connections, place),
     batch: stream.batch ?? 1,
+    takesRefusals: stream.takesRefusals ?? false,
     frames,
     ends,
     replyBytes: Uint32Array.from(stream.replyBytes ?? stream.frames.map(() => 0)),
@@ -145,7 +152,15 @@ function sumUp(load: Load, reports: readonly Report[]): LoadResult {
 function sumOf(reports: readonly StreamReport[]): StreamReport {
   const sum = createStreamReport()
   for (const report of reports) {
-    for (const key of ['sent', 'answered', 'unanswered', 'unsent', 'bytesReceived', 'bytesExpected'] as const) {
+    for (const key of [
+      'sent',
+      'answered',
+      'unanswered',
+      'unsent',
+      'refused',
+      'bytesReceived',
+      'bytesExpected',
+    ] as const) {
       sum[key] += report[key]
     }
     merge(sum.latency, report.latency)

@@ -12,7 +12,17 @@ import type { Measure } from './verdict.ts'
 import { type WhyNot, whyNotCells, whyNotLines } from './why-not/results.ts'
 
 /** Kinds of recorded test runs, in the order of docs/reliability.md: one file of docs/results each, newest run first. */
-const RUN_FILES = ['seeds', 'whole-nodes', 'defects', 'coverage', 'chaos', 'chaos-fabric', 'fabric-model'] as const
+const RUN_FILES = [
+  'seeds',
+  'whole-nodes',
+  'defects',
+  'coverage',
+  'chaos',
+  'chaos-fabric',
+  'bookers',
+  'fabric-model',
+  'soak-queue',
+] as const
 type RunFile = (typeof RUN_FILES)[number]
 
 export type RunLog = { readonly kind: string; readonly runs: readonly RecordedRun[] }
@@ -21,6 +31,14 @@ export type RunLog = { readonly kind: string; readonly runs: readonly RecordedRu
 export function writeBenchmark(part: Partial<Results>): void {
   writeResults(part)
   for (const [file, text] of Object.entries(pages())) writeFileSync(join(ROOT, file), text)
+}
+
+/** Puts a run in front of those of its kind and renews every page. */
+export function writeRun(name: RunFile, run: RecordedRun): void {
+  const file = join(ROOT, `docs/results/${name}.json`)
+  const { kind, runs } = JSON.parse(readFileSync(file, 'utf8')) as RunLog
+  writeFileSync(file, `${JSON.stringify({ kind, runs: [run, ...runs] }, null, 2)}\n`)
+  writeBenchmark({})
 }
 
 /** Every page by its path, with the figures of the results files. */
@@ -48,7 +66,7 @@ export function withBlock(page: string, name: string, text: string): string {
   return `${page.slice(0, begin.index + begin[0].length)}\n\n${text.trim()}\n\n${page.slice(end)}`
 }
 
-function benchmarksPage({ report, failover, replicated, compare, queue, fabric, runs }: Results): string {
+function benchmarksPage({ report, failover, replicated, compare, queue, fabric, stays, runs }: Results): string {
   return [
     '# Benchmarks',
     `<!-- Generated from ${RESULTS_FILE} by \`node bench/src/pages.ts --write\`. Run the benchmark instead of editing. -->`,
@@ -63,6 +81,9 @@ function benchmarksPage({ report, failover, replicated, compare, queue, fabric, 
     ...(fabric === undefined
       ? []
       : ['## The fabric', 'What routers and bridges cost for each request.', formatSection(fabric)]),
+    ...(stays === undefined
+      ? []
+      : ['## Stays', 'What booking all nights of a stay at once costs.', formatSection(stays)]),
     '## Other runs',
     'Kept as sentences by the person who ran them.',
     ...runs.map(recordedRun),

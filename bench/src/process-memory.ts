@@ -21,7 +21,7 @@ export function residentBytes(pid: number): ResidentBytes {
 export function residentOf(rollup: string): ResidentBytes {
   const bytesOf = (name: string) => {
     const found = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(rollup)
-    if (!found) throw new NotMeasured(`the kernel does not say ${name} of a process`)
+    if (!found) throw new NotMeasured(`the kernel does not report ${name} for processes`)
     return Number(found[1]) * 1024
   }
   const [resident, anonymous] = [bytesOf('Rss'), bytesOf('Anonymous')]

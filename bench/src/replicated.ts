@@ -2,21 +2,21 @@
  * `npm run replicated`: what it costs to have every write on a majority of three nodes, beside a node that is alone,
  * under the same load in the same run; and how far followers are behind meanwhile.
  */
-import { writeFileSync } from 'node:fs'
+
 import { join } from 'node:path'
-import { EXIT } from '@vacancy/shared'
+import { EXIT, VacancyError } from '@vacancy/shared'
 import { defineCommand } from '@vacancy/shared/node'
-import { type Bench, closeBench, createBench, requestsOf, SIZES, seedOf } from './bench.ts'
+import { type Bench, requestsOf, SIZES, seedOf } from './bench.ts'
 import { failure } from './failure.ts'
-import { formatTable, type RowReport, type Section } from './format.ts'
+import type { RowReport, Section } from './format.ts'
 import { percentile } from './histogram.ts'
 import { type LoadResult, runLoad, type Stream } from './load.ts'
 import { cpuPressure, describeMachine } from './machine.ts'
 import { metric } from './metrics.ts'
-import { writeBenchmark } from './pages.ts'
 import { median, quantile } from './pauses.ts'
 import { processSeconds } from './process-time.ts'
 import { ROOT } from './programs.ts'
+import { recordSection } from './record-section.ts'
 import { metricsOf, type RunningNode, startNode, stopNode } from './running-node.ts'
 import { becomesWhole, type Member, type RunningShard, startShard, stopShard } from './running-shard.ts'
 import { judged, type Measure, type Target, worstOf } from './verdict.ts'
@@ -55,25 +55,19 @@ export const replicatedCommand = defineCommand({
     seconds: { type: 'integer', min: 1, max: 3_600, default: 10, unit: 'seconds', summary: 'Length of a run.' },
     rate: { type: 'integer', min: 1_000, max: 200_000, default: 10_000, summary: 'Writes a second.' },
     write: { type: 'boolean', summary: 'Records the figures and renews the pages that quote them.' },
+    root: { type: 'text', value: 'DIR', summary: 'Another copy of the repository to measure, built.' },
     json: { type: 'text', value: 'FILE', summary: 'Writes the figures with every run as JSON.' },
     dir: { type: 'text', default: join(ROOT, '.vacancy/replicated'), value: 'DIR', summary: 'Folder for the data.' },
   },
   run: async ({ flags }) => {
-    const say = (text: string) => process.stderr.write(`${text}\n`)
-    const bench = createBench({ size: { ...SIZES.quick, packages: PACKAGES }, dir: flags.dir, say })
-    try {
-      const { section, runs } = await measure(bench, flags)
-      process.stdout.write(formatTable(section))
-      if (flags.json) writeFileSync(flags.json, `${JSON.stringify({ ...section, runs }, null, 2)}\n`)
-      if (flags.write) writeBenchmark({ replicated: section })
-    } finally {
-      await closeBench(bench, { keep: false })
-    }
+    if (flags.root !== undefined && flags.write)
+      throw new VacancyError('usage_error', { reason: '--write records this copy: leave out --root' })
+    await recordSection(flags, { ...SIZES.quick, packages: PACKAGES }, (bench) => measure(bench, flags))
     return EXIT.ok
   },
 })
 
-type Plan = { runs: number; seconds: number; rate: number }
+type Plan = { runs: number; seconds: number; rate: number; root: string | undefined }
 
 async function measure(bench: Bench, plan: Plan): Promise<{ section: Section; runs: Runs }> {
   const machine = describeMachine()
@@ -100,18 +94,18 @@ async function measure(bench: Bench, plan: Plan): Promise<{ section: Section; ru
 const HOW = [
   `Both hold the same ${PACKAGES.toLocaleString('en')} packages with one serving thread a node and all other settings at their defaults. The nodes of the shard use mutual TLS. The load is on one of the two at a time, in turn.`,
   'Processor time is that of the whole process, all threads, user and kernel, from /proc. It includes ticks, heartbeats and metrics. Values are medians of the runs.',
-  'Peak: 16 connections, 64 writes in flight on each, as fast as replies arrive.',
+  'Peak: 16 connections, 64 writes in flight on each, as fast as replies arrive. Writes that were refused with 429 are not counted.',
   `Staleness: ${STALENESS} of the followers, sampled about four times a second under the load.`,
 ]
 
-async function runInTurn(bench: Bench, { runs: count, seconds, rate }: Plan): Promise<Runs> {
+async function runInTurn(bench: Bench, { runs: count, seconds, rate, root }: Plan): Promise<Runs> {
   const { file: seed, codecs } = await seedOf(bench, 'random')
   const steady = await writes(bench, { kind: 'spike', requests: rate / 1000, periodMs: 1 }, Math.ceil(rate / 1000))
-  const peak = await writes(bench, { kind: 'closed', pipelining: 64 }, 64)
+  const peak = { ...(await writes(bench, { kind: 'closed', pipelining: 64 }, 64)), takesRefusals: true }
   const runs: Runs = { alone: [], shard: [], alonePeak: [], shardPeak: [], stalenessSeconds: [] }
   bench.say('starting a node alone and a shard of 3')
-  const node = await startNode({ dir: join(bench.dir, 'alone'), seed, codecs, config: CONFIG })
-  const shard = await startShard({ dir: join(bench.dir, 'shard'), seed, codecs, config: CONFIG, hasLinks: false })
+  const node = await startNode({ dir: join(bench.dir, 'alone'), seed, codecs, config: CONFIG, root })
+  const shard = await startShard({ dir: join(bench.dir, 'shard'), seed, codecs, config: CONFIG, hasLinks: false, root })
   try {
     // Compilers of both have done their work before anything is measured.
     await loadNode(node, peak, WARM_SECONDS)

@@ -30,6 +30,7 @@ export type Results = {
   /** Absent until it was measured once. */
   readonly queue?: Section
   readonly fabric?: Section
+  readonly stays?: Section
   readonly whyNot: WhyNot
   readonly runs: readonly RecordedRun[]
 }

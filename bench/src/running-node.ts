@@ -21,7 +21,7 @@ export type NodeOptions = {
   /** Keys of the configuration file over the defaults (docs/design/http.md#configuration). */
   config: Record<string, number | string | boolean>
   /** Another copy of the repository than this one. */
-  root?: string
+  root?: string | undefined
 }
 
 export type RunningNode = {

@@ -32,6 +32,8 @@ export type ShardOptions = {
   config: Record<string, number | string | boolean>
   /** A relay between each two nodes, for each direction. */
   hasLinks: boolean
+  /** Another copy of the repository than this one. */
+  root?: string | undefined
 }
 
 export type Member = {
@@ -42,6 +44,7 @@ export type Member = {
   readonly api: string
   readonly peerPort: number
   readonly arguments: string[]
+  readonly root: string | undefined
   program: Program | undefined
 }
 
@@ -58,11 +61,11 @@ const IDS: readonly string[] = ['node-1', 'node-2', 'node-3']
 
 /** Starts it and waits until it is whole. */
 export async function startShard(options: ShardOptions): Promise<RunningShard> {
-  const { dir, codecs, hasLinks } = options
+  const { dir, codecs, hasLinks, root } = options
   rmSync(dir, { recursive: true, force: true })
   mkdirSync(dir, { recursive: true })
   const tls = join(dir, 'tls')
-  await runProgram(['bin/vacancy.mjs', 'certs', 'init', '--out', tls])
+  await runProgram(['bin/vacancy.mjs', 'certs', 'init', '--out', tls], root)
   const registry = startProgram(
     ['bin/vacancy.mjs', 'registry', '--addr', '127.0.0.1', '--port', '0', '--codecs-path', codecs].concat([
       '--state-file',
@@ -70,6 +73,7 @@ export async function startShard(options: ShardOptions): Promise<RunningShard> {
       '--log-level',
       'warn',
     ]),
+    root,
   )
   writeFileSync(join(dir, 'auth.yml'), `tokens:\n  - {token: ${ADMIN_TOKEN}, role: admin}\n`)
   const ports = new Map(await Promise.all(IDS.map(async (id) => [id, await freePort()] as const)))
@@ -81,7 +85,7 @@ export async function startShard(options: ShardOptions): Promise<RunningShard> {
   const registryUrl = (await registry.printed(/^serving: http .+$/m))[0].replace('serving: http ', 'http://')
   const members: Member[] = []
   for (const id of IDS) {
-    await runProgram(['bin/vacancy.mjs', 'certs', 'node', '--ca', tls, '--node-id', id, '--out', tls])
+    await runProgram(['bin/vacancy.mjs', 'certs', 'node', '--ca', tls, '--node-id', id, '--out', tls], root)
     members.push(await prepareMember(options, { id, peerPort: ports.get(id) as number, tls, registryUrl, url }))
   }
   const shard = { dir, members, links, registry, resolver: server }
@@ -100,7 +104,7 @@ function pairs(): [string, string][] {
 }
 
 async function prepareMember(
-  { dir, seed, config }: ShardOptions,
+  { dir, seed, config, root }: ShardOptions,
   at: { id: string; peerPort: number; tls: string; registryUrl: string; url: string },
 ): Promise<Member> {
   const { id, peerPort, tls, registryUrl, url } = at
@@ -142,6 +146,7 @@ async function prepareMember(
       'run-clustered',
       ...Object.entries(flags).flatMap(([flag, value]) => [`--${flag}`, value]),
     ],
+    root,
     program: undefined,
   }
 }
@@ -163,7 +168,7 @@ async function startResolver(
 }
 
 export function startMember(member: Member): void {
-  member.program = startProgram(member.arguments)
+  member.program = startProgram(member.arguments, member.root)
 }
 
 /** Ends its process and waits for that. */

@@ -21,6 +21,8 @@ export type StreamOrder = {
   connections: number
   /** Most requests of a schedule that go out in one write; a closed loop answers a whole read in one write. */
   batch: number
+  /** Replies `429` count as `refused`, not as errors. */
+  takesRefusals: boolean
   /** Request frames of the stream, one behind the other, and where each ends. */
   frames: Uint8Array
   ends: Uint32Array
@@ -50,6 +52,8 @@ export type StreamReport = {
   unanswered: number
   /** Due and never sent. */
   unsent: number
+  /** Refused with `429` before anything was done, where the stream expects that. In no other figure but `answered`. */
+  refused: number
   /** Texts of ERROR replies. */
   errors: Record<string, number>
   bytesReceived: number
@@ -63,6 +67,8 @@ const SLOTS = 1 << 18
 const SLOT_MASK = SLOTS - 1
 const READ_BYTES = 256 * 1024
 const SLAB_BYTES = 256 * 1024
+/** The reply of a node that admits no more requests at the moment. */
+const REFUSED = '429'
 /** Connections opened at a time: more would overrun the accept queue of a listener. */
 const CONNECTING_AT_ONCE = 64
 
@@ -162,6 +168,7 @@ export function createStreamReport(): StreamReport {
     late: createHistogram(),
     unanswered: 0,
     unsent: 0,
+    refused: 0,
     errors: {},
     bytesReceived: 0,
     bytesExpected: 0,
@@ -232,9 +239,13 @@ function onReply(sender: Sender, { scanner, stream }: Connection, correlationId:
   sender.underWay -= 1
   sender.repliesInRead += 1
   report.answered += 1
+  const text = isError ? errorText(scanner) : ''
+  if (text === REFUSED && stream.order.takesRefusals) {
+    report.refused += 1
+    return
+  }
   if (intended >= sender.measureFrom && intended < sender.stopAt) record(report.latency, sender.readAt - intended)
   if (!isError) return
-  const text = errorText(scanner)
   report.errors[text] = (report.errors[text] ?? 0) + 1
 }
 

@@ -69,7 +69,7 @@ export function forgetBefore(requests: Request[], ms: number): void {
  * Whether writes flow: all that were intended up to `calmMs` ago are settled, and one of those since then was answered
  * that was intended after `sinceMs`.
  */
-export function flows(writes: readonly Request[], calmMs: number, sinceMs = 0): boolean {
+export function flows(writes: readonly Request[], calmMs: number, sinceMs = Number.NEGATIVE_INFINITY): boolean {
   const calmFromMs = performance.now() - calmMs
   const isBehind = ({ intendedMs, settledMs }: Request) =>
     intendedMs <= calmFromMs && settledMs === Number.POSITIVE_INFINITY

@@ -2,12 +2,14 @@
  * `npm run bench:fabric`: what a router and a bridge cost for each request, beside a relay that passes bytes on, in
  * turns on the same machine.
  */
+
 import { writeFileSync } from 'node:fs'
 import { EXIT } from '@vacancy/shared'
 import { defineCommand } from '@vacancy/shared/node'
 import type { Program } from '@vacancy/testkit/program'
 import { failure } from '../failure.ts'
 import { formatTable, type RowReport, type Section } from '../format.ts'
+import { inTurns } from '../in-turns.ts'
 import { cpuPressure, describeMachine } from '../machine.ts'
 import { writeBenchmark } from '../pages.ts'
 import { median, quantile } from '../pauses.ts'
@@ -119,18 +121,11 @@ async function measureCost(
   row: CostRow,
   say: (text: string) => void,
 ): Promise<RowReport> {
-  const ours: Cost[] = []
-  const relay: Cost[] = []
   const amount = Math.round(requests / (row.replyBytes > 10_000 ? 2 : 1))
-  for (let round = 0; round < rounds; round++) {
-    const turn = [
-      async () => ours.push(await costOf(row.hop, row, amount)),
-      async () => relay.push(await costOf('relay', row, amount)),
-    ]
-    // Neither is always the first.
-    for (const run of round % 2 === 0 ? turn : turn.reverse()) await run()
-    say(`${row.hop}, replies of ${row.replyBytes} bytes: round ${round + 1} of ${rounds}`)
-  }
+  const loads = { ours: () => costOf(row.hop, row, amount), relay: () => costOf('relay', row, amount) }
+  const { ours, relay } = await inTurns(rounds, loads, (round) =>
+    say(`${row.hop}, replies of ${row.replyBytes} bytes: round ${round} of ${rounds}`),
+  )
   const ratios = ours.map(({ micros }, round) => micros / (relay[round] as Cost).micros)
   const spread = `${quantile(ratios, 0).toFixed(2)} to ${quantile(ratios, 1).toFixed(2)} in the rounds`
   const measures: Measure[] = [

@@ -2,6 +2,7 @@
  * What the HTTP proxy costs: real searches of a real node, beside a bare `node:http` that reads the same body and
  * answers with as many bytes.
  */
+
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,6 +11,7 @@ import { dayOf, formatDay } from '@vacancy/shared'
 import { freePort } from '@vacancy/testkit/free-port'
 import type { Program } from '@vacancy/testkit/program'
 import type { RowReport } from '../format.ts'
+import { inTurns } from '../in-turns.ts'
 import { median, quantile } from '../pauses.ts'
 import { processSeconds } from '../process-time.ts'
 import { lastJson, runProgram, startProgram, stopProgram } from '../programs.ts'
@@ -109,25 +111,18 @@ async function costOf({ program, port }: Opened, plan: Omit<HttpPlan, 'port'>): 
 }
 
 /** The proxy and a bare server in turns. */
-async function inTurns(
+async function costsOf(
   { proxy }: Proxied,
   { rounds }: Options,
   plan: Omit<HttpPlan, 'port'>,
 ): Promise<{ readonly ours: Cost[]; readonly bare: Cost[] }> {
   const { bodyBytes } = await search({ ...plan, port: proxy.port, requests: plan.connections })
   const server = await openBare(bodyBytes)
-  const ours: Cost[] = []
-  const bare: Cost[] = []
   try {
-    for (let round = 0; round < rounds; round++) {
-      const turn = [async () => ours.push(await costOf(proxy, plan)), async () => bare.push(await costOf(server, plan))]
-      // Neither is always the first.
-      for (const run of round % 2 === 0 ? turn : turn.reverse()) await run()
-    }
+    return await inTurns(rounds, { ours: () => costOf(proxy, plan), bare: () => costOf(server, plan) })
   } finally {
     await stopProgram(server.program)
   }
-  return { ours, bare }
 }
 
 const medianOf = (costs: readonly Cost[], which: 'micros' | 'perSecond' | 'p50' | 'p99') =>
@@ -140,7 +135,7 @@ export async function measureProxyCost(
   say: Say,
 ): Promise<RowReport> {
   const requests = Math.round(options.requests / (hits > 100 ? 10 : 2))
-  const { ours, bare } = await inTurns(proxied, options, { connections: CONNECTIONS, requests, body: bodyOf(hits) })
+  const { ours, bare } = await costsOf(proxied, options, { connections: CONNECTIONS, requests, body: bodyOf(hits) })
   const ratios = ours.map(({ micros }, round) => micros / (bare[round] as Cost).micros)
   const measures: Measure[] = [
     {
@@ -165,7 +160,7 @@ export async function measureProxyCost(
 export async function measureProxyLoad(proxied: Proxied, options: Options, say: Say): Promise<RowReport> {
   const requests = Math.round(options.requests / 2)
   const plan = { connections: LOAD_CONNECTIONS, requests, body: bodyOf(LOAD_HITS) }
-  const { ours, bare } = await inTurns(proxied, options, plan)
+  const { ours, bare } = await costsOf(proxied, options, plan)
   const straight = await searchesStraight(proxied.node.port, requests)
   const share = (medianOf(ours, 'perSecond') / medianOf(bare, 'perSecond')) * 100
   const measures: Measure[] = [

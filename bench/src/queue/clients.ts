@@ -126,7 +126,8 @@ export function exchange(connection: Connection, request: string): Promise<strin
   })
 }
 
-type Seen = (jobId: string) => void
+/** @returns whether the job is acknowledged */
+type Seen = (jobId: string) => boolean
 
 function openConsumer(plan: ClientPlan, topic: string, prefetch: number, seen: Seen): Promise<WebSocket> {
   const { host, port, token } = plan
@@ -139,9 +140,8 @@ function openConsumer(plan: ClientPlan, topic: string, prefetch: number, seen: S
         jobId: string
         seqId: number
       }
-      if (action !== 'job') return
+      if (action !== 'job' || !seen(jobId)) return
       socket.send(`{"action":"ack","topic":"${topic}","last_id":${seqId},"JobID":"${jobId}"}`)
-      seen(jobId)
     })
     socket.once('open', () => resolve(socket))
     socket.once('error', reject)
@@ -151,8 +151,11 @@ function openConsumer(plan: ClientPlan, topic: string, prefetch: number, seen: S
 async function deliver(plan: Extract<ClientPlan, { kind: 'deliver' }>) {
   let left = plan.jobs
   const done = Promise.withResolvers<void>()
+  // Jobs beyond those of the plan stay in the queue.
   const seen = () => {
-    if (--left === 0) done.resolve()
+    left--
+    if (left === 0) done.resolve()
+    return left >= 0
   }
   const sockets = await Promise.all(
     Array.from({ length: Math.max(plan.consumers, plan.topics.length) }, (_, n) =>
@@ -177,7 +180,10 @@ async function latency(plan: Extract<ClientPlan, { kind: 'latency' }>) {
   assert(topic !== undefined, 'a plan has a topic')
   const data = payloadOf(plan.payloadBytes)
   let arrived: (() => void) | undefined
-  const socket = await openConsumer(plan, topic, 64, () => arrived?.())
+  const socket = await openConsumer(plan, topic, 64, () => {
+    arrived?.()
+    return true
+  })
   const connection = await openConnection(plan)
   const statuses: { [status: string]: number } = {}
   const latencies: number[] = []

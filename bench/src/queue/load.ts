@@ -1,5 +1,7 @@
 /** A load of the queue benchmark: jobs submitted, then delivered, on two servers in turns, and their figures side by side. */
+
 import type { RowReport } from '../format.ts'
+import { inTurns } from '../in-turns.ts'
 import { quantile } from '../pauses.ts'
 import { processSeconds } from '../process-time.ts'
 import { judged, type Measure, worstOf } from '../verdict.ts'
@@ -56,17 +58,11 @@ export async function measureLoad(
   say: (text: string) => void,
 ): Promise<RowReport> {
   const jobs = Math.max(load.batch * TOPICS.length, Math.round(usual * load.share))
-  const ours: Figures[] = []
-  const others: Figures[] = []
-  for (let round = 0; round < rounds; round++) {
-    const turn = [
-      async () => ours.push(await runLoad(openOurs, load, jobs, `${round}o`)),
-      async () => others.push(await runLoad(openOther, load, jobs, `${round}f`)),
-    ]
-    // Neither is always the first.
-    for (const run of round % 2 === 0 ? turn : turn.reverse()) await run()
-    say(`${load.what}: round ${round + 1} of ${rounds}`)
+  const loads = {
+    ours: (round: number) => runLoad(openOurs, load, jobs, `${round}o`),
+    others: (round: number) => runLoad(openOther, load, jobs, `${round}f`),
   }
+  const { ours, others } = await inTurns(rounds, loads, (round) => say(`${load.what}: round ${round} of ${rounds}`))
   const figures = { ours, others, other }
   const measures = [
     ...rateMeasures('submitted', figures, (each) => each.submitPerSecond, load.submitMin),

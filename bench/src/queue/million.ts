@@ -19,7 +19,7 @@ import {
   withTopics,
 } from './servers.ts'
 
-const MILLION_ROW = 7
+export const MILLION_ROW = 7
 const SETTLE_MS = 3_000
 
 type WaitingOptions = {

@@ -11,11 +11,11 @@ import { cpuPressure, describeMachine } from '../machine.ts'
 import { writeBenchmark } from '../pages.ts'
 import { quantile } from '../pauses.ts'
 import { ROOT } from '../programs.ts'
-import { refusePartialWrite } from '../results.ts'
+import { readResults, refusePartialWrite } from '../results.ts'
 import { judged, type Measure, NotMeasured, worstOf } from '../verdict.ts'
 import { measureConsole } from './console-row.ts'
 import { type Load, measureLoad } from './load.ts'
-import { measureWaiting } from './million.ts'
+import { MILLION_ROW, measureWaiting } from './million.ts'
 import { measurePostgres } from './postgres-row.ts'
 import {
   clientsOf,
@@ -103,7 +103,7 @@ export const queueCommand = defineCommand({
   flags: {
     jobs: { type: 'integer', min: 1_000, max: 10_000_000, default: 100_000, summary: 'Jobs of a run.' },
     rounds: { type: 'integer', min: 1, max: 100, default: 5, summary: 'Runs of each; figures are their medians.' },
-    url: { type: 'text', default: '', value: 'URL', summary: 'A server that runs already, in the place of ours.' },
+    url: { type: 'text', default: '', value: 'URL', summary: 'A running server to measure instead of ours.' },
     token: { type: 'text', default: '', value: 'TOKEN', summary: 'Its token, with the rights to submit and consume.' },
     million: {
       type: 'boolean',
@@ -120,15 +120,30 @@ export const queueCommand = defineCommand({
       throw new VacancyError('usage_error', { reason: '--url and --token belong together' })
     if (flags.url !== '' && flags.write)
       throw new VacancyError('usage_error', { reason: '--write records our own server: leave out --url' })
-    if (flags.million && (flags.write || flags.url !== '' || flags.only !== undefined))
-      throw new VacancyError('usage_error', { reason: '--million stands alone' })
+    if (flags.million && (flags.url !== '' || flags.only !== undefined))
+      throw new VacancyError('usage_error', { reason: '--million measures our own server: leave out --url and --only' })
     const section = await measureQueue(flags, (text) => process.stderr.write(`${text}\n`))
     process.stdout.write(formatTable(section))
     if (flags.json) writeFileSync(flags.json, `${JSON.stringify(section, null, 2)}\n`)
-    if (flags.write) writeBenchmark({ queue: section })
+    if (flags.write) writeBenchmark({ queue: withKeptRows(section, readResults().queue) })
     return EXIT.ok
   },
 })
+
+/**
+ * A run of a million jobs takes minutes and is apart. It adds its row to the figures that were recorded before, and the
+ * row stays when the others are recorded again.
+ */
+export function withKeptRows(section: Section, before: Section | undefined): Section {
+  const isMillion = (row: RowReport) => row.id === MILLION_ROW
+  const million = section.rows.find(isMillion)
+  const inOrder = (rows: readonly RowReport[]) => rows.toSorted((a, b) => a.id - b.id)
+  if (before === undefined) return section
+  if (million === undefined) return { ...section, rows: inOrder([...section.rows, ...before.rows.filter(isMillion)]) }
+  const { command, startedAt, machine } = section
+  const row = { ...million, why: `\`${command}\`, ${startedAt.slice(0, 10)}, commit ${machine.commit}` }
+  return { ...before, rows: inOrder([...before.rows.filter((each) => !isMillion(each)), row]) }
+}
 
 type QueueOptions = {
   readonly jobs: number

@@ -1,16 +1,49 @@
-/** Reads every row of a SQLite queue and drops it: what a start of the queue is measured against. Prints how many. */
-import { DatabaseSync } from 'node:sqlite'
+/** Reads every row of a SQLite queue and drops it: what a start of the queue is measured against. Prints how many jobs. */
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
 
 const PAGE_ROWS = 2_000
+const PAGE_PACKS = 20
+
+/** The content of a pack, see server/src/queue/sqlite-packs.ts. */
+const HEAD_BYTES = 4
+const JOB_BYTES = 32
+const LENGTH_AT = 24
+const ID_LENGTH_AT = 28
 
 const database = new DatabaseSync(process.argv[2] ?? '')
-const page = database.prepare('SELECT * FROM jobs WHERE seq > ? ORDER BY seq LIMIT ?')
-let rows = 0
-for (let after = 0, isLast = false; !isLast; ) {
-  const read = page.all(after, PAGE_ROWS)
-  rows += read.length
-  after = Number(read.at(-1)?.['seq'])
-  isLast = read.length < PAGE_ROWS
+const ofTable = (table: 'jobs' | 'packs') =>
+  database.prepare(`SELECT * FROM ${table} WHERE seq > ? ORDER BY seq LIMIT ?`)
+
+function* pagesOf(statement: StatementSync, rows: number) {
+  for (let after = 0, isLast = false; !isLast; ) {
+    const read = statement.all(after, rows)
+    yield read
+    after = Number(read.at(-1)?.['seq'])
+    isLast = read.length < rows
+  }
 }
+
+/** As many values as jobs in rows of their own would be. */
+function unpacked(data: Uint8Array, count: number): { readonly id: string; readonly payload: Uint8Array }[] {
+  const buffer = Buffer.from(data.buffer, data.byteOffset, data.byteLength)
+  const idsAt = HEAD_BYTES + count * JOB_BYTES
+  let payloadAt = idsAt + buffer.readInt32LE(0)
+  const ids = buffer.toString('utf8', idsAt, payloadAt)
+  let idAt = 0
+  return Array.from({ length: count }, (_, n) => {
+    const at = HEAD_BYTES + n * JOB_BYTES
+    const bytes = Math.max(0, buffer.readInt32LE(at + LENGTH_AT))
+    const payload = data.slice(payloadAt, payloadAt + bytes)
+    payloadAt += bytes
+    const from = idAt
+    idAt += buffer.readInt32LE(at + ID_LENGTH_AT)
+    return { id: ids.slice(from, idAt), payload }
+  })
+}
+
+let jobs = 0
+for (const rows of pagesOf(ofTable('jobs'), PAGE_ROWS)) jobs += rows.length
+for (const packs of pagesOf(ofTable('packs'), PAGE_PACKS))
+  for (const { data, count } of packs) jobs += unpacked(data as Uint8Array, Number(count)).length
 database.close()
-process.stdout.write(`${rows}\n`)
+process.stdout.write(`${jobs}\n`)

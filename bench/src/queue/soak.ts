@@ -1,10 +1,12 @@
 /** `npm run soak:queue`: the job queue at half its top rate for a while, with failures and reconnects. */
 import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { defineCommand } from '@vacancy/shared/node'
+import { commitOf, defineCommand } from '@vacancy/shared/node'
 import { metric, parseMetrics } from '../metrics.ts'
+import { writeRun } from '../pages.ts'
 import { residentBytes } from '../process-memory.ts'
 import { lastJson, ROOT, runProgram } from '../programs.ts'
+import type { RecordedRun } from '../results.ts'
 import type { Check } from '../soak-verdict.ts'
 import { clientsOf, closeServer, openOurs, PAYLOAD_BYTES, runClients, type Server } from './servers.ts'
 import type { SoakCounts, SoakPlan } from './soak-clients.ts'
@@ -23,6 +25,10 @@ export const queueSoakCommand = defineCommand({
   flags: {
     minutes: { type: 'integer', min: 1, max: 10_080, default: 20, summary: 'How long the load lasts.' },
     dir: { type: 'text', default: join(ROOT, '.vacancy/soak-queue'), value: 'DIR', summary: 'Folder for the data.' },
+    write: {
+      type: 'boolean',
+      summary: 'Records the run and renews the page that shows it. Only if every check passed.',
+    },
     json: { type: 'text', value: 'FILE', summary: 'Writes samples and verdicts as JSON.' },
   },
   run: async ({ flags }) => {
@@ -30,8 +36,10 @@ export const queueSoakCommand = defineCommand({
     const soak = await soakQueue({ dir: flags.dir, seconds: flags.minutes * 60, topJobs: TOP_JOBS }, say)
     const checks = queueSoakVerdict(soak)
     print(soak, checks)
+    const hasPassed = checks.every(({ passed }) => passed)
+    if (flags.write && hasPassed) writeRun('soak-queue', soakRun(soak, checks, flags.minutes))
     if (flags.json) writeFileSync(flags.json, `${JSON.stringify({ checks, ...soak }, null, 2)}\n`)
-    return checks.every(({ passed }) => passed) ? 0 : 1
+    return hasPassed ? 0 : 1
   },
 })
 
@@ -103,11 +111,25 @@ function sampling({ program, dir }: Server) {
   return { taken, stop: () => clearInterval(timer) }
 }
 
-function print({ counts, perSecond }: QueueSoak, checks: readonly Check[]): void {
+function soakRun(soak: QueueSoak, checks: readonly Check[], minutes: number): RecordedRun {
+  return {
+    title: `${minutes} minutes at half the top rate`,
+    command: `npm run soak:queue -- --minutes ${minutes}`,
+    date: new Date().toISOString().slice(0, 10),
+    commit: commitOf(ROOT),
+    lines: [`${countsText(soak)}.`, ...checks.map(({ name, text }) => `${sentence(name)}: ${text}.`)],
+  }
+}
+
+const sentence = (text: string) => `${text[0]?.toUpperCase()}${text.slice(1)}`
+
+function countsText({ counts, perSecond }: QueueSoak): string {
   const of = (count: number) => count.toLocaleString('en')
-  process.stdout.write(
-    `${of(counts.submitted)} jobs at ${of(perSecond)} a second, ${of(counts.deliveries)} deliveries, ${of(counts.failed)} failed, ${of(counts.reconnects)} reconnects, ${of(counts.repeated)} requests repeated\n`,
-  )
+  return `${of(counts.submitted)} jobs at ${of(perSecond)} a second, ${of(counts.deliveries)} deliveries, ${of(counts.failed)} failed, ${of(counts.reconnects)} reconnects, ${of(counts.repeated)} requests repeated`
+}
+
+function print(soak: QueueSoak, checks: readonly Check[]): void {
+  process.stdout.write(`${countsText(soak)}\n`)
   for (const { name, passed, text } of checks)
     process.stdout.write(`${passed ? 'passed' : 'FAILED'}  ${name}: ${text}\n`)
 }

@@ -1,0 +1,338 @@
+/**
+ * `npm run bench:stays`: what a booking of three nights costs beside one decrement, alone and replicated; searches beside
+ * bookings; and how soon after its deadline a hold returns its rooms.
+ */
+
+import { join } from 'node:path'
+import { EXIT } from '@vacancy/shared'
+import { defineCommand } from '@vacancy/shared/node'
+import { type Bench, requestsOf, SIZES, seedOf } from '../bench.ts'
+import { failure } from '../failure.ts'
+import type { RowReport, Section } from '../format.ts'
+import { percentile } from '../histogram.ts'
+import { inTurns } from '../in-turns.ts'
+import { runLoad, type Stream } from '../load.ts'
+import { cpuPressure, describeMachine } from '../machine.ts'
+import { median, quantile } from '../pauses.ts'
+import { processSeconds } from '../process-time.ts'
+import { ROOT } from '../programs.ts'
+import { recordSection } from '../record-section.ts'
+import { type RunningNode, startNode, stopNode } from '../running-node.ts'
+import { ADMIN_TOKEN, becomesWhole, startShard, stopShard } from '../running-shard.ts'
+import { judged, type Measure, worstOf } from '../verdict.ts'
+import { measureHolds, type Returned } from './holds.ts'
+import { type At, decrementFrames, openStock, STAY_NIGHTS, type Stock, stayFrames } from './stock.ts'
+
+const PACKAGES = 500_000
+const CLIENTS = 64
+const WARMUP_MS = 1_000
+/** Writes a second when latency is measured: nothing queues. */
+const PACED_PER_SECOND = 2_000
+/** More than a shard on a machine of some cores can take: each stay is sent once. */
+const PEAK_PER_SECOND_MAX = 60_000
+const SEARCHES_PER_SECOND = 2_000
+const SEARCH_CONNECTIONS = 100
+const STAYS_BESIDE = 2_000
+const HOLDS_PER_SECOND = 100
+const TARGETS = { latency: 1.3, replicated: 60, searches: 1.2, returnedMs: 500 } as const
+
+export const staysCommand = defineCommand({
+  name: 'bench stays',
+  component: 'stays',
+  summary:
+    'Books stays of three nights beside decrements, alone and replicated, and beside searches; watches holds expire.',
+  flags: {
+    rounds: { type: 'integer', min: 1, max: 100, default: 5, summary: 'Runs of each, in turn; figures are medians.' },
+    seconds: { type: 'integer', min: 1, max: 60, default: 8, unit: 'seconds', summary: 'Length of a run.' },
+    holds: { type: 'integer', min: 10, max: 100_000, default: 2_000, summary: 'Holds whose expiry is watched.' },
+    write: { type: 'boolean', summary: 'Records the figures and renews the pages that quote them.' },
+    json: { type: 'text', value: 'FILE', summary: 'Writes the figures with every run as JSON.' },
+    dir: { type: 'text', default: join(ROOT, '.vacancy/stays'), value: 'DIR', summary: 'Folder for the data.' },
+  },
+  run: async ({ flags }) => {
+    await recordSection(flags, { ...SIZES.quick, packages: PACKAGES }, (bench) => measure(bench, flags))
+    return EXIT.ok
+  },
+})
+
+type Plan = { readonly rounds: number; readonly seconds: number; readonly holds: number }
+
+/** One run of a load of writes: processor time of the node under it, microseconds a write. */
+export type WriteRun = {
+  readonly p50Ms: number
+  readonly p99Ms: number
+  readonly perSecond: number
+  readonly cpuMicros: number
+}
+type Pair = { readonly stays: WriteRun[]; readonly decrements: WriteRun[] }
+export type StaysRuns = {
+  readonly paced: Pair
+  readonly replicated: Pair
+  /** p99 of searches, ms. */
+  readonly searches: { readonly alone: number[]; readonly beside: number[]; readonly decrements: number[] }
+  readonly holds: Returned
+}
+
+async function measure(bench: Bench, plan: Plan): Promise<{ section: Section; runs: StaysRuns }> {
+  const machine = describeMachine()
+  const startedAt = new Date().toISOString()
+  const begun = performance.now()
+  const pressure = cpuPressure()
+  const runs = { ...(await onNode(bench, plan)), ...(await onShard(bench, plan)) }
+  const { rounds, seconds, holds } = plan
+  const section: Section = {
+    name: 'stays',
+    title: 'Stays',
+    command: `npm run bench:stays -- --rounds ${rounds} --seconds ${seconds} --holds ${holds}`,
+    scope: `${rounds} runs of ${seconds} s each in turn, bookings of one room for ${STAY_NIGHTS} nights beside decrements of one night`,
+    startedAt,
+    seconds: (performance.now() - begun) / 1000,
+    machine,
+    rows: rowsOf(runs),
+    notes: [...bench.notes, ...pressure()],
+    how: HOW,
+  }
+  return { section, runs }
+}
+
+const HOW = [
+  `Beside ${PACKAGES.toLocaleString('en')} packages of the data set the nodes hold 1,000 properties with 30 nights of 255 rooms. Every stay has a new id. All other settings are at their defaults, except \`stays_bytes\`.`,
+  `Row 1 is on a node alone, ${PACED_PER_SECOND.toLocaleString('en')} writes/s on ${CLIENTS} connections. Row 2 is on a shard of three with mutual TLS: ${CLIENTS} clients with one write in flight each.`,
+  'Processor time is that of the whole process that has the load, all threads.',
+  `Row 3: ${SEARCHES_PER_SECOND.toLocaleString('en')} searches of 300 hits a second on ${SEARCH_CONNECTIONS} connections, without writes, with ${STAYS_BESIDE.toLocaleString('en')} bookings/s, and with as many decrements.`,
+  'Row 4: a client asks for every hold each 20 ms until it has expired, so that a delay includes up to as much. Clocks are those of one machine.',
+  'What unused stays cost is measured by `npm run compare`.',
+]
+
+type Writes = {
+  readonly node: At
+  readonly pid: number
+  readonly pacing: Stream['pacing']
+  readonly stock: Stock
+  /** Requests of a run. */
+  readonly count: number
+}
+
+/** Bookings and decrements in turns. */
+async function measurePair(
+  bench: Bench,
+  { rounds, seconds }: Plan,
+  { node, pid, pacing, stock, count }: Writes,
+  what: string,
+): Promise<Pair> {
+  const writes = (frames: Uint8Array[]): Stream => ({ name: 'writes', pacing, connections: CLIENTS, frames })
+  const of = (frames: () => Uint8Array[]) =>
+    retried(bench, async () => await load(node, pid, writes(frames()), seconds))
+  const loads = {
+    stays: () => of(() => stayFrames(stock, count)),
+    decrements: () => of(() => decrementFrames(stock, count)),
+  }
+  // Compilers have done their work before anything is measured.
+  await loads.stays()
+  await loads.decrements()
+  return await inTurns(rounds, loads, (round) => bench.say(`${what}: round ${round} of ${rounds}`))
+}
+
+async function onNode(bench: Bench, plan: Plan): Promise<Pick<StaysRuns, 'paced' | 'searches'>> {
+  const { rounds, seconds } = plan
+  const { file: seed, codecs } = await seedOf(bench, 'random')
+  bench.say('starting a node alone')
+  const node = await startNode({ dir: join(bench.dir, 'alone'), seed, codecs, config: { serving_threads: 1 } })
+  try {
+    const stock = await openStock(node)
+    const pacing = { kind: 'regular', requestsPerSecond: PACED_PER_SECOND } as const
+    const count = PACED_PER_SECOND * (seconds + 1)
+    const paced = await measurePair(bench, plan, { node, pid: node.program.pid, pacing, stock, count }, 'a node alone')
+    const countBeside = STAYS_BESIDE * (seconds + WARMUP_MS / 1000)
+    const p99 = (frames?: () => Uint8Array[]) => retried(bench, () => searchP99(bench, node, frames?.(), seconds))
+    const loads = {
+      alone: () => p99(),
+      beside: () => p99(() => stayFrames(stock, countBeside)),
+      decrements: () => p99(() => decrementFrames(stock, countBeside)),
+    }
+    const searches = await inTurns(rounds, loads, (round) => bench.say(`searches: round ${round} of ${rounds}`))
+    return { paced, searches }
+  } finally {
+    const fault = await stopNode(node)
+    if (fault) bench.notes.push(fault)
+  }
+}
+
+async function onShard(bench: Bench, plan: Plan): Promise<Pick<StaysRuns, 'replicated' | 'holds'>> {
+  const { seconds, holds } = plan
+  const { file: seed, codecs } = await seedOf(bench, 'random')
+  bench.say('starting a shard of 3')
+  const config = { serving_threads: 1 }
+  const shard = await startShard({ dir: join(bench.dir, 'shard'), seed, codecs, config, hasLinks: false })
+  try {
+    const leader = await becomesWhole(shard)
+    const stock = await openStock(leader, ADMIN_TOKEN)
+    const pid = leader.program?.pid ?? 0
+    const pacing = { kind: 'closed', pipelining: 1 } as const
+    const count = Math.ceil(PEAK_PER_SECOND_MAX * (seconds + WARMUP_MS / 1000))
+    const replicated = await measurePair(bench, plan, { node: leader, pid, pacing, stock, count }, 'a shard')
+    bench.say(`${holds} holds`)
+    const returned = await measureHolds(leader, stock, holds, HOLDS_PER_SECOND)
+    if ((await becomesWhole(shard)) !== leader) throw failure('another node led the shard in the end')
+    return { replicated, holds: returned }
+  } finally {
+    await stopShard(shard)
+  }
+}
+
+/** A run in which a busy machine failed a request is repeated with other stays, and reported. */
+const TRIES = 3
+
+async function retried<T>(bench: Bench, run: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await run()
+    } catch (error) {
+      if (attempt === TRIES) throw error
+      bench.notes.push(`A run was repeated: ${(error as Error).message}.`)
+    }
+  }
+}
+
+async function load(at: At, pid: number, stream: Stream, seconds: number): Promise<WriteRun> {
+  const { host, port } = at
+  const before = processSeconds(pid)
+  const times = { warmupMs: WARMUP_MS, runMs: seconds * 1000 }
+  const { streams, broken } = await runLoad({ host, port, processes: 1, ...times, streams: [stream] })
+  const cpuSeconds = processSeconds(pid) - before
+  const result = taken(streams[0], broken)
+  if (result.sent > stream.frames.length) throw failure('the load is faster than its requests: some were sent twice')
+  const { latency, perSecond, answered } = result
+  return {
+    p50Ms: percentile(latency, 0.5),
+    p99Ms: percentile(latency, 0.99),
+    perSecond,
+    cpuMicros: (cpuSeconds * 1e6) / answered,
+  }
+}
+
+type Result = Awaited<ReturnType<typeof runLoad>>['streams'][number]
+
+function taken(result: Result | undefined, broken: string): Result {
+  if (broken || !result) throw failure(broken || 'the load has no stream')
+  const [error] = Object.entries(result.errors)
+  if (error) throw failure(`${error[1]} of ${result.sent} ${result.name} were answered with ${error[0]}`)
+  if (result.answered < result.sent) throw failure(`not all ${result.name} were answered`)
+  return result
+}
+
+/** @param writes sent beside the searches; undefined for none */
+async function searchP99(
+  bench: Bench,
+  { host, port }: RunningNode,
+  writes: Uint8Array[] | undefined,
+  seconds: number,
+): Promise<number> {
+  const { frames } = await requestsOf(bench, 'broad')
+  const pacing = { kind: 'regular', requestsPerSecond: SEARCHES_PER_SECOND } as const
+  const streams: Stream[] = [{ name: 'searches', pacing, connections: SEARCH_CONNECTIONS, frames }]
+  if (writes) {
+    const beside = { kind: 'regular', requestsPerSecond: STAYS_BESIDE } as const
+    streams.push({ name: 'writes', pacing: beside, connections: CLIENTS, frames: writes })
+  }
+  const times = { warmupMs: WARMUP_MS, runMs: seconds * 1000 }
+  const result = await runLoad({ host, port, processes: 1, ...times, streams })
+  const [searches, others] = result.streams
+  if (others) taken(others, result.broken)
+  return percentile(taken(searches, result.broken).latency, 0.99)
+}
+
+/** The figures of all runs. */
+export function rowsOf({ paced, replicated, searches, holds }: StaysRuns): RowReport[] {
+  return [
+    rowOf(1, 'booking of three nights beside a decrement, a node alone', latencies(paced)),
+    rowOf(2, 'replicated bookings', throughput(replicated)),
+    rowOf(3, 'searches beside bookings', searchMeasures(searches)),
+    rowOf(4, 'rooms of a hold return after its deadline', holdMeasures(holds)),
+  ]
+}
+
+function rowOf(id: number, what: string, measures: Measure[]): RowReport {
+  return { id, what, verdict: worstOf(measures), measures }
+}
+
+const middle = (runs: readonly WriteRun[], of: keyof WriteRun) => median(runs.map((run) => run[of]))
+
+function ratios(of: readonly number[], to: readonly number[]): { value: number; why: string } {
+  const each = of.map((value, n) => value / (to[n] ?? Number.NaN))
+  return {
+    value: median(each),
+    why: `${quantile(each, 0).toFixed(2)} to ${quantile(each, 1).toFixed(2)} in the rounds`,
+  }
+}
+
+function processorTime({ stays, decrements }: Pair): Measure {
+  const baseline = { name: 'decrement', value: middle(decrements, 'cpuMicros') }
+  return { name: 'processor time', value: middle(stays, 'cpuMicros'), unit: 'µs', baseline }
+}
+
+function latencies(pair: Pair): Measure[] {
+  const { stays, decrements } = pair
+  const p50 = (runs: readonly WriteRun[]) => runs.map(({ p50Ms }) => p50Ms)
+  const beside = (of: 'p50Ms' | 'p99Ms') => ({ name: 'decrement', value: middle(decrements, of) })
+  return [
+    judged({
+      name: 'p50 over that of a decrement',
+      unit: '×',
+      target: { atMost: TARGETS.latency },
+      ...ratios(p50(stays), p50(decrements)),
+    }),
+    { name: 'p50', value: middle(stays, 'p50Ms'), unit: 'ms', baseline: beside('p50Ms') },
+    { name: 'p99', value: middle(stays, 'p99Ms'), unit: 'ms', baseline: beside('p99Ms') },
+    processorTime(pair),
+  ]
+}
+
+function throughput(pair: Pair): Measure[] {
+  const { stays, decrements } = pair
+  const rate = (runs: readonly WriteRun[]) => runs.map(({ perSecond }) => perSecond)
+  const { value, why } = ratios(rate(stays), rate(decrements))
+  const share = { name: 'share of replicated decrements', value: value * 100, unit: '%', why } as const
+  return [
+    judged({ ...share, target: { atLeast: TARGETS.replicated } }),
+    {
+      name: 'bookings a second',
+      value: middle(stays, 'perSecond'),
+      unit: '/s',
+      baseline: { name: 'decrements', value: middle(decrements, 'perSecond') },
+    },
+    processorTime(pair),
+  ]
+}
+
+function searchMeasures({ alone, beside, decrements }: StaysRuns['searches']): Measure[] {
+  return [
+    judged({
+      name: 'p99 over that without bookings',
+      unit: '×',
+      target: { atMost: TARGETS.searches },
+      ...ratios(beside, alone),
+    }),
+    {
+      name: 'p99',
+      value: median(beside),
+      unit: 'ms',
+      baseline: { name: 'without bookings', value: median(alone) },
+    },
+    {
+      name: 'p99 beside decrements',
+      value: median(decrements),
+      unit: 'ms',
+      baseline: { name: 'without writes', value: median(alone) },
+    },
+  ]
+}
+
+function holdMeasures({ delaysMs, early }: Returned): Measure[] {
+  return [
+    judged({ name: 'p99', value: quantile(delaysMs, 0.99), unit: 'ms', target: { atMost: TARGETS.returnedMs } }),
+    judged({ name: 'before their deadline', value: early, unit: '', target: { atMost: 0 } }),
+    { name: 'p50', value: quantile(delaysMs, 0.5), unit: 'ms' },
+    { name: 'holds', value: delaysMs.length, unit: '' },
+  ]
+}
