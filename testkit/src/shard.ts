@@ -308,8 +308,12 @@ export async function becomes(node: ShardNode, ...healths: readonly string[]): P
   if (!node.isRunning()) throw new Error(`${node.name} ended:\n${node.output()}`)
 }
 
-/** Digests of the nodes once all have applied the same index. */
-export async function sameDigest(nodes: readonly ShardNode[]): Promise<string> {
+/**
+ * Digest of the nodes once all have applied the same index.
+ *
+ * @param after an index that all have passed by then: nodes report what they have applied up to a second late
+ */
+export async function sameDigest(nodes: readonly ShardNode[], after = 0): Promise<string> {
   return await happens('all nodes have applied the same index', nodes, async () => {
     const states = await Promise.all(
       nodes.map(async (node) => {
@@ -322,7 +326,7 @@ export async function sameDigest(nodes: readonly ShardNode[]): Promise<string> {
       }),
     )
     const [first] = states
-    if (!first || first.index === 0 || states.some(({ index }) => index !== first.index)) return undefined
+    if (!first || first.index <= after || states.some(({ index }) => index !== first.index)) return undefined
     const digests = new Set(states.map(({ digest }) => digest))
     // At the same index digests must be equal (docs/design/consensus.md#promises); missing ones are polled again.
     return digests.size === 1 ? first.digest : undefined
