@@ -7,6 +7,8 @@ const TEST = /[.]test[.]tsx?$/
 /** Tests of other workspaces start whole nodes and take minutes. */
 const OTHERS_MAX = 3
 const PROGRAM = 'bin/vacancy.mjs'
+/** Compare the reference pages with the tables that they are made from, wherever these stand. */
+const DOCUMENTS = /\/docs[.]test[.]ts$/
 /** Simulations and property tests of a whole workspace. */
 const SIMULATION = /^\w+\/sim\//
 
@@ -28,7 +30,7 @@ export function readImporters(root, workspaces) {
 
 /**
  * The test files that reach a module: those of its own workspace, or where it has none, few of the workspaces that use it.
- * Simulations are always among them. The others are the nearest, and of equally near ones first those of the same folder.
+ * Simulations and the tests of reference pages are always among them. The others are the nearest, and of equally near ones first those of the same folder.
  */
 export function relatedTests(importers, module, count) {
   const workspace = `${module.split('/')[0]}/`
@@ -41,9 +43,11 @@ export function relatedTests(importers, module, count) {
   const tests = [...distances.keys()]
     .filter((file) => TEST.test(file))
     .sort((a, b) => distances.get(a) - distances.get(b) || isElsewhere(a) - isElsewhere(b))
-  const own = tests.filter((file) => file.startsWith(workspace))
-  if (own.length === 0) return tests.slice(0, Math.min(count, OTHERS_MAX))
-  const simulations = own.filter((file) => SIMULATION.test(file)).slice(0, count)
-  const others = own.filter((file) => !SIMULATION.test(file)).slice(0, count - simulations.length)
-  return own.filter((file) => simulations.includes(file) || others.includes(file))
+  const own = tests.filter((file) => file.startsWith(workspace) || DOCUMENTS.test(file))
+  if (own.every((file) => DOCUMENTS.test(file)))
+    return [...own, ...tests.filter((file) => !DOCUMENTS.test(file)).slice(0, OTHERS_MAX)].slice(0, count)
+  const isAlways = (file) => SIMULATION.test(file) || DOCUMENTS.test(file)
+  const always = own.filter(isAlways).slice(0, count)
+  const others = own.filter((file) => !isAlways(file)).slice(0, count - always.length)
+  return own.filter((file) => always.includes(file) || others.includes(file))
 }

@@ -58,6 +58,16 @@ test('simulations are always among the tests', () => {
   expect(related('engine/src/a.ts', 2)).toEqual(['engine/src/a.test.ts', 'engine/sim/store.test.ts'])
 })
 
+test('tests of reference pages are always among the tests, and do not stand for those of users', () => {
+  write('shared/src/index.ts', "import './limits.ts'")
+  write('shared/src/limits.ts', '')
+  write('shared/src/limits.test.ts', "import './limits.ts'")
+  write('engine/src/docs.test.ts', "import '@vacancy/shared'")
+  write('engine/src/a.test.ts', "import '@vacancy/shared'")
+  expect(related('shared/src/limits.ts')).toEqual(['shared/src/limits.test.ts', 'engine/src/docs.test.ts'])
+  expect(related('shared/src/index.ts')).toEqual(['engine/src/docs.test.ts', 'engine/src/a.test.ts'])
+})
+
 test('an import of types alone does not reach a module', () => {
   write('engine/src/a.ts', '')
   write('engine/src/typed.test.ts', "import type {\n  A,\n} from './a.ts'\nimport './b.ts'")

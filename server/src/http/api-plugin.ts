@@ -2,8 +2,12 @@
 import { promisify } from 'node:util'
 import { gzip, type ZlibOptions } from 'node:zlib'
 import rateLimit from '@fastify/rate-limit'
+import swagger, { type StaticDocumentSpec } from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import { assert } from '@vacancy/shared'
+import * as contract from '@vacancy/shared/contract'
+import { VERSION } from '@vacancy/shared/node'
+import { controlOperations, openApiOf } from '@vacancy/shared/openapi'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { admit } from './admission.ts'
 import { problem } from './errors.ts'
@@ -22,7 +26,7 @@ export async function registerModules(
     addVisitor(api, options)
     addCompression(api)
     await addRateLimit(api, options)
-    await api.register(docsPlugin, options)
+    await api.register(docsPlugin, { modules, http: options })
     for (const module of modules) await api.register(modulePlugin, { module, http: options })
   })
 }
@@ -66,11 +70,19 @@ async function addRateLimit(api: App, options: HttpOptions): Promise<void> {
 }
 
 /** The reference of all paths, for principals that may read. */
-async function docsPlugin(docs: App, options: HttpOptions): Promise<void> {
+async function docsPlugin(
+  docs: App,
+  { modules, http }: { readonly modules: readonly ControlModule[]; readonly http: HttpOptions },
+): Promise<void> {
+  const operations = controlOperations(Object.assign({}, ...modules.map(({ routes }) => routes)))
+  const document = openApiOf({ title: 'Vacancy control plane', version: VERSION }, operations, contract, true)
+  // The plugin's types know OpenAPI 3.0 only, its pages read 3.1.
+  const specification = { document: document as object as StaticDocumentSpec['document'] }
+  await docs.register(swagger, { mode: 'static', specification })
   await docs.register(swaggerUi, {
     routePrefix: '/docs',
     staticCSP: DOCS_POLICY,
-    uiHooks: { onRequest: async (request) => admit(request as FastifyRequest, 'GET /docs', 'viewer', options) },
+    uiHooks: { onRequest: async (request) => admit(request as FastifyRequest, 'GET /docs', 'viewer', http) },
   })
 }
 

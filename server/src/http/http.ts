@@ -4,12 +4,11 @@ import { type AddressInfo, Socket } from 'node:net'
 import { Server as TlsServer } from 'node:tls'
 import cookies from '@fastify/cookie'
 import helmet from '@fastify/helmet'
-import swagger from '@fastify/swagger'
 import { assert } from '@vacancy/shared'
 import { CONTROL_BODY_BYTES_MAX } from '@vacancy/shared/contract'
 import { secureContextOf, type TlsMaterial, VERSION } from '@vacancy/shared/node'
 import fastify, { type FastifyBaseLogger, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
-import { jsonSchemaTransform, serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod'
+import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod'
 import { foreignHost, isOwnHost } from './admission.ts'
 import { problem } from './errors.ts'
 import { type App, HTTP_LIMITS, type HttpOptions } from './options.ts'
@@ -56,7 +55,6 @@ export async function createHttp(options: HttpOptions): Promise<App> {
   app.removeContentTypeParser('text/plain')
   app.decorateRequest('visitor')
   await addSecurity(app, options)
-  await addReference(app)
   return app
 }
 
@@ -83,23 +81,6 @@ async function addSecurity(app: App, options: HttpOptions): Promise<void> {
   app.addHook('onResponse', async (request, reply) => {
     const route = request.routeOptions.config?.route ?? (request.routeOptions.url === undefined ? 'none' : 'pages')
     options.onAnswer(route, reply.statusCode, reply.elapsedTime / 1000)
-  })
-}
-
-/** Collects the routes for /docs. */
-async function addReference(app: App): Promise<void> {
-  await app.register(swagger, {
-    openapi: {
-      openapi: '3.1.0',
-      info: { title: 'Vacancy control plane', version: VERSION },
-      components: {
-        securitySchemes: {
-          token: { type: 'http', scheme: 'bearer' },
-          session: { type: 'apiKey', in: 'cookie', name: 'vacancy_session' },
-        },
-      },
-    },
-    transform: jsonSchemaTransform,
   })
 }
 

@@ -23,7 +23,7 @@ export async function registerRoute(
   const route = {
     method,
     url: path.replaceAll(/\{(\w+)\}/g, ':$1'),
-    schema: schemaOf(path, row),
+    schema: schemaOf(row),
     bodyLimit: row.bodyBytesMax ?? CONTROL_BODY_BYTES_MAX,
     config: { route: name, isOpen: row.access === 'open' },
     // After the limits of the principal, and before any byte of the body is read.
@@ -82,17 +82,13 @@ async function answerOf(
   }
 }
 
-function schemaOf(path: string, row: ControlRoute): FastifySchema & { [name: string]: unknown } {
+function schemaOf(row: ControlRoute): FastifySchema & { [name: string]: unknown } {
   const answers = row.gives === undefined && row.status !== 204 ? { [row.status]: row.response } : {}
   return {
-    summary: row.summary,
-    description: `Access: ${row.access}.`,
-    tags: [path.startsWith('/api/v1/') ? (path.split('/')[3] ?? '') : (path.split('/')[1] ?? '')],
-    security: row.access === 'open' ? [] : [{ token: [] }, { session: [] }],
     ...(row.params && { params: row.params }),
     ...(row.query && { querystring: row.query }),
     ...(row.body && row.takes !== 'bytes' && { body: row.body }),
-    response: { ...answers, default: problemBody.describe('Refused or failed, as application/problem+json.') },
+    response: { ...answers, default: problemBody },
   }
 }
 

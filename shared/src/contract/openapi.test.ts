@@ -1,0 +1,123 @@
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { documents, staleDocuments } from '../node/docs.ts'
+import type { ControlRoute } from './control.ts'
+import { controlOperations, openApiOf } from './openapi.ts'
+
+const INFO = { title: 'Test', version: '1' }
+
+test('the committed documents are up to date (node shared/src/node/docs.ts --write)', () => {
+  expect(staleDocuments()).toEqual([])
+})
+
+test('every reference of a document has its component, and every component is used', () => {
+  for (const text of Object.values(documents())) {
+    const { schemas } = JSON.parse(text).components
+    const used = new Set([...text.matchAll(/"#\/components\/schemas\/([\w.-]+)"/g)].map(([, name]) => name))
+    expect([...used].sort()).toEqual(Object.keys(schemas).sort())
+  }
+})
+
+test('an operation has its parameters, body, response and errors; a named schema stands once', () => {
+  const room = z.object({ id: z.string().max(9), count: z.int() })
+  const routes: { readonly [name: string]: ControlRoute } = {
+    'GET /rooms/{id}': {
+      access: 'viewer',
+      summary: 'A room.',
+      params: z.object({ id: z.string().max(9) }),
+      query: z.object({ day: z.iso.date(), limit: z.coerce.number().int().max(5).default(1) }),
+      status: 200,
+      response: room,
+    },
+    'PUT /rooms/{id}': { access: 'open', summary: 'Sets it.', body: room, status: 204, response: z.undefined() },
+    'GET /rooms': { access: 'admin', summary: 'All.', status: 200, response: z.object({ rooms: z.array(room) }) },
+    'POST /file': {
+      access: 'admin',
+      summary: 'Takes and gives bytes.',
+      takes: 'bytes',
+      gives: 'bytes',
+      status: 201,
+      response: z.string(),
+    },
+  }
+
+  const { info, paths, components } = openApiOf(INFO, controlOperations(routes), { room, other: 1 }, false)
+
+  const roomRef = { $ref: '#/components/schemas/room' }
+  const failed = { default: { description: 'Refused or failed.', content: { 'text/plain': {} } } }
+  const id = { name: 'id', in: 'path', required: true }
+  const roomSchema = {
+    type: 'object',
+    properties: { id: { type: 'string', maxLength: 9 }, count: { type: 'integer' } },
+    required: ['id', 'count'],
+  }
+  expect(info).toEqual(INFO)
+  expect(components).toEqual({
+    securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
+    schemas: { room: { ...roomSchema, additionalProperties: false } },
+  })
+  expect(paths).toEqual({
+    '/rooms/{id}': {
+      get: {
+        summary: 'A room.',
+        tags: ['rooms'],
+        description: 'Access: viewer.',
+        security: [{ token: [] }],
+        parameters: [
+          { ...id, schema: { type: 'string', maxLength: 9 } },
+          { name: 'day', in: 'query', required: true, schema: { type: 'string', format: 'date' } },
+          { name: 'limit', in: 'query', required: false, schema: { type: 'integer', default: 1, maximum: 5 } },
+        ],
+        responses: {
+          200: { description: 'Success.', content: { 'application/json': { schema: roomRef } } },
+          ...failed,
+        },
+      },
+      put: {
+        summary: 'Sets it.',
+        tags: ['rooms'],
+        description: 'Access: open.',
+        security: [],
+        parameters: [{ ...id, schema: { type: 'string' } }],
+        requestBody: { required: true, content: { 'application/json': { schema: roomSchema } } },
+        responses: { 204: { description: 'Success, without a body.' }, ...failed },
+      },
+    },
+    '/rooms': {
+      get: {
+        summary: 'All.',
+        tags: ['rooms'],
+        description: 'Access: admin.',
+        security: [{ token: [] }],
+        parameters: [],
+        responses: {
+          200: {
+            description: 'Success.',
+            content: {
+              'application/json': {
+                schema: {
+                  type: 'object',
+                  properties: { rooms: { type: 'array', items: roomRef } },
+                  required: ['rooms'],
+                  additionalProperties: false,
+                },
+              },
+            },
+          },
+          ...failed,
+        },
+      },
+    },
+    '/file': {
+      post: {
+        summary: 'Takes and gives bytes.',
+        tags: ['file'],
+        description: 'Access: admin.',
+        security: [{ token: [] }],
+        parameters: [],
+        requestBody: { required: true, content: { 'application/octet-stream': {} } },
+        responses: { 201: { description: 'Success.', content: { 'application/octet-stream': {} } }, ...failed },
+      },
+    },
+  })
+})
