@@ -57,6 +57,7 @@ import { makeData, readState } from './sample-data.ts'
 import { say, sayWhatIsThere, seconds } from './say.ts'
 import { shardSearch } from './searches.ts'
 import { isServing, leaderOf, lookAt, type Seen, stateOf } from './shard-view.ts'
+import { makeSampleStays } from './stays-sample.ts'
 import { type Supervised, superviseProgram, type Tell } from './supervise.ts'
 
 const ANSWER_MS_MAX = 30_000
@@ -105,7 +106,10 @@ const FLAGS = {
     default: CONSOLE_PORT,
     summary: 'Port of the console on 127.0.0.1; the next free one when it is taken, any when 0.',
   },
-  'no-sample': { type: 'boolean', summary: 'The job queue stays empty: no sample topics, producers and workers.' },
+  'no-sample': {
+    type: 'boolean',
+    summary: 'No sample stays, and a job queue without sample topics, producers and workers.',
+  },
   'no-console': { type: 'boolean', summary: 'The shard alone, without control plane and console.' },
   'no-restart': { type: 'boolean', summary: 'Ended programs are not restarted; the command to start them is printed.' },
 } as const
@@ -189,7 +193,8 @@ async function start(shard: Shard, flags: Flags, stopping: AbortSignal): Promise
   const current = await toppedUp(shard, state, today)
   shard.isUp = true
   await showNodes(shard, today)
-  say(goOn(shard))
+  const staysOf = flags.noSample ? '' : await addStays(shard, today)
+  say(goOn(shard, staysOf))
   if (consoleUrl !== undefined) say(`Open      ${consoleUrl}\n`)
   shard.timers.push(
     eachNewDay(group, layout, () => openLeader(shard), current),
@@ -386,6 +391,23 @@ async function showNodes({ seen, places }: Shard, today: number): Promise<void> 
   for (const line of tableLines({ columns, rows, counted: '' })) say(`   ${line}`)
 }
 
+/** @returns a property that has stays; '' for none */
+async function addStays(shard: Shard, today: number): Promise<string> {
+  const client = await openLeader(shard)
+  try {
+    const { booked, held, property } = await makeSampleStays(client, today)
+    say(`\nStays of the sample: ${booked} booked, ${held} on hold for a day.`)
+    return booked + held === 0 ? '' : property
+  } catch (error) {
+    // A leader that steps down just now costs the sample, not the start.
+    if (!(error instanceof VacancyCallError)) throw error
+    say(`\nThere are no sample stays: ${error.code} ${error.message}`)
+    return ''
+  } finally {
+    await client.close()
+  }
+}
+
 async function foundBy(place: Place, fields: RequestFields<'SEARCHAVAIL'>): Promise<string> {
   const client = await connect({ ...addressOf(place), retry: false })
   try {
@@ -398,7 +420,7 @@ async function foundBy(place: Place, fields: RequestFields<'SEARCHAVAIL'>): Prom
   }
 }
 
-function goOn(shard: Shard): string {
+function goOn(shard: Shard, staysOf: string): string {
   const { layout, places, seen, programs } = shard
   const leader = leaderOf(seen)?.node ?? SHARD.voters[0]
   const target = SHARD.voters.find((voter) => voter !== leader) ?? leader
@@ -408,9 +430,11 @@ function goOn(shard: Shard): string {
   const api = `--node ${learner.host}:${learner.apiPort}`
   const token = `--token-file ${pathOf(layout.tokenOf('admin'))}`
   const night = `propertyId=alp_000001 roomType=double date=${formatDay(dayOf(Date.now()) + 7)}`
+  const stays =
+    staysOf === '' ? '' : `Stays     npx vacancy query send LISTSTAYS propertyId=${staysOf} ${tcp(learner)}\n`
   return `
 Query     npx vacancy query segments ${tcp(learner)}
-Write     npx vacancy query send SETROOMPKG ${night} availability=3 finalPrice=90 ${tcp(leading)}
+${stays}Write     npx vacancy query send SETROOMPKG ${night} availability=3 finalPrice=90 ${tcp(leading)}
 Look      npx vacancy cluster info ${api}
 Transfer  npx vacancy cluster transfer ${target} --wait ${api} ${token}
 Promote   npx vacancy cluster promote ${SHARD.learner} --wait ${api} ${token}
