@@ -240,12 +240,12 @@ export function lastLines(
 }
 
 /**
- * The first free port from `wanted` that is not one of `others`.
+ * The first free port from `wanted` that is not one of `others`; any free port for 0.
  *
  * @throws VacancyError port_taken when all tried ports are taken
  */
 export async function freePort(host: string, wanted: number, others: readonly number[] = []): Promise<number> {
-  if (wanted === 0) return 0
+  if (wanted === 0) return await anyPort(host)
   for (let port = wanted; port < Math.min(wanted + PORTS_TRIED_MAX, 65_536); port++) {
     if (!others.includes(port) && (await isFree(host, port))) return port
   }
@@ -258,7 +258,7 @@ async function isFree(host: string, port: number): Promise<boolean> {
 }
 
 /** A port that nothing uses, chosen by the system. */
-export function anyPort(host: string): Promise<number> {
+function anyPort(host: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer()
     server.once('error', reject)

@@ -260,7 +260,8 @@ function run(shard: Shard, flags: Flags, name: string, args: readonly string[], 
 /** @returns the link that opens the console, signed in */
 async function startConsole(shard: Shard, flags: Flags): Promise<string> {
   const port = await freePort(HOST, flags.consolePort)
-  if (port !== flags.consolePort) say(`Port ${flags.consolePort} is taken: the console is on ${port}.`)
+  if (flags.consolePort !== 0 && port !== flags.consolePort)
+    say(`Port ${flags.consolePort} is taken: the console is on ${port}.`)
   shard.places = { ...shard.places, console: { host: HOST, port } }
   const { layout, places } = shard
   const program = run(shard, flags, CONTROL, controlArguments({ layout, places }))
@@ -395,9 +396,10 @@ async function showNodes({ seen, places }: Shard, today: number): Promise<void> 
 async function addStays(shard: Shard, today: number): Promise<string> {
   const client = await openLeader(shard)
   try {
-    const { booked, held, property } = await makeSampleStays(client, today)
-    say(`\nStays of the sample: ${booked} booked, ${held} on hold for a day.`)
-    return booked + held === 0 ? '' : property
+    const { booked, held, property, refusal } = await makeSampleStays(client, today)
+    const why = booked === 0 ? ` (${refusal})` : ''
+    say(`\nStays of the sample: ${booked} booked, ${held} on hold for a day${why}.`)
+    return property
   } catch (error) {
     // A leader that steps down just now costs the sample, not the start.
     if (!(error instanceof VacancyCallError)) throw error

@@ -123,6 +123,8 @@ async function firstData(group: ProcessGroup, layout: Layout, flags: Flags, toda
 }
 
 async function chosenPort(what: string, wanted: number, others: readonly number[] = []): Promise<number> {
+  // The node chooses, and prints it.
+  if (wanted === 0) return 0
   const port = await freePort(HOST, wanted, others)
   if (port !== wanted) say(`Port ${wanted} is taken: ${what} is on ${port}.`)
   return port

@@ -7,39 +7,62 @@ const PROPERTIES = 6
 const HOLD_SECONDS = 86_400
 const SOURCES = ['website', 'ota-17', 'phone'] as const
 
-export type SampleStays = { readonly booked: number; readonly held: number; readonly property: string }
+/** `property` has stays; '' when there are none. `refusal` is the reason of the last refused one. */
+export type SampleStays = {
+  readonly booked: number
+  readonly held: number
+  readonly property: string
+  readonly refusal: string
+}
 
 /**
- * Books a stay and holds another in each of the first properties of the search. Their ids belong to the dates of the
- * search, so that a second start on the same day adds none.
+ * Books a stay and holds another in each of some properties, for the nights of the sample search. Their ids belong to
+ * these nights: a second start in the same week finds the stays of the first.
  *
  * @param today day number
- * @throws VacancyCallError when the shard answers nothing at all; a refused stay is left out
+ * @throws VacancyCallError when availability cannot be searched; a refused stay is left out
  */
 export async function makeSampleStays(client: VacancyClient, today: number): Promise<SampleStays> {
-  const { fields } = shardSearch(today)
-  const [arrival = ''] = fields.dates
-  const found = await client.searchAvailability({ ...fields, limit: PROPERTIES })
+  const { segment, roomType, dates } = shardSearch(today).fields
+  const [arrival = ''] = dates
   const [, month = '', day = ''] = arrival.split('-')
-  const counts = { booked: 0, held: 0 }
-  for (const [number, { propertyId }] of found.entries()) {
-    const line = { propertyId, roomType: fields.roomType, arrival, nights: fields.dates.length, rooms: 1 }
-    const stay = { lines: [line], source: SOURCES[number % SOURCES.length] }
-    const stayId = (kind: string) => `${kind}-${month}${day}-${number + 1}`
-    if (await isTaken(client.bookStay({ ...stay, stayId: stayId('booked') }))) counts.booked++
-    const held = client.holdStay({ ...stay, stayId: stayId('held'), seconds: HOLD_SECONDS })
-    if (await isTaken(held)) counts.held++
+  const taken = { booked: 0, held: 0, property: '', refusal: '' }
+  const isTaken = async (stay: Promise<unknown>) => {
+    const refusal = await refusalOf(stay)
+    taken.refusal = refusal || taken.refusal
+    return refusal === ''
   }
-  return { ...counts, property: found[0]?.propertyId ?? '' }
+  const found = await client.searchAvailability({ segment, roomType, dates, limit: PROPERTIES })
+  for (let number = 1; number <= PROPERTIES; number++) {
+    const [bookedId, heldId] = [`booked-${month}${day}-${number}`, `held-${month}${day}-${number}`]
+    const propertyId = (await propertyOf(client, bookedId)) ?? found[number - 1]?.propertyId
+    if (propertyId === undefined) break
+    const line = { propertyId, roomType, arrival, nights: dates.length, rooms: 1 }
+    const stay = { lines: [line], source: SOURCES[number % SOURCES.length] }
+    if (!(await isTaken(client.bookStay({ ...stay, stayId: bookedId })))) continue
+    taken.booked++
+    taken.property ||= propertyId
+    if (await isTaken(client.holdStay({ ...stay, stayId: heldId, seconds: HOLD_SECONDS }))) taken.held++
+  }
+  return taken
+}
+
+async function propertyOf(client: VacancyClient, stayId: string): Promise<string | undefined> {
+  try {
+    return (await client.stay(stayId)).lines[0]?.propertyId
+  } catch (error) {
+    if (error instanceof VacancyCallError && error.code === 'NOT_FOUND') return undefined
+    throw error
+  }
 }
 
 /** The data belong to the user, who may have sold the rooms, or released these stays. */
-async function isTaken(stay: Promise<unknown>): Promise<boolean> {
+async function refusalOf(stay: Promise<unknown>): Promise<string> {
   try {
     await stay
-    return true
+    return ''
   } catch (error) {
-    if (error instanceof VacancyCallError) return false
+    if (error instanceof VacancyCallError) return `${error.code} ${error.message}`
     throw error
   }
 }

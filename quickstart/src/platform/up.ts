@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { connect } from '@vacancy/client'
 import { dayOf, EXIT, formatDay, VacancyError } from '@vacancy/shared'
 import { count, createLogger, runProgram } from '@vacancy/shared/node'
-import { anyPort, createProcessGroup, freePort, killGroup, lookAtPort, stopGroup } from '../launch.ts'
+import { createProcessGroup, freePort, killGroup, lookAtPort, stopGroup } from '../launch.ts'
 import { say, seconds } from '../say.ts'
 import { ask } from './ask.ts'
 import { serveControl } from './control.ts'
@@ -225,7 +225,7 @@ async function freePlan({ spec, consolePort }: Pick<UpFlags, 'spec' | 'consolePo
     throw new VacancyError('port_taken', { address: taken.join('\n  '), reason })
   }
   if (consolePort === undefined) return plan
-  const port = consolePort === 0 ? await anyPort(HOST) : await freePort(HOST, consolePort, [])
+  const port = await freePort(HOST, consolePort)
   if (consolePort !== 0 && port !== consolePort) say(`Port ${consolePort} is taken: the console is on ${port}.`)
   const address = { host: HOST, port }
   const part = (name: string, kind: Kind): Component => ({ name, kind, main: address, api: address, published: [] })
