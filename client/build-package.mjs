@@ -57,7 +57,7 @@ function rewriteImports(out, file) {
   const source = readFileSync(path.join(out, file), 'utf8')
   const named = source.replace(/(['"])(@vacancy\/[a-z/]+)\1/g, (_, quote, name) => {
     const target = SHARED[name]
-    if (!target) throw new Error(`${file} imports ${name}, which has no place in the package`)
+    if (!target) throw new Error(`${file} imports ${name}, which is not part of the package`)
     const to = path.posix.relative(path.posix.dirname(file.replaceAll(path.sep, '/')), `${target}.js`)
     return `${quote}${to.startsWith('.') ? to : `./${to}`}${quote}`
   })

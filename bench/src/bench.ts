@@ -195,7 +195,7 @@ export async function nodeOf(bench: Bench, threads: number): Promise<RunningNode
   if (bench.node?.threads === threads) return bench.node.running
   await stopBenchNode(bench)
   const seed = await seedOf(bench, 'random')
-  bench.say(`starting a node with ${threads || 'its own number of'} serving threads`)
+  bench.say(`starting a node with ${threads || 'the default number of'} serving threads`)
   const running = await startNode({
     dir: join(bench.dir, 'node'),
     seed: seed.file,
@@ -293,7 +293,7 @@ function refuseWrongAnswers({ streams, broken }: LoadResult): void {
     if (text !== undefined) throw failure(`${count} of ${sent} ${name} were answered with ${text}`)
     if (answered < sent) throw failure(`${sent - answered} of ${sent} ${name} got no answer`)
     if (bytesExpected > 0 && bytesReceived !== bytesExpected) {
-      throw failure(`${name} were answered with ${bytesReceived} bytes, right would have been ${bytesExpected}`)
+      throw failure(`${name} were answered with ${bytesReceived} bytes, expected ${bytesExpected}`)
     }
   }
 }

@@ -82,7 +82,7 @@ export type Round = {
 export const failoverCommand = defineCommand({
   name: 'bench failover',
   component: 'failover',
-  summary: 'Takes the leader of a shard of three nodes away, again and again; prints how long writes stood still.',
+  summary: 'Repeatedly takes the leader of a three-node shard away; prints how long writes were unavailable.',
   flags: {
     rounds: { type: 'integer', min: 1, max: 10_000, default: 100, summary: 'Faults of each kind.' },
     only: { type: 'list', value: KINDS.join(','), summary: 'These kinds of fault only.' },

@@ -18,7 +18,7 @@ export const soakCommand = defineCommand({
   name: 'bench soak',
   component: 'soak',
   summary:
-    'Puts a mixed load on a node and watches memory, event loops and errors. Fails when one of them is not right.',
+    'Puts a mixed load on a node and watches memory, event loops and errors. Fails when one of them exceeds its limit.',
   flags: {
     minutes: { type: 'integer', min: 1, max: 10_080, default: 20, summary: 'How long the load lasts.' },
     packages: { type: 'integer', min: 1_000, max: 500_000_000, default: 6_000_000, summary: 'Size of the data set.' },

@@ -411,7 +411,7 @@ function operationLines(running: ClusterInfo['operation'], ended: readonly Clust
     ...(running ? [`running: ${running.kind} ${running.node}, since ${running.started_at}: ${running.step}`] : []),
     ...(rows.length > 0 ? table(['ended', 'change', 'node', 'result', 'details'], rows) : []),
   ]
-  return lines.length === 0 ? ['no changes since the leader began to lead'] : lines
+  return lines.length === 0 ? ['no changes since the leader was elected'] : lines
 }
 
 /** Aligned columns, numbers to the right. */

@@ -341,7 +341,7 @@ function watchAttempt(calls: Calls, topology: Topology, call: Call, connection: 
 function lookElsewhere(calls: Calls, call: Call): void {
   const { topology } = calls
   const { sent } = call
-  assert(topology !== undefined && sent !== undefined, 'an attempt that is watched is in flight')
+  assert(topology !== undefined && sent !== undefined, 'only attempts in flight are watched')
   nodeSilent(topology, sent.connection, call.isWrite)
   if (calls.retry && mayRepeat(call, { ended: 'lost' })) {
     // A late reply is dropped. A retried write has its key, so it gets the same result.

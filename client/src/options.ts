@@ -114,7 +114,7 @@ export function checkOptions(options: ClientOptions): Settings {
   if (envelope !== undefined && envelope !== 'router')
     throw badArgument(undefined, "envelope must be 'router' or absent")
   const isRouter = envelope === 'router' || options.routers !== undefined
-  if (isRouter && options.nodes) throw badArgument(undefined, 'nodes are reached without a router')
+  if (isRouter && options.nodes) throw badArgument(undefined, 'nodes cannot be combined with routers')
   if (!READS_FROM.includes(reads)) throw badArgument(undefined, `reads must be one of ${READS_FROM.join(', ')}`)
   return {
     nodes: nodesOf(options, isRouter),

@@ -270,7 +270,7 @@ async function until(
     if (await look()) return true
     await wait(100)
   }
-  throw new Error(`it did not happen: ${what}`)
+  throw new Error(`timed out: ${what}`)
 }
 
 /** Moves all files to a folder that is not removed. @returns the folder */

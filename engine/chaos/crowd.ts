@@ -150,9 +150,7 @@ async function endWorkers(board: Board, ended: Promise<unknown>): Promise<void> 
 }
 
 async function within<T>(milliseconds: number, awaited: Promise<T>, what: string): Promise<T> {
-  const late = wait(milliseconds, undefined, { ref: false }).then(() =>
-    Promise.reject(new Error(`it did not happen in time: ${what}`)),
-  )
+  const late = wait(milliseconds, undefined, { ref: false }).then(() => Promise.reject(new Error(`timed out: ${what}`)))
   return await Promise.race([awaited, late])
 }
 

@@ -167,7 +167,7 @@ export const ENGINE_SCHEMA = {
     ...CLUSTERED,
   },
   cpu_watch: yes('The process ends (exit code 75) when the number of cores changes; false: it is only logged.'),
-  log_level: { type: 'choice', default: 'info', choices: LOG_LEVELS, summary: 'Least level that is logged.' },
+  log_level: { type: 'choice', default: 'info', choices: LOG_LEVELS, summary: 'Lowest level that is logged.' },
 } as const satisfies ConfigSchema
 
 export type EngineConfig = Config<typeof ENGINE_SCHEMA>

@@ -239,7 +239,7 @@ export function writeFully(
     try {
       const written = disk.write(file, bytes, start + done, length - done, position + done)
       // A device that accepts no bytes and reports no error would block here forever.
-      if (written <= 0) throw Object.assign(new Error('a write took no bytes'), { code: 'EIO' })
+      if (written <= 0) throw Object.assign(new Error('a write wrote 0 bytes'), { code: 'EIO' })
       done += written
     } catch (error) {
       if (errnoOf(error) !== 'EINTR') throw error

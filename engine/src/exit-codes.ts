@@ -67,7 +67,7 @@ export const EXIT_CODES = {
   coresChanged: {
     means:
       'The number of cores changed while the node ran. It shut down gracefully, because the number of threads is set at the start.',
-    lookAt: 'Both numbers in the log. On machines that change cores at will: cpu_watch: false.',
+    lookAt: 'Both numbers in the log. On machines whose number of cores changes on purpose: cpu_watch: false.',
     type: 'vacancy run --config FILE --codecs FILE',
   },
 } as const satisfies Record<keyof typeof EXIT, ExitRow>

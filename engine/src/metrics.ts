@@ -45,7 +45,7 @@ export const METRICS = {
     'Messages dropped because no connection existed or its queue was full.',
   ),
   cluster_receive_error_total: clustered('counter', 'Frames of other nodes that could not be read.'),
-  cluster_leader_changed_total: clustered('counter', 'Times that another leader became known.'),
+  cluster_leader_changed_total: clustered('counter', 'Changes of leader that this node observed.'),
   cluster_snapshot_produced_total: clustered('counter', 'Snapshots that were written.'),
   cluster_snapshot_failed_count_total: clustered('counter', 'Snapshots that could not be written.'),
   cluster_snapshot_transfer_count_total: clustered('counter', 'Snapshots that other nodes received from this one.'),
@@ -164,7 +164,7 @@ export const METRICS = {
     'counter',
     'Elections in which this node was a candidate: won, lost, or refused before they began.',
   ),
-  vacancy_raft_leader_changes_total: clustered('counter', 'Times that another leader became known.'),
+  vacancy_raft_leader_changes_total: clustered('counter', 'Changes of leader that this node observed.'),
   vacancy_raft_proposals_total: clusteredBy(
     'outcome',
     'counter',
@@ -178,7 +178,7 @@ export const METRICS = {
   vacancy_cluster_operations_total: clusteredBy(
     'result',
     'counter',
-    'Changes of the shard that ended while this node led: done or failed.',
+    'Membership changes and loads that ended while this node led: done or failed.',
   ),
   vacancy_peers_rejected_total: clusteredBy(
     'reason',

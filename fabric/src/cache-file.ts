@@ -48,7 +48,7 @@ export function openCacheFile<S extends z.ZodType>(options: {
       try {
         const parsed = schema.safeParse(JSON.parse(readFileSync(file, 'utf8')))
         if (parsed.success) return parsed.data
-        log.warn({ file }, `the cache of ${name} is of another form and is ignored`)
+        log.warn({ file }, `the cache of ${name} has a different format and is ignored`)
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
           log.warn({ file, err: error }, `the cache of ${name} cannot be read and is ignored`)

@@ -210,7 +210,7 @@ export async function startResolver(options: ResolverOptions): Promise<RunningRe
     port,
     reload,
     async stop() {
-      readiness.set('stopping', 'The resolver stops.')
+      readiness.set('stopping', 'The resolver is shutting down.')
       unwatch()
       await listener.close(options.drainMs)
     },

@@ -17,7 +17,7 @@ import {
 
 type SampleTopic = {
   readonly topic: string
-  /** Of a topic that does not exist yet; small, because nobody looks after these jobs. */
+  /** Of a topic that does not exist yet; small, because these jobs are left alone. */
   readonly config: object
   /** Milliseconds between two jobs. */
   readonly everyMs: number

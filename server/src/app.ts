@@ -156,7 +156,7 @@ async function openControlPlane(options: ControlPlaneOptions, closers: Closers):
       queue?.node.tokens?.reload()
     },
     stop: async () => {
-      program.readiness.set('stopping', 'The control plane stops.')
+      program.readiness.set('stopping', 'The control plane is shutting down.')
       await closeAll(closers)
     },
   }

@@ -21,7 +21,7 @@ export const queueSoakCommand = defineCommand({
   name: 'bench soak-queue',
   component: 'soak',
   summary:
-    'Puts half its top rate on the job queue, with failures and reconnects, and drains it. Fails when memory or files grow, the event loop lags, or anything is left.',
+    'Loads the job queue at half its top rate, with failures and reconnects, and drains it. Fails when memory or files grow, the event loop lags, or anything is left.',
   flags: {
     minutes: { type: 'integer', min: 1, max: 10_080, default: 20, summary: 'How long the load lasts.' },
     dir: { type: 'text', default: join(ROOT, '.vacancy/soak-queue'), value: 'DIR', summary: 'Folder for the data.' },

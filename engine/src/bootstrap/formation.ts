@@ -421,7 +421,7 @@ function decideToJoin(
   const [first] = led
   if (!first) {
     const names = formed.map(({ node, report }) => `${node} (cluster ${report.clusterId.slice(0, 12)})`)
-    const why = `${names.join(', ')} ${names.length === 1 ? 'is' : 'are'} formed and know of no leader yet`
+    const why = `${names.join(', ')} ${names.length === 1 ? 'is' : 'are'} formed but know no leader yet`
     return { kind: 'wait', waitsFor: 'join', why }
   }
   if (led.some(({ report }) => report.clusterId !== first.report.clusterId)) {
@@ -433,7 +433,7 @@ function decideToJoin(
   assert(cluster.clusterId === first.report.clusterId, 'the genesis of a formed peer yields its cluster id')
   const keepsSnapshot = own.state === 'seeded' && isSameSnapshot(own, first.report)
   if (own.state === 'seeded' && !keepsSnapshot) {
-    const reason = `shard ${formation.shardId} runs already, and did not begin with this snapshot`
+    const reason = `shard ${formation.shardId} is already running, and was not formed from this snapshot`
     return { kind: 'set-aside', reason }
   }
   return { kind: 'join', via: first.node, leader: first.report.leader, cluster, keepsSnapshot }
@@ -537,7 +537,7 @@ export function bootstrapOf(formation: Formation, nowMs: number): BootstrapStatu
   const isWaiting = decision?.kind === 'wait'
   return {
     waitsFor: isWaiting ? decision.waitsFor : 'join',
-    why: isWaiting ? decision.why : 'this node is being taken in',
+    why: isWaiting ? decision.why : 'this node is being admitted',
     needed: majorityOf(formation.voters.length),
     voters: formation.voters.map((id) => voterOf(formation, id, nowMs)),
   }

@@ -184,7 +184,7 @@ test('a snapshot file becomes the load of all members, and is proposed once a ma
     kind: 'load',
     node: digest,
     result: 'done',
-    reason: `the data before it are snapshot ${'ab'.repeat(32)}`,
+    reason: `the previous data is snapshot ${'ab'.repeat(32)}`,
   })
 })
 

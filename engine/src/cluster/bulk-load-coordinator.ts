@@ -279,7 +279,7 @@ export function requestLoad({ port }: Loads, digest: string): void {
 /** A load was applied here. Every member records it, so that each can report the snapshot to return to. */
 export function onLoaded(loads: Loads, digest: string, before: string): void {
   if (loads.running?.reference.contentDigest === digest) loads.running = undefined
-  note(loads, 'load', digest, 'done', `the data before it are snapshot ${before}`)
+  note(loads, 'load', digest, 'done', `the previous data is snapshot ${before}`)
   loads.port.log.info({ digest, before }, 'bulk load applied')
 }
 
@@ -327,7 +327,7 @@ export function startDrop(loads: Loads, digest: string, onAnswer: (answer: Answe
     port.exchange({ kind: 'drop', contentDigest: digest }, (answer) => {
       if (answer.state === 'needed') return onAnswer(refuse(409, STILL_NEEDED))
       const isDone = answer.state === 'dropped' && answer.isDone
-      if (!isDone) return onAnswer(refuse(404, 'the leader keeps no load with this digest'))
+      if (!isDone) return onAnswer(refuse(404, 'the leader has no load with this digest'))
       for (const node of port.others()) {
         port.send(node, { type: 'admin', id: 0, kind: 'drop-load', node: '', digest, detail: '' })
       }

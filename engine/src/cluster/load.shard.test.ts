@@ -80,7 +80,7 @@ function operate(node: ShardNode, ...args: readonly string[]) {
 /** Loads and waits for it. @returns digest of the data before */
 async function load(node: ShardNode, what: string): Promise<string> {
   const { code, output } = await operate(node, 'load', what, '--wait')
-  const digest = /the data before it are snapshot ([0-9a-f]{64})/.exec(output)?.[1]
+  const digest = /the previous data is snapshot ([0-9a-f]{64})/.exec(output)?.[1]
   expect([code, digest === undefined ? output : '']).toEqual([0, ''])
   return digest as string
 }

@@ -409,7 +409,7 @@ function stepChange(membership: Membership, operation: Operation, view: Membersh
       operation.deadlineMs = port.nowMs() + CATCH_UP.waitMs
       return
     }
-    return finish(membership, operation, 'the change was not taken')
+    return finish(membership, operation, 'the change was not accepted')
   }
   if (isReached(operation, configuration)) return finish(membership, operation, '')
   if (!configuration.members.some(({ id }) => id === operation.id)) {
@@ -443,7 +443,7 @@ function stepWithoutLead(membership: Membership, operation: Operation, view: Mem
   const leader = nodeOf(view.configuration, view.leader)
   const lost = leader === '' ? 'leadership was lost' : `leadership moved to ${leader}`
   if (operation.phase === 'moving') {
-    if (isLate) return finish(membership, operation, 'no new leader took the demotion over')
+    if (isLate) return finish(membership, operation, 'no new leader continued the demotion')
     if (view.leader === 0 || view.leader === view.id) return
     operation.phase = 'passing'
     const retry = () => {
@@ -629,7 +629,7 @@ function stepText({ phase, node, id }: Operation, view: MembershipView): string 
   switch (phase) {
     case 'catching-up': {
       const peer = peerOf(view, id)
-      const lag = peer ? groupDigits(lagOf(view, peer)) : 'not heard yet'
+      const lag = peer ? groupDigits(lagOf(view, peer)) : 'not heard from yet'
       return `waits until ${node} is ${CATCH_UP.entriesText}: ${lag}`
     }
     case 'changing':
@@ -637,7 +637,7 @@ function stepText({ phase, node, id }: Operation, view: MembershipView): string 
     case 'moving':
       return 'waits until another voter leads'
     case 'passing':
-      return 'waits until the new leader takes it over'
+      return 'waits until the new leader continues it'
     default:
       return unreachable(phase)
   }

@@ -448,7 +448,7 @@ function* clusterOf(
   if (decision.kind === 'set-aside') return { setAside: decision.reason }
   if (decision.kind === 'form') return { ...decision.cluster, drawsGenesis: true }
   if (snapshot && !decision.keepsSnapshot) {
-    return { setAside: 'the shard has another history than the snapshot of this node' }
+    return { setAside: 'the history of the shard differs from the snapshot of this node' }
   }
   return { ...decision.cluster, isFounder: false }
 }

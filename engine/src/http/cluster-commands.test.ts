@@ -288,7 +288,7 @@ test('a demoted voter is a learner, a demoted learner is gone, a new leader lead
 })
 
 test('a load is done when the leader reports it, with the snapshot of the previous data', async () => {
-  const reason = `the data before it are snapshot ${'cd'.repeat(32)}`
+  const reason = `the previous data is snapshot ${'cd'.repeat(32)}`
   const loaded = ended({ kind: 'load', node: 'ab'.repeat(32), result: 'done', reason })
   const { port } = await shard([LEADING, LEADING, LEADING, { ...LEADING, lastOperations: [loaded] }])
 

@@ -237,7 +237,7 @@ async function fetchOnce(
       for await (const chunk of chunks) {
         received()
         done += chunk.length
-        if (done > total) throw new FinalError(`more than ${total} bytes came`)
+        if (done > total) throw new FinalError(`the server sent more than ${total} bytes`)
         report({ bytesDone: done })
         yield chunk
       }
@@ -295,7 +295,7 @@ async function check(
 
 async function placeSeed({ dataDir, waiting }: PullParts, path: string, digest: string): Promise<void> {
   const bootstrap = waiting()
-  const why = 'the node waits no longer: ask the shard for a load'
+  const why = 'the node no longer waits for a snapshot: ask the shard for a load'
   if (!bootstrap) throw new FinalError(why)
   if (bootstrap.waitsFor === 'join') throw new FinalError(JOINS)
   const seed = join(dataDir, SEED_FILE)

@@ -467,7 +467,7 @@ export function setMute(raft: Raft, isMute: boolean): void {
 export function setCounts(raft: Raft, peer: number, counts: boolean): void {
   assert(
     raft.configuration.members.some(({ id }) => id === peer),
-    'who counts is a member',
+    'only members are counted',
   )
   raft.counts.set(peer, counts)
   placePeers(raft)

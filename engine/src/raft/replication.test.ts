@@ -451,7 +451,7 @@ test('a node that starts to count restarts: acknowledgements carry its new id', 
   acknowledge(raft, 3)
   expect(raft.commit).toBe(2)
   setCounts(raft, 3, false)
-  expect(() => setCounts(raft, 9, true)).toThrow('is a member')
+  expect(() => setCounts(raft, 9, true)).toThrow('only members are counted')
 })
 
 test('a member that does not count and came back empty is found again', () => {

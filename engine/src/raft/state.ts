@@ -206,7 +206,7 @@ export function createRaft(config: RaftConfig | number, restored: RestoredState)
 function create(config: RaftConfig, restored: RestoredState): Raft {
   const { term, vote, commit, lastTerm, configuration } = restored
   assert(config.id > 0, 'raft ids begin at 1')
-  assert(config.heartbeatTicks >= 1, 'heartbeats have a distance')
+  assert(config.heartbeatTicks >= 1, 'the heartbeat interval is at least one tick')
   assert(config.electionTicks >= 2 * config.heartbeatTicks, 'an election waits for two heartbeats')
   assert(lastTerm <= term, 'no entry is of a term that was never stored')
   assert(configuration !== undefined, 'a member knows who the others are')

@@ -411,7 +411,7 @@ function readHeartbeat(link: Link, body: string): void {
     link.warnedTimeout = timeoutSeconds
     parts.log.warn(
       { heartbeatMs: options.heartbeatMs, timeoutSeconds },
-      'registry_heartbeat_secs is more than a third of the heartbeat timeout of the registry: it may take the node off',
+      'registry_heartbeat_secs is more than a third of the heartbeat timeout of the registry: it may remove the node',
     )
   }
 }

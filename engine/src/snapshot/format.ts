@@ -189,7 +189,7 @@ export function encodeChunk(kind: BlockKind, codecsOrderedHash: string, raw: Uin
   view.setUint32(28, frame.length, true)
   bytes.set(orderedHashBytes(codecsOrderedHash), 32)
   bytes.set(frame, CHUNK_HEADER_BYTES)
-  assert(bytes.length <= CHUNK_BYTES_MAX, 'zstd adds only so much')
+  assert(bytes.length <= CHUNK_BYTES_MAX, 'the overhead of zstd is bounded')
   return { bytes, digest: sha256(bytes) }
 }
 
@@ -217,16 +217,17 @@ export function decodeChunk(bytes: Uint8Array, expected: ChunkExpectation): Uint
   if (bytes.length < CHUNK_HEADER_BYTES) throw wrong(0, 'the chunk is shorter than its header')
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   if (view.getUint32(0, true) !== CHUNK_MAGIC) throw wrong(0, 'this is not a chunk')
-  if (view.getUint16(4, true) !== FORMAT_VERSION) throw wrong(4, 'the chunk has another format version')
-  if (view.getUint16(6, true) !== BLOCK_KINDS[kind]) throw wrong(6, `the chunk has another version of ${kind}`)
+  if (view.getUint16(4, true) !== FORMAT_VERSION) throw wrong(4, 'the chunk has a different format version')
+  if (view.getUint16(6, true) !== BLOCK_KINDS[kind]) throw wrong(6, `the chunk has a different version of ${kind}`)
   const padded = new Uint8Array(12)
   padded.set(Buffer.from(kind, 'latin1'))
   if (!equalBytes(bytes.subarray(8, 20), padded)) throw wrong(8, `the chunk is not of kind ${kind}`)
   const rawBytes = view.getUint32(20, true)
-  if (rawBytes > RAW_BYTES_MAX) throw wrong(20, `a part of ${rawBytes} bytes is larger than any may be`)
-  if (view.getUint32(28, true) !== bytes.length - CHUNK_HEADER_BYTES) throw wrong(28, 'the chunk has another length')
+  if (rawBytes > RAW_BYTES_MAX) throw wrong(20, `a part of ${rawBytes} bytes exceeds the limit`)
+  if (view.getUint32(28, true) !== bytes.length - CHUNK_HEADER_BYTES)
+    throw wrong(28, 'the chunk has a different length')
   if (!equalBytes(bytes.subarray(32, 64), orderedHashBytes(expected.codecsOrderedHash))) {
-    throw wrong(32, 'the chunk belongs to another codec list')
+    throw wrong(32, 'the chunk belongs to a different codec list')
   }
   let raw: Uint8Array
   try {
@@ -352,7 +353,7 @@ export function manifestLength(bytes: Uint8Array, path: string, origin = 0): num
   if (takeU32(reader) !== MANIFEST_MAGIC) throw damaged(path, origin, 'this is not a manifest')
   takeU32(reader)
   const length = MANIFEST_HEADER_BYTES + takeU32(reader) + takeU32(reader) + DIGEST_BYTES
-  if (length > MANIFEST_BYTES_MAX) refuse(reader, `a manifest of ${length} bytes is larger than any may be`)
+  if (length > MANIFEST_BYTES_MAX) refuse(reader, `a manifest of ${length} bytes exceeds the limit`)
   return length
 }
 

@@ -205,7 +205,7 @@ function takePlace(reader: FieldReader, roomTypes: number): number {
 
 function takeStay(reader: FieldReader, roomTypes: number, isHeld: boolean, seen: Set<string>): LoadedStay {
   const id = takeBytes(reader, ID_BYTES)
-  if (seen.has(String(id))) refuse(reader, 'a stay is there twice')
+  if (seen.has(String(id))) refuse(reader, 'a stay occurs twice')
   seen.add(String(id))
   const reached = takeU8(reader)
   const isKnown = reached >= STAY_STATE.held && reached <= STAY_STATE.void

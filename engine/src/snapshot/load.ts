@@ -181,7 +181,7 @@ export function decodePart(
 function readWhole(disk: Disk, path: string, bytesMax: number): Uint8Array {
   const stat = disk.stat(path)
   if (!stat || stat.isDirectory) throw damaged(path, 0, 'the file does not exist')
-  if (stat.bytes > bytesMax) throw damaged(path, 0, `a file of ${stat.bytes} bytes is larger than any may be`)
+  if (stat.bytes > bytesMax) throw damaged(path, 0, `a file of ${stat.bytes} bytes exceeds the limit`)
   const file = disk.open(path, 'read')
   try {
     const bytes = new Uint8Array(stat.bytes)
@@ -206,7 +206,7 @@ function readSection(
     if (chunk.kind !== kind) continue
     const raw = decodeChunk(readChunk(disk, chunk, places.form), chunk)
     length += raw.length
-    if (length > SECTION_BYTES_MAX[kind]) throw damaged(path, 0, `its ${kind} are larger than any may be`)
+    if (length > SECTION_BYTES_MAX[kind]) throw damaged(path, 0, `its ${kind} exceed the limit`)
     raws.push(raw)
   }
   if (raws.length === 1) return raws[0] as Uint8Array
@@ -263,13 +263,16 @@ function checkCounts({ path, names, properties, tables }: SnapshotReader, manife
     propertiesOf[segment] = propertiesOf[segment] + 1
   }
   const window = windowOf(tables)
-  expect(window?.from === manifest.window?.from && window?.to === manifest.window?.to, 'its manifest has other days')
+  expect(
+    window?.from === manifest.window?.from && window?.to === manifest.window?.to,
+    'its manifest has different days',
+  )
   const held = names.segments.map((name, i) => ({ name, properties: propertiesOf[i] }))
   const segments = held.filter((segment) => segment.properties > 0)
-  expect(manifest.segments.length === segments.length, 'its manifest names other segments')
+  expect(manifest.segments.length === segments.length, 'its manifest names different segments')
   manifest.segments.forEach((segment, i) => {
-    expect(segment.name === segments[i]?.name, 'its manifest names other segments')
+    expect(segment.name === segments[i]?.name, 'its manifest names different segments')
     const properties = segments[i]?.properties
-    expect(segment.properties === properties, `segment ${segment.name} has another number of properties`)
+    expect(segment.properties === properties, `segment ${segment.name} has a different number of properties`)
   })
 }

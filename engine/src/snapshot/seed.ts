@@ -159,7 +159,7 @@ function checkTrailer(path: string, trailer: Uint8Array, bytes: number, digest: 
   const at = bytes - SEED_TRAILER_BYTES
   if (!equalBytes(trailer.subarray(0, 8), END_MAGIC)) throw damaged(path, at, 'the file does not end with a trailer')
   if (Number(new DataView(trailer.buffer).getBigUint64(8, true)) !== bytes) {
-    throw damaged(path, at + 8, 'the trailer names another length')
+    throw damaged(path, at + 8, 'the trailer has a different length')
   }
   if (!equalBytes(trailer.subarray(16), digest)) throw damaged(path, at + 16, 'the digest of the head differs')
 }

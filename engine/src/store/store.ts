@@ -163,7 +163,7 @@ export function clearStore(store: Store): void {
 export function attachMemory(wasm: WebAssembly.Memory): Memory {
   const memory = viewsOf(wasm)
   assert(memory.u32[CONTROL.magic] === MAGIC, 'this memory is not a store')
-  assert(memory.u32[CONTROL.layoutVersion] === LAYOUT_VERSION, 'this memory has another layout')
+  assert(memory.u32[CONTROL.layoutVersion] === LAYOUT_VERSION, 'this memory has a different layout')
   return memory
 }
 

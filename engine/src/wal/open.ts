@@ -73,7 +73,7 @@ function makeWal(env: Env, directory: string, identity: LogIdentity, base: Snaps
   wal.hardState = { term: base.term, vote: 0, commit: base.index }
   discardTemporaries(disk, directory)
   if (!fillNext(wal) || !startFile(wal)) throw new VacancyError('no_room', { directory })
-  env.log.info({ directory, index: base.index, term: base.term }, 'made a new log')
+  env.log.info({ directory, index: base.index, term: base.term }, 'created a new log')
   return wal
 }
 

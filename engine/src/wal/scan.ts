@@ -367,7 +367,7 @@ function readGroups(scan: LogScan, file: FileReport, window: Window, from: numbe
     const reason = readRecord(window, offset) || misfit(scan, record, sequence, chain)
     if (reason) return { offset, reason, isDamage: false }
     const pending = decodePayload(window, offset)
-    if (!pending) return { offset, reason: 'the record is valid and its content is not', isDamage: true }
+    if (!pending) return { offset, reason: 'the record is valid but its content is not', isDamage: true }
     group.push(pending)
     offset += record.bytes
     sequence = record.sequence
@@ -483,7 +483,7 @@ function checkGroup(scan: LogScan, file: FileReport, group: readonly Pending[]):
         break
       }
       default:
-        if (pending.lastIndex !== lastIndex) return { offset, reason: 'the end of the file names another last index' }
+        if (pending.lastIndex !== lastIndex) return { offset, reason: 'the end of the file has a different last index' }
     }
   }
   if (hardState.commit > lastIndex && !scan.isLoose) {

@@ -82,9 +82,9 @@ function dropHop(pool: HopPool, hop: Hop): void {
 function drainLinks(pool: HopPool, hop: Hop, which: (link: Link) => boolean = () => true): void {
   for (const link of hop.links.filter(which)) {
     link.isDraining = true
-    if (link.inFlight.size === 0) closeLink(link, 'its hop is gone or moved')
+    if (link.inFlight.size === 0) closeLink(link, 'the hop was removed or has moved')
     else {
-      const stop = pool.world.after(DRAIN_MS, () => closeLink(link, 'its hop is gone or moved'))
+      const stop = pool.world.after(DRAIN_MS, () => closeLink(link, 'the hop was removed or has moved'))
       link.stopTimer = stop
     }
   }
@@ -311,7 +311,7 @@ function linkClosed(link: Link, reason: string): void {
 }
 
 function closeIfGone(link: Link): void {
-  if (link.isDraining && link.inFlight.size === 0) closeLink(link, 'its hop is gone or moved')
+  if (link.isDraining && link.inFlight.size === 0) closeLink(link, 'the hop was removed or has moved')
 }
 
 /**

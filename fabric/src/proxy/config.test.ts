@@ -71,7 +71,11 @@ test.each([
 test.each([
   ['', [], 'mode: is required, one of standalone, cluster, router'],
   ['', ['--mode', 'none', '--upstream-addr', 'x'], 'mode'],
-  ['', [...SHARD, '--upstream-addr', 'x'], 'upstream_addr: is found in mode cluster'],
+  [
+    '',
+    [...SHARD, '--upstream-addr', 'x'],
+    'upstream_addr: has no effect in mode cluster, which finds the nodes itself',
+  ],
   ['', ['--mode', 'cluster', '--registry-addr', 'r:1'], 'shard_id: is required for cluster without seed_ids'],
   ['', SHARD.slice(0, 6), 'resolver_addr: is required for cluster without seed_ids'],
   ['', [...SHARD, '--seed-ids', 'node-1'], 'registry_addr: has no effect with seed_ids'],

@@ -108,7 +108,7 @@ export const PROXY_SCHEMA = {
     summary:
       'What requests are sent to: a node (standalone), the nodes of a shard (cluster) or an edge router (router). Required.',
   },
-  upstream_addr: text('', 'Host or address of the node or router. Required but for cluster.'),
+  upstream_addr: text('', 'Host or address of the node or router. Required except in mode cluster.'),
   upstream_port: whole(0, 0, PORT_MAX, 'Its port; 0 = 7777 of a node, 9000 of a router.'),
   conn_per_node: whole(4, 1, 64, 'Connections to the upstream, or to each node of a shard, shared by all requests.'),
   ...CLUSTER_SCHEMA,
@@ -235,7 +235,8 @@ const OF_CLUSTER = {
 
 function clusterFaults(values: Values): string[] {
   const faults: string[] = []
-  if (values.upstreamAddr !== '') faults.push('upstream_addr: is found in mode cluster')
+  if (values.upstreamAddr !== '')
+    faults.push('upstream_addr: has no effect in mode cluster, which finds the nodes itself')
   for (const [key, name] of [
     ['shard_id', 'shardId'],
     ['zone_id', 'zoneId'],

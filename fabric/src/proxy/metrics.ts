@@ -48,10 +48,10 @@ export const PROXY_METRICS = {
   backend_opened_connections_total: { type: 'counter', help: 'Connections opened to the upstream.' },
   backend_disconnect_total: { type: 'counter', help: 'Connections to the upstream that were lost.' },
   backend_login_fail_total: { type: 'counter', help: 'Connections on which the upstream refused the token.' },
-  backend_followers_total: { type: 'gauge', help: 'Followers of the shard; 0 but in mode cluster.' },
+  backend_followers_total: { type: 'gauge', help: 'Followers of the shard; 0 except in mode cluster.' },
   backend_leader_change_total: {
     type: 'counter',
-    help: 'Times that the leader of the shard was another; mode cluster.',
+    help: 'Changes of the leader of the shard; mode cluster.',
   },
   tls_cert_not_after_seconds: {
     type: 'gauge',

@@ -119,7 +119,7 @@ export function openApi(version: string, auth: boolean): object {
           },
         },
       },
-      '/health': page('The process lives.', 'application/json'),
+      '/health': page('Whether the process is alive.', 'application/json'),
       '/ready': page('Whether it can serve requests, and why not.', 'application/json'),
       '/metrics': page('Metrics, Prometheus text format.', 'text/plain'),
       '/config': page('The configuration, each value with its source.', 'application/json'),

@@ -186,7 +186,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
     },
     tokensChanged: ({ tokens: current }) => forgetTokens(limits, current),
     async stop() {
-      readiness.set('stopping', 'the proxy stops')
+      readiness.set('stopping', 'the proxy is shutting down')
       await serving.close(options.drainMs)
       stopFetching()
       await upstream.close(0)

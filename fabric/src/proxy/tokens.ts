@@ -52,7 +52,7 @@ export function parseApiTokens(text: string, file: string): ApiTokens {
     keys.add(key)
     if (key === 'node_token') {
       if (isTokenText(value)) nodeToken = value
-      else fault(`must be 1 to ${TOKEN_BYTES_MAX} visible ASCII characters without blanks`)
+      else fault(`must be 1 to ${TOKEN_BYTES_MAX} visible ASCII characters without spaces`)
     } else if (!Object.hasOwn(LISTS, key)) {
       fault('the file has full_access_tokens, read_only_tokens and node_token')
     } else if (value !== null && !Array.isArray(value)) {
@@ -118,7 +118,7 @@ function hashOf(token: unknown, bad: (reason: string) => undefined): Uint8Array 
   }
   if (isTokenText(token)) return hashToken(token)
   return bad(
-    `token: must be 1 to ${TOKEN_BYTES_MAX} visible ASCII characters without blanks, in quotes if it is a number`,
+    `token: must be 1 to ${TOKEN_BYTES_MAX} visible ASCII characters without spaces, in quotes if it is a number`,
   )
 }
 

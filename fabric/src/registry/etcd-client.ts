@@ -178,7 +178,7 @@ export async function* watch(
     }
   } catch (error) {
     if (error instanceof EtcdError) throw error
-    throw new EtcdError('unreachable', `the watch broke: ${causeOf(error)}`, 0, error)
+    throw new EtcdError('unreachable', `the watch failed: ${causeOf(error)}`, 0, error)
   }
   throw new EtcdError('unreachable', 'the watch ended')
 }
@@ -264,7 +264,7 @@ async function textOf(client: EtcdClient, response: Response): Promise<string> {
     return await response.text()
   } catch (error) {
     client.current += 1
-    throw new EtcdError('unreachable', `the answer broke off: ${causeOf(error)}`, 0, error)
+    throw new EtcdError('unreachable', `the response ended early: ${causeOf(error)}`, 0, error)
   }
 }
 

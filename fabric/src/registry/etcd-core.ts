@@ -125,8 +125,8 @@ export function trouble(store: EtcdStore, reason: string): void {
   store.lastTrouble = reason
   const shown = reason === '' ? '' : `etcd: ${reason}`
   context.onTrouble(shown)
-  if (reason !== '') context.log.warn({ endpoints: options.endpoints }, `${shown}; reads go on from memory`)
-  else if (was !== '') context.log.info({ endpoints: options.endpoints }, 'etcd answers again')
+  if (reason !== '') context.log.warn({ endpoints: options.endpoints }, `${shown}; reads continue from memory`)
+  else if (was !== '') context.log.info({ endpoints: options.endpoints }, 'etcd responds again')
 }
 
 export function settle(store: EtcdStore): void {

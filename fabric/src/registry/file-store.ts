@@ -131,7 +131,7 @@ async function loadState({ storage, resetsState }: FileStoreOptions, context: St
   }
   if (closedMs === undefined || Math.abs(clock.wallMs() - closedMs) > FRESH_STOP_MS) {
     registry.skipVersions(state, VERSIONS_SKIPPED)
-    log.warn({ storage: storage.name }, 'the state is not from a clean stop just before: all lists get new versions')
+    log.warn({ storage: storage.name }, 'the last shutdown was not clean: all lists get new versions')
   }
   const before = state.codecs
   if (registry.setCodecs(state, codecs.names)) {

@@ -177,7 +177,7 @@ export async function startRegistry(options: RegistryOptions): Promise<RunningRe
     },
     async stop() {
       service.isStopping = true
-      service.readiness.set('stopping', 'The registry stops.')
+      service.readiness.set('stopping', 'The registry is shutting down.')
       notify(service)
       await listener.close(options.drainMs)
       clearInterval(timer)
@@ -205,7 +205,7 @@ async function sweep(service: Service): Promise<void> {
     const wallMs = options.clock.wallMs()
     if ([...state.reservations.values()].some(({ untilMs }) => untilMs <= wallMs)) {
       const ended = await store.change((now) => registry.expireReservations(now, wallMs))
-      options.log.info({ segments: ended.slice(0, 10) }, 'reservations ended unused')
+      options.log.info({ segments: ended.slice(0, 10) }, 'reservations expired unused')
     }
     const [nowMs, timeoutMs] = [options.clock.monotonicMs(), options.heartbeatTimeoutMs]
     const silent = registry.silentComponents(state, nowMs, timeoutMs).filter((each) => store.maySweep(each))
@@ -407,7 +407,7 @@ function clash({ clashes, options, metrics }: Service, kind: ComponentKind, id: 
   const [oldest] = clashes.keys()
   if (clashes.size >= SERIES_MAX && oldest !== undefined) clashes.delete(oldest)
   clashes.set(key, nowMs)
-  options.log.warn({ kind, id }, `two processes register as ${kind} ${id} in turns: give one of them another id`)
+  options.log.warn({ kind, id }, `two processes register as ${kind} ${id} alternately: give one of them another id`)
 }
 
 async function deleteRegister(service: Service, query: Query): Promise<Answer> {

@@ -43,7 +43,7 @@ export function judge(component: Polled, registryIsUp: boolean): Judged {
     return { state: 'left', level: 'unk', message: 'Left the registry, and does not respond', isUsable: false }
   }
   if (apiUrl === '') {
-    return { state: 'not-polled', level: 'unk', message: 'Not polled: it names no api_url', isUsable: undefined }
+    return { state: 'not-polled', level: 'unk', message: 'Not polled: it has no api_url', isUsable: undefined }
   }
   if (failure && (missed >= TIMEOUTS_MIN || failure.code !== 'timeout')) {
     return failure.code === 'timeout'

@@ -113,7 +113,7 @@ test('the message names what is wrong in each state', async () => {
 
   bridge.hasApiUrl = false
   await until('it is not polled', async () => (await component('bridge b-s1')).state === 'not-polled', 10_000)
-  expect((await component('bridge b-s1')).message).toBe('Not polled: it names no api_url')
+  expect((await component('bridge b-s1')).message).toBe('Not polled: it has no api_url')
 
   fabric.component('b-s2').isListed = false
   await until(

@@ -217,7 +217,11 @@ const PLACES = {
 
 function noVerdict({ error, status }: Reply): Verdict {
   return error === ''
-    ? { level: 'unk', answer: `Answered ${status}`, why: 'An existing component has no page for this question' }
+    ? {
+        level: 'unk',
+        answer: `Answered ${status}`,
+        why: 'The component does not serve this request; it may run an older version',
+      }
     : { level: 'crit', answer: 'No answer', why: error }
 }
 
@@ -238,7 +242,7 @@ async function request(fabric: Fabric, component: Polled, path: string, token?: 
       status: null,
       milliseconds: null,
       body: '',
-      error: 'It names no api_url, so it cannot be queried',
+      error: 'It has no api_url, so it cannot be queried',
     }
   const url = component.apiUrl + path
   try {

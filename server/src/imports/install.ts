@@ -28,7 +28,8 @@ const SKEW_MS = 60_000
 /** The file, its extracted chunks, and space for the log meanwhile. */
 const SPACE_FACTOR = 2
 const SPACE_RESERVE = 256 * 2 ** 20
-const BEFORE = /the data before it are snapshot ([0-9a-f]{64})/
+/** In the result of a load, whose words differ between versions of nodes. */
+const BEFORE = /snapshot ([0-9a-f]{64})/
 
 export type InstallParts = {
   readonly cluster: Cluster

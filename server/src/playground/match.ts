@@ -47,7 +47,7 @@ export function examine(
   const minStars = numberOf(fields['minStars']) ?? 0
   if (minStars > 0) {
     const text = `stars ${property.stars}, at least ${minStars} required`
-    addCheck('minStars', property.stars >= minStars, text, `the least stars were ${property.stars}`)
+    addCheck('minStars', property.stars >= minStars, text, `the minimum stars were ${property.stars}`)
   }
   equal('category', 'category', property.category)
   for (const amenity of listOf(fields['amenities'])) {

@@ -221,7 +221,7 @@ const tailCommand = defineCommand({
   name: 'vacancy queue tail',
   component: 'QUEUE',
   summary:
-    'Prints counts and rates of topics again and again. It shows no single jobs: only consumers receive those. The token has the role monitoring or admin.',
+    'Prints counts and rates of topics repeatedly. Single jobs are not shown: only consumers receive them. The token has the role monitoring or admin.',
   flags: {
     ...CLIENT_FLAGS,
     'interval-ms': { type: 'integer', min: 100, max: 3_600_000, default: 1_000, unit: 'ms', summary: 'Time between.' },

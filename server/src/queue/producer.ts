@@ -128,7 +128,7 @@ function refuseToken(failures: QueueServer['access']['failures'], address: strin
   failures.failed(address)
   if (wait > 0)
     return new QueueError('queue_full', `too many wrong tokens; try again in ${wait} s`, { retryAfterMs: wait * 1000 })
-  return new QueueError('unauthorized', 'a known token is needed: Authorization: Bearer …')
+  return new QueueError('unauthorized', 'a valid token is required: Authorization: Bearer …')
 }
 
 function requireTopic(token: QueueToken, topic: string): void {
@@ -241,7 +241,7 @@ export async function cancelJob(serving: Serving, job: Job, force: boolean): Pro
   if (job.topic.jobs.get(job.id) !== job) throw jobNotFound(job.id)
   const { previous, group } = cancel(queue, job, force, serving.now)
   if (group === undefined)
-    throw new QueueError('job_leased', `job "${job.id}" is being processed; force=1 removes it all the same`)
+    throw new QueueError('job_leased', `job "${job.id}" is being processed; force=1 removes it anyway`)
   const outcome = outcomeOf(group, false)
   runSoon(partition)
   await durable([outcome])

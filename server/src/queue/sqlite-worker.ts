@@ -452,7 +452,7 @@ function moveToRows(updates: WriteRequest['updates'], changes: PackChanges): voi
 
 function contentOf({ seq, count }: Pack): StoredPack {
   const row = statements.readPack.get(seq) as { created_at: number; data: Uint8Array } | undefined
-  if (row === undefined) throw new Error(`the pack of number ${seq} is gone`)
+  if (row === undefined) throw new Error(`the pack of number ${seq} is missing`)
   return { seq, count, createdAt: row.created_at, data: row.data }
 }
 

@@ -617,7 +617,7 @@ export const QUEUE_ROUTES = {
   'GET /api/v1/queue/topics/{topic}/tail': {
     access: 'viewer',
     summary:
-      'What happened to jobs since `cursor`, newest 200; without it, what is kept. The first request begins to watch, 15 s without one ends it.',
+      'Events of jobs since `cursor`, at most the newest 200; without it, all that are kept. Recording starts with the first request and ends after 15 s without one.',
     params: topicPath,
     query: z.object({ cursor: z.string().max(64).optional() }),
     status: 200,

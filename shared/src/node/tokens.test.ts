@@ -66,11 +66,11 @@ test.each([
   ['tokens:\n  - token: 123456\n    role: admin', 'auth.yml:2: token: must be text; put it in quotes'],
   [
     'tokens:\n  - token: "a b"\n    role: admin',
-    'auth.yml:2: token: must be 1 to 255 visible ASCII characters without blanks',
+    'auth.yml:2: token: must be 1 to 255 visible ASCII characters without spaces',
   ],
   [
     'tokens:\n  - token: ""\n    role: admin',
-    'auth.yml:2: token: must be 1 to 255 visible ASCII characters without blanks',
+    'auth.yml:2: token: must be 1 to 255 visible ASCII characters without spaces',
   ],
   ['tokens:\n  - token: sha256:1234\n    role: admin', 'auth.yml:2: token: after sha256: come 64 hexadecimal digits'],
   ['tokens:\n  - token: secret\n    role: root', 'auth.yml:2: role: must be one of admin, client, monitoring'],

@@ -138,7 +138,7 @@ function readHash(token: unknown, fault: (text: string) => void): Uint8Array | u
   }
   // Anything else could not be sent in an Authorization header.
   if (/^[\x21-\x7e]+$/.test(token) && token.length <= TOKEN_BYTES_MAX) return hashToken(token)
-  fault(`token: must be 1 to ${TOKEN_BYTES_MAX} visible ASCII characters without blanks`)
+  fault(`token: must be 1 to ${TOKEN_BYTES_MAX} visible ASCII characters without spaces`)
   return undefined
 }
 

@@ -178,7 +178,7 @@ const ON_WRITES = [
     label: 'Request key: number',
   }),
   may(0x8023, 'wantIndex', 'u8', '1 = the reply names the index at which the write was applied.', {
-    label: 'Tell the index of the write',
+    label: 'Return the index of the write',
   }),
 ] as const
 

@@ -59,7 +59,7 @@ export const findings = {
   },
   'header-names': {
     text: 'Unknown column names; read by position',
-    action: 'Verify in the preview that each column holds what its heading says.',
+    action: 'Verify in the preview that each column matches its heading.',
   },
   order: {
     text: 'Columns in a different order; read by name',

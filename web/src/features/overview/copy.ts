@@ -57,7 +57,7 @@ export const oneShard = {
   spare: 'Voters that may fail',
   memory: 'Store memory in use',
   connections: 'Connections',
-  disk: 'Free disk, least',
+  disk: 'Least free disk',
   snapshot: 'Newest snapshot',
   maintenance: 'Next maintenance',
   maintenanceAt: (time: string, left: string) => `${time} UTC, in ${left}`,

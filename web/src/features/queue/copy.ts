@@ -260,8 +260,8 @@ export const redrive = {
   same: (topic: string) => `${topic} (their own topic)`,
   effects: 'What will happen',
   effect: [
-    'The jobs become ready again, oldest first, at the end of the line. Their failures and deliveries begin at 0.',
-    'A job leaves the dead list only once its topic has stored it. Canceling or a crash loses nothing.',
+    'The jobs become ready again, oldest first, at the end of the queue. Their failures and deliveries are counted from 0 again.',
+    'A job leaves the dead list only once its topic has stored it. Cancelling or a crash loses nothing.',
     'Jobs that fail again become dead again. Fix the cause first.',
   ],
   rateHint: (rate: string) => `The topic delivers at most ${rate}.`,
@@ -373,7 +373,7 @@ export const consumers = {
 export const job = {
   unknownTitle: 'Job not found',
   unknown: (job: string, topic: string) =>
-    `${topic} does not know job ${job}. It finished some time ago, was canceled or deleted, or never existed.`,
+    `${topic} does not know job ${job}. It finished some time ago, was cancelled or deleted, or never existed.`,
   openTopic: (topic: string) => `Open ${topic}`,
   label: (job: string) => `Job ${job}`,
   panel: 'Job',

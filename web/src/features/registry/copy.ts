@@ -27,7 +27,8 @@ export const services = {
   down: (address: string) => `No response from the registry at ${address}`,
   downHint: 'Showing its last response.',
   noResponse: 'No response.',
-  away: (count: number) => (count === 1 ? 'One of the registries is away' : `${count} of the registries are away`),
+  away: (count: number) =>
+    count === 1 ? 'One of the registries is unreachable' : `${count} of the registries are unreachable`,
   awayHint: (address: string) => `Reading the registry at ${address}.`,
   service: 'Service',
   kind: 'Kind',
@@ -57,7 +58,7 @@ export const datasets = {
   epoch: 'Epoch',
   version: 'Global version',
   read: 'Read',
-  warming: 'It restarted, and removes nothing until every component had the time to report.',
+  warming: 'It restarted, and removes nothing until every component has had time to report.',
   title: 'Datasets',
   empty: 'The registry holds no dataset yet. Routers and bridges read these lists.',
   name: 'Dataset',

@@ -147,7 +147,7 @@ export const trouble = {
   noLeaderCauses:
     'Usual causes: voters cannot reach each other (packet loss, a firewall, an expired certificate), or equal election timeouts keep splitting the vote.',
   quorumLost: 'Quorum lost',
-  quorumLostCauses: 'The data are kept. The shard recovers by itself once a majority of its voters responds.',
+  quorumLostCauses: 'The data is kept. The shard recovers by itself once a majority of its voters responds.',
   forming: 'Forming',
   formingCauses:
     'An empty shard forms once its initial voters are up and connected, or once an operator lets it form with fewer.',

@@ -17,7 +17,7 @@ export const figures = {
   none: 'none',
   records: 'Records',
   recordsTip: 'Held stays, and others for 72 h after their last change',
-  space: 'Space of records',
+  space: 'Storage of records',
   oversold: 'Oversold nights',
   charts: 'Charts of stays',
   read: (node: string, role: string) => `Reported by ${node}, ${role}.`,

@@ -43,7 +43,8 @@ export const problems = {
 }
 
 export const map = {
-  label: (things: number) => `Map of ${counted(things, 'thing')}. Arrow keys walk it, Enter opens the inspector`,
+  label: (things: number) =>
+    `Map of ${counted(things, 'thing')}. Arrow keys move through it, Enter opens the inspector`,
   find: 'Find…',
   zoomIn: 'Zoom in',
   zoomOut: 'Zoom out',
