@@ -57,6 +57,15 @@ onBothDatabases((newDatabase) => {
 
     expect(await Promise.all(Object.keys(PAYLOADS).map(job))).toEqual(before)
     for (const [id, data] of Object.entries(PAYLOADS)) expect((await job(id)).data).toBe(data || null)
+    const consumer = await subscribe(queue, 'orders', { prefetch: 20 })
+    for (const id of Object.keys(PAYLOADS)) {
+      const message = await consumer.job()
+      const payload = PAYLOADS[id] || undefined
+      const decoded = () => JSON.parse(Buffer.from(payload as string, 'base64').toString('utf8'))
+      const isText = message['encoding'] === 'base64'
+      expect([message.jobId, message.data]).toEqual([id, payload && !isText ? decoded() : (payload ?? null)])
+      expect(isText).toBe(id.toLowerCase().includes('binary'))
+    }
   })
 
   it('keeps options, failures, dead jobs with their history, and finished ids', async () => {
