@@ -10,7 +10,7 @@ export type Stored =
   | { readonly kind: 'nextTopic'; readonly number: number }
   | { readonly kind: 'topic'; readonly topic: StoredTopic }
   | { readonly kind: 'finished'; readonly topicNumber: number; readonly id: string; readonly at: number }
-  | { readonly kind: 'job'; readonly job: StoredJob }
+  | { readonly kind: 'jobs'; readonly jobs: readonly StoredJob[] }
 
 /** A write that the disk had no room for: nothing of it was stored, and the journal stays usable. */
 export class JournalFullError extends Error {

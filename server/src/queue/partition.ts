@@ -205,7 +205,7 @@ async function loadQueue(partition: Partition, journal: Journal): Promise<Queue>
   return queue
 }
 
-/** @returns 1 for a job */
+/** @returns number of jobs */
 function restore(queue: Queue, topics: Map<number, Topic>, stored: Stored, now: Moment): number {
   if (stored.kind === 'nextTopic') {
     queue.nextTopicNumber = Math.max(queue.nextTopicNumber, stored.number)
@@ -215,18 +215,22 @@ function restore(queue: Queue, topics: Map<number, Topic>, stored: Stored, now: 
     topics.set(stored.topic.number, restoreTopic(queue, stored.topic, now))
     return 0
   }
-  const topic = topics.get(stored.kind === 'job' ? stored.job.topicNumber : stored.topicNumber)
-  if (topic === undefined) {
-    // A row of a deleted topic, which the journal removes in the background. Its key is not used again until then.
-    if (stored.kind === 'job') queue.nextSeq = Math.max(queue.nextSeq, stored.job.seq + 1)
+  if (stored.kind === 'finished') {
+    const topic = topics.get(stored.topicNumber)
+    if (topic !== undefined) restoreFinished(queue, topic, stored.id, stored.at, now)
     return 0
   }
-  if (stored.kind === 'job') {
-    restoreJob(queue, topic, stored.job, now)
-    return 1
+  let jobs = 0
+  for (const job of stored.jobs) {
+    const topic = topics.get(job.topicNumber)
+    // A row of a deleted topic, which the journal removes in the background. Its key is not used again until then.
+    if (topic === undefined) queue.nextSeq = Math.max(queue.nextSeq, job.seq + 1)
+    else {
+      restoreJob(queue, topic, job, now)
+      jobs++
+    }
   }
-  restoreFinished(queue, topic, stored.id, stored.at, now)
-  return 0
+  return jobs
 }
 
 /**

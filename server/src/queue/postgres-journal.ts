@@ -16,6 +16,7 @@ import { GONE, type JournalTables, rowsOf, storedJob, storedTopic } from './jour
 import { ask, askAll, closeSession, failSession, openSession, type Request, type Session } from './postgres-session.ts'
 import { type PostgresTables, preparePostgresTables, refusePooler, tablesOf } from './postgres-setup.ts'
 import { groupStatements, preparedStatements } from './postgres-statements.ts'
+import type { StoredJob } from './queue.ts'
 
 export type PostgresOptions = {
   /** `postgres://…`. */
@@ -359,13 +360,13 @@ async function* loadJobs(owner: Owner): AsyncGenerator<readonly Stored[]> {
     next = rows.length < LOAD_ROWS || last === undefined ? undefined : page(last.seq)
     // A failure shows when it is awaited; a load that was given up awaits nothing.
     next?.catch(() => undefined)
-    yield await decode(owner, rows)
+    yield [{ kind: 'jobs', jobs: await decode(owner, rows) }]
   }
 }
 
-async function decode(owner: Owner, rows: readonly JobRow[]): Promise<Stored[]> {
+async function decode(owner: Owner, rows: readonly JobRow[]): Promise<StoredJob[]> {
   const large = await loadLarge(owner, rows)
-  return rows.map((row) => ({ kind: 'job', job: storedJob(row, row.payload ?? large.get(row.seq), row.bytes ?? 0) }))
+  return rows.map((row) => storedJob(row, row.payload ?? large.get(row.seq), row.bytes ?? 0))
 }
 
 async function loadLarge({ session, tables, options }: Owner, rows: readonly JobRow[]): Promise<Map<number, string>> {

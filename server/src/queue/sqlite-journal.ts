@@ -205,32 +205,30 @@ async function* load(thread: Thread, file: string): AsyncGenerator<readonly Stor
     next = rows.next === undefined ? undefined : request(rows.next)
     // A failure shows when it is awaited; a load that was given up awaits nothing.
     next?.catch(() => undefined)
-    let packed: StoredJobs
+    let packed: StoredJob[]
     try {
       packed = decodePacks(rows)
     } catch (cause) {
       throw openError(file, cause as Error)
     }
-    yield inOrder(decodeRows(rows), packed)
+    yield [{ kind: 'jobs', jobs: inOrder(decodeRows(rows), packed) }]
   }
 }
 
-type StoredJobs = Extract<Stored, { kind: 'job' }>[]
-
 /** Both are in order of `seq`. */
-function inOrder(rows: StoredJobs, packed: StoredJobs): StoredJobs {
+function inOrder(rows: StoredJob[], packed: StoredJob[]): StoredJob[] {
   if (packed.length === 0) return rows
   if (rows.length === 0) return packed
-  return [...rows, ...packed].sort((a, b) => a.job.seq - b.job.seq)
+  return [...rows, ...packed].sort((a, b) => a.seq - b.seq)
 }
 
-function decodePacks({ packs }: JournalRows): StoredJobs {
-  const stored: StoredJobs = []
+function decodePacks({ packs }: JournalRows): StoredJob[] {
+  const stored: StoredJob[] = []
   for (const { marks, ...pack } of packs)
     readPack(pack, (packed) => {
       const { index, flags, data } = packed
       if (isMarked(marks, index)) return
-      const job: StoredJob = {
+      stored.push({
         id: packed.id,
         seq: pack.seq + index,
         topicNumber: packed.topicNumber,
@@ -246,14 +244,13 @@ function decodePacks({ packs }: JournalRows): StoredJobs {
         data: readPayload(data, flags),
         bytes: data?.length ?? 0,
         past: undefined,
-      }
-      stored.push({ kind: 'job', job })
+      })
     })
   return stored
 }
 
-function decodeRows({ numbers, ids, pasts, payload }: JournalRows): StoredJobs {
-  const stored: StoredJobs = []
+function decodeRows({ numbers, ids, pasts, payload }: JournalRows): StoredJob[] {
+  const stored: StoredJob[] = []
   const past = new Map(pasts.map(([index, ...texts]) => [index, texts] as const))
   let at = 0
   for (const [n, id] of ids.entries()) {
@@ -263,7 +260,7 @@ function decodeRows({ numbers, ids, pasts, payload }: JournalRows): StoredJobs {
     const flags = number(2)
     const data = length < 0 ? undefined : readPayload(payload.subarray(at, at + length), flags)
     at += Math.max(0, length)
-    const job: StoredJob = {
+    stored.push({
       id,
       seq: number(0),
       topicNumber: number(1),
@@ -279,8 +276,7 @@ function decodeRows({ numbers, ids, pasts, payload }: JournalRows): StoredJobs {
       data,
       bytes: Math.max(0, length),
       past: pastFrom(past.get(n), number(11)),
-    }
-    stored.push({ kind: 'job', job })
+    })
   }
   return stored
 }

@@ -83,10 +83,10 @@ const kept = (job: Job) => ({
 async function loaded(from: Journal, topics: ReadonlySet<number>) {
   const jobs: ReturnType<typeof kept>[] = []
   for await (const batch of from.load())
-    for (const each of batch) {
-      if (each.kind !== 'job' || !topics.has(each.job.topicNumber)) continue
-      const { seq, id, topicNumber, priority, failures, maxAttempts, ackDeadlineMs, createdAt, runAt } = each.job
-      const { data, bytes } = each.job
+    for (const job of batch.flatMap((each) => (each.kind === 'jobs' ? each.jobs : []))) {
+      if (!topics.has(job.topicNumber)) continue
+      const { seq, id, topicNumber, priority, failures, maxAttempts, ackDeadlineMs, createdAt, runAt, data } = job
+      const { bytes } = job
       jobs.push({ seq, id, topicNumber, priority, failures, maxAttempts, ackDeadlineMs, createdAt, runAt, data, bytes })
     }
   return jobs

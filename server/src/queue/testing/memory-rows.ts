@@ -88,5 +88,5 @@ function storedJobOf(job: Job): StoredJob {
 export function* storedRows(rows: MemoryRows): Generator<Stored> {
   for (const topic of rows.topics.values()) yield { kind: 'topic', topic }
   for (const each of rows.finished.values()) yield { kind: 'finished', ...each }
-  for (const job of [...rows.jobs.values()].sort((a, b) => a.seq - b.seq)) yield { kind: 'job', job }
+  yield { kind: 'jobs', jobs: [...rows.jobs.values()].sort((a, b) => a.seq - b.seq) }
 }

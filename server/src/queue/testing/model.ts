@@ -496,10 +496,12 @@ function stepRestart(run: Run): void {
   const topics = new Map<number, Topic>()
   for (const stored of storedRows(run.rows)) {
     if (stored.kind === 'topic') topics.set(stored.topic.number, restoreTopic(run.queue, stored.topic, now))
-    else if (stored.kind === 'job') {
-      const topic = topics.get(stored.job.topicNumber)
-      assert(topic !== undefined, 'rows belong to a topic')
-      restoreJob(run.queue, topic, stored.job, now)
+    else if (stored.kind === 'jobs') {
+      for (const job of stored.jobs) {
+        const topic = topics.get(job.topicNumber)
+        assert(topic !== undefined, 'rows belong to a topic')
+        restoreJob(run.queue, topic, job, now)
+      }
     } else if (stored.kind === 'finished') {
       const topic = topics.get(stored.topicNumber)
       if (topic !== undefined) restoreFinished(run.queue, topic, stored.id, stored.at, now)
