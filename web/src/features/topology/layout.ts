@@ -31,6 +31,7 @@ export type Layout = {
 
 const ROW = 34
 const BOX = { width: 132, height: 26 } as const
+const OUTSIDE_WIDTH = 150
 const SLOT = 26
 const GAP = 12
 const COLUMNS = { proxy: 16, edge: 196, 'zone-router': 384, bridge: 556, shard: 728 } as const
@@ -99,13 +100,13 @@ function placeOutside(all: readonly Thing[], height: number, put: Put): void {
     [proxies, COLUMNS.proxy],
   ] as const) {
     const top = Math.max(ZONE_HEAD + GAP, space / 2 - (list.length * ROW) / 2)
-    for (const [at, thing] of list.entries()) put(thing, x, top + at * ROW, x === COLUMNS.edge ? 150 : 150)
+    for (const [at, thing] of list.entries()) put(thing, x, top + at * ROW, OUTSIDE_WIDTH)
   }
   const under = Math.max(
     space / 2 + (Math.max(edges.length, proxies.length) * ROW) / 2 + ROW,
     space - others.length * ROW,
   )
-  for (const [at, thing] of others.entries()) put(thing, COLUMNS.proxy, under + at * ROW, 150)
+  for (const [at, thing] of others.entries()) put(thing, COLUMNS.proxy, under + at * ROW, OUTSIDE_WIDTH)
 }
 
 /** The connections of a bridge to its nodes are one line to the shard. */
