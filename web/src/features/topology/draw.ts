@@ -42,7 +42,7 @@ export function draw(canvas: HTMLCanvasElement, picture: Picture): void {
   const colours = coloursOf(canvas)
   look(context, camera)
   const { font } = getComputedStyle(canvas)
-  const family = font.replace(/^.*?\d+(?:\.\d+)?px(?:\/\S+)?\s*/, '')
+  const family = font.replace(/^.*?\d+(?:\.\d+)?px(?:\s*\/\s*\S+)?\s*/, '')
   const top = camera.y - 40
   const bottom = camera.y + height / camera.zoom + 40
   drawZones(context, layout, colours, family, camera.zoom)
