@@ -41,16 +41,29 @@ describe('numbers', () => {
   })
 
   test.each([
+    [0, '0'],
+    [0.6, '1'],
     [9_999, '9,999'],
+    [10_000, '10 k'],
+    [12_345, '12.3 k'],
     [61_400, '61.4 k'],
+    [999_000, '999 k'],
     [1_000_000, '1 M'],
+    [-61_400, '−61.4 k'],
+    [12_340_000, '12.3 M'],
+    [1_000_000_000, '1 G'],
     [2_310_000_000, '2.31 G'],
   ])('short count of %d is %s', (value, text) => expect(shortCount(value)).toBe(text))
 
   test.each([
     [0, '0 B'],
+    [1.6, '2 B'],
     [999, '999 B'],
+    [999.5, '1 kB'],
     [1_000, '1 kB'],
+    [-1_500, '−1.5 kB'],
+    [1_000_000_000_000_000, '1 PB'],
+    [1_234_000_000_000_000_000, '1,234 PB'],
     [48_200_000, '48.2 MB'],
     [9_610_000_000, '9.61 GB'],
     [999_999, '1 MB'],
@@ -59,6 +72,8 @@ describe('numbers', () => {
   test('rates keep three digits', () => {
     expect(rate(0)).toBe('0/s')
     expect(rate(3.1449)).toBe('3.14/s')
+    expect([9.994, 9.996, 99.94, 99.96].map(rate)).toEqual(['9.99/s', '10/s', '99.9/s', '100/s'])
+    expect([12.44, 412.4, 999, 1_000, 1_240.4].map(rate)).toEqual(['12.4/s', '412/s', '999/s', '1,000/s', '1,240/s'])
     expect(rate(412)).toBe('412/s')
     expect(rate(12_400)).toBe('12.4 k/s')
   })
@@ -66,7 +81,7 @@ describe('numbers', () => {
   test('only a full share is 100 %', () => {
     expect(percent(0.999)).toBe('99 %')
     expect(percent(1)).toBe('100 %')
-    expect(percent(0)).toBe('0 %')
+    expect([0, 0.004, 0.006, 0.61, 0.985, 1.5].map(percent)).toEqual(['0 %', '0 %', '1 %', '61 %', '99 %', '150 %'])
   })
 
   test('a noun is singular or plural by its number', () => {
@@ -79,11 +94,26 @@ describe('numbers', () => {
 describe('times', () => {
   test.each([
     [0.4, '0.4 ms'],
+    [9.994, '9.99 ms'],
+    [10.4, '10 ms'],
     [180, '180 ms'],
+    [999.4, '999 ms'],
     [999.6, '1.0 s'],
     [1_900, '1.9 s'],
+    [9_949, '9.9 s'],
+    [9_950, '10 s'],
     [9_960, '10 s'],
     [41_000, '41 s'],
+    [59_400, '59 s'],
+    [59_600, '1 min'],
+    [61_000, '1 min 01 s'],
+    [3_599_000, '59 min 59 s'],
+    [3_600_000, '1 h'],
+    [3_659_000, '1 h'],
+    [172_799_000, '47 h 59 min'],
+    [172_800_000, '2 d'],
+    [176_400_000, '2 d 1 h'],
+    [432_000_000, '5 d'],
     [245_000, '4 min 05 s'],
     [240_000, '4 min'],
     [11_040_000, '3 h 04 min'],
@@ -93,15 +123,22 @@ describe('times', () => {
   test.each([
     [-400, 'now'],
     [400, 'now'],
+    [999, 'now'],
+    [1_000, '1 s'],
     [4_900, '4 s'],
+    [59_999, '59 s'],
     [60_000, '1 min'],
+    [3_599_999, '59 min'],
+    [3_600_000, '1 h'],
+    [3_659_000, '1 h'],
+    [3_660_000, '1 h 01 min'],
     [245_000, '4 min'],
     [11_520_000, '3 h 12 min'],
     [260_000_000, '3 d'],
   ])('%d ms ago is %s', (value, text) => expect(age(value)).toBe(text))
 
   test('a thousand microseconds and more are milliseconds', () => {
-    expect(micros(412)).toBe('412 µs')
+    expect([0, 412.4, 999.4, 999.6, 1_000].map(micros)).toEqual(['0 µs', '412 µs', '999 µs', '1 ms', '1 ms'])
     expect(micros(1_900)).toBe('1.9 ms')
   })
 
@@ -115,7 +152,10 @@ describe('times', () => {
   test('dates are days, not instants', () => {
     expect(day('2026-11-20')).toBe('20 Nov')
     expect(day('2026-11-20', true)).toBe('20 Nov 2026')
-    expect(weekday('2026-11-20')).toBe('Fri')
+    const months = Array.from({ length: 12 }, (_, n) => day(`2026-${String(n + 1).padStart(2, '0')}-01T23:59:59Z`))
+    expect(months.join()).toBe('1 Jan,1 Feb,1 Mar,1 Apr,1 May,1 Jun,1 Jul,1 Aug,1 Sep,1 Oct,1 Nov,1 Dec')
+    expect([day(null), day('2026-13-01'), weekday('nonsense')]).toEqual(['–', '–', '–'])
+    expect(['2026-11-22', '2026-11-28T23:00:00Z', '2026-11-20'].map(weekday)).toEqual(['Sun', 'Sat', 'Fri'])
     expect(days({ from: '2026-11-20', to: '2027-02-18' })).toBe('20 Nov – 18 Feb')
   })
 })

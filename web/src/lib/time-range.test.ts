@@ -20,6 +20,14 @@ describe('a typed range', () => {
   test.each([
     ['now-3h', 'now-3h', 'now'],
     ['3h', 'now-3h', 'now'],
+    ['007 s', 'now-7s', 'now'],
+    ['2d', 'now-2d', 'now'],
+    ['999999m', 'now-999999m', 'now'],
+    ['18:00:05.250 to 18:00:07', '2026-11-20T18:00:05.000Z', '2026-11-20T18:00:07.000Z'],
+    ['23:00..1:00', '2026-11-19T23:00:00.000Z', '2026-11-20T01:00:00.000Z'],
+    ['18:00..18:00', '2026-11-20T18:00:00.000Z', '2026-11-21T18:00:00.000Z'],
+    ['00:00..23:59:59', '2026-11-20T00:00:00.000Z', '2026-11-20T23:59:59.000Z'],
+    ['2h..18:00', 'now-2h', '2026-11-20T18:00:00.000Z'],
     [' 90 m ', 'now-90m', 'now'],
     ['now-3h..now-1h', 'now-3h', 'now-1h'],
     ['2026-11-20 18:00..18:30', '2026-11-20T18:00:00.000Z', '2026-11-20T18:30:00.000Z'],
@@ -47,8 +55,17 @@ describe('a typed range', () => {
     'yesterday',
     'now',
     'now-0h',
+    '1000000m',
     '24:00',
     '18:60',
+    '18:00:60',
+    '18:5',
+    '2026-13-01 10:00',
+    'now..now',
+    '1h..soon',
+    'soon..now',
+    '2026-11-20 18:30:01',
+    '18:30..18:30',
     '2026-02-30 10:00',
     '2026-11-21 10:00',
     'now-1h..now-2h',
@@ -69,6 +86,10 @@ describe('a typed range', () => {
 test('a bound of a URL is a time, or relative to now', () => {
   expect(boundMs('now', NOW)).toBe(NOW)
   expect(boundMs('now-15m', NOW)).toBe(NOW - 900_000)
+  expect(['now-3s', 'now-2h', 'now-2d'].map((text) => NOW - boundMs(text, NOW))).toEqual([
+    3_000, 7_200_000, 172_800_000,
+  ])
+  expect(isRange({ from: 'now', to: 'now' }, NOW)).toBe(false)
   expect(boundMs('2026-11-20T18:00:00.000Z', NOW)).toBe(at('20T18:00:00'))
   for (const text of ['', 'now-', '18:20', '2026-11-20', 'now-1y']) expect(boundMs(text, NOW)).toBeNaN()
   expect(isRange({ from: 'now-1h', to: 'now' }, NOW)).toBe(true)
@@ -109,18 +130,30 @@ describe('zooming', () => {
 
   test('the least range is a minute around what was dragged', () => {
     expect(rangeText(rangeBetweenMs(at('20T18:00:30'), at('20T18:00:31')))).toBe('2026-11-20 18:00..18:01')
+    expect(rangeBetweenMs(at('20T18:00:00'), at('20T18:01:00'))).toEqual({
+      ...{ from: '2026-11-20T18:00:00.000Z', to: '2026-11-20T18:01:00.000Z' },
+    })
+    expect(rangeBetweenMs(at('20T18:00:30'), at('20T18:00:30'))).toEqual({
+      ...{ from: '2026-11-20T18:00:00.000Z', to: '2026-11-20T18:01:00.000Z' },
+    })
   })
 
-  test('keeps a bounded history', () => {
+  test('keeps the last twenty ranges', () => {
     let history: ZoomHistory = []
-    for (let n = 0; n < 100; n++) history = zoomIn(history, hour)
-    expect(history.length).toBeLessThan(50)
+    for (let n = 1; n <= 30; n++) history = zoomIn(history, { from: `now-${n}h`, to: 'now' })
+    expect(history.map(({ from }) => from)).toEqual(Array.from({ length: 20 }, (_, n) => `now-${n + 11}h`))
   })
 
   test('by keys halves the range, or moves it by a third, not beyond now', () => {
     expect(rangeText(stepRange(hour, NOW, 'in'))).toBe('2026-11-20 17:45..18:15')
     expect(rangeText(stepRange(hour, NOW, 'earlier'))).toBe('2026-11-20 17:10..18:10')
-    expect(boundMs(stepRange(hour, NOW, 'later').to, NOW)).toBe(NOW)
+    expect(rangeText(stepRange(hour, NOW, 'later'))).toBe('2026-11-20 17:30..18:30')
+    const past = rangeBetweenMs(at('20T12:00:00'), at('20T15:00:00'))
+    expect((['earlier', 'later', 'in'] as const).map((step) => rangeText(stepRange(past, NOW, step)))).toEqual([
+      '2026-11-20 11:00..14:00',
+      '2026-11-20 13:00..16:00',
+      '2026-11-20 12:45..14:15',
+    ])
   })
 
   test('out never goes beyond a day', () => {
@@ -128,6 +161,14 @@ describe('zooming', () => {
     const { range } = zoomOut([], day, NOW)
     expect(NOW - boundMs(range.from, NOW)).toBe(RANGE_MAX_MS)
   })
+})
+
+test('a range is written with its date once, and seconds only where they count', () => {
+  const text = (from: string, to: string) => rangeText({ from, to })
+  expect(text('2026-11-20T18:00:30.000Z', '2026-11-20T18:01:00.000Z')).toBe('2026-11-20 18:00:30..18:01')
+  expect(text('2026-11-19T18:00:00.000Z', '2026-11-20T18:00:00.000Z')).toBe('2026-11-19 18:00..2026-11-20 18:00')
+  expect([text('now-3h', 'now'), text('now-3h', 'now-1h')]).toEqual(['now-3h', 'now-3h..now-1h'])
+  expect(text('2026-11-20T18:00:00.000Z', 'now')).toBe('2026-11-20 18:00..now')
 })
 
 test('the last five typed ranges are kept, each once', () => {

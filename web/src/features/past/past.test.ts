@@ -26,6 +26,8 @@ test('while the moment stays within it, the shown time does not move', () => {
   const before = { from: NOW - 5 * HOUR, to: NOW - 4 * HOUR }
 
   expect(windowAround(before.from + 60_000, NOW, HOUR, before)).toBe(before)
+  for (const at of [before.from, before.to]) expect(windowAround(at, NOW, HOUR, before)).toBe(before)
+  expect(windowAround(before.from - 1, NOW, HOUR, before)).not.toBe(before)
   expect(windowAround(before.to + 1, NOW, HOUR, before)).not.toBe(before)
   expect(windowAround(before.from + 60_000, NOW, 6 * HOUR, before)).not.toBe(before)
 })

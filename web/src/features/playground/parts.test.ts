@@ -30,6 +30,27 @@ test('typed dates', () => {
   expect(countText(['a', 'b'])).toBe('2 dates (1 night)')
 })
 
+test('a typed span has at most 366 dates, and says what is wrong', () => {
+  const typed = (text: string) => {
+    const parsed = parseDates(text)
+    return parsed.ok ? parsed.dates.length : parsed.reason
+  }
+  expect([typed('2027-01-01..2028-01-01'), typed('2026-11-20 + 0'), typed('2026-11-20+365')]).toEqual([366, 1, 366])
+  expect(typed('2027-01-01..2028-01-02')).toBe('2027-01-01..2028-01-02 is longer than a year')
+  expect(typed('2026-11-20+366')).toBe('2026-11-20+366 is longer than a year')
+  expect(typed('2026-11-20..2026-11-19')).toBe('2026-11-20..2026-11-19 ends before it starts')
+  for (const wrong of ['2026-11-20..x', 'x..2026-11-20', '2026-11-20+1000'])
+    expect(typed(wrong)).toBe(`${wrong} is not a date. Use 2026-11-20, 2026-11-20..2026-11-24 or 2026-11-20+4.`)
+  expect(parseDates(' 2026-11-21 .. 2026-11-22 , ,2026-11-21')).toEqual({
+    ok: true,
+    dates: ['2026-11-21', '2026-11-22'],
+  })
+  expect(formatDates(['2026-11-22', '2026-11-20', '2026-11-21', '2026-11-24', 'x', 'y'])).toBe(
+    '2026-11-20..2026-11-22, 2026-11-24, x, y',
+  )
+  expect([countText([]), countText(['a'])]).toEqual(['0 dates (0 nights)', '1 date (0 nights)'])
+})
+
 test('formatted dates parse to the same dates', () => {
   fc.assert(
     fc.property(fc.uniqueArray(fc.integer({ min: 0, max: 40_000 }), { maxLength: 20 }), (days) => {
@@ -99,6 +120,28 @@ test('results as rows', () => {
   ).toEqual({
     columns: ['property', '2026-11-20 price', '2026-11-20 rooms', '2026-11-20 features', 'total'],
     rows: [['h', 120, 2, 'a b', 120]],
+  })
+  expect(
+    gridOf({
+      command: 'SEARCHAVAIL',
+      result: { properties: [{ propertyId: 'h', days: [night, { ...night, date: '2026-11-21', finalPrice: 80 }] }] },
+    }).rows,
+  ).toEqual([['h', 120, 2, 'a b', 80, 2, 'a b', 200]])
+  expect(gridOf({ command: 'SEARCHAVAIL', result: {} })).toEqual({ columns: ['property', 'total'], rows: [] })
+  expect(gridOf({ command: 'GETPROPROOMDAY', result: { propertyId: 'h', ...night } }).rows).toEqual([
+    ['h', 120, 2, 'a b', 120],
+  ])
+  for (const [result, column] of [
+    [{ propertyIds: ['x', 'y'] }, 'property'],
+    [{ dates: ['x', 'y'] }, 'date'],
+    [{ roomTypes: ['x', 'y'] }, 'room type'],
+  ] as const)
+    expect(gridOf({ command: 'X', result })).toEqual({ columns: [column], rows: [['x'], ['y']] })
+  expect(gridOf({ command: 'GETCODECS', result: { rateFeatures: ['x', 'y'] } })).toEqual({
+    ...{ columns: ['bit', 'rate feature'], rows: [0, 1].map((bit) => [bit, bit === 0 ? 'x' : 'y']) },
+  })
+  expect(gridOf({ command: 'DECROOMAVL', result: { availability: 3, explain: {} } })).toEqual({
+    ...{ columns: ['field', 'value'], rows: [['availability', '3']] },
   })
   expect(gridOf({ command: 'PROPEXIST', result: { exists: true } }).rows).toEqual([['exists', 'true']])
   expect(gridOf({ command: 'GETSEGMENTS', result: { segments: [{ segment: 's', propertyCount: 3 }] } }).rows).toEqual([
@@ -198,6 +241,9 @@ test('the hops of a run add up to the time in the browser, reported or not', () 
   ])
   // Browser clocks are coarse: never negative.
   expect(barsOf({ hops: [...hops], totalMicros: 1_000 }, 900)[0]?.micros).toBe(0)
+  const hundred = Array.from({ length: 100 }, (_, n) => 100 - n)
+  expect(spreadOf({ runs: hundred, failed: 0, wanted: 100 })).toEqual({ p50: 50, p99: 99, least: 1, most: 100 })
+  expect(spreadOf({ runs: [], failed: 1, wanted: 1 })).toEqual({ p50: 0, p99: 0, least: 0, most: 0 })
   expect(spreadOf({ runs: [5, 1, 9, 3], failed: 0, wanted: 4 })).toEqual({ p50: 3, p99: 9, least: 1, most: 9 })
   expect(timesText({ runs: [500, 100, 900], failed: 1, wanted: 10 })).toBe(
     '3 of 10 runs, 1 failed: p50 500 µs · p99 900 µs · 100 µs to 900 µs',

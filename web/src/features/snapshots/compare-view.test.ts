@@ -9,6 +9,14 @@ test('days that differ are counted, with the largest loss and gain', () => {
     least: { day: 4, by: -7 },
     most: { day: 3, by: 9 },
   })
+  // Of equal ones the first; a change by one is a change.
+  expect(daysThatDiffer({ days: [1, -1, 1, -1] })).toEqual({
+    count: 4,
+    least: { day: 1, by: -1 },
+    most: { day: 0, by: 1 },
+  })
+  expect(daysThatDiffer({ days: [0, 3] })).toEqual({ count: 1, least: undefined, most: { day: 1, by: 3 } })
+  expect(daysThatDiffer({ days: [-3, 0] })).toEqual({ count: 1, least: { day: 0, by: -3 }, most: undefined })
   expect(daysThatDiffer({ days: [0, 0] })).toEqual({ count: 0, least: undefined, most: undefined })
 })
 
