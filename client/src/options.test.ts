@@ -9,6 +9,10 @@ test.each<[string, ClientOptions]>([
   ['one host with two ports', { nodes: ['h1:1', 'h1:2'] }],
   ['the highest port', { port: 65_535 }],
   ['the longest deadline', { deadlineMs: 2 ** 31 - 1 }],
+  ['the longest deadline to connect', { connectDeadlineMs: 2 ** 31 - 1 }],
+  ['the most connections', { connections: 1_024 }],
+  ['the most requests', { maxInFlight: 1_000_000, maxQueued: 10_000_000 }],
+  ['an API with TLS', { nodes: [{ host: 'h1', api: 'https://h1/x' }] }],
 ])('%s is accepted', (_, options) => {
   expect(() => checkOptions(options)).not.toThrow()
 })
@@ -29,8 +33,55 @@ test.each<[string, ClientOptions, string]>([
   ['a deadline that no timer takes', { deadlineMs: 2 ** 31 }, 'deadlineMs must be a whole number'],
   ['half a connection', { connections: 0.5 }, 'connections must be a whole number'],
   ['an empty token', { token: '' }, 'token must be text and not empty'],
+  ['a token that is no text', { token: 7 as never }, 'token must be text and not empty'],
+  ['a list that is none', { nodes: 'h1' as never }, 'nodes must list 1 to 32 addresses'],
+  ['another envelope', { envelope: 'x' as never }, "envelope must be 'router' or absent"],
+  ['other reads', { reads: 'x' as never }, 'reads must be one of followers, any, leader'],
+  ['1,025 connections', { connections: 1_025 }, 'connections must be a whole number, 1 to 1024, got 1025'],
+  ['no connection', { connections: 0 }, 'connections must be a whole number, 1 to 1024, got 0'],
+  ['too many requests', { maxInFlight: 1_000_001 }, 'maxInFlight must be a whole number, 1 to 1000000'],
+  ['too many queued calls', { maxQueued: 10_000_001 }, 'maxQueued must be a whole number, 1 to 10000000'],
+  [
+    'a deadline to connect',
+    { connectDeadlineMs: 2 ** 31 },
+    'connectDeadlineMs must be a whole number, 1 to 2147483647',
+  ],
+  ['a number as text', { port: '7777' as never }, 'port must be a whole number, 1 to 65535, got 7777'],
+  [
+    'an API of another protocol',
+    { nodes: [{ host: 'h', api: 'ftp://h' }] },
+    'api must be the address of an HTTP API, got ftp://h',
+  ],
+  ['an API that is no URL', { nodes: [{ host: 'h', api: 'x'.repeat(400) }] }, `got ${'x'.repeat(300)}`],
+  ['a long name', { nodes: ['x:'.repeat(200)] }, `nodes must be given as host:port, got ${'x:'.repeat(150)}`],
+  ['a node without a name', { nodes: [{ host: '' }] }, 'host must be a name or an address'],
+  ['a host and routers', { routers: ['h1'], host: 'h2' }, 'give routers, or host and port'],
 ])('%s is refused', (_, options, message) => {
   expect(() => checkOptions(options)).toThrow(message)
+})
+
+test('messages show no more than 300 characters', () => {
+  for (const options of [{ nodes: ['x:'.repeat(200)] }, { nodes: [{ host: 'h', api: 'x'.repeat(400) }] }])
+    expect(() => checkOptions(options)).toThrow(
+      expect.objectContaining({ message: expect.stringMatching(/got .{300}$/) }),
+    )
+})
+
+test('options have defaults, and errors are those of an invalid request', () => {
+  expect(checkOptions({})).toEqual({
+    ...{ nodes: [{ address: { host: '127.0.0.1', port: 7_777 }, api: undefined }], isShard: false, isRouter: false },
+    ...{ reads: 'followers', readYourWrites: false, token: undefined, tls: undefined, connections: 1 },
+    ...{ deadlineMs: 2_000, connectDeadlineMs: 5_000, maxInFlight: 1_024, maxQueued: 10_000 },
+    ...{ requestKeys: true, retry: true },
+  })
+  const tls = { servername: 'x' }
+  expect([true, false, tls].map((given) => checkOptions({ tls: given }).tls)).toEqual([{}, undefined, tls])
+  expect(
+    checkOptions({ nodes: ['h'], reads: 'any', readYourWrites: true, retry: false, requestKeys: false }),
+  ).toMatchObject({
+    ...{ isShard: true, reads: 'any', readYourWrites: true, retry: false, requestKeys: false },
+  })
+  expect(() => checkOptions({ port: 0 })).toThrow(expect.objectContaining({ code: 'VALIDATION_ERROR' }))
 })
 
 test('a node is given as a name, an address or with its port', () => {

@@ -1,5 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { leavesDoubt, mayRepeat, reconnectDelayMs, repeatDelayMs, searchDelayMs, tellsFate } from './retry.ts'
+import {
+  GOOD_CONNECTION_MS,
+  leavesDoubt,
+  mayRepeat,
+  reconnectDelayMs,
+  repeatDelayMs,
+  searchDelayMs,
+  tellsFate,
+} from './retry.ts'
 
 const READ = { isWrite: false, isKeyed: false }
 const WRITE = { isWrite: true, isKeyed: false }
@@ -67,4 +75,12 @@ test('retry delays double from 20 ms to 500 ms', () => {
 test('the search for a leader retries quickly for the duration of an election, then as rarely as other retries', () => {
   expect([0, 1, 2, 3, 59].map((rounds) => searchDelayMs(rounds, 1))).toEqual([20, 40, 80, 80, 80])
   expect(searchDelayMs(60, 1)).toBe(500)
+})
+
+test('half of a delay is random', () => {
+  expect([0, 0.5].map((random) => repeatDelayMs(2, random))).toEqual([40, 60])
+  expect([0, 0.5].map((random) => searchDelayMs(2, random))).toEqual([40, 60])
+  // However many failures: never beyond the greatest.
+  expect([29, 30, 31, 5_000].map((failures) => reconnectDelayMs(failures, 1))).toEqual([5_000, 5_000, 5_000, 5_000])
+  expect(GOOD_CONNECTION_MS).toBe(5_000)
 })
