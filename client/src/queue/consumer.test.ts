@@ -1,7 +1,8 @@
+import { hostname } from 'node:os'
 import { afterEach, expect, test } from 'vitest'
 import { until } from '../testing/until.ts'
 import { createConsumer } from './consumer.ts'
-import type { Consumer, ConsumerOptions } from './consumer-options.ts'
+import { type Consumer, type ConsumerOptions, checkConsumerOptions } from './consumer-options.ts'
 import { RejectJob, VacancyConsumerError } from './errors.ts'
 import { jobFields, type Script, type ScriptedQueue, startScriptedQueue } from './testing/scripted-queue.ts'
 
@@ -391,4 +392,356 @@ test('a delivery of a job whose acknowledgement is not confirmed is not processe
   expect(starts).toBe(1)
   expect(of(queue, 'release')).toEqual([{ action: 'release', jobId: 'a', seqId: 2 }])
   expect(consumer.stats()).toMatchObject({ delivered: 2, done: 1, unconfirmed: 0 })
+})
+
+/** A consumer that the server stops at once, with the error that ended it. */
+const endedBy = async (script: Script) => {
+  const { consumer, errors } = await start(script)
+  const fatal = await consumer.ended.then(
+    () => undefined,
+    (error: VacancyConsumerError) => [error.code, error.message],
+  )
+  return { fatal, errors: errors.map(({ code, message }) => [code, message]) }
+}
+
+test.each([
+  [1003, '', 'the server refuses binary messages (1003)'],
+  [1007, '', 'the server could not read a message (1007)'],
+  [4400, 'bad field', 'the server refuses the messages of this consumer (4400 bad field)'],
+  [4401, '', 'the token is no longer valid (4401)'],
+  [4409, '', 'a newer consumer has the same name (4409)'],
+])('close code %d ends it, with the reason', async (code, reason, message) => {
+  expect(await endedBy({ consume: ({ socket }) => socket.close(code, reason) })).toEqual({
+    fatal: [`closed_${code}`, `The consumer cannot continue: ${message}.`],
+    errors: [],
+  })
+})
+
+test.each([
+  [400, { error: 'invalid_request', message: 'no topic' }, 'invalid_request', 'no topic'],
+  [401, { error: 'unauthorized' }, 'unauthorized', 'the server responds with status 401'],
+  [403, {}, 'http_403', 'the server responds with status 403'],
+])('a refusal with status %d ends it', async (status, body, code, message) => {
+  expect(await endedBy({ upgrade: () => ({ status, body }) })).toEqual({
+    fatal: [code, `The consumer cannot continue: ${message}.`],
+    errors: [],
+  })
+})
+
+test.each<[object, string | undefined, string]>([
+  [{ code: 'topic_not_found', error: 'no such topic' }, 'topic_not_found', 'no such topic'],
+  [{ code: 'forbidden' }, 'forbidden', 'forbidden'],
+  [{}, 'rejected', 'rejected'],
+])('a subscription that is rejected with %j ends it', async (data, code, message) => {
+  const consume: Script['consume'] = ({ socket, send }) => {
+    send('rejected', { data })
+    socket.close(1000)
+  }
+  expect((await endedBy({ consume })).fatal).toEqual([code, `The consumer cannot continue: ${message}.`])
+})
+
+test('a subscription that is rejected for now goes to the owner, or is tried again', async () => {
+  const owner = await startScriptedQueue({ consume: delivering(['a']) })
+  open.push(owner)
+  const consume: Script['consume'] = ({ socket, send }, n) => {
+    const data = n === 0 ? { code: 'service_unavailable', error: 'loading' } : { code: 'not_owner', owner: owner.url }
+    send('rejected', { data })
+    socket.close(1000)
+  }
+  const { consumer, errors } = await start({ consume })
+
+  await until(() => consumer.stats().done === 1)
+
+  expect(errors.map(({ code }) => code)).toEqual(['service_unavailable', 'not_owner'])
+  expect(errors[0]?.message).toMatch(/^127\.0\.0\.1:\d+: loading$/)
+})
+
+/** Four attempts that wait for growing times: what was to happen at once has happened by then. */
+async function fourAttempts(): Promise<void> {
+  const { errors } = await start({ upgrade: () => ({ status: 503, body: { error: 'service_unavailable' } }) })
+  await until(() => errors.length === 4)
+}
+
+test('owners that name each other are followed three times, then it waits', async () => {
+  const urls: { queue?: string; other?: string } = {}
+  const to = (name: keyof typeof urls) => () => {
+    const body = { error: 'not_owner', message: 'elsewhere', owner: urls[name], retryAfterMs: 60_000 }
+    return { status: 503, body }
+  }
+  const other = await startScriptedQueue({ upgrade: to('queue') })
+  open.push(other)
+  urls.other = other.url
+  const queue = await startScriptedQueue({ upgrade: to('other') })
+  open.push(queue)
+  urls.queue = queue.url
+  const { errors } = await start({}, { url: queue.url })
+
+  await until(() => errors.length === 4)
+  await fourAttempts()
+
+  expect(errors.map(({ message }) => message)).toEqual(
+    [queue, other, queue, other].map(({ port }) => `127.0.0.1:${port}: elsewhere`),
+  )
+})
+
+test.each([
+  ['its body', { retryAfterMs: 60_000 }, {}],
+  ['its header', {}, { 'retry-after': '60' }],
+])('a server that names a time in %s is not asked again before', async (_, more, headers) => {
+  const { errors } = await start({
+    upgrade: () => ({ status: 503, body: { error: 'service_unavailable', message: 'm', ...more }, headers }),
+  })
+  await until(() => errors.length === 1)
+
+  await fourAttempts()
+
+  expect(errors).toHaveLength(1)
+})
+
+test('a job is handed over with its fields, and the usual ones for what is absent', async () => {
+  const jobs: unknown[] = []
+  const base64 = Buffer.from([0, 255]).toString('base64')
+  const consume: Script['consume'] = ({ send }) => {
+    send('accepted')
+    send('job', { ...jobFields('a', 1, null), topic: 'orders', attempt: 3, deliveries: 4, ackDeadlineMs: 5_000 })
+    send('job', { jobId: 'b', seqId: 2, data: base64, encoding: 'base64', topic: 'orders' })
+    send('job', { jobId: 'c', seqId: 3, data: base64, topic: 'orders', attempt: 'x', ackDeadlineMs: 0 })
+  }
+  const { consumer } = await start({ consume }, { handler: (job) => void jobs.push(job) })
+
+  await until(() => consumer.stats().done === 3)
+
+  const usual = { topic: 'orders', attempt: 1, deliveries: 1, ackDeadlineMs: 30_000 }
+  expect(jobs).toEqual([
+    { topic: 'orders', id: 'a', data: null, attempt: 3, deliveries: 4, ackDeadlineMs: 5_000 },
+    { ...usual, id: 'b', data: Buffer.from([0, 255]) },
+    { ...usual, id: 'c', data: base64 },
+  ])
+})
+
+test('results are counted by kind; what the server could not use is reported, unless its confirmation shows it', async () => {
+  const consume: Script['consume'] = ({ send }) => {
+    send('accepted')
+    for (const [of, result] of [
+      ['ack', 'late'],
+      ['ack', 'unknown'],
+      ['ack', 'stale'],
+      ['nack', 'retry'],
+      ['nack', 'dead'],
+      ['release', 'released'],
+      ['release', 'stale'],
+      ['extend', 'done'],
+      ['ack', 'toString'],
+    ])
+      send('confirm', { jobId: 'x', data: { of, result } })
+    send('error', { data: { code: 'stale_lease', error: 'x' } })
+    send('error', { data: { code: 'unknown_job', error: 'x' } })
+    send('error', { data: { code: 'bad_message', error: 'no jobs' } })
+  }
+  const { consumer, errors } = await start({ consume })
+
+  await until(() => errors.length > 0)
+
+  expect(errors.map(({ code, message, topic }) => [code, message, topic])).toEqual([
+    ['bad_message', 'no jobs', 'orders'],
+  ])
+  expect(consumer.stats()).toEqual({
+    ...{ isConnected: true, connections: 1, running: 0, unconfirmed: 0, delivered: 0 },
+    ...{ done: 0, late: 1, unknown: 1, stale: 1, retry: 1, dead: 1, released: 1 },
+  })
+})
+
+test('a failed job has the text of its error, or its name, up to 1,000 characters', async () => {
+  const errors: Record<string, unknown> = {
+    named: new TypeError(''),
+    long: new Error('x'.repeat(1_001)),
+    requeued: new RejectJob('again', { requeue: true }),
+    nothing: undefined,
+  }
+  const { queue } = await start(
+    { consume: delivering(Object.keys(errors)) },
+    { handler: ({ id }) => Promise.reject(errors[id]), fencing: false },
+  )
+
+  await until(() => of(queue, 'nack').length === 4)
+
+  expect(of(queue, 'nack').map(({ error, requeue, delayMs, lease }) => [error, requeue, delayMs, lease])).toEqual([
+    ['TypeError', undefined, undefined, 'l.1'],
+    ['x'.repeat(1_000), undefined, undefined, 'l.2'],
+    ['again', true, undefined, 'l.3'],
+    ['undefined', undefined, undefined, 'l.4'],
+  ])
+})
+
+test('acknowledgements of many jobs are several messages, far below the limit of one', async () => {
+  const ids = Array.from({ length: 300 }, (_, n) => `job-${String(n).padStart(36, '0')}`)
+  const { queue, consumer } = await start({ consume: delivering(ids) }, { concurrency: 1_000 })
+
+  await until(() => consumer.stats().done === 300)
+
+  const messages = of(queue, 'ack') as { jobs: object[] }[]
+  // An id of 40 bytes, a lease of 3 to 5 and 64 around them: the 149th passes 16,000 bytes.
+  const sizes = messages.map(({ jobs }) => jobs.length)
+  expect(Math.max(...sizes)).toBeLessThanOrEqual(150)
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(300)
+  expect(Math.max(...messages.map((message) => JSON.stringify(message).length))).toBeLessThanOrEqual(16_000)
+})
+
+test('a job that failed without a connection is not reported: the queue took it back', async () => {
+  let fail = () => {}
+  const consume: Script['consume'] = (peer, n) => (n === 0 ? delivering(['a'])(peer, n) : peer.send('accepted'))
+  const { queue, consumer } = await start(
+    { consume },
+    { handler: () => new Promise<void>((_, reject) => (fail = () => reject(new Error('x')))) },
+  )
+  await until(() => consumer.stats().running === 1)
+
+  queue.peers[0]?.socket.terminate()
+  await until(() => !consumer.stats().isConnected)
+  fail()
+  await until(() => consumer.stats().running === 0)
+  await until(() => consumer.stats().isConnected)
+
+  expect(of(queue, 'nack', 1)).toEqual([])
+  expect(consumer.stats()).toMatchObject({ unconfirmed: 0, connections: 2 })
+})
+
+test('deliveries that wait are forgotten with their connection', async () => {
+  const ends: (() => void)[] = []
+  const started: string[] = []
+  const consume: Script['consume'] = (peer, n) =>
+    n === 0 ? delivering(['a', 'waits'])(peer, n) : peer.send('accepted')
+  const { queue, consumer } = await start(
+    { consume },
+    {
+      concurrency: 1,
+      handler: ({ id }) => {
+        started.push(id)
+        return new Promise<void>((resolve) => ends.push(resolve))
+      },
+    },
+  )
+  await until(() => consumer.stats().delivered === 2)
+
+  queue.peers[0]?.socket.terminate()
+  await until(() => consumer.stats().connections === 2)
+  for (const end of ends) end()
+  await until(() => consumer.stats().done === 1)
+
+  expect(started).toEqual(['a'])
+  expect(of(queue, 'ack', 1)).toEqual([{ action: 'ack', jobs: [{ jobId: 'a' }] }])
+})
+
+test('extend() is false without a connection and after the end of the job, and its time is checked', async () => {
+  const contexts: { extend: (ms?: number) => Promise<boolean> }[] = []
+  let finish = () => {}
+  const consume: Script['consume'] = (peer, n) => (n === 0 ? delivering(['a'])(peer, n) : peer.send('accepted'))
+  const { queue, consumer } = await start(
+    { consume },
+    {
+      handler: (_job, context) => {
+        contexts.push(context)
+        return new Promise<void>((resolve) => (finish = resolve))
+      },
+    },
+  )
+  await until(() => contexts.length === 1)
+  const extend = (ms?: number) => contexts[0]?.extend(ms)
+
+  await expect(extend(0)).rejects.toThrow('ms must be a whole number, 1 to 2147483647, got 0')
+  const unanswered = extend()
+  await until(() => of(queue, 'extend').length === 1)
+  expect(of(queue, 'extend')).toEqual([{ action: 'extend', jobId: 'a', seqId: 1, lease: 'l.1', ms: 30_000 }])
+  queue.peers[0]?.socket.terminate()
+  expect(await unanswered).toBe(false)
+  await until(() => consumer.stats().connections === 2)
+  // The job has no delivery on this connection.
+  expect(await extend(5)).toBe(false)
+  finish()
+  await until(() => consumer.stats().done === 1)
+  expect(await extend(5)).toBe(false)
+})
+
+test('a server that drains is left once nothing is in hand, and its close is no error', async () => {
+  const other = await startScriptedQueue({ consume: delivering(['b']) })
+  open.push(other)
+  const first = await startScriptedQueue({
+    consume: ({ send }) => {
+      send('accepted')
+      send('drain', { data: { reason: 'shutdown' } })
+    },
+  })
+  const { consumer, errors } = await start({}, { url: [first.url, other.url] })
+  open.push(first)
+  await until(() => consumer.stats().connections === 1)
+
+  first.peers[0]?.socket.close(1001)
+  await until(() => consumer.stats().done === 1)
+
+  expect(errors).toEqual([])
+})
+
+test('close() waits for acknowledgements, and with no time to wait gives everything back', async () => {
+  const ends: (() => void)[] = []
+  const consume: Script['consume'] = (peer, n) => {
+    delivering(['a', 'b'])(peer, n)
+    peer.socket.removeAllListeners('message')
+    peer.socket.on('message', (data: Buffer) => peer.received.push(JSON.parse(data.toString('utf8'))))
+  }
+  const { queue, consumer } = await start(
+    { consume },
+    { handler: ({ id }) => (id === 'a' ? undefined : new Promise<void>((resolve) => ends.push(resolve))) },
+  )
+  await until(() => of(queue, 'ack').length === 1)
+  let isClosed = false
+
+  const closed = consumer.close({ waitMs: 60_000 }).then(() => (isClosed = true))
+  await until(() => of(queue, 'credit').length === 1)
+  for (const end of ends) end()
+  await until(() => of(queue, 'ack').length === 2)
+  expect(isClosed).toBe(false)
+  for (const jobId of ['a', 'b']) queue.peers[0]?.send('confirm', { jobId, data: { of: 'ack', result: 'done' } })
+  await closed
+
+  expect(of(queue, 'release')).toEqual([])
+  expect(consumer.stats()).toMatchObject({ isConnected: false, running: 0, unconfirmed: 0, done: 2 })
+  const hangs = await start({ consume: delivering(['c']) }, { handler: () => new Promise(() => undefined) })
+  await until(() => hangs.consumer.stats().running === 1)
+  await hangs.consumer.close({ waitMs: 0 })
+  await until(() => of(hangs.queue, 'release').length === 1)
+  expect(of(hangs.queue, 'release')).toEqual([{ action: 'release', jobId: 'c', seqId: 1 }])
+})
+
+test('a consumer that is closed before it could connect stops trying', async () => {
+  const { consumer, errors } = await start({
+    upgrade: () => ({ status: 503, body: { error: 'service_unavailable', message: 'm', retryAfterMs: 60_000 } }),
+  })
+  await until(() => errors.length === 1)
+
+  await consumer.close()
+  await consumer.ended
+  await consumer.close()
+
+  expect(consumer.stats()).toMatchObject({ isConnected: false, connections: 0 })
+})
+
+test('the limits of options are 1 and their greatest value; the name has a default', async () => {
+  const options = { url: 'http://127.0.0.1:1', topic: 'orders', handler: () => undefined }
+  const settings = checkConsumerOptions(options)
+  expect(settings).toMatchObject({ concurrency: 10, maxRunMs: 3_600_000, fencing: false, silenceMs: 15_000 })
+  expect(settings.name).toBe(`${hostname()}:${process.pid}`)
+  for (const [name, least, most] of [
+    ['concurrency', 1, 1_000],
+    ['maxRunMs', 1, 2 ** 31 - 1],
+    ['silenceMs', 1, 2 ** 31 - 1],
+  ] as const) {
+    for (const value of [least, most]) expect(checkConsumerOptions({ ...options, [name]: value })[name]).toBe(value)
+    for (const value of [least - 1, most + 1])
+      expect(() => checkConsumerOptions({ ...options, [name]: value })).toThrow(`${name} must be a whole number`)
+  }
+  expect(checkConsumerOptions({ ...options, name: 'x'.repeat(200) }).name).toHaveLength(200)
+  expect(() => checkConsumerOptions({ ...options, name: 'x'.repeat(201) })).toThrow(
+    'name must have 1 to 200 characters',
+  )
+  expect(() => checkConsumerOptions({ ...options, topic: 7 as unknown as string })).toThrow(/^topic must/)
 })

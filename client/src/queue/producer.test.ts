@@ -1,4 +1,7 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
+import { until } from '../testing/until.ts'
 import { VacancyJobRefusedError, VacancyJobRetryError, VacancyJobsError, VacancyJobUnknownError } from './errors.ts'
 import { createProducer, type Producer, type ProducerOptions } from './producer.ts'
 import { type Script, type ScriptedQueue, type SubmittedBody, startScriptedQueue } from './testing/scripted-queue.ts'
@@ -297,4 +300,231 @@ test('an invalid option is named', () => {
   expect(() => createProducer({ url: [] })).toThrow(/^url must list/)
   expect(() => createProducer({ url, token: 'a secret' })).toThrow(/^token must be printable/)
   expect(() => createProducer({ url, batchJobs: 0 })).toThrow(/^batchJobs must be a whole number/)
+})
+
+test('the load of a producer is counted until its jobs are stored or failed', async () => {
+  let respondNow = () => {}
+  const held = new Promise<void>((resolve) => (respondNow = resolve))
+  const server = createServer((request, response) => {
+    request.resume()
+    void held.then(() => response.writeHead(404).end(JSON.stringify({ error: 'topic_not_found', message: 'm' })))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  open.push({ close: () => new Promise((resolve) => server.close(() => resolve())) })
+  const producer = createProducer({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` })
+  open.push(producer)
+  const zero = { pendingJobs: 0, pendingBytes: 0, requests: 0, stored: 0, failed: 0, repeats: 0 }
+  expect(producer.stats()).toEqual(zero)
+
+  const failure = failureOf(
+    producer.submit([
+      { topic: 'orders', id: 'é' },
+      { topic: 'orders', id: 'b' },
+    ]),
+  )
+  // {"id":"é","data":null} has 23 bytes, the other one 22.
+  expect(producer.stats()).toEqual({ ...zero, pendingJobs: 2, pendingBytes: 45 })
+  await until(() => producer.stats().requests === 1)
+  respondNow()
+  await failure
+
+  expect(producer.stats()).toEqual({ ...zero, failed: 2 })
+})
+
+test('at most 16 requests are in flight; topics that had to wait follow', async () => {
+  const responses: (() => void)[] = []
+  const topics: string[] = []
+  const server = createServer((request, response) => {
+    let text = ''
+    request.on('data', (piece) => (text += piece))
+    request.on('end', () => {
+      topics.push(JSON.parse(text).topic)
+      responses.push(() => response.end(''))
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  open.push({ close: () => new Promise((resolve) => server.close(() => resolve())) })
+  const producer = createProducer({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` })
+  open.push(producer)
+
+  const all = Promise.all(Array.from({ length: 20 }, (_, n) => producer.submit({ topic: `t${n}` })))
+  await until(() => responses.length === 16)
+  expect(producer.stats().requests).toBe(16)
+  responses.shift()?.()
+  await until(() => responses.length === 16)
+  expect(topics).toHaveLength(17)
+  await until(() => {
+    for (const respond of responses.splice(0)) respond()
+    return topics.length === 20 && producer.stats().requests === 0
+  })
+
+  await all
+  expect(new Set(topics).size).toBe(20)
+})
+
+test('jobs of a request that is sent again keep their place before later ones, also without those that are too late', async () => {
+  const respond: Script['respond'] = (_, n) => (n < 2 ? { status: 503, body: {} } : undefined)
+  const { queue, producer } = await start({ respond }, { batchJobs: 2 })
+
+  await producer.submit(['a', 'b', 'c'].map((id) => ({ topic: 'orders', id })))
+
+  expect(queue.bodies.map(idsOf)).toEqual([['a', 'b'], ['a', 'b'], ['a', 'b'], ['c']])
+  expect(producer.stats().repeats).toBe(2)
+})
+
+test('a request that the server refuses as too large is halved, rounded up, and stays smaller', async () => {
+  const respond: Script['respond'] = ({ jobs }) =>
+    jobs.length > 2 ? { status: 413, body: { error: 'request_too_large', message: 'm' } } : undefined
+  const { queue, producer } = await start({ respond })
+
+  await producer.submit(['a', 'b', 'c', 'd', 'e'].map((id) => ({ topic: 'orders', id })))
+
+  expect(queue.bodies.map(idsOf)).toEqual([['a', 'b', 'c', 'd', 'e'], ['a', 'b', 'c'], ['a', 'b'], ['c', 'd'], ['e']])
+})
+
+test('owners that name each other are followed three times, then it waits', async () => {
+  const urls: { a?: string; b?: string } = {}
+  const to = (name: keyof typeof urls) => () => ({
+    ...{ status: 503, headers: { 'retry-after': '60' } },
+    body: { error: 'not_owner', message: 'elsewhere', owner: urls[name] },
+  })
+  const a = await startScriptedQueue({ respond: to('b') })
+  const b = await startScriptedQueue({ respond: to('a') })
+  open.push(a, b)
+  Object.assign(urls, { a: a.url, b: b.url })
+  const producer = createProducer({ url: a.url, deadlineMs: 1_000 })
+  open.push(producer)
+
+  const error = await failureOf(producer.submit({ topic: 'orders', id: 'x' }))
+
+  expect(error).toBeInstanceOf(VacancyJobRetryError)
+  expect((error as Error).message).toContain('not_owner: elsewhere')
+  expect([a.bodies.length, b.bodies.length, producer.stats().repeats]).toEqual([2, 2, 4])
+})
+
+test.each<[string, Script['respond'], object, RegExp]>([
+  [
+    'was refused for now',
+    () => ({ status: 429, body: { error: 'queue_full', message: 'full', retryAfterMs: 30 } }),
+    VacancyJobRetryError,
+    /^Job "a" is not stored: no success within 150 ms\. The last failure: queue_full: full\.$/,
+  ],
+  [
+    'may have been stored by a request without a response',
+    (_, n) => (n === 0 ? 'cut' : { status: 429, body: { error: 'queue_full', message: 'full', retryAfterMs: 30 } }),
+    VacancyJobUnknownError,
+    /^Job "a" may be stored or not: no success within 150 ms\. The last failure: queue_full: full\.$/,
+  ],
+  [
+    'has no response yet',
+    () => 'silence',
+    VacancyJobUnknownError,
+    /^Job "a" may be stored or not: no success within 150 ms\.$/,
+  ],
+])('at its deadline a job that %s fails with its last failure', async (_, respond, Class, message) => {
+  const { queue, producer } = await start(respond === undefined ? {} : { respond }, { deadlineMs: 150 })
+
+  const error = await failureOf(producer.submit({ topic: 'orders', id: 'a' }))
+
+  expect(error).toBeInstanceOf(Class)
+  expect(error).toMatchObject({ code: 'deadline_exceeded', topic: 'orders', id: 'a' })
+  expect((error as Error).message).toMatch(message)
+  expect(producer.stats()).toMatchObject({ pendingJobs: 0, pendingBytes: 0, failed: 1, stored: 0 })
+  await queue.close()
+  open.splice(open.indexOf(queue), 1)
+})
+
+test('a request to an address without a server is not in doubt, and names the address', async () => {
+  const gone = await startScriptedQueue()
+  await gone.close()
+  const producer = createProducer({ url: gone.url, deadlineMs: 150 })
+  open.push(producer)
+
+  const error = await failureOf(producer.submit({ topic: 'orders', id: 'a' }))
+
+  expect(error).toBeInstanceOf(VacancyJobRetryError)
+  expect((error as Error).message).toContain(`connection_failed: 127.0.0.1:${gone.port}: connect ECONNREFUSED`)
+})
+
+test('exactly as many jobs and bytes as allowed are pending; all jobs of a call count together', async () => {
+  const full = { status: 429, body: { error: 'queue_full', message: 'full', retryAfterMs: 10 } }
+  let isFull = true
+  // Each job has 22 bytes.
+  const { producer } = await start(
+    { respond: () => (isFull ? full : undefined) },
+    { maxPendingJobs: 3, maxPendingBytes: 66 },
+  )
+  const jobs = (...ids: string[]) => ids.map((id) => ({ topic: 'orders', id }))
+
+  expect(await failureOf(producer.submit(jobs('a', 'b', 'c', 'd')))).toMatchObject({
+    code: 'backpressure',
+    message:
+      '0 jobs of 0 bytes are pending, and 4 more of 88 bytes exceed the limit. Wait for ready(), or raise maxPendingJobs and maxPendingBytes.',
+  })
+  const pending = producer.submit(jobs('a', 'b', 'c'))
+  expect(producer.stats()).toMatchObject({ pendingJobs: 3, pendingBytes: 66 })
+  expect(await failureOf(producer.submit({ topic: 'orders', id: 'd' }))).toMatchObject({
+    code: 'backpressure',
+    id: 'd',
+  })
+  isFull = false
+
+  expect(await pending).toHaveLength(3)
+  expect(await producer.submit([])).toEqual([])
+})
+
+test('ready() waits until fewer than half of the limits are pending', async () => {
+  let isFull = true
+  let isHeld = true
+  const respond: Script['respond'] = ({ topic }) =>
+    isFull || (topic === 'held' && isHeld)
+      ? { status: 429, body: { error: 'queue_full', message: 'full', retryAfterMs: 10 } }
+      : undefined
+  const { producer } = await start({ respond }, { maxPendingJobs: 4 })
+  const held = producer.submit({ topic: 'held', id: 'h' })
+  await producer.ready()
+  const other = producer.submit({ topic: 'orders', id: 'a' })
+  let isReady = false
+  const ready = producer.ready().then(() => (isReady = true))
+
+  await until(() => producer.stats().repeats > 3)
+  expect(isReady).toBe(false)
+  isFull = false
+  await ready
+
+  expect(producer.stats().pendingJobs).toBe(1)
+  isHeld = false
+  await Promise.all([held, other])
+})
+
+test('of several jobs the invalid ones fail, and the others are stored', async () => {
+  const { queue, producer } = await start()
+
+  const error = (await failureOf(
+    producer.submit([
+      { topic: 'orders', id: 'a' },
+      { topic: '', id: 'b' },
+      { topic: 'orders', id: 'c' },
+    ]),
+  )) as VacancyJobsError
+
+  expect(error.errors.map(({ code }) => code)).toEqual(['invalid_request'])
+  expect(error.stored.map(({ id }) => id)).toEqual(['a', 'c'])
+  expect(queue.bodies.map(idsOf)).toEqual([['a', 'c']])
+})
+
+test.each([
+  ['deadlineMs', 2 ** 31 - 1],
+  ['requestMs', 2 ** 31 - 1],
+  ['batchJobs', 10_000],
+  ['batchBytes', 256 << 20],
+  ['maxPendingJobs', 10_000_000],
+  ['maxPendingBytes', Number.MAX_SAFE_INTEGER],
+])('%s is a whole number from 1 to %d', async (name, most) => {
+  const url = 'http://127.0.0.1:1'
+  for (const value of [1, most]) await createProducer({ url, [name]: value }).close()
+  for (const value of [0, most + 1, 1.5])
+    expect(() => createProducer({ url, [name]: value })).toThrow(
+      `${name} must be a whole number, 1 to ${most}, got ${value}`,
+    )
 })

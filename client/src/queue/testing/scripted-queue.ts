@@ -16,11 +16,17 @@ type ScriptedResponse =
   /** Nothing is sent. */
   | 'silence'
 
+type ScriptedRefusal = {
+  readonly status: number
+  readonly body: object
+  readonly headers?: { readonly [name: string]: string }
+}
+
 export type Script = {
   /** The response to the nth request, from 0; undefined stores all jobs. */
   readonly respond?: (body: SubmittedBody, n: number) => ScriptedResponse | undefined
   /** The response to the nth upgrade; undefined accepts it. */
-  readonly upgrade?: (n: number) => { readonly status: number; readonly body: object } | undefined
+  readonly upgrade?: (n: number) => ScriptedRefusal | undefined
   /** What the nth consumer gets instead of `accepted` and a job. */
   readonly consume?: (peer: ScriptedPeer, n: number) => void
   readonly port?: number
@@ -119,10 +125,11 @@ function respond(response: ServerResponse, scripted: ScriptedResponse): void {
   response.end(typeof body === 'string' ? body : JSON.stringify(body))
 }
 
-function refuse(socket: Duplex, { status, body }: { readonly status: number; readonly body: object }): void {
+function refuse(socket: Duplex, { status, body, headers = {} }: ScriptedRefusal): void {
   const text = JSON.stringify(body)
+  const more = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.end(
-    `HTTP/1.1 ${status} Refused\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`,
+    `HTTP/1.1 ${status} Refused\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n${more.join('')}\r\n${text}`,
   )
 }
 
