@@ -30,13 +30,15 @@ const NOT_MUTATED = /[.](test|bench|fuzz|sim|as|d)[.]ts$|\/testing\/|\/docs[.]ts
 const TESTS_PER_EDIT = 10
 /** On top of three times the time that the same tests take without an edit. */
 const EDIT_MS = 20_000
-/** Tests that did not end in time may take so many times longer in their second run. */
+/** A test hangs when it takes so much longer than three times the slowest one without an edit. */
+const HANG_MS = 10_000
+/** On a machine on which the tests are late without the edit, too, they may take so many times longer. */
 const LATE_AGAIN = 3
 /** Tests up to this time run before the others. */
 const QUICK_MS = 2_000
 const BASELINE_MS = 30 * 60_000
-/** Of one test: a busy machine must not turn a slow test into one that fails without an edit. */
-const TEST_MS = 180_000
+/** Of one test without an edit: a busy machine must not make it useless. */
+const BASELINE_TEST_MS = 180_000
 const USAGE = `npm run mutate -- [options]
   --edits N        edits to try in each workspace; default 100
   --workspace W    one of ${Object.keys(THRESHOLDS).join(', ')}; default all
@@ -155,15 +157,16 @@ async function mutate(copy, workspace, { edits: count, seed, min = THRESHOLDS[wo
   return { workspace, possible: all.length, ...totals, percent, min, passed, edits: results }
 }
 
-/** Time of each test file without an edit. Files that fail are left out: they would notice everything. */
+/** Time of each test file and of its slowest test without an edit. Files that fail are left out: they would notice everything. */
 async function baseline(copy, files) {
   const times = new Map()
   if (files.length === 0) return times
   const report = path.join(copy, 'mutation-baseline.json')
-  await vitest(copy, ['--reporter=json', `--outputFile=${report}`, ...files], BASELINE_MS)
+  await vitest(copy, ['--reporter=json', `--outputFile=${report}`, ...files], BASELINE_MS, BASELINE_TEST_MS)
   const { testResults } = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : { testResults: [] }
-  for (const { name, status, startTime, endTime } of testResults) {
-    if (status === 'passed') times.set(path.relative(copy, name), endTime - startTime)
+  for (const { name, status, startTime, endTime, assertionResults } of testResults) {
+    const slowestMs = Math.max(0, ...assertionResults.map(({ duration }) => duration ?? 0))
+    if (status === 'passed') times.set(path.relative(copy, name), { fileMs: endTime - startTime, slowestMs })
   }
   const failed = files.filter((file) => !times.has(file))
   if (failed.length > 0) console.log(`fail without an edit, not used: ${failed.join(', ')}`)
@@ -173,30 +176,45 @@ async function baseline(copy, files) {
 
 /** Tries an edit with the quick tests first: most edits need no others. */
 async function tryEdit(copy, { start, end, ...edit }, source, tests, times) {
-  const isQuick = (test) => times.get(test) <= QUICK_MS
+  const isQuick = (test) => times.get(test).fileMs <= QUICK_MS
   const stages = [tests.filter(isQuick), tests.filter((test) => !isQuick(test))].filter(({ length }) => length > 0)
   const target = path.join(copy, edit.file)
+  const edited = applyEdit(source, { start, end, ...edit })
   const started = performance.now()
   let status = 'survived'
-  writeFileSync(target, applyEdit(source, { start, end, ...edit }))
   for (const stage of stages) {
-    const limitMs = EDIT_MS + 3 * stage.reduce((sum, test) => sum + times.get(test), 0)
-    const run = (ms) => vitest(copy, ['--bail=1', '--reporter=dot', ...stage], ms)
-    let code = await run(limitMs)
-    // A busy machine makes tests late, and tests that start processes fail. If the edit is the reason, it happens again.
-    if (code === undefined) code = await run(LATE_AGAIN * limitMs)
-    else if (code > 0 && !stage.every(isQuick)) code = await run(limitMs)
-    if (code !== 0) status = code === undefined ? 'timeout' : 'caught'
+    status = await tryStage({
+      isSlow: !stage.every(isQuick),
+      limitMs: EDIT_MS + 3 * stage.reduce((sum, test) => sum + times.get(test).fileMs, 0),
+      testMs: HANG_MS + 3 * Math.max(...stage.map((test) => times.get(test).slowestMs)),
+      run: async (isEdited, limitMs, testMs) => {
+        writeFileSync(target, isEdited ? edited : source)
+        return vitest(copy, ['--bail=1', '--reporter=dot', ...stage], limitMs, testMs)
+      },
+    })
     if (status !== 'survived') break
   }
   writeFileSync(target, source)
   return { ...edit, status, tests, ms: Math.round(performance.now() - started) }
 }
 
+/** A busy machine makes tests late, and tests that start processes fail. If the edit is the reason, it happens again. */
+async function tryStage({ isSlow, limitMs, testMs, run }) {
+  const firstMs = performance.now()
+  let code = await run(true, limitMs, testMs)
+  const isLate = code === undefined || (code > 0 && performance.now() - firstMs >= HANG_MS)
+  if (isLate) {
+    const factor = (await run(false, limitMs, testMs)) === 0 ? 1 : LATE_AGAIN
+    code = await run(true, factor * limitMs, factor * testMs)
+  } else if (code > 0 && isSlow) code = await run(true, limitMs, testMs)
+  if (code === 0) return 'survived'
+  return code === undefined ? 'timeout' : 'caught'
+}
+
 /** Runs test files; the exit code, or undefined when they did not end within the limit. */
-function vitest(copy, args, limitMs) {
+function vitest(copy, args, limitMs, testMs) {
   // A group of its own: programs that a test started end with it.
-  const options = ['run', '--maxWorkers=2', `--testTimeout=${TEST_MS}`]
+  const options = ['run', '--maxWorkers=2', `--testTimeout=${testMs}`]
   const child = spawn(process.execPath, ['node_modules/vitest/vitest.mjs', ...options, ...args], {
     cwd: copy,
     stdio: 'ignore',

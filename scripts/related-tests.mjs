@@ -7,7 +7,10 @@ const TEST = /[.]test[.]tsx?$/
 /** Tests of other workspaces start whole nodes and take minutes. */
 const OTHERS_MAX = 3
 const PROGRAM = 'bin/vacancy.mjs'
-/** Compare the reference pages with the tables that they are made from, wherever these stand. */
+/**
+ * Beside a generator, these compare the reference pages with the tables that they are made from, wherever these stand.
+ * Others start the programs of a page, which reach most modules and take minutes.
+ */
 const DOCUMENTS = /\/docs[.]test[.]ts$/
 /** Simulations and property tests of a whole workspace. */
 const SIMULATION = /^\w+\/sim\//
@@ -39,14 +42,15 @@ export function relatedTests(importers, module, count) {
     for (const importer of importers.get(file) ?? [])
       if (!distances.has(importer)) distances.set(importer, distance + 1)
   }
+  const isDocuments = (file) => DOCUMENTS.test(file) && importers.get(file.replace('.test', ''))?.includes(file)
   const isElsewhere = (file) => Number(path.dirname(file) !== path.dirname(module))
   const tests = [...distances.keys()]
     .filter((file) => TEST.test(file))
     .sort((a, b) => distances.get(a) - distances.get(b) || isElsewhere(a) - isElsewhere(b))
-  const own = tests.filter((file) => file.startsWith(workspace) || DOCUMENTS.test(file))
-  if (own.every((file) => DOCUMENTS.test(file)))
-    return [...own, ...tests.filter((file) => !DOCUMENTS.test(file)).slice(0, OTHERS_MAX)].slice(0, count)
-  const isAlways = (file) => SIMULATION.test(file) || DOCUMENTS.test(file)
+  const own = tests.filter((file) => file.startsWith(workspace) || isDocuments(file))
+  if (own.every(isDocuments))
+    return [...own, ...tests.filter((file) => !isDocuments(file)).slice(0, OTHERS_MAX)].slice(0, count)
+  const isAlways = (file) => SIMULATION.test(file) || isDocuments(file)
   const always = own.filter(isAlways).slice(0, count)
   const others = own.filter((file) => !isAlways(file)).slice(0, count - always.length)
   return own.filter((file) => always.includes(file) || others.includes(file))

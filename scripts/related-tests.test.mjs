@@ -62,10 +62,19 @@ test('tests of reference pages are always among the tests, and do not stand for 
   write('shared/src/index.ts', "import './limits.ts'")
   write('shared/src/limits.ts', '')
   write('shared/src/limits.test.ts', "import './limits.ts'")
-  write('engine/src/docs.test.ts', "import '@vacancy/shared'")
+  write('engine/src/docs.ts', "import '@vacancy/shared'")
+  write('engine/src/docs.test.ts', "import './docs.ts'")
   write('engine/src/a.test.ts', "import '@vacancy/shared'")
   expect(related('shared/src/limits.ts')).toEqual(['shared/src/limits.test.ts', 'engine/src/docs.test.ts'])
   expect(related('shared/src/index.ts')).toEqual(['engine/src/docs.test.ts', 'engine/src/a.test.ts'])
+})
+
+test('a test of a page that is not generated from tables is like any other', () => {
+  write('shared/src/limits.ts', '')
+  write('shared/src/index.ts', "import './limits.ts'")
+  write('shared/src/limits.test.ts', "import './limits.ts'")
+  write('engine/src/docs.test.ts', "import '@vacancy/shared'")
+  expect(related('shared/src/limits.ts')).toEqual(['shared/src/limits.test.ts'])
 })
 
 test('an import of types alone does not reach a module', () => {
