@@ -111,7 +111,10 @@ export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch
     if (isClosed) return
     cancel('retry', 'open')
     const opened = openSocket(socketUrl)
+    // An attempt that is still under way.
+    const replaced = socket
     socket = opened
+    replaced?.close()
     let wasOpen = false
     after('open', LINK_LIMITS.openMs, () => opened.close())
     opened.onopen = () => {
