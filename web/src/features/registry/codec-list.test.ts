@@ -46,3 +46,27 @@ test('an entry removed and added again is a new entry', () => {
   expect(draft.entries.at(-1)).toEqual({ key: 3, name: 'breakfast', was: null })
   expect(ENTRIES_MAX).toBe(24)
 })
+
+test('names have at most 64 bytes, and each fault has its text', () => {
+  const fault = (name: string) => {
+    const draft = renamed(added(draftOf(NAMES)), 3, name)
+    return faultOf(draft, draft.entries[3] as (typeof draft.entries)[number])
+  }
+  expect([fault('x'.repeat(64)), fault('é'.repeat(32))]).toEqual(['', ''])
+  expect(fault('é'.repeat(33))).toContain('64 bytes')
+  for (const character of [',', '|', '"', '\\']) expect(fault(`a${character}b`)).toContain('Must not contain')
+  // Its own name is not a duplicate.
+  const draft = draftOf(NAMES)
+  expect(draft.entries.map((entry) => faultOf(draft, entry))).toEqual(['', '', ''])
+})
+
+test('a list is the same with the same names in the same order', () => {
+  expect(isSame(draftOf(NAMES), NAMES)).toBe(true)
+  expect(isSame(draftOf(NAMES.slice(0, 2)), NAMES)).toBe(false)
+  expect(isSame(draftOf(NAMES), NAMES.slice(0, 2))).toBe(false)
+  expect(isSame(renamed(draftOf(NAMES), 1, 'x'), NAMES)).toBe(false)
+  expect(namesOf(moved(draftOf(NAMES), 9, 1))).toEqual(NAMES)
+  expect(namesOf(moved(draftOf(NAMES), 1, 0))).toEqual(NAMES)
+  expect(draftOf(NAMES).nextKey).toBe(3)
+  expect(added(draftOf(NAMES)).nextKey).toBe(4)
+})

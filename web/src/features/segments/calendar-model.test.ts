@@ -98,3 +98,55 @@ test('a strip has a stop for each run of equal nights, and names its thinnest ni
   expect(text).toBe('Packages on 3 of 4 nights, fewest: 0 on 30 Nov')
   expect(stripOf([], '').background).toBe('none')
 })
+
+test.each([
+  ['ArrowLeft', 'double', '2026-11-29'],
+  ['ArrowRight', 'double', '2026-12-01'],
+  ['ArrowUp', 'double', '2026-11-30'],
+  ['ArrowDown', 'suite', '2026-11-30'],
+  ['Home', 'double', '2026-11-28'],
+  ['End', 'double', '2026-12-03'],
+  ['PageUp', 'double', '2026-10-30'],
+  ['PageDown', 'double', '2026-12-30'],
+])('%s leads to %s on %s', (key, room, date) => {
+  expect(cellAfter(key, { room: 'double', date: '2026-11-30' }, GRID)).toEqual({ room, date })
+})
+
+test('in the last row, and in an empty calendar, keys stay where they are', () => {
+  const last = { room: 'suite', date: '2026-11-30' }
+  expect(cellAfter('ArrowDown', last, GRID)).toEqual(last)
+  expect(cellAfter('ArrowUp', last, GRID)).toEqual({ ...last, room: 'double' })
+  const empty = gridOf({ from: '2026-11-28', nights: 0, rooms: [] })
+  for (const key of ['Home', 'End', 'ArrowUp', 'ArrowDown']) expect(cellAfter(key, last, empty)).toEqual(last)
+})
+
+test.each([
+  ['2026-01-31', 1, '2026-02-28'],
+  ['2028-01-31', 1, '2028-02-29'],
+  ['2026-03-31', -1, '2026-02-28'],
+  ['2026-12-15', 1, '2027-01-15'],
+  ['2026-01-15', -13, '2024-12-15'],
+  ['2026-05-30', 0, '2026-05-30'],
+])('%s and %d months is %s', (date, months, expected) => {
+  expect(addMonths(date, months)).toBe(expected)
+})
+
+test.each([
+  ['2026-11-20', '2026-11-20'],
+  ['2026-11-26', '2026-11-20'],
+  ['2026-11-27', '2026-11-21'],
+  ['2026-12-26', '2026-12-20'],
+  ['2026-11-19', '2026-11-19'],
+])('a view of seven nights from the 20th shows %s from %s on', (date, from) => {
+  expect(viewWith(date, { from: '2026-11-20', nights: 7 })).toBe(from)
+})
+
+test('a grid has each night of its rooms by date, and nights are counted with both ends', () => {
+  expect(GRID.rooms).toEqual(['double', 'suite'])
+  expect(GRID.dates).toEqual([28, 29, 30].map((n) => `2026-11-${n}`).concat([1, 2, 3].map((n) => `2026-12-0${n}`)))
+  expect(GRID.night('double', '2026-11-30')?.price).toBe(95)
+  expect([GRID.night('double', '2026-11-29'), GRID.night('none', '2026-11-30')]).toEqual([undefined, undefined])
+  expect(datesBetween('2026-11-30', '2026-11-30')).toEqual(['2026-11-30'])
+  expect(datesBetween('2026-12-31', '2027-01-01')).toEqual(['2026-12-31', '2027-01-01'])
+  expect(monthsOf([])).toEqual([])
+})
