@@ -1,0 +1,55 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+
+// The framework has no request outside of its own pages.
+let request: Record<string, string> = {}
+vi.mock('next/headers', () => ({ headers: async () => new Headers(request) }))
+
+import { firstData } from './first-data.ts'
+
+const PLANES = Symbol.for('vacancy.control-planes')
+const planes = globalThis as { [PLANES]?: unknown }
+const asked: [string, string][] = []
+let summary: string | undefined
+
+beforeEach(() => {
+  asked.length = 0
+  summary = '{"shards":[]}'
+  request = { 'x-control-plane': 'a', cookie: 'session=1', 'user-agent': 'Mozilla/5.0 (X11; Linux)' }
+  const fetchText = async (path: string, cookie: string) => {
+    asked.push([path, cookie])
+    return path.endsWith('me') ? '{"person":{}}' : summary
+  }
+  planes[PLANES] = new Map([['a', fetchText]])
+})
+afterEach(() => {
+  delete planes[PLANES]
+  vi.useRealTimers()
+})
+
+test('the first page contains the session and the summary, as the control plane of the request has them', async () => {
+  vi.useFakeTimers({ now: 1_000 })
+
+  expect(await firstData()).toEqual({ at: 1_000, isNarrow: false, me: '{"person":{}}', summary: '{"shards":[]}' })
+  expect(asked).toEqual([
+    ['/api/v1/me', 'session=1'],
+    ['/api/v1/summary', 'session=1'],
+  ])
+})
+
+test('a phone is known by its user agent', async () => {
+  request['user-agent'] = 'Mozilla/5.0 (iPhone) Mobile/15E148'
+  expect((await firstData())?.isNarrow).toBe(true)
+  delete request['user-agent']
+  expect((await firstData())?.isNarrow).toBe(false)
+})
+
+test.each<[string, () => void]>([
+  ['a cookie', () => delete request['cookie']],
+  ['its control plane', () => (request['x-control-plane'] = 'b')],
+  ['the name of a control plane', () => delete request['x-control-plane']],
+  ['any control plane', () => delete planes[PLANES]],
+  ['a summary', () => (summary = undefined)],
+])('without %s the browser fetches the data', async (_, change) => {
+  change()
+  expect(await firstData()).toBeUndefined()
+})
