@@ -13,6 +13,7 @@ import {
   type ReadsFrom,
   type ShardNode,
   STALE_MS,
+  stopTopology,
   TIMEOUTS_TO_EJECT,
   writeSent,
 } from './topology.ts'
@@ -215,4 +216,236 @@ test('a node of another shard receives no requests', () => {
   nodeForeign(topology, node(1))
   nodeForeign(topology, node(2))
   expect([to(WRITE), to(READ)]).toEqual([-1, -1])
+})
+
+describe('a search for the leader', () => {
+  test('tries another node when the time of the searching write is over, not before', () => {
+    const { topology, world, to } = start()
+    writeSent(topology, () => true, 500)
+    world.advance(499)
+    expect(to(WRITE)).toBe(-1)
+    world.advance(1)
+    expect(to(WRITE)).toBe(0)
+  })
+
+  test('pauses once after each round, asks the API, and has calls try again', () => {
+    const { topology, world, connection, to } = start()
+    const seen: string[] = []
+    topology.onSearch = () => seen.push('search')
+    topology.changed = () => seen.push('changed')
+    for (let i = 0; i < 3; i++) nodeAnswered(topology, connection(i), true, '308')
+    expect(seen.splice(0)).toEqual(['changed', 'changed', 'changed'])
+
+    expect([to(WRITE), to(WRITE)]).toEqual([-1, -1])
+    expect(seen.splice(0)).toEqual(['search'])
+    expect(world.waits()).toEqual([15])
+    world.advance(15)
+
+    expect(seen).toEqual(['changed'])
+    expect(to(WRITE)).toBe(0)
+  })
+
+  test('does not pause while no node is open, and not after its end', () => {
+    const { topology, world, connection, node, to } = start()
+    for (let i = 0; i < 3; i++) nodeClosed(topology, node(i), connection(i))
+    expect([to(WRITE), world.waits()]).toEqual([-1, []])
+
+    const other = start()
+    for (let i = 0; i < 3; i++) nodeAnswered(other.topology, other.connection(i), true, '308')
+    other.to(WRITE)
+    stopTopology(other.topology)
+    expect(other.world.waits()).toEqual([])
+  })
+
+  test('ends with a confirmation: its pause, its refusals and its rounds are forgotten', () => {
+    const { topology, world, connection, node, to } = start()
+    const refuseAll = () => {
+      for (let i = 0; i < 3; i++) nodeAnswered(topology, connection(i), true, '503')
+      to(WRITE)
+    }
+    refuseAll()
+    world.advance(15)
+    refuseAll()
+    expect(world.waits()).toEqual([30])
+    let changes = 0
+    topology.changed = () => changes++
+
+    confirm(topology, node(1))
+    expect([changes, world.waits(), to(WRITE), topology.refusedBy.size]).toEqual([1, [], 1, 0])
+    confirm(topology, node(2))
+    expect([changes, to(WRITE)]).toEqual([1, 1])
+
+    nodeAnswered(topology, connection(1), true, '308')
+    refuseAll()
+    expect(world.waits()).toEqual([15])
+  })
+
+  test('a leader that is only known by its role goes first, and is not confirmed', () => {
+    const { topology, connection, node, to } = start()
+    confirm(topology, node(0))
+    nodeAnswered(topology, connection(0), true, '503')
+    expect(topology.leader).toBeUndefined()
+    expect(topology.isConfirmed).toBe(false)
+    confirm(topology, node(2))
+    expect(topology.nodes.map(({ role }) => role)).toEqual(['unknown', 'unknown', 'leader'])
+    expect(to(WRITE)).toBe(2)
+  })
+
+  test('the next leader makes the one before a follower', () => {
+    const { topology, node } = start()
+    confirm(topology, node(0))
+    topology.isConfirmed = false
+    confirm(topology, node(1))
+    expect(topology.nodes.map(({ role }) => role)).toEqual(['follower', 'leader', 'unknown'])
+  })
+
+  test('a later write is not a search once the leader is confirmed', () => {
+    const { topology, node, to } = start()
+    confirm(topology, node(1))
+    writeSent(topology, () => true, 500)
+    expect(topology.probe).toBeUndefined()
+    expect(to(WRITE)).toBe(1)
+  })
+
+  test('begins when the last connection of the leader is lost, or it belongs to another shard', () => {
+    const { topology, connection, node } = start()
+    let searches = 0
+    topology.onSearch = () => searches++
+    const second = connectionWith(0)
+    nodeOpened(topology, node(0), second)
+    confirm(topology, node(0))
+
+    nodeClosed(topology, node(0), connection(0))
+    expect(searches).toBe(0)
+    nodeClosed(topology, node(1), connection(1))
+    expect(searches).toBe(0)
+    nodeClosed(topology, node(0), second)
+    expect([searches, node(0).role]).toEqual([1, 'unknown'])
+
+    confirm(topology, node(2))
+    nodeForeign(topology, node(1))
+    expect(searches).toBe(1)
+    nodeForeign(topology, node(2))
+    expect(searches).toBe(2)
+  })
+
+  test('a read that has no reply in time says nothing about the leader', () => {
+    const { topology, connection, node, to } = start()
+    confirm(topology, node(0))
+    nodeSilent(topology, connection(0), false)
+    expect(to(WRITE)).toBe(0)
+  })
+})
+
+describe('a node', () => {
+  /** Whether node 1, the idle one, receives reads. */
+  const used = ({ to }: ReturnType<typeof start>) => to(READ) === 1
+  const shard = () => {
+    const started = start({ inFlight: [9, 0, 5] })
+    confirm(started.topology, started.node(0))
+    return started
+  }
+
+  test.each([
+    ['503', false],
+    ['405', false],
+    ['429', true],
+    ['NOT_FOUND', true],
+    ['SUCCESS', true],
+  ])('that replied to a read with %s receives more: %s', (code, isUsed) => {
+    const started = shard()
+    nodeAnswered(started.topology, started.connection(1), false, code)
+    expect(used(started)).toBe(isUsed)
+    started.world.advance(STALE_MS - 1)
+    expect(used(started)).toBe(isUsed)
+    started.world.advance(1)
+    expect(used(started)).toBe(true)
+  })
+
+  test('that was stale is used again at once after it served a read, not after another refusal', () => {
+    const started = shard()
+    const answer = (code: string) => nodeAnswered(started.topology, started.connection(1), false, code)
+    answer('503')
+    answer('429')
+    expect(used(started)).toBe(false)
+    answer('SUCCESS')
+    expect(used(started)).toBe(true)
+  })
+
+  test('is avoided for 1, 2, 4, 8, 16 and 30 seconds; any reply starts again', () => {
+    const started = shard()
+    const { topology, world, connection } = started
+    const avoidedMs = () => {
+      for (let i = 0; i < TIMEOUTS_TO_EJECT; i++) nodeSilent(topology, connection(1), false)
+      let ms = 0
+      for (; !used(started); ms += 500) world.advance(500)
+      return ms
+    }
+    expect(Array.from({ length: 7 }, avoidedMs)).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000])
+
+    nodeAnswered(topology, connection(1), true, '429')
+    expect(avoidedMs()).toBe(1_000)
+  })
+
+  test('is avoided only for silence in a row', () => {
+    const started = shard()
+    const { topology, connection } = started
+    for (let i = 0; i < 5; i++) {
+      nodeSilent(topology, connection(1), false)
+      nodeSilent(topology, connection(1), false)
+      nodeAnswered(topology, connection(1), false, 'NOT_FOUND')
+    }
+    expect(used(started)).toBe(true)
+  })
+
+  test('is blamed for lost connections, each once', () => {
+    const { topology, world, node, to } = start({ inFlight: [9, 0, 5] })
+    confirm(topology, node(0))
+    const connections = [1, 2, 3].map(() => connectionWith(0))
+    for (const connection of connections) nodeOpened(topology, node(1), connection)
+    for (const connection of connections.slice(0, 2)) {
+      nodeClosed(topology, node(1), connection)
+      nodeClosed(topology, node(1), connection)
+    }
+    expect(to(READ)).toBe(1)
+    nodeClosed(topology, node(1), connections[2] as Connection)
+    expect(to(READ)).toBe(2)
+    world.advance(1_000)
+    expect(to(READ)).toBe(1)
+  })
+
+  test('is not affected by replies on a connection that it no longer has', () => {
+    const { topology, connection, node, to } = start()
+    nodeClosed(topology, node(0), connection(0))
+    nodeAnswered(topology, connection(0), true, 'SUCCESS')
+    nodeSilent(topology, connection(0), true)
+    expect(node(0)).toMatchObject({ role: 'unknown', timeouts: 1 })
+    expect(to(WRITE)).toBe(1)
+  })
+
+  test('of two as busy the first one chosen is used; all their connections count', () => {
+    const { topology, node, to } = start({ inFlight: [1, 1, 1], reads: 'any' })
+    // Half of three is the second node; half of the two others is the third.
+    expect(to(READ)).toBe(1)
+    nodeOpened(topology, node(1), connectionWith(1))
+    expect(to(READ)).toBe(2)
+  })
+
+  test('that leads serves reads that prefer it, unless it is avoided', () => {
+    const { topology, connection, node, to } = start({ inFlight: [9, 0, 5] })
+    confirm(topology, node(0))
+    const preferring = { isWrite: false, prefersLeader: true }
+    expect(to(preferring)).toBe(0)
+    nodeAnswered(topology, connection(0), false, '503')
+    expect(to(preferring)).toBe(1)
+  })
+
+  test('that leads serves reads when the others are avoided, and an avoided one when nothing else is left', () => {
+    const { topology, connection, node, to } = start({ inFlight: [9, 0, 5] })
+    confirm(topology, node(0))
+    for (const i of [1, 2]) nodeAnswered(topology, connection(i), false, '503')
+    expect(to(READ)).toBe(0)
+    nodeAnswered(topology, connection(0), false, '503')
+    expect(to(READ)).toBe(1)
+  })
 })

@@ -1,8 +1,7 @@
-import { hostname } from 'node:os'
 import { afterEach, expect, test } from 'vitest'
 import { until } from '../testing/until.ts'
 import { createConsumer } from './consumer.ts'
-import { type Consumer, type ConsumerOptions, checkConsumerOptions } from './consumer-options.ts'
+import type { Consumer, ConsumerOptions } from './consumer-options.ts'
 import { RejectJob, VacancyConsumerError } from './errors.ts'
 import { jobFields, type Script, type ScriptedQueue, startScriptedQueue } from './testing/scripted-queue.ts'
 
@@ -364,14 +363,6 @@ test('close() takes no more jobs, waits for handlers up to its limit, and gives 
   expect(signals[1]?.reason).toMatchObject({ code: 'consumer_closed' })
 })
 
-test('an invalid option is named', () => {
-  const options = { url: 'http://127.0.0.1:1', topic: 'orders', handler: () => undefined }
-  expect(() => createConsumer({ ...options, topic: '' })).toThrow(/^topic must/)
-  expect(() => createConsumer({ ...options, concurrency: 1_001 })).toThrow(/^concurrency must/)
-  expect(() => createConsumer({ ...options, name: '' })).toThrow(/^name must/)
-  expect(() => createConsumer({ ...options, handler: 1 as unknown as () => void })).toThrow(/^handler must/)
-})
-
 test('a delivery of a job whose acknowledgement is not confirmed is not processed, and given back', async () => {
   const consume: Script['consume'] = (peer, n) => {
     delivering(['a'])(peer, n)
@@ -725,23 +716,57 @@ test('a consumer that is closed before it could connect stops trying', async () 
   expect(consumer.stats()).toMatchObject({ isConnected: false, connections: 0 })
 })
 
-test('the limits of options are 1 and their greatest value; the name has a default', async () => {
-  const options = { url: 'http://127.0.0.1:1', topic: 'orders', handler: () => undefined }
-  const settings = checkConsumerOptions(options)
-  expect(settings).toMatchObject({ concurrency: 10, maxRunMs: 3_600_000, fencing: false, silenceMs: 15_000 })
-  expect(settings.name).toBe(`${hostname()}:${process.pid}`)
-  for (const [name, least, most] of [
-    ['concurrency', 1, 1_000],
-    ['maxRunMs', 1, 2 ** 31 - 1],
-    ['silenceMs', 1, 2 ** 31 - 1],
-  ] as const) {
-    for (const value of [least, most]) expect(checkConsumerOptions({ ...options, [name]: value })[name]).toBe(value)
-    for (const value of [least - 1, most + 1])
-      expect(() => checkConsumerOptions({ ...options, [name]: value })).toThrow(`${name} must be a whole number`)
-  }
-  expect(checkConsumerOptions({ ...options, name: 'x'.repeat(200) }).name).toHaveLength(200)
-  expect(() => checkConsumerOptions({ ...options, name: 'x'.repeat(201) })).toThrow(
-    'name must have 1 to 200 characters',
+test('redirections count in a row: a connection that was accepted begins again', async () => {
+  const owner = await startScriptedQueue({
+    consume: (peer, n) => {
+      if (n === 3) return delivering(['a'])(peer, n)
+      peer.send('accepted')
+      peer.socket.terminate()
+    },
+  })
+  open.push(owner)
+  const body = { error: 'not_owner', message: 'elsewhere', owner: owner.url, retryAfterMs: 60_000 }
+  const { consumer } = await start({ upgrade: () => ({ status: 503, body }) })
+
+  await until(() => consumer.stats().done === 1)
+
+  expect(owner.peers).toHaveLength(4)
+})
+
+test('the result of a handler that ran too long does not count', async () => {
+  const ends: (() => void)[] = []
+  const { queue, consumer } = await start(
+    { consume: delivering(['a', 'b']) },
+    {
+      maxRunMs: 100,
+      handler: () => new Promise<void>((resolve, reject) => ends.push(ends.length === 0 ? resolve : reject)),
+    },
   )
-  expect(() => checkConsumerOptions({ ...options, topic: 7 as unknown as string })).toThrow(/^topic must/)
+  await until(() => of(queue, 'nack').length === 2)
+
+  for (const end of ends) end()
+  queue.peers[0]?.send('job', jobFields('c', 3, null))
+  await until(() => ends.length === 3)
+
+  expect(of(queue, 'ack')).toEqual([])
+  expect(of(queue, 'nack')).toHaveLength(2)
+  expect(consumer.stats().running).toBe(1)
+})
+
+test('close() does not wait longer than until the last handler has failed', async () => {
+  let fail = () => {}
+  const { queue, consumer } = await start(
+    { consume: delivering(['a']) },
+    { handler: () => new Promise<void>((_, reject) => (fail = () => reject(new Error('x')))) },
+  )
+  await until(() => consumer.stats().running === 1)
+  let isClosed = false
+
+  const closed = consumer.close({ waitMs: 600_000 }).then(() => (isClosed = true))
+  await until(() => of(queue, 'credit').length === 1)
+  fail()
+  await until(() => isClosed)
+  await closed
+
+  expect(of(queue, 'nack')).toHaveLength(1)
 })

@@ -249,7 +249,12 @@ test('of several addresses the next one is used when one fails', async () => {
 
 test('a job fails at its deadline, and its error shows whether it may be stored', async () => {
   const full = await start(
-    { respond: () => ({ status: 429, body: { error: 'queue_full', message: 'the topic is full', retryAfterMs: 30 } }) },
+    {
+      respond: () => ({
+        status: 429,
+        body: { error: 'queue_full', message: 'the topic is full', retryAfterMs: 60_000 },
+      }),
+    },
     { deadlineMs: 150 },
   )
   const silent = await start({ respond: () => 'silence' }, { deadlineMs: 150 })
@@ -405,13 +410,13 @@ test('owners that name each other are followed three times, then it waits', asyn
 test.each<[string, Script['respond'], object, RegExp]>([
   [
     'was refused for now',
-    () => ({ status: 429, body: { error: 'queue_full', message: 'full', retryAfterMs: 30 } }),
+    () => ({ status: 429, body: { error: 'queue_full', message: 'full', retryAfterMs: 60_000 } }),
     VacancyJobRetryError,
     /^Job "a" is not stored: no success within 150 ms\. The last failure: queue_full: full\.$/,
   ],
   [
     'may have been stored by a request without a response',
-    (_, n) => (n === 0 ? 'cut' : { status: 429, body: { error: 'queue_full', message: 'full', retryAfterMs: 30 } }),
+    (_, n) => (n === 0 ? 'cut' : { status: 429, body: { error: 'queue_full', message: 'full', retryAfterMs: 60_000 } }),
     VacancyJobUnknownError,
     /^Job "a" may be stored or not: no success within 150 ms\. The last failure: queue_full: full\.$/,
   ],
