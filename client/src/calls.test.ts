@@ -77,7 +77,7 @@ describe('a call', () => {
     expect(await call).toBe(true)
   })
 
-  test('without retries waits for its node, which is not asked for others then', async () => {
+  test('without retries waits for its node, and goes nowhere else', async () => {
     const { world, client, received, next } = await startShard(2, { retry: false })
     const call = client.propertyExists(HOTEL)
     const first = await next()

@@ -95,7 +95,7 @@ test.each<[string, Script, Partial<ConnectionSettings>, RegExp]>([
     /^connection_failed: .*the peer closed the connection/,
   ],
   [
-    'replies to what was not asked',
+    'replies to a request that was never sent',
     { codecs: ({ peer, id }) => peer.socket.write(replyFrame('GETCODECS', id + 1, { rateFeatures: [] })) },
     {},
     /^connection_failed: .*received a reply to request 2, which was never sent/,

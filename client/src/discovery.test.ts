@@ -9,12 +9,12 @@ type Page = { health?: string; id?: string; leader?: string | null; shard?: stri
 
 /** A shard whose nodes report what the test decides; undefined does not respond, text is not JSON. */
 function start(pages: (Page | string | undefined)[], isAnswering = true) {
-  const asked: string[] = []
+  const polled: string[] = []
   const held: (() => void)[] = []
   const world = {
     ...turnedWorld(),
     getText: async (url: URL, { answerMs, token }: { answerMs: number; token: string | undefined }) => {
-      asked.push(`${url.host}${url.pathname} ${answerMs} ${token}`)
+      polled.push(`${url.host}${url.pathname} ${answerMs} ${token}`)
       if (!isAnswering) await new Promise<void>((resolve) => held.push(resolve))
       const page = pages[Number(url.hostname.slice(1))]
       if (page === undefined) throw new Error('no response')
@@ -38,7 +38,7 @@ function start(pages: (Page | string | undefined)[], isAnswering = true) {
     world,
     topology,
     discovery,
-    asked,
+    polled,
     held,
     poll,
     leader: () => topology.nodes.indexOf(topology.leader as ShardNode),
@@ -54,7 +54,7 @@ test.each<[string, (Page | string | undefined)[], number]>([
     -1,
   ],
   ['not one that does not report that it leads', [{ leader: 'n1' }, { leader: 'n1' }, { leader: 'n1' }], -1],
-  ['not one that nobody names', [{ health: 'active_leader' }, {}, {}], -1],
+  ['not one without votes', [{ health: 'active_leader' }, {}, {}], -1],
   ['not one of another shard', [{ leader: 'n1' }, { leader: 'n1', health: 'active_leader', shard: 's2' }, {}], -1],
 ])('the leader is the node %s', async (_, pages, leader) => {
   const shard = start(pages)
@@ -62,10 +62,10 @@ test.each<[string, (Page | string | undefined)[], number]>([
   expect(shard.leader()).toBe(leader)
 })
 
-test('each node is asked for its health and its view, with the token and two seconds', async () => {
-  const { asked, poll } = start([{}, {}])
+test('each node is polled for its health and its view, with the token and two seconds', async () => {
+  const { polled, poll } = start([{}, {}])
   await poll()
-  expect(asked.toSorted()).toEqual(
+  expect(polled.toSorted()).toEqual(
     ['n0', 'n1'].flatMap((host) => [`${host}/healthz 2000 secret`, `${host}/node-info 2000 secret`]),
   )
 })
@@ -90,26 +90,26 @@ test('the shard is that of the first node that reports one; nodes without one be
 
 test('it polls every two seconds, and does not outvote a leader that executes writes', async () => {
   const pages: Page[] = [{ leader: 'n0', health: 'active_leader' }, { leader: 'n0' }]
-  const { topology, asked, poll, world, leader } = start(pages)
+  const { topology, polled, poll, world, leader } = start(pages)
   confirm(topology, topology.nodes[1] as ShardNode)
   await poll()
   expect([leader(), world.waits()]).toEqual([1, [2_000]])
   await poll(1_999)
-  expect(asked).toHaveLength(4)
+  expect(polled).toHaveLength(4)
   await poll(1)
-  expect(asked).toHaveLength(8)
+  expect(polled).toHaveLength(8)
 })
 
 test('without a leader it polls at once, but at most every 0.1 seconds', async () => {
-  const { topology, asked, poll, world } = start([{}])
+  const { topology, polled, poll, world } = start([{}])
   await poll()
   topology.onSearch()
   topology.onSearch()
   expect(world.waits()).toEqual([100])
   await poll(99)
-  expect(asked).toHaveLength(2)
+  expect(polled).toHaveLength(2)
   await poll(1)
-  expect(asked).toHaveLength(4)
+  expect(polled).toHaveLength(4)
   world.advance(500)
   topology.onSearch()
   expect(world.waits()).toEqual([0])
@@ -146,7 +146,7 @@ test('a stopped discovery polls no more, and learns nothing from a poll under wa
   expect(idle.world.waits()).toEqual([])
 })
 
-test('nodes without an API are not asked; without any nothing is polled', async () => {
+test('nodes without an API are not polled; without any nothing is polled', async () => {
   const world = turnedWorld()
   const nodes = [{ address: { host: 'n0', port: 1 }, api: undefined }]
   const topology = createTopology(world, nodes, 'followers')

@@ -329,7 +329,7 @@ describe('a search for the leader', () => {
     expect(searches).toBe(2)
   })
 
-  test('a read that has no reply in time says nothing about the leader', () => {
+  test('a read that has no reply in time does not make the leader doubtful', () => {
     const { topology, connection, node, to } = start()
     confirm(topology, node(0))
     nodeSilent(topology, connection(0), false)

@@ -478,7 +478,7 @@ test('owners that name each other are followed three times, then it waits', asyn
 test.each([
   ['its body', { retryAfterMs: 60_000 }, {}],
   ['its header', {}, { 'retry-after': '60' }],
-])('a server that names a time in %s is not asked again before', async (_, more, headers) => {
+])('a server that names a time in %s gets no request before', async (_, more, headers) => {
   const { errors } = await start({
     upgrade: () => ({ status: 503, body: { error: 'service_unavailable', message: 'm', ...more }, headers }),
   })

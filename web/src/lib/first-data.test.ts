@@ -8,15 +8,15 @@ import { firstData } from './first-data.ts'
 
 const PLANES = Symbol.for('vacancy.control-planes')
 const planes = globalThis as { [PLANES]?: unknown }
-const asked: [string, string][] = []
+const fetched: [string, string][] = []
 let summary: string | undefined
 
 beforeEach(() => {
-  asked.length = 0
+  fetched.length = 0
   summary = '{"shards":[]}'
   request = { 'x-control-plane': 'a', cookie: 'session=1', 'user-agent': 'Mozilla/5.0 (X11; Linux)' }
   const fetchText = async (path: string, cookie: string) => {
-    asked.push([path, cookie])
+    fetched.push([path, cookie])
     return path.endsWith('me') ? '{"person":{}}' : summary
   }
   planes[PLANES] = new Map([['a', fetchText]])
@@ -30,7 +30,7 @@ test('the first page contains the session and the summary, as the control plane 
   vi.useFakeTimers({ now: 1_000 })
 
   expect(await firstData()).toEqual({ at: 1_000, isNarrow: false, me: '{"person":{}}', summary: '{"shards":[]}' })
-  expect(asked).toEqual([
+  expect(fetched).toEqual([
     ['/api/v1/me', 'session=1'],
     ['/api/v1/summary', 'session=1'],
   ])

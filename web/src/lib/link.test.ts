@@ -272,7 +272,7 @@ test('a delta without a value asks for a snapshot; frames of other topics are ig
   expect(events.filter(({ t }) => t !== 'status')).toEqual([])
 })
 
-test('a control plane that says goodbye names the time to wait', async () => {
+test('a control plane that ends the connection names the time to wait', async () => {
   socket().open()
   const closed = socket()
   closed.deliver({ t: 'bye', code: 'restart', retryMs: 3_000 } as ServerFrame)

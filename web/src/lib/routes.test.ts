@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { routes } from './routes.ts'
 
+const ID = 'a/b'
+
 test.each([
   [routes.overview(), '/'],
   [routes.past('2026-11-20T18:30:00Z'), '/?at=2026-11-20T18%3A30%3A00Z'],
@@ -29,7 +31,7 @@ test.each([
   [routes.savedResult('a/b'), '/playground/results/a%2Fb'],
   [routes.imports(), '/imports'],
   [routes.newImport({ shard: 's1' }), '/imports/new?shard=s1'],
-  [routes.import('a/b'), '/imports/a%2Fb'],
+  [routes.import(ID), '/imports/a%2Fb'],
   [routes.snapshots({ shard: 's1' }), '/snapshots?shard=s1'],
   [routes.snapshot('a/b'), '/snapshots/a%2Fb'],
   [routes.compareSnapshots('a', 'b'), '/snapshots/compare?a=a&b=b'],

@@ -30,7 +30,7 @@ test('typed dates', () => {
   expect(countText(['a', 'b'])).toBe('2 dates (1 night)')
 })
 
-test('a typed span has at most 366 dates, and says what is wrong', () => {
+test('a typed span has at most 366 dates, and has a reason when it is invalid', () => {
   const typed = (text: string) => {
     const parsed = parseDates(text)
     return parsed.ok ? parsed.dates.length : parsed.reason

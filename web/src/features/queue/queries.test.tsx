@@ -89,7 +89,7 @@ test.each<[string, () => { fetchNextPage: () => unknown; hasNextPage: boolean },
   ['dead jobs', () => queries.useJobs('t', 'dead', {}), '/api/v1/queue/topics/t/dead?limit=100&head=1&cursor=c2'],
   ['consumers', () => queries.useConsumers(undefined), '/api/v1/queue/consumers?limit=100&cursor=c2'],
 ])('the next page of %s begins at the cursor of the last one', async (_, hook, path) => {
-  const run = await runHook(hook, { answer: (asked) => ({ ...BODY, next: asked.includes('cursor') ? null : 'c2' }) })
+  const run = await runHook(hook, { answer: (path) => ({ ...BODY, next: path.includes('cursor') ? null : 'c2' }) })
   expect(run.result.current.hasNextPage).toBe(true)
 
   await act(async () => void run.result.current.fetchNextPage())
