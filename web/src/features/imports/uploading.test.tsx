@@ -263,3 +263,15 @@ test('a started upload replaces the one with its id', async () => {
   expect(task()).toMatchObject({ state: 'done', offset: 10 })
   expect(offsets().filter((offset) => offset === 8)).toHaveLength(1)
 })
+
+test('a message of the control plane ends with its hint', async () => {
+  vi.stubGlobal('fetch', async () =>
+    Response.json(
+      { status: 503, code: 'x', title: 'x', detail: 'Too busy.', hint: 'Wait a moment.', requestId: '' },
+      { status: 503, headers: { 'content-type': 'application/problem+json' } },
+    ),
+  )
+  const task = start()
+  await wait(0)
+  expect(task()).toMatchObject({ state: 'waiting', message: 'Too busy. Wait a moment.' })
+})

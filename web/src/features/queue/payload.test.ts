@@ -10,6 +10,7 @@ import {
   isBase64,
   jobsCsv,
   retryId,
+  SHOWN_BYTES,
   textOf,
   typedOf,
 } from './payload.ts'
@@ -19,6 +20,10 @@ const utf8 = (text: string) => new TextEncoder().encode(text)
 const base64 = (text: string) => base64Of(utf8(text))
 
 describe('payloads', () => {
+  test('the first 256 KiB of a payload are shown', () => {
+    expect(SHOWN_BYTES).toBe(262_144)
+  })
+
   test('any bytes survive base64', () => {
     const bytes = Uint8Array.from({ length: 100_000 }, (_, n) => (n * 7) & 255)
     expect(bytesOf(base64Of(bytes))).toEqual(bytes)
