@@ -7,7 +7,8 @@ import path from 'node:path'
 const LIST = 'scripts/dialect.txt'
 const TEXTS = /[.](?:tsx?|mjs|js|css|md|json|ya?ml)$/
 /** Golden frames, recorded results and generated contracts are data; the list itself and this check name the words. */
-const SKIPPED = /^(?:shared\/vectors\/|bench\/results\/|docs\/results\/|docs\/openapi\/|package-lock[.]json$|scripts\/check-dialect)/
+const SKIPPED =
+  /^(?:shared\/vectors\/|bench\/results\/|docs\/results\/|docs\/openapi\/|package-lock[.]json$|scripts\/check-dialect)/
 
 /** @returns how often each word occurs in a text, parts of camelCase names included */
 export function countWords(text, words) {
