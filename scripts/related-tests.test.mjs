@@ -49,6 +49,13 @@ test('of equally near tests those of the same folder are first', () => {
   expect(related('engine/src/b/module.ts', 1)).toEqual(['engine/src/b/near.test.ts'])
 })
 
+test('the test beside the module is before the others of its folder', () => {
+  write('engine/src/module.ts', '')
+  write('engine/src/a.test.ts', "import './module.ts'")
+  write('engine/src/module.test.ts', "import './module.ts'")
+  expect(related('engine/src/module.ts', 1)).toEqual(['engine/src/module.test.ts'])
+})
+
 test('simulations are always among the tests', () => {
   write('engine/src/a.ts', '')
   write('engine/src/b.ts', "import './a.ts'")
@@ -65,8 +72,14 @@ test('tests of reference pages are always among the tests, and do not stand for 
   write('engine/src/docs.ts', "import '@vacancy/shared'")
   write('engine/src/docs.test.ts', "import './docs.ts'")
   write('engine/src/a.test.ts', "import '@vacancy/shared'")
+  // Runs the commands of a page that is written by hand.
+  write('engine/src/platform/docs.test.ts', "import '@vacancy/shared'")
   expect(related('shared/src/limits.ts')).toEqual(['shared/src/limits.test.ts', 'engine/src/docs.test.ts'])
-  expect(related('shared/src/index.ts')).toEqual(['engine/src/docs.test.ts', 'engine/src/a.test.ts'])
+  expect(related('shared/src/index.ts')).toEqual([
+    'engine/src/docs.test.ts',
+    'engine/src/a.test.ts',
+    'engine/src/platform/docs.test.ts',
+  ])
 })
 
 test('a test of a page that is not generated from tables is like any other', () => {
