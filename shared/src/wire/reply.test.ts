@@ -4,15 +4,16 @@ import { createCodecList } from '../codecs.ts'
 import { formatDay, parseDay } from '../dates.ts'
 import { VacancyError } from '../errors.ts'
 import { law } from '../testing/law.ts'
-import { bytesOfHex, replyVectors } from '../testing/vectors.ts'
+import { bytesOfHex, extensionVectors, replyVectors } from '../testing/vectors.ts'
 import type { CommandName } from './commands.ts'
-import { decodeReply, encodeError, encodeReply, type ReplyContext, type ReplyResult } from './reply.ts'
+import { decodeReply, encodeError, encodeReply, type ReplyContext, type ReplyResult, type StayEntry } from './reply.ts'
 import { FRAME_HEADER_BYTES } from './routing.ts'
 
 const codecs = createCodecList(replyVectors.codecLists['codecs24'] ?? [])
 const context: ReplyContext = { baseYear: 2026, codecs }
 const FIRST_DAY = parseDay('2026-01-01') as number
 
+const bytesIn = (name: string) => new TextEncoder().encode(name).length
 const text = fc.string({ unit: 'grapheme', maxLength: 40 })
 const u8 = fc.integer({ min: 0, max: 255 })
 const u32 = fc.integer({ min: 0, max: 0xffff_ffff })
@@ -28,6 +29,44 @@ const stays = fc.integer({ min: 1, max: 4 }).chain((numDays) => {
   return fc.record({ numDays: fc.constant(numDays), properties, explain }, { requiredKeys: ['numDays', 'properties'] })
 })
 
+const stayLine = fc
+  .record(
+    { propertyId: text, roomType: text, arrival: date, nights: u8, rooms: u8, uncounted: fc.constant(true) },
+    {
+      requiredKeys: ['propertyId', 'roomType', 'arrival', 'nights', 'rooms'],
+    },
+  )
+  .filter(({ propertyId, roomType }) => Math.max(bytesIn(propertyId), bytesIn(roomType)) < 256)
+const deadlineMs = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER })
+const stayed = fc.constantFrom('held', 'booked', 'released', 'expired', 'void').chain((state) => {
+  const days = fc.array(night, { maxLength: 3 })
+  const line =
+    state === 'held' || state === 'booked' ? fc.tuple(stayLine, days).map(([l, d]) => ({ ...l, days: d })) : stayLine
+  return fc.record(
+    {
+      state: fc.constant(state),
+      deadlineMs,
+      total: u64,
+      index: u64,
+      lines: fc.array(line, { maxLength: 16 }),
+      appliedIndex: u64,
+    },
+    { requiredKeys: ['state', 'total', 'index', 'lines'] },
+  )
+}) as fc.Arbitrary<ReplyResult>
+const listed = fc.record(
+  {
+    stayId: id,
+    state: fc.constantFrom('held', 'booked', 'released', 'expired', 'void'),
+    deadlineMs,
+    index: u64,
+    timeMs: fc.maxSafeNat(),
+    source: fc.string({ maxLength: 32 }),
+    lines: fc.array(stayLine, { maxLength: 16 }),
+  },
+  { requiredKeys: ['stayId', 'state', 'index', 'timeMs', 'source', 'lines'] },
+) as fc.Arbitrary<StayEntry>
+
 const RESULTS: { readonly [name in CommandName]?: fc.Arbitrary<ReplyResult> } = {
   GETCODECS: fc.constant({ rateFeatures: [...codecs.names] }),
   GETSEGMENTS: fc.record({ segments: fc.array(fc.record({ segment: text, propertyCount: u32 }), { maxLength: 5 }) }),
@@ -38,6 +77,9 @@ const RESULTS: { readonly [name in CommandName]?: fc.Arbitrary<ReplyResult> } = 
   PROPEXIST: fc.record({ exists: fc.boolean() }),
   PROPROOMLIST: fc.record({ roomTypes: fc.array(text, { maxLength: 5 }) }),
   PROPROOMDATELIST: fc.record({ dates: fc.array(date, { maxLength: 5 }) }),
+  GETSTAY: stayed,
+  BOOKSTAY: stayed,
+  LISTSTAYS: fc.record({ stays: fc.array(listed, { maxLength: 3 }), cursor: text }),
   GETPROPROOMDAY: fc.tuple(id, night).map(([propertyId, day]) => ({ propertyId, ...day })),
 }
 
@@ -81,24 +123,216 @@ test('any bytes decode, or fail as a malformed reply', () => {
   )
 })
 
-test.each<[string, CommandName, string]>([
-  ['no payload', 'SETPROP', ''],
-  ['an unknown status', 'SETPROP', '07534c434345535300 00'],
-  ['no field count', 'SETPROP', '0753554343455353 00'],
-  ['a field too many', 'SETPROP', '0753554343455353 0100 0100 02 01000000 01'],
-  ['a byte too many', 'SETPROP', '0753554343455353 0000 00'],
-  ['a field too few', 'DECROOMAVL', '0753554343455353 0000'],
-  ['a wrong id', 'DECROOMAVL', '0753554343455353 0100 0200 02 01000000 01'],
-  ['a wrong type', 'DECROOMAVL', '0753554343455353 0100 0100 03 01000000 01'],
-  ['a wrong width', 'DECROOMAVL', '0753554343455353 0100 0100 02 02000000 0100'],
-  ['a field past the end', 'DECROOMAVL', '0753554343455353 0100 0100 02 ffffffff 01'],
-  ['an error without a text', 'SETPROP', '054552524f52 0000'],
-  ['a text that is not UTF-8', 'PROPROOMLIST', '0753554343455353 0100 0100 01 02000000 c328'],
-  ['a frame for LOGIN', 'LOGIN', '0753554343455353 0000'],
-])('a reply with %s is malformed', (_, command, hex) => {
+const SUCCESS = '0753554343455353'
+
+test.each<[string, CommandName, string, string]>([
+  ['no payload', 'SETPROP', '', 'it has no status'],
+  ['a status of another length', 'SETPROP', '0653554343455353 0000', 'it has no status'],
+  ['an unknown status', 'SETPROP', '07534c434345535300 00', 'its status is neither SUCCESS nor ERROR'],
+  ['an unknown status of five letters', 'SETPROP', '054552524f53 0000', 'its status is neither SUCCESS nor ERROR'],
+  ['no field count', 'SETPROP', `${SUCCESS} 00`, 'it has no status'],
+  ['a field too many', 'SETPROP', `${SUCCESS} 0100 0100 02 01000000 01`, 'it has 1 fields too many'],
+  ['a byte too many', 'SETPROP', `${SUCCESS} 0000 00`, 'bytes follow the last field'],
+  ['a field too few', 'DECROOMAVL', `${SUCCESS} 0000`, 'a field is missing'],
+  ['a wrong id', 'DECROOMAVL', `${SUCCESS} 0100 0200 02 01000000 01`, 'field 1 has id 2'],
+  ['a wrong type', 'DECROOMAVL', `${SUCCESS} 0100 0100 03 01000000 01`, 'field 1 has type 3, not 2'],
+  ['a wrong width', 'DECROOMAVL', `${SUCCESS} 0100 0100 02 02000000 0100`, 'field 1 has 2 bytes, not 1'],
+  ['a field past the end', 'DECROOMAVL', `${SUCCESS} 0100 0100 02 ffffffff 01`, 'a field runs past its end'],
+  ['a field header cut off', 'DECROOMAVL', `${SUCCESS} 0100 0100 02 010000`, 'a field runs past its end'],
+  ['an error without a text', 'SETPROP', '054552524f52 0000', 'it is an error without a text'],
+  ['an error of another type', 'SETPROP', '054552524f52 0100 0100 02 01000000 31', 'field 1 has type 2, not 1'],
+  ['a text that is not UTF-8', 'PROPROOMLIST', `${SUCCESS} 0100 0100 01 02000000 c328`, 'a text is not valid UTF-8'],
+  ['a frame for LOGIN', 'LOGIN', `${SUCCESS} 0000`, 'it is a frame, not bare text'],
+  ['a short property id', 'SEARCHPROP', `${SUCCESS} 0100 0100 01 01000000 70`, 'field 1 has 1 bytes, not 16'],
+  ['an index of 4 bytes', 'SETPROP', `${SUCCESS} 0100 ffff 03 04000000 01000000`, 'field 65535 has 4 bytes, not 8'],
+  ['an index of type 2', 'SETPROP', `${SUCCESS} 0100 ffff 02 08000000 0100000000000000`, 'has type 2, not 3'],
+  [
+    'an extension before the last field',
+    'SETPROP',
+    `${SUCCESS} 0200 ffff 03 08000000 0100000000000000 0100 02 01000000 01`,
+    'it has 2 fields too many',
+  ],
+  ['no number of days', 'SEARCHAVAIL', `${SUCCESS} 0100 0100 02 01000000 01`, 'field 1 has 1 bytes, not 2'],
+])('a reply with %s is malformed', (_, command, hex, reason) => {
   expect(() => decodeReply(command, bytesOfHex(hex.replaceAll(' ', '')), context)).toThrow(
-    expect.objectContaining({ code: 'malformed_reply', fields: expect.objectContaining({ command }) }),
+    expect.objectContaining({
+      code: 'malformed_reply',
+      fields: expect.objectContaining({ command, reason: expect.stringContaining(reason) }),
+    }),
   )
+})
+
+const vectors = [...replyVectors.cases, ...extensionVectors.replies].filter(({ unframed }) => !unframed)
+
+test('a reply that is cut at any byte is malformed, and so is a success with a byte more', () => {
+  for (const { name, hex, json, baseYear = 2026, codecs: list = 'codecs8' } of vectors) {
+    const payload = bytesOfHex(hex).subarray(FRAME_HEADER_BYTES)
+    const its = { baseYear, codecs: createCodecList(replyVectors.codecLists[list] ?? []) }
+    const isMalformed = (bytes: Uint8Array) => {
+      try {
+        decodeReply(json.command, bytes, its)
+        return false
+      } catch (error) {
+        return (error as VacancyError).code === 'malformed_reply'
+      }
+    }
+    for (let end = 0; end < payload.length; end++) {
+      expect(isMalformed(payload.subarray(0, end)), `${name} cut at ${end}`).toBe(true)
+    }
+    if (json.error === undefined) expect(isMalformed(Uint8Array.of(...payload, 0)), name).toBe(true)
+  }
+})
+
+test('a field count that is one too large or too small makes a success malformed', () => {
+  for (const { name, hex, json, baseYear = 2026, codecs: list = 'codecs8' } of vectors) {
+    if (json.error !== undefined) continue
+    const its = { baseYear, codecs: createCodecList(replyVectors.codecLists[list] ?? []) }
+    for (const step of [-1, 1]) {
+      const payload = bytesOfHex(hex).subarray(FRAME_HEADER_BYTES)
+      const view = new DataView(payload.buffer, payload.byteOffset)
+      const count = view.getUint16(8, true) + step
+      if (count < 0) continue
+      view.setUint16(8, count, true)
+
+      expect(() => decodeReply(json.command, payload, its), `${name}, ${count} fields`).toThrow(
+        expect.objectContaining({ code: 'malformed_reply' }),
+      )
+    }
+  }
+})
+
+const STAY_ID = '6f726465722df0310000000000000000'
+const STAY_LINE = '0170 0172 323032362d31322d3234 01 01 00'
+
+/** A reply to GETSTAY: state, deadline, total, index, lines, then more fields. */
+function stayReply(state: string, lines: string, fields = 5, more = ''): string {
+  const length = lines.replaceAll(' ', '').length / 2
+  const u32 = `${length.toString(16).padStart(2, '0')}000000`
+  return `${SUCCESS} ${fields.toString(16).padStart(2, '0')}00
+    0100 02 01000000 ${state}
+    0200 03 08000000 0000000000000000
+    0300 03 08000000 6400000000000000
+    0400 03 08000000 0900000000000000
+    0500 0a ${u32} ${lines} ${more}`
+}
+
+/** A reply to LISTSTAYS with one stay and an empty cursor. */
+function listReply(stay: string): string {
+  const length = stay.replaceAll(/\s/g, '').length / 2
+  return `${SUCCESS} 0200 0100 0a ${length.toString(16).padStart(2, '0')}000000 ${stay} 0200 01 00000000`
+}
+
+/** Id, state, deadline, index, time. */
+const LISTED = `${STAY_ID} 02 0000000000000000 0900000000000000 0a00000000000000`
+
+const LINE = { propertyId: 'p', roomType: 'r', arrival: '2026-12-24', nights: 1, rooms: 1 }
+const DAY = { date: '2026-12-24', availability: 4, finalPrice: 100, rateFeatures: [] }
+/** 2026-12-24 is year 0 of 2026, month 11, day 23: 0x0177. */
+const DAYS = '0100 7701 04 64000000 00000000'
+
+test.each<[string, CommandName, string, ReplyResult]>([
+  [
+    'a released stay',
+    'GETSTAY',
+    stayReply('03', STAY_LINE),
+    { state: 'released', total: 100, index: 9, lines: [LINE] },
+  ],
+  [
+    'a booked stay of two lines, one of them without packages',
+    'GETSTAY',
+    stayReply('02', STAY_LINE + STAY_LINE, 7, `0600 08 0d000000 ${DAYS} 0700 08 02000000 0000`),
+    {
+      state: 'booked',
+      total: 100,
+      index: 9,
+      lines: [
+        { ...LINE, days: [DAY] },
+        { ...LINE, days: [] },
+      ],
+    },
+  ],
+  [
+    'a void stay at the index of its write',
+    'RELEASESTAY',
+    stayReply('05', '', 6, 'ffff 03 08000000 0c00000000000000'),
+    { state: 'void', total: 100, index: 9, lines: [], appliedIndex: 12 },
+  ],
+  [
+    'a listed stay',
+    'LISTSTAYS',
+    listReply(`${LISTED} 03 6f7461 01 ${STAY_LINE}`),
+    {
+      stays: [{ stayId: 'order-1', state: 'booked', index: 9, timeMs: 10, source: 'ota', lines: [LINE] }],
+      cursor: '',
+    },
+  ],
+  [
+    'a listed stay without source and lines',
+    'LISTSTAYS',
+    listReply(`${LISTED} 00 00`),
+    { stays: [{ stayId: 'order-1', state: 'booked', index: 9, timeMs: 10, source: '', lines: [] }], cursor: '' },
+  ],
+])('%s is read from the bytes of its contract', (_, command, hex, result) => {
+  expect(decodeReply(command, bytesOfHex(hex.replaceAll(/\s/g, '')), context)).toEqual({ ok: true, result })
+})
+
+test.each<[string, CommandName, string, string]>([
+  ['state 0', 'GETSTAY', stayReply('00', ''), 'field 1 has an unknown state'],
+  ['state 6', 'GETSTAY', stayReply('06', ''), 'field 1 has an unknown state'],
+  ['half a line', 'GETSTAY', stayReply('03', '0170 01'), 'field 5 has lines that cannot be read'],
+  ['a booked line without its days', 'GETSTAY', stayReply('02', STAY_LINE), 'a field is missing'],
+  ['a held line without its days', 'GETSTAY', stayReply('01', STAY_LINE), 'a field is missing'],
+  ['days of one byte', 'GETSTAY', stayReply('02', STAY_LINE, 6, '0600 08 01000000 00'), 'field 6 has no days'],
+  [
+    'days that are cut',
+    'GETSTAY',
+    stayReply('02', STAY_LINE, 6, `0600 08 0c000000 ${DAYS.slice(0, -2)}`),
+    'field 6 has no days',
+  ],
+  [
+    'another number of days than stated',
+    'GETSTAY',
+    stayReply('02', STAY_LINE, 6, `0600 08 0d000000 02${DAYS.slice(2)}`),
+    'field 6 has other days',
+  ],
+  [
+    'days of a released stay',
+    'GETSTAY',
+    stayReply('03', STAY_LINE, 6, `0600 08 0d000000 ${DAYS}`),
+    '1 fields too many',
+  ],
+  ['a listed stay of a head alone', 'LISTSTAYS', listReply(`${LISTED} 00`), 'field 1 is not a stay'],
+  ['a listed stay whose source takes its lines', 'LISTSTAYS', listReply(`${LISTED} 01 00`), 'field 1 is not a stay'],
+  ['fewer lines than listed', 'LISTSTAYS', listReply(`${LISTED} 00 02 ${STAY_LINE}`), 'field 1 is not a stay'],
+  ['more lines than listed', 'LISTSTAYS', listReply(`${LISTED} 00 00 ${STAY_LINE}`), 'field 1 is not a stay'],
+  ['a listed state 0', 'LISTSTAYS', listReply(`${LISTED.replace(' 02 ', ' 00 ')} 00 00`), 'has an unknown state'],
+  ['a source that is not UTF-8', 'LISTSTAYS', listReply(`${LISTED} 01 ff 00`), 'a text is not valid UTF-8'],
+])('a stay with %s is malformed', (_, command, hex, reason) => {
+  expect(() => decodeReply(command, bytesOfHex(hex.replaceAll(/\s/g, '')), context)).toThrow(
+    expect.objectContaining({
+      code: 'malformed_reply',
+      fields: expect.objectContaining({ reason: expect.stringContaining(reason) }),
+    }),
+  )
+})
+
+test.each([
+  ['4 bytes claimed and 7 sent', '04000000 03000000 343034', { ok: false, code: '404', message: '' }],
+  ['3 bytes claimed and sent', '03000000 343034', { ok: false, code: '404', message: '' }],
+  ['7 bytes claimed and sent', '07000000 3430343a20206f', { ok: false, code: '404', message: 'o' }],
+])('the error of a router with %s has its code', (_, field, reply) => {
+  const payload = bytesOfHex(`054552524f52 0100 0100 01 ${field}`.replaceAll(' ', ''))
+
+  expect(decodeReply('PROPEXIST', payload, context)).toEqual(reply)
+})
+
+test.each([
+  ['claims 4 of 8 bytes', '01 04000000 0300000034303434', '\u0003\0\0\0'],
+  ['claims 5 of 7 bytes', '01 05000000 03000000343034', '\u0003\0\0\u00004'],
+])('an error that %s is not the one of a router', (_, field, code) => {
+  const payload = bytesOfHex(`054552524f52 0100 0100 ${field}`.replaceAll(' ', ''))
+
+  expect(decodeReply('PROPEXIST', payload, context)).toEqual({ ok: false, code, message: '' })
 })
 
 test('a date that does not exist makes a reply malformed', () => {
