@@ -40,6 +40,26 @@ test('every day is formatted and parsed as the platform does it', () => {
   })
 })
 
+test('every day of a whole cycle of leap years is formatted and parsed as the platform does it', () => {
+  // 400 years have 146,097 days: 1970-01-01 to 2369-12-31.
+  const wrong = Array.from({ length: 146_097 }, (_, number) => number).filter((number) => {
+    const text = new Date(number * 86_400_000).toISOString().slice(0, 10)
+    return formatDay(number) !== text || parseDay(text) !== number
+  })
+
+  expect(wrong).toEqual([])
+})
+
+test('a text with the character before 0 or after 9 in place of any digit is no date', () => {
+  for (const at of [0, 1, 2, 3, 5, 6, 8, 9]) {
+    for (const other of '/:') {
+      const text = `2011-11-11`.slice(0, at) + other + '2011-11-11'.slice(at + 1)
+
+      expect(parseDay(text), text).toBeUndefined()
+    }
+  }
+})
+
 test.each(['2000-02-29', '2000-03-01', '2100-02-28', '2100-03-01', '2400-02-29', '2400-03-01'])(
   '%s, at the edge of a cycle of leap years, is formatted and parsed',
   (text) => {

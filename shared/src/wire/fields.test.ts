@@ -1,10 +1,25 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { law } from '../testing/law.ts'
-import { bytesOfHex, requestVectors } from '../testing/vectors.ts'
+import { bytesOfHex, hexOf, requestVectors } from '../testing/vectors.ts'
 import { fitErrorText } from '../text.ts'
 import { COMMAND_LIST, COMMANDS } from './commands.ts'
-import { createRequestScan, scanRequest } from './fields.ts'
+import {
+  addBytes,
+  addF64,
+  addText,
+  addU8,
+  addU16,
+  addU32,
+  addU64,
+  beginFrame,
+  createFieldWriter,
+  createRequestScan,
+  finishFrame,
+  LINES_PLACE,
+  readU64,
+  scanRequest,
+} from './fields.ts'
 
 type Field = { id: number; type: number; data: readonly number[]; claimed?: number }
 
@@ -23,6 +38,7 @@ function faultOf(payload: Uint8Array): string {
 }
 
 const text = (id: number, value = 'x'): Field => ({ id, type: 1, data: [...new TextEncoder().encode(value)] })
+const lines = (n: number): Field => ({ id: 16 + n, type: 10, data: [1] })
 const u8 = (id: number, value = 1): Field => ({ id, type: 2, data: [value] })
 
 test('fields are found in any order, at their index in the table', () => {
@@ -49,6 +65,35 @@ test('a scan keeps nothing of the previous request', () => {
   expect(scanRequest(scan, bare, 0, bare.length)).toBe('')
   expect(scan.start[1]).toBe(-1)
   expect(scan.start[3]).toBe(-1)
+})
+
+test('the lines of a stay are at their own places, and those of the previous request are gone', () => {
+  const scan = createRequestScan()
+  const line = (n: number): Field => ({ id: 16 + n, type: 10, data: [n] })
+  const three = payloadOf('BOOKSTAY', [text(1, 's'), line(2), line(0), line(1)])
+  const all = payloadOf('BOOKSTAY', [text(1, 's'), ...Array.from({ length: 16 }, (_, n) => line(n))])
+  const found = (payload: Uint8Array) => {
+    expect(scanRequest(scan, payload, 0, payload.length)).toBe('')
+    return [...scan.start.subarray(LINES_PLACE)].filter((at) => at >= 0).map((at) => payload[at])
+  }
+
+  expect(found(all)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15])
+  expect(found(three)).toEqual([0, 1, 2])
+  expect(scan.length[LINES_PLACE + 2]).toBe(1)
+})
+
+test('one scan reads requests of several buffers', () => {
+  const scan = createRequestScan()
+  const first = Uint8Array.of(0, ...payloadOf('SETROOMAVL', [text(1), text(2), text(3), u8(4, 20)]))
+  const second = payloadOf('SETROOMAVL', [u8(4, 30), text(1), text(2), text(3)]).subarray()
+  const amountOf = (bytes: Uint8Array, start: number) => {
+    expect(scanRequest(scan, bytes, start, bytes.length)).toBe('')
+    return scan.view.getUint8(scan.start[3] as number)
+  }
+
+  expect(amountOf(first, 1)).toBe(20)
+  expect(amountOf(second, 0)).toBe(30)
+  expect(amountOf(first.subarray(1), 0)).toBe(20)
 })
 
 test('zero-length optional text is absent, but a required field and cleared features are present', () => {
@@ -79,6 +124,26 @@ test.each([
     payloadOf('PROPEXIST', [{ ...text(1), claimed: 0xffff_ffff }]),
     'PARSE_ERROR: field 1 runs past the end of the payload',
   ],
+  [
+    '256 fields, of which one is there',
+    payloadOf('PROPEXIST', [text(1)], 256),
+    'PARSE_ERROR: field 2 runs past the end',
+  ],
+  [
+    'a name of the whole payload',
+    Uint8Array.of(5, 76, 79, 71, 73, 78),
+    'PARSE_ERROR: the payload ends before its field',
+  ],
+  [
+    'lines with a gap',
+    payloadOf('BOOKSTAY', [text(1), lines(0), lines(2)]),
+    'VALIDATION_ERROR: lines must follow each',
+  ],
+  ['lines without the first', payloadOf('BOOKSTAY', [text(1), lines(1)]), 'VALIDATION_ERROR: lines must follow each'],
+  ['no lines', payloadOf('BOOKSTAY', [text(1)]), 'VALIDATION_ERROR: lines 0 is required'],
+  ['line 1 twice', payloadOf('BOOKSTAY', [text(1), lines(1), lines(1)]), 'VALIDATION_ERROR: field lines 1 is repeated'],
+  ['text as line 15', payloadOf('BOOKSTAY', [text(31)]), 'VALIDATION_ERROR: field lines 15 must have type 10, got 1'],
+  ['a line beyond the last id', payloadOf('BOOKSTAY', [lines(16)]), 'VALIDATION_ERROR: BOOKSTAY has no field 32'],
   ['bytes left over', payloadOf('PROPROOMEXIST', [text(1), text(2)], 1), 'PARSE_ERROR: 8 bytes follow the last field'],
   ['an unknown field', payloadOf('PROPEXIST', [text(1), text(77)]), 'VALIDATION_ERROR: PROPEXIST has no field 77'],
   ['an unknown extension', payloadOf('PROPEXIST', [text(0x8010)]), 'VALIDATION_ERROR: PROPEXIST has no field 32784'],
@@ -136,4 +201,75 @@ test('the scan never throws, and its errors follow the rules for error texts', (
     },
     3000,
   )
+})
+
+test('the fields of a frame are written byte for byte', () => {
+  const writer = createFieldWriter()
+  beginFrame(writer, 0x01020304, 'NAME')
+  addText(writer, 1, 9, 'é')
+  addU8(writer, 2, 255)
+  addU16(writer, 3, 0x0102)
+  addU32(writer, 4, 0x01020304)
+  addU64(writer, 5, 0x0102030405060708n)
+  addU64(writer, 6, 7)
+  addF64(writer, 0xffff, -2)
+  addBytes(writer, 0x0100, 10, Uint8Array.of(9, 8))
+
+  expect(hexOf(finishFrame(writer))).toBe(
+    [
+      // Magic, correlation id, payload length, name, 8 fields: 1 + 4 + 2 bytes, 8 headers of 7, 35 of data.
+      'ff 04030201 62000000 04 4e414d45 0800',
+      '0100 09 02000000 c3a9',
+      '0200 02 01000000 ff',
+      '0300 02 02000000 0201',
+      '0400 03 04000000 04030201',
+      '0500 03 08000000 0807060504030201',
+      '0600 03 08000000 0700000000000000',
+      'ffff 03 08000000 00000000000000c0',
+      '0001 0a 02000000 0908',
+    ]
+      .join('')
+      .replaceAll(' ', ''),
+  )
+})
+
+test('a frame grows with its fields, whatever their size, and keeps what was written', () => {
+  for (const letter of ['x', 'é', '€']) {
+    for (let length = 0; length < 1_100; length += 7) {
+      const writer = createFieldWriter()
+      const expected: number[] = []
+      beginFrame(writer, 1, 'S')
+      for (let field = 0; field < 4; field++) {
+        const value = letter.repeat(length)
+        const data = [...new TextEncoder().encode(value)]
+        addText(writer, field, 1, value)
+        expected.push(field, 0, 1, data.length & 0xff, data.length >> 8, 0, 0, ...data)
+      }
+      const frame = finishFrame(writer)
+
+      // Header 9, name 2, count 2.
+      expect(Buffer.compare(frame.subarray(13), Uint8Array.from(expected))).toBe(0)
+    }
+  }
+})
+
+test('a frame that starts again has none of the fields of the previous one', () => {
+  const writer = createFieldWriter()
+  beginFrame(writer, 1, 'LONGER')
+  addU8(writer, 1, 1)
+  finishFrame(writer)
+  beginFrame(writer, 2, 'S')
+
+  expect(hexOf(finishFrame(writer))).toBe('ff02000000040000000153' + '0000')
+})
+
+test('a u64 is a number while that is exact', () => {
+  const read = (hex: string) => {
+    const bytes = bytesOfHex(hex)
+    return readU64(new DataView(bytes.buffer), 0)
+  }
+
+  expect(read('ffffffffffff1f00')).toBe(9_007_199_254_740_991)
+  expect(read('0000000000002000')).toBe(9_007_199_254_740_992n)
+  expect(read('ffffffffffffffff')).toBe(18_446_744_073_709_551_615n)
 })

@@ -221,6 +221,99 @@ test('an envelope may hold 300 bytes more than a payload, counted from its lengt
   expect(split([inside(65_600)], ENGINE)).toEqual(['refuse 8 VALIDATION_ERROR: frame of 65866 bytes exceeds 65836'])
 })
 
+/** An envelope by its parts: the claimed length, the segment, and what follows the write flag. */
+function envelope(claimed: number, segment: string, rest: string): Uint8Array {
+  const length = new Uint8Array(4)
+  new DataView(length.buffer).setUint32(0, claimed, true)
+  const bytes = bytesOfHex(segment)
+  return Uint8Array.of(0xfe, ...length, bytes.length, ...bytes, 0, ...bytesOfHex(rest.replaceAll(' ', '')))
+}
+
+const EMPTY = 'ff 07000000 00000000'
+
+test.each([
+  ['the least length', envelope(11, '', EMPTY), []],
+  ['one byte less', envelope(10, '', EMPTY), ['fatal an envelope of 10 bytes']],
+  ['the greatest length, so far', envelope(2_000, '', EMPTY), []],
+  ['one byte more', envelope(2_001, '', EMPTY), ['fatal an envelope of 2001 bytes']],
+  ['a segment to its end', envelope(12, '73', EMPTY), []],
+  ['a segment past its end', envelope(11, '73', EMPTY), ['fatal the segment of an envelope runs past its end']],
+  ['no frame', envelope(11, '', 'fe 07000000 00000000'), ['fatal an envelope holds no frame']],
+  ['a payload', envelope(12, '', 'ff 07000000 01000000 05'), ['envelope 7 5']],
+  [
+    'a frame that is too long',
+    envelope(12, '', 'ff 07000000 02000000 05'),
+    ['refuse 7 PARSE_ERROR: the lengths of envelope and frame do not add up'],
+  ],
+  [
+    'a frame that is too short',
+    envelope(12, '', 'ff 07000000 00000000 05'),
+    ['refuse 7 PARSE_ERROR: the lengths of envelope and frame do not add up'],
+  ],
+  [
+    'a segment that is not UTF-8',
+    envelope(13, 'ff', 'ff 07000000 01000000 05'),
+    ['refuse 7 PARSE_ERROR: the segment of the envelope is not valid UTF-8'],
+  ],
+  // '__keepalive__', and the same with another last letter.
+  ['a keepalive', envelope(25, '5f5f6b656570616c6976655f5f', 'ff 07000000 01000000 05'), []],
+  ['a similar segment', envelope(25, '5f5f6b656570616c6976655f60', 'ff 07000000 01000000 05'), ['envelope 7 5']],
+  ['a shorter segment', envelope(24, '5f5f6b656570616c6976655f', 'ff 07000000 01000000 05'), ['envelope 7 5']],
+])('an envelope with %s, in one chunk or byte by byte', (_, bytes, events) => {
+  expect(split([bytes])).toEqual(events)
+  expect(split(Array.from(bytes, (byte) => Uint8Array.of(byte)))).toEqual(events)
+})
+
+test('an envelope that is too large is pending while it is skipped, then refused with the id of its frame', () => {
+  const events: Event[] = []
+  const splitter = createFrameSplitter(SMALL)
+  // 40 bytes of payload and 300 of overhead are allowed. The skipped part begins after the header of the frame.
+  const bytes = envelope(341, '73', `ff 07000000 4a010000 ${'05'.repeat(329)}`)
+  const next = frame(8, Uint8Array.of(6))
+
+  const pending = [10, 100, 345, 346, 356].map((end, i, ends) => {
+    splitFrames(splitter, concat([bytes, next]).subarray(ends[i - 1] ?? 0, end), collector(events))
+    return splitter.pendingBytes
+  })
+
+  expect(bytes).toHaveLength(346)
+  expect(pending).toEqual([10, 100, 345, 0, 0])
+  expect(events).toEqual(['refuse 7 VALIDATION_ERROR: frame of 341 bytes exceeds 340', 'frame 8 6'])
+})
+
+test('a frame that begins with another byte is named in the reason', () => {
+  expect(split([concat([frame(1, Uint8Array.of(2)), Uint8Array.of(0xfd)])])).toEqual([
+    'frame 1 2',
+    'fatal a frame begins with byte 253',
+  ])
+})
+
+test('a frame that arrives byte by byte moves to a larger buffer only few times', () => {
+  const splitter = createFrameSplitter(ENGINE)
+  const buffers = new Set<Uint8Array>()
+  for (const byte of frame(1, new Uint8Array(60_000)).subarray(0, 60_008)) {
+    splitFrames(splitter, Uint8Array.of(byte), collector([]))
+    buffers.add(splitter.kept)
+  }
+
+  // 256 bytes, doubled until 60,009 fit.
+  expect(buffers.size).toBeLessThanOrEqual(10)
+  expect(splitter.kept.length).toBeLessThanOrEqual(60_009)
+})
+
+test('the buffer of a small frame stays for the next one, that of a larger frame does not', () => {
+  const kept = (frameBytes: number) => {
+    const splitter = createFrameSplitter(ENGINE)
+    const bytes = frame(1, new Uint8Array(frameBytes - 9))
+    splitFrames(splitter, bytes.subarray(0, frameBytes - 1), collector([]))
+    splitFrames(splitter, bytes.subarray(frameBytes - 1), collector([]))
+    return splitter.kept.length
+  }
+
+  expect(kept(4_096)).toBe(4_096)
+  expect(kept(4_097)).toBe(0)
+})
+
 test('an unfinished frame is pending until its last byte', () => {
   const splitter = createFrameSplitter(ENGINE)
   const bytes = frame(1, Uint8Array.of(1, 2, 3))

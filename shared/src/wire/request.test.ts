@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { law } from '../testing/law.ts'
 import { anyRequest } from '../testing/requests.ts'
+import { bytesOfHex } from '../testing/vectors.ts'
 import type { CommandName, RequestFields } from './commands.ts'
 import { decodeRequest, encodeRequest } from './request.ts'
 import { FRAME_HEADER_BYTES } from './routing.ts'
@@ -31,6 +32,8 @@ test('a field that is undefined is left out', () => {
 })
 
 const STAY = { segment: 's', roomType: 'suite', dates: ['2026-12-24'] }
+const LINE = { propertyId: 'p', roomType: 'suite', arrival: '2026-12-24', nights: 1, rooms: 1 }
+const lines = (count: number) => Array.from({ length: count }, () => LINE)
 const NIGHT = { propertyId: 'p', roomType: 'suite', date: '2026-12-24' }
 
 test.each<[string, CommandName, RequestFields, string]>([
@@ -48,11 +51,90 @@ test.each<[string, CommandName, RequestFields, string]>([
   ['a negative u64', 'SEARCHAVAIL', { ...STAY, limit: -1n }, 'limit must be a whole number'],
   ['a u64 of 65 bits', 'SEARCHAVAIL', { ...STAY, limit: 1n << 64n }, 'limit must be a whole number'],
   ['a position that is no number', 'SEARCHPROP', { segment: 's', latitude: Number.NaN }, 'must be a finite number'],
-  ['more than 64 KiB', 'SEARCHPROP', { segment: 's'.repeat(65_536) }, 'exceeds 65536'],
+  [
+    'an endless position',
+    'SEARCHPROP',
+    { segment: 's', latitude: Number.POSITIVE_INFINITY },
+    'must be a finite number',
+  ],
+  ['a position as text', 'SEARCHPROP', { segment: 's', latitude: '1' }, 'latitude must be a finite number'],
+  ['a number in a list', 'SEARCHAVAIL', { ...STAY, amenities: ['a', 1] } as never, 'must be a list of texts'],
+  // Name, field count and field header take 20 bytes.
+  ['more than 64 KiB', 'SEARCHPROP', { segment: 's'.repeat(65_517) }, 'frame of 65537 bytes exceeds 65536'],
+  ['a 17th line', 'BOOKSTAY', { stayId: 's', lines: lines(17) }, 'lines must be a list of 1 to 16 lines'],
+  ['no line', 'BOOKSTAY', { stayId: 's', lines: [] }, 'lines must be a list of 1 to 16 lines'],
+  ['17 lines to release', 'RELEASESTAY', { stayId: 's', lines: lines(17) }, 'lines must be a list of 0 to 16 lines'],
+  [
+    'a line that is no list',
+    'BOOKSTAY',
+    { stayId: 's', lines: LINE } as never,
+    'lines must be a list of 1 to 16 lines',
+  ],
+  [
+    'a second line of 256 nights',
+    'BOOKSTAY',
+    { stayId: 's', lines: [LINE, { ...LINE, nights: 256 }] },
+    'line 1 nights',
+  ],
 ])('%s is refused before it is sent', (_, command, fields, message) => {
   expect(() => encodeRequest({ command, correlationId: 1, fields })).toThrow(
     expect.objectContaining({ code: 'validation_error', message: expect.stringContaining(message) }),
   )
+})
+
+test.each<[string, CommandName, RequestFields]>([
+  ['a payload of 64 KiB', 'SEARCHPROP', { segment: 's'.repeat(65_516) }],
+  ['a u8 of 255', 'SETROOMAVL', { ...NIGHT, amount: 255 }],
+  ['a u8 of 0', 'SETROOMAVL', { ...NIGHT, amount: 0 }],
+  ['the greatest u32', 'SETROOMPKG', { ...NIGHT, finalPrice: 4_294_967_295 }],
+  ['the greatest exact number', 'SEARCHAVAIL', { ...STAY, limit: 9_007_199_254_740_991 }],
+  ['a number beyond it', 'SEARCHAVAIL', { ...STAY, limit: 9_007_199_254_740_992n }],
+  ['the greatest u64', 'SEARCHAVAIL', { ...STAY, limit: 18_446_744_073_709_551_615n }],
+  ['a negative position', 'SEARCHPROP', { segment: 's', latitude: -0.5 }],
+  ['16 lines', 'BOOKSTAY', { stayId: 's', lines: lines(16) }],
+  ['an empty list that clears', 'SETROOMPKG', { ...NIGHT, rateFeatures: [] }],
+])('%s is sent and read', (_, command, fields) => {
+  const frame = encodeRequest({ command, correlationId: 1, fields })
+
+  expect(decodeRequest(frame.subarray(FRAME_HEADER_BYTES))).toEqual({ command, fields })
+})
+
+test('a u64 of 0 as bigint is the number 0, and an empty optional list of lines is absent', () => {
+  const zero = encodeRequest({ command: 'SEARCHAVAIL', correlationId: 1, fields: { ...STAY, limit: 0n } })
+  const none = encodeRequest({ command: 'RELEASESTAY', correlationId: 1, fields: { stayId: 's', lines: [] } })
+
+  expect(decodeRequest(zero.subarray(FRAME_HEADER_BYTES)).fields).toEqual({ ...STAY, limit: 0 })
+  expect(decodeRequest(none.subarray(FRAME_HEADER_BYTES)).fields).toEqual({ stayId: 's' })
+})
+
+/** A request of one or more fields: id, type, data in hex. */
+function payloadOf(name: string, ...fields: readonly (readonly [number, number, string])[]): Uint8Array {
+  const parts = fields.map(([id, type, hex]) => [id & 0xff, id >> 8, type, hex.length / 2, 0, 0, 0, ...bytesOfHex(hex)])
+  return Uint8Array.of(name.length, ...Buffer.from(name), fields.length, 0, ...parts.flat())
+}
+
+const RECORD = '01700172323032362d31322d3234010100'
+
+test.each([
+  ['nothing', new Uint8Array(), 'parse_error', 'the payload is empty'],
+  ['an unknown command', payloadOf('X'), 'validation_error', 'unknown command X'],
+  ['a missing field', payloadOf('PROPEXIST'), 'validation_error', 'propertyId is required'],
+  ['text that is not UTF-8', payloadOf('PROPEXIST', [1, 1, 'ff']), 'validation_error', 'propertyId is not valid UTF-8'],
+  [
+    'a position that is no number',
+    payloadOf('SEARCHPROP', [1, 1, '73'], [8, 3, '000000000000f87f']),
+    'validation_error',
+    'latitude must be a finite number',
+  ],
+  [
+    'two lines in one field',
+    payloadOf('BOOKSTAY', [1, 1, '73'], [16, 10, RECORD], [17, 10, RECORD + RECORD]),
+    'validation_error',
+    'lines 1 is not one line',
+  ],
+  ['an empty line', payloadOf('BOOKSTAY', [1, 1, '73'], [16, 10, '']), 'validation_error', 'lines 0 is not one line'],
+])('a request of %s is refused as the engine does it', (_, payload, code, reason) => {
+  expect(() => decodeRequest(payload)).toThrow(expect.objectContaining({ code, fields: { reason } }))
 })
 
 test('a refused request leaves no trace in the next', () => {

@@ -29,6 +29,21 @@ test('a segment of more than 255 bytes does not fit its length byte', () => {
   expect(() => encodeEnvelope({ segment: 'é'.repeat(128), write: false }, frame)).toThrow('got 256')
 })
 
+test('the smallest envelope opens, any flag but 1 is a read, and a byte order mark is part of a segment', () => {
+  const open = (hex: string) => decodeEnvelope(bytesOfHex(hex.replaceAll(' ', '')))
+
+  expect(open('fe 0b000000 00 01 ff0700000000000000')).toEqual({ segment: '', write: true, frameStart: 7 })
+  expect(open('fe 0b000000 00 02 ff0700000000000000')).toEqual({ segment: '', write: false, frameStart: 7 })
+  expect(open('fe 0e000000 03 efbbbf 00 ff0700000000000000')).toMatchObject({ segment: '\ufeff', frameStart: 10 })
+})
+
+test('a segment of 255 bytes fits its length byte', () => {
+  const bytes = encodeEnvelope({ segment: `${'é'.repeat(127)}x`, write: false }, frame)
+
+  expect(bytes).toHaveLength(7 + 255 + frame.length)
+  expect(bytes[5]).toBe(255)
+})
+
 test.each([
   ['too short', 'fe0a0000000000ff00000000000000'],
   ['a bare frame', hexOf(frame)],
