@@ -124,8 +124,14 @@ function sendFor(
     let bytes = 0
     response.on('data', (chunk: Buffer) => {
       bytes += chunk.length
-      if (bytes > bytesMax) request.destroy(new Error(`the response exceeds ${bytesMax} bytes`))
-      else chunks.push(chunk)
+      if (bytes <= bytesMax) {
+        chunks.push(chunk)
+        return
+      }
+      const error = new Error(`the response exceeds ${bytesMax} bytes`)
+      // Its end may have been received: then it follows although the request is destroyed.
+      fail(error)
+      request.destroy(error)
     })
     response.on('error', fail)
     response.on('end', () => {
