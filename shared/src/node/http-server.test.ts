@@ -1,0 +1,291 @@
+import { once } from 'node:events'
+import { Agent, type RequestListener, request, type ServerResponse } from 'node:http'
+import { request as requestTls } from 'node:https'
+import { connect, type Socket } from 'node:net'
+import { afterEach, expect, test, vi } from 'vitest'
+import { VacancyError } from '../errors.ts'
+import { makeCertificate, type TestCertificate } from '../testing/certificates.ts'
+import {
+  asHttpError,
+  HttpError,
+  type HttpServer,
+  type HttpServerOptions,
+  openHttpServer,
+  parseJsonBody,
+  readRequestBody,
+  requestPath,
+} from './http-server.ts'
+import type { TlsMaterial } from './tls.ts'
+
+const WAIT = { timeout: 30_000, interval: 2 }
+const LONG_MS = 600_000
+const HOST = '127.0.0.1'
+
+const cleanUp: (() => unknown)[] = []
+afterEach(async () => {
+  for (const step of cleanUp.splice(0).reverse()) await step()
+})
+
+async function open(
+  handler: RequestListener,
+  options: Partial<HttpServerOptions> = {},
+): Promise<{ server: HttpServer; port: number }> {
+  const server = openHttpServer(
+    {
+      tls: undefined,
+      serverName: 'Vacancy/test',
+      host: HOST,
+      port: 0,
+      connectionsMax: 100,
+      requestTimeoutMs: LONG_MS,
+      ...options,
+    },
+    handler,
+  )
+  cleanUp.push(() => server.close(0))
+  return { server, port: await server.listening }
+}
+
+async function dial(port: number): Promise<Socket> {
+  const socket = connect({ host: HOST, port })
+  cleanUp.push(() => socket.destroy())
+  await once(socket, 'connect')
+  return socket
+}
+
+/** Everything the other side sends until it closes. */
+async function received(socket: Socket): Promise<string> {
+  let text = ''
+  for await (const chunk of socket.setEncoding('latin1')) text += chunk
+  return text
+}
+
+async function exchange(port: number, bytes: string): Promise<string> {
+  const socket = await dial(port)
+  socket.write(bytes)
+  return await received(socket)
+}
+
+/** Reads the body up to 10 bytes, and answers with it or with the refusal. */
+const readTen: RequestListener = async (request, response) => {
+  try {
+    response.end(await readRequestBody(request, 10))
+  } catch (error) {
+    const { status, message } = asHttpError(error)
+    response.writeHead(status).end(message)
+  }
+}
+
+const head = (more = '') => `GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${more}\r\n`
+
+test('a request is passed to the handler, and its connection is kept for the next one', async () => {
+  const ports = new Set<number | undefined>()
+  const { port } = await open((request, response) => {
+    ports.add(request.socket.remotePort)
+    response.end(request.url)
+  })
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  cleanUp.push(() => agent.destroy())
+  const get = async (path: string) => {
+    const outgoing = request({ host: HOST, port, path, agent }).end()
+    const [answer] = await once(outgoing, 'response')
+    let text = ''
+    for await (const chunk of answer) text += chunk
+    return text
+  }
+
+  expect([await get('/a'), await get('/b')]).toEqual(['/a', '/b'])
+  expect(ports.size).toBe(1)
+})
+
+test('a port that is in use is refused with its address', async () => {
+  const { port } = await open(() => {})
+  const second = openHttpServer(
+    { tls: undefined, serverName: '', host: HOST, port, connectionsMax: 1, requestTimeoutMs: LONG_MS },
+    () => {},
+  )
+
+  await expect(second.listening).rejects.toMatchObject({
+    code: 'port_taken',
+    fields: { address: `127.0.0.1:${port}`, reason: 'EADDRINUSE' },
+  })
+  // Nothing listens, so that closing ends at once.
+  await second.close(LONG_MS)
+})
+
+test('headers below 16 KiB are read, and larger ones are refused', async () => {
+  const { port } = await open((_request, response) => response.end('read'))
+  // Node counts the path, and the names and values of headers: `/`, `Host`, `a`, `Connection`, `close`, `X`.
+  const others = 1 + 4 + 1 + 10 + 5 + 1
+
+  expect(await exchange(port, head(`X: ${'x'.repeat(16_383 - others)}\r\n`))).toMatch(/^HTTP\/1.1 200 OK\r\n/)
+  expect(await exchange(port, head(`X: ${'x'.repeat(16_384 - others)}\r\n`))).toBe(
+    [
+      'HTTP/1.1 431 Request Header Fields Too Large',
+      'Server: Vacancy/test',
+      'Content-Type: application/json',
+      'Content-Length: 38',
+      'Connection: close',
+      '',
+      '{"error":"headers exceed 16384 bytes"}',
+    ].join('\r\n'),
+  )
+})
+
+test('input that is not HTTP is refused with a response, but not after another response', async () => {
+  const { port } = await open((_request, response) => response.end('first'))
+  const refusal =
+    /^HTTP\/1.1 400 Bad Request\r\nServer: Vacancy\/test\r\n.*\r\n\r\n\{"error":"not a valid HTTP request"\}$/s
+
+  expect(await exchange(port, 'HELLO\r\n\r\n')).toMatch(refusal)
+  const socket = await dial(port)
+  socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
+  await once(socket, 'data')
+  socket.write('HELLO\r\n\r\n')
+  expect(await received(socket)).toBe('')
+})
+
+test('connections up to the limit are served, and one more is closed', async () => {
+  const { port } = await open((_request, response) => response.end('served'), { connectionsMax: 2 })
+  await dial(port)
+  const second = await dial(port)
+
+  const third = connect({ host: HOST, port })
+  third.on('error', () => {})
+  await once(third, 'close')
+  second.write(head())
+
+  expect(await received(second)).toContain('served')
+})
+
+test.each([
+  ['10 bytes with their length', 'Content-Length: 10\r\n\r\n0123456789', '200', '0123456789'],
+  ['11 bytes with their length', 'Content-Length: 11\r\n\r\n0123456789a', '413', 'the body exceeds 10 bytes'],
+  ['a length of 11 bytes that do not come', 'Content-Length: 11\r\n\r\n', '413', 'the body exceeds 10 bytes'],
+  [
+    '10 bytes in chunks',
+    'Transfer-Encoding: chunked\r\n\r\n4\r\n0123\r\n6\r\n456789\r\n0\r\n\r\n',
+    '200',
+    '0123456789',
+  ],
+  [
+    '11 bytes in chunks',
+    'Transfer-Encoding: chunked\r\n\r\n4\r\n0123\r\n7\r\n456789a\r\n',
+    '413',
+    'the body exceeds 10',
+  ],
+  ['no body', '\r\n', '200', ''],
+])('a body of %s is read up to the limit', async (_, rest, status, text) => {
+  const { port } = await open(readTen)
+
+  const answer = await exchange(port, `POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${rest}`)
+
+  expect(answer.split(' ')[1]).toBe(status)
+  expect(answer.split('\r\n\r\n')[1]).toContain(text)
+})
+
+test('a body is parsed as JSON in UTF-8', () => {
+  expect(parseJsonBody(Buffer.from('{"name":"é"}'))).toEqual({ name: 'é' })
+  for (const bytes of [Buffer.from(''), Buffer.from('{'), Buffer.from([0x22, 0xff, 0x22])]) {
+    expect(() => parseJsonBody(bytes)).toThrow(
+      expect.objectContaining({ status: 400, message: 'the body is not valid JSON', cause: expect.any(Error) }),
+    )
+  }
+})
+
+test.each([
+  ['/a/b', '/a/b'],
+  ['/a?b=c?d', '/a'],
+  ['?a', ''],
+  [undefined, '/'],
+])('the path of %j is %j', (url, path) => {
+  expect(requestPath({ url } as Parameters<typeof requestPath>[0])).toBe(path)
+})
+
+test('an error has the status of its row, its own, or 500 without its text', () => {
+  const refused = new HttpError(418, 'short and stout', { 'X-Pot': 'tea' })
+
+  expect(asHttpError(refused)).toBe(refused)
+  expect(refused.headers).toEqual({ 'X-Pot': 'tea' })
+  expect(new HttpError(400, 'a').headers).toEqual({})
+  // validation_error of docs/errors.md.
+  expect(asHttpError(new VacancyError('validation_error', { reason: 'no date' }))).toMatchObject({
+    status: 400,
+    message: 'no date',
+  })
+  expect(asHttpError(new Error('a secret'))).toMatchObject({ status: 500, message: 'internal error, see the log' })
+})
+
+test('a server that closes ends idle connections, and answers the requests that it has', async () => {
+  const waiting: ServerResponse[] = []
+  const { server, port } = await open((_request, response) => waiting.push(response))
+  const [idle, busy] = [await dial(port), await dial(port)]
+  busy.write(head())
+  await vi.waitUntil(() => waiting.length === 1, WAIT)
+
+  const idleEnded = received(idle)
+  const closed = server.close(LONG_MS)
+  expect(await idleEnded).toBe('')
+  waiting[0]?.end('answered')
+  const answer = received(busy)
+
+  expect(await answer).toContain('answered')
+  await closed
+  await expect(dial(port)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+  // Closing again ends at once.
+  await server.close(LONG_MS)
+})
+
+test('a server that closes ends requests that are not answered in time', async () => {
+  const waiting: ServerResponse[] = []
+  const { server, port } = await open((_request, response) => waiting.push(response))
+  const busy = await dial(port)
+  busy.write(head())
+  busy.on('error', () => {})
+  await vi.waitUntil(() => waiting.length === 1, WAIT)
+
+  const ended = once(busy, 'close')
+  await server.close(10)
+
+  await ended
+})
+
+function materialOf({ cert, key }: TestCertificate, clientCa?: string): TlsMaterial {
+  return { cert, key, clientCa, notBeforeMs: 0, notAfterMs: 0, fingerprint: '' }
+}
+
+async function getTls(port: number, options: object): Promise<string> {
+  const outgoing = requestTls({ host: HOST, port, agent: false, ...options }).end()
+  try {
+    const [answer] = await once(outgoing, 'response')
+    let text = ''
+    for await (const chunk of answer) text += chunk
+    return text
+  } catch {
+    return 'refused'
+  }
+}
+
+test('a certificate can be changed for new connections, and an unusable one changes nothing', async () => {
+  const [first, second] = [makeCertificate({ subject: 'first' }), makeCertificate({ subject: 'second' })]
+  const { server, port } = await open((_request, response) => response.end('served'), { tls: materialOf(first) })
+  const areTrusted = async () => [await getTls(port, { ca: first.cert }), await getTls(port, { ca: second.cert })]
+  expect(await areTrusted()).toEqual(['served', 'refused'])
+
+  expect(() => server.setTls(materialOf({ ...second, key: first.key }))).toThrow()
+  expect(await areTrusted()).toEqual(['served', 'refused'])
+  server.setTls(materialOf(second))
+  expect(await areTrusted()).toEqual(['refused', 'served'])
+})
+
+test('with client authorities a client needs a certificate of theirs', async () => {
+  const authority = makeCertificate({ subject: 'authority', isAuthority: true })
+  const pair = makeCertificate({ subject: 'node' })
+  const client = makeCertificate({ subject: 'client', issuer: authority })
+  const { port } = await open((_request, response) => response.end('served'), { tls: materialOf(pair, authority.cert) })
+
+  expect(await getTls(port, { ca: pair.cert, cert: client.cert, key: client.key })).toBe('served')
+  expect(await getTls(port, { ca: pair.cert })).toBe('refused')
+  const stranger = makeCertificate({ subject: 'stranger' })
+  expect(await getTls(port, { ca: pair.cert, cert: stranger.cert, key: stranger.key })).toBe('refused')
+})
