@@ -4,8 +4,8 @@
  */
 
 import { join } from 'node:path'
-import { ERRORS, type ErrorName, EXIT, errorRow, kindOf, kindOfWireCode, WIRE_CODES } from '@vacancy/shared'
-import { configTable, metricsTable, pagesMain, staleAmong } from '@vacancy/shared/node'
+import { ERRORS, type ErrorName, EXIT, errorRow, kindOf, kindOfWireCode, LIMITS, WIRE_CODES } from '@vacancy/shared'
+import { configTable, limitsTable, metricsTable, pagesMain, staleAmong } from '@vacancy/shared/node'
 import { COMMAND_LIST, type CommandName, type CommandSpec, type FieldSpec, type ReplyKind } from '@vacancy/shared/wire'
 import { CONFIG_FILES, ENGINE_SCHEMA } from './config.ts'
 import { EXIT_CODES } from './exit-codes.ts'
@@ -115,7 +115,48 @@ function commandsPage(): string {
     'Every request of the data protocol: its fields by id, its reply, and its specific errors. Any command can also fail with `VALIDATION_ERROR`, `PARSE_ERROR`, `429`, `503` or `500`; with a login required, `AUTH_ERROR` and `FORBIDDEN`. [errors.md](errors.md) lists the action for each.',
     'Fields marked *ours* are extensions, with ids from 0x8000: existing clients never send them, and other servers refuse them. An ERROR reply means that no data was changed, except after `408` and `500`, where the outcome of a write is unknown. With `wantIndex`, the reply to a write also has the index at which it was applied.',
     ...groups,
+    '## Limits',
+    'No configuration changes them.',
+    limitsTable(LIMITS, LIMIT_MEANINGS),
   )
+}
+
+const LIMIT_MEANINGS: { readonly [name in keyof typeof LIMITS]: string } = {
+  featuresMax: 'Rate features of a codec list.',
+  roomTypesPerPropertyMax: 'Room types of a property.',
+  availabilityMax: 'Rooms left of a night.',
+  priceMax: 'Price of a night. As a bound of a search, one more means no bound.',
+  starsMin: 'Least stars of a property.',
+  starsMax: 'Most stars of a property.',
+  latitudeMax: 'Degrees of latitude, north or south.',
+  longitudeMax: 'Degrees of longitude, east or west.',
+  amenitiesMax: 'Amenities of a property.',
+  amenityBytesMax: 'Bytes of an amenity.',
+  featureBytesMax: 'Bytes of a rate feature.',
+  nameBytesMax: 'Bytes of a segment, area, property type, category or room type.',
+  shortIdMax: 'Characters of a property id that is not a UUID.',
+  datesInQueryMax: 'Greatest value of the setting `max_dates_in_query`.',
+  radiusMetresDefault: 'Radius of a search around a position, in metres, if none is given.',
+  radiusMetresMax: 'Greatest radius of a search around a position, in metres.',
+  earthRadiusMetres: 'Radius of the Earth by which distances are computed, in metres.',
+  requestPayloadBytesMax: 'Bytes of the payload of a request. A larger one is skipped and refused.',
+  envelopeOverheadBytesMax: 'Bytes of an envelope beyond the largest payload.',
+  skippedPayloadBytesMax: 'Bytes of a frame that is skipped. A larger one closes the connection.',
+  errorTextBytesMax: 'Bytes of the text of an ERROR reply.',
+  replyPropertiesMax: 'Properties in a reply to SEARCHPROP.',
+  replyPropertiesWithExtraMax: 'The same with a field 0xFFFF.',
+  replyStaysMax: 'Properties in a reply to SEARCHAVAIL.',
+  replyStaysWithExtraMax: 'The same with a field 0xFFFF.',
+  replySegmentsMax: 'Segments in a reply to GETSEGMENTS.',
+  stayLinesMax: 'Lines of a stay.',
+  stayNightsMax: 'Nights of a line.',
+  stayLineNightsMax: 'Nights of all lines of a stay together.',
+  holdSecondsMin: 'Least seconds of a hold.',
+  holdSecondsMax: 'Most seconds of a hold.',
+  holdSecondsDefault: 'Seconds of a hold, if none are given.',
+  sourceBytesMax: 'Bytes of the label of the origin of a stay.',
+  stayListMax: 'Stays in a reply to LISTSTAYS.',
+  componentIdBytesMax: 'Bytes of the id of a zone, shard or node.',
 }
 
 function commandBlock(command: CommandSpec): string {

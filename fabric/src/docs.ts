@@ -4,7 +4,17 @@
  */
 
 import { join } from 'node:path'
-import { configTable, type Flag, type Flags, metricsTable, pagesMain, rangeOf, staleAmong } from '@vacancy/shared/node'
+import { REGISTRY_LIMITS } from '@vacancy/shared/contract'
+import {
+  configTable,
+  type Flag,
+  type Flags,
+  limitsTable,
+  metricsTable,
+  pagesMain,
+  rangeOf,
+  staleAmong,
+} from '@vacancy/shared/node'
 import { BRIDGE_FLAGS } from './bridge/config.ts'
 import { BRIDGE_METRICS } from './bridge/metrics.ts'
 import { REGISTRY_FLAGS, RESOLVER_FLAGS } from './config.ts'
@@ -35,6 +45,9 @@ export function pages(): { readonly [file: string]: string } {
       flagsTable(PROXY_FLAGS),
       'Each key below is a flag with `-` for `_`, too, and a key of the configuration file. A flag overrides its variable, which overrides the file. An unknown key ends the start.',
       configTable(PROXY_SCHEMA),
+      '## Limits of the registry',
+      'No flag changes them. A request beyond one is refused.',
+      limitsTable(REGISTRY_LIMITS, LIMIT_MEANINGS),
     ),
     'fabric-metrics.md': page(
       'Metrics of the fabric',
@@ -52,6 +65,20 @@ export function pages(): { readonly [file: string]: string } {
       metricsTable(PROXY_METRICS),
     ),
   }
+}
+
+const LIMIT_MEANINGS: { readonly [name in keyof typeof REGISTRY_LIMITS]: string } = {
+  bodyBytesMax: 'Bytes of a request body.',
+  segmentsBodyBytesMax: 'Bytes of a request body that is a segment list.',
+  segmentsPerPushMax: 'Segments in one list.',
+  componentsMax: 'Registered routers, bridges and nodes.',
+  datasetsMax: 'Versioned lists: three per zone, two per shard.',
+  claimsMax: 'Segments claimed or reserved by all shards together. Each claim counts.',
+  reservationsMax: 'Segments routed to a shard that does not have them yet.',
+  segmentCountsMax: 'Segments whose properties one leader counts in a heartbeat.',
+  segmentCountsKeptMax: 'The same of all leaders together.',
+  waitSecondsMax: 'Seconds that `GET /versions` waits for a change.',
+  waitersMax: 'Requests that wait at the same time. Further ones are answered immediately.',
 }
 
 function page(title: string, source: string, ...blocks: readonly string[]): string {

@@ -3,8 +3,19 @@
  * `node server/src/docs.ts --write`. A test fails when a committed page differs.
  */
 import { join } from 'node:path'
-import { CONTROL_ROUTES, type ControlRoute, PROGRAM_ROUTES, QUEUE_ROUTES } from '@vacancy/shared/contract'
-import { configTable, metricsTable, pagesMain, staleAmong } from '@vacancy/shared/node'
+import {
+  ACCESS_LIMITS,
+  CONTROL_ROUTES,
+  type ControlRoute,
+  IMPORT_LIMITS,
+  JOB_LIMITS,
+  LIVE,
+  PLAYGROUND_LIMITS,
+  PROGRAM_ROUTES,
+  QUEUE_ROUTES,
+  SEGMENT_LIMITS,
+} from '@vacancy/shared/contract'
+import { configTable, limitsTable, metricsTable, pagesMain, staleAmong } from '@vacancy/shared/node'
 import { CONTROL_SCHEMA } from './config.ts'
 import { ERRORS } from './http/errors.ts'
 import { CONTROL_METRICS } from './metrics.ts'
@@ -41,6 +52,18 @@ function controlPage(): string {
     '## Errors',
     'Errors are `application/problem+json`: `status`, `code`, `title`, `detail`, `hint`, `requestId`, and `field` when one field is invalid. Programs check `code`; `detail` and `hint` may be more specific than this table. Codes of nodes and of the wire protocol ([errors.md](errors.md)) are passed through unchanged, and paths below `/cluster` use the code `cluster`.',
     errorsTable(),
+    '## Limits',
+    'No configuration changes them.',
+    '### People and tokens',
+    limitsTable(ACCESS_LIMITS, ACCESS_MEANINGS),
+    '### Uploads and imports',
+    limitsTable(IMPORT_LIMITS, IMPORT_MEANINGS),
+    '### Playground',
+    limitsTable(PLAYGROUND_LIMITS, PLAYGROUND_MEANINGS),
+    '### Segments and properties',
+    limitsTable(SEGMENT_LIMITS, SEGMENT_MEANINGS),
+    '### Live channel',
+    limitsTable(LIVE, LIVE_MEANINGS),
   ])
 }
 
@@ -58,7 +81,112 @@ function queuePage(): string {
     '## Paths',
     'Access: `open` needs no token. A token with the role `monitoring` may use the paths marked `viewer`, one with the role `admin` all of them. Tokens with the roles `producer` and `consumer` may use the open ones only. Requests and responses are documented at `/docs` of a running queue.',
     routesTable(QUEUE_PAGE_ROUTES),
+    '## Limits',
+    'No configuration raises them. Those of a topic are in [queue.md](queue.md#configure-topics).',
+    limitsTable(JOB_LIMITS, JOB_MEANINGS),
   ])
+}
+
+type Meanings<Limits> = { readonly [name in keyof Limits]: string }
+
+const JOB_MEANINGS: Meanings<typeof JOB_LIMITS> = {
+  topicNameMax: 'Characters of the name of a topic.',
+  topicsMax: 'Topics.',
+  jobIdBytesMax: 'Bytes of the id of a job.',
+  priorityMax: 'Priority of a job, from 0.',
+  delayMsMax: 'Milliseconds that a job is delayed.',
+  attemptsMax: 'Attempts of a job.',
+  ackDeadlineMsMin: 'Least milliseconds in which a job is acknowledged.',
+  ackDeadlineMsMax: 'Most milliseconds in which a job is acknowledged.',
+  prefetchMax: 'Jobs that a consumer has at the same time.',
+  consumerNameMax: 'Characters of the name of a consumer.',
+  acksPerMessage: 'Jobs that one message acknowledges.',
+  errorTextMax: 'Characters kept of the error of a job.',
+  historyMax: 'Events kept of a job.',
+  listedMax: 'Entries listed in `failures`, `duplicateIds`, `missing` and `conflicts`.',
+  pageMax: 'Jobs in one page.',
+  movedMax: 'Dead jobs that one request moves or deletes.',
+  redriveRateMax: 'Jobs a second of a long redrive.',
+  listedJobsMax: 'Ready, delayed or leased jobs that can be paged.',
+  finishedShownMax: 'Finished jobs that a topic remembers.',
+  headBytes: 'Bytes of a payload that lists show.',
+  chartedTopicsMax: 'Topics with charts.',
+  tailKept: 'Events that a live tail keeps.',
+  tailPerSecond: 'Events that a live tail takes a second. Others are counted as skipped.',
+  foundMax: 'Jobs of the same id that a search lists.',
+  reasonMax: 'Characters of the reason for a change.',
+}
+
+const ACCESS_MEANINGS: Meanings<typeof ACCESS_LIMITS> = {
+  nameMax: 'Characters of the name of a person.',
+  passwordMin: 'Least characters of a password.',
+  passwordMax: 'Most characters of a password.',
+  reasonMin: 'Least characters of a reason.',
+  reasonMax: 'Most characters of a reason.',
+  peopleMax: 'People.',
+  tokensMax: 'Tokens.',
+  tokenTopicsMax: 'Topic patterns of a token.',
+}
+
+const IMPORT_MEANINGS: Meanings<typeof IMPORT_LIMITS> = {
+  fileBytesMax: 'Bytes of one file, as sent and as unpacked.',
+  chunkBytes: 'Bytes of one part of an upload.',
+  unpackFactorMax: 'Times that a gzip file grows when it is unpacked.',
+  uploadsMax: 'Unfinished uploads, and finished ones that no import uses yet.',
+  uploadKeptMs: 'Milliseconds that they are kept.',
+  importsOpenMax: 'Unfinished imports.',
+  nameMax: 'Characters of the name of a snapshot.',
+  codecFileCharactersMax: 'Characters of a codec file.',
+  folderFilesMax: 'Files listed of the import folder.',
+  errorsKept: 'Row errors kept of an import.',
+  logLinesMax: 'Log lines kept of an import.',
+  ratesMax: 'Rates kept of an import, for its chart.',
+  pullMs: 'Milliseconds in which a node fetches a snapshot, retries included.',
+}
+
+const PLAYGROUND_MEANINGS: Meanings<typeof PLAYGROUND_LIMITS> = {
+  historyMax: 'Runs kept per person, without pinned ones.',
+  pinnedMax: 'Pinned runs per person.',
+  savedMax: 'Saved requests per person.',
+  nameMax: 'Characters of the name of a saved request.',
+  requestCharsMax: 'Characters of a stored request as JSON.',
+  replyBytesMax: 'Bytes of a reply that are shown.',
+  differencesMax: 'Differing rows that are listed.',
+  wordsMax: 'Words suggested for a field.',
+  wordsSeconds: 'Seconds that suggested words are reused.',
+  queryMs: 'Milliseconds of a request.',
+  silentMs: 'Milliseconds after which a silent node is left out of a response that other nodes provide.',
+  propertiesMax: 'Ids in one request for attributes.',
+  relaxMax: 'Filters tried one by one on an empty result.',
+  resultBytesMax: 'Bytes of a saved result as JSON.',
+  resultsMax: 'Saved results per person.',
+  resultsDays: 'Days that a saved result is kept.',
+  resultsListed: 'Saved results in one response.',
+  sharedRequestsMax: 'Requests behind short links per person.',
+  sharedRequestsDays: 'Days that an unopened short link is kept.',
+  unsavedMax: 'Tabs per person whose unsaved requests are kept.',
+  unsavedDays: 'Days that they are kept.',
+  repeatsMax: 'Runs of one measurement.',
+}
+
+const SEGMENT_MEANINGS: Meanings<typeof SEGMENT_LIMITS> = {
+  segmentsMax: 'Segments in one page.',
+  propertiesMax: 'Properties in one list. A larger segment is read in parts by its filters.',
+  searchesMax: 'Searches behind one list.',
+  nightsMax: 'Nights of one calendar.',
+  roomTypesMax: 'Room types of one calendar.',
+  differencesMax: 'Differing cells that are listed.',
+}
+
+const LIVE_MEANINGS: Meanings<typeof LIVE> = {
+  path: 'Path of the WebSocket.',
+  frameBytesMax: 'Bytes of a frame from a browser.',
+  topicsMax: 'Topics of a connection.',
+  keptMax: 'Changes kept per topic, for browsers that reconnect.',
+  framesPerSecond: 'Changes a second of a topic.',
+  framesPerSecondFast: 'The same of an operation or an import.',
+  unsentBytesMax: 'Bytes that wait for a slow browser. Beyond them it is disconnected.',
+  pingMs: 'Milliseconds between pings.',
 }
 
 function pageOf(blocks: readonly string[]): string {

@@ -38,9 +38,7 @@ export const LIMITS = {
   skippedPayloadBytesMax: 1_048_576,
   /** Text of an ERROR reply. */
   errorTextBytesMax: 1024,
-  /** The field count of a reply is a u16. */
-  replyFieldsMax: 65_535,
-  /** Properties in a SEARCHPROP reply: one field each. */
+  /** Properties in a SEARCHPROP reply: one field each. The field count of a reply is a u16. */
   replyPropertiesMax: 65_535,
   /** The same when the reply also has a field with id 0xFFFF (docs/design/protocol.md#extension-fields). */
   replyPropertiesWithExtraMax: 65_279,

@@ -227,8 +227,10 @@ function checkLimit(
   search.explain = isGiven(values, explain) && readU8(values, explain) === 1
   // The field count of a reply is a u16, and an extension field counts as well (docs/design/protocol.md#connection,
   // docs/design/protocol.md#extension-fields).
-  const most = forStay ? (search.explain ? 32_639 : 32_767) : search.explain ? 65_279 : 65_535
-  search.limit = Math.min(search.limit, most)
+  const { replyStaysMax, replyStaysWithExtraMax, replyPropertiesMax, replyPropertiesWithExtraMax } = LIMITS
+  const most = forStay ? replyStaysMax : replyPropertiesMax
+  const mostWithExtra = forStay ? replyStaysWithExtraMax : replyPropertiesWithExtraMax
+  search.limit = Math.min(search.limit, search.explain ? mostWithExtra : most)
 }
 
 /** @returns the table to search, 0 when nothing can match */

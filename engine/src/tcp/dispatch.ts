@@ -4,7 +4,7 @@
  * made here.
  */
 
-import { assert, type CodecList, dayOf, formatDay, unpackPropertyId } from '@vacancy/shared'
+import { assert, type CodecList, dayOf, formatDay, LIMITS, unpackPropertyId } from '@vacancy/shared'
 import { COMMAND_LIST, COMMANDS, type CommandSpec, scanRequest } from '@vacancy/shared/wire'
 import type { ReadMode } from '../cluster/shared-status.ts'
 import {
@@ -86,7 +86,7 @@ import { writeStay, writeStayRead } from './stay-requests.ts'
 
 export { KEEPS_CHANGING, NO_ROOM, UNFINISHED } from '../search/search.ts'
 
-const SEGMENTS_MAX = 32_767
+const SEGMENTS_MAX = LIMITS.replySegmentsMax
 /** Names checked and segments written in one turn of a thread: longer lists take several turns. */
 const SEGMENTS_OF_TURN = 512
 

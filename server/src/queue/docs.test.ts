@@ -1,28 +1,13 @@
-/** The page for users of the queue: its tables match the contract, and its commands give the output that it shows. */
+/** The page for users of the queue: its commands give the output that it shows. Its tables: ../docs.test.ts. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
-import {
-  CLOSE_CODES,
-  CONFIRM_RESULTS,
-  consumerMessage,
-  DEAD_REASONS,
-  JOB_FAULTS,
-  JOB_LIMITS,
-  JOB_STATES,
-  MESSAGE_FAULTS,
-  QUEUE_ERRORS,
-  serverMessage,
-  topicConfig,
-} from '@vacancy/shared/contract'
 import { parseTokens } from '@vacancy/shared/node'
 import { freePort } from '@vacancy/testkit/free-port'
 import { until } from '@vacancy/testkit/until'
 import { afterAll, expect, test } from 'vitest'
 import { type Postgres, startPostgres } from '../testing/postgres.ts'
-import { SERVE_SCHEMA } from './config.ts'
-import { QUEUE_METRICS } from './metrics.ts'
 import { QUEUE_ROLES, TOPIC_ROLES } from './tokens.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
@@ -36,50 +21,6 @@ const BLOCKS: readonly Block[] = [...PAGE.matchAll(FENCE)].map(([, language = ''
   text,
   shows: shows?.trimEnd(),
 }))
-
-test('the page has every error with its status, close code, topic setting with its default, result and reason', () => {
-  for (const [code, status] of Object.entries(QUEUE_ERRORS)) expect(PAGE).toContain(`\n| \`${code}\` | ${status} | `)
-  for (const code of Object.values(CLOSE_CODES)) expect(PAGE).toContain(`\n| ${code} | `)
-  for (const [key, value] of Object.entries(topicConfig.parse({})))
-    expect(PAGE).toContain(`\n| \`${key}\` | ${String(value)} | ${rangeOf(key)} | `)
-  for (const role of QUEUE_ROLES) expect(PAGE).toContain(`\n| \`${role}\` | `)
-  for (const state of JOB_STATES) expect(PAGE).toContain(`\n| \`${state}\` | `)
-  for (const action of serverMessage.shape.action.options) expect(PAGE).toContain(`\n| \`${action}\` | `)
-  for (const { shape } of consumerMessage.options) expect(PAGE).toContain(`{"action":"${shape.action.value}"`)
-  for (const word of [...CONFIRM_RESULTS, ...MESSAGE_FAULTS, ...JOB_FAULTS, ...DEAD_REASONS])
-    expect(PAGE).toContain(`\`${word}\``)
-})
-
-/** As the table of topic settings shows it. */
-function rangeOf(key: string): string {
-  const field = topicConfig.shape[key as keyof typeof topicConfig.shape].unwrap()
-  return 'minValue' in field ? `${field.minValue} to ${field.maxValue}` : 'true or false'
-}
-
-test('limits and defaults in the text are those of the code, and metrics exist', () => {
-  const { acksPerMessage, consumerNameMax, errorTextMax, finishedShownMax, jobIdBytesMax, listedMax, movedMax } =
-    JOB_LIMITS
-  for (const text of [
-    `up to ${acksPerMessage.toLocaleString('en-US')} jobs`,
-    `at most ${consumerNameMax} characters`,
-    `cut to ${errorTextMax.toLocaleString('en-US')} characters`,
-    `the last ${finishedShownMax.toLocaleString('en-US')} of a topic`,
-    `1 to ${jobIdBytesMax} bytes without control characters`,
-    `Up to ${listedMax} ids are listed`,
-    `up to ${movedMax.toLocaleString('en-US')} jobs a request`,
-    `\`ack_flush_ms\` (${SERVE_SCHEMA.ack_flush_ms.default} ms)`,
-    `\`heartbeat_ms\` (${SERVE_SCHEMA.heartbeat_ms.default / 1000} s)`,
-    `\`default_prefetch\` (${SERVE_SCHEMA.default_prefetch.default})`,
-    `\`max_lease_factor\` (${SERVE_SCHEMA.max_lease_factor.default})`,
-    `\`producer_wait_ms\` (${SERVE_SCHEMA.producer_wait_ms.default / 1000} s)`,
-    `\`shutdown_grace_ms\` (${SERVE_SCHEMA.shutdown_grace_ms.default / 1000} s)`,
-    `within ${SERVE_SCHEMA.ws_init_timeout_ms.default / 1000} s`,
-    `More than ${SERVE_SCHEMA.ws_max_errors.default} of`,
-  ])
-    expect(PAGE.replaceAll(/\s+/g, ' ')).toContain(text)
-  const metrics = [...PAGE.matchAll(/vacancy_queue_[a-z_]+/g)].map(([name]) => name)
-  for (const name of metrics) expect(Object.keys(QUEUE_METRICS)).toContain(name)
-})
 
 test('the auth file of the page is valid', () => {
   const [yaml] = BLOCKS.filter(({ language }) => language === 'yaml')

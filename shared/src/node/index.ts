@@ -63,7 +63,7 @@ export {
   registerMetrics,
   setTotal,
 } from './metrics.ts'
-export { pagesMain, staleAmong } from './pages.ts'
+export { limitsTable, pagesMain, staleAmong } from './pages.ts'
 export {
   createReadiness,
   type Readiness,

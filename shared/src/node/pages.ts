@@ -11,6 +11,22 @@ export function staleAmong(pages: Pages, folder: string): string[] {
   return Object.entries(pages).flatMap(([file, text]) => (readOrNothing(join(folder, file)) === text ? [] : [file]))
 }
 
+/**
+ * A table of limits in Markdown.
+ *
+ * @param meanings what each of them bounds
+ */
+export function limitsTable<const T extends { readonly [name: string]: number | string }>(
+  limits: T,
+  meanings: { readonly [name in keyof T]: string },
+): string {
+  const rows = Object.entries(limits).map(([name, value]) => {
+    const shown = typeof value === 'number' ? value.toLocaleString('en-US', { maximumFractionDigits: 6 }) : value
+    return `| \`${name}\` | ${shown} | ${meanings[name]} |`
+  })
+  return ['| Limit | Value | What it bounds |', '|---|---|---|', ...rows].join('\n')
+}
+
 function readOrNothing(file: string): string {
   try {
     return readFileSync(file, 'utf8')
