@@ -97,6 +97,10 @@ test.each([
   ['FREE_CANCELLATION', 'free_cancellation'],
   ['include_breakfast', 'includes_breakfast'],
   ['wifi', undefined],
+  // Half of the letters differ, and more than half.
+  ['free_xxxx', 'free_wifi'],
+  ['free_xxxxx', 'free_wifi'],
+  ['fre__xxxxx', undefined],
   ['free-wifi', 'free_wifi'],
   ['nonrefundable', 'non_refundable'],
   ['instant_confirmatoin', 'instant_confirmation'],
@@ -111,6 +115,14 @@ test('a listed name is nearest to itself, and a misspelling to the original', ()
     expect(nearestName(name, SAMPLE)).toBe(name)
     expect(nearestName(name.slice(0, at) + name.slice(at + 1), SAMPLE)).toBe(name)
   })
+})
+
+test('of equally similar names the first is meant', () => {
+  expect(nearestName('aaac', ['aaaa', 'aaab', 'aaad'])).toBe('aaaa')
+  expect(nearestName('aaab', ['aaaa', 'aaab', 'aaad'])).toBe('aaab')
+  expect(nearestName('ab', ['ac', 'cb'])).toBe('ac')
+  // Three of four letters differ.
+  expect(nearestName('abcd', ['axyz'])).toBeUndefined()
 })
 
 test('only the beginning of a very long name is compared', () => {

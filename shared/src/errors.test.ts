@@ -84,6 +84,31 @@ test.each(replyVectors.cases.filter(({ client }) => client))(
   },
 )
 
+test.each([
+  ['100', true],
+  ['308', true],
+  ['999', true],
+  ['099', false],
+  ['99', false],
+  ['1000', false],
+  ['FOO', false],
+  ['', false],
+])('the code %j is numeric: %s', (code, expected) => {
+  expect(isNumeric(code)).toBe(expected)
+})
+
+test('what a caller can do follows from the wire code, then from the exit code, then from the retry', () => {
+  // Rows of docs/errors.md.
+  expect(kindOf('not_leader')).toBe('retry')
+  expect(kindOf('outcome_unknown')).toBe('unknown_outcome')
+  expect(kindOf('usage_error')).toBe('request')
+  expect(kindOf('invalid_tls')).toBe('request')
+  expect(kindOf('port_taken')).toBe('internal')
+  expect(kindOf('connection_failed')).toBe('retry')
+  expect(kindOf('connection_lost')).toBe('unknown_outcome')
+  expect(kindOf('login_failed')).toBe('client')
+})
+
 test('an unknown code is internal', () => {
   expect(kindOfWireCode('TEAPOT')).toBe('internal')
   expect(kindOfWireCode('toString')).toBe('internal')

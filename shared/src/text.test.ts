@@ -29,6 +29,19 @@ test('invalid UTF-8 is not a name', () => {
   expect(textFault(Uint8Array.of(0x61, 0xc3, 0x28), 0, 3, 255)).toBe('is not valid UTF-8')
 })
 
+test('of names of one byte, only ASCII without control characters and blanks is valid', () => {
+  const valid = Array.from({ length: 256 }, (_, byte) => byte).filter(
+    (byte) => textFault(Uint8Array.of(byte), 0, 1, 255) === '',
+  )
+
+  expect(valid).toEqual(Array.from({ length: 94 }, (_, i) => 0x21 + i))
+})
+
+test('a name of the longest length is valid, and one byte more is not', () => {
+  expect(faultOf('abc', 3)).toBe('')
+  expect(faultOf('abcd', 3)).toBe('must be 1 to 3 bytes, got 4')
+})
+
 test('a character cut off by the end of the field is invalid, even if its rest follows', () => {
   const bytes = encoder.encode('é')
 
@@ -60,6 +73,42 @@ test('valid UTF-8 is what the platform decodes', () => {
   )
 })
 
+test('every sequence of lead and second byte is valid where the platform decodes it', () => {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  const platform = (bytes: Uint8Array) => {
+    try {
+      decoder.decode(bytes)
+      return true
+    } catch {
+      // The decoder reports invalid input only by throwing.
+      return false
+    }
+  }
+  const rests = [
+    [],
+    [0x80],
+    [0xbf],
+    [0x7f],
+    [0xc0],
+    [0x80, 0xbf],
+    [0xbf, 0x80],
+    [0x80, 0x7f],
+    [0x80, 0xc0],
+    [0xbf, 0xbf, 0xbf],
+  ]
+  const wrong: string[] = []
+  for (let lead = 0x7f; lead < 256; lead++) {
+    for (let second = 0; second < 256; second++) {
+      for (const rest of second < 0x7f || second > 0xc0 ? [[]] : rests) {
+        const bytes = Uint8Array.of(lead, second, ...rest)
+        if (isUtf8(bytes, 0, bytes.length) !== platform(bytes)) wrong.push(bytes.join())
+      }
+    }
+  }
+
+  expect(wrong).toEqual([])
+})
+
 const anyText = fc.string({ unit: 'binary', maxLength: 2000 })
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters.
 const UNFIT = /["\\\u0000-\u001f\u007f]/
@@ -87,11 +136,37 @@ test('an error text has at most one colon and 1024 bytes, for any input', () => 
   })
 })
 
+test('quoted text of 64 bytes is whole, and longer text is cut', () => {
+  expect(cleanErrorText('x'.repeat(64))).toBe('x'.repeat(64))
+  expect(cleanErrorText('x'.repeat(65))).toBe(`${'x'.repeat(61)}…`)
+})
+
+test('an error text of 1024 bytes is whole, and longer text is cut, with and without a code', () => {
+  for (const start of ['', 'CODE: ']) {
+    const whole = start + 'x'.repeat(1024 - start.length)
+
+    expect(fitErrorText(whole)).toBe(whole)
+    expect(fitErrorText(`${whole}x`)).toBe(`${whole.slice(0, 1021)}…`)
+  }
+})
+
 test('a valid error text is unchanged', () => {
   const text = 'VALIDATION_ERROR: date 2020-01-01 is in the past'
 
   expect(fitErrorText(text)).toBe(text)
   expect(fitErrorText('429')).toBe('429')
+})
+
+test.each([
+  ['\u007f', 1],
+  ['\u0080', 2],
+  ['\u07ff', 2],
+  ['\u0800', 3],
+  ['\uffff', 3],
+  ['\u{10000}', 4],
+])('%j counts as %i bytes', (character, bytes) => {
+  expect(cutToBytes(character.repeat(10), 10 * bytes)).toBe(character.repeat(10))
+  expect(cutToBytes(character.repeat(10), 10 * bytes - 1)).toMatch(/…$/)
 })
 
 test('text is cut between characters', () => {

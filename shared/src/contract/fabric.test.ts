@@ -78,6 +78,17 @@ test.each([
   expect(error?.issues[0]?.path).toEqual([path])
 })
 
+test('the order of two texts is that of their first difference, then of their lengths', () => {
+  expect(compareText('a', 'b')).toBeLessThan(0)
+  expect(compareText('b', 'aa')).toBeGreaterThan(0)
+  expect(compareText('a', 'aa')).toBeLessThan(0)
+  expect(compareText('aa', 'a')).toBeGreaterThan(0)
+  expect(compareText('a', 'a')).toBe(0)
+  // U+D7FF and U+E000 are the code points around the surrogates, U+10000 and U+10FFFF the first and last that need them.
+  const order = ['\ud7ff', '\ue000', '\uffff', '\u{10000}', '\u{10ffff}']
+  expect(sortedSegments([...order].reverse())).toEqual(order)
+})
+
 test('a segment list is bounded, and every name is validated', () => {
   const names = Array.from({ length: REGISTRY_LIMITS.segmentsPerPushMax + 1 }, (_, i) => `s${i}`)
 
@@ -85,6 +96,38 @@ test('a segment list is bounded, and every name is validated', () => {
   expect(segmentsRequest.safeParse({ zone: 'z1', segments: names }).error?.issues[0]?.path).toEqual(['segments'])
   expect(segmentsRequest.safeParse({ zone: 'z1', segments: ['a', ''] }).error?.issues[0]?.path).toEqual(['segments', 1])
 })
+
+test.each<[string, object, object]>([
+  ['an instance of 128 characters', { instance: 'x'.repeat(128) }, { instance: 'x'.repeat(129) }],
+  ['a version of 64', { version: 'x'.repeat(64) }, { version: 'x'.repeat(65) }],
+  ['a health of 64', { health: 'x'.repeat(64) }, { health: 'x'.repeat(65) }],
+  ['a start of 64', { started_at: 'x'.repeat(64) }, { started_at: 'x'.repeat(65) }],
+  ['an address of 512', { api_url: 'x'.repeat(512) }, { api_url: 'x'.repeat(513) }],
+  ['an id of 128', { id: 'x'.repeat(128) }, { id: 'x'.repeat(129) }],
+  [
+    'a segment of 255 in the counts',
+    { segment_counts: { ['x'.repeat(255)]: 0 } },
+    { segment_counts: { ['x'.repeat(256)]: 0 } },
+  ],
+  ['1,000 segments in the counts', { segment_counts: countsOf(1_000) }, { segment_counts: countsOf(1_001) }],
+  ['term 0', { term: 0 }, { term: -1 }],
+  ['a learner', { role: 'learner' }, { role: 'candidate' }],
+])('a registration with %s is valid, and one beyond is not', (_, valid, invalid) => {
+  const base = { kind: 'node', id: 'n1', zone: 'z1' }
+
+  expect(registerRequest.parse({ ...base, ...valid })).toEqual({ ...base, ...valid })
+  expect(registerRequest.safeParse({ ...base, ...invalid }).success).toBe(false)
+})
+
+test('counts of too many segments are refused with the limit', () => {
+  const { error } = registerRequest.safeParse({ kind: 'node', id: 'n1', zone: 'z1', segment_counts: countsOf(1_001) })
+
+  expect(error?.issues[0]?.message).toBe('has more than 1000 segments')
+})
+
+function countsOf(segments: number): object {
+  return Object.fromEntries(Array.from({ length: segments }, (_, i) => [`s${i}`, 1]))
+}
 
 test.each([
   ['text/plain', 'node1\n', { host: 'node1' }],
@@ -96,6 +139,24 @@ test.each([
   ['', '{"address":"a:5","port":6}', { host: 'a', port: 6 }],
   ['', '{"host":"a","quic_port":3}', { host: 'a', quicPort: 3 }],
   ['application/json', '"a:7"', { host: 'a', port: 7 }],
+  ['application/json; charset=utf-8', '"a"', { host: 'a' }],
+  ['APPLICATION/JSON', '"a"', { host: 'a' }],
+  ['', '"a"', { host: 'a' }],
+  ['', '\n{"host":"a"}', { host: 'a' }],
+  ['', 'a:1', { host: 'a', port: 1 }],
+  ['', 'a:65535', { host: 'a', port: 65_535 }],
+  [
+    '',
+    '{"host":"a","port":65535,"api_port":1,"quic_port":65535}',
+    { host: 'a', port: 65_535, apiPort: 1, quicPort: 65_535 },
+  ],
+  ['', '{"host":"a:5"}', { host: 'a', port: 5 }],
+  ['', '{"host":"[::1]:5","port":6}', { host: '::1', port: 6 }],
+  ['', '{"hostname":null,"host":"b"}', { host: 'b' }],
+  ['', '{"port":1,"tcp_port":2,"host":"a"}', { host: 'a', port: 1 }],
+  ['', 'a'.repeat(253), { host: 'a'.repeat(253) }],
+  ['', 'aa::', { host: 'aa::' }],
+  ['', 'a'.padEnd(4_096), { host: 'a' }],
 ])('a reply of type %j with %j is parsed', (type, body, address) => {
   expect(readResolverAnswer(type, body)).toEqual(address)
 })
@@ -103,6 +164,22 @@ test.each([
 test.each([
   ['', ''],
   ['', 'two words'],
+  ['', 'a'.padEnd(4_097)],
+  ['', 'a:'],
+  ['', 'a:000080'],
+  ['', '[::1]:65536'],
+  ['', '[::1]:0'],
+  ['', '[::1]x'],
+  ['', ':::x'],
+  ['', `${'0:'.repeat(23)}`],
+  ['', '{"port":1}'],
+  ['', '{"host":"a","port":0}'],
+  ['', '{"host":"a","port":65536}'],
+  ['', '{"host":"a","port":1.5}'],
+  ['', '{"host":"a","api_port":65536}'],
+  ['', '{"host":"two words"}'],
+  ['application/json', 'null'],
+  ['application/json', '7'],
   ['', 'host:0'],
   ['', 'host:65536'],
   ['', 'host:x'],

@@ -65,8 +65,26 @@ test('a total kept elsewhere is read per page, and restarts when it decreased', 
   expect(await lines(metrics)).toContain('vacancy_commands_total{command="PING"} 7')
   total = 9
   expect(await lines(metrics)).toContain('vacancy_commands_total{command="PING"} 9')
+  expect(await lines(metrics)).toContain('vacancy_commands_total{command="PING"} 9')
   total = 1
   expect(await lines(metrics)).toContain('vacancy_commands_total{command="PING"} 10')
+})
+
+test('totals of different labels, and without labels, are kept apart', async () => {
+  const { of, text } = registerMetrics(TABLE)
+  setTotal(of.vacancy_commands_total, 5, { command: 'GET' })
+  setTotal(of.vacancy_commands_total, 2, { command: 'SET' })
+  setTotal(of.vacancy_commands_total, 3, { command: 'SET' })
+  setTotal(of.tcp_commands_total, 4)
+  setTotal(of.tcp_commands_total, 6)
+
+  expect(await lines({ text })).toEqual(
+    expect.arrayContaining([
+      'tcp_commands_total 6',
+      'vacancy_commands_total{command="GET"} 5',
+      'vacancy_commands_total{command="SET"} 3',
+    ]),
+  )
 })
 
 test('two programs in one process do not share metrics', async () => {

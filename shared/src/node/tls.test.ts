@@ -85,6 +85,10 @@ test('a warning is given 14 days before expiry, after it, and before the validit
 
   expect(validityFault(material, endMs - 15 * DAY_MS)).toBe('')
   expect(validityFault(material, endMs - 13 * DAY_MS)).toBe('the certificate expires at 2026-06-30T00:00:00.000Z')
+  expect(validityFault(material, endMs - 14 * DAY_MS)).toBe('')
+  expect(validityFault(material, endMs - 14 * DAY_MS + 1)).toContain('expires at')
+  expect(validityFault(material, endMs - 1)).toContain('expires at')
+  expect(validityFault(material, startMs)).toBe('')
   expect(validityFault(material, endMs)).toBe('the certificate is expired since 2026-06-30T00:00:00.000Z')
   expect(validityFault(material, startMs - 1)).toBe('the certificate is not valid before 2026-01-01T00:00:00.000Z')
 })
@@ -124,6 +128,39 @@ test('a rotated certificate applies to the next connection, and half a rotation 
   expect(store.material().cert).toBe(second.cert)
   store.close()
   server.close()
+})
+
+test('files that did not change are not in force again, and each of them that did is', () => {
+  const [first, second] = [makeCertificate({ subject: 'first' }), makeCertificate({ subject: 'second' })]
+  const files = { ...putPair(first), clientCa: put('ca.pem', first.cert) }
+  const lines: string[] = []
+  const onReload = vi.fn()
+  const store = openTls({ files, log: silentLog(lines), lookMs: 3_600_000, onReload })
+  const before = store.material()
+
+  expect(store.reload()).toBe(before)
+  expect(onReload).not.toHaveBeenCalled()
+  put('ca.pem', second.cert)
+  expect(store.reload()).toMatchObject({ cert: first.cert, clientCa: second.cert })
+  put('cert.pem', `${first.cert}${second.cert}`)
+  expect(store.reload()).toMatchObject({ cert: `${first.cert}${second.cert}` })
+  put('key.pem', `${first.key}\n`)
+  expect(store.reload()).toMatchObject({ key: `${first.key}\n` })
+  expect(onReload).toHaveBeenCalledTimes(3)
+  expect(lines).toEqual(['certificate reloaded', 'certificate reloaded', 'certificate reloaded'])
+  store.close()
+})
+
+test('a change of the client authorities alone is followed', async () => {
+  const pair = makeCertificate({ subject: 'node' })
+  const other = makeCertificate({ subject: 'other' })
+  const files = { ...putPair(pair), clientCa: put('ca.pem', pair.cert) }
+  const store = openTls({ files, log: silentLog(), lookMs: 2 })
+
+  put('ca.pem', other.cert)
+  await vi.waitUntil(() => store.material().clientCa === other.cert, { timeout: 30_000, interval: 2 })
+
+  store.close()
 })
 
 test('a certificate that its listener refuses is not in force', () => {

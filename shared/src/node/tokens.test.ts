@@ -213,6 +213,42 @@ test.each([
   expect(() => parseTokens(`tokens:\n  - ${entry}\n`, 'auth.yml', rules)).toThrow(fault)
 })
 
+const QUEUE_RULES = { roles: ['admin', 'producer', 'consumer'], withTopics: ['producer', 'consumer'] } as const
+const topicsOf = (topics: unknown, role = 'producer') =>
+  parseTokens(JSON.stringify({ tokens: [{ token: 'a', role, topics }] }), 'auth.yml', QUEUE_RULES)[0]?.topics
+
+test('a token may be limited to topics, and to those that begin with a text', () => {
+  const thousand = Array.from({ length: 1_000 }, (_, n) => `t${n}`)
+
+  expect(topicsOf(['mail', 'sms.*', '*'])).toEqual(['mail', 'sms.*', '*'])
+  expect(topicsOf(thousand, 'consumer')).toEqual(thousand)
+  expect(topicsOf(undefined)).toBeUndefined()
+})
+
+test.each<[string, unknown, string, string]>([
+  ['none', [], 'producer', 'topics: must be a list of topic names, each of which may end in *'],
+  ['1,001', Array.from({ length: 1_001 }, (_, n) => `t${n}`), 'producer', 'topics: must be a list of topic names'],
+  ['a text', 'mail', 'producer', 'topics: must be a list of topic names, each of which may end in *'],
+  ['a number', ['mail', 7], 'producer', 'topics: must be a list of topic names, each of which may end in *'],
+  ['two stars', ['ma**'], 'producer', 'topics: must be a list of topic names, each of which may end in *'],
+  ['one for an admin', ['mail'], 'admin', 'topics: is for the roles producer, consumer'],
+])('topics of %s are refused', (_, topics, role, fault) => {
+  expect(() => topicsOf(topics, role)).toThrow(`auth.yml:1: ${fault}`)
+})
+
+test('tokens of a node have no topics', () => {
+  expect(faults('tokens:\n  - { token: a, role: client, topics: [mail] }\n')).toEqual([
+    'auth.yml:2: topics: an entry has token, role, name and expires',
+  ])
+})
+
+test('a token has 255 characters at most', () => {
+  const entry = (length: number) => `tokens:\n  - { token: ${'a'.repeat(length)}, role: admin }`
+
+  expect(parseTokens(entry(255), 'auth.yml')).toHaveLength(1)
+  expect(faults(entry(256))).toEqual(['auth.yml:2: token: must be 1 to 255 visible ASCII characters without blanks'])
+})
+
 test('tokens of a node have no shard or zone', () => {
   expect(faults('tokens:\n  - { token: a, role: client, shard: s1 }\n')).toEqual([
     'auth.yml:2: shard: an entry has token, role, name and expires',
