@@ -30,6 +30,14 @@ test('an operation has its parameters, body, response and errors; a named schema
       response: room,
     },
     'PUT /rooms/{id}': { access: 'open', summary: 'Sets it.', body: room, status: 204, response: z.undefined() },
+    'POST /rooms': {
+      access: 'admin',
+      summary: 'Sets all.',
+      body: z.array(room),
+      bodyBytesMax: 1_000_000,
+      status: 204,
+      response: z.undefined(),
+    },
     'GET /rooms': { access: 'admin', summary: 'All.', status: 200, response: z.object({ rooms: z.array(room) }) },
     'POST /file': {
       access: 'admin',
@@ -79,11 +87,28 @@ test('an operation has its parameters, body, response and errors; a named schema
         description: 'Access: open.',
         security: [],
         parameters: [{ ...id, schema: { type: 'string' } }],
-        requestBody: { required: true, content: { 'application/json': { schema: roomSchema } } },
+        requestBody: {
+          description: 'At most 65536 bytes.',
+          required: true,
+          content: { 'application/json': { schema: roomSchema } },
+        },
         responses: { 204: { description: 'Success, without a body.' }, ...failed },
       },
     },
     '/rooms': {
+      post: {
+        summary: 'Sets all.',
+        tags: ['rooms'],
+        description: 'Access: admin.',
+        security: [{ token: [] }],
+        parameters: [],
+        requestBody: {
+          description: 'At most 1000000 bytes.',
+          required: true,
+          content: { 'application/json': { schema: { type: 'array', items: roomSchema } } },
+        },
+        responses: { 204: { description: 'Success, without a body.' }, ...failed },
+      },
       get: {
         summary: 'All.',
         tags: ['rooms'],

@@ -4,8 +4,8 @@
  */
 
 import { z } from 'zod'
-import type { ControlRoute } from './control.ts'
-import type { NodeRoute } from './node.ts'
+import { CONTROL_BODY_BYTES_MAX, type ControlRoute } from './control.ts'
+import { NODE_HTTP_LIMITS, type NodeRoute } from './node.ts'
 
 type Schema = { readonly [name: string]: unknown }
 /** What operations of all contracts have. */
@@ -16,6 +16,8 @@ type Operation = {
   readonly params: z.ZodType | undefined
   readonly query: z.ZodType | undefined
   readonly body: z.ZodType | undefined
+  /** Largest JSON body. */
+  readonly bodyBytesMax: number
   readonly takesBytes: boolean
   readonly status: number
   /** Undefined for a response without a body. */
@@ -54,6 +56,7 @@ export function controlOperations(routes: { readonly [name: string]: ControlRout
       params: row.params,
       query: row.query,
       body: row.body,
+      bodyBytesMax: row.bodyBytesMax ?? CONTROL_BODY_BYTES_MAX,
       takesBytes: row.takes === 'bytes',
       status: row.status,
       response: row.status === 204 ? undefined : row.response,
@@ -73,6 +76,7 @@ export function nodeOperations(routes: { readonly [name: string]: NodeRoute }): 
       params: undefined,
       query: row.query,
       body: row.body,
+      bodyBytesMax: NODE_HTTP_LIMITS.bodyBytesMax,
       takesBytes: false,
       status: row.status,
       response: row.response,
@@ -113,7 +117,7 @@ export function openApiOf(
 }
 
 function operationOf(path: string, operation: Operation, response: Schema | undefined, hasSessions: boolean): Schema {
-  const { status, mediaType, body } = operation
+  const { status, mediaType, body, bodyBytesMax } = operation
   const content = operation.takesBytes
     ? { [MEDIA_TYPES.bytes]: {} }
     : body && { [JSON_TYPE]: { schema: inputOf(body) } }
@@ -123,7 +127,13 @@ function operationOf(path: string, operation: Operation, response: Schema | unde
     description: `Access: ${operation.access}.`,
     security: operation.isOpen ? [] : [{ token: [] }, ...(hasSessions ? [{ session: [] }] : [])],
     parameters: [...inPath(path, operation.params), ...inQuery(operation.query)],
-    ...(content && { requestBody: { required: true, content } }),
+    ...(content && {
+      requestBody: {
+        ...(!operation.takesBytes && { description: `At most ${bodyBytesMax} bytes.` }),
+        required: true,
+        content,
+      },
+    }),
     responses: {
       [status]: {
         description: response ? 'Success.' : 'Success, without a body.',
