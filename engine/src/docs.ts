@@ -5,6 +5,7 @@
 
 import { join } from 'node:path'
 import { ERRORS, type ErrorName, EXIT, errorRow, kindOf, kindOfWireCode, LIMITS, WIRE_CODES } from '@vacancy/shared'
+import { NODE_HTTP_LIMITS } from '@vacancy/shared/contract'
 import { configTable, limitsTable, metricsTable, pagesMain, staleAmong } from '@vacancy/shared/node'
 import { COMMAND_LIST, type CommandName, type CommandSpec, type FieldSpec, type ReplyKind } from '@vacancy/shared/wire'
 import { CONFIG_FILES, ENGINE_SCHEMA } from './config.ts'
@@ -196,7 +197,19 @@ function configPage(): string {
     `A YAML file of flat keys, each of them optional: the one of \`--config\`, else the first existing of ${CONFIG_FILES.map(code).join(' and ')}, else the defaults. Variables (\`VACANCY_NODE_TCP_PORT\`) override the file, and flags (\`--tcp-port\`) override variables. \`GET /config\` shows each value in force and its origin.`,
     'A wrong type, a value out of its range or an unknown key stops the start with exit code 64 and one line per error. Across keys: the three ports differ unless 0; `raft_tick_ms` × `raft_election_tick` is 150 to 60000 ms; `raft_heartbeat_tick` is at most half of `raft_election_tick`; `sys_cores_count` is less than the number of cores; `session_table_bytes` is at most half of the memory for data.',
     configTable(ENGINE_SCHEMA),
+    '## Limits of the HTTP API',
+    'No key changes them. Those of the data protocol are in [commands.md](commands.md#limits).',
+    limitsTable(NODE_HTTP_LIMITS, HTTP_LIMIT_MEANINGS),
   )
+}
+
+const HTTP_LIMIT_MEANINGS: { readonly [name in keyof typeof NODE_HTTP_LIMITS]: string } = {
+  bodyBytesMax: 'Bytes of a request body.',
+  propertyIdsMax: 'Ids in one `GET /properties`.',
+  peersMax: 'Node ids in one `POST /peers`.',
+  wordsMax: 'Words in one `GET /words`.',
+  wordsDefault: 'The same, if no number is given.',
+  coverageMax: 'Segments in one `GET /coverage`.',
 }
 
 function errorsPage(): string {
