@@ -48,6 +48,46 @@ test.each(COMMAND_LIST)('$name has its fields in ascending id order, each with t
   }
 })
 
+test('the bounds of a number are those that its text names, and equal in all commands', () => {
+  const numbers = COMMAND_LIST.flatMap(({ fields }) => fields).filter(({ width }) => /^[uf]\d/.test(width))
+  const bounds = new Map<string, Set<string>>()
+  for (const { name, min, max, summary } of numbers) {
+    const shown = /(-?\d+) to (-?\d+)/.exec(summary)
+    if (shown && (min !== undefined || max !== undefined)) {
+      expect({ name, min: min ?? 0, max }).toEqual({ name, min: Number(shown[1]), max: Number(shown[2]) })
+    }
+    // An amount has the bounds of its command, a limit those of its reply.
+    if (name !== 'amount' && name !== 'limit') bounds.set(name, (bounds.get(name) ?? new Set()).add(`${min} to ${max}`))
+  }
+
+  expect([...(bounds.get('longitude') ?? [])]).toEqual(['-180 to 180'])
+  expect([...(bounds.get('latitude') ?? [])]).toEqual(['-90 to 90'])
+  expect([...(bounds.get('stars') ?? [])]).toEqual(['1 to 5'])
+  expect([...(bounds.get('minStars') ?? [])]).toEqual(['1 to 5'])
+})
+
+test('the fields that narrow a search are its filters, and no other command has any', () => {
+  const filtersOf = (name: string) =>
+    COMMAND_LIST.find((command) => command.name === name)
+      ?.fields.filter(({ isFilter }) => isFilter)
+      .map((field) => field.name)
+  const both = ['area', 'propertyType', 'stars', 'category', 'amenities', 'longitude', 'latitude']
+
+  expect(filtersOf('SEARCHPROP')).toEqual([...both, 'minStars'])
+  expect(filtersOf('SEARCHAVAIL')?.sort()).toEqual(
+    [...both, 'propertyId', 'dates', 'availability', 'finalPrice', 'rateFeatures', 'minPrice', 'minStars'].sort(),
+  )
+  for (const { name } of COMMAND_LIST) if (!name.startsWith('SEARCH')) expect(filtersOf(name)).toEqual([])
+})
+
+test('only the rate features of a package are cleared by an empty text', () => {
+  const kept = COMMAND_LIST.flatMap(({ name, fields }) =>
+    fields.filter(({ keepsEmpty }) => keepsEmpty).map((field) => `${name} ${field.name}`),
+  )
+
+  expect(kept).toEqual(['SETROOMPKG rateFeatures'])
+})
+
 // docs/design/protocol.md#extension-fields.
 test.each([
   [0x8001, (name: string) => name === 'SEARCHAVAIL'],
