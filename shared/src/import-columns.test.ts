@@ -64,6 +64,47 @@ test('the header of the other file is refused', () => {
   expect(reason).toContain('"Segment", "Area", "PropertyType", "Category" and 4 more')
 })
 
+test.each([
+  ['packages', 'PropertyID,b,c,d,e,f', 'header'],
+  ['packages', 'a,PropertyID,c,d,e,f', 'none'],
+  ['packages', 'RoomType,PropertyID,c,d,e,f', 'refused'],
+  // A row of packages has three cells for text, a row of properties six.
+  ['packages', 'a,RoomType,Date,FinalPrice,e,f', 'none'],
+  ['packages', 'a,RoomType,Date,FinalPrice,Availability,f', 'refused'],
+  ['properties', 'a,Segment,Area,PropertyType,Category,Stars,Latitude,7,8', 'none'],
+  ['properties', 'a,Segment,Area,PropertyType,Category,Stars,Latitude,Longitude,8', 'header'],
+] as const)('%s: %s is %s', (file, line, kind) => {
+  expect(readImportHeader(file, line.split(',')).kind).toBe(kind)
+})
+
+test('a header of too many columns names each that is missing, and one column in the singular', () => {
+  const columns = 'PropertyID, RoomType, Date, Availability, FinalPrice, RateFeature'
+
+  expect(reasonOf(packages('PropertyID,RoomType,Date,Availability,FinalPrice,RateFeature,RateFeature'))).toBe(
+    `is a header of 7 columns instead of 6 that names RateFeature twice; the columns are ${columns}`,
+  )
+  expect(reasonOf(packages('PropertyID,RoomType,Date,x,y'))).toBe(
+    `is a header of 5 columns instead of 6 that has the unknown names "x", "y" and does not name Availability, FinalPrice, RateFeature; the columns are ${columns}`,
+  )
+  expect(reasonOf(packages('PropertyID,RoomType,Date,FinalPrice,Availability,RateFeature,x'))).toBe(
+    `is a header of 7 columns instead of 6 that has the unknown name "x"; the columns are ${columns}`,
+  )
+  expect(
+    reasonOf(
+      readImportHeader('packages', ['PropertyID', 'RoomType', 'Date', 'Availability', 'FinalPrice', 'RateFeature'], 7),
+    ),
+  ).toBe(`is a header of 7 columns instead of 6; the columns are ${columns}`)
+})
+
+test('four names are listed, and more are counted; a name is shown to its 40th byte', () => {
+  const reason = (names: string) => reasonOf(packages(`PropertyID,Date,${names}`))
+
+  expect(reason('a,b,c,d')).toContain('the unknown names "a", "b", "c", "d" and does')
+  expect(reason('a,b,c,d,e')).toContain('the unknown names "a", "b", "c", "d" and 1 more and does')
+  expect(reason('x'.repeat(40))).toContain(`"${'x'.repeat(40)}"`)
+  expect(reason('x'.repeat(41))).toContain(`"${'x'.repeat(37)}…"`)
+})
+
 test('cells beyond the kept ones count', () => {
   const header = readImportHeader('packages', ['PropertyID', 'RoomType'], 50)
 
@@ -88,6 +129,13 @@ test.each([
   ['properties', 'PropertyID,Segment,Area,PropertyType,Category,Stars,Latitude,Longitude'],
   ['packages', 'Date,PropertyID,RoomType,Availability,FinalPrice,RateFeature,x,y,z'],
   [undefined, 'p1,a,b,c,d,5,1.1,2.2'],
+  [undefined, 'p1,a,b,c,d'],
+  // A name of a column in a row of data, which its number of cells decides.
+  ['packages', 'p1,Segment,c,d,e,f'],
+  ['properties', 'p1,RoomType,a,b,c,5,1.1,2.2,x'],
+  // A header that names as many columns of one file as of the other.
+  ['packages', 'PropertyID,a,b,c,d,e'],
+  ['properties', 'PropertyID,a,b,c,d,e,f,g,h'],
 ] as const)('%s.csv begins with %s', (file, line) => {
   expect(importFileOf(line.split(','))).toBe(file)
 })
