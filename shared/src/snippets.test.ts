@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import vm from 'node:vm'
 import { expect, test } from 'vitest'
-import { curlOf, goOf, proxyCurlOf, typescriptOf } from './snippets.ts'
+import { curlOf, goOf, proxyCurlOf, typescriptOf, typescriptSetupOf } from './snippets.ts'
 import { law } from './testing/law.ts'
 import { anyRequest } from './testing/requests.ts'
 import { COMMANDS } from './wire/commands.ts'
@@ -49,6 +49,41 @@ test('Go reads the body unchanged: its string uses only escapes of Go, and no lo
   expect(literal).not.toMatch(/(?<!\\)(?:\\\\)*\\(?!["\\bfnrt]|u(?![dD][89a-fA-F])[\da-f]{4})/)
   expect(code).toContain('const url = "http://127.0.0.1:8090/api/v1/query"')
   expect(code).toContain('os.Getenv("VACANCY_TOKEN")')
+})
+
+test('the TypeScript snippet connects to the nodes with the token of its variable, and its setup installs the client', () => {
+  const code = typescriptOf('GETCODECS', {}, ["it's:1", 'b:2'])
+
+  expect(code).toContain("const token = process.env['VACANCY_NODE_TOKEN']\n")
+  expect(code).toContain("connect({ nodes: ['it\\'s:1', 'b:2'], ...(token ? { token } : {}) })\n")
+  expect(code).toContain("client.send('GETCODECS', {})\n")
+  expect(typescriptSetupOf('https://console.example//')).toBe(
+    'npm init -y\nnpm install https://console.example/api/v1/client.tgz\nnode query.mts',
+  )
+})
+
+test.each([
+  [
+    { command: 'GETCODECS', fields: {} },
+    { command: 'GETCODECS', fields: {} },
+  ],
+  [
+    { shard: 's1', node: 'n1', command: 'DELPROP', fields: { propertyId: 'p' }, confirm: 'p' },
+    { shard: 's1', node: 'n1', command: 'DELPROP', fields: { propertyId: 'p' }, write: true, confirm: 'p' },
+  ],
+] as const)('the body of %j has what the query API needs', (query, body) => {
+  const [, text = ''] = /--data-raw '(.*)'$/.exec(curlOf('http://127.0.0.1:8090', query)) ?? []
+
+  expect(JSON.parse(text)).toEqual(body)
+})
+
+test('a request for the proxy without a segment has none, and the fields of lines are renamed, too', () => {
+  const line = { propertyId: 'p', roomType: 'r', arrival: '2026-12-24', nights: 1, rooms: 1 }
+  const code = proxyCurlOf('http://127.0.0.1:8777', 'BOOKSTAY', { stayId: 's', maxTotal: 5n, lines: [line] })
+
+  expect(code).toContain(
+    `'{"command":"BOOKSTAY","body":{"stay_id":"s","max_total":"5","lines":[{"property_id":"p","room_type":"r","arrival":"2026-12-24","nights":1,"rooms":1}]}}'`,
+  )
 })
 
 test('a request for the proxy has the names of its fields, and the segment beside the command', () => {

@@ -2,6 +2,7 @@
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { groupDigits } from '../numbers.ts'
 
 /** File name → text, generated from the current tables. */
 export type Pages = { readonly [file: string]: string }
@@ -21,7 +22,7 @@ export function limitsTable<const T extends { readonly [name: string]: number | 
   meanings: { readonly [name in keyof T]: string },
 ): string {
   const rows = Object.entries(limits).map(([name, value]) => {
-    const shown = typeof value === 'number' ? value.toLocaleString('en-US', { maximumFractionDigits: 6 }) : value
+    const shown = typeof value === 'number' ? groupDigits(value) : value
     return `| \`${name}\` | ${shown} | ${meanings[name]} |`
   })
   return ['| Limit | Value | What it bounds |', '|---|---|---|', ...rows].join('\n')
