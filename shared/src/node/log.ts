@@ -147,12 +147,14 @@ export function formatLine(line: string): string {
 
 function stackOf(err: unknown): string {
   const { stack, message } = (err ?? {}) as { stack?: string; message?: string }
-  return `${(stack ?? message ?? String(err)).replaceAll(/^/gm, '  ')}\n`
+  const lines = (stack ?? message ?? String(err)).split('\n')
+  return lines.map((line) => `  ${textOf(line)}\n`).join('')
 }
 
 function wordOf(value: unknown): string {
-  if (typeof value !== 'string') return JSON.stringify(value)
-  return /^[^\s"=]+$/.test(value) ? textOf(value) : JSON.stringify(value)
+  const isPlain = typeof value === 'string' && /^[^\s"=]+$/.test(value)
+  // JSON leaves the control characters from U+007F on as they are.
+  return textOf(isPlain ? value : JSON.stringify(value))
 }
 
 /** Escapes control characters: a value from outside must not end a line or control the terminal. */
