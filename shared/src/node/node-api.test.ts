@@ -157,7 +157,7 @@ test('a reply has the time of its header, or none', async () => {
   expect(await send(ACCESS, 'GET', plain)).toEqual({ status: 200, body: '', atMs: 0 })
 })
 
-test('a node that cannot be reached is told apart from one that was lost', async () => {
+test('a node that cannot be reached fails differently from one that was lost', async () => {
   const closed = createTcpServer()
   const port = await listen(closed)
   closed.close()
