@@ -167,6 +167,32 @@ test('a frame that is whole in its chunk is passed on without a copy', () => {
   for (const [bytes] of seen) expect(bytes).toBe(chunk)
 })
 
+test('only the frame that a chunk completes is copied, wherever it was cut', () => {
+  const first = frame(1, Uint8Array.of(65))
+  const next = frame(3, Uint8Array.of(67))
+  const inside = encodeEnvelope({ segment: 'Graz', write: false }, frame(2, Uint8Array.of(66)))
+  for (const cutFrame of [inside, frame(2, Uint8Array.of(66, 66, 66))]) {
+    for (let at = 1; at < cutFrame.length; at++) {
+      const chunks = [concat([first, cutFrame.subarray(0, at)]), concat([cutFrame.subarray(at), next])]
+      const seen: [number, boolean][] = []
+      const splitter = createFrameSplitter(ENGINE)
+      for (const chunk of chunks) {
+        splitFrames(splitter, chunk, {
+          frame: (bytes, _start, _end, number) => seen.push([number, chunks.includes(bytes)]),
+          refuse: () => {},
+          fatal: () => {},
+        })
+      }
+
+      expect(seen, `cut at ${at} of ${cutFrame.length}`).toEqual([
+        [1, true],
+        [2, false],
+        [3, true],
+      ])
+    }
+  }
+})
+
 test('an empty payload and a keepalive get no reply', () => {
   const keepalive = encodeEnvelope({ segment: '__keepalive__', write: false }, frame(5, new Uint8Array()))
   const talkative = encodeEnvelope({ segment: '__keepalive__', write: false }, frame(6, Uint8Array.of(1)))
