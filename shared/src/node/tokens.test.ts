@@ -246,7 +246,7 @@ test('a token has 255 characters at most', () => {
   const entry = (length: number) => `tokens:\n  - { token: ${'a'.repeat(length)}, role: admin }`
 
   expect(parseTokens(entry(255), 'auth.yml')).toHaveLength(1)
-  expect(faults(entry(256))).toEqual(['auth.yml:2: token: must be 1 to 255 visible ASCII characters without blanks'])
+  expect(faults(entry(256))).toEqual(['auth.yml:2: token: must be 1 to 255 visible ASCII characters without spaces'])
 })
 
 test('tokens of a node have no shard or zone', () => {
