@@ -33,7 +33,7 @@ beforeAll(() => {
          },
          async stop(why) {
            console.log('closing: ' + why.reason)
-           if (how === 'stop hangs' || how === 'start fails, stop hangs') await forever
+           if (how.startsWith('stop hangs') || how === 'start fails, stop hangs') await forever
            if (how === 'stop fails') throw new VacancyError('disk_failed', { operation: 'sync', file: 'f', reason: 'EIO' })
            console.log('closed')
          },
@@ -101,7 +101,7 @@ test('one Ctrl-C that arrives twice counts once', async () => {
 test('a second signal ends a slow shutdown immediately', async () => {
   let repeat: NodeJS.Timeout | undefined
   const { code, output } = await program(
-    'stop hangs',
+    'stop hangs, signalled twice',
     when('up\n', (child) => {
       repeat = setInterval(() => child.kill('SIGTERM'), 20)
     }),
@@ -109,7 +109,8 @@ test('a second signal ends a slow shutdown immediately', async () => {
   clearInterval(repeat)
 
   expect(code).toBe(1)
-  expect(output).toMatch(/second stop signal|shutdown timed out/)
+  expect(output).toContain('second stop signal')
+  expect(output).not.toContain('shutdown timed out')
 })
 
 test('a shutdown that misses its deadline exits with code 1', async () => {
