@@ -115,7 +115,7 @@ const FLAGS = {
 export const sampleCommand = defineCommand({
   name: 'bench sample',
   component: 'sample',
-  summary: 'Writes properties.csv, packages.csv and codecs.yml: equal bytes for equal flags.',
+  summary: 'Writes properties.csv, packages.csv and codecs.yml. The same flags give the same files.',
   flags: FLAGS,
   run: async ({ flags }) => {
     const spec = specFrom(flags, dayOf(Date.now()))

@@ -155,7 +155,7 @@ const LIMIT_MEANINGS: { readonly [name in keyof typeof LIMITS]: string } = {
   holdSecondsMin: 'Least seconds of a hold.',
   holdSecondsMax: 'Most seconds of a hold.',
   holdSecondsDefault: 'Seconds of a hold, if none are given.',
-  sourceBytesMax: 'Bytes of the label of the origin of a stay.',
+  sourceBytesMax: 'Bytes of the source of a stay.',
   stayListMax: 'Stays in a reply to LISTSTAYS.',
   componentIdBytesMax: 'Bytes of the id of a zone, shard or node.',
 }

@@ -70,7 +70,7 @@ export const LIMIT_FLAGS = {
     default: 50_000,
     min: 1,
     max: 1_000_000,
-    summary: 'Requests in flight in all; further ones get 429.',
+    summary: 'Requests in flight in total; further ones get 429.',
   },
   'max-frame-size': {
     type: 'integer',

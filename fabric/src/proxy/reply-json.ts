@@ -342,7 +342,7 @@ function writeStays(writer: JsonWriter): void {
 function writeNights(writer: JsonWriter, nights: number): void {
   const { from, view, start, dates } = writer
   if (((from[start] as number) | ((from[start + 1] as number) << 8)) !== nights) {
-    throw new Malformed(`field ${writer.taken} has other days`)
+    throw new Malformed(`field ${writer.taken} has different days`)
   }
   put(writer, DAYS_HEAD)
   let mask = 0

@@ -23,7 +23,7 @@ export type PostgresTables = {
   readonly lockSpace: number
   /** The same without a setting, as journals have it that name none. */
   readonly derivedLockSpace: number
-  /** Begin of the names of sessions for this schema. */
+  /** Prefix of the names of sessions for this schema. */
   readonly sessionPrefix: string
   /** Expression: how many processes have sessions for this schema. */
   readonly processes: string

@@ -293,7 +293,7 @@ test.each<[string, CommandName, string, string]>([
     'another number of days than stated',
     'GETSTAY',
     stayReply('02', STAY_LINE, 6, `0600 08 0d000000 02${DAYS.slice(2)}`),
-    'field 6 has other days',
+    'field 6 has different days',
   ],
   [
     'days of a released stay',

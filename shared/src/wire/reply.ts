@@ -566,7 +566,7 @@ function takeDays(from: Cursor, wanted: number, context: ReplyContext): NightPac
   if (from.length < 2 || (from.length - 2) % DAY_BYTES !== 0)
     throw malformed(from.command, `field ${from.id} has no days`)
   const numDays = (from.length - 2) / DAY_BYTES
-  if (view.getUint16(from.start, true) !== numDays) throw malformed(from.command, `field ${from.id} has other days`)
+  if (view.getUint16(from.start, true) !== numDays) throw malformed(from.command, `field ${from.id} has different days`)
   const days: NightPackage[] = []
   for (let at = from.start + 2; at < from.at; at += DAY_BYTES) {
     const day = unpackDay(view.getUint16(at, true), context.baseYear)
