@@ -34,7 +34,7 @@ const BLOCK = String(30 + (process.pid % 160))
 export async function startStack(args: readonly string[] = [], env: NodeJS.ProcessEnv = {}): Promise<Stack> {
   const folder = mkdtempSync(join(tmpdir(), 'vacancy-e2e-'))
   const dir = join(folder, 'data')
-  const small = ['--packages', '20000', '--days', '40', '--block', BLOCK, '--console-port', '0']
+  const small = ['--packages', '20000', '--days', '40', '--block', BLOCK, '--console-port', '0', '--no-sample']
   const program = startProgram([START, '--dir', dir, ...small, ...args], { env })
   const [, link = ''] = await program.printed(/^Open +(\S+)$/m)
   const rows = program.output().matchAll(/^ +(n\d) +(?:leader|voter|learner) +(\S+:\d+) +http:\/\/(\S+) +\S/gm)
