@@ -233,7 +233,9 @@ test('a chunk of another kind, codec list or length is damage even under its rig
 
   expect(() => decodeChunk(chunk.bytes, { ...expected, kind: 'words' })).toThrow('not of kind words')
   const otherHash = 'ff'.repeat(32)
-  expect(() => decodeChunk(chunk.bytes, { ...expected, codecsOrderedHash: otherHash })).toThrow('a different codec list')
+  expect(() => decodeChunk(chunk.bytes, { ...expected, codecsOrderedHash: otherHash })).toThrow(
+    'a different codec list',
+  )
   const bombed = expectationOf('tables', { bytes: bomb, digest: sha256(bomb) })
   expect(() => decodeChunk(bomb, bombed)).toThrow('cannot be unpacked')
 })
