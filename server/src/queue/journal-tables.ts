@@ -6,7 +6,7 @@ import type { StoredJob, StoredTopic } from './queue.ts'
 import type { Change } from './state.ts'
 
 /** Raised when the tables change; a journal of another version is refused. */
-export const JOURNAL_VERSION = { sqlite: 2, pg: 1 } as const
+export const JOURNAL_VERSION = { sqlite: 3, pg: 1 } as const
 
 /** Config of a deleted topic whose rows are still being removed, and its name, which no topic can have. */
 export const GONE = ''

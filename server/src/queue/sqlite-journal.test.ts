@@ -65,7 +65,7 @@ describe('the file of a queue', () => {
     const database = new DatabaseSync(file())
     database.exec('UPDATE meta SET version = 7')
     database.close()
-    await expect(startTestQueue({}, folder)).rejects.toThrow('it has version 7, this program reads version 2')
+    await expect(startTestQueue({}, folder)).rejects.toThrow('it has version 7, this program reads version 3')
     writeFileSync(file(), 'not a database at all, but a text that is long enough to look like one'.repeat(10))
     await expect(startTestQueue({}, folder)).rejects.toThrow(/queue\.db cannot be used: .*\. Restore a backup over it/s)
     const cut = Buffer.from(whole)

@@ -6,6 +6,7 @@
 import { assert } from '@vacancy/shared'
 import type { Job } from './job.ts'
 import { writePayload } from './journal-tables.ts'
+import type { PackPlace } from './pack-files.ts'
 
 /** Fewer neighbours are rows of their own. */
 const PACK_JOBS_MIN = 8
@@ -180,6 +181,8 @@ export type Pack = {
   marks: Uint8Array | undefined
   /** Since when at most half of it is left, in milliseconds; 0 before. */
   sparseSince: number
+  /** Where its jobs are; undefined while they are in its row. */
+  place: PackPlace | undefined
 }
 
 /** All packs, in order of `seq`. Those without jobs are left out from time to time. */
@@ -194,12 +197,13 @@ export function addPack(
   packs: Packs,
   { seq, topicNumber, count }: Pick<Pack, 'seq' | 'topicNumber' | 'count'>,
   nowMs: number,
+  place: PackPlace | undefined,
   marks?: Uint8Array,
 ): void {
   let left = count
   for (let n = 0; n < count; n++) if (isMarked(marks, n)) left--
   assert(seq > (packs.list.at(-1)?.seq ?? 0), 'packs are added in order')
-  packs.list.push({ seq, topicNumber, count, left, marks, sparseSince: left * 2 > count ? 0 : nowMs })
+  packs.list.push({ seq, topicNumber, count, left, marks, place, sparseSince: left * 2 > count ? 0 : nowMs })
 }
 
 /** The index of the first pack that begins behind a number. */

@@ -2,29 +2,32 @@
  * Thread entry: the only connection to the SQLite file of a queue. A group waits for the disk; on a thread of its
  * own this does not block the event loop. One request at a time, in order of arrival.
  */
-import { closeSync, existsSync, fdatasyncSync, fsyncSync, openSync, statfsSync, unlinkSync, writeSync } from 'node:fs'
+
+import { closeSync, existsSync, fdatasyncSync, openSync, statfsSync, unlinkSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
+import { GONE, goneName, UPDATED } from './journal-tables.ts'
 import {
-  type ColumnDefinitionBuilder,
-  type DatabaseConnection,
-  Kysely,
-  type QueryResult,
-  SqliteAdapter,
-  SqliteIntrospector,
-  SqliteQueryCompiler,
-  sql,
-} from 'kysely'
+  closePackFiles,
+  dropPack,
+  findSparseFiles,
+  keepPack,
+  openPackFiles,
+  type PackPlace,
+  packFileSizes,
+  readPacked,
+  writePacks,
+} from './pack-files.ts'
 import {
-  createTables,
-  GONE,
-  goneName,
-  JOURNAL_VERSION,
-  type JournalTables,
-  metaFault,
-  UPDATED,
-} from './journal-tables.ts'
+  isDiskFull,
+  openDatabase,
+  type PackTable,
+  pragma,
+  queueId,
+  READ_COLUMNS,
+  SWEEP_ROWS,
+} from './sqlite-database.ts'
 import {
   type JournalReply,
   type JournalRequest,
@@ -49,45 +52,21 @@ import {
   takeFromPack,
 } from './sqlite-packs.ts'
 
-/** Result codes of SQLite. */
-const SQLITE_FULL = 13
-const SQLITE_BUSY = 5
 /** Kept free for deletions on a full disk. */
 const RESERVE_BYTES = 16 << 20
 /** The reserve is made again when so much more than it is free. */
 const RESERVE_AGAIN_BYTES = 4 * RESERVE_BYTES
-/** Rows and packs of deleted topics that one transaction removes. */
-const SWEEP_ROWS = 2_000
+/** Packs of a deleted topic that one transaction reads. */
 const SWEEP_PACKS = 32
-/** Packs that one transaction unpacks. */
+/** Packs that one transaction unpacks, or moves from a file into their rows. */
 const UNPACKED = 32
-/**
- * Of a new file; another one keeps its own. Jobs are written and deleted many at a time: large pages mean fewer of them,
- * and fewer calls of the system.
- */
-const PAGE_BYTES = 16_384
-/** Size of the log at which its pages are moved to the file. */
-const CHECKPOINT_BYTES = 16 << 20
+/** Packs of a group that are written to a file of their own: below it a second sync costs more than SQLite does. */
+const FILED_BYTES_MIN = 256 << 10
 /** A file is compacted at the start when it is at least this large and more than half of it is free. */
 const VACUUM_BYTES = 1 << 30
 
-/** The version before had no packs, and the same tables otherwise. */
-const VERSION_WITHOUT_PACKS = 1
-
-/** Columns of a row that is read: its numbers, with the length of the payload as the last one; then texts and the payload. */
-const READ = [
-  ...(['seq', 'topic_no', 'flags', 'state', 'priority', 'failures', 'deliveries', 'max_attempts'] as const),
-  ...([
-    'ack_deadline_ms',
-    'created_at',
-    'run_at',
-    'dead_at',
-    sql<number>`coalesce(length(data), -1)`.as('length'),
-  ] as const),
-  ...(['id', 'reason', 'last_error', 'history', 'data'] as const),
-]
 const READ_LENGTH = READ_NUMBERS - 1
-const READ_STATE = READ.indexOf('state')
+const READ_STATE = READ_COLUMNS.indexOf('state')
 /** Behind the numbers. */
 const READ_ID = READ_NUMBERS
 
@@ -95,31 +74,20 @@ const options = workerData as ThreadOptions
 const reserveFile = `${options.file}.reserve`
 let hasReserve = false
 
-type Tables = JournalTables & {
-  /** Neighbouring jobs in one row; key: the number of the first one. Topic 0: they have several. */
-  packs: { seq: number; topic_no: number; count: number; created_at: number; data: Uint8Array }
-  /** Which jobs of a pack are no longer in it, a bit each; absent while all are. */
-  pack_marks: { seq: number; marks: Uint8Array }
-}
-
-const database = openFile()
-const db = kysely()
-await createTables(db as unknown as Kysely<JournalTables>, 'sqlite')
-await checkMeta()
-await createPacks()
+const { database, statements } = await openDatabase(options)
 /** Deleted topics whose rows are still to be removed. */
-const goneTopics = (await db.selectFrom('topics').select('topic_no').where('config', '=', GONE).execute()).map(
-  ({ topic_no }) => topic_no,
-)
+const goneTopics = database
+  .prepare('SELECT topic_no FROM topics WHERE config = ?')
+  .all(GONE)
+  .map((row) => row['topic_no'] as number)
 /** Number of the last pack that was searched for jobs of the first of them. */
 let sweptTo = 0
-const statements = prepareStatements()
 const packs = findPacks()
+const packFiles = openPackFiles(`${options.file}-packs-${queueId(database)}`, places())
 /** Packs of which at most half is left, oldest first. */
 const sparse = new Set(packs.list.filter(({ sparseSince }) => sparseSince > 0))
 let unpacking: NodeJS.Timeout | undefined
 let sweeping: NodeJS.Immediate | undefined
-syncLog()
 /** The log stays the same file until the database is closed. */
 const log = openSync(`${options.file}-wal`, 'r+')
 compact()
@@ -134,111 +102,11 @@ parentPort?.on('message', ({ id, request }: { id: number; request: JournalReques
     parentPort?.postMessage({ id, value } satisfies JournalReply, transfer)
   } catch (error) {
     // Reported to the caller; the thread continues with the next request.
-    const { message, errcode } = error as { message: string; errcode?: number }
-    parentPort?.postMessage({ id, error: { message, isFull: errcode === SQLITE_FULL } } satisfies JournalReply)
+    const { message } = error as Error
+    parentPort?.postMessage({ id, error: { message, isFull: isDiskFull(error) } } satisfies JournalReply)
   }
   if (request.kind === 'close') parentPort?.close()
 })
-
-function openFile(): DatabaseSync {
-  // Only the owner may read payloads. SQLite gives its other files the same mode.
-  closeSync(openSync(options.file, 'a', 0o600))
-  const opened = new DatabaseSync(options.file)
-  try {
-    opened.exec(
-      `PRAGMA page_size = ${PAGE_BYTES}; PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = ${options.isSynced ? 'NORMAL' : 'OFF'}; PRAGMA cache_size = -16000`,
-    )
-    // Takes the lock before anything is read.
-    opened.exec('BEGIN IMMEDIATE; COMMIT')
-    const page = Number(Object.values(opened.prepare('PRAGMA page_size').get() ?? {})[0])
-    opened.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_BYTES / page}`)
-    const faults = opened
-      .prepare('PRAGMA quick_check(3)')
-      .all()
-      .map((row) => String(Object.values(row)[0]))
-    if (faults.join() !== 'ok') throw new Error(`damaged: ${faults.join('; ').replaceAll('\n', '; ')}`)
-    return opened
-  } catch (error) {
-    opened.close()
-    const { errcode } = error as { errcode?: number }
-    throw errcode === SQLITE_BUSY ? new Error('database is locked') : error
-  }
-}
-
-/** Kysely builds the statements; they run here without it. */
-function kysely(): Kysely<Tables> {
-  const connection: DatabaseConnection = {
-    executeQuery: async <R>(query: { readonly sql: string; readonly parameters: readonly unknown[] }) => {
-      const { parameters } = query
-      const statement = database.prepare(query.sql)
-      const values = parameters as SQLInputValue[]
-      if (statement.columns().length > 0) return { rows: statement.all(...values) as R[] } satisfies QueryResult<R>
-      statement.run(...values)
-      return { rows: [] }
-    },
-    async *streamQuery() {
-      yield* []
-      throw new Error('the journal does not stream')
-    },
-  }
-  const run = async (text: string) => void database.exec(text)
-  return new Kysely<Tables>({
-    dialect: {
-      createAdapter: () => new SqliteAdapter(),
-      createDriver: () => ({
-        init: async () => undefined,
-        acquireConnection: async () => connection,
-        beginTransaction: () => run('begin immediate'),
-        commitTransaction: () => run('commit'),
-        rollbackTransaction: () => run('rollback'),
-        releaseConnection: async () => undefined,
-        destroy: async () => undefined,
-      }),
-      createIntrospector: (db) => new SqliteIntrospector(db),
-      createQueryCompiler: () => new SqliteQueryCompiler(),
-    },
-  })
-}
-
-/** @throws when the file is of another version, partition or number of partitions */
-async function checkMeta(): Promise<void> {
-  const { partition, partitions } = options
-  const version = JOURNAL_VERSION.sqlite
-  const row = { id: 1, version, partition, partitions, next_topic: 1 }
-  await db
-    .insertInto('meta')
-    .values(row)
-    .onConflict((conflict) => conflict.doNothing())
-    .execute()
-  const meta = await db.selectFrom('meta').selectAll().executeTakeFirstOrThrow()
-  // From now on only this version reads the file.
-  const isOld = meta.version === VERSION_WITHOUT_PACKS
-  const fault = metaFault(isOld ? { ...meta, version } : meta, version, partition, partitions)
-  if (fault !== undefined) throw new Error(fault)
-  if (isOld) await db.updateTable('meta').set({ version }).execute()
-}
-
-async function createPacks(): Promise<void> {
-  const required = (column: ColumnDefinitionBuilder) => column.notNull()
-  const strict = sql`strict`
-  await db.schema
-    .createTable('packs')
-    .ifNotExists()
-    .addColumn('seq', 'integer', (column) => column.primaryKey())
-    .addColumn('topic_no', 'integer', required)
-    .addColumn('count', 'integer', required)
-    .addColumn('created_at', 'integer', required)
-    .addColumn('data', 'blob', required)
-    .modifyEnd(strict)
-    .execute()
-  await db.schema
-    .createTable('pack_marks')
-    .ifNotExists()
-    .addColumn('seq', 'integer', (column) => column.primaryKey())
-    .addColumn('marks', 'blob', required)
-    .modifyEnd(strict)
-    .execute()
-}
 
 /** Without their jobs, which are read when the queue is loaded. */
 function findPacks(): Packs {
@@ -246,79 +114,21 @@ function findPacks(): Packs {
   const marks = new Map<number, Uint8Array>()
   for (const row of database.prepare('SELECT seq, marks FROM pack_marks').all())
     marks.set(row['seq'] as number, row['marks'] as Uint8Array)
-  for (const row of database.prepare('SELECT seq, topic_no, count FROM packs ORDER BY seq').all()) {
-    const { seq, topic_no, count } = row as { seq: number; topic_no: number; count: number }
-    addPack(found, { seq, topicNumber: topic_no, count }, performance.now(), marks.get(seq))
+  const rows = database
+    .prepare(
+      `SELECT seq, topic_no, count, null AS file, 0 AS at, 0 AS bytes, 0 AS checksum FROM packs
+      UNION ALL SELECT seq, topic_no, count, file, at, bytes, checksum FROM filed_packs ORDER BY seq`,
+    )
+    .all() as (PackTable & Omit<PackPlace, 'file'> & { file: number | null })[]
+  for (const { seq, topic_no, count, file, at, bytes, checksum } of rows) {
+    const place = file === null ? undefined : { file, at, bytes, checksum }
+    addPack(found, { seq, topicNumber: topic_no, count }, performance.now(), place, marks.get(seq))
   }
   return found
 }
 
-function prepareStatements() {
-  const prepare = (query: { compile(): { sql: string } }): StatementSync => database.prepare(query.compile().sql)
-  const given = { seq: 0, topic_no: 0, id: '', flags: 0, priority: 0, max_attempts: 0, ack_deadline_ms: 0 }
-  const times = { created_at: 0, run_at: 0 }
-  const [none, empty] = [sql.lit(0), sql.lit('')]
-  const unused = { state: none, failures: none, deliveries: none, dead_at: none, reason: empty, last_error: empty }
-  const updated = Object.fromEntries(UPDATED.map((column) => [column, 0]))
-  return {
-    put: prepare(
-      db.insertInto('jobs').values({ ...given, ...times, data: new Uint8Array(), ...unused, history: empty }),
-    ),
-    done: prepare(db.deleteFrom('jobs').where((job) => job.between('seq', 0, 0))),
-    update: prepare(
-      db
-        .updateTable('jobs')
-        .set({ seq: 0, ...updated })
-        .where('seq', '=', 0),
-    ),
-    topic: prepare(
-      db
-        .insertInto('topics')
-        .values({ topic_no: 0, name: '', config: '', created_at: 0 })
-        .onConflict((conflict) =>
-          conflict.column('topic_no').doUpdateSet({ config: (row) => row.ref('excluded.config') }),
-        ),
-    ),
-    topicGone: prepare(db.updateTable('topics').set({ name: '', config: GONE }).where('topic_no', '=', 0)),
-    topicSwept: prepare(db.deleteFrom('topics').where('topic_no', '=', 0)),
-    nextTopic: prepare(db.updateTable('meta').set({ next_topic: 0 }).where('next_topic', '<', 0)),
-    finished: prepare(
-      db
-        .insertInto('finished')
-        .values({ topic_no: 0, id: '', finished_at: 0 })
-        .onConflict((conflict) =>
-          conflict.columns(['topic_no', 'id']).doUpdateSet({ finished_at: (row) => row.ref('excluded.finished_at') }),
-        ),
-    ),
-    forget: prepare(db.deleteFrom('finished').where('topic_no', '=', 0).where('id', '=', '')),
-    forgetTopic: prepare(db.deleteFrom('finished').where('topic_no', '=', 0)),
-    sweep: prepare(
-      db
-        .deleteFrom('jobs')
-        .where('seq', 'in', db.selectFrom('jobs').select('seq').where('topic_no', '=', 0).limit(SWEEP_ROWS)),
-    ),
-    rows: asArrays(
-      prepare(db.selectFrom('jobs').select(READ).where('seq', '>', 0).where('seq', '<=', 0).orderBy('seq').limit(1)),
-    ),
-    pack: prepare(
-      db.insertInto('packs').values({ seq: 0, topic_no: 0, count: 0, created_at: 0, data: new Uint8Array() }),
-    ),
-    packGone: prepare(db.deleteFrom('packs').where('seq', '=', 0)),
-    marks: prepare(
-      db
-        .insertInto('pack_marks')
-        .values({ seq: 0, marks: new Uint8Array() })
-        .onConflict((conflict) => conflict.column('seq').doUpdateSet({ marks: (row) => row.ref('excluded.marks') })),
-    ),
-    marksGone: prepare(db.deleteFrom('pack_marks').where('seq', '=', 0)),
-    readPack: prepare(db.selectFrom('packs').select(['created_at', 'data']).where('seq', '=', 0)),
-  }
-}
-
-/** Rows as arrays take a third less time than as objects. */
-function asArrays(statement: StatementSync): StatementSync {
-  statement.setReturnArrays(true)
-  return statement
+function* places(): Generator<PackPlace> {
+  for (const { place } of packs.list) if (place !== undefined) yield place
 }
 
 function run(request: JournalRequest): unknown {
@@ -330,9 +140,7 @@ function run(request: JournalRequest): unknown {
     case 'rows':
       return readRows(request.after, request.limit)
     case 'backup':
-      // Only the owner may read payloads.
-      closeSync(openSync(request.path, 'wx', 0o600))
-      return void database.prepare('VACUUM INTO ?').run(request.path)
+      return backup(request.path)
     case 'vacuum':
       return database.exec('VACUUM')
     case 'sizes':
@@ -356,19 +164,35 @@ function inTransaction(work: () => void): void {
 
 function write(request: WriteRequest): void {
   const changes: PackChanges = new Map()
+  let filed: readonly PackPlace[] = []
   try {
-    inTransaction(() => writeRows(request, changes))
+    filed = filePacks(request)
+    inTransaction(() => writeRows(request, filed, changes))
   } catch (error) {
     // What frees space is tried again, with this room.
-    if ((error as { errcode?: number }).errcode === SQLITE_FULL) releaseReserve()
+    if (isDiskFull(error)) releaseReserve()
     throw error
   }
-  if (options.isSynced) syncGroup()
-  for (const pack of request.packs) addPack(packs, pack, performance.now())
-  for (const pack of applyChanges(packs, changes, performance.now())) sparse.add(pack)
+  syncGroup()
+  for (const place of filed) keepPack(packFiles, place)
+  for (const [n, pack] of request.packs.entries()) addPack(packs, pack, performance.now(), filed[n])
+  takeOver(changes)
   if (!hasReserve) keepReserve()
   sweepSoon()
   unpackLater()
+}
+
+/** Writes and syncs the packs of a large group, before a row says where they are. @returns where, or none */
+function filePacks({ packs: written, area = options.area }: WriteRequest): readonly PackPlace[] {
+  const [first, last] = [written[0], written.at(-1)]
+  if (first === undefined || last === undefined || last.to - first.from < FILED_BYTES_MIN) return []
+  return writePacks(packFiles, area, written, options.isSynced)
+}
+
+/** A transaction that changed packs is durable. */
+function takeOver(changes: PackChanges): void {
+  for (const pack of applyChanges(packs, changes, performance.now())) sparse.add(pack)
+  for (const [{ left, place }] of changes) if (left === 0 && place !== undefined) dropPack(packFiles, place)
 }
 
 /**
@@ -376,10 +200,14 @@ function write(request: WriteRequest): void {
  * more write of the file system's journal for each group.
  */
 function syncGroup(): void {
-  fdatasyncSync(log)
+  if (options.isSynced) fdatasyncSync(log)
 }
 
-function writeRows({ topics, updates, finished, forgotten, ...rows }: WriteRequest, changes: PackChanges): void {
+function writeRows(
+  { topics, updates, finished, forgotten, ...rows }: WriteRequest,
+  filed: readonly PackPlace[],
+  changes: PackChanges,
+): void {
   for (const each of topics) {
     if ('gone' in each) {
       statements.topicGone.run(goneName(each.gone), GONE, each.gone)
@@ -401,8 +229,12 @@ function writeRows({ topics, updates, finished, forgotten, ...rows }: WriteReque
   for (const { topicNumber, ids: forgottenIds } of forgotten)
     for (const id of forgottenIds) statements.forget.run(topicNumber, id)
   insertJobs(numbers, rows.ids.split('\n'), new Uint8Array(area, done.byteOffset + done.byteLength))
-  for (const { seq, topicNumber, count, createdAt, from, to } of rows.packs)
-    statements.pack.run(seq, topicNumber, count, createdAt, new Uint8Array(area, from, to - from))
+  for (const [n, { seq, topicNumber, count, createdAt, from, to }] of rows.packs.entries()) {
+    const place = filed[n]
+    if (place === undefined)
+      statements.pack.run(seq, topicNumber, count, createdAt, new Uint8Array(area, from, to - from))
+    else statements.filed.run(seq, topicNumber, count, createdAt, place.file, place.at, place.bytes, place.checksum)
+  }
 }
 
 /** @param done ascending: rows that follow each other without a gap are deleted by one statement */
@@ -425,13 +257,16 @@ function deleteJobs(done: Float64Array, changes: PackChanges): void {
 
 /** A pack without jobs is deleted. */
 function storeMarks(changes: PackChanges): void {
-  for (const [{ seq, marks: before }, { marks, left }] of changes) {
-    if (left > 0) statements.marks.run(seq, marks)
-    else {
-      statements.packGone.run(seq)
-      if (before !== undefined) statements.marksGone.run(seq)
-    }
+  for (const [pack, { marks, left }] of changes) {
+    if (left > 0) statements.marks.run(pack.seq, marks)
+    else deletePack(pack)
   }
+}
+
+function deletePack({ seq, place, marks }: Pack): void {
+  if (place === undefined) statements.packGone.run(seq)
+  else statements.filedGone.run(seq)
+  if (marks !== undefined) statements.marksGone.run(seq)
 }
 
 /** Jobs that came back or failed have more to keep than a pack has room for. */
@@ -450,10 +285,11 @@ function moveToRows(updates: WriteRequest['updates'], changes: PackChanges): voi
     })
 }
 
-function contentOf({ seq, count }: Pack): StoredPack {
-  const row = statements.readPack.get(seq) as { created_at: number; data: Uint8Array } | undefined
+function contentOf({ seq, count, place }: Pack): StoredPack {
+  const row = place === undefined ? statements.readPack.get(seq) : statements.filedCreated.get(seq)
   if (row === undefined) throw new Error(`the pack of number ${seq} is missing`)
-  return { seq, count, createdAt: row.created_at, data: row.data }
+  const data = place === undefined ? (row['data'] as Uint8Array) : readPacked(packFiles, place)
+  return { seq, count, createdAt: row['created_at'] as number, data }
 }
 
 function insertPacked({ seq }: Pack, job: PackedJob): void {
@@ -462,10 +298,14 @@ function insertPacked({ seq }: Pack, job: PackedJob): void {
 }
 
 function unpackLater(delayMs = options.sparseMs): void {
-  if (sparse.size > 0 && unpacking === undefined) unpacking = setTimeout(unpackSparse, delayMs).unref()
+  if ((sparse.size > 0 || packFiles.byNumber.size > 1) && unpacking === undefined)
+    unpacking = setTimeout(unpackSparse, delayMs).unref()
 }
 
-/** What is left of a pack that few jobs keep becomes rows, so that a file has at most about twice what is in it. */
+/**
+ * What is left of a pack that few jobs keep becomes rows, and packs that few others share a file with move into their
+ * rows, so that files have at most about twice what is in them.
+ */
 function unpackSparse(): void {
   unpacking = undefined
   const due: Pack[] = []
@@ -474,26 +314,53 @@ function unpackSparse(): void {
     if (pack.left === 0) sparse.delete(pack)
     else if (due.push(pack) === UNPACKED) break
   }
+  const moved = due.length < UNPACKED ? packsToMove(UNPACKED - due.length, new Set(due)) : []
   try {
-    if (due.length > 0) inTransaction(() => due.forEach(unpack))
+    if (due.length + moved.length > 0)
+      inTransaction(() => {
+        due.forEach(unpack)
+        moved.forEach(moveIntoRow)
+      })
   } catch (error) {
     // Tried again later. Any other error ends the thread, and so the journal.
-    if ((error as { errcode?: number }).errcode !== SQLITE_FULL) throw error
+    if (!isDiskFull(error)) throw error
     return unpackLater()
   }
+  // Before their bytes in a file may be overwritten.
+  if (due.length + moved.length > 0) syncGroup()
   for (const pack of due) {
     sparse.delete(pack)
     forgetPack(packs, pack)
   }
-  unpackLater(due.length === UNPACKED ? 0 : options.sparseMs)
+  for (const pack of [...due, ...moved]) {
+    if (pack.place !== undefined) dropPack(packFiles, pack.place)
+    pack.place = undefined
+  }
+  unpackLater(due.length + moved.length === UNPACKED ? 0 : options.sparseMs)
+}
+
+/** Packs in files that hold little else. */
+function packsToMove(max: number, others: ReadonlySet<Pack>): Pack[] {
+  const files = findSparseFiles(packFiles, performance.now(), options.sparseMs)
+  if (files.size === 0) return []
+  return packs.list
+    .values()
+    .filter((pack) => pack.left > 0 && pack.place !== undefined && files.has(pack.place.file) && !others.has(pack))
+    .take(max)
+    .toArray()
+}
+
+function moveIntoRow(pack: Pack): void {
+  const { createdAt, data } = contentOf(pack)
+  statements.pack.run(pack.seq, pack.topicNumber, pack.count, createdAt, data)
+  statements.filedGone.run(pack.seq)
 }
 
 function unpack(pack: Pack): void {
   readPack(contentOf(pack), (job) => {
     if (!isMarked(pack.marks, job.index)) insertPacked(pack, job)
   })
-  statements.packGone.run(pack.seq)
-  statements.marksGone.run(pack.seq)
+  deletePack(pack)
 }
 
 function insertJobs(numbers: Float64Array, ids: readonly string[], payload: Uint8Array): void {
@@ -585,35 +452,40 @@ function transferables({ numbers, payload, packs: read }: JournalRows): ArrayBuf
   return [numbers, payload, ...read.map(({ data }) => data)].map(({ buffer }) => buffer as ArrayBuffer)
 }
 
-function pragma(name: string): number {
-  return Number(Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0])
-}
-
 function sizes() {
-  const page = pragma('page_size')
-  return { bytes: pragma('page_count') * page, freeBytes: pragma('freelist_count') * page }
+  const page = pragma(database, 'page_size')
+  const inFiles = packFileSizes(packFiles)
+  return {
+    bytes: pragma(database, 'page_count') * page + inFiles.bytes,
+    freeBytes: pragma(database, 'freelist_count') * page + inFiles.freeBytes,
+  }
 }
 
-/**
- * A process that was killed may have left groups in the log that were written and not synced. They are loaded and
- * confirmed like others, so they are made durable first.
- */
-function syncLog(): void {
+/** A single file, with all packs in their rows. */
+function backup(path: string): void {
+  // Only the owner may read payloads.
+  closeSync(openSync(path, 'wx', 0o600))
+  database.prepare('VACUUM INTO ?').run(path)
+  const copy = new DatabaseSync(path)
   try {
-    database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
-  } catch (error) {
-    if ((error as { errcode?: number }).errcode !== SQLITE_FULL) throw error
-    // No room to move them into the file: they stay in the log.
-    const file = openSync(`${options.file}-wal`, 'r')
-    fsyncSync(file)
-    closeSync(file)
+    // Its later pack files are not those of this queue.
+    copy.exec('PRAGMA synchronous = FULL; PRAGMA user_version = 0; BEGIN; DELETE FROM filed_packs')
+    const insert = copy.prepare('INSERT INTO packs (seq, topic_no, count, created_at, data) VALUES (?, ?, ?, ?, ?)')
+    for (const pack of packs.list) {
+      if (pack.left === 0 || pack.place === undefined) continue
+      const { createdAt, data } = contentOf(pack)
+      insert.run(pack.seq, pack.topicNumber, pack.count, createdAt, data)
+    }
+    copy.exec('COMMIT')
+  } finally {
+    copy.close()
   }
 }
 
 /** Free pages are used again; a file that is mostly free is made smaller at the start. */
 function compact(): void {
-  const { bytes, freeBytes } = sizes()
-  if (bytes >= VACUUM_BYTES && freeBytes > bytes / 2) database.exec('VACUUM')
+  const [pages, free] = [pragma(database, 'page_count'), pragma(database, 'freelist_count')]
+  if (pages * pragma(database, 'page_size') >= VACUUM_BYTES && free > pages / 2) database.exec('VACUUM')
 }
 
 /** Removes rows of deleted topics in slices, when nothing else is to be done. */
@@ -637,7 +509,8 @@ function sweep(): void {
         statements.topicSwept.run(topic)
       }
     })
-    for (const pack of applyChanges(packs, changes, performance.now())) sparse.add(pack)
+    syncGroup()
+    takeOver(changes)
     unpackLater()
     if (isDone) {
       goneTopics.shift()
@@ -697,4 +570,5 @@ function close(): void {
   closeSync(log)
   database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   database.close()
+  closePackFiles(packFiles)
 }
