@@ -27,7 +27,7 @@ import {
   servingOf,
   topicOf,
 } from './queue-server.ts'
-import { isTopicName, parseJsonBody, parseSubmission, type Submitted } from './submission.ts'
+import { isTopicName, joined, parseJsonBody, parseSubmission, type Submitted } from './submission.ts'
 import { findQueueToken, mayUseTopic, type QueueRole, type QueueToken, tokenOf } from './tokens.ts'
 import { jobData, jobView, shownJob } from './views.ts'
 
@@ -137,11 +137,11 @@ function requireTopic(token: QueueToken, topic: string): void {
 
 // --- Jobs ---
 
-/** Submits the jobs of a body. @returns the body of the response @throws QueueError */
-async function submitBody(server: QueueServer, token: QueueToken, body: Buffer): Promise<string> {
+/** Submits the jobs of a body, in its pieces. @returns the body of the response @throws QueueError */
+async function submitBody(server: QueueServer, token: QueueToken, body: readonly Buffer[]): Promise<string> {
   const { settings } = server
   const limits = { jobsMax: settings.jobsPerRequestMax, jobBytesMax: settings.jobBytesMax }
-  const parsed = parseSubmission(body, limits, server.access.clock.wallMs())
+  const parsed = parseSubmission(joined(body), limits, server.access.clock.wallMs())
   if ('error' in parsed) {
     const { error, message, failures } = parsed
     throw new QueueError(error, message, failures === undefined ? {} : { failures })
@@ -168,7 +168,7 @@ export async function answerSubmission(server: QueueServer, caller: Caller, body
   try {
     const found = authorize(server, caller, 'producer')
     const token = found instanceof Promise ? await found : found
-    answer = { status: 200, headers: {}, body: await submitBody(server, token, body) }
+    answer = { status: 200, headers: {}, body: await submitBody(server, token, [body]) }
   } catch (error) {
     answer = answerOf(server, error, ROUTES.jobs.name)
   }
@@ -267,7 +267,7 @@ async function addTopic(
 ): Promise<void> {
   if (server.settings.topicCreateRole === 'admin' && token.role !== 'admin')
     throw new QueueError('forbidden', 'only admin tokens create topics here')
-  const value = parseJsonBody(await readBody(request, server.settings))
+  const value = parseJsonBody(joined(await readBody(request, server.settings)))
   if (value === undefined) throw new QueueError('invalid_json', 'the body is not JSON in UTF-8')
   const parsed = topicBody.safeParse(value)
   if (!parsed.success) {
@@ -308,7 +308,7 @@ const FAREWELL_MS = 1_000
 function readBody(
   request: IncomingMessage,
   { requestBytesMax, readTimeoutMs }: Pick<QueueServer['settings'], 'requestBytesMax' | 'readTimeoutMs'>,
-): Promise<Buffer> {
+): Promise<readonly Buffer[]> {
   const announced = Number(request.headers['content-length'] ?? 0)
   const tooLarge = () => new QueueError('request_too_large', `a request has at most ${requestBytesMax} bytes`)
   if (announced > requestBytesMax) return Promise.reject(tooLarge())
@@ -337,7 +337,7 @@ function readBody(
     request.on('end', () => {
       isComplete = true
       clearTimeout(timer)
-      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, bytes))
+      resolve(chunks)
     })
     request.on('close', () => {
       // After every request. An error is costly to make.
