@@ -10,8 +10,8 @@ it.each([
   'kill -9 loses no accepted job and brings back no finished one ($journal)',
   { timeout: 300_000 },
   async (options) => {
-    const { lost, returned, accepted, settled } = await killQueue({ ...options, seed: SEED })
-    expect({ seed: SEED, lost, returned }).toEqual({ seed: SEED, lost: [], returned: [] })
+    const { lost, returned, spoiled, accepted, settled } = await killQueue({ ...options, seed: SEED })
+    expect({ seed: SEED, lost, returned, spoiled }).toEqual({ seed: SEED, lost: [], returned: [], spoiled: [] })
     expect(accepted).toBeGreaterThan(0)
     expect(settled).toBeGreaterThan(0)
   },

@@ -1,5 +1,5 @@
 /** Jobs of a SQLite queue that share a row, beside a model of what is stored. */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -93,7 +93,7 @@ async function loaded(from: Journal, topics: ReadonlySet<number>) {
 }
 
 /** Rows of the closed file. */
-function count(table: 'jobs' | 'packs' | 'pack_marks'): number {
+function count(table: 'jobs' | 'packs' | 'filed_packs' | 'pack_marks'): number {
   const database = new DatabaseSync(file(), { readOnly: true })
   const row = database.prepare(`SELECT count(*) AS n FROM ${table}`).get() as { n: number }
   database.close()
@@ -102,6 +102,8 @@ function count(table: 'jobs' | 'packs' | 'pack_marks'): number {
 
 it('keeps exactly what random groups leave, however they are packed', { timeout: 120_000 }, async () => {
   const random = createRandom(SEED)
+  // Of some groups all jobs are large, so that they fill several files.
+  const large = `"${'x'.repeat(30_000)}"`
   const payloads = [undefined, '{"name":"Grüße 🎉"}', `"${'x'.repeat(3_000)}"`, `"${'y'.repeat(90_000)}"`]
   const topics = new Map(['orders', 'mail', 'prices'].map((name, n) => [n + 1, topicOf(name, n + 1)]))
   const jobs = new Map<number, Job>()
@@ -138,10 +140,12 @@ it('keeps exactly what random groups leave, however they are packed', { timeout:
     }
     const list = [...topics.values()]
     const isMixed = random.below(2) === 0
+    const isLarge = random.below(6) === 0
     let topic = list[random.below(list.length)] as Topic
     for (let n = [0, 1, 12, 400][random.below(4)] ?? 0; n > 0; n--) {
       if (isMixed) topic = list[random.below(list.length)] as Topic
-      const payload = random.below(10) === 0 ? payloads[random.below(payloads.length)] : `{"n":${seq}}`
+      const usual = isLarge ? large : `{"n":${seq}}`
+      const payload = random.below(10) === 0 ? payloads[random.below(payloads.length)] : usual
       const job = jobOf(topic, seq++, payload, random.below(30) === 0 ? CREATED_AT + 1_000 : 0)
       jobs.set(job.seq, job)
       changes.push(put(job))
@@ -197,7 +201,7 @@ it('reads a file of the version before packs, and adds them', async () => {
   await closed()
   // The tables were the same, without those of packs.
   const database = new DatabaseSync(file())
-  database.exec('DROP TABLE packs; DROP TABLE pack_marks; UPDATE meta SET version = 1')
+  database.exec('DROP TABLE packs; DROP TABLE filed_packs; DROP TABLE pack_marks; UPDATE meta SET version = 1')
   database.close()
 
   const added = Array.from({ length: 20 }, (_, n) => jobOf(orders, n + 4))
@@ -234,4 +238,149 @@ it('is refused by name when the content of a pack does not add up', async () => 
     )
     await closed()
   }
+})
+
+/** Names of the pack files. */
+const packFiles = () => readdirSync(folder).filter((name) => /^queue[.]db-packs-[0-9a-f]{8}-[0-9]+$/.test(name))
+const inFolder = (name: string) => join(folder, name)
+
+/** Neighbours of about 10 KB each: 128 of them are a pack of 1.3 MB. */
+const largeJobs = (topic: Topic, from: number, count: number) =>
+  Array.from({ length: count }, (_, n) => jobOf(topic, from + n, `"${String(from + n).padEnd(10_000, '.')}"`))
+
+it('writes a large group to a file that only its owner reads, and a small one to none', async () => {
+  const orders = topicOf('orders', 1)
+  const small = Array.from({ length: 100 }, (_, n) => jobOf(orders, n + 1))
+  await (await opened()).write([stored(orders), ...small.map(put)])
+  expect(packFiles()).toEqual([])
+
+  const large = largeJobs(orders, 101, 200)
+  await journal?.write(large.map(put))
+  await closed()
+
+  const [name = '', ...others] = packFiles()
+  expect(others).toEqual([])
+  expect(statSync(inFolder(name)).mode & 0o777).toBe(0o600)
+  expect(statSync(inFolder(name)).size).toBeGreaterThan(2_000_000)
+  expect(statSync(file()).size).toBeLessThan(1_000_000)
+  expect([count('packs'), count('filed_packs')]).toEqual([1, 8])
+  expect(await loaded(await opened(), new Set([1]))).toEqual([...small, ...large].map(kept))
+})
+
+it('writes a file again when its packs are gone, and keeps no more than two without packs', async () => {
+  const orders = topicOf('orders', 1)
+  const running = await opened()
+  await running.write([stored(orders)])
+  let seq = 1
+  for (let round = 0; round < 4; round++) {
+    // Three files of 16 MiB.
+    const written: Job[] = []
+    for (let n = 0; n < 20; n++) {
+      const group = largeJobs(orders, seq, 200)
+      seq += group.length
+      await running.write(group.map(put))
+      written.push(...group)
+    }
+    await running.write(written.map(done))
+    expect(packFiles().length).toBeLessThanOrEqual(3)
+    expect((await running.sizes()).bytes - (await running.sizes()).freeBytes).toBeLessThan(1_000_000)
+  }
+  await closed()
+
+  expect(packFiles()).toEqual([])
+  expect(await loaded(await opened(), new Set([1]))).toEqual([])
+})
+
+it('moves the rest of a file into rows when little of it is left', { timeout: 60_000 }, async () => {
+  const orders = topicOf('orders', 1)
+  const jobs = largeJobs(orders, 1, 2_400)
+  const running = await opened(0)
+  await running.write([stored(orders)])
+  for (let n = 0; n < jobs.length; n += 200) await running.write(jobs.slice(n, n + 200).map(put))
+  expect(packFiles().length).toBe(2)
+
+  const { bytes } = await running.sizes()
+
+  // Of the first file little is left.
+  const left = jobs.filter(({ seq }) => seq > 1_400 || (seq > 200 && seq <= 225))
+  await running.write(jobs.filter((job) => !left.includes(job)).map(done))
+  await until('the first file has no packs', async () => (await running.sizes()).bytes < bytes - 12_000_000)
+  await closed()
+
+  expect(packFiles()).toEqual([expect.stringMatching(/-2$/)])
+  expect(await loaded(await opened(), new Set([1]))).toEqual(left.map(kept))
+})
+
+it('is refused by name when a pack file is missing, cut or changed at any byte, and nothing is deleted', async () => {
+  const orders = topicOf('orders', 1)
+  await (await opened()).write([stored(orders), ...largeJobs(orders, 1, 200).map(put)])
+  await closed()
+  const [name = ''] = packFiles()
+  const whole = readFileSync(inFolder(name))
+  writeFileSync(inFolder(`${name.slice(0, -1)}9`), 'a file that no row names')
+  rmSync(inFolder(name))
+
+  await expect(opened()).rejects.toThrow(`queue.db cannot be used: damaged: its file ${name} is missing. Restore`)
+  expect(packFiles()).toEqual([`${name.slice(0, -1)}9`])
+
+  const random = createRandom(SEED)
+  for (let round = 0; round < 6; round++) {
+    const at = random.below(whole.length)
+    const spoiled = round === 0 ? whole.subarray(0, whole.length - 1) : Buffer.from(whole)
+    if (round > 0) spoiled[at] = (spoiled[at] as number) ^ (1 << random.below(8))
+    writeFileSync(inFolder(name), spoiled)
+    await expect(loaded(await opened(), new Set([1])), `VACANCY_SEED=${SEED}, byte ${at}`).rejects.toThrow(
+      `damaged: ${name} has other bytes at`,
+    )
+    await closed()
+  }
+  expect(packFiles(), 'what no row names is deleted').toEqual([name])
+})
+
+it('ignores what a killed process wrote behind the last pack', async () => {
+  const orders = topicOf('orders', 1)
+  const first = largeJobs(orders, 1, 100)
+  await (await opened()).write([stored(orders), ...first.map(put)])
+  await closed()
+  const [name = ''] = packFiles()
+  writeFileSync(inFolder(name), Buffer.alloc(700_000, 0xab), { flag: 'a' })
+
+  const second = largeJobs(orders, 101, 100)
+  await (await opened()).write(second.map(put))
+  await closed()
+
+  expect(packFiles()).toEqual([name])
+  expect(await loaded(await opened(), new Set([1]))).toEqual([...first, ...second].map(kept))
+})
+
+it('keeps the pack files of another queue that was in its place', async () => {
+  const orders = topicOf('orders', 1)
+  const jobs = largeJobs(orders, 1, 100)
+  await (await opened()).write([stored(orders), ...jobs.map(put)])
+  await closed()
+  const names = packFiles()
+  renameSync(file(), inFolder('aside.db'))
+
+  // An empty queue, as after a restart without its file.
+  await (await opened()).write([stored(topicOf('mail', 1))])
+  await closed()
+  expect(packFiles()).toEqual(names)
+
+  renameSync(inFolder('aside.db'), file())
+  expect(await loaded(await opened(), new Set([1]))).toEqual(jobs.map(kept))
+})
+
+it('has all packs in one file when it is backed up', async () => {
+  const orders = topicOf('orders', 1)
+  const jobs = largeJobs(orders, 1, 300)
+  await (await opened()).write([stored(orders), ...jobs.map(put)])
+  await journal?.write(jobs.slice(0, 10).map(done))
+  await journal?.backup?.(inFolder('copy.db'))
+  await closed()
+  for (const name of packFiles()) rmSync(inFolder(name))
+  renameSync(inFolder('copy.db'), file())
+
+  expect(await loaded(await opened(), new Set([1]))).toEqual(jobs.slice(10).map(kept))
+  await closed()
+  expect([count('packs') > 0, count('filed_packs')]).toEqual([true, 0])
 })

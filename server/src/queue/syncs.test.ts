@@ -107,6 +107,32 @@ describe.skipIf(process.platform !== 'linux')('syncs that the system saw', () =>
     expect(answered).toBeGreaterThanOrEqual(REQUESTS + AT_ONCE)
   })
 
+  it('SQLite: the bytes of a large group are synced before the log says where they are', {
+    timeout: 60_000,
+  }, async () => {
+    const trace = join(folder, 'trace')
+    await start('', trace)
+    await call(url, 'POST', '/producer/topic', { topic: 'orders' })
+    const begun = callsOf(trace).length
+    const jobs = Array.from({ length: 100 }, (_, n) => ({
+      id: `large-${n}`,
+      data: base64({ text: 'x'.repeat(10_000) }),
+    }))
+    expect((await call(url, 'POST', '/producer/jobs', { topic: 'orders', jobs })).status).toBe(200)
+    await end('SIGKILL')
+
+    const calls = callsOf(trace).slice(begun)
+    const kindOf = (each: SystemCall) => {
+      if (isAnswer(each)) return 'answered'
+      const file = /queue[.]db-packs-[0-9a-f]{8}-1$/.test(each.target) ? 'packs' : 'log'
+      if (file === 'log' && !each.target.endsWith('queue.db-wal')) return undefined
+      return `${file} ${isSync(each) ? 'synced' : 'written'}`
+    }
+    const steps = calls.flatMap((each) => kindOf(each) ?? [])
+    const turns = steps.filter((step, n) => step !== steps[n - 1])
+    expect(turns).toEqual(['packs written', 'packs synced', 'log written', 'log synced', 'answered'])
+  })
+
   it('SQLite: what a killed process left in the log is synced before it is confirmed again', {
     timeout: 60_000,
   }, async () => {

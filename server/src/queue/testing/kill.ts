@@ -18,7 +18,7 @@ import { type Program, startProgram } from '@vacancy/testkit/program'
 import { createRandom, type Random } from '@vacancy/testkit/random'
 import { WebSocket } from 'ws'
 import { startPostgres } from '../../testing/postgres.ts'
-import { TOKENS } from './queue.ts'
+import { base64, TOKENS } from './queue.ts'
 
 const ROOT = resolve(import.meta.dirname, '../../../..')
 const TOPICS = ['orders', 'mail']
@@ -29,6 +29,8 @@ const START_MS = 60_000
 /** Longer than a lease. */
 const STUCK_MS = 90_000
 const POLL_MS = 200
+/** Added to the payloads of one producer: its batches are large enough to be written to files of their own. */
+const LARGE = 'x'.repeat(20_000)
 
 type Fate = {
   /** The 200 arrived. */
@@ -48,6 +50,8 @@ export type KillReport = {
   readonly settled: number
   readonly lost: readonly string[]
   readonly returned: readonly string[]
+  /** Delivered with another payload. */
+  readonly spoiled: readonly string[]
 }
 
 type Run = {
@@ -57,6 +61,7 @@ type Run = {
   readonly fates: Map<string, Fate>
   readonly agent: Agent
   readonly returned: Set<string>
+  readonly spoiled: Set<string>
   next: number
   isRunning: boolean
 }
@@ -84,6 +89,7 @@ export async function killQueue(
     fates: new Map(),
     agent: new Agent({ keepAlive: true }),
     returned: new Set(),
+    spoiled: new Set(),
     next: 0,
     isRunning: false,
   }
@@ -159,7 +165,8 @@ async function produce(run: Run, number: number): Promise<void> {
         isConfirmed: false,
         isSettled: false,
       })
-    const jobs = ids.map((id) => ({ id, topic, data: Buffer.from(`{"id":"${id}"}`).toString('base64') }))
+    const more = number === PRODUCERS - 1 ? LARGE : ''
+    const jobs = ids.map((id) => ({ id, topic, data: base64({ id, more }) }))
     const body = size === 1 ? { job: jobs[0] } : { topic, jobs }
     if ((await post(run, '/producer/jobs', body)) !== 200) continue
     for (const id of ids) (run.fates.get(`${topic}/${id}`) as Fate).isAccepted = true
@@ -178,6 +185,7 @@ async function consume(run: Run, topic: string, share: number): Promise<WebSocke
     if (action === 'confirm' && content.of === 'ack' && content.result === 'done') fate.isConfirmed = true
     if (action !== 'job') return
     fate.deliveries++
+    if (content.id !== jobId || (content.more !== '' && content.more !== LARGE)) run.spoiled.add(`${topic}/${jobId}`)
     if (fate.isSettled) run.returned.add(`${topic}/${jobId}`)
     const chance = run.random.below(100) / 100
     if (chance < share) socket.send(JSON.stringify({ action: 'ack', topic, last_id: seqId, JobID: jobId }))
@@ -232,6 +240,7 @@ function report(
     settled: fates.filter(([, { isSettled }]) => isSettled).length,
     lost: accepted.filter(([id, { deliveries }]) => deliveries === 0 && !left.has(id)).map(([id]) => id),
     returned: [...run.returned],
+    spoiled: [...run.spoiled],
   }
 }
 
@@ -303,18 +312,20 @@ async function main(): Promise<number> {
   const result = await killQueue({ rounds: Number(values.rounds), seed: Number(values.seed), journal }, (line) =>
     process.stderr.write(`${line}\n`),
   )
-  const { seed, rounds, accepted, delivered, settled, lost, returned } = result
+  const { seed, rounds, accepted, delivered, settled, lost, returned, spoiled } = result
   if (values.json) print(JSON.stringify(result))
   else {
     print(
       `seed ${seed}: ${rounds} kills, ${accepted} jobs accepted, ${delivered} delivered, ${settled} finished before a kill`,
     )
-    print(`${lost.length} lost${lost.length > 0 ? `: ${lost.slice(0, 10).join(', ')}` : ''}`)
-    print(
-      `${returned.length} returned although finished${returned.length > 0 ? `: ${returned.slice(0, 10).join(', ')}` : ''}`,
-    )
+    for (const [found, what] of [
+      [lost, 'lost'],
+      [returned, 'returned although finished'],
+      [spoiled, 'delivered with another payload'],
+    ] as const)
+      print(`${found.length} ${what}${found.length > 0 ? `: ${found.slice(0, 10).join(', ')}` : ''}`)
   }
-  return lost.length + returned.length === 0 ? 0 : 1
+  return lost.length + returned.length + spoiled.length === 0 ? 0 : 1
 }
 
 if (import.meta.main) process.exitCode = await main()
