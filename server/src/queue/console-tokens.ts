@@ -1,5 +1,5 @@
 /**
- * API tokens of the console as tokens of the queue (docs/design/queue.md#access). A token is looked up once and then
+ * API tokens of the console as tokens of the queue (docs/design/queue-delivery.md#access). A token is looked up once and then
  * followed, so that a submission waits for no database, and a revoked token is forgotten within a second.
  */
 import type { TokenRole } from '@vacancy/shared/contract'

@@ -1,7 +1,7 @@
 /**
  * Long redrives: all dead jobs of a topic that match when it begins, some at a time, at a rate. A job leaves the dead list
  * with the group that stores it in its topic, so a cancelled or killed redrive loses nothing and repeats nothing
- * (docs/design/queue.md#redrive). The record of a redrive is in the row of its topic; what is left is found again by it.
+ * (docs/design/queue-delivery.md#redrive). The record of a redrive is in the row of its topic; what is left is found again by it.
  */
 import { assert } from '@vacancy/shared'
 import { type DeadFilter, JOB_LIMITS, type RedriveState, type RedriveView } from '@vacancy/shared/contract'

@@ -134,10 +134,13 @@ function canMount(): boolean {
 }
 
 describe('a full disk', () => {
-  it.skipIf(!canMount())(
-    'refuses jobs with 429, lets consumers finish what is there, and accepts again',
+  it.skipIf(!canMount()).each([
+    { what: 'single jobs', count: 1, bytes: 500_000 },
+    { what: 'batches that are written to pack files', count: 40, bytes: 25_000 },
+  ])(
+    'refuses jobs with 429, lets consumers finish what is there, and accepts again: $what',
     { timeout: 120_000 },
-    async () => {
+    async ({ count, bytes }) => {
       const disk = join(folder, 'disk')
       execFileSync('mkdir', [disk])
       execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=96m', 'tmpfs', disk])
@@ -149,8 +152,9 @@ describe('a full disk', () => {
         const accepted: string[] = []
         let answer = { status: 200, body: undefined as unknown }
         for (let n = 0; n < 200 && answer.status === 200; n++) {
-          answer = await submit(running, [`job-${n}`], 500_000)
-          if (answer.status === 200) accepted.push(`job-${n}`)
+          const ids = Array.from({ length: count }, (_, index) => `job-${n}-${index}`)
+          answer = await submit(running, ids, bytes)
+          if (answer.status === 200) accepted.push(...ids)
         }
         expect(answer).toMatchObject({
           status: 429,

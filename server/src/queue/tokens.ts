@@ -1,4 +1,4 @@
-/** Who may use the queue: tokens of its auth file, with roles and topics (docs/design/queue.md#access). */
+/** Who may use the queue: tokens of its auth file, with roles and topics (docs/design/queue-delivery.md#access). */
 import { hash } from 'node:crypto'
 import type { Clock } from '@vacancy/shared'
 import { bearerToken, createFailureLimiter, type FailureLimiter, type TokenHash } from '@vacancy/shared/node'
