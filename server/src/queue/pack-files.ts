@@ -1,7 +1,7 @@
 /**
  * Files beside a SQLite queue that hold the packs of large groups (docs/design/queue.md#pack-files). SQLite writes each
- * byte twice, to its log and to its file, and sums it up in between; these are written once. A row of SQLite says where a
- * pack is. Bytes that no row points to mean nothing and are overwritten.
+ * byte twice, to its log and to its file, and sums it up in between; these are written once. A row of SQLite refers to each
+ * pack. Bytes that no row refers to mean nothing and are overwritten.
  */
 import {
   closeSync,

@@ -182,7 +182,7 @@ function write(request: WriteRequest): void {
   unpackLater()
 }
 
-/** Writes and syncs the packs of a large group, before a row says where they are. @returns where, or none */
+/** Writes and syncs the packs of a large group, before a row refers to them. @returns where, or none */
 function filePacks({ packs: written, area = options.area }: WriteRequest): readonly PackPlace[] {
   const [first, last] = [written[0], written.at(-1)]
   if (first === undefined || last === undefined || last.to - first.from < FILED_BYTES_MIN) return []

@@ -107,7 +107,7 @@ describe.skipIf(process.platform !== 'linux')('syncs that the system saw', () =>
     expect(answered).toBeGreaterThanOrEqual(REQUESTS + AT_ONCE)
   })
 
-  it('SQLite: the bytes of a large group are synced before the log says where they are', {
+  it('SQLite: the bytes of a large group are synced before the log refers to them', {
     timeout: 60_000,
   }, async () => {
     const trace = join(folder, 'trace')
