@@ -1,4 +1,8 @@
-/** Reads every row of a SQLite queue and drops it: what a start of the queue is measured against. Prints how many jobs. */
+/**
+ * Reads every row of a SQLite queue, with its pack files, and drops it: what a start of the queue is measured against.
+ * Prints how many jobs.
+ */
+import { openSync, readSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 
 const PAGE_ROWS = 2_000
@@ -10,8 +14,9 @@ const JOB_BYTES = 32
 const LENGTH_AT = 24
 const ID_LENGTH_AT = 28
 
-const database = new DatabaseSync(process.argv[2] ?? '')
-const ofTable = (table: 'jobs' | 'packs') =>
+const path = process.argv[2] ?? ''
+const database = new DatabaseSync(path)
+const ofTable = (table: 'jobs' | 'packs' | 'filed_packs') =>
   database.prepare(`SELECT * FROM ${table} WHERE seq > ? ORDER BY seq LIMIT ?`)
 
 function* pagesOf(statement: StatementSync, rows: number) {
@@ -41,9 +46,26 @@ function unpacked(data: Uint8Array, count: number): { readonly id: string; reado
   })
 }
 
+const id = Number(database.prepare('PRAGMA user_version').get()?.['user_version']).toString(16).padStart(8, '0')
+const files = new Map<number, number>()
+
+function readFiled(file: number, at: number, bytes: number): Uint8Array {
+  let handle = files.get(file)
+  if (handle === undefined) {
+    handle = openSync(`${path}-packs-${id}-${file}`, 'r')
+    files.set(file, handle)
+  }
+  const data = new Uint8Array(bytes)
+  readSync(handle, data, 0, bytes, at)
+  return data
+}
+
 let jobs = 0
 for (const rows of pagesOf(ofTable('jobs'), PAGE_ROWS)) jobs += rows.length
 for (const packs of pagesOf(ofTable('packs'), PAGE_PACKS))
   for (const { data, count } of packs) jobs += unpacked(data as Uint8Array, Number(count)).length
+for (const packs of pagesOf(ofTable('filed_packs'), PAGE_PACKS))
+  for (const { file, at, bytes, count } of packs)
+    jobs += unpacked(readFiled(Number(file), Number(at), Number(bytes)), Number(count)).length
 database.close()
 process.stdout.write(`${jobs}\n`)
