@@ -46,6 +46,8 @@ async function openPage(url: URL, link: URL): Promise<{ readonly close: () => Pr
     await response.text()
     if (response.status !== 200) throw failure(`${path} was answered with ${response.status}`)
   }
+  // A page is open when it has been rendered: until then the console is still being loaded.
+  await get('/queue')
   const live = new WebSocket(`ws://${url.host}${LIVE.path}`, { headers: { cookie, origin: url.origin } })
   await new Promise((resolve, reject) => {
     live.once('open', resolve)
