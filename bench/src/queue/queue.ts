@@ -101,7 +101,7 @@ export const queueCommand = defineCommand({
   component: 'queue',
   summary: 'Submits and delivers jobs, on the job queue and on a server that stores nothing, in turns.',
   flags: {
-    jobs: { type: 'integer', min: 1_000, max: 10_000_000, default: 100_000, summary: 'Jobs of a run.' },
+    jobs: { type: 'integer', min: 1_000, max: 10_000_000, default: 300_000, summary: 'Jobs of a run.' },
     rounds: { type: 'integer', min: 1, max: 100, default: 5, summary: 'Runs of each; figures are their medians.' },
     url: { type: 'text', default: '', value: 'URL', summary: 'A running server to measure instead of ours.' },
     token: { type: 'text', default: '', value: 'TOKEN', summary: 'Its token, with the rights to submit and consume.' },
