@@ -289,10 +289,15 @@ function syncLog(database: DatabaseSync, { file }: WorkerOptions): void {
   }
 }
 
-/** What SQLite and the file system say when there is no room. */
+/** Nothing was stored, because there is no room. */
 export function isDiskFull(error: unknown): boolean {
-  const { errcode, code } = error as { errcode?: number; code?: string }
-  return errcode === SQLITE_FULL || code === 'ENOSPC' || code === 'EDQUOT'
+  return (error as { errcode?: number }).errcode === SQLITE_FULL
+}
+
+/** An error of the file system as SQLite reports it, if there was no room. */
+export function asDiskFull(error: unknown): unknown {
+  const { code, message } = error as { code?: string; message?: string }
+  return code === 'ENOSPC' || code === 'EDQUOT' ? Object.assign(new Error(message), { errcode: SQLITE_FULL }) : error
 }
 
 export function pragma(database: DatabaseSync, name: string): number {

@@ -20,6 +20,7 @@ import {
   writePacks,
 } from './pack-files.ts'
 import {
+  asDiskFull,
   isDiskFull,
   openDatabase,
   type PackTable,
@@ -186,7 +187,11 @@ function write(request: WriteRequest): void {
 function filePacks({ packs: written, area = options.area }: WriteRequest): readonly PackPlace[] {
   const [first, last] = [written[0], written.at(-1)]
   if (first === undefined || last === undefined || last.to - first.from < FILED_BYTES_MIN) return []
-  return writePacks(packFiles, area, written, options.isSynced)
+  try {
+    return writePacks(packFiles, area, written, options.isSynced)
+  } catch (error) {
+    throw asDiskFull(error)
+  }
 }
 
 /** A transaction that changed packs is durable. */
@@ -465,7 +470,16 @@ function sizes() {
 function backup(path: string): void {
   // Only the owner may read payloads.
   closeSync(openSync(path, 'wx', 0o600))
-  database.prepare('VACUUM INTO ?').run(path)
+  try {
+    database.prepare('VACUUM INTO ?').run(path)
+    movePacksInto(path)
+  } catch (error) {
+    unlinkSync(path)
+    throw error
+  }
+}
+
+function movePacksInto(path: string): void {
   const copy = new DatabaseSync(path)
   try {
     // Its later pack files are not those of this queue.
@@ -497,9 +511,9 @@ function sweepSoon(): void {
 function sweep(): void {
   const [topic] = goneTopics
   if (topic === undefined) return
+  let isDone = false
+  const changes: PackChanges = new Map()
   try {
-    let isDone = false
-    const changes: PackChanges = new Map()
     inTransaction(() => {
       const { changes: removed } = statements.sweep.run(topic, SWEEP_ROWS)
       sweepPacks(topic, changes)
@@ -509,13 +523,6 @@ function sweep(): void {
         statements.topicSwept.run(topic)
       }
     })
-    syncGroup()
-    takeOver(changes)
-    unpackLater()
-    if (isDone) {
-      goneTopics.shift()
-      sweptTo = 0
-    }
   } catch (error) {
     // Left for the next start; the rows belong to no topic.
     goneTopics.length = 0
@@ -524,6 +531,15 @@ function sweep(): void {
       id: 0,
       error: { message: (error as Error).message, isFull: false },
     } satisfies JournalReply)
+    return
+  }
+  // Before their bytes in a file may be overwritten. A failure ends the thread, and so the journal.
+  if (changes.size > 0) syncGroup()
+  takeOver(changes)
+  unpackLater()
+  if (isDone) {
+    goneTopics.shift()
+    sweptTo = 0
   }
   sweepSoon()
 }
