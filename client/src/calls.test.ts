@@ -127,6 +127,36 @@ describe('a call', () => {
     expect(await call).toBe(true)
   })
 
+  test.each(['429', '408'])('refused with %s by a node of a shard does not go to another at once', async (code) => {
+    const { world, client, next, received } = await startShard(2)
+    const call = client.propertyExists(HOTEL)
+
+    ;(await next()).refuse(code)
+    await until(() => world.waits().includes(15))
+    expect(received()).toEqual([])
+    world.advance(15)
+    ;(await next()).answer({ exists: true })
+
+    expect(await call).toBe(true)
+  })
+
+  test.each([
+    [500, 0],
+    [501, 1],
+  ])('of 2 s whose node was last heard after %d ms leaves %d connections', async (heardMs, left) => {
+    const { world, client, next } = await startShard(1)
+    const silent = client.propertyExists(HOTEL, { deadlineMs: 2_000 }).catch((error: unknown) => error)
+    await next()
+    world.advance(heardMs)
+    await exchange(client, next)
+
+    world.advance(2_000 - heardMs)
+
+    // A node without a byte for three quarters of the client's deadline is given up.
+    expect(await silent).toMatchObject({ code: 'deadline_exceeded' })
+    expect(client.status().connections).toBe(left)
+  })
+
   test('with several connections goes to the least loaded one', async () => {
     const { client, next } = await startShard(1, { connections: 2 })
     const [a, b] = [client.propertyExists(HOTEL), client.propertyExists(HOTEL)]

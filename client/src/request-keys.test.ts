@@ -96,6 +96,8 @@ test('a session idle for an hour is retired, because the node may have forgotten
   world.advance(SESSION_IDLE_MS_MAX + 1)
 
   expect(takeKey(keys)?.session).not.toBe(session)
+  // It no longer counts towards the greatest number of sessions.
+  expect(keys.sessions.size).toBe(1)
 })
 
 test('the number of sessions is limited', () => {

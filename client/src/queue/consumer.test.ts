@@ -323,16 +323,6 @@ test('it tries again after a 503, and ends after a refused token', async () => {
   expect(errors.map(({ code }) => code)).toEqual(['service_unavailable'])
 })
 
-test.each([
-  [4401, 'the token is no longer valid'],
-  [4409, 'a newer consumer has the same name'],
-])('it ends after close code %d', async (code, reason) => {
-  const { consumer } = await start({ consume: ({ socket }) => socket.close(code) })
-
-  await expect(consumer.ended).rejects.toMatchObject({ code: `closed_${code}` })
-  await expect(consumer.ended).rejects.toThrow(reason)
-})
-
 test('close() takes no more jobs, waits for handlers up to its limit, and gives the others back', async () => {
   const signals: AbortSignal[] = []
   let finish = () => {}
@@ -769,4 +759,37 @@ test('close() does not wait longer than until the last handler has failed', asyn
   await closed
 
   expect(of(queue, 'nack')).toHaveLength(1)
+})
+
+test('a job that waits is started after one that failed, as after one that succeeded', async () => {
+  const { queue, consumer } = await start(
+    { consume: delivering(['a', 'b', 'c']) },
+    { concurrency: 1, handler: ({ id }) => (id === 'b' ? undefined : Promise.reject(new Error(id))) },
+  )
+
+  await until(() => of(queue, 'nack').length === 2 && consumer.stats().done === 1)
+
+  expect(of(queue, 'nack').map(({ jobId }) => jobId)).toEqual(['a', 'c'])
+})
+
+test('a delivery that came before a confirmation is given back only on its own connection', async () => {
+  const consume: Script['consume'] = (peer, n) => {
+    if (n > 0) return peer.send('accepted')
+    delivering(['a'])(peer, n)
+    peer.socket.removeAllListeners('message')
+    // The job comes again instead of a confirmation.
+    peer.socket.once('message', () => peer.send('job', jobFields('a', 2, null)))
+  }
+  const { queue, consumer } = await start({ consume })
+  await until(() => consumer.stats().delivered === 2)
+
+  queue.peers[0]?.socket.terminate()
+  await until(() => consumer.stats().done === 1)
+  queue.peers[1]?.send('job', jobFields('b', 1, null))
+  await until(() => consumer.stats().done === 2)
+
+  expect(queue.peers[1]?.received).toEqual([
+    { action: 'ack', jobs: [{ jobId: 'a' }] },
+    { action: 'ack', jobs: [{ jobId: 'b', seqId: 1 }] },
+  ])
 })

@@ -407,6 +407,27 @@ test('owners that name each other are followed three times, then it waits', asyn
   expect([a.bodies.length, b.bodies.length, producer.stats().repeats]).toEqual([2, 2, 4])
 })
 
+test('redirections count in a row: after a stored job three are followed again', async () => {
+  const urls: { a?: string; b?: string } = {}
+  const to = (name: keyof typeof urls) => ({
+    ...{ status: 503, headers: { 'retry-after': '60' } },
+    body: { error: 'not_owner', message: 'elsewhere', owner: urls[name] },
+  })
+  // The first job is stored after one redirection, the second one after three.
+  const a = await startScriptedQueue({ respond: (_, n) => (n < 2 ? to('b') : undefined) })
+  const b = await startScriptedQueue({ respond: (_, n) => (n === 0 ? undefined : to('a')) })
+  open.push(a, b)
+  Object.assign(urls, { a: a.url, b: b.url })
+  const producer = createProducer({ url: a.url })
+  open.push(producer)
+
+  await producer.submit({ topic: 'orders', id: 'x' })
+  await producer.submit({ topic: 'orders', id: 'y' })
+
+  expect(a.bodies.map(idsOf)).toEqual([['x'], ['y'], ['y']])
+  expect(b.bodies.map(idsOf)).toEqual([['x'], ['y'], ['y']])
+})
+
 test.each<[string, Script['respond'], object, RegExp]>([
   [
     'was refused for now',
