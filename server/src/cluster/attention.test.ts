@@ -116,7 +116,7 @@ const RULES: readonly (readonly [rule: number, message: string, seeds: Attention
   ],
   [
     9,
-    'The dates of s1 end on 2026-11-25: the hot window ends in 2 days',
+    'The dates of s1 end on 2026-11-25: the hot window ends in 3 days',
     seedsOf(view(healthy, { window: { from: '2026-11-01', to: '2026-11-25' } })),
   ],
   [
@@ -128,6 +128,19 @@ const RULES: readonly (readonly [rule: number, message: string, seeds: Attention
 
 test.each(RULES)('rule %i: %s', (rule, message, seeds) => {
   expect(seeds.map((seed) => [seed.rule, seed.message])).toContainEqual([rule, message])
+})
+
+test.each([
+  ['2026-11-29', undefined],
+  ['2026-11-28', 'The dates of s1 end on 2026-11-28: the hot window ends in 6 days'],
+  ['2026-11-23', 'The dates of s1 end on 2026-11-23: the hot window ends in 1 day'],
+  // On its last day, at noon, it used to be shown as ended.
+  ['2026-11-22', 'The dates of s1 end on 2026-11-22: the hot window ends today'],
+  ['2026-11-21', 'The dates of s1 have ended'],
+])('at noon of November 22 a window to %s: %s', (to, message) => {
+  const seeds = seedsOf(view(healthy, { window: { from: '2026-11-01', to } }))
+
+  expect(seeds.map((each) => each.message)).toEqual(message === undefined ? [] : [message])
 })
 
 test('a healthy shard needs no attention', () => {

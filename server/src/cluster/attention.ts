@@ -146,14 +146,15 @@ function shardSeeds(shard: ShardView, facts: Parameters<typeof attentionSeeds>[0
   seeds.push(...snapshotSeeds(shard, facts, href()))
   for (const node of shard.nodes) seeds.push(...limitSeeds(shard, node, href(node.id)))
   if (shard.window !== null) {
-    const days = Math.floor((Date.parse(shard.window.to) - facts.now) / DAY_MS)
+    // The last day of a window belongs to it.
+    const days = Date.parse(shard.window.to) / DAY_MS - Math.floor(facts.now / DAY_MS)
     if (days < ATTENTION.windowDays) {
-      const when = days < 0 ? 'has ended' : `ends in ${days} ${days === 1 ? 'day' : 'days'}`
+      const when = days === 0 ? 'today' : `in ${days} ${days === 1 ? 'day' : 'days'}`
       add(
         9,
         'window',
         'warn',
-        `The dates of ${id} ${days < 0 ? 'have ended' : `end on ${shard.window.to}: the hot window ${when}`}`,
+        `The dates of ${id} ${days < 0 ? 'have ended' : `end on ${shard.window.to}: the hot window ends ${when}`}`,
       )
     }
   }
