@@ -19,6 +19,19 @@ const falling = (entries: number) => [
   { at: NOW - 10_000, entries: entries + 1_000 },
   { at: NOW, entries },
 ]
+/** An unavailable n2 that reports these reasons, in this order. */
+const unavailableFor = (reasons: readonly (readonly [reason: string, detail: string, stops: 'all' | 'writes'])[]) =>
+  observedNode(
+    { id: 'n2', health: 'unavailable' },
+    {
+      status: {
+        value: statusOf({
+          reasons: reasons.map(([reason, detail, stops]) => ({ ...MISMATCH, reason, detail, stops })),
+        }),
+        at: NOW,
+      },
+    },
+  )
 
 /** docs/design/control-plane.md#node-state, row by row. */
 const NODE_ROWS: readonly (readonly [
@@ -72,6 +85,36 @@ const NODE_ROWS: readonly (readonly [
     'unavailable',
     'crit',
     'Unavailable, without a reported reason',
+  ],
+  [
+    4,
+    'it reports a reason that stops only writes before the one that stops everything',
+    [
+      n1,
+      unavailableFor([
+        ['log_full', 'the log is full', 'writes'],
+        ['loading', 'loading a snapshot', 'all'],
+      ]),
+      n3,
+    ],
+    'unavailable',
+    'crit',
+    'Unavailable: loading a snapshot',
+  ],
+  [
+    4,
+    'no reason that it reports stops everything',
+    [
+      n1,
+      unavailableFor([
+        ['first_reason', '', 'writes'],
+        ['second_reason', 'the second', 'writes'],
+      ]),
+      n3,
+    ],
+    'unavailable',
+    'crit',
+    'Unavailable: first_reason',
   ],
   [
     5,

@@ -160,6 +160,28 @@ test('saved series are read back', async () => {
   expect(valuesOf(other, NOW + 10_000)?.slice(-2)).toEqual([1.5, 2.5])
 })
 
+test('saved series are those of each node, and both the last hour and the days before are read back', async () => {
+  const [store, other] = [createSeries(), createSeries()]
+  const owners = ['n1', 'n2', 'n3'].map((node) => ({ ...OWNER, node }))
+  const laterMs = 6 * 3_600_000
+  for (const [n, owner] of owners.entries()) {
+    recordSeries(store, owner, NOW, { queries: 10 * (n + 1) })
+    recordSeries(store, owner, NOW + laterMs, { queries: n + 1 })
+  }
+  await saveSeries(store, join(folder, 'series'))
+
+  expect(await loadSeries(other, join(folder, 'series'))).toBe('')
+
+  const known = (node: string, from: string) =>
+    valuesOf(other, NOW + laterMs, { node, from })?.filter((value) => value !== null)
+  expect(owners.map(({ node }) => known(node, 'now-1h'))).toEqual([[1], [2], [3]])
+  expect(owners.map(({ node }) => known(node, 'now-12h'))).toEqual([
+    [10, 1],
+    [20, 2],
+    [30, 3],
+  ])
+})
+
 test('a damaged file is ignored, with the reason', async () => {
   const file = join(folder, 'series')
   const store = createSeries()

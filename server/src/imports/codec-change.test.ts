@@ -33,14 +33,15 @@ const entries = (...given: readonly (readonly [name: string, was: string | null]
 const same = (names: readonly string[]): CodecEntries => names.map((name) => ({ name, was: name }))
 
 /** A shard of three nodes with these list hashes; undefined: the node is down. */
-function shardWith(hashes: readonly (string | undefined)[], packages = 1_000) {
+function shardWith(hashes: readonly (string | undefined)[], packages: number | null = 1_000) {
   const nodes = hashes.map((hash, at) => {
     const id = `n${at + 1}`
     if (hash === undefined) return goneNode({ id }, { code: 'refused', message: 'refused' })
-    const status = { value: statusOf({ ordered_hash: hash, packages }), at: NOW }
+    const status = { value: statusOf({ ordered_hash: hash, packages: packages ?? 0 }), at: NOW }
     return observedNode({ id }, { status, codecs: undefined })
   })
-  return shardOf(nodes).view
+  const { view } = shardOf(nodes)
+  return packages === null ? { ...view, packages } : view
 }
 
 const snapshot = (id: string, codecHash: string, stored: boolean) =>
@@ -105,7 +106,7 @@ test('a different order is a change, and breaks no saved query', () => {
 const AFTER = createCodecList(['late', 'free_wifi', 'breakfast'])
 const OLD = BEFORE.orderedHash
 const NEW = AFTER.orderedHash
-test.each<[string, string | undefined, readonly (string | undefined)[], number, Record<string, string>]>([
+test.each<[string, string | undefined, readonly (string | undefined)[], number | null, Record<string, string>]>([
   ['nothing is done', OLD, [OLD, OLD, OLD], 9, { stop: 'open', registry: 'open', start: 'open', data: 'open' }],
   [
     'all nodes are stopped',
@@ -119,6 +120,8 @@ test.each<[string, string | undefined, readonly (string | undefined)[], number, 
   ['one node is still down', NEW, [NEW, NEW, undefined], 0, { stop: 'done', start: 'open', data: 'open' }],
   ['one node runs with the old list', NEW, [NEW, NEW, OLD], 0, { stop: 'open', start: 'open' }],
   ['all are back, and empty', NEW, [NEW, NEW, NEW], 0, { stop: 'done', start: 'done', data: 'open' }],
+  ['all are back with one package', NEW, [NEW, NEW, NEW], 1, { start: 'done', data: 'done' }],
+  ['all are back, and their packages are unknown', NEW, [NEW, NEW, NEW], null, { start: 'done', data: 'open' }],
   ['all are back with data', NEW, [NEW, NEW, NEW], 9, { stop: 'done', registry: 'done', start: 'done', data: 'done' }],
 ])('the states of the steps are detected: %s', (_, hash, hashes, packages, expected) => {
   const plan = planned(AFTER.names.map((name) => ({ name, was: name })))

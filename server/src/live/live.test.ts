@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { turnableClock } from '@vacancy/shared'
 import { applyOps, LIVE, type LiveOp, type ServerFrame } from '@vacancy/shared/contract'
 import { createLogger } from '@vacancy/shared/node'
 import { until } from '@vacancy/testkit/until'
@@ -267,6 +268,33 @@ test('changes are kept up to a number of bytes: a client that lacks more gets th
       [['n'], 8],
     ],
   })
+})
+
+test('changes of a topic without subscribers are kept for a while, those of one with subscribers always', async () => {
+  const clock = turnableClock(Date.UTC(2026, 10, 22))
+  const log = createLogger({ level: 'fatal', format: 'json', component: 'test' })
+  await stopLive(live)
+  live = createLive({ server: 'test', log, clock })
+  publish(live, 'summary', { n: 0 })
+  const first = await connect()
+  first.send({ t: 'sub', id: 1, topic: 'summary' })
+  await until('the value arrived', () => first.value('summary'))
+
+  clock.advance(2 * LIVE_LIMITS.idleMs)
+  publish(live, 'summary', { n: 1 })
+  await until('the change arrived', () => (first.value('summary') as { n: number }).n === 1)
+  expect(first.kinds().filter((kind) => kind !== 'hello')).toEqual(['snap', 'delta'])
+
+  const { seq } = first.topics.get('summary') as { seq: number }
+  first.send({ t: 'unsub', id: 1 })
+  await until('it has no subscriber', () => live.topics.get('summary')?.followers.size === 0)
+  clock.advance(LIVE_LIMITS.idleMs + 1)
+  publish(live, 'summary', { n: 2 })
+  const second = await connect()
+  second.send({ t: 'sub', id: 1, topic: 'summary', since: seq })
+  await until('the value arrived', () => second.value('summary'))
+  expect(second.kinds()).not.toContain('delta')
+  expect(second.value('summary')).toEqual({ n: 2 })
 })
 
 test('the number of topics per connection is limited', async () => {
