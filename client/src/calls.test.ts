@@ -140,6 +140,41 @@ describe('a call', () => {
     expect(await call).toBe(true)
   })
 
+  test('whose connection was lost reports that at its deadline, when there is no other until then', async () => {
+    const [node] = await startNodes(1)
+    const world = turnedWorld()
+    const client = await connectIn(world, { port: node?.port ?? 0 })
+    const call = client.propertyExists(HOTEL, { deadlineMs: 1_000 }).catch((error: unknown) => error)
+    await node?.next()
+
+    await node?.close()
+    await until(() => client.status().connections === 0)
+    world.advance(1_000)
+
+    expect(await call).toMatchObject({ name: 'VacancyRetryError', code: 'connection_lost', command: 'PROPEXIST' })
+  })
+
+  test('that was refused and waits for its retry has changed nothing when it is cancelled or its time is over', async () => {
+    const [node] = await startNodes(1)
+    const world = turnedWorld()
+    const client = await connectIn(world, { port: node?.port ?? 0 })
+    const stop = new AbortController()
+    const refused = async (options: object) => {
+      const failure = client.decreaseAvailability(DECREMENT, options).catch((error: unknown) => error)
+      ;(await node?.next())?.refuse('429')
+      await until(() => world.waits().includes(15))
+      return { failure }
+    }
+
+    const cancelled = await refused({ signal: stop.signal })
+    stop.abort()
+    expect(await cancelled.failure).toMatchObject({ name: 'VacancyClientError', code: 'cancelled' })
+    const late = await refused({ deadlineMs: 10 })
+    world.advance(10)
+    expect(await late.failure).toMatchObject({ name: 'VacancyRetryError', code: '429' })
+    expect(node?.untaken()).toEqual([])
+  })
+
   test.each([
     [500, 0],
     [501, 1],

@@ -126,6 +126,8 @@ function respond(response: ServerResponse, scripted: ScriptedResponse): void {
 }
 
 function refuse(socket: Duplex, { status, body, headers = {} }: ScriptedRefusal): void {
+  // A consumer may cut the connection as soon as it has the refusal.
+  socket.on('error', () => undefined)
   const text = JSON.stringify(body)
   const more = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.end(

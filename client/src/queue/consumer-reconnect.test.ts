@@ -1,0 +1,36 @@
+import { afterEach, expect, test } from 'vitest'
+import { GOOD_CONNECTION_MS } from '../retry.ts'
+import { until } from '../testing/until.ts'
+import { systemWorld } from '../world.ts'
+import { createConsumer } from './consumer.ts'
+import { startScriptedQueue } from './testing/scripted-queue.ts'
+
+const open: { close: (options?: { waitMs: number }) => Promise<void> }[] = []
+afterEach(async () => {
+  for (const each of open.splice(0).reverse()) await each.close({ waitMs: 0 })
+})
+
+/** Counts the attempts of a consumer that a queue never accepts. */
+async function startRefused(more: object) {
+  let attempts = 0
+  const queue = await startScriptedQueue({
+    upgrade: () => {
+      attempts++
+      return { status: 503, body: { error: 'service_unavailable', message: 'loading', ...more } }
+    },
+  })
+  open.push(queue, createConsumer({ url: queue.url, topic: 'orders', handler: () => undefined }))
+  return { attempts: () => attempts }
+}
+
+test('a consumer that was never accepted waits longer after each failure, in a process of any age', async () => {
+  // As old as a connection that counts as good.
+  await until(() => systemWorld.clock.monotonicMs() >= GOOD_CONNECTION_MS)
+
+  const growing = await startRefused({})
+  const steady = await startRefused({ retryAfterMs: 50 })
+  await until(() => steady.attempts() >= 40)
+
+  // 40 pauses of 50 ms are 2 s; pauses that double from 0.1 s, less up to half, allow 6 attempts in that time, 9 in 8 s.
+  expect(growing.attempts()).toBeLessThan(12)
+})
