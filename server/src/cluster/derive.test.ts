@@ -337,6 +337,56 @@ test('a shard that waits for its founding voters reports what is missing', () =>
   expect(view).toMatchObject({ state: 'forming', level: 'info', waitsFor: bootstrap.why })
 })
 
+const ended = (id: string, commit: number) =>
+  observedNode({ id, leader: '', health: 'active_follower', ...three, commit })
+test.each([
+  ['a healthy shard', [n1, n2, n3], ''],
+  [
+    'one without its quorum',
+    [n1, goneNode({ id: 'n2' }, REFUSED), goneNode({ id: 'n3' }, LATE)],
+    'Waiting for n2, n3.',
+  ],
+  [
+    'one without a leader',
+    [ended('n1', 50_000), ended('n2', 50_012), ended('n3', 49_000)],
+    'n2 has the longest log, which ends at 50,012',
+  ],
+  [
+    'one without a leader and one of its voters',
+    [ended('n1', 50_000), ended('n2', 49_000), goneNode({ id: 'n3', leader: '', ...three, commit: 60_000 }, LATE)],
+    'n3 is missing; n1 has the longest log, which ends at 50,000',
+  ],
+])('%s shows what it waits for', (_, nodes, waitsFor) => {
+  expect(shardOf(nodes).view.waitsFor).toBe(waitsFor)
+})
+
+test('a shard is clustered, standalone, or unknown until a node has reported', () => {
+  const silent = observedNode({ id: 'n1' }, { info: undefined })
+
+  expect([[silent, n2], [standalone], [silent]].map((nodes) => shardOf(nodes).view.mode)).toEqual([
+    'clustered',
+    'standalone',
+    'unknown',
+  ])
+})
+
+test('the state of a node shows the values that it follows from', () => {
+  const inputsOf = (lagging: NodeObservation, id: string) => nodeOf([lagging, n2, n3], id).rule.inputs
+
+  expect(inputsOf(withLag(1, 0.5), 'n2')).toEqual({
+    'rounds missed': '0',
+    '/healthz': 'active_follower',
+    'leader by majority': 'n1',
+    lag: '1 entry, 500 ms',
+  })
+  // The leader has no lag of its own.
+  expect(inputsOf(withLag(1, 0.5), 'n1')).toEqual({
+    'rounds missed': '0',
+    '/healthz': 'active_leader',
+    'leader by majority': 'n1',
+  })
+})
+
 test('two leaders for a moment are an election between two polls, not a disagreement', () => {
   const nodes = [n1, n2, observedNode({ id: 'n3', leader: 'n3', health: 'active_follower' })]
 
