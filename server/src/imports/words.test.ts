@@ -43,6 +43,31 @@ test('differing counters are listed', () => {
   })
 })
 
+test('rows that were rejected before are counted apart', () => {
+  const done = { properties: 2, packages: 7, outOfWindow: 2 }
+  const readBack = { properties: 2, packages: 7 }
+  const counters = (properties: number, packages: number) =>
+    countersOf(
+      { properties: { rows: 3, rejected: properties }, packages: { rows: 10, rejected: packages } },
+      done,
+      readBack,
+    )
+
+  expect(counters(1, 1)).toMatchObject({ agree: true, differs: [], rejected: { properties: 1, packages: 1 } })
+  expect(counters(0, 2)).toMatchObject({
+    agree: false,
+    differs: [
+      'properties.csv has 3 rows, 0 of them rejected before, the builder accepted 2',
+      'packages.csv has 10 rows, 2 of them rejected before, the builder accepted 7 and omitted 2',
+    ],
+  })
+  expect(counters(0, 0).differs).toEqual([
+    'properties.csv has 3 rows, the builder accepted 2',
+    'packages.csv has 10 rows, the builder accepted 7 and omitted 2',
+  ])
+  expect(counters(0, 0)).not.toHaveProperty('rejected')
+})
+
 const side = (segments: { [name: string]: { properties: number; days: { [day: number]: number } } }): Side => ({
   head: {
     ...{ title: '', kind: 'snapshot', id: '', node: null, at: '2026-11-20T00:00:00.000Z' },
