@@ -114,7 +114,7 @@ export function resolverPath(target: ResolveTarget): string {
   }
 }
 
-/** The cache has its own timeout and aborts the signal. That of the caller is only a second fence. */
+/** The cache has its own timeout and aborts the signal. The one of the caller is only a second guard. */
 function call(caller: HttpCaller, url: string, path: string, signal: AbortSignal): Promise<HttpResult> {
   return new Promise((resolve) => {
     const end = (result: HttpResult): void => {

@@ -458,7 +458,7 @@ function decideToForm(formation: Formation, voters: readonly Stand[], own: Forma
         const reason = `${holders.length} of ${voters.length} voters hold snapshot ${short(held.contentDigest)}`
         return { kind: 'set-aside', reason }
       }
-      const why = `snapshot ${short(held.contentDigest)} is on ${holders.length} of ${voters.length} voters: they form`
+      const why = `snapshot ${short(held.contentDigest)} is on ${holders.length} of ${voters.length} voters: they form the shard`
       return { kind: 'wait', waitsFor: 'join', why }
     }
     // Includes data of nodes that are gone, are not voters or have another list: empty nodes never outvote it
