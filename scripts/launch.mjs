@@ -206,8 +206,8 @@ function withBrowser(command, rest) {
 }
 
 /**
- * Runs the tests of all steps at once, since the browser tests mostly wait. The last line of the output is
- * `N passed, M failed`.
+ * Runs the tests of all steps, one step after the other: browsers beside them would keep two cores so busy that tests exceed
+ * their time. The last line of the output is `N passed, M failed`.
  */
 async function runTests(node, command, rest, env) {
   const folder = mkdtempSync(path.join(tmpdir(), 'vacancy-test-'))
@@ -217,18 +217,15 @@ async function runTests(node, command, rest, env) {
     const seed = process.env.VACANCY_SEED ?? String(seedOfTests())
     say(`random tests draw from VACANCY_SEED=${seed}`)
     const steps = browser.fix ? command.steps.filter((step) => step !== PLAYWRIGHT) : command.steps
-    if (steps.length > 1) say('the browser tests run at the same time; their output follows at the end')
-    const runs = await Promise.all(
-      steps.map(async (step, index) => {
-        const file = path.join(folder, `${index}.json`)
-        const given = { ...env, NODE_COMPILE_CACHE, VACANCY_TEST_COUNTS: file, VACANCY_SEED: seed }
-        if (browser.path) given.CHROMIUM_PATH = browser.path
-        const stdio = index === 0 ? 'inherit' : ['ignore', 'pipe', 'pipe']
-        const { code, output } = await runStep(node, [...step, ...rest], { env: given, stdio })
-        return { code, output, counts: readCounts(file) }
-      }),
-    )
-    for (const { output } of runs) process.stdout.write(output)
+    const runs = []
+    for (const [index, step] of steps.entries()) {
+      const file = path.join(folder, `${index}.json`)
+      const given = { ...env, NODE_COMPILE_CACHE, VACANCY_TEST_COUNTS: file, VACANCY_SEED: seed }
+      if (browser.path) given.CHROMIUM_PATH = browser.path
+      const { code } = await runStep(node, [...step, ...rest], { env: given, stdio: 'inherit' })
+      runs.push({ code, counts: readCounts(file) })
+      if (stopRequested()) break
+    }
     const code = runs.find((each) => each.code !== 0)?.code ?? (browser.fix ? 1 : 0)
     const failures = runs.flatMap(({ counts }) => counts.failures)
     for (const failure of failures) console.log(`failed: ${failure}`)
