@@ -5,8 +5,8 @@ import house from './package.json' with { type: 'json' }
 
 /** Tests start real processes and share the cores with each other: generous time, few workers. */
 const limits = {
-  testTimeout: 60_000,
-  hookTimeout: 60_000,
+  testTimeout: 180_000,
+  hookTimeout: 180_000,
   expect: { poll: { timeout: 20_000 } },
   setupFiles: [fileURLToPath(import.meta.resolve('./scripts/seed-tests.mjs'))],
 }

@@ -129,7 +129,7 @@ beforeAll(async () => {
     async () => (await page('edge', '/ready')).status === 200,
   )
   client = await open({ token: TOKEN, connectDeadlineMs: 30_000 })
-}, 60_000)
+}, 240_000)
 
 afterAll(async () => {
   await client?.close()

@@ -41,4 +41,4 @@ test('sample jobs are submitted, processed, and fail in one topic; a second star
     await program.ended
     rmSync(dir, { recursive: true })
   }
-}, 90_000)
+}, 240_000)

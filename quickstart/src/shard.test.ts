@@ -16,7 +16,7 @@ const DIR = ['--dir', layout.dir]
 /** Other tests may run shards as well. */
 const BLOCK = ['--block', String(20 + (process.pid % 180))]
 const SMALL = ['--packages', '3000', '--days', '20']
-const SHARD_MS_MAX = 120_000
+const SHARD_MS_MAX = 300_000
 /** As each node is shown: name, role, TCP address, HTTP address. */
 const ROW = /^ +(n\d) +(leader|voter|learner) +(\S+):(\d+) +http:\/\/(\S+) +\d/gm
 const STAYS_UP = /\nStop {6}Ctrl-C/

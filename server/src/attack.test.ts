@@ -221,7 +221,7 @@ describe('connections', () => {
     } finally {
       await other.stop()
     }
-  }, 60_000)
+  }, 240_000)
 })
 
 describe('uploads', () => {

@@ -66,7 +66,7 @@ async function start(args: readonly string[], until: RegExp): Promise<Started> {
 function vacancy(...args: string[]) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [VACANCY, ...args], {
     encoding: 'utf8',
-    timeout: 60_000,
+    timeout: 240_000,
   })
   return { status, stdout, stderr }
 }
@@ -199,7 +199,7 @@ test('SIGHUP loads a new certificate, and keeps the current one when the files a
   expect(await fingerprint()).toBe(after)
   plane.child.kill('SIGTERM')
   expect(await plane.ended).toBe(0)
-}, 60_000)
+}, 240_000)
 
 test('SIGTERM notifies live channels, finishes requests in flight, and exits with 0', async () => {
   const plane = await start(['--data-dir', newFolder(), '--sign-in', 'ada'], /^sign-in: .*\n/m)

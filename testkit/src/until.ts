@@ -4,7 +4,7 @@ type Check<T> = () => Promise<T | undefined | false> | T | undefined | false
 /** A program whose output explains why a condition does not hold. */
 type Printing = { readonly name?: string; readonly id?: string; readonly output: () => string }
 
-const WITHIN_MS = 45_000
+const WITHIN_MS = 90_000
 const INTERVAL_MS = 20
 /** Of a long wait. Checks of a whole shard need much of a core, which its programs need themselves. */
 const INTERVAL_MS_MAX = 150

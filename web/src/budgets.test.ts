@@ -49,7 +49,7 @@ beforeAll(() => {
         .map((file) => file.path),
     ),
   )
-}, 60_000)
+}, 240_000)
 
 function manifestsOf(file: string): [string, Manifest][] {
   const scope: { __RSC_MANIFEST?: { [route: string]: Manifest } } = {}

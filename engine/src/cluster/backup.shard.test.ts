@@ -90,7 +90,7 @@ test('a node of one restore is refused by another restore of the same file (it u
     return counts.some((each) => (each?.['genesis'] ?? 0) > 0)
   }
   // Processes that share two cores with others take long to find each other.
-  await happens('the node is refused', shard.running(), isRefused, 120_000)
+  await happens('the node is refused', shard.running(), isRefused, 240_000)
   expect(await healthOf(old)).toBe('unavailable')
   await old.kill()
 })

@@ -16,4 +16,4 @@ test('a snapshot finishes when writes change more pages than there are spare one
   } finally {
     rmSync(dataDir, { recursive: true })
   }
-}, 60_000)
+}, 240_000)

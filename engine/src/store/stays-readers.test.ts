@@ -83,7 +83,7 @@ test(`a thread that searches beside bookings never sees two nights of a stay dif
 
   expect(found).toBe('')
   expect(changes).toBeGreaterThanOrEqual(CHANGES_MIN)
-}, 120_000)
+}, 240_000)
 
 test('it does when a table of the stay is not marked (stays/table-unmarked)', async () => {
   let found = ''
@@ -91,4 +91,4 @@ test('it does when a table of the stay is not marked (stays/table-unmarked)', as
   for (let run = 0; run < 8 && found === ''; run++) ({ found } = await runBesideReader('stays/table-unmarked'))
 
   expect(found).toMatch(/^rooms left on two nights of the same stays: \d+ and \d+$/)
-}, 120_000)
+}, 240_000)

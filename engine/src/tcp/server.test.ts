@@ -605,7 +605,7 @@ test('memory_max_bytes: writes that need memory get 503, updates and reads conti
   expect(update).toMatchObject({ ok: true, result: { availability: 9 } })
   expect((await succeed(client, 'PROPEXIST', { propertyId: 'p_0' })).exists).toBe(true)
   expect((await succeed(client, 'SEARCHPROP', { segment: 'segment_0', limit: 5 })).propertyIds).toHaveLength(5)
-}, 120_000)
+}, 240_000)
 
 test('a graceful shutdown answers accepted requests and keeps their effects', async () => {
   const folder = folderOfTest()

@@ -10,7 +10,7 @@ import { quickstartTest, UP } from './testing/command.ts'
 const { dir, portOffset, up, run, status, remove } = await quickstartTest()
 afterAll(remove)
 
-const MS_MAX = 120_000
+const MS_MAX = 300_000
 
 const pidsOf = (components: readonly ComponentStatus[]) => new Map(components.map(({ name, pid }) => [name, pid]))
 

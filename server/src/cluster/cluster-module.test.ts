@@ -320,7 +320,7 @@ test('an unconfirmed operation is still watched, even after a restart, and may b
   // Their times used to be those of the restart.
   expect(late.steps).toEqual(expect.arrayContaining(measured))
   expect(sim.shards[0]?.requests).toHaveLength(1)
-}, 120_000)
+}, 240_000)
 
 test('a leader that never responds is reported, and the outcome is still observed', async () => {
   const { world, sim } = await openWorld()

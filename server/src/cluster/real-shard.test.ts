@@ -11,7 +11,7 @@ beforeAll(async () => {
   shard = await startShard()
   const { registryUrl: registry, resolverUrl: resolver } = shard
   world = await openClusterWorld({ registry, resolver, tokens: { admin: ADMIN_TOKEN } })
-}, 120_000)
+}, 240_000)
 
 afterAll(async () => {
   await world?.close()
@@ -94,7 +94,7 @@ test('a shard that waits for its founding voters is known from the registry alon
     await own.close()
     await waiting.close()
   }
-}, 120_000)
+}, 240_000)
 
 test('a standalone node of a configured list is a shard without copies', async () => {
   const node = await startNode()

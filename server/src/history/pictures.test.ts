@@ -133,7 +133,7 @@ test('the past is what was recorded then, at 200 random moments of a simulated d
     expect(at - state.picturedAt, where).toBeLessThan(PICTURES.everyMs + 30_000)
   }
   await close()
-}, 60_000)
+}, 240_000)
 
 test('two states differ by leader, states, and nodes and shards that came or went', () => {
   const before = { at: NOW, picturedAt: NOW, shards: [viewOf(simulated('s1'), NOW), viewOf(simulated('s2'), NOW)] }

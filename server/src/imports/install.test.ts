@@ -198,6 +198,6 @@ test('two empty voters that wait for the third receive the snapshot, and the sha
   const all = () => Promise.all(shard.nodes().map(coverageOf))
   await vi.waitFor(
     async () => expect((await all()).map(({ packages }) => packages)).toEqual([1, 2, 3].map(() => HOTELS * NIGHTS)),
-    { timeout: 120_000, interval: 250 },
+    { timeout: 240_000, interval: 250 },
   )
 })

@@ -33,7 +33,7 @@ beforeAll(async () => {
   const far = await connect({ host: other.host, port: other.tcpPort })
   await far.setProperty({ ...property('elsewhere', 1), segment: 'Graz' })
   await far.close()
-}, 120_000)
+}, 240_000)
 afterAll(async () => {
   await world?.close()
   await client?.close()
@@ -377,7 +377,7 @@ describe('why not', () => {
     expect(await problemOf(why('a,b'))).toMatchObject({ status: 400 })
   })
 
-  test('is always consistent: in the result ⇔ explained as matching', { timeout: 120_000 }, async () => {
+  test('is always consistent: in the result ⇔ explained as matching', { timeout: 240_000 }, async () => {
     const random = seeded(Number(process.env['VACANCY_SEED'] ?? 20_261_122))
     const pick = <T>(values: readonly T[]) => values[Math.floor(random() * values.length)] as T
     const verdicts = new Set<string>()

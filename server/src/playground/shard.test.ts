@@ -175,7 +175,7 @@ test('the access levels of the routes are enforced over HTTP', async () => {
 })
 
 test('every replica has the same result, and a silent one is listed without delaying the others', {
-  timeout: 90_000,
+  timeout: 240_000,
 }, async () => {
   const body = { command: 'SEARCHAVAIL', fields: SEARCH }
   const replicas = async (): Promise<ReplicasAnswer> => (await viewer.call('POST', '/api/v1/query/replicas', body)).body

@@ -7,7 +7,7 @@ it.each([
 ])(
   'a slow consumer before a backlog causes no dead job and no second delivery; its prefetch $what',
   {
-    timeout: 120_000,
+    timeout: 240_000,
   },
   async ({ prefetch }) => {
     const options = { jobs: 10_000, seconds: 3, jobMs: 10, consumers: 50, prefetch }

@@ -20,11 +20,11 @@ function findDefect(name: string): Promise<string> {
 }
 
 describe('the model of the queue', () => {
-  it.each(DEFECTS.map(({ name }) => name))('finds a planted defect: %s', { timeout: 120_000 }, async (name) => {
+  it.each(DEFECTS.map(({ name }) => name))('finds a planted defect: %s', { timeout: 240_000 }, async (name) => {
     expect(await findDefect(name)).toMatch(/^seed \d+, step \d+: /)
   })
 
-  it('finds nothing without one', { timeout: 120_000 }, async () => {
+  it('finds nothing without one', { timeout: 240_000 }, async () => {
     expect(await findDefect('')).toBe('')
   })
 })

@@ -33,11 +33,11 @@ describe('the queue on a disk that loses what was not synced', () => {
     expect(duplicates, 'requests of unknown outcome were repeated').toBeGreaterThan(0)
   })
 
-  it.each(SYNCS)('does when a sync is left out: %s', { timeout: 120_000 }, async (sync) => {
+  it.each(SYNCS)('does when a sync is left out: %s', { timeout: 240_000 }, async (sync) => {
     expect(await foundBy(['--without', sync])).not.toEqual([])
   })
 
-  it.each(LOSING_DEFECTS.map(({ name }) => name))('does when %s', { timeout: 120_000 }, async (name) => {
+  it.each(LOSING_DEFECTS.map(({ name }) => name))('does when %s', { timeout: 240_000 }, async (name) => {
     expect(await foundBy(['--defect', name])).not.toEqual([])
   })
 })

@@ -152,7 +152,7 @@ describe('the queue of a control plane', () => {
   })
 })
 
-it('is in the PostgreSQL of the control plane, where another one takes it over', { timeout: 120_000 }, async () => {
+it('is in the PostgreSQL of the control plane, where another one takes it over', { timeout: 240_000 }, async () => {
   const postgres = await startPostgres()
   stops.push(postgres.close)
   const databaseUrl = await postgres.createDatabase()
@@ -171,7 +171,7 @@ it('is in the PostgreSQL of the control plane, where another one takes it over',
   expect((await viewer.call('GET', '/api/v1/queue/topics/orders')).body).toMatchObject({ ready: 2 })
 })
 
-it('stays in a file although there is a database, with the setting', { timeout: 120_000 }, async () => {
+it('stays in a file although there is a database, with the setting', { timeout: 240_000 }, async () => {
   const postgres = await startPostgres()
   stops.push(postgres.close)
   await start({ databaseUrl: await postgres.createDatabase(), config: { queueJournal: 'sqlite' } })

@@ -66,7 +66,7 @@ describe('a request', () => {
   })
 
   it(`that is plain is understood by Node's HTTP server in the same way, seed ${SEED}`, {
-    timeout: 60_000,
+    timeout: 240_000,
   }, async () => {
     const random = createRandom(SEED)
     const seen: { readonly authorization: string | undefined; readonly body: Buffer }[] = []

@@ -160,7 +160,7 @@ describe.each([
       program = await startQueueProgram(folder, { authFile, port, databaseUrl: '' })
       const restarted = await redrive()
       expect(restarted.left).toBeLessThanOrEqual(dead.length)
-      await expect.poll(redrive, { timeout: 60_000 }).toMatchObject({ state: 'done', left: 0 })
+      await expect.poll(redrive, { timeout: 240_000 }).toMatchObject({ state: 'done', left: 0 })
       expect(await countsOf(url, target)).toMatchObject({ ready: jobs, dead: 0 })
       const consumer = await openConsumer(url, `token=${TOKENS.consumer}&topic=${target}&consumer=w&prefetch=1000`)
       const seen = new Set<string>()

@@ -139,7 +139,7 @@ describe('a full disk', () => {
     { what: 'batches that are written to pack files', count: 40, bytes: 25_000 },
   ])(
     'refuses jobs with 429, lets consumers finish what is there, and accepts again: $what',
-    { timeout: 120_000 },
+    { timeout: 240_000 },
     async ({ count, bytes }) => {
       const disk = join(folder, 'disk')
       execFileSync('mkdir', [disk])

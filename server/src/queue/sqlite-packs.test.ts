@@ -100,7 +100,7 @@ function count(table: 'jobs' | 'packs' | 'filed_packs' | 'pack_marks'): number {
   return row.n
 }
 
-it('keeps exactly what random groups leave, however they are packed', { timeout: 120_000 }, async () => {
+it('keeps exactly what random groups leave, however they are packed', { timeout: 240_000 }, async () => {
   const random = createRandom(SEED)
   // Of some groups all jobs are large, so that they fill several files.
   const large = `"${'x'.repeat(30_000)}"`
@@ -291,7 +291,7 @@ it('writes a file again when its packs are gone, and keeps no more than two with
   expect(await loaded(await opened(), new Set([1]))).toEqual([])
 })
 
-it('moves the rest of a file into rows when little of it is left', { timeout: 60_000 }, async () => {
+it('moves the rest of a file into rows when little of it is left', { timeout: 240_000 }, async () => {
   const orders = topicOf('orders', 1)
   const jobs = largeJobs(orders, 1, 2_400)
   const running = await opened(0)

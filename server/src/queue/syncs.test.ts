@@ -77,7 +77,7 @@ async function work(): Promise<void> {
 const isAnswer = ({ target, text }: SystemCall) => target.startsWith('socket:') && text.startsWith('HTTP/1.1 200')
 
 describe.skipIf(process.platform !== 'linux')('syncs that the system saw', () => {
-  it('SQLite: exactly one for each group, and each response behind its own', { timeout: 60_000 }, async () => {
+  it('SQLite: exactly one for each group, and each response behind its own', { timeout: 240_000 }, async () => {
     const trace = join(folder, 'trace')
     await start('', trace)
     await call(url, 'POST', '/producer/topic', { topic: 'orders' })
@@ -108,7 +108,7 @@ describe.skipIf(process.platform !== 'linux')('syncs that the system saw', () =>
   })
 
   it('SQLite: the bytes of a large group are synced before the log refers to them', {
-    timeout: 60_000,
+    timeout: 240_000,
   }, async () => {
     const trace = join(folder, 'trace')
     await start('', trace)
@@ -134,7 +134,7 @@ describe.skipIf(process.platform !== 'linux')('syncs that the system saw', () =>
   })
 
   it('SQLite: what a killed process left in the log is synced before it is confirmed again', {
-    timeout: 60_000,
+    timeout: 240_000,
   }, async () => {
     await start('')
     await call(url, 'POST', '/producer/topic', { topic: 'orders' })
@@ -153,7 +153,7 @@ describe.skipIf(process.platform !== 'linux')('syncs that the system saw', () =>
     expect(synced.map(({ target }) => target.replace(/^.*\//, ''))).toContain('queue.db')
   })
 
-  it('PostgreSQL: at least one for each group that is answered alone', { timeout: 60_000 }, async () => {
+  it('PostgreSQL: at least one for each group that is answered alone', { timeout: 240_000 }, async () => {
     postgres = await startPostgres({ isSynced: true, through: (own) => tracing(join(own, 'trace')) })
     const trace = join(postgres.folder, 'trace')
     await start(await postgres.createDatabase())

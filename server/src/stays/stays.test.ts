@@ -31,7 +31,7 @@ beforeAll(async () => {
     })
   }
   world = await openPlayground([{ ...node, id: 'n1' }])
-}, 120_000)
+}, 240_000)
 afterAll(async () => {
   await world?.close()
   await client?.close()
