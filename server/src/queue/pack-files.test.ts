@@ -139,3 +139,15 @@ test('a file is sparse when less than half of it has been packs for so long', ()
 
   expect([sparseAt(3_000), sparseAt(3_099), sparseAt(3_100), sparseAt(9_000)]).toEqual([[], [], [2], [2]])
 })
+
+test('closing keeps a file whose group failed behind its row, which used to be deleted', () => {
+  const files = open(prefix(), [])
+  const memory = new SharedArrayBuffer(4)
+  new Uint8Array(memory).fill(7)
+  const places = writePacks(files, memory, [{ from: 0, to: 4 }], false)
+
+  closePackFiles(files)
+
+  const again = openPackFiles(prefix(), places)
+  expect(readPacked(again, places[0] as PackPlace)).toEqual(Uint8Array.of(7, 7, 7, 7))
+})

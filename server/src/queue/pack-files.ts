@@ -205,10 +205,10 @@ export function packFileSizes({ byNumber }: PackFiles): { readonly bytes: number
   return { bytes, freeBytes: bytes - used }
 }
 
-/** Files without packs are deleted. */
-export function closePackFiles(files: PackFiles): void {
-  for (const file of [...files.byNumber.values()]) {
-    if (file.used === 0) remove(files, file)
-    else closeSync(file.handle)
-  }
+/**
+ * Deletes nothing: when the sync of a group failed, a row may refer to a file that has no pack here. The next start sees
+ * which files have packs.
+ */
+export function closePackFiles({ byNumber }: PackFiles): void {
+  for (const { handle } of byNumber.values()) closeSync(handle)
 }
