@@ -106,17 +106,19 @@ test('the past is what was recorded then, at 200 random moments of a simulated d
   let isThirdKnown = true
   while (clock.now < NOW + 24 * 60 * MINUTE) {
     clock.now += 5_000 + random.below(25_000)
+    if (chance(random, 0.002)) {
+      isThirdKnown = !isThirdKnown
+      if (!isThirdKnown) {
+        recordGone(pictures, 's3')
+        record.get('s3')?.push({ at: clock.now, state: '', entries: null })
+      }
+    }
     for (const shard of shards) {
       if (chance(random, 0.02)) change(random, shard)
       if (shard.id === 's3' && !isThirdKnown) continue
       const view = viewOf(shard, clock.now)
       recordShard(pictures, view)
       record.get(shard.id)?.push({ at: clock.now, state: described(view), entries: view.maxLagEntries })
-    }
-    if (chance(random, 0.002)) {
-      isThirdKnown = !isThirdKnown
-      recordGone(pictures, 's3')
-      record.get('s3')?.push({ at: clock.now, state: '', entries: null })
     }
     const known = shards.filter(({ id }) => isThirdKnown || id !== 's3')
     recordAll(
