@@ -62,8 +62,10 @@ import { type Supervised, superviseProgram, type Tell } from './supervise.ts'
 
 const ANSWER_MS_MAX = 30_000
 const LOOK_MS = 500
-/** A shard that serves continues anyway. After this time the missing programs are reported once more. */
+/** After this time a shard with a leader is ready, although some programs are missing. */
 const READY_MS_MAX = 60_000
+/** After this time a shard without a leader is stopped. */
+const LEADER_MS_MAX = 180_000
 /** One after the other, each within the 20 s that a program may take. */
 const STOP_MS_MAX = 150_000
 const REGISTRY = 'registry'
@@ -278,9 +280,9 @@ async function followStart(shard: Shard, stopping: AbortSignal): Promise<void> {
     await look(shard)
     if (shard.failed) throw shard.failed
     if (shard.seen.every(isServing) && leaderOf(shard.seen)) return
-    const isLate = performance.now() - startedMs > READY_MS_MAX
-    if (isLate && leaderOf(shard.seen)) return
-    if (isLate) throw new VacancyError('failure', { reason: withoutLeader(shard) })
+    const passedMs = performance.now() - startedMs
+    if (passedMs > READY_MS_MAX && leaderOf(shard.seen)) return
+    if (passedMs > LEADER_MS_MAX) throw new VacancyError('failure', { reason: withoutLeader(shard) })
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
   }
   throw new VacancyError('failure', { reason: 'stopped on request' })
@@ -288,7 +290,7 @@ async function followStart(shard: Shard, stopping: AbortSignal): Promise<void> {
 
 function withoutLeader({ seen, layout }: Shard): string {
   const lines = seen.map((each) => `  ${each.node}  ${stateOf(each)}; its log is ${layout.logOf(each.node)}`)
-  return [`no leader after ${READY_MS_MAX / 1000} s`, ...lines].join('\n')
+  return [`no leader after ${LEADER_MS_MAX / 1000} s`, ...lines].join('\n')
 }
 
 /** Polls all nodes and reports changes that last longer than half a second. */

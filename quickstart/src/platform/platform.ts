@@ -20,7 +20,7 @@ import { argumentsOf, type Launch } from './programs.ts'
 import { type Ready, readinessOf, residentBytes } from './ready.ts'
 
 /** The longest wait of a step. */
-const STEP_MS_MAX = 60_000
+const STEP_MS_MAX = 180_000
 const POLL_MS = 100
 /** Young objects of a process take 2 MiB instead of 16: more than a dozen of them share this machine. */
 const NODE_OPTIONS = '--max-semi-space-size=2'
@@ -109,7 +109,7 @@ function endedEarly({ component: { name }, end, log, logStart }: Process): Vacan
  * Repeats a look until it finds nothing missing.
  *
  * @param look returns what is missing
- * @throws VacancyError failure with the last missing things after 60 s, or when the platform stops
+ * @throws VacancyError failure with the last missing things after STEP_MS_MAX, or when the platform stops
  */
 export async function within(stopping: AbortSignal, look: () => Promise<readonly string[]>): Promise<void> {
   const startedMs = performance.now()
