@@ -53,6 +53,10 @@ const NOT_SHIPPED =
   /[.](test|bench|fuzz|sim|spec)[.]tsx?$|\/testing\/|^(?:engine\/(?:sim|chaos)|quickstart\/chaos)\/|^fabric\/src\/forward\/model\/|^e2e\//
 const PURE =
   /^(shared\/src\/(?!node\/)|engine\/src\/(store|search|raft)\/|fabric\/src\/(registry\/(model|state|stored|journal)|router\/(datasets|stored)|bridge\/(topology|stored))[.])/
+/** Threads of a node: what each loads when it starts costs time and memory. */
+const THREADS = /^engine\/src\/.*-worker[.]ts$/
+/** Command line, HTTP, log and configuration. */
+const PROGRAMS_ONLY = 'shared/src/node/index.ts'
 
 await init
 
@@ -69,6 +73,7 @@ export function checkImports(root) {
   )
   const faults = []
   const graph = new Map()
+  const loads = new Map()
   for (const file of files.sort()) {
     const source = readFileSync(path.join(root, file), 'utf8')
     const say = (text) => faults.push(`${file}: ${text}`)
@@ -79,12 +84,18 @@ export function checkImports(root) {
         file,
         edges.filter((edge) => edge.kind === 'import' && edge.file).map((edge) => edge.file),
       )
+      loads.set(
+        file,
+        edges.filter((edge) => edge.isLoaded && edge.file).map((edge) => edge.file),
+      )
     } catch (error) {
       say(`cannot be read as a module: ${error.message}`)
     }
     if (isPure(file) && callsRandom(source)) say('pure-core: takes randomness as an argument, never from Math.random')
   }
   for (const circle of circles(graph)) faults.push(`no-circles: ${circle.join(' → ')}`)
+  for (const file of files.filter((file) => THREADS.test(file)))
+    for (const trail of trailsTo(loads, file, PROGRAMS_ONLY)) faults.push(`light-threads: ${trail.join(' → ')}`)
   const workspaces = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')).workspaces
   for (const workspace of workspaces)
     if (!WORKSPACES[workspace]) faults.push(`${workspace}: belongs to no layer. Add a row to check-imports`)
@@ -108,7 +119,10 @@ function importsOf(file, source) {
   return [
     ...imports
       .filter(({ type }) => type !== 'import-meta')
-      .map(({ specifier, typeOnly }) => ({ kind: 'import', name: specifier, isTypeOnly: typeOnly === true })),
+      .map(({ specifier, typeOnly, type }) => {
+        const isLoaded = typeOnly !== true && type !== 'dynamic'
+        return { kind: 'import', name: specifier, isTypeOnly: typeOnly === true, isLoaded }
+      }),
     // The lexer passes over `type A = import('./b.ts').B`.
     ...named(/^(?!\s*(?:[*]|\/\/)).*\bimport\(\s*(['"])(.+?)\1\s*\)/gm, 'import'),
     ...named(/^(?!\s*(?:[*]|\/\/)).*\bnew URL\(\s*(['"])([.][^'"]*[.]ts)\1/gm, 'worker'),
@@ -191,6 +205,14 @@ function circles(graph) {
   }
   for (const file of graph.keys()) if (!state.has(file)) walk(file, [file])
   return found
+}
+
+/** The shortest way by which a module loads another one when it starts, if there is one. */
+function trailsTo(loads, from, target) {
+  const trails = new Map([[from, [from]]])
+  for (const [file, trail] of trails)
+    for (const next of loads.get(file) ?? []) if (!trails.has(next)) trails.set(next, [...trail, next])
+  return trails.has(target) ? [trails.get(target)] : []
 }
 
 function readManifest(root, folder) {

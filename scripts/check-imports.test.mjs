@@ -96,6 +96,11 @@ const BAD = [
   ['tests-are-not-shipped', 'client/src/index.ts', "import './index.test.ts'", 'client/src/index.test.ts'],
   ['no-circles', 'engine/src/store/layout.ts', "export * from './store.ts'"],
   ['no-circles', 'engine/src/store/layout.ts', "import type { Store } from './store.ts'"],
+  [
+    'light-threads: engine/src/tcp/serving-worker.ts → shared/src/node/index.ts',
+    'engine/src/tcp/serving-worker.ts',
+    "import '@vacancy/shared/node'",
+  ],
   ['resolvable', 'engine/src/node.ts', "import './missing.ts'"],
   ['resolvable', 'engine/src/node.ts', "import '@vacancy/shared/internals'"],
   ['resolvable', 'engine/src/node.ts', "import 'zod'"],

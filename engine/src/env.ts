@@ -29,7 +29,7 @@ import { dirname } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { type Clock, type Schedule, VacancyError } from '@vacancy/shared'
-import { systemSchedule } from '@vacancy/shared/node'
+import { systemSchedule } from '@vacancy/shared/schedule'
 
 type OpenMode =
   /** An existing file, for reading. */

@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { systemSchedule } from '@vacancy/shared/node'
+import { systemSchedule } from '@vacancy/shared/schedule'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
 import { pauseMs } from './back-off.ts'

@@ -1,5 +1,5 @@
 import { systemClock } from '@vacancy/shared'
-import { systemSchedule } from '@vacancy/shared/node'
+import { systemSchedule } from '@vacancy/shared/schedule'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { type RegistrationOptions, startRegistration } from './register.ts'
 import { openRegistryClient } from './registry-client.ts'

@@ -1,7 +1,8 @@
 /** `vacancy bridge`. */
 
 import { systemClock, VacancyError } from '@vacancy/shared'
-import { defineCommand, openHttpCaller, systemSchedule } from '@vacancy/shared/node'
+import { defineCommand, openHttpCaller } from '@vacancy/shared/node'
+import { systemSchedule } from '@vacancy/shared/schedule'
 import { checkedId, runService } from '../forward/program.ts'
 import { startBridge } from './bridge.ts'
 import { BRIDGE_FLAGS } from './config.ts'

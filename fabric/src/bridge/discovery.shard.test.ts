@@ -1,7 +1,8 @@
 /** Discovery of a real shard: nodes, registry and resolver as processes. */
 
 import { systemClock } from '@vacancy/shared'
-import { openHttpCaller, systemSchedule } from '@vacancy/shared/node'
+import { openHttpCaller } from '@vacancy/shared/node'
+import { systemSchedule } from '@vacancy/shared/schedule'
 import { openShard, type Shard } from '@vacancy/testkit/shard'
 import { happens } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'

@@ -11,10 +11,10 @@ import {
   openTokenFile,
   openTokens,
   runProgram,
-  systemSchedule,
   type TlsFiles,
   VERSION,
 } from '@vacancy/shared/node'
+import { systemSchedule } from '@vacancy/shared/schedule'
 import { type Registration, startRegistration } from '../register.ts'
 import { openRegistryClient, type RegistryClient } from '../registry-client.ts'
 import { openResolver, type Resolver } from '../resolve.ts'

@@ -1,7 +1,8 @@
 /** Mode `cluster`: what the proxy needs besides its upstream to find the nodes of a shard (docs/proxy.md#cluster-mode). */
 
 import { systemClock } from '@vacancy/shared'
-import { type Log, openHttpCaller, systemSchedule } from '@vacancy/shared/node'
+import { type Log, openHttpCaller } from '@vacancy/shared/node'
+import { systemSchedule } from '@vacancy/shared/schedule'
 import { type Discovery, openDiscovery } from '../bridge/discovery.ts'
 import { openRegistryClient } from '../registry-client.ts'
 import { openResolver } from '../resolve.ts'

@@ -1,7 +1,8 @@
 /** `vacancy router`. */
 
 import { systemClock, VacancyError } from '@vacancy/shared'
-import { defineCommand, systemSchedule } from '@vacancy/shared/node'
+import { defineCommand } from '@vacancy/shared/node'
+import { systemSchedule } from '@vacancy/shared/schedule'
 import { checkedId, runService } from '../forward/program.ts'
 import { ROUTER_DEADLINE_MS, ROUTER_FLAGS } from './config.ts'
 import { openTables } from './refresh.ts'

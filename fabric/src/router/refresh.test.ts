@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { systemClock } from '@vacancy/shared'
-import { systemSchedule } from '@vacancy/shared/node'
+import { systemSchedule } from '@vacancy/shared/schedule'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { openRegistryClient } from '../registry-client.ts'
 import { existingRegistry } from '../testing/existing.ts'

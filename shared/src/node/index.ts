@@ -81,7 +81,6 @@ export {
   type ResolverKey,
   resolveAddress,
 } from './resolver-client.ts'
-export { systemSchedule } from './schedule.ts'
 export { endingWithUs, isRunning } from './starter.ts'
 export { count, type Table, tableLines } from './table.ts'
 export {
