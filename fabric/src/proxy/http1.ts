@@ -7,8 +7,7 @@
  * this reader need not know what is allowed: it accepts what is surely valid, and decides nothing else.
  */
 
-import { STATUS_CODES } from 'node:http'
-import { LISTENER_LIMITS } from '@vacancy/shared/node'
+import { http, LISTENER_LIMITS } from '@vacancy/shared/node'
 import { type Answer, API_LIMITS, type Connection, type Exchange } from './exchange.ts'
 
 /** The head of a request. */
@@ -247,7 +246,7 @@ function bytesOf(answer: Answer, isLast: boolean): { readonly bytes: Buffer; rea
 }
 
 function statusLine(status: number): string {
-  return status === 200 ? OK : `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'unknown'}\r\n`
+  return status === 200 ? OK : `HTTP/1.1 ${status} ${http.STATUS_CODES[status] ?? 'unknown'}\r\n`
 }
 
 const OK = 'HTTP/1.1 200 OK\r\n'

@@ -4,13 +4,7 @@
  * and turns either protocol into exchanges: a request with its body, and one response.
  */
 
-import {
-  createServer as createHttpServer,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-  STATUS_CODES,
-} from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import {
   constants,
   createServer as createHttp2Server,
@@ -19,10 +13,9 @@ import {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2'
-import { createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { VacancyError } from '@vacancy/shared'
-import { LISTENER_LIMITS, secureContextOf, type TlsMaterial } from '@vacancy/shared/node'
+import { http, https, LISTENER_LIMITS, secureContextOf, type TlsMaterial } from '@vacancy/shared/node'
 import { API_LIMITS, type Body, type Connection, type Exchange, type Proto } from './exchange.ts'
 import { servePlain } from './http1.ts'
 
@@ -127,7 +120,7 @@ const limitsOf = ({ settings: { requestMs } }: State) => ({
 })
 
 function plainServer(state: State): Server {
-  const server = createHttpServer(limitsOf(state))
+  const server = http.createServer(limitsOf(state))
   prepare(state, server)
   const serveHttp1 = takeListener(server, 'connection')
   server.on('connection', (socket: Socket) => {
@@ -137,7 +130,7 @@ function plainServer(state: State): Server {
 }
 
 function secureServer(state: State, tls: TlsMaterial) {
-  const server = createHttpsServer({
+  const server = https.createServer({
     ...limitsOf(state),
     ...secureContextOf(tls),
     ALPNProtocols: ['h2', 'http/1.1'],
@@ -294,7 +287,7 @@ function refuseUnreadable(state: State, error: NodeJS.ErrnoException, socket: So
   const [status, message] = UNREADABLE[error.code ?? ''] ?? [400, 'not a valid HTTP request']
   const body = JSON.stringify({ status: 'error', message })
   const head = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}`,
     `Server: ${state.settings.serverName}`,
     'Content-Type: application/json',
     `Content-Length: ${Buffer.byteLength(body)}`,

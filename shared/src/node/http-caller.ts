@@ -4,10 +4,11 @@
  */
 
 import { readFileSync } from 'node:fs'
-import http from 'node:http'
-import https from 'node:https'
+import type { Agent } from 'node:http'
+import type { Agent as SecureAgent } from 'node:https'
 import { parseAddress, REGISTRY_LIMITS } from '../contract/fabric.ts'
 import { VacancyError } from '../errors.ts'
+import { http, https } from './http-modules.ts'
 import type { Log } from './log.ts'
 import { loadTls } from './tls.ts'
 import { readTokenFile } from './token-file.ts'
@@ -123,8 +124,8 @@ export function openHttpCaller(
 }
 
 type Way = {
-  readonly plain: http.Agent
-  readonly secure: https.Agent
+  readonly plain: Agent
+  readonly secure: SecureAgent
   readonly headers: { readonly [name: string]: string }
 }
 

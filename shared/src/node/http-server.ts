@@ -3,13 +3,13 @@
  * and access rules are those of each program.
  */
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
-import { createServer as createTlsServer } from 'node:https'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { TlsOptions } from 'node:tls'
 import { assert } from '../assert.ts'
 import { errorRow, VacancyError } from '../errors.ts'
 import { followConnections } from './connections.ts'
+import { http, https } from './http-modules.ts'
 import { secureContextOf, type TlsMaterial } from './tls.ts'
 
 /** Limits of every listener; each program adds those of its requests. */
@@ -75,8 +75,8 @@ export function openHttpServer(
     keepAliveTimeout: LISTENER_LIMITS.idleTimeoutMs,
     connectionsCheckingInterval: LISTENER_LIMITS.checkEveryMs,
   }
-  const secure = options.tls && createTlsServer({ ...limits, ...tlsOptionsOf(options.tls) }, handler)
-  const server = secure ?? createServer(limits, handler)
+  const secure = options.tls && https.createServer({ ...limits, ...tlsOptionsOf(options.tls) }, handler)
+  const server = secure ?? http.createServer(limits, handler)
   const endConnections = followConnections(server)
   server.maxConnections = options.connectionsMax
   server.setTimeout(LISTENER_LIMITS.idleTimeoutMs)
@@ -134,7 +134,7 @@ function refuseUnreadable({ serverName }: HttpServerOptions, error: NodeJS.Errno
   const [status, message] = UNREADABLE[error.code ?? ''] ?? [400, 'not a valid HTTP request']
   const body = JSON.stringify({ error: message })
   const head = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}`,
     `Server: ${serverName}`,
     'Content-Type: application/json',
     `Content-Length: ${Buffer.byteLength(body)}`,

@@ -37,6 +37,7 @@ export {
   parseRegistryAddresses,
   type SendRequest,
 } from './http-caller.ts'
+export { http, https } from './http-modules.ts'
 export {
   asHttpError,
   HttpError,

@@ -1,11 +1,11 @@
 /** HTTP requests of commands to nodes, with the token and the authorities that a user names. */
 
 import { readFileSync } from 'node:fs'
-import { type IncomingMessage, request as requestHttp } from 'node:http'
-import { request as requestHttps } from 'node:https'
+import type { IncomingMessage } from 'node:http'
 import { errorBody } from '../contract/index.ts'
 import { VacancyError } from '../errors.ts'
 import { VERSION } from './cli.ts'
+import { http, https } from './http-modules.ts'
 
 /** A node gives up after 6 s (http/cluster.ts); its caller waits a little longer. */
 const ANSWER_MS = 10_000
@@ -110,8 +110,8 @@ function sendFor(
   }
   const options = { method, headers, agent: false, timeout: answerMs } as const
   const request = url.startsWith('https:')
-    ? requestHttps(url, { ...options, ...(ca !== undefined && { ca }) })
-    : requestHttp(url, options)
+    ? https.request(url, { ...options, ...(ca !== undefined && { ca }) })
+    : http.request(url, options)
   request.on('socket', (socket) => {
     socket.once('connect', () => {
       isConnected = true
