@@ -11,8 +11,14 @@ const limits = {
   setupFiles: [fileURLToPath(import.meta.resolve('./scripts/seed-tests.mjs'))],
 }
 
+/** Tests of the console start nothing, and start a third faster in threads. All others may own signals, folders and exit codes. */
+const poolOf = (name: string) => (name === 'web' ? 'threads' : 'forks')
+
 const project = (name: string) => ({
-  test: { name, root: `./${name}`, include: ['{src,sim,chaos}/**/*.test.{ts,tsx}'], ...limits },
+  test: {
+    ...{ name, root: `./${name}`, include: ['{src,sim,chaos}/**/*.test.{ts,tsx}'], pool: poolOf(name) },
+    ...limits,
+  },
 })
 
 /** Simulations, and tests of whole shards and programs. */
