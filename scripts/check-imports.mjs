@@ -53,10 +53,10 @@ const NOT_SHIPPED =
   /[.](test|bench|fuzz|sim|spec)[.]tsx?$|\/testing\/|^(?:engine\/(?:sim|chaos)|quickstart\/chaos)\/|^fabric\/src\/forward\/model\/|^e2e\//
 const PURE =
   /^(shared\/src\/(?!node\/)|engine\/src\/(store|search|raft)\/|fabric\/src\/(registry\/(model|state|stored|journal)|router\/(datasets|stored)|bridge\/(topology|stored))[.])/
-/** Threads of a node: what each loads when it starts costs time and memory. */
-const THREADS = /^engine\/src\/.*-worker[.]ts$/
-/** Command line, HTTP, log and configuration. */
-const PROGRAMS_ONLY = 'shared/src/node/index.ts'
+/** Threads of a node and of the queue's journal: what each loads when it starts costs time and memory. */
+const THREADS = /^(engine|server)\/src\/.*-worker[.]ts$/
+/** Command line, HTTP, log and configuration, and the schemas of all APIs. */
+const PROGRAMS_ONLY = ['shared/src/node/index.ts', 'shared/src/contract/index.ts']
 
 await init
 
@@ -95,7 +95,7 @@ export function checkImports(root) {
   }
   for (const circle of circles(graph)) faults.push(`no-circles: ${circle.join(' → ')}`)
   for (const file of files.filter((file) => THREADS.test(file)))
-    for (const trail of trailsTo(loads, file, PROGRAMS_ONLY)) faults.push(`light-threads: ${trail.join(' → ')}`)
+    for (const trail of trailsTo(loads, file)) faults.push(`light-threads: ${trail.join(' → ')}`)
   const workspaces = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')).workspaces
   for (const workspace of workspaces)
     if (!WORKSPACES[workspace]) faults.push(`${workspace}: belongs to no layer. Add a row to check-imports`)
@@ -207,12 +207,12 @@ function circles(graph) {
   return found
 }
 
-/** The shortest way by which a module loads another one when it starts, if there is one. */
-function trailsTo(loads, from, target) {
+/** The shortest ways by which a thread loads what programs alone need. */
+function trailsTo(loads, from) {
   const trails = new Map([[from, [from]]])
   for (const [file, trail] of trails)
     for (const next of loads.get(file) ?? []) if (!trails.has(next)) trails.set(next, [...trail, next])
-  return trails.has(target) ? [trails.get(target)] : []
+  return PROGRAMS_ONLY.filter((file) => trails.has(file)).map((file) => trails.get(file))
 }
 
 function readManifest(root, folder) {

@@ -1,8 +1,7 @@
 /** Tables of the queue journal, the same on SQLite and PostgreSQL, and how a change becomes rows (Kysely). */
-import { type DeadReason, type TopicConfig, topicConfig } from '@vacancy/shared/contract'
 import { type ColumnDefinitionBuilder, type Kysely, sql } from 'kysely'
-import { FLAG, type HistoryLine, type Job, type RedriveRecord, STATE } from './job.ts'
-import type { StoredJob, StoredTopic } from './queue.ts'
+import { FLAG, type Job, STATE } from './job.ts'
+import type { StoredTopic } from './queue.ts'
 import type { Change } from './state.ts'
 
 /** Raised when the tables change; a journal of another version is refused. */
@@ -36,7 +35,7 @@ export type JournalTables = {
   finished: { topic_no: number; id: string; finished_at: number }
 }
 /** Times are milliseconds since 1970. */
-type JobTable = {
+export type JobTable = {
   seq: number
   topic_no: number
   id: string
@@ -245,48 +244,4 @@ export function readPayload(bytes: Uint8Array | null, flags: number): string | u
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   if ((flags & FLAG.json) === 0) return buffer.toString('base64')
   return buffer.toString((flags & FLAG.wide) === 0 ? 'latin1' : 'utf8')
-}
-
-// --- Rows that are read ---
-
-export function storedTopic(row: JournalTables['topics']): StoredTopic {
-  return { name: row.name, number: row.topic_no, createdAt: row.created_at, ...topicDocument(JSON.parse(row.config)) }
-}
-
-/** The configuration of a topic as it is stored, with its long redrive. */
-export function topicDocument(document: unknown): Pick<StoredTopic, 'config' | 'redrive'> {
-  // Keys of later versions are left out, and missing ones get their default.
-  const config: TopicConfig = topicConfig.parse(document)
-  // Written by this program alone.
-  const { redrive } = document as { readonly redrive?: RedriveRecord }
-  return { config, redrive }
-}
-
-/** @param data as the engine keeps it, of so many bytes */
-export function storedJob(row: Omit<JobTable, 'data'>, data: string | undefined, bytes: number): StoredJob {
-  const hasPast = row.history !== '' || row.state === 1
-  return {
-    id: row.id,
-    topicNumber: row.topic_no,
-    seq: row.seq,
-    flags: row.flags,
-    isDead: row.state === 1,
-    priority: row.priority,
-    failures: row.failures,
-    deliveries: row.deliveries,
-    maxAttempts: row.max_attempts,
-    ackDeadlineMs: row.ack_deadline_ms,
-    createdAt: row.created_at,
-    runAt: row.run_at,
-    data,
-    bytes,
-    past: hasPast
-      ? {
-          lastError: row.last_error,
-          reason: row.reason === '' ? undefined : (row.reason as DeadReason),
-          deadAt: row.dead_at,
-          history: row.history === '' ? [] : (JSON.parse(row.history) as HistoryLine[]),
-        }
-      : undefined,
-  }
 }

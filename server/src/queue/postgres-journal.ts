@@ -12,11 +12,12 @@ import {
   type OpenJournal,
   type Stored,
 } from './journal.ts'
-import { GONE, type JournalTables, rowsOf, storedJob, storedTopic } from './journal-tables.ts'
+import { GONE, type JournalTables, rowsOf } from './journal-tables.ts'
 import { ask, askAll, closeSession, failSession, openSession, type Request, type Session } from './postgres-session.ts'
 import { type PostgresTables, preparePostgresTables, refusePooler, tablesOf } from './postgres-setup.ts'
 import { groupStatements, preparedStatements } from './postgres-statements.ts'
 import type { StoredJob } from './queue.ts'
+import { storedJob, storedTopic } from './stored-rows.ts'
 
 export type PostgresOptions = {
   /** `postgres://…`. */

@@ -6,7 +6,7 @@ import { VacancyError } from '@vacancy/shared'
 import type { DeadReason } from '@vacancy/shared/contract'
 import type { HistoryLine, Job } from './job.ts'
 import { type Journal, JournalFullError, type JournalSizes, type OpenJournal, type Stored } from './journal.ts'
-import { type JournalTables, readPayload, rowsOf, storedTopic, writePayload } from './journal-tables.ts'
+import { type JournalTables, readPayload, rowsOf, writePayload } from './journal-tables.ts'
 import type { StoredJob } from './queue.ts'
 import {
   AREA_BYTES,
@@ -21,6 +21,7 @@ import {
   type WriteRequest,
 } from './sqlite-messages.ts'
 import { isMarked, type PackRange, packRanges, readPack, topicOfPack, writePack } from './sqlite-packs.ts'
+import { storedTopic } from './stored-rows.ts'
 
 /** Rows of one message while loading. */
 const LOAD_ROWS = 2_000

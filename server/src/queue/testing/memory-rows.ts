@@ -3,9 +3,10 @@ import { assert } from '@vacancy/shared'
 import type { DeadReason } from '@vacancy/shared/contract'
 import type { Job } from '../job.ts'
 import type { Stored } from '../journal.ts'
-import { type Rows, rowsOf, topicDocument } from '../journal-tables.ts'
+import { type Rows, rowsOf } from '../journal-tables.ts'
 import type { StoredJob, StoredTopic } from '../queue.ts'
 import type { Change } from '../state.ts'
+import { topicDocument } from '../stored-rows.ts'
 
 export type MemoryRows = {
   readonly topics: Map<number, StoredTopic>
