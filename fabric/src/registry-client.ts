@@ -156,7 +156,7 @@ function withText(sent: Sent): RegistryReply<string> {
   if (status >= 200 && status < 300) return { kind: 'ok', body, etag }
   const error = errorBody.safeParse(parseJson(body))
   const reason = error.success ? error.data.error : 'it gave no reason'
-  const hint = status === 401 ? ': name a file with a token of role component by --registry-token-file' : ''
+  const hint = status === 401 ? ': set --registry-token-file to a file with a token of role component' : ''
   return { kind: 'refused', status, reason: `${reason} (${status})${hint}` }
 }
 

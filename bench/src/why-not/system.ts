@@ -29,7 +29,7 @@ export type RunningSystem = {
   readonly target: Target
   /** From the input to the first answer. */
   readonly loadSeconds: number
-  /** What the data take, by the system's own count. */
+  /** Size of the data as the system itself reports it. */
   bytes(): Promise<number>
   /** Processor time of the server so far; undefined of a library, which runs in the threads of the clients. */
   readonly cpuSeconds: (() => number) | undefined

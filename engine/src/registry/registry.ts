@@ -567,7 +567,7 @@ function refusalOf({ status, body }: { readonly status: number; readonly body: s
   }
   const error = errorBody.safeParse(value)
   const reason = error.success ? error.data.error : 'it gave no reason'
-  if (status === 401) return `${reason}: name a file with a token of role component by --registry-token-file`
+  if (status === 401) return `${reason}: set --registry-token-file to a file with a token of role component`
   return `${reason} (${status})`
 }
 

@@ -63,7 +63,7 @@ const CLUSTER_SCHEMA = {
   seed_ids: {
     type: 'list',
     default: [],
-    summary: 'Ids of nodes to begin with, instead of a registry; their addresses are in the node list.',
+    summary: 'Ids of the first nodes, without a registry; their addresses are in the node list.',
   },
   discovery_kind: {
     type: 'choice',

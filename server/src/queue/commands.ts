@@ -227,7 +227,7 @@ const tailCommand = defineCommand({
     'interval-ms': { type: 'integer', min: 100, max: 3_600_000, default: 1_000, unit: 'ms', summary: 'Time between.' },
     rounds: { type: 'integer', min: 1, max: 1_000_000_000, summary: 'Ends after so many; without it on Ctrl-C.' },
   },
-  operands: { name: 'TOPIC', min: 0, max: 1, summary: 'Only this topic; without it all that have jobs or changes.' },
+  operands: { name: 'TOPIC', min: 0, max: 1, summary: 'Only this topic. Default: all with jobs or changes.' },
   run: async ({ flags, operands }) => {
     const api = openApi(flags)
     const [only] = operands

@@ -44,7 +44,7 @@ export const problems = {
 
 export const map = {
   label: (things: number) =>
-    `Map of ${counted(things, 'thing')}. Arrow keys move through it, Enter opens the inspector`,
+    `Map of ${counted(things, 'item')}. Arrow keys move through it, Enter opens the inspector`,
   find: 'Find…',
   zoomIn: 'Zoom in',
   zoomOut: 'Zoom out',
