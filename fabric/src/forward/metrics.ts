@@ -95,7 +95,11 @@ export function forwardMetrics<P extends string>(prefix: P, hop: string): Forwar
     },
     [`${prefix}_hop_up`]: { type: 'gauge', help: `Usable connections to each ${hop}.`, labels: ['hop'] },
     [`${prefix}_hop_inflight`]: { type: 'gauge', help: `Requests in flight on each ${hop}.`, labels: ['hop'] },
-    [`${prefix}_hop_ejected`]: { type: 'gauge', help: `1 while the ${hop} is skipped after failures.`, labels: ['hop'] },
+    [`${prefix}_hop_ejected`]: {
+      type: 'gauge',
+      help: `1 while the ${hop} is skipped after failures.`,
+      labels: ['hop'],
+    },
   })
   return rows as ForwardMetrics<P>
 }

@@ -43,8 +43,7 @@ export const problems = {
 }
 
 export const map = {
-  label: (things: number) =>
-    `Map of ${counted(things, 'item')}. Arrow keys move through it, Enter opens the inspector`,
+  label: (things: number) => `Map of ${counted(things, 'item')}. Arrow keys move through it, Enter opens the inspector`,
   find: 'Find…',
   zoomIn: 'Zoom in',
   zoomOut: 'Zoom out',
