@@ -1,7 +1,9 @@
 /** The proxy in front of a real node, over both protocols, and the examples of its page. */
 
-import { readFileSync } from 'node:fs'
+import { execFile } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { promisify } from 'node:util'
 import { dateIn, type NodeProcess, removeFolder, startNodeProcess, temporaryFolder } from '@vacancy/testkit/node'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { JSON_COMMANDS } from './commands.ts'
@@ -11,6 +13,7 @@ import { type Answer, openHttp2, postHttp2, startTestProxy, type TestProxy } fro
 import { parseApiTokens } from './tokens.ts'
 
 const PAGE = readFileSync(path.join(import.meta.dirname, '../../../docs/proxy.md'), 'utf8')
+const HOW_TO = readFileSync(path.join(import.meta.dirname, '../../../docs/integrators.md'), 'utf8')
 
 let folder: string
 let node: NodeProcess
@@ -197,6 +200,32 @@ test('the examples of the page', async () => {
 
     expect(await response.json(), command).toEqual(JSON.parse(wanted.replaceAll('TOMORROW', date)))
   }
+})
+
+test('a stay is held, confirmed and released as the how-to sends it, with curl', async () => {
+  const arrival = dateIn(5)
+  const stay = { property_id: 'hotel_123', room_type: 'double' }
+  await proxy.post({ command: 'SETPROP', body: property('hotel_123', 'paris') })
+  for (const night of [5, 6, 7])
+    await proxy.post({
+      command: 'SETROOMPKG',
+      body: { ...stay, date: dateIn(night), availability: 3, final_price: 14_900 },
+    })
+  const howTo = HOW_TO.replaceAll('2026-12-24', arrival).replaceAll('http://localhost:8777', proxy.url)
+  const [, hold = '', lines = ''] = /```json\n(\{"command":"HOLDSTAY".*?)```\n\n```sh\n(curl .*?)```/s.exec(howTo) ?? []
+  writeFileSync(path.join(folder, 'hold.json'), hold)
+
+  const states = []
+  for (const line of lines.trim().split('\n')) {
+    const { stdout } = await promisify(execFile)('sh', ['-c', line.replace('curl', 'curl -sS')], { cwd: folder })
+    states.push(JSON.parse(stdout))
+  }
+
+  expect(states).toMatchObject([
+    { status: 'success', state: 'held', total: 89_400 },
+    { status: 'success', state: 'booked', total: 89_400 },
+    { status: 'success', state: 'released' },
+  ])
 })
 
 test('the page names every status with its codes, valid tokens and the limits', () => {
