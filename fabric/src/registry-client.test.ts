@@ -128,7 +128,7 @@ test('a refusal is returned with its reason, and the next registry is not tried'
   expect(await client.post('/register', {})).toMatchObject({
     kind: 'refused',
     status: 401,
-    reason: expect.stringContaining('no token (401): name a file with a token'),
+    reason: expect.stringContaining('no token (401): set --registry-token-file'),
   })
   expect(other.requests).toEqual([])
 })
