@@ -11,7 +11,7 @@ const limits = {
   setupFiles: [fileURLToPath(import.meta.resolve('./scripts/seed-tests.mjs'))],
 }
 
-/** Tests of the console start nothing, and start a third faster in threads. All others may own signals, folders and exit codes. */
+/** Tests of the console start no programs, and run a third faster in threads. Others change signals, folders and exit codes. */
 const poolOf = (name: string) => (name === 'web' ? 'threads' : 'forks')
 
 const project = (name: string) => ({

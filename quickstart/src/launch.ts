@@ -16,7 +16,10 @@ export const VACANCY = fileURLToPath(new URL('bin/vacancy.mjs', ROOT))
 export const QUEUE_SAMPLE = fileURLToPath(new URL('quickstart/src/queue-sample.ts', ROOT))
 export const BENCH = fileURLToPath(new URL('bench/src/cli.ts', ROOT))
 
-/** A node with the sample serves within seconds, on a busy machine within a minute. A longer start indicates a problem, which its log describes. */
+/**
+ * A node with the sample serves within seconds, on a busy machine within a minute. A longer start indicates a problem,
+ * which its log describes.
+ */
 const SERVING_MS_MAX = 180_000
 /** A node drains for 10 s at most; afterwards it is killed. */
 const STOP_MS_MAX = 20_000
