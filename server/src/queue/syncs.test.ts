@@ -119,18 +119,22 @@ describe.skipIf(process.platform !== 'linux')('syncs that the system saw', () =>
       data: base64({ text: 'x'.repeat(10_000) }),
     }))
     expect((await call(url, 'POST', '/producer/jobs', { topic: 'orders', jobs })).status).toBe(200)
-    await end('SIGKILL')
-
-    const calls = callsOf(trace).slice(begun)
     const kindOf = (each: SystemCall) => {
       if (isAnswer(each)) return 'answered'
       const file = /queue[.]db-packs-[0-9a-f]{8}-1$/.test(each.target) ? 'packs' : 'log'
       if (file === 'log' && !each.target.endsWith('queue.db-wal')) return undefined
       return `${file} ${isSync(each) ? 'synced' : 'written'}`
     }
-    const steps = calls.flatMap((each) => kindOf(each) ?? [])
-    // The answer to the request before it may be traced late.
-    const own = steps.slice(steps.indexOf('packs written'))
+    // A call is traced when it has ended: the client has its answer before that, and a kill would omit the call.
+    const own = await until('the answer is traced', () => {
+      const steps = callsOf(trace)
+        .slice(begun)
+        .flatMap((each) => kindOf(each) ?? [])
+      // The answer to the request before it may be traced late.
+      const since = steps.slice(steps.indexOf('packs written'))
+      return since.includes('answered') && since
+    })
+    await end('SIGKILL')
     const turns = own.filter((step, n) => step !== own[n - 1])
     expect(turns).toEqual(['packs written', 'packs synced', 'log written', 'log synced', 'answered'])
   })
