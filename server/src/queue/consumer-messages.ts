@@ -204,33 +204,55 @@ export function frame(action: string, topic: string, jobId: string, seqId: numbe
   return `{"action":"${action}","topic":"${topic}","jobId":${JSON.stringify(jobId)},"seqId":${seqId},"data":${JSON.stringify(data)}}`
 }
 
-/** A delivery: the payload is put in as it is stored. Names of topics and leases need no escapes. */
-export function deliveryFrame({ job, seqId, deadlineMs }: Delivery, lease: string): string {
-  const { data, flags, topic, failures, deliveries } = job
-  const isJson = (flags & FLAG.json) !== 0
-  const payload = data === undefined ? 'null' : isJson ? data : `"${data}"`
-  const encoding = data === undefined || isJson ? '' : ',"encoding":"base64"'
-  return `{"action":"job","topic":"${topic.name}","jobId":${JSON.stringify(job.id)},"seqId":${seqId},"data":${payload},"attempt":${failures + 1},"deliveries":${deliveries},"lease":"${lease}","ackDeadlineMs":${deadlineMs}${encoding}}`
+/** The frame of a delivery, in parts: joining them would copy each payload once more. Sizes are in bytes. */
+export type DeliveryParts = {
+  readonly head: string
+  readonly headSize: number
+  /** As it is stored. */
+  readonly payload: string
+  readonly payloadSize: number
+  /** ASCII. */
+  readonly tail: string
+}
+
+/** A delivery to a consumer. Names of topics and leases need no escapes. */
+export function deliveryParts({ job, seqId, deadlineMs }: Delivery, lease: string): DeliveryParts {
+  const { data, flags, topic, failures, deliveries, bytes } = job
+  const isText = data !== undefined && (flags & FLAG.json) === 0
+  const quote = isText ? '"' : ''
+  const encoding = isText ? ',"encoding":"base64"' : ''
+  const head = `{"action":"job","topic":"${topic.name}","jobId":${JSON.stringify(job.id)},"seqId":${seqId},"data":${quote}`
+  const payload = data ?? 'null'
+  return {
+    head,
+    headSize: Buffer.byteLength(head),
+    payload,
+    payloadSize: (flags & FLAG.wide) === 0 ? payload.length : bytes,
+    tail: `${quote},"attempt":${failures + 1},"deliveries":${deliveries},"lease":"${lease}","ackDeadlineMs":${deadlineMs}${encoding}}`,
+  }
 }
 
 /** Text frames of a server (RFC 6455), one after the other. */
-export function encodeFrames(texts: readonly string[]): Buffer {
-  const sizes = new Array<number>(texts.length)
+export function encodeFrames(burst: readonly DeliveryParts[]): Buffer {
   let bytes = 0
-  for (let n = 0; n < texts.length; n++) {
-    const size = Buffer.byteLength(texts[n] as string)
-    sizes[n] = size
+  for (const parts of burst) {
+    const size = sizeOf(parts)
     bytes += size + (size < MEDIUM ? 2 : size < LONG ? 4 : 10)
   }
   const frames = Buffer.allocUnsafe(bytes)
   let at = 0
-  for (let n = 0; n < texts.length; n++) {
-    const text = texts[n] as string
-    const size = sizes[n] as number
-    at = writeHeader(frames, at, size)
-    at += frames.write(text, at, size, size === text.length ? 'latin1' : 'utf8')
+  for (const parts of burst) {
+    const { head, headSize, payload, payloadSize, tail } = parts
+    at = writeHeader(frames, at, sizeOf(parts))
+    at += frames.write(head, at, headSize, headSize === head.length ? 'latin1' : 'utf8')
+    at += frames.write(payload, at, payloadSize, payloadSize === payload.length ? 'latin1' : 'utf8')
+    at += frames.write(tail, at, tail.length, 'latin1')
   }
   return frames
+}
+
+function sizeOf({ headSize, payloadSize, tail }: DeliveryParts): number {
+  return headSize + payloadSize + tail.length
 }
 
 /** Payload lengths from which the header has two or eight bytes for it. */

@@ -3,7 +3,14 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { CLOSE_CODES, type ConfirmResult, JOB_LIMITS, type MessageFault } from '@vacancy/shared/contract'
 import { type WebSocket, WebSocketServer } from 'ws'
-import { deliveryFrame, encodeFrames, frame, type ParsedMessage, parseMessage } from './consumer-messages.ts'
+import {
+  type DeliveryParts,
+  deliveryParts,
+  encodeFrames,
+  frame,
+  type ParsedMessage,
+  parseMessage,
+} from './consumer-messages.ts'
 import {
   acknowledge,
   connect,
@@ -45,7 +52,7 @@ export type Connection = {
   faults: number
   faultsSince: number
   /** Deliveries of the current burst. */
-  burst: string[]
+  burst: DeliveryParts[]
   /** It sent `close`: closed when nothing is in flight. */
   isClosing: boolean
 }
@@ -400,7 +407,7 @@ export function sendDelivery(consumers: Consumers, delivery: Delivery): void {
   const queue = connection?.partition?.queue
   if (connection === undefined || queue === undefined) return
   if (connection.burst.length === 0) consumers.bursting.push(connection)
-  connection.burst.push(deliveryFrame(delivery, leaseOf(queue, delivery)))
+  connection.burst.push(deliveryParts(delivery, leaseOf(queue, delivery)))
 }
 
 export function flushDeliveries(consumers: Consumers): void {
