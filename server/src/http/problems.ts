@@ -1,10 +1,10 @@
 /** Errors as `application/problem+json`: the only place that turns errors into responses. */
 import { randomUUID } from 'node:crypto'
-import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { errorRow, VacancyError } from '@vacancy/shared'
 import type { Problem } from '@vacancy/shared/contract'
+import { http } from '@vacancy/shared/node'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { hasZodFastifySchemaValidationErrors, isResponseSerializationError } from 'fastify-type-provider-zod'
 import { problem } from './errors.ts'
@@ -30,7 +30,7 @@ const UNREADABLE: { readonly [code: string]: ProblemError } = {
 
 /** Writes a problem to a connection that has no reply object, and ends the connection. */
 export function endWith(socket: Duplex, { status, code, message, hint, more }: ProblemError): void {
-  const title = STATUS_CODES[status] ?? 'Error'
+  const title = http.STATUS_CODES[status] ?? 'Error'
   const body = JSON.stringify({ status, code, title, detail: message, hint, requestId: randomUUID() })
   const wait = more['retryAfterSeconds']
   const lines = [
@@ -63,7 +63,7 @@ export function sendProblem(error: unknown, request: FastifyRequest, reply: Fast
     ...more,
     status,
     code: problem.code,
-    title: STATUS_CODES[status] ?? 'Error',
+    title: http.STATUS_CODES[status] ?? 'Error',
     detail: problem.message,
     hint: problem.hint,
     ...(problem.field !== undefined && { field: problem.field }),

@@ -3,9 +3,10 @@
  * storing the job (docs/design/queue-delivery.md#plain-requests). A request is plain when it arrives at once and has the
  * usual form. Anything else gives the connection to Node's HTTP server for good, with every byte that was not answered.
  */
-import { type Server, STATUS_CODES } from 'node:http'
+import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { assert } from '@vacancy/shared'
+import { http } from '@vacancy/shared/node'
 import { type Answer, answerSubmission } from './producer.ts'
 import type { QueueServer } from './queue-server.ts'
 
@@ -162,7 +163,7 @@ function responseOf({ status, headers, body }: Answer, keepAliveMs: number | und
     keepAliveMs === undefined
       ? 'Connection: close'
       : `Connection: keep-alive${keepAliveMs > 0 ? `\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1000)}` : ''}`
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${more.join('')}content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nDate: ${httpDate()}\r\n${reuse}\r\n\r\n${body}`
+  return `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}\r\n${more.join('')}content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nDate: ${httpDate()}\r\n${reuse}\r\n\r\n${body}`
 }
 
 const date = { text: '', until: 0 }

@@ -8,7 +8,8 @@ import {
   type QueryResult,
 } from 'kysely'
 import pg from 'pg'
-import { createTables, JOURNAL_VERSION, type JournalTables, metaFault } from './journal-tables.ts'
+import { createTables } from './journal-schema.ts'
+import { JOURNAL_VERSION, type JournalTables, metaFault } from './journal-tables.ts'
 import { ask, closeSession, openSession, type Session } from './postgres-session.ts'
 
 /** Names, ready to be put into statements. */

@@ -37,7 +37,7 @@ import {
   writeForAWhile,
 } from './partition.ts'
 import { readPlainRequests } from './plain-requests.ts'
-import { postgresJournal } from './postgres-journal.ts'
+import type { PostgresOptions } from './postgres-journal.ts'
 import { postgresUrl } from './postgres-url.ts'
 import { handleProducer, isProducerPath } from './producer.ts'
 import { QueueError, type QueueServer } from './queue-server.ts'
@@ -183,7 +183,7 @@ function journalOf(options: QueueNodeOptions, { server, sharing, number }: Parti
       file: join(dataDir, number === 0 ? 'queue.db' : `queue-${number}.db`),
       sparseMs: SPARSE_MS,
     })
-  return postgresJournal({
+  const inPostgres: PostgresOptions = {
     ...common,
     url: postgresUrl(databaseUrl, config),
     schema: config.pgSchema,
@@ -195,7 +195,9 @@ function journalOf(options: QueueNodeOptions, { server, sharing, number }: Parti
       sharing.processes = count
     },
     log,
-  })
+  }
+  // Its driver and statements take a tenth of a second to load, which a queue in a file does not need.
+  return async (events) => (await import('./postgres-journal.ts')).postgresJournal(inPostgres)(events)
 }
 
 function partitionOptions(options: QueueNodeOptions, parts: PartitionParts) {

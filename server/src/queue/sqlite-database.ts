@@ -15,7 +15,8 @@ import {
   SqliteQueryCompiler,
   sql,
 } from 'kysely'
-import { createTables, GONE, JOURNAL_VERSION, type JournalTables, metaFault, UPDATED } from './journal-tables.ts'
+import { createTables } from './journal-schema.ts'
+import { GONE, JOURNAL_VERSION, type JournalTables, metaFault, UPDATED } from './journal-tables.ts'
 import type { PackPlace } from './pack-files.ts'
 import type { WorkerOptions } from './sqlite-messages.ts'
 

@@ -225,9 +225,10 @@ function inOrder(rows: StoredJob[], packed: StoredJob[]): StoredJob[] {
 
 function decodePacks({ packs }: JournalRows): StoredJob[] {
   const stored: StoredJob[] = []
-  for (const { marks, ...pack } of packs)
+  for (const { marks, ...pack } of packs) {
+    const content = bufferOf(pack.data)
     readPack(pack, (packed) => {
-      const { index, flags, data } = packed
+      const { index, flags, from, bytes } = packed
       if (isMarked(marks, index)) return
       stored.push({
         id: packed.id,
@@ -242,16 +243,18 @@ function decodePacks({ packs }: JournalRows): StoredJob[] {
         ackDeadlineMs: packed.ackDeadlineMs,
         createdAt: packed.createdAt,
         runAt: 0,
-        data: readPayload(data, flags),
-        bytes: data?.length ?? 0,
+        data: readPayload(content, from, bytes, flags),
+        bytes: Math.max(0, bytes),
         past: undefined,
       })
     })
+  }
   return stored
 }
 
 function decodeRows({ numbers, ids, pasts, payload }: JournalRows): StoredJob[] {
   const stored: StoredJob[] = []
+  const content = bufferOf(payload)
   const past = new Map(pasts.map(([index, ...texts]) => [index, texts] as const))
   let at = 0
   for (const [n, id] of ids.entries()) {
@@ -259,7 +262,7 @@ function decodeRows({ numbers, ids, pasts, payload }: JournalRows): StoredJob[] 
     const number = (index: number) => integer(numbers[offset + index] as number)
     const length = number(12)
     const flags = number(2)
-    const data = length < 0 ? undefined : readPayload(payload.subarray(at, at + length), flags)
+    const data = readPayload(content, at, length, flags)
     at += Math.max(0, length)
     stored.push({
       id,
@@ -280,6 +283,10 @@ function decodeRows({ numbers, ids, pasts, payload }: JournalRows): StoredJob[] 
     })
   }
   return stored
+}
+
+function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength)
 }
 
 /**

@@ -120,7 +120,9 @@ export type PackedJob = {
   readonly maxAttempts: number
   readonly ackDeadlineMs: number
   readonly createdAt: number
-  readonly data: Uint8Array | null
+  /** Where its payload begins in the pack, and its bytes; -1 for the payload null. */
+  readonly from: number
+  readonly bytes: number
 }
 
 /** Calls back for each job. @throws when the content does not add up */
@@ -154,7 +156,8 @@ export function readPack({ seq, count, createdAt, data }: StoredPack, onJob: (jo
       maxAttempts: buffer.readInt32LE(at + 12),
       ackDeadlineMs: buffer.readInt32LE(at + 16),
       createdAt: createdAt + buffer.readInt32LE(at + 20),
-      data: length < 0 ? null : data.subarray(payloadAt, payloadEnd),
+      from: payloadAt,
+      bytes: length,
     })
     at += JOB_BYTES
     idAt += idLength

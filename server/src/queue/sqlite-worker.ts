@@ -284,10 +284,12 @@ function moveToRows(updates: WriteRequest['updates'], changes: PackChanges): voi
     if (indexes === undefined) wanted.set(pack, new Set([seq - pack.seq]))
     else indexes.add(seq - pack.seq)
   }
-  for (const [pack, indexes] of wanted)
-    readPack(contentOf(pack), (job) => {
-      if (indexes.has(job.index)) insertPacked(pack, job)
+  for (const [pack, indexes] of wanted) {
+    const content = contentOf(pack)
+    readPack(content, (job) => {
+      if (indexes.has(job.index)) insertPacked(content, job)
     })
+  }
 }
 
 function contentOf({ seq, count, place }: Pack): StoredPack {
@@ -297,9 +299,10 @@ function contentOf({ seq, count, place }: Pack): StoredPack {
   return { seq, count, createdAt: row['created_at'] as number, data }
 }
 
-function insertPacked({ seq }: Pack, job: PackedJob): void {
-  const { index, topicNumber, id, flags, priority, maxAttempts, ackDeadlineMs, createdAt, data } = job
-  statements.put.run(seq + index, topicNumber, id, flags, priority, maxAttempts, ackDeadlineMs, createdAt, 0, data)
+function insertPacked(pack: StoredPack, job: PackedJob): void {
+  const { index, topicNumber, id, flags, priority, maxAttempts, ackDeadlineMs, createdAt, from, bytes } = job
+  const data = bytes < 0 ? null : pack.data.subarray(from, from + bytes)
+  statements.put.run(pack.seq + index, topicNumber, id, flags, priority, maxAttempts, ackDeadlineMs, createdAt, 0, data)
 }
 
 function unpackLater(delayMs = options.sparseMs): void {
@@ -362,8 +365,9 @@ function moveIntoRow(pack: Pack): void {
 }
 
 function unpack(pack: Pack): void {
-  readPack(contentOf(pack), (job) => {
-    if (!isMarked(pack.marks, job.index)) insertPacked(pack, job)
+  const content = contentOf(pack)
+  readPack(content, (job) => {
+    if (!isMarked(pack.marks, job.index)) insertPacked(content, job)
   })
   deletePack(pack)
 }
