@@ -36,6 +36,8 @@ const HANG_MS = 10_000
 const LATE_AGAIN = 3
 /** Tests up to this time run before the others. */
 const QUICK_MS = 2_000
+/** Of the others, the nearest run that take no longer than this together: those of whole shards would take minutes. */
+const SLOW_MS = 60_000
 const BASELINE_MS = 30 * 60_000
 /** Of one test without an edit: a busy machine must not make it useless. */
 const BASELINE_TEST_MS = 180_000
@@ -141,7 +143,10 @@ async function mutate(copy, workspace, { edits: count, seed, min = THRESHOLDS[wo
   console.log(`${workspace}: ${drawn.length} of ${all.length} edits`)
   const results = []
   for (const edit of drawn) {
-    const usable = tests.get(edit.file).filter((test) => times.has(test))
+    const usable = affordable(
+      tests.get(edit.file).filter((test) => times.has(test)),
+      times,
+    )
     const result = await tryEdit(copy, edit, sources.get(edit.file), usable, times)
     results.push(result)
     console.log(lineOf(result))
@@ -161,12 +166,10 @@ async function mutate(copy, workspace, { edits: count, seed, min = THRESHOLDS[wo
 async function baseline(copy, files) {
   const times = new Map()
   if (files.length === 0) return times
-  const report = path.join(copy, 'mutation-baseline.json')
-  await vitest(copy, ['--reporter=json', `--outputFile=${report}`, ...files], BASELINE_MS, BASELINE_TEST_MS)
-  const { testResults } = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : { testResults: [] }
-  for (const { name, status, startTime, endTime, assertionResults } of testResults) {
+  const { results } = await vitest(copy, files, BASELINE_MS, BASELINE_TEST_MS)
+  for (const { file, status, startTime, endTime, assertionResults } of results) {
     const slowestMs = Math.max(0, ...assertionResults.map(({ duration }) => duration ?? 0))
-    if (status === 'passed') times.set(path.relative(copy, name), { fileMs: endTime - startTime, slowestMs })
+    if (status === 'passed') times.set(file, { fileMs: endTime - startTime, slowestMs })
   }
   const failed = files.filter((file) => !times.has(file))
   if (failed.length > 0) console.log(`fail without an edit, not used: ${failed.join(', ')}`)
@@ -174,23 +177,44 @@ async function baseline(copy, files) {
   return times
 }
 
+/** Nothing when the run was ended. */
+function readReport(copy, report) {
+  const { testResults } = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : { testResults: [] }
+  const results = testResults.map(({ name, ...more }) => ({ file: path.relative(copy, name), ...more }))
+  return { results, failed: results.filter(({ status }) => status === 'failed').map(({ file }) => file) }
+}
+
+function isQuick(test, times) {
+  return times.get(test).fileMs <= QUICK_MS
+}
+
+/** The quick tests, and slow ones in their order as long as there is time for them; at least the shortest of these. */
+function affordable(tests, times) {
+  const slow = tests.filter((test) => !isQuick(test, times))
+  const shortest = slow.toSorted((a, b) => times.get(a).fileMs - times.get(b).fileMs)[0]
+  let leftMs = SLOW_MS
+  const taken = new Set(shortest && [shortest])
+  leftMs -= shortest ? times.get(shortest).fileMs : 0
+  for (const test of slow) {
+    if (taken.has(test) || times.get(test).fileMs > leftMs) continue
+    taken.add(test)
+    leftMs -= times.get(test).fileMs
+  }
+  return tests.filter((test) => isQuick(test, times) || taken.has(test))
+}
+
 /** Tries an edit with the quick tests first: most edits need no others. */
 async function tryEdit(copy, { start, end, ...edit }, source, tests, times) {
-  const isQuick = (test) => times.get(test).fileMs <= QUICK_MS
-  const stages = [tests.filter(isQuick), tests.filter((test) => !isQuick(test))].filter(({ length }) => length > 0)
+  const quick = tests.filter((test) => isQuick(test, times))
+  const slow = tests.filter((test) => !isQuick(test, times))
   const target = path.join(copy, edit.file)
   const edited = applyEdit(source, { start, end, ...edit })
   const started = performance.now()
   let status = 'survived'
-  for (const stage of stages) {
-    status = await tryStage({
-      isSlow: !stage.every(isQuick),
-      limitMs: EDIT_MS + 3 * stage.reduce((sum, test) => sum + times.get(test).fileMs, 0),
-      testMs: HANG_MS + 3 * Math.max(...stage.map((test) => times.get(test).slowestMs)),
-      run: async (isEdited, limitMs, testMs) => {
-        writeFileSync(target, isEdited ? edited : source)
-        return vitest(copy, ['--bail=1', '--reporter=dot', ...stage], limitMs, testMs)
-      },
+  for (const stage of [quick, slow].filter(({ length }) => length > 0)) {
+    status = await tryStage(stage, times, (isEdited, files, limitMs, testMs) => {
+      writeFileSync(target, isEdited ? edited : source)
+      return vitest(copy, ['--bail=1', ...files], limitMs, testMs)
     })
     if (status !== 'survived') break
   }
@@ -199,22 +223,29 @@ async function tryEdit(copy, { start, end, ...edit }, source, tests, times) {
 }
 
 /** A busy machine makes tests late, and tests that start processes fail. If the edit is the reason, it happens again. */
-async function tryStage({ isSlow, limitMs, testMs, run }) {
+async function tryStage(files, times, run) {
+  const limitMs = EDIT_MS + 3 * files.reduce((sum, test) => sum + times.get(test).fileMs, 0)
+  const testMs = HANG_MS + 3 * Math.max(...files.map((test) => times.get(test).slowestMs))
   const firstMs = performance.now()
-  let code = await run(true, limitMs, testMs)
+  let { code, failed } = await run(true, files, limitMs, testMs)
+  // Those that failed are enough to see it again.
+  const again = failed.length === 0 ? files : failed
   const isLate = code === undefined || (code > 0 && performance.now() - firstMs >= HANG_MS)
   if (isLate) {
-    const factor = (await run(false, limitMs, testMs)) === 0 ? 1 : LATE_AGAIN
-    code = await run(true, factor * limitMs, factor * testMs)
-  } else if (code > 0 && isSlow) code = await run(true, limitMs, testMs)
+    const factor = (await run(false, again, limitMs, testMs)).code === 0 ? 1 : LATE_AGAIN
+    ;({ code } = await run(true, again, factor * limitMs, factor * testMs))
+  } else if (code > 0 && !files.every((test) => isQuick(test, times)))
+    ({ code } = await run(true, again, limitMs, testMs))
   if (code === 0) return 'survived'
   return code === undefined ? 'timeout' : 'caught'
 }
 
-/** Runs test files; the exit code, or undefined when they did not end within the limit. */
+/** Runs test files: the exit code, undefined when they did not end within the limit, and which files failed. */
 function vitest(copy, args, limitMs, testMs) {
+  const report = path.join(copy, 'mutation-report.json')
+  rmSync(report, { force: true })
   // A group of its own: programs that a test started end with it.
-  const options = ['run', '--maxWorkers=2', `--testTimeout=${testMs}`]
+  const options = ['run', '--maxWorkers=2', `--testTimeout=${testMs}`, '--reporter=json', `--outputFile=${report}`]
   const child = spawn(process.execPath, ['node_modules/vitest/vitest.mjs', ...options, ...args], {
     cwd: copy,
     stdio: 'ignore',
@@ -241,7 +272,7 @@ function vitest(copy, args, limitMs, testMs) {
       clearTimeout(timer)
       process.off('exit', end)
       end()
-      resolve(isLate ? undefined : code)
+      resolve({ code: isLate ? undefined : code, ...readReport(copy, report) })
     })
   })
 }
