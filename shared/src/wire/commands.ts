@@ -182,6 +182,10 @@ const ON_WRITES = [
   }),
 ] as const
 
+const AS_OF = may(0x8030, 'asOf', 'u64', 'The source knows the bookings up to this index: later ones are taken off.', {
+  label: 'Bookings known up to index',
+})
+
 const ON_STAY_WRITES = [
   ...ON_WRITES,
   may(0x8031, 'source', 'text', 'Where the call comes from, 1 to 32 bytes; the name of the token when absent.'),
@@ -317,6 +321,7 @@ const ROWS = {
         label: 'Rate features',
       }),
       ...ON_WRITES,
+      AS_OF,
     ],
     reply: 'empty',
   },
@@ -324,7 +329,7 @@ const ROWS = {
     access: 'write',
     group: 'availability',
     summary: 'Sets the rooms left of one night.',
-    fields: [property(0x01), roomType(0x02), date(0x03), amount('0 to 255; 0 = sold out.'), ...ON_WRITES],
+    fields: [property(0x01), roomType(0x02), date(0x03), amount('0 to 255; 0 = sold out.'), ...ON_WRITES, AS_OF],
     reply: 'availability',
   },
   INCROOMAVL: {
