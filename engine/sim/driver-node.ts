@@ -67,7 +67,7 @@ import type { Applied } from '../src/store/apply-context.ts'
 import { memoryBudgetOf } from '../src/store/charge.ts'
 import { KIND, kindOfCommand, writeBytes } from '../src/store/command.ts'
 import { recordOf } from '../src/store/stays.ts'
-import { isMemoryFull, type Memory, STAYS_LEVEL, stateDigest } from '../src/store/store.ts'
+import { AS_OF_LEVEL, isMemoryFull, type Memory, STAYS_LEVEL, stateDigest } from '../src/store/store.ts'
 import { crash, createSimulatedDisk, restart, type SimulatedDisk, stopBefore } from '../src/testing/disk.ts'
 import { addRead, createReadBatch, takeReadBatch } from '../src/threads/reads.ts'
 import {
@@ -700,7 +700,7 @@ function noteApplied(
   const isFirst = index >= oracles.terms.length
   const kind = kindOfCommand(view, start)
   // An internal entry may replace a client's entry that the leader withdrew, in the same term.
-  const isOfClient = kind < KIND.dropBefore || OF_STAYS.includes(kind)
+  const isOfClient = kind < KIND.dropBefore || levelOf(kind) > 0
   world.counts.entries++
   onApplied(oracles, world.scheduler.nowUs, {
     node: node.number,
@@ -777,7 +777,7 @@ function writeTo({ replica, host, machine, sink }: DriverNode, commands: readonl
       host.answer(token, { kind: 'none', reason: 'the memory is full' })
       continue
     }
-    if (OF_STAYS.includes(kindOfCommand(viewOf(bytes), 0)) && machine.featureLevel() < STAYS_LEVEL) {
+    if (machine.featureLevel() < levelOf(kindOfCommand(viewOf(bytes), 0))) {
       host.answer(token, { kind: 'none', reason: 'unknown command' })
       continue
     }
@@ -797,7 +797,11 @@ function writeTo({ replica, host, machine, sink }: DriverNode, commands: readonl
 
 type Command = { readonly token: number; readonly bytes: Uint8Array }
 const GROWING: readonly number[] = [KIND.setProperty, KIND.setPackage]
-/** Known from a feature level on. */
+/** The feature level from which on a kind is known. */
+function levelOf(kind: number): number {
+  return kind >= KIND.setPackageAsOf ? AS_OF_LEVEL : OF_STAYS.includes(kind) ? STAYS_LEVEL : 0
+}
+
 const OF_STAYS: readonly number[] = [
   ...[KIND.bookStay, KIND.holdStay, KIND.confirmStay, KIND.releaseStay],
   KIND.setting,

@@ -111,7 +111,10 @@ function changeOfSource(random: Random): Uint8Array[] {
   // With few bytes most stays are refused as long as the others are younger than an hour.
   if (draw === 7) return [setting(chance(random, 0.1) ? between(random, 1_000, 4_000) : STAYS_BYTES)]
   const room = pick(random, HOTEL_ROOMS)
-  const kinds = ['setAvailability', 'increaseAvailability', 'decreaseAvailability', 'setPackage'] as const
+  const kinds = [
+    ...(['setAvailability', 'setAvailabilityAsOf', 'increaseAvailability', 'decreaseAvailability'] as const),
+    'setPackage',
+  ] as const
   const kind =
     draw === 8 ? 'deletePackage' : draw === 9 ? 'deleteDay' : draw === 10 ? 'deleteRoom' : pick(random, kinds)
   return [hotelNight(random, kind, hotel, room, arrivalIn(random))]

@@ -27,10 +27,12 @@ import { nameHash } from '../src/store/digest.ts'
 import { readNight } from '../src/store/read.ts'
 import type { Memory } from '../src/store/store.ts'
 import {
+  baseAsOf,
   changeRooms,
   confirmStay,
   createStaysModel,
   debtOn,
+  deleteProperty,
   heldOn,
   type ModelAnswer,
   makeRoom,
@@ -222,6 +224,7 @@ export function noteWritten(
 
 const CHANGE_OF: { readonly [kind: number]: 'SETROOMAVL' | 'INCROOMAVL' | 'DECROOMAVL' } = {
   [KIND.setAvailability]: 'SETROOMAVL',
+  [KIND.setAvailabilityAsOf]: 'SETROOMAVL',
   [KIND.increaseAvailability]: 'INCROOMAVL',
   [KIND.decreaseAvailability]: 'DECROOMAVL',
 }
@@ -233,10 +236,14 @@ export function changeHotel(
   hotel: string,
   room: string,
   day: number,
-  amount: number,
+  given: number,
+  asOf?: number,
 ): { readonly code: number; readonly left: number } {
   const command = CHANGE_OF[kind] as 'SETROOMAVL'
   const date = formatDay(day)
+  if (asOf !== undefined && asOf < model.knownFrom) return { code: OUTCOME.updateTooOld, left: 0 }
+  const night = { propertyId: hotel, roomType: room, date }
+  const amount = asOf === undefined ? given : baseAsOf(model, night, given, asOf)
   const error = changeRooms(model, command, hotel, room, date, amount)
   const code = error === '' ? OUTCOME.done : error === 'OVERFLOW' ? OUTCOME.overflow : OUTCOME.underflow
   return { code, left: sellableOn(model, hotel, room, date) ?? 0 }
@@ -245,12 +252,17 @@ export function changeHotel(
 /** Packages of a hotel in a map of the store's model: word of each day. */
 type HotelRooms = ReadonlyMap<string, ReadonlyMap<number, { readonly lo: number; readonly hi: number }>>
 
+/** The level changed from one at which dropped stays were not noted. */
+export function enterAsOf({ model }: StaysReference, index: number): void {
+  model.knownFrom = index
+}
+
 /** Hotels, room types and nights are gone where the store's model has none, and new hotels are there. */
 export function mirrorHotels({ model }: StaysReference, roomsOf: (hotel: string) => HotelRooms | undefined): void {
   for (const hotel of HOTELS) {
     const rooms = roomsOf(hotel)
     if (!rooms) {
-      model.properties.delete(hotel)
+      deleteProperty(model, hotel)
       continue
     }
     setProperty(model, hotel)

@@ -26,7 +26,15 @@ import {
 import { nameHash, packageHash, propertyHash, roomHash, rowKey } from '../src/store/digest.ts'
 import { DAY_SLOTS, SLOT, STATE } from '../src/store/layout.ts'
 import { encodeSetting } from '../src/store/stay-settings.ts'
-import { countsOf, digestOfWords, type Memory, STAYS_LEVEL, state, stateDigest } from '../src/store/store.ts'
+import {
+  AS_OF_LEVEL,
+  countsOf,
+  digestOfWords,
+  type Memory,
+  STAYS_LEVEL,
+  state,
+  stateDigest,
+} from '../src/store/store.ts'
 import { MAINTENANCE_GAP_DAYS_MAX } from '../src/store/window.ts'
 import { clampHolds } from '../src/testing/stays-model.ts'
 import { isForgotten } from './machine.ts'
@@ -36,6 +44,7 @@ import {
   changeHotel,
   createStaysReference,
   endEntry,
+  enterAsOf,
   executeStay,
   HOTELS,
   hotelOf,
@@ -74,6 +83,8 @@ export const MODEL_COUNTS = [
   /** Requests of evicted sessions, and how many of them had taken effect before. */
   'forgotten',
   'forgottenRepeats',
+  /** Absolute values of a source that knew bookings up to an index. */
+  'asOf',
 ] as const
 type ModelCounts = Record<(typeof MODEL_COUNTS)[number], number>
 
@@ -188,6 +199,7 @@ function execute(model: StoreModel, observed: ModelResult): void {
     case KIND.setPackage:
       return setPackage(model, refuses)
     case KIND.setAvailability:
+    case KIND.setAvailabilityAsOf:
     case KIND.increaseAvailability:
     case KIND.decreaseAvailability:
       return changeAvailability(model)
@@ -241,8 +253,7 @@ function execute(model: StoreModel, observed: ModelResult): void {
     case KIND.setting:
       return setSetting(model)
     case KIND.featureLevel:
-      model.level = Math.max(model.level, readU32(reader))
-      return
+      return raiseLevel(model)
     case KIND.bulkLoad:
       return load(model, hex(reader.bytes.subarray(reader.at, reader.at + CONTENT_DIGEST_BYTES)))
     default: {
@@ -253,6 +264,12 @@ function execute(model: StoreModel, observed: ModelResult): void {
       if (ordersRows && observed.code === OUTCOME.done) model.counts.orderedTables++
     }
   }
+}
+
+function raiseLevel(model: StoreModel): void {
+  const { level, reader, result, stays } = model
+  model.level = Math.max(level, readU32(reader))
+  if (level >= STAYS_LEVEL && level < AS_OF_LEVEL && model.level >= AS_OF_LEVEL) enterAsOf(stays, result.index)
 }
 
 /** Of the settings, only the bytes of the ledger change what a command does. */
@@ -360,6 +377,7 @@ function findNight(
 
 function changeAvailability(model: StoreModel): void {
   const { reader, result } = model
+  const asOf = reader.kind === KIND.setAvailabilityAsOf ? readF64(reader) : undefined
   const property = readProperty(model)
   const day = readU32(reader)
   const amount = readU8(reader)
@@ -369,7 +387,8 @@ function changeAvailability(model: StoreModel): void {
   if (!found) return
   const hotel = property && hotelOf(property.id)
   if (hotel !== undefined) {
-    const changed = changeHotel(model.stays, reader.kind, hotel, room, day, amount)
+    const changed = changeHotel(model.stays, reader.kind, hotel, room, day, amount, asOf)
+    if (asOf !== undefined && changed.code === OUTCOME.done) model.counts.asOf++
     fail(model, changed.code, changed.left)
     return
   }

@@ -178,12 +178,16 @@ export function setHotel(random: Random, hotel: string): Uint8Array {
 
 const HOTEL_KINDS = {
   setAvailability: KIND.setAvailability,
+  setAvailabilityAsOf: KIND.setAvailabilityAsOf,
   increaseAvailability: KIND.increaseAvailability,
   decreaseAvailability: KIND.decreaseAvailability,
   deletePackage: KIND.deletePackage,
   deleteDay: KIND.deleteDay,
   deleteRoom: KIND.deleteRoom,
 } as const
+
+/** Of the log of a run. */
+const INDEXES = 3_000
 
 /** A change of one night of a hotel, by days from the first. Few rooms, so that stays are refused and debts arise. */
 export function hotelNight(
@@ -198,10 +202,11 @@ export function hotelNight(
   const rooms = random.below(chance(random, 0.05) ? 256 : 8)
   if (kind === 'setPackage') return putPackage(id, room, day, rooms, random.below(300), random.below(4))
   return command(HOTEL_KINDS[kind], undefined, (to) => {
+    if (kind === 'setAvailabilityAsOf') writeF64(to, random.below(INDEXES))
     writeBytes(to, id, 0, 16)
     if (kind !== 'deleteRoom') writeU32(to, day)
     // Serving threads refuse to raise or lower by 0.
-    if (kind === 'setAvailability') writeU8(to, rooms)
+    if (kind === 'setAvailability' || kind === 'setAvailabilityAsOf') writeU8(to, rooms)
     else if (kind === 'increaseAvailability' || kind === 'decreaseAvailability') writeU8(to, Math.max(1, rooms))
     if (kind !== 'deleteDay') putName(to, room)
   })

@@ -71,7 +71,11 @@ const NOT_FOUND_WHEN: { readonly [name in CommandName]?: string } = {
 const REFUSED_STAY =
   '`SOLD_OUT` when a night has too few rooms; `PRICE_CHANGED` when the total is higher than accepted, or a rate feature is gone; `CONFLICT` when the stay was released, or has other lines'
 
+const TOO_OLD = '`TOO_OLD` with `asOf`, when bookings since that index are no longer remembered'
+
 const OWN_ERRORS: { readonly [name in CommandName]?: string } = {
+  SETROOMPKG: TOO_OLD,
+  SETROOMAVL: TOO_OLD,
   INCROOMAVL: '`OVERFLOW` when availability would pass 255',
   DECROOMAVL: '`UNDERFLOW` when availability would drop below 0',
   BOOKSTAY: REFUSED_STAY,

@@ -14,14 +14,15 @@ import {
   readProperty,
   readRoomType,
 } from './apply-context.ts'
-import { GIVEN, KIND, OUTCOME, readName, readU8, readU32 } from './command.ts'
+import { baseAsOf, knownFrom } from './as-of.ts'
+import { GIVEN, KIND, OUTCOME, readF64, readName, readU8, readU32 } from './command.ts'
 import { dictionaryGrowthBytes, findName, internName, NAMES } from './dictionary.ts'
 import { measurePackage } from './growth.ts'
 import { PROPERTY, ROOMS } from './layout.ts'
 import { debtOn, heldOn, nightOf, sellableOf, setDebt } from './nights.ts'
 import { ensurePlane, nightGrowthBytes, planeOf, wordAddress } from './planes.ts'
 import { addRoom, ensureTable, findRoom, roomCount, roomEntry, segmentOf, tableOf } from './segment.ts'
-import { featureLevel, type Store } from './store.ts'
+import { AS_OF_LEVEL, featureLevel, type Store } from './store.ts'
 import { appendRow, rowGrowthBytes } from './table.ts'
 import { field } from './table-fields.ts'
 import { mark, unmark } from './version.ts'
@@ -29,6 +30,7 @@ import { mark, unmark } from './version.ts'
 export function setPackage(context: ApplyContext): void {
   const { reader, store } = context
   const { memory } = store
+  const asOf = readAsOf(context)
   const property = readProperty(context)
   const day = readU32(reader)
   const given = readU8(reader)
@@ -38,6 +40,7 @@ export function setPackage(context: ApplyContext): void {
   const nameStart = readName(reader)
   if (!inWindow(context, day)) return
   if (property === 0) return fail(context, OUTCOME.unknownProperty)
+  if (isTooOld(context, asOf)) return
   let roomType = findName(memory, NAMES.roomType, reader.bytes, nameStart, reader.at)
   let room = findRoom(memory, property, roomType)
   const isMeasured = featureLevel(memory) >= 1
@@ -67,7 +70,8 @@ export function setPackage(context: ApplyContext): void {
   const oldHi = memory.u32[cell + 1]
   const exists = (oldLo | oldHi) !== 0
   const setsBase = (given & GIVEN.availability) !== 0 || !exists
-  const base = given & GIVEN.availability ? availability : oldLo & 0xff
+  const stated = given & GIVEN.availability ? availability : oldLo & 0xff
+  const base = asOf === undefined ? stated : baseAsOf(store, property + PROPERTY.id, roomType, day, stated, asOf)
   const night = nightOf(store, property + PROPERTY.id, roomType, day)
   const left = night !== 0 && setsBase ? sellableOf(store, night, base) : base
   const mask = given & GIVEN.features ? features : oldLo >>> 8
@@ -82,6 +86,21 @@ function createRoom(store: Store, property: number, roomType: number): number {
   const row = appendRow(store, table, property)
   addRoomDigest(store, property, roomType, 1)
   return addRoom(store, property, roomType, table, row)
+}
+
+/** The index up to which the source knows bookings; undefined for a command without one. */
+function readAsOf({ reader, store }: ApplyContext): number | undefined {
+  if (reader.kind !== KIND.setPackageAsOf && reader.kind !== KIND.setAvailabilityAsOf) return undefined
+  assert(featureLevel(store.memory) >= AS_OF_LEVEL, 'indexes of sources are logged from their feature level on')
+  return readF64(reader)
+}
+
+/** Refuses a value when bookings since its index may have been dropped from the ledger. */
+function isTooOld(context: ApplyContext, asOf: number | undefined): boolean {
+  const oldest = knownFrom(context.store.memory)
+  if (asOf === undefined || asOf >= oldest) return false
+  fail(context, OUTCOME.updateTooOld, 0, `oldest=${oldest}`)
+  return true
 }
 
 /** The target of a command on one night; one reused object. */
@@ -111,11 +130,12 @@ function changeNight(context: ApplyContext, lo: number, hi: number): void {
 
 export function changeAvailability(context: ApplyContext): void {
   const { reader } = context
+  const asOf = readAsOf(context)
   const property = readProperty(context)
   const day = readU32(reader)
   const amount = readU8(reader)
   const roomType = readRoomType(context)
-  if (!inWindow(context, day) || !findNight(context, property, roomType, day)) return
+  if (!inWindow(context, day) || !findNight(context, property, roomType, day) || isTooOld(context, asOf)) return
   const left = night.lo & 0xff
   const { store } = context
   const holds = nightOf(store, property + PROPERTY.id, roomType, day)
@@ -128,7 +148,8 @@ export function changeAvailability(context: ApplyContext): void {
   if (reader.kind === KIND.decreaseAvailability && left < amount && !isUnchecked)
     return fail(context, OUTCOME.underflow, left)
   let next = amount
-  if (reader.kind === KIND.setAvailability && holds !== 0) next = sellableOf(store, holds, amount)
+  if (asOf !== undefined) next = baseAsOf(store, property + PROPERTY.id, roomType, day, amount, asOf)
+  if ((reader.kind === KIND.setAvailability || asOf !== undefined) && holds !== 0) next = sellableOf(store, holds, next)
   if (reader.kind === KIND.increaseAvailability) {
     const paid = Math.min(debt, amount)
     if (paid > 0) setDebt(store, holds, debt - paid)

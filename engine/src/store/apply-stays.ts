@@ -6,6 +6,7 @@
 import { formatDay, isVisible } from '@vacancy/shared'
 import { LINE_FLAGS, STAY_STATE, STAY_STATES } from '@vacancy/shared/wire'
 import { type ApplyContext, exceedsBudget, fail } from './apply-context.ts'
+import { noteDropped } from './as-of.ts'
 import { nameCharge, nameGrowth } from './charge.ts'
 import { KIND, OUTCOME, outcomeWire, readBytes, readF64, readName, readU8, readU32 } from './command.ts'
 import { findName, internName, NAMES, nameCounts } from './dictionary.ts'
@@ -432,7 +433,7 @@ export function keepLedger(context: ApplyContext): void {
   for (let n = 0; n < FORGOTTEN_OF_ENTRY; n++) {
     const oldest = state(store.memory, STATE.settledHead)
     if (oldest === 0 || moment(store.memory, oldest, STAY.timeMs) > reader.timeMs - KEPT_MS) return
-    removeStay(store, oldest)
+    drop(store, oldest)
   }
 }
 
@@ -443,8 +444,13 @@ function makeRoom(store: Store, timeMs: number): void {
   while (writer.ledger.bytes > limit) {
     const oldest = state(memory, STATE.settledHead)
     if (oldest === 0 || moment(memory, oldest, STAY.timeMs) > timeMs - KEPT_MS_MIN) return
-    removeStay(store, oldest)
+    drop(store, oldest)
   }
+}
+
+function drop(store: Store, stay: number): void {
+  noteDropped(store, stay)
+  removeStay(store, stay)
 }
 
 // Admission by the leader, before a command is in any log

@@ -9,6 +9,7 @@ import { type Applied, type ApplyContext, type DigestMark, fail, keyOf, promiseM
 import { changeAvailability, deleteDay, deletePackage, setPackage } from './apply-packages.ts'
 import { deleteProperty, deleteRoom, deleteSegment, propertyDigest, setProperty } from './apply-properties.ts'
 import { confirmStay, countRefusal, keepLedger, releaseStay, takeStay } from './apply-stays.ts'
+import { enterAsOf } from './as-of.ts'
 import { worstCapacity } from './charge.ts'
 import { CONTENT_DIGEST_BYTES, KIND, OUTCOME, openCommand, readBytes, readF64, readU8, readU32 } from './command.ts'
 import { nameHash, packageHash, roomHash } from './digest.ts'
@@ -21,6 +22,7 @@ import { evictSessions, expireSessions, lookUpRequest, sessionOf, settleSession,
 import { setTime } from './set-time.ts'
 import { applySetting } from './stay-settings.ts'
 import {
+  AS_OF_LEVEL,
   type Digest,
   digestOfWords,
   FEATURE_LEVEL,
@@ -135,7 +137,9 @@ function executeOnce(context: ApplyContext, index: number): void {
 function execute(context: ApplyContext, index: number): void {
   switch (context.reader.kind) {
     case KIND.setPackage:
+    case KIND.setPackageAsOf:
       return setPackage(context)
+    case KIND.setAvailabilityAsOf:
     case KIND.setAvailability:
     case KIND.increaseAvailability:
     case KIND.decreaseAvailability:
@@ -175,7 +179,7 @@ function execute(context: ApplyContext, index: number): void {
     case KIND.bulkLoad:
       return takeLoad(context)
     case KIND.featureLevel:
-      return raiseFeatureLevel(context)
+      return raiseFeatureLevel(context, index)
     case KIND.memoryBudget:
       return setMemoryBudget(context)
     case KIND.setTime:
@@ -214,13 +218,14 @@ function setMemoryBudget({ reader, store }: ApplyContext): void {
 }
 
 /** The level never decreases. A level unknown to this program fails `execute` on the first newer command. */
-function raiseFeatureLevel(context: ApplyContext): void {
+function raiseFeatureLevel(context: ApplyContext, index: number): void {
   const { store } = context
   const level = readU32(context.reader)
   if (level <= featureLevel(store.memory)) return
   assert(level <= FEATURE_LEVEL, `feature level ${level} is newer than this program, which supports ${FEATURE_LEVEL}`)
   if (featureLevel(store.memory) < 1) enterLevel1(store)
-  // Level 2 adds commands and changes no rule of earlier ones.
+  // Levels 2 and 3 add commands and change no rule of earlier ones.
+  if (level >= AS_OF_LEVEL) enterAsOf(store, index)
   setState(store, STATE.featureLevel, level)
 }
 

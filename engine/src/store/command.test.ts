@@ -142,7 +142,9 @@ test('the numbers of kinds and outcomes, and the texts of outcomes', () => {
       "orderRows": 36,
       "releaseStay": 45,
       "setAvailability": 3,
+      "setAvailabilityAsOf": 49,
       "setPackage": 2,
+      "setPackageAsOf": 48,
       "setProperty": 1,
       "setTime": 39,
       "setting": 47,
@@ -170,7 +172,8 @@ test('the numbers of kinds and outcomes, and the texts of outcomes', () => {
     15 soldOut SOLD_OUT
     16 priceChanged PRICE_CHANGED
     17 expired EXPIRED
-    18 conflict CONFLICT"
+    18 conflict CONFLICT
+    19 updateTooOld TOO_OLD"
   `)
   for (const code of [-1, rows.length]) expect(() => outcomeText(code, 0)).toThrow('outcomes are numbered')
 })

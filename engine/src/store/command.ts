@@ -43,6 +43,9 @@ export const KIND = {
   expireHolds: 46,
   /** Changes one replicated setting. */
   setting: 47,
+  /** The same as without `AsOf`, with the index up to which the source knows bookings in front of the body. */
+  setPackageAsOf: 48,
+  setAvailabilityAsOf: 49,
 } as const
 export type CommandKind = (typeof KIND)[keyof typeof KIND]
 
@@ -78,6 +81,7 @@ const OUTCOMES = [
   { wire: 'PRICE_CHANGED', text: '' },
   { wire: 'EXPIRED', text: '' },
   { wire: 'CONFLICT', text: '' },
+  { wire: 'TOO_OLD', text: '' },
 ] as const
 
 export const OUTCOME = {
@@ -100,6 +104,7 @@ export const OUTCOME = {
   priceChanged: 16,
   expired: 17,
   conflict: 18,
+  updateTooOld: 19,
 } as const
 
 /** @param detail instead of the text of the outcome; '' for none */

@@ -34,6 +34,8 @@ export const STORE_DEFECTS = [
   'stays/release-unchecked',
   /** docs/design/stays.md#holds-and-absolute-values: rooms that are missing for holds are forgotten. */
   'stays/debt-forgotten',
+  /** docs/design/stays.md#as-of: a late absolute value puts rooms back on sale that were sold since. */
+  'stays/as-of-ignored',
   /** docs/design/stays.md#ledger: a property inherits the holds of a deleted one with its id. */
   'stays/generation-ignored',
   /** docs/design/stays.md#all-or-none: one of the tables of a stay changes without a version change. */

@@ -119,6 +119,9 @@ export const STATE = {
   staysBytesMax: 82,
   holdsMax: 83,
   holdsMaxPerSource: 84,
+  /** From this index on the ledger knows all bookings (as-of.ts). */
+  knownFromLow: 85,
+  knownFromHigh: 86,
   /** The last command that set shard time (SET_TIME); zero before the first. */
   setTime: 96,
   /** One record per day slot: day, packages, digest low, digest high. */

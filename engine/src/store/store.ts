@@ -182,10 +182,13 @@ export function state(memory: Memory, cell: number): number {
 }
 
 /** The level of the apply rules: 0 is version 0.1.0, FEATURE_LEVEL the newest known to this program. */
-export const FEATURE_LEVEL = 2
+export const FEATURE_LEVEL = 3
 
 /** From this level on a shard has stays (docs/design/stays.md). */
 export const STAYS_LEVEL = 2
+
+/** From this level on absolute values may name the index up to which they know bookings (docs/design/stays.md#as-of). */
+export const AS_OF_LEVEL = 3
 
 export function featureLevel(memory: Memory): number {
   return state(memory, STATE.featureLevel)

@@ -80,9 +80,9 @@ import {
   segmentCounts,
   segmentNameCount,
 } from '../store/read.ts'
-import { appliedIndex, featureLevel, type Memory, STAYS_LEVEL, shardDay } from '../store/store.ts'
+import { AS_OF_LEVEL, appliedIndex, featureLevel, type Memory, STAYS_LEVEL, shardDay } from '../store/store.ts'
 import { beginProposal, dropProposal, type Proposals } from '../threads/writes.ts'
-import { writeStay, writeStayRead } from './stay-requests.ts'
+import { refuse, writeStay, writeStayRead } from './stay-requests.ts'
 
 export { KEEPS_CHANGING, NO_ROOM, UNFINISHED } from '../search/search.ts'
 
@@ -409,10 +409,16 @@ const KINDS = new Map<CommandSpec, CommandKind>([
 ])
 /** By code of the command. */
 const kinds = COMMAND_LIST.map((command) => KINDS.get(command))
+/** The same with the index up to which the source knows bookings. */
+const AS_OF_KINDS = new Map<CommandSpec, CommandKind>([
+  [SETROOMPKG, KIND.setPackageAsOf],
+  [SETROOMAVL, KIND.setAvailabilityAsOf],
+])
 
 const sessionFields = fieldsNamed('session')
 const numberFields = fieldsNamed('requestNumber')
 const wantIndexFields = fieldsNamed('wantIndex')
+const asOfFields = fieldsNamed('asOf')
 const idFields = fieldsNamed('propertyId')
 const roomTypeFields = fieldsNamed('roomType')
 const dateFields = fieldsNamed('date')
@@ -444,7 +450,9 @@ export function wantsIndex(dispatcher: Dispatcher, command: CommandSpec): boolea
  */
 export function proposeWrite(dispatcher: Dispatcher, command: CommandSpec): string {
   const { values, proposals, requestKey } = dispatcher
-  const kind = kinds[command.code]
+  const asOf = asOfFields[command.code]
+  const hasAsOf = asOf >= 0 && isGiven(values, asOf)
+  const kind = hasAsOf ? AS_OF_KINDS.get(command) : kinds[command.code]
   assert(kind !== undefined, 'every write has a logged form')
   const session = sessionFields[command.code]
   const writer = beginProposal(proposals)
@@ -454,6 +462,7 @@ export function proposeWrite(dispatcher: Dispatcher, command: CommandSpec): stri
   const isLogged = keyed && command.group !== 'stays'
   beginCommand(writer, kind, isLogged ? requestKey : undefined)
   const keyAt = writer.at - requestKey.length
+  if (hasAsOf) writeAsOf(dispatcher, command, writer, asOf)
   writeBody(dispatcher, command, writer)
   if (keyed) readRequestKey(values, session, numberFields[command.code], requestKey)
   if (values.fault !== '') {
@@ -462,6 +471,14 @@ export function proposeWrite(dispatcher: Dispatcher, command: CommandSpec): stri
   }
   if (isLogged) writer.bytes.set(requestKey, keyAt)
   return ''
+}
+
+function writeAsOf({ values, view }: Dispatcher, command: CommandSpec, writer: CommandWriter, asOf: number): void {
+  // The text for a field that does not exist: a member of the shard may not know it.
+  if (featureLevel(view.memory) < AS_OF_LEVEL)
+    refuse(values, `${command.name} has no field ${command.fields[asOf]?.id}`)
+  if (command === SETROOMPKG && !isGiven(values, PACKAGE_FIELDS.availability)) refuse(values, 'asOf needs availability')
+  writeF64(writer, readU64(values, asOf))
 }
 
 function writeBody(dispatcher: Dispatcher, command: CommandSpec, writer: CommandWriter): void {

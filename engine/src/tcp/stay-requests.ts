@@ -76,7 +76,7 @@ function has(values: Values, name: keyof typeof FIELDS, command: CommandSpec): b
   return field >= 0 && isGiven(values, field)
 }
 
-function refuse(values: Values, reason: string): void {
+export function refuse(values: Values, reason: string): void {
   if (values.fault === '') values.fault = `VALIDATION_ERROR: ${reason}`
 }
 

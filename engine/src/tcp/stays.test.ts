@@ -114,6 +114,27 @@ test('a reply carries the index of the write where a call requests it, and reads
   })
 })
 
+test('a late value of the source puts no sold room back on sale', async () => {
+  await hotel('late', 5)
+  const night = { propertyId: 'late', roomType: 'double', date: dateIn(3) }
+  const written = (await succeed(client, 'SETROOMAVL', { ...night, amount: 5, wantIndex: 1 })) as { index: number }
+  await succeed(client, 'BOOKSTAY', { stayId: 'late-1', lines: [line('late', { rooms: 2 })] })
+
+  const late = { ...night, asOf: written.index }
+  expect(await succeed(client, 'SETROOMAVL', { ...late, amount: 4 })).toMatchObject({ availability: 2 })
+  await succeed(client, 'SETROOMPKG', { ...late, availability: 3 })
+  expect((await leftOn('late')).availability).toBe(1)
+  expect(await succeed(client, 'SETROOMAVL', { ...night, amount: 4, asOf: 2n ** 64n - 1n })).toMatchObject({
+    availability: 4,
+  })
+  expect(await ask(client, 'SETROOMPKG', { ...late, finalPrice: 3 })).toEqual({
+    ok: false,
+    code: 'VALIDATION_ERROR',
+    message: 'asOf needs availability',
+  })
+  expect((await leftOn('late')).availability).toBe(4)
+})
+
 test('the stays of a night are listed, newest first, page by page', async () => {
   await hotel('listed', 9)
   for (const n of [1, 2, 3]) {

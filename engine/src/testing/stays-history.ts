@@ -28,10 +28,12 @@ import {
   SAMPLE_CODECS,
 } from './node-in-memory.ts'
 import {
+  baseAsOf,
   changeRooms,
   confirmStay,
   createStaysModel,
   debtOn,
+  deleteProperty,
   dropBefore,
   heldOn,
   type ModelAnswer,
@@ -179,6 +181,7 @@ function changeInventory(history: History): string {
     setPackage(model, propertyId, roomType, date, given)
     return ''
   }
+  if (chance(random, 0.3)) return setAsOf(history, night)
   const command = pick(random, ['SETROOMAVL', 'INCROOMAVL', 'DECROOMAVL'] as const)
   const amount = 1 + random.below(chance(random, 0.1) ? 255 : 5)
   const wanted = changeRooms(model, command, propertyId, roomType, date, amount)
@@ -186,6 +189,22 @@ function changeInventory(history: History): string {
   if (error !== wanted) return `${command}: ${error}, expected ${wanted}`
   const left = sellableOn(model, propertyId, roomType, date)
   return error !== '' || value === left ? '' : `${command} returns ${value}, expected ${left}`
+}
+
+/** An absolute value of a source that knows the bookings up to an index. */
+function setAsOf(history: History, night: ReturnType<typeof somewhere>): string {
+  const { random, model } = history
+  const { propertyId, roomType, date } = night
+  const value = random.below(chance(random, 0.1) ? 256 : 9)
+  const asOf = Math.max(0, indexOf(history) - random.below(chance(random, 0.2) ? 2_000 : 60))
+  const isPackage = chance(random, 0.5)
+  const isMissing = !isPackage && sellableOn(model, propertyId, roomType, date) === undefined
+  const wanted = isMissing ? 'NOT_FOUND' : asOf < model.knownFrom ? 'TOO_OLD' : ''
+  const given = isPackage ? { availability: value } : { amount: value }
+  const { error } = step(history, isPackage ? 'SETROOMPKG' : 'SETROOMAVL', { ...night, ...given, asOf })
+  if (error !== wanted) return `${value} as of ${asOf}: ${error}, expected ${wanted}`
+  if (error === '') setPackage(model, propertyId, roomType, date, { availability: baseAsOf(model, night, value, asOf) })
+  return ''
 }
 
 function deleteSomething(history: History): string {
@@ -207,11 +226,11 @@ function deleteSomething(history: History): string {
       return ''
     case 3:
       step(history, 'DELPROP', { propertyId })
-      model.properties.delete(propertyId)
+      deleteProperty(model, propertyId)
       return ''
     case 4:
       step(history, 'DELSEGMENT', { segment: 's2' })
-      for (const [id, property] of model.properties) if (property.rooms.has('moved')) model.properties.delete(id)
+      for (const [id, property] of model.properties) if (property.rooms.has('moved')) deleteProperty(model, id)
       return ''
     default:
       // Its packages and holds move along.
@@ -225,7 +244,8 @@ function deleteSomething(history: History): string {
 function someStay(history: History): [Command, LooseFields] {
   const { random, day } = history
   const stayId = pick(random, IDS)
-  const known = history.model.stays.get(stayId)?.lines.map(({ instance: _, ...line }) => line) ?? []
+  const known =
+    history.model.stays.get(stayId)?.lines.map(({ instance: _, deletions: _deletions, ...line }) => line) ?? []
   const fresh = Array.from({ length: 1 + random.below(3) }, (): StayLine => {
     const arrival = formatDay(day + random.below(DAYS))
     const line = { propertyId: pick(random, PROPERTIES), roomType: pick(random, ROOMS), arrival }

@@ -11,7 +11,8 @@ const HOUR_MS = 3_600_000
 type ModelNight = { base: number; price: number; features: readonly string[] }
 /** The instance of a property: a new one has none of the holds of the one before. */
 type ModelProperty = { readonly instance: number; readonly rooms: Map<string, Map<string, ModelNight>> }
-type ModelLine = StayLine & { readonly instance: number }
+/** `deletions`: how often the property of this id had been deleted. */
+type ModelLine = StayLine & { readonly instance: number; readonly deletions: number }
 type ModelStay = {
   state: StayState
   deadlineMs: number
@@ -19,6 +20,10 @@ type ModelStay = {
   index: number
   timeMs: number
   sinceMs: number
+  /** 0 while it was never booked. */
+  bookedIndex: number
+  /** A booking that was dropped, and released by its lines later. */
+  readonly isOfForgotten?: boolean
   /** Ascending in the order in which stays reached their state. */
   order: number
   lines: readonly ModelLine[]
@@ -27,6 +32,9 @@ export type StaysModel = {
   readonly properties: Map<string, ModelProperty>
   readonly stays: Map<string, ModelStay>
   instances: number
+  readonly deletions: Map<string, number>
+  /** From this index on all bookings are known. */
+  knownFrom: number
   /** Nights before it are gone. */
   droppedBefore: string
   today: string
@@ -44,6 +52,8 @@ export function createStaysModel(today: number): StaysModel {
     properties: new Map(),
     stays: new Map(),
     instances: 0,
+    deletions: new Map(),
+    knownFrom: 0,
     droppedBefore: '',
     today: formatDay(today),
     lastDate: formatDay(today + 365),
@@ -93,6 +103,38 @@ export function setProperty(model: StaysModel, propertyId: string): void {
   if (model.properties.has(propertyId)) return
   model.instances++
   model.properties.set(propertyId, { instance: model.instances, rooms: new Map() })
+}
+
+export function deleteProperty(model: StaysModel, propertyId: string): void {
+  if (model.properties.delete(propertyId)) model.deletions.set(propertyId, deletionsOf(model, propertyId) + 1)
+}
+
+function deletionsOf({ deletions }: StaysModel, propertyId: string): number {
+  return deletions.get(propertyId) ?? 0
+}
+
+/** What is left when a source counts `value` rooms and knows the bookings up to `index`. */
+export function baseAsOf(
+  model: StaysModel,
+  { propertyId, roomType, date }: { propertyId: string; roomType: string; date: string },
+  value: number,
+  index: number,
+): number {
+  let base = value
+  for (const { state, lines, ...stay } of model.stays.values()) {
+    const wasKnown = stay.isOfForgotten === true || (stay.bookedIndex > 0 && stay.bookedIndex <= index)
+    const sign =
+      state === 'booked' && stay.bookedIndex > index
+        ? -1
+        : state === 'released' && wasKnown && stay.index > index
+          ? 1
+          : 0
+    for (const line of lines) {
+      const isOfNight = line.propertyId === propertyId && line.roomType === roomType && datesOf(line).includes(date)
+      if (isOfNight && line.deletions === deletionsOf(model, propertyId)) base += sign * line.rooms
+    }
+  }
+  return Math.min(255, Math.max(0, base))
 }
 
 export function setPackage(
@@ -168,6 +210,7 @@ function forgetSettled(model: StaysModel, isDropped: (oldest: ModelStay) => bool
   settled.sort(([, a], [, b]) => a.order - b.order)
   for (const [id, stay] of settled) {
     if (!isDropped(stay)) return
+    if (stay.bookedIndex > 0 || stay.isOfForgotten) model.knownFrom = Math.max(model.knownFrom, stay.index)
     model.stays.delete(id)
   }
 }
@@ -251,7 +294,7 @@ export function takeStay(
   let total = 0
   let lacks = false
   const taken: ModelLine[] = []
-  const times = { deadlineMs: 0, index, timeMs, sinceMs: timeMs }
+  const times = { deadlineMs: 0, index, timeMs, sinceMs: timeMs, bookedIndex: 0 }
   const newcomer: ModelStay = { state: 'held', total: 0, order: 0, lines: taken, ...times }
   draft.stays.set(stayId, newcomer)
   for (const line of lines) {
@@ -263,7 +306,7 @@ export function takeStay(
       if (!line.uncounted) total += night.price * line.rooms
       lacks ||= rateFeatures.some((name) => !night.features.includes(name))
     }
-    taken.push({ ...line, instance })
+    taken.push({ ...line, instance, deletions: deletionsOf(draft, line.propertyId) })
   }
   if (lacks || (maxTotal !== undefined && total > maxTotal)) return { error: 'PRICE_CHANGED' }
   newcomer.total = total
@@ -303,7 +346,7 @@ function book(model: StaysModel, stay: ModelStay, timeMs: number, index: number)
       if (night) night.base -= line.rooms
     }
   }
-  reach(model, stay, { state: 'booked', deadlineMs: 0, index, timeMs })
+  reach(model, stay, { state: 'booked', deadlineMs: 0, index, timeMs, bookedIndex: index })
 }
 
 /** A hold or booking ends. A cancelled booking raises the base, up to 255. */
@@ -342,7 +385,7 @@ export function confirmStay(
   if (stay.state === 'booked') return { error: '', stay }
   if (stay.state === 'expired' && !retake) return { error: 'EXPIRED' }
   if (stay.state === 'expired') {
-    const lines = stay.lines.map(({ instance: _, ...line }) => line)
+    const lines = stay.lines.map(({ instance: _, deletions: _deletions, ...line }) => line)
     return takeStay(model, { stayId, lines, ...(maxTotal !== undefined && { maxTotal }) }, timeMs, index)
   }
   if (stay.state !== 'held') return { error: 'CONFLICT' }
@@ -364,8 +407,13 @@ export function releaseStay(
   }
   if (!lines && !isVoid) return { error: 'NOT_FOUND' }
   if (lines) giveBack(model, lines)
-  const known = (lines ?? []).map((line) => ({ ...line, instance: -1 }))
-  const settled = { deadlineMs: 0, total: 0, index, timeMs, sinceMs: 0, order: 0, lines: known }
+  const known = (lines ?? []).map((line) => ({
+    ...line,
+    instance: -1,
+    deletions: deletionsOf(model, line.propertyId),
+  }))
+  const times = { deadlineMs: 0, index, timeMs, sinceMs: 0, bookedIndex: 0 }
+  const settled = { ...times, total: 0, order: 0, lines: known, isOfForgotten: lines !== undefined }
   const released: ModelStay = { state: lines ? 'released' : 'void', ...settled }
   reach(model, released, {})
   model.stays.set(stayId, released)
