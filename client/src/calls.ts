@@ -84,7 +84,7 @@ type Call = {
   readonly isKeyed: boolean
   /** The client adds a key, because the caller gave none. */
   readonly wantsKey: boolean
-  readonly wantsIndex: boolean
+  readonly bytesBehindKey: number
   key: RequestKey | undefined
   readonly frame: Uint8Array
   readonly watch: ((seen: AnswerSeen) => void) | undefined
@@ -171,24 +171,29 @@ function listen(signal: AbortSignal, run: () => void): () => void {
 const NO_SESSION = '0'.repeat(32)
 const NO_NUMBER = 2n ** 64n - 1n
 const NUMBER_BYTES = 8
+/** Fields of writes whose ids are greater than those of the key, and their bytes. */
+const BEHIND_KEY = [
+  ['wantIndex', FIELD_HEADER_BYTES + 1],
+  ['asOf', FIELD_HEADER_BYTES + 8],
+] as const
 
 function createCall(calls: Calls, { command, fields, envelope, deadlineMs, watch }: CallRequest): Call {
-  const given: { readonly session?: unknown; readonly wantIndex?: unknown; readonly dates?: unknown } = fields
+  const given: { readonly [name: string]: unknown } = fields
   const isWrite = COMMANDS[command].access === 'write'
   // The id of a stay makes a call on it repeatable.
   const isStay = COMMANDS[command].group === 'stays'
-  const wantsKey = isWrite && !isStay && calls.keys !== undefined && given.session === undefined
+  const wantsKey = isWrite && !isStay && calls.keys !== undefined && given['session'] === undefined
   const keyed = wantsKey ? { ...fields, session: NO_SESSION, requestNumber: NO_NUMBER } : fields
   return {
     command,
     isWrite,
-    isKeyed: wantsKey || (isWrite && isStay) || given.session !== undefined,
+    isKeyed: wantsKey || (isWrite && isStay) || given['session'] !== undefined,
     wantsKey,
-    wantsIndex: given.wantIndex !== undefined,
+    bytesBehindKey: BEHIND_KEY.reduce((sum, [name, bytes]) => sum + (given[name] === undefined ? 0 : bytes), 0),
     key: undefined,
     frame: encode(command, keyed, envelope),
     watch,
-    dates: Array.isArray(given.dates) ? [...given.dates] : [],
+    dates: Array.isArray(given['dates']) ? [...given['dates']] : [],
     order: calls.callsMade++,
     deadlineMs,
     sent: undefined,
@@ -282,12 +287,12 @@ function hasKey(calls: Calls, call: Call): boolean {
 }
 
 /**
- * Writes the key into its reserved place. Fields are in ascending id order, and only `wantIndex` has a greater id:
+ * Writes the key into its reserved place. Fields are in ascending id order:
  *
- *   … · 0x8010 header, 32 bytes of session · 0x8011 header, 8 bytes of number · [0x8023 header, 1 byte]
+ *   … · 0x8010 header, 32 bytes of session · 0x8011 header, 8 bytes of number · fields of BEHIND_KEY
  */
-function putKey({ frame, wantsIndex }: Call, { session, number }: RequestKey): void {
-  const numberAt = frame.length - (wantsIndex ? FIELD_HEADER_BYTES + 1 : 0) - NUMBER_BYTES
+function putKey({ frame, bytesBehindKey }: Call, { session, number }: RequestKey): void {
+  const numberAt = frame.length - bytesBehindKey - NUMBER_BYTES
   const view = new DataView(frame.buffer, frame.byteOffset)
   assert(view.getBigUint64(numberAt, true) === NO_NUMBER, 'the key offset differs from the number offset')
   view.setBigUint64(numberAt, BigInt(number), true)

@@ -83,6 +83,19 @@ test('a refusal names the night', async () => {
   })
 })
 
+test('a request key has its place before the index up to which a source knows bookings', async () => {
+  const { node, client } = await start()
+  const night = { propertyId: 'p', roomType: 'double', date: '2026-12-24', amount: 3, asOf: 2 ** 40 }
+
+  for (const [more, requestNumber] of [[{}, 1] as const, [{ wantIndex: 1 } as const, 2] as const]) {
+    const call = client.send('SETROOMAVL', { ...night, ...more })
+    const request = await node.next()
+    request.answer({ availability: 3 })
+    await call
+    expect(request.fields).toMatchObject({ ...night, ...more, requestNumber })
+  }
+})
+
 test('reads after a booking wait for its index', async () => {
   const { node, client } = await start({ readYourWrites: true })
   const call = client.bookStay({ stayId: 'order', lines: [line] })
