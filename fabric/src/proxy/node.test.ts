@@ -93,6 +93,7 @@ test.each(['http1', 'http2'])('all 25 commands over %s', async (proto) => {
   expect((await ok('PROPROOMLIST', { property_id: id })).room_types.toSorted()).toEqual([room, other].toSorted())
   expect(await ok('PROPROOMDATELIST', { property_id: id, room_type: room })).toEqual({ dates: [DAY, NEXT] })
   expect(await ok('SETROOMAVL', { ...on(room, DAY), amount: 0 })).toEqual({ availability: 0 })
+  expect(await ok('SETROOMAVL', { ...on(room, DAY), amount: 0, as_of: 2 ** 40 })).toEqual({ availability: 0 })
   expect(await ok('INCROOMAVL', { ...on(room, DAY), amount: 255 })).toEqual({ availability: 255 })
   expect(await run('INCROOMAVL', { ...on(room, DAY), amount: 1 })).toMatchObject({
     status: 400,
