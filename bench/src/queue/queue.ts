@@ -189,7 +189,7 @@ export async function measureQueue(options: QueueOptions, say: (text: string) =>
 }
 
 const HOW = [
-  'The floor is Fastify and `ws` in one process: the same bodies parsed, base64 decoded, ids in a set, the same frames and credit, nothing stored and no other rule.',
+  'The floor is Fastify and `ws` in one process: the same bodies parsed, base64 decoded, ids in a set, the same frames and credit, nothing stored and no other rule. It answers all requests of a turn of its event loop together, as the queue answers those of a commit group; answered one by one it does half as many single jobs.',
   'Jobs are submitted without consumers, then delivered. Clients are another process on the same two cores. Ours and the floor run in turns, each on an empty folder; figures are medians.',
   'The journal is in SQLite, except in the row that names PostgreSQL. There, time in the database is that of all its processes, compared with the time of the floor, which stores nothing.',
   'The open page is a session that asks for statistics every two seconds and follows the live channel, as the page does in a browser; it draws nothing.',
