@@ -2,6 +2,7 @@ import { dayOf } from '@vacancy/shared'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import {
+  anchorClock,
   CLOCK_LIMITS,
   type ClockReading,
   createShardClock,
@@ -29,6 +30,15 @@ test('a clock within a minute is followed at most a tenth faster, and met exactl
   expect(timeOf(clock, 10_000)).toBe(NOON + 11_000)
   expect(timeOf(clock, 300_000)).toBe(NOON + 330_000)
   expect(timeOf(clock, 400_000)).toBe(NOON + 430_000)
+})
+
+test('a time from the leader ends what was still to be worked off', () => {
+  const clock = createShardClock(NOON, 0)
+  read(clock, 0, NOON + 30_000)
+
+  anchorClock(clock, NOON + HOUR, 1_000)
+
+  expect(timeOf(clock, 101_000)).toBe(NOON + HOUR + 100_000)
 })
 
 test('a clock that is behind is met by running a tenth slower, never backwards', () => {
