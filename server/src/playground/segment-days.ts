@@ -43,7 +43,7 @@ async function readDays(
     const { status, body } = await requestNode(reach, node, path, { as: 'client' })
     if (status !== 200) throw refusedBy(node, path, status, body)
     const parsed = nodeCoverageBody.safeParse(parseJson(body))
-    if (!parsed.success) throw refusedBy(node, path, status, 'the response is not a coverage')
+    if (!parsed.success) throw refusedBy(node, path, status, 'the response has no coverage')
     const { segments, window, more } = parsed.data
     const found = segments.find(({ name }) => name === segment)
     if (found) return { window, packages: window === null ? [] : found.packages }

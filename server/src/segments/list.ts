@@ -47,7 +47,7 @@ export async function segmentsOf(
     const { status, body } = await requestNode(reach, node, path, { as: 'client' })
     if (status !== 200) throw refusedBy(node, path, status, body)
     const parsed = nodeCoverageBody.safeParse(parseJson(body))
-    if (!parsed.success) throw refusedBy(node, path, status, 'the response is not a coverage')
+    if (!parsed.success) throw refusedBy(node, path, status, 'the response has no coverage')
     const { segments, window, more } = parsed.data
     const lines = await inTurns(segments, async ({ name, properties, packages }): Promise<SegmentLine> => {
       const { words, more: isCut } = await wordsAt(reach, node, 'area', name)

@@ -55,7 +55,7 @@ export type ResolverCacheOptions = {
   readonly log: Pick<Log, 'warn'>
   /** Sends one GET. It ends soon after the signal. Never rejects. */
   readonly call: (path: string, signal: AbortSignal) => Promise<HttpResult>
-  /** Most ids remembered. Beyond it the oldest is dropped. */
+  /** Ids remembered; beyond it the oldest is dropped. */
   readonly entriesMax: number
   /** Called when a good response differs from the last good one of its id. */
   readonly onChange?: (key: ResolverKey, address: ResolvedAddress) => void
