@@ -97,8 +97,9 @@ function readAsOf({ reader, store }: ApplyContext): number | undefined {
 
 /** Refuses a value when bookings since its index may have been dropped from the ledger. */
 function isTooOld(context: ApplyContext, asOf: number | undefined): boolean {
+  if (asOf === undefined) return false
   const oldest = knownFrom(context.store.memory)
-  if (asOf === undefined || asOf >= oldest) return false
+  if (asOf >= oldest) return false
   fail(context, OUTCOME.updateTooOld, 0, `oldest=${oldest}`)
   return true
 }
