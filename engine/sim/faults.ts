@@ -12,7 +12,7 @@ import { between, betweenDecades, chance, pick, type Random, shuffle, streamOf }
 import { scheduleAt, scheduleIn } from '@vacancy/testkit/scheduler'
 import { stepClock } from '../src/testing/clocks.ts'
 import type { Fault, FaultClass, Knobs } from './knobs.ts'
-import { block, linkOf, resetConnection, unblock } from './network.ts'
+import { block, linkOf, resetConnection, slowDown, speedUp, unblock } from './network.ts'
 import { note } from './trace.ts'
 import {
   type Action,
@@ -149,12 +149,8 @@ function apply(world: World, fault: Fault, node: SimulatedNode): boolean {
       const peer = 1 + (detail % nodes.length)
       if (peer === node.number) return false
       const link = linkOf(network, node.number, peer)
-      network.bytesPerSecond[link] = 1_000 + (detail % 50_000)
-      network.delayUs[link] = lengthUs / 10
-      scheduleIn(scheduler, lengthUs * 4, () => {
-        network.bytesPerSecond[link] = 0
-        network.delayUs[link] = 0
-      })
+      slowDown(network, link, 1_000 + (detail % 50_000), lengthUs / 10)
+      scheduleIn(scheduler, lengthUs * 4, () => speedUp(network, link))
       return true
     }
     case 'reset': {
@@ -317,8 +313,7 @@ export function heal(world: World, group: readonly number[]): void {
       if (from === to) continue
       const link = linkOf(network, from, to)
       network.blocks[link] = 0
-      network.bytesPerSecond[link] = 0
-      network.delayUs[link] = 0
+      speedUp(network, link)
     }
   }
   for (const number of group) {

@@ -36,6 +36,13 @@ export type NetworkEnd = {
   onClosed(peer: number, stream: StreamKind, isDead: boolean): void
 }
 
+type Frame = {
+  readonly from: number
+  readonly to: number
+  readonly stream: StreamKind
+  readonly payload: Payload
+}
+
 type NetworkCounts = {
   sent: number
   delivered: number
@@ -59,6 +66,8 @@ export type Network = {
   readonly delayUs: Float64Array
   /** When the link has sent its queue. */
   readonly freeAtUs: Float64Array
+  /** Frames that a slow link has not delivered yet, in the order they were sent. */
+  readonly slowFrames: readonly Set<Frame>[]
   /** When the last frame of each stream of a link arrives. */
   readonly lastArrivalUs: { readonly [stream in StreamKind]: Float64Array }
   /** Whether a node thinks that it is connected to another; counts up with each change. */
@@ -92,6 +101,7 @@ export function createNetwork(
     bytesPerSecond: new Float64Array(links),
     delayUs: new Float64Array(links),
     freeAtUs: new Float64Array(links),
+    slowFrames: Array.from({ length: links }, () => new Set<Frame>()),
     lastArrivalUs: {
       control: new Float64Array(links),
       append: new Float64Array(links),
@@ -200,6 +210,25 @@ export function queuedBytesOf(network: Network, from: number, to: number): numbe
   return rate === 0 ? 0 : Math.max(0, ((network.freeAtUs[link] - network.scheduler.nowUs) / 1e6) * rate)
 }
 
+export function slowDown(network: Network, link: number, bytesPerSecond: number, delayUs: number): void {
+  network.bytesPerSecond[link] = bytesPerSecond
+  network.delayUs[link] = delayUs
+}
+
+/** The link is fast again: frames that are still on their way arrive next, before any new one. */
+export function speedUp(network: Network, link: number): void {
+  const { scheduler, lastArrivalUs } = network
+  network.bytesPerSecond[link] = 0
+  network.delayUs[link] = 0
+  network.freeAtUs[link] = scheduler.nowUs
+  const frames = network.slowFrames[link]
+  if (frames.size === 0) return
+  const delay = latencyOf(network)
+  for (const stream of STREAMS) lastArrivalUs[stream][link] = scheduler.nowUs + delay
+  for (const frame of frames) scheduleIn(scheduler, delay, () => deliver(network, frame))
+  frames.clear()
+}
+
 function deliverIn(
   network: Network,
   delayUs: number,
@@ -208,13 +237,25 @@ function deliverIn(
   stream: StreamKind,
   payload: Payload,
 ): void {
+  const frame: Frame = { from, to, stream, payload }
+  const link = linkOf(network, from, to)
+  if (network.bytesPerSecond[link] === 0) {
+    scheduleIn(network.scheduler, delayUs, () => deliver(network, frame))
+    return
+  }
+  const frames = network.slowFrames[link]
+  frames.add(frame)
   scheduleIn(network.scheduler, delayUs, () => {
-    const end = network.ends[to]
-    // A block that started meanwhile drops frames in flight.
-    if (!end || network.blocks[linkOf(network, from, to)] !== 0) return
-    network.counts.delivered++
-    end.onPayload(from, stream, payload)
+    if (frames.delete(frame)) deliver(network, frame)
   })
+}
+
+function deliver(network: Network, { from, to, stream, payload }: Frame): void {
+  const end = network.ends[to]
+  // A block that started meanwhile drops frames in flight.
+  if (!end || network.blocks[linkOf(network, from, to)] !== 0) return
+  network.counts.delivered++
+  end.onPayload(from, stream, payload)
 }
 
 function latencyOf({ knobs, random }: Network): number {
