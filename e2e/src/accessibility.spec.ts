@@ -5,6 +5,7 @@
 
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Page } from '@playwright/test'
 import { expect, ready, test } from './console.ts'
 import { JOBS_TOPIC, makeJobs } from './jobs.ts'
 import { pagesOf } from './pages.ts'
@@ -16,14 +17,20 @@ const LOOKS = [
   { colorScheme: 'dark', size: 'narrow', viewport: { width: 375, height: 812 } },
 ] as const
 
+/** All pages are loaded in one window, which keeps compiled code as the browser of a person does. */
+let page: Page
+
 test.beforeAll(async ({ browser, stack, admin }) => {
   mkdirSync(PICTURES, { recursive: true })
   await makeJobs(browser, stack.url, admin)
+  page = await browser.newPage({ baseURL: stack.url, storageState: admin, reducedMotion: 'reduce' })
 })
 
+test.afterAll(() => page.close())
+
 for (const { name, path } of pagesOf({ shard: 'quickstart' })) {
-  test(`${name} has no violation in light and dark`, async ({ page }) => {
-    await page.emulateMedia({ reducedMotion: 'reduce' })
+  test(`${name} has no violation in light and dark`, async () => {
+    await page.setViewportSize(LOOKS[0].viewport)
     await page.goto(path)
     await ready(page)
     for (const { colorScheme, size, viewport } of LOOKS) {
