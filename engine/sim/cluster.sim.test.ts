@@ -36,19 +36,19 @@ function runMany(program: Program, seeds: number): Summary {
 }
 
 test('cores keep their guarantees under faults', () => {
-  const { checks, counts } = runMany(core, 110)
+  const { checks, counts } = runMany(core, 72)
   for (const name of ['O1', 'O2', 'O3', 'O4', 'O6', 'O8', 'O13', 'O14'] as const)
     expect(checks[name], name).toBeGreaterThan(0)
   expect(counts['elections']).toBeGreaterThan(0)
 })
 
 test('cores with the log keep their guarantees on disks that lose data, fill up, fail and rot', () => {
-  const { checks } = runMany(log, 55)
+  const { checks } = runMany(log, 48)
   for (const name of ['O1', 'O2', 'O3', 'O9'] as const) expect(checks[name], name).toBeGreaterThan(0)
 })
 
 test('whole nodes with the store keep their guarantees under faults, and match a model of plain maps', () => {
-  const { checks, counts } = runMany(driverProgram, 33)
+  const { checks, counts } = runMany(driverProgram, 24)
   const ofStays = ['S1', 'S2', 'S3', 'S4', 'S5', 'S6'] as const
   for (const name of ['O1', 'O2', 'O3', 'O4', 'O7', 'O8', 'O15', ...ofStays] as const)
     expect(checks[name], name).toBeGreaterThan(0)

@@ -9,7 +9,7 @@ test('a platform whose components are killed and stopped loses no write, and exe
   const report = await runFabricChaos({
     seconds: 1,
     seed,
-    pace: 0.3,
+    pace: 0.15,
     say: (line) => void process.stderr.write(`${line}\n`),
   })
 
