@@ -15,7 +15,8 @@ export type Session = {
   /** Requests without a response. */
   readonly waiting: Set<(why: Error) => void>
 }
-export type Request = pg.QueryConfig & { readonly rowMode?: 'array' }
+/** `copied`: the messages that follow a COPY. */
+export type Request = pg.QueryConfig & { readonly rowMode?: 'array'; readonly copied?: Buffer }
 
 const CONNECT_MS = 10_000
 const CLOSE_MS = 2_000
@@ -114,7 +115,11 @@ export function askAll<Row extends pg.QueryResultRow>(
 ): Promise<PromiseSettledResult<pg.QueryResult<Row>>[]> {
   if (session.failure !== undefined) return Promise.reject(session.failure)
   session.socket.cork()
-  const responses = requests.map((request) => session.client.query<Row>(request))
+  const responses = requests.map((request) =>
+    request.copied === undefined
+      ? session.client.query<Row>(request)
+      : copyIn(session.client, request.text, request.copied),
+  )
   session.socket.uncork()
   return new Promise((resolve, reject) => {
     const expire = () => {
@@ -133,6 +138,33 @@ export function askAll<Row extends pg.QueryResultRow>(
       if (session.failure === undefined) resolve(settled)
       else reject(session.failure)
     })
+  })
+}
+
+/**
+ * Sends the rows right behind the statement. After an error PostgreSQL drops them: outside of a COPY it ignores the
+ * messages of one.
+ */
+class CopyIn extends pg.Query {
+  readonly statement: string
+  readonly copied: Buffer
+  constructor(statement: string, copied: Buffer, callback: (error: Error | undefined, result: pg.QueryResult) => void) {
+    super(statement, callback)
+    this.statement = statement
+    this.copied = copied
+  }
+  override submit = (connection: pg.Connection): void => {
+    connection.query(this.statement)
+    connection.stream.write(this.copied)
+  }
+  /** The rows are on their way. */
+  handleCopyInResponse(): void {}
+}
+
+function copyIn(client: pg.Client, statement: string, copied: Buffer): Promise<pg.QueryResult> {
+  return new Promise((resolve, reject) => {
+    const settle = (error: Error | undefined, result: pg.QueryResult) => (error ? reject(error) : resolve(result))
+    client.query(new CopyIn(statement, copied, settle))
   })
 }
 

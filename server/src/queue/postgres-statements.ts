@@ -1,6 +1,17 @@
-/** Statements of a group: one for each kind of change, with its rows in arrays. */
+/** Statements of a group: one for each kind of change, with its rows in arrays; new jobs are copied. */
 import { GONE, goneName, type Rows, type UpdateRow, writePayload } from './journal-tables.ts'
-import { bytesArray, int4Array, int8Array, textArray } from './postgres-arrays.ts'
+import {
+  addBytes,
+  addInt4,
+  addInt8,
+  addRow,
+  addText,
+  beginCopy,
+  endCopy,
+  int4Array,
+  int8Array,
+  textArray,
+} from './postgres-binary.ts'
 import type { Request } from './postgres-session.ts'
 import type { PostgresTables } from './postgres-setup.ts'
 
@@ -23,12 +34,7 @@ export function groupStatements(tables: PostgresTables, partition: number, rows:
 
 /** Statements without rows, to prepare them. */
 export function preparedStatements(tables: PostgresTables, partition: number): Request[] {
-  return [
-    update(tables, partition, []),
-    done(tables, partition, []),
-    finished(tables, partition, []),
-    put(tables, partition, []),
-  ]
+  return [update(tables, partition, []), done(tables, partition, []), finished(tables, partition, [])]
 }
 
 function topicStatements({ topics, meta }: PostgresTables, partition: number, rows: Rows): Request[] {
@@ -123,32 +129,39 @@ function finished({ finished: table }: PostgresTables, partition: number, rows: 
   }
 }
 
+/** In the order in which `put` writes them. */
+const JOB_COLUMNS = [
+  ...['partition', 'seq', 'topic_no', 'id', 'flags', 'state', 'priority', 'failures', 'deliveries', 'max_attempts'],
+  ...['ack_deadline_ms', 'created_at', 'run_at', 'dead_at', 'reason', 'last_error', 'history', 'data'],
+] as const
+/** Of a row without id and payload: their number, a length for each, nine of four bytes and four of eight. */
+const ROW_BYTES = 2 + JOB_COLUMNS.length * 4 + 9 * 4 + 4 * 8
+const ID_UNIT_BYTES = 3
+
+/** COPY takes a tenth less of the database's time than INSERT with arrays: it writes its log once for many rows. */
 function put({ jobs }: PostgresTables, partition: number, rows: Rows['puts']): Request {
-  const lengths = rows.map(({ data, bytes }) => (data === undefined ? -1 : bytes))
-  return {
-    name: 'put',
-    text: `insert into ${jobs} (partition, seq, topic_no, id, flags, state, priority, failures, deliveries, max_attempts,
-        ack_deadline_ms, created_at, run_at, dead_at, reason, last_error, history, data)
-      select $1::int4, u.seq, u.topic_no, u.id, u.flags, 0, u.priority, 0, 0, u.max_attempts, u.ack_deadline_ms,
-        u.created_at, u.run_at, 0, '', '', '', u.data
-      from unnest($2::int8[], $3::int4[], $4::text[], $5::int4[], $6::int4[], $7::int4[], $8::int4[], $9::int8[],
-        $10::int8[], $11::bytea[])
-        as u (seq, topic_no, id, flags, priority, max_attempts, ack_deadline_ms, created_at, run_at, data)`,
-    values: [
-      partition,
-      int8Array(rows.map(({ seq }) => seq)),
-      int4Array(rows.map(({ topic }) => topic.number)),
-      textArray(rows.map(({ id }) => id)),
-      int4Array(rows.map(({ flags }) => flags)),
-      int4Array(rows.map(({ priority }) => priority)),
-      int4Array(rows.map(({ maxAttempts }) => maxAttempts)),
-      int4Array(rows.map(({ ackDeadlineMs }) => ackDeadlineMs)),
-      int8Array(rows.map(({ createdAt }) => createdAt)),
-      int8Array(rows.map(({ runAt }) => runAt)),
-      bytesArray(lengths, (item, buffer, offset) => {
-        const job = rows[item]
-        if (job !== undefined) writePayload(job, buffer, offset)
-      }),
-    ],
+  let bytesMax = 0
+  for (const { id, bytes } of rows) bytesMax += ROW_BYTES + id.length * ID_UNIT_BYTES + bytes
+  const copy = beginCopy(bytesMax)
+  for (const job of rows) {
+    addRow(copy, JOB_COLUMNS.length)
+    addInt4(copy, partition)
+    addInt8(copy, job.seq)
+    addInt4(copy, job.topic.number)
+    addText(copy, job.id)
+    addInt4(copy, job.flags)
+    addInt4(copy, 0)
+    addInt4(copy, job.priority)
+    addInt4(copy, 0)
+    addInt4(copy, 0)
+    addInt4(copy, job.maxAttempts)
+    addInt4(copy, job.ackDeadlineMs)
+    addInt8(copy, job.createdAt)
+    addInt8(copy, job.runAt)
+    addInt8(copy, 0)
+    for (let text = 0; text < 3; text++) addBytes(copy, 0)
+    const at = addBytes(copy, job.data === undefined ? -1 : job.bytes)
+    if (job.data !== undefined) writePayload(job, copy.buffer, at)
   }
+  return { text: `copy ${jobs} (${JOB_COLUMNS.join()}) from stdin (format binary)`, copied: endCopy(copy) }
 }
