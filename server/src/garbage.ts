@@ -1,4 +1,4 @@
-/** When the control plane collects its garbage: sooner than V8 by itself, unless its job queue holds many jobs. */
+/** When control plane and job queue collect their garbage: sooner than V8 by itself, unless the queue holds many jobs. */
 import { setFlagsFromString } from 'node:v8'
 
 /**

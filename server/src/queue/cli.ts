@@ -1,6 +1,7 @@
 /** Command lines of the job queue: `vacancy queue serve`, and those that work with a running queue. */
 import { systemClock } from '@vacancy/shared'
 import { createLogger, defineCommand, runCommands, runProgram } from '@vacancy/shared/node'
+import { collectSooner } from '../garbage.ts'
 import { QUEUE_COMMANDS } from './commands.ts'
 import { loadServeConfig, SERVE_SCHEMA } from './config.ts'
 import type { QueueProgram } from './serve.ts'
@@ -20,6 +21,7 @@ export const serveCommand = defineCommand({
     const config = loadServeConfig({ file: flags.config, given, databaseUrl: process.env['DATABASE_URL'] })
     const log = createLogger({ level: config.logLevel, format: config.logFormat, component: 'queue' })
     for (const warning of warnings) if (!OF_OTHER_COMMANDS.test(warning)) log.warn({}, warning)
+    collectSooner()
     // The other commands start faster without it.
     const { serveQueue } = await import('./serve.ts')
     let running: QueueProgram | undefined

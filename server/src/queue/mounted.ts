@@ -7,7 +7,6 @@ import type { Access } from '../access/access.ts'
 import { noteOf } from '../access/accounts.ts'
 import type { Audit } from '../access/audit.ts'
 import type { ControlConfig } from '../config.ts'
-import { followQueueSize } from '../garbage.ts'
 import type { ControlModule } from '../http/route.ts'
 import { queueConfigOf } from './config.ts'
 import { findConsoleToken, followConsoleTokens, isConsoleTokenGood, stopFollowing } from './console-tokens.ts'
@@ -45,7 +44,6 @@ export async function mountQueue({ config, clock, log, access, audit, address }:
       clock,
       log,
       isAlone: false,
-      onBytes: followQueueSize,
       others: (token, address) => findConsoleToken(tokens, token, address),
       isOtherGood: (token) => isConsoleTokenGood(tokens, token),
     })

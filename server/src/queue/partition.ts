@@ -66,6 +66,7 @@ export type PartitionOptions = {
   readonly sent: () => void
   /** The engine is gone: consumers must connect again. */
   readonly onLost: (consumers: Iterable<Consumer>) => void
+  readonly onLoading: () => void
   readonly onLoaded: (partition: Partition) => void
   readonly onGroup: (changes: number, seconds: number) => void
   readonly onError: (operation: 'open' | 'write' | 'full') => void
@@ -172,6 +173,7 @@ async function useJournal(partition: Partition, onStarted: () => void): Promise<
     partition.release = released.resolve
     partition.unavailable = 'loading'
     partition.owner = undefined
+    options.onLoading()
     const queue = await loadQueue(partition, journal)
     // It may have been lost, or be unwanted, since the last row was read.
     if (partition.journal !== journal || stopping.signal.aborted) return

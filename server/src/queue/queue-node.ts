@@ -8,6 +8,7 @@ import type { Clock } from '@vacancy/shared'
 import { CLOSE_CODES, JOB_LIMITS, QUEUE_ERRORS } from '@vacancy/shared/contract'
 import { type Metrics, openTokens, type TokenStore } from '@vacancy/shared/node'
 import type { Logger } from 'pino'
+import { followQueueSize } from '../garbage.ts'
 import type { App } from '../http/options.ts'
 import type { Upgrade } from '../http/web.ts'
 import { type QueueConfig, queueLimits, queueSettings } from './config.ts'
@@ -79,8 +80,6 @@ export type QueueNodeOptions = Pick<QueueAccess, 'others' | 'isOtherGood'> & {
   readonly log: Logger
   /** Whether the process is the queue's own; its metrics then tell about the process, too. */
   readonly isAlone: boolean
-  /** Called after each group with what the queue holds in memory. */
-  readonly onBytes?: (bytes: number) => void
 }
 
 /** How long a pack stays of which at most half is left. */
@@ -217,19 +216,27 @@ function partitionOptions(options: QueueNodeOptions, parts: PartitionParts) {
     send: (delivery: Parameters<typeof sendDelivery>[1]) => sendDelivery(consumers, delivery),
     sent: () => flushDeliveries(consumers),
     onLost: (lost: Parameters<typeof closeAll>[1]) => closeAll(consumers, lost, CLOSE_CODES.overloaded, 'journal lost'),
+    onLoading: () => followSize(server),
     onLoaded: (partition: Partition) => {
+      followSize(server)
       metrics.ownerChanges.set(number, (metrics.ownerChanges.get(number) ?? 0) + 1)
       resumeRedrives(partition)
     },
     onGroup: (changes: number, seconds: number) => {
       observe(metrics.groupChanges, changes)
       observe(metrics.commitSeconds, seconds)
-      options.onBytes?.(server.partitions.reduce((bytes, { queue }) => bytes + (queue?.bytes ?? 0), 0))
+      followSize(server)
     },
     onError: (operation: 'open' | 'write' | 'full') => {
       metrics.errors[operation]++
     },
   }
+}
+
+/** A partition that loads may hold any number of jobs. */
+function followSize({ partitions }: QueueServer): void {
+  const bytesOf = ({ queue, unavailable }: Partition) => (unavailable === 'loading' ? Infinity : (queue?.bytes ?? 0))
+  followQueueSize(partitions.reduce((bytes, partition) => bytes + bytesOf(partition), 0))
 }
 
 /** Every ten seconds: rates, the course of topics, and the size of the journal. */

@@ -125,7 +125,7 @@ export type PackedJob = {
   readonly bytes: number
 }
 
-/** Calls back for each job. @throws when the content does not add up */
+/** Calls back for each job, with one object that holds each in turn. @throws when the content does not add up */
 export function readPack({ seq, count, createdAt, data }: StoredPack, onJob: (job: PackedJob) => void): void {
   const buffer = Buffer.from(data.buffer, data.byteOffset, data.byteLength)
   const idsFrom = HEAD_BYTES + count * JOB_BYTES
@@ -142,23 +142,24 @@ export function readPack({ seq, count, createdAt, data }: StoredPack, onJob: (jo
   let at = HEAD_BYTES
   let idAt = 0
   let payloadAt = idsFrom + idsBytes
+  const numbers = { index: 0, topicNumber: 0, flags: 0, priority: 0, maxAttempts: 0, ackDeadlineMs: 0, createdAt }
+  const job = { ...numbers, id: '', from: 0, bytes: 0 }
   for (let index = 0; index < count; index++) {
     const length = buffer.readInt32LE(at + 24)
     const idLength = buffer.readInt32LE(at + 28)
     const payloadEnd = payloadAt + Math.max(0, length)
     if (length < -1 || idLength < 1 || idAt + idLength > ids.length || payloadEnd > buffer.length) throw damaged(seq)
-    onJob({
-      index,
-      id: idAfter(idAt, idLength),
-      topicNumber: buffer.readInt32LE(at),
-      flags: buffer.readInt32LE(at + 4),
-      priority: buffer.readInt32LE(at + 8),
-      maxAttempts: buffer.readInt32LE(at + 12),
-      ackDeadlineMs: buffer.readInt32LE(at + 16),
-      createdAt: createdAt + buffer.readInt32LE(at + 20),
-      from: payloadAt,
-      bytes: length,
-    })
+    job.index = index
+    job.id = idAfter(idAt, idLength)
+    job.topicNumber = buffer.readInt32LE(at)
+    job.flags = buffer.readInt32LE(at + 4)
+    job.priority = buffer.readInt32LE(at + 8)
+    job.maxAttempts = buffer.readInt32LE(at + 12)
+    job.ackDeadlineMs = buffer.readInt32LE(at + 16)
+    job.createdAt = createdAt + buffer.readInt32LE(at + 20)
+    job.from = payloadAt
+    job.bytes = length
+    onJob(job)
     at += JOB_BYTES
     idAt += idLength
     payloadAt = payloadEnd

@@ -190,6 +190,7 @@ function partitionOptions(code: Code, lane: Lane, without: Sync | undefined): Pa
       for (const delivery of deliveries.splice(0)) setImmediate(() => void consume(code, lane, delivery))
     },
     onLost: () => undefined,
+    onLoading: () => undefined,
     onLoaded: (partition) => {
       compare(lane, partition)
       connectConsumer(code, partition)
