@@ -92,6 +92,18 @@ export const CONSUMER_PATH = '/ws'
 
 /** @throws VacancyError when the auth file or the journal cannot be used */
 export async function startQueue(options: QueueNodeOptions): Promise<QueueNode> {
+  const node = createQueueNode(options)
+  try {
+    await startPartitions(node)
+  } catch (error) {
+    await stopQueue(node)
+    throw error
+  }
+  return node
+}
+
+/** Without its journals: those are opened by `startPartitions`. @throws VacancyError when the auth file cannot be used */
+export function createQueueNode(options: QueueNodeOptions): QueueNode {
   const { config, dataDir, clock, log, others, isOtherGood } = options
   const metrics = createQueueMetrics(isInFile(options) ? 'sqlite' : 'pg')
   const access = createQueueAccess({ clock, others, isOtherGood, allowQueryToken: config.allowQueryToken }, [])
@@ -131,14 +143,13 @@ export async function startQueue(options: QueueNodeOptions): Promise<QueueNode> 
     sharing,
     sizes: { bytes: 0, freeBytes: 0 },
   }
-  try {
-    for (const partition of partitions) await startPartition(partition)
-  } catch (error) {
-    await stopQueue(node)
-    throw error
-  }
-  sample(node)
   return node
+}
+
+/** @throws VacancyError when a journal cannot be used; the queue is to be stopped then */
+export async function startPartitions(node: QueueNode): Promise<void> {
+  for (const partition of node.server.partitions) await startPartition(partition)
+  sample(node)
 }
 
 /** @returns undefined without a file, where other tokens exist */

@@ -26,9 +26,10 @@ import type { ServeConfig } from './config.ts'
 import {
   CONSUMER_PATH,
   consumerUpgrade,
+  createQueueNode,
   putProducersInFront,
   type QueueNode,
-  startQueue,
+  startPartitions,
   stopQueue,
   unavailability,
 } from './queue-node.ts'
@@ -53,7 +54,7 @@ export async function serveQueue(options: ServeOptions): Promise<QueueProgram> {
   const holder: { app: App | undefined } = { app: undefined }
   const tls = openListenerTls(options, holder)
   let port = config.listenPort
-  const node = await startQueue({
+  const node = createQueueNode({
     config,
     dataDir: config.dataDir,
     databaseUrl: config.databaseUrl,
@@ -64,26 +65,13 @@ export async function serveQueue(options: ServeOptions): Promise<QueueProgram> {
     others: undefined,
     isOtherGood: undefined,
   })
-  const http = httpOptions(options, node, tls)
-  const app = await createHttp(http)
+  // While the thread of the journal starts, this one prepares its listener.
+  const [, app] = await Promise.all([startPartitions(node), openApp(options, node, tls)]).catch(async (error) => {
+    await stopQueue(node)
+    throw error
+  })
   holder.app = app
   const endConnections = followConnections(app.server)
-  // The id makes each message differ: a log drops repeats.
-  const audit: QueueAudit = async ({ principal, address, requestId }, action, target, detail) =>
-    log.info({ by: principal.name, address, action, target, detail }, `queue changed by request ${requestId}`)
-  const queue = queueModule({
-    server: node.server,
-    consumers: node.consumers,
-    audit,
-    dataDir: config.dataDir,
-    node: hostname(),
-    isSynced: node.isSynced,
-  })
-  await registerModules(app, [programModule(node, config, clock), queue], http)
-  putProducersInFront(app, node)
-  dispatchUpgrades(app, new Map([[CONSUMER_PATH, consumerUpgrade(node)]]), undefined, (error) =>
-    log.error({ err: error }, 'opening a WebSocket failed'),
-  )
   try {
     await app.listen({ host: config.listenHost, port: config.listenPort, backlog: config.listenBacklog })
   } catch (cause) {
@@ -133,6 +121,29 @@ function makeAuthFile(file: string, log: Logger): void {
     )
   }
   log.warn({ file }, 'created an auth file with a token for each role')
+}
+
+async function openApp(options: ServeOptions, node: QueueNode, tls: TlsStore | undefined): Promise<App> {
+  const { config, log, clock } = options
+  const http = httpOptions(options, node, tls)
+  const app = await createHttp(http)
+  // The id makes each message differ: a log drops repeats.
+  const audit: QueueAudit = async ({ principal, address, requestId }, action, target, detail) =>
+    log.info({ by: principal.name, address, action, target, detail }, `queue changed by request ${requestId}`)
+  const queue = queueModule({
+    server: node.server,
+    consumers: node.consumers,
+    audit,
+    dataDir: config.dataDir,
+    node: hostname(),
+    isSynced: node.isSynced,
+  })
+  await registerModules(app, [programModule(node, config, clock), queue], http)
+  putProducersInFront(app, node)
+  dispatchUpgrades(app, new Map([[CONSUMER_PATH, consumerUpgrade(node)]]), undefined, (error) =>
+    log.error({ err: error }, 'opening a WebSocket failed'),
+  )
+  return app
 }
 
 function openListenerTls({ config, log, clock }: ServeOptions, holder: { app: App | undefined }): TlsStore | undefined {
