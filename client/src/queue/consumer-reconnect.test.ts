@@ -3,7 +3,7 @@ import { GOOD_CONNECTION_MS } from '../retry.ts'
 import { until } from '../testing/until.ts'
 import { systemWorld } from '../world.ts'
 import { createConsumer } from './consumer.ts'
-import { startScriptedQueue } from './testing/scripted-queue.ts'
+import { jobFields, type Script, startScriptedQueue } from './testing/scripted-queue.ts'
 
 const open: { close: (options?: { waitMs: number }) => Promise<void> }[] = []
 afterEach(async () => {
@@ -33,4 +33,28 @@ test('a consumer that was never accepted waits longer after each failure, in a p
 
   // 40 pauses of 50 ms are 2 s; pauses that double from 0.1 s, less up to half, allow 6 attempts in that time, 9 in 8 s.
   expect(growing.attempts()).toBeLessThan(12)
+})
+
+test('a connection on which only pings arrive is kept', async () => {
+  const consume: Script['consume'] = (peer) => {
+    peer.send('accepted')
+    let pings = 0
+    const timer = setInterval(() => {
+      if (pings++ < 15) return peer.socket.ping()
+      clearInterval(timer)
+      peer.send('job', jobFields('a', 1, null))
+    }, 100)
+  }
+  const queue = await startScriptedQueue({ consume })
+  const errors: unknown[] = []
+  const consumer = createConsumer({
+    ...{ url: queue.url, topic: 'orders', silenceMs: 1_000, handler: () => undefined },
+    onError: (error) => errors.push(error),
+  })
+  open.push(queue, consumer)
+
+  await until(() => consumer.stats().done === 1)
+
+  expect(errors).toEqual([])
+  expect(queue.peers).toHaveLength(1)
 })

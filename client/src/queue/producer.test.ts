@@ -407,6 +407,28 @@ test('owners that name each other are followed three times, then it waits', asyn
   expect([a.bodies.length, b.bodies.length, producer.stats().repeats]).toEqual([2, 2, 4])
 })
 
+test('after the pause owners that name each other are followed three times again', async () => {
+  const urls: { a?: string; b?: string } = {}
+  const times: number[] = []
+  const to = (name: keyof typeof urls) => () => {
+    times.push(performance.now())
+    const body = { error: 'not_owner', message: 'elsewhere', owner: urls[name] }
+    return { status: 503, headers: { 'retry-after': '1' }, body }
+  }
+  const a = await startScriptedQueue({ respond: to('b') })
+  const b = await startScriptedQueue({ respond: to('a') })
+  open.push(a, b)
+  Object.assign(urls, { a: a.url, b: b.url })
+  const producer = createProducer({ url: a.url, deadlineMs: 3_000 })
+  open.push(producer)
+  producer.submit({ topic: 'orders', id: 'x' }).catch(() => undefined)
+
+  await until(() => times.length >= 8)
+
+  const pauses = times.slice(1, 8).filter((time, n) => time - (times[n] as number) > 900)
+  expect(pauses).toHaveLength(1)
+})
+
 test('redirections count in a row: after a stored job three are followed again', async () => {
   const urls: { a?: string; b?: string } = {}
   const to = (name: keyof typeof urls) => ({
