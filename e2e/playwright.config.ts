@@ -2,16 +2,18 @@ import { defineConfig, devices } from '@playwright/test'
 import { LAUNCH } from './src/browser.ts'
 
 const SIMULATED = ['**/end-states.spec.ts', '**/tasks.spec.ts', '**/topology.spec.ts']
+const PAGES = '**/accessibility.spec.ts'
 
 export default defineConfig({
   testDir: './src',
   outputDir: './test-results',
   // Each project has one cluster for all of its tests, which change its leader and stop its nodes: a real one, and a
-  // simulated one that needs few resources.
+  // simulated one that needs few resources. When that has ended, all pages are checked on another real one.
   workers: 2,
   projects: [
-    { name: 'real', testIgnore: SIMULATED, workers: 1 },
+    { name: 'real', testIgnore: [...SIMULATED, PAGES], workers: 1 },
     { name: 'simulated', testMatch: SIMULATED, workers: 1 },
+    { name: 'pages', testMatch: PAGES, workers: 1 },
   ],
   // Real processes on machines of any speed: tests wait for conditions, and continue as soon as they hold.
   timeout: 150_000,
