@@ -114,11 +114,11 @@ export function shardOf(module: ClusterModule, id: string): ShardView {
   if (shard) return shard
   throw problem('shard-not-found', {
     detail: `There is no shard ${id.slice(0, 128)}.`,
-    hint: `Known are ${
+    hint: `Known shards: ${
       nearest(
         id,
         shardViews(module.collector).map((each) => each.id),
-      ) || 'none: no node was found yet'
+      ) || 'none, because no node was found yet'
     }.`,
   })
 }

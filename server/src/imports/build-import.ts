@@ -311,7 +311,7 @@ function whyNotAgain(found: {
 }): string {
   const { count, kept, countByKind, rows } = found
   if (countByKind['feature'] !== undefined)
-    return 'Rate features are missing in the codec list. Rows are not omitted for this error.'
+    return 'Rate features are missing in the codec list. Rows with this error cannot be left out.'
   if (count > kept)
     return `Only ${groupDigits(kept)} of ${groupDigits(count)} errors are stored, so not all rejected rows are known.`
   return rows === undefined ? 'A file has an error that is not in a single row.' : ''

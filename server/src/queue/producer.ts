@@ -154,7 +154,7 @@ async function submitBody(server: QueueServer, token: QueueToken, body: readonly
   return `{"status":"success","topic":"${parsed.topic}","accepted":${accepted},"duplicates":${duplicates}${listed}}`
 }
 
-/** A response of this interface. */
+/** A response to a producer. */
 export type Answer = {
   readonly status: number
   readonly headers: { readonly [name: string]: string }

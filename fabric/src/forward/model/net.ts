@@ -399,7 +399,7 @@ function reset(end: End): void {
   })
 }
 
-/** Ends one side, and tells its process. */
+/** Ends one side, and notifies its process. */
 function shut(end: End, reason: string): void {
   if (end.isClosed) return
   destroy(end, reason)

@@ -46,7 +46,7 @@ export const handover = {
   by: (name: string) => `by ${name}`,
   progress: (done: number, all: number) => `${done} of ${counted(all, 'leader')}`,
   progressLabel: 'Leaders moved',
-  stopped: 'A transfer was not done. The shards behind it keep their leader.',
+  stopped: 'A transfer failed. The shards after it keep their leader.',
   doneAll: (scope: string) => `No leader is left in ${scope}. It can be restarted.`,
   doneSome: (left: number, scope: string) =>
     `${counted(left, 'leader is', 'leaders are')} still in ${scope}: see below.`,

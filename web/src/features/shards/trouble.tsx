@@ -1,6 +1,6 @@
 'use client'
 /**
- * A shard that accepts no writes, each fact once: since when, what to do, the best candidate, the runbook and the evidence
+ * A shard that accepts no writes: since when, what to do, the best candidate, the runbook and the evidence
  * (docs/design/console.md#panels). In the colour of the state.
  */
 
