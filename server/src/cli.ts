@@ -43,7 +43,7 @@ export const controlPlaneCommand = defineCommand({
     })
     const log = createLogger({ level: config.logLevel, format: config.logFormat, component: 'control-plane' })
     for (const warning of warnings) log.warn({}, warning)
-    collectSooner()
+    collectSooner('controlPlane')
     let running: ControlPlane | undefined
     await runProgram(
       {

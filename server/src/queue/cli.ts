@@ -20,7 +20,7 @@ export const serveCommand = defineCommand({
     const config = loadServeConfig({ file: flags.config, given, databaseUrl: process.env['DATABASE_URL'] })
     const log = createLogger({ level: config.logLevel, format: config.logFormat, component: 'queue' })
     for (const warning of warnings) if (!OF_OTHER_COMMANDS.test(warning)) log.warn({}, warning)
-    collectSooner()
+    collectSooner('queue')
     // The other commands start faster without it.
     const { serveQueue } = await import('./serve.ts')
     let running: QueueProgram | undefined
