@@ -217,7 +217,23 @@ export function drawKnobs(seed: number, profile: Profile, length = 1, usesStore 
     memoryBytes: 64 << 20,
     snapshotBytesPerSecond: betweenDecades(ofStore, 20_000, 20_000_000),
   }
-  return { ...knobs, ...ofProfile(random, profile, knobs) }
+  return withWindow({ ...knobs, ...ofProfile(random, profile, knobs) })
+}
+
+/** What clients and builders add to the log, at most. */
+const ADDED_BYTES_PER_SECOND = 12_800
+
+/**
+ * With a few entries in flight on a slow disk the log grows faster than it is replicated, and no write is ever
+ * acknowledged, also without faults. Such a disk gets a window that is large enough.
+ */
+function withWindow(knobs: Knobs): Knobs {
+  const neededBytes = Math.ceil((knobs.syncUsMax / 1e6) * ADDED_BYTES_PER_SECOND)
+  return {
+    ...knobs,
+    messageBytes: Math.max(knobs.messageBytes, Math.ceil(neededBytes / knobs.inflightMessages)),
+    inflightBytes: Math.max(knobs.inflightBytes, neededBytes),
+  }
 }
 
 /** Overrides that make the rare paths of a profile common. */
