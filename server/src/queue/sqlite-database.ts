@@ -91,7 +91,7 @@ function openFile(options: WorkerOptions): DatabaseSync {
   const opened = new DatabaseSync(options.file)
   try {
     opened.exec(
-      `PRAGMA page_size = ${PAGE_BYTES}; PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = ${options.isSynced ? 'NORMAL' : 'OFF'}; PRAGMA cache_size = -16000`,
+      `PRAGMA page_size = ${PAGE_BYTES}; PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = ${options.isSynced ? 'NORMAL' : 'OFF'}; PRAGMA cache_size = -4000`,
     )
     // Takes the lock before anything is read.
     opened.exec('BEGIN IMMEDIATE; COMMIT')
