@@ -169,9 +169,12 @@ function fileOf(files: PackFiles, number: number): PackFile {
   return file
 }
 
-/** @throws when it is not what was written */
-export function readPacked(files: PackFiles, { file, at, bytes, checksum }: PackPlace): Uint8Array {
-  const data = new Uint8Array(bytes)
+/** @param data of its size @throws when it is not what was written */
+export function readPacked(
+  files: PackFiles,
+  { file, at, bytes, checksum }: PackPlace,
+  data: Uint8Array = new Uint8Array(bytes),
+): Uint8Array {
   const { handle } = fileOf(files, file)
   let read = 0
   for (let more = -1; more !== 0 && read < bytes; read += more)

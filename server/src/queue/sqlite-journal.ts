@@ -198,7 +198,11 @@ async function* load(thread: Thread, file: string): AsyncGenerator<readonly Stor
   yield [{ kind: 'nextTopic', number: nextTopic }]
   yield topics.map((row) => ({ kind: 'topic', topic: storedTopic(row) }))
   yield finished.map((row) => ({ kind: 'finished', topicNumber: row.topic_no, id: row.id, at: row.finished_at }))
-  const request = (after: number) => send(thread, { kind: 'rows', after, limit: LOAD_ROWS }) as Promise<JournalRows>
+  let half: 0 | 1 = 0
+  const request = (after: number) => {
+    half = half === 0 ? 1 : 0
+    return send(thread, { kind: 'rows', after, limit: LOAD_ROWS, half }) as Promise<JournalRows>
+  }
   let next: Promise<JournalRows> | undefined = request(0)
   while (next !== undefined) {
     const rows: JournalRows = await next

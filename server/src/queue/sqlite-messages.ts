@@ -52,10 +52,17 @@ export type PackRequest = {
   readonly from: number
   readonly to: number
 }
+export type RowsRequest = {
+  readonly kind: 'rows'
+  readonly after: number
+  readonly limit: number
+  /** Of the area, for packs: while loading nothing is written. The other one may still be in use. */
+  readonly half: 0 | 1
+}
 export type JournalRequest =
   | WriteRequest
   | { readonly kind: 'topics' }
-  | { readonly kind: 'rows'; readonly after: number; readonly limit: number }
+  | RowsRequest
   | { readonly kind: 'backup'; readonly path: string }
   | { readonly kind: 'vacuum' }
   | { readonly kind: 'sizes' }

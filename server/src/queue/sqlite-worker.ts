@@ -35,6 +35,7 @@ import {
   type JournalRows,
   PUT_NUMBERS,
   READ_NUMBERS,
+  type RowsRequest,
   type ThreadOptions,
   type WriteRequest,
 } from './sqlite-messages.ts'
@@ -139,7 +140,7 @@ function run(request: JournalRequest): unknown {
     case 'topics':
       return readTopics()
     case 'rows':
-      return readRows(request.after, request.limit)
+      return readRows(request)
     case 'backup':
       return backup(request.path)
     case 'vacuum':
@@ -292,10 +293,11 @@ function moveToRows(updates: WriteRequest['updates'], changes: PackChanges): voi
   }
 }
 
-function contentOf({ seq, count, place }: Pack): StoredPack {
+/** @param into where it is read, if it is in a file */
+function contentOf({ seq, count, place }: Pack, into?: Uint8Array): StoredPack {
   const row = place === undefined ? statements.readPack.get(seq) : statements.filedCreated.get(seq)
   if (row === undefined) throw new Error(`the pack of number ${seq} is missing`)
-  const data = place === undefined ? (row['data'] as Uint8Array) : readPacked(packFiles, place)
+  const data = place === undefined ? (row['data'] as Uint8Array) : readPacked(packFiles, place, into)
   return { seq, count, createdAt: row['created_at'] as number, data }
 }
 
@@ -403,7 +405,7 @@ function readTopics() {
 }
 
 /** About `limit` rows and jobs of packs, and never a part of a pack. */
-function readRows(after: number, limit: number): JournalRows {
+function readRows({ after, limit, half }: RowsRequest): JournalRows {
   const read = (from: number, to: number, max: number) =>
     statements.rows.all(from, to, max) as unknown as readonly ReadRow[]
   const found = packsAfter(after, limit)
@@ -416,7 +418,20 @@ function readRows(after: number, limit: number): JournalRows {
     next = Math.max(last, pack === undefined ? 0 : pack.seq + pack.count - 1)
     rows = [...rows, ...read(last, next, limit)]
   }
-  return { ...encodeRows(rows), packs: found.packs.map((pack) => ({ ...contentOf(pack), marks: pack.marks })), next }
+  return { ...encodeRows(rows), packs: readPacks(found.packs, half), next }
+}
+
+/** Without memory of their own while they fit in their half of the area, since allocating it takes longer than reading. */
+function readPacks(found: readonly Pack[], half: 0 | 1): JournalRows['packs'] {
+  const room = options.area.byteLength / 2
+  let used = 0
+  return found.map((pack) => {
+    const bytes = pack.place?.bytes ?? 0
+    const fits = bytes > 0 && used + bytes <= room
+    const content = contentOf(pack, fits ? new Uint8Array(options.area, half * room + used, bytes) : undefined)
+    if (fits) used += bytes
+    return { ...content, marks: pack.marks }
+  })
 }
 
 /** @returns as `next` the last number of these, unless there are no more */
@@ -458,7 +473,9 @@ function encodeRows(rows: readonly ReadRow[]): Omit<JournalRows, 'packs' | 'next
 type ReadRow = readonly (number | string | Uint8Array | null)[]
 
 function transferables({ numbers, payload, packs: read }: JournalRows): ArrayBuffer[] {
-  return [numbers, payload, ...read.map(({ data }) => data)].map(({ buffer }) => buffer as ArrayBuffer)
+  return [numbers, payload, ...read.map(({ data }) => data)]
+    .map(({ buffer }) => buffer)
+    .filter((buffer) => buffer instanceof ArrayBuffer)
 }
 
 function sizes() {
