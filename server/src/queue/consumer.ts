@@ -25,6 +25,7 @@ import {
   releaseAll,
   setPrefetch,
 } from './delivery.ts'
+import { findById } from './id-index.ts'
 import type { Consumer, Delivery } from './job.ts'
 import { momentOf, outcomeOf, type Partition, runSoon } from './partition.ts'
 import { authorize, callerOf } from './producer.ts'
@@ -352,7 +353,7 @@ function isEmpty({ jobId, seqId }: DeliveryRef): boolean {
 
 function seqIdOf(consumer: Consumer, { jobId, seqId }: DeliveryRef): number {
   if (seqId !== undefined) return seqId
-  const delivery = jobId === undefined ? undefined : consumer.topic?.jobs.get(jobId)?.delivery
+  const delivery = jobId === undefined ? undefined : findById(consumer.topic?.jobs, jobId)?.delivery
   return delivery?.consumer === consumer ? delivery.seqId : 0
 }
 

@@ -2,6 +2,7 @@
 import { assert, unreachable } from '@vacancy/shared'
 import { type ConfirmResult, JOB_LIMITS, type JobEvent } from '@vacancy/shared/contract'
 import { listAppend, listRemove, NO_SLOT, ringShift, wheelAdd, wheelRemove } from './containers.ts'
+import { findById } from './id-index.ts'
 import { type Consumer, createDelivery, type Delivery, FLAG, type Job, type Moment, STATE, type Topic } from './job.ts'
 import { observe } from './latency.ts'
 import {
@@ -311,7 +312,7 @@ export type DeliveryRef = {
 function currentDelivery(consumer: Consumer, { jobId, seqId }: DeliveryRef): Delivery | undefined {
   const numbered = seqId === undefined ? undefined : consumer.deliveries.get(seqId)
   if (jobId === undefined || jobId === '' || jobId === numbered?.job.id) return numbered
-  const delivery = consumer.topic?.jobs.get(jobId)?.delivery
+  const delivery = findById(consumer.topic?.jobs, jobId)?.delivery
   return delivery?.consumer === consumer ? delivery : undefined
 }
 
@@ -340,7 +341,7 @@ export function acknowledge(queue: Queue, consumer: Consumer, ref: DeliveryRef, 
 }
 
 function acknowledgeLate(queue: Queue, consumer: Consumer, ref: DeliveryRef, now: Moment): ConfirmResult {
-  const job = ref.jobId ? consumer.topic?.jobs.get(ref.jobId) : undefined
+  const job = ref.jobId ? findById(consumer.topic?.jobs, ref.jobId) : undefined
   // Never delivered, as far as is known: an acknowledgement proves nothing.
   if (job === undefined || job.deliveries === 0 || job.state === STATE.pending) return 'unknown'
   if (hasOtherLease(queue, job.delivery, ref.lease)) return 'stale'
@@ -420,7 +421,7 @@ export function extend(
 function ownDelivery(queue: Queue, consumer: Consumer, ref: DeliveryRef): Delivery | 'unknown' | 'stale' {
   const delivery = currentDelivery(consumer, ref)
   if (delivery === undefined) {
-    const isKnown = ref.jobId !== undefined && consumer.topic?.jobs.has(ref.jobId)
+    const isKnown = ref.jobId !== undefined && findById(consumer.topic?.jobs, ref.jobId) !== undefined
     return isKnown ? 'stale' : 'unknown'
   }
   const isOther = ref.seqId !== undefined && ref.seqId !== delivery.seqId

@@ -18,6 +18,7 @@ import {
   NOT_IN_HEAP,
   type Ring,
 } from './containers.ts'
+import { createIdIndex, type IdIndex } from './id-index.ts'
 import { type Buckets, createBuckets, LATENCY_SECONDS } from './latency.ts'
 
 /** A moment in both clocks. Leases, back-off and rates follow the monotonic one, which no clock step changes. */
@@ -156,7 +157,7 @@ export type Topic = {
   /** The long redrive that runs, or the last one. */
   redrive: Redrive | undefined
   /** Every known job by id, dead ones included. */
-  readonly jobs: Map<string, Job>
+  readonly jobs: IdIndex<Job>
   /** Bit p: there may be a ready job of priority p. */
   readyMask: number
   /** By priority, in the order of `place`. */
@@ -316,14 +317,20 @@ export const NO_TOTALS: TopicTotals = {
   rejected: 0,
 }
 
-export function createTopicState(name: string, number: number, config: TopicConfig, createdAt: number): Topic {
+export function createTopicState(
+  name: string,
+  number: number,
+  config: TopicConfig,
+  createdAt: number,
+  random: () => number,
+): Topic {
   return {
     name,
     number,
     createdAt,
     config,
     redrive: undefined,
-    jobs: new Map(),
+    jobs: createIdIndex(random),
     readyMask: 0,
     ready: Array.from({ length: PRIORITIES }, () => createList<Job>()),
     returned: Array.from({ length: PRIORITIES }, () => createHeap(isBeforeByPlace)),

@@ -12,6 +12,7 @@ import {
   ringPush,
   ringShift,
 } from './containers.ts'
+import { removeById } from './id-index.ts'
 import { FLAG, type Job, type Moment, type Past, STATE, type Topic } from './job.ts'
 import { maskedError } from './masked-error.ts'
 import { FINISHED_ID_BYTES, JOB_OVERHEAD_BYTES, later, type Queue } from './state.ts'
@@ -222,7 +223,7 @@ export function forgetJob(queue: Queue, job: Job): void {
   const wasDead = job.state === STATE.dead
   if (job.state !== STATE.leased) detach(queue, job)
   assert(job.delivery === undefined, 'a job that ends has no delivery')
-  assert(topic.jobs.delete(job.id), 'a job ends once')
+  removeById(topic.jobs, job.id)
   // Dead jobs count apart; leaving the dead list took them off.
   if (!wasDead) topic.bytes -= job.bytes
   queue.bytes -= job.bytes + JOB_OVERHEAD_BYTES

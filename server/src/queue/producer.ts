@@ -13,6 +13,7 @@ import {
   topicBody,
   topicConfig,
 } from '@vacancy/shared/contract'
+import { findById } from './id-index.ts'
 import type { Job } from './job.ts'
 import { countRejected, countRequest } from './metrics.ts'
 import { outcomeOf, runSoon } from './partition.ts'
@@ -217,7 +218,7 @@ async function oneJob(
   requireTopic(token, topicName)
   const serving = servingOf(server, topicName)
   const topic = topicOf(serving, topicName)
-  const job = topic.jobs.get(id)
+  const job = findById(topic.jobs, id)
   if (request.method === 'DELETE') {
     if (job === undefined) throw jobNotFound(id)
     const previousState = await cancelJob(serving, job, query?.get('force') === '1')
@@ -238,7 +239,7 @@ export async function cancelJob(serving: Serving, job: Job, force: boolean): Pro
   const { queue, partition } = serving
   const pending = pendingGroup(queue, job)
   if (pending !== undefined) await durable([outcomeOf(pending, true)])
-  if (job.topic.jobs.get(job.id) !== job) throw jobNotFound(job.id)
+  if (findById(job.topic.jobs, job.id) !== job) throw jobNotFound(job.id)
   const { previous, group } = cancel(queue, job, force, serving.now)
   if (group === undefined)
     throw new QueueError('job_leased', `job "${job.id}" is being processed; force=1 removes it anyway`)

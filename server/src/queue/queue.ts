@@ -6,6 +6,7 @@ import { assert } from '@vacancy/shared'
 import type { TopicConfig } from '@vacancy/shared/contract'
 import { heapRemove, NOT_IN_HEAP, wheelAdd, wheelTake, wheelWaitMs } from './containers.ts'
 import { deadlineOf, detachDelivery, expire, join, leave, resolve, waitFor } from './delivery.ts'
+import { addById, findById } from './id-index.ts'
 import {
   type Consumer,
   createJob,
@@ -60,7 +61,7 @@ const CLOCK_STEP_MS = 50
 export function createTopic(queue: Queue, name: string, config: TopicConfig, now: Moment): Group | undefined {
   assert(!queue.topics.has(name), 'a topic is created once')
   if (queue.topics.size >= queue.limits.topicsMax) return undefined
-  const topic = createTopicState(name, queue.nextTopicNumber++, config, now.wallMs)
+  const topic = createTopicState(name, queue.nextTopicNumber++, config, now.wallMs, queue.random)
   addTopic(queue, topic, now)
   return append(queue, [{ kind: 'topic', topic, config, redrive: undefined }], ROW_BYTES)
 }
@@ -132,7 +133,7 @@ export function submit(queue: Queue, topic: Topic, jobs: readonly NewJob[], now:
   const hasFinished = topic.finished.size > 0
   let bytes = 0
   for (const fields of jobs) {
-    const known = topic.jobs.get(fields.id)
+    const known = findById(topic.jobs, fields.id)
     if (known !== undefined || (hasFinished && topic.finished.has(fields.id))) {
       duplicateIds.push(fields.id)
       // A job of an earlier request that is being stored.
@@ -143,7 +144,7 @@ export function submit(queue: Queue, topic: Topic, jobs: readonly NewJob[], now:
       continue
     }
     const job = createJob(topic, fields, queue.nextSeq++, STATE.pending, now.wallMs)
-    topic.jobs.set(job.id, job)
+    addById(topic.jobs, job)
     topic.counts.pending++
     topic.bytes += job.bytes
     queue.bytes += job.bytes + JOB_OVERHEAD_BYTES
@@ -195,7 +196,7 @@ function lacksRoom(
   // Duplicates need no room: a full topic still answers a request that is repeated.
   const added = new Map<string, number>()
   for (const { id, bytes: size } of jobs)
-    if (!topic.jobs.has(id) && !topic.finished.has(id) && !added.has(id)) added.set(id, size)
+    if (findById(topic.jobs, id) === undefined && !topic.finished.has(id) && !added.has(id)) added.set(id, size)
   if (added.size === 0) return undefined
   return lacks(
     added.size,
@@ -356,13 +357,13 @@ export function redriveTo(
   const conflicts: string[] = []
   let bytes = 0
   for (const from of jobs) {
-    if (target.jobs.has(from.id) || target.finished.has(from.id)) {
+    if (findById(target.jobs, from.id) !== undefined || target.finished.has(from.id)) {
       conflicts.push(from.id)
       continue
     }
     takeFromDead(queue, from)
     const job = createJob(target, { ...from, runAt: 0 }, queue.nextSeq++, STATE.pending, now.wallMs)
-    target.jobs.set(job.id, job)
+    addById(target.jobs, job)
     target.counts.pending++
     target.bytes += job.bytes
     queue.bytes += job.bytes + JOB_OVERHEAD_BYTES
@@ -513,7 +514,7 @@ export type StoredJob = NewJob & {
 
 /** Fills an empty queue from a journal: topics first, then jobs in order of `seq`. */
 export function restoreTopic(queue: Queue, stored: StoredTopic, now: Moment): Topic {
-  const topic = createTopicState(stored.name, stored.number, stored.config, stored.createdAt)
+  const topic = createTopicState(stored.name, stored.number, stored.config, stored.createdAt, queue.random)
   if (stored.redrive !== undefined)
     topic.redrive = {
       record: stored.redrive,
@@ -531,10 +532,8 @@ export function restoreTopic(queue: Queue, stored: StoredTopic, now: Moment): To
 
 export function restoreJob(queue: Queue, topic: Topic, stored: StoredJob, now: Moment): void {
   const job = createJob(topic, stored, stored.seq, STATE.pending, stored.createdAt)
-  const { size } = topic.jobs
-  topic.jobs.set(job.id, job)
-  // One look-up: the table of a million ids is not in the caches of the processor.
-  assert(topic.jobs.size === size + 1 && stored.seq >= queue.nextSeq, 'rows come once, in order of seq')
+  addById(topic.jobs, job)
+  assert(stored.seq >= queue.nextSeq, 'rows come once, in order of seq')
   queue.nextSeq = stored.seq + 1
   queue.bytes += job.bytes + JOB_OVERHEAD_BYTES
   job.failures = stored.failures

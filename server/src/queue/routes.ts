@@ -15,6 +15,7 @@ import {
 import { type ControlModule, type Handlers, moduleOf, ProblemError, type RouteRequest } from '../http/route.ts'
 import { type Consumers, close, closeAll, drain } from './consumer.ts'
 import { sparklines, topicHistory } from './history.ts'
+import { findById } from './id-index.ts'
 import { type Job, NO_TOTALS, STATE, type Topic } from './job.ts'
 import { forgetRejected } from './metrics.ts'
 import { outcomeOf, runSoon } from './partition.ts'
@@ -195,7 +196,7 @@ function findJobs(server: QueueServer, id: string) {
   for (const { queue, now } of servingPartitions(server))
     for (const topic of queue.topics.values()) {
       if (jobs.length === JOB_LIMITS.foundMax) return { jobs }
-      const job = topic.jobs.get(id)
+      const job = findById(topic.jobs, id)
       if (job !== undefined) jobs.push(jobView(queue, job, now))
     }
   return { jobs }
@@ -215,7 +216,7 @@ function jobsOf(
 }
 
 function jobOf({ queue, now }: Serving, topic: Topic, id: string, isDataWanted: boolean) {
-  const job = topic.jobs.get(id)
+  const job = findById(topic.jobs, id)
   if (job === undefined) {
     const shown = shownJob(topic, id)
     if (shown === undefined) throw new QueueError('job_not_found', `job "${id}" is not known`)
@@ -379,7 +380,7 @@ async function removeJob(
 ) {
   const { params, query } = request
   const serving = servingOf(server, params.topic)
-  const job = topicOf(serving, params.topic).jobs.get(params.id)
+  const job = findById(topicOf(serving, params.topic).jobs, params.id)
   if (job === undefined) throw new QueueError('job_not_found', `job "${params.id}" is not known`)
   const previousState = await cancelJob(serving, job, query.force === '1')
   await audit(request as never, 'queue.cancel', `${params.topic}/${params.id}`, previousState)
@@ -394,7 +395,7 @@ function select(topic: Topic, selection: Request<'POST /api/v1/queue/topics/{top
   const jobs = new Set<Job>()
   const missing: string[] = []
   for (const id of selection.ids) {
-    const job = topic.jobs.get(id)
+    const job = findById(topic.jobs, id)
     if (job?.state === STATE.dead) jobs.add(job)
     else if (missing.length < JOB_LIMITS.listedMax) missing.push(id)
   }

@@ -45,7 +45,7 @@ async function closed(): Promise<void> {
 }
 
 const topicOf = (name: string, number: number): Topic =>
-  createTopicState(name, number, topicConfig.parse({}), CREATED_AT)
+  createTopicState(name, number, topicConfig.parse({}), CREATED_AT, Math.random)
 const put = (job: Job): Change => ({ kind: 'put', job })
 const done = ({ seq }: Job): Change => ({ kind: 'done', seq })
 const stored = (topic: Topic): Change => ({ kind: 'topic', topic, config: topic.config, redrive: undefined })

@@ -11,6 +11,7 @@ import {
 } from '@vacancy/shared/contract'
 import { heapFirst, type Ring } from './containers.ts'
 import { deadlineOf } from './delivery.ts'
+import { findById } from './id-index.ts'
 import {
   type Consumer,
   type FinishedJob,
@@ -157,7 +158,7 @@ export function listDead(
   cursor: string | undefined,
   filter: DeadFilter | undefined,
 ): JobPage {
-  const after = cursor === undefined ? undefined : topic.jobs.get(cursor)
+  const after = cursor === undefined ? undefined : findById(topic.jobs, cursor)
   const jobs: Job[] = []
   let seen = 0
   let last: Job | undefined

@@ -15,10 +15,12 @@ import { topicConfig } from '@vacancy/shared/contract'
 import { createLogger, loadConfig } from '@vacancy/shared/node'
 import { plantDefect } from '@vacancy/testkit/plant'
 import { createRandom, type Random } from '@vacancy/testkit/random'
+import { findById } from '../id-index.ts'
 import type { QueueServer } from '../queue-server.ts'
 import { LOSING_DEFECTS } from './defects.ts'
 import { createLosingDisk, DISK_FAULTS, type DiskFault, type LosingDisk, planFault, startAgain } from './losing-disk.ts'
 import { losingJournal, SYNCS, type Sync } from './losing-journal.ts'
+import { jobsOf } from './memory-rows.ts'
 
 type Partition = import('../partition.ts').Partition
 type PartitionOptions = import('../partition.ts').PartitionOptions
@@ -206,7 +208,7 @@ function compare(lane: Lane, { queue }: Partition): void {
   const topic = queue?.topics.get(TOPIC)
   if (topic === undefined && lane.isTopicAccepted) lane.found.push('the topic is lost')
   for (const [id, { isAccepted, isAcknowledged, isConfirmed }] of lane.fates) {
-    const isKnown = topic?.jobs.has(id) ?? false
+    const isKnown = findById(topic?.jobs, id) !== undefined
     if (isAccepted && !isAcknowledged && !isKnown) lane.found.push(`the accepted job ${id} is lost`)
     if (isConfirmed && isKnown) lane.found.push(`the finished job ${id} returned`)
   }
@@ -334,7 +336,9 @@ async function createTopic(code: Code, lane: Lane, server: QueueServer): Promise
 function redriveDead(code: Code, partition: Partition | undefined): void {
   const topic = partition?.queue?.topics.get(TOPIC)
   if (partition?.queue === undefined || topic === undefined || topic.dead.length < DEAD_MAX) return
-  const dead = [...topic.jobs.values()].filter((job) => job.past?.group !== undefined).slice(0, DEAD_MAX)
+  const dead = jobsOf(topic)
+    .filter((job) => job.past?.group !== undefined)
+    .slice(0, DEAD_MAX)
   code.redrive(partition.queue, dead)
   code.runSoon(partition)
 }

@@ -1,7 +1,8 @@
 /** The rows of a journal in memory, written and read as the real ones are. */
 import { assert } from '@vacancy/shared'
 import type { DeadReason } from '@vacancy/shared/contract'
-import type { Job } from '../job.ts'
+import { itemsOf } from '../id-index.ts'
+import type { Job, Topic } from '../job.ts'
 import type { Stored } from '../journal.ts'
 import { type Rows, rowsOf } from '../journal-tables.ts'
 import type { StoredJob, StoredTopic } from '../queue.ts'
@@ -12,6 +13,11 @@ export type MemoryRows = {
   readonly topics: Map<number, StoredTopic>
   readonly jobs: Map<number, StoredJob>
   readonly finished: Map<string, { topicNumber: number; id: string; at: number }>
+}
+
+/** All jobs of a topic in order of acceptance. */
+export function jobsOf({ jobs }: Topic): Job[] {
+  return itemsOf(jobs).sort((a, b) => a.seq - b.seq)
 }
 
 export function createRows(): MemoryRows {

@@ -18,6 +18,7 @@ import {
   releaseAll,
   setPrefetch,
 } from '../delivery.ts'
+import { findById } from '../id-index.ts'
 import { type Consumer, type Delivery, type Job, type Moment, type NewJob, STATE, type Topic } from '../job.ts'
 import {
   advance,
@@ -38,7 +39,7 @@ import {
 } from '../queue.ts'
 import { beginRedrive, redriveEnded, setRedriveState, stepRedrive as stepLong } from '../redrive.ts'
 import { createQueue, failGroups, type Group, type Queue, takeGroup, waitForGroup } from '../state.ts'
-import { createRows, type MemoryRows, storedRows, writeRows } from './memory-rows.ts'
+import { createRows, jobsOf, type MemoryRows, storedRows, writeRows } from './memory-rows.ts'
 
 /** What a producer knows of a job. */
 type Promised = {
@@ -195,11 +196,11 @@ function stepSubmit(run: Run): void {
     bytes: random.below(1_000),
   }))
   for (const [n, job] of jobs.entries()) if (job.runAt > 0 && random.below(2) === 0) jobs[n] = { ...job, flags: 2 }
-  const before = new Map(jobs.map(({ id }) => [id, topic.jobs.get(id)]))
+  const before = new Map(jobs.map(({ id }) => [id, findById(topic.jobs, id)]))
   const finished = new Set(jobs.filter(({ id }) => topic.finished.has(id)).map(({ id }) => id))
   const result = submit(run.queue, topic, jobs, nowOf(run))
   if ('refused' in result) {
-    for (const [id, job] of before) assert(topic.jobs.get(id) === job, 'a refused submission changes nothing')
+    for (const [id, job] of before) assert(findById(topic.jobs, id) === job, 'a refused submission changes nothing')
     return
   }
   assert(result.accepted + result.duplicateIds.length === jobs.length, 'every job of a request is counted once')
@@ -259,7 +260,7 @@ function delivered(run: Run, delivery: Delivery): void {
   assert(!ordered || job.topic.counts.leased <= 1, 'an ordered topic has one delivery')
   for (const other of run.deliveries) assert(other.job !== job, 'I2: a job is in flight once')
   if (job.topic.config.starvation_guard === 0)
-    for (const other of job.topic.jobs.values()) {
+    for (const other of jobsOf(job.topic)) {
       if (other.state !== STATE.ready) continue
       assert(other.priority <= job.priority, 'higher priorities go first')
       if (other.priority === job.priority && isFresh(other) && isFresh(job, 1))
@@ -305,7 +306,7 @@ function stepAck(run: Run): void {
   const result = acknowledge(queue, consumer, ref, nowOf(run))
   if (consumer === delivery.consumer) assert(result === 'done', 'an acknowledgement in time finishes the job')
   if (result === 'done' || result === 'late') {
-    assert(consumer.topic?.jobs.has(job.id) === false, 'an acknowledged job is gone')
+    assert(findById(consumer.topic?.jobs, job.id) === undefined, 'an acknowledged job is gone')
     // Another topic may have a job of the same id.
     const promise = run.promised.get(key(consumer.topicName, job.id))
     if (promise !== undefined) promise.isEnded = true
@@ -400,7 +401,7 @@ function stepClock(run: Run): void {
 
 function stepCancel(run: Run): void {
   const topic = anyTopic(run)
-  const [job] = topic?.jobs.values() ?? []
+  const [job] = topic === undefined ? [] : jobsOf(topic)
   if (job === undefined || job.state === STATE.pending) return
   const { previous, group } = cancel(run.queue, job, run.random.below(3) === 0, nowOf(run))
   assert(group !== undefined || previous === 'leased', 'only a leased job refuses')
@@ -411,7 +412,7 @@ function stepPurge(run: Run): void {
   const topic = anyTopic(run)
   if (topic === undefined) return
   const state = (['ready', 'delayed', 'dead'] as const)[run.random.below(3)] as 'ready'
-  const before = [...topic.jobs.values()]
+  const before = jobsOf(topic)
   purge(run.queue, topic, state, 1 + run.random.below(20))
   for (const job of before) if (job.state === STATE.gone) ended(run, job)
 }
@@ -425,7 +426,9 @@ function stepConfigure(run: Run): void {
 function deadOf(run: Run): { topic: Topic; jobs: Job[] } | undefined {
   const topic = anyTopic(run)
   if (topic === undefined) return undefined
-  const jobs = [...topic.jobs.values()].filter(({ state }) => state === STATE.dead).slice(0, 1 + run.random.below(5))
+  const jobs = jobsOf(topic)
+    .filter(({ state }) => state === STATE.dead)
+    .slice(0, 1 + run.random.below(5))
   return { topic, jobs }
 }
 
@@ -515,7 +518,7 @@ function noticeDropped(run: Run, topic: Topic, dropped: number): void {
   let missing = 0
   for (const [name, promise] of run.promised) {
     if (!name.startsWith(`${topic.name}/`) || !promise.isAccepted || promise.isEnded) continue
-    if (topic.jobs.has(name.slice(topic.name.length + 1))) continue
+    if (findById(topic.jobs, name.slice(topic.name.length + 1)) !== undefined) continue
     promise.isEnded = true
     missing++
   }
@@ -530,7 +533,7 @@ function check(run: Run): void {
   for (const topic of queue.topics.values()) {
     const found = { ready: 0, delayed: 0, leased: 0, dead: 0, pending: 0 }
     let [live, dead] = [0, 0]
-    for (const job of topic.jobs.values()) {
+    for (const job of jobsOf(topic)) {
       assert(job.state !== STATE.gone, 'a job that ended is not known')
       found[NAMES[job.state] as keyof typeof found]++
       if (job.state === STATE.dead) dead += job.bytes
@@ -559,7 +562,7 @@ function check(run: Run): void {
     if (!isAccepted || isEnded) continue
     const at = name.indexOf('/')
     const topic = queue.topics.get(name.slice(0, at))
-    const job = topic?.jobs.get(name.slice(at + 1))
+    const job = findById(topic?.jobs, name.slice(at + 1))
     assert(job !== undefined, `I1: the accepted job ${name} is known`)
   }
 }
