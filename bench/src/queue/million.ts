@@ -33,7 +33,7 @@ type WaitingOptions = {
 }
 
 export async function measureWaiting(
-  { dir, jobs = 1_000_000, few = 10_000, starts = 3, rounds = 12 }: WaitingOptions,
+  { dir, jobs = 1_000_000, few = 10_000, starts = 3, rounds = 22 }: WaitingOptions,
   say: (text: string) => void,
 ): Promise<RowReport> {
   let many = await withTopics(await startOurs(mkdtempSync(join(dir, 'run-'))))
