@@ -3,7 +3,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { get as getOverTls } from 'node:https'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { eventually } from '@vacancy/testkit/until'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { REGISTRY_FLAGS, RESOLVER_FLAGS } from './config.ts'
 import { AUTHORITY, CALLER, SERVER, STRANGER } from './testing/certificates.ts'
 
@@ -52,11 +53,14 @@ function launch(args: readonly string[], environment: Record<string, string> = {
 
 async function serve(args: readonly string[], environment?: Record<string, string>) {
   const program = launch(args, environment)
-  const address = await vi.waitFor(() => {
-    const found = /^serving: (https?) (\S+:\d+)$/m.exec(program.output())
-    if (program.child.exitCode === null) expect(found, program.output()).not.toBeNull()
-    return found
-  }, 30_000)
+  const address = await eventually(
+    () => {
+      const found = /^serving: (https?) (\S+:\d+)$/m.exec(program.output())
+      if (program.child.exitCode === null) expect(found, program.output()).not.toBeNull()
+      return found
+    },
+    { timeout: 30_000 },
+  )
   if (!address) throw new Error(program.output())
   const base = `${address[1]}://${address[2]}`
   const ask = async (where: string, body?: object, headers: Record<string, string> = {}) => {
@@ -212,7 +216,7 @@ test('after kill -9 at any time the written state is complete and can be loaded'
 test('a damaged state is replaced by its backup; if both are damaged, only with --reset-state', async () => {
   const one = await serve([...REGISTRY, '--buffer-ms', '10'])
   await one.ask('/register', node('n1'))
-  await vi.waitFor(() => expect(readFileSync(inFolder('state.json'), 'utf8')).toContain('"n1"'))
+  await eventually(() => expect(readFileSync(inFolder('state.json'), 'utf8')).toContain('"n1"'))
   await one.ask('/shards/s1/segments', { zone: 'z1', segments: ['a'] })
   await one.end('SIGTERM')
   writeFileSync(inFolder('state.json'), '{"format":1,')
@@ -239,11 +243,11 @@ test('tokens are reloaded when their file changes, and with SIGHUP', async () =>
 
   writeFileSync(inFolder('auth.yml'), 'tokens:\n  - { token: second, role: component }\n')
   child.kill('SIGHUP')
-  await vi.waitFor(async () => expect(await as('second')).toBe(200), 10_000)
+  await eventually(async () => expect(await as('second')).toBe(200))
   expect(await as('first')).toBe(401)
   writeFileSync(inFolder('auth.yml'), 'tokens: [')
   child.kill('SIGHUP')
-  await vi.waitFor(() => expect(output()).toMatch(/keeping the previous/), 10_000)
+  await eventually(() => expect(output()).toMatch(/keeping the previous/))
   expect(await as('second')).toBe(200)
 })
 

@@ -2,7 +2,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { systemSchedule } from '@vacancy/shared/schedule'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { eventually } from '@vacancy/testkit/until'
+import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { pauseMs } from './back-off.ts'
 import { openCacheFile } from './cache-file.ts'
@@ -135,6 +136,6 @@ test('the timers of the process run a task repeatedly', async () => {
     runs += 1
     return 1
   })
-  await vi.waitFor(() => expect(runs).toBeGreaterThan(3))
+  await eventually(() => expect(runs).toBeGreaterThan(3))
   await loop.stop()
 })

@@ -1,6 +1,7 @@
 import { systemClock } from '@vacancy/shared'
 import { systemSchedule } from '@vacancy/shared/schedule'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { eventually } from '@vacancy/testkit/until'
+import { expect, onTestFinished, test } from 'vitest'
 import { type RegistrationOptions, startRegistration } from './register.ts'
 import { openRegistryClient } from './registry-client.ts'
 import { existingRegistry } from './testing/existing.ts'
@@ -37,7 +38,7 @@ test('a bridge registers at once with what it reports, and deregisters when it s
   const registry = await runningRegistry()
   const { registration } = open(registry.addr, { apiUrl: 'http://b1:9100', health: () => 'ready' })
 
-  const bridges = await vi.waitFor(async () => {
+  const bridges = await eventually(async () => {
     const { bridges } = await registry.topology()
     expect(bridges).toHaveLength(1)
     return bridges
@@ -52,7 +53,7 @@ test('a bridge registers at once with what it reports, and deregisters when it s
     api_url: 'http://b1:9100',
     health: 'ready',
   })
-  await vi.waitFor(() => expect(registration.ageMs()).toBeLessThan(5_000))
+  await eventually(() => expect(registration.ageMs()).toBeLessThan(5_000))
   await registration.stop()
   expect((await registry.topology()).bridges).toEqual([])
 })
@@ -62,7 +63,7 @@ test('heartbeats are repeated', async () => {
   onTestFinished(registry.stop)
   open(registry.addr, { intervalMs: 20, kind: 'router', id: 'r1' })
 
-  await vi.waitFor(() => expect(registry.requests.length).toBeGreaterThan(2))
+  await eventually(() => expect(registry.requests.length).toBeGreaterThan(2))
 
   expect(registry.components.router.get('r1')).toEqual({ zone: 'z1', shard: 's1' })
   expect(new Set(registry.requests)).toEqual(new Set(['POST /register']))
@@ -72,7 +73,7 @@ test('an existing registry answers without a body, and does not know deregistrat
   const registry = await existingRegistry()
   onTestFinished(registry.stop)
   const { registration, log } = open(registry.addr)
-  await vi.waitFor(() => expect(registration.ageMs()).toBeDefined())
+  await eventually(() => expect(registration.ageMs()).toBeDefined())
 
   await registration.stop()
 
@@ -84,8 +85,8 @@ test('an interval of more than a third of the timeout is warned about once', asy
   const registry = await runningRegistry({ heartbeatTimeoutMs: 1_000 })
   const { log } = open(registry.addr, { intervalMs: 400 })
 
-  await vi.waitFor(() => expect(log.lines.some(({ text }) => text.includes('third'))).toBe(true))
-  await vi.waitFor(async () => expect((await registry.topology()).bridges[0]?.age_secs).toBeLessThan(0.3))
+  await eventually(() => expect(log.lines.some(({ text }) => text.includes('third'))).toBe(true))
+  await eventually(async () => expect((await registry.topology()).bridges[0]?.age_secs).toBeLessThan(0.3))
 
   expect(log.lines.filter(({ text }) => text.includes('third'))).toHaveLength(1)
 })
@@ -106,7 +107,7 @@ test('a registry that fails is left for the next one, and one that refuses is re
 
   const { registration, registry } = open(`${down.addr},${refusing.addr}`)
 
-  await vi.waitFor(() => expect(registration.refusal()).toBe('not of this zone (403)'))
+  await eventually(() => expect(registration.refusal()).toBe('not of this zone (403)'))
   expect(registry.health()).toMatchObject({ address: `http://${refusing.addr}`, isUp: true, fault: '' })
   expect(JSON.parse(bodies[0] ?? '')).not.toHaveProperty('api_url')
   expect(registration.ageMs()).toBe(undefined)
@@ -122,7 +123,7 @@ test('a registry that is down is tried again with growing pauses, and no farewel
   }
   const { registration, registry } = open('127.0.0.1:1', { schedule })
 
-  await vi.waitFor(() => expect(pauses.length).toBeGreaterThan(8))
+  await eventually(() => expect(pauses.length).toBeGreaterThan(8))
 
   expect(pauses.slice(0, 8)).toEqual([100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000])
   expect(registry.health().isUp).toBe(false)

@@ -4,7 +4,8 @@ import path from 'node:path'
 import { systemClock, turnableClock } from '@vacancy/shared'
 import { RESOLVER_LIMITS } from '@vacancy/shared/node'
 import { systemSchedule } from '@vacancy/shared/schedule'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { eventually } from '@vacancy/testkit/until'
+import { expect, onTestFinished, test } from 'vitest'
 import { openResolver, type ResolverOptions, resolverPath } from './resolve.ts'
 import { parseMap, startResolver } from './resolver.ts'
 import { existingResolver } from './testing/existing.ts'
@@ -122,7 +123,7 @@ test('an answer is used for half a minute, then renewed in the background', asyn
 
   expect(await resolver.find(ROUTER)).toMatchObject({ address: { host: '10.0.0.1' } })
 
-  await vi.waitFor(() => expect(resolver.known(ROUTER)).toEqual({ host: '10.0.0.2' }))
+  await eventually(() => expect(resolver.known(ROUTER)).toEqual({ host: '10.0.0.2' }))
 })
 
 test('while the resolver fails, the last good answer counts for ten minutes', async () => {

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { turnableClock } from '@vacancy/shared'
 import { readResolverAnswer } from '@vacancy/shared/contract'
-import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { eventually } from '@vacancy/testkit/until'
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { parseMap, parseTable, type ResolverOptions, startResolver } from './resolver.ts'
 
 let folder: string
@@ -121,10 +122,10 @@ test('a changed file is reloaded; an invalid one is reported and the old table s
   writeFileSync(file, TABLE)
   const { ask, lines } = await start({ file })
   writeFileSync(file, 'bridges: { bridge-0: 10.1.1.1, more: 10.1.1.2 }\n')
-  await vi.waitFor(async () => expect((await ask('/bridges/more')).text).toBe('10.1.1.2'))
+  await eventually(async () => expect((await ask('/bridges/more')).text).toBe('10.1.1.2'))
 
   writeFileSync(file, 'bridges: [1]\n')
-  await vi.waitFor(() => expect(lines).toContain('the table changed but cannot be used; the old one stays'))
+  await eventually(() => expect(lines).toContain('the table changed but cannot be used; the old one stays'))
   expect((await ask('/bridges/bridge-0')).text).toBe('10.1.1.1')
   expect((await ask('/metrics')).text).toContain('resolver_file_errors_total 1')
 })

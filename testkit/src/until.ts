@@ -52,3 +52,22 @@ export async function happens<T>(
 function tailOf(text: string): string {
   return text.length > OUTPUT_CHARS ? `…${text.slice(-OUTPUT_CHARS)}` : text
 }
+
+/** Assertions about programs and sockets. `vi.waitFor` gives up after 1 s, which a busy machine may need. */
+const EVENTUALLY_MS = 20_000
+
+/** Resolves with the result of `check` as soon as it does not throw. Times are in ms. @throws its last error */
+export async function eventually<T>(
+  check: () => T | Promise<T>,
+  { timeout = EVENTUALLY_MS, interval = INTERVAL_MS } = {},
+): Promise<T> {
+  const startMs = performance.now()
+  for (;;) {
+    try {
+      return await check()
+    } catch (error) {
+      if (performance.now() - startMs >= timeout) throw error
+    }
+    await new Promise((resolve) => setTimeout(resolve, interval))
+  }
+}

@@ -4,7 +4,8 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { createCodecList } from '@vacancy/shared'
 import { dateIn, runVacancy, temporaryFolder } from '@vacancy/testkit/node'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { eventually } from '@vacancy/testkit/until'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { BootstrapStatus } from '../status.ts'
 import type { ClusterAnswer, ClusterRequest } from './handle.ts'
 import { createPuller, type PullParts } from './snapshot-download.ts'
@@ -50,11 +51,11 @@ function puller(differs: Partial<PullParts> = {}) {
   }
   const made = createPuller(parts)
   const ends = () =>
-    vi.waitFor(() => {
+    eventually(() => {
       const status = made.status()
       if (!status || status.state === 'pulling' || status.state === 'checking') throw new Error('not over')
       return status
-    }, 20_000)
+    })
   return { ...made, dataDir, requests, ends }
 }
 

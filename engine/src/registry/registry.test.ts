@@ -14,6 +14,7 @@ import {
   openHttpCaller,
   parseRegistryAddresses,
 } from '@vacancy/shared/node'
+import { eventually } from '@vacancy/testkit/until'
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { FIRST_CERTIFICATE, SECOND_CERTIFICATE } from '../testing/certificates.ts'
 import { CODECS_CHECK_MS, createRegistryLink, DEBOUNCE_MS, type NodeReport } from './registry.ts'
@@ -667,7 +668,7 @@ test('a request carries the token of its file, which is reloaded on change', asy
   expect(seen[0]).toMatchObject({ authorization: 'Bearer first', 'content-type': 'application/json' })
 
   writeFileSync(tokenFile, 'second-token\n')
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     await send(http, base)
     expect(seen.at(-1)?.authorization).toBe('Bearer second-token')
   })
@@ -835,26 +836,26 @@ test('a node works with a real registry: not started yet, running, restarted emp
   const taken = new Promise<readonly string[]>((resolve) =>
     link.takeCodecs(undefined, (codecs) => resolve(codecs.names)),
   )
-  await vi.waitFor(() => expect(lines.some((line) => line.startsWith('waiting for the registry'))).toBe(true))
+  await eventually(() => expect(lines.some((line) => line.startsWith('waiting for the registry'))).toBe(true))
 
   const second = await startRegistryProgram(port)
   expect(await taken).toEqual(['breakfast', 'refundable'])
   link.watchCodecs(CODECS)
   link.start()
-  await vi.waitFor(async () => expect(await get('/shards/s1/nodes')).toMatchObject({ nodes: ['n1'] }), 10_000)
-  await vi.waitFor(async () => expect(await get(SEGMENTS)).toMatchObject({ segments: ['berlin', 'paris'] }), 10_000)
+  await eventually(async () => expect(await get('/shards/s1/nodes')).toMatchObject({ nodes: ['n1'] }))
+  await eventually(async () => expect(await get(SEGMENTS)).toMatchObject({ segments: ['berlin', 'paris'] }))
   names = ['berlin', 'rome']
   link.segmentsChanged()
-  await vi.waitFor(async () => expect(await get('/zones/z1/segments')).toMatchObject({ segments: names }), 10_000)
+  await eventually(async () => expect(await get('/zones/z1/segments')).toMatchObject({ segments: names }))
 
   await second.kill()
-  await vi.waitFor(() => expect(link.status().isReachable).toBe(false), 10_000)
+  await eventually(() => expect(link.status().isReachable).toBe(false))
   rmSync(join(folder, 'state.json'))
   rmSync(join(folder, 'state.json.bak'))
   const third = await startRegistryProgram(port, ['refundable', 'breakfast'])
-  await vi.waitFor(async () => expect(await get(SEGMENTS)).toMatchObject({ segments: names }), 10_000)
+  await eventually(async () => expect(await get(SEGMENTS)).toMatchObject({ segments: names }))
   expect(lines.some((line) => line.startsWith('the registry was restarted'))).toBe(true)
-  await vi.waitFor(() => expect(link.status().codecMismatch).not.toBe(''), 10_000)
+  await eventually(() => expect(link.status().codecMismatch).not.toBe(''))
 
   await new Promise<void>((resolve) => link.stop(resolve))
   expect(await get('/shards/s1/nodes')).toBeUndefined()

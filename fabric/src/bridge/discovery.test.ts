@@ -4,7 +4,8 @@ import path from 'node:path'
 import { systemClock } from '@vacancy/shared'
 import { openHttpCaller } from '@vacancy/shared/node'
 import { systemSchedule } from '@vacancy/shared/schedule'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { eventually } from '@vacancy/testkit/until'
+import { expect, onTestFinished, test } from 'vitest'
 import { openRegistryClient } from '../registry-client.ts'
 import { openResolver } from '../resolve.ts'
 import { existingRegistry, existingResolver, fakeNode, type NodeFace } from '../testing/existing.ts'
@@ -97,8 +98,7 @@ function open({ registry, resolver }: World, more: Partial<DiscoveryOptions> = {
 const rolesOf = (discovery: Discovery) =>
   Object.fromEntries([...discovery.topology().nodes].map(([id, { role }]) => [id, role]))
 
-const become = (discovery: Discovery, roles: object, timeout = 5_000) =>
-  vi.waitFor(() => expect(rolesOf(discovery)).toEqual(roles), { timeout })
+const become = (discovery: Discovery, roles: object) => eventually(() => expect(rolesOf(discovery)).toEqual(roles))
 
 test('existing nodes without /cluster/info and /status are found through registry and resolver', async () => {
   const world = await shard(['a', 'b', 'c'])
@@ -131,7 +131,7 @@ test('paths that are not served are not requested in each round', async () => {
   const world = await shard(['a'])
   const { rounds } = open(world, { intervalMs: 10 })
 
-  await vi.waitFor(() => expect(rounds.length).toBeGreaterThan(5))
+  await eventually(() => expect(rounds.length).toBeGreaterThan(5))
 
   const requests = world.server('a').requests
   expect(requests.filter((url) => url === 'GET /cluster/info')).toHaveLength(1)
@@ -143,7 +143,7 @@ test('lag comes from /status and does not count as a change', async () => {
   const world = await shard(['a', 'b'])
   world.face('b').lag = 5
   const { discovery } = open(world, { intervalMs: 20 })
-  await vi.waitFor(() => expect(discovery.topology().nodes.get('b')?.lag).toBe(5))
+  await eventually(() => expect(discovery.topology().nodes.get('b')?.lag).toBe(5))
   let changes = 0
   discovery.onChange(() => {
     changes += 1
@@ -151,7 +151,7 @@ test('lag comes from /status and does not count as a change', async () => {
 
   world.face('b').lag = 9
 
-  await vi.waitFor(() => expect(discovery.topology().nodes.get('b')?.lag).toBe(9))
+  await eventually(() => expect(discovery.topology().nodes.get('b')?.lag).toBe(9))
   expect(changes).toBe(0)
 })
 
@@ -160,7 +160,7 @@ test('a new leader is seen at once after a look, whatever the interval', async (
   const { discovery, rounds } = open(world, { intervalMs: 60_000 })
   await become(discovery, { a: 'leader', b: 'follower', c: 'follower' })
   // The second round follows what the registry named.
-  await vi.waitFor(() => expect(rounds).toHaveLength(2))
+  await eventually(() => expect(rounds).toHaveLength(2))
   const leaders: (string | undefined)[] = []
   discovery.onChange(({ leader }) => leaders.push(leader))
   world.elect('b')
@@ -179,7 +179,7 @@ test('looks are at most each 100 ms, and never two rounds at once', async () => 
   const timer = setInterval(() => discovery.look(), 1)
   onTestFinished(() => clearInterval(timer))
 
-  await vi.waitFor(() => expect(rounds.length).toBeGreaterThanOrEqual(5))
+  await eventually(() => expect(rounds.length).toBeGreaterThanOrEqual(5))
 
   expect(performance.now() - startMs).toBeGreaterThan(290)
 })
@@ -192,7 +192,7 @@ test('without a live leader or follower a round begins each 300 ms', async () =>
 
   discovery.setUrgent(true)
 
-  await vi.waitFor(() => expect(rounds.length).toBeGreaterThan(before + 2), { timeout: 5_000 })
+  await eventually(() => expect(rounds.length).toBeGreaterThan(before + 2))
 })
 
 test('while there is no leader everything stays as it was', async () => {
@@ -201,12 +201,12 @@ test('while there is no leader everything stays as it was', async () => {
   await become(discovery, { a: 'leader', b: 'follower', c: 'follower' })
   // The leader resigns first: a round that reads the nodes in between finds it, or none, and never a follower less.
   world.face('a').leader = null
-  await vi.waitFor(() => expect(rounds.at(-1)).toBe('no_leader'))
+  await eventually(() => expect(rounds.at(-1)).toBe('no_leader'))
   const present = discovery.topology()
 
   await world.server('a').stop()
   for (const id of ['b', 'c']) world.face(id).leader = null
-  await vi.waitFor(() => expect(discovery.health().fault).toBe('2 of 3 nodes answer and agree on no leader'))
+  await eventually(() => expect(discovery.health().fault).toBe('2 of 3 nodes answer and agree on no leader'))
   expect(discovery.topology()).toBe(present)
   world.elect('c', ['a'])
 
@@ -232,12 +232,12 @@ test('a host of another shard or with another id is left out, counted, logged on
   const { discovery, errors, log, rounds } = open(world, { intervalMs: 20 })
 
   await become(discovery, { a: 'leader' })
-  await vi.waitFor(() => expect(rounds.length).toBeGreaterThan(4))
+  await eventually(() => expect(rounds.length).toBeGreaterThan(4))
 
   expect(errors).toContain('identity')
   expect(log.lines.filter(({ text }) => text === 'the resolver named a wrong node')).toHaveLength(2)
   const lookUps = () => world.resolver.requests.filter((url) => url.endsWith('/b')).length
-  await vi.waitFor(() => expect(lookUps()).toBeGreaterThan(1), { timeout: 5_000 })
+  await eventually(() => expect(lookUps()).toBeGreaterThan(1))
 })
 
 test('a node that moves is found at its new address', async () => {
@@ -250,7 +250,7 @@ test('a node that moves is found at its new address', async () => {
 
   await world.server('b').stop()
 
-  await vi.waitFor(() => expect(discovery.topology().nodes.get('b')?.address.tcpPort).toBe(7_001), { timeout: 10_000 })
+  await eventually(() => expect(discovery.topology().nodes.get('b')?.address.tcpPort).toBe(7_001))
   await become(discovery, { a: 'leader', b: 'follower' })
 })
 
@@ -277,14 +277,14 @@ test('a bridge starts with the topology of its cache, without a registry', async
 
   expect(rolesOf(discovery)).toEqual({ a: 'leader', b: 'follower' })
   expect(discovery.health().isCached).toBe(true)
-  await vi.waitFor(() => expect(discovery.health()).toMatchObject({ isCached: false, fault: '' }), { timeout: 10_000 })
+  await eventually(() => expect(discovery.health()).toMatchObject({ isCached: false, fault: '' }))
 })
 
 test('a shard of which no node is known yet is found when its nodes register', async () => {
   const world = await shard(['a'])
   world.registry.expire('node', 'a')
   const { discovery } = open(world)
-  await vi.waitFor(() => expect(discovery.health().fault).toBe('no node of the shard is known'))
+  await eventually(() => expect(discovery.health().fault).toBe('no node of the shard is known'))
 
   world.registry.register('node', 'a', 'z1', 's1')
 

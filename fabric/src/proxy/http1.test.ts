@@ -6,8 +6,9 @@ import path from 'node:path'
 import { duplexPair } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
 import { encodeReply } from '@vacancy/shared/wire'
+import { eventually } from '@vacancy/testkit/until'
 import fc from 'fast-check'
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { SERVER } from '../testing/certificates.ts'
 import { API_LIMITS, responseHead } from './exchange.ts'
 import { readPlainHead, servePlain } from './http1.ts'
@@ -24,7 +25,7 @@ const open: Socket[] = []
 beforeAll(async () => {
   behind = await openStandIn('node')
   proxy = await startTestProxy({ mode: 'standalone', upstream_port: behind.port, timeout_sec: 30 })
-  await vi.waitFor(async () => expect((await proxy.get('/ready')).status).toBe(200))
+  await eventually(async () => expect((await proxy.get('/ready')).status).toBe(200))
 })
 
 afterEach(() => {
@@ -247,10 +248,10 @@ test('the same over TLS', async () => {
     text += piece
   })
   const statuses = () => [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status))
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     text = ''
     socket.write(request(READ))
-    await vi.waitFor(() => expect(statuses()).toEqual([200]))
+    await eventually(() => expect(statuses()).toEqual([200]))
   })
   expect(text).toContain('Keep-Alive: timeout=75')
   socket.write(request(READ, 'Accept: */*\r\n'))

@@ -7,7 +7,8 @@ import path from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import { loadTls } from '@vacancy/shared/node'
 import { encodeReply } from '@vacancy/shared/wire'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { eventually } from '@vacancy/testkit/until'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { AUTHORITY, CALLER, SERVER } from '../testing/certificates.ts'
 import { API_LIMITS } from './exchange.ts'
 import { CONTEXT, openStandIn, type Received, type StandIn } from './testing/stand-in.ts'
@@ -38,7 +39,7 @@ beforeAll(async () => {
     },
     { requestMs: REQUEST_MS },
   )
-  await vi.waitFor(async () => expect((await proxy.get('/ready')).status).toBe(200))
+  await eventually(async () => expect((await proxy.get('/ready')).status).toBe(200))
 })
 
 afterAll(async () => {

@@ -5,7 +5,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { dateIn, type NodeProcess, removeFolder, startNodeProcess, temporaryFolder } from '@vacancy/testkit/node'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { eventually } from '@vacancy/testkit/until'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { JSON_COMMANDS } from './commands.ts'
 import { API_LIMITS } from './exchange.ts'
 import { STATUS_OF_CODE } from './status.ts'
@@ -23,7 +24,7 @@ beforeAll(async () => {
   folder = temporaryFolder()
   node = await startNodeProcess({ folder })
   proxy = await startTestProxy({ mode: 'standalone', upstream_port: node.tcpPort })
-  await vi.waitFor(async () => expect((await proxy.get('/ready')).status).toBe(200), 10_000)
+  await eventually(async () => expect((await proxy.get('/ready')).status).toBe(200))
 })
 
 afterAll(async () => {

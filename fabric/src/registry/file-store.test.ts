@@ -1,5 +1,6 @@
 import { createCodecList, turnableClock } from '@vacancy/shared'
-import { expect, test, vi } from 'vitest'
+import { eventually } from '@vacancy/testkit/until'
+import { expect, test } from 'vitest'
 import { CODECS, memoryStorage, onFile, START_MS, type Started, startOn } from '../testing/registries.ts'
 
 type Options = Started & {
@@ -17,9 +18,9 @@ test('changes are written within the buffer time; without changes nothing is wri
   const saves = () => storage.texts.length
   expect(saves()).toBe(1)
   await register('node', 'n1', 'z1', 's1')
-  await vi.waitFor(() => expect(saves()).toBe(2))
+  await eventually(() => expect(saves()).toBe(2))
   await push('s1', 'z1', ['a'])
-  await vi.waitFor(() => expect(storage.texts.at(-1)).toContain('"a"'))
+  await eventually(() => expect(storage.texts.at(-1)).toContain('"a"'))
   const before = saves()
   for (let i = 0; i < 20; i++) await register('node', 'n1', 'z1', 's1', { term: i })
 
@@ -30,7 +31,7 @@ test('a failing disk is reported, and pending changes are written when it recove
   const { storage, register, get, metric } = await start()
   storage.fails = true
   await register('node', 'n1', 'z1', 's1')
-  await vi.waitFor(async () => expect((await get('/ready')).status).toBe(503))
+  await eventually(async () => expect((await get('/ready')).status).toBe(503))
   expect((await get('/ready')).json.reasons[0]).toMatchObject({
     name: 'storage',
     message: expect.stringContaining('no space left'),
@@ -39,7 +40,7 @@ test('a failing disk is reported, and pending changes are written when it recove
   expect(await metric('registry_storage_up')).toBe('registry_storage_up 0')
 
   storage.fails = false
-  await vi.waitFor(async () => expect((await get('/ready')).status).toBe(200))
+  await eventually(async () => expect((await get('/ready')).status).toBe(200))
   expect(storage.texts.at(-1)).toContain('"n1"')
 })
 

@@ -21,8 +21,9 @@ import {
   zonesBody,
 } from '@vacancy/shared/contract'
 import { type Etcd, startEtcd } from '@vacancy/testkit/etcd'
+import { eventually } from '@vacancy/testkit/until'
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { CODECS, onEtcd, onFile, type Place, type Started, startOn } from '../testing/registries.ts'
 
 const AUTH = `tokens:
@@ -346,7 +347,7 @@ describe.each([
       return (await get('/shards/s1/nodes')).json.nodes
     }
 
-    await vi.waitFor(async () => expect(await nodes()).toEqual(['n2']), { timeout: 15_000, interval: 100 })
+    await eventually(async () => expect(await nodes()).toEqual(['n2']), { interval: 100 })
     expect(performance.now() - startedMs).toBeGreaterThan(1_500)
     expect((await get('/versions')).json.warming).toBe(false)
     expect(await metric('registry_heartbeat_timeout_total')).toBe('registry_heartbeat_timeout_total{kind="node"} 1')
@@ -412,7 +413,7 @@ describe.each([
 
     // A shutdown does not leave them waiting.
     const last = get(`/versions?epoch=${epoch}&since=${next}&wait_secs=60`)
-    await vi.waitFor(async () => expect((await get('/health')).status).toBe(200))
+    await eventually(async () => expect((await get('/health')).status).toBe(200))
     await stop()
     expect((await last).status).toBe(200)
   })
@@ -426,7 +427,7 @@ describe.each([
     gone.abort()
 
     expect(await waiting).toBe('gone')
-    await vi.waitFor(async () =>
+    await eventually(async () =>
       expect(await metric('registry_requests_total{endpoint="/versions"}')).toBe(
         'registry_requests_total{endpoint="/versions"} 2',
       ),

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { systemClock } from '@vacancy/shared'
 import { systemSchedule } from '@vacancy/shared/schedule'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { eventually } from '@vacancy/testkit/until'
+import { expect, onTestFinished, test } from 'vitest'
 import { openRegistryClient } from '../registry-client.ts'
 import { existingRegistry } from '../testing/existing.ts'
 import { keepingLog, stub } from '../testing/http.ts'
@@ -37,8 +38,8 @@ function folder(): string {
   return made
 }
 
-const settled = (tables: Tables, segment: string, wanted: object, timeout = 5_000) =>
-  vi.waitFor(() => expect(tables.lookup(segment)).toMatchObject(wanted), { timeout })
+const settled = (tables: Tables, segment: string, wanted: object) =>
+  eventually(() => expect(tables.lookup(segment)).toMatchObject(wanted))
 
 async function fill(registry: Pick<TestRegistry, 'register' | 'push'>) {
   await registry.register('router', 'r1', 'z1')
@@ -110,9 +111,7 @@ test('an idle long poll is repeated without reading any list again', async () =>
   const { tables } = open(relay.addr, { refreshMs: 1_000 })
   await settled(tables, 'paris', { kind: 'hops' })
 
-  await vi.waitFor(() => expect(seen.filter((url) => url.includes('wait_secs=1')).length).toBeGreaterThan(1), {
-    timeout: 10_000,
-  })
+  await eventually(() => expect(seen.filter((url) => url.includes('wait_secs=1')).length).toBeGreaterThan(1))
 
   expect(seen.filter((url) => url.startsWith('/zones/'))).toHaveLength(2)
   expect(tables.health().ageMs).toBeLessThan(2_000)
@@ -127,12 +126,12 @@ test('an existing registry is polled each interval, and a refresh on request is 
   await settled(tables, 'paris', { kind: 'hops' })
   registry.push('s1', 'z1', ['paris', 'rome'])
 
-  await vi.waitFor(
+  await eventually(
     async () => {
       await tables.refreshNow()
       expect(tables.lookup('rome')).toMatchObject({ kind: 'hops' })
     },
-    { interval: 1, timeout: 5_000 },
+    { interval: 1 },
   )
 
   const polls = registry.requests.filter((url) => url === 'GET /versions')
@@ -197,7 +196,7 @@ test('a wiped registry takes effect only after two rounds', async () => {
   await settled(tables, 'paris', { kind: 'hops' })
 
   wiped.reset()
-  await vi.waitFor(() => expect(tables.health().isHeldBack).toBe(true))
+  await eventually(() => expect(tables.health().isHeldBack).toBe(true))
   expect(tables.lookup('paris')).toMatchObject({ kind: 'hops' })
 
   await settled(tables, 'paris', { kind: 'unknown' })
@@ -227,7 +226,7 @@ test('a router starts from its cache without a registry, and reports its age', a
   const cacheDir = folder()
   const before = open(registry.addr, { cacheDir })
   await settled(before.tables, 'paris', { kind: 'hops' })
-  await vi.waitFor(() => expect(before.tables.codecs()).toBeDefined())
+  await eventually(() => expect(before.tables.codecs()).toBeDefined())
   await before.stop()
   await registry.stop()
 
@@ -236,7 +235,7 @@ test('a router starts from its cache without a registry, and reports its age', a
   expect(tables.lookup('paris')).toEqual({ kind: 'hops', via: 'z1', hops: ['r1'] })
   expect(tables.lookup('oslo')).toEqual({ kind: 'unknown' })
   expect(tables.codecs()?.text).toBe('breakfast,wifi')
-  await vi.waitFor(() => expect(tables.health().registryUp).toBe(false))
+  await eventually(() => expect(tables.health().registryUp).toBe(false))
   expect(tables.health()).toMatchObject({ isLoaded: true, isSynced: false, reasons: [] })
   expect(tables.health().ageMs).toBeLessThan(30_000)
   expect(tables.health().fault).toContain('/versions')
@@ -265,15 +264,15 @@ test('without any table every segment is unloaded, until the registry comes up',
   const { port } = registry
   await registry.stop()
   const { tables } = open(registry.addr)
-  await vi.waitFor(() => expect(tables.health().registryUp).toBe(false))
+  await eventually(() => expect(tables.health().registryUp).toBe(false))
   expect(tables.lookup('paris')).toEqual({ kind: 'unloaded' })
   expect(tables.codecs()).toBe(undefined)
   expect(tables.health().reasons[0]?.message).toContain('No routing table yet: /versions')
 
   await fill(await runningRegistry({ port }))
 
-  await settled(tables, 'paris', { kind: 'hops' }, 15_000)
-  await vi.waitFor(() => expect(tables.codecs()).toBeDefined(), { timeout: 15_000 })
+  await settled(tables, 'paris', { kind: 'hops' })
+  await eventually(() => expect(tables.codecs()).toBeDefined())
 })
 
 test('a list that cannot be read leaves its segments unloaded, not unknown, and the others routed', async () => {
@@ -298,7 +297,7 @@ test('a list that cannot be read leaves its segments unloaded, not unknown, and 
 
   isBroken = false
 
-  await settled(tables, 'rome', { kind: 'hops' }, 15_000)
+  await settled(tables, 'rome', { kind: 'hops' })
   expect(tables.lookup('oslo')).toEqual({ kind: 'unknown' })
 })
 
@@ -312,7 +311,7 @@ test('properties by segment come from the leader of the shard that owns it', asy
 
   const { tables } = open(registry.addr)
 
-  await vi.waitFor(() =>
+  await eventually(() =>
     expect(tables.segments()).toEqual([
       { name: 'berlin', count: 7 },
       { name: 'paris', count: 7 },
@@ -328,11 +327,11 @@ test('a registry that was restarted with its state is not read again', async () 
   const { tables, log } = open(first.addr)
   await settled(tables, 'paris', { kind: 'hops' })
   await first.stop()
-  await vi.waitFor(() => expect(tables.health().registryUp).toBe(false), { timeout: 10_000 })
+  await eventually(() => expect(tables.health().registryUp).toBe(false))
 
   await runningRegistry({ store: storeIn(storage), port })
 
-  await vi.waitFor(() => expect(tables.health().registryUp).toBe(true), { timeout: 15_000 })
+  await eventually(() => expect(tables.health().registryUp).toBe(true))
   expect(tables.lookup('paris')).toMatchObject({ kind: 'hops' })
   expect(log.lines.some(({ text }) => text.includes('another state'))).toBe(false)
 })

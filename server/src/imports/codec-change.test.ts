@@ -1,6 +1,7 @@
 import { createCodecList } from '@vacancy/shared'
 import type { CodecEntries, SnapshotView } from '@vacancy/shared/contract'
 import { TEST_CODECS } from '@vacancy/testkit/node'
+import { eventually } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Caller, startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
 import { startNode } from '../testing/nodes.ts'
@@ -17,10 +18,13 @@ beforeAll(async () => {
   node = await startNode()
   plane = await startTestControlPlane({ config: { nodes: [node.apiUrl] } })
   admin = await plane.signIn('admin')
-  await vi.waitFor(async () => {
-    const { body } = await admin.call('GET', '/api/v1/registry/codecs')
-    expect(body.nodes[0]?.orderedHash).toMatch(/^[0-9a-f]{64}$/)
-  }, 45_000)
+  await eventually(
+    async () => {
+      const { body } = await admin.call('GET', '/api/v1/registry/codecs')
+      expect(body.nodes[0]?.orderedHash).toMatch(/^[0-9a-f]{64}$/)
+    },
+    { timeout: 45_000 },
+  )
 })
 afterAll(async () => {
   await plane.stop()

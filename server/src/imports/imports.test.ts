@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { BUILD_PHASES, type ImportView } from '@vacancy/shared/contract'
 import { TEST_CODECS } from '@vacancy/testkit/node'
+import { eventually } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Caller, startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
 import {
@@ -30,10 +31,10 @@ beforeAll(async () => {
   node = await startNode()
   plane = await startTestControlPlane({ config: { nodes: [node.apiUrl] } })
   operator = await plane.signIn('operator')
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     const { body } = await operator.call('GET', '/api/v1/import-options')
     expect(body.codecs).toMatchObject({ names: TEST_CODECS })
-  }, 20_000)
+  })
 })
 afterAll(async () => {
   await plane.stop()
@@ -470,7 +471,7 @@ test('a build that was interrupted by the end of the control plane is restarted'
   const admin = await first.signIn('admin', 'ana')
   const { id } = await beginImport(first.url, admin, csvFiles(2_000, 30))
   // Waits for the start of the build, not its end, since starting the process takes a while.
-  await vi.waitFor(
+  await eventually(
     async () => expect((await admin.call('GET', `/api/v1/imports/${id}`)).body.state).not.toBe('uploading'),
     { timeout: 45_000, interval: 5 },
   )
@@ -483,7 +484,7 @@ test('a build that was interrupted by the end of the control plane is restarted'
   expect(view).toMatchObject({ state: 'built', counters: { agree: true } })
   expect(view.log.join('\n')).toContain('the control plane was restarted')
   // Its end is reported before its folder is deleted.
-  await vi.waitFor(() => expect(readdirSync(join(dataDir, 'imports', 'builds'))).toEqual([]), { timeout: 45_000 })
+  await eventually(() => expect(readdirSync(join(dataDir, 'imports', 'builds'))).toEqual([]), { timeout: 45_000 })
   await second.stop()
 })
 

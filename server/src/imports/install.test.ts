@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { NodeCoverage, Operation, Plan, UploadView } from '@vacancy/shared/contract'
 import { ADMIN_TOKEN } from '@vacancy/testkit/shard'
-import { happens } from '@vacancy/testkit/until'
+import { eventually, happens } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Caller, callerOf, personOf } from '../testing/control-plane.ts'
 import { beginImport, beginUpload, csvFiles, importEnds, sendChunk, sendRest } from '../testing/import-files.ts'
@@ -196,7 +196,7 @@ test('two empty voters that wait for the third receive the snapshot, and the sha
   expect([operation.state, operation.message]).toEqual(['done', expect.stringContaining('as the snapshot')])
   shard.start('n3')
   const all = () => Promise.all(shard.nodes().map(coverageOf))
-  await vi.waitFor(
+  await eventually(
     async () => expect((await all()).map(({ packages }) => packages)).toEqual([1, 2, 3].map(() => HOTELS * NIGHTS)),
     { timeout: 240_000, interval: 250 },
   )

@@ -1,5 +1,6 @@
 /** Stored imports, snapshots and codec list plans on PostgreSQL, which returns some numbers as text. */
 import { TEST_CODECS } from '@vacancy/testkit/node'
+import { eventually } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Caller, startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
 import { beginImport, csvFiles, importEnds } from '../testing/import-files.ts'
@@ -19,10 +20,13 @@ beforeAll(async () => {
   const databaseUrl = await postgres.createDatabase()
   plane = await startTestControlPlane({ databaseUrl, config: { nodes: [node.apiUrl] } })
   admin = await plane.signIn('admin')
-  await vi.waitFor(async () => {
-    const { body } = await admin.call('GET', '/api/v1/registry/codecs')
-    expect(body.nodes[0]?.orderedHash).toMatch(/^[0-9a-f]{64}$/)
-  }, 45_000)
+  await eventually(
+    async () => {
+      const { body } = await admin.call('GET', '/api/v1/registry/codecs')
+      expect(body.nodes[0]?.orderedHash).toMatch(/^[0-9a-f]{64}$/)
+    },
+    { timeout: 45_000 },
+  )
 })
 afterAll(async () => {
   await plane?.stop()

@@ -206,7 +206,7 @@ describe('combobox with options from a server', () => {
     render(<One options={load} />)
     const person = user()
     await person.type(field(), 'b')
-    await vi.waitFor(() => expect(signals).toHaveLength(1))
+    await vi.waitFor(() => expect(signals).toHaveLength(1), { timeout: 20_000 })
     await person.type(field(), 'e')
     await screen.findByRole('option', { name: 'be' })
     expect(signals.map(({ aborted }) => aborted)).toEqual([true, false])

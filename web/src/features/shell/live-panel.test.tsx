@@ -31,7 +31,7 @@ async function past(recordedFrom: string | null): Promise<HTMLElement> {
     </QueryClientProvider>,
   )
   const button = screen.getByRole('button', { name: 'View the past' })
-  await vi.waitFor(() => expect(button.dataset['tip'] ?? '').not.toMatch(/^Loading/))
+  await vi.waitFor(() => expect(button.dataset['tip'] ?? '').not.toMatch(/^Loading/), { timeout: 20_000 })
   await user().click(button)
   return button
 }
