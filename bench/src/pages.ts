@@ -147,7 +147,7 @@ function comparedFigures({ report, replicated }: Results): string {
   const { machine } = report
   return [
     table(
-      ['What', 'Vacancy', 'A bare program beside it', 'Ratio'],
+      ['What', 'Vacancy', 'Minimal program', 'Ratio'],
       [
         compared('Search of 300 hits at 20,000/s, p50', at(4, 'p50')),
         compared('The same, p99', at(4, 'p99')),

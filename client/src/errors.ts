@@ -1,5 +1,5 @@
 /**
- * Error classes by what the catcher can do. The class of a node's error follows from its code
+ * Error classes by what a caller can do about them. The class of a node's error follows from its code
  * (docs/design/protocol.md#errors) and from the command: a failed read has changed nothing, whatever its code.
  */
 

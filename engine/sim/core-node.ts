@@ -355,7 +355,7 @@ function install(core: CoreNode, { index, term, configuration, state }: CoreSnap
   for (const [at, { token }] of core.writes) {
     if (at > index) continue
     core.writes.delete(at)
-    host.answer(token, { kind: 'unknown', reason: 'a snapshot passed over it' })
+    host.answer(token, { kind: 'unknown', reason: 'its entry was skipped by a snapshot' })
   }
   releaseReads(core)
 }

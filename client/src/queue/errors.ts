@@ -1,4 +1,4 @@
-/** Error classes of producers and consumers, by what the catcher can do. */
+/** Error classes of producers and consumers, by what a caller can do about them. */
 
 import type { SubmittedJob } from './job.ts'
 

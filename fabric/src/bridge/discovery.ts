@@ -42,7 +42,7 @@ export type DiscoveryOptions = {
   readonly onError?: (step: DiscoveryStep) => void
 }
 
-/** Where a node was left out of a round. `identity`: another shard, zone or node id than expected. */
+/** The step that failed for a node that a round left out. `identity`: another shard, zone or node id than expected. */
 export type DiscoveryStep = 'registry' | ProbeStep
 
 type DiscoveryHealth = {

@@ -25,7 +25,7 @@ export const BRIDGE_METRICS = {
   },
   bridge_discovery_errors_total: {
     type: 'counter',
-    help: 'Steps at which a node was left out of a round; `identity`: it is another node than expected.',
+    help: 'Nodes left out of a round of discovery, by the step that failed; `identity`: it is another node than expected.',
     labels: ['step'],
   },
   bridge_registry_up: { type: 'gauge', help: '1 while the registry responds.' },

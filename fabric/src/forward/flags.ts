@@ -56,7 +56,7 @@ export const API_FLAGS = {
   },
 } as const satisfies Flags
 
-/** Limits towards clients and hops. */
+/** Limits for connections of clients and to hops. */
 export const LIMIT_FLAGS = {
   'max-connections': {
     type: 'integer',
@@ -86,7 +86,7 @@ export const LIMIT_FLAGS = {
     min: 1_024,
     max: 16_777_216,
     unit: 'bytes',
-    summary: 'Queued bytes towards one hop connection beyond which it takes no more requests.',
+    summary: 'Queued bytes of one connection to a hop beyond which it takes no more requests.',
   },
   'max-response-size': {
     type: 'integer',

@@ -1,4 +1,4 @@
-/** Certificates towards hops, read again when their files change. */
+/** Certificates for connections to hops, read again when their files change. */
 
 import { readFileSync } from 'node:fs'
 import { type ConnectionOptions, createSecureContext, type SecureContext } from 'node:tls'
@@ -56,7 +56,7 @@ export function openUpstreamTls(flags: UpstreamTlsFlags, log: Log): UpstreamTls 
   const unwatch = watchFiles(files, () => {
     try {
       reload()
-      log.info({ files }, 'certificates towards hops reloaded')
+      log.info({ files }, 'certificates for connections to hops reloaded')
     } catch (error) {
       // Certificate and key are two files: between the two writes they do not match.
       log.error({ err: error }, 'the files of --upstream-tls changed but cannot be used; keeping the previous ones')

@@ -14,7 +14,7 @@ import { getOperation, notFound, operationsAt } from './operations.ts'
 const MISSING_MAX = 200
 const RECENT_MAX = 30
 const CHANGES_MAX = 500
-/** Attention shows how operations ended for so long. */
+/** How long the list of what needs attention shows the result of an operation. */
 const ENDED_SHOWN_MS = 86_400_000
 
 export function pastHandlers(module: ClusterModule): Handlers<typeof PAST_ROUTES> {

@@ -31,8 +31,8 @@ export function navigate(href: string): void {
 }
 
 /**
- * The past stays until the user goes back to now, and a time range on pages that show one. A link that names its own
- * wins; `at=now` ends the past.
+ * A link keeps the moment of the past that is shown, and the time range on pages that have one, unless it names others.
+ * `at=now` leads back to the present.
  */
 function keepTime({ searchParams }: URL, path: string): void {
   const current = new URLSearchParams(location.search)

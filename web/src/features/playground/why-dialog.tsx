@@ -134,7 +134,7 @@ function WhyResult({ answer, draft: { command, fields } }: { readonly answer: Wh
   )
 }
 
-/** Leads to the nights of the request, in the shard that has the property. */
+/** A link to the calendar with the nights of the request, in the shard that has the property. */
 function OpenCalendar({ answer, fields }: { readonly answer: WhyAnswer; readonly fields: Draft['fields'] }) {
   const { verdict, shard, foundIn, property } = answer
   if (verdict === 'nowhere') return null
