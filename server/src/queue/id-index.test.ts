@@ -52,8 +52,10 @@ test('grows and shrinks with its items, some of which have equal hashes', () => 
 
 test('an id is added once and removed once', () => {
   const index = createIdIndex<Item>(Math.random)
-  addById(index, { id: 'a', n: 1 })
-  expect(() => addById(index, { id: 'a', n: 2 })).toThrow('added once')
+  const first = { id: 'a', n: 1 }
+  expect(addById(index, first)).toBeUndefined()
+  expect(addById(index, { id: 'a', n: 2 })).toBe(first)
+  expect(findById(index, 'a')).toBe(first)
   removeById(index, 'a')
   expect(() => removeById(index, 'a')).toThrow('removed once')
   expect(findById(undefined, 'a')).toBeUndefined()

@@ -31,15 +31,16 @@ export function findById<T extends Identified>(index: IdIndex<T> | undefined, id
   return index?.items[slotOf(index, id, hashOf(index, id))]
 }
 
-/** @throws when another item has its id */
-export function addById<T extends Identified>(index: IdIndex<T>, item: T): void {
+/** Adds an item whose id is new. @returns otherwise the item that has this id */
+export function addById<T extends Identified>(index: IdIndex<T>, item: T): T | undefined {
   const hash = hashOf(index, item.id)
   const slot = slotOf(index, item.id, hash)
-  assert(index.hashes[slot] === 0, 'an id is added once')
+  if (index.hashes[slot] !== 0) return index.items[slot]
   index.hashes[slot] = hash
   index.items[slot] = item
   index.size++
   if (index.size * 4 > index.hashes.length * 3) resize(index, index.hashes.length * 2)
+  return undefined
 }
 
 /** @throws when no item has this id */

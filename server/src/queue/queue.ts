@@ -130,11 +130,13 @@ export function submit(queue: Queue, topic: Topic, jobs: readonly NewJob[], now:
   const duplicateIds: string[] = []
   const groups: Group[] = []
   const first = queue.nextSeq
-  const hasFinished = topic.finished.size > 0
+  const remembersFinished = topic.finished.size > 0
   let bytes = 0
   for (const fields of jobs) {
-    const known = findById(topic.jobs, fields.id)
-    if (known !== undefined || (hasFinished && topic.finished.has(fields.id))) {
+    const job = createJob(topic, fields, queue.nextSeq, STATE.pending, now.wallMs)
+    const hasFinished = remembersFinished && topic.finished.has(fields.id)
+    const known = hasFinished ? undefined : addById(topic.jobs, job)
+    if (hasFinished || known !== undefined) {
       duplicateIds.push(fields.id)
       // A job of an earlier request that is being stored.
       if (known?.state === STATE.pending && known.seq < first) {
@@ -143,8 +145,7 @@ export function submit(queue: Queue, topic: Topic, jobs: readonly NewJob[], now:
       }
       continue
     }
-    const job = createJob(topic, fields, queue.nextSeq++, STATE.pending, now.wallMs)
-    addById(topic.jobs, job)
+    queue.nextSeq++
     topic.counts.pending++
     topic.bytes += job.bytes
     queue.bytes += job.bytes + JOB_OVERHEAD_BYTES
@@ -532,8 +533,8 @@ export function restoreTopic(queue: Queue, stored: StoredTopic, now: Moment): To
 
 export function restoreJob(queue: Queue, topic: Topic, stored: StoredJob, now: Moment): void {
   const job = createJob(topic, stored, stored.seq, STATE.pending, stored.createdAt)
-  addById(topic.jobs, job)
-  assert(stored.seq >= queue.nextSeq, 'rows come once, in order of seq')
+  const known = addById(topic.jobs, job)
+  assert(known === undefined && stored.seq >= queue.nextSeq, 'rows come once, in order of seq')
   queue.nextSeq = stored.seq + 1
   queue.bytes += job.bytes + JOB_OVERHEAD_BYTES
   job.failures = stored.failures
