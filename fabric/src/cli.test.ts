@@ -243,11 +243,11 @@ test('tokens are reloaded when their file changes, and with SIGHUP', async () =>
 
   writeFileSync(inFolder('auth.yml'), 'tokens:\n  - { token: second, role: component }\n')
   child.kill('SIGHUP')
-  await eventually(async () => expect(await as('second')).toBe(200))
+  await eventually(async () => expect(await as('second')).toBe(200), { timeout: 10_000 })
   expect(await as('first')).toBe(401)
   writeFileSync(inFolder('auth.yml'), 'tokens: [')
   child.kill('SIGHUP')
-  await eventually(() => expect(output()).toMatch(/keeping the previous/))
+  await eventually(() => expect(output()).toMatch(/keeping the previous/), { timeout: 10_000 })
   expect(await as('second')).toBe(200)
 })
 

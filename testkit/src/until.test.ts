@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { happens, until } from './until.ts'
+import { eventually, happens, until } from './until.ts'
 
 test('the first result that is neither undefined nor false is returned', async () => {
   const results = [undefined, false, 0] as const
@@ -30,4 +30,18 @@ test('the error contains the end of what the programs printed', async () => {
   await expect(happens('a leader', programs, () => undefined, 10)).rejects.toThrow(
     /^not within 0\.01 s: a leader\n--- n1\nlistening\n--- n2\n…x{6000}$/,
   )
+})
+
+test('eventually has the first result without an error, or fails with the last error', async () => {
+  let checks = 0
+  const third = () => {
+    checks++
+    expect(checks).toBeGreaterThan(2)
+    return checks
+  }
+  expect(await eventually(third, { interval: 1 })).toBe(3)
+
+  const failing = eventually(() => Promise.reject(new Error(`check ${++checks}`)), { timeout: 10, interval: 1 })
+  await expect(failing).rejects.toThrow(/^check \d+$/)
+  expect(checks).toBeGreaterThan(4)
 })

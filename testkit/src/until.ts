@@ -4,12 +4,16 @@ type Check<T> = () => Promise<T | undefined | false> | T | undefined | false
 /** A program whose output explains why a condition does not hold. */
 type Printing = { readonly name?: string; readonly id?: string; readonly output: () => string }
 
+type EventuallyOptions = { readonly timeout?: number; readonly interval?: number | ((waitedMs: number) => number) }
+
 const WITHIN_MS = 90_000
+const EVENTUALLY_MS = 20_000
 const INTERVAL_MS = 20
 /** Of a long wait. Checks of a whole shard need much of a core, which its programs need themselves. */
 const INTERVAL_MS_MAX = 150
 const INTERVAL_SHARE = 0.05
 const OUTPUT_CHARS = 6_000
+const NOT_YET = new Error('not yet')
 
 /** The pause until the next check: a share of the time waited so far. */
 function intervalMs(waitedMs: number): number {
@@ -34,16 +38,17 @@ export async function happens<T>(
   withinMs = WITHIN_MS,
 ): Promise<T> {
   let cause: unknown
-  const startMs = performance.now()
-  while (performance.now() < startMs + withinMs) {
-    try {
-      const found = await check()
-      if (found !== undefined && found !== false) return found
-      cause = undefined
-    } catch (error) {
-      cause = error
-    }
-    await new Promise((resolve) => setTimeout(resolve, intervalMs(performance.now() - startMs)))
+  try {
+    return await eventually(
+      async () => {
+        const found = await check()
+        if (found === undefined || found === false) throw NOT_YET
+        return found
+      },
+      { timeout: withinMs, interval: intervalMs },
+    )
+  } catch (error) {
+    cause = error === NOT_YET ? undefined : error
   }
   const outputs = programs.map(({ name, id, output }) => `\n--- ${name ?? id ?? ''}\n${tailOf(output())}`)
   throw new Error(`not within ${withinMs / 1000} s: ${what}${outputs.join('')}`, { cause })
@@ -53,13 +58,17 @@ function tailOf(text: string): string {
   return text.length > OUTPUT_CHARS ? `…${text.slice(-OUTPUT_CHARS)}` : text
 }
 
-/** Assertions about programs and sockets. `vi.waitFor` gives up after 1 s, which a busy machine may need. */
-const EVENTUALLY_MS = 20_000
-
-/** Resolves with the result of `check` as soon as it does not throw. Times are in ms. @throws its last error */
+/**
+ * Resolves with the result of `check` as soon as it does not throw: for assertions about programs and sockets.
+ * `vi.waitFor` gives up after 1 s, which a busy machine may need.
+ *
+ * @param timeout ms
+ * @param interval ms until the next check, after so many
+ * @throws the last error of `check`
+ */
 export async function eventually<T>(
-  check: () => T | Promise<T>,
-  { timeout = EVENTUALLY_MS, interval = INTERVAL_MS } = {},
+  check: () => Promise<T> | T,
+  { timeout = EVENTUALLY_MS, interval = intervalMs }: EventuallyOptions = {},
 ): Promise<T> {
   const startMs = performance.now()
   for (;;) {
@@ -68,6 +77,7 @@ export async function eventually<T>(
     } catch (error) {
       if (performance.now() - startMs >= timeout) throw error
     }
-    await new Promise((resolve) => setTimeout(resolve, interval))
+    const pauseMs = typeof interval === 'number' ? interval : interval(performance.now() - startMs)
+    await new Promise((resolve) => setTimeout(resolve, pauseMs))
   }
 }

@@ -842,20 +842,26 @@ test('a node works with a real registry: not started yet, running, restarted emp
   expect(await taken).toEqual(['breakfast', 'refundable'])
   link.watchCodecs(CODECS)
   link.start()
-  await eventually(async () => expect(await get('/shards/s1/nodes')).toMatchObject({ nodes: ['n1'] }))
-  await eventually(async () => expect(await get(SEGMENTS)).toMatchObject({ segments: ['berlin', 'paris'] }))
+  await eventually(async () => expect(await get('/shards/s1/nodes')).toMatchObject({ nodes: ['n1'] }), {
+    timeout: 10_000,
+  })
+  await eventually(async () => expect(await get(SEGMENTS)).toMatchObject({ segments: ['berlin', 'paris'] }), {
+    timeout: 10_000,
+  })
   names = ['berlin', 'rome']
   link.segmentsChanged()
-  await eventually(async () => expect(await get('/zones/z1/segments')).toMatchObject({ segments: names }))
+  await eventually(async () => expect(await get('/zones/z1/segments')).toMatchObject({ segments: names }), {
+    timeout: 10_000,
+  })
 
   await second.kill()
-  await eventually(() => expect(link.status().isReachable).toBe(false))
+  await eventually(() => expect(link.status().isReachable).toBe(false), { timeout: 10_000 })
   rmSync(join(folder, 'state.json'))
   rmSync(join(folder, 'state.json.bak'))
   const third = await startRegistryProgram(port, ['refundable', 'breakfast'])
-  await eventually(async () => expect(await get(SEGMENTS)).toMatchObject({ segments: names }))
+  await eventually(async () => expect(await get(SEGMENTS)).toMatchObject({ segments: names }), { timeout: 10_000 })
   expect(lines.some((line) => line.startsWith('the registry was restarted'))).toBe(true)
-  await eventually(() => expect(link.status().codecMismatch).not.toBe(''))
+  await eventually(() => expect(link.status().codecMismatch).not.toBe(''), { timeout: 10_000 })
 
   await new Promise<void>((resolve) => link.stop(resolve))
   expect(await get('/shards/s1/nodes')).toBeUndefined()

@@ -98,7 +98,8 @@ function open({ registry, resolver }: World, more: Partial<DiscoveryOptions> = {
 const rolesOf = (discovery: Discovery) =>
   Object.fromEntries([...discovery.topology().nodes].map(([id, { role }]) => [id, role]))
 
-const become = (discovery: Discovery, roles: object) => eventually(() => expect(rolesOf(discovery)).toEqual(roles))
+const become = (discovery: Discovery, roles: object, timeout = 5_000) =>
+  eventually(() => expect(rolesOf(discovery)).toEqual(roles), { timeout })
 
 test('existing nodes without /cluster/info and /status are found through registry and resolver', async () => {
   const world = await shard(['a', 'b', 'c'])
@@ -192,14 +193,14 @@ test('without a live leader or follower a round begins each 300 ms', async () =>
 
   discovery.setUrgent(true)
 
-  await eventually(() => expect(rounds.length).toBeGreaterThan(before + 2))
+  await eventually(() => expect(rounds.length).toBeGreaterThan(before + 2), { timeout: 5_000 })
 })
 
 test('while there is no leader everything stays as it was', async () => {
   const world = await shard(['a', 'b', 'c'])
   const { discovery, rounds } = open(world, { intervalMs: 20 })
   await become(discovery, { a: 'leader', b: 'follower', c: 'follower' })
-  // The leader resigns first: a round that reads the nodes in between finds it, or none, and never a follower less.
+  // The leader resigns first: a round that is running meanwhile finds the same nodes as before, or no leader.
   world.face('a').leader = null
   await eventually(() => expect(rounds.at(-1)).toBe('no_leader'))
   const present = discovery.topology()
@@ -237,7 +238,7 @@ test('a host of another shard or with another id is left out, counted, logged on
   expect(errors).toContain('identity')
   expect(log.lines.filter(({ text }) => text === 'the resolver named a wrong node')).toHaveLength(2)
   const lookUps = () => world.resolver.requests.filter((url) => url.endsWith('/b')).length
-  await eventually(() => expect(lookUps()).toBeGreaterThan(1))
+  await eventually(() => expect(lookUps()).toBeGreaterThan(1), { timeout: 5_000 })
 })
 
 test('a node that moves is found at its new address', async () => {
@@ -250,7 +251,7 @@ test('a node that moves is found at its new address', async () => {
 
   await world.server('b').stop()
 
-  await eventually(() => expect(discovery.topology().nodes.get('b')?.address.tcpPort).toBe(7_001))
+  await eventually(() => expect(discovery.topology().nodes.get('b')?.address.tcpPort).toBe(7_001), { timeout: 10_000 })
   await become(discovery, { a: 'leader', b: 'follower' })
 })
 
@@ -277,7 +278,7 @@ test('a bridge starts with the topology of its cache, without a registry', async
 
   expect(rolesOf(discovery)).toEqual({ a: 'leader', b: 'follower' })
   expect(discovery.health().isCached).toBe(true)
-  await eventually(() => expect(discovery.health()).toMatchObject({ isCached: false, fault: '' }))
+  await eventually(() => expect(discovery.health()).toMatchObject({ isCached: false, fault: '' }), { timeout: 10_000 })
 })
 
 test('a shard of which no node is known yet is found when its nodes register', async () => {

@@ -24,7 +24,7 @@ beforeAll(async () => {
   folder = temporaryFolder()
   node = await startNodeProcess({ folder })
   proxy = await startTestProxy({ mode: 'standalone', upstream_port: node.tcpPort })
-  await eventually(async () => expect((await proxy.get('/ready')).status).toBe(200))
+  await eventually(async () => expect((await proxy.get('/ready')).status).toBe(200), { timeout: 10_000 })
 })
 
 afterAll(async () => {

@@ -347,7 +347,7 @@ describe.each([
       return (await get('/shards/s1/nodes')).json.nodes
     }
 
-    await eventually(async () => expect(await nodes()).toEqual(['n2']), { interval: 100 })
+    await eventually(async () => expect(await nodes()).toEqual(['n2']), { timeout: 15_000, interval: 100 })
     expect(performance.now() - startedMs).toBeGreaterThan(1_500)
     expect((await get('/versions')).json.warming).toBe(false)
     expect(await metric('registry_heartbeat_timeout_total')).toBe('registry_heartbeat_timeout_total{kind="node"} 1')

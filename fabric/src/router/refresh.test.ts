@@ -38,8 +38,8 @@ function folder(): string {
   return made
 }
 
-const settled = (tables: Tables, segment: string, wanted: object) =>
-  eventually(() => expect(tables.lookup(segment)).toMatchObject(wanted))
+const settled = (tables: Tables, segment: string, wanted: object, timeout = 5_000) =>
+  eventually(() => expect(tables.lookup(segment)).toMatchObject(wanted), { timeout })
 
 async function fill(registry: Pick<TestRegistry, 'register' | 'push'>) {
   await registry.register('router', 'r1', 'z1')
@@ -111,7 +111,9 @@ test('an idle long poll is repeated without reading any list again', async () =>
   const { tables } = open(relay.addr, { refreshMs: 1_000 })
   await settled(tables, 'paris', { kind: 'hops' })
 
-  await eventually(() => expect(seen.filter((url) => url.includes('wait_secs=1')).length).toBeGreaterThan(1))
+  await eventually(() => expect(seen.filter((url) => url.includes('wait_secs=1')).length).toBeGreaterThan(1), {
+    timeout: 10_000,
+  })
 
   expect(seen.filter((url) => url.startsWith('/zones/'))).toHaveLength(2)
   expect(tables.health().ageMs).toBeLessThan(2_000)
@@ -131,7 +133,7 @@ test('an existing registry is polled each interval, and a refresh on request is 
       await tables.refreshNow()
       expect(tables.lookup('rome')).toMatchObject({ kind: 'hops' })
     },
-    { interval: 1 },
+    { interval: 1, timeout: 5_000 },
   )
 
   const polls = registry.requests.filter((url) => url === 'GET /versions')
@@ -271,8 +273,8 @@ test('without any table every segment is unloaded, until the registry comes up',
 
   await fill(await runningRegistry({ port }))
 
-  await settled(tables, 'paris', { kind: 'hops' })
-  await eventually(() => expect(tables.codecs()).toBeDefined())
+  await settled(tables, 'paris', { kind: 'hops' }, 15_000)
+  await eventually(() => expect(tables.codecs()).toBeDefined(), { timeout: 15_000 })
 })
 
 test('a list that cannot be read leaves its segments unloaded, not unknown, and the others routed', async () => {
@@ -297,7 +299,7 @@ test('a list that cannot be read leaves its segments unloaded, not unknown, and 
 
   isBroken = false
 
-  await settled(tables, 'rome', { kind: 'hops' })
+  await settled(tables, 'rome', { kind: 'hops' }, 15_000)
   expect(tables.lookup('oslo')).toEqual({ kind: 'unknown' })
 })
 
@@ -327,11 +329,11 @@ test('a registry that was restarted with its state is not read again', async () 
   const { tables, log } = open(first.addr)
   await settled(tables, 'paris', { kind: 'hops' })
   await first.stop()
-  await eventually(() => expect(tables.health().registryUp).toBe(false))
+  await eventually(() => expect(tables.health().registryUp).toBe(false), { timeout: 10_000 })
 
   await runningRegistry({ store: storeIn(storage), port })
 
-  await eventually(() => expect(tables.health().registryUp).toBe(true))
+  await eventually(() => expect(tables.health().registryUp).toBe(true), { timeout: 15_000 })
   expect(tables.lookup('paris')).toMatchObject({ kind: 'hops' })
   expect(log.lines.some(({ text }) => text.includes('another state'))).toBe(false)
 })

@@ -306,7 +306,8 @@ function stepAck(run: Run): void {
   const result = acknowledge(queue, consumer, ref, nowOf(run))
   if (consumer === delivery.consumer) assert(result === 'done', 'an acknowledgement in time finishes the job')
   if (result === 'done' || result === 'late') {
-    assert(findById(consumer.topic?.jobs, job.id) === undefined, 'an acknowledged job is gone')
+    assert(consumer.topic !== undefined, 'a consumer that acknowledges has a topic')
+    assert(findById(consumer.topic.jobs, job.id) === undefined, 'an acknowledged job is gone')
     // Another topic may have a job of the same id.
     const promise = run.promised.get(key(consumer.topicName, job.id))
     if (promise !== undefined) promise.isEnded = true
