@@ -31,7 +31,7 @@ export function findById<T extends Identified>(index: IdIndex<T> | undefined, id
   return index?.items[slotOf(index, id, hashOf(index, id))]
 }
 
-/** Adds an item whose id is new. @returns otherwise the item that has this id */
+/** Adds an item unless its id is known. @returns the item that has this id already */
 export function addById<T extends Identified>(index: IdIndex<T>, item: T): T | undefined {
   const hash = hashOf(index, item.id)
   const slot = slotOf(index, item.id, hash)

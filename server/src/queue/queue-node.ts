@@ -1,5 +1,5 @@
 /** A queue that runs: its partitions, interfaces, metrics and tokens, and how it starts and stops. */
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomInt } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
@@ -86,6 +86,9 @@ export type QueueNodeOptions = Pick<QueueAccess, 'others' | 'isOtherGood'> & {
 const SPARSE_MS = 10_000
 /** How often a shutdown looks whether consumers have finished. */
 const DRAIN_POLL_MS = 50
+
+/** Of values of [0, 1): 32 bits each. */
+const RANDOM_STEPS = 2 ** 32
 
 /** The path of consumers. */
 export const CONSUMER_PATH = '/ws'
@@ -222,7 +225,8 @@ function partitionOptions(options: QueueNodeOptions, parts: PartitionParts) {
     limits: queueLimits(config),
     partitions,
     ackFlushMs: config.ackFlushMs,
-    random: Math.random,
+    // The hash tables of ids are keyed with it, so that clients must not be able to predict it.
+    random: () => randomInt(RANDOM_STEPS) / RANDOM_STEPS,
     leasePrefix: () => randomBytes(4).toString('hex'),
     send: (delivery: Parameters<typeof sendDelivery>[1]) => sendDelivery(consumers, delivery),
     sent: () => flushDeliveries(consumers),

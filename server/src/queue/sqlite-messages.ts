@@ -11,7 +11,7 @@ export type WorkerOptions = {
   readonly sparseMs: number
 }
 export type ThreadOptions = WorkerOptions & {
-  /** Where the rows of a group are, if they fit: one group is written at a time. */
+  /** Where the rows of a group are, if they fit: one group is written at a time. Before, packs are loaded there. */
   readonly area: SharedArrayBuffer
 }
 /** A group of the usual limits with its numbers. */
