@@ -1,5 +1,6 @@
 // @vitest-environment happy-dom
 import { act, render, renderHook } from '@testing-library/react'
+import { useLayoutEffect } from 'react'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import '../ui/testing/dom.ts'
 import { listenForKeys, setKeysOn, useKey, useShortcuts } from './keys.ts'
@@ -49,6 +50,14 @@ test.each<[string, KeyboardEventInit & { key: string }, string[]]>([
 
   expect(acts).toEqual(expected)
   expect(isTaken).toBe(expected.length > 0)
+})
+
+test('a key works as soon as its component is in the document', () => {
+  renderHook(() => {
+    useKey('p', () => acts.push('p'), 'label of p')
+    useLayoutEffect(() => void press('p'), [])
+  })
+  expect(acts).toEqual(['p'])
 })
 
 test('a key that was taken already does nothing', () => {

@@ -3,7 +3,7 @@
  * Keyboard shortcuts: single keys (`p`), sequences (`g s`), with Ctrl or ⌘ (`mod+k`), and arrows with Shift. Single keys never fire in a
  * field or with a layer open, and can be turned off. Each shortcut is registered with the label that the help shows.
  */
-import { useEffect, useRef, useSyncExternalStore } from 'react'
+import { useLayoutEffect, useRef, useSyncExternalStore } from 'react'
 
 export type Shortcut = {
   readonly keys: string
@@ -32,10 +32,11 @@ export function setKeysOn(on: boolean): void {
  */
 export function useKey(keys: string, act: () => void, label: string, on?: string): void {
   const latest = useRef(act)
-  useEffect(() => {
+  // Not `useEffect`: on a busy machine the component would be visible before its key works.
+  useLayoutEffect(() => {
     latest.current = act
   })
-  useEffect(() => {
+  useLayoutEffect(() => {
     const shortcut: Shortcut = { keys, label, on, act: () => latest.current() }
     change([...known, shortcut])
     return () => change(known.filter((other) => other !== shortcut))
