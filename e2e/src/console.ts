@@ -16,10 +16,12 @@ export const telling = base.extend<{ tellFailure: undefined }>({
     async ({ context }, use, info) => {
       await use(undefined)
       if (info.status === info.expectedStatus) return
-      for (const page of context.pages()) {
-        const shown = await page.locator('body').ariaSnapshot({ timeout: 5_000 })
-        console.log(`${page.url()} showed:\n${shown.slice(0, SHOWN_CHARS_MAX)}`)
+      const shown = async (page: Page) => {
+        const content = await page.locator('body').ariaSnapshot({ timeout: 5_000 })
+        return `${page.url()} showed:\n${content.slice(0, SHOWN_CHARS_MAX)}`
       }
+      // An error, unlike output, is printed with the failure at the end.
+      throw new Error((await Promise.all(context.pages().map(shown))).join('\n'))
     },
     { auto: true },
   ],
