@@ -187,7 +187,7 @@ async function loadOf(
   }
 }
 
-/** The stream of a load that the server took whole. That the generator was late does not matter to a cost. */
+/** The only stream of the load. Its writes were all answered, or it throws; a late generator does not change the cost of a write. */
 function answeredOf({ streams, broken }: LoadResult): LoadResult['streams'][number] {
   const [stream] = streams
   const [error] = Object.entries(stream?.errors ?? {})

@@ -32,7 +32,7 @@ export type PlannedNight = {
   left: number
   held: number
   debt: number
-  /** What the store has. */
+  /** As stored, before the command. */
   heldBefore: number
   debtBefore: number
   /** Rooms left before the command took any of them. */

@@ -373,7 +373,11 @@ const redriveCommand = defineCommand({
     ...FILTER_FLAGS,
     ids: { type: 'list', value: 'ID,…', summary: 'These jobs.' },
     all: { type: 'boolean', summary: 'All jobs that are dead when the command starts.' },
-    to: { type: 'text', value: 'TOPIC', summary: 'Moves them to another topic. Ids that it knows stay dead.' },
+    to: {
+      type: 'text',
+      value: 'TOPIC',
+      summary: 'Moves them to another topic. A job whose id that topic has already stays dead.',
+    },
   },
   operands: TOPIC,
   run: async ({ flags, operands: [topic = ''] }) => {

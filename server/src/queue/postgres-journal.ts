@@ -111,7 +111,7 @@ function reasonOf(error: Error): string {
 
 /** Polls for the lock; a session that waits inside PostgreSQL could not tell that its connection broke. */
 async function waitForLock(session: Session, serverPid: number, { tables, options, events }: Opening): Promise<void> {
-  // The first time tells how many processes there are.
+  // The first query only reads: the number of processes decides whether this one tries for the lock.
   let wants = false
   for (let owner: string | undefined; ; ) {
     events.signal.throwIfAborted()

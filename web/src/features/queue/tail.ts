@@ -1,8 +1,5 @@
 /** What a live tail has shown so far. Pure. */
-import type { TailEvent } from '@vacancy/shared/contract'
-
-/** Older ones are dropped, as the server does. */
-const EVENTS_MAX = 200
+import { JOB_LIMITS, type TailEvent } from '@vacancy/shared/contract'
 
 export type Tail = {
   readonly cursor: string
@@ -20,7 +17,7 @@ export function tailAfter(before: Tail | undefined, page: TailPage): Tail {
   const known = isSame ? before.events : []
   return {
     cursor: page.cursor,
-    events: [...page.events.toReversed(), ...known].slice(0, EVENTS_MAX),
+    events: [...page.events.toReversed(), ...known].slice(0, JOB_LIMITS.tailKept),
     skipped: (before?.skipped ?? 0) + page.skipped,
   }
 }
