@@ -232,11 +232,19 @@ describe('the live channel', () => {
 
   test('is refused without valid credentials, from other origins, and under other host names', async () => {
     const cookie = viewer.headers['cookie'] as string
+    const refused = async () => {
+      const { text } = await monitoring.call('GET', '/metrics')
+      const count = (reason: string) =>
+        Number(text.match(new RegExp(`^control_refused_total\\{reason="${reason}"\\} (\\d+)$`, 'm'))?.[1] ?? 0)
+      return ['unauthenticated', 'cross-site', 'host'].map(count)
+    }
+    const before = await refused()
 
     expect(await open({})).toBe('401')
     expect(await open({ authorization: 'Bearer vct_forged' })).toBe('401')
     expect(await open({ cookie, origin: 'https://evil.example' })).toBe('403')
     expect(await open({ cookie, host: 'evil.example' })).toBe('421')
+    expect((await refused()).map((count, n) => count - (before[n] ?? 0))).toEqual([2, 1, 1])
   })
 
   test('reports that the audit log grew', async () => {

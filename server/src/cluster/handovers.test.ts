@@ -123,6 +123,19 @@ test('the first transfer that is not done stops the rest; it is continued, or le
   expect(await codeOf(api.steer('leave', id))).toBe('handover-not-stopped')
 })
 
+test('one that is left while it runs ends after the transfer that was sent', async () => {
+  const { world, sim } = await openWorld()
+  const api = apiOf(world)
+  const { id } = await api.start({ zone: 'zone-1' }, (await api.plan({ zone: 'zone-1' })).basis)
+
+  const left = await api.steer('leave', id)
+
+  expect(left.state).toBe('left')
+  expect(left.items.map(({ state }) => state)).toEqual(['done', 'waiting', 'waiting'])
+  expect(zonesOfLeaders(sim).slice(1)).toEqual(['zone-1', 'zone-1'])
+  expect(sim.shards.map(({ requests }) => requests.length)).toEqual([1, 0, 0])
+})
+
 test('a restart of the control plane resumes it, and no request is sent twice', async () => {
   const { world, sim } = await openWorld()
   const { id } = await apiOf(world).start({ zone: 'zone-1' }, (await apiOf(world).plan({ zone: 'zone-1' })).basis)
