@@ -82,3 +82,20 @@ test('a disconnected browser keeps its content, disables actions, and catches up
     await cable.close()
   }
 })
+
+test('code that cannot be loaded leaves the page as it is, and is loaded when it is wanted again', async ({ page }) => {
+  await page.goto('/')
+  await ready(page, 'overview')
+  const help = page.getByRole('dialog', { name: 'Keyboard shortcuts' })
+  await page.route('**/_next/static/**', (route) => route.abort('connectionreset'))
+
+  await page.keyboard.press('?')
+
+  await expect(page.getByRole('region', { name: 'Notifications' })).toContainText('could not be loaded')
+  await expect(page.locator('[data-page="overview"]')).toBeVisible()
+  await expect(help).toBeHidden()
+
+  await page.unroute('**/_next/static/**')
+  await page.keyboard.press('?')
+  await expect(help).toBeVisible()
+})

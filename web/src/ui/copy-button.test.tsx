@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 import { render, screen, waitFor } from '@testing-library/react'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { CodeTabs } from './code-view.tsx'
+import { CodeTabs } from './code-tabs.tsx'
 import { CopyButton } from './copy-button.tsx'
 import { Id } from './id.tsx'
 import { user } from './testing/dom.ts'

@@ -13,6 +13,10 @@ export const codeView = { copy: (label: string) => `Copy: ${label}` }
 
 export const dialog = { close: 'Close' }
 
+export const late = {
+  failed: (why: string) => `This part of the console could not be loaded: ${why}. Open it again to retry.`,
+}
+
 export const page = {
   breadcrumb: 'Breadcrumb',
 }

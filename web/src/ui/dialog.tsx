@@ -1,5 +1,6 @@
 'use client'
-import { lazy, type ReactNode, Suspense } from 'react'
+import { type ReactNode, Suspense } from 'react'
+import { late } from './late.tsx'
 
 export type DialogProps = {
   readonly open: boolean
@@ -21,7 +22,7 @@ export type DialogProps = {
 
 // The dialog primitive weighs as much as a page: it is loaded when the first dialog opens.
 const loadLayer = () => import('./dialog-layer.tsx')
-const Layer = lazy(loadLayer)
+const Layer = late(async () => (await loadLayer()).default)
 
 /** Loads the dialog code in advance, on hover or focus of a control that opens one. */
 export const preloadDialog = (): void => void loadLayer()

@@ -1,8 +1,9 @@
 'use client'
-import { lazy, type ReactNode, type RefObject, Suspense, useRef, useState } from 'react'
+import { type ReactNode, type RefObject, Suspense, useRef, useState } from 'react'
 import type { IconName } from '../icons/icon.tsx'
 import { Button, type ButtonKind } from './button.tsx'
 import { IconButton } from './icon-button.tsx'
+import { late } from './late.tsx'
 
 type MenuItem =
   | {
@@ -33,7 +34,7 @@ export type MenuLayerProps = Pick<MenuProps, 'label' | 'items'> & {
   readonly onClose: () => void
 }
 
-const Layer = lazy(() => import('./menu-layer.tsx'))
+const Layer = late(async () => (await import('./menu-layer.tsx')).default)
 
 export function Menu({ label, button, icon = 'more', kind = 'default', size, items }: MenuProps) {
   const anchor = useRef<HTMLButtonElement>(null)

@@ -2,11 +2,12 @@
 /** A part of a page with all of its states (docs/design/console.md#panels). */
 import type { MissingSource } from '@vacancy/shared/contract'
 import clsx from 'clsx'
-import { Component, createContext, type ErrorInfo, type ReactNode, useContext, useEffect, useId, useState } from 'react'
+import { createContext, type ReactNode, useContext, useEffect, useId, useState } from 'react'
 import { Icon } from '../icons/icon.tsx'
 import { missingText } from '../lib/missing.ts'
 import { ApiProblem } from '../lib/problem.ts'
 import { Age } from './age.tsx'
+import { Boundary } from './boundary.tsx'
 import { Button } from './button.tsx'
 import { CodeView } from './code-view.tsx'
 import * as copy from './copy.ts'
@@ -90,7 +91,7 @@ export function Panel<T>(props: PanelProps<T>) {
       {absent.length > 0 && data !== undefined && (
         <PartialStrip missing={absent} {...(sources ? { of: sources(data) } : {})} />
       )}
-      <Boundary title={title}>
+      <Boundary name={`panel ${title}`} fallback={(error, retry) => <Failed error={error} onRetry={retry} />}>
         <div
           className={clsx(
             'flex min-w-0 grow flex-col',
@@ -319,37 +320,20 @@ export function PartialStrip({ missing, of }: PartialProps) {
   )
 }
 
-type BoundaryProps = { readonly title: string; readonly children: ReactNode }
-
-/** A panel that fails leaves the rest of the page working. */
-class Boundary extends Component<BoundaryProps, { error: unknown }> {
-  override state: { error: unknown } = { error: undefined }
-
-  static getDerivedStateFromError(error: unknown) {
-    return { error }
-  }
-
-  override componentDidCatch(error: unknown, info: ErrorInfo) {
-    console.error(`panel ${this.props.title} failed`, error, info.componentStack)
-  }
-
-  override render() {
-    const { error } = this.state
-    if (error === undefined) return this.props.children
-    return (
-      <div role="alert" data-panel-failed="" className="flex flex-col items-start gap-2 px-4 pt-1 pb-4">
-        <p className="flex items-center gap-2 font-medium text-crit">
-          <Icon name="octagon" />
-          {copy.panel.failed}
-        </p>
-        <p className="break-words text-text-2">{problemText(error)}</p>
-        <div className="flex flex-wrap gap-2">
-          <Button icon="refresh" onClick={() => this.setState({ error: undefined })}>
-            {copy.panel.reload}
-          </Button>
-          <CopyButton kind="quiet" label={copy.panel.copyDetails} text={() => errorDetails(error)} />
-        </div>
+function Failed({ error, onRetry }: { readonly error: unknown; readonly onRetry: () => void }) {
+  return (
+    <div role="alert" data-panel-failed="" className="flex flex-col items-start gap-2 px-4 pt-1 pb-4">
+      <p className="flex items-center gap-2 font-medium text-crit">
+        <Icon name="octagon" />
+        {copy.panel.failed}
+      </p>
+      <p className="break-words text-text-2">{problemText(error)}</p>
+      <div className="flex flex-wrap gap-2">
+        <Button icon="refresh" onClick={onRetry}>
+          {copy.panel.reload}
+        </Button>
+        <CopyButton kind="quiet" label={copy.panel.copyDetails} text={() => errorDetails(error)} />
       </div>
-    )
-  }
+    </div>
+  )
 }

@@ -1,5 +1,6 @@
 'use client'
-import { lazy, type ReactNode, type RefObject, Suspense, useRef, useState } from 'react'
+import { type ReactNode, type RefObject, Suspense, useRef, useState } from 'react'
+import { late } from './late.tsx'
 
 type TriggerWire = {
   readonly ref: RefObject<HTMLButtonElement | null>
@@ -22,7 +23,7 @@ export type PopoverLayerProps = Omit<PopoverProps, 'trigger'> & {
   readonly onClose: () => void
 }
 
-const Layer = lazy(() => import('./popover-layer.tsx'))
+const Layer = late(async () => (await import('./popover-layer.tsx')).default)
 
 /** A small layer anchored to its button. */
 export function Popover({ trigger, ...rest }: PopoverProps) {

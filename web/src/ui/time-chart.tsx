@@ -3,7 +3,6 @@ import clsx from 'clsx'
 import {
   createContext,
   type KeyboardEvent,
-  lazy,
   type RefObject,
   Suspense,
   useContext,
@@ -16,6 +15,7 @@ import {
 import { clock, count, NONE, utc } from '../lib/format.ts'
 import * as copy from './data-copy.ts'
 import { IconButton } from './icon-button.tsx'
+import { late } from './late.tsx'
 import { Menu } from './menu.tsx'
 
 type ChartSeries = { readonly label: string; readonly values: readonly (number | null)[] }
@@ -84,7 +84,7 @@ const LEGEND_ROW = 16
 /** A constant: the chart draws again when the array changes. */
 const NO_MARKS: readonly ChartMark[] = []
 
-const Canvas = lazy(() => import('./time-chart-canvas.tsx'))
+const Canvas = late(async () => (await import('./time-chart-canvas.tsx')).default)
 
 /**
  * Values over time, with a cross-hair shared by all charts of a page. Dragging zooms all of them, a click pins the

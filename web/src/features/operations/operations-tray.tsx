@@ -1,9 +1,10 @@
 'use client'
 /** Where the operations over all pages are shown, until their outcome was seen (tray-list.tsx). */
 
-import { lazy, Suspense, useEffect } from 'react'
+import { Suspense, useEffect } from 'react'
 import { useLive } from '../../lib/live.ts'
 import { Button } from '../../ui/button.tsx'
+import { late } from '../../ui/late.tsx'
 import { followOperations, openTray, useFollowed } from './followed.ts'
 import { isRunning } from './operation-view.ts'
 import * as copy from './tray-copy.ts'
@@ -21,7 +22,7 @@ export function OperationsButton() {
 }
 
 // Loaded with the first operation: most visits have none.
-const TrayList = lazy(() => import('./tray-list.tsx'))
+const TrayList = late(async () => (await import('./tray-list.tsx')).default)
 
 export function OperationsTray() {
   const ops = useLive('ops')

@@ -1,7 +1,7 @@
 'use client'
 /** The bar of a past view: its moment, a scrubber over the events, steps, play, and what changed. */
 import clsx from 'clsx'
-import { lazy, type ReactNode, type SubmitEvent, Suspense, useEffect, useId, useRef, useState } from 'react'
+import { type ReactNode, type SubmitEvent, Suspense, useEffect, useId, useRef, useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'
 import { setAddress, usePath } from '../../lib/address.tsx'
 import { utc } from '../../lib/format.ts'
@@ -13,6 +13,7 @@ import { preloadDialog } from '../../ui/dialog.tsx'
 import { Input } from '../../ui/field.tsx'
 import { useIsHydrated } from '../../ui/first-paint.ts'
 import { IconButton } from '../../ui/icon-button.tsx'
+import { late } from '../../ui/late.tsx'
 import { NARROW, useMedia } from '../../ui/media.ts'
 import { Select } from '../../ui/select.tsx'
 import { toast } from '../../ui/toast.tsx'
@@ -20,7 +21,7 @@ import * as copy from './copy.ts'
 import { hasPast, shardOf, type Window, windowAround } from './moments.ts'
 import { eventBeside, useTimeline } from './queries.ts'
 
-const ChangesDrawer = lazy(() => import('./changes-drawer.tsx'))
+const ChangesDrawer = late(async () => (await import('./changes-drawer.tsx')).default)
 
 const MINUTE_MS = 60_000
 const TICK_MS = 1_000

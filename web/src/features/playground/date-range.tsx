@@ -1,15 +1,16 @@
 'use client'
 /** Dates of a stay: typed, or picked in a calendar that explains disabled days. */
-import { lazy, Suspense, useState } from 'react'
+import { Suspense, useState } from 'react'
 import { day as dayText } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
 import { Field, Input } from '../../ui/field.tsx'
+import { late } from '../../ui/late.tsx'
 import { Skeleton } from '../../ui/panel.tsx'
 import * as copy from './copy.ts'
 import { type Bounds, countText, formatDates, parseDates } from './dates.ts'
 
 // Loaded when the first calendar opens.
-const MonthGrid = lazy(() => import('./month-grid.tsx'))
+const MonthGrid = late(async () => (await import('./month-grid.tsx')).default)
 
 export type DatesProps = {
   readonly label: string

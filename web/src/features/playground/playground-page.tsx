@@ -4,7 +4,7 @@ import { useQuery } from '@tanstack/react-query'
 import type { HistoryEntry, PlaygroundAnswer } from '@vacancy/shared/contract'
 import { curlOf, EDGE_TARGET, goOf, proxyCurlOf, typescriptOf, typescriptSetupOf } from '@vacancy/shared/snippets'
 import clsx from 'clsx'
-import { lazy, Suspense, useEffect, useId, useRef, useState } from 'react'
+import { Suspense, useEffect, useId, useRef, useState } from 'react'
 import { ApiProblem, call } from '../../lib/api.ts'
 import { clock, day } from '../../lib/format.ts'
 import { useKey } from '../../lib/keys.ts'
@@ -16,6 +16,7 @@ import { Banner } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
 import { copyText } from '../../ui/copy-button.tsx'
 import { Switch } from '../../ui/field.tsx'
+import { late } from '../../ui/late.tsx'
 import { Page } from '../../ui/page.tsx'
 import { ErrorState, Panel, PartialStrip, Skeleton } from '../../ui/panel.tsx'
 import { SplitPane } from '../../ui/split-pane.tsx'
@@ -33,16 +34,12 @@ import { NarrowTarget, RunBar } from './run-bar.tsx'
 import { encodeShare, openShare, SHARE_CHARS_MAX } from './share.ts'
 import { type KeptEdits, keptEdits, useKeptEdits } from './unsaved.ts'
 
-const WhyDialog = lazy(() => import('./why-dialog.tsx').then(({ WhyDialog }) => ({ default: WhyDialog })))
-const ReplicasDialog = lazy(() =>
-  import('./replicas-dialog.tsx').then(({ ReplicasDialog }) => ({ default: ReplicasDialog })),
-)
-const WriteDialog = lazy(() => import('./write-dialog.tsx').then(({ WriteDialog }) => ({ default: WriteDialog })))
-const CodeDialog = lazy(() => import('./code-dialog.tsx').then(({ CodeDialog }) => ({ default: CodeDialog })))
-const HistoryDrawer = lazy(() =>
-  import('./history-drawer.tsx').then(({ HistoryDrawer }) => ({ default: HistoryDrawer })),
-)
-const SaveDialog = lazy(() => import('./save-dialog.tsx').then(({ SaveDialog }) => ({ default: SaveDialog })))
+const WhyDialog = late(async () => (await import('./why-dialog.tsx')).WhyDialog)
+const ReplicasDialog = late(async () => (await import('./replicas-dialog.tsx')).ReplicasDialog)
+const WriteDialog = late(async () => (await import('./write-dialog.tsx')).WriteDialog)
+const CodeDialog = late(async () => (await import('./code-dialog.tsx')).CodeDialog)
+const HistoryDrawer = late(async () => (await import('./history-drawer.tsx')).HistoryDrawer)
+const SaveDialog = late(async () => (await import('./save-dialog.tsx')).SaveDialog)
 
 const EMPTY: Draft = { shard: '', node: '', command: 'SEARCHAVAIL', fields: {} }
 const URL_AFTER_MS = 300

@@ -2,7 +2,7 @@
 /** The result of a run in several views. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { CommandAnswer } from '@vacancy/shared/contract'
-import { lazy, type ReactNode, Suspense, useMemo } from 'react'
+import { type ReactNode, Suspense, useMemo } from 'react'
 import { call } from '../../lib/api.ts'
 import { count, counted, micros, price } from '../../lib/format.ts'
 import { navigate } from '../../lib/navigate.ts'
@@ -12,6 +12,7 @@ import { Banner } from '../../ui/banner.tsx'
 import { Button, LinkButton } from '../../ui/button.tsx'
 import { CodeView } from '../../ui/code-view.tsx'
 import { CopyButton, copyText } from '../../ui/copy-button.tsx'
+import { late } from '../../ui/late.tsx'
 import { EmptyState, ErrorState, Skeleton } from '../../ui/panel.tsx'
 import { scaleOf, stepOf } from '../../ui/price-scale.ts'
 import { ViewTabs } from '../../ui/tabs.tsx'
@@ -28,8 +29,8 @@ import { TimingView } from './timing-view.tsx'
 import { Relax } from './why-dialog.tsx'
 import { WireView } from './wire-view.tsx'
 
-const CalendarView = lazy(() => import('./calendar-view.tsx').then(({ CalendarView }) => ({ default: CalendarView })))
-const MapScatter = lazy(() => import('../../ui/map-scatter.tsx').then(({ MapScatter }) => ({ default: MapScatter })))
+const CalendarView = late(async () => (await import('./calendar-view.tsx')).CalendarView)
+const MapScatter = late(async () => (await import('../../ui/map-scatter.tsx')).MapScatter)
 
 const VIEWS = ['table', 'calendar', 'map', 'json', 'wire', 'timing'] as const
 const JSON_CHARS_MAX = 400_000

@@ -2,13 +2,14 @@
 /** A saved query: a form for its parameters, then it opens in the playground. */
 import { useQuery } from '@tanstack/react-query'
 import type { SavedQuery } from '@vacancy/shared/contract'
-import { lazy, Suspense, useState } from 'react'
+import { Suspense, useState } from 'react'
 import { call } from '../../lib/api.ts'
 import { routes } from '../../lib/routes.ts'
 import { Age } from '../../ui/age.tsx'
 import { Button } from '../../ui/button.tsx'
 import { CodeView } from '../../ui/code-view.tsx'
 import { Field, Input } from '../../ui/field.tsx'
+import { late } from '../../ui/late.tsx'
 import { Page } from '../../ui/page.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { isWrite } from './catalogue.ts'
@@ -17,7 +18,7 @@ import { draftOf } from './history-panel.tsx'
 import { openInPlayground } from './links.ts'
 import { type Draft, fillParameters, jsonOf, parametersOf } from './request.ts'
 
-const SaveDialog = lazy(() => import('./save-dialog.tsx').then(({ SaveDialog }) => ({ default: SaveDialog })))
+const SaveDialog = late(async () => (await import('./save-dialog.tsx')).SaveDialog)
 
 export function SavedQueryPage({ id }: { readonly id: string }) {
   const query = useQuery({

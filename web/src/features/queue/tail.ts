@@ -1,5 +1,8 @@
 /** What a live tail has shown so far. Pure. */
-import { JOB_LIMITS, type TailEvent } from '@vacancy/shared/contract'
+import type { TailEvent } from '@vacancy/shared/contract'
+
+/** As many as the server keeps for a tail; older ones are dropped. */
+const EVENTS_MAX = 200
 
 export type Tail = {
   readonly cursor: string
@@ -17,7 +20,7 @@ export function tailAfter(before: Tail | undefined, page: TailPage): Tail {
   const known = isSame ? before.events : []
   return {
     cursor: page.cursor,
-    events: [...page.events.toReversed(), ...known].slice(0, JOB_LIMITS.tailKept),
+    events: [...page.events.toReversed(), ...known].slice(0, EVENTS_MAX),
     skipped: (before?.skipped ?? 0) + page.skipped,
   }
 }

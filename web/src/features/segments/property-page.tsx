@@ -1,7 +1,7 @@
 'use client'
 /** One property: attributes, and its packages by room type and night from one node or all of them. */
 import type { PropertyCalendar as Calendar } from '@vacancy/shared/contract'
-import { lazy, Suspense, useId, useMemo, useState } from 'react'
+import { Suspense, useId, useMemo, useState } from 'react'
 import { count, counted, day } from '../../lib/format.ts'
 import { useLive } from '../../lib/live.ts'
 import { ApiProblem } from '../../lib/problem.ts'
@@ -14,6 +14,7 @@ import { Button, LinkButton } from '../../ui/button.tsx'
 import { CopyButton } from '../../ui/copy-button.tsx'
 import { RadioGroup, Switch } from '../../ui/field.tsx'
 import { IconButton } from '../../ui/icon-button.tsx'
+import { late } from '../../ui/late.tsx'
 import { Page } from '../../ui/page.tsx'
 import { EmptyState, Panel } from '../../ui/panel.tsx'
 import { Select } from '../../ui/select.tsx'
@@ -28,7 +29,7 @@ import { cellKey, type Metric, monthText, PropertyCalendar } from './property-ca
 import { useCalendar, useReplicas } from './queries.ts'
 import { ReplicasPanel } from './replicas-panel.tsx'
 
-const EditDialog = lazy(() => import('./edit-dialog.tsx').then(({ EditDialog }) => ({ default: EditDialog })))
+const EditDialog = late(async () => (await import('./edit-dialog.tsx')).EditDialog)
 
 const METRICS = ['price', 'availability', 'features'] as const
 const NO_CELLS: ReadonlySet<string> = new Set()

@@ -1,7 +1,7 @@
 'use client'
 /** One segment: its properties as a list and on a map, with one selection. */
 import type { PropertyDetails, SegmentProperties } from '@vacancy/shared/contract'
-import { lazy, Suspense, useMemo, useState } from 'react'
+import { Suspense, useMemo, useState } from 'react'
 import { count, counted } from '../../lib/format.ts'
 import { navigate } from '../../lib/navigate.ts'
 import { routes } from '../../lib/routes.ts'
@@ -10,6 +10,7 @@ import { Banner } from '../../ui/banner.tsx'
 import { Button, LinkButton } from '../../ui/button.tsx'
 import { CopyButton } from '../../ui/copy-button.tsx'
 import { Field, Input } from '../../ui/field.tsx'
+import { late } from '../../ui/late.tsx'
 import { Link } from '../../ui/link.tsx'
 import { Page } from '../../ui/page.tsx'
 import { EmptyState, Panel, Skeleton } from '../../ui/panel.tsx'
@@ -21,7 +22,7 @@ import * as copy from './copy.ts'
 import { querySegment } from './open-query.ts'
 import { type SegmentFilters, useSegmentProperties, useWords } from './queries.ts'
 
-const MapScatter = lazy(() => import('../../ui/map-scatter.tsx').then(({ MapScatter }) => ({ default: MapScatter })))
+const MapScatter = late(async () => (await import('../../ui/map-scatter.tsx')).MapScatter)
 
 const FILTERS = ['area', 'type', 'category', 'amenity'] as const
 const STARS = [2, 3, 4, 5]

@@ -2,17 +2,18 @@
 /** Renders the console once the session is known, and keeps the page when the session ends. */
 import { type QueryClient, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { Me } from '@vacancy/shared/contract'
-import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react'
+import { type ReactNode, Suspense, useEffect, useState } from 'react'
 import { ApiProblem, call, lastRequestAt, onSessionEnded, setCsrf } from '../../lib/api.ts'
 import { applyAppearance, parseAppearance } from '../../lib/appearance.ts'
 import { setKeysOn } from '../../lib/keys.ts'
 import { restartLive } from '../../lib/live.ts'
 import { routes } from '../../lib/routes.ts'
 import { MeContext } from '../../lib/session.ts'
+import { late } from '../../ui/late.tsx'
 import { ErrorState, Skeleton } from '../../ui/panel.tsx'
 
-const StaySignedIn = lazy(() => import('./stay-signed-in.tsx'))
-const SignInAgain = lazy(() => import('./sign-in-again.tsx'))
+const StaySignedIn = late(async () => (await import('./stay-signed-in.tsx')).default)
+const SignInAgain = late(async () => (await import('./sign-in-again.tsx')).default)
 
 export const ME_KEY = ['me'] as const
 

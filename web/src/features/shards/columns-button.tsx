@@ -1,10 +1,11 @@
 'use client'
-import { type ComponentProps, lazy, Suspense } from 'react'
+import { type ComponentProps, Suspense } from 'react'
 import { Button } from '../../ui/button.tsx'
+import { late } from '../../ui/late.tsx'
 import { Popover } from '../../ui/popover.tsx'
 import * as copy from './list-copy.ts'
 
-const ColumnChooser = lazy(() => import('./column-chooser.tsx'))
+const ColumnChooser = late(async () => (await import('./column-chooser.tsx')).default)
 
 export function ColumnsButton(props: ComponentProps<typeof ColumnChooser>) {
   return (

@@ -2,12 +2,13 @@
 /** Saved views of a list under a name, each with a link. */
 
 import type { SavedView } from '@vacancy/shared/contract'
-import { lazy, Suspense, useState } from 'react'
+import { Suspense, useState } from 'react'
+import { late } from '../../ui/late.tsx'
 import { Menu } from '../../ui/menu.tsx'
 import * as copy from './list-copy.ts'
 import type { TableLayout } from './table-layout.ts'
 
-const ViewsDialog = lazy(() => import('./views-dialog.tsx'))
+const ViewsDialog = late(async () => (await import('./views-dialog.tsx')).default)
 
 export type PresentView = Omit<SavedView, 'name'>
 

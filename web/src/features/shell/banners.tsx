@@ -1,6 +1,6 @@
 'use client'
 import type { AttentionItem } from '@vacancy/shared/contract'
-import { lazy, Suspense } from 'react'
+import { Suspense } from 'react'
 import { usePath } from '../../lib/address.tsx'
 import * as libCopy from '../../lib/copy.ts'
 import { type LiveValue, resumeLive, retryLive, useLive, useLiveStatus } from '../../lib/live.ts'
@@ -10,10 +10,11 @@ import { may, useMe } from '../../lib/session.ts'
 import { Age } from '../../ui/age.tsx'
 import { Banner } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
+import { late } from '../../ui/late.tsx'
 import * as copy from './copy.ts'
 
 // Loaded when a source is silent.
-const MissingBanner = lazy(() => import('./missing-banner.tsx'))
+const MissingBanner = late(async () => (await import('./missing-banner.tsx')).default)
 
 type Problems = Pick<LiveValue<'summary'>, 'missing'> & { nodes: number; worst: AttentionItem | undefined }
 

@@ -1,16 +1,17 @@
 'use client'
 import clsx from 'clsx'
-import { lazy, Suspense } from 'react'
+import { Suspense } from 'react'
 import { Icon, type IconName } from '../../icons/icon.tsx'
 import { useMoment } from '../../lib/address.tsx'
 import { useKey } from '../../lib/keys.ts'
 import { lastSeenAt, pauseLive, resumeLive, useLiveStatus } from '../../lib/live.ts'
 import { useWallNow } from '../../ui/clock.ts'
+import { late } from '../../ui/late.tsx'
 import { Popover } from '../../ui/popover.tsx'
 import * as copy from './copy.ts'
 import { chipOf, type LiveState } from './live-state.ts'
 
-const LivePanel = lazy(() => import('./live-panel.tsx'))
+const LivePanel = late(async () => (await import('./live-panel.tsx')).default)
 
 const STYLES: Record<LiveState, { readonly icon: IconName; readonly colour: string }> = {
   live: { icon: 'dot', colour: 'text-ok' },

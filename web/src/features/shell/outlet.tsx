@@ -5,20 +5,11 @@
  */
 import clsx from 'clsx'
 import { useSelectedLayoutSegments } from 'next/navigation'
-import {
-  Activity,
-  Component,
-  memo,
-  type ReactNode,
-  startTransition,
-  useEffect,
-  useLayoutEffect,
-  useRef,
-  useState,
-} from 'react'
+import { Activity, memo, type ReactNode, startTransition, useEffect, useLayoutEffect, useRef, useState } from 'react'
 import { usePath } from '../../lib/address.tsx'
 import { hasNavigatedTo, listenForLinks } from '../../lib/navigate.ts'
 import { routes } from '../../lib/routes.ts'
+import { Boundary } from '../../ui/boundary.tsx'
 import { useIsHydrated } from '../../ui/first-paint.ts'
 import { PageFailed } from './page-failed.tsx'
 import { KNOWN_PAGES, pageAt, paramsOf, preload } from './pages.ts'
@@ -52,13 +43,21 @@ export const Outlet = memo(function Outlet({ children }: { readonly children: Re
         const known = decodeURIComponent(one) === served ? undefined : pageAt(one)
         return (
           <Kept key={one} path={one} isVisible={one === path}>
-            <PageBoundary>{known ? <known.Drawn {...paramsOf(known, one)} /> : children}</PageBoundary>
+            <Boundary name={one} fallback={pageFailed}>
+              {known ? <known.Drawn {...paramsOf(known, one)} /> : children}
+            </Boundary>
           </Kept>
         )
       })}
     </div>
   )
 })
+
+/**
+ * Instead of a page that failed as a whole, or whose code could not be loaded; panels handle their own errors. Failed code
+ * stays failed until a reload, perhaps from a newer control plane.
+ */
+const pageFailed = (error: unknown) => <PageFailed error={error} reset={() => location.reload()} />
 
 /** Whether a page is in the document. */
 export function isDrawn(path: string): boolean {
@@ -159,19 +158,3 @@ function inIdleTime([act, ...later]: readonly (() => void)[]): () => void {
 
 /** Safari has no `requestIdleCallback`. */
 const WITHOUT_IDLE_MS = 1_000
-
-/** Errors of a whole page, or of loading its code; panels handle their own errors. */
-class PageBoundary extends Component<{ readonly children: ReactNode }, { error: Error | undefined }> {
-  override state: { error: Error | undefined } = { error: undefined }
-
-  static getDerivedStateFromError(error: unknown) {
-    return { error: error instanceof Error ? error : new Error(String(error)) }
-  }
-
-  override render() {
-    const { error } = this.state
-    if (error === undefined) return this.props.children
-    // Failed code stays failed until a reload, perhaps from a newer control plane.
-    return <PageFailed error={error} reset={() => location.reload()} />
-  }
-}

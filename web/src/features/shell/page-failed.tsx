@@ -3,7 +3,7 @@ import { Page } from '../../ui/page.tsx'
 import { ErrorState } from '../../ui/panel.tsx'
 import * as copy from './copy.ts'
 
-type PageFailedProps = { readonly error: Error; readonly reset: () => void }
+type PageFailedProps = { readonly error: unknown; readonly reset: () => void }
 
 /** A page that failed as a whole; panels handle their own errors. */
 export function PageFailed({ error, reset }: PageFailedProps) {

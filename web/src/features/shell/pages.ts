@@ -5,6 +5,7 @@
 import { type ComponentType, lazy } from 'react'
 import type { IconName } from '../../icons/icon.tsx'
 import type { Pages } from '../../lib/navigate.ts'
+import { loadCode } from '../../ui/late.tsx'
 import * as copy from './copy.ts'
 
 /** The path parameters of pages: an id, and the shard, segment or topic it belongs to. */
@@ -150,7 +151,7 @@ const KNOWN: readonly KnownPage[] = TABLE.flatMap((row) => {
   if (!('load' in row)) return []
   const { path, load } = row
   const pattern = new RegExp(`^${path.replaceAll(/:(\w+)/g, '(?<$1>[^/]+)')}$`)
-  return { pattern, load, Drawn: lazy(async () => ({ default: await load() })) }
+  return { pattern, load, Drawn: lazy(async () => ({ default: await loadCode(load) })) }
 })
 
 const REDIRECTS = new Map(TABLE.flatMap((row) => ('redirectsTo' in row ? [[row.path, row.redirectsTo] as const] : [])))

@@ -1,7 +1,7 @@
 'use client'
 /** The frame around every page: session, environment, freshness and navigation (docs/design/console.md#shell). */
 import { type QueryClient, QueryClientProvider } from '@tanstack/react-query'
-import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react'
+import { type ReactNode, Suspense, useEffect, useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'
 import { AddressProvider, useMoment } from '../../lib/address.tsx'
 import type { FirstData } from '../../lib/first-data.ts'
@@ -13,6 +13,7 @@ import { useMe } from '../../lib/session.ts'
 import { Drawer, preloadDialog } from '../../ui/dialog.tsx'
 import { FirstPaintContext } from '../../ui/first-paint.ts'
 import { IconButton } from '../../ui/icon-button.tsx'
+import { late } from '../../ui/late.tsx'
 import { Menu } from '../../ui/menu.tsx'
 import { AttentionContext } from '../../ui/page.tsx'
 import { StaleContext } from '../../ui/panel.tsx'
@@ -37,10 +38,10 @@ const ROWS = '#content tr[data-key]'
 const TABS = '#content [data-path-tabs] a'
 
 const loadPalette = () => import('../palette/palette.tsx')
-const Palette = lazy(loadPalette)
+const Palette = late(async () => (await loadPalette()).default)
 /** Only a past view loads it. */
-const PastBar = lazy(() => import('../past/past-bar.tsx'))
-const KeyHelp = lazy(() => import('../help/key-help.tsx'))
+const PastBar = late(async () => (await import('../past/past-bar.tsx')).default)
+const KeyHelp = late(async () => (await import('../help/key-help.tsx')).default)
 
 type ShellProps = {
   /** Data for rendering on the server; without it the browser fetches everything. */

@@ -1,10 +1,11 @@
 'use client'
 /** The fabric as map, table and text, with an inspector and the route of a segment. */
-import { lazy, Suspense, useCallback, useMemo, useState } from 'react'
+import { Suspense, useCallback, useMemo, useState } from 'react'
 import { useLive } from '../../lib/live.ts'
 import { useUrlParam } from '../../lib/url.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { CopyButton } from '../../ui/copy-button.tsx'
+import { late } from '../../ui/late.tsx'
 import { NARROW, NO_THIRD_COLUMN, useMedia } from '../../ui/media.ts'
 import { Page } from '../../ui/page.tsx'
 import { Panel, Skeleton } from '../../ui/panel.tsx'
@@ -15,7 +16,7 @@ import { type Model, modelOf, problemsOf, sentencesOf } from './model.ts'
 import { RoutePanel } from './route-panel.tsx'
 import { TopologyTable } from './topology-table.tsx'
 
-const TopologyMap = lazy(async () => ({ default: (await import('./topology-map.tsx')).TopologyMap }))
+const TopologyMap = late(async () => (await import('./topology-map.tsx')).TopologyMap)
 
 const VIEWS = ['map', 'table', 'text'] as const
 
