@@ -43,6 +43,14 @@ test('each bucket includes its upper bound, and the last one has none', () => {
   }
 })
 
+test('no two totals share a cell, and none is a cell of a command', () => {
+  const cells = Object.values(COUNTER)
+  expect(new Set(cells).size).toBe(cells.length)
+  const counters = createCounters()
+  for (const cell of cells) count(counters, cell, 1)
+  for (const code of codes) expect(sumOf(counters, code)).toBe(0)
+})
+
 test('counts of one command do not reach those of another, or the totals', () => {
   for (const code of codes) {
     const counters = createCounters()
