@@ -103,6 +103,44 @@ describe('a shard below feature level 2', () => {
   })
 })
 
+describe('a stay that replaces another one', () => {
+  const lines = (rooms: number) => ({ lines: [line({ rooms })] })
+
+  test.each([
+    ['booking', () => book('x', lines(4))],
+    ['hold', () => hold('x', lines(4))],
+  ])('may take the rooms of a %s, which ends with it', (_, take) => {
+    take()
+    expect(left()).toBe(1)
+
+    expect(stateOf(book('y', { ...lines(5), replaces: 'x' }))).toBe('booked')
+
+    expect([left(), left(3), left(4)]).toEqual([0, 0, 5])
+    expect(getState('x')).toBe('released')
+    ask(node, 'RELEASESTAY', { stayId: 'y' })
+    expect(left()).toBe(5)
+  })
+
+  test('leaves that one as it is when it is refused', () => {
+    book('x', lines(4))
+
+    expect(book('y', { ...lines(6), replaces: 'x' }).error).toBeDefined()
+    expect(book('z', { ...lines(1), replaces: 'unknown' }).error).toBeDefined()
+
+    expect(left()).toBe(1)
+    expect(getState('x')).toBe('booked')
+  })
+
+  test('gets nothing from one that has ended', () => {
+    book('x', lines(4))
+    ask(node, 'RELEASESTAY', { stayId: 'x' })
+
+    expect(stateOf(book('y', { ...lines(2), replaces: 'x' }))).toBe('booked')
+
+    expect(left()).toBe(3)
+  })
+})
+
 describe('expiry', () => {
   test('a hold returns its rooms with the first entry at its deadline, never before', () => {
     hold('x')
