@@ -20,7 +20,7 @@ import {
   tick,
   transferLeader,
 } from '../raft/raft.ts'
-import { encodeBulkLoad, KIND } from '../store/command.ts'
+import { encodeBulkLoad, encodeSettings, KIND } from '../store/command.ts'
 import { FEATURE_LEVEL } from '../store/store.ts'
 import { REFUSED } from '../threads/writes.ts'
 import { sendFrame } from '../transport/peers.ts'
@@ -347,10 +347,8 @@ function beat(member: Member, now: number): void {
 function beginShard(member: Member): void {
   const { replica, env } = member
   if (!isReady(member) || member.begunTerm === replica.raft.term || member.genesis().some((byte) => byte !== 0)) return
-  const settings = new Uint8Array(4)
-  new DataView(settings.buffer).setUint32(0, member.sessionBytesMax, true)
   if (!proposeOwn(replica, KIND.genesis, env.random.bytes(16))) return
-  proposeOwn(replica, KIND.settings, settings)
+  proposeOwn(replica, KIND.settings, encodeSettings(member.sessionBytesMax))
   member.begunTerm = replica.raft.term
 }
 

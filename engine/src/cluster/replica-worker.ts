@@ -31,7 +31,7 @@ import type { SnapshotInfo } from '../status.ts'
 import { applyCommand, latestTime } from '../store/apply.ts'
 import { sumSegments } from '../store/apply-properties.ts'
 import { budgetUse, memoryBudgetOf } from '../store/charge.ts'
-import { KIND } from '../store/command.ts'
+import { encodeSettings, KIND } from '../store/command.ts'
 import { beginCopyOnWrite, endCopyOnWrite, hurrySnapshot, lacksSparePages } from '../store/cow.ts'
 import { STATE } from '../store/layout.ts'
 import { orderTables, unorderedTables } from '../store/row-order.ts'
@@ -379,10 +379,8 @@ function elected(replica: Replica): Promise<void> {
 function beginShard(replica: Replica, node: RecoveredNode, options: ReplicaOptions): void {
   const { memory } = node.store
   if (!hasGenesis(memory)) {
-    const settings = new Uint8Array(4)
-    new DataView(settings.buffer).setUint32(0, options.sessionBytesMax, true)
     proposeOwn(replica, KIND.genesis, replica.env.random.bytes(16))
-    proposeOwn(replica, KIND.settings, settings)
+    proposeOwn(replica, KIND.settings, encodeSettings(options.sessionBytesMax))
     return
   }
   const logged = state(memory, STATE.sessionBytesMax)

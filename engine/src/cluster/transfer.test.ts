@@ -375,6 +375,12 @@ test('a damaged chunk is pulled again from another node', () => {
   install(b)
   expectWhole(b, 7)
   expect(world.simulation.lines.some(({ message }) => message === 'damaged chunk received')).toBe(true)
+  // Who sent all of a chunk is not asked for it again; of one that several nodes sent, each may have damaged its part.
+  const requests = world.frames.flatMap(({ to, frame }) => (frame.type === 'chunkRequest' ? [{ to, ...frame }] : []))
+  const whole = (digest: string) => requests.every((one) => one.digest !== digest || one.offset === 0)
+  const fromLiar = requests.filter(({ to, digest }) => to === 'liar' && whole(digest)).map(({ digest }) => digest)
+  expect(fromLiar.length).toBeGreaterThan(0)
+  expect(new Set(fromLiar).size).toBe(fromLiar.length)
 })
 
 test('a transfer without progress fails on both sides after ten seconds, and the next one waits longer each time', () => {

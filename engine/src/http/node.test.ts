@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { parseDay, turnableClock } from '@vacancy/shared'
-import { NODE_HTTP_LIMITS, NODE_ROUTES, type NodeRoute } from '@vacancy/shared/contract'
+import { NODE_HTTP_LIMITS, NODE_ROUTES, type NodeCoverage, type NodeRoute } from '@vacancy/shared/contract'
 import { LISTENER_LIMITS, parseTokens, type TlsMaterial } from '@vacancy/shared/node'
 import { afterEach, expect, test, vi } from 'vitest'
 import { FIRST_CERTIFICATE, SECOND_CERTIFICATE } from '../testing/certificates.ts'
@@ -371,6 +371,34 @@ function inventory() {
   ask(node, 'SETROOMPKG', { propertyId: 'h3', roomType: 'double', date: '2026-06-20', availability: 2 })
   return node.store.memory
 }
+
+test('coverage counts the packages of a segment by day, from the first day that has any to the last', async () => {
+  const node = createNodeInMemory(parseDay('2026-06-15') as number)
+  const { get } = await serve({ handle: { memory: () => node.store.memory } })
+  const read = async () => (await (await get('/coverage')).json()) as NodeCoverage
+  expect(await read()).toMatchObject({ properties: 0, packages: 0, window: null, segments: [] })
+
+  const place = { area: 'Centre', propertyType: 'hotel', category: 'city', stars: 4, latitude: 48, longitude: 16 }
+  const property = (segment: string, propertyId: string, dates: readonly string[]) => {
+    ask(node, 'SETPROP', { ...place, segment, propertyId, amenities: [] })
+    for (const date of dates) ask(node, 'SETROOMPKG', { propertyId, roomType: 'double', date, availability: 1 })
+  }
+  property('Graz', 'h1', [])
+  expect(await read()).toMatchObject({ properties: 1, window: null, segments: [{ name: 'Graz', packages: [] }] })
+  property('Vienna', 'h2', ['2026-06-20', '2026-06-22'])
+  property('Vienna', 'h3', ['2026-06-22'])
+
+  expect(await read()).toMatchObject({
+    properties: 3,
+    packages: 3,
+    window: { from: '2026-06-20', to: '2026-06-22' },
+    segments: [
+      { name: 'Graz', properties: 1, packages: [0, 0, 0] },
+      { name: 'Vienna', properties: 2, packages: [1, 0, 2] },
+    ],
+    more: false,
+  })
+})
 
 test('properties are returned with attributes and room types, unknown ids separately', async () => {
   const memory = inventory()

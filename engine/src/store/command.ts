@@ -185,6 +185,13 @@ export function timeOfCommand(view: DataView, start: number): number {
   return view.getUint32(start + TIME_AT, true) + view.getUint32(start + TIME_AT + 4, true) * 2 ** 32
 }
 
+/** Body of the command that sets the bytes of the session table, on which all replicas must agree. */
+export function encodeSettings(sessionBytesMax: number): Uint8Array {
+  const bytes = new Uint8Array(4)
+  new DataView(bytes.buffer).setUint32(0, sessionBytesMax, true)
+  return bytes
+}
+
 /** Body of the command that sets shard time. */
 export function encodeSetTime(timeMs: number): Uint8Array {
   const body = new Uint8Array(8)

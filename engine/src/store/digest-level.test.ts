@@ -2,7 +2,7 @@ import { createRandom } from '@vacancy/testkit/random'
 import { assert, expect, test } from 'vitest'
 import { applyCommand } from './apply.ts'
 import { createApplyContext } from './apply-context.ts'
-import { beginCommand, createCommandWriter, KIND, stampCommand, writeU8 } from './command.ts'
+import { beginCommand, createCommandWriter, encodeSettings, KIND, stampCommand, writeU8 } from './command.ts'
 import { SESSION_WINDOW, STATE } from './layout.ts'
 import {
   decodeSessions,
@@ -137,7 +137,8 @@ test('a digest check used to advance the time of the state, which changed the di
       for (const byte of body) writeU8(writer, byte)
       applyCommand(context, index, writer.bytes, 0, writer.at)
     }
-    apply(1, KIND.settings, Uint8Array.of(0, 0, 16, 0))
+    apply(1, KIND.settings, encodeSettings(1_048_577))
+    expect(state(store.memory, STATE.sessionBytesMax)).toBe(1_048_577)
     const before = stateDigest(store.memory)
     apply(2, KIND.digestCheck, new Uint8Array(16))
     expect(context.newestMark).toEqual(level < 1 || genesis === 0 ? undefined : { index: 2, ...before })
