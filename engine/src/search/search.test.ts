@@ -190,3 +190,18 @@ describe.each([
     expect(result.propertyIds).toHaveLength(3)
   })
 })
+
+test('values with any number are found in a table that is rebuilt while it grows', () => {
+  const node = createNodeInMemory(TODAY)
+  const write = (fields: LooseFields) => expect(ask(node, 'SETPROP', { ...PLAIN, ...fields }).error).toBe('')
+  // Areas are numbered in the order of their first use; rebuilding has room for 1,024 numbers at first.
+  for (let n = 0; n < 1_025; n++) write({ segment: `elsewhere ${n % 50}`, propertyId: `e${n}`, area: `area ${n}` })
+  const AREAS = [0, 1_022, 1_023, 1_024]
+  for (let n = 0; n < 600; n++) write({ propertyId: `p${n}`, area: `area ${AREAS[n % AREAS.length]}` })
+
+  for (const [at, area] of AREAS.entries()) {
+    const { result } = ask(node, 'SEARCHPROP', { segment: 's', area: `area ${area}` })
+    const expected = Array.from({ length: 600 / AREAS.length }, (_, n) => `p${n * AREAS.length + at}`)
+    expect(result.propertyIds?.toSorted(), `area ${area}`).toEqual(expected.toSorted())
+  }
+})
