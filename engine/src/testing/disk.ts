@@ -97,6 +97,8 @@ export class CrashError extends Error {}
 export type SimulatedDisk = Disk & {
   readonly root: Folder
   readonly operations: DiskOperation[]
+  /** Descriptors that were not closed. */
+  openFiles(): number
   /** Call sites of syncs (`wal.ts:123`) by operation number; filled when `recordSites` is set. */
   readonly sites: Map<number, string>
   recordSites: boolean
@@ -300,6 +302,7 @@ function buildDisk(root: Folder, capacityBytes: number): SimulatedDisk {
     copiesOnWrite: false,
     crashed: false,
 
+    openFiles: () => open.filter((file) => file !== undefined).length,
     open(path, mode) {
       begin(disk, mode === 'create' ? 'create' : 'open', path)
       if (mode !== 'read' && disk.isReadOnly) throw errno('EROFS', path)

@@ -638,10 +638,26 @@ test('group numbers wrap after 2^32 groups', () => {
   expect(wal.group).toBeLessThan(1000)
 })
 
+test.each([
+  ['a clean start', 1e9, true],
+  ['an unclean start', 1e9, false],
+  ['an unclean start on a full disk', 8192, false],
+])('%s opens nothing that closing does not close', (_, capacityBytes, isClean) => {
+  const { disk, wal } = begin()
+  fill(wal, 3)
+  disk.capacityBytes = capacityBytes
+  const again = reopen(disk, isClean)
+
+  closeWal(again.wal)
+
+  expect(again.disk.openFiles()).toBe(0)
+})
+
 test('closing lets go of the files, and a clean start changes nothing', () => {
   const { disk, wal } = begin()
   appendGroup(wal, { hardState: hardState(1, 0), batches: [entries(1, 5, 1)] })
   closeWal(wal)
+  expect(disk.openFiles()).toBe(0)
   const before = picture(disk)
 
   reopen(disk, true)
