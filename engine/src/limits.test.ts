@@ -6,9 +6,9 @@ import { dayOf, formatDay } from '@vacancy/shared'
 import { runNodeToEnd, runVacancy } from '@vacancy/testkit/node'
 import { expect, test, vi } from 'vitest'
 import { loadEngineConfig, memoryBytes } from './config.ts'
-import { planThreads } from './node.ts'
 import { READERS_MAX } from './store/layout.ts'
 import { nodesOfTest } from './testing/nodes-of-test.ts'
+import { planThreads } from './thread-plan.ts'
 
 // Many threads, and files of many rows.
 vi.setConfig({ testTimeout: 180_000 })

@@ -21,7 +21,7 @@ import {
 import type { FromReplica, ReplicaOptions, ToReplica } from './cluster/messages.ts'
 import { createCells } from './cluster/shared-status.ts'
 import type { ClusterNodeOptions, openShard } from './cluster-node.ts'
-import { type EngineConfig, type EngineSettings, memoryBytes, requireNodeIdOf, servingThreads } from './config.ts'
+import { type EngineConfig, memoryBytes, requireNodeIdOf, servingThreads } from './config.ts'
 import { ownerOf } from './data/data-directory.ts'
 import { createEnv, type Env } from './env.ts'
 import { errorOf } from './failure.ts'
@@ -30,16 +30,13 @@ import type { ClusterAnswer, NodeHandle, SlowRequest, Unavailable, UnavailableRe
 import type { HttpServer } from './http/node.ts'
 import { REASONS } from './http/reasons.ts'
 import { startMaintenance, watchCores } from './maintenance.ts'
-import { hitBytes } from './search/parameters.ts'
 import { SLICE_WORK } from './search/search.ts'
-import { CAPTURE_SCRATCH_BYTES } from './snapshot/capture.ts'
-import { WORDS_SCRATCH_BYTES } from './snapshot/words.ts'
 import type { ReplicaStatus, SnapshotInfo } from './status.ts'
 import { segmentCounts } from './store/read.ts'
 import { attachMemory, type Memory, refusesForMemory } from './store/store.ts'
 import { isClosed } from './store/version.ts'
 import { countersOf, startTcpServer, type TcpServer } from './tcp/server.ts'
-import { SLAB_BYTES_MIN, SLABS, slabAreaBytes } from './tcp/slabs.ts'
+import { FIRST_SERVING_READER, planThreads, type ThreadPlan } from './thread-plan.ts'
 import { checkPeerTls } from './transport/peer-tls.ts'
 
 const OWNER_WAIT_MS = 3_000
@@ -80,17 +77,9 @@ export type RunningNode = {
 }
 
 const MAIN_READER = 0
-/** Reader 1 belongs to the bulk thread. */
-const FIRST_SERVING_READER = 2
 /** Collects young garbage early: by default each thread would keep tens of megabytes of it. */
 const THREAD_LIMITS = { maxYoungGenerationSizeMb: 8 }
 const SLOW_KEPT = 100
-/** Upper bound of the scratch areas of all readers of a node; more slabs are not reserved. */
-const SLAB_AREA_BYTES_MAX = 64 << 20
-/** As many as may serve (`serving_threads`): more do not read a disk any faster. */
-const LOAD_THREADS_MAX = 64
-/** Least memory for data, as a multiple of the scratch areas in it. */
-const SCRATCH_ROOM = 1.25
 
 type State = {
   memory: Memory | undefined
@@ -346,7 +335,7 @@ function watchAll(options: NodeOptions, state: State, sendToReplica: SendToRepli
 /** Start options of the replica thread. */
 function replicaOptionsOf(
   options: NodeOptions,
-  { readers, loadThreads, scratchBytes }: ReturnType<typeof planThreads>,
+  { readers, loadThreads, scratchBytes }: ThreadPlan,
   cells: ReturnType<typeof createCells>,
 ): ReplicaOptions {
   const { config, codecs } = options
@@ -493,49 +482,6 @@ function createHandle(parts: HandleParts): NodeHandle {
     },
     cluster: shard,
   }
-}
-
-/**
- * Plans the threads that read the store and their scratch areas. A snapshot is loaded by as many threads as there are
- * cores, but by no more than may serve and no more than the memory has room for: each takes some of it permanently.
- *
- * @throws invalid_config when no memory would be left for data
- */
-export function planThreads(settings: EngineSettings, cores: number) {
-  const threads = servingThreads(settings, cores)
-  const least = (CAPTURE_SCRATCH_BYTES + WORDS_SCRATCH_BYTES) * SCRATCH_ROOM
-  const fitting = Math.floor(memoryBytes(settings) / least) - FIRST_SERVING_READER
-  const loadThreads = Math.max(1, threads, Math.min(cores, LOAD_THREADS_MAX, fitting))
-  const readers = FIRST_SERVING_READER + loadThreads
-  return { readers, loadThreads: Math.min(loadThreads, cores), ...scratchPlan(settings, readers) }
-}
-
-/**
- * The scratch area of a reader: slabs for the largest reply that the configuration allows, as many as the memory has
- * room for. Writing and loading snapshots use such areas, too.
- *
- * @throws invalid_config when no memory would be left for data
- */
-function scratchPlan(
-  settings: EngineSettings,
-  readers: number,
-): { slabBytes: number; slabs: number; scratchBytes: number } {
-  const memory = memoryBytes(settings)
-  const largest = 64 + settings.queryLimit * hitBytes(settings.maxDatesInQuery)
-  const slabBytes = Math.max(SLAB_BYTES_MIN, Math.ceil(largest / 8192) * 8192)
-  const budget = Math.min(SLAB_AREA_BYTES_MAX, memory / 4 / readers)
-  const slabs = Math.max(2, Math.min(SLABS, Math.floor(budget / slabBytes) - 1))
-  const slabArea = 16_384 + slabAreaBytes(slabBytes, slabs)
-  const scratchBytes = Math.max(slabArea, CAPTURE_SCRATCH_BYTES + WORDS_SCRATCH_BYTES)
-  const least = Math.ceil(readers * scratchBytes * SCRATCH_ROOM)
-  if (memory < least) {
-    throw new VacancyError('invalid_config', {
-      reason:
-        `memory_max_bytes: ${memory} is too little for ${readers} threads that need ${scratchBytes} each: give ${least}` +
-        ' or more, or lower query_limit, max_dates_in_query or serving_threads',
-    })
-  }
-  return { slabBytes, slabs, scratchBytes }
 }
 
 /** While other data replace those of the store, the last segments: the registry must not get an empty list. */
