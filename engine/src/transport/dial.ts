@@ -23,6 +23,7 @@ import {
   type State,
   sealed,
   slotsOf,
+  type TransportLimits,
   warn,
   warnUnnamed,
 } from './transport-state.ts'
@@ -220,10 +221,24 @@ export function dial(state: State, slot: Slot, known?: Address): void {
   )
 }
 
+/**
+ * Milliseconds until the next attempt to connect. They double with each one that failed before, up to a limit, and are
+ * drawn between half of that and all of it, so that nodes do not return at the same time.
+ *
+ * @param random a byte
+ */
+export function retryMs(
+  { retryMsMin, retryMsMax }: Pick<TransportLimits, 'retryMsMin' | 'retryMsMax'>,
+  failedBefore: number,
+  random: number,
+): number {
+  const ms = Math.min(retryMsMax, retryMsMin * 2 ** Math.min(failedBefore, 16))
+  return (ms / 2) * (1 + (random + 1) / 256)
+}
+
 /** After a failure: waits longer each time, with jitter. */
 function retry(state: State, slot: Slot, reason: CloseReason, error?: unknown): void {
   const { env } = state.options
-  const { retryMsMin, retryMsMax } = state.limits
   state.failed[reason]++
   // A process that is ending keeps its listener for a moment after its connections. A connection that it accepts and
   // closes proves nothing. The next attempt decides, or the timeout does.
@@ -237,10 +252,9 @@ function retry(state: State, slot: Slot, reason: CloseReason, error?: unknown): 
     cause: describe(error),
   }
   warn(state, `dial ${slot.peer.node} ${reason}`, fields, 'cannot connect to a peer')
-  const ms = Math.min(retryMsMax, retryMsMin * 2 ** Math.min(slot.attempts++, 16))
-  const fraction = (env.random.bytes(1)[0] + 1) / 256
+  const ms = retryMs(state.limits, slot.attempts++, env.random.bytes(1)[0])
   slot.isWaiting = true
-  slot.stopDialling = env.schedule.after((ms / 2) * (1 + fraction), () => {
+  slot.stopDialling = env.schedule.after(ms, () => {
     slot.stopDialling = undefined
     dial(state, slot)
   })

@@ -6,11 +6,12 @@ import { afterEach, beforeAll, expect, test } from 'vitest'
 import { createAuthority, createNodeCertificate, type Pair } from '../cli/certificates.ts'
 import { createEnv } from '../env.ts'
 import { createOrdinaryCertificate, type Ordinary } from '../testing/ordinary-certificate.ts'
+import { retryMs } from './dial.ts'
 import { frameParts } from './framing.ts'
 import { decodeAnswer, encodeHello } from './handshake.ts'
 import { openTlsTransport, type TlsTransport } from './tls-transport.ts'
 import type { StreamKind } from './transport.ts'
-import type { Address, TransportCounters, TransportLimits } from './transport-state.ts'
+import { type Address, TRANSPORT_LIMITS, type TransportCounters, type TransportLimits } from './transport-state.ts'
 
 const DAY = { nowMs: Date.now(), days: 1 }
 
@@ -47,6 +48,8 @@ type Node = {
   readonly events: Event[]
   readonly logged: string[]
   readonly duplicates: string[]
+  /** For each lookup of an address: whether the attempt before it had failed. */
+  readonly lookups: boolean[]
 }
 
 const cleanups: (() => unknown)[] = []
@@ -96,7 +99,9 @@ async function openNode(
 ) {
   const logged: string[] = []
   const log = (_: object, message: string): void => void logged.push(message)
-  const node = { name, frames: [], events: [], logged, duplicates: [] } as unknown as Node & { transport: TlsTransport }
+  const node = { name, frames: [], events: [], logged, duplicates: [], lookups: [] } as unknown as Node & {
+    transport: TlsTransport
+  }
   const transport = await openTlsTransport({
     env: createEnv({ debug: log, info: log, warn: log, error: log }),
     node: name,
@@ -104,7 +109,10 @@ async function openNode(
     port,
     tls: insecure ? undefined : materialOf(pair),
     requireNodeId,
-    addressOf: async (peer) => book.get(peer) ?? Promise.reject(new Error('unknown')),
+    addressOf: async (peer, wasUnreachable) => {
+      node.lookups.push(wasUnreachable)
+      return book.get(peer) ?? Promise.reject(new Error('unknown'))
+    },
     onDuplicate: (peer) => {
       node.duplicates.push(peer)
       look()
@@ -799,4 +807,19 @@ test('an address that cannot be found is looked up again', async () => {
   await until(() => a.transport.counters().outgoing === 3)
 
   expect(a.events.map((event) => 'open' in event && event.open)).toEqual(['b', 'b', 'b'])
+  // One attempt for each stream that had no failure before it.
+  expect(a.lookups.filter((wasUnreachable) => !wasUnreachable)).toHaveLength(3)
+  expect(a.lookups.length).toBeGreaterThan(6)
+})
+
+test.each([
+  [0, 25, 50],
+  [1, 50, 100],
+  [5, 800, 1_600],
+  [6, 1_000, 2_000],
+  [1_000, 1_000, 2_000],
+])('after %i failures the next attempt waits %i to %i ms', (failedBefore, least, most) => {
+  expect(retryMs(TRANSPORT_LIMITS, failedBefore, -1)).toBe(least)
+  expect(retryMs(TRANSPORT_LIMITS, failedBefore, 127)).toBe((least + most) / 2)
+  expect(retryMs(TRANSPORT_LIMITS, failedBefore, 255)).toBe(most)
 })
