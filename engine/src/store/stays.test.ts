@@ -103,6 +103,23 @@ describe('a shard below feature level 2', () => {
   })
 })
 
+test.each([
+  ['a property', { propertyId: 'q' }],
+  ['a room type', { roomType: 'suite' }],
+  ['an arrival', { arrival: formatDay(TODAY + 2) }],
+  ['nights', { nights: 2 }],
+  ['rooms', { rooms: 1 }],
+])('the same id with other lines is another request: %s', (_, other) => {
+  property('q', 5)
+  book('x')
+
+  expect(book('x').error).toBe('')
+  expect(book('x', { lines: [line(other)] }).error).not.toBe('')
+  expect(book('x', { lines: [line(), line(other)] }).error).not.toBe('')
+
+  expect(left()).toBe(3)
+})
+
 describe('a stay that replaces another one', () => {
   const lines = (rooms: number) => ({ lines: [line({ rooms })] })
 
