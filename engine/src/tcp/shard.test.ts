@@ -103,6 +103,24 @@ describe('a write', () => {
   })
 })
 
+test('a thread that ends refuses new requests and still answers those before', async () => {
+  const [thread, client] = await start()
+  thread.setStatus(ROLE.leader)
+  const written = ask(client, 'SETPROP', somewhere('hotel_1'))
+  const write = await takeWrite(thread)
+
+  const ended = thread.server.drain(60_000)
+
+  const refused = await until('it refuses', async () => {
+    const answer = await ask(client, 'GETCODECS', {})
+    return answer.ok ? undefined : answer
+  })
+  expect(refused).toEqual(refusal('503'))
+  thread.apply(write)
+  expect(await written).toEqual({ ok: true, result: {} })
+  await ended
+})
+
 describe('a read on a follower', () => {
   test('is served while the data is fresh, and writes of others are visible once applied', async () => {
     const [thread, client] = await start()
