@@ -31,7 +31,7 @@ const TESTS_USE = {
 
 /** Layers of engine/src from top to bottom: an import goes to a lower layer or stays in its own. */
 const ENGINE_LAYERS = [
-  ['cli', 'docs', 'node', 'cluster-node'],
+  ['cli', 'docs', 'node', 'cluster-node', 'thread-plan'],
   ['tcp', 'http', 'maintenance'],
   ['cluster', 'bootstrap', 'data', 'registry', 'transport'],
   ['import', 'search', 'threads'],

@@ -375,7 +375,7 @@ test('a damaged chunk is pulled again from another node', () => {
   install(b)
   expectWhole(b, 7)
   expect(world.simulation.lines.some(({ message }) => message === 'damaged chunk received')).toBe(true)
-  // Who sent all of a chunk is not asked for it again; of one that several nodes sent, each may have damaged its part.
+  // A node that sent all of a chunk gets no second request for it; of one that several sent, each may have damaged a part.
   const requests = world.frames.flatMap(({ to, frame }) => (frame.type === 'chunkRequest' ? [{ to, ...frame }] : []))
   const whole = (digest: string) => requests.every((one) => one.digest !== digest || one.offset === 0)
   const fromLiar = requests.filter(({ to, digest }) => to === 'liar' && whole(digest)).map(({ digest }) => digest)
