@@ -372,11 +372,13 @@ function joinShard(
   /**
    * Performs every step with the snapshot in a folder that can fail, before the memory is cleared for it; or returns
    * the error.
+   *
+   * @param kept bytes of memory that must stay free; the reserve for writes when absent
    */
-  const readFolder = (path: string): SnapshotReader | VacancyError => {
+  const readFolder = (path: string, kept?: number): SnapshotReader | VacancyError => {
     try {
       const reader = openSnapshot(env.disk, readSnapshotDir(env.disk, path, chunksFolder(options.dataDir)))
-      return memoryTooSmall(node.store, reader, options.loadThreads, options.memoryBytes) ?? reader
+      return memoryTooSmall(node.store, reader, options.loadThreads, options.memoryBytes, kept) ?? reader
     } catch (error) {
       if (!(error instanceof VacancyError)) throw error
       return error
@@ -413,7 +415,8 @@ function joinShard(
       genesis: () => genesisOf(node, replica.raft.applied),
       hasMemoryFor: (packages) => packages * BYTES_A_PACKAGE < options.memoryBytes,
       prepareSwitch(path) {
-        const reader = readFolder(path)
+        // What the leader has in its memory: an almost full shard uses its reserve.
+        const reader = readFolder(path, 0)
         if (reader instanceof VacancyError) return reader
         prepared = reader
         return undefined

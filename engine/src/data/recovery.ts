@@ -33,7 +33,7 @@ import { latestTime } from '../store/apply.ts'
 import type { ApplyContext } from '../store/apply-context.ts'
 import { decodeBulkLoad, KIND, kindOfCommand } from '../store/command.ts'
 import { PAGE_BYTES } from '../store/layout.ts'
-import { memoryReserve, prepareSnapshots, publish, type Store, scratchOf } from '../store/store.ts'
+import { prepareSnapshots, publish, type Store, scratchOf } from '../store/store.ts'
 import { hasDeleted, sweepOne } from '../store/window.ts'
 import { assertConnects, createWal, openWal, type Recovered, recoveredTerm } from '../wal/open.ts'
 import type { SnapshotMark } from '../wal/payload.ts'
@@ -244,8 +244,7 @@ function missingMemory(
 ): { readonly isCertain: boolean; readonly error: VacancyError } | undefined {
   const error = memoryTooSmall(store, reader, 0, memoryBytes)
   if (error === undefined) return undefined
-  const reserve = memoryReserve(store.memory)
-  return { isCertain: lackingBytes(store, reader, 0) > reserve, error }
+  return { isCertain: lackingBytes(store, reader, 0, 0) > 0, error }
 }
 
 /**

@@ -19,6 +19,7 @@ import {
   clearStore,
   countsOf,
   createStore,
+  memoryReserve,
   publish,
   type Store,
   scratchOf,
@@ -34,7 +35,7 @@ import { type PressureResult, runPressure } from '../testing/pressure.ts'
 import { createSimulation, type Simulation } from '../testing/simulation.ts'
 import { CAPTURE_SCRATCH_BYTES, captureStore } from './capture.ts'
 import { openSeedFile, type SnapshotReader } from './load.ts'
-import { inlineDecoder, lackingBytes, loadedBytes, replaceData, replaceStore } from './replace.ts'
+import { inlineDecoder, lackingBytes, loadedBytes, memoryTooSmall, replaceData, replaceStore } from './replace.ts'
 import { inlineEncoder, writeSeedFileAtOnce } from './write.ts'
 
 const SEED = Number(process.env['VACANCY_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
@@ -200,6 +201,32 @@ test('a snapshot that does not fit the memory is detected before anything is cle
   // A store that grew row by row has more room in its tables than one that was loaded.
   expect(loadedBytes(reader)).toBeLessThan(used)
   expect(loadedBytes(reader)).toBeGreaterThan(used / 3)
+})
+
+test('the state of an almost full node fits with its reserve into a node of the same memory', () => {
+  const origin = runModel(SEED, { properties: 800, segments: 8, rooms: 2, areas: 5, steps: 4000 }, MEMORY)
+  const expected = pictureOf(origin)
+  const reader = snapshotOf(origin, '/origin')
+  const create = (memoryBytes: number) =>
+    createStore({ memoryBytes, readers: 1, scratchBytes: 4096, sessionBytesMax: 1 << 20 })
+  // The least memory of which the snapshot leaves half of the reserve.
+  let memoryBytes = 4 << 20
+  const isTooSmall = () => {
+    const store = create(memoryBytes)
+    return lackingBytes(store, reader, 1, memoryReserve(store.memory) / 2) > 0
+  }
+  while (isTooSmall()) memoryBytes += 64 << 10
+  const full = create(memoryBytes)
+
+  expect(lackingBytes(full, reader, 1)).toBeGreaterThan(0)
+  const { needed, room } = memoryTooSmall(full, reader, 1, memoryBytes)?.fields ?? {}
+  expect(Number(needed)).toBeGreaterThan(Number(room))
+  expect(memoryTooSmall(full, reader, 1, memoryBytes, 0)).toBeUndefined()
+  expect(replace(full, reader).ended).toEqual([undefined])
+
+  publish(full, origin.index)
+  expect(countsOf(full.memory)).toEqual(expected.counts)
+  expect(stateDigest(full.memory)).toEqual(expected.digest)
 })
 
 test('an error after clearing is reported, and the store stays closed', () => {

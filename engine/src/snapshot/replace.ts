@@ -107,35 +107,48 @@ export function loadedBytes({ properties, tables, names, sessions, stays, manife
 }
 
 /**
- * Bytes by which a store's memory is too small for a snapshot; 0 when it fits. The reserve below which a node refuses
- * writes covers what the estimate leaves out.
+ * Bytes by which a store's memory is too small for a snapshot; 0 when it fits.
+ *
+ * @param kept bytes that must stay free. The reserve below which a node refuses writes covers what the estimate leaves
+ *   out. The state of a shard that is almost full may only fit with it.
  */
-export function lackingBytes(store: Store, reader: SnapshotReader, decoders: number): number {
-  const { records, planes } = store.writer
-  const reserve = memoryReserve(store.memory)
-  const room = planes.origin - records.origin - reserve
-  return Math.max(0, loadedBytes(reader) + decoders * WORDS_SCRATCH_BYTES - room)
+export function lackingBytes(
+  store: Store,
+  reader: SnapshotReader,
+  decoders: number,
+  kept = memoryReserve(store.memory),
+): number {
+  return Math.max(0, loadedBytes(reader) + decoders * WORDS_SCRATCH_BYTES + kept - roomOf(store))
+}
+
+function roomOf({ writer: { records, planes } }: Store): number {
+  return planes.origin - records.origin
 }
 
 /**
  * Why a snapshot does not fit the memory of a store; undefined when it does.
  *
  * @param memoryBytes the setting, memory_max_bytes
+ * @param kept as of `lackingBytes`
  */
 export function memoryTooSmall(
   store: Store,
   reader: SnapshotReader,
   decoders: number,
   memoryBytes: number,
+  kept = memoryReserve(store.memory),
 ): VacancyError | undefined {
-  const lacking = lackingBytes(store, reader, decoders)
+  const lacking = lackingBytes(store, reader, decoders, kept)
   if (lacking === 0) return undefined
-  const { records, planes } = store.writer
-  const room = planes.origin - records.origin
-  const reserve = memoryReserve(store.memory)
+  const room = roomOf(store) - kept
   const { index, packages } = reader.manifest
-  const needed = Math.ceil(lacking + room - reserve)
-  return new VacancyError('memory_too_small', { index, packages, needed, room, memory: memoryBytes })
+  return new VacancyError('memory_too_small', {
+    index,
+    packages,
+    needed: Math.ceil(lacking + room),
+    room,
+    memory: memoryBytes,
+  })
 }
 
 /**
