@@ -91,7 +91,7 @@ test('code that cannot be loaded leaves the page as it is, and is loaded when it
 
   await page.keyboard.press('?')
 
-  await expect(page.getByRole('region', { name: 'Notifications' })).toContainText('could not be loaded')
+  await expect(page.getByRole('region', { name: 'Notifications' })).toContainText('could not be shown')
   await expect(page.locator('[data-page="overview"]')).toBeVisible()
   await expect(help).toBeHidden()
 

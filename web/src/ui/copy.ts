@@ -14,7 +14,7 @@ export const codeView = { copy: (label: string) => `Copy: ${label}` }
 export const dialog = { close: 'Close' }
 
 export const late = {
-  failed: (why: string) => `This part of the console could not be loaded: ${why}. Open it again to retry.`,
+  failed: (why: string) => `This part of the console could not be shown: ${why}. Open it again to retry.`,
 }
 
 export const page = {

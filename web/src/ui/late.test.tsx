@@ -99,7 +99,7 @@ test('a layer is closed with a message, and loads when it is opened again', asyn
   fireEvent.click(screen.getByRole('button', { name: 'open' }))
   await later(1_800)
   expect(attempts()).toBe(3)
-  expect(document.body.textContent).toContain('could not be loaded: attempt 3 failed. Open it again to retry.')
+  expect(document.body.textContent).toContain('could not be shown: attempt 3 failed. Open it again to retry.')
 
   fireEvent.click(screen.getByRole('button', { name: 'open' }))
   await later(0)

@@ -23,8 +23,8 @@ export async function loadCode<T>(load: () => Promise<T>): Promise<T> {
 }
 
 /**
- * As `lazy` of React. When the code cannot be loaded, a layer (with `onClose`) is closed with a message, and opening it
- * tries again; anything else shows the error and a button in its place.
+ * As `lazy` of React. When the code cannot be loaded, or fails, a layer (with `onClose`) is closed with a message, and
+ * opening it tries again; anything else shows the error and a button in its place.
  */
 export function late<P extends object>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
   const create = () => lazy(async () => ({ default: await loadCode(load) }))
