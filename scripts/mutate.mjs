@@ -41,10 +41,13 @@ const SLOW_MS = 120_000
 const BASELINE_MS = 30 * 60_000
 /** Of one test without an edit: a busy machine must not make it useless. */
 const BASELINE_TEST_MS = 180_000
+/** Much of a run is one process that starts and reads modules: two at a time keep two cores busy. */
+const JOBS = 2
 const USAGE = `npm run mutate -- [options]
   --edits N        edits to try in each workspace; default 100
   --workspace W    one of ${Object.keys(THRESHOLDS).join(', ')}; default all
   --seed N         which edits are drawn; default random
+  --jobs N         edits tried at a time, each by one process in a copy of the tree; default ${JOBS}
   --min PERCENT    threshold in place of ${Object.entries(THRESHOLDS)
     .map(([name, least]) => `${name} ${least}`)
     .join(', ')}
@@ -57,11 +60,13 @@ async function main() {
   if (options.help) return console.log(USAGE) ?? 0
   if (options.fault) return console.error(`mutate: ${options.fault}\n${USAGE}`) ?? 64
   console.log(`seed ${options.seed}`)
-  const copy = copyTree(ROOT)
-  process.on('exit', () => rmSync(copy, { recursive: true, force: true }))
+  const copies = Array.from({ length: options.jobs }, () => copyTree(ROOT))
+  process.on('exit', () => {
+    for (const copy of copies) rmSync(copy, { recursive: true, force: true })
+  })
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130))
   const reports = []
-  for (const workspace of options.workspaces) reports.push(await mutate(copy, workspace, options))
+  for (const workspace of options.workspaces) reports.push(await mutate(copies, workspace, options))
   if (options.json)
     writeFileSync(options.json, `${JSON.stringify({ seed: options.seed, workspaces: reports }, null, 2)}\n`)
   return reports.every(({ passed }) => passed) ? 0 : 1
@@ -73,6 +78,7 @@ function readOptions() {
       edits: 'string',
       workspace: 'string',
       seed: 'string',
+      jobs: 'string',
       min: 'string',
       json: 'string',
       help: 'boolean',
@@ -89,10 +95,13 @@ function readOptions() {
     if (!workspaces.every((name) => Object.hasOwn(THRESHOLDS, name)))
       throw new Error(`unknown workspace ${values.workspace}`)
     const seed = whole('seed', Math.floor(Math.random() * 2 ** 31))
+    const jobs = whole('jobs', JOBS)
+    if (jobs === 0) throw new Error('--jobs must be at least 1')
     const min = values.min === undefined ? undefined : whole('min')
     return {
       edits: whole('edits', 100),
       seed,
+      jobs,
       min,
       workspaces,
       json: values.json && path.resolve(values.json),
@@ -126,7 +135,8 @@ function copyTree(root) {
   return copy
 }
 
-async function mutate(copy, workspace, { edits: count, seed, min = THRESHOLDS[workspace] }) {
+async function mutate(copies, workspace, { edits: count, seed, min = THRESHOLDS[workspace] }) {
+  const [copy] = copies
   const modules = globSync(workspace === 'web' ? WEB_FOLDERS : `${workspace}/src/**/*.ts`, { cwd: copy })
   const sources = new Map(
     modules
@@ -139,18 +149,22 @@ async function mutate(copy, workspace, { edits: count, seed, min = THRESHOLDS[wo
   const { workspaces } = JSON.parse(read(copy, 'package.json'))
   const importers = readImporters(copy, workspaces)
   const tests = new Map(drawn.map(({ file }) => [file, relatedTests(importers, file, TESTS_PER_EDIT)]))
-  const times = await baseline(copy, [...new Set([...tests.values()].flat())])
+  const times = await baseline(copy, [...new Set([...tests.values()].flat())], copies.length)
   console.log(`${workspace}: ${drawn.length} of ${all.length} edits`)
   const results = []
-  for (const edit of drawn) {
-    const usable = affordable(
-      tests.get(edit.file).filter((test) => times.has(test)),
-      times,
-    )
-    const result = await tryEdit(copy, edit, sources.get(edit.file), usable, times)
-    results.push(result)
-    console.log(lineOf(result))
+  const waiting = [...drawn.entries()]
+  const tryWaiting = async (copy) => {
+    for (let next = waiting.shift(); next; next = waiting.shift()) {
+      const [n, edit] = next
+      const usable = affordable(
+        tests.get(edit.file).filter((test) => times.has(test)),
+        times,
+      )
+      results[n] = await tryEdit(copy, edit, sources.get(edit.file), usable, times)
+      console.log(lineOf(results[n]))
+    }
   }
+  await Promise.all(copies.map(tryWaiting))
   const total = (status) => results.filter((result) => result.status === status).length
   const totals = { caught: total('caught'), timeout: total('timeout'), survived: total('survived') }
   const percent = results.length === 0 ? 100 : (100 * (totals.caught + totals.timeout)) / results.length
@@ -163,10 +177,10 @@ async function mutate(copy, workspace, { edits: count, seed, min = THRESHOLDS[wo
 }
 
 /** Time of each test file and of its slowest test without an edit. Files that fail are left out: they would notice everything. */
-async function baseline(copy, files) {
+async function baseline(copy, files, jobs) {
   const times = new Map()
   if (files.length === 0) return times
-  const { results } = await vitest(copy, files, BASELINE_MS, BASELINE_TEST_MS)
+  const { results } = await vitest(copy, files, [`--maxWorkers=${jobs}`], BASELINE_MS, BASELINE_TEST_MS)
   for (const { file, status, startTime, endTime, assertionResults } of results) {
     const slowestMs = Math.max(0, ...assertionResults.map(({ duration }) => duration ?? 0))
     if (status === 'passed') times.set(file, { fileMs: endTime - startTime, slowestMs })
@@ -214,7 +228,7 @@ async function tryEdit(copy, { start, end, ...edit }, source, tests, times) {
   for (const stage of [quick, slow].filter(({ length }) => length > 0)) {
     status = await tryStage(stage, times, (isEdited, files, limitMs, testMs) => {
       writeFileSync(target, isEdited ? edited : source)
-      return vitest(copy, ['--bail=1', ...files], limitMs, testMs)
+      return vitest(copy, files, ['--maxWorkers=1', '--bail=1'], limitMs, testMs)
     })
     if (status !== 'survived') break
   }
@@ -241,12 +255,14 @@ async function tryStage(files, times, run) {
 }
 
 /** Runs test files: the exit code, undefined when they did not end within the limit, and which files failed. */
-function vitest(copy, args, limitMs, testMs) {
+function vitest(copy, files, more, limitMs, testMs) {
   const report = path.join(copy, 'mutation-report.json')
   rmSync(report, { force: true })
+  // Those of the other workspaces take a second to start.
+  const projects = new Set(files.map((file) => `--project=${file.split('/')[0]}`))
+  const options = ['run', ...projects, ...more, `--testTimeout=${testMs}`, '--reporter=json', `--outputFile=${report}`]
   // A group of its own: programs that a test started end with it.
-  const options = ['run', '--maxWorkers=2', `--testTimeout=${testMs}`, '--reporter=json', `--outputFile=${report}`]
-  const child = spawn(process.execPath, ['node_modules/vitest/vitest.mjs', ...options, ...args], {
+  const child = spawn(process.execPath, ['node_modules/vitest/vitest.mjs', ...options, ...files], {
     cwd: copy,
     stdio: 'ignore',
     detached: true,

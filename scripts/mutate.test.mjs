@@ -41,6 +41,7 @@ test('a run tries the drawn edits, reports each and leaves the tree as it is', (
 test.each([
   ['an unknown workspace', ['--workspace', 'nowhere'], 'unknown workspace nowhere'],
   ['a count that is not a number', ['--edits', 'many'], '--edits must be a whole number'],
+  ['no job at all', ['--jobs', '0'], '--jobs must be at least 1'],
   ['an unknown option', ['--fast'], "Unknown option '--fast'"],
 ])('%s is a usage error', (_, options, message) => {
   const { status, stderr } = run(...options)
