@@ -78,7 +78,7 @@ test('right answers pass, in whatever order the properties come', async () => {
 
 test.each<[string, (stays: Stay[]) => Stay[] | string, RegExp]>([
   ['one property left out', (stays) => stays.slice(1), /\d+ properties instead of \d+/],
-  ['one property twice', (stays) => stays.map(() => stays[0] as Stay), /does not fit or is there twice/],
+  ['one property twice', (stays) => stays.map(() => stays[0] as Stay), /does not match, or is there twice/],
   [
     'a price of another night',
     (stays) =>

@@ -61,7 +61,7 @@ function faultIn(tables: Tables, fields: SearchFields, { hits, payload, codecs }
   const rows = rowsById(tables, fields)
   for (const { propertyId, days } of properties) {
     // Each id counts once: what is taken out is not found again.
-    if (!wanted.delete(propertyId)) return `${propertyId} does not fit or is there twice`
+    if (!wanted.delete(propertyId)) return `${propertyId} does not match, or is there twice`
     const fault = nightsFault(tables, rows.get(propertyId) ?? -1, { fields, days, codecs })
     if (fault) return `${propertyId}: ${fault}`
   }

@@ -461,7 +461,7 @@ export function setMute(raft: Raft, isMute: boolean): void {
 }
 
 /**
- * Whether what a peer acknowledges counts; without a word of the driver when the member is bound
+ * Sets whether acknowledgements of a peer count. Until the driver calls this, those of bound members count
  * (docs/design/consensus.md#identities).
  */
 export function setCounts(raft: Raft, peer: number, counts: boolean): void {

@@ -374,8 +374,8 @@ export function peerOf(raft: Raft, id: number): Progress | undefined {
 }
 
 /**
- * docs/design/consensus.md#replication: another leader's entries stand from `index` on. What is on its way to the disk
- * is void from there (docs/design/consensus.md#hand-over).
+ * Drops the entries from `index` on, because another leader has others there. Those on their way to the disk are void,
+ * too (docs/design/consensus.md#replication, docs/design/consensus.md#hand-over).
  */
 export function cutLog(raft: Raft, index: number): void {
   truncateFrom(raft, index)

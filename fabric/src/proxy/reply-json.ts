@@ -513,10 +513,10 @@ function put(writer: JsonWriter, text: Text): void {
 }
 
 /**
- * Copies where there is room; what the last word has too much is overwritten. Much faster than bytes, and for a few
- * dozen bytes also than a call of `set`.
+ * Copies whole words; the caller has made room. Bytes of the last word beyond the text are overwritten by what follows.
+ * Much faster than byte by byte, and for a few dozen bytes also faster than a call of `set`.
  *
- * @returns where it ends
+ * @returns the end of the text
  */
 function copyTo(to: DataView, at: number, { words, length }: Text): number {
   for (let i = 0; i < words.length; i++) to.setFloat64(at + i * WORD_BYTES, words[i] as number, true)

@@ -73,7 +73,7 @@ export function detach(queue: Queue, job: Job): void {
       break
     case STATE.leased:
     case STATE.gone:
-      assert(false, 'a leased job leaves by resolve, and a finished one is nowhere')
+      assert(false, 'a leased job must be resolved, and a finished one is in no list')
       break
     default:
       unreachable(job.state)
