@@ -278,7 +278,8 @@ async function membersOf(
       if (known && known.apiUrl !== '') return known
       const { shard, zone, apiUrl, tcp } = reporter.address
       const own = new URL(apiUrl)
-      const there = host === '' ? undefined : `${own.protocol}//${bracketed(host)}:${own.port || '80'}`
+      const port = own.port || (own.protocol === 'https:' ? '443' : '80')
+      const there = host === '' ? undefined : `${own.protocol}//${bracketed(host)}:${port}`
       const place = there === undefined ? await placeOf(shard, id) : { apiUrl: there, host, port: tcp?.port ?? 0 }
       return addressOf(id, shard, zone, place)
     }),

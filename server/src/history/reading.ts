@@ -57,6 +57,8 @@ function readLine(draft: Draft, text: string, start: number, end: number): boole
   const inputs = INPUTS.get(text.slice(start, at))
   if (!inputs) return false
   const close = text.charCodeAt(at) === BRACE ? text.lastIndexOf('}', end) : at - 1
+  // A line that was cut off has no brace; the last one is of an earlier line.
+  if (close < at - 1) return false
   const labels = close > at ? text.slice(at, close) : ''
   const [written = ''] = text
     .slice(close + 1, end)
