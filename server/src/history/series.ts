@@ -309,7 +309,7 @@ function bytesCopy(values: Uint16Array): Uint8Array {
 }
 
 /**
- * Loads saved series into a store; rings that already have values stay.
+ * Loads saved series into a store at its start.
  *
  * @returns '' or why the file was ignored; it is then deleted, since metrics are not worth a repair
  */
