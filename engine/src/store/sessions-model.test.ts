@@ -67,7 +67,7 @@ function request(model: Model, key: string, number: number, amount: number, time
   return result
 }
 
-/** What `encodeSessions` says, in the form of the model; digests of commands are left out. */
+/** The bytes of `encodeSessions` in the form of the model; digests of commands are left out. */
 function decoded(bytes: Uint8Array) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
   let at = 0

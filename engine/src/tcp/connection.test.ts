@@ -99,7 +99,7 @@ function createThread({ isInShard = false, requireLogin = false, leaderReads = t
   return { thread, seen, setRole }
 }
 
-/** A socket whose kernel takes all bytes at once, or none until the test says so. */
+/** A socket whose kernel takes all bytes at once, or none until the test lets it. */
 function createSocket() {
   const state = { isFull: false, isPaused: false, isEnded: false, isDestroyed: false, writes: [] as Buffer[] }
   const queue: { bytes: number; done: (() => void) | undefined }[] = []

@@ -437,7 +437,7 @@ const errorOf = (status: number, body: string) => {
   }
 }
 
-test('a response is read, or the error says what is wrong', () => {
+test('a response is read, or the error names what is wrong', () => {
   const token = 'it requires a token that the control plane does not have'
 
   expect(errorOf(200, '{"a":{"b":1}}')).toEqual({ a: { b: 1 } })

@@ -608,7 +608,7 @@ test('after a restart the remaining time of a recent request counts', async () =
   expect(world.operation).toMatchObject({ state: 'no-change', endedAt: at(NOW + 20_199) })
 })
 
-test('a restart says that the outcome is checked, and keeps the time of measured steps', async () => {
+test('a restart reports that the outcome is checked, and keeps the time of measured steps', async () => {
   const world = worldOf('transfer', 'n2', led('n2'))
   world.isResumed = true
   const measured = { state: 'done', at: at(NOW - 5_000), milliseconds: 7, evidence: 'before' } as const

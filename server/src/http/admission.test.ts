@@ -102,7 +102,7 @@ test.each<[Access, string, string]>([
   ['query', 'This needs the viewer role or a client token; your role is producer.', 'Ask an admin for the role.'],
   ['operator', 'This needs the operator role; your role is producer.', 'Ask an admin for the role.'],
   ['admin', 'This needs the admin role; your role is producer.', 'Ask an admin for the role.'],
-])('a refusal of access %s says what is needed', async (access, message, hint) => {
+])('a refusal of access %s names what is needed', async (access, message, hint) => {
   expect((await admitted(withToken('producer'), access)).error).toMatchObject({ message, hint, status: 403 })
 })
 

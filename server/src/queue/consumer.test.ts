@@ -287,7 +287,7 @@ describe('a connection', () => {
     expect(await refusal(service, '')).toBe('accepted')
   })
 
-  it('is told how it was accepted', async () => {
+  it('gets the outcome of its connection', async () => {
     const service = await startService()
     await addTopic(service, 'orders', { ack_deadline_ms: 5_000 })
     const known = await open(service, 'topic=orders&consumer=w&prefetch=7')
@@ -306,7 +306,7 @@ describe('a connection', () => {
     expect(consumer).toMatchObject({ name: 'w', tokenName: 'the consumer', remote: '10.0.0.1:99', confirms: false })
   })
 
-  it('says with its first message what it consumes', async () => {
+  it('names in its first message what it consumes', async () => {
     const { service } = await startConsumer()
     const socket = await open(service, '')
     socket.tell({ action: 'init', uuid: 'x', topic: 'orders', prefetch: 3, confirm: true })
@@ -443,7 +443,7 @@ describe('messages of a consumer', () => {
     ])
   })
 
-  it('are not confirmed without being asked for', async () => {
+  it('are not confirmed unless the consumer wants it', async () => {
     const { service, socket, topic } = await startConsumer()
     await addJobs(service, 'a')
     socket.tell({ action: 'ack', jobId: 'a' })
@@ -558,7 +558,7 @@ describe('a socket that takes no more', () => {
     expect(topic.counts.leased).toBe(5)
   })
 
-  it('goes on at the next tick when it has taken enough', async () => {
+  it('continues at the next tick when it has taken enough', async () => {
     const { socket, topic } = await startBlocked()
     await pass(TICK_MS)
     expect(topic.counts.leased).toBe(1)

@@ -205,7 +205,7 @@ describe('a job that fails', () => {
     expect(job.runAt).toBe(START + 86_400_000)
   })
 
-  it.each([0, 1, 77_000])('waits the %d ms that its consumer asked for', (delayMs) => {
+  it.each([0, 1, 77_000])('waits the %d ms that its consumer named', (delayMs) => {
     const { queue, consumer, now, job } = startDelivery()
     expect(reject(queue, consumer, ref('a'), failure({ delayMs }), now)).toBe('retry')
     expect(job).toMatchObject({ runAt: START + delayMs, dueAt: 1_000 + delayMs, failures: 1 })

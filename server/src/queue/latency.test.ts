@@ -20,7 +20,7 @@ test.each([
   expect(buckets.sum).toBe(value)
 })
 
-test('latencies are told apart from a millisecond up to an hour', () => {
+test('latencies are distinguished from a millisecond up to an hour', () => {
   expect([LATENCY_SECONDS[0], LATENCY_SECONDS.at(-1)]).toEqual([0.001, 3_600])
   expect(LATENCY_SECONDS.toSorted((a, b) => a - b)).toEqual(LATENCY_SECONDS)
 })

@@ -36,7 +36,7 @@ type Fake = {
   /** Of all journals, in order. */
   readonly writes: Write[]
   /** What the partition reported, as text. */
-  readonly told: string[]
+  readonly reported: string[]
   readonly lost: Consumer[]
   rows: Stored[][]
   /** How each opening ends; the last one counts for all later ones. */
@@ -47,11 +47,11 @@ type Fake = {
 
 function createFake({ number = 0, partitions = 1 } = {}): Fake {
   let prefix = 0
-  const { told, lost, events, writes } = { told: [], lost: [], events: [], writes: [] } as unknown as Fake
+  const { reported, lost, events, writes } = { reported: [], lost: [], events: [], writes: [] } as unknown as Fake
   const note = (text: string) => (fields: object, message: string) => {
     const owner = 'owner' in fields ? ` ${String(fields.owner)}` : ''
     const loaded = 'jobs' in fields && 'seconds' in fields ? `: ${fields.jobs} jobs in ${fields.seconds} s` : ''
-    told.push(`${text}: ${message}${owner}${loaded}`)
+    reported.push(`${text}: ${message}${owner}${loaded}`)
   }
   const log = { info: note('info'), warn: note('warn'), error: note('error') } as unknown as Logger
   const options: PartitionOptions = {
@@ -62,21 +62,21 @@ function createFake({ number = 0, partitions = 1 } = {}): Fake {
     },
     open: async (given) => {
       events.push(given)
-      told.push('open')
+      reported.push('open')
       await fake.opening(given)
       return journalOf(fake)
     },
-    send: ({ job }) => void told.push(`send ${job.id}`),
-    sent: () => void told.push('sent'),
+    send: ({ job }) => void reported.push(`send ${job.id}`),
+    sent: () => void reported.push('sent'),
     onLost: (consumers) => void lost.push(...consumers),
-    onLoading: () => void told.push(`${partition.unavailable}`),
-    onLoaded: () => void told.push('loaded'),
-    onGroup: (changes) => void told.push(`group of ${changes}`),
-    onError: (operation) => void told.push(`failed to ${operation}`),
+    onLoading: () => void reported.push(`${partition.unavailable}`),
+    onLoaded: () => void reported.push('loaded'),
+    onGroup: (changes) => void reported.push(`group of ${changes}`),
+    onError: (operation) => void reported.push(`failed to ${operation}`),
   }
   const partition = createPartition(number, options)
   const fake: Fake = {
-    ...{ partition, events, writes, told, lost, rows: [], isCloseFailing: false, loadMs: 0 },
+    ...{ partition, events, writes, reported, lost, rows: [], isCloseFailing: false, loadMs: 0 },
     opening: async () => undefined,
   }
   return fake
@@ -97,7 +97,7 @@ function journalOf(fake: Fake): Journal {
     vacuum: async () => undefined,
     sizes: async () => ({ bytes: 0, freeBytes: 0 }),
     close: async () => {
-      fake.told.push('close')
+      fake.reported.push('close')
       if (fake.isCloseFailing) throw new Error('close')
     },
   }
@@ -117,7 +117,7 @@ async function serve(fake = createFake(), rows: Stored[] = []): Promise<{ fake: 
   fake.rows = [[{ kind: 'topic', topic }], rows]
   await startPartition(fake.partition)
   await pass()
-  fake.told.length = 0
+  fake.reported.length = 0
   return { fake, queue: fake.partition.queue as Queue, topic: fake.partition.queue?.topics.get('orders') as Topic }
 }
 
@@ -157,7 +157,7 @@ describe('the start of a partition', () => {
     expect(fake.partition.unavailable).toBe('loading')
     await startPartition(fake.partition)
 
-    expect(fake.told).toEqual(['open', 'loading', 'info: queue loaded: 0 jobs in 0 s', 'loaded'])
+    expect(fake.reported).toEqual(['open', 'loading', 'info: queue loaded: 0 jobs in 0 s', 'loaded'])
     expect([fake.partition.unavailable, fake.partition.queue?.leasePrefix]).toEqual([undefined, 'p0'])
     const [first, second] = [enter(fake), enter(fake)]
     expect([first.id, second.id]).toEqual([3, 7])
@@ -177,7 +177,7 @@ describe('the start of a partition', () => {
     expect([...topic.finished.keys()]).toEqual(['old'])
     enter(fake)
     await pass()
-    expect(fake.told).toEqual(['send a', 'sent'])
+    expect(fake.reported).toEqual(['send a', 'sent'])
   })
 
   it('logs how many jobs were loaded, and how long that took', async () => {
@@ -197,7 +197,7 @@ describe('the start of a partition', () => {
     const started = startPartition(fake.partition)
     await pass(2_000)
     await started
-    expect(fake.told).toContain('info: queue loaded: 3 jobs in 2 s')
+    expect(fake.reported).toContain('info: queue loaded: 3 jobs in 2 s')
   })
 
   it('never reuses a number of a topic or a job', async () => {
@@ -215,14 +215,14 @@ describe('the start of a partition', () => {
     fake.opening = () => Promise.reject(new Error('damaged'))
     await expect(startPartition(fake.partition)).rejects.toThrow('damaged')
     await pass(10_000)
-    expect(fake.told).toEqual(['open'])
+    expect(fake.reported).toEqual(['open'])
   })
 
   it('fails when the journal is lost while it is opened', async () => {
     const fake = createFake()
     fake.opening = async ({ onLost }) => onLost(new Error('gone at once'))
     await expect(startPartition(fake.partition)).rejects.toThrow('gone at once')
-    expect(fake.told).toEqual(['open', 'close'])
+    expect(fake.reported).toEqual(['open', 'close'])
   })
 
   it('stands by while another process owns the journal, and serves when it does', async () => {
@@ -240,14 +240,14 @@ describe('the start of a partition', () => {
       'b:2',
       undefined,
     ])
-    expect(fake.told.slice(1)).toEqual([
+    expect(fake.reported.slice(1)).toEqual([
       'info: another process owns the queue a:1',
       'info: another process owns the queue b:2',
     ])
     owned.resolve()
     await pass()
     expect([fake.partition.unavailable, fake.partition.owner]).toEqual([undefined, undefined])
-    expect(fake.told).toContain('loaded')
+    expect(fake.reported).toContain('loaded')
   })
 
   it('ends a wait for the journal when it stops, and then begins nothing', async () => {
@@ -263,7 +263,7 @@ describe('the start of a partition', () => {
     expect(fake.events[0]?.signal.aborted).toBe(true)
     owned.resolve()
     await fake.partition.running
-    expect(fake.told).toEqual(['open', 'info: another process owns the queue undefined', 'close'])
+    expect(fake.reported).toEqual(['open', 'info: another process owns the queue undefined', 'close'])
     expect([fake.partition.owner, fake.partition.queue]).toEqual([undefined, undefined])
   })
 
@@ -275,7 +275,7 @@ describe('the start of a partition', () => {
     stopWaiting(fake.partition)
     opened.reject(new Error('no longer wanted'))
     await started
-    expect([fake.told, fake.partition.queue]).toEqual([['open'], undefined])
+    expect([fake.reported, fake.partition.queue]).toEqual([['open'], undefined])
   })
 
   it('is not ended while it serves', async () => {
@@ -303,7 +303,7 @@ describe('group commit', () => {
     fake.writes[1]?.done()
     await pass()
     expect([c, topic.counts.ready, fake.writes.length]).toEqual([['durable'], 3, 2])
-    expect(fake.told).toEqual(['group of 2', 'group of 1'])
+    expect(fake.reported).toEqual(['group of 2', 'group of 1'])
   })
 
   const laterDone = ({ partition }: Fake, count: number) => {
@@ -376,10 +376,10 @@ describe('a full disk', () => {
 
     expect([outcomes, topic.jobs.size, topic.counts.pending]).toEqual([['full'], 0, 0])
     expect(fake.writes.map(({ changes }) => changes)).toEqual([['done 7', 'put a'], ['done 7']])
-    expect(fake.told).toEqual(['failed to full', 'error: no room for the queue journal'])
+    expect(fake.reported).toEqual(['failed to full', 'error: no room for the queue journal'])
     fake.writes[1]?.done()
     await pass()
-    expect([fake.told.slice(2), fake.partition.unavailable]).toEqual([['group of 1'], undefined])
+    expect([fake.reported.slice(2), fake.partition.unavailable]).toEqual([['group of 1'], undefined])
   })
 
   it('writes nothing more when all of the group needed room', async () => {
@@ -388,7 +388,7 @@ describe('a full disk', () => {
     await pass()
     fake.writes[0]?.fail(full())
     await pass()
-    expect([fake.writes.length, fake.told.at(-1)]).toEqual([1, 'group of 0'])
+    expect([fake.writes.length, fake.reported.at(-1)]).toEqual([1, 'group of 0'])
     add(fake, 'a')
     await pass()
     expect(fake.writes.length).toBe(2)
@@ -445,7 +445,7 @@ describe('a lost journal', () => {
       'journal',
     ])
     expect([queue.groups.length, queue.writing]).toEqual([0, undefined])
-    expect(fake.told).toEqual(['error: queue journal lost', 'failed to write', 'close'])
+    expect(fake.reported).toEqual(['error: queue journal lost', 'failed to write', 'close'])
   })
 
   it('is opened and loaded again, with other leases and without repeating the ids of consumers', async () => {
@@ -453,9 +453,9 @@ describe('a lost journal', () => {
     enter(fake)
     fake.events[0]?.onLost(new Error('thread ended'))
     await pass(499)
-    expect(fake.told).toEqual(['error: queue journal lost', 'failed to write', 'close'])
+    expect(fake.reported).toEqual(['error: queue journal lost', 'failed to write', 'close'])
     await pass(1)
-    expect(fake.told.slice(3)).toEqual(['open', 'loading', 'info: queue loaded: 0 jobs in 0 s', 'loaded'])
+    expect(fake.reported.slice(3)).toEqual(['open', 'loading', 'info: queue loaded: 0 jobs in 0 s', 'loaded'])
     expect([fake.partition.unavailable, fake.partition.queue?.leasePrefix]).toEqual([undefined, 'p1'])
     expect(enter(fake).id).toBe(2)
     fake.events[0]?.onLost(new Error('again'))
@@ -468,7 +468,7 @@ describe('a lost journal', () => {
     fake.events[0]?.onLost(new Error('gone'))
     await pass(1_499)
     const failed = ['open', 'failed to open', 'error: opening the queue journal failed']
-    expect(fake.told.slice(3)).toEqual([...failed, ...failed])
+    expect(fake.reported.slice(3)).toEqual([...failed, ...failed])
     expect(fake.partition.unavailable).toBe('journal')
     fake.opening = async () => undefined
     await pass(1)
@@ -483,7 +483,7 @@ describe('a lost journal', () => {
     await pass()
     fake.writes[0]?.done()
     await pass()
-    expect([outcomes, topic.counts.ready, fake.told.includes('group of 1')]).toEqual([['unknown'], 0, false])
+    expect([outcomes, topic.counts.ready, fake.reported.includes('group of 1')]).toEqual([['unknown'], 0, false])
   })
 
   it('delivers and wakes nothing any more', async () => {
@@ -497,7 +497,7 @@ describe('a lost journal', () => {
     fake.events[0]?.onLost(new Error('gone'))
     runSoon(fake.partition)
     await pass(200)
-    expect(fake.told.filter((text) => text.startsWith('send'))).toEqual([])
+    expect(fake.reported.filter((text) => text.startsWith('send'))).toEqual([])
     expect([fake.partition.flush, fake.partition.alarm]).toEqual([undefined, undefined])
   })
 
@@ -506,20 +506,20 @@ describe('a lost journal', () => {
     fake.isCloseFailing = true
     fake.events[0]?.onLost(new Error('gone'))
     await pass(500)
-    expect(fake.told).toContain('warn: closing a queue journal failed')
+    expect(fake.reported).toContain('warn: closing a queue journal failed')
     expect(fake.partition.unavailable).toBeUndefined()
   })
 })
 
 describe('a partition that serves', () => {
-  it('delivers in a turn of its own, and says when a burst ends', async () => {
+  it('delivers in a turn of its own, and reports when a burst ends', async () => {
     const { fake } = await serve()
     enter(fake)
     for (const id of ['a', 'b']) add(fake, id)
     await pass()
     fake.writes[0]?.done()
     await pass()
-    expect(fake.told).toEqual(['group of 2', 'send a', 'send b', 'sent'])
+    expect(fake.reported).toEqual(['group of 2', 'send a', 'send b', 'sent'])
   })
 
   it('delivers to sixteen topics in a turn', async () => {
@@ -533,7 +533,7 @@ describe('a partition that serves', () => {
     await pass()
     fake.writes[0]?.done()
     await pass(5)
-    const bursts = fake.told
+    const bursts = fake.reported
       .join(' ')
       .split('sent')
       .map((text) => text.match(/send/g)?.length ?? 0)
@@ -548,13 +548,13 @@ describe('a partition that serves', () => {
     await pass()
     fake.writes[0]?.done()
     await pass(98)
-    expect(fake.told).toEqual(['group of 2'])
+    expect(fake.reported).toEqual(['group of 2'])
     await pass(4)
-    expect(fake.told).toEqual(['group of 2', 'send early', 'sent'])
+    expect(fake.reported).toEqual(['group of 2', 'send early', 'sent'])
     await pass(194)
-    expect(fake.told.length).toBe(3)
+    expect(fake.reported.length).toBe(3)
     await pass(6)
-    expect(fake.told.slice(3)).toEqual(['send late', 'sent'])
+    expect(fake.reported.slice(3)).toEqual(['send late', 'sent'])
   })
 
   it('wakes when a lease ends', async () => {
@@ -584,14 +584,14 @@ describe('the end of a partition', () => {
     later(queue, { kind: 'done', seq: 7 })
     const stopped = stopPartition(fake.partition)
     await pass()
-    expect([fake.writes[0]?.changes, fake.told]).toEqual([['done 7'], []])
+    expect([fake.writes[0]?.changes, fake.reported]).toEqual([['done 7'], []])
     fake.writes[0]?.done()
     await pass()
     await stopped
-    expect(fake.told).toEqual(['group of 1', 'close'])
+    expect(fake.reported).toEqual(['group of 1', 'close'])
     expect([fake.partition.unavailable, fake.partition.queue]).toEqual(['shutting_down', undefined])
     await pass(10_000)
-    expect(fake.told.length).toBe(2)
+    expect(fake.reported.length).toBe(2)
   })
 
   it('waits for the group that is being written, and those behind it', async () => {
@@ -607,7 +607,7 @@ describe('the end of a partition', () => {
     fake.writes[1]?.done()
     await pass()
     await stopped
-    expect(fake.told.at(-1)).toBe('close')
+    expect(fake.reported.at(-1)).toBe('close')
   })
 
   it('waits for the only group when that is being written', async () => {
@@ -616,11 +616,11 @@ describe('the end of a partition', () => {
     await pass()
     const stopped = stopPartition(fake.partition)
     await pass()
-    expect(fake.told).toEqual([])
+    expect(fake.reported).toEqual([])
     fake.writes[0]?.done()
     await pass()
     await stopped
-    expect([outcomes, fake.told]).toEqual([['durable'], ['group of 1', 'close']])
+    expect([outcomes, fake.reported]).toEqual([['durable'], ['group of 1', 'close']])
   })
 
   it('writes what changes while it waits, too', async () => {
@@ -649,7 +649,7 @@ describe('the end of a partition', () => {
 
     const { fake: idle } = await serve()
     await stopPartition(idle.partition)
-    expect(idle.told).toEqual(['close'])
+    expect(idle.reported).toEqual(['close'])
   })
 
   it('that is handed over writes what is left, and stands by for the next owner', async () => {
@@ -660,13 +660,13 @@ describe('the end of a partition', () => {
     fake.writes[0]?.done()
     await pass()
     await handed
-    expect([fake.partition.unavailable, fake.partition.queue, fake.told]).toEqual([
+    expect([fake.partition.unavailable, fake.partition.queue, fake.reported]).toEqual([
       'standby',
       undefined,
       ['group of 1', 'close'],
     ])
     await pass(500)
-    expect(fake.told.slice(2, 3)).toEqual(['open'])
+    expect(fake.reported.slice(2, 3)).toEqual(['open'])
   })
 
   it('that is handed over waits five seconds for a disk that takes nothing', async () => {

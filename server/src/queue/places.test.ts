@@ -480,7 +480,7 @@ describe('a job that is done', () => {
     expect([engine.topic.shown.length, engine.topic.shown.items[engine.topic.shown.head]?.id]).toEqual([1, 'b'])
   })
 
-  it('with a delivery that goes on is refused', () => {
+  it('with a delivery in progress is refused', () => {
     const engine = startEngine()
     const job = addJob(engine, 'a')
     job.delivery = {} as NonNullable<Job['delivery']>
