@@ -575,7 +575,7 @@ test('reads without a confirmation end after 1.2 s when linearizable, and after 
     [2, '308'],
     [1, '503'],
   ])
-  // Their confirmations come late, and nobody waits.
+  // Their confirmations come late, and no one waits.
   confirm(client, 1)
   confirm(client, 2)
   expect([replies(client).length, client.thread.pendingReads.size, client.connection.pendingReads]).toEqual([2, 0, 0])

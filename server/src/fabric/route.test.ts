@@ -162,7 +162,7 @@ test.each<[string, Reply, string]>([
   expect(await hopOf('registry reg', { 'http://reg/segments/A%20B': reply })).toBe(expected)
 })
 
-test('an error that is none of the network is thrown', async () => {
+test('an error other than one of the network is thrown', async () => {
   await expect(route({ 'http://reg/segments/A%20B': new TypeError('defect') })).rejects.toThrow('defect')
 })
 

@@ -51,7 +51,7 @@ test('a command counts as a write, and as the command that it is', () => {
   )
 })
 
-test('a page without a known metric is none of a node', () => {
+test('a page without a known metric is not that of a node', () => {
   expect(readMetrics('', NOW)).toBeUndefined()
   expect(readMetrics('<html>\n# nothing', NOW)).toBeUndefined()
   expect(readMetrics('vacancy_wal_bytes x\nprocess_other 1', NOW)).toBeUndefined()

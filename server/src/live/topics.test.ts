@@ -68,7 +68,7 @@ test('a topic starts empty, with a number above those of earlier processes', () 
   expect(live.topics.size).toBe(1)
 })
 
-test('each change has the next number, and an equal value is none', () => {
+test('each change has the next number, and an equal value is no change', () => {
   const { live, clock } = channel()
   const topic = topicOf(live, 'summary')
   const first = topic.seq

@@ -91,9 +91,7 @@ async function startService(settings: Partial<QueueSettings> = {}): Promise<Serv
   const events: JournalEvents[] = []
   const options: PartitionOptions = {
     ...{ clock, log, partitions: 1, ackFlushMs: 5, random: () => 0.5, leasePrefix: () => 'p' },
-    limits: {
-      ...LIMITS,
-    },
+    limits: LIMITS,
     open: async (given) => {
       events.push(given)
       return {

@@ -1,9 +1,8 @@
-import { JOB_LIMITS, type TopicConfig } from '@vacancy/shared/contract'
+import { JOB_LIMITS } from '@vacancy/shared/contract'
 import { describe, expect, it } from 'vitest'
 import {
   acknowledge,
   disconnect,
-  dispatch,
   extend,
   pauseConsumer,
   reject,
@@ -13,38 +12,25 @@ import {
   setPrefetch,
 } from './delivery.ts'
 import { findById } from './id-index.ts'
-import { type Delivery, FLAG, type Job, type NewJob, STATE } from './job.ts'
+import { FLAG, STATE } from './job.ts'
 import { nextWakeMs, redrive } from './queue.ts'
-import { addJobs, type Engine, enter, pass, START, startEngine, write } from './testing/engine.ts'
+import {
+  addJobs,
+  deliver,
+  enter,
+  eventsOf,
+  failure,
+  idsOf,
+  numbered,
+  pass,
+  ref,
+  START,
+  startDelivery,
+  startEngine,
+  write,
+} from './testing/engine.ts'
 
 const DEADLINE = 30_000
-
-const numbered = (count: number) => Array.from({ length: count }, (_, n) => `j${n}`)
-
-/** Delivers all that can be. */
-function deliver({ queue, now }: Engine): Delivery[] {
-  const sent: Delivery[] = []
-  while (dispatch(queue, now, (delivery) => sent.push(delivery)));
-  return sent
-}
-
-/** One delivery of one job to one consumer. */
-function startDelivery(config: Partial<TopicConfig> = {}, fields: Partial<NewJob> = {}, prefetch = 100) {
-  const engine = startEngine(config)
-  addJobs(engine, ['a'], fields)
-  const consumer = enter(engine, { prefetch })
-  const [delivery] = deliver(engine)
-  return { ...engine, engine, consumer, delivery: delivery as Delivery, job: jobOf(engine, 'a') }
-}
-
-const jobOf = ({ topic }: Engine, id: string) => findById(topic.jobs, id) as Job
-const idsOf = (deliveries: readonly Delivery[]) => deliveries.map(({ job }) => job.id)
-const eventsOf = (job: Job) => job.past?.history.map(({ event, consumer, error }) => [event, consumer, error])
-const ref = (jobId?: string, seqId?: number, lease?: string) => ({ jobId, seqId, lease })
-const failure = (fields: { error?: string; requeue?: boolean; delayMs?: number } = {}) => ({
-  ...{ error: 'no room', requeue: true },
-  ...fields,
-})
 
 describe('an acknowledgement', () => {
   it('ends the delivery and the job', () => {

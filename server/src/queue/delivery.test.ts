@@ -14,40 +14,29 @@ import {
   resolve,
   setPrefetch,
 } from './delivery.ts'
-import { findById } from './id-index.ts'
-import { type Consumer, type Delivery, type Job, type NewJob, STATE } from './job.ts'
+import { type Consumer, type Delivery, STATE } from './job.ts'
 import { advance, cancel, configureTopic, deleteTopic } from './queue.ts'
 import { readTail } from './tail.ts'
-import { addJobs, addTopic, type Engine, enter, pass, START, startEngine, write } from './testing/engine.ts'
+import {
+  addJobs,
+  addTopic,
+  deliver,
+  type Engine,
+  enter,
+  eventsOf,
+  failure,
+  idsOf,
+  jobOf,
+  numbered,
+  pass,
+  ref,
+  START,
+  startDelivery,
+  startEngine,
+  write,
+} from './testing/engine.ts'
 
 const DEADLINE = 30_000
-
-const numbered = (count: number) => Array.from({ length: count }, (_, n) => `j${n}`)
-
-/** Delivers all that can be. */
-function deliver({ queue, now }: Engine): Delivery[] {
-  const sent: Delivery[] = []
-  while (dispatch(queue, now, (delivery) => sent.push(delivery)));
-  return sent
-}
-
-/** One delivery of one job to one consumer. */
-function startDelivery(config: Partial<TopicConfig> = {}, fields: Partial<NewJob> = {}, prefetch = 100) {
-  const engine = startEngine(config)
-  addJobs(engine, ['a'], fields)
-  const consumer = enter(engine, { prefetch })
-  const [delivery] = deliver(engine)
-  return { ...engine, engine, consumer, delivery: delivery as Delivery, job: jobOf(engine, 'a') }
-}
-
-const jobOf = ({ topic }: Engine, id: string) => findById(topic.jobs, id) as Job
-const idsOf = (deliveries: readonly Delivery[]) => deliveries.map(({ job }) => job.id)
-const eventsOf = (job: Job) => job.past?.history.map(({ event, consumer, error }) => [event, consumer, error])
-const ref = (jobId?: string, seqId?: number, lease?: string) => ({ jobId, seqId, lease })
-const failure = (fields: { error?: string; requeue?: boolean; delayMs?: number } = {}) => ({
-  ...{ error: 'no room', requeue: true },
-  ...fields,
-})
 
 describe('a consumer', () => {
   it('begins with nothing counted, and an id apart from those of other partitions', () => {

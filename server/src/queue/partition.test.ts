@@ -57,9 +57,7 @@ function createFake({ number = 0, partitions = 1 } = {}): Fake {
   const options: PartitionOptions = {
     ...{ log, partitions, ackFlushMs: 5, random: () => 0.5, leasePrefix: () => `p${prefix++}` },
     clock: { wallMs: () => Date.now(), monotonicMs: () => performance.now() },
-    limits: {
-      ...LIMITS,
-    },
+    limits: LIMITS,
     open: async (given) => {
       events.push(given)
       reported.push('open')

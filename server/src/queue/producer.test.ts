@@ -59,9 +59,7 @@ async function startService(settings: Partial<QueueSettings> = {}, allowQueryTok
   const events: JournalEvents[] = []
   const options: PartitionOptions = {
     ...{ clock, log, partitions: 1, ackFlushMs: 5, random: () => 0.5, leasePrefix: () => 'p' },
-    limits: {
-      ...{ ...LIMITS, topicsMax: 2, groupChangesMax: 2_000 },
-    },
+    limits: { ...LIMITS, topicsMax: 2, groupChangesMax: 2_000 },
     open: async (given) => {
       events.push(given)
       return {

@@ -1,8 +1,8 @@
 /** The engine of the queue with one topic, in memory, on a clock that the test sets. */
 import { type TopicConfig, topicConfig } from '@vacancy/shared/contract'
-import { connect, type NewConsumer } from '../delivery.ts'
+import { connect, dispatch, type NewConsumer } from '../delivery.ts'
 import { findById } from '../id-index.ts'
-import type { Consumer, Job, NewJob, Topic } from '../job.ts'
+import type { Consumer, Delivery, Job, NewJob, Topic } from '../job.ts'
 import { commitGroup, createTopic, submit } from '../queue.ts'
 import { createQueue, type Queue, takeGroup } from '../state.ts'
 
@@ -82,3 +82,30 @@ export function pass({ now }: Engine, ms: number): void {
   now.wallMs += ms
   now.monotonicMs += ms
 }
+
+export const numbered = (count: number) => Array.from({ length: count }, (_, n) => `j${n}`)
+
+/** Delivers all that can be. */
+export function deliver({ queue, now }: Engine): Delivery[] {
+  const sent: Delivery[] = []
+  while (dispatch(queue, now, (delivery) => sent.push(delivery)));
+  return sent
+}
+
+/** One delivery of one job to one consumer. */
+export function startDelivery(config: Partial<TopicConfig> = {}, fields: Partial<NewJob> = {}, prefetch = 100) {
+  const engine = startEngine(config)
+  addJobs(engine, ['a'], fields)
+  const consumer = enter(engine, { prefetch })
+  const [delivery] = deliver(engine)
+  return { ...engine, engine, consumer, delivery: delivery as Delivery, job: jobOf(engine, 'a') }
+}
+
+export const jobOf = ({ topic }: Engine, id: string) => findById(topic.jobs, id) as Job
+export const idsOf = (deliveries: readonly Delivery[]) => deliveries.map(({ job }) => job.id)
+export const eventsOf = (job: Job) => job.past?.history.map(({ event, consumer, error }) => [event, consumer, error])
+export const ref = (jobId?: string, seqId?: number, lease?: string) => ({ jobId, seqId, lease })
+export const failure = (fields: { error?: string; requeue?: boolean; delayMs?: number } = {}) => ({
+  ...{ error: 'no room', requeue: true },
+  ...fields,
+})
