@@ -267,6 +267,17 @@ test('a flush without changes does not delay the next frame', () => {
   expect(one.frames).toHaveLength(2)
 })
 
+test('the first value of a topic is sent by the next flush', () => {
+  const { live } = channel()
+  const one = browser(live)
+  one.follow('summary')
+  flushTopics(live)
+  publish(live, 'summary', 1)
+  flushTopics(live)
+
+  expect(one.frames).toHaveLength(1)
+})
+
 test('an offered topic is forgotten after a minute without followers, a published one is not', () => {
   const { live, clock } = channel()
   offerTopics(live, /^shard:/, () => 1)

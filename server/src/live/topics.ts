@@ -114,7 +114,7 @@ export function flushTopics(live: Live): void {
     for (const [client, follower] of topic.followers) {
       if (follower.seq === topic.seq) continue
       bringUpToDate(live, topic, client, follower)
-      isSent = true
+      isSent ||= follower.seq === topic.seq
     }
     if (isSent) topic.sentAt = now
   }
