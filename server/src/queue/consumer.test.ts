@@ -228,6 +228,7 @@ describe('a connection', () => {
     ['topic=orders&consumer=w&prefetch=0', PREFETCH],
     ['topic=orders&consumer=w&prefetch=', PREFETCH],
     ['topic=orders&consumer=w&prefetch=10000', PREFETCH],
+    ['topic=orders&consumer=w&prefetch=1001', PREFETCH],
     ['topic=orders&consumer=w&prefetch=-1', PREFETCH],
     ['topic=orders&consumer=w&prefetch=5a', PREFETCH],
     ['topic=orders&consumer=w&confirm=2', 'confirm must be 0 or 1'],

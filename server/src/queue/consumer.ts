@@ -142,7 +142,8 @@ function readParameters(query: URLSearchParams): Parameters {
   if (topic !== undefined && name === undefined) throw bad('topic requires consumer, a name')
   if (name !== undefined && (name === '' || name.length > JOB_LIMITS.consumerNameMax))
     throw bad(`consumer must be 1 to ${JOB_LIMITS.consumerNameMax} characters`)
-  if (prefetch !== undefined && !/^[1-9]\d{0,3}$/.test(prefetch)) throw bad('prefetch must be a number from 1 to 1000')
+  if (prefetch !== undefined && !(/^[1-9]\d{0,3}$/.test(prefetch) && Number(prefetch) <= JOB_LIMITS.prefetchMax))
+    throw bad(`prefetch must be a number from 1 to ${JOB_LIMITS.prefetchMax}`)
   if (confirm !== '0' && confirm !== '1') throw bad('confirm must be 0 or 1')
   return { topic, name, prefetch: prefetch === undefined ? undefined : Number(prefetch), confirms: confirm === '1' }
 }
