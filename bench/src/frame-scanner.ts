@@ -17,14 +17,14 @@ const ERROR_TEXT_OFFSET = 1 + ERROR_STATUS_BYTES + 2 + 7
 const ERROR_BYTES_MAX = ERROR_TEXT_OFFSET + 1024
 
 export type FrameScanner = {
-  /** Bytes of the present payload that have not come yet. */
+  /** Bytes of the current payload that have not been received. */
   left: number
   correlationId: number
   isError: boolean
-  /** A head that was cut, and how much of it is here. */
+  /** A header that was split between chunks, and how many of its bytes were received. */
   head: Uint8Array
   headBytes: number
-  /** What has come of an error's payload. */
+  /** The part of an error's payload that has been received. */
   error: number[]
 }
 

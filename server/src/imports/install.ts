@@ -583,7 +583,7 @@ async function runUndo(parts: InstallParts, run: Run): Promise<void> {
   if (digest === undefined) return await run.end('refused', 'No node has the previous data.')
   const seen = run.isResumed ? undefined : await knownLoads(cluster, shard)
   if (!run.isResumed) {
-    await run.step('request', { text: 'Request the leader to restore the previous data', state: 'running' })
+    await run.step('request', { text: 'Ask the leader to restore the previous data', state: 'running' })
     const refusal = await requestAll(run, cluster, leader, { digest })
     if (refusal !== '') {
       await run.step('request', { state: 'failed', evidence: refusal })

@@ -227,7 +227,7 @@ export const config = {
   origin: 'Origin',
   differs: 'differs',
   keys: (keys: number) => counted(keys, 'key'),
-  ofNow: 'Configurations are not recorded. These are the values of now.',
+  ofNow: 'Past configurations are not recorded. These are the current values.',
   notReported: 'not reported',
   nodeNotReported: 'The node did not report its configuration.',
 }
