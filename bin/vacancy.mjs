@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import nodeModule from 'node:module'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { bundledProgram } from '../scripts/bundle.mjs'
 import { findNode, isNewEnough, ROOT } from '../scripts/pinned-node.mjs'
 import { forward, forwardSignals, run } from '../scripts/program.mjs'
 import { endAtOnce, endingWithUs, endWithStarter, watchNpm } from '../scripts/starter.mjs'
@@ -75,7 +76,7 @@ async function main([name, ...rest]) {
   await buildWhatIsMissing()
   keepCompiled()
   const [door] = COMMANDS[name]
-  const program = await import(door)
+  const program = await import(bundledProgram(ROOT, door) ?? door)
   await program.main([name, ...rest])
   return process.exitCode
 }

@@ -6,6 +6,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { ensureBrowser } from './browser.mjs'
+import { isBundled } from './bundle.mjs'
 import { ensureInstalled } from './install.mjs'
 import { findNode, ROOT } from './pinned-node.mjs'
 import { endAll, forward, forwardSignals, run, stopRequested } from './program.mjs'
@@ -180,6 +181,8 @@ async function build(node, env) {
     process.stderr.write(output)
     say('the build failed; see its message above. Nothing was started.')
   }
+  // Programs without a current bundle run from their sources: a failure is reported, and no reason to stop.
+  if (code === 0 && !isBundled(ROOT)) await runStep(node, ['scripts/bundle.mjs'], { env, stdio: 'inherit' })
   return code
 }
 

@@ -8,9 +8,11 @@ import { findNode, pinnedNodePath, ROOT } from './pinned-node.mjs'
 
 const hasGit = spawnSync('git', ['--version']).status === 0
 
+const BUNDLES = 'build/programs/bundle.json'
+
 let root
 
-// A temporary repository: our launcher, the tools it calls, one workspace, and a satisfied lockfile.
+// A temporary repository: our launcher, the tools it calls, one workspace without programs to bundle, and a satisfied lockfile.
 beforeEach(() => {
   root = mkdtempSync(path.join(tmpdir(), 'vacancy-launch-'))
   for (const script of globSync('scripts/*.mjs', { cwd: ROOT })) {
@@ -22,6 +24,7 @@ beforeEach(() => {
   write('quickstart/package.json', { name: 'quickstart', version: '0.0.0', type: 'module' })
   write('package-lock.json', { name: 'root', lockfileVersion: 3, packages: { '': {} } })
   write('node_modules/.package-lock.json', { packages: {} })
+  write(BUNDLES, [])
   for (const name of [
     path.basename(path.resolve(pinnedNodePath(), '../..')),
     'turbo',
@@ -65,6 +68,16 @@ test('a program is started with the pinned Node and its arguments, and its exit 
 
   expect(code).toBe(7)
   expect(output).toContain(`${pinnedNodePath()} --days+3`.replace(ROOT, ''))
+})
+
+test('programs that cannot be bundled are reported, and the command continues', async () => {
+  rmSync(path.join(root, BUNDLES))
+  write('quickstart/src/shard.ts', 'process.exit(7)')
+
+  const { code, output } = await launch(['start'])
+
+  expect(code).toBe(7)
+  expect(output).toMatch(/^vacancy: programs run from their sources and start more slowly; bundling failed: /m)
 })
 
 test('a signal reaches the program once, even if terminal and npm repeat it', async () => {
