@@ -1,6 +1,7 @@
 // Mutation runs: draws small edits of production code by a seed, applies each to a copy of the tree and runs the tests
 // that reach the module. An edit that no test notices survives.
 import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import {
   cpSync,
   existsSync,
@@ -180,6 +181,7 @@ async function mutate(copies, workspace, { edits: count, seed, min = THRESHOLDS[
 async function baseline(copy, files, jobs) {
   const times = new Map()
   if (files.length === 0) return times
+  await bundle(copy)
   const { results } = await vitest(copy, files, [`--maxWorkers=${jobs}`], BASELINE_MS, BASELINE_TEST_MS)
   for (const { file, status, startTime, endTime, assertionResults } of results) {
     const slowestMs = Math.max(0, ...assertionResults.map(({ duration }) => duration ?? 0))
@@ -226,9 +228,10 @@ async function tryEdit(copy, { start, end, ...edit }, source, tests, times) {
   const started = performance.now()
   let status = 'survived'
   for (const stage of [quick, slow].filter(({ length }) => length > 0)) {
-    status = await tryStage(stage, times, (isEdited, files, limitMs, testMs) => {
+    status = await tryStage(stage, times, async (isEdited, files, limitMs, testMs) => {
       writeFileSync(target, isEdited ? edited : source)
-      return vitest(copy, files, ['--maxWorkers=1', '--bail=1'], limitMs, testMs)
+      if (stage === slow) await bundle(copy)
+      return await vitest(copy, files, ['--maxWorkers=1', '--bail=1'], limitMs, testMs)
     })
     if (status !== 'survived') break
   }
@@ -252,6 +255,11 @@ async function tryStage(files, times, run) {
     ({ code } = await run(true, again, limitMs, testMs))
   if (code === 0) return 'survived'
   return code === undefined ? 'timeout' : 'caught'
+}
+
+/** Programs that slow tests start would run from their sources, and start more slowly. */
+async function bundle(copy) {
+  await once(spawn(process.execPath, ['scripts/bundle.mjs'], { cwd: copy, stdio: 'inherit' }), 'exit')
 }
 
 /** Runs test files: the exit code, undefined when they did not end within the limit, and which files failed. */
