@@ -162,7 +162,9 @@ async function readBoth(
     addLogLine(imports, item, `${files[kind].name}: ${rows} rows, sha256 ${sha256}${isUnpacked ? ', unpacked' : ''}`)
     return { ...files[kind], sha256, rows, unpacked: isUnpacked }
   }
-  item.detail = { ...item.detail, files: { properties: noted('properties'), packages: noted('packages') } }
+  // Each adds a line to the detail.
+  const notes = { properties: noted('properties'), packages: noted('packages') }
+  item.detail = { ...item.detail, files: notes }
   for (const kind of FILE_KINDS) await storeDigest(imports.uploads, item.row[`${kind}_upload`], read[kind].sha256)
   return read
 }
