@@ -48,7 +48,7 @@ export async function whyNot(
     )
     // SEARCHPROP has no property filter: beyond the limit of a reply only the rules decide whether it matches.
     const isConclusive =
-      evidence.matches ?? (place >= 0 || evidence.found.length < (queryLimit ?? Number.POSITIVE_INFINITY))
+      evidence.matches !== undefined || place >= 0 || evidence.found.length < (queryLimit ?? Number.POSITIVE_INFINITY)
     const engine = evidence.matches ?? place >= 0
     const agrees = !isConclusive || engine === examined.matches
     if ((!evidence.isOneState || !agrees) && tries < TRIES_MAX) continue
