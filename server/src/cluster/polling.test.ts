@@ -1,0 +1,473 @@
+/** When nodes are polled, by which paths, and what failures change. HTTP and clock are simulated. */
+
+import { turnableClock } from '@vacancy/shared'
+import type { Log } from '@vacancy/shared/node'
+import { expect, test } from 'vitest'
+import { HASH, infoOf, NOW, statusOf } from '../testing/observed-nodes.ts'
+import { createCollector, watchClosely } from './collector.ts'
+import { addNode, COLLECTOR, type CollectorConfig, type PolledNode } from './collector-state.ts'
+import { type HttpReply, NodeHttpError } from './node-http.ts'
+import { emptyObservation } from './observation.ts'
+import { pollDue } from './polling.ts'
+
+type Reply = string | { readonly status?: number; readonly body?: unknown } | Error | (() => Promise<HttpReply>)
+
+const ALL = [
+  '/healthz',
+  '/cluster/info',
+  '/node-info',
+  '/leader',
+  '/peers',
+  '/status',
+  '/metrics',
+  '/codecs',
+  '/config',
+]
+const LATE = new NodeHttpError('timeout', 'no response within 800 ms')
+const REFUSED = new NodeHttpError('refused', 'connection refused')
+const OWN = 'http://n1:8080'
+
+const codecs = { rate_features: ['breakfast'], hash: 1, hash_hex: '0'.repeat(16), ordered_hash: HASH }
+const identity = (id: string) => ({ leader_id: 'n1', shard_id: 's1', zone_id: 'eu-1', node_id: id })
+
+/** Replies of a follower or leader of the shard s1. */
+const repliesOf = (id: string): { [path: string]: Reply } => ({
+  '/healthz': 'active_leader\n',
+  '/cluster/info': { body: infoOf({ id }) },
+  '/node-info': { body: identity(id) },
+  '/leader': '"n1"',
+  '/peers': '["n1","n2","n3"]',
+  '/status': { body: statusOf({}) },
+  '/metrics': 'vacancy_wal_bytes 12',
+  '/codecs': { body: codecs },
+  '/config': { body: {} },
+})
+
+function world(config: Partial<CollectorConfig> = {}) {
+  const clock = turnableClock(NOW)
+  clock.advance(100_000)
+  const replies = new Map<string, Reply>()
+  const calls: string[] = []
+  const tokens: unknown[] = []
+  const errors: unknown[] = []
+  const views: string[] = []
+  const http = {
+    close: () => undefined,
+    async request(url: string, { token }: { readonly token?: string | undefined } = {}): Promise<HttpReply> {
+      calls.push(url)
+      tokens.push(token)
+      const reply = replies.get(url) ?? REFUSED
+      if (reply instanceof Error) throw reply
+      if (typeof reply === 'function') return await reply()
+      const { status = 200, body = '' } = typeof reply === 'string' ? { body: reply } : reply
+      return { status, type: '', body: typeof body === 'string' ? body : JSON.stringify(body), milliseconds: 1.26 }
+    },
+  }
+  const collector = createCollector(
+    {
+      ...{ registries: [], resolver: undefined, nodes: [], apiPort: 8_080, tcpPort: 7_777, registryToken: undefined },
+      ...{ nodeToken: undefined, monitoringToken: 'monitoring', adminToken: 'admin', ...config },
+    },
+    http,
+    {
+      facts: () => ({ operation: null, writePause: null }),
+      onShard: ({ id }) => void views.push(id),
+      onShardGone: () => undefined,
+      onReading: () => undefined,
+    },
+    { error: (fields: unknown) => errors.push(fields) } as unknown as Log,
+    clock,
+  )
+  const add = (id: string, nextAt = 0, shard = 's1'): PolledNode => {
+    const apiUrl = id === '' ? '' : `http://${id}:8080`
+    const address = { id: id || 'nx', shard, zone: 'eu-1', apiUrl, tcp: undefined }
+    addNode(collector, emptyObservation(address), { by: 'list', namedAt: NOW, role: undefined, nextAt })
+    for (const [path, reply] of Object.entries(repliesOf(id))) replies.set(apiUrl + path, reply)
+    return collector.nodes.get(`${shard}/${address.id}`) as PolledNode
+  }
+  const settle = () => new Promise(setImmediate)
+  return {
+    ...{ collector, clock, replies, calls, tokens, errors, views, add, settle },
+    set: (path: string, reply: Reply) => void replies.set(OWN + path, reply),
+    /** Time passes, and the nodes that are due are polled. @returns the paths of n1, or whole addresses of others */
+    async pass(ms: number) {
+      clock.advance(ms)
+      pollDue(collector)
+      await settle()
+      return calls.splice(0).map((url) => url.replace(OWN, ''))
+    },
+  }
+}
+
+// Rounds
+
+test('the first round reads every path of a node, with the token that each needs', async () => {
+  const { add, pass, tokens, collector } = world()
+  add('n1')
+  expect(await pass(0)).toEqual(ALL)
+  expect(tokens).toEqual([...ALL.slice(1).map(() => 'monitoring'), 'admin'])
+  expect(collector.counts).toMatchObject({ requests: 9, failures: 0, roundMs: 0 })
+})
+
+test('without a monitoring token the admin token is sent', async () => {
+  const { add, pass, tokens } = world({ monitoringToken: undefined })
+  add('n1')
+  await pass(0)
+  expect(new Set(tokens)).toEqual(new Set(['admin']))
+})
+
+test('health and members are read each second, figures every five, configuration every minute', async () => {
+  const { add, pass } = world()
+  add('n1')
+  await pass(0)
+  expect(await pass(999)).toEqual([])
+  expect(await pass(1)).toEqual(['/healthz', '/cluster/info'])
+  expect(await pass(3_999)).toEqual(['/healthz', '/cluster/info'])
+  expect(await pass(1_000)).toEqual(ALL.slice(0, 7))
+  expect(await pass(54_000)).toEqual(ALL.slice(0, 7))
+  expect(await pass(1_001)).toEqual(['/healthz', '/cluster/info', '/codecs', '/config'])
+})
+
+test('a changed health is followed by all figures', async () => {
+  const { add, pass, set } = world()
+  add('n1')
+  await pass(0)
+  set('/healthz', 'active_follower')
+  expect(await pass(1_000)).toEqual(ALL.slice(0, 7))
+  expect(await pass(1_000)).toEqual(ALL.slice(0, 2))
+})
+
+test('without information about its members, a node is asked for all its paths about the leader', async () => {
+  const { add, pass, set } = world()
+  add('n1')
+  set('/cluster/info', { status: 500 })
+  await pass(0)
+  expect(await pass(1_000)).toEqual(ALL.slice(0, 5))
+})
+
+test('a standalone node has no paths of a cluster', async () => {
+  const { add, pass, set } = world()
+  const node = add('n1')
+  for (const path of ['/cluster/info', '/node-info', '/leader', '/peers']) set(path, { status: 404 })
+  set('/status', { body: statusOf({ mode: 'standalone', shard_id: 's1' }) })
+  expect(await pass(0)).toEqual(ALL.filter((path) => path !== '/leader' && path !== '/peers'))
+  expect(node.observation).toMatchObject({ isStandalone: true, info: undefined, missed: 0 })
+  expect(await pass(5_000)).toEqual(['/healthz', '/status', '/metrics'])
+})
+
+test('a slow round is followed by the next one at once, and its time is measured', async () => {
+  const { add, pass, set, settle, clock, collector } = world()
+  const node = add('n1')
+  const release = Promise.withResolvers<HttpReply>()
+  set('/healthz', () => release.promise)
+  expect(await pass(0)).toEqual(['/healthz'])
+  expect(await pass(7_000)).toEqual([])
+  expect([node.isBusy, collector.busy]).toEqual([true, 1])
+  release.resolve({ status: 200, type: '', body: 'active', milliseconds: 7_000 })
+  await settle()
+  expect([node.isBusy, collector.busy, collector.counts.roundMs]).toEqual([false, 0, 7_000])
+  expect(node.nextAt).toBe(clock.monotonicMs())
+})
+
+test('above 300 nodes a round takes two seconds', async () => {
+  const { add, pass } = world()
+  for (let at = 0; at < COLLECTOR.manyNodes - 1; at++) add('', Number.POSITIVE_INFINITY, `x${at}`)
+  const node = add('n1')
+  await pass(0)
+  expect(node.nextAt).toBe(101_000)
+  add('', Number.POSITIVE_INFINITY, 'last')
+  await pass(1_000)
+  expect(node.nextAt).toBe(103_000)
+})
+
+// Load
+
+/** Nodes that never reply. */
+function waiting(count: number) {
+  const given = world()
+  const release: (() => void)[] = []
+  const nodes = Array.from({ length: count }, (_, at) => given.add(`w${at}`, 10))
+  for (const { observation } of nodes)
+    given.replies.set(`${observation.address.apiUrl}/healthz`, async () => {
+      await new Promise<void>((resolve) => release.push(resolve))
+      throw LATE
+    })
+  return { ...given, nodes, release }
+}
+
+test('at most 64 nodes are polled at once, those that waited longest first', async () => {
+  const { nodes, pass, release, collector, settle } = waiting(70)
+  const [, , third, , fifth] = nodes as [PolledNode, PolledNode, PolledNode, PolledNode, PolledNode]
+  third.nextAt = 2
+  fifth.nextAt = 1
+  const calls = await pass(0)
+  expect(calls.length).toBe(64)
+  expect(calls.slice(0, 3)).toEqual(['w4', 'w2', 'w0'].map((id) => `http://${id}:8080/healthz`))
+  expect(await pass(0)).toEqual([])
+  release.shift()?.()
+  await settle()
+  expect(collector.busy).toBe(63)
+  expect(await pass(0)).toEqual(['http://w64:8080/healthz'])
+})
+
+test('at most 16 of them are nodes that did not respond', async () => {
+  const { nodes, pass, release, collector, settle } = waiting(20)
+  for (const node of nodes.slice(0, 19)) node.observation = { ...node.observation, missed: 1 }
+  const calls = await pass(0)
+  expect(calls.length).toBe(17)
+  expect(calls.at(-1)).toBe('http://w19:8080/healthz')
+  expect([collector.busy, collector.busySilent]).toEqual([17, 16])
+  for (const go of release.splice(0)) go()
+  await settle()
+  expect([collector.busy, collector.busySilent]).toEqual([0, 0])
+})
+
+test('a node without an address is not polled, and one whose time has not come neither', async () => {
+  const { add, pass } = world()
+  add('')
+  add('n1', 100_001)
+  expect(await pass(0)).toEqual([])
+  expect((await pass(1)).length).toBe(9)
+})
+
+// Values
+
+test('an equal body only renews the time of its value, and another one replaces it', async () => {
+  const { add, pass, set } = world()
+  const node = add('n1')
+  await pass(0)
+  const { info, health } = node.observation
+  await pass(1_000)
+  expect(node.observation.info).toEqual({ value: info?.value, at: NOW + 101_000 })
+  expect(node.observation.info?.value).toBe(info?.value)
+  expect(node.observation.health).toEqual({ value: health?.value, at: NOW + 101_000 })
+  expect(node.observation.sources['/cluster/info']).toMatchObject({ status: 200, at: NOW + 101_000, milliseconds: 1.3 })
+  set('/cluster/info', { body: infoOf({ id: 'n1', term: 9 }) })
+  await pass(1_000)
+  expect(node.observation.info?.value.term).toBe(9)
+  expect([node.observation.answeredAt, node.observation.missed]).toEqual([NOW + 102_000, 0])
+})
+
+test('the same body with another status, or after a failure, is read again', async () => {
+  const { add, pass, set } = world()
+  const node = add('n1')
+  await pass(0)
+  const before = node.observation.info?.value
+  set('/cluster/info', LATE)
+  await pass(1_000)
+  set('/cluster/info', { body: infoOf({ id: 'n1' }) })
+  await pass(1_000)
+  expect(node.observation.info?.value).toEqual(before)
+  expect(node.observation.info?.value).not.toBe(before)
+  set('/cluster/info', { status: 404, body: infoOf({ id: 'n1' }) })
+  await pass(1_000)
+  expect(node.observation.info).toBeUndefined()
+})
+
+test('metrics are read each time, and each reply makes the view of the shard due', async () => {
+  const { add, pass, collector } = world()
+  const node = add('n1')
+  await pass(0)
+  const first = node.reading
+  const state = collector.shards.get('s1')
+  if (state) state.isDirty = false
+  await pass(5_000)
+  expect(state?.isDirty).toBe(true)
+  expect(node.reading?.at).toBe(NOW + 105_000)
+  expect(node.reading).not.toBe(first)
+})
+
+// Failures
+
+test('a silent node gets one request a round; three rounds are three misses', async () => {
+  const { add, pass, set, collector } = world()
+  const node = add('n1')
+  await pass(0)
+  collector.discovery.resolved.set('s1/n1', { host: 'h', apiPort: 1, tcpPort: 2 })
+  set('/healthz', LATE)
+  const missed: number[] = []
+  for (let round = 0; round < 4; round++) {
+    expect(await pass(1_000)).toEqual(['/healthz'])
+    missed.push(node.observation.missed)
+    expect(collector.discovery.resolved.has('s1/n1')).toBe(round < 2)
+  }
+  expect(missed).toEqual([1, 2, 3, 4])
+  expect(collector.counts).toMatchObject({ requests: 13, failures: 4 })
+  const failure = { code: 'timeout', message: 'no response within 800 ms', since: NOW + 101_000 }
+  expect(node.observation.error).toEqual(failure)
+  expect(node.observation.sources['/healthz']).toEqual({
+    ...{ status: 200, at: NOW + 100_000, milliseconds: undefined, body: 'active_leader\n', error: failure },
+  })
+  expect(node.observation.health?.value).toBe('active_leader')
+  expect(node.observation.answeredAt).toBe(NOW + 100_000)
+
+  set('/healthz', 'active_leader\n')
+  await pass(1_000)
+  expect(node.observation).toMatchObject({ missed: 0, error: undefined, answeredAt: NOW + 105_000 })
+})
+
+test('another failure begins anew for its path, while the node stays silent since the first', async () => {
+  const { add, pass, set } = world()
+  const node = add('n1')
+  set('/healthz', LATE)
+  await pass(0)
+  set('/healthz', REFUSED)
+  await pass(1_000)
+  expect(node.observation.error).toEqual({ code: 'refused', message: 'connection refused', since: NOW + 100_000 })
+  expect(node.observation.sources['/healthz']?.error?.since).toBe(NOW + 101_000)
+  expect(node.observation.sources['/healthz']).toMatchObject({ status: undefined, at: undefined, body: '' })
+})
+
+test('a single path that does not respond is no silent node', async () => {
+  const { add, pass, set } = world()
+  const node = add('n1')
+  set('/status', LATE)
+  expect(await pass(0)).toEqual(ALL)
+  expect(node.observation).toMatchObject({ missed: 0, error: undefined })
+  expect(node.observation.sources['/status']?.error?.code).toBe('timeout')
+})
+
+test.each([
+  ['garbage', 'nonsense'],
+  ['status', { status: 500, body: 'broken' }],
+  ['not-allowed', { status: 401 }],
+] as const)('a reply that is an error (%s) is a reply of a node without members', async (code, reply) => {
+  const { add, pass, set } = world()
+  const node = add('n1')
+  await pass(0)
+  set('/cluster/info', reply)
+  await pass(1_000)
+  expect(node.observation).toMatchObject({ missed: 0, error: undefined, info: undefined, answeredAt: NOW + 101_000 })
+  expect(node.observation.health?.value).toBe('active_leader')
+  expect(node.observation.sources['/cluster/info']?.error?.code).toBe(code)
+})
+
+test('a node that reports no health state responds, without health', async () => {
+  const { add, pass, set } = world()
+  const node = add('n1')
+  await pass(0)
+  node.observation = { ...node.observation, missed: 2 }
+  set('/healthz', 'nonsense')
+  expect(await pass(1_000)).toEqual(['/healthz'])
+  expect(node.observation).toMatchObject({ missed: 0, health: undefined, error: undefined })
+  expect(node.observation.info).toBeDefined()
+})
+
+test.each(['a failure', 'another node'])('%s makes the view of the shard due', async (what) => {
+  const { add, pass, set, collector } = world()
+  add('n1')
+  await pass(0)
+  const state = collector.shards.get('s1')
+  // Cleared when the failing path is requested, after the replies before it.
+  const path = what === 'a failure' ? '/healthz' : '/cluster/info'
+  set(path, async () => {
+    if (state) state.isDirty = false
+    if (path === '/healthz') throw LATE
+    return { status: 200, type: '', body: JSON.stringify(infoOf({ id: 'n2' })), milliseconds: 1 }
+  })
+  await pass(1_000)
+  expect(state?.isDirty).toBe(true)
+})
+
+test('an unexpected error is logged, and the node is polled again', async () => {
+  const { add, pass, set, errors, collector } = world()
+  add('n1')
+  const error = new TypeError('a defect')
+  set('/healthz', error)
+  await pass(0)
+  expect(errors).toEqual([{ err: error, node: 's1/n1' }])
+  expect(collector.busy).toBe(0)
+  expect(await pass(1_000)).toEqual(['/healthz'])
+})
+
+test('when another node responds at the address, the node counts as silent and its values are forgotten', async () => {
+  const { add, pass, set, collector } = world()
+  const node = add('n1')
+  await pass(0)
+  node.role = 'leader'
+  collector.discovery.resolved.set('s1/n1', { host: 'h', apiPort: 1, tcpPort: 2 })
+  set('/cluster/info', { body: infoOf({ id: 'n2' }) })
+
+  expect(await pass(1_000)).toEqual(['/healthz', '/cluster/info'])
+  expect(node.observation).toMatchObject({
+    ...{ missed: 3, health: undefined, info: undefined, before: { at: NOW + 100_000, role: 'leader' } },
+    error: { code: 'other-node', message: 's1/n2 answers at the address of s1/n1', since: NOW + 101_000 },
+  })
+  expect(Object.keys(node.observation.sources).length).toBe(9)
+  expect(collector.discovery.resolved.size).toBe(0)
+
+  expect(await pass(1_000)).toEqual(['/cluster/info'])
+  expect(node.observation.before).toEqual({ at: NOW + 100_000, role: 'leader' })
+  set('/cluster/info', { body: infoOf({ id: 'n1' }) })
+  expect((await pass(1_000)).slice(0, 3)).toEqual(['/cluster/info', '/healthz', '/cluster/info'])
+  expect(node.observation).toMatchObject({ missed: 0, error: undefined })
+})
+
+test('another node that no longer responds counts further misses', async () => {
+  const { add, pass, set } = world()
+  const node = add('n1')
+  set('/cluster/info', { body: infoOf({ id: 'n2' }) })
+  await pass(0)
+  set('/cluster/info', LATE)
+  expect(await pass(1_000)).toEqual(['/cluster/info'])
+  expect(node.observation).toMatchObject({ missed: 4, error: { code: 'timeout' } })
+})
+
+test('another node is also recognized by its identity and by its status', async () => {
+  const { add, pass, set } = world()
+  const node = add('n1')
+  set('/node-info', { body: identity('n9') })
+  expect(await pass(0)).toEqual(['/healthz', '/cluster/info', '/node-info'])
+  set('/node-info', { body: identity('n1') })
+  set('/status', { body: statusOf({ mode: 'standalone', shard_id: 's9' }) })
+  expect((await pass(1_000)).at(-1)).toBe('/status')
+  expect(node.observation.error?.message).toBe('s9/n1 answers at the address of s1/n1')
+})
+
+// Close watches
+
+test('a watched shard is polled every 50 ms for 3 s, then every 200 ms, and derived with each poll', async () => {
+  const { add, pass, collector, views } = world()
+  const node = add('n1')
+  await pass(0)
+  const stop = watchClosely(collector, 's1')
+  views.length = 0
+  expect(await pass(0)).toEqual(['/healthz', '/cluster/info'])
+  expect(views).toEqual(['s1'])
+  expect(await pass(49)).toEqual([])
+  expect(await pass(1)).toEqual(['/healthz', '/cluster/info'])
+  await pass(2_949)
+  expect(node.nextAt).toBe(103_049)
+  node.nextAt = 0
+  await pass(1)
+  expect(node.nextAt).toBe(103_200)
+  stop()
+  expect(await pass(200)).toEqual(['/healthz', '/cluster/info'])
+  expect(node.nextAt).toBe(104_200)
+})
+
+test('misses count in rounds, also while a node is polled every 50 ms', async () => {
+  const { add, pass, set, collector } = world()
+  const node = add('n1')
+  await pass(0)
+  watchClosely(collector, 's1')
+  set('/healthz', LATE)
+  await pass(0)
+  expect(node.observation.missed).toBe(1)
+  await pass(999)
+  expect(node.observation.missed).toBe(1)
+  await pass(50)
+  expect(node.observation.missed).toBe(2)
+  await pass(900)
+  expect(node.observation.missed).toBe(2)
+  await pass(51)
+  expect(node.observation.missed).toBe(3)
+})
+
+test('of a watched standalone node only the health is read', async () => {
+  const { add, pass, collector } = world()
+  const node = add('n1')
+  node.observation = { ...node.observation, isStandalone: true }
+  watchClosely(collector, 's1')
+  expect(await pass(0)).toEqual(['/healthz'])
+})
