@@ -76,7 +76,8 @@ async function main([name, ...rest]) {
   await buildWhatIsMissing()
   keepCompiled()
   const [door] = COMMANDS[name]
-  const program = await import(bundledProgram(ROOT, door) ?? door)
+  const bundled = process.env.VACANCY_FROM_SOURCE === '1' ? undefined : bundledProgram(ROOT, door)
+  const program = await import(bundled ?? door)
   await program.main([name, ...rest])
   return process.exitCode
 }

@@ -267,7 +267,7 @@ describe('a search for one property', () => {
   })
 
   test.each([
-    ['is unknown', 'nobody'],
+    ['is unknown', 'unknown'],
     ['lacks the room type', 'p1'],
     ['is in another segment', 'x'],
   ])('finds nothing when the property %s', (_, propertyId) => {

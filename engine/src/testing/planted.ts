@@ -7,7 +7,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** @returns the environment of a process in which `text` of the module that ends with `module` reads `instead` */
-export function plantedIn(folder: string, module: string, text: string, instead: string): { NODE_OPTIONS: string } {
+export function plantedIn(folder: string, module: string, text: string, instead: string) {
   const file = join(folder, 'planted.mjs')
   writeFileSync(
     file,
@@ -23,5 +23,6 @@ registerHooks({
 })
 `,
   )
-  return { NODE_OPTIONS: `--import ${file}` }
+  // A bundle loads no module by its name.
+  return { NODE_OPTIONS: `--import ${file}`, VACANCY_FROM_SOURCE: '1' }
 }

@@ -138,7 +138,7 @@ describe('hostile bytes', () => {
     expect(reads).toBe(2)
   })
 
-  test('a check is not asked about a value that could not be read', () => {
+  test('a value that could not be read is not checked', () => {
     const field = checked(u16, () => {
       throw new Error('no value')
     })

@@ -168,7 +168,7 @@ test('the cookie is secure when the request came by https', async () => {
 })
 
 test.each([
-  ['an unknown name', 'nobody', TEST_PASSWORD],
+  ['an unknown name', 'unknown', TEST_PASSWORD],
   ['a wrong password', 'ada', 'not the password'],
   ['a person without password', 'linked', TEST_PASSWORD],
   ['a person who may not sign in', 'barred', TEST_PASSWORD],

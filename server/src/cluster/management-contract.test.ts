@@ -241,7 +241,7 @@ test.each([
   expect(entries()).toEqual(['sent: to n1', 'failed: no connection'])
 })
 
-test('a defect is passed on, and the log says that the request was sent', async () => {
+test('a defect is passed on, and logged as a request that was sent', async () => {
   const { promote, reply, entries } = world({ s1: {} })
   reply(new TypeError('a defect'))
   await expect(promote('s1')).rejects.toThrow('a defect')

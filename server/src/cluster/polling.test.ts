@@ -137,7 +137,7 @@ test('a changed health is followed by all figures', async () => {
   expect(await pass(1_000)).toEqual(ALL.slice(0, 2))
 })
 
-test('without information about its members, a node is asked for all its paths about the leader', async () => {
+test('without information about its members, all paths about the leader are requested from a node', async () => {
   const { add, pass, set } = world()
   add('n1')
   set('/cluster/info', { status: 500 })
@@ -306,7 +306,7 @@ test('a silent node gets one request a round; three rounds are three misses', as
   expect(node.observation).toMatchObject({ missed: 0, error: undefined, answeredAt: NOW + 105_000 })
 })
 
-test('another failure begins anew for its path, while the node stays silent since the first', async () => {
+test('another failure of a path has a time of its own, while the node is silent since the first', async () => {
   const { add, pass, set } = world()
   const node = add('n1')
   set('/healthz', LATE)

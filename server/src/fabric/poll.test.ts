@@ -27,7 +27,7 @@ const row = (id: string, change: Partial<Row> = {}): Row => ({
 const topologyOf = (routers: readonly Row[], bridges: readonly (Row & { readonly shard: string })[] = []) =>
   ({ routers, bridges, shards: {} }) as unknown as Topology
 
-/** A fabric whose components answer as the table says; a path without a row answers 404. */
+/** A fabric whose components answer from a table; a path without a row answers 404. */
 function world(config: Partial<FabricConfig> = {}) {
   const clock = turnableClock(NOW)
   clock.advance(1_000_000)
@@ -253,7 +253,7 @@ test('configured components do not leave', () => {
 const METRICS = (reads: number) =>
   `router_frames_received_total ${reads}\nrouter_requests_total{kind="read",result="ok"} ${reads}\n`
 
-test('a zone router is asked for its hops each round, and for metrics and version every 3 s', async () => {
+test('the hops of a zone router are requested each round, its metrics and version every 3 s', async () => {
   const { fabric, list, answers, component, pass } = world()
   startFabric(fabric)
   list(topologyOf([row('r1')]))

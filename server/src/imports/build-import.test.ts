@@ -254,17 +254,17 @@ test('the codec list is requested again for a minute', async () => {
 
 test('a node that starts meanwhile reports the codec list of its shard', async () => {
   const { imports, build } = await world()
-  const asked: unknown[] = []
+  const shards: unknown[] = []
   Object.assign(imports, {
     codecs: async (shard: string) => {
-      asked.push(shard)
-      if (asked.length < 3) throw problem('no-codec-list')
+      shards.push(shard)
+      if (shards.length < 3) throw problem('no-codec-list')
       return { names: ['late'], hash: '', source: 'node n1' }
     },
   })
 
   expect(await build()).toMatchObject({ state: 'built' })
-  expect(asked).toEqual(['s1', 's1', 's1'])
+  expect(shards).toEqual(['s1', 's1', 's1'])
 })
 
 test('a defect while the codec list is read ends the build', async () => {

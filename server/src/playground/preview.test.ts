@@ -17,14 +17,14 @@ const PROPERTY = {
 const DATE = '2026-12-01'
 
 type Night = { availability: number; finalPrice: number; rateFeatures: string[] }
-/** What the node has, and who is asked. */
+/** What the node has, and the requests that it gets. */
 const node = vi.hoisted(() => ({
   hasProperty: true,
   /** Nights of DATE by room type. */
   nights: {} as { [room: string]: Night },
   stay: undefined as string | undefined,
   status: { status: 200, body: '' },
-  asked: [] as unknown[],
+  requests: [] as unknown[],
   refusal: 'wire-not-found',
 }))
 const missing = () => new ProblemError(404, node.refusal, 'refused')
@@ -52,14 +52,14 @@ vi.mock('./node-clients.ts', () => ({
   clientOf: async (_: unknown, [one]: readonly NodeAddress[]) =>
     ({
       send: async (command: string, fields: RequestFields, { watch }: { watch: (seen: AnswerSeen) => void }) => {
-        node.asked.push([one?.id, command, fields])
+        node.requests.push([one?.id, command, fields])
         watch({ address: 'a', request: new Uint8Array(9), answer: new Uint8Array(), milliseconds: 1 })
         return REPLIES[command]?.(fields)
       },
     }) as unknown as VacancyClient,
 }))
 beforeEach(() => {
-  Object.assign(node, { hasProperty: true, stay: undefined, asked: [], refusal: 'wire-not-found' })
+  Object.assign(node, { hasProperty: true, stay: undefined, requests: [], refusal: 'wire-not-found' })
   node.nights = { double: { availability: 3, finalPrice: 120, rateFeatures: ['late', 'breakfast'] } }
   const segments = [
     { name: 'coast', properties: 1, packages: 1 },
@@ -75,7 +75,7 @@ async function shown(command: QueryCommand, fields: object, roles: { [node: stri
     addresses: () => Object.keys(roles).map(address),
     node: (_: string, id: string) => ({ role: roles[id], state: 'healthy', freshness: 'live' }),
     request: async ({ id }: NodeAddress, path: string, options: object) => {
-      node.asked.push([id, path, options])
+      node.requests.push([id, path, options])
       if (path === '/status') return { milliseconds: 1, ...node.status }
       const properties = node.hasProperty ? [PROPERTY] : []
       return { status: 200, body: JSON.stringify({ properties, missing: [] }), milliseconds: 1 }
@@ -100,7 +100,7 @@ test.each<[{ [node: string]: string }, string]>([
   [{ n1: 'learner', n2: 'follower' }, 'n1'],
 ])('of the nodes %j, %s is read', async (roles, expected) => {
   expect(await shown('SETROOMAVL', { ...OF_NIGHT, amount: 1 }, roles)).toMatchObject({ shard: 's1', node: expected })
-  expect(node.asked).toEqual([[expected, 'GETPROPROOMDAY', OF_NIGHT]])
+  expect(node.requests).toEqual([[expected, 'GETPROPROOMDAY', OF_NIGHT]])
 })
 
 test.each<[QueryCommand, RequestFields, string]>([
@@ -255,7 +255,7 @@ test.each([
   expect(await shown('DELSEGMENT', { segment })).toEqual({
     ...{ shard: 's1', node: 'n1', changes: [change(segment, before, null)], removes, confirm: segment },
   })
-  expect(node.asked).toMatchObject([['n1', '/status', { as: 'monitoring' }]])
+  expect(node.requests).toMatchObject([['n1', '/status', { as: 'monitoring' }]])
 })
 
 test.each([

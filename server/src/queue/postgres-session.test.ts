@@ -5,7 +5,7 @@ import { ask, askAll, closeSession, failSession, openSession, type Session } fro
 type Answer = { rows: object[] } | Error | undefined
 type FakeClient = EventEmitter & {
   readonly options: { readonly [name: string]: unknown }
-  readonly asked: string[]
+  readonly queries: string[]
   /** How the next requests end; they wait while it is undefined. */
   answer: (text: string) => Answer
   readonly written: Buffer[]
@@ -26,14 +26,14 @@ vi.mock('pg', async (original) => {
     const query = (request: string | { text: string } | Copy) => {
       if (typeof request === 'object' && 'submit' in request) {
         const stream = { write: (bytes: Buffer) => client.written.push(bytes) }
-        request.submit({ query: (text: string) => client.asked.push(text), stream })
+        request.submit({ query: (text: string) => client.queries.push(text), stream })
         const answer = client.answer('copy')
         if (answer instanceof Error) request.callback(answer)
         else request.callback(undefined, answer)
         return undefined
       }
       const { text } = request as { text: string }
-      client.asked.push(text)
+      client.queries.push(text)
       const answer = client.answer(text)
       if (answer instanceof Error) return Promise.reject(answer)
       if (answer !== undefined) return Promise.resolve(answer)
@@ -42,7 +42,7 @@ vi.mock('pg', async (original) => {
       )
     }
     fake.client = Object.assign(client, {
-      ...{ options, asked: [], written: [], settle: [], isEnded: false, query, setTypeParser: () => undefined },
+      ...{ options, queries: [], written: [], settle: [], isEnded: false, query, setTypeParser: () => undefined },
       answer: (text: string) => ({ rows: text.includes('server_version_num') ? [SERVER] : [] }),
       connect: () => fake.connect(),
       end: async () => {
@@ -73,7 +73,7 @@ async function withAnswer(answer: (text: string) => Answer): Promise<{ session: 
   const failures: string[] = []
   session.onFailure = ({ message }) => failures.push(message)
   client().answer = answer
-  client().asked.length = 0
+  client().queries.length = 0
   return { session, failures }
 }
 const messagesOf = (settled: PromiseSettledResult<{ rows: object[] }>[]) =>
@@ -87,7 +87,7 @@ describe('opening', () => {
       keepAliveInitialDelayMillis: 5_000,
     })
     expect((client().options['stream'] as () => unknown)()).toBe(session.socket)
-    const [, settings = '', last] = client().asked
+    const [, settings = '', last] = client().queries
     expect(settings.split('; ')).toEqual([
       "set application_name = 'it''s'",
       'set idle_session_timeout = 8000',
@@ -115,7 +115,7 @@ describe('opening', () => {
     await expect(opened()).rejects.toThrow(message)
   })
 
-  it('goes on when the server cannot check its connections, and not when it refuses a setting', async () => {
+  it('continues when the server cannot check its connections, and not when it refuses a setting', async () => {
     const refusing = (part: string) => async () => {
       client().answer = (text) => (text.includes(part) ? new Error('refused') : { rows: [SERVER] })
     }
@@ -165,8 +165,8 @@ describe('requests', () => {
     const { session } = await withAnswer(() => undefined)
     const corks: string[] = []
     const { socket } = session
-    socket.cork = () => void corks.push(`cork ${client().asked.length}`)
-    socket.uncork = () => void corks.push(`uncork ${client().asked.length}`)
+    socket.cork = () => void corks.push(`cork ${client().queries.length}`)
+    socket.uncork = () => void corks.push(`uncork ${client().queries.length}`)
     const all = askAll(session, [{ text: 'a' }, { text: 'b' }])
     expect(corks).toEqual(['cork 0', 'uncork 2'])
     for (const settle of client().settle) settle({ rows: [] })
@@ -177,7 +177,7 @@ describe('requests', () => {
     const { session } = await withAnswer(() => ({ rows: [] }))
     const copied = Buffer.from('rows')
     const settled = await askAll(session, [{ text: 'copy jobs', copied }, { text: 'b' }])
-    expect(client().asked).toEqual(['copy jobs', 'b'])
+    expect(client().queries).toEqual(['copy jobs', 'b'])
     expect(client().written).toEqual([copied])
     expect(messagesOf(settled)).toEqual([[], []])
     client().answer = () => new Error('duplicate key')
@@ -226,7 +226,7 @@ describe('a session that failed', () => {
     expect(await waiting).toBe('first')
     expect(failures).toEqual(['first'])
     await expect(ask(session, { text: 'b' })).rejects.toThrow('first')
-    expect(client().asked).toEqual(['a'])
+    expect(client().queries).toEqual(['a'])
     expect(session.waiting.size).toBe(0)
     client().settle[0]?.({ rows: [] })
     await vi.advanceTimersByTimeAsync(0)

@@ -3,13 +3,13 @@ import type { Request, Session } from './postgres-session.ts'
 import { preparePostgresTables, refusePooler, tablesOf } from './postgres-setup.ts'
 
 /** A session is a server that answers requests, and its log. */
-type Server = { readonly answer: (text: string, values: readonly unknown[]) => object[]; readonly asked: string[] }
+type Server = { readonly answer: (text: string, values: readonly unknown[]) => object[]; readonly queries: string[] }
 const others = vi.hoisted(() => ({ next: undefined as unknown, closed: 0 }))
 
 vi.mock('./postgres-session.ts', () => ({
   ask: async (session: unknown, { text, values = [] }: Request) => {
-    const { answer, asked } = session as Server
-    asked.push(text)
+    const { answer, queries } = session as Server
+    queries.push(text)
     return { rows: answer(text, values) }
   },
   openSession: async () => others.next,
@@ -48,7 +48,7 @@ describe('a pooler', () => {
   const signal = new AbortController().signal
   const server = (...pids: readonly number[]): Server => {
     const left = [...pids]
-    return { answer: (text) => (text.startsWith('select pg_backend_pid') ? [{ pid: left.shift() }] : []), asked: [] }
+    return { answer: (text) => (text.startsWith('select pg_backend_pid') ? [{ pid: left.shift() }] : []), queries: [] }
   }
   const check = (own: Server) => refusePooler(own as unknown as Session, 'url', signal)
 
@@ -56,7 +56,7 @@ describe('a pooler', () => {
     const other = server(8)
     Object.assign(others, { next: other, closed: 0 })
     expect(await check(server(7, 7))).toBe(7)
-    expect(other.asked).toEqual(['begin', 'select pg_backend_pid() as pid', 'commit'])
+    expect(other.queries).toEqual(['begin', 'select pg_backend_pid() as pid', 'commit'])
     expect(others.closed).toBe(1)
   })
 
@@ -94,40 +94,40 @@ describe('the tables', () => {
         }
         return text.startsWith('select * from "q".meta') ? rows : []
       },
-      asked: [],
+      queries: [],
     }
     await preparePostgresTables(server as unknown as Session, tablesOf('q', 2, lockKey), { partition, partitions: 2 })
     return server
   }
 
   it('that exist are checked and not created', async () => {
-    const { asked } = await prepare()
-    expect(asked.length).toBe(3)
-    expect(asked.join('\n')).not.toMatch(/create|begin/)
+    const { queries } = await prepare()
+    expect(queries.length).toBe(3)
+    expect(queries.join('\n')).not.toMatch(/create|begin/)
   })
 
   it('are created in one transaction under a lock, with a row for each partition', async () => {
-    const { asked } = await prepare({ found: [false, false] })
-    expect(asked[1]).toBe('begin')
-    expect(asked[2]).toContain('pg_advisory_xact_lock')
-    const at = (part: string) => asked.findIndex((text) => text.includes(part))
-    expect(asked).toContain('create schema if not exists "q"')
-    expect(asked).toContain(
+    const { queries } = await prepare({ found: [false, false] })
+    expect(queries[1]).toBe('begin')
+    expect(queries[2]).toContain('pg_advisory_xact_lock')
+    const at = (part: string) => queries.findIndex((text) => text.includes(part))
+    expect(queries).toContain('create schema if not exists "q"')
+    expect(queries).toContain(
       'create table "q".owner (partition int4 primary key, address text not null, since int8 not null)',
     )
-    expect(asked).toContain(`comment on table "q".owner is 'lock key ${tablesOf('q', 2).lockSpace}'`)
+    expect(queries).toContain(`comment on table "q".owner is 'lock key ${tablesOf('q', 2).lockSpace}'`)
     for (const table of ['meta', 'topics', 'jobs', 'finished']) {
       expect(at(`create table if not exists "q"."${table}"`), table).toBeGreaterThan(at('create schema'))
     }
     expect(at('commit')).toBeGreaterThan(at('insert into "q"."meta"'))
-    const insert = asked[at('insert into "q"."meta"')] as string
+    const insert = queries[at('insert into "q"."meta"')] as string
     expect(insert.match(/\(\$/g)?.length).toBe(2)
   })
 
   it('that another process created meanwhile are not created again', async () => {
-    const { asked } = await prepare({ found: [false, true] })
-    expect(asked.slice(1, 5).map((text) => text.split(' ')[0])).toEqual(['begin', 'select', 'select', 'commit'])
-    expect(asked.join('\n')).not.toContain('create')
+    const { queries } = await prepare({ found: [false, true] })
+    expect(queries.slice(1, 5).map((text) => text.split(' ')[0])).toEqual(['begin', 'select', 'select', 'commit'])
+    expect(queries.join('\n')).not.toContain('create')
   })
 
   it.each([

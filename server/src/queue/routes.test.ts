@@ -424,7 +424,7 @@ describe('dead jobs', () => {
   })
   const deadIds = async () => ids(await get('/topics/{topic}/dead', orders))
 
-  it('are listed oldest first, by filter, with what is asked for', async () => {
+  it('are listed oldest first, by filter, with the requested fields', async () => {
     const page = await get('/topics/{topic}/dead', orders, { limit: 3 })
     expect(ids(page)).toEqual(['a', 'b', 'c'])
     expect(page.jobs[0]).not.toHaveProperty('data')

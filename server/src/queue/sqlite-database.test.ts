@@ -63,7 +63,7 @@ describe('a new file', () => {
   it.each([
     [false, 0],
     [true, 1],
-  ])('is synced by SQLite as the setting says: %s', async (isSynced, expected) => {
+  ])('is synced by SQLite as configured: %s', async (isSynced, expected) => {
     const { database } = await opened({ isSynced })
     expect(pragma(database, 'synchronous')).toBe(expected)
   })

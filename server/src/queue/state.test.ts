@@ -102,25 +102,25 @@ describe('groups', () => {
   it('tell each that waits how they ended, once', () => {
     const queue = queueOf()
     const group = append(queue, changes(1), 1)
-    const told: string[] = []
-    waitForGroup(group, true, (outcome) => told.push(`growth ${outcome}`))
-    waitForGroup(group, false, (outcome) => told.push(`other ${outcome}`))
+    const outcomes: string[] = []
+    waitForGroup(group, true, (outcome) => outcomes.push(`growth ${outcome}`))
+    waitForGroup(group, false, (outcome) => outcomes.push(`other ${outcome}`))
     endGrowth(group, 'full')
-    expect(told).toEqual(['growth full'])
+    expect(outcomes).toEqual(['growth full'])
     end(group, 'durable')
     end(group, 'unknown')
-    expect(told).toEqual(['growth full', 'other durable'])
+    expect(outcomes).toEqual(['growth full', 'other durable'])
   })
 
   it('all have an unknown outcome when the journal fails, the one that is written first', () => {
     for (const isWriting of [true, false]) {
       const queue = queueOf()
-      const told: string[] = []
+      const outcomes: string[] = []
       for (let n = 0; n < 3; n++)
-        waitForGroup(append(queue, changes(4), 1), n === 0, (outcome) => told.push(`${n} ${outcome}`))
+        waitForGroup(append(queue, changes(4), 1), n === 0, (outcome) => outcomes.push(`${n} ${outcome}`))
       if (isWriting) takeGroup(queue)
       failGroups(queue)
-      expect(told).toEqual(['0 unknown', '1 unknown', '2 unknown'])
+      expect(outcomes).toEqual(['0 unknown', '1 unknown', '2 unknown'])
       expect([queue.groups.length, queue.writing]).toEqual([0, undefined])
     }
   })

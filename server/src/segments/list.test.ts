@@ -24,7 +24,7 @@ const property = (id: string, change: Partial<Property> = {}): Property => ({
   ...{ id, segment: 'city', area: 'old', type: 'hotel', category: 'family', stars: 3, amenities: [], ...change },
 })
 
-/** What the node has, and what it was asked. */
+/** What the node has, and the requests that it got. */
 const node = vi.hoisted(() => ({
   properties: [] as unknown[],
   limit: 1_000,
