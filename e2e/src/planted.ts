@@ -9,7 +9,7 @@ import { join } from 'node:path'
 
 export type Planted = {
   /** Of the stack. */
-  readonly environment: { readonly NODE_OPTIONS: string }
+  readonly environment: { readonly NODE_OPTIONS: string; readonly VACANCY_FROM_SOURCE: string }
   /** From its next start, this node has the defect. */
   into(node: string): void
   /** From its next start, it no longer has the defect. */
@@ -44,7 +44,8 @@ if (isPlanted) registerHooks({
   )
   const mark = (node: string) => join(folder, `node-${node}`)
   return {
-    environment: { NODE_OPTIONS: `--import ${file}` },
+    // A bundle loads no module by its name.
+    environment: { NODE_OPTIONS: `--import ${file}`, VACANCY_FROM_SOURCE: '1' },
     into: (node) => writeFileSync(mark(node), ''),
     outOf: (node) => rmSync(mark(node)),
     remove: () => rmSync(folder, { recursive: true, force: true }),
