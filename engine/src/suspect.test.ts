@@ -14,8 +14,11 @@ test('a digest mismatch at run time used to end a node with 72 as an internal er
   const environment = plantedIn(folder, '/store/apply.ts', 'if (expected.lo !== own.lo', 'if (expected.lo === own.lo')
   const node = await start({ folder, environment })
   const client = await connectTo(node)
-  await succeed(client, 'SETPROP', somewhere('hotel_1'))
-  await succeed(client, 'SETROOMPKG', { ...NIGHT, availability: 7, finalPrice: 100 })
+  // At once: the node ends soon after the first.
+  await Promise.all([
+    succeed(client, 'SETPROP', somewhere('hotel_1')),
+    succeed(client, 'SETROOMPKG', { ...NIGHT, availability: 7, finalPrice: 100 }),
+  ])
 
   let ready = ''
   await until('the reason is reported', async () => {
