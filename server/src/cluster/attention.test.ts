@@ -166,6 +166,16 @@ test('a shard without writes since its snapshot needs no new one', () => {
   expect(seedsOf(view(nodes), { limits })).toEqual([])
 })
 
+test.each([
+  [180_000, 0],
+  [180_001, 1],
+])('a snapshot of %d ms ago is %d time late, if one is saved each minute', (ms, times) => {
+  const nodes = withStatus({ snapshot: snapshot(100, new Date(NOW - ms).toISOString()) })
+  const found = seedsOf(view(nodes), { limits: { ...limits, snapshotIntervalSeconds: 60 } })
+
+  expect(found.filter(({ rule }) => rule === 8)).toHaveLength(times)
+})
+
 const seed = (id: string, rule: number, value: number | null = null): AttentionSeed => ({
   ...{ id, rule, level: 'warn', shard: 's1', node: null, message: `${id} is 5`, href: '/', action: 'Open s1', value },
 })
