@@ -288,3 +288,17 @@ test('for a leader, the plan offers to transfer first, as one operation with two
   ])
   expect(both.checks.filter(({ level }) => level === 'block')).toEqual([])
 })
+
+test.each([
+  [[], undefined],
+  [['b1'], '1 bridge (b1) changes its write target; open connections stay.'],
+  [['b1', 'b2'], '2 bridges (b1, b2) change their write target; open connections stay.'],
+  [
+    ['b1', 'b2', 'b3', 'b4', 'b5', 'b6'],
+    '6 bridges (b1, b2, b3, b4, b5) change their write target; open connections stay.',
+  ],
+])('a transfer behind the bridges %j names its effect on them', (bridges, text) => {
+  const { effects } = transfer(contextOf({ look: { bridges } }))
+
+  expect(effects.find(({ source }) => source === 'registry')?.text).toBe(text)
+})

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ratesBetween, readCounters } from './replies.ts'
+import { ratesBetween, readCounters, readHops } from './replies.ts'
 
 const page = (reads: number, writes: number, failed: number) => `# HELP x
 bridge_requests_total{kind="read",result="ok"} ${reads}
@@ -32,4 +32,11 @@ test('a counter that began again has no rate', () => {
 
   expect(second && ratesBetween(first, second)).toMatchObject({ reads: null, received: null, p99: null })
   expect(readCounters('up 1\n', 0)).toBeUndefined()
+})
+
+test('a hop of an older component has no requests in flight, is not left out, and has no fault', () => {
+  const hop = { id: 'b1', connections: 2 }
+
+  expect(readHops(JSON.stringify({ hops: [hop] }))).toEqual([{ ...hop, in_flight: 0, ejected_for_ms: 0, fault: '' }])
+  expect(readHops(JSON.stringify({ hops: [{ id: 'b1' }] }))).toBeUndefined()
 })
