@@ -18,7 +18,7 @@ const GROUPS = [
 
 if (process.argv[1] === import.meta.filename) await main()
 
-/** A failure is reported, and is none of an installation: everything works without bundles. */
+/** A failure is reported and does not fail an installation: everything works without bundles. */
 async function main() {
   const root = path.resolve(import.meta.dirname, '..')
   if (isBundled(root)) return
@@ -148,7 +148,7 @@ function ownSources(root, addInput) {
           .replaceAll('@url@', `${url}.href`)
           .replaceAll('@filename@', filename)
           .replaceAll('@dirname@', `process.getBuiltinModule('node:path').dirname(${filename})`)
-          // A module that is a program, too, is none in a bundle.
+          // In a bundle no module is the main program.
           .replaceAll('@main@', 'false')
       )
     },
