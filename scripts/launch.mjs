@@ -89,6 +89,7 @@ const COMMANDS = {
       ['scripts/check-imports.mjs'],
       ['scripts/check-links.mjs'],
       ['scripts/check-dialect.mjs'],
+      ['scripts/check-subjects.mjs'],
     ],
   },
   bench: { build: true, steps: [['bench/src/cli.ts', 'report']] },
