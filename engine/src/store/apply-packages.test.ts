@@ -149,7 +149,7 @@ describe('rooms left', () => {
     ['decrease', 4, 'DECROOMAVL', 3, '', 1],
     ['decrease to 0', 4, 'DECROOMAVL', 4, '', 0],
     ['do not decrease below 0', 4, 'DECROOMAVL', 5, 'UNDERFLOW', 4],
-    ['are none of a sold-out night', 0, 'DECROOMAVL', 1, 'UNDERFLOW', 0],
+    ['do not decrease a sold-out night', 0, 'DECROOMAVL', 1, 'UNDERFLOW', 0],
   ])('%s: %i, %s %i', (_, before, command, amount, error, after) => {
     set({ availability: before, finalPrice: 50, rateFeatures: ['half_board'] })
     expect(ask(node, command, { ...NIGHT, amount })).toMatchObject({ error, value: after })

@@ -149,7 +149,7 @@ test('an error of the node is passed on in the form of the contract', async () =
   await expect(infoOf(module, 's1')).rejects.toMatchObject(refusal(500, 'broken'))
 })
 
-test('a node that does not respond is an error of the contract, and a defect is none', async () => {
+test('a node that does not respond is an error of the contract, and a defect is not', async () => {
   const { module, reply } = world({ s1: {} })
   reply(new NodeHttpError('timeout', 'no response within 7000 ms'))
   await expect(infoOf(module, 's1')).rejects.toMatchObject(refusal(504, 's1/n1: no response within 7000 ms'))

@@ -293,7 +293,7 @@ test('at most 500 events are between two moments', async () => {
   expect([found.more, found.events.length, found.events[0].id]).toEqual([true, 500, 'e0'])
 })
 
-test('a shard that appeared is a change, and an unchanged one is none', () => {
+test('a shard that appeared is a change, and an unchanged one is not', () => {
   const state = (...shards: readonly ShardView[]) => ({ at: NOW, picturedAt: NOW, shards })
   expect(differences(state(SHARD), state(SHARD))).toEqual([])
   expect(differences(state(), state(SHARD))).toEqual([

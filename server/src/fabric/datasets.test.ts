@@ -98,7 +98,7 @@ test('only the wanted metrics are read', () => {
   expect([...samplesOf('a 1\nb 2', (name) => name === 'b').keys()]).toEqual(['b'])
 })
 
-test('a sum is of the samples with all given labels, and there is none without samples', () => {
+test('a sum is of the samples with all given labels, and undefined without samples', () => {
   const samples = samplesOf('a{x="1",y="1"} 1\na{x="1",y="2"} 2\na{x="2",y="1"} 4', () => true).get('a')
   expect([sumOf(samples), sumOf(samples, { x: '1' }), sumOf(samples, { x: '1', y: '2' })]).toEqual([7, 3, 2])
   expect([sumOf(samples, { x: '3' }), sumOf(undefined), sumOf([])]).toEqual([undefined, undefined, undefined])
