@@ -8,6 +8,7 @@ import {
   createNodeInMemory,
   type LooseFields,
   raiseFeatureLevel,
+  restartEmpty,
   setMemoryBudget,
 } from '../testing/node-in-memory.ts'
 import { recountDigest } from './apply.ts'
@@ -16,23 +17,15 @@ import { growthLeft } from './charge.ts'
 import { KIND, writeU8, writeU32 } from './command.ts'
 import { STATE, STATE_START } from './layout.ts'
 import { recountCharge } from './recount.ts'
-import { clearStore, countsOf, stateDigest } from './store.ts'
+import { countsOf, stateDigest } from './store.ts'
 
 const PLACE = { segment: 's', area: 'a', propertyType: 't', category: 'c', stars: 1, latitude: 1, longitude: 1 }
 const date = formatDay(TODAY + 1)
 const NIGHT = { propertyId: 'p', roomType: 'double', date }
 
 const node = createNodeInMemory(TODAY, 48 << 20)
-
-/** Empties the store: a new one takes much longer. */
-function restart(): void {
-  clearStore(node.store)
-  node.day = TODAY
-  node.index = 0
-  node.timeMs = 0
-}
 beforeEach(() => {
-  restart()
+  restartEmpty(node, TODAY)
   // The digest contains shard time, which a refused command advances, too.
   node.timeMs = TODAY * 86_400_000 + 1
   raiseFeatureLevel(node)

@@ -7,6 +7,7 @@ import {
   createNodeInMemory,
   type LooseFields,
   raiseFeatureLevel,
+  restartEmpty,
   setMemoryBudget,
 } from '../testing/node-in-memory.ts'
 import { recountDigest } from './apply.ts'
@@ -14,21 +15,13 @@ import { endStays, propertyDigest, sumSegments } from './apply-properties.ts'
 import { ALL_ROWS, SEGMENT, STAY_PROPERTY } from './layout.ts'
 import { recountCharge } from './recount.ts'
 import { forEachProperty, segmentNames, segmentOf } from './segment.ts'
-import { clearStore, countsOf, stateDigest } from './store.ts'
+import { countsOf, stateDigest } from './store.ts'
 import { field, setField } from './table-fields.ts'
 
 const PLACE = { segment: 's', area: 'a', propertyType: 't', category: 'c', stars: 3, latitude: 47, longitude: 8 }
 const NIGHTS = [1, 2, 40]
 
 const node = createNodeInMemory(TODAY, 48 << 20)
-
-/** Empties the store: a new one takes much longer. */
-function restart(): void {
-  clearStore(node.store)
-  node.day = TODAY
-  node.index = 0
-  node.timeMs = 0
-}
 
 const setProperty = (propertyId: string, fields: LooseFields = {}) =>
   ask(node, 'SETPROP', { ...PLACE, amenities: ['wifi', 'pool'], propertyId, ...fields })
@@ -63,7 +56,7 @@ function fill(): void {
 
 describe.each([0, 3])('at feature level %i', (level) => {
   beforeEach(() => {
-    restart()
+    restartEmpty(node, TODAY)
     node.timeMs = TODAY * 86_400_000 + 1
     raiseFeatureLevel(node, level)
     fill()
@@ -169,7 +162,7 @@ describe.each([0, 3])('at feature level %i', (level) => {
 
 describe('digests', () => {
   beforeEach(() => {
-    restart()
+    restartEmpty(node, TODAY)
     raiseFeatureLevel(node)
     fill()
   })
@@ -244,7 +237,7 @@ describe('digests', () => {
 describe('with stays', () => {
   const held = () => node.store.writer.ledger.nights.size
   beforeEach(() => {
-    restart()
+    restartEmpty(node, TODAY)
     raiseFeatureLevel(node)
     fill()
     for (const propertyId of ['p1', 'p4']) {
@@ -276,7 +269,7 @@ describe('with stays', () => {
 })
 
 test('above the budget new properties, segments and names are refused and change nothing; attributes that need no memory change', () => {
-  restart()
+  restartEmpty(node, TODAY)
   node.timeMs = TODAY * 86_400_000 + 1
   raiseFeatureLevel(node)
   fill()

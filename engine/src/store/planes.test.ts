@@ -2,7 +2,7 @@
 import { formatDay } from '@vacancy/shared'
 import { createRandom } from '@vacancy/testkit/random'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { ask, createNodeInMemory, raiseFeatureLevel } from '../testing/node-in-memory.ts'
+import { ask, createNodeInMemory, raiseFeatureLevel, restartEmpty } from '../testing/node-in-memory.ts'
 import { recountDigest } from './apply.ts'
 import { DAY_SLOTS, PLANE, SEGMENT, SLOT, STATE, TABLE } from './layout.ts'
 import {
@@ -28,7 +28,7 @@ import {
 } from './planes.ts'
 import { recountCharge } from './recount.ts'
 import { segmentOf, tableOf } from './segment.ts'
-import { clearStore, countsOf, publish, state, stateDigest } from './store.ts'
+import { countsOf, publish, state, stateDigest } from './store.ts'
 import { field } from './table-fields.ts'
 
 const SEED = Number(process.env['VACANCY_SEED'] ?? 1)
@@ -38,13 +38,6 @@ const PLACE = { segment: 's', area: 'a', propertyType: 't', category: 'c', stars
 
 const node = createNodeInMemory(TODAY, 48 << 20)
 
-/** Empties the store: a new one takes much longer. */
-function restart(): void {
-  clearStore(node.store)
-  node.day = TODAY
-  node.index = 0
-  node.timeMs = 0
-}
 const { store } = node
 let table: number
 
@@ -55,7 +48,7 @@ const sell = (n: number, night: number, availability = 2, finalPrice = 10) =>
 
 /** Forty properties in a table of 128 rows, and a package on the first night. */
 beforeEach(() => {
-  restart()
+  restartEmpty(node, TODAY)
   raiseFeatureLevel(node)
   for (let n = 0; n < 40; n++) {
     ask(node, 'SETPROP', { ...PLACE, propertyId: `p${n}`, amenities: [] })

@@ -9,6 +9,7 @@ import type { Kysely } from 'kysely'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { openDatabase } from '../database/database.ts'
 import type { Tables } from '../parts.ts'
+import { addToken } from '../testing/access-rows.ts'
 import { createAccess, isAllowed, onEnd, SEEN_MS } from './access.ts'
 import { createAccounts, signInLink } from './accounts.ts'
 import { createAudit } from './audit.ts'
@@ -82,21 +83,7 @@ async function session(id: string, lastSeenAt = NOW): Promise<string> {
   return secret
 }
 
-async function token(change: Partial<Tables['tokens']> = {}) {
-  const row = {
-    ...{
-      id: 't1',
-      hash: hashSecret('vct_1'),
-      name: 'ci',
-      role: 'monitoring' as const,
-      topics: null,
-      created_by: 'ada',
-    },
-    ...{ created_at: NOW - 5_000, expires_at: null, last_used_at: null, last_used_from: null, revoked_at: null },
-    ...{ preferences: '{}', ...change },
-  }
-  await database.insertInto('tokens').values(row).execute()
-}
+const token = (change: Partial<Tables['tokens']> = {}) => addToken(database, NOW, change)
 
 async function tokenSession(lastSeenAt = NOW, id = 't1'): Promise<string> {
   const secret = newSecret()

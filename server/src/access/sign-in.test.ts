@@ -9,6 +9,7 @@ import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { openDatabase } from '../database/database.ts'
 import type { Session } from '../http/route.ts'
 import type { Tables } from '../parts.ts'
+import { addToken } from '../testing/access-rows.ts'
 import { createAccess, onEnd, tokenSessionOf } from './access.ts'
 import { createAccounts } from './accounts.ts'
 import { createAudit } from './audit.ts'
@@ -90,22 +91,7 @@ async function person(name: string, role: PersonRole = 'viewer', change: { passw
   return row
 }
 
-async function token(change: Partial<Tables['tokens']> = {}) {
-  const row = {
-    ...{
-      id: 't1',
-      hash: hashSecret('vct_1'),
-      name: 'ci',
-      role: 'monitoring' as const,
-      topics: null,
-      created_by: 'ada',
-    },
-    ...{ created_at: NOW - 5_000, expires_at: null, last_used_at: null, last_used_from: null, revoked_at: null },
-    ...{ preferences: '{}', ...change },
-  }
-  await database.insertInto('tokens').values(row).execute()
-  return row
-}
+const token = (change: Partial<Tables['tokens']> = {}) => addToken(database, NOW, change)
 
 const signIn = (name: string, password = TEST_PASSWORD, from: From = {}) =>
   call('POST /api/v1/session', { name, password }, from)
