@@ -172,6 +172,29 @@ describe('SQLite', () => {
   })
 })
 
+describe('a full SQLite file', () => {
+  test('refuses writes with an error of its own, and keeps what it has', async () => {
+    const database = await openDatabase<Tables>(newFile())
+    await database.insertInto('settings').values({ name: 'a', value: '1' }).execute()
+    const pages = await sql<{ page_count: number }>`pragma page_count`.execute(database)
+    await sql.raw(`pragma max_page_count = ${pages.rows[0]?.page_count}`).execute(database)
+
+    const write = database.insertInto('settings').values({ name: 'b', value: 'x'.repeat(100_000) })
+
+    await expect(write.execute()).rejects.toMatchObject({ code: 'disk_full' })
+    expect(await database.selectFrom('settings').selectAll().execute()).toEqual([{ name: 'a', value: '1' }])
+    await database.destroy()
+  })
+
+  test('an invalid statement is no full disk', async () => {
+    const database = await openDatabase<Tables>(newFile())
+
+    await expect(sql`select 1 from nowhere`.execute(database)).rejects.toThrow('no such table: nowhere')
+    await expect(sql`select 1 from nowhere`.execute(database)).rejects.not.toMatchObject({ code: 'disk_full' })
+    await database.destroy()
+  })
+})
+
 describe('PostgreSQL outage', () => {
   let postgres: Postgres
   beforeAll(async () => {

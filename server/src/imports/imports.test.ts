@@ -451,6 +451,9 @@ test('an import can be cancelled while it waits for its files, and its uploads c
   const body = { name: 'later', shard: 's1', properties: a.id, packages: b.id }
   const { body: view } = await operator.call('POST', '/api/v1/imports', body)
   expect(view).toMatchObject({ state: 'uploading', cancellable: true })
+  const running = async () => (await operator.call('GET', '/api/v1/summary')).body.running
+  const overview = { kind: 'import', id: view.id, href: `/imports/${view.id}`, percent: null }
+  await expect.poll(running).toEqual([expect.objectContaining(overview)])
   expect((await operator.call('POST', '/api/v1/imports', body)).body).toMatchObject({ code: 'upload-in-use' })
   expect((await operator.call('DELETE', `/api/v1/uploads/${a.id}`)).body).toMatchObject({ code: 'upload-in-use' })
 
