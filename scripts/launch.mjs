@@ -98,6 +98,7 @@ const COMMANDS = {
   'bench:queue': { build: true, steps: [['bench/src/cli.ts', 'queue']] },
   'bench:fabric': { build: true, steps: [['bench/src/cli.ts', 'fabric']] },
   'bench:stays': { build: true, steps: [['bench/src/cli.ts', 'stays']] },
+  'bench:starts': { build: true, steps: [['bench/src/cli.ts', 'starts']] },
   failover: { build: true, steps: [['bench/src/cli.ts', 'failover']] },
   replicated: { build: true, steps: [['bench/src/cli.ts', 'replicated']] },
   compare: { build: true, steps: [['bench/src/cli.ts', 'compare']] },

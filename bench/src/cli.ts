@@ -10,6 +10,7 @@ import { replicatedCommand } from './replicated.ts'
 import { reportCommand } from './report.ts'
 import { sampleCommand } from './sample.ts'
 import { soakCommand } from './soak.ts'
+import { startsCommand } from './starts.ts'
 import { staysCommand } from './stays/stays.ts'
 import { whyNotCommand } from './why-not/why-not.ts'
 
@@ -31,6 +32,7 @@ await runCommands(
     queueSoakCommand,
     bookersCommand,
     staysCommand,
+    startsCommand,
   ],
   process.argv.slice(2),
 )

@@ -66,7 +66,8 @@ export function withBlock(page: string, name: string, text: string): string {
   return `${page.slice(0, begin.index + begin[0].length)}\n\n${text.trim()}\n\n${page.slice(end)}`
 }
 
-function benchmarksPage({ report, failover, replicated, compare, queue, fabric, stays, runs }: Results): string {
+function benchmarksPage(results: Results): string {
+  const { report, failover, replicated, compare, queue, fabric, stays, starts, runs } = results
   return [
     '# Benchmarks',
     `<!-- Generated from ${RESULTS_FILE} by \`node bench/src/pages.ts --write\`. Run the benchmark instead of editing. -->`,
@@ -84,6 +85,9 @@ function benchmarksPage({ report, failover, replicated, compare, queue, fabric, 
     ...(stays === undefined
       ? []
       : ['## Stays', 'What booking all nights of a stay at once costs.', formatSection(stays)]),
+    ...(starts === undefined
+      ? []
+      : ['## Starts of programs', 'What the bundles of programs save.', formatSection(starts)]),
     '## Other runs',
     'Kept as sentences by the person who ran them.',
     ...runs.map(recordedRun),

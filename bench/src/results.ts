@@ -31,6 +31,7 @@ export type Results = {
   readonly queue?: Section
   readonly fabric?: Section
   readonly stays?: Section
+  readonly starts?: Section
   readonly whyNot: WhyNot
   readonly runs: readonly RecordedRun[]
 }
