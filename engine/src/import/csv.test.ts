@@ -1,6 +1,26 @@
-import { createCodecList } from '@vacancy/shared'
+import { createCodecList, packPropertyId } from '@vacancy/shared'
+import { createRandom, type Random } from '@vacancy/testkit/random'
 import { expect, test } from 'vitest'
-import { createCells, createPackageParser, LINE_BYTES_MAX, parsePackage, readRecord } from './csv.ts'
+import {
+  arrangeCells,
+  barFrom,
+  cellText,
+  cellTexts,
+  createCells,
+  createPackageParser,
+  dropBlanks,
+  faultInFile,
+  LINE_BYTES_MAX,
+  parsePackage,
+  readRecord,
+  recordText,
+  rowOf,
+  scanFault,
+  skipBlanks,
+  wholeNumber,
+} from './csv.ts'
+
+const SEED = Number(process.env['VACANCY_SEED'] ?? 1)
 
 const bytesOf = (text: string) => new Uint8Array(Buffer.from(text, 'latin1'))
 
@@ -105,4 +125,227 @@ test('the leftmost error is reported', () => {
   expect(packageOf('p,r,2026-02-28,256,x,nope')).toMatchObject({ kind: 'availability', column: 4, value: '256' })
   expect(packageOf('p,r,2026-02-28,25,1.5,nope')).toMatchObject({ kind: 'price_fraction', column: 5, value: '1.5' })
   expect(packageOf('p,r,2026-02-28,25,1,late|lat')).toMatchObject({ kind: 'feature', column: 6, value: 'lat' })
+})
+
+const LIMIT = LINE_BYTES_MAX
+const xs = (count: number) => 'x'.repeat(count)
+
+/** Result, next offset and line ends of the record at 0, in the middle and at the end of a file. */
+test.each<[string, boolean, ReturnType<typeof readRecord>, number | undefined, number | undefined]>([
+  // A quote that does not close ends at the first line end inside of it, or at the end of the file.
+  ['"a', true, 'unclosed', 2, 0],
+  ['"a', false, 'incomplete', undefined, undefined],
+  ['"a\nb\nc', true, 'unclosed', 3, 1],
+  ['x,"a\nb"c', true, 'trailing', 8, 1],
+  ['"a""', true, 'unclosed', 4, 0],
+  ['"a"', true, 'record', 3, 0],
+  ['"a"', false, 'incomplete', undefined, undefined],
+  ['"a"b', true, 'trailing', 4, 0],
+  ['"a"b', false, 'incomplete', undefined, undefined],
+  ['"a"b\nc', true, 'trailing', 5, 1],
+  ['"a\nb"c\nd', true, 'trailing', 7, 2],
+  ['"a" b\nc', false, 'trailing', 6, 1],
+  ['"a"\rb\n', false, 'trailing', 6, 1],
+  ['"a"\r', true, 'record', 4, 0],
+  ['"a"\r', false, 'incomplete', undefined, undefined],
+  ['"a"\r\nb', false, 'record', 5, 1],
+  ['"a\nb"\nc', false, 'record', 6, 2],
+  ['""\n', false, 'record', 3, 1],
+  ['', true, 'blank', 0, 0],
+  ['', false, 'incomplete', undefined, undefined],
+  [' ', true, 'blank', 1, 0],
+  ['\r', true, 'blank', 1, 0],
+  [',', true, 'record', 1, 0],
+  ['a,', false, 'incomplete', undefined, undefined],
+  ['a,', true, 'record', 2, 0],
+  // The limit of a line, with and without its end.
+  [xs(LIMIT - 1), false, 'incomplete', undefined, undefined],
+  [xs(LIMIT), true, 'record', LIMIT, 0],
+  [xs(LIMIT), false, 'long', LIMIT, 0],
+  [xs(LIMIT + 1), true, 'long', LIMIT, 0],
+  [`${xs(LIMIT - 1)}\n`, false, 'record', LIMIT, 1],
+  [`${xs(LIMIT)}\n`, true, 'long', LIMIT, 0],
+  [`"${xs(LIMIT)}"\n`, true, 'long', LIMIT, 0],
+  [`"a\n${xs(LIMIT)}"\n`, true, 'unclosed', 3, 1],
+  [`"a"${xs(LIMIT)}\n`, true, 'long', LIMIT, 0],
+  [`"a"${xs(LIMIT - 4)}\n`, false, 'trailing', LIMIT, 1],
+])('record %#', (text, isLast, scanned, next, lines) => {
+  const result = cellsOf(text, isLast)
+
+  expect(result.scanned, JSON.stringify(text.slice(0, 20))).toBe(scanned)
+  if (next !== undefined) expect([result.next, result.lines]).toEqual([next, lines])
+})
+
+test('a record is read from its start to the end of the bytes, not beyond', () => {
+  const cells = createCells()
+  const bytes = bytesOf('no,a,b\nc')
+
+  expect(readRecord(cells, bytes, 3, 6, true)).toBe('record')
+  expect([cells.count, cells.next, cells.lines]).toEqual([2, 6, 0])
+  expect(cellTexts(cells)).toEqual(['a', 'b'])
+  expect(readRecord(cells, bytes, 3, 6, false)).toBe('incomplete')
+})
+
+/** What the grammar of CSV requires of well-formed text, cell by cell. */
+function randomRecord(random: Random): { text: string; cells: string[] } {
+  const letters = ['a', 'b', ',', '"', ' ', '\t', '\n', '\r', 'é']
+  const cells = Array.from({ length: 1 + random.below(5) }, () =>
+    Array.from({ length: random.below(6) }, () => letters[random.below(letters.length)]).join(''),
+  )
+  const written = cells.map((cell) => {
+    const blanks = [' ', '', '\t '][random.below(3)]
+    return /^[^\s",]+$/.test(cell) && random.below(2) === 0
+      ? `${blanks}${cell}${blanks}`
+      : `${blanks}"${cell.replaceAll('"', '""')}"${blanks}`
+  })
+  return { text: `${written.join(',')}${random.below(2) === 0 ? '\n' : '\r\n'}`, cells }
+}
+
+test('drawn records are read cell by cell', () => {
+  const random = createRandom(SEED)
+  for (let n = 0; n < 300; n++) {
+    const { text, cells } = randomRecord(random)
+    const context = `VACANCY_SEED=${SEED}, ${JSON.stringify(text)}`
+    const bytes = text.length
+
+    const { scanned, values, next, lines } = cellsOf(text + ['', 'x', '\n', '"'][n % 4])
+
+    expect(scanned, context).toBe('record')
+    expect(values, context).toEqual(cells)
+    expect([next, lines], context).toEqual([bytes, text.split('\n').length - 1])
+  }
+})
+
+test.each([
+  ['a,b\n', 'a,b'],
+  ['a,b\r\n', 'a,b'],
+  ['a,b\r', 'a,b'],
+  ['a,b', 'a,b'],
+  ['\n', ''],
+  ['\r\n', ''],
+  ['', ''],
+  ['\n\n', '\n'],
+  ['\r\r\n', '\r'],
+  [`${xs(LIMIT + 5)}\n`, xs(LIMIT)],
+])('a report has the row %# without its line end', (text, row) => {
+  expect(Buffer.from(rowOf(bytesOf(`\n${text}`), 1, 1 + text.length)).toString('latin1')).toBe(row)
+})
+
+function scan(text: string) {
+  const cells = createCells()
+  const bytes = new TextEncoder().encode(text)
+  return { cells, scanned: readRecord(cells, bytes, 0, bytes.length, true) }
+}
+
+test('records without usable cells are errors of a column, or of the line', () => {
+  expect(scanFault(scan('a,"b').cells, 'unclosed')).toEqual({ kind: 'unclosed', column: 2, value: '' })
+  expect(scanFault(scan('a,"b"c,d').cells, 'trailing')).toEqual({ kind: 'trailing', column: 2, value: 'b' })
+  expect(scanFault(scan('a').cells, 'long')).toEqual({ kind: 'long', column: 0, value: '', expected: 65_536 })
+})
+
+test('the text of a cell is cut at 80 characters', () => {
+  const { cells } = scan(`${xs(80)},${xs(81)},${'𝄞'.repeat(40)},${'𝄞'.repeat(400)},last\n`)
+
+  expect(cellTexts(cells)).toEqual([xs(80), `${xs(80)}…`, '𝄞'.repeat(40), `${'𝄞'.repeat(40)}…`, 'last'])
+  expect(cellText(cells, 4)).toBe('last')
+  expect(cellText(cells, 5)).toBe('')
+  expect(recordText(scan('a,b,"c,d"\n').cells)).toBe('a,b,c,d')
+  expect(recordText(scan(`${xs(79)},bb\n`).cells)).toBe(`${xs(79)},…`)
+})
+
+test('of a record with more than 32 cells the first 32 have text', () => {
+  const { cells } = scan(`${Array.from({ length: 33 }, (_, i) => i).join(',')}\n`)
+
+  expect(cells.count).toBe(33)
+  expect(cellTexts(cells)).toEqual(Array.from({ length: 32 }, (_, i) => `${i}`))
+  expect([cellText(cells, 31), cellText(cells, 32)]).toEqual(['31', ''])
+  expect(recordText(cells).split(',').length).toBeGreaterThan(28)
+})
+
+test('cells are arranged by the header, and errors name the column of the file', () => {
+  const order = [2, 0, 1]
+  const { cells } = scan('room,2026-01-01,p,rest\n')
+
+  arrangeCells(cells, order)
+
+  expect(cellTexts(cells)).toEqual(['p', 'room', '2026-01-01', 'rest'])
+  const fault = { kind: 'date', column: 3, value: 'x' } as const
+  expect(faultInFile(fault, order)).toEqual({ ...fault, column: 2 })
+  expect(faultInFile({ ...fault, column: 1 }, order)).toEqual({ ...fault, column: 3 })
+  expect(faultInFile({ ...fault, column: 0 }, order)).toEqual({ ...fault, column: 0 })
+  expect(faultInFile(fault, undefined)).toBe(fault)
+  expect(faultInFile(undefined, order)).toBeUndefined()
+})
+
+test('a parser with an order reads the same package from moved columns', () => {
+  const parser = createPackageParser(codecs, [5, 4, 3, 2, 1, 0])
+  const bytes = new TextEncoder().encode('late,120,3,2026-11-20,room 1,p\n')
+  readRecord(parser.cells, bytes, 0, bytes.length, true)
+
+  expect(parsePackage(parser)).toBeUndefined()
+
+  const { day, availability, price, mask, id, roomStart, roomEnd, cells } = parser
+  expect({ day, availability, price, mask }).toEqual({ day: 20_777, availability: 3, price: 120, mask: 2 })
+  expect(id).toEqual(packPropertyId('p'))
+  expect(new TextDecoder().decode(cells.text.subarray(roomStart, roomEnd))).toBe('room 1')
+})
+
+test.each([
+  ['p,r,2026-11-20,3,120', { kind: 'columns', column: 0, value: 'p,r,2026-11-20,3,120', found: 5, expected: 6 }],
+  ['p,r,2026-11-20,3,120,late,', { kind: 'columns', column: 0, found: 7, expected: 6 }],
+  ['an id too long,r,2026-11-20,3,120,', undefined],
+  ['an id too long.,r,2026-11-20,3,120,', { kind: 'property_id', column: 1, value: 'an id too long.' }],
+  ['p,,2026-11-20,3,120,', { kind: 'empty', column: 2, value: '' }],
+  [`p,${xs(255)},2026-11-20,3,120,`, undefined],
+  [`p,${xs(256)},2026-11-20,3,120,`, { kind: 'text', column: 2, value: `${xs(80)}…` }],
+  ['p,a\u0001,2026-11-20,3,120,', { kind: 'text', column: 2, value: 'a\u0001' }],
+  ['p,r,2026-11-2,3,120,', { kind: 'date', column: 3, value: '2026-11-2' }],
+  ['p,r,2026-11-200,3,120,', { kind: 'date', column: 3 }],
+  ['p,r,1970-01-01,255,120,', undefined],
+  ['p,r,2026-11-20,256,120,', { kind: 'availability', column: 4 }],
+  ['p,r,2026-11-20,,120,', { kind: 'availability', column: 4, value: '' }],
+  ['p,r,2026-11-20,-1,120,', { kind: 'availability', column: 4 }],
+  ['p,r,2026-11-20,3,4294967294,', undefined],
+  ['p,r,2026-11-20,3,4294967295,', { kind: 'price', column: 5 }],
+  ['p,r,2026-11-20,3,,', { kind: 'price', column: 5, value: '' }],
+  ['p,r,2026-11-20,3,.0,', { kind: 'price', column: 5 }],
+  ['p,r,2026-11-20,3,1.,', { kind: 'price', column: 5 }],
+  ['p,r,2026-11-20,3,1.x,', { kind: 'price', column: 5 }],
+  ['p,r,2026-11-20,3,1.00,', undefined],
+  ['p,r,2026-11-20,3,1.01,', { kind: 'price_fraction', column: 5, value: '1.01' }],
+  ['p,r,2026-11-20,3,1.0.0,', { kind: 'price', column: 5 }],
+  ['p,r,2026-11-20,3,1,Late', { kind: 'feature', column: 6, value: 'Late' }],
+  ['p,r,2026-11-20,3,1,late|latest', { kind: 'feature', column: 6, value: 'latest' }],
+  [`p,r,2026-11-20,3,1,${xs(400)}|late`, { kind: 'feature', column: 6, value: `${xs(80)}…` }],
+])('the line %# is a package or names its first error', (line, fault) => {
+  if (fault === undefined) expect(packageOf(line)).toHaveProperty('price')
+  else expect(packageOf(line)).toMatchObject(fault)
+})
+
+test('an unknown rate feature carries the list of the known ones', () => {
+  expect(packageOf('p,r,2026-11-20,3,1,x')).toMatchObject({ codecs: codecs.names })
+})
+
+test.each([
+  ['7', 7],
+  ['9', 9],
+  ['0', 0],
+  ['0012', 12],
+  ['4294967296', 2 ** 32],
+  ['', Number.NaN],
+  ['1/', Number.NaN],
+  [':1', Number.NaN],
+  ['1 ', Number.NaN],
+])('the digits "%s" are the number %d', (text, value) => {
+  expect(wholeNumber(bytesOf(`5${text}5`), 1, 1 + text.length)).toBe(value)
+})
+
+test('blanks and bars are looked for inside the range only', () => {
+  const text = bytesOf(' \t a |b \t')
+
+  expect([barFrom(text, 0, 9), barFrom(text, 6, 9), barFrom(text, 0, 5)]).toEqual([5, 9, 5])
+  expect([skipBlanks(text, 0, 9), skipBlanks(text, 3, 9), skipBlanks(text, 0, 2)]).toEqual([3, 3, 2])
+  expect([dropBlanks(text, 0, 9), dropBlanks(text, 0, 4), dropBlanks(text, 0, 3), dropBlanks(text, 1, 3)]).toEqual([
+    7, 4, 0, 1,
+  ])
 })

@@ -1,12 +1,14 @@
 import { closeSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { compareBytes, packPropertyId, unpackPropertyId } from '@vacancy/shared'
+import { compareBytes, packPropertyId, RESERVED_SEGMENTS, unpackPropertyId } from '@vacancy/shared'
 import { createRandom, type Random } from '@vacancy/testkit/random'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { nameHash, propertyHash } from '../store/digest.ts'
 import { LINE_BYTES_MAX } from './csv.ts'
 import { hashId, PADDING_BYTES } from './layout.ts'
-import { type PropertyTable, readProperties } from './properties.ts'
+import { digestOfProperties, type PropertyTable, readProperties } from './properties.ts'
+import type { Fault } from './row-errors.ts'
 import { createBlocks, openCsv } from './split.ts'
 
 const SEED = Number(process.env['VACANCY_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
@@ -151,3 +153,142 @@ test.each(['', '-', '.', '1e', '0x10', 'NaN', 'Infinity', '1,5', '1 2', '90.1', 
     expect(read(`p,S,A,t,c,1,"${text}",0,\n`).faultyLines).toEqual([1])
   },
 )
+
+function faultsOf(content: string, header = '') {
+  const path = join(folder, 'faults.csv')
+  writeFileSync(path, header + content)
+  const file = openCsv(path, 'properties')
+  const faults: (Fault & { line: number; row: string })[] = []
+  const positions: number[] = []
+  const blocks = createBlocks(file.file, path, file.bytes, new Uint8Array(2 * LINE_BYTES_MAX + PADDING_BYTES))
+  const onFault = (line: number, fault: Fault, row: Uint8Array) =>
+    faults.push({ line, row: Buffer.from(row).toString(), ...fault })
+  const table = readProperties(file, blocks, { onFault, onBlock: (bytesDone) => positions.push(bytesDone) })
+  closeSync(file.file)
+  return { table, faults, positions }
+}
+
+const xs = (count: number) => 'x'.repeat(count)
+const amenitiesOf = (count: number) => Array.from({ length: count }, (_, i) => `a${i}`).join('|')
+
+test.each<[string, Partial<Fault> | undefined]>([
+  ['p,S,A,t,c,1,0,0', { kind: 'columns', column: 0, value: 'p,S,A,t,c,1,0,0', found: 8, expected: 9 }],
+  ['p,S,A,t,c,1,0,0,,', { kind: 'columns', column: 0, found: 10, expected: 9 }],
+  ['an id too long.,S,A,t,c,1,0,0,', { kind: 'property_id', column: 1, value: 'an id too long.' }],
+  ['p,,A,t,c,1,0,0,', { kind: 'empty', column: 2, value: '' }],
+  ['p,S,,t,c,1,0,0,', { kind: 'empty', column: 3 }],
+  ['p,S,A,,c,1,0,0,', { kind: 'empty', column: 4 }],
+  ['p,S,A,t,,1,0,0,', { kind: 'empty', column: 5 }],
+  [`p,S,A,t,${xs(255)},1,0,0,`, undefined],
+  [`p,S,A,t,${xs(256)},1,0,0,`, { kind: 'text', column: 5 }],
+  [`p,${RESERVED_SEGMENTS[0]},A,t,c,1,0,0,`, { kind: 'reserved_segment', column: 2, value: RESERVED_SEGMENTS[0] }],
+  [`p,S,${RESERVED_SEGMENTS[0]},t,c,1,0,0,`, undefined],
+  ['p,S,A,t,c,0,0,0,', { kind: 'stars', column: 6, value: '0' }],
+  ['p,S,A,t,c,6,0,0,', { kind: 'stars', column: 6 }],
+  ['p,S,A,t,c,,0,0,', { kind: 'stars', column: 6, value: '' }],
+  ['p,S,A,t,c,5,0,0,', undefined],
+  ['p,S,A,t,c,1,90,180,', undefined],
+  ['p,S,A,t,c,1,-90,-180,', undefined],
+  ['p,S,A,t,c,1,90.001,0,', { kind: 'latitude', column: 7, value: '90.001' }],
+  ['p,S,A,t,c,1,-90.001,0,', { kind: 'latitude', column: 7 }],
+  ['p,S,A,t,c,1,,0,', { kind: 'latitude', column: 7, value: '' }],
+  ['p,S,A,t,c,1,0,180.001,', { kind: 'longitude', column: 8 }],
+  ['p,S,A,t,c,1,0,-180.001,', { kind: 'longitude', column: 8 }],
+  ['p,S,A,t,c,1,0,-,', { kind: 'longitude', column: 8, value: '-' }],
+  ['p,S,A,t,c,1,0,0,"a|b,c"', { kind: 'amenity', column: 9, value: 'b,c', reason: expect.stringMatching('comma') }],
+  [`p,S,A,t,c,1,0,0,${xs(64)}`, undefined],
+  [`p,S,A,t,c,1,0,0,a|${xs(65)}`, { kind: 'amenity', column: 9, value: xs(64) }],
+  [`p,S,A,t,c,1,0,0,${amenitiesOf(64)}|a0`, undefined],
+  [`p,S,A,t,c,1,0,0,${amenitiesOf(65)}`, { kind: 'amenities', column: 9, found: 65, expected: 64 }],
+  ['p,"S,A', { kind: 'unclosed', column: 2, value: '' }],
+  ['p,"S"x,A', { kind: 'trailing', column: 2, value: 'S' }],
+  [`p,${xs(LINE_BYTES_MAX)}`, { kind: 'long', column: 0, expected: LINE_BYTES_MAX }],
+])('the line %# is a property or has one error', (line, fault) => {
+  const { faults, table } = faultsOf(`first,S,A,t,c,1,0,0,\n${line}\nlast,S,A,t,c,1,0,0,\n`)
+
+  if (fault === undefined) expect(faults).toEqual([])
+  else expect(faults).toEqual([expect.objectContaining({ line: 2, row: line.slice(0, LINE_BYTES_MAX), ...fault })])
+  // The lines around it are read in any case.
+  expect(table.columns.count).toBe(fault === undefined ? 3 : 2)
+})
+
+test('a repeat names the line of the first, which may have been refused', () => {
+  const { faults } = faultsOf('a,S,A,t,c,1,0,0,\n\nb,S,A,t,c,9,0,0,\na,S,A,t,c,1,0,0,\nb,S,A,t,c,1,0,0,\n')
+
+  expect(faults).toMatchObject([
+    { line: 3, kind: 'stars' },
+    { line: 4, kind: 'property_twice', column: 1, value: 'a', firstLine: 1 },
+    { line: 5, kind: 'property_twice', column: 1, value: 'b', firstLine: 3 },
+  ])
+})
+
+test('lines are counted from the header on, also those of a quoted cell', () => {
+  const header = 'PropertyID,Segment,Area,PropertyType,Category,Stars,Latitude,Longitude,Amenities\n'
+  const { faults } = faultsOf('a,S,"A\nB",t,c,1,0,0,\nb,S,A,t,c,0,0,0,\n', header)
+
+  expect(faults.map(({ line, kind }) => [line, kind])).toEqual([
+    [2, 'text'],
+    [4, 'stars'],
+  ])
+})
+
+test('errors of a file with another column order name the columns of the file', () => {
+  const header = 'Amenities,Longitude,Latitude,Stars,Category,PropertyType,Area,Segment,PropertyID\n'
+  const { faults, table } = faultsOf(',8.5,47.25,3,c,t,A,S,p\n,0,0,0,c,t,A,S,q\n', header)
+
+  expect(rowsOf(table)).toEqual([
+    { id: 'p', names: ['S', 'A', 't', 'c'], stars: 3, latitude: 47.25, longitude: 8.5, amenities: [] },
+  ])
+  expect(faults).toMatchObject([{ line: 3, kind: 'stars', column: 4 }])
+})
+
+test('the read position is reported block by block, and ends with the file', () => {
+  const line = `p,${xs(250)},A,t,c,1,0,0,\n`
+  const { positions } = faultsOf(line.repeat(2000))
+
+  expect(positions.length).toBeGreaterThan(2)
+  expect(positions).toEqual(positions.toSorted((a, b) => a - b))
+  expect(positions.at(-1)).toBe(line.length * 2000)
+})
+
+test('the digest is the sum of the hashes of the properties', () => {
+  const random = createRandom(SEED)
+  const rows = Array.from({ length: 40 }, (_, i) => randomRow(random, i))
+  const { table } = read(rows.map(lineOf).join(''))
+  const hashOf = (lane: 0 | 1, name: string) => {
+    const bytes = new TextEncoder().encode(name)
+    return nameHash(lane, bytes, 0, bytes.length)
+  }
+  const sums = ([0, 1] as const).map((lane) =>
+    rows.reduce((sum, { id, names, stars, latitude, longitude, amenities }) => {
+      const [segmentHash, areaHash, typeHash, categoryHash] = names.map((name) => hashOf(lane, name)) as [
+        number,
+        number,
+        number,
+        number,
+      ]
+      const named = { segmentHash, areaHash, typeHash, categoryHash }
+      const amenityHashes = amenities.map((name) => hashOf(lane, name))
+      const packed = packPropertyId(id) as Uint8Array
+      const input = { id: packed, idStart: 0, ...named, stars, latitude, longitude, amenityHashes }
+      return (sum + propertyHash(lane, input)) >>> 0
+    }, 0),
+  )
+
+  expect(digestOfProperties(table), `VACANCY_SEED=${SEED}`).toEqual({ lo: sums[0], hi: sums[1] })
+})
+
+test.each([1023, 1024, 1025, 2049])('%i properties are kept, with their amenities and lines', (count) => {
+  const lines = Array.from({ length: count }, (_, i) => `p${i},S,A,t,c,1,0,${i / 1000},${amenitiesOf(1 + (i % 20))}\n`)
+
+  const { table, faults } = faultsOf(`${lines.join('')}p1,S,A,t,c,1,0,0,\np${count - 1},S,A,t,c,1,0,0,\n`)
+
+  expect(faults.map(({ firstLine }) => firstLine)).toEqual([2, count])
+  const byId = new Map(rowsOf(table).map((row) => [row.id, row]))
+  expect(byId.size).toBe(count)
+  const wrong = Array.from({ length: count }, (_, i) => i).filter((i) => {
+    const { longitude, amenities } = byId.get(`p${i}`) as Row
+    return longitude !== i / 1000 || amenities.length !== 1 + (i % 20)
+  })
+  expect(wrong).toEqual([])
+})
