@@ -2,7 +2,14 @@ import { createCodecList } from '@vacancy/shared'
 import { expect, test } from 'vitest'
 import { createFormation, type FormationReport } from '../bootstrap/formation.ts'
 import { campaign } from '../raft/raft.ts'
-import { configurationOf, heartbeatTo, incarnationOf, leaderOf, memberOf as raftOf } from '../testing/raft-fixture.ts'
+import {
+  command,
+  configurationOf,
+  heartbeatTo,
+  incarnationOf,
+  leaderOf,
+  memberOf as raftOf,
+} from '../testing/raft-fixture.ts'
 import { decodeFrame, type PeerFrame } from '../transport/frames.ts'
 import { createPeers } from '../transport/peers.ts'
 import {
@@ -19,10 +26,22 @@ import {
   viewOf,
   votersOf,
 } from './member-state.ts'
-import { adopt, linkOf, notPast, onFrame, onPeerGone, reportToPeers, sendOffer } from './peer-link.ts'
+import {
+  adopt,
+  install,
+  linkOf,
+  notPast,
+  onFrame,
+  onPeerGone,
+  onReceived,
+  reportTo,
+  reportToPeers,
+  sendOffer,
+} from './peer-link.ts'
 import { createReads } from './reads.ts'
 import { createShardClock } from './shard-time.ts'
 import { attachCells, createCells, ROLE, readCells } from './shared-status.ts'
+import { createReceiver, createSender } from './transfer.ts'
 
 type Raft = ReturnType<typeof raftOf>
 
@@ -436,4 +455,336 @@ test('a member with a leader dials its members, and without one every node that 
   const stranger = raftOf({ voters: [2, 3] }, { log: [1] })
   heartbeatTo(stranger)
   expect(dialled(stranger)).toEqual(all)
+})
+
+// Reports, joins and snapshots
+
+/** A member with the production parts of a transfer; requests to its disk are recorded. */
+function whole(raft: Raft, change: object = {}) {
+  const disk: { request: { kind: string }; done: (answer: object) => void }[] = []
+  const logged: { type: string }[] = []
+  const fatal: unknown[] = []
+  const snapshots: number[] = []
+  const world = connected(raft, {
+    ...{ hasMemoryFor: (packages: number) => packages <= 10, prepareSwitch: () => undefined },
+    ...{ onFatal: (fault: unknown) => void fatal.push(fault), loads: { port: {}, finished: [], ended: {} } },
+    ...change,
+  })
+  const { member, now, replica } = world
+  const exchange = (request: { kind: string }, done: (answer: object) => void) => void disk.push({ request, done })
+  const send = (node: string, frame: PeerFrame) => world.sent.push({ node, frame }) > 0
+  const log = { debug: () => undefined, warn: () => undefined, info: () => undefined, error: () => undefined }
+  const common = { send, exchange, nowMs: () => now.monotonicMs, log }
+  const failed: string[] = []
+  const receiver = createReceiver(
+    {
+      ...common,
+      sources: () => ['n2'],
+      onReady: (received: Parameters<typeof onReceived>[1]) => onReceived(member, received),
+      onFailed: (reason: string) => void failed.push(reason),
+      onDelayed: () => undefined,
+    } as unknown as Parameters<typeof createReceiver>[0],
+    { shardId: 's', codecsOrderedHash: 'cd' },
+  )
+  const sender = createSender({
+    ...{ ...common, after: () => undefined, sendOffer: () => true, reportSnapshot: () => undefined },
+  } as unknown as Parameters<typeof createSender>[0])
+  Object.assign(member, { receiver, sender })
+  Object.assign(replica, {
+    ...{ log: (message: { type: string }) => void logged.push(message), snapshotIndexLast: 1, snapshotEarliestMs: 0 },
+    snapshots: { start: (index: number) => void snapshots.push(index) },
+  })
+  return { ...world, disk, logged, fatal, snapshots, failed, receiver, sender }
+}
+
+type FrameOf<Type extends PeerFrame['type']> = Extract<PeerFrame, { readonly type: Type }>
+type SentFrames = { readonly sent: { readonly node: string; readonly frame: PeerFrame | undefined }[] }
+
+const isOf = <Type extends PeerFrame['type']>(frame: PeerFrame | undefined, type: Type): frame is FrameOf<Type> =>
+  frame?.type === type
+
+const sentOf = <Type extends PeerFrame['type']>(
+  { sent }: SentFrames,
+  type: Type,
+): ({ readonly to: string } & FrameOf<Type>)[] =>
+  sent.flatMap(({ node, frame }) => (isOf(frame, type) ? [{ to: node, ...frame }] : []))
+
+test.each<[string, object, boolean]>([
+  ['in which nothing has happened', {}, true],
+  ['of a later term', { term: 1 }, false],
+  ['that voted', { vote: 2 }, false],
+  ['that knows a leader', { leader: 2 }, false],
+  ['with an entry', { lastIndex: 1 }, false],
+])('a member %s reports whether its shard may be founded again', (_, change, isUntouched) => {
+  const raft = raftOf({ voters: VOTERS })
+  const world = connected(raft)
+  Object.assign(raft, change)
+  reportTo(world.member, 'n3')
+  const leader = raft.leader === 0 ? '' : 'n2'
+  expect(sentOf(world, 'formation')).toMatchObject([
+    { to: 'n3', state: 'formed', isUntouched, leader, isFounder: true, contentDigest: '', index: 0, term: 0 },
+  ])
+})
+
+test('a member is a founder unless its data say otherwise', () => {
+  const reported = [undefined, true, false].map((isFounder) => {
+    const world = connected(raftOf({ voters: VOTERS }))
+    Object.assign(world.member.cluster, { isFounder })
+    reportTo(world.member, 'n2')
+    return sentOf(world, 'formation')[0]?.isFounder
+  })
+  expect(reported).toEqual([true, true, false])
+})
+
+/** What another node reports to this one. */
+function reportOf(node: string, id: number, change: object = {}): PeerFrame {
+  const other = connected(raftOf({ voters: VOTERS }), {})
+  reportTo(other.member, 'n3')
+  const [frame] = sentOf(other, 'formation')
+  const { to: _to, ...report } = frame as NonNullable<typeof frame>
+  return { ...report, incarnation: incarnationOf(id), echo: incarnationOf(1), members: [node], ...change } as PeerFrame
+}
+
+test.each<[string, string, object, number]>([
+  ['a member', 'n2', { isFounder: false }, 0],
+  ['a node that was replaced under its name', 'n2', { incarnation: incarnationOf(77), isFounder: false }, 1],
+  ['a node that is no member', 'n8', { isFounder: false }, 1],
+  ['a node of another cluster', 'n8', { isFounder: false, clusterId: '0c'.repeat(16) }, 0],
+  ['a node that is not formed', 'n8', { state: 'empty', isFounder: false, clusterId: '0b'.repeat(16) }, 0],
+])('a leader tells %s that it was removed, or not', (_, node, change, refusals) => {
+  const world = whole(leaderOf({ voters: VOTERS }))
+  onFrame(world.member, node, reportOf(node, 2, change))
+  expect(sentOf(world, 'refused')).toEqual(
+    new Array(refusals).fill({ type: 'refused', to: node, reason: 'removed', detail: '' }),
+  )
+  const following = whole(follower())
+  onFrame(following.member, node, reportOf(node, 2, change))
+  expect(sentOf(following, 'refused')).toEqual([])
+})
+
+test('facts of a peer are noted, and it runs as a member', () => {
+  const { member } = connected(follower())
+  onFrame(member, 'n3', { type: 'facts', featureLevel: 2, memoryBudget: 9, shardTimeMs: 0 })
+  expect([[...member.running], member.facts.get(3)]).toEqual([['n3'], { featureLevel: 2, memoryBudget: 9 }])
+})
+
+test('samples come with heartbeats and their replies', () => {
+  const { member } = connected(follower())
+  const sample = { wallMs: 5, isDiskFull: true, digestIndex: 0, digestLo: 0, digestHi: 0, applied: 3 }
+  onFrame(member, 'n3', { type: 'heartbeatReply', from: 3, to: 1, term: 1, readRound: 0, sample })
+  onFrame(member, 'n2', { type: 'heartbeat', from: 2, to: 1, term: 1, commit: 0, readRound: 0, sample })
+  expect([2, 3].map((id) => member.samples.get(id))).toMatchObject([{ applied: 3, receivedMs: 10_000 }, sample])
+})
+
+test('frames that name this node as their sender are dropped', () => {
+  const { member } = connected(follower())
+  onFrame(member, 'n2', { type: 'heartbeat', from: 1, to: 1, term: 9, commit: 0, readRound: 0 })
+  expect([member.replica.raft.term, member.spoken.size]).toEqual([1, 0])
+})
+
+const HELD = 64 * 1024 * 1024
+
+test.each([
+  ['there is room for it', { phase: 'awaited' }, HELD - 1, 2],
+  ['it is full', { phase: 'awaited' }, HELD, 1],
+  ['no load is applied', undefined, HELD, 2],
+])('entries behind a bulk load are held in memory: %s', (_, loading, unappliedBytes, lastIndex) => {
+  const raft = follower()
+  const { member, replica } = connected(raft)
+  Object.assign(replica, { loading, isApplying: true })
+  Object.assign(raft, { unappliedBytes })
+  const entries = [{ firstIndex: 2, count: 1, bytes: command(1) }]
+  onFrame(member, 'n2', { type: 'append', from: 2, to: 1, term: 1, prevIndex: 1, prevTerm: 1, entries, commit: 0 })
+  expect(raft.lastIndex).toBe(lastIndex)
+})
+
+const offer = (index: number, term = 1): Extract<PeerFrame, { type: 'snapshot' }> => {
+  const configuration = configurationOf({ voters: VOTERS })
+  return { type: 'snapshot', from: 2, to: 1, term, index, snapshotTerm: 1, configuration, manifest: Uint8Array.of(1) }
+}
+
+test('a snapshot ahead of the commit index is received from its leader, in the term of the offer', () => {
+  const world = whole(follower())
+  onFrame(world.member, 'n2', offer(9, 4))
+  expect([world.replica.raft.term, world.replica.raft.leader, world.member.offered?.index]).toEqual([4, 2, 9])
+  expect(world.receiver.incoming?.offer).toMatchObject({ node: 'n2', index: 9, term: 1 })
+  onFrame(world.member, 'n2', offer(12, 4))
+  expect(world.member.offered?.index).toBe(12)
+  Object.assign(world.replica, { installing: { index: 12 } })
+  onFrame(world.member, 'n2', offer(15, 4))
+  expect(world.member.offered?.index).toBe(12)
+})
+
+test.each([
+  ['of an earlier term', 9, 2],
+  ['at the commit index', 1, 3],
+])('a snapshot %s is not received', (_, index, term) => {
+  const raft = raftOf({ voters: VOTERS }, { log: [3] })
+  heartbeatTo(raft, 3, 1)
+  const world = whole(raft)
+  Object.assign(world.replica, { isApplying: true })
+  onFrame(world.member, 'n2', offer(index, term))
+  expect([world.member.offered, world.disk]).toEqual([undefined, []])
+})
+
+const RECEIVED = { index: 9, term: 1, manifest: Uint8Array.of(1), contentDigest: '', packages: 10 } as const
+
+test('a complete snapshot goes to the core in the present term; an unwanted one does not', () => {
+  const steps = (change: (world: ReturnType<typeof whole>) => void) => {
+    const world = whole(follower())
+    Object.assign(world.member, { offered: offer(9) })
+    Object.assign(world.receiver, { incoming: { phase: 'ready', offer: {}, node: 'n2', manifest: RECEIVED.manifest } })
+    Object.assign(world.replica, { link: world.link })
+    change(world)
+    onReceived(world.member, { ...RECEIVED, purpose: 'install' })
+    const { installing, raft } = world.replica
+    return [installing !== undefined || raft.snapshot !== undefined, world.failed]
+  }
+  expect(steps(() => undefined)).toEqual([true, []])
+  expect(steps(({ member }) => heartbeatTo(member.replica.raft, 7))).toEqual([true, []])
+  expect(steps(({ member }) => Object.assign(member, { offered: undefined }))).toEqual([false, []])
+  expect(steps(({ member }) => Object.assign(member, { offered: offer(8) }))).toEqual([false, []])
+  expect(steps(({ member }) => Object.assign(member, { hasMemoryFor: () => false }))).toEqual([false, ['no-memory']])
+  expect(steps(({ member }) => Object.assign(member.replica.raft, { leader: 0 }))).toEqual([false, []])
+})
+
+test('chunks that were lost during an installation continue it', () => {
+  const world = whole(follower())
+  Object.assign(world.replica, { installing: { index: 9, snapshotTerm: 1 } })
+  Object.assign(world.receiver, { incoming: { phase: 'ready', offer: {}, manifest: RECEIVED.manifest } })
+  onReceived(world.member, { ...RECEIVED, index: 8, purpose: 'install' })
+  expect(world.disk).toEqual([])
+  onReceived(world.member, { ...RECEIVED, purpose: 'install' })
+  expect(world.disk.map(({ request }) => request.kind)).toEqual(['current'])
+})
+
+test('a snapshot is made current when the core waits for it and it is complete, unless the node stops', () => {
+  const kinds = (change: { isStopped?: boolean; installing?: object; phase?: string }) => {
+    const world = whole(follower())
+    const { isStopped = false, installing = { index: 9, snapshotTerm: 1 }, phase = 'ready' } = change
+    Object.assign(world.member, { isStopped })
+    Object.assign(world.replica, { installing: 'none' in installing ? undefined : installing })
+    Object.assign(world.receiver, { incoming: { phase, offer: {}, manifest: RECEIVED.manifest } })
+    install(world.member)
+    return world.disk.map(({ request }) => request.kind)
+  }
+  expect(kinds({})).toEqual(['current'])
+  expect(kinds({ isStopped: true })).toEqual([])
+  expect(kinds({ installing: { none: true } })).toEqual([])
+  expect(kinds({ phase: 'pulling' })).toEqual([])
+})
+
+test('the log restarts at a snapshot that is current; a node that cannot switch to it ends', () => {
+  const ended = (fault: object | undefined) => {
+    const world = whole(follower(), { prepareSwitch: () => fault })
+    Object.assign(world.replica, { installing: { index: 9, snapshotTerm: 1 } })
+    Object.assign(world.receiver, { incoming: { phase: 'ready', offer: {}, manifest: RECEIVED.manifest } })
+    world.link.onInstall({} as never)
+    world.disk[0]?.done({ state: 'current', path: '/snapshots/9' })
+    return [world.member.isSwitching, world.logged, world.fatal]
+  }
+  expect(ended(undefined)).toEqual([true, [{ type: 'install', mark: { index: 9, term: 1 } }], []])
+  const fault = { code: 'disk_failed' }
+  expect(ended(fault)).toEqual([true, [], [fault]])
+})
+
+test('a peer behind the log is offered a snapshot, and one is written where none reaches the log', () => {
+  const offered = (snapshotIndexLast: number, firstIndex: number, id = 2) => {
+    const raft = leaderOf({ voters: VOTERS })
+    const world = whole(raft)
+    Object.assign(world.replica, { snapshotIndexLast })
+    Object.assign(raft, { firstIndex })
+    world.link.onOffer(id)
+    return [world.snapshots.length, [...world.sender.outgoing.keys()]]
+  }
+  expect(offered(5, 6)).toEqual([0, [2]])
+  expect(offered(5, 7)).toEqual([1, [2]])
+  expect(offered(0, 1)).toEqual([1, [2]])
+  expect(offered(5, 6, 9)).toEqual([0, []])
+})
+
+test('a join request is answered: admitted, refused, or with nothing while it must wait', () => {
+  const configuration = configurationOf({ voters: VOTERS })
+  const answers = (role: string, isReady: boolean) => {
+    const status = () => ({ role, leader: 2, configuration, id: 1, peers: [] })
+    const membership = { port: { status, isReady: () => isReady, nowMs: () => 0 }, joins: new Map() }
+    const world = whole(follower(), { membership })
+    onFrame(world.member, 'n3', { type: 'join', node: 'n3', incarnation: incarnationOf(3), isInitialVoter: true })
+    return [...sentOf(world, 'joined'), ...sentOf(world, 'refused')]
+  }
+  expect(answers('leader', true)).toEqual([{ type: 'joined', to: 'n3', member: 3, configuration }])
+  expect(answers('leader', false)).toEqual([])
+  expect(answers('follower', false)).toEqual([{ type: 'refused', to: 'n3', reason: 'not-leader', detail: 'n2' }])
+})
+
+test('a leader offers a snapshot of its applied state, with the founders where it names no members', () => {
+  const offered = (membership: object | undefined) => {
+    const raft = leaderOf({ voters: VOTERS })
+    const [peer] = raft.peers
+    Object.assign(peer ?? {}, { state: 'snapshot' })
+    const world = whole(raft)
+    Object.assign(world.replica, { link: world.link })
+    const isTaken = sendOffer(world.member, 2, { ...NEWEST, membership } as never, Uint8Array.of(1))
+    return [isTaken, sentOf(world, 'snapshot').map(({ index, configuration }) => [index, configuration.members.length])]
+  }
+  expect(offered(undefined)).toEqual([true, [[1, 3]]])
+  expect(offered(configurationOf({ voters: [1, 2] }))).toEqual([true, [[1, 2]]])
+})
+
+test('what the core reports reaches the parts of the member', () => {
+  const loader = { port: { replica: { loading: undefined }, env: { clock: { monotonicMs: () => 0 } } }, failures: 5 }
+  const raft = leaderOf({ voters: VOTERS })
+  const port = { wallMs: () => 0, log: { info: () => undefined, warn: () => undefined } }
+  const loads = { port, running: undefined, finished: [], ended: { done: 0, failed: 0 } }
+  const world = whole(raft, { loader, loads })
+  Object.assign(loader.port.replica, { snapshotFailures: 9 })
+  world.member.samples.set(2, { wallMs: 500, receivedMs: 9_000 } as never)
+  expect(world.link.voterClocks(10_000)).toEqual([1_500])
+  world.link.onLoadEntry({} as never)
+  expect(loader.failures).toBe(9)
+  world.link.onLoaded({ digest: 'ab' } as never)
+  expect([world.snapshots, loads.ended.done]).toEqual([[raft.applied], 1])
+  world.link.onConfiguration(9, configurationOf({ voters: [2, 3] }))
+  expect(world.member.isRemoved).toBe(true)
+  world.sender.outgoing.set(2, { node: 'n2', index: 4, startedMs: world.now.monotonicMs, progressMs: 0 })
+  expect(world.link.keptIndex()).toBe(4)
+})
+
+test('founders without an incarnation count from the start, others not', () => {
+  const raft = leaderOf({ voters: VOTERS, unbound: [2] })
+  raft.counts.clear()
+  adopt(connected(raft).member, raft.configuration)
+  expect([...raft.counts]).toEqual([[2, true]])
+})
+
+test.each([
+  [1_000, 50, true],
+  [1_001, 1, false],
+  [1_001, 2, true],
+])('a node with raft id %i that is no member at index %i was removed: %s', (id, configurationIndex, isRemoved) => {
+  const raft = raftOf({ voters: [2, 3] }, { id })
+  Object.assign(raft, { configurationIndex })
+  const { member, seen } = around(raft)
+  for (let n = 0; n < 2; n++) adopt(member, raft.configuration)
+  expect([member.isRemoved, seen.lines.length]).toEqual([isRemoved, isRemoved ? 1 : 0])
+})
+
+test('the report of a member that holds a load, and pieces of a snapshot, reach their transfer', () => {
+  const running = { reference: { contentDigest: 'ab' }, holders: new Set<string>() }
+  const port = { self: 'n1', voters: () => ['n1', 'n2', 'n3'], isReady: () => false }
+  const loads = { port, running: { ...running, refusals: new Map() }, finished: [] }
+  const world = whole(follower(), { loads })
+  onFrame(world.member, 'n3', { type: 'bulkHolds', digest: 'ab', isComplete: true, reason: '' })
+  expect([...running.holders]).toEqual(['n3'])
+  onFrame(world.member, 'n3', { type: 'chunkRequest', id: 4, digest: 'cd'.repeat(32), offset: 0, length: 5 })
+  expect(world.disk.map(({ request }) => request.kind)).toEqual(['read'])
+  world.sender.outgoing.set(3, { node: 'n3', index: 4, startedMs: 0, progressMs: 0 })
+  onFrame(world.member, 'n3', { type: 'offerReply', index: 4, ok: true, reason: 'installed' })
+  expect(world.sender.sent).toBe(1)
+  const pulled = { lacking: new Set<string>(), again: [] as object[] }
+  const request = { chunk: pulled, node: 'n2', offset: 0, length: 5, atMs: 0 }
+  const incoming = { phase: 'x', requests: new Map([[8, request]]), pulling: [], waiting: [], storing: 0 }
+  Object.assign(world.receiver, { incoming })
+  onFrame(world.member, 'n2', { type: 'chunkMissing', id: 8, digest: 'cd'.repeat(32) })
+  expect([incoming.requests.size, [...pulled.lacking]]).toEqual([0, ['n2']])
 })
