@@ -148,3 +148,45 @@ test('bytes that do not encode a configuration are rejected', () => {
   expect(() => decodeConfiguration(Uint8Array.of(9, ...bytes.subarray(1)))).toThrow('version')
   expect(() => decodeConfiguration(Uint8Array.of(...bytes, 0))).toThrow('fills its bytes')
 })
+
+test('a shard has up to 7 voters and 16 learners', () => {
+  const learnersOf = (count: number) => Array.from({ length: count }, (_, at) => at + 10)
+  const full = configurationOf({ voters: [1, 2, 3, 4, 5, 6, 7], learners: learnersOf(15) })
+  const sixteen = resultOf(full, { steps: [add('addLearner')] }, NEW) as Configuration
+  expect(sixteen.learners).toHaveLength(16)
+  expect(resultOf(sixteen, { steps: [{ ...newcomer, node: 'more', type: 'addLearner' }] }, NEW + 1)).toBe(
+    'too-many-members',
+  )
+  expect(resultOf(full, { steps: [add('addVoter')] }, NEW)).toBe('too-many-members')
+  const six = configurationOf({ voters: [1, 2, 3, 4, 5, 6] })
+  expect((resultOf(six, { steps: [add('addVoter')] }, NEW) as Configuration).voters).toHaveLength(7)
+})
+
+test('the bytes of a configuration are the same in every release', () => {
+  const configuration: Configuration = {
+    members: [
+      { id: 1, node: 'a', incarnation: '00ff10fe'.padEnd(32, '9') },
+      { id: 258, node: 'é', incarnation: '' },
+    ],
+    ...{ voters: [1], outgoing: [1, 258], learners: [], staged: [258], autoLeave: true },
+  }
+  const u64 = (low: number, high = 0) => [low, high, 0, 0, 0, 0, 0, 0]
+  const bytes = [
+    ...[1, 1, 2],
+    ...[...u64(1), 1, 97, 1, 0x00, 0xff, 0x10, 0xfe, ...Array<number>(12).fill(0x99)],
+    ...[...u64(2, 1), 2, 0xc3, 0xa9, 0],
+    ...[1, ...u64(1)],
+    ...[2, ...u64(1), ...u64(2, 1)],
+    0,
+    ...[1, ...u64(2, 1)],
+  ]
+  expect([...encodeConfiguration(configuration)]).toEqual(bytes)
+  expect(decodeConfiguration(Uint8Array.from(bytes))).toEqual(configuration)
+})
+
+test('names and incarnations have their sizes', () => {
+  const one = (node: string, incarnation: string) => votersOnly([{ id: 1, node, incarnation }])
+  expect(decodeConfiguration(encodeConfiguration(one('n'.repeat(255), ''))).members[0]?.node).toHaveLength(255)
+  expect(() => encodeConfiguration(one('n'.repeat(256), ''))).toThrow('at most 255 bytes')
+  expect(() => encodeConfiguration(one('n', 'a'.repeat(31)))).toThrow('an incarnation has 128 bits')
+})

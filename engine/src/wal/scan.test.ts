@@ -1,7 +1,8 @@
+import { createRandom, type Random } from '@vacancy/testkit/random'
 import { expect, test } from 'vitest'
 import { ENTRY_BYTES_MAX, ENTRY_HEADER_BYTES, ENTRY_KIND, viewOf, writeU64 } from '../raft/entry.ts'
 import { contentOf, copyDisk, createSimulatedDisk, cut, damage, type SimulatedDisk } from '../testing/disk.ts'
-import { entries, IDENTITY, SMALL, textsOf } from '../testing/log-fixture.ts'
+import { entries, IDENTITY, replayTexts, SMALL, textsOf } from '../testing/log-fixture.ts'
 import { createSimulation } from '../testing/simulation.ts'
 import { crc32c } from './crc32c.ts'
 import { readWalDefects, type WalDefect } from './defects.ts'
@@ -20,7 +21,16 @@ import {
   recordBytes,
   sealRecord,
 } from './record.ts'
-import { type LogScan, listLogFiles, logFileName, replayEntries, type ScanOptions, scanLog } from './scan.ts'
+import {
+  forEachEntries,
+  type LogScan,
+  listLogFiles,
+  logFileName,
+  replayEntries,
+  type ScanOptions,
+  scanLog,
+  termAt,
+} from './scan.ts'
 import { appendGroup, type Wal } from './wal.ts'
 
 type Payload = readonly [type: RecordType, bytes: Uint8Array]
@@ -334,11 +344,6 @@ test('entries damaged between two reads are not returned', () => {
 })
 
 test('two membership entries above the commit index are damage', () => {
-  const change = (index: number): Payload => {
-    const [type, bytes] = log(index, 1, 1)
-    bytes[12 + 8] = ENTRY_KIND.configuration
-    return [type, bytes]
-  }
   const open = craft([HEAD, [state(1, 1, 0), change(1), change(2)]])
   const closed = craft([HEAD, [state(1, 1, 0), change(1)], [state(1, 1, 1), change(2)]])
 
@@ -469,5 +474,324 @@ test('any damage anywhere saves only what was written, in order', () => {
     const { salvage, texts } = salvaged(copy, index)
 
     expect(texts).toEqual(allTexts.slice(index, salvage.lastIndex))
+  }
+})
+
+/** Offset of a record in a file with these groups. */
+function offsetOf(groups: Groups, group: number, record = 0): number {
+  const before = [...groups.slice(0, group).flat(), ...(groups[group] ?? []).slice(0, record)]
+  return before.reduce((sum, [, bytes]) => sum + recordBytes(bytes.length), FILE_HEADER_BYTES)
+}
+
+/** Entries of the membership kind. */
+const change = (index: number): Payload => {
+  const [type, bytes] = log(index, 1, 1)
+  bytes[12 + 8] = ENTRY_KIND.configuration
+  return [type, bytes]
+}
+
+test('files are listed by their names alone, in order, and other names are ignored', () => {
+  const disk = craftFiles([FIVE, { firstIndex: 6, groups: [[identity]], bytes: 8_000 }])
+  disk.close(disk.open('/wal/wal-1-1.log', 'create'))
+  disk.close(disk.open('/wal/wal-0000000003-0000000000000009.log.tmp', 'create'))
+
+  const unread = { header: undefined, records: 0, validFrom: FILE_HEADER_BYTES, validBytes: 0, tornBytes: 0 }
+  const [first, second] = ['wal-0000000001-0000000000000001.log', 'wal-0000000002-0000000000000006.log'] as const
+  expect(listLogFiles(disk, '/wal')).toEqual([
+    {
+      ...unread,
+      name: first,
+      path: `/wal/${first}`,
+      sequence: 1,
+      firstIndex: 1,
+      bytes: 16_384,
+      lastIndex: 0,
+      isEnded: false,
+    },
+    {
+      ...unread,
+      name: second,
+      path: `/wal/${second}`,
+      sequence: 2,
+      firstIndex: 6,
+      bytes: 8_000,
+      lastIndex: 5,
+      isEnded: false,
+    },
+  ])
+  expect(listLogFiles(disk, '/nowhere')).toEqual([])
+})
+
+test('a report has the records, the last index and the end of each file', () => {
+  const groups: Groups = [
+    [identity, state(1, 1, 5), mark(0, 0)],
+    [state(2, 1, 5), log(6, 3, 1)],
+    [state(2, 1, 7), log(8, 1, 2)],
+  ]
+  const scan = scanned(craftFiles([FIVE, { firstIndex: 6, groups }]))
+
+  expect(scan.damage).toBeUndefined()
+  expect(scan.files).toMatchObject([
+    { records: 7, lastIndex: 5, validBytes: offsetOf(FIVE.groups, 3), tornBytes: 0, isEnded: true },
+    { records: 7, lastIndex: 8, validBytes: offsetOf(groups, 3), tornBytes: 0, isEnded: false },
+  ])
+  expect(scan).toMatchObject({ firstIndex: 1, lastIndex: 8, lostThrough: 0, isLoose: false, isJump: false })
+  // Records are numbered from 1 and groups, too, over all files.
+  expect([scan.sequence, scan.group]).toEqual([14, 6])
+  expect(scan.cuts).toEqual([{ sequence: 14, firstIndex: 8 }])
+})
+
+test.each<[string, Groups, number, number]>([
+  ['a term that goes back', [HEAD, [state(2, 1, 0)], [state(2, 1, 0), state(1, 1, 0)]], 2, 1],
+  ['a vote that changes within its term', [HEAD, [state(1, 1, 0), state(1, 2, 0)]], 1, 1],
+  ['a vote that is taken back', [HEAD, [state(1, 0, 0)]], 1, 0],
+  ['a commit index that goes back', [HEAD, [state(1, 1, 3), log(1, 5, 1)], [state(1, 1, 2)]], 2, 0],
+  ['a gap before entries', [HEAD, [state(1, 1, 0), log(2, 1, 1)]], 1, 1],
+  ['a committed entry that is replaced', [HEAD, [state(1, 1, 3), log(1, 5, 1)], [state(1, 1, 3), log(3, 1, 1)]], 2, 1],
+  [
+    'entries of a lower term behind a replaced one',
+    [HEAD, [state(2, 1, 0), log(1, 2, 1), log(3, 1, 2)], [log(4, 1, 1)]],
+    2,
+    0,
+  ],
+  [
+    'a replacement of a lower term than the entry before it',
+    [HEAD, [state(2, 1, 0), log(1, 1, 1), log(2, 2, 2)], [log(3, 1, 1)]],
+    2,
+    0,
+  ],
+  ['an entry of a later term than the stored one', [HEAD, [state(1, 1, 0), log(1, 1, 2)]], 1, 1],
+  [
+    'a snapshot that is older than the last one',
+    [HEAD, [state(1, 1, 5), log(1, 5, 1), mark(5)], [state(1, 1, 5), mark(4)]],
+    2,
+    1,
+  ],
+  ['an end with a higher last index', [HEAD, [state(1, 1, 0), log(1, 5, 1)], [end(6)]], 2, 0],
+  ['an identity of another cluster', [HEAD, [state(1, 1, 0), [RECORD_TYPE.identity, new Uint8Array(64)]]], 1, 1],
+  ['a commit index behind the last entry', [HEAD, [state(1, 1, 0), log(1, 5, 1), state(1, 1, 6)]], 1, 0],
+])('damage is at the offset of the record: %s', (_, groups, group, record) => {
+  const scan = scanned(craft(groups))
+
+  expect(scan.damage?.offset, scan.damage?.reason).toBe(offsetOf(groups, group, record))
+  // Nothing of the group counts.
+  expect(scan.files[0]?.validBytes).toBe(offsetOf(groups, group))
+})
+
+test.each<[string, Groups]>([
+  ['the same term, vote and commit index again', [HEAD, [state(1, 1, 0)], [state(1, 1, 0)]]],
+  ['a vote after none', [[identity, state(1, 0, 0), mark(0, 0)], [state(1, 2, 0)]]],
+  ['another vote in the next term', [HEAD, [state(2, 2, 0)]]],
+  ['no vote in the next term', [HEAD, [state(2, 0, 0)]]],
+  ['the first entry that is not committed is replaced', [HEAD, [state(1, 1, 3), log(1, 5, 1)], [log(4, 1, 1)]]],
+  [
+    'a replacement of a lower term than what it replaces',
+    [HEAD, [state(2, 1, 0), log(1, 1, 1), log(2, 2, 2)], [log(2, 1, 1)]],
+  ],
+  ['an entry of exactly the stored term', [HEAD, [state(4, 1, 0), log(1, 1, 4)]]],
+  ['the last entry is committed', [HEAD, [state(1, 1, 2), log(1, 2, 1)]]],
+  ['the same snapshot again', [HEAD, [state(1, 1, 2), log(1, 2, 1), mark(2)], [mark(2)]]],
+  ['a change of membership above a committed one', [HEAD, [state(1, 1, 1), change(1), change(2)]]],
+  [
+    'a change of membership that was replaced',
+    [HEAD, [state(1, 1, 0), log(1, 1, 1), change(2)], [log(2, 1, 1), change(3)]],
+  ],
+])('what a correct log may hold is no damage: %s', (_, groups) => {
+  const scan = scanned(craft(groups))
+  expect(scan.damage).toBeUndefined()
+  expect(scan.files[0]?.validBytes).toBe(offsetOf(groups, groups.length))
+})
+
+test('a change of membership before a replaced tail still counts', () => {
+  const groups: Groups = [HEAD, [state(1, 1, 0), log(1, 1, 1), change(2), log(3, 1, 1)], [log(3, 1, 1), change(4)]]
+  const scan = scanned(craft(groups))
+  expect(scan.damage?.reason).toBe('entries 2, 4 change the membership above the commit index 0')
+  expect(scan.damage?.offset).toBe(offsetOf(groups, 3))
+})
+
+test('the first entries behind a snapshot are not of an older term than it', () => {
+  const behind = (term: number) =>
+    craftFiles([{ firstIndex: 42, groups: [[identity, state(4, 1, 41), mark(41, 3)], [log(42, 2, term)]] }])
+  expect(scanned(behind(3)).damage).toBeUndefined()
+  expect(scanned(behind(2)).damage?.reason).toBe('entry terms decrease')
+})
+
+test('after a snapshot was installed the files before it hold nothing, and replay begins behind it', () => {
+  const second: Crafted = { firstIndex: 6, groups: [[identity, state(1, 1, 5), mark(0, 0)], [log(6, 2, 1)], [end(7)]] }
+  const third: Crafted = { firstIndex: 20, groups: [[identity, state(2, 1, 19), mark(19, 2)], [log(20, 2, 2)]] }
+  const disk = craftFiles([FIVE, second, third])
+  const scan = scanned(disk)
+
+  expect(scan).toMatchObject({ damage: undefined, firstIndex: 20, lastIndex: 21, isJump: false, cuts: [] })
+  expect(scan.files.map(({ lastIndex }) => lastIndex)).toEqual([0, 5, 21])
+  expect(replayTexts(disk, scan)).toEqual(textsOf(20, 2, entries(20, 2, 2).bytes))
+  expect(replayTexts(disk, scan, 21)).toEqual(textsOf(21, 1, entries(21, 1, 2).bytes))
+})
+
+test('bytes behind the last group are torn up to the last one that is set', () => {
+  const groups: Groups = [HEAD, [state(1, 1, 0), log(1, 5, 1)]]
+  const valid = offsetOf(groups, 2)
+  const path = `/wal/${logFileName(1, 1)}`
+  for (const [behind, size] of [
+    [0, valid + 1],
+    [0, valid + 40],
+    [1, valid + 40],
+    [39, valid + 40],
+    [7, valid + 5_000],
+    [4_999, valid + 5_000],
+  ] as const) {
+    const disk = craftFiles([{ firstIndex: 1, groups, bytes: size }])
+    damage(disk, path, valid + behind, Uint8Array.of(7))
+    const scan = scanned(disk)
+    expect(scan.damage).toBeUndefined()
+    expect(scan.files[0], `${behind} of ${size}`).toMatchObject({ validBytes: valid, tornBytes: behind + 1 })
+  }
+})
+
+test('a torn group is cut off wherever it ends; the same bytes before a whole group are damage', () => {
+  const groups: Groups = [HEAD, [state(1, 1, 0), log(1, 5, 1)], [state(1, 1, 5), log(6, 3, 1), log(9, 2, 1)]]
+  const size = offsetOf(groups, 3)
+  const path = `/wal/${logFileName(1, 1)}`
+  const valid = offsetOf(groups, 2)
+  for (let at = valid; at < size; at += 3) {
+    const disk = craftFiles([{ firstIndex: 1, groups, bytes: size }])
+    cut(disk, path, at)
+    expect(scanned(disk), `cut at ${at}`).toMatchObject({ damage: undefined, lastIndex: 5, lostThrough: 0 })
+  }
+  // Whole records of the unfinished group behind the torn one do not make it damage.
+  const torn = craftFiles([{ firstIndex: 1, groups, bytes: size }])
+  damage(torn, path, valid + RECORD_HEADER_BYTES, Uint8Array.of(99))
+  expect(scanned(torn)).toMatchObject({ damage: undefined, files: [{ validBytes: valid, tornBytes: size - valid }] })
+
+  const next: Groups = [...groups, [log(11, 4, 1)]]
+  const followed = craftFiles([{ firstIndex: 1, groups: next, bytes: offsetOf(next, 4) }])
+  damage(followed, path, valid + RECORD_HEADER_BYTES, Uint8Array.of(99))
+  const scan = scanned(followed)
+  expect(scan.damage).toEqual({
+    ...{ file: path, offset: valid },
+    reason: `the checksum of the record does not match, and a record of group 4 stands at ${size}`,
+  })
+  // The entries behind the damage are known to be lost, also those that end with the file.
+  expect(scan).toMatchObject({ lastIndex: 5, lostThrough: 14 })
+})
+
+test('entries of later files count as lost behind damage in any file', () => {
+  const second: Crafted = { firstIndex: 6, groups: [[identity, state(1, 1, 5), mark(0, 0)], [log(6, 2, 1)], [end(7)]] }
+  const third: Crafted = { firstIndex: 8, groups: [[identity, state(1, 1, 7), mark(0, 0)], [log(8, 4, 1)]] }
+  const [one, two, three] = [logFileName(1, 1), logFileName(2, 6), logFileName(3, 8)].map((name) => `/wal/${name}`)
+  const cases: [string | undefined, number, { lastIndex: number; lostThrough: number; offset: number }][] = [
+    [one, 10, { lastIndex: 0, lostThrough: 11, offset: 0 }],
+    [one, offsetOf(FIVE.groups, 1) + 4, { lastIndex: 0, lostThrough: 11, offset: offsetOf(FIVE.groups, 1) }],
+    [two, 10, { lastIndex: 5, lostThrough: 11, offset: 0 }],
+    [two, offsetOf(second.groups, 2) + 4, { lastIndex: 7, lostThrough: 11, offset: offsetOf(second.groups, 2) }],
+    [three, 10, { lastIndex: 7, lostThrough: 11, offset: 0 }],
+    [three, FILE_HEADER_BYTES + 4, { lastIndex: 7, lostThrough: 11, offset: FILE_HEADER_BYTES }],
+  ]
+  for (const [path = '', at, { offset, ...lost }] of cases) {
+    const disk = craftFiles([FIVE, second, third])
+    damage(disk, path, at, Uint8Array.of(99))
+    const scan = scanned(disk, { identity: IDENTITY })
+    expect(scan, `${path} at ${at}`).toMatchObject({ ...lost, damage: { file: path, offset } })
+  }
+})
+
+test('reading resumes behind the first whole group after a damaged place', () => {
+  const groups: Groups = [
+    HEAD,
+    [state(1, 1, 0), log(1, 5, 1)],
+    [state(1, 1, 4), log(6, 3, 1)],
+    [state(2, 1, 7), log(9, 2, 2)],
+  ]
+  const disk = craft(groups)
+  const behind = scanned(disk, { identity: IDENTITY, resumeAt: offsetOf(groups, 1, 1) })
+  expect(behind).toMatchObject({ damage: undefined, firstIndex: 6, lastIndex: 10, isLoose: false })
+  expect(behind.terms).toEqual([
+    { term: 1, firstIndex: 6 },
+    { term: 2, firstIndex: 9 },
+  ])
+  expect(behind.files[0]).toMatchObject({ validFrom: offsetOf(groups, 2), validBytes: offsetOf(groups, 4), records: 4 })
+  expect(replayTexts(disk, behind)).toHaveLength(5)
+})
+
+test('entries of a file being written are visited from an offset on, until the visitor has enough', () => {
+  const groups: Groups = [HEAD, [state(1, 1, 0), log(1, 5, 1)], [state(1, 1, 4), log(6, 3, 1)], [log(9, 2, 1)]]
+  const size = offsetOf(groups, 4)
+  const disk = craftFiles([{ firstIndex: 1, groups, bytes: size }])
+  const [file] = listLogFiles(disk, '/wal')
+  const visit = (from: number, most: number) => {
+    const seen: string[] = []
+    const visitor = (firstIndex: number, count: number, view: DataView, start: number, stop: number) => {
+      if (seen.length >= most) return false
+      const bytes = new Uint8Array(view.buffer, view.byteOffset + start, stop - start)
+      seen.push(textsOf(firstIndex, count, bytes).join(' '))
+      return true
+    }
+    const at = forEachEntries(disk, file as NonNullable<typeof file>, checksumSeed(IDENTITY), from, visitor)
+    return { at, seen }
+  }
+  const batches = [entries(1, 5, 1), entries(6, 3, 1), entries(9, 2, 1)].map(({ firstIndex, count, bytes }) =>
+    textsOf(firstIndex, count, bytes).join(' '),
+  )
+
+  expect(visit(FILE_HEADER_BYTES, 9)).toEqual({ at: size, seen: batches })
+  expect(visit(offsetOf(groups, 2), 9)).toEqual({ at: size, seen: batches.slice(1) })
+  expect(visit(FILE_HEADER_BYTES, 1)).toEqual({ at: offsetOf(groups, 2, 1), seen: batches.slice(0, 1) })
+  expect(visit(size, 9)).toEqual({ at: size, seen: [] })
+  expect(disk.openFiles()).toBe(0)
+})
+
+const SEED = Number(process.env['VACANCY_SEED'] ?? 1)
+
+/** Groups that a correct log may hold, drawn, and what they leave: terms of all entries, hard state, last mark. */
+function drawGroups(random: Random, steps: number) {
+  let hard = { term: 1, vote: 1, commit: 0 }
+  let terms: number[] = []
+  let marked = { index: 0, term: 0 }
+  const groups: Payload[][] = [[...HEAD]]
+  for (let n = 0; n < steps; n++) {
+    const term = hard.term + random.below(2)
+    const vote = term > hard.term || hard.vote === 0 ? random.below(3) : hard.vote
+    const batches: Payload[] = []
+    let firstIndex = hard.commit + 1 + random.below(terms.length - hard.commit + 1)
+    for (let batch = random.below(3); batch > 0; batch--) {
+      const least = Math.max(1, terms[firstIndex - 2] ?? 0)
+      const [count, of] = [1 + random.below(4), least + random.below(term - least + 1)]
+      batches.push(log(firstIndex, count, of))
+      terms = [...terms.slice(0, firstIndex - 1), ...Array<number>(count).fill(of)]
+      firstIndex = terms.length + 1
+    }
+    const commit = hard.commit + random.below(terms.length - hard.commit + 1)
+    hard = { term, vote, commit }
+    const group = [state(term, vote, commit), ...batches]
+    if (random.below(4) === 0 && commit > marked.index) {
+      marked = { index: commit, term: terms[commit - 1] ?? 0 }
+      group.push(mark(commit, marked.term))
+    }
+    groups.push(group)
+  }
+  return { groups, hard, terms, marked }
+}
+
+test('a drawn log reads back as its model, from every index on', () => {
+  const random = createRandom(SEED)
+  for (let round = 0; round < 60; round++) {
+    const { groups, hard, terms, marked } = drawGroups(random, 1 + random.below(12))
+    const disk = craft(groups)
+    const scan = scanned(disk)
+    const label = `seed ${SEED}, round ${round}`
+
+    expect(scan.damage, label).toBeUndefined()
+    expect([scan.hardState, scan.marks.at(-1), scan.lastIndex], label).toEqual([hard, marked, terms.length])
+    expect(scan.files[0]?.validBytes, label).toBe(offsetOf(groups, groups.length))
+    expect(
+      terms.map((_, at) => termAt(scan.terms, at + 1)),
+      label,
+    ).toEqual(terms)
+    const runs = terms.flatMap((term, at) => (term === terms[at - 1] ? [] : [{ term, firstIndex: at + 1 }]))
+    expect(scan.terms, label).toEqual(runs)
+    const texts = terms.flatMap((term, at) => textsOf(at + 1, 1, entries(at + 1, 1, term).bytes))
+    for (let from = 1; from <= terms.length; from++) {
+      expect(replayTexts(disk, scan, from), label).toEqual(texts.slice(from - 1))
+    }
   }
 })
