@@ -35,7 +35,7 @@ function folder(): string {
   return path
 }
 
-/** The real disk, whose calls fail as told; the calls are recorded. */
+/** The real disk, whose calls fail where a test wants it; all calls are recorded. */
 function failing(fails: { readonly [call in keyof Disk]?: string } = {}) {
   const calls: string[] = []
   const wrap = (call: keyof Disk) =>

@@ -33,7 +33,7 @@ const WALL_MS = Date.UTC(2026, 10, 20)
 const DIGEST = 'ab'.repeat(32)
 
 type Knobs = { level: number; budgetBytes: number; genesis: number; isOpen: boolean; spaceBytes: number }
-type Asked = { readonly request: { readonly kind: string }; readonly done: (answer: object) => void }
+type Pending = { readonly request: { readonly kind: string }; readonly done: (answer: object) => void }
 
 const machineOf = (knobs: Knobs) => ({
   apply: (index: number) => ({ code: 0, value: 0, index, detail: '', stay: 0 }),
@@ -90,7 +90,7 @@ function begin(raft: Raft, change: { options?: object; knobs?: Partial<Knobs> } 
     lines: [] as string[],
     sent: [] as { node: string; frame: PeerFrame }[],
     log: [] as ToWal[],
-    asked: [] as Asked[],
+    pending: [] as Pending[],
     snapshots: [] as number[],
     fatal: [] as { code: string }[],
     roles: 0,
@@ -134,7 +134,7 @@ function begin(raft: Raft, change: { options?: object; knobs?: Partial<Knobs> } 
   const member = createMember(
     {
       ...{ env, replica, peers, formation, hasMemoryFor: () => true, prepareSwitch: () => undefined },
-      exchange: (request: Asked['request'], done: Asked['done']) => void seen.asked.push({ request, done }),
+      exchange: (request: Pending['request'], done: Pending['done']) => void seen.pending.push({ request, done }),
       onFatal: (fault: { code: string }) => void seen.fatal.push(fault),
       cells: attachCells(createCells(), 0),
       genesis: () => new Uint8Array(16).fill(knobs.genesis),
@@ -483,7 +483,7 @@ test('a load is proposed with its digest, and refused by a node without loads', 
 
 // Operator requests
 
-function asked(world: ReturnType<typeof begin>, what: AdminRequest): AdminAnswer[] {
+function request(world: ReturnType<typeof begin>, what: AdminRequest): AdminAnswer[] {
   const answers: AdminAnswer[] = []
   requestAdmin(world.member, what, (answer) => void answers.push(answer))
   return answers
@@ -492,8 +492,8 @@ const PROMOTE = { kind: 'promote', node: 'n4' } as const
 
 test('a member forwards a request to its leader, and answers its caller once with the reply', () => {
   const world = begin(follower())
-  const answers = asked(world, PROMOTE)
-  asked(world, PROMOTE)
+  const answers = request(world, PROMOTE)
+  request(world, PROMOTE)
   const frames = world.sentTo('n2', 'admin').map(({ frame }) => frame)
   expect(frames).toEqual([1, 2].map((id) => ({ type: 'admin', id, ...PROMOTE, digest: '', detail: '' })))
   expect(answers).toEqual([])
@@ -509,13 +509,13 @@ test.each<[string, AdminRequest, object]>([
   ['demote', { kind: 'demote', node: 'n3' }, { digest: '', detail: '', node: 'n3' }],
 ])('%s is forwarded with its parameters: %o', (kind, what, fields) => {
   const world = begin(follower())
-  asked(world, what)
+  request(world, what)
   expect(world.sentTo('n2', 'admin').map(({ frame }) => frame)).toEqual([{ type: 'admin', id: 1, kind, ...fields }])
 })
 
 test('a request without a reply ends after 6 s', () => {
   const world = begin(follower())
-  const answers = asked(world, PROMOTE)
+  const answers = request(world, PROMOTE)
   world.jump(5_999)
   expect(answers).toEqual([])
   world.jump(100)
@@ -524,20 +524,20 @@ test('a request without a reply ends after 6 s', () => {
 
 test('requests are refused without a leader, without a connection, and when 64 wait', () => {
   const none = { status: 503, text: 'no leader' }
-  expect(asked(begin(raftOf({ voters: VOTERS })), PROMOTE)).toEqual([none])
+  expect(request(begin(raftOf({ voters: VOTERS })), PROMOTE)).toEqual([none])
   const cut = begin(follower(), { knobs: { isOpen: false } })
-  expect([asked(cut, PROMOTE), cut.member.admin.size]).toEqual([[none], 0])
+  expect([request(cut, PROMOTE), cut.member.admin.size]).toEqual([[none], 0])
   const busy = begin(follower())
-  for (let n = 0; n < 63; n++) asked(busy, PROMOTE)
-  expect(asked(busy, PROMOTE)).toEqual([])
-  expect(asked(busy, PROMOTE)).toEqual([{ status: 503, text: 'cluster busy, please retry' }])
+  for (let n = 0; n < 63; n++) request(busy, PROMOTE)
+  expect(request(busy, PROMOTE)).toEqual([])
+  expect(request(busy, PROMOTE)).toEqual([{ status: 503, text: 'cluster busy, please retry' }])
 })
 
 test('below their feature level time and settings are refused here, since an older leader does not know the frames', () => {
   const world = begin(follower(), { knobs: { level: 0 } })
   const answers = [
-    ...asked(world, { kind: 'set-time', confirm: true }),
-    ...asked(world, { kind: 'setting', name: 'holds_max', value: 1 }),
+    ...request(world, { kind: 'set-time', confirm: true }),
+    ...request(world, { kind: 'setting', name: 'holds_max', value: 1 }),
   ]
   expect(answers).toMatchObject([{ status: 409 }, { status: 409 }])
   expect(world.sentTo('n2', 'admin')).toEqual([])
@@ -545,8 +545,8 @@ test('below their feature level time and settings are refused here, since an old
 
 test('a load is first obtained here, and its leader gets only the digest', () => {
   const world = begin(follower())
-  const answers = asked(world, { kind: 'load', digest: DIGEST })
-  world.seen.asked[0]?.done({ state: 'missing' })
+  const answers = request(world, { kind: 'load', digest: DIGEST })
+  world.seen.pending[0]?.done({ state: 'missing' })
   expect(world.sentTo('n2', 'admin').map(({ frame }) => frame)).toMatchObject([
     { kind: 'load', node: '', digest: DIGEST },
   ])
@@ -578,8 +578,8 @@ test('a leader decides what members forward; a node that does not lead refuses i
 test('a leader that is not ready sets neither time nor settings', () => {
   const world = begin(Object.assign(leaderOf({ voters: VOTERS }), { termStart: 0 }))
   const answers = [
-    ...asked(world, { kind: 'set-time', confirm: true }),
-    ...asked(world, { kind: 'setting', name: 'holds_max', value: 1 }),
+    ...request(world, { kind: 'set-time', confirm: true }),
+    ...request(world, { kind: 'setting', name: 'holds_max', value: 1 }),
   ]
   expect(answers).toEqual(new Array(2).fill({ status: 503, text: 'no leader' }))
 })
@@ -593,9 +593,9 @@ test('the status of a reply is one that callers know', () => {
 test('setting a time that is right changes nothing; without agreeing clocks it is refused', () => {
   const right = begin(leaderOf({ voters: [1] }))
   const agrees = `Shard time is ${new Date(WALL_MS).toISOString()} and agrees with the clock.`
-  expect(asked(right, { kind: 'set-time', confirm: true })).toEqual([{ status: 409, text: agrees }])
+  expect(request(right, { kind: 'set-time', confirm: true })).toEqual([{ status: 409, text: agrees }])
   const alone = begin(leaderOf({ voters: VOTERS }))
-  const [answer] = asked(alone, { kind: 'set-time', confirm: true })
+  const [answer] = request(alone, { kind: 'set-time', confirm: true })
   expect(answer).toMatchObject({ status: 409, text: expect.stringContaining('No majority of the 3 voters') })
 })
 
@@ -609,7 +609,7 @@ function aheadBy(days: number) {
 
 test('the plan names times and nights that were missed, and only a confirmed one is proposed', () => {
   const world = aheadBy(2)
-  const [answer] = asked(world, { kind: 'set-time', confirm: false })
+  const [answer] = request(world, { kind: 'set-time', confirm: false })
   expect(answer?.status).toBe(202)
   expect(JSON.parse(answer?.text ?? '')).toEqual({
     ...{ applied: false, shard_time: '2026-11-22T00:00:00.000Z', new_time: '2026-11-20T00:00:00.000Z' },
@@ -620,7 +620,7 @@ test('the plan names times and nights that were missed, and only a confirmed one
 
 test('a confirmed time is answered once it is applied', () => {
   const world = aheadBy(2)
-  const answers = asked(world, { kind: 'set-time', confirm: true })
+  const answers = request(world, { kind: 'set-time', confirm: true })
   expect(commandsOf(world.seen.log).map(({ kind }) => kind)).toEqual([KIND.setTime])
   world.jump(100)
   expect(answers).toEqual([])
@@ -634,13 +634,13 @@ test('a confirmed time is answered once it is applied', () => {
 
 test('a confirmed time that is not applied within 4 s, or before the node stops, has an unknown outcome', () => {
   const late = aheadBy(2)
-  const answers = asked(late, { kind: 'set-time', confirm: true })
+  const answers = request(late, { kind: 'set-time', confirm: true })
   late.jump(3_999)
   expect(answers).toEqual([])
   late.jump(20)
   expect(answers).toMatchObject([{ status: 503, text: expect.stringContaining('not known') }])
   const stopping = aheadBy(2)
-  const ended = asked(stopping, { kind: 'set-time', confirm: true })
+  const ended = request(stopping, { kind: 'set-time', confirm: true })
   Object.assign(stopping.replica, { isStopping: true })
   stopping.jump(20)
   expect(ended).toMatchObject([{ status: 503 }])
@@ -649,7 +649,7 @@ test('a confirmed time that is not applied within 4 s, or before the node stops,
 test('a leader with a full disk sets no time', () => {
   const world = aheadBy(2)
   Object.assign(world.replica, { isDiskFull: true })
-  expect(asked(world, { kind: 'set-time', confirm: true })).toMatchObject([
+  expect(request(world, { kind: 'set-time', confirm: true })).toMatchObject([
     { status: 503, text: expect.stringContaining('Nothing was changed') },
   ])
 })

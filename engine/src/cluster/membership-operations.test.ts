@@ -1,4 +1,4 @@
-/** What operators and joining nodes are told about a change of members, and when a change gives up (membership.ts). */
+/** What operators and joining nodes learn of a change of members, and when a change gives up (membership.ts). */
 
 import { CATCH_UP } from '@vacancy/shared'
 import { expect, test } from 'vitest'

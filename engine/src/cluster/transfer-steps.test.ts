@@ -1,4 +1,4 @@
-/** Sender and receiver of snapshots one step at a time: the other node and the disk answer as told (transfer.ts). */
+/** Sender and receiver of snapshots one step at a time: the test answers for the other node and the disk (transfer.ts). */
 
 import { expect, test } from 'vitest'
 import type { DriverFrame } from '../transport/frames.ts'
@@ -37,8 +37,8 @@ const MANIFEST = Uint8Array.of(1, 2, 3)
 const digestOf = (n: number): string => n.toString(16).padStart(64, '0')
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
 
-type Asked = { readonly request: { readonly kind: string } & { readonly [name: string]: unknown } }
-type Disk = Asked & { readonly done: (answer: object) => void }
+type Pending = { readonly request: { readonly kind: string } & { readonly [name: string]: unknown } }
+type Disk = Pending & { readonly done: (answer: object) => void }
 type Sent = { readonly node: string; readonly frame: DriverFrame }
 
 type FrameOf<Type extends DriverFrame['type']> = Extract<DriverFrame, { readonly type: Type }>
@@ -292,7 +292,7 @@ test.each<[string, object, string]>([
   ['on a full disk', { state: 'full' }, 'failed no-space full'],
   ['whose manifest is refused', { state: 'refused', error: { code: 'bad', reason: 'odd' } }, 'failed failed odd'],
   ['whose manifest is refused with a code', { state: 'refused', error: { code: 'bad' } }, 'failed failed bad'],
-])('a snapshot %s is not received, and its node is told', (_, answer, event) => {
+])('a snapshot %s is not received, and its node is notified', (_, answer, event) => {
   const { receiver, events, offer, plan, sent } = receiving()
   offer()
   plan(answer)
@@ -319,7 +319,7 @@ test('chunks that are here are verified, four at a time, and pulled when they ar
   expect(full.events).toEqual(['failed no-space the disk is full'])
 })
 
-test('data are taken only from the node that was asked, and only the range that was asked for', () => {
+test('data are taken only from the requested node, and only the requested range', () => {
   const { receiver, offer, plan, requests, data } = receiving()
   offer()
   plan()
@@ -464,7 +464,7 @@ test('while the core waits, a full disk delays an installation, and another faul
   const broken = complete()
   broken.answer({ state: 'refused', error: { code: 'bad' } })
   expect([broken.events.slice(1), broken.receiver.incoming]).toEqual([['failed failed bad'], undefined])
-  // A load can be given up: the shard goes on without it.
+  // A load can be given up: the shard continues without it.
   const load = complete('load')
   load.answer({ state: 'full' })
   expect(load.events.slice(1)).toEqual(['failed no-space the disk is full'])

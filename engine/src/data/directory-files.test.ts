@@ -304,7 +304,7 @@ test('without room for CLEAN the stop is not clean, and any other failure ends t
 
 // Reserve
 
-test('the reserve is made with three times its size free, and as large as it was asked for', () => {
+test('the reserve is made with three times its size free, and as large as requested', () => {
   const { disk, directory } = open()
   const used = disk.capacityBytes - disk.space(PATH).freeBytes
   disk.capacityBytes = used + 3 * 8_192 - 1

@@ -270,7 +270,7 @@ test.each([
   expect([shared, explained]).toEqual([FAILED.memoryFull, FAILED.memoryFull])
 })
 
-test('the kernel is told what features mean that only the slow path can read, except in quotes or moved columns', () => {
+test('features that the slow path reads are remembered for the kernel, except in quotes or moved columns', () => {
   const remembered = (content: string, order?: ColumnOrder) => {
     const texts: [string, number][] = []
     const kernelOf = (kernel: ImportKernel): ImportKernel => ({

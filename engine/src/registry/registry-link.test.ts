@@ -1,4 +1,4 @@
-/** The link to the registry with a registry that answers as told: pauses, states and refusals that operators see (registry.ts). */
+/** The link to the registry with a registry that the test controls: pauses, states and refusals that operators see (registry.ts). */
 
 import { createCodecList, turnableClock } from '@vacancy/shared'
 import type { HttpRequest, HttpResult } from '@vacancy/shared/node'
@@ -65,7 +65,7 @@ function createWorld(addresses: readonly string[] = ['http://r1'], byte = 127) {
 const REGISTERED = { epoch: 'aa', heartbeat_timeout_secs: 60 }
 const SEGMENTS = '/shards/s%2F1/segments'
 
-/** Accepts heartbeats; the segments of the shard are answered as told. */
+/** Accepts heartbeats; the test sets the reply to segments. */
 const registry =
   (get: HttpResult, post: HttpResult = answer(200, { conflicts: [] }, ETAG)) =>
   ({ path, method }: HttpRequest): HttpResult =>

@@ -74,13 +74,13 @@ test('an empty store has no names, properties and tables', () => {
 test('properties carry their values, with names by their place in sorted lists', () => {
   property('q', { segment: 't', area: 'ä', propertyType: 'villa', category: 'luxury', stars: 5 })
   property('p', { area: 'b', amenities: ['spa', 'pool', 'wifi'], latitude: -1.5, longitude: 179 })
-  for (const roomType of ['twin', 'double']) room('p', roomType, 0)
+  for (const roomType of ['triple', 'double']) room('p', roomType, 0)
   room('q', 'suite', 2)
 
   const { names, properties, ...source } = capture()
 
   expect(names).toMatchObject({ segments: ['s', 't'], areas: ['b', 'ä'], types: ['hotel', 'villa'] })
-  expect(names).toMatchObject({ categories: ['budget', 'luxury'], roomTypes: ['double', 'suite', 'twin'] })
+  expect(names).toMatchObject({ categories: ['budget', 'luxury'], roomTypes: ['double', 'suite', 'triple'] })
   expect(names.amenities).toEqual(['pool', 'spa', 'wifi'])
   expect(properties.ids).toEqual(Uint8Array.from(['p', 'q'].flatMap((id) => [...(packPropertyId(id) as Uint8Array)])))
   const lists = Object.entries(properties).map(([name, column]) => [
@@ -108,13 +108,13 @@ test('tables are sorted by segment and room type, with their rows and the days t
     property(id, { segment })
   }
   room('z', 'single', 1)
-  for (const night of [350, 30, 0, 7]) room('a', 'twin', night)
+  for (const night of [350, 30, 0, 7]) room('a', 'triple', night)
   room('b', 'double', 5)
-  room('b', 'twin', 7)
+  room('b', 'triple', 7)
 
   expect(shapesOf(capture())).toEqual([
     ['s|double', ['b'], [5]],
-    ['s|twin', expect.toSatisfy((ids: string[]) => ids.toSorted().join() === 'a,b'), [0, 7, 30, 350]],
+    ['s|triple', expect.toSatisfy((ids: string[]) => ids.toSorted().join() === 'a,b'), [0, 7, 30, 350]],
     ['t|single', ['z'], [1]],
   ])
 })
@@ -184,11 +184,11 @@ test('members that only learn are named in the configuration', () => {
 test('a table is unchanged since the previous snapshot until a package of it is written', () => {
   property('a')
   room('a', 'double', 0)
-  room('a', 'twin', 0)
+  room('a', 'triple', 0)
   const first = pointOf()
   captureStore(node.store.memory, first, codecs, scratch())
   endCopyOnWrite(node.store)
-  room('a', 'twin', 1)
+  room('a', 'triple', 1)
 
   const source = capture({}, { index: first.index, epoch: first.epoch })
 

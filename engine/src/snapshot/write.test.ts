@@ -86,7 +86,7 @@ test('a segment without properties is not listed', () => {
 
 test('only what is new is written, and only changed tables are encoded again', () => {
   const first = write(source)
-  const asked: number[] = []
+  const encodings: number[] = []
   let encoded = 0
   const counting: WordsEncoder = {
     ahead: 1,
@@ -100,14 +100,14 @@ test('only what is new is written, and only changed tables are encoded again', (
     index: 2,
     settings: Uint8Array.of(9),
     unchangedSince: (_table, index) => {
-      asked.push(index)
+      encodings.push(index)
       return isUnchanged
     },
   })
   const options = { encoder: counting, ...(first && { previous: first.previous }) }
 
   const same = write(next(true), options)
-  expect([encoded, asked]).toEqual([0, [1, 1]])
+  expect([encoded, encodings]).toEqual([0, [1, 1]])
   expect(same?.manifest.packages).toBe(12)
   const settings = same?.manifest.blocks.find(({ kind }) => kind === 'settings')?.parts[0]
   expect(same?.newChunkBytes).toBe(settings?.bytes)
