@@ -205,3 +205,7 @@ export function isSelfValid(record: RecordView, bytes: Uint8Array, seed: number)
 export function nextGroup(group: number): number {
   return (group + 1) >>> 0
 }
+
+export function groupBefore(group: number): number {
+  return (group - 1) >>> 0
+}

@@ -32,6 +32,7 @@ import {
   decodeFileHeader,
   FILE_HEADER_BYTES,
   type FileHeader,
+  groupBefore,
   isSelfValid,
   type LogIdentity,
   nextGroup,
@@ -142,7 +143,7 @@ export function listLogFiles(disk: Disk, directory: string): FileReport[] {
 export type ScanOptions = {
   /** The files must be of this node, cluster and codec list; absent: all of the same one. */
   identity?: LogIdentity
-  /** Salvage: search for a whole group from here on in the first of `files`, ignoring earlier bytes. */
+  /** Salvage: search for a group from here on in the first of `files`, ignoring earlier bytes. */
   resumeAt?: number
   defects?: WalDefects
 }
@@ -646,15 +647,16 @@ function noteLost(scan: LogScan, window: Window, from: number): void {
   })
 }
 
-/** Finds the first whole group behind a damaged place and takes up the chain there. @returns its offset */
+/** Finds the first record behind a damaged place that begins a group, and takes up the chain there. @returns its offset */
 function findGroup(scan: LogScan, window: Window, from: number): number {
   const found = forEachRecord(window, from, (record, offset) => {
-    if (!record.isLastOfGroup) return undefined
-    scan.sequence = record.sequence
-    scan.chain = record.checksum
-    scan.group = record.group
+    // Every group with entries begins with one.
+    if (record.type !== RECORD_TYPE.hardState) return undefined
+    scan.sequence = record.sequence - 1
+    scan.chain = record.chain
+    scan.group = groupBefore(record.group)
     scan.isLoose = true
-    return offset + record.bytes
+    return offset
   })
   return found ?? window.fileBytes
 }
