@@ -203,7 +203,7 @@ describe('a digest check', () => {
 })
 
 describe('shard time', () => {
-  const times = [1, 2 ** 32 - 1, 2 ** 32 + 1, NOW_MS, NOW_MS + 2 ** 32 + 1]
+  const times = [1, 2 ** 32 - 1, 2 ** 32 + 1, NOW_MS, NOW_MS + 2 ** 32, NOW_MS + 2 ** 32 + 1]
   test.each(times)('is that of the newest entry: %i ms', (timeMs) => {
     idle({ timeMs })
     expect(latestTime(memory)).toBe(timeMs)

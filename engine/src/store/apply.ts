@@ -92,9 +92,8 @@ function noteMark({ marks, store }: ApplyContext, index: number): DigestMark | u
 }
 
 function noteTime(store: Store, timeMs: number): void {
-  const low = timeMs % 2 ** 32
-  if (low === state(store.memory, STATE.timeLow)) return
-  setState(store, STATE.timeLow, low)
+  if (timeMs === latestTime(store.memory)) return
+  setState(store, STATE.timeLow, timeMs % 2 ** 32)
   setState(store, STATE.timeHigh, Math.floor(timeMs / 2 ** 32))
 }
 
