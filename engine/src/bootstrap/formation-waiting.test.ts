@@ -214,6 +214,13 @@ test('formed nodes without a leader are named; two led clusters decide nothing',
   expect(waitOf(here)[1]).toBe(`a (cluster ${cluster}), b (cluster ${cluster}) are formed but know no leader yet`)
   hear(here, node('a', formed({ leader: 'b' })))
   expect(decide(here, 0)).toMatchObject({ kind: 'join', via: 'a', leader: 'b', keepsSnapshot: false })
+
+  const torn = node('x')
+  hear(torn, node('a', formed({ isUntouched: false, leader: 'a' })))
+  const other = formed({ isUntouched: false, leader: 'b' }, SEED)
+  hear(torn, node('b', other))
+  const leaders = `two clusters of shard ${torn.shardId} have leaders: a of ${cluster}, b of ${other.clusterId.slice(0, 12)}`
+  expect(waitOf(torn)).toEqual(['join', leaders])
 })
 
 test('on joining, the snapshot that the shard began with stays, and any other one is set aside', () => {

@@ -160,6 +160,33 @@ test(`a split search returns the same bytes as an unsplit one, with both kernels
   expect(restarted).toBeGreaterThan(ROUNDS / 4)
 })
 
+test.each([
+  { workLeft: 1, limit: 700, nextRow: expect.toSatisfy((row: number) => row > 0 && row < ROWS) },
+  { workLeft: 0, limit: 700, nextRow: 0 },
+])('the first slice runs in its turn only while work is left: $workLeft', ({ workLeft, limit, nextRow }) => {
+  const node = fill(seeded(SEED))
+  const searcher = slicedLike(node, node.dispatchers[0] as Dispatcher)
+  const fields = { segment: 's', roomType: 'r', dates: [formatDay(node.day)], finalPrice: 199, limit }
+  open(node, searcher, encodeRequest({ command: 'SEARCHAVAIL', correlationId: 9, fields }).subarray(9))
+  const at = scratchOf(node.store.memory, searcher.reader) + 16_384
+
+  searcher.workLeft = workLeft
+  expect(runSearch(searcher, true, 9, at, at + SLAB_BYTES, WAITED_MS)).toBe(UNFINISHED)
+
+  const slices = takeSlices(searcher, 0)
+  expect(slices.nextRow).toEqual(nextRow)
+  expect(slices.hits > 0).toBe(workLeft > 0)
+})
+
+test('a search that fits into one slice runs at once, also without work left', () => {
+  const node = fill(seeded(SEED))
+  const searcher = { ...slicedLike(node, node.dispatchers[0] as Dispatcher), sliceWork: 1e9, workLeft: 0 }
+  const fields = { segment: 's', roomType: 'r', dates: [formatDay(node.day)], finalPrice: 199 }
+  open(node, searcher, encodeRequest({ command: 'SEARCHAVAIL', correlationId: 9, fields }).subarray(9))
+  const at = scratchOf(node.store.memory, searcher.reader) + 16_384
+  expect(runSearch(searcher, true, 9, at, at + SLAB_BYTES, WAITED_MS)).toBeGreaterThan(at)
+})
+
 test('a search whose table changed during its first slice discards the hits of that slice', () => {
   const node = fill(seeded(SEED))
   const dispatcher = node.dispatchers[0] as Dispatcher
