@@ -6,7 +6,7 @@ import { recountDigest } from './apply.ts'
 import { TABLE } from './layout.ts'
 import { forEachSlot } from './planes.ts'
 import { segmentOf, tableOf } from './segment.ts'
-import { stateDigest } from './store.ts'
+import { countsOf, stateDigest } from './store.ts'
 import { field } from './table-fields.ts'
 
 const TODAY = parseDay('2026-11-20') as number
@@ -89,6 +89,10 @@ test(`a growing table is copied a few nights per new row, including concurrent c
 
   expect(used).toBeGreaterThan(0)
   for (let night = 0; night < NIGHTS; night++) expect(found(node, night)).toEqual(expected[night])
+  expect(stateDigest(node.store.memory)).toEqual(recountDigest(node.store.memory).digest)
+  // A segment is removed by the counts and digests of its nights, which changed after these were copied.
+  expect(ask(node, 'DELSEGMENT', { segment: 's' }).error).toBe('')
+  expect(countsOf(node.store.memory).packages).toBe(0)
   expect(stateDigest(node.store.memory)).toEqual(recountDigest(node.store.memory).digest)
 })
 
