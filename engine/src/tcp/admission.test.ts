@@ -25,7 +25,7 @@ function connectionOf(given: Given): Connection {
   const cells = attachCells(createCells(), 0)
   if (shard) publishCells(cells, { ...shard, applied: 0, freshMs: 0 })
   const thread = {
-    ...{ draining, leaderReads, requestsThisTurn: requests, waiting: { size: writes } },
+    ...{ draining, leaderReads, requestsThisTick: requests, waiting: { size: writes } },
     ...{ memory: (isYoung ? young : node).store.memory, cells: shard && cells },
   }
   return { thread, role: 'role' in given ? given.role : 'client' } as unknown as Connection
@@ -62,13 +62,13 @@ test('a node that stops refuses commands, and reports a missing login first', ()
 })
 
 test('a turn has so many requests, and each one counts', () => {
-  const most = LIMITS_OF_THREAD.requestsPerTurn
+  const most = LIMITS_OF_THREAD.requestsPerTick
   const connection = connectionOf({ requests: most - 1 })
   expect([refusalOf(connection, COMMANDS.PROPEXIST), refusalOf(connection, COMMANDS.PROPEXIST)]).toEqual(['', '429'])
-  expect(connection.thread.requestsThisTurn).toBe(most + 1)
+  expect(connection.thread.requestsThisTick).toBe(most + 1)
   const refused = connectionOf({ role: undefined })
   refusalOf(refused, COMMANDS.PROPEXIST)
-  expect(refused.thread.requestsThisTurn).toBe(0)
+  expect(refused.thread.requestsThisTick).toBe(0)
 })
 
 test('so many writes wait for the replica, while reads continue', () => {

@@ -25,7 +25,7 @@ export function refusalOf(connection: Connection, command: CommandSpec): string 
   if (role === undefined) return 'AUTH_ERROR: login required'
   if (role === 'monitoring') return 'FORBIDDEN: the role monitoring may not run commands'
   if (thread.draining) return '503'
-  if (++thread.requestsThisTurn > LIMITS_OF_THREAD.requestsPerTurn) return '429'
+  if (++thread.requestsThisTick > LIMITS_OF_THREAD.requestsPerTick) return '429'
   const misplaced = thread.cells ? refusalInShard(thread.cells, command, thread.leaderReads) : ''
   if (misplaced !== '') return misplaced
   if (isBelowLevel(thread.memory, command)) return refusalBelowLevel(thread.cells, command)

@@ -18,8 +18,8 @@ export const LIMITS_OF_THREAD = {
   writesInFlight: 16_384,
   /** Unanswered writes of one connection; beyond: reading from it pauses until one is answered. */
   writesPerConnection: 1_024,
-  /** Requests handled in one turn of the event loop; beyond: 429, so that a backlog cannot grow. */
-  requestsPerTurn: 32_768,
+  /** Requests handled between two ticks of the timer, which are 50 ms apart; beyond: 429, so that a backlog cannot grow. */
+  requestsPerTick: 32_768,
   /** Reads of one connection that wait for the replica; beyond: reading from it pauses until one is answered. */
   readsPerConnection: 1_024,
   /** Deferred reads of one connection; beyond: reading from it pauses until one is answered. */
@@ -100,7 +100,7 @@ export type ServingThread = {
   readonly scheduleBatches: () => void
   readonly slow: (command: CommandSpec, milliseconds: number, rows: number) => void
   nextToken: number
-  requestsThisTurn: number
+  requestsThisTick: number
   leaderReads: boolean
   draining: boolean
 }

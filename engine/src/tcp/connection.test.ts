@@ -91,7 +91,7 @@ function createThread({ isInShard = false, requireLogin = false, leaderReads = t
     },
     scheduleBatches: () => void seen.batches++,
     slow: ({ name }, milliseconds, rows) => void seen.slow.push([name, milliseconds, rows]),
-    ...{ nextToken: 1, requestsThisTurn: 0, draining: false },
+    ...{ nextToken: 1, requestsThisTick: 0, draining: false },
   }
   const setRole = (role: RoleCode, { isLeaderKnown = true, freshMs = seen.nowMs } = {}) =>
     publishCells(cells, { role, isLeaderKnown, applied: node.index, freshMs })
@@ -449,7 +449,7 @@ test('a LOGIN without a token fails, and one in an envelope is refused', () => {
 
 test('a draining thread, and one with too many requests in a turn, refuses more', () => {
   const client = connect()
-  client.thread.requestsThisTurn = LIMITS_OF_THREAD.requestsPerTurn - 1
+  client.thread.requestsThisTick = LIMITS_OF_THREAD.requestsPerTick - 1
   client.send(exists(1), exists(2))
   client.thread.draining = true
   client.send(exists(3))

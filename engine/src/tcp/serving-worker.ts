@@ -176,7 +176,7 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
       if (milliseconds >= SLOW_MS) send({ type: 'slow', command: command.name, milliseconds, rows, at: Date.now() })
     },
     nextToken: 1,
-    requestsThisTurn: 0,
+    requestsThisTick: 0,
     leaderReads: options.leaderReads,
     draining: false,
   }
@@ -285,9 +285,6 @@ function receiveAnswers(thread: ServingThread, answers: ArrayBuffer): void {
 
 function startTimer(thread: ServingThread, userTimeoutMs: number): NodeJS.Timeout {
   let last = performance.now()
-  const nextTurn = () => {
-    thread.requestsThisTurn = 0
-  }
   return setInterval(() => {
     const now = performance.now()
     const stallMicros = Math.round(Math.max(0, now - last - TIMER_MS) * 1000)
@@ -296,7 +293,7 @@ function startTimer(thread: ServingThread, userTimeoutMs: number): NodeJS.Timeou
     if (stallMicros > cells[COUNTER.stallMicrosMax]) cells[COUNTER.stallMicrosMax] = stallMicros
     for (const connection of thread.connections) checkTimes(connection, now, userTimeoutMs)
     if (thread.pendingReads.size > 0) expireReads(thread, now)
-    nextTurn()
+    thread.requestsThisTick = 0
   }, TIMER_MS)
 }
 
