@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createCodecList, parseDay } from '@vacancy/shared'
@@ -80,6 +80,25 @@ test('headers, byte order marks, quoted cells and an unterminated last line are 
   expect(shapeOf(options)).toEqual([
     { shardId: 's1', snapshot: 's1/seed.snapshot', packages: 1, segments: ['al"ps'] },
     { shardId: 's2', snapshot: 's2/seed.snapshot', packages: 1, segments: ['coast'] },
+  ])
+})
+
+test('a file of several reads is split without losing or repeating a line', async () => {
+  const ids = Array.from({ length: 1_700 }, (_, i) => `p${String(i).padStart(5, '0')}`)
+  const features = Array.from({ length: 60 }, () => 'breakfast').join('|')
+  const options = optionsOf({
+    properties: ids.map((id, i) => property(id, i % 2 === 0 ? 'alps' : 'coast')).join(''),
+    packages: ids.map((id) => packagesOf(id, 9).replaceAll(',\n', `,${features}\n`)).join(''),
+    packagesMax: 9_000,
+  })
+
+  const built = await buildShards(env, options)
+
+  expect(built.ok).toBe(true)
+  expect(statSync(join(options.inputPath, 'packages.csv')).size).toBeGreaterThan(8 << 20)
+  expect(shapeOf(options)).toEqual([
+    { shardId: 's1', snapshot: 's1/seed.snapshot', packages: 7_650, segments: ['alps'] },
+    { shardId: 's2', snapshot: 's2/seed.snapshot', packages: 7_650, segments: ['coast'] },
   ])
 })
 
