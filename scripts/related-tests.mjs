@@ -34,7 +34,8 @@ export function readImporters(root, workspaces) {
 /**
  * The test files that reach a module: those of its own workspace, or where it has none, few of the workspaces that use it.
  * Simulations and the tests of reference pages are always among them. The others are the nearest. Of equally near ones
- * that of the module's name is first, then those of its folder.
+ * that of the module's name is first (`store.test.ts` of `store.ts`), then those named after it (`store-words.test.ts`),
+ * then those of its folder.
  */
 export function relatedTests(importers, module, count) {
   const workspace = `${module.split('/')[0]}/`
@@ -43,12 +44,17 @@ export function relatedTests(importers, module, count) {
     for (const importer of importers.get(file) ?? [])
       if (!distances.has(importer)) distances.set(importer, distance + 1)
   }
-  const name = module.replace(/[.]tsx?$/, '.test.')
-  const isOther = (file) => Number(!file.startsWith(name))
-  const isElsewhere = (file) => Number(path.dirname(file) !== path.dirname(module))
+  const name = module.replace(/[.]tsx?$/, '')
+  const ranks = [
+    (file) => file.startsWith(`${name}.test.`),
+    (file) => file.startsWith(`${name}-`),
+    (file) => path.dirname(file) === path.dirname(module),
+    () => true,
+  ]
+  const rankOf = (file) => ranks.findIndex((isOf) => isOf(file))
   const tests = [...distances.keys()]
     .filter((file) => TEST.test(file))
-    .sort((a, b) => distances.get(a) - distances.get(b) || isOther(a) - isOther(b) || isElsewhere(a) - isElsewhere(b))
+    .sort((a, b) => distances.get(a) - distances.get(b) || rankOf(a) - rankOf(b))
   const isDocuments = (file) => DOCUMENTS.test(file) && importers.get(file.replace('.test.', '.'))?.includes(file)
   const own = tests.filter((file) => file.startsWith(workspace) || isDocuments(file))
   if (own.every(isDocuments))

@@ -49,11 +49,11 @@ test('of equally near tests those of the same folder are first', () => {
   expect(related('engine/src/b/module.ts', 1)).toEqual(['engine/src/b/near.test.ts'])
 })
 
-test('the test beside the module is before the others of its folder', () => {
+test('the test beside the module is first, then those named after it, then the others of its folder', () => {
+  const names = ['module.test.ts', 'module-limits.test.ts', 'a.test.ts', 'modules.test.ts']
   write('engine/src/module.ts', '')
-  write('engine/src/a.test.ts', "import './module.ts'")
-  write('engine/src/module.test.ts', "import './module.ts'")
-  expect(related('engine/src/module.ts', 1)).toEqual(['engine/src/module.test.ts'])
+  for (const name of names) write(`engine/src/${name}`, "import './module.ts'")
+  expect(related('engine/src/module.ts')).toEqual(names.map((name) => `engine/src/${name}`))
 })
 
 test('simulations are always among the tests', () => {
