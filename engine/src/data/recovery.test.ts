@@ -209,3 +209,22 @@ test('a rescue continues even if the next start does not accept a loss, and is r
   expect((refused as VacancyError).code).toBe('corrupt_data')
   expect(packages).toBeGreaterThan(0)
 })
+
+test('a damaged identity ends a start, unless it accepts losses: then it is set aside', async () => {
+  const folder = temporaryFolder()
+  cleanUp.push(() => removeFolder(folder))
+  const dataDir = join(folder, 'data')
+  mkdirSync(dataDir)
+  await recover(createEnv(silent), dataDir, false)
+  const file = join(dataDir, 'IDENTITY')
+  const bytes = readFileSync(file)
+  bytes[bytes.length - 2] = bytes.at(-2) === 0x41 ? 0x42 : 0x41
+  writeFileSync(file, bytes)
+
+  await expect(recover(createEnv(silent), dataDir, false)).rejects.toMatchObject({ code: 'corrupt_data' })
+  expect(readdirSync(dataDir)).not.toContain('quarantine')
+
+  await recover(createEnv(silent), dataDir, true)
+  const aside = readdirSync(join(dataDir, 'quarantine')).find((name) => name.startsWith('damaged-')) ?? ''
+  expect(readFileSync(join(dataDir, 'quarantine', aside, 'IDENTITY'))).toEqual(bytes)
+})
