@@ -51,7 +51,6 @@ async function open(token?: string) {
     url: `http://127.0.0.1:${port}`,
     shardId: 's/1',
     ports: { quic: 17777, api: 8080 },
-    fetch,
     token: () => token,
   })
   cleanups.push(async () => {
@@ -197,7 +196,7 @@ test.each([
   ['names no host', reply('two words'), 'names no host'],
   ['is empty', reply(''), 'names no host'],
   ['redirects', reply('', { location: 'http://127.0.0.1:1/' }, 302), 'status 302'],
-  ['breaks off', ((_, response) => response.destroy()) as Answer, 'fetch failed'],
+  ['breaks off', ((_, response) => response.destroy()) as Answer, 'socket hang up'],
 ])('a response that %s is a failure', async (_, answer, reason) => {
   const { discovery, resolver } = await open()
   resolver.answer = answer

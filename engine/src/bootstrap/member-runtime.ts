@@ -177,7 +177,6 @@ async function openShardSide(
     url: parseResolverUrl(cluster.resolver.url),
     shardId: options.shardId ?? '',
     ports: { quic: cluster.port, api: cluster.apiPort },
-    fetch,
     token: tokenOf(cluster.resolver.tokenFile),
   })
   const open = openTlsTransport({
