@@ -28,38 +28,50 @@ vi.setConfig({ testTimeout: 420_000, hookTimeout: 120_000 })
 let shard: Shard
 const CONSTANT = { propertyId: 'hotel_1', roomType: 'constant', date: dateIn(5) }
 const IN_FLIGHT = 200
+type Command = 'SETPROP' | 'SETROOMPKG'
+type Fields = Parameters<typeof succeed>[2]
 
 beforeAll(async () => {
   shard = await startShard({ config: { snapshot_trigger_count: 500, snapshot_interval_sec: 1 } })
 })
 afterAll(() => shard.close())
 
-/** Sends this many commands through one connection, many at a time, and expects each to succeed. */
-async function flood(
-  node: ShardNode,
-  count: number,
-  fields: (i: number) => Parameters<typeof succeed>[2],
-  command: 'SETPROP' | 'SETROOMPKG',
-): Promise<void> {
-  const client = await openClient(node)
-  for (let from = 0; from < count; from += IN_FLIGHT) {
+type Client = Awaited<ReturnType<typeof openClient>>
+
+/** Sends these commands at once. @returns the code of the first that failed; '' when each succeeded */
+async function sendAll(client: Client, command: Command, commands: readonly Fields[]): Promise<string> {
+  const first = client.nextId
+  client.nextId += commands.length
+  const answers = commands.map((_, i) => answerTo(client, first + i))
+  client.socket.write(
+    Buffer.concat(commands.map((fields, i) => encodeRequest({ command, correlationId: first + i, fields }))),
+  )
+  const replies = (await Promise.all(answers)).map((answer) => readAnswer(client, command, answer))
+  const failed = replies.find(({ ok }) => !ok)
+  return failed && !failed.ok ? failed.code : ''
+}
+
+/** Has the leader execute this many commands, many at a time. */
+async function flood(count: number, fieldsOf: (i: number) => Fields, command: Command): Promise<void> {
+  let client: Client | undefined
+  for (let from = 0; from < count; ) {
+    client ??= await openClient(await leaderOf(shard))
     const size = Math.min(IN_FLIGHT, count - from)
-    const first = client.nextId
-    client.nextId += size
-    const answers = Array.from({ length: size }, (_, i) => answerTo(client, first + i))
-    client.socket.write(
-      Buffer.concat(
-        Array.from({ length: size }, (_, i) =>
-          encodeRequest({ command, correlationId: first + i, fields: fields(from + i) }),
-        ),
-      ),
+    const code = await sendAll(
+      client,
+      command,
+      Array.from({ length: size }, (_, i) => fieldsOf(from + i)),
     )
-    for (const answer of await Promise.all(answers)) {
-      const reply = readAnswer(client, command, answer)
-      if (!reply.ok) throw new Error(JSON.stringify(reply))
+    if (code === '') {
+      from += size
+      continue
     }
+    // On a busy machine the leader may change. Then these are sent to the next one, also those that were executed.
+    expect(['408', '503', '405', '308']).toContain(code)
+    closeClient(client)
+    client = undefined
   }
-  closeClient(client)
+  if (client) closeClient(client)
 }
 
 /** The largest write there is: a file of the log holds 15,000 of them. */
@@ -89,15 +101,15 @@ test('a follower that missed more than the log keeps gets a snapshot, even if it
     .sort()
     .find((name) => name.startsWith('wal-')) as string
   const log = join(leader.dataDir, 'wal', oldest)
-  await flood(leader, 15_800, large, 'SETPROP')
-  await flood(leader, 10_500, small, 'SETROOMPKG')
+  await flood(15_800, large, 'SETPROP')
+  await flood(10_500, small, 'SETROOMPKG')
   // The time between snapshots is at least ten times the duration of the last one, and none is taken without writes.
   // The log reaches back two snapshots.
   await happens(
     'the log begins behind what the follower has',
     [leader],
     async () => {
-      await flood(leader, 1, small, 'SETROOMPKG')
+      await flood(1, small, 'SETROOMPKG')
       return !existsSync(log)
     },
     240_000,
