@@ -95,7 +95,7 @@ export const skewed: Shape = {
     const percent = (WEEKDAY_PERCENT[weekdayOf(day)] ?? 100) + ((week >>> 8) % 25)
     const price = Math.floor(((rows.basePrice[row] ?? 0) * percent) / 100)
     const capacity = rows.capacity[row] ?? 0
-    // The lesser of two draws: low availability is common, an empty house rare.
+    // The lesser of two draws: low availability is common, a property without bookings rare.
     const availability = Math.min(night % (capacity + 1), (night >>> 12) % (capacity + 1))
     const features = rows.features[row] ?? 0
     // One week in eight is sold without a refund: features change now and then along a row, not every night.

@@ -113,7 +113,7 @@ test('a registry that fails is left for the next one, and one that refuses is re
   expect(registration.ageMs()).toBe(undefined)
 })
 
-test('a registry that is down is tried again with growing pauses, and no farewell is sent to it', async () => {
+test('a registry that is down is tried again with growing pauses, and gets no deregistration', async () => {
   const pauses: number[] = []
   const schedule = {
     after: (ms: number, run: () => void) => {

@@ -43,7 +43,7 @@ export type Registration = {
 }
 
 const BEAT_TIMEOUT_MS = 2_000
-const FAREWELL_TIMEOUT_MS = 1_000
+const DEREGISTER_TIMEOUT_MS = 1_000
 
 type State = {
   readonly options: RegistrationOptions
@@ -68,11 +68,14 @@ export function startRegistration(options: RegistrationOptions): Registration {
     ageMs: () => (state.acceptedMs === undefined ? undefined : options.clock.monotonicMs() - state.acceptedMs),
     refusal: () => state.refusal,
     async stop() {
-      // A heartbeat that arrives after the farewell would register a component that is gone.
+      // A heartbeat that arrives after the deregistration would register a component that is gone.
       await loop.stop()
       if (state.acceptedMs === undefined) return
       // Existing registries do not know this path. They remove a component when it is silent.
-      await options.registry.delete(`/register/${options.kind}/${encodeURIComponent(options.id)}`, FAREWELL_TIMEOUT_MS)
+      await options.registry.delete(
+        `/register/${options.kind}/${encodeURIComponent(options.id)}`,
+        DEREGISTER_TIMEOUT_MS,
+      )
     },
   }
 }

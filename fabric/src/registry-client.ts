@@ -67,7 +67,7 @@ export type RegistryClientOptions = {
   readonly log: Log
 }
 
-/** For lists; heartbeats and farewells name shorter ones. */
+/** For lists; heartbeats and deregistrations name shorter ones. */
 const TIMEOUT_MS = 5_000
 
 type Client = {

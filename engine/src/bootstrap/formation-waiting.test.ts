@@ -215,9 +215,9 @@ test('formed nodes without a leader are named; two led clusters decide nothing',
   const here = node('x')
   hear(here, node('a', formed({ isUntouched: false })))
   const cluster = formed().clusterId.slice(0, 12)
-  expect(waitOf(here)).toEqual(['join', `a (cluster ${cluster}) is formed but know no leader yet`])
+  expect(waitOf(here)).toEqual(['join', `a (cluster ${cluster}) is formed, without a known leader yet`])
   hear(here, node('b', formed({ isUntouched: false })))
-  expect(waitOf(here)[1]).toBe(`a (cluster ${cluster}), b (cluster ${cluster}) are formed but know no leader yet`)
+  expect(waitOf(here)[1]).toBe(`a (cluster ${cluster}), b (cluster ${cluster}) are formed, without a known leader yet`)
   hear(here, node('a', formed({ leader: 'b' })))
   expect(decide(here, 0)).toMatchObject({ kind: 'join', via: 'a', leader: 'b', keepsSnapshot: false })
 

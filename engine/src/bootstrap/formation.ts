@@ -421,7 +421,7 @@ function decideToJoin(
   const [first] = led
   if (!first) {
     const names = formed.map(({ node, report }) => `${node} (cluster ${report.clusterId.slice(0, 12)})`)
-    const why = `${names.join(', ')} ${names.length === 1 ? 'is' : 'are'} formed but know no leader yet`
+    const why = `${names.join(', ')} ${names.length === 1 ? 'is' : 'are'} formed, without a known leader yet`
     return { kind: 'wait', waitsFor: 'join', why }
   }
   if (led.some(({ report }) => report.clusterId !== first.report.clusterId)) {
