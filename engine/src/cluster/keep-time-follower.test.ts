@@ -32,7 +32,7 @@ test('it goes back only when the log was set back, or its leader reports so', ()
   expect([shardTime(replica), replica.appliedTimeMs]).toEqual([NOON - 9_000, NOON - 3_000])
 })
 
-test('a leader has its own time, and the time 0 is none', () => {
+test('a leader follows no time, and a time of 0 counts as no time', () => {
   const { replica } = follower('leader')
   followTime(replica, NOON, true)
   expect(shardTime(replica)).toBe(0)

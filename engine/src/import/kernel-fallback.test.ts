@@ -2,7 +2,7 @@
 
 import { createCodecList, LIMITS, packPropertyId } from '@vacancy/shared'
 import { createRandom } from '@vacancy/testkit/random'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { nameHash, roomHash, rowKey } from '../store/digest.ts'
 import { createPackageParser, parsePackage, readRecord } from './csv.ts'
 import { createFallback, highOf, lowOf, putPackage, wordAt } from './kernel-fallback.ts'
@@ -62,6 +62,7 @@ const parser = createPackageParser(codecs)
 function createMachine(
   pass: { explain?: boolean; strictWindow?: boolean } = {},
   ids: readonly string[] = IDS,
+  threads = 1,
 ): Machine {
   const memory = createMemory(MEMORY_BYTES, 0)
   const options = {
@@ -70,11 +71,11 @@ function createMachine(
     codecs,
     firstDay: FIRST_DAY,
     days: DAYS,
-    threads: 1,
+    threads,
     blockBytes: 65_536,
   }
   const staging = createStaging(options)
-  beginPass(staging, { explain: false, strictWindow: false, threads: 1, ...pass })
+  beginPass(staging, { explain: false, strictWindow: false, threads, ...pass })
   const kernel = createFallback(memory, parser)
   const { buffer } = memory
   const views = { u8: new Uint8Array(buffer), u32: new Uint32Array(buffer), f64: new Float64Array(buffer) }
@@ -92,12 +93,12 @@ const setCell = (offset: number, value: number) => {
 }
 const counter = (offset: number) => machine.f64[(machine.context + offset) >>> 3]
 
-function add(id: string, room: string, night: number, lo = 1, hi = 2, line = 0) {
-  const { u8, context, kernel } = machine
+function add(id: string, room: string, night: number, lo = 1, hi = 2, line = 0, context = machine.context) {
+  const { u8, u32, kernel } = machine
   u8.set(packPropertyId(id) as Uint8Array, context + CONTEXT.id)
   const name = encoder.encode(room)
   u8.set(name, context + CONTEXT.room)
-  setCell(CONTEXT.roomLength, name.length)
+  u32[(context + CONTEXT.roomLength) >>> 2] = name.length
   return kernel.add(context, night, lo, hi, line)
 }
 
@@ -138,6 +139,23 @@ test('a memory that cannot grow to its limit is an error', () => {
   new Uint32Array(memory.buffer)[HEADER.limit] = 2 * PAGE_BYTES
 
   expect(() => createFallback(memory, parser)).toThrow(RangeError)
+})
+
+test('a memory that another thread grows at the same time is used', () => {
+  const memory = new WebAssembly.Memory({ initial: 1, maximum: 2, shared: true })
+  new Uint32Array(memory.buffer)[HEADER.limit] = 2 * PAGE_BYTES
+  const raced = {
+    get buffer() {
+      return memory.buffer
+    },
+    grow: (pages: number) => {
+      memory.grow(pages)
+      return memory.grow(pages)
+    },
+  }
+
+  expect(() => createFallback(raced as unknown as WebAssembly.Memory, parser)).not.toThrow()
+  expect(memory.buffer.byteLength).toBe(2 * PAGE_BYTES)
 })
 
 describe('adding packages', () => {
@@ -516,4 +534,96 @@ test('remembering features has no effect', () => {
   machine.kernel.remember(machine.context, machine.staging.buffers[0] as number, 3, 5)
 
   expect(Buffer.compare(machine.u8.slice(0, machine.staging.base), before)).toBe(0)
+})
+
+describe('two threads', () => {
+  afterEach(() => vi.restoreAllMocks())
+
+  /** Both threads have a block with space, so that an `add` writes its room type, its row and its chunk only. */
+  function createPair(): { other: number } {
+    machine = createMachine({}, IDS, 2)
+    const other = machine.staging.contexts[1] as number
+    expect(add('last', 'first', 0)).toBe(STOP.done)
+    expect(add('last', 'second', 0, 1, 2, 0, other)).toBe(STOP.done)
+    return { other }
+  }
+
+  /** Calls `act` just before the given write to memory that both threads share. */
+  function before(write: number, act: () => void): void {
+    const { compareExchange } = Atomics
+    let writes = 0
+    vi.spyOn(Atomics, 'compareExchange').mockImplementation(((...values: Parameters<typeof compareExchange>) => {
+      if (writes++ === write) act()
+      return compareExchange(...values)
+    }) as typeof compareExchange)
+  }
+
+  test('a room type that another thread has just created is used', () => {
+    const { other } = createPair()
+    before(0, () => expect(add('q', 'a room type of both', 0, 1, 2, 0, other)).toBe(STOP.done))
+
+    expect(add('p', 'a room type of both', 0)).toBe(STOP.done)
+
+    const roomOf = (key: string) => machine.u32[((rows().get(key) as number) >>> 2) + ROW.room]
+    expect(roomOf('0|a room type of both')).toBe(roomOf('1|a room type of both'))
+    expect([machine.u32[HEADER.rooms], machine.u32[HEADER.rows]]).toEqual([3, 4])
+  })
+
+  test('a row that another thread has just created is used, and the own one becomes the next row', () => {
+    const { other } = createPair()
+    before(1, () => expect(add('p', 'r', 1, 7, 8, 0, other)).toBe(STOP.done))
+
+    expect(add('p', 'r', 2, 5, 6)).toBe(STOP.done)
+
+    const row = rows().get('0|r') as number
+    expect([1, 2].map((night) => wordOf(row, night))).toEqual([
+      [7, 8],
+      [5, 6],
+    ])
+    expect([machine.u32[HEADER.rooms], machine.u32[HEADER.rows]]).toEqual([3, 3])
+    const spare = cell(CONTEXT.spareRow)
+    expect(spare).not.toBe(0)
+    expect(spare).not.toBe(row)
+    expect(add('q', 'r', 0)).toBe(STOP.done)
+    expect(rows().get('1|r')).toBe(spare)
+  })
+
+  test('a chunk that another thread has just created is used, and the own one becomes the next chunk', () => {
+    const { other } = createPair()
+    before(2, () => expect(add('p', 'r', 1, 7, 8, 0, other)).toBe(STOP.done))
+
+    expect(add('p', 'r', 0, 5, 6)).toBe(STOP.done)
+
+    const row = rows().get('0|r') as number
+    expect([0, 1].map((night) => wordOf(row, night))).toEqual([
+      [5, 6],
+      [7, 8],
+    ])
+    const spare = cell(CONTEXT.spareChunk)
+    expect(spare).not.toBe(0)
+    expect(add('p', 'r', 16)).toBe(STOP.done)
+    expect(wordAt(machine.u32, row, 16)).toBe(spare)
+  })
+
+  test('the room type that another thread stores at the limit counts', () => {
+    const { other } = createPair()
+    for (let i = 0; i < LIMITS.roomTypesPerPropertyMax - 1; i++) expect(add('p', `r${i}`, 0)).toBe(STOP.done)
+    before(1, () => expect(add('p', 'last', 0, 1, 2, 0, other)).toBe(STOP.done))
+
+    expect(add('p', 'one more', 0)).toBe(STOP.tooManyRooms)
+    expect(counter(CONTEXT.accepted)).toBe(LIMITS.roomTypesPerPropertyMax)
+  })
+
+  test('a block that another thread has just taken is left to it', () => {
+    machine = createMachine({}, IDS, 2)
+    const other = machine.staging.contexts[1] as number
+    const top = machine.u32[HEADER.top]
+    before(0, () => expect(add('p', 'r', 0, 1, 2, 0, other)).toBe(STOP.done))
+
+    expect(add('q', 'r', 0)).toBe(STOP.done)
+
+    expect(machine.u32[(other + CONTEXT.blockEnd) >>> 2]).toBe(top + BLOCK_BYTES)
+    expect(cell(CONTEXT.blockEnd)).toBe(top + 2 * BLOCK_BYTES)
+    expect(machine.u32[HEADER.top]).toBe(top + 2 * BLOCK_BYTES)
+  })
 })

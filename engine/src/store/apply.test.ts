@@ -449,7 +449,7 @@ test('a command of an unknown kind ends the program', () => {
   expect(() => apply(99 as CommandKind, nothing)).toThrow('command kind 99 is unknown to this version')
 })
 
-test.each([0, 1])('rows are sorted in one step, and those of a missing table are none: level %i', (at) => {
+test.each([0, 1])('rows are sorted in one step; without a table nothing is sorted: level %i', (at) => {
   if (at > 0) level(at)
   for (const [n, segment] of ['s', 's', 'x', 'x'].entries())
     property({ propertyId: `p${n}`, segment, area: `a${9 - n}` })
