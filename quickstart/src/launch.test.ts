@@ -1,6 +1,18 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { takePort } from '@vacancy/testkit/free-port'
+import { temporaryFolder } from '@vacancy/testkit/node'
 import { expect, test } from 'vitest'
-import { freePort } from './launch.ts'
+import { freePort, lastLines } from './launch.ts'
+
+test('of a log that was removed while its program ran there are no lines', () => {
+  const log = join(temporaryFolder(), 'n1.log')
+  expect(lastLines(log, 12)).toEqual([])
+  writeFileSync(log, 'started\n\n{"level":"info"}\nfailed\n')
+  expect(lastLines(log, 0)).toEqual(['started', 'failed'])
+  expect(lastLines(log, 8)).toEqual(['failed'])
+  expect(lastLines(log, 0, { lines: 2, isRaw: true })).toEqual(['{"level":"info"}', 'failed'])
+})
 
 test('a free port is used as requested', async () => {
   const { port, close } = await takePort()

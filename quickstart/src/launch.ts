@@ -219,7 +219,8 @@ export function sizeOf(file: string): number {
 }
 
 /**
- * The last lines that were appended since `start`; sentences for people before lines of the log.
+ * The last lines that were appended since `start`; sentences for people before lines of the log. None if the file was
+ * removed.
  *
  * @param isRaw the lines as they are
  */
@@ -229,6 +230,7 @@ export function lastLines(
   { lines: linesMax = LOG_TAIL_LINES, isRaw = false }: { lines?: number; isRaw?: boolean } = {},
 ): string[] {
   const size = sizeOf(file)
+  if (size === 0) return []
   const from = Math.max(start, size - LOG_TAIL_BYTES * Math.ceil(linesMax / LOG_TAIL_LINES))
   const bytes = Buffer.alloc(size - from)
   const log = openSync(file, 'r')

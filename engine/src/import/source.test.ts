@@ -201,22 +201,24 @@ test('an import without packages has no tables', () => {
   expect([...counted.rooms.roomStart]).toEqual([0, 0])
 })
 
-test('a table of more rows than one census task has is counted in several, and adds up', () => {
-  const segments = new Map(Array.from({ length: TASK_ROWS + 1 }, (_, i) => [`p${i}`, 's']))
+test.each([
+  [TASK_ROWS, 1],
+  [TASK_ROWS + 1, 2],
+])('a table of %i rows is counted in %i census tasks, and adds up', (rowCount, tasks) => {
+  const segments = new Map(Array.from({ length: rowCount }, (_, i) => [`p${i}`, 's']))
   const machine = createMachine(segments, 16)
   for (const id of [...segments.keys()]) add(machine, { id, room: 'r', night: id === 'p7' ? 9 : 2, lo: 1, hi: 0 })
 
   const arrangement = arrange(machine.staging.memory, machine.properties)
-  expect(arrangement.census.count).toBe(2)
-  expect([...arrangement.census.tableOf]).toEqual([0, 0])
+  expect(arrangement.census.count).toBe(tasks)
+  expect([...arrangement.census.tableOf]).toEqual(new Array(tasks).fill(0))
   runCensus(machine.staging.memory, machine.kernel, arrangement.census, arrangement.tables.rowList)
   const counted = countTables(machine.staging.memory, arrangement)
 
-  expect(counted.packages).toBe(TASK_ROWS + 1)
+  expect(counted.packages).toBe(rowCount)
   expect(tableShapes(counted.tables).map(({ rows, days }) => [rows.length, [...days]])).toEqual([
-    [TASK_ROWS + 1, [FIRST_DAY + 2, FIRST_DAY + 9]],
+    [rowCount, [FIRST_DAY + 2, FIRST_DAY + 9]],
   ])
   // All tasks are taken: another thread finds none.
-  const tasks = new Uint32Array(machine.staging.memory.buffer)[HEADER.nextTask] as number
-  expect(tasks).toBe(3)
+  expect(new Uint32Array(machine.staging.memory.buffer)[HEADER.nextTask]).toBe(tasks + 1)
 })
