@@ -189,21 +189,13 @@ function splitFiles(inputPath: string, work: string, segments: Segments, parts: 
   }
 }
 
-type Output = { readonly file: number; readonly bytes: Buffer; used: number; endsLine: boolean }
+type Output = { readonly file: number; readonly bytes: Buffer; used: number }
 
 function createOutput(path: string): Output {
-  return { file: openSync(path, 'w'), bytes: Buffer.allocUnsafe(WRITE_BYTES), used: 0, endsLine: true }
+  return { file: openSync(path, 'w'), bytes: Buffer.allocUnsafe(WRITE_BYTES), used: 0 }
 }
 
 function put(output: Output, bytes: Uint8Array): void {
-  if (bytes.length === 0) return
-  // The last line of a file may be unterminated, and another follows it here.
-  if (!output.endsLine) write(output, LINE_END)
-  write(output, bytes)
-  output.endsLine = bytes[bytes.length - 1] === NEWLINE
-}
-
-function write(output: Output, bytes: Uint8Array): void {
   if (output.used + bytes.length > output.bytes.length) flush(output)
   if (bytes.length > output.bytes.length) {
     writeAll(output.file, bytes)
@@ -225,14 +217,17 @@ function writeAll(file: number, bytes: Uint8Array): void {
 // Reading.
 
 const NEWLINE = 0x0a
-const LINE_END = Uint8Array.of(NEWLINE)
 
 type Visitor = {
   /** Bytes before the first record: a header, empty lines. */
   readonly start?: (bytes: Uint8Array) => void
   /** Lower-cased names of the header, without `_`, `-` and blanks. */
   readonly header?: (names: readonly string[]) => void
-  /** @param id packed; undefined when it cannot be read */
+  /**
+   * A line above the limit comes in several parts.
+   *
+   * @param id packed; undefined when it cannot be read
+   */
   readonly record: (cells: Cells, id: string | undefined, bytes: Uint8Array) => void
 }
 
@@ -247,10 +242,11 @@ function eachRecord(path: string, visitor: Visitor): void {
     const total = fstatSync(file).size
     let column = 0
     let isFirst = true
+    let isInLongLine = false
     let position = 0
     let filled = 0
     let at = 0
-    while (position < total || at < filled) {
+    while (position < total) {
       bytes.copyWithin(0, at, filled)
       filled -= at
       at = 0
@@ -263,11 +259,19 @@ function eachRecord(path: string, visitor: Visitor): void {
       const isLast = position >= total
       while (at < filled) {
         const from = at
+        if (isInLongLine) {
+          const end = bytes.subarray(at, filled).indexOf(NEWLINE)
+          isInLongLine = end < 0
+          at = end < 0 ? filled : at + end + 1
+          visitor.record(cells, undefined, bytes.subarray(from, at))
+          continue
+        }
         const scanned: Scanned = readRecord(cells, bytes, at, filled, isLast)
         if (scanned === 'incomplete') break
         at = cells.next
         const piece = bytes.subarray(from, at)
         if (scanned === 'blank') continue
+        isInLongLine = scanned === 'long'
         if (isFirst) {
           isFirst = false
           const names = scanned === 'record' ? namesOf(cells) : []
@@ -283,11 +287,6 @@ function eachRecord(path: string, visitor: Visitor): void {
           column < cells.count &&
           packPropertyIdInto(cells.text, cells.starts[column], cells.ends[column], id, 0)
         visitor.record(cells, isKnown ? packed.toString('latin1') : undefined, piece)
-      }
-      if (isLast && at < filled) {
-        // A quote that never closes, up to the end.
-        visitor.record(cells, undefined, bytes.subarray(at, filled))
-        at = filled
       }
     }
   } finally {
