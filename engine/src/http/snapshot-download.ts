@@ -204,7 +204,7 @@ async function fetchOnce(
     clearTimeout(timer)
     timer = setTimeout(() => silence.abort(new Error('no data for 30 s')), PULL_LIMITS.silenceMs)
   }
-  let timer = setTimeout(() => undefined, 0)
+  let timer: NodeJS.Timeout | undefined
   received()
   try {
     const response = await fetch(url, {

@@ -166,7 +166,7 @@ export function runSearch(
     leave(memory, searcher.reader)
     if (result === NO_ROOM || result === UNFINISHED) return result
     if (result !== KEEPS_CHANGING) {
-      return search.explain ? explain(searcher, writer, end, waitedMs, searcher.monotonicMs() - started) : result
+      return search.explain ? explain(searcher, writer, waitedMs, searcher.monotonicMs() - started) : result
     }
     searcher.retries++
   }
@@ -318,7 +318,7 @@ export function runSlice(
   searcher.examined = slices.examined
   if (!search.explain) return finishReply(reply)
   growReply(reply, reply.at + EXPLAIN_FIELD_BYTES)
-  return explain(searcher, reply, reply.end, waitedMs, slices.workedMs)
+  return explain(searcher, reply, waitedMs, slices.workedMs)
 }
 
 const ERROR_ROOM_BYTES = 1024
@@ -398,13 +398,12 @@ function nightsField(nights: number): Uint8Array {
 const explainBytes = new Uint8Array(EXPLAIN_BYTES)
 const explainView = new DataView(explainBytes.buffer)
 
-function explain(searcher: Searcher, writer: ReplyWriter, end: number, waitedMs: number, tookMs: number): number {
+function explain(searcher: Searcher, writer: ReplyWriter, waitedMs: number, tookMs: number): number {
   const { memory } = searcher
   explainView.setUint32(0, searcher.examined, true)
   explainView.setUint32(4, Math.round(waitedMs * 1000), true)
   explainView.setUint32(8, Math.round(tookMs * 1000), true)
   explainView.setBigUint64(12, BigInt(appliedIndex(memory)), true)
-  writer.end = end
   addExtra(writer, TYPE_EXTRA, explainBytes)
   return finishReply(writer)
 }

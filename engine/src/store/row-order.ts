@@ -130,8 +130,8 @@ function* exchanges(places: Uint32Array, order: Uint32Array): Generator<readonly
     const from = placeOf[wanted]
     holds[from] = held
     placeOf[held] = from
+    // No later position wants this row again.
     holds[place] = wanted
-    placeOf[wanted] = place
   }
 }
 
