@@ -208,8 +208,9 @@ test.each<[string, Partial<Fault> | undefined]>([
 
   if (fault === undefined) expect(faults).toEqual([])
   else expect(faults).toEqual([expect.objectContaining({ line: 2, row: line.slice(0, LINE_BYTES_MAX), ...fault })])
-  // The lines around it are read in any case.
+  // The lines around it are read whole in any case.
   expect(table.columns.count).toBe(fault === undefined ? 3 : 2)
+  expect(rowsOf(table).map(({ id }) => id)).toEqual(expect.arrayContaining(['first', 'last']))
 })
 
 test('a repeat names the line of the first, which may have been refused', () => {

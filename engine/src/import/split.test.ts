@@ -131,3 +131,75 @@ test('ranges are many enough for all threads, and not tiny', () => {
   expect(rangeBytesFor(600 * 1024 * 1024, 2)).toBe(32 * 1024 * 1024)
   expect(rangeBytesFor(64 * 1024 * 1024, 2)).toBe(4 * 1024 * 1024)
 })
+
+test.each([
+  ['UTF-16, the other way round', Buffer.from([0xfe, 0xff, 0x00, 0x70]), 'is UTF-16; save it as UTF-8'],
+  ['compressed', Buffer.from([0x1f, 0x8b, 0x08]), 'is compressed; unpack it first'],
+  ['a byte of each only', Buffer.from([0xff]), undefined],
+  ['compressed further on', Buffer.from([0x70, 0x1f, 0x8b]), undefined],
+])('a file that is %s', (_, content, message) => {
+  const path = join(folder, 'form.csv')
+  writeFileSync(path, content)
+
+  const opened = openCsv(path, 'packages')
+
+  closeSync(opened.file)
+  expect(opened.fault?.message).toBe(message)
+  expect(opened.dataStart).toBe(message === undefined ? 0 : content.length)
+})
+
+test.each([
+  ['missing.csv', /missing\.csv cannot be read: ENOENT/],
+  ['', /cannot be read: not a regular file/],
+])('what cannot be opened is an error of use: %s', (name, message) => {
+  expect(() => openCsv(join(folder, name), 'packages')).toThrow(
+    expect.objectContaining({ code: 'usage_error', message: expect.stringMatching(message) }),
+  )
+})
+
+test.each([
+  ['', 20],
+  ['p\n'.repeat(100), 20],
+  ['x'.repeat(400), 400],
+  [`${'x'.repeat(99)}\n`.repeat(9), 90],
+  [`${'x'.repeat(199)}\n`.repeat(1000), 131_072 / 656],
+])('the bytes of a line are estimated from the first lines, %#', (content, lineBytes) => {
+  const path = join(folder, 'lines.csv')
+  writeFileSync(path, content)
+
+  const opened = openCsv(path, 'packages')
+
+  closeSync(opened.file)
+  expect(opened.lineBytes).toBe(lineBytes)
+})
+
+test('lines around the end of a range of any length are read whole, beyond what is read ahead', () => {
+  for (const length of [4_094, 4_095, 4_096, 4_097, 9_000]) {
+    const lines = ['a', 'x'.repeat(length), 'b', 'y'.repeat(length), 'c']
+    for (const rangeBytes of [500, length, length + 1, length + 3, length + 4, 2 * length + 7]) {
+      expect(linesOf(`${lines.join('\n')}\n`, 16_384, rangeBytes), `${length}, ${rangeBytes}`).toEqual(lines)
+    }
+  }
+})
+
+test('a file that became shorter while it was read is an error', () => {
+  const path = join(folder, 'shorter.csv')
+  writeFileSync(path, 'a\nb\n')
+  const file = openSync(path, 'r')
+  const blocks = createBlocks(file, path, 5, new Uint8Array(64 + PADDING_BYTES))
+  openRange(blocks, 0, 5, true)
+
+  expect(() => nextBlock(blocks)).toThrow(/shorter\.csv became shorter while it was read/)
+  closeSync(file)
+})
+
+test.each([
+  [8 * 1024 * 1024, 1, 1024 * 1024],
+  [8 * 1024 * 1024 + 1, 1, 1024 * 1024 + 1],
+  [8 * 1024 * 1024 + 8, 1, 1024 * 1024 + 1],
+  [8 * 1024 * 1024 + 9, 1, 1024 * 1024 + 2],
+  [256 * 1024 * 1024 - 8, 1, 32 * 1024 * 1024 - 1],
+  [256 * 1024 * 1024 + 8, 1, 32 * 1024 * 1024],
+])('a file of %i bytes and %i thread: ranges of %i bytes', (bytes, threads, rangeBytes) => {
+  expect(rangeBytesFor(bytes, threads)).toBe(rangeBytes)
+})

@@ -235,3 +235,361 @@ test('a registered node that stops deregisters once; its timers end', () => {
     0,
   ])
 })
+
+const OURS = createCodecList(['wifi', 'breakfast'])
+const codecsOf = (...names: string[]) => answer(200, { rate_features: names })
+const LINE_OF_WAIT = 'warn: waiting for the registry: the node cannot start without its codec list'
+
+test('the codec list is requested with a limit of 2 s, and comes from the registry', () => {
+  const { world, link, advance, requests, lines } = createWorld()
+  const taken: unknown[] = []
+  world.answers = () => codecsOf('wifi', 'breakfast')
+  link.takeCodecs(undefined, ({ names }, from) => taken.push(names, from))
+  advance(100_000)
+  expect(taken).toEqual([['wifi', 'breakfast'], 'registry'])
+  expect(requests.map(({ request }) => request)).toEqual([{ method: 'GET', path: '/codecs', timeoutMs: 2_000 }])
+  expect(lines).toEqual([])
+})
+
+test.each([
+  [['http://r1'], 3],
+  [['http://r1', 'http://r2'], 6],
+])('with the registries %j a start takes the stored list after %i failures', (addresses, count) => {
+  const { link, advance, requests, lines } = createWorld(addresses)
+  const taken: unknown[] = []
+  link.takeCodecs(OURS, (codecs, from) => taken.push(codecs, from, requests.length))
+  advance(100_000)
+  expect([taken, requests.length]).toEqual([[OURS, 'stored', count], count])
+  expect(lines.at(-1)).toBe('warn: no codec list from the registry, starting with the stored one {"reason":"refused"}')
+})
+
+test('a start without a stored list logs the first failure, and then each 30 s how long it has waited', () => {
+  const { world, link, advance, lines, requests } = createWorld()
+  const taken: unknown[] = []
+  link.takeCodecs(undefined, (codecs) => taken.push(codecs.names))
+  advance(102_000)
+  const waits = lines.filter((line) => line.startsWith(LINE_OF_WAIT))
+  const seconds = waits.map((line) => Number(/"seconds":(\d+)/.exec(line)?.[1]))
+  expect(seconds).toEqual([0, 31, 66, 101])
+  const gaps = requests.slice(1).map(({ atMs }, n) => atMs - (requests[n]?.atMs ?? 0))
+  expect(gaps.slice(0, 7)).toEqual([100, 200, 400, 799, 1_599, 3_197, 4_996])
+  world.answers = () => codecsOf('wifi')
+  advance(6_000)
+  expect(taken).toEqual([['wifi']])
+})
+
+test.each<[HttpResult, string]>([
+  [answer(404, { error: 'no such path' }), 'no such path (404)'],
+  [answer(201, { rate_features: ['wifi'] }), 'it gave no reason (201)'],
+  [answer(503), 'it returned 503'],
+  [answer(200, { rate_features: 1 }), 'the response to /codecs is not a codec list'],
+  [{ kind: 'answer', status: 200, etag: '', body: '{' }, 'the response to /codecs is not a codec list'],
+])('a start does not take the codec list of %j', (reply, reason) => {
+  const { world, link, advance, lines } = createWorld()
+  const taken: unknown[] = []
+  world.answers = () => reply
+  link.takeCodecs(undefined, (codecs) => taken.push(codecs))
+  advance(10)
+  expect(taken).toEqual([])
+  expect(lines.filter((line) => line.startsWith(LINE_OF_WAIT))).toEqual([
+    `${LINE_OF_WAIT} ${JSON.stringify({ reason, seconds: 0 })}`,
+  ])
+})
+
+test('a node compares its codec list each minute, and warns of the same difference once an hour', () => {
+  const { world, link, advance, sent, lines } = createWorld()
+  const warnings = () => lines.filter((line) => line.startsWith('warn: the registry has another codec list'))
+  world.answers = () => codecsOf('wifi', 'breakfast')
+  link.watchCodecs(OURS)
+  advance(59_999)
+  expect(sent()).toEqual([])
+  advance(1)
+  expect(sent()).toEqual(['GET /codecs'])
+  expect(link.status().codecMismatch).toBe('')
+
+  world.answers = () => codecsOf('breakfast', 'wifi')
+  advance(60_000)
+  expect(link.status().codecMismatch).toBe('the registry has [breakfast, wifi], the node [wifi, breakfast]')
+  expect(warnings()).toHaveLength(1)
+  expect(warnings()[0]).toContain('{"registry":["breakfast","wifi"],"node":["wifi","breakfast"]}')
+  advance(3_540_000)
+  expect(warnings()).toHaveLength(1)
+  advance(60_000)
+  expect(warnings()).toHaveLength(2)
+
+  world.answers = () => answer(404)
+  advance(60_000)
+  expect(link.status().codecMismatch).not.toBe('')
+  world.answers = () => codecsOf('wifi', 'breakfast')
+  advance(120_000)
+  expect(link.status().codecMismatch).toBe('')
+  expect(lines.filter((line) => line === 'info: codec list of the registry matches again {}')).toHaveLength(1)
+
+  world.answers = () => codecsOf('sauna')
+  advance(60_000)
+  expect(warnings()).toHaveLength(3)
+})
+
+test('a heartbeat with the hash of another list compares the lists at once, and one with the same hash does not', () => {
+  const { world, link, advance, sent } = createWorld()
+  let theirs = OURS
+  world.answers = ({ path }) =>
+    path === '/codecs'
+      ? codecsOf(...theirs.names)
+      : path === '/register'
+        ? answer(200, { ...REGISTERED, global_version: 1, ordered_hash: theirs.orderedHash })
+        : answer(304)
+  const compared = () => sent().filter((each) => each === 'GET /codecs').length
+  link.watchCodecs(OURS)
+  link.start()
+  advance(10_001)
+  expect(compared()).toBe(0)
+  theirs = createCodecList(['sauna'])
+  advance(10_000)
+  expect(compared()).toBe(1)
+  expect(link.status().codecMismatch).toBe('the registry has [sauna], the node [wifi, breakfast]')
+  advance(10_000)
+  expect(compared()).toBe(1)
+  theirs = OURS
+  advance(10_000)
+  expect([compared(), link.status().codecMismatch]).toEqual([2, ''])
+})
+
+test('requests have limits: 2 s, 30 s for lists, 1 s at the end', () => {
+  const { world, link, advance, requests } = createWorld()
+  world.answers = registry(answer(404))
+  link.start()
+  advance(1)
+  link.stop(() => undefined)
+  const limits = requests.map(({ request }) => [request.method, request.path.slice(0, 9), request.timeoutMs])
+  expect(limits).toEqual([
+    ['POST', '/register', 2_000],
+    ['GET', SEGMENTS.slice(0, 9), 30_000],
+    ['POST', SEGMENTS.slice(0, 9), 30_000],
+    ['DELETE', '/register', 1_000],
+  ])
+})
+
+test('a heartbeat that failed is repeated after its pause, but no later than the next one is due', () => {
+  const { world, link, advance, requests } = createWorld(['http://r1'], 255)
+  world.answers = ({ path }) => (path === '/register' ? DOWN : answer(304))
+  link.start()
+  advance(60_000)
+  world.answers = registry(answer(304))
+  advance(20_000)
+  const before = requests.length
+  world.answers = () => DOWN
+  advance(10_120)
+  const beats = requests.slice(before).filter(({ request }) => request.path === '/register')
+  expect((beats[1]?.atMs ?? 0) - (beats[0]?.atMs ?? 0)).toBe(120)
+})
+
+test.each([
+  [1_000, true],
+  [1_001, false],
+])('a heartbeat has the counts of %i segments: %s', (count, has) => {
+  const { world, link, bodyOf } = createWorld()
+  world.report = {
+    ...world.report,
+    segments: () => Array.from({ length: count }, (_, n) => ({ name: `${n}`, properties: n })),
+  }
+  link.start()
+  expect(Object.keys((bodyOf(0)['segment_counts'] ?? {}) as object)).toHaveLength(has ? count : 0)
+})
+
+test('counts are left out of a heartbeat of more than 21,845 characters', () => {
+  const lengthOf = (name: string) => {
+    const { world, link, requests } = createWorld()
+    world.report = { ...world.report, segments: () => [{ name, properties: 1 }] }
+    link.start()
+    return requests[0]?.request.body?.length ?? 0
+  }
+  const other = lengthOf('x') - 1
+
+  expect(lengthOf('x'.repeat(21_845 - other))).toBe(21_845)
+  expect(lengthOf('x'.repeat(21_846 - other))).toBeLessThan(1_000)
+})
+
+test('a heartbeat without counts or with a body that is not an answer of a registry still registers', () => {
+  const { world, link, advance, bodyOf } = createWorld()
+  world.report = { ...world.report, segments: () => [] }
+  world.answers = ({ path }) => (path === '/register' ? answer(200, 'hello') : answer(304))
+  link.start()
+  advance(1)
+  expect(Object.keys(bodyOf(0))).not.toContain('segment_counts')
+  expect(link.status().heartbeatAgeMs).toBe(1)
+})
+
+test.each([
+  [30, 0],
+  [29, 1],
+])('heartbeats every 10 s and a timeout of %i s: %i warnings', (seconds, count) => {
+  const { world, link, advance, lines } = createWorld()
+  let timeout = seconds
+  world.answers = ({ path }) =>
+    path === '/register'
+      ? answer(200, { epoch: 'aa', global_version: 1, heartbeat_timeout_secs: timeout })
+      : answer(304)
+  const warnings = () => lines.filter((line) => line.includes('more than a third of the heartbeat timeout'))
+  link.start()
+  advance(30_001)
+  expect(warnings()).toHaveLength(count)
+  if (count > 0) expect(warnings()[0]).toContain('{"heartbeatMs":10000,"timeoutSeconds":29}')
+  timeout = 20
+  advance(10_000)
+  expect(warnings()).toHaveLength(count + 1)
+})
+
+test('a registry of another epoch gets the list again, with both epochs in the log', () => {
+  const { world, link, advance, lines, requests } = createWorld()
+  let epoch = 'aa'
+  world.answers = ({ path, method }) =>
+    path === '/register'
+      ? answer(200, { epoch, global_version: 1, heartbeat_timeout_secs: 60 })
+      : method === 'GET'
+        ? answer(404)
+        : answer(200, { accepted: 1, conflicts: [] }, ETAG)
+  link.start()
+  advance(10_001)
+  expect(lines.filter((line) => line.startsWith('warn'))).toEqual([])
+  expect(requests.at(-2)?.request.headers).toEqual({ 'If-None-Match': ETAG })
+  epoch = 'bb'
+  advance(10_000)
+  expect(lines.filter((line) => line.startsWith('warn'))).toEqual([
+    'warn: the registry was restarted or replaced, publishing everything again {"before":"aa","now":"bb"}',
+  ])
+  expect(requests.at(-2)?.request.headers).toBeUndefined()
+})
+
+test('a list is pushed again and logged again only when it, or what others own of it, is different', () => {
+  const { world, link, advance, lines } = createWorld()
+  let owned = 0
+  world.report = {
+    ...world.report,
+    segments: () => Array.from({ length: 12 }, (_, n) => ({ name: `s${n}`, properties: 1 })),
+  }
+  const conflicts = () =>
+    Array.from({ length: owned }, (_, n) => ({ segment: `s${n}`, owner_shard: `o${n}`, owner_zone: 'z' }))
+  world.answers = ({ path, method }) =>
+    path === '/register'
+      ? answer(200, REGISTERED)
+      : method === 'GET'
+        ? answer(404)
+        : answer(200, { accepted: 12 - owned, conflicts: conflicts() }, ETAG)
+  const published = () => lines.filter((line) => line === 'info: segments published {"segments":12,"term":3}').length
+  const warned = () => lines.filter((line) => line.startsWith('warn: other shards own segments'))
+  link.start()
+  advance(10_001)
+  expect([published(), warned().length, link.status().pushes]).toEqual([
+    1,
+    0,
+    { accepted: 2, conflict: 0, refused: 0, failed: 0 },
+  ])
+  owned = 11
+  advance(20_000)
+  expect([published(), warned().length, link.status().pushes?.['conflict']]).toEqual([2, 1, 2])
+  expect(warned()[0]).toContain('"s9 of o9"]')
+  expect(link.status().published).toEqual({ segments: 12, conflicts: 11 })
+})
+
+test('a refusal for eleven conflicts names ten of them', () => {
+  const { world, link, advance } = createWorld()
+  const conflicts = Array.from({ length: 11 }, (_, n) => ({ segment: `s${n}`, owner_shard: `o${n}`, owner_zone: 'z' }))
+  world.answers = registry(answer(404), answer(409, { accepted: 0, conflicts }))
+  link.start()
+  advance(1)
+  const names = Array.from({ length: 10 }, (_, n) => `s${n} of o${n}`)
+  expect(link.status().refusal).toBe(`other shards own ${names.join(', ')}`)
+})
+
+test.each<[HttpResult, string]>([
+  [answer(200, { version: 1 }), 'its response is not a list of segments'],
+  [answer(403, { error: 'wrong shard' }), 'wrong shard (403)'],
+])('a read of the segments that returns %j waits for the next heartbeat', (get, reason) => {
+  const { world, link, advance, sent, lines } = createWorld()
+  world.answers = registry(get)
+  link.start()
+  advance(10_001)
+  expect(link.status().refusal).toBe(reason)
+  expect(sent().filter((each) => each === `GET ${SEGMENTS}`)).toHaveLength(2)
+  expect(sent()).not.toContain(`POST ${SEGMENTS}`)
+  expect(lines.filter((line) => line.startsWith('error'))).toHaveLength(1)
+})
+
+test('a push that fails counts as failed, and the list is read again after growing pauses', () => {
+  const { world, link, advance, requests } = createWorld(['http://r1'], 0)
+  world.answers = ({ path, method }) =>
+    path === '/register' ? answer(200, REGISTERED) : method === 'GET' ? answer(404) : answer(500)
+  link.start()
+  advance(600)
+  const reads = requests.filter(({ request }) => request.method === 'GET').map(({ atMs }) => atMs)
+  expect(reads).toEqual([0, 80, 240, 560])
+  expect(link.status().pushes?.['failed']).toBe(4)
+})
+
+test('changes during a read are compared after it, once, and further changes do not delay a comparison', () => {
+  const { world, link, advance, requests } = createWorld()
+  world.answers = registry(answer(304))
+  link.start()
+  advance(1)
+  const reads = () => requests.filter(({ request }) => request.method === 'GET').map(({ atMs }) => atMs - 1)
+  link.segmentsChanged()
+  advance(150)
+  link.segmentsChanged()
+  advance(49)
+  expect(reads()).toEqual([-1])
+  world.answers = (request) => {
+    if (request.method === 'GET' && reads().length === 2) link.segmentsChanged()
+    return registry(answer(304))(request)
+  }
+  advance(1_000)
+  expect(reads()).toEqual([-1, 200, 400])
+})
+
+test('a node that takes the lead compares its list at once', () => {
+  const { world, link, advance, sent } = createWorld()
+  world.answers = registry(answer(304))
+  world.report = { ...world.report, role: 'follower', mayPublish: false }
+  link.start()
+  advance(1)
+  expect(sent()).toEqual(['POST /register'])
+  world.report = { ...world.report, role: 'leader', mayPublish: true }
+  link.roleChanged()
+  advance(0)
+  expect(sent()).toEqual(['POST /register', `GET ${SEGMENTS}`])
+})
+
+test('the status before the first request is that of a reachable registry without heartbeats', () => {
+  expect(createWorld(['http://r1', 'http://r2']).link.status()).toEqual({
+    ...{ address: 'http://r1', isReachable: true, fault: '', heartbeatAgeMs: undefined, codecMismatch: '' },
+    ...{ published: undefined, refusal: '', pushes: { accepted: 0, conflict: 0, refused: 0, failed: 0 } },
+  })
+})
+
+test('a registry that returns is logged with the seconds it was away, and its codec list is compared at once', () => {
+  const { world, link, advance, lines, sent } = createWorld()
+  world.answers = ({ path }) => (path === '/codecs' ? codecsOf('wifi', 'breakfast') : answer(200, REGISTERED))
+  link.watchCodecs(OURS)
+  link.start()
+  advance(10)
+  world.answers = () => DOWN
+  advance(30_000)
+  world.answers = ({ path }) => (path === '/codecs' ? codecsOf('wifi', 'breakfast') : answer(200, REGISTERED))
+  advance(5_100)
+  const line = lines.find((each) => each.includes('registry reachable again')) ?? ''
+  // It failed from 10 s on.
+  expect(Number(/"seconds":(\d+)/.exec(line)?.[1])).toBeGreaterThanOrEqual(20)
+  expect(Number(/"seconds":(\d+)/.exec(line)?.[1])).toBeLessThanOrEqual(25)
+  expect(sent().filter((each) => each === 'GET /codecs')).toHaveLength(1)
+})
+
+test('a node that never registered stops without a request', () => {
+  const { link, advance, sent } = createWorld()
+  link.start()
+  advance(1_000)
+  const before = sent().length
+  let ended = 0
+  link.stop(() => void ended++)
+  advance(100_000)
+  expect([ended, sent().length]).toEqual([1, before])
+})

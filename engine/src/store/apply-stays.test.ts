@@ -17,6 +17,7 @@ import { runStays } from '../testing/stays-history.ts'
 import { isStayAdmitted, settleDeadlines } from './apply-stays.ts'
 import { growthLeft } from './charge.ts'
 import { KIND, writeU32 } from './command.ts'
+import { STAY } from './layout.ts'
 import { forEachNight } from './nights.ts'
 import { recountCharge } from './recount.ts'
 import { encodeSetting } from './stay-settings.ts'
@@ -191,6 +192,27 @@ describe('an expired hold', () => {
     expect(stateOf(hold('x', { seconds: 86_400 }))).toBe('held')
     expect(settleDeadlines(node.store)?.deadlineMs).toBe(node.timeMs + 86_400_000)
     expect([left(), nightsHeld()]).toEqual([3, 2])
+  })
+
+  test('that is taken again keeps its source, its lines and the flags of the lines', () => {
+    const lines = [line({ rooms: 1, uncounted: true }), line({ roomType: 'suite', nights: 1, rooms: 1 })]
+    hold('y', { source: 'ota', lines })
+    const stay = () => {
+      const { result } = ask(node, 'GETSTAY', { stayId: 'y' })
+      const { total, lines: known } = result as { total?: number; lines?: StayLine[] }
+      const { memory, writer } = node.store
+      // It is the newest record.
+      const at = [...writer.ledger.stays.values()].at(-1) ?? 0
+      const start = at + STAY.source
+      const source = Buffer.from(memory.u8.slice(start, start + (memory.u8[at + STAY.sourceBytes] ?? 0))).toString()
+      return [source, total, known]
+    }
+    const before = stay()
+    expect(before.slice(0, 2)).toEqual(['ota', 11])
+    node.timeMs += 900_000
+    expect(stateOf(confirm('y', { retake: 1 }))).toBe('booked')
+    expect(stay()).toEqual(before)
+    expect([left(), left(1, 'suite'), left(2, 'suite')]).toEqual([4, 4, ROOMS])
   })
 
   test('is released without an effect', () => {

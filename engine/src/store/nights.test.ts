@@ -8,6 +8,7 @@ import { NAMES, nameText } from './dictionary.ts'
 import { STAY_NIGHT } from './layout.ts'
 import { debtOn, forEachNight, heldOn } from './nights.ts'
 import { recountCharge } from './recount.ts'
+import { stateDigest } from './store.ts'
 import { field } from './table-fields.ts'
 
 const PLACE = { segment: 's', area: 'a', propertyType: 'hotel', category: 'c', stars: 3, latitude: 1, longitude: 1 }
@@ -122,4 +123,18 @@ test('an increase beyond 255 counts what is held, not what is missing', () => {
   expect(left()).toBe(196)
   expect(ask(node, 'INCROOMAVL', { ...night, amount: 56 }).error).toBe('OVERFLOW')
   expect(ask(node, 'INCROOMAVL', { ...night, amount: 55 })).toMatchObject({ error: '', value: 251 })
+})
+
+test('the digest has what is held and missing on a night, not how it came about', () => {
+  const digest = () => stateDigest(node.store.memory)
+  const before = digest()
+  ask(node, 'SETROOMAVL', { ...night, amount: 2 })
+  const less = digest()
+  ask(node, 'SETROOMAVL', { ...night, amount: 1 })
+  expect(digest()).toEqual(before)
+  ask(node, 'SETROOMAVL', { ...night, amount: 9 })
+  ask(node, 'SETROOMAVL', { ...night, amount: 2 })
+  expect(digest()).toEqual(less)
+  // Both sell no room: only the debt differs.
+  expect([less.lo === before.lo, less.hi === before.hi]).toEqual([false, false])
 })

@@ -2,7 +2,7 @@ import { VacancyError } from '@vacancy/shared'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { createNodeInMemory } from '../testing/node-in-memory.ts'
 import { allocate } from './arena.ts'
-import { CONTROL, READERS_MAX, TABLE } from './layout.ts'
+import { CONTROL, PAGE_BYTES, READER_SLOT_BYTES, READER_SLOT_START, READERS_MAX, TABLE } from './layout.ts'
 import type { Store } from './memory.ts'
 import {
   areReadersOut,
@@ -70,6 +70,22 @@ describe('a closed store', () => {
     for (const reader of [-1, READERS_MAX])
       expect(() => enter(store.memory, reader)).toThrow('reader slots are limited')
   })
+})
+
+test.each([0, 1, LAST_READER])('reader %i changes the words of its own slot only', (reader) => {
+  const { memory } = store
+  const before = memory.u8.slice(0, 4 * PAGE_BYTES)
+  const view = new DataView(before.buffer)
+  const slot = READER_SLOT_START + reader * READER_SLOT_BYTES
+  enter(memory, reader)
+  beginRequest(memory, reader)
+  view.setUint32(slot, epoch(), true)
+  view.setUint32(slot + 4, 1, true)
+  expect(Buffer.compare(memory.u8.slice(0, 4 * PAGE_BYTES), before)).toBe(0)
+  leave(memory, reader)
+  endRequest(memory, reader)
+  view.setBigUint64(slot, 0n)
+  expect(Buffer.compare(memory.u8.slice(0, 4 * PAGE_BYTES), before)).toBe(0)
 })
 
 describe('the version of a table', () => {
