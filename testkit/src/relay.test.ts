@@ -56,16 +56,16 @@ test('a direction that is held delivers nothing until it is let go', async () =>
   const { link, socket, seen, heard } = await linked()
 
   link.set({ ...OPEN, holdsBackward: true })
-  socket.write('asked')
-  await until('it arrived', () => seen() === 'asked')
+  socket.write('hello')
+  await until('it arrived', () => seen() === 'hello')
   link.set({ ...OPEN, holdsForward: true })
-  await until('the answer arrived', () => heard() === 'asked')
+  await until('the answer arrived', () => heard() === 'hello')
   socket.write(' again')
   link.set({ ...OPEN, holdsForward: true, holdsBackward: true })
-  expect(seen()).toBe('asked')
+  expect(seen()).toBe('hello')
   link.set(OPEN)
 
-  await until('the rest arrived', () => heard() === 'asked again')
+  await until('the rest arrived', () => heard() === 'hello again')
 })
 
 test('a reset ends connections, and a link that does not listen refuses new ones', async () => {

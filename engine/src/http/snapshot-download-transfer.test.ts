@@ -14,6 +14,8 @@ import type { ClusterAnswer, ClusterRequest } from './handle.ts'
 import { createPuller, type PullParts } from './snapshot-download.ts'
 
 const CODECS = createCodecList(['breakfast'])
+/** The state after the leader was requested to load the file. */
+const REQUESTED = 'asked'
 const DIGEST = 'a'.repeat(64)
 const OTHER = 'b'.repeat(64)
 const MIB_256 = 256 * 2 ** 20
@@ -141,7 +143,7 @@ test('the request names no encoding, follows no redirect and carries the token; 
     ['http://host/x', { 'accept-encoding': 'identity', authorization: 'Bearer secret' }],
   ])
   expect(sent[0]?.options.redirect).toBe('manual')
-  expect(status).toEqual({ digest: DIGEST, state: 'asked', bytesDone: 64, bytesTotal: 64, error: '', startedMs: 77 })
+  expect(status).toEqual({ digest: DIGEST, state: REQUESTED, bytesDone: 64, bytesTotal: 64, error: '', startedMs: 77 })
   expect(loads).toEqual([{ kind: 'load', file: whole }])
 })
 
@@ -150,7 +152,7 @@ test('a download that was interrupted requests only the missing bytes', async ()
   writeFileSync(part, DIGEST.slice(0, 20))
   state.blocks = 44 + 64 + MIB_256
 
-  expect(await run()).toMatchObject({ state: 'asked', bytesDone: 64, bytesTotal: 64 })
+  expect(await run()).toMatchObject({ state: REQUESTED, bytesDone: 64, bytesTotal: 64 })
   expect(sent.map(({ headers }) => headers)).toEqual([{ 'accept-encoding': 'identity', range: 'bytes=20-' }])
   expect(readdirSync(folder)).toEqual([])
 })
@@ -159,7 +161,7 @@ test('a server that ignores the range sends the file from its start', async () =
   const { run, part } = download([() => file()])
   writeFileSync(part, 'x'.repeat(100))
 
-  expect(await run()).toMatchObject({ state: 'asked', bytesDone: 64, bytesTotal: 64 })
+  expect(await run()).toMatchObject({ state: REQUESTED, bytesDone: 64, bytesTotal: 64 })
 })
 
 test('a download keeps the bytes of its digest, and deletes those of another one', async () => {
@@ -175,7 +177,7 @@ test('a file that is complete is not downloaded again', async () => {
   const { run, whole, sent } = download([() => body(404, '')])
   writeFileSync(whole, DIGEST)
 
-  expect(await run()).toMatchObject({ state: 'asked' })
+  expect(await run()).toMatchObject({ state: REQUESTED })
   expect(sent).toEqual([])
 })
 
@@ -198,7 +200,7 @@ test.each<[string, () => Reply, string, number]>([
   const { run, retries, part, sent } = download([first, () => file()])
   writeFileSync(part, DIGEST.slice(0, 20))
 
-  expect(await run()).toMatchObject({ state: 'asked', bytesDone: 64 })
+  expect(await run()).toMatchObject({ state: REQUESTED, bytesDone: 64 })
   expect(retries).toEqual([{ reason: expect.stringContaining(reason), bytes, delay: 500 }])
   expect(sent[1]?.headers['range']).toBe(bytes === 0 ? undefined : `bytes=${bytes}-`)
 })
@@ -244,9 +246,9 @@ test.each([
     return (await run())?.state
   }
 
-  expect(await attempt(needed + MIB_256, 1)).toBe('asked')
+  expect(await attempt(needed + MIB_256, 1)).toBe(REQUESTED)
   expect(await attempt(needed + MIB_256 - 1, 1)).toBe('failed')
-  expect(await attempt((needed + MIB_256) / 4, 4)).toBe('asked')
+  expect(await attempt((needed + MIB_256) / 4, 4)).toBe(REQUESTED)
 })
 
 test('pauses grow to ten seconds, and a download without progress for ten minutes fails', async () => {
@@ -285,7 +287,7 @@ test('progress starts the pauses and the ten minutes from their beginning', asyn
   }
   const { run } = download([down, down, some(0, 30), down, down, some(30, 40), down, down, () => rest(40)])
 
-  expect(await run()).toMatchObject({ state: 'asked', bytesDone: 64 })
+  expect(await run()).toMatchObject({ state: REQUESTED, bytesDone: 64 })
   expect(state.delays).toEqual([500, 1_000, 500, 1_000, 2_000, 500, 1_000, 2_000])
 })
 
@@ -377,7 +379,7 @@ test('a waiting node checks each chunk before it places the seed; a member leave
   expect([state.scrubbed, waiting.loads]).toEqual([['first', 'second', 'third'], []])
 
   state.scrubbed = []
-  expect(await download([() => file()]).run()).toMatchObject({ state: 'asked' })
+  expect(await download([() => file()]).run()).toMatchObject({ state: REQUESTED })
   expect(state.scrubbed).toEqual([])
 })
 
