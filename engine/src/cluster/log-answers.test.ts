@@ -1,9 +1,12 @@
 /** What a replica does with the replies of its log: stored groups, a full disk, deletion of the log. */
 
 import { expect, test } from 'vitest'
+import type { SnapshotOffer } from '../raft/messages.ts'
+import { step } from '../raft/raft.ts'
 import { acknowledge, drain, give, leaderOf, memberOf } from '../testing/raft-fixture.ts'
 import { REFUSED } from '../threads/writes.ts'
 import type { FromWal, ToWal } from '../wal/wal-thread.ts'
+import { shardTime } from './keep-time.ts'
 import { compactionFloor, noteFullDisk, onLogMessage, retryLog, snapshotCurrent } from './log-answers.ts'
 import {
   addSink,
@@ -201,7 +204,10 @@ test('a failure of the log ends the node', () => {
 
 // An installed snapshot
 
-const OFFER = { index: 120, snapshotTerm: 1, configuration: leaderOf().configuration } as never
+const OFFER: SnapshotOffer = {
+  ...{ type: 'snapshot', from: 2, to: 1, term: 1, index: 120, snapshotTerm: 1 },
+  ...{ configuration: leaderOf().configuration, manifest: new Uint8Array(0) },
+}
 
 test('the log restarts at the mark of a current snapshot', () => {
   const { replica, seen } = leading()
@@ -232,6 +238,24 @@ test.each<[string, object]>([
   Object.assign(replica, { snapshotRunning: false, loading: undefined })
   timers[0]?.run()
   expect(switched).toEqual([OFFER])
+})
+
+test('a replaced state continues behind the snapshot, and its configuration is in force', () => {
+  const { replica } = around(memberOf())
+  const { raft } = replica
+  step(raft, OFFER)
+  drain(raft)
+  const seen: unknown[] = []
+  const link = {
+    ...{ onRole: () => undefined, send: () => undefined },
+    onConfiguration: (...given: unknown[]) => seen.push(given),
+    onApplied: () => seen.push(raft.applied),
+  }
+  Object.assign(replica, { link, installing: OFFER, switchState: (_offer: unknown, done: () => void) => done() })
+  onLogMessage(replica, { type: 'installed', isDone: true } as FromWal)
+  expect(seen).toEqual([[120, OFFER.configuration], 120])
+  expect([replica.installing, replica.snapshotIndexBefore, replica.snapshotIndexLast]).toEqual([undefined, 120, 120])
+  expect([raft.applied, raft.lastIndex, shardTime(replica)]).toEqual([120, 120, 77])
 })
 
 // Parts of the state

@@ -655,3 +655,16 @@ test('proposals before an election are refused and change nothing', () => {
   applyAll(raft)
   expect([propose(raft, 1, batchOf(1, 1, 1).bytes), raft.lastIndex]).toEqual(['no-leader', 1])
 })
+
+test.each([
+  [{ voters: [1] }, false],
+  [{ voters: [1], learners: [2] }, true],
+  [{ voters: [1, 2, 3] }, true],
+])('applied entries stay in memory for other members only: %j, %s', (places, isKept) => {
+  const raft = leaderOf(places)
+  give(raft, 2)
+  drain(raft)
+  for (const { id } of raft.configuration.members) if (id !== 1) acknowledge(raft, id)
+  drain(raft)
+  expect([raft.applied, raft.tailBytes > 0]).toEqual([3, isKept])
+})

@@ -266,6 +266,7 @@ test.each([
 test('a start without a stored list logs the first failure, and then each 30 s how long it has waited', () => {
   const { world, link, advance, lines, requests } = createWorld()
   const taken: unknown[] = []
+  advance(40_000)
   link.takeCodecs(undefined, (codecs) => taken.push(codecs.names))
   advance(102_000)
   const waits = lines.filter((line) => line.startsWith(LINE_OF_WAIT))
