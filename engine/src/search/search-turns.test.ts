@@ -194,7 +194,7 @@ describe('the rows of a slice', () => {
     expect(slices).toMatchObject({ nextRow: 128, hits: 128, examined: 128, restarts: 0 })
     const end = next(searcher, fields, slices)
     expect(decoded(fields, slices.reply.bytes.slice(0, end))).toMatchObject({ ok: true })
-    // The second slice looks for the one hit that lacks.
+    // The second slice looks for the one hit that is missing.
     expect([parameterOf(searcher, 'limit'), parameterOf(searcher, 'hits')]).toEqual([1, 1])
     expect(searcher.hits).toBe(129)
   })
