@@ -141,26 +141,24 @@ test('names that a killed process left in memory are durable once the next one h
   }
 })
 
-test('a genesis that is put back is in one of two places whenever the machine stops, and durable at the end', () => {
+test('data that is put back is in one of two places whenever the machine stops, and durable at the end', () => {
   const random = createRandom(SEED)
   const start = () => {
     const { disk, directory } = formed()
-    const place = setAside(directory, ['CLUSTER'], 'lost')
+    const place = setAside(directory, MOVED, 'lost')
     return { disk, run: () => restoreAside(directory, place.slice('quarantine/'.length)) }
   }
   for (const { disk, at } of stops(start)) {
     for (const after of outcomesOf(disk, random)) {
-      expect(placesOf(after, 'CLUSTER').length, `seed ${SEED}, stopped before operation ${at}`).toBeGreaterThan(0)
+      const found = ['log', 'newest', 'CLUSTER'].map((name) => placesOf(after, name).length)
+      expect(Math.min(...found), `seed ${SEED}, stopped before operation ${at}`).toBeGreaterThan(0)
     }
   }
   const { disk, run } = start()
   run()
-  expect(
-    readCluster(
-      crash(disk, () => false),
-      PATH,
-    ),
-  ).toEqual(CLUSTER)
+  const after = crash(disk, () => false)
+  expect(readCluster(after, PATH)).toEqual(CLUSTER)
+  expect([after.list(`${PATH}/wal`), after.list(`${PATH}/snapshots`)]).toEqual([['log'], ['newest']])
 })
 
 test('a folder and its parents are durable before the node has a genesis', () => {

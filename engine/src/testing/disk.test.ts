@@ -58,6 +58,24 @@ test('a rename is atomic', () => {
   expect(found.sort()).toEqual(['a', 'b'])
 })
 
+test.each([
+  ['/file', '/empty', 'EISDIR'],
+  ['/empty', '/file', 'ENOTDIR'],
+  ['/empty', '/full', 'ENOTEMPTY'],
+  ['/file', '/full', 'ENOTEMPTY'],
+  ['/full', '/empty', undefined],
+  ['/file', '/full/x', undefined],
+])('%s renamed to %s: %s', (from, to, code) => {
+  const disk = createSimulatedDisk()
+  for (const folder of ['/full', '/empty']) disk.makeDirectory(folder)
+  for (const file of ['/file', '/full/x']) write(disk, file, bytes(1))
+
+  if (code === undefined) disk.rename(from, to)
+  else expect(() => disk.rename(from, to)).toThrow(expect.objectContaining({ code }))
+
+  expect(disk.stat(from) === undefined).toBe(code === undefined)
+})
+
 test('a crash never loses a file moved between folders; the move needs a sync of both, the target first', () => {
   const start = () => {
     const disk = createSimulatedDisk()

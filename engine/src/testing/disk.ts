@@ -358,7 +358,10 @@ function buildDisk(root: Folder, capacityBytes: number): SimulatedDisk {
       const node = source.folder.names.get(source.name)
       if (!node) throw errno('ENOENT', from)
       const replaced = target.folder.names.get(target.name)
-      if (replaced?.isDirectory) throw errno(replaced.names.size > 0 ? 'ENOTEMPTY' : 'EISDIR', to)
+      // As POSIX has it: a folder replaces an empty one.
+      if (replaced?.isDirectory && replaced.names.size > 0) throw errno('ENOTEMPTY', to)
+      if (replaced && replaced.isDirectory !== node.isDirectory)
+        throw errno(node.isDirectory ? 'ENOTDIR' : 'EISDIR', to)
       if (source.folder === target.folder) {
         changeNames(disk.operations.length, source.folder, [
           [source.name, undefined],
