@@ -14,7 +14,7 @@ import { KIND, OUTCOME, writeU8, writeU32 } from './command.ts'
 import { plainPutWord } from './planes.ts'
 import { unorderedTables } from './row-order.ts'
 import { countsOf, createStore, memoryUse, publish, stateDigest } from './store.ts'
-import { GAP_REASON, packagesBefore, sweepOne } from './window.ts'
+import { dropFrom, GAP_REASON, packagesBefore, sweepOne } from './window.ts'
 
 const place = { segment: 's', area: 'a', propertyType: 'hotel', category: 'c', stars: 3, latitude: 1, longitude: 1 }
 
@@ -54,6 +54,18 @@ describe('the hot window', () => {
     expect(set(node, addOneYear(node.day)).error).toBe('')
     expect(set(node, node.day - 1).error).toBe('VALIDATION_ERROR')
     expect(set(node, addOneYear(node.day) + 1).error).toBe('VALIDATION_ERROR')
+  })
+
+  test('nights from a day on are dropped, and it is known whether there were any', () => {
+    const node = nodeAt('2026-11-20')
+    for (const day of [0, 3]) set(node, node.day + day)
+
+    expect(dropFrom(node.store, node.day + 4)).toBe(false)
+    expect(stays(node, node.day + 3)).toBe(1)
+    expect(dropFrom(node.store, node.day + 3)).toBe(true)
+    publish(node.store, node.index)
+    expect([stays(node, node.day), stays(node, node.day + 3)]).toEqual([1, 0])
+    expect(dropFrom(node.store, node.day + 3)).toBe(false)
   })
 
   test('29 February is sold, and on it the window ends on 1 March', () => {
