@@ -386,6 +386,17 @@ test('a second process under one id waits for ten seconds of requests, then it i
   expect(onJoin(membership, joinOf(3, 34)).kind).toBe('wait')
 })
 
+test.each([
+  [60_000, 'refused'],
+  [60_001, 'wait'],
+])('after %i ms without a request, that of a second process is answered with: %s', (silenceMs, answer) => {
+  const { membership, now } = lead()
+  expect(onJoin(membership, joinOf(3, 33)).kind).toBe('wait')
+  now.ms += silenceMs
+  tickMembership(membership)
+  expect(onJoin(membership, joinOf(3, 33)).kind).toBe(answer)
+})
+
 test('a process that runs as the leader is a second one, too', () => {
   const { membership } = lead()
   expect(onJoin(membership, joinOf(1, 11))).toEqual({ kind: 'wait', reason: 'its earlier process still answers' })

@@ -283,6 +283,19 @@ describe('a manifest', () => {
     )
   })
 
+  test('one byte more behind its members is damage', () => {
+    const member = { id: 1_001, node: 'n1', incarnation: 'a'.repeat(32) }
+    const lists = { voters: [1_001], outgoing: [], learners: [], staged: [], autoLeave: false }
+    const whole = encode({ membership: { members: [member], ...lists } })
+    const bytes = Uint8Array.from([...whole.subarray(0, -32), 0, ...whole.subarray(-32)])
+    const view = new DataView(bytes.buffer)
+    view.setUint32(12, view.getUint32(12, true) + 1, true)
+    bytes.set(sha256(bytes.subarray(0, -32)), bytes.length - 32)
+
+    expect(decodeManifest(whole, 'x').membership?.members).toEqual([member])
+    expect(() => decodeManifest(bytes, 'x')).toThrow(expect.objectContaining({ code: 'corrupt_data' }))
+  })
+
   test('errors have the offset of the manifest in its file', () => {
     const bytes = encode()
     bytes[30] = (bytes[30] as number) ^ 1
