@@ -575,6 +575,15 @@ test('a leader decides what members forward; a node that does not lead refuses i
   ])
 })
 
+test('a leader proposes a change of members once, and knows the entry to wait for', () => {
+  const world = begin(leaderOf({ voters: VOTERS, learners: [4] }))
+  expect(request(world, { kind: 'demote', node: 'n3' })).toMatchObject([{ status: 202 }])
+  world.pass(5)
+  expect(world.member.membership.operation).toMatchObject({ phase: 'changing', changeIndex: world.raft.lastIndex })
+  const appended = world.seen.log.filter(({ type }) => type === 'append')
+  expect(appended).toHaveLength(1)
+})
+
 test('a leader that is not ready sets neither time nor settings', () => {
   const world = begin(Object.assign(leaderOf({ voters: VOTERS }), { termStart: 0 }))
   const answers = [
