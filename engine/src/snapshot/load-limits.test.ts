@@ -2,11 +2,12 @@
 
 import { createRandom } from '@vacancy/testkit/random'
 import { beforeEach, expect, test } from 'vitest'
+import type { FileStat } from '../env.ts'
 import { contentOf, createSimulatedDisk, type SimulatedDisk } from '../testing/disk.ts'
 import { createSimulation } from '../testing/simulation.ts'
 import { createTestSource, type TestSource } from '../testing/snapshot-source.ts'
 import { RAW_BYTES_MAX } from './format.ts'
-import { decodePart, openSeedFile, openSnapshot, placeChunks, readSeedFile } from './load.ts'
+import { decodePart, openSeedFile, openSnapshot, placeChunks, readSeedFile, readSnapshotDir } from './load.ts'
 import { createWordsCoder } from './words.ts'
 import { inlineEncoder, writeSeedFileAtOnce } from './write.ts'
 
@@ -34,6 +35,17 @@ test.each(['settings', 'replicated'] as const)('%s have at most 1 MiB', (kind) =
 
   write({ [kind]: new Uint8Array(MEBIBYTE + 1) })
   expect(() => openSeedFile(disk, '/d/a')).toThrow(`its ${kind} exceed the limit`)
+})
+
+test('a manifest that became shorter while it was read is damage', () => {
+  const file = disk.open('/d/MANIFEST', 'create')
+  disk.write(file, new Uint8Array(90), 0, 90, 0)
+  const found = disk.stat('/d/MANIFEST') as FileStat
+  const shrinking: SimulatedDisk = Object.assign(Object.create(disk), { stat: () => ({ ...found, bytes: 91 }) })
+
+  expect(() => readSnapshotDir(shrinking, '/d', '/d/chunks')).toThrow(
+    expect.objectContaining({ fields: { file: '/d/MANIFEST', offset: 90, reason: 'the file ends too early' } }),
+  )
 })
 
 test('a section of several chunks is joined in order', () => {
