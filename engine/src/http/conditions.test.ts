@@ -1,7 +1,9 @@
+import { parseDay } from '@vacancy/shared'
 import { expect, test } from 'vitest'
-import type { ClusterStatus } from '../status.ts'
+import type { ClockStatus, ClusterStatus } from '../status.ts'
 import { FOLLOWING, fakeCluster, LEADING, NOON, REGISTRY, REPLICA } from '../testing/fake-handle.ts'
 import {
+  clockReason,
   clusterConditions,
   createConditions,
   FOLLOWED,
@@ -123,4 +125,19 @@ test('the log repeats reasons that stop a node every 10 s, and others every hour
 
   expect(lines.filter((line) => line === 'warn forming')).toHaveLength(361)
   expect(lines.filter((line) => line === 'warn codec_mismatch')).toHaveLength(2)
+})
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+
+test.each<[ClockStatus['state'], number, string | undefined, string]>([
+  ['following', 99 * HOUR, undefined, ''],
+  ['holding', -26 * HOUR, 'clock_suspect', 'the clock is 1 d 2 h behind shard time'],
+  ['holding', 24 * HOUR - MINUTE, 'clock_suspect', 'the clock is 23 h 59 min ahead of shard time'],
+  ['holding', 24 * HOUR - MINUTE / 2, 'clock_suspect', 'the clock is 1 d 0 h ahead of shard time'],
+  ['suspect', -MINUTE - 1, 'clock', 'shard time is 0 h 1 min ahead of the clock'],
+  ['suspect', -MINUTE, 'clock', 'nights before 2026-11-20 are dropped already'],
+])('a clock that is %s by %i ms', (state, offsetMs, reason, detail) => {
+  const clock = { timeMs: NOON, offsetMs, state, lastSet: undefined }
+  expect(clockReason(clock, parseDay('2026-11-20') as number)).toEqual([reason, detail])
 })

@@ -176,6 +176,17 @@ test('a part is the masks of all nights, then plane after plane of all tables', 
   expect([...encoded.slicePackages]).toEqual([3, 1])
 })
 
+test('nights that differ in availability alone take one plane', () => {
+  const at = (planes.planeMap.words[1] as number) / 4
+  planes.u32.set([4 | (5 << 8), PRICE_100, 0, 0], at)
+  encoded = encodeWords(coderOf(planes), part, source.codecs.orderedHash, source.words) as EncodedPart
+  expect(rawOf()[1]).toBe(0b1)
+
+  const target = decode(encoded.chunk.bytes)
+
+  expect([...target.u32.slice(at, at + 2)]).toEqual([4 | (5 << 8), PRICE_100])
+})
+
 test('the digest of a part is the sum of the hashes of its packages, by id, room type and day', () => {
   const { ids } = base.properties
   const encoder = new TextEncoder()
