@@ -26,9 +26,22 @@ const VITEST = [
   '--reporter=default',
   '--reporter=./scripts/count-reporter.mjs',
 ]
+/** Tests of programs, of pages, and of long random histories. */
+const NO_UNIT_TESTS = [
+  ...['**/*.shard.test.ts', '**/src/node/**', '**/src/{shard,package}.test.ts', '**/*.test.tsx'],
+  ...[
+    '**/queue/{producer,consumer,consumer-reconnect}.test.ts',
+    '**/imports/check-worker.test.ts',
+    '**/contract/fabric.test.ts',
+  ],
+  ...['**/bootstrap/{formation,discovery}.test.ts', '**/raft/log.test.ts', '**/search/slices.test.ts'],
+  '**/store/{charge,cow,digest-level,gaps,growing,property-index,row-order,row-order-commands}.test.ts',
+  '**/store/{sessions,sessions-model,stays,stays-readers,store,structure,window}.test.ts',
+]
 const UNIT_TESTS = [
-  ...['shared/src', 'client/src', 'web/src/features', 'web/src/lib', 'web/src/ui', 'scripts/check'],
+  ...['shared/src', 'client/src', 'web/src/features', 'web/src/lib'],
   ...['raft', 'store', 'search', 'bootstrap'].map((folder) => `engine/src/${folder}/`),
+  ...NO_UNIT_TESTS.flatMap((pattern) => ['--exclude', pattern]),
 ]
 const TURBO = ['node_modules/turbo/bin/turbo', 'run', '--ui=stream', '--output-logs=errors-only']
 /** Of workspaces that did not change the result is in its cache. */
