@@ -5,12 +5,14 @@ import { temporaryFolder } from '@vacancy/testkit/node'
 import { expect, test } from 'vitest'
 import { freePort, lastLines } from './launch.ts'
 
-test('of a log that was removed while its program ran there are no lines', () => {
+test('the last lines of a log, which may have been removed or emptied while its program ran', () => {
   const log = join(temporaryFolder(), 'n1.log')
   expect(lastLines(log, 12)).toEqual([])
   writeFileSync(log, 'started\n\n{"level":"info"}\nfailed\n')
   expect(lastLines(log, 0)).toEqual(['started', 'failed'])
   expect(lastLines(log, 8)).toEqual(['failed'])
+  // It was emptied: it had 1,000 bytes.
+  expect(lastLines(log, 1_000)).toEqual(['started', 'failed'])
   expect(lastLines(log, 0, { lines: 2, isRaw: true })).toEqual(['{"level":"info"}', 'failed'])
 })
 

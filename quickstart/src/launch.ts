@@ -219,8 +219,8 @@ export function sizeOf(file: string): number {
 }
 
 /**
- * The last lines that were appended since `start`; sentences for people before lines of the log. None if the file was
- * removed.
+ * The last lines that were appended since `start`; sentences for people before lines of the log. The file may have been
+ * removed or emptied since.
  *
  * @param isRaw the lines as they are
  */
@@ -231,7 +231,7 @@ export function lastLines(
 ): string[] {
   const size = sizeOf(file)
   if (size === 0) return []
-  const from = Math.max(start, size - LOG_TAIL_BYTES * Math.ceil(linesMax / LOG_TAIL_LINES))
+  const from = Math.max(start > size ? 0 : start, size - LOG_TAIL_BYTES * Math.ceil(linesMax / LOG_TAIL_LINES))
   const bytes = Buffer.alloc(size - from)
   const log = openSync(file, 'r')
   readSync(log, bytes, 0, bytes.length, from)
