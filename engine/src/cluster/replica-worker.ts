@@ -401,7 +401,7 @@ function serve(replica: Replica, shard: ShardPart | undefined, channel: MessageP
   channel.on('message', (batch: ArrayBuffer | Float64Array | Uint8Array) => {
     if (batch instanceof ArrayBuffer) return proposeBatch(replica, sink, batch)
     if (batch instanceof Uint8Array) return answerStayReads(replica, sink, batch)
-    assert(shard !== undefined, 'only members of a shard wait for its confirmation')
+    assert(shard !== undefined, 'a node alone answers reads without a confirmation')
     shard.requestReads(sink, batch)
     pump(replica)
     applyCommitted(replica)

@@ -338,7 +338,7 @@ export function becomeFollower(raft: Raft, term: number, leader: number): void {
   dropReads(raft, 'not-leader')
 }
 
-/** A caller that sent its request to another node retries without a reply (docs/design/consensus.md#reads). */
+/** A read of another node gets no reply: that node sends it again (docs/design/consensus.md#reads). */
 function dropReads(raft: Raft, reason: Dropped): void {
   for (const { from, context } of raft.reads) if (from === 0) raft.droppedReads.push({ context, reason })
   raft.reads = []

@@ -16,7 +16,7 @@ type Series = {
   readonly of: 'node' | 'shard' | 'both' | 'cluster'
   /** Within a sentence or a legend. */
   readonly label: string
-  /** Of its chart on the pages of shards and nodes; without one it has none there. */
+  /** Title of its chart on the pages of shards and nodes. Without a title there is no chart. */
   readonly title?: string
   /** Absent for values that the control plane derives from several nodes. */
   readonly source?: SeriesSource
