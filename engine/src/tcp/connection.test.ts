@@ -1,184 +1,44 @@
-/** Connections of a serving thread over sockets, a clock and a replica that are the test itself. */
-
-import { EventEmitter } from 'node:events'
-import type { Socket } from 'node:net'
-import { parseDay } from '@vacancy/shared'
-import { COMMANDS, type CommandName, decodeReply, encodeLogin, encodeReply, encodeRequest } from '@vacancy/shared/wire'
+import { COMMANDS, type CommandName, encodeLogin, encodeReply, encodeRequest } from '@vacancy/shared/wire'
 import { expect, onTestFinished, test } from 'vitest'
 import { READ_LIMITS } from '../cluster/reads.ts'
-import { attachCells, createCells, publishCells, ROLE, type RoleCode } from '../cluster/shared-status.ts'
+import { attachCells, createCells, ROLE, type RoleCode } from '../cluster/shared-status.ts'
 import { findName, NAMES } from '../store/dictionary.ts'
 import { SEGMENT } from '../store/layout.ts'
 import { segmentOf } from '../store/segment.ts'
-import { publish, scratchOf } from '../store/store.ts'
 import { field } from '../store/table-fields.ts'
 import { mark, unmark } from '../store/version.ts'
-import { ask, createNodeInMemory, raiseFeatureLevel } from '../testing/node-in-memory.ts'
-import { createReadBatch } from '../threads/reads.ts'
-import { createProposals, REFUSED, takeProposals } from '../threads/writes.ts'
+import {
+  type Client,
+  CONTEXT,
+  connect,
+  counterOf,
+  exists,
+  frame,
+  NIGHT,
+  node,
+  PROPERTY,
+  replies,
+  SEND_BUFFER,
+  SLAB_BYTES,
+  SLABS,
+  STAY,
+  setRooms,
+  WRITES_FROM,
+} from '../testing/connections.ts'
+import { ask } from '../testing/node-in-memory.ts'
+import { REFUSED, takeProposals } from '../threads/writes.ts'
 import {
   checkTimes,
-  createDeferredReads,
   expireReads,
-  openConnection,
   resumeFramesOf,
   sendAnswers,
   takeAnswer,
   takeConfirmation,
   takeStays,
 } from './connection.ts'
-import { type Connection, LIMITS_OF_THREAD, type Principal, type ServingThread } from './connection-state.ts'
-import { COUNTER, commandCounts, createCounters } from './counters.ts'
-import { createSlabs } from './slabs.ts'
+import { type Connection, LIMITS_OF_THREAD } from './connection-state.ts'
+import { COUNTER, commandCounts } from './counters.ts'
 
-type Fields = { readonly [name: string]: unknown }
-
-const TODAY = parseDay('2026-11-20') as number
-const CONTEXT = { baseYear: 2026, codecs: undefined }
-const PROPERTY = {
-  ...{ segment: 'alpine', area: 'valley', propertyId: 'inn', propertyType: 'hotel', category: 'standard' },
-  ...{ stars: 3, latitude: 47.5, longitude: -11.25, amenities: [] },
-}
-const NIGHT = { propertyId: 'inn', roomType: 'double', date: '2026-11-21' }
-const SLAB_BYTES = 4_096
-const SLABS = 2
-const SEND_BUFFER = 10_000
-/** After the parameters of the search kernel. */
-const SLABS_AT = 16_384
-
-const node = createNodeInMemory(TODAY)
-raiseFeatureLevel(node)
-ask(node, 'SETPROP', PROPERTY)
-publish(node.store, node.index)
-
-type Options = { isInShard?: boolean; requireLogin?: boolean; leaderReads?: boolean }
-
-function createThread({ isInShard = false, requireLogin = false, leaderReads = true }: Options = {}) {
-  const { memory } = node.store
-  const dispatcher = node.dispatchers[0] as (typeof node.dispatchers)[0]
-  const { searcher } = dispatcher
-  takeProposals(dispatcher.proposals)
-  const cells = attachCells(createCells(), 0)
-  const seen = {
-    stepMs: 0,
-    slow: [] as unknown[],
-    batches: 0,
-    nowMs: 1_000,
-    principal: undefined as Principal | undefined,
-    isTooOften: false,
-    tokens: [] as string[],
-  }
-  const thread: ServingThread = {
-    memory,
-    dispatcher,
-    counters: createCounters(),
-    slabs: createSlabs(scratchOf(memory, 0) + SLABS_AT, SLAB_BYTES, SLABS),
-    ...{ connections: new Set(), waiting: new Map(), pendingReads: new Map(), stayReads: new Map() },
-    cells: isInShard ? cells : undefined,
-    stayBatch: createProposals(),
-    readBatch: createReadBatch(),
-    deferred: createDeferredReads(searcher),
-    ...{ requireLogin, leaderReads },
-    authenticate: (token) => {
-      seen.tokens.push(Buffer.from(token).toString())
-      return seen.principal
-    },
-    noteLoginFailure: () => seen.isTooOften,
-    ...{ sendBufferBytes: SEND_BUFFER, requestBytesMax: 65_536, skipBytesMax: 1 << 20 },
-    monotonicMs: () => {
-      seen.nowMs += seen.stepMs
-      return seen.nowMs
-    },
-    scheduleBatches: () => void seen.batches++,
-    slow: ({ name }, milliseconds, rows) => void seen.slow.push([name, milliseconds, rows]),
-    ...{ nextToken: 1, requestsThisTick: 0, draining: false },
-  }
-  const setRole = (role: RoleCode, { isLeaderKnown = true, freshMs = seen.nowMs } = {}) =>
-    publishCells(cells, { role, isLeaderKnown, applied: node.index, freshMs })
-  setRole(ROLE.leader)
-  return { thread, seen, setRole }
-}
-
-/** A socket whose kernel takes all bytes at once, or none until the test lets it. */
-function createSocket() {
-  const state = { isFull: false, isPaused: false, isEnded: false, isDestroyed: false, writes: [] as Buffer[] }
-  const queue: { bytes: number; done: (() => void) | undefined }[] = []
-  const socket = Object.assign(new EventEmitter(), {
-    ...{ writableLength: 0, bytesWritten: 0, remoteAddress: '192.0.2.1', destroyed: false, readableEnded: false },
-    allowHalfOpen: false,
-    _handle: { writeQueueSize: 0 },
-    write(bytes: Uint8Array, done?: () => void) {
-      state.writes.push(Buffer.from(bytes))
-      socket.bytesWritten += bytes.length
-      if (state.isFull) {
-        queue.push({ bytes: bytes.length, done })
-        socket.writableLength += bytes.length
-        socket._handle.writeQueueSize += bytes.length
-      } else done?.()
-    },
-    pause: () => Object.assign(state, { isPaused: true }),
-    resume: () => Object.assign(state, { isPaused: false }),
-    end: () => Object.assign(state, { isEnded: true }),
-    destroySoon: () => undefined,
-    destroy: () => Object.assign(state, { isDestroyed: true }),
-  })
-  return {
-    socket,
-    state,
-    /** The kernel takes all bytes. */
-    drain() {
-      state.isFull = false
-      socket.writableLength = 0
-      socket._handle.writeQueueSize = 0
-      for (const { done } of queue.splice(0)) done?.()
-    },
-  }
-}
-
-function connect(options: Options = {}) {
-  const world = createThread(options)
-  const link = createSocket()
-  const connection = openConnection(world.thread, link.socket as unknown as Socket)
-  return {
-    ...world,
-    ...link,
-    connection,
-    send: (...frames: Uint8Array[]) => void link.socket.emit('data', Buffer.concat(frames)),
-  }
-}
-
-type Client = ReturnType<typeof connect>
-
-let nextId = 1
-const frame = (command: CommandName, fields: Fields, correlationId = nextId++) =>
-  encodeRequest({ command, correlationId, fields: fields as never }).slice()
-const exists = (id: number, propertyId = 'inn', options: Fields = {}) =>
-  frame('PROPEXIST', { propertyId, ...options }, id)
-const setRooms = (id: number, amount = 5, options: Fields = {}) =>
-  frame('SETROOMAVL', { ...NIGHT, amount, ...options }, id)
-
-/** All replies so far: the correlation id and the result, or the error. */
-function replies({ state }: Client): [number, unknown][] {
-  const bytes = Buffer.concat(state.writes)
-  const found: [number, unknown][] = []
-  for (let at = 0; at < bytes.length; ) {
-    const end = at + 9 + bytes.readUInt32LE(at + 5)
-    const [id, payload] = [bytes.readUInt32LE(at + 1), bytes.subarray(at + 9, end)]
-    // An availability and a truth have the same form.
-    const command = id >= WRITES_FROM ? 'SETROOMAVL' : 'PROPEXIST'
-    const reply = decodeReply(command, payload, CONTEXT)
-    found.push([
-      id,
-      reply.ok ? Object.values(reply.result)[0] : `${reply.code}${reply.message ? `: ${reply.message}` : ''}`,
-    ])
-    at = end
-  }
-  return found
-}
-
-const WRITES_FROM = 100_000
-const STAY = { state: 'booked' as const, total: 5, index: 9, lines: [] }
-const counterOf = ({ thread }: Client, counter: number) => thread.counters.cells[counter]
 const tokensOf = ({ thread }: Client) => [...thread.waiting.keys()]
 
 function answer(client: Client, token: number, code = 0, index = 9, value = 5, detail = ''): void {
