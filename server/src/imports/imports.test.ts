@@ -7,7 +7,7 @@ import { BUILD_PHASES, type ImportView } from '@vacancy/shared/contract'
 import { TEST_CODECS } from '@vacancy/testkit/node'
 import { eventually } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { type Caller, startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
+import { type Caller, sendBytes, startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
 import {
   beginImport,
   beginUpload,
@@ -199,6 +199,22 @@ test('an upload resumes at its offset and refuses other chunks', async () => {
   expect(body).toMatchObject({ complete: true, offset: packages.length })
   expect((await operator.call('DELETE', `/api/v1/uploads/${upload.id}`)).status).toBe(204)
   expect(filesIn('uploads')).toEqual([])
+})
+
+test('after a chunk is refused before its end, its connection serves the next request', async () => {
+  const upload = await beginUpload(operator, 'packages', Buffer.alloc(1_000, 'x'))
+  const path = `/api/v1/uploads/${upload.id}`
+  const head = (method: string, more: Record<string, string>) => {
+    const headers = Object.entries({ host: new URL(plane.url).host, ...operator.headers, ...more })
+    return `${method} ${path} HTTP/1.1\r\n${headers.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`
+  }
+  const large = 'x'.repeat(400_000)
+  const chunk = { 'upload-offset': '0', 'x-chunk-sha256': sha256(Buffer.from(large)), 'content-length': '400000' }
+
+  const text = await sendBytes(plane.url, head('PATCH', chunk) + large + head('GET', { connection: 'close' }))
+
+  expect(text.match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 413', 'HTTP/1.1 200'])
+  await operator.call('DELETE', path)
 })
 
 test('an upload that continued with another file is refused at its end', async () => {

@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import type { Clock } from '@vacancy/shared'
 import { IMPORT_LIMITS, type IMPORT_ROUTES, type UploadView } from '@vacancy/shared/contract'
+import { bodyChunks } from '@vacancy/shared/node'
 import type { Selectable } from 'kysely'
 import type { WriteAudit } from '../access/audit.ts'
 import { problem } from '../http/errors.ts'
@@ -225,7 +226,7 @@ async function writeChunk(uploads: Uploads, row: UploadRow, stream: Readable, wa
   const digest = createHash('sha256')
   let bytes = 0
   try {
-    for await (const piece of stream as AsyncIterable<Buffer>) {
+    for await (const piece of bodyChunks(stream)) {
       if (bytes + piece.length > most) {
         throw problem('chunk-too-large', {
           detail: `This chunk can have at most ${most} bytes.`,

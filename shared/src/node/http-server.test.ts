@@ -98,6 +98,17 @@ test('a request is passed to the handler, and its connection is kept for the nex
   expect(ports.size).toBe(1)
 })
 
+test('after a body is refused before its end, the connection serves the next request', async () => {
+  const { port } = await open(readTen)
+  const socket = await dial(port)
+  const body = 'x'.repeat(400_000)
+
+  socket.write(`POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}`)
+  socket.write(`\r\n0\r\n\r\n${head()}`)
+
+  expect((await received(socket)).match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 413', 'HTTP/1.1 200'])
+})
+
 test('a port that is in use is refused with its address', async () => {
   const { port } = await open(() => {})
   const second = openHttpServer(

@@ -5,6 +5,7 @@
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import type { Readable } from 'node:stream'
 import type { TlsOptions } from 'node:tls'
 import { assert } from '../assert.ts'
 import { errorRow, VacancyError } from '../errors.ts'
@@ -161,13 +162,24 @@ export async function readRequestBody(request: IncomingMessage, bytesMax: number
   if (Number(request.headers['content-length'] ?? 0) > bytesMax) throw tooLarge()
   const chunks: Buffer[] = []
   let bytes = 0
-  // Refusing a body must not close the connection before the refusal is sent.
-  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
-    bytes += (chunk as Buffer).length
+  for await (const chunk of bodyChunks(request)) {
+    bytes += chunk.length
     if (bytes > bytesMax) throw tooLarge()
-    chunks.push(chunk as Buffer)
+    chunks.push(chunk)
   }
   return Buffer.concat(chunks)
+}
+
+/**
+ * The body of a request, piece by piece. A reader may stop early to refuse it: the rest is read and dropped, since the
+ * connection serves its next request only after all of this one.
+ */
+export async function* bodyChunks(body: Readable): AsyncGenerator<Buffer, void> {
+  try {
+    for await (const chunk of body.iterator({ destroyOnReturn: false })) yield chunk as Buffer
+  } finally {
+    body.resume()
+  }
 }
 
 /** @throws HttpError 400 for anything but JSON in UTF-8 */

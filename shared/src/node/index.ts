@@ -40,6 +40,7 @@ export {
 export { http, https } from './http-modules.ts'
 export {
   asHttpError,
+  bodyChunks,
   HttpError,
   type HttpServer,
   LISTENER_LIMITS,
