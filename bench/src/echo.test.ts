@@ -1,4 +1,7 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { startEcho } from './echo.ts'
 import { createFrameScanner, scanFrames } from './frame-scanner.ts'
@@ -53,4 +56,23 @@ test('the threads of an echo answer each of its ports with the length of that po
   expect(long).not.toBe(short)
   expect(answers.map(({ bytes }) => bytes / ids.length)).toEqual([REPLY_BYTES, 27, REPLY_BYTES, 27])
   echo.stop()
+})
+
+test('an echo with a journal has all requests in it, one behind the other', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'vacancy-echo-'))
+  const journal = join(dir, 'journal')
+  const echo = await startEcho({ replyBytes: [27], threads: 1, journal })
+
+  expect((await exchange(echo.port, [7, 8])).seen).toEqual([7, 8])
+  expect((await exchange(echo.port, [9])).seen).toEqual([9])
+
+  const bytes = readFileSync(journal)
+  expect([0, 40, 80, 120].map((at) => [bytes[at], bytes.readUInt32LE(at + 1)])).toEqual([
+    [0xff, 7],
+    [0xff, 8],
+    [0xff, 9],
+    [0, 0],
+  ])
+  echo.stop()
+  rmSync(dir, { recursive: true })
 })

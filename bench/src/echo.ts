@@ -3,11 +3,13 @@
  *
  * It does what a node cannot avoid (read, find the frames, one write a read event from a reused slab, see
  * docs/design/search.md#replies) and nothing else: no parsing, no search. What it reaches with a reply size is what
- * this machine and this Node can reach, measured with the same generator in the same run.
+ * this machine and this Node can reach, measured with the same generator in the same run. With a journal it appends and
+ * syncs what it has read before it replies, which a node cannot avoid for a write.
  *
  * Run as a program it prints one JSON line with its port and serves until it is ended.
  */
 import { fork } from 'node:child_process'
+import { fdatasyncSync, openSync, writeSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -35,12 +37,35 @@ function createSlab(replyBytes: number): Slab {
   return { bytes, replies }
 }
 
+/** A file that has its full length, as a log file of a node; it is written from its start again at its end. */
+type Journal = { fd: number; at: number }
+
+const JOURNAL_BYTES = 64 << 20
+
+function openJournal(path: string): Journal {
+  const fd = openSync(path, 'w')
+  const zeros = Buffer.alloc(1 << 20)
+  for (let at = 0; at < JOURNAL_BYTES; at += zeros.length) writeSync(fd, zeros, 0, zeros.length, at)
+  fdatasyncSync(fd)
+  return { fd, at: 0 }
+}
+
+function appendToJournal(journal: Journal, chunk: Buffer): void {
+  if (journal.at + chunk.length > JOURNAL_BYTES) journal.at = 0
+  writeSync(journal.fd, chunk, 0, chunk.length, journal.at)
+  fdatasyncSync(journal.fd)
+  journal.at += chunk.length
+}
+
 /** The slab of a thread and those that came back from sockets. */
-type Slabs = { replyBytes: number; present: Slab; spare: Slab[] }
+type Slabs = { replyBytes: number; present: Slab; spare: Slab[]; journal: Journal | undefined }
+
+export type EchoOptions = { port: number; replyBytes: number; journal?: string | undefined }
 
 /** Serves on `port` (0 = any) of the loopback address; several threads may serve on one. Answers with the port. */
-export function serveEcho({ port, replyBytes }: { port: number; replyBytes: number }): Promise<number> {
-  const slabs: Slabs = { replyBytes, present: createSlab(replyBytes), spare: [] }
+export function serveEcho({ port, replyBytes, journal }: EchoOptions): Promise<number> {
+  const opened = journal === undefined ? undefined : openJournal(journal)
+  const slabs: Slabs = { replyBytes, present: createSlab(replyBytes), spare: [], journal: opened }
   const server = createServer({ noDelay: true, highWaterMark: READ_BYTES }, (socket) => answer(socket, slabs))
   return new Promise((resolve, reject) => {
     server.once('error', reject)
@@ -64,6 +89,7 @@ function answer(socket: Socket, slabs: Slabs): void {
     replies = 0
   }
   socket.on('data', (chunk: Buffer) => {
+    if (slabs.journal) appendToJournal(slabs.journal, chunk)
     if (!scanFrames(scanner, chunk, chunk.length, onFrame)) socket.destroy()
     if (replies > 0) flush()
   })
@@ -99,12 +125,15 @@ export type Echo = {
 export async function startEcho({
   replyBytes,
   threads,
+  journal,
 }: {
   replyBytes: readonly number[]
   threads: number
+  /** A file for what is read, with one thread and one length. */
+  journal?: string
 }): Promise<Echo> {
   const lengths = replyBytes.flatMap((bytes) => ['--reply-bytes', String(bytes)])
-  const args = [...lengths, '--threads', String(threads)]
+  const args = [...lengths, '--threads', String(threads), ...(journal === undefined ? [] : ['--journal', journal])]
   const child = fork(fileURLToPath(import.meta.url), args, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
   const nextMessage = <T>() =>
     new Promise<T>((resolve, reject) => {
@@ -120,7 +149,7 @@ export async function startEcho({
   return { host: '127.0.0.1', port: ports[0] ?? 0, ports, cpuSeconds, stop: () => child.kill() }
 }
 
-type ThreadOrder = { port: number; replyBytes: number }[]
+type ThreadOrder = EchoOptions[]
 
 /** Starts the listeners of every thread and reports their ports. */
 async function main(): Promise<void> {
@@ -128,9 +157,11 @@ async function main(): Promise<void> {
     options: {
       'reply-bytes': { type: 'string', multiple: true, default: ['20000'] },
       threads: { type: 'string', default: '1' },
+      journal: { type: 'string' },
     },
   })
-  let order: ThreadOrder = values['reply-bytes'].map((bytes) => ({ port: 0, replyBytes: Number(bytes) }))
+  const { journal } = values
+  let order: ThreadOrder = values['reply-bytes'].map((bytes) => ({ port: 0, replyBytes: Number(bytes), journal }))
   for (let thread = 0; thread < Number(values.threads); thread++) order = await startThread(order)
   const ports = order.map(({ port }) => port)
   process.stdout.write(`${JSON.stringify({ ports })}\n`)
@@ -153,7 +184,7 @@ function startThread(order: ThreadOrder): Promise<ThreadOrder> {
 
 async function serveAll(order: ThreadOrder): Promise<ThreadOrder> {
   const ports = await Promise.all(order.map(serveEcho))
-  return order.map(({ replyBytes }, i) => ({ port: ports[i] ?? 0, replyBytes }))
+  return order.map((each, i) => ({ ...each, port: ports[i] ?? 0 }))
 }
 
 if (!isMainThread && parentPort && workerData) parentPort.postMessage(await serveAll(workerData as ThreadOrder))

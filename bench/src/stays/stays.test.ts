@@ -7,7 +7,7 @@ const run = (p50Ms: number, perSecond = 1_000): WriteRun => ({ p50Ms, p99Ms: 9, 
 const runs: StaysRuns = {
   paced: { stays: [run(1.2), run(3), run(1.3)], decrements: [run(1), run(2), run(1)] },
   replicated: { stays: [run(1, 500), run(1, 700)], decrements: [run(1, 1_000), run(1, 1_000)] },
-  searches: { alone: [1, 2], beside: [1.1, 2.4], decrements: [1.2, 2.2] },
+  searches: { alone: [1, 2], beside: [1.1, 2.4], decrements: [1.2, 2.2], bare: [1.5, 3.2] },
   holds: { delaysMs: [...Array.from({ length: 99 }, (_, n) => n), 900], early: 1 },
 }
 const measureOf = (row: number, name: string) =>
@@ -22,6 +22,7 @@ test('ratios are those of the rounds, not of the medians', () => {
   expect(measureOf(2, 'share of replicated decrements')).toMatchObject({ value: 60, verdict: 'met' })
   expect(measureOf(3, 'p99 over that without bookings')?.value).toBeCloseTo(1.15)
   expect(measureOf(3, 'p99 beside decrements')?.value).toBeCloseTo(1.7)
+  expect(measureOf(3, 'p99 beside a bare server')).toMatchObject({ why: expect.stringContaining('1.50 to 1.60') })
 })
 
 test('holds are judged by their p99, and by any that returned early', () => {

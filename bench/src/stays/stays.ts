@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { EXIT } from '@vacancy/shared'
 import { defineCommand } from '@vacancy/shared/node'
 import { type Bench, requestsOf, SIZES, seedOf } from '../bench.ts'
+import { type Echo, startEcho } from '../echo.ts'
 import { failure } from '../failure.ts'
 import type { RowReport, Section } from '../format.ts'
 import { percentile } from '../histogram.ts'
@@ -34,6 +35,8 @@ const SEARCHES_PER_SECOND = 2_000
 const SEARCH_CONNECTIONS = 100
 const STAYS_BESIDE = 2_000
 const HOLDS_PER_SECOND = 100
+/** Of a node's reply to a decrement, head included. */
+const DECREMENT_REPLY_BYTES = 17
 const TARGETS = { latency: 1.3, replicated: 60, searches: 1.2, returnedMs: 500 } as const
 
 export const staysCommand = defineCommand({
@@ -69,7 +72,12 @@ export type StaysRuns = {
   readonly paced: Pair
   readonly replicated: Pair
   /** p99 of searches, ms. */
-  readonly searches: { readonly alone: number[]; readonly beside: number[]; readonly decrements: number[] }
+  readonly searches: {
+    readonly alone: number[]
+    readonly beside: number[]
+    readonly decrements: number[]
+    readonly bare: number[]
+  }
   readonly holds: Returned
 }
 
@@ -100,6 +108,7 @@ const HOW = [
   `Row 1 is on a node alone, ${PACED_PER_SECOND.toLocaleString('en')} writes/s on ${CLIENTS} connections. Row 2 is on a shard of three with mutual TLS: ${CLIENTS} clients with one write in flight each.`,
   'Processor time is that of the whole process that has the load, all threads.',
   `Row 3: ${SEARCHES_PER_SECOND.toLocaleString('en')} searches of 300 hits a second on ${SEARCH_CONNECTIONS} connections, without writes, with ${STAYS_BESIDE.toLocaleString('en')} bookings/s, and with as many decrements.`,
+  'The bare server has one thread, gets as many requests instead of the node, and appends and syncs each to a file before it replies: what the machine itself makes of the target.',
   'Row 4: a client asks for every hold each 20 ms until it has expired, so that a delay includes up to as much. Clocks are those of one machine.',
   'What unused stays cost is measured by `npm run compare`.',
 ]
@@ -138,21 +147,27 @@ async function onNode(bench: Bench, plan: Plan): Promise<Pick<StaysRuns, 'paced'
   const { file: seed, codecs } = await seedOf(bench, 'random')
   bench.say('starting a node alone')
   const node = await startNode({ dir: join(bench.dir, 'alone'), seed, codecs, config: { serving_threads: 1 } })
+  let bare: Echo | undefined
   try {
     const stock = await openStock(node)
     const pacing = { kind: 'regular', requestsPerSecond: PACED_PER_SECOND } as const
     const count = PACED_PER_SECOND * (seconds + 1)
     const paced = await measurePair(bench, plan, { node, pid: node.program.pid, pacing, stock, count }, 'a node alone')
     const countBeside = STAYS_BESIDE * (seconds + WARMUP_MS / 1000)
-    const p99 = (frames?: () => Uint8Array[]) => retried(bench, () => searchP99(bench, node, frames?.(), seconds))
+    const journal = join(bench.dir, 'journal')
+    bare = await startEcho({ replyBytes: [DECREMENT_REPLY_BYTES], threads: 1, journal })
+    const p99 = (frames?: () => Uint8Array[], port?: number) =>
+      retried(bench, () => searchP99(bench, node, frames && { frames: frames(), port }, seconds))
     const loads = {
       alone: () => p99(),
       beside: () => p99(() => stayFrames(stock, countBeside)),
       decrements: () => p99(() => decrementFrames(stock, countBeside)),
+      bare: () => p99(() => decrementFrames(stock, countBeside), bare?.port),
     }
     const searches = await inTurns(rounds, loads, (round) => bench.say(`searches: round ${round} of ${rounds}`))
     return { paced, searches }
   } finally {
+    bare?.stop()
     const fault = await stopNode(node)
     if (fault) bench.notes.push(fault)
   }
@@ -221,11 +236,11 @@ function taken(result: Result | undefined, broken: string): Result {
   return result
 }
 
-/** @param writes sent beside the searches; undefined for none */
+/** @param writes sent beside the searches, to this port if it is not the node's; undefined for none */
 async function searchP99(
   bench: Bench,
   { host, port }: RunningNode,
-  writes: Uint8Array[] | undefined,
+  writes: { readonly frames: Uint8Array[]; readonly port: number | undefined } | undefined,
   seconds: number,
 ): Promise<number> {
   const { frames } = await requestsOf(bench, 'broad')
@@ -233,7 +248,13 @@ async function searchP99(
   const streams: Stream[] = [{ name: 'searches', pacing, connections: SEARCH_CONNECTIONS, frames }]
   if (writes) {
     const beside = { kind: 'regular', requestsPerSecond: STAYS_BESIDE } as const
-    streams.push({ name: 'writes', pacing: beside, connections: CLIENTS, frames: writes })
+    streams.push({
+      name: 'writes',
+      pacing: beside,
+      connections: CLIENTS,
+      frames: writes.frames,
+      port: writes.port ?? port,
+    })
   }
   const times = { warmupMs: WARMUP_MS, runMs: seconds * 1000 }
   const result = await runLoad({ host, port, processes: 1, ...times, streams })
@@ -305,7 +326,7 @@ function throughput(pair: Pair): Measure[] {
   ]
 }
 
-function searchMeasures({ alone, beside, decrements }: StaysRuns['searches']): Measure[] {
+function searchMeasures({ alone, beside, decrements, bare }: StaysRuns['searches']): Measure[] {
   return [
     judged({
       name: 'p99 over that without bookings',
@@ -324,6 +345,13 @@ function searchMeasures({ alone, beside, decrements }: StaysRuns['searches']): M
       value: median(decrements),
       unit: 'ms',
       baseline: { name: 'without writes', value: median(alone) },
+    },
+    {
+      name: 'p99 beside a bare server',
+      value: median(bare),
+      unit: 'ms',
+      baseline: { name: 'without writes', value: median(alone) },
+      why: `p99 over that without writes: ${ratios(bare, alone).why}`,
     },
   ]
 }
