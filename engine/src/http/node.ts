@@ -4,7 +4,6 @@
  * for them.
  */
 
-import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { type Clock, formatDay, packPropertyId } from '@vacancy/shared'
 import {
   NODE_HTTP_LIMITS,
@@ -28,6 +27,7 @@ import {
   registerMetrics,
   type TlsMaterial,
   type TokenHash,
+  watchEventLoop,
 } from '@vacancy/shared/node'
 import { ENGINE_SCHEMA, type EngineConfig } from '../config.ts'
 import type { ClockStatus, ReplicaStatus, StaysStatus } from '../status.ts'
@@ -71,7 +71,7 @@ export type HttpServer = {
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { handle, config, clock, log, host, port } = options
   let { tokens } = options
-  const stall = watchStalls()
+  const stall = watchEventLoop()
   const adminClosed = isAdminClosed(config, host)
   if (!tokens && !adminClosed) {
     log.warn({ host }, 'no auth file, any caller of the API can stop the node')
@@ -109,20 +109,6 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
  */
 export function isAdminClosed({ values, origins }: EngineConfig, host: string): boolean {
   return values.adminRequiresAuth || (!isLoopback(host) && origins.admin_requires_auth.from === 'default')
-}
-
-/** Longest delay of this thread's event loop. */
-function watchStalls() {
-  const delay = monitorEventLoopDelay({ resolution: 10 })
-  delay.enable()
-  return {
-    takeSeconds() {
-      const seconds = delay.max / 1e9
-      delay.reset()
-      return seconds
-    },
-    close: () => delay.disable(),
-  }
 }
 
 /** The contract's rows with their handlers; on a standalone node also the cluster paths. */

@@ -29,6 +29,7 @@ export {
   rangeOf,
 } from './config.ts'
 export { followConnections } from './connections.ts'
+export { watchEventLoop } from './event-loop.ts'
 export {
   type HttpCaller,
   type HttpRequest,

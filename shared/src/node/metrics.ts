@@ -6,6 +6,7 @@
 import { createRequire } from 'node:module'
 import type { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { assert } from '../assert.ts'
+import { DELAY_SAMPLED_EVERY_MS } from './event-loop.ts'
 
 type MetricType = 'counter' | 'gauge' | 'histogram'
 
@@ -72,7 +73,8 @@ export function registerMetrics<const T extends MetricsTable>(
   const client = library()
   const registry = new client.Registry()
   const elsewhere = new client.Registry()
-  if (options.process) client.collectDefaultMetrics({ register: registry })
+  if (options.process)
+    client.collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: DELAY_SAMPLED_EVERY_MS })
   const of: { [name: string]: unknown } = {}
   for (const [name, spec] of Object.entries<MetricSpec>(table)) {
     const isShown = spec.appliesTo === undefined || spec.appliesTo === options.appliesTo
