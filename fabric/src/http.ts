@@ -6,6 +6,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import {
   asHttpError,
+  dropRest,
   HttpError,
   type HttpServer,
   type Log,
@@ -139,11 +140,10 @@ async function serve(
 function send(request: IncomingMessage, response: ServerResponse, { status, headers, body }: Answer): void {
   if (response.destroyed) return
   for (const [name, value] of Object.entries(headers ?? {})) response.setHeader(name, value)
-  // An unread body would be parsed as the next request.
-  if (!request.complete) response.setHeader('Connection', 'close')
   if (status !== 304) response.setHeader('Content-Length', Buffer.byteLength(body))
   response.writeHead(status)
   response.end(status === 304 || request.method === 'HEAD' ? undefined : body)
+  dropRest(request)
 }
 
 /** @throws HttpError 404 or 405 */

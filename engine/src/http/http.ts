@@ -13,6 +13,7 @@ import {
   bearerToken,
   checkToken,
   createFailureLimiter,
+  dropRest,
   type FailureLimiter,
   HttpError,
   type HttpServer,
@@ -140,10 +141,9 @@ async function serve(
 
 function send(request: IncomingMessage, response: ServerResponse, { status, type, body, after }: Answer): void {
   if (after) response.once('close', after)
-  // An unread body would be parsed as the next request.
-  if (!request.complete) response.setHeader('Connection', 'close')
   response.writeHead(status, { 'Content-Type': type, 'Content-Length': Buffer.byteLength(body) })
   response.end(body)
+  dropRest(request)
 }
 
 const NO_BODY = Buffer.alloc(0)

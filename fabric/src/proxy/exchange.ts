@@ -11,8 +11,6 @@ export const API_LIMITS = {
   headersMax: 100,
   /** At once on one connection; of HTTP/2 also the number of streams. */
   requestsPerConnection: 100,
-  /** Of a body that is refused, so much is read and dropped: the client gets its response before the connection ends. */
-  droppedBytesMax: 4 * 1024 * 1024,
   /** Response bytes and frames that a session of HTTP/2 may hold, in megabytes. */
   sessionMegabytes: 64,
 } as const

@@ -15,7 +15,7 @@ import {
 } from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
 import { VacancyError } from '@vacancy/shared'
-import { http, https, LISTENER_LIMITS, secureContextOf, type TlsMaterial } from '@vacancy/shared/node'
+import { dropRest, http, https, LISTENER_LIMITS, secureContextOf, type TlsMaterial } from '@vacancy/shared/node'
 import { API_LIMITS, type Body, type Connection, type Exchange, type Proto } from './exchange.ts'
 import { servePlain } from './http1.ts'
 
@@ -376,7 +376,7 @@ function onRequest(state: State, request: IncomingMessage, response: ServerRespo
       if (state.isClosing) response.setHeader('Connection', 'close')
       response.writeHead(status)
       response.end(request.method === 'HEAD' || status === 204 ? undefined : ownCopy(body))
-      if (!request.complete) dropRest(request)
+      dropRest(request)
       return false
     },
   })
@@ -385,19 +385,6 @@ function onRequest(state: State, request: IncomingMessage, response: ServerRespo
 /** A stream may send its bytes later. */
 function ownCopy(body: Buffer | string): Buffer | string {
   return typeof body === 'string' ? body : Buffer.from(body)
-}
-
-/** Reads on after an early response, so that the client can read it, and gives up on one that sends too much. */
-function dropRest(request: IncomingMessage): void {
-  let bytes = 0
-  const timer = setTimeout(() => request.socket.destroy(), API_LIMITS.requestMs)
-  request.on('data', (chunk: Buffer) => {
-    bytes += chunk.length
-    if (bytes > API_LIMITS.droppedBytesMax) request.socket.destroy()
-  })
-  request.once('close', () => clearTimeout(timer))
-  request.once('end', () => clearTimeout(timer))
-  request.resume()
 }
 
 // HTTP/2

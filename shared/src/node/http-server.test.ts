@@ -7,9 +7,11 @@ import { VacancyError } from '../errors.ts'
 import { makeCertificate, type TestCertificate } from '../testing/certificates.ts'
 import {
   asHttpError,
+  dropRest,
   HttpError,
   type HttpServer,
   type HttpServerOptions,
+  LISTENER_LIMITS,
   openHttpServer,
   parseJsonBody,
   readRequestBody,
@@ -73,6 +75,7 @@ const readTen: RequestListener = async (request, response) => {
   } catch (error) {
     const { status, message } = asHttpError(error)
     response.writeHead(status).end(message)
+    dropRest(request)
   }
 }
 
@@ -98,15 +101,39 @@ test('a request is passed to the handler, and its connection is kept for the nex
   expect(ports.size).toBe(1)
 })
 
-test('after a body is refused before its end, the connection serves the next request', async () => {
+/** A request that is sent before the response to it is read. */
+const longPost = (bytes: number, isChunked: boolean) => {
+  const length = isChunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${bytes}`
+  const body = 'x'.repeat(bytes)
+  const sent = isChunked ? `${bytes.toString(16)}\r\n${body}\r\n0\r\n\r\n` : body
+  return `POST / HTTP/1.1\r\nHost: a\r\n${length}\r\n\r\n${sent}`
+}
+
+test.each([
+  ['in chunks', true],
+  ['with a length', false],
+])('after a body %s is refused before its end, the connection serves the next request', async (_how, isChunked) => {
+  const { port } = await open(readTen)
+
+  const text = await exchange(port, longPost(3_000_000, isChunked) + head())
+
+  expect(text.match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 413', 'HTTP/1.1 200'])
+})
+
+test('a request that does not end after its response is read up to 4 MiB', async () => {
   const { port } = await open(readTen)
   const socket = await dial(port)
-  const body = 'x'.repeat(400_000)
+  // Bytes that are not read any more reset the connection.
+  socket.on('error', () => {})
+  const closed = new Promise((resolve) => socket.once('close', resolve))
+  const sent = 2 * LISTENER_LIMITS.droppedBytesMax
 
-  socket.write(`POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}`)
-  socket.write(`\r\n0\r\n\r\n${head()}`)
+  socket.write(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${2 * sent}\r\n\r\n`)
+  socket.write('x'.repeat(sent))
+  const answered = new Promise<string>((resolve) => socket.once('data', (bytes) => resolve(bytes.toString('latin1'))))
 
-  expect((await received(socket)).match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 413', 'HTTP/1.1 200'])
+  expect(await answered).toMatch(/^HTTP\/1.1 413 /)
+  await closed
 })
 
 test('a port that is in use is refused with its address', async () => {

@@ -22,6 +22,9 @@ export const LISTENER_LIMITS = {
   idleTimeoutMs: 75_000,
   /** Interval at which Node checks connections against the time limits. */
   checkEveryMs: 1_000,
+  /** Of the rest of a request that was answered before its end: bytes and time in which it is read and dropped. */
+  droppedBytesMax: 4 * 1024 * 1024,
+  droppedMs: 10_000,
 } as const
 
 export type HttpServerOptions = {
@@ -154,6 +157,23 @@ export function requestPath(request: IncomingMessage): string {
   const url = request.url ?? '/'
   const question = url.indexOf('?')
   return question < 0 ? url : url.slice(0, question)
+}
+
+/**
+ * To be called once a response is sent. Reads on when it was sent before the request had arrived, so that the client can
+ * read it and send the next one, and gives up on a client that sends too much.
+ */
+export function dropRest(request: IncomingMessage): void {
+  if (request.complete) return
+  let bytes = 0
+  const timer = setTimeout(() => request.socket.destroy(), LISTENER_LIMITS.droppedMs)
+  request.on('data', (chunk: Buffer) => {
+    bytes += chunk.length
+    if (bytes > LISTENER_LIMITS.droppedBytesMax) request.socket.destroy()
+  })
+  request.once('close', () => clearTimeout(timer))
+  request.once('end', () => clearTimeout(timer))
+  request.resume()
 }
 
 /** @throws HttpError 413 beyond the limit */

@@ -42,6 +42,7 @@ export { http, https } from './http-modules.ts'
 export {
   asHttpError,
   bodyChunks,
+  dropRest,
   HttpError,
   type HttpServer,
   LISTENER_LIMITS,
