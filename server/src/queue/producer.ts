@@ -13,6 +13,7 @@ import {
   topicBody,
   topicConfig,
 } from '@vacancy/shared/contract'
+import { dropRest } from '@vacancy/shared/node'
 import { findById } from './id-index.ts'
 import type { Job } from './job.ts'
 import { countRejected, countRequest } from './metrics.ts'
@@ -302,9 +303,6 @@ export async function makeTopic(
 
 // --- Bodies and responses ---
 
-/** How long a client that still sends may read its error. */
-const FAREWELL_MS = 1_000
-
 /** @throws QueueError when it is too large or does not arrive in time */
 function readBody(
   request: IncomingMessage,
@@ -379,17 +377,11 @@ function answerOf(server: QueueServer, error: unknown, path: string | undefined)
   return { status, headers, body: JSON.stringify(body) }
 }
 
-/** Whatever is left of the request is not read. */
 function sendError(server: QueueServer, request: IncomingMessage, response: ServerResponse, error: unknown): void {
   const { status, headers, body } = answerOf(server, error, request.url?.split('?', 1)[0])
   // Nothing can be added to a response that has begun.
   if (response.headersSent) return void response.destroy()
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
-  if (!request.complete) {
-    // The rest of a body is not read. Closing at once could lose the response, which the client reads last.
-    response.setHeader('connection', 'close')
-    request.resume()
-    setTimeout(() => request.destroy(), FAREWELL_MS).unref()
-  }
   send(response, status, body)
+  dropRest(request)
 }
