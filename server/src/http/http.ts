@@ -6,7 +6,7 @@ import cookies from '@fastify/cookie'
 import helmet from '@fastify/helmet'
 import { assert } from '@vacancy/shared'
 import { CONTROL_BODY_BYTES_MAX } from '@vacancy/shared/contract'
-import { secureContextOf, type TlsMaterial, VERSION } from '@vacancy/shared/node'
+import { dropRest, secureContextOf, type TlsMaterial, VERSION } from '@vacancy/shared/node'
 import fastify, { type FastifyBaseLogger, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod'
 import { foreignHost, isOwnHost } from './admission.ts'
@@ -78,6 +78,8 @@ async function addSecurity(app: App, options: HttpOptions): Promise<void> {
     if (request.raw.socket instanceof Socket && !isOwnHost(request.raw, options))
       throw foreignHost(request.raw, options)
   })
+  // Once the response is sent, Node reads and drops what is left without a bound.
+  app.addHook('onSend', async (request) => dropRest(request.raw, HTTP_LIMITS))
   app.addHook('onResponse', async (request, reply) => {
     const route = request.routeOptions.config?.route ?? (request.routeOptions.url === undefined ? 'none' : 'pages')
     options.onAnswer(route, reply.statusCode, reply.elapsedTime / 1000)

@@ -1,6 +1,7 @@
 /** Dependencies and limits of the HTTP server of the control plane. */
 
 import type { IncomingHttpHeaders } from 'node:http'
+import { IMPORT_LIMITS } from '@vacancy/shared/contract'
 import type { FailureLimiter, TlsMaterial } from '@vacancy/shared/node'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
@@ -15,6 +16,9 @@ export const HTTP_LIMITS = {
   /** Time from the first byte of a request to the end of its headers, and to its end. */
   headersMs: 10_000,
   requestMs: 300_000,
+  /** Of the rest of a request that was answered before its end: a chunk of an upload, over a slow line. */
+  droppedBytesMax: IMPORT_LIMITS.chunkBytes,
+  droppedMs: 300_000,
   checkMs: 2_000,
   farewellMs: 1_000,
   /** Per address and minute. */

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync,
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { BUILD_PHASES, type ImportView } from '@vacancy/shared/contract'
+import { BUILD_PHASES, IMPORT_LIMITS, type ImportView } from '@vacancy/shared/contract'
 import { TEST_CODECS } from '@vacancy/testkit/node'
 import { eventually } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -201,20 +201,40 @@ test('an upload resumes at its offset and refuses other chunks', async () => {
   expect(filesIn('uploads')).toEqual([])
 })
 
-test('after a chunk is refused before its end, its connection serves the next request', async () => {
-  const upload = await beginUpload(operator, 'packages', Buffer.alloc(1_000, 'x'))
-  const path = `/api/v1/uploads/${upload.id}`
+/** The head of a request for an upload of 1,000 bytes, which refuses any larger chunk. */
+async function headsOfUpload() {
+  const { id } = await beginUpload(operator, 'packages', Buffer.alloc(1_000, 'x'))
+  const path = `/api/v1/uploads/${id}`
   const head = (method: string, more: Record<string, string>) => {
     const headers = Object.entries({ host: new URL(plane.url).host, ...operator.headers, ...more })
     return `${method} ${path} HTTP/1.1\r\n${headers.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`
   }
-  const large = 'x'.repeat(400_000)
-  const chunk = { 'upload-offset': '0', 'x-chunk-sha256': sha256(Buffer.from(large)), 'content-length': '400000' }
+  const chunk = { 'upload-offset': '0', 'x-chunk-sha256': sha256(Buffer.alloc(0)) }
+  return {
+    patch: (bytes: number) => head('PATCH', { ...chunk, 'content-length': String(bytes) }),
+    get: head('GET', { connection: 'close' }),
+    drop: () => operator.call('DELETE', path),
+  }
+}
 
-  const text = await sendBytes(plane.url, head('PATCH', chunk) + large + head('GET', { connection: 'close' }))
+test('after a chunk is refused before its end, its connection serves the next request', async () => {
+  const { patch, get, drop } = await headsOfUpload()
+
+  const text = await sendBytes(plane.url, patch(400_000) + 'x'.repeat(400_000) + get)
 
   expect(text.match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 413', 'HTTP/1.1 200'])
-  await operator.call('DELETE', path)
+  await drop()
+})
+
+test('a client that goes on sending after its chunk was refused is disconnected', async () => {
+  const { patch, drop } = await headsOfUpload()
+  const bytes = 3 * IMPORT_LIMITS.chunkBytes
+
+  // The reset can arrive before the response was read.
+  const text = await sendBytes(plane.url, patch(2 * bytes) + 'x'.repeat(bytes)).catch((error) => error.code)
+
+  expect(text).toMatch(/^(HTTP\/1.1 413 |ECONNRESET|EPIPE)/)
+  await drop()
 })
 
 test('an upload that continued with another file is refused at its end', async () => {

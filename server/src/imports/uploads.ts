@@ -10,7 +10,6 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import type { Clock } from '@vacancy/shared'
 import { IMPORT_LIMITS, type IMPORT_ROUTES, type UploadView } from '@vacancy/shared/contract'
-import { bodyChunks } from '@vacancy/shared/node'
 import type { Selectable } from 'kysely'
 import type { WriteAudit } from '../access/audit.ts'
 import { problem } from '../http/errors.ts'
@@ -226,7 +225,8 @@ async function writeChunk(uploads: Uploads, row: UploadRow, stream: Readable, wa
   const digest = createHash('sha256')
   let bytes = 0
   try {
-    for await (const piece of bodyChunks(stream)) {
+    // A refused chunk must not close the connection before the refusal is sent.
+    for await (const piece of stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       if (bytes + piece.length > most) {
         throw problem('chunk-too-large', {
           detail: `This chunk can have at most ${most} bytes.`,

@@ -5,7 +5,6 @@
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import type { Readable } from 'node:stream'
 import type { TlsOptions } from 'node:tls'
 import { assert } from '../assert.ts'
 import { errorRow, VacancyError } from '../errors.ts'
@@ -160,16 +159,20 @@ export function requestPath(request: IncomingMessage): string {
 }
 
 /**
- * To be called once a response is sent. Reads on when it was sent before the request had arrived, so that the client can
- * read it and send the next one, and gives up on a client that sends too much.
+ * To be called with the response, before it is on its way: then Node would drop the rest of the request without a bound,
+ * or never. Reads on when the request has not arrived, so that the client can read the response and send the next one,
+ * and disconnects a client that sends too much or takes too long.
  */
-export function dropRest(request: IncomingMessage): void {
-  if (request.complete) return
+export function dropRest(
+  request: IncomingMessage,
+  { droppedBytesMax, droppedMs }: { readonly droppedBytesMax: number; readonly droppedMs: number } = LISTENER_LIMITS,
+): void {
+  if (request.complete || request.readableEnded) return
   let bytes = 0
-  const timer = setTimeout(() => request.socket.destroy(), LISTENER_LIMITS.droppedMs)
+  const timer = setTimeout(() => request.socket.destroy(), droppedMs).unref()
   request.on('data', (chunk: Buffer) => {
     bytes += chunk.length
-    if (bytes > LISTENER_LIMITS.droppedBytesMax) request.socket.destroy()
+    if (bytes > droppedBytesMax) request.socket.destroy()
   })
   request.once('close', () => clearTimeout(timer))
   request.once('end', () => clearTimeout(timer))
@@ -182,24 +185,13 @@ export async function readRequestBody(request: IncomingMessage, bytesMax: number
   if (Number(request.headers['content-length'] ?? 0) > bytesMax) throw tooLarge()
   const chunks: Buffer[] = []
   let bytes = 0
-  for await (const chunk of bodyChunks(request)) {
-    bytes += chunk.length
+  // Refusing a body must not close the connection before the refusal is sent; dropRest reads what is left.
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    bytes += (chunk as Buffer).length
     if (bytes > bytesMax) throw tooLarge()
-    chunks.push(chunk)
+    chunks.push(chunk as Buffer)
   }
   return Buffer.concat(chunks)
-}
-
-/**
- * The body of a request, piece by piece. A reader may stop early to refuse it: the rest is read and dropped, since the
- * connection serves its next request only after all of this one.
- */
-export async function* bodyChunks(body: Readable): AsyncGenerator<Buffer, void> {
-  try {
-    for await (const chunk of body.iterator({ destroyOnReturn: false })) yield chunk as Buffer
-  } finally {
-    body.resume()
-  }
 }
 
 /** @throws HttpError 400 for anything but JSON in UTF-8 */

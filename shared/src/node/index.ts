@@ -41,7 +41,6 @@ export {
 export { http, https } from './http-modules.ts'
 export {
   asHttpError,
-  bodyChunks,
   dropRest,
   HttpError,
   type HttpServer,
