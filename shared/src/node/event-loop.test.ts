@@ -1,21 +1,25 @@
-import { expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { watchEventLoop } from './event-loop.ts'
 
-const turnOf = (ms: number) => {
-  for (const end = performance.now() + ms; performance.now() < end; );
-}
-const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+afterEach(() => vi.useRealTimers())
 
-test('the longest delay since the last call is that of a turn which took long', async () => {
+/** A turn of the event loop that takes so long: the timer runs late, and once. */
+function turnOf(ms: number): void {
+  const now = performance.now()
+  vi.spyOn(performance, 'now').mockReturnValueOnce(now + ms)
+  vi.advanceTimersToNextTimer()
+}
+
+test('the longest delay since the last call is that of a turn which took long', () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] })
   const watch = watchEventLoop()
-  await sleep(120)
-  watch.takeSeconds()
+  vi.advanceTimersByTime(200)
+  expect(watch.takeSeconds()).toBe(0)
 
   turnOf(1_000)
-  await sleep(120)
 
-  expect(watch.takeSeconds()).toBeGreaterThanOrEqual(0.94)
-  // Nothing was sampled since.
+  expect(watch.takeSeconds()).toBeCloseTo(0.95)
   expect(watch.takeSeconds()).toBe(0)
   watch.close()
+  expect(vi.getTimerCount()).toBe(0)
 })
