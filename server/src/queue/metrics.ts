@@ -106,7 +106,7 @@ export const QUEUE_METRICS = {
   },
   vacancy_queue_event_loop_delay_seconds: {
     type: 'gauge',
-    help: 'Delay of the event loop since the last scrape, by quantile.',
+    help: 'Delay of the event loop since the last scrape, by quantile, with the 10 ms between two samples.',
     labels: ['quantile'],
   },
   vacancy_queue_topics: { type: 'gauge', help: 'Topics.' },
