@@ -226,7 +226,7 @@ test('after a chunk is refused before its end, its connection serves the next re
   await drop()
 })
 
-test('a client that goes on sending after its chunk was refused is disconnected', async () => {
+test('a client that still sends after its chunk was refused is disconnected', async () => {
   const { patch, drop } = await headsOfUpload()
   const bytes = 3 * IMPORT_LIMITS.chunkBytes
 
