@@ -49,6 +49,35 @@ const SERVER_LAYERS = [
 ]
 const LAYERS = { engine: ENGINE_LAYERS, server: SERVER_LAYERS }
 
+/** Pairs of folders that import each other, each with the reason why it may. A pair that no longer does is an error, too. */
+const FOLDER_PAIRS = {
+  'engine bootstrap cluster': 'types of the formation and of replicas are to move down',
+  'engine bootstrap data': 'types of the formation and of replicas are to move down',
+  'engine bootstrap transport': 'types of the formation and of replicas are to move down',
+  'engine cluster data': 'types of the formation and of replicas are to move down',
+  'server access http': 'views are to be composed in parts.ts',
+  'server cluster fabric': 'views are to be composed in parts.ts',
+  'server playground segments': 'views are to be composed in parts.ts',
+  'server playground stays': 'views are to be composed in parts.ts',
+  'web handovers operations': 'shared rules are to move to lib',
+  'web imports snapshots': 'shared rules are to move to lib',
+  'web metrics shards': 'shared rules are to move to lib',
+  'web operations shards': 'shared rules are to move to lib',
+  'web operations shell': 'widgets of the frame are to move to ui and lib',
+  'web palette shell': 'widgets of the frame are to move to ui and lib',
+  'web people settings': 'shared rules are to move to lib',
+  'web playground shards': 'shared rules are to move to lib',
+  'web queue shell': 'widgets of the frame are to move to ui and lib',
+  'web session shell': 'widgets of the frame are to move to ui and lib',
+  'web settings shell': 'widgets of the frame are to move to ui and lib',
+  'web shards shell': 'widgets of the frame are to move to ui and lib',
+  'web shards snapshots': 'shared rules are to move to lib',
+  'web shell stays': 'widgets of the frame are to move to ui and lib',
+}
+
+/** A folder: the first level below src, and in web/src/features the feature. */
+const FOLDER = /^([^/]+)\/src\/(?:features\/)?([^/]+)\//
+
 const NOT_SHIPPED =
   /[.](test|bench|fuzz|sim|spec)[.]tsx?$|\/testing\/|^(?:engine\/(?:sim|chaos)|quickstart\/chaos)\/|^fabric\/src\/forward\/model\/|^e2e\//
 const PURE =
@@ -65,7 +94,7 @@ await init
  *
  * @returns one line per error, and the number of modules checked; zero means that nothing was checked
  */
-export function checkImports(root) {
+export function checkImports(root, exceptions = FOLDER_PAIRS) {
   const files = Object.keys(WORKSPACES).flatMap((workspace) =>
     globSync('{src,sim,chaos}/**/*.{ts,tsx}', { cwd: path.join(root, workspace) }).map((file) =>
       path.posix.join(workspace, file),
@@ -74,12 +103,17 @@ export function checkImports(root) {
   const faults = []
   const graph = new Map()
   const loads = new Map()
+  const arrows = new Map()
   for (const file of files.sort()) {
     const source = readFileSync(path.join(root, file), 'utf8')
     const say = (text) => faults.push(`${file}: ${text}`)
     try {
       const edges = edgesOf(root, file, source)
-      for (const edge of edges) for (const text of broken(file, edge)) say(text)
+      for (const edge of edges) {
+        for (const text of broken(file, edge)) say(text)
+        const arrow = arrowOf(file, edge)
+        if (arrow && !arrows.has(arrow)) arrows.set(arrow, `${file} → ${edge.file}`)
+      }
       graph.set(
         file,
         edges.filter((edge) => edge.kind === 'import' && edge.file).map((edge) => edge.file),
@@ -96,6 +130,7 @@ export function checkImports(root) {
   for (const circle of circles(graph)) faults.push(`no-circles: ${circle.join(' → ')}`)
   for (const file of files.filter((file) => THREADS.test(file)))
     for (const trail of trailsTo(loads, file)) faults.push(`light-threads: ${trail.join(' → ')}`)
+  faults.push(...mutual(arrows, exceptions))
   const workspaces = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')).workspaces
   for (const workspace of workspaces)
     if (!WORKSPACES[workspace]) faults.push(`${workspace}: belongs to no layer. Add a row to check-imports`)
@@ -114,7 +149,11 @@ function importsOf(file, source) {
   // AssemblyScript is not TypeScript (decorators on functions), and has no other form of import.
   if (file.endsWith('.as.ts')) return named(/^\s*(?:im|ex)port\b[^'"]*?\bfrom\s*(['"])(.+?)\1/gm, 'import')
   // Nor does the lexer know JSX, whose text may hold quotes that never end.
-  if (file.endsWith('.tsx')) return named(/^\s*(?:im|ex)port\b(?:[^'";]*?\bfrom)?\s*(['"])(.+?)\1/gm, 'import')
+  if (file.endsWith('.tsx'))
+    return [
+      ...named(/^\s*(?:im|ex)port\b(?:[^'";]*?\bfrom)?\s*(['"])(.+?)\1/gm, 'import'),
+      ...named(/\bimport\(\s*(['"])(.+?)\1\s*\)/g, 'lazy'),
+    ]
   const [imports] = parse(source, file)
   return [
     ...imports
@@ -181,6 +220,28 @@ function* broken(from, { name, file, byName, fault }) {
 function layerOf(workspace, file) {
   const [head] = file.slice(`${workspace}/src/`.length).split(/[./]/)
   return LAYERS[workspace].findIndex((layer) => layer.includes(head))
+}
+
+/** The folders of a workspace that an import connects, as `workspace from to`. Tests import where they need. */
+function arrowOf(from, { file }) {
+  if (!file || NOT_SHIPPED.test(from) || NOT_SHIPPED.test(file)) return
+  const [own, theirs] = [FOLDER.exec(from), FOLDER.exec(file)]
+  if (own && theirs && own[1] === theirs[1] && own[2] !== theirs[2]) return `${own[1]} ${own[2]} ${theirs[2]}`
+}
+
+/** The pairs of folders that import each other without being an exception, and the exceptions that no longer do. */
+function* mutual(arrows, exceptions) {
+  const pairs = new Set()
+  for (const [arrow, example] of arrows) {
+    const [workspace, from, to] = arrow.split(' ')
+    const back = arrows.get(`${workspace} ${to} ${from}`)
+    const pair = `${workspace} ${from} ${to}`
+    if (!back || from > to) continue
+    pairs.add(pair)
+    if (!exceptions[pair]) yield `one-way: ${pair} import each other: ${example}, ${back}`
+  }
+  for (const pair of Object.keys(exceptions))
+    if (!pairs.has(pair)) yield `one-way: ${pair} no longer import each other. Remove the exception`
 }
 
 function isPure(file) {
