@@ -139,7 +139,7 @@ export function checkImports(root, exceptions = FOLDER_PAIRS) {
 }
 
 /** What a module imports or starts as a worker: `file` from the root, or the `fault` of an import that does not resolve. */
-export function edgesOf(root, file, source) {
+function edgesOf(root, file, source) {
   return importsOf(file, source).map((edge) => ({ ...edge, ...resolve(root, file, edge.name) }))
 }
 

@@ -101,8 +101,6 @@ const COMMANDS = {
       ['node_modules/knip/bin/knip.js', '--no-progress'],
       ['scripts/check-imports.mjs'],
       ['scripts/check-links.mjs'],
-      ['scripts/check-dialect.mjs'],
-      ['scripts/check-subjects.mjs'],
     ],
   },
   bench: { build: true, steps: [['bench/src/cli.ts', 'report']] },
@@ -131,8 +129,6 @@ const COMMANDS = {
   'fabric:model': { build: false, steps: [['fabric/src/forward/model/main.ts']] },
   // A platform of real processes under faults.
   'chaos:fabric': { build: true, steps: [['quickstart/chaos/chaos.ts']] },
-  // Small edits of production code that the tests must notice.
-  mutate: { build: true, steps: [['scripts/mutate.mjs']] },
   // Stays on a shard whose leader is killed again and again.
   bookers: { build: true, steps: [['bench/src/cli.ts', 'bookers']] },
   soak: { build: true, steps: [['bench/src/cli.ts', 'soak']] },
