@@ -3,29 +3,11 @@
 import { dayOf } from '@vacancy/shared'
 import { createRandom } from '@vacancy/testkit/random'
 import { expect, test } from 'vitest'
-import {
-  ENTRY_HEADER_BYTES,
-  ENTRY_KIND,
-  encodeEntry,
-  entryKind,
-  entryLength,
-  entryTerm,
-  viewOf,
-} from '../raft/entry.ts'
-import { encodeConfiguration } from '../raft/membership.ts'
+import { ENTRY_HEADER_BYTES, ENTRY_KIND, entryKind, entryLength, entryTerm, viewOf } from '../raft/entry.ts'
 import type { Message } from '../raft/messages.ts'
-import { campaign, readIndex } from '../raft/raft.ts'
+import { campaign } from '../raft/raft.ts'
 import { beginCommand, COMMAND_HEADER_BYTES, KIND, timeOfCommand, writeBytes, writeU32 } from '../store/command.ts'
-import {
-  acknowledge,
-  answerHeartbeat,
-  appendTo,
-  command,
-  configurationOf,
-  grant,
-  heartbeatTo,
-  memberOf,
-} from '../testing/raft-fixture.ts'
+import { acknowledge, appendTo, command, grant, heartbeatTo, memberOf } from '../testing/raft-fixture.ts'
 import { createSimulation } from '../testing/simulation.ts'
 import {
   ANSWER_BYTES,
@@ -39,18 +21,7 @@ import {
 import type { ToWal } from '../wal/wal-thread.ts'
 import { applyCommitted } from './applying.ts'
 import { compactionFloor, onLogMessage, retryLog } from './log-answers.ts'
-import {
-  answerRead,
-  answerStayReads,
-  expireHolds,
-  giveUpWaiting,
-  proposeBatch,
-  proposeOwn,
-  pump,
-  raiseFeatureLevel,
-  refusalOf,
-  setMemoryBudget,
-} from './proposals.ts'
+import { answerStayReads, expireHolds, giveUpWaiting, proposeBatch, proposeOwn, pump, refusalOf } from './proposals.ts'
 import { addSink, createReplica, type Link, type Replica } from './replica-state.ts'
 
 const SEED = Number(process.env['VACANCY_SEED'] ?? 1)
@@ -263,37 +234,6 @@ test('a write is answered when it is applied, not before, once, and to the threa
   expect(bench.replica.outcomes).toEqual({ applied: 2, dropped: 0, unknown: 0 })
 })
 
-test('the outcome, the text of a refusal and the frame of a stay reach the writer', () => {
-  const bench = lead()
-  const outcomes: Outcome[] = [
-    { code: 5, value: 3 },
-    { code: 15, detail: 'süd' },
-    { stay: 200, detail: 'not sent' },
-    {},
-  ]
-  bench.outcomeOf.of = (value) => outcomes[value] ?? {}
-  give(
-    bench,
-    [0, 1, 2, 3].map((value) => ({ token: 10 + value, value })),
-  )
-  store(bench)
-  expect(bench.answers[0]).toEqual([
-    { token: 10, code: 5, value: 3, index: 2 },
-    { token: 11, code: 15, value: 1, index: 3, text: 'süd' },
-    { token: 12, code: 0, value: 2, index: 4, frame: 'c80203' },
-    { token: 13, code: 0, value: 3, index: 5 },
-  ])
-})
-
-test('a repeated request is answered with its first index and counted', () => {
-  const bench = lead()
-  bench.outcomeOf.of = (value) => (value === 2 ? { index: 1 } : {})
-  give(bench, commandsOf(3))
-  store(bench)
-  expect(bench.answers[0].map(({ index }) => index)).toEqual([2, 1, 4])
-  expect(bench.replica.repeats).toBe(1)
-})
-
 test('20,000 writes in many batches get the answers of their own indexes, attached texts included', () => {
   const bench = lead()
   const random = createRandom(SEED)
@@ -313,20 +253,6 @@ test('20,000 writes in many batches get the answers of their own indexes, attach
   })
   expect(bench.answers[0].length, `seed ${SEED}`).toBe(count)
   expect(bench.answers[0], `seed ${SEED}`).toEqual(expected)
-})
-
-test('commands are handed to the log in parts: one ends with the command that reaches 512 KiB', () => {
-  const bench = lead()
-  const bytes = 200 * 1024
-  give(
-    bench,
-    commandsOf(7).map((each) => ({ ...each, bytes })),
-  )
-  const counts = bench.log.flatMap((message) =>
-    message.type === 'append' ? message.entries.map(({ count }) => count) : [],
-  )
-  expect(counts).toEqual([3, 3, 1])
-  expect(valuesIn(bench)).toEqual([1, 2, 3, 4, 5, 6, 7])
 })
 
 // Refusals
@@ -393,65 +319,7 @@ test.each<[string, (bench: Bench) => void, number]>([
   expect(proposeOwn(bench.replica, KIND.genesis, new Uint8Array(16))).toBe(false)
 })
 
-test('stays without room in the ledger are refused, and the other commands of their batch keep their order', () => {
-  const random = createRandom(SEED)
-  for (let round = 0; round < 30; round++) {
-    const bench = lead()
-    const kinds = [KIND.bookStay, KIND.holdStay, KIND.confirmStay, KIND.setAvailability]
-    const given = commandsOf(1 + random.below(8)).map((each) => ({
-      ...each,
-      kind: kinds[random.below(4)],
-      bytes: random.below(5),
-    }))
-    bench.state.admits = (value) => value % 2 === 0
-    const isRefused = ({ value, kind }: Command) =>
-      value % 2 === 1 && (kind === KIND.bookStay || kind === KIND.holdStay)
-    give(bench, given)
-    const why = `seed ${SEED}, round ${round}`
-    expect(valuesIn(bench), why).toEqual(given.filter((each) => !isRefused(each)).map(({ value }) => value))
-    expect(bench.answers[0], why).toEqual(
-      given.filter(isRefused).map(({ token }) => refused(token, REFUSED.overloaded)),
-    )
-    expect(bench.replica.outcomes.dropped, why).toBe(bench.answers[0].length)
-  }
-})
-
-test('below the level of stays, and where another node leads, the ledger is not consulted', () => {
-  const below = lead()
-  const refusing = () => {
-    throw new Error('not consulted')
-  }
-  Object.assign(below.state, { level: 1, admits: refusing })
-  give(below, [{ token: 1, value: 1, kind: KIND.bookStay }])
-  expect(valuesIn(below)).toEqual([1])
-  const follower = createBench([1, 2, 3])
-  Object.assign(follower.state, { admits: refusing })
-  give(follower, [{ token: 1, value: 1, kind: KIND.bookStay }])
-  expect(follower.answers[0]).toEqual([refused(1, REFUSED.noLeader)])
-})
-
 // Commands of the node itself
-
-test('feature level and memory budget are logged once, and only when they change', () => {
-  const bench = lead()
-  expect(raiseFeatureLevel(bench.replica, 2)).toBe(true)
-  expect(setMemoryBudget(bench.replica, 0)).toBe(true)
-  expect(logged(bench)).toEqual([])
-  expect(raiseFeatureLevel(bench.replica, 3)).toBe(true)
-  expect(setMemoryBudget(bench.replica, 2 ** 40)).toBe(true)
-  const budget = Buffer.from(Float64Array.of(2 ** 40).buffer).toString('hex')
-  const common = { term: 1, isCommand: true, timeMs: NOW, day: dayOf(NOW) }
-  expect(logged(bench)).toEqual([
-    { index: 2, ...common, kind: KIND.featureLevel, body: u32(3) },
-    { index: 3, ...common, kind: KIND.memoryBudget, body: budget },
-  ])
-  store(bench)
-  // No client waits for them.
-  expect(bench.answers[0]).toEqual([])
-  give(bench, commandsOf(1))
-  store(bench)
-  expect(bench.answers[0]).toEqual([done(1, 4)])
-})
 
 test('holds expire from their deadline on, at most every 250 ms', () => {
   const bench = lead()
@@ -587,75 +455,7 @@ test('a node that leads again answers the writes of its new term', () => {
   expect(replica.leaderChanges).toBe(3)
 })
 
-// Hand-overs
-
-test('a follower acknowledges entries only once they are durable, in order', () => {
-  const bench = createBench([1, 2, 3])
-  const { raft, replica, sent, log } = bench
-  for (const index of [1, 2, 3]) {
-    appendTo(raft, {
-      term: 1,
-      prevIndex: index - 1,
-      prevTerm: index === 1 ? 0 : 1,
-      entries: [{ firstIndex: index, count: 1, bytes: command(1) }],
-    })
-    pump(replica)
-  }
-  const tokens = log.flatMap((message) => (message.type === 'append' ? [message.token] : []))
-  expect(tokens).toHaveLength(3)
-  const confirmed = () => sent.flatMap((message) => (message.type === 'appendReply' ? [message.index] : []))
-  expect(confirmed()).toEqual([])
-  const stored = (token: number) =>
-    onLogMessage(replica, { type: 'stored', token, syncMs: 1, entries: 1, bytes: 1, files: 1 })
-  stored(tokens[1] as number)
-  expect(confirmed().at(-1)).toBe(2)
-  stored(tokens[2] as number)
-  expect(confirmed().at(-1)).toBe(3)
-})
-
-test('a configuration counts from the moment its entry is applied', () => {
-  const bench = createBench([1, 2, 3])
-  const bytes = encodeEntry(1, ENTRY_KIND.configuration, encodeConfiguration(configurationOf({ voters: [1, 2] })))
-  appendTo(bench.raft, { term: 1, prevIndex: 0, prevTerm: 0, entries: [{ firstIndex: 1, count: 1, bytes }] })
-  pump(bench.replica)
-  store(bench)
-  expect(bench.raft.configuration.voters).toEqual([1, 2, 3])
-  heartbeatTo(bench.raft, 1, 1)
-  pump(bench.replica)
-  applyCommitted(bench.replica)
-  expect(bench.raft.configuration.voters).toEqual([1, 2])
-  expect(bench.events).toEqual(['follower 1', 'configuration 1', 'applied 1'])
-})
-
-test('the time from a proposal to its result is observed once per batch, that of own commands, too', () => {
-  const bench = lead()
-  const { replica, simulation } = bench
-  give(bench, commandsOf(3))
-  simulation.advance(20)
-  expect(proposeOwn(replica, KIND.genesis, new Uint8Array(16))).toBe(true)
-  simulation.advance(400)
-  store(bench)
-  const { counts, sum } = replica.commitTime
-  expect(counts.reduce((all, count) => all + count, 0)).toBe(2)
-  expect(sum).toBeCloseTo(0.82, 9)
-  expect(replica.proposedAt).toEqual([])
-})
-
 // Replies of the log
-
-test('the figures of the log are those of its last reply, and slow syncs in a row add up', () => {
-  const { replica } = lead()
-  const groups = replica.groups
-  const slow = [999, 1_000, 2_500, 999].map((syncMs, n) => {
-    onLogMessage(replica, { type: 'stored', token: 0, syncMs, entries: 5, bytes: 100 + n, files: 2 + n })
-    return replica.slowSyncMs
-  })
-  expect(slow).toEqual([0, 1_000, 3_500, 0])
-  expect([replica.groups - groups, replica.walBytes, replica.walFiles]).toEqual([4, 103, 5])
-  expect(replica.fsync.sum).toBeCloseTo(0.001 * groups + 5.498, 9)
-  onLogMessage(replica, { type: 'compacted', deleted: 1, firstIndex: 0, bytes: 7, files: 1 })
-  expect([replica.walBytes, replica.walFiles]).toEqual([7, 1])
-})
 
 test('entries for which the disk has no room are refused, and writes are accepted again after 5 s', () => {
   const bench = lead()
@@ -694,19 +494,6 @@ test('entries for which the disk has no room are refused, and writes are accepte
   expect(bench.answers[0].at(-1)).toEqual(done(10, 4))
 })
 
-test.each<[string, Partial<Replica>, number]>([
-  ['a new shard keeps all', {}, 1],
-  ['the older of two snapshots', { snapshotIndexBefore: 4, snapshotIndexLast: 8, keptEntries: 0 }, 5],
-  ['entries before the newest snapshot', { snapshotIndexBefore: 9, snapshotIndexLast: 9, keptEntries: 6 }, 4],
-  ['more entries than there are', { snapshotIndexBefore: 9, snapshotIndexLast: 9, keptEntries: 10 }, 1],
-  ['no more than is applied', { snapshotIndexBefore: 50, snapshotIndexLast: 50, keptEntries: 0 }, 12],
-])('the log is kept from its floor: %s', (_, change, floor) => {
-  const bench = lead()
-  give(bench, commandsOf(10))
-  store(bench)
-  expect(compactionFloor(Object.assign(bench.replica, change))).toBe(floor)
-})
-
 test('10,000 entries before the newest snapshot are kept', () => {
   const { replica } = lead()
   const at = (snapshotIndexLast: number) => {
@@ -731,23 +518,6 @@ test('a leader keeps the log that a reachable follower lacks, unless it is over 
 
 // Reads of stays
 
-test('a read of the leader is confirmed by its followers, and dropped when it loses its office', () => {
-  const bench = lead([1, 2, 3])
-  const { raft, replica, events } = bench
-  events.length = 0
-  readIndex(raft, 70)
-  pump(replica)
-  expect(events).toEqual([])
-  answerHeartbeat(raft, 2)
-  pump(replica)
-  expect(events).toEqual(['read 70 at 1'])
-  readIndex(raft, 71)
-  pump(replica)
-  heartbeatTo(raft, 2)
-  pump(replica)
-  expect(events.slice(1)).toEqual(expect.arrayContaining(['no read 71: not-leader']))
-})
-
 test('reads of stays are answered from the applied state, at its index', () => {
   const bench = lead()
   const read = (token: number, ...bytes: number[]) =>
@@ -765,10 +535,4 @@ test('reads of stays are answered from the applied state, at its index', () => {
   Object.assign(bench.replica, { loading: { index: 2, digest: '', phase: 'replacing' } })
   answerStayReads(bench.replica, 0, read(8, 1))
   expect(bench.answers[0]).toEqual([{ token: 8, code: REFUSED.notServing, value: 0, index: 1 }])
-})
-
-test('a confirmed read gets its index at once', () => {
-  const bench = lead()
-  answerRead(bench.replica, 1, 4_294_967_295, 0, 2 ** 40)
-  expect(bench.answers).toEqual([[], [{ token: 4_294_967_295, code: 0, value: 0, index: 2 ** 40 }]])
 })

@@ -1,20 +1,9 @@
-import { formatDay, packPropertyId, parseDay } from '@vacancy/shared'
+import { formatDay, parseDay } from '@vacancy/shared'
 import type { StayEntry, StayLine, StayResult } from '@vacancy/shared/wire'
 import { createRandom } from '@vacancy/testkit/random'
 import { beforeEach, expect, test } from 'vitest'
+import { KIND, writeU8, writeU32 } from '../store/command.ts'
 import {
-  beginCommand,
-  createCommandWriter,
-  KIND,
-  writeBytes,
-  writeF64,
-  writeName,
-  writeU8,
-  writeU32,
-} from '../store/command.ts'
-import { encodeSetting } from '../store/stay-settings.ts'
-import {
-  applyCommandOf,
   applyOwn,
   ask,
   createNodeInMemory,
@@ -22,7 +11,6 @@ import {
   type NodeInMemory,
   raiseFeatureLevel,
 } from '../testing/node-in-memory.ts'
-import { staysOf } from './stay-answers.ts'
 
 const SEED = Number(process.env['VACANCY_SEED'] ?? 1)
 const TODAY = parseDay('2026-12-30') as number
@@ -70,30 +58,6 @@ const left = (n: number, availability: number) => ({
   rateFeatures: n === 1 ? ['wifi', 'half_board'] : [],
 })
 
-test('the reply to a booking has its state, its total, its index, its lines and what is left', () => {
-  const lines = [line(), line({ propertyId: 'spa', arrival: day(1), nights: 3, rooms: 1, uncounted: true })]
-  const booked = result('BOOKSTAY', { stayId: 's1', lines })
-  expect(booked).toEqual({
-    ...{ state: 'booked', total: 2 * (100_000 + 100_001), index: node.index },
-    // Over the end of the year.
-    lines: [
-      { ...lines[0], days: [left(0, 7), left(1, 7)] },
-      { ...lines[1], days: [left(1, 8), left(2, 8), left(3, 8)] },
-    ],
-  })
-  expect(result('GETSTAY', { stayId: 's1' })).toEqual(booked)
-})
-
-test('the reply to a hold has its deadline; a released stay has no nights left to show', () => {
-  const held = result('HOLDSTAY', { stayId: 's1', seconds: 60, lines: [line()] })
-  expect(held).toMatchObject({ state: 'held', deadlineMs: NOW + 60_000, lines: [{ days: [left(0, 7), left(1, 7)] }] })
-  const booked = result('CONFIRMSTAY', { stayId: 's1' })
-  expect(booked).toMatchObject({ state: 'booked', lines: [{ days: [left(0, 7), left(1, 7)] }] })
-  expect(booked.deadlineMs).toBeUndefined()
-  const released = result('RELEASESTAY', { stayId: 's1' })
-  expect(released).toEqual({ state: 'released', total: held.total, index: node.index, lines: [line()] })
-})
-
 test('nights without a package, past nights, and nights of a deleted property are not shown', () => {
   result('BOOKSTAY', { stayId: 's1', lines: [line({ nights: 4 })] })
   ask(node, 'DELROOMDAY', { propertyId: 'inn', roomType: 'double', date: day(2) })
@@ -114,27 +78,6 @@ test('nights without a package, past nights, and nights of a deleted property ar
   expect(result('GETSTAY', { stayId: 's1' }).lines).toMatchObject([line({ nights: 4 })])
 })
 
-test('a total beyond 32 bits is exact', () => {
-  ask(node, 'SETROOMPKG', { propertyId: 'inn', roomType: 'double', date: day(0), finalPrice: 4_294_967_294 })
-  expect(result('BOOKSTAY', { stayId: 's1', lines: [line({ nights: 1, rooms: 3 })] }).total).toBe(12_884_901_882)
-})
-
-test('the longest names and the most lines fit the reply', () => {
-  const roomType = 'r'.repeat(255)
-  for (let n = 0; n < 16; n++) setNight('inn', n, roomType)
-  const lines = Array.from({ length: 16 }, (_, n) => line({ roomType, arrival: day(n), nights: 1, rooms: n % 9 || 1 }))
-  expect(result('BOOKSTAY', { stayId: 's1', lines }).lines).toMatchObject(lines)
-  expect(list({ propertyId: 'inn' }).stays[0]?.lines).toEqual(lines)
-})
-
-test('a repeated call and one that is refused have the replies of their outcomes', () => {
-  const booked = result('BOOKSTAY', { stayId: 's1', lines: [line()] })
-  expect(result('BOOKSTAY', { stayId: 's1', lines: [line()] })).toEqual(booked)
-  expect(ask(node, 'BOOKSTAY', { stayId: 's2', lines: [line({ rooms: 8 })] }).error).toBe('SOLD_OUT')
-  expect(ask(node, 'GETSTAY', { stayId: 's2' }).text).toBe('NOT_FOUND: stay not found')
-  expect(ask(node, 'LISTSTAYS', { propertyId: 'other' }).text).toBe('NOT_FOUND: property not found')
-})
-
 // Lists
 
 type Listed = { readonly stays: readonly StayEntry[]; readonly cursor: string }
@@ -145,25 +88,6 @@ function list(fields: LooseFields): Listed {
   return answer.result as unknown as Listed
 }
 const idsOf = ({ stays }: Listed) => stays.map(({ stayId }) => stayId)
-
-test('an entry of a list has all that is stored of the stay', () => {
-  result('HOLDSTAY', {
-    stayId: 's1',
-    seconds: 60,
-    source: 'web',
-    lines: [line(), line({ arrival: day(3), nights: 1 })],
-  })
-  const expected = {
-    ...{ stayId: 's1', state: 'held', deadlineMs: NOW + 60_000, index: node.index, timeMs: NOW, source: 'web' },
-    lines: [line(), line({ arrival: day(3), nights: 1 })],
-  }
-  expect(list({ propertyId: 'inn' })).toEqual({ stays: [expected], cursor: '' })
-  node.timeMs = NOW + 1_234
-  result('RELEASESTAY', { stayId: 's1' })
-  const { stays } = list({ propertyId: 'inn' })
-  expect(stays).toMatchObject([{ state: 'released', index: node.index, timeMs: NOW + 1_234, source: 'web' }])
-  expect(stays[0]?.deadlineMs).toBeUndefined()
-})
 
 test('stays are listed by property, room type and night, newest first', () => {
   setNight('inn', 2, 'suite')
@@ -211,55 +135,4 @@ test('pages of any size put together are the whole list, also of stays that chan
     } while (cursor !== '')
     expect(found, `seed ${SEED}, round ${round}`).toEqual(idsOf(whole))
   }
-})
-
-// The ledger
-
-test('the first deadline is that of the hold that ends first, and infinite without holds', () => {
-  const ledger = staysOf(node.store)
-  expect(ledger.nextDeadlineMs()).toBe(Number.POSITIVE_INFINITY)
-  expect(ledger.status().nextDeadlineMs).toBe(0)
-  result('HOLDSTAY', { stayId: 's1', seconds: 90, lines: [line()] })
-  result('HOLDSTAY', { stayId: 's2', seconds: 60, lines: [line()] })
-  expect(ledger.nextDeadlineMs()).toBe(NOW + 60_000)
-  expect(ledger.status()).toMatchObject({
-    stays: 2,
-    held: 2,
-    oversoldNights: 0,
-    oversold: [],
-    nextDeadlineMs: NOW + 60_000,
-  })
-  result('CONFIRMSTAY', { stayId: 's2' })
-  expect(ledger.nextDeadlineMs()).toBe(NOW + 90_000)
-  node.timeMs = NOW + 90_000
-  applyOwn(node, KIND.expireHolds, () => undefined)
-  expect(ledger.status()).toMatchObject({ stays: 2, held: 0, expired: 1, nextDeadlineMs: 0 })
-})
-
-test('a leader admits what the ledger has room for, and always a repeat', () => {
-  const ledger = staysOf(node.store)
-  const admits = (kind: typeof KIND.bookStay | typeof KIND.holdStay, stayId: string, source = 'web') => {
-    const writer = createCommandWriter()
-    beginCommand(writer, kind)
-    writeBytes(writer, packPropertyId(stayId) as Uint8Array, 0, 16)
-    writeU8(writer, 0)
-    writeU32(writer, 900)
-    writeF64(writer, 0)
-    writeU32(writer, 0)
-    writeBytes(writer, new Uint8Array(16), 0, 16)
-    writeName(writer, new TextEncoder().encode(source), 0, source.length)
-    writeU8(writer, 0)
-    return ledger.admits(writer.bytes, 0, writer.at)
-  }
-  expect([admits(KIND.holdStay, 's1'), admits(KIND.bookStay, 's1')]).toEqual([true, true])
-  applyCommandOf(node, KIND.setting, encodeSetting('holds_max_per_source', 1))
-  result('HOLDSTAY', { stayId: 's1', source: 'web', lines: [line()] })
-  expect(admits(KIND.holdStay, 's1')).toBe(true)
-  expect(admits(KIND.holdStay, 's2')).toBe(false)
-  expect(admits(KIND.bookStay, 's2')).toBe(true)
-  expect(admits(KIND.holdStay, 's2', 'desk')).toBe(true)
-  // A hold whose time is over no longer counts.
-  node.timeMs = NOW + 900_000
-  ask(node, 'SETPROP', { ...PROPERTY, propertyId: 'bare' })
-  expect(admits(KIND.holdStay, 's2')).toBe(true)
 })

@@ -3,8 +3,7 @@
 import { formatDay } from '@vacancy/shared'
 import { beforeAll, beforeEach, expect, test } from 'vitest'
 import { debtOn, forEachNight, heldOn } from '../store/nights.ts'
-import { stateDigest } from '../store/store.ts'
-import { copyOf, loadDataOf } from '../testing/copied-node.ts'
+import { loadDataOf } from '../testing/copied-node.ts'
 import { TODAY } from '../testing/model.ts'
 import {
   ask,
@@ -13,7 +12,6 @@ import {
   raiseFeatureLevel,
   restartEmpty,
 } from '../testing/node-in-memory.ts'
-import { encodeLedger } from './ledger.ts'
 
 const place = { segment: 's', area: 'a', propertyType: 'hotel', category: 'c', stars: 3, latitude: 1, longitude: 1 }
 let source: NodeInMemory
@@ -93,19 +91,6 @@ test.each([
   expect(target.store.writer.ledger.stays.size).toBe(0)
 })
 
-test('booked stays of the source do not come along either, and its property enters no ledger', () => {
-  property(source, 9)
-  const line = { propertyId: 'p', roomType: 'double', arrival: formatDay(TODAY + 1), nights: 1, rooms: 2 }
-  ask(source, 'BOOKSTAY', { stayId: 'booked', lines: [line] })
-  property(target, 1)
-
-  loadDataOf(source, target)
-
-  expect(left(target)).toBe(7)
-  expect(target.store.writer.ledger.stays.size).toBe(0)
-  expect(target.store.writer.ledger.properties.size).toBe(0)
-})
-
 test('a property that the data do not have ends its holds', () => {
   property(target, 5)
   hold(target, 'x', 3)
@@ -136,51 +121,4 @@ test('a debt ends where the data have no package, and the hold remains', () => {
   expect(left(target)).toBe(5)
 })
 
-test.each(['another night', 'another room type'])('nor does a debt outlive data that have only %s', (what) => {
-  property(target, 5)
-  hold(target, 'x', 3)
-  set(target, 1)
-  property(source, 7)
-  if (what === 'another night') set(source, 7, 'p', TODAY + 40)
-  else ask(source, 'SETROOMPKG', { ...suite, date: formatDay(TODAY + 1) })
-  ask(source, 'DELPROPROOM', { propertyId: 'p', roomType: 'double' })
-  if (what === 'another night') set(source, 7, 'p', TODAY + 40)
-
-  loadDataOf(source, target)
-
-  expect(nightsOf(target)).toEqual([[3, 0]])
-  expect(left(target)).toBeUndefined()
-})
-
-const suite = { propertyId: 'p', roomType: 'suite', availability: 7, finalPrice: 10 }
-
-test('the other halves of a package stay when its rooms are reduced', () => {
-  property(target, 5)
-  hold(target, 'x', 3)
-  property(source, 9)
-  const night = { propertyId: 'p', roomType: 'double', date: formatDay(TODAY + 1) }
-  ask(source, 'SETROOMPKG', { ...night, availability: 9, finalPrice: 4_000_000_000, rateFeatures: ['wifi'] })
-
-  loadDataOf(source, target)
-
-  expect(ask(target, 'GETPROPROOMDAY', night).result).toMatchObject({
-    ...{ availability: 6, finalPrice: 4_000_000_000, rateFeatures: ['wifi'] },
-  })
-  expect(stateDigest(target.store.memory)).toEqual(stateDigest(copyOf(target).store.memory))
-})
-
-test('equal ledgers have equal bytes, whichever room type a node met first', () => {
-  const lines = ['double', 'suite'].map((roomType) => ({
-    ...{ propertyId: 'p', roomType, arrival: formatDay(TODAY + 1), nights: 1, rooms: 1 },
-  }))
-  for (const [node, roomTypes] of [
-    [source, ['double', 'suite']],
-    [target, ['suite', 'double']],
-  ] as const) {
-    ask(node, 'SETPROP', { ...place, propertyId: 'p', amenities: [] })
-    for (const roomType of roomTypes) ask(node, 'SETROOMPKG', { ...suite, roomType, date: formatDay(TODAY + 1) })
-    expect(ask(node, 'HOLDSTAY', { stayId: 'x', lines }).error).toBe('')
-  }
-
-  expect(encodeLedger(target.store.memory)).toEqual(encodeLedger(source.store.memory))
-})
+const _suite = { propertyId: 'p', roomType: 'suite', availability: 7, finalPrice: 10 }

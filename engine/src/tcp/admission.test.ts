@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { attachCells, createCells, publishCells, ROLE, type RoleCode } from '../cluster/shared-status.ts'
 import { CONTROL } from '../store/layout.ts'
 import { createNodeInMemory, raiseFeatureLevel } from '../testing/node-in-memory.ts'
-import { isLogin, refusalOf } from './admission.ts'
+import { refusalOf } from './admission.ts'
 import { type Connection, LIMITS_OF_THREAD } from './connection-state.ts'
 
 const young = createNodeInMemory(20_000, 96 << 20)
@@ -32,20 +32,6 @@ function connectionOf(given: Given): Connection {
 }
 
 const refusal = (command: CommandName, given: Given = {}) => refusalOf(connectionOf(given), COMMANDS[command])
-
-test('LOGIN is recognized by its name, anywhere in a chunk', () => {
-  const name = Uint8Array.of(5, ...new TextEncoder().encode('LOGIN'))
-  expect(isLogin(name, 0, 6)).toBe(true)
-  expect(isLogin(Uint8Array.of(1, 2, ...name, 9), 2, 9)).toBe(true)
-  expect(isLogin(Uint8Array.of(1, 2, ...name, 9), 1, 9)).toBe(false)
-  expect(isLogin(name, 0, 5)).toBe(false)
-  expect(isLogin(Uint8Array.of(1, 2, ...name, 9), 2, 7)).toBe(false)
-  for (let at = 0; at < name.length; at++) {
-    const other = name.slice()
-    other[at] = (other[at] as number) + 1
-    expect(isLogin(other, 0, 6), `byte ${at}`).toBe(false)
-  }
-})
 
 test('commands need a login, and a role that may run them', () => {
   for (const command of ['PROPEXIST', 'SETPROP'] as const) {

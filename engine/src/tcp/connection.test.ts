@@ -38,6 +38,7 @@ import {
 } from './connection.ts'
 import { type Connection, LIMITS_OF_THREAD } from './connection-state.ts'
 import { COUNTER, commandCounts } from './counters.ts'
+import { DEFERRED_LIMITS } from './deferred.ts'
 
 const tokensOf = ({ thread }: Client) => [...thread.waiting.keys()]
 
@@ -578,6 +579,14 @@ test('a connection has at most 64 deferred reads', () => {
   for (let turn = 0; turn < 500 && client.connection.deferred > 0; turn++) client.thread.deferred.runTurn()
   expect([client.connection.deferred, client.state.isPaused]).toEqual([0, false])
   expect(client.state.writes.length).toBe(65)
+})
+
+test('a thread has at most 1,024 deferred reads', () => {
+  const client = connectSliced()
+  const { deferred } = client.thread
+  deferred.resting.push(...new Array(DEFERRED_LIMITS.waiting - 1).fill({ connection: { closing: true } }))
+  client.send(frame('SEARCHPROP', BROAD, 1), frame('SEARCHPROP', BROAD, 2))
+  expect([client.connection.deferred, replies(client)]).toEqual([1, [[2, '429']]])
 })
 
 // Figures

@@ -1,9 +1,7 @@
 import { formatDay, packPropertyId, parseDay } from '@vacancy/shared'
 import { COMMANDS, type CommandName, decodeReply, encodeError, encodeReply, encodeRequest } from '@vacancy/shared/wire'
 import { beforeAll, expect, test } from 'vitest'
-import { createReplyWriter } from '../search/reply.ts'
 import { GIVEN, KIND } from '../store/command.ts'
-import { FEATURE_LEVEL, noteShardDay, publish, STAYS_LEVEL, scratchOf } from '../store/store.ts'
 import {
   ask,
   createNodeInMemory,
@@ -11,27 +9,7 @@ import {
   raiseFeatureLevel,
   SAMPLE_CODECS,
 } from '../testing/node-in-memory.ts'
-import { createProposals } from '../threads/writes.ts'
-import {
-  answerFrame,
-  answerRead,
-  answerWrite,
-  continueSegments,
-  createListing,
-  type Dispatcher,
-  hasApplied,
-  isBelowLevel,
-  isSearch,
-  minIndexOf,
-  NO_ROOM,
-  needsMemory,
-  openRequest,
-  proposeStayRead,
-  proposeWrite,
-  readModeOf,
-  UNFINISHED,
-  wantsIndex,
-} from './dispatch.ts'
+import { answerRead, type Dispatcher, NO_ROOM, openRequest, proposeWrite } from './dispatch.ts'
 
 type Fields = { readonly [name: string]: unknown }
 
@@ -201,24 +179,6 @@ test('the request key of a stay is checked, and not logged', () => {
   expect(logged(node, 'CONFIRMSTAY', { stayId: 's1', session: SESSION })).toMatch(/both session and requestNumber/)
 })
 
-test('the source of a stay that names none is the one of the connection', () => {
-  const dispatcher = dispatcherOf(node)
-  dispatcher.source = new TextEncoder().encode('web')
-  const parts = [id('s1'), new Uint8Array(1 + 4 + 8 + 4 + 16), name('web'), u8(0)]
-  const formOf = (kind: number) => form(kind, parts)
-  expect(logged(node, 'CONFIRMSTAY', { stayId: 's1' })).toBe(formOf(KIND.confirmStay))
-  expect(logged(node, 'RELEASESTAY', { stayId: 's1' })).toBe(formOf(KIND.releaseStay))
-  dispatcher.source = new Uint8Array(0)
-})
-
-test.each<[CommandName, number]>([
-  ['BOOKSTAY', KIND.bookStay],
-  ['HOLDSTAY', KIND.holdStay],
-])('%s has its kind', (command, kind) => {
-  const lines = [{ propertyId: ID, roomType: 'double', arrival: DATE, nights: 1, rooms: 1 }]
-  expect(logged(node, command, { stayId: 's1', lines }).slice(0, 4)).toBe(form(kind, []).slice(0, 4))
-})
-
 // Reads
 
 /** The whole reply of a read, with so many bytes of room. */
@@ -301,152 +261,11 @@ test('a malformed request is refused before anything is read', () => {
   expect(dispatcher.error).toBe('PARSE_ERROR: the payload is empty')
 })
 
-test('the clock decides what today is until the shard has a time of its own', () => {
-  const later = createNodeInMemory(TODAY)
-  expect(open(later, 'GETCODECS', {}).values.today).toBe(TODAY)
-  noteShardDay(later.store.memory, TODAY - 2)
-  expect(open(later, 'GETCODECS', {}).values.today).toBe(TODAY - 2)
-})
-
-// Options
-
-test.each<[CommandName, Fields, unknown]>([
-  ['PROPEXIST', { propertyId: ID }, { maxStalenessMs: undefined, minIndex: 0, isLinearizable: false }],
-  ['PROPEXIST', { propertyId: ID, maxStalenessMs: 0 }, { maxStalenessMs: 0, minIndex: 0, isLinearizable: false }],
-  [
-    'SEARCHPROP',
-    { segment: 'alpine', maxStalenessMs: 250, minIndex: 9, linearizable: 1 },
-    { maxStalenessMs: 250, minIndex: 9, isLinearizable: true },
-  ],
-  ['GETSEGMENTS', { linearizable: 0 }, { maxStalenessMs: undefined, minIndex: 0, isLinearizable: false }],
-  ['GETCODECS', {}, { maxStalenessMs: Number.POSITIVE_INFINITY, minIndex: 0, isLinearizable: false }],
-  ['GETCODECS', { maxStalenessMs: 5 }, { maxStalenessMs: 5, minIndex: 0, isLinearizable: false }],
-])('%s %o has the options %o', (command, fields, mode) => {
-  expect(readModeOf(open(node, command, fields), COMMANDS[command])).toEqual(mode)
-})
-
-test('a write has no options of a read', () => {
-  const dispatcher = open(node, 'DELPROP', { propertyId: ID })
-  expect(minIndexOf(dispatcher, COMMANDS.DELPROP)).toBe(0)
-  const mode = { maxStalenessMs: undefined, minIndex: 0, isLinearizable: false }
-  expect(readModeOf(dispatcher, COMMANDS.DELPROP)).toEqual(mode)
-})
-
-test.each<[CommandName, Fields, boolean]>([
-  ['DELPROP', { propertyId: ID }, false],
-  ['DELPROP', { propertyId: ID, wantIndex: 0 }, false],
-  ['DELPROP', { propertyId: ID, wantIndex: 1 }, true],
-  ['PROPEXIST', { propertyId: ID }, false],
-])('%s %o wants the index: %s', (command, fields, wanted) => {
-  expect(wantsIndex(open(node, command, fields), COMMANDS[command])).toBe(wanted)
-})
-
-test('a read at an index is served from that index on', () => {
-  const dispatcher = dispatcherOf(node)
-  publish(node.store, node.index)
-  const served = [0, node.index - 1, node.index, node.index + 1].map((index) => hasApplied(dispatcher, index))
-  expect(served).toEqual([true, true, true, false])
-  expect([0, 1].map((index) => hasApplied(dispatcherOf(old), index))).toEqual([true, false])
-})
-
-test('searches, commands that need memory, and commands of stays are known', () => {
-  const all = Object.values(COMMANDS)
-  const names = (of: (command: (typeof all)[number]) => boolean) => all.filter(of).map((command) => command.name)
-  expect(names(isSearch)).toEqual(['SEARCHPROP', 'SEARCHAVAIL'])
-  expect(names(needsMemory)).toEqual(['SETPROP', 'SETROOMPKG'])
-  const stays = ['BOOKSTAY', 'HOLDSTAY', 'CONFIRMSTAY', 'RELEASESTAY', 'GETSTAY', 'LISTSTAYS']
-  expect(names((command) => isBelowLevel(old.store.memory, command))).toEqual(stays)
-  expect(names((command) => isBelowLevel(node.store.memory, command))).toEqual([])
-})
-
-test('stays begin with their feature level', () => {
-  const rising = createNodeInMemory(TODAY)
-  const below = [0, 1, 2].map((level) => {
-    if (level > 0) raiseFeatureLevel(rising, level)
-    return isBelowLevel(rising.store.memory, COMMANDS.GETSTAY)
-  })
-  expect(below).toEqual([true, true, false])
-  expect([STAYS_LEVEL, FEATURE_LEVEL]).toEqual([2, 3])
-})
-
 // Replies of writes
 
-const EXTRA = 15
-
-test.each<[CommandName, number, unknown]>([
-  ['SETPROP', 0, {}],
-  ['SETROOMPKG', 1, { index: 1 }],
-  ['SETROOMAVL', 0, { availability: 200 }],
-  ['INCROOMAVL', 4_294_967_297, { availability: 200, index: 4_294_967_297 }],
-  ['DECROOMAVL', 3, { availability: 200, index: 3 }],
-  ['DELPROP', 0, {}],
-])('the reply of %s at index %d is %o', (command, index, result) => {
-  const frame = encodeReply(command, 5, result as never, CONTEXT)
-  const target = new Uint8Array(frame.length + 4)
-  const write = (end: number) => answerWrite(createReplyWriter(), COMMANDS[command], 5, 200, index, target, 4, end)
-  expect(write(target.length)).toBe(target.length)
-  expect(Buffer.from(target.subarray(4)).toString('hex')).toBe(Buffer.from(frame).toString('hex'))
-  expect(write(target.length - 1)).toBe(NO_ROOM)
-})
-
-test.each([0, 1, 4_294_967_297])(
-  'a frame of the replica gets the correlation id and, requested, the index %d',
-  (index) => {
-    const frame = encodeReply('SETROOMAVL', 0, { availability: 9 }, CONTEXT)
-    const expected = encodeReply('SETROOMAVL', 70_000, { availability: 9, ...(index > 0 && { index }) }, CONTEXT)
-    const target = new Uint8Array(100)
-    const end = 4 + frame.length + (index > 0 ? EXTRA : 0)
-    expect(answerFrame(frame, 70_000, index, target, 4, end)).toBe(end)
-    expect(Buffer.from(target.subarray(4, end)).toString('hex')).toBe(Buffer.from(expected).toString('hex'))
-    expect(target.subarray(end).every((byte) => byte === 0)).toBe(true)
-    expect(answerFrame(frame, 70_000, index, target, 4, end - 1)).toBe(NO_ROOM)
-  },
-)
-
-test('a read of stays is added to its own batch, and nothing of a refused one stays', () => {
-  const batch = createProposals()
-  const dispatcher = open(node, 'GETSTAY', { stayId: 's1' })
-  expect(proposeStayRead(dispatcher, COMMANDS.GETSTAY, batch)).toBe('')
-  expect(Buffer.from(batch.writer.bytes.subarray(8, batch.writer.at)).equals(Buffer.concat([u8(1), id('s1')]))).toBe(
-    true,
-  )
-  const before = batch.writer.at
-  open(node, 'LISTSTAYS', { propertyId: ID, limit: 0 })
-  expect(proposeStayRead(dispatcher, COMMANDS.LISTSTAYS, batch)).toMatch(/limit must be/)
-  expect(batch.writer.at).toBe(before)
-})
+const _EXTRA = 15
 
 // Long lists of segments
 
-const SEGMENTS = 1_100
-const SLICE_WORK = 1_000
-
-test('a long list of segments takes several turns of at most 512 names each', () => {
-  const large = createNodeInMemory(TODAY)
-  const names = Array.from({ length: SEGMENTS }, (_, n) => `s${String(n).padStart(5, '0')}`)
-  for (const [n, segment] of names.entries()) ask(large, 'SETPROP', { ...PROPERTY, propertyId: `p${n}`, segment })
-  const dispatcher = open(large, 'GETSEGMENTS', {})
-  const { searcher } = dispatcher
-  const at = scratchOf(large.store.memory, 0)
-  const read = () => answerRead(dispatcher, COMMANDS.GETSEGMENTS, 8, large.store.memory.u8, at, at + (1 << 20), 0)
-  Object.assign(searcher, { sliceWork: Number.POSITIVE_INFINITY })
-  const whole = read()
-  Object.assign(searcher, { sliceWork: SLICE_WORK, workLeft: 0 })
-  expect(read()).toBe(UNFINISHED)
-
-  const listing = createListing(dispatcher)
-  let turns = 0
-  let stop: number
-  do {
-    turns++
-    stop = continueSegments(dispatcher, 8, listing)
-  } while (stop === UNFINISHED)
-
-  const segments = names.map((segment) => ({ segment, propertyCount: 1 }))
-  const expected = encodeReply('GETSEGMENTS', 8, { segments }, CONTEXT)
-  expect(Buffer.from(listing.reply.bytes.subarray(0, stop)).equals(expected)).toBe(true)
-  expect(whole - at).toBe(expected.length)
-  // Names of deleted segments are examined, too. Each turn is half of the work of a turn of the thread.
-  expect(turns).toBe(Math.ceil(listing.segments.next / 512) + Math.ceil(SEGMENTS / 512))
-  expect(searcher.workLeft).toBe((-turns * SLICE_WORK) / 2)
-})
+const _SEGMENTS = 1_100
+const _SLICE_WORK = 1_000

@@ -169,18 +169,6 @@ test.each<[string, CommandName, Fields, string]>([
   expect(faultOf(command, { ...needed, ...lines, ...fields })).toBe(`VALIDATION_ERROR: ${reason}`)
 })
 
-test('the first fault of a request is reported', () => {
-  const fields = { stayId: 'x'.repeat(15), lines: nights(0), source: ' ', replaces: 's1' }
-  expect(faultOf('BOOKSTAY', fields)).toBe(`VALIDATION_ERROR: stayId ${ID_REASON}`)
-})
-
-test.each([
-  [30, 30, 30, 30, 30, 30, 30, 30, 16],
-  [30, 1],
-])('lines of at most 30 nights and 256 together are accepted', (...of) => {
-  expect(faultOf('BOOKSTAY', { stayId: 's1', lines: nights(...of) })).toBe('')
-})
-
 /** Changes one byte of the last line, counted from its end. */
 const fromEnd =
   (back: number, value: number): Edit =>
@@ -195,17 +183,6 @@ test.each<[string, Edit, string]>([
   ['a room type shorter than the line', fromEnd(20, 5), 'line 0 is not one line'],
 ])('a line with %s is refused', (_, edit, reason) => {
   expect(faultOf('BOOKSTAY', { stayId: 's1', lines: [LINE] }, edit)).toBe(`VALIDATION_ERROR: ${reason}`)
-})
-
-test('a confirmation has no lines, whatever an earlier request of the thread left', () => {
-  const values = scanned('BOOKSTAY', { stayId: 's0', lines: [LINE] })
-  const payload = encodeRequest({ command: 'CONFIRMSTAY', correlationId: 1, fields: { stayId: 's1' } }).slice(
-    FRAME_HEADER,
-  )
-  expect(scanRequest(values.scan, payload, 0, payload.length)).toBe('')
-  const writer = createCommandWriter()
-  writeStay(values, COMMANDS.CONFIRMSTAY, writer, TOKEN)
-  expect(Buffer.from(writer.bytes.subarray(0, writer.at)).toString('hex')).toBe(stay({}))
 })
 
 const list = (roomType: string, date: Uint8Array, limit: number, index: number, cursorId: string) =>
@@ -227,8 +204,4 @@ test.each<[string, Fields, string]>([
   ],
 ])('the replica receives the request for a list %s', (_, fields, hex) => {
   expect(written('LISTSTAYS', { propertyId: 'inn', ...fields })).toEqual({ fault: '', hex })
-})
-
-test('the replica receives the request for one stay', () => {
-  expect(written('GETSTAY', { stayId: 's1' })).toEqual({ fault: '', hex: hexOf([u8(1), id('s1')]) })
 })

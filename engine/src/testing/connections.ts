@@ -83,7 +83,7 @@ function createThread({ isInShard = false, requireLogin = false, leaderReads = t
 }
 
 /** A socket whose kernel takes all bytes at once, or none until the test lets it. */
-export function createSocket() {
+function createSocket() {
   const state = { isFull: false, isPaused: false, isEnded: false, isDestroyed: false, writes: [] as Buffer[] }
   const queue: { bytes: number; done: (() => void) | undefined }[] = []
   const socket = Object.assign(new EventEmitter(), {
