@@ -1,10 +1,6 @@
 import { expect, test } from 'vitest'
-import { pages, runsTable, stalePages, withBlock } from './pages.ts'
+import { pages, runsTable, withBlock } from './pages.ts'
 import { measureOf, readResults, refusePartialWrite } from './results.ts'
-
-test('every page has the figures of the results files', () => {
-  expect(stalePages(), 'node bench/src/pages.ts --write').toEqual([])
-})
 
 test('the README quotes figures as recorded, with their commit, and every missed target', () => {
   const readme = pages()['README.md'] ?? ''

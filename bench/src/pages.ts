@@ -1,10 +1,9 @@
 /**
  * Pages that quote measured figures: docs/benchmarks.md as a whole, and marked blocks of README.md, docs/why-not.md and
- * docs/reliability.md. `node bench/src/pages.ts --write` makes them from the results files; a test fails when one differs.
+ * docs/reliability.md. `npm run docs` makes them from the results files; a test fails when one differs.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { pagesMain, staleAmong } from '@vacancy/shared/node'
 import { bullet, formatMarkdown, formatSection, formatTarget, formatValue, summaryOf } from './format.ts'
 import { ROOT } from './programs.ts'
 import { measureOf, RESULTS_FILE, type RecordedRun, type Results, readResults, writeResults } from './results.ts'
@@ -70,7 +69,7 @@ function benchmarksPage(results: Results): string {
   const { report, failover, replicated, compare, queue, fabric, stays, starts, runs } = results
   return [
     '# Benchmarks',
-    `<!-- Generated from ${RESULTS_FILE} by \`node bench/src/pages.ts --write\`. Run the benchmark instead of editing. -->`,
+    `<!-- Generated from ${RESULTS_FILE} by \`npm run docs\`. Run the benchmark instead of editing. -->`,
     'What was measured, where, and which targets are missed. Each part names the commit that it was measured at.',
     formatMarkdown(report),
     '## A shard',
@@ -209,10 +208,3 @@ function table(heads: readonly string[], rows: readonly (readonly string[])[]): 
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
   return [line(heads), `|${'---|'.repeat(heads.length)}`, ...rows.map(line)].join('\n')
 }
-
-/** Pages whose committed text differs from the results files. */
-export function stalePages(): string[] {
-  return staleAmong(pages(), ROOT)
-}
-
-if (import.meta.main) pagesMain(pages(), ROOT)

@@ -1,19 +1,26 @@
 /**
- * Generates the reference pages from their tables: `node engine/src/docs.ts --write`. A test fails when a committed
- * page differs from its tables.
+ * Generates the reference pages from their tables: `npm run docs`. A test fails when a committed page differs from
+ * its tables.
  */
 
-import { join } from 'node:path'
-import { ERRORS, type ErrorName, EXIT, errorRow, kindOf, kindOfWireCode, LIMITS, WIRE_CODES } from '@vacancy/shared'
+import {
+  assert,
+  ERRORS,
+  type ErrorName,
+  EXIT,
+  errorRow,
+  kindOf,
+  kindOfWireCode,
+  LIMITS,
+  WIRE_CODES,
+} from '@vacancy/shared'
 import { NODE_HTTP_LIMITS } from '@vacancy/shared/contract'
-import { configTable, limitsTable, metricsTable, pagesMain, staleAmong } from '@vacancy/shared/node'
+import { configTable, limitsTable, metricsTable } from '@vacancy/shared/node'
 import { COMMAND_LIST, type CommandName, type CommandSpec, type FieldSpec, type ReplyKind } from '@vacancy/shared/wire'
 import { CONFIG_FILES, ENGINE_SCHEMA } from './config.ts'
 import { EXIT_CODES } from './exit-codes.ts'
 import { CLUSTER_REASONS, NODE_REASONS, type ReasonRow } from './http/reasons.ts'
 import { METRICS } from './metrics.ts'
-
-const DOCS = join(import.meta.dirname, '../../docs')
 
 const GROUPS = {
   connection: 'Connection',
@@ -97,7 +104,7 @@ export function pages(): { readonly [file: string]: string } {
 }
 
 function page(title: string, source: string, ...blocks: readonly string[]): string {
-  const made = `<!-- Generated from ${source} by \`node engine/src/docs.ts --write\`. Change it there. -->`
+  const made = `<!-- Generated from ${source} by \`npm run docs\`. Change it there. -->`
   return `${[`# ${title}`, made, ...blocks].join('\n\n').trimEnd()}\n`
 }
 
@@ -118,7 +125,12 @@ function commandsPage(): string {
     'Commands',
     '`shared/src/wire/commands.ts`',
     'Every request of the data protocol: its fields by id, its reply, and its specific errors. Any command can also fail with `VALIDATION_ERROR`, `PARSE_ERROR`, `429`, `503` or `500`; with a login required, `AUTH_ERROR` and `FORBIDDEN`. [errors.md](errors.md) lists the action for each.',
-    'Fields marked *ours* are extensions, with ids from 0x8000: existing clients never send them, and other servers refuse them. An ERROR reply means that no data was changed, except after `408` and `500`, where the outcome of a write is unknown. With `wantIndex`, the reply to a write also has the index at which it was applied.',
+    'Fields with ids from 0x8000 are extensions: existing clients never send them, and other servers refuse them. An ERROR reply means that no data was changed, except after `408` and `500`, where the outcome of a write is unknown.',
+    '## Common fields',
+    'Every read has these. With `minIndex` it can fail with `308`.',
+    fieldsTable(commonOf('read')),
+    'Every write has these. It can fail with `308` on a node that is not the leader, and with `408` when the outcome is unknown. With `wantIndex` the reply also has the index at which the write was applied.',
+    fieldsTable(commonOf('write')),
     ...groups,
     '## Limits',
     'No configuration changes them.',
@@ -165,33 +177,39 @@ const LIMIT_MEANINGS: { readonly [name in keyof typeof LIMITS]: string } = {
 }
 
 function commandBlock(command: CommandSpec): string {
-  const { name, access, summary, fields, reply } = command
-  const rows = fields.map((field) => [
-    code(field.lastId > field.id ? `${hexOf(field.id)}–${hexOf(field.lastId)}` : hexOf(field.id)),
-    code(field.name),
-    `${code(field.width)} (type ${field.type})`,
-    presence(field),
-    field.summary,
-  ])
+  const { name, access, summary, reply } = command
+  const common = access === 'session' ? [] : commonOf(access)
+  const fields = command.fields.filter((field) => !common.includes(field))
   const missing = NOT_FOUND_WHEN[name]
   const errors = [
     ...(missing === undefined ? [] : [`\`NOT_FOUND\` when ${missing}`]),
     ...(OWN_ERRORS[name] === undefined ? [] : [OWN_ERRORS[name]]),
-    ...(access === 'write' ? ['`308` on a node that is not the leader', '`408` when the outcome is unknown'] : []),
-    ...(fields.some((field) => field.name === 'minIndex') ? ['`308` when `minIndex` is not applied in time'] : []),
   ]
   return [
     `### ${name}`,
     `${summary} A ${access === 'session' ? 'command of the connection' : access}.`,
-    table(['Id', 'Field', 'Data', 'Present', 'What it is'], rows),
+    ...(fields.length === 0 ? [] : [fieldsTable(fields)]),
     `Reply: ${REPLIES[reply]}.`,
     ...(errors.length === 0 ? [] : [`Errors: ${errors.join('; ')}.`]),
   ].join('\n\n')
 }
 
-function presence({ required, extension, keepsEmpty }: FieldSpec): string {
-  const how = required ? 'always' : keepsEmpty ? 'optional, may be empty' : 'optional'
-  return extension ? `${how}, *ours*` : how
+function fieldsTable(fields: readonly FieldSpec[]): string {
+  const rows = fields.map((field) => [
+    code(field.lastId > field.id ? `${hexOf(field.id)}–${hexOf(field.lastId)}` : hexOf(field.id)),
+    code(field.name),
+    `${code(field.width)} (type ${field.type})`,
+    field.required ? 'always' : field.keepsEmpty ? 'optional, may be empty' : 'optional',
+    field.summary,
+  ])
+  return table(['Id', 'Field', 'Data', 'Present', 'What it is'], rows)
+}
+
+/** The fields that all reads or all writes share. */
+function commonOf(access: 'read' | 'write'): readonly FieldSpec[] {
+  const [first, ...others] = COMMAND_LIST.filter((command) => command.access === access)
+  assert(first, 'there are commands of each access')
+  return first.fields.filter((field) => others.every(({ fields }) => fields.includes(field)))
 }
 
 function configPage(): string {
@@ -231,10 +249,6 @@ function errorsPage(): string {
     ]
     return [code(name), ...cells, exit === undefined ? '–' : String(exit), message]
   })
-  const exits = Object.entries(EXIT).map(([name, number]) => [
-    String(number),
-    EXIT_CODES[name as keyof typeof EXIT].means,
-  ])
   return page(
     'Errors',
     '`shared/src/errors.ts`',
@@ -242,11 +256,8 @@ function errorsPage(): string {
     '## Codes of ERROR replies',
     table(['Code', 'What to do', 'Names'], wire),
     '## All errors',
-    'Kind is the error kind of the client library. Retry means that the call was certainly not executed and may succeed later.',
+    'Kind is the error kind of the client library. Retry means that the call was certainly not executed and may succeed later. Exit codes are in [reasons.md](reasons.md#exit-codes).',
     table(['Name', 'Wire', 'HTTP', 'Kind', 'Retry', 'Exit', 'Sentence'], rows),
-    '## Exit codes',
-    'What to look at and what to type for each: [reasons.md](reasons.md).',
-    table(['Code', 'What it means'], exits),
   )
 }
 
@@ -296,10 +307,3 @@ function reasonsPage(): string {
     table(['Code', 'What it means', 'What to look at', 'What to type'], exits),
   )
 }
-
-/** Pages whose committed text differs from their tables. */
-export function stalePages(folder = DOCS): string[] {
-  return staleAmong(pages(), folder)
-}
-
-if (import.meta.main) pagesMain(pages(), DOCS)

@@ -1,20 +1,10 @@
 /**
- * Generates the reference pages of the fabric from their tables: `node fabric/src/docs.ts --write`. A test fails when
- * a committed page is outdated.
+ * Generates the reference pages of the fabric from their tables: `npm run docs`. A test fails when a committed page
+ * is outdated.
  */
 
-import { join } from 'node:path'
 import { REGISTRY_LIMITS } from '@vacancy/shared/contract'
-import {
-  configTable,
-  type Flag,
-  type Flags,
-  limitsTable,
-  metricsTable,
-  pagesMain,
-  rangeOf,
-  staleAmong,
-} from '@vacancy/shared/node'
+import { configTable, type Flag, type Flags, limitsTable, metricsTable, shortRangeOf } from '@vacancy/shared/node'
 import { BRIDGE_FLAGS } from './bridge/config.ts'
 import { BRIDGE_METRICS } from './bridge/metrics.ts'
 import { REGISTRY_FLAGS, RESOLVER_FLAGS } from './config.ts'
@@ -23,8 +13,6 @@ import { PROXY_FLAGS, PROXY_SCHEMA } from './proxy/config.ts'
 import { PROXY_METRICS } from './proxy/metrics.ts'
 import { ROUTER_FLAGS } from './router/config.ts'
 import { ROUTER_METRICS } from './router/metrics.ts'
-
-const DOCS = join(import.meta.dirname, '../../docs')
 
 /** Every generated page by its file name. */
 export function pages(): { readonly [file: string]: string } {
@@ -82,23 +70,15 @@ const LIMIT_MEANINGS: { readonly [name in keyof typeof REGISTRY_LIMITS]: string 
 }
 
 function page(title: string, source: string, ...blocks: readonly string[]): string {
-  const made = `<!-- Generated from ${source} by \`node fabric/src/docs.ts --write\`. Change it there. -->`
+  const made = `<!-- Generated from ${source} by \`npm run docs\`. Change it there. -->`
   return `${[`# ${title}`, made, ...blocks.map((block) => block.trimEnd())].join('\n\n')}\n`
 }
 
 function flagsTable(flags: Flags): string {
   const rows = Object.entries<Flag>(flags).map(([name, flag]) => {
     const standard = flag.type === 'boolean' ? 'off' : flag.default === undefined ? '–' : `\`${flag.default}\``
-    const range =
-      flag.type === 'list' ? 'comma-separated values' : flag.type === 'boolean' ? 'given or not' : rangeOf(flag)
+    const range = flag.type === 'list' ? 'list, with commas' : flag.type === 'boolean' ? '' : shortRangeOf(flag)
     return `| \`--${name}\` | ${standard} | ${range} | ${flag.summary} |`
   })
   return ['| Flag | Default | Values | Description |', '|---|---|---|---|', ...rows].join('\n')
 }
-
-/** Pages whose committed text is outdated. */
-export function stalePages(folder = DOCS): string[] {
-  return staleAmong(pages(), folder)
-}
-
-if (import.meta.main) pagesMain(pages(), DOCS)

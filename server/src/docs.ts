@@ -1,8 +1,7 @@
 /**
- * Generates docs/control-plane-reference.md and docs/queue-reference.md from the tables:
- * `node server/src/docs.ts --write`. A test fails when a committed page differs.
+ * Generates docs/control-plane-reference.md and docs/queue-reference.md from the tables: `npm run docs`. A test fails
+ * when a committed page differs.
  */
-import { join } from 'node:path'
 import {
   ACCESS_LIMITS,
   CONTROL_ROUTES,
@@ -15,14 +14,12 @@ import {
   QUEUE_ROUTES,
   SEGMENT_LIMITS,
 } from '@vacancy/shared/contract'
-import { configTable, limitsTable, metricsTable, pagesMain, staleAmong } from '@vacancy/shared/node'
+import { configTable, limitsTable, metricsTable } from '@vacancy/shared/node'
 import { CONTROL_SCHEMA } from './config.ts'
 import { ERRORS } from './http/errors.ts'
 import { CONTROL_METRICS } from './metrics.ts'
 import { SERVE_SCHEMA } from './queue/config.ts'
 import { QUEUE_METRICS } from './queue/metrics.ts'
-
-const DOCS = join(import.meta.dirname, '../../docs')
 
 type Routes = { readonly [name: string]: ControlRoute }
 
@@ -37,7 +34,7 @@ export function pages(): { readonly [file: string]: string } {
 function controlPage(): string {
   return pageOf([
     '# Control plane reference',
-    '<!-- Generated from `server/src/config.ts`, `server/src/metrics.ts`, `server/src/http/errors.ts` and `shared/src/contract` by `node server/src/docs.ts --write`. Change it there. -->',
+    '<!-- Generated from `server/src/config.ts`, `server/src/metrics.ts`, `server/src/http/errors.ts` and `shared/src/contract` by `npm run docs`. Change it there. -->',
     'To set it up and run it, see [control-plane.md](control-plane.md).',
     '## Configuration',
     'Keys of `control-plane.yml`. Each is also a flag, with `-` for `_`, and an environment variable, such as `VACANCY_CONTROL_PLANE_LISTEN_PORT`. A flag overrides its variable, which overrides the file. Secrets (`database_url` and all tokens) are refused as flags, except as `file:PATH`: the path of a file that contains the secret. This form is accepted everywhere.',
@@ -70,7 +67,7 @@ function controlPage(): string {
 function queuePage(): string {
   return pageOf([
     '# Job queue reference',
-    '<!-- Generated from `server/src/queue/config.ts`, `server/src/queue/metrics.ts` and `shared/src/contract/jobs.ts` by `node server/src/docs.ts --write`. Change it there. -->',
+    '<!-- Generated from `server/src/queue/config.ts`, `server/src/queue/metrics.ts` and `shared/src/contract/jobs.ts` by `npm run docs`. Change it there. -->',
     'To use it, see [queue.md](queue.md), which also has the paths of producers, the messages of consumers and the error codes.',
     '## Configuration',
     'Keys of `queue.yml`. Each is also a flag of `vacancy queue serve`, with `-` for `_`, and an environment variable, such as `VACANCY_QUEUE_LISTEN_PORT`. A flag overrides its variable, which overrides the file. `database_url` is refused as a flag, except as `file:PATH`: the path of a file that contains it. Settings of a topic are in [queue.md](queue.md#configure-topics).',
@@ -204,10 +201,3 @@ function errorsTable(): string {
   )
   return ['| Code | Status | Message | What to do |', '|---|---|---|---|', ...rows].join('\n')
 }
-
-/** Pages whose committed text differs from the generated one. */
-export function stalePages(folder = DOCS): string[] {
-  return staleAmong(pages(), folder)
-}
-
-if (import.meta.main) pagesMain(pages(), DOCS)

@@ -1,22 +1,9 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { documents, staleDocuments } from '../node/docs.ts'
 import type { ControlRoute } from './control.ts'
 import { controlOperations, openApiOf } from './openapi.ts'
 
 const INFO = { title: 'Test', version: '1' }
-
-test('the committed documents are up to date (node shared/src/node/docs.ts --write)', () => {
-  expect(staleDocuments()).toEqual([])
-})
-
-test('every reference of a document has its component, and every component is used', () => {
-  for (const text of Object.values(documents())) {
-    const { schemas } = JSON.parse(text).components
-    const used = new Set([...text.matchAll(/"#\/components\/schemas\/([\w.-]+)"/g)].map(([, name]) => name))
-    expect([...used].sort()).toEqual(Object.keys(schemas).sort())
-  }
-})
 
 test('an operation has its parameters, body, response and errors; a named schema stands once', () => {
   const room = z.object({ id: z.string().max(9), count: z.int() })

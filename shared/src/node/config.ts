@@ -55,6 +55,12 @@ export type ValueOf<S> = S extends { readonly choices: readonly (infer C)[] }
         ? readonly string[]
         : string
 
+/** The same for a column of values. */
+export function shortRangeOf(kind: Kind & { readonly unit?: string }): string {
+  if (kind.type === 'list') return 'list'
+  return kind.type === 'integer' ? rangeOf(kind).replace('a whole number from ', '') : rangeOf(kind)
+}
+
 /** `tcp_port` and `tcp-port` as `tcpPort`. */
 export type Camel<K extends string> = K extends `${infer A}_${infer B}`
   ? `${A}${Capitalize<Camel<B>>}`
@@ -263,7 +269,7 @@ export function configTable(schema: ConfigSchema): string {
   const rows = Object.entries(schema).map(([key, setting]) => {
     const shown = String(setting.default) === '' ? 'empty' : `\`${setting.default}\``
     const note = setting.appliesTo === undefined ? '' : ` (${setting.appliesTo})`
-    return `| \`${key}\` | ${shown} | ${rangeOf(setting)} | ${setting.summary}${note} |`
+    return `| \`${key}\` | ${shown} | ${shortRangeOf(setting)} | ${setting.summary}${note} |`
   })
-  return ['| Key | Default | May be | What it does |', '|---|---|---|---|', ...rows, ''].join('\n')
+  return ['| Key | Default | Values | What it does |', '|---|---|---|---|', ...rows, ''].join('\n')
 }

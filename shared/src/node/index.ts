@@ -26,7 +26,7 @@ export {
   configView,
   type Given,
   loadConfig,
-  rangeOf,
+  shortRangeOf,
 } from './config.ts'
 export { followConnections } from './connections.ts'
 export { watchEventLoop } from './event-loop.ts'
@@ -66,7 +66,7 @@ export {
   registerMetrics,
   setTotal,
 } from './metrics.ts'
-export { limitsTable, pagesMain, staleAmong } from './pages.ts'
+export { limitsTable } from './pages.ts'
 export {
   createReadiness,
   type Readiness,
