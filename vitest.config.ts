@@ -16,7 +16,8 @@ const poolOf = (name: string) => (name === 'web' ? 'threads' : 'forks')
 
 const project = (name: string) => ({
   test: {
-    ...{ name, root: `./${name}`, include: ['{src,sim,chaos}/**/*.test.{ts,tsx}'], pool: poolOf(name) },
+    ...{ name, root: `./${name}`, include: [name === 'proofs' ? '**/*.test.ts' : 'src/**/*.test.{ts,tsx}'] },
+    pool: poolOf(name),
     ...limits,
   },
 })

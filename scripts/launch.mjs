@@ -114,24 +114,24 @@ const COMMANDS = {
   replicated: { build: true, steps: [['bench/src/cli.ts', 'replicated']] },
   compare: { build: true, steps: [['bench/src/cli.ts', 'compare']] },
   sample: { build: true, steps: [['bench/src/cli.ts', 'sample']] },
-  kill: { build: true, steps: [['engine/chaos/kill.ts']] },
+  kill: { build: true, steps: [['proofs/cli.ts', 'kill']] },
   'kill:queue': { build: false, steps: [['server/src/queue/testing/kill.ts']] },
   'failover:queue': { build: false, steps: [['server/src/queue/testing/failover.ts']] },
   // The queue on a disk that loses what was not synced.
   'losing:queue': { build: false, steps: [['server/src/queue/testing/losing.ts']] },
   // Many waiting jobs and one slow consumer.
   'backlog:queue': { build: false, steps: [['server/src/queue/testing/backlog.ts']] },
-  'soak:queue': { build: true, steps: [['bench/src/cli.ts', 'soak-queue']] },
-  sim: { build: true, steps: [['engine/sim/sim.ts']] },
+  'soak:queue': { build: true, steps: [['proofs/cli.ts', 'queue-soak']] },
+  sim: { build: true, steps: [['proofs/cli.ts', 'sim']] },
   // A shard of real processes under faults.
-  chaos: { build: true, steps: [['engine/chaos/chaos.ts']] },
+  chaos: { build: true, steps: [['proofs/cli.ts', 'chaos']] },
   // Routers and bridges over simulated connections.
-  'fabric:model': { build: false, steps: [['fabric/src/forward/model/main.ts']] },
+  'fabric:model': { build: false, steps: [['proofs/cli.ts', 'fabric-model']] },
   // A platform of real processes under faults.
-  'chaos:fabric': { build: true, steps: [['quickstart/chaos/chaos.ts']] },
+  'chaos:fabric': { build: true, steps: [['proofs/cli.ts', 'fabric-chaos']] },
   // Stays on a shard whose leader is killed again and again.
-  bookers: { build: true, steps: [['bench/src/cli.ts', 'bookers']] },
-  soak: { build: true, steps: [['bench/src/cli.ts', 'soak']] },
+  bookers: { build: true, steps: [['proofs/cli.ts', 'bookers']] },
+  soak: { build: true, steps: [['proofs/cli.ts', 'soak']] },
 }
 
 const [name, ...rest] = process.argv.slice(2)

@@ -1,15 +1,12 @@
 /** The door of the bench workspace. */
 import { runCommands } from '@vacancy/shared/node'
-import { bookersCommand } from './bookers/bookers.ts'
 import { compareCommand } from './compare.ts'
 import { fabricCommand } from './fabric/fabric.ts'
 import { failoverCommand } from './failover.ts'
 import { queueCommand } from './queue/queue.ts'
-import { queueSoakCommand } from './queue/soak.ts'
 import { replicatedCommand } from './replicated.ts'
 import { reportCommand } from './report.ts'
 import { sampleCommand } from './sample.ts'
-import { soakCommand } from './soak.ts'
 import { startsCommand } from './starts.ts'
 import { staysCommand } from './stays/stays.ts'
 import { whyNotCommand } from './why-not/why-not.ts'
@@ -22,15 +19,12 @@ await runCommands(
   [
     reportCommand,
     sampleCommand,
-    soakCommand,
     failoverCommand,
     replicatedCommand,
     compareCommand,
     whyNotCommand,
     queueCommand,
     fabricCommand,
-    queueSoakCommand,
-    bookersCommand,
     staysCommand,
     startsCommand,
   ],

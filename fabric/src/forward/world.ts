@@ -1,5 +1,5 @@
 /**
- * What forwarding needs of the outside: time, chance and connections. The model replaces it (forward/model), so that
+ * What forwarding needs of the outside: time, chance and connections. The model replaces it (proofs/fabric-model), so that
  * the same code runs over connections that are cut, stalled and reordered.
  */
 

@@ -1,0 +1,351 @@
+/**
+ * `npm run proofs -- chaos --minutes M [--seed S] [--nodes 3|5] [--json FILE] [--keep]`: a shard of real processes under
+ * faults, with clients whose histories are checked at the end (docs/design/testing.md#chaos).
+ *
+ *   clients ──► links ──► nodes ◄── links between each two of them      registry, resolver, views of the resolver
+ *      │                    ▲
+ *      └── histories        └── kill, stop, partition, full disk, changes of members, transfers
+ *             └──► judge: one order explains each package; sums; keys; digests; all nodes converge
+ *
+ * After a violation everything is kept: data directories, logs, histories, seed and verdict.
+ */
+
+import { randomInt } from 'node:crypto'
+import { cpSync, renameSync, writeFileSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { openShard } from '@vacancy/testkit/shard'
+import { type StayFigures, startBookers } from './bookers.ts'
+import { type Crowd, nodesOf, startCrowd } from './crowd.ts'
+import { runFaults, type Tally } from './faults.ts'
+import {
+  createFleet,
+  emptyDisk,
+  type Fleet,
+  killNode,
+  mountSmallDisk,
+  nodeOf,
+  pollFleet,
+  resumeNode,
+  runningNodes,
+  standings,
+  startNode,
+  stopNode,
+  unmountSmallDisk,
+  watchFleet,
+} from './fleet.ts'
+import { type Judgement, judge } from './judge.ts'
+import { openNetwork } from './network.ts'
+import { machineMs } from './recorder.ts'
+
+/** Longest stall of a process. */
+const STALL_MS_MAX = 30_000
+const TELL_MS = 10_000
+const FORM_MS = 240_000
+/** Time until all nodes are at the same index and have a leader, after the last fault is repaired. */
+const CONVERGE_MS = 300_000
+
+export type ChaosOptions = {
+  readonly seconds: number
+  readonly seed: number
+  /** Founding voters. */
+  readonly voters: number
+  readonly say: (line: string) => void
+  readonly stop?: AbortSignal
+  readonly stallMsMax?: number
+  /** Keep the files of a successful run as well. */
+  readonly keeps?: boolean
+}
+
+export type ChaosReport = Judgement &
+  StayFigures & {
+    readonly seed: number
+    readonly voters: number
+    readonly seconds: number
+    readonly network: string
+    readonly disk: string
+    readonly faults: { readonly [name: string]: number }
+    readonly elections: number
+    readonly terms: number
+    readonly digestMismatches: number
+    readonly convergedMs: number
+    /** Folder with all files; '' without violations. */
+    readonly kept: string
+  }
+
+/**
+ * Runs it once. The report lists violations; with any, all files are kept.
+ *
+ * @throws when the run itself fails: the shard did not form, or the run was stopped
+ */
+export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
+  const { seed, say, voters } = options
+  const founders = Array.from({ length: voters }, (_, i) => `node-${i + 1}`)
+  const spare = `node-${voters + 1}`
+  const shard = await openShard({
+    nodes: [...founders, spare],
+    voters: founders,
+    tls: true,
+    // Election timeouts of 1.2 to 2.4 s: on a busy machine, leaders with shorter ones do not last.
+    // Frequent snapshots and new log files, so that faults hit them as well.
+    config: {
+      raft_tick_ms: 20,
+      snapshot_trigger_count: 2_000,
+      snapshot_interval_sec: 5,
+      // Small enough to be filled within seconds.
+      memory_max_bytes: 64 << 20,
+      session_table_bytes: 8 << 20,
+    },
+  })
+  const network = await openNetwork(shard.nodes, shard.host)
+  const fleet = createFleet(shard, network)
+  const onExit = () => {
+    for (const node of runningNodes(fleet)) node.process?.signal('SIGKILL')
+    unmountSmallDisk(fleet)
+  }
+  process.once('exit', onExit)
+  let kept = ''
+  try {
+    const disk = mountSmallDisk(fleet, founders[1])
+      ? `tmpfs under ${founders[1]}`
+      : 'disks are not filled: mounting is not permitted here'
+    say(`seed ${seed}: ${voters} voters and ${spare}, ${options.seconds} s; ${disk}; ${shard.folder}`)
+    const run = await disturb(fleet, founders, options)
+    const report = {
+      ...run,
+      disk,
+      seed,
+      voters,
+      seconds: options.seconds,
+      network: 'a proxy in user space for each directed link',
+    }
+    if (run.violations.length > 0 || options.keeps) kept = await keep(fleet, { ...report, kept: '' })
+    return { ...report, kept }
+  } catch (error) {
+    if (!options.stop?.aborted) kept = await keep(fleet, { seed, error: String(error) })
+    throw new Error(`seed ${seed}${kept && `, everything in ${kept}`}: ${(error as Error).message}`, { cause: error })
+  } finally {
+    fleet.isClosed = true
+    await Promise.all(runningNodes(fleet).map((node) => killNode(fleet, node)))
+    unmountSmallDisk(fleet)
+    await network.close()
+    await shard.close()
+    process.off('exit', onExit)
+  }
+}
+
+type Run = Omit<ChaosReport, 'seed' | 'voters' | 'seconds' | 'network' | 'disk' | 'kept'>
+
+async function disturb(fleet: Fleet, founders: readonly string[], options: ChaosOptions): Promise<Run> {
+  const { seconds, seed, say, stop } = options
+  await formShard(fleet, founders, stop)
+  void watchFleet(fleet)
+  const crowd = await startCrowd(fleet, seed, seconds)
+  const bookers = await startBookers(nodesOf(fleet), seed)
+  const tally: Tally = new Map()
+  const progress = setInterval(() => say(lineOf(fleet, crowd.fromMs, tally)), TELL_MS)
+  try {
+    await disturbFor(seconds, fleet, founders, crowd, tally, options)
+    const toMs = machineMs()
+    await heal(fleet)
+    await Promise.all([crowd.end(), bookers.end()])
+    say('healed; waiting for convergence')
+    const together = await converge(fleet, stop)
+    const sold = await bookers.judge()
+    const records = await crowd.readAll()
+    for (const node of runningNodes(fleet)) await stopNode(fleet, node)
+    const elections = countElections(fleet)
+    say('judging')
+    const judgement = judge(records, crowd.fromMs, toMs)
+    const violations = [...fleet.violations, ...judgement.violations, ...sold.violations]
+    return {
+      ...judgement,
+      violations,
+      ...sold.figures,
+      faults: Object.fromEntries([...tally].sort()),
+      ...elections,
+      ...together,
+    }
+  } finally {
+    clearInterval(progress)
+    bookers.close()
+    await crowd.close()
+  }
+}
+
+async function formShard(fleet: Fleet, founders: readonly string[], stop: AbortSignal | undefined): Promise<void> {
+  for (const name of founders) await startNode(fleet, nodeOf(fleet, name))
+  await until('a leader', FORM_MS, stop, async () => {
+    await pollFleet(fleet)
+    if (fleet.violations.length > 0) throw new Error(fleet.violations.join('\n'))
+    return fleet.view.leader !== ''
+  })
+}
+
+async function disturbFor(
+  seconds: number,
+  fleet: Fleet,
+  founders: readonly string[],
+  { flood, fillMemory }: Crowd,
+  tally: Tally,
+  { seed, stop, stallMsMax = STALL_MS_MAX }: ChaosOptions,
+): Promise<void> {
+  const over = AbortSignal.any([AbortSignal.timeout(seconds * 1_000), ...(stop ? [stop] : [])])
+  await runFaults({ fleet, founders, tally, over, stallMsMax, wipes: { areSafe: true }, flood, fillMemory }, seed)
+  if (stop?.aborted) throw new Error('stopped')
+}
+
+function lineOf(fleet: Fleet, fromMs: number, tally: Tally): string {
+  const { view } = fleet
+  const faults = [...tally.values()].reduce((sum, count) => sum + count, 0)
+  const seconds = Math.round((machineMs() - fromMs) / 1_000)
+  const up = runningNodes(fleet).length
+  return `${seconds} s: ${faults} faults, term ${view.term}, leader ${view.leader || 'none'}, voters ${view.voters.join(' ')}, ${up} up, applied ${Math.max(0, ...view.applied.values())}, ${fleet.violations.length} violations`
+}
+
+async function heal(fleet: Fleet): Promise<void> {
+  fleet.network.heal()
+  emptyDisk(fleet)
+  for (const node of fleet.nodes.values()) {
+    if (node.isPaused) resumeNode(node)
+    const isMember = fleet.view.voters.includes(node.name) || fleet.view.learners.includes(node.name)
+    if (!node.process && isMember) await startNode(fleet, node)
+  }
+}
+
+/** Waits until all nodes have applied the same index and there is a leader; otherwise a violation. */
+async function converge(
+  fleet: Fleet,
+  stop: AbortSignal | undefined,
+): Promise<{ convergedMs: number; digestMismatches: number }> {
+  const beganMs = performance.now()
+  let last = ''
+  let digestMismatches = 0
+  const come = async () => {
+    const members = [...fleet.view.voters, ...fleet.view.learners]
+    const seen = (await standings(fleet)).filter(({ name }) => members.includes(name))
+    last = JSON.stringify({ view: { ...fleet.view, applied: [...fleet.view.applied] }, seen })
+    const [first] = seen
+    const isWhole = first && seen.length === members.length && !fleet.view.isChanging
+    if (!isWhole || first.index === 0 || seen.some(({ index }) => index !== first.index)) return false
+    if (seen.some(({ health }) => health === 'unavailable' || health === '')) return false
+    digestMismatches = seen.filter(({ digest }) => digest !== first.digest).length
+    return digestMismatches === 0
+  }
+  const isTogether = await until('', CONVERGE_MS, stop, come).catch(() => false)
+  if (!isTogether)
+    fleet.violations.push(`the nodes do not converge within ${CONVERGE_MS} ms of the last fault: ${last}`)
+  return { convergedMs: Math.round(performance.now() - beganMs), digestMismatches }
+}
+
+/**
+ * The leaders of all terms, from the logs of the nodes. Two leaders of one term are a violation
+ * (docs/design/consensus.md#invariants).
+ */
+function countElections(fleet: Fleet): { elections: number; terms: number } {
+  const leaders = new Map<number, string>()
+  let elections = 0
+  for (const life of fleet.lives) {
+    for (const printed of life.output().split('\n')) {
+      if (!printed.includes('this node leads the shard')) continue
+      const { term, id } = JSON.parse(printed) as { term: number; id: string }
+      const other = leaders.get(term)
+      if (other !== undefined && other !== id) fleet.violations.push(`${other} and ${id} both led term ${term} (A1)`)
+      leaders.set(term, id)
+      elections++
+    }
+  }
+  return { elections, terms: Math.max(0, ...leaders.keys()) }
+}
+
+async function until(
+  what: string,
+  milliseconds: number,
+  stop: AbortSignal | undefined,
+  look: () => Promise<boolean>,
+): Promise<boolean> {
+  for (const end = performance.now() + milliseconds; performance.now() < end; ) {
+    if (stop?.aborted) throw new Error('stopped')
+    if (await look()) return true
+    await wait(100)
+  }
+  throw new Error(`timed out: ${what}`)
+}
+
+/** Moves all files to a folder that is not removed. @returns the folder */
+async function keep(fleet: Fleet, verdict: object): Promise<string> {
+  fleet.isClosed = true
+  await Promise.all(runningNodes(fleet).map((node) => killNode(fleet, node)))
+  // Their last output is written when their pipes are closed.
+  await wait(200)
+  const folder = join(tmpdir(), `vacancy-chaos-${Date.now()}`)
+  const { smallDisk, shard } = fleet
+  if (smallDisk !== undefined) {
+    emptyDisk(fleet)
+    const copied = join(shard.folder, 'data', `${smallDisk}.kept`)
+    cpSync(shard.dataDir(smallDisk), copied, { recursive: true })
+    unmountSmallDisk(fleet)
+  }
+  writeFileSync(join(shard.folder, 'verdict.json'), JSON.stringify(verdict, undefined, 2))
+  renameSync(shard.folder, folder)
+  return folder
+}
+
+// The command
+
+function textOf(report: ChaosReport): string {
+  const { violations, faults, ...figures } = report
+  const rows = Object.entries(figures).map(([name, value]) => `  ${name.padEnd(20)} ${value}`)
+  const broken = Object.entries(faults).map(([name, count]) => `  ${String(count).padStart(6)} ${name}`)
+  const wrong =
+    violations.length === 0 ? ['no violations'] : [`${violations.length} violations:`, ...violations.slice(0, 20)]
+  return ['faults', ...broken, 'figures', ...rows, ...wrong].join('\n')
+}
+
+const VIOLATED = 1
+const USAGE = 64
+const INTERRUPTED = 130
+
+const USAGE_TEXT = 'usage: npm run proofs -- chaos --minutes M [--seed S] [--nodes 3|5] [--json FILE] [--keep]'
+
+export async function main(args: readonly string[]): Promise<number> {
+  const say = (text: string) => void process.stdout.write(`${text}\n`)
+  if (args.includes('--help') || args.includes('-h')) {
+    say(USAGE_TEXT)
+    return 0
+  }
+  const given = flagsOf(args)
+  if (!given) {
+    say(USAGE_TEXT)
+    return USAGE
+  }
+  const stop = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
+  try {
+    const report = await runChaos({ ...given, say, stop: stop.signal })
+    if (given.file !== undefined) writeFileSync(given.file, `${JSON.stringify(report, undefined, 2)}\n`)
+    say(textOf(report))
+    if (report.violations.length === 0) return 0
+    say(`again: npm run proofs -- chaos --minutes ${given.seconds / 60} --seed ${given.seed} --nodes ${given.voters}`)
+    return VIOLATED
+  } catch (error) {
+    say(stop.signal.aborted ? 'stopped' : String((error as Error).stack))
+    return stop.signal.aborted ? INTERRUPTED : VIOLATED
+  }
+}
+
+/** Undefined for invalid flags. */
+function flagsOf(args: readonly string[]) {
+  const values = new Map<string, string>()
+  const rest = args.filter((arg) => arg !== '--keep')
+  for (let i = 0; i < rest.length; i += 2) values.set(rest[i], rest[i + 1] ?? '')
+  const known = ['--minutes', '--seed', '--nodes', '--json']
+  const minutes = Number(values.get('--minutes') ?? 1)
+  const seed = Number(values.get('--seed') ?? process.env['VACANCY_SEED'] ?? randomInt(1_000_000_000))
+  // A node needs at least half a core.
+  const voters = Number(values.get('--nodes') ?? (availableParallelism() >= 4 ? 5 : 3))
+  const isFine = minutes > 0 && Number.isSafeInteger(seed) && (voters === 3 || voters === 5)
+  if (!isFine || [...values.keys()].some((name) => !known.includes(name))) return undefined
+  return { seconds: minutes * 60, seed, voters, file: values.get('--json'), keeps: args.includes('--keep') }
+}

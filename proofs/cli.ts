@@ -1,0 +1,84 @@
+/** `npm run proofs -- NAME [flags]`: what runs by the hour (docs/design/testing.md). */
+import { EXIT, nearestName } from '@vacancy/shared'
+import { type Command, runCommand } from '@vacancy/shared/node'
+
+type Proof = {
+  readonly summary: string
+  /** @returns the exit code; undefined: it is set */
+  readonly run: (args: readonly string[]) => Promise<number | undefined>
+  /** Ends with a report when it is interrupted. */
+  readonly stopsItself?: true
+}
+
+const ofCommand = (load: () => Promise<Command>) => async (args: readonly string[]) => {
+  await runCommand(await load(), args)
+  return undefined
+}
+
+/** Each is loaded when it runs: those that plant a defect do so before the code is loaded that it is planted in. */
+const PROOFS: { readonly [name: string]: Proof } = {
+  sim: {
+    summary: 'simulated clusters by the thousand, of bare cores and of whole nodes',
+    run: async (args) => (await import('./sim/sim.ts')).main(args, (line) => void process.stdout.write(`${line}\n`)),
+  },
+  chaos: {
+    summary: 'a shard of real processes under faults, with histories that are judged',
+    run: async (args) => (await import('./chaos/chaos.ts')).main(args),
+    stopsItself: true,
+  },
+  kill: {
+    summary: 'a node killed again and again while clients write',
+    run: async (args) => (await import('./chaos/kill.ts')).main(args),
+  },
+  'fabric-model': {
+    summary: 'routers and bridges over simulated connections and time',
+    run: ofCommand(async () => (await import('./fabric-model/main.ts')).fabricModelCommand),
+  },
+  'fabric-chaos': {
+    summary: 'a platform of real processes under faults',
+    run: ofCommand(async () => (await import('./platform-chaos/chaos.ts')).fabricChaosCommand),
+  },
+  bookers: {
+    summary: 'stays on a shard whose leader is killed again and again',
+    run: ofCommand(async () => (await import('./bookers/bookers.ts')).bookersCommand),
+  },
+  soak: {
+    summary: 'a mixed load on a node for a while, which memory, event loops and errors must bear',
+    run: ofCommand(async () => (await import('./soak/soak.ts')).soakCommand),
+  },
+  'queue-soak': {
+    summary: 'the job queue at half its top rate for a while, with failures and reconnects',
+    run: ofCommand(async () => (await import('./soak/queue-soak.ts')).queueSoakCommand),
+  },
+}
+
+const HELP = `usage: npm run proofs -- NAME [flags]
+
+${Object.entries(PROOFS)
+  .map(([name, { summary }]) => `  ${name.padEnd(16)}${summary}`)
+  .join('\n')}
+
+NAME --help lists the flags.
+`
+
+async function main([name = '--help', ...args]: readonly string[]): Promise<number | undefined> {
+  if (name === '--help') {
+    process.stdout.write(HELP)
+    return EXIT.ok
+  }
+  const proof = Object.hasOwn(PROOFS, name) ? PROOFS[name] : undefined
+  if (proof === undefined) {
+    const nearest = nearestName(name, Object.keys(PROOFS))
+    process.stderr.write(`proofs: unknown name ${name}${nearest === undefined ? '' : `; did you mean ${nearest}?`}\n`)
+    return EXIT.usage
+  }
+  if (!proof.stopsItself) {
+    // An exit, not a death: programs that were started are ended on the way out.
+    process.once('SIGINT', () => process.exit(130))
+    process.once('SIGTERM', () => process.exit(143))
+  }
+  return await proof.run(args)
+}
+
+// Pending calls of clients must not keep a stopped run alive.
+process.exit(await main(process.argv.slice(2)))

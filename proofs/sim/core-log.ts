@@ -1,0 +1,278 @@
+/**
+ * Log storage of simulated cores: the common interface, and the simple implementation, arrays with delays. The
+ * production log on a simulated disk is wal-log.ts.
+ */
+
+import { assert } from '@vacancy/shared'
+import { between, chance } from '@vacancy/testkit/random'
+import { scheduleIn } from '@vacancy/testkit/scheduler'
+import { type EntryBatch, entryTerm, skipEntries, viewOf } from '../../engine/src/raft/entry.ts'
+import type { TermRun } from '../../engine/src/raft/log.ts'
+import type { Configuration } from '../../engine/src/raft/messages.ts'
+import type { Ready } from '../../engine/src/raft/raft.ts'
+import type { Fault } from './knobs.ts'
+import { createToyMachine, encodeToy } from './toy-machine.ts'
+import { type Host, type SimulatedNode, syncUs, type World } from './world.ts'
+
+export type CoreSnapshot = {
+  readonly index: number
+  readonly term: number
+  readonly configuration: Configuration
+  readonly state: Uint8Array
+}
+
+/** The result of opening a log. */
+type Recovered = {
+  readonly term: number
+  readonly vote: number
+  readonly commit: number
+  readonly snapshot: CoreSnapshot
+  readonly firstIndex: number
+  readonly lastIndex: number
+  readonly lastTerm: number
+  readonly terms: readonly TermRun[]
+  /** Entries after the snapshot. */
+  readonly entries: readonly EntryBatch[]
+}
+
+/** The log of one process. Hand-overs are stored in order; results arrive through `LogEvents`. */
+export type CoreLog = {
+  readonly recovered: Recovered
+  submit(ready: Ready): void
+  /** The newest snapshot. */
+  snapshot(): CoreSnapshot
+  /** A snapshot taken by this node; the log before `floor` may be dropped. */
+  keep(snapshot: CoreSnapshot, floor: number): void
+  read(firstIndex: number, lastIndex: number, bytesMax: number): readonly EntryBatch[] | 'compacted'
+  isDurable(index: number, term: number): boolean
+  waiting(): number
+}
+
+export type LogEvents = {
+  onStored(ready: Ready): void
+  onRefused(token: number, storedTo: number | undefined): void
+  /** Called before `onStored` of the hand-over that contained it. */
+  onInstalled(snapshot: CoreSnapshot): void
+  /** Called with the new start of the log. */
+  onCompacted(firstIndex: number): void
+}
+
+/** Creates and opens logs; `storage` survives the process. */
+export type LogKind = {
+  readonly name: string
+  /**
+   * One in this many acknowledgements is checked on the disks (docs/design/testing.md#oracles); at 1, all applied
+   * entries are checked as well.
+   */
+  readonly durableEvery: number
+  create(world: World, node: SimulatedNode, first: CoreSnapshot): unknown
+  afterCrash(world: World, node: SimulatedNode, isPowerLoss: boolean): unknown
+  open(host: Host, events: LogEvents): CoreLog
+  meet(world: World, node: SimulatedNode, fault: Fault): boolean
+  heal(world: World, node: SimulatedNode): void
+}
+
+export function firstSnapshot(configuration: Configuration): CoreSnapshot {
+  return { index: 0, term: 0, configuration, state: encodeToy(createToyMachine()) }
+}
+
+type ArrayStorage = {
+  term: number
+  vote: number
+  commit: number
+  snapshot: CoreSnapshot
+  /** Entries from `firstIndex`, one each, with their headers. */
+  firstIndex: number
+  /** Term of the preceding entry. */
+  baseTerm: number
+  entries: Uint8Array[]
+  isFull: boolean
+  /** Hand-overs that were being written when the process ended. */
+  underWay: readonly Ready[]
+}
+
+export const arrayLog: LogKind = {
+  name: 'core',
+  durableEvery: 1,
+  create: (_world, _node, snapshot): ArrayStorage => ({
+    term: 0,
+    vote: 0,
+    commit: 0,
+    snapshot,
+    firstIndex: 1,
+    baseTerm: 0,
+    entries: [],
+    isFull: false,
+    underWay: [],
+  }),
+  afterCrash(world, node) {
+    const storage = node.storage as ArrayStorage
+    // Pending writes may be on disk up to any point, since none was confirmed.
+    for (const ready of storage.underWay) {
+      if (chance(world.diskRandom, 0.5)) break
+      store(storage, ready)
+    }
+    storage.underWay = []
+    return storage
+  },
+  open: (host, events) => openArrayLog(host, host.node.storage as ArrayStorage, events),
+  meet(world, node, fault) {
+    if (fault.kind !== 'fulldisk') return false
+    const storage = node.storage as ArrayStorage
+    storage.isFull = true
+    scheduleIn(world.scheduler, fault.lengthUs * 4, () => {
+      storage.isFull = false
+    })
+    return true
+  },
+  heal(_world, node) {
+    ;(node.storage as ArrayStorage).isFull = false
+  },
+}
+
+function openArrayLog(host: Host, storage: ArrayStorage, events: LogEvents): CoreLog {
+  const { world, node } = host
+  const lastIndex = lastOf(storage)
+  let queue: Ready[] = []
+  let isBusy = false
+  const write = (): void => {
+    if (isBusy || queue.length === 0) return
+    isBusy = true
+    const group = queue.splice(0, between(host.random, 1, 8))
+    storage.underWay = group
+    host.later(syncUs(world, node), 'sync', () => {
+      storage.underWay = []
+      for (const ready of group) {
+        if (storage.isFull && ready.entries.length > 0) {
+          // All later hand-overs are withdrawn with it.
+          queue = []
+          events.onRefused(ready.token, undefined)
+          break
+        }
+        store(storage, ready)
+        if (ready.snapshot) events.onInstalled(storage.snapshot)
+        events.onStored(ready)
+      }
+      isBusy = false
+      write()
+    })
+  }
+  return {
+    recovered: {
+      term: storage.term,
+      vote: storage.vote,
+      commit: Math.max(storage.commit, storage.snapshot.index),
+      snapshot: storage.snapshot,
+      firstIndex: storage.firstIndex,
+      lastIndex,
+      lastTerm: termOf(storage, lastIndex),
+      terms: runsOf(storage),
+      entries: batchesOf(storage, storage.snapshot.index + 1, lastIndex, Number.POSITIVE_INFINITY),
+    },
+    submit(ready) {
+      queue.push(ready)
+      write()
+    },
+    snapshot: () => storage.snapshot,
+    keep(snapshot, floor) {
+      // A snapshot beyond the durable log would leave a gap.
+      if (snapshot.index > lastOf(storage) || snapshot.index <= storage.snapshot.index) return
+      storage.snapshot = snapshot
+      storage.commit = Math.max(storage.commit, snapshot.index)
+      if (floor <= storage.firstIndex) return
+      storage.baseTerm = termOf(storage, floor - 1)
+      storage.entries.splice(0, floor - storage.firstIndex)
+      storage.firstIndex = floor
+      events.onCompacted(floor)
+    },
+    read(firstIndex, lastRequested, bytesMax) {
+      const last = Math.min(lastRequested, lastOf(storage))
+      return firstIndex >= storage.firstIndex && firstIndex <= last
+        ? batchesOf(storage, firstIndex, last, bytesMax)
+        : 'compacted'
+    },
+    isDurable: (index, term) => index <= storage.snapshot.index || termOf(storage, index) === term,
+    waiting: () => queue.length,
+  }
+}
+
+function lastOf({ firstIndex, entries }: ArrayStorage): number {
+  return firstIndex + entries.length - 1
+}
+
+function store(storage: ArrayStorage, ready: Ready): void {
+  const { hardState, entries, snapshot } = ready
+  if (snapshot) {
+    const { index, snapshotTerm: term, configuration, manifest: state } = snapshot
+    storage.snapshot = { index, term, configuration, state }
+    storage.firstIndex = index + 1
+    storage.baseTerm = term
+    storage.entries = []
+  }
+  assert(hardState.term >= storage.term, 'the term on disk never decreases')
+  storage.term = hardState.term
+  storage.vote = hardState.vote
+  for (const batch of entries) {
+    assert(batch.firstIndex <= lastOf(storage) + 1, 'entries on disk are contiguous')
+    assert(batch.firstIndex > storage.commit, 'nothing committed is overwritten')
+    storage.entries.length = batch.firstIndex - storage.firstIndex
+    const view = viewOf(batch.bytes)
+    for (let i = 0, at = 0; i < batch.count; i++) {
+      const end = skipEntries(view, at, 1)
+      storage.entries.push(batch.bytes.subarray(at, end))
+      at = end
+    }
+  }
+  storage.commit = Math.max(storage.commit, hardState.commit)
+}
+
+function termOf(storage: ArrayStorage, index: number): number {
+  if (index === storage.firstIndex - 1) return storage.baseTerm
+  if (index === storage.snapshot.index) return storage.snapshot.term
+  const entry = storage.entries[index - storage.firstIndex]
+  return entry ? entryTerm(viewOf(entry), 0) : 0
+}
+
+function runsOf(storage: ArrayStorage): TermRun[] {
+  const runs = [{ term: storage.baseTerm, firstIndex: storage.firstIndex - 1 }]
+  storage.entries.forEach((entry, i) => {
+    const term = entryTerm(viewOf(entry), 0)
+    if (runs.at(-1)?.term !== term) runs.push({ term, firstIndex: storage.firstIndex + i })
+  })
+  return runs
+}
+
+function batchesOf(storage: ArrayStorage, from: number, to: number, bytesMax: number): EntryBatch[] {
+  return batchesFrom(from, storage.entries.slice(from - storage.firstIndex, to - storage.firstIndex + 1), bytesMax)
+}
+
+/** Entries as batches of one term, limited in total bytes, with at least one entry. */
+export function batchesFrom(from: number, entries: readonly Uint8Array[], bytesMax: number): EntryBatch[] {
+  const batches: EntryBatch[] = []
+  let parts: Uint8Array[] = []
+  let bytes = 0
+  let first = from
+  let term = -1
+  const close = (): void => {
+    if (parts.length === 0) return
+    const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0))
+    let at = 0
+    for (const part of parts) {
+      all.set(part, at)
+      at += part.length
+    }
+    batches.push({ firstIndex: first, count: parts.length, bytes: all })
+    first += parts.length
+    parts = []
+  }
+  for (const entry of entries) {
+    if (bytes > 0 && bytes + entry.length > bytesMax) break
+    const own = entryTerm(viewOf(entry), 0)
+    if (own !== term) close()
+    term = own
+    parts.push(entry)
+    bytes += entry.length
+  }
+  close()
+  return batches
+}

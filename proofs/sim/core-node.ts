@@ -1,0 +1,518 @@
+/**
+ * The core alone as a simulated program: raft/ with an array as its log, a delay as its disk, and messages passed as
+ * values. The fastest way to test elections, replication, membership and transfer. Whole nodes are simulated by
+ * driver-node.ts.
+ */
+
+import { assert } from '@vacancy/shared'
+import { between, chance, type Random, shuffle, streamOf } from '@vacancy/testkit/random'
+import {
+  ENTRY_HEADER_BYTES,
+  ENTRY_KIND,
+  type EntryBatch,
+  encodeEntry,
+  entryKind,
+  entryLength,
+  entryTerm,
+  viewOf,
+} from '../../engine/src/raft/entry.ts'
+import { type Change, decodeConfiguration, votersOnly } from '../../engine/src/raft/membership.ts'
+import type { Configuration, Message } from '../../engine/src/raft/messages.ts'
+import {
+  applied,
+  applyConfiguration,
+  campaign,
+  compactedTo,
+  createRaft,
+  forgetLeader,
+  hasReady,
+  installed,
+  nextCommitted,
+  offerSnapshot,
+  persisted,
+  propose,
+  proposeChange,
+  provideEntries,
+  type Raft,
+  type Ready,
+  readIndex,
+  refused,
+  reportSnapshot,
+  reportUnreachable,
+  step,
+  storeCommit,
+  takeReady,
+  tick,
+  transferLeader,
+} from '../../engine/src/raft/raft.ts'
+import { createCommandWriter } from '../../engine/src/store/command.ts'
+import type { StreamKind } from '../../engine/src/transport/transport.ts'
+import { type CoreLog, type CoreSnapshot, firstSnapshot, type LogKind } from './core-log.ts'
+import { onApplied, onState, violate } from './oracles.ts'
+import {
+  applyToy,
+  createToyMachine,
+  encodeToy,
+  restoreToy,
+  type ToyCommand,
+  type ToyMachine,
+  writeToyCommand,
+} from './toy-machine.ts'
+import { note } from './trace.ts'
+import type { Action, Host, Program, Running, World } from './world.ts'
+
+type WaitingWrite = { readonly term: number; readonly token: number }
+type WaitingRead = { readonly index: number; readonly token: number; readonly register: number }
+
+type CoreNode = {
+  readonly host: Host
+  readonly looksAtDisk: boolean
+  readonly probesBack: Random
+  readonly id: number
+  readonly log: CoreLog
+  readonly raft: Raft
+  readonly machine: ToyMachine
+  configuration: Configuration
+  snapshotIndex: number
+  snapshotsInstalled: number
+  isApplying: boolean
+  /** Unconfirmed hand-overs, oldest first. */
+  readonly unconfirmed: Ready[]
+  readonly writes: Map<number, WaitingWrite>
+  readonly pendingReads: Map<number, { readonly token: number; readonly register: number }>
+  reads: WaitingRead[]
+  nextContext: number
+  ticks: number
+}
+
+const TAIL_BATCHES_MAX = 200_000
+const WAITING_MAX = 10_000
+
+/** @param kind the log storage */
+export function createCoreProgram(kind: LogKind): Program {
+  return {
+    name: kind.name,
+    encode,
+    durableEvery: kind.durableEvery,
+    createStorage: (world, node) => kind.create(world, node, firstSnapshot(firstConfiguration(world))),
+    afterCrash: kind.afterCrash,
+    start: (host) => startCore(host, kind),
+    // Frames have a checksum; a connection is closed on an invalid one.
+    damage: () => undefined,
+    meet: kind.meet,
+    heal: kind.heal,
+  }
+}
+
+const writer = createCommandWriter(64)
+
+function encode(command: ToyCommand): Uint8Array {
+  writer.at = 0
+  writeToyCommand(writer, command)
+  return writer.bytes.slice(0, writer.at)
+}
+
+function firstConfiguration({ knobs: { voters }, nodes }: World): Configuration {
+  const members = nodes.map(({ number, name }) => ({ id: number, node: name, incarnation: incarnationOf(number) }))
+  const learners = members.slice(voters).map(({ id }) => id)
+  return { ...votersOnly(members.slice(0, voters)), members, learners }
+}
+
+function incarnationOf(number: number): string {
+  return number.toString(16).padStart(32, '0')
+}
+
+function startCore(host: Host, kind: LogKind): Running {
+  const { node, world } = host
+  const { knobs } = world
+  const id = node.number
+  const log = kind.open(host, {
+    onStored(ready) {
+      assert(core.unconfirmed[0] === ready, 'hand-overs are confirmed in order')
+      confirm(core)
+      confirmIdle(core)
+      pump(core)
+    },
+    onRefused(token, storedTo) {
+      core.unconfirmed.length = 0
+      refused(raft, token, storedTo)
+      pump(core)
+    },
+    onInstalled: (snapshot) => install(core, snapshot),
+    onCompacted: (firstIndex) => {
+      if (firstIndex > raft.firstIndex) compactedTo(raft, firstIndex)
+    },
+  })
+  const { snapshot, ...recovered } = log.recovered
+  const raft = createRaft(
+    {
+      id,
+      electionTicks: knobs.electionTicks,
+      heartbeatTicks: knobs.heartbeatTicks,
+      random: (below) => host.random.below(below),
+      preVote: true,
+      checkQuorum: true,
+      stepDownOnRemoval: true,
+      validateChanges: true,
+      limits: {
+        messageBytes: knobs.messageBytes,
+        inflightMessages: knobs.inflightMessages,
+        inflightBytes: knobs.inflightBytes,
+      },
+      keepBytes: knobs.keepBytes,
+      defects: world.defects,
+    },
+    { ...recovered, applied: snapshot.index, appliedTerm: snapshot.term, configuration: snapshot.configuration },
+  )
+  const machine = createToyMachine()
+  restoreToy(machine, snapshot.state)
+  onState(world.oracles, node.number, snapshot.index, machine.digestLo, machine.digestHi)
+  const core: CoreNode = {
+    host,
+    looksAtDisk: kind.durableEvery === 1,
+    probesBack: streamOf(world.seed, `node ${node.number} start ${node.starts} probes`),
+    id,
+    log,
+    raft,
+    machine,
+    configuration: snapshot.configuration,
+    snapshotIndex: snapshot.index,
+    snapshotsInstalled: 0,
+    isApplying: false,
+    unconfirmed: [],
+    writes: new Map(),
+    pendingReads: new Map(),
+    reads: [],
+    nextContext: node.starts * 1_000_000_000,
+    ticks: 0,
+  }
+  const beat = (): void => {
+    tick(raft)
+    if (++core.ticks % knobs.heartbeatTicks === 0) storeCommit(raft)
+    probeBack(core)
+    pump(core)
+    host.env.schedule.after(knobs.tickMs, beat)
+  }
+  host.env.schedule.after(knobs.tickMs, beat)
+  return {
+    raft,
+    onPayload(_from, _stream, payload) {
+      const message = payload as Message
+      if (message.to !== id) return
+      step(raft, message)
+      pump(core)
+    },
+    onOpen: () => undefined,
+    onClosed(peer, stream, isDead) {
+      reportUnreachable(raft, idOf(core, peer))
+      // docs/design/consensus.md#fast-failover: the leader's process has ended.
+      if (isDead && stream === 'control' && raft.leader === idOf(core, peer) && raft.role !== 'leader') {
+        host.env.schedule.after(knobs.tickMs * between(host.random, 1, 10), () => {
+          if (raft.leader !== idOf(core, peer)) return
+          forgetLeader(raft)
+          campaign(raft)
+          pump(core)
+        })
+      }
+      pump(core)
+    },
+    propose(token, command) {
+      const entry = encodeEntry(raft.term, ENTRY_KIND.command, command)
+      const first = propose(raft, 1, entry)
+      if (typeof first !== 'number') host.answer(token, { kind: 'none', reason: first })
+      else core.writes.set(first, { term: raft.term, token })
+      pump(core)
+    },
+    read(token, register) {
+      const context = core.nextContext++
+      const taken = readIndex(raft, context)
+      if (taken !== 'taken') return host.answer(token, { kind: 'none', reason: taken })
+      core.pendingReads.set(context, { token, register })
+      pump(core)
+    },
+    act: (action) => act(core, action),
+    voters: () => numbersOf(core, [...core.configuration.voters, ...core.configuration.outgoing]),
+    halves: () => halvesOf(core.configuration).map((half) => numbersOf(core, half)),
+    learners: () => numbersOf(core, core.configuration.learners),
+    isJoint: () => core.configuration.outgoing.length > 0,
+    digest: () => ({ lo: machine.digestLo, hi: machine.digestHi }),
+    checkBounds() {
+      if (log.waiting() > WAITING_MAX)
+        violate('O14', `${log.waiting()} hand-overs wait for the disk of node ${node.number}`)
+      if (raft.tail.length > TAIL_BATCHES_MAX) violate('O14', `node ${node.number} keeps ${raft.tail.length} batches`)
+    },
+    isDurable: log.isDurable,
+  }
+}
+
+/** The voters and, while joint, the outgoing voters. */
+export function halvesOf({ voters, outgoing }: Configuration): readonly (readonly number[])[] {
+  return outgoing.length > 0 ? [voters, outgoing] : [voters]
+}
+
+/** Raft id of a node, if its configuration contains it. */
+function idOf(core: CoreNode, number: number): number {
+  const name = core.host.world.nodes[number - 1]?.name
+  return core.configuration.members.find((member) => member.node === name)?.id ?? 0
+}
+
+function numberOfId(core: CoreNode, id: number): number {
+  const member = core.configuration.members.find((known) => known.id === id)
+  // An initial member, or a node unknown to this configuration: then only responses to its own messages reach it.
+  return member ? core.host.world.nodes.findIndex(({ name }) => name === member.node) + 1 : id < 1_000 ? id : 0
+}
+
+function numbersOf(core: CoreNode, ids: readonly number[]): number[] {
+  return [...new Set(ids.map((id) => numberOfId(core, id)))].filter((number) => number > 0)
+}
+
+function streamOfMessage({ type }: Message): StreamKind {
+  return type === 'append' || type === 'appendReply' ? 'append' : type === 'snapshot' ? 'bulk' : 'control'
+}
+
+function sendAll(core: CoreNode, messages: readonly Message[]): void {
+  for (const message of messages) {
+    const to = numberOfId(core, message.to)
+    if (to === 0 || to > core.host.world.nodes.length || to === core.host.node.number) continue
+    let bytes = 100
+    if (message.type === 'append') for (const batch of message.entries) bytes += batch.bytes.length
+    if (message.type === 'snapshot') bytes += message.manifest.length
+    core.host.send(to, streamOfMessage(message), message, bytes)
+  }
+}
+
+/**
+ * A leader may probe the common prefix with a peer from an earlier index than necessary: Raft allows it, and leaders of
+ * another release may do it. This implementation goes back to the exact index, so it never sends a message that matches
+ * and ends before the logs diverge, which docs/design/consensus.md#replication must handle.
+ */
+function probeBack({ raft, host: { world }, probesBack: random }: CoreNode): void {
+  const { probeBackP } = world.knobs
+  if (probeBackP === 0 || world.isCalm || raft.role !== 'leader') return
+  for (const peer of raft.peers) {
+    if (peer.state !== 'probe' || peer.reading !== 0 || !chance(random, probeBackP)) continue
+    const least = Math.max(peer.match + 1, raft.firstIndex)
+    peer.next = Math.max(Math.min(peer.next, least), peer.next - between(random, 1, 16))
+    peer.sentCommit = Math.min(peer.sentCommit, peer.next - 1)
+    peer.isPaused = false
+    raft.mustBroadcast = true
+  }
+}
+
+/** docs/design/consensus.md#hand-over, pipelined: hand-overs are written in order while the next ones arrive. */
+function pump(core: CoreNode): void {
+  const { raft, host } = core
+  while (hasReady(raft)) {
+    const ready = takeReady(raft)
+    sendAll(core, ready.sendNow)
+    for (const { context, index } of ready.readStates) onReadState(core, context, index)
+    for (const { context, reason } of ready.droppedReads) {
+      const read = core.pendingReads.get(context)
+      core.pendingReads.delete(context)
+      if (read) host.answer(read.token, { kind: 'none', reason })
+    }
+    for (const { peer } of ready.offers) offer(core, peer)
+    for (const { peer, firstIndex, lastIndex, bytesMax } of ready.logReads) {
+      const found = core.log.read(firstIndex, lastIndex, bytesMax)
+      host.later(host.random.below(2_000), 'sync', () => {
+        provideEntries(raft, peer, found)
+        pump(core)
+      })
+    }
+    core.unconfirmed.push(ready)
+    if (ready.mustStore || ready.snapshot) core.log.submit(ready)
+    else confirmIdle(core)
+  }
+  applyAll(core)
+}
+
+/** The oldest hand-over is durable, and its promises may be sent (docs/design/consensus.md#invariants). */
+function confirm(core: CoreNode): void {
+  const ready = core.unconfirmed.shift()
+  assert(ready !== undefined, 'only hand-overs are confirmed')
+  persisted(core.raft, ready.token)
+  sendAll(core, ready.sendAfterPersist)
+}
+
+/** An empty hand-over is durable as soon as all earlier ones are. */
+function confirmIdle(core: CoreNode): void {
+  for (let next = core.unconfirmed[0]; next && !next.mustStore && !next.snapshot; next = core.unconfirmed[0])
+    confirm(core)
+}
+
+function install(core: CoreNode, { index, term, configuration, state }: CoreSnapshot): void {
+  const { host, machine, raft } = core
+  host.world.counts.snapshotsInstalled++
+  note(host.world.trace, host.world.scheduler.nowUs, host.node.number, 'snapshot', index, () => `installed ${index}`)
+  restoreToy(machine, state)
+  onState(host.world.oracles, host.node.number, index, machine.digestLo, machine.digestHi)
+  core.configuration = configuration
+  core.snapshotIndex = index
+  core.snapshotsInstalled++
+  core.isApplying = false
+  installed(raft, index, term, configuration)
+  // This node will not learn their outcome.
+  for (const [at, { token }] of core.writes) {
+    if (at > index) continue
+    core.writes.delete(at)
+    host.answer(token, { kind: 'unknown', reason: 'its entry was skipped by a snapshot' })
+  }
+  releaseReads(core)
+}
+
+function applyAll(core: CoreNode): void {
+  const { host, raft } = core
+  if (core.isApplying) return
+  const { slowApplyUs } = host.node
+  const batch = nextCommitted(raft, slowApplyUs > 0 ? 16 : undefined)
+  if (!batch) return
+  const { snapshotsInstalled } = core
+  const finish = (): void => {
+    // An installed snapshot has replaced entries that were handed out before.
+    if (snapshotsInstalled !== core.snapshotsInstalled) return
+    core.isApplying = false
+    applyBatch(core, batch)
+    releaseReads(core)
+    pump(core)
+  }
+  if (slowApplyUs === 0) return finish()
+  core.isApplying = true
+  host.later(slowApplyUs, 'apply', finish)
+}
+
+function applyBatch(core: CoreNode, batch: EntryBatch): void {
+  const { host, raft, machine } = core
+  const { world, node } = host
+  const { bytes } = batch
+  const view = viewOf(bytes)
+  let at = 0
+  for (let i = 0; i < batch.count; i++) {
+    const index = batch.firstIndex + i
+    const term = entryTerm(view, at)
+    const start = at + ENTRY_HEADER_BYTES
+    const end = start + entryLength(view, at)
+    const kind = entryKind(view, at)
+    const waiting = core.writes.get(index)
+    if (waiting) core.writes.delete(index)
+    if (core.looksAtDisk && !core.log.isDurable(index, term)) {
+      violate('O9', `node ${node.number} applies index ${index} of term ${term}, which is not on its disk (H5)`)
+    }
+    world.counts.entries++
+    if (kind === ENTRY_KIND.command) {
+      const { code, value, index: resultIndex } = applyToy(machine, index, bytes, start, end)
+      onApplied(world.oracles, world.scheduler.nowUs, {
+        node: node.number,
+        index,
+        term,
+        bytes,
+        start,
+        end,
+        code,
+        value,
+        resultIndex,
+      })
+      if (waiting?.term === term) host.answer(waiting.token, { kind: 'result', code, value, index: resultIndex })
+    } else if (kind === ENTRY_KIND.configuration) {
+      core.configuration = decodeConfiguration(bytes.subarray(start, end)) as Configuration
+      applyConfiguration(raft, index, core.configuration)
+      note(world.trace, world.scheduler.nowUs, node.number, 'change', index, () => JSON.stringify(core.configuration))
+    }
+    // Another term has this index: the proposal is certainly in no log
+    // (docs/design/consensus.md#outcome-of-a-proposal).
+    if (waiting && waiting.term !== term) host.answer(waiting.token, { kind: 'none', reason: 'overwritten' })
+    at = end
+  }
+  applied(raft, batch.firstIndex + batch.count - 1, batch.count, bytes.length)
+  if (raft.applied - core.snapshotIndex >= world.knobs.snapshotEvery) takeSnapshot(core)
+}
+
+function takeSnapshot(core: CoreNode): void {
+  const { raft, host, machine, log } = core
+  const { knobs, counts } = host.world
+  const { applied: index, appliedTerm: term } = raft
+  if (index <= core.snapshotIndex) return
+  log.keep({ index, term, configuration: core.configuration, state: encodeToy(machine) }, index - knobs.keptEntries + 1)
+  if (log.snapshot().index === index) {
+    core.snapshotIndex = index
+    counts.snapshotsTaken++
+  }
+}
+
+function offer(core: CoreNode, peer: number): void {
+  const { host, raft, log } = core
+  takeSnapshot(core)
+  const { index, term, configuration, state } = log.snapshot()
+  if (!offerSnapshot(raft, peer, { index, snapshotTerm: term, configuration, manifest: state })) return
+  // The transfer reports its outcome, correct or not.
+  const ok = chance(host.random, 0.7)
+  host.env.schedule.after(between(host.random, 1, 20) * host.world.knobs.tickMs, () => {
+    reportSnapshot(raft, peer, ok)
+    pump(core)
+  })
+}
+
+function onReadState(core: CoreNode, context: number, index: number): void {
+  const read = core.pendingReads.get(context)
+  core.pendingReads.delete(context)
+  if (!read) return
+  core.reads.push({ index, ...read })
+  releaseReads(core)
+}
+
+function releaseReads(core: CoreNode): void {
+  const { host, machine, raft } = core
+  if (core.reads.length === 0) return
+  const ready = core.reads.filter(({ index }) => index <= raft.applied)
+  if (ready.length === 0) return
+  core.reads = core.reads.filter(({ index }) => index > raft.applied)
+  for (const { token, register } of ready) {
+    host.world.counts.reads++
+    host.answer(token, { kind: 'result', code: 0, value: machine.values[register], index: raft.applied })
+  }
+}
+
+function act(core: CoreNode, action: Action): string {
+  const { raft, host } = core
+  const { counts } = host.world
+  if (action.kind === 'snapshot') {
+    takeSnapshot(core)
+    return ''
+  }
+  // Bare cores have no clock.
+  if (action.kind === 'set-time') return 'no time'
+  if (action.kind === 'maintenance' || action.kind === 'load') return 'cores have no store'
+  const id = idOf(core, action.target)
+  if (id === 0) return 'unknown node'
+  if (action.kind === 'transfer') {
+    const taken = transferLeader(raft, id)
+    if (taken === 'taken') counts.transfers++
+    pump(core)
+    return taken === 'taken' ? '' : taken
+  }
+  if (host.world.nodes.some(({ isDamaged }) => isDamaged)) return 'a disk is damaged'
+  const taken = proposeChange(raft, drawChange(core, action.kind, id))
+  if (typeof taken === 'number') counts.membershipChanges++
+  pump(core)
+  return typeof taken === 'number' ? '' : String(taken)
+}
+
+/** One change, or several at once through a joint phase. */
+function drawChange(core: CoreNode, kind: 'promote' | 'demote' | 'remove', id: number): Change {
+  const { random } = core.host
+  const steps = [{ type: kind === 'remove' ? 'demote' : kind, id } as const]
+  if (chance(random, 0.5)) return { steps, ...(chance(random, 0.3) && { phase: 'joint' as const }) }
+  const { voters, learners } = core.configuration
+  const more = shuffle(random, [...voters, ...learners])
+    .filter((other) => other !== id)
+    .slice(0, 1 + random.below(2))
+  return {
+    steps: [
+      ...steps,
+      ...more.map((other) => ({
+        type: voters.includes(other) ? ('demote' as const) : ('promote' as const),
+        id: other,
+      })),
+    ],
+    phase: 'joint',
+  }
+}

@@ -1,0 +1,195 @@
+/**
+ * The summary of a batch of simulated runs: the figures of docs/design/testing.md#published-figures, as JSON and as a
+ * table. All numbers come from runs.
+ */
+
+import type { RunResult } from './cluster.ts'
+import { FAULT_CLASSES, type FaultClass } from './knobs.ts'
+import { ORACLES, type OracleName } from './oracles.ts'
+
+export type Summary = {
+  runs: number
+  /** Runs by program. */
+  readonly programs: { [name: string]: number }
+  failed: number[]
+  events: number
+  simulatedUs: number
+  seconds: number
+  operations: number
+  checkSteps: number
+  undecided: number
+  determinismChecks: number
+  readonly faults: Record<FaultClass, number>
+  readonly checks: Record<OracleName, number>
+  readonly counts: { [name: string]: number }
+}
+
+export function createSummary(): Summary {
+  return {
+    runs: 0,
+    programs: {},
+    failed: [],
+    events: 0,
+    simulatedUs: 0,
+    seconds: 0,
+    operations: 0,
+    checkSteps: 0,
+    undecided: 0,
+    determinismChecks: 0,
+    faults: Object.fromEntries(FAULT_CLASSES.map((name) => [name, 0])) as Summary['faults'],
+    checks: Object.fromEntries(Object.keys(ORACLES).map((name) => [name, 0])) as Summary['checks'],
+    counts: {},
+  }
+}
+
+export function addRun(summary: Summary, result: RunResult, program: string): void {
+  summary.runs++
+  summary.programs[program] = (summary.programs[program] ?? 0) + 1
+  summary.events += result.events
+  summary.simulatedUs += result.simulatedUs
+  summary.operations += result.operations
+  summary.checkSteps += result.checkSteps
+  if (result.failure) {
+    summary.failed.push(result.seed)
+    if (result.failure.message.includes('undecided')) summary.undecided++
+  }
+  const { faults, ...counts } = result.counts
+  for (const [name, count] of Object.entries(faults)) summary.faults[name as FaultClass] += count
+  summary.faults.drop += result.network.dropped
+  summary.faults.duplicate += result.network.duplicated
+  summary.faults.late += result.network.late
+  summary.faults.damage += result.network.damaged
+  for (const [name, count] of Object.entries(counts))
+    summary.counts[name] = (summary.counts[name] ?? 0) + (count as number)
+  for (const [name, count] of Object.entries(result.checks)) summary.checks[name as OracleName] += count
+}
+
+/** Adds up runs of several threads or profiles. */
+export function addSummaries(summaries: readonly Summary[]): Summary {
+  const all = createSummary()
+  const addAll = (to: { [name: string]: number }, from: { readonly [name: string]: number }): void => {
+    for (const [name, count] of Object.entries(from)) to[name] = (to[name] ?? 0) + count
+  }
+  for (const summary of summaries) {
+    const { programs, failed, faults, checks, counts, ...sums } = summary
+    for (const name of Object.keys(sums) as (keyof typeof sums)[]) all[name] += sums[name]
+    all.failed.push(...failed)
+    addAll(all.programs, programs)
+    addAll(all.faults, faults)
+    addAll(all.checks, checks)
+    addAll(all.counts, counts)
+  }
+  return all
+}
+
+/** A recorded run, as `--json` writes it. */
+export type Figures = {
+  readonly commit: string
+  readonly command: string
+  readonly from: number
+  readonly seeds: number
+  readonly profiles: { readonly [profile: string]: Summary }
+}
+
+const NUMBERS = new Intl.NumberFormat('en-US')
+
+/** One row for each profile. */
+export function rowsOf({ commit, command, profiles }: Figures): string {
+  const rows = Object.entries(profiles).map(
+    ([profile, { runs, programs, events, operations, faults, failed, undecided }]) => {
+      const sum = Object.values(faults).reduce((total, count) => total + count, 0)
+      const cells = [runs, programs['driver'] ?? 0, events, operations, sum, failed.length, undecided]
+      return `| \`${profile}\` | ${cells.map((cell) => NUMBERS.format(cell)).join(' | ')} |`
+    },
+  )
+  return [
+    '| Profile | Seeds | Of them whole nodes | Events | Operations checked | Faults | Failed | Undecided |',
+    '|---|---|---|---|---|---|---|---|',
+    ...rows,
+    '',
+    `Recorded by \`${command}\` at commit ${commit}.`,
+  ].join('\n')
+}
+
+const BEGIN = '<!-- rows of a recorded run: npm run proofs -- sim --rows docs/results/simulation.json -->'
+const END = '<!-- end of the rows -->'
+
+/** Replaces the rows between the two markers of a page. */
+export function withRows(page: string, rows: string): string {
+  const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)]
+  if (begin < 0 || end < begin) throw new Error('the page has no markers for the rows of a simulation')
+  return `${page.slice(0, begin + BEGIN.length)}\n${rows}\n${page.slice(end)}`
+}
+
+/** Events that never happened; in a long run each is a gap in coverage. */
+export function holesOf(summary: Summary, expected: readonly string[]): string[] {
+  const all: { [name: string]: number } = { ...summary.counts, ...summary.checks, ...summary.faults }
+  return expected.filter((name) => (all[name] ?? 0) === 0)
+}
+
+export function textOfSummary(summary: Summary): string {
+  const rate = summary.seconds > 0 ? Math.round(summary.events / summary.seconds) : 0
+  const list = (counts: { readonly [name: string]: number }) =>
+    Object.entries(counts)
+      .filter(([, count]) => count > 0)
+      .map(([name, count]) => `${name} ${count}`)
+      .join(', ')
+  return [
+    `${summary.runs} seeds, ${summary.failed.length} failed, ${summary.determinismChecks} run twice with equal traces`,
+    `programs: ${list(summary.programs)}`,
+    `${summary.events} events in ${summary.seconds.toFixed(1)} s: ${rate} a second; ${(summary.simulatedUs / 3.6e9).toFixed(2)} hours of cluster time`,
+    `${summary.operations} operations checked for linearizability, ${summary.undecided} undecided`,
+    `counts: ${list(summary.counts)}`,
+    `faults: ${list(summary.faults)}`,
+    `checks: ${list(summary.checks)}`,
+  ].join('\n')
+}
+
+export type DefectFinding = {
+  readonly name: string
+  readonly seeds: number | undefined
+  readonly oracle: string
+  readonly layer: string
+}
+
+/** The report page: a table per program, then the planted defects. */
+export function markdownOf(
+  programs: { readonly [name: string]: Summary },
+  findings: readonly DefectFinding[],
+  command: string,
+): string {
+  const names = Object.keys(programs)
+  const row = (name: string, of: (summary: Summary) => string | number) =>
+    `| ${name} | ${names.map((program) => of(programs[program] as Summary)).join(' | ')} |`
+  const sum = (counts: { readonly [name: string]: number }) =>
+    Object.values(counts).reduce((all, count) => all + count, 0)
+  const planted = findings.filter(({ layer }) => layer === 'simulation')
+  const found = planted.flatMap(({ seeds }) => (seeds === undefined ? [] : [seeds])).sort((a, b) => a - b)
+  return [
+    '# What the simulation found',
+    '',
+    `Made by \`${command}\`. Programs: the core over arrays, the core over the log on simulated disks, whole nodes.`,
+    '',
+    `| Figure | ${names.join(' | ')} |`,
+    `|---|${names.map(() => '---|').join('')}`,
+    row('seeds', ({ runs }) => runs),
+    row('events', ({ events }) => events),
+    row('hours of cluster time', ({ simulatedUs }) => (simulatedUs / 3.6e9).toFixed(2)),
+    row('faults', ({ faults }) => sum(faults)),
+    row('elections', ({ counts }) => counts['elections'] ?? 0),
+    row('operations checked for linearizability', ({ operations }) => operations),
+    row('undecided', ({ undecided }) => undecided),
+    row('checks of oracles', ({ checks }) => sum(checks)),
+    row('failed seeds', ({ failed }) => failed.length),
+    '',
+    `Planted defects found: ${found.length} of ${planted.length}; median ${found[found.length >>> 1] ?? '–'} seeds.`,
+    '',
+    '| Defect | Found after | By |',
+    '|---|---|---|',
+    ...findings.map(({ name, seeds, oracle, layer }) => {
+      const cell = layer === 'simulation' ? oracle.replaceAll('|', '/').slice(0, 60) : layer
+      return `| \`${name}\` | ${seeds === undefined ? '–' : `${seeds} seeds`} | ${cell} |`
+    }),
+    '',
+  ].join('\n')
+}

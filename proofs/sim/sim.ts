@@ -1,0 +1,505 @@
+/**
+ * `npm run proofs -- sim`: simulated clusters by the thousand (docs/design/testing.md#simulation,
+ * docs/design/testing.md#a-failing-seed).
+ *
+ * USAGE_TEXT lists the forms of the command.
+ *
+ * Unless a program is given, it is drawn from the seed: mostly bare cores, which are fast, and in three of ten seeds
+ * whole nodes with the production store.
+ *
+ * A failing seed writes failure-<seed>.json and prints the command that repeats it.
+ */
+
+import { randomInt } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
+import { commitOf } from '@vacancy/shared/node'
+import { streamOf } from '@vacancy/testkit/random'
+import { type RunOptions, type RunResult, runSeed } from './cluster.ts'
+import { arrayLog } from './core-log.ts'
+import { createCoreProgram } from './core-node.ts'
+import { DEFECTS, type DefectRow } from './defects.ts'
+import { driverProgram } from './driver-node.ts'
+import type { Fault } from './knobs.ts'
+import { type Knobs, PROFILES, type Profile } from './knobs.ts'
+import {
+  addRun,
+  addSummaries,
+  createSummary,
+  type DefectFinding,
+  type Figures,
+  holesOf,
+  markdownOf,
+  rowsOf,
+  type Summary,
+  textOfSummary,
+  withRows,
+} from './report.ts'
+import { shrink } from './shrink.ts'
+import { STAY_COUNTS } from './stays-reference.ts'
+import { MODEL_COUNTS } from './store-model.ts'
+import { walLog } from './wal-log.ts'
+import type { Program } from './world.ts'
+
+const PROGRAMS: { readonly [name: string]: Program } = {
+  core: createCoreProgram(arrayLog),
+  log: createCoreProgram(walLog),
+  driver: driverProgram,
+}
+/** Percentage of seeds per program; the rest are bare cores. */
+const MIX: readonly { readonly percent: number; readonly program: string }[] = [
+  { percent: 30, program: 'driver' },
+  { percent: 10, program: 'log' },
+]
+/** From this many seeds, gaps in coverage are errors. */
+const HOLES_SEEDS = 1_000
+/** One in this many seeds runs twice. */
+const TWICE_EVERY = 100
+const LINES_KEPT = 2_000
+const SAY_MS = 10_000
+const USAGE = 64
+
+const USAGE_TEXT = `usage:
+  npm run proofs -- sim --seeds 1000 [--from 1]     that many seeds; a failing one is shrunk, and its replay command printed
+  npm run proofs -- sim --profile all --seeds 4000 --jobs 2 --json FILE
+                                             each profile in turn, on two threads, and the counts of each
+  npm run proofs -- sim --rows FILE                 the rows of docs/reliability.md from such a file
+  npm run proofs -- sim --seed 8412                 one seed, with a description of its last events
+  npm run proofs -- sim --replay failure-8412.json  the fault schedule of a failure, independent of the seed
+  npm run proofs -- sim --defects [--seeds 200] [--only NAME]
+                                             every planted defect, with the number of seeds until it is found
+  npm run proofs -- sim --seeds 200 --defect NAME   one of them
+  npm run proofs -- sim --report FOLDER [--seeds N] everything: reliability-report.json and reliability.md in that folder
+
+flags:
+  --profile NAME                 which faults (default mixed): all, ${PROFILES.join(', ')}
+  --jobs N                       number of threads (default 1)
+  --from random                  starts at a random seed and prints it
+  --program mix|core|log|driver  the program of each seed; mix draws it from the seed (default)
+  --length F                     runs F times as long (default 1)
+  --json FILE                    the counts as JSON
+  --keep-going                   continue after a failing seed
+  --no-shrink                    do not shrink a failing seed`
+
+type Settings = {
+  readonly profile: Profile
+  /** Seeds take all profiles in turn. */
+  readonly hasAllProfiles: boolean
+  /** `mix`: drawn from each seed. */
+  readonly program: string
+  readonly length: number
+  readonly defects: ReadonlySet<string>
+}
+
+const OPTIONS = {
+  seeds: { type: 'string', default: '100' },
+  from: { type: 'string', default: '1' },
+  seed: { type: 'string' },
+  replay: { type: 'string' },
+  profile: { type: 'string', default: 'mixed' },
+  program: { type: 'string', default: 'mix' },
+  jobs: { type: 'string', default: '1' },
+  rows: { type: 'string' },
+  length: { type: 'string', default: '1' },
+  defect: { type: 'string' },
+  defects: { type: 'boolean', default: false },
+  only: { type: 'string' },
+  json: { type: 'string' },
+  report: { type: 'string' },
+  'keep-going': { type: 'boolean', default: false },
+  'no-shrink': { type: 'boolean', default: false },
+  help: { type: 'boolean', short: 'h', default: false },
+} as const
+
+/** The parsed flags, or an error message. */
+function flagsOf(args: readonly string[]) {
+  let values: ReturnType<typeof parseArgs<{ args: string[]; options: typeof OPTIONS }>>['values']
+  try {
+    values = parseArgs({ args: [...args], options: OPTIONS }).values
+  } catch (error) {
+    return (error as Error).message
+  }
+  if (values.from === 'random') values.from = String(randomInt(2 ** 40))
+  for (const name of ['seeds', 'from', 'seed', 'jobs'] as const) {
+    const text = values[name]
+    if (text !== undefined && !/^\d{1,15}$/.test(text)) return `--${name} must be a whole number, not "${text}"`
+  }
+  if (!(Number(values.length) > 0)) return `--length must be a number above 0, not "${values.length}"`
+  const { defect, only = '' } = values
+  if (defect !== undefined && !DEFECTS.some(({ name }) => name === defect))
+    return `there is no planted defect "${defect}"`
+  if (!DEFECTS.some(({ name }) => name.includes(only))) return `there is no planted defect with "${only}" in its name`
+  return values
+}
+
+export async function main(args: readonly string[], say: (line: string) => void): Promise<number> {
+  const values = flagsOf(args)
+  if (typeof values === 'string') {
+    say(`${values}\n\n${USAGE_TEXT}`)
+    return USAGE
+  }
+  if (values.help) {
+    say(USAGE_TEXT)
+    return 0
+  }
+  if (values.rows) return writeRows(values.rows, say)
+  const hasAllProfiles = values.profile === 'all'
+  const profile = hasAllProfiles ? 'mixed' : PROFILES.find((name) => name === values.profile)
+  const { program } = values
+  if (!profile || (program !== 'mix' && !PROGRAMS[program])) {
+    say(`profiles: all, ${PROFILES.join(', ')}; programs: mix, ${Object.keys(PROGRAMS).join(', ')}`)
+    return USAGE
+  }
+  const settings: Settings = {
+    profile,
+    hasAllProfiles,
+    program,
+    length: Number(values.length),
+    defects: new Set(values.defect ? [values.defect] : []),
+  }
+  if (values.replay) return replay(values.replay, say)
+  if (values.seed) return one(settings, Number(values.seed), say)
+  const from = Number(values.from)
+  const seeds = Number(values.seeds)
+  if (values.report) return report(settings, from, seeds, values.report, say)
+  if (values.defects) return plantAll(settings, from, seeds, values.only, values.json, say)
+  return many(settings, from, seeds, values, say)
+}
+
+/** The settings of one seed, with its profile and program. */
+function settingsOfSeed(all: Settings, seed: number): Settings {
+  const profile = all.hasAllProfiles ? (PROFILES[seed % PROFILES.length] ?? 'mixed') : all.profile
+  const settings = { ...all, profile, hasAllProfiles: false }
+  if (settings.program !== 'mix') return settings
+  let drawn = streamOf(seed, 'program').below(100)
+  for (const { percent, program } of MIX) {
+    if (drawn < percent) return { ...settings, program }
+    drawn -= percent
+  }
+  return { ...settings, program: 'core' }
+}
+
+function optionsOf(settings: Settings, seed: number): RunOptions {
+  const { profile, length, defects, program: name } = settingsOfSeed(settings, seed)
+  return { seed, profile, length, defects, program: PROGRAMS[name] as Program }
+}
+
+function commandOf(all: Settings, seed: number): string {
+  const settings = { ...all, profile: settingsOfSeed(all, seed).profile }
+  const parts = [`npm run proofs -- sim --seed ${seed}`]
+  if (settings.profile !== 'mixed') parts.push(`--profile ${settings.profile}`)
+  if (settings.program !== 'mix') parts.push(`--program ${settings.program}`)
+  if (settings.length !== 1) parts.push(`--length ${settings.length}`)
+  for (const name of settings.defects) parts.push(`--defect ${name}`)
+  return parts.join(' ')
+}
+
+type Values = {
+  readonly json?: string | undefined
+  readonly jobs: string
+  readonly 'keep-going': boolean
+  readonly 'no-shrink': boolean
+}
+
+/** One summary per profile that was run. */
+type Summaries = { [profile in Profile]?: Summary }
+
+async function many(
+  settings: Settings,
+  from: number,
+  seeds: number,
+  values: Values,
+  say: (line: string) => void,
+): Promise<number> {
+  const jobs = Number(values.jobs)
+  const profiles =
+    jobs > 1
+      ? await runOnThreads(settings, from, seeds, jobs, values, say)
+      : runSeeds(settings, seedsOf(from, seeds, 0, 1), values, say)
+  const summaries = Object.entries(profiles)
+  for (const [profile, summary] of summaries) say(`${profile}: ${textOfSummary(summary)}`)
+  if (values.json) {
+    const command = `npm run proofs -- sim --profile ${settings.hasAllProfiles ? 'all' : settings.profile} --seeds ${seeds} --from ${from}`
+    const figures: Figures = { ...environment(), command, from, seeds, ...settingsOf(settings), profiles }
+    writeJson(values.json, figures)
+  }
+  const all = summaries.map(([, summary]) => summary)
+  const failed = all.flatMap((summary) => summary.failed)
+  if (summaries.length > 1) say(`${all.reduce((sum, { runs }) => sum + runs, 0)} seeds, ${failed.length} failed`)
+  const holes =
+    seeds >= HOLES_SEEDS && (settings.hasAllProfiles || settings.profile === 'mixed')
+      ? holesOf(addSummaries(all), EXPECTED[settings.program] ?? [])
+      : []
+  if (holes.length > 0) say(`never happened, so not tested: ${holes.join(', ')}`)
+  return failed.length + holes.length > 0 ? 1 : 0
+}
+
+/** Seeds of one of several threads, interleaved. */
+function seedsOf(from: number, seeds: number, thread: number, threads: number): number[] {
+  // Threads run whole rounds of profiles, so that each runs all of them.
+  const round = PROFILES.length
+  return Array.from({ length: seeds }, (_, n) => from + n).filter((_, n) => Math.floor(n / round) % threads === thread)
+}
+
+function runSeeds(
+  settings: Settings,
+  seeds: readonly number[],
+  values: Values,
+  say: (line: string) => void,
+): Summaries {
+  const profiles: Summaries = {}
+  const started = performance.now()
+  let saidAt = started
+  let runs = 0
+  let failed = 0
+  for (const seed of seeds) {
+    const begun = performance.now()
+    const result = runSeed(optionsOf(settings, seed))
+    const { profile, program } = settingsOfSeed(settings, seed)
+    const summary = profiles[profile] ?? createSummary()
+    profiles[profile] = summary
+    addRun(summary, result, program)
+    if (seed % TWICE_EVERY === 0) checkTwice(settings, summary, result)
+    runs++
+    const now = performance.now()
+    summary.seconds += (now - begun) / 1_000
+    if (now - saidAt > SAY_MS) {
+      saidAt = now
+      say(`seed ${seed}: ${runs} runs in ${Math.round((now - started) / 1_000)} s, ${failed} failed`)
+    }
+    if (!result.failure) continue
+    failed++
+    tellFailure(settings, result, !values['no-shrink'], say)
+    if (!values['keep-going']) break
+  }
+  return profiles
+}
+
+type ThreadWork = { readonly settings: Settings; readonly seeds: readonly number[]; readonly values: Values }
+type FromThread = { readonly line: string } | { readonly profiles: Summaries }
+
+/** A run uses one core: two threads run twice as many seeds. */
+async function runOnThreads(
+  settings: Settings,
+  from: number,
+  seeds: number,
+  threads: number,
+  values: Values,
+  say: (line: string) => void,
+): Promise<Summaries> {
+  const results = await Promise.all(
+    Array.from({ length: threads }, (_, thread) => {
+      const work: ThreadWork = { settings, seeds: seedsOf(from, seeds, thread, threads), values }
+      return new Promise<Summaries>((resolve, reject) => {
+        const worker = new Worker(new URL(import.meta.url), { workerData: work })
+        worker.on('message', (message: FromThread) => {
+          if ('line' in message) say(`[${thread + 1}] ${message.line}`)
+          else resolve(message.profiles)
+        })
+        worker.on('error', reject)
+        worker.on('exit', (code) => reject(new Error(`thread ${thread + 1} ended with code ${code}`)))
+      })
+    }),
+  )
+  const profiles: Summaries = {}
+  for (const profile of PROFILES) {
+    const own = results.flatMap((result) => result[profile] ?? [])
+    if (own.length > 0) profiles[profile] = addSummaries(own)
+  }
+  return profiles
+}
+
+function runMany(
+  settings: Settings,
+  from: number,
+  seeds: number,
+  values: Values,
+  say: (line: string) => void,
+): Summary {
+  return addSummaries(Object.values(runSeeds(settings, seedsOf(from, seeds, 0, 1), values, say)))
+}
+
+const RELIABILITY = new URL('../../docs/reliability.md', import.meta.url)
+
+/** Writes the figures of a run into the documentation. */
+function writeRows(file: string, say: (line: string) => void): number {
+  const figures = JSON.parse(readFileSync(file, 'utf8')) as Figures
+  const page = readFileSync(RELIABILITY, 'utf8')
+  writeFileSync(RELIABILITY, withRows(page, rowsOf(figures)))
+  say(`docs/reliability.md has the figures of ${file}`)
+  return 0
+}
+
+function writeJson(file: string, value: object): void {
+  writeFileSync(file, `${JSON.stringify(value, undefined, 2)}\n`)
+}
+
+/**
+ * The simulation's figures of docs/design/testing.md#published-figures, from one run of each program and of all planted
+ * defects.
+ */
+function report(settings: Settings, from: number, seeds: number, folder: string, say: (line: string) => void): number {
+  const programs: { [name: string]: Summary } = {}
+  for (const program of Object.keys(PROGRAMS)) {
+    say(`${program}: ${seeds} seeds`)
+    programs[program] = runMany({ ...settings, program }, from, seeds, KEEP_GOING, say)
+  }
+  const findings = findAll(settings, from, seeds, undefined, say)
+  writeJson(join(folder, 'reliability-report.json'), { ...environment(), from, seeds, programs, findings })
+  const command = `npm run proofs -- sim --report ${folder} --seeds ${seeds} --from ${from}`
+  writeFileSync(join(folder, 'reliability.md'), markdownOf(programs, findings, command))
+  return Object.values(programs).some(({ failed }) => failed.length > 0) || findings.some(isMissed) ? 1 : 0
+}
+
+const KEEP_GOING: Values = { jobs: '1', 'keep-going': true, 'no-shrink': true }
+
+const isMissed = ({ layer, seeds }: DefectFinding): boolean => layer === 'simulation' && seeds === undefined
+
+/** Events that a run of a thousand seeds must include, for any program. */
+const EVERYWHERE = [
+  ...['elections', 'restarts', 'snapshotsTaken', 'snapshotsInstalled', 'membershipChanges', 'transfers', 'reads'],
+  ...['answers', 'unknowns', 'drop', 'duplicate', 'late', 'damage', 'partition', 'oneway', 'slowlink', 'reset'],
+  ...['kill', 'power', 'killall', 'rolling', 'stall', 'slowdisk', 'fulldisk', 'clock', 'transfer', 'membership'],
+  ...['O1', 'O2', 'O3', 'O4', 'O5', 'O6', 'O8', 'O9', 'O12', 'O13', 'O14'],
+]
+const ON_DISK = [...EVERYWHERE, 'cut', 'diskerror', 'corrupt', 'refusals', 'O10', 'O11']
+const OF_NODES = [
+  ...[...ON_DISK, 'wipe', 'shutdown', 'maintenance', 'load', 'exhaust', 'O7', 'O15'],
+  ...['built', 'outsideWindow', 'exhausted', 'maintenances', 'loads', ...MODEL_COUNTS],
+  ...['stayReplies', 'S1', 'S2', 'S3', 'S4', 'S5', 'S6', ...STAY_COUNTS],
+]
+const EXPECTED: { readonly [program: string]: readonly string[] } = {
+  mix: OF_NODES,
+  core: EVERYWHERE,
+  log: ON_DISK,
+  driver: OF_NODES,
+}
+
+function settingsOf({ profile, hasAllProfiles, program, length, defects }: Settings) {
+  return { profile: hasAllProfiles ? 'all' : profile, program, length, defects: [...defects] }
+}
+
+function environment(): { readonly node: string; readonly commit: string } {
+  return { node: process.version, commit: commitOf(import.meta.dirname) }
+}
+
+function checkTwice(settings: Settings, summary: Summary, result: RunResult): void {
+  const again = runSeed(optionsOf(settings, result.seed))
+  summary.determinismChecks++
+  if (again.hash === result.hash) return
+  throw new Error(`seed ${result.seed} is not deterministic: ${result.hash} and ${again.hash}`)
+}
+
+function tellFailure(settings: Settings, result: RunResult, shrinks: boolean, say: (line: string) => void): void {
+  const { failure, seed } = result
+  const command = commandOf(settings, seed)
+  say(`seed ${seed} failed after ${((failure?.atUs ?? 0) / 1e6).toFixed(3)} s: ${failure?.message}`)
+  say(`  again: ${command}`)
+  const options = optionsOf(settings, seed)
+  const shrunk = shrinks ? shrink(options, result) : undefined
+  const detailed = runSeed({ ...(shrunk?.options ?? options), keepsWords: true })
+  if (shrunk)
+    say(`  shrunk from ${result.schedule.length} to ${detailed.schedule.length} faults in ${shrunk.runs} runs`)
+  const file = `failure-${seed}.json`
+  writeFileSync(
+    file,
+    `${JSON.stringify({ ...environment(), ...settingsOf(settingsOfSeed(settings, seed)), ...failureFile(detailed), command }, undefined, 1)}\n`,
+  )
+  say(`  ${file}: schedule, settings and the last events. Replay: npm run proofs -- sim --replay ${file}`)
+}
+
+function failureFile(result: RunResult): object {
+  const { lines, history, ...rest } = result
+  return { ...rest, lines: lines.slice(-LINES_KEPT), history: history === '' ? undefined : JSON.parse(history) }
+}
+
+function one(settings: Settings, seed: number, say: (line: string) => void): number {
+  const result = runSeed({ ...optionsOf(settings, seed), keepsWords: true })
+  say(result.lines.slice(-LINES_KEPT).join('\n'))
+  const summary = createSummary()
+  addRun(summary, result, settingsOfSeed(settings, seed).program)
+  say(textOfSummary(summary))
+  say(JSON.stringify(result.knobs))
+  say(`trace ${result.hash}${result.failure ? `\n${result.failure.message}` : ''}`)
+  return result.failure ? 1 : 0
+}
+
+function replay(file: string, say: (line: string) => void): number {
+  const saved = JSON.parse(readFileSync(file, 'utf8')) as {
+    seed: number
+    profile: Profile
+    program: string
+    defects: string[]
+    knobs: Knobs
+    schedule: Fault[]
+  }
+  const { seed, profile, knobs, schedule } = saved
+  const program = PROGRAMS[saved.program] as Program
+  const result = runSeed({ seed, profile, program, knobs, schedule, defects: new Set(saved.defects), keepsWords: true })
+  say(result.lines.slice(-LINES_KEPT).join('\n'))
+  say(`trace ${result.hash}: ${result.failure?.message ?? 'it holds'}`)
+  return result.failure ? 1 : 0
+}
+
+/** Plants each defect in turn and counts the seeds until a run fails. */
+function plantAll(
+  settings: Settings,
+  from: number,
+  seeds: number,
+  only: string | undefined,
+  json: string | undefined,
+  say: (line: string) => void,
+): number {
+  const findings = findAll(settings, from, seeds, only, say)
+  const planted = findings.filter(({ layer }) => layer === 'simulation')
+  const found = planted.flatMap((finding) => finding.seeds ?? []).sort((a, b) => a - b)
+  say(`${found.length} of ${planted.length} found; median ${found[found.length >>> 1]} seeds, at most ${found.at(-1)}`)
+  if (json) writeJson(json, { ...environment(), findings })
+  return findings.some(isMissed) ? 1 : 0
+}
+
+function findAll(
+  settings: Settings,
+  from: number,
+  seeds: number,
+  only: string | undefined,
+  say: (line: string) => void,
+): DefectFinding[] {
+  return DEFECTS.filter(({ name }) => !only || name.includes(only)).map((row) => {
+    const { name, layer } = row
+    const isElsewhere = row.program === 'elsewhere'
+    const finding = isElsewhere
+      ? { name, layer, seeds: undefined, oracle: '' }
+      : plant({ ...settings, program: row.program }, row, from, seeds)
+    const missed = isElsewhere ? `left to ${layer}` : `NOT FOUND in ${seeds} seeds`
+    say(`${name.padEnd(36)} ${finding.seeds === undefined ? missed : `${finding.seeds} seeds, ${finding.oracle}`}`)
+    return finding
+  })
+}
+
+export function plant(settings: Settings, row: DefectRow, from: number, seeds: number): DefectFinding {
+  for (let n = 0; n < seeds; n++) {
+    const result = runSeed({
+      ...optionsOf(settings, from + n),
+      profile: row.profile ?? settings.profile,
+      defects: new Set([row.name]),
+    })
+    if (result.failure && !result.failure.message.includes('undecided'))
+      return {
+        name: row.name,
+        seeds: n + 1,
+        oracle: result.failure.message.split('\n')[0]?.slice(0, 150) ?? '',
+        layer: 'simulation',
+      }
+  }
+  return { name: row.name, seeds: undefined, oracle: '', layer: 'simulation' }
+}
+
+if (parentPort && !isMainThread) {
+  const port = parentPort
+  const { settings, seeds, values } = workerData as ThreadWork
+  const tell = (message: FromThread) => port.postMessage(message)
+  tell({ profiles: runSeeds(settings, seeds, values, (line) => tell({ line })) })
+}

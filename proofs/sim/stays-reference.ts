@@ -1,0 +1,461 @@
+/**
+ * The stays of the log, by the exact model of stays (testing/stays-model.ts), and the comparison of a replica
+ * with it: oracles S1, S2, S3, S4 and S6 (docs/design/testing.md#oracles). The model has the properties of `HOTELS`
+ * only: no stay names another one.
+ */
+
+import { formatDay, lastVisibleDay, packPropertyId, parseDay, unpackPropertyId } from '@vacancy/shared'
+import { STAY_STATE, type StayLine, type StayState } from '@vacancy/shared/wire'
+import { viewOf } from '../../engine/src/raft/entry.ts'
+import { hex } from '../../engine/src/snapshot/format.ts'
+import { decodeLedger, encodeLedger, type LoadedLedger } from '../../engine/src/snapshot/ledger.ts'
+import { STAY_FLAGS } from '../../engine/src/store/apply-stays.ts'
+import {
+  type CommandReader,
+  GIVEN,
+  KIND,
+  OUTCOME,
+  outcomeWire,
+  readBytes,
+  readF64,
+  readName,
+  readU8,
+  readU32,
+} from '../../engine/src/store/command.ts'
+import { findName, NAMES } from '../../engine/src/store/dictionary.ts'
+import { nameHash } from '../../engine/src/store/digest.ts'
+import { readNight } from '../../engine/src/store/read.ts'
+import type { Memory } from '../../engine/src/store/store.ts'
+import {
+  baseAsOf,
+  changeRooms,
+  confirmStay,
+  createStaysModel,
+  debtOn,
+  deleteProperty,
+  heldOn,
+  type ModelAnswer,
+  makeRoom,
+  passTime,
+  releaseStay,
+  type StaysModel,
+  sellableOn,
+  setPackage,
+  setProperty,
+  takeStay,
+} from '../../engine/src/testing/stays-model.ts'
+
+export const HOTELS = ['hotel-0', 'hotel-1', 'hotel-2'] as const
+const NAME_OF = new Map(HOTELS.map((name) => [hex(packPropertyId(name) as Uint8Array), name as string]))
+/** `stays_bytes` until the log sets it. */
+const BYTES_MAX = 64 << 20
+
+/** The states of a stay with the indexes at which it reached them. */
+type Fate = { readonly index: number; readonly state: StayState | 'forgotten' }
+
+export type StaysReference = {
+  readonly model: StaysModel
+  bytesMax: number
+  /** State, deadline, total and index of the stay that the reply to an entry shows. */
+  readonly replies: Map<number, string>
+  readonly fates: Map<string, Fate[]>
+  /** Changes of the model that `fates` has. */
+  noted: number
+  /** Counters of log events, for the coverage gaps of a report. */
+  readonly counts: StayCounts
+}
+
+export const STAY_COUNTS = [
+  'holds',
+  'bookings',
+  'expired',
+  'released',
+  'voided',
+  'forgottenStays',
+  'refusedStays',
+] as const
+type StayCounts = Record<(typeof STAY_COUNTS)[number], number>
+const COUNT_OF = {
+  held: 'holds',
+  booked: 'bookings',
+  expired: 'expired',
+  released: 'released',
+  void: 'voided',
+  forgotten: 'forgottenStays',
+} as const satisfies Record<Fate['state'], keyof StayCounts>
+
+export function createStaysReference(): StaysReference {
+  const counts = Object.fromEntries(STAY_COUNTS.map((name) => [name, 0])) as StayCounts
+  return { model: createStaysModel(0), bytesMax: BYTES_MAX, replies: new Map(), fates: new Map(), noted: 0, counts }
+}
+
+/** @returns the name of a property that stays may name */
+export function hotelOf(id: Uint8Array): string | undefined {
+  return NAME_OF.get(hex(id))
+}
+
+// Applying the log
+
+/** What every entry does first. */
+export function beginEntry({ model }: StaysReference, { timeMs, day }: CommandReader, index: number): void {
+  passTime(model, timeMs, index)
+  model.today = formatDay(day)
+  model.lastDate = formatDay(lastVisibleDay(day))
+}
+
+/** Notes which stays reached another state with this entry. */
+export function endEntry({ model, fates, noted, counts }: StaysReference, index: number): number {
+  const note = (known: Fate[], state: Fate['state']): void => {
+    known.push({ index, state })
+    counts[COUNT_OF[state]]++
+  }
+  for (const [id, known] of fates) {
+    const isForgotten = known.at(-1)?.state === 'forgotten'
+    if (!isForgotten && !model.stays.has(id)) note(known, 'forgotten')
+  }
+  if (model.changes === noted) return noted
+  for (const [id, { order, state }] of model.stays) {
+    if (order <= noted) continue
+    const known = fates.get(id) ?? []
+    fates.set(id, known)
+    if (known.at(-1)?.state !== state) note(known, state)
+  }
+  return model.changes
+}
+
+const CODE_OF: { readonly [wire: string]: number } = {
+  '': OUTCOME.done,
+  NOT_FOUND: OUTCOME.unknownStay,
+  VALIDATION_ERROR: OUTCOME.outsideWindow,
+  SOLD_OUT: OUTCOME.soldOut,
+  PRICE_CHANGED: OUTCOME.priceChanged,
+  EXPIRED: OUTCOME.expired,
+  CONFLICT: OUTCOME.conflict,
+}
+
+/** @param observed the outcome at the first replica. @returns the expected one */
+export function executeStay(reference: StaysReference, reader: CommandReader, index: number, observed: number): number {
+  // Whether there was memory is taken from the first replica: then nothing may have changed.
+  const isRefused = observed === OUTCOME.refused
+  const model = isRefused ? structuredClone(reference.model) : reference.model
+  const { error, stay } = answerOf(model, reader, index, reference.bytesMax)
+  if (stay && !isRefused) {
+    const { state, deadlineMs, total } = stay
+    reference.replies.set(index, replyText(STAY_STATE[state], deadlineMs, total, stay.index))
+  }
+  if (error !== '') reference.counts.refusedStays++
+  if (isRefused && error === '') return observed
+  return error !== '' && outcomeWire(observed) === error ? observed : (CODE_OF[error] as number)
+}
+
+export function replyText(state: number, deadlineMs: number, total: number, index: number): string {
+  return `state ${state}, deadline ${deadlineMs}, total ${total}, index ${index}`
+}
+
+function answerOf(model: StaysModel, reader: CommandReader, index: number, bytesMax: number): ModelAnswer {
+  const { kind, timeMs } = reader
+  const stayId = readId(reader)
+  const flags = readU8(reader)
+  const seconds = readU32(reader)
+  const total = readF64(reader)
+  const rateFeatures = featuresOf(readU32(reader))
+  const other = readId(reader)
+  readName(reader)
+  const lines = Array.from({ length: readU8(reader) }, () => readLine(reader))
+  const hasMax = (flags & STAY_FLAGS.maxTotal) !== 0
+  const most = hasMax ? { maxTotal: total } : {}
+  const before = model.stays.get(stayId)
+  let answer: ModelAnswer
+  if (kind === KIND.confirmStay) {
+    const retake = (flags & STAY_FLAGS.retake) !== 0
+    answer = confirmStay(model, { stayId, retake, ...most }, timeMs, index)
+  } else if (kind === KIND.releaseStay) {
+    const isVoid = (flags & STAY_FLAGS.void) !== 0
+    const given = lines.length > 0 ? { lines } : {}
+    answer = releaseStay(model, { stayId, isVoid, ...given }, timeMs, index)
+  } else {
+    const replaces = (flags & STAY_FLAGS.replaces) !== 0 ? { replaces: other } : {}
+    const hold = kind === KIND.holdStay ? { seconds } : {}
+    answer = takeStay(model, { stayId, lines, rateFeatures, ...most, ...replaces, ...hold }, timeMs, index)
+  }
+  const after = model.stays.get(stayId)
+  // A new record.
+  if (after !== undefined && after !== before) makeRoom(model, bytesMax, timeMs)
+  return answer
+}
+
+function readId(reader: CommandReader): string {
+  const start = readBytes(reader, 16)
+  const packed = reader.bytes.subarray(start, start + 16)
+  return packed.some((byte) => byte !== 0) ? unpackPropertyId(reader.bytes, start) : ''
+}
+
+const decoder = new TextDecoder()
+
+function readLine(reader: CommandReader): StayLine {
+  const propertyId = readId(reader)
+  const nameStart = readName(reader)
+  const roomType = decoder.decode(reader.bytes.subarray(nameStart, reader.at))
+  const line = { propertyId, roomType, arrival: formatDay(readU32(reader)), nights: readU8(reader) }
+  return { ...line, rooms: readU8(reader), uncounted: readU8(reader) !== 0 }
+}
+
+function featuresOf(mask: number): string[] {
+  return Array.from({ length: 24 }, (_, bit) => String(bit)).filter((_, bit) => (mask & (1 << bit)) !== 0)
+}
+
+/** A package of a hotel was written. */
+export function noteWritten(
+  { model }: StaysReference,
+  hotel: string,
+  room: string,
+  day: number,
+  given: number,
+  availability: number,
+  price: number,
+  features: number,
+): void {
+  setPackage(model, hotel, room, formatDay(day), {
+    ...(given & GIVEN.availability && { availability }),
+    ...(given & GIVEN.price && { finalPrice: price }),
+    ...(given & GIVEN.features && { rateFeatures: featuresOf(features) }),
+  })
+}
+
+const CHANGE_OF: { readonly [kind: number]: 'SETROOMAVL' | 'INCROOMAVL' | 'DECROOMAVL' } = {
+  [KIND.setAvailability]: 'SETROOMAVL',
+  [KIND.setAvailabilityAsOf]: 'SETROOMAVL',
+  [KIND.increaseAvailability]: 'INCROOMAVL',
+  [KIND.decreaseAvailability]: 'DECROOMAVL',
+}
+
+/** Changes the rooms of an existing package. */
+export function changeHotel(
+  { model }: StaysReference,
+  kind: number,
+  hotel: string,
+  room: string,
+  day: number,
+  given: number,
+  asOf?: number,
+): { readonly code: number; readonly left: number } {
+  const command = CHANGE_OF[kind] as 'SETROOMAVL'
+  const date = formatDay(day)
+  if (asOf !== undefined && asOf < model.knownFrom) return { code: OUTCOME.updateTooOld, left: 0 }
+  const night = { propertyId: hotel, roomType: room, date }
+  const amount = asOf === undefined ? given : baseAsOf(model, night, given, asOf)
+  const error = changeRooms(model, command, hotel, room, date, amount)
+  const code = error === '' ? OUTCOME.done : error === 'OVERFLOW' ? OUTCOME.overflow : OUTCOME.underflow
+  return { code, left: sellableOn(model, hotel, room, date) ?? 0 }
+}
+
+/** Packages of a hotel in a map of the store's model: word of each day. */
+type HotelRooms = ReadonlyMap<string, ReadonlyMap<number, { readonly lo: number; readonly hi: number }>>
+
+/** The level changed from one at which dropped stays were not noted. */
+export function enterAsOf({ model }: StaysReference, index: number): void {
+  model.knownFrom = index
+}
+
+/** Hotels, room types and nights are gone where the store's model has none, and new hotels are there. */
+export function mirrorHotels({ model }: StaysReference, roomsOf: (hotel: string) => HotelRooms | undefined): void {
+  for (const hotel of HOTELS) {
+    const rooms = roomsOf(hotel)
+    if (!rooms) {
+      deleteProperty(model, hotel)
+      continue
+    }
+    setProperty(model, hotel)
+    const known = model.properties.get(hotel)?.rooms ?? new Map<string, Map<string, unknown>>()
+    for (const [room, nights] of known) {
+      const left = rooms.get(room)
+      if (!left) known.delete(room)
+      else for (const date of nights.keys()) if (!left.has(parseDay(date) as number)) nights.delete(date)
+    }
+  }
+}
+
+/** A bulk load has replaced all packages; their values include rooms on hold. */
+export function loadHotels({ model }: StaysReference, roomsOf: (hotel: string) => HotelRooms | undefined): void {
+  for (const hotel of HOTELS) {
+    model.properties.get(hotel)?.rooms.clear()
+    const rooms = roomsOf(hotel)
+    if (rooms) setProperty(model, hotel)
+    for (const [room, nights] of rooms ?? []) {
+      for (const [day, { lo, hi }] of nights) {
+        const values = { availability: lo & 0xff, finalPrice: ~hi >>> 0, rateFeatures: featuresOf(lo >>> 8) }
+        setPackage(model, hotel, room, formatDay(day), values)
+      }
+    }
+  }
+}
+
+/** What may be sold on a night of a hotel. */
+export function sellableOf({ model }: StaysReference, hotel: string, room: string, day: number): number {
+  return sellableOn(model, hotel, room, formatDay(day)) ?? 0
+}
+
+export function heldCount({ model }: StaysReference): number {
+  let held = 0
+  for (const { state } of model.stays.values()) if (state === 'held') held++
+  return held
+}
+
+// Comparing a replica
+
+export type StayDifference = { readonly oracle: 'S1' | 'S2' | 'S3' | 'S4'; readonly text: string }
+
+/** How the ledger of a replica differs from the log. */
+export function staysDifference({ model }: StaysReference, memory: Memory): StayDifference | undefined {
+  const ledger = decodeLedger(encodeLedger(memory), 'ledger')
+  return recordsDifference(model, ledger) ?? nightsDifference(model, ledger) ?? sellableDifference(model, memory)
+}
+
+function differs(oracle: StayDifference['oracle'], text: string): StayDifference {
+  return { oracle, text }
+}
+
+function recordsDifference(model: StaysModel, { stays, roomTypes }: LoadedLedger): StayDifference | undefined {
+  if (stays.length !== model.stays.size) return differs('S4', `${stays.length} stays, not ${model.stays.size}`)
+  for (const { id, record, lines } of stays) {
+    const name = unpackPropertyId(id, 0)
+    const stay = model.stays.get(name)
+    if (!stay) return differs('S4', `stay ${name} is not in the log`)
+    const own = replyText(record.state, record.deadlineMs, record.total, record.index)
+    const wanted = replyText(STAY_STATE[stay.state], stay.deadlineMs, stay.total, stay.index)
+    if (own !== wanted) return differs('S3', `stay ${name} has ${own}, not ${wanted}`)
+    const texts = lines.map((line) => {
+      const { nights, rooms, flags } = line
+      return `${unpackPropertyId(line.id, 0)} ${roomTypes[line.roomType]} ${formatDay(line.arrival)} ${nights} ${rooms} ${flags}`
+    })
+    const known = stay.lines.map((line) => {
+      const { propertyId, roomType, arrival, nights, rooms, uncounted } = line
+      return `${propertyId} ${roomType} ${arrival} ${nights} ${rooms} ${uncounted ? 1 : 0}`
+    })
+    if (texts.join() !== known.join()) return differs('S2', `stay ${name} has other lines: ${texts}, not ${known}`)
+  }
+  return undefined
+}
+
+/** The nights of the ledger add up to the model's, and each hold has all of its nights. */
+function nightsDifference(model: StaysModel, { nights, roomTypes }: LoadedLedger): StayDifference | undefined {
+  const found = new Map<string, number>()
+  for (const { id, roomType, day, held, debt } of nights) {
+    const hotel = unpackPropertyId(id, 0)
+    const room = roomTypes[roomType] as string
+    const date = formatDay(day)
+    const wanted = `${heldOn(model, hotel, room, date)} held, debt ${debtOn(model, hotel, room, date)}`
+    if (`${held} held, debt ${debt}` !== wanted)
+      return differs('S1', `${hotel} ${room} ${date} has ${held} held, debt ${debt}, not ${wanted}`)
+    found.set(`${hotel} ${room} ${date}`, held)
+  }
+  for (const [name, { state, lines }] of model.stays) {
+    if (state !== 'held') continue
+    for (const { propertyId, roomType, arrival, nights: count, rooms, instance } of lines) {
+      if (model.properties.get(propertyId)?.instance !== instance) continue
+      for (let n = 0; n < count; n++) {
+        const date = formatDay((parseDay(arrival) as number) + n)
+        const held = found.get(`${propertyId} ${roomType} ${date}`) ?? 0
+        if (held < rooms && date >= model.droppedBefore)
+          return differs('S2', `stay ${name} holds ${rooms} rooms of ${propertyId} ${roomType}, ${date} has ${held}`)
+      }
+    }
+  }
+  return undefined
+}
+
+const encoder = new TextEncoder()
+
+/** Words are what may be sold: with debts compared before, sellable − debt = base − held. */
+function sellableDifference(model: StaysModel, memory: Memory): StayDifference | undefined {
+  for (const [hotel, { rooms }] of model.properties) {
+    for (const [room, nights] of rooms) {
+      const name = encoder.encode(room)
+      const number = findName(memory, NAMES.roomType, name, 0, name.length)
+      for (const date of nights.keys()) {
+        const day = parseDay(date) as number
+        const night = readNight({ memory, reader: 0 }, packPropertyId(hotel) as Uint8Array, number, day)
+        const left = typeof night === 'string' ? undefined : night.availability
+        const wanted = sellableOn(model, hotel, room, date)
+        if (left !== wanted) return differs('S1', `${hotel} ${room} ${date} has ${left} left, not ${wanted}`)
+      }
+    }
+  }
+  return undefined
+}
+
+// The contribution of the ledger to the state digest, by an independent implementation
+
+type Lanes = { lo: number; hi: number }
+
+export function ledgerDigest(memory: Memory): Lanes {
+  const { stays, nights, generations, roomTypes } = decodeLedger(encodeLedger(memory), 'ledger')
+  const sum: Lanes = { lo: 0, hi: 0 }
+  const add = (kind: number, words: readonly number[]): void => {
+    const lanes = { lo: 0x6a09e667 ^ kind, hi: 0xbb67ae85 ^ kind }
+    for (const word of words) {
+      lanes.lo = Math.imul(lanes.lo ^ word, 0xcc9e2d51)
+      lanes.lo ^= lanes.lo >>> 15
+      lanes.hi = Math.imul(lanes.hi ^ word, 0x85ebca6b)
+      lanes.hi ^= lanes.hi >>> 13
+    }
+    sum.lo = (sum.lo + lanes.lo) >>> 0
+    sum.hi = (sum.hi + lanes.hi) >>> 0
+  }
+  const namesOf = (place: number) => textWords(encoder.encode(roomTypes[place]))
+  for (const { id, record, source, lines } of stays) {
+    const { deadlineMs, total, index, timeMs, bookedIndex, heldSinceMs } = record
+    const moments = [deadlineMs, total, index, timeMs, bookedIndex, heldSinceMs].flatMap(floatWords)
+    const ofLines = lines.flatMap((line) => [
+      ...[...idWords(line.id), line.generation, ...namesOf(line.roomType), line.arrival],
+      (line.nights << 16) | (line.rooms << 8) | line.flags,
+    ])
+    add(1, [...idWords(id), record.state * 256 + lines.length, ...moments, ...textWords(source), ...ofLines])
+  }
+  for (const { id, generation } of generations) add(2, [...idWords(id), generation])
+  for (const { id, roomType, day, held, debt } of nights)
+    add(3, [...idWords(id), ...namesOf(roomType), day, held * 256 + debt])
+  return sum
+}
+
+function idWords(id: Uint8Array): number[] {
+  const view = viewOf(id)
+  return [0, 4, 8, 12].map((at) => view.getInt32(at, true))
+}
+
+function textWords(text: Uint8Array): number[] {
+  return [nameHash(0, text, 0, text.length), nameHash(1, text, 0, text.length)]
+}
+
+function floatWords(number: number): number[] {
+  const view = new DataView(new ArrayBuffer(8))
+  view.setFloat64(0, number, true)
+  return [view.getUint32(0, true), view.getUint32(4, true)]
+}
+
+// Fates
+
+const NEXT: { readonly [state in Fate['state']]: readonly Fate['state'][] } = {
+  held: ['booked', 'released', 'expired'],
+  booked: ['released', 'forgotten'],
+  released: ['forgotten'],
+  void: ['forgotten'],
+  // Taken again under its id, or by a confirmation.
+  expired: ['held', 'booked', 'forgotten'],
+  forgotten: ['held', 'booked', 'released', 'void'],
+}
+
+/** Why the states of the stays are not what they may be; '' if they are. @param promised indexes of acknowledged bookings */
+export function fatesDifference({ fates }: StaysReference, promised: ReadonlyMap<string, number>): string {
+  for (const [id, known] of fates) {
+    for (const [n, { state }] of known.entries()) {
+      const before = known[n - 1]?.state ?? 'forgotten'
+      if (!NEXT[before].includes(state)) return `stay ${id} was ${before} and became ${state}`
+    }
+    const index = promised.get(id)
+    const later = known.find((fate) => index !== undefined && fate.index > index)
+    if (later && later.state !== 'released' && later.state !== 'forgotten')
+      return `stay ${id} was acknowledged as booked at index ${index} and became ${later.state} at ${later.index}`
+  }
+  return ''
+}

@@ -1,0 +1,96 @@
+/** Snapshot files that simulated operators load into a running shard, with their content for the model of the store. */
+
+import { createCodecList } from '@vacancy/shared'
+import { streamOf } from '@vacancy/testkit/random'
+import type { Env } from '../../engine/src/env.ts'
+import { CAPTURE_SCRATCH_BYTES, captureStore } from '../../engine/src/snapshot/capture.ts'
+import { hex } from '../../engine/src/snapshot/format.ts'
+import { WORDS_SCRATCH_BYTES } from '../../engine/src/snapshot/words.ts'
+import { inlineEncoder, writeSeedFileAtOnce } from '../../engine/src/snapshot/write.ts'
+import { applyCommand } from '../../engine/src/store/apply.ts'
+import { createApplyContext } from '../../engine/src/store/apply-context.ts'
+import { stampCommand } from '../../engine/src/store/command.ts'
+import { beginCopyOnWrite } from '../../engine/src/store/cow.ts'
+import { plainPutWord } from '../../engine/src/store/planes.ts'
+import { createStore, publish, scratchOf } from '../../engine/src/store/store.ts'
+import { createSimulatedDisk } from '../../engine/src/testing/disk.ts'
+import { EPOCH_MS } from './clocks.ts'
+import { violate } from './oracles.ts'
+import { applyToModel, createStoreModel, type StoreModel } from './store-model.ts'
+import { imageCommands, todayAt } from './store-workload.ts'
+
+export const SHARD = 'simulated'
+export const CODECS = createCodecList(['refundable', 'breakfast'])
+
+export type StoreImage = { readonly file: Uint8Array; readonly digest: string; readonly model: StoreModel }
+
+/** Properties of each image. */
+const SIZES = [30, 450] as const
+let images: readonly StoreImage[] | undefined
+
+/** Created once per process; they are the same in every run. */
+export function storeImages(): readonly StoreImage[] {
+  images ??= SIZES.map(makeImage)
+  return images
+}
+
+export function imageModels(): ReadonlyMap<string, StoreModel> {
+  return new Map(storeImages().map(({ digest, model }) => [digest, model]))
+}
+
+const PATH = '/image.snapshot'
+const quiet = (): void => undefined
+
+function makeImage(properties: number): StoreImage {
+  const store = createStore({
+    memoryBytes: 64 << 20,
+    readers: 1,
+    scratchBytes: CAPTURE_SCRATCH_BYTES + WORDS_SCRATCH_BYTES,
+    sessionBytesMax: 1 << 20,
+  })
+  const { memory, writer } = store
+  const mismatch = () => violate('O8', 'an image contains no digest')
+  const context = createApplyContext(store, plainPutWord(memory), mismatch)
+  const model = createStoreModel()
+  let index = 0
+  for (const bytes of imageCommands(streamOf(properties, 'image'), properties)) {
+    index++
+    stampCommand(new DataView(bytes.buffer), 0, EPOCH_MS, todayAt(0))
+    const applied = applyCommand(context, index, bytes, 0, bytes.length)
+    const { code } = applyToModel(model, index, bytes, 0, bytes.length, applied)
+    if (code !== applied.code) violate('O4', `a command of an image returned ${applied.code}, not ${code}`)
+  }
+  publish(store, index)
+  const scratch = scratchOf(memory, 0)
+  const point = {
+    epoch: beginCopyOnWrite(store),
+    index,
+    term: 1,
+    shardId: SHARD,
+    voters: ['image'],
+    recordsStart: writer.recordsStart,
+    recordsEnd: writer.gap.low,
+  }
+  const captured = captureStore(memory, point, CODECS, scratch)
+  if (!captured) throw new Error('an idle store can be captured')
+  const disk = createSimulatedDisk()
+  const encoder = inlineEncoder(captured.source, scratch + CAPTURE_SCRATCH_BYTES)
+  const written = writeSeedFileAtOnce(envOf(disk), PATH, captured.source, { encoder })
+  if (!written) throw new Error('an image can be written')
+  const file = disk.open(PATH, 'read')
+  const bytes = new Uint8Array(disk.stat(PATH)?.bytes ?? 0)
+  disk.read(file, bytes, 0, bytes.length, 0)
+  disk.close(file)
+  return { file: bytes, digest: hex(written.manifest.contentDigest), model }
+}
+
+function envOf(disk: Env['disk']): Env {
+  return {
+    clock: { wallMs: () => EPOCH_MS, monotonicMs: () => 0 },
+    random: { bytes: (count) => new Uint8Array(count) },
+    disk,
+    schedule: { after: () => quiet },
+    host: { processId: 1, bootId: 'image', startOf: () => undefined },
+    log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
+  }
+}

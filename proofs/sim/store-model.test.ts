@@ -1,0 +1,147 @@
+import { streamOf } from '@vacancy/testkit/random'
+import { expect, test } from 'vitest'
+import { applyCommand } from '../../engine/src/store/apply.ts'
+import { createApplyContext } from '../../engine/src/store/apply-context.ts'
+import {
+  beginCommand,
+  type CommandKind,
+  createCommandWriter,
+  KIND,
+  OUTCOME,
+  stampCommand,
+  writeU32,
+} from '../../engine/src/store/command.ts'
+import { plainPutWord } from '../../engine/src/store/planes.ts'
+import { createStore } from '../../engine/src/store/store.ts'
+import { EPOCH_MS } from './clocks.ts'
+import { applyToModel, createStoreModel, differenceFrom } from './store-model.ts'
+import { orderOf } from './store-order.ts'
+import { type Built, drawBatch, firstCommands, imageCommands, todayAt } from './store-workload.ts'
+
+const SEED = Number(process.env['VACANCY_SEED'] ?? Date.now() % 1_000_000)
+
+const noDigest = () => expect.fail('no digest is logged here')
+
+function createPair(defects?: ReadonlySet<string>) {
+  const store = createStore({ memoryBytes: 48 << 20, readers: 1, scratchBytes: 65_536, sessionBytesMax: 1 << 20 })
+  const { memory } = store
+  const context = createApplyContext(store, plainPutWord(memory), noDigest, defects)
+  const model = createStoreModel()
+  let index = 0
+  const run = (bytes: Uint8Array): { readonly code: number; readonly expected: number } => {
+    stampCommand(new DataView(bytes.buffer), 0, EPOCH_MS, todayAt(0))
+    const applied = { ...applyCommand(context, ++index, bytes, 0, bytes.length) }
+    const expected = applyToModel(model, index, bytes, 0, bytes.length, applied)
+    return { code: applied.code * 256 + applied.value, expected: expected.code * 256 + expected.value }
+  }
+  return { store, memory, model, run }
+}
+
+test(`store and model are equal after all commands of builders (VACANCY_SEED=${SEED})`, () => {
+  const { memory, model, run } = createPair()
+  const random = streamOf(SEED, 'model')
+  const built: Built = { properties: 0, propertiesMax: 400, fillsMemory: false, session: 0 }
+  for (const bytes of firstCommands(random)) run(bytes)
+  for (let batch = 0; batch < 300; batch++) {
+    for (const bytes of drawBatch(random, built, todayAt(0))) {
+      const { code, expected } = run(bytes)
+      expect(code).toBe(expected)
+    }
+    if (batch % 20 === 0) expect(differenceFrom(model, memory)).toBe('')
+  }
+  expect(differenceFrom(model, memory)).toBe('')
+  for (const name of ['moved', 'deletedProperties', 'deletedSegments', 'deletedRooms', 'deletedDays'] as const)
+    expect(model.counts[name], name).toBeGreaterThan(0)
+})
+
+test('the model detects a command that only one of the two applied', () => {
+  const { memory, model, run } = createPair()
+  const commands = imageCommands(streamOf(SEED, 'image'), 20)
+  for (const bytes of commands.slice(0, -1)) run(bytes)
+  expect(differenceFrom(model, memory)).toBe('')
+  const last = commands.at(-1) as Uint8Array
+  stampCommand(new DataView(last.buffer), 0, EPOCH_MS, todayAt(0))
+  applyToModel(model, 1_000, last, 0, last.length, { code: OUTCOME.done, value: 0, index: 1_000 })
+  expect(differenceFrom(model, memory)).not.toBe('')
+})
+
+test('the model detects a request that takes effect twice, and one that is refused forever', () => {
+  const model = createStoreModel()
+  model.level = 1
+  const writer = createCommandWriter()
+  const key = new Uint8Array(24)
+  key[16] = 2
+  beginCommand(writer, KIND.settings, key)
+  const bytes = writer.bytes.slice(0, writer.at)
+  const apply = (index: number, code: number, at = index) =>
+    applyToModel(model, index, bytes, 0, bytes.length, { code, value: 0, index: at }).code
+  expect(apply(1, OUTCOME.refused)).toBe(OUTCOME.refused)
+  expect(apply(2, OUTCOME.refused, 1)).not.toBe(OUTCOME.refused)
+  expect(apply(3, OUTCOME.done)).toBe(OUTCOME.done)
+  expect(apply(4, OUTCOME.done, 3)).toBe(OUTCOME.done)
+  expect(apply(5, OUTCOME.done)).not.toBe(OUTCOME.done)
+})
+
+/** A numbered request of the only session, without a body, that changes no record. */
+function requestOf(number: number, kind: CommandKind = KIND.deleteProperty): Uint8Array {
+  const writer = createCommandWriter()
+  const key = new Uint8Array(24).fill(0, 16)
+  key[16] = number
+  beginCommand(writer, kind, key)
+  for (let n = 0; n < 4; n++) writeU32(writer, number)
+  return writer.bytes.slice(0, writer.at)
+}
+
+function levelOne(): Uint8Array {
+  const writer = createCommandWriter()
+  beginCommand(writer, KIND.featureLevel)
+  writeU32(writer, 1)
+  return writer.bytes.slice(0, writer.at)
+}
+
+test('the model detects a stored result that differs from the log, and a digest without results', () => {
+  const { memory, model, run } = createPair()
+  run(requestOf(1))
+  expect(differenceFrom(model, memory)).toBe('')
+  run(levelOne())
+  for (const number of [2, 3, 2]) expect(run(requestOf(number)).code).toBe(OUTCOME.unknownProperty * 256)
+  expect(differenceFrom(model, memory)).toBe('')
+  for (const results of model.results.values()) results.set(3, { code: OUTCOME.done, value: 0, index: 4 })
+  expect(differenceFrom(model, memory)).toContain('request 3 of session')
+
+  const other = createPair(new Set(['sessions/results-not-in-digest']))
+  other.run(levelOne())
+  other.run(requestOf(1))
+  expect(differenceFrom(other.model, other.memory)).toContain('the digest does not match')
+})
+
+test('requests of an evicted session are counted, except those that open a session', () => {
+  const model = createStoreModel()
+  const apply = (number: number, index: number, code: number, at = index) => {
+    const bytes = requestOf(number)
+    return applyToModel(model, index, bytes, 0, bytes.length, { code, value: 0, index: at }).code
+  }
+  expect(apply(2, 1, OUTCOME.sessionExpired, 0)).toBe(OUTCOME.sessionExpired)
+  expect(model.counts).toMatchObject({ forgotten: 0, forgottenRepeats: 0 })
+  apply(1, 2, OUTCOME.unknownProperty)
+  apply(2, 3, OUTCOME.unknownProperty)
+  apply(3, 4, OUTCOME.sessionExpired, 0)
+  expect(model.counts).toMatchObject({ forgotten: 1, forgottenRepeats: 0 })
+  apply(2, 5, OUTCOME.sessionExpired, 0)
+  expect(model.counts).toMatchObject({ forgotten: 2, forgottenRepeats: 1 })
+  expect(apply(1, 6, OUTCOME.sessionExpired, 0)).not.toBe(OUTCOME.sessionExpired)
+})
+
+test('a different row order is a different state', () => {
+  const [a, b] = [createPair(), createPair()]
+  const commands = imageCommands(streamOf(SEED, 'order'), 6)
+  for (const bytes of commands) a.run(bytes.slice())
+  for (const bytes of commands) b.run(bytes.slice())
+  expect(orderOf(a.memory)).toBe(orderOf(b.memory))
+  const properties = commands.filter((bytes) => bytes[0] === KIND.setProperty)
+  const other = createPair()
+  for (const bytes of properties.toReversed()) other.run(bytes.slice())
+  for (const bytes of commands.filter((each) => each[0] !== KIND.setProperty)) other.run(bytes.slice())
+  expect(differenceFrom(other.model, a.memory)).toBe('')
+  expect(orderOf(other.memory)).not.toBe(orderOf(a.memory))
+})
