@@ -1,14 +1,13 @@
-/** Secrets: their form, their hashes, and the cookie that carries one. */
-
 import cookies from '@fastify/cookie'
 import { fastify } from 'fastify'
 import { beforeAll, expect, test } from 'vitest'
-import { cookieOf, csrfOf, hashSecret, newSecret, newToken, sessionCookie } from './secrets.ts'
+import { hashPassword, isPassword } from './passwords.ts'
+import { csrfOf, hashSecret, newSecret, newToken } from './secrets.ts'
+
+/** Secrets: their form, their hashes, and the cookie that carries one. */
 
 // The cookie library loads its parser when it is registered, as at the start of a control plane.
 beforeAll(async () => void (await fastify().register(cookies).ready()))
-
-const SECRET = `${'a'.repeat(41)}-_`
 
 test('secrets have 256 random bits, and those of tokens a prefix that scanners find', () => {
   expect(newSecret()).toMatch(/^[\w-]{43}$/)
@@ -22,20 +21,24 @@ test('a secret is stored as its SHA-256, and the value against forged requests i
   expect(Buffer.from(csrfOf('abc'), 'base64url').toString('hex')).toBe(hashSecret('csrf abc'))
 })
 
-test('the cookie of a session is for this site and not for scripts', () => {
-  expect(sessionCookie(SECRET, false)).toBe(`vacancy_session=${SECRET}; Path=/; HttpOnly; SameSite=Strict`)
-  expect(sessionCookie(SECRET, true)).toBe(`vacancy_session=${SECRET}; Path=/; HttpOnly; Secure; SameSite=Strict`)
-  expect(sessionCookie(undefined, false)).toBe('vacancy_session=; Max-Age=0; Path=/; HttpOnly; SameSite=Strict')
+/** Password hashes. Each costs tens of milliseconds, so that there are few of them. */
+
+/** The parameters, a salt of 16 bytes and a hash of 32. */
+const PHC = /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/
+
+test('a hash has the parameters that OWASP names and a salt of its own, and matches its password alone', async () => {
+  const [first, second] = await Promise.all([hashPassword('Ångström №5'), hashPassword('Ångström №5')])
+
+  expect(first).toMatch(PHC)
+  expect(second).not.toBe(first)
+  // The same text, decomposed, and with the letters that a keyboard without № types.
+  expect(await isPassword('A\u030angstro\u0308m No5', first)).toBe(true)
+  expect(await isPassword('ångström №5', first)).toBe(false)
 })
 
 test.each([
-  [undefined, undefined],
-  ['other=1', undefined],
-  [`vacancy_session=${SECRET}`, SECRET],
-  [`other=1; vacancy_session=${SECRET}; more=2`, SECRET],
-  [`vacancy_session=${SECRET}x`, undefined],
-  [`vacancy_session=${SECRET.slice(1)}`, undefined],
-  [`vacancy_session=${'!'.repeat(43)}`, undefined],
-])('the cookie header %s has the secret %s', (cookie, secret) => {
-  expect(cookieOf(cookie === undefined ? {} : { cookie })).toBe(secret)
+  ['no hash', null],
+  ['an unknown format', '$2b$12$abcdefghijklmnopqrstuv'],
+])('with %s no password matches', async (_, phc) => {
+  expect(await isPassword('', phc)).toBe(false)
 })

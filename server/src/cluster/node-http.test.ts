@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
+import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
 import { createNodeHttp, NODE_HTTP, type NodeHttp } from './node-http.ts'
@@ -24,12 +24,6 @@ function start(): NodeHttp {
   return http
 }
 
-async function bodyOf(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = []
-  for await (const chunk of request) chunks.push(chunk as Buffer)
-  return Buffer.concat(chunks).toString()
-}
-
 /** Far above what a busy machine needs. */
 const timeoutMs = 60_000
 
@@ -39,63 +33,6 @@ const failureOf = (reply: Promise<unknown>) =>
     () => undefined,
     ({ name, code, message }) => [name, code, message],
   )
-
-test('a request has its method, token and body, and a reply its status, type and body', async () => {
-  const seen: unknown[] = []
-  const url = await serve(async (request, response) => {
-    const { method, headers } = request
-    const { authorization, 'content-type': type, 'content-length': length } = headers
-    seen.push([method, request.url, authorization, type, length, await bodyOf(request)])
-    if (method === 'POST') response.writeHead(409, { 'content-type': 'text/plain', 'x-registry-stale': '1' })
-    response.write('tw')
-    response.end('o')
-  })
-  const http = start()
-
-  const post = await http.request(`${url}/a`, { method: 'POST', body: { id: 'é' }, token: 'secret', timeoutMs })
-  const get = await http.request(`${url}/b`, { timeoutMs })
-
-  expect(seen).toEqual([
-    // {"id":"é"} has 11 bytes.
-    ['POST', '/a', 'Bearer secret', 'application/json', '11', '{"id":"é"}'],
-    ['GET', '/b', undefined, undefined, undefined, ''],
-  ])
-  expect(post).toMatchObject({ status: 409, type: 'text/plain', body: 'two', isStale: true })
-  expect(get).toMatchObject({ status: 200, type: '', body: 'two', isStale: false })
-})
-
-test('a request without a response has a code and a reason', async () => {
-  const silent = await serve(() => undefined)
-  const cut = await serve((request) => request.socket.destroy())
-  const half = await serve((_, response) => {
-    response.writeHead(200, { 'content-length': 10 })
-    response.write('12345', () => response.destroy())
-  })
-  const gone = await serve(() => undefined)
-  await endings.pop()?.()
-  const http = start()
-  const stop = new AbortController()
-  const cancelled = failureOf(http.request(silent, { signal: stop.signal, timeoutMs }))
-  stop.abort()
-
-  expect({
-    silent: await failureOf(http.request(silent, { timeoutMs: 100 })),
-    cut: await failureOf(http.request(cut, { timeoutMs })),
-    half: await failureOf(http.request(half, { timeoutMs })),
-    gone: await failureOf(http.request(gone, { timeoutMs })),
-    cancelled: await cancelled,
-    late: await failureOf(http.request(silent, { signal: AbortSignal.abort() })),
-    nowhere: await failureOf(http.request('nowhere')),
-  }).toEqual({
-    silent: ['NodeHttpError', 'timeout', 'no response within 100 ms'],
-    cut: ['NodeHttpError', 'lost', 'connection lost'],
-    half: ['NodeHttpError', 'lost', 'connection lost'],
-    gone: ['NodeHttpError', 'refused', 'connection refused'],
-    cancelled: ['NodeHttpError', 'aborted', 'the request was cancelled'],
-    late: ['NodeHttpError', 'aborted', 'the request was cancelled'],
-    nowhere: ['NodeHttpError', 'address', 'nowhere is not an address'],
-  })
-})
 
 test.each([
   ['as many bytes as allowed', { bytesMax: 5 }, 5, undefined],

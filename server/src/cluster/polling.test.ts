@@ -99,21 +99,12 @@ function world(config: Partial<CollectorConfig> = {}) {
   }
 }
 
-// Rounds
-
 test('the first round reads every path of a node, with the token that each needs', async () => {
   const { add, pass, tokens, collector } = world()
   add('n1')
   expect(await pass(0)).toEqual(ALL)
   expect(tokens).toEqual([...ALL.slice(1).map(() => 'monitoring'), 'admin'])
   expect(collector.counts).toMatchObject({ requests: 9, failures: 0, roundMs: 0 })
-})
-
-test('without a monitoring token the admin token is sent', async () => {
-  const { add, pass, tokens } = world({ monitoringToken: undefined })
-  add('n1')
-  await pass(0)
-  expect(new Set(tokens)).toEqual(new Set(['admin']))
 })
 
 test('health and members are read each second, figures every five, configuration every minute', async () => {
@@ -128,47 +119,6 @@ test('health and members are read each second, figures every five, configuration
   expect(await pass(1_001)).toEqual(['/healthz', '/cluster/info', '/codecs', '/config'])
 })
 
-test('a changed health is followed by all figures', async () => {
-  const { add, pass, set } = world()
-  add('n1')
-  await pass(0)
-  set('/healthz', 'active_follower')
-  expect(await pass(1_000)).toEqual(ALL.slice(0, 7))
-  expect(await pass(1_000)).toEqual(ALL.slice(0, 2))
-})
-
-test('without information about its members, all paths about the leader are requested from a node', async () => {
-  const { add, pass, set } = world()
-  add('n1')
-  set('/cluster/info', { status: 500 })
-  await pass(0)
-  expect(await pass(1_000)).toEqual(ALL.slice(0, 5))
-})
-
-test('a standalone node has no paths of a cluster', async () => {
-  const { add, pass, set } = world()
-  const node = add('n1')
-  for (const path of ['/cluster/info', '/node-info', '/leader', '/peers']) set(path, { status: 404 })
-  set('/status', { body: statusOf({ mode: 'standalone', shard_id: 's1' }) })
-  expect(await pass(0)).toEqual(ALL.filter((path) => path !== '/leader' && path !== '/peers'))
-  expect(node.observation).toMatchObject({ isStandalone: true, info: undefined, missed: 0 })
-  expect(await pass(5_000)).toEqual(['/healthz', '/status', '/metrics'])
-})
-
-test('a slow round is followed by the next one at once, and its time is measured', async () => {
-  const { add, pass, set, settle, clock, collector } = world()
-  const node = add('n1')
-  const release = Promise.withResolvers<HttpReply>()
-  set('/healthz', () => release.promise)
-  expect(await pass(0)).toEqual(['/healthz'])
-  expect(await pass(7_000)).toEqual([])
-  expect([node.isBusy, collector.busy]).toEqual([true, 1])
-  release.resolve({ status: 200, type: '', body: 'active', milliseconds: 7_000 })
-  await settle()
-  expect([node.isBusy, collector.busy, collector.counts.roundMs]).toEqual([false, 0, 7_000])
-  expect(node.nextAt).toBe(clock.monotonicMs())
-})
-
 test('above 300 nodes a round takes two seconds', async () => {
   const { add, pass } = world()
   for (let at = 0; at < COLLECTOR.manyNodes - 1; at++) add('', Number.POSITIVE_INFINITY, `x${at}`)
@@ -179,8 +129,6 @@ test('above 300 nodes a round takes two seconds', async () => {
   await pass(1_000)
   expect(node.nextAt).toBe(103_000)
 })
-
-// Load
 
 /** Nodes that never reply. */
 function waiting(count: number) {
@@ -222,63 +170,6 @@ test('at most 16 of them are nodes that did not respond', async () => {
   expect([collector.busy, collector.busySilent]).toEqual([0, 0])
 })
 
-test('a node without an address is not polled, and one whose time has not come neither', async () => {
-  const { add, pass } = world()
-  add('')
-  add('n1', 100_001)
-  expect(await pass(0)).toEqual([])
-  expect((await pass(1)).length).toBe(9)
-})
-
-// Values
-
-test('an equal body only renews the time of its value, and another one replaces it', async () => {
-  const { add, pass, set } = world()
-  const node = add('n1')
-  await pass(0)
-  const { info, health } = node.observation
-  await pass(1_000)
-  expect(node.observation.info).toEqual({ value: info?.value, at: NOW + 101_000 })
-  expect(node.observation.info?.value).toBe(info?.value)
-  expect(node.observation.health).toEqual({ value: health?.value, at: NOW + 101_000 })
-  expect(node.observation.sources['/cluster/info']).toMatchObject({ status: 200, at: NOW + 101_000, milliseconds: 1.3 })
-  set('/cluster/info', { body: infoOf({ id: 'n1', term: 9 }) })
-  await pass(1_000)
-  expect(node.observation.info?.value.term).toBe(9)
-  expect([node.observation.answeredAt, node.observation.missed]).toEqual([NOW + 102_000, 0])
-})
-
-test('the same body with another status, or after a failure, is read again', async () => {
-  const { add, pass, set } = world()
-  const node = add('n1')
-  await pass(0)
-  const before = node.observation.info?.value
-  set('/cluster/info', LATE)
-  await pass(1_000)
-  set('/cluster/info', { body: infoOf({ id: 'n1' }) })
-  await pass(1_000)
-  expect(node.observation.info?.value).toEqual(before)
-  expect(node.observation.info?.value).not.toBe(before)
-  set('/cluster/info', { status: 404, body: infoOf({ id: 'n1' }) })
-  await pass(1_000)
-  expect(node.observation.info).toBeUndefined()
-})
-
-test('metrics are read each time, and each reply makes the view of the shard due', async () => {
-  const { add, pass, collector } = world()
-  const node = add('n1')
-  await pass(0)
-  const first = node.reading
-  const state = collector.shards.get('s1')
-  if (state) state.isDirty = false
-  await pass(5_000)
-  expect(state?.isDirty).toBe(true)
-  expect(node.reading?.at).toBe(NOW + 105_000)
-  expect(node.reading).not.toBe(first)
-})
-
-// Failures
-
 test('a silent node gets one request a round; three rounds are three misses', async () => {
   const { add, pass, set, collector } = world()
   const node = add('n1')
@@ -306,126 +197,6 @@ test('a silent node gets one request a round; three rounds are three misses', as
   expect(node.observation).toMatchObject({ missed: 0, error: undefined, answeredAt: NOW + 105_000 })
 })
 
-test('another failure of a path has a time of its own, while the node is silent since the first', async () => {
-  const { add, pass, set } = world()
-  const node = add('n1')
-  set('/healthz', LATE)
-  await pass(0)
-  set('/healthz', REFUSED)
-  await pass(1_000)
-  expect(node.observation.error).toEqual({ code: 'refused', message: 'connection refused', since: NOW + 100_000 })
-  expect(node.observation.sources['/healthz']?.error?.since).toBe(NOW + 101_000)
-  expect(node.observation.sources['/healthz']).toMatchObject({ status: undefined, at: undefined, body: '' })
-})
-
-test('a single path that does not respond is no silent node', async () => {
-  const { add, pass, set } = world()
-  const node = add('n1')
-  set('/status', LATE)
-  expect(await pass(0)).toEqual(ALL)
-  expect(node.observation).toMatchObject({ missed: 0, error: undefined })
-  expect(node.observation.sources['/status']?.error?.code).toBe('timeout')
-})
-
-test.each([
-  ['garbage', 'nonsense'],
-  ['status', { status: 500, body: 'broken' }],
-  ['not-allowed', { status: 401 }],
-] as const)('a reply that is an error (%s) is a reply of a node without members', async (code, reply) => {
-  const { add, pass, set } = world()
-  const node = add('n1')
-  await pass(0)
-  set('/cluster/info', reply)
-  await pass(1_000)
-  expect(node.observation).toMatchObject({ missed: 0, error: undefined, info: undefined, answeredAt: NOW + 101_000 })
-  expect(node.observation.health?.value).toBe('active_leader')
-  expect(node.observation.sources['/cluster/info']?.error?.code).toBe(code)
-})
-
-test('a node that reports no health state responds, without health', async () => {
-  const { add, pass, set } = world()
-  const node = add('n1')
-  await pass(0)
-  node.observation = { ...node.observation, missed: 2 }
-  set('/healthz', 'nonsense')
-  expect(await pass(1_000)).toEqual(['/healthz'])
-  expect(node.observation).toMatchObject({ missed: 0, health: undefined, error: undefined })
-  expect(node.observation.info).toBeDefined()
-})
-
-test.each(['a failure', 'another node'])('%s makes the view of the shard due', async (what) => {
-  const { add, pass, set, collector } = world()
-  add('n1')
-  await pass(0)
-  const state = collector.shards.get('s1')
-  // Cleared when the failing path is requested, after the replies before it.
-  const path = what === 'a failure' ? '/healthz' : '/cluster/info'
-  set(path, async () => {
-    if (state) state.isDirty = false
-    if (path === '/healthz') throw LATE
-    return { status: 200, type: '', body: JSON.stringify(infoOf({ id: 'n2' })), milliseconds: 1 }
-  })
-  await pass(1_000)
-  expect(state?.isDirty).toBe(true)
-})
-
-test('an unexpected error is logged, and the node is polled again', async () => {
-  const { add, pass, set, errors, collector } = world()
-  add('n1')
-  const error = new TypeError('a defect')
-  set('/healthz', error)
-  await pass(0)
-  expect(errors).toEqual([{ err: error, node: 's1/n1' }])
-  expect(collector.busy).toBe(0)
-  expect(await pass(1_000)).toEqual(['/healthz'])
-})
-
-test('when another node responds at the address, the node counts as silent and its values are forgotten', async () => {
-  const { add, pass, set, collector } = world()
-  const node = add('n1')
-  await pass(0)
-  node.role = 'leader'
-  collector.discovery.resolved.set('s1/n1', { host: 'h', apiPort: 1, tcpPort: 2 })
-  set('/cluster/info', { body: infoOf({ id: 'n2' }) })
-
-  expect(await pass(1_000)).toEqual(['/healthz', '/cluster/info'])
-  expect(node.observation).toMatchObject({
-    ...{ missed: 3, health: undefined, info: undefined, before: { at: NOW + 100_000, role: 'leader' } },
-    error: { code: 'other-node', message: 's1/n2 answers at the address of s1/n1', since: NOW + 101_000 },
-  })
-  expect(Object.keys(node.observation.sources).length).toBe(9)
-  expect(collector.discovery.resolved.size).toBe(0)
-
-  expect(await pass(1_000)).toEqual(['/cluster/info'])
-  expect(node.observation.before).toEqual({ at: NOW + 100_000, role: 'leader' })
-  set('/cluster/info', { body: infoOf({ id: 'n1' }) })
-  expect((await pass(1_000)).slice(0, 3)).toEqual(['/cluster/info', '/healthz', '/cluster/info'])
-  expect(node.observation).toMatchObject({ missed: 0, error: undefined })
-})
-
-test('another node that no longer responds counts further misses', async () => {
-  const { add, pass, set } = world()
-  const node = add('n1')
-  set('/cluster/info', { body: infoOf({ id: 'n2' }) })
-  await pass(0)
-  set('/cluster/info', LATE)
-  expect(await pass(1_000)).toEqual(['/cluster/info'])
-  expect(node.observation).toMatchObject({ missed: 4, error: { code: 'timeout' } })
-})
-
-test('another node is also recognized by its identity and by its status', async () => {
-  const { add, pass, set } = world()
-  const node = add('n1')
-  set('/node-info', { body: identity('n9') })
-  expect(await pass(0)).toEqual(['/healthz', '/cluster/info', '/node-info'])
-  set('/node-info', { body: identity('n1') })
-  set('/status', { body: statusOf({ mode: 'standalone', shard_id: 's9' }) })
-  expect((await pass(1_000)).at(-1)).toBe('/status')
-  expect(node.observation.error?.message).toBe('s9/n1 answers at the address of s1/n1')
-})
-
-// Close watches
-
 test('a watched shard is polled every 50 ms for 3 s, then every 200 ms, and derived with each poll', async () => {
   const { add, pass, collector, views } = world()
   const node = add('n1')
@@ -444,30 +215,4 @@ test('a watched shard is polled every 50 ms for 3 s, then every 200 ms, and deri
   stop()
   expect(await pass(200)).toEqual(['/healthz', '/cluster/info'])
   expect(node.nextAt).toBe(104_200)
-})
-
-test('misses count in rounds, also while a node is polled every 50 ms', async () => {
-  const { add, pass, set, collector } = world()
-  const node = add('n1')
-  await pass(0)
-  watchClosely(collector, 's1')
-  set('/healthz', LATE)
-  await pass(0)
-  expect(node.observation.missed).toBe(1)
-  await pass(999)
-  expect(node.observation.missed).toBe(1)
-  await pass(50)
-  expect(node.observation.missed).toBe(2)
-  await pass(900)
-  expect(node.observation.missed).toBe(2)
-  await pass(51)
-  expect(node.observation.missed).toBe(3)
-})
-
-test('of a watched standalone node only the health is read', async () => {
-  const { add, pass, collector } = world()
-  const node = add('n1')
-  node.observation = { ...node.observation, isStandalone: true }
-  watchClosely(collector, 's1')
-  expect(await pass(0)).toEqual(['/healthz'])
 })

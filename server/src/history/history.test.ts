@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { SERIES, type SeriesName } from '@vacancy/shared/contract'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { goneNode, NOW, observedNode, shardOf } from '../testing/observed-nodes.ts'
 import { eventsBetween } from './events.ts'
@@ -254,4 +255,59 @@ test('a leader change after a gap is reported with the length of the gap', () =>
   expect(eventsBetween(leaderless, again, { leader: 'n1', lostMs: 1_900 })[0]?.message).toBe(
     'leadership of s1 moved n1 → n2, writes paused about 1.9 s',
   )
+})
+
+test.each<[string, object]>([
+  ['vacancy_wal_bytes 12', { vacancy_wal_bytes: 12 }],
+  ['vacancy_wal_bytes 1.5e3', { vacancy_wal_bytes: 1_500 }],
+  ['vacancy_wal_bytes   12  1700000000', { vacancy_wal_bytes: 12 }],
+  ['vacancy_wal_bytes{} 12', { vacancy_wal_bytes: 12 }],
+  ['vacancy_wal_bytes{shard="s 1"} 12', { vacancy_wal_bytes: 12 }],
+  ['vacancy_wal_bytes 12\nvacancy_wal_bytes{disk="b"} 3', { vacancy_wal_bytes: 15 }],
+  ['vacancy_wal_bytes 12\r\n\n\nvacancy_stays_held 3\n', { vacancy_wal_bytes: 12, vacancy_stays_held: 3 }],
+  ['vacancy_wal_bytes{disk="a"} 12\nvacancy_wal_bytes{disk="b" 3', { vacancy_wal_bytes: 12 }],
+  ['vacancy_wal_bytes{disk="a" 3', {}],
+  ['vacancy_wal_bytes', {}],
+  ['vacancy_wal_bytes ', {}],
+  ['vacancy_wal_bytes NaN', {}],
+  ['vacancy_wal_bytes +Inf', {}],
+  ['vacancy_wal_bytes nonsense', {}],
+  ['vacancy_wal_bytes_total 12', {}],
+  ['# vacancy_wal_bytes 12', {}],
+  [' vacancy_wal_bytes 12', {}],
+  ['other_bytes 12', {}],
+  ['vacancy_commands_total{command="SEARCHAVAIL"} 4', { 'vacancy_commands_total read': 4 }],
+  ['vacancy_commands_total{command="UNKNOWN"} 4', {}],
+  ['vacancy_commands_total 4', {}],
+  ['vacancy_stays_refused_total{code="SOLD_OUT"} 4', { 'vacancy_stays_refused_total code SOLD_OUT': 4 }],
+  ['vacancy_stays_refused_total{code="OTHER"} 4', {}],
+])('the line %j', (lines, expected) => {
+  const { numbers } = readingOf(`process_cpu_seconds_total 0\n${lines}`, NOW)
+
+  expect(Object.fromEntries([...numbers].filter(([key]) => !key.startsWith('process')))).toEqual(expected)
+})
+
+test('past 96 MiB the owners that were updated least recently are evicted', () => {
+  const bytesMax = 96 * 2 ** 20
+  const node = (at: number) => ({ shard: 's1', node: `n${at}` })
+  const one = createSeries()
+  recordSeries(one, node(1), NOW, { queries: 1 })
+  const request = { shard: 's1', node: 'n1', from: 'now-1s', to: 'now' }
+  const namesKept = (Object.keys(SERIES) as SeriesName[]).filter(
+    (name) => readSeries(one, { ...request, names: name }, NOW).series.length > 0,
+  )
+  // 1 h with 10 s and 24 h with 1 min, of two bytes each.
+  expect(one.bytes).toBe(namesKept.length * 2 * (360 + 1_440))
+  // Other owners leave space for three.
+  const store = { ...createSeries(), bytes: bytesMax - 3 * one.bytes }
+  const known = () => [...store.rings.values()].map(({ owner }) => owner.node)
+
+  for (let at = 0; at < 3; at++) recordSeries(store, node(at), NOW + at * 10 * 1_000, { queries: 1 })
+  expect([known(), store.bytes]).toEqual([['n0', 'n1', 'n2'], bytesMax])
+  recordSeries(store, node(0), NOW + 60_000, { queries: 1 })
+  recordSeries(store, node(3), NOW + 60_000, { queries: 1 })
+  expect([known(), store.bytes]).toEqual([['n0', 'n2', 'n3'], bytesMax])
+  store.bytes += 1
+  recordSeries(store, node(4), NOW + 60_000, { queries: 1 })
+  expect([known(), store.bytes]).toEqual([['n3', 'n4'], bytesMax + 1 - one.bytes])
 })

@@ -21,11 +21,6 @@ beforeEach(async () => {
 const add = (operation: string, milliseconds: number, shard = 's1', at = milliseconds) =>
   pauses.add({ operation, shard, at, milliseconds })
 
-test('without transfers nothing is expected', async () => {
-  await pauses.load()
-  expect([pauses.of('s1'), pauses.ofAll()]).toEqual([null, null])
-})
-
 test('the median, the lower of two, and the worst of a shard and of all', async () => {
   await add('a', 40)
   expect(pauses.of('s1')).toEqual({ median: 40, worst: 40, count: 1 })

@@ -1,18 +1,8 @@
 /** The import folder: which files are listed, and which may be imported. */
 
-import {
-  mkdirSync,
-  mkdtempSync,
-  realpathSync,
-  rmSync,
-  symlinkSync,
-  truncateSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs'
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { IMPORT_LIMITS } from '@vacancy/shared/contract'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { fileOf, listFolder } from './folder.ts'
 
@@ -65,38 +55,6 @@ test('links are listed when they lead to a file inside the folder', async () => 
   }
 })
 
-test.each([
-  [500, 0, false],
-  [501, 0, true],
-  [500, 1, true],
-])('of %d files, and %d others after them, 500 are listed', async (count, others, more) => {
-  for (let at = 0; at < count; at++) put(`f${String(at).padStart(4, '0')}.csv`)
-  for (let at = 0; at < others; at++) put('z.txt')
-
-  const { files, more: isMore } = await listFolder(folder)
-
-  expect([files.length, isMore]).toEqual([500, more])
-})
-
-test('a folder that is not configured or cannot be read is a problem', async () => {
-  const missing = join(base, 'missing')
-
-  for (const request of [listFolder(''), fileOf('', 'a.csv')]) {
-    await expect(request).rejects.toMatchObject({ code: 'no-import-folder' })
-  }
-  for (const request of [listFolder(missing), fileOf(missing, 'a.csv'), listFolder(put('a.csv'))]) {
-    await expect(request).rejects.toMatchObject({
-      ...{ code: 'folder-unreadable', message: expect.stringMatching(/^The import folder .* cannot be read\.$/) },
-    })
-  }
-})
-
-test('a file is found by its path in the folder', async () => {
-  const path = put('day/k.csv.gz', 'some text')
-
-  expect(await fileOf(folder, 'day/k.csv.gz')).toEqual({ path, bytes: 9 })
-})
-
 test.each(['../inbox/a.csv', 'x/../a.csv', 'a\0.csv', 'a.txt', 'none.csv', 'a.csv/b.csv', 'x\\..\\a.csv'])(
   'the path %j is refused',
   async (path) => {
@@ -114,23 +72,4 @@ test('an absolute path is refused, also inside the folder', async () => {
   put('tmp/a.csv')
 
   await expect(fileOf(folder, '/tmp/a.csv')).rejects.toMatchObject({ code: 'no-such-file' })
-})
-
-test.each<[number, string]>([
-  [0, 'wrong-size'],
-  [1, ''],
-  [IMPORT_LIMITS.fileBytesMax, ''],
-  [IMPORT_LIMITS.fileBytesMax + 1, 'wrong-size'],
-])('of a file with %d bytes the problem is %j', async (bytes, code) => {
-  truncateSync(put('a.csv'), bytes)
-
-  const found = await fileOf(folder, 'a.csv').catch((error: unknown) => error)
-
-  if (code === '') expect(found).toMatchObject({ bytes })
-  else {
-    expect(found).toMatchObject({
-      ...{ code, message: `a.csv has ${bytes} bytes.`, field: 'path' },
-      hint: `A file has 1 to ${IMPORT_LIMITS.fileBytesMax} bytes.`,
-    })
-  }
 })

@@ -108,8 +108,6 @@ const idsOf = ({ properties }: { properties: readonly { id: string }[] }) => pro
 const numbered = (count: number, change: (at: number) => Partial<Property> = () => ({})) =>
   Array.from({ length: count }, (_, at) => property(`h${String(at).padStart(5, '0')}`, change(at)))
 
-// Segments
-
 const coverage = (change: object = {}) => ({
   status: 200,
   body: JSON.stringify({
@@ -121,37 +119,6 @@ const coverage = (change: object = {}) => ({
     ],
     ...change,
   }),
-})
-
-test('segments have their areas, and packages by night', async () => {
-  node.properties = [property('a'), property('b', { area: 'new' }), property('c', { segment: 'coast' })]
-  node.replies['/coverage'] = coverage()
-
-  expect(await world().segments({ after: 'b', limit: 2 })).toEqual({
-    ...{ shard: 's1', node: 'n1', window: { from: '2026-12-01', to: '2026-12-03' }, more: true },
-    segments: [
-      { name: 'city', properties: 2, areas: 2, packages: 6, nights: [1, 2, 3] },
-      { name: 'coast', properties: 1, areas: 1, packages: 4, nights: [0, 0, 4] },
-    ],
-    at: '2026-11-22T12:00:00.000Z',
-  })
-  expect(node.paths).toEqual([
-    '/coverage?after=b&limit=2',
-    '/words?kind=area&segment=city&limit=1000',
-    '/words?kind=area&segment=coast&limit=1000',
-  ])
-})
-
-test('without a window there are no nights, and too many areas are not counted', async () => {
-  node.properties = numbered(1_001, (at) => ({ area: `a${at}` }))
-  node.replies['/coverage'] = coverage({
-    ...{ window: null, more: false, segments: [{ name: 'city', properties: 1_001, packages: [] }] },
-  })
-
-  expect(await world().segments()).toMatchObject({
-    ...{ window: null, more: false },
-    segments: [{ areas: null, nights: [], packages: 0 }],
-  })
 })
 
 test('a page of segments is kept for a minute', async () => {
@@ -170,64 +137,6 @@ test('a page of segments is kept for a minute', async () => {
   clock.advance(1)
   await segments()
   expect(node.paths).toHaveLength(4)
-})
-
-test.each<[string, { status: number; body: string }, string]>([
-  ['/coverage', { status: 500, body: 'broken' }, 'n1 answered 500 to /coverage: broken'],
-  ['/coverage', { status: 200, body: '{}' }, 'n1 answered 200 to /coverage: the response has no coverage'],
-  ['/words', { status: 403, body: 'no' }, 'n1 answered 403 to /words: no'],
-  ['/words', { status: 200, body: '{' }, 'n1 answered 200 to /words: the response is not a list of words'],
-])('the response of %s is refused: case %#', async (path, response, message) => {
-  node.replies = { '/coverage': coverage(), [path]: response }
-
-  await expect(world().segments()).rejects.toMatchObject({ code: 'node-answer', message })
-})
-
-// Properties of a segment
-
-test('the properties of a segment are listed by id', async () => {
-  node.properties = [property('b'), property('a', { amenities: ['spa'] }), property('z', { segment: 'city2' })]
-
-  const found = await world().properties()
-
-  expect(found).toMatchObject({ shard: 's1', segment: 'city', node: 'n1', total: 2, more: false })
-  expect([idsOf(found), found.properties[0]?.amenities, found.at]).toEqual([
-    ...[['a', 'b'], ['spa'], '2026-11-22T12:00:00.000Z'],
-  ])
-  expect(node.searches).toEqual([{ segment: 'city' }])
-  expect(node.paths).toEqual(['/words?kind=segment&prefix=city&limit=1000', '/properties?ids=b,a'])
-})
-
-test('a segment that is not in use has no total', async () => {
-  expect(await world().properties({}, 'none')).toMatchObject({ total: null, properties: [], more: false })
-})
-
-test.each<[object, object]>([
-  [{ area: 'old' }, { area: 'old' }],
-  [{ type: 'hotel' }, { propertyType: 'hotel' }],
-  [{ category: 'family' }, { category: 'family' }],
-  [{ stars: 3 }, { minStars: 3 }],
-  [{ amenity: 'spa' }, { amenities: ['spa'] }],
-])('the filter %j is a search with %j', async (query, fields) => {
-  node.properties = [
-    property('a', { amenities: ['spa'] }),
-    property('b', { area: 'new', type: 'hostel', category: 'youth', stars: 2 }),
-  ]
-
-  expect(idsOf(await world().properties(query))).toEqual(['a'])
-  expect(node.searches).toEqual([{ segment: 'city' }, { segment: 'city', ...fields }])
-})
-
-test('a segment with more properties than a reply holds is divided until its parts fit', async () => {
-  node.limit = 3
-  node.properties = [...numbered(3, () => ({ area: 'new', type: 'hostel' })), ...['x1', 'x2'].map((id) => property(id))]
-
-  const found = await world().properties()
-
-  expect([idsOf(found).length, found.more]).toEqual([5, true])
-  node.limit = 4
-  const fits = await world().properties()
-  expect([idsOf(fits).length, fits.more, fits.total]).toEqual([5, false, 5])
 })
 
 test('drawn segments are listed completely, or say that there is more', async () => {
@@ -260,16 +169,6 @@ test('drawn segments are listed completely, or say that there is more', async ()
   }
 })
 
-test('a filtered field is not divided again, and stars start at the least ones', async () => {
-  node.limit = 2
-  node.properties = numbered(6, (at) => ({ stars: 3 + (at % 3) }))
-
-  await world().properties({ area: 'old', type: 'hotel', category: 'family', stars: 4 })
-
-  const filters = { segment: 'city', area: 'old', propertyType: 'hotel', category: 'family', minStars: 4 }
-  expect(node.searches).toEqual([{ segment: 'city' }, filters, { ...filters, stars: 4 }, { ...filters, stars: 5 }])
-})
-
 test.each([
   [5_000, false],
   [5_001, true],
@@ -289,10 +188,4 @@ test('at most 400 searches are made for one list', async () => {
 
   expect(await world().properties()).toMatchObject({ more: true, total: 900 })
   expect(node.searches).toHaveLength(400)
-})
-
-test('properties with a comma in their id are left out', async () => {
-  node.properties = [property('a,b'), property('c')]
-
-  expect(await world().properties()).toMatchObject({ properties: [{ id: 'c' }], total: 2, more: false })
 })
