@@ -14,7 +14,7 @@ import {
   QUEUE_ROUTES,
   SEGMENT_LIMITS,
 } from '@vacancy/shared/contract'
-import { configTable, limitsTable, metricsTable } from '@vacancy/shared/node'
+import { type ConfigSchema, configTable, limitsTable, metricsTable } from '@vacancy/shared/node'
 import { CONTROL_SCHEMA } from './config.ts'
 import { ERRORS } from './http/errors.ts'
 import { CONTROL_METRICS } from './metrics.ts'
@@ -38,7 +38,8 @@ function controlPage(): string {
     'To set it up and run it, see [control-plane.md](control-plane.md).',
     '## Configuration',
     'Keys of `control-plane.yml`. Each is also a flag, with `-` for `_`, and an environment variable, such as `VACANCY_CONTROL_PLANE_LISTEN_PORT`. A flag overrides its variable, which overrides the file. Secrets (`database_url` and all tokens) are refused as flags, except as `file:PATH`: the path of a file that contains the secret. This form is accepted everywhere.',
-    configTable(CONTROL_SCHEMA).trimEnd(),
+    configTable(controlSchema()).trimEnd(),
+    'Settings of the queue are those of [queue-reference.md](queue-reference.md#configuration) with `queue_` in front, such as `queue_max_consumers`.',
     '## Metrics',
     '`GET /metrics` responds in the Prometheus text format 0.0.4, with the `process_*` and `nodejs_*` metrics of prom-client besides these.',
     metricsTable(CONTROL_METRICS).trimEnd(),
@@ -62,6 +63,16 @@ function controlPage(): string {
     '### Live channel',
     limitsTable(LIVE, LIVE_MEANINGS),
   ])
+}
+
+/** The keys of a control plane without those that have the text of the queue's own. */
+function controlSchema(): ConfigSchema {
+  const own: ConfigSchema = SERVE_SCHEMA
+  return Object.fromEntries(
+    Object.entries<ConfigSchema[string]>(CONTROL_SCHEMA).filter(
+      ([key, { summary }]) => own[key.replace('queue_', '')]?.summary !== summary || !key.startsWith('queue_'),
+    ),
+  )
 }
 
 function queuePage(): string {

@@ -58,6 +58,7 @@ export type ValueOf<S> = S extends { readonly choices: readonly (infer C)[] }
 /** The same for a column of values. */
 export function shortRangeOf(kind: Kind & { readonly unit?: string }): string {
   if (kind.type === 'list') return 'list'
+  if (kind.type === 'choice') return kind.choices.join(', ')
   return kind.type === 'integer' ? rangeOf(kind).replace('a whole number from ', '') : rangeOf(kind)
 }
 
