@@ -71,7 +71,7 @@ const DRIVER_DEFECTS: readonly DefectRow[] = [
   },
   { name: 'time/own-clock-trusted', program: 'driver', layer: 'O15', profile: 'reads' },
   { name: 'recovery/uncommitted-applied', program: 'driver', layer: 'simulation', profile: 'conflicts' },
-  { name: 'driver/tick-burst', program: 'elsewhere', layer: 'sim/cluster.sim.test.ts' },
+  { name: 'driver/tick-burst', program: 'elsewhere', layer: 'sim/cluster.long.test.ts' },
 ]
 
 /** Found by the lock-step simulation of the core, which covers other paths. */
