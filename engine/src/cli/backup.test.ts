@@ -162,17 +162,6 @@ test('of several nodes the first that responds is used', async () => {
   await expect(backUp({ nodes: [`127.0.0.1:${gone.port}`], overwrite: true })).rejects.toThrow(failure(`${gone.port}`))
 })
 
-test.each(['localhost', 'host:port', 'a b:80', ':80', 'host:123456'])('%s is no address of a node', async (host) => {
-  await expect(backUp({ nodes: [host] })).rejects.toThrow(failure(`--node: ${host} is not HOST:PORT`))
-})
-
-test('a node that refuses is not replaced by the next one', async () => {
-  const other = await startNode()
-  node.status = () => ({ ...STATUS, mode: 'nonsense' }) as unknown as NodeStatus
-  await expect(backUp({ nodes: [`127.0.0.1:${node.port}`, `127.0.0.1:${other.port}`] })).rejects.toThrow()
-  expect(other.requests).toEqual([])
-})
-
 const member = (id: string, host: string, change = {}) => ({
   ...{ id, role: 'follower' as const, voter: true, health: 'active' as const, match_index: 5, lag_entries: 0 },
   ...{ lag_seconds: 0, host, ...change },
@@ -251,9 +240,4 @@ test('snapshots that are replaced while they are fetched are fetched again, thre
   missing = 3
   await expect(backUp({ overwrite: true })).rejects.toThrow(failure('replaced its snapshots 3 times'))
   expect(readdirSync(folder)).toEqual(['seed.snapshot'])
-})
-
-test('a node without a snapshot is named', async () => {
-  node.serve = () => ({ status: 404, body: new Uint8Array() })
-  await expect(backUp()).rejects.toThrow(failure('has no snapshot, or runs an older version'))
 })

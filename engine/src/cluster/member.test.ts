@@ -29,7 +29,6 @@ type Raft = ReturnType<typeof raftOf>
 const VOTERS = [1, 2, 3]
 const START_MS = 1_000_000
 const WALL_MS = Date.UTC(2026, 10, 20)
-const _DIGEST = 'ab'.repeat(32)
 
 type Knobs = { level: number; budgetBytes: number; genesis: number; isOpen: boolean; spaceBytes: number }
 type Pending = { readonly request: { readonly kind: string }; readonly done: (answer: object) => void }
@@ -368,23 +367,3 @@ test('below their feature level time and settings are refused here, since an old
   expect(answers).toMatchObject([{ status: 409 }, { status: 409 }])
   expect(world.sentTo('n2', 'admin')).toEqual([])
 })
-
-const _adminFrame = (kind: 'promote' | 'setting' | 'set-time' | 'demote' | 'transfer', node = '', detail = '') =>
-  ({ type: 'admin', id: 9, kind, node, digest: '', detail }) as const
-
-// Setting the time
-
-/** A single voter whose shard time is ahead of its clock by some days. */
-function _aheadBy(days: number) {
-  const world = begin(leaderOf({ voters: [1] }))
-  world.replica.clock.timeMs = WALL_MS + days * 86_400_000
-  world.replica.clock.monotonicMs = world.now.monotonicMs
-  return world
-}
-
-// Status (member-status.ts)
-
-const _INCOMING = {
-  offer: { node: 'n2', index: 9, term: 1, manifest: new Uint8Array(0) },
-  ...{ phase: 'pulling', requests: new Map(), bytesDone: 1, bytesTotal: 2, waiting: [], pulling: [], verifying: [] },
-}

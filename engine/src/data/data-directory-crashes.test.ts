@@ -4,23 +4,13 @@ import { createHash } from 'node:crypto'
 import { createCodecList } from '@vacancy/shared'
 import { createRandom, type Random } from '@vacancy/testkit/random'
 import { expect, test } from 'vitest'
-import {
-  contentOf,
-  crash,
-  createSimulatedDisk,
-  type DiskOperation,
-  fork,
-  restart,
-  type SimulatedDisk,
-} from '../testing/disk.ts'
+import { contentOf, crash, createSimulatedDisk, restart, type SimulatedDisk } from '../testing/disk.ts'
 import { createSimulation } from '../testing/simulation.ts'
 import {
   closeDataDirectory,
   createCluster,
-  ensureReserve,
   openDataDirectory,
   readCluster,
-  readSuspect,
   restoreAside,
   setAside,
   writeCluster,
@@ -36,8 +26,6 @@ const CLUSTER = createCluster(
   },
   sha256,
 )
-const codeOf = (code: string, fields: object) =>
-  expect.objectContaining({ code, fields: expect.objectContaining(fields) })
 
 let processes = 100
 
@@ -188,39 +176,6 @@ test('a formed node does not sync the parents of its folder again', () => {
   expect(synced.map(({ path }) => path)).toEqual([PATH])
 })
 
-const isLock = ({ path }: DiskOperation) => path === `${PATH}/LOCK`
-
-test('a lock for which there is no room leaves no file, and the reserve makes room for it', () => {
-  const { disk, directory } = formed()
-  closeDataDirectory(directory)
-  const full = fork(disk)
-  full.fault = (operation) =>
-    operation.call === 'write' && isLock(operation) ? { kind: 'fail', code: 'ENOSPC' } : undefined
-  expect(() => open(full)).toThrow(codeOf('no_room', { directory: PATH }))
-  expect([full.list(PATH).includes('LOCK'), full.openFiles()]).toEqual([false, 0])
-
-  const again = open(disk)
-  ensureReserve(again.directory, 4_096)
-  closeDataDirectory(again.directory)
-  let writes = 0
-  disk.fault = (operation) =>
-    operation.call === 'write' && isLock(operation) && writes++ === 0 ? { kind: 'fail', code: 'ENOSPC' } : undefined
-  const { directory: third } = open(disk)
-  expect([disk.list(PATH).includes('reserve.bin'), disk.list(PATH).includes('LOCK'), third.cluster]).toEqual([
-    ...[false, true],
-    CLUSTER,
-  ])
-})
-
-test.each(['EIO', 'EROFS'])('a lock whose write fails with %s ends the start', (code) => {
-  const { disk, directory } = formed()
-  closeDataDirectory(directory)
-  disk.fault = (operation) => (operation.call === 'write' && isLock(operation) ? { kind: 'fail', code } : undefined)
-  const expected =
-    code === 'EIO' ? codeOf('disk_failed', { reason: 'EIO' }) : codeOf('invalid_config', { key: 'data_dir' })
-  expect(() => open(disk)).toThrow(expected)
-})
-
 test('a close leaves the lock of another process', () => {
   const { disk, directory } = formed()
   disk.unlink(`${PATH}/LOCK`)
@@ -230,24 +185,4 @@ test('a close leaves the lock of another process', () => {
   disk.unlink(`${PATH}/LOCK`)
   closeDataDirectory(directory)
   expect(disk.list(PATH)).not.toContain('LOCK')
-})
-
-test('after a stale lock is moved no name of it remains', () => {
-  const { disk } = formed()
-  const { simulation } = open(crash(restart(disk), () => true))
-  expect(simulation.env.disk.list(PATH).filter((name) => name.startsWith('LOCK'))).toEqual(['LOCK'])
-})
-
-test.each(['EACCES', 'EPERM', 'EIO'])('a parent that cannot be synced because of %s', (code) => {
-  const disk = createSimulatedDisk()
-  disk.fault = ({ call, path }) => (call === 'syncDirectory' && path === '/srv' ? { kind: 'fail', code } : undefined)
-  if (code === 'EIO') expect(() => open(disk)).toThrow(codeOf('disk_failed', { file: '/srv' }))
-  else expect(open(disk).directory.identity.nodeId).toBe('n1')
-})
-
-test('a suspicion of any length is read up to 4,096 bytes, and the file is closed', () => {
-  const { disk, simulation } = formed()
-  put(disk, PATH, 'SUSPECT', `${'a'.repeat(4_095)}bc`)
-  const files = disk.openFiles()
-  expect([readSuspect(simulation.env, PATH), disk.openFiles()]).toEqual([`${'a'.repeat(4_095)}b`, files])
 })

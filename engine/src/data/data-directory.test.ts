@@ -14,14 +14,17 @@ import {
   type SimulatedDisk,
 } from '../testing/disk.ts'
 import { createSimulation } from '../testing/simulation.ts'
+import { crc32c } from '../wal/crc32c.ts'
 import {
   beginWriting,
+  type Cluster,
   closeDataDirectory,
   createCluster,
   type DataDirectory,
   ensureReserve,
   logIdentity,
   openDataDirectory,
+  readCluster,
   releaseReserve,
   setAside,
   writeClean,
@@ -30,6 +33,8 @@ import {
 
 const PATH = '/srv/vacancy/data'
 const CODECS = createCodecList(['breakfast', 'wifi'])
+const codeOf = (code: string, fields: object) =>
+  expect.objectContaining({ code, fields: expect.objectContaining(fields) })
 const sha256 = (bytes: Uint8Array) => Uint8Array.from(createHash('sha256').update(bytes).digest())
 
 const GENESIS = {
@@ -273,4 +278,99 @@ test('with a damaged CLEAN the last shutdown counts as unclean', () => {
   closeDataDirectory(directory)
   damage(disk, `${PATH}/CLEAN`, 30, Uint8Array.of(0))
   expect(open(restart(disk)).directory.isClean).toBe(false)
+})
+
+// Format
+
+const CLUSTER = {
+  clusterId: '0123456789abcdef0123456789abcdef',
+  shardId: 's1',
+  codecs: ['breakfast', 'wifi'],
+  codecHash: 'ab'.repeat(32),
+  baseIndex: 7,
+  baseTerm: 2,
+  voters: ['n1', 'n2'],
+} satisfies Cluster
+
+function put(disk: SimulatedDisk, name: string, content: Uint8Array | string): void {
+  const path = `${PATH}/${name}`
+  if (disk.stat(path)) disk.unlink(path)
+  const file = disk.open(path, 'create')
+  const bytes = typeof content === 'string' ? new TextEncoder().encode(content) : content
+  disk.write(file, bytes, 0, bytes.length, 0)
+  disk.close(file)
+}
+
+type Header = { format?: string; length?: number; checksum?: string; name?: string }
+
+/** A state file with any text; its header is correct except where given. */
+function stateFile(name: string, text: string, header: Header = {}): string {
+  const bytes = new TextEncoder().encode(text)
+  const nameBytes = new TextEncoder().encode(name)
+  const checksum = crc32c(bytes, 0, bytes.length, crc32c(nameBytes, 0, nameBytes.length))
+  const hex = checksum.toString(16).padStart(8, '0')
+  return `VACANCY ${header.name ?? name} ${header.format ?? '1'} ${header.checksum ?? hex} ${header.length ?? bytes.length}\n${text}`
+}
+
+/** A folder with this CLUSTER. */
+function withCluster(content: string): SimulatedDisk {
+  const { disk, directory } = open()
+  closeDataDirectory(directory)
+  put(disk, 'CLUSTER', content)
+  return disk
+}
+
+test('a file of an earlier release is read', () => {
+  const disk = withCluster(
+    'VACANCY CLUSTER 1 b3317c54 204\n{"clusterId":"0123456789abcdef0123456789abcdef","shardId":"s1","codecs":["wifi"],"codecHash":"abababababababababababababababababababababababababababababababab","baseIndex":7,"baseTerm":2,"voters":["n1"]}\n',
+  )
+  expect(readCluster(disk, PATH)).toEqual({ ...CLUSTER, codecs: ['wifi'], voters: ['n1'] })
+  put(
+    disk,
+    'IDENTITY',
+    'VACANCY IDENTITY 1 9487b90e 65\n{"nodeId":"n1","incarnation":"00112233445566778899aabbccddeeff"}\n',
+  )
+  expect(open(disk).directory.identity).toEqual({ nodeId: 'n1', incarnation: '00112233445566778899aabbccddeeff' })
+})
+
+const TEXT = `${JSON.stringify(CLUSTER)}\n`
+
+test.each<[string, string, string]>([
+  ['another file', stateFile('CLUSTER', TEXT, { name: 'IDENTITY' }), 'it does not begin like CLUSTER'],
+  ['no header', TEXT, 'it does not begin like CLUSTER'],
+  ['an empty file', '', 'it does not begin like CLUSTER'],
+  ['a later format', stateFile('CLUSTER', TEXT, { format: '2' }), 'format 2 is not supported by this program'],
+  ['a cut file', stateFile('CLUSTER', 'abc', { length: 4 }), 'it has 3 bytes of 4'],
+  ['a longer file', stateFile('CLUSTER', 'abc', { length: 2 }), 'it has 3 bytes of 2'],
+  ['changed bytes', stateFile('CLUSTER', TEXT, { checksum: '00000000' }), 'its checksum does not match'],
+  ['the checksum of another file', stateFile('IDENTITY', TEXT, { name: 'CLUSTER' }), 'its checksum does not match'],
+  ['no JSON', stateFile('CLUSTER', '{"a":'), 'its content cannot be read'],
+])('a file that is not CLUSTER is refused with the reason: %s', (_, content, reason) => {
+  const disk = withCluster(content)
+  expect(() => readCluster(disk, PATH)).toThrow(reason)
+  const corrupt = codeOf('corrupt_data', { file: `${PATH}/CLUSTER`, offset: 0 })
+  expect(() => open(disk)).toThrow(corrupt)
+  // The folder stays free for a repair.
+  expect(disk.list(PATH)).not.toContain('LOCK')
+})
+
+test('the cluster id is the same in every release', () => {
+  const genesis = {
+    ...{ shardId: 's1', codecs: createCodecList(['breakfast', 'wifi']), base: { index: 7, term: 2 } },
+    ...{ snapshotDigest: 'abcd', voters: ['n2', 'n1'] },
+  }
+  const cluster = createCluster(genesis, sha256)
+  expect(cluster).toEqual({
+    ...{ clusterId: '3d82397b2da91b0a37d6120e73194c1c', shardId: 's1', codecs: ['breakfast', 'wifi'] },
+    ...{
+      codecHash: genesis.codecs.orderedHash,
+      baseIndex: 7,
+      baseTerm: 2,
+      voters: ['n1', 'n2'],
+      snapshotDigest: 'abcd',
+    },
+  })
+  expect(genesis.voters).toEqual(['n2', 'n1'])
+  expect(createCluster({ ...genesis, snapshotDigest: '' }, sha256)).not.toHaveProperty('snapshotDigest')
+  expect(() => createCluster(genesis, () => new Uint8Array(31))).toThrow('SHA-256')
 })

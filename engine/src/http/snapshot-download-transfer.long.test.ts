@@ -10,7 +10,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type * as Format from '../snapshot/format.ts'
 import type * as Load from '../snapshot/load.ts'
 import type { BootstrapStatus } from '../status.ts'
-import type { ClusterAnswer, ClusterRequest } from './handle.ts'
+import type { ClusterRequest } from './handle.ts'
 import { createPuller, type PullParts } from './snapshot-download.ts'
 
 const CODECS = createCodecList(['breakfast'])
@@ -133,20 +133,6 @@ function download(replies: readonly (() => Reply | Promise<Reply>)[], differs: P
   }
 }
 
-test('the request names no encoding, follows no redirect and carries the token; the status has all bytes', async () => {
-  const { run, sent, puller, loads, whole } = download([() => file()])
-  expect(puller.status()).toBeUndefined()
-
-  const status = await run('http://host/x', 'secret')
-
-  expect(sent.map(({ url, headers }) => [url, headers])).toEqual([
-    ['http://host/x', { 'accept-encoding': 'identity', authorization: 'Bearer secret' }],
-  ])
-  expect(sent[0]?.options.redirect).toBe('manual')
-  expect(status).toEqual({ digest: DIGEST, state: REQUESTED, bytesDone: 64, bytesTotal: 64, error: '', startedMs: 77 })
-  expect(loads).toEqual([{ kind: 'load', file: whole }])
-})
-
 test('a download that was interrupted requests only the missing bytes', async () => {
   const { run, sent, part, folder } = download([() => rest(20)])
   writeFileSync(part, DIGEST.slice(0, 20))
@@ -162,23 +148,6 @@ test('a server that ignores the range sends the file from its start', async () =
   writeFileSync(part, 'x'.repeat(100))
 
   expect(await run()).toMatchObject({ state: REQUESTED, bytesDone: 64, bytesTotal: 64 })
-})
-
-test('a download keeps the bytes of its digest, and deletes those of another one', async () => {
-  const { run, folder, part } = download([() => body(404, '')])
-  writeFileSync(part, 'abc')
-  writeFileSync(join(folder, `${OTHER}.snapshot.part`), 'def')
-
-  expect(await run()).toMatchObject({ state: 'failed' })
-  expect(readdirSync(folder)).toEqual([`${DIGEST}.snapshot.part`])
-})
-
-test('a file that is complete is not downloaded again', async () => {
-  const { run, whole, sent } = download([() => body(404, '')])
-  writeFileSync(whole, DIGEST)
-
-  expect(await run()).toMatchObject({ state: REQUESTED })
-  expect(sent).toEqual([])
 })
 
 test.each<[string, () => Reply, string, number]>([
@@ -224,16 +193,6 @@ test.each<[string, () => Reply, RegExp]>([
   expect([sent.length, retries, loads, existsSync(whole)]).toEqual([1, [], [], false])
 })
 
-test('a file of one byte and one of 64 GiB have a permitted length', async () => {
-  expect(await download([() => file('x')]).run()).toMatchObject({ error: expect.stringContaining('is snapshot x') })
-  const large = download([() => body(200, '', { 'content-length': '68719476736' })])
-  state.blocks = 2 * 2 ** 36 + MIB_256 - 1
-
-  expect(await large.run()).toMatchObject({
-    error: `${large.dataDir} has ${state.blocks} bytes free; ${state.blocks + 1} are needed`,
-  })
-})
-
 test.each([
   [0, 128],
   [20, 108],
@@ -249,106 +208,6 @@ test.each([
   expect(await attempt(needed + MIB_256, 1)).toBe(REQUESTED)
   expect(await attempt(needed + MIB_256 - 1, 1)).toBe('failed')
   expect(await attempt((needed + MIB_256) / 4, 4)).toBe(REQUESTED)
-})
-
-test('pauses grow to ten seconds, and a download without progress for ten minutes fails', async () => {
-  const { run, retries } = download([() => new Error('unreachable')])
-
-  expect(await run()).toMatchObject({ state: 'failed', error: 'unreachable' })
-  expect(state.delays.slice(0, 6)).toEqual([500, 1_000, 2_000, 5_000, 10_000, 10_000])
-  // 8.5 s and 60 times 10 s.
-  expect([state.delays.length, retries.length]).toEqual([64, 64])
-})
-
-test.each([
-  [600_000, 0, [500]],
-  [600_001, 0, []],
-  [600_001, 20, []],
-])('a request that takes %i ms, with %i bytes before it, is followed by pauses of %j', async (ms, have, delays) => {
-  const slow = () => {
-    state.nowMs += ms
-    return new Error('unreachable')
-  }
-  const { run, part } = download([slow])
-  if (have > 0) writeFileSync(part, DIGEST.slice(0, have))
-
-  expect(await run()).toMatchObject({ state: 'failed' })
-  expect(state.delays).toEqual(delays)
-})
-
-test('progress starts the pauses and the ten minutes from their beginning', async () => {
-  const down = () => {
-    state.nowMs += 200_000
-    return new Error('unreachable')
-  }
-  const some = (from: number, to: number) => () => {
-    state.nowMs += 200_000
-    return body(206, DIGEST.slice(from, to), { 'content-range': `bytes ${from}-63/64` })
-  }
-  const { run } = download([down, down, some(0, 30), down, down, some(30, 40), down, down, () => rest(40)])
-
-  expect(await run()).toMatchObject({ state: REQUESTED, bytesDone: 64 })
-  expect(state.delays).toEqual([500, 1_000, 500, 1_000, 2_000, 500, 1_000, 2_000])
-})
-
-test('a request without data for 30 s is ended, and data starts that time again', async () => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  const begun = Promise.withResolvers<void>()
-  const taken = Promise.withResolvers<void>()
-  let stream: ReadableStreamDefaultController<Uint8Array> | undefined
-  const slow = () => {
-    begun.resolve()
-    const source = new ReadableStream<Uint8Array>({
-      start(controller) {
-        stream = controller
-      },
-    })
-    return new Response(source, { headers: { 'content-length': '64' } })
-  }
-  const { puller, sent } = download([slow])
-  puller.start({ url: 'http://host/x', digest: DIGEST })
-  await begun.promise
-  const signal = sent[0]?.options.signal as AbortSignal
-
-  vi.advanceTimersByTime(29_999)
-  expect(signal.aborted).toBe(false)
-  stream?.enqueue(Buffer.from('abc'))
-  const poll = () => (puller.status()?.bytesDone === 3 ? taken.resolve() : void setImmediate(poll))
-  poll()
-  await taken.promise
-  vi.advanceTimersByTime(29_999)
-  expect(signal.aborted).toBe(false)
-  vi.advanceTimersByTime(1)
-  expect(signal.aborted).toBe(true)
-  expect((signal.reason as Error).message).toBe('no data for 30 s')
-
-  const stopped = puller.stop()
-  stream?.error(signal.reason)
-  await stopped
-})
-
-test('a running download accepts its own digest, refuses another one, and ends when the node stops', async () => {
-  const begun = Promise.withResolvers<void>()
-  const never = () => {
-    begun.resolve()
-    return new Promise<Response>(() => undefined)
-  }
-  const { puller } = download([never])
-  const start = (digest: string) => puller.start({ url: 'http://host/x', digest })
-
-  expect(start(DIGEST)).toEqual({ status: 202, text: 'begun' })
-  expect(puller.status()).toEqual({
-    ...{ digest: DIGEST, state: 'pulling', bytesDone: 0, bytesTotal: 0, error: '', startedMs: 77 },
-  })
-  expect(start(DIGEST)).toEqual({ status: 202, text: 'it is being fetched' })
-  expect(start(OTHER)).toEqual({ status: 409, text: 'snapshot aaaaaaaaaaaa is being fetched: wait until it is over' })
-
-  await begun.promise
-  await puller.stop()
-  expect(puller.status()).toMatchObject({ state: 'failed' })
-  expect(state.delays).toEqual([])
-  expect(start(OTHER)).toEqual({ status: 202, text: 'begun' })
-  await puller.stop()
 })
 
 test.each<[string, PullParts['urls'], string, string]>([
@@ -372,17 +231,6 @@ test.each<[string, PullParts['urls'], string, string]>([
   await puller.stop()
 })
 
-test('a waiting node checks each chunk before it places the seed; a member leaves that to the load', async () => {
-  const waiting = download([() => file()], { waiting: () => WAITING, isMember: () => false })
-  expect(await waiting.run()).toMatchObject({ state: 'placed' })
-  expect(readFileSync(join(waiting.dataDir, 'seed.snapshot'), 'utf8')).toBe(DIGEST)
-  expect([state.scrubbed, waiting.loads]).toEqual([['first', 'second', 'third'], []])
-
-  state.scrubbed = []
-  expect(await download([() => file()]).run()).toMatchObject({ state: REQUESTED })
-  expect(state.scrubbed).toEqual([])
-})
-
 test('a damaged chunk deletes the file and places no seed', async () => {
   const { run, whole, dataDir } = download([() => file()], { waiting: () => WAITING })
   state.scrub = () => {
@@ -391,64 +239,4 @@ test('a damaged chunk deletes the file and places no seed', async () => {
 
   expect(await run()).toMatchObject({ state: 'failed', error: 'chunk 1 is damaged' })
   expect([existsSync(whole), existsSync(join(dataDir, 'seed.snapshot'))]).toEqual([false, false])
-})
-
-test.each([
-  [DIGEST, 'placed', ''],
-  [OTHER, 'failed', `the node holds snapshot ${OTHER} already`],
-])('beside the seed %s a download ends as %s', async (held, end, error) => {
-  const { run, dataDir } = download([() => file()], { waiting: () => WAITING })
-  writeFileSync(join(dataDir, 'seed.snapshot'), held)
-
-  expect(await run()).toMatchObject({ state: end, error })
-  expect(readFileSync(join(dataDir, 'seed.snapshot'), 'utf8')).toBe(held)
-})
-
-test.each<[string, BootstrapStatus | undefined, string]>([
-  ['is a member by then', undefined, 'the node no longer waits for a snapshot: ask the shard for a load'],
-  [
-    'joins a shard by then',
-    { ...WAITING, waitsFor: 'join' },
-    'the node joins a shard that runs: ask its leader for a load',
-  ],
-])('a node that %s gets no seed', async (_, later, error) => {
-  let calls = 0
-  const { run, dataDir } = download([() => file()], { waiting: () => (++calls <= 2 ? WAITING : later) })
-
-  expect(await run()).toMatchObject({ state: 'failed', error })
-  expect(existsSync(join(dataDir, 'seed.snapshot'))).toBe(false)
-})
-
-test('a leader that is not ready gets the request each second for 30 s', async () => {
-  const answers: ClusterAnswer[] = []
-  const request = async (): Promise<ClusterAnswer> => {
-    const answer = { status: 503, text: `no leader, ${answers.length}` } as const
-    answers.push(answer)
-    return answer
-  }
-  const { run } = download([() => file()], { request })
-
-  expect(await run()).toMatchObject({ state: 'failed', error: 'no leader, 31' })
-  expect(state.delays).toEqual(Array.from({ length: 31 }, () => 1_000))
-})
-
-test.each([409, 400, 500])('a load that is refused with %i is not requested again', async (status) => {
-  const { run } = download([() => file()], { request: async () => ({ status, text: 'a load runs' }) as ClusterAnswer })
-
-  expect(await run()).toMatchObject({ state: 'failed', error: 'a load runs' })
-  expect(state.delays).toEqual([])
-})
-
-test('a stop does not wait for a replica that never replies', async () => {
-  const requested = Promise.withResolvers<void>()
-  const request = () => {
-    requested.resolve()
-    return new Promise<ClusterAnswer>(() => undefined)
-  }
-  const { puller } = download([() => file()], { request })
-  puller.start({ url: 'http://host/x', digest: DIGEST })
-  await requested.promise
-
-  await puller.stop()
-  expect(puller.status()).toMatchObject({ state: 'failed' })
 })

@@ -120,5 +120,3 @@ test('a debt ends where the data have no package, and the hold remains', () => {
   set(target, 8)
   expect(left(target)).toBe(5)
 })
-
-const _suite = { propertyId: 'p', roomType: 'suite', availability: 7, finalPrice: 10 }

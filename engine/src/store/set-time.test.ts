@@ -137,3 +137,15 @@ test('time is set forward without dropping anything', () => {
   expect(set(node, TODAY + 2).error).toBe('VALIDATION_ERROR')
   expect(set(node, addOneYear(TODAY + 3)).error).toBe('')
 })
+
+test('shard time used not to follow a step of exactly 2^32 ms', () => {
+  const node = createNodeInMemory(TODAY)
+  const startMs = TODAY * DAY_MS + HOUR_MS
+  const times = [startMs, startMs + 2 ** 32, startMs + 2 ** 32 + 1]
+  const followed = times.map((timeMs) => {
+    node.timeMs = timeMs
+    applyOwn(node, KIND.expireHolds, () => undefined)
+    return latestTime(node.store.memory)
+  })
+  expect(followed).toEqual(times)
+})

@@ -260,12 +260,3 @@ test('a malformed request is refused before anything is read', () => {
   expect(openRequest(dispatcher, new Uint8Array(4), 2, 2)).toBeUndefined()
   expect(dispatcher.error).toBe('PARSE_ERROR: the payload is empty')
 })
-
-// Replies of writes
-
-const _EXTRA = 15
-
-// Long lists of segments
-
-const _SEGMENTS = 1_100
-const _SLICE_WORK = 1_000

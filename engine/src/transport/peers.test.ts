@@ -1,8 +1,10 @@
 import { beforeEach, expect, test } from 'vitest'
 import { createSimulatedDisk } from '../testing/disk.ts'
 import { createSimulation, type Simulation } from '../testing/simulation.ts'
+import { retryMs } from './dial.ts'
 import { encodeFrame, type FrameCommon, type PeerFrame } from './frames.ts'
 import { bytesOfHex, createPeers, eventsOf, type Peers, refusePeer, sendFrame, wantPeers } from './peers.ts'
+import { TRANSPORT_LIMITS } from './transport-state.ts'
 
 const CODECS = 'c0ffee00'.repeat(8)
 const VOTE: PeerFrame = { type: 'timeoutNow', from: 2, to: 1, term: 3 }
@@ -175,4 +177,16 @@ test('peers without end that are refused take a bounded memory', () => {
   const unlogged = createPeers('a', CODECS)
   refusePeer(unlogged, 'b', 'x', 'it is late')
   expect(unlogged.refused).toEqual({ x: 1 })
+})
+
+test.each([
+  [0, 25, 50],
+  [1, 50, 100],
+  [5, 800, 1_600],
+  [6, 1_000, 2_000],
+  [1_000, 1_000, 2_000],
+])('after %i failures the next attempt waits %i to %i ms', (failedBefore, least, most) => {
+  expect(retryMs(TRANSPORT_LIMITS, failedBefore, -1)).toBe(least)
+  expect(retryMs(TRANSPORT_LIMITS, failedBefore, 127)).toBe((least + most) / 2)
+  expect(retryMs(TRANSPORT_LIMITS, failedBefore, 255)).toBe(most)
 })

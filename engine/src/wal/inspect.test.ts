@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { contentOf, damage, type SimulatedDisk } from '../testing/disk.ts'
 import { batchTexts, entries, IDENTITY, SMALL, textsOf } from '../testing/log-fixture.ts'
 import { createSimulation } from '../testing/simulation.ts'
-import { inspectWal, replaySalvage, salvageWal } from './inspect.ts'
+import { replaySalvage, salvageWal } from './inspect.ts'
 import { createWal } from './open.ts'
 import { FILE_HEADER_BYTES } from './record.ts'
 import { appendGroup, type Wal } from './wal.ts'
@@ -33,21 +33,6 @@ function salvaged(disk: SimulatedDisk, index: number, term = 1) {
 const fileAt = (wal: Wal, at: number) => wal.files.at(at) as NonNullable<ReturnType<typeof wal.files.at>>
 const textsFrom = (first: number, last: number) => batchTexts([entries(first, last - first + 1, 1, 80)])
 
-test('an inspection has the position of every file and of the whole log', () => {
-  const { disk, wal } = create()
-  const found = inspectWal(disk, '/wal')
-  expect(found).toMatchObject({
-    ...{ firstIndex: 1, lastIndex: wal.lastIndex, damage: undefined, marks: [{ index: 0, term: 0 }] },
-    hardState: wal.hardState,
-  })
-  expect(found?.files).toEqual(
-    wal.files.map(({ path, sequence, firstIndex, lastIndex, bytes }) => ({
-      ...{ name: path.slice('/wal/'.length), bytes, sequence, firstIndex, lastIndex, tornBytes: 0, identity: IDENTITY },
-      ...{ records: expect.any(Number), validBytes: expect.any(Number) },
-    })),
-  )
-})
-
 test('of a log without damage everything behind the snapshot is saved, from any position', () => {
   const { disk, wal } = create()
   const { lastIndex } = wal
@@ -59,14 +44,6 @@ test('of a log without damage everything behind the snapshot is saved, from any 
     })
   }
   expect(salvaged(disk, 0, 0)).toMatchObject({ lastIndex, lastTerm: 1, lost: undefined })
-})
-
-test('the last term is that of the last entry, or of the snapshot when nothing follows it', () => {
-  const { disk, wal } = create(11)
-  const { lastIndex } = wal
-  expect(salvaged(disk, 5)).toMatchObject({ lastIndex, lastTerm: 2 })
-  expect(salvaged(disk, lastIndex, 2)).toMatchObject({ lastIndex, lastTerm: 2, texts: [] })
-  expect(salvaged(disk, 10)).toMatchObject({ lastIndex, lost: undefined })
 })
 
 test('a snapshot of another history saves nothing, and names what is lost as far as it is known', () => {
@@ -83,15 +60,6 @@ test('a snapshot of another history saves nothing, and names what is lost as far
   }
 })
 
-test('damage in files before the one that continues the snapshot is not even read', () => {
-  const { disk, wal } = create()
-  const boundary = fileAt(wal, 1).firstIndex
-  damage(disk, fileAt(wal, 0).path, 10, Uint8Array.of(99))
-  expect(salvaged(disk, boundary - 1)).toMatchObject({ lastIndex: wal.lastIndex, offset: undefined, lost: undefined })
-  // One entry less is in the damaged file: what is behind the header is saved, and the damage is reported.
-  expect(salvaged(disk, boundary - 2)).toMatchObject({ lastIndex: wal.lastIndex, offset: 0, lost: undefined })
-})
-
 test('behind damage in the middle everything is lost, up to the last entry that was seen', () => {
   const { disk, wal } = create()
   const { path, firstIndex } = fileAt(wal, -1)
@@ -100,14 +68,6 @@ test('behind damage in the middle everything is lost, up to the last entry that 
     ...{ lastIndex: firstIndex - 1, lastTerm: 1, offset: FILE_HEADER_BYTES, texts: textsFrom(4, firstIndex - 1) },
     lost: { from: firstIndex, through: wal.lastIndex },
   })
-})
-
-test('without an entry behind the damage the end of the loss is unknown', () => {
-  const { disk, wal } = create()
-  const { path, firstIndex } = fileAt(wal, -1)
-  const content = contentOf(disk, path)
-  damage(disk, path, FILE_HEADER_BYTES, new Uint8Array(content.length - FILE_HEADER_BYTES).fill(7))
-  expect(salvaged(disk, 3).lost).toEqual({ from: firstIndex, through: undefined })
 })
 
 test('damage to entries that the snapshot holds costs none behind it', () => {

@@ -21,16 +21,7 @@ import {
   recordBytes,
   sealRecord,
 } from './record.ts'
-import {
-  forEachEntries,
-  type LogScan,
-  listLogFiles,
-  logFileName,
-  replayEntries,
-  type ScanOptions,
-  scanLog,
-  termAt,
-} from './scan.ts'
+import { type LogScan, listLogFiles, logFileName, replayEntries, type ScanOptions, scanLog, termAt } from './scan.ts'
 import { appendGroup, type Wal } from './wal.ts'
 
 type Payload = readonly [type: RecordType, bytes: Uint8Array]
@@ -490,57 +481,6 @@ const change = (index: number): Payload => {
   return [type, bytes]
 }
 
-test('files are listed by their names alone, in order, and other names are ignored', () => {
-  const disk = craftFiles([FIVE, { firstIndex: 6, groups: [[identity]], bytes: 8_000 }])
-  disk.close(disk.open('/wal/wal-1-1.log', 'create'))
-  disk.close(disk.open('/wal/wal-0000000003-0000000000000009.log.tmp', 'create'))
-
-  const unread = { header: undefined, records: 0, validFrom: FILE_HEADER_BYTES, validBytes: 0, tornBytes: 0 }
-  const [first, second] = ['wal-0000000001-0000000000000001.log', 'wal-0000000002-0000000000000006.log'] as const
-  expect(listLogFiles(disk, '/wal')).toEqual([
-    {
-      ...unread,
-      name: first,
-      path: `/wal/${first}`,
-      sequence: 1,
-      firstIndex: 1,
-      bytes: 16_384,
-      lastIndex: 0,
-      isEnded: false,
-    },
-    {
-      ...unread,
-      name: second,
-      path: `/wal/${second}`,
-      sequence: 2,
-      firstIndex: 6,
-      bytes: 8_000,
-      lastIndex: 5,
-      isEnded: false,
-    },
-  ])
-  expect(listLogFiles(disk, '/nowhere')).toEqual([])
-})
-
-test('a report has the records, the last index and the end of each file', () => {
-  const groups: Groups = [
-    [identity, state(1, 1, 5), mark(0, 0)],
-    [state(2, 1, 5), log(6, 3, 1)],
-    [state(2, 1, 7), log(8, 1, 2)],
-  ]
-  const scan = scanned(craftFiles([FIVE, { firstIndex: 6, groups }]))
-
-  expect(scan.damage).toBeUndefined()
-  expect(scan.files).toMatchObject([
-    { records: 7, lastIndex: 5, validBytes: offsetOf(FIVE.groups, 3), tornBytes: 0, isEnded: true },
-    { records: 7, lastIndex: 8, validBytes: offsetOf(groups, 3), tornBytes: 0, isEnded: false },
-  ])
-  expect(scan).toMatchObject({ firstIndex: 1, lastIndex: 8, lostThrough: 0, isLoose: false, isJump: false })
-  // Records are numbered from 1 and groups, too, over all files.
-  expect([scan.sequence, scan.group]).toEqual([14, 6])
-  expect(scan.cuts).toEqual([{ sequence: 14, firstIndex: 8 }])
-})
-
 test.each<[string, Groups, number, number]>([
   ['a term that goes back', [HEAD, [state(2, 1, 0)], [state(2, 1, 0), state(1, 1, 0)]], 2, 1],
   ['a vote that changes within its term', [HEAD, [state(1, 1, 0), state(1, 2, 0)]], 1, 1],
@@ -602,20 +542,6 @@ test.each<[string, Groups]>([
   expect(scan.files[0]?.validBytes).toBe(offsetOf(groups, groups.length))
 })
 
-test('a change of membership before a replaced tail still counts', () => {
-  const groups: Groups = [HEAD, [state(1, 1, 0), log(1, 1, 1), change(2), log(3, 1, 1)], [log(3, 1, 1), change(4)]]
-  const scan = scanned(craft(groups))
-  expect(scan.damage?.reason).toBe('entries 2, 4 change the membership above the commit index 0')
-  expect(scan.damage?.offset).toBe(offsetOf(groups, 3))
-})
-
-test('the first entries behind a snapshot are not of an older term than it', () => {
-  const behind = (term: number) =>
-    craftFiles([{ firstIndex: 42, groups: [[identity, state(4, 1, 41), mark(41, 3)], [log(42, 2, term)]] }])
-  expect(scanned(behind(3)).damage).toBeUndefined()
-  expect(scanned(behind(2)).damage?.reason).toBe('entry terms decrease')
-})
-
 test('after a snapshot was installed the files before it hold nothing, and replay begins behind it', () => {
   const second: Crafted = { firstIndex: 6, groups: [[identity, state(1, 1, 5), mark(0, 0)], [log(6, 2, 1)], [end(7)]] }
   const third: Crafted = { firstIndex: 20, groups: [[identity, state(2, 1, 19), mark(19, 2)], [log(20, 2, 2)]] }
@@ -626,26 +552,6 @@ test('after a snapshot was installed the files before it hold nothing, and repla
   expect(scan.files.map(({ lastIndex }) => lastIndex)).toEqual([0, 5, 21])
   expect(replayTexts(disk, scan)).toEqual(textsOf(20, 2, entries(20, 2, 2).bytes))
   expect(replayTexts(disk, scan, 21)).toEqual(textsOf(21, 1, entries(21, 1, 2).bytes))
-})
-
-test('bytes behind the last group are torn up to the last one that is set', () => {
-  const groups: Groups = [HEAD, [state(1, 1, 0), log(1, 5, 1)]]
-  const valid = offsetOf(groups, 2)
-  const path = `/wal/${logFileName(1, 1)}`
-  for (const [behind, size] of [
-    [0, valid + 1],
-    [0, valid + 40],
-    [1, valid + 40],
-    [39, valid + 40],
-    [7, valid + 5_000],
-    [4_999, valid + 5_000],
-  ] as const) {
-    const disk = craftFiles([{ firstIndex: 1, groups, bytes: size }])
-    damage(disk, path, valid + behind, Uint8Array.of(7))
-    const scan = scanned(disk)
-    expect(scan.damage).toBeUndefined()
-    expect(scan.files[0], `${behind} of ${size}`).toMatchObject({ validBytes: valid, tornBytes: behind + 1 })
-  }
 })
 
 test('a torn group is cut off wherever it ends; the same bytes before a whole group are damage', () => {
@@ -711,33 +617,6 @@ test('reading resumes behind the first whole group after a damaged place', () =>
   ])
   expect(behind.files[0]).toMatchObject({ validFrom: offsetOf(groups, 2), validBytes: offsetOf(groups, 4), records: 4 })
   expect(replayTexts(disk, behind)).toHaveLength(5)
-})
-
-test('entries of a file being written are visited from an offset on, until the visitor has enough', () => {
-  const groups: Groups = [HEAD, [state(1, 1, 0), log(1, 5, 1)], [state(1, 1, 4), log(6, 3, 1)], [log(9, 2, 1)]]
-  const size = offsetOf(groups, 4)
-  const disk = craftFiles([{ firstIndex: 1, groups, bytes: size }])
-  const [file] = listLogFiles(disk, '/wal')
-  const visit = (from: number, most: number) => {
-    const seen: string[] = []
-    const visitor = (firstIndex: number, count: number, view: DataView, start: number, stop: number) => {
-      if (seen.length >= most) return false
-      const bytes = new Uint8Array(view.buffer, view.byteOffset + start, stop - start)
-      seen.push(textsOf(firstIndex, count, bytes).join(' '))
-      return true
-    }
-    const at = forEachEntries(disk, file as NonNullable<typeof file>, checksumSeed(IDENTITY), from, visitor)
-    return { at, seen }
-  }
-  const batches = [entries(1, 5, 1), entries(6, 3, 1), entries(9, 2, 1)].map(({ firstIndex, count, bytes }) =>
-    textsOf(firstIndex, count, bytes).join(' '),
-  )
-
-  expect(visit(FILE_HEADER_BYTES, 9)).toEqual({ at: size, seen: batches })
-  expect(visit(offsetOf(groups, 2), 9)).toEqual({ at: size, seen: batches.slice(1) })
-  expect(visit(FILE_HEADER_BYTES, 1)).toEqual({ at: offsetOf(groups, 2, 1), seen: batches.slice(0, 1) })
-  expect(visit(size, 9)).toEqual({ at: size, seen: [] })
-  expect(disk.openFiles()).toBe(0)
 })
 
 const SEED = Number(process.env['VACANCY_SEED'] ?? 1)
