@@ -38,6 +38,8 @@ export const heat = {
 
 export const id = { copy: (label: string) => `Copy ${label} ID` }
 
+export const event = { open: 'Open this moment' }
+
 export const nextSteps = 'Next steps'
 
 export const progress = { indeterminate: 'in progress' }

@@ -3,6 +3,7 @@
 
 import type { Handover, HandoverItem, Level } from '@vacancy/shared/contract'
 import { useEffect } from 'react'
+import { dismissOperation } from '../../lib/followed-operations.ts'
 import { ApiProblem } from '../../lib/problem.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
@@ -15,7 +16,6 @@ import { Page } from '../../ui/page.tsx'
 import { ErrorState, Panel, Skeleton } from '../../ui/panel.tsx'
 import { Progress } from '../../ui/progress.tsx'
 import { Table } from '../../ui/table.tsx'
-import { dismissOperation } from '../operations/followed.ts'
 import * as copy from './copy.ts'
 import { useHandover, useSteerHandover } from './queries.ts'
 

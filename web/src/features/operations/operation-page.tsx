@@ -2,6 +2,7 @@
 /** One operation, running or ended. */
 
 import { useEffect } from 'react'
+import { dismissOperation } from '../../lib/followed-operations.ts'
 import { useLive } from '../../lib/live.ts'
 import { ApiProblem } from '../../lib/problem.ts'
 import { routes } from '../../lib/routes.ts'
@@ -9,7 +10,6 @@ import { LinkButton } from '../../ui/button.tsx'
 import { Page } from '../../ui/page.tsx'
 import { ErrorState, Skeleton } from '../../ui/panel.tsx'
 import * as copy from './copy.ts'
-import { dismissOperation } from './followed.ts'
 import { OperationStrip } from './operation-strip.tsx'
 import { isRunning } from './operation-view.ts'
 

@@ -2,10 +2,10 @@
 /** Where the operations over all pages are shown, until their outcome was seen (tray-list.tsx). */
 
 import { Suspense, useEffect } from 'react'
+import { followOperations, openTray, useFollowed } from '../../lib/followed-operations.ts'
 import { useLive } from '../../lib/live.ts'
 import { Button } from '../../ui/button.tsx'
 import { late } from '../../ui/late.tsx'
-import { followOperations, openTray, useFollowed } from './followed.ts'
 import { isRunning } from './operation-view.ts'
 import * as copy from './tray-copy.ts'
 

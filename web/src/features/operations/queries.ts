@@ -4,8 +4,8 @@ import { keepPreviousData, type UseQueryResult, useMutation, useQuery, useQueryC
 import type { Operation, Plan, PlanRequest } from '@vacancy/shared/contract'
 import { useEffect } from 'react'
 import { type ApiProblem, call } from '../../lib/api.ts'
+import { followStarted } from '../../lib/followed-operations.ts'
 import { liveKey, useLive } from '../../lib/live.ts'
-import { followStarted } from './followed.ts'
 import { formatPlanLink } from './plan-link.ts'
 
 const PLAN_REFETCH_MS = 1_000

@@ -3,12 +3,12 @@
 
 import type { Operation } from '@vacancy/shared/contract'
 import { useEffect, useRef } from 'react'
+import { dismissOperation, openTray } from '../../lib/followed-operations.ts'
 import { useLive } from '../../lib/live.ts'
 import { routes } from '../../lib/routes.ts'
 import { announce } from '../../ui/announce.ts'
 import { IconButton } from '../../ui/icon-button.tsx'
 import { Link } from '../../ui/link.tsx'
-import { dismissOperation, openTray } from './followed.ts'
 import { OperationStateBadge } from './operation-state.tsx'
 import { announcementOf, currentStep, isRunning } from './operation-view.ts'
 import * as copy from './tray-copy.ts'

@@ -1,11 +1,5 @@
-/** Texts of people, roles and values that are shown once. */
-import type { PersonRole, TokenRole } from '@vacancy/shared/contract'
-
-export const roles: Record<PersonRole, string> = {
-  viewer: 'can view everything and change nothing',
-  operator: 'can also write in the playground, import, and share saved queries',
-  admin: 'can also change shards, install snapshots, and manage people and tokens',
-}
+/** Texts of people, tokens and values that are shown once. */
+import type { TokenRole } from '@vacancy/shared/contract'
 
 export const tokenRoles: Record<TokenRole, string> = {
   monitoring: 'can read what a viewer reads',

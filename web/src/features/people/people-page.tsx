@@ -15,6 +15,7 @@ import { Select } from '../../ui/select.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { SubmitProblem, useSubmit } from '../session/submit.tsx'
+import { roles } from '../settings/copy.ts'
 import { SettingsFrame } from '../settings/settings-frame.tsx'
 import * as copy from './copy.ts'
 import { ShownOnce } from './shown-once.tsx'
@@ -208,7 +209,7 @@ function AddPerson({ onClose, onAdded }: AddPersonProps) {
           label={copy.people.role}
           value={role}
           onChange={setRole}
-          options={ROLES.map((value) => ({ value, label: value, hint: copy.roles[value] }))}
+          options={ROLES.map((value) => ({ value, label: value, hint: roles[value] }))}
         />
         <SubmitProblem error={nameError ? undefined : error} waitSeconds={0} />
       </form>

@@ -1,4 +1,11 @@
 /** Texts of the settings pages. */
+import type { PersonRole } from '@vacancy/shared/contract'
+
+export const roles: Record<PersonRole, string> = {
+  viewer: 'can view everything and change nothing',
+  operator: 'can also write in the playground, import, and share saved queries',
+  admin: 'can also change shards, install snapshots, and manage people and tokens',
+}
 
 export const settings = {
   title: 'Settings',

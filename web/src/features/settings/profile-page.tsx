@@ -9,7 +9,6 @@ import { Button } from '../../ui/button.tsx'
 import { Facts } from '../../ui/facts.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { toast } from '../../ui/toast.tsx'
-import { roles } from '../people/copy.ts'
 import { PasswordInput } from '../session/password-input.tsx'
 import { ME_KEY } from '../session/session-gate.tsx'
 import { signOut } from '../session/sign-out.ts'
@@ -27,7 +26,7 @@ export function ProfilePage() {
         <Facts
           facts={[
             [copy.profile.name, me.person.name],
-            [copy.profile.role, copy.profile.roleText(me.person.role, roles[me.person.role])],
+            [copy.profile.role, copy.profile.roleText(me.person.role, copy.roles[me.person.role])],
             [copy.profile.signedInWith, copy.profile.methods[me.signedInBy]],
             [copy.profile.added, <Age key="added" at={me.person.createdAt} />],
             [copy.profile.sessionEnds, copy.profile.sessionEnd(utc(me.endsAt))],

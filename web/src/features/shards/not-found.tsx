@@ -2,11 +2,11 @@
 /** The page of an unknown shard or node: the id, similar names, and a link to the list. */
 
 import { useLive } from '../../lib/live.ts'
+import { nearest } from '../../lib/nearest.ts'
 import { routes } from '../../lib/routes.ts'
 import { LinkButton } from '../../ui/button.tsx'
 import { Link } from '../../ui/link.tsx'
 import { Page } from '../../ui/page.tsx'
-import { nearest } from '../shell/nearest.ts'
 import * as copy from './copy.ts'
 
 type NotFoundProps = {

@@ -202,7 +202,6 @@ export const runbook = {
 }
 
 export const events = {
-  open: 'Open this moment',
   title: 'Events',
   empty: 'No events since the control plane started.',
   of: (name: string) => `Events of ${name}`,

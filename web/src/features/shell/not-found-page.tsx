@@ -1,10 +1,10 @@
 'use client'
 import { usePathname } from 'next/navigation'
+import { nearest } from '../../lib/nearest.ts'
 import { Link } from '../../ui/link.tsx'
 import { Page } from '../../ui/page.tsx'
 import { EmptyState } from '../../ui/panel.tsx'
 import * as copy from './copy.ts'
-import { nearest } from './nearest.ts'
 import { LINKED_PAGES } from './page-links.ts'
 
 const SHOWN_MAX = 4

@@ -50,7 +50,7 @@ const TABLE: readonly Row[] = [
     load: async () => (await import('../shards/shard-snapshots.tsx')).ShardSnapshotsPage,
   },
   { path: '/shards/:id/events', load: async () => (await import('../shards/shard-events.tsx')).ShardEventsPage },
-  { path: '/shards/:id/metrics', load: async () => (await import('../metrics/shard-metrics.tsx')).ShardMetricsPage },
+  { path: '/shards/:id/metrics', load: async () => (await import('../shards/shard-metrics.tsx')).ShardMetricsPage },
   { path: '/shards/:id/config', load: async () => (await import('../shards/shard-config.tsx')).ShardConfigPage },
   { path: '/shards/:id/segments', load: async () => (await import('../segments/segments-page.tsx')).SegmentsPage },
   { path: '/shards/:id/stays', load: async () => (await import('../stays/stays-page.tsx')).StaysPage },

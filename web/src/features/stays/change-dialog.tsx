@@ -1,8 +1,8 @@
 'use client'
 /** Confirms or releases a stay, after its rooms were shown again. */
 import type { StayRecord } from '@vacancy/shared/contract'
+import { ConfirmDialog } from '../../ui/confirm-dialog.tsx'
 import { toast } from '../../ui/toast.tsx'
-import { ConfirmDialog } from '../shell/confirm-dialog.tsx'
 import * as copy from './copy.ts'
 import { useChangeStay } from './queries.ts'
 import { Countdown, nightsText } from './stay-parts.tsx'

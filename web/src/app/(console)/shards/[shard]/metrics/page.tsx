@@ -1,4 +1,4 @@
-import { ShardMetricsPage } from '../../../../../features/metrics/shard-metrics.tsx'
+import { ShardMetricsPage } from '../../../../../features/shards/shard-metrics.tsx'
 
 export default async function Page({ params }: { readonly params: Promise<{ shard: string }> }) {
   const { shard } = await params

@@ -1,8 +1,8 @@
 'use client'
+import { useWhyNotOn } from '../../lib/quorum.ts'
 import { Button } from '../../ui/button.tsx'
-import { useOpenPlan } from '../operations/plan-host.tsx'
-import * as copy from '../operations/tray-copy.ts'
-import { useWhyNotOn } from '../shards/quorum.ts'
+import { useOpenPlan } from './plan-host.tsx'
+import * as copy from './tray-copy.ts'
 
 /** Opens the install plan; nothing is installed before it is confirmed. */
 export function InstallButton({ shard, snapshot, why }: { shard: string; snapshot: string; why?: string | undefined }) {

@@ -1,8 +1,9 @@
 'use client'
+
 /** The metrics of a shard, all nodes in each chart. */
 
-import { ShardFrame } from '../shards/shard-page.tsx'
-import { MetricCharts } from './metric-charts.tsx'
+import { MetricCharts } from '../metrics/metric-charts.tsx'
+import { ShardFrame } from './shard-page.tsx'
 
 export function ShardMetricsPage({ id }: { readonly id: string }) {
   return (

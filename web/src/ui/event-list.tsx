@@ -1,12 +1,12 @@
 /** Events, newest first. */
 
 import type { ClusterEvent } from '@vacancy/shared/contract'
-import { Icon } from '../../icons/icon.tsx'
-import { routes } from '../../lib/routes.ts'
-import { Age } from '../../ui/age.tsx'
-import { LEVEL_ICONS, LEVEL_TEXT } from '../../ui/badge.tsx'
-import { Link } from '../../ui/link.tsx'
-import * as copy from './shard-copy.ts'
+import { Icon } from '../icons/icon.tsx'
+import { routes } from '../lib/routes.ts'
+import { Age } from './age.tsx'
+import { LEVEL_ICONS, LEVEL_TEXT } from './badge.tsx'
+import * as copy from './data-copy.ts'
+import { Link } from './link.tsx'
 
 type EventListProps = {
   readonly events: readonly ClusterEvent[]
@@ -30,7 +30,7 @@ export function EventList({ events, label, isLinked }: EventListProps) {
             {isLinked ? <Link href={routes.shard(event.shard)}>{event.message}</Link> : event.message}
           </span>
           <span className="text-small">
-            <Link href={routes.shard(event.shard, { at: event.at })} data-tip={copy.events.open}>
+            <Link href={routes.shard(event.shard, { at: event.at })} data-tip={copy.event.open}>
               <Age at={event.at} />
             </Link>
           </span>

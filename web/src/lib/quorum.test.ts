@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { shardBriefOf } from '../features/shards/testing/shards.ts'
 import { whyNoChange, whyNoWrite } from './quorum.ts'
-import { shardBriefOf } from './testing/shards.ts'
 
 const LOST = { state: 'quorum-lost', message: 'Quorum lost (1 of 3 voters answers, 2 needed)' } as const
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { dismissOperation, followOperations, followStarted, openTray, readFollowed } from './followed.ts'
+import { dismissOperation, followOperations, followStarted, openTray, readFollowed } from './followed-operations.ts'
 
 test('a new operation opens the tray, a known one leaves it closed', () => {
   followOperations(['op_1'])

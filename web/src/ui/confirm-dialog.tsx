@@ -4,12 +4,12 @@
  * level 3, which removes data, also the name of what it changes.
  */
 import { type ReactNode, useId, useState } from 'react'
-import { ApiProblem } from '../../lib/problem.ts'
-import { useMe } from '../../lib/session.ts'
-import { Button } from '../../ui/button.tsx'
-import { missingConfirmation, ReasonField, TypedField } from '../../ui/confirm-fields.tsx'
-import { confirmFields } from '../../ui/data-copy.ts'
-import { Dialog } from '../../ui/dialog.tsx'
+import { ApiProblem } from '../lib/problem.ts'
+import { useMe } from '../lib/session.ts'
+import { Button } from './button.tsx'
+import { missingConfirmation, ReasonField, TypedField } from './confirm-fields.tsx'
+import { confirmFields } from './data-copy.ts'
+import { Dialog } from './dialog.tsx'
 import { EnvironmentLabel } from './environment-label.tsx'
 
 export type Level = 1 | 2 | 3

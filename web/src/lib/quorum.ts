@@ -2,8 +2,8 @@
 /** Actions that a majority of the voters of a shard must accept, and why they are not available. */
 
 import type { PersonRole, ShardBrief } from '@vacancy/shared/contract'
-import { useLive } from '../../lib/live.ts'
-import { useWhyNot } from '../../lib/session.ts'
+import { useLive } from './live.ts'
+import { useWhyNot } from './session.ts'
 
 type ShardState = Pick<ShardBrief, 'state' | 'message' | 'leader'>
 
