@@ -1,9 +1,8 @@
 'use client'
 import clsx from 'clsx'
 import * as Primitive from 'radix-ui/dialog'
-import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
+import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from 'react'
 import * as copy from './copy.ts'
-import type { DialogProps } from './dialog.tsx'
 import { giveBackFocus } from './give-back-focus.ts'
 import { IconButton } from './icon-button.tsx'
 
@@ -40,6 +39,24 @@ function focusLater(body: HTMLElement, heading: HTMLElement): MutationObserver {
   })
   observer.observe(body, { childList: true, subtree: true })
   return observer
+}
+
+export type DialogProps = {
+  readonly open: boolean
+  /** On Escape, the close button, or a click outside. */
+  readonly onClose: () => void
+  /** Names the action and its object: "Transfer leadership of s3 to n3". */
+  readonly title: string
+  /** At the end of the title row, for the environment. */
+  readonly label?: ReactNode
+  readonly children: ReactNode
+  /** Buttons, the confirming one last. */
+  readonly footer?: ReactNode
+  readonly wide?: boolean
+  /** A click outside does not close it, so that typed text is not lost. */
+  readonly keep?: boolean
+  /** On Ctrl Enter or ⌘ Enter, from anywhere in it: the same as its confirming button. */
+  readonly onConfirm?: () => void
 }
 
 export default function DialogLayer(props: DialogProps & { readonly side: boolean }) {

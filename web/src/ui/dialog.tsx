@@ -1,24 +1,7 @@
 'use client'
-import { type ReactNode, Suspense } from 'react'
+import { Suspense } from 'react'
+import type { DialogProps } from './dialog-layer.tsx'
 import { late } from './late.tsx'
-
-export type DialogProps = {
-  readonly open: boolean
-  /** On Escape, the close button, or a click outside. */
-  readonly onClose: () => void
-  /** Names the action and its object: "Transfer leadership of s3 to n3". */
-  readonly title: string
-  /** At the end of the title row, for the environment. */
-  readonly label?: ReactNode
-  readonly children: ReactNode
-  /** Buttons, the confirming one last. */
-  readonly footer?: ReactNode
-  readonly wide?: boolean
-  /** A click outside does not close it, so that typed text is not lost. */
-  readonly keep?: boolean
-  /** On Ctrl Enter or ⌘ Enter, from anywhere in it: the same as its confirming button. */
-  readonly onConfirm?: () => void
-}
 
 // The dialog primitive weighs as much as a page: it is loaded when the first dialog opens.
 const loadLayer = () => import('./dialog-layer.tsx')

@@ -1,10 +1,30 @@
 'use client'
 import clsx from 'clsx'
 import * as Primitive from 'radix-ui/dropdown-menu'
-import { Icon } from '../icons/icon.tsx'
+import type { RefObject } from 'react'
+import { Icon, type IconName } from '../icons/icon.tsx'
 import { navigate } from '../lib/navigate.ts'
 import { giveBackFocus } from './give-back-focus.ts'
-import type { MenuLayerProps } from './menu.tsx'
+
+type MenuItem =
+  | {
+      readonly label: string
+      readonly icon?: IconName
+      readonly onSelect?: () => void
+      readonly href?: string
+      /** Why it is disabled. */
+      readonly why?: string | undefined
+      readonly danger?: boolean
+    }
+  | 'line'
+
+export type MenuLayerProps = {
+  /** Accessible name: "More actions for n3". */
+  readonly label: string
+  readonly items: readonly MenuItem[]
+  readonly anchor: RefObject<HTMLButtonElement | null>
+  readonly onClose: () => void
+}
 
 export default function MenuLayer({ label, items, anchor, onClose }: MenuLayerProps) {
   return (

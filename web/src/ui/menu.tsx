@@ -1,37 +1,18 @@
 'use client'
-import { type ReactNode, type RefObject, Suspense, useRef, useState } from 'react'
+import { type ReactNode, Suspense, useRef, useState } from 'react'
 import type { IconName } from '../icons/icon.tsx'
 import { Button, type ButtonKind } from './button.tsx'
 import { IconButton } from './icon-button.tsx'
 import { late } from './late.tsx'
+import type { MenuLayerProps } from './menu-layer.tsx'
 
-type MenuItem =
-  | {
-      readonly label: string
-      readonly icon?: IconName
-      readonly onSelect?: () => void
-      readonly href?: string
-      /** Why it is disabled. */
-      readonly why?: string | undefined
-      readonly danger?: boolean
-    }
-  | 'line'
-
-type MenuProps = {
-  /** Accessible name: "More actions for n3". */
-  readonly label: string
+type MenuProps = Pick<MenuLayerProps, 'label' | 'items'> & {
   /** Text of the button; without it an icon button named by the label. */
   readonly button?: ReactNode
   readonly icon?: IconName
   readonly kind?: ButtonKind
   /** Class of an icon button of another size. */
   readonly size?: string
-  readonly items: readonly MenuItem[]
-}
-
-export type MenuLayerProps = Pick<MenuProps, 'label' | 'items'> & {
-  readonly anchor: RefObject<HTMLButtonElement | null>
-  readonly onClose: () => void
 }
 
 const Layer = late(async () => (await import('./menu-layer.tsx')).default)

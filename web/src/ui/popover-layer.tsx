@@ -1,7 +1,16 @@
 'use client'
 import * as Primitive from 'radix-ui/popover'
+import type { ReactNode, RefObject } from 'react'
 import { giveBackFocus } from './give-back-focus.ts'
-import type { PopoverLayerProps } from './popover.tsx'
+
+export type PopoverLayerProps = {
+  /** Accessible name. */
+  readonly label: string
+  readonly children: ReactNode | ((close: () => void) => ReactNode)
+  readonly align?: 'start' | 'center' | 'end'
+  readonly anchor: RefObject<HTMLButtonElement | null>
+  readonly onClose: () => void
+}
 
 export default function PopoverLayer({ label, anchor, onClose, align = 'end', children }: PopoverLayerProps) {
   const isInAnchor = (target: EventTarget | null) => target instanceof Node && anchor.current?.contains(target)

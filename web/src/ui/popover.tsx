@@ -1,6 +1,7 @@
 'use client'
 import { type ReactNode, type RefObject, Suspense, useRef, useState } from 'react'
 import { late } from './late.tsx'
+import type { PopoverLayerProps } from './popover-layer.tsx'
 
 type TriggerWire = {
   readonly ref: RefObject<HTMLButtonElement | null>
@@ -9,18 +10,9 @@ type TriggerWire = {
   readonly 'aria-expanded': boolean
 }
 
-type PopoverProps = {
-  /** Accessible name. */
-  readonly label: string
+type PopoverProps = Omit<PopoverLayerProps, 'anchor' | 'onClose'> & {
   /** Renders the button with the given attributes. */
   readonly trigger: (wire: TriggerWire) => ReactNode
-  readonly children: ReactNode | ((close: () => void) => ReactNode)
-  readonly align?: 'start' | 'center' | 'end'
-}
-
-export type PopoverLayerProps = Omit<PopoverProps, 'trigger'> & {
-  readonly anchor: RefObject<HTMLButtonElement | null>
-  readonly onClose: () => void
 }
 
 const Layer = late(async () => (await import('./popover-layer.tsx')).default)

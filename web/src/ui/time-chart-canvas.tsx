@@ -5,7 +5,7 @@ import 'uplot/dist/uPlot.min.css'
 import { clock, day } from '../lib/format.ts'
 import { readColours } from './colours.ts'
 import { queueDraw } from './draw-queue.ts'
-import { type CanvasProps, DASHES, SERIES_MAX } from './time-chart.tsx'
+import { type CanvasProps, DASHES, SERIES_MAX } from './time-chart-lines.ts'
 
 /** Half of the width of a time label below the axis may stick out. */
 const END_PADDING = 26

@@ -3,7 +3,8 @@ import { render, screen, within } from '@testing-library/react'
 import { describe, expect, test, vi } from 'vitest'
 import { csvOf } from './chart-export.ts'
 import { user } from './testing/dom.ts'
-import { ChartContext, type ChartControl, TimeChart, type TimeChartProps } from './time-chart.tsx'
+import { ChartContext, TimeChart, type TimeChartProps } from './time-chart.tsx'
+import type { ChartControl } from './time-chart-lines.ts'
 
 // happy-dom has no canvas: what is drawn on it is tested in a browser (e2e).
 vi.mock('./time-chart-canvas.tsx', () => ({ default: () => null }))

@@ -3,7 +3,6 @@ import clsx from 'clsx'
 import {
   createContext,
   type KeyboardEvent,
-  type RefObject,
   Suspense,
   useContext,
   useDeferredValue,
@@ -17,14 +16,7 @@ import * as copy from './data-copy.ts'
 import { IconButton } from './icon-button.tsx'
 import { late } from './late.tsx'
 import { Menu } from './menu.tsx'
-
-type ChartSeries = { readonly label: string; readonly values: readonly (number | null)[] }
-export type ChartMark = {
-  readonly at: string
-  readonly label: string
-  /** In two words, drawn beside the line: "leader n3". */
-  readonly short: string
-}
+import { type CanvasProps, type ChartControl, type ChartMark, DASHES, SERIES_MAX } from './time-chart-lines.ts'
 
 export type TimeChartProps = {
   readonly title: string
@@ -34,7 +26,7 @@ export type TimeChartProps = {
   readonly to: string
   readonly stepSeconds: number
   /** One value per step; null is a gap. At most six are drawn. */
-  readonly series: readonly ChartSeries[]
+  readonly series: CanvasProps['series']
   /** Events, drawn as vertical lines with their names. */
   readonly marks?: readonly ChartMark[]
   /** Charts with the same value share their cross-hair. */
@@ -47,35 +39,9 @@ export type TimeChartProps = {
   readonly promql?: (() => Promise<string>) | undefined
 }
 
-/** The time range of the charts of a page, as the page controls it. */
-export type ChartControl = {
-  /** Milliseconds; the time at which all charts show their values. */
-  readonly pin: number | undefined
-  readonly onPin: (at: number | undefined) => void
-  readonly onZoom: (from: number, to: number) => void
-  readonly onZoomOut: () => void
-  readonly onStep: (step: 'in' | 'earlier' | 'later') => void
-}
-
 /** Charts outside of one cannot be zoomed or pinned. */
 export const ChartContext = createContext<ChartControl | undefined>(undefined)
 
-/** Props of the canvas, which is loaded on demand. */
-export type CanvasProps = Pick<TimeChartProps, 'from' | 'stepSeconds' | 'sync'> & {
-  readonly series: readonly ChartSeries[]
-  readonly marks: readonly ChartMark[]
-  readonly height: number
-  readonly format: (value: number) => string
-  readonly control: ChartControl | undefined
-  /** Step under the cross-hair; undefined without one. */
-  readonly onCursor: (step: number | undefined) => void
-  /** Receives the function that moves the cross-hair, also of the other charts, to a step. */
-  readonly moveTo: RefObject<((step: number) => void) | undefined>
-}
-
-export const SERIES_MAX = 6
-/** From the fourth line on a dash pattern distinguishes lines as well. */
-export const DASHES: readonly (readonly number[])[] = [[], [], [], [6, 3], [2, 3], [8, 3, 2, 3]]
 const TABLE_ROWS_MAX = 60
 const HEIGHT = 160
 /** The height of a row of text. */
@@ -261,7 +227,7 @@ function CopyMenu({ title, promql, isTable, onCopy }: CopyMenuProps) {
   )
 }
 
-type Drawn = { readonly series: readonly ChartSeries[]; readonly format: (value: number) => string }
+type Drawn = { readonly series: CanvasProps['series']; readonly format: (value: number) => string }
 
 /** Pattern, name, newest value or that at the cross-hair, least and highest value of each line. */
 function Legend({ series, step, time, format }: Drawn & { readonly step: number | undefined; readonly time: string }) {

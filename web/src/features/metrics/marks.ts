@@ -1,6 +1,6 @@
 /** Events as marks on charts. Pure. */
 import type { ClusterEvent } from '@vacancy/shared/contract'
-import type { ChartMark } from '../../ui/time-chart.tsx'
+import type { ChartMark } from '../../ui/time-chart-lines.ts'
 import * as copy from './copy.ts'
 
 export type MarkKind = ClusterEvent['kind']

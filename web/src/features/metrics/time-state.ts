@@ -13,7 +13,7 @@ import {
   zoomOut,
 } from '../../lib/time-range.ts'
 import { useSetUrl } from '../../lib/url.ts'
-import type { ChartControl } from '../../ui/time-chart.tsx'
+import type { ChartControl } from '../../ui/time-chart-lines.ts'
 
 /** Shown before and after the moment of a past view. */
 const AROUND_MS = 30 * 60_000

@@ -7,16 +7,14 @@ import { Field, Input } from '../../ui/field.tsx'
 import { late } from '../../ui/late.tsx'
 import { Skeleton } from '../../ui/panel.tsx'
 import * as copy from './copy.ts'
-import { type Bounds, countText, formatDates, parseDates } from './dates.ts'
+import { countText, formatDates, parseDates } from './dates.ts'
+import type { GridProps } from './month-grid.tsx'
 
 // Loaded when the first calendar opens.
 const MonthGrid = late(async () => (await import('./month-grid.tsx')).default)
 
-export type DatesProps = {
+export type DatesProps = Pick<GridProps, 'value' | 'onChange' | 'bounds'> & {
   readonly label: string
-  readonly value: readonly string[]
-  readonly onChange: (dates: readonly string[]) => void
-  readonly bounds: Bounds
   /** Segment whose nights without packages are marked. */
   readonly segment: string | undefined
   readonly required: boolean

@@ -9,8 +9,7 @@ import { dateOf, dayOf } from '../../lib/days.ts'
 import { day as dayText } from '../../lib/format.ts'
 import { IconButton } from '../../ui/icon-button.tsx'
 import * as copy from './copy.ts'
-import type { DatesProps } from './date-range.tsx'
-import { isUnsold, whyNotDay } from './dates.ts'
+import { type Bounds, isUnsold, whyNotDay } from './dates.ts'
 
 const DAY_MS = 86_400_000
 const SOLD_MS = 60_000
@@ -20,7 +19,10 @@ type DayState = { readonly refused?: string | undefined; readonly isEmpty: boole
 
 const DayStates = createContext<(day: Date) => DayState>(() => ({ isEmpty: false, note: undefined }))
 
-type GridProps = Pick<DatesProps, 'value' | 'onChange' | 'bounds'> & {
+export type GridProps = {
+  readonly value: readonly string[]
+  readonly onChange: (dates: readonly string[]) => void
+  readonly bounds: Bounds
   readonly segment: string
   readonly single: boolean
 }

@@ -26,7 +26,8 @@ import { SHARD_COLUMNS, SHARD_TABLE } from './shard-columns.tsx'
 import { SHARDS_TABLE, useShardTable } from './shard-table.ts'
 import { formatSort, parseSort } from './sort-link.ts'
 import { viewHref, viewText } from './views.ts'
-import { type PresentView, ViewsMenu } from './views-menu.tsx'
+import type { PresentView } from './views-dialog.tsx'
+import { ViewsMenu } from './views-menu.tsx'
 
 /** The two lines of a rack and the border. */
 const ROW_HEIGHT = 41

@@ -1,5 +1,6 @@
 'use client'
 import { useQueryClient } from '@tanstack/react-query'
+import type { SavedView } from '@vacancy/shared/contract'
 import { useEffect, useState } from 'react'
 import { navigate } from '../../lib/navigate.ts'
 import { Button } from '../../ui/button.tsx'
@@ -9,8 +10,20 @@ import { IconButton } from '../../ui/icon-button.tsx'
 import { ME_KEY } from '../session/session-gate.tsx'
 import { common } from './copy.ts'
 import * as copy from './list-copy.ts'
+import type { TableLayout } from './table-layout.ts'
 import { withView } from './views.ts'
-import type { ViewsProps } from './views-menu.tsx'
+
+export type PresentView = Omit<SavedView, 'name'>
+
+export type ViewsProps = {
+  /** Of the dialog: "Views of the shard list". */
+  readonly title: string
+  readonly present: PresentView
+  readonly layout: Pick<TableLayout, 'views' | 'setViews'>
+  readonly hrefOf: (view: PresentView) => string
+  /** What a view shows, in a line. */
+  readonly textOf: (view: PresentView) => string
+}
 
 /** Limits of the contract. */
 const NAME_MAX = 64

@@ -1,26 +1,13 @@
 'use client'
 /** Saved views of a list under a name, each with a link. */
 
-import type { SavedView } from '@vacancy/shared/contract'
 import { Suspense, useState } from 'react'
 import { late } from '../../ui/late.tsx'
 import { Menu } from '../../ui/menu.tsx'
 import * as copy from './list-copy.ts'
-import type { TableLayout } from './table-layout.ts'
+import type { ViewsProps } from './views-dialog.tsx'
 
 const ViewsDialog = late(async () => (await import('./views-dialog.tsx')).default)
-
-export type PresentView = Omit<SavedView, 'name'>
-
-export type ViewsProps = {
-  /** Of the dialog: "Views of the shard list". */
-  readonly title: string
-  readonly present: PresentView
-  readonly layout: Pick<TableLayout, 'views' | 'setViews'>
-  readonly hrefOf: (view: PresentView) => string
-  /** What a view shows, in a line. */
-  readonly textOf: (view: PresentView) => string
-}
 
 export function ViewsMenu(props: ViewsProps) {
   const { views } = props.layout
