@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { hasNavigatedTo, listenForLinks, navigate, type Pages } from './navigate.ts'
+import { hasNavigatedTo, listenForLinks, navigate } from './navigate.ts'
 
 class Link {
   readonly href: string
@@ -18,12 +18,7 @@ class Link {
   }
 }
 
-const KNOWN = ['/', '/shards', '/shards/s1/metrics', '/dashboards/engine']
 const preload = vi.fn()
-const pages: Pages = {
-  resolve: (path) => (path === '/registry' ? '/registry/services' : KNOWN.includes(path) ? path : undefined),
-  preload,
-}
 let stop: () => void
 let entries: string[]
 let left: string[]
@@ -39,7 +34,7 @@ beforeEach(() => {
   })
   vi.stubGlobal('document', new EventTarget())
   vi.stubGlobal('Element', Link)
-  stop = listenForLinks(pages)
+  stop = listenForLinks(preload)
 })
 afterEach(() => {
   stop()

@@ -6,25 +6,20 @@
  */
 
 import { setAddress } from './address.tsx'
+import { pageAt } from './pages.ts'
 import { AT, NOW } from './past.ts'
 
-/** Implemented by the shell. */
-export type Pages = {
-  /** The path of the page shown for a path, after redirects; undefined when there is none. */
-  resolve(path: string): string | undefined
-  /** Loads the code of a page in advance. */
-  preload(path: string): void
-}
-
-let pages: Pages | undefined
+/** Loads the code of a page in advance. Undefined outside of the shell, where every link is left to the browser. */
+let preload: ((path: string) => void) | undefined
 let navigatedTo: string | undefined
 
 /** Navigates as a click on a link would. */
 export function navigate(href: string): void {
   const url = new URL(href, location.href)
-  const path = pathOfPage(url)
-  if (path === undefined) return location.assign(url)
-  keepTime(url, path)
+  const page = pageOf(url)
+  if (!page) return location.assign(url)
+  const { path } = page
+  keepTime(url, page.showsTime)
   const to = path + url.search + url.hash
   if (path !== location.pathname) navigatedTo = path
   setAddress(to, { push: to !== location.pathname + location.search + location.hash })
@@ -34,9 +29,9 @@ export function navigate(href: string): void {
  * A link keeps the moment of the past that is shown, and the time range on pages that have one, unless it names others.
  * `at=now` leads back to the present.
  */
-function keepTime({ searchParams }: URL, path: string): void {
+function keepTime({ searchParams }: URL, showsTime: boolean): void {
   const current = new URLSearchParams(location.search)
-  const names = SHOWS_TIME.test(path) ? [AT, ...RANGE] : [AT]
+  const names = showsTime ? [AT, ...RANGE] : [AT]
   const hasRange = RANGE.some((name) => searchParams.has(name))
   for (const name of names) {
     const value = current.get(name)
@@ -46,7 +41,6 @@ function keepTime({ searchParams }: URL, path: string): void {
 }
 
 const RANGE = ['from', 'to', 'pin']
-const SHOWS_TIME = /^\/(dashboards\/|shards\/[^/]+\/(metrics|nodes\/))/
 
 /** True once after each navigation to a page; going back keeps its scroll position. */
 export function hasNavigatedTo(path: string): boolean {
@@ -56,13 +50,13 @@ export function hasNavigatedTo(path: string): boolean {
 }
 
 /** Handles clicks on links to pages and preloads pages on hover and focus. Called once, by the shell. */
-export function listenForLinks(known: Pages): () => void {
-  pages = known
+export function listenForLinks(load: (path: string) => void): () => void {
+  preload = load
   document.addEventListener('click', onClick)
   document.addEventListener('pointerover', onAim, { passive: true })
   document.addEventListener('focusin', onAim)
   return () => {
-    pages = undefined
+    preload = undefined
     document.removeEventListener('click', onClick)
     document.removeEventListener('pointerover', onAim)
     document.removeEventListener('focusin', onAim)
@@ -76,21 +70,21 @@ function onClick(event: MouseEvent): void {
   if (!link || (link.target !== '' && link.target !== '_self') || link.hasAttribute('download')) return
   const url = new URL(link.href)
   const isPartOfPage = url.hash !== '' && url.pathname === location.pathname && url.search === location.search
-  if (isPartOfPage || pathOfPage(url) === undefined) return
+  if (isPartOfPage || !pageOf(url)) return
   event.preventDefault()
   navigate(link.href)
 }
 
 function onAim(event: Event): void {
   const link = linkOf(event)
-  const path = link ? pathOfPage(new URL(link.href)) : undefined
-  if (path !== undefined) pages?.preload(path)
+  const page = link ? pageOf(new URL(link.href)) : undefined
+  if (page) preload?.(page.path)
 }
 
 function linkOf({ target }: Event): HTMLAnchorElement | null {
   return target instanceof Element ? target.closest<HTMLAnchorElement>('a[href]') : null
 }
 
-function pathOfPage(url: URL): string | undefined {
-  return url.origin === location.origin ? pages?.resolve(url.pathname) : undefined
+function pageOf(url: URL) {
+  return preload && url.origin === location.origin ? pageAt(url.pathname) : undefined
 }

@@ -199,10 +199,10 @@ describe('opening a row', () => {
     afterEach(() => stop?.())
 
     test('goes to it', async () => {
-      stop = listenForLinks({ resolve: (path) => path, preload: () => {} })
-      render(table({ href: ({ id }) => `/nodes/${id}` }))
+      stop = listenForLinks(() => {})
+      render(table({ href: ({ id }) => `/snapshots/${id}` }))
       await user().click(screen.getByRole('rowheader', { name: 'n2' }))
-      expect(location.pathname).toBe('/nodes/n2')
+      expect(location.pathname).toBe('/snapshots/n2')
     })
   })
 })

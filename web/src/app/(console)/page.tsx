@@ -1,5 +1,1 @@
-import { OverviewPage } from '../../features/overview/overview-page.tsx'
-
-export default function Page() {
-  return <OverviewPage />
-}
+export { OverviewPage as default } from '../../features/overview/overview-page.tsx'

@@ -1,5 +1,1 @@
-import { SignInPage } from '../../features/session/sign-in-page.tsx'
-
-export default function Page() {
-  return <SignInPage />
-}
+export { SignInPage as default } from '../../features/session/sign-in-page.tsx'

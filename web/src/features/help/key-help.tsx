@@ -30,7 +30,7 @@ export default function KeyHelp({ onClose }: { readonly onClose: () => void }) {
     <Dialog open title={copy.help.title} onClose={onClose}>
       {!me.preferences.keys && (
         <p className="pb-3 text-text-2">
-          {copy.help.singleKeysOff} <Link href={routes.setting('appearance')}>{copy.help.settings}</Link>
+          {copy.help.singleKeysOff} <Link href={routes.appearance()}>{copy.help.settings}</Link>
         </p>
       )}
       <KeyList title={copy.help.onPage} keys={shortcuts.filter(isHere)} />

@@ -284,7 +284,11 @@ function Result({ view, snapshot }: { view: ImportView; snapshot: string }) {
           </p>
           <div className="flex flex-wrap gap-2">
             <InstallButton shard={shard} snapshot={snapshot} />
-            <LinkButton href={routes.compareSnapshots(`shard:${shard}`, snapshot)} icon="not-equal" kind="quiet">
+            <LinkButton
+              href={routes.compareSnapshots({ a: `shard:${shard}`, b: snapshot })}
+              icon="not-equal"
+              kind="quiet"
+            >
               {copy.page.compare(shard)}
             </LinkButton>
             <LinkButton

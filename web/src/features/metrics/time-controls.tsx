@@ -55,7 +55,7 @@ export function TimeControls({ range, control, pinned, choose, shard, isCompact 
           <Chip removeLabel={copy.time.unpin} onRemove={() => control.onPin(undefined)}>
             <span data-tip={utc(pinned)}>{copy.time.pinned(clock(pinned))}</span>
           </Chip>
-          <Link href={shard === undefined ? routes.past(pinned) : routes.shard(shard, { at: pinned })}>
+          <Link href={shard === undefined ? routes.overview({ at: pinned }) : routes.shard(shard, { at: pinned })}>
             {copy.time.open}
           </Link>
         </span>

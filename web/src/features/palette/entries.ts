@@ -2,11 +2,11 @@
 import type { Me, SavedView, Summary } from '@vacancy/shared/contract'
 import type { IconName } from '../../icons/icon.tsx'
 import { utc } from '../../lib/format.ts'
+import { LINKED_PAGES } from '../../lib/pages.ts'
 import { whyNoChange } from '../../lib/quorum.ts'
 import { routes } from '../../lib/routes.ts'
 import { parseRange } from '../../lib/time-range.ts'
 import { ROLE_ICONS } from '../../ui/role-mark.tsx'
-import { LINKED_PAGES } from '../shell/page-links.ts'
 import * as copy from './copy.ts'
 import { bestRank } from './rank.ts'
 
@@ -34,7 +34,7 @@ export function pageEntries(): Entry[] {
     label: page.label,
     icon: page.icon,
     href: page.href,
-    ...(page.also ? { also: page.also } : {}),
+    ...(page.words ? { also: page.words } : {}),
     ...(page.key ? { hint: `g ${page.key}` } : {}),
   }))
 }
@@ -157,7 +157,7 @@ export function momentEntries(typed: string, now: number): Entry[] {
   const { from, to, pin } = range
   const at = { group: copy.groups.past, icon: 'clock' as const, hint: utc(pin), also: text }
   return [
-    { ...at, id: `past ${pin}`, label: copy.actions.clusterAt(text), href: routes.past(pin) },
+    { ...at, id: `past ${pin}`, label: copy.actions.clusterAt(text), href: routes.overview({ at: pin }) },
     {
       ...at,
       id: `charts ${pin}`,

@@ -7,23 +7,23 @@ import { PathTabs } from '../../ui/tabs.tsx'
 import * as copy from './copy.ts'
 
 const TABS = [
-  { href: routes.setting('profile'), label: copy.settings.tabs.profile },
-  { href: routes.setting('appearance'), label: copy.settings.tabs.appearance },
-  { href: routes.setting('tokens'), label: copy.settings.tabs.tokens },
-  { href: routes.setting('people'), label: copy.settings.tabs.people },
-  { href: routes.setting('environment'), label: copy.settings.tabs.environment },
-  { href: routes.setting('about'), label: copy.settings.tabs.about },
+  { href: routes.profile(), label: copy.settings.tabs.profile },
+  { href: routes.appearance(), label: copy.settings.tabs.appearance },
+  { href: routes.tokens(), label: copy.settings.tabs.tokens },
+  { href: routes.people(), label: copy.settings.tabs.people },
+  { href: routes.environment(), label: copy.settings.tabs.environment },
+  { href: routes.about(), label: copy.settings.tabs.about },
 ]
 
 const NEXT: { readonly [id in SettingsFrameProps['id']]: readonly NextStep[] } = {
   profile: [
-    { href: routes.setting('tokens'), ...copy.next.tokens },
-    { href: routes.setting('appearance'), ...copy.next.appearance },
+    { href: routes.tokens(), ...copy.next.tokens },
+    { href: routes.appearance(), ...copy.next.appearance },
   ],
-  appearance: [{ href: routes.setting('profile'), ...copy.next.profile }],
+  appearance: [{ href: routes.profile(), ...copy.next.profile }],
   tokens: [{ href: routes.playground(), ...copy.next.playground }],
   people: [{ href: routes.audit(), ...copy.next.audit }],
-  environment: [{ href: routes.setting('people'), ...copy.next.people }],
+  environment: [{ href: routes.people(), ...copy.next.people }],
   about: [{ href: routes.topology(), ...copy.next.topology }],
 }
 
@@ -35,7 +35,7 @@ type SettingsFrameProps = {
 }
 
 export function SettingsFrame({ id, ready, actions, children }: SettingsFrameProps) {
-  const label = TABS.find(({ href }) => href === routes.setting(id))?.label ?? ''
+  const label = TABS.find(({ href }) => href === routes[id]())?.label ?? ''
   return (
     <Page
       id={`settings-${id}`}

@@ -3,22 +3,6 @@ import { count } from '../../lib/format.ts'
 
 export const product = 'Vacancy'
 
-/** Names of pages in the navigation and the palette. */
-export const pages = {
-  overview: 'Overview',
-  topology: 'Topology',
-  shards: 'Shards',
-  playground: 'Playground',
-  imports: 'Imports',
-  snapshots: 'Snapshots',
-  queue: 'Queue',
-  metrics: 'Metrics',
-  operations: 'Operations',
-  audit: 'Audit',
-  registry: 'Registry',
-  settings: 'Settings',
-}
-
 export const shell = {
   navigation: 'Pages',
   menu: 'Menu',

@@ -5,8 +5,8 @@ import { Icon } from '../../icons/icon.tsx'
 import { usePath } from '../../lib/address.tsx'
 import { useKey } from '../../lib/keys.ts'
 import { navigate } from '../../lib/navigate.ts'
+import { isUnder, MAIN_PAGES, MORE_PAGES, type PageLink } from '../../lib/pages.ts'
 import * as copy from './copy.ts'
-import { isUnder, MAIN_PAGES, MORE_PAGES, type PageLink } from './pages.ts'
 
 type NavigationProps = {
   /** Shows labels at every width, for the menu of small windows. */

@@ -1,11 +1,11 @@
 'use client'
 import { usePathname } from 'next/navigation'
 import { nearest } from '../../lib/nearest.ts'
+import { LINKED_PAGES } from '../../lib/pages.ts'
 import { Link } from '../../ui/link.tsx'
 import { Page } from '../../ui/page.tsx'
 import { EmptyState } from '../../ui/panel.tsx'
 import * as copy from './copy.ts'
-import { LINKED_PAGES } from './page-links.ts'
 
 const SHOWN_MAX = 4
 

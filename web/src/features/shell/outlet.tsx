@@ -8,11 +8,12 @@ import { useSelectedLayoutSegments } from 'next/navigation'
 import { Activity, memo, type ReactNode, startTransition, useEffect, useLayoutEffect, useRef, useState } from 'react'
 import { usePath } from '../../lib/address.tsx'
 import { hasNavigatedTo, listenForLinks } from '../../lib/navigate.ts'
+import { pageAt } from '../../lib/pages.ts'
 import { routes } from '../../lib/routes.ts'
 import { Boundary } from '../../ui/boundary.tsx'
 import { useIsHydrated } from '../../ui/first-paint.ts'
 import { PageFailed } from './page-failed.tsx'
-import { KNOWN_PAGES, pageAt, paramsOf, preload } from './pages.ts'
+import { CODE, preload } from './pages.ts'
 
 /** Pages that the server renders with data. Others are rendered in the browser once their data is loaded. */
 const RENDERED_BY_SERVER = new Set([routes.overview(), routes.shards()])
@@ -32,7 +33,7 @@ export const Outlet = memo(function Outlet({ children }: { readonly children: Re
   const served = `/${useSelectedLayoutSegments().map(decodeURIComponent).join('/')}`
   const isHydrated = useIsHydrated()
   const kept = useKept(path)
-  useEffect(() => listenForLinks(KNOWN_PAGES), [])
+  useEffect(() => listenForLinks((one) => void preload(one)), [])
   useEffect(() => inIdleTime(LIKELY.map((likely) => () => void preload(likely))), [])
   useArrival(path)
   if (!isHydrated && !RENDERED_BY_SERVER.has(path)) return <Loading />
@@ -41,10 +42,11 @@ export const Outlet = memo(function Outlet({ children }: { readonly children: Re
     <div className="grid grow grid-cols-[minmax(0,1fr)]">
       {shown.map((one) => {
         const known = decodeURIComponent(one) === served ? undefined : pageAt(one)
+        const Drawn = known && CODE[known.name].Drawn
         return (
           <Kept key={one} path={one} isVisible={one === path}>
             <Boundary name={one} fallback={pageFailed}>
-              {known ? <known.Drawn {...paramsOf(known, one)} /> : children}
+              {Drawn ? <Drawn {...known.params} /> : children}
             </Boundary>
           </Kept>
         )

@@ -187,9 +187,9 @@ function Header({ onPalette, onHelp, onMenu }: HeaderProps) {
           {
             label: copy.shell.account(me.person.name, me.person.role),
             icon: 'person',
-            href: routes.setting('profile'),
+            href: routes.profile(),
           },
-          { label: copy.shell.appearance, icon: 'settings', href: routes.setting('appearance') },
+          { label: copy.shell.appearance, icon: 'settings', href: routes.appearance() },
           { label: copy.shell.shortcuts, icon: 'question', onSelect: onHelp },
           'line',
           { label: copy.shell.signOut, icon: 'external', onSelect: signOut },

@@ -96,7 +96,7 @@ function Actions({ snapshot }: { snapshot: SnapshotDetails }) {
       )}
       {stored && (
         <>
-          <LinkButton href={routes.compareSnapshots(`shard:${shard}`, id)} icon="not-equal">
+          <LinkButton href={routes.compareSnapshots({ a: `shard:${shard}`, b: id })} icon="not-equal">
             {copy.details.compare(shard)}
           </LinkButton>
           <LinkButton href={pathOf('GET /api/v1/snapshots/{id}/download', { params: { id } })} icon="download" download>

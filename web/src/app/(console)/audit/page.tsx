@@ -1,5 +1,1 @@
-import { AuditPage } from '../../../features/audit/audit-page.tsx'
-
-export default function Page() {
-  return <AuditPage />
-}
+export { AuditPage as default } from '../../../features/audit/audit-page.tsx'

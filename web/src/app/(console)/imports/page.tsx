@@ -1,5 +1,1 @@
-import { ImportsPage } from '../../../features/imports/imports-page.tsx'
-
-export default function Page() {
-  return <ImportsPage />
-}
+export { ImportsPage as default } from '../../../features/imports/imports-page.tsx'

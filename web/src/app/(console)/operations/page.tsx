@@ -1,5 +1,1 @@
-import { OperationsPage } from '../../../features/operations/operations-page.tsx'
-
-export default function Page() {
-  return <OperationsPage />
-}
+export { OperationsPage as default } from '../../../features/operations/operations-page.tsx'

@@ -1,5 +1,1 @@
-import { PlaygroundPage } from '../../../features/playground/playground-page.tsx'
-
-export default function Page() {
-  return <PlaygroundPage />
-}
+export { PlaygroundPage as default } from '../../../features/playground/playground-page.tsx'

@@ -1,5 +1,1 @@
-import { QueuePage } from '../../../features/queue/queue-page.tsx'
-
-export default function Page() {
-  return <QueuePage />
-}
+export { QueuePage as default } from '../../../features/queue/queue-page.tsx'

@@ -1,6 +1,6 @@
 import { redirect } from 'next/navigation'
-import { routes } from '../../../lib/routes.ts'
+import { PAGES } from '../../../lib/pages.ts'
 
 export default function Page() {
-  redirect(routes.settings())
+  redirect(PAGES.settings.redirectsTo)
 }

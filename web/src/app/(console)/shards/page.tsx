@@ -1,5 +1,1 @@
-import { ShardsPage } from '../../../features/shards/shards-page.tsx'
-
-export default function Page() {
-  return <ShardsPage />
-}
+export { ShardsPage as default } from '../../../features/shards/shards-page.tsx'

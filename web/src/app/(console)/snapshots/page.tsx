@@ -1,5 +1,1 @@
-import { SnapshotsPage } from '../../../features/snapshots/snapshots-page.tsx'
-
-export default function Page() {
-  return <SnapshotsPage />
-}
+export { SnapshotsPage as default } from '../../../features/snapshots/snapshots-page.tsx'

@@ -1,5 +1,1 @@
-import { TopologyPage } from '../../../features/topology/topology-page.tsx'
-
-export default function Page() {
-  return <TopologyPage />
-}
+export { TopologyPage as default } from '../../../features/topology/topology-page.tsx'

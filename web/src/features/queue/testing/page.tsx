@@ -7,9 +7,10 @@ import { vi } from 'vitest'
 import { AddressProvider, usePath } from '../../../lib/address.tsx'
 import { listenForKeys } from '../../../lib/keys.ts'
 import { listenForLinks } from '../../../lib/navigate.ts'
+import { pageAt } from '../../../lib/pages.ts'
 import { MeContext } from '../../../lib/session.ts'
 import { ToastHost } from '../../../ui/toast.tsx'
-import { KNOWN_PAGES, pageAt, paramsOf } from '../../shell/pages.ts'
+import { CODE } from '../../shell/pages.ts'
 import '../../../ui/testing/dom.ts'
 
 // The framework has no address outside of its own pages.
@@ -32,14 +33,15 @@ export function meOf(role: Me['person']['role'] = 'admin', kind: Me['environment
 function Outlet(): ReactNode {
   const path = usePath()
   const page = pageAt(path)
-  return page && <page.Drawn {...paramsOf(page, path)} />
+  const Drawn = page && CODE[page.name].Drawn
+  return Drawn && <Drawn {...page.params} />
 }
 
 export function renderPage(address: string, me: Me = meOf()) {
   history.replaceState(null, '', address)
   const queries = new QueryClient({ defaultOptions: { queries: { retry: false } } })
   listenForKeys()
-  listenForLinks(KNOWN_PAGES)
+  listenForLinks(() => {})
   return render(
     <QueryClientProvider client={queries}>
       <AddressProvider isDrawn={() => true}>

@@ -1,5 +1,1 @@
-import { NewImportPage } from '../../../../features/imports/new-import-page.tsx'
-
-export default function Page() {
-  return <NewImportPage />
-}
+export { NewImportPage as default } from '../../../../features/imports/new-import-page.tsx'

@@ -1,5 +1,1 @@
-import { ConsumersPage } from '../../../../features/queue/consumers-panel.tsx'
-
-export default function Page() {
-  return <ConsumersPage />
-}
+export { ConsumersPage as default } from '../../../../features/queue/consumers-panel.tsx'

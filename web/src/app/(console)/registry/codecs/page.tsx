@@ -1,5 +1,1 @@
-import { CodecsPage } from '../../../../features/registry/codecs-page.tsx'
-
-export default function Page() {
-  return <CodecsPage />
-}
+export { CodecsPage as default } from '../../../../features/registry/codecs-page.tsx'

@@ -1,5 +1,1 @@
-import { DatasetsPage } from '../../../../features/registry/datasets-page.tsx'
-
-export default function Page() {
-  return <DatasetsPage />
-}
+export { DatasetsPage as default } from '../../../../features/registry/datasets-page.tsx'

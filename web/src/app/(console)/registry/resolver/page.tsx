@@ -1,5 +1,1 @@
-import { ResolverPage } from '../../../../features/registry/resolver-page.tsx'
-
-export default function Page() {
-  return <ResolverPage />
-}
+export { ResolverPage as default } from '../../../../features/registry/resolver-page.tsx'

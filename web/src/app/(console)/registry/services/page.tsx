@@ -1,5 +1,1 @@
-import { ServicesPage } from '../../../../features/registry/services-page.tsx'
-
-export default function Page() {
-  return <ServicesPage />
-}
+export { ServicesPage as default } from '../../../../features/registry/services-page.tsx'

@@ -1,5 +1,1 @@
-import { AboutPage } from '../../../../features/settings/about-page.tsx'
-
-export default function Page() {
-  return <AboutPage />
-}
+export { AboutPage as default } from '../../../../features/settings/about-page.tsx'

@@ -1,5 +1,1 @@
-import { AppearancePage } from '../../../../features/settings/appearance-page.tsx'
-
-export default function Page() {
-  return <AppearancePage />
-}
+export { AppearancePage as default } from '../../../../features/settings/appearance-page.tsx'

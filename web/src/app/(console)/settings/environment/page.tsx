@@ -1,5 +1,1 @@
-import { EnvironmentPage } from '../../../../features/settings/environment-page.tsx'
-
-export default function Page() {
-  return <EnvironmentPage />
-}
+export { EnvironmentPage as default } from '../../../../features/settings/environment-page.tsx'

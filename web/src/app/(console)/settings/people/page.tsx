@@ -1,5 +1,1 @@
-import { PeoplePage } from '../../../../features/people/people-page.tsx'
-
-export default function Page() {
-  return <PeoplePage />
-}
+export { PeoplePage as default } from '../../../../features/people/people-page.tsx'

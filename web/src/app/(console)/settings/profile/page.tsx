@@ -1,5 +1,1 @@
-import { ProfilePage } from '../../../../features/settings/profile-page.tsx'
-
-export default function Page() {
-  return <ProfilePage />
-}
+export { ProfilePage as default } from '../../../../features/settings/profile-page.tsx'

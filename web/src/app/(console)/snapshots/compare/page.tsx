@@ -1,5 +1,1 @@
-import { ComparePage } from '../../../../features/snapshots/compare-page.tsx'
-
-export default function Page() {
-  return <ComparePage />
-}
+export { ComparePage as default } from '../../../../features/snapshots/compare-page.tsx'

@@ -1,5 +1,1 @@
-import { NewHandoverPage } from '../../../../../features/handovers/new-handover-page.tsx'
-
-export default function Page() {
-  return <NewHandoverPage />
-}
+export { NewHandoverPage as default } from '../../../../../features/handovers/new-handover-page.tsx'

@@ -1,0 +1,34 @@
+import { globSync } from 'node:fs'
+import path from 'node:path'
+import { expect, test } from 'vitest'
+import { PAGES, pageAt } from './pages.ts'
+
+const APP = path.join(import.meta.dirname, '../app/(console)')
+
+test('the server has the same pages', () => {
+  const folders = globSync('**/page.tsx', { cwd: APP }).map((file) => `/${path.dirname(file)}`.replace(/^\/\.$/, '/'))
+
+  const shapeOf = (one: string) => one.replaceAll(/:\w+|\[\w+\]/g, '*')
+  expect(folders.map(shapeOf).sort()).toEqual(
+    Object.values(PAGES)
+      .map((page) => shapeOf(page.path))
+      .sort(),
+  )
+})
+
+test('path parameters are decoded', () => {
+  const partsOf = (one: string) => pageAt(one)?.params
+
+  expect(partsOf('/shards/eu%2Fwest/nodes/n%201')).toEqual({ id: 'n 1', shard: 'eu/west', segment: '', topic: '' })
+  expect(partsOf('/shards/s3/config')).toEqual({ id: 's3', shard: '', segment: '', topic: '' })
+  expect(partsOf('/queue/topics/a%3Ab/jobs/x%2Fy')).toEqual({ id: 'x/y', shard: '', segment: '', topic: 'a:b' })
+  expect(pageAt('/imports/new')?.name).toBe('newImport')
+  expect(pageAt('/snapshots/compare')?.name).toBe('compareSnapshots')
+})
+
+test('sections redirect to their first page, other paths are left to the browser', () => {
+  expect(pageAt('/registry')).toMatchObject({ name: 'services', path: '/registry/services' })
+  expect(pageAt('/settings')).toMatchObject({ name: 'profile', path: '/settings/profile' })
+  for (const other of ['/sign-in', '/api/v1/me', '/docs', '/shards/s3/nothing', '/shards/', '/nothing'])
+    expect(pageAt(other)).toBeUndefined()
+})
