@@ -4,10 +4,10 @@ import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { turnableClock } from '@vacancy/shared'
+import { HTTP_LIMITS } from '@vacancy/shared/api/options'
 import { CONTROL_BODY_BYTES_MAX, LIVE } from '@vacancy/shared/contract'
 import { until } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { HTTP_LIMITS } from './http/options.ts'
 import {
   type Caller,
   callerOf,

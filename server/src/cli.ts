@@ -1,7 +1,8 @@
 /** Command lines of the control plane: `vacancy control-plane` and `vacancy control-plane link`. */
 import { systemClock, VacancyError } from '@vacancy/shared'
+import { ProblemError } from '@vacancy/shared/api/route'
 import { PERSON_ROLES, type PersonRole } from '@vacancy/shared/contract'
-import { createLogger, defineCommand, runCommand, runProgram } from '@vacancy/shared/node'
+import { collectSooner, createLogger, defineCommand, runCommand, runProgram } from '@vacancy/shared/node'
 import { createAccess } from './access/access.ts'
 import { createAccounts, signInLink } from './access/accounts.ts'
 import { createAudit } from './access/audit.ts'
@@ -12,8 +13,6 @@ import { type ControlPlane, startControlPlane } from './app.ts'
 import { CONTROL_SCHEMA, loadControlConfig } from './config.ts'
 import { databaseOf } from './data-folder.ts'
 import { openDatabase } from './database/database.ts'
-import { collectSooner } from './garbage.ts'
-import { ProblemError } from './http/route.ts'
 
 const CONFIG = {
   type: 'text',

@@ -10,9 +10,9 @@ import { buffer } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
+import { problem } from '@vacancy/shared/api/errors'
+import { type ControlModule, moduleOf } from '@vacancy/shared/api/route'
 import { CLIENT_ROUTES } from '@vacancy/shared/contract'
-import { problem } from './http/errors.ts'
-import { type ControlModule, moduleOf } from './http/route.ts'
 import { type TarEntry, tarOf } from './http/tar.ts'
 
 const require = createRequire(import.meta.url)

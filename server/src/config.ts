@@ -9,10 +9,12 @@ import {
   LOG_FORMATS,
   LOG_LEVELS,
   loadConfig,
+  readSecret,
+  refuseSecretFlags,
+  withDatabaseUrl,
 } from '@vacancy/shared/node'
 import { registriesOf } from './cluster/discovery.ts'
 import { CONTROL_QUEUE_SCHEMA, checkQueue, checkTls, queueConfigOf } from './queue/config.ts'
-import { readSecret, refuseSecretFlags, withDatabaseUrl } from './secrets.ts'
 
 export const CONTROL_SCHEMA = {
   listen_host: { type: 'text', default: '127.0.0.1', summary: 'Address to listen on.' },

@@ -2,6 +2,7 @@
  * Generates docs/control-plane-reference.md and docs/queue-reference.md from the tables: `npm run docs`. A test fails
  * when a committed page differs.
  */
+import { ERRORS } from '@vacancy/shared/api/errors'
 import {
   ACCESS_LIMITS,
   CONTROL_ROUTES,
@@ -16,7 +17,6 @@ import {
 } from '@vacancy/shared/contract'
 import { type ConfigSchema, configTable, limitsTable, metricsTable } from '@vacancy/shared/node'
 import { CONTROL_SCHEMA } from './config.ts'
-import { ERRORS } from './http/errors.ts'
 import { CONTROL_METRICS } from './metrics.ts'
 import { SERVE_SCHEMA } from './queue/config.ts'
 import { QUEUE_METRICS } from './queue/metrics.ts'
@@ -34,7 +34,7 @@ export function pages(): { readonly [file: string]: string } {
 function controlPage(): string {
   return pageOf([
     '# Control plane reference',
-    '<!-- Generated from `server/src/config.ts`, `server/src/metrics.ts`, `server/src/http/errors.ts` and `shared/src/contract` by `npm run docs`. Change it there. -->',
+    '<!-- Generated from `server/src/config.ts`, `server/src/metrics.ts`, `shared/src/node/api/errors.ts` and `shared/src/contract` by `npm run docs`. Change it there. -->',
     'To set it up and run it, see [control-plane.md](control-plane.md).',
     '## Configuration',
     'Keys of `control-plane.yml`. Each is also a flag, with `-` for `_`, and an environment variable, such as `VACANCY_CONTROL_PLANE_LISTEN_PORT`. A flag overrides its variable, which overrides the file. Secrets (`database_url` and all tokens) are refused as flags, except as `file:PATH`: the path of a file that contains the secret. This form is accepted everywhere.',

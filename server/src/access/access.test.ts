@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { turnableClock } from '@vacancy/shared'
+import { onBothDatabases } from '@vacancy/testkit/databases'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { callerOf, personOf, startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
-import { onBothDatabases } from '../testing/databases.ts'
 
 const PASSWORD = 'correct horse battery'
 

@@ -4,48 +4,14 @@
  * end immediately, so that an open live channel closes with its session.
  */
 import type { Clock } from '@vacancy/shared'
-import type { ControlAccess, PersonRole, TokenRole } from '@vacancy/shared/contract'
+import type { Session } from '@vacancy/shared/api/route'
 import { createFailureLimiter, type FailureLimiter } from '@vacancy/shared/node'
 import type { Selectable, Transaction } from 'kysely'
-import { problem } from '../http/errors.ts'
-import type { Principal, ProblemError, Session } from '../http/route.ts'
 import { csrfOf, hashSecret } from './secrets.ts'
 import type { AccessDatabase, AccessTables } from './tables.ts'
 
 /** How often the last use of a session or token is stored while it is in constant use. */
 export const SEEN_MS = 60_000
-
-export type Visitor = {
-  readonly principal: Principal
-  /** Of the session or token; '' for an anonymous request. */
-  readonly key: string
-  readonly session: Session | undefined
-  /** Which credentials are invalid; '' when they are valid or absent. */
-  readonly fault: '' | 'token' | 'session'
-}
-
-/** What each role may call, besides open routes. */
-const PERSON_MAY: { readonly [role in PersonRole]: readonly ControlAccess[] } = {
-  viewer: ['viewer', 'query'],
-  operator: ['viewer', 'query', 'operator'],
-  admin: ['viewer', 'query', 'operator', 'admin'],
-}
-
-const TOKEN_MAY: { readonly [role in TokenRole]: readonly ControlAccess[] } = {
-  producer: [],
-  consumer: [],
-  monitoring: ['viewer'],
-  client: ['viewer', 'query'],
-  admin: ['viewer', 'query', 'operator', 'admin'],
-}
-
-/** @param session of the request, including one that began with a token */
-export function isAllowed({ kind, role }: Principal, access: ControlAccess, session?: Session): boolean {
-  if (access === 'open') return true
-  if (access === 'session') return session !== undefined
-  if (kind === 'person') return PERSON_MAY[role as PersonRole].includes(access)
-  return kind === 'token' && TOKEN_MAY[role as TokenRole].includes(access)
-}
 
 /** The storage of sessions, tokens and links, and the listeners for their end. */
 export type Access = {
@@ -108,14 +74,6 @@ export function tokenSessionOf(
     lastSeenAt,
     expiresAt: token.expires_at,
   }
-}
-
-export function tooManyTries(waitSeconds: number, what: string): ProblemError {
-  return problem('too-many-tries', {
-    detail: `Too many ${what}.`,
-    hint: `Try again in ${waitSeconds} s.`,
-    more: { retryAfterSeconds: waitSeconds },
-  })
 }
 
 export function isTokenGood(token: { revoked_at: number | null; expires_at: number | null }, nowMs: number): boolean {

@@ -1,11 +1,11 @@
 /** Accounts: the shared state of the handlers for sign-in, people, tokens and settings. */
 import type { Clock } from '@vacancy/shared'
+import { problem } from '@vacancy/shared/api/errors'
+import type { AuditNote, ProblemError, RouteRequest } from '@vacancy/shared/api/route'
 import { createFailureLimiter, type FailureLimiter } from '@vacancy/shared/node'
 import type { Transaction } from 'kysely'
-import { problem } from '../http/errors.ts'
-import type { ProblemError, RouteRequest } from '../http/route.ts'
 import type { Access } from './access.ts'
-import type { Audit, AuditNote } from './audit.ts'
+import type { Audit } from './audit.ts'
 import type { Settings } from './settings.ts'
 import type { AccessDatabase, AccessTables } from './tables.ts'
 

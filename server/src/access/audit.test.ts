@@ -1,11 +1,11 @@
 import { turnableClock } from '@vacancy/shared'
+import type { Principal } from '@vacancy/shared/api/route'
+import { onBothDatabases } from '@vacancy/testkit/databases'
 import type { Kysely } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openDatabase } from '../database/database.ts'
-import type { Principal } from '../http/route.ts'
 import type { Tables } from '../parts.ts'
 import { type Caller, startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
-import { onBothDatabases } from '../testing/databases.ts'
 import { createAudit, csvCell } from './audit.ts'
 
 const ADA: Principal = { kind: 'person', id: 'p1', name: 'ada', role: 'admin' }

@@ -5,24 +5,11 @@
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { Clock } from '@vacancy/shared'
+import { problem } from '@vacancy/shared/api/errors'
+import type { AuditNote, Handlers, Principal } from '@vacancy/shared/api/route'
 import type { ACCESS_ROUTES, AuditEntry } from '@vacancy/shared/contract'
 import { type Selectable, type SelectQueryBuilder, sql, type Transaction } from 'kysely'
-import { problem } from '../http/errors.ts'
-import type { Handlers, Principal } from '../http/route.ts'
 import type { AuditDatabase, AuditTables } from './tables.ts'
-
-export type AuditNote = {
-  readonly principal: Principal | 'system'
-  readonly address: string
-  readonly requestId: string
-  /** `operation.start`, `token.create`, … */
-  readonly action: string
-  readonly target: string
-  readonly result: string
-  readonly reason?: string
-  readonly detail?: string
-  readonly operation?: string
-}
 
 /** Appends an entry; inside a transaction it is committed or rolled back with the change. */
 export type WriteAudit = (note: AuditNote, within?: Transaction<AuditTables> | AuditDatabase) => Promise<void>

@@ -1,17 +1,9 @@
 /** The principal behind a request, by its session cookie or API token. */
 import type { IncomingHttpHeaders } from 'node:http'
+import { tooManyTries } from '@vacancy/shared/api/admission'
+import type { Principal, Session, Visitor } from '@vacancy/shared/api/route'
 import { bearerToken } from '@vacancy/shared/node'
-import type { Principal, Session } from '../http/route.ts'
-import {
-  type Access,
-  idleSince,
-  isTokenGood,
-  markTokenUsed,
-  SEEN_MS,
-  tokenSessionOf,
-  tooManyTries,
-  type Visitor,
-} from './access.ts'
+import { type Access, idleSince, isTokenGood, markTokenUsed, SEEN_MS, tokenSessionOf } from './access.ts'
 import { cookieOf, csrfOf, hashSecret } from './secrets.ts'
 
 const ANONYMOUS: Principal = { kind: 'anonymous', id: '', name: '', role: undefined }

@@ -1,9 +1,9 @@
 /** People: who they are, their roles and their sign-in links. Every change has its entry in the audit log. */
 import { randomUUID } from 'node:crypto'
+import { problem } from '@vacancy/shared/api/errors'
+import type { RouteRequest } from '@vacancy/shared/api/route'
 import { ACCESS_LIMITS, type PersonRole, type PersonView } from '@vacancy/shared/contract'
 import type { Selectable, Transaction } from 'kysely'
-import { problem } from '../http/errors.ts'
-import type { RouteRequest } from '../http/route.ts'
 import { notifyEnded } from './access.ts'
 import { type Accounts, change, linkOf, noteOf, timeOf, tooMany } from './accounts.ts'
 import { createLink, endSessions } from './sessions.ts'

@@ -1,7 +1,8 @@
 /** Handlers of sign-in, people, tokens, settings and the audit log. */
+
+import type { Handlers, RouteRequest } from '@vacancy/shared/api/route'
 import type { ACCESS_ROUTES } from '@vacancy/shared/contract'
 import { VERSION } from '@vacancy/shared/node'
-import type { Handlers, RouteRequest } from '../http/route.ts'
 import { type Accounts, change, noteOf } from './accounts.ts'
 import { changePerson, createPerson, listPeople, renewLink } from './people.ts'
 import {

@@ -1,7 +1,8 @@
 /** Beginning and ending sessions, and the one-time links that begin them. */
+
+import type { Session } from '@vacancy/shared/api/route'
 import type { Me } from '@vacancy/shared/contract'
 import type { Transaction } from 'kysely'
-import type { Session } from '../http/route.ts'
 import {
   type Access,
   idleSince,

@@ -1,4 +1,8 @@
 /** Signing in and out, and the profile of signed-in principals. */
+
+import { tooManyTries } from '@vacancy/shared/api/admission'
+import { problem } from '@vacancy/shared/api/errors'
+import type { ProblemError, RouteRequest, Session } from '@vacancy/shared/api/route'
 import {
   type Me,
   type PersonRole,
@@ -9,9 +13,7 @@ import {
 } from '@vacancy/shared/contract'
 import { VERSION } from '@vacancy/shared/node'
 import type { Transaction } from 'kysely'
-import { problem } from '../http/errors.ts'
-import type { ProblemError, RouteRequest, Session } from '../http/route.ts'
-import { notifyEnded, sessionEndMs, type Token, tooManyTries } from './access.ts'
+import { notifyEnded, sessionEndMs, type Token } from './access.ts'
 import { type Accounts, type AnyRequest, change, noteOf } from './accounts.ts'
 import { hashPassword, isPassword } from './passwords.ts'
 import { addPerson, countPeople, type Person, personOf, viewOf } from './people.ts'

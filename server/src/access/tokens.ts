@@ -1,9 +1,9 @@
 /** API tokens: listing, creating and revoking them. */
 import { randomUUID } from 'node:crypto'
+import { problem } from '@vacancy/shared/api/errors'
+import type { RouteRequest } from '@vacancy/shared/api/route'
 import { ACCESS_LIMITS, type TokenView } from '@vacancy/shared/contract'
 import type { Selectable } from 'kysely'
-import { problem } from '../http/errors.ts'
-import type { RouteRequest } from '../http/route.ts'
 import { notifyEnded } from './access.ts'
 import { type Accounts, change, noteOf, timeOf, tooMany } from './accounts.ts'
 import { hashSecret, newToken } from './secrets.ts'

@@ -1,5 +1,6 @@
 /** The cluster module: everything the control plane does with nodes. It polls them, keeps their history, plans and runs changes. */
 import { join } from 'node:path'
+import { type ControlModule, moduleOf } from '@vacancy/shared/api/route'
 import { CLUSTER_ROUTES, HANDOVER_ROUTES, LIVE_ROUTES, PAST_ROUTES, TOPOLOGY_ROUTES } from '@vacancy/shared/contract'
 import { edgeAddresses, proxyUrls } from '../fabric/entrances.ts'
 import { fabricHandlers, fabricView } from '../fabric/handlers.ts'
@@ -9,7 +10,6 @@ import { createLeadership, startLeadership, stopLeadership } from '../history/le
 import { createPauses } from '../history/pauses.ts'
 import { createPictures, recordAll, startPictures, stopPictures } from '../history/pictures.ts'
 import { createSeries, loadSeries } from '../history/series.ts'
-import { type ControlModule, moduleOf } from '../http/route.ts'
 import { offerTopics, pollTopics, touchTopic } from '../live/topics.ts'
 import { forgetShard, observeOperation, observeShard } from './changes.ts'
 import type { Cluster } from './cluster.ts'

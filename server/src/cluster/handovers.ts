@@ -4,6 +4,8 @@
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { problem } from '@vacancy/shared/api/errors'
+import { type Handlers, type Principal, ProblemError } from '@vacancy/shared/api/route'
 import {
   ACCESS_LIMITS,
   HANDOVER_LIMITS,
@@ -14,8 +16,6 @@ import {
   type HandoverRequest,
   type Operation,
 } from '@vacancy/shared/contract'
-import { problem } from '../http/errors.ts'
-import { type Handlers, type Principal, ProblemError } from '../http/route.ts'
 import { isWithin, planBack, planPrepare, textOf } from './handover-plan.ts'
 import { planOperation, startOperation } from './operation-start.ts'
 import { type Caller, isRunning, type Operations, time } from './operation-state.ts'

@@ -1,8 +1,8 @@
 /** The cluster management contract: which node gets a request, what is passed on, and what is in the audit log. */
 
+import type { AuditNote } from '@vacancy/shared/api/route'
 import type { Operation, ShardView } from '@vacancy/shared/contract'
 import { expect, test } from 'vitest'
-import type { AuditNote } from '../access/audit.ts'
 import type { ClusterModule } from './cluster-state.ts'
 import { infoOf, pass } from './management-contract.ts'
 import type { HttpReply } from './node-http.ts'

@@ -1,7 +1,7 @@
 /** Paths of the cluster management contract: plain text on success, otherwise JSON with an error. */
 import { parseId } from '@vacancy/shared'
+import { ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
 import type { ShardView } from '@vacancy/shared/contract'
-import { ProblemError, type RouteRequest } from '../http/route.ts'
 import type { NodeAddress } from './cluster.ts'
 import { addressesOf, type ClusterModule } from './cluster-state.ts'
 import { shardView, shardViews } from './collector.ts'

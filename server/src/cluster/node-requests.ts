@@ -1,6 +1,6 @@
 /** Requests to nodes for other modules, each with the token it needs. */
 
-import { problem } from '../http/errors.ts'
+import { problem } from '@vacancy/shared/api/errors'
 import type { NodeAddress, NodeAnswer, RequestOptions } from './cluster.ts'
 import type { ClusterConfig, ClusterModule } from './cluster-state.ts'
 import { type HttpReply, NodeHttpError } from './node-http.ts'

@@ -1,13 +1,13 @@
 /** Planning, starting and running operations with a type of the test, against a database in memory. */
 
 import { turnableClock } from '@vacancy/shared'
+import { problem } from '@vacancy/shared/api/errors'
+import type { AuditNote } from '@vacancy/shared/api/route'
 import type { Operation, Plan, PlanRequest, ShardView } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
 import type { Kysely } from 'kysely'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { AuditNote } from '../access/audit.ts'
 import { openDatabase } from '../database/database.ts'
-import { problem } from '../http/errors.ts'
 import type { Live } from '../live/state.ts'
 import type { Tables } from '../parts.ts'
 import { planOperation, startOperation } from './operation-start.ts'

@@ -1,9 +1,9 @@
 /** State of the operation runner, shared by its parts. */
 import type { Clock } from '@vacancy/shared'
+import type { Principal } from '@vacancy/shared/api/route'
 import { END_STATES, type Environment, type Operation, type Plan } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
 import type { WriteAudit } from '../access/audit.ts'
-import type { Principal } from '../http/route.ts'
 import type { Live } from '../live/state.ts'
 import type { OperationTypes, PlanContext } from './operation-types.ts'
 import type { ClusterDatabase } from './tables.ts'

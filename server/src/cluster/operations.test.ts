@@ -1,7 +1,7 @@
+import { onBothDatabases } from '@vacancy/testkit/databases'
 import { until } from '@vacancy/testkit/until'
 import { afterEach, expect, test } from 'vitest'
 import { ADMIN, CALLER, type ClusterWorld, openClusterWorld } from '../testing/cluster-world.ts'
-import { onBothDatabases } from '../testing/databases.ts'
 import { type Simulated, startSimulated } from '../testing/simulated.ts'
 import { planOperation, startOperation } from './operation-start.ts'
 import { listOperations } from './operations.ts'

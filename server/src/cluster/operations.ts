@@ -2,9 +2,10 @@
  * Operations: stored before anything is sent, one per shard at a time, and resumed after a restart. This is the part
  * common to all types; operation-types.ts describes what each type adds.
  */
+
+import { problem } from '@vacancy/shared/api/errors'
+import type { ProblemError } from '@vacancy/shared/api/route'
 import type { Operation, Plan } from '@vacancy/shared/contract'
-import { problem } from '../http/errors.ts'
-import type { ProblemError } from '../http/route.ts'
 import { offerTopics } from '../live/topics.ts'
 import { LATE_MS } from './membership.ts'
 import { beginRun, endRun } from './operation-run.ts'

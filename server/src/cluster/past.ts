@@ -1,11 +1,11 @@
 /** Handlers of the past: the cluster as it was at a moment, its events, and what changed between two moments. */
 import { utcText } from '@vacancy/shared'
+import { problem } from '@vacancy/shared/api/errors'
+import type { Handlers } from '@vacancy/shared/api/route'
 import type { ClusterEvent, Operation, PAST_ROUTES, PastChanges, ShardView, Summary } from '@vacancy/shared/contract'
 import { eventDensity, eventsBetween, eventsOf } from '../history/events.ts'
 import { firstPicture, type PastState, pastState, recordedFrom } from '../history/pictures.ts'
 import { readTime } from '../history/series.ts'
-import { problem } from '../http/errors.ts'
-import type { Handlers } from '../http/route.ts'
 import { attentionSeeds, settleAttention, summarise } from './attention.ts'
 import type { ClusterModule } from './cluster-state.ts'
 import { briefOf, time } from './derive.ts'

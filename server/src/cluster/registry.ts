@@ -1,6 +1,7 @@
 /** Registry entries compared with observations, codec lists, and resolver queries. */
 
 import { createCodecList } from '@vacancy/shared'
+import { problem } from '@vacancy/shared/api/errors'
 import {
   type FabricComponent,
   type NodeCodecs,
@@ -11,7 +12,6 @@ import {
   type ShardView,
 } from '@vacancy/shared/contract'
 import type { z } from 'zod'
-import { problem } from '../http/errors.ts'
 import { time } from './derive.ts'
 import { DISCOVERY, type RegistryState, readAnswer } from './discovery.ts'
 import { type NodeHttp, NodeHttpError } from './node-http.ts'

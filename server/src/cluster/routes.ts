@@ -1,11 +1,12 @@
 /** Handlers of the cluster routes and of the cluster management contract. */
+
+import { problem } from '@vacancy/shared/api/errors'
+import type { Handlers, RouteRequest } from '@vacancy/shared/api/route'
 import type { CLUSTER_ROUTES } from '@vacancy/shared/contract'
 import { fabricView } from '../fabric/handlers.ts'
 import { eventsOf } from '../history/events.ts'
 import { shardLeadership } from '../history/leadership.ts'
 import { readSeries, readTime } from '../history/series.ts'
-import { problem } from '../http/errors.ts'
-import type { Handlers, RouteRequest } from '../http/route.ts'
 import { withoutNumbers } from './attention.ts'
 import { briefsOf, type ClusterModule, nodeView, shardOf } from './cluster-state.ts'
 import { forgetNode, namedBy, observationsOf, shardViews } from './collector.ts'

@@ -4,6 +4,8 @@
  */
 import { Worker } from 'node:worker_threads'
 import { VacancyError } from '@vacancy/shared'
+import { problem } from '@vacancy/shared/api/errors'
+import { ProblemError } from '@vacancy/shared/api/route'
 import {
   CompiledQuery,
   type DatabaseConnection,
@@ -18,8 +20,6 @@ import {
 } from 'kysely'
 import { Migrator } from 'kysely/migration'
 import pg from 'pg'
-import { problem } from '../http/errors.ts'
-import { ProblemError } from '../http/route.ts'
 import type { DatabaseCall, DatabaseReply } from './database-worker.ts'
 import { MIGRATIONS } from './migrations/migrations.ts'
 

@@ -1,9 +1,9 @@
 /** Handlers of the routes of the topology. */
 
+import type { Handlers } from '@vacancy/shared/api/route'
 import type { TOPOLOGY_ROUTES, TopologyView } from '@vacancy/shared/contract'
 import type { ClusterModule } from '../cluster/cluster-state.ts'
 import { shardViews } from '../cluster/collector.ts'
-import type { Handlers } from '../http/route.ts'
 import { datasetsOf } from './datasets.ts'
 import { deriveFabric } from './derive.ts'
 import { routeOfSegment } from './route.ts'

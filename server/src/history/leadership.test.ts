@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SHARD_LEADERSHIP } from '@vacancy/shared/contract'
 import { createLogger } from '@vacancy/shared/node'
+import { onBothDatabases } from '@vacancy/testkit/databases'
 import { expect, test } from 'vitest'
 import { openDatabase } from '../database/database.ts'
 import type { Tables } from '../parts.ts'
-import { onBothDatabases } from '../testing/databases.ts'
 import {
   createLeadership,
   type LeaderSpan,

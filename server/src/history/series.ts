@@ -19,8 +19,8 @@ import { createWriteStream } from 'node:fs'
 import { readFile, rename, rm } from 'node:fs/promises'
 import { finished } from 'node:stream/promises'
 import { crc32 } from 'node:zlib'
+import { problem } from '@vacancy/shared/api/errors'
 import { SERIES, type SeriesBody, type SeriesName } from '@vacancy/shared/contract'
-import { problem } from '../http/errors.ts'
 import { significant } from './figures.ts'
 
 const FINE = { slots: 360, ms: 10_000 } as const

@@ -1,7 +1,7 @@
 import { request } from 'node:http'
+import { HTTP_LIMITS } from '@vacancy/shared/api/options'
 import { afterEach, expect, test } from 'vitest'
 import { startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
-import { HTTP_LIMITS } from './options.ts'
 
 const PROXIED = { host: 'vacancy.example.com', 'x-forwarded-proto': 'https', 'x-forwarded-for': '203.0.113.9' }
 

@@ -2,8 +2,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import { accepts } from '@vacancy/shared/api/encodings'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { accepts, createStaticFiles } from './static-files.ts'
+import { createStaticFiles } from './static-files.ts'
 
 const SCRIPT = 'console.log("a script")\n'.repeat(100)
 let folder: string

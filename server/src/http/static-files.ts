@@ -7,6 +7,7 @@ import { readFile } from 'node:fs/promises'
 import { extname, join, sep } from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
+import { accepts } from '@vacancy/shared/api/encodings'
 
 export type StaticFile = {
   readonly type: string
@@ -56,12 +57,4 @@ export function createStaticFiles(
     reading.catch(() => kept.delete(key))
     return reading
   }
-}
-
-/** Whether an `accept-encoding` header allows it; `q=0` does not. */
-export function accepts(acceptEncoding: string, encoding: string): boolean {
-  return acceptEncoding.split(',').some((one) => {
-    const [name, ...parameters] = one.split(';').map((part) => part.trim())
-    return name === encoding && !parameters.some((part) => /^q=0(\.0*)?$/.test(part))
-  })
 }

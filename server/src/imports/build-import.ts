@@ -7,6 +7,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createCodecList, groupDigits, IMPORT_COLUMNS } from '@vacancy/shared'
+import { ProblemError } from '@vacancy/shared/api/route'
 import {
   BUILD_PHASES,
   type BuildDone,
@@ -17,7 +18,6 @@ import {
   IMPORT_LIMITS,
   type ImportView,
 } from '@vacancy/shared/contract'
-import { ProblemError } from '../http/route.ts'
 import { buildArguments, inspectSnapshot, memoryOf, runBuild } from './builder.ts'
 import { type Codecs, codecFile } from './codecs.ts'
 import { addLogLine, buildFolder, type Imports, reportChange, saveImport } from './import-state.ts'

@@ -5,6 +5,8 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '@vacancy/shared'
+import { problem } from '@vacancy/shared/api/errors'
+import type { Handlers, Principal, RouteRequest } from '@vacancy/shared/api/route'
 import {
   type CODEC_ROUTES,
   type CodecChange,
@@ -18,8 +20,6 @@ import {
 import type { Selectable } from 'kysely'
 import type { WriteAudit } from '../access/audit.ts'
 import type { Cluster } from '../cluster/cluster.ts'
-import { problem } from '../http/errors.ts'
-import type { Handlers, Principal, RouteRequest } from '../http/route.ts'
 import {
   type Counted,
   checkOrigins,

@@ -1,8 +1,8 @@
 /** The plan of a codec list change: the changes, the affected objects, and the steps. Pure. */
 import { type CodecList, createCodecList, VacancyError } from '@vacancy/shared'
+import { problem } from '@vacancy/shared/api/errors'
+import type { Principal } from '@vacancy/shared/api/route'
 import type { CodecEntries, CodecPlan, CodecStep, ShardView, SnapshotView } from '@vacancy/shared/contract'
-import { problem } from '../http/errors.ts'
-import type { Principal } from '../http/route.ts'
 import { type Codecs, codecFile } from './codecs.ts'
 
 /** Packages by rate feature. */

@@ -1,8 +1,8 @@
 /** The codec list for new snapshots: that of the nodes, else the registry's. */
 import { createCodecList } from '@vacancy/shared'
+import { problem } from '@vacancy/shared/api/errors'
 import { codecsBody } from '@vacancy/shared/contract'
 import type { Cluster } from '../cluster/cluster.ts'
-import { problem } from '../http/errors.ts'
 
 export type Codecs = { readonly names: string[]; readonly hash: string; readonly source: string }
 

@@ -2,8 +2,9 @@
  * Compares the properties of two stored snapshots. Both files are read as a whole by a process of its own with low
  * priority, one comparison at a time. Snapshots never change, so a result stays valid.
  */
+
+import { problem } from '@vacancy/shared/api/errors'
 import type { SnapshotDifferences } from '@vacancy/shared/contract'
-import { problem } from '../http/errors.ts'
 import { type Cache, createCache } from '../playground/cache.ts'
 import { compareSnapshots } from './builder.ts'
 import { checkFile } from './snapshot-downloads.ts'

@@ -1,6 +1,8 @@
 /** Compares two snapshots, or a snapshot with the data of a shard: counts by segment and day. */
 import type { Clock } from '@vacancy/shared'
 import { formatDay, parseDay } from '@vacancy/shared'
+import { problem } from '@vacancy/shared/api/errors'
+import { ProblemError } from '@vacancy/shared/api/route'
 import {
   type Comparison,
   codecsBody,
@@ -9,8 +11,6 @@ import {
   type SnapshotFile,
 } from '@vacancy/shared/contract'
 import type { Cluster, NodeAddress } from '../cluster/cluster.ts'
-import { problem } from '../http/errors.ts'
-import { ProblemError } from '../http/route.ts'
 
 const SHARD = 'shard:'
 /** Maximum pages of segments requested from a node. */

@@ -5,9 +5,9 @@
 import type { Stats } from 'node:fs'
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { isAbsolute, join, sep } from 'node:path'
+import { problem } from '@vacancy/shared/api/errors'
+import type { ProblemError } from '@vacancy/shared/api/route'
 import { type FolderFile, IMPORT_LIMITS } from '@vacancy/shared/contract'
-import { problem } from '../http/errors.ts'
-import type { ProblemError } from '../http/route.ts'
 
 /** Maximum depth of nested folders. */
 const DEPTH_MAX = 3

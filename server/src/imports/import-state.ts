@@ -1,11 +1,11 @@
 /** State of imports: how it is stored and shown, and notification of followers. */
 import { join } from 'node:path'
 import type { Clock } from '@vacancy/shared'
+import { problem } from '@vacancy/shared/api/errors'
 import { type FileKind, IMPORT_LIMITS, type ImportState, type ImportView, type Summary } from '@vacancy/shared/contract'
 import type { Logger } from 'pino'
 import type { WriteAudit } from '../access/audit.ts'
 import type { Values } from '../history/series.ts'
-import { problem } from '../http/errors.ts'
 import type { Live } from '../live/state.ts'
 import { touchTopic } from '../live/topics.ts'
 import type { CodecSource } from './codecs.ts'

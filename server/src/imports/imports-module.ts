@@ -1,12 +1,12 @@
 /** The imports module: uploads, imports, snapshots and codec list changes. */
 import { mkdirSync } from 'node:fs'
 import type { Clock } from '@vacancy/shared'
+import { type ControlModule, moduleOf } from '@vacancy/shared/api/route'
 import { CODEC_ROUTES, IMPORT_ROUTES } from '@vacancy/shared/contract'
 import type { Logger } from 'pino'
 import type { WriteAudit } from '../access/audit.ts'
 import type { Cluster } from '../cluster/cluster.ts'
 import type { OperationType } from '../cluster/operation-types.ts'
-import { type ControlModule, moduleOf } from '../http/route.ts'
 import type { Live } from '../live/state.ts'
 import { type CodecChanges, codecChangeHandlers } from './codec-change.ts'
 import type { SavedQuery } from './codec-plan.ts'

@@ -22,6 +22,8 @@ import {
   parseId,
   VacancyError,
 } from '@vacancy/shared'
+import { problem } from '@vacancy/shared/api/errors'
+import type { Handlers, RouteRequest } from '@vacancy/shared/api/route'
 import {
   FILE_KINDS,
   type FileKind,
@@ -31,8 +33,6 @@ import {
   type UploadView,
 } from '@vacancy/shared/contract'
 import { parseCodecFile } from '@vacancy/shared/node'
-import { problem } from '../http/errors.ts'
-import type { Handlers, RouteRequest } from '../http/route.ts'
 import { offerTopics } from '../live/topics.ts'
 import { beginWhenComplete, finishImport, forgetOldImports } from './import-queue.ts'
 import {

@@ -6,6 +6,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Clock, groupDigits } from '@vacancy/shared'
+import { ProblemError } from '@vacancy/shared/api/route'
 import {
   type ClusterOperation,
   clusterInfoBody,
@@ -16,7 +17,6 @@ import {
 } from '@vacancy/shared/contract'
 import type { Cluster, NodeAddress } from '../cluster/cluster.ts'
 import type { OperationType, PlanContext, PlanDraft, Run } from '../cluster/operation-types.ts'
-import { ProblemError } from '../http/route.ts'
 import { coverageOf, nodeSide } from './compare.ts'
 import { createPullToken, findSnapshot, type Snapshots, type StoredSnapshot, storeInstall } from './snapshot-store.ts'
 

@@ -1,11 +1,11 @@
 /** Stored imports, snapshots and codec list plans on PostgreSQL, which returns some numbers as text. */
 import { TEST_CODECS } from '@vacancy/testkit/node'
+import { type Postgres, startPostgres } from '@vacancy/testkit/postgres'
 import { eventually } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Caller, startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
 import { beginImport, csvFiles, importEnds } from '../testing/import-files.ts'
 import { startNode } from '../testing/nodes.ts'
-import { type Postgres, startPostgres } from '../testing/postgres.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 

@@ -2,9 +2,9 @@
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
+import { problem } from '@vacancy/shared/api/errors'
+import type { RouteRequest } from '@vacancy/shared/api/route'
 import type { SnapshotFile } from '@vacancy/shared/contract'
-import { problem } from '../http/errors.ts'
-import type { RouteRequest } from '../http/route.ts'
 import { tarBytes, tarOf } from '../http/tar.ts'
 import { hashOf, type Row, requireSnapshot, type Snapshots, snapshotPath } from './snapshot-store.ts'
 

@@ -4,6 +4,7 @@ import { createReadStream } from 'node:fs'
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '@vacancy/shared'
+import { problem } from '@vacancy/shared/api/errors'
 import {
   IMPORT_LIMITS,
   type ImportView,
@@ -15,7 +16,6 @@ import type { Selectable } from 'kysely'
 import type { Logger } from 'pino'
 import type { WriteAudit } from '../access/audit.ts'
 import type { Cluster } from '../cluster/cluster.ts'
-import { problem } from '../http/errors.ts'
 import type { CodecSource } from './codecs.ts'
 import type { ImportDatabase, ImportTables } from './tables.ts'
 

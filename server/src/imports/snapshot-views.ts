@@ -1,4 +1,7 @@
 /** Views of snapshots for lists and pages: those stored here, and those that nodes report. */
+
+import { problem } from '@vacancy/shared/api/errors'
+import { ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
 import {
   type CoverageBody,
   clusterInfoBody,
@@ -8,8 +11,6 @@ import {
   type SnapshotView,
 } from '@vacancy/shared/contract'
 import type { Cluster } from '../cluster/cluster.ts'
-import { problem } from '../http/errors.ts'
-import { ProblemError, type RouteRequest } from '../http/route.ts'
 import { parseJson } from './compare.ts'
 import { type Founders, matrixOf, restorableOf } from './matrix.ts'
 import {

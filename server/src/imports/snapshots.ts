@@ -5,9 +5,9 @@
  *   folder/snapshots/<content digest>.snapshot
  */
 import { rm } from 'node:fs/promises'
+import { problem } from '@vacancy/shared/api/errors'
+import type { Handlers, RouteRequest } from '@vacancy/shared/api/route'
 import type { IMPORT_ROUTES } from '@vacancy/shared/contract'
-import { problem } from '../http/errors.ts'
-import type { Handlers, RouteRequest } from '../http/route.ts'
 import { compare } from './compare.ts'
 import { compareProperties, createPropertyComparison } from './compare-properties.ts'
 import { pullSnapshot, sendArchive, sendFile } from './snapshot-downloads.ts'

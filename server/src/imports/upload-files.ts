@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
-import { problem } from '../http/errors.ts'
-import type { ProblemError } from '../http/route.ts'
+import { problem } from '@vacancy/shared/api/errors'
+import type { ProblemError } from '@vacancy/shared/api/route'
 
 const MEBIBYTE = 2 ** 20
 

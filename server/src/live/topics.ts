@@ -1,7 +1,8 @@
 /** Topics: their values, their kept changes, and updating followers. */
+
+import { problem } from '@vacancy/shared/api/errors'
+import type { RouteRequest } from '@vacancy/shared/api/route'
 import { diffValues, LIVE, type LiveOp, type ServerFrame, TOPIC } from '@vacancy/shared/contract'
-import { problem } from '../http/errors.ts'
-import type { RouteRequest } from '../http/route.ts'
 import { type Client, LIVE_LIMITS, type Live, type Offer, sendBytes, type Topic, time } from './state.ts'
 
 export function topicOf(live: Live, name: string): Topic {

@@ -7,6 +7,8 @@ import {
   VacancyUnknownOutcomeError,
 } from '@vacancy/client'
 import { VacancyError } from '@vacancy/shared'
+import { problem } from '@vacancy/shared/api/errors'
+import { ProblemError } from '@vacancy/shared/api/route'
 import {
   errorBody,
   type NodeProperties,
@@ -16,8 +18,6 @@ import {
 } from '@vacancy/shared/contract'
 import { fieldsFromJson, type RequestFields, type Result } from '@vacancy/shared/wire'
 import type { Cluster, NodeAddress, NodeAnswer, RequestOptions } from '../cluster/cluster.ts'
-import { problem } from '../http/errors.ts'
-import { ProblemError } from '../http/route.ts'
 import { clientOf, type NodeClients } from './node-clients.ts'
 
 /** Dependencies of the playground. */

@@ -1,10 +1,10 @@
 /** The history of playground runs of each person: request, number of rows and time, never the rows. */
 import { randomUUID } from 'node:crypto'
+import { problem } from '@vacancy/shared/api/errors'
+import type { RouteRequest } from '@vacancy/shared/api/route'
 import { type HistoryEntry, PLAYGROUND_LIMITS, type QueryCommand } from '@vacancy/shared/contract'
 import type { JsonFields } from '@vacancy/shared/wire'
 import { type Selectable, sql } from 'kysely'
-import { problem } from '../http/errors.ts'
-import type { RouteRequest } from '../http/route.ts'
 import type { PlaygroundDatabase, PlaygroundTables } from './tables.ts'
 
 export type Run = {

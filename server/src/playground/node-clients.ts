@@ -4,8 +4,8 @@
  */
 import { type ClientOptions, connect, type VacancyClient } from '@vacancy/client'
 import { type Clock, VacancyError } from '@vacancy/shared'
+import { problem } from '@vacancy/shared/api/errors'
 import type { NodeAddress } from '../cluster/cluster.ts'
-import { problem } from '../http/errors.ts'
 
 /** Connect, handshake and codec list: on a busy machine a second is not always enough. */
 const CONNECT_MS = 3_000

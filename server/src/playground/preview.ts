@@ -1,9 +1,10 @@
 /** What a write command would change, computed from reads: old and new values, and the data that a delete removes. */
+
+import { problem } from '@vacancy/shared/api/errors'
+import type { RouteRequest } from '@vacancy/shared/api/route'
 import { type NodeStatus, type PreviewAnswer, type QueryCommand, statusBody } from '@vacancy/shared/contract'
 import { COMMANDS, type NightPackage, type RequestFields } from '@vacancy/shared/wire'
 import type { NodeAddress } from '../cluster/cluster.ts'
-import { problem } from '../http/errors.ts'
-import type { RouteRequest } from '../http/route.ts'
 import { orNothing, parseJson, propertyAt, type Reach, readFields, refusedBy, requestNode, send } from './ask.ts'
 import { oneNode, targetOf } from './target.ts'
 

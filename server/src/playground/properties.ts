@@ -1,7 +1,7 @@
 /** Attributes of the properties of a result, in as few requests to one node as possible. */
 import { packPropertyId } from '@vacancy/shared'
+import type { RouteRequest } from '@vacancy/shared/api/route'
 import { NODE_HTTP_LIMITS, type PropertiesAnswer } from '@vacancy/shared/contract'
-import type { RouteRequest } from '../http/route.ts'
 import { propertiesAt, type Reach } from './ask.ts'
 import { oneNode, targetOf } from './target.ts'
 

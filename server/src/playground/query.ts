@@ -1,4 +1,7 @@
 /** A playground run: one command, its reply, and where the time went. */
+
+import { problem } from '@vacancy/shared/api/errors'
+import { ProblemError } from '@vacancy/shared/api/route'
 import {
   type CommandAnswer,
   configBody,
@@ -9,8 +12,6 @@ import {
   type ReadRequest,
 } from '@vacancy/shared/contract'
 import { COMMANDS, FRAME_HEADER_BYTES, MAGIC_FRAME, type ReplyResult, type RequestFields } from '@vacancy/shared/wire'
-import { problem } from '../http/errors.ts'
-import { ProblemError } from '../http/route.ts'
 import { type Answered, parseJson, type Reach, send, within } from './ask.ts'
 import { type Cache, createCache } from './cache.ts'
 import { isRouter } from './node-clients.ts'

@@ -1,8 +1,9 @@
 /** How many results a search has without each of its filters, to find the one that excludes most. */
+
+import { problem } from '@vacancy/shared/api/errors'
+import type { RouteRequest } from '@vacancy/shared/api/route'
 import { PLAYGROUND_LIMITS, type RelaxAnswer } from '@vacancy/shared/contract'
 import { COMMANDS, type RequestFields } from '@vacancy/shared/wire'
-import { problem } from '../http/errors.ts'
-import type { RouteRequest } from '../http/route.ts'
 import { type Reach, readFields, send } from './ask.ts'
 import type { SearchCommand } from './match.ts'
 import { type LimitsCache, limitsOf, rowCount } from './query.ts'

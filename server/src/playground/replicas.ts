@@ -1,10 +1,10 @@
 /** Runs the same read on every node of a shard and compares the results. */
 import { createHash } from 'node:crypto'
+import { problem } from '@vacancy/shared/api/errors'
+import { ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
 import { PLAYGROUND_LIMITS, type QueryCommand, type ReplicasAnswer } from '@vacancy/shared/contract'
 import { COMMANDS, type ReplyResult, type RequestFields } from '@vacancy/shared/wire'
 import type { NodeAddress } from '../cluster/cluster.ts'
-import { problem } from '../http/errors.ts'
-import { ProblemError, type RouteRequest } from '../http/route.ts'
 import { type Reach, readFields, send, within } from './ask.ts'
 import { indexOf, plain, rowCount } from './query.ts'
 import { targetOf } from './target.ts'

@@ -1,8 +1,8 @@
 /** Stored requests: those behind short links, and drafts of open tabs. */
 import { createHash } from 'node:crypto'
+import { problem } from '@vacancy/shared/api/errors'
+import type { RouteRequest } from '@vacancy/shared/api/route'
 import { PLAYGROUND_LIMITS, type SharedRequest } from '@vacancy/shared/contract'
-import { problem } from '../http/errors.ts'
-import type { RouteRequest } from '../http/route.ts'
 import type { PlaygroundDatabase } from './tables.ts'
 
 const DAY_MS = 86_400_000

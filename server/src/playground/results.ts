@@ -4,6 +4,8 @@
  * rows that no node returned.
  */
 import { createHmac, randomBytes, randomUUID, timingSafeEqual } from 'node:crypto'
+import { problem } from '@vacancy/shared/api/errors'
+import type { Principal, ProblemError, RouteRequest } from '@vacancy/shared/api/route'
 import {
   type CommandAnswer,
   commandAnswer,
@@ -15,8 +17,6 @@ import {
 import { fieldsToJson, type RequestFields } from '@vacancy/shared/wire'
 import type { Selectable } from 'kysely'
 import type { WriteAudit } from '../access/audit.ts'
-import { problem } from '../http/errors.ts'
-import type { Principal, ProblemError, RouteRequest } from '../http/route.ts'
 import { readFields } from './ask.ts'
 import type { PlaygroundDatabase, PlaygroundTables } from './tables.ts'
 

@@ -1,9 +1,9 @@
 /** Saved queries, private or visible to everyone. Only the owner can change them; an admin can remove any. */
 import { randomUUID } from 'node:crypto'
+import { problem } from '@vacancy/shared/api/errors'
+import type { Principal, ProblemError, RouteRequest } from '@vacancy/shared/api/route'
 import { PLAYGROUND_LIMITS, type QueryCommand, type SavedQuery } from '@vacancy/shared/contract'
 import type { Selectable } from 'kysely'
-import { problem } from '../http/errors.ts'
-import type { Principal, ProblemError, RouteRequest } from '../http/route.ts'
 import type { PlaygroundDatabase, PlaygroundTables } from './tables.ts'
 
 type Row = Selectable<PlaygroundTables['saved_queries']>

@@ -1,7 +1,7 @@
 /** The nights on which a segment has packages, for the playground's calendar; cached for a minute. */
 import type { Clock } from '@vacancy/shared'
+import type { RouteRequest } from '@vacancy/shared/api/route'
 import { nodeCoverageBody, PLAYGROUND_LIMITS, type SegmentDaysAnswer } from '@vacancy/shared/contract'
-import type { RouteRequest } from '../http/route.ts'
 import { parseJson, type Reach, refusedBy, requestNode } from './ask.ts'
 import { type Cache, createCache } from './cache.ts'
 import { oneNode, type Target, targetOf } from './target.ts'

@@ -1,8 +1,8 @@
 /** The initial data of the playground: codec list, window, limits, and a search with results. */
 import type { Clock } from '@vacancy/shared'
 import { dayOf, formatDay, parseDay } from '@vacancy/shared'
+import { ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
 import type { MissingSource, PlaygroundAnswer, PlaygroundShard, ShardView } from '@vacancy/shared/contract'
-import { ProblemError, type RouteRequest } from '../http/route.ts'
 import { addressText, type Reach, send } from './ask.ts'
 import { type Cache, createCache } from './cache.ts'
 import { clientOf } from './node-clients.ts'

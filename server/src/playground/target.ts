@@ -1,7 +1,8 @@
 /** The shard and nodes of a query. */
+
+import { problem } from '@vacancy/shared/api/errors'
 import { EDGE_TARGET } from '@vacancy/shared/contract'
 import type { Cluster, NodeAddress } from '../cluster/cluster.ts'
-import { problem } from '../http/errors.ts'
 
 export type Target = { readonly shard: string; readonly nodes: readonly NodeAddress[] }
 

@@ -2,10 +2,10 @@
 
 import type { AnswerSeen, VacancyClient } from '@vacancy/client'
 import { turnableClock } from '@vacancy/shared'
+import { ProblemError } from '@vacancy/shared/api/route'
 import type { RequestFields } from '@vacancy/shared/wire'
 import { beforeEach, expect, test, vi } from 'vitest'
 import type { Cluster, NodeAddress } from '../cluster/cluster.ts'
-import { ProblemError } from '../http/route.ts'
 import type { Reach } from './ask.ts'
 import { createLimitsCache } from './query.ts'
 import { whyNot } from './why-not.ts'

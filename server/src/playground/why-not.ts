@@ -1,4 +1,7 @@
 /** Explains why a property is in a result or not, from reads at one node, checked against the node's own result. */
+
+import { problem } from '@vacancy/shared/api/errors'
+import { ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
 import type { MissingSource, WhyAnswer } from '@vacancy/shared/contract'
 import {
   decodeRequest,
@@ -8,8 +11,6 @@ import {
   type RequestFields,
 } from '@vacancy/shared/wire'
 import type { NodeAddress } from '../cluster/cluster.ts'
-import { problem } from '../http/errors.ts'
-import { ProblemError, type RouteRequest } from '../http/route.ts'
 import { orNothing, type PropertyAttributes, propertyAt, type Reach, readFields, send } from './ask.ts'
 import { type Examined, examine, type SearchCommand } from './match.ts'
 import { type LimitsCache, limitsOf } from './query.ts'

@@ -1,5 +1,7 @@
 /** Names in use for completion, from the nodes; cached for a minute. */
 import { type Clock, packPropertyId } from '@vacancy/shared'
+import { problem } from '@vacancy/shared/api/errors'
+import type { RouteRequest } from '@vacancy/shared/api/route'
 import {
   type CompletionAnswer,
   NODE_HTTP_LIMITS,
@@ -7,8 +9,6 @@ import {
   type WORD_KINDS,
   wordsBody,
 } from '@vacancy/shared/contract'
-import { problem } from '../http/errors.ts'
-import type { RouteRequest } from '../http/route.ts'
 import { parseJson, type Reach, refusedBy, requestNode, send } from './ask.ts'
 import { type Cache, createCache } from './cache.ts'
 import { clientOf } from './node-clients.ts'

@@ -1,7 +1,6 @@
 /** Command lines of the job queue: `vacancy queue serve`, and those that work with a running queue. */
 import { systemClock } from '@vacancy/shared'
-import { createLogger, defineCommand, runCommands, runProgram } from '@vacancy/shared/node'
-import { collectSooner } from '../garbage.ts'
+import { collectSooner, createLogger, defineCommand, runCommands, runProgram } from '@vacancy/shared/node'
 import { loadServeConfig, SERVE_SCHEMA } from './config.ts'
 import type { QueueProgram } from './serve.ts'
 

@@ -11,8 +11,10 @@ import {
   LOG_FORMATS,
   LOG_LEVELS,
   loadConfig,
+  readSecret,
+  refuseSecretFlags,
+  withDatabaseUrl,
 } from '@vacancy/shared/node'
-import { readSecret, refuseSecretFlags, withDatabaseUrl } from '../secrets.ts'
 import { postgresUrl, SSL_MODES, tlsFault } from './postgres-url.ts'
 import type { QueueSettings } from './queue-server.ts'
 import type { QueueLimits } from './state.ts'

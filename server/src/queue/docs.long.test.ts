@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { parseTokens } from '@vacancy/shared/node'
 import { freePort } from '@vacancy/testkit/free-port'
+import { type Postgres, startPostgres } from '@vacancy/testkit/postgres'
 import { until } from '@vacancy/testkit/until'
 import { afterAll, expect, test } from 'vitest'
-import { type Postgres, startPostgres } from '../testing/postgres.ts'
 import { QUEUE_ROLES, TOPIC_ROLES } from './tokens.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')

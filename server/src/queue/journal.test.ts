@@ -2,9 +2,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { onBothDatabases } from '@vacancy/testkit/databases'
 import { until } from '@vacancy/testkit/until'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { onBothDatabases } from '../testing/databases.ts'
 import { base64, startTestQueue, subscribe, type TestQueue } from './testing/queue.ts'
 
 /** Of each kind that is stored in its own way. */

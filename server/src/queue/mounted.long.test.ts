@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { CLOSE_CODES } from '@vacancy/shared/contract'
 import { freePort } from '@vacancy/testkit/free-port'
+import { startPostgres } from '@vacancy/testkit/postgres'
 import { afterEach, describe, expect, it } from 'vitest'
 import { startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
-import { startPostgres } from '../testing/postgres.ts'
 import { base64, openConsumer, startTestQueue, type TestQueue, TOKENS } from './testing/queue.ts'
 
 let plane: TestControlPlane

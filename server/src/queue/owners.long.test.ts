@@ -2,10 +2,10 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { type Postgres, startPostgres } from '@vacancy/testkit/postgres'
 import { openRelay, type Relay } from '@vacancy/testkit/relay'
 import { happens } from '@vacancy/testkit/until'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type Postgres, startPostgres } from '../testing/postgres.ts'
 import { openConsumer } from './testing/queue.ts'
 import {
   consumeAll,

@@ -1,8 +1,9 @@
 /** What PostgreSQL must be like for a queue, and what its tables show. */
+
+import { type Postgres, startPostgres } from '@vacancy/testkit/postgres'
 import { until } from '@vacancy/testkit/until'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
-import { type Postgres, startPostgres } from '../testing/postgres.ts'
 import { openPooler } from './testing/pooler.ts'
 import { base64, startTestQueue, subscribe } from './testing/queue.ts'
 

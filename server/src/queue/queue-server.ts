@@ -1,8 +1,8 @@
 /** A queue with its partitions, as its interfaces use it. */
 import { assert } from '@vacancy/shared'
+import type { RouteRequest } from '@vacancy/shared/api/route'
 import type { QueueErrorBody, QueueErrorCode, TopicConfig } from '@vacancy/shared/contract'
 import type { Logger } from 'pino'
-import type { RouteRequest } from '../http/route.ts'
 import type { Moment, Topic } from './job.ts'
 import type { QueueMetrics } from './metrics.ts'
 import { isFull, momentOf, type Partition } from './partition.ts'

@@ -1,6 +1,7 @@
 /** The paths of long redrives. */
+
+import type { Handlers } from '@vacancy/shared/api/route'
 import type { QUEUE_ROUTES, RedriveState, RedriveView } from '@vacancy/shared/contract'
-import type { Handlers } from '../http/route.ts'
 import type { Redrive, Topic } from './job.ts'
 import { outcomeOf, runSoon } from './partition.ts'
 import {

@@ -2,10 +2,11 @@
  * A job queue elsewhere, `vacancy queue serve`, on the pages of this control plane: its API is passed on with a token of
  * that queue, after the permissions of the person were checked here. Producers and consumers use its own address.
  */
+
+import { type ControlModule, type Handlers, moduleOf, ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
 import { type ControlRoute, QUEUE_ROUTES } from '@vacancy/shared/contract'
 import { noteOf } from '../access/accounts.ts'
 import type { Audit } from '../access/audit.ts'
-import { type ControlModule, type Handlers, moduleOf, ProblemError, type RouteRequest } from '../http/route.ts'
 
 type RemoteOptions = {
   /** `http://host:port`. */

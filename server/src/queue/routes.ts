@@ -2,6 +2,7 @@
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { type ControlModule, type Handlers, moduleOf, ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
 import {
   CLOSE_CODES,
   JOB_LIMITS,
@@ -12,7 +13,6 @@ import {
   type TopicTotals,
   topicConfig,
 } from '@vacancy/shared/contract'
-import { type ControlModule, type Handlers, moduleOf, ProblemError, type RouteRequest } from '../http/route.ts'
 import { type Consumers, close, closeAll, drain } from './consumer.ts'
 import { sparklines, topicHistory } from './history.ts'
 import { findById } from './id-index.ts'

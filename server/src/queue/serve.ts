@@ -5,6 +5,12 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { isIPv6 } from 'node:net'
 import { hostname } from 'node:os'
 import { type Clock, VacancyError } from '@vacancy/shared'
+import { tooManyTries } from '@vacancy/shared/api/admission'
+import { createHttp, listeningUrl, setTls } from '@vacancy/shared/api/http'
+import { registerModules } from '@vacancy/shared/api/modules'
+import { type App, HTTP_LIMITS, type HttpOptions } from '@vacancy/shared/api/options'
+import { type ControlModule, moduleOf, type Visitor } from '@vacancy/shared/api/route'
+import { dispatchUpgrades } from '@vacancy/shared/api/upgrades'
 import { type ControlRoute, PROGRAM_ROUTES } from '@vacancy/shared/contract'
 import {
   bearerToken,
@@ -16,12 +22,6 @@ import {
   type TlsStore,
 } from '@vacancy/shared/node'
 import type { Logger } from 'pino'
-import { tooManyTries, type Visitor } from '../access/access.ts'
-import { registerModules } from '../http/api-plugin.ts'
-import { createHttp, listeningUrl, setTls } from '../http/http.ts'
-import { type App, HTTP_LIMITS, type HttpOptions } from '../http/options.ts'
-import { type ControlModule, moduleOf } from '../http/route.ts'
-import { dispatchUpgrades } from '../http/web.ts'
 import type { ServeConfig } from './config.ts'
 import {
   CONSUMER_PATH,

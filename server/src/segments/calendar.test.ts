@@ -2,11 +2,11 @@
 
 import type { AnswerSeen, VacancyClient } from '@vacancy/client'
 import { turnableClock } from '@vacancy/shared'
+import { problem } from '@vacancy/shared/api/errors'
+import { ProblemError } from '@vacancy/shared/api/route'
 import type { RequestFields } from '@vacancy/shared/wire'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { Cluster, NodeAddress } from '../cluster/cluster.ts'
-import { problem } from '../http/errors.ts'
-import { ProblemError } from '../http/route.ts'
 import type { Reach } from '../playground/ask.ts'
 import { createLimitsCache } from '../playground/query.ts'
 import { calendarReplicas, propertyCalendar } from './calendar.ts'

@@ -1,5 +1,7 @@
 /** The packages of a property by room type and night, from one node, and compared between all nodes of its shard. */
 import { dayOf, formatDay, packPropertyId, parseDay } from '@vacancy/shared'
+import { problem } from '@vacancy/shared/api/errors'
+import { ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
 import {
   type CalendarNight,
   type CalendarReplicas,
@@ -9,8 +11,6 @@ import {
 } from '@vacancy/shared/contract'
 import type { NightPackage, RequestFields } from '@vacancy/shared/wire'
 import type { NodeAddress } from '../cluster/cluster.ts'
-import { problem } from '../http/errors.ts'
-import { ProblemError, type RouteRequest } from '../http/route.ts'
 import { orNothing, type PropertyAttributes, propertyAt, type Reach, send, within } from '../playground/ask.ts'
 import { clientOf } from '../playground/node-clients.ts'
 import { indexOf, type LimitsCache, limitsOf } from '../playground/query.ts'

@@ -1,5 +1,6 @@
 /** Segments of a shard with areas and packages by night, and the properties of one segment. */
 import { type Clock, LIMITS } from '@vacancy/shared'
+import type { RouteRequest } from '@vacancy/shared/api/route'
 import {
   NODE_HTTP_LIMITS,
   nodeCoverageBody,
@@ -13,7 +14,6 @@ import {
 } from '@vacancy/shared/contract'
 import type { RequestFields } from '@vacancy/shared/wire'
 import type { NodeAddress } from '../cluster/cluster.ts'
-import type { RouteRequest } from '../http/route.ts'
 import { parseJson, propertiesAt, type Reach, refusedBy, requestNode, send } from '../playground/ask.ts'
 import { type Cache, createCache } from '../playground/cache.ts'
 import { oneNode, targetOf } from '../playground/target.ts'

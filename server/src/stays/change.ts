@@ -1,9 +1,9 @@
 /** Confirms or releases a stay for a person, with audit entries before and after. */
 import type { Clock } from '@vacancy/shared'
+import { problem } from '@vacancy/shared/api/errors'
+import { ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
 import type { StayRecord } from '@vacancy/shared/contract'
 import type { WriteAudit } from '../access/audit.ts'
-import { problem } from '../http/errors.ts'
-import { ProblemError, type RouteRequest } from '../http/route.ts'
 import type { Reach } from '../playground/ask.ts'
 import { targetOf } from '../playground/target.ts'
 import { readStay, recordOf, sendStay, stayIdOf } from './stays.ts'

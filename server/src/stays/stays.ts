@@ -1,5 +1,7 @@
 /** Stays of a shard: found by id, listed, and counted by night for the calendar of a property. Reads only. */
 import { dayOf, formatDay, packPropertyId, parseDay, unpackPropertyId } from '@vacancy/shared'
+import { problem } from '@vacancy/shared/api/errors'
+import { ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
 import {
   SEGMENT_LIMITS,
   STAY_PAGE_LIMITS,
@@ -11,8 +13,6 @@ import {
 } from '@vacancy/shared/contract'
 import type { RequestFields, StayEntry, StayLine, StayResult } from '@vacancy/shared/wire'
 import type { NodeAddress } from '../cluster/cluster.ts'
-import { problem } from '../http/errors.ts'
-import { ProblemError, type RouteRequest } from '../http/route.ts'
 import { type Answered, parseJson, type Reach, refusedBy, requestNode, send } from '../playground/ask.ts'
 import { oneNode, type Target, targetOf } from '../playground/target.ts'
 

@@ -1,13 +1,13 @@
 /** The playground with real nodes, and a cluster that only knows their addresses. */
 
 import { systemClock } from '@vacancy/shared'
+import type { AuditNote } from '@vacancy/shared/api/route'
+import { type Handler, type Principal, ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
 import type { ControlRouteName, NodeView, PLAYGROUND_ROUTES, RouteAnswer, ShardView } from '@vacancy/shared/contract'
 import { CONTROL_ROUTES } from '@vacancy/shared/contract'
 import { pino } from 'pino'
-import type { AuditNote } from '../access/audit.ts'
 import type { Cluster, NodeAddress } from '../cluster/cluster.ts'
 import { openDatabase } from '../database/database.ts'
-import { type Handler, type Principal, ProblemError, type RouteRequest } from '../http/route.ts'
 import type { Tables } from '../parts.ts'
 import { createPlayground } from '../playground/playground.ts'
 

@@ -30,6 +30,7 @@ export {
 } from './config.ts'
 export { followConnections } from './connections.ts'
 export { watchEventLoop } from './event-loop.ts'
+export { collectSooner, followQueueSize } from './garbage.ts'
 export {
   type HttpCaller,
   type HttpRequest,
@@ -84,6 +85,7 @@ export {
   type ResolverKey,
   resolveAddress,
 } from './resolver-client.ts'
+export { readSecret, refuseSecretFlags, withDatabaseUrl } from './secrets.ts'
 export { endingWithUs, isRunning } from './starter.ts'
 export { count, type Table, tableLines } from './table.ts'
 export {

@@ -11,9 +11,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { EXIT } from '@vacancy/shared'
+import { startPostgres } from '@vacancy/testkit/postgres'
 import { openRelay, type Relay } from '@vacancy/testkit/relay'
 import { until } from '@vacancy/testkit/until'
-import { startPostgres } from '../../testing/postgres.ts'
 import {
   consumeAll,
   countStrangers,

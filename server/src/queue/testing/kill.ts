@@ -14,10 +14,10 @@ import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { EXIT } from '@vacancy/shared'
 import { freePort } from '@vacancy/testkit/free-port'
+import { startPostgres } from '@vacancy/testkit/postgres'
 import { type Program, startProgram } from '@vacancy/testkit/program'
 import { createRandom, type Random } from '@vacancy/testkit/random'
 import { WebSocket } from 'ws'
-import { startPostgres } from '../../testing/postgres.ts'
 import { base64, TOKENS } from './queue.ts'
 
 const ROOT = resolve(import.meta.dirname, '../../../..')

@@ -1,12 +1,11 @@
 /** Dependencies and limits of the HTTP server of the control plane. */
 
 import type { IncomingHttpHeaders } from 'node:http'
-import { IMPORT_LIMITS } from '@vacancy/shared/contract'
-import type { FailureLimiter, TlsMaterial } from '@vacancy/shared/node'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
-import type { Visitor } from '../access/access.ts'
-import type { WriteAudit } from '../access/audit.ts'
+import { IMPORT_LIMITS } from '../../contract/index.ts'
+import type { FailureLimiter, TlsMaterial } from '../index.ts'
+import type { AuditNote, Visitor } from './route.ts'
 
 export const HTTP_LIMITS = {
   /** Requests per minute of an authenticated principal, and of an address without credentials. */
@@ -29,7 +28,7 @@ export type HttpOptions = {
   readonly log: Logger
   /** The caller behind the headers of a request. */
   readonly identify: (headers: IncomingHttpHeaders, address: string) => Promise<Visitor>
-  readonly audit: WriteAudit
+  readonly audit: (note: AuditNote) => Promise<void>
   /** Undefined: plain HTTP; a reverse proxy may terminate TLS. */
   readonly tls: TlsMaterial | undefined
   /** The max-age of HSTS in days; 0: no header. */

@@ -1,7 +1,7 @@
 /** A row of the contract as a route: schema, admission, handler and answer. */
 import { Readable } from 'node:stream'
-import { CONTROL_BODY_BYTES_MAX, type ControlRoute, problemBody } from '@vacancy/shared/contract'
 import type { FastifyReply, FastifyRequest, FastifySchema } from 'fastify'
+import { CONTROL_BODY_BYTES_MAX, type ControlRoute, problemBody } from '../../contract/index.ts'
 import { admit } from './admission.ts'
 import type { App, HttpOptions } from './options.ts'
 import { cut } from './problems.ts'

@@ -8,7 +8,7 @@ import type {
   PersonRole,
   RouteAnswer,
   TokenRole,
-} from '@vacancy/shared/contract'
+} from '../../contract/index.ts'
 
 /** The authenticated requester. `id` and `name` are '' for an anonymous one. */
 export type Principal = {
@@ -31,6 +31,29 @@ export type Session = {
   readonly lastSeenAt: number
   /** The end of its token, regardless of use; null otherwise. */
   readonly expiresAt: number | null
+}
+
+export type Visitor = {
+  readonly principal: Principal
+  /** Of the session or token; '' for an anonymous request. */
+  readonly key: string
+  readonly session: Session | undefined
+  /** Which credentials are invalid; '' when they are valid or absent. */
+  readonly fault: '' | 'token' | 'session'
+}
+
+/** A change for the audit log. */
+export type AuditNote = {
+  readonly principal: Principal | 'system'
+  readonly address: string
+  readonly requestId: string
+  /** `operation.start`, `token.create`, … */
+  readonly action: string
+  readonly target: string
+  readonly result: string
+  readonly reason?: string
+  readonly detail?: string
+  readonly operation?: string
 }
 
 /** The input of a handler: validated parameters, query and body, with the principal and its address. */

@@ -2,13 +2,12 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
-import type { ControlRoute } from '@vacancy/shared/contract'
 import type { FastifyRequest } from 'fastify'
-import { isAllowed, tooManyTries, type Visitor } from '../access/access.ts'
+import type { ControlAccess, ControlRoute, PersonRole, TokenRole } from '../../contract/index.ts'
 import { problem } from './errors.ts'
 import type { HttpOptions } from './options.ts'
 import { cut } from './problems.ts'
-import type { ProblemError } from './route.ts'
+import type { Principal, ProblemError, Session, Visitor } from './route.ts'
 
 /** Checks the access of a request. A refused change of an authenticated principal is written to the audit log. */
 export async function admit(
@@ -61,6 +60,29 @@ const ACCESS_TEXT = {
   admin: 'the admin role',
 } as const
 
+/** What each role may call, besides open routes. */
+const PERSON_MAY: { readonly [role in PersonRole]: readonly ControlAccess[] } = {
+  viewer: ['viewer', 'query'],
+  operator: ['viewer', 'query', 'operator'],
+  admin: ['viewer', 'query', 'operator', 'admin'],
+}
+
+const TOKEN_MAY: { readonly [role in TokenRole]: readonly ControlAccess[] } = {
+  producer: [],
+  consumer: [],
+  monitoring: ['viewer'],
+  client: ['viewer', 'query'],
+  admin: ['viewer', 'query', 'operator', 'admin'],
+}
+
+/** @param session of the request, including one that began with a token */
+export function isAllowed({ kind, role }: Principal, access: ControlAccess, session?: Session): boolean {
+  if (access === 'open') return true
+  if (access === 'session') return session !== undefined
+  if (kind === 'person') return PERSON_MAY[role as PersonRole].includes(access)
+  return kind === 'token' && TOKEN_MAY[role as TokenRole].includes(access)
+}
+
 /** Whether the Host header names this control plane. After DNS rebinding, a page of another site sends its own name. */
 export function isOwnHost(request: IncomingMessage, options: Pick<HttpOptions, 'allowedHosts' | 'baseUrl'>): boolean {
   const host = URL.parse(`http://${request.headers.host ?? ''}`)?.hostname
@@ -92,6 +114,14 @@ export async function admitUpgrade(request: IncomingMessage, options: HttpOption
   options.upgradeFailures.failed(address)
   options.onRefusal('unauthenticated')
   throw problem('not-signed-in')
+}
+
+export function tooManyTries(waitSeconds: number, what: string): ProblemError {
+  return problem('too-many-tries', {
+    detail: `Too many ${what}.`,
+    hint: `Try again in ${waitSeconds} s.`,
+    more: { retryAfterSeconds: waitSeconds },
+  })
 }
 
 export function foreignHost(request: IncomingMessage, options: HttpOptions): ProblemError {

@@ -7,9 +7,9 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
-import { freePort } from '@vacancy/testkit/free-port'
-import { findOrInstall, unprivileged } from '@vacancy/testkit/installed'
 import pg from 'pg'
+import { freePort } from './free-port.ts'
+import { findOrInstall, unprivileged } from './installed.ts'
 
 export type Postgres = {
   /** The folder of its programs, with psql. */

@@ -1,7 +1,7 @@
 /** Secrets in settings: not on the command line, and perhaps in a file of their own. */
 import { readFileSync } from 'node:fs'
-import { VacancyError } from '@vacancy/shared'
-import type { ConfigSchema, Given } from '@vacancy/shared/node'
+import { VacancyError } from '../index.ts'
+import type { ConfigSchema, Given } from './config.ts'
 
 /** A value that is the path of a file with the secret. */
 const SECRET_FILE = 'file:'
