@@ -24,7 +24,7 @@ const project = (name: string) => ({
 
 /** Simulations, and tests of whole shards and programs. */
 const SLOW =
-  /[./](?:shard|sim|simulated|chaos|kill|raft|start|starter|charge|cli)[.]test[.]|[/]queue[/](?:owners|failover|losing|docs|commands|client|sqlite-journal)[.]test|[/]platform[/](?:up|outages|docs)[.]test|[/]etcd-store[.]test|[/](?:healing|interop|path|chaos)[.]test/
+  /[./](?:shard|sim|simulated|chaos|kill|raft|start|starter|charge|cli)[.]test[.]|[/]queue[/]src[/](?:owners|failover|losing|docs|commands|client|sqlite-journal)[.]test|[/]platform[/](?:up|outages|docs)[.]test|[/]etcd-store[.]test|[/](?:healing|interop|path|chaos)[.]test/
 
 /** Without durations of an earlier run, small files are last, and slow ones among them would keep one worker busy at the end. */
 class SlowFirst extends BaseSequencer {

@@ -26,7 +26,7 @@ const COMMANDS = {
   router: ['@vacancy/fabric/cli', 'starts a router, for clients (edge) or for a zone'],
   proxy: ['@vacancy/fabric/cli', 'starts the HTTP proxy: commands as JSON, sent to a node, a shard or a router'],
   'control-plane': ['@vacancy/server/cli', 'starts the control plane with its console, or prints a sign-in link'],
-  queue: ['@vacancy/server/queue', 'starts the job queue, submits jobs, shows topics and dead jobs'],
+  queue: ['@vacancy/queue/cli', 'starts the job queue, submits jobs, shows topics and dead jobs'],
   cluster: ['@vacancy/cli/cli', 'shows the state of a shard, and changes its members and leader'],
   certs: ['@vacancy/engine/cli', 'creates the authority of a cluster and the certificates of its nodes'],
   quickstart: ['@vacancy/quickstart/cli', 'starts a platform of several shards on this machine, to try it'],

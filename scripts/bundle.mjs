@@ -13,7 +13,7 @@ const KEPT_MS = 2 * 24 * 3_600_000
 /** Workspaces with programs, bundled together. Packages of the control plane are not bundled: some read files of their own. */
 const GROUPS = [
   { workspaces: ['engine', 'fabric', 'cli', 'quickstart'], withPackages: true },
-  { workspaces: ['server'], withPackages: false },
+  { workspaces: ['queue', 'server'], withPackages: false },
 ]
 
 if (process.argv[1] === import.meta.filename) await main()
@@ -90,10 +90,10 @@ async function bundle(root, { workspaces, withPackages }) {
     inputs[file] = versionOf(root, file)
   }
   for (const file of ['scripts/bundle.mjs', 'node_modules/.package-lock.json']) addInput(file)
-  const sources = workspaces.flatMap((workspace) => {
+  const sources = workspaces.map((workspace) => {
     addInput(`${workspace}/package.json`)
     const { name, exports } = JSON.parse(readFileSync(path.join(root, workspace, 'package.json'), 'utf8'))
-    return Object.entries(exports).map(([door, file]) => [name + door.slice(1), path.join(workspace, file)])
+    return [`${name}/cli`, path.join(workspace, exports['./cli'])]
   })
   const build = await rolldown({
     cwd: root,

@@ -13,7 +13,8 @@ const WORKSPACES = {
   client: ['shared'],
   cli: ['shared', 'client'],
   fabric: ['shared', 'client'],
-  server: ['shared', 'client'],
+  queue: ['shared', 'client'],
+  server: ['shared', 'client', 'queue'],
   web: ['shared'],
   bench: ['shared', 'client', 'testkit'],
   quickstart: ['shared', 'client', 'cli'],
@@ -25,6 +26,7 @@ const TESTS_USE = {
   engine: ['cli', 'testkit'],
   client: ['testkit'],
   cli: ['testkit'],
+  queue: ['testkit'],
   server: ['testkit'],
   fabric: ['client', 'testkit'],
   quickstart: ['testkit'],
@@ -56,7 +58,6 @@ const FOLDER_PAIRS = {
   'engine bootstrap data': 'types of the formation and of replicas are to move down',
   'engine bootstrap transport': 'types of the formation and of replicas are to move down',
   'engine cluster data': 'types of the formation and of replicas are to move down',
-  'server access http': 'views are to be composed in parts.ts',
   'server cluster fabric': 'views are to be composed in parts.ts',
   'server playground segments': 'views are to be composed in parts.ts',
   'server playground stays': 'views are to be composed in parts.ts',
@@ -79,11 +80,11 @@ const FOLDER_PAIRS = {
 /** A folder: the first level below src, and in web/src/features the feature. */
 const FOLDER = /^([^/]+)\/src\/(?:features\/)?([^/]+)\//
 
-const NOT_SHIPPED = /[.](test|bench|fuzz|sim|spec)[.]tsx?$|\/testing\/|^(?:proofs|e2e)\//
+const NOT_SHIPPED = /[.](test|bench|fuzz|sim|spec)[.]tsx?$|\/testing\/|^(?:proofs|e2e|testkit)\//
 const PURE =
   /^(shared\/src\/(?!node\/)|engine\/src\/(store|search|raft)\/|fabric\/src\/(registry\/(model|state|stored|journal)|router\/(datasets|stored)|bridge\/(topology|stored))[.])/
 /** Threads of a node and of the queue's journal: what each loads when it starts costs time and memory. */
-const THREADS = /^(engine|server)\/src\/.*-worker[.]ts$/
+const THREADS = /^(engine|server|queue)\/src\/.*-worker[.]ts$/
 /** Command line, HTTP, log and configuration, and the schemas of all APIs. */
 const PROGRAMS_ONLY = ['shared/src/node/index.ts', 'shared/src/contract/index.ts']
 

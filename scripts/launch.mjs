@@ -115,12 +115,12 @@ const COMMANDS = {
   compare: { build: true, steps: [['bench/src/cli.ts', 'compare']] },
   sample: { build: true, steps: [['bench/src/cli.ts', 'sample']] },
   kill: { build: true, steps: [['proofs/cli.ts', 'kill']] },
-  'kill:queue': { build: false, steps: [['server/src/queue/testing/kill.ts']] },
-  'failover:queue': { build: false, steps: [['server/src/queue/testing/failover.ts']] },
+  'kill:queue': { build: false, steps: [['queue/src/testing/kill.ts']] },
+  'failover:queue': { build: false, steps: [['queue/src/testing/failover.ts']] },
   // The queue on a disk that loses what was not synced.
-  'losing:queue': { build: false, steps: [['server/src/queue/testing/losing.ts']] },
+  'losing:queue': { build: false, steps: [['queue/src/testing/losing.ts']] },
   // Many waiting jobs and one slow consumer.
-  'backlog:queue': { build: false, steps: [['server/src/queue/testing/backlog.ts']] },
+  'backlog:queue': { build: false, steps: [['queue/src/testing/backlog.ts']] },
   'soak:queue': { build: true, steps: [['proofs/cli.ts', 'queue-soak']] },
   sim: { build: true, steps: [['proofs/cli.ts', 'sim']] },
   // A shard of real processes under faults.

@@ -1,3 +1,4 @@
+import { CONSUMER_PATH, consumerUpgrade, putProducersInFront } from '@vacancy/queue'
 import { type Clock, VacancyError } from '@vacancy/shared'
 import { admitUpgrade } from '@vacancy/shared/api/admission'
 import { createHttp, listeningUrl, setTls } from '@vacancy/shared/api/http'
@@ -25,7 +26,6 @@ import { acceptClient, stopLive } from './live/live.ts'
 import { createParts, type Parts, type Tables } from './parts.ts'
 import { createProgram, programModule } from './program.ts'
 import { type MountedQueue, mountQueue } from './queue/mounted.ts'
-import { CONSUMER_PATH, consumerUpgrade, putProducersInFront } from './queue/queue-node.ts'
 import { remoteQueueModule } from './queue/remote.ts'
 import { queueValues } from './queue/values.ts'
 

@@ -1,6 +1,7 @@
 /** The configuration of the control plane: its keys, and checks across them. */
 
 import { isIP } from 'node:net'
+import { CONTROL_QUEUE_SCHEMA, checkQueue, checkTls, queueConfigOf } from '@vacancy/queue/config'
 import {
   type Config,
   type ConfigSchema,
@@ -14,7 +15,6 @@ import {
   withDatabaseUrl,
 } from '@vacancy/shared/node'
 import { registriesOf } from './cluster/discovery.ts'
-import { CONTROL_QUEUE_SCHEMA, checkQueue, checkTls, queueConfigOf } from './queue/config.ts'
 
 export const CONTROL_SCHEMA = {
   listen_host: { type: 'text', default: '127.0.0.1', summary: 'Address to listen on.' },

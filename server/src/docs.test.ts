@@ -1,6 +1,8 @@
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { QUEUE_METRICS, QUEUE_ROLES } from '@vacancy/queue'
+import { SERVE_SCHEMA } from '@vacancy/queue/config'
 import { EXIT } from '@vacancy/shared'
 import {
   CLOSE_CODES,
@@ -20,9 +22,6 @@ import { expect, test } from 'vitest'
 import { CONTROL_SCHEMA, loadControlConfig } from './config.ts'
 import { pages, QUEUE_PAGE_ROUTES } from './docs.ts'
 import { CONTROL_METRICS } from './metrics.ts'
-import { SERVE_SCHEMA } from './queue/config.ts'
-import { QUEUE_METRICS } from './queue/metrics.ts'
-import { QUEUE_ROLES } from './queue/tokens.ts'
 
 const [PAGE, QUEUE_PAGE] = ['control-plane.md', 'queue.md'].map((name) =>
   readFileSync(join(import.meta.dirname, '../../docs', name), 'utf8'),

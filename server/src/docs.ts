@@ -2,6 +2,8 @@
  * Generates docs/control-plane-reference.md and docs/queue-reference.md from the tables: `npm run docs`. A test fails
  * when a committed page differs.
  */
+import { QUEUE_METRICS } from '@vacancy/queue'
+import { SERVE_SCHEMA } from '@vacancy/queue/config'
 import { ERRORS } from '@vacancy/shared/api/errors'
 import {
   ACCESS_LIMITS,
@@ -18,8 +20,6 @@ import {
 import { type ConfigSchema, configTable, limitsTable, metricsTable } from '@vacancy/shared/node'
 import { CONTROL_SCHEMA } from './config.ts'
 import { CONTROL_METRICS } from './metrics.ts'
-import { SERVE_SCHEMA } from './queue/config.ts'
-import { QUEUE_METRICS } from './queue/metrics.ts'
 
 type Routes = { readonly [name: string]: ControlRoute }
 
@@ -78,7 +78,7 @@ function controlSchema(): ConfigSchema {
 function queuePage(): string {
   return pageOf([
     '# Job queue reference',
-    '<!-- Generated from `server/src/queue/config.ts`, `server/src/queue/metrics.ts` and `shared/src/contract/jobs.ts` by `npm run docs`. Change it there. -->',
+    '<!-- Generated from `queue/src/config.ts`, `queue/src/metrics.ts` and `shared/src/contract/jobs.ts` by `npm run docs`. Change it there. -->',
     'To use it, see [queue.md](queue.md), which also has the paths of producers, the messages of consumers and the error codes.',
     '## Configuration',
     'Keys of `queue.yml`. Each is also a flag of `vacancy queue serve`, with `-` for `_`, and an environment variable, such as `VACANCY_QUEUE_LISTEN_PORT`. A flag overrides its variable, which overrides the file. `database_url` is refused as a flag, except as `file:PATH`: the path of a file that contains it. Settings of a topic are in [queue.md](queue.md#configure-topics).',

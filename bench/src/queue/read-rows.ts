@@ -8,7 +8,7 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite'
 const PAGE_ROWS = 2_000
 const PAGE_PACKS = 20
 
-/** The content of a pack, see server/src/queue/sqlite-packs.ts. */
+/** The content of a pack, see queue/src/sqlite-packs.ts. */
 const HEAD_BYTES = 4
 const JOB_BYTES = 32
 const LENGTH_AT = 24

@@ -2,12 +2,13 @@
  * API tokens of the console as tokens of the queue (docs/design/queue-delivery.md#access). A token is looked up once and then
  * followed, so that a submission waits for no database, and a revoked token is forgotten within a second.
  */
+
+import type { QueueRole, QueueToken } from '@vacancy/queue'
 import type { TokenRole } from '@vacancy/shared/contract'
 import type { Logger } from 'pino'
 import { type Access, isTokenGood, markTokenUsed, onEnd, SEEN_MS } from '../access/access.ts'
 import { hashSecret } from '../access/secrets.ts'
 import { topicsOf } from '../access/tokens.ts'
-import type { QueueRole, QueueToken } from './tokens.ts'
 
 type Known = {
   readonly id: string

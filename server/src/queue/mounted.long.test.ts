@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { base64, openConsumer, startTestQueue, type TestQueue, TOKENS } from '@vacancy/queue/testing'
 import { CLOSE_CODES } from '@vacancy/shared/contract'
 import { freePort } from '@vacancy/testkit/free-port'
 import { startPostgres } from '@vacancy/testkit/postgres'
 import { afterEach, describe, expect, it } from 'vitest'
 import { startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
-import { base64, openConsumer, startTestQueue, type TestQueue, TOKENS } from './testing/queue.ts'
 
 let plane: TestControlPlane
 const stops: (() => Promise<void>)[] = []

@@ -1,6 +1,8 @@
 /** The job queue inside the control plane: on its listener, with its tokens, audit log, readiness and metrics. */
 import { hostname } from 'node:os'
 import { join } from 'node:path'
+import { type QueueNode, queueModule, startQueue, stopQueue, unavailability } from '@vacancy/queue'
+import { queueConfigOf } from '@vacancy/queue/config'
 import type { Clock } from '@vacancy/shared'
 import type { ControlModule } from '@vacancy/shared/api/route'
 import type { Logger } from 'pino'
@@ -8,10 +10,7 @@ import type { Access } from '../access/access.ts'
 import { noteOf } from '../access/accounts.ts'
 import type { Audit } from '../access/audit.ts'
 import type { ControlConfig } from '../config.ts'
-import { queueConfigOf } from './config.ts'
 import { findConsoleToken, followConsoleTokens, isConsoleTokenGood, stopFollowing } from './console-tokens.ts'
-import { type QueueNode, startQueue, stopQueue, unavailability } from './queue-node.ts'
-import { queueModule } from './routes.ts'
 
 export type MountedQueue = {
   readonly node: QueueNode

@@ -1,6 +1,7 @@
 /** Figures of all topics together, for the metrics of the cluster. */
+
+import type { Partition } from '@vacancy/queue'
 import type { Values } from '../history/series.ts'
-import type { Partition } from './partition.ts'
 
 type Totals = { readonly at: number; readonly accepted: number; readonly finished: number; readonly failed: number }
 

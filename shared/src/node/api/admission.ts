@@ -76,7 +76,7 @@ const TOKEN_MAY: { readonly [role in TokenRole]: readonly ControlAccess[] } = {
 }
 
 /** @param session of the request, including one that began with a token */
-export function isAllowed({ kind, role }: Principal, access: ControlAccess, session?: Session): boolean {
+function isAllowed({ kind, role }: Principal, access: ControlAccess, session?: Session): boolean {
   if (access === 'open') return true
   if (access === 'session') return session !== undefined
   if (kind === 'person') return PERSON_MAY[role as PersonRole].includes(access)

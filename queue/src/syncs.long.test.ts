@@ -10,7 +10,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { base64, call, openConsumer, TOKENS } from './testing/queue.ts'
 import { callsOf, isSync, type SystemCall, tracing } from './testing/traced.ts'
 
-const PROGRAM = resolve(import.meta.dirname, '../../../bin/vacancy.mjs')
+const PROGRAM = resolve(import.meta.dirname, '../../bin/vacancy.mjs')
 const REQUESTS = 100
 const AT_ONCE = 200
 

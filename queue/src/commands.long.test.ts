@@ -7,7 +7,7 @@ import { until } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startTestQueue, type TestQueue, TOKENS } from './testing/queue.ts'
 
-const VACANCY = join(import.meta.dirname, '../../../bin/vacancy.mjs')
+const VACANCY = join(import.meta.dirname, '../../bin/vacancy.mjs')
 let queue: TestQueue
 
 beforeAll(async () => {

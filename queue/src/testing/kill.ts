@@ -20,7 +20,7 @@ import { createRandom, type Random } from '@vacancy/testkit/random'
 import { WebSocket } from 'ws'
 import { base64, TOKENS } from './queue.ts'
 
-const ROOT = resolve(import.meta.dirname, '../../../..')
+const ROOT = resolve(import.meta.dirname, '../../..')
 const TOPICS = ['orders', 'mail']
 const PRODUCERS = 6
 const CONSUMERS_OF_TOPIC = 2

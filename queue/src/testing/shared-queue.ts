@@ -7,7 +7,7 @@ import { type Program, startProgram } from '@vacancy/testkit/program'
 import pg from 'pg'
 import { openConsumer, subscribe, type TestConsumer, TOKENS } from './queue.ts'
 
-const PROGRAM = resolve(import.meta.dirname, '../../../../bin/vacancy.mjs')
+const PROGRAM = resolve(import.meta.dirname, '../../../bin/vacancy.mjs')
 /** A frozen process does not answer at all. */
 const RESPONSE_MS = 1_500
 const BATCH = 5

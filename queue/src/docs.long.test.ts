@@ -10,7 +10,7 @@ import { until } from '@vacancy/testkit/until'
 import { afterAll, expect, test } from 'vitest'
 import { QUEUE_ROLES, TOPIC_ROLES } from './tokens.ts'
 
-const ROOT = join(import.meta.dirname, '../../..')
+const ROOT = join(import.meta.dirname, '../..')
 const PAGE = readFileSync(join(ROOT, 'docs/queue.md'), 'utf8')
 
 /** Code blocks of the page, in order, each with the output block that follows it. */

@@ -21,7 +21,7 @@ import { until } from '@vacancy/testkit/until'
 import { afterEach, expect, test } from 'vitest'
 import { startTestQueue, type TestQueue, TOKENS } from './testing/queue.ts'
 
-const VACANCY = join(import.meta.dirname, '../../../bin/vacancy.mjs')
+const VACANCY = join(import.meta.dirname, '../../bin/vacancy.mjs')
 const ended: (() => Promise<unknown>)[] = []
 
 afterEach(async () => {
