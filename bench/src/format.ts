@@ -77,19 +77,13 @@ function whysOf(row: RowReport): string[] {
 export function formatMarkdown(report: Report): string {
   return `## One node
 
-\`npm run bench -- --write\` measured this part. Targets are those that Vacancy was designed for. A baseline is what a bare
-program does on the same machine in the same run: an echo with the reply size, counting newlines, fdatasync, reading
-memory. Trust the ratios before the figures. Latencies count from the moment a request was intended to be sent.
+\`npm run bench -- --write\` measured this part. A baseline is what a bare program does on the same machine in the
+same run: an echo with the reply size, counting newlines, fdatasync, reading memory. Trust the ratios before the figures.
+Latencies count from the moment a request was intended to be sent.
 
 ${figuresOf(report)}
 
-### Notes on the figures
-
-${behindOf(report)}
-
-### How it is measured
-
-- Data: ${report.packages.toLocaleString('en')} packages of 60 nights, seeded, in segments of 25,000 properties with 4 room types.
+${[...behindLines(report), ''].join('\n')}- Data: ${report.packages.toLocaleString('en')} packages of 60 nights, in segments of 25,000 properties with 4 room types.
 - Queries: 4,000 different searches a class, half of them with other dates, prices and features. Answers are checked
   before they are timed, and the length of every reply is known.
 - Load: an open loop from separate processes. Frames are built beforehand, replies are only counted. A run in which 1 of
@@ -103,8 +97,9 @@ ${behindOf(report)}
 `
 }
 
-export function formatSection(section: Section): string {
-  return `### ${section.title}
+/** @param heading with what the part is about */
+export function formatSection(section: Section, heading = `### ${section.title}`): string {
+  return `${heading}
 
 \`${section.command} --write\` measured this part.
 
@@ -125,16 +120,13 @@ ${summaryOf(report)}
 ${report.rows.flatMap(markdownRows).join('\n')}`
 }
 
-function behindOf(report: Report): string {
-  return behindLines(report).join('\n') || 'Nothing to add.'
-}
-
 function behindLines({ rows, notes }: Pick<Report, 'rows' | 'notes'>): string[] {
-  const whys = rows.flatMap((row) => whysOf(row).map((why) => bullet(`${row.id}: ${why}`)))
+  const judged = rows.map((row) => ({ ...row, measures: row.measures.filter(({ verdict }) => verdict !== 'met') }))
+  const whys = judged.flatMap((row) => whysOf(row).map((why) => bullet(`${row.id}: ${why}`)))
   return [...whys, ...notes.map(bullet)]
 }
 
-const LINE_LENGTH = 120
+const LINE_LENGTH = 138
 
 /** A list item whose lines are no longer than those of the other pages. */
 export function bullet(text: string): string {
@@ -168,7 +160,7 @@ function headOf(report: Report | Section): string {
   ].join('\n')
 }
 
-export function summaryOf({ rows }: Pick<Report, 'rows'>): string {
+function summaryOf({ rows }: Pick<Report, 'rows'>): string {
   const count = (verdict: Verdict) => rows.filter((row) => row.verdict === verdict).length
   const judged = `${count('met')} met, ${count('missed')} missed, ${count('not measurable')} not measurable here`
   return count('not measured') === 0 ? `${judged}.` : `${judged}, ${count('not measured')} not measured.`

@@ -4,22 +4,21 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { bullet, formatMarkdown, formatSection, formatTarget, formatValue, summaryOf } from './format.ts'
+import { bullet, formatMarkdown, formatSection, formatTarget, formatValue, type Report } from './format.ts'
 import { ROOT } from './programs.ts'
 import { measureOf, RESULTS_FILE, type RecordedRun, type Results, readResults, writeResults } from './results.ts'
 import type { Measure } from './verdict.ts'
-import { type WhyNot, whyNotCells, whyNotLines } from './why-not/results.ts'
+import { type Figures, type WhyNot, whyNotCells, whyNotLines } from './why-not/results.ts'
 
-/** Kinds of recorded test runs, in the order of docs/reliability.md: one file of docs/results each, newest run first. */
+/** Kinds of recorded test runs, in the order of docs/reliability.md: one file of docs/results each. */
 const RUN_FILES = [
-  'seeds',
-  'whole-nodes',
   'defects',
-  'coverage',
   'chaos',
   'chaos-fabric',
   'bookers',
   'fabric-model',
+  'kill-queue',
+  'failover-queue',
   'soak-queue',
 ] as const
 type RunFile = (typeof RUN_FILES)[number]
@@ -32,11 +31,11 @@ export function writeBenchmark(part: Partial<Results>): void {
   for (const [file, text] of Object.entries(pages())) writeFileSync(join(ROOT, file), text)
 }
 
-/** Puts a run in front of those of its kind and renews every page. */
+/** Puts a run in the place of the last one of its kind and renews every page. */
 export function writeRun(name: RunFile, run: RecordedRun): void {
   const file = join(ROOT, `docs/results/${name}.json`)
-  const { kind, runs } = JSON.parse(readFileSync(file, 'utf8')) as RunLog
-  writeFileSync(file, `${JSON.stringify({ kind, runs: [run, ...runs] }, null, 2)}\n`)
+  const { kind } = JSON.parse(readFileSync(file, 'utf8')) as RunLog
+  writeFileSync(file, `${JSON.stringify({ kind, runs: [run] }, null, 2)}\n`)
   writeBenchmark({})
 }
 
@@ -66,82 +65,72 @@ export function withBlock(page: string, name: string, text: string): string {
 }
 
 function benchmarksPage(results: Results): string {
-  const { report, failover, replicated, compare, queue, fabric, stays, starts, runs } = results
+  const { report, failover, replicated, queue, fabric, stays } = results
   return [
     '# Benchmarks',
     `<!-- Generated from ${RESULTS_FILE} by \`npm run docs\`. Run the benchmark instead of editing. -->`,
-    'What was measured, where, and which targets are missed. Each part names the commit that it was measured at.',
+    'What was measured, where, and which targets are missed. Each part names its commit. Beside other systems:\n[why-not.md](why-not.md).',
+    '## Missed targets',
+    'Targets are those that Vacancy was designed for. Of all figures with one, these miss it:',
+    missedLines([report, failover, replicated, queue, fabric, stays]).join('\n'),
     formatMarkdown(report),
     '## A shard',
     'What several nodes add to these figures, and what they cost.',
-    ...[failover, replicated, compare].map(formatSection),
-    ...(queue === undefined
-      ? []
-      : ['## Jobs', 'What accepting a job durably and delivering it costs.', formatSection(queue)]),
-    ...(fabric === undefined
-      ? []
-      : ['## The fabric', 'What routers and bridges cost for each request.', formatSection(fabric)]),
-    ...(stays === undefined
-      ? []
-      : ['## Stays', 'What booking all nights of a stay at once costs.', formatSection(stays)]),
-    ...(starts === undefined
-      ? []
-      : ['## Starts of programs', 'What the bundles of programs save.', formatSection(starts)]),
-    '## Other runs',
-    'Kept as sentences by the person who ran them.',
-    ...runs.map(recordedRun),
+    formatSection(failover),
+    formatSection(replicated),
+    formatSection(queue, '## Jobs\n\nWhat accepting a job durably and delivering it costs.'),
+    formatSection(fabric, '## The fabric\n\nWhat routers and bridges cost for each request.'),
+    formatSection(stays, '## Stays\n\nWhat booking all nights of a stay at once costs.'),
   ]
     .map((block) => `${block.trim()}\n`)
     .join('\n')
 }
 
-function recordedRun({ title, command, date, commit, lines }: RecordedRun): string {
-  return [`### ${title}`, `\`${command}\`, ${date}, ${commitText(commit)}:`, lines.map(bullet).join('\n')].join('\n\n')
-}
-
-const commitText = (commit: string | undefined): string =>
-  commit === undefined ? 'commit not recorded' : `commit ${commit}`
-
-function readmeFigures(results: Results): string {
-  const { report, failover, replicated } = results
-  const { startedAt, machine } = report
-  const at = (id: number, name: string) => measureOf(report, id, name)
-  const killed = (name: string) => measureOf(failover, 1, name)
-  const missed = missedLines(results)
-  return [
-    `Recorded on ${startedAt.slice(0, 10)} at commit ${machine.commit}: ${report.packages.toLocaleString('en')} packages, ${machine.cores} cores\n(${machine.cpu}), load generator on the same cores. The shard was recorded at commit ${failover.machine.commit} (failover) and\n${replicated.machine.commit} (writes).`,
-    table(
-      ['What', 'Measured', 'Target', ''],
-      [
-        row('Search, 20,000/s on 1,000 connections, 300 hits, p50', at(4, 'p50')),
-        row('The same, p99', at(4, 'p99')),
-        row('Peak of such searches, 20 KB each, 2 serving threads', at(7, '300 hits, 20 KB')),
-        row('Peak of selective searches, 2 KB each', at(7, 'selective, 2 KB')),
-        row('Durable write, 50,000/s beside the searches, p50', at(15, 'updates p50')),
-        row('p99 of searches beside these writes', at(15, 'searches p99')),
-        row('Start until serving, from a snapshot', at(12, 'start to active')),
-        row('Resident memory after searches', at(1, 'resident after searches')),
-        row('Import of grouped CSV, records a second and thread', at(10, 'records, one thread')),
-        row('Leader killed: no writes for, p50', killed('no writes, p50')),
-        row('Leader killed: no writes for, p99', killed('no writes, p99')),
-      ],
-    ),
-    `Of the ${report.rows.length} targets of one node: ${summaryOf(report)} Every figure that misses its target, shard included:`,
-    missed.join('\n'),
-    report.notes.join('\n'),
-  ].join('\n\n')
-}
-
-/** One item for each row with a missed target. */
-function missedLines({ report, failover, replicated }: Results): string[] {
-  return [...report.rows, ...failover.rows, ...replicated.rows]
-    .filter(({ verdict }) => verdict === 'missed')
-    .map(({ what, measures }) => {
+/** One item for each row with a target that is missed or was not judged. */
+function missedLines(parts: readonly Pick<Report, 'rows'>[]): string[] {
+  return parts
+    .flatMap(({ rows }) => rows)
+    .flatMap(({ what, measures, why }) => {
       const figures = measures
-        .filter(({ verdict }) => verdict === 'missed')
+        .filter(({ verdict }) => verdict !== undefined && verdict !== 'met')
         .map((measure) => `${measure.name} ${valueText(measure)} (${targetText(measure)})`)
-      return bullet(`${what}: ${figures.join('; ')}`)
+      if (figures.length > 0) return [bullet(`${what}: ${figures.join('; ')}`)]
+      return why === undefined ? [] : [bullet(`${what}: not measured, ${why}`)]
     })
+}
+
+/** Five figures beside those of other systems. */
+function readmeFigures({ report, failover, whyNot }: Results): string {
+  const { hits, clients, systems, machine, startedAt } = whyNot
+  const rate = (value: number) => formatValue(Math.round(value), '/s')
+  const rows: readonly [string, (figures: Figures) => string][] = [
+    [
+      `Processor time of a search with ${hits.broad} hits`,
+      ({ broad }) => formatValue(broad.many.cpuMicros ?? broad.many.clientMicros ?? Number.NaN, 'µs'),
+    ],
+    [`Searches with ${hits.selective} hits, ${clients} clients`, ({ selective }) => rate(selective.many.perSecond)],
+    [`Durable writes, ${clients} clients`, ({ writes }) => rate(writes.many.perSecond)],
+    ['Memory of a package', ({ bytesPerPackage }) => formatValue(bytesPerPackage, 'B')],
+  ]
+  const cells = rows.map(([what, cell]) => [
+    what,
+    ...systems.map((system) => ('figures' in system ? cell(system.figures) : '–')),
+  ])
+  const killed = valueText(measureOf(failover, 1, 'no writes, p50'))
+  const at = (id: number, name: string) => valueText(measureOf(report, id, name))
+  const { startedAt: failoverAt, machine: failoverMachine, command } = failover
+  return [
+    table(
+      ['What', ...whyNotCells(whyNot).heads.slice(1)],
+      [...cells, ['No writes after the leader is killed, p50', killed, ...systems.slice(1).map(() => '–')]],
+    ),
+    [
+      `- Rows 1 to 4: \`${whyNot.command}\`, ${machine.cores} cores (${machine.cpu}), ${startedAt.slice(0, 10)}, commit ${machine.commit}.`,
+      `- Row 5: \`${command}\`, three nodes on ${failoverMachine.cores} cores, ${failoverAt.slice(0, 10)}, commit ${failoverMachine.commit}.`,
+      `- One node with ${report.packages.toLocaleString('en')} packages: ${at(4, 'p50')} at the median of 20,000 searches a second, ${at(7, '300 hits, 20 KB')} at most, ${at(1, 'resident after searches')}.`,
+      '- How to read them: [why-not.md](docs/why-not.md). All figures and missed targets: [benchmarks.md](docs/benchmarks.md).',
+    ].join('\n'),
+  ].join('\n\n')
 }
 
 function comparedFigures({ report, replicated }: Results): string {
@@ -178,11 +167,6 @@ const compared = (what: string, measure: Measure): string[] => {
   if (baseline === undefined) return [what, valueText(measure), 'none', '']
   const ratio = formatValue(baseline.ratio ?? value / baseline.value, '×')
   return [what, valueText(measure), `${baseline.name} ${formatValue(baseline.value, unit)}`, ratio]
-}
-
-const row = (what: string, measure: Measure): string[] => {
-  const { verdict } = measure
-  return [what, valueText(measure), targetText(measure), verdict === 'missed' ? '**missed**' : (verdict ?? '')]
 }
 
 const valueText = ({ value, unit }: Measure): string => formatValue(value, unit)

@@ -26,14 +26,10 @@ export type Results = {
   readonly report: Report
   readonly failover: Section
   readonly replicated: Section
-  readonly compare: Section
-  /** Absent until it was measured once. */
-  readonly queue?: Section
-  readonly fabric?: Section
-  readonly stays?: Section
-  readonly starts?: Section
+  readonly queue: Section
+  readonly fabric: Section
+  readonly stays: Section
   readonly whyNot: WhyNot
-  readonly runs: readonly RecordedRun[]
 }
 
 export function readResults(): Results {

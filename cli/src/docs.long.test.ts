@@ -17,13 +17,14 @@ const PAGES = [
   'docs/clusters.md',
   'docs/registry.md',
   'docs/reliability.md',
+  'docs/limits.md',
   'docs/why-not.md',
   'CONTRIBUTING.md',
 ]
 /** Generated pages, whose cells and paragraphs are as long as the texts of their tables. */
 const GENERATED = /^<!-- (?:Generated|Made) from /m
 const LINE_LENGTH = 140
-const README_LINES = 120
+const README_LINES = 110
 const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: object }
 
 const textOf = (page: string) => readFileSync(join(ROOT, page), 'utf8')
@@ -47,14 +48,12 @@ test.each(lines)('$page: `$line` begins with an existing command', ({ line }) =>
   else expect(line).toMatch(/^(npx vacancy|vacancy|curl|cp|mkdir) /)
 })
 
-test('the README shows how to start and test, and lists missed targets', () => {
+test('the README shows how to start and test, and stays short', () => {
   const readme = textOf('README.md')
 
   const first = lines.filter(({ page }) => page === 'README.md').map(({ line }) => line)
   expect(first.slice(0, 2)).toEqual(['npm start', 'npm test'])
   expect(readme.trimEnd().split('\n').length).toBeLessThanOrEqual(README_LINES)
-  expect(readme).toContain('(docs/reliability.md#known-shortfalls)')
-  expect(readme).toContain('**missed**')
 })
 
 test('lines of hand-written pages are short enough', () => {
