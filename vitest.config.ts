@@ -3,12 +3,12 @@ import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import house from './package.json' with { type: 'json' }
 
-/** Tests start real processes and share the cores with each other: generous time, few workers. */
+/** Of tests that start real processes, which share the cores with each other. That of others is in the setup file. */
 const limits = {
   testTimeout: 180_000,
   hookTimeout: 180_000,
   expect: { poll: { timeout: 20_000 } },
-  setupFiles: [fileURLToPath(import.meta.resolve('./scripts/seed-tests.mjs'))],
+  setupFiles: [fileURLToPath(import.meta.resolve('./scripts/setup-tests.mjs'))],
 }
 
 /** Tests of the console start no programs, and run a third faster in threads. Others change signals, folders and exit codes. */
@@ -22,21 +22,19 @@ const project = (name: string) => ({
   },
 })
 
-/** Simulations, and tests of whole shards and programs. */
-const SLOW =
-  /[./](?:shard|sim|simulated|chaos|kill|raft|start|starter|charge|cli)[.]test[.]|[/]queue[/]src[/](?:owners|failover|losing|docs|commands|client|sqlite-journal)[.]test|[/]platform[/](?:up|outages|docs)[.]test|[/]etcd-store[.]test|[/](?:healing|interop|path|chaos)[.]test/
+/** Without durations of an earlier run, small files are last, and long ones among them would keep one worker busy at the end. */
+const LONG = /[.](?:program|long)[.]test[.]|[/]sim[/]/
 
-/** Without durations of an earlier run, small files are last, and slow ones among them would keep one worker busy at the end. */
-class SlowFirst extends BaseSequencer {
+class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files)
-    return sorted.toSorted((a, b) => Number(SLOW.test(b.moduleId)) - Number(SLOW.test(a.moduleId)))
+    return sorted.toSorted((a, b) => Number(LONG.test(b.moduleId)) - Number(LONG.test(a.moduleId)))
   }
 }
 
 export default defineConfig({
   test: {
-    sequence: { sequencer: SlowFirst },
+    sequence: { sequencer: LongFirst },
     // Much of their time they wait for processes: three keep two cores busy.
     maxWorkers: 3,
     projects: [

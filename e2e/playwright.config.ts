@@ -3,6 +3,8 @@ import { LAUNCH } from './src/browser.ts'
 
 const SIMULATED = ['**/end-states.spec.ts', '**/tasks.spec.ts', '**/topology.spec.ts']
 const PAGES = '**/accessibility.spec.ts'
+/** Belongs to every run (`npm test`). */
+const EVERYDAY = '**/*.program.spec.ts'
 
 export default defineConfig({
   testDir: './src',
@@ -11,7 +13,8 @@ export default defineConfig({
   // simulated one that needs few resources. When that has ended, all pages are checked on another real one.
   workers: 2,
   projects: [
-    { name: 'real', testIgnore: [...SIMULATED, PAGES], workers: 1 },
+    { name: 'everyday', testMatch: EVERYDAY, workers: 1 },
+    { name: 'real', testIgnore: [...SIMULATED, PAGES, EVERYDAY], workers: 1 },
     { name: 'simulated', testMatch: SIMULATED, workers: 1 },
     { name: 'pages', testMatch: PAGES, workers: 1 },
   ],

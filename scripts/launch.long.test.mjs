@@ -169,8 +169,37 @@ test('browser tests run after the others, also when one of those failed, and bot
   expect(output).toMatch(/\nfailed: a page: no\n1 skipped\n2 passed, 2 failed\n$/)
 })
 
+test('`npm test` leaves long tests out, unless they are named', async () => {
+  write('quickstart/src/quick.test.ts', "import { test } from 'vitest'\ntest('quick', () => {})")
+  write('quickstart/src/some.program.test.ts', "import { test } from 'vitest'\ntest('program', () => {})")
+  write('quickstart/src/some.long.test.ts', "import { test } from 'vitest'\ntest('long', () => {})")
+
+  expect((await launch(['test'])).output).toMatch(/\n2 passed, 0 failed\n$/)
+  expect((await launch(['test', 'some'])).output).toMatch(/\n2 passed, 0 failed\n$/)
+  expect((await launch(['test:all'])).output).toMatch(/\n3 passed, 0 failed\n$/)
+})
+
+test('the parts of all tests run each file once', async () => {
+  for (const name of ['a', 'b', 'c'])
+    write(
+      `quickstart/src/${name}.long.test.ts`,
+      `import { test } from 'vitest'\ntest('${name}', () => console.log('ran ${name}'))`,
+    )
+  const ran = async (part) =>
+    [...(await launch(['test:all', '--part', part])).output.matchAll(/ran ([abc])\n/g)].map(([, name]) => name)
+
+  expect([...(await ran('1/2')), ...(await ran('2/2'))].sort()).toEqual(['a', 'b', 'c'])
+})
+
+test('arguments of test:all that are no part are refused by name', async () => {
+  expect(await launch(['test:all', '--prat', '1/2'])).toEqual({
+    code: 64,
+    output: 'vacancy: test:all: unknown argument --prat 1/2; usage: --part 1/4\n',
+  })
+})
+
 test.runIf(hasGit)(
-  'a commit has a fixed seed, a tree with changes a new one each time, and a given seed is used',
+  '`npm test` has one seed, all tests draw a seed from the commit, and a given seed is used',
   async () => {
     write(
       'quickstart/src/seed.test.ts',
@@ -181,15 +210,17 @@ test.runIf(hasGit)(
     git('init', '--quiet')
     git('add', '--all')
     git('-c', 'user.name=n', '-c', 'user.email=e', '-c', 'commit.gpgsign=false', 'commit', '--quiet', '--message', 'm')
-    const seedOf = async (given) => (await launch(['test'], undefined, given)).output.match(/drawn from (\d+)/)?.[1]
+    const seedOf = async (command, given) =>
+      (await launch([command], undefined, given)).output.match(/drawn from (\d+)/)?.[1]
 
-    const first = await seedOf()
+    const first = await seedOf('test:all')
 
     expect(first).toMatch(/^\d+$/)
-    expect(await seedOf()).toBe(first)
-    expect(await seedOf({ VACANCY_SEED: '77' })).toBe('77')
+    expect(await seedOf('test:all')).toBe(first)
+    expect(await seedOf('test:all', { VACANCY_SEED: '77' })).toBe('77')
+    expect(await seedOf('test')).toBe(await seedOf('test'))
     write('changed', 'since')
-    expect(await seedOf()).not.toBe(first)
+    expect(await seedOf('test:all')).not.toBe(first)
   },
 )
 

@@ -15,6 +15,11 @@ import { whyNotCommand } from './why-not/why-not.ts'
 process.once('SIGINT', () => process.exit(130))
 process.once('SIGTERM', () => process.exit(143))
 
+/** Flags alone are those of the report: `npm run bench -- --quick`. */
+const given = process.argv.slice(2)
+const named =
+  given[0] === undefined || (given[0].startsWith('-') && given[0] !== '--help') ? ['report', ...given] : given
+
 await runCommands(
   [
     reportCommand,
@@ -28,5 +33,5 @@ await runCommands(
     staysCommand,
     startsCommand,
   ],
-  process.argv.slice(2),
+  named,
 )

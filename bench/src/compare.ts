@@ -1,4 +1,4 @@
-/** `npm run compare`: the figures of a node alone, of this commit and of another one, measured in turn. */
+/** `npm run bench -- compare`: the figures of a node alone, of this commit and of another one, measured in turn. */
 
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
@@ -96,7 +96,7 @@ async function measure(
   const section: Section = {
     name: 'compare',
     title: 'A node alone, before and after',
-    command: `npm run compare -- --base ${base.slice(0, 7)} --runs ${count} --packages ${packages}`,
+    command: `npm run bench -- compare --base ${base.slice(0, 7)} --runs ${count} --packages ${packages}`,
     scope: `${count} runs of ${base.slice(0, 7)} and of this commit in turn, ${packages.toLocaleString('en')} packages`,
     startedAt,
     seconds: (performance.now() - begun) / 1000,

@@ -1,5 +1,5 @@
 /**
- * `npm run failover`: how long a shard of three nodes accepts no writes after losing its leader, and whether reads
+ * `npm run bench -- failover`: how long a shard of three nodes accepts no writes after losing its leader, and whether reads
  * continue.
  */
 
@@ -127,7 +127,7 @@ export async function measureFailover(
   const section: Section = {
     name: 'failover',
     title: 'Failover',
-    command: `npm run failover -- --rounds ${count}`,
+    command: `npm run bench -- failover --rounds ${count}`,
     scope: `${count} faults of each kind on a shard of 3 nodes`,
     startedAt,
     seconds: (performance.now() - begun) / 1000,

@@ -24,7 +24,7 @@ test('a block takes the place of the one before it and changes nothing else', ()
 })
 
 test('the newest run of each kind is shown', () => {
-  const run = { title: 'a', command: 'npm run chaos', date: '2026-11-23', lines: ['Nothing lost.', 'All agreed.'] }
+  const run = { title: 'a', command: 'npm run proofs -- chaos', date: '2026-11-23', lines: ['Nothing lost.', 'All agreed.'] }
   const table = runsTable([
     {
       kind: 'Chaos',
@@ -35,7 +35,7 @@ test('the newest run of each kind is shown', () => {
     },
   ])
 
-  expect(table).toContain('| Chaos | Nothing lost. All agreed. | `npm run chaos` | 2026-11-23 | abc |')
+  expect(table).toContain('| Chaos | Nothing lost. All agreed. | `npm run proofs -- chaos` | 2026-11-23 | abc |')
   expect(table).not.toContain('older')
 })
 

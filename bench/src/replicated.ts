@@ -1,5 +1,5 @@
 /**
- * `npm run replicated`: what it costs to have every write on a majority of three nodes, beside a node that is alone,
+ * `npm run bench -- replicated`: what it costs to have every write on a majority of three nodes, beside a node that is alone,
  * under the same load in the same run; and how far followers are behind meanwhile.
  */
 
@@ -79,7 +79,7 @@ async function measure(bench: Bench, plan: Plan): Promise<{ section: Section; ru
   const section: Section = {
     name: 'replicated',
     title: 'Replicated writes',
-    command: `npm run replicated -- --runs ${count} --seconds ${seconds} --rate ${rate}`,
+    command: `npm run bench -- replicated --runs ${count} --seconds ${seconds} --rate ${rate}`,
     scope: `${count} runs of ${seconds} s each on a node alone and on a shard of 3 nodes, ${rate.toLocaleString('en')} writes/s`,
     startedAt,
     seconds: (performance.now() - begun) / 1000,

@@ -1,4 +1,4 @@
-/** `npm run sample`: writes a seeded data set as the CSV files that build-snapshot reads. */
+/** `npm run bench -- sample`: writes a seeded data set as the CSV files that build-snapshot reads. */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { dayOf, EXIT, formatDay, parseDay, VacancyError } from '@vacancy/shared'

@@ -1,4 +1,4 @@
-/** `npm run bench:starts`: what it takes to start a program from its bundle and from its sources, in turns. */
+/** `npm run bench -- starts`: what it takes to start a program from its bundle and from its sources, in turns. */
 
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -65,7 +65,7 @@ async function measure(bench: Bench, rounds: number): Promise<{ section: Section
   const section: Section = {
     name: 'starts',
     title: 'Starts',
-    command: `npm run bench:starts -- --rounds ${rounds}`,
+    command: `npm run bench -- starts --rounds ${rounds}`,
     scope: `${rounds} starts of each in turn`,
     startedAt,
     seconds: (performance.now() - begun) / 1000,

@@ -1,6 +1,6 @@
 /**
  * Checks the automatable rules of WCAG 2.2 AA on every page, in light and dark. Writes two pictures of each page to
- * e2e/screenshots, one wide and light, one narrow and dark; `npm run screenshots` takes all of them.
+ * e2e/screenshots, one wide and light, one narrow and dark; `npm run console -- screenshots` takes all of them.
  */
 
 import { mkdirSync } from 'node:fs'

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:console`: latencies of the console (docs/design/console.md#budgets) with a simulated cluster, on
+ * `npm run console -- bench`: latencies of the console (docs/design/console.md#budgets) with a simulated cluster, on
  * a slow laptop with a mobile network: a processor slowed down four times, 40 ms and 10 Mbit/s. Medians of five. The
  * small cluster is opened with an empty browser profile, the large one with a profile that has cached the compiled
  * code.
@@ -79,7 +79,7 @@ const PARTS: { readonly [name: string]: (browser: Browser) => Promise<Figure[]> 
   },
 }
 
-const USAGE = `usage: npm run bench:console [-- --write] [-- --only ${Object.keys(PARTS).join('|')}]
+const USAGE = `usage: npm run console -- bench [-- --write] [-- --only ${Object.keys(PARTS).join('|')}]
 
 --write updates the table in docs/console.md.
 --only measures one part: a cluster of 120 nodes, one of 1,000, the topology of such a one, large answers and files of a real shard, or the heap of a browser after half an hour, which runs only when named.`

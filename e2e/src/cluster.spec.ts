@@ -13,33 +13,6 @@ test.beforeEach(async ({ stack, page }) => {
   await ready(page)
 })
 
-test('leadership is transferred to a follower in three clicks from the overview, and the page shows it', async ({
-  page,
-  stack,
-}) => {
-  const target = await heir(stack)
-
-  await page.locator(`[data-shard="quickstart"][data-node="${target}"]`).first().click()
-  await ready(page)
-  await page.getByRole('button', { name: `Make leader… ${target}` }).click()
-  const dialog = page.getByRole('dialog', { name: `Transfer leadership of quickstart to ${target}` })
-  await expect(dialog.locator('[data-check][data-level="block"]')).toHaveCount(0)
-  await dialog.getByRole('button', { name: `Transfer leadership to ${target}` }).click()
-
-  await expect(page.locator('[data-op-state="done"]').first()).toBeVisible()
-  await expect(row(page, target)).toHaveAttribute('data-role', 'leader')
-  // The first queried node may learn of the new leader last.
-  await expect.poll(async () => (await infoOf(stack)).leader_id).toBe(target)
-
-  const timeline = page.getByRole('region', { name: 'Leadership timeline, last 24 h' })
-  await expect(timeline.locator('[data-stretch="leader"]').last()).toHaveAttribute('data-leader', target)
-  await expect(timeline).toContainText(/\d election/)
-  // The shard is younger than a day: the time before is shown as unknown.
-  await expect(timeline.locator('[data-stretch]').first()).toHaveAttribute('data-stretch', 'unknown')
-  await timeline.getByRole('button', { name: 'Show as table' }).click()
-  await expect(timeline.getByRole('table', { name: 'Leadership' }).getByRole('row').nth(1)).toContainText(target)
-})
-
 test('columns and views of the shard table are chosen by keyboard, and stored for the person', async ({
   page,
   browser,

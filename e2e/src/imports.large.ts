@@ -1,5 +1,5 @@
 /**
- * `npm run e2e:large`: an upload of six million packages, from choosing the files to searches on all nodes, proven by
+ * `npm run console -- large`: an upload of six million packages, from choosing the files to searches on all nodes, proven by
  * counters. Prints how long each part took.
  */
 

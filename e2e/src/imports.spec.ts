@@ -1,15 +1,13 @@
 /** From two CSV files to searches on all nodes, through the browser. */
 
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import type { Page } from '@playwright/test'
 import { expect, ready, signIn, test } from './console.ts'
 import { startControlPlane } from './control-plane.ts'
+import { flowOf, install, newImport, rowsOf, sampleWithPrice } from './import-steps.ts'
 import { pricesAt } from './prices.ts'
-import type { Stack } from './stack.ts'
 
-const DAY_MS = 86_400_000
 let folder: string
 
 test.beforeAll(() => {
@@ -17,52 +15,18 @@ test.beforeAll(() => {
 })
 test.afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** The sample with new prices, so that nodes that serve it can be distinguished from others. */
-function filesOf(stack: Stack, price: number): string[] {
-  const [properties, packages] = ['properties.csv', 'packages.csv'].map((name) => join(folder, name)) as [
-    string,
-    string,
-  ]
-  cpSync(join(stack.folder, 'csv/properties.csv'), properties)
-  const rows = readFileSync(join(stack.folder, 'csv/packages.csv'), 'utf8')
-  const [header, ...lines] = rows.split('\n')
-  const priced = lines.map((line) => line.replace(/^([^,]*,[^,]*,[^,]*,[^,]*),[^,]*/, `$1,${price}`))
-  writeFileSync(packages, [header, ...priced].join('\n'))
-  return [packages, properties]
-}
-
-async function newImport(page: Page, name: string, files: readonly string[]): Promise<void> {
-  await page.goto('/imports/new')
-  await ready(page)
-  await page.getByRole('textbox', { name: /^Name/ }).fill(name)
-  await page
-    .locator('input[type="file"]')
-    .first()
-    .setInputFiles([...files])
-  await expect(page.getByRole('button', { name: 'Upload and build' })).not.toHaveAttribute('aria-disabled', 'true')
-}
-
-const flow = (page: Page, name: string) => page.getByRole('region', { name: `Import ${name}` })
-
-/** Packages that are still on sale if midnight passes during the test. */
-function rowsOf(stack: Stack): string[] {
-  const later = new Date(Date.now() + 3 * DAY_MS).toISOString().slice(0, 10)
-  const rows = readFileSync(join(stack.folder, 'csv/packages.csv'), 'utf8').split('\n').slice(1)
-  return rows.filter((row) => (row.split(',')[2] ?? '') >= later).slice(2_000, 2_100)
-}
-
 test('an interrupted upload resumes after a reload, is built, installed, and searchable on all nodes', async ({
   page,
   stack,
 }) => {
   test.setTimeout(240_000)
-  const files = filesOf(stack, 77)
+  const files = sampleWithPrice(stack, folder, 77)
   await newImport(page, 'hotels-77', files)
   await page.route('**/api/v1/uploads/*', (route) =>
     route.request().method() === 'PATCH' ? route.abort() : route.continue(),
   )
   await page.getByRole('button', { name: 'Upload and build' }).click()
-  await expect(flow(page, 'hotels-77')).toHaveAttribute('data-import-state', 'uploading')
+  await expect(flowOf(page, 'hotels-77')).toHaveAttribute('data-import-state', 'uploading')
   await page.reload()
   await ready(page)
   await page.unroute('**/api/v1/uploads/*')
@@ -71,22 +35,10 @@ test('an interrupted upload resumes after a reload, is built, installed, and sea
     const upload = page.locator('[data-upload]').filter({ hasText: `Choose ${basename(file)} again` })
     await upload.locator('input[type="file"]').setInputFiles(file)
   }
-  await expect(flow(page, 'hotels-77')).toHaveAttribute('data-import-state', 'built', { timeout: 90_000 })
+  await expect(flowOf(page, 'hotels-77')).toHaveAttribute('data-import-state', 'built', { timeout: 90_000 })
   await expect(page.locator('[data-agree="true"]')).toBeVisible()
 
-  await page
-    .getByRole('button', { name: /^Install on quickstart…/ })
-    .first()
-    .click()
-  const dialog = page.getByRole('dialog')
-  const act = dialog.getByRole('button', { name: /^Install/ })
-  await expect(act).not.toHaveAttribute('aria-disabled', 'true', { timeout: 30_000 })
-  await act.click()
-  const installed = async () => {
-    const { operations } = await (await page.request.get('/api/v1/operations?limit=10')).json()
-    return operations.find(({ kind }: { kind: string }) => kind === 'install')?.state
-  }
-  await expect.poll(installed, { timeout: 120_000 }).toBe('done')
+  await install(page)
 
   for (const node of stack.nodes) {
     await expect.poll(async () => [...new Set(await pricesAt(node, rowsOf(stack)))], { timeout: 60_000 }).toEqual([77])
@@ -98,7 +50,7 @@ test('columns are read by the names of the header: a different order gives the s
   stack,
 }) => {
   test.setTimeout(240_000)
-  const files = filesOf(stack, 66) as [string, string]
+  const files = sampleWithPrice(stack, folder, 66)
   const [packages] = files
   const snapshotOf = async (name: string): Promise<string | undefined> => {
     const { imports } = await (await page.request.get('/api/v1/imports')).json()
@@ -106,7 +58,7 @@ test('columns are read by the names of the header: a different order gives the s
   }
   const build = async (name: string) => {
     await page.getByRole('button', { name: 'Upload and build' }).click()
-    await expect(flow(page, name)).toHaveAttribute('data-import-state', 'built', { timeout: 90_000 })
+    await expect(flowOf(page, name)).toHaveAttribute('data-import-state', 'built', { timeout: 90_000 })
     await expect(page.locator('[data-agree="true"]')).toBeVisible()
   }
   await newImport(page, 'in-order', files)
@@ -129,7 +81,7 @@ test('columns are read by the names of the header: a different order gives the s
 
 test('invalid rows fail the import with file, line and value, and nothing is built', async ({ page, stack }) => {
   test.setTimeout(120_000)
-  const [packages, properties] = filesOf(stack, 50) as [string, string]
+  const [packages, properties] = sampleWithPrice(stack, folder, 50)
   const rows = readFileSync(packages, 'utf8').split('\n')
   rows[4_000] = 'alp_000001,double,2026-02-31,3,50,'
   writeFileSync(packages, rows.join('\n'))
@@ -137,7 +89,7 @@ test('invalid rows fail the import with file, line and value, and nothing is bui
 
   await page.getByRole('button', { name: 'Upload and build' }).click()
 
-  await expect(flow(page, 'wrong')).toHaveAttribute('data-import-state', 'failed', { timeout: 90_000 })
+  await expect(flowOf(page, 'wrong')).toHaveAttribute('data-import-state', 'failed', { timeout: 90_000 })
   await expect(page.getByRole('table', { name: 'Errors' })).toContainText('2026-02-31')
   await expect(page.getByRole('table', { name: 'Errors' })).toContainText(/4,?\s?001/)
   const failed = page.url()
@@ -158,7 +110,7 @@ test('invalid rows fail the import with file, line and value, and nothing is bui
 
 test('without any node: files of the import folder, a given codec list, and two swapped files', async ({ browser }) => {
   test.setTimeout(120_000)
-  const night = new Date(Date.now() + 5 * DAY_MS).toISOString().slice(0, 10)
+  const night = new Date(Date.now() + 5 * 86_400_000).toISOString().slice(0, 10)
   writeFileSync(join(folder, 'a.csv'), 'hotel_1,alpine,valley,hotel,standard,3,47.123456,11.123456,wifi\n')
   writeFileSync(join(folder, 'b.csv'), `hotel_1,double,${night},2,120,sauna\n`)
   writeFileSync(join(folder, 'codecs.yml'), 'rate_features:\n  - breakfast\n  - sauna\n')
@@ -189,7 +141,7 @@ test('without any node: files of the import folder, a given codec list, and two 
 
     await page.getByRole('button', { name: 'Build', exact: true }).click()
 
-    await expect(flow(page, 'by itself')).toHaveAttribute('data-import-state', 'built', { timeout: 60_000 })
+    await expect(flowOf(page, 'by itself')).toHaveAttribute('data-import-state', 'built', { timeout: 60_000 })
     await expect(page.locator('[data-agree="true"]')).toBeVisible()
   } finally {
     await context.close()

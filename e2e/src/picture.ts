@@ -1,5 +1,5 @@
 /**
- * `npm run picture`: the pictures of README.md and docs/console.md. The overview is that of a busy simulated cluster,
+ * `npm run console -- picture`: the pictures of README.md and docs/console.md. The overview is that of a busy simulated cluster,
  * which runs for some minutes, so that its chart has a history; meanwhile leaders change, a node stops and another one
  * lags. The other pages are those of a real shard under writes.
  */
@@ -39,7 +39,7 @@ const { values } = parseArgs({
 })
 
 if (values.help) {
-  console.log('usage: npm run picture [-- --out FOLDER --only overview,pages --minutes 12]')
+  console.log('usage: npm run console -- picture [-- --out FOLDER --only overview,pages --minutes 12]')
 } else {
   const only = values.only.split(',')
   const browser = await openBrowser()

@@ -23,18 +23,6 @@ test.beforeEach(async ({ page }) => {
   await ready(page)
 })
 
-test('it opens with a query that has results, which runs with one key', async ({ page }) => {
-  await page.keyboard.press('Control+Enter')
-
-  const result = page.locator('[data-result-count]')
-  await expect(result).toBeVisible()
-  expect(Number(await result.getAttribute('data-result-count'))).toBeGreaterThan(0)
-  for (const view of ['Calendar', 'Map', 'JSON', 'Wire', 'Timing', 'Table']) {
-    await page.getByRole('tablist', { name: 'Result as' }).getByRole('tab', { name: view }).click()
-    await expect(page.getByRole('tabpanel', { name: view })).toBeVisible()
-  }
-})
-
 test('a map has all of its colours with reduced motion; all used to have the colour that was read last', async ({
   page,
 }) => {

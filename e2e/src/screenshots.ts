@@ -1,5 +1,5 @@
 /**
- * `npm run screenshots`: every page in light and dark, wide and narrow: with a healthy cluster, with half of the nodes
+ * `npm run console -- screenshots`: every page in light and dark, wide and narrow: with a healthy cluster, with half of the nodes
  * silent, and with a control plane without nodes; and of simulated clusters the pages that differ there: 300 shards, a
  * lost quorum, and the past. Names pages that scroll sideways. For manual review.
  */
@@ -156,7 +156,7 @@ const states = values.states.split(',')
 const unknown = states.find((state) => !STATES.split(',').includes(state))
 
 if (values.help) {
-  console.log(`usage: npm run screenshots [-- --out DIR --only overview,shard --states ${STATES}]`)
+  console.log(`usage: npm run console -- screenshots [-- --out DIR --only overview,shard --states ${STATES}]`)
 } else if (unknown !== undefined) {
   console.error(`screenshots: --states: there is no ${unknown}; there are ${STATES}`)
   process.exitCode = 64

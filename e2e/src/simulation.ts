@@ -1,4 +1,4 @@
-/** The control plane with a simulated cluster, as `npm run console:sim` starts it, and a browser that is signed in to it. */
+/** The control plane with a simulated cluster, as `npm run console -- sim` starts it, and a browser that is signed in to it. */
 
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

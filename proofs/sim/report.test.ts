@@ -6,7 +6,13 @@ const page = readFileSync(new URL('../../docs/reliability.md', import.meta.url),
 const recorded = new URL('../../docs/results/simulation.json', import.meta.url)
 
 const summary = { ...createSummary(), runs: 334, events: 4_200_000, failed: [17], programs: { core: 300, driver: 34 } }
-const figures: Figures = { commit: 'abc', command: 'npm run sim', from: 1, seeds: 334, profiles: { crash: summary } }
+const figures: Figures = {
+  commit: 'abc',
+  command: 'npm run proofs -- sim',
+  from: 1,
+  seeds: 334,
+  profiles: { crash: summary },
+}
 
 test('a recorded run gives one row per profile, with failed seeds', () => {
   expect(rowsOf(figures)).toContain('| `crash` | 334 | 34 | 4,200,000 | 0 | 0 | 1 | 0 |')

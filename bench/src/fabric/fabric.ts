@@ -1,5 +1,5 @@
 /**
- * `npm run bench:fabric`: what a router and a bridge cost for each request, beside a relay that passes bytes on, in
+ * `npm run bench -- fabric`: what a router and a bridge cost for each request, beside a relay that passes bytes on, in
  * turns on the same machine.
  */
 
@@ -97,7 +97,7 @@ async function measureFabric(options: FabricBenchOptions, say: (text: string) =>
   return {
     name: 'fabric',
     title: 'Routers and bridges',
-    command: `npm run bench:fabric -- --requests ${options.requests} --rounds ${options.rounds}`,
+    command: `npm run bench -- fabric --requests ${options.requests} --rounds ${options.rounds}`,
     scope: `${options.requests.toLocaleString('en')} requests over ${CONNECTIONS} connections with one request in flight each`,
     startedAt,
     seconds: (performance.now() - begun) / 1000,

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:queue`: the job queue beside a server with the same interface that stores nothing, in turns on the same
+ * `npm run bench -- queue`: the job queue beside a server with the same interface that stores nothing, in turns on the same
  * machine. Also against any server of this interface, with `--url` and `--token`.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -176,8 +176,8 @@ export async function measureQueue(options: QueueOptions, say: (text: string) =>
     name: 'queue',
     title: 'The job queue',
     command: options.million
-      ? 'npm run bench:queue -- --million'
-      : `npm run bench:queue -- --jobs ${options.jobs} --rounds ${options.rounds}`,
+      ? 'npm run bench -- queue --million'
+      : `npm run bench -- queue --jobs ${options.jobs} --rounds ${options.rounds}`,
     scope: `${(options.million ? 1_000_000 : options.jobs).toLocaleString('en')} jobs of ${PAYLOAD_BYTES} bytes in ${TOPICS.length} topics, durable`,
     startedAt,
     seconds: (performance.now() - begun) / 1000,

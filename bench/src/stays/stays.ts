@@ -1,5 +1,5 @@
 /**
- * `npm run bench:stays`: what a booking of three nights costs beside one decrement, alone and replicated; searches beside
+ * `npm run bench -- stays`: what a booking of three nights costs beside one decrement, alone and replicated; searches beside
  * bookings; and how soon after its deadline a hold returns its rooms.
  */
 
@@ -91,7 +91,7 @@ async function measure(bench: Bench, plan: Plan): Promise<{ section: Section; ru
   const section: Section = {
     name: 'stays',
     title: 'Stays',
-    command: `npm run bench:stays -- --rounds ${rounds} --seconds ${seconds} --holds ${holds}`,
+    command: `npm run bench -- stays --rounds ${rounds} --seconds ${seconds} --holds ${holds}`,
     scope: `${rounds} runs of ${seconds} s each in turn, bookings of one room for ${STAY_NIGHTS} nights beside decrements of one night`,
     startedAt,
     seconds: (performance.now() - begun) / 1000,
@@ -110,7 +110,7 @@ const HOW = [
   `Row 3: ${SEARCHES_PER_SECOND.toLocaleString('en')} searches of 300 hits a second on ${SEARCH_CONNECTIONS} connections, without writes, with ${STAYS_BESIDE.toLocaleString('en')} bookings/s, and with as many decrements.`,
   'The bare server has one thread, gets as many requests instead of the node, and appends and syncs each to a file before it replies: what the machine itself makes of the target.',
   'Row 4: a client asks for every hold each 20 ms until it has expired, so that a delay includes up to as much. Clocks are those of one machine.',
-  'What unused stays cost is measured by `npm run compare`.',
+  'What unused stays cost is measured by `npm run bench -- compare`.',
 ]
 
 type Writes = {

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:why-not`: the same searches and writes on Vacancy, SQLite, PostgreSQL and Redis, with the same data on
+ * `npm run bench -- why-not`: the same searches and writes on Vacancy, SQLite, PostgreSQL and Redis, with the same data on
  * the same machine. Answers are compared before anything is measured.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -89,7 +89,7 @@ export async function compareSystems(bench: Bench, plan: Plan): Promise<WhyNot> 
       systems.push({ name: system.name, version: system.version, figures })
     }
     return {
-      command: `npm run bench:why-not -- --packages ${plan.packages} --seconds ${plan.seconds}`,
+      command: `npm run bench -- why-not --packages ${plan.packages} --seconds ${plan.seconds}`,
       startedAt,
       seconds: (performance.now() - begun) / 1000,
       machine,

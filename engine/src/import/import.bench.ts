@@ -2,7 +2,7 @@
  * How fast do packages become words? (docs/design/storage.md#import, targets 10 and 11)
  *
  * Data: 98 bytes a record, 60 nights, 4 room types a property; once grouped by row, once in no order. 6 million records
- * of a generated file, `--full` 60 million; or, with `--input`, the file of that folder, as `npm run sample` writes it.
+ * of a generated file, `--full` 60 million; or, with `--input`, the file of that folder, as `npm run bench -- sample` writes it.
  * Measured is the phase that reads packages.csv, with one thread and with two in turns, each import in a process of its
  * own, whose memory is fresh. Baseline in the same run: counting newlines in blocks of 8 MB.
  * Best of a few rounds, because in the first the file may still come from the disk.

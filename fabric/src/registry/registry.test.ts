@@ -37,19 +37,25 @@ const AUTH = `tokens:
 `
 const NODE = { kind: 'node', id: 'n1', zone: 'z1', shard: 's1' }
 
-let etcd: Etcd
+/** Stores of the registry; in `npm test` a file alone. */
+const STORES: readonly (readonly [string, () => Place])[] =
+  process.env['VACANCY_TEST_DATABASES'] === 'embedded'
+    ? [['a file', () => onFile()]]
+    : [
+        ['a file', () => onFile()],
+        ['etcd', () => onEtcd(etcd as Etcd)],
+      ]
+
+let etcd: Etcd | undefined
 
 beforeAll(async () => {
-  etcd = await startEtcd()
+  if (STORES.length > 1) etcd = await startEtcd()
 }, 180_000)
 
-afterAll(() => etcd.close())
+afterAll(() => etcd?.close())
 
 /** One set of tests for all stores. */
-describe.each([
-  ['a file', () => onFile()],
-  ['etcd', () => onEtcd(etcd)],
-] as const)('on %s', (_name, newPlace) => {
+describe.each(STORES)('on %s', (_name, newPlace) => {
   const start = (options: Started = {}, place: Place = newPlace()) => startOn(place, options)
 
   test('responses to existing components are unchanged', async () => {

@@ -1,5 +1,5 @@
 /**
- * `npm run backlog:queue`: many jobs wait for one slow consumer, which works on them one after the other for a while and
+ * `npm run proofs -- queue-backlog`: many jobs wait for one slow consumer, which works on them one after the other for a while and
  * closes; then fast consumers take the rest.
  *
  * - No job is dead, although most waited long.

@@ -1,5 +1,5 @@
 /**
- * `npm run failover:queue`: two queues share PostgreSQL, and the one that owns more is killed, frozen or cut off from it
+ * `npm run proofs -- queue-failover`: two queues share PostgreSQL, and the one that owns more is killed, frozen or cut off from it
  * again and again, while producers submit and consumers acknowledge.
  *
  * - Every id that was answered with 200 is delivered.

@@ -1,5 +1,5 @@
 /**
- * `npm run kill:queue`: kills a queue with SIGKILL at random times while producers submit and consumers acknowledge,
+ * `npm run proofs -- queue-kill`: kills a queue with SIGKILL at random times while producers submit and consumers acknowledge,
  * restarts it, and compares what was promised with what is left (docs/design/queue.md#journal).
  *
  * - Every id that was answered with 200 is delivered, finished or listed as dead.

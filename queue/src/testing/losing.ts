@@ -1,5 +1,5 @@
 /**
- * `npm run losing:queue`: the shell of the queue on a disk that loses what was not synced. Power cuts, ends of the
+ * `npm run proofs -- queue-losing`: the shell of the queue on a disk that loses what was not synced. Power cuts, ends of the
  * process, failed syncs, failed writes and a full disk come at random operations, while producers submit and consumers
  * acknowledge. After each the journal is opened again, and what it holds is compared with what was promised.
  *

@@ -1,5 +1,5 @@
 /**
- * `npm run dev` and `npm run console:sim`: the control plane with its console in front of a simulated cluster. `POST
+ * `npm run dev` and `npm run console -- sim`: the control plane with its console in front of a simulated cluster. `POST
  * /sim/{verb}` injects faults; `--help` lists the flags.
  */
 import { spawn } from 'node:child_process'
@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util'
 import { SCENARIOS, startSimulated } from './simulated.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../../bin/vacancy.mjs', import.meta.url))
-const HELP = `npm run console:sim -- [--nodes 40] [--shards 12] [--zones 3] [--seed 7] [--scenario ${SCENARIOS.join('|')}] [--spread] [--fabric] [--hot] [-- FLAGS OF vacancy control-plane]
+const HELP = `npm run console -- sim [--nodes 40] [--shards 12] [--zones 3] [--seed 7] [--scenario ${SCENARIOS.join('|')}] [--spread] [--fabric] [--hot] [-- FLAGS OF vacancy control-plane]
 `
 
 const { values, positionals } = parseArgs({

@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8'
 
 /**
  * By how much live data may grow before the old generation is collected. In a control plane with 1,000 nodes and 20
- * browsers 30 % needs a tenth of a core more and 170 MiB less (`npm run bench:control-plane`). A queue at 15,000 jobs a
+ * browsers 30 % needs a tenth of a core more and 170 MiB less (`npm run console -- cost`). A queue at 15,000 jobs a
  * second would collect four times a second then.
  */
 const SOONER_PERCENT = { controlPlane: 30, queue: 100 } as const
