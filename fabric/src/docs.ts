@@ -4,7 +4,15 @@
  */
 
 import { REGISTRY_LIMITS } from '@vacancy/shared/contract'
-import { configTable, type Flag, type Flags, limitsTable, metricsTable, shortRangeOf } from '@vacancy/shared/node'
+import {
+  configTable,
+  type Flag,
+  type Flags,
+  limitsTable,
+  type MetricsTable,
+  metricsTable,
+  shortRangeOf,
+} from '@vacancy/shared/node'
 import { BRIDGE_FLAGS } from './bridge/config.ts'
 import { BRIDGE_METRICS } from './bridge/metrics.ts'
 import { REGISTRY_FLAGS, RESOLVER_FLAGS } from './config.ts'
@@ -21,16 +29,9 @@ export function pages(): { readonly [file: string]: string } {
       'Flags of the fabric',
       'the tables of flags in `fabric/src`',
       'Each flag is also an environment variable, such as `VACANCY_REGISTRY_STATE_FILE` or `VACANCY_RESOLVER_MAP`; a flag overrides its variable. An invalid value or an unknown flag ends the start with exit code 64. `--help` and `--version` print and exit.',
-      '## vacancy registry',
-      flagsTable(REGISTRY_FLAGS),
-      '## vacancy resolver',
-      flagsTable(RESOLVER_FLAGS),
-      '## vacancy bridge',
-      flagsTable(BRIDGE_FLAGS),
-      '## vacancy router',
-      flagsTable(ROUTER_FLAGS),
-      '## vacancy proxy',
-      flagsTable(PROXY_FLAGS),
+      '## Flags of several programs',
+      sharedFlagsTable(),
+      ...Object.entries(PROGRAMS).flatMap(([name, flags]) => [`## vacancy ${name}`, flagsTable(ownFlags(flags))]),
       'Each key below is a flag with `-` for `_`, too, and a key of the configuration file. A flag overrides its variable, which overrides the file. An unknown key ends the start.',
       configTable(PROXY_SCHEMA),
       '## Limits of the registry',
@@ -45,10 +46,13 @@ export function pages(): { readonly [file: string]: string } {
       metricsTable(REGISTRY_METRICS),
       '## vacancy resolver',
       metricsTable(RESOLVER_METRICS),
-      '## vacancy bridge',
-      metricsTable(BRIDGE_METRICS),
+      '## vacancy router and vacancy bridge',
+      'Both have these, `router_` and `bridge_` in front. The hops of a bridge are the nodes of its shard.',
+      metricsTable(sharedMetrics()),
       '## vacancy router',
-      metricsTable(ROUTER_METRICS),
+      metricsTable(ownMetrics(ROUTER_METRICS)),
+      '## vacancy bridge',
+      metricsTable(ownMetrics(BRIDGE_METRICS)),
       '## vacancy proxy',
       metricsTable(PROXY_METRICS),
     ),
@@ -74,11 +78,64 @@ function page(title: string, source: string, ...blocks: readonly string[]): stri
   return `${[`# ${title}`, made, ...blocks.map((block) => block.trimEnd())].join('\n\n')}\n`
 }
 
+const PROGRAMS: { readonly [name: string]: Flags } = {
+  registry: REGISTRY_FLAGS,
+  resolver: RESOLVER_FLAGS,
+  bridge: BRIDGE_FLAGS,
+  router: ROUTER_FLAGS,
+  proxy: PROXY_FLAGS,
+}
+
+/** Programs that have a flag with the same row, by that row. */
+function programsByRow(): Map<string, string[]> {
+  const programs = new Map<string, string[]>()
+  for (const [program, flags] of Object.entries(PROGRAMS))
+    for (const entry of Object.entries(flags)) {
+      const row = flagRow(entry)
+      programs.set(row, [...(programs.get(row) ?? []), program])
+    }
+  return programs
+}
+
+/** Flags of which no other program has an equal one. */
+function ownFlags(flags: Flags): Flags {
+  const programs = programsByRow()
+  return Object.fromEntries(Object.entries(flags).filter((entry) => programs.get(flagRow(entry))?.length === 1))
+}
+
+function sharedFlagsTable(): string {
+  const rows = [...programsByRow()].filter(([, programs]) => programs.length > 1)
+  return [
+    '| Flag | Default | Values | Description | Programs |',
+    '|---|---|---|---|---|',
+    ...rows.map(([row, programs]) => `${row} ${programs.length === 5 ? 'all' : programs.join(', ')} |`),
+  ].join('\n')
+}
+
+/** Names without the prefix of their program of the metrics that routers and bridges have. */
+const SHARED_METRICS = Object.keys(ROUTER_METRICS)
+  .filter((name) => name.startsWith('router_') && Object.hasOwn(BRIDGE_METRICS, name.replace('router_', 'bridge_')))
+  .map((name) => name.replace('router_', ''))
+
+function sharedMetrics(): MetricsTable {
+  const rows = SHARED_METRICS.map((name) => [name, (ROUTER_METRICS as MetricsTable)[`router_${name}`]])
+  return Object.fromEntries(rows)
+}
+
+function ownMetrics(metrics: MetricsTable): MetricsTable {
+  const rows = Object.entries(metrics).filter(
+    ([name]) => !SHARED_METRICS.includes(name.replace(/^(?:router|bridge)_/, '')),
+  )
+  return Object.fromEntries(rows)
+}
+
 function flagsTable(flags: Flags): string {
-  const rows = Object.entries<Flag>(flags).map(([name, flag]) => {
-    const standard = flag.type === 'boolean' ? 'off' : flag.default === undefined ? '–' : `\`${flag.default}\``
-    const range = flag.type === 'list' ? 'list, with commas' : flag.type === 'boolean' ? '' : shortRangeOf(flag)
-    return `| \`--${name}\` | ${standard} | ${range} | ${flag.summary} |`
-  })
+  const rows = Object.entries(flags).map(flagRow)
   return ['| Flag | Default | Values | Description |', '|---|---|---|---|', ...rows].join('\n')
+}
+
+function flagRow([name, flag]: readonly [string, Flag]): string {
+  const standard = flag.type === 'boolean' ? 'off' : flag.default === undefined ? '–' : `\`${flag.default}\``
+  const range = flag.type === 'list' ? 'list, with commas' : flag.type === 'boolean' ? '' : shortRangeOf(flag)
+  return `| \`--${name}\` | ${standard} | ${range} | ${flag.summary} |`
 }

@@ -28,9 +28,20 @@ const [PAGE, QUEUE_PAGE] = ['control-plane.md', 'queue.md'].map((name) =>
 ) as [string, string]
 
 test.each([
-  ['control-plane-reference.md', [CONTROL_SCHEMA, CONTROL_METRICS, CONTROL_ROUTES]],
-  ['queue-reference.md', [SERVE_SCHEMA, QUEUE_METRICS, QUEUE_PAGE_ROUTES]],
-])('%s lists every key, metric and path', (file, tables) => {
+  ['control-plane-reference.md', CONTROL_ROUTES],
+  ['queue-reference.md', QUEUE_PAGE_ROUTES],
+])('%s lists every path with its methods and who may use them', (file, routes) => {
+  const lines = pages()[file]?.split('\n') ?? []
+  for (const [name, { access }] of Object.entries(routes)) {
+    const [method, path] = name.split(' ')
+    expect(lines.find((line) => line.startsWith(`| \`${path}\` |`))).toContain(`${method} ${access}`)
+  }
+})
+
+test.each([
+  ['control-plane-reference.md', [CONTROL_SCHEMA, CONTROL_METRICS]],
+  ['queue-reference.md', [SERVE_SCHEMA, QUEUE_METRICS]],
+])('%s lists every key and metric', (file, tables) => {
   const { [file]: page, 'queue-reference.md': queue } = pages()
   for (const name of tables.flatMap((table) => Object.keys(table)))
     expect(`${page}${queue?.replaceAll('\n| `', '\n| `queue_')}`).toContain(`\`${name}\``)

@@ -201,9 +201,15 @@ function pageOf(blocks: readonly string[]): string {
   return `${blocks.join('\n\n')}\n`
 }
 
+/** A row for each path with its methods; summaries are at /docs. */
 function routesTable(routes: Routes): string {
-  const rows = Object.entries(routes).map(([name, { access, summary }]) => `| \`${name}\` | ${access} | ${summary} |`)
-  return ['| Path | Access | Purpose |', '|---|---|---|', ...rows].join('\n')
+  const methods = new Map<string, string[]>()
+  for (const [name, { access }] of Object.entries(routes)) {
+    const [method = '', path = ''] = name.split(' ')
+    methods.set(path, [...(methods.get(path) ?? []), `${method} ${access}`])
+  }
+  const rows = [...methods].map(([path, accesses]) => `| \`${path}\` | ${accesses.join(', ')} |`)
+  return ['| Path | Method and access |', '|---|---|', ...rows].join('\n')
 }
 
 function errorsTable(): string {
