@@ -67,23 +67,6 @@ test('messages show no more than 300 characters', () => {
     )
 })
 
-test('options have defaults, and errors are those of an invalid request', () => {
-  expect(checkOptions({})).toEqual({
-    ...{ nodes: [{ address: { host: '127.0.0.1', port: 7_777 }, api: undefined }], isShard: false, isRouter: false },
-    ...{ reads: 'followers', readYourWrites: false, token: undefined, tls: undefined, connections: 1 },
-    ...{ deadlineMs: 2_000, connectDeadlineMs: 5_000, maxInFlight: 1_024, maxQueued: 10_000 },
-    ...{ requestKeys: true, retry: true },
-  })
-  const tls = { servername: 'x' }
-  expect([true, false, tls].map((given) => checkOptions({ tls: given }).tls)).toEqual([{}, undefined, tls])
-  expect(
-    checkOptions({ nodes: ['h'], reads: 'any', readYourWrites: true, retry: false, requestKeys: false }),
-  ).toMatchObject({
-    ...{ isShard: true, reads: 'any', readYourWrites: true, retry: false, requestKeys: false },
-  })
-  expect(() => checkOptions({ port: 0 })).toThrow(expect.objectContaining({ code: 'VALIDATION_ERROR' }))
-})
-
 test('a node is given as a name, an address or with its port', () => {
   const { nodes } = checkOptions({ nodes: ['h1', 'h1:1', '[::1]', '[::1]:2', { host: 'h2', port: 3 }] })
 

@@ -117,14 +117,6 @@ test('a listed name is nearest to itself, and a misspelling to the original', ()
   })
 })
 
-test('of equally similar names the first is meant', () => {
-  expect(nearestName('aaac', ['aaaa', 'aaab', 'aaad'])).toBe('aaaa')
-  expect(nearestName('aaab', ['aaaa', 'aaab', 'aaad'])).toBe('aaab')
-  expect(nearestName('ab', ['ac', 'cb'])).toBe('ac')
-  // Three of four letters differ.
-  expect(nearestName('abcd', ['axyz'])).toBeUndefined()
-})
-
 test('only the beginning of a very long name is compared', () => {
   expect(nearestName('x'.repeat(1_000_000), SAMPLE)).toBeUndefined()
 })

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { AssertionError, assert, unreachable } from './assert.ts'
 import {
   ERRORS,
   type ErrorName,
@@ -84,19 +85,6 @@ test.each(replyVectors.cases.filter(({ client }) => client))(
   },
 )
 
-test.each([
-  ['100', true],
-  ['308', true],
-  ['999', true],
-  ['099', false],
-  ['99', false],
-  ['1000', false],
-  ['FOO', false],
-  ['', false],
-])('the code %j is numeric: %s', (code, expected) => {
-  expect(isNumeric(code)).toBe(expected)
-})
-
 test('what a caller can do follows from the wire code, then from the exit code, then from the retry', () => {
   // Rows of docs/errors.md.
   expect(kindOf('not_leader')).toBe('retry')
@@ -112,4 +100,13 @@ test('what a caller can do follows from the wire code, then from the exit code, 
 test('an unknown code is internal', () => {
   expect(kindOfWireCode('TEAPOT')).toBe('internal')
   expect(kindOfWireCode('toString')).toBe('internal')
+})
+
+test('a broken invariant reports what must hold', () => {
+  expect(() => assert(1 + 1 === 3, 'sums add up')).toThrow(new AssertionError('sums add up'))
+  expect(() => assert(true, 'sums add up')).not.toThrow()
+})
+
+test('an unhandled union member fails an assertion', () => {
+  expect(() => unreachable('leader' as never)).toThrow(AssertionError)
 })

@@ -77,34 +77,6 @@ test.each([
   expect(readImportHeader(file, line.split(',')).kind).toBe(kind)
 })
 
-test('a header of too many columns names each that is missing, and one column in the singular', () => {
-  const columns = 'PropertyID, RoomType, Date, Availability, FinalPrice, RateFeature'
-
-  expect(reasonOf(packages('PropertyID,RoomType,Date,Availability,FinalPrice,RateFeature,RateFeature'))).toBe(
-    `is a header of 7 columns instead of 6 that names RateFeature twice; the columns are ${columns}`,
-  )
-  expect(reasonOf(packages('PropertyID,RoomType,Date,x,y'))).toBe(
-    `is a header of 5 columns instead of 6 that has the unknown names "x", "y" and does not name Availability, FinalPrice, RateFeature; the columns are ${columns}`,
-  )
-  expect(reasonOf(packages('PropertyID,RoomType,Date,FinalPrice,Availability,RateFeature,x'))).toBe(
-    `is a header of 7 columns instead of 6 that has the unknown name "x"; the columns are ${columns}`,
-  )
-  expect(
-    reasonOf(
-      readImportHeader('packages', ['PropertyID', 'RoomType', 'Date', 'Availability', 'FinalPrice', 'RateFeature'], 7),
-    ),
-  ).toBe(`is a header of 7 columns instead of 6; the columns are ${columns}`)
-})
-
-test('four names are listed, and more are counted; a name is shown to its 40th byte', () => {
-  const reason = (names: string) => reasonOf(packages(`PropertyID,Date,${names}`))
-
-  expect(reason('a,b,c,d')).toContain('the unknown names "a", "b", "c", "d" and does')
-  expect(reason('a,b,c,d,e')).toContain('the unknown names "a", "b", "c", "d" and 1 more and does')
-  expect(reason('x'.repeat(40))).toContain(`"${'x'.repeat(40)}"`)
-  expect(reason('x'.repeat(41))).toContain(`"${'x'.repeat(37)}…"`)
-})
-
 test('cells beyond the kept ones count', () => {
   const header = readImportHeader('packages', ['PropertyID', 'RoomType'], 50)
 

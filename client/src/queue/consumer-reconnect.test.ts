@@ -58,3 +58,11 @@ test('a connection on which only pings arrive is kept', async () => {
   expect(errors).toEqual([])
   expect(queue.peers).toHaveLength(1)
 })
+
+test('an invalid option is named', () => {
+  const options = { url: 'http://127.0.0.1:1', topic: 'orders', handler: () => undefined }
+  expect(() => createConsumer({ ...options, topic: '' })).toThrow(/^topic must/)
+  expect(() => createConsumer({ ...options, concurrency: 1_001 })).toThrow(/^concurrency must/)
+  expect(() => createConsumer({ ...options, name: '' })).toThrow(/^name must/)
+  expect(() => createConsumer({ ...options, handler: 1 as unknown as () => void })).toThrow(/^handler must/)
+})

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { z } from 'zod'
-import { consumerMessage, isJobId, jobsBody, singleJobBody, TOPIC_NAME, topicBody } from './jobs.ts'
+import { consumerMessage, isJobId, jobsBody, singleJobBody, TOPIC_NAME } from './jobs.ts'
 
 test.each([
   ['a', true],
@@ -72,35 +72,6 @@ test.each<[string, object, object]>([
     expect(accepts(singleJobBody, { job: { id: 'j', topic: 't', ...options } })).toBe(expected)
     expect(accepts(jobsBody, { topic: 't', jobs: [{ id: 'j' }, { id: 'k', ...options }] })).toBe(expected)
   }
-})
-
-test('jobs have a topic, at least one job, and ids', () => {
-  expect(accepts(singleJobBody, { job: { id: 'j' } })).toBe(false)
-  expect(accepts(singleJobBody, { job: { id: '', topic: 't' } })).toBe(false)
-  expect(accepts(jobsBody, { topic: 't', jobs: [] })).toBe(false)
-  expect(accepts(jobsBody, { topic: '.t', jobs: [{ id: 'j' }] })).toBe(false)
-  expect(accepts(jobsBody, { jobs: [{ id: 'j' }] })).toBe(false)
-})
-
-test('a topic is created with any part of its configuration, and no unknown keys', () => {
-  expect(topicBody.parse({ topic: 't', config: { max_attempts: 3 } })).toEqual({
-    topic: 't',
-    config: { max_attempts: 3 },
-  })
-  expect(topicBody.parse({ topic: 't' })).toEqual({ topic: 't' })
-  expect(accepts(topicBody, { topic: 't', config: { max_attemps: 3 } })).toBe(false)
-})
-
-test.each<[string, object, object]>([
-  ['a name of 200 characters', { uuid: 'x'.repeat(200) }, { uuid: 'x'.repeat(201) }],
-  ['a name of one', { uuid: 'x' }, { uuid: '' }],
-  ['a prefetch of 1', { prefetch: 1 }, { prefetch: 0 }],
-  ['confirmations', { confirm: true }, { confirm: 1 }],
-])('an init with %s is valid, and one beyond is not', (_, valid, invalid) => {
-  const init = { action: 'init', uuid: 'c', topic: 't' }
-
-  expect(accepts(consumerMessage, { ...init, ...valid })).toBe(true)
-  expect(accepts(consumerMessage, { ...init, ...invalid })).toBe(false)
 })
 
 test.each<[string, object, object]>([

@@ -12,6 +12,7 @@ import {
   type Given,
   loadConfig,
 } from './config.ts'
+import { readYamlKeys } from './yaml.ts'
 
 const SCHEMA = {
   tcp_port: { type: 'integer', default: 7777, min: 0, max: 65_535, summary: 'Port of the binary protocol.' },
@@ -272,4 +273,28 @@ test('a list is a YAML sequence, comma-separated in a variable, and shown as one
   writeFileSync(file, 'nodes: a\n')
   expect(() => loadConfig({ schema, file })).toThrow('nodes: "a" is not a list of texts')
   expect(configTable(schema)).toContain('| `nodes` | empty | list | Nodes. |')
+})
+
+function keysOf(text: string) {
+  const faults: string[] = []
+  return { keys: readYamlKeys(text, 'a.yml', faults), faults }
+}
+
+test('a file of 4 MiB is read, and one byte more is refused', () => {
+  // "é" has two bytes.
+  const text = `a: é${'x'.repeat(4 * 1024 * 1024 - 5)}`
+
+  expect(keysOf(text).faults).toEqual([])
+  expect(keysOf(`${text}x`)).toEqual({ keys: [], faults: ['a.yml: is larger than 4194304 bytes'] })
+})
+
+test('a value may be used 100 times by its aliases, where it stands included', () => {
+  const expand = (aliases: number) => keysOf(`base: &b [1]\nmany: [${Array(aliases).fill('*b').join()}]\n`)
+
+  expect(expand(99).faults).toEqual([])
+  expect(expand(99).keys[1]?.value).toHaveLength(99)
+  expect(expand(100)).toMatchObject({
+    keys: [{ key: 'base' }, { key: 'many', value: undefined }],
+    faults: [expect.stringMatching(/^a\.yml:2: Excessive alias count/)],
+  })
 })

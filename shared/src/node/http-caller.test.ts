@@ -1,21 +1,14 @@
 import { once } from 'node:events'
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
+import { createServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import type { TLSSocket } from 'node:tls'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { VacancyError } from '../errors.ts'
 import { makeCertificate } from '../testing/certificates.ts'
-import {
-  type HttpCaller,
-  type HttpRequest,
-  type HttpResult,
-  openHttpCaller,
-  parseRegistryAddresses,
-} from './http-caller.ts'
+import { type HttpCaller, type HttpRequest, type HttpResult, openHttpCaller } from './http-caller.ts'
 
 const WAIT = { timeout: 30_000, interval: 2 }
 /** Ends a test that hangs. */
@@ -71,68 +64,6 @@ function call(caller: HttpCaller, base: string, request: Partial<HttpRequest> = 
   })
 }
 
-async function textOf(request: IncomingMessage): Promise<string> {
-  let text = ''
-  for await (const chunk of request.setEncoding('utf8')) text += chunk
-  return text
-}
-
-test('a request has its method, path, headers, token and body, and the answer its status, headers and body', async () => {
-  const token = put('token', 'secret \nsecond line\n')
-  const base = await serve(async (request, response) => {
-    const { method, url, headers } = request
-    const body = await textOf(request)
-    response.writeHead(201, {
-      ETag: '"7"',
-      'Content-Type': 'application/json',
-      'Cache-Control': 'max-age=5',
-      'X-Registry-Stale': '1',
-    })
-    response.end(JSON.stringify({ method, url, headers, body }))
-  })
-
-  const answer = await call(open({ tokenFile: token }), `${base}/base//`, {
-    method: 'POST',
-    path: '/path?query=1',
-    headers: { 'If-None-Match': '"6"' },
-    body: '{"name":"é"}',
-  })
-
-  expect(answer).toMatchObject({
-    kind: 'answer',
-    status: 201,
-    etag: '"7"',
-    contentType: 'application/json',
-    cacheControl: 'max-age=5',
-    isStale: true,
-  })
-  const { headers, ...received } = JSON.parse((answer as { body: string }).body)
-  expect(received).toEqual({ method: 'POST', url: '/base/path?query=1', body: '{"name":"é"}' })
-  expect(headers).toMatchObject({
-    authorization: 'Bearer secret',
-    'if-none-match': '"6"',
-    'content-type': 'application/json',
-    'content-length': '13',
-  })
-})
-
-test('without files, body and headers there is nothing of them', async () => {
-  const base = await serve(({ headers }, response) => {
-    response.removeHeader('date')
-    response.end(Object.keys(headers).sort().join())
-  })
-
-  expect(await call(open(), base)).toEqual({
-    kind: 'answer',
-    status: 200,
-    etag: '',
-    contentType: '',
-    cacheControl: '',
-    isStale: false,
-    body: 'connection,host',
-  })
-})
-
 test('a response of the limit is passed on, and one byte more is not', async () => {
   const base = await serve(({ url = '' }, response) => {
     // In two parts, so that only their sum is too large.
@@ -154,64 +85,6 @@ test('a response of the limit is passed on, and one byte more is not', async () 
   expect(await sizeOf(33_619_968)).toBe(33_619_968)
   expect(await sizeOf(33_619_969)).toBe('its response exceeds 33619968 bytes')
   expect(results).toEqual(['answer', 'failed', 'answer', 'failed'])
-})
-
-test.each([
-  ['that never comes', () => {}],
-  ['whose end never comes', (response: ServerResponse) => response.write('half')],
-])('a response %s fails after its time, and its connection ends', async (_, respond) => {
-  const ended = Promise.withResolvers<void>()
-  const base = await serve((request, response) => {
-    request.socket.once('close', () => ended.resolve())
-    respond(response)
-  })
-
-  const result = await call(open(), base, { timeoutMs: 50 })
-
-  expect(result).toEqual({ kind: 'failed', reason: 'no response within 50 ms' })
-  await ended.promise
-})
-
-test('a connection that is refused or lost fails with its reason', async () => {
-  const server = createTcpServer()
-  const port = await listen(server)
-  server.close()
-  const half = await serve((_request, response) => {
-    response.writeHead(200, { 'Content-Length': '10' })
-    response.write('half', () => response.destroy())
-  })
-
-  expect(await call(open(), `http://127.0.0.1:${port}`)).toMatchObject({
-    kind: 'failed',
-    reason: expect.stringContaining('ECONNREFUSED'),
-  })
-  expect(await call(open(), half)).toEqual({ kind: 'failed', reason: 'aborted' })
-})
-
-test('a request calls back after it returned, once, and not after it was cancelled', async () => {
-  const waiting: ServerResponse[] = []
-  const base = await serve(({ url }, response) => {
-    if (url === '/wait') waiting.push(response)
-    else response.end('now')
-  })
-  const caller = open()
-  const results: string[] = []
-  const keep = (name: string) => (result: HttpResult) => results.push(`${name} ${result.kind}`)
-
-  const cancel = caller.request(base, { method: 'GET', path: '/wait', timeoutMs: LONG_MS }, keep('cancelled'))
-  await vi.waitUntil(() => waiting.length === 1, WAIT)
-  const [response] = waiting
-  const closed = once(response as ServerResponse, 'close')
-  cancel()
-  await closed
-  const early = caller.request(base, { method: 'GET', path: '/', timeoutMs: LONG_MS }, keep('early'))
-  early()
-  caller.request(base, { method: 'GET', path: '/', timeoutMs: LONG_MS }, keep('answered'))
-  results.push('returned')
-  await vi.waitUntil(() => results.length === 2, WAIT)
-  await call(caller, base)
-
-  expect(results).toEqual(['returned', 'answered answer'])
 })
 
 /**
@@ -261,27 +134,6 @@ test('a request on a kept connection that the other side resets is sent again, o
   expect(requests[2]).toMatch(/\{"a":1\}$/)
 })
 
-test('the second try of a request has its limits of size and time', async () => {
-  const { base } = await serveRaw((answer, reset, [, count]) => {
-    if (count === 2) reset()
-    else answer('12345')
-  })
-  const caller = open()
-  await call(caller, base)
-  expect(await call(caller, base, { bytesMax: 4 })).toEqual({ kind: 'failed', reason: 'its response exceeds 4 bytes' })
-
-  // The connection of the failed request is closed: this is a new one, then a reset, then one without an answer.
-  const other = await serveRaw((answer, reset, [connection, count]) => {
-    if (count === 2) reset()
-    else if (connection === 1) answer('kept')
-  })
-  await call(caller, other.base)
-  expect(await call(caller, other.base, { timeoutMs: 50 })).toEqual({
-    kind: 'failed',
-    reason: 'no response within 50 ms',
-  })
-})
-
 test('a request is sent twice at most, and once where its connection is new', async () => {
   let areReset = false
   const held: (() => void)[] = []
@@ -301,57 +153,6 @@ test('a request is sent twice at most, and once where its connection is new', as
   expect(requests).toHaveLength(4)
   expect(await call(caller, base)).toMatchObject({ kind: 'failed', reason: expect.stringContaining('ECONNRESET') })
   expect(requests).toHaveLength(5)
-})
-
-test('cancelling a request that was sent again ends its second try', async () => {
-  const second = Promise.withResolvers<(body: string) => void>()
-  const { base } = await serveRaw((answer, reset, [connection, count]) => {
-    if (connection === 1 && count === 2) reset()
-    else if (connection === 2 && count === 1) second.resolve(answer)
-    else answer('ok')
-  })
-  const caller = open()
-  await call(caller, base)
-  const results: HttpResult[] = []
-
-  const cancel = caller.request(base, { method: 'GET', path: '/', timeoutMs: LONG_MS }, (result) =>
-    results.push(result),
-  )
-  const answer = await second.promise
-  cancel()
-  answer('late')
-  await call(caller, base)
-
-  expect(results).toEqual([])
-})
-
-test('eight requests run at once, on connections that are kept until the caller closes', async () => {
-  const waiting: ServerResponse[] = []
-  let most = 0
-  let connections = 0
-  const server = createServer((_request, response) => {
-    waiting.push(response)
-    most = Math.max(most, waiting.length)
-  })
-  server.on('connection', (socket) => {
-    connections++
-    socket.once('close', () => connections--)
-  })
-  const base = `http://127.0.0.1:${await listen(server)}`
-  const caller = open()
-
-  const calls = Array.from({ length: 20 }, () => call(caller, base))
-  for (let answered = 0; answered < 20; ) {
-    await vi.waitUntil(() => waiting.length === Math.min(8, 20 - answered), WAIT)
-    waiting.shift()?.end()
-    answered++
-  }
-  await Promise.all(calls)
-
-  expect(most).toBe(8)
-  expect(connections).toBe(8)
-  caller.close()
-  await vi.waitUntil(() => connections === 0, WAIT)
 })
 
 async function serveTls(options: object = {}) {
@@ -393,46 +194,6 @@ test('the name of a server replaces its host, in the handshake and in the check 
   })
 })
 
-test('the own certificate is shown when both of its files are given', async () => {
-  const authority = makeCertificate({ subject: 'authority', isAuthority: true })
-  const own = makeCertificate({ subject: 'node 1', issuer: authority })
-  const { port, pair } = await serveTls({ requestCert: true, rejectUnauthorized: false, ca: authority.cert })
-  const caFile = put('ca.pem', pair.cert)
-  const [certFile, keyFile] = [put('cert.pem', own.cert), put('key.pem', own.key)]
-  const peerOf = async (options: Options) => {
-    const result = await call(open({ caFile, ...options }), `https://127.0.0.1:${port}`)
-    return result.kind === 'answer' ? JSON.parse(result.body).peer : result.reason
-  }
-
-  expect(await peerOf({ certFile, keyFile })).toBe('node 1')
-  expect(await peerOf({ certFile })).toBe('')
-  expect(await peerOf({ keyFile })).toBe('')
-})
-
-test('files that cannot be used are refused by name', () => {
-  const pair = makeCertificate({ subject: 'node' })
-  const other = makeCertificate({ subject: 'other' })
-  const faultOf = (options: Options): string => {
-    try {
-      open(options)
-    } catch (error) {
-      return `${(error as VacancyError).code}: ${(error as Error).message.replaceAll(`${folder}/`, '')}`
-    }
-    return 'opened'
-  }
-  const missing = path.join(folder, 'none')
-
-  expect(faultOf({ caFile: missing })).toMatch(/^invalid_tls: none cannot be read: ENOENT/)
-  expect(faultOf({ caFile: put('key.pem', pair.key) })).toBe('invalid_tls: key.pem holds no certificate in PEM form')
-  expect(faultOf({ certFile: put('cert.pem', pair.cert), keyFile: put('other.pem', other.key) })).toBe(
-    'invalid_tls: other.pem is not the key of the certificate in cert.pem',
-  )
-  expect(faultOf({ tokenFile: missing })).toMatch(/^invalid_tokens: none cannot be read: ENOENT/)
-  expect(faultOf({ tokenFile: put('token', 'two words') })).toBe(
-    'invalid_tokens: token holds no token in its first line',
-  )
-})
-
 test('a file that changes is used for the next requests, and one that cannot be used changes nothing', async () => {
   const base = await serve(({ headers, socket }, response) => {
     response.end(`${headers.authorization} ${socket.remotePort}`)
@@ -456,42 +217,3 @@ test('a file that changes is used for the next requests, and one that cannot be 
   // A connection was opened with the old files.
   expect(nextPort).not.toBe(port)
 })
-
-test('authorities that change are trusted, and a closed caller reads them no more', async () => {
-  const { port, pair } = await serveTls()
-  const caFile = put('ca.pem', makeCertificate({ subject: 'other' }).cert)
-  const caller = open({ caFile, lookMs: 2 })
-  const base = `https://127.0.0.1:${port}`
-  expect(await call(caller, base)).toMatchObject({ kind: 'failed' })
-
-  put('ca.pem', pair.cert)
-  await vi.waitUntil(() => lines.length === 1, WAIT)
-  expect(await call(caller, base)).toMatchObject({ kind: 'answer' })
-
-  caller.close()
-  const observer = open({ caFile, lookMs: 2 })
-  put('ca.pem', pair.cert)
-  await vi.waitUntil(() => lines.length > 1, WAIT)
-  observer.close()
-  expect(lines).toHaveLength(2)
-})
-
-test.each([
-  ['registry:8080', 'http://registry:8080'],
-  ['registry', 'http://registry'],
-  ['http://registry:8080/', 'http://registry:8080'],
-  ['https://registry:8443', 'https://registry:8443'],
-  ['[::1]:8080', 'http://[::1]:8080'],
-  ['::1', 'http://[::1]'],
-])('the registry address %s is %s', (written, base) => {
-  expect(parseRegistryAddresses([written, 'other:1'])).toEqual([base, 'http://other:1'])
-})
-
-test.each(['', 'http://', 'ftp://registry', 'registry:0', 'registry:65536', 'registry/path', 'a b'])(
-  'the registry address %j is refused',
-  (written) => {
-    expect(() => parseRegistryAddresses(['registry', written])).toThrow(
-      new VacancyError('usage_error', { reason: `--registry-addr: ${written} is not host:port` }),
-    )
-  },
-)

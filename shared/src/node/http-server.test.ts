@@ -1,25 +1,20 @@
 import { once } from 'node:events'
-import { Agent, type RequestListener, request, type ServerResponse } from 'node:http'
+import type { RequestListener } from 'node:http'
 import { request as requestTls } from 'node:https'
 import { connect, type Socket } from 'node:net'
-import { afterEach, expect, test, vi } from 'vitest'
-import { VacancyError } from '../errors.ts'
+import { afterEach, expect, test } from 'vitest'
 import { makeCertificate, type TestCertificate } from '../testing/certificates.ts'
 import {
   asHttpError,
   dropRest,
-  HttpError,
   type HttpServer,
   type HttpServerOptions,
   LISTENER_LIMITS,
   openHttpServer,
-  parseJsonBody,
   readRequestBody,
-  requestPath,
 } from './http-server.ts'
 import type { TlsMaterial } from './tls.ts'
 
-const WAIT = { timeout: 30_000, interval: 2 }
 const LONG_MS = 600_000
 const HOST = '127.0.0.1'
 
@@ -81,26 +76,6 @@ const readTen: RequestListener = async (request, response) => {
 
 const head = (more = '') => `GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${more}\r\n`
 
-test('a request is passed to the handler, and its connection is kept for the next one', async () => {
-  const ports = new Set<number | undefined>()
-  const { port } = await open((request, response) => {
-    ports.add(request.socket.remotePort)
-    response.end(request.url)
-  })
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-  cleanUp.push(() => agent.destroy())
-  const get = async (path: string) => {
-    const outgoing = request({ host: HOST, port, path, agent }).end()
-    const [answer] = await once(outgoing, 'response')
-    let text = ''
-    for await (const chunk of answer) text += chunk
-    return text
-  }
-
-  expect([await get('/a'), await get('/b')]).toEqual(['/a', '/b'])
-  expect(ports.size).toBe(1)
-})
-
 /** A request that is sent before the response to it is read. */
 const longPost = (bytes: number, isChunked: boolean) => {
   const length = isChunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${bytes}`
@@ -134,21 +109,6 @@ test('a request that does not end after its response is read up to 4 MiB', async
 
   expect(await answered).toMatch(/^HTTP\/1.1 413 /)
   await closed
-})
-
-test('a port that is in use is refused with its address', async () => {
-  const { port } = await open(() => {})
-  const second = openHttpServer(
-    { tls: undefined, serverName: '', host: HOST, port, connectionsMax: 1, requestTimeoutMs: LONG_MS },
-    () => {},
-  )
-
-  await expect(second.listening).rejects.toMatchObject({
-    code: 'port_taken',
-    fields: { address: `127.0.0.1:${port}`, reason: 'EADDRINUSE' },
-  })
-  // Nothing listens, so that closing ends at once.
-  await second.close(LONG_MS)
 })
 
 test('headers below 16 KiB are read, and larger ones are refused', async () => {
@@ -220,72 +180,6 @@ test.each([
 
   expect(answer.split(' ')[1]).toBe(status)
   expect(answer.split('\r\n\r\n')[1]).toContain(text)
-})
-
-test('a body is parsed as JSON in UTF-8', () => {
-  expect(parseJsonBody(Buffer.from('{"name":"é"}'))).toEqual({ name: 'é' })
-  for (const bytes of [Buffer.from(''), Buffer.from('{'), Buffer.from([0x22, 0xff, 0x22])]) {
-    expect(() => parseJsonBody(bytes)).toThrow(
-      expect.objectContaining({ status: 400, message: 'the body is not valid JSON', cause: expect.any(Error) }),
-    )
-  }
-})
-
-test.each([
-  ['/a/b', '/a/b'],
-  ['/a?b=c?d', '/a'],
-  ['?a', ''],
-  [undefined, '/'],
-])('the path of %j is %j', (url, path) => {
-  expect(requestPath({ url } as Parameters<typeof requestPath>[0])).toBe(path)
-})
-
-test('an error has the status of its row, its own, or 500 without its text', () => {
-  const refused = new HttpError(418, 'short and stout', { 'X-Pot': 'tea' })
-
-  expect(asHttpError(refused)).toBe(refused)
-  expect(refused.headers).toEqual({ 'X-Pot': 'tea' })
-  expect(new HttpError(400, 'a').headers).toEqual({})
-  // validation_error of docs/errors.md.
-  expect(asHttpError(new VacancyError('validation_error', { reason: 'no date' }))).toMatchObject({
-    status: 400,
-    message: 'no date',
-  })
-  expect(asHttpError(new Error('a secret'))).toMatchObject({ status: 500, message: 'internal error, see the log' })
-})
-
-test('a server that closes ends idle connections, and answers the requests that it has', async () => {
-  const waiting: ServerResponse[] = []
-  const { server, port } = await open((_request, response) => waiting.push(response))
-  const [idle, busy] = [await dial(port), await dial(port)]
-  busy.write(head())
-  await vi.waitUntil(() => waiting.length === 1, WAIT)
-
-  const idleEnded = received(idle)
-  const closed = server.close(LONG_MS)
-  expect(await idleEnded).toBe('')
-  waiting[0]?.end('answered')
-  const answer = received(busy)
-
-  expect(await answer).toContain('answered')
-  await closed
-  await expect(dial(port)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
-  // Closing again ends at once.
-  await server.close(LONG_MS)
-})
-
-test('a server that closes ends requests that are not answered in time', async () => {
-  const waiting: ServerResponse[] = []
-  const { server, port } = await open((_request, response) => waiting.push(response))
-  const busy = await dial(port)
-  busy.write(head())
-  busy.on('error', () => {})
-  await vi.waitUntil(() => waiting.length === 1, WAIT)
-
-  const ended = once(busy, 'close')
-  await server.close(10)
-
-  await ended
 })
 
 function materialOf({ cert, key }: TestCertificate, clientCa?: string): TlsMaterial {

@@ -64,45 +64,6 @@ test('a repeated message is logged once a second, with the number of suppressed 
   ])
 })
 
-test('a repeat of an error, of a text and of fields has its number, and a message of another level is another one', () => {
-  const { log, clock, entries } = logger()
-  for (let round = 0; round < 2; round++) {
-    for (let i = 0; i < 3; i++) {
-      log.warn(new Error('broken'))
-      log.warn(new Error('lost'), 'while writing')
-      log.warn('plain')
-      log.error('plain')
-      log.warn({ port: 1 }, 'fields')
-    }
-    clock.advance(1_000)
-  }
-
-  const lines = entries().map(({ level, msg, err, port, repeats }) => [level, msg, err?.message, port, repeats])
-  expect(lines.slice(0, 5).map(([, , , , repeats]) => repeats)).toEqual(Array(5).fill(undefined))
-  expect(lines.slice(5)).toEqual([
-    ['warn', 'broken', 'broken', undefined, 2],
-    ['warn', 'while writing', 'lost', undefined, 2],
-    ['warn', 'plain', undefined, undefined, 2],
-    ['error', 'plain', undefined, undefined, 2],
-    ['warn', 'fields', undefined, 1, 2],
-  ])
-})
-
-test('a message is suppressed until its second is over', () => {
-  const clock = turnableClock(0)
-  const limiter = createRepeatLimiter(clock)
-  const late = () => {}
-
-  expect(limiter.admit('a', late)).toBe(0)
-  clock.advance(999)
-  expect(limiter.admit('a', late)).toBeUndefined()
-  expect(limiter.admit('b', late)).toBe(0)
-  clock.advance(1)
-  expect(limiter.admit('a', late)).toBe(1)
-  clock.advance(1_000)
-  expect(limiter.admit('a', late)).toBe(0)
-})
-
 test('suppressed messages are reported after a second, even if none follows', async () => {
   const { log, entries } = logger()
 
@@ -178,17 +139,6 @@ test.each([
   const fields = { time: 't', level: 'warn', component: 'node', zone: 'z', shard: 's', id: 'n', msg: 'm' }
 
   expect(formatLine(JSON.stringify({ ...fields, value }))).toBe(`t warn  node z s n: m value=${text}\n`)
-})
-
-test('text format of an error without a stack has its message, and of a line without a message nothing', () => {
-  expect(formatLine('{"time":"t","level":"error","component":"c","err":{"message":"a\\nb"},"msg":"m"}')).toBe(
-    't error c: m\n  a\n  b\n',
-  )
-  expect(formatLine('{"time":"t","level":"info","component":"c","err":"text"}')).toBe('t info  c: \n  text\n')
-  const err = { stack: 'Error: \u001b[31m\n    at a' }
-  expect(formatLine(JSON.stringify({ time: 't', level: 'info', component: 'c', err, msg: 'm' }))).toBe(
-    't info  c: m\n  Error: \\u001b[31m\n      at a\n',
-  )
 })
 
 test('text format has the stack of an error below its line', () => {

@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { watchEventLoop } from './event-loop.ts'
 import { type MetricsTable, metricsTable, registerMetrics, setTotal } from './metrics.ts'
 
 const TABLE = {
@@ -70,23 +71,6 @@ test('a total kept elsewhere is read per page, and restarts when it decreased', 
   expect(await lines(metrics)).toContain('vacancy_commands_total{command="PING"} 10')
 })
 
-test('totals of different labels, and without labels, are kept apart', async () => {
-  const { of, text } = registerMetrics(TABLE)
-  setTotal(of.vacancy_commands_total, 5, { command: 'GET' })
-  setTotal(of.vacancy_commands_total, 2, { command: 'SET' })
-  setTotal(of.vacancy_commands_total, 3, { command: 'SET' })
-  setTotal(of.tcp_commands_total, 4)
-  setTotal(of.tcp_commands_total, 6)
-
-  expect(await lines({ text })).toEqual(
-    expect.arrayContaining([
-      'tcp_commands_total 6',
-      'vacancy_commands_total{command="GET"} 5',
-      'vacancy_commands_total{command="SET"} 3',
-    ]),
-  )
-})
-
 test('two programs in one process do not share metrics', async () => {
   const [one, two] = [registerMetrics(TABLE), registerMetrics(TABLE)]
 
@@ -109,4 +93,29 @@ test('the reference table has one row per metric', () => {
     '| `vacancy_result_rows` | histogram | `command` | Rows of a reply. |',
     '| `cluster_message_sent_total` | counter | – | Messages sent. (clustered) |',
   ])
+})
+
+describe('the event loop', () => {
+  afterEach(() => vi.useRealTimers())
+
+  /** A turn of the event loop that takes so long: the timer runs late, and once. */
+  function turnOf(ms: number): void {
+    const now = performance.now()
+    vi.spyOn(performance, 'now').mockReturnValueOnce(now + ms)
+    vi.advanceTimersToNextTimer()
+  }
+
+  test('the longest delay since the last call is that of a turn which took long', () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] })
+    const watch = watchEventLoop()
+    vi.advanceTimersByTime(200)
+    expect(watch.takeSeconds()).toBe(0)
+
+    turnOf(1_000)
+
+    expect(watch.takeSeconds()).toBeCloseTo(0.95)
+    expect(watch.takeSeconds()).toBe(0)
+    watch.close()
+    expect(vi.getTimerCount()).toBe(0)
+  })
 })

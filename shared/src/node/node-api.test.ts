@@ -1,25 +1,14 @@
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net'
+import type { AddressInfo, Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import { makeCertificate } from '../testing/certificates.ts'
-import { VERSION } from './cli.ts'
-import {
-  type Access,
-  fetchBytes,
-  fetchDocument,
-  post,
-  readAuthorities,
-  readToken,
-  schemeOf,
-  send,
-  usage,
-} from './node-api.ts'
+import { type Access, fetchBytes, fetchDocument, schemeOf, send } from './node-api.ts'
 
 const ACCESS: Access = { nodes: [], token: undefined, ca: undefined }
 const schema = z.object({ name: z.string() })
@@ -62,19 +51,6 @@ async function faultOf(running: Promise<unknown>): Promise<string> {
   throw new Error('nothing failed')
 }
 
-test('a document is fetched with the token, and its unknown keys are left out', async () => {
-  const url = await serve((request, response) => {
-    const { method, headers } = request
-    const body = headers['content-length'] === undefined ? 'without a body' : 'with a body'
-    response.end(JSON.stringify({ name: `${method} ${headers.authorization} ${body}`, later: 1 }))
-  })
-
-  expect(await fetchDocument({ ...ACCESS, token: 'secret' }, url, schema)).toEqual({
-    name: 'GET Bearer secret without a body',
-  })
-  expect(await fetchDocument(ACCESS, url, schema)).toEqual({ name: 'GET undefined without a body' })
-})
-
 test.each([
   [
     401,
@@ -91,12 +67,6 @@ test.each([
   expect(fault.slice(0, 'failure: NODE answered'.length)).toBe('failure: NODE answered')
   expect(fault.slice('failure: NODE answered'.length).slice(0, text.length)).toBe(text)
   if (status >= 500) expect(fault).toBe(`failure: NODE answered${text}`)
-})
-
-test.each(['{', 'null', '{"name":1}'])('a reply of %s is not one of a node', async (body) => {
-  expect(await faultOf(fetchDocument(ACCESS, await respond(200, body), schema))).toBe(
-    `failure: http://NODE/path does not respond like a node of version ${VERSION}`,
-  )
 })
 
 test('bytes are fetched up to the limit, and are undefined where there are none', async () => {
@@ -124,58 +94,6 @@ test('a reply has its limit of 4 MiB, or that of the caller', async () => {
   expect(await faultOf(sizeOf({ ...ACCESS, answerBytesMax: 5 }, 6))).toContain('the response exceeds 5 bytes')
 })
 
-test('a command is posted as JSON, and only the expected statuses are accepted', async () => {
-  const received: unknown[] = []
-  const url = await serve(async (request, response) => {
-    const { method, headers } = request
-    let body = ''
-    for await (const chunk of request) body += chunk
-    received.push({ method, type: headers['content-type'], length: headers['content-length'], body })
-    response.writeHead(202).end('{"error":"later"}')
-  })
-
-  await post(ACCESS, url, [200, 202])
-  expect(await faultOf(post(ACCESS, url, [200]))).toBe('failure: NODE answered 202: later')
-  await send(ACCESS, 'POST', url, 'é')
-
-  const empty = { method: 'POST', type: 'application/json', length: '2', body: '{}' }
-  expect(received).toEqual([empty, empty, { ...empty, body: 'é' }])
-})
-
-test('a reply has the time of its header, or none', async () => {
-  const dated = await serve((_request, response) => {
-    response.setHeader('Date', 'Thu, 26 Nov 2026 11:00:00 GMT')
-    response.writeHead(203).end('é')
-  })
-  const plain = await serve((_request, response) => {
-    response.removeHeader('Date')
-    response.sendDate = false
-    response.end()
-  })
-
-  expect(await send(ACCESS, 'GET', dated)).toEqual({ status: 203, body: 'é', atMs: Date.UTC(2026, 10, 26, 11) })
-  expect(await send(ACCESS, 'GET', plain)).toEqual({ status: 200, body: '', atMs: 0 })
-})
-
-test('a node that cannot be reached fails differently from one that was lost', async () => {
-  const closed = createTcpServer()
-  const port = await listen(closed)
-  closed.close()
-  const silent = await serve(() => {})
-  const hasty = await serve((request) => request.socket.destroy())
-  const half = await serve((_request, response) => {
-    response.writeHead(200, { 'Content-Length': '10' })
-    response.write('half', () => response.destroy())
-  })
-
-  expect(await faultOf(send(ACCESS, 'GET', `http://127.0.0.1:${port}/`))).toMatch(/^connection_failed: .*ECONNREFUSED/)
-  expect(await faultOf(send({ ...ACCESS, answerMs: 50 }, 'GET', silent))).toMatch(
-    /^connection_lost: .*no response within 0.05 s/,
-  )
-  expect(await faultOf(send(ACCESS, 'GET', hasty))).toMatch(/^connection_lost: .*ECONNRESET/)
-  expect(await faultOf(send(ACCESS, 'GET', half))).toMatch(/^connection_lost: .*ECONNRESET/)
-})
-
 test('authorities select TLS, and decide which nodes are trusted', async () => {
   const pair = makeCertificate({ subject: 'node' })
   const server = createTlsServer({ cert: pair.cert, key: pair.key }, (_request, response) =>
@@ -190,28 +108,4 @@ test('authorities select TLS, and decide which nodes are trusted', async () => {
   expect(await faultOf(send({ ...ACCESS, ca: other.cert }, 'GET', url))).toMatch(/^connection_lost: .*SELF_SIGNED/)
   expect(await faultOf(send(ACCESS, 'GET', url))).toMatch(/^connection_lost: .*SELF_SIGNED/)
   expect([schemeOf(ACCESS), schemeOf({ ...ACCESS, ca: pair.cert })]).toEqual(['http:', 'https:'])
-})
-
-test('a token is the first line of its file, and authorities are the whole file', () => {
-  const put = (text: string) => {
-    const file = path.join(folder, 'file')
-    writeFileSync(file, text)
-    return file
-  }
-  const missing = path.join(folder, 'none')
-  const refused = (reason: unknown) => expect.objectContaining({ code: 'usage_error', message: reason })
-
-  expect(readToken(undefined)).toBeUndefined()
-  expect(readToken(put('secret\r\nsecond'))).toBe('secret')
-  for (const text of ['', '\nsecret', 'two words', 'ümlaut']) {
-    const file = put(text)
-    expect(() => readToken(file)).toThrow(refused(`--token-file ${file}: its first line is not a token`))
-  }
-  expect(() => readToken(missing)).toThrow(
-    refused(expect.stringMatching(/^--token-file .*none: cannot be read: ENOENT/)),
-  )
-  expect(readAuthorities(undefined)).toBeUndefined()
-  expect(readAuthorities(put('any\ntext'))).toBe('any\ntext')
-  expect(() => readAuthorities(missing)).toThrow(refused(expect.stringMatching(/^--tls-ca .*none: cannot be read/)))
-  expect(usage('wrong', missing)).toMatchObject({ code: 'usage_error', message: 'wrong', cause: missing })
 })

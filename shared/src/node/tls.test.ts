@@ -130,27 +130,6 @@ test('a rotated certificate applies to the next connection, and half a rotation 
   server.close()
 })
 
-test('files that did not change are not in force again, and each of them that did is', () => {
-  const [first, second] = [makeCertificate({ subject: 'first' }), makeCertificate({ subject: 'second' })]
-  const files = { ...putPair(first), clientCa: put('ca.pem', first.cert) }
-  const lines: string[] = []
-  const onReload = vi.fn()
-  const store = openTls({ files, log: silentLog(lines), lookMs: 3_600_000, onReload })
-  const before = store.material()
-
-  expect(store.reload()).toBe(before)
-  expect(onReload).not.toHaveBeenCalled()
-  put('ca.pem', second.cert)
-  expect(store.reload()).toMatchObject({ cert: first.cert, clientCa: second.cert })
-  put('cert.pem', `${first.cert}${second.cert}`)
-  expect(store.reload()).toMatchObject({ cert: `${first.cert}${second.cert}` })
-  put('key.pem', `${first.key}\n`)
-  expect(store.reload()).toMatchObject({ key: `${first.key}\n` })
-  expect(onReload).toHaveBeenCalledTimes(3)
-  expect(lines).toEqual(['certificate reloaded', 'certificate reloaded', 'certificate reloaded'])
-  store.close()
-})
-
 test('a change of the client authorities alone is followed', async () => {
   const pair = makeCertificate({ subject: 'node' })
   const other = makeCertificate({ subject: 'other' })

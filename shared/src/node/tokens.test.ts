@@ -2,9 +2,10 @@ import { createHash } from 'node:crypto'
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { turnableClock } from '../clock.ts'
 import { checkToken, findToken, ROLES, roleMay, type TokenHash } from './token-check.ts'
+import { openTokenFile, readTokenFile } from './token-file.ts'
 import { bearerToken, createFailureLimiter, openTokens, parseTokens } from './tokens.ts'
 
 const NOW_MS = Date.parse('2026-11-20T12:00:00Z')
@@ -225,23 +226,6 @@ test('a token may be limited to topics, and to those that begin with a text', ()
   expect(topicsOf(undefined)).toBeUndefined()
 })
 
-test.each<[string, unknown, string, string]>([
-  ['none', [], 'producer', 'topics: must be a list of topic names, each of which may end in *'],
-  ['1,001', Array.from({ length: 1_001 }, (_, n) => `t${n}`), 'producer', 'topics: must be a list of topic names'],
-  ['a text', 'mail', 'producer', 'topics: must be a list of topic names, each of which may end in *'],
-  ['a number', ['mail', 7], 'producer', 'topics: must be a list of topic names, each of which may end in *'],
-  ['two stars', ['ma**'], 'producer', 'topics: must be a list of topic names, each of which may end in *'],
-  ['one for an admin', ['mail'], 'admin', 'topics: is for the roles producer, consumer'],
-])('topics of %s are refused', (_, topics, role, fault) => {
-  expect(() => topicsOf(topics, role)).toThrow(`auth.yml:1: ${fault}`)
-})
-
-test('tokens of a node have no topics', () => {
-  expect(faults('tokens:\n  - { token: a, role: client, topics: [mail] }\n')).toEqual([
-    'auth.yml:2: topics: an entry has token, role, name and expires',
-  ])
-})
-
 test('a token has 255 characters at most', () => {
   const entry = (length: number) => `tokens:\n  - { token: ${'a'.repeat(length)}, role: admin }`
 
@@ -267,4 +251,56 @@ test('a successful attempt is uncounted, and the limit is configurable', () => {
   limiter.forgive('unknown')
   limiter.failed('name')
   expect(limiter.waitSeconds('name')).toBe(60)
+})
+
+describe('the file of one token', () => {
+  const WAIT = { timeout: 30_000, interval: 2 }
+
+  let folder: string
+
+  beforeEach(() => {
+    folder = mkdtempSync(path.join(tmpdir(), 'vacancy-token-'))
+  })
+
+  afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+  function put(text: string): string {
+    const file = path.join(folder, 'token')
+    writeFileSync(`${file}.new`, text)
+    renameSync(`${file}.new`, file)
+    return file
+  }
+
+  test.each(['', '\nsecret', 'two words', 'ümlaut', '\u007f', 'x'.repeat(256)])('%j holds no token', (text) => {
+    const file = put(text)
+
+    expect(() => readTokenFile(file)).toThrow(
+      expect.objectContaining({ code: 'invalid_tokens', message: `${file} holds no token in its first line` }),
+    )
+  })
+
+  test('a changed token is used, a broken file keeps the previous one, and a closed file is not read', async () => {
+    const lines: string[] = []
+    const keep = (_fields: object, message: string) => void lines.push(message)
+    const log = { debug: keep, info: keep, warn: keep, error: keep }
+    const file = put('first')
+    const opened = openTokenFile({ file, log, lookMs: 2 })
+    expect(opened.token()).toBe('first')
+
+    put('second')
+    await vi.waitUntil(() => opened.token() === 'second', WAIT)
+    put('two words')
+    await vi.waitUntil(() => lines.length === 2, WAIT)
+    expect(() => opened.reload()).toThrow('holds no token')
+    expect(opened.token()).toBe('second')
+    expect(lines).toEqual(['token reloaded', 'the token file changed but cannot be used; keeping the previous token'])
+
+    opened.close()
+    put('third')
+    opened.reload()
+    opened.reload()
+    expect(opened.token()).toBe('third')
+    // The same token again is no change.
+    expect(lines).toEqual([expect.any(String), expect.any(String), 'token reloaded'])
+  })
 })

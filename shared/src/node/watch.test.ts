@@ -57,18 +57,6 @@ test.each<[string, (target: string) => void]>([
   expect(watched.calls).toBe(1)
 })
 
-test('a file that appears, disappears and appears again has changed three times', async () => {
-  const watched = watch(file)
-
-  for (const change of [() => writeFileSync(file, '1'), () => rmSync(file), () => writeFileSync(file, '1')]) {
-    const called = watched.next()
-    change()
-    await called
-  }
-
-  expect(watched.calls).toBe(3)
-})
-
 test('a link that leads to another file has changed, although both files have the same text', async () => {
   // As an orchestrator mounts secrets: file → data/file, data → one of the versions.
   for (const version of ['v1', 'v2']) {
@@ -85,32 +73,4 @@ test('a link that leads to another file has changed, although both files have th
   await called
 
   expect(watched.calls).toBe(1)
-})
-
-test('a watch that has ended calls no more, while another one of the same file does', async () => {
-  writeFileSync(file, 'old')
-  const [ended, running] = [watch(file), watch(file)]
-
-  ended.stop()
-  const called = running.next()
-  replace(file, 'new')
-  await called
-
-  expect(ended.calls).toBe(0)
-})
-
-test('a change of several files at once is one call', async () => {
-  writeFileSync(file, 'old')
-  const watched = watch(file, other)
-  const called = watched.next()
-
-  // Both writes happen before the next look: it runs on this thread.
-  writeFileSync(file, 'newer')
-  writeFileSync(other, 'newer')
-  await called
-  const again = watched.next()
-  rmSync(other)
-  await again
-
-  expect(watched.calls).toBe(2)
 })

@@ -66,28 +66,6 @@ test('the bounds of a number are those that its text names, and equal in all com
   expect([...(bounds.get('minStars') ?? [])]).toEqual(['1 to 5'])
 })
 
-test('the fields that narrow a search are its filters, and no other command has any', () => {
-  const filtersOf = (name: string) =>
-    COMMAND_LIST.find((command) => command.name === name)
-      ?.fields.filter(({ isFilter }) => isFilter)
-      .map((field) => field.name)
-  const both = ['area', 'propertyType', 'stars', 'category', 'amenities', 'longitude', 'latitude']
-
-  expect(filtersOf('SEARCHPROP')).toEqual([...both, 'minStars'])
-  expect(filtersOf('SEARCHAVAIL')?.sort()).toEqual(
-    [...both, 'propertyId', 'dates', 'availability', 'finalPrice', 'rateFeatures', 'minPrice', 'minStars'].sort(),
-  )
-  for (const { name } of COMMAND_LIST) if (!name.startsWith('SEARCH')) expect(filtersOf(name)).toEqual([])
-})
-
-test('only the rate features of a package are cleared by an empty text', () => {
-  const kept = COMMAND_LIST.flatMap(({ name, fields }) =>
-    fields.filter(({ keepsEmpty }) => keepsEmpty).map((field) => `${name} ${field.name}`),
-  )
-
-  expect(kept).toEqual(['SETROOMPKG rateFeatures'])
-})
-
 // docs/design/protocol.md#extension-fields.
 test.each([
   [0x8001, (name: string) => name === 'SEARCHAVAIL'],

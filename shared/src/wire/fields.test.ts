@@ -82,20 +82,6 @@ test('the lines of a stay are at their own places, and those of the previous req
   expect(scan.length[LINES_PLACE + 2]).toBe(1)
 })
 
-test('one scan reads requests of several buffers', () => {
-  const scan = createRequestScan()
-  const first = Uint8Array.of(0, ...payloadOf('SETROOMAVL', [text(1), text(2), text(3), u8(4, 20)]))
-  const second = payloadOf('SETROOMAVL', [u8(4, 30), text(1), text(2), text(3)]).subarray()
-  const amountOf = (bytes: Uint8Array, start: number) => {
-    expect(scanRequest(scan, bytes, start, bytes.length)).toBe('')
-    return scan.view.getUint8(scan.start[3] as number)
-  }
-
-  expect(amountOf(first, 1)).toBe(20)
-  expect(amountOf(second, 0)).toBe(30)
-  expect(amountOf(first.subarray(1), 0)).toBe(20)
-})
-
 test('zero-length optional text is absent, but a required field and cleared features are present', () => {
   const scan = createRequestScan()
   const search = payloadOf('SEARCHPROP', [text(1, ''), text(2, ''), text(6, '')])
@@ -231,36 +217,6 @@ test('the fields of a frame are written byte for byte', () => {
       .join('')
       .replaceAll(' ', ''),
   )
-})
-
-test('a frame grows with its fields, whatever their size, and keeps what was written', () => {
-  for (const letter of ['x', 'é', '€']) {
-    for (let length = 0; length < 1_100; length += 7) {
-      const writer = createFieldWriter()
-      const expected: number[] = []
-      beginFrame(writer, 1, 'S')
-      for (let field = 0; field < 4; field++) {
-        const value = letter.repeat(length)
-        const data = [...new TextEncoder().encode(value)]
-        addText(writer, field, 1, value)
-        expected.push(field, 0, 1, data.length & 0xff, data.length >> 8, 0, 0, ...data)
-      }
-      const frame = finishFrame(writer)
-
-      // Header 9, name 2, count 2.
-      expect(Buffer.compare(frame.subarray(13), Uint8Array.from(expected))).toBe(0)
-    }
-  }
-})
-
-test('a frame that starts again has none of the fields of the previous one', () => {
-  const writer = createFieldWriter()
-  beginFrame(writer, 1, 'LONGER')
-  addU8(writer, 1, 1)
-  finishFrame(writer)
-  beginFrame(writer, 2, 'S')
-
-  expect(hexOf(finishFrame(writer))).toBe('ff02000000040000000153' + '0000')
 })
 
 test('a u64 is a number while that is exact', () => {

@@ -167,32 +167,6 @@ test('a frame that is whole in its chunk is passed on without a copy', () => {
   for (const [bytes] of seen) expect(bytes).toBe(chunk)
 })
 
-test('only the frame that a chunk completes is copied, wherever it was cut', () => {
-  const first = frame(1, Uint8Array.of(65))
-  const next = frame(3, Uint8Array.of(67))
-  const inside = encodeEnvelope({ segment: 'Graz', write: false }, frame(2, Uint8Array.of(66)))
-  for (const cutFrame of [inside, frame(2, Uint8Array.of(66, 66, 66))]) {
-    for (let at = 1; at < cutFrame.length; at++) {
-      const chunks = [concat([first, cutFrame.subarray(0, at)]), concat([cutFrame.subarray(at), next])]
-      const seen: [number, boolean][] = []
-      const splitter = createFrameSplitter(ENGINE)
-      for (const chunk of chunks) {
-        splitFrames(splitter, chunk, {
-          frame: (bytes, _start, _end, number) => seen.push([number, chunks.includes(bytes)]),
-          refuse: () => {},
-          fatal: () => {},
-        })
-      }
-
-      expect(seen, `cut at ${at} of ${cutFrame.length}`).toEqual([
-        [1, true],
-        [2, false],
-        [3, true],
-      ])
-    }
-  }
-})
-
 test('an empty payload and a keepalive get no reply', () => {
   const keepalive = encodeEnvelope({ segment: '__keepalive__', write: false }, frame(5, new Uint8Array()))
   const talkative = encodeEnvelope({ segment: '__keepalive__', write: false }, frame(6, Uint8Array.of(1)))
@@ -305,39 +279,6 @@ test('an envelope that is too large is pending while it is skipped, then refused
   expect(bytes).toHaveLength(346)
   expect(pending).toEqual([10, 100, 345, 0, 0])
   expect(events).toEqual(['refuse 7 VALIDATION_ERROR: frame of 341 bytes exceeds 340', 'frame 8 6'])
-})
-
-test('a frame that begins with another byte is named in the reason', () => {
-  expect(split([concat([frame(1, Uint8Array.of(2)), Uint8Array.of(0xfd)])])).toEqual([
-    'frame 1 2',
-    'fatal a frame begins with byte 253',
-  ])
-})
-
-test('a frame that arrives byte by byte moves to a larger buffer only few times', () => {
-  const splitter = createFrameSplitter(ENGINE)
-  const buffers = new Set<Uint8Array>()
-  for (const byte of frame(1, new Uint8Array(60_000)).subarray(0, 60_008)) {
-    splitFrames(splitter, Uint8Array.of(byte), collector([]))
-    buffers.add(splitter.kept)
-  }
-
-  // 256 bytes, doubled until 60,009 fit.
-  expect(buffers.size).toBeLessThanOrEqual(10)
-  expect(splitter.kept.length).toBeLessThanOrEqual(60_009)
-})
-
-test('the buffer of a small frame stays for the next one, that of a larger frame does not', () => {
-  const kept = (frameBytes: number) => {
-    const splitter = createFrameSplitter(ENGINE)
-    const bytes = frame(1, new Uint8Array(frameBytes - 9))
-    splitFrames(splitter, bytes.subarray(0, frameBytes - 1), collector([]))
-    splitFrames(splitter, bytes.subarray(frameBytes - 1), collector([]))
-    return splitter.kept.length
-  }
-
-  expect(kept(4_096)).toBe(4_096)
-  expect(kept(4_097)).toBe(0)
 })
 
 test('an unfinished frame is pending until its last byte', () => {

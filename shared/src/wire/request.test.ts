@@ -82,31 +82,6 @@ test.each<[string, CommandName, RequestFields, string]>([
   )
 })
 
-test.each<[string, CommandName, RequestFields]>([
-  ['a payload of 64 KiB', 'SEARCHPROP', { segment: 's'.repeat(65_516) }],
-  ['a u8 of 255', 'SETROOMAVL', { ...NIGHT, amount: 255 }],
-  ['a u8 of 0', 'SETROOMAVL', { ...NIGHT, amount: 0 }],
-  ['the greatest u32', 'SETROOMPKG', { ...NIGHT, finalPrice: 4_294_967_295 }],
-  ['the greatest exact number', 'SEARCHAVAIL', { ...STAY, limit: 9_007_199_254_740_991 }],
-  ['a number beyond it', 'SEARCHAVAIL', { ...STAY, limit: 9_007_199_254_740_992n }],
-  ['the greatest u64', 'SEARCHAVAIL', { ...STAY, limit: 18_446_744_073_709_551_615n }],
-  ['a negative position', 'SEARCHPROP', { segment: 's', latitude: -0.5 }],
-  ['16 lines', 'BOOKSTAY', { stayId: 's', lines: lines(16) }],
-  ['an empty list that clears', 'SETROOMPKG', { ...NIGHT, rateFeatures: [] }],
-])('%s is sent and read', (_, command, fields) => {
-  const frame = encodeRequest({ command, correlationId: 1, fields })
-
-  expect(decodeRequest(frame.subarray(FRAME_HEADER_BYTES))).toEqual({ command, fields })
-})
-
-test('a u64 of 0 as bigint is the number 0, and an empty optional list of lines is absent', () => {
-  const zero = encodeRequest({ command: 'SEARCHAVAIL', correlationId: 1, fields: { ...STAY, limit: 0n } })
-  const none = encodeRequest({ command: 'RELEASESTAY', correlationId: 1, fields: { stayId: 's', lines: [] } })
-
-  expect(decodeRequest(zero.subarray(FRAME_HEADER_BYTES)).fields).toEqual({ ...STAY, limit: 0 })
-  expect(decodeRequest(none.subarray(FRAME_HEADER_BYTES)).fields).toEqual({ stayId: 's' })
-})
-
 /** A request of one or more fields: id, type, data in hex. */
 function payloadOf(name: string, ...fields: readonly (readonly [number, number, string])[]): Uint8Array {
   const parts = fields.map(([id, type, hex]) => [id & 0xff, id >> 8, type, hex.length / 2, 0, 0, 0, ...bytesOfHex(hex)])

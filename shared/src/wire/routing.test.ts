@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { law } from '../testing/law.ts'
 import { bytesOfHex, hexOf } from '../testing/vectors.ts'
+import { encodeLogin, LOGIN_FAILED, LOGIN_OK, readLoginAnswer } from './login.ts'
 import { decodeEnvelope, encodeEnvelope, encodeKeepalive } from './routing.ts'
 
 const frame = bytesOfHex('ff0700000003000000616263')
@@ -29,21 +30,6 @@ test('a segment of more than 255 bytes does not fit its length byte', () => {
   expect(() => encodeEnvelope({ segment: 'é'.repeat(128), write: false }, frame)).toThrow('got 256')
 })
 
-test('the smallest envelope opens, any flag but 1 is a read, and a byte order mark is part of a segment', () => {
-  const open = (hex: string) => decodeEnvelope(bytesOfHex(hex.replaceAll(' ', '')))
-
-  expect(open('fe 0b000000 00 01 ff0700000000000000')).toEqual({ segment: '', write: true, frameStart: 7 })
-  expect(open('fe 0b000000 00 02 ff0700000000000000')).toEqual({ segment: '', write: false, frameStart: 7 })
-  expect(open('fe 0e000000 03 efbbbf 00 ff0700000000000000')).toMatchObject({ segment: '\ufeff', frameStart: 10 })
-})
-
-test('a segment of 255 bytes fits its length byte', () => {
-  const bytes = encodeEnvelope({ segment: `${'é'.repeat(127)}x`, write: false }, frame)
-
-  expect(bytes).toHaveLength(7 + 255 + frame.length)
-  expect(bytes[5]).toBe(255)
-})
-
 test.each([
   ['too short', 'fe0a0000000000ff00000000000000'],
   ['a bare frame', hexOf(frame)],
@@ -54,4 +40,28 @@ test.each([
   ['a segment that is not UTF-8', 'fe0c00000001ff00ff0000000000000000'],
 ])('an envelope with %s is refused', (_, hex) => {
   expect(() => decodeEnvelope(bytesOfHex(hex))).toThrow(expect.objectContaining({ code: 'parse_error' }))
+})
+
+test('LOGIN is sent with correlation id 0', () => {
+  expect(hexOf(encodeLogin('abc123'))).toBe('ff0000000015000000054c4f47494e010001000106000000616263313233')
+})
+
+const bytes = (text: string) => new TextEncoder().encode(text)
+
+test.each([
+  ['', 'pending', 0],
+  ['LOGIN', 'pending', 0],
+  ['LOGIN FAILE', 'pending', 0],
+  ['LOGIN OK', 'ok', 8],
+  ['LOGIN FAILED', 'failed', 12],
+  ['LOGIN OK\u00ff', 'ok', 8],
+  ['LOGOUT', 'malformed', 0],
+  ['\u00ff', 'malformed', 0],
+  ['login ok', 'malformed', 0],
+])('%j is %s', (text, answer, length) => {
+  expect(readLoginAnswer(bytes(text))).toEqual({ answer, bytes: length })
+})
+
+test('the replies are 8 and 12 bytes, without a terminator', () => {
+  expect([LOGIN_OK.length, LOGIN_FAILED.length]).toEqual([8, 12])
 })

@@ -1,12 +1,10 @@
 import { expect, test } from 'vitest'
 import { bytesOfHex, hexOf } from '../testing/vectors.ts'
-import { createStayLineScan, decodeStayLines, encodeStayLine, scanStayLine } from './stay.ts'
+import { decodeStayLines, encodeStayLine } from './stay.ts'
 
 const LINE = { propertyId: 'ab', roomType: 'c', arrival: '2026-12-24', nights: 3, rooms: 2 }
 /** The same as a record: 02 ab, 01 c, the ten digits and hyphens of the date, nights, rooms, no flags. */
 const RECORD = '026162' + '0163' + '323032362d31322d3234' + '03' + '02' + '00'
-const RECORD_BYTES = 18
-
 function decode(hex: string) {
   const bytes = bytesOfHex(hex)
   return decodeStayLines(bytes, 0, bytes.length)
@@ -29,34 +27,6 @@ test('a line is written and read byte for byte', () => {
 test('flags of later versions do not make a line uncounted', () => {
   expect(decode(`${RECORD.slice(0, -2)}02`)).toEqual([LINE])
   expect(decode(`${RECORD.slice(0, -2)}03`)).toEqual([{ ...LINE, uncounted: true }])
-})
-
-test('a scan gives the place of each part of a line, with the number of its first night', () => {
-  const scan = createStayLineScan()
-  const bytes = bytesOfHex(`ffff${RECORD}ff`)
-
-  expect(scanStayLine(scan, bytes, 2, 2 + RECORD_BYTES)).toBe(true)
-  // 2026-12-24 is 20,811 days after 1970-01-01: 56 years of 365 days, 14 leap days, and 357 days of 2026.
-  expect(scan).toEqual({
-    idStart: 3,
-    idEnd: 5,
-    roomTypeStart: 6,
-    roomTypeEnd: 7,
-    arrival: 20_811,
-    nights: 3,
-    rooms: 2,
-    flags: 0,
-    end: 20,
-  })
-})
-
-test('lines end where they are cut: no byte after the end is read', () => {
-  const bytes = bytesOfHex(RECORD + RECORD)
-  const readable = Array.from(bytes, (_, end) => end).filter((end) => decodeStayLines(bytes, 0, end) !== undefined)
-
-  expect(readable).toEqual([0, RECORD_BYTES])
-  expect(decodeStayLines(bytes, 0, 2 * RECORD_BYTES)).toEqual([LINE, LINE])
-  expect(decodeStayLines(bytes, RECORD_BYTES, 2 * RECORD_BYTES)).toEqual([LINE])
 })
 
 test('sixteen lines of the longest names are read, and one line more is not', () => {
@@ -83,21 +53,6 @@ test.each([
 ])('a line with %s cannot be read', (_, hex) => {
   expect(decode(hex)).toBeUndefined()
   expect(decode(RECORD + hex)).toBeUndefined()
-})
-
-test('a byte order mark is part of a name', () => {
-  expect(decode(`03efbbbf0163${RECORD.slice(10)}`)).toEqual([{ ...LINE, propertyId: '\ufeff' }])
-})
-
-test('names of 255 bytes and numbers of 255 fit', () => {
-  const full = { ...LINE, propertyId: 'é'.repeat(127), roomType: 'r'.repeat(255), nights: 255, rooms: 255 }
-  const none = { ...LINE, propertyId: '', roomType: '', nights: 0, rooms: 0 }
-
-  for (const line of [full, none]) {
-    const record = encodeStayLine(line, 0)
-    expect(decodeStayLines(record, 0, record.length)).toEqual([line])
-  }
-  expect(encodeStayLine(full, 0)).toHaveLength(1 + 254 + 1 + 255 + 13)
 })
 
 test.each<[string, unknown, string]>([
