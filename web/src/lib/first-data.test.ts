@@ -35,21 +35,3 @@ test('the first page contains the session and the summary, as the control plane 
     ['/api/v1/summary', 'session=1'],
   ])
 })
-
-test('a phone is known by its user agent', async () => {
-  request['user-agent'] = 'Mozilla/5.0 (iPhone) Mobile/15E148'
-  expect((await firstData())?.isNarrow).toBe(true)
-  delete request['user-agent']
-  expect((await firstData())?.isNarrow).toBe(false)
-})
-
-test.each<[string, () => void]>([
-  ['a cookie', () => delete request['cookie']],
-  ['its control plane', () => (request['x-control-plane'] = 'b')],
-  ['the name of a control plane', () => delete request['x-control-plane']],
-  ['any control plane', () => delete planes[PLANES]],
-  ['a summary', () => (summary = undefined)],
-])('without %s the browser fetches the data', async (_, change) => {
-  change()
-  expect(await firstData()).toBeUndefined()
-})

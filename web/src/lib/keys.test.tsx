@@ -1,9 +1,9 @@
 // @vitest-environment happy-dom
-import { act, render, renderHook } from '@testing-library/react'
+import { render, renderHook } from '@testing-library/react'
 import { useLayoutEffect } from 'react'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import '../ui/testing/dom.ts'
-import { listenForKeys, setKeysOn, useKey, useShortcuts } from './keys.ts'
+import { listenForKeys, setKeysOn, useKey } from './keys.ts'
 
 let stop: () => void
 let acts: string[] = []
@@ -60,14 +60,6 @@ test('a key works as soon as its component is in the document', () => {
   expect(acts).toEqual(['p'])
 })
 
-test('a key that was taken already does nothing', () => {
-  registered('p')
-  const event = new KeyboardEvent('keydown', { key: 'p', cancelable: true })
-  event.preventDefault()
-  document.dispatchEvent(event)
-  expect(acts).toEqual([])
-})
-
 test('a sequence is two keys within 1.2 seconds', () => {
   registered('g s', 's', 'g')
 
@@ -121,44 +113,4 @@ test.each([
   press('k', { ctrlKey: true }, target)
 
   expect(acts).toEqual(fires ? ['p', 'mod+k'] : ['mod+k'])
-})
-
-test.each([
-  [<div key="1" role="dialog" data-state="open" />, false],
-  [<div key="2" role="dialog" data-state="closed" />, true],
-  [<div key="3" role="menu" />, false],
-  [<div key="4" role="menu" hidden />, true],
-])('a single key beside a layer fires only when that is not shown (%#)', (layer, fires) => {
-  registered('p')
-  render(layer)
-  press('p')
-  expect(acts).toEqual(fires ? ['p'] : [])
-})
-
-test('the shortcut registered last wins, as long as it is there; the newest action runs', () => {
-  let name = 'page'
-  const page = renderHook(() => useKey('p', () => acts.push(name), 'page'))
-  const layer = renderHook(() => useKey('p', () => acts.push('layer'), 'layer'))
-  press('p')
-  layer.unmount()
-  name = 'page again'
-  page.rerender()
-  press('p')
-  expect(acts).toEqual(['layer', 'page again'])
-})
-
-test('the help lists what is registered, as it changes', () => {
-  const { result } = renderHook(() => useShortcuts())
-  const { unmount } = renderHook(() => useKey('j', () => {}, 'next row', 'table'))
-
-  expect(result.current).toMatchObject([{ keys: 'j', label: 'next row', on: 'table' }])
-  act(() => unmount())
-  expect(result.current).toEqual([])
-})
-
-test('after the page is left no key acts', () => {
-  registered('p')
-  stop()
-  expect(press('p')).toBe(false)
-  expect(acts).toEqual([])
 })

@@ -234,87 +234,6 @@ test('a topic followed twice is unsubscribed once', () => {
   expect(socket().sent.at(-1)).toEqual({ t: 'unsub', id: 1 })
 })
 
-test('frames are noticed at most every 0.4 seconds', async () => {
-  socket().open()
-  const seen = () =>
-    events.flatMap((event) => (event.t === 'status' && event.status.state === 'live' ? [event] : [])).length
-  const before = seen()
-  await vi.advanceTimersByTimeAsync(LINK_LIMITS.seenMs - 1)
-  socket().deliver({ t: 'pong', n: 0 })
-  expect(seen()).toBe(before)
-  await vi.advanceTimersByTimeAsync(1)
-  socket().deliver({ t: 'pong', n: 0 })
-  expect(seen()).toBe(before + 1)
-})
-
-test('a snapshot that is known already is not passed on, and others are', () => {
-  link.follow('summary')
-  socket().open()
-  const snap = (seq: number) => socket().deliver({ t: 'snap', topic: 'summary', seq, at: TIME, data: { seq } })
-  const snaps = () => events.filter(({ t }) => t === 'snap').length
-  snap(1)
-  snap(1)
-  expect(snaps()).toBe(1)
-  snap(2)
-  expect(snaps()).toBe(2)
-  expect(link.valueOf('summary')).toEqual({ at: TIME, data: { seq: 2 } })
-  expect(link.valueOf('other')).toBeUndefined()
-})
-
-test('a delta without a value asks for a snapshot; frames of other topics are ignored', () => {
-  link.follow('summary')
-  socket().open()
-  socket().deliver({ t: 'delta', topic: 'summary', seq: 9, at: TIME, ops: [[['lag'], 5]] })
-  socket().deliver({ t: 'delta', topic: 'other', seq: 9, at: TIME, ops: [[['lag'], 5]] })
-  socket().deliver({ t: 'snap', topic: 'other', seq: 9, at: TIME, data: {} })
-
-  expect(subs(socket())).toEqual(Array.from({ length: 2 }, () => ({ t: 'sub', id: 1, topic: 'summary' })))
-  expect(events.filter(({ t }) => t !== 'status')).toEqual([])
-})
-
-test('a control plane that ends the connection names the time to wait', async () => {
-  socket().open()
-  const closed = socket()
-  closed.deliver({ t: 'bye', code: 'restart', retryMs: 3_000 } as ServerFrame)
-  expect(link.status()).toEqual({ state: 'offline', retryAt: Date.now() + 3_000, since: Date.now() })
-  expect(closed.readyState).toBe(3)
-
-  await vi.advanceTimersByTimeAsync(2_999)
-  expect(sockets).toHaveLength(1)
-  await vi.advanceTimersByTimeAsync(1)
-  expect(sockets).toHaveLength(2)
-})
-
-test('it has been offline since the first failure, until a frame arrives', async () => {
-  socket().open()
-  socket().close()
-  const first = Date.now()
-  await vi.advanceTimersByTimeAsync(250)
-  socket().close()
-  await vi.advanceTimersByTimeAsync(0)
-  expect(link.status()).toMatchObject({ state: 'offline', since: first })
-
-  await vi.advanceTimersByTimeAsync(500)
-  socket().open()
-  socket().close()
-  expect(link.status()).toMatchObject({ state: 'offline', since: Date.now(), retryAt: Date.now() + 250 })
-})
-
-test('a socket that does not open within five seconds is given up', async () => {
-  await vi.advanceTimersByTimeAsync(LINK_LIMITS.openMs - 1)
-  expect(socket().readyState).toBe(0)
-  await vi.advanceTimersByTimeAsync(1)
-  expect(sockets[0]?.readyState).toBe(3)
-  expect(link.status().state).toBe('offline')
-})
-
-test('an open socket is not given up for having taken its time', async () => {
-  await vi.advanceTimersByTimeAsync(LINK_LIMITS.openMs - 1)
-  socket().open()
-  await vi.advanceTimersByTimeAsync(LINK_LIMITS.openMs)
-  expect(link.status().state).toBe('live')
-})
-
 test('while polling it asks for what is followed, tries a socket every 30 seconds, and stops when that opens', async () => {
   const urls: string[] = []
   link.close()
@@ -353,30 +272,6 @@ test('while polling it asks for what is followed, tries a socket every 30 second
   expect(link.status().state).toBe('live')
 })
 
-test('a server error while polling is offline, with half to all of the wait', async () => {
-  answer = async () => new Response('', { status: 503 })
-  socket().close()
-  await vi.advanceTimersByTimeAsync(0)
-  expect(link.status()).toMatchObject({ state: 'offline', retryAt: Date.now() + 250 })
-})
-
-test('a retry opens a socket at once, with the shortest wait afterwards', async () => {
-  for (const _ of [1, 2, 3]) {
-    socket().close()
-    await vi.advanceTimersByTimeAsync(0)
-    link.retry()
-  }
-  expect(sockets).toHaveLength(4)
-  socket().close()
-  await vi.advanceTimersByTimeAsync(0)
-  expect(link.status()).toMatchObject({ retryAt: Date.now() + 250 })
-  link.retry()
-  socket().open()
-  // Live: nothing to retry.
-  link.retry()
-  expect(sockets).toHaveLength(5)
-})
-
 test('a retry replaces an attempt that is under way, which used to stay open beside it', async () => {
   socket().close()
   await vi.advanceTimersByTimeAsync(0)
@@ -388,48 +283,4 @@ test('a retry replaces an attempt that is under way, which used to stay open bes
   expect(sockets).toHaveLength(3)
   socket().open()
   expect(link.status().state).toBe('live')
-})
-
-test('a tab that becomes visible reconnects at once, and a pong shows that its socket lives', async () => {
-  socket().close()
-  await vi.advanceTimersByTimeAsync(0)
-  link.setVisible(true)
-  expect(sockets).toHaveLength(2)
-  socket().open()
-
-  link.setVisible(true)
-  expect(socket().sent.at(-1)).toEqual({ t: 'ping', n: 1 })
-  await vi.advanceTimersByTimeAsync(LINK_LIMITS.wakeMs - 1)
-  socket().deliver({ t: 'pong', n: 1 })
-  await vi.advanceTimersByTimeAsync(LINK_LIMITS.wakeMs)
-  expect(link.status().state).toBe('live')
-})
-
-test('a tab that is hidden for less than a minute keeps its topics', async () => {
-  link.follow('shard:s1')
-  socket().open()
-  link.setVisible(false)
-  for (let round = 0; round * LIVE.pingMs < LINK_LIMITS.hiddenMs - LIVE.pingMs; round++) {
-    await vi.advanceTimersByTimeAsync(LIVE.pingMs)
-    socket().deliver({ t: 'pong', n: 0 })
-  }
-  link.setVisible(true)
-  await vi.advanceTimersByTimeAsync(1_000)
-  socket().deliver({ t: 'pong', n: 0 })
-  await vi.advanceTimersByTimeAsync(LIVE.pingMs)
-  expect(socket().sent.some(({ t }) => t === 'unsub')).toBe(false)
-  expect(subs(socket())).toHaveLength(1)
-})
-
-test('topics have ids of their own; an unknown one is not unsubscribed', () => {
-  socket().open()
-  link.follow('summary')
-  link.follow('ops')
-  link.unfollow('nothing')
-  link.unfollow('ops')
-  expect(socket().sent).toEqual([
-    { t: 'sub', id: 1, topic: 'summary' },
-    { t: 'sub', id: 2, topic: 'ops' },
-    { t: 'unsub', id: 2 },
-  ])
 })

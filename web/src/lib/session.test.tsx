@@ -7,7 +7,7 @@ import type { ReactNode } from 'react'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { AddressProvider } from './address.tsx'
 import { pauseLive, resumeLive, startLive } from './live.ts'
-import { MeContext, may, useMe, useWhyNot } from './session.ts'
+import { MeContext, may, useWhyNot } from './session.ts'
 
 const meOf = (role: PersonRole) => ({ person: { role } }) as Me
 
@@ -75,8 +75,4 @@ test('without a connection no action is available', async () => {
   expect(shown.current).toBe('Disconnected from the control plane')
   act(() => stop())
   expect(shown.current).toBeUndefined()
-})
-
-test('the person is known below the shell only', () => {
-  expect(() => renderHook(() => useMe())).toThrow('useMe is used outside of the shell')
 })

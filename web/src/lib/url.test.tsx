@@ -2,7 +2,7 @@
 import { act } from '@testing-library/react'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { runHook } from './testing/hook.tsx'
-import { useSetUrl, useUrlChoice, useUrlParam, useUrlTyped } from './url.ts'
+import { useUrlParam, useUrlTyped } from './url.ts'
 import { useWriteMode } from './write-mode.ts'
 
 beforeEach(() => void vi.useFakeTimers())
@@ -31,34 +31,6 @@ test('a parameter is read from the URL and written to it, beside others', async 
   expect([address(), history.length]).toEqual(['/shards?a=1', entries + 1])
 })
 
-test('the last parameter takes the question mark with it', async () => {
-  const run = await runHook(() => useUrlParam('sort'), { address: '/shards?sort=lag' })
-  act(() => run.result.current[1](null))
-  expect(address()).toBe('/shards')
-})
-
-test('two changes in one event do not undo each other', async () => {
-  const run = await runHook(() => useSetUrl(), { address: '/shards?a=1&b=2' })
-  act(() => {
-    run.result.current({ a: null, c: '3' })
-    run.result.current({ d: '4' })
-  })
-  expect(address()).toBe('/shards?b=2&c=3&d=4')
-})
-
-test('a choice is one of several values; the first one is not in the URL', async () => {
-  const run = await runHook(() => useUrlChoice('tab', ['all', 'failed']), { address: '/?tab=nonsense' })
-  expect(run.result.current[0]).toBe('all')
-
-  act(() => run.result.current[1]('failed'))
-  await settled(run)
-  expect([run.result.current[0], address()]).toEqual(['failed', '/?tab=failed'])
-
-  act(() => run.result.current[1]('all'))
-  await settled(run)
-  expect([run.result.current[0], address()]).toEqual(['all', '/'])
-})
-
 test('typed text counts at once, and is in the URL after a quarter of a second without a key', async () => {
   const run = await runHook(() => useUrlTyped('q'), { address: '/?q=a' })
   const typed = () => run.result.current[0]
@@ -78,15 +50,6 @@ test('typed text counts at once, and is in the URL after a quarter of a second w
   act(() => void dispatchEvent(new PopStateEvent('popstate')))
   await settled(run)
   expect(typed()).toBe('other')
-})
-
-test('text that was cleared stays cleared', async () => {
-  const run = await runHook(() => useUrlTyped('q'), { address: '/?q=a' })
-  act(() => run.result.current[1](''))
-  expect(run.result.current[0]).toBe('')
-  await settled(run)
-  await run.wait(250)
-  expect([run.result.current[0], address()]).toEqual(['', '/'])
 })
 
 test('write mode is off until it is turned on, and again after 15 minutes', async () => {

@@ -98,17 +98,6 @@ describe('dialog', () => {
     await waitFor(() => expect(document.activeElement).toBe(screen.getByRole('textbox', { name: 'Reason' })))
   })
 
-  test('a drawer starts at its title', async () => {
-    await open({ as: Drawer })
-    expect(document.activeElement?.textContent).toBe('Transfer leadership of s3')
-  })
-
-  test('Shift+Tab from the title goes to its last control', async () => {
-    const person = await open({ children: <p>Nothing to type</p>, footer: <button type="button">Confirm</button> })
-    await person.tab({ shift: true })
-    expect(document.activeElement?.textContent).toBe('Confirm')
-  })
-
   test('the page gets the focus when the button that opened it is gone', async () => {
     function Replaced() {
       const [isOpen, setOpen] = useState(false)

@@ -281,91 +281,8 @@ test('only real dates are valid', () => {
 
 /** Kinds of the findings, with the number of rows. */
 const found = (checker: Checker) => [...kindsOf(checker), checker.rows]
-const property = (change: { readonly [at: number]: string }) =>
-  ['p1', 'a', 'b', 'c', 'd', '5', '1.123456', '2.123456', ''].map((cell, at) => change[at] ?? cell).join(',')
 const night = (change: { readonly [at: number]: string }) =>
   ['p1', 'double', '2026-11-24', '3', '120', ''].map((cell, at) => change[at] ?? cell).join(',')
-
-test.each<[string, number, readonly string[], readonly string[]]>([
-  ['stars', 5, ['1', '5', '005'], ['0', '6', '', '1.0', '10']],
-  ['latitude', 6, ['90.000000', '-90.000000', '+1.000000'], ['90.000001', '-90.000001', 'x.123456', '1.2.345678']],
-  ['longitude', 7, ['180.000000', '-180.000000'], ['180.000001', '-180.000001', '.e.123456']],
-  [
-    'text',
-    1,
-    ['x'.repeat(255), 'é'.repeat(127), ' x'],
-    ['x'.repeat(256), 'é'.repeat(128), 'a\u0001', '"  "', '\u007f'],
-  ],
-  ['empty', 4, ['d'], ['', ' ', '\t']],
-  ['id', 0, ['p', 'hotel_12345678'], ['a_very_long_id_of_a_hotel']],
-])('limits of properties: %s', (kind, at, valid, invalid) => {
-  for (const text of valid) expect(kindsOf(properties(property({ [at]: text }))), text).toEqual([])
-  for (const text of invalid) {
-    const checker = properties(property({ [at]: text }))
-    expect(kindsOf(checker), text).toEqual([kind])
-    expect(
-      checker.preview.map(({ bad }) => bad),
-      text,
-    ).toEqual([[at]])
-  }
-})
-
-test.each<[string, number, readonly string[], readonly string[]]>([
-  ['date', 2, ['2026-11-20', '2027-11-20'], ['2026-11-00', '2026-11-31', '2026-00-10', '2026-13-10', '2026-1-10', '']],
-  ['past', 2, [], ['2026-11-19', '2027-11-21']],
-  ['availability', 3, ['0', '255'], ['256', '-1', '', '1.5']],
-  ['price', 4, ['1', '4294967294', '120.00'], ['4294967295', '-1', '', '1.5', '120.']],
-  ['free', 4, [], ['0', '0.00']],
-  ['feature', 5, ['', 'breakfast', ' breakfast |free_wifi ', '|'], ['sauna']],
-])('limits of packages: %s', (kind, at, valid, invalid) => {
-  for (const text of valid) expect(kindsOf(packages(night({ [at]: text }))), text).toEqual([])
-  for (const text of invalid) expect(kindsOf(packages(night({ [at]: text }))), text).toEqual([kind])
-})
-
-test('coordinates have six decimals; fewer are a hint with both', () => {
-  const hint = (latitude: string, longitude: string) =>
-    properties(property({ 6: latitude, 7: longitude })).findings.get('digits')?.example
-
-  expect(hint('1.12345', '2.123456')).toBe('1.12345, 2.123456')
-  expect(hint('1.123456', '2')).toBe('1.123456, 2')
-  expect(hint('1.123456', '2.123456')).toBeUndefined()
-})
-
-test('a night has at most 24 rate features, each counted once', () => {
-  const codecs = Array.from({ length: 26 }, (_, n) => `f${n}`)
-  const kinds = (features: readonly string[]) => {
-    const checker = createChecker({ kind: 'packages', ...OPTIONS, codecs })
-    checkLines(checker, night({ 5: features.join('|') }), 1)
-    return kindsOf(checker)
-  }
-
-  expect(kinds([...codecs.slice(0, 24), 'f0'])).toEqual([])
-  expect(kinds(codecs.slice(0, 25))).toEqual(['features'])
-})
-
-test('without a list of rate features any name is valid', () => {
-  const checker = createChecker({ kind: 'packages', ...OPTIONS, codecs: undefined })
-  checkLines(checker, night({ 5: 'sauna' }), 1)
-  expect(kindsOf(checker)).toEqual([])
-})
-
-test.each([
-  ['Breakfas', 'Breakfas (nearest: breakfast)'],
-  ['reakfas', 'reakfas (nearest: breakfast)'],
-  ['breakfastly', 'breakfastly (nearest: breakfast)'],
-  // Three changes are too many.
-  ['eakfas', 'eakfas'],
-  ['breakfastxyz', 'breakfastxyz'],
-  ['sauna', 'sauna'],
-  // The nearer one of two.
-  ['free_wife', 'free_wife (nearest: free_wifi)'],
-])('the nearest rate feature of %s', (name, example) => {
-  expect(packages(night({ 5: name })).findings.get('feature')?.example).toBe(example)
-})
-
-test('an example has at most 80 characters', () => {
-  expect(packages(night({ 0: 'x'.repeat(200) })).findings.get('id')?.example).toBe('x'.repeat(80))
-})
 
 test('with another order of columns, cells are checked and shown in the documented order', () => {
   const checker = packages(
@@ -374,39 +291,6 @@ test('with another order of columns, cells are checked and shown in the document
   )
   expect(kindsOf(checker)).toEqual(['order', 'availability'])
   expect(checker.preview).toEqual([{ cells: ['p1', 'double', '2026-11-24', 'x', '120', ''], bad: [3] }])
-})
-
-test('only the first row can be a header, and only in line order', () => {
-  const name = 'PropertyID,RoomType,Date,Availability,FinalPrice,RateFeature'
-  expect(found(packages('', '', name, night({})))).toEqual([1])
-  expect(found(packages(night({}), name))).toContain('date')
-  expect(found(packages(name, name))).toContain('date')
-  const piece = createChecker({ kind: 'packages', ...OPTIONS })
-  checkLines(piece, name, null)
-  expect(found(piece)).toContain('date')
-})
-
-test('empty lines are no rows; a pair of quotes is one', () => {
-  expect(found(packages('', night({}), '', ''))).toEqual([1])
-  expect(found(packages(' ', '\t\r', night({})))).toEqual([1])
-  expect(found(packages('""', night({})))).toEqual(['columns', 2])
-})
-
-test('the preview has the first 50 rows of known lines', () => {
-  const rooms = Array.from({ length: 60 }, (_, n) =>
-    night({ 2: `2026-12-${String((n % 28) + 1).padStart(2, '0')}`, 1: `r${n % 9}` }),
-  )
-  expect(packages(...rooms).preview).toHaveLength(50)
-  const piece = createChecker({ kind: 'packages', ...OPTIONS })
-  checkLines(piece, rooms.join('\n'), null)
-  expect([piece.preview.length, piece.rows]).toEqual([0, 60])
-})
-
-test('characters that are no UTF-8, and NUL, are found beside other findings', () => {
-  const checker = packages(night({ 1: 'a\0b', 3: 'x\ufffd' }))
-  expect(found(checker)).toEqual(['utf8', 'nul', 'text', 'availability', 1])
-  // The line itself is wrong, no cell.
-  expect(checker.preview[0]?.bad).toEqual([1, 3])
 })
 
 test('a line of exactly 65,536 bytes is read, a longer one is not', () => {
@@ -420,70 +304,4 @@ test('a line of exactly 65,536 bytes is read, a longer one is not', () => {
   const quoted = (bytes: number) => night({ 1: `"${'x'.repeat(bytes - night({ 1: '""' }).length)}"` })
   expect(found(packages(quoted(65_535), night({})))).toEqual(['text', 2])
   expect(found(packages(quoted(70_000), night({})))).toEqual(['long', 2])
-})
-
-test.each<[string, readonly string[] | undefined]>([
-  ['a,b', ['a', 'b']],
-  [' a\t, b ', ['a', 'b']],
-  ['"a" ,\t"b"', ['a', 'b']],
-  ['"a,b"\r\nnext', ['a,b']],
-  ['"a"\r', ['a']],
-  ['x,"a"\n', ['x', 'a']],
-  ['x ,"" ,', ['x', '', '']],
-  ['"a\r\nb",c', ['a\r\nb', 'c']],
-  ['"a","b\r"', ['a', 'b\r']],
-  ['"a",b\r\nc', ['a', 'b']],
-  ['a"b', ['a"b']],
-  ['a"b,"c"', ['a"b', 'c']],
-  ['"a"b', undefined],
-  ['"a', undefined],
-  ['"a"\rb', undefined],
-  ['"', undefined],
-  ['""', ['']],
-  ['""""', ['"']],
-])('cells of %j', (text, cells) => {
-  expect(cellsOf(text)).toEqual(cells)
-})
-
-test.each([
-  ['p1,double,2026-11-24,3,120,\n', 'packages', ''],
-  ['\ufeffp1,a,b,c,d,5,1.123456,2.123456,\n', 'properties', ''],
-  ['\n\r\np1,double,2026-11-24,3,120,', 'packages', ''],
-  ['', undefined, 'has no rows'],
-  ['\n\n', undefined, 'has no rows'],
-  ['"a\nb,c\n', undefined, 'has an unclosed quote or an overlong line in line 1'],
-  ['\n"a', undefined, 'has an unclosed quote or an overlong line in line 2'],
-  ['\na;b\n', undefined, 'has 1 column in line 2; properties have 9, packages 6'],
-  [
-    'a,b\rc,d',
-    undefined,
-    'has 3 columns in line 1; properties have 9, packages 6; lines end with a carriage return only',
-  ],
-])('the kind of a file that begins with %j', (text, kind, fault) => {
-  expect(kindOf(text)).toEqual({ kind, fault })
-})
-
-test('a piece of a sample has whole lines only, up to the end of the file', () => {
-  const piece = (text: string, isEnd: boolean) => {
-    const checker = createChecker({ kind: 'packages', ...OPTIONS })
-    return [checkPiece(checker, text, isEnd), ...found(checker)]
-  }
-  const text = `rest\n${night({})}\n${night({ 3: 'x' })}`
-
-  expect(piece(text, false)).toEqual([true, 1])
-  expect(piece(text, true)).toEqual([true, 'availability', 2])
-  // Without a line end nothing is certain, unless it is too long for a line.
-  expect(piece('x'.repeat(65_536), false)).toEqual([false, 'long', 0])
-  expect(piece('x'.repeat(65_535), false)).toEqual([false, 0])
-})
-
-test('the samples of a file are one in each of 32 slots, and its end', () => {
-  // The least file: 32 slots of 64 KiB between the first MiB and the last piece.
-  const least = HEAD_BYTES + 33 * PIECE_BYTES
-  expect(samplePlaces(least - 1, () => 0)).toBeUndefined()
-  expect(samplePlaces(least, () => 0.9)).toEqual(Array.from({ length: 33 }, (_, n) => HEAD_BYTES + n * PIECE_BYTES))
-  // Slots of 128 KiB leave 64 KiB to choose from.
-  const places = samplePlaces(HEAD_BYTES + 65 * PIECE_BYTES, () => 0.5)
-  expect(places?.slice(0, 2)).toEqual([HEAD_BYTES + 32_768, HEAD_BYTES + 131_072 + 32_768])
-  expect(places?.at(-1)).toBe(HEAD_BYTES + 64 * PIECE_BYTES)
 })

@@ -184,52 +184,6 @@ test('a dropped upload is gone and sends nothing more', async () => {
   expect(chunks.length).toBeLessThanOrEqual(1)
 })
 
-test('the rate is that of the last five seconds', async () => {
-  // Chunks of 4 bytes: the second one after 2 s, the third one 4 s after that, the fourth one 6 s later.
-  const pauses = [0, 2_000, 4_000, 6_000]
-  vi.stubGlobal('fetch', async (_: string, { headers }: Sent) => {
-    await new Promise((resolve) => setTimeout(resolve, pauses.shift()))
-    return Response.json({ offset: Number(headers.get('upload-offset')) + 4 })
-  })
-  const { result } = renderHook(() => useUploads())
-  act(() => startUpload({ ...UPLOAD, bytes: 20 } as UploadView, new File(['x'.repeat(20)], 'p.csv')))
-  const rates = []
-  for (const ms of [0, 2_000, 4_000, 6_000]) {
-    await wait(ms)
-    rates.push(result.current.get('u1')?.rate)
-  }
-
-  // One sample has no rate; then 4 bytes in 2 s, 4 in 4 s without the sample of 6 s ago, and one sample alone again.
-  expect(rates).toEqual([0, 2, 1, 0])
-})
-
-test('a resumed upload has no rate of the time before its pause', async () => {
-  replies = ['no response']
-  const task = start()
-  await wait(0)
-  act(() => pauseUpload('u1'))
-  expect(task()).toMatchObject({ state: 'paused', rate: 0 })
-  await wait(4_000)
-  act(() => resumeUpload('u1'))
-  expect(task()).toMatchObject({ state: 'running', message: '' })
-  await wait(0)
-  expect(task()?.state).toBe('done')
-})
-
-test('a done or unknown upload is neither paused nor resumed', async () => {
-  const task = start()
-  await wait(0)
-  act(() => {
-    pauseUpload('u1')
-    resumeUpload('u1')
-    pauseUpload('none')
-    resumeUpload('none')
-  })
-  await wait(1_000)
-  expect(task()).toMatchObject({ state: 'done', offset: 10 })
-  expect(offsets()).toEqual([0, 4, 8])
-})
-
 test('another tab that uploads the same file moves the offset, and this one waits', async () => {
   replies = [{ status: 409, code: 'upload-busy', offset: 6 }]
   const task = start()
@@ -238,40 +192,4 @@ test('another tab that uploads the same file moves the offset, and this one wait
   await wait(500)
   expect(offsets()).toEqual([0, 6])
   expect(task()?.state).toBe('done')
-})
-
-test('pauses grow to half a minute', async () => {
-  replies = Array.from({ length: 9 }, () => 'no response' as const)
-  const task = start()
-  for (const ms of [500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 30_000]) {
-    await wait(0)
-    const before = chunks.length
-    await wait(ms - 1)
-    expect(chunks).toHaveLength(before)
-    await wait(1)
-    expect(chunks).toHaveLength(before + 1)
-  }
-  expect(task()?.state).toBe('waiting')
-  await wait(30_000)
-  expect(task()?.state).toBe('done')
-})
-
-test('a started upload replaces the one with its id', async () => {
-  const task = start()
-  act(() => startUpload({ ...UPLOAD, offset: 8 } as UploadView, new File([TEXT], 'packages.csv')))
-  await wait(0)
-  expect(task()).toMatchObject({ state: 'done', offset: 10 })
-  expect(offsets().filter((offset) => offset === 8)).toHaveLength(1)
-})
-
-test('a message of the control plane ends with its hint', async () => {
-  vi.stubGlobal('fetch', async () =>
-    Response.json(
-      { status: 503, code: 'x', title: 'x', detail: 'Too busy.', hint: 'Wait a moment.', requestId: '' },
-      { status: 503, headers: { 'content-type': 'application/problem+json' } },
-    ),
-  )
-  const task = start()
-  await wait(0)
-  expect(task()).toMatchObject({ state: 'waiting', message: 'Too busy. Wait a moment.' })
 })

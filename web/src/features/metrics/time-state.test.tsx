@@ -24,23 +24,6 @@ const run = async (address: string) => {
 }
 const iso = (time: string) => `2026-11-20T${time}.000Z`
 
-test.each([
-  ['the usual range', '', { from: 'now-1h', to: 'now' }],
-  ['a range of the URL', '?from=now-3h&to=now-1h', { from: 'now-3h', to: 'now-1h' }],
-  ['a start of the URL', '?from=now-3h', { from: 'now-3h', to: 'now' }],
-  ['an end of the URL', '?to=now-30m', { from: 'now-1h', to: 'now-30m' }],
-  ['an invalid range of the URL', '?from=now-1h&to=now-2h', { from: 'now-1h', to: 'now' }],
-  [
-    'half an hour around the moment of a past view',
-    '?at=2026-11-20T17:00:00Z',
-    { from: iso('16:30:00'), to: iso('17:30:00') },
-  ],
-  ['half an hour before a moment up to now', '?at=2026-11-20T18:10:00Z', { from: iso('17:40:00'), to: 'now' }],
-  ['a range of the URL in a past view', '?at=2026-11-20T17:00:00Z&from=now-3h', { from: 'now-3h', to: 'now' }],
-])('%s is shown', async (_, search, range) => {
-  expect((await run(`/shards${search}`)).state().range).toEqual(range)
-})
-
 test('a pin is in the URL; a past view shows its moment', async () => {
   const { state, search, change } = await run('/shards?pin=nonsense')
   expect([state().pinned, state().control.pin]).toEqual([undefined, undefined])

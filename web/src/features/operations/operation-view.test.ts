@@ -1,6 +1,6 @@
 import { OPERATION_STATES } from '@vacancy/shared/contract'
 import { expect, test } from 'vitest'
-import { operationText, timesText } from './operation-text.ts'
+import { operationText } from './operation-text.ts'
 import { announcementOf, currentStep, isRunning, planAgain } from './operation-view.ts'
 import { operationOf } from './testing/operations.ts'
 import { states } from './tray-copy.ts'
@@ -67,30 +67,4 @@ test('the text of an operation has its steps, times and the exact response', () 
     'Writes paused for about 130 ms (estimate 180 ms). Times are accurate to ± 50 ms.',
     'Response of the cluster: transfer in progress',
   ])
-})
-
-test('the text of an operation leaves out what is not known', () => {
-  const step = { id: 'x', text: 'x', at: null, milliseconds: 1.6, evidence: '' }
-  const steps = (['waiting', 'running', 'done', 'failed', 'skipped'] as const).map((state) => ({ ...step, state }))
-  const text = operationText(
-    operationOf({ steps, state: 'refused', message: 'm', reason: '', answer: '', uncertaintyMs: 0 }),
-  )
-
-  expect(text.split('\n')).toEqual([
-    'Transfer leadership of s3 to n3 (op_1)',
-    'by ana, 2026-11-20T18:30:00.000Z',
-    ...[' . x', ' > x', ' ✓ x', ' × x', ' - x'].map((line) => `${line}  2 ms`),
-    `${states.refused}: m`,
-  ])
-})
-
-test('the times of an operation are rounded, and only those that are known', () => {
-  const times = (over: Parameters<typeof operationOf>[0]) => timesText(operationOf(over))
-
-  expect(times({ uncertaintyMs: 49.6 })).toBe('Times are accurate to ± 50 ms.')
-  expect(times({ uncertaintyMs: 0 })).toBe('')
-  expect(times({ uncertaintyMs: 0, pauseMs: 129.6 })).toBe('Writes paused for about 130 ms.')
-  expect(times({ uncertaintyMs: 0.4, pauseMs: 0, expectedPauseMs: 0.4 })).toBe(
-    'Writes paused for about 0 ms (estimate 0 ms). Times are accurate to ± 0 ms.',
-  )
 })

@@ -30,27 +30,3 @@ test('aliases count as well', () => {
   expect(bestRank('upload', ['New import', 'upload csv'])).toBeGreaterThan(900)
   expect(bestRank('upload', ['Audit', undefined])).toBeUndefined()
 })
-
-test.each<[string, string, number | undefined]>([
-  // A name that begins with it: 1000, less its length.
-  ['SH', 'Shards', 994],
-  // A word that begins with it: 800, less the place of the blank.
-  ['sh', 'new shards', 797],
-  // Within a word: 600, less the place.
-  ['ard', 'shards', 598],
-  // Letters in order: 400, less the letters between them and a hundredth of the length.
-  ['srd', 'shards', 400 - 2 - 0.06],
-  ['s  d', 'shards', 400 - 3 - 0.06],
-  ['hs', 'shards', 400 - 3 - 0.06],
-  ['ss s', 'shards', undefined],
-  ['', 'shards', 0],
-])('the rank of %j in %j', (typed, name, rank) => {
-  expect(rankOf(typed, name)).toBe(rank)
-})
-
-test('of several names the best one counts, also when it is the worst possible', () => {
-  expect(bestRank('sh', ['new shards', 'shards', 'push'])).toBe(994)
-  expect(bestRank('sh', ['shards', 'new shards'])).toBe(994)
-  expect(bestRank('', [undefined, 'x'])).toBe(0)
-  expect(bestRank('sh', [])).toBeUndefined()
-})

@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { afterEach, expect, test } from 'vitest'
-import { bufferTyped, takeTyped } from './typed-ahead.ts'
+import { bufferTyped, takeTyped, typedWith } from './typed-ahead.ts'
 
 afterEach(() => void takeTyped())
 
@@ -26,13 +26,16 @@ test('until the palette is there its keys are kept, and reach nothing else', () 
   document.body.removeEventListener('keydown', listen)
 })
 
-test('Escape cancels, and another palette begins empty', () => {
-  let escapes = 0
-  bufferTyped(() => escapes++)
-  press('a')
-  expect([press('Escape'), escapes]).toEqual([true, 1])
-  bufferTyped(() => undefined)
-  press('b')
-  expect(takeTyped()).toBe('b')
-  expect(escapes).toBe(1)
+const typing = (...keys: readonly string[]) => keys.reduce(typedWith, '')
+
+test('characters are kept in order, also outside the BMP', () => {
+  expect(typing('s', '3', ' ', 'ü', '𝒩')).toBe('s3 ü𝒩')
+})
+
+test('Backspace removes the last character, if any', () => {
+  expect(typing('Backspace', 's', '𝒩', 'Backspace', '4')).toBe('s4')
+})
+
+test('keys that are not characters are ignored', () => {
+  expect(typing('s', 'Enter', 'Shift', 'ArrowDown', 'F5', '3')).toBe('s3')
 })

@@ -3,7 +3,6 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { QueryCommand } from './catalogue.ts'
 import {
-  bytesOfHex,
   compile,
   type Draft,
   differencesOf,
@@ -217,109 +216,4 @@ test('removes a field, a list entry, or fields that belong together', () => {
   expect(without(draft, 'dates', 'd').fields['dates']).toBeUndefined()
   // Without the field a search requires one room.
   expect(without(draft, 'availability', null).fields['availability']).toBe(0)
-})
-
-test.each([
-  ['{"command":7}', '1:2 Unknown command: 7'],
-  ['{"command":"SEARCHPROP","fields":[]}', '1:25'],
-  ['{"command":"SEARCHPROP","fields":null}', '1:25'],
-  ['{"command":"SEARCHPROP"}', '1:1'],
-  ['null', '1:1'],
-  ['\n\n  7', '1:1'],
-])('%s is refused at its place', (text, place) => {
-  const parsed = parseRequest(text)
-  expect(parsed.ok ? 'ok' : `${parsed.line}:${parsed.column} ${parsed.reason}`).toContain(place)
-})
-
-test.each([
-  ['', 0],
-  ['{', 1],
-  ['{"a"', 4],
-  ['{"a" 1}', 5],
-  ['{"a":}', 5],
-  ['{"a":1,}', 7],
-  ['{a:1}', 1],
-  ['[1 2]', 3],
-  ['[1,]', 3],
-  ['[]]', 2],
-  ['{} x', 3],
-  ['{ "a" : [ 1 , true , null , "x\\n" ] }', 37],
-  ['-', 0],
-  ['01', 1],
-  ['1.e5', 1],
-  ['1.5e+5', 6],
-  ['tru', 0],
-  ['"\\x"', 0],
-  ['"\\u00e9"', 8],
-  ['"a\nb"', 0],
-])('the first fault of %j', (text, at) => {
-  expect(faultAt(text)).toBe(at)
-})
-
-test.each<[string, number[] | undefined]>([
-  ['ff 0A', [255, 10]],
-  ['0xff,0x0a', [255, 10]],
-  ['ff:0a-0b_0c;0d', [255, 10, 11, 12, 13]],
-  ['f', undefined],
-  ['', undefined],
-  ['fg', undefined],
-])('bytes of %j', (text, bytes) => {
-  const found = bytesOfHex(text)
-  expect(found && [...found]).toEqual(bytes)
-})
-
-test('what is not a frame has its reason', () => {
-  expect(requestOfFrame('zz')).toEqual({ ok: false, reason: expect.stringMatching(/hexadecimal/i) })
-  expect(hexOf(new Uint8Array([0, 15, 16, 255]))).toBe('000f10ff')
-})
-
-test('a request that cannot be sent names the field', () => {
-  const failed = (command: QueryCommand, fields: JsonFields) => {
-    const compiled = compile({ command, fields })
-    return compiled.ok ? undefined : compiled.field
-  }
-  expect(failed('SEARCHPROP', {})).toBe('segment')
-  expect(failed('SEARCHPROP', { segment: 's', stars: 'four' })).toBe('stars')
-  expect(failed('SEARCHPROP', { segment: 's' })).toBeUndefined()
-})
-
-test('fields of texts, lists and lines have parameters, and numbers do not', () => {
-  const line = { propertyId: '{{p}}', roomType: 'r', arrival: '2026-12-24', nights: 1, rooms: 2 }
-  const fields: JsonFields = { stayId: '{{id}}', lines: [line], amenities: ['{{ a }}', 'x{{a}}{{b-c}}'], limit: 3 }
-
-  expect(parametersOf(fields)).toEqual(['id', 'p', 'a', 'b-c'])
-  expect(fillParameters('BOOKSTAY' as QueryCommand, { lines: [line] }, { p: 'hotel' })).toEqual({
-    lines: [{ ...line, propertyId: 'hotel' }],
-  })
-})
-
-test.each<[JsonFields, JsonFields]>([
-  [{ segment: '{{v}}' }, { segment: '7' }],
-  [{ limit: '{{v}}' }, { limit: 7 }],
-  [{ limit: '{{none}}' }, {}],
-  [{ segment: '' }, { segment: '' }],
-  [{ amenities: '{{list}}' }, { amenities: ['a', 'b'] }],
-  [{ amenities: ['{{list}}', '{{none}}', 'c'] }, { amenities: ['a', 'b', 'c'] }],
-  [{ limit: 'x{{v}}' }, { limit: 'x7' }],
-])('%j is filled in', (fields, filled) => {
-  expect(fillParameters('SEARCHPROP', fields, { v: ' 7 ', list: 'a, b,,' })).toEqual(filled)
-})
-
-test('fields are in the order of the command; undefined removes one', () => {
-  const draft: Draft = { shard: 's', node: '', command: 'SEARCHPROP', fields: { limit: 3, segment: 'v' } }
-  expect(Object.keys(withField(draft, 'area', 'a').fields)).toEqual(['segment', 'area', 'limit'])
-  expect(withField(draft, 'limit', undefined).fields).toEqual({ segment: 'v' })
-  expect(withField(draft, 'nonsense', 1).fields).toEqual({ segment: 'v', limit: 3 })
-  expect(withCommand(draft, 'SEARCHAVAIL').fields).toEqual({ segment: 'v', limit: 3 })
-})
-
-test('everything that differs is listed, and what is equal is not', () => {
-  const draft: Draft = { shard: 's', node: 'n1', command: 'SEARCHPROP', fields: { segment: 'v' } }
-  expect(differencesOf(draft, draft)).toEqual([])
-  expect(differencesOf(draft, { ...draft, shard: 't', command: 'GETSEGMENTS', node: '', fields: {} })).toEqual([
-    { what: 'shard', from: 's', to: 't' },
-    { what: 'node', from: 'n1', to: 'auto' },
-    { what: 'command', from: 'SEARCHPROP', to: 'GETSEGMENTS' },
-    { what: 'segment', from: 'v', to: '–' },
-  ])
 })

@@ -123,32 +123,3 @@ test('a repeated run is measured as often as wanted, at most 50 times a second',
   expect(result.current.run).toMatchObject({ answer: { totalMicros: 10 }, repeats: { runs: [10, 20] } })
   expect(requests).toHaveLength(2)
 })
-
-test('stopped repeats keep their measurements', async () => {
-  const { result } = runs()
-  act(() => void result.current.start(DRAFT, undefined, { times: 3 }))
-  await act(async () => last().reply(10))
-  await vi.waitUntil(() => requests.length === 2)
-  act(() => result.current.stop())
-
-  expect(last().signal.aborted).toBe(true)
-  expect(result.current.run).toMatchObject({ state: 'done', isRepeating: false, repeats: { runs: [10] } })
-})
-
-test('stopping a run that follows another shows that one again', async () => {
-  const { result } = runs()
-  act(() => void result.current.start(DRAFT, undefined))
-  await act(async () => last().reply(7))
-  act(() => void result.current.start(DRAFT, undefined))
-  expect(result.current.run).toMatchObject({ state: 'running', before: { answer: { totalMicros: 7 } } })
-  act(() => result.current.stop())
-  expect(result.current.run).toMatchObject({ state: 'done', isRepeating: false, answer: { totalMicros: 7 } })
-})
-
-test('a run that failed is known with its request', async () => {
-  const { result } = runs()
-  act(() => void result.current.start(DRAFT, undefined))
-  await act(async () => last().fail())
-  await waitFor(() => expect(result.current.run).toMatchObject({ state: 'failed', draft: DRAFT, before: undefined }))
-  expect(result.current.before).toBeUndefined()
-})

@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import type { Draft } from './request.ts'
-import { decodeShare, encodeShare, openShare, requestOf, SHARE_CHARS_MAX, shareOf } from './share.ts'
+import { decodeShare, encodeShare, openShare, SHARE_CHARS_MAX, shareOf } from './share.ts'
 
 afterEach(() => vi.unstubAllGlobals())
 
@@ -47,51 +47,6 @@ test('a long request is kept by the control plane under a short id', async () =>
 
   const body = { shard: 's1', node: null, command: 'SEARCHPROP', fields: long.fields }
   expect(sent).toEqual([`POST /api/v1/shared-requests ${JSON.stringify(body)}`, 'GET /api/v1/shared-requests/id1'])
-})
-
-test('a short id that is not known has the reason of the control plane', async () => {
-  serve(() =>
-    Response.json(
-      { status: 404, code: 'x', title: 'x', detail: 'No such request.', hint: '', requestId: '' },
-      { status: 404, headers: { 'content-type': 'application/problem+json' } },
-    ),
-  )
-  expect(await openShare('~gone')).toEqual({ ok: false, reason: 'No such request' })
-})
-
-test.each<[object, string]>([
-  [{ s: 7 }, 'its shard name is invalid'],
-  [{ n: 7 }, 'its shard name is invalid'],
-  [{ c: 7 }, 'its command is unknown'],
-  [{ c: 'DROP' }, 'its command is unknown'],
-  [{ c: 'LOGIN' }, 'its command is unknown'],
-  [{ f: undefined }, 'it has fields that SEARCHPROP does not have'],
-  [{ f: { colour: 'red' } }, 'it has fields that SEARCHPROP does not have'],
-  [{ f: { segment: true } }, 'it has fields that SEARCHPROP does not have'],
-  [{ f: { amenities: [null] } }, 'it has fields that SEARCHPROP does not have'],
-  [{ f: { amenities: [[]] } }, 'it has fields that SEARCHPROP does not have'],
-  [{ f: { amenities: [{ a: {} }] } }, 'it has fields that SEARCHPROP does not have'],
-])('a request with %j is refused', (more, reason) => {
-  expect(requestOf({ s: 's1', n: '', c: 'SEARCHPROP', f: {}, ...more })).toEqual({ ok: false, reason })
-})
-
-test('texts, numbers, lists and lines of texts, numbers and switches are values', () => {
-  const fields = { segment: 'x', limit: 3, amenities: ['a', { a: 'x', b: 1, c: true }] }
-  expect(requestOf({ c: 'SEARCHPROP', f: fields })).toEqual({
-    ok: true,
-    draft: { shard: '', node: '', command: 'SEARCHPROP', fields },
-  })
-})
-
-test('a link has only characters of base64url, and is complete', async () => {
-  const q = await encodeShare(DRAFT)
-  expect(await decodeShare(`${q}=`)).toEqual({ ok: false, reason: 'it contains invalid characters' })
-  expect(await decodeShare(q.slice(0, -5))).toEqual({ ok: false, reason: 'it is incomplete or damaged' })
-  // Bytes that are "+" and "/" in plain base64.
-  for (let n = 0; n < 40; n++) {
-    const draft = { ...DRAFT, fields: { segment: noise(20 + n) } }
-    expect(await decodeShare(await encodeShare(draft))).toEqual({ ok: true, draft })
-  }
 })
 
 test('a request of up to 256 KiB is read', async () => {

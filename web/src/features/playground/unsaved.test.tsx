@@ -81,44 +81,6 @@ test('a change is saved within two seconds, once, under the id of the tab', asyn
   expect(saved).toEqual([{ id, body }])
 })
 
-test('a change that was undone is not saved', async () => {
-  const { rerender } = await page()
-  rerender(withText('a'))
-  rerender(EDITS)
-  await wait(4_000)
-  expect(saved).toEqual([])
-})
-
-test('a draft that is refused is not sent again until it changes; other failures are tried again', async () => {
-  statuses = [413, 503]
-  const { rerender, result } = await page()
-  rerender(withText('a'))
-  await wait(6_000)
-  expect(saved).toHaveLength(1)
-  rerender(withText('b'))
-  expect(result.current).toContain('status 413')
-
-  await wait(2_000)
-  rerender(withText('b'))
-  expect(result.current).toContain('status 503')
-  await wait(2_000)
-  rerender(withText('b'))
-  expect(saved.map(({ body }) => body.text)).toEqual(['a', 'b', 'b'])
-  expect(result.current).toBe('')
-})
-
-test('leaving the page saves, and opening it again waits for that', async () => {
-  const { rerender, unmount, keptEdits } = await page()
-  rerender(withText('a'))
-  unmount()
-  kept = { shard: 's1', node: 'n1', command: 'SEARCHPROP', fields: { segment: 'v' }, text: 'a', at: '2026-11-20' }
-
-  const found = await keptEdits()
-
-  expect(saved.map(({ body }) => body.text)).toEqual(['a'])
-  expect(found).toEqual({ draft: { ...EDITS.draft, node: 'n1' }, text: 'a', at: '2026-11-20' })
-})
-
 test('a reloaded tab finds its draft, under the same id', async () => {
   sessionStorage.setItem('vacancy-tab', 'mine')
   kept = { shard: '', node: null, command: 'GETSEGMENTS', fields: {}, text: null, at: '2026-11-20' }
@@ -145,25 +107,4 @@ test('a duplicated tab finds the draft of its original, and saves under an id of
   expect(own).not.toBe('mine')
   expect(saved.map(({ id }) => id)).toEqual([own])
   expect(held.has(`vacancy-tab ${own}`)).toBe(true)
-})
-
-test('without locks and storage drafts are saved, and not found again', async () => {
-  Object.defineProperty(navigator, 'locks', { value: undefined, configurable: true })
-  const refuse = () => {
-    throw new DOMException('disabled', 'SecurityError')
-  }
-  vi.stubGlobal('sessionStorage', { getItem: refuse, setItem: refuse })
-  const { keptEdits, rerender } = await page()
-
-  expect(await keptEdits()).toBeUndefined()
-  rerender(withText('a'))
-  await wait(2_000)
-  expect(saved).toHaveLength(1)
-})
-
-test('a draft that is gone, or that no longer has a known command, is not restored', async () => {
-  sessionStorage.setItem('vacancy-tab', 'mine')
-  expect(await (await page()).keptEdits()).toBeUndefined()
-  kept = { shard: '', node: null, command: 'GONE', fields: {}, text: null, at: '2026-11-20' }
-  expect(await (await page()).keptEdits()).toBeUndefined()
 })

@@ -59,14 +59,3 @@ test('names have at most 64 bytes, and each fault has its text', () => {
   const draft = draftOf(NAMES)
   expect(draft.entries.map((entry) => faultOf(draft, entry))).toEqual(['', '', ''])
 })
-
-test('a list is the same with the same names in the same order', () => {
-  expect(isSame(draftOf(NAMES), NAMES)).toBe(true)
-  expect(isSame(draftOf(NAMES.slice(0, 2)), NAMES)).toBe(false)
-  expect(isSame(draftOf(NAMES), NAMES.slice(0, 2))).toBe(false)
-  expect(isSame(renamed(draftOf(NAMES), 1, 'x'), NAMES)).toBe(false)
-  expect(namesOf(moved(draftOf(NAMES), 9, 1))).toEqual(NAMES)
-  expect(namesOf(moved(draftOf(NAMES), 1, 0))).toEqual(NAMES)
-  expect(draftOf(NAMES).nextKey).toBe(3)
-  expect(added(draftOf(NAMES)).nextKey).toBe(4)
-})

@@ -47,30 +47,6 @@ test('a node before the first entry of the leader needs a snapshot', () => {
   expect(logBarOf(node, scale)).toMatchObject({ uncommittedTo: 0, needsSnapshot: true, missing: 1_500 })
 })
 
-test.each([
-  ['the last entry before the log of the leader', 999, 0, false],
-  ['one more missing', 998, 0, true],
-  ['the first entry of the leader', 1_000, 0, false],
-  ['a tenth', 1_100, 0.1, false],
-  ['the last entry but one, which stays visible', 1_999, 0.985, false],
-  ['more than the leader', 2_100, 1, false],
-])('a node that has %s', (_, matchIndex, uncommittedTo, needsSnapshot) => {
-  const bar = logBarOf(nodeOf({ id: 'n2', matchIndex, commitIndex: matchIndex }), scale)
-  expect(bar).toMatchObject({ committedTo: uncommittedTo, uncommittedTo, needsSnapshot })
-  expect(bar?.missing).toBe(Math.max(0, 2_000 - matchIndex))
-})
-
-test('a node that reports no beginning or no commit has its log from 0, committed as far as it goes', () => {
-  const node = nodeOf({ id: 'n2', firstIndex: null, lastIndex: 40, matchIndex: null, commitIndex: null })
-
-  expect(logScaleOf([node], null)).toEqual({ first: 0, last: 40 })
-  expect(logBarOf(node, { first: 0, last: 80 })).toMatchObject({ committedTo: 0.5, uncommittedTo: 0.5, position: 40 })
-  expect(logBarText(node, logBarOf(node, { first: 0, last: 40 }), String)).toBe('log up to 40, nothing missing')
-  // More is committed than the node has.
-  const behind = nodeOf({ id: 'n3', matchIndex: 20, commitIndex: 60 })
-  expect(logBarOf(behind, { first: 0, last: 80 })).toMatchObject({ committedTo: 0.25, uncommittedTo: 0.25 })
-})
-
 test('the bar of an empty log is full', () => {
   const node = nodeOf({ id: 'n2', matchIndex: 0, lastIndex: 0, commitIndex: 0 })
 

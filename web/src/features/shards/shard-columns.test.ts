@@ -51,32 +51,3 @@ test('only unknown columns are the same as no choice', () => {
   expect(columnIds(['renamed-since'])).toEqual(DEFAULT_COLUMNS)
   expect(new Set(SHARD_COLUMNS.map(({ id }) => id)).size).toBe(SHARD_COLUMNS.length)
 })
-
-test('the columns of a link are the known ones, and the others are named once', () => {
-  expect(parseColumns('lag,nonsense,zone')).toEqual(['shard', 'lag', 'zone'])
-  expect(parseColumns('nonsense')).toBeNull()
-  expect(parseColumns('shard')).toEqual(DEFAULT_COLUMNS)
-  expect(SHARD_TABLE.unknown('lag,x,,y,x')).toEqual(['x', 'y'])
-  expect(columnIds(null)).toEqual(DEFAULT_COLUMNS)
-  expect(columnIds(['nonsense'])).toEqual(DEFAULT_COLUMNS)
-  expect(SHARD_TABLE.all.map(({ id }) => id)).toEqual(SHARD_COLUMNS.map(({ id }) => id))
-})
-
-test('a column moves among the others; the one that names the row does not', () => {
-  const ids = ['shard', 'lag', 'zone', 'term']
-  expect(movedColumn(ids, 'zone', -1)).toEqual(['shard', 'zone', 'lag', 'term'])
-  expect(movedColumn(ids, 'zone', 1)).toEqual(['shard', 'lag', 'term', 'zone'])
-  for (const [id, step] of [
-    ['lag', -1],
-    ['term', 1],
-    ['shard', 1],
-    ['nonsense', 1],
-    ['nonsense', -1],
-  ] as const)
-    expect(movedColumn(ids, id, step)).toEqual(ids)
-})
-
-test('without widths nothing is truncated, and with them no column depends on the screen', () => {
-  expect(shownColumns(null, {}).every(({ className }) => !className?.includes('text-ellipsis'))).toBe(true)
-  expect(shownColumns(null, { zone: 60 }).every(({ rank }) => rank === undefined)).toBe(true)
-})

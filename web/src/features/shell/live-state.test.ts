@@ -16,15 +16,6 @@ test.each([
   [NOW + 300, 'live', 'Live 0.0 s'],
 ])('last seen at %d it is %s', (seenAt, state, text) => expect(chipOf(live, seenAt, NOW)).toEqual({ state, text }))
 
-test('the seconds to the next retry are rounded up', () => {
-  const offline = (ms: number): LiveStatus => ({ ...live, link: { state: 'offline', retryAt: NOW + ms, since: NOW } })
-  const texts = [1, 1_000, 1_001, 0, -5].map((ms) => chipOf(offline(ms), NOW, NOW).text)
-  expect(texts).toEqual(
-    [1, 1, 2].map((s) => `Disconnected, retrying in ${s} s`).concat(Array(2).fill('Disconnected, retrying')),
-  )
-  expect(chipOf({ ...live, link: { state: 'ended' } }, NOW, NOW).state).toBe('offline')
-})
-
 test('a lost connection shows the time of the next retry', () => {
   const cut: LiveStatus = { ...live, link: { state: 'offline', retryAt: NOW + 2_400, since: NOW - 9_000 } }
 

@@ -47,13 +47,3 @@ export const problemOf = (status: number): Response =>
     { status, code: 'x', title: 'x', detail: 'x', hint: '', requestId: '' },
     { status, headers: { 'content-type': 'application/problem+json' } },
   )
-
-/** The first interval in which a hook sends again, in milliseconds; undefined when it sends nothing within a minute. */
-export async function intervalOf({ sent, wait }: { sent: readonly string[]; wait: (ms: number) => Promise<unknown> }) {
-  const before = sent.length
-  for (let ms = 100; ms <= 60_000; ms += 100) {
-    await wait(100)
-    if (sent.length > before) return ms
-  }
-  return undefined
-}
