@@ -38,7 +38,8 @@ export async function startStack(args: readonly string[] = [], env: NodeJS.Proce
   const program = startProgram([START, '--dir', dir, ...small, ...args], { env })
   const [, link = ''] = await program.printed(/^Open +(\S+)$/m)
   const rows = program.output().matchAll(/^ +(n\d) +(?:leader|voter|learner) +(\S+:\d+) +http:\/\/(\S+) +\S/gm)
-  const processOf = (name: string): number => JSON.parse(readFileSync(join(dir, 'processes.json'), 'utf8'))[name]
+  const processOf = (name: string): number =>
+    JSON.parse(readFileSync(join(dir, 'running.json'), 'utf8')).processes[name]
   return {
     url: new URL(link).origin,
     link,

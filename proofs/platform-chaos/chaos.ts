@@ -15,7 +15,7 @@ import { createRandom } from '@vacancy/testkit/random'
 import { until } from '@vacancy/testkit/until'
 import { type PlatformStatus, request } from '../../quickstart/src/platform/control.ts'
 import { filesOf, readRunning } from '../../quickstart/src/platform/files.ts'
-import { type Component, nodesOf, ofKind, type Plan, planOf, shardName } from '../../quickstart/src/platform/plan.ts'
+import { type Component, nodesOf, ofKind, type Plan, shardName } from '../../quickstart/src/platform/plan.ts'
 import { quickstartTest, UP } from '../../quickstart/src/platform/testing/command.ts'
 import { type Crowd, closeCrowd, judgeCounters, openCrowd, runCrowd, type Sums, sumsOf } from './clients.ts'
 import { type Patient, runFaults } from './faults.ts'
@@ -63,8 +63,8 @@ export async function runFabricChaos(options: Options): Promise<FabricChaosRepor
       kill: (name) => request(running, 'POST', `/kill/${encodeURIComponent(name)}`),
       restart: (name) => request(running, 'POST', `/restart/${encodeURIComponent(name)}`),
     }
-    const { spec, day } = await status()
-    return await disturb(planOf(spec), day, patient, options)
+    const { plan, day } = await status()
+    return await disturb(plan, day, patient, options)
   } catch (error) {
     throw new Error(`seed ${seed}: ${(error as Error).message}\n${platform.output()}`, { cause: error })
   } finally {

@@ -6,11 +6,11 @@ import { parseTokens } from '@vacancy/shared/node'
 import { afterAll, expect, test } from 'vitest'
 import { makeCertificates, makeTokens } from './certificates.ts'
 import { createProcessGroup } from './launch.ts'
-import { shardLayoutOf } from './layout.ts'
+import { filesOf } from './platform/files.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'vacancy-certificates-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
-const layout = shardLayoutOf(folder)
+const layout = filesOf(folder)
 const DAY_MS = 86_400_000
 
 test('certificates are created once per node, and renewed before they expire', async () => {

@@ -7,7 +7,7 @@ import { createHash, randomBytes, X509Certificate } from 'node:crypto'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type ProcessGroup, runToEnd, VACANCY } from './launch.ts'
-import type { ShardLayout, TokenName } from './layout.ts'
+import type { PlatformFiles, TokenName } from './platform/files.ts'
 
 /** A certificate that expires sooner is renewed at startup, because a quick start runs for long. */
 const DAYS_LEFT_MIN = 30
@@ -16,13 +16,10 @@ const TOKEN_BYTES = 24
 const NODE_ROLES = ['admin', 'client'] as const
 const QUEUE_ROLES = ['producer', 'consumer'] as const
 
-/** Where tokens and auth files are. */
-export type TokenFiles = Pick<ShardLayout, 'auth' | 'queueAuth' | 'tokenOf'>
-
 /** @returns the number of created certificates */
 export async function makeCertificates(
   group: ProcessGroup,
-  { certs }: Pick<ShardLayout, 'certs'>,
+  { certs }: Pick<PlatformFiles, 'certs'>,
   nodes: readonly string[],
   nowMs: number,
 ): Promise<number> {
@@ -41,15 +38,15 @@ function endOf(file: string): number {
 }
 
 /** Tokens of the nodes and of the job queue, each in a file only the user can read, and auth files with their hashes. */
-export function makeTokens(layout: TokenFiles): void {
-  makeAuthFile(layout.auth, NODE_ROLES, layout, 'Roles: docs/operators.md.')
-  makeAuthFile(layout.queueAuth, QUEUE_ROLES, layout, 'Roles: docs/queue.md.')
+export function makeTokens(files: PlatformFiles): void {
+  makeAuthFile(files.auth, NODE_ROLES, files, 'Roles: docs/operators.md.')
+  makeAuthFile(files.queueAuth, QUEUE_ROLES, files, 'Roles: docs/queue.md.')
 }
 
 function makeAuthFile(
   auth: string,
   roles: readonly TokenName[],
-  { tokenOf }: Pick<ShardLayout, 'tokenOf'>,
+  { tokenOf }: Pick<PlatformFiles, 'tokenOf'>,
   comment: string,
 ): void {
   if (existsSync(auth)) return

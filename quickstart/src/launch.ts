@@ -6,7 +6,6 @@ import { type AddressInfo, createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { VacancyError } from '@vacancy/shared'
 import { endingWithUs } from '@vacancy/shared/node'
-import { PORTS_TRIED_MAX } from './layout.ts'
 
 const ROOT = new URL('../../', import.meta.url)
 /** Loaded into programs that do not watch their starter themselves. */
@@ -16,15 +15,12 @@ export const VACANCY = fileURLToPath(new URL('bin/vacancy.mjs', ROOT))
 export const QUEUE_SAMPLE = fileURLToPath(new URL('quickstart/src/queue-sample.ts', ROOT))
 export const BENCH = fileURLToPath(new URL('bench/src/cli.ts', ROOT))
 
-/**
- * A node with the sample serves within seconds, on a busy machine within a minute. A longer start indicates a problem,
- * which its log describes.
- */
-const SERVING_MS_MAX = 180_000
 /** A node drains for 10 s at most; afterwards it is killed. */
 const STOP_MS_MAX = 20_000
 const LOG_TAIL_BYTES = 4096
 const LOG_TAIL_LINES = 5
+/** How many ports are tried after a taken one. */
+const PORTS_TRIED_MAX = 100
 /** Output that is searched for the `serving` line. */
 const PRINTED_MAX = 65_536
 
@@ -49,14 +45,6 @@ export type RunningProgram = {
 /** The started programs. */
 export type ProcessGroup = { readonly running: Set<ChildProcess>; isStopping: boolean }
 
-export type RunningNode = {
-  readonly tcpPort: number
-  readonly apiPort: number
-  readonly pid: number
-  /** Resolves with its exit code when it ends. */
-  readonly ended: Promise<number>
-}
-
 export function createProcessGroup(): ProcessGroup {
   return { running: new Set(), isStopping: false }
 }
@@ -75,31 +63,6 @@ export async function runToEnd(
   const child = start(group, args, [isQuiet ? 'ignore' : 'inherit', 'inherit'])
   const code = await exitOf(child)
   if (code !== 0) throw new VacancyError('failure', { reason: `${what} ended with exit code ${code}` })
-}
-
-/**
- * Starts a node and waits until it serves.
- *
- * @param args of `vacancy run`
- * @param log file that its log is appended to
- * @throws VacancyError failure with the end of the node's log, when it exits or takes too long
- */
-export async function startNode(group: ProcessGroup, args: readonly string[], log: string): Promise<RunningNode> {
-  const logStart = sizeOf(log)
-  const program = startProgram(group, { name: 'the node', args: [VACANCY, 'run', ...args], log })
-  const late = Promise.withResolvers<never>()
-  const timer = setTimeout(
-    () => late.reject(failedStart(`the node does not serve after ${SERVING_MS_MAX / 1000} s`, log, logStart)),
-    SERVING_MS_MAX,
-  )
-  try {
-    const announced = await Promise.race([program.serving, late.promise])
-    const [, tcpPort, apiPort] = /^tcp \S+:(\d+), http \S+:(\d+)$/.exec(announced) ?? []
-    const ended = program.ended.then(({ code }) => code)
-    return { tcpPort: Number(tcpPort), apiPort: Number(apiPort), pid: program.pid, ended }
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 /**

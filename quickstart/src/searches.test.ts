@@ -1,7 +1,7 @@
 import { parseDay, weekdayOf } from '@vacancy/shared'
 import { encodeRequest } from '@vacancy/shared/wire'
 import { expect, test } from 'vitest'
-import { CONFIG_TEXT, DEFAULTS } from './layout.ts'
+import { CONFIG, SAMPLE_FLAGS } from './sample-flags.ts'
 import { sampleSearches } from './searches.ts'
 
 const MONDAY = 20_780
@@ -17,11 +17,11 @@ test('on any day, the weekend begins on a Friday at least a week ahead', () => {
 })
 
 test('all nights are in the window of the sample, and no stay exceeds the configured maximum', () => {
-  const [, nightsMax] = /max_dates_in_query: (\d+)/.exec(CONFIG_TEXT) ?? []
+  const [, nightsMax] = /max_dates_in_query: (\d+)/.exec(CONFIG) ?? []
 
   for (const { fields } of sampleSearches(MONDAY)) {
     const last = parseDay(fields.dates.at(-1) ?? '') ?? 0
-    expect(last).toBeLessThan(MONDAY + DEFAULTS.days)
+    expect(last).toBeLessThan(MONDAY + SAMPLE_FLAGS.days.default)
     expect(fields.dates.length).toBeLessThanOrEqual(Number(nightsMax))
   }
 })

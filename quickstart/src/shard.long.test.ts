@@ -1,18 +1,18 @@
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { dayOf, formatDay } from '@vacancy/shared'
 import { takePort } from '@vacancy/testkit/free-port'
 import { runVacancy } from '@vacancy/testkit/node'
 import { afterAll, expect, test } from 'vitest'
-import { shardLayoutOf } from './layout.ts'
+import { filesOf, readRunning } from './platform/files.ts'
 import { npmRunStartShard, type Started } from './testing/programs.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'vacancy-start-shard-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-const layout = shardLayoutOf(join(folder, 'shard'))
-const DIR = ['--dir', layout.dir]
+const files = filesOf(join(folder, 'shard'))
+const DIR = ['--dir', files.dir]
 /** Other tests may run shards as well. */
 const BLOCK = ['--block', String(20 + (process.pid % 180))]
 const SMALL = ['--packages', '3000', '--days', '20']
@@ -37,7 +37,7 @@ const query = async (node: Node, ...args: string[]) => {
   const { code, stdout, stderr } = await runVacancy(['query', ...args, ...node.tcp, '--json'])
   return { code, output: code === 0 ? JSON.parse(stdout) : stderr }
 }
-const processOf = (name: string): number => JSON.parse(readFileSync(layout.processes, 'utf8'))[name]
+const processOf = (name: string) => readRunning(files)?.processes[name] as number
 const night = ['roomType=double', `date=${formatDay(dayOf(Date.now()) + 3)}`, 'propertyId=alp_000003']
 const put = (node: Node, rooms: number) =>
   query(node, 'send', 'SETROOMPKG', ...night, `availability=${rooms}`, 'finalPrice=90')
@@ -54,7 +54,7 @@ test(
     expect(nodes.map(({ name }) => name)).toEqual(['n1', 'n2', 'n3', 'n4'])
     expect((await put(leader, 7)).code).toBe(0)
     expect((await put(learner, 8)).output).toContain('308: this node is not the leader')
-    expect(statSync(layout.tokenOf('admin')).mode & 0o077).toBe(0)
+    expect(statSync(files.tokenOf('admin')).mode & 0o077).toBe(0)
 
     process.kill(processOf(leader.name), 'SIGKILL')
     const [, next = ''] = await shard.printed(
@@ -63,7 +63,7 @@ test(
     const heir = nodes.find(({ name }) => name === next) as Node
     const [before, written, after] = [await look(heir), await put(heir, 5), await look(heir)]
     await shard.printed(new RegExp(`${leader.name} {2}started again.*^${leader.name} {2}follows, up to date`, 'ms'))
-    const token = ['--token-file', layout.tokenOf('admin')]
+    const token = ['--token-file', files.tokenOf('admin')]
     const transfer = () => runVacancy(['cluster', 'transfer', leader.name, '--wait', '--node', learner.api, ...token])
     let moved = await transfer()
     // A node that has just restarted is refused as a target until the leader has received its messages for a while.
@@ -75,7 +75,7 @@ test(
 
     expect({ before, code: written.code, after, kept }).toEqual({ before: 7, code: 0, after: 5, kept: 5 })
     expect(moved).toMatchObject({ code: 0, stdout: `transfer to ${leader.name}: done\n` })
-    expect(second).toMatchObject({ code: 65, stderr: expect.stringContaining('the folder is in use') })
+    expect(second).toMatchObject({ code: 65, stderr: expect.stringContaining('a platform is running in') })
     expect(stopped.stdout).toContain('2 of 3 voters are up, the shard continues')
     expect(stopped.stdout).toMatch(/^n3 {2}not yet: .*\n(.*\n)*n3 {2}follows, up to date$/m)
     expect(stopped).toMatchObject({ code: 0, stderr: '' })

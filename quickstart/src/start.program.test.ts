@@ -6,8 +6,11 @@ import { takePort } from '@vacancy/testkit/free-port'
 import { runVacancy } from '@vacancy/testkit/node'
 import { afterAll, expect, test } from 'vitest'
 import { createProcessGroup } from './launch.ts'
-import { layoutOf } from './layout.ts'
-import { makeData } from './sample-data.ts'
+import { filesOf, writeState } from './platform/files.ts'
+import { nodePlan } from './platform/plan.ts'
+import { buildSnapshots, writeSample } from './platform/sample.ts'
+import { stateOf } from './platform/start.ts'
+import { CONFIG } from './sample-flags.ts'
 import { npmStart } from './testing/programs.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'vacancy-start-'))
@@ -55,7 +58,11 @@ test('days later, new days are added at the end of the window', async () => {
   const dir = join(folder, 'later')
   const today = dayOf(Date.now())
   const group = createProcessGroup()
-  await makeData(group, layoutOf(dir), { packages: 5_000, days: 10, seed: 1 }, today - 3)
+  const [plan, files] = [nodePlan({ tcp: 1, api: 2 }), filesOf(dir)]
+  const state = stateOf(plan.spec, { packages: 5_000, days: 10, seed: 1 }, today - 3)
+  await writeSample(group, files, plan, { state, today: today - 3, config: CONFIG })
+  await buildSnapshots(group, files, plan, [today - 3, state.lastDay])
+  writeState(files, state)
 
   const start = npmStart('--dir', dir, ...ANY_PORTS)
   const [, port = ''] = await start.printed(SERVED)
@@ -68,7 +75,7 @@ test('days later, new days are added at the end of the window', async () => {
 
   expect(stdout).toContain(`Topping up 3 days, ${formatDay(today + 7)} to ${formatDay(today + 9)}`)
   expect(dates).toEqual(Array.from({ length: 10 }, (_, night) => formatDay(today + night)))
-  expect(JSON.parse(readFileSync(layoutOf(dir).state, 'utf8')).last_day).toBe(formatDay(today + 9))
+  expect(JSON.parse(readFileSync(files.state, 'utf8')).last_day).toBe(formatDay(today + 9))
   expect(code).toBe(0)
 })
 
@@ -80,9 +87,8 @@ test('a second one in the same folder is refused with the process that uses the 
   const second = await npmStart('--dir', dir, ...ANY_PORTS).ended
   first.signal('SIGINT')
 
-  expect(second.code).toBe(1)
-  expect(second.stderr).toContain('the node ended with exit code 65')
-  expect(second.stderr).toMatch(/process \d+/)
+  expect(second.code).toBe(65)
+  expect(second.stderr).toMatch(/a platform is running in .*, process \d+/)
   expect((await first.ended).code).toBe(0)
 })
 

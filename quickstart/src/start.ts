@@ -2,145 +2,83 @@
 
 import { resolve } from 'node:path'
 import { tableOf } from '@vacancy/cli/table'
-import { connect, VacancyCallError, type VacancyClient } from '@vacancy/client'
-import { dayOf, EXIT, formatDay } from '@vacancy/shared'
-import {
-  count,
-  createLogger,
-  defineCommand,
-  type FlagValues,
-  runCommand,
-  runProgram,
-  tableLines,
-} from '@vacancy/shared/node'
-import { createProcessGroup, freePort, type ProcessGroup, type RunningNode, startNode, stopGroup } from './launch.ts'
-import { DEFAULTS, HOST, type Layout, layoutOf, NODE_ID, SHARD_ID, type State } from './layout.ts'
-import { eachNewDay, withNewDays } from './new-days.ts'
-import { makeData, readState } from './sample-data.ts'
-import { say, sayWhatIsThere, seconds } from './say.ts'
+import { connect, VacancyCallError } from '@vacancy/client'
+import { defineCommand, runCommand, tableLines } from '@vacancy/shared/node'
+import { freePort } from './launch.ts'
+import { type Component, HOST, nodePlan } from './platform/plan.ts'
+import type { Platform } from './platform/platform.ts'
+import { urlOf } from './platform/programs.ts'
+import { startAndStay } from './platform/start.ts'
+import { CONFIG, SAMPLE_FLAGS } from './sample-flags.ts'
+import { say } from './say.ts'
 import { sampleSearches } from './searches.ts'
 
 const ANSWER_MS_MAX = 30_000
 /** How often a search is repeated for its usual time. */
 const REPEATS = 50
 const RESULTS_SHOWN = 4
-/** A node drains for 10 s, and is ended after 20. */
-const STOP_MS_MAX = 25_000
+const PACKAGES = 1_500_000
+const TCP_PORT = 7777
 
 const FLAGS = {
-  dir: { type: 'text', value: 'DIR', default: DEFAULTS.dir, summary: 'Data folder, created if absent.' },
+  dir: { type: 'text', value: 'DIR', default: './quickstart-data', summary: 'Data folder, created if absent.' },
   packages: {
     type: 'integer',
     min: 1,
     max: 60_000_000,
-    default: DEFAULTS.packages,
+    default: PACKAGES,
     summary: 'Daily packages of a new sample.',
   },
-  days: { type: 'integer', min: 1, max: 365, default: DEFAULTS.days, summary: 'Nights on sale of a new sample.' },
-  seed: {
-    type: 'integer',
-    min: 0,
-    max: 4_294_967_295,
-    default: DEFAULTS.seed,
-    summary: 'Seed of the random sample data.',
-  },
+  ...SAMPLE_FLAGS,
   'tcp-port': {
     type: 'integer',
     min: 0,
     max: 65_535,
-    default: DEFAULTS.tcpPort,
+    default: TCP_PORT,
     summary: 'Port of the data protocol; the next free one when it is taken, any when 0.',
   },
   'api-port': {
     type: 'integer',
     min: 0,
     max: 65_535,
-    default: DEFAULTS.apiPort,
+    default: 8080,
     summary: 'Port of the HTTP API, in the same way.',
   },
 } as const
-
-type Flags = FlagValues<typeof FLAGS>
 
 const startCommand = defineCommand({
   name: 'npm run start:node --',
   component: 'START',
   summary: 'Starts a node with sample data, shows three searches and stays up. A second start reuses the data.',
   flags: FLAGS,
-  run: async ({ flags }) => {
-    const group = createProcessGroup()
-    const timers: NodeJS.Timeout[] = []
-    await runProgram(
-      {
-        start: async (life) => {
-          const node = await start(group, flags, timers)
-          node.ended.then((code) => {
-            if (group.isStopping) return
-            say(`The node ended with exit code ${code}: see docs/reasons.md.`)
-            // There is no exit code after a signal.
-            life.stop({ code: code >= 0 ? code : EXIT.failure, reason: 'the node ended' })
-          })
-        },
-        stop: async () => {
-          if (timers.length > 0) say('\nStopping …')
-          for (const timer of timers) clearInterval(timer)
-          await stopGroup(group)
-          if (timers.length > 0) say('Stopped. The data stays; npm run start:node continues with it.')
-        },
+  run: async ({ flags: { dir, packages, days, seed, tcpPort, apiPort } }) => {
+    const tcp = await chosenPort('TCP', tcpPort)
+    const plan = nodePlan({ tcp, api: await chosenPort('HTTP', apiPort, [tcp]) })
+    await startAndStay({
+      dir,
+      sample: { packages, days, seed },
+      usual: { packages: PACKAGES, days: FLAGS.days.default, seed: FLAGS.seed.default },
+      config: CONFIG,
+      planOf: () => plan,
+      restarts: true,
+      show: async ({ files }, today) => {
+        const [node] = plan.components as [Component]
+        await showSearches(node, today)
+        return nextSteps(node, files)
       },
-      { log: createLogger({ level: 'error', format: 'text', component: 'quickstart', id: '' }), drainMs: STOP_MS_MAX },
-    )
+    })
     return undefined
   },
 })
 
-async function start(group: ProcessGroup, flags: Flags, timers: NodeJS.Timeout[]): Promise<RunningNode> {
-  const layout = layoutOf(flags.dir)
-  const today = dayOf(Date.now())
-  const state = readState(layout) ?? (await firstData(group, layout, flags, today))
-  sayWhatIsThere(layout, { given: flags, usual: DEFAULTS }, state, today)
-
-  const tcpPort = await chosenPort('TCP', flags.tcpPort)
-  const apiPort = await chosenPort('HTTP', flags.apiPort, [tcpPort])
-  const startedMs = performance.now()
-  const node = await startNode(group, nodeArguments(layout, { tcpPort, apiPort, today }), layout.log)
-  say(`Serving after ${seconds(performance.now() - startedMs)}.`)
-
-  const address = { host: HOST, port: node.tcpPort, deadlineMs: ANSWER_MS_MAX }
-  const client = await connect(address)
-  const current = await withNewDays({ group, layout, client }, state, today)
-  await showSearches(client, today)
-  await client.close()
-  say(goOn(layout, node))
-  timers.push(eachNewDay(group, layout, () => connect(address), current))
-  return node
-}
-
-async function firstData(group: ProcessGroup, layout: Layout, flags: Flags, today: number): Promise<State> {
-  const { packages, days, seed } = flags
-  say(`Making sample data: ${count(packages, 'package')} of hotels and apartments in the Alps …`)
-  return await makeData(group, layout, { packages, days, seed }, today)
-}
-
 async function chosenPort(what: string, wanted: number, others: readonly number[] = []): Promise<number> {
-  // The node chooses, and prints it.
-  if (wanted === 0) return 0
   const port = await freePort(HOST, wanted, others)
-  if (port !== wanted) say(`Port ${wanted} is taken: ${what} is on ${port}.`)
+  if (wanted !== 0 && port !== wanted) say(`Port ${wanted} is taken: ${what} is on ${port}.`)
   return port
 }
 
-function nodeArguments(
-  layout: Layout,
-  { tcpPort, apiPort, today }: { tcpPort: number; apiPort: number; today: number },
-): string[] {
-  const ports = ['--tcp-port', String(tcpPort), '--api-port', String(apiPort)]
-  const files = ['--config', layout.config, '--codecs', layout.codecs, '--data-dir', layout.data]
-  // A sample may be unused for a year; expired days can be dropped.
-  return [...files, ...ports, '--shard-id', SHARD_ID, '--node-id', NODE_ID, '--accept-date', formatDay(today)]
-}
-
-async function showSearches(client: VacancyClient, today: number): Promise<void> {
+async function showSearches({ main }: Component, today: number): Promise<void> {
+  const client = await connect({ ...main, deadlineMs: ANSWER_MS_MAX })
   for (const [index, { title, fields }] of sampleSearches(today).entries()) {
     const times: number[] = []
     let lines: string[] = []
@@ -166,18 +104,21 @@ async function showSearches(client: VacancyClient, today: number): Promise<void>
     )
     for (const line of lines) say(`   ${line}`)
   }
+  await client.close()
 }
 
-function goOn(layout: Layout, node: RunningNode): string {
-  const port = node.tcpPort === DEFAULTS.tcpPort ? '' : ` --port ${node.tcpPort}`
-  return `
-Connect   TCP  ${HOST}:${node.tcpPort}   clients: docs/integrators.md
-          HTTP http://${HOST}:${node.apiPort}/status, /ready, /metrics: docs/operators.md
-Query     npx vacancy query segments${port}
-          npx vacancy query search --segment tyrol --room-type double --area kitzbuehel --from +7 --nights 2 --limit 10${port}
-          npx vacancy query send SEARCHPROP segment=valais area=zermatt stars=5${port}
-Files     ${resolve(layout.dir)}   the log of the node is in node.log
-Stop      Ctrl-C. A second npm run start:node continues with this data.`
+function nextSteps({ name, main, api }: Component, files: Platform['files']): (readonly [string, string])[] {
+  const port = main.port === TCP_PORT ? '' : ` --port ${main.port}`
+  const search = 'search --segment tyrol --room-type double --area kitzbuehel --from +7 --nights 2 --limit 10'
+  return [
+    ['Connect', `TCP  ${main.host}:${main.port}   clients: docs/integrators.md`],
+    ['', `HTTP ${urlOf(api)}/status, /ready, /metrics: docs/operators.md`],
+    ['Query', `npx vacancy query segments${port}`],
+    ['', `npx vacancy query ${search}${port}`],
+    ['', `npx vacancy query send SEARCHPROP segment=valais area=zermatt stars=5${port}`],
+    ['Files', `${resolve(files.dir)}   the log of the node is ${files.logOf(name)}`],
+    ['Stop', 'Ctrl-C. A second npm run start:node continues with this data.'],
+  ]
 }
 
 await runCommand(startCommand, process.argv.slice(2))

@@ -38,7 +38,7 @@ test('a killed program is reported with the time of its restart', async () => {
   process.kill(it.pid() as number, 'SIGKILL')
 
   expect(served).toBe('here')
-  expect(await promise).toEqual(['it', { end: { code: -1, signal: 'SIGKILL' }, againMs: 5_000, logged: [] }])
+  expect(await promise).toEqual([{ end: { code: -1, signal: 'SIGKILL' }, againMs: 5_000, logged: [] }])
   expect(it.pid()).toBeUndefined()
   await it.stop()
 })
@@ -52,7 +52,7 @@ test('a program that exits with such a code stays down, with the end of its log'
   })
 
   await expect(it.serving).rejects.toThrow('it ended with exit code 65')
-  expect((await promise)[1]).toEqual({
+  expect((await promise)[0]).toEqual({
     end: { code: 65, signal: undefined },
     againMs: undefined,
     logged: ['held by process 1'],
@@ -61,8 +61,8 @@ test('a program that exits with such a code stays down, with the end of its log'
 
 test('one that is stopped is not announced', async () => {
   const group = createProcessGroup()
-  const events: string[] = []
-  const tell = { ...quiet, ended: (name: string) => events.push(name) }
+  const events: unknown[] = []
+  const tell = { ...quiet, ended: (ended: unknown) => void events.push(ended) }
   const it = superviseProgram(group, program(SERVES), { tell, restarts: true })
   await it.serving
   await it.stop()

@@ -65,6 +65,8 @@ function bodyOf(text: string): unknown {
 async function targetsOf(plan: Plan, { command, segment, body }: Query): Promise<readonly Component[]> {
   const { level } = plan.spec
   if (includes(level, 'edge')) return ofKind(plan, 'edge-router').slice(0, 1)
+  const alone = ofKind(plan, 'standalone')
+  if (alone.length > 0) return alone
   const named = segment || (typeof body['segment'] === 'string' ? body['segment'] : '')
   const isAll = command === 'GETSEGMENTS'
   const owner = isAll ? undefined : await ownerOf(plan, named)
@@ -84,7 +86,7 @@ async function targetsOf(plan: Plan, { command, segment, body }: Query): Promise
 async function leaderOf(plan: Plan, node: Component): Promise<Component> {
   for (const each of nodesOf(plan, node.shard ?? '')) {
     const leader = await leaderSeenBy(each)
-    if (leader !== undefined) return plan.components.find(({ name }) => name === leader) ?? node
+    if (leader !== undefined) return plan.components.find(({ name }) => name === leader.name) ?? node
   }
   return node
 }

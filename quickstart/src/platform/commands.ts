@@ -9,9 +9,10 @@ import { say } from '../say.ts'
 import { ask } from './ask.ts'
 import { composeFile } from './compose.ts'
 import { type PlatformStatus, request } from './control.ts'
-import { filesOf, type PlatformFiles, type Running, readRunning, removeData } from './files.ts'
-import { LEVELS, type Level, NODES_MAX, planOf, SHARDS_MAX, type Spec } from './plan.ts'
+import { filesOf, hasData, type PlatformFiles, type Running, readRunning, removeData } from './files.ts'
+import { LEVELS, type Level, NODES_MAX, SHARDS_MAX, type Spec, shardsOf } from './plan.ts'
 import { type Query, sampleQueries } from './queries.ts'
+import { querySample } from './sample.ts'
 import { up } from './up.ts'
 
 /** Not `quickstart`, which in a clone is the folder of this code. */
@@ -164,8 +165,7 @@ const queryCommand = defineCommand({
   },
   run: async ({ flags, operands }) => {
     const { files, running: found } = running(flags.dir)
-    const { spec, seed, day } = await request<PlatformStatus>(found, 'GET', '/status')
-    const plan = planOf(spec)
+    const { plan, day } = await request<PlatformStatus>(found, 'GET', '/status')
     const [file] = operands
     if (file !== undefined) {
       const { status, body } = await ask(plan, readQuery(files, file))
@@ -173,7 +173,7 @@ const queryCommand = defineCommand({
       return status === 200 ? EXIT.ok : EXIT.failure
     }
     let wrong = 0
-    for (const each of sampleQueries({ seed, shards: spec.shards, day })) {
+    for (const each of sampleQueries(await querySample(files, shardsOf(plan)), day)) {
       const sentMs = performance.now()
       const { status, body } = await ask(plan, each.query)
       const ms = performance.now() - sentMs
@@ -264,7 +264,7 @@ const downCommand = defineCommand({
   run: async ({ flags }) => {
     const files = filesOf(flags.dir)
     const found = readRunning(files)
-    const hasData = existsSync(files.state)
+    const hadData = hasData(files)
     if (found) {
       await request(found, 'POST', '/stop')
       const deadlineMs = performance.now() + STOP_MS_MAX
@@ -275,8 +275,8 @@ const downCommand = defineCommand({
         await new Promise((resolve) => setTimeout(resolve, POLL_MS))
       }
     }
-    if (hasData && !flags.keepData) removeData(files)
-    const data = !hasData
+    if (hadData && !flags.keepData) removeData(files)
+    const data = !hadData
       ? 'there is no data'
       : flags.keepData
         ? `the data stays in ${flags.dir}`

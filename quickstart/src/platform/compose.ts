@@ -4,24 +4,14 @@ import { writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { dayOf, VacancyError } from '@vacancy/shared'
+import { makeCertificates, makeTokens } from '../certificates.ts'
 import { createProcessGroup } from '../launch.ts'
-import {
-  buildSnapshots,
-  checkState,
-  filesOf,
-  makeSecrets,
-  markFolder,
-  type PlatformFiles,
-  readRunning,
-  readState,
-  type State,
-  writeQueries,
-  writeSample,
-  writeState,
-} from './files.ts'
+import { filesOf, markFolder, type PlatformFiles, readRunning, readState, writeState } from './files.ts'
 import { type Component, ofKind, type Plan, planOf, type Spec } from './plan.ts'
 import { argumentsOf } from './programs.ts'
-import { sampleQueries } from './queries.ts'
+import { buildSnapshots, writeSample } from './sample.ts'
+import { checkState, stateOf } from './start.ts'
+import { PLATFORM_CONFIG, sampleOf, writeSampleQueries } from './up.ts'
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 const IMAGE = 'node:26'
@@ -52,20 +42,20 @@ export async function composeFile({
     throw new VacancyError('data_conflict', { reason: `a platform is running in ${dir}, process ${other.pid}` })
   markFolder(files)
   const today = dayOf(Date.now())
-  const { shards, zones, nodesPerShard } = spec
-  const wanted: State = { shards, zones, nodesPerShard, seed, days, lastDay: today + days - 1 }
+  const wanted = stateOf(spec, sampleOf({ spec, days, seed }), today)
   const stored = readState(files)
   if (stored) checkState(files, stored, wanted)
   const plan = planOf(spec)
   const group = createProcessGroup()
-  const nodes = ofKind(plan, 'node').map(({ name }) => name)
   if (!stored) {
-    writeSample(files, wanted, today)
-    await buildSnapshots(group, files, plan)
+    await writeSample(group, files, plan, { state: wanted, today, config: PLATFORM_CONFIG })
+    await buildSnapshots(group, files, plan, [today, wanted.lastDay])
   }
-  await makeSecrets(group, files, nodes, Date.now())
+  const nodes = ofKind(plan, 'node').map(({ name }) => name)
+  await makeCertificates(group, files, nodes, Date.now())
+  makeTokens(files)
   if (!stored) writeState(files, wanted)
-  writeQueries(files, sampleQueries({ seed, shards, day: today }), 'http://localhost:8777')
+  await writeSampleQueries(plan, files, today)
   const file = join(dir, 'compose.yml')
   writeFileSync(file, composeText(plan, { clone: ROOT, dir: resolve(dir) }))
   return file

@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { VacancyError } from '@vacancy/shared'
 import type { Running } from './files.ts'
-import type { Spec } from './plan.ts'
+import type { Plan } from './plan.ts'
 
 const HOST = '127.0.0.1'
 /** A restart waits for the end and for readiness. */
@@ -24,8 +24,7 @@ export type ComponentStatus = {
 }
 
 export type PlatformStatus = {
-  readonly spec: Spec
-  readonly seed: number
+  readonly plan: Plan
   /** First day on sale, day number. */
   readonly day: number
   readonly components: readonly ComponentStatus[]

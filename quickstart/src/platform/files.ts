@@ -1,7 +1,6 @@
-/** The folder of a platform: where its files are, what its data is, and which process runs in it. */
+/** The folder of a quick start: where its files are, what its data is, and which process runs in it. */
 
 import {
-  copyFileSync,
   existsSync,
   linkSync,
   mkdirSync,
@@ -15,17 +14,17 @@ import {
 import { join } from 'node:path'
 import { formatDay, parseDay, VacancyError } from '@vacancy/shared'
 import { isRunning } from '@vacancy/shared/node'
-import { makeCertificates, makeTokens, type TokenFiles } from '../certificates.ts'
-import { type ProcessGroup, runToEnd, VACANCY } from '../launch.ts'
-import type { TokenName } from '../layout.ts'
-import { nodesOf, type Plan, type Shape, shardName } from './plan.ts'
+import type { Shape } from './plan.ts'
 import { queriesReadme, type SampleQuery } from './queries.ts'
-import { codecsYaml, packagesCsv, packagesOf, propertiesCsv, propertiesOf } from './sample.ts'
 
-export type PlatformFiles = TokenFiles & {
+export type TokenName = 'admin' | 'client' | 'producer' | 'consumer'
+
+export type PlatformFiles = {
   readonly dir: string
-  /** CSV files and snapshot of a shard. */
-  readonly sampleOf: (shard: string) => string
+  /** CSV files of the sample. */
+  readonly csv: string
+  /** CSV files and snapshot of a shard: those of the sample, or its part of them. */
+  readonly csvOf: (shard: string) => string
   /** data_dir of a node. */
   readonly dataOf: (node: string) => string
   readonly cacheOf: (component: string) => string
@@ -34,6 +33,10 @@ export type PlatformFiles = TokenFiles & {
   readonly authority: string
   readonly certificateOf: (node: string) => string
   readonly keyOf: (node: string) => string
+  /** Tokens of the nodes; those of the job queue. */
+  readonly auth: string
+  readonly queueAuth: string
+  readonly tokenOf: (role: TokenName) => string
   readonly codecs: string
   /** Settings of the nodes. */
   readonly config: string
@@ -47,27 +50,27 @@ export type PlatformFiles = TokenFiles & {
   readonly running: string
 }
 
-const SEED = 'seed.snapshot'
-/** Folders, and names of files with their endings, that `down` removes. */
-const FOLDERS = ['sample', 'data', 'cache', 'logs', 'certs', 'control-plane', 'queries']
+export const SEED = 'seed.snapshot'
+/** Folders, and names of files with their endings, that `down` removes; `sample` and `n1` to `n4` are of earlier versions. */
+const FOLDERS = ['csv', 'data', 'cache', 'logs', 'certs', 'control-plane', 'queries', 'sample', 'n1', 'n2', 'n3', 'n4']
 const FILES = [
-  'auth.yml',
-  'queue-auth.yml',
-  'codecs.yml',
-  'vacancy.yml',
-  'resolver.yml',
-  'platform.json',
-  'compose.yml',
+  ...['auth.yml', 'queue-auth.yml', 'codecs.yml', 'vacancy.yml', 'resolver.yml', 'compose.yml'],
+  ...['platform.json', 'quickstart.json', 'processes.json'],
 ]
-const FILE_ENDINGS = ['.token', '.tmp']
+const FILE_ENDINGS = ['.token', '.tmp', '.log']
 const REGISTRY_FILES = /^registry\.json/
 
 export function filesOf(dir: string): PlatformFiles {
   const certs = join(dir, 'certs')
+  const csv = join(dir, 'csv')
+  /** The folder that an earlier version wrote such a file to, if it did. */
+  const existing = (folders: readonly string[], files: readonly string[]) =>
+    folders.find((folder) => files.some((file) => existsSync(join(folder, file))))
   return {
     dir,
-    sampleOf: (shard) => join(dir, 'sample', shard),
-    dataOf: (node) => join(dir, 'data', node),
+    csv,
+    csvOf: (shard) => existing([join(dir, 'sample', shard), join(csv, shard)], ['properties.csv']) ?? csv,
+    dataOf: (node) => existing([join(dir, node), join(dir, 'data')], ['IDENTITY', SEED]) ?? join(dir, 'data', node),
     cacheOf: (component) => join(dir, 'cache', component),
     logOf: (component) => join(dir, 'logs', `${component}.log`),
     certs,
@@ -88,41 +91,42 @@ export function filesOf(dir: string): PlatformFiles {
   }
 }
 
-/** The configuration a new folder gets; it is the user's from then on. Six nodes on one machine: small ones. */
-const CONFIG_TEXT = `# Configuration of the nodes of a quick start. docs/config.md has every key.
-# Ports and data_dir are flags of the nodes.
-serving_threads: 1
-# The times of elections and heartbeats are the default ones; fewer ticks need less CPU time.
-raft_tick_ms: 90
-raft_election_tick: 20
-raft_heartbeat_tick: 5
-memory_max_bytes: 67108864
-session_table_bytes: 1048576
-wal_file_bytes: 4194304
-`
-
-/** What the data of a folder is. Days are day numbers. */
-export type State = Shape & {
+/** What the sample of a new folder is. */
+export type Sample = {
+  /** Undefined: of a platform of an earlier version, whose properties were others. */
+  readonly packages: number | undefined
   readonly seed: number
+  /** Nights on sale, counted from today. */
   readonly days: number
-  /** Last day with packages for every room. */
-  readonly lastDay: number
 }
 
+/** What the data of a folder is. Days are day numbers. */
+export type State = Shape &
+  Sample & {
+    /** Last day with packages for every room. */
+    readonly lastDay: number
+  }
+
+/** `npm start` and `npm run start:node` wrote the sample only, to a file of another name. */
+const earlierState = ({ dir }: PlatformFiles): string => join(dir, 'quickstart.json')
+
 /** @returns undefined without complete data: there is none, or an interrupted start left parts of it */
-export function readState({ state }: PlatformFiles): State | undefined {
-  if (!existsSync(state)) return undefined
-  const read = JSON.parse(readFileSync(state, 'utf8')) as { readonly [name: string]: unknown }
+export function readState(files: PlatformFiles): State | undefined {
+  const file = [files.state, earlierState(files)].find((each) => existsSync(each))
+  if (file === undefined) return undefined
+  const read = JSON.parse(readFileSync(file, 'utf8')) as { readonly [name: string]: unknown }
   if (read['complete'] === false) return undefined
-  const { shards, zones, nodes_per_shard, seed, days, last_day } = read
+  const { shards = 1, zones = 1, nodes_per_shard = 3, packages, seed, days, last_day } = read
   const lastDay = parseDay(String(last_day))
-  if (lastDay === undefined || ![shards, zones, nodes_per_shard, seed, days].every(Number.isInteger)) {
-    throw new VacancyError('data_conflict', { reason: `${state} was not written by vacancy quickstart: remove it` })
+  const numbers = [shards, zones, nodes_per_shard, packages ?? 1, seed, days]
+  if (lastDay === undefined || !numbers.every(Number.isInteger)) {
+    throw new VacancyError('data_conflict', { reason: `${file} was not written by a quick start: remove it` })
   }
   return {
     shards: Number(shards),
     zones: Number(zones),
     nodesPerShard: Number(nodes_per_shard),
+    packages: packages === undefined ? undefined : Number(packages),
     seed: Number(seed),
     days: Number(days),
     lastDay,
@@ -134,8 +138,9 @@ export function readState({ state }: PlatformFiles): State | undefined {
  *
  * @throws VacancyError data_conflict when it holds other files
  */
-export function markFolder({ dir, state }: PlatformFiles): void {
-  if (existsSync(state)) return
+export function markFolder(files: PlatformFiles): void {
+  const { dir, state } = files
+  if (hasData(files)) return
   if (existsSync(dir) && readdirSync(dir).length > 0) {
     throw new VacancyError('data_conflict', { reason: `${dir} holds other files: choose another --dir` })
   }
@@ -145,88 +150,8 @@ export function markFolder({ dir, state }: PlatformFiles): void {
 
 /** Written atomically, last of all data. */
 export function writeState({ state }: PlatformFiles, data: State): void {
-  const { shards, zones, nodesPerShard, seed, days, lastDay } = data
-  writeWhole(state, {
-    shards,
-    zones,
-    nodes_per_shard: nodesPerShard,
-    seed,
-    days,
-    last_day: formatDay(lastDay),
-  })
-}
-
-/** @throws VacancyError data_conflict when a folder holds other data than wanted */
-export function checkState({ dir }: PlatformFiles, state: State, wanted: Omit<State, 'lastDay'>): void {
-  const flags = {
-    shards: 'shards',
-    zones: 'zones',
-    nodesPerShard: 'nodes-per-shard',
-    seed: 'seed',
-    days: 'days',
-  } as const
-  const other = (Object.keys(flags) as (keyof typeof flags)[]).filter((key) => state[key] !== wanted[key])
-  if (other.length === 0) return
-  const values = other.map((key) => `--${flags[key]} ${state[key]}`).join(' ')
-  const reason = `${dir} holds data with ${values}: use these flags, or vacancy quickstart down, or another --dir`
-  throw new VacancyError('data_conflict', { reason })
-}
-
-/** CSV files of each shard; replaces those of an interrupted start. @returns the number of packages */
-export function writeSample(files: PlatformFiles, { shards, seed, days }: State, today: number): number {
-  let packages = 0
-  for (let shard = 0; shard < shards; shard++) {
-    const folder = files.sampleOf(shardName(shard))
-    const ofShard = packagesOf(seed, shard, { first: today, last: today + days - 1 })
-    mkdirSync(folder, { recursive: true })
-    writeFileSync(join(folder, 'properties.csv'), propertiesCsv(propertiesOf(seed, shard)))
-    writeFileSync(join(folder, 'packages.csv'), packagesCsv(ofShard))
-    writeFileSync(join(folder, 'codecs.yml'), codecsYaml())
-    packages += ofShard.length
-  }
-  writeFileSync(files.codecs, codecsYaml())
-  if (!existsSync(files.config)) writeFileSync(files.config, CONFIG_TEXT)
-  return packages
-}
-
-/** One snapshot per shard, copied to each of its nodes. */
-export async function buildSnapshots(group: ProcessGroup, files: PlatformFiles, plan: Plan): Promise<void> {
-  const shards = Array.from({ length: plan.spec.shards }, (_, shard) => shardName(shard))
-  await Promise.all(
-    shards.map((shard) => {
-      const folder = files.sampleOf(shard)
-      const args = [
-        '--shard-id',
-        shard,
-        '--input-path',
-        folder,
-        '--output-path',
-        folder,
-        '--overwrite',
-        '--threads',
-        '1',
-      ]
-      return runToEnd(group, [VACANCY, 'build-snapshot', ...args], `build-snapshot of ${shard}`, { isQuiet: true })
-    }),
-  )
-  for (const shard of shards) {
-    for (const { name } of nodesOf(plan, shard)) {
-      mkdirSync(files.dataOf(name), { recursive: true })
-      copyFileSync(join(files.sampleOf(shard), SEED), join(files.dataOf(name), SEED))
-    }
-  }
-}
-
-/** Certificates and tokens. @returns the number of created certificates */
-export async function makeSecrets(
-  group: ProcessGroup,
-  files: PlatformFiles,
-  nodes: readonly string[],
-  nowMs: number,
-): Promise<number> {
-  const made = await makeCertificates(group, files, nodes, nowMs)
-  makeTokens(files)
-  return made
+  const { nodesPerShard, lastDay, ...others } = data
+  writeWhole(state, { ...others, nodes_per_shard: nodesPerShard, last_day: formatDay(lastDay) })
 }
 
 export function writeQueries(files: PlatformFiles, queries: readonly SampleQuery[], proxy: string): void {
@@ -237,13 +162,18 @@ export function writeQueries(files: PlatformFiles, queries: readonly SampleQuery
   writeFileSync(join(files.queries, 'README.md'), queriesReadme(queries, proxy))
 }
 
+export function hasData(files: PlatformFiles): boolean {
+  return existsSync(files.state) || existsSync(earlierState(files))
+}
+
 /**
  * Removes what a platform has written, and the folder if nothing else is in it.
  *
  * @returns false for a folder without a platform, which stays as it is
  */
-export function removeData({ dir, state }: PlatformFiles): boolean {
-  if (!existsSync(state)) return false
+export function removeData(files: PlatformFiles): boolean {
+  const { dir } = files
+  if (!hasData(files)) return false
   for (const name of readdirSync(dir)) {
     const isOurs =
       FOLDERS.includes(name) ||
@@ -262,14 +192,16 @@ export type Running = {
   /** Of its control interface on 127.0.0.1. */
   readonly port: number
   readonly token: string
+  /** The running processes by name, for people who want to kill one. */
+  readonly processes: { readonly [name: string]: number }
 }
 
 /** @returns undefined when nothing runs in the folder */
 export function readRunning({ running }: PlatformFiles): Running | undefined {
   if (!existsSync(running)) return undefined
   try {
-    const { pid, port, token } = JSON.parse(readFileSync(running, 'utf8')) as Running
-    return isRunning(pid) ? { pid, port, token } : undefined
+    const read = JSON.parse(readFileSync(running, 'utf8')) as Running
+    return isRunning(read.pid) ? read : undefined
   } catch (cause) {
     throw new VacancyError('data_conflict', { reason: `${running} cannot be read: remove it` }, { cause })
   }
@@ -292,11 +224,16 @@ export function claimFolder(files: PlatformFiles, running: Running): void {
     linkSync(own, file)
   } catch (cause) {
     const other = readRunning(files)
-    const reason = `a platform is running in ${dir}, process ${other?.pid ?? 'unknown'}: vacancy quickstart status shows it, down stops it. If that process is something else, remove ${file}`
+    const reason = `a platform is running in ${dir}, process ${other?.pid ?? 'unknown'}: vacancy quickstart status --dir ${dir} shows it, down stops it. If that process is something else, remove ${file}`
     throw new VacancyError('data_conflict', { reason }, { cause })
   } finally {
     rmSync(own, { force: true })
   }
+}
+
+/** Updates the claim of this process. */
+export function writeRunning({ running }: PlatformFiles, value: Running): void {
+  writeWhole(running, value, 0o600)
 }
 
 /** Removes the claim unless it belongs to another process. */
@@ -304,7 +241,7 @@ export function releaseFolder(files: PlatformFiles): void {
   if (existsSync(files.running) && readRunning(files)?.pid === process.pid) rmSync(files.running, { force: true })
 }
 
-function writeWhole(file: string, value: unknown): void {
-  writeFileSync(`${file}.tmp`, `${JSON.stringify(value, null, 2)}\n`)
+function writeWhole(file: string, value: unknown, mode = 0o644): void {
+  writeFileSync(`${file}.tmp`, `${JSON.stringify(value, null, 2)}\n`, { mode })
   renameSync(`${file}.tmp`, file)
 }

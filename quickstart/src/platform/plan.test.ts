@@ -10,9 +10,11 @@ import {
   planOf,
   publicAddress,
   resolverTable,
+  SHARD,
   SHARDS_MAX,
   type Spec,
   shardName,
+  shardPlan,
 } from './plan.ts'
 
 const SPEC: Spec = {
@@ -147,4 +149,36 @@ test('the resolver knows each node, bridge and zone router, by bare host or with
   expect(table).toContain('node-0-0: { hostname: "127.0.0.1", port: 7800, api_port: 8000, quic_port: 17800 }')
   expect(table).toContain('bridges:\n  bridge-0: "127.0.0.1:9000"\n')
   expect(nodesOf(planOf(SPEC), shardName(1))).toHaveLength(3)
+})
+
+test('each node of npm start has an address of its own and the standard ports, at a later attempt also other ports', () => {
+  const at = (attempt: number) => nodesOf(shardPlan({ block: 1, attempt, isOneAddress: false }), SHARD)[1]
+
+  expect(at(0)).toMatchObject({
+    main: { host: '127.0.1.2', port: 7777 },
+    api: { host: '127.0.1.2', port: 8080 },
+    quic: { host: '127.0.1.2', port: 17_777 },
+  })
+  // A program may listen on all addresses.
+  expect(at(1)?.main).toEqual({ host: '127.0.2.2', port: 7877 })
+})
+
+test.each([true, false])(
+  'no two listeners of npm start are the same at any attempt (one address: %s)',
+  (isOneAddress) => {
+    for (let attempt = 0; attempt < 20; attempt++) {
+      const listeners = listenersOf(shardPlan({ block: 1, attempt, isOneAddress })).map(
+        ({ host, port }) => `${host}:${port}`,
+      )
+      expect(new Set(listeners).size).toBe(4 * 3 + 2)
+    }
+  },
+)
+
+test('a majority of the voters of npm start has the snapshot, and one has not', () => {
+  const voters = nodesOf(shardPlan({ block: 1, attempt: 0, isOneAddress: false }), SHARD).filter(
+    (each) => !each.isLearner,
+  )
+
+  expect(voters.map(({ isEmpty }) => isEmpty)).toEqual([false, false, true])
 })

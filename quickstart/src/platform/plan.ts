@@ -1,6 +1,4 @@
-/** The processes of a platform: their names, zones, shards, addresses and published ports. Pure. */
-
-import { randomOf } from './sample.ts'
+/** The processes of a quick start: their names, zones, shards, addresses and published ports. Pure. */
 
 /** Each level includes the ones before it. */
 export const LEVELS = ['cluster', 'bridge', 'zone', 'edge', 'full'] as const
@@ -9,7 +7,7 @@ export type Level = (typeof LEVELS)[number]
 /** With more shards the ports of their nodes would meet that of the registry. */
 export const SHARDS_MAX = 8
 export const NODES_MAX = 9
-const HOST = '127.0.0.1'
+export const HOST = '127.0.0.1'
 const STANDARD = {
   tcp: 7777,
   api: 8080,
@@ -52,13 +50,18 @@ export type Spec = Shape & {
 export type Address = { readonly host: string; readonly port: number }
 
 export const KINDS = ['registry', 'resolver', 'node', 'bridge', 'zone-router', 'edge-router', 'proxy'] as const
-export type Kind = (typeof KINDS)[number] | 'control-plane' | 'queue-sample'
+/** `standalone`: a node that is no member of a shard. */
+export type Kind = (typeof KINDS)[number] | 'standalone' | 'control-plane' | 'queue-sample'
 
 export type Component = {
   readonly name: string
   readonly kind: Kind
   readonly zone?: string
   readonly shard?: string
+  /** A node that starts without the snapshot and downloads it. */
+  readonly isEmpty?: boolean
+  /** A node that is no initial voter. */
+  readonly isLearner?: boolean
   /** The port that its callers use. */
   readonly main: Address
   /** Its HTTP API with `/ready`; the same as `main` for HTTP services. */
@@ -71,7 +74,12 @@ export type Component = {
 
 export type Published = { readonly port: number; readonly to: Address; readonly what: string }
 
-export type Plan = { readonly spec: Spec; readonly components: readonly Component[] }
+export type Plan = {
+  readonly spec: Spec
+  readonly components: readonly Component[]
+  /** Nodes have other ports than the standard ones, so the resolver names them. */
+  readonly hasPorts: boolean
+}
 
 export const shardName = (shard: number): string => `shard${shard + 1}`
 const zoneName = (zone: number): string => `zone${zone + 1}`
@@ -99,7 +107,70 @@ export function planOf(spec: Spec): Plan {
     ...(includes(level, 'edge') ? range(each).map((at) => edge(spec, at)) : []),
     ...(includes(level, 'full') ? range(each).map((at) => proxy(spec, at)) : []),
   ]
-  return { spec, components }
+  return { spec, components, hasPorts: spec.isOneAddress }
+}
+
+/** The shard of `npm start`: three voters, of which two have the snapshot, and a learner. */
+export const SHARD = 'quickstart'
+export const LEARNER = 'n4'
+const NODES = ['n1', 'n2', 'n3', LEARNER] as const
+/** Distance between the ports of two attempts. */
+const PORT_STEP = 100
+const ONE_SHARD: Spec = {
+  level: 'cluster',
+  shards: 1,
+  zones: 1,
+  nodesPerShard: 3,
+  ha: false,
+  etcdEndpoints: [],
+  network: 0,
+  portOffset: 0,
+  isOneAddress: false,
+}
+
+/**
+ * A shard on the standard ports, each node on an address of its own.
+ *
+ * @param block 127.0.`block`.1 is the first address
+ * @param attempt 0 for the standard ports; others when these are taken on all addresses
+ */
+export function shardPlan({
+  block,
+  attempt,
+  isOneAddress,
+}: {
+  readonly block: number
+  readonly attempt: number
+  readonly isOneAddress: boolean
+}): Plan {
+  const address = (last: number, standard: number, at = 0): Address => ({
+    host: isOneAddress ? HOST : `127.0.${block + attempt}.${last}`,
+    port: standard + attempt * PORT_STEP + (isOneAddress ? at : 0),
+  })
+  const nodes = NODES.map((name, at): Component => {
+    const [main, api, quic] = [STANDARD.tcp, STANDARD.api, STANDARD.quic].map((port) => address(at + 1, port, at))
+    const place = { main: main as Address, api: api as Address, quic: quic as Address, published: [] }
+    return { name, kind: 'node', zone: 'zone-1', shard: SHARD, isEmpty: at > 1, isLearner: name === LEARNER, ...place }
+  })
+  const components = [part('registry', address(100, 8090)), part('resolver', address(101, STANDARD.resolver)), ...nodes]
+  return { spec: { ...ONE_SHARD, isOneAddress }, components, hasPorts: true }
+}
+
+/** One standalone node. */
+export function nodePlan(ports: { readonly tcp: number; readonly api: number }): Plan {
+  const [main, api] = [ports.tcp, ports.api].map((port) => ({ host: HOST, port })) as [Address, Address]
+  const node: Component = { name: 'node', kind: 'standalone', shard: SHARD, main, api, published: [] }
+  return { spec: { ...ONE_SHARD, isOneAddress: true }, components: [node], hasPorts: true }
+}
+
+/** With control plane, console and job queue. @param hasJobs also producers and workers of sample jobs */
+export function withConsole(plan: Plan, port: number, hasJobs: boolean): Plan {
+  const kinds = ['control-plane', ...(hasJobs ? ['queue-sample' as const] : [])] as const
+  return { ...plan, components: [...plan.components, ...kinds.map((kind) => part(kind, { host: HOST, port }))] }
+}
+
+function part(kind: Kind, address: Address): Component {
+  return { name: kind, kind, main: address, api: address, published: [] }
 }
 
 const range = (length: number): number[] => Array.from({ length }, (_, at) => at)
@@ -228,11 +299,22 @@ export function startOrder(
   components: readonly Component[],
   seed: number,
 ): { readonly component: Component; readonly pauseMs: number }[] {
-  const random = randomOf(`order/${seed}`)
+  const random = randomOf(seed)
   return components
     .map((component) => ({ component, pauseMs: Math.floor(random() * PAUSE_MS_MAX), rank: random() }))
     .toSorted((a, b) => a.rank - b.rank)
     .map(({ component, pauseMs }) => ({ component, pauseMs }))
+}
+
+/** Numbers from 0 to below 1: mulberry32. */
+function randomOf(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
 }
 
 /** Components of a kind, in order. */
@@ -242,12 +324,19 @@ export function ofKind({ components }: Plan, kind: Kind): readonly Component[] {
 
 /** The nodes of a shard. */
 export function nodesOf({ components }: Plan, shard: string): readonly Component[] {
-  return components.filter((each) => each.kind === 'node' && each.shard === shard)
+  return components.filter((each) => (each.kind === 'node' || each.kind === 'standalone') && each.shard === shard)
+}
+
+/** The names of all shards. */
+export function shardsOf({ components }: Plan): string[] {
+  const nodes = components.filter(({ kind }) => kind === 'node' || kind === 'standalone')
+  return [...new Set(nodes.map(({ shard = '' }) => shard))]
 }
 
 /** Every address that a platform listens on, and for whom. Checked before anything starts. */
 export function listenersOf({ components }: Plan): readonly (Address & { readonly who: string })[] {
-  return components.flatMap(({ name, main, api, quic, published }) => {
+  return components.flatMap(({ name, kind, main, api, quic, published }) => {
+    if (kind === 'queue-sample') return []
     const own = [main, ...(api === main ? [] : [api]), ...(quic ? [quic] : [])]
     return [
       ...own.map((address) => ({ ...address, who: name })),
@@ -264,10 +353,9 @@ export function publicAddress({ main, published }: Component): Address {
 
 /** The table of the resolver: bare host names as in production, with ports where all share one address. */
 export function resolverTable(plan: Plan): string {
-  const { isOneAddress } = plan.spec
-  const shards = [...new Set(ofKind(plan, 'node').map(({ shard = '' }) => shard))]
+  const shards = shardsOf(plan)
   const placeOf = ({ main, api, quic }: Component) => {
-    if (!isOneAddress) return `"${main.host}"`
+    if (!plan.hasPorts) return `"${main.host}"`
     if (quic === undefined) return `"${main.host}:${main.port}"`
     return `{ hostname: "${main.host}", port: ${main.port}, api_port: ${api.port}, quic_port: ${quic.port} }`
   }

@@ -1,40 +1,29 @@
 /** A running platform: its processes, and waiting for them. */
 
 import { VacancyError } from '@vacancy/shared'
-import {
-  type End,
-  howEnded,
-  lastLines,
-  type ProcessGroup,
-  QUEUE_SAMPLE,
-  type RunningProgram,
-  sizeOf,
-  startProgram,
-  VACANCY,
-} from '../launch.ts'
+import { howEnded, type ProcessGroup, QUEUE_SAMPLE, VACANCY } from '../launch.ts'
 import { say, seconds } from '../say.ts'
+import { type Ended, type Supervised, superviseProgram } from '../supervise.ts'
 import type { ComponentStatus } from './control.ts'
-import type { State } from './files.ts'
-import { type Component, type Kind, nodesOf, publicAddress } from './plan.ts'
+import { type Running, type State, writeRunning } from './files.ts'
+import { type Component, type Kind, nodesOf, ofKind, publicAddress, shardsOf } from './plan.ts'
 import { argumentsOf, type Launch } from './programs.ts'
-import { type Ready, readinessOf, residentBytes } from './ready.ts'
+import { LEADS, leaderSeenBy, type Ready, readinessOf, residentBytes, STARTING } from './ready.ts'
 
 /** The longest wait of a step. */
 const STEP_MS_MAX = 180_000
-const POLL_MS = 100
-/** Young objects of a process take 2 MiB instead of 16: more than a dozen of them share this machine. */
-const NODE_OPTIONS = '--max-semi-space-size=2'
+/** After this time nodes are waited for no longer, if each shard has a leader. */
+const NODES_MS_MAX = 60_000
+const POLL_MS = 200
+/** A state that does not last as long is not reported. */
+const LASTS_MS = 1_000
 const NAME_COLUMN = 12
 
-export type Process = {
+type Process = {
   readonly component: Component
-  readonly program: RunningProgram
-  readonly log: string
-  /** Size of its log when it started. */
-  readonly logStart: number
-  end: End | undefined
-  /** It was ended on request, so its end is not reported. */
-  isWanted: boolean
+  readonly program: Supervised
+  /** It was ended on request. */
+  isKilled: boolean
 }
 
 export type Platform = Launch & {
@@ -44,64 +33,140 @@ export type Platform = Launch & {
   readonly stopping: AbortSignal
   /** YYYY-MM-DD of the start. */
   readonly today: string
+  readonly nodeOptions: string
+  /** Ended processes are started again. */
+  readonly restarts: boolean
+  /** The last state of each node and since when it lasts; undefined where they are not reported. */
+  readonly states: Map<string, { readonly text: string; readonly sinceMs: number; isSaid: boolean }> | undefined
+  /** The claim of this process on the folder. */
+  readonly running: Omit<Running, 'processes'>
   state: State
   isUp: boolean
 }
 
 /** Starts a component, or starts it again. */
-export function startComponent(platform: Platform, component: Component): Process {
-  const { group, files, processes } = platform
+export function startComponent(platform: Platform, component: Component): Supervised {
+  const { group, files, processes, nodeOptions, restarts } = platform
   const { name, kind } = component
-  const entry = kind === 'queue-sample' ? QUEUE_SAMPLE : VACANCY
-  const log = files.logOf(name)
-  const logStart = sizeOf(log)
-  const args = [entry, ...argumentsOf(component, platform, platform.today)]
-  const program = startProgram(group, { name, args, log, isApart: true, nodeOptions: NODE_OPTIONS })
-  const process: Process = { component, program, log, logStart, end: undefined, isWanted: false }
-  processes.set(name, process)
-  program.serving.catch(() => {
-    // The end is reported below, with the same reason.
+  const args = [kind === 'queue-sample' ? QUEUE_SAMPLE : VACANCY, ...argumentsOf(component, platform, platform.today)]
+  const tell = {
+    started(isAgain: boolean) {
+      if (!isAgain) return
+      noteProcesses(platform)
+      say(`${name}  started again, process ${processes.get(name)?.program.pid()}`)
+    },
+    ended: (ended: Ended) => sayEnd(platform, component, ended),
+  }
+  const program = superviseProgram(group, { name, args, log: files.logOf(name), nodeOptions }, { tell, restarts })
+  processes.set(name, { component, program, isKilled: false })
+  noteProcesses(platform)
+  return program
+}
+
+function noteProcesses({ files, running, processes }: Platform): void {
+  const pids = [...processes].flatMap(([name, { program }]) => {
+    const pid = program.pid()
+    return pid === undefined ? [] : [[name, pid] as const]
   })
-  program.ended.then((end) => {
-    process.end = end
-    if (group.isStopping || process.isWanted || !platform.isUp) return
-    say(`${name}  ${howEnded(end)}; it stays down until vacancy quickstart restart ${name}`)
-    for (const line of lastLines(log, logStart)) say(`  ${line}`)
-  })
-  return process
+  writeRunning(files, { ...running, processes: Object.fromEntries(pids) })
+}
+
+function sayEnd(platform: Platform, component: Component, { end, againMs, logged }: Ended): void {
+  const { files, isUp, states } = platform
+  const { name, kind } = component
+  noteProcesses(platform)
+  states?.delete(name)
+  // The start fails with the same reason.
+  if (againMs === undefined && !isUp && kind !== 'queue-sample') return
+  say(`${name}  ${howEnded(end)}${effectOf(platform, component)}`)
+  if (againMs !== undefined) return say(`${name}  restarts in ${againMs / 1000} s`)
+  for (const line of logged) say(`  ${line}`)
+  say(`${name}  stays down; docs/reasons.md explains exit codes. Its log is ${files.logOf(name)}. To start it:`)
+  say(`  npx vacancy quickstart restart ${name} --dir ${files.dir}`)
+}
+
+function effectOf({ plan, processes }: Platform, { kind, shard = '' }: Component): string {
+  if (kind !== 'node') return ''
+  const voters = nodesOf(plan, shard).filter(({ isLearner }) => !isLearner)
+  const up = voters.filter(({ name }) => processes.get(name)?.program.pid() !== undefined).length
+  if (up * 2 > voters.length) return `; ${up} of ${voters.length} voters are up, the shard continues`
+  return `; ${up} of ${voters.length} voters are up: no majority, so writes wait until one more is back`
 }
 
 /**
- * Waits until all are ready.
+ * Waits until all are ready. Nodes may be late if their shard has a leader.
  *
  * @throws VacancyError failure with the last reason of each that is not, or the end of the log of one that ended
  */
 export async function waitReady(
-  { processes, stopping }: Pick<Platform, 'processes' | 'stopping'>,
+  platform: Pick<Platform, 'plan' | 'files' | 'processes' | 'stopping' | 'states'>,
   components: readonly Component[],
 ): Promise<void> {
+  const { processes, stopping, files } = platform
+  const startedMs = performance.now()
   let waiting = components
   await within(stopping, async () => {
-    const looks = await Promise.all(
-      waiting.map(async (component) => {
-        const ready = await readinessOf(component)
-        const process = processes.get(component.name)
-        if (process?.end) throw endedEarly(process)
-        return { component, ready }
-      }),
+    const looks = await lookAt(waiting)
+    for (const {
+      component: { name },
+    } of looks) {
+      const ended = processes.get(name)?.program.ended()
+      if (ended && ended.againMs === undefined) throw endedEarly(name, ended, files.logOf(name))
+    }
+    await report(platform, looks)
+    const missing = looks.filter(({ ready }) => !ready.isReady)
+    waiting = missing.map(({ component }) => component)
+    const isLate = performance.now() - startedMs > NODES_MS_MAX && waiting.every(({ kind }) => kind === 'node')
+    if (isLate && (await withoutLeader(platform)).length === 0) return []
+    return missing.map(
+      ({ component, ready }) => `${component.name} is not ready: ${ready.text || 'it gives no reason'}`,
     )
-    waiting = looks.filter(({ ready }) => !ready.isReady).map(({ component }) => component)
-    return looks.filter(({ ready }) => !ready.isReady).map(({ component, ready }) => notReady(component, ready))
   })
 }
 
-function notReady({ name }: Component, { text }: Ready): string {
-  return `${name} is not ready: ${text || 'it gives no reason'}`
+type Look = { readonly component: Component; readonly ready: Ready }
+
+async function lookAt(components: readonly Component[]): Promise<Look[]> {
+  return await Promise.all(components.map(async (component) => ({ component, ready: await readinessOf(component) })))
 }
 
-function endedEarly({ component: { name }, end, log, logStart }: Process): VacancyError {
-  const how = end ? howEnded(end) : 'ended'
-  const lines = [`${name} ${how}; docs/reasons.md explains exit codes. Its log is ${log}`, ...lastLines(log, logStart)]
+/** The shards that have no leader. */
+export async function withoutLeader(platform: Pick<Platform, 'plan'>): Promise<string[]> {
+  const shards = shardsOf(platform.plan)
+  const leaders = await Promise.all(shards.map((shard) => leaderNode(platform, shard)))
+  return shards.filter((_, at) => leaders[at] === undefined)
+}
+
+/** Reports nodes whose state has changed and lasts. */
+async function report({ processes, states }: Pick<Platform, 'processes' | 'states'>, looks: readonly Look[]) {
+  for (const { component, ready } of looks) {
+    const { name, kind } = component
+    const pid = processes.get(name)?.program.pid()
+    // The end of a process was already reported.
+    if (states === undefined || kind !== 'node' || pid === undefined || ready.text.startsWith(STARTING)) continue
+    const [before, nowMs] = [states.get(name), performance.now()]
+    const state = before?.text === ready.text ? before : { text: ready.text, sinceMs: nowMs, isSaid: false }
+    states.set(name, state)
+    if (state.isSaid || (!ready.isReady && nowMs - state.sinceMs < LASTS_MS)) continue
+    state.isSaid = true
+    if (!ready.isReady) say(`${name}  not yet: ${ready.text.split('; ')[0]}`)
+    else if (ready.text !== LEADS) say(`${name}  ${ready.text}, up to date`)
+    else say(`${name}  leads in term ${(await leaderSeenBy(component))?.term}, process ${pid}`)
+  }
+}
+
+let isFollowing = false
+/** Looks at all nodes, without overlapping looks. */
+export async function follow(platform: Platform): Promise<void> {
+  if (isFollowing || platform.group.isStopping) return
+  isFollowing = true
+  const looks = await lookAt(ofKind(platform.plan, 'node'))
+  if (!platform.group.isStopping) await report(platform, looks)
+  isFollowing = false
+}
+
+function endedEarly(name: string, { end, logged }: Ended, log: string): VacancyError {
+  const lines = [`${name} ${howEnded(end)}; docs/reasons.md explains exit codes. Its log is ${log}`, ...logged]
   return new VacancyError('failure', { reason: lines.join('\n') })
 }
 
@@ -129,7 +194,11 @@ export async function within(stopping: AbortSignal, look: () => Promise<readonly
 export async function step(name: string, run: () => Promise<string>): Promise<void> {
   const startedMs = performance.now()
   const text = await run()
-  say(`${name.padEnd(NAME_COLUMN)}  ${text} (${seconds(performance.now() - startedMs)})`)
+  sayStep(name, `${text} (${seconds(performance.now() - startedMs)})`)
+}
+
+export function sayStep(name: string, text: string): void {
+  say(`${name.padEnd(NAME_COLUMN)}  ${text}`)
 }
 
 /** Every component with its state. */
@@ -140,11 +209,12 @@ export async function statusOf(platform: Pick<Platform, 'plan' | 'processes'>): 
       const process = platform.processes.get(name)
       const { host, port } = publicAddress(component)
       const row = { name, kind, address: kind === 'queue-sample' ? '' : `${host}:${port}` }
-      if (process === undefined || process.end) {
-        const text = process?.end ? (process.isWanted ? 'killed' : howEnded(process.end)) : 'not started yet'
+      const pid = process?.program.pid()
+      if (process === undefined || pid === undefined) {
+        const ended = process?.program.ended()
+        const text = !ended ? 'not started yet' : process?.isKilled ? 'killed' : howEnded(ended.end)
         return { ...row, pid: null, isReady: false, text, residentBytes: null }
       }
-      const { pid } = process.program
       return { ...row, pid, ...(await readinessOf(component)), residentBytes: residentBytes(pid) ?? null }
     }),
   )
@@ -161,11 +231,11 @@ function find({ plan }: Platform, name: string): Component {
 export async function killComponent(platform: Platform, name: string): Promise<string> {
   find(platform, name)
   const process = platform.processes.get(name)
-  if (process === undefined || process.end) throw new VacancyError('failure', { reason: `${name} does not run` })
-  process.isWanted = true
-  const { pid, ended } = process.program
-  globalThis.process.kill(pid, 'SIGKILL')
-  await ended
+  const pid = process?.program.pid()
+  if (process === undefined || pid === undefined) throw new VacancyError('failure', { reason: `${name} does not run` })
+  process.isKilled = true
+  await process.program.kill()
+  noteProcesses(platform)
   const text = `${name}, process ${pid}, is killed; vacancy quickstart restart ${name} starts it again`
   say(text)
   return text
@@ -174,26 +244,23 @@ export async function killComponent(platform: Platform, name: string): Promise<s
 /** Starts a process, after stopping it gracefully if it runs, and waits until it is ready. */
 export async function restartComponent(platform: Platform, name: string): Promise<string> {
   const component = find(platform, name)
-  const before = platform.processes.get(name)
   const startedMs = performance.now()
-  if (before && !before.end) {
-    before.isWanted = true
-    await before.program.stop()
-  }
-  const { program } = startComponent(platform, component)
+  await platform.processes.get(name)?.program.stop()
+  const program = startComponent(platform, component)
   await waitReady(platform, [component])
-  const text = `${name} is ready after ${seconds(performance.now() - startedMs)}, process ${program.pid}`
+  const text = `${name} is ready after ${seconds(performance.now() - startedMs)}, process ${program.pid()}`
   say(text)
   return text
 }
 
 /** From the outside to the inside: each stops while what it depends on still runs. */
 const STOP_ORDER: readonly (readonly Kind[])[] = [
-  ['queue-sample', 'control-plane', 'proxy'],
+  ['queue-sample'],
+  ['control-plane', 'proxy'],
   ['edge-router'],
   ['zone-router'],
   ['bridge'],
-  ['node'],
+  ['node', 'standalone'],
   ['resolver'],
   ['registry'],
 ]
@@ -201,28 +268,24 @@ const STOP_ORDER: readonly (readonly Kind[])[] = [
 /** Stops all processes gracefully. In each shard the leader stops last, without a transfer. */
 export async function stopAll(platform: Platform): Promise<void> {
   const { processes, plan } = platform
-  const running = () => [...processes.values()].filter(({ end }) => end === undefined)
   for (const kinds of STOP_ORDER) {
-    const ofKinds = running().filter(({ component }) => kinds.includes(component.kind))
-    if (ofKinds.length === 0) continue
+    const ofKinds = [...processes.values()].filter(({ component }) => kinds.includes(component.kind))
     const leaders = kinds.includes('node') ? await leadersOf(plan) : []
     const isLeader = ({ component }: Process) => leaders.includes(component.name)
-    await Promise.all(ofKinds.filter((each) => !isLeader(each)).map(({ program }) => program.stop()))
-    await Promise.all(ofKinds.filter(isLeader).map(({ program }) => program.stop()))
+    for (const part of [ofKinds.filter((each) => !isLeader(each)), ofKinds.filter(isLeader)])
+      await Promise.all(part.map(({ program }) => program.stop()))
   }
 }
 
 async function leadersOf(plan: Launch['plan']): Promise<string[]> {
-  const nodes = plan.components.filter(({ kind }) => kind === 'node')
-  const states = await Promise.all(
-    nodes.map(async ({ name, ...rest }) => ({ name, ...(await readinessOf({ name, ...rest })) })),
-  )
-  return states.filter(({ text }) => text === 'leads').map(({ name }) => name)
+  const looks = await lookAt(ofKind(plan, 'node'))
+  return looks.filter(({ ready }) => ready.text === LEADS).map(({ component }) => component.name)
 }
 
-/** The node that leads a shard; undefined without one. */
+/** The node that leads a shard, or the standalone node; undefined without one. */
 export async function leaderNode({ plan }: Pick<Platform, 'plan'>, shard: string): Promise<Component | undefined> {
-  const nodes = nodesOf(plan, shard)
-  const states = await Promise.all(nodes.map(readinessOf))
-  return nodes.find((_, at) => states[at]?.text === 'leads')
+  const looks = await lookAt(nodesOf(plan, shard))
+  return looks.find(
+    ({ component, ready }) => ready.text === LEADS || (component.kind === 'standalone' && ready.isReady),
+  )?.component
 }

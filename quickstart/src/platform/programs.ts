@@ -2,10 +2,11 @@
 
 import { nearestName, VacancyError } from '@vacancy/shared'
 import type { PlatformFiles } from './files.ts'
-import { type Address, type Component, KINDS, type Kind, nodesOf, ofKind, type Plan } from './plan.ts'
+import { type Address, type Component, KINDS, type Kind, nodesOf, ofKind, type Plan, SHARD } from './plan.ts'
 
 /** The person that the link of the console signs in. */
 const CONSOLE_PERSON = 'admin'
+const STANDALONE_ID = 'quickstart-1'
 
 /** `component.flag=value`; a component is a kind, `router` for both kinds of routers, or the name of a process. */
 export type Setting = { readonly component: string; readonly flag: string; readonly value: string }
@@ -25,7 +26,7 @@ function ownArguments(component: Component, { plan, files }: Omit<Launch, 'setti
   const { name, kind, main, api, zone = '', shard = '' } = component
   const { etcdEndpoints } = plan.spec
   const registries = ofKind(plan, 'registry').map((each) => urlOf(each.main))
-  const resolver = urlOf(one(plan, 'resolver').main)
+  const [resolver = ''] = ofKind(plan, 'resolver').map((each) => urlOf(each.main))
   const found = ['--registry-addr', registries.join(','), '--resolver-addr', resolver]
   const listening = (portFlag: string) => [
     ...['--listen-host', main.host, portFlag, String(main.port)],
@@ -45,10 +46,16 @@ function ownArguments(component: Component, { plan, files }: Omit<Launch, 'setti
     case 'resolver':
       return [
         ...['resolver', '--host', main.host, '--port', String(main.port), '--file', files.table],
-        ...['--format', plan.spec.isOneAddress ? 'json' : 'text'],
+        ...['--format', plan.hasPorts ? 'json' : 'text'],
       ]
     case 'node':
       return nodeArguments(component, { plan, files }, [...found, '--accept-date', today])
+    case 'standalone':
+      return [
+        ...['run', '--shard-id', SHARD, '--node-id', STANDALONE_ID, '--config', files.config, '--codecs', files.codecs],
+        ...['--data-dir', files.dataOf(name), '--tcp-port', String(main.port), '--api-port', String(api.port)],
+        ...['--accept-date', today],
+      ]
     case 'bridge':
       return [
         ...['bridge', '--zone-id', zone, '--shard-id', shard, '--bridge-id', name],
@@ -89,7 +96,7 @@ function nodeArguments(
   { plan, files }: Pick<Launch, 'plan' | 'files'>,
   found: readonly string[],
 ): string[] {
-  const voters = nodesOf(plan, shard).map((each) => each.name)
+  const voters = nodesOf(plan, shard).flatMap((each) => (each.isLearner ? [] : [each.name]))
   const { host } = main
   return [
     ...['run-clustered', '--node-id', name, '--shard-id', shard, '--zone-id', zone],

@@ -1,7 +1,6 @@
 /** The sample queries of a platform as bodies of the HTTP proxy, each with the answer it has. Pure. */
 
 import { formatDay } from '@vacancy/shared'
-import { packageOf, propertiesOf, segmentName, segmentNames } from './sample.ts'
 
 /** A body of `POST /api`. */
 export type Query = {
@@ -26,36 +25,49 @@ export type SampleQuery = {
 const ROOMS = 15
 const PRICE = 150
 const FEATURES = ['free_cancellation', 'free_wifi']
-const LIMIT = 10
-const SEGMENT = segmentName(0, 1)
+const LIMIT = 100
+
+/** The properties of a shard, as in its CSV file. */
+export type SampleProperty = {
+  readonly propertyId: string
+  readonly segment: string
+  readonly area: string
+  readonly propertyType: string
+  readonly category: string
+  readonly stars: number
+  readonly latitude: number
+  readonly longitude: number
+  readonly amenities: readonly string[]
+}
+
+/** What the queries need of a sample. */
+export type QuerySample = {
+  /** The properties of each shard. */
+  readonly shards: readonly { readonly name: string; readonly properties: readonly SampleProperty[] }[]
+  /** Of a package of the first property. */
+  readonly roomType: string
+}
 
 /**
  * In this order: `05-book` follows `02-setroompkg`.
  *
  * @param day the first day on sale
  */
-export function sampleQueries({
-  seed,
-  shards,
-  day,
-}: {
-  readonly seed: number
-  readonly shards: number
-  readonly day: number
-}): readonly SampleQuery[] {
-  const [property] = propertiesOf(seed, 0)
+export function sampleQueries({ shards, roomType }: QuerySample, day: number): readonly SampleQuery[] {
+  const [property] = shards[0]?.properties ?? []
   if (property === undefined) throw new Error('a shard has properties')
-  const { propertyId } = property
+  const { propertyId, segment: own } = property
+  const segments = [...new Set(shards.flatMap(({ properties }) => properties.map(({ segment }) => segment)))].toSorted()
   const date = formatDay(day)
-  const night = { property_id: propertyId, room_type: 'room1', date }
+  const night = { property_id: propertyId, room_type: roomType, date }
   const all: SampleQuery[] = [
     {
       name: '01-setprop.json',
       query: {
         command: 'SETPROP',
-        segment: SEGMENT,
+        segment: own,
         body: {
-          segment: SEGMENT,
+          segment: own,
           area: property.area,
           property_id: propertyId,
           property_type: property.propertyType,
@@ -73,7 +85,7 @@ export function sampleQueries({
       name: '02-setroompkg.json',
       query: {
         command: 'SETROOMPKG',
-        segment: SEGMENT,
+        segment: own,
         body: { ...night, availability: ROOMS, final_price: PRICE, rate_features: FEATURES },
       },
       states: 'success',
@@ -83,8 +95,8 @@ export function sampleQueries({
       name: '03-search.json',
       query: {
         command: 'SEARCHAVAIL',
-        segment: SEGMENT,
-        body: { segment: SEGMENT, room_type: 'room1', date: [date], final_price: 200, limit: LIMIT },
+        segment: own,
+        body: { segment: own, room_type: roomType, date: [date], final_price: 200, limit: LIMIT },
       },
       states: `contains ${propertyId} with availability ${ROOMS} and price ${PRICE}, as 02 wrote it`,
       check: (answer) => {
@@ -95,20 +107,21 @@ export function sampleQueries({
     {
       name: '04-segments.json',
       query: { command: 'GETSEGMENTS', segment: '', body: {} },
-      states: `the ${segmentNames(shards).length} segments`,
+      states: `the ${segments.length} segments`,
       check: (answer) => {
         const found = listOf(answer, 'segments').map((each) => String((each as { segment?: unknown }).segment))
-        return same(found.toSorted(), segmentNames(shards).toSorted())
+        return same(found.toSorted(), segments)
       },
     },
     {
       name: '05-book.json',
-      query: { command: 'DECROOMAVL', segment: SEGMENT, body: { ...night, amount: 1 } },
+      query: { command: 'DECROOMAVL', segment: own, body: { ...night, amount: 1 } },
       states: `availability ${ROOMS - 1}`,
       check: (answer) => differs(answer, { status: 'success', availability: ROOMS - 1 }),
     },
   ]
-  if (shards > 1) all.push(otherShard(seed, day))
+  const [, other] = shards
+  if (other) all.push(otherShard(other))
   all.push({
     name: '07-unknown.json',
     query: {
@@ -122,24 +135,18 @@ export function sampleQueries({
   return all
 }
 
-function otherShard(seed: number, day: number): SampleQuery {
-  const segment = segmentName(1, 1)
-  const date = formatDay(day)
-  const [property] = propertiesOf(seed, 1)
-  const { propertyId, availability, finalPrice, rateFeatures } = packageOf(
-    seed,
-    property?.propertyId ?? '',
-    'room1',
-    day,
-  )
-  const days = [{ date, availability, final_price: finalPrice, rate_feature: rateFeatures }]
+function otherShard({ name, properties }: QuerySample['shards'][number]): SampleQuery {
+  const segment = properties[0]?.segment ?? ''
+  const ids = properties.filter((each) => each.segment === segment).map(({ propertyId }) => propertyId)
+  const [first = ''] = ids
   return {
     name: '06-other-shard.json',
-    query: { command: 'SEARCHAVAIL', segment, body: { segment, room_type: 'room1', date: [date], limit: 20 } },
-    states: `the 10 properties of ${segment}, which shard2 holds, among them ${propertyId} at ${finalPrice}`,
+    query: { command: 'SEARCHPROP', segment, body: { segment, limit: LIMIT } },
+    states: `the ${ids.length} properties of ${segment}, which ${name} holds, among them ${first}`,
     check: (answer) => {
-      const found = listOf(answer, 'properties').length
-      return found === 10 ? contains(answer, { property_id: propertyId, days }) : `${found} properties, not 10`
+      const found = listOf(answer, 'properties')
+      if (found.length !== ids.length) return `${found.length} properties, not ${ids.length}`
+      return found.includes(first) ? '' : `${first} is not in the answer`
     },
   }
 }

@@ -15,6 +15,10 @@ export type Ready = {
   readonly text: string
 }
 
+/** The text of a node that leads its shard, and the beginning of that of a component that is still starting. */
+export const LEADS = 'leads'
+export const STARTING = 'nothing listens on'
+
 export async function readinessOf(component: Component): Promise<Ready> {
   if (component.kind === 'queue-sample') return { isReady: true, text: '' }
   if (component.kind === 'control-plane') return await fromStatus(component, '/health')
@@ -31,7 +35,7 @@ async function fromStatus(component: Component, path: string): Promise<Ready> {
 /** A node serves when its health names a role. */
 async function readinessOfNode(node: Component): Promise<Ready> {
   const health = await get(node, '/healthz')
-  if (health.status === 200 && health.text === 'active_leader') return { isReady: true, text: 'leads' }
+  if (health.status === 200 && health.text === 'active_leader') return { isReady: true, text: LEADS }
   if (health.status === 200 && health.text.startsWith('active')) return { isReady: true, text: 'follows' }
   if (health.status === 0) return { isReady: false, text: health.text }
   const [ready, cluster] = await Promise.all([get(node, '/ready'), get(node, '/cluster/info')])
@@ -39,10 +43,12 @@ async function readinessOfNode(node: Component): Promise<Ready> {
   return { isReady: false, text: textOf(why) || reasonsIn(ready.text) || health.text }
 }
 
-/** The name of the leader as a node sees it; undefined without one. */
-export async function leaderSeenBy(node: Component): Promise<string | undefined> {
+/** The leader and the term as a node sees them; undefined without a leader. */
+export async function leaderSeenBy(node: Component): Promise<{ name: string; term: number } | undefined> {
   const { status, text } = await get(node, '/cluster/info')
-  return status === 200 ? textOf(at(parsed(text), 'leader_id')) || undefined : undefined
+  const info = parsed(text)
+  const name = textOf(at(info, 'leader_id'))
+  return status === 200 && name !== '' ? { name, term: Number(at(info, 'term')) } : undefined
 }
 
 /**
@@ -90,7 +96,7 @@ async function get({ api: { host, port } }: Component, path: string): Promise<{ 
     const code = (cause as NodeJS.ErrnoException | undefined)?.code
     if (name === 'TimeoutError')
       return { status: 0, text: `no answer on ${host}:${port} within ${ANSWER_MS_MAX / 1000} s` }
-    return { status: 0, text: code === 'ECONNREFUSED' ? `nothing listens on ${host}:${port} yet` : `${code ?? error}` }
+    return { status: 0, text: code === 'ECONNREFUSED' ? `${STARTING} ${host}:${port} yet` : `${code ?? error}` }
   }
 }
 

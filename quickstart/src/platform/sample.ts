@@ -1,169 +1,239 @@
 /**
- * The sample data of a platform: hotels in segments of their own shard, from a seed. The package of a night depends on
- * the seed, the room and the date only, so days that come on sale later are made by the same function. Pure.
+ * The sample of a quick start: a region of the Alps from the generator of the benchmarks, built into a snapshot of each
+ * shard, and topped up when days have passed. The packages of a day do not depend on the first day of the generator.
  */
 
-import { formatDay, weekdayOf } from '@vacancy/shared'
+import { once } from 'node:events'
+import {
+  copyFileSync,
+  createReadStream,
+  createWriteStream,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { VacancyCallError, type VacancyClient } from '@vacancy/client'
+import { formatDay, parseDay, VacancyError } from '@vacancy/shared'
+import type { RequestFields } from '@vacancy/shared/wire'
+import { BENCH, type ProcessGroup, runToEnd, VACANCY } from '../launch.ts'
+import { type PlatformFiles, SEED, type State } from './files.ts'
+import { nodesOf, type Plan, shardsOf } from './plan.ts'
+import type { QuerySample, SampleProperty } from './queries.ts'
 
-export const CODECS = [
-  'free_cancellation',
-  'non_refundable',
-  'pay_at_property',
-  'includes_breakfast',
-  'free_wifi',
-  'no_prepayment',
-  'partial_refund',
-  'instant_confirmation',
-] as const
-const SEGMENTS_PER_SHARD = 4
-const PROPERTIES_PER_SEGMENT = 10
-export const ROOM_TYPES = ['room1', 'room2', 'room3', 'room4'] as const
+/** Concurrent writes while days are topped up. */
+const WRITES_IN_FLIGHT = 512
+const WEEK = 7
+/** Each is a valley of the region; the example searches need the first four. */
+const SEGMENTS_MAX = 8
+const SEGMENTS_OF_SHARD_MAX = 4
 
-const TYPES = ['hotel', 'hostel', 'resort', 'apartment'] as const
-const CATEGORIES = ['budget', 'standard', 'premium', 'luxury'] as const
-const AMENITIES = ['wifi', 'pool', 'breakfast', 'spa', 'restaurant', 'bar', 'gym', 'parking'] as const
-const WEEKEND = [0, 6]
-const HEADERS = {
-  properties: 'PropertyID,Segment,Area,PropertyType,Category,Stars,Latitude,Longitude,Amenities',
-  packages: 'PropertyID,RoomType,Date,Availability,FinalPrice,RateFeature',
-} as const
-
-export type Property = {
-  readonly propertyId: string
-  readonly segment: string
-  readonly area: string
-  readonly propertyType: string
-  readonly category: string
-  readonly stars: number
-  readonly latitude: number
-  readonly longitude: number
-  readonly amenities: readonly string[]
+/** Creates the CSV files of the sample and of each shard; replaces those of an interrupted start. */
+export async function writeSample(
+  group: ProcessGroup,
+  files: PlatformFiles,
+  plan: Plan,
+  { state, today, config }: { readonly state: State; readonly today: number; readonly config: string },
+): Promise<void> {
+  await writeCsv(group, files, plan, state, today)
+  copyFileSync(join(files.csv, 'codecs.yml'), files.codecs)
+  if (!existsSync(files.config)) writeFileSync(files.config, config)
 }
 
-export type Package = {
-  readonly propertyId: string
-  readonly roomType: string
-  readonly date: string
-  readonly availability: number
-  readonly finalPrice: number
-  readonly rateFeatures: readonly string[]
+async function writeCsv(
+  group: ProcessGroup,
+  files: PlatformFiles,
+  plan: Plan,
+  { packages = 0, days, seed }: State,
+  today: number,
+): Promise<void> {
+  const shards = shardsOf(plan)
+  const segments = shards.length * Math.min(SEGMENTS_OF_SHARD_MAX, Math.floor(SEGMENTS_MAX / shards.length))
+  const numbers = Object.entries({ packages, days, seed, segments }).flatMap(([name, value]) => [
+    `--${name}`,
+    String(value),
+  ])
+  const args = ['sample', '--shape', 'region', ...numbers, '--from', formatDay(today), '--out', files.csv]
+  await runToEnd(group, [BENCH, ...args], 'the sample generator', { isQuiet: shards.length > 1 })
+  if (shards.length > 1) await splitCsv(files, shards)
 }
 
-/** Of a shard, counted from 0, and its segment, counted from 1. */
-export function segmentName(shard: number, segment: number): string {
-  return `segment_${SEGMENTS_PER_SHARD * shard + segment}`
-}
-
-/** All segments of a platform, by shard. */
-export function segmentNames(shards: number): string[] {
-  return Array.from({ length: shards * SEGMENTS_PER_SHARD }, (_, at) => `segment_${at + 1}`)
-}
-
-/** @param shard counted from 0 */
-export function propertiesOf(seed: number, shard: number): Property[] {
-  return upTo(SEGMENTS_PER_SHARD).flatMap((segment) =>
-    upTo(PROPERTIES_PER_SEGMENT).map((at) => propertyOf(seed, shard + 1, segment, at)),
-  )
-}
-
-function propertyOf(seed: number, shard: number, segment: number, at: number): Property {
-  const propertyId = `s${shard}_seg${segment}_p${at}`
-  const random = randomOf(`${seed}/${propertyId}`)
-  const near = (centre: number) => Number((centre + 0.5 * shard + 0.1 * segment + 0.02 * random() - 0.01).toFixed(6))
-  return {
-    propertyId,
-    segment: segmentName(shard - 1, segment),
-    area: `area_${shard}_${segment}`,
-    propertyType: pick(TYPES, random),
-    category: pick(CATEGORIES, random),
-    stars: between(2, 5, random),
-    latitude: near(40),
-    longitude: near(-74),
-    amenities: some(AMENITIES, between(3, 5, random), random),
+/** Gives each shard a folder with its part: segments in the order of their names, as many for each. */
+async function splitCsv({ csv }: PlatformFiles, shards: readonly string[]): Promise<void> {
+  const properties = propertiesIn(csv)
+  const segments = [...new Set(properties.map(({ segment }) => segment))].toSorted()
+  const shardOfSegment = (segment: string) => Math.floor((segments.indexOf(segment) * shards.length) / segments.length)
+  const shardOf = new Map(properties.map(({ propertyId, segment }) => [propertyId, shardOfSegment(segment)]))
+  for (const shard of shards) {
+    mkdirSync(join(csv, shard), { recursive: true })
+    copyFileSync(join(csv, 'codecs.yml'), join(csv, shard, 'codecs.yml'))
   }
+  for (const name of ['properties.csv', 'packages.csv']) {
+    const outputs = shards.map((shard) => createWriteStream(join(csv, shard, name)))
+    for await (const line of linesOf(join(csv, name))) {
+      const shard = shardOf.get(line.slice(0, line.indexOf(',')))
+      // The header belongs to no property, and so to all shards.
+      for (const output of shard === undefined ? outputs : outputs.slice(shard, shard + 1)) {
+        if (!output.write(`${line}\n`)) await once(output, 'drain')
+      }
+    }
+    await Promise.all(outputs.map((output) => once(output.end(), 'close')))
+  }
+}
+
+/** The snapshot of each shard, copied to the nodes that start with it. */
+export async function buildSnapshots(
+  group: ProcessGroup,
+  files: PlatformFiles,
+  plan: Plan,
+  days: readonly [number, number],
+): Promise<void> {
+  const shards = shardsOf(plan)
+  const [from, to] = days.map(formatDay) as [string, string]
+  const isOneOfMany = shards.length > 1
+  await Promise.all(
+    shards.map((shard) => {
+      const folder = files.csvOf(shard)
+      const args = ['--shard-id', shard, '--input-path', folder, '--output-path', folder, '--from', from, '--to', to]
+      const threads = isOneOfMany ? ['--threads', '1'] : []
+      const all = [VACANCY, 'build-snapshot', ...args, '--overwrite', ...threads]
+      return runToEnd(group, all, `build-snapshot of ${shard}`, { isQuiet: isOneOfMany })
+    }),
+  )
+  for (const shard of shards) {
+    for (const { name, isEmpty } of nodesOf(plan, shard)) {
+      const folder = files.dataOf(name)
+      mkdirSync(folder, { recursive: true })
+      if (!isEmpty) copyFileSync(join(files.csvOf(shard), SEED), join(folder, SEED))
+    }
+  }
+}
+
+/** Days that are on sale today and have no package yet: none while the first is after the last. */
+export function missingDays(
+  { days, lastDay }: Pick<State, 'days' | 'lastDay'>,
+  today: number,
+): { readonly first: number; readonly last: number } {
+  return { first: Math.max(today, lastDay + 1), last: today + days - 1 }
 }
 
 /**
- * The package of a room on a night.
+ * Writes the packages of missing days to the leader of each shard. After an interruption they are written again with the
+ * same values.
  *
- * @param day day number
+ * @param open connects to the leader of a shard
+ * @returns the number of written packages
  */
-export function packageOf(seed: number, propertyId: string, roomType: string, day: number): Package {
-  const room = `${seed}/${propertyId}/${roomType}`
-  const base = between(50, 300, randomOf(room)) + 10 * (day % 3)
-  const random = randomOf(`${room}/${day}`)
-  return {
-    propertyId,
-    roomType,
-    date: formatDay(day),
-    availability: between(1, 20, random),
-    finalPrice: Math.floor(WEEKEND.includes(weekdayOf(day)) ? base * 1.2 : base),
-    rateFeatures: some(CODECS, between(1, 3, random), random),
+export async function writeDays(
+  { group, files, plan, state }: { group: ProcessGroup; files: PlatformFiles; plan: Plan; state: State },
+  today: number,
+  open: (shard: string) => Promise<VacancyClient>,
+): Promise<number> {
+  const { first, last } = missingDays(state, today)
+  const isOfGenerator = state.packages !== undefined
+  if (isOfGenerator) await writeCsv(group, files, plan, state, today)
+  let written = 0
+  for (const shard of shardsOf(plan)) {
+    const client = await open(shard)
+    const source = join(files.csvOf(shard), 'packages.csv')
+    const packages = isOfGenerator ? packagesBetween(source, first, last) : weeksOf(source, state.days, first, last)
+    for await (const batch of batchesOf(packages)) {
+      await Promise.all(batch.map((fields) => client.setPackage(fields).catch(unlessRemoved)))
+      written += batch.length
+    }
+    await client.close()
+  }
+  return written
+}
+
+/** The user may have removed a property, which needs no new days. */
+function unlessRemoved(error: unknown): void {
+  if (!(error instanceof VacancyCallError)) throw error
+  if (error.code !== 'NOT_FOUND') {
+    throw new VacancyError('failure', { reason: `topping up: ${error.code} ${error.message}` }, { cause: error })
   }
 }
 
-/** All packages of a shard, from the first to the last day. */
-export function packagesOf(
-  seed: number,
-  shard: number,
-  { first, last }: { readonly first: number; readonly last: number },
-): Package[] {
-  const days = Array.from({ length: Math.max(0, last - first + 1) }, (_, at) => first + at)
-  return propertiesOf(seed, shard).flatMap(({ propertyId }) =>
-    ROOM_TYPES.flatMap((roomType) => days.map((day) => packageOf(seed, propertyId, roomType, day))),
-  )
+async function* batchesOf<T>(entries: AsyncIterable<T>): AsyncGenerator<T[]> {
+  let batch: T[] = []
+  for await (const entry of entries) {
+    batch.push(entry)
+    if (batch.length < WRITES_IN_FLIGHT) continue
+    yield batch
+    batch = []
+  }
+  if (batch.length > 0) yield batch
 }
 
-export function propertiesCsv(properties: readonly Property[]): string {
-  const rows = properties.map((each) => {
-    const { propertyId, segment, area, propertyType, category, stars, latitude, longitude, amenities } = each
-    const place = [latitude.toFixed(6), longitude.toFixed(6)]
-    return [propertyId, segment, area, propertyType, category, stars, ...place, amenities.join('|')].join(',')
+type Package = RequestFields<'SETROOMPKG'>
+
+/** The packages of a file from one day to another, inclusive. */
+async function* packagesBetween(file: string, first: number, last: number): AsyncGenerator<Package> {
+  // Dates in this format sort chronologically.
+  const [from, to] = [formatDay(first), formatDay(last)]
+  for await (const each of packagesIn(file)) if (each.date >= from && each.date <= to) yield each
+}
+
+/** Of a sample without a generator: its first days again, on the same days of the week. */
+async function* weeksOf(file: string, days: number, first: number, last: number): AsyncGenerator<Package> {
+  const cycle = Math.min(WEEK, days)
+  let start: number | undefined
+  for await (const each of packagesIn(file)) {
+    const day = parseDay(each.date) as number
+    start ??= day
+    if (day >= start + cycle) continue
+    for (let next = first + ((((day - first) % cycle) + cycle) % cycle); next <= last; next += cycle) {
+      yield { ...each, date: formatDay(next) }
+    }
+  }
+}
+
+async function* packagesIn(file: string): AsyncGenerator<Package> {
+  for await (const line of linesOf(file)) {
+    const [propertyId = '', roomType = '', date = '', availability, finalPrice, features = ''] = line.split(',')
+    if (availability === 'Availability') continue
+    yield {
+      propertyId,
+      roomType,
+      date,
+      availability: Number(availability),
+      finalPrice: Number(finalPrice),
+      rateFeatures: features === '' ? [] : features.split('|'),
+    }
+  }
+}
+
+/** The properties in the CSV file of a folder. */
+function propertiesIn(folder: string): SampleProperty[] {
+  const [, ...lines] = readFileSync(join(folder, 'properties.csv'), 'utf8').trimEnd().split('\n')
+  return lines.map((line) => {
+    const [propertyId = '', segment = '', area = '', propertyType = '', category = '', stars, ...more] = line.split(',')
+    const [latitude, longitude, amenities = ''] = more
+    const place = { latitude: Number(latitude), longitude: Number(longitude) }
+    return {
+      propertyId,
+      segment,
+      area,
+      propertyType,
+      category,
+      stars: Number(stars),
+      ...place,
+      amenities: amenities.split('|'),
+    }
   })
-  return lines([HEADERS.properties, ...rows])
 }
 
-export function packagesCsv(packages: readonly Package[]): string {
-  const rows = packages.map(({ propertyId, roomType, date, availability, finalPrice, rateFeatures }) =>
-    [propertyId, roomType, date, availability, finalPrice, rateFeatures.join('|')].join(','),
-  )
-  return lines([HEADERS.packages, ...rows])
+/** What the sample queries need. */
+export async function querySample(files: PlatformFiles, names: readonly string[]): Promise<QuerySample> {
+  const shards = names.map((name) => ({ name, properties: propertiesIn(files.csvOf(name)) }))
+  // The first package is one of the first property.
+  const packages = join(files.csvOf(names[0] ?? ''), 'packages.csv')
+  for await (const { roomType } of packagesIn(packages)) return { shards, roomType }
+  throw new VacancyError('data_conflict', { reason: `${packages} has no packages` })
 }
 
-export function codecsYaml(): string {
-  return lines(['rate_features:', ...CODECS.map((name) => `  - ${name}`)])
-}
-
-function lines(texts: readonly string[]): string {
-  return texts.map((text) => `${text}\n`).join('')
-}
-
-const upTo = (last: number): number[] => Array.from({ length: last }, (_, at) => at + 1)
-
-/** Numbers from 0 to below 1, by a key: FNV-1a seeds a mulberry32. */
-export function randomOf(key: string): () => number {
-  let state = 0x811c9dc5
-  for (let at = 0; at < key.length; at++) state = Math.imul(state ^ key.charCodeAt(at), 0x01000193)
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
-
-/** A whole number, both ends included. */
-function between(least: number, most: number, random: () => number): number {
-  return least + Math.floor(random() * (most - least + 1))
-}
-
-function pick<T>(all: readonly T[], random: () => number): T {
-  return all[Math.floor(random() * all.length)] as T
-}
-
-/** Different ones, in the order of the list. */
-function some<T>(all: readonly T[], wanted: number, random: () => number): T[] {
-  const left = [...all]
-  while (left.length > wanted) left.splice(Math.floor(random() * left.length), 1)
-  return left
+function linesOf(file: string): AsyncIterable<string> {
+  return createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY })
 }
