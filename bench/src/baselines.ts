@@ -13,7 +13,7 @@ const READ_BYTES = 256 * 1024 * 1024
 const CHUNK_BYTES = 8 * 1024 * 1024
 const ROUNDS = 5
 
-export type BaselineKernel = {
+type BaselineKernel = {
   memory: WebAssembly.Memory
   countNewlines(start: number, length: number): number
   sumWords(start: number, length: number): number
@@ -21,7 +21,7 @@ export type BaselineKernel = {
 
 let compiled: ReturnType<typeof compile> | undefined
 
-export async function createBaselineKernel(memoryBytes: number): Promise<BaselineKernel> {
+async function createBaselineKernel(memoryBytes: number): Promise<BaselineKernel> {
   // Shared and of the same maximum as a node's memory: pages of such memory are small ones, and that shows.
   const memory = new WebAssembly.Memory({
     initial: Math.ceil(memoryBytes / PAGE_BYTES),

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
 import { type Kind, kindsOf, type Round, rowOf } from './failover.ts'
+import { longestPause, median, quantile, type Request, slowest } from './pauses.ts'
+import { type Run, type Runs, rowsOf } from './replicated.ts'
 
 const round = (kind: Kind, pauseMs: number, more: Partial<Round> = {}): Round => ({
   kind,
@@ -45,4 +47,102 @@ test('kinds are run in their own order, and unknown ones are refused', () => {
   expect(kindsOf(['stop', 'death'])).toEqual(['death', 'stop'])
   expect(kindsOf(undefined)).toHaveLength(4)
   expect(() => kindsOf(['fire'])).toThrow('--only: there is no fire; there are death, cut, transfer, stop')
+})
+
+const answered = (intendedMs: number, settledMs: number): Request => ({ intendedMs, settledMs, error: '' })
+const failed = (intendedMs: number, settledMs: number): Request => ({ intendedMs, settledMs, error: 'deadline' })
+const open = (intendedMs: number): Request => ({ intendedMs, settledMs: Number.POSITIVE_INFINITY, error: '' })
+const all = { fromMs: 0, toMs: 1e9 }
+
+test('a pause lasts from the first write without an answer to the next answer', () => {
+  const writes = [answered(0, 2), answered(5, 7), answered(10, 310), answered(15, 311), answered(20, 312)]
+
+  expect(longestPause(writes, all)).toEqual({ startMs: 10, lengthMs: 300 })
+})
+
+test('writes that failed are part of the pause, and their failure does not end it', () => {
+  const writes = [answered(0, 2), failed(5, 100), failed(10, 200), answered(15, 405), answered(20, 406)]
+
+  expect(longestPause(writes, all)).toEqual({ startMs: 5, lengthMs: 400 })
+})
+
+test('a write that others overtake is slow, but not a pause', () => {
+  const writes = [answered(0, 2), answered(5, 505), answered(10, 12), answered(15, 17), answered(20, 22)]
+
+  expect(longestPause(writes, all).lengthMs).toBe(7)
+  expect(slowest(writes, all)).toBe(500)
+})
+
+test('only pauses that end within the time count', () => {
+  const writes = [answered(0, 100), answered(105, 107), answered(110, 140), answered(145, 500)]
+
+  expect(longestPause(writes, { fromMs: 105, toMs: 200 })).toEqual({ startMs: 110, lengthMs: 30 })
+})
+
+test('a pause that began before the time and ended in it counts whole', () => {
+  expect(longestPause([answered(0, 1), answered(90, 120)], { fromMs: 100, toMs: 200 })).toEqual({
+    startMs: 90,
+    lengthMs: 30,
+  })
+})
+
+test('without a reply a pause does not end', () => {
+  expect(longestPause([answered(0, 1), open(5), open(10)], { fromMs: 2, toMs: 100 }).lengthMs).toBe(0)
+})
+
+test('quantiles are values that were seen', () => {
+  const values = Array.from({ length: 100 }, (_, i) => 100 - i)
+
+  expect(quantile(values, 0.5)).toBe(50)
+  expect(quantile(values, 0.99)).toBe(99)
+  expect(quantile([7], 0.99)).toBe(7)
+  expect(quantile([], 0.5)).toBeNaN()
+})
+
+test('the median of an even number lies between the middle two', () => {
+  expect(median([4, 1, 3])).toBe(3)
+  expect(median([4, 1, 3, 2])).toBe(2.5)
+  expect(median([])).toBeNaN()
+})
+
+const run = (leader: number, followers: number[] = [], perSecond = 100_000): Run => ({
+  leader,
+  followers,
+  p50Ms: 1,
+  p99Ms: 5,
+  perSecond,
+})
+const runs: Runs = {
+  alone: [run(10), run(12), run(11)],
+  shard: [run(15, [8, 9]), run(17, [9, 12]), run(19, [7, 8])],
+  alonePeak: [run(5, [], 200_000), run(5, [], 220_000)],
+  shardPeak: [run(9, [], 100_000), run(9, [], 110_000)],
+  stalenessSeconds: [...Array.from({ length: 99 }, (_, i) => i / 200), 3],
+}
+const measureOf = (rows: ReturnType<typeof rowsOf>, row: number, name: string) =>
+  rows[row - 1]?.measures.find((measure) => measure.name === name)
+
+test('medians of the runs are compared, of the followers the busier one', () => {
+  const rows = rowsOf(runs, 2)
+
+  expect(measureOf(rows, 1, 'leader over a node alone')).toMatchObject({ value: 17 / 11, verdict: 'met' })
+  expect(measureOf(rows, 1, 'follower over a node alone')).toMatchObject({ value: 9 / 11, verdict: 'met' })
+  expect(measureOf(rows, 1, 'a node alone')).toMatchObject({ value: 11, why: 'from 10.0 to 12.0 µs' })
+})
+
+test('the throughput of a shard used to be excused where its nodes share cores', () => {
+  expect(measureOf(rowsOf(runs, 2), 2, 'shard over a node alone')).toMatchObject({
+    value: 50,
+    verdict: 'missed',
+    why: expect.stringContaining('three nodes share 2 cores'),
+  })
+  expect(measureOf(rowsOf(runs, 6), 2, 'shard over a node alone')).toMatchObject({ value: 50, verdict: 'missed' })
+})
+
+test('staleness is judged by its percentiles, not by the most that was seen', () => {
+  const rows = rowsOf(runs, 2)
+
+  expect(rows[2]?.verdict).toBe('met')
+  expect(measureOf(rows, 3, 'p99')).toMatchObject({ value: 0.49 })
+  expect(measureOf(rows, 3, 'most')).toMatchObject({ value: 3 })
 })

@@ -106,7 +106,7 @@ export function kindsOf(only: readonly string[] | undefined): readonly Kind[] {
 }
 
 /** Measures so many faults of each kind. */
-export async function measureFailover(
+async function measureFailover(
   bench: Bench,
   kinds: readonly Kind[],
   count: number,

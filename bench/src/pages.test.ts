@@ -24,7 +24,12 @@ test('a block takes the place of the one before it and changes nothing else', ()
 })
 
 test('the newest run of each kind is shown', () => {
-  const run = { title: 'a', command: 'npm run proofs -- chaos', date: '2026-11-23', lines: ['Nothing lost.', 'All agreed.'] }
+  const run = {
+    title: 'a',
+    command: 'npm run proofs -- chaos',
+    date: '2026-11-23',
+    lines: ['Nothing lost.', 'All agreed.'],
+  }
   const table = runsTable([
     {
       kind: 'Chaos',

@@ -18,7 +18,7 @@ export function residentBytes(pid: number): ResidentBytes {
 }
 
 /** Every page, counted; `VmRSS` in `status` is put together from what each thread has noted and may be megabytes off. */
-export function residentOf(rollup: string): ResidentBytes {
+function residentOf(rollup: string): ResidentBytes {
   const bytesOf = (name: string) => {
     const found = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(rollup)
     if (!found) throw new NotMeasured(`the kernel does not report ${name} for processes`)

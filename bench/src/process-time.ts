@@ -39,12 +39,12 @@ function secondsWhileAlive(pid: number): number | undefined {
 }
 
 /** Fields 14 and 15, utime and stime; the name in field 2 may hold blanks and brackets itself. */
-export function secondsOf(stat: string): number {
+function secondsOf(stat: string): number {
   return secondsAt(stat, 11)
 }
 
 /** Fields 16 and 17, cutime and cstime. */
-export function endedChildrenOf(stat: string): number {
+function endedChildrenOf(stat: string): number {
   return secondsAt(stat, 13)
 }
 

@@ -28,7 +28,7 @@ export type SearchFields = {
 export type Search = { fields: SearchFields; hits: number }
 
 /** `selective`: about 0.7 % of a table's properties, 30 in the answer. `broad`: enough to reach the limit of 300. */
-export const SEARCH_CLASSES = ['selective', 'broad'] as const
+const SEARCH_CLASSES = ['selective', 'broad'] as const
 export type SearchClass = (typeof SEARCH_CLASSES)[number]
 
 const BROAD_LIMIT = 300

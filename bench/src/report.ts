@@ -78,7 +78,7 @@ export const reportCommand = defineCommand({
 })
 
 /** The requested rows, in the order they are run. */
-export function rowsOf(only: readonly string[] | undefined): readonly Row[] {
+function rowsOf(only: readonly string[] | undefined): readonly Row[] {
   const unknown = only?.find((id) => !ROWS.some((row) => String(row.id) === id))
   if (unknown === undefined) return ROWS.filter(({ id }) => only?.includes(String(id)) ?? true)
   const ids = ROWS.map(({ id }) => id).toSorted((a, b) => a - b)

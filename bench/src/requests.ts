@@ -29,7 +29,7 @@ const DAY_BYTES = 11
 const UPDATE_REPLY_BYTES = { SETROOMAVL: SUCCESS_BYTES + FIELD_HEAD_BYTES + 1, SETROOMPKG: SUCCESS_BYTES } as const
 
 /** docs/design/protocol.md#searches: the number of days, then an id and a day vector for each property. */
-export function searchReplyBytes(hits: number, nights: number): number {
+function searchReplyBytes(hits: number, nights: number): number {
   const property = FIELD_HEAD_BYTES + PACKED_ID_BYTES + FIELD_HEAD_BYTES + 2 + nights * DAY_BYTES
   return SUCCESS_BYTES + FIELD_HEAD_BYTES + 2 + hits * property
 }

@@ -224,7 +224,7 @@ async function healthOf({ api }: Member): Promise<string> {
 }
 
 /** The leader of a shard in which nothing is missing; undefined while something is. */
-export function leaderOfWhole(infos: readonly (ClusterInfo | undefined)[]): string | undefined {
+function leaderOfWhole(infos: readonly (ClusterInfo | undefined)[]): string | undefined {
   const [first] = infos
   const leader = infos.find((info) => info && info.node_id === info.leader_id)
   if (!first || !leader || infos.some((info) => info?.leader_id !== leader.leader_id || info.term !== leader.term)) {

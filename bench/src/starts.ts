@@ -44,7 +44,7 @@ export const startsCommand = defineCommand({
 })
 
 /** One start of an empty node, until it has settled, and one of `vacancy query --help`, until its end. */
-export type StartRun = {
+type StartRun = {
   readonly activeMs: number
   readonly cpuSeconds: number
   readonly residentMb: number
@@ -120,7 +120,7 @@ async function endsWell(program: Program, end: () => Promise<number | null>): Pr
 }
 
 /** The figures of all runs. */
-export function rowsOf({ bundle, sources }: StartRuns): RowReport[] {
+function rowsOf({ bundle, sources }: StartRuns): RowReport[] {
   const figure = (name: string, of: keyof StartRun, unit: Unit): Measure => {
     const [value = Number.NaN, baseline = Number.NaN] = [bundle, sources].map((runs) =>
       median(runs.map((run) => run[of])),

@@ -1,4 +1,6 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { type Figures, rowsOf } from './compare.ts'
+import { type Compared, comparedMeasures, spread, worseBy } from './comparison.ts'
 import { echoShare, judged, judgedLatency, judgedPeak, type Measure, NotMeasured, part, worstOf } from './verdict.ts'
 
 const p99 = (value: number) => ({ name: 'p99', value, unit: 'ms' as const, target: { atMost: 1 } })
@@ -64,4 +66,93 @@ test('a part that fails leaves the other parts of its row alone', async () => {
   expect(worstOf([fine, ...missing])).toBe('not measured')
   expect(worstOf([fine, ...failed, ...missing])).toBe('missed')
   expect(await part('size', () => Promise.resolve([fine]))).toEqual([fine])
+})
+
+describe('comparison of two runs', () => {
+  const latency = (base: number[], here: number[]): Compared => ({
+    name: 'p50',
+    unit: 'ms',
+    isBetter: 'less',
+    base,
+    here,
+  })
+  const peak = (base: number[], here: number[]): Compared => ({
+    name: 'peak',
+    unit: '/s',
+    isBetter: 'more',
+    base,
+    here,
+  })
+  const verdictOf = (compared: Compared) => comparedMeasures(compared)[0]?.verdict
+
+  test('more time is worse, more throughput is better', () => {
+    expect(worseBy(latency([1, 1, 1], [1.1, 1.1, 1.1]))).toBeCloseTo(0.1)
+    expect(worseBy(peak([100, 100, 100], [110, 110, 110]))).toBeCloseTo(-0.1)
+  })
+
+  test('five per cent worse is allowed, more is not, when all runs say the same', () => {
+    expect(verdictOf(latency([1, 1, 1], [1.04, 1.04, 1.04]))).toBe('met')
+    expect(verdictOf(latency([1, 1, 1], [1.06, 1.06, 1.06]))).toBe('missed')
+    expect(verdictOf(peak([100, 100, 100], [96, 96, 96]))).toBe('met')
+    expect(verdictOf(peak([100, 100, 100], [94, 94, 94]))).toBe('missed')
+  })
+
+  test('the spread of the runs is allowed as well: half the distance between the quartiles of the noisier side', () => {
+    // Quartiles 0.9 and 1.1.
+    const noisy = [0.8, 0.9, 1, 1.1, 1.2]
+    expect(spread({ base: noisy, here: [2, 2, 2, 2, 2] })).toBeCloseTo(0.1)
+
+    expect(verdictOf(latency(noisy, [1.14, 1.14, 1.14, 1.14, 1.14]))).toBe('met')
+    expect(verdictOf(latency(noisy, [1.16, 1.16, 1.16, 1.16, 1.16]))).toBe('missed')
+  })
+
+  test('one wild run neither moves the median nor excuses the others', () => {
+    expect(verdictOf(latency([1, 1, 1, 1, 9], [1.2, 1.2, 1.2, 1.2, 1.2]))).toBe('missed')
+  })
+
+  test('the row has the difference, the limit, and the runs', () => {
+    expect(comparedMeasures(latency([1, 1, 1], [1.5, 1.5, 1.5]))[0]).toMatchObject({
+      value: 1.5,
+      target: { atMost: 1.05 },
+      baseline: { name: 'base', value: 1 },
+      why: '50.0 % worse, allowed are 5.0 %; base 1.00 ms to 1.00 ms, here 1.50 ms to 1.50 ms',
+    })
+  })
+})
+
+const figures: Figures = {
+  'searches of 300 hits, p50': 0.1,
+  'searches of 300 hits, p99': 1,
+  'selective searches, p50': 0.05,
+  'selective searches, p99': 0.5,
+  'peak of searches of 300 hits': 40_000,
+  'peak of selective searches': 80_000,
+  'processor time a search of 300 hits': 25,
+  'processor time a selective search': 12,
+  'peak of writes': 300_000,
+  'processor time a write': 3,
+  'records imported, one thread': 25,
+  'records imported, build-snapshot as a whole': 19,
+  'snapshot loaded and log read': 0.3,
+  'start to active': 0.8,
+  'resident memory after the searches': 150,
+}
+
+test('the same figures are worse nowhere, and every one of them has a row', () => {
+  const rows = rowsOf({ base: [figures, figures], here: [figures, figures] })
+
+  expect(rows.every(({ verdict }) => verdict === 'met')).toBe(true)
+  expect(rows.flatMap(({ measures }) => measures.map(({ name }) => name)).toSorted()).toEqual(
+    Object.keys(figures).toSorted(),
+  )
+})
+
+test('more memory and fewer writes are each found in their own row', () => {
+  const worse = { ...figures, 'resident memory after the searches': 165, 'peak of writes': 250_000 }
+  const rows = rowsOf({ base: [figures, figures], here: [worse, worse] })
+
+  expect(rows.filter(({ verdict }) => verdict === 'missed').map(({ what }) => what)).toEqual([
+    'writes, each on disk when answered',
+    'memory',
+  ])
 })

@@ -134,7 +134,7 @@ export const queueCommand = defineCommand({
  * A run of a million jobs takes minutes and is apart. It adds its row to the figures that were recorded before, and the
  * row stays when the others are recorded again.
  */
-export function withKeptRows(section: Section, before: Section | undefined): Section {
+function withKeptRows(section: Section, before: Section | undefined): Section {
   const isMillion = (row: RowReport) => row.id === MILLION_ROW
   const million = section.rows.find(isMillion)
   const inOrder = (rows: readonly RowReport[]) => rows.toSorted((a, b) => a.id - b.id)
@@ -156,7 +156,7 @@ type QueueOptions = {
 }
 
 /** Measures every row. */
-export async function measureQueue(options: QueueOptions, say: (text: string) => void): Promise<Section> {
+async function measureQueue(options: QueueOptions, say: (text: string) => void): Promise<Section> {
   const machine = describeMachine()
   const startedAt = new Date().toISOString()
   const begun = performance.now()

@@ -62,7 +62,7 @@ export function openResp(port: number): Promise<RespConnection> {
 }
 
 /** @returns undefined while the reply is incomplete */
-export function parseReply(bytes: Buffer, start: number): Parsed | undefined {
+function parseReply(bytes: Buffer, start: number): Parsed | undefined {
   const lineEnd = bytes.indexOf(LF, start)
   if (lineEnd === -1) return undefined
   const line = bytes.toString('latin1', start + 1, lineEnd - 1)
