@@ -117,7 +117,7 @@ async function againOnPinnedNode(args) {
   return code
 }
 
-/** Builds missing kernels. Without them the node is several times slower, so a failure is reported. */
+/** Builds missing kernels. A failure is reported; programs that need them do not start. */
 async function buildWhatIsMissing() {
   // Loaded here, because this file runs on Node 20 and that one needs the pinned Node.
   const { buildKernels, kernelsAreCurrent } = await import('../scripts/build-kernels.mjs')
@@ -125,7 +125,7 @@ async function buildWhatIsMissing() {
   try {
     await buildKernels()
   } catch (error) {
-    console.error(`vacancy: continuing without compiled kernels, slower: ${error.message}`)
+    console.error(`vacancy: kernels cannot be built: ${error.message}`)
   }
 }
 

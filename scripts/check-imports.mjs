@@ -61,20 +61,6 @@ const FOLDER_PAIRS = {
   'server cluster fabric': 'views are to be composed in parts.ts',
   'server playground segments': 'views are to be composed in parts.ts',
   'server playground stays': 'views are to be composed in parts.ts',
-  'web handovers operations': 'shared rules are to move to lib',
-  'web imports snapshots': 'shared rules are to move to lib',
-  'web metrics shards': 'shared rules are to move to lib',
-  'web operations shards': 'shared rules are to move to lib',
-  'web operations shell': 'widgets of the frame are to move to ui and lib',
-  'web palette shell': 'widgets of the frame are to move to ui and lib',
-  'web people settings': 'shared rules are to move to lib',
-  'web playground shards': 'shared rules are to move to lib',
-  'web queue shell': 'widgets of the frame are to move to ui and lib',
-  'web session shell': 'widgets of the frame are to move to ui and lib',
-  'web settings shell': 'widgets of the frame are to move to ui and lib',
-  'web shards shell': 'widgets of the frame are to move to ui and lib',
-  'web shards snapshots': 'shared rules are to move to lib',
-  'web shell stays': 'widgets of the frame are to move to ui and lib',
 }
 
 /** A folder: the first level below src, and in web/src/features the feature. */

@@ -21,7 +21,8 @@ export const EXIT_CODES = {
     type: 'vacancy run --config FILE --codecs FILE --log-level debug',
   },
   usage: {
-    means: 'A flag, the configuration, the codec list, an auth file or a certificate is wrong. No file was opened.',
+    means:
+      'A flag, the configuration, the codec list, an auth file or a certificate is wrong, or a compiled kernel is missing. No data was opened.',
     lookAt: 'The lines on stderr: one per error, with file, key, value and range.',
     type: 'vacancy run --help',
   },

@@ -29,6 +29,7 @@ import { clockReason, clusterConditions, createConditions, followConditions, hea
 import type { ClusterAnswer, NodeHandle, SlowRequest, Unavailable, UnavailableReason } from './http/handle.ts'
 import type { HttpServer } from './http/node.ts'
 import { REASONS } from './http/reasons.ts'
+import { requireKernels } from './kernels.ts'
 import { startMaintenance, watchCores } from './maintenance.ts'
 import { SLICE_WORK } from './search/search.ts'
 import type { ReplicaStatus, SnapshotInfo } from './status.ts'
@@ -86,7 +87,6 @@ type State = {
   status: ReplicaStatus | undefined
   snapshot: SnapshotInfo | undefined
   codecMismatch: string | undefined
-  kernels: 'wasm' | 'typescript'
   shardId: string
   unavailable: Map<UnavailableReason, Unavailable>
   slow: SlowRequest[]
@@ -112,6 +112,7 @@ async function waitForOwner(env: Env, dataDir: string): Promise<void> {
 
 /** Starts a node. Resolves when it serves; throws VacancyError when it cannot. */
 export async function startNode(options: NodeOptions): Promise<RunningNode> {
+  requireKernels('search', 'snapshot')
   const { config, log, codecs } = options
   const settings = config.values
   const wallMs = () => Date.now() + options.clockOffsetMs
@@ -213,13 +214,9 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     const parts = { threads, slabBytes, slabs, ready, ...secrets, counters, cells: shard && cells }
     const tcp = await startTcp(options, state, parts, sendToReplica)
     state.tcp = tcp
-    state.kernels = tcp.kernels
     for (const reason of ['starting', 'recovering', 'loading'] as const) state.unavailable.delete(reason)
     cleanUp.push(...watchAll(options, state, sendToReplica))
-    log.info(
-      { tcpPort: tcp.port, apiPort, seconds: ready.seconds, kernels: tcp.kernels, servingThreads: threads },
-      'active',
-    )
+    log.info({ tcpPort: tcp.port, apiPort, seconds: ready.seconds, servingThreads: threads }, 'active')
     return {
       tcpPort: tcp.port,
       apiPort,
@@ -273,7 +270,6 @@ function createState({ shardId }: NodeOptions): State {
     status: undefined,
     snapshot: undefined,
     codecMismatch: undefined,
-    kernels: 'typescript',
     shardId: shardId ?? '',
     unavailable: new Map(),
     slow: [],
@@ -358,7 +354,6 @@ function replicaOptionsOf(
     acceptLoss: options.acceptLoss,
     rejoin: options.rejoin,
     acceptDay: options.acceptDay,
-    forceTypescript: false,
     cluster: options.cluster && {
       zoneId: options.cluster.zoneId,
       initialVoters: options.cluster.initialVoters,
@@ -418,7 +413,6 @@ function createHandle(parts: HandleParts): NodeHandle {
     counters,
     connectionsOpen: () => state.tcp?.connectionsOpen() ?? 0,
     servingThreads: threads,
-    kernels: () => state.kernels,
     unavailable: () => [...state.unavailable.values()],
     replica: () => state.status,
     snapshot: () => state.snapshot,
@@ -675,7 +669,6 @@ async function startTcp(
       slabBytes: parts.slabBytes,
       slabs: parts.slabs,
       searchSliceWork: SLICE_WORK,
-      forceTypescript: false,
       clockOffsetMs: options.clockOffsetMs,
     },
     parts.counters,

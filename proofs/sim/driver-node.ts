@@ -393,7 +393,6 @@ function recoveryOptions({ node, world: { knobs } }: Host): ReplicaOptions {
     acceptLoss: false,
     rejoin: false,
     acceptDay: 0,
-    forceTypescript: false,
     cluster: undefined,
   }
 }

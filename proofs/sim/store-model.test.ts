@@ -11,8 +11,8 @@ import {
   stampCommand,
   writeU32,
 } from '../../engine/src/store/command.ts'
-import { plainPutWord } from '../../engine/src/store/planes.ts'
 import { createStore } from '../../engine/src/store/store.ts'
+import { plainPutWord } from '../../engine/src/testing/search-reference.ts'
 import { EPOCH_MS } from './clocks.ts'
 import { applyToModel, createStoreModel, differenceFrom } from './store-model.ts'
 import { orderOf } from './store-order.ts'

@@ -246,6 +246,12 @@ export const ERRORS = {
   invalid_codecs: { http: 400, retry: false, exit: EXIT.usage, message: 'Codec list: {entry} {reason}.' },
   invalid_tokens: { http: 400, retry: false, exit: EXIT.usage, message: '{reason}' },
   invalid_tls: { http: 400, retry: false, exit: EXIT.usage, message: '{reason}' },
+  kernel_unavailable: {
+    http: 500,
+    retry: false,
+    exit: EXIT.usage,
+    message: '{file} cannot be loaded: {reason}. Build it with `npm run build`, and use the Node that npm installs.',
+  },
   data_conflict: { http: 409, retry: false, exit: EXIT.conflict, message: '{reason}' },
   codecs_changed: {
     http: 409,

@@ -184,7 +184,6 @@ export async function exportDirectory(path: string, outputPath: string, acceptLo
       rejoin: false,
       cluster: undefined,
       acceptDay: 0,
-      forceTypescript: false,
     },
     () => undefined,
   )

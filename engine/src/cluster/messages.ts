@@ -32,7 +32,6 @@ export type ReplicaOptions = {
   readonly rejoin: boolean
   /** Maintenance may advance up to this day at once, however long ago the last one was; 0 for none. */
   readonly acceptDay: number
-  readonly forceTypescript: boolean
   /** Undefined: a standalone node. */
   readonly cluster: ClusterOptions | undefined
 }
@@ -85,7 +84,6 @@ export type FromReplica =
       readonly type: 'ready'
       readonly memory: WebAssembly.Memory
       readonly shardId: string
-      readonly kernels: 'wasm' | 'typescript'
       /** Set when data of another codec list was set aside. */
       readonly codecMismatch: string | undefined
       readonly seconds: number

@@ -131,7 +131,6 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
     type: 'ready',
     memory: node.store.memory.wasm,
     shardId: node.shardId,
-    kernels: node.kernels.kind,
     codecMismatch: node.codecMismatch,
     seconds: (env.clock.monotonicMs() - startedMs) / 1000,
   })

@@ -69,7 +69,7 @@ export function createTools(options: ReplicaOptions): RecoveryTools {
   const { memoryBytes, readers, scratchBytes, sessionBytesMax, roomsHint } = options
   return {
     createStore: () => createStore({ memoryBytes, readers, scratchBytes, sessionBytesMax, roomsHint }),
-    kernelsOf: ({ memory }) => loadKernels(memory, options.forceTypescript ? 'typescript' : undefined),
+    kernelsOf: ({ memory }) => loadKernels(memory),
     openDecoder() {
       const pool = createWordsPool(Math.min(options.loadThreads, options.readers))
       return { ...pooledDecoder(pool), close: () => closeWordsPool(pool) }

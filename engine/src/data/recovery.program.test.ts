@@ -77,7 +77,6 @@ const options = (dataDir: string, acceptLoss: boolean): ReplicaOptions => ({
   rejoin: false,
   cluster: undefined,
   acceptDay: 0,
-  forceTypescript: false,
 })
 
 const ROOM_BYTES_MIN = 4096

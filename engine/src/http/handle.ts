@@ -108,7 +108,6 @@ export type NodeHandle = {
   readonly counters: readonly Counters[]
   readonly connectionsOpen: () => number
   readonly servingThreads: number
-  readonly kernels: () => 'wasm' | 'typescript'
   readonly unavailable: () => readonly Unavailable[]
   readonly replica: () => ReplicaStatus | undefined
   readonly snapshot: () => SnapshotInfo | undefined

@@ -232,7 +232,7 @@ function status(handle: NodeHandle): NodeStatus {
     cores: { start: handle.coresAtStart, now: handle.coresNow() },
     serving_threads: handle.servingThreads,
     connections: handle.connectionsOpen(),
-    kernels: handle.kernels(),
+    kernels: 'wasm',
     ordered_hash: handle.codecs.orderedHash,
     codec_mismatch: handle.codecMismatch ?? null,
     memory: {

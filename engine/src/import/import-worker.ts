@@ -78,7 +78,7 @@ function run(task: PoolTask): unknown {
 function begin(task: Begin): State {
   const { memory } = task
   const parser = createPackageParser(createCodecList(task.codecs), task.order)
-  const { kernel } = createImportKernel(memory, task.module, parser)
+  const kernel = createImportKernel(memory, task.module)
   const { buffer } = memory
   const bytes = new Uint8Array(buffer, task.buffer, task.bufferBytes)
   const thread: PackageThread = {

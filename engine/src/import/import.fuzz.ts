@@ -1,7 +1,7 @@
 /**
  * Fuzzer of the import: random files, valid and corrupted, for a given time.
  *
- * Each round reads a file with the compiled kernel, with the fallback and with a naive parser; every few rounds the file goes
+ * Each round reads a file with the kernel, with its reference and with a naive parser; every few rounds the file goes
  * through whole imports with different threads and ranges, which must end in the same bytes or in the same errors.
  *
  *   node engine/src/import/import.fuzz.ts [--seconds 60] [--seed N]
@@ -58,7 +58,6 @@ async function compareImports(random: Random, options: FileOptions): Promise<voi
   const rangeBytes = 100 + random.below(20_000)
   const blockBytes = 2 * LINE_BYTES_MAX + random.below(10_000)
   deepStrictEqual(await outcomeOf({ threads: 2 + random.below(3), rangeBytes, blockBytes }), alone)
-  deepStrictEqual(await outcomeOf({ threads: 2, rangeBytes, kernel: 'typescript' }), alone)
 }
 
 async function outcomeOf(options: Partial<Parameters<typeof buildSnapshot>[1]>): Promise<unknown> {

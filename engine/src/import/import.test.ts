@@ -209,7 +209,7 @@ test.each([1, 3])(
 
     const moved = await summaryOf({ overwrite: true, threads, rangeBytes: 5_000 })
 
-    expect(moved).toMatchObject({ snapshotId: inOrder.snapshotId, packages: 800, kernel: 'typescript' })
+    expect(moved).toMatchObject({ snapshotId: inOrder.snapshotId, packages: 800 })
     expect(moved.notes.join('\n')).toContain('packages.csv: columns are read by the names in its header')
     expect(inOrder.notes).toEqual([])
   },
@@ -296,7 +296,7 @@ test('the state digest is the sum over all records by their names', async () => 
   expect(manifest.digest).toEqual({ lo: sums[0], hi: sums[1] })
 })
 
-test('threads, ranges, kernels and the order of the lines do not affect the bytes of the snapshot', async () => {
+test('threads, ranges and the order of the lines do not affect the bytes of the snapshot', async () => {
   const random = createRandom(SEED)
   const bytes = randomPackages(random, { lines: 3000, spoilOneIn: 0, varyOneIn: 5, order: 'shuffled' })
   write(propertiesFile().join(''), bytes)
@@ -316,7 +316,6 @@ test('threads, ranges, kernels and the order of the lines do not affect the byte
   for (const options of [
     { threads: 2, rangeBytes: 5000 },
     { threads: 3, rangeBytes: 777 },
-    { threads: 2, rangeBytes: 3000, kernel: 'typescript' },
     { threads: 2, rangeBytes: 4000, reordered: true },
   ] as const) {
     if ('reordered' in options) write(propertiesFile().reverse().join(''), reordered)
@@ -583,11 +582,7 @@ test('a distant repeat, found by another thread, is reported for the later line'
   )
   write(PROPERTY, [...keys, keys[0], keys[5]].map((key, i) => `${key},1,${i},\n`).join(''))
 
-  for (const options of [
-    { threads: 1 },
-    { threads: 3, rangeBytes: 1000 },
-    { threads: 2, kernel: 'typescript' },
-  ] as const) {
+  for (const options of [{ threads: 1 }, { threads: 3, rangeBytes: 1000 }] as const) {
     expect(await errorsOf(options)).toEqual([
       'packages.csv:7501: the line repeats property, room type and date of line 1: "p,r0,2026-09-04"',
       'packages.csv:7502: the line repeats property, room type and date of line 6: "p,r5,2026-09-04"',
@@ -617,13 +612,10 @@ test('slot tables grow while several threads fill them', async () => {
     many(count, (i) => `p${i},room ${i % 3000},2026-09-10,1,${i},\n`),
   )
 
-  for (const kernel of ['wasm', 'typescript'] as const) {
-    const summary = await summaryOf({ threads: 3, rangeBytes: 20_000, kernel, overwrite: true })
+  const summary = await summaryOf({ threads: 3, rangeBytes: 20_000 })
 
-    expect(summary).toMatchObject({ packages: count, rows: count, roomTypes: 3000, kernel })
-    const { manifest } = openSeedFile(realDisk, summary.path)
-    expect(manifest.packages).toBe(count)
-  }
+  expect(summary).toMatchObject({ packages: count, rows: count, roomTypes: 3000 })
+  expect(openSeedFile(realDisk, summary.path).manifest.packages).toBe(count)
 })
 
 test('data that does not fit in memory fails with a helpful message, even while threads wait', async () => {
@@ -633,16 +625,14 @@ test('data that does not fit in memory fails with a helpful message, even while 
     many(count, (i) => `p${i},room,2026-09-10,1,${i},\n`),
   )
 
-  for (const kernel of ['wasm', 'typescript'] as const) {
-    for (const memoryBytesMax of [3, 4, 5].map((mib) => mib * 2 ** 20)) {
-      const building = buildSnapshot(
-        env,
-        optionsOf({ threads: 3, rangeBytes: 10_000, blockBytes: 140_000, kernel, memoryBytesMax }),
-      )
+  for (const memoryBytesMax of [3, 4, 5].map((mib) => mib * 2 ** 20)) {
+    const building = buildSnapshot(
+      env,
+      optionsOf({ threads: 3, rangeBytes: 10_000, blockBytes: 140_000, memoryBytesMax }),
+    )
 
-      await expect(building).rejects.toThrow(/do not fit in \d MiB of memory. Narrow the dates with --from and --to/)
-      expect(existsSync(output)).toBe(false)
-    }
+    await expect(building).rejects.toThrow(/do not fit in \d MiB of memory. Narrow the dates with --from and --to/)
+    expect(existsSync(output)).toBe(false)
   }
 })
 

@@ -14,12 +14,12 @@ import { closeSync, existsSync, mkdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { assert, type CodecList, formatDay, IMPORT_COLUMNS, type ImportFileKind, VacancyError } from '@vacancy/shared'
 import { diskFailed, type Env } from '../env.ts'
+import { compileKernel, requireKernels } from '../kernels.ts'
 import { BYTES_PER_WORD } from '../snapshot/codec.ts'
 import { type Digest, snapshotId } from '../snapshot/format.ts'
 import type { SnapshotSource } from '../snapshot/schema.ts'
 import { planWords, WORDS_SCRATCH_BYTES } from '../snapshot/words.ts'
 import { type WordsEncoder, writeSeedFile } from '../snapshot/write.ts'
-import { compileImportKernel } from './kernel.ts'
 import { CONTEXT, HEADER, MEMORY_BYTES_MAX, WINDOW_DAYS_MAX } from './layout.ts'
 import type { ImportProgress, Phase } from './progress.ts'
 import { type PropertyTable, readProperties } from './properties.ts'
@@ -62,11 +62,10 @@ export type ImportOptions = {
   readonly overwrite: boolean
   readonly threads: number
   readonly onProgress?: (progress: ImportProgress) => void
-  /** For tests: range and block sizes, memory size, and the kernel. */
+  /** For tests: range and block sizes, and memory size. */
   readonly rangeBytes?: number
   readonly blockBytes?: number
   readonly memoryBytesMax?: number
-  readonly kernel?: 'wasm' | 'typescript'
 }
 
 export type ImportSummary = {
@@ -87,7 +86,7 @@ export type ImportSummary = {
   readonly recordsPerSecond: number
   readonly phases: { readonly [phase in Phase]?: number }
   readonly threads: number
-  readonly kernel: 'wasm' | 'typescript'
+  readonly kernel: 'wasm'
   readonly notes: readonly string[]
 }
 
@@ -111,10 +110,12 @@ export type ImportOutcome =
  */
 export async function buildSnapshot(env: Env, options: ImportOptions): Promise<ImportOutcome> {
   checkOptions(options)
+  // Needed only when the files have been read.
+  requireKernels('snapshot')
   const build: Build = {
     env,
     options,
-    module: options.kernel === 'typescript' ? undefined : compileImportKernel(),
+    module: compileKernel('import'),
     pool: createPool(options.threads),
     files: [],
     errors: { count: 0, countByKind: {}, first: [] },
@@ -135,7 +136,7 @@ export async function buildSnapshot(env: Env, options: ImportOptions): Promise<I
 type Build = {
   readonly env: Env
   readonly options: ImportOptions
-  readonly module: WebAssembly.Module | undefined
+  readonly module: WebAssembly.Module
   readonly pool: WorkerPool
   readonly files: CsvFile[]
   readonly errors: { count: number; countByKind: { [kind: string]: number }; first: Finding[] }
@@ -166,9 +167,8 @@ function checkOptions({ inputPath, outputPath, firstDay, lastDay, overwrite, thr
 }
 
 async function run(build: Build): Promise<ImportOutcome> {
-  const { options, pool } = build
+  const { options, pool, module } = build
   const packages = open(build, 'packages')
-  const module = packageModule(build, packages)
   const memory = createMemory(options.memoryBytesMax ?? MEMORY_BYTES_MAX, memoryBytesFor(packages))
   const warm = runAll(pool, (thread) => ({ kind: 'warm-up', module, memory, thread, threads: pool.workers.length }))
   const properties = readPropertyFile(build)
@@ -199,7 +199,7 @@ async function run(build: Build): Promise<ImportOutcome> {
       recordsPerSecond: Math.round(counted.packages / Math.max(seconds, 0.001)),
       phases: build.phases,
       threads: options.threads,
-      kernel: module ? 'wasm' : 'typescript',
+      kernel: 'wasm',
       notes: [...headerNotes(build), ...notesOf(build, source, counted)],
     },
   }
@@ -212,11 +212,6 @@ function open(build: Build, kind: ImportFileKind): CsvFile {
   build.files.push(file)
   if (file.fault) addFinding(build, fileFinding(name, file.fault.kind, file.fault.message))
   return file
-}
-
-/** The compiled kernel requires the standard column order. Other orders are read by the TypeScript kernel. */
-function packageModule({ module }: Build, packages: CsvFile): WebAssembly.Module | undefined {
-  return packages.order ? undefined : module
 }
 
 function addFinding({ errors, options }: Build, finding: Finding): void {
@@ -274,10 +269,9 @@ async function readPackages(
   properties: PropertyTable,
   file: CsvFile,
 ): Promise<Counted | undefined> {
-  const { pool, options } = build
+  const { pool, options, module } = build
   // Without any valid property, every package would be reported for an unknown property.
   if (build.files.some(({ fault }) => fault)) return undefined
-  const module = packageModule(build, file)
   const data = { start: file.dataStart, end: file.bytes, firstLine: file.firstLine }
   await runAll(pool, (thread) => ({
     kind: 'begin',
@@ -455,21 +449,18 @@ function sourceOf(
   }
 }
 
-function headerNotes({ files, module }: Build): string[] {
+function headerNotes({ files }: Build): string[] {
   return files.flatMap(({ path, warning, order }) => [
     ...(warning === undefined ? [] : [`${basename(path)}: ${warning}`]),
     ...(order ? [`${basename(path)}: columns are read by the names in its header`] : []),
-    ...(order && module && basename(path) === PACKAGES_FILE
+    ...(order && basename(path) === PACKAGES_FILE
       ? [`${PACKAGES_FILE} in the order ${IMPORT_COLUMNS.packages.join(',')} would be read faster`]
       : []),
   ])
 }
 
-function notesOf({ options, module }: Build, source: SnapshotSource, { packages, tables }: Counted): string[] {
+function notesOf({ options }: Build, source: SnapshotSource, { packages, tables }: Counted): string[] {
   const notes: string[] = []
-  if (!module && options.kernel !== 'typescript') {
-    notes.push('the compiled kernel is missing, so this took several times longer; run npm start to build it')
-  }
   if (existsSync(join(options.inputPath, RESTRICTIONS_FILE))) {
     notes.push(`${RESTRICTIONS_FILE} is ignored: restrictions are not supported yet`)
   }

@@ -1,7 +1,7 @@
-// AssemblyScript: lines of packages.csv → words (docs/design/storage.md#import). Same contract as the fallback kernel
-// in staging.ts and kernel-fallback.ts, over the memory of layout.ts; a test keeps the numbers of both in sync. A
-// line is compared with the previous one: the same `property,room,` bytes mean the same row, and the same text from
-// the rate features to the end of the line means the same mask. Only a change needs a table lookup. Lines that are
+// AssemblyScript: lines of packages.csv → words (docs/design/storage.md#import). It works over the memory of layout.ts; a
+// test keeps the numbers of both in sync. A line is compared with the previous one: the same `property,room,` bytes mean
+// the same row, and the same text from the rate features to the end of the line means the same mask. Only a change needs
+// a table lookup. Lines that are
 // not plain (quotes, blanks around a cell, unknown non-ASCII bytes, an invalid value) stop the kernel at the start of
 // the line, before any change. The slow path in TypeScript then processes that single line. Every line from `start`
 // on ends with a newline before `end`, which stops each loop; vectors may read PADDING_BYTES beyond it. Compiled
@@ -997,7 +997,7 @@ function keepMask(context: usize, text: usize, length: u32, hash: u32, mask: u32
   store<u32>(entry, mask, 12)
 }
 
-/** Private to the thread, so it may use 64-bit steps that the fallback does not have. */
+/** Private to the thread, so it may use 64-bit steps. */
 function hashFeatures(p: usize, length: u32): u32 {
   let h: u64 = length
   let i: u32 = 0

@@ -1,5 +1,5 @@
 /**
- * The layout of the shared memory of an import, for the kernel (kernel.as.ts), the fallback (staging.ts) and the threads.
+ * The layout of the shared memory of an import, for the kernel (kernel.as.ts) and the threads.
  *
  *   0        header        u32 cells, HEADER
  *   BASE     set once      codec names, property ids, property slots, room counts, one context per thread

@@ -19,7 +19,6 @@ import {
   rowOf,
   scanFault,
 } from './csv.ts'
-import { highOf, lowOf, putPackage } from './kernel-fallback.ts'
 import type { ImportKernel } from './layout.ts'
 import { CONTEXT, HEADER, STOP, type Stop } from './layout.ts'
 import type { Fault } from './row-errors.ts'
@@ -98,11 +97,12 @@ function readLines(thread: PackageThread, onFault: FaultSink | undefined): boole
 
 /** Reads blocks.start … blocks.end; moves `end` back to a record that continues beyond it. */
 function readBlock(thread: PackageThread, onFault: FaultSink | undefined): boolean {
-  const { blocks, kernel, context, buffer, memory, u32 } = thread
+  const { blocks, kernel, parser, context, buffer, memory, u32 } = thread
   let at = blocks.start
   while (at < blocks.end) {
-    const stop = kernel.scan(context, buffer + at, buffer + blocks.end)
-    at = u32[(context + CONTEXT.cursor) >>> 2] - buffer
+    // The kernel knows the columns of the documented order only.
+    const stop = parser.order ? STOP.odd : kernel.scan(context, buffer + at, buffer + blocks.end)
+    if (!parser.order) at = u32[(context + CONTEXT.cursor) >>> 2] - buffer
     if (stop === STOP.crowded) {
       meetThreads(memory)
       if (Atomics.load(u32, HEADER.failed) !== FAILED.no) return false
@@ -188,6 +188,24 @@ function addPackage(thread: PackageThread, at: number): Fault | undefined {
   }
 }
 
+/** Copies id and room type of the parsed package to where `add` reads them. */
+export function putPackage(u8: Uint8Array, u32: Uint32Array, context: number, parser: PackageParser): void {
+  const { id, cells, roomStart, roomEnd } = parser
+  for (let i = 0; i < 16; i++) u8[context + CONTEXT.id + i] = id[i]
+  const at = context + CONTEXT.room
+  for (let i = roomStart; i < roomEnd; i++) u8[at + i - roomStart] = cells.text[i]
+  u32[(context + CONTEXT.roomLength) >>> 2] = roomEnd - roomStart
+}
+
+/** Halves of the word of the parsed package (store/layout.ts). */
+export function lowOf({ availability, mask }: PackageParser): number {
+  return (availability | (mask << 8)) >>> 0
+}
+
+export function highOf({ price }: PackageParser): number {
+  return ~price >>> 0
+}
+
 function windowFault({ parser, u32 }: PackageThread): Fault {
   const first = u32[HEADER.firstDay]
   const range = `${formatDay(first)} to ${formatDay(first + u32[HEADER.days] - 1)}`
@@ -199,7 +217,7 @@ function windowFault({ parser, u32 }: PackageThread): Fault {
  * (`a | b`) is read fast. Only where no quote is: then the sixth cell is what follows the fifth comma.
  */
 function rememberFeatures({ parser, blocks, kernel, context, buffer }: PackageThread, at: number): void {
-  // Then the features are elsewhere, and the kernel in use keeps no texts.
+  // Then the kernel reads no lines.
   if (parser.order) return
   const end = parser.cells.next
   const line = blocks.bytes.subarray(at, end)

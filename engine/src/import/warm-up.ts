@@ -4,7 +4,6 @@
  */
 
 import { createCodecList, formatDay, packPropertyId } from '@vacancy/shared'
-import { createPackageParser } from './csv.ts'
 import { createImportKernel } from './kernel.ts'
 import { hashId } from './layout.ts'
 import { beginPass, createMemory, createStaging } from './staging.ts'
@@ -16,8 +15,7 @@ const FIRST_DAY = 20_000
 /** Each is some 4,000 lines; V8 compiles for speed after a few. */
 const ROUNDS = 40
 
-export function warmUp(module: WebAssembly.Module | undefined): void {
-  if (module === undefined) return
+export function warmUp(module: WebAssembly.Module): void {
   const codecs = createCodecList(['a', 'b'])
   const ids = packPropertyId('warm-up') as Uint8Array
   const [w0, w1, w2, w3] = new Uint32Array(ids.buffer) as unknown as [number, number, number, number]
@@ -32,7 +30,7 @@ export function warmUp(module: WebAssembly.Module | undefined): void {
     threads: 1,
     blockBytes: BLOCK_BYTES,
   })
-  const { kernel } = createImportKernel(staging.memory, module, createPackageParser(codecs))
+  const kernel = createImportKernel(staging.memory, module)
   const [context, buffer] = [staging.contexts[0], staging.buffers[0]]
   const lines = new TextEncoder().encode(madeUpLines())
   new Uint8Array(staging.memory.buffer).set(lines, buffer)

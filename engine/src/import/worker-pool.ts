@@ -15,7 +15,7 @@ import type { CensusTasks, FlatTables } from './source.ts'
 export type Begin = {
   readonly kind: 'begin'
   readonly memory: WebAssembly.Memory
-  readonly module: WebAssembly.Module | undefined
+  readonly module: WebAssembly.Module
   readonly codecs: readonly string[]
   readonly context: number
   readonly buffer: number
@@ -31,7 +31,7 @@ export type PoolTask =
   /** Has the kernel compiled for speed, and its share of the memory touched, while the properties are read. */
   | {
       readonly kind: 'warm-up'
-      readonly module: WebAssembly.Module | undefined
+      readonly module: WebAssembly.Module
       readonly memory: WebAssembly.Memory
       readonly thread: number
       readonly threads: number

@@ -1,6 +1,7 @@
-// AssemblyScript: the search kernel (docs/design/search.md#kernels). Same contract as the fallback kernel in
-// kernel.ts, over the parameter block of parameters.ts; a test keeps the numbers of both in sync. Compiled without
-// runtime and static data: it works on the store's shared memory at the addresses it is given.
+// AssemblyScript: the search kernel (docs/design/search.md#kernels), over the parameter block of parameters.ts.
+// Compiled without runtime and static data: it works on the store's shared memory at the addresses it is given.
+
+import { COLUMNS_MAX } from './columns.as'
 
 // Cells of the parameter block, as byte offsets.
 const FIRST_ROW: usize = 0 * 4
@@ -30,11 +31,12 @@ const POSITION_AT: usize = 88
 const BITMAPS_AT: usize = 128
 const COLUMNS_AT: usize = 128 + 72 * 4
 const COLUMN_BYTES: usize = 12
-const AMENITIES_AT: usize = COLUMNS_AT + 6 * COLUMN_BYTES
+const AMENITIES_AT: usize = COLUMNS_AT + COLUMNS_MAX * COLUMN_BYTES
 const PLANES_AT: usize = AMENITIES_AT + 64 * 4
 const AVAILABLE_AT: usize = PLANES_AT + 366 * 4
 const DATES_AT: usize = AVAILABLE_AT + 366 * 4
-const LIST_AT: usize = (DATES_AT + 366 * 2 + 15) & ~15
+/** Exported, so that a kernel with other sizes than parameters.ts is not used. */
+export const LIST_AT: usize = (DATES_AT + 366 * 2 + 15) & ~15
 const LIST_ROWS: u32 = 512
 // Columns of a property (store/layout.ts).
 const PROPERTY_AMENITIES: usize = 36

@@ -3,7 +3,7 @@
  * rows 2 and 3).
  *
  * Data: segments of 25,000 properties, enough of them that the planes far exceed the caches. Each search uses another
- * segment and other nights. Baselines in the same run: the fallback kernel, and a sum over the same memory.
+ * segment and other nights. Baselines in the same run: the reference in TypeScript, and a sum over the same memory.
  *
  *   node engine/src/search/kernel.bench.ts [--full] [--json]
  */
@@ -15,6 +15,7 @@ import { seeded } from '@vacancy/testkit/random'
 import { createStore, scratchOf } from '../store/store.ts'
 import { createDispatcher, openRequest } from '../tcp/dispatch.ts'
 import { slabAreaBytes } from '../tcp/slabs.ts'
+import { referenceKernels } from '../testing/search-reference.ts'
 import { fillSynthetic, SYNTHETIC_CODECS } from '../testing/synthetic.ts'
 import { loadKernels } from '../threads/kernels.ts'
 import { createProposals } from '../threads/writes.ts'
@@ -38,8 +39,7 @@ function build(ordered: boolean, propertiesPerSegment: number, segments: number)
     scratchBytes: 16_384 + slabAreaBytes(SLAB, 1),
     sessionBytesMax: 1 << 20,
   })
-  const kinds = [loadKernels(store.memory), loadKernels(store.memory, 'typescript')] as const
-  assert(kinds[0].kind === 'wasm', 'the kernel must be built: npm run build')
+  const kinds = [loadKernels(store.memory), referenceKernels(store.memory)] as const
   fillSynthetic(store, kinds[0].put, {
     segments,
     propertiesPerSegment,
@@ -133,22 +133,22 @@ for (const ordered of [true, false]) {
     // Other nights and rows, so that compiled code is measured over memory that is in no near cache.
     const warming = queries(ROUNDS, SEGMENTS, make, 8)
     const wasm = measure(searchers[0] as Searcher, payloads, warming)
-    const fallback = measure(searchers[1] as Searcher, payloads, warming)
-    assert(wasm.hits === fallback.hits, 'both kernels find the same rows')
+    const reference = measure(searchers[1] as Searcher, payloads, warming)
+    assert(wasm.hits === reference.hits, 'the kernel finds the rows of its reference')
     report(`${order}, ${name}: kernel`, wasm.micros, `µs (${wasm.hits.toFixed(0)} hits)`)
-    report(`${order}, ${name}: TypeScript fallback`, fallback.micros, 'µs')
+    report(`${order}, ${name}: TypeScript`, reference.micros, 'µs')
   }
 }
 
 const { store, searchers } = build(true, 100_000, flags.full ? 10 : 4)
 const scan = queries(ROUNDS / 10, flags.full ? 10 : 4, () => ({ finalPrice: 39 }))
 const scanned = measure(searchers[0] as Searcher, scan, scan.slice(0, 200))
-const scannedFallback = measure(searchers[1] as Searcher, scan.slice(0, 100), scan.slice(0, 200))
+const scannedReference = measure(searchers[1] as Searcher, scan.slice(0, 100), scan.slice(0, 200))
 // One night suffices to reject every row of 41 and more: the scan reads one plane.
 const bytes = scanned.examined * 8
 report('price-only scan of 100k rows: kernel', scanned.micros, 'µs')
-report('price-only scan: TypeScript fallback', scannedFallback.micros, 'µs')
-report('price-only scan: kernel over fallback', scannedFallback.micros / scanned.micros, 'times')
+report('price-only scan: TypeScript', scannedReference.micros, 'µs')
+report('price-only scan: kernel over TypeScript', scannedReference.micros / scanned.micros, 'times')
 const bandwidth = readBandwidth(store.memory.f64)
 report('one thread reads', bandwidth / 1e9, 'GB/s')
 report('price-only scan', bytes / scanned.micros / 1e3, 'GB/s')

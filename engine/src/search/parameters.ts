@@ -1,12 +1,13 @@
 /**
  * The parameter block of a search: written by the plan and read by the kernels (docs/design/search.md#kernels). It is
  * at the start of a reader's scratch area, in the memory of the store. The AssemblyScript kernel repeats these
- * numbers; a test keeps them in sync.
+ * numbers, and is not used if the sizes differ (threads/kernels.ts).
  *
  * Cells are 32-bit, by index; lists are byte offsets. "Address" means a byte offset in the memory.
  */
 
 import { assert, LIMITS } from '@vacancy/shared'
+import { COLUMNS_MAX } from './columns.as.ts'
 
 export const PARAMETER = {
   firstRow: 0,
@@ -46,7 +47,6 @@ export const POSITION_AT = 88
 export const BITMAPS_AT = 128
 export const BITMAPS_MAX = 72
 export const COLUMNS_AT = BITMAPS_AT + BITMAPS_MAX * 4
-export const COLUMNS_MAX = 6
 export const COLUMN_BYTES = 12
 export const AMENITIES_AT = COLUMNS_AT + COLUMNS_MAX * COLUMN_BYTES
 /** Address of the words of each night, and of its bits of rooms left. */

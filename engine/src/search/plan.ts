@@ -23,6 +23,7 @@ import { findProperty } from '../store/property-index.ts'
 import { findRoom, segmentOf, tableOf, writeUnitVector } from '../store/segment.ts'
 import { type Memory, state } from '../store/store.ts'
 import { field, rowCountOf } from '../store/table-fields.ts'
+import { COLUMNS_MAX } from './columns.as.ts'
 import {
   AMENITIES_AT,
   AVAILABLE_AT,
@@ -30,7 +31,6 @@ import {
   BITMAPS_MAX,
   COLUMN_BYTES,
   COLUMNS_AT,
-  COLUMNS_MAX,
   DATES_AT,
   PARAMETER,
   PLANES_AT,

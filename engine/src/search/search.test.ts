@@ -1,6 +1,7 @@
-/** Searches at the bounds of each filter, by both kernels: in a table without bitmaps, and in one that has them. */
+/** Searches at the bounds of each filter, by the kernel and its reference: in a table without bitmaps, and in one that has them. */
 
 import { formatDay, LIMITS, parseDay } from '@vacancy/shared'
+import { COMMANDS } from '@vacancy/shared/wire'
 import { beforeAll, describe, expect, test } from 'vitest'
 import {
   ask,
@@ -94,6 +95,18 @@ describe.each([
       .map(({ propertyId }) => propertyId)
       .sort()
   const AVAILABLE = without('stars1', 'stars5').sort()
+
+  test('takes every filter at once: the parameter block has space for all of them', () => {
+    const every: LooseFields = {
+      ...{ dates: [night(1)], area: 'old town', propertyId: 'plain', propertyType: 'hotel', stars: 3 },
+      ...{ category: 'budget', amenities: ['pool'], longitude: 11, latitude: 45, availability: 1, finalPrice: 200 },
+      ...{ rateFeatures: ['wifi'], minPrice: 1, minStars: 2 },
+    }
+    const filters = COMMANDS.SEARCHAVAIL.fields.filter(({ isFilter }) => isFilter).map(({ name }) => name)
+
+    expect(Object.keys(every).sort()).toEqual(filters.sort())
+    expect(found(every)).toEqual(['plain'])
+  })
 
   test.each<[LooseFields, string[]]>([
     [{}, IDS],

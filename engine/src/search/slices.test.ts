@@ -121,7 +121,7 @@ function comparable(bytes: Uint8Array, fields: RequestFields): Buffer {
   return copy
 }
 
-test(`a split search returns the same bytes as an unsplit one, with both kernels, even when rows move between slices (VACANCY_SEED=${SEED})`, () => {
+test(`a split search returns the same bytes as an unsplit one, with the kernel and its reference, even when rows move between slices (VACANCY_SEED=${SEED})`, () => {
   const random = seeded(SEED)
   const node = fill(random)
   expect(SAMPLE_CODECS).toContain('wifi')

@@ -1,15 +1,9 @@
-import { existsSync } from 'node:fs'
 import { createRandom, type Random } from '@vacancy/testkit/random'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { packageHash } from '../store/digest.ts'
-import {
-  BYTE_PLANES,
-  createFallbackKernel,
-  loadSnapshotKernel,
-  SNAPSHOT_KERNEL_FILE,
-  type SnapshotKernel,
-} from './codec.ts'
+import { createSnapshotReference } from '../testing/snapshot-reference.ts'
+import { BYTE_PLANES, loadSnapshotKernel, type SnapshotKernel } from './codec.ts'
 
 const PLANES = 4096
 const DAYS = PLANES + 4096
@@ -114,8 +108,8 @@ function wordsOf({ u32, rows, nights, wordAt }: Laid): Buffer {
 }
 
 const kernels: [string, (memory: WebAssembly.Memory) => SnapshotKernel][] = [
-  ['the fallback kernel', createFallbackKernel],
-  ['the compiled kernel', (memory) => loadSnapshotKernel(memory).kernel],
+  ['the kernel', loadSnapshotKernel],
+  ['its reference', createSnapshotReference],
 ]
 
 const tables = fc.record({
@@ -138,28 +132,14 @@ function laidOf({
   return laid
 }
 
-test('the compiled kernel exists and is loaded', () => {
-  const memory = new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true })
-
-  expect(existsSync(SNAPSHOT_KERNEL_FILE), 'run `node scripts/build-kernels.mjs`').toBe(true)
-  expect(loadSnapshotKernel(memory).implementation).toBe('wasm')
-})
-
-test('the fallback is loaded without a compiled kernel or without shared memory', () => {
-  const shared = new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true })
-
-  expect(loadSnapshotKernel(shared, '/no/such/kernel.wasm').implementation).toBe('typescript')
-  expect(loadSnapshotKernel(new WebAssembly.Memory({ initial: 1, maximum: 1 })).implementation).toBe('typescript')
-})
-
-test('both kernels encode the same bytes, counts and digests', () => {
+test('the kernel and its reference encode the same bytes, counts and digests', () => {
   fc.assert(
     fc.property(tables, (shape) => {
       const plain = laidOf(shape)
       const compiled = laidOf(shape)
 
-      encode(createFallbackKernel(plain.memory), plain)
-      encode(loadSnapshotKernel(compiled.memory).kernel, compiled)
+      encode(createSnapshotReference(plain.memory), plain)
+      encode(loadSnapshotKernel(compiled.memory), compiled)
 
       const [a, b] = [encoded(compiled), encoded(plain)]
       expect(a.stats).toEqual(b.stats)

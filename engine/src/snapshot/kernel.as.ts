@@ -1,5 +1,5 @@
 /**
- * Words of one range of rows over all its nights ⇄ byte planes. codec.ts defines the format and is the reference.
+ * Words of one range of rows over all its nights ⇄ byte planes. codec.ts defines the format.
  *
  * AssemblyScript. No data of its own and no allocation: every address is an argument. It processes sixteen rows at a
  * time, then four, then single rows: small tables are common, and the step of four decodes ten rows in a third of the

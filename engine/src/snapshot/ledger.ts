@@ -11,7 +11,7 @@ import { endStays } from '../store/apply-properties.ts'
 import { internText, NAMES, nameText } from '../store/dictionary.ts'
 import { ROOMS, STATE, STAY, STAY_LINE, STAY_NIGHT, STAY_PROPERTY } from '../store/layout.ts'
 import { debtOn, forEachNight, heldOn, removeNight, sellableOf, setDebt, setNight } from '../store/nights.ts'
-import { changeWord, plainPutWord, planeOf, wordAddress } from '../store/planes.ts'
+import { changeWord, planeOf, wordAddress } from '../store/planes.ts'
 import { findProperty } from '../store/property-index.ts'
 import { findRoom } from '../store/segment.ts'
 import {
@@ -323,5 +323,7 @@ function putLeft(store: Store, { property, roomType, table, plane, row, lo, hi, 
   if (next === left) return
   const { memory } = store
   const [low, high] = [keyOf(memory, property, roomType, 0), keyOf(memory, property, roomType, 1)]
-  changeWord(store, plainPutWord(memory), table, plane, row, ((lo & 0xffffff00) | next) >>> 0, hi, low, high)
+  // Not atomic: no reader is in the store while a bulk load replaces its data.
+  const put = (address: number, ...word: [lo: number, hi: number]) => memory.u32.set(word, address >>> 2)
+  changeWord(store, put, table, plane, row, ((lo & 0xffffff00) | next) >>> 0, hi, low, high)
 }

@@ -24,7 +24,6 @@ import { assert } from '@vacancy/shared'
 import { createEnv, realDisk } from '../env.ts'
 import { measurePause, type Percentiles } from '../testing/snapshot-pause.ts'
 import { createTestSource, layPlanes, type TestSource, wordsOf } from '../testing/snapshot-source.ts'
-import { loadSnapshotKernel } from './codec.ts'
 import { openSeedFile, type SnapshotReader } from './load.ts'
 import { firstPlanes, type PackedTables, packTables, unpackTables } from './schema.ts'
 import { createWordsCoder, type EncodedPart, encodeWords, planWords, type WordsPart } from './words.ts'
@@ -135,10 +134,9 @@ async function measure(shape: 'constant' | 'random'): Promise<void> {
   const words = wordsOf(source.planes, source.tables)
   const bytes = words.reduce((sum, plane) => sum + plane.byteLength, 0)
   const packages = bytes / 8
-  const { implementation } = loadSnapshotKernel(source.memory)
   print(
     `${shape} nights: ${packages.toLocaleString('en')} packages of ${source.properties.count} properties, ` +
-      `${threads} threads, kernel ${implementation}`,
+      `${threads} threads`,
   )
   const pool = createWordsPool(threads)
   const { encoder, stop } = startEncoders(source)

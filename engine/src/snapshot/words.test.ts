@@ -1,6 +1,7 @@
 import { crc32, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { createSnapshotReference } from '../testing/snapshot-reference.ts'
 import {
   createTestSource,
   layPlanes,
@@ -8,7 +9,6 @@ import {
   type TestSource,
   wordsOf,
 } from '../testing/snapshot-source.ts'
-import { createFallbackKernel } from './codec.ts'
 import { isDamage } from './columns.ts'
 import { type ChunkExpectation, type Part, RAW_BYTES_MAX, sha256 } from './format.ts'
 import { firstPlanes, type TableShape } from './schema.ts'
@@ -21,15 +21,14 @@ const shape = (rows: number, nights: number, segment = 0, roomType = 0): TableSh
   days: Uint32Array.from({ length: nights }, (_, night) => night + 1),
 })
 
-function coderOf(source: TestSource, useFallback = false) {
+function coderOf(source: TestSource, byReference = false) {
   const { names, properties, tables, memory, planes } = source
   const rows = { tables, ids: properties.ids, roomTypes: names.roomTypes }
-  const loaded = { kernel: createFallbackKernel(memory), implementation: 'typescript' } as const
-  return createWordsCoder(memory, planes.scratch[0], rows, useFallback ? loaded : undefined)
+  return createWordsCoder(memory, planes.scratch[0], rows, byReference ? createSnapshotReference(memory) : undefined)
 }
 
-function encodeAll(source: TestSource, useFallback = false): EncodedPart[] {
-  const coder = coderOf(source, useFallback)
+function encodeAll(source: TestSource, byReference = false): EncodedPart[] {
+  const coder = coderOf(source, byReference)
   const parts = planWords(source.tables).flat()
   return parts.map((part) => encodeWords(coder, part, source.codecs.orderedHash, source.words) as EncodedPart)
 }
@@ -119,7 +118,7 @@ for (const [name, options] of cases) {
     expectBits(tables, target)
   })
 
-  test(`${name}: both kernels write the same chunks`, () => {
+  test(`${name}: the kernel and its reference write the same chunks`, () => {
     const source = createTestSource({
       ...options,
       propertiesPerSegment: Math.min(options.propertiesPerSegment ?? 1, 200),

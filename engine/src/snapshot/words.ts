@@ -112,7 +112,6 @@ export type RowNames = {
 /** One thread's means to encode and decode words. */
 export type WordsCoder = {
   readonly kernel: SnapshotKernel
-  readonly implementation: 'wasm' | 'typescript'
   readonly u8: Uint8Array
   readonly u32: Uint32Array
   readonly scratch: number
@@ -127,13 +126,13 @@ export function createWordsCoder(
   memory: WebAssembly.Memory,
   scratch: number,
   names: RowNames,
-  loaded = loadSnapshotKernel(memory),
+  kernel = loadSnapshotKernel(memory),
 ): WordsCoder {
   assert(scratch > 0 && scratch % 8 === 0, 'the scratch area is 8-byte aligned')
   assert(scratch + WORDS_SCRATCH_BYTES <= memory.buffer.byteLength, 'the scratch area is within the memory')
   const encoder = new TextEncoder()
   return {
-    ...loaded,
+    kernel,
     u8: new Uint8Array(memory.buffer),
     u32: new Uint32Array(memory.buffer),
     scratch,

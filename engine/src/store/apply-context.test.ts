@@ -3,6 +3,7 @@ import { addOneYear, packPropertyId } from '@vacancy/shared'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { TODAY } from '../testing/model.ts'
 import { ask, createNodeInMemory, raiseFeatureLevel, restartEmpty } from '../testing/node-in-memory.ts'
+import { plainPutWord } from '../testing/search-reference.ts'
 import { recountDigest } from './apply.ts'
 import {
   createApplyContext,
@@ -17,7 +18,6 @@ import {
 import { growthLeft } from './charge.ts'
 import { OUTCOME } from './command.ts'
 import { SEGMENT, STATE, TABLE } from './layout.ts'
-import { plainPutWord } from './planes.ts'
 import { findProperty } from './property-index.ts'
 import { recountCharge } from './recount.ts'
 import { segmentOf } from './segment.ts'

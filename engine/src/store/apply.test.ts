@@ -9,6 +9,7 @@ import {
   raiseFeatureLevel,
   restartEmpty,
 } from '../testing/node-in-memory.ts'
+import { plainPutWord } from '../testing/search-reference.ts'
 import { applyCommand, latestTime, recountDigest } from './apply.ts'
 import { createApplyContext, type DigestMark } from './apply-context.ts'
 import { knownFrom } from './as-of.ts'
@@ -28,7 +29,6 @@ import {
   writeU32,
 } from './command.ts'
 import { STATE } from './layout.ts'
-import { plainPutWord } from './planes.ts'
 import { unorderedTables } from './row-order.ts'
 import { encodeSetting, staySetting } from './stay-settings.ts'
 import { countsOf, type Digest, featureLevel, setState, state, stateDigest } from './store.ts'

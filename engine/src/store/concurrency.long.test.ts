@@ -2,6 +2,7 @@ import { Worker } from 'node:worker_threads'
 import { assert } from '@vacancy/shared'
 import { expect, test } from 'vitest'
 import { LIST_AT, PARAMETER, PARAMETER_BYTES, PLANES_AT } from '../search/parameters.ts'
+import { referenceKernels } from '../testing/search-reference.ts'
 import { fillSynthetic } from '../testing/synthetic.ts'
 import { loadKernels } from '../threads/kernels.ts'
 import { TABLE } from './layout.ts'
@@ -28,7 +29,7 @@ while (Atomics.load(stop, 0) === 0) {
 parentPort.postMessage(n)
 `
 
-test('a reader never sees a torn word, with the kernel and with the fallback, while another thread writes', async () => {
+test('a reader never sees a torn word, with the kernel and with its reference, while another thread writes', async () => {
   const store = createStore({ memoryBytes: 64 << 20, readers: 1, scratchBytes: 1 << 20, sessionBytesMax: 1 << 20 })
   const { memory } = store
   const prepared = fillSynthetic(store, loadKernels(memory).put, {
@@ -57,7 +58,7 @@ test('a reader never sees a torn word, with the kernel and with the fallback, wh
   const cells = memory.u32.subarray(p >>> 2, (p + LIST_AT) >>> 2)
   let torn = 0
   let seen = 0
-  for (const kernels of [loadKernels(memory), loadKernels(memory, 'typescript')]) {
+  for (const kernels of [loadKernels(memory), referenceKernels(memory)]) {
     for (let round = 0; round < ROUNDS / 10; round++) {
       cells.fill(0)
       cells[PARAMETER.endRow] = WORDS

@@ -1,8 +1,10 @@
 /** Nights of a table: the ring of days, words with their bits, counts and digests, and nights that have passed. */
+
 import { formatDay } from '@vacancy/shared'
 import { createRandom } from '@vacancy/testkit/random'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { ask, createNodeInMemory, raiseFeatureLevel, restartEmpty } from '../testing/node-in-memory.ts'
+import { plainPutWord } from '../testing/search-reference.ts'
 import { recountDigest } from './apply.ts'
 import { DAY_SLOTS, PLANE, SEGMENT, SLOT, STATE, TABLE } from './layout.ts'
 import {
@@ -20,7 +22,6 @@ import {
   isCounted,
   nightGrowthBytes,
   nightsOfRow,
-  plainPutWord,
   planeOf,
   setPlane,
   wordAddress,

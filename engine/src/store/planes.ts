@@ -152,15 +152,8 @@ export function writeWord(store: Store, table: number, plane: number, row: numbe
   if (writer.growing?.table === table) changeCopy(memory, writer.growing, plane, row, lo, hi)
 }
 
-/** Stores one 64-bit word atomically: the kernel's export, or BigInt atomics without a kernel. */
+/** Stores one 64-bit word atomically; the search kernel exports it. */
 export type PutWord = (address: number, lo: number, hi: number) => void
-
-export function plainPutWord(memory: Memory): PutWord {
-  const words = new BigInt64Array(memory.buffer)
-  return (address, lo, hi) => {
-    Atomics.store(words, address / 8, (BigInt(hi >>> 0) << 32n) | BigInt(lo >>> 0))
-  }
-}
 
 /**
  * The only function that changes a package: word, bit, counts and digests.

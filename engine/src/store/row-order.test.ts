@@ -108,7 +108,7 @@ test(`properties may change, disappear and appear between two of these commands 
   expect(applied).toBeGreaterThan(3)
   const dates = [formatDay(TODAY)]
   for (const segment of ['s', 'elsewhere']) {
-    // `ask` compares both kernels over rows, bits and words.
+    // `ask` compares the kernel with its reference over rows, bits and words.
     const found = ask(node, 'SEARCHAVAIL', { segment, roomType: 'r', dates, limit: 1000 }).result.properties ?? []
     expect(new Set(found.map(({ propertyId }) => propertyId)).size).toBe(found.length)
     for (const { propertyId, days } of found) expect(days[0]?.finalPrice).toBe(Number(propertyId.slice(1)) * 100)

@@ -245,7 +245,7 @@ function startReaders(run: Run) {
       reader: FIRST_READER + n,
       seed: SEED + n,
       today: TODAY,
-      isTypescript: n % 2 === 1,
+      isReference: n % 2 === 1,
       clock: run.clock.buffer as SharedArrayBuffer,
     }
     const worker = new Worker(new URL('../testing/structure-reader.ts', import.meta.url), { workerData })

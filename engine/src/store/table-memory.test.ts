@@ -1,12 +1,14 @@
 /** Tables without commands: bounds of their growth, loaded and reordered rows, passed nights, and moves when memory is short. */
+
 import { createRandom } from '@vacancy/testkit/random'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
+import { plainPutWord } from '../testing/search-reference.ts'
 import { unannounced } from '../testing/unannounced.ts'
 import { release } from './arena.ts'
 import { bitmapAddress, findAttribute } from './bitmaps.ts'
 import type * as CopyOnWrite from './cow.ts'
 import { ATTRIBUTE, ATTRIBUTE_SLOT, bitmapBytes, PLANE, planeBytes, ROOMS, STATE, TABLE } from './layout.ts'
-import { changeWord, ensurePlane, plainPutWord, planeOf, wordAddress } from './planes.ts'
+import { changeWord, ensurePlane, planeOf, wordAddress } from './planes.ts'
 import { addRoom, admitProperty, createPropertyRecord, ensureTable, findRoom, segmentOf } from './segment.ts'
 import { allocatePlane, allocateRecord, createStore, publish, type Store, setState } from './store.ts'
 import {

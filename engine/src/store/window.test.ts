@@ -8,10 +8,10 @@ import {
   orderRows,
   raiseFeatureLevel,
 } from '../testing/node-in-memory.ts'
+import { plainPutWord } from '../testing/search-reference.ts'
 import { fillSynthetic } from '../testing/synthetic.ts'
 import { recountDigest } from './apply.ts'
 import { KIND, OUTCOME, writeU8, writeU32 } from './command.ts'
-import { plainPutWord } from './planes.ts'
 import { unorderedTables } from './row-order.ts'
 import { countsOf, createStore, memoryUse, publish, stateDigest } from './store.ts'
 import { dropFrom, GAP_REASON, packagesBefore, sweepOne } from './window.ts'

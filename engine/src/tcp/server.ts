@@ -25,7 +25,6 @@ export type SlowRequest = Extract<FromServing, { type: 'slow' }>
 
 export type TcpServer = {
   readonly port: number
-  readonly kernels: 'wasm' | 'typescript'
   readonly counters: readonly Counters[]
   readonly connectionsOpen: () => number
   /** Accepts no new connections; resolves when all are closed or at the deadline. */
@@ -45,7 +44,6 @@ export async function startTcpServer(
   const loginFailures = createLoginFailures()
   const workers: Worker[] = []
   let port = options.port
-  let kernels: 'wasm' | 'typescript' = 'typescript'
   const { threads, firstReader, channels, ...shared } = options
   assert(channels.length === threads && counters.length === threads, 'each serving thread has channel and counters')
   try {
@@ -70,7 +68,6 @@ export async function startTcpServer(
       workers.push(worker)
       const listening = await firstMessage(worker, options.host, port)
       port = listening.port
-      kernels = listening.kernels
       worker.on('message', (message: FromServing) => {
         if (message.type === 'slow') onSlow(message)
       })
@@ -82,7 +79,6 @@ export async function startTcpServer(
   }
   return {
     port,
-    kernels,
     counters,
     connectionsOpen: () => Atomics.load(new Int32Array(open), 0),
     drain: (deadlineMs) => drain(workers, deadlineMs),

@@ -67,7 +67,6 @@ export type ServingOptions = {
   readonly slabs: number
   /** Work of one slice of a search (search/search.ts). */
   readonly searchSliceWork: number
-  readonly forceTypescript: boolean
   /** Added to the wall clock, for tests that change it; 0 in production. */
   readonly clockOffsetMs: number
 }
@@ -79,7 +78,7 @@ export type ToServing =
   | { readonly type: 'stop' }
 
 export type FromServing =
-  | { readonly type: 'listening'; readonly port: number; readonly kernels: 'wasm' | 'typescript' }
+  | { readonly type: 'listening'; readonly port: number }
   | { readonly type: 'failed'; readonly code: string; readonly message: string }
   | {
       readonly type: 'slow'
@@ -93,7 +92,6 @@ export type FromServing =
 const decoder = new TextDecoder()
 const TIMER_MS = 50
 const SLOW_MS = 20
-const FALLBACK_FACTOR = 4
 const FRAME_BYTES_MAX = 65_536 + 300 + 6
 const SKIP_BYTES_MAX = 1 << 20
 const BACKLOG = 4096
@@ -106,7 +104,7 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
   const counters = attachCounters(options.counters)
   const open = new Int32Array(options.connectionsOpen)
   const loginFailures = new Int32Array(options.loginFailures)
-  const kernels = loadKernels(memory, options.forceTypescript ? 'typescript' : undefined)
+  const kernels = loadKernels(memory)
   const codecs = createCodecList(options.codecs)
   const scratch = scratchOf(memory, options.reader)
   const proposals = createProposals()
@@ -139,8 +137,7 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
       limits: { datesMax: options.datesMax, queryLimit: options.queryLimit },
       codecs,
       monotonicMs,
-      // The fallback kernel takes several times as long for the same work.
-      sliceWork: kernels.kind === 'wasm' ? options.searchSliceWork : options.searchSliceWork / FALLBACK_FACTOR,
+      sliceWork: options.searchSliceWork,
     }),
     codecs,
     proposals,
@@ -182,9 +179,7 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
   }
   options.replica.on('message', (answers: ArrayBuffer) => receiveAnswers(thread, answers))
   const timer = startTimer(thread, options.userTimeoutMs)
-  const server = listen(options, thread, open, (message) =>
-    send(message.type === 'listening' ? { ...message, kernels: kernels.kind } : message),
-  )
+  const server = listen(options, thread, open, send)
   return (message) => {
     if (message.type === 'tokens') tokens = message.tokens
     else if (message.type === 'tls') {

@@ -87,7 +87,6 @@ export function fakeHandle(differs: Partial<NodeHandle> = {}): NodeHandle {
     counters: [createCounters(), createCounters()],
     connectionsOpen: () => 3,
     servingThreads: 2,
-    kernels: () => 'wasm',
     unavailable: () => [],
     replica: () => REPLICA,
     snapshot: () => SNAPSHOT,

@@ -1,6 +1,6 @@
 /**
- * One thread of an import over bytes in memory: both passes, with the compiled kernel and with its fallback, compared
- * with a reference parser. Used by the kernel's test and its fuzzer.
+ * One thread of an import over bytes in memory: both passes, with the kernel and with its reference in TypeScript,
+ * compared with a naive parser. Used by the kernel's test and its fuzzer.
  */
 
 import { deepStrictEqual } from 'node:assert'
@@ -8,8 +8,7 @@ import { closeSync, openSync, writeFileSync } from 'node:fs'
 import { assert, createCodecList, PROPERTY_ID_BYTES, packPropertyId, unpackPropertyId } from '@vacancy/shared'
 import type { Random } from '@vacancy/testkit/random'
 import { createPackageParser, LINE_BYTES_MAX } from '../import/csv.ts'
-import { compileImportKernel, createImportKernel } from '../import/kernel.ts'
-import { wordAt } from '../import/kernel-fallback.ts'
+import { createImportKernel } from '../import/kernel.ts'
 import { CONTEXT, HEADER, hashId, ROOM, ROOM_TEXT_AT, ROW } from '../import/layout.ts'
 import { explainPackages, type PackageThread, readSharedRanges } from '../import/packages.ts'
 import type { PropertyIndex } from '../import/properties.ts'
@@ -17,10 +16,10 @@ import type { Fault } from '../import/row-errors.ts'
 import { createBlocks } from '../import/split.ts'
 import { beginPass, createMemory, createStaging, FAILED, forEachRecord, type Staging } from '../import/staging.ts'
 import { CODECS, DAYS, FIRST_DAY, type FileOptions, PROPERTIES, randomPackages, readObviously } from './csv-files.ts'
+import { createImportReference, wordAt } from './import-reference.ts'
 
 const MEMORY_BYTES = 16 * 1024 * 1024
 const codecs = createCodecList(CODECS)
-const module = compileImportKernel()
 
 /** Where blocks and ranges of a file end, and whether dates outside the window are errors. */
 type Cut = { readonly block: number; readonly range: number; readonly strict: boolean }
@@ -35,10 +34,10 @@ export function compareReadings(path: string, random: Random, options: FileOptio
     strict,
   })
 
-  const compiled = readWith('wasm', path, bytes, cut())
-  const fallback = readWith('typescript', path, bytes, cut())
+  const compiled = readWith((memory) => createImportKernel(memory), path, bytes, cut())
+  const reference = readWith(createImportReference, path, bytes, cut())
 
-  deepStrictEqual(compiled, fallback)
+  deepStrictEqual(compiled, reference)
   const obvious = readObviously(bytes, strict)
   const faultyLines = compiled.faults.map(({ line }) => line)
   deepStrictEqual(faultyLines, obvious.faultyLines)
@@ -47,14 +46,16 @@ export function compareReadings(path: string, random: Random, options: FileOptio
   deepStrictEqual(compiled.skipped, obvious.skipped)
 }
 
+type KernelOf = typeof createImportReference
+
 type Read = { packages: string[]; skipped: number; faults: { line: number; fault: Fault }[] }
 
 /** Both passes over the same bytes: the fast one, then the one that reports every error. */
-function readWith(kind: 'wasm' | 'typescript', path: string, bytes: Uint8Array, cut: Cut): Read {
+function readWith(kernelOf: KernelOf, path: string, bytes: Uint8Array, cut: Cut): Read {
   writeFileSync(path, bytes)
   const file = openSync(path, 'r')
   try {
-    const { staging, thread } = createMachine(kind, path, file, bytes.length, cut.block)
+    const { staging, thread } = createMachine(kernelOf, path, file, bytes.length, cut.block)
     const data = { start: 0, end: bytes.length, firstLine: 1 }
     const counter = (offset: number) => thread.f64[(thread.context + offset) >>> 3]
     beginPass(staging, { explain: false, strictWindow: cut.strict, threads: 1 })
@@ -75,7 +76,7 @@ function readWith(kind: 'wasm' | 'typescript', path: string, bytes: Uint8Array, 
 }
 
 function createMachine(
-  kind: 'wasm' | 'typescript',
+  kernelOf: KernelOf,
   path: string,
   file: number,
   fileBytes: number,
@@ -85,14 +86,12 @@ function createMachine(
   const options = { memory, index: propertyIndex(), codecs, firstDay: FIRST_DAY, days: DAYS, threads: 1, blockBytes }
   const staging = createStaging(options)
   const parser = createPackageParser(codecs)
-  const { kernel, implementation } = createImportKernel(memory, kind === 'wasm' ? module : undefined, parser)
-  assert(implementation === kind, 'the kernel is built; npm test builds it')
   const context = staging.contexts[0]
   const buffer = staging.buffers[0]
   const { buffer: bytes } = memory
   const thread = {
     memory,
-    kernel,
+    kernel: kernelOf(memory, parser),
     parser,
     context,
     buffer,

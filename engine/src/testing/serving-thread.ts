@@ -74,7 +74,6 @@ export async function startServingThread(options: ServingThreadOptions = {}): Pr
       slabBytes: 1 << 20,
       slabs: 4,
       searchSliceWork: options.searchSliceWork ?? SLICE_WORK,
-      forceTypescript: false,
       clockOffsetMs: 0,
     },
     countersOf(1),

@@ -13,13 +13,14 @@ import { answerRead, createDispatcher, KEEPS_CHANGING, openRequest, UNFINISHED }
 import { loadKernels } from '../threads/kernels.ts'
 import { createProposals } from '../threads/writes.ts'
 import { type LooseFields, SAMPLE_CODECS } from './node-in-memory.ts'
+import { referenceKernels } from './search-reference.ts'
 
 export type ReaderOptions = {
   readonly memory: WebAssembly.Memory
   readonly reader: number
   readonly seed: number
   readonly today: number
-  readonly isTypescript: boolean
+  readonly isReference: boolean
   /** Cells of CLOCK. */
   readonly clock: SharedArrayBuffer
 }
@@ -109,8 +110,7 @@ function question(random: Uniform, today: number): { command: CommandName; field
 
 function readerOf(options: ReaderOptions) {
   const memory = attachMemory(options.memory)
-  const kernels = loadKernels(memory, options.isTypescript ? 'typescript' : undefined)
-  assert(options.isTypescript || kernels.kind === 'wasm', 'the kernel is built')
+  const kernels = options.isReference ? referenceKernels(memory) : loadKernels(memory)
   const codecs = createCodecList(SAMPLE_CODECS)
   const random = seeded(options.seed)
   const clock = new Int32Array(options.clock)

@@ -330,6 +330,7 @@ export const statusBody = z.object({
   cores: z.object({ start: count, now: count }),
   serving_threads: count,
   connections: count,
+  /** `typescript` only on older nodes. */
   kernels: z.enum(['wasm', 'typescript']),
   ordered_hash: hexDigest,
   /** Why data with another codec list was set aside; null when none was. */

@@ -1,13 +1,11 @@
 /**
- * The fallback kernel: the TypeScript version of kernel.as.ts. It is the reference in tests, and runs where
- * WebAssembly SIMD is missing. It parses every line on the slow path (csv.ts), with the same effect on the same
- * memory (layout.ts).
+ * The import kernel in TypeScript: what tests compare the compiled one with. It parses every line on the slow path
+ * (csv.ts), with the same effect on the same memory (layout.ts).
  */
 
 import { LIMITS } from '@vacancy/shared'
-import { roomHash, rowKey } from '../store/digest.ts'
-import { type PackageParser, parsePackage, readRecord } from './csv.ts'
-import type { ImportKernel } from './layout.ts'
+import { type PackageParser, parsePackage, readRecord } from '../import/csv.ts'
+import type { ImportKernel } from '../import/layout.ts'
 import {
   BLOCK_BYTES,
   CHUNK_BYTES,
@@ -24,31 +22,33 @@ import {
   ROW,
   STOP,
   type Stop,
-} from './layout.ts'
+} from '../import/layout.ts'
+import { highOf, lowOf, putPackage } from '../import/packages.ts'
+import { roomHash, rowKey } from '../store/digest.ts'
 
-type Fallback = {
+type Machine = {
   readonly parser: PackageParser
   readonly u8: Uint8Array
   readonly u32: Uint32Array
   readonly f64: Float64Array
 }
 
-export function createFallback(memory: WebAssembly.Memory, parser: PackageParser): ImportKernel {
+export function createImportReference(memory: WebAssembly.Memory, parser: PackageParser): ImportKernel {
   growToLimit(memory)
   const { buffer } = memory
-  const fallback: Fallback = {
+  const machine: Machine = {
     parser,
     u8: new Uint8Array(buffer),
     u32: new Uint32Array(buffer),
     f64: new Float64Array(buffer),
   }
   return {
-    scan: (context, start, end) => scan(fallback, context, start, end),
-    add: (context, night, lo, hi, line) => add(fallback, context, night, lo, hi, line),
+    scan: (context, start, end) => scan(machine, context, start, end),
+    add: (context, night, lo, hi, line) => add(machine, context, night, lo, hi, line),
     remember: () => {},
-    census: (list, count, result) => census(fallback, list, count, result),
+    census: (list, count, result) => census(machine, list, count, result),
     gather: (_context, list, count, first, nights, target, stride) =>
-      gather(fallback, { list, count, first, nights, target, stride }),
+      gather(machine, { list, count, first, nights, target, stride }),
   }
 }
 
@@ -64,8 +64,8 @@ function growToLimit(memory: WebAssembly.Memory): void {
   }
 }
 
-function scan(fallback: Fallback, context: number, start: number, end: number): Stop {
-  const { parser, u8, u32, f64 } = fallback
+function scan(machine: Machine, context: number, start: number, end: number): Stop {
+  const { parser, u8, u32, f64 } = machine
   const { cells } = parser
   let at = start
   let stop: Stop = STOP.done
@@ -78,7 +78,7 @@ function scan(fallback: Fallback, context: number, start: number, end: number): 
       break
     }
     if (scanned === 'record') {
-      stop = addParsed(fallback, context)
+      stop = addParsed(machine, context)
       if (stop !== STOP.done) break
     }
     at = cells.next
@@ -88,12 +88,12 @@ function scan(fallback: Fallback, context: number, start: number, end: number): 
   return stop
 }
 
-function addParsed(fallback: Fallback, context: number): Stop {
-  const { parser, u32, f64 } = fallback
-  putPackage(fallback.u8, u32, context, parser)
+function addParsed(machine: Machine, context: number): Stop {
+  const { parser, u32, f64 } = machine
+  putPackage(machine.u8, u32, context, parser)
   const night = parser.day - u32[HEADER.firstDay]
   const line = f64[(context + CONTEXT.lines) >>> 3]
-  const stop = add(fallback, context, night, lowOf(parser), highOf(parser), line)
+  const stop = add(machine, context, night, lowOf(parser), highOf(parser), line)
   if (stop === STOP.unknownProperty) return STOP.odd
   if (stop !== STOP.outside) return stop
   if (u32[HEADER.strictWindow] === 1) return STOP.odd
@@ -101,42 +101,24 @@ function addParsed(fallback: Fallback, context: number): Stop {
   return STOP.done
 }
 
-/** Copies id and room type of the parsed package to where `add` reads them. */
-export function putPackage(u8: Uint8Array, u32: Uint32Array, context: number, parser: PackageParser): void {
-  const { id, cells, roomStart, roomEnd } = parser
-  for (let i = 0; i < 16; i++) u8[context + CONTEXT.id + i] = id[i]
-  const at = context + CONTEXT.room
-  for (let i = roomStart; i < roomEnd; i++) u8[at + i - roomStart] = cells.text[i]
-  u32[(context + CONTEXT.roomLength) >>> 2] = roomEnd - roomStart
-}
-
-/** Halves of the word of the parsed package (store/layout.ts). */
-export function lowOf({ availability, mask }: PackageParser): number {
-  return (availability | (mask << 8)) >>> 0
-}
-
-export function highOf({ price }: PackageParser): number {
-  return ~price >>> 0
-}
-
-function add(fallback: Fallback, context: number, night: number, lo: number, hi: number, line: number): Stop {
-  const { u32, f64 } = fallback
+function add(machine: Machine, context: number, night: number, lo: number, hi: number, line: number): Stop {
+  const { u32, f64 } = machine
   const id = (context + CONTEXT.id) >>> 2
   const idHash = hashId(u32[id], u32[id + 1], u32[id + 2], u32[id + 3])
-  const property = findProperty(fallback, id, idHash)
+  const property = findProperty(machine, id, idHash)
   if (property < 0) return STOP.unknownProperty
   if (night < 0 || night >= u32[HEADER.days]) return STOP.outside
   const text = context + CONTEXT.room
   const length = u32[(context + CONTEXT.roomLength) >>> 2]
-  const room = findRoom(fallback, text, length, hashText(fallback, text, length))
-  let row = room === 0 ? 0 : findRow(fallback, id, room, hashRow(idHash, room))
+  const room = findRoom(machine, text, length, hashText(machine, text, length))
+  let row = room === 0 ? 0 : findRow(machine, id, room, hashRow(idHash, room))
   if (row === 0) {
-    const made = createRow(fallback, context, { id, idHash, property, room, text, length, base: night })
+    const made = createRow(machine, context, { id, idHash, property, room, text, length, base: night })
     if (made.stop !== STOP.done) return made.stop
     row = made.row
   }
   const place = placeOf(u32, row, night)
-  const chunk = chunkOf(fallback, context, row, place)
+  const chunk = chunkOf(machine, context, row, place)
   if (chunk === 0) return STOP.memoryFull
   const word = (chunk >>> 2) + (place % CHUNK_NIGHTS) * 2
   const before = u32[word + 1] * 2 ** 32 + u32[word]
@@ -152,7 +134,7 @@ function add(fallback: Fallback, context: number, night: number, lo: number, hi:
 }
 
 /** @param id cell of the packed id @returns ordinal, -1 if the property does not exist */
-function findProperty({ u32 }: Fallback, id: number, idHash: number): number {
+function findProperty({ u32 }: Machine, id: number, idHash: number): number {
   const slots = u32[HEADER.propertySlots] >>> 2
   const shift = u32[HEADER.propertyShift]
   const ids = u32[HEADER.propertyIds] >>> 2
@@ -168,7 +150,7 @@ function isSameId(u32: Uint32Array, a: number, b: number): boolean {
   return u32[a] === u32[b] && u32[a + 1] === u32[b + 1] && u32[a + 2] === u32[b + 2] && u32[a + 3] === u32[b + 3]
 }
 
-function hashText({ u8 }: Fallback, start: number, length: number): number {
+function hashText({ u8 }: Machine, start: number, length: number): number {
   let h = length
   for (let i = 0; i < length; i += 16) {
     const word = (at: number) => byte(at) | (byte(at + 1) << 8) | (byte(at + 2) << 16) | (byte(at + 3) << 24)
@@ -181,7 +163,7 @@ function hashText({ u8 }: Fallback, start: number, length: number): number {
   }
 }
 
-function isRoom({ u8, u32 }: Fallback, record: number, text: number, length: number, hash: number): boolean {
+function isRoom({ u8, u32 }: Machine, record: number, text: number, length: number, hash: number): boolean {
   const cell = record >>> 2
   if (u32[cell + ROOM.hash] !== hash || u32[cell + ROOM.length] !== length) return false
   for (let i = 0; i < length; i++) {
@@ -190,14 +172,14 @@ function isRoom({ u8, u32 }: Fallback, record: number, text: number, length: num
   return true
 }
 
-function findRoom(fallback: Fallback, text: number, length: number, hash: number): number {
-  const { u32 } = fallback
+function findRoom(machine: Machine, text: number, length: number, hash: number): number {
+  const { u32 } = machine
   const slots = u32[HEADER.roomSlots] >>> 2
   const shift = u32[HEADER.roomShift]
   const last = 0xffffffff >>> shift
   for (let slot = hash >>> shift; ; slot = (slot + 1) & last) {
     const record = Atomics.load(u32, slots + slot * 2)
-    if (record === 0 || isRoom(fallback, record, text, length, hash)) return record
+    if (record === 0 || isRoom(machine, record, text, length, hash)) return record
   }
 }
 
@@ -205,7 +187,7 @@ function isRow(u32: Uint32Array, record: number, id: number, room: number): bool
   return u32[(record >>> 2) + ROW.room] === room && isSameId(u32, record >>> 2, id)
 }
 
-function findRow({ u32 }: Fallback, id: number, room: number, hash: number): number {
+function findRow({ u32 }: Machine, id: number, room: number, hash: number): number {
   const slots = u32[HEADER.rowSlots] >>> 2
   const shift = u32[HEADER.rowShift]
   const last = 0xffffffff >>> shift
@@ -225,8 +207,8 @@ type NewRow = {
   base: number
 }
 
-function createRow(fallback: Fallback, context: number, sought: NewRow): { stop: Stop; row: number } {
-  const { u32 } = fallback
+function createRow(machine: Machine, context: number, sought: NewRow): { stop: Stop; row: number } {
+  const { u32 } = machine
   const rowShift = u32[HEADER.rowShift]
   const isHalfFull = (count: number, shift: number) => Atomics.load(u32, count) >= 0x80000000 >>> shift
   if (isHalfFull(HEADER.rows, rowShift) || isHalfFull(HEADER.rooms, u32[HEADER.roomShift])) {
@@ -234,7 +216,7 @@ function createRow(fallback: Fallback, context: number, sought: NewRow): { stop:
   }
   const counts = (u32[HEADER.propertyRooms] >>> 2) + sought.property
   if (Atomics.load(u32, counts) >= LIMITS.roomTypesPerPropertyMax) return { stop: STOP.tooManyRooms, row: 0 }
-  const room = sought.room || createRoom(fallback, context, sought.text, sought.length)
+  const room = sought.room || createRoom(machine, context, sought.text, sought.length)
   const record = room === 0 ? 0 : takeSpare(u32, context + CONTEXT.spareRow) || allocate(u32, context, rowBytes(u32))
   if (record === 0) return { stop: STOP.memoryFull, row: 0 }
   const hash = hashRow(sought.idHash, room)
@@ -266,9 +248,9 @@ function rowBytes(u32: Uint32Array): number {
   return u32[HEADER.rowBytes]
 }
 
-function createRoom(fallback: Fallback, context: number, text: number, length: number): number {
-  const { u8, u32 } = fallback
-  const hash = hashText(fallback, text, length)
+function createRoom(machine: Machine, context: number, text: number, length: number): number {
+  const { u8, u32 } = machine
+  const hash = hashText(machine, text, length)
   const record = allocate(u32, context, (ROOM_TEXT_AT + length + 63) & ~63)
   if (record === 0) return 0
   u32[(record >>> 2) + ROOM.hash] = hash
@@ -285,7 +267,7 @@ function createRoom(fallback: Fallback, context: number, text: number, length: n
       Atomics.add(u32, HEADER.rooms, 1)
       return record
     }
-    if (isRoom(fallback, other, text, length, hash)) return other
+    if (isRoom(machine, other, text, length, hash)) return other
   }
 }
 
@@ -307,7 +289,7 @@ export function wordAt(u32: Uint32Array, row: number, night: number): number {
   return chunk === 0 ? 0 : chunk + (place % CHUNK_NIGHTS) * 8
 }
 
-function chunkOf({ u32 }: Fallback, context: number, row: number, place: number): number {
+function chunkOf({ u32 }: Machine, context: number, row: number, place: number): number {
   const at = (row >>> 2) + ROW.chunks + (place >>> 4)
   const known = Atomics.load(u32, at)
   if (known !== 0) return known
@@ -347,7 +329,7 @@ function takeBlock(u32: Uint32Array): number {
   }
 }
 
-function census({ u8, u32 }: Fallback, list: number, count: number, result: number): void {
+function census({ u8, u32 }: Machine, list: number, count: number, result: number): void {
   u8.fill(0, result, result + RESULT_BYTES)
   let packages = 0
   const digest: [number, number] = [0, 0]
@@ -371,7 +353,7 @@ function census({ u8, u32 }: Fallback, list: number, count: number, result: numb
 
 type Gathering = { list: number; count: number; first: number; nights: number; target: number; stride: number }
 
-function gather({ u32 }: Fallback, { list, count, first, nights, target, stride }: Gathering): void {
+function gather({ u32 }: Machine, { list, count, first, nights, target, stride }: Gathering): void {
   const span = spanOf(u32)
   for (let i = 0; i < count; i++) {
     const row = u32[(list >>> 2) + i]

@@ -1,13 +1,10 @@
 /**
- * The fallback kernel: the TypeScript version of kernel.as.ts. It is the reference in tests, and runs where
- * WebAssembly SIMD or shared memory is missing.
+ * The search kernel in TypeScript: what tests compare the compiled one with.
  *
  * Match (bitmaps → list of rows → columns, position, nights), pick (row order, the first `limit`) and encode (wire
  * format) are three steps over one parameter block.
  */
 
-import { PROPERTY } from '../store/layout.ts'
-import type { Memory } from '../store/store.ts'
 import {
   AMENITIES_AT,
   AVAILABLE_AT,
@@ -21,11 +18,21 @@ import {
   PARAMETER,
   PLANES_AT,
   POSITION_AT,
-  type SearchKernel,
-} from './parameters.ts'
+} from '../search/parameters.ts'
+import { PROPERTY } from '../store/layout.ts'
+import type { PutWord } from '../store/planes.ts'
+import type { Memory } from '../store/store.ts'
+import type { Kernels } from '../threads/kernels.ts'
 
-export function createTypescriptKernel(memory: Memory): SearchKernel {
-  return (parameters) => search(memory, parameters)
+export function referenceKernels(memory: Memory): Kernels {
+  return { search: (parameters) => search(memory, parameters), put: plainPutWord(memory) }
+}
+
+export function plainPutWord(memory: Memory): PutWord {
+  const words = new BigInt64Array(memory.buffer)
+  return (address, lo, hi) => {
+    Atomics.store(words, address / 8, (BigInt(hi >>> 0) << 32n) | BigInt(lo >>> 0))
+  }
 }
 
 function search(memory: Memory, parameters: number): void {
