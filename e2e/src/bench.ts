@@ -10,9 +10,7 @@
  * production they have machines of their own.
  */
 
-import { readFileSync, writeFileSync } from 'node:fs'
 import { loadavg } from 'node:os'
-import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import type { Browser } from '@playwright/test'
 import {
@@ -29,9 +27,6 @@ import { openBrowser } from './browser.ts'
 import { startSimulation } from './simulation.ts'
 import { startStack } from './stack.ts'
 
-const DOCS = fileURLToPath(new URL('../../docs/console.md', import.meta.url))
-const BEGIN = '<!-- bench:console: made by the benchmark, not by hand -->'
-const END = '<!-- end of bench:console -->'
 const USAGE_EXIT_CODE = 64
 
 const sizeOf = (nodes: number, shards: number) => [
@@ -79,9 +74,8 @@ const PARTS: { readonly [name: string]: (browser: Browser) => Promise<Figure[]> 
   },
 }
 
-const USAGE = `usage: npm run console -- bench [-- --write] [-- --only ${Object.keys(PARTS).join('|')}]
+const USAGE = `usage: npm run console -- bench [--only ${Object.keys(PARTS).join('|')}]
 
---write updates the table in docs/console.md.
 --only measures one part: a cluster of 120 nodes, one of 1,000, the topology of such a one, large answers and files of a real shard, or the heap of a browser after half an hour, which runs only when named.`
 const ONLY_WHEN_NAMED = 'heap'
 
@@ -97,29 +91,19 @@ function tableOf(figures: readonly Figure[]): string {
   return ['| What | Value | Budget | | Floor |', '|---|---:|---:|---|---:|', ...rows].join('\n')
 }
 
-function writeDocs(table: string): void {
-  const page = readFileSync(DOCS, 'utf8')
-  const [before, rest] = page.split(BEGIN)
-  const after = rest?.split(END)[1]
-  if (before === undefined || after === undefined) throw new Error(`${DOCS} has no markers for the table`)
-  writeFileSync(DOCS, `${before}${BEGIN}\n\n${table}\n\n${END}${after}`)
-}
-
-type Flags = { readonly write: boolean; readonly only?: string | undefined; readonly help: boolean }
+type Flags = { readonly only?: string | undefined; readonly help: boolean }
 
 /** @throws when an argument is invalid */
 function flagsOf(args: string[]): Flags {
   const { values } = parseArgs({
     args,
     options: {
-      write: { type: 'boolean', default: false },
       only: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
   })
-  const { only, write } = values
+  const { only } = values
   if (only !== undefined && !Object.hasOwn(PARTS, only)) throw new Error(`there is no part "${only}"`)
-  if (only !== undefined && write) throw new Error('--write needs all parts')
   return values
 }
 
@@ -131,7 +115,7 @@ async function main(): Promise<number> {
     console.error(`${(error as Error).message}\n\n${USAGE}`)
     return USAGE_EXIT_CODE
   }
-  const { help, only, write } = flags
+  const { help, only } = flags
   if (help) {
     console.log(USAGE)
     return 0
@@ -144,9 +128,7 @@ async function main(): Promise<number> {
   }
   await browser.close()
   console.log(`load after: ${loadavg().map((one) => one.toFixed(1))}`)
-  const table = tableOf(figures)
-  console.log(table)
-  if (write) writeDocs(table)
+  console.log(tableOf(figures))
   return 0
 }
 
