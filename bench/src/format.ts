@@ -117,7 +117,7 @@ ${summaryOf(report)}
 
 | # | what | figure | value | target | baseline | ratio | verdict |
 |---|---|---|---:|---:|---:|---:|---|
-${report.rows.flatMap(markdownRows).join('\n')}`
+${report.rows.flatMap((row) => markdownRows(row, 'scope' in report)).join('\n')}`
 }
 
 function behindLines({ rows, notes }: Pick<Report, 'rows' | 'notes'>): string[] {
@@ -139,9 +139,12 @@ export function bullet(text: string): string {
   return lines.join('\n')
 }
 
-function markdownRows(row: RowReport): string[] {
-  if (row.measures.length === 0) return [`| ${row.id} | ${row.what} |  |  |  |  |  | **${row.verdict}** |`]
-  return row.measures.map((measure, i) => {
+/** @param isBrief leaves out figures without a target and a baseline */
+function markdownRows({ measures: all, ...row }: RowReport, isBrief: boolean): string[] {
+  const measures = isBrief ? all.filter(({ target, baseline }) => target ?? baseline) : all
+  if (measures.length === 0 && isBrief && row.why === undefined) return []
+  if (measures.length === 0) return [`| ${row.id} | ${row.what} |  |  |  |  |  | **${row.verdict}** |`]
+  return measures.map((measure, i) => {
     const cells = cellsOf(measure)
     const verdict = cells.pop() ?? ''
     const start = i === 0 ? [String(row.id), row.what] : ['', '']

@@ -113,6 +113,9 @@ function table(heads: readonly string[], rows: readonly (readonly string[])[]): 
   return [line(heads), `|${'---|'.repeat(heads.length)}`, ...rows.map(line)].join('\n')
 }
 
+/** In so many commands a field is described once. */
+const REPEATED_MIN = 4
+
 const hexOf = (id: number) => `0x${id.toString(16).padStart(2, '0')}`
 const code = (text: string | number) => `\`${text}\``
 
@@ -131,6 +134,11 @@ function commandsPage(): string {
     fieldsTable(commonOf('read')),
     'Every write has these. It can fail with `308` on a node that is not the leader, and with `408` when the outcome is unknown. With `wantIndex` the reply also has the index at which the write was applied.',
     fieldsTable(commonOf('write')),
+    'These names mean the same in every command:',
+    table(
+      ['Field', 'What it is'],
+      [...repeatedSummaries()].map(([summary, name]) => [code(name), summary]),
+    ),
     ...groups,
     '## Limits',
     'No configuration changes them.',
@@ -200,9 +208,19 @@ function fieldsTable(fields: readonly FieldSpec[]): string {
     code(field.name),
     `${code(field.width)} (type ${field.type})`,
     field.required ? 'always' : field.keepsEmpty ? 'optional, may be empty' : 'optional',
-    field.summary,
+    repeatedSummaries().has(field.summary) ? '' : field.summary,
   ])
   return table(['Id', 'Field', 'Data', 'Present', 'What it is'], rows)
+}
+
+/** Summaries that at least four commands have for a field of their own, with its name. */
+function repeatedSummaries(): Map<string, string> {
+  const common: readonly FieldSpec[] = [...commonOf('read'), ...commonOf('write')]
+  const own = COMMAND_LIST.flatMap(({ fields }): readonly FieldSpec[] => fields).filter(
+    (field) => !common.includes(field),
+  )
+  const repeated = own.filter(({ summary }) => own.filter((field) => field.summary === summary).length >= REPEATED_MIN)
+  return new Map(repeated.map(({ summary, name }) => [summary, name]))
 }
 
 /** The fields that all reads or all writes share. */

@@ -45,7 +45,7 @@ function controlPage(): string {
     metricsTable(CONTROL_METRICS).trimEnd(),
     'Those of the job queue follow on the same page, see [queue-reference.md](queue-reference.md#metrics).',
     '## Paths',
-    'Requests and responses are documented at `/docs` of a running control plane. Roles of people: viewer < operator < admin. A monitoring token has the rights of a viewer, a client token also `query`, and an admin token all rights except `session`, which needs a signed-in person. Tokens with the roles `producer` and `consumer` are for the job queue alone: [queue.md](queue.md).',
+    'Requests and responses are documented at `/docs` of a running control plane; `…` is `/api/v1`. Roles of people: viewer < operator < admin. A monitoring token has the rights of a viewer, a client token also `query`, and an admin token all rights except `session`, which needs a signed-in person. Tokens with the roles `producer` and `consumer` are for the job queue alone: [queue.md](queue.md).',
     routesTable(CONTROL_ROUTES),
     '## Errors',
     'Errors are `application/problem+json`: `status`, `code`, `title`, `detail`, `hint`, `requestId`, and `field` when one field is invalid. Programs check `code`; `detail` and `hint` may be more specific than this table. Codes of nodes and of the wire protocol ([errors.md](errors.md)) are passed through unchanged, and paths below `/cluster` use the code `cluster`.',
@@ -87,7 +87,7 @@ function queuePage(): string {
     '`GET /metrics` responds in the Prometheus text format 0.0.4, with the `process_*` and `nodejs_*` metrics of prom-client besides these. The first 1,000 topics have series of their own; the others are summed as `_other`.',
     metricsTable(QUEUE_METRICS).trimEnd(),
     '## Paths',
-    'Access: `open` needs no token. A token with the role `monitoring` may use the paths marked `viewer`, one with the role `admin` all of them. Tokens with the roles `producer` and `consumer` may use the open ones only. Requests and responses are documented at `/docs` of a running queue.',
+    'Access: `open` needs no token. A token with the role `monitoring` may use the paths marked `viewer`, one with the role `admin` all of them. Tokens with the roles `producer` and `consumer` may use the open ones only. Requests and responses are documented at `/docs` of a running queue; `…` is `/api/v1`.',
     routesTable(QUEUE_PAGE_ROUTES),
     '## Limits',
     'No configuration raises them. Those of a topic are in [queue.md](queue.md#configure-topics).',
@@ -201,6 +201,8 @@ function pageOf(blocks: readonly string[]): string {
   return `${blocks.join('\n\n')}\n`
 }
 
+const API = /^\/api\/v1(?=\/)/
+
 /** A row for each path with its methods; summaries are at /docs. */
 function routesTable(routes: Routes): string {
   const methods = new Map<string, string[]>()
@@ -208,7 +210,7 @@ function routesTable(routes: Routes): string {
     const [method = '', path = ''] = name.split(' ')
     methods.set(path, [...(methods.get(path) ?? []), `${method} ${access}`])
   }
-  const rows = [...methods].map(([path, accesses]) => `| \`${path}\` | ${accesses.join(', ')} |`)
+  const rows = [...methods].map(([path, accesses]) => `| \`${path.replace(API, '…')}\` | ${accesses.join(', ')} |`)
   return ['| Path | Method and access |', '|---|---|', ...rows].join('\n')
 }
 
