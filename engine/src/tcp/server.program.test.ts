@@ -407,7 +407,9 @@ test('a search with explain gets one field more, and other replies do not change
     expect(explained.subarray(plain.length, plain.length + 7)).toEqual(Buffer.from([0xff, 0xff, 0x09, 20, 0, 0, 0]))
   }
 
+  const startedMs = performance.now()
   const { explain } = await succeed(client, 'SEARCHAVAIL', { ...stay, explain: 1 })
+  const tookMicros = (performance.now() - startedMs) * 1000
   const written = await succeed(client, 'SETROOMAVL', {
     ...{ propertyId: 'p_1', roomType: 'double', date: night(1), amount: 4 },
     wantIndex: 1,
@@ -415,8 +417,8 @@ test('a search with explain gets one field more, and other replies do not change
   const after = await succeed(client, 'SEARCHAVAIL', { ...stay, explain: 1 })
   expect(explain).toMatchObject({ rowsExamined: 5 })
   expect(explain?.searchingMicros).toBeGreaterThan(0)
-  expect(explain?.searchingMicros).toBeLessThan(5_000_000)
-  expect(explain?.waitingMicros).toBeLessThan(5_000_000)
+  expect(explain?.searchingMicros).toBeLessThan(tookMicros)
+  expect(explain?.waitingMicros).toBeLessThan(tookMicros)
   expect(Number(explain?.appliedIndex)).toBeLessThan(Number(written.index))
   expect(after.explain?.appliedIndex).toBe(written.index)
 })

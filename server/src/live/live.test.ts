@@ -144,7 +144,9 @@ test('an offered topic is computed only while it has subscribers', async () => {
   await until('the frame was processed', () => browser.frames.some((frame) => frame.t === 'pong' && frame.n === 9))
   const before = reads
   touchTopic(live, 'shard:s1')
-  await sleep(100)
+  browser.send({ t: 'sub', id: 4, topic: 'summary' })
+  publish(live, 'summary', { n: 1 })
+  await until('a later frame arrived', () => browser.value('summary'))
 
   expect(reads).toBe(before)
 })
