@@ -71,6 +71,10 @@ const PURE =
   /^(shared\/src\/(?!node\/)|engine\/src\/(store|search|raft)\/|fabric\/src\/(registry\/(model|state|stored|journal)|router\/(datasets|stored)|bridge\/(topology|stored))[.])/
 /** Threads of a node and of the queue's journal: what each loads when it starts costs time and memory. */
 const THREADS = /^(engine|server|queue)\/src\/.*-worker[.]ts$/
+/** Code that tests share. */
+const TEST_HELPER = /^(?:testkit|proofs)\/|\/testing\//
+/** Tests that start no program, nor import a helper that does. */
+const QUICK_TEST = /(?<![.](?:program|long))[.]test[.]tsx?$/
 /** Command line, HTTP, log and configuration, and the schemas of all APIs. */
 const PROGRAMS_ONLY = ['shared/src/node/index.ts', 'shared/src/contract/index.ts']
 
@@ -91,6 +95,7 @@ export function checkImports(root, exceptions = FOLDER_PAIRS) {
   const graph = new Map()
   const loads = new Map()
   const arrows = new Map()
+  const starters = new Set()
   for (const file of files.sort()) {
     const source = readFileSync(path.join(root, file), 'utf8')
     const say = (text) => faults.push(`${file}: ${text}`)
@@ -98,6 +103,8 @@ export function checkImports(root, exceptions = FOLDER_PAIRS) {
       const edges = edgesOf(root, file, source)
       for (const edge of edges) {
         for (const text of broken(file, edge)) say(text)
+        if (edge.isLoaded && edge.name === 'node:child_process' && (TEST_HELPER.test(file) || QUICK_TEST.test(file)))
+          starters.add(file)
         const arrow = arrowOf(file, edge)
         if (arrow && !arrows.has(arrow)) arrows.set(arrow, `${file} → ${edge.file}`)
       }
@@ -117,6 +124,10 @@ export function checkImports(root, exceptions = FOLDER_PAIRS) {
   for (const circle of circles(graph)) faults.push(`no-circles: ${circle.join(' → ')}`)
   for (const file of files.filter((file) => THREADS.test(file)))
     for (const trail of trailsTo(loads, file)) faults.push(`light-threads: ${trail.join(' → ')}`)
+  for (const file of files.filter((file) => QUICK_TEST.test(file))) {
+    const trail = trailToStarter(loads, file, starters)
+    if (trail) faults.push(`quick-tests: ${trail.join(' → ')} starts programs; name it .program.test or .long.test`)
+  }
   faults.push(...mutual(arrows, exceptions))
   const workspaces = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')).workspaces
   for (const workspace of workspaces)
@@ -263,6 +274,17 @@ function trailsTo(loads, from) {
   for (const [file, trail] of trails)
     for (const next of loads.get(file) ?? []) if (!trails.has(next)) trails.set(next, [...trail, next])
   return PROGRAMS_ONLY.filter((file) => trails.has(file)).map((file) => trails.get(file))
+}
+
+/** How a test gets to code of tests that starts programs. What is shipped may start some, which is not followed. */
+function trailToStarter(loads, from, starters) {
+  const trails = new Map([[from, [from]]])
+  for (const [file, trail] of trails) {
+    if (starters.has(file)) return trail
+    for (const next of loads.get(file) ?? [])
+      if (TEST_HELPER.test(next) && !trails.has(next)) trails.set(next, [...trail, next])
+  }
+  return undefined
 }
 
 function readManifest(root, folder) {

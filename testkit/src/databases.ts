@@ -1,6 +1,6 @@
 /** Runs the same tests on both databases, in `npm test` on SQLite alone. */
 import { afterAll, beforeAll, describe } from 'vitest'
-import { type Postgres, startPostgres } from './postgres.ts'
+import type { Postgres } from './postgres.ts'
 
 /** @param tests get a function that returns the address of a new, empty database; '' is a SQLite file */
 export function onBothDatabases(tests: (newDatabase: () => Promise<string>) => void): void {
@@ -9,6 +9,7 @@ export function onBothDatabases(tests: (newDatabase: () => Promise<string>) => v
   describe('on PostgreSQL', () => {
     let postgres: Postgres | undefined
     beforeAll(async () => {
+      const { startPostgres } = await import('./postgres.ts')
       postgres = await startPostgres()
     })
     afterAll(async () => await postgres?.close())

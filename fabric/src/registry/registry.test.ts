@@ -20,7 +20,7 @@ import {
   zoneShardsBody,
   zonesBody,
 } from '@vacancy/shared/contract'
-import { type Etcd, startEtcd } from '@vacancy/testkit/etcd'
+import type { Etcd } from '@vacancy/testkit/etcd'
 import { eventually } from '@vacancy/testkit/until'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -49,7 +49,9 @@ const STORES: readonly (readonly [string, () => Place])[] =
 let etcd: Etcd | undefined
 
 beforeAll(async () => {
-  if (STORES.length > 1) etcd = await startEtcd()
+  if (STORES.length === 1) return
+  const { startEtcd } = await import('@vacancy/testkit/etcd')
+  etcd = await startEtcd()
 }, 180_000)
 
 afterAll(() => etcd?.close())
