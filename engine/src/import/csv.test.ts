@@ -1,23 +1,16 @@
-import { createCodecList, packPropertyId } from '@vacancy/shared'
+import { createCodecList } from '@vacancy/shared'
 import { createRandom, type Random } from '@vacancy/testkit/random'
 import { expect, test } from 'vitest'
 import {
   arrangeCells,
-  barFrom,
-  cellText,
   cellTexts,
   createCells,
   createPackageParser,
-  dropBlanks,
   faultInFile,
   LINE_BYTES_MAX,
   parsePackage,
   readRecord,
-  recordText,
   rowOf,
-  scanFault,
-  skipBlanks,
-  wholeNumber,
 } from './csv.ts'
 
 const SEED = Number(process.env['VACANCY_SEED'] ?? 1)
@@ -176,16 +169,6 @@ test.each<[string, boolean, ReturnType<typeof readRecord>, number | undefined, n
   if (next !== undefined) expect([result.next, result.lines]).toEqual([next, lines])
 })
 
-test('a record is read from its start to the end of the bytes, not beyond', () => {
-  const cells = createCells()
-  const bytes = bytesOf('no,a,b\nc')
-
-  expect(readRecord(cells, bytes, 3, 6, true)).toBe('record')
-  expect([cells.count, cells.next, cells.lines]).toEqual([2, 6, 0])
-  expect(cellTexts(cells)).toEqual(['a', 'b'])
-  expect(readRecord(cells, bytes, 3, 6, false)).toBe('incomplete')
-})
-
 /** What the grammar of CSV requires of well-formed text, cell by cell. */
 function randomRecord(random: Random): { text: string; cells: string[] } {
   const letters = ['a', 'b', ',', '"', ' ', '\t', '\n', '\r', 'é']
@@ -237,31 +220,6 @@ function scan(text: string) {
   return { cells, scanned: readRecord(cells, bytes, 0, bytes.length, true) }
 }
 
-test('records without usable cells are errors of a column, or of the line', () => {
-  expect(scanFault(scan('a,"b').cells, 'unclosed')).toEqual({ kind: 'unclosed', column: 2, value: '' })
-  expect(scanFault(scan('a,"b"c,d').cells, 'trailing')).toEqual({ kind: 'trailing', column: 2, value: 'b' })
-  expect(scanFault(scan('a').cells, 'long')).toEqual({ kind: 'long', column: 0, value: '', expected: 65_536 })
-})
-
-test('the text of a cell is cut at 80 characters', () => {
-  const { cells } = scan(`${xs(80)},${xs(81)},${'𝄞'.repeat(40)},${'𝄞'.repeat(400)},last\n`)
-
-  expect(cellTexts(cells)).toEqual([xs(80), `${xs(80)}…`, '𝄞'.repeat(40), `${'𝄞'.repeat(40)}…`, 'last'])
-  expect(cellText(cells, 4)).toBe('last')
-  expect(cellText(cells, 5)).toBe('')
-  expect(recordText(scan('a,b,"c,d"\n').cells)).toBe('a,b,c,d')
-  expect(recordText(scan(`${xs(79)},bb\n`).cells)).toBe(`${xs(79)},…`)
-})
-
-test('of a record with more than 32 cells the first 32 have text', () => {
-  const { cells } = scan(`${Array.from({ length: 33 }, (_, i) => i).join(',')}\n`)
-
-  expect(cells.count).toBe(33)
-  expect(cellTexts(cells)).toEqual(Array.from({ length: 32 }, (_, i) => `${i}`))
-  expect([cellText(cells, 31), cellText(cells, 32)]).toEqual(['31', ''])
-  expect(recordText(cells).split(',').length).toBeGreaterThan(28)
-})
-
 test('cells are arranged by the header, and errors name the column of the file', () => {
   const order = [2, 0, 1]
   const { cells } = scan('room,2026-01-01,p,rest\n')
@@ -275,19 +233,6 @@ test('cells are arranged by the header, and errors name the column of the file',
   expect(faultInFile({ ...fault, column: 0 }, order)).toEqual({ ...fault, column: 0 })
   expect(faultInFile(fault, undefined)).toBe(fault)
   expect(faultInFile(undefined, order)).toBeUndefined()
-})
-
-test('a parser with an order reads the same package from moved columns', () => {
-  const parser = createPackageParser(codecs, [5, 4, 3, 2, 1, 0])
-  const bytes = new TextEncoder().encode('late,120,3,2026-11-20,room 1,p\n')
-  readRecord(parser.cells, bytes, 0, bytes.length, true)
-
-  expect(parsePackage(parser)).toBeUndefined()
-
-  const { day, availability, price, mask, id, roomStart, roomEnd, cells } = parser
-  expect({ day, availability, price, mask }).toEqual({ day: 20_777, availability: 3, price: 120, mask: 2 })
-  expect(id).toEqual(packPropertyId('p'))
-  expect(new TextDecoder().decode(cells.text.subarray(roomStart, roomEnd))).toBe('room 1')
 })
 
 test.each([
@@ -324,28 +269,4 @@ test.each([
 
 test('an unknown rate feature carries the list of the known ones', () => {
   expect(packageOf('p,r,2026-11-20,3,1,x')).toMatchObject({ codecs: codecs.names })
-})
-
-test.each([
-  ['7', 7],
-  ['9', 9],
-  ['0', 0],
-  ['0012', 12],
-  ['4294967296', 2 ** 32],
-  ['', Number.NaN],
-  ['1/', Number.NaN],
-  [':1', Number.NaN],
-  ['1 ', Number.NaN],
-])('the digits "%s" are the number %d', (text, value) => {
-  expect(wholeNumber(bytesOf(`5${text}5`), 1, 1 + text.length)).toBe(value)
-})
-
-test('blanks and bars are looked for inside the range only', () => {
-  const text = bytesOf(' \t a |b \t')
-
-  expect([barFrom(text, 0, 9), barFrom(text, 6, 9), barFrom(text, 0, 5)]).toEqual([5, 9, 5])
-  expect([skipBlanks(text, 0, 9), skipBlanks(text, 3, 9), skipBlanks(text, 0, 2)]).toEqual([3, 3, 2])
-  expect([dropBlanks(text, 0, 9), dropBlanks(text, 0, 4), dropBlanks(text, 0, 3), dropBlanks(text, 1, 3)]).toEqual([
-    7, 4, 0, 1,
-  ])
 })

@@ -243,15 +243,6 @@ test('errors of a file with another column order name the columns of the file', 
   expect(faults).toMatchObject([{ line: 3, kind: 'stars', column: 4 }])
 })
 
-test('the read position is reported block by block, and ends with the file', () => {
-  const line = `p,${xs(250)},A,t,c,1,0,0,\n`
-  const { positions } = faultsOf(line.repeat(2000))
-
-  expect(positions.length).toBeGreaterThan(2)
-  expect(positions).toEqual(positions.toSorted((a, b) => a - b))
-  expect(positions.at(-1)).toBe(line.length * 2000)
-})
-
 test('the digest is the sum of the hashes of the properties', () => {
   const random = createRandom(SEED)
   const rows = Array.from({ length: 40 }, (_, i) => randomRow(random, i))
@@ -277,19 +268,4 @@ test('the digest is the sum of the hashes of the properties', () => {
   )
 
   expect(digestOfProperties(table), `VACANCY_SEED=${SEED}`).toEqual({ lo: sums[0], hi: sums[1] })
-})
-
-test.each([1023, 1024, 1025, 2049])('%i properties are kept, with their amenities and lines', (count) => {
-  const lines = Array.from({ length: count }, (_, i) => `p${i},S,A,t,c,1,0,${i / 1000},${amenitiesOf(1 + (i % 20))}\n`)
-
-  const { table, faults } = faultsOf(`${lines.join('')}p1,S,A,t,c,1,0,0,\np${count - 1},S,A,t,c,1,0,0,\n`)
-
-  expect(faults.map(({ firstLine }) => firstLine)).toEqual([2, count])
-  const byId = new Map(rowsOf(table).map((row) => [row.id, row]))
-  expect(byId.size).toBe(count)
-  const wrong = Array.from({ length: count }, (_, i) => i).filter((i) => {
-    const { longitude, amenities } = byId.get(`p${i}`) as Row
-    return longitude !== i / 1000 || amenities.length !== 1 + (i % 20)
-  })
-  expect(wrong).toEqual([])
 })

@@ -157,22 +157,6 @@ test.each([
   )
 })
 
-test.each([
-  ['', 20],
-  ['p\n'.repeat(100), 20],
-  ['x'.repeat(400), 400],
-  [`${'x'.repeat(99)}\n`.repeat(9), 90],
-  [`${'x'.repeat(199)}\n`.repeat(1000), 131_072 / 656],
-])('the bytes of a line are estimated from the first lines, %#', (content, lineBytes) => {
-  const path = join(folder, 'lines.csv')
-  writeFileSync(path, content)
-
-  const opened = openCsv(path, 'packages')
-
-  closeSync(opened.file)
-  expect(opened.lineBytes).toBe(lineBytes)
-})
-
 test('lines around the end of a range of any length are read whole, beyond what is read ahead', () => {
   for (const length of [4_094, 4_095, 4_096, 4_097, 9_000]) {
     const lines = ['a', 'x'.repeat(length), 'b', 'y'.repeat(length), 'c']
@@ -191,15 +175,4 @@ test('a file that became shorter while it was read is an error', () => {
 
   expect(() => nextBlock(blocks)).toThrow(/shorter\.csv became shorter while it was read/)
   closeSync(file)
-})
-
-test.each([
-  [8 * 1024 * 1024, 1, 1024 * 1024],
-  [8 * 1024 * 1024 + 1, 1, 1024 * 1024 + 1],
-  [8 * 1024 * 1024 + 8, 1, 1024 * 1024 + 1],
-  [8 * 1024 * 1024 + 9, 1, 1024 * 1024 + 2],
-  [256 * 1024 * 1024 - 8, 1, 32 * 1024 * 1024 - 1],
-  [256 * 1024 * 1024 + 8, 1, 32 * 1024 * 1024],
-])('a file of %i bytes and %i thread: ranges of %i bytes', (bytes, threads, rangeBytes) => {
-  expect(rangeBytesFor(bytes, threads)).toBe(rangeBytes)
 })

@@ -11,12 +11,9 @@ import {
   setMemoryBudget,
 } from '../testing/node-in-memory.ts'
 import { recountDigest } from './apply.ts'
-import { endStays, propertyDigest, sumSegments } from './apply-properties.ts'
-import { ALL_ROWS, SEGMENT, STAY_PROPERTY } from './layout.ts'
 import { recountCharge } from './recount.ts'
-import { forEachProperty, segmentNames, segmentOf } from './segment.ts'
+import { segmentNames } from './segment.ts'
 import { countsOf, stateDigest } from './store.ts'
-import { field, setField } from './table-fields.ts'
 
 const PLACE = { segment: 's', area: 'a', propertyType: 't', category: 'c', stars: 3, latitude: 47, longitude: 8 }
 const NIGHTS = [1, 2, 40]
@@ -157,114 +154,6 @@ describe.each([0, 3])('at feature level %i', (level) => {
     for (const [command, fields, text] of refusals) expect(ask(node, command, fields).text).toMatch(text)
     expect(stateDigest(node.store.memory)).toEqual(before)
     check(24, 4)
-  })
-})
-
-describe('digests', () => {
-  beforeEach(() => {
-    restartEmpty(node, TODAY)
-    raiseFeatureLevel(node)
-    fill()
-  })
-
-  const properties = () => {
-    const list: number[] = []
-    forEachProperty(node.store.memory, segmentOf(node.store.memory, 0), (property) => list.push(property))
-    return list
-  }
-
-  test('of a property change with each attribute', () => {
-    const { memory } = node.store
-    const changes: LooseFields[] = [
-      ...[{}, { area: 'b' }, { propertyType: 'b' }, { category: 'b' }, { stars: 1 }, { latitude: 1 }, { longitude: 1 }],
-      ...[{ amenities: [] }, { amenities: ['wifi'] }, { amenities: ['spa', 'wifi'] }],
-    ]
-    const seen = changes.map((fields) => {
-      setProperty('p1', fields)
-      const property = properties()[0] as number
-      return [propertyDigest(memory, property, 0), propertyDigest(memory, property, 1)]
-    })
-    for (const lane of [0, 1]) expect(new Set(seen.map((pair) => pair[lane])).size).toBe(changes.length)
-    // The order of amenities does not matter.
-    setProperty('p1', { amenities: ['wifi', 'spa'] })
-    expect(propertyDigest(memory, properties()[0] as number, 0)).toBe(seen.at(-1)?.[0])
-  })
-
-  test.each([
-    ['a row at a time', 1, 5],
-    ['two rows at a time', 2, 3],
-    ['all rows', 100, 1],
-  ])('of a loaded segment are summed in idle time: %s', (_, rows, steps) => {
-    const { memory, writer } = node.store
-    const segment = segmentOf(memory, 0)
-    const cells = [SEGMENT.digestLow, SEGMENT.digestHigh, SEGMENT.summedRows]
-    const before = cells.map((cell) => field(memory, segment + cell))
-    expect(before[2]).toBe(ALL_ROWS)
-    for (const cell of cells) setField(node.store, segment + cell, 0)
-    writer.unsummed.push(0)
-    let needed = 0
-    while (writer.unsummed.length > 0) {
-      sumSegments(node.store, rows)
-      needed++
-    }
-    expect(cells.map((cell) => field(memory, segment + cell))).toEqual(before)
-    expect(needed).toBeLessThanOrEqual(steps)
-    ask(node, 'DELSEGMENT', { segment: 's' })
-    check(6, 1)
-  })
-
-  test.each([0, 1, 2])('a loaded segment of which %i rows are summed is deleted as a whole', (rows) => {
-    const { memory, writer } = node.store
-    const segment = segmentOf(memory, 0)
-    for (const cell of [SEGMENT.digestLow, SEGMENT.digestHigh, SEGMENT.summedRows]) {
-      setField(node.store, segment + cell, 0)
-    }
-    writer.unsummed.push(0)
-    sumSegments(node.store, rows)
-    expect(field(memory, segment + SEGMENT.summedRows)).toBe(rows)
-    // Changes of rows that are summed, and of rows that are not.
-    setProperty('p1', { stars: 1 })
-    ask(node, 'DELPROP', { propertyId: 'p3' })
-    ask(node, 'DELPROPROOM', { propertyId: 'p2', roomType: 'suite' })
-    ask(node, 'DELSEGMENT', { segment: 's' })
-    check(6, 1)
-    // The name may be that of a deleted segment.
-    sumSegments(node.store, 10)
-    expect(writer.unsummed).toEqual([])
-  })
-})
-
-describe('with stays', () => {
-  const held = () => node.store.writer.ledger.nights.size
-  beforeEach(() => {
-    restartEmpty(node, TODAY)
-    raiseFeatureLevel(node)
-    fill()
-    for (const propertyId of ['p1', 'p4']) {
-      const line = { propertyId, roomType: 'double', arrival: formatDay(TODAY + 1), nights: 2, rooms: 1 }
-      expect(ask(node, 'HOLDSTAY', { stayId: `stay-${propertyId}`, seconds: 900, lines: [line] }).error).toBe('')
-    }
-    expect(held()).toBe(4)
-  })
-
-  test.each<[string, Parameters<typeof ask>[1], LooseFields, number]>([
-    ['a room type keeps what is on hold', 'DELPROPROOM', { propertyId: 'p1', roomType: 'double' }, 4],
-    ['a property ends its holds', 'DELPROP', { propertyId: 'p1' }, 2],
-    ['a property without stays ends none', 'DELPROP', { propertyId: 'p2' }, 4],
-    ['a segment ends the holds of its properties only', 'DELSEGMENT', { segment: 's' }, 2],
-    ['the other segment, too', 'DELSEGMENT', { segment: 'u' }, 2],
-  ])('deleting %s', (_, command, fields, nights) => {
-    expect(ask(node, command, fields).error).toBe('')
-    expect(held()).toBe(nights)
-    expect(node.store.writer.charge.bytes).toBe(recountCharge(node.store.memory))
-  })
-
-  test('a property whose stays end starts another generation', () => {
-    const { memory, writer } = node.store
-    const stayProperty = [...writer.ledger.properties.values()][0] as number
-    const before = field(memory, stayProperty + STAY_PROPERTY.generation)
-    endStays(node.store, stayProperty)
-    expect([field(memory, stayProperty + STAY_PROPERTY.generation) - before, held()]).toEqual([1, 2])
   })
 })
 

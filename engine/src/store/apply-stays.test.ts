@@ -5,23 +5,16 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { TODAY } from '../testing/model.ts'
 import {
   type Answer,
-  applyCommandOf,
-  applyOwn,
   ask,
   createNodeInMemory,
   type NodeInMemory,
   raiseFeatureLevel,
-  setMemoryBudget,
 } from '../testing/node-in-memory.ts'
 import { runStays } from '../testing/stays-history.ts'
-import { isStayAdmitted, settleDeadlines } from './apply-stays.ts'
-import { growthLeft } from './charge.ts'
-import { KIND, writeU32 } from './command.ts'
+import { settleDeadlines } from './apply-stays.ts'
 import { STAY } from './layout.ts'
 import { forEachNight } from './nights.ts'
 import { recountCharge } from './recount.ts'
-import { encodeSetting } from './stay-settings.ts'
-import { stayBytes } from './stays.ts'
 import { stateDigest } from './store.ts'
 
 const SEED = Number(process.env['VACANCY_SEED'] ?? 1)
@@ -51,7 +44,6 @@ const left = (n = 1, roomType = 'double') => {
   const { result } = ask(node, 'GETPROPROOMDAY', { propertyId: 'p', roomType, date: formatDay(TODAY + n) })
   return (result as { availability?: number }).availability
 }
-const nextEntry = () => applyOwn(node, KIND.expireHolds, () => undefined)
 const nightsHeld = () => {
   let count = 0
   forEachNight(node.store.memory, () => count++)
@@ -111,16 +103,6 @@ describe('the window and the counts', () => {
     })
     if (expected === 'fine') expect(error).toBe('')
     else expect(text ?? error).toMatch(expected === 'outside' ? /window|range|outside|VALIDATION/ : /NOT_FOUND/)
-  })
-
-  test('reasons are counted by their code', () => {
-    const { refused } = node.store.writer.ledger.counts
-    refused.clear()
-    book('y', { maxTotal: 1 })
-    book('y', { lines: [line({ rooms: 6 })] })
-    book('y', { lines: [line({ rooms: 6 })] })
-    book('y')
-    expect([...refused.values()].sort()).toEqual([1, 2])
   })
 })
 
@@ -221,21 +203,6 @@ describe('an expired hold', () => {
   })
 })
 
-describe('a stay that replaces another one', () => {
-  beforeEach(begin)
-
-  test.each([['hold'], ['booking']])('takes the rooms of a %s, which expires or ends first', (kind) => {
-    if (kind === 'hold') hold('x', { lines: [line({ rooms: 4 })] })
-    else book('x', { lines: [line({ rooms: 4 })] })
-    expect(stateOf(hold('y', { replaces: 'x', lines: [line({ rooms: 5, nights: 1 })] }))).toBe('held')
-    expect([left(1), left(2), getState('x')]).toEqual([0, ROOMS, 'released'])
-    // A hold that has expired has none.
-    node.timeMs += 900_000
-    expect(stateOf(book('z', { replaces: 'y', lines: [line({ rooms: 5 })] }))).toBe('booked')
-    expect([left(1), left(2), getState('y')]).toEqual([0, 0, 'expired'])
-  })
-})
-
 describe('a stay that is not known', () => {
   beforeEach(begin)
 
@@ -250,101 +217,5 @@ describe('a stay that is not known', () => {
     expect(stateOf(release('v', { void: 1 }))).toBe('void')
     expect(textOf(hold('v'))).toBe('CONFLICT: state=void')
     expect(node.store.writer.charge.bytes).toBe(recountCharge(node.store.memory))
-  })
-})
-
-describe('records', () => {
-  beforeEach(begin)
-
-  test('one entry forgets 256 at most, 72 h after they were settled', () => {
-    for (let n = 0; n < 258; n++) release(`v${n}`, { void: 1 })
-    const { ledger } = node.store.writer
-    node.timeMs += 72 * HOUR_MS - 1
-    nextEntry()
-    expect(ledger.stays.size).toBe(258)
-    node.timeMs += 1
-    nextEntry()
-    expect(ledger.stays.size).toBe(2)
-    nextEntry()
-    expect([ledger.stays.size, ledger.bytes]).toEqual([0, 0])
-  })
-
-  test('go at the limit of bytes, not below it, the oldest first, after an hour', () => {
-    const { ledger } = node.store.writer
-    const each = stayBytes(0)
-    applyCommandOf(node, KIND.setting, encodeSetting('stays_bytes', 3 * each))
-    for (let n = 0; n < 3; n++) release(`v${n}`, { void: 1 })
-    expect(ledger.stays.size).toBe(3)
-    node.timeMs += HOUR_MS - 1
-    release('v3', { void: 1 })
-    expect(ledger.stays.size).toBe(4)
-    node.timeMs += 1
-    release('v4', { void: 1 })
-    expect(['v0', 'v1', 'v2', 'v3', 'v4'].map(getState)).toEqual([undefined, undefined, 'void', 'void', 'void'])
-  })
-
-  test('are admitted below nine tenths of the bytes, less those that may go', () => {
-    const { store } = node
-    const isAdmitted = (timeMs = node.timeMs) => isStayAdmitted(store, false, '', timeMs)
-    for (let n = 0; n < 9; n++) release(`v${n}`, { void: 1 })
-    const set = (bytes: number) => applyCommandOf(node, KIND.setting, encodeSetting('stays_bytes', bytes))
-    set(10 * stayBytes(0))
-    expect([isAdmitted(), isAdmitted(node.timeMs + HOUR_MS - 1), isAdmitted(node.timeMs + HOUR_MS)]).toEqual([
-      false,
-      false,
-      true,
-    ])
-    set(10 * stayBytes(0) + 10)
-    expect(isAdmitted()).toBe(true)
-  })
-
-  test('holds are admitted up to the limits of the shard and of their source', () => {
-    const { store } = node
-    applyCommandOf(node, KIND.setting, encodeSetting('holds_max', 3))
-    applyCommandOf(node, KIND.setting, encodeSetting('holds_max_per_source', 2))
-    const admitted = (source: string) => isStayAdmitted(store, true, source, node.timeMs)
-    const lines = [line({ rooms: 1 })]
-    hold('a', { lines, source: 'ota' })
-    expect([admitted('ota'), admitted('')]).toEqual([true, true])
-    hold('b', { lines, source: 'ota' })
-    expect([admitted('ota'), admitted('')]).toEqual([false, true])
-    hold('c', { lines })
-    expect([admitted('ota'), admitted(''), isStayAdmitted(store, false, 'ota', node.timeMs)]).toEqual([
-      false,
-      false,
-      true,
-    ])
-    confirm('a')
-    expect([admitted('ota'), admitted('')]).toEqual([true, true])
-  })
-})
-
-describe('a budget of memory', () => {
-  beforeEach(begin)
-
-  test.each<[string, number, () => Answer]>([
-    // Two lines, two properties at most, and three nights.
-    ['a hold', 112 + 64 + 80 + 96, () => hold('x', { lines: [line(), line({ roomType: 'suite', nights: 1 })] })],
-    ['a booking', 112 + 32 + 40, () => book('x')],
-    // With a new name.
-    [
-      'a release of an unknown stay',
-      112 + 32 + 40 + 16,
-      () => release('x', { lines: [line({ roomType: 'never used' })] }),
-    ],
-  ])('that leaves one byte less than %s may take refuses it, which changes nothing', (_, bytes, send) => {
-    const { store } = node
-    applyOwn(node, KIND.settings, (writer) => writeU32(writer, 1_000))
-    const budget = 4 << 20
-    setMemoryBudget(node, budget)
-    const room = growthLeft(store)
-    const before = store.writer.charge.bytes
-    setMemoryBudget(node, budget - room + bytes - 1)
-    expect([growthLeft(store), textOf(send())]).toEqual([bytes - 1, '503'])
-    expect([store.writer.charge.bytes, left(), store.writer.lackingAt]).toEqual([before, ROOMS, bytes - 1])
-    setMemoryBudget(node, budget - room + bytes)
-    expect(send().error).toBe('')
-    expect(store.writer.charge.bytes).toBeLessThanOrEqual(before + bytes)
-    expect(store.writer.charge.bytes).toBe(recountCharge(store.memory))
   })
 })
