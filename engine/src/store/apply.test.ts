@@ -21,6 +21,7 @@ import {
 } from './command.ts'
 import { STATE } from './layout.ts'
 import { unorderedTables } from './row-order.ts'
+import { settingFault, staySettings } from './stay-settings.ts'
 import { countsOf, type Digest, featureLevel, setState, state, stateDigest } from './store.ts'
 
 const DAY_MS = 86_400_000
@@ -188,6 +189,21 @@ describe('settings in the log', () => {
     budget(8 * used - 8)
     expect(countsOf(memory).sessions).toBe(2)
   })
+})
+
+test('settings of stays have defaults and bounds, both included', () => {
+  expect(staySettings(memory)).toEqual({ stays_bytes: 67_108_864, holds_max: 200_000, holds_max_per_source: 20_000 })
+  for (const [name, min, max] of [
+    ['stays_bytes', 1_048_576, 2_147_483_647],
+    ['holds_max', 1, 10_000_000],
+    ['holds_max_per_source', 1, 10_000_000],
+  ] as const) {
+    expect([min, max].map((value) => settingFault(name, value))).toEqual(['', ''])
+    for (const value of [min - 1, max + 1, min + 0.5]) {
+      expect(settingFault(name, value)).toBe(`${name} must be ${min} to ${max}, got ${value}`)
+    }
+  }
+  expect(settingFault('stays', 1)).toContain('unknown setting stays')
 })
 
 describe('the feature level', () => {
