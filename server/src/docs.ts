@@ -48,7 +48,7 @@ function controlPage(): string {
     'Requests and responses are documented at `/docs` of a running control plane; `…` is `/api/v1`. Roles of people: viewer < operator < admin. A monitoring token has the rights of a viewer, a client token also `query`, and an admin token all rights except `session`, which needs a signed-in person. Tokens with the roles `producer` and `consumer` are for the job queue alone: [queue.md](queue.md).',
     routesTable(CONTROL_ROUTES),
     '## Errors',
-    'Errors are `application/problem+json`: `status`, `code`, `title`, `detail`, `hint`, `requestId`, and `field` when one field is invalid. Programs check `code`; `detail` and `hint` may be more specific than this table. Codes of nodes and of the wire protocol ([errors.md](errors.md)) are passed through unchanged, and paths below `/cluster` use the code `cluster`.',
+    'Errors are `application/problem+json`: `status`, `code`, `title`, `detail`, `hint`, `requestId`, and `field` when one field is invalid. Programs check `code`; `hint` says what to do; `detail` may be more specific than this table. Codes of nodes and of the wire protocol ([errors.md](errors.md)) are passed through unchanged, and paths below `/cluster` use the code `cluster`.',
     errorsTable(),
     '## Limits',
     'No configuration changes them.',
@@ -215,8 +215,6 @@ function routesTable(routes: Routes): string {
 }
 
 function errorsTable(): string {
-  const rows = Object.entries(ERRORS).map(
-    ([code, { status, message, hint }]) => `| \`${code}\` | ${status} | ${message} | ${hint} |`,
-  )
-  return ['| Code | Status | Message | What to do |', '|---|---|---|---|', ...rows].join('\n')
+  const rows = Object.entries(ERRORS).map(([code, { status, message }]) => `| \`${code}\` | ${status} | ${message} |`)
+  return ['| Code | Status | Message |', '|---|---|---|', ...rows].join('\n')
 }
