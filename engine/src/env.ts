@@ -76,7 +76,7 @@ type Host = {
   startOf(processId: number): string | undefined
 }
 
-/** The part of the logger of shared/node/log.ts that the engine uses. */
+/** The part of the logger of shared/src/node/log.ts that the engine uses. */
 export type Log = {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void

@@ -18,11 +18,12 @@ import {
   type TokenHash,
   tlsOptionsOf,
 } from '@vacancy/shared/node'
-import type { FromReplica, ReplicaOptions, ToReplica } from './cluster/messages.ts'
+import type { FromReplica, ToReplica } from './cluster/messages.ts'
 import { createCells } from './cluster/shared-status.ts'
 import type { ClusterNodeOptions, openShard } from './cluster-node.ts'
 import { type EngineConfig, memoryBytes, requireNodeIdOf, servingThreads } from './config.ts'
 import { ownerOf } from './data/data-directory.ts'
+import type { ReplicaOptions } from './data/replica-options.ts'
 import { createEnv, type Env } from './env.ts'
 import { errorOf } from './failure.ts'
 import { clockReason, clusterConditions, createConditions, followConditions, healthOf } from './http/conditions.ts'

@@ -11,14 +11,7 @@ import { assert, VacancyError } from '@vacancy/shared'
 import { betweenDecades, type Random } from '@vacancy/testkit/random'
 import { scheduleIn } from '@vacancy/testkit/scheduler'
 import { startBootstrap, startJoining } from '../../engine/src/bootstrap/bootstrap.ts'
-import {
-  createFormation,
-  type Formation,
-  type FormedState,
-  type Held,
-  hold,
-  raftIdOf,
-} from '../../engine/src/bootstrap/formation.ts'
+import { createFormation, type Formation, hold, raftIdOf } from '../../engine/src/bootstrap/formation.ts'
 import { requestAdmin } from '../../engine/src/cluster/admin.ts'
 import { applyCommitted } from '../../engine/src/cluster/applying.ts'
 import { maintain } from '../../engine/src/cluster/daily-maintenance.ts'
@@ -26,7 +19,6 @@ import { onLogMessage } from '../../engine/src/cluster/log-answers.ts'
 import { snapshotFailed, snapshotWritten, startSnapshot } from '../../engine/src/cluster/maintenance.ts'
 import { createMember, handOverAtEnd, onSwitched } from '../../engine/src/cluster/member.ts'
 import { isReady, type Member } from '../../engine/src/cluster/member-state.ts'
-import type { ReplicaOptions } from '../../engine/src/cluster/messages.ts'
 import { proposeBatch, pump } from '../../engine/src/cluster/proposals.ts'
 import { requestReads } from '../../engine/src/cluster/reads.ts'
 import { tick } from '../../engine/src/cluster/replica.ts'
@@ -46,8 +38,10 @@ import {
   releaseReserve,
   walFolder,
 } from '../../engine/src/data/data-directory.ts'
+import type { FormedState, Founded, Held } from '../../engine/src/data/genesis.ts'
 import { recoverySteps } from '../../engine/src/data/recovery.ts'
-import type { Founded, Holding, RecoveredNode } from '../../engine/src/data/recovery-parts.ts'
+import type { Holding, RecoveredNode } from '../../engine/src/data/recovery-parts.ts'
+import type { ReplicaOptions } from '../../engine/src/data/replica-options.ts'
 import { type Env, errnoOf, isDiskFull, writeFully } from '../../engine/src/env.ts'
 import {
   ENTRY_HEADER_BYTES,

@@ -6,6 +6,7 @@
 
 import type { Env } from '../env.ts'
 import type { Configuration } from '../raft/messages.ts'
+import type { FormationReport } from '../transport/formation-report.ts'
 import type { PeerFrame } from '../transport/frames.ts'
 import { type Peers, refusePeer, sendFrame, wantPeers } from '../transport/peers.ts'
 import {
@@ -14,7 +15,6 @@ import {
   decide,
   describeWaiting,
   type Formation,
-  type FormationReport,
   isQuiet,
   knownNodes,
   onPeer,

@@ -2,18 +2,16 @@ import { createHash } from 'node:crypto'
 import { createCodecList } from '@vacancy/shared'
 import { createRandom, type Random } from '@vacancy/testkit/random'
 import { expect, test } from 'vitest'
+import { configurationAt, genesisConfiguration, type Held } from '../data/genesis.ts'
 import {
   beginQuiet,
   bootstrapOf,
-  configurationAt,
   createFormation,
   type Decision,
   decide,
   describeWaiting,
   type Formation,
   type FormationOptions,
-  genesisConfiguration,
-  type Held,
   hold,
   isQuiet,
   LOG_EVERY_MS,

@@ -38,9 +38,11 @@
 
 import { assert, type CodecList, VacancyError } from '@vacancy/shared'
 import { type Cluster, createCluster } from '../data/data-directory.ts'
+import { type Founded, genesisConfiguration, type Held } from '../data/genesis.ts'
 import type { Configuration } from '../raft/messages.ts'
 import { hex } from '../snapshot/format.ts'
 import type { BootstrapStatus, BootstrapVoter } from '../status.ts'
+import { FORMATION_LIMITS, type FormationReport } from '../transport/formation-report.ts'
 
 /** How often nodes that are not formed exchange reports. */
 export const REPORT_EVERY_MS = 1_000
@@ -52,56 +54,6 @@ export const REPORT_MS_MAX = 10_000
 export const QUIET_MS = REPORT_MS_MAX + 2 * REPORT_EVERY_MS
 /** How often the log lists what is missing (docs/design/consensus.md#formation). */
 export const LOG_EVERY_MS = 10_000
-export const FORMATION_LIMITS = { voters: 7, peers: 64, members: 256 } as const
-
-/** What a node holds. `digest` is the content digest, 64 hexadecimal digits. */
-export type Held =
-  | { readonly state: 'empty' }
-  | { readonly state: 'seeded'; readonly digest: string; readonly index: number; readonly term: number }
-  | FormedState
-
-/** The genesis of a formed node, and its history since. */
-export type FormedState = {
-  readonly state: 'formed'
-  readonly clusterId: string
-  /** Digest of the snapshot it was founded with; '' for an empty shard. */
-  readonly digest: string
-  readonly index: number
-  readonly term: number
-  readonly voters: readonly string[]
-  readonly isFounder: boolean
-  /** It never voted, campaigned or received a message of a leader. */
-  readonly isUntouched: boolean
-  /** Node id; '' while none is known. */
-  readonly leader: string
-}
-
-/** What a node reports to a peer; the fields of a formation frame. */
-export type FormationReport = {
-  readonly shard: string
-  /** Of the sender's sorted `--initial-voters`, 64 hexadecimal digits; of a formed one those of its genesis. */
-  readonly votersDigest: string
-  readonly voters: readonly string[]
-  readonly codecHash: string
-  readonly formatVersion: number
-  readonly incarnation: string
-  /** Last reported incarnation of the receiver; '' before its first report. */
-  readonly echo: string
-  readonly formsWithMajority: boolean
-  readonly state: Held['state']
-  /** '' without a snapshot; for a formed node the snapshot of its genesis, as index and term. */
-  readonly contentDigest: string
-  readonly index: number
-  readonly term: number
-  /** '' unless formed. */
-  readonly clusterId: string
-  readonly isFounder: boolean
-  readonly isUntouched: boolean
-  readonly leader: string
-  /** Nodes that the sender knows of. */
-  readonly members: readonly string[]
-}
-
 export type FormationOptions = {
   readonly self: string
   readonly incarnation: string
@@ -134,24 +86,7 @@ export type Formation = Omit<FormationOptions, 'held' | 'voters'> & {
 
 export type Decision =
   | { readonly kind: 'wait'; readonly waitsFor: BootstrapStatus['waitsFor']; readonly why: string }
-  /** Write this CLUSTER, start from the held snapshot or empty, and participate. */
-  | { readonly kind: 'form'; readonly cluster: Cluster; readonly configuration: Configuration }
-  /** Write this CLUSTER as a non-founder and send `join` to `leader`. */
-  | {
-      readonly kind: 'join'
-      readonly via: string
-      readonly leader: string
-      readonly cluster: Cluster
-      /** The held snapshot is the one the shard began with, a prefix of its history, so it may stay. */
-      readonly keepsSnapshot: boolean
-    }
-  /**
-   * Move the held snapshot to `quarantine/`, report that with `hold`, and decide again
-   * (docs/design/consensus.md#formation).
-   */
-  | { readonly kind: 'set-aside'; readonly reason: string }
-  /** The silence is over: read the folder again, it now has a snapshot. */
-  | { readonly kind: 'reread' }
+  | Founded
   /** The process ends. */
   | { readonly kind: 'fail'; readonly error: VacancyError }
 
@@ -175,28 +110,6 @@ export function createFormation(options: FormationOptions): Formation {
 
 function digestOf(sha256: FormationOptions['sha256'], voters: readonly string[]): string {
   return hex(sha256(new TextEncoder().encode(JSON.stringify(voters))))
-}
-
-/** The configuration of the genesis: raft ids 1 … n in the order of the names, all unbound. */
-export function genesisConfiguration(voters: readonly string[]): Configuration {
-  const members = voters.toSorted().map((node, i) => ({ id: i + 1, node, incarnation: '' }))
-  const ids = members.map(({ id }) => id)
-  return { members, voters: ids, outgoing: [], learners: [], staged: [], autoLeave: false }
-}
-
-/**
- * The members at the position of a snapshot, or at the start of the log without one. A snapshot that a shard began with
- * may carry the members of its original shard. They are ignored (docs/design/consensus.md#formation).
- */
-export function configurationAt(
-  cluster: Cluster,
-  snapshot:
-    | { readonly index: number; readonly term: number; readonly membership?: Configuration | undefined }
-    | undefined,
-): Configuration {
-  const isBase = snapshot?.index === cluster.baseIndex && snapshot.term === cluster.baseTerm
-  // A standalone node writes snapshots without members: its members are always those of the genesis.
-  return (isBase ? undefined : snapshot?.membership) ?? genesisConfiguration(cluster.voters)
 }
 
 /**

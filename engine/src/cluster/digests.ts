@@ -6,7 +6,6 @@
  */
 import { jointTally, tally } from '../raft/quorum.ts'
 import type { DigestMark } from '../store/apply-context.ts'
-import type { Digest } from '../store/store.ts'
 
 /** The latest reports of each member, oldest first. Members are seldom at the same index, so a few are kept. */
 export type DigestBook = Map<number, DigestMark[]>
@@ -20,11 +19,6 @@ export function noteDigest(book: DigestBook, member: number, mark: DigestMark): 
     marks.push(mark)
     if (marks.length > MARKS_MAX) marks.shift()
   }
-}
-
-/** Hexadecimal, as shown to operators. */
-export function digestText({ lo, hi }: Digest): string {
-  return `${hi.toString(16)}-${lo.toString(16)}`
 }
 
 type Voters = { readonly voters: readonly number[]; readonly outgoing: readonly number[] }

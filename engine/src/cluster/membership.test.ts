@@ -1,7 +1,7 @@
 import { assert, CATCH_UP } from '@vacancy/shared'
 import { createRandom } from '@vacancy/testkit/random'
 import { expect, test } from 'vitest'
-import { genesisConfiguration } from '../bootstrap/formation.ts'
+import { genesisConfiguration } from '../data/genesis.ts'
 import type { Log } from '../env.ts'
 import { type Change, JOINED_ID_BASE, resultOf } from '../raft/membership.ts'
 import type { Configuration } from '../raft/messages.ts'

@@ -3,15 +3,8 @@
 import { assert, unreachable } from '@vacancy/shared'
 import { refuseForeign, report, reportedLeader, requestJoin } from '../bootstrap/bootstrap.ts'
 import { nodesToDial } from '../bootstrap/discovery.ts'
-import {
-  genesisConfiguration,
-  hold,
-  knownNodes,
-  onPeer,
-  onPeerLost,
-  REMOVED,
-  raftIdOf,
-} from '../bootstrap/formation.ts'
+import { hold, knownNodes, onPeer, onPeerLost, REMOVED, raftIdOf } from '../bootstrap/formation.ts'
+import { genesisConfiguration } from '../data/genesis.ts'
 import { isVoter } from '../raft/membership.ts'
 import type { Configuration, Message } from '../raft/messages.ts'
 import { forgetLeader, offerSnapshot, reportSnapshot, reportUnreachable, setCounts, step } from '../raft/raft.ts'

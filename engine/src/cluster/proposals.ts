@@ -34,7 +34,7 @@ const EXPIRE_EVERY_MS = 250
 /** Token and length before each command of a batch (threads/writes.ts). */
 const BATCH_HEADER_BYTES = 8
 
-/** Accepts a batch of commands from one serving thread (tcp/writes.ts). */
+/** Accepts a batch of commands from one serving thread (threads/writes.ts). */
 export function proposeBatch(replica: Replica, sink: number, batch: ArrayBuffer): void {
   const source = admitted(replica, sink, new Uint8Array(batch))
   const view = new DataView(source.buffer)

@@ -5,7 +5,6 @@
 
 import { MessageChannel, type MessagePort, parentPort, Worker, workerData } from 'node:worker_threads'
 import { assert, formatDay, VacancyError } from '@vacancy/shared'
-import type { ShardPart } from '../bootstrap/member-runtime.ts'
 import {
   closeDataDirectory,
   logIdentity,
@@ -18,6 +17,7 @@ import {
 } from '../data/data-directory.ts'
 import { recoverNode } from '../data/recovery.ts'
 import type { Progress, RecoveredNode } from '../data/recovery-parts.ts'
+import type { ReplicaOptions } from '../data/replica-options.ts'
 import { createEnv, type Env, type Log, releaseMemory } from '../env.ts'
 import { errorOf, failureOf } from '../failure.ts'
 import type { EntryBatch } from '../raft/entry.ts'
@@ -54,8 +54,9 @@ import { applyCommitted } from './applying.ts'
 import { maintain } from './daily-maintenance.ts'
 import { onLogMessage } from './log-answers.ts'
 import { snapshotFailed, snapshotWritten, startSnapshot } from './maintenance.ts'
+import type { ShardPart } from './member-runtime.ts'
 import type { AdminAnswer } from './member-state.ts'
-import type { FromReplica, ReplicaOptions, ToReplica } from './messages.ts'
+import type { FromReplica, ToReplica } from './messages.ts'
 import { answerStayReads, proposeBatch, proposeOwn, pump, raiseFeatureLevel, setMemoryBudget } from './proposals.ts'
 import { drainReplica, statusOf, tick } from './replica.ts'
 import { addSink, createReplica, type Replica } from './replica-state.ts'
@@ -171,7 +172,7 @@ async function openShard(
   send: (message: FromReplica) => void,
 ): Promise<ShardPart | undefined> {
   if (!options.cluster) return undefined
-  const { openShardPart } = await import('../bootstrap/member-runtime.ts')
+  const { openShardPart } = await import('./member-runtime.ts')
   return openShardPart(env, options, options.cluster, send)
 }
 

@@ -5,7 +5,7 @@
 
 import { formatDay, LIMITS, packDay, unpackPropertyId, yearOf } from '@vacancy/shared'
 import { STAY_STATE } from '@vacancy/shared/wire'
-import { addBytes, addText, addU8, beginReply, createReplyWriter, finishReply, growReply } from '../search/reply.ts'
+import { addBytes, addText, addU8, beginReply, createReplyWriter, finishReply, growReply } from '../protocol/reply.ts'
 import type { OversoldNight, StaysStatus } from '../status.ts'
 import { latestTime } from '../store/apply.ts'
 import type { Applied } from '../store/apply-context.ts'

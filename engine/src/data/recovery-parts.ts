@@ -1,9 +1,6 @@
 /** Shared by recovery and rescue: their tools, and applying entries to a store that is being filled. */
 
 import { assert, type CodecList, VacancyError } from '@vacancy/shared'
-import type { Decision, Held } from '../bootstrap/formation.ts'
-import { digestText } from '../cluster/digests.ts'
-import type { ReplicaOptions } from '../cluster/messages.ts'
 import type { Env } from '../env.ts'
 import { ENTRY_HEADER_BYTES, ENTRY_KIND, entryKind, entryLength, entryTerm, viewOf } from '../raft/entry.ts'
 import type { RestoredState } from '../raft/raft.ts'
@@ -16,10 +13,13 @@ import type { Steps } from '../steps.ts'
 import { applyCommand } from '../store/apply.ts'
 import { type ApplyContext, createApplyContext } from '../store/apply-context.ts'
 import { decodeBulkLoad, KIND, kindOfCommand } from '../store/command.ts'
+import { digestText } from '../store/digest.ts'
 import { createStore, type Store } from '../store/store.ts'
 import { type Kernels, loadKernels } from '../threads/kernels.ts'
 import type { Wal, WalOptions } from '../wal/wal.ts'
 import type { Cluster, DataDirectory } from './data-directory.ts'
+import type { Founded, Held } from './genesis.ts'
+import type { ReplicaOptions } from './replica-options.ts'
 
 export type RecoveredNode = {
   readonly directory: DataDirectory
@@ -50,8 +50,6 @@ export type Holding = {
   readonly codecs: CodecList
   readonly held: Exclude<Held, { state: 'formed' }>
 }
-
-export type Founded = Extract<Decision, { kind: 'form' | 'join' | 'set-aside' | 'reread' }>
 
 export type Decide = (holding: Holding) => Steps<Founded>
 

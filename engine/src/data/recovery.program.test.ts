@@ -15,7 +15,6 @@ import {
   temporaryFolder,
 } from '@vacancy/testkit/node'
 import { afterEach, expect, test } from 'vitest'
-import type { ReplicaOptions } from '../cluster/messages.ts'
 import { createEnv, type Disk, type Env, type Log, realDisk } from '../env.ts'
 import { CAPTURE_SCRATCH_BYTES } from '../snapshot/capture.ts'
 import { WORDS_SCRATCH_BYTES } from '../snapshot/words.ts'
@@ -23,6 +22,7 @@ import { countsOf, stateDigest } from '../store/store.ts'
 import { closeWal } from '../wal/wal.ts'
 import { closeDataDirectory } from './data-directory.ts'
 import { recoverNode } from './recovery.ts'
+import type { ReplicaOptions } from './replica-options.ts'
 
 // Each start has a decoding thread. The cache spares each of them stripping types again.
 enableCompileCache()

@@ -7,8 +7,6 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { assert, type CodecList, createCodecList, VacancyError } from '@vacancy/shared'
-import { configurationAt } from '../bootstrap/formation.ts'
-import type { ReplicaOptions } from '../cluster/messages.ts'
 import { type Env, syncFolder } from '../env.ts'
 import {
   ENTRY_HEADER_BYTES,
@@ -54,6 +52,7 @@ import {
   walFolder,
   writeCluster,
 } from './data-directory.ts'
+import { configurationAt } from './genesis.ts'
 import {
   createTools,
   type Decide,
@@ -69,6 +68,7 @@ import {
   type RecoveredNode,
   type RecoveryTools,
 } from './recovery-parts.ts'
+import type { ReplicaOptions } from './replica-options.ts'
 import { rescue, startFromRescue, unfinishedRescue } from './rescue.ts'
 
 const DEFAULT_SHARD = 'standalone'

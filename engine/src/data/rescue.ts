@@ -3,7 +3,6 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { assert, type CodecList } from '@vacancy/shared'
-import type { ReplicaOptions } from '../cluster/messages.ts'
 import { type Env, syncFolder, unlinkFile } from '../env.ts'
 import { votersOnly } from '../raft/membership.ts'
 import { CAPTURE_SCRATCH_BYTES, captureStore } from '../snapshot/capture.ts'
@@ -43,6 +42,7 @@ import {
   type RecoveredNode,
   type RecoveryTools,
 } from './recovery-parts.ts'
+import type { ReplicaOptions } from './replica-options.ts'
 
 export function unfinishedRescue({ path }: DataDirectory): string {
   return `${path} holds ${RESCUE_FILE} of an interrupted --accept-loss recovery. Run vacancy run once to finish it.`

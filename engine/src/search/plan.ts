@@ -5,6 +5,23 @@
 
 import { assert, LIMITS } from '@vacancy/shared'
 import { COMMANDS, type CommandSpec } from '@vacancy/shared/wire'
+import {
+  checkName,
+  checkSegment,
+  endOf,
+  isGiven,
+  readAmenities,
+  readDates,
+  readDegrees,
+  readFeatures,
+  readPropertyId,
+  readStars,
+  readU8,
+  readU32,
+  readU64,
+  startOf,
+  type Values,
+} from '../protocol/values.ts'
 import { bitmapAddress, findAttribute, isOverflowed } from '../store/bitmaps.ts'
 import { findName, NAMES, type NameKind } from '../store/dictionary.ts'
 import {
@@ -36,23 +53,6 @@ import {
   PLANES_AT,
   POSITION_AT,
 } from './parameters.ts'
-import {
-  checkName,
-  checkSegment,
-  endOf,
-  isGiven,
-  readAmenities,
-  readDates,
-  readDegrees,
-  readFeatures,
-  readPropertyId,
-  readStars,
-  readU8,
-  readU32,
-  readU64,
-  startOf,
-  type Values,
-} from './values.ts'
 
 /** From this many nights on, rooms left are tested before words. For fewer nights the words alone are faster. */
 const NARROW_NIGHTS_MIN = 5

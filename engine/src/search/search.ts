@@ -11,10 +11,6 @@
  */
 
 import type { CodecList } from '@vacancy/shared'
-import { appliedIndex, type Memory } from '../store/store.ts'
-import { enter, isUnchanged, leave, READ_TRIES_MAX, versionOf } from '../store/version.ts'
-import { hitBytes, PARAMETER, type SearchKernel } from './parameters.ts'
-import { checkSearch, createSearch, planSearch, type Search, type SearchLimits, tableOfSearch } from './plan.ts'
 import {
   addBytes,
   addExtra,
@@ -26,8 +22,12 @@ import {
   REPLY_HEADER_BYTES,
   type ReplyWriter,
   writeError,
-} from './reply.ts'
-import { createValues, type Values } from './values.ts'
+} from '../protocol/reply.ts'
+import { createValues, type Values } from '../protocol/values.ts'
+import { appliedIndex, type Memory } from '../store/store.ts'
+import { enter, isUnchanged, leave, READ_TRIES_MAX, versionOf } from '../store/version.ts'
+import { hitBytes, PARAMETER, type SearchKernel } from './parameters.ts'
+import { checkSearch, createSearch, planSearch, type Search, type SearchLimits, tableOfSearch } from './plan.ts'
 
 /** Reply field of a search with `explain`: id 0xFFFF, 20 bytes (docs/design/protocol.md#extension-fields). */
 const EXPLAIN_BYTES = 20

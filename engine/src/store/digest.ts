@@ -108,3 +108,8 @@ export function propertyHash(lane: Lane, property: PropertyHashInput): number {
   for (const hash of property.amenityHashes) amenities = (amenities + Math.imul(hash ^ A[lane], B[lane])) | 0
   return finish(mixWord(h, amenities, lane))
 }
+
+/** Hexadecimal, as shown to operators. */
+export function digestText({ lo, hi }: { readonly lo: number; readonly hi: number }): string {
+  return `${hi.toString(16)}-${lo.toString(16)}`
+}

@@ -26,7 +26,7 @@ import {
 } from '@vacancy/shared/wire'
 import { READ_LIMITS } from '../cluster/reads.ts'
 import { admitRead, type Cells, ROLE, roleOf } from '../cluster/shared-status.ts'
-import { writeError } from '../search/reply.ts'
+import { writeError } from '../protocol/reply.ts'
 import { type Searcher, takeSlices } from '../search/search.ts'
 import { outcomeText } from '../store/command.ts'
 import { appliedIndex } from '../store/store.ts'

@@ -21,17 +21,7 @@ import {
   REPLY_HEADER_BYTES,
   type ReplyWriter,
   writeError,
-} from '../search/reply.ts'
-import {
-  KEEPS_CHANGING,
-  NO_ROOM,
-  runSearch,
-  runSlice,
-  type Searcher,
-  type Slices,
-  triesOfTurn,
-  UNFINISHED,
-} from '../search/search.ts'
+} from '../protocol/reply.ts'
 import {
   checkName,
   checkSegment,
@@ -51,7 +41,17 @@ import {
   setToday,
   startOf,
   type Values,
-} from '../search/values.ts'
+} from '../protocol/values.ts'
+import {
+  KEEPS_CHANGING,
+  NO_ROOM,
+  runSearch,
+  runSlice,
+  type Searcher,
+  type Slices,
+  triesOfTurn,
+  UNFINISHED,
+} from '../search/search.ts'
 import {
   beginCommand,
   type CommandKind,

@@ -1,7 +1,7 @@
 import { createCodecList, LIMITS, packPropertyId, parseDay } from '@vacancy/shared'
 import { COMMANDS, type CommandName, encodeRequest, scanRequest } from '@vacancy/shared/wire'
 import { expect, test } from 'vitest'
-import { createValues, setToday, type Values } from '../search/values.ts'
+import { createValues, setToday, type Values } from '../protocol/values.ts'
 import { createCommandWriter } from '../store/command.ts'
 import { ANY_DAY } from '../store/stay-reads.ts'
 import { writeStay, writeStayRead } from './stay-requests.ts'

@@ -29,7 +29,7 @@ import {
   readU64,
   startOf,
   type Values,
-} from '../search/values.ts'
+} from '../protocol/values.ts'
 import { STAY_FLAGS } from '../store/apply-stays.ts'
 import { type CommandWriter, writeBytes, writeF64, writeName, writeU8, writeU32 } from '../store/command.ts'
 import { ANY_DAY, STAY_READ } from '../store/stay-reads.ts'

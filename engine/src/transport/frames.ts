@@ -21,7 +21,6 @@
  */
 
 import { assert } from '@vacancy/shared'
-import { FORMATION_LIMITS, type FormationReport } from '../bootstrap/formation.ts'
 import {
   ENTRY_BYTES_MAX,
   ENTRY_HEADER_BYTES,
@@ -33,6 +32,7 @@ import {
   viewOf,
 } from '../raft/entry.ts'
 import type { AppendMessage, Configuration, Member, Message, Sample } from '../raft/messages.ts'
+import { FORMATION_LIMITS, type FormationReport } from './formation-report.ts'
 import {
   bad,
   bytesOf,

@@ -1,7 +1,7 @@
 import { addOneYear, createCodecList, formatDay, LIMITS, parseDay } from '@vacancy/shared'
 import { type CommandName, encodeRequest, scanRequest } from '@vacancy/shared/wire'
 import { expect, test } from 'vitest'
-import { checkSearch, createSearch, type Search } from './plan.ts'
+import { checkSearch, createSearch, type Search } from '../search/plan.ts'
 import { createValues, readRequestKey, setToday, type Values } from './values.ts'
 
 const FRAME_HEADER = 9

@@ -8,17 +8,13 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { assert, createCodecList, VacancyError } from '@vacancy/shared'
 import { type Log, openTls, parseResolverUrl, type TlsStore } from '@vacancy/shared/node'
-import { type AdminRequest, requestAdmin } from '../cluster/admin.ts'
-import { createMember, handOverAtEnd, onSwitched, stopMember } from '../cluster/member.ts'
-import { type AdminAnswer, type Member, type MemberParts, publishFacts } from '../cluster/member-state.ts'
-import { clusterStatus } from '../cluster/member-status.ts'
-import type { ClusterOptions, FromReplica, ReplicaOptions } from '../cluster/messages.ts'
-import { requestReads } from '../cluster/reads.ts'
-import type { Replica } from '../cluster/replica-state.ts'
-import { attachCells } from '../cluster/shared-status.ts'
-import { type ExchangeOverPort, exchangeOverPort, pinnedBy } from '../cluster/transfer.ts'
+import { type Joined, startBootstrap, startJoining } from '../bootstrap/bootstrap.ts'
+import { addressOf, closeDiscovery, createDiscovery, type Discovery, nodeAddress } from '../bootstrap/discovery.ts'
+import { bootstrapOf, createFormation, type Formation, hold, raftIdOf } from '../bootstrap/formation.ts'
 import { noteVoter } from '../data/data-directory.ts'
+import type { FormedState, Held } from '../data/genesis.ts'
 import type { Found, RecoveredNode } from '../data/recovery-parts.ts'
+import type { ClusterOptions, ReplicaOptions } from '../data/replica-options.ts'
 import type { Env } from '../env.ts'
 import { failureOf } from '../failure.ts'
 import type { Configuration } from '../raft/messages.ts'
@@ -39,17 +35,15 @@ import { commonClockOffsetMs } from '../threads/clock.ts'
 import { bytesOfHex, createPeers, eventsOf, type Peers } from '../transport/peers.ts'
 import { openTlsTransport, type TlsTransport } from '../transport/tls-transport.ts'
 import type { StreamCounters, TransportCounters } from '../transport/transport-state.ts'
-import { type Joined, startBootstrap, startJoining } from './bootstrap.ts'
-import { addressOf, closeDiscovery, createDiscovery, type Discovery, nodeAddress } from './discovery.ts'
-import {
-  bootstrapOf,
-  createFormation,
-  type Formation,
-  type FormedState,
-  type Held,
-  hold,
-  raftIdOf,
-} from './formation.ts'
+import { type AdminRequest, requestAdmin } from './admin.ts'
+import { createMember, handOverAtEnd, onSwitched, stopMember } from './member.ts'
+import { type AdminAnswer, type Member, type MemberParts, publishFacts } from './member-state.ts'
+import { clusterStatus } from './member-status.ts'
+import type { FromReplica } from './messages.ts'
+import { requestReads } from './reads.ts'
+import type { Replica } from './replica-state.ts'
+import { attachCells } from './shared-status.ts'
+import { type ExchangeOverPort, exchangeOverPort, pinnedBy } from './transfer.ts'
 
 /**
  * The shard as the replica thread of a member uses it. This module loads all cluster code; the thread of a standalone

@@ -1,0 +1,69 @@
+/** What a node holds before it is a member, and the genesis of its shard (docs/design/consensus.md#formation). */
+
+import type { Configuration } from '../raft/messages.ts'
+import type { Cluster } from './data-directory.ts'
+
+/** What a node holds. `digest` is the content digest, 64 hexadecimal digits. */
+export type Held =
+  | { readonly state: 'empty' }
+  | { readonly state: 'seeded'; readonly digest: string; readonly index: number; readonly term: number }
+  | FormedState
+
+/** The genesis of a formed node, and its history since. */
+export type FormedState = {
+  readonly state: 'formed'
+  readonly clusterId: string
+  /** Digest of the snapshot it was founded with; '' for an empty shard. */
+  readonly digest: string
+  readonly index: number
+  readonly term: number
+  readonly voters: readonly string[]
+  readonly isFounder: boolean
+  /** It never voted, campaigned or received a message of a leader. */
+  readonly isUntouched: boolean
+  /** Node id; '' while none is known. */
+  readonly leader: string
+}
+
+/** What recovery does with a folder once the formation has decided. */
+export type Founded =
+  /** Write this CLUSTER, start from the held snapshot or empty, and participate. */
+  | { readonly kind: 'form'; readonly cluster: Cluster; readonly configuration: Configuration }
+  /** Write this CLUSTER as a non-founder and send `join` to `leader`. */
+  | {
+      readonly kind: 'join'
+      readonly via: string
+      readonly leader: string
+      readonly cluster: Cluster
+      /** The held snapshot is the one the shard began with, a prefix of its history, so it may stay. */
+      readonly keepsSnapshot: boolean
+    }
+  /**
+   * Move the held snapshot to `quarantine/`, report that with `hold`, and decide again
+   * (docs/design/consensus.md#formation).
+   */
+  | { readonly kind: 'set-aside'; readonly reason: string }
+  /** The silence is over: read the folder again, it now has a snapshot. */
+  | { readonly kind: 'reread' }
+
+/** The configuration of the genesis: raft ids 1 … n in the order of the names, all unbound. */
+export function genesisConfiguration(voters: readonly string[]): Configuration {
+  const members = voters.toSorted().map((node, i) => ({ id: i + 1, node, incarnation: '' }))
+  const ids = members.map(({ id }) => id)
+  return { members, voters: ids, outgoing: [], learners: [], staged: [], autoLeave: false }
+}
+
+/**
+ * The members at the position of a snapshot, or at the start of the log without one. A snapshot that a shard began with
+ * may carry the members of its original shard. They are ignored (docs/design/consensus.md#formation).
+ */
+export function configurationAt(
+  cluster: Cluster,
+  snapshot:
+    | { readonly index: number; readonly term: number; readonly membership?: Configuration | undefined }
+    | undefined,
+): Configuration {
+  const isBase = snapshot?.index === cluster.baseIndex && snapshot.term === cluster.baseTerm
+  // A standalone node writes snapshots without members: its members are always those of the genesis.
+  return (isBase ? undefined : snapshot?.membership) ?? genesisConfiguration(cluster.voters)
+}
