@@ -11,10 +11,8 @@ import {
   close,
   closeAll,
   createConsumers,
-  drain,
   flushDeliveries,
   sendDelivery,
-  stopConsumers,
 } from './consumer.ts'
 import type { Topic } from './job.ts'
 import type { Journal, JournalEvents } from './journal.ts'
@@ -238,84 +236,6 @@ describe('a connection', () => {
   })
 
   it.each([
-    ['', []],
-    ['consumer=w', []],
-    [`topic=orders&consumer=${'c'.repeat(JOB_LIMITS.consumerNameMax)}`, ['accepted']],
-    ['topic=orders&uuid=w&prefetch=1000&confirm=1', ['accepted']],
-    ['topic=orders&consumer=w&prefetch=1&confirm=0', ['accepted']],
-  ])('with "%s" is accepted', async (query, sent) => {
-    expect(actions(await open(await startService(), query))).toEqual(sent)
-  })
-
-  it.each([
-    ['', 'unauthorized: a valid token is required: Authorization: Bearer …'],
-    ['wrong', 'unauthorized: a valid token is required: Authorization: Bearer …'],
-    ['producer', 'forbidden: this needs the role consumer; the token has the role producer'],
-    ['mail', 'forbidden: the token is not for topic "orders"'],
-    ['consumer', 'accepted'],
-    ['admin', 'accepted'],
-  ])('with the token "%s": %s', async (token, result) => {
-    const service = await startService()
-    expect(await refusal(service, 'topic=orders&consumer=w', token)).toBe(result)
-    expect(service.consumers.server.metrics.authFailures).toBe(result.startsWith('unauthorized') ? 1 : 0)
-  })
-
-  it('beyond the most that are allowed is refused', async () => {
-    const service = await startService({ consumersMax: 2 })
-    const first = await open(service, '')
-    expect(await refusal(service, '')).toBe('accepted')
-    expect(await refusal(service, '')).toBe('service_unavailable: there are 2 consumers, the most that are allowed')
-    first.emit('close')
-    expect(await refusal(service, '')).toBe('accepted')
-  })
-
-  it('is refused while the server stops', async () => {
-    const service = await startService()
-    service.consumers.isDraining = true
-    expect(await refusal(service, '')).toBe('service_unavailable: the server is shutting down')
-  })
-
-  it('is refused while its topic, or the only partition, does not serve', async () => {
-    const service = await startService()
-    service.partition.unavailable = 'journal'
-    const message = 'service_unavailable: the journal of the queue is not available; see the log of the server'
-    expect(await refusal(service, 'topic=orders&consumer=w')).toBe(message)
-    expect(await refusal(service, '')).toBe(message)
-    const partitions = service.consumers.server.partitions as Partition[]
-    partitions.push(service.partition)
-    expect(await refusal(service, '')).toBe('accepted')
-  })
-
-  it('gets the outcome of its connection', async () => {
-    const service = await startService()
-    await addTopic(service, 'orders', { ack_deadline_ms: 5_000 })
-    const known = await open(service, 'topic=orders&consumer=w&prefetch=7')
-    const shared = { heartbeatMs: 10_000, protocol: 1 }
-    expect(known.frames).toEqual([
-      {
-        ...{ action: 'accepted', topic: 'orders', jobId: '', seqId: 0 },
-        data: { ...shared, consumerId: 'c-1', prefetch: 7, adaptive: false, ackDeadlineMs: 5_000, topicExists: true },
-      },
-    ])
-    const unknown = await open(service, 'topic=mail&uuid=w')
-    expect(unknown.frames[0]?.data).toEqual({
-      ...{ ...shared, consumerId: 'c-2', prefetch: 10, adaptive: true, ackDeadlineMs: 7_000, topicExists: false },
-    })
-    const consumer = service.partition.queue?.consumers.get(1)
-    expect(consumer).toMatchObject({ name: 'w', tokenName: 'the consumer', remote: '10.0.0.1:99', confirms: false })
-  })
-
-  it('names in its first message what it consumes', async () => {
-    const { service } = await startConsumer()
-    const socket = await open(service, '')
-    socket.tell({ action: 'init', uuid: 'x', topic: 'orders', prefetch: 3, confirm: true })
-    expect(socket.frames).toMatchObject([{ action: 'accepted', data: { prefetch: 3, adaptive: false } }])
-    expect(service.partition.queue?.consumers.get(2)).toMatchObject({ name: 'x', confirms: true })
-    socket.tell({ action: 'init', uuid: 'x', topic: 'orders' })
-    expect(later(socket)).toMatchObject([{ data: { code: 'bad_message', error: 'init is the first message only' } }])
-  })
-
-  it.each([
     [{ action: 'ping' }, 'the first message is init', 'bad_init'],
     [{ action: 'init', uuid: 'x' }, 'init needs uuid and topic', 'bad_init'],
     [{ action: 'init', uuid: 'x', topic: 'orders' }, 'the token is not for topic "orders"', 'forbidden'],
@@ -326,83 +246,9 @@ describe('a connection', () => {
     expect(socket.frames).toEqual([{ action: 'rejected', topic: '', jobId: '', seqId: 0, data: { error, code } }])
     expect(socket.ended).toEqual([`${CLOSE_CODES.badMessages} ${code}`])
   })
-
-  it('learns which process owns its topic', async () => {
-    const service = await startService()
-    const socket = await open(service, '')
-    Object.assign(service.partition, { unavailable: 'standby', owner: 'b:2' })
-    socket.tell({ action: 'init', uuid: 'x', topic: 'orders' })
-    const data = { error: 'another process owns this part of the queue', code: 'not_owner', owner: 'b:2' }
-    expect(socket.frames[0]).toMatchObject({ action: 'rejected', data })
-    expect(socket.ended).toEqual(['1013 not_owner'])
-  })
-
-  it('replaces those of its name where a topic wants that', async () => {
-    const { service, socket } = await startConsumer('', {}, { exclusive_consumer_name: true })
-    const other = await open(service, 'topic=orders&consumer=other')
-    const same = await open(service, 'topic=orders&consumer=w')
-    expect([socket.ended, other.ended, same.ended]).toEqual([['4409 replaced by a newer connection'], [], []])
-    expect(service.partition.queue?.consumers.size).toBe(2)
-    const { service: usual, socket: first } = await startConsumer()
-    await open(usual, 'topic=orders&consumer=w')
-    expect(first.ended).toEqual([])
-  })
-
-  it('that ends gives its jobs back', async () => {
-    const { service, socket, topic } = await startConsumer()
-    await addJobs(service, 'a', 'b')
-    expect(topic.counts.leased).toBe(2)
-    socket.emit('close')
-    socket.emit('close')
-    expect([topic.counts.leased, topic.counts.ready, service.consumers.connections.size]).toEqual([0, 2, 0])
-    expect([service.consumers.byConsumer.size, service.partition.queue?.consumers.size]).toEqual([0, 0])
-    socket.emit('error', new Error('reset'))
-  })
 })
 
 describe('messages of a consumer', () => {
-  it('get deliveries, and confirm what became of them', async () => {
-    const { service, socket, topic } = await startConsumer('&confirm=1')
-    await addJobs(service, 'a', 'b', 'c', 'd')
-    expect(later(socket).map(({ action, jobId, seqId, data }) => [action, jobId, seqId, data])).toEqual(
-      ['a', 'b', 'c', 'd'].map((id, n) => ['job', id, n + 1, { n: 1 }]),
-    )
-    socket.frames.length = 1
-    socket.tell({ action: 'ack', seqId: 1 })
-    socket.tell({ action: 'nack', jobId: 'b', error: 'no', delayMs: 9_000 })
-    socket.tell({ action: 'nack', jobId: 'c', requeue: false })
-    socket.tell({ action: 'extend', seqId: 4, ms: 20_000 })
-    socket.tell({ action: 'credit', prefetch: 0 })
-    socket.tell({ action: 'release', jobId: 'd' })
-    await pass(5)
-    const confirmed = (jobId: string, seqId: number, of: string, result: string) => ({
-      ...{ action: 'confirm', jobId, seqId, data: { of, result } },
-    })
-    expect(later(socket)).toEqual([
-      confirmed('d', 4, 'extend', 'extended'),
-      confirmed('a', 1, 'ack', 'done'),
-      confirmed('b', 2, 'nack', 'retry'),
-      confirmed('c', 3, 'nack', 'dead'),
-      confirmed('d', 4, 'release', 'released'),
-    ])
-    expect(topic.counts).toMatchObject({ ready: 1, delayed: 1, dead: 1, leased: 0 })
-    expect(topic.delayed.items[0]).toMatchObject({ id: 'b', past: { lastError: 'no' }, runAt: Date.now() - 5 + 9_000 })
-  })
-
-  it('are confirmed when they are durable, an extension at once', async () => {
-    const { service, socket } = await startConsumer('&confirm=1')
-    await addJobs(service, 'a', 'b')
-    service.held = []
-    socket.frames.length = 1
-    socket.tell({ action: 'ack', jobId: 'a' })
-    socket.tell({ action: 'extend', jobId: 'b' })
-    await pass(50)
-    expect(later(socket)).toMatchObject([{ jobId: 'b', data: { of: 'extend', result: 'extended' } }])
-    for (const resolve of service.held) resolve()
-    await pass()
-    expect(later(socket)[1]).toMatchObject({ jobId: 'a', data: { of: 'ack', result: 'done' } })
-  })
-
   it('are not confirmed when the journal is lost', async () => {
     const { service, socket } = await startConsumer('&confirm=1')
     await addJobs(service, 'a')
@@ -441,99 +287,6 @@ describe('messages of a consumer', () => {
       { action: 'confirm', jobId: 'b', seqId: 0, data: { of: 'release', result: 'stale' } },
     ])
   })
-
-  it('are not confirmed unless the consumer wants it', async () => {
-    const { service, socket, topic } = await startConsumer()
-    await addJobs(service, 'a')
-    socket.tell({ action: 'ack', jobId: 'a' })
-    socket.tell({ action: 'ack', jobId: 'x' })
-    await pass(5)
-    expect([actions(socket), topic.totals.acked]).toEqual([['accepted', 'job'], 1])
-  })
-
-  it('acknowledge several jobs, up to the first without a name', async () => {
-    const { service, socket, topic } = await startConsumer('&confirm=1')
-    await addJobs(service, 'a', 'b', 'c')
-    socket.frames.length = 1
-    socket.tell({ action: 'ack', jobs: [{ seqId: 1 }, { jobId: 'b' }, { jobId: '' }, { jobId: 'c' }] })
-    await pass(5)
-    expect(later(socket).map(({ action, jobId, seqId }) => [action, jobId, seqId])).toEqual([
-      ['error', '', 0],
-      ['confirm', 'a', 1],
-      ['confirm', 'b', 2],
-    ])
-    expect(topic.totals.acked).toBe(2)
-  })
-
-  it('release all jobs where none is named', async () => {
-    const { service, socket, topic } = await startConsumer()
-    await addJobs(service, 'a', 'b')
-    socket.tell({ action: 'credit', prefetch: 0 })
-    socket.tell({ action: 'release' })
-    expect(topic.counts).toMatchObject({ leased: 0, ready: 2 })
-    socket.tell({ action: 'credit', prefetch: 1 })
-    await pass()
-    expect(topic.counts).toMatchObject({ leased: 1, ready: 1 })
-  })
-
-  it('show that it is alive', async () => {
-    const { service, socket, queue } = await startConsumer()
-    await pass(TICK_MS)
-    socket.tell({ action: 'ping' })
-    expect(later(socket)).toEqual([{ action: 'heartbeat', jobId: '', seqId: 0, data: { ts: Date.now() } }])
-    expect(queue.consumers.get(1)?.lastMessageAt).toBe(Date.now())
-    expect([...service.consumers.connections][0]).toMatchObject({ receivedAt: 1_000 + performance.now() })
-  })
-
-  it.each([
-    [{ action: 'ack' }, 'bad_message', 'ack needs jobId or seqId'],
-    [{ action: 'nack' }, 'bad_message', 'nack needs jobId or seqId'],
-    [{ action: 'extend', jobId: '' }, 'bad_message', 'extend needs jobId or seqId'],
-    [{ action: 'ack', topic: 'mail', jobId: 'a' }, 'wrong_topic', 'this connection has the topic "orders"'],
-    [{ action: 'other' }, 'unknown_action', 'action must be ack, nack, release, extend, credit, ping or close'],
-  ])('%j are refused', async (message, code, error) => {
-    const { socket } = await startConsumer()
-    socket.tell(message)
-    expect(later(socket)).toEqual([{ action: 'error', jobId: '', seqId: 0, data: { code, error } }])
-    expect(socket.ended).toEqual([])
-  })
-
-  it.each([
-    [0, ['4400 too many faulty messages']],
-    [60_000, ['4400 too many faulty messages']],
-    [60_001, []],
-  ])('that are faulty close the connection: two are allowed, and a third after %d ms', async (ms, ended) => {
-    const { socket } = await startConsumer('', { wsDeadMs: 1e9, wsPingMs: 1e9 })
-    for (let n = 0; n < 2; n++) socket.tell({ action: 'ack' })
-    expect(socket.ended).toEqual([])
-    await vi.advanceTimersByTimeAsync(ms)
-    socket.tell({ action: 'ack' })
-    expect(socket.ended).toEqual(ended)
-  })
-
-  it('that are not text, or not JSON, close the connection', async () => {
-    const { service, socket } = await startConsumer()
-    socket.emit('message', Buffer.from('{}'), true)
-    expect(socket.ended).toEqual(['1003 send text'])
-    const other = await open(service, '')
-    other.tell('[1')
-    expect(other.ended).toEqual(['1007 not a JSON object'])
-    other.tell({ action: 'init', uuid: 'x', topic: 'orders' })
-    expect(other.frames).toEqual([])
-  })
-
-  it('close the connection when nothing is in flight', async () => {
-    const { service, socket, topic } = await startConsumer()
-    await addJobs(service, 'a')
-    socket.tell({ action: 'close' })
-    await addJobs(service, 'b')
-    expect([socket.ended, topic.counts.ready]).toEqual([[], 1])
-    socket.tell({ action: 'ack', jobId: 'a' })
-    expect(socket.ended).toEqual(['1000 nothing is in flight'])
-    const idle = await open(service, 'topic=mail&consumer=w')
-    idle.tell({ action: 'close' })
-    expect(idle.ended).toEqual(['1000 nothing is in flight'])
-  })
 })
 
 describe('a socket that takes no more', () => {
@@ -557,15 +310,6 @@ describe('a socket that takes no more', () => {
     expect(topic.counts.leased).toBe(5)
   })
 
-  it('continues at the next tick when it has taken enough', async () => {
-    const { socket, topic } = await startBlocked()
-    await pass(TICK_MS)
-    expect(topic.counts.leased).toBe(1)
-    socket.bufferedAmount = 5_000
-    await pass(TICK_MS)
-    expect([topic.counts.leased, socket.ended]).toEqual([2, []])
-  })
-
   it('is ended when it takes nothing for long', async () => {
     const { socket, topic } = await startBlocked()
     await pass(2_000)
@@ -580,65 +324,9 @@ describe('a socket that takes no more', () => {
     await pass(5_000)
     expect(socket.ended).toEqual([])
   })
-
-  it('that ends before it has taken them gets no more', async () => {
-    const { service, socket, topic } = await startBlocked()
-    socket.emit('close')
-    socket.stream.emit('drain')
-    await pass()
-    expect([topic.counts.leased, service.consumers.connections.size]).toEqual([0, 0])
-  })
-
-  it.each(['closing', 'draining', 'handed over'])('gets none when it is %s', async (why) => {
-    const { service, socket, topic } = await startBlocked()
-    if (why === 'closing') socket.tell({ action: 'close' })
-    if (why === 'draining') service.consumers.isDraining = true
-    if (why === 'handed over') service.partition.unavailable = 'standby'
-    socket.stream.emit('drain')
-    await pass()
-    expect([topic.counts.leased, topic.counts.ready]).toEqual([1, 1])
-  })
 })
 
 describe('the time of a connection', () => {
-  it('without a first message is limited', async () => {
-    const { service } = await startConsumer()
-    const socket = await open(service, '')
-    await pass(3_000)
-    expect(socket.ended).toEqual([])
-    await pass(TICK_MS)
-    expect(socket.ended).toEqual(['4408 no init in time'])
-  })
-
-  it('has a heartbeat when nothing else was sent, and a ping when nothing came', async () => {
-    const { service, socket } = await startConsumer()
-    await pass(9_750)
-    expect(actions(socket)).toEqual(['accepted'])
-    await pass(TICK_MS)
-    expect(actions(socket)).toEqual(['accepted', 'heartbeat'])
-    await pass(9_500)
-    await addJobs(service, 'a')
-    await pass(TICK_MS)
-    expect([actions(socket), socket.ended]).toEqual([['accepted', 'heartbeat', 'job'], []])
-    await pass(TICK_MS)
-    expect(socket.ended).toEqual(['ping'])
-    await pass(19_750)
-    expect(socket.ended).toEqual(['ping'])
-    socket.emit('pong')
-    await pass(19_750)
-    expect(socket.ended).toEqual(['ping'])
-    await pass(TICK_MS)
-    expect(socket.ended).toEqual(['ping', 'ping'])
-  })
-
-  it('ends when nothing came for long', async () => {
-    const { socket, queue } = await startConsumer('', { wsPingMs: 1e9 })
-    await pass(45_000)
-    expect([socket.ended, queue.consumers.size]).toEqual([[], 1])
-    await pass(TICK_MS)
-    expect([socket.ended, queue.consumers.size]).toEqual([['terminated'], 0])
-  })
-
   it('ends within a second when its token is revoked', async () => {
     const { service, socket } = await startConsumer()
     await pass(1_000)
@@ -646,46 +334,9 @@ describe('the time of a connection', () => {
     await pass(1_000)
     expect(socket.ended).toEqual(['4401 the token is no longer valid'])
   })
-
-  it('is looked at every quarter of a second, its token every fourth time', async () => {
-    const { service, socket } = await startConsumer()
-    await pass(TICK_MS)
-    service.isTokenGood = false
-    await pass(3 * TICK_MS)
-    expect(socket.ended).toEqual([])
-    await pass(TICK_MS)
-    expect(socket.ended.length).toBe(1)
-  })
 })
 
 describe('the end of the service', () => {
-  it('lets consumers finish what they have', async () => {
-    const { service, socket, topic, queue } = await startConsumer()
-    await addJobs(service, 'a')
-    socket.frames.length = 1
-    drain(service.consumers, queue.consumers.values(), 'maintenance', 900)
-    await addJobs(service, 'b')
-    expect(later(socket)).toEqual([
-      { action: 'drain', jobId: '', seqId: 0, data: { reason: 'maintenance', closeInMs: 900 } },
-    ])
-    expect(topic.counts).toMatchObject({ leased: 1, ready: 1 })
-  })
-
-  it('closes those consumers that it names, or all connections', async () => {
-    const { service, socket, queue } = await startConsumer()
-    const [other, idle] = [await open(service, 'topic=orders&consumer=x'), await open(service, '')]
-    const [first] = queue.consumers.values()
-    closeAll(service.consumers, first === undefined ? [] : [first], 4404, 'deleted')
-    expect([socket.ended, other.ended]).toEqual([['4404 deleted'], []])
-    closeAll(service.consumers, first === undefined ? [] : [first], 4404, 'deleted')
-    stopConsumers(service.consumers)
-    expect([socket.ended, other.ended, idle.ended]).toEqual([['4404 deleted'], ['1001 shutdown'], ['1001 shutdown']])
-    expect(service.consumers.connections.size).toBe(0)
-    const open1 = await open(service, '')
-    await pass(60_000)
-    expect(open1.ended).toEqual([])
-  })
-
   it('sends no deliveries to a connection that was closed in the same turn', async () => {
     const { service, socket, queue } = await startConsumer()
     const [connection] = service.consumers.connections

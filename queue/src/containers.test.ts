@@ -18,10 +18,10 @@ import {
   ringPush,
   ringShift,
   wheelAdd,
-  wheelRemove,
   wheelTake,
   wheelWaitMs,
 } from './containers.ts'
+import { addById, createIdIndex, findById, itemsOf, removeById } from './id-index.ts'
 
 describe('a heap', () => {
   type Item = HeapItem & { key: number; readonly id: number }
@@ -56,15 +56,6 @@ describe('a heap', () => {
         }
       }),
     )
-  })
-
-  test('refuses an item that is in it, and one that is not', () => {
-    const heap = createHeap<Item>(isBefore)
-    const item = { heapIndex: NOT_IN_HEAP, key: 1, id: 1 }
-    heapPush(heap, item)
-
-    expect(() => heapPush(heap, item)).toThrow('in one heap at a time')
-    expect(() => heapRemove(heap, { heapIndex: 0, key: 1, id: 2 })).toThrow('leaves the heap that it is in')
   })
 })
 
@@ -156,15 +147,6 @@ describe('a timing wheel', () => {
     expect(wheelWaitMs(wheel, START + 10_000)).toBe(Number.POSITIVE_INFINITY)
   })
 
-  test.each([409_500, 409_600, 500_000, 10_000_000])('gives an item of %d ms ahead at its horizon', (aheadMs) => {
-    const wheel = createWheel<Item>(START)
-    wheelAdd(wheel, itemOf('a'), START + aheadMs)
-
-    // 4,096 slots of 100 ms: the last one is 4,095 ahead.
-    expect(takenAt(wheel, START + 409_499)).toEqual([])
-    expect(takenAt(wheel, START + 409_500)).toEqual(['a'])
-  })
-
   test('gives every item after a pause that is longer than its horizon, and only once', () => {
     const wheel = createWheel<Item>(START)
     for (const afterMs of [100, 5_000, 409_500]) wheelAdd(wheel, itemOf(`${afterMs}`), START + afterMs)
@@ -175,17 +157,32 @@ describe('a timing wheel', () => {
     expect(takenAt(wheel, START + 3_600_200)).toEqual([])
     expect(takenAt(wheel, START + 3_600_300)).toEqual(['next'])
   })
+})
 
-  test('does not give an item that was removed', () => {
-    const wheel = createWheel<Item>(START)
-    const [a, b] = [itemOf('a'), itemOf('b')]
-    wheelAdd(wheel, a, START + 100)
-    wheelAdd(wheel, b, START + 100)
+type Item = { readonly id: string; readonly n: number }
 
-    wheelRemove(wheel, a)
+const ids = fc.oneof(
+  fc.nat(60).map((n) => `job-${n}`),
+  fc.string({ unit: 'binary', minLength: 1, maxLength: 4 }),
+)
 
-    expect([a.slot, wheel.count]).toEqual([NO_SLOT, 1])
-    expect(() => wheelRemove(wheel, a)).toThrow('leaves a wheel that it is in')
-    expect(takenAt(wheel, START + 100)).toEqual(['b'])
-  })
+test('has what a map has, whatever is added and removed', () => {
+  fc.assert(
+    fc.property(fc.array(ids, { maxLength: 300 }), (all) => {
+      const index = createIdIndex<Item>(Math.random)
+      const model = new Map<string, Item>()
+      for (const [n, id] of all.entries()) {
+        expect(findById(index, id)).toBe(model.get(id))
+        if (model.delete(id)) removeById(index, id)
+        else {
+          const item = { id, n }
+          model.set(id, item)
+          addById(index, item)
+        }
+        expect(index.size).toBe(model.size)
+      }
+      for (const [id, item] of model) expect(findById(index, id)).toBe(item)
+      expect(itemsOf(index).sort((a, b) => a.n - b.n)).toEqual([...model.values()])
+    }),
+  )
 })

@@ -1,27 +1,9 @@
-import { topicConfig } from '@vacancy/shared/contract'
 import { describe, expect, it, test } from 'vitest'
-import { createJob, createTopicState, FLAG, type Job, type NewJob, STATE } from './job.ts'
-import {
-  goneName,
-  JOURNAL_VERSION,
-  type JournalTables,
-  metaFault,
-  readPayload,
-  rowsOf,
-  writePayload,
-} from './journal-tables.ts'
-
-const TOPIC = createTopicState('orders', 4, topicConfig.parse({ max_attempts: 7 }), 1_000, () => 0.5)
-
-function jobOf(fields: Partial<NewJob> = {}, changed: Partial<Job> = {}): Job {
-  const usual = { id: 'a', priority: 0, flags: 0, maxAttempts: 0, ackDeadlineMs: 0, runAt: 0, data: 'AAEC', bytes: 3 }
-  return Object.assign(createJob(TOPIC, { ...usual, ...fields }, 12, STATE.pending, 900), changed)
-}
-
-const PAST = {
-  ...{ lastError: 'no room', reason: 'rejected' as const, deadAt: 5_000, agesFrom: 70, group: undefined },
-  history: [{ at: 5_000, event: 'dead' as const, consumer: '', error: 'no room' }],
-}
+import { JOURNAL_VERSION, type JournalTables, metaFault } from './journal-tables.ts'
+import type { Partition } from './partition.ts'
+import { tablesOf } from './postgres-setup.ts'
+import { type QueueServer, servingOf } from './queue-server.ts'
+import { startEngine } from './testing/engine.ts'
 
 test.each<[Partial<JournalTables['meta']>, string | undefined]>([
   [{}, undefined],
@@ -40,100 +22,43 @@ test('journals that exist are of these versions, which change only with their ta
   expect(JOURNAL_VERSION).toEqual({ sqlite: 3, pg: 1 })
 })
 
-test('a deleted topic has a name that no topic can have', () => {
-  expect(goneName(12)).toBe('#12')
-})
-
-describe('the rows of a group', () => {
-  it('are in the order in which they are stored, so that an id is free before it returns', () => {
-    const [job, from] = [jobOf(), jobOf({ id: 'b' }, { seq: 5 })]
-    const rows = rowsOf([
-      { kind: 'put', job },
-      { kind: 'done', seq: 3 },
-      { kind: 'finished', topicNumber: 4, id: 'x', at: 77 },
-      { kind: 'forget', topicNumber: 4, ids: ['y', 'z'] },
-      { kind: 'move', from, job: from },
-      { kind: 'topicGone', topicNumber: 9 },
-      { kind: 'done', seq: 4 },
-    ])
-    expect(rows).toMatchObject({
-      ...{ topics: [{ gone: 9 }], updates: [], done: [3, 5, 4] },
-      finished: [{ topicNumber: 4, id: 'x', at: 77 }],
-      forgotten: [{ topicNumber: 4, ids: ['y', 'z'] }],
-    })
-    expect(rows.puts).toEqual([job, from])
-    expect(rowsOf([])).toEqual({ topics: [], updates: [], done: [], finished: [], forgotten: [], puts: [] })
-  })
-
-  it('have the configuration of a topic, with its redrive if it has one', () => {
-    const config = topicConfig.parse({})
-    const redrive = { state: 'running' } as NonNullable<(typeof TOPIC)['redrive']>['record']
-    const rows = rowsOf([
-      { kind: 'topic', topic: TOPIC, config, redrive: undefined },
-      { kind: 'topic', topic: TOPIC, config, redrive },
-    ])
-    const topic = { name: 'orders', number: 4, createdAt: 1_000 }
-    expect(rows.topics).toEqual([
-      { topic: { ...topic, config } },
-      { topic: { ...topic, config: { ...config, redrive } } },
-    ])
-    expect(Object.keys((rows.topics[0] as { topic: { config: object } }).topic.config)).not.toContain('redrive')
-  })
-
-  const counted = { failures: 3, deliveries: 4, flags: FLAG.json, runAt: 8_000 }
-  const shared = { seq: 12, newSeq: 12, failures: 3, deliveries: 4, flags: FLAG.json }
-
+describe('names', () => {
+  // Known values of FNV-1a with 32 bits.
   it.each([
-    ['ready', { state: 0, run_at: 0, dead_at: 0, reason: '' }],
-    ['leased', { state: 0, run_at: 0, dead_at: 0, reason: '' }],
-    ['delayed', { state: 0, run_at: 8_000, dead_at: 0, reason: '' }],
-    ['dead', { state: 1, run_at: 0, dead_at: 5_000, reason: 'rejected' }],
-    // It is being redriven: dead until that is stored.
-    ['pending', { state: 1, run_at: 0, dead_at: 5_000, reason: 'rejected' }],
-  ] as const)('update a job that is %s', (state, columns) => {
-    const job = jobOf({}, { ...counted, state: STATE[state], past: PAST })
-    expect(rowsOf([{ kind: 'update', seq: 12, job }]).updates).toEqual([
-      { ...shared, ...columns, last_error: 'no room', history: JSON.stringify(PAST.history) },
-    ])
+    ['a', 0xe40c292c],
+    ['foobar', 0xbf9cf968],
+    ['', 0x811c9dc5],
+  ])('of the schema "%s" have the hash that every version has', (schema, hash) => {
+    const { lockSpace, derivedLockSpace, sessionPrefix, processes } = tablesOf(schema, 2)
+    expect([lockSpace, derivedLockSpace]).toEqual([hash | 0, hash | 0])
+    expect(sessionPrefix).toBe(`vacancy queue ${hash.toString(16)}`)
+    expect(processes).toContain(`application_name like '${sessionPrefix} %'`)
   })
 
-  it.each([
-    ['ready', 0],
-    ['dead', 1],
-  ] as const)('update a job without a past that is %s', (name, state) => {
-    const job = jobOf({}, { ...counted, state: STATE[name] })
-    expect(rowsOf([{ kind: 'update', seq: 12, job }]).updates).toEqual([
-      { ...shared, state, run_at: 0, dead_at: 0, reason: '', last_error: '', history: '' },
-    ])
-  })
-
-  it('of a redrive give a job another number, with nothing counted', () => {
-    const job = jobOf({}, { ...counted, seq: 40, past: PAST })
-    expect(rowsOf([{ kind: 'redrive', seq: 12, job }]).updates).toEqual([
-      {
-        ...{ seq: 12, newSeq: 40, state: 0, failures: 0, deliveries: 0, flags: FLAG.json, run_at: 0, dead_at: 0 },
-        ...{ reason: '', last_error: 'no room', history: JSON.stringify(PAST.history) },
-      },
-    ])
+  it('of a lock may be set', () => {
+    expect(tablesOf('a', 1, 17)).toMatchObject({ lockSpace: 17, derivedLockSpace: 0xe40c292c | 0 })
+    expect(tablesOf('a', 1, -1).lockSpace).toBe(-1)
   })
 })
 
-describe('a payload', () => {
-  it.each([
-    ['bytes', 'AAECAw==', 0, [0, 1, 2, 3]],
-    ['JSON in ASCII', '{"a":1}', FLAG.json, [...Buffer.from('{"a":1}')]],
-    ['JSON beyond ASCII', '"ü東"', FLAG.json | FLAG.wide, [...Buffer.from('"ü東"')]],
-    ['no bytes', '', 0, []],
-  ])('of %s is stored decoded, and read as it was', (_, data, flags, stored) => {
-    const target = Buffer.alloc(stored.length + 4, 0xee)
-    expect(writePayload(jobOf({ data, flags }), target, 2)).toBe(stored.length)
-    expect([...target]).toEqual([0xee, 0xee, ...stored, 0xee, 0xee])
-    expect(readPayload(target, 2, stored.length, flags)).toBe(data)
-  })
+const clock = { wallMs: () => 5, monotonicMs: () => 100 }
+const partitionOf = (fields: object): Partition =>
+  ({ options: { clock }, unavailable: undefined, fullUntil: 0, ...fields }) as never
 
-  it('that is null has no bytes', () => {
-    expect(writePayload(jobOf({ data: undefined }), Buffer.alloc(4), 0)).toBe(0)
-    expect(readPayload(Buffer.alloc(4), 0, -1, FLAG.json)).toBeUndefined()
-    expect(readPayload(Buffer.alloc(4), 0, 0, 0)).toBe('')
+describe('the partition of a topic', () => {
+  // FNV-1a of 32 bits: a 0xe40c292c, b 0xe70c2de5, foobar 0xbf9cf968.
+  it.each([
+    ['a', 4, 0],
+    ['b', 4, 1],
+    ['foobar', 7, 0xbf9cf968 % 7],
+    ['a', 7, 0xe40c292c % 7],
+    ['foobar', 1, 0],
+  ])('of "%s" among %i is number %i in every process', (topic, count, expected) => {
+    const queues = Array.from({ length: count }, () => startEngine().queue)
+    const server = { partitions: queues.map((queue) => partitionOf({ queue })) } as unknown as QueueServer
+    const { queue, partition, now } = servingOf(server, topic)
+    expect(queues.indexOf(queue)).toBe(expected)
+    expect(server.partitions.indexOf(partition)).toBe(expected)
+    expect(now).toEqual({ wallMs: 5, monotonicMs: 100 })
   })
 })

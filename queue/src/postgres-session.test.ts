@@ -76,114 +76,7 @@ async function withAnswer(answer: (text: string) => Answer): Promise<{ session: 
   client().queries.length = 0
   return { session, failures }
 }
-const messagesOf = (settled: PromiseSettledResult<{ rows: object[] }>[]) =>
-  settled.map((each) => (each.status === 'fulfilled' ? each.value.rows : (each.reason as Error).message))
-
-describe('opening', () => {
-  it('connects with limits, and names the session', async () => {
-    const session = await opened("it's")
-    expect(client().options).toMatchObject({
-      ...{ connectionString: 'postgres://host/db', connectionTimeoutMillis: 10_000, keepAlive: true, pipeline: true },
-      keepAliveInitialDelayMillis: 5_000,
-    })
-    expect((client().options['stream'] as () => unknown)()).toBe(session.socket)
-    const [, settings = '', last] = client().queries
-    expect(settings.split('; ')).toEqual([
-      "set application_name = 'it''s'",
-      'set idle_session_timeout = 8000',
-      'set statement_timeout = 40000',
-      'set idle_in_transaction_session_timeout = 8000',
-      'set tcp_keepalives_idle = 5',
-      'set tcp_keepalives_interval = 2',
-      'set tcp_keepalives_count = 3',
-      'set tcp_user_timeout = 11000',
-    ])
-    expect(last).toBe('set client_connection_check_interval = 2000')
-    expect(session.failure).toBeUndefined()
-  })
-
-  it.each([
-    [{ version: 139_999 }, 'PostgreSQL 14 or newer is needed'],
-    [{ version: 140_000 }, undefined],
-    [{ encoding: 'LATIN1' }, 'the database has the encoding LATIN1; create one with UTF8'],
-    [{ read_only: 'on' }, 'the server is read-only, such as a replica; connect to the primary'],
-  ])('of a server with %j is refused when it cannot be used', async (fields, message) => {
-    fake.connect = async () => {
-      client().answer = (text) => ({ rows: text.includes('version_num') ? [{ ...SERVER, ...fields }] : [] })
-    }
-    if (message === undefined) return void (await opened())
-    await expect(opened()).rejects.toThrow(message)
-  })
-
-  it('continues when the server cannot check its connections, and not when it refuses a setting', async () => {
-    const refusing = (part: string) => async () => {
-      client().answer = (text) => (text.includes(part) ? new Error('refused') : { rows: [SERVER] })
-    }
-    fake.connect = refusing('client_connection_check')
-    expect((await opened()).failure).toBeUndefined()
-    fake.connect = refusing('statement_timeout')
-    await expect(opened()).rejects.toThrow('refused')
-  })
-
-  it('ends when it is aborted, before or while it connects', async () => {
-    const opening = Promise.withResolvers<undefined>()
-    fake.connect = () => opening.promise
-    const session = opened()
-    stopping.abort()
-    opening.resolve(undefined)
-    await expect(session).rejects.toThrow('stopped')
-    await expect(opened()).rejects.toThrow(/aborted/)
-  })
-
-  it('is not ended by an abort afterwards', async () => {
-    const session = await opened()
-    stopping.abort()
-    expect(session.failure).toBeUndefined()
-  })
-
-  it('reports why the server is not reachable', async () => {
-    fake.connect = async () => {
-      throw new Error('ECONNREFUSED')
-    }
-    await expect(opened()).rejects.toThrow('ECONNREFUSED')
-  })
-})
-
 describe('requests', () => {
-  it('get their rows, or their own error', async () => {
-    const { session, failures } = await withAnswer((text) =>
-      text === 'bad' ? new Error('wrong') : { rows: [{ text }] },
-    )
-    expect((await ask(session, { text: 'a' })).rows).toEqual([{ text: 'a' }])
-    await expect(ask(session, { text: 'bad' })).rejects.toThrow('wrong')
-    const settled = await askAll(session, [{ text: 'a' }, { text: 'bad' }, { text: 'b' }])
-    expect(messagesOf(settled)).toEqual([[{ text: 'a' }], 'wrong', [{ text: 'b' }]])
-    expect([session.failure, failures, session.waiting.size]).toEqual([undefined, [], 0])
-  })
-
-  it('are sent together, before any response', async () => {
-    const { session } = await withAnswer(() => undefined)
-    const corks: string[] = []
-    const { socket } = session
-    socket.cork = () => void corks.push(`cork ${client().queries.length}`)
-    socket.uncork = () => void corks.push(`uncork ${client().queries.length}`)
-    const all = askAll(session, [{ text: 'a' }, { text: 'b' }])
-    expect(corks).toEqual(['cork 0', 'uncork 2'])
-    for (const settle of client().settle) settle({ rows: [] })
-    await all
-  })
-
-  it('with rows to copy send these behind the statement', async () => {
-    const { session } = await withAnswer(() => ({ rows: [] }))
-    const copied = Buffer.from('rows')
-    const settled = await askAll(session, [{ text: 'copy jobs', copied }, { text: 'b' }])
-    expect(client().queries).toEqual(['copy jobs', 'b'])
-    expect(client().written).toEqual([copied])
-    expect(messagesOf(settled)).toEqual([[], []])
-    client().answer = () => new Error('duplicate key')
-    expect(messagesOf(await askAll(session, [{ text: 'copy jobs', copied }]))).toEqual(['duplicate key'])
-  })
-
   it.each([
     [undefined, 4_999, 'PostgreSQL did not respond within 5 s'],
     [1_500, 1_499, 'PostgreSQL did not respond within 1.5 s'],
@@ -203,18 +96,6 @@ describe('requests', () => {
     for (const settle of client().settle) settle({ rows: [] })
     await vi.advanceTimersByTimeAsync(0)
   })
-
-  it('may be late when their response is there, unread', async () => {
-    const { session } = await withAnswer(() => undefined)
-    const waiting = ask(session, { text: 'a' }, 100)
-    vi.advanceTimersByTime(99)
-    // The limit is over, and the response is read in the same turn of the event loop.
-    setTimeout(() => client().settle[0]?.({ rows: [{ late: true }] }), 1)
-    await vi.advanceTimersToNextTimerAsync()
-    await vi.advanceTimersByTimeAsync(10)
-    expect((await waiting).rows).toEqual([{ late: true }])
-    expect(session.failure).toBeUndefined()
-  })
 })
 
 describe('a session that failed', () => {
@@ -232,39 +113,5 @@ describe('a session that failed', () => {
     await vi.advanceTimersByTimeAsync(0)
     await closeSession(session)
     expect(client().isEnded).toBe(false)
-  })
-
-  it.each([
-    ['error', new Error('reset'), 'reset'],
-    ['end', undefined, 'PostgreSQL closed the connection'],
-  ])('is one whose connection reports: %s', async (event, value, message) => {
-    const { session, failures } = await withAnswer(() => undefined)
-    client().emit(event, value)
-    expect(failures).toEqual([message])
-    await expect(askAll(session, [])).rejects.toThrow(message)
-  })
-})
-
-describe('closing', () => {
-  it('ends the connection, and refuses what comes later', async () => {
-    const { session, failures } = await withAnswer(() => ({ rows: [] }))
-    await closeSession(session)
-    expect(client().isEnded).toBe(true)
-    client().emit('end')
-    expect(failures).toEqual([])
-    await expect(ask(session, { text: 'a' })).rejects.toThrow('the session is closed')
-  })
-
-  it('takes no longer than two seconds', async () => {
-    const { session } = await withAnswer(() => ({ rows: [] }))
-    const ended = Promise.withResolvers<void>()
-    Object.assign(client(), { end: () => ended.promise })
-    const closing = closeSession(session)
-    await vi.advanceTimersByTimeAsync(1_999)
-    expect(session.socket.destroyed).toBe(false)
-    await vi.advanceTimersByTimeAsync(1)
-    expect(session.socket.destroyed).toBe(true)
-    ended.resolve()
-    await closing
   })
 })

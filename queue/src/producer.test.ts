@@ -3,7 +3,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type TopicConfig, topicConfig } from '@vacancy/shared/contract'
 import type { Logger } from 'pino'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { connect } from './delivery.ts'
 import { type Journal, type JournalEvents, JournalFullError } from './journal.ts'
 import { createQueueMetrics } from './metrics.ts'
 import {
@@ -14,7 +13,7 @@ import {
   runSoon,
   startPartition,
 } from './partition.ts'
-import { answerSubmission, handleProducer, isProducerPath } from './producer.ts'
+import { handleProducer } from './producer.ts'
 import { createTopic } from './queue.ts'
 import type { QueueServer, QueueSettings } from './queue-server.ts'
 import type { Queue } from './state.ts'
@@ -165,63 +164,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-it.each([
-  ['/producer', true],
-  ['/producer?a=1', true],
-  ['/producer/', true],
-  ['/producer/jobs?token=a', true],
-  ['/producers', false],
-  ['/api/producer/jobs', false],
-  ['/', false],
-])('the path %s belongs to producers: %s', (url, isTheirs) => {
-  expect(isProducerPath(url)).toBe(isTheirs)
-})
-
 describe('a request', () => {
-  it.each([
-    ['POST', '/producer', 404, 'there is no /producer', 'none', undefined],
-    ['POST', '/producer/other?x=1', 404, 'there is no /producer/other', 'none', undefined],
-    ['GET', '/producer/jobs', 405, 'use POST', '/producer/jobs', 'POST'],
-    ['GET', '/producer/job', 405, 'use POST', '/producer/jobs', 'POST'],
-    ['PUT', '/producer/topic', 405, 'use POST', '/producer/topic', 'POST'],
-    ['POST', '/producer/jobs/orders/a', 405, 'use GET or DELETE', '/producer/jobs/{topic}/{id}', 'GET, DELETE'],
-    ['BREW', '/producer/jobs', 405, 'use POST', '/producer/jobs', 'POST'],
-  ])('%s %s is answered with %d, and counted', async (method, url, status, message, route, allow) => {
-    const service = await startTopic()
-    const answer = await call(service, method, url)
-    const error = status === 404 ? 'not_found' : 'method_not_allowed'
-    expect([answer.status, answer.body, answer.headers['allow']]).toEqual([status, { error, message }, allow])
-    const counted = method === 'BREW' ? 'other' : method
-    expect([...service.server.metrics.requests]).toEqual([[`${counted} ${route} ${status}`, 1]])
-  })
-
-  it('with an unknown path shows the beginning of it', async () => {
-    const { body } = await call(await startTopic(), 'POST', `/producer/${'x'.repeat(300)}`)
-    expect(body.message).toBe(`there is no /producer/${'x'.repeat(190)}`)
-  })
-
-  it.each([
-    ['', 401, { error: 'unauthorized', message: 'a valid token is required: Authorization: Bearer …' }],
-    ['wrong', 401, { error: 'unauthorized', message: 'a valid token is required: Authorization: Bearer …' }],
-    ['consumer', 403, { error: 'forbidden', message: 'this needs the role producer; the token has the role consumer' }],
-    ['mail', 403, { error: 'forbidden', message: 'the token is not for topic "orders"' }],
-    ['admin', 200, { status: 'success', topic: 'orders', accepted: 1, duplicates: 0 }],
-  ])('with the token "%s" is answered with %d', async (token, status, body) => {
-    const service = await startTopic()
-    const answer = await call(service, 'POST', '/producer/jobs', job('a'), { token })
-    expect([answer.status, answer.body]).toEqual([status, body])
-    expect(answer.headers['www-authenticate']).toBe(status === 401 ? 'Bearer' : undefined)
-    expect(answer.headers['content-length']).toBe(Buffer.byteLength(JSON.stringify(body)))
-    expect(service.server.metrics.authFailures).toBe(status === 401 ? 1 : 0)
-  })
-
-  it('may have its token in the query where that is allowed', async () => {
-    const url = '/producer/jobs/orders/a?token=producer'
-    expect((await call(await startService(), 'GET', url, undefined, { token: '' })).status).toBe(401)
-    const service = await startService({}, true)
-    expect((await call(service, 'GET', url, undefined, { token: '' })).body.error).toBe('topic_not_found')
-  })
-
   it('waits after many wrong tokens of its address, but not with a right one', async () => {
     const service = await startTopic()
     const answers = []
@@ -244,33 +187,10 @@ describe('a request', () => {
     await pass(1_000)
     expect((await again()).status).toBe(401)
   })
-
-  it('that fails for no known reason shows nothing of it, and its query is not logged', async () => {
-    const service = await startTopic()
-    Object.defineProperty(service.server.partitions[0], 'queue', {
-      get: () => {
-        throw new Error('secret')
-      },
-    })
-    const { status, body } = await call(service, 'POST', '/producer/jobs?token=secret', job('a'))
-    expect([status, body]).toEqual([503, { error: 'service_unavailable', message: 'internal error, see the log' }])
-    expect(service.logged).toEqual(['a queue request failed: /producer/jobs'])
-  })
 })
 
 describe('the body of a request', () => {
   const url = '/producer/jobs'
-
-  it('may come in pieces', async () => {
-    const service = await startTopic()
-    const text = JSON.stringify(job('ü'))
-    const begun = begin(service, 'POST', url, { headers: { 'content-length': String(Buffer.byteLength(text)) } })
-    send(begun, text.slice(0, 9), text.slice(9, 20), text.slice(20))
-    await pass()
-    await pass(10_000)
-    expect(begun.response).toMatchObject({ statusCode: 200 })
-    expect(begun.request.ended).toEqual([])
-  })
 
   it.each([
     ['2000', 0, 0],
@@ -313,78 +233,10 @@ describe('the body of a request', () => {
     ])
     expect(service.server.metrics.requestSeconds.get('POST /producer/jobs')?.sum).toBe(5)
   })
-
-  it('that ends with its connection is counted, and answered to no one', async () => {
-    const service = await startTopic()
-    const begun = begin(service, 'POST', url)
-    await pass()
-    begun.request.emit('data', Buffer.from('{"'))
-    begun.response.destroyed = true
-    begun.request.emit('close')
-    await pass()
-    expect([begun.response.text, service.server.metrics.requests.size]).toEqual([undefined, 1])
-  })
-
-  it('cannot be refused after the response has begun', async () => {
-    const begun = begin(await startTopic(), 'POST', url)
-    await pass()
-    begun.response.headersSent = true
-    begun.request.emit('close')
-    await pass()
-    expect([begun.response.text, begun.request.ended]).toEqual([undefined, ['response destroyed']])
-  })
 })
 
 describe('a submission', () => {
   const url = '/producer/jobs'
-
-  it('is answered with what was accepted', async () => {
-    const service = await startTopic()
-    expect((await call(service, 'POST', url, jobs('a', 'b'))).body).toEqual({
-      ...{ status: 'success', topic: 'orders', accepted: 2, duplicates: 0 },
-    })
-    expect((await call(service, 'POST', '/producer/job', jobs('b', 'c', 'a"'))).body).toEqual({
-      ...{ status: 'success', topic: 'orders', accepted: 2, duplicates: 1, duplicateIds: ['b'] },
-    })
-    expect((await call(service, 'POST', `${url}?x=1`, jobs('a"', 'd', 'c'))).body).toMatchObject({
-      ...{ accepted: 1, duplicates: 2, duplicateIds: ['a"', 'c'] },
-    })
-  })
-
-  it('may be answered with an empty body', async () => {
-    const service = await startTopic({}, { producerResponse: 'empty' })
-    expect(await call(service, 'POST', url, job('a'))).toMatchObject({ status: 200, body: '' })
-  })
-
-  it.each([
-    ['{', 400, { error: 'invalid_json', message: 'the body is not JSON in UTF-8' }],
-    [jobs(), 400, { error: 'invalid_request', message: 'jobs must be a list of at least one job' }],
-    [jobs('a', 'b', 'c', 'd'), 400, { error: 'invalid_request', message: '4 jobs; a request has at most 3' }],
-    [{ ...jobs('a'), topic: 'other' }, 404, { error: 'topic_not_found', message: 'topic "other" does not exist' }],
-  ])('%j is refused', async (body, status, error) => {
-    const answer = await call(await startTopic(), 'POST', url, body)
-    expect([answer.status, answer.body]).toEqual([status, error])
-  })
-
-  it('with a faulty job lists it', async () => {
-    const { status, body } = await call(await startTopic(), 'POST', url, jobs('a', ''))
-    expect(status).toBe(400)
-    expect(body).toMatchObject({ error: 'invalid_request', failures: [{ index: 1, id: '', reason: 'invalid_id' }] })
-  })
-
-  it.each<[Partial<TopicConfig>, string, string]>([
-    [{ max_jobs: 2 }, 'max_jobs', 'the topic is full: its unfinished jobs have reached max_jobs'],
-    [{ max_bytes: 5 }, 'max_bytes', 'the topic is full: its unfinished jobs have reached max_bytes'],
-  ])('to a topic with %j that is full is refused', async (config, reason, message) => {
-    const service = await startTopic(config)
-    const { status, body, headers } = await call(service, 'POST', url, jobs('a', 'b', 'c'))
-    expect([status, body, headers['retry-after']]).toEqual([
-      429,
-      { error: 'queue_full', message, retryAfterMs: 1_000 },
-      '1',
-    ])
-    expect([...service.server.metrics.rejected]).toEqual([[`orders ${reason}`, 3]])
-  })
 
   it('is refused on a full disk, then for a second without a try', async () => {
     const service = await startTopic()
@@ -423,139 +275,5 @@ describe('a submission', () => {
     service.events[0]?.onLost(new Error('gone'))
     await pass()
     expect(JSON.parse(lost.response.text ?? '')).toEqual(unknown('the journal failed while storing'))
-  })
-
-  it('whose body has arrived is answered alike, and counted', async () => {
-    const service = await startTopic()
-    const caller = { authorization: 'Bearer producer', query: undefined, address: '10.0.0.1' }
-    const stored = Promise.withResolvers<void>()
-    service.writing = () => stored.promise
-    const answered = answerSubmission(service.server, caller, Buffer.from(JSON.stringify(job('a'))))
-    await pass()
-    await pass(250)
-    stored.resolve()
-    const body = '{"status":"success","topic":"orders","accepted":1,"duplicates":0}'
-    expect(await answered).toEqual({ status: 200, headers: {}, body })
-    const refused = await answerSubmission(service.server, { ...caller, authorization: undefined }, Buffer.from('{'))
-    expect(refused).toMatchObject({ status: 401, headers: { 'www-authenticate': 'Bearer' } })
-    expect([...service.server.metrics.requests]).toEqual([
-      ['POST /producer/jobs 200', 1],
-      ['POST /producer/jobs 401', 1],
-    ])
-    expect(service.server.metrics.requestSeconds.get('POST /producer/jobs')?.sum).toBe(0.25)
-  })
-})
-
-describe('a job', () => {
-  const url = '/producer/jobs/orders/a'
-
-  it('is shown, with its payload on request', async () => {
-    const service = await startTopic()
-    await call(service, 'POST', '/producer/jobs', job('a', { data: 'eyJuIjoxfQ==' }))
-    const { status, body } = await call(service, 'GET', url)
-    expect([status, body.id, body.state, 'data' in body]).toEqual([200, 'a', 'ready', false])
-    expect((await call(service, 'GET', `${url}?data=0`)).body).toEqual(body)
-    expect((await call(service, 'GET', `${url}?data=1`)).body).toEqual({ ...body, data: 'eyJuIjoxfQ==' })
-  })
-
-  it.each([
-    ['/producer/jobs/orders/b', 'job_not_found', 'job "b" is not known'],
-    ['/producer/jobs/other/a', 'topic_not_found', 'topic "other" does not exist'],
-    ['/producer/jobs/orders/', 'not_found', 'the path is /producer/jobs/{topic}/{id}'],
-    ['/producer/jobs/orders', 'not_found', 'the path is /producer/jobs/{topic}/{id}'],
-    ['/producer/jobs/or%20ders/a', 'not_found', 'the path is /producer/jobs/{topic}/{id}'],
-    ['/producer/jobs/orders/%ff', 'not_found', 'the path is /producer/jobs/{topic}/{id}'],
-    ['/producer/jobs/%ff/a', 'not_found', 'the path is /producer/jobs/{topic}/{id}'],
-  ])('%s is not found: %s', async (path, error, message) => {
-    const service = await startTopic()
-    for (const method of ['GET', 'DELETE'])
-      expect(await call(service, method, path)).toMatchObject({ status: 404, body: { error, message } })
-  })
-
-  it('with a slash or an escape in its id is found', async () => {
-    const service = await startTopic()
-    await call(service, 'POST', '/producer/jobs', job('a/ü b'))
-    expect((await call(service, 'GET', '/producer/jobs/orders/a/%C3%BC%20b')).body.id).toBe('a/ü b')
-    const refused = { error: 'forbidden', message: 'the token is not for topic "orders"' }
-    expect((await call(service, 'GET', url, undefined, { token: 'mail' })).body).toEqual(refused)
-  })
-
-  it('is cancelled, also while it is being stored', async () => {
-    const service = await startTopic()
-    await call(service, 'POST', '/producer/jobs', job('a'))
-    expect(await call(service, 'DELETE', url)).toMatchObject({
-      ...{ status: 200, body: { status: 'success', id: 'a', previousState: 'ready' } },
-    })
-    const stored = Promise.withResolvers<void>()
-    service.writing = () => stored.promise
-    send(begin(service, 'POST', '/producer/jobs'), JSON.stringify(job('a')))
-    await pass()
-    const cancelled = begin(service, 'DELETE', url)
-    await pass()
-    expect(cancelled.response.statusCode).toBe(0)
-    stored.resolve()
-    await pass()
-    await pass()
-    expect([cancelled.response.statusCode, JSON.parse(cancelled.response.text ?? '').previousState]).toEqual([
-      200,
-      'ready',
-    ])
-    expect(service.partition.queue?.topics.get('orders')?.jobs.size).toBe(0)
-  })
-
-  it('that is being processed is cancelled only by force', async () => {
-    const service = await startTopic()
-    await call(service, 'POST', '/producer/jobs', job('a'))
-    const fields = { name: 'w', topicName: 'orders', prefetch: 9, confirms: false, tokenName: 't', remote: 'r' }
-    connect(service.partition.queue as Queue, fields, momentOf(service.partition))
-    runSoon(service.partition)
-    await pass()
-    const message = 'job "a" is being processed; force=1 removes it anyway'
-    const refused = { status: 409, body: { error: 'job_leased', message } }
-    expect(await call(service, 'DELETE', url)).toMatchObject(refused)
-    expect(await call(service, 'DELETE', `${url}?force=0`)).toMatchObject(refused)
-    expect((await call(service, 'DELETE', `${url}?force=1`)).body.previousState).toBe('leased')
-  })
-})
-
-describe('a topic', () => {
-  const url = '/producer/topic'
-
-  it('is created with the defaults of the server and its own configuration', async () => {
-    const service = await startService()
-    const { status, body } = await call(service, 'POST', url, { topic: 'orders', config: { max_jobs: 5 } })
-    expect([status, body]).toEqual([200, { status: 'success', topic: 'orders', created: true }])
-    expect(service.partition.queue?.topics.get('orders')?.config).toMatchObject({ max_attempts: 9, max_jobs: 5 })
-  })
-
-  it.each([
-    ['{', 400, 'invalid_json', 'the body is not JSON in UTF-8'],
-    [[], 400, 'invalid_request', /^the body: /],
-    [{ topic: 'a b' }, 400, 'invalid_request', 'topic: must be 1 to 200 letters, digits or . _ : -'],
-    [{ topic: 'x', config: { max_jobs: 0 } }, 400, 'invalid_request', /^config\.max_jobs: /],
-    [{ topic: 'orders' }, 409, 'topic_exists', 'topic "orders" exists'],
-  ])('%j is refused', async (body, status, error, message) => {
-    const answer = await call(await startTopic(), 'POST', url, body)
-    expect([answer.status, answer.body.error]).toEqual([status, error])
-    expect(answer.body.message).toMatch(message)
-  })
-
-  it('is created by those who may', async () => {
-    const message = 'only admin tokens create topics here'
-    const service = await startService({ topicCreateRole: 'admin' })
-    expect((await call(service, 'POST', url, { topic: 'a' })).body).toEqual({ error: 'forbidden', message })
-    expect((await call(service, 'POST', url, { topic: 'a' }, { token: 'admin' })).status).toBe(200)
-    const usual = await startService()
-    expect((await call(usual, 'POST', url, { topic: 'a' }, { token: 'mail' })).status).toBe(403)
-    expect((await call(usual, 'POST', url, { topic: 'mail-1' }, { token: 'mail' })).status).toBe(200)
-  })
-
-  it('is refused where there are too many', async () => {
-    const service = await startTopic()
-    expect((await call(service, 'POST', url, { topic: 'b' })).status).toBe(200)
-    const { status, body } = await call(service, 'POST', url, { topic: 'c' })
-    expect([status, body.error, body.message]).toEqual([
-      ...[429, 'queue_full', 'there are 10000 topics, the most that are allowed'],
-    ])
   })
 })

@@ -1,9 +1,19 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { asDiskFull, isDiskFull, openDatabase, pragma, type QueueDatabase, queueId } from './sqlite-database.ts'
+import { afterEach, beforeEach, describe, expect, it, test } from 'vitest'
+import {
+  closePackFiles,
+  dropPack,
+  keepPack,
+  openPackFiles as openFiles,
+  type PackFiles,
+  type PackPlace,
+  readPacked,
+  writePacks,
+} from './pack-files.ts'
+import { openDatabase, type QueueDatabase } from './sqlite-database.ts'
 
 let folder: string
 let open: DatabaseSync[]
@@ -34,7 +44,6 @@ function change(sql: string): void {
   database.close()
 }
 
-const numberOf = (database: DatabaseSync, sql: string) => Object.values(database.prepare(sql).get() ?? {})[0]
 const metaOf = (database: DatabaseSync) => ({ ...database.prepare('SELECT * FROM meta').get() })
 const tablesOf = (database: DatabaseSync) =>
   database
@@ -50,34 +59,6 @@ describe('a new file', () => {
     expect(tablesOf(database)).toEqual(TABLES)
     expect(metaOf(database)).toEqual({ id: 1, version: 3, partition: 2, partitions: 4, next_topic: 1 })
   })
-
-  it('has a log, of which 16 MiB are moved to the file, and large pages', async () => {
-    const { database } = await opened()
-    expect(numberOf(database, 'PRAGMA journal_mode')).toBe('wal')
-    expect(numberOf(database, 'PRAGMA locking_mode')).toBe('exclusive')
-    expect(pragma(database, 'page_size')).toBe(16_384)
-    expect(pragma(database, 'wal_autocheckpoint')).toBe(1_024)
-    expect(statSync(`${file()}-wal`).size).toBe(0)
-  })
-
-  it.each([
-    [false, 0],
-    [true, 1],
-  ])('is synced by SQLite as configured: %s', async (isSynced, expected) => {
-    const { database } = await opened({ isSynced })
-    expect(pragma(database, 'synchronous')).toBe(expected)
-  })
-
-  it('has an id, which it keeps', async () => {
-    const { database } = await opened()
-    const id = queueId(database)
-    expect(id).toMatch(/^[0-9a-f]{8}$/)
-    expect(pragma(database, 'user_version')).toBeGreaterThan(0)
-    database.close()
-    expect(queueId((await opened()).database)).toBe(id)
-    change('PRAGMA user_version = 10')
-    expect(queueId((await opened()).database)).toBe('0000000a')
-  })
 })
 
 describe('a file', () => {
@@ -92,14 +73,6 @@ describe('a file', () => {
     }
   })
 
-  it('with smaller pages keeps them, and as long a log', async () => {
-    const database = new DatabaseSync(file())
-    database.exec('PRAGMA page_size = 4096; PRAGMA user_version = 7; CREATE TABLE other (a)')
-    database.close()
-    const { database: old } = await opened()
-    expect([pragma(old, 'page_size'), pragma(old, 'wal_autocheckpoint')]).toEqual([4_096, 4_096])
-  })
-
   it.each([
     ['UPDATE meta SET version = 4', {}, 'it has version 4, this program reads version 3'],
     ['UPDATE meta SET version = 0', {}, 'it has version 0, this program reads version 3'],
@@ -112,11 +85,6 @@ describe('a file', () => {
     change(sql)
     await expect(opened(options)).rejects.toThrow(message)
     expect(before).toMatchObject({ version: 3 })
-  })
-
-  it('that another connection uses is refused', async () => {
-    await opened()
-    await expect(opened()).rejects.toThrow(/^database is locked$/)
   })
 
   it('that is no database, or damaged, is refused', async () => {
@@ -134,152 +102,64 @@ describe('a file', () => {
   })
 })
 
-describe('the statements', () => {
-  it('keep a topic, its later configuration, and the highest number', async () => {
-    const { database, statements } = await opened()
-    statements.topic.run(4, 'orders', '{"a":1}', 50)
-    statements.topic.run(4, 'ignored', '{"a":2}', 60)
-    statements.nextTopic.run(5, 5)
-    statements.nextTopic.run(3, 3)
-    const row = { topic_no: 4, name: 'orders', config: '{"a":2}', created_at: 50 }
-    expect({ ...database.prepare('SELECT * FROM topics').get() }).toEqual(row)
-    expect(metaOf(database)).toMatchObject({ next_topic: 5 })
-    statements.topicGone.run('#4', '', 4)
-    expect({ ...database.prepare('SELECT * FROM topics').get() }).toEqual({ ...row, name: '#4', config: '' })
-    statements.topicSwept.run(5)
-    expect(numberOf(database, 'SELECT count(*) FROM topics')).toBe(1)
-    statements.topicSwept.run(4)
-    expect(numberOf(database, 'SELECT count(*) FROM topics')).toBe(0)
+describe('pack files', () => {
+  const MIB = 1 << 20
+
+  let folder: string
+  const prefix = () => join(folder, 'queue.db-packs')
+  const names = () => readdirSync(folder).toSorted()
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'vacancy-pack-files-'))
+  })
+  afterEach(() => {
+    for (const files of opened.splice(0)) closePackFiles(files)
+    rmSync(folder, { recursive: true })
   })
 
-  it('read jobs behind a number up to another one, in order, some at a time', async () => {
-    const { statements } = await opened()
-    for (const seq of [5, 3, 9, 7]) statements.put.run(seq, 1, `j${seq}`, 2, 3, 4, 5, 6, 7, new Uint8Array(seq))
-    const seqs = (...given: [number, number, number]) =>
-      (statements.rows.all(...given) as unknown as unknown[][]).map(([seq]) => seq)
-    expect(seqs(0, 100, 10)).toEqual([3, 5, 7, 9])
-    expect(seqs(3, 7, 10)).toEqual([5, 7])
-    expect(seqs(0, 100, 2)).toEqual([3, 5])
-    const [row] = statements.rows.all(2, 3, 1) as unknown as unknown[][]
-    expect(row).toEqual([3, 1, 2, 0, 3, 0, 0, 4, 5, 6, 7, 0, 3, 'j3', '', '', '', new Uint8Array(3)])
-    statements.put.run(10, 1, 'null', 2, 3, 4, 5, 6, 7, null)
-    expect((statements.rows.all(9, 10, 1) as unknown as unknown[][])[0]?.slice(12)).toEqual([
-      -1,
-      'null',
-      '',
-      '',
-      '',
-      null,
-    ])
-    statements.done.run(5, 7)
-    expect(seqs(0, 100, 10)).toEqual([3, 9, 10])
-    statements.update.run(12, 1, 2, 3, 4, 5, 6, 'rejected', 'error', '[]', 9)
-    const [, updated] = statements.rows.all(3, 100, 2) as unknown as unknown[][]
-    expect(updated).toEqual([
-      12,
-      1,
-      4,
-      1,
-      3,
-      2,
-      3,
-      4,
-      5,
-      6,
-      5,
-      6,
-      9,
-      'j9',
-      'rejected',
-      'error',
-      '[]',
-      new Uint8Array(9),
-    ])
+  const opened: PackFiles[] = []
+  function openPackFiles(...from: Parameters<typeof openFiles>): PackFiles {
+    const files = openFiles(...from)
+    opened.push(files)
+    return files
+  }
+
+  /** Writes and keeps a group of packs of these sizes. The bytes of the nth pack are n + 1. */
+  function write(files: PackFiles, ...sizes: readonly number[]): PackPlace[] {
+    const start = 8
+    const memory = new SharedArrayBuffer(start + sizes.reduce((sum, size) => sum + size, 0))
+    let to = start
+    const packs = sizes.map((size, n) => {
+      const from = to
+      to += size
+      new Uint8Array(memory, from, size).fill(n + 1)
+      return { from, to }
+    })
+    const places = writePacks(files, memory, packs, false)
+    for (const place of places) keepPack(files, place)
+    return places
+  }
+
+  test('a file that lost its packs is written again; of those that wait for that at most two are kept', () => {
+    const files = openPackFiles(prefix(), [])
+    const groups = [1, 2, 3, 4].map(() => write(files, 9 * MIB))
+    for (const [place] of groups.slice(0, 3)) dropPack(files, place as PackPlace)
+
+    expect(names()).toEqual(['queue.db-packs-1', 'queue.db-packs-2', 'queue.db-packs-4'])
+    expect(write(files, 9 * MIB)[0]).toMatchObject({ file: 2, at: 0 })
+    expect(write(files, 9 * MIB)[0]).toMatchObject({ file: 1, at: 0 })
+    expect(write(files, 9 * MIB)[0]).toMatchObject({ file: 5, at: 0 })
   })
 
-  it('keep the last time of an id that finished, and forget one id or those of a topic', async () => {
-    const { database, statements } = await opened()
-    for (const [topic, id, at] of [
-      [1, 'a', 10],
-      [1, 'a', 20],
-      [1, 'b', 30],
-      [1, 'c', 35],
-      [2, 'a', 40],
-    ] as const)
-      statements.finished.run(topic, id, at)
-    const left = () =>
-      database
-        .prepare('SELECT * FROM finished ORDER BY finished_at')
-        .all()
-        .map((row) => Object.values(row).join())
-    expect(left()).toEqual(['1,a,20', '1,b,30', '1,c,35', '2,a,40'])
-    statements.forget.run(1, 'b')
-    expect(left()).toEqual(['1,a,20', '1,c,35', '2,a,40'])
-    statements.forgetTopic.run(1)
-    expect(left()).toEqual(['2,a,40'])
-  })
+  test('closing keeps a file whose group failed behind its row, which used to be deleted', () => {
+    const files = openFiles(prefix(), [])
+    const memory = new SharedArrayBuffer(4)
+    new Uint8Array(memory).fill(7)
+    const places = writePacks(files, memory, [{ from: 0, to: 4 }], false)
 
-  it('remove 2,000 jobs of a topic at a time', async () => {
-    const { database, statements } = await opened()
-    database.exec('BEGIN')
-    for (let seq = 1; seq <= 2_003; seq++) statements.put.run(seq, seq === 7 ? 2 : 1, `j${seq}`, 0, 0, 0, 0, 0, 0, null)
-    database.exec('COMMIT')
-    expect(statements.sweep.run(1, 2_000).changes).toBe(2_000)
-    expect(statements.sweep.run(1, 2_000).changes).toBe(2)
-    expect(database.prepare('SELECT seq FROM jobs').all()).toMatchObject([{ seq: 7 }])
-  })
+    closePackFiles(files)
 
-  it('keep packs, in their row or in a file, and which of their jobs are gone', async () => {
-    const { database, statements } = await opened()
-    statements.pack.run(1, 2, 8, 50, new Uint8Array([1, 2]))
-    statements.pack.run(20, 2, 8, 51, new Uint8Array([3]))
-    expect(statements.readPack.get(1)).toMatchObject({ created_at: 50, data: new Uint8Array([1, 2]) })
-    statements.filed.run(9, 0, 8, 60, 1, 100, 200, 300)
-    statements.filed.run(30, 0, 8, 61, 1, 300, 200, 300)
-    const row = { seq: 9, topic_no: 0, count: 8, created_at: 60, file: 1, at: 100, bytes: 200, checksum: 300 }
-    expect({ ...database.prepare('SELECT * FROM filed_packs').get() }).toEqual(row)
-    expect(statements.filedCreated.get(30)).toMatchObject({ created_at: 61 })
-    statements.marks.run(1, new Uint8Array([1]))
-    statements.marks.run(1, new Uint8Array([3]))
-    statements.marks.run(9, new Uint8Array([4]))
-    statements.marksGone.run(9)
-    expect(database.prepare('SELECT * FROM pack_marks').all()).toMatchObject([{ seq: 1, marks: new Uint8Array([3]) }])
-    statements.packGone.run(1)
-    statements.filedGone.run(9)
-    expect(statements.readPack.get(1)).toBeUndefined()
-    expect(statements.readPack.get(20)).toBeDefined()
-    expect(statements.filedCreated.get(9)).toBeUndefined()
-    expect(statements.filedCreated.get(30)).toBeDefined()
-  })
-})
-
-describe('an error', () => {
-  it.each([
-    ['ENOSPC', true],
-    ['EDQUOT', true],
-    ['EIO', false],
-    [undefined, false],
-  ])('of the file system with the code %s tells whether the disk is full', (code, isFull) => {
-    const error = Object.assign(new Error('no space'), { code })
-    const seen = asDiskFull(error)
-    expect(isDiskFull(seen)).toBe(isFull)
-    expect((seen as Error).message).toBe('no space')
-    expect(seen === error).toBe(!isFull)
-  })
-
-  it('of SQLite tells the same', async () => {
-    const { database } = await opened()
-    database.exec('PRAGMA max_page_count = 1')
-    const grow = () => database.exec('CREATE TABLE large AS SELECT zeroblob(1000000) AS data')
-    const thrown = (run: () => void) => {
-      try {
-        run()
-        return undefined
-      } catch (error) {
-        return error
-      }
-    }
-    expect(isDiskFull(thrown(grow))).toBe(true)
-    expect(isDiskFull(thrown(() => database.exec('not a statement')))).toBe(false)
+    const again = openPackFiles(prefix(), places)
+    expect(readPacked(again, places[0] as PackPlace)).toEqual(Uint8Array.of(7, 7, 7, 7))
   })
 })

@@ -1,7 +1,7 @@
 import { consumerMessage, jobsBody, queueErrorBody, serverMessage, singleJobBody } from '@vacancy/shared/contract'
 import { createRandom, pick, type Random } from '@vacancy/testkit/random'
 import { describe, expect, it } from 'vitest'
-import { frame, parseMessage } from './consumer-messages.ts'
+import { type DeliveryParts, encodeFrames, frame, parseMessage } from './consumer-messages.ts'
 import { FLAG } from './job.ts'
 import { parseSubmission } from './submission.ts'
 
@@ -201,5 +201,32 @@ describe('the parser of consumer messages', () => {
   it('sends frames that the contract allows', () => {
     for (const action of ['accepted', 'rejected', 'heartbeat', 'confirm', 'error', 'drain'])
       expect(serverMessage.safeParse(JSON.parse(frame(action, 'orders', 'a"b', 1, { x: 1 }))).success).toBe(true)
+  })
+})
+
+/** A message whose text has so many bytes. */
+function partsOf(size: number, payload = ''): DeliveryParts {
+  const payloadSize = Buffer.byteLength(payload)
+  const head = 'h'.repeat(Math.floor((size - payloadSize) / 2))
+  const tail = 't'.repeat(size - payloadSize - head.length)
+  return { head, headSize: head.length, payload, payloadSize, tail }
+}
+
+describe('frames to consumers', () => {
+  // RFC 6455, section 5.2: the shortest form of the length.
+  it.each([
+    [1, [0x81, 1]],
+    [125, [0x81, 125]],
+    [126, [0x81, 126, 0, 126]],
+    [127, [0x81, 126, 0, 127]],
+    [65_535, [0x81, 126, 0xff, 0xff]],
+    [65_536, [0x81, 127, 0, 0, 0, 0, 0, 1, 0, 0]],
+    [70_001, [0x81, 127, 0, 0, 0, 0, 0, 1, 0x11, 0x71]],
+  ])('a text of %i bytes has the header %j', (size, header) => {
+    const frames = encodeFrames([partsOf(size)])
+
+    expect([...frames.subarray(0, header.length)]).toEqual(header)
+    expect(frames.length).toBe(header.length + size)
+    expect(frames.toString('latin1', header.length)).toMatch(/^h*t*$/)
   })
 })
