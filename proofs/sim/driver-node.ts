@@ -15,11 +15,12 @@ import { createFormation, type Formation, hold, raftIdOf } from '../../engine/sr
 import { requestAdmin } from '../../engine/src/cluster/admin.ts'
 import { applyCommitted } from '../../engine/src/cluster/applying.ts'
 import { maintain } from '../../engine/src/cluster/daily-maintenance.ts'
+import { pump } from '../../engine/src/cluster/hand-over.ts'
 import { onLogMessage } from '../../engine/src/cluster/log-answers.ts'
 import { snapshotFailed, snapshotWritten, startSnapshot } from '../../engine/src/cluster/maintenance.ts'
 import { createMember, handOverAtEnd, onSwitched } from '../../engine/src/cluster/member.ts'
 import { isReady, type Member } from '../../engine/src/cluster/member-state.ts'
-import { proposeBatch, pump } from '../../engine/src/cluster/proposals.ts'
+import { proposeBatch } from '../../engine/src/cluster/proposals.ts'
 import { requestReads } from '../../engine/src/cluster/reads.ts'
 import { tick } from '../../engine/src/cluster/replica.ts'
 import {

@@ -17,10 +17,11 @@ import { hex } from '../snapshot/format.ts'
 import type { Applied, DigestMark } from '../store/apply-context.ts'
 import { decodeBulkLoad, KIND, kindOfCommand } from '../store/command.ts'
 import { digestText } from '../store/digest.ts'
+import { answer, sendAnswers, settleOrphans } from './answers.ts'
 import { judgeDigest, noteDigest } from './digests.ts'
 import { followTime } from './keep-time.ts'
 import { finishMaintenance, startSnapshot } from './maintenance.ts'
-import { answer, proposeOwn, sendAnswers, settleOrphans } from './proposals.ts'
+import { proposeOwn } from './proposals.ts'
 import { isBetweenStates, observe, type Replica, SNAPSHOT_LOOK_MS } from './replica-state.ts'
 
 /** Replicas compare digests at most this long after a write. */

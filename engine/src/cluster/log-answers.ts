@@ -5,9 +5,10 @@ import { isReachable } from '../raft/progress.ts'
 import { compactedTo, installed, refused } from '../raft/raft.ts'
 import { REFUSED } from '../threads/writes.ts'
 import type { FromWal } from '../wal/wal-thread.ts'
+import { putAnswer, sendAnswers } from './answers.ts'
 import { applyCommitted } from './applying.ts'
+import { markStored, pump } from './hand-over.ts'
 import { followTime, resumeTime } from './keep-time.ts'
-import { markStored, pump, putAnswer, sendAnswers } from './proposals.ts'
 import { observe, RETRY_FULL_MS, type Replica, SNAPSHOT_LOOK_MS } from './replica-state.ts'
 
 /** Entries kept in the log before the newest snapshot. */

@@ -25,9 +25,11 @@ import { FEATURE_LEVEL } from '../store/store.ts'
 import { REFUSED } from '../threads/writes.ts'
 import { sendFrame } from '../transport/peers.ts'
 import { expireAdmin, requestAdmin } from './admin.ts'
+import { answerRead } from './answers.ts'
 import { applyCommitted } from './applying.ts'
 import { createLoader, proceed } from './bulk-load-apply.ts'
 import { createLoads, type Loads, onNotHeld, requestLoad, tickLoads } from './bulk-load-coordinator.ts'
+import { pump } from './hand-over.ts'
 import { shardTime } from './keep-time.ts'
 import { noteFullDisk } from './log-answers.ts'
 import {
@@ -57,7 +59,7 @@ import {
   reportToPeers,
   sendOffer,
 } from './peer-link.ts'
-import { answerRead, proposeOwn, pump, raiseFeatureLevel, setMemoryBudget } from './proposals.ts'
+import { proposeOwn, raiseFeatureLevel, setMemoryBudget } from './proposals.ts'
 import { createReads, refuseReads, tickReads } from './reads.ts'
 import { RETRY_FULL_MS } from './replica-state.ts'
 import {

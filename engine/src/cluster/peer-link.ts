@@ -17,6 +17,7 @@ import { applyCommitted } from './applying.ts'
 import { beginLoading, retryLookup } from './bulk-load-apply.ts'
 import { onHeld, onHolds, onLoaded } from './bulk-load-coordinator.ts'
 import { noteFacts, noteSample, sampleOf, voterClocks } from './clock-samples.ts'
+import { pump } from './hand-over.ts'
 import { shardTime } from './keep-time.ts'
 import { snapshotCurrent } from './log-answers.ts'
 import { startSnapshot } from './maintenance.ts'
@@ -32,7 +33,6 @@ import {
   SPOKEN_MAX,
 } from './member-state.ts'
 import { onFounder, onJoin } from './membership.ts'
-import { pump } from './proposals.ts'
 import { onApplied, onReadDropped, onReadState } from './reads.ts'
 import type { Link } from './replica-state.ts'
 import {

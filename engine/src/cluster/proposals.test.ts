@@ -19,9 +19,11 @@ import {
   takeProposals,
 } from '../threads/writes.ts'
 import type { ToWal } from '../wal/wal-thread.ts'
+import { answerStayReads, giveUpWaiting } from './answers.ts'
 import { applyCommitted } from './applying.ts'
+import { pump } from './hand-over.ts'
 import { compactionFloor, onLogMessage, retryLog } from './log-answers.ts'
-import { answerStayReads, expireHolds, giveUpWaiting, proposeBatch, proposeOwn, pump, refusalOf } from './proposals.ts'
+import { expireHolds, proposeBatch, proposeOwn, refusalOf } from './proposals.ts'
 import { addSink, createReplica, type Link, type Replica } from './replica-state.ts'
 
 const SEED = Number(process.env['VACANCY_SEED'] ?? 1)

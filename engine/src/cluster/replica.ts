@@ -14,11 +14,13 @@
 import { hasReady, type Raft, storeCommit } from '../raft/raft.ts'
 import type { Buckets, ReplicaStatus } from '../status.ts'
 import { LOG_FILE_BYTES } from '../wal/wal.ts'
+import { giveUpWaiting } from './answers.ts'
 import { freeDeleted, markAfterChanges } from './applying.ts'
+import { pump } from './hand-over.ts'
 import { clockStatus, tickTime } from './keep-time.ts'
 import { compactionFloor, retryLog } from './log-answers.ts'
 import { startSnapshot } from './maintenance.ts'
-import { expireHolds, giveUpWaiting, pump } from './proposals.ts'
+import { expireHolds } from './proposals.ts'
 import { isBetweenStates, type MutableBuckets, type Replica } from './replica-state.ts'
 
 /** Free space counts as low below this share of the disk or below two log files (docs/design/storage.md#full-disk). */

@@ -4,9 +4,10 @@
  */
 
 import { assert } from '@vacancy/shared'
+import { pump } from '../cluster/hand-over.ts'
 import { onLogMessage } from '../cluster/log-answers.ts'
 import { snapshotWritten } from '../cluster/maintenance.ts'
-import { proposeBatch, pump } from '../cluster/proposals.ts'
+import { proposeBatch } from '../cluster/proposals.ts'
 import { tick } from '../cluster/replica.ts'
 import { addSink, createReplica, type Replica } from '../cluster/replica-state.ts'
 import type { StaysOfMachine } from '../cluster/stay-answers.ts'
