@@ -1,6 +1,9 @@
 /** `npm run proofs -- NAME [flags]`: what runs by the hour (docs/design/testing.md). */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { EXIT, nearestName } from '@vacancy/shared'
 import { type Command, runCommand } from '@vacancy/shared/node'
+import { environmentWith } from '@vacancy/testkit/plant'
 
 type Proof = {
   readonly summary: string
@@ -15,7 +18,7 @@ const ofCommand = (load: () => Promise<Command>) => async (args: readonly string
   return undefined
 }
 
-/** Each is loaded when it runs: those that plant a defect do so before the code is loaded that it is planted in. */
+/** Each is loaded when it runs. */
 const PROOFS: { readonly [name: string]: Proof } = {
   sim: {
     summary: 'simulated clusters by the thousand, of bare cores and of whole nodes',
@@ -46,6 +49,10 @@ const PROOFS: { readonly [name: string]: Proof } = {
     summary: 'a mixed load on a node for a while, which memory, event loops and errors must bear',
     run: ofCommand(async () => (await import('./soak/soak.ts')).soakCommand),
   },
+  defects: {
+    summary: 'each planted defect in turn, and what must find it',
+    run: ofCommand(async () => (await import('./defects/find.ts')).defectsCommand),
+  },
   'queue-soak': {
     summary: 'the job queue at half its top rate for a while, with failures and reconnects',
     run: ofCommand(async () => (await import('./soak/queue-soak.ts')).queueSoakCommand),
@@ -58,10 +65,13 @@ ${Object.entries(PROOFS)
   .map(([name, { summary }]) => `  ${name.padEnd(16)}${summary}`)
   .join('\n')}
 
-NAME --help lists the flags.
+NAME --help lists the flags. --defect DEFECT plants a defect in NAME; \`defects --list\` has their names.
 `
 
-async function main([name = '--help', ...args]: readonly string[]): Promise<number | undefined> {
+async function main(given: readonly string[]): Promise<number | undefined> {
+  const at = given.indexOf('--defect')
+  if (at !== -1) return await runPlanted(given[at + 1] ?? '', given.toSpliced(at, 2))
+  const [name = '--help', ...args] = given
   if (name === '--help') {
     process.stdout.write(HELP)
     return EXIT.ok
@@ -78,6 +88,22 @@ async function main([name = '--help', ...args]: readonly string[]): Promise<numb
     process.once('SIGTERM', () => process.exit(143))
   }
   return await proof.run(args)
+}
+
+/** In a process of its own, so that no module is loaded before it is planted. */
+async function runPlanted(name: string, args: readonly string[]): Promise<number> {
+  const { DEFECTS } = await import('./defects/list.ts')
+  const defect = DEFECTS.find((each) => each.name === name)
+  if (defect === undefined) {
+    process.stderr.write(`proofs: unknown defect ${name}; see: defects --list\n`)
+    return EXIT.usage
+  }
+  const env = { ...process.env, ...environmentWith(defect) }
+  const child = spawn(process.execPath, [import.meta.filename, ...args], { env, stdio: 'inherit' })
+  // Both get the signals of a terminal: the report of the child is waited for.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal))
+  const [code] = await once(child, 'close')
+  return code ?? EXIT.failure
 }
 
 // Pending calls of clients must not keep a stopped run alive.

@@ -1,12 +1,13 @@
 /** A node of a real shard whose state diverges: what the console shows, from the first difference to its recovery. */
 
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect } from '@vacancy/client'
 import type { NodeReason, NodeStatus } from '@vacancy/shared/contract'
+import { environmentWith, NODE_PLANTS } from '@vacancy/testkit/plant'
 import { expect, test as ofStack, ready } from './console.ts'
 import { heir, row } from './members.ts'
-import { type Planted, planted } from './planted.ts'
 import { type Stack, startStack } from './stack.ts'
 import { startWriter } from './writer.ts'
 
@@ -17,23 +18,19 @@ const COMPARED_MS = 30_000
 const SHOWN_MS = 10_000
 const BACK_MS = 90_000
 
-const test = ofStack.extend<object, { stack: Stack; defect: Planted }>({
-  defect: [
+const test = ofStack.extend<object, { stack: Stack; marks: string }>({
+  /** From its next start, a node with a file of its name in this folder sells rooms the wrong way. */
+  marks: [
     async ({ browserName: _ }, use) => {
-      const defect = planted(
-        '/store/apply.ts',
-        '    noteTime(store, reader.timeMs)',
-        '    if (reader.kind === KIND.decreaseAvailability) Object.assign(reader, { kind: KIND.increaseAvailability })\n' +
-          '    noteTime(store, reader.timeMs)',
-      )
-      await use(defect)
-      defect.remove()
+      const folder = mkdtempSync(join(tmpdir(), 'vacancy-planted-'))
+      await use(folder)
+      rmSync(folder, { recursive: true, force: true })
     },
     { scope: 'worker' },
   ],
   stack: [
-    async ({ defect }, use) => {
-      const stack = await startStack([], defect.environment)
+    async ({ marks }, use) => {
+      const stack = await startStack([], environmentWith(NODE_PLANTS.wrongDecrement, marks))
       const writer = await startWriter(stack)
       await use(stack)
       await writer.stop()
@@ -88,7 +85,7 @@ test('a follower whose state differs from the log is shown with the reason, even
   page,
   context,
   stack,
-  defect,
+  marks,
 }) => {
   test.setTimeout(300_000)
   const node = await heir(stack)
@@ -100,11 +97,11 @@ test('a follower whose state differs from the log is shown with the reason, even
   await overview.goto('/')
   await ready(overview)
   await expect(member).toHaveAttribute('data-state', 'healthy')
-  defect.into(node)
+  writeFileSync(join(marks, node), '')
   stack.signal(node, 'SIGKILL')
   await member.and(page.locator('[data-state="unreachable"]')).waitFor()
   await expect(member).toHaveAttribute('data-state', 'healthy', { timeout: BACK_MS })
-  defect.outOf(node)
+  rmSync(join(marks, node))
 
   // Ended programs are not restarted meanwhile, so that this state can be checked.
   stack.signal(STARTER, 'SIGSTOP')

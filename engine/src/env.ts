@@ -92,11 +92,6 @@ export type Env = {
   readonly host: Host
   readonly log: Log
   /**
-   * Planted defects by name. Only a simulator sets them, so shipped programs never have one
-   * (docs/design/testing.md#planted-defects).
-   */
-  readonly defects?: ReadonlySet<string>
-  /**
    * Forces rare branches in a simulation: true with probability `p`; absent everywhere else
    * (docs/design/testing.md#simulation).
    */

@@ -1,20 +1,14 @@
 import { ask, dateIn, somewhere, succeed } from '@vacancy/testkit/node'
+import { environmentWith, NODE_PLANTS } from '@vacancy/testkit/plant'
 import { expect, test } from 'vitest'
 import { nodesOfTest } from './testing/nodes-of-test.ts'
-import { plantedIn } from './testing/planted.ts'
 
 const { folderOfTest, start, connectTo } = nodesOfTest()
 const NIGHT = { propertyId: 'hotel_1', roomType: 'double', date: dateIn(5) }
 
 test('a memory without a block for a write that fits the budget ends the node with a code of its own', async () => {
   const folder = folderOfTest()
-  const environment = plantedIn(
-    folder,
-    '/store/store.ts',
-    'return allocateZeroed(store, store.writer.planes, bytes)',
-    "throw new VacancyError('memory_exhausted', { bytes, used: 0, limit: store.memory.u8.length })",
-  )
-  const node = await start({ folder, environment })
+  const node = await start({ folder, environment: environmentWith(NODE_PLANTS.noBlock) })
   const unanswered = expect(ask(await connectTo(node), 'SETPROP', somewhere('hotel_1'))).rejects.toMatchObject({
     code: 'connection_lost',
   })

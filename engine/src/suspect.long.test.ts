@@ -1,18 +1,17 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { ask, dateIn, getText, runNodeToEnd, somewhere, succeed } from '@vacancy/testkit/node'
+import { environmentWith, NODE_PLANTS } from '@vacancy/testkit/plant'
 import { until } from '@vacancy/testkit/until'
 import { expect, test } from 'vitest'
 import { nodesOfTest } from './testing/nodes-of-test.ts'
-import { plantedIn } from './testing/planted.ts'
 
 const { folderOfTest, start, connectTo } = nodesOfTest()
 const NIGHT = { propertyId: 'hotel_1', roomType: 'double', date: dateIn(5) }
 
 test('a digest mismatch at run time used to end a node with 72 as an internal error', async () => {
   const folder = folderOfTest()
-  const environment = plantedIn(folder, '/store/apply.ts', 'if (expected.lo !== own.lo', 'if (expected.lo === own.lo')
-  const node = await start({ folder, environment })
+  const node = await start({ folder, environment: environmentWith(NODE_PLANTS.equalDigestsDiffer) })
   const client = await connectTo(node)
   // At once: the node ends soon after the first.
   await Promise.all([

@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { DEFECTS } from './defects.ts'
 
 const MAIN = join(import.meta.dirname, '../cli.ts')
 /** In all of them together every class of faults occurs. */
@@ -32,9 +31,5 @@ describe('the model of forwarding', () => {
 
   it.each(ONCE)('finds nothing in a run that once failed: seed %i', { timeout: 300_000 }, async (seed) => {
     expect((await run('--seed', String(seed))).output).toContain(' 0 failures')
-  })
-
-  it.each(DEFECTS.map(({ name }) => name))('finds a planted defect: %s', { timeout: 300_000 }, async (name) => {
-    expect((await run('--seeds', String(SEEDS), '--defect', name)).output).toMatch(/^seed \d+: /m)
   })
 })

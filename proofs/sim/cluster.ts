@@ -34,7 +34,6 @@ export type RunOptions = {
   readonly seed: number
   readonly profile: Profile
   readonly program: Program
-  readonly defects?: ReadonlySet<string>
   readonly keepsWords?: boolean
   /** Scales the length of the run. */
   readonly length?: number

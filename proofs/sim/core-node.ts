@@ -160,7 +160,6 @@ function startCore(host: Host, kind: LogKind): Running {
         inflightBytes: knobs.inflightBytes,
       },
       keepBytes: knobs.keepBytes,
-      defects: world.defects,
     },
     { ...recovered, applied: snapshot.index, appliedTerm: snapshot.term, configuration: snapshot.configuration },
   )

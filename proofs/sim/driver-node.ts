@@ -405,7 +405,7 @@ function gather(driver: DriverNode, { directory, held }: Holding): Wait<Founded>
 }
 
 function formationOf(driver: DriverNode, incarnation: string, held: Held): Formation {
-  const { host, env } = driver
+  const { host } = driver
   if (driver.formation) {
     hold(driver.formation, held)
     return driver.formation
@@ -420,7 +420,6 @@ function formationOf(driver: DriverNode, incarnation: string, held: Held): Forma
     formsWithMajority: false,
     held,
     sha256,
-    defects: env.defects,
   })
   return driver.formation
 }
@@ -512,7 +511,6 @@ function become(
         inflightBytes: knobs.inflightBytes,
       },
       keepBytes: knobs.keepBytes,
-      defects: world.defects,
     },
     restored,
   )

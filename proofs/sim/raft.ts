@@ -97,8 +97,6 @@ type Knobs = {
   readonly keepBytes: number
 }
 
-export type Profile = Partial<Knobs>
-
 type Snapshot = {
   readonly index: number
   readonly term: number
@@ -135,7 +133,6 @@ type World = {
   readonly seed: number
   readonly knobs: Knobs
   readonly random: Random
-  readonly defects: ReadonlySet<string>
   readonly genesis: Configuration
   readonly nodes: Map<number, Node>
   slot: number
@@ -173,11 +170,10 @@ export type Outcome = { readonly world: World; readonly error: unknown }
 /**
  * Runs one seed.
  *
- * @param profile fixed settings, to trigger a path sooner
  * @returns the violation, if any
  */
-export function runSeed(seed: number, defects: ReadonlySet<string> = new Set(), profile: Profile = {}): Outcome {
-  const world = createWorld(seed, defects, profile)
+export function runSeed(seed: number): Outcome {
+  const world = createWorld(seed)
   try {
     for (; world.slot < world.knobs.slots; world.slot++) {
       misbehave(world)
@@ -237,9 +233,9 @@ function memberNamed(id: number) {
   return { id, node: `n${id}`, incarnation: id.toString(16).padStart(32, '0') }
 }
 
-function createWorld(seed: number, defects: ReadonlySet<string>, profile: Profile): World {
+function createWorld(seed: number): World {
   const random = createRandom(seed)
-  const knobs = { ...drawKnobs(random), ...profile }
+  const knobs = drawKnobs(random)
   const voters = Array.from({ length: knobs.voters }, (_, at) => memberNamed(at + 1))
   const learners = Array.from({ length: knobs.learners }, (_, at) => memberNamed(knobs.voters + at + 1))
   const genesis = {
@@ -251,7 +247,6 @@ function createWorld(seed: number, defects: ReadonlySet<string>, profile: Profil
     seed,
     knobs,
     random,
-    defects,
     genesis,
     nodes: new Map(),
     slot: 0,
@@ -296,7 +291,7 @@ function emptyStorage({ genesis }: World): Storage {
 // Processes
 
 function start(world: World, node: Node): void {
-  const { knobs, random, defects } = world
+  const { knobs, random } = world
   const { storage } = node
   const { snapshot } = storage
   const config: RaftConfig = {
@@ -315,7 +310,6 @@ function start(world: World, node: Node): void {
       inflightBytes: knobs.inflightBytes,
     },
     keepBytes: knobs.keepBytes,
-    defects,
   }
   const lastIndex = lastIndexOf(storage)
   node.raft = createRaft(config, {
@@ -776,7 +770,7 @@ function compact(world: World, node: Node, raft: Raft): void {
   const { storage } = node
   if (raft.snapshot || raft.applied <= storage.snapshot.index) return
   const { applied: index, appliedTerm: term, configuration } = raft
-  check(world.defects.has('raft/apply-before-persist') || index <= lastIndexOf(storage), 'a snapshot has its log')
+  check(index <= lastIndexOf(storage), 'a snapshot has its log')
   storage.snapshot = { index, term, configuration, state: node.state }
   const firstIndex = Math.max(storage.firstIndex, index + 1 - world.random.below(10))
   storage.baseTerm = storedTerm(storage, firstIndex - 1)

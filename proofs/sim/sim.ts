@@ -12,7 +12,6 @@
 
 import { randomInt } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import { commitOf } from '@vacancy/shared/node'
@@ -20,7 +19,6 @@ import { streamOf } from '@vacancy/testkit/random'
 import { type RunOptions, type RunResult, runSeed } from './cluster.ts'
 import { arrayLog } from './core-log.ts'
 import { createCoreProgram } from './core-node.ts'
-import { DEFECTS, type DefectRow } from './defects.ts'
 import { driverProgram } from './driver-node.ts'
 import type { Fault } from './knobs.ts'
 import { type Knobs, PROFILES, type Profile } from './knobs.ts'
@@ -28,10 +26,8 @@ import {
   addRun,
   addSummaries,
   createSummary,
-  type DefectFinding,
   type Figures,
   holesOf,
-  markdownOf,
   rowsOf,
   type Summary,
   textOfSummary,
@@ -68,10 +64,6 @@ const USAGE_TEXT = `usage:
   npm run proofs -- sim --rows FILE                 the rows of docs/reliability.md from such a file
   npm run proofs -- sim --seed 8412                 one seed, with a description of its last events
   npm run proofs -- sim --replay failure-8412.json  the fault schedule of a failure, independent of the seed
-  npm run proofs -- sim --defects [--seeds 200] [--only NAME]
-                                             every planted defect, with the number of seeds until it is found
-  npm run proofs -- sim --seeds 200 --defect NAME   one of them
-  npm run proofs -- sim --report FOLDER [--seeds N] everything: reliability-report.json and reliability.md in that folder
 
 flags:
   --profile NAME                 which faults (default mixed): all, ${PROFILES.join(', ')}
@@ -90,7 +82,6 @@ type Settings = {
   /** `mix`: drawn from each seed. */
   readonly program: string
   readonly length: number
-  readonly defects: ReadonlySet<string>
 }
 
 const OPTIONS = {
@@ -103,11 +94,7 @@ const OPTIONS = {
   jobs: { type: 'string', default: '1' },
   rows: { type: 'string' },
   length: { type: 'string', default: '1' },
-  defect: { type: 'string' },
-  defects: { type: 'boolean', default: false },
-  only: { type: 'string' },
   json: { type: 'string' },
-  report: { type: 'string' },
   'keep-going': { type: 'boolean', default: false },
   'no-shrink': { type: 'boolean', default: false },
   help: { type: 'boolean', short: 'h', default: false },
@@ -127,10 +114,6 @@ function flagsOf(args: readonly string[]) {
     if (text !== undefined && !/^\d{1,15}$/.test(text)) return `--${name} must be a whole number, not "${text}"`
   }
   if (!(Number(values.length) > 0)) return `--length must be a number above 0, not "${values.length}"`
-  const { defect, only = '' } = values
-  if (defect !== undefined && !DEFECTS.some(({ name }) => name === defect))
-    return `there is no planted defect "${defect}"`
-  if (!DEFECTS.some(({ name }) => name.includes(only))) return `there is no planted defect with "${only}" in its name`
   return values
 }
 
@@ -152,19 +135,11 @@ export async function main(args: readonly string[], say: (line: string) => void)
     say(`profiles: all, ${PROFILES.join(', ')}; programs: mix, ${Object.keys(PROGRAMS).join(', ')}`)
     return USAGE
   }
-  const settings: Settings = {
-    profile,
-    hasAllProfiles,
-    program,
-    length: Number(values.length),
-    defects: new Set(values.defect ? [values.defect] : []),
-  }
+  const settings: Settings = { profile, hasAllProfiles, program, length: Number(values.length) }
   if (values.replay) return replay(values.replay, say)
   if (values.seed) return one(settings, Number(values.seed), say)
   const from = Number(values.from)
   const seeds = Number(values.seeds)
-  if (values.report) return report(settings, from, seeds, values.report, say)
-  if (values.defects) return plantAll(settings, from, seeds, values.only, values.json, say)
   return many(settings, from, seeds, values, say)
 }
 
@@ -182,8 +157,8 @@ function settingsOfSeed(all: Settings, seed: number): Settings {
 }
 
 function optionsOf(settings: Settings, seed: number): RunOptions {
-  const { profile, length, defects, program: name } = settingsOfSeed(settings, seed)
-  return { seed, profile, length, defects, program: PROGRAMS[name] as Program }
+  const { profile, length, program: name } = settingsOfSeed(settings, seed)
+  return { seed, profile, length, program: PROGRAMS[name] as Program }
 }
 
 function commandOf(all: Settings, seed: number): string {
@@ -192,7 +167,6 @@ function commandOf(all: Settings, seed: number): string {
   if (settings.profile !== 'mixed') parts.push(`--profile ${settings.profile}`)
   if (settings.program !== 'mix') parts.push(`--program ${settings.program}`)
   if (settings.length !== 1) parts.push(`--length ${settings.length}`)
-  for (const name of settings.defects) parts.push(`--defect ${name}`)
   return parts.join(' ')
 }
 
@@ -311,16 +285,6 @@ async function runOnThreads(
   return profiles
 }
 
-function runMany(
-  settings: Settings,
-  from: number,
-  seeds: number,
-  values: Values,
-  say: (line: string) => void,
-): Summary {
-  return addSummaries(Object.values(runSeeds(settings, seedsOf(from, seeds, 0, 1), values, say)))
-}
-
 const RELIABILITY = new URL('../../docs/reliability.md', import.meta.url)
 
 /** Writes the figures of a run into the documentation. */
@@ -335,27 +299,6 @@ function writeRows(file: string, say: (line: string) => void): number {
 function writeJson(file: string, value: object): void {
   writeFileSync(file, `${JSON.stringify(value, undefined, 2)}\n`)
 }
-
-/**
- * The simulation's figures of docs/design/testing.md#published-figures, from one run of each program and of all planted
- * defects.
- */
-function report(settings: Settings, from: number, seeds: number, folder: string, say: (line: string) => void): number {
-  const programs: { [name: string]: Summary } = {}
-  for (const program of Object.keys(PROGRAMS)) {
-    say(`${program}: ${seeds} seeds`)
-    programs[program] = runMany({ ...settings, program }, from, seeds, KEEP_GOING, say)
-  }
-  const findings = findAll(settings, from, seeds, undefined, say)
-  writeJson(join(folder, 'reliability-report.json'), { ...environment(), from, seeds, programs, findings })
-  const command = `npm run proofs -- sim --report ${folder} --seeds ${seeds} --from ${from}`
-  writeFileSync(join(folder, 'reliability.md'), markdownOf(programs, findings, command))
-  return Object.values(programs).some(({ failed }) => failed.length > 0) || findings.some(isMissed) ? 1 : 0
-}
-
-const KEEP_GOING: Values = { jobs: '1', 'keep-going': true, 'no-shrink': true }
-
-const isMissed = ({ layer, seeds }: DefectFinding): boolean => layer === 'simulation' && seeds === undefined
 
 /** Events that a run of a thousand seeds must include, for any program. */
 const EVERYWHERE = [
@@ -377,8 +320,8 @@ const EXPECTED: { readonly [program: string]: readonly string[] } = {
   driver: OF_NODES,
 }
 
-function settingsOf({ profile, hasAllProfiles, program, length, defects }: Settings) {
-  return { profile: hasAllProfiles ? 'all' : profile, program, length, defects: [...defects] }
+function settingsOf({ profile, hasAllProfiles, program, length }: Settings) {
+  return { profile: hasAllProfiles ? 'all' : profile, program, length }
 }
 
 function environment(): { readonly node: string; readonly commit: string } {
@@ -431,70 +374,15 @@ function replay(file: string, say: (line: string) => void): number {
     seed: number
     profile: Profile
     program: string
-    defects: string[]
     knobs: Knobs
     schedule: Fault[]
   }
   const { seed, profile, knobs, schedule } = saved
   const program = PROGRAMS[saved.program] as Program
-  const result = runSeed({ seed, profile, program, knobs, schedule, defects: new Set(saved.defects), keepsWords: true })
+  const result = runSeed({ seed, profile, program, knobs, schedule, keepsWords: true })
   say(result.lines.slice(-LINES_KEPT).join('\n'))
   say(`trace ${result.hash}: ${result.failure?.message ?? 'it holds'}`)
   return result.failure ? 1 : 0
-}
-
-/** Plants each defect in turn and counts the seeds until a run fails. */
-function plantAll(
-  settings: Settings,
-  from: number,
-  seeds: number,
-  only: string | undefined,
-  json: string | undefined,
-  say: (line: string) => void,
-): number {
-  const findings = findAll(settings, from, seeds, only, say)
-  const planted = findings.filter(({ layer }) => layer === 'simulation')
-  const found = planted.flatMap((finding) => finding.seeds ?? []).sort((a, b) => a - b)
-  say(`${found.length} of ${planted.length} found; median ${found[found.length >>> 1]} seeds, at most ${found.at(-1)}`)
-  if (json) writeJson(json, { ...environment(), findings })
-  return findings.some(isMissed) ? 1 : 0
-}
-
-function findAll(
-  settings: Settings,
-  from: number,
-  seeds: number,
-  only: string | undefined,
-  say: (line: string) => void,
-): DefectFinding[] {
-  return DEFECTS.filter(({ name }) => !only || name.includes(only)).map((row) => {
-    const { name, layer } = row
-    const isElsewhere = row.program === 'elsewhere'
-    const finding = isElsewhere
-      ? { name, layer, seeds: undefined, oracle: '' }
-      : plant({ ...settings, program: row.program }, row, from, seeds)
-    const missed = isElsewhere ? `left to ${layer}` : `NOT FOUND in ${seeds} seeds`
-    say(`${name.padEnd(36)} ${finding.seeds === undefined ? missed : `${finding.seeds} seeds, ${finding.oracle}`}`)
-    return finding
-  })
-}
-
-export function plant(settings: Settings, row: DefectRow, from: number, seeds: number): DefectFinding {
-  for (let n = 0; n < seeds; n++) {
-    const result = runSeed({
-      ...optionsOf(settings, from + n),
-      profile: row.profile ?? settings.profile,
-      defects: new Set([row.name]),
-    })
-    if (result.failure && !result.failure.message.includes('undecided'))
-      return {
-        name: row.name,
-        seeds: n + 1,
-        oracle: result.failure.message.split('\n')[0]?.slice(0, 150) ?? '',
-        layer: 'simulation',
-      }
-  }
-  return { name: row.name, seeds: undefined, oracle: '', layer: 'simulation' }
 }
 
 if (parentPort && !isMainThread) {

@@ -111,9 +111,8 @@ export function storeTools(
   return {
     createStore: () => {
       const { store } = takeStore(node, knobs.memoryBytes)
-      // Only planted defects read these.
-      store.writer.localTimeMs = env.clock.wallMs
-      store.writer.localStaysBytes = node * LOCAL_STAYS_BYTES
+      // Only planted defects read these (defects/store.ts).
+      Object.assign(store.writer, { localTimeMs: env.clock.wallMs, localStaysBytes: node * LOCAL_STAYS_BYTES })
       return store
     },
     kernelsOf: (store) => {
@@ -127,7 +126,7 @@ export function storeTools(
   }
 }
 
-/** The store of the oracles, without planted defects. */
+/** The store of the oracles: a model that shares no code with the one of nodes. */
 export function createStoreReference(): Reference {
   const model = createStoreModel(imageModels())
   return {
@@ -259,7 +258,6 @@ export function createStoreMachine(parts: StoreMachineParts): Machine {
         membership: configuration,
         recordsStart: store.writer.recordsStart,
         recordsEnd: store.writer.gap.low,
-        defects: env.defects,
       }
       later('snapshot', () => write(point, ended))
     },

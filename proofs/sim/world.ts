@@ -194,7 +194,6 @@ export type World = {
   readonly seed: number
   readonly knobs: Knobs
   readonly program: Program
-  readonly defects: ReadonlySet<string>
   readonly scheduler: Scheduler
   readonly trace: Trace
   readonly network: Network
@@ -227,11 +226,9 @@ export type WorldOptions = {
   readonly seed: number
   readonly knobs: Knobs
   readonly program: Program
-  readonly defects?: ReadonlySet<string>
   readonly keepsWords?: boolean
 }
 
-const NO_DEFECTS: ReadonlySet<string> = new Set()
 /** Input queued for a stalled process; more stays unread in its sockets. */
 const WAITING_MAX = 20_000
 /** Initial clock offset in thousandths; with the store up to days, because of its nights and sessions. */
@@ -239,7 +236,7 @@ const FAR_MS = 100_000_000
 const FAR_MS_OF_STORE = 1_000_000
 
 export function createWorld(options: WorldOptions): World {
-  const { seed, knobs, program, defects = NO_DEFECTS, keepsWords = false } = options
+  const { seed, knobs, program, keepsWords = false } = options
   const scheduler = createScheduler()
   const total = knobs.voters + knobs.learners
   const clocks = streamOf(seed, 'clocks')
@@ -275,7 +272,6 @@ export function createWorld(options: WorldOptions): World {
     seed,
     knobs,
     program,
-    defects,
     scheduler,
     trace: createTrace(keepsWords),
     network,
@@ -514,7 +510,6 @@ function createHost(world: World, process: Process): Host {
       },
       host: { processId: process.number, bootId: `boot-of-${node.name}`, startOf: () => undefined },
       log,
-      defects: world.defects,
       sometimes: (_name, p) =>
         !world.isCalm && world.knobs.sometimesP > 0 && chance(world.sometimesRandom, p * world.knobs.sometimesP),
     },

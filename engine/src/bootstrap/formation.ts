@@ -66,7 +66,6 @@ export type FormationOptions = {
   readonly formsWithMajority: boolean
   readonly held: Held
   readonly sha256: (bytes: Uint8Array) => Uint8Array
-  readonly defects?: ReadonlySet<string> | undefined
 }
 
 type ReceivedReport = { readonly report: FormationReport; readonly atMs: number; readonly isOpen: boolean }
@@ -256,8 +255,8 @@ export function refusalOf(formation: Formation, report: FormationReport): string
   return `its list of initial voters is ${report.voters.join(', ')}`
 }
 
-function hasOtherCodecs({ codecs, defects }: Formation, { codecHash }: FormationReport): boolean {
-  return codecHash !== codecs.orderedHash && !defects?.has('formation/codec-unchecked')
+function hasOtherCodecs({ codecs }: Formation, { codecHash }: FormationReport): boolean {
+  return codecHash !== codecs.orderedHash
 }
 
 const majorityOf = (count: number): number => Math.floor(count / 2) + 1
@@ -274,8 +273,6 @@ export function decide(formation: Formation, nowMs: number): Decision {
   )
   if (formation.quietSinceMs !== undefined) return decideQuiet(formation, formation.quietSinceMs, formed.length, nowMs)
   const own = reportFor(formation, '')
-  const wiped = formation.defects?.has('formation/wiped-voter-votes') ? formed[0] : undefined
-  if (wiped && wiped.report.contentDigest === '') return form(formation, wiped.report)
   // Applies docs/design/consensus.md#formation, except to untouched founders of the very same shard.
   const isSame = ({ report }: { report: FormationReport }) =>
     report.isUntouched && report.clusterId === clusterOf(formation, own).clusterId
@@ -358,28 +355,25 @@ const isSameSnapshot = (a: Snapshot, b: Snapshot): boolean =>
 function decideToForm(formation: Formation, voters: readonly Stand[], own: FormationReport): Decision {
   const current = voters.flatMap((stand) => (stand.state === 'reported' && stand.isCurrent ? [stand.report] : []))
   const isVoter = formation.voters.includes(formation.self)
-  const needed = neededOf(formation, current.length)
-  const outvotes = formation.defects?.has('formation/empty-outvotes-data') ?? false
-  if (!outvotes) {
-    // No node is counted twice, so at most one snapshot has a strict majority of all names
-    // (docs/design/consensus.md#formation).
-    for (const [, holders] of bySnapshot(current)) {
-      const [held] = holders
-      if (!held || holders.length < needed) continue
-      if (own.state === 'seeded' && isSameSnapshot(own, held) && isVoter) return form(formation, own)
-      if (own.state === 'seeded' && !isSameSnapshot(own, held)) {
-        const reason = `${holders.length} of ${voters.length} voters hold snapshot ${short(held.contentDigest)}`
-        return { kind: 'set-aside', reason }
-      }
-      const why = `snapshot ${short(held.contentDigest)} is on ${holders.length} of ${voters.length} voters: they form the shard`
-      return { kind: 'wait', waitsFor: 'join', why }
+  const needed = majorityOf(formation.voters.length)
+  // No node is counted twice, so at most one snapshot has a strict majority of all names
+  // (docs/design/consensus.md#formation).
+  for (const [, holders] of bySnapshot(current)) {
+    const [held] = holders
+    if (!held || holders.length < needed) continue
+    if (own.state === 'seeded' && isSameSnapshot(own, held) && isVoter) return form(formation, own)
+    if (own.state === 'seeded' && !isSameSnapshot(own, held)) {
+      const reason = `${holders.length} of ${voters.length} voters hold snapshot ${short(held.contentDigest)}`
+      return { kind: 'set-aside', reason }
     }
-    // Includes data of nodes that are gone, are not voters or have another list: empty nodes never outvote it
-    // (docs/design/consensus.md#formation).
-    const all = [own, ...[...formation.reports.values()].map(({ report }) => report)]
-    if (all.some(({ shard, contentDigest }) => shard === formation.shardId && contentDigest !== '')) {
-      return { kind: 'wait', waitsFor: 'snapshot', why: whySnapshot(formation, current) }
-    }
+    const why = `snapshot ${short(held.contentDigest)} is on ${holders.length} of ${voters.length} voters: they form the shard`
+    return { kind: 'wait', waitsFor: 'join', why }
+  }
+  // Includes data of nodes that are gone, are not voters or have another list: empty nodes never outvote it
+  // (docs/design/consensus.md#formation).
+  const all = [own, ...[...formation.reports.values()].map(({ report }) => report)]
+  if (all.some(({ shard, contentDigest }) => shard === formation.shardId && contentDigest !== '')) {
+    return { kind: 'wait', waitsFor: 'snapshot', why: whySnapshot(formation, current) }
   }
   return decideEmpty(formation, current, own, isVoter)
 }
@@ -394,13 +388,8 @@ function decideEmpty(
   // Untouched founders of the empty shard count as empty and as willing to found it.
   const empties = current.filter(({ contentDigest }) => contentDigest === '')
   const willing = empties.filter(({ state, formsWithMajority }) => state === 'formed' || formsWithMajority)
-  const outvotes = formation.defects?.has('formation/empty-outvotes-data') ?? false
-  const needed = neededOf(formation, current.length)
-  const reachable = formation.defects?.has('formation/reachable-majority') ?? false
-  const isEnough =
-    empties.length === voters.length ||
-    (formation.formsWithMajority && willing.length >= needed) ||
-    ((outvotes || reachable) && empties.length >= needed)
+  const needed = majorityOf(voters.length)
+  const isEnough = empties.length === voters.length || (formation.formsWithMajority && willing.length >= needed)
   if (isEnough && isVoter && own.state === 'empty') return form(formation, own)
   const why = isEnough
     ? 'the initial voters form an empty shard'
@@ -408,10 +397,6 @@ function decideEmpty(
         formation.formsWithMajority ? `${majorityOf(voters.length)} with --form-with-majority are needed` : 'all must'
       }`
   return { kind: 'wait', waitsFor: isEnough ? 'join' : 'voters', why }
-}
-
-function neededOf({ voters, defects }: Formation, reporting: number): number {
-  return majorityOf(defects?.has('formation/reachable-majority') ? reporting : voters.length)
 }
 
 function form(formation: Formation, from: FormationReport): Decision {

@@ -22,7 +22,7 @@ export function orphanWaiting(replica: Replica, term: number): void {
     if (sink === 0) continue
     const index = replica.waitingFrom + n
     const token = replica.waitingTokens[n]
-    const code = answerOfLogged('unsure', replica.env.defects)
+    const code = answerOfLogged('unsure')
     if (code !== undefined) putAnswer(replica, sink - 1, token, code, 0, 0)
     else addOrphan(replica, index, { term, sink: sink - 1, token, deadlineMs })
   }
@@ -51,7 +51,7 @@ export function settleOrphans(replica: Replica, index: number, term: number, res
       continue
     }
     replica.outcomes.dropped++
-    const code = answerOfLogged('overwritten', replica.env.defects) ?? REFUSED.outcomeUnknown
+    const code = answerOfLogged('overwritten') ?? REFUSED.outcomeUnknown
     putAnswer(replica, orphan.sink, orphan.token, code, 0, 0)
   }
   replica.orphans.delete(index)
@@ -59,7 +59,7 @@ export function settleOrphans(replica: Replica, index: number, term: number, res
 
 /** At the deadline, and when the node ends, the outcome is unknown (docs/design/consensus.md#outcome-of-a-proposal). */
 export function giveUpWaiting(replica: Replica, nowMs: number): void {
-  const code = answerOfLogged('given-up', replica.env.defects) ?? REFUSED.outcomeUnknown
+  const code = answerOfLogged('given-up') ?? REFUSED.outcomeUnknown
   for (const [index, orphans] of replica.orphans) {
     const left = orphans.filter(({ deadlineMs }) => deadlineMs > nowMs)
     if (left.length === orphans.length) continue

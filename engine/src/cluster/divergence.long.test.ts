@@ -3,10 +3,10 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ask, closeClient, dateIn, getText, openClient, somewhere, statusOf, succeed } from '@vacancy/testkit/node'
+import { environmentWith, NODE_PLANTS } from '@vacancy/testkit/plant'
 import { becomes, infoOf, leaderOf, type Shard, type ShardNode, sameDigest, startShard } from '@vacancy/testkit/shard'
 import { happens } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { plantedIn } from '../testing/planted.ts'
 
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 120_000 })
 
@@ -48,13 +48,7 @@ test('a follower with a wrong state ends with 72 and returns with the state of t
   const follower = shard.running().find(({ name }) => name !== leader.name) as ShardNode
   await follower.stop()
   const wrong = shard.start(follower.name, {
-    environment: plantedIn(
-      shard.folder,
-      '/store/apply.ts',
-      '    noteTime(store, reader.timeMs)',
-      '    if (reader.kind === KIND.decreaseAvailability) Object.assign(reader, { kind: KIND.increaseAvailability })\n' +
-        '    noteTime(store, reader.timeMs)',
-    ),
+    environment: environmentWith(NODE_PLANTS.wrongDecrement),
   })
   await becomes(wrong, 'active_follower')
   await count(leader, 5)

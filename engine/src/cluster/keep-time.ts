@@ -62,9 +62,7 @@ export function readingOf({ env, raft, link, acceptDay, hasLed }: TimeOfReplica)
   const wallMs = env.clock.wallMs()
   const { length: voters } = raft.configuration.voters
   const others = link?.voterClocks(monotonicMs) ?? []
-  const isBelieved = env.defects?.has('time/own-clock-trusted')
-  const claimed = isBelieved ? new Array<number>(voters).fill(wallMs) : others
-  return { monotonicMs, wallMs, others: claimed, voters, isStart: !hasLed, acceptDay }
+  return { monotonicMs, wallMs, others, voters, isStart: !hasLed, acceptDay }
 }
 
 /** Whether shard time is within 60 s of a clock that a majority of the voters shares. */

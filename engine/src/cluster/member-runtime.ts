@@ -207,7 +207,7 @@ function tokenOf(file: string | undefined): (() => string | undefined) | undefin
 }
 
 function formationOf(side: ShardSide, shardId: string, incarnation: string, held: Held): Formation {
-  const { options, cluster, env } = side
+  const { options, cluster } = side
   if (side.formation) {
     hold(side.formation, held)
     return side.formation
@@ -222,7 +222,6 @@ function formationOf(side: ShardSide, shardId: string, incarnation: string, held
     formsWithMajority: cluster.formWithMajority,
     held,
     sha256,
-    defects: env.defects,
   })
   return side.formation
 }

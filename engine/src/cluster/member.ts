@@ -102,7 +102,6 @@ export function createMember(parts: MemberParts, options: MemberOptions): Member
       heartbeatMs,
       // 48 random bits: a reply to a request of an earlier process never matches one of this process.
       firstContext: bytes.reduce((sum, byte) => sum * 256 + byte, 0),
-      defects: env.defects,
     }),
     spoken: new Map(),
     samples: new Map(),
@@ -111,20 +110,17 @@ export function createMember(parts: MemberParts, options: MemberOptions): Member
     nextRulesMs: 0,
     admin: new Map(),
     receiver: receiverOf(parts, options, () => member),
-    sender: createSender(
-      {
-        send: (node, frame) => sendFrame(peers, node, frame),
-        exchange: parts.exchange,
-        nowMs: () => env.clock.monotonicMs(),
-        after: (delayMs, run) => void env.schedule.after(delayMs, run),
-        log: env.log,
-        sendOffer: (peer, newest, manifest) => sendOffer(member, peer, newest, manifest),
-        reportSnapshot(peer, isReceived) {
-          if (raft.role === 'leader') reportSnapshot(raft, peer, isReceived)
-        },
+    sender: createSender({
+      send: (node, frame) => sendFrame(peers, node, frame),
+      exchange: parts.exchange,
+      nowMs: () => env.clock.monotonicMs(),
+      after: (delayMs, run) => void env.schedule.after(delayMs, run),
+      log: env.log,
+      sendOffer: (peer, newest, manifest) => sendOffer(member, peer, newest, manifest),
+      reportSnapshot(peer, isReceived) {
+        if (raft.role === 'leader') reportSnapshot(raft, peer, isReceived)
       },
-      env.defects,
-    ),
+    }),
     loads: loadsOf(parts, options, () => member),
     loader: createLoader({
       env,
@@ -204,7 +200,6 @@ function membershipOf({ env, replica }: MemberParts, options: MemberOptions, mem
     {
       self: { node: options.node, incarnation: options.incarnation, isFounder: options.cluster.isFounder !== false },
       initialVoters: options.initialVoters,
-      defects: env.defects,
     },
   )
 }
@@ -235,7 +230,6 @@ function receiverOf(parts: MemberParts, options: MemberOptions, member: () => Me
     {
       shardId: options.cluster.shardId,
       codecsOrderedHash: options.cluster.codecHash,
-      defects: env.defects,
     },
   )
 }
@@ -294,8 +288,7 @@ function onTimer(member: Member): void {
   const sinceTick = now - member.lastTickMs
   if (sinceTick >= tickMs * 0.9) {
     if (sinceTick > member.heartbeatTicks * tickMs) noteStall(member, sinceTick)
-    const ticks = env.defects?.has('driver/tick-burst') ? Math.floor(sinceTick / tickMs) : 1
-    for (let i = 0; i < Math.max(1, ticks); i++) tick(replica.raft)
+    tick(replica.raft)
     member.lastTickMs = now
     campaignAfterDeath(member)
   }

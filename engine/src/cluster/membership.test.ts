@@ -516,16 +516,6 @@ test('the last 20 operations are kept, newest first', () => {
   expect(lastOperations[0]?.node).toBe('b')
 })
 
-test('formation/wiped-voter-votes binds a wiped voter to its old raft id', () => {
-  const [core, membership] = lead(bound(ABC), { defects: new Set(['formation/wiped-voter-votes']) })
-
-  onJoin(membership, join('b', 2))
-  apply(core)
-
-  expect(core.configuration.voters).toEqual([1, 2, 3])
-  expect(core.configuration.members[1]?.incarnation).toBe(inc('b', 2))
-})
-
 test('under random requests each change moves one voter and at least one voter stays', () => {
   const runs = Number(process.env['MEMBERSHIP_RUNS'] ?? 200)
   const first = Number(process.env['MEMBERSHIP_SEED'] ?? 1)

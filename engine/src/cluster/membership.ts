@@ -77,7 +77,6 @@ export type MembershipOptions = {
   readonly self: { readonly node: string; readonly incarnation: string; readonly isFounder: boolean }
   /** Names in the genesis: these nodes are promoted without an operator. */
   readonly initialVoters: readonly string[]
-  readonly defects?: ReadonlySet<string> | undefined
 }
 
 export type Answer = { readonly status: 202 | 404 | 409 | 503; readonly text: string }
@@ -187,7 +186,7 @@ export function onFounder(membership: Membership, node: string, incarnation: str
  * and incarnation.
  */
 export function onJoin(membership: Membership, request: JoinRequest): JoinAnswer {
-  const { port, defects } = membership
+  const { port } = membership
   const view = port.status()
   const { configuration } = view
   if (view.role !== 'leader') {
@@ -199,10 +198,6 @@ export function onJoin(membership: Membership, request: JoinRequest): JoinAnswer
   const member = memberOf(configuration, node)
   if (member?.incarnation === incarnation) return { kind: 'joined', member: member.id, configuration }
   if (!canChange(membership, view)) return wait(TEXTS.unapplied)
-  if (member && defects?.has('formation/wiped-voter-votes')) {
-    propose(membership, { steps: [{ type: 'bind', id: member.id, incarnation }] })
-    return wait('it is being bound')
-  }
   if (!member) {
     // It does not know yet that it was removed. Under a new id it would receive nothing: it listens for its old one.
     if (request.isMember) return { kind: 'refused', reason: REMOVED, detail: '' }

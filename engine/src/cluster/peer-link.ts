@@ -225,11 +225,10 @@ function dial({ node, replica, peers, formation, seeds, dialled }: Member): void
 
 /** Adopts the membership of an applied configuration. */
 export function adopt(member: Member, configuration: Configuration): void {
-  const { replica, env } = member
-  const { raft } = replica
+  const { raft } = member.replica
   // Unbound members are founders: no other node ever uses such an id (formation.ts).
   for (const { id, incarnation } of configuration.members) {
-    if (incarnation === '' && !env.defects?.has('formation/unbound-ignored')) setCounts(raft, id, true)
+    if (incarnation === '') setCounts(raft, id, true)
   }
   const isIn = configuration.members.some(({ id }) => id === raft.id)
   // A node that is catching up applies configurations from before it was added.

@@ -53,7 +53,6 @@ export type ReadsParts = {
    * Random at every start, 0 to 2^48: a reply to a request of the previous process must not match one of this process.
    */
   readonly firstContext: number
-  readonly defects?: ReadonlySet<string> | undefined
 }
 
 /** Why the core rejected or abandoned a read. */
@@ -156,7 +155,7 @@ export function onReadState(reads: Reads, context: number, index: number): void 
   if (!round) return
   assert(index >= round.commit, 'a read index is not below the commit index at its request')
   reads.inFlight.delete(context)
-  const applied = reads.defects?.has('reads/served-before-applied') ? Number.POSITIVE_INFINITY : reads.applied()
+  const applied = reads.applied()
   if (index <= applied) reads.freshMs = Math.max(reads.freshMs, round.sentMs)
   else reads.unapplied.push({ index, sentMs: round.sentMs })
   for (const read of round.reads) {

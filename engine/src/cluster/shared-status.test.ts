@@ -64,12 +64,6 @@ test('no read is served while the node is unavailable, linearizable or not', () 
   expect(admitRead(cells, { ...PLAIN, isLinearizable: true }, 0, 7, 0)).toBe('unavailable')
 })
 
-test('the planted defect reads/stale-bound-ignored serves whatever the age', () => {
-  const cells = followerAt(7, 0)
-
-  expect(admitRead(cells, PLAIN, 1e9, 7, 0, new Set(['reads/stale-bound-ignored']))).toBe('serve')
-})
-
 /** Publishes matching facts as fast as it can, until stopped. */
 const WRITER = `
   const { workerData, parentPort } = require('node:worker_threads')

@@ -136,7 +136,6 @@ export type Admission = 'serve' | 'confirm' | 'stale' | 'unavailable'
  * @param applied index that readers of this thread find applied
  * @param servedIndex greatest index that this connection was served at; it never decreases
  *   (docs/design/consensus.md#promises)
- * @param defects of a simulation
  */
 export function admitRead(
   cells: Cells,
@@ -144,12 +143,11 @@ export function admitRead(
   nowMs: number,
   applied: number,
   servedIndex: number,
-  defects?: ReadonlySet<string>,
 ): Admission {
   if (roleOf(cells) === ROLE.unavailable) return 'unavailable'
   // A fresh ReadIndex is fresher than any bound.
   if (mode.isLinearizable) return 'confirm'
   const bound = mode.maxStalenessMs ?? STALENESS_MS_DEFAULT
-  if (stalenessMs(cells, nowMs) > bound && !defects?.has('reads/stale-bound-ignored')) return 'stale'
+  if (stalenessMs(cells, nowMs) > bound) return 'stale'
   return applied < mode.minIndex || applied < servedIndex ? 'confirm' : 'serve'
 }

@@ -82,7 +82,7 @@ function write(dataDir: string, index: number): void {
   writeSnapshotDirAtOnce(world.simulation.env, dataDir, { ...source, index }, { encoder, origin: 'test' })
 }
 
-function add(name: string, defects?: ReadonlySet<string>): Node {
+function add(name: string): Node {
   const dataDir = `/${name}`
   if (!world.simulation.disk.stat(dataDir)) world.simulation.disk.makeDirectory(dataDir)
   const node = {
@@ -96,15 +96,15 @@ function add(name: string, defects?: ReadonlySet<string>): Node {
     current: '',
   } as unknown as Node
   world.nodes.set(name, node)
-  start(node, defects)
+  start(node)
   return node
 }
 
 /** A process start: all memory of the node is lost. */
-function start(node: Node, defects?: ReadonlySet<string>): void {
+function start(node: Node): void {
   const { env } = world.simulation
   const { name, dataDir } = node
-  const exchange = inlineExchange({ ...env, ...(defects && { defects }) }, dataDir)
+  const exchange = inlineExchange(env, dataDir)
   const nowMs = () => env.clock.monotonicMs()
   node.receiver = createReceiver(
     {
@@ -117,20 +117,17 @@ function start(node: Node, defects?: ReadonlySet<string>): void {
       onFailed: (reason, detail) => node.failures.push(`${reason}: ${detail}`),
       onDelayed: (reason, detail) => node.delays.push(`${reason}: ${detail}`),
     },
-    { shardId: 's1', codecsOrderedHash: source.codecs.orderedHash, defects },
+    { shardId: 's1', codecsOrderedHash: source.codecs.orderedHash },
   )
-  node.sender = createSender(
-    {
-      send: (to, frame) => send(name, to, frame),
-      exchange,
-      nowMs,
-      after: (delayMs, run) => void env.schedule.after(delayMs, run),
-      log: env.log,
-      sendOffer: (peer, newest, manifest) => offer(node, peer, newest, manifest),
-      reportSnapshot: (peer, isReceived) => node.reports.push({ peer, isReceived }),
-    },
-    defects,
-  )
+  node.sender = createSender({
+    send: (to, frame) => send(name, to, frame),
+    exchange,
+    nowMs,
+    after: (delayMs, run) => void env.schedule.after(delayMs, run),
+    log: env.log,
+    sendOffer: (peer, newest, manifest) => offer(node, peer, newest, manifest),
+    reportSnapshot: (peer, isReceived) => node.reports.push({ peer, isReceived }),
+  })
 }
 
 const reaches = (from: string, to: string) => !world.cut.has(`${from}>${to}`) && !world.cut.has(`${to}>${from}`)
@@ -455,17 +452,6 @@ test('at most two transfers run at once, and the log behind them is kept for ten
   expect(keptFor(a.sender)).toBe(Number.POSITIVE_INFINITY)
 })
 
-test('transfer/compaction-beyond keeps nothing', () => {
-  const [a, b] = [add('a', new Set(['transfer/compaction-beyond'])), add('b')]
-  write(a.dataDir, 7)
-
-  offerTo(a.sender, b.id, 'b')
-  world.simulation.settle()
-
-  expect(keptFor(a.sender)).toBe(Number.POSITIVE_INFINITY)
-  expect(pinnedBy(a.sender)).toEqual([])
-})
-
 test('all peers together are sent no more than 100 MB a second', () => {
   const [a, b] = [add('a'), add('b')]
   write(a.dataDir, 7)
@@ -587,19 +573,6 @@ test('a large manifest is named in the offer and pulled like a chunk', () => {
   expect(b.ready).toHaveLength(1)
   install(b)
   expectWhole(b, 7)
-})
-
-test('transfer/switch-before-complete reports ready before the chunks are here', () => {
-  const [a, b] = [add('a'), add('b', new Set(['transfer/switch-before-complete']))]
-  write(a.dataDir, 7)
-  world.filter = (_from, _to, frame) => (frame.type === 'chunkData' ? undefined : frame)
-
-  offerTo(a.sender, b.id, 'b')
-  pass(300)
-
-  expect(b.ready).toHaveLength(1)
-  install(b)
-  expect(() => expectWhole(b, 7)).toThrow('missing')
 })
 
 test('replies of the other thread reach their request', () => {

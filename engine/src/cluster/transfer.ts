@@ -126,7 +126,6 @@ export type ReceiverPort = {
 export type ReceiverOptions = {
   readonly shardId: string
   readonly codecsOrderedHash: string
-  readonly defects?: ReadonlySet<string> | undefined
 }
 
 type Pulled = ChunkName & {
@@ -284,7 +283,7 @@ function proceed(receiver: Receiver, incoming: Incoming): void {
   pull(receiver, incoming)
   const { waiting, pulling, verifying, storing, received } = incoming
   const isComplete = waiting.length + pulling.length + verifying.length + storing === 0
-  if (!isComplete && !receiver.defects?.has('transfer/switch-before-complete')) return
+  if (!isComplete) return
   assert(received !== undefined, 'a complete snapshot was planned')
   incoming.phase = 'ready'
   receiver.port.onReady(received)
@@ -618,7 +617,6 @@ export type Sender = {
   readonly port: SenderPort
   readonly outgoing: Map<number, Outgoing>
   readonly backoff: Map<number, Backoff>
-  readonly defects: ReadonlySet<string> | undefined
   /** Earliest time of the next send under the shared rate limit. */
   freeAtMs: number
   waiting: number
@@ -627,12 +625,11 @@ export type Sender = {
   lastDurationMs: number | undefined
 }
 
-export function createSender(port: SenderPort, defects?: ReadonlySet<string>): Sender {
+export function createSender(port: SenderPort): Sender {
   return {
     port,
     outgoing: new Map(),
     backoff: new Map(),
-    defects,
     freeAtMs: 0,
     waiting: 0,
     sent: 0,
@@ -746,7 +743,6 @@ function failOutgoing(sender: Sender, peer: number, reason: string): void {
  */
 export function keptFor(sender: Sender): number {
   let index = Number.POSITIVE_INFINITY
-  if (sender.defects?.has('transfer/compaction-beyond')) return index
   const nowMs = sender.port.nowMs()
   for (const running of sender.outgoing.values()) {
     if (nowMs - running.startedMs < TRANSFER_LIMITS.keepLogMs) index = Math.min(index, running.index)
@@ -756,7 +752,6 @@ export function keptFor(sender: Sender): number {
 
 /** Indexes of the snapshots being sent: retention keeps them (`pinned` of the bulk thread). */
 export function pinnedBy(sender: Sender): number[] {
-  if (sender.defects?.has('transfer/compaction-beyond')) return []
   return [...new Set([...sender.outgoing.values()].map(({ index }) => index))]
 }
 

@@ -1,11 +1,10 @@
 import { expect, test } from 'vitest'
-import type { Env } from '../env.ts'
 import { createNodeInMemory } from '../testing/node-in-memory.ts'
 import { machineOf, type RecoveryTools } from './recovery-parts.ts'
 
 const tools = { kernelsOf: () => ({ put: () => undefined }) } as unknown as RecoveryTools
 const begin = (accept?: (index: number) => boolean) =>
-  machineOf({} as Env, createNodeInMemory(20_000).store, tools, accept).context
+  machineOf(createNodeInMemory(20_000).store, tools, accept).context
 
 const [wanted, own] = [
   { lo: 1, hi: 2 },

@@ -97,7 +97,6 @@ export type Loader = {
  * @param accept called with a digest in the log that differs from the one of this state; absent: that ends the process
  */
 export function machineOf(
-  env: Env,
   store: Store,
   tools: RecoveryTools,
   accept: (index: number) => boolean = () => false,
@@ -107,7 +106,7 @@ export function machineOf(
     if (accept(index)) return
     throw new VacancyError('digest_mismatch', { index, found: digestText(own), wanted: digestText(wanted) })
   }
-  const context = createApplyContext(store, kernels.put, onDigestMismatch, env.defects)
+  const context = createApplyContext(store, kernels.put, onDigestMismatch)
   return { kernels, context }
 }
 

@@ -304,7 +304,7 @@ function* recoverFrom(
   if (snapshot && cluster.drawsGenesis && isSeedOf(cluster, snapshot.manifest)) forgetGenesis(store)
   const lost: string[] = []
   let isReplaying = true
-  const { kernels, context } = machineOf(env, store, tools, (index) => {
+  const { kernels, context } = machineOf(store, tools, (index) => {
     if (!options.acceptLoss || !isReplaying) return false
     lost.push(`the state after entry ${index} differs from the logged one; continuing with it (--accept-loss)`)
     return true
@@ -489,9 +489,7 @@ function replay(
   let reportedAt = env.clock.monotonicMs()
   progress('recovering', `${recovered.lastIndex - after} log entries to apply`)
   let isHeld = false
-  const isEager = env.defects?.has('recovery/uncommitted-applied') ?? false
-  const mayApply = (index: number) =>
-    commit === undefined || index <= commit || isEager || isAlone(replayed.configuration)
+  const mayApply = (index: number) => commit === undefined || index <= commit || isAlone(replayed.configuration)
   replayEntries(env.disk, recovered.scan, after + 1, (firstIndex, count, window, start, end) => {
     const view = viewOf(window)
     let at = start

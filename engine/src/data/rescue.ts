@@ -70,7 +70,7 @@ export function* rescue(
   for (const { path } of refused) lost.push(`snapshot ${path} does not verify`)
   const store = loaded?.value ?? tools.createStore()
   const base: SnapshotMark = { index: loaded?.reader.manifest.index ?? 0, term: loaded?.reader.manifest.term ?? 0 }
-  const { context } = machineOf(env, store, tools)
+  const { context } = machineOf(store, tools)
   const salvage = salvageWal(env.disk, walFolder(directory), base)
   const index = replaySalvaged(env, directory, context, salvage, base, lost)
   if (salvage.lost) {
@@ -112,7 +112,7 @@ export function* startFromRescue(
   if (foreign) throw foreign
   const store = yield* loader.load(reader)
   forgetGenesis(store)
-  const { context, kernels } = machineOf(env, store, tools)
+  const { context, kernels } = machineOf(store, tools)
   progress('recovering', 'setting the data aside and rewriting it')
   const present = [...HISTORY, 'IDENTITY'].filter((name) => env.disk.stat(join(path, name)) !== undefined)
   const place = setAside(directory, present, lost[0] ?? 'loss accepted')

@@ -17,15 +17,15 @@ const values: number[] = []
  * @param own the value of this node
  */
 export function reached(raft: Raft, own: number, reachOf: (peer: Progress) => number): number {
-  const { peers, defects, isMute } = raft
+  const { peers, isMute } = raft
   const ownValue = isMute ? 0 : own
   values.length = 0
   if (raft.isOwnVoter) values.push(ownValue)
   for (const peer of peers) {
-    if (peer.isVoter || defects['raft/learner-counted']) values.push(peer.counts ? reachOf(peer) : 0)
+    if (peer.isVoter) values.push(peer.counts ? reachOf(peer) : 0)
   }
   const incoming = majorityValue(values)
-  if (raft.configuration.outgoing.length === 0 || defects['raft/ignore-outgoing-majority']) return incoming
+  if (raft.configuration.outgoing.length === 0) return incoming
   values.length = 0
   if (raft.isOwnOutgoing) values.push(ownValue)
   for (const peer of peers) if (peer.isOutgoing) values.push(peer.counts ? reachOf(peer) : 0)

@@ -45,7 +45,7 @@ export function proposeChange(raft: Raft, change: Change): number | ChangeRefusa
 }
 
 function isOverridden(raft: Raft): boolean {
-  return !raft.config.validateChanges || raft.defects['raft/second-change-in-flight']
+  return !raft.config.validateChanges
 }
 
 function appendConfiguration(raft: Raft, configuration: Configuration): number {
@@ -77,7 +77,7 @@ export function applyConfiguration(raft: Raft, index: number, configuration: Con
     return
   }
   if (raft.transferTarget !== 0 && !isVoter(configuration, raft.transferTarget)) abortTransfer(raft) // docs/design/consensus.md#when-a-configuration-takes-effect
-  if (!isVoter(configuration, raft.id) && raft.config.stepDownOnRemoval && !raft.defects['raft/removed-leader-stays']) {
+  if (!isVoter(configuration, raft.id) && raft.config.stepDownOnRemoval) {
     return becomeFollower(raft, raft.term, 0) // docs/design/consensus.md#when-a-configuration-takes-effect
   }
   // A smaller quorum may already allow a commit; new peers learn of their leader.
@@ -93,8 +93,7 @@ export function applyConfiguration(raft: Raft, index: number, configuration: Con
 export function leaveJointPhase(raft: Raft): void {
   const { configuration } = raft
   if (raft.role !== 'leader' || !isJoint(configuration) || !configuration.autoLeave) return
-  const isRepeated = raft.defects['raft/joint-left-twice'] && raft.changeIndex > raft.termStart
-  if (raft.changeIndex > raft.applied && !isRepeated) return
+  if (raft.changeIndex > raft.applied) return
   const result = resultOf(configuration, 'leave', 0)
   assert(typeof result !== 'string', 'a joint phase can be left')
   appendConfiguration(raft, result)

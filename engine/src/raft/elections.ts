@@ -65,7 +65,6 @@ function becomeCandidate(raft: Raft, isForced: boolean): void {
   drawTimeout(raft)
   raft.votes.clear()
   askForVotes(raft, 'vote', raft.term, isForced)
-  if (raft.defects['raft/vote-not-durable']) countOwnVote(raft)
 }
 
 function askForVotes(raft: Raft, type: 'preVote' | 'vote', term: number, isForced: boolean): void {
@@ -87,9 +86,9 @@ export function countOwnVote(raft: Raft): void {
 
 /** docs/design/consensus.md#votes */
 function standing(raft: Raft): Tally {
-  const { configuration, votes, defects } = raft
+  const { configuration, votes } = raft
   const { voters, outgoing } = configuration
-  return jointTally(tally(voters, votes), tally(defects['raft/ignore-outgoing-majority'] ? [] : outgoing, votes))
+  return jointTally(tally(voters, votes), tally(outgoing, votes))
 }
 
 function conclude(raft: Raft): void {
@@ -115,7 +114,7 @@ export function learnCommitted(raft: Raft, { commit, commitTerm }: VoteMessage |
 
 /** A node in contact with a leader does not vote to replace it (docs/design/consensus.md#voter-leases). */
 export function isLeaseHeld(raft: Raft): boolean {
-  if (!raft.config.checkQuorum || raft.leader === 0 || raft.defects['raft/lease-ignored']) return false
+  if (!raft.config.checkQuorum || raft.leader === 0) return false
   return raft.electionElapsed < raft.config.electionTicks
 }
 
@@ -124,10 +123,8 @@ export function onVote(raft: Raft, message: VoteMessage): void {
   const { type, from, term } = message
   const isPre = type === 'preVote'
   // Learners answer as well: an entry they have not received may have promoted them (docs/design/consensus.md#votes).
-  if (raft.defects['raft/learner-refuses-votes'] && !isVoter(raft.configuration, raft.id)) return
   const isFree = raft.vote === from || (raft.vote === 0 && raft.leader === 0) || (isPre && term > raft.term)
-  const isNew = isUpToDate(raft, message.lastTerm, message.lastIndex) || raft.defects['raft/vote-ignores-log']
-  const isGranted = (isFree || (raft.defects['raft/votes-twice'] && raft.role !== 'leader')) && isNew
+  const isGranted = isFree && isUpToDate(raft, message.lastTerm, message.lastIndex)
   const replyType = isPre ? 'preVoteReply' : 'voteReply'
   const reply: VoteReply = {
     type: replyType,
@@ -143,8 +140,7 @@ export function onVote(raft: Raft, message: VoteMessage): void {
     raft.electionElapsed = 0
     setVote(raft, from)
   }
-  if (raft.defects['raft/vote-not-durable']) send(raft, reply)
-  else promise(raft, reply)
+  promise(raft, reply)
 }
 
 export function onVoteReply(raft: Raft, { type, from, term, isGranted }: VoteReply): void {

@@ -31,10 +31,8 @@ export function onAppend(raft: Raft, message: AppendMessage): void {
     place(raft, batch)
     last = lastOf(batch)
   }
-  if (raft.defects['raft/late-append-truncates'] && last < raft.lastIndex) cutLog(raft, Math.max(last, raft.commit) + 1)
   // docs/design/consensus.md#replication: after `last` the two logs may differ.
-  const matched = raft.defects['raft/commit-beyond-match'] ? raft.lastIndex : last
-  const commit = Math.min(message.commit, matched)
+  const commit = Math.min(message.commit, last)
   if (commit > raft.commit) commitTo(raft, commit)
   acknowledge(raft, from, last)
 }
@@ -73,7 +71,6 @@ function acknowledge(raft: Raft, to: number, index: number): void {
     hintIndex: 0,
     hintTerm: 0,
   }
-  if (raft.defects['raft/ack-before-persist']) return send(raft, reply)
   const before = raft.sendAfter[raft.sendAfter.length - 1]
   if (before?.type === 'appendReply' && !before.isRejected && before.to === to && before.term === raft.term) {
     if (before.index <= index) raft.sendAfter[raft.sendAfter.length - 1] = reply
@@ -111,7 +108,7 @@ export function onHeartbeat(raft: Raft, message: Heartbeat): void {
 export function onSnapshot(raft: Raft, message: SnapshotOffer): void {
   if (raft.snapshot) return
   const { from, index, snapshotTerm } = message
-  if (index <= raft.commit && !raft.defects['raft/old-snapshot-taken']) return acknowledge(raft, from, raft.commit)
+  if (index <= raft.commit) return acknowledge(raft, from, raft.commit)
   if (termAt(raft, index) === snapshotTerm && index > raft.commit) {
     commitTo(raft, index)
     return acknowledge(raft, from, index)

@@ -16,11 +16,8 @@ export function sendHeartbeats(raft: Raft): void {
   raft.heartbeatElapsed = 0
   for (const peer of raft.peers) {
     // Only up to what the peer itself acknowledged: its log may differ after that.
-    const commit = raft.defects['raft/heartbeat-full-commit'] ? raft.commit : Math.min(peer.match, raft.commit)
-    assert(
-      commit <= peer.match || raft.defects['raft/heartbeat-full-commit'],
-      'a heartbeat commits only existing entries',
-    )
+    const commit = Math.min(peer.match, raft.commit)
+    assert(commit <= peer.match, 'a heartbeat commits only existing entries')
     const { id: from, term, readRound } = raft
     send(raft, { type: 'heartbeat', from, to: peer.id, term, commit, readRound })
   }
@@ -39,5 +36,5 @@ export function checkQuorum(raft: Raft): void {
     peer.wasActive = peer.isActive
     peer.isActive = false
   }
-  if (!isQuorum && raft.config.checkQuorum && !raft.defects['raft/check-quorum-off']) becomeFollower(raft, raft.term, 0)
+  if (!isQuorum && raft.config.checkQuorum) becomeFollower(raft, raft.term, 0)
 }

@@ -59,10 +59,9 @@ const matchOf = (peer: Progress): number => peer.match
  */
 export function commitByCounting(raft: Raft): void {
   // docs/design/consensus.md#hand-over: the leader's own entries count once they are durable.
-  const own = raft.defects['raft/own-ack-before-persist'] ? raft.lastIndex : raft.persisted
-  const index = reached(raft, own, matchOf)
+  const index = reached(raft, raft.persisted, matchOf)
   if (index <= raft.commit) return
-  if (termAt(raft, index) !== raft.term && !raft.defects['raft/old-term-commit']) return
+  if (termAt(raft, index) !== raft.term) return
   commitTo(raft, index)
   raft.mustBroadcast = raft.peers.length > 0
   takeHeldReads(raft)
@@ -93,8 +92,7 @@ function sendAll(raft: Raft, peer: Progress): boolean {
  * @param mustSend also without entries: to probe the peer's position, or to send the commit index
  */
 function sendAppend(raft: Raft, peer: Progress, mustSend: boolean): boolean {
-  const ignoresWindow = raft.defects['raft/window-ignored'] && peer.state === 'replicate'
-  if (isWaiting(peer) && !ignoresWindow) return false
+  if (isWaiting(peer)) return false
   const prevTerm = termAt(raft, peer.next - 1)
   if (prevTerm < 0) {
     needSnapshot(raft, peer)
@@ -102,7 +100,7 @@ function sendAppend(raft: Raft, peer: Progress, mustSend: boolean): boolean {
   }
   let entries = NO_ENTRIES
   // A full window pauses entries (docs/design/consensus.md#replication).
-  const isFull = peer.state === 'replicate' && isWindowFull(peer) && !ignoresWindow
+  const isFull = peer.state === 'replicate' && isWindowFull(peer)
   if (peer.next <= raft.lastIndex && !isFull) {
     if (peer.next < tailFirst(raft)) {
       // Entries no longer in memory are applied and durable; after them the disk may hold entries that were since
@@ -155,9 +153,7 @@ export function onAppendReply(raft: Raft, message: AppendReply): void {
   if (peer.state === 'probe' && (isNews || peer.match === message.index)) toReplicate(peer)
   else if (!isNews) return
   // Regardless of a running transfer it can continue from the log.
-  if (peer.state === 'snapshot' && peer.match >= raft.firstIndex - 1) {
-    if (!raft.defects['raft/snapshot-state-never-left']) toReplicate(peer)
-  }
+  if (peer.state === 'snapshot' && peer.match >= raft.firstIndex - 1) toReplicate(peer)
   commitByCounting(raft)
   sendAll(raft, peer)
   if (raft.commit > peer.sentCommit) raft.mustBroadcast = true
@@ -166,15 +162,9 @@ export function onAppendReply(raft: Raft, message: AppendReply): void {
 
 /** docs/design/consensus.md#replication: moves back to where the two logs may match, by whole terms. */
 function onRejection(raft: Raft, peer: Progress, { index, hintIndex, hintTerm }: AppendReply): void {
-  const isTrusted = raft.defects['raft/stale-rejection-trusted']
   const agreeable = lastIndexOfTerm(raft, hintIndex, hintTerm)
-  if (isTrusted) {
-    toProbe(peer)
-    peer.next = Math.max(1, agreeable + 1)
-  } else {
-    if (!peer.counts) forgetMatch(peer, agreeable)
-    if (!retreat(peer, index, agreeable)) return
-  }
+  if (!peer.counts) forgetMatch(peer, agreeable)
+  if (!retreat(peer, index, agreeable)) return
   assertProgress(peer, raft.lastIndex)
   sendAppend(raft, peer, true)
 }
@@ -184,7 +174,7 @@ export function onHeartbeatReply(raft: Raft, message: HeartbeatReply): void {
   if (!peer) return
   peer.isActive = true
   // docs/design/consensus.md#replication: messages in flight may be lost; one append finds out.
-  if (!(raft.defects['raft/probe-never-recovers'] && peer.state === 'probe')) peer.isPaused = false
+  peer.isPaused = false
   if (peer.match < raft.lastIndex || peer.state === 'probe') sendAppend(raft, peer, true)
   if (message.readRound <= peer.readRound) return
   assert(message.readRound <= raft.readRound, 'only a started round is confirmed')
@@ -220,7 +210,7 @@ export function offerSnapshot(raft: Raft, id: number, snapshot: Snapshot): boole
 /** Handles the end of a transfer. The next reply to a heartbeat, or the next acknowledgement, continues replication. */
 export function reportSnapshot(raft: Raft, id: number, isDone: boolean): void {
   const peer = peerOf(raft, id)
-  if (peer?.state !== 'snapshot' || raft.defects['raft/snapshot-state-never-left']) return
+  if (peer?.state !== 'snapshot') return
   toProbe(peer, isDone ? Math.min(peer.pendingSnapshot, raft.lastIndex) : 0)
   peer.isPaused = true
 }

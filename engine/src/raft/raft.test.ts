@@ -25,7 +25,6 @@ import {
   persisted,
   propose,
   proposeChange,
-  RAFT_DEFECTS,
   RAFT_LIMITS,
   type Raft,
   type RaftConfig,
@@ -514,11 +513,4 @@ test('messages for another node, or from the node itself, are refused', () => {
   const vote = { type: 'timeoutNow', term: 0 } as const
   expect(() => step(raft, { ...vote, from: 2, to: 3 })).toThrow('for this node')
   expect(() => step(raft, { ...vote, from: 1, to: 1 })).toThrow('for this node')
-})
-
-test('all planted defects have a name, and a core without any has none', () => {
-  expect(new Set(RAFT_DEFECTS).size).toBe(RAFT_DEFECTS.length)
-  expect(Object.values(memberOf().defects)).not.toContain(true)
-  const [first] = RAFT_DEFECTS
-  expect(memberOf(undefined, { defects: new Set([first]) }).defects[first]).toBe(true)
 })

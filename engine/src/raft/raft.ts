@@ -48,7 +48,6 @@ import {
 import { tickTransfer, transferLeader } from './transfer.ts'
 
 export { applyConfiguration, proposeChange } from './changes.ts'
-export { RAFT_DEFECTS } from './defects.ts'
 export { campaign } from './elections.ts'
 export { installed } from './follower.ts'
 export { offerSnapshot, provideEntries, reportSnapshot, reportUnreachable } from './leader.ts'
@@ -155,7 +154,7 @@ export function step(raft: Raft, message: Message): void {
     case 'vote':
       learnCommitted(raft, message)
       // docs/design/consensus.md#formation: who may have forgotten a vote does not give another one.
-      if (raft.isMute && !raft.defects['raft/mute-votes']) return
+      if (raft.isMute) return
       if (message.term > raft.term && !message.isForced && isLeaseHeld(raft)) return
       break
     default:
@@ -181,7 +180,6 @@ function onHigherTerm(raft: Raft, message: TermMessage): void {
 /** docs/design/consensus.md#check-quorum: a leader that was replaced, or a node stuck in pre-votes, learns the term. */
 function onLowerTerm(raft: Raft, { type, from: to }: TermMessage): void {
   const { id: from, term } = raft
-  if (raft.defects['raft/lower-term-ignored']) return
   if (type === 'preVote')
     return promise(raft, { type: 'preVoteReply', from, to, term, isGranted: false, ...knowledge(raft) })
   if (type !== 'append' && type !== 'heartbeat') return
@@ -306,10 +304,7 @@ export function takeReady(raft: Raft): Ready {
   const mustStore = raft.unsent.length > 0 || (raft.mustStoreState && !isInstalling(raft))
   if (snapshot) raft.isSnapshotHanded = true
   const entries = raft.unsent.length > 0 ? takeUnsent(raft) : NOTHING
-  const isLate = entries.length > 0 && raft.defects['raft/commit-not-with-entries']
-  const hardState = mustStore
-    ? { term: raft.term, vote: raft.vote, commit: isLate ? handedState.commit : raft.commit }
-    : handedState
+  const hardState = mustStore ? { term: raft.term, vote: raft.vote, commit: raft.commit } : handedState
   assert(hardState.term >= raft.stored.term, 'the term never decreases')
   assertOneConfiguration(raft, hardState.commit)
   const token = raft.nextToken++
@@ -420,8 +415,7 @@ export function refused(raft: Raft, token: number, storedTo = raft.persisted): n
 export function nextCommitted(raft: Raft, entriesMax = APPLY_ENTRIES_MAX): EntryBatch | undefined {
   // The state is about to be replaced (docs/design/consensus.md#hand-over).
   if (raft.snapshot !== undefined) return undefined
-  const isEarly = raft.defects['raft/apply-before-persist']
-  return giveOut(raft, entriesMax, isEarly ? raft.commit : Math.min(raft.commit, raft.persisted))
+  return giveOut(raft, entriesMax, Math.min(raft.commit, raft.persisted))
 }
 
 /**

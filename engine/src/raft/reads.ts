@@ -38,24 +38,18 @@ export function onReadIndexReply(raft: Raft, { context, index }: ReadIndexReply)
 }
 
 function take(raft: Raft, from: number, context: number): boolean {
-  const { reads, defects } = raft
+  const { reads } = raft
   if (reads.length >= raft.limits.waitingReads) return false
-  const isHeld = raft.commit < raft.termStart && !defects['raft/read-before-own-entry']
+  const isHeld = raft.commit < raft.termStart
   const read: Read = { from, context, index: isHeld ? HELD : raft.commit, round: 0 }
   // A quorum of one is already confirmed (docs/design/consensus.md#reads).
-  if (!isHeld && (reached(raft, Number.POSITIVE_INFINITY, nothing) > 0 || isUnchecked(raft))) {
+  if (!isHeld && reached(raft, Number.POSITIVE_INFINITY, nothing) > 0) {
     release(raft, read)
     return true
   }
   reads.push(read)
   if (!isHeld && raft.confirmedRound === raft.readRound) raft.mustBeginRound = true
   return true
-}
-
-/** Planted: no peer confirms, or one did before the read arrived. */
-function isUnchecked({ defects, peers }: Raft): boolean {
-  if (defects['raft/read-index-after-check'] && peers.some(({ readRound }) => readRound > 0)) return true
-  return defects['raft/read-without-quorum']
 }
 
 /** docs/design/consensus.md#reads: an entry of the own term is committed; what waited for it gets its position. */

@@ -102,12 +102,6 @@ test('a follower commits what this message has proven to match, not more', () =>
   }
 })
 
-test('the planted defect of R4 is noticed here: it commits entries that were never compared', () => {
-  const raft = memberOf(undefined, { log: [1, 1, 1], defects: new Set(['raft/commit-beyond-match']) })
-  appendTo(raft, { term: 5, prevIndex: 0, prevTerm: 0, entries: logOf([1]), commit: 9 })
-  expect(raft.commit).toBe(3)
-})
-
 test('the commit index never goes back', () => {
   const raft = memberOf(undefined, { log: [1, 1, 1], restored: { commit: 3 } })
   appendTo(raft, { prevIndex: 3, prevTerm: 1, commit: 1 })

@@ -4,7 +4,6 @@
  */
 
 import { assert } from '@vacancy/shared'
-import { type Defects, readDefects } from './defects.ts'
 import type { EntryBatch } from './entry.ts'
 import { createLog, type RaftLog, type TermRun, termAt, truncateFrom } from './log.ts'
 import { assertConfiguration, isVoter, votersOnly } from './membership.ts'
@@ -50,8 +49,6 @@ export type RaftConfig = {
    * docs/design/consensus.md#invariants): tests and recovery.
    */
   readonly isLockStep?: boolean
-  /** Planted defects (defects.ts); only a simulator passes any. */
-  readonly defects?: ReadonlySet<string>
 }
 
 /** Where a recovered node stands: everything in its log is durable. */
@@ -108,7 +105,6 @@ export type Raft = RaftLog & {
   readonly config: RaftConfig
   readonly limits: RaftLimits
   readonly keepBytes: number
-  readonly defects: Defects
   role: Role
   term: number
   vote: number
@@ -232,7 +228,6 @@ function create(config: RaftConfig, restored: RestoredState): Raft {
     config,
     limits: { ...RAFT_LIMITS, ...config.limits },
     keepBytes: config.keepBytes ?? KEEP_BYTES,
-    defects: readDefects(config.defects),
     role: 'follower',
     term,
     vote,
@@ -305,7 +300,7 @@ export function setTerm(raft: Raft, term: number): void {
 
 export function setVote(raft: Raft, vote: number): void {
   if (raft.vote === vote) return
-  assert(raft.vote === 0 || raft.defects['raft/votes-twice'], 'a vote is given once a term')
+  assert(raft.vote === 0, 'a vote is given once a term')
   raft.vote = vote
   raft.mustStoreState = true
 }
@@ -379,7 +374,6 @@ export function peerOf(raft: Raft, id: number): Progress | undefined {
  */
 export function cutLog(raft: Raft, index: number): void {
   truncateFrom(raft, index)
-  if (raft.defects['raft/stale-confirmation-trusted']) return
   for (const handed of raft.handed) handed.lastIndex = Math.min(handed.lastIndex, raft.lastIndex)
 }
 

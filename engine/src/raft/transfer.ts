@@ -40,8 +40,7 @@ export function abortTransfer(raft: Raft): void {
 export function tickTransfer(raft: Raft): void {
   if (raft.transferTarget === 0) return
   raft.transferElapsed++
-  if (raft.transferElapsed >= raft.config.electionTicks && !raft.defects['raft/transfer-never-ends'])
-    abortTransfer(raft)
+  if (raft.transferElapsed >= raft.config.electionTicks) abortTransfer(raft)
 }
 
 /** The target stands for leader as soon as it has all entries. */

@@ -43,8 +43,6 @@ export type CapturePoint = {
   readonly membership?: Membership | undefined
   readonly recordsStart: number
   readonly recordsEnd: number
-  /** Planted defects (env.ts). */
-  readonly defects?: ReadonlySet<string> | undefined
 }
 
 export type Captured = { readonly source: SnapshotSource; readonly epoch: number }
@@ -102,7 +100,6 @@ export function captureStore(
   const catalog = collectCatalog(reader, names)
   if (reader.failed) return undefined
   const { tables, addresses, properties } = catalog
-  const omitsSessions = point.defects?.has('snapshot/session-not-in-snapshot') ?? false
   const source: SnapshotSource = {
     shardId: point.shardId,
     codecs,
@@ -115,8 +112,8 @@ export function captureStore(
     names: names.texts,
     properties,
     tables,
-    sessionCount: omitsSessions ? 0 : state(image, STATE.sessionCount),
-    sessions: omitsSessions ? new Uint8Array(0) : encodeSessions(image),
+    sessionCount: state(image, STATE.sessionCount),
+    sessions: encodeSessions(image),
     settings: encodeSettings(image),
     replicated: encodeReplicated(image),
     stays: encodeLedger(image),

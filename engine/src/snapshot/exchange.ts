@@ -359,8 +359,7 @@ function place(exchanger: Exchanger, bytes: Uint8Array, origin: string, kind: 'c
     // A chunk that exists only in a seed file was never copied out of it, so it was never verified.
     if (place?.bytes !== part.bytes || place.offset !== 0) missing.push({ digest, bytes: part.bytes })
   }
-  const isTooEarly = env.defects?.has('transfer/switch-before-complete')
-  if (missing.length > 0 && !isTooEarly) return { state: 'lacking', missing }
+  if (missing.length > 0) return { state: 'lacking', missing }
   const [incoming, target, snapshots] = [incomingFolder(dataDir), chunksFolder(dataDir), snapshotsFolder(dataDir)]
   makeFolder(disk, snapshots)
   makeFolder(disk, target)

@@ -51,7 +51,7 @@ beforeEach(({ onTestFailed }) => {
 })
 
 /** The state of a node as a snapshot. */
-function snapshotOf(node: NodeInMemory, path: string, defects?: ReadonlySet<string>): SnapshotReader {
+function snapshotOf(node: NodeInMemory, path: string): SnapshotReader {
   const { store } = node
   const point = {
     epoch: beginCopyOnWrite(store),
@@ -61,7 +61,6 @@ function snapshotOf(node: NodeInMemory, path: string, defects?: ReadonlySet<stri
     voters: ['n1'],
     recordsStart: store.writer.recordsStart,
     recordsEnd: store.writer.gap.low,
-    defects,
   }
   const scratch = scratchOf(store.memory, 1) + 65_536
   const captured = captureStore(store.memory, point, codecs, scratch)
@@ -328,12 +327,4 @@ test('an entry of a bulk load whose data was not put in place is a bug, not some
   writeBytes(writer, body, 0, body.length)
 
   expect(() => applyCommand(node.context, 1, writer.bytes, 0, writer.at)).toThrow('before its load entry')
-})
-
-test('snapshot/session-not-in-snapshot leaves the sessions out', () => {
-  const node = runModel(SEED, { properties: 30, segments: 1, rooms: 1, areas: 2, steps: 300 }, MEMORY)
-  const reader = snapshotOf(node, '/origin', new Set(['snapshot/session-not-in-snapshot']))
-
-  expect(reader.manifest.sessions).toBe(0)
-  expect(reader.sessions.length).toBe(0)
 })

@@ -1,9 +1,8 @@
 /** The context and outcome of applying a command, and code shared by several commands. */
 
 import { isVisible } from '@vacancy/shared'
-import { fitsBudget, growthLeft, memoryBudget } from './charge.ts'
+import { fitsBudget, growthLeft } from './charge.ts'
 import { type CommandReader, createCommandReader, OUTCOME, readBytes, readName } from './command.ts'
-import { readStoreDefects } from './defects.ts'
 import { findName, hashOfName, NAMES } from './dictionary.ts'
 import { roomHash, rowKey } from './digest.ts'
 import { PROPERTY, ROOMS, SEGMENT, STATE, TABLE } from './layout.ts'
@@ -49,14 +48,11 @@ export type ApplyContext = {
   readonly applied: Applied
 }
 
-/** @param defects planted defects (env.ts) */
 export function createApplyContext(
   store: Store,
   put: PutWord,
   onDigestMismatch: ApplyContext['onDigestMismatch'],
-  defects?: ReadonlySet<string>,
 ): ApplyContext {
-  store.writer.defects = readStoreDefects(defects)
   return {
     store,
     put,
@@ -93,13 +89,7 @@ const MEMORY_MARGIN_BYTES = 256 * 1024
  */
 export function exceedsBudget(context: ApplyContext, growth: number, largest: number): boolean {
   const { store } = context
-  const { records, planes, gap, defects } = store.writer
-  const budget = memoryBudget(store.memory)
-  const fits =
-    defects['apply/own-memory-decides'] && budget > 0
-      ? 3 * (planes.origin - records.origin - gap.high + gap.low) + growth <= budget
-      : fitsBudget(store, growth, largest)
-  if (fits) return false
+  if (fitsBudget(store, growth, largest)) return false
   store.writer.lackingAt = Math.max(0, growthLeft(store))
   fail(context, OUTCOME.refused)
   return true

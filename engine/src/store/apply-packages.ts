@@ -145,9 +145,7 @@ export function changeAvailability(context: ApplyContext): void {
   if (reader.kind === KIND.increaseAvailability && left + held - debt + amount > LIMITS.availabilityMax) {
     return fail(context, OUTCOME.overflow, left)
   }
-  const isUnchecked = context.store.writer.defects['apply/decrement-unchecked']
-  if (reader.kind === KIND.decreaseAvailability && left < amount && !isUnchecked)
-    return fail(context, OUTCOME.underflow, left)
+  if (reader.kind === KIND.decreaseAvailability && left < amount) return fail(context, OUTCOME.underflow, left)
   let next = amount
   if (asOf !== undefined) next = baseAsOf(store, property + PROPERTY.id, roomType, day, amount, asOf)
   if ((reader.kind === KIND.setAvailability || asOf !== undefined) && holds !== 0) next = sellableOf(store, holds, next)
@@ -156,7 +154,7 @@ export function changeAvailability(context: ApplyContext): void {
     if (paid > 0) setDebt(store, holds, debt - paid)
     next = left + amount - paid
   }
-  if (reader.kind === KIND.decreaseAvailability) next = isUnchecked ? (left - amount) & 0xff : left - amount
+  if (reader.kind === KIND.decreaseAvailability) next = left - amount
   // docs/design/consensus.md#invariants.
   assert(next >= 0 && next <= LIMITS.availabilityMax, 'availability stays within 0 to 255')
   changeNight(context, ((night.lo & 0xffffff00) | next) >>> 0, night.hi)

@@ -261,7 +261,6 @@ function takeLines(context: ApplyContext, command: StayCommand, isHold: boolean)
     for (let i = 0; i < line.nights; i++) {
       const night = nightIn(plan, store, property, room, line.roomType, line.arrival + i)
       if (!takeRooms(night, line.rooms, isHold)) {
-        if (store.writer.defects['stays/partly-taken']) commit(context, plan)
         const { offered, wanted, day } = night
         return refuse(context, OUTCOME.soldOut, `line=${n} date=${formatDay(day)} left=${offered} wanted=${wanted}`)
       }
@@ -343,7 +342,7 @@ export function releaseStay(context: ApplyContext, index: number): void {
   if (command.lines.length > 0 && !hasSameLines(store, stay, command.lines)) return conflict(context, stay)
   context.applied.stay = stay
   const reached = stateOf(memory, stay)
-  if (!isTaken(reached) && !store.writer.defects['stays/release-unchecked']) return
+  if (!isTaken(reached)) return
   beginPlan(plan)
   planEnd(plan, store, stay, fateOf(reached))
   commit(context, plan)
@@ -401,8 +400,8 @@ function expire(context: ApplyContext, stay: number): void {
 /** Returns the rooms of holds whose deadline has passed, in the order of deadline and id. */
 function expireHolds(context: ApplyContext): void {
   const { store, reader } = context
-  const { ledger, defects, localTimeMs } = store.writer
-  const timeMs = defects['stays/expiry-by-local-clock'] ? localTimeMs() : reader.timeMs
+  const { ledger } = store.writer
+  const { timeMs } = reader
   for (let n = 0; n < EXPIRED_OF_ENTRY; ) {
     const first = ledger.deadlines[0]
     if (first === undefined || first.deadlineMs > timeMs) return
@@ -440,7 +439,7 @@ export function keepLedger(context: ApplyContext): void {
 /** When bytes run out, the oldest settled records go. */
 function makeRoom(store: Store, timeMs: number): void {
   const { memory, writer } = store
-  const limit = writer.defects['stays/settings-from-file'] ? writer.localStaysBytes : staySetting(memory, 'stays_bytes')
+  const limit = staySetting(memory, 'stays_bytes')
   while (writer.ledger.bytes > limit) {
     const oldest = state(memory, STATE.settledHead)
     if (oldest === 0 || moment(memory, oldest, STAY.timeMs) > timeMs - KEPT_MS_MIN) return

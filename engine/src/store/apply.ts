@@ -46,8 +46,6 @@ const MARKS_MAX = 64
 
 const KEY_NUMBER_AT = 16
 
-const NO_SESSION = new Uint8Array(KEY_NUMBER_AT)
-
 /** Applies one logged command at its index. */
 export function applyCommand(
   context: ApplyContext,
@@ -109,9 +107,7 @@ function executeOnce(context: ApplyContext, index: number): void {
   const number = Number(reader.view.getBigUint64(key + KEY_NUMBER_AT, true))
   const low = nameHash(0, bytes, at, end) ^ kind
   const high = nameHash(1, bytes, at, end) ^ kind
-  const { defects } = store.writer
-  const [session16, at16] = defects['sessions/key-without-session'] ? [NO_SESSION, 0] : [bytes, key]
-  const earlier = lookUpRequest(store, session16, at16, number, reader.timeMs, low, high)
+  const earlier = lookUpRequest(store, bytes, key, number, reader.timeMs, low, high)
   if (earlier.seen) {
     applied.code = earlier.code
     applied.value = earlier.value
@@ -121,15 +117,14 @@ function executeOnce(context: ApplyContext, index: number): void {
   const { session: found } = earlier
   const moves = store.writer.sessionMoves
   execute(context, index)
-  const session = moves === store.writer.sessionMoves ? found : sessionOf(store, session16, at16)
+  const session = moves === store.writer.sessionMoves ? found : sessionOf(store, bytes, key)
   // Nothing was done and the same request may succeed later, so a retry must be executed.
   const isRetryable = applied.code === OUTCOME.refused && featureLevel(store.memory) >= 1
   // Its session may be new, and counts.
-  if (isRetryable && !defects['sessions/refused-stored']) {
+  if (isRetryable) {
     settleSession(store, session)
     return evictSessions(store)
   }
-  if (applied.code !== OUTCOME.done && defects['sessions/failed-not-kept']) return settleSession(store, session)
   storeResult(store, session, number, applied.code, applied.value, index, low, high)
 }
 

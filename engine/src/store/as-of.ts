@@ -57,8 +57,7 @@ export function baseAsOf(
   value: number,
   index: number,
 ): number {
-  const { memory, writer } = store
-  if (writer.defects['stays/as-of-ignored']) return value
+  const { memory } = store
   const property = findStayProperty(store, memory.u8, id)
   let base = value
   for (let line = property === 0 ? 0 : field(memory, property + STAY_PROPERTY.firstLine); line !== 0; ) {

@@ -78,7 +78,7 @@ export function endCopyOnWrite(store: Store): void {
 
 /** Must be called before any write to [address, address + bytes). */
 export function touch(store: Store, address: number, bytes: number): void {
-  if (!store.writer.copyOnWrite || store.writer.defects['cow/pages-not-copied']) return
+  if (!store.writer.copyOnWrite) return
   const last = (address + bytes - 1) >>> PAGE_SHIFT
   for (let page = address >>> PAGE_SHIFT; page <= last; page++) savePage(store, page)
 }

@@ -1,7 +1,6 @@
 /** The types of a store: its memory, and the state of the writing thread. */
 
 import type { Gap, Region } from './arena.ts'
-import type { StoreDefects } from './defects.ts'
 
 /**
  * The shared memory and the views of one thread. It never grows: its size is reserved at startup, and pages are
@@ -66,11 +65,6 @@ type Writer = {
   indexCopy: IndexCopy | undefined
   /** Private indexes of the ledger (ledger.ts). */
   readonly ledger: Ledger
-  /** For the planted defects that read the clock or the configuration of one node instead of the log. */
-  localTimeMs: () => number
-  localStaysBytes: number
-  /** Planted defects (env.ts): none in any released program. */
-  defects: StoreDefects
 }
 
 /** What the writing thread knows about stays beside their records: indexes, and sums over them. */

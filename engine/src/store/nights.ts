@@ -56,17 +56,16 @@ export function setNight(
   debt: number,
 ): void {
   const { memory, writer } = store
-  const owed = writer.defects['stays/debt-forgotten'] ? 0 : debt
   const found = findNight(store, stayProperty, roomType, day)
-  if (found === 0 && held === 0 && owed === 0) return
+  if (found === 0 && held === 0 && debt === 0) return
   const night = found === 0 ? createNight(store, stayProperty, roomType, day) : found
   if (found !== 0) addNightDigest(store, night, -1)
-  if (owed > 0) writer.ledger.oversold.add(night)
+  if (debt > 0) writer.ledger.oversold.add(night)
   else writer.ledger.oversold.delete(night)
   touch(store, night, STAY_NIGHT.bytes)
   memory.u8[night + STAY_NIGHT.held] = held
-  memory.u8[night + STAY_NIGHT.debt] = owed
-  if (held === 0 && owed === 0) freeNight(store, night)
+  memory.u8[night + STAY_NIGHT.debt] = debt
+  if (held === 0 && debt === 0) freeNight(store, night)
   else addNightDigest(store, night, 1)
 }
 

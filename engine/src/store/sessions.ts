@@ -260,10 +260,7 @@ export function clampSessions(store: Store, timeMs: number): void {
 export function evictSessions(store: Store): void {
   const { memory } = store
   while (state(memory, STATE.sessionBytes) > sessionBytesLimit(memory)) {
-    const oldest = state(memory, STATE.sessionHead)
-    const { defects, sessions } = store.writer
-    const [first = oldest] = defects['sessions/evicted-by-map'] ? sessions.values() : []
-    removeSession(store, first)
+    removeSession(store, state(memory, STATE.sessionHead))
   }
 }
 
@@ -333,7 +330,7 @@ function mix(word: number): void {
 /** A stored result is part of the digest from feature level 1 on. */
 function addResultDigest(store: Store, session: number, number: number, result: number, sign: 1 | -1): void {
   const { memory } = store
-  if (featureLevel(memory) < 1 || store.writer.defects['sessions/results-not-in-digest']) return
+  if (featureLevel(memory) < 1) return
   const { u32, u8 } = memory
   const key = (session + SESSION.key) >>> 2
   const at = result >>> 2
@@ -506,5 +503,4 @@ export function decodeSessions(store: Store, bytes: Uint8Array): void {
     store.memory.f64[(session + SESSION.closedBelow) / 8] = closedBelow
     addSessionDigest(store, session, 1)
   }
-  if (store.writer.defects['sessions/lost-at-load']) store.writer.sessions.clear()
 }

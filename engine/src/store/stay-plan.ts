@@ -182,8 +182,7 @@ export function commit(context: ApplyContext, plan: StayPlan): void {
     const { table } = plan.nights[i] as PlannedNight
     if (table !== 0 && !tables.includes(table)) tables.push(table)
   }
-  const marked = writer.defects['stays/table-unmarked'] ? tables.slice(1) : tables
-  for (const table of marked) mark(store, table)
+  for (const table of tables) mark(store, table)
   for (let i = 0; i < plan.count; i++) {
     const night = plan.nights[i] as PlannedNight
     const { table, plane, row, property, roomType, day, lo, hi, left } = night
@@ -196,6 +195,6 @@ export function commit(context: ApplyContext, plan: StayPlan): void {
     const stayProperty = findStayProperty(store, memory.u8, property + PROPERTY.id)
     if (stayProperty !== 0) setNight(store, stayProperty, roomType, day, night.held, debt)
   }
-  for (const table of marked) unmark(store, table)
+  for (const table of tables) unmark(store, table)
   writer.ledger.counts.overflowed += plan.overflowed
 }

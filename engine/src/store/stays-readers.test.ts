@@ -4,7 +4,6 @@ import { seeded } from '@vacancy/testkit/random'
 import { afterEach, expect, test } from 'vitest'
 import { ask, nodeOver, raiseFeatureLevel } from '../testing/node-in-memory.ts'
 import { READER, type StaysReaderOptions } from '../testing/stays-reader.ts'
-import { readStoreDefects, type StoreDefect } from './defects.ts'
 import { createStore } from './store.ts'
 
 const TODAY = parseDay('2026-11-20') as number
@@ -26,10 +25,9 @@ afterEach(async () => {
 })
 
 /** Books and releases stays beside the reader. @returns what the reader found, and how often replies changed */
-async function runBesideReader(defect?: StoreDefect) {
+async function runBesideReader() {
   const size = { memoryBytes: 128 << 20, readers: READER_SLOT + 1, scratchBytes: 4 << 20, sessionBytesMax: 1 << 20 }
   const node = nodeOver(createStore(size), TODAY)
-  node.store.writer.defects = readStoreDefects(new Set(defect ? [defect] : []))
   raiseFeatureLevel(node)
   const random = seeded(SEED)
   const dates = Array.from({ length: NIGHTS }, (_, n) => formatDay(TODAY + 1 + n))
@@ -83,12 +81,4 @@ test(`a thread that searches beside bookings never sees two nights of a stay dif
 
   expect(found).toBe('')
   expect(changes).toBeGreaterThanOrEqual(CHANGES_MIN)
-}, 240_000)
-
-test('it does when a table of the stay is not marked (stays/table-unmarked)', async () => {
-  let found = ''
-  // Whether the thread reads at the moment of a change depends on the thread schedule.
-  for (let run = 0; run < 8 && found === ''; run++) ({ found } = await runBesideReader('stays/table-unmarked'))
-
-  expect(found).toMatch(/^rooms left on two nights of the same stays: \d+ and \d+$/)
 }, 240_000)

@@ -298,7 +298,6 @@ export function refer(store: Store, property: number, sign: 1 | -1): void {
 
 /** A property of this id was deleted: stays with it keep no rooms of a later one. */
 export function nextGeneration(store: Store, property: number): void {
-  if (store.writer.defects['stays/generation-ignored']) return
   addPropertyDigest(store, property, -1)
   setField(store, property + STAY_PROPERTY.generation, generationOf(store.memory, property) + 1)
   addPropertyDigest(store, property, 1)
@@ -364,8 +363,7 @@ function addSum(store: Store, sign: 1 | -1): void {
 const HASHED = [STAY.deadlineMs, STAY.total, STAY.index, STAY.timeMs, STAY.bookedIndex, STAY.heldSinceMs] as const
 
 function addStayDigest(store: Store, stay: number, sign: 1 | -1): void {
-  const { memory, writer } = store
-  if (writer.defects['stays/not-in-digest']) return
+  const { memory } = store
   const { u8, u32 } = memory
   begin(1)
   mixId(memory, stay)

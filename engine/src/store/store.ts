@@ -7,7 +7,6 @@ import { assert, VacancyError } from '@vacancy/shared'
 import { allocate, createRegion, emptyRegion, type Gap, lend, type Region } from './arena.ts'
 import { clearCharge, createCharge, growthLeft } from './charge.ts'
 import { createSparePages, spareBytes, touch, touchSparePages } from './cow.ts'
-import { readStoreDefects } from './defects.ts'
 import {
   CONTROL,
   DAY_SLOTS,
@@ -114,9 +113,6 @@ export function createStore(options: StoreOptions): Store {
       growing: undefined,
       indexCopy: undefined,
       ledger: createLedger(),
-      localTimeMs: () => 0,
-      localStaysBytes: 0,
-      defects: readStoreDefects(),
     },
   }
   setState(store, STATE.sessionBytesMax, options.sessionBytesMax)
@@ -323,7 +319,6 @@ function allocateShort(store: Store, region: Region, bytes: number): number {
   }
   if (start !== 0) return start
   const used = writer.records.usedBytes + writer.planes.usedBytes
-  assert(!writer.defects['memory/exhausted-as-fault'], 'there is room for every write that is not refused')
   throw new VacancyError('memory_exhausted', { bytes, used, limit: memory.buffer.byteLength })
 }
 

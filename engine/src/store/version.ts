@@ -106,7 +106,7 @@ export function isUnchanged(memory: Memory, table: number, version: number): boo
 export function mark(store: Store, table: number): void {
   const { marks } = store.writer
   const depth = marks.get(table) ?? 0
-  if (depth === 0 && !store.writer.defects['version/unmarked']) {
+  if (depth === 0) {
     Atomics.exchange(store.memory.i32, (table + TABLE.version) >>> 2, store.writer.versions | 1)
   }
   marks.set(table, depth + 1)
@@ -121,7 +121,6 @@ export function unmark(store: Store, table: number): void {
     return
   }
   marks.delete(table)
-  if (store.writer.defects['version/unmarked']) return
   store.writer.versions = (store.writer.versions + 2) | 0
   Atomics.exchange(store.memory.i32, (table + TABLE.version) >>> 2, store.writer.versions)
 }
@@ -157,7 +156,7 @@ export function reclaim(store: Store): void {
   const ageOf = (epoch: number): number => (next - epoch) & EPOCH_MAX
   let oldestAge = 0
   for (let reader = 0; reader < READERS_MAX; reader++) {
-    const epoch = store.writer.defects['version/reclaims-early'] ? 0 : Atomics.load(i32, readerCell(reader))
+    const epoch = Atomics.load(i32, readerCell(reader))
     if (epoch !== 0) oldestAge = Math.max(oldestAge, ageOf(epoch))
   }
   while (limbo.head < limbo.addresses.length && ageOf(limbo.epochs[limbo.head]) > oldestAge) {

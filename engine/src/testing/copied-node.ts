@@ -37,14 +37,13 @@ function snapshotOf(node: NodeInMemory): { readonly disk: SimulatedDisk; readonl
   return { disk, reader: openSeedFile(disk, FILE) }
 }
 
-/** @param defects planted defects of the copy */
-export function copyOf(node: NodeInMemory, defects?: ReadonlySet<string>): NodeInMemory {
+export function copyOf(node: NodeInMemory): NodeInMemory {
   const { disk, reader } = snapshotOf(node)
   const loaded = createStore({ memoryBytes: 96 << 20, readers: 2, scratchBytes: 16 << 20, sessionBytesMax: 1 << 20 })
   const ended: unknown[] = []
   replaceStore(createSimulation({ disk }).env, loaded, reader, inlineDecoder(disk), (error) => ended.push(error))
   assert(ended.length === 1 && ended[0] === undefined, 'the snapshot was loaded')
-  const copy = nodeOver(loaded, node.day, defects)
+  const copy = nodeOver(loaded, node.day)
   copy.index = node.index
   copy.timeMs = node.timeMs
   return copy

@@ -75,21 +75,16 @@ export type Answer = {
 /** Scratch memory of a reader, enough for searches and for reading and writing snapshots. */
 const SCRATCH_BYTES = 16 << 20
 
-export function createNodeInMemory(day: number, memoryBytes = 96 << 20, defects?: ReadonlySet<string>): NodeInMemory {
+export function createNodeInMemory(day: number, memoryBytes = 96 << 20): NodeInMemory {
   const store = createStore({ memoryBytes, readers: 2, scratchBytes: SCRATCH_BYTES, sessionBytesMax: 1 << 20 })
-  return nodeOver(store, day, defects)
+  return nodeOver(store, day)
 }
 
 /** The same for a store that was filled in another way. */
-export function nodeOver(store: Store, day: number, defects?: ReadonlySet<string>): NodeInMemory {
+export function nodeOver(store: Store, day: number): NodeInMemory {
   const codecs = createCodecList(SAMPLE_CODECS)
   const kinds = [loadKernels(store.memory), referenceKernels(store.memory)]
-  const context = createApplyContext(
-    store,
-    (kinds[0] as (typeof kinds)[0]).put,
-    () => assert(false, 'digests agree'),
-    defects,
-  )
+  const context = createApplyContext(store, (kinds[0] as (typeof kinds)[0]).put, () => assert(false, 'digests agree'))
   const node: NodeInMemory = { store, context, codecs, dispatchers: [], day, index: 0, timeMs: 0 }
   const dispatchers = kinds.map((kernels, reader) =>
     createDispatcher({

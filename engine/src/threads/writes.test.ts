@@ -23,11 +23,6 @@ test('a logged write is reported as refused only when another entry is committed
   expect(answerOfLogged('given-up')).toBe(REFUSED.outcomeUnknown)
 })
 
-test('the planted defects report a write as refused that may still be applied', () => {
-  expect(answerOfLogged('unsure', new Set(['writes/retryable-though-logged']))).toBe(REFUSED.notLeader)
-  expect(refusedText(answerOfLogged('given-up', new Set(['writes/unknown-as-failed'])) ?? 0)).toBe('503')
-})
-
 test('an outcome of the store has no text, and outcomes of the replica are apart from each other', () => {
   expect([refusedText(0), refusedText(239), refusedText(249)]).toEqual([undefined, undefined, undefined])
   expect(new Set(Object.values(REFUSED)).size).toBe(9)

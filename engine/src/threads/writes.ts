@@ -66,14 +66,14 @@ export type LoggedFate = 'overwritten' | 'unsure' | 'given-up'
  *
  * @returns one of REFUSED; undefined: its writer waits for the outcome
  */
-export function answerOfLogged(fate: LoggedFate, defects?: ReadonlySet<string>): number | undefined {
+export function answerOfLogged(fate: LoggedFate): number | undefined {
   switch (fate) {
     case 'overwritten':
       return REFUSED.notLeader
     case 'unsure':
-      return defects?.has('writes/retryable-though-logged') ? REFUSED.notLeader : undefined
+      return undefined
     case 'given-up':
-      return defects?.has('writes/unknown-as-failed') ? REFUSED.notServing : REFUSED.outcomeUnknown
+      return REFUSED.outcomeUnknown
   }
 }
 

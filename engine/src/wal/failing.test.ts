@@ -9,7 +9,6 @@ import { expect, test } from 'vitest'
 import { CrashError, crash, createSimulatedDisk, type Fault, restart, type SimulatedDisk } from '../testing/disk.ts'
 import { entries, IDENTITY, tryOpen } from '../testing/log-fixture.ts'
 import { createSimulation } from '../testing/simulation.ts'
-import type { WalDefect } from './defects.ts'
 import { createWal, openWal } from './open.ts'
 import { appendGroup, closeWal, compactWal, installWal, isFull, prepareNext, retryNext, type Wal } from './wal.ts'
 
@@ -18,8 +17,8 @@ const OPTIONS = { fileBytes: 8_192, reserveBytes: 512, prepareSyncBytes: 2_048 }
 type Reported = { lastIndex: number; commit: number; installed: number }
 
 /** Writes several files, with marks, compaction, a restart, and a snapshot that restarts the log. */
-function live(disk: SimulatedDisk, reported: Reported, ...defects: WalDefect[]): void {
-  const env = { ...createSimulation({ disk }).env, defects: new Set<string>(defects) }
+function live(disk: SimulatedDisk, reported: Reported): void {
+  const { env } = createSimulation({ disk })
   const store = (wal: Wal, from: number, count: number, term = 1): void => {
     const hardState = { term, vote: 1, commit: Math.max(wal.hardState.commit, from - 1) }
     const group = { hardState, batches: [entries(from, count, term, 40)] }
@@ -49,9 +48,9 @@ function live(disk: SimulatedDisk, reported: Reported, ...defects: WalDefect[]):
 }
 
 /** The same, with an end that the disk explains. */
-function liveToTheEnd(disk: SimulatedDisk, reported: Reported, where: string, ...defects: WalDefect[]): void {
+function liveToTheEnd(disk: SimulatedDisk, reported: Reported, where: string): void {
   try {
-    live(disk, reported, ...defects)
+    live(disk, reported)
   } catch (error) {
     const isExplained = error instanceof CrashError || error instanceof VacancyError || 'code' in (error as object)
     expect(isExplained, `${where}: ${String(error)}`).toBe(true)
@@ -113,28 +112,4 @@ test('on a disk that copies on write, groups and votes wait for room and nothing
     const last = Math.max(found.markIndex, Number(found.texts.at(-1)?.split('@')[0] ?? 0))
     expect(last, `${roomBytes}`).toBeGreaterThanOrEqual(reported.lastIndex)
   }
-})
-
-/** Whether something that was stored is missing, or does not open, after the machine stopped at some operation. */
-function isNoticed(defect: WalDefect): boolean {
-  const whole = fresh()
-  live(whole, { lastIndex: 0, commit: 0, installed: 0 }, defect)
-  return whole.operations.some((_, number) => {
-    const disk = fresh()
-    disk.fault = (operation) => (operation.number === number ? { kind: 'crash' } : undefined)
-    const reported: Reported = { lastIndex: 0, commit: 0, installed: 0 }
-    liveToTheEnd(disk, reported, `operation ${number}`, defect)
-    if (reported.lastIndex === 0) return false
-    const found = tryOpen(createSimulation({ disk: crash(disk, () => false) }).env, '/wal', OPTIONS)
-    const last = Math.max(found.markIndex, Number(found.texts.at(-1)?.split('@')[0] ?? 0))
-    return found.code !== '' || last < reported.lastIndex || found.commit < reported.commit
-  })
-}
-
-test('what is reported stored and is not, and a name that is not synced, are noticed', () => {
-  for (const defect of ['wal/ack-before-sync', 'wal/no-directory-sync'] as const)
-    expect(isNoticed(defect), defect).toBe(true)
-  // The restart already refuses a snapshot mark above the commit index.
-  const reported: Reported = { lastIndex: 0, commit: 0, installed: 0 }
-  expect(() => live(fresh(), reported, 'wal/commit-not-stored')).toThrow(VacancyError)
 })

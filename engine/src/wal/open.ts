@@ -18,7 +18,6 @@ import {
   unlinkFile,
   writeFully,
 } from '../env.ts'
-import { readWalDefects } from './defects.ts'
 import type { HardState, SnapshotMark } from './payload.ts'
 import type { LogIdentity } from './record.ts'
 import { damaged, type FileReport, type LogScan, listLogFiles, scanLog, termAt } from './scan.ts'
@@ -67,7 +66,7 @@ function makeWal(env: Env, directory: string, identity: LogIdentity, base: Snaps
   const { disk } = env
   const leftovers = listLogFiles(disk, directory)
   if (leftovers.length > 0) removeLeftovers(disk, directory, leftovers)
-  const wal = buildWal(disk, directory, identity, { ...options, defects: env.defects })
+  const wal = buildWal(disk, directory, identity, options)
   wal.mark = base
   wal.lastIndex = base.index
   wal.hardState = { term: base.term, vote: 0, commit: base.index }
@@ -111,8 +110,7 @@ function verifyAndOpen(
   const { disk } = env
   const reports = listLogFiles(disk, directory)
   if (reports.length === 0) throw damaged({ file: directory, offset: 0, reason: 'the log is missing' })
-  const defects = readWalDefects(env.defects)
-  const scan = scanLog(disk, reports, { identity, defects })
+  const scan = scanLog(disk, reports, { identity })
   if (scan.damage) throw damaged(scan.damage)
   const newest = reports.at(-1) as FileReport
   if (options.isClean && newest.tornBytes > 0) {
@@ -120,7 +118,7 @@ function verifyAndOpen(
     throw damaged({ file: newest.path, offset: newest.validBytes, reason })
   }
   options.onVerified?.()
-  const wal = buildWal(disk, directory, identity, { ...options, defects: env.defects })
+  const wal = buildWal(disk, directory, identity, options)
   for (const { path, sequence, firstIndex, bytes, lastIndex } of reports) {
     wal.files.push({ path, sequence, firstIndex, bytes, lastIndex })
   }
@@ -175,8 +173,7 @@ function discardTemporaries(disk: Disk, directory: string): void {
 /** docs/design/storage.md#torn-tail-or-corruption, then opens the last file for writing. */
 function takeUpLastFile(env: Env, wal: Wal, last: FileReport, isClean: boolean): void {
   const { disk } = wal
-  const isLeft = wal.defects['wal/torn-tail-left']
-  if ((!isClean && !isLeft) || (last.tornBytes > 0 && !isLeft) || last.bytes < wal.fileBytes) {
+  if (!isClean || last.tornBytes > 0 || last.bytes < wal.fileBytes) {
     const copied = copyLastFile(wal, last)
     if (!copied) {
       env.log.warn({ file: last.path }, 'no room to copy the last log file; it is written again in place')

@@ -13,7 +13,6 @@ import { join } from 'node:path'
 import { assert, VacancyError } from '@vacancy/shared'
 import { type Disk, errnoOf, guarded, readFully } from '../env.ts'
 import { ENTRY_HEADER_BYTES, entryLength, readU64, skipEntries, viewOf } from '../raft/entry.ts'
-import type { WalDefects } from './defects.ts'
 import {
   ENTRIES_HEADER_BYTES,
   type EntriesSummary,
@@ -100,7 +99,6 @@ export type LogScan = {
   isLoose: boolean
   /** The file being read begins elsewhere than the one before it ended: its first group must name the snapshot. */
   isJump: boolean
-  readonly defects: WalDefects | undefined
 }
 
 /** `wal-<seq>-<firstIndex>.log`, both padded so that names sort as numbers do. */
@@ -145,7 +143,6 @@ export type ScanOptions = {
   identity?: LogIdentity
   /** Salvage: search for a group from here on in the first of `files`, ignoring earlier bytes. */
   resumeAt?: number
-  defects?: WalDefects
 }
 
 /** @param files in order, as `listLogFiles` gives them; at least one */
@@ -168,7 +165,6 @@ export function scanLog(disk: Disk, files: FileReport[], options: ScanOptions = 
     seed: checksumSeedOf(disk, files, options.identity),
     isLoose: false,
     isJump: false,
-    defects: options.defects,
   }
   for (const file of files) {
     const isLast = file === files.at(-1)
@@ -373,7 +369,7 @@ function readGroups(scan: LogScan, file: FileReport, window: Window, from: numbe
     offset += record.bytes
     sequence = record.sequence
     chain = record.checksum
-    if (!record.isLastOfGroup && !scan.defects?.['wal/torn-accepted']) continue
+    if (!record.isLastOfGroup) continue
     const fault = checkGroup(scan, file, group)
     if (fault) return { ...fault, isDamage: true }
     applyGroup(scan, file, group)
@@ -544,7 +540,7 @@ function applyEntries(scan: LogScan, file: FileReport, sequence: number, entries
     scan.lastIndex = firstIndex - 1
   }
   if (firstIndex <= scan.lastIndex) {
-    if (!scan.defects?.['wal/replaced-entries-read']) scan.cuts.push({ sequence, firstIndex })
+    scan.cuts.push({ sequence, firstIndex })
     while ((scan.terms.at(-1)?.firstIndex ?? 0) >= firstIndex) scan.terms.pop()
     scan.configurations = scan.configurations.filter((index) => index < firstIndex)
   }
@@ -580,7 +576,7 @@ function searchTail(scan: LogScan, file: FileReport, window: Window, from: numbe
   let end = file.validBytes
   const damage = forEachRecord(window, file.validBytes, (record, offset) => {
     end = Math.max(end, offset + record.bytes)
-    if (record.group === unfinished || scan.defects?.['wal/mid-corruption-truncated']) return undefined
+    if (record.group === unfinished) return undefined
     return `${reason}, and a record of group ${record.group} stands at ${offset}`
   })
   file.tornBytes = Math.max(end, lastByteSet(window, file.validBytes)) - file.validBytes

@@ -141,17 +141,15 @@ function gather(thread: WalThread, open: Gathering | undefined, message: Append)
   let { hardState } = message
   // The core takes back everything behind a refusal, also where the refused group carried no entries: what is stored
   // all the same would be unknown to it.
-  if (refusals !== thread.refusals && !thread.wal.defects['wal/stores-taken-back']) return open
+  if (refusals !== thread.refusals) return open
   // Behind a refusal only votes and terms are taken: there is room kept for them (docs/design/storage.md#group-commit).
   if (thread.isRefusing && entries.length > 0) {
     if (!open || storeGroup(thread, open)) refuse(thread, token)
     return undefined
   }
   // What was refused may have been meant to replace entries that are still here: they must not become committed.
-  if (thread.isRefusing && !thread.wal.defects['wal/commit-behind-refusal'])
-    hardState = { ...hardState, commit: thread.wal.hardState.commit }
+  if (thread.isRefusing) hardState = { ...hardState, commit: thread.wal.hardState.commit }
   let group = open ?? beginGroup(hardState, token)
-  if (thread.wal.defects['wal/commit-of-next']) group.hardState = hardState
   for (const batch of entries) {
     for (let left: EntryBatch | undefined = batch; left; ) {
       const count = fittingEntries(thread, group, left)

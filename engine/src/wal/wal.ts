@@ -23,7 +23,6 @@ import { join } from 'node:path'
 import { assert } from '@vacancy/shared'
 import { type Disk, diskFailed, isDiskFull, renameFile, syncFile, syncFolder, unlinkFile, writeFully } from '../env.ts'
 import { ENTRY_BYTES_MAX, ENTRY_HEADER_BYTES, type EntryBatch, viewOf, writeU64 } from '../raft/entry.ts'
-import { readWalDefects, type WalDefects } from './defects.ts'
 import {
   ENTRIES_HEADER_BYTES,
   FILE_END_BYTES,
@@ -72,8 +71,6 @@ export type WalOptions = {
   fileBytes?: number
   reserveBytes?: number
   prepareSyncBytes?: number
-  /** Planted defects; `makeWal` and `openWal` fill it from their env. */
-  defects?: ReadonlySet<string> | undefined
 }
 
 /** What becomes durable together or not at all. Absent hard state: the one stored before goes with the entries. */
@@ -134,7 +131,6 @@ export type Wal = {
   hardState: HardState
   mark: SnapshotMark
   lastIndex: number
-  readonly defects: WalDefects
   /** One group is put together here, then written at once. */
   readonly buffer: Uint8Array
   readonly view: DataView
@@ -168,7 +164,6 @@ export function buildWal(disk: Disk, directory: string, identity: LogIdentity, o
     hardState: { term: 0, vote: 0, commit: 0 },
     mark: { index: 0, term: 0 },
     lastIndex: 0,
-    defects: readWalDefects(options.defects),
     buffer,
     view: viewOf(buffer),
   }
@@ -214,7 +209,7 @@ export function appendGroup(wal: Wal, group: Group): AppendResult {
     wal.group = number
     return 'full'
   }
-  if (!wal.defects['wal/ack-before-sync']) syncGroup(wal)
+  syncFile(wal.disk, wal.descriptor, lastFile(wal).path)
   wal.offset += end
   wal.hardState = hardState
   if (group.mark) wal.mark = group.mark
@@ -223,16 +218,6 @@ export function appendGroup(wal: Wal, group: Group): AppendResult {
     lastFile(wal).lastIndex = Math.max(lastFile(wal).lastIndex, wal.lastIndex)
   }
   return 'stored'
-}
-
-function syncGroup(wal: Wal): void {
-  const { path } = lastFile(wal)
-  try {
-    syncFile(wal.disk, wal.descriptor, path)
-  } catch (error) {
-    if (!wal.defects['wal/sync-error-retried']) throw error
-    syncFile(wal.disk, wal.descriptor, path)
-  }
 }
 
 /**
@@ -280,7 +265,6 @@ function lastFileBytes(wal: Wal): number {
 
 /** Sees to it that the group fits behind `wal.offset`, in this file or the next. */
 function makeRoom(wal: Wal, group: Group, bytes: number): boolean {
-  if (wal.defects['wal/refused-write-left']) wal.dirtyBytes = 0
   if (wal.dirtyBytes > 0 && !wipe(wal)) return false
   const limit = lastFileBytes(wal) - wal.reserveBytes
   if (!wal.isEnded && wal.offset + bytes <= limit) return true
@@ -318,8 +302,7 @@ function encodeGroup(wal: Wal, group: Group, hardState: HardState): number {
   let left = 1 + group.batches.length + (group.mark ? 1 : 0)
   // docs/design/consensus.md#hand-over, docs/design/consensus.md#when-a-configuration-takes-effect: the hard state,
   // with the commit index, stands before the entries it belongs to.
-  const isLate = wal.defects['wal/commit-not-stored']
-  writeHardState(view, RECORD_HEADER_BYTES, isLate ? { ...hardState, commit: wal.mark.index } : hardState)
+  writeHardState(view, RECORD_HEADER_BYTES, hardState)
   let at = addRecord(wal, 0, RECORD_TYPE.hardState, HARD_STATE_BYTES, number, --left === 0)
   if (group.mark) {
     writeSnapshotMark(view, at + RECORD_HEADER_BYTES, group.mark)
@@ -431,7 +414,7 @@ export function startFile(wal: Wal, start?: Start): boolean {
     if (isDiskFull(error)) return false
     throw error
   }
-  if (!wal.defects['wal/no-directory-sync']) syncFolder(disk, wal.directory)
+  syncFolder(disk, wal.directory)
   if (wal.descriptor >= 0) disk.close(wal.descriptor)
   wal.descriptor = descriptor
   const sequence = (wal.files.at(-1)?.sequence ?? 0) + 1
@@ -549,8 +532,7 @@ function encodeHead(
 export function compactWal(wal: Wal, floor: number): number {
   assert(floor <= wal.hardState.commit + 1, 'only committed entries are compacted')
   let deleted = 0
-  const slack = wal.defects['wal/compacts-too-much'] ? 16 : 0
-  while (wal.files.length > 1 && lastIndexOf(wal.files[0]) < floor + slack) {
+  while (wal.files.length > 1 && lastIndexOf(wal.files[0]) < floor) {
     const file = wal.files[0] as LogFile
     unlinkFile(wal.disk, file.path)
     syncFolder(wal.disk, wal.directory)
