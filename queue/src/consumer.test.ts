@@ -246,6 +246,17 @@ describe('a connection', () => {
     expect(socket.frames).toEqual([{ action: 'rejected', topic: '', jobId: '', seqId: 0, data: { error, code } }])
     expect(socket.ended).toEqual([`${CLOSE_CODES.badMessages} ${code}`])
   })
+
+  it('replaces those of its name where a topic wants that', async () => {
+    const { service, socket } = await startConsumer('', {}, { exclusive_consumer_name: true })
+    const other = await open(service, 'topic=orders&consumer=other')
+    const same = await open(service, 'topic=orders&consumer=w')
+    expect([socket.ended, other.ended, same.ended]).toEqual([['4409 replaced by a newer connection'], [], []])
+    expect(service.partition.queue?.consumers.size).toBe(2)
+    const { service: usual, socket: first } = await startConsumer()
+    await open(usual, 'topic=orders&consumer=w')
+    expect(first.ended).toEqual([])
+  })
 })
 
 describe('messages of a consumer', () => {
@@ -286,6 +297,32 @@ describe('messages of a consumer', () => {
       },
       { action: 'confirm', jobId: 'b', seqId: 0, data: { of: 'release', result: 'stale' } },
     ])
+  })
+
+  it.each([
+    [0, ['4400 too many faulty messages']],
+    [60_000, ['4400 too many faulty messages']],
+    [60_001, []],
+  ])('that are faulty close the connection: two are allowed, and a third after %d ms', async (ms, ended) => {
+    const { socket } = await startConsumer('', { wsDeadMs: 1e9, wsPingMs: 1e9 })
+    for (let n = 0; n < 2; n++) socket.tell({ action: 'ack' })
+    expect(socket.ended).toEqual([])
+    await vi.advanceTimersByTimeAsync(ms)
+    socket.tell({ action: 'ack' })
+    expect(socket.ended).toEqual(ended)
+  })
+
+  it('close the connection when nothing is in flight', async () => {
+    const { service, socket, topic } = await startConsumer()
+    await addJobs(service, 'a')
+    socket.tell({ action: 'close' })
+    await addJobs(service, 'b')
+    expect([socket.ended, topic.counts.ready]).toEqual([[], 1])
+    socket.tell({ action: 'ack', jobId: 'a' })
+    expect(socket.ended).toEqual(['1000 nothing is in flight'])
+    const idle = await open(service, 'topic=mail&consumer=w')
+    idle.tell({ action: 'close' })
+    expect(idle.ended).toEqual(['1000 nothing is in flight'])
   })
 })
 

@@ -1,4 +1,4 @@
-import { JOB_LIMITS } from '@vacancy/shared/contract'
+import { JOB_LIMITS, type TopicConfig } from '@vacancy/shared/contract'
 import { describe, expect, it } from 'vitest'
 import {
   acknowledge,
@@ -7,11 +7,12 @@ import {
   dispatch,
   extend,
   heard,
+  leaseOf,
   pauseConsumer,
   reject,
   release,
 } from './delivery.ts'
-import { STATE } from './job.ts'
+import { type Delivery, STATE } from './job.ts'
 import { advance, nextWakeMs } from './queue.ts'
 import {
   addJobs,
@@ -93,6 +94,23 @@ describe('dispatch', () => {
     expect(deliver(engine).length).toBe(44)
   })
 
+  it.each<[string, Partial<TopicConfig>, number, number]>([
+    ['an ordered topic has one job in flight', { ordered: true }, 1, 1],
+    ['max_leased limits the jobs in flight', { max_leased: 3 }, 3, 1],
+    ['an ordered topic has one in flight, whatever max_leased is', { ordered: true, max_leased: 3 }, 1, 1],
+    ['a paused topic delivers nothing', { paused: true }, 0, 0],
+    ['without limits all are delivered', {}, 9, 0],
+  ])('%s', (_, config, first, afterAck) => {
+    const engine = startEngine(config)
+    addJobs(engine, numbered(9))
+    const consumer = enter(engine)
+    const sent = deliver(engine)
+    expect(idsOf(sent)).toEqual(numbered(first))
+    if (first === 0) return
+    acknowledge(engine.queue, consumer, ref('j0'), engine.now)
+    expect(deliver(engine).length).toBe(afterAck)
+  })
+
   it('delivers at the rate of the topic, with a burst of a second', () => {
     const engine = startEngine({ rate_per_sec: 4 })
     addJobs(engine, numbered(9))
@@ -109,6 +127,26 @@ describe('dispatch', () => {
     advance(engine.queue, engine.now)
     expect(deliver(engine).length).toBe(2)
     expect(engine.topic.allowance).toBeCloseTo(0.4, 9)
+  })
+
+  it('leases a job with its own ack deadline or that of the topic', () => {
+    const engine = startEngine()
+    addJobs(engine, ['a'])
+    addJobs(engine, ['b'], { ackDeadlineMs: 5_000 })
+    const consumer = enter(engine)
+    pass(engine, 60)
+    const [a, b] = deliver(engine)
+
+    expect(a).toMatchObject({ seqId: 1, number: 1, at: 1_060, deadlineMs: DEADLINE, extendedTo: 0, isResolved: false })
+    expect(b).toMatchObject({ seqId: 2, number: 2, at: 1_060, deadlineMs: 5_000 })
+    expect(jobOf(engine, 'a')).toMatchObject({ state: STATE.leased, delivery: a, deliveries: 1 })
+    expect(engine.queue.leases.count).toBe(2)
+    expect(leaseOf(engine.queue, b as Delivery)).toBe('p.2')
+    expect(consumer.delivered).toBe(2)
+    // Two observations between 0.05 and 0.1 s.
+    expect([engine.topic.deliverySeconds.counts[6], engine.topic.deliverySeconds.sum]).toEqual([2, 0.12])
+    expect(engine.topic.totals).toMatchObject({ delivered: 2, redelivered: 0 })
+    expect(a?.job.past).toBeUndefined()
   })
 })
 
@@ -218,6 +256,12 @@ describe('the end of a delivery', () => {
       expect(acknowledge(engine.queue, second, ref('a', 1), engine.now)).toBe('unknown')
     })
 
+    it('with another lease than that of its delivery is stale', () => {
+      const { queue, consumer, now, job } = startDelivery()
+      expect(acknowledge(queue, consumer, ref('a', 1, 'p.2'), now)).toBe('stale')
+      expect([job.state, consumer.window, consumer.heardAt]).toEqual([STATE.leased, 100, 0])
+    })
+
     // The share of the ack deadline that the job took: a tenth and a quarter are the limits.
     it.each([
       [DEADLINE / 10 - 1, 10, 11],
@@ -264,6 +308,12 @@ describe('the end of a delivery', () => {
       expect([nextWakeMs(queue, now), consumer.heardAt]).toEqual([delay, 1_000])
     })
 
+    it.each([0, 1, 77_000])('waits the %d ms that its consumer named', (delayMs) => {
+      const { queue, consumer, now, job } = startDelivery()
+      expect(reject(queue, consumer, ref('a'), failure({ delayMs }), now)).toBe('retry')
+      expect(job).toMatchObject({ runAt: START + delayMs, dueAt: 1_000 + delayMs, failures: 1 })
+    })
+
     it.each([
       [3, 0, 1, 'retry'],
       [3, 0, 2, 'dead'],
@@ -280,6 +330,17 @@ describe('the end of a delivery', () => {
         expect(topic.deadByReason).toEqual({ max_attempts: result === 'dead' ? 1 : 0, max_deliveries: 0, rejected: 0 })
       },
     )
+
+    it('is dead at once when its consumer does not want it again', () => {
+      const { engine, queue, consumer, now, job } = startDelivery()
+      expect(reject(queue, consumer, ref('a'), failure({ requeue: false, error: 'bad' }), now)).toBe('dead')
+      expect(job).toMatchObject({ state: STATE.dead, failures: 1, past: { reason: 'rejected', lastError: 'bad' } })
+      expect(eventsOf(job)).toEqual([
+        ['nack', 'w', 'bad'],
+        ['dead', '', 'bad'],
+      ])
+      expect(write(engine)).toEqual(['update 1'])
+    })
 
     it('keeps the beginning of a long error', () => {
       const { queue, consumer, now, job } = startDelivery()
@@ -299,6 +360,33 @@ describe('the end of a delivery', () => {
       expect(eventsOf(job)).toEqual([['release', 'w', '']])
       expect(write(engine)).toEqual(['update 1'])
       expect(idsOf(deliver(engine))).toEqual(['a', 'b'])
+    })
+  })
+
+  describe('a message about a delivery that is not current', () => {
+    it.each<[string, ReturnType<typeof ref>, string]>([
+      ['an unknown job', ref('other'), 'unknown'],
+      ['an unknown number', ref(undefined, 7), 'unknown'],
+      ['a job that is not leased', ref('waiting'), 'stale'],
+      ['a job of another consumer', ref('theirs'), 'stale'],
+      ['another number than that of its job', ref('mine', 7), 'stale'],
+      ['another lease', ref('mine', 1, 'p.9'), 'stale'],
+    ])('for %s changes nothing', (_, reference, result) => {
+      const engine = startEngine()
+      const { queue, now, topic } = engine
+      const consumer = enter(engine, { prefetch: 1 })
+      addJobs(engine, ['mine'])
+      deliver(engine)
+      enter(engine, { prefetch: 1 })
+      addJobs(engine, ['theirs'])
+      deliver(engine)
+      addJobs(engine, ['waiting'])
+
+      expect(release(queue, consumer, reference, now)).toBe(result)
+      expect(extend(queue, consumer, reference, 5_000, now)).toBe(result)
+      expect(reject(queue, consumer, reference, failure(), now)).toBe(result)
+      expect(topic.counts).toMatchObject({ ready: 1, leased: 2, delayed: 0 })
+      expect([consumer.heardAt, write(engine)]).toEqual([0, []])
     })
   })
 })

@@ -1,4 +1,4 @@
-import { type DEAD_REASONS, type TopicConfig, topicConfig } from '@vacancy/shared/contract'
+import { type DEAD_REASONS, type DeadFilter, JOB_LIMITS, type TopicConfig, topicConfig } from '@vacancy/shared/contract'
 import { createRandom } from '@vacancy/testkit/random'
 import { describe, expect, it } from 'vitest'
 import { FLAG, type Job, type NewJob, STATE } from './job.ts'
@@ -14,8 +14,10 @@ import {
   takeReady,
   trimDead,
 } from './places.ts'
+import { restoreJob } from './queue.ts'
 import { FINISHED_ID_BYTES, JOB_OVERHEAD_BYTES } from './state.ts'
-import { addJob, type Engine, pass, START, startEngine, write } from './testing/engine.ts'
+import { addJob, type Engine, pass, START, startEngine, USUAL_JOB, write } from './testing/engine.ts'
+import { countDead, deadGroups, listDead, sampleRates, selectDead, topicStats } from './views.ts'
 
 const SEED = Number(process.env['VACANCY_SEED'] ?? 1)
 
@@ -198,5 +200,101 @@ describe('a job that is done', () => {
       { kind: 'finished', topicNumber: 1, id: 'a', at: START + 70 },
     ])
     expect(engine.topic.shown.items[engine.topic.shown.head]?.maxAttempts).toBe(7)
+  })
+
+  it('leaves the list of finished jobs when it is full', () => {
+    const engine = startEngine()
+    const finishOne = (n: number) => {
+      addJob(engine, `j${n}`)
+      finish(engine.queue, Object.assign(takeReady(engine.topic), { state: STATE.leased }), 'w', engine.now)
+    }
+    for (let n = 0; n < JOB_LIMITS.finishedShownMax; n++) finishOne(n)
+    const { shown } = engine.topic
+    expect([shown.length, shown.items[shown.head]?.id]).toEqual([1_000, 'j0'])
+    finishOne(1_000)
+    expect([shown.length, shown.items[shown.head]?.id]).toEqual([1_000, 'j1'])
+  })
+
+  it('is remembered less long where there are many topics', () => {
+    const engine = startEngine()
+    // As many as let each remember one.
+    for (let n = engine.queue.topics.size; n < 200_000; n++) engine.queue.topics.set(`t${n}`, engine.topic)
+    for (const id of ['a', 'b']) {
+      addJob(engine, id)
+      finish(engine.queue, Object.assign(takeReady(engine.topic), { state: STATE.leased }), 'w', engine.now)
+    }
+    expect([engine.topic.shown.length, engine.topic.shown.items[engine.topic.shown.head]?.id]).toEqual([1, 'b'])
+  })
+})
+
+const at = (ms: number) => new Date(START + ms).toISOString()
+
+type Dead = { readonly error?: string; readonly deadMs?: number; readonly failures?: number }
+
+function addDead(
+  { queue, topic, now }: Engine,
+  id: string,
+  { error = 'x', deadMs = 0, failures = 1 }: Dead = {},
+): void {
+  const past = { lastError: error, reason: 'rejected' as const, deadAt: START + deadMs, history: [] }
+  const counted = { failures, deliveries: failures, createdAt: START - 500, past }
+  restoreJob(queue, topic, { ...USUAL_JOB, id, topicNumber: 1, seq: queue.nextSeq, isDead: true, ...counted }, now)
+}
+
+const idsOf = ({ jobs }: { readonly jobs: readonly { readonly id: string }[] }) => jobs.map(({ id }) => id)
+
+describe('dead jobs', () => {
+  const FILTERS: [string, DeadFilter, string[]][] = [
+    ['of every kind', {}, ['a', 'b', 'c', 'd']],
+    ['by a part of the error', { error: 'time' }, ['a', 'b']],
+    ['by its group', { group: 'no room' }, ['c']],
+    ['by a group that does not exist', { group: 'other' }, []],
+    ['before a time', { before: at(20) }, ['a']],
+    ['from a time on', { after: at(20) }, ['b', 'c', 'd']],
+    ['between two times', { after: at(20), before: at(30) }, ['b']],
+    ['by failures', { minFailures: 3 }, ['c', 'd']],
+    ['by group and failures', { group: 'no room', minFailures: 4 }, []],
+    ['by group and time', { group: 'no room', after: at(30) }, ['c']],
+    ['by error and failures', { error: '1', minFailures: 2 }, ['b', 'd']],
+  ]
+
+  it.each(FILTERS)('are selected, counted and listed %s', (_, filter, ids) => {
+    const engine = startEngine()
+    addDead(engine, 'a', { error: 'timeout 12', deadMs: 10, failures: 1 })
+    addDead(engine, 'b', { error: 'timeout 17', deadMs: 20, failures: 2 })
+    addDead(engine, 'c', { error: 'no room', deadMs: 30, failures: 3 })
+    addDead(engine, 'd', { error: 'status 1', deadMs: 40, failures: 4 })
+
+    expect(selectDead(engine.topic, filter, 9).map(({ id }) => id)).toEqual(ids)
+    expect(selectDead(engine.topic, filter, 1).map(({ id }) => id)).toEqual(ids.slice(0, 1))
+    expect(countDead(engine.topic, filter)).toEqual({ count: ids.length, exact: true })
+    expect(idsOf(listDead(engine.topic, 9, undefined, filter))).toEqual(ids)
+  })
+
+  it('are grouped by their error, the largest group first', () => {
+    const engine = startEngine()
+    addDead(engine, 'a', { error: 'no room', deadMs: 10 })
+    addDead(engine, 'b', { error: 'timeout', deadMs: 20 })
+    addDead(engine, 'c', { error: 'timeout', deadMs: 30 })
+    expect(deadGroups(engine.topic)).toEqual([
+      { group: 'timeout', count: 2, first: at(20), last: at(30), sampleId: 'b' },
+      { group: 'no room', count: 1, first: at(10), last: at(10), sampleId: 'a' },
+    ])
+  })
+})
+
+describe('a topic', () => {
+  it('has rates a second since the oldest of its samples, rounded to tenths', () => {
+    const engine = startEngine()
+    const { topic, queue, now } = engine
+    Object.assign(topic.totals, { accepted: 10, delivered: 20, acked: 30, lateAcked: 40, nacked: 50, expired: 60 })
+    sampleRates(queue, now)
+    Object.assign(topic.totals, { accepted: 11, delivered: 22, acked: 33, lateAcked: 44, nacked: 55, expired: 66 })
+    pass(engine, 999)
+    expect(topicStats(topic, now).rates1m).toEqual({ accepted: 0, delivered: 0, acked: 0, failed: 0 })
+    pass(engine, 1)
+    expect(topicStats(topic, now).rates1m).toEqual({ accepted: 1, delivered: 2, acked: 7, failed: 11 })
+    pass(engine, 2_000)
+    expect(topicStats(topic, now).rates1m).toEqual({ accepted: 0.3, delivered: 0.7, acked: 2.3, failed: 3.7 })
   })
 })

@@ -52,7 +52,7 @@ export function write({ queue, now }: Pick<Engine, 'queue' | 'now'>): string[] {
   return written
 }
 
-const USUAL_JOB = {
+export const USUAL_JOB = {
   ...{ priority: 0, flags: 0, maxAttempts: 0, ackDeadlineMs: 0, runAt: 0, data: 'e30=', bytes: 2 },
 }
 
