@@ -3,9 +3,12 @@
  * the same mistake would not be noticed otherwise.
  */
 
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { ENTRY_KIND, encodeEntry, viewOf } from '../raft/entry.ts'
+import { ENTRY_HEADER_BYTES, ENTRY_KIND, encodeEntry, viewOf, writeEntryHeader, writeU64 } from '../raft/entry.ts'
 import { decodeConfiguration, encodeConfiguration } from '../raft/membership.ts'
+import { entries } from '../testing/log-fixture.ts'
+import { crc32c } from './crc32c.ts'
 import {
   ENTRIES_HEADER_BYTES,
   HARD_STATE_BYTES,
@@ -206,4 +209,126 @@ test('a configuration', () => {
   expect(decodeConfiguration(bytes)).toEqual(configuration)
   for (const wrong of [bytes.with(0, 2), new Uint8Array([...bytes, 0])])
     expect(() => decodeConfiguration(wrong)).toThrow(/configuration/)
+})
+
+/** A number that JavaScript cannot hold exactly. */
+const TOO_LARGE = 0xffffffff
+
+test('a payload with a wrong length or invalid numbers is not a hard state, mark or identity', () => {
+  const view = viewOf(new Uint8Array(64))
+  writeHardState(view, 0, { term: 3, vote: 2, commit: 9 })
+  expect(readHardState(view, 0, HARD_STATE_BYTES)).toEqual({ term: 3, vote: 2, commit: 9 })
+  expect(readHardState(view, 0, HARD_STATE_BYTES - 1)).toBeUndefined()
+  for (const at of [0, 8, 16]) {
+    writeHardState(view, 0, { term: 3, vote: 2, commit: 9 })
+    view.setUint32(at + 4, TOO_LARGE, true)
+    expect(readHardState(view, 0, HARD_STATE_BYTES), `at ${at}`).toBeUndefined()
+  }
+  writeSnapshotMark(view, 0, { index: 9, term: 3 })
+  expect(readSnapshotMark(view, 0, SNAPSHOT_MARK_BYTES)).toEqual({ index: 9, term: 3 })
+  expect(readSnapshotMark(view, 0, SNAPSHOT_MARK_BYTES + 8)).toBeUndefined()
+  for (const at of [0, 8]) {
+    writeSnapshotMark(view, 0, { index: 9, term: 3 })
+    view.setUint32(at + 4, TOO_LARGE, true)
+    expect(readSnapshotMark(view, 0, SNAPSHOT_MARK_BYTES), `at ${at}`).toBeUndefined()
+  }
+  expect(readIdentity(new Uint8Array(64), 0, IDENTITY_BYTES - 1)).toBeUndefined()
+})
+
+/** Entries 7 … as a payload. */
+function payloadOf(count: number, term = 2): { bytes: Uint8Array; view: DataView } {
+  const batch = entries(7, count, term)
+  const bytes = new Uint8Array(ENTRIES_HEADER_BYTES + batch.bytes.length)
+  const view = viewOf(bytes)
+  writeU64(view, 0, 7)
+  view.setUint32(8, count, true)
+  bytes.set(batch.bytes, ENTRIES_HEADER_BYTES)
+  return { bytes, view }
+}
+
+test('entries have valid terms and kinds, and fill their payload', () => {
+  const { bytes, view } = payloadOf(3)
+  const second = ENTRIES_HEADER_BYTES + ENTRY_HEADER_BYTES + 8
+  const wrong = (change: (view: DataView) => void, length = bytes.length) => {
+    const copy = bytes.slice()
+    change(viewOf(copy))
+    return summarizeEntries(viewOf(copy), 0, length)
+  }
+  expect(summarizeEntries(view, 0, bytes.length)).toEqual({
+    firstIndex: 7,
+    lastIndex: 9,
+    runs: [{ term: 2, firstIndex: 7 }],
+    configurations: [],
+  })
+  expect(wrong((of) => writeEntryHeader(of, second, 4, ENTRY_KIND.configuration, 8))).toBeUndefined()
+  expect(
+    wrong((of) => {
+      writeEntryHeader(of, second, 4, ENTRY_KIND.configuration, 8)
+      writeEntryHeader(of, second + ENTRY_HEADER_BYTES + 8, 4, ENTRY_KIND.command, 8)
+    }),
+  ).toMatchObject({
+    runs: [
+      { term: 2, firstIndex: 7 },
+      { term: 4, firstIndex: 8 },
+    ],
+    configurations: [8],
+  })
+  const faults: { readonly [name: string]: ReturnType<typeof wrong> } = {
+    'shorter than its header': wrong(() => undefined, ENTRIES_HEADER_BYTES - 1),
+    'an index before the first': wrong((of) => writeU64(of, 0, 0)),
+    'no entries': wrong((of) => of.setUint32(8, 0, true)),
+    'more entries than there are': wrong((of) => of.setUint32(8, 4, true)),
+    'fewer entries than there are': wrong((of) => of.setUint32(8, 2, true)),
+    'a term that goes back': wrong((of) => writeEntryHeader(of, second, 1, ENTRY_KIND.command, 8)),
+    'no term': wrong((of) => writeEntryHeader(of, ENTRIES_HEADER_BYTES, 0, ENTRY_KIND.command, 8)),
+    'an invalid kind': wrong((of) => writeEntryHeader(of, second, 2, 9 as never, 8)),
+  }
+  for (const [name, found] of Object.entries(faults)) expect(found, name).toBeUndefined()
+})
+
+const ascii = (text: string) => new TextEncoder().encode(text)
+
+/** Bit by bit, as RFC 3720 §12.1 defines it. */
+function slowCrc32c(bytes: Uint8Array): number {
+  let crc = 0xffffffff
+  for (const byte of bytes) {
+    crc ^= byte
+    for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0x82f63b78 : crc >>> 1
+  }
+  return ~crc >>> 0
+}
+
+test('the check value of CRC32C is E3069283', () => {
+  expect(crc32c(ascii('123456789'), 0, 9)).toBe(0xe3069283)
+})
+
+test('the vectors of RFC 3720 §B.4', () => {
+  expect(crc32c(new Uint8Array(32), 0, 32)).toBe(0x8a9136aa)
+  expect(crc32c(new Uint8Array(32).fill(255), 0, 32)).toBe(0x62a8ab43)
+  expect(
+    crc32c(
+      Uint8Array.from({ length: 32 }, (_, i) => i),
+      0,
+      32,
+    ),
+  ).toBe(0x46dd794e)
+})
+
+test('eight bytes a step give what one bit a step gives, from any offset', () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 100 }), fc.nat(20), (bytes, skip) => {
+      const start = Math.min(skip, bytes.length)
+      expect(crc32c(bytes, start, bytes.length)).toBe(slowCrc32c(bytes.subarray(start)))
+    }),
+  )
+})
+
+test('a checksum continues from that of the previous bytes', () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 60 }), fc.nat(60), (bytes, cut) => {
+      const middle = Math.min(cut, bytes.length)
+      const first = crc32c(bytes, 0, middle)
+      expect(crc32c(bytes, middle, bytes.length, first)).toBe(crc32c(bytes, 0, bytes.length))
+    }),
+  )
 })
