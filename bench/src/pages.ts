@@ -45,11 +45,7 @@ export function pages(): { readonly [file: string]: string } {
   return {
     'docs/benchmarks.md': benchmarksPage(results),
     'README.md': withBlock(textOf('README.md'), 'figures', readmeFigures(results)),
-    'docs/why-not.md': withBlock(
-      withBlock(textOf('docs/why-not.md'), 'systems', systemsTable(results.whyNot)),
-      'figures',
-      comparedFigures(results),
-    ),
+    'docs/why-not.md': withBlock(textOf('docs/why-not.md'), 'systems', systemsTable(results.whyNot)),
     'docs/reliability.md': withBlock(textOf('docs/reliability.md'), 'runs', runsTable(readRunLogs())),
   }
 }
@@ -133,40 +129,9 @@ function readmeFigures({ report, failover, whyNot }: Results): string {
   ].join('\n\n')
 }
 
-function comparedFigures({ report, replicated }: Results): string {
-  const at = (id: number, name: string) => measureOf(report, id, name)
-  const ofShard = (id: number, name: string) => measureOf(replicated, id, name)
-  const { machine } = report
-  return [
-    table(
-      ['What', 'Vacancy', 'Minimal program', 'Ratio'],
-      [
-        compared('Search of 300 hits at 20,000/s, p50', at(4, 'p50')),
-        compared('The same, p99', at(4, 'p99')),
-        compared('Selective searches a second, one thread', at(5, 'selective, 2 KB: requests')),
-        compared('Searches of 300 hits a second, one thread', at(5, '300 hits, 20 KB: requests')),
-        compared('Scan of a price column', at(3, 'scan')),
-        compared('Commit of one write to the log', at(14, 'commit p50, 1 a group')),
-        compared('Import of grouped CSV, one thread', at(10, 'records, one thread')),
-        compared('Memory for each package', at(1, 'a package')),
-        compared('Peak of writes, standalone node', ofShard(2, 'a node alone')),
-        compared('Peak of writes, shard of 3 on the same 2 cores', ofShard(2, 'shard')),
-      ],
-    ),
-    `Recorded at commit ${machine.commit}; the last two rows at commit ${replicated.machine.commit}.`,
-  ].join('\n\n')
-}
-
 function systemsTable(result: WhyNot): string {
   const { heads, rows } = whyNotCells(result)
   return [table(heads, rows), whyNotLines(result).map(bullet).join('\n')].join('\n\n')
-}
-
-const compared = (what: string, measure: Measure): string[] => {
-  const { value, unit, baseline } = measure
-  if (baseline === undefined) return [what, valueText(measure), 'none', '']
-  const ratio = formatValue(baseline.ratio ?? value / baseline.value, '×')
-  return [what, valueText(measure), `${baseline.name} ${formatValue(baseline.value, unit)}`, ratio]
 }
 
 const valueText = ({ value, unit }: Measure): string => formatValue(value, unit)
