@@ -116,7 +116,8 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
     onError: (error) => fail(send, error),
   })
   const logReads = createLogReads((id, request) => threads.toBulk({ type: 'log', id, ask: request }))
-  const replica = assemble(env, options, node, threads, send, createRaft(config, restored), shard, logReads)
+  const raft = createRaft(config, restored)
+  const replica = assemble({ env, options, node, threads, send, raft, shard, logReads })
   threads.walPort.on('message', (message: FromWal) => onLogMessage(replica, message))
   threads.wal.on('error', (error) => fail(send, error))
   sendSnapshotInfo(env, options.dataDir, send)
@@ -285,16 +286,18 @@ function startScrubbing(threads: Threads): NodeJS.Timeout {
   }, SCRUB_STEP_MS)
 }
 
-function assemble(
-  env: Env,
-  options: ReplicaOptions,
-  node: RecoveredNode,
-  threads: Threads,
-  send: (message: FromReplica) => void,
-  raft: Raft,
-  shard: ShardPart | undefined,
-  logReads: LogReads,
-): Replica {
+type ReplicaParts = {
+  readonly env: Env
+  readonly options: ReplicaOptions
+  readonly node: RecoveredNode
+  readonly threads: Threads
+  readonly send: (message: FromReplica) => void
+  readonly raft: Raft
+  readonly shard: ShardPart | undefined
+  readonly logReads: LogReads
+}
+
+function assemble({ env, options, node, threads, send, raft, shard, logReads }: ReplicaParts): Replica {
   const { store, context, directory } = node
   const snapshotIndex = node.snapshot?.manifest.index ?? 0
   return createReplica({

@@ -63,6 +63,17 @@ export type RecoveryTools = {
   readonly wal: WalOptions
 }
 
+/** What all steps of one recovery share. */
+export type Recovery = {
+  readonly env: Env
+  readonly directory: DataDirectory
+  readonly options: ReplicaOptions
+  readonly codecs: CodecList
+  readonly tools: RecoveryTools
+  readonly loader: Loader
+  readonly progress: Progress
+}
+
 export function createTools(options: ReplicaOptions): RecoveryTools {
   const { memoryBytes, readers, scratchBytes, sessionBytesMax, roomsHint } = options
   return {

@@ -66,6 +66,7 @@ import {
   placeLoad,
   RESCUE_FILE,
   type RecoveredNode,
+  type Recovery,
   type RecoveryTools,
 } from './recovery-parts.ts'
 import type { ReplicaOptions } from './replica-options.ts'
@@ -101,21 +102,22 @@ export function* recoverySteps(
   const directory = openDirectory(env, options)
   if (options.rejoin) setAsideForRejoin(env, directory)
   const loader = createLoader(options, tools, progress)
+  const recovery: Recovery = { env, directory, options, codecs, tools, loader, progress }
   try {
     if (env.disk.stat(join(directory.path, RESCUE_FILE))) {
       if (found) throw new VacancyError('data_conflict', { reason: unfinishedRescue(directory) })
       env.log.warn({}, 'resuming an interrupted --accept-loss recovery')
-      return yield* startFromRescue(env, directory, options, codecs, tools, loader, progress, [])
+      return yield* startFromRescue(recovery, [])
     }
     const codecMismatch = setAsideOtherCodecs(env, directory, codecs)
     const shardId = shardOf(env, directory, options)
     try {
-      return yield* recoverFrom(env, directory, options, codecs, shardId, codecMismatch, tools, loader, progress, found)
+      return yield* recoverFrom({ ...recovery, shardId, codecMismatch, decide: found })
     } catch (error) {
       const isDamage = error instanceof VacancyError && error.code === 'corrupt_data'
       if (!isDamage || !options.acceptLoss) throw error
-      const lost = yield* rescue(env, directory, options, codecs, shardId, tools, loader, error)
-      return yield* startFromRescue(env, directory, options, codecs, tools, loader, progress, lost)
+      const lost = yield* rescue(recovery, shardId, error)
+      return yield* startFromRescue(recovery, lost)
     }
   } finally {
     yield* settled(loader.close())
@@ -259,18 +261,14 @@ function scratchAreas(store: Store, threads: number): number[] {
   )
 }
 
-function* recoverFrom(
-  env: Env,
-  directory: DataDirectory,
-  options: ReplicaOptions,
-  codecs: CodecList,
-  shardId: string,
-  codecMismatch: string | undefined,
-  tools: RecoveryTools,
-  loader: Loader,
-  progress: Progress,
-  decide: Decide | undefined,
-): Steps<RecoveredNode> {
+type FolderRecovery = Recovery & {
+  readonly shardId: string
+  readonly codecMismatch: string | undefined
+  readonly decide: Decide | undefined
+}
+
+function* recoverFrom(recovery: FolderRecovery): Steps<RecoveredNode> {
+  const { env, directory, options, codecs, shardId, codecMismatch, tools, loader, progress, decide } = recovery
   const wanted = { shardId, codecsOrderedHash: codecs.orderedHash, codecsText: codecs.text }
   const found = yield* loadNewestSteps(env.disk, directory.path, wanted, loader.load)
   const { loaded } = found
@@ -284,14 +282,12 @@ function* recoverFrom(
     // A new folder whose seed does not verify must not become an empty shard.
     if (!snapshot && refused) throw refused.error
     const cluster = yield* clusterOf(directory, options, codecs, shardId, snapshot, decide)
-    const again = () =>
-      recoverFrom(env, directory, options, codecs, shardId, codecMismatch, tools, loader, progress, decide)
-    if (cluster === 'reread') return yield* again()
+    if (cluster === 'reread') return yield* recoverFrom(recovery)
     if ('setAside' in cluster) {
       const present = HISTORY.filter((name) => env.disk.stat(join(directory.path, name)) !== undefined)
       const place = setAside(directory, present, cluster.setAside)
       env.log.warn({ place, reason: cluster.setAside }, 'snapshot of this node set aside')
-      return yield* again()
+      return yield* recoverFrom(recovery)
     }
     beginWriting(directory)
     const wal = createWal(env, walFolder(directory), logIdentity(directory, cluster), base, tools.wal)
@@ -316,17 +312,12 @@ function* recoverFrom(
   const hardState = recovered?.hardState ?? { term: base.term, vote: 0, commit: base.index }
   const place = (index: number, digest: string) =>
     placeLoad(env, directory, context, index, digest, decide !== undefined)
-  const replayed = replay(
-    env,
-    context,
-    tools,
-    recovered,
-    base.index,
-    decide && hardState.commit,
+  const replayed = replay({
+    ...{ env, context, tools, recovered, place, progress },
+    after: base.index,
+    commit: decide && hardState.commit,
     begin,
-    place,
-    progress,
-  )
+  })
   isReplaying = false
   publish(store, replayed.applied)
   prepareSnapshots(store)
@@ -460,6 +451,18 @@ type Replayed = {
   readonly entries: EntryBatch[]
 }
 
+type Replaying = Pick<Recovery, 'env' | 'tools' | 'progress'> & {
+  readonly context: ApplyContext
+  readonly recovered: Recovered | undefined
+  /** The index of the state to begin with. */
+  readonly after: number
+  /** Undefined: all entries. */
+  readonly commit: number | undefined
+  readonly begin: Configuration
+  /** Replaces the data of the store with those of a bulk load, for the entry at that index. */
+  readonly place: (index: number, digest: string) => boolean
+}
+
 /**
  * Applies the entries after the snapshot that are known to be committed. If this node is the only voter, every durable
  * entry counts as committed. The same holds when no shard decides any more (`vacancy export`): the survivor of a lost
@@ -469,21 +472,10 @@ type Replayed = {
  * Entries after a bulk load whose data are missing are not applied: a member gets the data from others
  * (bulk-load-apply.ts).
  *
- * @param commit undefined: all entries
- * @param place replaces the data of the store with those of a bulk load, for the entry at that index
  * @throws corrupt_data when there is no other member to get the data of a load from
  */
-function replay(
-  env: Env,
-  context: ApplyContext,
-  { apply }: RecoveryTools,
-  recovered: Recovered | undefined,
-  after: number,
-  commit: number | undefined,
-  begin: Configuration,
-  place: (index: number, digest: string) => boolean,
-  progress: Progress,
-): Replayed {
+function replay(replaying: Replaying): Replayed {
+  const { env, context, tools, recovered, after, commit, begin, place, progress } = replaying
   const replayed: Replayed = { applied: after, configuration: begin, entries: [] }
   if (!recovered || recovered.lastIndex <= after) return replayed
   let reportedAt = env.clock.monotonicMs()
@@ -506,7 +498,7 @@ function replay(
           if (isHeld && commit === undefined) throw missingLoad(index, digest)
           if (isHeld) break
         }
-        apply(context, index, window, body, stop)
+        tools.apply(context, index, window, body, stop)
       }
       if (kind === ENTRY_KIND.configuration) {
         replayed.configuration = decodeConfiguration(window.subarray(body, stop))

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { assert, type CodecList } from '@vacancy/shared'
-import { type Env, syncFolder, unlinkFile } from '../env.ts'
+import { syncFolder, unlinkFile } from '../env.ts'
 import { votersOnly } from '../raft/membership.ts'
 import { CAPTURE_SCRATCH_BYTES, captureStore } from '../snapshot/capture.ts'
 import { openSeedFile } from '../snapshot/load.ts'
@@ -34,13 +34,11 @@ import {
   applyRange,
   HISTORY,
   headOf,
-  type Loader,
   machineOf,
-  type Progress,
   placeLoad,
   RESCUE_FILE,
   type RecoveredNode,
-  type RecoveryTools,
+  type Recovery,
 } from './recovery-parts.ts'
 import type { ReplicaOptions } from './replica-options.ts'
 
@@ -54,16 +52,8 @@ export function unfinishedRescue({ path }: DataDirectory): string {
  *
  * @returns descriptions of the lost data
  */
-export function* rescue(
-  env: Env,
-  directory: DataDirectory,
-  options: ReplicaOptions,
-  codecs: CodecList,
-  shardId: string,
-  tools: RecoveryTools,
-  loader: Loader,
-  damage: unknown,
-): Steps<string[]> {
+export function* rescue(recovery: Recovery, shardId: string, damage: unknown): Steps<string[]> {
+  const { env, directory, options, codecs, tools, loader } = recovery
   const lost: string[] = [`damage: ${(damage as Error).message}`]
   const wanted = { shardId, codecsOrderedHash: codecs.orderedHash, codecsText: codecs.text }
   const { loaded, refused } = yield* loadNewestSteps(env.disk, directory.path, wanted, loader.load)
@@ -72,7 +62,7 @@ export function* rescue(
   const base: SnapshotMark = { index: loaded?.reader.manifest.index ?? 0, term: loaded?.reader.manifest.term ?? 0 }
   const { context } = machineOf(store, tools)
   const salvage = salvageWal(env.disk, walFolder(directory), base)
-  const index = replaySalvaged(env, directory, context, salvage, base, lost)
+  const index = replaySalvaged(recovery, context, salvage, base, lost)
   if (salvage.lost) {
     const through =
       salvage.lost.through === undefined ? 'an unknown number of entries' : `entries up to ${salvage.lost.through}`
@@ -93,16 +83,8 @@ export function* rescue(
  *
  * @param lost is added to
  */
-export function* startFromRescue(
-  env: Env,
-  directory: DataDirectory,
-  options: ReplicaOptions,
-  codecs: CodecList,
-  tools: RecoveryTools,
-  loader: Loader,
-  progress: Progress,
-  lost: string[],
-): Steps<RecoveredNode> {
+export function* startFromRescue(recovery: Recovery, lost: string[]): Steps<RecoveredNode> {
+  const { env, directory, options, codecs, tools, loader, progress } = recovery
   const { path } = directory
   const file = join(path, RESCUE_FILE)
   const reader = openSeedFile(env.disk, file)
@@ -171,8 +153,7 @@ function positionOf({ nodeId }: ReplicaOptions, shardId: string, { index, term }
 }
 
 function replaySalvaged(
-  env: Env,
-  directory: DataDirectory,
+  { env, directory }: Recovery,
   context: ApplyContext,
   salvage: Salvage,
   base: SnapshotMark,

@@ -108,24 +108,27 @@ export function recordBytes(payloadLength: number): number {
   return RECORD_HEADER_BYTES + Math.ceil(payloadLength / 8) * 8
 }
 
+export type RecordHeader = {
+  readonly type: RecordType
+  readonly payloadLength: number
+  readonly sequence: number
+  /** Checksum of the record before. */
+  readonly chain: number
+  /** Number of its group, u32. */
+  readonly group: number
+  readonly isLastOfGroup: boolean
+}
+
 /**
  * Completes a record whose payload already lies at `at + RECORD_HEADER_BYTES`: header, padding, checksum.
  *
- * @param chain checksum of the record before
- * @param group number of its group, u32
+ * @param seed of the checksums of the log
  * @returns its checksum, which the next record is chained to
  */
 export function sealRecord(
-  bytes: Uint8Array,
-  view: DataView,
+  { buffer: bytes, view, seed }: { readonly buffer: Uint8Array; readonly view: DataView; readonly seed: number },
   at: number,
-  type: RecordType,
-  payloadLength: number,
-  sequence: number,
-  chain: number,
-  group: number,
-  isLastOfGroup: boolean,
-  seed: number,
+  { type, payloadLength, sequence, chain, group, isLastOfGroup }: RecordHeader,
 ): number {
   assert(payloadLength > 0, 'a length of zero means the end of the data')
   assert(payloadLength <= PAYLOAD_BYTES_MAX, 'a payload has at most 4 MiB')

@@ -79,7 +79,10 @@ test('a record: header, payload, padding and checksum', () => {
     const payload = counted(length, 1)
     bytes.set(payload, 8 + RECORD_HEADER_BYTES)
     const isLast = length !== 8
-    const checksum = sealRecord(bytes, viewOf(bytes), 8, RECORD_TYPE.entries, length, BIG, 0x89abcdef, 12, isLast, seed)
+    const checksum = sealRecord({ buffer: bytes, view: viewOf(bytes), seed }, 8, {
+      ...{ type: RECORD_TYPE.entries, payloadLength: length, sequence: BIG, chain: 0x89abcdef, group: 12 },
+      isLastOfGroup: isLast,
+    })
     const record = createRecordView()
     expect(readRecordHeader(record, viewOf(bytes), 8)).toBe(true)
     expect(record).toEqual({

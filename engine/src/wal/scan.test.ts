@@ -76,8 +76,9 @@ function craftFiles(files: readonly Crafted[]): SimulatedDisk {
       group = nextGroup(group)
       records.forEach(([type, content], i) => {
         bytes.set(content, at + RECORD_HEADER_BYTES)
-        const isLast = i === records.length - 1
-        chain = sealRecord(bytes, view, at, type, content.length, ++sequence, chain, group, isLast, seed)
+        const isLastOfGroup = i === records.length - 1
+        const header = { type, payloadLength: content.length, sequence: ++sequence, chain, group, isLastOfGroup }
+        chain = sealRecord({ buffer: bytes, view, seed }, at, header)
         at += recordBytes(content.length)
       })
     }

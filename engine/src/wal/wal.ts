@@ -321,10 +321,18 @@ function encodeGroup(wal: Wal, group: Group, hardState: HardState): number {
 }
 
 /** Completes the record at `at`, whose payload is there. @returns where the next one begins */
-function addRecord(wal: Wal, at: number, type: RecordType, length: number, group: number, isLast: boolean): number {
+function addRecord(
+  wal: Wal,
+  at: number,
+  type: RecordType,
+  payloadLength: number,
+  group: number,
+  isLastOfGroup: boolean,
+): number {
   wal.sequence++
-  wal.chain = sealRecord(wal.buffer, wal.view, at, type, length, wal.sequence, wal.chain, group, isLast, wal.seed)
-  return at + recordBytes(length)
+  const { sequence, chain } = wal
+  wal.chain = sealRecord(wal, at, { type, payloadLength, sequence, chain, group, isLastOfGroup })
+  return at + recordBytes(payloadLength)
 }
 
 /**
