@@ -9,16 +9,20 @@ import { type ResolvedAddress, readResolverAnswer } from '@vacancy/shared/contra
 import {
   type ConfigView,
   createReadiness,
+  type HttpAnswer,
   HttpError,
+  type HttpMethod,
+  json,
   type Log,
   METRICS_CONTENT_TYPE,
   readYamlKeys,
   registerMetrics,
+  text,
   watchFiles,
 } from '@vacancy/shared/node'
 import { createDoor } from './access.ts'
 import { configRoute } from './config-page.ts'
-import { type Answer, createListener, json, type Method, type Route, text } from './http.ts'
+import { createListener, type Route } from './http.ts'
 import { RESOLVER_METRICS } from './metrics.ts'
 
 /** How long callers may cache a reply. */
@@ -144,13 +148,13 @@ export async function startResolver(options: ResolverOptions): Promise<RunningRe
       metrics.of.resolver_entries.set({ kind }, table[kind].size)
   })
   const readiness = createReadiness(options.clock)
-  const find = (kind: 'nodes' | 'bridges' | 'routers', key: string, id: string): Answer => {
+  const find = (kind: 'nodes' | 'bridges' | 'routers', key: string, id: string): HttpAnswer => {
     const address = table.any.get(id) ?? table[kind].get(key)
     if (address) return found(options.format, address)
     if (options.echoes) return found(options.format, { host: id })
     throw new HttpError(404, 'unknown id')
   }
-  const route = (method: Method, path: string, answer: Route['answer']): Route => ({
+  const route = (method: HttpMethod, path: string, answer: Route['answer']): Route => ({
     method,
     path,
     admit: () => ({}),
@@ -235,7 +239,7 @@ function sizeOf({ nodes, bridges, routers, any }: ResolverTable): number {
   return nodes.size + bridges.size + routers.size + any.size
 }
 
-function found(format: ResolverOptions['format'], address: ResolvedAddress): Answer {
+function found(format: ResolverOptions['format'], address: ResolvedAddress): HttpAnswer {
   const headers = { 'Cache-Control': `max-age=${MAX_AGE_SECONDS}` }
   return format === 'json' ? json(200, objectOf(address), headers) : text(200, textOf(address), headers)
 }

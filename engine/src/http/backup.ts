@@ -3,13 +3,13 @@
  * without the members of the shard, and its chunks by digest. Writing a snapshot does not block writes.
  */
 
-import { HttpError } from '@vacancy/shared/node'
+import { type HttpAnswer, HttpError } from '@vacancy/shared/node'
 import { type Disk, readFully, realDisk } from '../env.ts'
 import { CHUNK_BYTES_MAX, encodeManifest, hex } from '../snapshot/format.ts'
 import { type PlacedChunk, placeChunks, readChunk, type SnapshotHead } from '../snapshot/load.ts'
 import { findSnapshots } from '../snapshot/snapshot.ts'
 import { chunksFolder } from '../snapshot/write.ts'
-import type { Answer, Query, Route } from './http.ts'
+import type { Query, Route } from './http.ts'
 
 export const BACKUP_PATHS = { manifest: '/backup/manifest', chunk: '/backup/chunk' } as const
 
@@ -27,7 +27,11 @@ export function backupRoutes(dataDir: string): Route[] {
   ]
 }
 
-const binary = (body: Uint8Array): Answer => ({ status: 200, type: 'application/octet-stream', body })
+const binary = (body: Uint8Array): HttpAnswer => ({
+  status: 200,
+  headers: { 'Content-Type': 'application/octet-stream' },
+  body,
+})
 
 function newest(dataDir: string): SnapshotHead {
   const found = findSnapshots(realDisk, dataDir).find(({ state }) => state === 'readable')

@@ -15,10 +15,10 @@ import {
   type NodeInfo,
   type NodeStatus,
 } from '@vacancy/shared/contract'
-import { HttpError } from '@vacancy/shared/node'
+import { type HttpAnswer, HttpError, json, text } from '@vacancy/shared/node'
 import type { FinishedOperation, MemberStatus, RunningOperation } from '../status.ts'
 import type { ClusterHandle, ClusterRequest, NodeHandle, PullStatus } from './handle.ts'
-import { type Answer, type JsonObject, json, type Query, text } from './http.ts'
+import type { JsonObject, Query } from './http.ts'
 
 export const CLUSTER_LIMITS = {
   /** Changes waiting for a reply at once; more wait for a place. */
@@ -59,7 +59,7 @@ export function clusterAnswers(
 type ShardChange = Exclude<ClusterRequest, { kind: 'set-time' | 'setting' }>
 
 /** Sends requests to the leader, a few at a time, and never waits longer than a caller does. */
-function createSend(cluster: ClusterHandle, limits: Limits): (request: ShardChange) => Promise<Answer> {
+function createSend(cluster: ClusterHandle, limits: Limits): (request: ShardChange) => Promise<HttpAnswer> {
   const waiting: (() => void)[] = []
   let inFlight = 0
   const leave = () => {
@@ -114,7 +114,7 @@ function peersOf(cluster: ClusterHandle): string[] {
   return [...new Set([nodeId, ...others])].sort()
 }
 
-function setPeers(cluster: ClusterHandle, list: readonly unknown[]): Answer {
+function setPeers(cluster: ClusterHandle, list: readonly unknown[]): HttpAnswer {
   const { peersMax } = NODE_HTTP_LIMITS
   if (list.length < 1 || list.length > peersMax) {
     throw new HttpError(400, `peers must be 1 to ${peersMax} node ids, are ${list.length}`)
@@ -148,9 +148,9 @@ function validId(value: unknown, key: string): string {
 
 async function load(
   cluster: ClusterHandle,
-  send: (request: ShardChange) => Promise<Answer>,
+  send: (request: ShardChange) => Promise<HttpAnswer>,
   body: JsonObject,
-): Promise<Answer> {
+): Promise<HttpAnswer> {
   const { data } = loadRequest.safeParse(body)
   if (!data) {
     const forms = 'file (an absolute path on this machine), digest (64 hexadecimal digits), or url with digest'

@@ -1,30 +1,26 @@
 /**
- * The listener of api_port: limits, tokens, roles, errors (docs/design/http.md#access,
- * docs/design/http.md#http-limits). The paths are in node.ts. A route is a row with a handler that returns its
- * response.
+ * The listener of api_port: limits, tokens and roles (docs/design/http.md#access, docs/design/http.md#http-limits). The
+ * paths are in node.ts.
  */
 
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import type { Clock } from '@vacancy/shared'
 import { NODE_HTTP_LIMITS, type NodeAccess } from '@vacancy/shared/contract'
 import {
-  asHttpError,
   bearerToken,
   checkToken,
   createFailureLimiter,
-  dropRest,
   type FailureLimiter,
+  type HttpAnswer,
+  type HttpApiOptions,
   HttpError,
+  type HttpRoute,
   type HttpServer,
-  type Log,
-  openHttpServer,
+  openHttpApi,
   parseJsonBody,
   type Role,
-  readRequestBody,
-  requestPath,
   roleMay,
-  type TlsMaterial,
   type TokenHash,
 } from '@vacancy/shared/node'
 
@@ -37,7 +33,6 @@ export const HTTP_LIMITS = {
 } as const
 
 export type Query = {
-  readonly path: string
   /** The part of the path that matched `*`, undecoded. */
   readonly rest: string
   readonly parameters: URLSearchParams
@@ -47,22 +42,11 @@ export type Query = {
 }
 export type JsonObject = { readonly [name: string]: unknown }
 
-export type Answer = {
-  readonly status: number
-  readonly type: string
-  readonly body: string | Uint8Array
-  /** Runs once the response has been sent. */
-  readonly after?: () => void
-}
-
-export type Route = {
-  readonly method: 'GET' | 'POST'
-  /** The whole path, or one that ends in `/*` and matches everything below. */
-  readonly path: string
+export type Route = Pick<HttpRoute<void>, 'method' | 'path'> & {
   readonly access: NodeAccess
   /** Required form of the body; `anything` is not checked. */
-  readonly takes: 'object' | 'list' | 'anything'
-  readonly answer: (query: Query) => Answer | Promise<Answer>
+  readonly takes: keyof typeof PARSERS
+  readonly answer: (query: Query) => HttpAnswer | Promise<HttpAnswer>
 }
 
 export type Rules = {
@@ -74,30 +58,18 @@ export type Rules = {
   readonly adminClosed: boolean
 }
 
-export type ListenerOptions = {
+export type ListenerOptions = Omit<
+  HttpApiOptions<void>,
+  'routes' | 'bodyBytesMax' | 'connectionsMax' | 'requestTimeoutMs'
+> & {
   readonly routes: readonly Route[]
   readonly rules: () => Rules
-  /** Undefined for plain HTTP. */
-  readonly tls: TlsMaterial | undefined
-  /** Value of the header `Server`. */
-  readonly serverName: string
   readonly clock: Clock
-  readonly log: Log
-  readonly host: string
-  readonly port: number
 }
 
 export type Listener = Omit<HttpServer, 'close'> & {
   /** Accepts no more connections, ends the idle ones and waits for the others, `closeMs` at most. */
   readonly close: () => Promise<void>
-}
-
-export function json(status: number, value: unknown, after?: () => void): Answer {
-  return { status, type: 'application/json', body: JSON.stringify(value), ...(after && { after }) }
-}
-
-export function text(status: number, body: string): Answer {
-  return { status, type: 'text/plain; charset=utf-8', body }
 }
 
 /** Whether a listening address is reachable from this machine only. */
@@ -110,67 +82,24 @@ export function isLoopback(host: string): boolean {
 
 export function createListener(options: ListenerOptions): Listener {
   const failures = createFailureLimiter(options.clock)
-  const { connectionsMax, requestTimeoutMs, closeMs } = HTTP_LIMITS
-  const server = openHttpServer({ ...options, connectionsMax, requestTimeoutMs }, (request, response) => {
-    void serve(options, failures, request, response)
-  })
+  const { closeMs, ...limits } = HTTP_LIMITS
+  const routes = options.routes.map(
+    ({ method, path, access, takes, answer }): HttpRoute<void> => ({
+      method,
+      path,
+      parse: PARSERS[takes],
+      admit: (request) => authorize(options, failures, access, request),
+      answer: ({ path, parameters, body }) =>
+        answer({
+          rest: path['*'] ?? '',
+          parameters,
+          body: takes === 'object' ? (body as JsonObject) : {},
+          list: takes === 'list' ? (body as readonly unknown[]) : [],
+        }),
+    }),
+  )
+  const server = openHttpApi({ ...options, ...limits, routes })
   return { ...server, close: () => server.close(closeMs) }
-}
-
-/** Handles a request. Every error below becomes a response here. */
-async function serve(
-  options: ListenerOptions,
-  failures: FailureLimiter,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  response.setHeader('Server', options.serverName)
-  response.setHeader('Cache-Control', 'no-store')
-  try {
-    const answer = await route(options, failures, request)
-    send(request, response, answer)
-  } catch (error) {
-    // The caller disconnected during its request, so it gets no response.
-    if (response.destroyed) return
-    const refused = asHttpError(error)
-    if (refused.status === 500) options.log.error({ err: error, path: requestPath(request) }, 'an HTTP request failed')
-    for (const [name, value] of Object.entries(refused.headers)) response.setHeader(name, value)
-    send(request, response, json(refused.status, { error: refused.message }))
-  }
-}
-
-function send(request: IncomingMessage, response: ServerResponse, { status, type, body, after }: Answer): void {
-  if (after) response.once('close', after)
-  response.writeHead(status, { 'Content-Type': type, 'Content-Length': Buffer.byteLength(body) })
-  response.end(body)
-  dropRest(request)
-}
-
-const NO_BODY = Buffer.alloc(0)
-
-async function route(options: ListenerOptions, failures: FailureLimiter, request: IncomingMessage): Promise<Answer> {
-  const path = requestPath(request)
-  const here = options.routes.filter((route) => matches(route.path, path))
-  if (here.length === 0) throw new HttpError(404, 'not found')
-  const method = request.method === 'HEAD' ? 'GET' : request.method
-  const found = here.find((route) => route.method === method)
-  if (!found) {
-    const allowed = here.map((route) => (route.method === 'GET' ? 'GET, HEAD' : route.method))
-    throw new HttpError(405, 'method not allowed', { Allow: allowed.join(', ') })
-  }
-  authorize(options, failures, found.access, request)
-  const sent = found.method === 'POST' ? await readRequestBody(request, HTTP_LIMITS.bodyBytesMax) : NO_BODY
-  return found.answer({
-    path,
-    rest: found.path.endsWith('/*') ? path.slice(found.path.length - 1) : '',
-    parameters: new URLSearchParams((request.url ?? '').slice(path.length + 1)),
-    body: found.takes === 'object' && sent.length > 0 ? parseObject(sent) : {},
-    list: found.takes === 'list' ? parseList(sent) : [],
-  })
-}
-
-function matches(pattern: string, path: string): boolean {
-  return pattern.endsWith('/*') ? path.startsWith(pattern.slice(0, -1)) : path === pattern
 }
 
 /** @throws HttpError 401, 403 or 429 (docs/design/http.md#access) */
@@ -215,18 +144,18 @@ function unauthorized(message: string): HttpError {
   return new HttpError(401, message, { 'WWW-Authenticate': 'Bearer' })
 }
 
-/** @throws HttpError 400 */
-function parseObject(sent: Buffer): JsonObject {
-  const value = parseJsonBody(sent)
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new HttpError(400, 'the body must be a JSON object')
-  }
-  return value as JsonObject
-}
-
-/** @throws HttpError 400 */
-function parseList(sent: Buffer): readonly unknown[] {
-  const value = sent.length === 0 ? undefined : parseJsonBody(sent)
-  if (!Array.isArray(value)) throw new HttpError(400, 'the body must be a JSON array')
-  return value
-}
+const PARSERS = {
+  object(sent: Buffer): JsonObject {
+    const value = sent.length === 0 ? {} : parseJsonBody(sent)
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+      throw new HttpError(400, 'the body must be a JSON object')
+    }
+    return value as JsonObject
+  },
+  list(sent: Buffer): readonly unknown[] {
+    const value = sent.length === 0 ? undefined : parseJsonBody(sent)
+    if (!Array.isArray(value)) throw new HttpError(400, 'the body must be a JSON array')
+    return value
+  },
+  anything: () => undefined,
+} as const

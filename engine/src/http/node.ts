@@ -21,12 +21,16 @@ import {
 } from '@vacancy/shared/contract'
 import {
   configView,
+  type HttpAnswer,
   HttpError,
+  json,
+  jsonText,
   type Log,
   METRICS_CONTENT_TYPE,
   registerMetrics,
   type TlsMaterial,
   type TokenHash,
+  text,
   watchEventLoop,
 } from '@vacancy/shared/node'
 import { ENGINE_SCHEMA, type EngineConfig } from '../config.ts'
@@ -38,7 +42,7 @@ import { backupRoutes } from './backup.ts'
 import { CLUSTER_LIMITS, clusterAnswers, statusDocument } from './cluster.ts'
 import { healthOf } from './conditions.ts'
 import type { NodeHandle } from './handle.ts'
-import { type Answer, createListener, isLoopback, json, type Query, type Route, type Rules, text } from './http.ts'
+import { createListener, isLoopback, type Query, type Route, type Rules } from './http.ts'
 import { isReady, reasonBody } from './reasons.ts'
 import { metricsText, scrape } from './scrape.ts'
 import { findWords, type WordKind } from './words.ts'
@@ -148,7 +152,7 @@ function nodeAnswers(
     async metrics() {
       ofProcess ??= registerMetrics({}, { process: true })
       const own = metricsText(scrape(handle, config.values.tcpMaxConnections, takeStall()))
-      return { status: 200, type: METRICS_CONTENT_TYPE, body: own + (await ofProcess.text()) }
+      return text(200, own + (await ofProcess.text()), { 'Content-Type': METRICS_CONTENT_TYPE })
     },
     codecs: () => codecs(handle),
     status: () => json(200, status(handle)),
@@ -195,23 +199,23 @@ function slow(handle: NodeHandle): NodeSlow {
   return { requests: handle.slow().map(({ atMs, ...request }) => ({ ...request, at: time(atMs) })) }
 }
 
-function healthz(handle: NodeHandle): Answer {
+function healthz(handle: NodeHandle): HttpAnswer {
   const health = healthOf(handle)
   return text(health === 'unavailable' ? 503 : 200, health)
 }
 
-function ready(handle: NodeHandle): Answer {
+function ready(handle: NodeHandle): HttpAnswer {
   const reasons = handle.unavailable()
   const isAll = isReady(reasons)
   return json(isAll ? 200 : 503, { ready: isAll, reasons: reasons.map(reasonBody) })
 }
 
-function codecs({ codecs: list }: NodeHandle): Answer {
+function codecs({ codecs: list }: NodeHandle): HttpAnswer {
   const { names, hash, hashHex, orderedHash } = list
   const rest = JSON.stringify({ hash_hex: hashHex, ordered_hash: orderedHash }).slice(1)
   // The hash is greater than 2^53, so its digits are inserted as text, which JSON.stringify cannot do.
   const body = `{"rate_features":${JSON.stringify(names)},"hash":${hash},${rest}`
-  return { status: 200, type: 'application/json', body }
+  return jsonText(200, body)
 }
 
 /** One document with all parts of a node that a console shows. */
@@ -333,7 +337,7 @@ function clockDocument({ timeMs, offsetMs, state, lastSet }: ClockStatus): NodeC
 }
 
 /** The leader decides. The response is its result or its plan. */
-async function changeSetting(handle: NodeHandle, { name, value }: Query['body']): Promise<Answer> {
+async function changeSetting(handle: NodeHandle, { name, value }: Query['body']): Promise<HttpAnswer> {
   if (typeof name !== 'string' || typeof value !== 'number') throw new HttpError(400, 'name and value are required')
   const fault = settingFault(name, value)
   if (fault !== '') throw new HttpError(400, fault)
@@ -348,13 +352,13 @@ async function changeSetting(handle: NodeHandle, { name, value }: Query['body'])
   }
 }
 
-async function setTime(handle: NodeHandle, confirm: boolean): Promise<Answer> {
+async function setTime(handle: NodeHandle, confirm: boolean): Promise<HttpAnswer> {
   const { promise: late, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => reject(new HttpError(504, 'command timeout')), CLUSTER_LIMITS.answerMs)
   try {
     const { status: code, text: answer } = await Promise.race([handle.setTime(confirm), late])
     if (code !== 202) throw new HttpError(code, answer)
-    return { status: 200, type: 'application/json', body: answer }
+    return jsonText(200, answer)
   } finally {
     clearTimeout(timer)
   }
@@ -381,7 +385,7 @@ function snapshotDocument(handle: NodeHandle): NodeSnapshotInfo | undefined {
   )
 }
 
-function snapshotInfo(handle: NodeHandle): Answer {
+function snapshotInfo(handle: NodeHandle): HttpAnswer {
   const document = snapshotDocument(handle)
   if (!document) throw new HttpError(404, 'there is no snapshot yet')
   return json(200, document)
@@ -397,7 +401,7 @@ function loaded(handle: NodeHandle): Memory {
   return memory
 }
 
-function properties(handle: NodeHandle, { parameters }: Query): Answer {
+function properties(handle: NodeHandle, { parameters }: Query): HttpAnswer {
   const memory = loaded(handle)
   const ids = (parameters.get('ids') ?? '').split(',').filter((id) => id !== '')
   const { propertyIdsMax } = NODE_HTTP_LIMITS
@@ -420,7 +424,7 @@ function properties(handle: NodeHandle, { parameters }: Query): Answer {
   return json(200, { properties: found, missing } satisfies NodeProperties)
 }
 
-function words(handle: NodeHandle, { parameters }: Query): Answer {
+function words(handle: NodeHandle, { parameters }: Query): HttpAnswer {
   const memory = loaded(handle)
   const kind = (parameters.get('kind') ?? 'segment') as WordKind
   if (!WORD_KINDS.includes(kind)) throw new HttpError(400, `kind must be one of ${WORD_KINDS.join(', ')}`)
@@ -435,7 +439,7 @@ function words(handle: NodeHandle, { parameters }: Query): Answer {
   return json(200, { kind, segment: segment ?? null, words, more } satisfies NodeWords)
 }
 
-function coverage(handle: NodeHandle, { parameters }: Query): Answer {
+function coverage(handle: NodeHandle, { parameters }: Query): HttpAnswer {
   const memory = loaded(handle)
   const { coverageMax } = NODE_HTTP_LIMITS
   const limit = limitOf(parameters.get('limit'), coverageMax, coverageMax)
@@ -478,16 +482,16 @@ function flag(value: unknown, name: string): boolean {
   return value
 }
 
-function started(what: 'snapshot' | 'maintenance', outcome: 'started' | 'running' | 'unavailable'): Answer {
+function started(what: 'snapshot' | 'maintenance', outcome: 'started' | 'running' | 'unavailable'): HttpAnswer {
   if (outcome === 'running') throw new HttpError(409, `${what} already in progress`)
   if (outcome === 'unavailable') throw new HttpError(503, 'the node is not ready; see /ready')
   return json(202, { message: `${what} started` })
 }
 
-function shutdown(handle: NodeHandle, { body }: Query): Answer {
+function shutdown(handle: NodeHandle, { body }: Query): HttpAnswer {
   if (body['confirm'] !== true) throw new HttpError(400, 'confirmation required')
   // The caller gets its response before the listener closes.
-  return json(202, { message: 'shutting down' }, handle.shutdown)
+  return { ...json(202, { message: 'shutting down' }), after: handle.shutdown }
 }
 
 /** Files of the start that are unusable now are not the caller's fault: always 500. */

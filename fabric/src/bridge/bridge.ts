@@ -3,7 +3,7 @@
  * which comes from discovery; a node that refuses tells it sooner.
  */
 
-import { type Metrics, type MetricsTable, registerMetrics, setTotal } from '@vacancy/shared/node'
+import { json, type Metrics, type MetricsTable, registerMetrics, setTotal } from '@vacancy/shared/node'
 import type { Forwarder, Policy } from '../forward/forwarder.ts'
 import { wakeHeld } from '../forward/forwarder.ts'
 import { isFree, setHops } from '../forward/hops.ts'
@@ -20,7 +20,7 @@ import {
 } from '../forward/service.ts'
 import type { Hop, PoolSettings } from '../forward/state.ts'
 import { STATUS_SEGMENT, type Status, statusFrame } from '../forward/status.ts'
-import { json, type Route } from '../http.ts'
+import type { Route } from '../http.ts'
 import type { Registration } from '../register.ts'
 import type { RegistryClient } from '../registry-client.ts'
 import type { Resolver } from '../resolve.ts'

@@ -10,6 +10,7 @@ import {
   createReadiness,
   findToken,
   type HttpServer,
+  json,
   type Log,
   METRICS_CONTENT_TYPE,
   type Metrics,
@@ -17,11 +18,12 @@ import {
   type Role,
   type TlsMaterial,
   type TokenHash,
+  text,
 } from '@vacancy/shared/node'
 import { COMMANDS, isCommandName } from '@vacancy/shared/wire'
 import { createDoor } from '../access.ts'
 import { configRoute } from '../config-page.ts'
-import { createListener, json, type Route, text } from '../http.ts'
+import { createListener, type Route } from '../http.ts'
 import { createForwarder, drain, type Ended, type Forwarder, type ForwardLimits, type Policy } from './forwarder.ts'
 import { closePool } from './hops.ts'
 import { type Listener, listenForClients } from './listen.ts'

@@ -20,28 +20,23 @@ import {
 import {
   type ConfigView,
   createReadiness,
+  type HttpAnswer,
   HttpError,
+  type HttpMethod,
+  json,
+  jsonText,
   type Log,
   METRICS_CONTENT_TYPE,
   type Metrics,
   type Readiness,
   registerMetrics,
   type TlsMaterial,
+  text,
 } from '@vacancy/shared/node'
 import type { z } from 'zod'
 import { type Access, type AccessRules, createDoor, type Door, scopeFault } from '../access.ts'
 import { configRoute } from '../config-page.ts'
-import {
-  type Answer,
-  createListener,
-  empty,
-  json,
-  jsonText,
-  type Method,
-  type Query,
-  type Route,
-  text,
-} from '../http.ts'
+import { createListener, empty, type Query, type Route } from '../http.ts'
 import { REGISTRY_METRICS, SERIES_MAX } from '../metrics.ts'
 import type { RegistryState } from './model.ts'
 import * as registry from './state.ts'
@@ -237,7 +232,12 @@ function notify(service: Service): void {
 // Routes.
 
 function routesOf(service: Service, door: Door): Route[] {
-  const route = (method: Method, path: string, access: Access, answer: (query: Query) => Answer | Promise<Answer>) => ({
+  const route = (
+    method: HttpMethod,
+    path: string,
+    access: Access,
+    answer: (query: Query) => HttpAnswer | Promise<HttpAnswer>,
+  ) => ({
     method,
     path,
     admit: countingRefusals(service, door(access)),
@@ -300,8 +300,8 @@ function routesOf(service: Service, door: Door): Route[] {
 }
 
 /** Adds the age of a stale answer, and turns a change that cannot be kept into 503. */
-async function markingAge({ store }: Service, answer: () => Answer | Promise<Answer>): Promise<Answer> {
-  let given: Answer
+async function markingAge({ store }: Service, answer: () => HttpAnswer | Promise<HttpAnswer>): Promise<HttpAnswer> {
+  let given: HttpAnswer
   try {
     given = await answer()
   } catch (error) {
@@ -365,7 +365,7 @@ function within(service: Service, { caller }: Query, touched: { shard: string | 
 
 // Components.
 
-async function postRegister(service: Service, query: Query): Promise<Answer> {
+async function postRegister(service: Service, query: Query): Promise<HttpAnswer> {
   const { store, options } = service
   const body = parsed(service, registerRequest, query.body)
   const kind = COMPONENT_KINDS.find((each) => each === body.kind)
@@ -410,7 +410,7 @@ function clash({ clashes, options, metrics }: Service, kind: ComponentKind, id: 
   options.log.warn({ kind, id }, `two processes register as ${kind} ${id} alternately: give one of them another id`)
 }
 
-async function deleteRegister(service: Service, query: Query): Promise<Answer> {
+async function deleteRegister(service: Service, query: Query): Promise<HttpAnswer> {
   const { store, options } = service
   const kind = COMPONENT_KINDS.find((each) => each === query.path['kind'])
   if (kind === undefined) throw new HttpError(404, 'unknown kind')
@@ -426,7 +426,7 @@ async function deleteRegister(service: Service, query: Query): Promise<Answer> {
 
 // Segments.
 
-async function postSegments(service: Service, query: Query): Promise<Answer> {
+async function postSegments(service: Service, query: Query): Promise<HttpAnswer> {
   const { store, options, metrics } = service
   const shard = pathId(service, query, 'shard')
   const body = parsed(service, segmentsRequest, query.body)
@@ -487,7 +487,7 @@ function shardLabel(service: Service, shard: string): string {
 
 const shardsWithSeries = new WeakMap<Service, Set<string>>()
 
-function getShardSegments(service: Service, { path, headers }: Query): Answer {
+function getShardSegments(service: Service, { path, headers }: Query): HttpAnswer {
   const shard = path['shard'] as string
   const claim = stateOf(service).claims.get(shard)
   if (!claim) throw new HttpError(404, 'unknown shard')
@@ -498,7 +498,7 @@ function getShardSegments(service: Service, { path, headers }: Query): Answer {
   }))
 }
 
-function getShardNodes(service: Service, { path, headers }: Query): Answer {
+function getShardNodes(service: Service, { path, headers }: Query): HttpAnswer {
   const shard = path['shard'] as string
   if (!stateOf(service).nodesOf.has(shard)) throw new HttpError(404, 'unknown shard')
   return listAnswer(service, headers, registry.datasets.nodes(shard), (version) => ({
@@ -507,7 +507,7 @@ function getShardNodes(service: Service, { path, headers }: Query): Answer {
   }))
 }
 
-async function deleteShard(service: Service, query: Query): Promise<Answer> {
+async function deleteShard(service: Service, query: Query): Promise<HttpAnswer> {
   const shard = query.path['shard'] as string
   switch (await service.store.change((state) => registry.forgetShard(state, shard))) {
     case 'unknown':
@@ -520,7 +520,7 @@ async function deleteShard(service: Service, query: Query): Promise<Answer> {
   }
 }
 
-function getSegment(service: Service, { path }: Query): Answer {
+function getSegment(service: Service, { path }: Query): HttpAnswer {
   const state = stateOf(service)
   const segment = path['segment'] as string
   const owner = registry.ownerOf(state, segment)
@@ -538,7 +538,7 @@ function claimsOf(state: RegistryState, shards: readonly string[]): { shard: str
   return shards.map((shard) => ({ shard, zone: state.claims.get(shard)?.zone }))
 }
 
-async function putSegment(service: Service, query: Query): Promise<Answer> {
+async function putSegment(service: Service, query: Query): Promise<HttpAnswer> {
   const segment = query.path['segment'] as string
   const fault = segmentFault(segment)
   if (fault !== '') throw refuse(service, 400, 'invalid', `segment: ${fault}`)
@@ -559,7 +559,7 @@ async function putSegment(service: Service, query: Query): Promise<Answer> {
   }
 }
 
-async function deleteSegment(service: Service, query: Query): Promise<Answer> {
+async function deleteSegment(service: Service, query: Query): Promise<HttpAnswer> {
   const segment = query.path['segment'] as string
   const ended = await service.store.change((state) => registry.endReservation(state, segment))
   if (!ended) throw new HttpError(404, 'no reservation')
@@ -584,7 +584,7 @@ function listAnswer(
   headers: Query['headers'],
   dataset: string,
   list: (version: number) => object,
-): Answer {
+): HttpAnswer {
   const state = stateOf(service)
   const etag = etagOf(state, dataset)
   if (isKnown(headers, etag.ETag)) return { status: 304, headers: etag, body: '' }
@@ -608,7 +608,7 @@ function keepAnswer(service: Service, dataset: string, etag: string, body: strin
   }
 }
 
-async function getVersions(service: Service, { parameters, headers, gone }: Query): Promise<Answer> {
+async function getVersions(service: Service, { parameters, headers, gone }: Query): Promise<HttpAnswer> {
   const waitSeconds = wholeParameter(service, parameters, 'wait_secs', REGISTRY_LIMITS.waitSecondsMax) ?? 0
   const since = wholeParameter(service, parameters, 'since', Number.MAX_SAFE_INTEGER)
   const before = stateOf(service)

@@ -3,7 +3,7 @@
  * its bridges (zone mode). The tables come from the registry, the hosts from the resolver.
  */
 
-import { type Metrics, type MetricsTable, registerMetrics, setTotal } from '@vacancy/shared/node'
+import { json, type Metrics, type MetricsTable, registerMetrics, setTotal } from '@vacancy/shared/node'
 import { CODECS_SEGMENT, encodeReply, SEGMENTS_SEGMENT } from '@vacancy/shared/wire'
 import type { Forwarder, Policy, Route as Way } from '../forward/forwarder.ts'
 import { wakeHeld } from '../forward/forwarder.ts'
@@ -23,7 +23,7 @@ import {
 import type { Hop, PoolSettings } from '../forward/state.ts'
 import { STATUS_SEGMENT, type Status, statusFrame } from '../forward/status.ts'
 import type { Address, World } from '../forward/world.ts'
-import { json, type Route } from '../http.ts'
+import type { Route } from '../http.ts'
 import type { Registration } from '../register.ts'
 import type { RegistryClient } from '../registry-client.ts'
 import type { Resolver, ResolveTarget } from '../resolve.ts'

@@ -41,6 +41,17 @@ export {
 } from './http-caller.ts'
 export { http, https } from './http-modules.ts'
 export {
+  type HttpAnswer,
+  type HttpApiOptions,
+  type HttpMethod,
+  type HttpQuery,
+  type HttpRoute,
+  json,
+  jsonText,
+  openHttpApi,
+  text,
+} from './http-routes.ts'
+export {
   asHttpError,
   dropRest,
   HttpError,
