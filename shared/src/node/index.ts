@@ -52,15 +52,11 @@ export {
   text,
 } from './http-routes.ts'
 export {
-  asHttpError,
   dropRest,
   HttpError,
   type HttpServer,
   LISTENER_LIMITS,
-  openHttpServer,
   parseJsonBody,
-  readRequestBody,
-  requestPath,
   tlsOptionsOf,
 } from './http-server.ts'
 export {
