@@ -23,10 +23,10 @@ import {
 import { until } from '@vacancy/testkit/until'
 import { expect, test, vi } from 'vitest'
 import { realDisk } from './env.ts'
-import { isDue, watchCores } from './maintenance.ts'
 import { digestText } from './snapshot/format.ts'
 import { readSeedFile } from './snapshot/load.ts'
 import { nodesOfTest } from './testing/nodes-of-test.ts'
+import { isDue, watchCores } from './timed-tasks.ts'
 
 const DAY_MS = 86_400_000
 const HOUR_MS = 3_600_000

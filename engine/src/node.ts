@@ -31,7 +31,6 @@ import type { ClusterAnswer, NodeHandle, SlowRequest, Unavailable, UnavailableRe
 import type { HttpServer } from './http/node.ts'
 import { REASONS } from './http/reasons.ts'
 import { requireKernels } from './kernels.ts'
-import { startMaintenance, watchCores } from './maintenance.ts'
 import { SLICE_WORK } from './search/search.ts'
 import type { ReplicaStatus, SnapshotInfo } from './status.ts'
 import { segmentCounts } from './store/read.ts'
@@ -39,6 +38,7 @@ import { attachMemory, type Memory, refusesForMemory } from './store/store.ts'
 import { isClosed } from './store/version.ts'
 import { countersOf, startTcpServer, type TcpServer } from './tcp/server.ts'
 import { FIRST_SERVING_READER, planThreads, type ThreadPlan } from './thread-plan.ts'
+import { startMaintenance, watchCores } from './timed-tasks.ts'
 import { checkPeerTls } from './transport/peer-tls.ts'
 
 const OWNER_WAIT_MS = 3_000

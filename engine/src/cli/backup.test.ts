@@ -10,7 +10,7 @@ import type { ClusterInfo, NodeStatus } from '@vacancy/shared/contract'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { createEnv } from '../env.ts'
 import { BACKUP_PATHS, backupRoutes } from '../http/backup.ts'
-import type { Query } from '../http/http.ts'
+import type { Query } from '../http/listener.ts'
 import { buildSnapshot } from '../import/import.ts'
 import { backupCommand } from './backup.ts'
 

@@ -9,7 +9,7 @@ import { CHUNK_BYTES_MAX, encodeManifest, hex } from '../snapshot/format.ts'
 import { type PlacedChunk, placeChunks, readChunk, type SnapshotHead } from '../snapshot/load.ts'
 import { findSnapshots } from '../snapshot/snapshot.ts'
 import { chunksFolder } from '../snapshot/write.ts'
-import type { Query, Route } from './http.ts'
+import type { Query, Route } from './listener.ts'
 
 export const BACKUP_PATHS = { manifest: '/backup/manifest', chunk: '/backup/chunk' } as const
 

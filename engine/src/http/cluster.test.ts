@@ -4,7 +4,7 @@ import { FOLLOWING, fakeCluster, fakeHandle, LEADING, NOON, REGISTRY } from '../
 import { closeServers, refused, serve, TOKENS } from '../testing/http-server.ts'
 import { clusterAnswers } from './cluster.ts'
 import type { ClusterAnswer, ClusterHandle, ClusterRequest, Unavailable } from './handle.ts'
-import type { Query } from './http.ts'
+import type { Query } from './listener.ts'
 
 afterEach(closeServers)
 

@@ -18,7 +18,7 @@ import {
 import { type HttpAnswer, HttpError, json, text } from '@vacancy/shared/node'
 import type { FinishedOperation, MemberStatus, RunningOperation } from '../status.ts'
 import type { ClusterHandle, ClusterRequest, NodeHandle, PullStatus } from './handle.ts'
-import type { JsonObject, Query } from './http.ts'
+import type { JsonObject, Query } from './listener.ts'
 
 export const CLUSTER_LIMITS = {
   /** Changes waiting for a reply at once; more wait for a place. */

@@ -9,7 +9,7 @@ import { FIRST_CERTIFICATE, SECOND_CERTIFICATE } from '../testing/certificates.t
 import { CODECS, fakeCluster, fakeHandle, NOON, SET_TIME } from '../testing/fake-handle.ts'
 import { closeServers, configOf, refused, serve, silent, TOKENS } from '../testing/http-server.ts'
 import { ask, createNodeInMemory } from '../testing/node-in-memory.ts'
-import { HTTP_LIMITS } from './http.ts'
+import { HTTP_LIMITS } from './listener.ts'
 import { createHttpServer, isAdminClosed } from './node.ts'
 import { REASONS } from './reasons.ts'
 

@@ -3,10 +3,10 @@ import type { Clock } from '@vacancy/shared'
 import type { ShardView, ViewRole } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
 import type { Figures, Reading } from '../history/reading.ts'
+import type { NodeHttp } from '../http/node-http.ts'
 import type { NodeAddress } from './cluster.ts'
 import type { ShardMemory } from './derive.ts'
 import type { Discovery, DiscoveryConfig, NamedBy } from './discovery.ts'
-import type { NodeHttp } from './node-http.ts'
 import type { NodeObservation } from './observation.ts'
 
 export const COLLECTOR = {

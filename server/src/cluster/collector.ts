@@ -6,6 +6,7 @@
 import { type Clock, systemClock } from '@vacancy/shared'
 import type { ShardView } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
+import type { NodeHttp } from '../http/node-http.ts'
 import type { NodeAddress } from './cluster.ts'
 import {
   addNode,
@@ -19,7 +20,6 @@ import {
   roundMs,
 } from './collector-state.ts'
 import { createDiscovery, DISCOVERY, discoverNodes, isNamed, type NamedBy, originOf } from './discovery.ts'
-import type { NodeHttp } from './node-http.ts'
 import type { KnownNode } from './node-store.ts'
 import { emptyObservation, type NodeObservation } from './observation.ts'
 import { pollDue } from './polling.ts'

@@ -2,9 +2,9 @@
 
 import { turnableClock } from '@vacancy/shared'
 import { beforeEach, expect, test } from 'vitest'
+import { NODE_HTTP, NodeHttpError } from '../http/node-http.ts'
 import { goneNode, infoOf, NOW, observedNode } from '../testing/observed-nodes.ts'
 import { createDiscovery, DISCOVERY, type DiscoveryConfig, discoverNodes, type Remembered } from './discovery.ts'
-import { NODE_HTTP, NodeHttpError } from './node-http.ts'
 
 type Reply = { readonly status?: number; readonly body?: unknown; readonly type?: string; readonly isStale?: boolean }
 

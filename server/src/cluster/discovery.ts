@@ -7,9 +7,10 @@ import type { Clock } from '@vacancy/shared'
 import { parseId } from '@vacancy/shared'
 import { nodeInfoBody, readResolverAnswer, statusBody, topologyBody } from '@vacancy/shared/contract'
 import type { z } from 'zod'
+import type { RegistryState, Topology } from '../fabric/fabric.ts'
+import { type HttpReply, NODE_HTTP, type NodeHttp, NodeHttpError } from '../http/node-http.ts'
 import type { NodeAddress } from './cluster.ts'
 import { isUp } from './derive.ts'
-import { type HttpReply, NODE_HTTP, type NodeHttp, NodeHttpError } from './node-http.ts'
 import type { NodeObservation } from './observation.ts'
 
 export const DISCOVERY = {
@@ -32,18 +33,6 @@ export type DiscoveryConfig = {
   readonly tcpPort: number
   readonly registryToken: string | undefined
   readonly nodeToken: string | undefined
-}
-
-type Topology = z.infer<typeof topologyBody>
-
-export type RegistryState = {
-  /** The one that is read: the last that responded. */
-  readonly address: string | null
-  readonly isUp: boolean
-  readonly error: string
-  readonly since: number | undefined
-  readonly at: number | undefined
-  readonly topology: Topology | undefined
 }
 
 /** The source that lists a node; `memory`: none any more. */

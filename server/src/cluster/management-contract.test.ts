@@ -3,9 +3,9 @@
 import type { AuditNote } from '@vacancy/shared/api/route'
 import type { Operation, ShardView } from '@vacancy/shared/contract'
 import { expect, test } from 'vitest'
+import type { HttpReply } from '../http/node-http.ts'
 import type { ClusterModule } from './cluster-state.ts'
 import { infoOf, pass } from './management-contract.ts'
-import type { HttpReply } from './node-http.ts'
 
 type Freshness = ShardView['nodes'][number]['freshness']
 

@@ -2,10 +2,10 @@
 import { parseId } from '@vacancy/shared'
 import { ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
 import type { ShardView } from '@vacancy/shared/contract'
+import { NodeHttpError } from '../http/node-http.ts'
 import type { NodeAddress } from './cluster.ts'
 import { addressesOf, type ClusterModule } from './cluster-state.ts'
 import { shardView, shardViews } from './collector.ts'
-import { NodeHttpError } from './node-http.ts'
 import { requestNode, sendToNode } from './node-requests.ts'
 import { runningOperations } from './operation-state.ts'
 

@@ -15,10 +15,10 @@ import {
 import { z } from 'zod'
 import { significant } from '../history/figures.ts'
 import { changeBetween, readMetrics } from '../history/reading.ts'
+import { type HttpReply, NodeHttpError } from '../http/node-http.ts'
 import type { NodeAddress } from './cluster.ts'
 import { COLLECTOR, type Collector, type PolledNode } from './collector-state.ts'
 import { isNamed, readAnswer } from './discovery.ts'
-import { type HttpReply, NodeHttpError } from './node-http.ts'
 import { type NodeLimits, type NodeObservation, type Source, type SourcePath, withDigest } from './observation.ts'
 
 /** @throws NodeHttpError garbage, other-node */

@@ -1,9 +1,9 @@
 /** Requests to nodes for other modules, each with the token it needs. */
 
 import { problem } from '@vacancy/shared/api/errors'
+import { type HttpReply, NodeHttpError } from '../http/node-http.ts'
 import type { NodeAddress, NodeAnswer, RequestOptions } from './cluster.ts'
 import type { ClusterConfig, ClusterModule } from './cluster-state.ts'
-import { type HttpReply, NodeHttpError } from './node-http.ts'
 
 /** One request to a node. @throws ProblemError 502 or 504 with the node's id */
 export async function requestNode(

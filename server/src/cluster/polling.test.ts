@@ -3,10 +3,10 @@
 import { turnableClock } from '@vacancy/shared'
 import type { Log } from '@vacancy/shared/node'
 import { expect, test } from 'vitest'
+import { type HttpReply, NodeHttpError } from '../http/node-http.ts'
 import { HASH, infoOf, NOW, statusOf } from '../testing/observed-nodes.ts'
 import { createCollector, watchClosely } from './collector.ts'
 import { addNode, COLLECTOR, type CollectorConfig, type PolledNode } from './collector-state.ts'
-import { type HttpReply, NodeHttpError } from './node-http.ts'
 import { emptyObservation } from './observation.ts'
 import { pollDue } from './polling.ts'
 

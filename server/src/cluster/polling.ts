@@ -1,9 +1,9 @@
 /** Schedules the polls of each node and its paths, and handles responses and failures. */
 
+import { NodeHttpError } from '../http/node-http.ts'
 import { COLLECTOR, type Collector, keyOf, type PolledNode, roundMs, touchShard } from './collector-state.ts'
 import { DERIVE_LIMITS } from './derive.ts'
 import { forgetPlace } from './discovery.ts'
-import { NodeHttpError } from './node-http.ts'
 import { ageOf, OTHER_NODE, parseReply, sourceOf } from './node-replies.ts'
 import { emptyObservation, type Source, type SourcePath } from './observation.ts'
 import { deriveView } from './shard-views.ts'

@@ -9,7 +9,7 @@ import { recordReading, recordShards } from './recording.ts'
 
 const fakes = vi.hoisted(() => ({ recorded: new Map<string, object>() }))
 
-vi.mock('../fabric/handlers.ts', () => ({ fabricView: () => ({ components: [] }) }))
+vi.mock('./topology.ts', () => ({ fabricView: () => ({ components: [] }) }))
 vi.mock('../history/series.ts', async (original) => ({
   ...(await original<typeof import('../history/series.ts')>()),
   recordSeries: (_: SeriesStore, { shard, node }: { shard: string; node: string }, __: number, values: Values) =>

@@ -2,12 +2,12 @@
 
 import type { ShardView } from '@vacancy/shared/contract'
 import type { SeriesName } from '@vacancy/shared/series'
-import { fabricView } from '../fabric/handlers.ts'
 import { type Figures, type Reading, reportedFigures } from '../history/reading.ts'
 import { latestOfNodes, recordSeries, STAY_NAMES, saveSeries, type Values } from '../history/series.ts'
 import type { NodeAddress } from './cluster.ts'
 import { type ClusterModule, nodeView } from './cluster-state.ts'
 import { shardViews } from './collector.ts'
+import { fabricView } from './topology.ts'
 
 /** Large files are written less often; every minute they would dominate the disk load. */
 const SAVE_LARGE_MS = 300_000

@@ -3,7 +3,6 @@
 import { problem } from '@vacancy/shared/api/errors'
 import type { Handlers, RouteRequest } from '@vacancy/shared/api/route'
 import type { CLUSTER_ROUTES } from '@vacancy/shared/contract'
-import { fabricView } from '../fabric/handlers.ts'
 import { eventsOf } from '../history/events.ts'
 import { shardLeadership } from '../history/leadership.ts'
 import { readSeries, readTime } from '../history/series.ts'
@@ -15,8 +14,9 @@ import { infoOf, pass } from './management-contract.ts'
 import { compareConfig, nodeDocument } from './node-documents.ts'
 import { planOperation, startOperation } from './operation-start.ts'
 import { cancelOperation, getOperation, listOperations, notFound } from './operations.ts'
-import { codecsOf, queryResolver, servicesOf } from './registry.ts'
+import { codecsOf, queryResolver, servicesOf } from './registry-views.ts'
 import { setAside, summaryOf } from './summary.ts'
+import { fabricView } from './topology.ts'
 
 const ASIDE_MS = { hour: 3_600_000, day: 86_400_000 } as const
 

@@ -1,8 +1,8 @@
 /** What the registry holds, as its page lists it; and samples of a metrics page. */
 
 import { expect, test } from 'vitest'
-import type { RegistryState } from '../cluster/discovery.ts'
 import { datasetsOf } from './datasets.ts'
+import type { RegistryState } from './fabric.ts'
 
 type Topology = NonNullable<RegistryState['topology']>
 

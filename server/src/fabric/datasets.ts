@@ -1,7 +1,7 @@
 /** What the registry holds: versions, segments with their claims, reservations. Pure. */
 
 import type { DatasetsView } from '@vacancy/shared/contract'
-import type { RegistryState } from '../cluster/discovery.ts'
+import type { RegistryState } from './fabric.ts'
 
 /** @param filter part of the name of a segment or shard */
 export function datasetsOf(registry: RegistryState, filter: string, limit: number): DatasetsView {

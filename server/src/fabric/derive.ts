@@ -12,7 +12,7 @@ import type {
   ShardView,
   TopologyView,
 } from '@vacancy/shared/contract'
-import type { RegistryState } from '../cluster/discovery.ts'
+import type { RegistryState } from './fabric.ts'
 import { FABRIC, type Polled } from './fabric.ts'
 import { registers } from './poll.ts'
 

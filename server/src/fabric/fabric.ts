@@ -1,10 +1,10 @@
 /** State of the observation of the fabric: its components, and their last replies. Only the poller changes it. */
 
 import type { Clock } from '@vacancy/shared'
-import type { FabricKind, FabricState } from '@vacancy/shared/contract'
+import type { FabricKind, FabricState, topologyBody } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
-import type { RegistryState } from '../cluster/discovery.ts'
-import type { NodeHttp } from '../cluster/node-http.ts'
+import type { z } from 'zod'
+import type { NodeHttp } from '../http/node-http.ts'
 import type { Reported } from './replies.ts'
 
 export const FABRIC = {
@@ -22,6 +22,19 @@ export const FABRIC = {
   lateShare: 1 / 3,
   componentsMax: 5_000,
 } as const
+
+/** What the registry lists. */
+export type Topology = z.infer<typeof topologyBody>
+
+export type RegistryState = {
+  /** The one that is read: the last that responded. */
+  readonly address: string | null
+  readonly isUp: boolean
+  readonly error: string
+  readonly since: number | undefined
+  readonly at: number | undefined
+  readonly topology: Topology | undefined
+}
 
 /** The entry of the registry. */
 type Registered = {

@@ -3,8 +3,8 @@
 import { turnableClock } from '@vacancy/shared'
 import type { Log } from '@vacancy/shared/node'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import type { RegistryState } from '../cluster/discovery.ts'
-import { type HttpReply, type NodeHttp, NodeHttpError } from '../cluster/node-http.ts'
+import { type HttpReply, type NodeHttp, NodeHttpError } from '../http/node-http.ts'
+import type { RegistryState } from './fabric.ts'
 import { FABRIC, type FabricConfig, type Polled } from './fabric.ts'
 import { createFabric, listComponents, startFabric, stopFabric } from './poll.ts'
 

@@ -5,7 +5,7 @@
  */
 
 import type { FabricKind } from '@vacancy/shared/contract'
-import { NodeHttpError } from '../cluster/node-http.ts'
+import { NodeHttpError } from '../http/node-http.ts'
 import {
   componentKey,
   FABRIC,

@@ -2,7 +2,7 @@
 
 import type { FabricKind, ShardView } from '@vacancy/shared/contract'
 import { expect, test } from 'vitest'
-import { NodeHttpError } from '../cluster/node-http.ts'
+import { NodeHttpError } from '../http/node-http.ts'
 import { FABRIC, newComponent, type Polled } from './fabric.ts'
 import { createFabric } from './poll.ts'
 import { routeOfSegment } from './route.ts'

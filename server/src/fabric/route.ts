@@ -5,7 +5,7 @@
 
 import type { Level, RouteHop, RouteView, ShardView } from '@vacancy/shared/contract'
 import { z } from 'zod'
-import { NodeHttpError } from '../cluster/node-http.ts'
+import { NodeHttpError } from '../http/node-http.ts'
 import type { Fabric, Polled } from './fabric.ts'
 import { FABRIC } from './fabric.ts'
 import { parsed } from './replies.ts'

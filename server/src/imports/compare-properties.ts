@@ -5,7 +5,7 @@
 
 import { problem } from '@vacancy/shared/api/errors'
 import type { SnapshotDifferences } from '@vacancy/shared/contract'
-import { type Cache, createCache } from '../playground/cache.ts'
+import { type Cache, createCache } from '../nodes/cache.ts'
 import { compareSnapshots } from './builder.ts'
 import { checkFile } from './snapshot-downloads.ts'
 import { requireSnapshot, type Snapshots, snapshotPath } from './snapshot-store.ts'

@@ -5,7 +5,7 @@
 import { LIMITS } from '@vacancy/shared'
 import type { WhyCheck } from '@vacancy/shared/contract'
 import type { NightPackage, RequestFields } from '@vacancy/shared/wire'
-import type { PropertyAttributes } from './ask.ts'
+import type { PropertyAttributes } from '../nodes/ask.ts'
 
 export type SearchCommand = 'SEARCHPROP' | 'SEARCHAVAIL'
 

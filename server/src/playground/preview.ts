@@ -5,8 +5,8 @@ import type { RouteRequest } from '@vacancy/shared/api/route'
 import { type NodeStatus, type PreviewAnswer, type QueryCommand, statusBody } from '@vacancy/shared/contract'
 import { COMMANDS, type NightPackage, type RequestFields } from '@vacancy/shared/wire'
 import type { NodeAddress } from '../cluster/cluster.ts'
-import { orNothing, parseJson, propertyAt, type Reach, readFields, refusedBy, requestNode, send } from './ask.ts'
-import { oneNode, targetOf } from './target.ts'
+import { orNothing, parseJson, propertyAt, type Reach, readFields, refusedBy, requestNode, send } from '../nodes/ask.ts'
+import { oneNode, targetOf } from '../nodes/target.ts'
 
 type Changes = PreviewAnswer['changes']
 type Effects = { readonly changes: Changes; readonly removes: PreviewAnswer['removes'] }

@@ -2,8 +2,8 @@
 import { packPropertyId } from '@vacancy/shared'
 import type { RouteRequest } from '@vacancy/shared/api/route'
 import { NODE_HTTP_LIMITS, type PropertiesAnswer } from '@vacancy/shared/contract'
-import { propertiesAt, type Reach } from './ask.ts'
-import { oneNode, targetOf } from './target.ts'
+import { propertiesAt, type Reach } from '../nodes/ask.ts'
+import { oneNode, targetOf } from '../nodes/target.ts'
 
 export async function propertiesOf(
   reach: Reach,

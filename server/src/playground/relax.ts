@@ -4,10 +4,10 @@ import { problem } from '@vacancy/shared/api/errors'
 import type { RouteRequest } from '@vacancy/shared/api/route'
 import { PLAYGROUND_LIMITS, type RelaxAnswer } from '@vacancy/shared/contract'
 import { COMMANDS, type RequestFields } from '@vacancy/shared/wire'
-import { type Reach, readFields, send } from './ask.ts'
+import { type Reach, readFields, send } from '../nodes/ask.ts'
+import { type LimitsCache, limitsOf, rowCount } from '../nodes/query.ts'
+import { oneNode, targetOf } from '../nodes/target.ts'
 import type { SearchCommand } from './match.ts'
-import { type LimitsCache, limitsOf, rowCount } from './query.ts'
-import { oneNode, targetOf } from './target.ts'
 import { asEngineReads } from './why-not.ts'
 
 /** Fields that form one filter, such as a position. */

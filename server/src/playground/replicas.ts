@@ -5,9 +5,9 @@ import { ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
 import { PLAYGROUND_LIMITS, type QueryCommand, type ReplicasAnswer } from '@vacancy/shared/contract'
 import { COMMANDS, type ReplyResult, type RequestFields } from '@vacancy/shared/wire'
 import type { NodeAddress } from '../cluster/cluster.ts'
-import { type Reach, readFields, send, within } from './ask.ts'
-import { indexOf, plain, rowCount } from './query.ts'
-import { targetOf } from './target.ts'
+import { type Reach, readFields, send, within } from '../nodes/ask.ts'
+import { indexOf, plain, rowCount } from '../nodes/query.ts'
+import { targetOf } from '../nodes/target.ts'
 
 const READS_MAX = 4
 const PAUSE_MS = 50

@@ -17,7 +17,7 @@ import {
 import { fieldsToJson, type RequestFields } from '@vacancy/shared/wire'
 import type { Selectable } from 'kysely'
 import type { WriteAudit } from '../access/audit.ts'
-import { readFields } from './ask.ts'
+import { readFields } from '../nodes/ask.ts'
 import type { PlaygroundDatabase, PlaygroundTables } from './tables.ts'
 
 const DAY_MS = 86_400_000

@@ -2,9 +2,9 @@
 import type { Clock } from '@vacancy/shared'
 import type { RouteRequest } from '@vacancy/shared/api/route'
 import { nodeCoverageBody, PLAYGROUND_LIMITS, type SegmentDaysAnswer } from '@vacancy/shared/contract'
-import { parseJson, type Reach, refusedBy, requestNode } from './ask.ts'
-import { type Cache, createCache } from './cache.ts'
-import { oneNode, type Target, targetOf } from './target.ts'
+import { parseJson, type Reach, refusedBy, requestNode } from '../nodes/ask.ts'
+import { type Cache, createCache } from '../nodes/cache.ts'
+import { oneNode, type Target, targetOf } from '../nodes/target.ts'
 
 export type DaysCache = Cache<SegmentDaysAnswer>
 

@@ -6,8 +6,8 @@ import { ProblemError } from '@vacancy/shared/api/route'
 import type { RequestFields } from '@vacancy/shared/wire'
 import { beforeEach, expect, test, vi } from 'vitest'
 import type { Cluster, NodeAddress } from '../cluster/cluster.ts'
-import type { Reach } from './ask.ts'
-import { createLimitsCache } from './query.ts'
+import type { Reach } from '../nodes/ask.ts'
+import { createLimitsCache } from '../nodes/query.ts'
 import { whyNot } from './why-not.ts'
 
 const NOW = Date.parse('2026-11-22T12:00:00.000Z')
@@ -32,8 +32,8 @@ let stub: Stub
 let sent: [nodes: string, command: string, fields: RequestFields][]
 let searches: number
 const wire = vi.hoisted(() => ({ answer: undefined as unknown }))
-vi.mock('./node-clients.ts', async (original) => ({
-  ...(await original<typeof import('./node-clients.ts')>()),
+vi.mock('../nodes/node-clients.ts', async (original) => ({
+  ...(await original<typeof import('../nodes/node-clients.ts')>()),
   clientOf: async (_: unknown, nodes: readonly NodeAddress[]) =>
     ({
       send: async (command: string, fields: RequestFields, { watch }: { watch: (seen: AnswerSeen) => void }) => {

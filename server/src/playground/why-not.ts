@@ -11,10 +11,10 @@ import {
   type RequestFields,
 } from '@vacancy/shared/wire'
 import type { NodeAddress } from '../cluster/cluster.ts'
-import { orNothing, type PropertyAttributes, propertyAt, type Reach, readFields, send } from './ask.ts'
+import { orNothing, type PropertyAttributes, propertyAt, type Reach, readFields, send } from '../nodes/ask.ts'
+import { type LimitsCache, limitsOf } from '../nodes/query.ts'
+import { oneNode, targetOf } from '../nodes/target.ts'
 import { type Examined, examine, type SearchCommand } from './match.ts'
-import { type LimitsCache, limitsOf } from './query.ts'
-import { oneNode, targetOf } from './target.ts'
 
 /** Related reads are repeated when data was written between them. */
 const TRIES_MAX = 4

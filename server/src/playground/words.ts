@@ -9,10 +9,10 @@ import {
   type WORD_KINDS,
   wordsBody,
 } from '@vacancy/shared/contract'
-import { parseJson, type Reach, refusedBy, requestNode, send } from './ask.ts'
-import { type Cache, createCache } from './cache.ts'
-import { clientOf } from './node-clients.ts'
-import { oneNode, type Target, targetOf } from './target.ts'
+import { parseJson, type Reach, refusedBy, requestNode, send } from '../nodes/ask.ts'
+import { type Cache, createCache } from '../nodes/cache.ts'
+import { clientOf } from '../nodes/node-clients.ts'
+import { oneNode, type Target, targetOf } from '../nodes/target.ts'
 
 type Words = { readonly words: CompletionAnswer['words']; readonly more: boolean; readonly at: string }
 export type WordsCache = Cache<Words>

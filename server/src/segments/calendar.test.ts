@@ -7,8 +7,8 @@ import { ProblemError } from '@vacancy/shared/api/route'
 import type { RequestFields } from '@vacancy/shared/wire'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { Cluster, NodeAddress } from '../cluster/cluster.ts'
-import type { Reach } from '../playground/ask.ts'
-import { createLimitsCache } from '../playground/query.ts'
+import type { Reach } from '../nodes/ask.ts'
+import { createLimitsCache } from '../nodes/query.ts'
 import { calendarReplicas, propertyCalendar } from './calendar.ts'
 
 const NOW = Date.parse('2026-11-22T12:00:00.000Z')
@@ -34,8 +34,8 @@ let nodes: { [id: string]: StubNode }
 let sent: { node: string; command: string; fields: RequestFields }[]
 let clock: ReturnType<typeof turnableClock>
 const wire = vi.hoisted(() => ({ answer: undefined as unknown }))
-vi.mock('../playground/node-clients.ts', async (original) => ({
-  ...(await original<typeof import('../playground/node-clients.ts')>()),
+vi.mock('../nodes/node-clients.ts', async (original) => ({
+  ...(await original<typeof import('../nodes/node-clients.ts')>()),
   clientOf: async (_: unknown, [node]: readonly NodeAddress[]) =>
     ({
       rateFeatures: ['breakfast', 'late'],

@@ -11,10 +11,10 @@ import {
 } from '@vacancy/shared/contract'
 import type { NightPackage, RequestFields } from '@vacancy/shared/wire'
 import type { NodeAddress } from '../cluster/cluster.ts'
-import { orNothing, type PropertyAttributes, propertyAt, type Reach, send, within } from '../playground/ask.ts'
-import { clientOf } from '../playground/node-clients.ts'
-import { indexOf, type LimitsCache, limitsOf } from '../playground/query.ts'
-import { oneNode, targetOf } from '../playground/target.ts'
+import { orNothing, type PropertyAttributes, propertyAt, type Reach, send, within } from '../nodes/ask.ts'
+import { clientOf } from '../nodes/node-clients.ts'
+import { indexOf, type LimitsCache, limitsOf } from '../nodes/query.ts'
+import { oneNode, targetOf } from '../nodes/target.ts'
 
 /** Dates per search while the nodes do not report `max_dates_in_query`: their default. */
 const DATES_DEFAULT = 14

@@ -6,7 +6,7 @@ import type { RequestFields } from '@vacancy/shared/wire'
 import { createRandom, pick } from '@vacancy/testkit/random'
 import { beforeEach, expect, test, vi } from 'vitest'
 import type { Cluster, NodeAddress } from '../cluster/cluster.ts'
-import type { Reach } from '../playground/ask.ts'
+import type { Reach } from '../nodes/ask.ts'
 import { createSegmentsCache, segmentProperties, segmentsOf } from './list.ts'
 
 const NOW = Date.parse('2026-11-22T12:00:00.000Z')
@@ -42,7 +42,7 @@ const matches = (each: Property, fields: RequestFields) =>
   each.stars >= Number(fields['minStars'] ?? 0) &&
   ((fields['amenities'] ?? []) as string[]).every((name) => each.amenities.includes(name))
 
-vi.mock('../playground/node-clients.ts', () => ({
+vi.mock('../nodes/node-clients.ts', () => ({
   clientOf: async () =>
     ({
       send: async (_: string, fields: RequestFields, { watch }: { watch: (seen: AnswerSeen) => void }) => {

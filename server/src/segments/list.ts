@@ -14,9 +14,9 @@ import {
 } from '@vacancy/shared/contract'
 import type { RequestFields } from '@vacancy/shared/wire'
 import type { NodeAddress } from '../cluster/cluster.ts'
-import { parseJson, propertiesAt, type Reach, refusedBy, requestNode, send } from '../playground/ask.ts'
-import { type Cache, createCache } from '../playground/cache.ts'
-import { oneNode, targetOf } from '../playground/target.ts'
+import { parseJson, propertiesAt, type Reach, refusedBy, requestNode, send } from '../nodes/ask.ts'
+import { type Cache, createCache } from '../nodes/cache.ts'
+import { oneNode, targetOf } from '../nodes/target.ts'
 
 /** Requests to a node at a time: a list must not delay its searches. */
 const AT_ONCE = 4

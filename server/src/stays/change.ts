@@ -4,8 +4,8 @@ import { problem } from '@vacancy/shared/api/errors'
 import { ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
 import type { StayRecord } from '@vacancy/shared/contract'
 import type { WriteAudit } from '../access/audit.ts'
-import type { Reach } from '../playground/ask.ts'
-import { targetOf } from '../playground/target.ts'
+import type { Reach } from '../nodes/ask.ts'
+import { targetOf } from '../nodes/target.ts'
 import { readStay, recordOf, sendStay, stayIdOf } from './stays.ts'
 
 type Change = RouteRequest<'POST /api/v1/shards/{shard}/stays/{stay}/release'>

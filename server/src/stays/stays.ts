@@ -13,8 +13,8 @@ import {
 } from '@vacancy/shared/contract'
 import type { RequestFields, StayEntry, StayLine, StayResult } from '@vacancy/shared/wire'
 import type { NodeAddress } from '../cluster/cluster.ts'
-import { type Answered, parseJson, type Reach, refusedBy, requestNode, send } from '../playground/ask.ts'
-import { oneNode, type Target, targetOf } from '../playground/target.ts'
+import { type Answered, parseJson, type Reach, refusedBy, requestNode, send } from '../nodes/ask.ts'
+import { oneNode, type Target, targetOf } from '../nodes/target.ts'
 
 type Listing = RouteRequest<'GET /api/v1/shards/{shard}/stays'>
 type Finding = RouteRequest<'GET /api/v1/shards/{shard}/stays/{stay}'>

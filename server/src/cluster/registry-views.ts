@@ -12,9 +12,10 @@ import {
   type ShardView,
 } from '@vacancy/shared/contract'
 import type { z } from 'zod'
+import type { RegistryState } from '../fabric/fabric.ts'
+import { type NodeHttp, NodeHttpError } from '../http/node-http.ts'
 import { time } from './derive.ts'
-import { DISCOVERY, type RegistryState, readAnswer } from './discovery.ts'
-import { type NodeHttp, NodeHttpError } from './node-http.ts'
+import { DISCOVERY, readAnswer } from './discovery.ts'
 import type { NodeObservation } from './observation.ts'
 
 type Services = z.infer<typeof registryBody>

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
+import type { RegistryState } from '../fabric/fabric.ts'
 import { goneNode, HASH, NOW, observedNode, shardOf } from '../testing/observed-nodes.ts'
-import type { RegistryState } from './discovery.ts'
-import { codecsOf, servicesOf } from './registry.ts'
+import { codecsOf, servicesOf } from './registry-views.ts'
 
 const SHARD = shardOf([
   observedNode({ id: 'n1' }),

@@ -2,11 +2,11 @@
 
 import type { Handlers } from '@vacancy/shared/api/route'
 import type { TOPOLOGY_ROUTES, TopologyView } from '@vacancy/shared/contract'
-import type { ClusterModule } from '../cluster/cluster-state.ts'
-import { shardViews } from '../cluster/collector.ts'
-import { datasetsOf } from './datasets.ts'
-import { deriveFabric } from './derive.ts'
-import { routeOfSegment } from './route.ts'
+import { datasetsOf } from '../fabric/datasets.ts'
+import { deriveFabric } from '../fabric/derive.ts'
+import { routeOfSegment } from '../fabric/route.ts'
+import type { ClusterModule } from './cluster-state.ts'
+import { shardViews } from './collector.ts'
 
 export function fabricView({ fabric, collector, deps }: ClusterModule): TopologyView {
   return deriveFabric({

@@ -1,7 +1,7 @@
 import { parseDay } from '@vacancy/shared'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { isDue, startMaintenance, watchCores } from './maintenance.ts'
 import type { ReplicaStatus } from './status.ts'
+import { isDue, startMaintenance, watchCores } from './timed-tasks.ts'
 
 const HOUR_MS = 3_600_000
 const TODAY = parseDay('2026-11-20') as number

@@ -5,9 +5,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CATCH_UP } from '@vacancy/shared'
 import { CLUSTER_TEXTS, type OperationStep } from '@vacancy/shared/contract'
+import { NodeHttpError } from '../http/node-http.ts'
 import type { NodeAddress } from './cluster.ts'
 import { lagText } from './derive.ts'
-import { NodeHttpError } from './node-http.ts'
 import {
   type MemberTrack,
   memberEvidence,

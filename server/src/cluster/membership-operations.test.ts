@@ -3,9 +3,9 @@
 import { CATCH_UP } from '@vacancy/shared'
 import type { Operation, OperationStep, Plan, ShardView } from '@vacancy/shared/contract'
 import { beforeEach, expect, test, vi } from 'vitest'
+import { NodeHttpError } from '../http/node-http.ts'
 import { NOW, observedNode, shardOf } from '../testing/observed-nodes.ts'
-import { LATE_MS, type MembershipDeps, membershipTypes } from './membership.ts'
-import { NodeHttpError } from './node-http.ts'
+import { LATE_MS, type MembershipDeps, membershipTypes } from './membership-operations.ts'
 import type { ShardObservation } from './operation-outcome.ts'
 import type { OperationType, Run } from './operation-types.ts'
 

@@ -2,8 +2,8 @@
 
 import type { FabricKind } from '@vacancy/shared/contract'
 import { expect, test } from 'vitest'
+import { type Fabric, newComponent, type Polled } from '../fabric/fabric.ts'
 import { edgeAddresses, proxyUrls } from './entrances.ts'
-import { type Fabric, newComponent, type Polled } from './fabric.ts'
 
 const NOW = Date.parse('2026-11-22T12:00:00.000Z')
 

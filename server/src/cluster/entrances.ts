@@ -1,8 +1,8 @@
 /** Where clients enter the platform: edge routers and proxies that respond. */
 
-import type { NodeAddress } from '../cluster/cluster.ts'
-import { judge, tcpOf } from './derive.ts'
-import type { Fabric, Polled } from './fabric.ts'
+import { judge, tcpOf } from '../fabric/derive.ts'
+import type { Fabric, Polled } from '../fabric/fabric.ts'
+import type { NodeAddress } from './cluster.ts'
 
 function usable({ components }: Fabric, kind: Polled['kind']): Polled[] {
   return [...components.values()].filter((each) => each.kind === kind && judge(each, true).isUsable === true)
