@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { dateOf, dayOf } from './days.ts'
+import { filterParts, parseFilter, passes, withoutPart } from './filter.ts'
 import {
   age,
   bytes,
@@ -16,6 +18,8 @@ import {
   utc,
   weekday,
 } from './format.ts'
+import { missingText } from './missing.ts'
+import { nearest } from './nearest.ts'
 
 describe('numbers', () => {
   test.each([
@@ -158,4 +162,89 @@ describe('times', () => {
     expect(['2026-11-22', '2026-11-28T23:00:00Z', '2026-11-20'].map(weekday)).toEqual(['Sun', 'Sat', 'Fri'])
     expect(days({ from: '2026-11-20', to: '2027-02-18' })).toBe('20 Nov – 18 Feb')
   })
+})
+
+test.each<[string, number | undefined]>([
+  ['1970-01-01', 0],
+  ['1969-12-31', -1],
+  // 56 years with 14 leap days, and 323 days.
+  ['2026-11-20', 20_777],
+  ['2028-02-29', 21_243],
+  ['2026-02-29', undefined],
+  ['2026-02-31', undefined],
+  ['2026-13-01', undefined],
+  ['2026-1-1', undefined],
+  ['2026-11-20T00:00', undefined],
+  ['', undefined],
+])('the day of %s', (date, day) => {
+  expect(dayOf(date)).toBe(day)
+  if (day !== undefined) expect(dateOf(day)).toBe(date)
+})
+
+const sources = (...names: string[]) => names.map((source) => ({ source }))
+
+test.each([
+  [['s1/n1'], 4, '1 of 4 nodes did not respond'],
+  [['registry http://127.0.0.1:7000', 's1/n1'], 4, '1 of 4 nodes and 1 other source did not respond'],
+  [['s1/n1 /metrics', 's1/n1 /status', 's1/n2'], 4, '1 of 4 nodes and 2 other sources did not respond'],
+  [['registry http://127.0.0.1:7000'], 4, '1 source did not respond'],
+  [['s1/n1', 's1/n2', 's1/n3', 's1/n4', 'registry x'], 4, '4 of 4 nodes and 1 other source did not respond'],
+  [['s1/n1'], undefined, '1 node did not respond'],
+])('registry and single paths are not counted as nodes: %j of %s', (names, nodes, text) => {
+  expect(missingText(sources(...names), nodes)).toBe(text)
+})
+
+test('the name with the smallest distance comes first', () => {
+  expect(nearest('/shard', ['/audit', '/imports', '/shards'])[0]).toBe('/shards')
+  expect(nearest('/OPERATION', ['/registry', '/operations'])[0]).toBe('/operations')
+})
+
+test('without known names there are none', () => {
+  expect(nearest('s1', [])).toEqual([])
+})
+
+const shard = { id: 's3', zone: 'eu-1', state: 'Far behind', lag: 12_400, spare: 0, leader: null }
+const isIn = (text: string) => passes(parseFilter(text), shard)
+
+test('words and pairs are distinguished', () => {
+  expect(parseFilter('S3 zone:EU-1  lag:>1000 "far behind" state:"far behind"')).toEqual({
+    words: ['s3', 'far behind'],
+    pairs: [
+      { key: 'zone', op: ':', value: 'eu-1' },
+      { key: 'lag', op: '>', value: '1000' },
+      { key: 'state', op: ':', value: 'far behind' },
+    ],
+  })
+})
+
+test('an incomplete pair filters nothing', () => {
+  expect(parseFilter('state: lag:> "')).toEqual({ words: [], pairs: [] })
+})
+
+test('a colon at the start or in quotes makes no key', () => {
+  expect(parseFilter(':x "a:b"').words).toEqual([':x', 'a:b'])
+})
+
+test.each([
+  ['', true],
+  ['eu', true],
+  ['behind s3', true],
+  ['behind s4', false],
+  ['zone:eu', true],
+  ['zone:us', false],
+  ['lag:>1000', true],
+  ['lag:<1000', false],
+  ['spare:0', true],
+  ['spare:1', false],
+  ['leader:n1', false],
+  ['nosuchkey:1', false],
+])('%j passes: %s', (text, expected) => expect(isIn(text)).toBe(expected))
+
+test('the parts of a text are its complete pairs as typed, and each can be removed', () => {
+  const text = 'paris State:"far behind"  lag:>1000 zone: lag:>1000'
+
+  expect(filterParts(text)).toEqual(['State:"far behind"', 'lag:>1000', 'lag:>1000'])
+  expect(withoutPart(text, 'lag:>1000')).toBe('paris State:"far behind" zone: lag:>1000')
+  expect(withoutPart(text, 'State:"far behind"')).toBe('paris lag:>1000 zone: lag:>1000')
+  expect(withoutPart(text, 'nothing:like-it')).toBe('paris State:"far behind" lag:>1000 zone: lag:>1000')
 })

@@ -1,6 +1,11 @@
+import { OPERATION_STATES, type PlanRequest } from '@vacancy/shared/contract'
 import { expect, test } from 'vitest'
+import { operationText } from './operation-text.ts'
+import { announcementOf, currentStep, isRunning, planAgain } from './operation-view.ts'
+import { formatPlanLink, parsePlanLink } from './plan-link.ts'
 import { outcomeOf, planChanges, requiredInput, sortChecks, spareText, whyNot } from './plan-view.ts'
-import { planOf } from './testing/operations.ts'
+import { operationOf, planOf } from './testing/operations.ts'
+import { states } from './tray-copy.ts'
 
 const nothing = { reason: '', typed: '' }
 
@@ -120,4 +125,100 @@ test('a new term with the same leader counts', () => {
 
 test('spare voters as text', () => {
   expect([-1, 0, 1, 2].map(spareText)).toEqual(['no majority', 'cannot lose another', 'can lose 1', 'can lose 2'])
+})
+
+const cases: [string, PlanRequest][] = [
+  ['transfer:s3:n3', { kind: 'transfer', shard: 's3', node: 'n3' }],
+  ['transfer:s3', { kind: 'transfer', shard: 's3' }],
+  ['transfer:s3:n3:wait', { kind: 'transfer', shard: 's3', node: 'n3', waitForLag: true }],
+  ['promote:s3:n4', { kind: 'promote', shard: 's3', node: 'n4' }],
+  ['demote:s3:n2', { kind: 'demote', shard: 's3', node: 'n2' }],
+  ['transfer-then-demote:s3:n1', { kind: 'transfer-then-demote', shard: 's3', node: 'n1' }],
+  ['install:s3:8f3a', { kind: 'install', shard: 's3', snapshot: '8f3a' }],
+  ['undo-install:s3', { kind: 'undo-install', shard: 's3' }],
+]
+
+test.each(cases)('%s is a plan, both ways', (link, request) => {
+  expect(parsePlanLink(link)).toEqual(request)
+  expect(formatPlanLink(request)).toBe(link)
+})
+
+test.each([
+  '',
+  'transfer',
+  'transfer:',
+  'promote:s3',
+  'undo-install:s3:n1',
+  'promote:s3:n4:wait',
+  'transfer:s3:n3:now',
+  'transfer:s3:n3:wait:x',
+  'constructor:s3:n3',
+  'drop-table:s3:n3',
+  `transfer:${'s'.repeat(129)}:n1`,
+])('%j is invalid', (link) => {
+  expect(parsePlanLink(link)).toBeUndefined()
+})
+
+const ENDED = '2026-11-20T18:30:31.000Z'
+
+test('every state has its own label', () => {
+  const labels = OPERATION_STATES.map((state) => states[state])
+
+  expect(new Set(labels).size).toBe(OPERATION_STATES.length)
+})
+
+test('an operation runs until it ends, and "accepted" is not the end', () => {
+  expect(OPERATION_STATES.filter((state) => isRunning(operationOf({ state })))).toEqual([
+    'armed',
+    'requested',
+    'accepted',
+    'verifying',
+  ])
+  expect(isRunning(operationOf({ state: 'done', endedAt: ENDED }))).toBe(false)
+})
+
+test('operations without the wanted result can be planned again', () => {
+  const again = OPERATION_STATES.filter((state) => planAgain(operationOf({ state, endedAt: ENDED })))
+
+  expect(again).toEqual(['elsewhere', 'no-change', 'refused', 'unconfirmed', 'cancelled'])
+  expect(planAgain(operationOf({ state: 'elsewhere' }))).toEqual({ kind: 'transfer', shard: 's3', node: 'n3' })
+  expect(planAgain(operationOf({ state: 'cancelled', kind: 'install', node: null }))).toBeUndefined()
+})
+
+test('the current line is the step, then the notice, then the outcome', () => {
+  expect(currentStep(operationOf())).toBe('n3 leads')
+  expect(currentStep(operationOf({ notice: 'Longer than usual' }))).toBe('Longer than usual')
+  expect(
+    currentStep(operationOf({ state: 'done', message: 'n3 leads', notice: 'Longer than usual', endedAt: ENDED })),
+  ).toBe('n3 leads')
+})
+
+test('start, longer than usual and end are announced, steps are not', () => {
+  const running = operationOf({ state: 'accepted' })
+  const slow = operationOf({ state: 'verifying', notice: 'Longer than usual' })
+  const done = operationOf({ state: 'done', message: 'n3 leads s3', endedAt: ENDED })
+
+  expect(announcementOf(undefined, running)).toBe('Transfer leadership of s3 to n3: started.')
+  expect(announcementOf(running, operationOf({ state: 'verifying' }))).toBe('')
+  expect(announcementOf(running, slow)).toBe('Transfer leadership of s3 to n3: Longer than usual')
+  expect(announcementOf(slow, slow)).toBe('')
+  expect(announcementOf(slow, done)).toBe('Transfer leadership of s3 to n3: Done. n3 leads s3')
+  expect(announcementOf(undefined, done)).toBe('')
+})
+
+test('the text of an operation has its steps, times and the exact response', () => {
+  const text = operationText(
+    operationOf({ state: 'done', message: 'Done in 232 ms', pauseMs: 130, expectedPauseMs: 180, endedAt: ENDED }),
+  )
+
+  expect(text.split('\n')).toEqual([
+    'Transfer leadership of s3 to n3 (op_1)',
+    'by ana, 2026-11-20T18:30:00.000Z, reason: n1 gets new memory',
+    ' ✓ Requested  0 ms',
+    ' ✓ Accepted  14 ms  n1 answered "transfer in progress"',
+    ' > n3 leads',
+    'Done: Done in 232 ms',
+    'Writes paused for about 130 ms (estimate 180 ms). Times are accurate to ± 50 ms.',
+    'Response of the cluster: transfer in progress',
+  ])
 })

@@ -1,8 +1,10 @@
 // @vitest-environment happy-dom
+import './testing/dom.ts'
 import { render, screen, within } from '@testing-library/react'
 import type { ComponentProps } from 'react'
 import { describe, expect, test, vi } from 'vitest'
 import { ApiProblem } from '../lib/problem.ts'
+import { AttentionContext, Page } from './page.tsx'
 import { Panel, type PanelQuery, StaleContext } from './panel.tsx'
 import { user } from './testing/dom.ts'
 
@@ -155,5 +157,54 @@ describe('panel', () => {
     await user().click(screen.getByRole('button', { name: 'Reload panel' }))
     expect(screen.getByText('repaired')).toBeTruthy()
     log.mockRestore()
+  })
+})
+
+const main = () => screen.getByRole('main', { name: 's3' })
+
+describe('page', () => {
+  test('is the main landmark, named by its heading', () => {
+    render(
+      <Page id="shard" title="s3" where="Shards" ready crumbs={[{ href: '/shards', label: 'Shards' }]}>
+        members
+      </Page>,
+    )
+    expect(within(main()).getByRole('heading', { level: 1, name: 's3' })).toBeTruthy()
+    const crumbs = screen.getByRole('navigation', { name: 'Breadcrumb' })
+    expect(within(crumbs).getByRole('link', { name: 'Shards' }).getAttribute('href')).toBe('/shards')
+    expect(document.title).toBe('s3 · Shards · Vacancy')
+  })
+
+  test('has no breadcrumb at the top level', () => {
+    render(
+      <Page id="shards" title="s3" ready crumbs={[]}>
+        list
+      </Page>,
+    )
+    expect(screen.queryByRole('navigation')).toBeNull()
+    expect(document.title).toBe('s3 · Vacancy')
+  })
+
+  test('counts what needs attention in the window title', () => {
+    render(
+      <AttentionContext value={2}>
+        <Page id="shard" title="s3" ready>
+          members
+        </Page>
+      </AttentionContext>,
+    )
+    expect(document.title).toBe('(2) s3 · Vacancy')
+  })
+
+  test('is ready once its first data is rendered', () => {
+    const page = (ready: boolean) => (
+      <Page id="shard" title="s3" ready={ready}>
+        members
+      </Page>
+    )
+    const { rerender } = render(page(false))
+    expect(main().dataset['ready']).toBe('false')
+    rerender(page(true))
+    expect(main().dataset['ready']).toBe('true')
   })
 })
