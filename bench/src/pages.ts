@@ -12,6 +12,7 @@ import { type Figures, type WhyNot, whyNotCells, whyNotLines } from './why-not/r
 
 /** Kinds of recorded test runs, in the order of docs/reliability.md: one file of docs/results each. */
 const RUN_FILES = [
+  'simulation',
   'defects',
   'chaos',
   'chaos-fabric',

@@ -91,36 +91,6 @@ export type Figures = {
   readonly profiles: { readonly [profile: string]: Summary }
 }
 
-const NUMBERS = new Intl.NumberFormat('en-US')
-
-/** One row for each profile. */
-export function rowsOf({ commit, command, profiles }: Figures): string {
-  const rows = Object.entries(profiles).map(
-    ([profile, { runs, programs, events, operations, faults, failed, undecided }]) => {
-      const sum = Object.values(faults).reduce((total, count) => total + count, 0)
-      const cells = [runs, programs['driver'] ?? 0, events, operations, sum, failed.length, undecided]
-      return `| \`${profile}\` | ${cells.map((cell) => NUMBERS.format(cell)).join(' | ')} |`
-    },
-  )
-  return [
-    '| Profile | Seeds | Of them whole nodes | Events | Operations checked | Faults | Failed | Undecided |',
-    '|---|---|---|---|---|---|---|---|',
-    ...rows,
-    '',
-    `Recorded by \`${command}\` at commit ${commit}.`,
-  ].join('\n')
-}
-
-const BEGIN = '<!-- rows of a recorded run: npm run proofs -- sim --rows docs/results/simulation.json -->'
-const END = '<!-- end of the rows -->'
-
-/** Replaces the rows between the two markers of a page. */
-export function withRows(page: string, rows: string): string {
-  const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)]
-  if (begin < 0 || end < begin) throw new Error('the page has no markers for the rows of a simulation')
-  return `${page.slice(0, begin + BEGIN.length)}\n${rows}\n${page.slice(end)}`
-}
-
 /** Events that never happened; in a long run each is a gap in coverage. */
 export function holesOf(summary: Summary, expected: readonly string[]): string[] {
   const all: { [name: string]: number } = { ...summary.counts, ...summary.checks, ...summary.faults }

@@ -22,17 +22,7 @@ import { createCoreProgram } from './core-node.ts'
 import { driverProgram } from './driver-node.ts'
 import type { Fault } from './knobs.ts'
 import { type Knobs, PROFILES, type Profile } from './knobs.ts'
-import {
-  addRun,
-  addSummaries,
-  createSummary,
-  type Figures,
-  holesOf,
-  rowsOf,
-  type Summary,
-  textOfSummary,
-  withRows,
-} from './report.ts'
+import { addRun, addSummaries, createSummary, type Figures, holesOf, type Summary, textOfSummary } from './report.ts'
 import { shrink } from './shrink.ts'
 import { STAY_COUNTS } from './stays-reference.ts'
 import { MODEL_COUNTS } from './store-model.ts'
@@ -61,7 +51,6 @@ const USAGE_TEXT = `usage:
   npm run proofs -- sim --seeds 1000 [--from 1]     that many seeds; a failing one is shrunk, and its replay command printed
   npm run proofs -- sim --profile all --seeds 4000 --jobs 2 --json FILE
                                              each profile in turn, on two threads, and the counts of each
-  npm run proofs -- sim --rows FILE                 the rows of docs/reliability.md from such a file
   npm run proofs -- sim --seed 8412                 one seed, with a description of its last events
   npm run proofs -- sim --replay failure-8412.json  the fault schedule of a failure, independent of the seed
 
@@ -92,7 +81,6 @@ const OPTIONS = {
   profile: { type: 'string', default: 'mixed' },
   program: { type: 'string', default: 'mix' },
   jobs: { type: 'string', default: '1' },
-  rows: { type: 'string' },
   length: { type: 'string', default: '1' },
   json: { type: 'string' },
   'keep-going': { type: 'boolean', default: false },
@@ -127,7 +115,6 @@ export async function main(args: readonly string[], say: (line: string) => void)
     say(USAGE_TEXT)
     return 0
   }
-  if (values.rows) return writeRows(values.rows, say)
   const hasAllProfiles = values.profile === 'all'
   const profile = hasAllProfiles ? 'mixed' : PROFILES.find((name) => name === values.profile)
   const { program } = values
@@ -283,17 +270,6 @@ async function runOnThreads(
     if (own.length > 0) profiles[profile] = addSummaries(own)
   }
   return profiles
-}
-
-const RELIABILITY = new URL('../../docs/reliability.md', import.meta.url)
-
-/** Writes the figures of a run into the documentation. */
-function writeRows(file: string, say: (line: string) => void): number {
-  const figures = JSON.parse(readFileSync(file, 'utf8')) as Figures
-  const page = readFileSync(RELIABILITY, 'utf8')
-  writeFileSync(RELIABILITY, withRows(page, rowsOf(figures)))
-  say(`docs/reliability.md has the figures of ${file}`)
-  return 0
 }
 
 function writeJson(file: string, value: object): void {
