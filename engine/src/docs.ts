@@ -129,6 +129,7 @@ function commandsPage(): string {
     '`shared/src/wire/commands.ts`',
     'Every request of the data protocol: its fields by id, its reply, and its specific errors. Any command can also fail with `VALIDATION_ERROR`, `PARSE_ERROR`, `429`, `503` or `500`; with a login required, `AUTH_ERROR` and `FORBIDDEN`. [errors.md](errors.md) lists the action for each.',
     'Fields with ids from 0x8000 are extensions: existing clients never send them, and other servers refuse them. An ERROR reply means that no data was changed, except after `408` and `500`, where the outcome of a write is unknown.',
+    `Types on the wire: ${typesText()}.`,
     '## Common fields',
     'Every read has these. With `minIndex` it can fail with `308`.',
     fieldsTable(commonOf('read')),
@@ -206,11 +207,18 @@ function fieldsTable(fields: readonly FieldSpec[]): string {
   const rows = fields.map((field) => [
     code(field.lastId > field.id ? `${hexOf(field.id)}–${hexOf(field.lastId)}` : hexOf(field.id)),
     code(field.name),
-    `${code(field.width)} (type ${field.type})`,
+    code(field.width),
     field.required ? 'always' : field.keepsEmpty ? 'optional, may be empty' : 'optional',
     repeatedSummaries().has(field.summary) ? '' : field.summary,
   ])
   return table(['Id', 'Field', 'Data', 'Present', 'What it is'], rows)
+}
+
+/** The type code of each width of data. */
+function typesText(): string {
+  const fields = COMMAND_LIST.flatMap((command): readonly FieldSpec[] => command.fields)
+  const types = new Map(fields.map(({ width, type }) => [width, type]))
+  return [...types].map(([width, type]) => `${code(width)} ${type}`).join(', ')
 }
 
 /** Summaries that at least four commands have for a field of their own, with its name. */
@@ -255,17 +263,17 @@ const HTTP_LIMIT_MEANINGS: { readonly [name in keyof typeof NODE_HTTP_LIMITS]: s
 function errorsPage(): string {
   const wire = WIRE_CODES.map((each) => {
     const named = (Object.keys(ERRORS) as ErrorName[]).filter((name) => errorRow(name).wire === each)
-    return [code(each), KINDS[kindOfWireCode(each)], named.map(code).join(', ') || '–']
+    return [code(each), KINDS[kindOfWireCode(each)], named.map(code).join(', ')]
   })
   const rows = (Object.keys(ERRORS) as ErrorName[]).map((name) => {
     const { wire, http, retry, exit, message } = errorRow(name)
     const cells = [
-      wire === undefined ? '–' : code(wire),
+      wire === undefined ? '' : code(wire),
       String(http),
       kindOf(name).replace('_', ' '),
       retry ? 'yes' : 'no',
     ]
-    return [code(name), ...cells, exit === undefined ? '–' : String(exit), message]
+    return [code(name), ...cells, exit === undefined ? '' : String(exit), message]
   })
   return page(
     'Errors',

@@ -135,7 +135,7 @@ function flagsTable(flags: Flags): string {
 }
 
 function flagRow([name, flag]: readonly [string, Flag]): string {
-  const standard = flag.type === 'boolean' ? 'off' : flag.default === undefined ? '–' : `\`${flag.default}\``
+  const standard = flag.type === 'boolean' ? 'off' : flag.default === undefined ? '' : `\`${flag.default}\``
   const range = flag.type === 'list' ? 'list, with commas' : flag.type === 'boolean' ? '' : shortRangeOf(flag)
   return `| \`--${name}\` | ${standard} | ${range} | ${flag.summary} |`
 }

@@ -89,9 +89,9 @@ test('process metrics are included on request', async () => {
 test('the reference table has one row per metric', () => {
   expect(metricsTable(TABLE).split('\n').slice(4, 8)).toEqual([
     '| `vacancy_commands_total` | counter | `command` | Commands by name. |',
-    '| `vacancy_wal_fsync_seconds` | histogram | – | Time of a sync. |',
+    '| `vacancy_wal_fsync_seconds` | histogram |  | Time of a sync. |',
     '| `vacancy_result_rows` | histogram | `command` | Rows of a reply. |',
-    '| `cluster_message_sent_total` | counter | – | Messages sent. (clustered) |',
+    '| `cluster_message_sent_total` | counter |  | Messages sent. (clustered) |',
   ])
 })
 

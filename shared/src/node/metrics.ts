@@ -152,7 +152,7 @@ const totals = new WeakMap<object, Map<string, number>>()
 /** The rows of a table in Markdown, for docs/metrics.md. */
 export function metricsTable(table: MetricsTable): string {
   const rows = Object.entries(table).map(([name, { type, help, labels = [], appliesTo }]) => {
-    const shown = labels.length > 0 ? labels.map((label) => `\`${label}\``).join(', ') : '–'
+    const shown = labels.map((label) => `\`${label}\``).join(', ')
     return `| \`${name}\` | ${type} | ${shown} | ${help}${appliesTo === undefined ? '' : ` (${appliesTo})`} |`
   })
   return ['| Name | Type | Labels | What it counts |', '|---|---|---|---|', ...rows, ''].join('\n')
