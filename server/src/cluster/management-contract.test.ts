@@ -1,11 +1,15 @@
-/** The cluster management contract: which node gets a request, what is passed on, and what is in the audit log. */
-
 import type { AuditNote } from '@vacancy/shared/api/route'
 import type { Operation, ShardView } from '@vacancy/shared/contract'
 import { expect, test } from 'vitest'
+import type { RegistryState } from '../fabric/fabric.ts'
 import type { HttpReply } from '../http/node-http.ts'
+import { goneNode, HASH, NOW, observedNode, shardOf } from '../testing/observed-nodes.ts'
 import type { ClusterModule } from './cluster-state.ts'
 import { infoOf, pass } from './management-contract.ts'
+import { requestNode, sendToNode } from './node-requests.ts'
+import { codecsOf, servicesOf } from './registry-views.ts'
+
+/** The cluster management contract: which node gets a request, what is passed on, and what is in the audit log. */
 
 type Freshness = ShardView['nodes'][number]['freshness']
 
@@ -106,4 +110,125 @@ test('while an operation runs on the shard, a change is refused; that of another
   })
   expect([entries(), requests]).toEqual([['refused: another operation is running'], []])
   await promote('s2')
+})
+
+/** Reports of a node as its page shows them, the configurations of a shard side by side, and requests with their tokens. */
+
+function requester(tokens: ClusterModule['config']['tokens']) {
+  const requests: unknown[] = []
+  let failure: Error | undefined
+  const http = {
+    async request(url: string, ask: object) {
+      requests.push({ url, ...ask })
+      if (failure) throw failure
+      return { status: 200, type: '', body: '', milliseconds: 1 }
+    },
+  }
+  const module = { config: { tokens }, http } as unknown as ClusterModule
+  return {
+    ...{ module, requests },
+    fail: (error: Error) => {
+      failure = error
+    },
+  }
+}
+const NODE = { id: 'n1', shard: 's1', zone: '', apiUrl: 'http://n1:8080', tcp: undefined }
+
+test.each([
+  ['none', undefined, undefined],
+  ['monitoring', 'm', 'a'],
+  ['client', 'c', 'a'],
+  ['admin', 'a', 'a'],
+  [undefined, 'm', 'a'],
+] as const)('a request as %s has its token, or that of admins', async (as, all, onlyAdmin) => {
+  const full = requester({ monitoring: 'm', client: 'c', admin: 'a' })
+  const one = requester({ admin: 'a' })
+  const options = as === undefined ? {} : { as }
+  await requestNode(full.module, NODE, '/x', options)
+  await requestNode(one.module, NODE, '/x', options)
+  expect(full.requests).toEqual([
+    { url: 'http://n1:8080/x', method: 'GET', body: undefined, token: all, signal: undefined },
+  ])
+  expect(one.requests).toMatchObject([{ token: onlyAdmin }])
+})
+
+test('a change of a node is sent with the admin token', async () => {
+  const { module, requests } = requester({ admin: 'a', monitoring: 'm' })
+  await sendToNode(module, NODE, '/x', undefined, 5)
+  await sendToNode(module, NODE, '/x', { a: 1 }, 6)
+  expect(requests).toEqual([
+    { url: 'http://n1:8080/x', method: 'POST', body: {}, token: 'a', timeoutMs: 5 },
+    { url: 'http://n1:8080/x', method: 'POST', body: { a: 1 }, token: 'a', timeoutMs: 6 },
+  ])
+})
+
+const SHARD = shardOf([
+  observedNode({ id: 'n1' }),
+  observedNode({ id: 'n2' }),
+  goneNode({ id: 'n3' }, { code: 'refused', message: 'connection refused' }),
+]).view
+
+const registered = (id: string, more: object = {}) => ({ id, shard: 's1', zone: 'eu-1', age_secs: 2, ...more })
+const registryWith = (more: object, state: Partial<RegistryState> = {}): RegistryState => ({
+  ...{ address: 'http://r1', isUp: true, error: '', since: undefined, at: NOW },
+  topology: { nodes: [], bridges: [], routers: [], conflicts: [], ...more } as unknown as RegistryState['topology'],
+  ...state,
+})
+test('nodes of the registry are compared with what they report themselves', () => {
+  const nodes = [
+    registered('n1', { role: 'leader', version: '0.1.0' }),
+    registered('n2', { role: 'learner', version: '0.0.9', age_secs: 7 }),
+    registered('n9'),
+  ]
+
+  const { services } = servicesOf(registryWith({ nodes }), [SHARD], [])
+
+  expect(
+    services.map(({ id, role, heartbeatAgeSeconds, seen, difference }) => [
+      id,
+      role,
+      heartbeatAgeSeconds,
+      seen,
+      difference,
+    ]),
+  ).toEqual([
+    ['n1', 'leader', 2, true, ''],
+    ['n2', 'learner', 7, true, 'reports learner, observed as follower; reports version 0.0.9, runs 0.1.0'],
+    ['n9', null, 2, false, 'registered, but it does not respond to the control plane'],
+    // Known from the member list of its shard.
+    ['n3', 'unknown', null, false, 'not registered'],
+  ])
+})
+
+test('codec lists are compared with that of the registry, or else with the most common one', () => {
+  const other = { rate_features: ['sauna'], hash: 2, hash_hex: '2'.repeat(16), ordered_hash: 'b'.repeat(64) }
+  const nodes = [
+    observedNode({ id: 'n1' }, { codecs: { value: other, at: NOW } }),
+    observedNode({ id: 'n2' }),
+    observedNode({ id: 'n3' }),
+    observedNode({ id: 'n4' }, { codecs: undefined, status: undefined }),
+  ]
+  const shards = [shardOf(nodes).view]
+  const seen = ({ codecs, source, nodes: all }: ReturnType<typeof codecsOf>) => [
+    ...[codecs?.ordered_hash, source],
+    ...all.map(({ node, equal }) => `${node} ${equal}`),
+  ]
+
+  expect(seen(codecsOf(shards, undefined, nodes, 'http://r1'))).toEqual([
+    HASH,
+    'node s1/n2',
+    'n1 false',
+    'n2 true',
+    'n3 true',
+    'n4 null',
+  ])
+  expect(seen(codecsOf(shards, other, nodes, 'http://r1'))).toEqual([
+    other.ordered_hash,
+    'registry http://r1',
+    'n1 true',
+    'n2 false',
+    'n3 false',
+    'n4 null',
+  ])
+  expect(codecsOf([], undefined, [], null)).toEqual({ codecs: null, source: '', nodes: [] })
 })

@@ -2,9 +2,13 @@ import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SERIES, type SeriesName } from '@vacancy/shared/contract'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { Kysely } from 'kysely'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { openDatabase } from '../database/database.ts'
+import type { Tables } from '../parts.ts'
 import { goneNode, NOW, observedNode, shardOf } from '../testing/observed-nodes.ts'
 import { eventsBetween } from './events.ts'
+import { createPauses, type Pauses } from './pauses.ts'
 import { changeBetween, quantile, type Reading, readMetrics, reportedFigures } from './reading.ts'
 import { createSeries, loadSeries, readSeries, readTime, recordSeries, saveSeries } from './series.ts'
 
@@ -310,4 +314,52 @@ test('past 96 MiB the owners that were updated least recently are evicted', () =
   store.bytes += 1
   recordSeries(store, node(4), NOW + 60_000, { queries: 1 })
   expect([known(), store.bytes]).toEqual([['n3', 'n4'], bytesMax + 1 - one.bytes])
+})
+
+describe('pauses', () => {
+  /** Write pauses: the estimate for the next transfer, from the last ones. */
+
+  let database: Kysely<Tables>
+  let pauses: Pauses
+
+  beforeAll(async () => {
+    database = await openDatabase<Tables>(':memory:')
+  })
+  afterAll(async () => await database.destroy())
+  beforeEach(async () => {
+    await database.deleteFrom('write_pauses').execute()
+    pauses = createPauses(database)
+  })
+
+  const add = (operation: string, milliseconds: number, shard = 's1', at = milliseconds) =>
+    pauses.add({ operation, shard, at, milliseconds })
+
+  test('the median, the lower of two, and the worst of a shard and of all', async () => {
+    await add('a', 40)
+    expect(pauses.of('s1')).toEqual({ median: 40, worst: 40, count: 1 })
+    await add('b', 100)
+    expect(pauses.of('s1')).toEqual({ median: 40, worst: 100, count: 2 })
+    await add('c', 9)
+    await add('d', 500, 's2')
+    expect([pauses.of('s1'), pauses.of('s2')]).toEqual([
+      { median: 40, worst: 100, count: 3 },
+      { median: 500, worst: 500, count: 1 },
+    ])
+    expect(pauses.ofAll()).toEqual({ median: 40, worst: 500, count: 4 })
+  })
+
+  test('the last twenty count, also after a restart, and each operation once', async () => {
+    for (let at = 0; at < 21; at++) await add(`o${at}`, at === 0 ? 9_999 : 100 + at, 's1', at)
+    await database
+      .insertInto('write_pauses')
+      .values({ operation: 'o5', shard: 's1', at: 99, milliseconds: 1 })
+      .onConflict((conflict) => conflict.doNothing())
+      .execute()
+    const expected = { median: 110, worst: 120, count: 20 }
+    expect(pauses.of('s1')).toEqual(expected)
+    await add('o20', 5, 's9', 99)
+    const again = createPauses(database)
+    await again.load()
+    expect([again.of('s1'), again.of('s9')]).toEqual([expected, null])
+  })
 })
