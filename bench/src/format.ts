@@ -83,13 +83,8 @@ Latencies count from the moment a request was intended to be sent.
 
 ${figuresOf(report)}
 
-${[...behindLines(report), ''].join('\n')}- Data: ${report.packages.toLocaleString('en')} packages of 60 nights, in segments of 25,000 properties with 4 room types.
-- Queries: 4,000 different searches a class, half of them with other dates, prices and features. Answers are checked
-  before they are timed, and the length of every reply is known.
-- Load: an open loop from separate processes. Frames are built beforehand, replies are only counted. A run in which 1 of
-  100 requests was sent more than 2 ms late (10 ms within a spike) is void and repeated.
-- Shared cores: a latency is not measurable where the generator shares the cores with the node, the echo under the same
-  load misses the target by itself, and the node is within 3 times the echo. Anything else above its target is missed.
+${[...behindLines(report), ''].join('\n')}- Data: ${report.packages.toLocaleString('en')} packages of 60 nights, in segments of 25,000 properties with 4 room types. How load and
+  verdicts are made: [testing.md](design/testing.md#benchmarks).
 - Row 15: the echo answers both loads at once, each with the length of its replies, on as many threads as the node.
 - Memory: every resident page by \`/proc/PID/smaps_rollup\`, right after loading and after a load of searches as dense as
   the node accepts. Data is \`vacancy_memory_bytes\`. Pages of files belong to the Node program; the kernel reclaims them
