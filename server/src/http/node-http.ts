@@ -1,6 +1,7 @@
 /** HTTP requests to nodes, registry and resolver: keep-alive connections, bounded responses, errors with codes. */
-import { Agent, type ClientRequest, type IncomingMessage, request as requestHttp } from 'node:http'
-import { Agent as AgentTls, request as requestHttps } from 'node:https'
+import { Agent } from 'node:http'
+import { Agent as AgentTls } from 'node:https'
+import { type HttpFailure, type HttpResponse, requestHttp } from '@vacancy/shared/node'
 
 export const NODE_HTTP = {
   timeoutMs: 800,
@@ -75,54 +76,37 @@ export function createNodeHttp(ca?: string): NodeHttp {
 }
 
 function send(url: string, ask: HttpRequest, agent: Agent): Promise<HttpReply> {
-  const { promise, resolve, reject } = Promise.withResolvers<HttpReply>()
-  const { timeoutMs = NODE_HTTP.timeoutMs, bytesMax = NODE_HTTP.answerBytesMax } = ask
+  const { method = 'GET', token, signal, timeoutMs = NODE_HTTP.timeoutMs, bytesMax = NODE_HTTP.answerBytesMax } = ask
   const started = performance.now()
-  const payload = ask.body === undefined ? undefined : JSON.stringify(ask.body)
-  const headers = {
-    ...(ask.token !== undefined && { authorization: `Bearer ${ask.token}` }),
-    ...(payload !== undefined && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) }),
-  }
-  let request: ClientRequest
+  const headers: { readonly [name: string]: string } = token === undefined ? {} : { authorization: `Bearer ${token}` }
+  const body = ask.body === undefined ? undefined : JSON.stringify(ask.body)
+  const { promise, resolve, reject } = Promise.withResolvers<HttpReply>()
+  let cancel: () => void
   try {
-    const start = url.startsWith('https:') ? requestHttps : requestHttp
-    request = start(url, { method: ask.method ?? 'GET', headers, agent })
+    cancel = requestHttp(url, { method, headers, body, agent, timeoutMs, bytesMax }, (result) => {
+      if ('error' in result) reject(errorOf(result))
+      else resolve(replyOf(result, started))
+    })
   } catch (cause) {
     return Promise.reject(new NodeHttpError('address', `${url.slice(0, 200)} is not an address`, cause))
   }
-  const end = (error: NodeHttpError) => {
-    reject(error)
-    request.destroy()
+  const abort = () => {
+    cancel()
+    reject(new NodeHttpError('aborted', 'the request was cancelled'))
   }
-  const timer = setTimeout(() => end(new NodeHttpError('timeout', `no response within ${timeoutMs} ms`)), timeoutMs)
-  const abort = () => end(new NodeHttpError('aborted', 'the request was cancelled'))
-  ask.signal?.addEventListener('abort', abort, { once: true })
-  if (ask.signal?.aborted) abort()
-  request.on('error', (error: NodeJS.ErrnoException) => reject(errorOf(error, request.reusedSocket)))
-  request.on('response', (response: IncomingMessage) => {
-    const chunks: Buffer[] = []
-    let bytes = 0
-    response.on('data', (chunk: Buffer) => {
-      bytes += chunk.length
-      if (bytes <= bytesMax) chunks.push(chunk)
-      else end(new NodeHttpError('too-large', `the response exceeds ${bytesMax} bytes`))
-    })
-    response.on('error', (error: NodeJS.ErrnoException) => reject(errorOf(error, false)))
-    response.on('end', () =>
-      resolve({
-        status: response.statusCode ?? 0,
-        type: response.headers['content-type'] ?? '',
-        body: (chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)).toString(),
-        milliseconds: performance.now() - started,
-        isStale: response.headers['x-registry-stale'] !== undefined,
-      }),
-    )
-  })
-  request.end(payload)
-  return promise.finally(() => {
-    clearTimeout(timer)
-    ask.signal?.removeEventListener('abort', abort)
-  })
+  signal?.addEventListener('abort', abort, { once: true })
+  if (signal?.aborted) abort()
+  return promise.finally(() => signal?.removeEventListener('abort', abort))
+}
+
+function replyOf({ status, headers, body }: HttpResponse, started: number): HttpReply {
+  return {
+    status,
+    type: headers['content-type'] ?? '',
+    body: body.toString(),
+    milliseconds: performance.now() - started,
+    isStale: headers['x-registry-stale'] !== undefined,
+  }
 }
 
 const CODES: { readonly [code: string]: readonly [code: string, message: string] } = {
@@ -136,11 +120,11 @@ const CODES: { readonly [code: string]: readonly [code: string, message: string]
   EPIPE: ['lost', 'connection lost'],
 }
 
-function errorOf(error: NodeJS.ErrnoException, isReused: boolean): NodeHttpError {
-  if (error instanceof NodeHttpError) return error
-  const known = CODES[error.code ?? '']
-  if (isReused && known?.[0] === 'lost') return new NodeHttpError('stale', known[1], error)
-  return known
-    ? new NodeHttpError(known[0], known[1], error)
-    : new NodeHttpError('failed', `${error.code ?? 'error'}: ${error.message.slice(0, 200)}`, error)
+function errorOf({ why, error, isStale }: HttpFailure): NodeHttpError {
+  if (why !== 'connection') return new NodeHttpError(why === 'size' ? 'too-large' : why, error.message, error)
+  const [code, message] = CODES[error.code ?? ''] ?? [
+    'failed',
+    `${error.code ?? 'error'}: ${error.message.slice(0, 200)}`,
+  ]
+  return new NodeHttpError(isStale && code === 'lost' ? 'stale' : code, message, error)
 }

@@ -80,10 +80,10 @@ test('a response of the limit is passed on, and one byte more is not', async () 
   }
 
   expect(await sizeOf(1_000, 1_000)).toBe(1_000)
-  expect(await sizeOf(1_001, 1_000)).toBe('its response exceeds 1000 bytes')
+  expect(await sizeOf(1_001, 1_000)).toBe('the response exceeds 1000 bytes')
   // Without a limit of its own: 32 MiB of segments and 64 KiB for their quotes.
   expect(await sizeOf(33_619_968)).toBe(33_619_968)
-  expect(await sizeOf(33_619_969)).toBe('its response exceeds 33619968 bytes')
+  expect(await sizeOf(33_619_969)).toBe('the response exceeds 33619968 bytes')
   expect(results).toEqual(['answer', 'failed', 'answer', 'failed'])
 })
 

@@ -9,6 +9,7 @@ import type { Agent as SecureAgent } from 'node:https'
 import { parseAddress, REGISTRY_LIMITS } from '../contract/fabric.ts'
 import { VacancyError } from '../errors.ts'
 import { http, https } from './http-modules.ts'
+import { type HttpResponse, requestHttp } from './http-request.ts'
 import type { Log } from './log.ts'
 import { loadTls } from './tls.ts'
 import { readTokenFile } from './token-file.ts'
@@ -165,69 +166,26 @@ function close({ plain, secure }: Way): void {
 function send(
   way: Way,
   base: string,
-  { method, path, headers, body, timeoutMs, bytesMax = BYTES_MAX }: HttpRequest,
+  asked: HttpRequest,
   done: (result: HttpResult) => void,
   mayRepeat: boolean,
 ): () => void {
-  let isOver = false
-  let cancelRepeat: (() => void) | undefined
-  const end = (result: HttpResult): void => {
-    if (isOver) return
-    isOver = true
-    clearTimeout(timer)
-    outgoing.destroy()
-    done(result)
-  }
+  const { method, path, headers, body, timeoutMs, bytesMax = BYTES_MAX } = asked
   const url = new URL(`${base.replace(/\/+$/, '')}${path}`)
-  const [library, agent] = url.protocol === 'https:' ? [https, way.secure] : [http, way.plain]
-  const content =
-    body === undefined ? {} : { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body) }
-  const outgoing = library.request(url, { method, agent, headers: { ...way.headers, ...headers, ...content } })
-  const timer = setTimeout(() => end({ kind: 'failed', reason: `no response within ${timeoutMs} ms` }), timeoutMs)
-  outgoing.on('response', (answer) => {
-    const chunks: Buffer[] = []
-    let bytes = 0
-    answer.on('data', (chunk: Buffer) => {
-      bytes += chunk.length
-      if (bytes > bytesMax) end({ kind: 'failed', reason: `its response exceeds ${bytesMax} bytes` })
-      else chunks.push(chunk)
-    })
-    answer.on('error', (error) => end({ kind: 'failed', reason: error.message }))
-    answer.on('end', () => {
-      if (isOver) return
-      isOver = true
-      clearTimeout(timer)
-      const { etag = '', 'content-type': contentType = '', 'cache-control': cacheControl = '' } = answer.headers
-      const isStale = answer.headers['x-registry-stale'] !== undefined
-      const body = Buffer.concat(chunks).toString()
-      done({ kind: 'answer', status: answer.statusCode ?? 0, etag, contentType, cacheControl, isStale, body })
-    })
+  const agent = url.protocol === 'https:' ? way.secure : way.plain
+  const options = { method, agent, headers: { ...way.headers, ...headers }, body, timeoutMs, bytesMax }
+  let cancel = requestHttp(url, options, (result) => {
+    if (!('error' in result)) return done(resultOf(result))
+    const { error, isStale } = result
+    // That an idle connection was closed proves nothing about the registry. All requests may be sent twice.
+    if (mayRepeat && isStale && error.code === 'ECONNRESET') cancel = send(way, base, asked, done, false)
+    else done({ kind: 'failed', reason: error.message || (error.code ?? 'the connection failed') })
   })
-  outgoing.on('error', (error: NodeJS.ErrnoException) => {
-    if (isOver) return
-    // The other side may have closed an idle kept-alive connection, which proves nothing about the registry. All
-    // requests may be sent twice.
-    if (mayRepeat && outgoing.reusedSocket && error.code === 'ECONNRESET') {
-      isOver = true
-      clearTimeout(timer)
-      const again = {
-        method,
-        path,
-        timeoutMs,
-        bytesMax,
-        ...(headers && { headers }),
-        ...(body !== undefined && { body }),
-      }
-      cancelRepeat = send(way, base, again, done, false)
-      return
-    }
-    end({ kind: 'failed', reason: error.message || (error.code ?? 'the connection failed') })
-  })
-  outgoing.end(body)
-  return () => {
-    isOver = true
-    clearTimeout(timer)
-    outgoing.destroy()
-    cancelRepeat?.()
-  }
+  return () => cancel()
+}
+
+function resultOf({ status, headers, body }: HttpResponse): HttpResult {
+  const { etag = '', 'content-type': contentType = '', 'cache-control': cacheControl = '' } = headers
+  const isStale = headers['x-registry-stale'] !== undefined
+  return { kind: 'answer', status, etag, contentType, cacheControl, isStale, body: body.toString() }
 }

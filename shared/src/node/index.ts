@@ -40,6 +40,7 @@ export {
   type SendRequest,
 } from './http-caller.ts'
 export { http, https } from './http-modules.ts'
+export { type HttpFailure, type HttpResponse, requestHttp } from './http-request.ts'
 export {
   type HttpAnswer,
   type HttpApiOptions,

@@ -1,11 +1,10 @@
 /** HTTP requests of commands to nodes, with the token and the authorities that a user names. */
 
 import { readFileSync } from 'node:fs'
-import type { IncomingMessage } from 'node:http'
 import { errorBody } from '../contract/index.ts'
 import { VacancyError } from '../errors.ts'
 import { VERSION } from './cli.ts'
-import { http, https } from './http-modules.ts'
+import { requestHttp } from './http-request.ts'
 
 /** A node gives up after 6 s (http/cluster.ts); its caller waits a little longer. */
 const ANSWER_MS = 10_000
@@ -97,50 +96,22 @@ function sendFor(
   body: string,
   bytesMax: number,
 ): Promise<Omit<Reply, 'body'> & { readonly bytes: Buffer }> {
-  const { promise, resolve, reject } = Promise.withResolvers<Omit<Reply, 'body'> & { readonly bytes: Buffer }>()
-  const { host } = new URL(url)
-  let isConnected = false
-  const fail = (error: NodeJS.ErrnoException) => {
-    const code = isConnected ? 'connection_lost' : 'connection_failed'
-    reject(new VacancyError(code, { address: host, reason: error.code ?? error.message }, { cause: error }))
-  }
-  const headers = {
-    ...(token !== undefined && { authorization: `Bearer ${token}` }),
-    ...(method === 'POST' && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
-  }
-  const options = { method, headers, agent: false, timeout: answerMs } as const
-  const request = url.startsWith('https:')
-    ? https.request(url, { ...options, ...(ca !== undefined && { ca }) })
-    : http.request(url, options)
-  request.on('socket', (socket) => {
-    socket.once('connect', () => {
-      isConnected = true
-    })
-  })
-  request.on('timeout', () => request.destroy(new Error(`no response within ${answerMs / 1000} s`)))
-  request.on('error', fail)
-  request.on('response', (response: IncomingMessage) => {
-    const chunks: Buffer[] = []
-    let bytes = 0
-    response.on('data', (chunk: Buffer) => {
-      bytes += chunk.length
-      if (bytes <= bytesMax) {
-        chunks.push(chunk)
+  const headers: { readonly [name: string]: string } = token === undefined ? {} : { authorization: `Bearer ${token}` }
+  const sent = method === 'POST' ? body : undefined
+  return new Promise((resolve, reject) => {
+    const options = { method, headers, body: sent, agent: false, ca, idleMs: answerMs, bytesMax } as const
+    requestHttp(url, options, (result) => {
+      if (!('error' in result)) {
+        const atMs = Date.parse(result.headers.date ?? '')
+        resolve({ status: result.status, bytes: result.body, atMs: atMs || 0 })
         return
       }
-      const error = new Error(`the response exceeds ${bytesMax} bytes`)
-      // Its end may have been received: then it follows although the request is destroyed.
-      fail(error)
-      request.destroy(error)
-    })
-    response.on('error', fail)
-    response.on('end', () => {
-      const atMs = Date.parse(response.headers.date ?? '')
-      resolve({ status: response.statusCode ?? 0, bytes: Buffer.concat(chunks), atMs: atMs || 0 })
+      const { error, isConnected } = result
+      const code = isConnected ? 'connection_lost' : 'connection_failed'
+      const reason = error.code ?? error.message
+      reject(new VacancyError(code, { address: new URL(url).host, reason }, { cause: error }))
     })
   })
-  request.end(body)
-  return promise
 }
 
 /**
