@@ -108,13 +108,27 @@ export type ServingThread = {
 /** The principal of a connection: its role, and the name of its token. */
 export type Principal = { readonly role: Role; readonly source: Uint8Array }
 
-export type Held = {
-  readonly bytes: Uint8Array
-  readonly start: number
-  readonly end: number
-  readonly correlationId: number
-  readonly inEnvelope: boolean
-  readonly deadline: number
+/** The payload of a request in the bytes of its chunk. */
+export type Frame = {
+  bytes: Uint8Array
+  start: number
+  end: number
+  correlationId: number
+  inEnvelope: boolean
+}
+
+export type Held = Readonly<Frame> & { readonly deadline: number }
+
+/** What the replica answers to a write. */
+export type WriteOutcome = {
+  readonly token: number
+  readonly code: number
+  readonly value: number
+  readonly index: number
+  /** Text of a refusal. */
+  readonly detail: string
+  /** The reply, where the replica made it. */
+  readonly frame: Uint8Array | undefined
 }
 
 export type Connection = {
@@ -122,6 +136,10 @@ export type Connection = {
   readonly socket: Socket
   readonly splitter: FrameSplitter
   readonly sink: FrameSink
+  /** Continues with frames that waited. */
+  readonly resume: () => void
+  /** The kernel has taken a write. */
+  readonly onSent: () => void
   role: Role | undefined
   /** Name of the token, at most 32 bytes. */
   source: Uint8Array
@@ -171,7 +189,7 @@ export function unsentBytes(socket: Socket): number {
 }
 
 /** Not bytes.slice: for a Buffer that is a view, and the chunk is reused after this turn. */
-export function copyOf(bytes: Uint8Array, start: number, end: number): Uint8Array {
+export function copyOf({ bytes, start, end }: Frame): Uint8Array {
   return Uint8Array.prototype.slice.call(bytes, start, end)
 }
 

@@ -27,23 +27,16 @@ import {
 } from '../testing/connections.ts'
 import { ask } from '../testing/node-in-memory.ts'
 import { REFUSED, takeProposals } from '../threads/writes.ts'
-import {
-  checkTimes,
-  expireReads,
-  resumeFramesOf,
-  sendAnswers,
-  takeAnswer,
-  takeConfirmation,
-  takeStays,
-} from './connection.ts'
+import { checkTimes, expireReads, resumeFramesOf, takeConfirmation } from './connection.ts'
 import { type Connection, LIMITS_OF_THREAD } from './connection-state.ts'
 import { COUNTER, commandCounts } from './counters.ts'
 import { DEFERRED_LIMITS } from './deferred.ts'
+import { sendAnswers, takeAnswer, takeStays } from './replies.ts'
 
 const tokensOf = ({ thread }: Client) => [...thread.waiting.keys()]
 
 function answer(client: Client, token: number, code = 0, index = 9, value = 5, detail = ''): void {
-  const touched = takeAnswer(client.thread, token, code, value, index, detail, undefined)
+  const touched = takeAnswer(client.thread, { token, code, value, index, detail, frame: undefined })
   if (touched) sendAnswers(touched)
 }
 
@@ -173,7 +166,16 @@ test('a closed connection gives its slab back and gets no replies', () => {
   client.send(setRooms(WRITES_FROM))
   client.socket.emit('close')
   expect(client.thread.connections.size).toBe(0)
-  expect(takeAnswer(client.thread, tokensOf(client)[0] as number, 0, 5, 9, '', undefined)).toBeUndefined()
+  expect(
+    takeAnswer(client.thread, {
+      token: tokensOf(client)[0] as number,
+      code: 0,
+      value: 5,
+      index: 9,
+      detail: '',
+      frame: undefined,
+    }),
+  ).toBeUndefined()
   client.send(exists(2))
   expect(client.state.writes).toEqual([])
   expect(counterOf(client, COUNTER.connectionsClosed)).toBe(1)
@@ -252,7 +254,7 @@ test('the frame of the replica reaches the client of a stay with its own correla
   const client = connect()
   client.send(frame('CONFIRMSTAY', { stayId: 's1', wantIndex: 1 }, 77))
   const reply = encodeReply('CONFIRMSTAY', 0, STAY, CONTEXT).slice()
-  const touched = takeAnswer(client.thread, 1, 0, 0, 12, '', reply)
+  const touched = takeAnswer(client.thread, { token: 1, code: 0, value: 0, index: 12, detail: '', frame: reply })
   sendAnswers(touched as Connection)
   const expected = encodeReply('CONFIRMSTAY', 77, { ...STAY, appliedIndex: 12 }, CONTEXT)
   expect(Buffer.concat(client.state.writes).equals(expected)).toBe(true)

@@ -28,7 +28,6 @@ import { READ_LIMITS } from '../cluster/reads.ts'
 import { admitRead, type Cells, ROLE, roleOf } from '../cluster/shared-status.ts'
 import { writeError } from '../protocol/reply.ts'
 import { type Searcher, takeSlices } from '../search/search.ts'
-import { outcomeText } from '../store/command.ts'
 import { appliedIndex } from '../store/store.ts'
 import { beginRequest, endRequest } from '../store/version.ts'
 import { addRead } from '../threads/reads.ts'
@@ -38,13 +37,13 @@ import {
   type Connection,
   copyOf,
   type DeferredRead,
+  type Frame,
   type Held,
   LIMITS_OF_THREAD,
   type PendingRead,
   type ServingThread,
   takeToken,
   unsentBytes,
-  type WriteReply,
 } from './connection-state.ts'
 import { COUNTER, count, countCommand, countDuration, countError, countRows } from './counters.ts'
 import {
@@ -57,9 +56,7 @@ import {
   type TurnOutcome,
 } from './deferred.ts'
 import {
-  answerFrame,
   answerRead,
-  answerWrite,
   continueSearch,
   continueSegments,
   createListing,
@@ -67,7 +64,6 @@ import {
   isSearch,
   KEEPS_CHANGING,
   minIndexOf,
-  NO_ROOM,
   NO_SOURCE,
   openRequest,
   proposeStayRead,
@@ -76,20 +72,34 @@ import {
   UNFINISHED,
   wantsIndex,
 } from './dispatch.ts'
-import { giveSlab, takeSlab } from './slabs.ts'
-
-const SMALL_BYTES = 4096
-
-const HEAP_REPLY_BYTES = 256 * 1024
+import {
+  closeAfterFlush,
+  flush,
+  hasMuchQueued,
+  releaseSlab,
+  reply,
+  replyError,
+  send,
+  sendAnswers,
+  stopWhenFull,
+} from './replies.ts'
 
 export function openConnection(thread: ServingThread, socket: Socket): Connection {
   const connection: Connection = {
     thread,
     socket,
+    resume: () => resumeFramesOf(connection),
+    onSent: () => onSent(connection),
     splitter: createFrameSplitter({ payloadBytesMax: thread.requestBytesMax, skipBytesMax: thread.skipBytesMax }),
     sink: {
-      frame: (bytes, start, end, correlationId, inEnvelope) =>
-        onFrame(connection, bytes, start, end, correlationId, inEnvelope),
+      frame: (bytes, start, end, correlationId, inEnvelope) => {
+        current.bytes = bytes
+        current.start = start
+        current.end = end
+        current.correlationId = correlationId
+        current.inEnvelope = inEnvelope
+        onFrame(connection, current)
+      },
       refuse: (correlationId, text) => refuseFrame(connection, correlationId, text),
       fatal: () => {
         count(thread.counters, COUNTER.protocolErrors)
@@ -152,10 +162,6 @@ function pauseReading(connection: Connection): void {
   connection.socket.pause()
 }
 
-function hasMuchQueued({ socket, thread }: Connection): boolean {
-  return socket.writableLength > thread.sendBufferBytes
-}
-
 function resumeReading(connection: Connection): void {
   if (!connection.paused || connection.closing || connection.splitter.stopped) return
   if (hasMuchQueued(connection)) return
@@ -163,22 +169,26 @@ function resumeReading(connection: Connection): void {
   connection.socket.resume()
 }
 
+/** The kernel has taken a write. Not the event `drain`, which has its own threshold and may never come. */
+function onSent(connection: Connection): void {
+  if (!connection.paused || connection.closing || hasMuchQueued(connection)) return
+  if (connection.splitter.stopped) resumeFramesOf(connection)
+  else resumeReading(connection)
+}
+
 // Frames
 
-function onFrame(
-  connection: Connection,
-  bytes: Uint8Array,
-  start: number,
-  end: number,
-  correlationId: number,
-  inEnvelope: boolean,
-): void {
+/** The frame being handled. One reused object: whatever waits keeps a copy. */
+const current: Frame = { bytes: new Uint8Array(0), start: 0, end: 0, correlationId: 0, inEnvelope: false }
+
+function onFrame(connection: Connection, frame: Frame): void {
   if (connection.closing) return
+  const { bytes, start, end, correlationId } = frame
   const { thread } = connection
   const { dispatcher, counters } = thread
   const command = openRequest(dispatcher, bytes, start, end)
   if (isLogin(bytes, start, end)) {
-    if (!inEnvelope) return logIn(connection, command)
+    if (!frame.inEnvelope) return logIn(connection, command)
     return replyError(connection, correlationId, 0, 'VALIDATION_ERROR: LOGIN cannot travel in an envelope')
   }
   if (!command) {
@@ -192,37 +202,29 @@ function onFrame(
   if (refusal !== '') return replyError(connection, correlationId, command.code, refusal)
   if (command.access === 'write') {
     // A waiting read must not see a write sent after it.
-    if (connection.pendingReads > 0 || connection.deferred > 0)
-      return hold(connection, bytes, start, end, correlationId, inEnvelope, false)
+    if (connection.pendingReads > 0 || connection.deferred > 0) return hold(connection, frame, false)
     return propose(connection, command, correlationId)
   }
   const mustWait = !thread.cells && !isApplied(thread, command)
   if (connection.writes > 0 || mustWait) {
-    return hold(connection, bytes, start, end, correlationId, inEnvelope, mustWait)
+    return hold(connection, frame, mustWait)
   }
-  if (thread.cells) readInShard(connection, thread.cells, command, bytes, start, end, correlationId)
-  else read(connection, command, bytes, start, end, correlationId, 0)
+  if (thread.cells) readInShard(connection, thread.cells, command, frame)
+  else read(connection, command, frame, 0)
 }
 
 /**
  * Serves a read from the applied state, or requests a confirmation from the replica (docs/design/consensus.md#reads).
  */
-function readInShard(
-  connection: Connection,
-  cells: Cells,
-  command: CommandSpec,
-  bytes: Uint8Array,
-  start: number,
-  end: number,
-  correlationId: number,
-): void {
+function readInShard(connection: Connection, cells: Cells, command: CommandSpec, frame: Frame): void {
   const { thread } = connection
+  const { correlationId } = frame
   const mode = readModeOf(thread.dispatcher, command)
   const applied = appliedIndex(thread.memory)
   switch (admitRead(cells, mode, thread.monotonicMs(), applied, connection.servedIndex)) {
     case 'serve':
       connection.servedIndex = applied
-      return read(connection, command, bytes, start, end, correlationId, 0)
+      return read(connection, command, frame, 0)
     case 'confirm': {
       if (thread.pendingReads.size >= READ_LIMITS.waiting)
         return replyError(connection, correlationId, command.code, '429')
@@ -230,7 +232,7 @@ function readInShard(
       thread.pendingReads.set(token, {
         connection,
         command,
-        bytes: copyOf(bytes, start, end),
+        bytes: copyOf(frame),
         correlationId,
         isLinearizable: mode.isLinearizable,
         since: thread.monotonicMs(),
@@ -245,16 +247,9 @@ function readInShard(
   }
 }
 
-function read(
-  connection: Connection,
-  command: CommandSpec,
-  bytes: Uint8Array,
-  start: number,
-  end: number,
-  correlationId: number,
-  waitedMs: number,
-): void {
+function read(connection: Connection, command: CommandSpec, frame: Frame, waitedMs: number): void {
   const { thread } = connection
+  const { correlationId } = frame
   const { dispatcher } = thread
   if (command.group === 'stays') return readStays(connection, command, correlationId)
   const { searcher } = dispatcher
@@ -278,7 +273,7 @@ function read(
     return deferRead(connection, {
       connection,
       command,
-      bytes: copyOf(bytes, start, end),
+      bytes: copyOf(frame),
       correlationId,
       since: started - waitedMs,
       slices: isBegun && isSearch(command) ? takeSlices(searcher, took) : undefined,
@@ -301,35 +296,6 @@ function readStays(connection: Connection, command: CommandSpec, correlationId: 
   connection.pendingReads++
   if (connection.pendingReads >= LIMITS_OF_THREAD.readsPerConnection) connection.splitter.stopped = true
   thread.scheduleBatches()
-}
-
-/** Answers a read of stays. @returns its connection, for `sendAnswers` */
-export function takeStays(
-  thread: ServingThread,
-  token: number,
-  code: number,
-  index: number,
-  frame: Uint8Array | undefined,
-): Connection | undefined {
-  const read = thread.stayReads.get(token)
-  assert(read !== undefined, 'the replica replies once to each read')
-  thread.stayReads.delete(token)
-  const { connection, command, correlationId, since } = read
-  connection.pendingReads--
-  countDuration(thread.counters, command.code, 1, (thread.monotonicMs() - since) / 1000)
-  const text = code === 0 ? '' : (refusedText(code) ?? outcomeText(code, 0))
-  if (text !== '') countError(thread.counters, command.code, text)
-  if (connection.closing) return undefined
-  connection.servedIndex = Math.max(connection.servedIndex, index)
-  makeRoom(connection, frame?.length ?? 0)
-  const { small, smallAt } = connection
-  const end =
-    frame && text === ''
-      ? answerFrame(frame, correlationId, 0, small, smallAt, small.length)
-      : writeError(small, smallAt, small.length, correlationId, text)
-  assert(end !== NO_ROOM, 'there is room for the answer')
-  connection.smallAt = end
-  return connection
 }
 
 /** Counts an answered read. */
@@ -459,19 +425,11 @@ function propose(connection: Connection, command: CommandSpec, correlationId: nu
 }
 
 /** Keeps one frame and all later ones until the earlier requests are answered. */
-function hold(
-  connection: Connection,
-  bytes: Uint8Array,
-  start: number,
-  end: number,
-  correlationId: number,
-  inEnvelope: boolean,
-  forIndex: boolean,
-): void {
-  const copy = copyOf(bytes, start, end)
+function hold(connection: Connection, frame: Frame, forIndex: boolean): void {
+  const bytes = copyOf(frame)
   const now = connection.thread.monotonicMs()
   const deadline = forIndex ? now + READ_LIMITS.minIndexWaitMs : Number.POSITIVE_INFINITY
-  connection.held = { bytes: copy, start: 0, end: copy.length, correlationId, inEnvelope, deadline }
+  connection.held = { ...frame, bytes, start: 0, end: bytes.length, deadline }
   connection.splitter.stopped = true
 }
 
@@ -515,10 +473,10 @@ function mayContinue(
 
 function goOn(connection: Connection, held: Held, command: CommandSpec): void {
   const { thread } = connection
-  const { bytes, start, end, correlationId } = held
+  const { correlationId } = held
   if (command.access === 'write') propose(connection, command, correlationId)
-  else if (thread.cells) readInShard(connection, thread.cells, command, bytes, start, end, correlationId)
-  else if (isApplied(thread, command)) read(connection, command, bytes, start, end, correlationId, 0)
+  else if (thread.cells) readInShard(connection, thread.cells, command, held)
+  else if (isApplied(thread, command)) read(connection, command, held, 0)
   else replyError(connection, correlationId, command.code, '308')
 }
 
@@ -549,166 +507,6 @@ function refuseFrame(connection: Connection, correlationId: number, text: string
   count(connection.thread.counters, COUNTER.clientErrors)
   count(connection.thread.counters, COUNTER.protocolErrors)
   reply(connection, (target, at, end) => writeError(target, at, end, correlationId, text))
-}
-
-function replyError(connection: Connection, correlationId: number, command: number, text: string): void {
-  countError(connection.thread.counters, command, text)
-  reply(connection, (target, at, end) => writeError(target, at, end, correlationId, text))
-}
-
-/**
- * Appends a reply to those of this read event; in a new slab, or in heap memory, when there is no room.
- *
- * @returns the result of `write`; below NO_ROOM no reply was written, for a reason of its own
- */
-function reply(connection: Connection, write: WriteReply): number {
-  const { thread } = connection
-  const { u8 } = thread.memory
-  if (connection.slab === 0) openSlab(connection)
-  if (connection.slab !== 0) {
-    const stop = write(u8, connection.slabAt, connection.slab + thread.slabs.bytes)
-    if (stop < NO_ROOM) return stop
-    if (stop !== NO_ROOM) {
-      connection.slabAt = stop
-      return stop
-    }
-    if (connection.slabAt > connection.slab) {
-      flush(connection)
-      stopWhenFull(connection)
-      return reply(connection, write)
-    }
-  }
-  return replyFromHeap(connection, write)
-}
-
-/**
- * For replies that no slab holds: long lists, and all replies while slow readers hold every slab. Searches write into
- * the store's memory only, so they use the thread's spare slab and are copied out.
- */
-function replyFromHeap(connection: Connection, write: WriteReply): number {
-  const { thread } = connection
-  flush(connection)
-  const { spare } = thread.slabs
-  const stop = write(thread.memory.u8, spare, spare + thread.slabs.bytes)
-  if (stop < NO_ROOM) return stop
-  if (stop !== NO_ROOM) {
-    count(thread.counters, COUNTER.slabsMissing)
-    send(connection, Buffer.from(thread.memory.u8.slice(spare, stop).buffer))
-    stopWhenFull(connection)
-    return stop
-  }
-  for (let bytes = Math.max(HEAP_REPLY_BYTES, thread.slabs.bytes * 2); ; bytes *= 2) {
-    const heap = Buffer.allocUnsafeSlow(bytes)
-    const end = write(heap, 0, bytes)
-    if (end < NO_ROOM) return end
-    if (end === NO_ROOM) continue
-    send(connection, heap.subarray(0, end))
-    stopWhenFull(connection)
-    return end
-  }
-}
-
-/**
- * One read event may bring thousands of requests: their replies must not all queue up for a client that does not read.
- */
-function stopWhenFull(connection: Connection): void {
-  if (hasMuchQueued(connection)) connection.splitter.stopped = true
-}
-
-/** The kernel has taken a write. Not the event `drain`, which has its own threshold and may never come. */
-function onSent(connection: Connection): void {
-  if (!connection.paused || connection.closing || hasMuchQueued(connection)) return
-  if (connection.splitter.stopped) resumeFramesOf(connection)
-  else resumeReading(connection)
-}
-
-function openSlab(connection: Connection): void {
-  connection.slab = takeSlab(connection.thread.slabs)
-  connection.slabAt = connection.slab
-}
-
-function releaseSlab(connection: Connection): void {
-  if (connection.slab !== 0) giveSlab(connection.thread.slabs, connection.slab)
-  connection.slab = 0
-}
-
-/** Sends the content of the slab with one write. */
-function flush(connection: Connection): void {
-  const { thread, socket, slab } = connection
-  if (slab === 0) return
-  const bytes = connection.slabAt - slab
-  connection.slab = 0
-  if (bytes === 0 || socket.destroyed) {
-    giveSlab(thread.slabs, slab)
-    return
-  }
-  count(thread.counters, COUNTER.bytesSent, bytes)
-  const view = Buffer.from(thread.memory.buffer as unknown as ArrayBuffer, slab, bytes)
-  let handed = false
-  socket.write(view, () => {
-    if (handed) giveSlab(thread.slabs, slab)
-    onSent(connection)
-  })
-  // The queue is empty: the kernel took all bytes, and the memory is free at once.
-  if (socket.writableLength === 0) giveSlab(thread.slabs, slab)
-  else handed = true
-}
-
-function send(connection: Connection, bytes: Buffer): void {
-  if (connection.socket.destroyed) return
-  count(connection.thread.counters, COUNTER.bytesSent, bytes.length)
-  connection.socket.write(bytes, () => onSent(connection))
-}
-
-function closeAfterFlush(connection: Connection): void {
-  flush(connection)
-  connection.closing = true
-  connection.socket.end()
-  connection.socket.destroySoon()
-}
-
-// Replies of writes
-
-/** Appends the reply of a write to others for the same client; `sendAnswers` sends them. */
-export function takeAnswer(
-  thread: ServingThread,
-  token: number,
-  code: number,
-  value: number,
-  index: number,
-  detail: string,
-  frame: Uint8Array | undefined,
-): Connection | undefined {
-  const waiting = thread.waiting.get(token)
-  assert(waiting !== undefined, 'every accepted write gets exactly one outcome')
-  thread.waiting.delete(token)
-  const { connection, command, correlationId } = waiting
-  countDuration(thread.counters, command.code, 0, (thread.monotonicMs() - waiting.since) / 1000)
-  const text = code === 0 ? '' : (refusedText(code) ?? outcomeText(code, value, detail))
-  if (text !== '') countError(thread.counters, command.code, text)
-  if (!connection || connection.closing) return undefined
-  if (code === 0 && index > connection.servedIndex) connection.servedIndex = index
-  connection.writes--
-  makeRoom(connection, frame?.length ?? 0)
-  const { small, smallAt } = connection
-  const writer = thread.dispatcher.searcher.writer
-  const shown = waiting.wantsIndex ? index : 0
-  let end = NO_ROOM
-  if (text !== '') end = writeError(small, smallAt, small.length, correlationId, text)
-  else if (frame) end = answerFrame(frame, correlationId, shown, small, smallAt, small.length)
-  else end = answerWrite(writer, command, correlationId, value, shown, small, smallAt, small.length)
-  assert(end !== NO_ROOM, 'the answer of a write is short')
-  connection.smallAt = end
-  return connection
-}
-
-/** Room for a short answer, and for a frame of so many bytes. */
-function makeRoom(connection: Connection, frameBytes: number): void {
-  const needed = SMALL_BYTES / 2 + frameBytes
-  if (connection.small.length - connection.smallAt >= needed) return
-  const grown = Buffer.allocUnsafe(Math.max(SMALL_BYTES, connection.small.length * 2, connection.smallAt + needed))
-  connection.small.copy(grown, 0, 0, connection.smallAt)
-  connection.small = grown
 }
 
 // Confirmations of reads by the replica
@@ -747,7 +545,7 @@ function answerPending(connection: Connection, pending: PendingRead, code: numbe
   connection.servedIndex = Math.max(connection.servedIndex, applied)
   const opened = openRequest(thread.dispatcher, bytes, 0, bytes.length)
   assert(opened === command, 'a read that waits was checked before')
-  read(connection, command, bytes, 0, bytes.length, correlationId, waitedMs)
+  read(connection, command, { bytes, start: 0, end: bytes.length, correlationId, inEnvelope: false }, waitedMs)
 }
 
 /** Answers reads that have timed out without the replica. Called by the thread's timer. */
@@ -762,16 +560,6 @@ export function expireReads(thread: ServingThread, now: number): void {
     touched.add(connection)
   }
   for (const connection of touched) sendAnswers(connection)
-}
-
-/** Sends collected replies and lets held frames continue. */
-export function sendAnswers(connection: Connection): void {
-  flush(connection)
-  if (connection.smallAt > 0) send(connection, connection.small.subarray(0, connection.smallAt))
-  // The socket may still hold the sent bytes: the next replies get their own memory.
-  connection.small = connection.small.subarray(connection.smallAt)
-  connection.smallAt = 0
-  if (connection.held || connection.splitter.stopped) resumeFramesOf(connection)
 }
 
 /** Checks time limits. Called by the thread's timer. */

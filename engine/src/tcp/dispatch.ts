@@ -619,6 +619,14 @@ function writeNight(dispatcher: Dispatcher, command: CommandSpec, writer: Comman
 const indexBytes = new Uint8Array(8)
 const indexView = new DataView(indexBytes.buffer)
 
+type WrittenReply = {
+  readonly command: CommandSpec
+  readonly correlationId: number
+  readonly value: number
+  /** 0 where it was not requested. */
+  readonly index: number
+}
+
 /**
  * A SUCCESS reply of a write: empty, or the new availability; the index if requested.
  *
@@ -626,10 +634,7 @@ const indexView = new DataView(indexBytes.buffer)
  */
 export function answerWrite(
   writer: ReplyWriter,
-  command: CommandSpec,
-  correlationId: number,
-  value: number,
-  index: number,
+  { command, correlationId, value, index }: WrittenReply,
   target: Uint8Array,
   at: number,
   end: number,

@@ -24,15 +24,13 @@ import {
   expireReads,
   openConnection,
   resumeFramesOf,
-  sendAnswers,
-  takeAnswer,
   takeConfirmation,
-  takeStays,
 } from './connection.ts'
 import type { Connection, Principal, ServingThread } from './connection-state.ts'
 import { attachCounters, COUNTER, count } from './counters.ts'
 import { createDispatcher, NO_SOURCE } from './dispatch.ts'
 import { noteLoginFailure } from './login-failures.ts'
+import { sendAnswers, takeAnswer, takeStays } from './replies.ts'
 import { createSlabs } from './slabs.ts'
 
 /** Options of a serving thread. */
@@ -268,11 +266,12 @@ function receiveAnswers(thread: ServingThread, answers: ArrayBuffer): void {
     const rest = bytes.subarray(Math.min(at + 4, at + length), at + length)
     at += length
     const frame = attached === ATTACHED.frame ? rest : undefined
+    const detail = attached === ATTACHED.text ? decoder.decode(rest) : ''
     const connection = thread.pendingReads.has(token)
       ? takeConfirmation(thread, token, code, index)
       : thread.stayReads.has(token)
         ? takeStays(thread, token, code, index, frame)
-        : takeAnswer(thread, token, code, value, index, attached === ATTACHED.text ? decoder.decode(rest) : '', frame)
+        : takeAnswer(thread, { token, code, value, index, detail, frame })
     if (connection) touched.add(connection)
   }
   for (const connection of touched) sendAnswers(connection)
