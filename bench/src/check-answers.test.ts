@@ -9,7 +9,7 @@ import { answerTo, createTables, type SearchFields, searches } from './queries.t
 
 const today = dayOf(Date.now())
 const dataset = createDataset({
-  shape: 'skewed',
+  shape: 'region',
   packages: 5000,
   days: 10,
   from: today,

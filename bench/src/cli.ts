@@ -7,7 +7,6 @@ import { queueCommand } from './queue/queue.ts'
 import { replicatedCommand } from './replicated.ts'
 import { reportCommand } from './report.ts'
 import { sampleCommand } from './sample.ts'
-import { startsCommand } from './starts.ts'
 import { staysCommand } from './stays/stays.ts'
 import { whyNotCommand } from './why-not/why-not.ts'
 
@@ -31,7 +30,6 @@ await runCommands(
     queueCommand,
     fabricCommand,
     staysCommand,
-    startsCommand,
   ],
   named,
 )

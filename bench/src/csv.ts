@@ -131,8 +131,8 @@ function writeGrouped(dataset: Dataset, pieces: Pieces, out: Out, progress: Prog
   let reportAt = PACKAGES_BETWEEN_REPORTS
   for (let row = 0; row < rows.property.length; row++) {
     setPrefix(prefixes, 0, dataset, row)
-    const { first, end } = nightsOf(dataset, row)
-    for (let night = first; night < end; night++) {
+    const nights = nightsOf(dataset, row)
+    for (let night = 0; night < nights; night++) {
       appendRecord(out, pieces, prefixes, 0, night, packageOf(dataset, row, spec.from + night))
       if (out.end >= BUFFER_BYTES) flush(out)
     }
@@ -151,7 +151,7 @@ function writeShuffled(dataset: Dataset, pieces: Pieces, out: Out, progress: Pro
   for (let place = 0; place < packages; place++) {
     const number = permute(place, packages, spec.seed)
     const row = upperBound(rows.packagesBefore, number) - 1
-    const night = (rows.firstNight[row] ?? 0) + number - (rows.packagesBefore[row] ?? 0)
+    const night = number - (rows.packagesBefore[row] ?? 0)
     appendRecord(out, pieces, prefixes, row, night, packageOf(dataset, row, spec.from + night))
     if (out.end >= BUFFER_BYTES) flush(out)
     if ((place + 1) % PACKAGES_BETWEEN_REPORTS === 0) progress?.(place + 1)

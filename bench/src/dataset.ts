@@ -7,10 +7,9 @@
 import { createDraft, finishDraft, type Inventory, type NightlyPackage, type Shape } from './inventory.ts'
 import { createRandom } from './random.ts'
 import { REGION_SEGMENTS_MAX, region } from './region.ts'
-import { skewed } from './skewed.ts'
 import { uniform } from './uniform.ts'
 
-export const SHAPES = ['uniform', 'skewed', 'region'] as const
+export const SHAPES = ['uniform', 'region'] as const
 export const NIGHTS = ['random', 'constant'] as const
 export const PACKAGES_MAX = 500_000_000
 /** The window of dates a node keeps is one year. */
@@ -49,13 +48,12 @@ export function createDataset(spec: DatasetSpec): Dataset {
 }
 
 function shapeOf(spec: DatasetSpec): Shape {
-  return { uniform, skewed, region }[spec.shape]
+  return { uniform, region }[spec.shape]
 }
 
-/** Nights of a row, as numbers counted from the data set's first day: first included, end not. */
-export function nightsOf({ rows }: Inventory, row: number): { first: number; end: number } {
-  const first = rows.firstNight[row] ?? 0
-  return { first, end: first + (rows.packagesBefore[row + 1] ?? 0) - (rows.packagesBefore[row] ?? 0) }
+/** How many nights a row has from the data set's first day on: all, but the last row may be cut. */
+export function nightsOf({ rows }: Inventory, row: number): number {
+  return (rows.packagesBefore[row + 1] ?? 0) - (rows.packagesBefore[row] ?? 0)
 }
 
 /** Names whose bits are set, in the order of their list. */

@@ -43,8 +43,6 @@ type Rows = {
   features: Uint8Array
   /** What chance is drawn from, night by night. */
   seed: Uint32Array
-  /** First night on sale, counted from the data set's first day. */
-  firstNight: Uint16Array
   /** Packages of all rows before this one; one more entry at the end holds the total. */
   packagesBefore: Uint32Array
 }
@@ -104,7 +102,7 @@ export function createDraft(names: Names, packages: number, days: number): Draft
       longitudeMicro: [],
       amenities: [],
     },
-    row: { property: [], roomType: [], basePrice: [], capacity: [], features: [], seed: [], firstNight: [] },
+    row: { property: [], roomType: [], basePrice: [], capacity: [], features: [], seed: [] },
     packagesBefore: [],
   }
 }
@@ -139,7 +137,6 @@ export function addRow(draft: Draft, row: RowDraft): void {
   columns.capacity.push(row.capacity)
   columns.features.push(row.features)
   columns.seed.push(row.seed)
-  columns.firstNight.push(row.firstNight)
 }
 
 export function finishDraft(draft: Draft): Inventory {
@@ -165,7 +162,6 @@ export function finishDraft(draft: Draft): Inventory {
       capacity: Uint8Array.from(row.capacity),
       features: Uint8Array.from(row.features),
       seed: Uint32Array.from(row.seed),
-      firstNight: Uint16Array.from(row.firstNight),
       packagesBefore: Uint32Array.from([...draft.packagesBefore, draft.packages]),
     },
   }

@@ -120,11 +120,11 @@ export function updates({ dataset }: Tables, { count, seed }: { count: number; s
   const random = createRandom(seed)
   return Array.from({ length: count }, (): Update => {
     const row = below(random, rows.property.length)
-    const { first, end } = nightsOf(dataset, row)
+    const nights = nightsOf(dataset, row)
     const target = {
       propertyId: properties.ids[rows.property[row] ?? 0] ?? '',
       roomType: names.roomTypes[rows.roomType[row] ?? 0] ?? '',
-      date: formatDay(spec.from + first + below(random, end - first)),
+      date: formatDay(spec.from + below(random, nights)),
     }
     const capacity = rows.capacity[row] ?? 0
     return below(random, 4) === 0
@@ -207,7 +207,7 @@ function isWanted({ properties, rows }: Dataset, row: number, criteria: Criteria
 function greatestPrice(dataset: Dataset, row: number, days: readonly number[], rateFeatures: number): number {
   let greatest = 0
   for (const day of days) {
-    if (!isOnSale(dataset, row, day - dataset.spec.from)) return Infinity
+    if (day - dataset.spec.from >= nightsOf(dataset, row)) return Infinity
     const packed = dataset.packageOf(dataset, row, day)
     if (availabilityOf(packed) === 0 || (featuresOf(packed) & rateFeatures) !== rateFeatures) return Infinity
     greatest = Math.max(greatest, priceOf(packed))
@@ -215,20 +215,14 @@ function greatestPrice(dataset: Dataset, row: number, days: readonly number[], r
   return greatest
 }
 
-/** Whether a row has a package on a night counted from the data set's first day: nightsOf without an object. */
-function isOnSale({ rows }: Dataset, row: number, night: number): boolean {
-  const since = night - (rows.firstNight[row] ?? 0)
-  return since >= 0 && since < (rows.packagesBefore[row + 1] ?? 0) - (rows.packagesBefore[row] ?? 0)
-}
-
 /** A row to search for and the nights of a stay; undefined when the row is on sale for too few nights. */
 function drawStay(tables: Tables, random: Random): { row: number; days: number[] } | undefined {
   const { dataset } = tables
   const row = below(random, dataset.rows.property.length)
-  const { first, end } = nightsOf(dataset, row)
+  const onSale = nightsOf(dataset, row)
   const nights = Math.min(STAY_NIGHTS, dataset.spec.days)
-  if (end - first < nights) return undefined
-  const arrival = dataset.spec.from + first + below(random, end - first - nights + 1)
+  if (onSale < nights) return undefined
+  const arrival = dataset.spec.from + below(random, onSale - nights + 1)
   return { row, days: Array.from({ length: nights }, (_, night) => arrival + night) }
 }
 

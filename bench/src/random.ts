@@ -64,16 +64,6 @@ export function upperBound(ascending: Float64Array | Uint32Array, value: number)
   return low
 }
 
-/** Weights 1/1, 1/2, 1/3 …: how towns, room types and amenities are spread in real inventories (Zipf's law). */
-export function zipf(count: number): number[] {
-  return Array.from({ length: count }, (_, i) => 1 / (i + 1))
-}
-
-/** Weights that fall with the place but never below `least` of the first: a long tail that still has members. */
-export function flatZipf(count: number, least: number): number[] {
-  return zipf(count).map((weight) => Math.max(weight, least))
-}
-
 /** `count` different numbers below `end` as a bit mask; `end` is at most 31. */
 export function pickMask(random: Random, end: number, count: number): number {
   let mask = 0

@@ -275,7 +275,6 @@ function addRooms(
       capacity: between(random, 1, most),
       features: refund | breakfast | (nextU32(random) & 0b1001_0100),
       seed: nextU32(random),
-      firstNight: 0,
       nights: draft.days,
     })
   }

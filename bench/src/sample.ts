@@ -80,7 +80,7 @@ const FLAGS = {
     type: 'choice',
     choices: SHAPES,
     default: 'uniform',
-    summary: 'Every value equally likely, sizes skewed as real ones are, or a region of the Alps.',
+    summary: 'Every value equally likely, or a region of the Alps.',
   },
   days: { type: 'integer', min: 1, max: DAYS_MAX, default: 60, summary: 'Nights on sale.' },
   from: { type: 'text', value: 'YYYY-MM-DD', summary: 'First night; today (UTC) unless given.' },

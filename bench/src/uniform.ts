@@ -57,7 +57,6 @@ export const uniform: Shape = {
         capacity: between(random, 1, AVAILABILITIES - 1),
         features: pickMask(random, SAMPLE_RATE_FEATURES.length, between(random, 3, 5)),
         seed: nextU32(random),
-        firstNight: 0,
         nights: draft.days,
       })
     }

@@ -63,8 +63,7 @@ export function* nights(dataset: Dataset): Generator<Night> {
     for (let night = 0; night < spec.days; night++) {
       const day = spec.from + night
       for (const row of sorted) {
-        const { first, end } = nightsOf(dataset, row)
-        if (night < first || night >= end) continue
+        if (night >= nightsOf(dataset, row)) continue
         const packed = dataset.packageOf(dataset, row, day)
         yield {
           segment,

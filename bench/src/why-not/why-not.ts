@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { EXIT } from '@vacancy/shared'
 import { defineCommand } from '@vacancy/shared/node'
 import { type Bench, closeBench, createBench, dataOf, SIZES, tablesOf } from '../bench.ts'
+import { nightsOf } from '../dataset.ts'
 import { failure } from '../failure.ts'
 import { type Histogram, percentile } from '../histogram.ts'
 import { cpuPressure, describeMachine } from '../machine.ts'
@@ -112,8 +113,7 @@ function workloadOf(tables: Tables): Workload {
   while (bookings.size < Math.min(BOOKINGS, dataset.packages / 10)) {
     const row = below(random, dataset.rows.property.length)
     const property = dataset.rows.property[row] ?? 0
-    const packages = (dataset.rows.packagesBefore[row + 1] ?? 0) - (dataset.rows.packagesBefore[row] ?? 0)
-    const day = dataset.spec.from + (dataset.rows.firstNight[row] ?? 0) + below(random, packages)
+    const day = dataset.spec.from + below(random, nightsOf(dataset, row))
     const rooms = (dataset.packageOf(dataset, row, day) >>> 8) & 0xff
     const booking = { property, roomType: dataset.rows.roomType[row] ?? 0, day }
     if (rooms > 0) bookings.set(JSON.stringify(booking), booking)

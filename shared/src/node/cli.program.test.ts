@@ -211,5 +211,9 @@ test.each([
 
 test('--help and --version answer on stdout and exit 0, whatever else is missing', () => {
   expect(program('run', '--help')).toMatchObject({ status: 0, stdout: expect.stringContaining('--ending TEXT') })
+  expect(program('--help')).toMatchObject({
+    status: 0,
+    stdout: expect.stringMatching(/^ {2}count {2}Returns an exit code\.$/m),
+  })
   expect(program('run', '--version')).toMatchObject({ status: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) })
 })

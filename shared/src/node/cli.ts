@@ -7,7 +7,7 @@ import { readFileSync, writeSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { assert } from '../assert.ts'
 import { nearestName } from '../codecs.ts'
-import { VacancyError } from '../errors.ts'
+import { EXIT, VacancyError } from '../errors.ts'
 import {
   type Camel,
   type ConfigSchema,
@@ -99,8 +99,8 @@ export const VERSION = (
 type Environment = { readonly [name: string]: string | undefined }
 
 /**
- * Runs the command named by the first argument, and sets the exit code. A failure prints one line per problem on
- * stderr, and its error determines the exit code.
+ * Runs the command named by the first argument, and sets the exit code; without one, or with --help, lists all. A failure
+ * prints one line per problem on stderr, and its error determines the exit code.
  */
 export async function runCommands(
   commands: readonly Command[],
@@ -110,10 +110,19 @@ export async function runCommands(
   const [word, ...rest] = args
   const command = commands.find(({ name }) => name.split(' ').at(-1) === word)
   if (command) return await runCommand(command, rest, env)
+  if (word === undefined || word === '--help') {
+    const words = commands.map(({ name }) => name.split(' '))
+    const width = Math.max(...words.map((each) => each.at(-1)?.length ?? 0))
+    const rows = commands.map(({ summary }, at) => `  ${(words[at]?.at(-1) ?? '').padEnd(width)}  ${summary}`)
+    const usage = `usage: ${words[0]?.slice(0, -1).join(' ')} <command> [flags]`
+    print([usage, '', ...rows, '', 'Each has --help.'].join('\n'))
+    if (word === undefined) process.exitCode = EXIT.usage
+    return
+  }
   const known = commands.map(({ name }) => name).join(', ')
   process.exitCode = report(
     'vacancy',
-    new VacancyError('usage_error', { reason: `unknown command ${word ?? ''}; available: ${known}` }),
+    new VacancyError('usage_error', { reason: `unknown command ${word}; available: ${known}` }),
   )
 }
 
