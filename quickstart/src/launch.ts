@@ -61,7 +61,7 @@ export async function runToEnd(
   { isQuiet = false }: { isQuiet?: boolean } = {},
 ): Promise<void> {
   const child = start(group, args, [isQuiet ? 'ignore' : 'inherit', 'inherit'])
-  const code = await exitOf(child)
+  const { code } = await endOf(child)
   if (code !== 0) throw new VacancyError('failure', { reason: `${what} ended with exit code ${code}` })
 }
 
@@ -127,7 +127,7 @@ export async function stopGroup(group: ProcessGroup): Promise<void> {
 }
 
 async function stopChild(child: ChildProcess): Promise<void> {
-  const end = exitOf(child)
+  const end = endOf(child)
   child.kill('SIGTERM')
   const timer = setTimeout(() => child.kill('SIGKILL'), STOP_MS_MAX)
   await end
@@ -155,18 +155,11 @@ function start(
 }
 
 function endOf(child: ChildProcess): Promise<End> {
+  if (child.exitCode !== null || child.signalCode !== null)
+    return Promise.resolve({ code: child.exitCode ?? -1, signal: child.signalCode ?? undefined })
   return new Promise((resolve) => {
     child.once('exit', (code, signal) => resolve({ code: code ?? -1, signal: signal ?? undefined }))
     child.once('error', () => resolve({ code: -1, signal: undefined }))
-  })
-}
-
-/** Exit code, −1 for a program that a signal ended or that could not be started. */
-function exitOf(child: ChildProcess): Promise<number> {
-  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve(child.exitCode ?? -1)
-  return new Promise((resolve) => {
-    child.once('exit', (code) => resolve(code ?? -1))
-    child.once('error', () => resolve(-1))
   })
 }
 

@@ -312,12 +312,5 @@ export const COMMANDS: readonly Command[] = [
 
 /** Runs one subcommand; sets the exit code. */
 export async function main([, ...args]: readonly string[]): Promise<void> {
-  const [word] = args
-  if (word === undefined || word === '--help') {
-    const rows = COMMANDS.map(({ name, summary }) => `  ${(name.split(' ').at(-1) ?? '').padEnd(8)} ${summary}`)
-    say(['usage: vacancy quickstart <command> [flags]', '', ...rows, '', 'Each has --help.'].join('\n'))
-    process.exitCode = word === undefined ? EXIT.usage : EXIT.ok
-    return
-  }
   await runCommands(COMMANDS, args)
 }

@@ -236,7 +236,7 @@ export async function killComponent(platform: Platform, name: string): Promise<s
   process.isKilled = true
   await process.program.kill()
   noteProcesses(platform)
-  const text = `${name}, process ${pid}, is killed; vacancy quickstart restart ${name} starts it again`
+  const text = `${name}, process ${pid}, is killed; vacancy quickstart restart ${name} --dir ${platform.files.dir} starts it again`
   say(text)
   return text
 }

@@ -1,5 +1,6 @@
 /** The sample queries of a platform as bodies of the HTTP proxy, each with the answer it has. Pure. */
 
+import { isDeepStrictEqual } from 'node:util'
 import { formatDay } from '@vacancy/shared'
 
 /** A body of `POST /api`. */
@@ -169,8 +170,8 @@ export function queriesReadme(queries: readonly SampleQuery[], proxy: string): s
 function differs({ status, body }: Answer, wanted: { readonly [name: string]: unknown }): string {
   if (status !== 200) return `the status is ${status}: ${JSON.stringify(body)}`
   const given = (body ?? {}) as { readonly [name: string]: unknown }
-  const wrong = Object.keys(wanted).find((name) => same(given[name], wanted[name]) !== '')
-  return wrong === undefined ? '' : `${wrong} is ${JSON.stringify(given[wrong])}, not ${JSON.stringify(wanted[wrong])}`
+  const wrong = Object.keys(wanted).find((name) => !isDeepStrictEqual(given[name], wanted[name]))
+  return wrong === undefined ? '' : `${wrong} is ${same(given[wrong], wanted[wrong])}`
 }
 
 function contains(answer: Answer, property: { readonly property_id: string; readonly days: unknown }): string {
@@ -189,14 +190,5 @@ function listOf({ body }: Answer, name: string): readonly unknown[] {
 
 /** '' for equal values; names of objects in any order. */
 function same(given: unknown, wanted: unknown): string {
-  const [a, b] = [textOf(given), textOf(wanted)]
-  return a === b ? '' : `${a}, not ${b}`
-}
-
-function textOf(value: unknown): string {
-  return JSON.stringify(value, (_, part: unknown) =>
-    typeof part === 'object' && part !== null && !Array.isArray(part)
-      ? Object.fromEntries(Object.entries(part).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-      : part,
-  )
+  return isDeepStrictEqual(given, wanted) ? '' : `${JSON.stringify(given)}, not ${JSON.stringify(wanted)}`
 }
