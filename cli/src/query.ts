@@ -24,17 +24,6 @@ import {
 } from '@vacancy/shared/wire'
 import { type AnyResult, tableOf } from './table.ts'
 
-/** Commands with a short name. All others are available through `send`. */
-const WORDS = {
-  search: ['SEARCHAVAIL', 'Properties with a free stay: a room type, dates, and further filters.'],
-  properties: ['SEARCHPROP', 'Properties of a segment by their attributes.'],
-  segments: ['GETSEGMENTS', 'All segments, with the number of properties.'],
-  codecs: ['GETCODECS', 'The codec list: the rate features, in the order of their bits.'],
-  rooms: ['PROPROOMLIST', 'The room types of a property.'],
-  dates: ['PROPROOMDATELIST', 'The dates on which a room type of a property has a package.'],
-  night: ['GETPROPROOMDAY', 'The package of a room type on a date.'],
-} as const satisfies { readonly [word: string]: readonly [Sent, string] }
-
 /** Shorter names of fields as flags. */
 const FLAG_OF: { readonly [field: string]: string } = {
   propertyId: 'property',
@@ -312,7 +301,9 @@ function print(lines: readonly string[]): void {
 }
 
 export const QUERY_COMMANDS: readonly Command[] = [
-  ...Object.entries(WORDS).map(([word, [name, summary]]) => wordCommand(word, name, summary)),
+  ...COMMAND_LIST.flatMap(({ query, name, summary }) =>
+    query === undefined ? [] : [wordCommand(query, name as Sent, summary)],
+  ),
   sendCommand,
   commandsCommand,
 ]

@@ -16,7 +16,7 @@ import {
 } from '@vacancy/shared'
 import { NODE_HTTP_LIMITS } from '@vacancy/shared/contract'
 import { configTable, limitsTable, metricsTable } from '@vacancy/shared/node'
-import { COMMAND_LIST, type CommandName, type CommandSpec, type FieldSpec, type ReplyKind } from '@vacancy/shared/wire'
+import { COMMAND_LIST, type CommandSpec, type FieldSpec, type ReplyKind } from '@vacancy/shared/wire'
 import { CONFIG_FILES, ENGINE_SCHEMA } from './config.ts'
 import { EXIT_CODES } from './exit-codes.ts'
 import { CLUSTER_REASONS, NODE_REASONS, type ReasonRow } from './http/reasons.ts'
@@ -48,48 +48,6 @@ const REPLIES: { readonly [kind in ReplyKind]: string } = {
   stay: 'state (u8: 1 held, 2 booked, 3 released, 4 expired, 5 void), deadline (u64, ms since 1970, 0 if none), total (u64), log index at which it reached the state (u64), its lines in one field; if held or booked, for each line a day vector with what is left',
   stayList:
     'for each stay one field: packed id, state (u8), deadline (u64), index (u64), time in ms (u64), source (u8 length and text), number of lines (u8), lines; then the cursor of the next page as text, empty on the last one',
-}
-
-/**
- * When a command returns NOT_FOUND (docs/design/protocol.md#successes). Searches never do: an unknown segment has no
- * results.
- */
-const NOT_FOUND_WHEN: { readonly [name in CommandName]?: string } = {
-  SETROOMPKG: 'the property is unknown',
-  SETROOMAVL: 'property, room type or package is missing',
-  INCROOMAVL: 'property, room type or package is missing',
-  DECROOMAVL: 'property, room type or package is missing',
-  PROPROOMLIST: 'the property is unknown',
-  PROPROOMDATELIST: 'property or room type is unknown',
-  GETPROPROOMDAY: 'property, room type or package is missing',
-  DELPROP: 'the property is unknown',
-  DELSEGMENT: 'the segment is unknown',
-  DELPROPDAY: 'the property is unknown; without a package on that day the reply is SUCCESS',
-  DELPROPROOM: 'property or room type is unknown',
-  DELROOMDAY: 'property, room type or package is missing',
-  BOOKSTAY: 'property, room type or package of a night is missing, or the stay to replace is unknown',
-  HOLDSTAY: 'property, room type or package of a night is missing, or the stay to replace is unknown',
-  CONFIRMSTAY: 'the stay is unknown; with `retake`, when a package is missing',
-  RELEASESTAY: 'the stay is unknown, without `void` and without lines',
-  GETSTAY: 'the stay is unknown',
-  LISTSTAYS: 'the property is unknown',
-}
-
-const REFUSED_STAY =
-  '`SOLD_OUT` when a night has too few rooms; `PRICE_CHANGED` when the total is higher than accepted, or a rate feature is gone; `CONFLICT` when the stay was released, or has other lines'
-
-const TOO_OLD = '`TOO_OLD` with `asOf`, when bookings since that index are no longer remembered'
-
-const OWN_ERRORS: { readonly [name in CommandName]?: string } = {
-  SETROOMPKG: TOO_OLD,
-  SETROOMAVL: TOO_OLD,
-  INCROOMAVL: '`OVERFLOW` when availability would pass 255',
-  DECROOMAVL: '`UNDERFLOW` when availability would drop below 0',
-  BOOKSTAY: REFUSED_STAY,
-  HOLDSTAY: REFUSED_STAY,
-  CONFIRMSTAY:
-    '`EXPIRED` when the hold expired, without `retake`; `CONFLICT` when the stay was released; with `retake`, `SOLD_OUT` and `PRICE_CHANGED`',
-  RELEASESTAY: '`CONFLICT` when the lines differ from those of the stay',
 }
 
 /** All pages by file name. */
@@ -186,13 +144,12 @@ const LIMIT_MEANINGS: { readonly [name in keyof typeof LIMITS]: string } = {
 }
 
 function commandBlock(command: CommandSpec): string {
-  const { name, access, summary, reply } = command
+  const { name, access, summary, reply, notFound } = command
   const common = access === 'session' ? [] : commonOf(access)
   const fields = command.fields.filter((field) => !common.includes(field))
-  const missing = NOT_FOUND_WHEN[name]
   const errors = [
-    ...(missing === undefined ? [] : [`\`NOT_FOUND\` when ${missing}`]),
-    ...(OWN_ERRORS[name] === undefined ? [] : [OWN_ERRORS[name]]),
+    ...(notFound === undefined ? [] : [`\`NOT_FOUND\` when ${notFound}`]),
+    ...(command.errors === undefined ? [] : [command.errors]),
   ]
   return [
     `### ${name}`,

@@ -77,10 +77,18 @@ export type CommandGroup = 'connection' | 'shard' | 'properties' | 'search' | 'p
 type CommandRow = {
   readonly access: Access
   readonly group: CommandGroup
+  /** Two or three words, as on a button. */
+  readonly title: string
   readonly summary: string
   /** In ascending id order. */
   readonly fields: readonly FieldSpec[]
   readonly reply: ReplyKind
+  /** Its name in `vacancy query`. Others are available through `vacancy query send`. */
+  readonly query?: string | undefined
+  /** When it returns NOT_FOUND. Searches never do: an unknown segment has no results. */
+  readonly notFound?: string | undefined
+  /** Its own errors. */
+  readonly errors?: string | undefined
 }
 
 export type CommandSpec = CommandRow & {
@@ -201,10 +209,17 @@ const CONDITIONS = [
   may(0x05, 'replaces', 'text', 'A stay that is released in the same step.', { label: 'Replaces the stay' }),
 ] as const
 
+/** Reasons that several commands share. */
+const REFUSED_STAY =
+  '`SOLD_OUT` when a night has too few rooms; `PRICE_CHANGED` when the total is higher than accepted, or a rate feature is gone; `CONFLICT` when the stay was released, or has other lines'
+const TOO_OLD = '`TOO_OLD` with `asOf`, when bookings since that index are no longer remembered'
+const NO_NIGHT = 'property, room type or package is missing'
+
 const ROWS = {
   LOGIN: {
     access: 'session',
     group: 'connection',
+    title: 'Log in',
     summary: 'Names the token of the connection. The answer is bare text, LOGIN OK or LOGIN FAILED.',
     fields: [need(0x01, 'token', 'text', 'A token of the auth file.')],
     reply: 'login',
@@ -212,20 +227,25 @@ const ROWS = {
   GETCODECS: {
     access: 'read',
     group: 'shard',
+    title: 'List rate features',
     summary: 'The codec list: names of the rate features, in the order of their bits.',
     fields: ON_READS,
     reply: 'codecs',
+    query: 'codecs',
   },
   GETSEGMENTS: {
     access: 'read',
     group: 'shard',
+    title: 'List segments',
     summary: 'All segments that have a property, with the number of properties.',
     fields: ON_READS,
     reply: 'segments',
+    query: 'segments',
   },
   SETPROP: {
     access: 'write',
     group: 'properties',
+    title: 'Set property',
     summary: 'Adds a property or replaces all of its attributes. Its packages stay.',
     fields: [
       segment(0x01),
@@ -244,6 +264,7 @@ const ROWS = {
   SEARCHPROP: {
     access: 'read',
     group: 'search',
+    title: 'Search properties',
     summary: 'Properties of a segment by their attributes.',
     fields: [
       segment(0x01),
@@ -261,10 +282,12 @@ const ROWS = {
       ...ON_SEARCHES,
     ],
     reply: 'properties',
+    query: 'properties',
   },
   SEARCHAVAIL: {
     access: 'read',
     group: 'search',
+    title: 'Search availability',
     summary: 'Properties with a package of a room type on every night of a stay.',
     fields: [
       segment(0x01),
@@ -299,10 +322,12 @@ const ROWS = {
       ...ON_SEARCHES,
     ],
     reply: 'stays',
+    query: 'search',
   },
   SETROOMPKG: {
     access: 'write',
     group: 'packages',
+    title: 'Set package',
     summary: 'Creates or changes the package of a room type on a date. Absent values stay as they are.',
     fields: [
       property(0x01),
@@ -324,31 +349,43 @@ const ROWS = {
       AS_OF,
     ],
     reply: 'empty',
+    notFound: 'the property is unknown',
+    errors: TOO_OLD,
   },
   SETROOMAVL: {
     access: 'write',
     group: 'availability',
+    title: 'Set rooms left',
     summary: 'Sets the rooms left of one night.',
     fields: [property(0x01), roomType(0x02), date(0x03), amount('0 to 255; 0 = sold out.'), ...ON_WRITES, AS_OF],
     reply: 'availability',
+    notFound: NO_NIGHT,
+    errors: TOO_OLD,
   },
   INCROOMAVL: {
     access: 'write',
     group: 'availability',
+    title: 'Return rooms',
     summary: 'Gives rooms of one night back; OVERFLOW past 255.',
     fields: [property(0x01), roomType(0x02), date(0x03), amount('1 to 255.'), ...ON_WRITES],
     reply: 'availability',
+    notFound: NO_NIGHT,
+    errors: '`OVERFLOW` when availability would pass 255',
   },
   DECROOMAVL: {
     access: 'write',
     group: 'availability',
+    title: 'Take rooms',
     summary: 'Takes rooms off one night; UNDERFLOW when fewer are left.',
     fields: [property(0x01), roomType(0x02), date(0x03), amount('1 to 255.'), ...ON_WRITES],
     reply: 'availability',
+    notFound: NO_NIGHT,
+    errors: '`UNDERFLOW` when availability would drop below 0',
   },
   PROPEXIST: {
     access: 'read',
     group: 'properties',
+    title: 'Check property',
     summary: 'Whether a property exists.',
     fields: [property(0x01), ...ON_READS],
     reply: 'exists',
@@ -356,6 +393,7 @@ const ROWS = {
   PROPROOMEXIST: {
     access: 'read',
     group: 'properties',
+    title: 'Check room type',
     summary: 'Whether a property has a room type.',
     fields: [property(0x01), roomType(0x02), ...ON_READS],
     reply: 'exists',
@@ -363,69 +401,92 @@ const ROWS = {
   PROPROOMLIST: {
     access: 'read',
     group: 'properties',
+    title: 'List room types',
     summary: 'The room types of a property.',
     fields: [property(0x01), ...ON_READS],
     reply: 'roomTypes',
+    query: 'rooms',
+    notFound: 'the property is unknown',
   },
   PROPROOMDATELIST: {
     access: 'read',
     group: 'packages',
+    title: 'List dates',
     summary: 'The dates on which a room type of a property has a package.',
     fields: [property(0x01), roomType(0x02), ...ON_READS],
     reply: 'dates',
+    query: 'dates',
+    notFound: 'property or room type is unknown',
   },
   GETPROPROOMDAY: {
     access: 'read',
     group: 'packages',
+    title: 'Get package',
     summary: 'The package of a room type on a date.',
     fields: [property(0x01), roomType(0x02), date(0x03), ...ON_READS],
     reply: 'night',
+    query: 'night',
+    notFound: NO_NIGHT,
   },
   DELPROP: {
     access: 'write',
     group: 'properties',
+    title: 'Delete property',
     summary: 'Removes a property and everything below it.',
     fields: [property(0x01), ...ON_WRITES],
     reply: 'empty',
+    notFound: 'the property is unknown',
   },
   DELSEGMENT: {
     access: 'write',
     group: 'properties',
+    title: 'Delete segment',
     summary: 'Removes all properties of a segment and everything below them.',
     fields: [segment(0x01), ...ON_WRITES],
     reply: 'empty',
+    notFound: 'the segment is unknown',
   },
   DELPROPDAY: {
     access: 'write',
     group: 'packages',
+    title: 'Delete day of property',
     summary: 'Removes a date from every room type of a property.',
     fields: [property(0x01), date(0x02), ...ON_WRITES],
     reply: 'empty',
+    notFound: 'the property is unknown; without a package on that day the reply is SUCCESS',
   },
   DELPROPROOM: {
     access: 'write',
     group: 'packages',
+    title: 'Delete room type',
     summary: 'Removes a room type of a property with all its packages.',
     fields: [property(0x01), roomType(0x02), ...ON_WRITES],
     reply: 'empty',
+    notFound: 'property or room type is unknown',
   },
   DELROOMDAY: {
     access: 'write',
     group: 'packages',
+    title: 'Delete package',
     summary: 'Removes the package of a room type on a date.',
     fields: [property(0x01), roomType(0x02), date(0x03), ...ON_WRITES],
     reply: 'empty',
+    notFound: NO_NIGHT,
   },
   BOOKSTAY: {
     access: 'write',
     group: 'stays',
+    title: 'Book stay',
     summary: 'Takes all nights of all lines, or none.',
     fields: [stayId(0x01), ...CONDITIONS, need(0x10, 'lines', 'lines', LINE_SUMMARY, LINES), ...ON_STAY_WRITES],
     reply: 'stay',
+    notFound: 'property, room type or package of a night is missing, or the stay to replace is unknown',
+    errors: REFUSED_STAY,
   },
   HOLDSTAY: {
     access: 'write',
     group: 'stays',
+    title: 'Hold stay',
     summary:
       'Takes all nights of all lines until a deadline, or none. Repeated with the same lines: moves the deadline.',
     fields: [
@@ -440,10 +501,13 @@ const ROWS = {
       ...ON_STAY_WRITES,
     ],
     reply: 'stay',
+    notFound: 'property, room type or package of a night is missing, or the stay to replace is unknown',
+    errors: REFUSED_STAY,
   },
   CONFIRMSTAY: {
     access: 'write',
     group: 'stays',
+    title: 'Confirm stay',
     summary: 'Makes a held stay booked.',
     fields: [
       stayId(0x01),
@@ -454,10 +518,14 @@ const ROWS = {
       ...ON_STAY_WRITES,
     ],
     reply: 'stay',
+    notFound: 'the stay is unknown; with `retake`, when a package is missing',
+    errors:
+      '`EXPIRED` when the hold expired, without `retake`; `CONFLICT` when the stay was released; with `retake`, `SOLD_OUT` and `PRICE_CHANGED`',
   },
   RELEASESTAY: {
     access: 'write',
     group: 'stays',
+    title: 'Release stay',
     summary: 'Gives the rooms of a held or booked stay back.',
     fields: [
       stayId(0x01),
@@ -468,17 +536,22 @@ const ROWS = {
       ...ON_STAY_WRITES,
     ],
     reply: 'stay',
+    notFound: 'the stay is unknown, without `void` and without lines',
+    errors: '`CONFLICT` when the lines differ from those of the stay',
   },
   GETSTAY: {
     access: 'read',
     group: 'stays',
+    title: 'Get stay',
     summary: 'One stay.',
     fields: [stayId(0x01), ...ON_READS],
     reply: 'stay',
+    notFound: 'the stay is unknown',
   },
   LISTSTAYS: {
     access: 'read',
     group: 'stays',
+    title: 'List stays',
     summary: 'The stays of a property, a room type or a night, newest first.',
     fields: [
       property(0x01),
@@ -489,6 +562,7 @@ const ROWS = {
       ...ON_READS,
     ],
     reply: 'stayList',
+    notFound: 'the property is unknown',
   },
 } as const satisfies Record<string, CommandRow>
 
@@ -496,10 +570,11 @@ export type CommandName = keyof typeof ROWS
 
 /** Rows by name. The types of requests and results derive from the fields of the rows. */
 export const COMMANDS = Object.fromEntries(
-  Object.entries(ROWS).map(([name, { access, group, summary, fields, reply }], code) => [
-    name,
-    Object.freeze({ name, code, access, group, summary, fields, reply }),
-  ]),
+  Object.entries(ROWS as { readonly [name: string]: CommandRow }).map(([name, row], code) => {
+    // One shape for all, with the properties in the same order: each request reads some of them.
+    const { access, group, title, summary, fields, reply, query, notFound, errors } = row
+    return [name, Object.freeze({ name, code, access, group, title, summary, fields, reply, query, notFound, errors })]
+  }),
 ) as unknown as { readonly [Name in CommandName]: CommandSpec & (typeof ROWS)[Name] & { readonly name: Name } }
 
 /** Rows by code; LOGIN is 0. */

@@ -62,7 +62,7 @@ export type CommandChoice = { readonly name: QueryCommand; readonly title: strin
 export function commandGroups(): { readonly label: string; readonly commands: CommandChoice[] }[] {
   const choices = COMMAND_LIST.filter(({ name }) => name !== 'LOGIN').map((spec) => ({
     name: spec.name as QueryCommand,
-    title: copy.commandTitles[spec.name as QueryCommand],
+    title: spec.title,
     isWrite: spec.access === 'write',
     group: spec.name.startsWith('DEL') ? ('delete' as const) : spec.group,
   }))

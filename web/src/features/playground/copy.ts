@@ -1,34 +1,6 @@
 /** Texts of the playground. */
-import type { CommandGroup, CommandName } from '@vacancy/shared/wire'
+import type { CommandGroup } from '@vacancy/shared/wire'
 import { counted } from '../../lib/format.ts'
-
-export const commandTitles: { readonly [command in Exclude<CommandName, 'LOGIN'>]: string } = {
-  GETCODECS: 'List rate features',
-  GETSEGMENTS: 'List segments',
-  SETPROP: 'Set property',
-  SEARCHPROP: 'Search properties',
-  SEARCHAVAIL: 'Search availability',
-  SETROOMPKG: 'Set package',
-  SETROOMAVL: 'Set rooms left',
-  INCROOMAVL: 'Return rooms',
-  DECROOMAVL: 'Take rooms',
-  PROPEXIST: 'Check property',
-  PROPROOMEXIST: 'Check room type',
-  PROPROOMLIST: 'List room types',
-  PROPROOMDATELIST: 'List dates',
-  GETPROPROOMDAY: 'Get package',
-  DELPROP: 'Delete property',
-  DELSEGMENT: 'Delete segment',
-  DELPROPDAY: 'Delete day of property',
-  DELPROPROOM: 'Delete room type',
-  DELROOMDAY: 'Delete package',
-  BOOKSTAY: 'Book stay',
-  HOLDSTAY: 'Hold stay',
-  CONFIRMSTAY: 'Confirm stay',
-  RELEASESTAY: 'Release stay',
-  GETSTAY: 'Get stay',
-  LISTSTAYS: 'List stays',
-}
 
 export const commandGroups: { readonly [group in CommandGroup]: string } & { readonly delete: string } = {
   search: 'Search',

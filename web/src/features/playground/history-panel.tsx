@@ -1,7 +1,8 @@
 'use client'
-/** Own runs, saved queries and saved results. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { HistoryEntry, SavedQuery, SavedResultLine } from '@vacancy/shared/contract'
+/** Own runs, saved queries and saved results. */
+import { COMMANDS } from '@vacancy/shared/wire'
 import { useState } from 'react'
 import { call } from '../../lib/api.ts'
 import { clock, count, day, micros, NONE } from '../../lib/format.ts'
@@ -96,7 +97,7 @@ export function HistoryPanel({ draft, last, onUse, onCompare }: HistoryProps) {
                   rowHeader: true,
                   cell: (entry) => (
                     <span className="block max-w-[45vw] truncate sm:max-w-[44ch]">
-                      {copy.commandTitles[entry.command]}{' '}
+                      {COMMANDS[entry.command].title}{' '}
                       <span className="font-mono text-small text-text-3">{briefOf(entry)}</span>
                     </span>
                   ),
@@ -253,7 +254,7 @@ export function SavedPanel() {
               id: 'command',
               header: copy.savedQueries.command,
               rank: 3,
-              cell: ({ command }) => copy.commandTitles[command],
+              cell: ({ command }) => COMMANDS[command].title,
             },
             {
               id: 'owner',
@@ -345,7 +346,7 @@ export function SavedResultsPanel() {
 function ResultLink({ line }: { readonly line: SavedResultLine }) {
   return (
     <span className="block max-w-[45vw] truncate sm:max-w-[44ch]">
-      <Link href={routes.savedResult(line.id)}>{copy.commandTitles[line.command]}</Link>{' '}
+      <Link href={routes.savedResult(line.id)}>{COMMANDS[line.command].title}</Link>{' '}
       <span className="font-mono text-small text-text-3">{briefOf(line)}</span>
     </span>
   )

@@ -5,7 +5,6 @@ import { dateOf, dayOf } from '../../lib/days.ts'
 import { percentile, scaleOf, stepOf } from '../../ui/price-scale.ts'
 import { hexagons, neighbourOf, project, scaleBar } from '../../ui/projection.ts'
 import { commandGroups, type QueryCommand, widgetOf } from './catalogue.ts'
-import { commandTitles } from './copy.ts'
 import { countText, formatDates, isUnsold, parseDates, whyNotDay } from './dates.ts'
 import { csvOf, gridOf } from './rows.ts'
 import { barsOf, spreadOf, timesText } from './timing.ts'
@@ -194,14 +193,13 @@ test('every point is in one hexagon, and a scale bar is round', () => {
   expect(scaleBar(130, 100)).toMatchObject({ text: '10 km' })
 })
 
-test('every command and field of the table has a title and an input', () => {
+test('every command and field of the table has an input', () => {
   const listed = commandGroups().flatMap(({ commands }) => commands.map(({ name }) => name))
   expect(listed.toSorted()).toEqual(
     COMMAND_LIST.map(({ name }) => name)
       .filter((name) => name !== 'LOGIN')
       .toSorted(),
   )
-  expect(Object.keys(commandTitles).toSorted()).toEqual(listed.toSorted())
   for (const { fields } of COMMAND_LIST) for (const spec of fields) expect(widgetOf(spec).as).toBeTruthy()
 })
 
@@ -231,13 +229,12 @@ test('the hops of a run add up to the time in the browser, reported or not', () 
 
 const choices = commandGroups().flatMap(({ commands }) => commands)
 
-test('every command but the login is offered once, with its title', () => {
+test('every command but the login is offered once', () => {
   expect(choices.map(({ name }) => name).sort()).toEqual(
     Object.keys(COMMANDS)
       .filter((name) => name !== 'LOGIN')
       .sort(),
   )
-  for (const { name, title } of choices) expect(title).toBe(commandTitles[name])
 })
 
 test('commands that change data are marked, and reads are not', () => {

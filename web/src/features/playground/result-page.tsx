@@ -1,7 +1,8 @@
 'use client'
-/** A saved result with its request, time, owner and source. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { SavedResult } from '@vacancy/shared/contract'
+/** A saved result with its request, time, owner and source. */
+import { COMMANDS } from '@vacancy/shared/wire'
 import { useState } from 'react'
 import { call } from '../../lib/api.ts'
 import { count, micros, NONE, utc } from '../../lib/format.ts'
@@ -35,7 +36,7 @@ export function SavedResultPage({ id }: { readonly id: string }) {
   return (
     <Page
       id="saved-result"
-      title={data ? copy.savedResult.title(copy.commandTitles[data.command]) : copy.savedResult.fallbackTitle}
+      title={data ? copy.savedResult.title(COMMANDS[data.command].title) : copy.savedResult.fallbackTitle}
       where={copy.page.title}
       ready={!query.isPending}
       crumbs={[{ href: routes.playground(), label: copy.page.title }]}
@@ -122,7 +123,7 @@ function DeleteDialog({ result, onClose }: { readonly result: SavedResult; reado
         </>
       }
     >
-      <p>{copy.savedResult.deleteEffect(copy.commandTitles[result.command], utc(result.takenAt))}</p>
+      <p>{copy.savedResult.deleteEffect(COMMANDS[result.command].title, utc(result.takenAt))}</p>
       {remove.error && <ErrorState error={remove.error} />}
     </Dialog>
   )

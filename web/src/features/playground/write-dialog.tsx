@@ -1,7 +1,8 @@
 'use client'
-/** Preview of a write: old and new values. A delete shows what it includes and requires its name to be typed. */
 import { useQuery } from '@tanstack/react-query'
 import type { PreviewAnswer } from '@vacancy/shared/contract'
+/** Preview of a write: old and new values. A delete shows what it includes and requires its name to be typed. */
+import { COMMANDS } from '@vacancy/shared/wire'
 import { useState } from 'react'
 import { call } from '../../lib/api.ts'
 import { NONE } from '../../lib/format.ts'
@@ -48,7 +49,7 @@ export function WriteDialog({ draft, shard, onClose, onWrite }: WriteProps) {
       open
       onClose={onClose}
       keep
-      title={copy.writeDialog.title(copy.commandTitles[command], shard ?? copy.page.anyShard)}
+      title={copy.writeDialog.title(COMMANDS[command].title, shard ?? copy.page.anyShard)}
       footer={
         <>
           <Button onClick={onClose}>{copy.actions.cancel}</Button>
