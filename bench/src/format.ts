@@ -134,9 +134,9 @@ export function bullet(text: string): string {
   return lines.join('\n')
 }
 
-/** @param isBrief leaves out figures without a target and a baseline */
+/** @param isBrief leaves out figures without a target, but for a first one with a baseline */
 function markdownRows({ measures: all, ...row }: RowReport, isBrief: boolean): string[] {
-  const measures = isBrief ? all.filter(({ target, baseline }) => target ?? baseline) : all
+  const measures = isBrief ? all.filter(({ target, baseline }, i) => target ?? (i === 0 && baseline)) : all
   if (measures.length === 0 && isBrief && row.why === undefined) return []
   if (measures.length === 0) return [`| ${row.id} | ${row.what} |  |  |  |  |  | **${row.verdict}** |`]
   return measures.map((measure, i) => {
