@@ -12,7 +12,7 @@ import type { Live } from '../live/state.ts'
 import type { Tables } from '../parts.ts'
 import { planOperation, startOperation } from './operation-start.ts'
 import type { OperationType, PlanContext, PlanDraft, Run } from './operation-types.ts'
-import { createOperations } from './operations.ts'
+import { cancelOperation, createOperations } from './operations.ts'
 
 const NOW = Date.parse('2026-11-22T12:00:00.000Z')
 const at = (ms: number) => new Date(NOW + ms).toISOString()
@@ -156,4 +156,26 @@ test('an operation whose entry cannot be written is not started', async () => {
   state.failAudit = new Error('disk full')
   await expect(start((await plan()).id)).rejects.toThrow('disk full')
   expect([runs, await database.selectFrom('operations').selectAll().execute()]).toEqual([[], []])
+})
+
+test('an operation that was requested cannot be cancelled, and an unknown one neither', async () => {
+  const { plan, start, operations } = world()
+  const { id } = await start((await plan()).id)
+  await expect(cancelOperation(operations, id, CALLER)).rejects.toMatchObject({
+    ...{ code: 'not-cancellable', message: `${DRAFT.title} can no longer be cancelled: it is requested.` },
+  })
+  await expect(cancelOperation(operations, 'op_x', CALLER)).rejects.toMatchObject({
+    ...{ code: 'operation-not-found', message: 'There is no operation op_x.' },
+  })
+})
+
+test('a plan can be started until it expires, and a later start gets the new plan', async () => {
+  const { plan, start, clock, operations } = world()
+  const made = await plan()
+  clock.advance(60_001)
+  const error = await start(made.id).catch((reason: unknown) => reason)
+  const more = (error as { more: { plan: Plan } }).more.plan
+  expect([more.takenAt, operations.plans.has(more.id)]).toEqual([at(60_001), true])
+  clock.advance(60_000)
+  expect((await start(more.id)).state).toBe('requested')
 })
