@@ -53,6 +53,26 @@ const PROOFS: { readonly [name: string]: Proof } = {
     summary: 'each planted defect in turn, and what must find it',
     run: ofCommand(async () => (await import('./defects/find.ts')).defectsCommand),
   },
+  'queue-model': {
+    summary: 'the engine of the job queue beside an exact model',
+    run: ofCommand(async () => (await import('./queue/model-run.ts')).queueModelCommand),
+  },
+  'queue-kill': {
+    summary: 'a job queue killed again and again under producers and consumers',
+    run: ofCommand(async () => (await import('./queue/kill.ts')).queueKillCommand),
+  },
+  'queue-failover': {
+    summary: 'two job queues on one PostgreSQL, of which the owner is killed, frozen or cut off',
+    run: ofCommand(async () => (await import('./queue/failover.ts')).queueFailoverCommand),
+  },
+  'queue-losing': {
+    summary: 'the job queue on a disk that loses what was not synced',
+    run: ofCommand(async () => (await import('./queue/losing.ts')).queueLosingCommand),
+  },
+  'queue-backlog': {
+    summary: 'many waiting jobs and one slow consumer',
+    run: ofCommand(async () => (await import('./queue/backlog.ts')).queueBacklogCommand),
+  },
   'queue-soak': {
     summary: 'the job queue at half its top rate for a while, with failures and reconnects',
     run: ofCommand(async () => (await import('./soak/queue-soak.ts')).queueSoakCommand),
@@ -107,4 +127,4 @@ async function runPlanted(name: string, args: readonly string[]): Promise<number
 }
 
 // Pending calls of clients must not keep a stopped run alive.
-process.exit(await main(process.argv.slice(2)))
+process.exit((await main(process.argv.slice(2))) ?? process.exitCode)

@@ -18,7 +18,7 @@ const WORKSPACES = {
   web: ['shared'],
   bench: ['shared', 'client', 'testkit'],
   quickstart: ['shared', 'client', 'cli'],
-  proofs: ['shared', 'client', 'testkit', 'engine', 'fabric', 'server', 'bench', 'quickstart'],
+  proofs: ['shared', 'client', 'testkit', 'engine', 'fabric', 'queue', 'server', 'bench', 'quickstart'],
   e2e: ['shared', 'client', 'quickstart', 'testkit'],
 }
 /** What tests of a workspace may use besides: whole shards are tested through the client and the commands. */

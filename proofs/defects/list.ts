@@ -2,6 +2,7 @@
 import type { Defect } from './defect.ts'
 import { FABRIC_DEFECTS } from './fabric.ts'
 import { NODE_DEFECTS } from './nodes.ts'
+import { QUEUE_DEFECTS } from './queue.ts'
 import { RAFT_DEFECTS } from './raft.ts'
 import { STORE_DEFECTS } from './store.ts'
 import { WAL_DEFECTS } from './wal.ts'
@@ -12,4 +13,5 @@ export const DEFECTS: readonly Defect[] = [
   ...STORE_DEFECTS,
   ...NODE_DEFECTS,
   ...FABRIC_DEFECTS,
+  ...QUEUE_DEFECTS,
 ]

@@ -10,8 +10,8 @@ import { commitGroup, createTopic, refuseGrowth, submit } from './queue.ts'
 import { beginRedrive, redriveEnded, setRedriveState, stepRedrive } from './redrive.ts'
 import { isMarked, readPack } from './sqlite-packs.ts'
 import { createQueue, takeGroup } from './state.ts'
-import { startQueueProgram } from './testing/kill.ts'
 import { base64, call, openConsumer, startTestQueue, type TestQueue, TOKENS } from './testing/queue.ts'
+import { startQueueProgram } from './testing/shared-queue.ts'
 
 const idsOf = (count: number) => Array.from({ length: count }, (_, n) => `job-${n}`)
 

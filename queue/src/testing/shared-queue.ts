@@ -25,11 +25,24 @@ export async function startQueueProcess(
   const lines = Object.entries(roles).map(([role, token]) => `  - { token: ${token}, role: ${role} }\n`)
   writeFileSync(authFile, `tokens:\n${lines.join('')}`)
   const port = await freePort()
+  const start = { authFile, port, databaseUrl }
+  const program = await startQueueProgram(folder, start, ['--shutdown-grace-ms', '500', ...flags])
+  return { url: `http://127.0.0.1:${port}`, program }
+}
+
+type Start = { readonly authFile: string; readonly port: number; readonly databaseUrl: string }
+
+/** `vacancy queue serve` as a process, serving. */
+export async function startQueueProgram(
+  folder: string,
+  { authFile, port, databaseUrl }: Start,
+  flags: readonly string[] = [],
+): Promise<Program> {
   const own = ['--listen-port', String(port), '--data-dir', join(folder, 'data'), '--auth-file', authFile]
-  const args = [PROGRAM, 'queue', 'serve', ...own, '--shutdown-grace-ms', '500', ...flags]
+  const args = [PROGRAM, 'queue', 'serve', ...own, ...flags]
   const program = startProgram(args, { env: { DATABASE_URL: databaseUrl }, isBound: true })
   await program.printed(/serving: /)
-  return { url: `http://127.0.0.1:${port}`, program }
+  return program
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the caller knows the shape of the response.

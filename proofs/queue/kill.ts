@@ -6,21 +6,22 @@
  * - No job returns whose acknowledgement was confirmed, which is sent once it is stored.
  */
 
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { Agent, request as httpRequest } from 'node:http'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
-import { parseArgs } from 'node:util'
+import { join } from 'node:path'
 import { EXIT } from '@vacancy/shared'
+import { defineCommand } from '@vacancy/shared/node'
 import { freePort } from '@vacancy/testkit/free-port'
 import { startPostgres } from '@vacancy/testkit/postgres'
-import { type Program, startProgram } from '@vacancy/testkit/program'
+import type { Program } from '@vacancy/testkit/program'
 import { createRandom, type Random } from '@vacancy/testkit/random'
 import { WebSocket } from 'ws'
-import { base64, TOKENS } from './queue.ts'
+import { base64, TOKENS } from '../../queue/src/testing/queue.ts'
+import { startQueueProgram } from '../../queue/src/testing/shared-queue.ts'
 
-const ROOT = resolve(import.meta.dirname, '../../..')
 const TOPICS = ['orders', 'mail']
 const PRODUCERS = 6
 const CONSUMERS_OF_TOPIC = 2
@@ -66,7 +67,8 @@ type Run = {
   isRunning: boolean
 }
 
-type KillOptions = { readonly rounds: number; readonly seed: number; readonly journal?: 'sqlite' | 'postgres' }
+type Journal = 'sqlite' | 'postgres'
+type KillOptions = { readonly rounds: number; readonly seed: number; readonly journal?: Journal }
 
 export async function killQueue(
   { rounds, seed, journal = 'sqlite' }: KillOptions,
@@ -115,25 +117,6 @@ export async function killQueue(
     await postgres?.close()
     rmSync(folder, { recursive: true })
   }
-}
-
-type Start = { readonly authFile: string; readonly port: number; readonly databaseUrl: string }
-
-/** `vacancy queue serve` as a process, serving. */
-export async function startQueueProgram(folder: string, { authFile, port, databaseUrl }: Start): Promise<Program> {
-  const args = [
-    'queue',
-    'serve',
-    '--listen-port',
-    String(port),
-    '--data-dir',
-    join(folder, 'data'),
-    '--auth-file',
-    authFile,
-  ]
-  const program = startProgram([join(ROOT, 'bin/vacancy.mjs'), ...args], { env: { DATABASE_URL: databaseUrl } })
-  await program.printed(/serving: /)
-  return program
 }
 
 /** Producers and consumers work until the process is killed. */
@@ -278,54 +261,39 @@ function sleep(ms: number): Promise<void> {
   return new Promise((done) => setTimeout(done, ms))
 }
 
-const HELP = `usage: kill:queue [flags]
-
-Kills a queue at random times while clients submit and acknowledge, and compares what was promised with what is left.
-
-Flags:
-  --rounds N      Kills. (default 50)
-  --journal NAME  sqlite or postgres, which is found or installed. (default sqlite)
-  --seed N        Repeats the choices of a run. (default: random)
-  --json          Prints the report as JSON.
-`
-
-async function main(): Promise<number> {
-  const { values } = parseArgs({
-    options: {
-      rounds: { type: 'string', default: '50' },
-      journal: { type: 'string', default: 'sqlite' },
-      seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
-      json: { type: 'boolean', default: false },
-      help: { type: 'boolean', default: false },
+export const queueKillCommand = defineCommand({
+  name: 'proofs queue-kill',
+  component: 'queue-kill',
+  summary:
+    'Kills a queue at random times while clients submit and acknowledge, and compares what was promised with what is left.',
+  flags: {
+    rounds: { type: 'integer', min: 1, max: 1_000_000, default: 50, summary: 'Kills.' },
+    journal: {
+      type: 'choice',
+      choices: ['sqlite', 'postgres'],
+      default: 'sqlite',
+      summary: 'PostgreSQL is found or installed.',
     },
-  })
-  const print = (line: string) => process.stdout.write(`${line}\n`)
-  if (values.help) {
-    print(HELP)
-    return 0
-  }
-  const { journal } = values
-  if (journal !== 'sqlite' && journal !== 'postgres') {
-    process.stderr.write(`kill:queue: --journal: ${journal} is neither sqlite nor postgres\n`)
-    return EXIT.usage
-  }
-  const result = await killQueue({ rounds: Number(values.rounds), seed: Number(values.seed), journal }, (line) =>
-    process.stderr.write(`${line}\n`),
-  )
-  const { seed, rounds, accepted, delivered, settled, lost, returned, spoiled } = result
-  if (values.json) print(JSON.stringify(result))
-  else {
-    print(
-      `seed ${seed}: ${rounds} kills, ${accepted} jobs accepted, ${delivered} delivered, ${settled} finished before a kill`,
-    )
-    for (const [found, what] of [
-      [lost, 'lost'],
-      [returned, 'returned although finished'],
-      [spoiled, 'delivered with another payload'],
-    ] as const)
-      print(`${found.length} ${what}${found.length > 0 ? `: ${found.slice(0, 10).join(', ')}` : ''}`)
-  }
-  return lost.length + returned.length + spoiled.length === 0 ? 0 : 1
-}
-
-if (import.meta.main) process.exitCode = await main()
+    seed: { type: 'integer', min: 0, max: 2 ** 31, summary: 'Repeats the choices of a run. Default: random.' },
+    json: { type: 'boolean', summary: 'Prints the report as JSON.' },
+  },
+  run: async ({ flags }) => {
+    const print = (line: string) => process.stdout.write(`${line}\n`)
+    const options = { rounds: flags.rounds, seed: flags.seed ?? randomInt(2 ** 31), journal: flags.journal as Journal }
+    const result = await killQueue(options, (line) => process.stderr.write(`${line}\n`))
+    const { seed, rounds, accepted, delivered, settled, lost, returned, spoiled } = result
+    if (flags.json) print(JSON.stringify(result))
+    else {
+      print(
+        `seed ${seed}: ${rounds} kills, ${accepted} jobs accepted, ${delivered} delivered, ${settled} finished before a kill`,
+      )
+      for (const [found, what] of [
+        [lost, 'lost'],
+        [returned, 'returned although finished'],
+        [spoiled, 'delivered with another payload'],
+      ] as const)
+        print(`${found.length} ${what}${found.length > 0 ? `: ${found.slice(0, 10).join(', ')}` : ''}`)
+    }
+    return lost.length + returned.length + spoiled.length === 0 ? EXIT.ok : EXIT.failure
+  },
+})

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { failoverQueue } from './testing/failover.ts'
+import { failoverQueue } from './failover.ts'
 
 it('a killed, frozen or cut-off owner of four partitions loses no accepted job and writes nothing afterwards', {
   timeout: 240_000,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { killQueue } from './testing/kill.ts'
+import { killQueue } from './kill.ts'
 
 const SEED = Number(process.env['VACANCY_SEED'] ?? 1)
 

@@ -6,26 +6,28 @@
  * - Every id that was accepted is known, or an acknowledgement was sent for it.
  * - No job returns whose acknowledgement was confirmed.
  *
- * `--without SYNC` leaves a sync of the journal out, `--defect NAME` plants a mistake in the shell: both must be found.
+ * `--without SYNC` leaves a sync of the journal out, which must be found.
  */
-import { dirname } from 'node:path'
-import { parseArgs } from 'node:util'
+import { randomInt } from 'node:crypto'
 import { EXIT, systemClock } from '@vacancy/shared'
 import { topicConfig } from '@vacancy/shared/contract'
-import { createLogger, loadConfig } from '@vacancy/shared/node'
-import { plantDefect } from '@vacancy/testkit/plant'
+import { createLogger, defineCommand, loadConfig } from '@vacancy/shared/node'
 import { createRandom, type Random } from '@vacancy/testkit/random'
-import { findById } from '../id-index.ts'
-import type { QueueServer } from '../queue-server.ts'
-import { LOSING_DEFECTS } from './defects.ts'
+import * as config from '../../queue/src/config.ts'
+import * as delivery from '../../queue/src/delivery.ts'
+import { findById } from '../../queue/src/id-index.ts'
+import type { Consumer, Delivery } from '../../queue/src/job.ts'
+import * as metrics from '../../queue/src/metrics.ts'
+import type { Partition, PartitionOptions } from '../../queue/src/partition.ts'
+import * as partitions from '../../queue/src/partition.ts'
+import * as producer from '../../queue/src/producer.ts'
+import * as queues from '../../queue/src/queue.ts'
+import type { QueueServer } from '../../queue/src/queue-server.ts'
+import * as queueServer from '../../queue/src/queue-server.ts'
+import * as tokens from '../../queue/src/tokens.ts'
 import { createLosingDisk, DISK_FAULTS, type DiskFault, type LosingDisk, planFault, startAgain } from './losing-disk.ts'
 import { losingJournal, SYNCS, type Sync } from './losing-journal.ts'
 import { jobsOf } from './memory-rows.ts'
-
-type Partition = import('../partition.ts').Partition
-type PartitionOptions = import('../partition.ts').PartitionOptions
-type Consumer = import('../job.ts').Consumer
-type Delivery = import('../job.ts').Delivery
 
 const TOPIC = 'orders'
 const PRODUCERS = 3
@@ -79,36 +81,22 @@ type Lane = {
 
 export type LosingOptions = { readonly faults: number; readonly seed: number; readonly without?: Sync | undefined }
 
-/** The code under test, loaded when defects are planted. */
-type Code = Awaited<ReturnType<typeof load>>
-
-async function load() {
-  const [config, metrics, tokens, partition, producer, queueServer, delivery, queue] = await Promise.all([
-    import('../config.ts'),
-    import('../metrics.ts'),
-    import('../tokens.ts'),
-    import('../partition.ts'),
-    import('../producer.ts'),
-    import('../queue-server.ts'),
-    import('../delivery.ts'),
-    import('../queue.ts'),
-  ])
-  return { ...config, ...metrics, ...tokens, ...partition, ...producer, ...queueServer, ...delivery, ...queue }
-}
+/** The code under test. */
+const CODE = { ...config, ...metrics, ...tokens, ...partitions, ...producer, ...queueServer, ...delivery, ...queues }
+type Code = typeof CODE
 
 /** Stops at the first lane that found something. */
 export async function loseSyncs(
   { faults, seed, without }: LosingOptions,
   say: (line: string) => void = () => undefined,
 ): Promise<LosingReport> {
-  const code = await load()
   const count = Math.min(LANES, faults)
   const lanes = Array.from({ length: count }, (_, n) => createLane(seed + n))
   const sum = (pick: (lane: Lane) => number) => lanes.reduce((total, lane) => total + pick(lane), 0)
   const faultsOf = (lane: Lane) => Object.values(lane.faults).reduce((total, each) => total + each, 0)
   const isOver = () => sum(faultsOf) >= faults || lanes.some(({ found }) => found.length > 0)
   const timer = setInterval(() => say(`${sum(faultsOf)} of ${faults} faults`), 10_000)
-  await Promise.all(lanes.map((lane) => runLane(code, lane, without, isOver)))
+  await Promise.all(lanes.map((lane) => runLane(CODE, lane, without, isOver)))
   clearInterval(timer)
   return {
     seed,
@@ -347,42 +335,25 @@ function sleep(ms: number): Promise<void> {
   return new Promise((resolve) => (ms === 0 ? setImmediate(resolve) : setTimeout(resolve, ms)))
 }
 
-const HELP = `usage: losing:queue [flags]
-
-Runs the queue on a disk that loses what was not synced, and compares what was promised with what is left.
-
-Flags:
-  --faults N      Power cuts, ends of the process, failed syncs and writes. (default 20000)
-  --seed N        Of the random choices. (default: random)
-  --without SYNC  Leaves out a sync: ${SYNCS.join(', ')}.
-  --defect NAME   Plants a mistake: ${LOSING_DEFECTS.map(({ name }) => name).join(', ')}.
-`
-
-async function main(): Promise<number> {
-  const { values } = parseArgs({
-    options: {
-      faults: { type: 'string', default: '20000' },
-      seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
-      without: { type: 'string', default: '' },
-      defect: { type: 'string', default: '' },
-      help: { type: 'boolean', default: false },
+export const queueLosingCommand = defineCommand({
+  name: 'proofs queue-losing',
+  component: 'queue-losing',
+  summary: 'Runs the queue on a disk that loses what was not synced, and compares what was promised with what is left.',
+  flags: {
+    faults: {
+      type: 'integer',
+      min: 1,
+      max: 100_000_000,
+      default: 20_000,
+      summary: 'Power cuts, ends of the process, failed syncs and writes.',
     },
-  })
-  if (values.help) {
-    process.stdout.write(HELP)
-    return EXIT.ok
-  }
-  const without = SYNCS.find((sync) => sync === values.without)
-  const defect = LOSING_DEFECTS.find(({ name }) => name === values.defect)
-  if ((values.without !== '' && without === undefined) || (values.defect !== '' && defect === undefined)) {
-    process.stderr.write(`losing:queue: unknown sync or defect\n${HELP}`)
-    return EXIT.usage
-  }
-  if (defect !== undefined) plantDefect(defect, dirname(import.meta.dirname))
-  const options = { faults: Number(values.faults), seed: Number(values.seed), without }
-  const report = await loseSyncs(options, (line) => process.stderr.write(`${line}\n`))
-  process.stdout.write(`${JSON.stringify({ ...report, found: report.found.slice(0, 5) })}\n`)
-  return report.found.length === 0 ? EXIT.ok : EXIT.failure
-}
-
-if (import.meta.main) process.exitCode = await main()
+    seed: { type: 'integer', min: 0, max: 2 ** 31, summary: 'Of the random choices. Default: random.' },
+    without: { type: 'choice', choices: SYNCS, summary: 'Leaves out a sync, which must be found.' },
+  },
+  run: async ({ flags: { faults, seed = randomInt(2 ** 31), without } }) => {
+    const options = { faults, seed, without: without as Sync | undefined }
+    const report = await loseSyncs(options, (line) => process.stderr.write(`${line}\n`))
+    process.stdout.write(`${JSON.stringify({ ...report, found: report.found.slice(0, 5) })}\n`)
+    return report.found.length === 0 ? EXIT.ok : EXIT.failure
+  },
+})

@@ -9,13 +9,13 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { assert, EXIT } from '@vacancy/shared'
+import { defineCommand } from '@vacancy/shared/node'
 import { freePort } from '@vacancy/testkit/free-port'
 import { until } from '@vacancy/testkit/until'
 import { WebSocket } from 'ws'
-import { startQueueProgram } from './kill.ts'
-import { base64, call, TOKENS } from './queue.ts'
+import { base64, call, TOKENS } from '../../queue/src/testing/queue.ts'
+import { startQueueProgram } from '../../queue/src/testing/shared-queue.ts'
 
 const TOPIC = 'orders'
 const BATCH = 1_000
@@ -138,44 +138,22 @@ function consumeFast(run: Run): Promise<WebSocket> {
   return connect(run, '&prefetch=100', (job, socket) => acknowledge(socket, job))
 }
 
-const HELP = `usage: backlog:queue [flags]
-
-Many jobs wait for one slow consumer; then fast consumers take the rest. No job dies or is delivered twice.
-
-Flags:
-  --jobs N       Jobs that wait. (default 100000)
-  --seconds N    How long the slow consumer works. (default 60)
-  --job-ms N     How long it takes for a job. (default 10)
-  --consumers N  Fast consumers. (default 50)
-  --prefetch N   Of the slow consumer. (default: the server adapts it)
-`
-
-async function main(): Promise<number> {
-  const { values } = parseArgs({
-    options: {
-      jobs: { type: 'string', default: '100000' },
-      seconds: { type: 'string', default: '60' },
-      'job-ms': { type: 'string', default: '10' },
-      consumers: { type: 'string', default: '50' },
-      prefetch: { type: 'string' },
-      help: { type: 'boolean', default: false },
-    },
-  })
-  if (values.help) {
-    process.stdout.write(HELP)
-    return EXIT.ok
-  }
-  const options = {
-    jobs: Number(values.jobs),
-    seconds: Number(values.seconds),
-    jobMs: Number(values['job-ms']),
-    consumers: Number(values.consumers),
-    prefetch: values.prefetch === undefined ? undefined : Number(values.prefetch),
-  }
-  const report = await slowBacklog(options, (line) => process.stderr.write(`${line}\n`))
-  process.stdout.write(`${JSON.stringify({ ...report, twice: report.twice.length })}\n`)
-  const isGood = report.delivered === report.jobs && report.dead + report.twice.length === 0
-  return isGood ? EXIT.ok : EXIT.failure
-}
-
-if (import.meta.main) process.exitCode = await main()
+export const queueBacklogCommand = defineCommand({
+  name: 'proofs queue-backlog',
+  component: 'queue-backlog',
+  summary:
+    'Many jobs wait for one slow consumer; then fast consumers take the rest. No job dies or is delivered twice.',
+  flags: {
+    jobs: { type: 'integer', min: 1, max: 100_000_000, default: 100_000, summary: 'Jobs that wait.' },
+    seconds: { type: 'integer', min: 1, max: 86_400, default: 60, summary: 'How long the slow consumer works.' },
+    'job-ms': { type: 'integer', min: 0, max: 60_000, default: 10, summary: 'How long it takes for a job.' },
+    consumers: { type: 'integer', min: 1, max: 1_000, default: 50, summary: 'Fast consumers.' },
+    prefetch: { type: 'integer', min: 1, max: 10_000, summary: 'Of the slow consumer. Default: the server adapts it.' },
+  },
+  run: async ({ flags }) => {
+    const report = await slowBacklog(flags, (line) => process.stderr.write(`${line}\n`))
+    process.stdout.write(`${JSON.stringify({ ...report, twice: report.twice.length })}\n`)
+    const isGood = report.delivered === report.jobs && report.dead + report.twice.length === 0
+    return isGood ? EXIT.ok : EXIT.failure
+  },
+})

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { slowBacklog } from './testing/backlog.ts'
+import { slowBacklog } from './backlog.ts'
 
 it.each([
   { what: 'adapts', prefetch: undefined },

@@ -17,9 +17,17 @@ import {
   release,
   releaseAll,
   setPrefetch,
-} from '../delivery.ts'
-import { findById } from '../id-index.ts'
-import { type Consumer, type Delivery, type Job, type Moment, type NewJob, STATE, type Topic } from '../job.ts'
+} from '../../queue/src/delivery.ts'
+import { findById } from '../../queue/src/id-index.ts'
+import {
+  type Consumer,
+  type Delivery,
+  type Job,
+  type Moment,
+  type NewJob,
+  STATE,
+  type Topic,
+} from '../../queue/src/job.ts'
 import {
   advance,
   cancel,
@@ -36,9 +44,9 @@ import {
   restoreTopic,
   submit,
   unfinishedOf,
-} from '../queue.ts'
-import { beginRedrive, redriveEnded, setRedriveState, stepRedrive as stepLong } from '../redrive.ts'
-import { createQueue, failGroups, type Group, type Queue, takeGroup, waitForGroup } from '../state.ts'
+} from '../../queue/src/queue.ts'
+import { beginRedrive, redriveEnded, setRedriveState, stepRedrive as stepLong } from '../../queue/src/redrive.ts'
+import { createQueue, failGroups, type Group, type Queue, takeGroup, waitForGroup } from '../../queue/src/state.ts'
 import { createRows, jobsOf, type MemoryRows, storedRows, writeRows } from './memory-rows.ts'
 
 /** What a producer knows of a job. */

@@ -1,13 +1,13 @@
 /** The rows of a journal in memory, written and read as the real ones are. */
 import { assert } from '@vacancy/shared'
 import type { DeadReason } from '@vacancy/shared/contract'
-import { itemsOf } from '../id-index.ts'
-import type { Job, Topic } from '../job.ts'
-import type { Stored } from '../journal.ts'
-import { type Rows, rowsOf } from '../journal-tables.ts'
-import type { StoredJob, StoredTopic } from '../queue.ts'
-import type { Change } from '../state.ts'
-import { topicDocument } from '../stored-rows.ts'
+import { itemsOf } from '../../queue/src/id-index.ts'
+import type { Job, Topic } from '../../queue/src/job.ts'
+import type { Stored } from '../../queue/src/journal.ts'
+import { type Rows, rowsOf } from '../../queue/src/journal-tables.ts'
+import type { StoredJob, StoredTopic } from '../../queue/src/queue.ts'
+import type { Change } from '../../queue/src/state.ts'
+import { topicDocument } from '../../queue/src/stored-rows.ts'
 
 export type MemoryRows = {
   readonly topics: Map<number, StoredTopic>

@@ -9,8 +9,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
-import { EXIT } from '@vacancy/shared'
+import { EXIT, VacancyError } from '@vacancy/shared'
+import { defineCommand } from '@vacancy/shared/node'
 import { startPostgres } from '@vacancy/testkit/postgres'
 import { openRelay, type Relay } from '@vacancy/testkit/relay'
 import { until } from '@vacancy/testkit/until'
@@ -23,7 +23,7 @@ import {
   recordStrangers,
   request,
   startQueueProcess,
-} from './shared-queue.ts'
+} from '../../queue/src/testing/shared-queue.ts'
 
 /** Seconds until every topic accepts jobs again. */
 const SECONDS_MAX = { killed: 1, frozen: 15, cut: 15 } as const
@@ -196,39 +196,23 @@ function sleep(ms: number): Promise<undefined> {
   return new Promise((done) => setTimeout(() => done(undefined), ms))
 }
 
-const HELP = `usage: failover:queue [flags]
-
-Two queues share PostgreSQL. The one that owns more is killed, frozen and cut off from PostgreSQL, in turns.
-
-Flags:
-  --rounds N      Rounds of each fault. (default 20)
-  --partitions N  Partitions that the two share. (default 1)
-  --faults LIST   killed, frozen, cut. (default all)
-`
-
-async function main(): Promise<number> {
-  const { values } = parseArgs({
-    options: {
-      rounds: { type: 'string', default: '20' },
-      partitions: { type: 'string', default: '1' },
-      faults: { type: 'string', default: FAULTS.join() },
-      help: { type: 'boolean', default: false },
-    },
-  })
-  if (values.help) {
-    process.stdout.write(HELP)
-    return EXIT.ok
-  }
-  const faults = values.faults.split(',') as Fault[]
-  const unknown = faults.find((fault) => !FAULTS.includes(fault))
-  if (unknown !== undefined) {
-    process.stderr.write(`failover:queue: --faults: ${unknown} is none of ${FAULTS.join(', ')}\n`)
-    return EXIT.usage
-  }
-  const options = { rounds: Number(values.rounds), partitions: Number(values.partitions), faults }
-  const report = await failoverQueue(options, (line) => process.stderr.write(`${line}\n`))
-  process.stdout.write(`${JSON.stringify(report)}\n`)
-  return report.lost.length + report.strangers + report.late.length === 0 ? EXIT.ok : 1
-}
-
-if (import.meta.main) process.exit(await main())
+export const queueFailoverCommand = defineCommand({
+  name: 'proofs queue-failover',
+  component: 'queue-failover',
+  summary:
+    'Two queues share PostgreSQL. The one that owns more is killed, frozen and cut off from PostgreSQL, in turns.',
+  flags: {
+    rounds: { type: 'integer', min: 1, max: 100_000, default: 20, summary: 'Rounds of each fault.' },
+    partitions: { type: 'integer', min: 1, max: 64, default: 1, summary: 'Partitions that the two share.' },
+    faults: { type: 'list', default: FAULTS, summary: `Of ${FAULTS.join(', ')}.` },
+  },
+  run: async ({ flags: { rounds, partitions, faults } }) => {
+    const unknown = faults.find((fault) => !FAULTS.includes(fault as Fault))
+    if (unknown !== undefined)
+      throw new VacancyError('usage_error', { reason: `--faults: ${unknown} is none of ${FAULTS.join(', ')}` })
+    const options = { rounds, partitions, faults: faults as readonly Fault[] }
+    const report = await failoverQueue(options, (line) => process.stderr.write(`${line}\n`))
+    process.stdout.write(`${JSON.stringify(report)}\n`)
+    return report.lost.length + report.strangers + report.late.length === 0 ? EXIT.ok : EXIT.failure
+  },
+})

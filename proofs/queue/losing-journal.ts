@@ -9,7 +9,7 @@
  * Opening it writes what was read to new files, since the process before may have written it without a sync.
  */
 import { crc32 } from 'node:zlib'
-import { type Journal, JournalFullError, type OpenJournal, type Stored } from '../journal.ts'
+import { type Journal, JournalFullError, type OpenJournal, type Stored } from '../../queue/src/journal.ts'
 import {
   appendFile,
   createFile,

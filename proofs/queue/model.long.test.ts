@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createRun, step } from './testing/model.ts'
+import { createRun, step } from './model.ts'
 
 const SEED = Number(process.env['VACANCY_SEED'] ?? 1)
 const STEPS = Number(process.env['VACANCY_QUEUE_STEPS'] ?? 100_000)
