@@ -8,13 +8,13 @@ import { defineCommand } from '@vacancy/shared/node'
 import { type Bench, dataOf, measureLoad, requestsOf, SIZES, sendersFor, serverOf } from './bench.ts'
 import { type Compared, comparedMeasures } from './comparison.ts'
 import { failure } from './failure.ts'
-import type { RowReport, Section } from './format.ts'
+import type { RowReport } from './format.ts'
 import { percentile } from './histogram.ts'
 import type { Stream } from './load.ts'
-import { cpuPressure, describeMachine } from './machine.ts'
+import { cpuPressure } from './machine.ts'
 import { metric } from './metrics.ts'
 import { lastJson, ROOT, runProgram } from './programs.ts'
-import { recordSection } from './record-section.ts'
+import { dirFlag, RECORD_FLAGS, recordSection, type SectionHead } from './record-section.ts'
 import { metricsOf, type RunningNode, startNode, stopNode } from './running-node.ts'
 import { worstOf } from './verdict.ts'
 
@@ -50,14 +50,13 @@ export const compareCommand = defineCommand({
     base: { type: 'text', value: 'REV', required: true, summary: 'The other commit, as git names it.' },
     runs: { type: 'integer', min: 1, max: 100, default: 5, summary: 'Runs of each, in turn.' },
     packages: { type: 'integer', min: 100_000, max: 60_000_000, default: PACKAGES, summary: 'Size of the data set.' },
-    write: { type: 'boolean', summary: 'Records the figures and renews the pages that quote them.' },
-    json: { type: 'text', value: 'FILE', summary: 'Writes the figures with every run as JSON.' },
-    dir: { type: 'text', default: join(ROOT, '.vacancy/compare'), value: 'DIR', summary: 'Folder for data and clone.' },
+    ...RECORD_FLAGS,
+    dir: dirFlag('compare'),
   },
   run: async ({ flags }) => {
     const base = commitNamed(flags.base)
     const size = { ...SIZES.quick, packages: flags.packages, warmupMs: WARMUP_MS, runMs: RUN_MS }
-    const { rows } = await recordSection(flags, size, (bench) => measure(bench, base, flags))
+    const { rows } = await recordSection(flags, size, headOf(base, flags), (bench) => measure(bench, base, flags.runs))
     return rows.some(({ verdict }) => verdict === 'missed') ? 1 : EXIT.ok
   },
 })
@@ -74,14 +73,7 @@ function commitNamed(name: string): string {
 
 export type Runs = { base: Figures[]; here: Figures[] }
 
-async function measure(
-  bench: Bench,
-  base: string,
-  { runs: count, packages }: { runs: number; packages: number },
-): Promise<{ section: Section; runs: Runs }> {
-  const machine = describeMachine()
-  const startedAt = new Date().toISOString()
-  const begun = performance.now()
+async function measure(bench: Bench, base: string, count: number): Promise<{ rows: RowReport[]; runs: Runs }> {
   const other = await cloneOf(bench, base)
   const pressure = cpuPressure()
   const runs: Runs = { base: [], here: [] }
@@ -93,20 +85,17 @@ async function measure(
       runs[side].push(await figuresOfRun(bench, side === 'base' ? other : ROOT))
     }
   }
-  const section: Section = {
-    name: 'compare',
-    title: 'A node alone, before and after',
-    command: `npm run bench -- compare --base ${base.slice(0, 7)} --runs ${count} --packages ${packages}`,
-    scope: `${count} runs of ${base.slice(0, 7)} and of this commit in turn, ${packages.toLocaleString('en')} packages`,
-    startedAt,
-    seconds: (performance.now() - begun) / 1000,
-    machine,
-    rows: rowsOf(runs),
-    notes: [...bench.notes, ...pressure()],
-    how: HOW,
-  }
-  return { section, runs }
+  bench.notes.push(...pressure().map((note) => `Without the making of the clone: ${note}`))
+  return { rows: rowsOf(runs), runs }
 }
+
+const headOf = (base: string, { runs, packages }: { runs: number; packages: number }): SectionHead => ({
+  name: 'compare',
+  title: 'A node alone, before and after',
+  command: `npm run bench -- compare --base ${base.slice(0, 7)} --runs ${runs} --packages ${packages}`,
+  scope: `${runs} runs of ${base.slice(0, 7)} and of this commit in turn, ${packages.toLocaleString('en')} packages`,
+  how: HOW,
+})
 
 const HOW = [
   `Each run builds the snapshot, starts a node with it (${THREADS} serving thread), searches, writes, and stops it. The load is the same, made by this commit's generator on the same cores.`,

@@ -10,13 +10,11 @@ import { defineCommand } from '@vacancy/shared/node'
 import { until } from '@vacancy/testkit/until'
 import { type Bench, SIZES, seedOf, tablesOf } from './bench.ts'
 import { failure } from './failure.ts'
-import type { RowReport, Section } from './format.ts'
-import { cpuPressure, describeMachine } from './machine.ts'
+import type { RowReport } from './format.ts'
 import { longestPause, quantile, slowest } from './pauses.ts'
-import { ROOT } from './programs.ts'
 import { updates } from './queries.ts'
 import { below, createRandom, type Random } from './random.ts'
-import { recordSection } from './record-section.ts'
+import { dirFlag, RECORD_FLAGS, recordSection, type SectionHead } from './record-section.ts'
 import { refusePartialWrite } from './results.ts'
 import {
   ADMIN_TOKEN,
@@ -86,15 +84,14 @@ export const failoverCommand = defineCommand({
   flags: {
     rounds: { type: 'integer', min: 1, max: 10_000, default: 100, summary: 'Faults of each kind.' },
     only: { type: 'list', value: KINDS.join(','), summary: 'These kinds of fault only.' },
-    write: { type: 'boolean', summary: 'Records the figures and renews the pages that quote them.' },
-    json: { type: 'text', value: 'FILE', summary: 'Writes the figures with every round as JSON.' },
-    dir: { type: 'text', default: join(ROOT, '.vacancy/failover'), value: 'DIR', summary: 'Folder for the data.' },
+    ...RECORD_FLAGS,
+    dir: dirFlag('failover'),
   },
   run: async ({ flags }) => {
     refusePartialWrite(flags)
     const kinds = kindsOf(flags.only)
     const size = { ...SIZES.quick, packages: PACKAGES }
-    await recordSection(flags, size, (bench) => measureFailover(bench, kinds, flags.rounds))
+    await recordSection(flags, size, headOf(flags.rounds), (bench) => measureFailover(bench, kinds, flags.rounds))
     return EXIT.ok
   },
 })
@@ -110,11 +107,7 @@ async function measureFailover(
   bench: Bench,
   kinds: readonly Kind[],
   count: number,
-): Promise<{ section: Section; rounds: Round[] }> {
-  const machine = describeMachine()
-  const startedAt = new Date().toISOString()
-  const begun = performance.now()
-  const pressure = cpuPressure()
+): Promise<{ rows: RowReport[]; rounds: Round[] }> {
   const rounds: Round[] = []
   const rows: RowReport[] = []
   const random = createRandom(1)
@@ -123,21 +116,16 @@ async function measureFailover(
     const some = kinds.filter((kind) => (kind === 'cut') === hasLinks)
     if (some.length > 0) rows.push(...(await measureShard(bench, { hasLinks, kinds: some, count, random, rounds })))
   }
-  bench.notes.push(...pressure())
-  const section: Section = {
-    name: 'failover',
-    title: 'Failover',
-    command: `npm run bench -- failover --rounds ${count}`,
-    scope: `${count} faults of each kind on a shard of 3 nodes`,
-    startedAt,
-    seconds: (performance.now() - begun) / 1000,
-    machine,
-    rows: rows.toSorted((a, b) => a.id - b.id),
-    notes: bench.notes,
-    how: HOW,
-  }
-  return { section, rounds }
+  return { rows: rows.toSorted((a, b) => a.id - b.id), rounds }
 }
+
+const headOf = (count: number): SectionHead => ({
+  name: 'failover',
+  title: 'Failover',
+  command: `npm run bench -- failover --rounds ${count}`,
+  scope: `${count} faults of each kind on a shard of 3 nodes`,
+  how: HOW,
+})
 
 const HOW = [
   'Three nodes with the defaults of the contract (ticks of 30 ms, elections after 60 to 120 of them, heartbeats every 15), mutual TLS, everything on one machine. Before each fault the shard is healthy.',

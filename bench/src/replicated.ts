@@ -8,15 +8,13 @@ import { EXIT, VacancyError } from '@vacancy/shared'
 import { defineCommand } from '@vacancy/shared/node'
 import { type Bench, requestsOf, SIZES, seedOf } from './bench.ts'
 import { failure } from './failure.ts'
-import type { RowReport, Section } from './format.ts'
+import type { RowReport } from './format.ts'
 import { percentile } from './histogram.ts'
 import { type LoadResult, runLoad, type Stream } from './load.ts'
-import { cpuPressure, describeMachine } from './machine.ts'
 import { metric } from './metrics.ts'
 import { median, quantile } from './pauses.ts'
 import { processSeconds } from './process-time.ts'
-import { ROOT } from './programs.ts'
-import { recordSection } from './record-section.ts'
+import { dirFlag, RECORD_FLAGS, recordSection, type SectionHead } from './record-section.ts'
 import { metricsOf, type RunningNode, startNode, stopNode } from './running-node.ts'
 import { becomesWhole, type Member, type RunningShard, startShard, stopShard } from './running-shard.ts'
 import { judged, type Measure, type Target, worstOf } from './verdict.ts'
@@ -54,42 +52,30 @@ export const replicatedCommand = defineCommand({
     runs: { type: 'integer', min: 1, max: 100, default: 5, summary: 'Runs of each, in turn.' },
     seconds: { type: 'integer', min: 1, max: 3_600, default: 10, unit: 'seconds', summary: 'Length of a run.' },
     rate: { type: 'integer', min: 1_000, max: 200_000, default: 10_000, summary: 'Writes a second.' },
-    write: { type: 'boolean', summary: 'Records the figures and renews the pages that quote them.' },
+    ...RECORD_FLAGS,
     root: { type: 'text', value: 'DIR', summary: 'Another copy of the repository to measure, built.' },
-    json: { type: 'text', value: 'FILE', summary: 'Writes the figures with every run as JSON.' },
-    dir: { type: 'text', default: join(ROOT, '.vacancy/replicated'), value: 'DIR', summary: 'Folder for the data.' },
+    dir: dirFlag('replicated'),
   },
   run: async ({ flags }) => {
     if (flags.root !== undefined && flags.write)
       throw new VacancyError('usage_error', { reason: '--write records this copy: leave out --root' })
-    await recordSection(flags, { ...SIZES.quick, packages: PACKAGES }, (bench) => measure(bench, flags))
+    await recordSection(flags, { ...SIZES.quick, packages: PACKAGES }, headOf(flags), async (bench) => {
+      const runs = await runInTurn(bench, flags)
+      return { rows: rowsOf(runs, bench.cores), runs }
+    })
     return EXIT.ok
   },
 })
 
 type Plan = { runs: number; seconds: number; rate: number; root: string | undefined }
 
-async function measure(bench: Bench, plan: Plan): Promise<{ section: Section; runs: Runs }> {
-  const machine = describeMachine()
-  const startedAt = new Date().toISOString()
-  const begun = performance.now()
-  const pressure = cpuPressure()
-  const runs = await runInTurn(bench, plan)
-  const { runs: count, seconds, rate } = plan
-  const section: Section = {
-    name: 'replicated',
-    title: 'Replicated writes',
-    command: `npm run bench -- replicated --runs ${count} --seconds ${seconds} --rate ${rate}`,
-    scope: `${count} runs of ${seconds} s each on a node alone and on a shard of 3 nodes, ${rate.toLocaleString('en')} writes/s`,
-    startedAt,
-    seconds: (performance.now() - begun) / 1000,
-    machine,
-    rows: rowsOf(runs, bench.cores),
-    notes: [...bench.notes, ...pressure()],
-    how: HOW,
-  }
-  return { section, runs }
-}
+const headOf = ({ runs, seconds, rate }: Plan): SectionHead => ({
+  name: 'replicated',
+  title: 'Replicated writes',
+  command: `npm run bench -- replicated --runs ${runs} --seconds ${seconds} --rate ${rate}`,
+  scope: `${runs} runs of ${seconds} s each on a node alone and on a shard of 3 nodes, ${rate.toLocaleString('en')} writes/s`,
+  how: HOW,
+})
 
 const HOW = [
   `Both hold the same ${PACKAGES.toLocaleString('en')} packages with one serving thread a node and all other settings at their defaults. The nodes of the shard use mutual TLS. The load is on one of the two at a time, in turn.`,

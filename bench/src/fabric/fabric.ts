@@ -3,18 +3,16 @@
  * turns on the same machine.
  */
 
-import { writeFileSync } from 'node:fs'
 import { EXIT } from '@vacancy/shared'
 import { defineCommand } from '@vacancy/shared/node'
 import type { Program } from '@vacancy/testkit/program'
 import { failure } from '../failure.ts'
-import { formatTable, type RowReport, type Section } from '../format.ts'
+import type { RowReport } from '../format.ts'
 import { inTurns } from '../in-turns.ts'
-import { cpuPressure, describeMachine } from '../machine.ts'
-import { writeBenchmark } from '../pages.ts'
 import { median, quantile } from '../pauses.ts'
 import { processSeconds } from '../process-time.ts'
 import { lastJson, runProgram, startProgram, stopProgram } from '../programs.ts'
+import { measureSection, RECORD_FLAGS, type SectionHead, storeSection } from '../record-section.ts'
 import { refusePartialWrite } from '../results.ts'
 import { judged, type Measure, worstOf } from '../verdict.ts'
 import type { LoadPlan, LoadResult } from './clients.ts'
@@ -54,17 +52,16 @@ export const fabricCommand = defineCommand({
     requests: { type: 'integer', min: 1_000, max: 10_000_000, default: 100_000, summary: 'Requests of a run.' },
     rounds: { type: 'integer', min: 1, max: 100, default: 5, summary: 'Runs of each; figures are their medians.' },
     only: { type: 'list', value: '1,3', summary: 'These rows only.' },
-    write: { type: 'boolean', summary: 'Records the figures and renews the pages that quote them.' },
-    json: { type: 'text', value: 'FILE', summary: 'Writes the figures as JSON.' },
+    ...RECORD_FLAGS,
   },
   run: async ({ flags }) => {
     refusePartialWrite(flags)
     const unknown = flags.only?.find((id) => !ROWS.includes(Number(id)))
     if (unknown !== undefined) throw failure(`there is no row ${unknown}: ${ROWS.join(', ')}`)
-    const section = await measureFabric(flags, (text) => process.stderr.write(`${text}\n`))
-    process.stdout.write(formatTable(section))
-    if (flags.json) writeFileSync(flags.json, `${JSON.stringify(section, null, 2)}\n`)
-    if (flags.write) writeBenchmark({ fabric: section })
+    const { section } = await measureSection(headOf(flags), async () => ({
+      rows: await measureFabric(flags, (text) => process.stderr.write(`${text}\n`)),
+    }))
+    storeSection(section, flags)
     return EXIT.ok
   },
 })
@@ -75,12 +72,21 @@ type FabricBenchOptions = {
   readonly only: readonly string[] | undefined
 }
 
+const headOf = ({ requests, rounds }: FabricBenchOptions): SectionHead => ({
+  name: 'fabric',
+  title: 'Routers and bridges',
+  command: `npm run bench -- fabric --requests ${requests} --rounds ${rounds}`,
+  scope: `${requests.toLocaleString('en')} requests over ${CONNECTIONS} connections with one request in flight each`,
+  how: [
+    'The relay has one upstream socket for each client and parses nothing. Behind both is the same program, which answers every request with the same bytes.',
+    'Processor time is that of the hop, user and system. Ours and the relay run in turns; figures are medians.',
+    'The proxy is in front of a real node with 200 properties; the bare server is `node:http` that reads the same body and answers with as many bytes. Row 8 has the targets of one node for the proxy.',
+    'The whole path is edge router, zone router and bridge, beside three relays in a row.',
+  ],
+})
+
 /** Measures every row. */
-async function measureFabric(options: FabricBenchOptions, say: (text: string) => void): Promise<Section> {
-  const machine = describeMachine()
-  const startedAt = new Date().toISOString()
-  const begun = performance.now()
-  const pressure = cpuPressure()
+async function measureFabric(options: FabricBenchOptions, say: (text: string) => void): Promise<RowReport[]> {
   const isWanted = (id: number) => options.only?.includes(String(id)) ?? true
   const rows: RowReport[] = []
   for (const row of COST_ROWS) if (isWanted(row.id)) rows.push(await measureCost(options, row, say))
@@ -94,23 +100,7 @@ async function measureFabric(options: FabricBenchOptions, say: (text: string) =>
       await proxied.close()
     }
   }
-  return {
-    name: 'fabric',
-    title: 'Routers and bridges',
-    command: `npm run bench -- fabric --requests ${options.requests} --rounds ${options.rounds}`,
-    scope: `${options.requests.toLocaleString('en')} requests over ${CONNECTIONS} connections with one request in flight each`,
-    startedAt,
-    seconds: (performance.now() - begun) / 1000,
-    machine,
-    rows,
-    notes: pressure(),
-    how: [
-      'The relay has one upstream socket for each client and parses nothing. Behind both is the same program, which answers every request with the same bytes.',
-      'Processor time is that of the hop, user and system. Ours and the relay run in turns; figures are medians.',
-      'The proxy is in front of a real node with 200 properties; the bare server is `node:http` that reads the same body and answers with as many bytes. Row 8 has the targets of one node for the proxy.',
-      'The whole path is edge router, zone router and bridge, beside three relays in a row.',
-    ],
-  }
+  return rows
 }
 
 /** Processor time of the hop for a request, µs, and requests a second. */

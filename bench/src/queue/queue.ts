@@ -2,15 +2,13 @@
  * `npm run bench -- queue`: the job queue beside a server with the same interface that stores nothing, in turns on the same
  * machine. Also against any server of this interface, with `--url` and `--token`.
  */
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdirSync } from 'node:fs'
 import { EXIT, VacancyError } from '@vacancy/shared'
 import { defineCommand } from '@vacancy/shared/node'
-import { formatTable, type RowReport, type Section } from '../format.ts'
-import { cpuPressure, describeMachine } from '../machine.ts'
+import type { RowReport, Section } from '../format.ts'
 import { writeBenchmark } from '../pages.ts'
 import { quantile } from '../pauses.ts'
-import { ROOT } from '../programs.ts'
+import { dirFlag, measureSection, RECORD_FLAGS, type SectionHead, storeSection } from '../record-section.ts'
 import { readResults, refusePartialWrite } from '../results.ts'
 import { judged, type Measure, NotMeasured, worstOf } from '../verdict.ts'
 import { measureConsole } from './console-row.ts'
@@ -110,9 +108,8 @@ export const queueCommand = defineCommand({
       summary: 'Measures a queue with a million waiting jobs, and nothing else. Takes minutes.',
     },
     only: { type: 'list', value: '1,3', summary: 'These rows only.' },
-    write: { type: 'boolean', summary: 'Records the figures and renews the pages that quote them.' },
-    json: { type: 'text', value: 'FILE', summary: 'Writes the figures as JSON.' },
-    dir: { type: 'text', default: join(ROOT, '.vacancy/queue'), value: 'DIR', summary: 'Folder for the data.' },
+    ...RECORD_FLAGS,
+    dir: dirFlag('queue'),
   },
   run: async ({ flags }) => {
     refusePartialWrite(flags)
@@ -122,9 +119,10 @@ export const queueCommand = defineCommand({
       throw new VacancyError('usage_error', { reason: '--write records our own server: leave out --url' })
     if (flags.million && (flags.url !== '' || flags.only !== undefined))
       throw new VacancyError('usage_error', { reason: '--million measures our own server: leave out --url and --only' })
-    const section = await measureQueue(flags, (text) => process.stderr.write(`${text}\n`))
-    process.stdout.write(formatTable(section))
-    if (flags.json) writeFileSync(flags.json, `${JSON.stringify(section, null, 2)}\n`)
+    const { section } = await measureSection(headOf(flags), async () => ({
+      rows: await measureQueue(flags, (text) => process.stderr.write(`${text}\n`)),
+    }))
+    storeSection(section, { ...flags, write: false })
     if (flags.write) writeBenchmark({ queue: withKeptRows(section, readResults().queue) })
     return EXIT.ok
   },
@@ -156,11 +154,7 @@ type QueueOptions = {
 }
 
 /** Measures every row. */
-async function measureQueue(options: QueueOptions, say: (text: string) => void): Promise<Section> {
-  const machine = describeMachine()
-  const startedAt = new Date().toISOString()
-  const begun = performance.now()
-  const pressure = cpuPressure()
+async function measureQueue(options: QueueOptions, say: (text: string) => void): Promise<RowReport[]> {
   mkdirSync(options.dir, { recursive: true })
   const isWanted = (id: number) => !options.million && (options.only?.includes(String(id)) ?? true)
   const rows: RowReport[] = []
@@ -172,21 +166,16 @@ async function measureQueue(options: QueueOptions, say: (text: string) => void):
   if (options.url === '' && isWanted(POSTGRES_LOAD.id)) rows.push(await postgresRow(options, say))
   if (options.url === '' && isWanted(CONSOLE_LOAD.id)) rows.push(await measureConsole(options, CONSOLE_LOAD, say))
   if (options.million) rows.push(await measureWaiting({ dir: options.dir }, say))
-  return {
-    name: 'queue',
-    title: 'The job queue',
-    command: options.million
-      ? 'npm run bench -- queue --million'
-      : `npm run bench -- queue --jobs ${options.jobs} --rounds ${options.rounds}`,
-    scope: `${(options.million ? 1_000_000 : options.jobs).toLocaleString('en')} jobs of ${PAYLOAD_BYTES} bytes in ${TOPICS.length} topics, durable`,
-    startedAt,
-    seconds: (performance.now() - begun) / 1000,
-    machine,
-    rows,
-    notes: pressure(),
-    how: HOW,
-  }
+  return rows
 }
+
+const headOf = ({ jobs, rounds, million }: QueueOptions): SectionHead => ({
+  name: 'queue',
+  title: 'The job queue',
+  command: `npm run bench -- queue ${million ? '--million' : `--jobs ${jobs} --rounds ${rounds}`}`,
+  scope: `${(million ? 1_000_000 : jobs).toLocaleString('en')} jobs of ${PAYLOAD_BYTES} bytes in ${TOPICS.length} topics, durable`,
+  how: HOW,
+})
 
 const HOW = [
   'The floor is Fastify and `ws` in one process: the same bodies parsed, base64 decoded, ids in a set, the same frames and credit, nothing stored and no other rule. It answers all requests of a turn of its event loop together, as the queue answers those of a commit group; answered one by one it does half as many single jobs.',

@@ -9,15 +9,13 @@ import { defineCommand } from '@vacancy/shared/node'
 import { type Bench, requestsOf, SIZES, seedOf } from '../bench.ts'
 import { type Echo, startEcho } from '../echo.ts'
 import { failure } from '../failure.ts'
-import type { RowReport, Section } from '../format.ts'
+import type { RowReport } from '../format.ts'
 import { percentile } from '../histogram.ts'
 import { inTurns } from '../in-turns.ts'
 import { runLoad, type Stream } from '../load.ts'
-import { cpuPressure, describeMachine } from '../machine.ts'
 import { median, quantile } from '../pauses.ts'
 import { processSeconds } from '../process-time.ts'
-import { ROOT } from '../programs.ts'
-import { recordSection } from '../record-section.ts'
+import { dirFlag, RECORD_FLAGS, recordSection, type SectionHead } from '../record-section.ts'
 import { type RunningNode, startNode, stopNode } from '../running-node.ts'
 import { ADMIN_TOKEN, becomesWhole, startShard, stopShard } from '../running-shard.ts'
 import { judged, type Measure, worstOf } from '../verdict.ts'
@@ -48,12 +46,14 @@ export const staysCommand = defineCommand({
     rounds: { type: 'integer', min: 1, max: 100, default: 5, summary: 'Runs of each, in turn; figures are medians.' },
     seconds: { type: 'integer', min: 1, max: 60, default: 8, unit: 'seconds', summary: 'Length of a run.' },
     holds: { type: 'integer', min: 10, max: 100_000, default: 2_000, summary: 'Holds whose expiry is watched.' },
-    write: { type: 'boolean', summary: 'Records the figures and renews the pages that quote them.' },
-    json: { type: 'text', value: 'FILE', summary: 'Writes the figures with every run as JSON.' },
-    dir: { type: 'text', default: join(ROOT, '.vacancy/stays'), value: 'DIR', summary: 'Folder for the data.' },
+    ...RECORD_FLAGS,
+    dir: dirFlag('stays'),
   },
   run: async ({ flags }) => {
-    await recordSection(flags, { ...SIZES.quick, packages: PACKAGES }, (bench) => measure(bench, flags))
+    await recordSection(flags, { ...SIZES.quick, packages: PACKAGES }, headOf(flags), async (bench) => {
+      const runs = { ...(await onNode(bench, flags)), ...(await onShard(bench, flags)) }
+      return { rows: rowsOf(runs), runs }
+    })
     return EXIT.ok
   },
 })
@@ -81,27 +81,13 @@ export type StaysRuns = {
   readonly holds: Returned
 }
 
-async function measure(bench: Bench, plan: Plan): Promise<{ section: Section; runs: StaysRuns }> {
-  const machine = describeMachine()
-  const startedAt = new Date().toISOString()
-  const begun = performance.now()
-  const pressure = cpuPressure()
-  const runs = { ...(await onNode(bench, plan)), ...(await onShard(bench, plan)) }
-  const { rounds, seconds, holds } = plan
-  const section: Section = {
-    name: 'stays',
-    title: 'Stays',
-    command: `npm run bench -- stays --rounds ${rounds} --seconds ${seconds} --holds ${holds}`,
-    scope: `${rounds} runs of ${seconds} s each in turn, bookings of one room for ${STAY_NIGHTS} nights beside decrements of one night`,
-    startedAt,
-    seconds: (performance.now() - begun) / 1000,
-    machine,
-    rows: rowsOf(runs),
-    notes: [...bench.notes, ...pressure()],
-    how: HOW,
-  }
-  return { section, runs }
-}
+const headOf = ({ rounds, seconds, holds }: Plan): SectionHead => ({
+  name: 'stays',
+  title: 'Stays',
+  command: `npm run bench -- stays --rounds ${rounds} --seconds ${seconds} --holds ${holds}`,
+  scope: `${rounds} runs of ${seconds} s each in turn, bookings of one room for ${STAY_NIGHTS} nights beside decrements of one night`,
+  how: HOW,
+})
 
 const HOW = [
   `Beside ${PACKAGES.toLocaleString('en')} packages of the data set the nodes hold 1,000 properties with 30 nights of 255 rooms. Every stay has a new id. All other settings are at their defaults, except \`stays_bytes\`.`,
