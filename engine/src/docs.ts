@@ -85,7 +85,7 @@ function commandsPage(): string {
   return page(
     'Commands',
     '`shared/src/wire/commands.ts`',
-    'Every request of the data protocol: its fields by id, its reply, and its specific errors. Any command can also fail with `VALIDATION_ERROR`, `PARSE_ERROR`, `429`, `503` or `500`; with a login required, `AUTH_ERROR` and `FORBIDDEN`. [errors.md](errors.md) lists the action for each.',
+    'Every request of the data protocol: its fields by id, its reply (without one, SUCCESS has no fields), and its specific errors. Any command can also fail with `VALIDATION_ERROR`, `PARSE_ERROR`, `429`, `503` or `500`; with a login required, `AUTH_ERROR` and `FORBIDDEN`. [errors.md](errors.md) lists the action for each.',
     'Fields with ids from 0x8000 are extensions: existing clients never send them, and other servers refuse them. An ERROR reply means that no data was changed, except after `408` and `500`, where the outcome of a write is unknown.',
     `Types on the wire: ${typesText()}.`,
     '## Common fields',
@@ -155,7 +155,7 @@ function commandBlock(command: CommandSpec): string {
     `### ${name}`,
     `${summary} A ${access === 'session' ? 'command of the connection' : access}.`,
     ...(fields.length === 0 ? [] : [fieldsTable(fields)]),
-    `Reply: ${REPLIES[reply]}.`,
+    ...(reply === 'empty' ? [] : [`Reply: ${REPLIES[reply]}.`]),
     ...(errors.length === 0 ? [] : [`Errors: ${errors.join('; ')}.`]),
   ].join('\n\n')
 }
