@@ -87,12 +87,12 @@ function commandsPage(): string {
     '`shared/src/wire/commands.ts`',
     'Every request of the data protocol: its fields by id, its reply (without one, SUCCESS has no fields), and its specific errors. Any command can also fail with `VALIDATION_ERROR`, `PARSE_ERROR`, `429`, `503` or `500`; with a login required, `AUTH_ERROR` and `FORBIDDEN`. [errors.md](errors.md) lists the action for each.',
     'Fields with ids from 0x8000 are extensions: existing clients never send them, and other servers refuse them. An ERROR reply means that no data was changed, except after `408` and `500`, where the outcome of a write is unknown.',
-    `Types on the wire: ${typesText()}.`,
+    `Fields are required unless marked optional. Types on the wire: ${typesText()}.`,
     '## Common fields',
     'Every read has these. With `minIndex` it can fail with `308`.',
-    fieldsTable(commonOf('read')),
+    fieldsList(commonOf('read')),
     'Every write has these. It can fail with `308` on a node that is not the leader, and with `408` when the outcome is unknown. With `wantIndex` the reply also has the index at which the write was applied.',
-    fieldsTable(commonOf('write')),
+    fieldsList(commonOf('write')),
     'These names mean the same in every command:',
     table(
       ['Field', 'What it is'],
@@ -154,21 +154,20 @@ function commandBlock(command: CommandSpec): string {
   return [
     `### ${name}`,
     `${summary} A ${access === 'session' ? 'command of the connection' : access}.`,
-    ...(fields.length === 0 ? [] : [fieldsTable(fields)]),
+    ...(fields.length === 0 ? [] : [fieldsList(fields)]),
     ...(reply === 'empty' ? [] : [`Reply: ${REPLIES[reply]}.`]),
     ...(errors.length === 0 ? [] : [`Errors: ${errors.join('; ')}.`]),
   ].join('\n\n')
 }
 
-function fieldsTable(fields: readonly FieldSpec[]): string {
-  const rows = fields.map((field) => [
-    code(field.lastId > field.id ? `${hexOf(field.id)}–${hexOf(field.lastId)}` : hexOf(field.id)),
-    code(field.name),
-    code(field.width),
-    field.required ? 'always' : field.keepsEmpty ? 'optional, may be empty' : 'optional',
-    repeatedSummaries().has(field.summary) ? '' : field.summary,
-  ])
-  return table(['Id', 'Field', 'Data', 'Present', 'What it is'], rows)
+/** A line for each field: id, name, data, what it is. */
+function fieldsList(fields: readonly FieldSpec[]): string {
+  const lines = fields.map(({ id, lastId, name, width, required, keepsEmpty, summary }) => {
+    const ids = code(lastId > id ? `${hexOf(id)}–${hexOf(lastId)}` : hexOf(id))
+    const presence = required ? '' : keepsEmpty ? ', optional, may be empty' : ', optional'
+    return `- ${ids} ${code(name)} ${width}${presence}${repeatedSummaries().has(summary) ? '' : `: ${summary}`}`
+  })
+  return lines.join('\n')
 }
 
 /** The type code of each width of data. */
