@@ -205,12 +205,16 @@ const API = /^\/api\/v1(?=\/)/
 
 /** A row for each path with its methods; summaries are at /docs. */
 function routesTable(routes: Routes): string {
-  const methods = new Map<string, string[]>()
+  const methods = new Map<string, Map<string, string[]>>()
   for (const [name, { access }] of Object.entries(routes)) {
     const [method = '', path = ''] = name.split(' ')
-    methods.set(path, [...(methods.get(path) ?? []), `${method} ${access}`])
+    const ofPath = methods.get(path) ?? new Map<string, string[]>()
+    methods.set(path, ofPath.set(access, [...(ofPath.get(access) ?? []), method]))
   }
-  const rows = [...methods].map(([path, accesses]) => `| \`${path.replace(API, '…')}\` | ${accesses.join(', ')} |`)
+  const rows = [...methods].map(([path, accesses]) => {
+    const texts = [...accesses].map(([access, names]) => `${names.join(' ')} ${access}`)
+    return `| \`${path.replace(API, '…')}\` | ${texts.join(', ')} |`
+  })
   return ['| Path | Method and access |', '|---|---|', ...rows].join('\n')
 }
 
