@@ -26,7 +26,6 @@ export const bar = {
   changed: 'What changed…',
   more: 'Show more controls',
   less: 'Show fewer controls',
-  notRecorded: 'not recorded',
 }
 
 export const changes = {

@@ -39,7 +39,6 @@ export const states = {
 
 export const problems = {
   title: 'Problems',
-  cutOff: 'Cut off',
 }
 
 export const map = {
@@ -119,7 +118,6 @@ export const inspector = {
   incoming: 'Receives from',
   outgoing: 'Sends to',
   edge: 'Connection',
-  state_: 'State',
   sent: 'Sent',
   sentTip: 'Reads and writes that the sender counted for this connection',
   received: 'Received',
