@@ -2,47 +2,36 @@
 /** Builds a request, runs it and shows the result (docs/design/control-plane.md#playground). */
 import { useQuery } from '@tanstack/react-query'
 import type { HistoryEntry, PlaygroundAnswer } from '@vacancy/shared/contract'
-import { curlOf, EDGE_TARGET, goOf, proxyCurlOf, typescriptOf, typescriptSetupOf } from '@vacancy/shared/snippets'
 import clsx from 'clsx'
-import { Suspense, useEffect, useId, useRef, useState } from 'react'
-import { ApiProblem, call } from '../../lib/api.ts'
+import { type ReactNode, useEffect, useId, useRef, useState } from 'react'
+import { call } from '../../lib/api.ts'
 import { clock, day } from '../../lib/format.ts'
 import { useKey } from '../../lib/keys.ts'
 import { useWhyNotOn } from '../../lib/quorum.ts'
 import { useWhyNot } from '../../lib/session.ts'
-import { useSetUrl } from '../../lib/url.ts'
 import { useWriteMode } from '../../lib/write-mode.ts'
 import { announce } from '../../ui/announce.ts'
 import { Banner } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
-import { copyText } from '../../ui/copy-button.tsx'
 import { Switch } from '../../ui/field.tsx'
-import { late } from '../../ui/late.tsx'
 import { Page } from '../../ui/page.tsx'
 import { ErrorState, Panel, PartialStrip, Skeleton } from '../../ui/panel.tsx'
 import { SplitPane } from '../../ui/split-pane.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { isSearch, isWrite } from './catalogue.ts'
-import type { Code } from './code-dialog.tsx'
+import { useCopies } from './copies.ts'
 import * as copy from './copy.ts'
 import { Editor } from './editor.tsx'
+import { type Layer, Layers } from './layers.tsx'
 import { copyLink } from './links.ts'
-import { type Compiled, compile, type Draft, hexOf, jsonOf, withCommand } from './request.ts'
+import { type Opened, useDraftInUrl, useOpened } from './opened.ts'
+import { compile, type Draft, withCommand } from './request.ts'
 import { type Compared, Results } from './results.tsx'
 import { useRuns } from './run.ts'
 import { NarrowTarget, RunBar } from './run-bar.tsx'
-import { encodeShare, openShare, SHARE_CHARS_MAX } from './share.ts'
-import { type KeptEdits, keptEdits, useKeptEdits } from './unsaved.ts'
-
-const WhyDialog = late(async () => (await import('./why-dialog.tsx')).WhyDialog)
-const ReplicasDialog = late(async () => (await import('./replicas-dialog.tsx')).ReplicasDialog)
-const WriteDialog = late(async () => (await import('./write-dialog.tsx')).WriteDialog)
-const CodeDialog = late(async () => (await import('./code-dialog.tsx')).CodeDialog)
-const HistoryDrawer = late(async () => (await import('./history-drawer.tsx')).HistoryDrawer)
-const SaveDialog = late(async () => (await import('./save-dialog.tsx')).SaveDialog)
+import { useKeptEdits } from './unsaved.ts'
 
 const EMPTY: Draft = { shard: '', node: '', command: 'SEARCHAVAIL', fields: {} }
-const URL_AFTER_MS = 300
 /** Each pane is as high as the window below the bar, and scrolls by itself. */
 const PANE = 'lg:h-[calc(100dvh-12.5rem)] lg:min-h-96 lg:overflow-y-auto'
 
@@ -76,63 +65,6 @@ export function PlaygroundPage() {
   )
 }
 
-type Opened = {
-  readonly draft: Draft | undefined
-  /** Text of the JSON editor while it is not a valid request. */
-  readonly text: string | undefined
-  readonly run: boolean
-  /** When this draft of the tab was saved; undefined for a request from a link. */
-  readonly keptAt: string | undefined
-  readonly faults: readonly string[]
-}
-
-/** The initial request, determined once, before anything is rendered. */
-function useOpened(): Opened | undefined {
-  const [opened, setOpened] = useState<Opened>()
-  useEffect(() => {
-    void openedBy(new URLSearchParams(location.search)).then(setOpened)
-  }, [])
-  return opened
-}
-
-/** Opens the request in the URL, or restores the last draft of this tab. */
-async function openedBy(search: URLSearchParams): Promise<Opened> {
-  const q = search.get('q')
-  const [kept, shared] = await Promise.all([keptOrFault(), q === null ? undefined : openShare(q)])
-  const none = { draft: undefined, text: undefined, run: false, keptAt: undefined }
-  if (!shared) {
-    if (typeof kept === 'string') return { ...none, faults: [copy.page.draftUnreadable(kept)] }
-    return kept ? { ...kept, run: false, keptAt: kept.at, faults: [] } : { ...none, faults: [] }
-  }
-  if (!shared.ok) return { ...none, faults: [copy.page.linkUnreadable(shared.reason)] }
-  const { draft } = shared
-  // The URL follows the draft: JSON text that is not valid yet belongs to it only if both have the same draft.
-  const isOwn = typeof kept === 'object' && JSON.stringify(kept.draft) === JSON.stringify(draft)
-  return {
-    draft,
-    text: isOwn ? kept.text : undefined,
-    // A link never runs a write.
-    run: search.get('run') === '1' && !isWrite(draft.command),
-    keptAt: undefined,
-    faults: [],
-  }
-}
-
-async function keptOrFault(): Promise<KeptEdits | string | undefined> {
-  try {
-    return await keptEdits()
-  } catch (error) {
-    if (error instanceof ApiProblem) return error.message
-    throw error
-  }
-}
-
-type Layer =
-  | { readonly as: 'why'; readonly property: string }
-  | { readonly as: 'code'; readonly codes: readonly Code[] }
-  | { readonly as: 'replicas' | 'write' | 'save' | 'history' }
-  | undefined
-
 function Workbench({
   start,
   opened,
@@ -145,7 +77,6 @@ function Workbench({
   const { shard } = start
   const [draft, setDraft] = useState<Draft>(() => opened.draft ?? { ...EMPTY, ...shard?.example })
   const [text, setText] = useState(opened.text)
-  const [isBack, setBack] = useState(opened.keptAt !== undefined)
   const [isTried, setTried] = useState(false)
   const [selected, setSelected] = useState<string>()
   const [compared, setCompared] = useState<Compared>()
@@ -200,30 +131,7 @@ function Workbench({
   }
   return (
     <>
-      {opened.faults.map((fault) => (
-        <Banner key={fault} level="warn" title={fault}>
-          {copy.page.linkAction}
-        </Banner>
-      ))}
-      {isBack && (
-        <Banner
-          level="info"
-          title={copy.page.draftRestored(`${day(opened.keptAt)} ${clock(opened.keptAt)}`)}
-          actions={
-            <>
-              <Button onClick={() => setBack(false)}>{copy.page.keepDraft}</Button>
-              <Button
-                onClick={() => {
-                  setBack(false)
-                  use({ ...EMPTY, ...shard?.example, shard: shard?.id ?? '' })
-                }}
-              >
-                {copy.page.startOver}
-              </Button>
-            </>
-          }
-        />
-      )}
+      <OpenedBanners opened={opened} onStartOver={() => use({ ...EMPTY, ...shard?.example, shard: shard?.id ?? '' })} />
       {start.missing.length > 0 && <PartialStrip missing={start.missing} />}
       {isWriting && <Banner level="warn" title={copy.writeMode.on(shard?.id ?? copy.page.anyShard)} />}
       <RunBar
@@ -251,43 +159,27 @@ function Workbench({
       <SplitPane
         label={copy.page.divider}
         first={
-          <Panel title={copy.page.request} className={PANE}>
-            <form
-              id={formId}
-              aria-label={copy.page.request}
-              data-command={draft.command}
-              className="flex min-w-0 flex-col gap-3"
-              onSubmit={(event) => {
-                event.preventDefault()
-                runNow()
-              }}
-            >
-              <NarrowTarget {...target} />
-              {(writes || isWriting) && (
-                <Switch
-                  label={copy.writeMode.label}
-                  hint={copy.writeMode.hint}
-                  checked={isWriting}
-                  onChange={setWriting}
-                  why={whyNoMode}
-                />
-              )}
-              <Editor
-                draft={draft}
-                onDraft={setDraft}
-                compiled={compiled}
-                shard={shard}
-                isTried={isTried}
-                text={text}
-                onText={setText}
+          <RequestForm id={formId} command={draft.command} fault={draftFault} onRun={runNow}>
+            <NarrowTarget {...target} />
+            {(writes || isWriting) && (
+              <Switch
+                label={copy.writeMode.label}
+                hint={copy.writeMode.hint}
+                checked={isWriting}
+                onChange={setWriting}
+                why={whyNoMode}
               />
-              {draftFault !== '' && (
-                <p role="status" className="text-small text-warn">
-                  {copy.page.draftNotSaved(draftFault)}
-                </p>
-              )}
-            </form>
-          </Panel>
+            )}
+            <Editor
+              draft={draft}
+              onDraft={setDraft}
+              compiled={compiled}
+              shard={shard}
+              isTried={isTried}
+              text={text}
+              onText={setText}
+            />
+          </RequestForm>
         }
         second={
           <Panel title={copy.page.result} className={clsx(PANE, '[--result-height:max(16rem,calc(100dvh-26rem))]')}>
@@ -309,40 +201,82 @@ function Workbench({
           </Panel>
         }
       />
-      <Suspense fallback={null}>
-        {layer?.as === 'why' && (
-          <WhyDialog draft={draft} shard={shard?.id} property={layer.property} onClose={() => setLayer(undefined)} />
+      <Layers
+        layer={layer}
+        draft={named}
+        shard={shard?.id}
+        last={before?.answer}
+        onClose={() => setLayer(undefined)}
+        onUse={use}
+        onCompare={(entry) => setCompared(comparedWith(entry))}
+        onWrite={(confirm) => void startRun(draft, shard?.id, { confirm })}
+      />
+    </>
+  )
+}
+
+type RequestFormProps = {
+  readonly id: string
+  readonly command: string
+  /** Why the draft could not be saved; '' when it was. */
+  readonly fault: string
+  readonly onRun: () => void
+  readonly children: ReactNode
+}
+
+function RequestForm({ id, command, fault, onRun, children }: RequestFormProps) {
+  return (
+    <Panel title={copy.page.request} className={PANE}>
+      <form
+        id={id}
+        aria-label={copy.page.request}
+        data-command={command}
+        className="flex min-w-0 flex-col gap-3"
+        onSubmit={(event) => {
+          event.preventDefault()
+          onRun()
+        }}
+      >
+        {children}
+        {fault !== '' && (
+          <p role="status" className="text-small text-warn">
+            {copy.page.draftNotSaved(fault)}
+          </p>
         )}
-        {layer?.as === 'replicas' && (
-          <ReplicasDialog draft={draft} shard={shard?.id} onClose={() => setLayer(undefined)} />
-        )}
-        {layer?.as === 'history' && (
-          <HistoryDrawer
-            draft={named}
-            last={before?.answer}
-            onClose={() => setLayer(undefined)}
-            onUse={(next, entry) => {
-              setLayer(undefined)
-              use(next)
-              setCompared(comparedWith(entry))
-            }}
-            onCompare={(entry) => setCompared(comparedWith(entry))}
-          />
-        )}
-        {layer?.as === 'code' && <CodeDialog codes={layer.codes} onClose={() => setLayer(undefined)} />}
-        {layer?.as === 'save' && <SaveDialog draft={draft} shard={shard?.id} onClose={() => setLayer(undefined)} />}
-        {layer?.as === 'write' && (
-          <WriteDialog
-            draft={draft}
-            shard={shard?.id}
-            onClose={() => setLayer(undefined)}
-            onWrite={(confirm) => {
-              setLayer(undefined)
-              void startRun(draft, shard?.id, { confirm })
-            }}
-          />
-        )}
-      </Suspense>
+      </form>
+    </Panel>
+  )
+}
+
+/** What could not be opened, and a draft that was restored. */
+function OpenedBanners({ opened, onStartOver }: { readonly opened: Opened; readonly onStartOver: () => void }) {
+  const [isBack, setBack] = useState(opened.keptAt !== undefined)
+  return (
+    <>
+      {opened.faults.map((fault) => (
+        <Banner key={fault} level="warn" title={fault}>
+          {copy.page.linkAction}
+        </Banner>
+      ))}
+      {isBack && (
+        <Banner
+          level="info"
+          title={copy.page.draftRestored(`${day(opened.keptAt)} ${clock(opened.keptAt)}`)}
+          actions={
+            <>
+              <Button onClick={() => setBack(false)}>{copy.page.keepDraft}</Button>
+              <Button
+                onClick={() => {
+                  setBack(false)
+                  onStartOver()
+                }}
+              >
+                {copy.page.startOver}
+              </Button>
+            </>
+          }
+        />
+      )}
     </>
   )
 }
@@ -355,83 +289,4 @@ function focusField(form: string, field: string | undefined): void {
 
 function comparedWith({ at, totalMicros }: HistoryEntry): Compared {
   return { label: copy.timing.comparedRun(`${day(at)} ${clock(at)}`), micros: totalMicros }
-}
-
-/** Keeps the request in the URL, for reloads, bookmarks and other tabs. */
-function useDraftInUrl(draft: Draft, fromLink: boolean): void {
-  const set = useSetUrl()
-  const text = JSON.stringify(draft)
-  const first = useRef(text)
-  useEffect(() => {
-    if (!fromLink && text === first.current) return
-    let isGone = false
-    const timer = setTimeout(async () => {
-      const q = await encodeShare(JSON.parse(text) as Draft)
-      if (isGone) return
-      if (q.length <= SHARE_CHARS_MAX) set({ q, run: null })
-      // Too long for the URL. A short link that was opened stays valid until the request changes.
-      else if (text === first.current) set({ run: null })
-      else set({ q: null, run: null })
-    }, URL_AFTER_MS)
-    return () => {
-      isGone = true
-      clearTimeout(timer)
-    }
-  }, [text, fromLink, set])
-}
-
-type CopyKind = 'TypeScript' | 'curl' | 'curl (proxy)' | 'Go' | 'JSON' | 'hex'
-
-/** The request as runnable code. One key copies it in the last used language. */
-function useCopies(draft: Draft, compiled: Compiled, { shard, proxies }: Pick<PlaygroundAnswer, 'shard' | 'proxies'>) {
-  const [last, setLast] = useState<CopyKind>('TypeScript')
-  const settings = useQuery({
-    queryKey: ['settings'],
-    queryFn: ({ signal }) => call('GET /api/v1/settings', { signal }),
-    staleTime: 60_000,
-  })
-  const nodes = (shard?.nodes ?? []).flatMap(({ id, tcp }) =>
-    tcp !== null && (draft.node === '' || draft.node === EDGE_TARGET || draft.node === id) ? [tcp] : [],
-  )
-  const why = compiled.ok ? undefined : compiled.reason
-  const textOf = (kind: CopyKind): string => {
-    if (!compiled.ok) return ''
-    const { command } = draft
-    const { fields, frame } = compiled
-    if (kind === 'TypeScript') return typescriptOf(command, fields, nodes)
-    if (kind === 'curl (proxy)') return proxyCurlOf(proxies[0] ?? '', command, fields)
-    if (kind === 'JSON') return jsonOf(draft)
-    if (kind === 'hex') return hexOf(frame)
-    const own = fields['propertyId'] ?? fields['segment']
-    const confirm = command.startsWith('DEL') ? String(own) : undefined
-    const base = settings.data?.baseUrl || location.origin
-    const query = { command, fields, shard: shard?.id, node: draft.node || undefined, confirm }
-    return kind === 'Go' ? goOf(base, query) : curlOf(base, query)
-  }
-  const copyAs = async (kind: CopyKind) => {
-    setLast(kind)
-    if (why !== undefined) return toast({ message: why, level: 'warn' })
-    toast(
-      (await copyText(textOf(kind)))
-        ? { message: copy.actions.copiedAs(kind) }
-        : { message: copy.actions.copyBlocked, level: 'warn' },
-    )
-  }
-  const noAddress = nodes.length === 0 ? copy.actions.noNodeAddress : undefined
-  const kinds: readonly CopyKind[] = [
-    ...(['TypeScript', 'curl'] as const),
-    ...(proxies.length > 0 ? (['curl (proxy)'] as const) : []),
-    ...(['Go', 'JSON', 'hex'] as const),
-  ]
-  const items = kinds.map((kind) => ({
-    label: kind === last ? copy.actions.copyWithKey(kind) : kind,
-    why: why ?? (kind === 'TypeScript' ? noAddress : undefined),
-    onSelect: () => void copyAs(kind),
-  }))
-  const setupBase = settings.data?.baseUrl || location.origin
-  const codes = (): Code[] =>
-    kinds
-      .filter((kind) => kind !== 'TypeScript' || noAddress === undefined)
-      .map((kind) => ({ kind, text: textOf(kind), setup: kind === 'TypeScript' ? typescriptSetupOf(setupBase) : '' }))
-  return { items, codes, last: () => void copyAs(last) }
 }
