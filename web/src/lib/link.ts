@@ -64,30 +64,110 @@ export const LINK_LIMITS = {
 } as const
 
 type Topic = { id: number; followers: number; seq?: number; at: string; data: unknown; hasValue: boolean }
+type Send = (frame: object) => void
+type Emit = LinkOptions['emit']
 
 const ALWAYS_ACTIVE = 'summary'
 
-export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch }: LinkOptions): Link {
+/** One timer per name: setting it again replaces it. */
+function createTimers() {
+  const timers = new Map<string, ReturnType<typeof setTimeout>>()
+  return {
+    after(name: string, milliseconds: number, act: () => void) {
+      clearTimeout(timers.get(name))
+      timers.set(name, setTimeout(act, milliseconds))
+    },
+    /** Without names: all of them. */
+    cancel(...names: string[]) {
+      for (const name of names.length > 0 ? names : timers.keys()) clearTimeout(timers.get(name))
+    },
+  }
+}
+
+/** The followed topics with their values. */
+function createTopics(send: Send, emit: Emit) {
   const topics = new Map<string, Topic>()
+  let lastId = 0
+  let isSuspended = false
+  const isWanted = (name: string) => !isSuspended || name === ALWAYS_ACTIVE
+  const subscribe = (name: string, { id, seq }: Topic) =>
+    send({ t: 'sub', id, topic: name, ...(seq === undefined ? {} : { since: seq }) })
+  return {
+    /** @returns whether it is a new topic */
+    follow(name: string): boolean {
+      const topic = topics.get(name)
+      if (topic) {
+        topic.followers += 1
+        return false
+      }
+      lastId += 1
+      const added: Topic = { id: lastId, followers: 1, at: '', data: undefined, hasValue: false }
+      topics.set(name, added)
+      if (isWanted(name)) subscribe(name, added)
+      return true
+    },
+    unfollow(name: string): void {
+      const topic = topics.get(name)
+      if (!topic) return
+      topic.followers -= 1
+      if (topic.followers > 0) return
+      topics.delete(name)
+      send({ t: 'unsub', id: topic.id })
+    },
+    wanted: () => [...topics.keys()].filter(isWanted),
+    subscribeAll(): void {
+      for (const [name, topic] of topics) if (isWanted(name)) subscribe(name, topic)
+    },
+    take(name: string, seq: number, at: string, data: unknown): void {
+      const topic = topics.get(name)
+      if (!topic) return
+      const isNew = !topic.hasValue || topic.seq !== seq
+      Object.assign(topic, { seq, at, data, hasValue: true })
+      if (isNew) emit({ t: 'snap', topic: name, at, data })
+    },
+    change({ topic: name, seq, at, ops }: Extract<ServerFrame, { t: 'delta' }>): void {
+      const topic = topics.get(name)
+      if (!topic) return
+      // A delta without a value: subscribes again without `since`, which returns a snapshot.
+      if (!topic.hasValue) return void subscribe(name, topic)
+      Object.assign(topic, { seq, at, data: applyOps(topic.data, ops) })
+      emit({ t: 'delta', topic: name, at, ops })
+    },
+    suspend(shouldSuspend: boolean): void {
+      if (isSuspended === shouldSuspend) return
+      isSuspended = shouldSuspend
+      for (const [name, topic] of topics) {
+        if (name === ALWAYS_ACTIVE) continue
+        if (shouldSuspend) send({ t: 'unsub', id: topic.id })
+        else subscribe(name, topic)
+      }
+    },
+    dropValues(): void {
+      for (const topic of topics.values()) {
+        delete topic.seq
+        Object.assign(topic, { data: undefined, hasValue: false })
+      }
+    },
+    valueOf(name: string) {
+      const topic = topics.get(name)
+      return topic?.hasValue ? { at: topic.at, data: topic.data } : undefined
+    },
+  }
+}
+
+export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch }: LinkOptions): Link {
+  const send: Send = (frame) => {
+    if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(frame))
+  }
+  const topics = createTopics(send, emit)
+  const { after, cancel } = createTimers()
   let socket: WebSocket | undefined
   let status: LinkStatus = { state: 'connecting' }
-  let lastId = 0
   let tries = 0
   let pings = 0
   let lastPing = 0
-  let isSuspended = false
   let isClosed = false
   let offlineSince: number | undefined
-  const timers = new Map<string, ReturnType<typeof setTimeout>>()
-
-  /** One timer per name: setting it again replaces it. */
-  function after(name: string, milliseconds: number, act: () => void): void {
-    clearTimeout(timers.get(name))
-    timers.set(name, setTimeout(act, milliseconds))
-  }
-  const cancel = (...names: string[]) => {
-    for (const name of names) clearTimeout(timers.get(name))
-  }
 
   function setStatus(next: LinkStatus): void {
     status = next
@@ -102,10 +182,13 @@ export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch
     if (status.state !== state || now - status.seenAt >= LINK_LIMITS.seenMs) setStatus({ state, seenAt: now })
   }
 
-  const isWanted = (name: string) => !isSuspended || name === ALWAYS_ACTIVE
-  const send = (frame: object) => socket?.readyState === WebSocket.OPEN && socket.send(JSON.stringify(frame))
-  const subscribe = (name: string, { id, seq }: Topic) =>
-    send({ t: 'sub', id, topic: name, ...(seq === undefined ? {} : { since: seq }) })
+  /** Does not wait for the close event, which may never come after a network loss. Cancels these timers, or all. */
+  function leaveSocket(...names: string[]): void {
+    cancel(...names)
+    const closing = socket
+    socket = undefined
+    closing?.close()
+  }
 
   function connect(): void {
     if (isClosed) return
@@ -121,7 +204,7 @@ export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch
       wasOpen = true
       cancel('open', 'poll')
       pings = 0
-      for (const [name, topic] of topics) if (isWanted(name)) subscribe(name, topic)
+      topics.subscribeAll()
       after('ping', LIVE.pingMs, ping)
       markSeen('live')
     }
@@ -132,8 +215,8 @@ export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch
       cancel('ping', 'wake', 'open')
       if (isClosed || status.state === 'ended') return
       // A socket that never opens may be blocked by a proxy or an ended session; an HTTP request tells which.
-      if (!wasOpen) poll().catch(() => goOffline())
-      else goOffline()
+      if (wasOpen) goOffline()
+      else pollNow()
     }
   }
 
@@ -148,122 +231,70 @@ export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch
     after('retry', wait, connect)
   }
 
+  function sendPing(): void {
+    lastPing += 1
+    send({ t: 'ping', n: lastPing })
+  }
+
   function ping(): void {
     if (pings >= LINK_LIMITS.unansweredPingsMax) return drop()
     pings += 1
-    lastPing += 1
-    send({ t: 'ping', n: lastPing })
+    sendPing()
     after('ping', LIVE.pingMs, ping)
   }
 
-  /** Does not wait for the close event, which may never come after a network loss. */
-  function drop(): void {
-    const closing = socket
-    socket = undefined
-    cancel('ping', 'wake', 'open')
-    closing?.close()
-    goOffline()
+  function drop(retryMs = 0): void {
+    leaveSocket('ping', 'wake', 'open')
+    goOffline(retryMs)
   }
 
   function receive(frame: ServerFrame): void {
-    if (frame.t === 'bye') {
-      if (frame.code === 'signed-out') return end()
-      const closing = socket
-      socket = undefined
-      cancel('ping', 'wake')
-      closing?.close()
-      return goOffline(frame.retryMs)
-    }
+    if (frame.t === 'bye') return frame.code === 'signed-out' ? end() : drop(frame.retryMs)
     if (frame.t === 'pong') {
       pings = 0
       cancel('wake')
     } else if (frame.t === 'snap') {
-      take(frame.topic, frame.seq, frame.at, frame.data)
+      topics.take(frame.topic, frame.seq, frame.at, frame.data)
     } else if (frame.t === 'delta') {
-      change(frame)
+      topics.change(frame)
     }
     markSeen('live')
   }
 
-  function take(name: string, seq: number, at: string, data: unknown): void {
-    const topic = topics.get(name)
-    if (!topic) return
-    const isNew = !topic.hasValue || topic.seq !== seq
-    Object.assign(topic, { seq, at, data, hasValue: true })
-    if (isNew) emit({ t: 'snap', topic: name, at, data })
-  }
-
-  function change({ topic: name, seq, at, ops }: Extract<ServerFrame, { t: 'delta' }>): void {
-    const topic = topics.get(name)
-    if (!topic) return
-    // A delta without a value: subscribes again without `since`, which returns a snapshot.
-    if (!topic.hasValue) return void subscribe(name, topic)
-    Object.assign(topic, { seq, at, data: applyOps(topic.data, ops) })
-    emit({ t: 'delta', topic: name, at, ops })
-  }
-
   function end(): void {
-    const closing = socket
-    socket = undefined
-    cancel(...timers.keys())
-    closing?.close()
+    leaveSocket()
     setStatus({ state: 'ended' })
   }
 
+  const pollNow = () => void poll().catch(() => goOffline())
+
   async function poll(): Promise<void> {
-    const names = [...topics.keys()].filter(isWanted)
-    const response = await fetch(`${pollUrl}?topics=${encodeURIComponent(names.join(',') || ALWAYS_ACTIVE)}`)
+    const names = topics.wanted().join(',') || ALWAYS_ACTIVE
+    const response = await fetch(`${pollUrl}?topics=${encodeURIComponent(names)}`)
     if (isClosed || socket?.readyState === WebSocket.OPEN) return
     if (response.status === 401) return end()
     if (!response.ok) return goOffline()
     const body = (await response.json()) as { topics: { topic: string; seq: number; at: string; data: unknown }[] }
-    for (const { topic, seq, at, data } of body.topics) take(topic, seq, at, data)
+    for (const { topic, seq, at, data } of body.topics) topics.take(topic, seq, at, data)
     if (status.state !== 'polling') after('retry', LINK_LIMITS.socketAgainMs, connect)
     markSeen('polling')
-    after('poll', LINK_LIMITS.pollMs, () => poll().catch(() => goOffline()))
-  }
-
-  function suspend(shouldSuspend: boolean): void {
-    if (isSuspended === shouldSuspend) return
-    isSuspended = shouldSuspend
-    for (const [name, topic] of topics) {
-      if (name === ALWAYS_ACTIVE) continue
-      if (shouldSuspend) send({ t: 'unsub', id: topic.id })
-      else subscribe(name, topic)
-    }
+    after('poll', LINK_LIMITS.pollMs, pollNow)
   }
 
   connect()
   return {
     follow(name) {
-      const topic = topics.get(name)
-      if (topic) {
-        topic.followers += 1
-        return
-      }
-      lastId += 1
-      const added: Topic = { id: lastId, followers: 1, at: '', data: undefined, hasValue: false }
-      topics.set(name, added)
-      if (isWanted(name)) subscribe(name, added)
-      if (status.state === 'polling') after('poll', 0, () => poll().catch(() => goOffline()))
+      if (topics.follow(name) && status.state === 'polling') after('poll', 0, pollNow)
     },
-    unfollow(name) {
-      const topic = topics.get(name)
-      if (!topic) return
-      topic.followers -= 1
-      if (topic.followers > 0) return
-      topics.delete(name)
-      send({ t: 'unsub', id: topic.id })
-    },
+    unfollow: topics.unfollow,
     setVisible(isVisible) {
-      if (!isVisible) return after('hidden', LINK_LIMITS.hiddenMs, () => suspend(true))
+      if (!isVisible) return after('hidden', LINK_LIMITS.hiddenMs, () => topics.suspend(true))
       cancel('hidden')
-      suspend(false)
+      topics.suspend(false)
       if (status.state === 'offline') return connect()
       if (status.state !== 'live') return
       // After sleep a dead socket still looks open.
-      lastPing += 1
-      send({ t: 'ping', n: lastPing })
+      sendPing()
       after('wake', LINK_LIMITS.wakeMs, drop)
     },
     retry() {
@@ -271,28 +302,17 @@ export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch
       if (status.state === 'offline' || status.state === 'polling') connect()
     },
     restart() {
-      for (const topic of topics.values()) {
-        delete topic.seq
-        Object.assign(topic, { data: undefined, hasValue: false })
-      }
-      const closing = socket
-      socket = undefined
-      cancel(...timers.keys())
-      closing?.close()
+      topics.dropValues()
+      leaveSocket()
       tries = 0
       setStatus({ state: 'connecting' })
       connect()
     },
     close() {
       isClosed = true
-      cancel(...timers.keys())
-      socket?.close()
-      socket = undefined
+      leaveSocket()
     },
-    valueOf(name) {
-      const topic = topics.get(name)
-      return topic?.hasValue ? { at: topic.at, data: topic.data } : undefined
-    },
+    valueOf: topics.valueOf,
     status: () => status,
   }
 }
