@@ -18,7 +18,7 @@ type Extras = {
   readonly bytes?: Blob | Uint8Array<ArrayBuffer>
 }
 
-type CallInput<N extends ControlRouteName> = Part<'params', RouteInput<N>['params']> &
+export type CallInput<N extends ControlRouteName> = Part<'params', RouteInput<N>['params']> &
   Part<'query', RouteInput<N>['query']> &
   Part<'body', RouteInput<N>['body']> &
   Extras

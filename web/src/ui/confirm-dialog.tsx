@@ -3,14 +3,12 @@
  * A change that asks first (docs/design/control-plane.md#plan). Level 1 has one button, level 2 needs a reason, and
  * level 3, which removes data, also the name of what it changes.
  */
-import { type ReactNode, useId, useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { ApiProblem } from '../lib/problem.ts'
 import { useMe } from '../lib/session.ts'
-import { Button } from './button.tsx'
 import { missingConfirmation, ReasonField, TypedField } from './confirm-fields.tsx'
-import { confirmFields } from './data-copy.ts'
-import { Dialog } from './dialog.tsx'
 import { EnvironmentLabel } from './environment-label.tsx'
+import { FormDialog } from './form-dialog.tsx'
 
 export type Level = 1 | 2 | 3
 
@@ -35,7 +33,6 @@ type ConfirmProps = {
 }
 
 export function ConfirmDialog({ title, level, name, action, why, run, onClose, children }: ConfirmProps) {
-  const form = useId()
   const { environment } = useMe()
   const required = useConfirmLevel(level)
   const [typed, setTyped] = useState('')
@@ -57,43 +54,26 @@ export function ConfirmDialog({ title, level, name, action, why, run, onClose, c
     }
   }
   return (
-    <Dialog
-      open
-      keep={typed !== '' || reason !== ''}
+    <FormDialog
       title={title}
+      action={action}
+      kind={level === 3 ? 'danger-filled' : 'primary'}
+      keep={typed !== '' || reason !== ''}
       label={<EnvironmentLabel environment={environment} />}
+      why={missing}
+      busy={isBusy}
       onClose={onClose}
       onConfirm={() => void confirm()}
-      footer={
-        <>
-          <Button onClick={onClose}>{confirmFields.cancel}</Button>
-          <Button
-            type="submit"
-            form={form}
-            kind={level === 3 ? 'danger-filled' : 'primary'}
-            busy={isBusy}
-            why={missing}
-          >
-            {action}
-          </Button>
-        </>
-      }
+      onSubmit={(event) => {
+        event.preventDefault()
+        void confirm()
+      }}
     >
-      <form
-        id={form}
-        aria-label={title}
-        className="flex flex-col gap-4"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void confirm()
-        }}
-      >
-        {children}
-        {required === 3 && <TypedField text={name} value={typed} onChange={setTyped} />}
-        {required > 1 && <ReasonField value={reason} onChange={setReason} />}
-        {problem !== undefined && <Failed error={problem} />}
-      </form>
-    </Dialog>
+      {children}
+      {required === 3 && <TypedField text={name} value={typed} onChange={setTyped} />}
+      {required > 1 && <ReasonField value={reason} onChange={setReason} />}
+      {problem !== undefined && <Failed error={problem} />}
+    </FormDialog>
   )
 }
 

@@ -8,9 +8,8 @@ import { useState } from 'react'
 import { call } from '../../lib/api.ts'
 import { navigate } from '../../lib/navigate.ts'
 import { routes } from '../../lib/routes.ts'
-import { Button } from '../../ui/button.tsx'
 import { missingConfirmation, ReasonField } from '../../ui/confirm-fields.tsx'
-import { Dialog } from '../../ui/dialog.tsx'
+import { FormDialog } from '../../ui/form-dialog.tsx'
 import { SubmitProblem, useSubmit } from '../session/submit.tsx'
 import * as copy from './copy.ts'
 
@@ -21,25 +20,17 @@ export function AgainDialog({ view, rows, onClose }: { view: ImportView; rows: n
     navigate(routes.import(id))
   })
   return (
-    <Dialog
-      open
-      keep
-      onClose={onClose}
+    <FormDialog
       title={copy.again.title(view.name, rows)}
-      footer={
-        <>
-          <Button onClick={onClose}>{copy.common.cancel}</Button>
-          <Button type="submit" form="build-again" kind="primary" busy={busy} why={missingConfirmation({ reason })}>
-            {copy.again.build(rows)}
-          </Button>
-        </>
-      }
+      action={copy.again.build(rows)}
+      why={missingConfirmation({ reason })}
+      busy={busy}
+      onSubmit={submit}
+      onClose={onClose}
     >
-      <form id="build-again" onSubmit={submit} className="flex flex-col gap-4">
-        <p className="prose">{copy.again.effect(rows)}</p>
-        <ReasonField value={reason} onChange={setReason} />
-        <SubmitProblem error={error} waitSeconds={0} />
-      </form>
-    </Dialog>
+      <p className="prose">{copy.again.effect(rows)}</p>
+      <ReasonField value={reason} onChange={setReason} />
+      <SubmitProblem error={error} waitSeconds={0} />
+    </FormDialog>
   )
 }

@@ -14,7 +14,6 @@ export const people = {
   add: 'Add person',
   addNamed: (name: string) => `Add ${name || 'person'}`,
   denied: 'Needs the admin role to view and manage people.',
-  cancel: 'Cancel',
   link: 'Sign-in link',
   linkTitle: (name: string) => `Sign-in link for ${name}`,
   linkHint: (name: string) =>

@@ -7,8 +7,9 @@ import { useMe, useWhyNot } from '../../lib/session.ts'
 import { Age } from '../../ui/age.tsx'
 import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
-import { Dialog, preloadDialog } from '../../ui/dialog.tsx'
+import { preloadDialog } from '../../ui/dialog.tsx'
 import { Field, Input, RadioGroup } from '../../ui/field.tsx'
+import { FormDialog } from '../../ui/form-dialog.tsx'
 import { Menu } from '../../ui/menu.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Select } from '../../ui/select.tsx'
@@ -176,43 +177,34 @@ function AddPerson({ onClose, onAdded }: AddPersonProps) {
   })
   const nameError = error && (error.field === 'name' || error.code === 'name-taken') ? error : undefined
   return (
-    <Dialog
-      open
-      keep
+    <FormDialog
       title={copy.people.add}
+      action={copy.people.addNamed(name.trim())}
+      busy={busy}
+      onSubmit={submit}
       onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>{copy.people.cancel}</Button>
-          <Button type="submit" form="add-person" kind="primary" busy={busy}>
-            {copy.people.addNamed(name.trim())}
-          </Button>
-        </>
-      }
     >
-      <form id="add-person" aria-label={copy.people.add} onSubmit={submit} className="flex flex-col gap-4">
-        <Field label={copy.people.name} hint={copy.people.nameHint} error={nameError?.message}>
-          {(wire) => (
-            <Input
-              {...wire}
-              required
-              autoComplete="off"
-              autoCapitalize="none"
-              spellCheck={false}
-              pattern="[A-Za-z0-9._@\-]{1,64}"
-              value={name}
-              onChange={(event) => setName(event.target.value)}
-            />
-          )}
-        </Field>
-        <RadioGroup
-          label={copy.people.role}
-          value={role}
-          onChange={setRole}
-          options={ROLES.map((value) => ({ value, label: value, hint: roles[value] }))}
-        />
-        <SubmitProblem error={nameError ? undefined : error} waitSeconds={0} />
-      </form>
-    </Dialog>
+      <Field label={copy.people.name} hint={copy.people.nameHint} error={nameError?.message}>
+        {(wire) => (
+          <Input
+            {...wire}
+            required
+            autoComplete="off"
+            autoCapitalize="none"
+            spellCheck={false}
+            pattern="[A-Za-z0-9._@\-]{1,64}"
+            value={name}
+            onChange={(event) => setName(event.target.value)}
+          />
+        )}
+      </Field>
+      <RadioGroup
+        label={copy.people.role}
+        value={role}
+        onChange={setRole}
+        options={ROLES.map((value) => ({ value, label: value, hint: roles[value] }))}
+      />
+      <SubmitProblem error={nameError ? undefined : error} waitSeconds={0} />
+    </FormDialog>
   )
 }

@@ -1,13 +1,12 @@
 'use client'
-import { type FormEvent, useId, useState } from 'react'
+import { type FormEvent, useState } from 'react'
 import { call } from '../../lib/api.ts'
 import { navigate } from '../../lib/navigate.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
-import { Button } from '../../ui/button.tsx'
 import { Failed } from '../../ui/confirm-dialog.tsx'
-import { Dialog } from '../../ui/dialog.tsx'
 import { Field, Input } from '../../ui/field.tsx'
+import { FormDialog } from '../../ui/form-dialog.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { ConfigFields } from './config-fields.tsx'
 import { type ConfigTexts, configChange, configFaults } from './config-values.ts'
@@ -21,7 +20,6 @@ const TOPIC_NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$/
 const USUAL = ['max_attempts', 'ack_deadline_ms', 'retry_base_ms', 'ordered'] as const
 
 export function CreateDialog({ onClose }: { readonly onClose: () => void }) {
-  const form = useId()
   const admin = useWhyNot('admin')
   const known = (useQueueStats().data?.topics ?? []).map(({ topic }) => topic)
   const [name, setName] = useState('')
@@ -51,42 +49,34 @@ export function CreateDialog({ onClose }: { readonly onClose: () => void }) {
     }
   }
   return (
-    <Dialog
-      open
-      keep
+    <FormDialog
       title={copy.create.title}
+      action={copy.create.confirm(name)}
+      why={why}
+      busy={create.isPending}
+      onSubmit={send}
       onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>{copy.common.cancel}</Button>
-          <Button type="submit" form={form} kind="primary" why={why} busy={create.isPending}>
-            {copy.create.confirm(name)}
-          </Button>
-        </>
-      }
     >
-      <form id={form} aria-label={copy.create.title} onSubmit={send} className="flex flex-col gap-4">
-        <Field label={copy.create.name} required hint={copy.create.nameHint} error={name === '' ? undefined : fault}>
-          {(wire) => (
-            <Input
-              {...wire}
-              value={name}
-              maxLength={200}
-              autoComplete="off"
-              spellCheck={false}
-              className="font-mono"
-              onChange={({ target }) => setName(target.value.trim())}
-            />
-          )}
-        </Field>
-        <details>
-          <summary className="w-fit text-text-2 underline underline-offset-2">{copy.create.settings}</summary>
-          <div className="pt-3">
-            <ConfigFields keys={USUAL} texts={texts} faults={faults} onChange={setTexts} />
-          </div>
-        </details>
-        {problem !== undefined && <Failed error={problem} />}
-      </form>
-    </Dialog>
+      <Field label={copy.create.name} required hint={copy.create.nameHint} error={name === '' ? undefined : fault}>
+        {(wire) => (
+          <Input
+            {...wire}
+            value={name}
+            maxLength={200}
+            autoComplete="off"
+            spellCheck={false}
+            className="font-mono"
+            onChange={({ target }) => setName(target.value.trim())}
+          />
+        )}
+      </Field>
+      <details>
+        <summary className="w-fit text-text-2 underline underline-offset-2">{copy.create.settings}</summary>
+        <div className="pt-3">
+          <ConfigFields keys={USUAL} texts={texts} faults={faults} onChange={setTexts} />
+        </div>
+      </details>
+      {problem !== undefined && <Failed error={problem} />}
+    </FormDialog>
   )
 }

@@ -1,16 +1,15 @@
 'use client'
 /** Submits one job. The payload is checked as it is typed; the same request is shown for a command line. */
-import { type FormEvent, useId, useState } from 'react'
+import { type FormEvent, useState } from 'react'
 import { call } from '../../lib/api.ts'
 import { bytes } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
-import { Button } from '../../ui/button.tsx'
 import { CodeView } from '../../ui/code-view.tsx'
 import { Combobox } from '../../ui/combobox.tsx'
 import { Failed } from '../../ui/confirm-dialog.tsx'
-import { Dialog } from '../../ui/dialog.tsx'
 import { Field, Input, RadioGroup, TextArea } from '../../ui/field.tsx'
+import { FormDialog } from '../../ui/form-dialog.tsx'
 import { Select } from '../../ui/select.tsx'
 import { toast } from '../../ui/toast.tsx'
 import * as copy from './copy.ts'
@@ -43,7 +42,6 @@ function newId(): string {
 }
 
 export function SubmitDialog({ onClose, topic: fixed, start, copyOf }: SubmitProps) {
-  const form = useId()
   const operator = useWhyNot('operator')
   const topics = (useQueueStats().data?.topics ?? []).map(({ topic }) => topic)
   const [topic, setTopic] = useState(fixed ?? '')
@@ -84,112 +82,104 @@ export function SubmitDialog({ onClose, topic: fixed, start, copyOf }: SubmitPro
     }
   }
   return (
-    <Dialog
-      open
-      keep
-      wide
+    <FormDialog
       title={fixed === undefined ? copy.submit.title : copy.submit.titleTo(fixed)}
+      action={topic === '' ? copy.submit.title : copy.submit.confirm(topic)}
+      why={why}
+      busy={submit.isPending}
+      onSubmit={send}
+      wide
       onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>{copy.common.cancel}</Button>
-          <Button type="submit" form={form} kind="primary" why={why} busy={submit.isPending}>
-            {topic === '' ? copy.submit.title : copy.submit.confirm(topic)}
-          </Button>
-        </>
-      }
     >
-      <form id={form} aria-label={copy.submit.title} onSubmit={send} className="flex flex-col gap-4">
-        {copyOf !== undefined && <p className="prose break-words text-text-2">{copy.submit.copyOf(copyOf)}</p>}
-        {fixed === undefined && (
-          <Field label={copy.submit.topic} required error={topic === '' ? undefined : faults.topic}>
-            {(wire) => (
-              <Combobox
-                wire={wire}
-                free
-                value={topic}
-                onChange={setTopic}
-                options={topics.filter((one) => one.includes(topic)).map((value) => ({ value }))}
-              />
-            )}
-          </Field>
-        )}
-        <Field
-          label={copy.submit.id}
-          required
-          hint={copy.submit.idHint}
-          error={faults.id ?? (duplicate === '' ? undefined : duplicate)}
-        >
+      {copyOf !== undefined && <p className="prose break-words text-text-2">{copy.submit.copyOf(copyOf)}</p>}
+      {fixed === undefined && (
+        <Field label={copy.submit.topic} required error={topic === '' ? undefined : faults.topic}>
           {(wire) => (
-            <Input
-              {...wire}
-              value={id}
-              autoComplete="off"
-              spellCheck={false}
-              className="font-mono"
-              onChange={({ target }) => {
-                setId(target.value)
-                setDuplicate('')
-              }}
+            <Combobox
+              wire={wire}
+              free
+              value={topic}
+              onChange={setTopic}
+              options={topics.filter((one) => one.includes(topic)).map((value) => ({ value }))}
             />
           )}
         </Field>
-        <RadioGroup
-          inline
-          label={copy.submit.kind}
-          value={payload.kind}
-          onChange={(kind) => setPayload({ ...payload, kind })}
-          options={KINDS.map((value) => ({ value, label: copy.submit.kinds[value] }))}
-        />
-        {payload.kind !== 'none' && (
-          <Field
-            label={copy.submit.payload}
-            error={faults.payload}
-            hint={job?.data === undefined ? undefined : copy.submit.bytes(bytes(bytesOf(job.data).length))}
-          >
-            {(wire) => (
-              <TextArea
-                {...wire}
-                rows={8}
-                spellCheck={false}
-                className="font-mono"
-                value={payload.text}
-                onChange={({ target }) => setPayload({ ...payload, text: target.value })}
-              />
-            )}
-          </Field>
+      )}
+      <Field
+        label={copy.submit.id}
+        required
+        hint={copy.submit.idHint}
+        error={faults.id ?? (duplicate === '' ? undefined : duplicate)}
+      >
+        {(wire) => (
+          <Input
+            {...wire}
+            value={id}
+            autoComplete="off"
+            spellCheck={false}
+            className="font-mono"
+            onChange={({ target }) => {
+              setId(target.value)
+              setDuplicate('')
+            }}
+          />
         )}
-        <div className="grid gap-4 sm:grid-cols-2">
-          <Field label={copy.submit.priority} hint={copy.submit.priorityHint}>
-            {(wire) => (
-              <Select
-                {...wire}
-                value={priority}
-                onChange={({ target }) => setPriority(target.value)}
-                options={PRIORITIES.map((value) => ({ value, label: value }))}
-              />
-            )}
-          </Field>
-          <Field label={copy.submit.delay} hint={copy.submit.delayHint} error={faults.delay}>
-            {(wire) => (
-              <Input
-                {...wire}
-                inputMode="numeric"
-                value={delay}
-                onChange={({ target }) => setDelay(target.value.trim())}
-              />
-            )}
-          </Field>
-        </div>
-        {job !== undefined && (job.data?.length ?? 0) <= COMMAND_BYTES && (
-          <details>
-            <summary className="w-fit text-text-2 underline underline-offset-2">{copy.submit.fromCommandLine}</summary>
-            <CodeView label={copy.submit.fromCommandLine} hideLabel code={jobCommand(job)} className="mt-2" />
-          </details>
-        )}
-        {problem !== undefined && <Failed error={problem} />}
-      </form>
-    </Dialog>
+      </Field>
+      <RadioGroup
+        inline
+        label={copy.submit.kind}
+        value={payload.kind}
+        onChange={(kind) => setPayload({ ...payload, kind })}
+        options={KINDS.map((value) => ({ value, label: copy.submit.kinds[value] }))}
+      />
+      {payload.kind !== 'none' && (
+        <Field
+          label={copy.submit.payload}
+          error={faults.payload}
+          hint={job?.data === undefined ? undefined : copy.submit.bytes(bytes(bytesOf(job.data).length))}
+        >
+          {(wire) => (
+            <TextArea
+              {...wire}
+              rows={8}
+              spellCheck={false}
+              className="font-mono"
+              value={payload.text}
+              onChange={({ target }) => setPayload({ ...payload, text: target.value })}
+            />
+          )}
+        </Field>
+      )}
+      <div className="grid gap-4 sm:grid-cols-2">
+        <Field label={copy.submit.priority} hint={copy.submit.priorityHint}>
+          {(wire) => (
+            <Select
+              {...wire}
+              value={priority}
+              onChange={({ target }) => setPriority(target.value)}
+              options={PRIORITIES.map((value) => ({ value, label: value }))}
+            />
+          )}
+        </Field>
+        <Field label={copy.submit.delay} hint={copy.submit.delayHint} error={faults.delay}>
+          {(wire) => (
+            <Input
+              {...wire}
+              inputMode="numeric"
+              value={delay}
+              onChange={({ target }) => setDelay(target.value.trim())}
+            />
+          )}
+        </Field>
+      </div>
+      {job !== undefined && (job.data?.length ?? 0) <= COMMAND_BYTES && (
+        <details>
+          <summary className="w-fit text-text-2 underline underline-offset-2">{copy.submit.fromCommandLine}</summary>
+          <CodeView label={copy.submit.fromCommandLine} hideLabel code={jobCommand(job)} className="mt-2" />
+        </details>
+      )}
+      {problem !== undefined && <Failed error={problem} />}
+    </FormDialog>
   )
 }
 

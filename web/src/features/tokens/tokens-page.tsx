@@ -11,6 +11,7 @@ import { Button } from '../../ui/button.tsx'
 import { useNow } from '../../ui/clock.ts'
 import { Dialog, preloadDialog } from '../../ui/dialog.tsx'
 import { Field, Input, RadioGroup } from '../../ui/field.tsx'
+import { FormDialog } from '../../ui/form-dialog.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Select } from '../../ui/select.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
@@ -200,65 +201,56 @@ function CreateToken({ onClose, onCreated }: CreateTokenProps) {
     onCreated(answer.token.name, answer.value)
   })
   return (
-    <Dialog
-      open
-      keep
+    <FormDialog
       title={copy.tokens.create}
+      action={copy.tokens.createNamed(name.trim())}
+      busy={busy}
+      onSubmit={submit}
       onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>{copy.tokens.cancel}</Button>
-          <Button type="submit" form="create-token" kind="primary" busy={busy}>
-            {copy.tokens.createNamed(name.trim())}
-          </Button>
-        </>
-      }
     >
-      <form id="create-token" aria-label={copy.tokens.create} onSubmit={submit} className="flex flex-col gap-4">
+      <Field
+        label={copy.tokens.name}
+        hint={copy.tokens.nameHint}
+        error={error?.field === 'name' ? error.message : undefined}
+      >
+        {(wire) => (
+          <Input
+            {...wire}
+            required
+            maxLength={64}
+            autoComplete="off"
+            value={name}
+            onChange={(event) => setName(event.target.value)}
+          />
+        )}
+      </Field>
+      <RadioGroup
+        label={copy.tokens.role}
+        value={role}
+        onChange={setRole}
+        options={ROLES.map((value) => ({ value, label: value, hint: tokenRoles[value] }))}
+      />
+      {isForQueue && (
         <Field
-          label={copy.tokens.name}
-          hint={copy.tokens.nameHint}
-          error={error?.field === 'name' ? error.message : undefined}
+          label={copy.tokens.topics}
+          hint={copy.tokens.topicsHint}
+          error={isTopicsError(error?.field) ? error?.message : undefined}
         >
           {(wire) => (
-            <Input
-              {...wire}
-              required
-              maxLength={64}
-              autoComplete="off"
-              value={name}
-              onChange={(event) => setName(event.target.value)}
-            />
+            <Input {...wire} autoComplete="off" value={topics} onChange={(event) => setTopics(event.target.value)} />
           )}
         </Field>
-        <RadioGroup
-          label={copy.tokens.role}
-          value={role}
-          onChange={setRole}
-          options={ROLES.map((value) => ({ value, label: value, hint: tokenRoles[value] }))}
-        />
-        {isForQueue && (
-          <Field
-            label={copy.tokens.topics}
-            hint={copy.tokens.topicsHint}
-            error={isTopicsError(error?.field) ? error?.message : undefined}
-          >
-            {(wire) => (
-              <Input {...wire} autoComplete="off" value={topics} onChange={(event) => setTopics(event.target.value)} />
-            )}
-          </Field>
+      )}
+      <Field label={copy.tokens.expiresIn}>
+        {(wire) => (
+          <Select {...wire} value={days} onChange={(event) => setDays(event.target.value)} options={LIFETIMES} />
         )}
-        <Field label={copy.tokens.expiresIn}>
-          {(wire) => (
-            <Select {...wire} value={days} onChange={(event) => setDays(event.target.value)} options={LIFETIMES} />
-          )}
-        </Field>
-        <SubmitProblem
-          error={error?.field === 'name' || isTopicsError(error?.field) ? undefined : error}
-          waitSeconds={0}
-        />
-      </form>
-    </Dialog>
+      </Field>
+      <SubmitProblem
+        error={error?.field === 'name' || isTopicsError(error?.field) ? undefined : error}
+        waitSeconds={0}
+      />
+    </FormDialog>
   )
 }
 
