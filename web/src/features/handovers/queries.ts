@@ -1,9 +1,11 @@
 'use client'
+
 /** Queries and mutations of handovers. */
 
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { Handover, HandoverRequest } from '@vacancy/shared/contract'
 import { type ApiProblem, call } from '../../lib/api.ts'
+import { useRoute } from '../../lib/use-route.ts'
 
 const PLAN_REFETCH_MS = 2_000
 const RUN_REFETCH_MS = 500
@@ -12,14 +14,16 @@ const LIST_REFETCH_MS = 5_000
 const handoverKey = (id: string) => ['GET /api/v1/handovers/{id}', id] as const
 
 export function useHandoverPlan(request: HandoverRequest | undefined) {
-  return useQuery({
-    queryKey: ['POST /api/v1/handovers/plan', JSON.stringify(request)],
-    queryFn: ({ signal }) => call('POST /api/v1/handovers/plan', { body: request as HandoverRequest, signal }),
-    enabled: request !== undefined,
-    refetchInterval: PLAN_REFETCH_MS,
-    placeholderData: keepPreviousData,
-    retry: false,
-  })
+  return useRoute(
+    'POST /api/v1/handovers/plan',
+    { body: request as HandoverRequest },
+    {
+      enabled: request !== undefined,
+      refetchInterval: PLAN_REFETCH_MS,
+      placeholderData: keepPreviousData,
+      retry: false,
+    },
+  )
 }
 
 export function useHandover(id: string) {
@@ -32,11 +36,7 @@ export function useHandover(id: string) {
 }
 
 export function useHandovers() {
-  return useQuery({
-    queryKey: ['GET /api/v1/handovers'],
-    queryFn: ({ signal }) => call('GET /api/v1/handovers', { signal }),
-    refetchInterval: LIST_REFETCH_MS,
-  })
+  return useRoute('GET /api/v1/handovers', {}, { refetchInterval: LIST_REFETCH_MS })
 }
 
 type Start = { readonly request: HandoverRequest; readonly basis: string; readonly reason: string }

@@ -2,12 +2,12 @@
 /**
  * The files of an import, chosen in any order and classified by content (docs/design/control-plane.md#imports).
  */
-import { useQuery } from '@tanstack/react-query'
 import type { FileKind } from '@vacancy/shared/contract'
 import { type DragEvent, useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'
 import { ApiProblem, call } from '../../lib/api.ts'
 import { bytes, utc } from '../../lib/format.ts'
+import { useRoute } from '../../lib/use-route.ts'
 import { Button } from '../../ui/button.tsx'
 import { Combobox } from '../../ui/combobox.tsx'
 import { Field } from '../../ui/field.tsx'
@@ -168,10 +168,7 @@ async function readCodecs(file: File): Promise<OwnCodecs | string> {
 }
 
 function FolderFiles({ files, onFiles }: { files: Chosen; onFiles: (files: Chosen) => void }) {
-  const folder = useQuery({
-    queryKey: ['GET /api/v1/import-folder'],
-    queryFn: ({ signal }) => call('GET /api/v1/import-folder', { signal }),
-  })
+  const folder = useRoute('GET /api/v1/import-folder', {})
   if (folder.error) return <p className="text-warn">{copy.files.folderUnreadable(folder.error.message)}</p>
   const all = folder.data?.files ?? []
   return (

@@ -1,6 +1,5 @@
 'use client'
 /** An import after its files were chosen, in all states (docs/design/control-plane.md#imports). */
-import { useQuery } from '@tanstack/react-query'
 import type { BuildPhase, ImportView } from '@vacancy/shared/contract'
 import { useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'
@@ -9,6 +8,7 @@ import { bytes, count, day, duration, NONE, percent, shortCount } from '../../li
 import { useLive } from '../../lib/live.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
+import { useRoute } from '../../lib/use-route.ts'
 import { Age } from '../../ui/age.tsx'
 import { Badge } from '../../ui/badge.tsx'
 import { Banner } from '../../ui/banner.tsx'
@@ -264,10 +264,7 @@ function Spark({ rates }: { rates: readonly number[] }) {
 
 function Result({ view, snapshot }: { view: ImportView; snapshot: string }) {
   const { counters, result, shard } = view
-  const details = useQuery({
-    queryKey: ['GET /api/v1/snapshots/{id}', snapshot],
-    queryFn: ({ signal }) => call('GET /api/v1/snapshots/{id}', { params: { id: snapshot }, signal }),
-  })
+  const details = useRoute('GET /api/v1/snapshots/{id}', { params: { id: snapshot } })
   return (
     <>
       <Panel title={copy.page.result}>

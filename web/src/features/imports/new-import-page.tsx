@@ -3,7 +3,6 @@
  * A new import: shard and name, files, check, upload and build
  * (docs/design/control-plane.md#imports).
  */
-import { useQuery } from '@tanstack/react-query'
 import type { FileKind } from '@vacancy/shared/contract'
 import { useEffect, useRef, useState } from 'react'
 import { ApiProblem, call } from '../../lib/api.ts'
@@ -12,6 +11,7 @@ import { navigate } from '../../lib/navigate.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { useUrlParam } from '../../lib/url.ts'
+import { useRoute } from '../../lib/use-route.ts'
 import { Banner } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Combobox } from '../../ui/combobox.tsx'
@@ -32,10 +32,7 @@ const BYTES_PER_PACKAGE = 10
 
 export function NewImportPage() {
   const why = useWhyNot('operator')
-  const options = useQuery({
-    queryKey: ['GET /api/v1/import-options'],
-    queryFn: ({ signal }) => call('GET /api/v1/import-options', { signal }),
-  })
+  const options = useRoute('GET /api/v1/import-options', {})
   const [name, setName] = useState('')
   const [shard, setShard] = useState('')
   const [files, setFiles] = useState<Chosen>({})

@@ -1,9 +1,9 @@
 /** Queries of metrics over time, and of the events beside them. */
 
-import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { keepPreviousData } from '@tanstack/react-query'
 import type { SeriesName } from '@vacancy/shared/contract'
-import { call } from '../../lib/api.ts'
 import type { TimeRange } from '../../lib/time-range.ts'
+import { useRoute } from '../../lib/use-route.ts'
 
 /** The interval at which the control plane records values. */
 const SERIES_REFETCH_MS = 10_000
@@ -16,26 +16,29 @@ const isGrowing = ({ to }: TimeRange) => to.startsWith('now')
 
 /** Several metrics at once, of the cluster, a shard or a node. */
 export function useSeries(of: SeriesOf, names: readonly SeriesName[], range: TimeRange) {
-  return useQuery({
-    queryKey: ['GET /api/v1/series', of.shard ?? '', of.node ?? '', names.join(), range.from, range.to],
-    queryFn: ({ signal }) => call('GET /api/v1/series', { query: { ...of, names: names.join(), ...range }, signal }),
-    placeholderData: keepPreviousData,
-    refetchInterval: isGrowing(range) && SERIES_REFETCH_MS,
-    // No newer value exists within the interval.
-    staleTime: SERIES_REFETCH_MS,
-  })
+  return useRoute(
+    'GET /api/v1/series',
+    { query: { ...of, names: names.join(), ...range } },
+    {
+      placeholderData: keepPreviousData,
+      refetchInterval: isGrowing(range) && SERIES_REFETCH_MS,
+      // No newer value exists within the interval.
+      staleTime: SERIES_REFETCH_MS,
+    },
+  )
 }
 
 /** What happened within a time range, newest first. */
 export function useEvents(of: SeriesOf, range: TimeRange) {
-  return useQuery({
-    queryKey: ['GET /api/v1/events', of.shard ?? '', of.node ?? '', range.from, range.to],
-    queryFn: ({ signal }) =>
-      call('GET /api/v1/events', { query: { ...of, kinds: KINDS, ...range, limit: EVENTS_MAX }, signal }),
-    placeholderData: keepPreviousData,
-    refetchInterval: isGrowing(range) && SERIES_REFETCH_MS,
-    staleTime: SERIES_REFETCH_MS,
-  })
+  return useRoute(
+    'GET /api/v1/events',
+    { query: { ...of, kinds: KINDS, ...range, limit: EVENTS_MAX } },
+    {
+      placeholderData: keepPreviousData,
+      refetchInterval: isGrowing(range) && SERIES_REFETCH_MS,
+      staleTime: SERIES_REFETCH_MS,
+    },
+  )
 }
 
 const KINDS = 'leader,restart,operation,codecs,membership,state'

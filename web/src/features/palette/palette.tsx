@@ -1,15 +1,14 @@
 'use client'
 /** The command palette: a combobox over a grouped listbox of pages, objects and actions. */
-import { useQuery } from '@tanstack/react-query'
 import { Command } from 'cmdk'
 import * as Primitive from 'radix-ui/dialog'
 import { type KeyboardEvent, type MouseEvent, useDeferredValue, useMemo, useRef, useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'
-import { call } from '../../lib/api.ts'
 import { THEMES } from '../../lib/appearance.ts'
 import { pauseLive, resumeLive, useLive, useLiveStatus } from '../../lib/live.ts'
 import { navigate } from '../../lib/navigate.ts'
 import { useMe } from '../../lib/session.ts'
+import { useRoute } from '../../lib/use-route.ts'
 import { giveBackFocus } from '../../ui/give-back-focus.ts'
 import { topicsViewHref } from '../queue/topic-view.ts'
 import { signOut } from '../session/sign-out.ts'
@@ -148,17 +147,12 @@ const JOB_ID_MAX = 256
 
 /** Topics, and jobs whose whole id was typed. Nothing where no queue is served. */
 function useQueueEntries(typed: string): readonly Entry[] {
-  const topics = useQuery({
-    queryKey: ['palette', 'topics'],
-    queryFn: ({ signal }) => call('GET /api/v1/queue/topics', { query: { limit: TOPICS }, signal }),
-    retry: false,
-  }).data?.topics
-  const jobs = useQuery({
-    queryKey: ['palette', 'jobs', typed],
-    queryFn: ({ signal }) => call('GET /api/v1/queue/jobs', { query: { id: typed }, signal }),
-    enabled: topics !== undefined && typed.length >= JOB_ID_MIN && typed.length <= JOB_ID_MAX,
-    retry: false,
-  }).data?.jobs
+  const topics = useRoute('GET /api/v1/queue/topics', { query: { limit: TOPICS } }, { retry: false }).data?.topics
+  const jobs = useRoute(
+    'GET /api/v1/queue/jobs',
+    { query: { id: typed } },
+    { enabled: topics !== undefined && typed.length >= JOB_ID_MIN && typed.length <= JOB_ID_MAX, retry: false },
+  ).data?.jobs
   return useMemo(() => [...topicEntries(topics ?? []), ...jobEntries(jobs ?? [])], [topics, jobs])
 }
 
@@ -169,14 +163,8 @@ function useEntries(typed: string): readonly Entry[] {
   const save = useSavePreferences()
   const queue = useQueueEntries(typed)
   // Optional: both are added below when they arrive.
-  const queries = useQuery({
-    queryKey: ['palette', 'saved-queries'],
-    queryFn: ({ signal }) => call('GET /api/v1/saved-queries', { signal }),
-  }).data?.queries
-  const imports = useQuery({
-    queryKey: ['palette', 'imports'],
-    queryFn: ({ signal }) => call('GET /api/v1/imports', { signal }),
-  }).data?.imports
+  const queries = useRoute('GET /api/v1/saved-queries', {}).data?.queries
+  const imports = useRoute('GET /api/v1/imports', {}).data?.imports
   return useMemo(
     () => [
       ...pageEntries(),

@@ -1,6 +1,8 @@
 /** Queries of the past beside the recorded states. */
-import { keepPreviousData, useQuery } from '@tanstack/react-query'
+
+import { keepPreviousData } from '@tanstack/react-query'
 import { call } from '../../lib/api.ts'
+import { useRoute } from '../../lib/use-route.ts'
 import type { Window } from './moments.ts'
 
 const KINDS = 'leader,role,state,membership,restart,codecs,operation'
@@ -13,33 +15,25 @@ const iso = (at: number) => new Date(at).toISOString()
 
 /** Events per part of the shown time. */
 export function useTimeline({ from, to }: Window, shard: string | undefined) {
-  return useQuery({
-    queryKey: ['GET /api/v1/past/timeline', shard ?? '', from, to],
-    queryFn: ({ signal }) =>
-      call('GET /api/v1/past/timeline', {
-        query: { from: iso(from), to: iso(to), steps: STEPS, ...(shard !== undefined && { shard }) },
-        signal,
-      }),
-    placeholderData: keepPreviousData,
-  })
+  return useRoute(
+    'GET /api/v1/past/timeline',
+    { query: { from: iso(from), to: iso(to), steps: STEPS, ...(shard !== undefined && { shard }) } },
+    { placeholderData: keepPreviousData },
+  )
 }
 
 /** Where a view of the past can start: minutes ago, or when the recording began if that is later. */
 export function useRecordedFrom() {
-  return useQuery({
-    queryKey: ['GET /api/v1/past/timeline', 'start'],
-    queryFn: ({ signal }) => call('GET /api/v1/past/timeline', { query: { from: START, to: 'now', steps: 1 }, signal }),
-    refetchInterval: 10_000,
-  })
+  return useRoute(
+    'GET /api/v1/past/timeline',
+    { query: { from: START, to: 'now', steps: 1 } },
+    { refetchInterval: 10_000 },
+  )
 }
 
 /** What differs between two moments, and the events in between. */
 export function useChanges(from: string, to: string, shard: string | undefined) {
-  return useQuery({
-    queryKey: ['GET /api/v1/past/changes', shard ?? '', from, to],
-    queryFn: ({ signal }) =>
-      call('GET /api/v1/past/changes', { query: { from, to, ...(shard !== undefined && { shard }) }, signal }),
-  })
+  return useRoute('GET /api/v1/past/changes', { query: { from, to, ...(shard !== undefined && { shard }) } })
 }
 
 /** The time of the event before or after a moment; undefined when there is none. */

@@ -1,9 +1,10 @@
 'use client'
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import type { PersonRole, PersonView } from '@vacancy/shared/contract'
 import { useState } from 'react'
 import { call } from '../../lib/api.ts'
 import { useMe, useWhyNot } from '../../lib/session.ts'
+import { useRoute } from '../../lib/use-route.ts'
 import { Age } from '../../ui/age.tsx'
 import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
@@ -30,11 +31,7 @@ export function PeoplePage() {
   const why = useWhyNot('admin')
   const me = useMe()
   const isAdmin = me.person.role === 'admin'
-  const people = useQuery({
-    queryKey: PEOPLE_KEY,
-    queryFn: ({ signal }) => call('GET /api/v1/people', { signal }),
-    enabled: isAdmin,
-  })
+  const people = useRoute('GET /api/v1/people', {}, { group: PEOPLE_KEY, enabled: isAdmin })
   const [layer, setLayer] = useState<Layer>()
   return (
     <SettingsFrame

@@ -1,10 +1,9 @@
 'use client'
 /** The request as runnable code. */
-import { useQuery } from '@tanstack/react-query'
 import type { PlaygroundAnswer } from '@vacancy/shared/contract'
 import { curlOf, EDGE_TARGET, goOf, proxyCurlOf, typescriptOf, typescriptSetupOf } from '@vacancy/shared/snippets'
 import { useState } from 'react'
-import { call } from '../../lib/api.ts'
+import { useRoute } from '../../lib/use-route.ts'
 import { copyText } from '../../ui/copy-button.tsx'
 import { toast } from '../../ui/toast.tsx'
 import type { Code } from './code-dialog.tsx'
@@ -20,11 +19,7 @@ export function useCopies(
   { shard, proxies }: Pick<PlaygroundAnswer, 'shard' | 'proxies'>,
 ) {
   const [last, setLast] = useState<CopyKind>('TypeScript')
-  const settings = useQuery({
-    queryKey: ['settings'],
-    queryFn: ({ signal }) => call('GET /api/v1/settings', { signal }),
-    staleTime: 60_000,
-  })
+  const settings = useRoute('GET /api/v1/settings', {}, { group: ['settings'], staleTime: 60_000 })
   const nodes = (shard?.nodes ?? []).flatMap(({ id, tcp }) =>
     tcp !== null && (draft.node === '' || draft.node === EDGE_TARGET || draft.node === id) ? [tcp] : [],
   )

@@ -7,6 +7,7 @@ import { useState } from 'react'
 import { call } from '../../lib/api.ts'
 import { clock, count, day, micros, NONE } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
+import { useRoute } from '../../lib/use-route.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { Field, Input } from '../../ui/field.tsx'
@@ -44,10 +45,7 @@ export function HistoryPanel({ draft, last, onUse, onCompare }: HistoryProps) {
   const [search, setSearch] = useState('')
   const [compared, setCompared] = useState<HistoryEntry>()
   const queries = useQueryClient()
-  const query = useQuery({
-    queryKey: [...HISTORY_KEY, search],
-    queryFn: ({ signal }) => call('GET /api/v1/history', { query: { search, limit: 200 }, signal }),
-  })
+  const query = useRoute('GET /api/v1/history', { query: { search, limit: 200 } }, { group: HISTORY_KEY })
   const refresh = () => queries.invalidateQueries({ queryKey: HISTORY_KEY })
   const fail = (error: Error) => toast({ message: error.message, level: 'crit' })
   const pin = useMutation({
@@ -209,10 +207,7 @@ function outcomeText({ count: rows, totalMicros }: Outcome): string {
 
 export function SavedPanel() {
   const queries = useQueryClient()
-  const query = useQuery({
-    queryKey: ['saved-queries'],
-    queryFn: ({ signal }) => call('GET /api/v1/saved-queries', { signal }),
-  })
+  const query = useRoute('GET /api/v1/saved-queries', {}, { group: ['saved-queries'] })
   const remove = useMutation({
     mutationFn: ({ id }: SavedQuery) => call('DELETE /api/v1/saved-queries/{id}', { params: { id } }),
     onSuccess: (_, { name }) => {

@@ -1,12 +1,11 @@
 'use client'
 /** A month calendar. Disabled days show the reason. */
-import { useQuery } from '@tanstack/react-query'
 import clsx from 'clsx'
 import { type ComponentProps, createContext, useContext, useState } from 'react'
 import { DayButton, DayPicker } from 'react-day-picker'
-import { call } from '../../lib/api.ts'
 import { dateOf, dayOf } from '../../lib/days.ts'
 import { day as dayText } from '../../lib/format.ts'
+import { useRoute } from '../../lib/use-route.ts'
 import { IconButton } from '../../ui/icon-button.tsx'
 import * as copy from './copy.ts'
 import { type Bounds, isUnsold, whyNotDay } from './dates.ts'
@@ -29,12 +28,11 @@ export type GridProps = {
 
 export default function MonthGrid({ value, onChange, bounds, segment, single }: GridProps) {
   // Optional: without it no night is marked as having no packages.
-  const sold = useQuery({
-    queryKey: ['GET /api/v1/segment-days', bounds.shard, segment],
-    queryFn: ({ signal }) => call('GET /api/v1/segment-days', { query: { shard: bounds.shard, segment }, signal }),
-    enabled: segment !== '' && bounds.window !== null,
-    staleTime: SOLD_MS,
-  }).data
+  const sold = useRoute(
+    'GET /api/v1/segment-days',
+    { query: { shard: bounds.shard, segment } },
+    { enabled: segment !== '' && bounds.window !== null, staleTime: SOLD_MS },
+  ).data
   const chosen = value.filter((date) => dayOf(date) !== undefined).map((date) => new Date(date))
   const [begun, setBegun] = useState<number>()
   const stateOf = (date: Date): DayState => {

@@ -1,14 +1,13 @@
 'use client'
 /** Builds a request, runs it and shows the result (docs/design/control-plane.md#playground). */
-import { useQuery } from '@tanstack/react-query'
 import type { HistoryEntry, PlaygroundAnswer } from '@vacancy/shared/contract'
 import clsx from 'clsx'
 import { type ReactNode, useEffect, useId, useRef, useState } from 'react'
-import { call } from '../../lib/api.ts'
 import { clock, day } from '../../lib/format.ts'
 import { useKey } from '../../lib/keys.ts'
 import { useWhyNotOn } from '../../lib/quorum.ts'
 import { useWhyNot } from '../../lib/session.ts'
+import { useRoute } from '../../lib/use-route.ts'
 import { useWriteMode } from '../../lib/write-mode.ts'
 import { announce } from '../../ui/announce.ts'
 import { Banner } from '../../ui/banner.tsx'
@@ -39,13 +38,11 @@ export function PlaygroundPage() {
   const opened = useOpened()
   const [chosen, setChosen] = useState<string>()
   const shardId = chosen ?? opened?.draft?.shard ?? ''
-  const start = useQuery({
-    queryKey: ['playground', shardId],
-    queryFn: ({ signal }) =>
-      call('GET /api/v1/playground', { query: shardId === '' ? {} : { shard: shardId }, signal }),
-    enabled: opened !== undefined,
-    placeholderData: (before) => before,
-  })
+  const start = useRoute(
+    'GET /api/v1/playground',
+    { query: shardId === '' ? {} : { shard: shardId } },
+    { enabled: opened !== undefined, placeholderData: (before) => before },
+  )
   const isReady = opened !== undefined && !start.isPending
   return (
     <Page id="playground" title={copy.page.title} ready={isReady}>

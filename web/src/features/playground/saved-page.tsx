@@ -1,10 +1,9 @@
 'use client'
 /** A saved query: a form for its parameters, then it opens in the playground. */
-import { useQuery } from '@tanstack/react-query'
 import type { SavedQuery } from '@vacancy/shared/contract'
 import { Suspense, useState } from 'react'
-import { call } from '../../lib/api.ts'
 import { routes } from '../../lib/routes.ts'
+import { useRoute } from '../../lib/use-route.ts'
 import { Age } from '../../ui/age.tsx'
 import { Button } from '../../ui/button.tsx'
 import { CodeView } from '../../ui/code-view.tsx'
@@ -21,10 +20,7 @@ import { type Draft, fillParameters, jsonOf, parametersOf } from './request.ts'
 const SaveDialog = late(async () => (await import('./save-dialog.tsx')).SaveDialog)
 
 export function SavedQueryPage({ id }: { readonly id: string }) {
-  const query = useQuery({
-    queryKey: ['saved-queries', id],
-    queryFn: ({ signal }) => call('GET /api/v1/saved-queries/{id}', { params: { id }, signal }),
-  })
+  const query = useRoute('GET /api/v1/saved-queries/{id}', { params: { id } }, { group: ['saved-queries'] })
   return (
     <Page
       id="saved-query"

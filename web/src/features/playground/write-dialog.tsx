@@ -1,11 +1,10 @@
 'use client'
-import { useQuery } from '@tanstack/react-query'
-import type { PreviewAnswer } from '@vacancy/shared/contract'
 /** Preview of a write: old and new values. A delete shows what it includes and requires its name to be typed. */
+import type { PreviewAnswer } from '@vacancy/shared/contract'
 import { COMMANDS } from '@vacancy/shared/wire'
 import { useState } from 'react'
-import { call } from '../../lib/api.ts'
 import { NONE } from '../../lib/format.ts'
+import { useRoute } from '../../lib/use-route.ts'
 import { Banner } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
@@ -25,17 +24,11 @@ type WriteProps = {
 export function WriteDialog({ draft, shard, onClose, onWrite }: WriteProps) {
   const { command, fields, node } = draft
   const [typed, setTyped] = useState('')
-  const query = useQuery({
-    queryKey: ['playground-preview', shard, node, command, fields],
-    queryFn: ({ signal }) =>
-      call('POST /api/v1/query/preview', {
-        body: { command, fields: { ...fields } as never, ...(shard && { shard }), ...(node && { node }) },
-        signal,
-      }),
-    gcTime: 0,
-    staleTime: 0,
-    retry: false,
-  })
+  const query = useRoute(
+    'POST /api/v1/query/preview',
+    { body: { command, fields: { ...fields } as never, ...(shard && { shard }), ...(node && { node }) } },
+    { gcTime: 0, staleTime: 0, retry: false },
+  )
   const confirm = query.data?.confirm
   const isDelete = command.startsWith('DEL')
   const why =

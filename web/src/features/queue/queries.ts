@@ -1,4 +1,5 @@
 /** Queries of the queue pages. They poll: the live channel has no topics of the queue. */
+
 import {
   keepPreviousData,
   type UseMutationResult,
@@ -10,6 +11,7 @@ import {
 import type { JobState } from '@vacancy/shared/contract'
 import { call } from '../../lib/api.ts'
 import { useLiveStatus } from '../../lib/live.ts'
+import { useRoute } from '../../lib/use-route.ts'
 import type { DeadQuery } from './dead-filter.ts'
 import { type Tail, tailAfter } from './tail.ts'
 
@@ -30,12 +32,15 @@ function usePollMs(ms = POLL_MS): number | false {
 
 export function useQueueStats() {
   const pollMs = usePollMs()
-  return useQuery({
-    queryKey: [QUEUE, 'stats'],
-    queryFn: ({ signal }) => call('GET /api/v1/queue/stats', { signal }),
-    refetchInterval: ({ state }) =>
-      pollMs !== false && (state.data?.topics.length ?? 0) > MANY_TOPICS ? MANY_POLL_MS : pollMs,
-  })
+  return useRoute(
+    'GET /api/v1/queue/stats',
+    {},
+    {
+      group: [QUEUE],
+      refetchInterval: ({ state }) =>
+        pollMs !== false && (state.data?.topics.length ?? 0) > MANY_TOPICS ? MANY_POLL_MS : pollMs,
+    },
+  )
 }
 
 /** The server takes a sample every ten seconds. */
@@ -55,13 +60,11 @@ export function useTrends() {
 
 /** The course of a topic over so many minutes. */
 export function useTopicHistory(topic: string, minutes: number) {
-  return useQuery({
-    queryKey: [QUEUE, 'history', topic, minutes],
-    queryFn: ({ signal }) =>
-      call('GET /api/v1/queue/topics/{topic}/history', { params: { topic }, query: { minutes }, signal }),
-    placeholderData: keepPreviousData,
-    refetchInterval: usePollMs(SAMPLE_MS),
-  })
+  return useRoute(
+    'GET /api/v1/queue/topics/{topic}/history',
+    { params: { topic }, query: { minutes } },
+    { group: [QUEUE], placeholderData: keepPreviousData, refetchInterval: usePollMs(SAMPLE_MS) },
+  )
 }
 
 const TAIL_POLL_MS = 1_000
@@ -90,19 +93,19 @@ export function useTail(topic: string, isPaused: boolean) {
 }
 
 export function useTopicStats(topic: string) {
-  return useQuery({
-    queryKey: [QUEUE, 'topic-stats', topic],
-    queryFn: ({ signal }) => call('GET /api/v1/queue/topics/{topic}/stats', { params: { topic }, signal }),
-    refetchInterval: usePollMs(),
-  })
+  return useRoute(
+    'GET /api/v1/queue/topics/{topic}/stats',
+    { params: { topic } },
+    { group: [QUEUE], refetchInterval: usePollMs() },
+  )
 }
 
 export function useTopic(topic: string) {
-  return useQuery({
-    queryKey: [QUEUE, 'topic', topic],
-    queryFn: ({ signal }) => call('GET /api/v1/queue/topics/{topic}', { params: { topic }, signal }),
-    refetchInterval: usePollMs(),
-  })
+  return useRoute(
+    'GET /api/v1/queue/topics/{topic}',
+    { params: { topic } },
+    { group: [QUEUE], refetchInterval: usePollMs() },
+  )
 }
 
 /** Jobs of a state, page by page. Dead ones match the filter. */
@@ -124,11 +127,11 @@ export function useJobs(topic: string, state: JobState, filter: DeadQuery) {
 }
 
 export function useJob(topic: string, id: string) {
-  return useQuery({
-    queryKey: [QUEUE, 'job', topic, id],
-    queryFn: ({ signal }) => call('GET /api/v1/queue/topics/{topic}/jobs/{id}', { params: { topic, id }, signal }),
-    refetchInterval: usePollMs(),
-  })
+  return useRoute(
+    'GET /api/v1/queue/topics/{topic}/jobs/{id}',
+    { params: { topic, id } },
+    { group: [QUEUE], refetchInterval: usePollMs() },
+  )
 }
 
 /** The payload of a job in base64: it never changes, so it is fetched once. */
@@ -149,45 +152,38 @@ export function useJobData(topic: string, id: string) {
 }
 
 export function useDeadGroups(topic: string) {
-  return useQuery({
-    queryKey: [QUEUE, 'groups', topic],
-    queryFn: ({ signal }) => call('GET /api/v1/queue/topics/{topic}/dead/groups', { params: { topic }, signal }),
-    refetchInterval: usePollMs(),
-  })
+  return useRoute(
+    'GET /api/v1/queue/topics/{topic}/dead/groups',
+    { params: { topic } },
+    { group: [QUEUE], refetchInterval: usePollMs() },
+  )
 }
 
 /** How many dead jobs match now, for a plan. */
 export function useDeadCount(topic: string, filter: DeadQuery | undefined) {
-  return useQuery({
-    queryKey: [QUEUE, 'dead-count', topic, filter],
-    queryFn: ({ signal }) =>
-      call('GET /api/v1/queue/topics/{topic}/dead/count', { params: { topic }, query: filter ?? {}, signal }),
-    enabled: filter !== undefined,
-    refetchInterval: usePollMs(),
-  })
+  return useRoute(
+    'GET /api/v1/queue/topics/{topic}/dead/count',
+    { params: { topic }, query: filter ?? {} },
+    { group: [QUEUE], enabled: filter !== undefined, refetchInterval: usePollMs() },
+  )
 }
 
 /** The first dead jobs that match. */
 export function useDeadSample(topic: string, filter: DeadQuery | undefined) {
-  return useQuery({
-    queryKey: [QUEUE, 'dead-sample', topic, filter],
-    queryFn: ({ signal }) =>
-      call('GET /api/v1/queue/topics/{topic}/dead', {
-        params: { topic },
-        query: { ...filter, limit: SAMPLE },
-        signal,
-      }),
-    enabled: filter !== undefined,
-  })
+  return useRoute(
+    'GET /api/v1/queue/topics/{topic}/dead',
+    { params: { topic }, query: { ...filter, limit: SAMPLE } },
+    { group: [QUEUE], enabled: filter !== undefined },
+  )
 }
 
 /** The redrive at a rate that runs, or the last one. */
 export function useRedrive(topic: string) {
-  return useQuery({
-    queryKey: [QUEUE, 'redrive', topic],
-    queryFn: ({ signal }) => call('GET /api/v1/queue/topics/{topic}/redrive', { params: { topic }, signal }),
-    refetchInterval: usePollMs(),
-  })
+  return useRoute(
+    'GET /api/v1/queue/topics/{topic}/redrive',
+    { params: { topic } },
+    { group: [QUEUE], refetchInterval: usePollMs() },
+  )
 }
 
 export function useConsumers(topic: string | undefined) {

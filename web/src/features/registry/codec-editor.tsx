@@ -201,7 +201,7 @@ function TrackDialog({ plan, body, onClose, onTracked }: TrackProps) {
   const short = plan.after.hash.slice(0, SHORT)
   const { busy, error, submit } = useSubmit(async () => {
     await call('POST /api/v1/registry/codec-change', { body: { ...body, reason, confirm: plan.after.hash } })
-    await queries.invalidateQueries({ queryKey: ['registry', 'codec-change'] })
+    await queries.invalidateQueries({ queryKey: ['GET /api/v1/registry/codec-change'] })
     onTracked()
   })
   return (

@@ -1,12 +1,11 @@
 'use client'
-import { useQuery } from '@tanstack/react-query'
 import type { RouteAnswer } from '@vacancy/shared/contract'
 import dynamic from 'next/dynamic'
-import { call } from '../../lib/api.ts'
 import { count, utc } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { useUrlParam } from '../../lib/url.ts'
+import { useRoute } from '../../lib/use-route.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Facts } from '../../ui/facts.tsx'
@@ -36,22 +35,16 @@ const TrackedChange = dynamic(() => import('./tracked-change.tsx').then((module)
 
 /** The codec list in order, the nodes that use it, and its changes. */
 export function CodecsPage() {
-  const codecs = useQuery({
-    queryKey: ['registry', 'codecs'],
-    queryFn: ({ signal }) => call('GET /api/v1/registry/codecs', { signal }),
-    refetchInterval: REFRESH_MS,
-  })
-  const usage = useQuery({
-    queryKey: ['registry', 'codec-usage'],
-    queryFn: ({ signal }) => call('GET /api/v1/registry/codec-usage', { signal }),
-    refetchInterval: USAGE_MS,
-  })
-  const change = useQuery({
-    queryKey: ['registry', 'codec-change'],
-    queryFn: ({ signal }) => call('GET /api/v1/registry/codec-change', { signal }),
-    // Faster while a change is tracked.
-    refetchInterval: ({ state }) => (state.data?.change ? CHANGE_MS : REFRESH_MS),
-  })
+  const codecs = useRoute('GET /api/v1/registry/codecs', {}, { refetchInterval: REFRESH_MS })
+  const usage = useRoute('GET /api/v1/registry/codec-usage', {}, { refetchInterval: USAGE_MS })
+  const change = useRoute(
+    'GET /api/v1/registry/codec-change',
+    {},
+    {
+      // Faster while a change is tracked.
+      refetchInterval: ({ state }) => (state.data?.change ? CHANGE_MS : REFRESH_MS),
+    },
+  )
   const why = useWhyNot('admin')
   const [changing, setChanging] = useUrlParam('change')
   const names = codecs.data?.codecs?.rate_features

@@ -1,11 +1,10 @@
 'use client'
-import { useQuery } from '@tanstack/react-query'
 import type { RouteAnswer } from '@vacancy/shared/contract'
 import { useDeferredValue } from 'react'
-import { call } from '../../lib/api.ts'
 import { count, NONE, utc } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
 import { useUrlTyped } from '../../lib/url.ts'
+import { useRoute } from '../../lib/use-route.ts'
 import { Age } from '../../ui/age.tsx'
 import { Badge } from '../../ui/badge.tsx'
 import { Banner } from '../../ui/banner.tsx'
@@ -27,12 +26,11 @@ const REFRESH_MS = 2_000
 export function DatasetsPage() {
   const [typed, setTyped] = useUrlTyped('filter')
   const filter = useDeferredValue(typed)
-  const datasets = useQuery({
-    queryKey: ['registry', 'datasets', filter],
-    queryFn: ({ signal }) => call('GET /api/v1/registry/datasets', { query: { filter }, signal }),
-    refetchInterval: REFRESH_MS,
-    placeholderData: (before) => before,
-  })
+  const datasets = useRoute(
+    'GET /api/v1/registry/datasets',
+    { query: { filter } },
+    { refetchInterval: REFRESH_MS, placeholderData: (before) => before },
+  )
   const { data } = datasets
   return (
     <RegistryFrame id="datasets" ready={!datasets.isPending}>

@@ -1,11 +1,10 @@
 'use client'
-import { useQuery } from '@tanstack/react-query'
 import type { RouteAnswer } from '@vacancy/shared/contract'
-import { call } from '../../lib/api.ts'
 import { parseFilter, passes } from '../../lib/filter.ts'
 import { duration, NONE } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
 import { useUrlTyped } from '../../lib/url.ts'
+import { useRoute } from '../../lib/use-route.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { Banner } from '../../ui/banner.tsx'
 import { FilterBox } from '../../ui/filter-box.tsx'
@@ -22,11 +21,7 @@ const REFRESH_MS = 2_000
 
 /** The services of the registry, compared with observed nodes. */
 export function ServicesPage() {
-  const registry = useQuery({
-    queryKey: ['registry', 'services'],
-    queryFn: ({ signal }) => call('GET /api/v1/registry/services', { signal }),
-    refetchInterval: REFRESH_MS,
-  })
+  const registry = useRoute('GET /api/v1/registry/services', {}, { refetchInterval: REFRESH_MS })
   const [text, setText] = useUrlTyped('filter')
   const all = registry.data?.services ?? []
   const filter = parseFilter(text)

@@ -21,7 +21,7 @@ export function TrackedChange({ change }: { change: CodecChange }) {
     setBusy(true)
     try {
       await call('DELETE /api/v1/registry/codec-change/{id}', { params: { id: change.id } })
-      await queries.invalidateQueries({ queryKey: ['registry', 'codec-change'] })
+      await queries.invalidateQueries({ queryKey: ['GET /api/v1/registry/codec-change'] })
       toast({ message: copy.tracked.closed })
     } catch (error) {
       toast({ message: (error as Error).message, level: 'crit' })

@@ -1,7 +1,9 @@
 /** Queries of segments and properties. */
+
 import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import type { CompletionAnswer } from '@vacancy/shared/contract'
 import { ApiProblem, call } from '../../lib/api.ts'
+import { useRoute } from '../../lib/use-route.ts'
 
 const FRESH_MS = 60_000
 
@@ -26,28 +28,18 @@ export type SegmentFilters = {
 
 export function useSegmentProperties(shard: string, segment: string, filters: SegmentFilters) {
   const given = Object.fromEntries(Object.entries(filters).filter(([, value]) => value !== ''))
-  return useQuery({
-    queryKey: ['segment-properties', shard, segment, given],
-    queryFn: ({ signal }) =>
-      call('GET /api/v1/shards/{shard}/segments/{segment}/properties', {
-        params: { shard, segment },
-        query: given,
-        signal,
-      }),
-    staleTime: FRESH_MS,
-    placeholderData: keepPreviousData,
-  })
+  return useRoute(
+    'GET /api/v1/shards/{shard}/segments/{segment}/properties',
+    { params: { shard, segment }, query: given },
+    { staleTime: FRESH_MS, placeholderData: keepPreviousData },
+  )
 }
 
 const WORDS_MAX = 200
 
 /** Names in use within a segment. */
 export function useWords(shard: string, segment: string, kind: CompletionAnswer['kind']) {
-  return useQuery({
-    queryKey: ['segment-words', shard, segment, kind],
-    queryFn: ({ signal }) => call('GET /api/v1/words', { query: { shard, segment, kind, limit: WORDS_MAX }, signal }),
-    staleTime: FRESH_MS,
-  })
+  return useRoute('GET /api/v1/words', { query: { shard, segment, kind, limit: WORDS_MAX } }, { staleTime: FRESH_MS })
 }
 
 export type CalendarAt = {
@@ -93,15 +85,9 @@ export function readCalendar(
 }
 
 export function useReplicas(shard: string, property: string, from: string, isOn: boolean) {
-  return useQuery({
-    queryKey: ['property-replicas', shard, property, from],
-    queryFn: ({ signal }) =>
-      call('GET /api/v1/shards/{shard}/properties/{property}/replicas', {
-        params: { shard, property },
-        query: from === '' ? {} : { from },
-        signal,
-      }),
-    enabled: isOn,
-    gcTime: 0,
-  })
+  return useRoute(
+    'GET /api/v1/shards/{shard}/properties/{property}/replicas',
+    { params: { shard, property }, query: from === '' ? {} : { from } },
+    { enabled: isOn, gcTime: 0 },
+  )
 }

@@ -3,6 +3,7 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useMoment } from '../../lib/address.tsx'
 import { call } from '../../lib/api.ts'
+import { useRoute } from '../../lib/use-route.ts'
 
 const EVENTS_AGAIN_MS = 5_000
 const EVENTS_KEPT_MS = 72 * 3_600_000
@@ -28,24 +29,14 @@ export function useShardEvents(shard: string, { node, limit = 100 }: { node?: st
 }
 
 export function useShardConfig(shard: string) {
-  return useQuery({
-    queryKey: ['GET /api/v1/shards/{shard}/config', shard],
-    queryFn: ({ signal }) => call('GET /api/v1/shards/{shard}/config', { params: { shard }, signal }),
-    refetchInterval: CONFIG_AGAIN_MS,
-  })
+  return useRoute('GET /api/v1/shards/{shard}/config', { params: { shard } }, { refetchInterval: CONFIG_AGAIN_MS })
 }
 
 export function useShardLeadership(shard: string) {
   const moment = useMoment()
-  return useQuery({
-    queryKey: ['GET /api/v1/shards/{shard}/leadership', shard, moment ?? ''],
-    queryFn: ({ signal }) =>
-      call('GET /api/v1/shards/{shard}/leadership', {
-        params: { shard },
-        query: moment === undefined ? {} : { to: moment },
-        signal,
-      }),
-    refetchInterval: moment === undefined && LEADERSHIP_AGAIN_MS,
-    placeholderData: keepPreviousData,
-  })
+  return useRoute(
+    'GET /api/v1/shards/{shard}/leadership',
+    { params: { shard }, query: moment === undefined ? {} : { to: moment } },
+    { refetchInterval: moment === undefined && LEADERSHIP_AGAIN_MS, placeholderData: keepPreviousData },
+  )
 }

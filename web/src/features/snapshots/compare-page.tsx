@@ -3,15 +3,14 @@
  * Differences between two snapshots, or a snapshot and the live data of a shard, by segment and day
  * (docs/design/control-plane.md#imports).
  */
-import { useQuery } from '@tanstack/react-query'
 import type { Comparison, SnapshotDifferences } from '@vacancy/shared/contract'
 import { useMemo } from 'react'
 import { Icon } from '../../icons/icon.tsx'
-import { call } from '../../lib/api.ts'
 import { count, counted, day, days, NONE } from '../../lib/format.ts'
 import { useLive } from '../../lib/live.ts'
 import { routes } from '../../lib/routes.ts'
 import { useUrlParam } from '../../lib/url.ts'
+import { useRoute } from '../../lib/use-route.ts'
 import { Age } from '../../ui/age.tsx'
 import { Field } from '../../ui/field.tsx'
 import { Id } from '../../ui/id.tsx'
@@ -119,11 +118,7 @@ export function ComparePage() {
   const [b, setB] = useUrlParam('b')
   const snapshots = useSnapshots()
   const summary = useLive('summary')
-  const query = useQuery({
-    queryKey: ['GET /api/v1/snapshots/compare', a, b],
-    queryFn: ({ signal }) => call('GET /api/v1/snapshots/compare', { query: { a, b }, signal }),
-    enabled: a !== '' && b !== '',
-  })
+  const query = useRoute('GET /api/v1/snapshots/compare', { query: { a, b } }, { enabled: a !== '' && b !== '' })
   const options = [
     { value: '', label: copy.compare.choose },
     ...(summary.data?.shards ?? []).map(({ id }) => ({ value: `shard:${id}`, label: copy.compare.liveShard(id) })),
@@ -238,13 +233,15 @@ const PROPERTY_COLUMNS: readonly Column<PropertyChange>[] = [
 /** The properties that only one side has, or that differ. Only files can be compared so far down. */
 function PropertyLists({ a, b }: Pick<Comparison, 'a' | 'b'>) {
   const isPair = a.kind === 'snapshot' && b.kind === 'snapshot'
-  const query = useQuery({
-    queryKey: ['GET /api/v1/snapshots/compare/properties', a.id, b.id],
-    queryFn: ({ signal }) => call('GET /api/v1/snapshots/compare/properties', { query: { a: a.id, b: b.id }, signal }),
-    enabled: isPair,
-    // Snapshots never change.
-    staleTime: Number.POSITIVE_INFINITY,
-  })
+  const query = useRoute(
+    'GET /api/v1/snapshots/compare/properties',
+    { query: { a: a.id, b: b.id } },
+    {
+      enabled: isPair,
+      // Snapshots never change.
+      staleTime: Number.POSITIVE_INFINITY,
+    },
+  )
   return (
     <section aria-label={copy.compare.propertiesTitle} className="flex flex-col gap-2">
       <h3 className="font-semibold text-body">{copy.compare.propertiesTitle}</h3>

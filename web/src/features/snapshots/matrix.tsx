@@ -3,13 +3,12 @@
  * The snapshots on the nodes of a shard, and whether the shard would recover after a full stop
  * (docs/design/control-plane.md#snapshots).
  */
-import { useQuery } from '@tanstack/react-query'
 import type { Restorable, RouteAnswer, SnapshotMatrix } from '@vacancy/shared/contract'
 import type { ReactNode } from 'react'
 import { Icon } from '../../icons/icon.tsx'
-import { call } from '../../lib/api.ts'
 import { count, NONE } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
+import { useRoute } from '../../lib/use-route.ts'
 import { Age } from '../../ui/age.tsx'
 import { Badge } from '../../ui/badge.tsx'
 import { Link } from '../../ui/link.tsx'
@@ -30,11 +29,11 @@ const VERDICT_LEVELS = { yes: 'ok', no: 'crit', unknown: 'unk' } as const
 
 /** @param shard '' for the only shard */
 export function useMatrix(shard: string) {
-  return useQuery({
-    queryKey: ['GET /api/v1/snapshots/matrix', shard],
-    queryFn: ({ signal }) => call('GET /api/v1/snapshots/matrix', { query: shard === '' ? {} : { shard }, signal }),
-    refetchInterval: REFETCH_MS,
-  })
+  return useRoute(
+    'GET /api/v1/snapshots/matrix',
+    { query: shard === '' ? {} : { shard } },
+    { refetchInterval: REFETCH_MS },
+  )
 }
 export type MatrixQuery = ReturnType<typeof useMatrix>
 

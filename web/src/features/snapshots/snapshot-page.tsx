@@ -1,6 +1,6 @@
 'use client'
 /** One snapshot: content, source files, installations and actions. */
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import type { SnapshotDetails } from '@vacancy/shared/contract'
 import { useState } from 'react'
 import { ApiProblem, call, pathOf } from '../../lib/api.ts'
@@ -9,6 +9,7 @@ import { navigate } from '../../lib/navigate.ts'
 import { useWhyNotOn } from '../../lib/quorum.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
+import { useRoute } from '../../lib/use-route.ts'
 import { Button, LinkButton } from '../../ui/button.tsx'
 import { missingConfirmation, ReasonField, TypedField } from '../../ui/confirm-fields.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
@@ -24,11 +25,7 @@ import * as copy from './copy.ts'
 import { SnapshotState, useSnapshots } from './snapshots-page.tsx'
 
 export function SnapshotPage({ id }: { id: string }) {
-  const query = useQuery({
-    queryKey: ['GET /api/v1/snapshots/{id}', id],
-    queryFn: ({ signal }) => call('GET /api/v1/snapshots/{id}', { params: { id }, signal }),
-    refetchInterval: 10_000,
-  })
+  const query = useRoute('GET /api/v1/snapshots/{id}', { params: { id } }, { refetchInterval: 10_000 })
   const { data } = query
   const crumbs = [{ href: routes.snapshots(), label: copy.common.snapshots }]
   if (query.error instanceof ApiProblem && [400, 404].includes(query.error.status)) return <UnknownSnapshot id={id} />

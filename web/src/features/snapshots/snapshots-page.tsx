@@ -2,12 +2,11 @@
 /**
  * All known snapshots: built here, or the newest of each node (docs/design/control-plane.md#snapshots).
  */
-import { useQuery } from '@tanstack/react-query'
 import type { SnapshotView } from '@vacancy/shared/contract'
-import { call } from '../../lib/api.ts'
 import { bytes, count, days, NONE } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
 import { useUrlParam } from '../../lib/url.ts'
+import { useRoute } from '../../lib/use-route.ts'
 import { Age } from '../../ui/age.tsx'
 import { Badge } from '../../ui/badge.tsx'
 import { LinkButton } from '../../ui/button.tsx'
@@ -21,11 +20,7 @@ import { MatrixPanel, RestorablePanel, useMatrix } from './matrix.tsx'
 const REFETCH_MS = 10_000
 
 export function useSnapshots() {
-  return useQuery({
-    queryKey: ['GET /api/v1/snapshots'],
-    queryFn: ({ signal }) => call('GET /api/v1/snapshots', { signal }),
-    refetchInterval: REFETCH_MS,
-  })
+  return useRoute('GET /api/v1/snapshots', {}, { refetchInterval: REFETCH_MS })
 }
 
 /** Why it was written, by an import or a node. */

@@ -1,8 +1,10 @@
 /** Queries of stays. They poll: the live channel has no topic of them. */
-import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query'
+
+import { keepPreviousData, useInfiniteQuery, useQueryClient } from '@tanstack/react-query'
 import type { StayRecord } from '@vacancy/shared/contract'
 import { call } from '../../lib/api.ts'
 import { useLiveStatus } from '../../lib/live.ts'
+import { useRoute } from '../../lib/use-route.ts'
 
 const POLL_MS = 5_000
 /** The first part of the key of every query below: a change refreshes all of them. */
@@ -14,23 +16,20 @@ function usePollMs(): number | false {
 }
 
 export function useStayFigures(shard: string) {
-  return useQuery({
-    queryKey: [STAYS, shard, 'figures'],
-    queryFn: ({ signal }) => call('GET /api/v1/shards/{shard}/stay-figures', { params: { shard }, signal }),
-    refetchInterval: usePollMs(),
-    retry: false,
-  })
+  return useRoute(
+    'GET /api/v1/shards/{shard}/stay-figures',
+    { params: { shard } },
+    { group: [STAYS, shard], refetchInterval: usePollMs(), retry: false },
+  )
 }
 
 /** @param id '' for none */
 export function useStay(shard: string, id: string) {
-  return useQuery({
-    queryKey: [STAYS, shard, 'one', id],
-    queryFn: ({ signal }) => call('GET /api/v1/shards/{shard}/stays/{stay}', { params: { shard, stay: id }, signal }),
-    enabled: id !== '',
-    refetchInterval: usePollMs(),
-    retry: false,
-  })
+  return useRoute(
+    'GET /api/v1/shards/{shard}/stays/{stay}',
+    { params: { shard, stay: id } },
+    { group: [STAYS, shard], enabled: id !== '', refetchInterval: usePollMs(), retry: false },
+  )
 }
 
 export type StaysOf = {
@@ -61,18 +60,11 @@ export function useStayList(shard: string, { property, room, date }: StaysOf) {
 
 /** Rooms on hold and booked in a view of the calendar. */
 export function useStayNights(shard: string, property: string, from: string, nights: number) {
-  return useQuery({
-    queryKey: [STAYS, shard, 'nights', property, from, nights],
-    queryFn: ({ signal }) =>
-      call('GET /api/v1/shards/{shard}/properties/{property}/stays', {
-        params: { shard, property },
-        query: { from, nights },
-        signal,
-      }),
-    placeholderData: keepPreviousData,
-    refetchInterval: usePollMs(),
-    retry: false,
-  })
+  return useRoute(
+    'GET /api/v1/shards/{shard}/properties/{property}/stays',
+    { params: { shard, property }, query: { from, nights } },
+    { group: [STAYS, shard], placeholderData: keepPreviousData, refetchInterval: usePollMs(), retry: false },
+  )
 }
 
 export function useChangeStay({ shard, id, state }: Pick<StayRecord, 'shard' | 'id' | 'state'>) {

@@ -1,10 +1,11 @@
 'use client'
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import type { TokenRole, TokenView } from '@vacancy/shared/contract'
 import { useState } from 'react'
 import { call } from '../../lib/api.ts'
 import { utc } from '../../lib/format.ts'
 import { useMe, useWhyNot } from '../../lib/session.ts'
+import { useRoute } from '../../lib/use-route.ts'
 import { Age } from '../../ui/age.tsx'
 import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
@@ -42,11 +43,7 @@ type Layer =
 export function TokensPage() {
   const why = useWhyNot('admin')
   const isAdmin = useMe().person.role === 'admin'
-  const tokens = useQuery({
-    queryKey: TOKENS_KEY,
-    queryFn: ({ signal }) => call('GET /api/v1/tokens', { signal }),
-    enabled: isAdmin,
-  })
+  const tokens = useRoute('GET /api/v1/tokens', {}, { group: TOKENS_KEY, enabled: isAdmin })
   const [layer, setLayer] = useState<Layer>()
   const close = () => setLayer(undefined)
   const createButton = (

@@ -1,11 +1,11 @@
 'use client'
 /** Where a segment goes, and why: the reply of each component on the way. */
-import { useQuery } from '@tanstack/react-query'
 import type { RouteHop } from '@vacancy/shared/contract'
 import { type FormEvent, useState } from 'react'
 import { call } from '../../lib/api.ts'
 import { duration } from '../../lib/format.ts'
 import { useUrlParam } from '../../lib/url.ts'
+import { useRoute } from '../../lib/use-route.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
 import { CodeView } from '../../ui/code-view.tsx'
@@ -51,11 +51,7 @@ async function segments(text: string, signal: AbortSignal): Promise<readonly Com
 }
 
 function Route({ segment, onFocus }: { readonly segment: string; readonly onFocus: (key: string) => void }) {
-  const route = useQuery({
-    queryKey: ['topology', 'route', segment],
-    queryFn: ({ signal }) => call('GET /api/v1/topology/route', { query: { segment }, signal }),
-    staleTime: 0,
-  })
+  const route = useRoute('GET /api/v1/topology/route', { query: { segment } }, { staleTime: 0 })
   return (
     <Panel
       title={copy.route.answer(segment)}
