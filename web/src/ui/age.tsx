@@ -36,9 +36,9 @@ export function Age({ at, suffix = copy.age.suffix, fresh, none = copy.age.never
   )
 }
 
-/** The time since `from`, updated each second until `to` is set. */
-export function Duration({ from, to }: { readonly from: string | null; readonly to?: string | null }) {
+/** The time since `from`, updated each second. */
+export function Duration({ from }: { readonly from: string | null }) {
   const now = useNow()
   if (!from) return <span className="text-text-3">{NONE}</span>
-  return <span className="tabular-nums">{duration(Math.max(0, (to ? Date.parse(to) : now) - Date.parse(from)))}</span>
+  return <span className="tabular-nums">{duration(Math.max(0, now - Date.parse(from)))}</span>
 }

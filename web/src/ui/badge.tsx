@@ -56,25 +56,22 @@ export function Badge({ level, icon = LEVEL_ICONS[level], children, className }:
 
 type ChipProps = {
   readonly children: ReactNode
-  readonly icon?: IconName
   readonly pressed?: boolean
   readonly onClick?: () => void
   /** Accessible name of the remove button: "Remove breakfast". */
   readonly removeLabel?: string
   readonly onRemove?: () => void
-  readonly className?: string
 }
 
 /** A selected value, or a choice that can be toggled. */
-export function Chip({ children, icon, pressed, onClick, removeLabel, onRemove, className }: ChipProps) {
+export function Chip({ children, pressed, onClick, removeLabel, onRemove }: ChipProps) {
   const styles = clsx(
     'inline-flex min-h-6 max-w-full items-center gap-1 rounded-control border px-2 text-small',
     pressed ? 'border-accent bg-info-bg text-text' : 'border-line bg-surface text-text-2',
-    className,
   )
   const content = (
     <>
-      {(icon || pressed) && <Icon name={icon ?? 'check'} size={12} />}
+      {pressed && <Icon name="check" size={12} />}
       <span className="truncate">{children}</span>
     </>
   )

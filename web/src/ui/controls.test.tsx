@@ -236,14 +236,11 @@ describe('age', () => {
   })
 
   describe('duration', () => {
-    test('runs until it has an end', () => {
-      const { container, rerender } = render(<Duration from="2026-11-23T09:59:50Z" />)
+    test('runs', () => {
+      const { container } = render(<Duration from="2026-11-23T09:59:50Z" />)
       expect(shown(container)).toBe('10 s')
       after(5)
       expect(shown(container)).toBe('15 s')
-      rerender(<Duration from="2026-11-23T09:59:50Z" to="2026-11-23T10:00:02Z" />)
-      after(60)
-      expect(shown(container)).toBe('12 s')
     })
 
     test('of a start in the future is zero, not negative', () => {

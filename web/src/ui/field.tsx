@@ -144,7 +144,6 @@ export function Switch({ label, hint, checked, onChange, why }: SwitchProps) {
 
 type RadioGroupProps<V extends string> = {
   readonly label: string
-  readonly hideLabel?: boolean
   readonly value: V
   readonly onChange: (value: V) => void
   readonly options: readonly {
@@ -157,18 +156,11 @@ type RadioGroupProps<V extends string> = {
   readonly inline?: boolean
 }
 
-export function RadioGroup<V extends string>({
-  label,
-  hideLabel,
-  value,
-  onChange,
-  options,
-  inline,
-}: RadioGroupProps<V>) {
+export function RadioGroup<V extends string>({ label, value, onChange, options, inline }: RadioGroupProps<V>) {
   const name = useId()
   return (
     <fieldset className="min-w-0">
-      <legend className={clsx('pb-1 font-medium text-small text-text-2', hideLabel && 'sr-only')}>{label}</legend>
+      <legend className="pb-1 font-medium text-small text-text-2">{label}</legend>
       <div className={clsx('flex', inline ? 'flex-wrap gap-x-4 gap-y-1' : 'flex-col gap-1')}>
         {options.map((option) => (
           <label

@@ -16,11 +16,10 @@ type FilterBoxProps = {
   readonly keys?: { readonly [key: string]: readonly string[] }
   readonly shown?: number
   readonly total?: number
-  readonly placeholder?: string
 }
 
 /** Filters by words and `key:value` pairs; pairs show below as removable chips. `/` focuses it. */
-export function FilterBox({ label, value, onChange, keys = {}, shown, total, placeholder }: FilterBoxProps) {
+export function FilterBox({ label, value, onChange, keys = {}, shown, total }: FilterBoxProps) {
   const parts = [...new Set(filterParts(value))]
   return (
     <search data-filter-box="" className="flex min-w-0 max-w-160 grow flex-wrap items-center gap-x-2 gap-y-1">
@@ -32,7 +31,7 @@ export function FilterBox({ label, value, onChange, keys = {}, shown, total, pla
           value={value}
           onChange={onChange}
           options={completions(value, keys)}
-          placeholder={placeholder ?? `${label}  /`}
+          placeholder={`${label}  /`}
         />
       </div>
       {value && <IconButton label={copy.filterBox.clear} icon="cross" onClick={() => onChange('')} />}

@@ -1,4 +1,3 @@
-import clsx from 'clsx'
 import { CopyButton } from './copy-button.tsx'
 import * as copy from './data-copy.ts'
 
@@ -8,13 +7,12 @@ type IdProps = {
   readonly label: string
   /** Characters shown, at least 8; the whole id is copied. */
   readonly short?: number
-  readonly className?: string
 }
 
-export function Id({ value, label, short, className }: IdProps) {
+export function Id({ value, label, short }: IdProps) {
   const shown = short === undefined ? value : value.slice(0, Math.max(8, short))
   return (
-    <span className={clsx('inline-flex max-w-full items-center gap-0.5', className)}>
+    <span className="inline-flex max-w-full items-center gap-0.5">
       <code className="min-w-0 break-all font-mono text-table" data-tip={shown === value ? undefined : value}>
         {shown}
         {shown !== value && '…'}

@@ -1,7 +1,7 @@
 'use client'
 import { type ReactNode, Suspense, useRef, useState } from 'react'
 import type { IconName } from '../icons/icon.tsx'
-import { Button, type ButtonKind } from './button.tsx'
+import { Button } from './button.tsx'
 import { IconButton } from './icon-button.tsx'
 import { late } from './late.tsx'
 import type { MenuLayerProps } from './menu-layer.tsx'
@@ -10,14 +10,13 @@ type MenuProps = Pick<MenuLayerProps, 'label' | 'items'> & {
   /** Text of the button; without it an icon button named by the label. */
   readonly button?: ReactNode
   readonly icon?: IconName
-  readonly kind?: ButtonKind
   /** Class of an icon button of another size. */
   readonly size?: string
 }
 
 const Layer = late(async () => (await import('./menu-layer.tsx')).default)
 
-export function Menu({ label, button, icon = 'more', kind = 'default', size, items }: MenuProps) {
+export function Menu({ label, button, icon = 'more', size, items }: MenuProps) {
   const anchor = useRef<HTMLButtonElement>(null)
   const [isOpen, setOpen] = useState(false)
   const wire = {
@@ -34,7 +33,7 @@ export function Menu({ label, button, icon = 'more', kind = 'default', size, ite
   return (
     <span className="relative inline-flex">
       {button ? (
-        <Button kind={kind} {...wire} icon="chevron-down" className="flex-row-reverse">
+        <Button {...wire} icon="chevron-down" className="flex-row-reverse">
           {button}
         </Button>
       ) : (

@@ -11,12 +11,12 @@ export const ROLE_ICONS: Record<ViewRole, IconName> = {
   unknown: 'question',
 }
 
-type RoleMarkProps = { readonly role: ViewRole; readonly size?: number; readonly word?: boolean }
+type RoleMarkProps = { readonly role: ViewRole; readonly word?: boolean }
 
-export function RoleMark({ role, size = 14, word = false }: RoleMarkProps) {
+export function RoleMark({ role, word = false }: RoleMarkProps) {
   return (
     <span className="inline-flex items-center gap-1.5" data-role={role}>
-      <Icon name={ROLE_ICONS[role]} size={size} />
+      <Icon name={ROLE_ICONS[role]} size={14} />
       {word ? role : <span className="sr-only">{role}</span>}
     </span>
   )

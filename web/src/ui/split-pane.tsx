@@ -15,21 +15,21 @@ type SplitProps = {
   readonly label: string
   readonly first: ReactNode
   readonly second: ReactNode
-  /** Percent of the first pane at the start. */
-  readonly start?: number
 }
 
 const LEAST = 25
 const MOST = 65
 const STEP = 2
+/** Percent of the first pane at the start. */
+const START = 38
 
-export function SplitPane({ label, first, second, start = 38 }: SplitProps) {
+export function SplitPane({ label, first, second }: SplitProps) {
   const box = useRef<HTMLDivElement>(null)
-  const [share, setShare] = useState(start)
+  const [share, setShare] = useState(START)
   const id = useId()
   const set = (percent: number) => setShare(Math.min(MOST, Math.max(LEAST, Math.round(percent))))
   const onKeyDown = (event: KeyboardEvent) => {
-    const to = { ArrowLeft: share - STEP, ArrowRight: share + STEP, Home: LEAST, End: MOST, Enter: start }[event.key]
+    const to = { ArrowLeft: share - STEP, ArrowRight: share + STEP, Home: LEAST, End: MOST, Enter: START }[event.key]
     if (to === undefined) return
     event.preventDefault()
     set(to)
@@ -67,7 +67,7 @@ export function SplitPane({ label, first, second, start = 38 }: SplitProps) {
           event.currentTarget.setPointerCapture(event.pointerId)
         }}
         onPointerMove={onPointerMove}
-        onDoubleClick={() => set(start)}
+        onDoubleClick={() => set(START)}
         className="group flex cursor-col-resize touch-none items-center justify-center rounded-control max-lg:hidden"
       >
         <span className="h-12 w-1 rounded-full bg-line-strong/60 group-hover:bg-accent group-focus-visible:bg-accent" />

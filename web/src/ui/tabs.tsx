@@ -63,11 +63,10 @@ type ViewTabsProps = {
   /** Content of the selected tab. */
   readonly children: ReactNode
   readonly actions?: ReactNode
-  readonly className?: string
 }
 
 /** Several views on one page; arrow keys move between the tabs. */
-export function ViewTabs({ label, value, onChange, tabs, children, actions, className }: ViewTabsProps) {
+export function ViewTabs({ label, value, onChange, tabs, children, actions }: ViewTabsProps) {
   const id = useId()
   const move = (event: KeyboardEvent) => {
     const at = tabs.findIndex((tab) => tab.id === value)
@@ -83,7 +82,7 @@ export function ViewTabs({ label, value, onChange, tabs, children, actions, clas
     document.getElementById(`${id}-${next.id}`)?.focus()
   }
   return (
-    <div className={clsx('flex min-w-0 flex-col gap-3', className)}>
+    <div className="flex min-w-0 flex-col gap-3">
       <div className="flex flex-wrap items-center gap-2">
         <div role="tablist" aria-label={label} onKeyDown={move} className={clsx(ROW, 'min-w-0 grow')}>
           {tabs.map((tab) => (

@@ -23,8 +23,8 @@ import { filterKeys, parseShardFilter, shardFields } from './filter.ts'
 import * as copy from './list-copy.ts'
 import { RackPicture } from './rack.tsx'
 import { SHARD_COLUMNS, SHARD_TABLE } from './shard-columns.tsx'
-import { SHARDS_TABLE, useShardTable } from './shard-table.ts'
 import { formatSort, parseSort } from './sort-link.ts'
+import { useTableLayout } from './table-layout.ts'
 import { viewHref, viewText } from './views.ts'
 import type { PresentView } from './views-dialog.tsx'
 import { ViewsMenu } from './views-menu.tsx'
@@ -52,7 +52,7 @@ export function ShardsPage() {
   const keys = useMemo(() => filterKeys(all ?? []), [all])
   const sort = useMemo(() => parseSort(sortText, SORTABLE), [sortText])
   const onSort = useCallback((next: Sort) => setSortText(formatSort(next), { push: true }), [setSortText])
-  const table = useShardTable()
+  const table = useTableLayout('shards', SHARD_TABLE)
   const ignored = [
     ...faults,
     ...table.unknown.map((id) => copy.list.unknownColumn(id)),
@@ -86,7 +86,7 @@ export function ShardsPage() {
               hrefOf={viewHref}
               textOf={shardViewText}
             />
-            <ColumnsButton label={SHARDS_TABLE} table={table} columns={SHARD_TABLE} />
+            <ColumnsButton label={copy.list.title} table={table} columns={SHARD_TABLE} />
           </span>
         </div>
         {ignored.map((fault) => (
@@ -142,7 +142,7 @@ const Rows = memo(function Rows({ shards, sort, onSort, filter, chosen, widths, 
   const isNarrow = useMedia(NARROW)
   const columns = useMemo(() => SHARD_TABLE.shown(chosen, widths), [chosen, widths])
   const props = {
-    label: SHARDS_TABLE,
+    label: copy.list.title,
     rows: shards,
     columns,
     widths,
