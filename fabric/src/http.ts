@@ -24,6 +24,11 @@ export function createListener(options: Omit<HttpApiOptions<Caller>, keyof typeo
   return openHttpApi({ ...options, ...HTTP_LIMITS })
 }
 
+/** A page that anybody may read. */
+export function open(path: string, answer: Route['answer'], method: Route['method'] = 'GET'): Route {
+  return { method, path, admit: () => ({}), answer }
+}
+
 /** 200 with no body at all. */
 export function empty(headers: { readonly [name: string]: string } = {}): HttpAnswer {
   return { status: 200, headers, body: '' }

@@ -11,7 +11,6 @@ import {
   createReadiness,
   type HttpAnswer,
   HttpError,
-  type HttpMethod,
   json,
   type Log,
   METRICS_CONTENT_TYPE,
@@ -22,7 +21,7 @@ import {
 } from '@vacancy/shared/node'
 import { createDoor } from './access.ts'
 import { configRoute } from './config-page.ts'
-import { createListener, type Route } from './http.ts'
+import { createListener, open } from './http.ts'
 import { RESOLVER_METRICS } from './metrics.ts'
 
 /** How long callers may cache a reply. */
@@ -154,32 +153,26 @@ export async function startResolver(options: ResolverOptions): Promise<RunningRe
     if (options.echoes) return found(options.format, { host: id })
     throw new HttpError(404, 'unknown id')
   }
-  const route = (method: HttpMethod, path: string, answer: Route['answer']): Route => ({
-    method,
-    path,
-    admit: () => ({}),
-    answer,
-  })
   const healthy = () => json(200, { status: 'ok' })
   const listener = createListener({
     routes: [
-      route('GET', '/shards/{shard}/nodes/{node}', ({ path }) =>
+      open('/shards/{shard}/nodes/{node}', ({ path }) =>
         find('nodes', nodeKey(path['shard'] as string, path['node'] as string), path['node'] as string),
       ),
-      route('GET', '/bridges/{id}', ({ path }) => find('bridges', path['id'] as string, path['id'] as string)),
-      route('GET', '/routers/{id}', ({ path }) => find('routers', path['id'] as string, path['id'] as string)),
-      route('GET', '/health', healthy),
+      open('/bridges/{id}', ({ path }) => find('bridges', path['id'] as string, path['id'] as string)),
+      open('/routers/{id}', ({ path }) => find('routers', path['id'] as string, path['id'] as string)),
+      open('/health', healthy),
       // Existing set-ups use only this path of the development resolver.
-      route('POST', '/health', healthy),
-      route('GET', '/healthz', () => text(200, 'OK')),
-      route('GET', '/ready', () => {
+      open('/health', healthy, 'POST'),
+      open('/healthz', () => text(200, 'OK')),
+      open('/ready', () => {
         const ready = readiness.read()
         return json(ready.ready ? 200 : 503, ready)
       }),
-      route('GET', '/', () => json(200, viewOf(table))),
+      open('/', () => json(200, viewOf(table))),
       // Without tokens, only callers on the same machine are admitted.
       configRoute(createDoor({ tokens: () => undefined, publicRead: true, clock: options.clock }), options.config),
-      route('GET', '/metrics', async () => ({
+      open('/metrics', async () => ({
         status: 200,
         headers: { 'Content-Type': METRICS_CONTENT_TYPE },
         body: await metrics.text(),

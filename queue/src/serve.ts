@@ -9,7 +9,7 @@ import { tooManyTries } from '@vacancy/shared/api/admission'
 import { registerModules } from '@vacancy/shared/api/modules'
 import { type App, HTTP_LIMITS, type HttpOptions } from '@vacancy/shared/api/options'
 import { type ControlModule, moduleOf, type Visitor } from '@vacancy/shared/api/route'
-import { createHttp, listeningUrl, setTls } from '@vacancy/shared/api/server'
+import { createHttp, type Listening, listen, listeningUrl, openListenerTls } from '@vacancy/shared/api/server'
 import { dispatchUpgrades } from '@vacancy/shared/api/upgrades'
 import { type ControlRoute, PROGRAM_ROUTES } from '@vacancy/shared/contract'
 import {
@@ -18,7 +18,6 @@ import {
   createReadiness,
   followConnections,
   METRICS_CONTENT_TYPE,
-  openTls,
   type TlsStore,
 } from '@vacancy/shared/node'
 import type { Logger } from 'pino'
@@ -51,7 +50,7 @@ type ServeOptions = { readonly config: ServeConfig; readonly clock: Clock; reado
 export async function serveQueue(options: ServeOptions): Promise<QueueProgram> {
   const { config, log, clock } = options
   makeAuthFile(config.authFile, log)
-  const holder: { app: App | undefined } = { app: undefined }
+  const holder: Listening = { app: undefined }
   const tls = openListenerTls(options, holder)
   let port = config.listenPort
   const node = createQueueNode({
@@ -73,11 +72,10 @@ export async function serveQueue(options: ServeOptions): Promise<QueueProgram> {
   holder.app = app
   const endConnections = followConnections(app.server)
   try {
-    await app.listen({ host: config.listenHost, port: config.listenPort, backlog: config.listenBacklog })
-  } catch (cause) {
+    await listen(app, config)
+  } catch (error) {
     await stopQueue(node)
-    const address = `${config.listenHost}:${config.listenPort}`
-    throw new VacancyError('port_taken', { address, reason: (cause as Error).message }, { cause })
+    throw error
   }
   const url = listeningUrl(app)
   port = Number(new URL(url).port)
@@ -144,18 +142,6 @@ async function openApp(options: ServeOptions, node: QueueNode, tls: TlsStore | u
     log.error({ err: error }, 'opening a WebSocket failed'),
   )
   return app
-}
-
-function openListenerTls({ config, log, clock }: ServeOptions, holder: { app: App | undefined }): TlsStore | undefined {
-  if (config.tlsCert === '') return undefined
-  return openTls({
-    files: { cert: config.tlsCert, key: config.tlsKey },
-    log,
-    clock,
-    onReload: (material) => {
-      if (holder.app !== undefined) setTls(holder.app, material)
-    },
-  })
 }
 
 function httpOptions({ config, log, clock }: ServeOptions, node: QueueNode, tls: TlsStore | undefined): HttpOptions {

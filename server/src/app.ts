@@ -1,13 +1,13 @@
 import { CONSUMER_PATH, consumerUpgrade, putProducersInFront } from '@vacancy/queue'
-import { type Clock, VacancyError } from '@vacancy/shared'
+import type { Clock } from '@vacancy/shared'
 import { admitUpgrade } from '@vacancy/shared/api/admission'
 import { registerModules } from '@vacancy/shared/api/modules'
 import { type App, HTTP_LIMITS, type HttpOptions } from '@vacancy/shared/api/options'
 import { type ControlModule, moduleOf } from '@vacancy/shared/api/route'
-import { createHttp, listeningUrl, setTls } from '@vacancy/shared/api/server'
+import { createHttp, type Listening, listen, listeningUrl, openListenerTls, setTls } from '@vacancy/shared/api/server'
 import { dispatchUpgrades, type Upgrade } from '@vacancy/shared/api/upgrades'
 import { ACCESS_ROUTES, LIVE, type PersonRole, PLAYGROUND_ROUTES } from '@vacancy/shared/contract'
-import { createFailureLimiter, followConnections, openTls, type TlsStore } from '@vacancy/shared/node'
+import { createFailureLimiter, followConnections, type TlsStore } from '@vacancy/shared/node'
 import type { Logger } from 'pino'
 import { identify, isValidKey } from './access/identify.ts'
 import { setUpCode, signInCode } from './access/people.ts'
@@ -164,19 +164,7 @@ async function openControlPlane(options: ControlPlaneOptions, closers: Closers):
 }
 
 /** The listening server, once it exists. */
-type Listener = { app: App | undefined; url: string }
-
-function openListenerTls({ config, log, clock }: ControlPlaneOptions, listener: Listener): TlsStore | undefined {
-  if (config.tlsCert === '') return undefined
-  return openTls({
-    files: { cert: config.tlsCert, key: config.tlsKey },
-    log,
-    clock,
-    onReload: (material) => {
-      if (listener.app !== undefined) setTls(listener.app, material)
-    },
-  })
-}
+type Listener = Listening & { url: string }
 
 function httpOptions(
   { config, log, clock }: ControlPlaneOptions,
@@ -253,18 +241,6 @@ async function startSweeping(
   const sweeping = setInterval(() => void sweep(), SWEEP_MS)
   closers.push(async () => clearInterval(sweeping))
   await sweep()
-}
-
-async function listen(app: App, { listenHost, listenPort, listenBacklog }: ControlConfig): Promise<void> {
-  try {
-    await app.listen({ host: listenHost, port: listenPort, backlog: listenBacklog })
-  } catch (cause) {
-    throw new VacancyError(
-      'port_taken',
-      { address: `${listenHost}:${listenPort}`, reason: (cause as Error).message },
-      { cause },
-    )
-  }
 }
 
 /** Stops accepting requests and finishes those in flight; after the drain time, remaining connections are closed. */

@@ -20,7 +20,7 @@ import {
 } from '../forward/service.ts'
 import type { Hop, PoolSettings } from '../forward/state.ts'
 import { STATUS_SEGMENT, type Status, statusFrame } from '../forward/status.ts'
-import type { Route } from '../http.ts'
+import { open, type Route } from '../http.ts'
 import type { Registration } from '../register.ts'
 import type { RegistryClient } from '../registry-client.ts'
 import type { Resolver } from '../resolve.ts'
@@ -301,7 +301,6 @@ function factsOf({ options, discovery }: Bridge) {
 }
 
 function pagesOf(bridge: Bridge): readonly Route[] {
-  const open = (path: string, answer: Route['answer']): Route => ({ method: 'GET', path, admit: () => ({}), answer })
   return [
     open('/topology', () => json(200, { ...factsOf(bridge), nodes: nodesOf(bridge) })),
     open('/status', () => json(200, { ...factsOf(bridge), version: bridge.options.version })),

@@ -23,7 +23,7 @@ import {
 import { COMMANDS, isCommandName } from '@vacancy/shared/wire'
 import { createDoor } from '../access.ts'
 import { configRoute } from '../config-page.ts'
-import { createListener, type Route } from '../http.ts'
+import { createListener, open, type Route } from '../http.ts'
 import { createForwarder, drain, type Ended, type Forwarder, type ForwardLimits, type Policy } from './forwarder.ts'
 import { closePool } from './hops.ts'
 import { type Listener, listenForClients } from './listen.ts'
@@ -227,7 +227,6 @@ export async function startService(
     }
   })
   let listener: Listener | undefined
-  const open = (path: string, answer: Route['answer']): Route => ({ method: 'GET', path, admit: () => ({}), answer })
   const door = createDoor({ tokens: () => options.tokens?.(), publicRead: true, clock })
   const api: HttpServer = createListener({
     routes: [

@@ -13,9 +13,21 @@ import {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2'
-import type { AddressInfo, Socket } from 'node:net'
-import { VacancyError } from '@vacancy/shared'
-import { dropRest, http, https, LISTENER_LIMITS, secureContextOf, type TlsMaterial } from '@vacancy/shared/node'
+import type { Socket } from 'node:net'
+import {
+  dropRest,
+  HEADERS_TOO_LARGE,
+  http,
+  https,
+  LISTENER_LIMITS,
+  limitsOf,
+  listenAt,
+  requestPath,
+  secureContextOf,
+  sendUnreadable,
+  type TlsMaterial,
+  tlsOptionsOf,
+} from '@vacancy/shared/node'
 import { API_LIMITS, type Body, type Connection, type Exchange, type Proto } from './exchange.ts'
 import { servePlain } from './http1.ts'
 
@@ -98,8 +110,9 @@ export async function openListener(
   const secure = settings.https === undefined ? undefined : secureServer(state, settings.https.tls)
   try {
     return {
-      httpPort: plain && (await listen(plain, settings, settings.httpPort as number)),
-      httpsPort: secure && (await listen(secure, settings, settings.https?.port as number)),
+      httpPort: plain && (await listenAt(plain, settings.host, settings.httpPort as number, settings.sharesPorts)),
+      httpsPort:
+        secure && (await listenAt(secure, settings.host, settings.https?.port as number, settings.sharesPorts)),
       setTls: (tls) => secure?.setSecureContext(secureContextOf(tls)),
       counts: state.counts,
       close: (drainMs) => close(state, [plain, secure], drainMs),
@@ -111,16 +124,8 @@ export async function openListener(
   }
 }
 
-const limitsOf = ({ settings: { requestMs } }: State) => ({
-  maxHeaderSize: LISTENER_LIMITS.headerBytesMax,
-  headersTimeout: requestMs,
-  requestTimeout: requestMs,
-  keepAliveTimeout: LISTENER_LIMITS.idleTimeoutMs,
-  connectionsCheckingInterval: LISTENER_LIMITS.checkEveryMs,
-})
-
 function plainServer(state: State): Server {
-  const server = http.createServer(limitsOf(state))
+  const server = http.createServer(limitsOf(state.settings.requestMs, state.settings.requestMs))
   prepare(state, server)
   const serveHttp1 = takeListener(server, 'connection')
   server.on('connection', (socket: Socket) => {
@@ -131,12 +136,9 @@ function plainServer(state: State): Server {
 
 function secureServer(state: State, tls: TlsMaterial) {
   const server = https.createServer({
-    ...limitsOf(state),
-    ...secureContextOf(tls),
+    ...limitsOf(state.settings.requestMs, state.settings.requestMs),
+    ...tlsOptionsOf(tls),
     ALPNProtocols: ['h2', 'http/1.1'],
-    handshakeTimeout: LISTENER_LIMITS.handshakeTimeoutMs,
-    requestCert: tls.clientCa !== undefined,
-    rejectUnauthorized: tls.clientCa !== undefined,
   })
   prepare(state, server)
   const serveHttp1 = takeListener(server, 'secureConnection')
@@ -279,34 +281,12 @@ function countRequest({ counts }: State, connection: Connection, proto: Proto, c
 function refuseUnreadable(state: State, error: NodeJS.ErrnoException, socket: Socket): void {
   // No client is left to read a response, or it is in the middle of another one.
   const inFlight = state.connections.get(socket)?.inFlight ?? 0
-  if (error.code === 'ECONNRESET' || !socket.writable || (inFlight > 0 && error.code !== TIMEOUT)) {
+  if (error.code === 'ECONNRESET' || !socket.writable || (inFlight > 0 && error.code !== 'ERR_HTTP_REQUEST_TIMEOUT')) {
     socket.destroy()
     return
   }
   state.counts.unreadable++
-  const [status, message] = UNREADABLE[error.code ?? ''] ?? [400, 'not a valid HTTP request']
-  const body = JSON.stringify({ status: 'error', message })
-  const head = [
-    `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}`,
-    `Server: ${state.settings.serverName}`,
-    'Content-Type: application/json',
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    'Connection: close',
-  ]
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
-}
-
-const HEADERS_TOO_LARGE = `headers exceed ${LISTENER_LIMITS.headerBytesMax} bytes`
-const TIMEOUT = 'ERR_HTTP_REQUEST_TIMEOUT'
-const UNREADABLE: { readonly [code: string]: readonly [number, string] } = {
-  HPE_HEADER_OVERFLOW: [431, HEADERS_TOO_LARGE],
-  [TIMEOUT]: [408, 'the request took too long to arrive'],
-}
-
-function pathOf(url: string | undefined): string {
-  const path = url ?? '/'
-  const question = path.indexOf('?')
-  return question < 0 ? path : path.slice(0, question)
+  sendUnreadable(socket, state.settings.serverName, error, (message) => ({ status: 'error', message }))
 }
 
 // Bodies, of either protocol.
@@ -361,7 +341,7 @@ function onRequest(state: State, request: IncomingMessage, response: ServerRespo
     connection,
     proto: 'http1',
     method: request.method ?? '',
-    path: pathOf(request.url),
+    path: requestPath(request),
     header: (name) => {
       const value = request.headers[name]
       return Array.isArray(value) ? value[0] : value
@@ -413,7 +393,7 @@ function onStream(state: State, stream: ServerHttp2Stream, headers: IncomingHttp
     connection,
     proto: 'http2',
     method,
-    path: pathOf(headers[':path']),
+    path: requestPath({ url: headers[':path'] }),
     header: (name) => {
       const value = headers[name]
       return Array.isArray(value) ? value[0] : value
@@ -457,16 +437,6 @@ function refuseHeaders(state: State, stream: ServerHttp2Stream): void {
 }
 
 // Start and end.
-
-function listen(server: Server, { host, sharesPorts }: ListenerSettings, port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', (cause: NodeJS.ErrnoException) => {
-      const reason = cause.code ?? cause.message
-      reject(new VacancyError('port_taken', { address: `${host}:${port}`, reason }, { cause }))
-    })
-    server.listen({ port, host, reusePort: sharesPorts }, () => resolve((server.address() as AddressInfo).port))
-  })
-}
 
 async function close(state: State, servers: readonly (Server | undefined)[], drainMs: number): Promise<void> {
   state.isClosing = true

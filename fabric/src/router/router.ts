@@ -23,7 +23,7 @@ import {
 import type { Hop, PoolSettings } from '../forward/state.ts'
 import { STATUS_SEGMENT, type Status, statusFrame } from '../forward/status.ts'
 import type { Address, World } from '../forward/world.ts'
-import type { Route } from '../http.ts'
+import { open, type Route } from '../http.ts'
 import type { Registration } from '../register.ts'
 import type { RegistryClient } from '../registry-client.ts'
 import type { Resolver, ResolveTarget } from '../resolve.ts'
@@ -314,7 +314,6 @@ function factsOf({ options, forwarder }: Router) {
 
 function pagesOf(router: Router): readonly Route[] {
   const { options } = router
-  const open = (path: string, answer: Route['answer']): Route => ({ method: 'GET', path, admit: () => ({}), answer })
   return [
     open('/routes', ({ parameters }) => {
       const segment = parameters.get('segment')

@@ -71,13 +71,7 @@ export function openHttpServer(
   options: HttpServerOptions,
   handler: (request: IncomingMessage, response: ServerResponse) => void,
 ): HttpServer {
-  const limits = {
-    maxHeaderSize: LISTENER_LIMITS.headerBytesMax,
-    headersTimeout: LISTENER_LIMITS.headerTimeoutMs,
-    requestTimeout: options.requestTimeoutMs,
-    keepAliveTimeout: LISTENER_LIMITS.idleTimeoutMs,
-    connectionsCheckingInterval: LISTENER_LIMITS.checkEveryMs,
-  }
+  const limits = limitsOf(LISTENER_LIMITS.headerTimeoutMs, options.requestTimeoutMs)
   const secure = options.tls && https.createServer({ ...limits, ...tlsOptionsOf(options.tls) }, handler)
   const server = secure ?? http.createServer(limits, handler)
   const endConnections = followConnections(server)
@@ -85,12 +79,23 @@ export function openHttpServer(
   server.setTimeout(LISTENER_LIMITS.idleTimeoutMs)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => refuseUnreadable(options, error, socket))
   return {
-    listening: listen(server, options.host, options.port),
+    listening: listenAt(server, options.host, options.port),
     close: (drainMs) => close(server, () => endConnections(drainMs)),
     setTls(tls) {
       assert(secure !== undefined, 'a listener without TLS has no certificate to change')
       secure.setSecureContext(secureContextOf(tls))
     },
+  }
+}
+
+/** Limits as Node's HTTP server takes them. */
+export function limitsOf(headersTimeout: number, requestTimeout: number) {
+  return {
+    maxHeaderSize: LISTENER_LIMITS.headerBytesMax,
+    headersTimeout,
+    requestTimeout,
+    keepAliveTimeout: LISTENER_LIMITS.idleTimeoutMs,
+    connectionsCheckingInterval: LISTENER_LIMITS.checkEveryMs,
   }
 }
 
@@ -104,7 +109,11 @@ export function tlsOptionsOf(tls: TlsMaterial): TlsOptions {
   }
 }
 
-function listen(server: Server, host: string, port: number): Promise<number> {
+/**
+ * @param sharesPort other threads listen on the same port
+ * @throws VacancyError port_taken
+ */
+export function listenAt(server: Server, host: string, port: number, sharesPort = false): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>()
   const fail = (cause: NodeJS.ErrnoException) => {
     reject(
@@ -112,7 +121,7 @@ function listen(server: Server, host: string, port: number): Promise<number> {
     )
   }
   server.once('error', fail)
-  server.listen(port, host, () => {
+  server.listen({ port, host, reusePort: sharesPort }, () => {
     server.off('error', fail)
     resolve((server.address() as AddressInfo).port)
   })
@@ -127,15 +136,24 @@ async function close(server: Server, endConnections: () => void): Promise<void> 
   await closed.promise
 }
 
-/** Requests that Node could not parse: headers too large, too slow, or not HTTP. */
 function refuseUnreadable({ serverName }: HttpServerOptions, error: NodeJS.ErrnoException, socket: Socket): void {
   // No client is left to read a response, or the previous one was cut off.
   if (error.code === 'ECONNRESET' || !socket.writable || socket.bytesWritten > 0) {
     socket.destroy()
     return
   }
-  const [status, message] = UNREADABLE[error.code ?? ''] ?? [400, 'not a valid HTTP request']
-  const body = JSON.stringify({ error: message })
+  sendUnreadable(socket, serverName, error, (message) => ({ error: message }))
+}
+
+/** The response to a request that Node could not parse: headers too large, too slow, or not HTTP. */
+export function sendUnreadable(
+  socket: Socket,
+  serverName: string,
+  { code = '' }: NodeJS.ErrnoException,
+  bodyOf: (message: string) => object,
+): void {
+  const [status, message] = UNREADABLE[code] ?? [400, 'not a valid HTTP request']
+  const body = JSON.stringify(bodyOf(message))
   const head = [
     `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}`,
     `Server: ${serverName}`,
@@ -146,14 +164,14 @@ function refuseUnreadable({ serverName }: HttpServerOptions, error: NodeJS.Errno
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
 }
 
+export const HEADERS_TOO_LARGE = `headers exceed ${LISTENER_LIMITS.headerBytesMax} bytes`
 const UNREADABLE: { readonly [code: string]: readonly [number, string] } = {
-  HPE_HEADER_OVERFLOW: [431, `headers exceed ${LISTENER_LIMITS.headerBytesMax} bytes`],
+  HPE_HEADER_OVERFLOW: [431, HEADERS_TOO_LARGE],
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'the request took too long to arrive'],
 }
 
 /** The path of a request, without its query. */
-export function requestPath(request: IncomingMessage): string {
-  const url = request.url ?? '/'
+export function requestPath({ url = '/' }: { readonly url?: string | undefined }): string {
   const question = url.indexOf('?')
   return question < 0 ? url : url.slice(0, question)
 }

@@ -54,10 +54,15 @@ export {
 } from './http-routes.ts'
 export {
   dropRest,
+  HEADERS_TOO_LARGE,
   HttpError,
   type HttpServer,
   LISTENER_LIMITS,
+  limitsOf,
+  listenAt,
   parseJsonBody,
+  requestPath,
+  sendUnreadable,
   tlsOptionsOf,
 } from './http-server.ts'
 export {

@@ -6,9 +6,10 @@ import cookies from '@fastify/cookie'
 import helmet from '@fastify/helmet'
 import fastify, { type FastifyBaseLogger, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod'
+import type { Logger } from 'pino'
 import { CONTROL_BODY_BYTES_MAX } from '../../contract/index.ts'
-import { assert } from '../../index.ts'
-import { dropRest, secureContextOf, type TlsMaterial, VERSION } from '../index.ts'
+import { assert, type Clock, VacancyError } from '../../index.ts'
+import { dropRest, openTls, secureContextOf, type TlsMaterial, type TlsStore, VERSION } from '../index.ts'
 import { foreignHost, isOwnHost } from './admission.ts'
 import { problem } from './errors.ts'
 import { type App, HTTP_LIMITS, type HttpOptions } from './options.ts'
@@ -84,6 +85,42 @@ async function addSecurity(app: App, options: HttpOptions): Promise<void> {
     const route = request.routeOptions.config?.route ?? (request.routeOptions.url === undefined ? 'none' : 'pages')
     options.onAnswer(route, reply.statusCode, reply.elapsedTime / 1000)
   })
+}
+
+/** A listening server, once it exists. */
+export type Listening = { app: App | undefined }
+type ListenerConfig = {
+  readonly tlsCert: string
+  readonly tlsKey: string
+  readonly listenHost: string
+  readonly listenPort: number
+  readonly listenBacklog: number
+}
+
+/** The certificate of the listener, followed; undefined for plain HTTP. */
+export function openListenerTls(
+  { config, log, clock }: { readonly config: ListenerConfig; readonly log: Logger; readonly clock: Clock },
+  listening: Listening,
+): TlsStore | undefined {
+  if (config.tlsCert === '') return undefined
+  return openTls({
+    files: { cert: config.tlsCert, key: config.tlsKey },
+    log,
+    clock,
+    onReload: (material) => {
+      if (listening.app !== undefined) setTls(listening.app, material)
+    },
+  })
+}
+
+/** @throws VacancyError port_taken */
+export async function listen(app: App, { listenHost, listenPort, listenBacklog }: ListenerConfig): Promise<void> {
+  try {
+    await app.listen({ host: listenHost, port: listenPort, backlog: listenBacklog })
+  } catch (cause) {
+    const address = `${listenHost}:${listenPort}`
+    throw new VacancyError('port_taken', { address, reason: (cause as Error).message }, { cause })
+  }
 }
 
 /** New connections use this certificate. @throws when it is invalid; the previous one stays in use */
