@@ -152,9 +152,9 @@ function headOf(report: Report | Section): string {
   const scope =
     'scope' in report ? report.scope : `${report.size} run over ${report.packages.toLocaleString('en')} packages`
   return [
-    `${scope}, ${startedAt}, ${Math.round(seconds)} s`,
+    `${scope}, ${startedAt.slice(0, 10)}, ${Math.round(seconds)} s`,
     `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGb} GB, ${machine.system}, load ${machine.loadBefore.toFixed(2)} before`,
-    `Node ${machine.node}, V8 ${machine.v8}, Vacancy ${machine.vacancy} (${machine.commit})`,
+    `Node ${machine.node}, Vacancy ${machine.vacancy} (${machine.commit})`,
   ].join('\n')
 }
 

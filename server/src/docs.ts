@@ -11,7 +11,6 @@ import {
   type ControlRoute,
   IMPORT_LIMITS,
   JOB_LIMITS,
-  LIVE,
   PLAYGROUND_LIMITS,
   PROGRAM_ROUTES,
   QUEUE_ROUTES,
@@ -60,8 +59,6 @@ function controlPage(): string {
     limitsTable(PLAYGROUND_LIMITS, PLAYGROUND_MEANINGS),
     '### Segments and properties',
     limitsTable(SEGMENT_LIMITS, SEGMENT_MEANINGS),
-    '### Live channel',
-    limitsTable(LIVE, LIVE_MEANINGS),
   ])
 }
 
@@ -184,17 +181,6 @@ const SEGMENT_MEANINGS: Meanings<typeof SEGMENT_LIMITS> = {
   nightsMax: 'Nights of one calendar.',
   roomTypesMax: 'Room types of one calendar.',
   differencesMax: 'Differing cells that are listed.',
-}
-
-const LIVE_MEANINGS: Meanings<typeof LIVE> = {
-  path: 'Path of the WebSocket.',
-  frameBytesMax: 'Bytes of a frame from a browser.',
-  topicsMax: 'Topics of a connection.',
-  keptMax: 'Changes kept per topic, for browsers that reconnect.',
-  framesPerSecond: 'Changes a second of a topic.',
-  framesPerSecondFast: 'The same of an operation or an import.',
-  unsentBytesMax: 'Bytes that wait for a slow browser. Beyond them it is disconnected.',
-  pingMs: 'Milliseconds between pings.',
 }
 
 function pageOf(blocks: readonly string[]): string {
