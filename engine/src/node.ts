@@ -8,16 +8,7 @@ import { availableParallelism, cpus } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import { MessageChannel, type Transferable, Worker } from 'node:worker_threads'
 import { type CodecList, ERRORS, type ErrorRow, EXIT, VacancyError } from '@vacancy/shared'
-import {
-  type Log,
-  loadTls,
-  openTls,
-  openTokens,
-  type TlsFiles,
-  type TlsMaterial,
-  type TokenHash,
-  tlsOptionsOf,
-} from '@vacancy/shared/node'
+import { type Log, loadTls, openTls, openTokens, type TlsFiles, tlsOptionsOf } from '@vacancy/shared/node'
 import type { FromReplica, ToReplica } from './cluster/messages.ts'
 import { createCells } from './cluster/shared-status.ts'
 import type { ClusterNodeOptions, openShard } from './cluster-node.ts'
@@ -210,9 +201,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     state.memory = attachMemory(ready.memory)
     state.shardId = ready.shardId
     state.codecMismatch = ready.codecMismatch
-    const { slabBytes, slabs } = plan
-    const secrets = { tokens: tokens?.tokens(), tls: tcpTls?.material() }
-    const parts = { threads, slabBytes, slabs, ready, ...secrets, counters, cells: shard && cells }
+    const parts = { threads, plan, ready, files, counters, cells: shard && cells }
     const tcp = await startTcp(options, state, parts, sendToReplica)
     state.tcp = tcp
     for (const reason of ['starting', 'recovering', 'loading'] as const) state.unavailable.delete(reason)
@@ -632,11 +621,9 @@ async function startTcp(
   state: State,
   parts: {
     threads: number
-    slabBytes: number
-    slabs: number
+    plan: ThreadPlan
     ready: Extract<FromReplica, { type: 'ready' }>
-    tokens: readonly TokenHash[] | undefined
-    tls: TlsMaterial | undefined
+    files: NodeFiles
     counters: ReturnType<typeof countersOf>
     cells: SharedArrayBuffer | undefined
   },
@@ -644,6 +631,8 @@ async function startTcp(
 ): Promise<TcpServer> {
   const { config, log, codecs } = options
   const settings = config.values
+  const { tokens, tcpTls } = parts.files
+  const tls = tcpTls?.material()
   const channels = Array.from({ length: parts.threads }, () => new MessageChannel())
   const starting = startTcpServer(
     {
@@ -665,10 +654,10 @@ async function startTcp(
       // A standalone node has no other node to read from (docs/design/http.md#configuration has the key for clusters).
       leaderReads: parts.cells === undefined || settings.leaderReads,
       cells: parts.cells,
-      tokens: parts.tokens,
-      tls: parts.tls && tlsOptionsOf(parts.tls),
-      slabBytes: parts.slabBytes,
-      slabs: parts.slabs,
+      tokens: tokens?.tokens(),
+      tls: tls && tlsOptionsOf(tls),
+      slabBytes: parts.plan.slabBytes,
+      slabs: parts.plan.slabs,
       searchSliceWork: SLICE_WORK,
       clockOffsetMs: options.clockOffsetMs,
     },
