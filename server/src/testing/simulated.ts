@@ -166,10 +166,50 @@ export async function startSimulated(plan: SimPlan): Promise<Simulated> {
     return shard
   }
 
+  const verbs = verbsOf(find, findShard, fabric)
+  const act: Simulated['act'] = (verb, body) => {
+    const does = verbs[verb]
+    if (!does) throw new Error(`unknown verb; verbs are ${Object.keys(verbs).join(', ')}`)
+    return does(body)
+  }
+
+  const registry = createServer((request, response) => {
+    answerRegistry(request, response, { shards, fabric, act }).catch((error: Error) =>
+      send(response, 400, { error: error.message }),
+    )
+  })
+  await new Promise<void>((resolve) => registry.listen(0, '127.0.0.1', resolve))
+  const registryUrl = `http://127.0.0.1:${(registry.address() as AddressInfo).port}`
+  return {
+    fabric,
+    registryUrl,
+    shards,
+    node: find,
+    act,
+    scenario: (name) =>
+      begin(name, shards, act, (follower) => {
+        flapping = setInterval(() => void turnOver(follower), FLAP_MS)
+      }),
+    async close() {
+      clearInterval(timer)
+      clearInterval(flapping)
+      await fabric?.close()
+      await Promise.all([...nodes.map(({ server }) => server), registry].map(closeServer))
+    },
+  }
+}
+
+type Verbs = { readonly [verb: string]: (body: SimAct) => void | Promise<void> }
+
+function verbsOf(
+  find: (shard: string | undefined, id: string | undefined) => SimNode,
+  findShard: (id: string | undefined) => SimShard,
+  fabric: SimFabric | undefined,
+): Verbs {
   const set = (body: SimAct, change: Partial<SimNode>) => void Object.assign(find(body.shard, body.node), change)
   const setNext = (body: SimAct, next: SimShard['next']) => void Object.assign(findShard(body.shard), { next })
 
-  const verbs: { readonly [verb: string]: (body: SimAct) => void | Promise<void> } = {
+  return {
     stop: (body) => stopNode(find(body.shard, body.node)),
     start: (body) => startNode(find(body.shard, body.node)),
     silent: (body) => set(body, { fault: 'silent' }),
@@ -210,80 +250,59 @@ export async function startSimulated(plan: SimPlan): Promise<Simulated> {
       lead(node.shard, node.id)
     },
   }
-  const act: Simulated['act'] = (verb, body) => {
-    const does = verbs[verb]
-    if (!does) throw new Error(`unknown verb; verbs are ${Object.keys(verbs).join(', ')}`)
-    return does(body)
-  }
+}
 
-  const scenario = async (name: string) => {
-    const first = shards[0] as SimShard
-    const last = shards.at(-1) as SimShard
-    const followers = first.nodes.filter(({ id, isVoter }) => isVoter && id !== first.leader)
-    const [follower] = followers as [SimNode]
-    switch (name as (typeof SCENARIOS)[number]) {
-      case 'lag':
-        return void act('lag', { shard: first.id, node: follower.id, entries: 12_400 })
-      case 'no-leader':
-        return partitionAll(first)
-      case 'quorum-lost':
-        for (const node of followers) await stopNode(node)
-        return
-      case 'split': {
-        const old = find(first.id, first.leader)
-        await act('partition', { shard: first.id, node: old.id })
-        return
-      }
-      case 'flap':
-        flapping = setInterval(() => {
-          if (follower.fault === 'stopped') void startNode(follower)
-          else void stopNode(follower)
-        }, 6_000)
-        return
-      case 'slow-node':
-        follower.delayMs = 600
-        return
-      case 'partial':
-        for (const shard of shards.slice(0, Math.max(1, Math.floor(shards.length / 10))))
-          (shard.nodes.at(-1) as SimNode).fault = 'silent'
-        return
-      case 'codec-mismatch':
-        return void act('codecs', { shard: first.id, node: follower.id })
-      case 'divergence':
-        return void act('diverge', { shard: first.id, node: follower.id })
-      case 'oversold':
-        return void Object.assign(first, { oversold: ['hotel_123', 'hotel_124'] })
-      case 'cores-changed': {
-        const node = last.nodes.at(-1) as SimNode
-        node.coresNow = Math.max(1, node.coresStart - 2)
-        setTimeout(() => void stopNode(node), 12_000)
-        return
-      }
+const FLAP_MS = 6_000
+
+function turnOver(node: SimNode): void | Promise<void> {
+  return node.fault === 'stopped' ? startNode(node) : stopNode(node)
+}
+
+/** @param flap stops and starts a node again and again */
+async function begin(
+  name: string,
+  shards: readonly SimShard[],
+  act: Simulated['act'],
+  flap: (follower: SimNode) => void,
+): Promise<void> {
+  const first = shards[0] as SimShard
+  const last = shards.at(-1) as SimShard
+  const followers = first.nodes.filter(({ id, isVoter }) => isVoter && id !== first.leader)
+  const [follower] = followers as [SimNode]
+  switch (name as (typeof SCENARIOS)[number]) {
+    case 'lag':
+      return void act('lag', { shard: first.id, node: follower.id, entries: 12_400 })
+    case 'no-leader':
+      return partitionAll(first)
+    case 'quorum-lost':
+      for (const node of followers) await stopNode(node)
+      return
+    case 'split':
+      await act('partition', { shard: first.id, node: first.leader })
+      return
+    case 'flap':
+      return flap(follower)
+    case 'slow-node':
+      follower.delayMs = 600
+      return
+    case 'partial':
+      for (const shard of shards.slice(0, Math.max(1, Math.floor(shards.length / 10))))
+        (shard.nodes.at(-1) as SimNode).fault = 'silent'
+      return
+    case 'codec-mismatch':
+      return void act('codecs', { shard: first.id, node: follower.id })
+    case 'divergence':
+      return void act('diverge', { shard: first.id, node: follower.id })
+    case 'oversold':
+      return void Object.assign(first, { oversold: ['hotel_123', 'hotel_124'] })
+    case 'cores-changed': {
+      const node = last.nodes.at(-1) as SimNode
+      node.coresNow = Math.max(1, node.coresStart - 2)
+      setTimeout(() => void stopNode(node), 12_000)
+      return
     }
-    throw new Error(`--scenario must be one of ${SCENARIOS.join(', ')}`)
   }
-
-  const registry = createServer((request, response) => {
-    answerRegistry(request, response, { shards, fabric, act }).catch((error: Error) =>
-      send(response, 400, { error: error.message }),
-    )
-  })
-  await new Promise<void>((resolve) => registry.listen(0, '127.0.0.1', resolve))
-  const registryUrl = `http://127.0.0.1:${(registry.address() as AddressInfo).port}`
-  return {
-    fabric,
-    registryUrl,
-    shards,
-    node: find,
-    act,
-    scenario,
-    async close() {
-      clearInterval(timer)
-      clearInterval(flapping)
-      await fabric?.close()
-      await Promise.all([...nodes.map(({ server }) => server), registry].map(closeServer))
-    },
-  }
+  throw new Error(`--scenario must be one of ${SCENARIOS.join(', ')}`)
 }
 
 /** `delay`: how late a node answers over HTTP. `slow`, `fast`: how long its searches take, as its metrics report. */
