@@ -144,13 +144,14 @@ async function report({ processes, states }: Pick<Platform, 'processes' | 'state
     const pid = processes.get(name)?.program.pid()
     // The end of a process was already reported.
     if (states === undefined || kind !== 'node' || pid === undefined || ready.text.startsWith(STARTING)) continue
+    const [text = ''] = ready.text.split('; ')
     const [before, nowMs] = [states.get(name), performance.now()]
-    const state = before?.text === ready.text ? before : { text: ready.text, sinceMs: nowMs, isSaid: false }
+    const state = before?.text === text ? before : { text, sinceMs: nowMs, isSaid: false }
     states.set(name, state)
     if (state.isSaid || (!ready.isReady && nowMs - state.sinceMs < LASTS_MS)) continue
     state.isSaid = true
-    if (!ready.isReady) say(`${name}  not yet: ${ready.text.split('; ')[0]}`)
-    else if (ready.text !== LEADS) say(`${name}  ${ready.text}, up to date`)
+    if (!ready.isReady) say(`${name}  not yet: ${text}`)
+    else if (text !== LEADS) say(`${name}  ${text}, up to date`)
     else say(`${name}  leads in term ${(await leaderSeenBy(component))?.term}, process ${pid}`)
   }
 }
