@@ -2,7 +2,7 @@
  * Confirmation of a change that is hard to undo (docs/design/control-plane.md#plan): its name, typed, and a reason.
  */
 import * as copy from './data-copy.ts'
-import { Field, Input } from './field.tsx'
+import { TextField } from './field.tsx'
 
 const REASON_MIN = 8
 const REASON_MAX = 500
@@ -11,27 +11,20 @@ type ValueProps = { readonly value: string; readonly onChange: (value: string) =
 
 export function TypedField({ text, value, onChange }: ValueProps & { readonly text: string }) {
   return (
-    <Field label={copy.confirmFields.typeToConfirm(text)} required>
-      {(wire) => (
-        <Input
-          {...wire}
-          value={value}
-          autoComplete="off"
-          spellCheck={false}
-          onChange={(event) => onChange(event.target.value.trim())}
-        />
-      )}
-    </Field>
+    <TextField
+      label={copy.confirmFields.typeToConfirm(text)}
+      required
+      value={value}
+      autoComplete="off"
+      spellCheck={false}
+      onChange={(text) => onChange(text.trim())}
+    />
   )
 }
 
 export function ReasonField({ value, onChange }: ValueProps) {
   return (
-    <Field label={copy.confirmFields.reason} required>
-      {(wire) => (
-        <Input {...wire} value={value} maxLength={REASON_MAX} onChange={(event) => onChange(event.target.value)} />
-      )}
-    </Field>
+    <TextField label={copy.confirmFields.reason} required value={value} maxLength={REASON_MAX} onChange={onChange} />
   )
 }
 

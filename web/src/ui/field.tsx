@@ -15,14 +15,14 @@ export type Wire = {
   readonly required: boolean
 }
 
-type FieldProps = {
+export type FieldProps = {
   readonly label: string
   readonly hint?: ReactNode
   readonly error?: string | undefined
-  readonly required?: boolean
+  readonly required?: boolean | undefined
   /** Beside the label, such as a switch or a count. */
   readonly aside?: ReactNode
-  readonly className?: string
+  readonly className?: string | undefined
   readonly children: (wire: Wire) => ReactNode
 }
 
@@ -62,6 +62,21 @@ export function Field({ label, hint, error, required = false, aside, className, 
 
 export function Input({ className, ...rest }: ComponentProps<'input'>) {
   return <input {...rest} className={clsx(CONTROL, 'h-control', className)} />
+}
+
+type TextFieldProps = Omit<FieldProps, 'children' | 'className'> &
+  Omit<ComponentProps<'input'>, 'onChange' | 'required'> & {
+    readonly onChange: (text: string) => void
+    readonly fieldClassName?: string
+  }
+
+/** A labelled input of one line. */
+export function TextField({ label, hint, error, required, aside, fieldClassName, onChange, ...input }: TextFieldProps) {
+  return (
+    <Field {...{ label, hint, error, required, aside, className: fieldClassName }}>
+      {(wire) => <Input {...wire} {...input} onChange={({ target }) => onChange(target.value)} />}
+    </Field>
+  )
 }
 
 export function TextArea({ className, ...rest }: ComponentProps<'textarea'>) {

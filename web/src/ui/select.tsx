@@ -2,6 +2,7 @@
 import clsx from 'clsx'
 import type { ComponentProps } from 'react'
 import { Icon } from '../icons/icon.tsx'
+import { Field, type FieldProps } from './field.tsx'
 
 type SelectProps = Omit<ComponentProps<'select'>, 'children'> & {
   readonly options: readonly { readonly value: string; readonly label: string; readonly disabled?: boolean }[]
@@ -27,5 +28,17 @@ export function Select({ options, className, ...rest }: SelectProps) {
         className="pointer-events-none absolute inset-y-0 end-2.5 my-auto text-text-2"
       />
     </span>
+  )
+}
+
+type SelectFieldProps = Pick<FieldProps, 'label' | 'hint' | 'error'> &
+  Omit<SelectProps, 'onChange'> & { readonly onChange: (value: string) => void; readonly fieldClassName?: string }
+
+/** A labelled select. */
+export function SelectField({ label, hint, error, fieldClassName, onChange, ...select }: SelectFieldProps) {
+  return (
+    <Field {...{ label, hint, error, className: fieldClassName }}>
+      {(wire) => <Select {...wire} {...select} onChange={({ target }) => onChange(target.value)} />}
+    </Field>
   )
 }

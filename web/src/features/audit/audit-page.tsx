@@ -13,7 +13,7 @@ import { Banner } from '../../ui/banner.tsx'
 import { Button, LinkButton } from '../../ui/button.tsx'
 import { Drawer } from '../../ui/dialog.tsx'
 import { Facts } from '../../ui/facts.tsx'
-import { Field, Input } from '../../ui/field.tsx'
+import { TextField } from '../../ui/field.tsx'
 import { Id } from '../../ui/id.tsx'
 import { Link } from '../../ui/link.tsx'
 import { NARROW, useMedia } from '../../ui/media.ts'
@@ -88,21 +88,15 @@ function useAuditFilter(): AuditFilter {
 function AuditFilters({ filter }: { filter: AuditFilter }) {
   const setUrl = useSetUrl()
   const input = (name: keyof AuditFilter, label: string, placeholder: string) => (
-    <Field
+    <TextField
       label={label}
-      className="sm:w-36"
+      fieldClassName="sm:w-36"
       {...(isInvalidDay(name, filter[name]) ? { error: copy.audit.dayInvalid } : {})}
-    >
-      {(wire) => (
-        <Input
-          {...wire}
-          placeholder={placeholder}
-          maxLength={256}
-          value={filter[name]}
-          onChange={(event) => setUrl({ [name]: event.target.value })}
-        />
-      )}
-    </Field>
+      placeholder={placeholder}
+      maxLength={256}
+      value={filter[name]}
+      onChange={(text) => setUrl({ [name]: text })}
+    />
   )
   return (
     <search

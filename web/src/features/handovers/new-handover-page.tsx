@@ -12,7 +12,7 @@ import { useUrlParam } from '../../lib/url.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { Banner } from '../../ui/banner.tsx'
 import { Button, LinkButton } from '../../ui/button.tsx'
-import { Field, Input } from '../../ui/field.tsx'
+import { TextField } from '../../ui/field.tsx'
 import { Link } from '../../ui/link.tsx'
 import { Page } from '../../ui/page.tsx'
 import { EmptyState, ErrorState, Panel, Skeleton } from '../../ui/panel.tsx'
@@ -88,22 +88,16 @@ function Plan({ request, plan, refetch }: PlanProps) {
       <Risks plan={plan} />
       <p className="prose text-text-2">{copy.plan.rules}</p>
       <div className="flex flex-wrap items-end gap-3">
-        <Field
+        <TextField
           label={copy.plan.reason}
           hint={plan.reasonRequired ? copy.plan.reasonRequired(REASON_MIN) : copy.plan.reasonOptional}
           required={plan.reasonRequired}
-          className="w-full sm:w-120"
-        >
-          {(wire) => (
-            <Input
-              {...wire}
-              value={reason}
-              maxLength={REASON_MAX}
-              autoComplete="off"
-              onChange={(event) => setReason(event.target.value)}
-            />
-          )}
-        </Field>
+          fieldClassName="w-full sm:w-120"
+          value={reason}
+          maxLength={REASON_MAX}
+          autoComplete="off"
+          onChange={setReason}
+        />
         <Button
           kind="primary"
           why={why}

@@ -12,9 +12,9 @@ import { count, NONE } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { Button, LinkButton } from '../../ui/button.tsx'
-import { Field, Input } from '../../ui/field.tsx'
+import { TextField } from '../../ui/field.tsx'
 import { Panel } from '../../ui/panel.tsx'
-import { Select } from '../../ui/select.tsx'
+import { SelectField } from '../../ui/select.tsx'
 import type { Column } from '../../ui/table.tsx'
 import { VirtualTable } from '../../ui/virtual-table.tsx'
 import * as copy from './copy.ts'
@@ -100,24 +100,22 @@ export function ErrorsTable({ view }: { view: ImportView }) {
           <div className="flex flex-col gap-3 p-4">
             <NextSteps view={view} errors={errors} />
             <div className="flex flex-wrap items-end gap-3">
-              <Field label={copy.errors.kind}>
-                {(wire) => (
-                  <Select
-                    {...wire}
-                    value={kind}
-                    onChange={(event) => setKind(event.target.value)}
-                    options={[
-                      { value: '', label: copy.errors.allKinds(count(errors.count)) },
-                      ...kinds.map(([value, many]) => ({ value, label: copy.errors.kindCount(value, count(many)) })),
-                    ]}
-                  />
-                )}
-              </Field>
-              <Field label={copy.errors.search} className="grow sm:max-w-80">
-                {(wire) => (
-                  <Input {...wire} type="search" value={text} onChange={(event) => setText(event.target.value)} />
-                )}
-              </Field>
+              <SelectField
+                label={copy.errors.kind}
+                value={kind}
+                onChange={setKind}
+                options={[
+                  { value: '', label: copy.errors.allKinds(count(errors.count)) },
+                  ...kinds.map(([value, many]) => ({ value, label: copy.errors.kindCount(value, count(many)) })),
+                ]}
+              />
+              <TextField
+                label={copy.errors.search}
+                fieldClassName="grow sm:max-w-80"
+                type="search"
+                value={text}
+                onChange={setText}
+              />
               <p className="text-small text-text-2">
                 {copy.errors.count(total)} {errors.count > errors.kept && copy.errors.ofKept(count(errors.kept))}
               </p>

@@ -15,7 +15,7 @@ import { useRoute } from '../../lib/use-route.ts'
 import { Banner } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Combobox } from '../../ui/combobox.tsx'
-import { Field, Input } from '../../ui/field.tsx'
+import { Field, TextField } from '../../ui/field.tsx'
 import { Page } from '../../ui/page.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Progress } from '../../ui/progress.tsx'
@@ -72,11 +72,14 @@ export function NewImportPage() {
                   />
                 )}
               </Field>
-              <Field label={copy.start.name} required hint={copy.start.nameHint}>
-                {(wire) => (
-                  <Input {...wire} maxLength={128} value={name} onChange={(event) => setName(event.target.value)} />
-                )}
-              </Field>
+              <TextField
+                label={copy.start.name}
+                required
+                hint={copy.start.nameHint}
+                maxLength={128}
+                value={name}
+                onChange={setName}
+              />
             </div>
             {codecs ? (
               <p className="text-small text-text-2">{copy.start.ownCodecs(codecs.file)}</p>

@@ -18,7 +18,7 @@ import { CodeTabs } from '../../ui/code-tabs.tsx'
 import { TypedField } from '../../ui/confirm-fields.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { EnvironmentLabel } from '../../ui/environment-label.tsx'
-import { Field, Input, RadioGroup } from '../../ui/field.tsx'
+import { RadioGroup, TextField } from '../../ui/field.tsx'
 import { Link } from '../../ui/link.tsx'
 import { ErrorState, Skeleton } from '../../ui/panel.tsx'
 import { focusOperation } from './focus-operation.ts'
@@ -281,22 +281,16 @@ function Confirming({ plan, reason, onReason, typed, onTyped }: ConfirmingProps)
   return (
     <>
       {required.typed && <TypedField text={plan.confirmText} value={typed} onChange={onTyped} />}
-      <Field
+      <TextField
         label={copy.plan.reason}
         hint={required.reason ? copy.plan.reasonRequired(warnings) : copy.plan.reasonOptional}
         required={required.reason}
-      >
-        {(wire) => (
-          <Input
-            {...wire}
-            data-first-field={required.typed ? undefined : ''}
-            value={reason}
-            maxLength={REASON_CHARACTERS_MAX}
-            autoComplete="off"
-            onChange={(event) => onReason(event.target.value)}
-          />
-        )}
-      </Field>
+        data-first-field={required.typed ? undefined : ''}
+        value={reason}
+        maxLength={REASON_CHARACTERS_MAX}
+        autoComplete="off"
+        onChange={onReason}
+      />
     </>
   )
 }

@@ -8,7 +8,7 @@ import { Button } from '../../ui/button.tsx'
 import { CopyButton } from '../../ui/copy-button.tsx'
 import { Drawer } from '../../ui/dialog.tsx'
 import { EventList } from '../../ui/event-list.tsx'
-import { Field, Input } from '../../ui/field.tsx'
+import { TextField } from '../../ui/field.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import * as copy from './copy.ts'
 import { incidentNote } from './incident-note.ts'
@@ -95,20 +95,15 @@ function MomentFields({ moments, onChange }: MomentFieldsProps) {
   }
   return (
     <form onSubmit={submit} className="flex flex-wrap items-end gap-3">
-      <Field label={copy.changes.from} error={errors.from}>
-        {(wire) => (
-          <Input
-            {...wire}
-            data-first-field=""
-            value={from}
-            maxLength={64}
-            onChange={(event) => setFrom(event.target.value)}
-          />
-        )}
-      </Field>
-      <Field label={copy.changes.to} error={errors.to}>
-        {(wire) => <Input {...wire} value={to} maxLength={64} onChange={(event) => setTo(event.target.value)} />}
-      </Field>
+      <TextField
+        label={copy.changes.from}
+        error={errors.from}
+        data-first-field=""
+        value={from}
+        maxLength={64}
+        onChange={setFrom}
+      />
+      <TextField label={copy.changes.to} error={errors.to} value={to} maxLength={64} onChange={setTo} />
       <Button type="submit">{copy.changes.compare}</Button>
     </form>
   )

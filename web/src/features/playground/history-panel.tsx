@@ -10,7 +10,7 @@ import { routes } from '../../lib/routes.ts'
 import { useRoute } from '../../lib/use-route.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
-import { Field, Input } from '../../ui/field.tsx'
+import { TextField } from '../../ui/field.tsx'
 import { IconButton } from '../../ui/icon-button.tsx'
 import { Link } from '../../ui/link.tsx'
 import { EmptyState, Panel } from '../../ui/panel.tsx'
@@ -68,11 +68,13 @@ export function HistoryPanel({ draft, last, onUse, onCompare }: HistoryProps) {
     >
       {({ entries, total }) => (
         <div className="flex min-w-0 flex-col gap-2">
-          <Field label={copy.history.search} className="max-w-80">
-            {(wire) => (
-              <Input {...wire} type="search" value={search} onChange={({ target }) => setSearch(target.value)} />
-            )}
-          </Field>
+          <TextField
+            label={copy.history.search}
+            fieldClassName="max-w-80"
+            type="search"
+            value={search}
+            onChange={setSearch}
+          />
           {entries.length === 0 ? (
             <EmptyState text={search === '' ? copy.history.empty : copy.history.noMatch(search)} />
           ) : (

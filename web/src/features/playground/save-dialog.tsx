@@ -6,7 +6,7 @@ import { call } from '../../lib/api.ts'
 import { routes } from '../../lib/routes.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
-import { Field, Input, RadioGroup } from '../../ui/field.tsx'
+import { RadioGroup, TextField } from '../../ui/field.tsx'
 import { ErrorState } from '../../ui/panel.tsx'
 import { toast } from '../../ui/toast.tsx'
 import * as copy from './copy.ts'
@@ -70,14 +70,14 @@ export function SaveDialog({ draft, shard, saved, onClose }: SaveProps) {
       }
     >
       <div className="flex flex-col gap-3">
-        <Field label={copy.saveDialog.name} required>
-          {(wire) => <Input {...wire} maxLength={80} value={name} onChange={({ target }) => setName(target.value)} />}
-        </Field>
-        <Field label={copy.saveDialog.folder} hint={copy.saveDialog.folderHint}>
-          {(wire) => (
-            <Input {...wire} maxLength={80} value={folder} onChange={({ target }) => setFolder(target.value)} />
-          )}
-        </Field>
+        <TextField label={copy.saveDialog.name} required maxLength={80} value={name} onChange={setName} />
+        <TextField
+          label={copy.saveDialog.folder}
+          hint={copy.saveDialog.folderHint}
+          maxLength={80}
+          value={folder}
+          onChange={setFolder}
+        />
         <RadioGroup
           label={copy.saveDialog.visible}
           value={visible}

@@ -7,7 +7,7 @@ import { useRoute } from '../../lib/use-route.ts'
 import { Age } from '../../ui/age.tsx'
 import { Button } from '../../ui/button.tsx'
 import { CodeView } from '../../ui/code-view.tsx'
-import { Field, Input } from '../../ui/field.tsx'
+import { TextField } from '../../ui/field.tsx'
 import { late } from '../../ui/late.tsx'
 import { Page } from '../../ui/page.tsx'
 import { Panel } from '../../ui/panel.tsx'
@@ -66,15 +66,13 @@ function Saved({ saved }: { readonly saved: SavedQuery }) {
         {names.length > 0 && (
           <div className="grid gap-3 sm:grid-cols-2">
             {names.map((name) => (
-              <Field key={name} label={name} hint={copy.savedQuery.parameterHint}>
-                {(wire) => (
-                  <Input
-                    {...wire}
-                    value={values[name] ?? ''}
-                    onChange={({ target }) => setValues({ ...values, [name]: target.value })}
-                  />
-                )}
-              </Field>
+              <TextField
+                key={name}
+                label={name}
+                hint={copy.savedQuery.parameterHint}
+                value={values[name] ?? ''}
+                onChange={(text) => setValues({ ...values, [name]: text })}
+              />
             ))}
           </div>
         )}

@@ -8,7 +8,7 @@ import { useRoute } from '../../lib/use-route.ts'
 import { Banner } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
-import { Field, Input } from '../../ui/field.tsx'
+import { TextField } from '../../ui/field.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Table } from '../../ui/table.tsx'
 import * as copy from './copy.ts'
@@ -56,18 +56,16 @@ export function WriteDialog({ draft, shard, onClose, onWrite }: WriteProps) {
         {(preview) => <Preview preview={preview} />}
       </Panel>
       {confirm && (
-        <Field label={copy.writeDialog.typeToDelete(confirm)} required className="pt-3">
-          {(wire) => (
-            <Input
-              {...wire}
-              value={typed}
-              autoComplete="off"
-              spellCheck={false}
-              className="font-mono"
-              onChange={({ target }) => setTyped(target.value)}
-            />
-          )}
-        </Field>
+        <TextField
+          label={copy.writeDialog.typeToDelete(confirm)}
+          required
+          fieldClassName="pt-3"
+          value={typed}
+          autoComplete="off"
+          spellCheck={false}
+          className="font-mono"
+          onChange={setTyped}
+        />
       )}
     </Dialog>
   )

@@ -1,6 +1,6 @@
 'use client'
 import type { TopicConfig } from '@vacancy/shared/contract'
-import { Checkbox, Field, Input } from '../../ui/field.tsx'
+import { Checkbox, TextField } from '../../ui/field.tsx'
 import { type ConfigFaults, type ConfigTexts, isNumeric, usualText } from './config-values.ts'
 import * as copy from './copy.ts'
 
@@ -24,18 +24,17 @@ export function ConfigFields({ keys, present, texts, faults, onChange, why }: Co
         const text = texts[key] ?? stored
         const change = (value: string) => onChange({ ...texts, [key]: value })
         return isNumeric(key) ? (
-          <Field key={key} label={label} hint={hint} error={faults[key]}>
-            {(wire) => (
-              <Input
-                {...wire}
-                name={key}
-                inputMode="decimal"
-                readOnly={why !== undefined}
-                value={text}
-                onChange={({ target }) => change(target.value.trim())}
-              />
-            )}
-          </Field>
+          <TextField
+            key={key}
+            label={label}
+            hint={hint}
+            error={faults[key]}
+            name={key}
+            inputMode="decimal"
+            readOnly={why !== undefined}
+            value={text}
+            onChange={(text) => change(text.trim())}
+          />
         ) : (
           <Checkbox
             key={key}

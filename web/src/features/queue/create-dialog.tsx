@@ -5,7 +5,7 @@ import { navigate } from '../../lib/navigate.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { Failed } from '../../ui/confirm-dialog.tsx'
-import { Field, Input } from '../../ui/field.tsx'
+import { TextField } from '../../ui/field.tsx'
 import { FormDialog } from '../../ui/form-dialog.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { ConfigFields } from './config-fields.tsx'
@@ -57,19 +57,18 @@ export function CreateDialog({ onClose }: { readonly onClose: () => void }) {
       onSubmit={send}
       onClose={onClose}
     >
-      <Field label={copy.create.name} required hint={copy.create.nameHint} error={name === '' ? undefined : fault}>
-        {(wire) => (
-          <Input
-            {...wire}
-            value={name}
-            maxLength={200}
-            autoComplete="off"
-            spellCheck={false}
-            className="font-mono"
-            onChange={({ target }) => setName(target.value.trim())}
-          />
-        )}
-      </Field>
+      <TextField
+        label={copy.create.name}
+        required
+        hint={copy.create.nameHint}
+        error={name === '' ? undefined : fault}
+        value={name}
+        maxLength={200}
+        autoComplete="off"
+        spellCheck={false}
+        className="font-mono"
+        onChange={(text) => setName(text.trim())}
+      />
       <details>
         <summary className="w-fit text-text-2 underline underline-offset-2">{copy.create.settings}</summary>
         <div className="pt-3">

@@ -11,7 +11,7 @@ import { useSetUrl, useUrlTyped } from '../../lib/url.ts'
 import { Age } from '../../ui/age.tsx'
 import { Chip } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
-import { Field, Input } from '../../ui/field.tsx'
+import { TextField } from '../../ui/field.tsx'
 import { Link } from '../../ui/link.tsx'
 import { Panel, type PanelQuery } from '../../ui/panel.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
@@ -222,38 +222,36 @@ function Filters() {
       aria-label={copy.dead.filter}
       className="grid grid-cols-1 items-end gap-3 sm:flex sm:flex-wrap"
     >
-      <Field label={copy.dead.error} className="sm:w-56">
-        {(wire) => (
-          <Input
-            {...wire}
-            type="search"
-            value={error}
-            maxLength={1_000}
-            onChange={({ target }) => setError(target.value)}
-          />
-        )}
-      </Field>
-      <Field label={copy.dead.failures} className="sm:w-32">
-        {(wire) => (
-          <Input
-            {...wire}
-            type="number"
-            min={0}
-            value={failures}
-            onChange={({ target }) => setFailures(target.value)}
-          />
-        )}
-      </Field>
-      <Field label={copy.dead.after} className="sm:w-52">
-        {(wire) => (
-          <Input {...wire} type="datetime-local" value={after} onChange={({ target }) => setAfter(target.value)} />
-        )}
-      </Field>
-      <Field label={copy.dead.before} className="sm:w-52">
-        {(wire) => (
-          <Input {...wire} type="datetime-local" value={before} onChange={({ target }) => setBefore(target.value)} />
-        )}
-      </Field>
+      <TextField
+        label={copy.dead.error}
+        fieldClassName="sm:w-56"
+        type="search"
+        value={error}
+        maxLength={1_000}
+        onChange={setError}
+      />
+      <TextField
+        label={copy.dead.failures}
+        fieldClassName="sm:w-32"
+        type="number"
+        min={0}
+        value={failures}
+        onChange={setFailures}
+      />
+      <TextField
+        label={copy.dead.after}
+        fieldClassName="sm:w-52"
+        type="datetime-local"
+        value={after}
+        onChange={setAfter}
+      />
+      <TextField
+        label={copy.dead.before}
+        fieldClassName="sm:w-52"
+        type="datetime-local"
+        value={before}
+        onChange={setBefore}
+      />
       {isSet && (
         <Button kind="quiet" icon="cross" onClick={clear}>
           {copy.dead.clear}

@@ -15,8 +15,7 @@ import { missingConfirmation, ReasonField } from '../../ui/confirm-fields.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { EnvironmentLabel } from '../../ui/environment-label.tsx'
 import { Facts } from '../../ui/facts.tsx'
-import { Field } from '../../ui/field.tsx'
-import { Select } from '../../ui/select.tsx'
+import { SelectField } from '../../ui/select.tsx'
 import { toast } from '../../ui/toast.tsx'
 import * as copy from './copy.ts'
 import { type DeadQuery, type DeadSelection, isFiltering, selectionBody } from './dead-filter.ts'
@@ -136,19 +135,16 @@ type SpeedProps = { readonly isLong: boolean; readonly value: string; readonly o
 
 function Speed({ isLong, value, onChange }: SpeedProps) {
   return (
-    <Field label={copy.redrive.speed} hint={isLong ? copy.redrive.speedHint : undefined}>
-      {(wire) => (
-        <Select
-          {...wire}
-          value={value}
-          onChange={({ target }) => onChange(target.value)}
-          options={[
-            ...(isLong ? [] : [{ value: AT_ONCE, label: copy.redrive.atOnce }]),
-            ...RATES.map((one) => ({ value: one, label: copy.redrive.perSecond(Number(one)) })),
-          ]}
-        />
-      )}
-    </Field>
+    <SelectField
+      label={copy.redrive.speed}
+      hint={isLong ? copy.redrive.speedHint : undefined}
+      value={value}
+      onChange={onChange}
+      options={[
+        ...(isLong ? [] : [{ value: AT_ONCE, label: copy.redrive.atOnce }]),
+        ...RATES.map((one) => ({ value: one, label: copy.redrive.perSecond(Number(one)) })),
+      ]}
+    />
   )
 }
 
@@ -187,19 +183,15 @@ function Target({ topic, to, onTo }: TargetProps) {
   const stats = useQueueStats()
   const others = (stats.data?.topics ?? []).map((one) => one.topic).filter((one) => one !== topic)
   return (
-    <Field label={copy.redrive.to}>
-      {(wire) => (
-        <Select
-          {...wire}
-          value={to}
-          onChange={({ target }) => onTo(target.value)}
-          options={[
-            { value: topic, label: copy.redrive.same(topic) },
-            ...others.sort().map((one) => ({ value: one, label: one })),
-          ]}
-        />
-      )}
-    </Field>
+    <SelectField
+      label={copy.redrive.to}
+      value={to}
+      onChange={onTo}
+      options={[
+        { value: topic, label: copy.redrive.same(topic) },
+        ...others.sort().map((one) => ({ value: one, label: one })),
+      ]}
+    />
   )
 }
 

@@ -8,9 +8,9 @@ import { useWhyNot } from '../../lib/session.ts'
 import { CodeView } from '../../ui/code-view.tsx'
 import { Combobox } from '../../ui/combobox.tsx'
 import { Failed } from '../../ui/confirm-dialog.tsx'
-import { Field, Input, RadioGroup, TextArea } from '../../ui/field.tsx'
+import { Field, RadioGroup, TextArea, TextField } from '../../ui/field.tsx'
 import { FormDialog } from '../../ui/form-dialog.tsx'
-import { Select } from '../../ui/select.tsx'
+import { SelectField } from '../../ui/select.tsx'
 import { toast } from '../../ui/toast.tsx'
 import * as copy from './copy.ts'
 import { jobCommand } from './curl.ts'
@@ -105,26 +105,20 @@ export function SubmitDialog({ onClose, topic: fixed, start, copyOf }: SubmitPro
           )}
         </Field>
       )}
-      <Field
+      <TextField
         label={copy.submit.id}
         required
         hint={copy.submit.idHint}
         error={faults.id ?? (duplicate === '' ? undefined : duplicate)}
-      >
-        {(wire) => (
-          <Input
-            {...wire}
-            value={id}
-            autoComplete="off"
-            spellCheck={false}
-            className="font-mono"
-            onChange={({ target }) => {
-              setId(target.value)
-              setDuplicate('')
-            }}
-          />
-        )}
-      </Field>
+        value={id}
+        autoComplete="off"
+        spellCheck={false}
+        className="font-mono"
+        onChange={(text) => {
+          setId(text)
+          setDuplicate('')
+        }}
+      />
       <RadioGroup
         inline
         label={copy.submit.kind}
@@ -151,26 +145,21 @@ export function SubmitDialog({ onClose, topic: fixed, start, copyOf }: SubmitPro
         </Field>
       )}
       <div className="grid gap-4 sm:grid-cols-2">
-        <Field label={copy.submit.priority} hint={copy.submit.priorityHint}>
-          {(wire) => (
-            <Select
-              {...wire}
-              value={priority}
-              onChange={({ target }) => setPriority(target.value)}
-              options={PRIORITIES.map((value) => ({ value, label: value }))}
-            />
-          )}
-        </Field>
-        <Field label={copy.submit.delay} hint={copy.submit.delayHint} error={faults.delay}>
-          {(wire) => (
-            <Input
-              {...wire}
-              inputMode="numeric"
-              value={delay}
-              onChange={({ target }) => setDelay(target.value.trim())}
-            />
-          )}
-        </Field>
+        <SelectField
+          label={copy.submit.priority}
+          hint={copy.submit.priorityHint}
+          value={priority}
+          onChange={setPriority}
+          options={PRIORITIES.map((value) => ({ value, label: value }))}
+        />
+        <TextField
+          label={copy.submit.delay}
+          hint={copy.submit.delayHint}
+          error={faults.delay}
+          inputMode="numeric"
+          value={delay}
+          onChange={(text) => setDelay(text.trim())}
+        />
       </div>
       {job !== undefined && (job.data?.length ?? 0) <= COMMAND_BYTES && (
         <details>

@@ -10,7 +10,7 @@ import { announce } from '../../ui/announce.ts'
 import { Button } from '../../ui/button.tsx'
 import { missingConfirmation, ReasonField, TypedField } from '../../ui/confirm-fields.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
-import { Field, Input } from '../../ui/field.tsx'
+import { TextField } from '../../ui/field.tsx'
 import { IconButton } from '../../ui/icon-button.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { SubmitProblem, useSubmit } from '../session/submit.tsx'
@@ -132,21 +132,15 @@ function EntryList({ draft, before, onChange }: EntryListProps) {
           const change = changeOf(entry, at, before)
           return (
             <li key={entry.key} data-entry={at} className="flex flex-wrap items-start gap-2">
-              <Field
+              <TextField
                 label={copy.editor.position(at)}
                 error={fault === '' ? undefined : fault}
-                className="min-w-0 grow sm:max-w-80"
-              >
-                {(wire) => (
-                  <Input
-                    {...wire}
-                    autoComplete="off"
-                    spellCheck={false}
-                    value={entry.name}
-                    onChange={({ target }) => onChange(renamed(draft, entry.key, target.value))}
-                  />
-                )}
-              </Field>
+                fieldClassName="min-w-0 grow sm:max-w-80"
+                autoComplete="off"
+                spellCheck={false}
+                value={entry.name}
+                onChange={(text) => onChange(renamed(draft, entry.key, text))}
+              />
               <span className="flex gap-1 pt-5">
                 <IconButton
                   icon="chevron-up"

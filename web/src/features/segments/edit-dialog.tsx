@@ -10,7 +10,7 @@ import { announce } from '../../ui/announce.ts'
 import { Banner } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
-import { Checkbox, Field, Input } from '../../ui/field.tsx'
+import { Checkbox, TextField } from '../../ui/field.tsx'
 import { ErrorState, Panel } from '../../ui/panel.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { datesBetween, type Nights } from './calendar-model.ts'
@@ -197,18 +197,17 @@ function ChangeFields({ input, onInput, rateFeatures }: FieldsProps) {
   return (
     <div className="grid grid-cols-1 gap-3 sm:grid-cols-2">
       {(['price', 'availability'] as const).map((field) => (
-        <Field key={field} label={copy.edit[field]} hint={copy.edit.keep} error={errorOf(field)}>
-          {(wire) => (
-            <Input
-              {...wire}
-              inputMode="numeric"
-              autoComplete="off"
-              className="num"
-              value={input[field]}
-              onChange={({ target }) => onInput({ ...input, [field]: target.value })}
-            />
-          )}
-        </Field>
+        <TextField
+          key={field}
+          label={copy.edit[field]}
+          hint={copy.edit.keep}
+          error={errorOf(field)}
+          inputMode="numeric"
+          autoComplete="off"
+          className="num"
+          value={input[field]}
+          onChange={(text) => onInput({ ...input, [field]: text })}
+        />
       ))}
       <fieldset className="min-w-0 sm:col-span-2">
         <legend className="sr-only">{copy.edit.features}</legend>

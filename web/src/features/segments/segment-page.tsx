@@ -9,12 +9,12 @@ import { useSetUrl, useUrlParam, useUrlTyped } from '../../lib/url.ts'
 import { Banner } from '../../ui/banner.tsx'
 import { Button, LinkButton } from '../../ui/button.tsx'
 import { CopyButton } from '../../ui/copy-button.tsx'
-import { Field, Input } from '../../ui/field.tsx'
+import { TextField } from '../../ui/field.tsx'
 import { late } from '../../ui/late.tsx'
 import { Link } from '../../ui/link.tsx'
 import { Page } from '../../ui/page.tsx'
 import { EmptyState, Panel, Skeleton } from '../../ui/panel.tsx'
-import { Select } from '../../ui/select.tsx'
+import { SelectField } from '../../ui/select.tsx'
 import type { Column } from '../../ui/table.tsx'
 import { VirtualTable } from '../../ui/virtual-table.tsx'
 import { common } from '../shards/copy.ts'
@@ -103,34 +103,28 @@ function Filters({ shard, segment, filters }: FilterProps) {
   const { value, set, text, setText } = filters
   return (
     <section aria-label={copy.segment.filters} className="flex flex-wrap items-end gap-3">
-      <Field label={copy.segment.find} className="w-44">
-        {(wire) => (
-          <Input
-            {...wire}
-            type="search"
-            spellCheck={false}
-            value={text}
-            onChange={({ target }) => setText(target.value)}
-          />
-        )}
-      </Field>
+      <TextField
+        label={copy.segment.find}
+        fieldClassName="w-44"
+        type="search"
+        spellCheck={false}
+        value={text}
+        onChange={setText}
+      />
       {FILTERS.map((name) => (
         <WordFilter key={name} shard={shard} segment={segment} name={name} value={value[name]} onChange={set} />
       ))}
-      <Field label={copy.segment.stars} className="w-32">
-        {(wire) => (
-          <Select
-            {...wire}
-            className="w-full"
-            value={value.stars}
-            onChange={({ target }) => set('stars', target.value)}
-            options={[
-              { value: '', label: copy.segment.any },
-              ...STARS.map((stars) => ({ value: String(stars), label: copy.segment.atLeast(stars) })),
-            ]}
-          />
-        )}
-      </Field>
+      <SelectField
+        label={copy.segment.stars}
+        fieldClassName="w-32"
+        className="w-full"
+        value={value.stars}
+        onChange={(text) => set('stars', text)}
+        options={[
+          { value: '', label: copy.segment.any },
+          ...STARS.map((stars) => ({ value: String(stars), label: copy.segment.atLeast(stars) })),
+        ]}
+      />
     </section>
   )
 }
@@ -148,24 +142,21 @@ function WordFilter({ shard, segment, name, value, onChange }: WordFilterProps) 
   const words = data?.words ?? []
   const isListed = value === '' || words.some(({ word }) => word === value)
   return (
-    <Field label={copy.segment[name]} className="w-40">
-      {(wire) => (
-        <Select
-          {...wire}
-          className="w-full"
-          value={value}
-          onChange={({ target }) => onChange(name, target.value)}
-          options={[
-            { value: '', label: copy.segment.any },
-            ...(isListed ? [] : [{ value, label: value }]),
-            ...words.map(({ word, properties }) => ({
-              value: word,
-              label: properties === null ? word : `${word} · ${count(properties)}`,
-            })),
-          ]}
-        />
-      )}
-    </Field>
+    <SelectField
+      label={copy.segment[name]}
+      fieldClassName="w-40"
+      className="w-full"
+      value={value}
+      onChange={(text) => onChange(name, text)}
+      options={[
+        { value: '', label: copy.segment.any },
+        ...(isListed ? [] : [{ value, label: value }]),
+        ...words.map(({ word, properties }) => ({
+          value: word,
+          label: properties === null ? word : `${word} · ${count(properties)}`,
+        })),
+      ]}
+    />
   )
 }
 

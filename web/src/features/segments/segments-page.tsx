@@ -5,7 +5,7 @@ import { count, day } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
 import { useUrlTyped } from '../../lib/url.ts'
 import { Button, LinkButton } from '../../ui/button.tsx'
-import { Field, Input } from '../../ui/field.tsx'
+import { TextField } from '../../ui/field.tsx'
 import { Link } from '../../ui/link.tsx'
 import { EmptyState, Panel } from '../../ui/panel.tsx'
 import type { Column } from '../../ui/table.tsx'
@@ -46,11 +46,13 @@ function Segments({ shard }: { readonly shard: string }) {
         return (
           <>
             <div className="flex flex-wrap items-end gap-3 px-4 pb-3">
-              <Field label={copy.segments.find} className="w-full max-w-72">
-                {(wire) => (
-                  <Input {...wire} type="search" value={text} onChange={({ target }) => setText(target.value)} />
-                )}
-              </Field>
+              <TextField
+                label={copy.segments.find}
+                fieldClassName="w-full max-w-72"
+                type="search"
+                value={text}
+                onChange={setText}
+              />
               <p className="pb-1.5 text-small text-text-3">{copy.segments.lead(pages[0]?.node ?? '')}</p>
             </div>
             {rows.length === 0 ? (

@@ -6,7 +6,7 @@ import { call } from '../../lib/api.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { Button } from '../../ui/button.tsx'
 import { EnvironmentLabel } from '../../ui/environment-label.tsx'
-import { Field, Input, RadioGroup } from '../../ui/field.tsx'
+import { Field, Input, RadioGroup, TextField } from '../../ui/field.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { ME_KEY } from '../session/session-gate.tsx'
@@ -72,22 +72,16 @@ function EnvironmentForm({ settings }: { settings: RouteAnswer<'GET /api/v1/sett
         onChange={(kind) => setEnvironment({ ...environment, kind })}
         options={KINDS.map((kind) => ({ ...kind, disabled: why !== undefined }))}
       />
-      <Field
+      <TextField
         label={copy.environment.baseUrl}
         hint={copy.environment.baseUrlHint}
         error={error?.field === 'baseUrl' ? error.message : undefined}
-      >
-        {(wire) => (
-          <Input
-            {...wire}
-            type="url"
-            maxLength={256}
-            readOnly={why !== undefined}
-            value={baseUrl}
-            onChange={(event) => setBaseUrl(event.target.value)}
-          />
-        )}
-      </Field>
+        type="url"
+        maxLength={256}
+        readOnly={why !== undefined}
+        value={baseUrl}
+        onChange={setBaseUrl}
+      />
       <SubmitProblem error={error?.field ? undefined : error} waitSeconds={0} />
       <Button type="submit" kind="primary" className="self-start" busy={busy} why={why}>
         {copy.environment.save}

@@ -5,7 +5,7 @@ import { useEffect, useState } from 'react'
 import { navigate } from '../../lib/navigate.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
-import { Field, Input } from '../../ui/field.tsx'
+import { TextField } from '../../ui/field.tsx'
 import { IconButton } from '../../ui/icon-button.tsx'
 import { ME_KEY } from '../session/session-gate.tsx'
 import { common } from './copy.ts'
@@ -63,11 +63,13 @@ export default function ViewsDialog({ title, present, layout, hrefOf, textOf, on
           }}
         >
           <p className="text-text-2">{textOf(present)}</p>
-          <Field label={copy.views.name} hint={copy.views.nameHint}>
-            {(wire) => (
-              <Input {...wire} maxLength={NAME_MAX} value={typed} onChange={({ target }) => setTyped(target.value)} />
-            )}
-          </Field>
+          <TextField
+            label={copy.views.name}
+            hint={copy.views.nameHint}
+            maxLength={NAME_MAX}
+            value={typed}
+            onChange={setTyped}
+          />
           <Button type="submit" kind="primary" className="self-start" why={why}>
             {isKnown ? copy.views.replace(name) : copy.views.save}
           </Button>

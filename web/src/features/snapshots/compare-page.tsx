@@ -12,11 +12,10 @@ import { routes } from '../../lib/routes.ts'
 import { useUrlParam } from '../../lib/url.ts'
 import { useRoute } from '../../lib/use-route.ts'
 import { Age } from '../../ui/age.tsx'
-import { Field } from '../../ui/field.tsx'
 import { Id } from '../../ui/id.tsx'
 import { Page } from '../../ui/page.tsx'
 import { ErrorState, Panel, Skeleton } from '../../ui/panel.tsx'
-import { Select } from '../../ui/select.tsx'
+import { SelectField } from '../../ui/select.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { CoverageMap } from '../imports/coverage-map.tsx'
 import {
@@ -139,26 +138,18 @@ export function ComparePage() {
     >
       <Panel title={copy.compare.sides} hideTitle>
         <div className="grid gap-4 sm:grid-cols-2">
-          <Field label={copy.compare.a}>
-            {(wire) => (
-              <Select
-                {...wire}
-                value={a}
-                options={known(a)}
-                onChange={(event) => setA(event.target.value, { push: true })}
-              />
-            )}
-          </Field>
-          <Field label={copy.compare.b}>
-            {(wire) => (
-              <Select
-                {...wire}
-                value={b}
-                options={known(b)}
-                onChange={(event) => setB(event.target.value, { push: true })}
-              />
-            )}
-          </Field>
+          <SelectField
+            label={copy.compare.a}
+            value={a}
+            options={known(a)}
+            onChange={(text) => setA(text, { push: true })}
+          />
+          <SelectField
+            label={copy.compare.b}
+            value={b}
+            options={known(b)}
+            onChange={(text) => setB(text, { push: true })}
+          />
         </div>
       </Panel>
       {isChosen ? (

@@ -8,7 +8,7 @@ import { routes } from '../../lib/routes.ts'
 import { useSetUrl, useUrlParam } from '../../lib/url.ts'
 import { Button, LinkButton } from '../../ui/button.tsx'
 import { FactRow } from '../../ui/facts.tsx'
-import { Field, Input } from '../../ui/field.tsx'
+import { TextField } from '../../ui/field.tsx'
 import { IconButton } from '../../ui/icon-button.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
@@ -88,20 +88,18 @@ function FindStay({ shard }: { readonly shard: string }) {
   return (
     <Panel title={copy.find.title}>
       <form aria-label={copy.find.title} onSubmit={submit} className="flex flex-wrap items-start gap-x-3 gap-y-2">
-        <Field label={copy.find.id} hint={copy.find.hint} className="w-full max-w-96">
-          {(wire) => (
-            <Input
-              {...wire}
-              type="search"
-              autoComplete="off"
-              spellCheck={false}
-              maxLength={64}
-              className="font-mono"
-              value={typed}
-              onChange={({ target }) => setTyped(target.value)}
-            />
-          )}
-        </Field>
+        <TextField
+          label={copy.find.id}
+          hint={copy.find.hint}
+          fieldClassName="w-full max-w-96"
+          type="search"
+          autoComplete="off"
+          spellCheck={false}
+          maxLength={64}
+          className="font-mono"
+          value={typed}
+          onChange={setTyped}
+        />
         <Button
           type="submit"
           kind="primary"
@@ -226,18 +224,15 @@ function ListForm({ of }: { readonly of: StaysOf }) {
     label: string,
     more: { type?: string; placeholder?: string; className?: string } = {},
   ) => (
-    <Field label={label} className={name === 'date' ? 'w-40' : 'w-full max-w-56'}>
-      {(wire) => (
-        <Input
-          {...wire}
-          {...more}
-          autoComplete="off"
-          spellCheck={false}
-          value={typed[name]}
-          onChange={({ target }) => setTyped({ ...typed, [name]: target.value })}
-        />
-      )}
-    </Field>
+    <TextField
+      label={label}
+      fieldClassName={name === 'date' ? 'w-40' : 'w-full max-w-56'}
+      {...more}
+      autoComplete="off"
+      spellCheck={false}
+      value={typed[name]}
+      onChange={(text) => setTyped({ ...typed, [name]: text })}
+    />
   )
   return (
     <form aria-label={copy.list.title} onSubmit={submit} className="flex flex-wrap items-end gap-3">

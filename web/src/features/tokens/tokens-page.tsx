@@ -11,10 +11,10 @@ import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
 import { useNow } from '../../ui/clock.ts'
 import { Dialog, preloadDialog } from '../../ui/dialog.tsx'
-import { Field, Input, RadioGroup } from '../../ui/field.tsx'
+import { Field, Input, RadioGroup, TextField } from '../../ui/field.tsx'
 import { FormDialog } from '../../ui/form-dialog.tsx'
 import { Panel } from '../../ui/panel.tsx'
-import { Select } from '../../ui/select.tsx'
+import { SelectField } from '../../ui/select.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { tokenRoles } from '../people/copy.ts'
@@ -228,21 +228,16 @@ function CreateToken({ onClose, onCreated }: CreateTokenProps) {
         options={ROLES.map((value) => ({ value, label: value, hint: tokenRoles[value] }))}
       />
       {isForQueue && (
-        <Field
+        <TextField
           label={copy.tokens.topics}
           hint={copy.tokens.topicsHint}
           error={isTopicsError(error?.field) ? error?.message : undefined}
-        >
-          {(wire) => (
-            <Input {...wire} autoComplete="off" value={topics} onChange={(event) => setTopics(event.target.value)} />
-          )}
-        </Field>
+          autoComplete="off"
+          value={topics}
+          onChange={setTopics}
+        />
       )}
-      <Field label={copy.tokens.expiresIn}>
-        {(wire) => (
-          <Select {...wire} value={days} onChange={(event) => setDays(event.target.value)} options={LIFETIMES} />
-        )}
-      </Field>
+      <SelectField label={copy.tokens.expiresIn} value={days} onChange={setDays} options={LIFETIMES} />
       <SubmitProblem
         error={error?.field === 'name' || isTopicsError(error?.field) ? undefined : error}
         waitSeconds={0}
