@@ -77,6 +77,10 @@ test('days later, new days are added at the end of the window', async () => {
   expect(dates).toEqual(Array.from({ length: 10 }, (_, night) => formatDay(today + night)))
   expect(JSON.parse(readFileSync(files.state, 'utf8')).last_day).toBe(formatDay(today + 9))
   expect(code).toBe(0)
+
+  // A platform would find nothing for its own nodes there.
+  const other = await runVacancy(['quickstart', 'up', '--shards', '1', '--days', '10', '--dir', dir])
+  expect(other).toMatchObject({ code: 65, stderr: expect.stringContaining('holds data of other nodes') })
 })
 
 test('a second one in the same folder is refused with the process that uses the folder', async () => {

@@ -19,36 +19,7 @@ import { queriesReadme, type SampleQuery } from './queries.ts'
 
 export type TokenName = 'admin' | 'client' | 'producer' | 'consumer'
 
-export type PlatformFiles = {
-  readonly dir: string
-  /** CSV files of the sample. */
-  readonly csv: string
-  /** CSV files and snapshot of a shard: those of the sample, or its part of them. */
-  readonly csvOf: (shard: string) => string
-  /** data_dir of a node. */
-  readonly dataOf: (node: string) => string
-  readonly cacheOf: (component: string) => string
-  readonly logOf: (component: string) => string
-  readonly certs: string
-  readonly authority: string
-  readonly certificateOf: (node: string) => string
-  readonly keyOf: (node: string) => string
-  /** Tokens of the nodes; those of the job queue. */
-  readonly auth: string
-  readonly queueAuth: string
-  readonly tokenOf: (role: TokenName) => string
-  readonly codecs: string
-  /** Settings of the nodes. */
-  readonly config: string
-  readonly table: string
-  readonly registryState: string
-  readonly control: string
-  readonly queries: string
-  /** What the data is. */
-  readonly state: string
-  /** The running platform. */
-  readonly running: string
-}
+export type PlatformFiles = Readonly<ReturnType<typeof filesOf>>
 
 export const SEED = 'seed.snapshot'
 /** Folders, and names of files with their endings, that `down` removes; `sample` and `n1` to `n4` are of earlier versions. */
@@ -60,33 +31,40 @@ const FILES = [
 const FILE_ENDINGS = ['.token', '.tmp', '.log']
 const REGISTRY_FILES = /^registry\.json/
 
-export function filesOf(dir: string): PlatformFiles {
-  const certs = join(dir, 'certs')
-  const csv = join(dir, 'csv')
+export function filesOf(dir: string) {
+  const [certs, csv] = [join(dir, 'certs'), join(dir, 'csv')]
   /** The folder that an earlier version wrote such a file to, if it did. */
   const existing = (folders: readonly string[], files: readonly string[]) =>
     folders.find((folder) => files.some((file) => existsSync(join(folder, file))))
   return {
     dir,
+    /** CSV files of the sample. */
     csv,
-    csvOf: (shard) => existing([join(dir, 'sample', shard), join(csv, shard)], ['properties.csv']) ?? csv,
-    dataOf: (node) => existing([join(dir, node), join(dir, 'data')], ['IDENTITY', SEED]) ?? join(dir, 'data', node),
-    cacheOf: (component) => join(dir, 'cache', component),
-    logOf: (component) => join(dir, 'logs', `${component}.log`),
+    /** CSV files and snapshot of a shard: those of the sample, or its part of them. */
+    csvOf: (shard: string) => existing([join(dir, 'sample', shard), join(csv, shard)], ['properties.csv']) ?? csv,
+    /** data_dir of a node. */
+    dataOf: (node: string) =>
+      existing([join(dir, node), join(dir, 'data')], ['IDENTITY', SEED]) ?? join(dir, 'data', node),
+    cacheOf: (component: string) => join(dir, 'cache', component),
+    logOf: (component: string) => join(dir, 'logs', `${component}.log`),
     certs,
     authority: join(certs, 'ca.pem'),
-    certificateOf: (node) => join(certs, `${node}.pem`),
-    keyOf: (node) => join(certs, `${node}.key`),
+    certificateOf: (node: string) => join(certs, `${node}.pem`),
+    keyOf: (node: string) => join(certs, `${node}.key`),
+    /** Tokens of the nodes; those of the job queue. */
     auth: join(dir, 'auth.yml'),
     queueAuth: join(dir, 'queue-auth.yml'),
     tokenOf: (role: TokenName) => join(dir, `${role}.token`),
     codecs: join(dir, 'codecs.yml'),
+    /** Settings of the nodes. */
     config: join(dir, 'vacancy.yml'),
     table: join(dir, 'resolver.yml'),
     registryState: join(dir, 'registry.json'),
     control: join(dir, 'control-plane'),
     queries: join(dir, 'queries'),
+    /** What the data is. */
     state: join(dir, 'platform.json'),
+    /** The running platform. */
     running: join(dir, 'running.json'),
   }
 }

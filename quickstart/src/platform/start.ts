@@ -1,7 +1,7 @@
 /** Starts a quick start of any shape: data, processes in their order, new days; then it stays until it is stopped. */
 
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -173,6 +173,11 @@ async function start(shell: Shell, given: Start, base: Base, stop: () => void): 
     today: formatDay(today),
     state: stored ?? wanted,
     isUp: false,
+  }
+  const nodes = [...ofKind(plan, 'node'), ...ofKind(plan, 'standalone')]
+  if (stored && !nodes.some(({ name }) => existsSync(files.dataOf(name)))) {
+    const reason = `${files.dir} holds data of other nodes than ${nodes[0]?.name}: choose another --dir`
+    throw new VacancyError('data_conflict', { reason })
   }
   shell.platform = platform
 
