@@ -2,7 +2,7 @@
 import { VacancyError } from '@vacancy/shared'
 import { problemBody } from '@vacancy/shared/contract'
 import { VERSION } from '@vacancy/shared/node'
-import { type Access, readAuthorities, readToken, send, usage } from '@vacancy/shared/node-api'
+import { type Access, jsonOf, readAuthorities, readToken, type Schema, send, usage } from '@vacancy/shared/node-api'
 
 export type Api = Access & {
   /** Base address, without a slash at its end. */
@@ -34,8 +34,6 @@ export function openApi({ url, token, tokenFile, tlsCa }: ApiFlags): Api {
     answerBytesMax: ANSWER_BYTES_MAX,
   }
 }
-
-type Schema<T> = { readonly safeParse: (value: unknown) => { readonly data?: T | undefined } }
 
 /**
  * @param path below `/api/v1/queue`
@@ -72,13 +70,4 @@ function refusal(host: string, status: number, value: unknown): VacancyError {
   return new VacancyError('failure', {
     reason: `${host} responded with ${status}${problem === undefined ? '' : ` ${problem.code}`}${text}${HINTS[status] ?? elsewhere}`,
   })
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    // The caller reports it.
-    return undefined
-  }
 }

@@ -27,7 +27,7 @@ export type Reply = { readonly status: number; readonly body: string; readonly a
 
 export const schemeOf = ({ ca }: Access) => (ca === undefined ? 'http:' : 'https:')
 
-type Schema<T> = { readonly safeParse: (value: unknown) => { readonly data?: T | undefined } }
+export type Schema<T> = { readonly safeParse: (value: unknown) => { readonly data?: T | undefined } }
 
 /** @throws VacancyError connection_failed, connection_lost; failure for any reply except 200 with the schema */
 export async function fetchDocument<T>(access: Access, url: string, schema: Schema<T>): Promise<T> {
@@ -44,7 +44,8 @@ export function parseReply<T>(url: string, reply: Reply, schema: Schema<T>): T {
   return data
 }
 
-function jsonOf(text: string): unknown {
+/** @returns undefined for what is no JSON */
+export function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
