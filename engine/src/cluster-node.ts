@@ -12,7 +12,7 @@ import { readCluster } from './data/data-directory.ts'
 import { createEnv } from './env.ts'
 import type { ClusterAnswer, ClusterHandle } from './http/handle.ts'
 import { createPuller } from './http/snapshot-download.ts'
-import { createRegistryLink, type NodeReport, type RegistryLink } from './registry/registry.ts'
+import { createRegistryLink, type NodeReport, type RegistryLink } from './registry/link.ts'
 import type { ClusterStatus, ResolverStatus } from './status.ts'
 
 /** Additional options of a shard member. */

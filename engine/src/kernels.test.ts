@@ -24,7 +24,9 @@ const { loadKernels } = await import('./threads/kernels.ts')
 
 const missing = (name: string) => ({
   code: 'kernel_unavailable',
-  message: expect.stringMatching(`${name}-kernel.wasm cannot be loaded: ENOENT.*Build it with \`npm run build -w engine\``),
+  message: expect.stringMatching(
+    `${name}-kernel.wasm cannot be loaded: ENOENT.*Build it with \`npm run build -w engine\``,
+  ),
 })
 
 test('a node names the missing kernel and ends, with the exit code of a wrong installation', async () => {

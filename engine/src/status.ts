@@ -271,7 +271,7 @@ type SnapshotTransferCounts = {
   readonly writePauseMs: number | undefined
 }
 
-/** The registry as a clustered node knows it; registry/registry.ts provides it. */
+/** The registry as a clustered node knows it; registry/link.ts provides it. */
 export type RegistryStatus = {
   readonly address: string
   readonly isReachable: boolean

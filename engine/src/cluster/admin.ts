@@ -8,7 +8,7 @@ import { obtainSnapshot, onDrop, onHold, startDrop, startLoad } from './bulk-loa
 import { pump } from './hand-over.ts'
 import { type AdminAnswer, isReady, type Member, nodeOf } from './member-state.ts'
 import { startDemote, startPromote, startTransfer } from './membership.ts'
-import { setShardTime } from './set-time.ts'
+import { setShardTime } from './set-shard-time.ts'
 import { changeSetting } from './settings.ts'
 
 /** Longer than the caller waits, so the caller already knows that the outcome is open (http/cluster.ts). */

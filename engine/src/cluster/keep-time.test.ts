@@ -5,7 +5,7 @@ import { give, startToy, type ToyReplica } from '../testing/toy-replica.ts'
 import { clockStatus, shardTime } from './keep-time.ts'
 import { startMaintenance } from './maintenance.ts'
 import { statusOf } from './replica.ts'
-import { type SetTimeAnswer, setShardTime } from './set-time.ts'
+import { type SetTimeAnswer, setShardTime } from './set-shard-time.ts'
 import { CLOCK_LIMITS } from './shard-time.ts'
 
 const NOON = Date.UTC(2026, 0, 15, 12)

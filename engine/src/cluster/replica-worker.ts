@@ -62,7 +62,7 @@ import type { FromReplica, ToReplica } from './messages.ts'
 import { proposeBatch, proposeOwn, raiseFeatureLevel, setMemoryBudget } from './proposals.ts'
 import { drainReplica, statusOf, tick } from './replica.ts'
 import { addSink, createReplica, type Replica } from './replica-state.ts'
-import { setShardTime } from './set-time.ts'
+import { setShardTime } from './set-shard-time.ts'
 import { changeSetting } from './settings.ts'
 import { staysOf } from './stay-answers.ts'
 

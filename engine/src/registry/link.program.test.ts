@@ -17,7 +17,7 @@ import {
 import { eventually } from '@vacancy/testkit/until'
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { FIRST_CERTIFICATE, SECOND_CERTIFICATE } from '../testing/certificates.ts'
-import { CODECS_CHECK_MS, createRegistryLink, DEBOUNCE_MS, type NodeReport } from './registry.ts'
+import { CODECS_CHECK_MS, createRegistryLink, DEBOUNCE_MS, type NodeReport } from './link.ts'
 
 const PROGRAM = join(import.meta.dirname, '../../../bin/vacancy.mjs')
 const CODECS = createCodecList(['breakfast', 'refundable'])
