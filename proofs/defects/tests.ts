@@ -13,6 +13,8 @@ assert(defect !== undefined && 'tests' in defect.foundBy, `tests find a defect "
 const { tests, named } = defect.foundBy
 const options = {
   ...{ root: ROOT, config: false as const, watch: false, pool: 'forks' as const, reporters: [] },
+  // It would keep modules with the defect of another run.
+  fsModuleCache: false,
   ...{ testTimeout: 240_000, hookTimeout: 240_000, ...(named !== undefined && { testNamePattern: named }) },
 }
 // Modules of the tests are loaded by vitest, which knows no hooks of Node.

@@ -39,7 +39,7 @@ export const WAL_DEFECTS: readonly Defect[] = inFolder('engine/src/wal', [
         '  let group = open ?? beginGroup(hardState, token)\n  group.hardState = hardState\n',
       ],
     ],
-    foundBy: by('conflicts'),
+    foundBy: THREAD_TESTS,
   },
   {
     // Behind a refusal the commit index moves on, over entries that were to be replaced. The simulation hardly meets it:

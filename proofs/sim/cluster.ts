@@ -11,7 +11,7 @@ import { checkHistory, exportHistory, type Operation } from './history.ts'
 import type { Fault } from './knobs.ts'
 import { drawKnobs, FAULT_PHASE_US_MAX, type FaultClass, type Knobs, type Profile } from './knobs.ts'
 import { isForgotten } from './machine.ts'
-import { block } from './network.ts'
+import { block, unblock } from './network.ts'
 import { type OracleName, onRecords, onState, ViolationError, violate } from './oracles.ts'
 import { poison } from './poison.ts'
 import { HOLD_SECONDS_MAX, startStayClients } from './stay-clients.ts'
@@ -258,7 +258,7 @@ function liveness(world: World, workload: Workload): void {
   const index = () => leaderOf(world)?.process?.running?.raft.lastIndex ?? 0
   const isQuiet = () => isIdle(workload) && group.every((number) => appliedAt(world, number) === index())
   runUntil(world, 10 * election + slack, isQuiet)
-  muffle(world, group)
+  let muffled = muffle(world, group)
   // An earlier transfer or removal may depose the leader once more, through delayed frames.
   for (let attempt = 1; ; attempt++) {
     const before = counts.elections
@@ -266,6 +266,10 @@ function liveness(world: World, workload: Workload): void {
     if (counts.elections === before) break
     if (attempt === STABLE_ATTEMPTS) violate('O13', 'leaders are elected although the previous ones were healthy')
     if (!runUntil(world, electionsMax(world) * election + slack, isSettled)) violate('O13', 'no voter leads')
+    // Another follower of the new leader, once the one before has caught up.
+    if (muffled) unblock(network, ...muffled)
+    runUntil(world, 10 * election + slack, isQuiet)
+    muffled = muffle(world, group)
   }
 }
 
@@ -286,15 +290,17 @@ function hinder(world: World, group: readonly number[]): void {
  * One follower no longer receives frames of the leader, but all receive its own frames: as long as the others hear from
  * the leader, they must not let it depose the leader (docs/design/consensus.md#voter-leases). Only for a majority
  * without that follower.
+ *
+ * @returns the link that is blocked
  */
-function muffle(world: World, group: readonly number[]): void {
+function muffle(world: World, group: readonly number[]): readonly [from: number, to: number] | undefined {
   const leader = leaderOf(world)
   const voters = leader?.process?.running?.voters() ?? []
-  if (!leader || !group.includes(leader.number)) return
+  if (!leader || !group.includes(leader.number)) return undefined
   const others = group.filter((number) => number !== leader.number && voters.includes(number))
-  const whole = others.length
-  if (whole * 2 <= voters.length) return
+  if (others.length * 2 <= voters.length) return undefined
   block(world.network, leader.number, others[0])
+  return [leader.number, others[0]]
 }
 
 /**
