@@ -18,7 +18,7 @@ const property = (propertyId: string, segment: string): SampleProperty => ({
 })
 const FIRST = { name: 'shard1', properties: [property('p1', 'tyrol'), property('p2', 'savoy')] }
 const OTHER = { name: 'shard2', properties: [property('p3', 'valais'), property('p4', 'valais')] }
-const queries = sampleQueries({ shards: [FIRST, OTHER], roomType: 'double' }, DAY)
+const queries = sampleQueries({ shards: [FIRST, OTHER], propertyId: 'p1', roomType: 'double' }, DAY)
 const check = (name: string, answer: Answer) => queries.find((each) => each.name.startsWith(name))?.check(answer)
 const ok = (body: object): Answer => ({ status: 200, body: { status: 'success', ...body } })
 
@@ -27,7 +27,7 @@ test('there are seven queries; a single shard has none for another shard', () =>
     ...['01-setprop.json', '02-setroompkg.json', '03-search.json', '04-segments.json'],
     ...['05-book.json', '06-other-shard.json', '07-unknown.json'],
   ])
-  expect(sampleQueries({ shards: [FIRST], roomType: 'double' }, DAY)).toHaveLength(6)
+  expect(sampleQueries({ shards: [FIRST], propertyId: 'p1', roomType: 'double' }, DAY)).toHaveLength(6)
 })
 
 test('the search must contain the package that was written', () => {

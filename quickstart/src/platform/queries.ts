@@ -1,7 +1,7 @@
 /** The sample queries of a platform as bodies of the HTTP proxy, each with the answer it has. Pure. */
 
 import { isDeepStrictEqual } from 'node:util'
-import { formatDay } from '@vacancy/shared'
+import { formatDay, weekdayOf } from '@vacancy/shared'
 
 /** A body of `POST /api`. */
 export type Query = {
@@ -27,6 +27,8 @@ const ROOMS = 15
 const PRICE = 150
 const FEATURES = ['free_cancellation', 'free_wifi']
 const LIMIT = 100
+/** From a Friday and a Saturday: some weekends are sold out. */
+const DAYS_TO_SUNDAY: { readonly [weekday: number]: number } = { 5: 2, 6: 1 }
 
 /** The properties of a shard, as in its CSV file. */
 export type SampleProperty = {
@@ -45,7 +47,8 @@ export type SampleProperty = {
 export type QuerySample = {
   /** The properties of each shard. */
   readonly shards: readonly { readonly name: string; readonly properties: readonly SampleProperty[] }[]
-  /** Of a package of the first property. */
+  /** A property of the first shard, and one of its room types. */
+  readonly propertyId: string
   readonly roomType: string
 }
 
@@ -54,12 +57,12 @@ export type QuerySample = {
  *
  * @param day the first day on sale
  */
-export function sampleQueries({ shards, roomType }: QuerySample, day: number): readonly SampleQuery[] {
-  const [property] = shards[0]?.properties ?? []
-  if (property === undefined) throw new Error('a shard has properties')
-  const { propertyId, segment: own } = property
+export function sampleQueries({ shards, propertyId, roomType }: QuerySample, day: number): readonly SampleQuery[] {
+  const property = shards[0]?.properties.find((each) => each.propertyId === propertyId)
+  if (property === undefined) throw new Error(`the first shard has no property ${propertyId}`)
+  const { segment: own } = property
   const segments = [...new Set(shards.flatMap(({ properties }) => properties.map(({ segment }) => segment)))].toSorted()
-  const date = formatDay(day)
+  const date = formatDay(day + (DAYS_TO_SUNDAY[weekdayOf(day)] ?? 0))
   const night = { property_id: propertyId, room_type: roomType, date }
   const all: SampleQuery[] = [
     {

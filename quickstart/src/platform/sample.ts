@@ -26,6 +26,8 @@ import type { QuerySample, SampleProperty } from './queries.ts'
 /** Concurrent writes while days are topped up. */
 const WRITES_IN_FLIGHT = 512
 const WEEK = 7
+/** Most properties have it, so that a search finds some. */
+const USUAL_ROOM_TYPE = 'double'
 /** Each is a valley of the region; the example searches need the first four. */
 const SEGMENTS_MAX = 8
 const SEGMENTS_OF_SHARD_MAX = 4
@@ -228,10 +230,16 @@ function propertiesIn(folder: string): SampleProperty[] {
 /** What the sample queries need. */
 export async function querySample(files: PlatformFiles, names: readonly string[]): Promise<QuerySample> {
   const shards = names.map((name) => ({ name, properties: propertiesIn(files.csvOf(name)) }))
-  // The first package is one of the first property.
-  const packages = join(files.csvOf(names[0] ?? ''), 'packages.csv')
-  for await (const { roomType } of packagesIn(packages)) return { shards, roomType }
-  throw new VacancyError('data_conflict', { reason: `${packages} has no packages` })
+  const file = join(files.csvOf(names[0] ?? ''), 'packages.csv')
+  let first: Package | undefined
+  for await (const each of packagesIn(file)) {
+    first ??= each
+    if (each.roomType !== USUAL_ROOM_TYPE) continue
+    first = each
+    break
+  }
+  if (first === undefined) throw new VacancyError('data_conflict', { reason: `${file} has no packages` })
+  return { shards, propertyId: first.propertyId, roomType: first.roomType }
 }
 
 function linesOf(file: string): AsyncIterable<string> {
