@@ -2,8 +2,9 @@
 import { saveFile } from '../lib/save-file.ts'
 import { copyText } from './copy-button.tsx'
 import * as copy from './data-copy.ts'
-import type { CopiedAs } from './time-chart.tsx'
 import { toast } from './toast.tsx'
+
+export type CopiedAs = 'png' | 'csv' | 'promql'
 
 type Shown = {
   readonly title: string

@@ -12,6 +12,7 @@ import {
   useState,
 } from 'react'
 import { clock, count, NONE, utc } from '../lib/format.ts'
+import type { CopiedAs } from './chart-export.ts'
 import * as copy from './data-copy.ts'
 import { IconButton } from './icon-button.tsx'
 import { late } from './late.tsx'
@@ -192,8 +193,6 @@ function markAt(marks: readonly ChartMark[], time: number, stepSeconds: number):
   }
   return best
 }
-
-export type CopiedAs = 'png' | 'csv' | 'promql'
 
 type CopyMenuProps = {
   readonly title: string
