@@ -242,7 +242,7 @@ test('a wiped voter is replaced only while the others are a healthy majority, on
 test('a second process under one id is refused while the first one answers', () => {
   const [core, membership] = lead(bound(ABC))
 
-  expect(onJoin(membership, join('b', 2))).toMatchObject({ kind: 'wait' })
+  expect(onJoin(membership, join('b', 2))).toEqual({ kind: 'wait', reason: 'its earlier process still answers' })
   core.nowMs += DUPLICATE_MS
   expect(onJoin(membership, join('b', 2))).toMatchObject({ kind: 'refused', reason: 'duplicate' })
 
@@ -500,6 +500,82 @@ test('a change that is never committed fails after half a minute', () => {
   tickMembership(membership)
 
   expect(lastOf(membership)).toMatchObject({ result: 'failed', reason: 'leadership was lost before it was done' })
+})
+
+test.each<[string, Partial<Core>, string]>([
+  ['the core has abandoned it', {}, 'it did not take over within one election time-out'],
+  ['another voter leads', { role: 'follower', leader: 3 }, 'c was elected instead'],
+  ['no voter leads after half a minute', { role: 'candidate', leader: 0 }, 'no leader was elected'],
+])('a transfer of leadership fails when %s', (_, change, reason) => {
+  const [core, membership] = lead(bound(ABC))
+  startTransfer(membership, 'b')
+  Object.assign(core, { role: 'candidate', leader: 0 })
+  core.nowMs += STEP_MS_MAX - 1
+  tickMembership(membership)
+  expect(lastOf(membership)).toBeUndefined()
+
+  Object.assign(core, { role: 'leader', leader: 1, transferTarget: 0 }, change)
+  core.nowMs += 1
+  tickMembership(membership)
+  expect(lastOf(membership)).toMatchObject({ kind: 'transfer', node: 'b', result: 'failed', reason })
+})
+
+test.each<[string, (core: Core) => void, string]>([
+  [
+    'its node has left the shard',
+    (core) => {
+      core.configuration = bound(['a', 'b'])
+    },
+    'the node is no longer a member',
+  ],
+  [
+    'the core refuses it for half a minute',
+    (core) => {
+      core.nowMs += STEP_MS_MAX
+    },
+    'the change was refused',
+  ],
+  [
+    'the others are no healthy majority any more',
+    (core) => core.silentPeers.add(2),
+    'the remaining voters would be no healthy majority',
+  ],
+  [
+    'it is applied without its effect',
+    (core) => {
+      core.log.length = 0
+      core.nowMs += 1_000
+    },
+    'the change was not accepted',
+  ],
+])('a demotion fails when %s', (_, change, reason) => {
+  const [core, membership] = lead(bound(ABC))
+  if (reason !== 'the change was not accepted')
+    core.log.push({ index: 1, change: { type: 'steps', steps: [] } as never })
+  startDemote(membership, 'c')
+  tickMembership(membership)
+  expect(lastOf(membership)).toBeUndefined()
+
+  change(core)
+  if (core.log.length === 0) core.applied = core.commit
+  tickMembership(membership)
+  expect(lastOf(membership)).toMatchObject({ kind: 'demote', node: 'c', result: 'failed', reason })
+})
+
+test.each<[string, Answer | undefined, string]>([
+  ['refuses it', { status: 404, text: 'unknown node' }, 'the new leader refused: unknown node'],
+  ['does not answer for half a minute', undefined, 'the new leader did not answer'],
+])('a demotion of the leader fails when the new leader %s', (_, answer, reason) => {
+  const [core, membership] = lead(bound(ABC))
+  startDemote(membership, 'a')
+  expect(operationsOf(membership).operation?.step).toBe('waits until another voter leads')
+  Object.assign(core, { role: 'follower', leader: 2, transferTarget: 0 })
+  tickMembership(membership)
+  expect(operationsOf(membership).operation?.step).toBe('waits until the new leader continues it')
+  if (answer) core.requested.shift()?.onAnswer(answer)
+  else core.nowMs += STEP_MS_MAX
+  tickMembership(membership)
+  expect(lastOf(membership)).toMatchObject({ kind: 'demote', node: 'a', result: 'failed', reason })
 })
 
 test('the last 20 operations are kept, newest first', () => {
