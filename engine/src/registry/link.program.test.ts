@@ -49,6 +49,7 @@ function createWorld(addresses: readonly string[] = ['http://r1']) {
     lines,
     requests,
     cancelled,
+    randomByte: 127,
     answers: (() => DOWN) as (request: HttpRequest, base: string) => HttpResult | undefined,
     report: {
       health: 'active_leader',
@@ -87,7 +88,7 @@ function createWorld(addresses: readonly string[] = ['http://r1']) {
     {
       clock,
       schedule: { after },
-      random: { bytes: (count) => new Uint8Array(count).fill(127) },
+      random: { bytes: (count) => new Uint8Array(count).fill(world.randomByte) },
       log: { debug: note('debug'), info: note('info'), warn: note('warn'), error: note('error') },
       request(base, request, done) {
         requests.push({ base, request, body: request.body === undefined ? {} : JSON.parse(request.body) })
@@ -312,6 +313,26 @@ test('an unreachable registry is retried repeatedly and logged once', () => {
   world.advance(6_000)
   expect(world.logged('reachable again').length).toBe(1)
   expect(world.link.status().isReachable).toBe(true)
+})
+
+test.each([
+  [0, 0.8],
+  [255, 1.2],
+])('pauses between failed requests double from 100 ms to 5 s, a fifth less or more (%i)', (byte, share) => {
+  const world = createWorld(['http://r1', 'http://r2'])
+  const sentMs: number[] = []
+  world.world.randomByte = byte
+  world.world.answers = () => {
+    sentMs.push(world.clock.monotonicMs())
+    return DOWN
+  }
+  world.link.start()
+  world.advance(60_000)
+
+  for (const [i, pauseMs] of [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000].entries()) {
+    const wantedMs = share * pauseMs
+    expect(Math.abs((sentMs[i + 1] as number) - (sentMs[i] as number) - wantedMs)).toBeLessThan(20 + wantedMs / 100)
+  }
 })
 
 test('of several registries the one that responds is kept', () => {
