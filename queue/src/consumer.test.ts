@@ -364,6 +364,28 @@ describe('a socket that takes no more', () => {
 })
 
 describe('the time of a connection', () => {
+  it('has a ping when nothing came for ws_ping_ms, and again after an answer', async () => {
+    const { socket } = await startConsumer()
+    await pass(19_750)
+    expect(socket.ended).toEqual([])
+    await pass(250)
+    expect(socket.ended).toEqual(['ping'])
+    socket.emit('pong')
+    await pass(19_750)
+    expect(socket.ended).toEqual(['ping'])
+    await pass(250)
+    expect(socket.ended).toEqual(['ping', 'ping'])
+  })
+
+  it('ends when nothing came for long, and its jobs go back', async () => {
+    const { service, socket, topic, queue } = await startConsumer('', { wsPingMs: 1e9 })
+    await addJobs(service, 'a')
+    await pass(45_000)
+    expect([socket.ended, queue.consumers.size]).toEqual([[], 1])
+    await pass(250)
+    expect([socket.ended, queue.consumers.size, topic.counts.ready]).toEqual([['terminated'], 0, 1])
+  })
+
   it('ends within a second when its token is revoked', async () => {
     const { service, socket } = await startConsumer()
     await pass(1_000)

@@ -181,18 +181,25 @@ test('a folder of another node is refused (65)', () => {
   expect(disk.list(PATH)).not.toContain('LOCK')
 })
 
-test('a folder that cannot be written is refused with the reason (64)', () => {
-  const cases: [string, string][] = [
-    ['EROFS', 'read-only'],
-    ['EACCES', 'is not writable'],
-  ]
-  for (const [code, message] of cases) {
-    const { disk } = formed()
-    const copy = copyDisk(disk)
-    copy.fault = ({ call }) => (call === 'create' || call === 'makeDirectory' ? { kind: 'fail', code } : undefined)
-    expect(() => open(copy)).toThrow(expect.objectContaining({ code: 'invalid_config' }))
-    expect(() => open(copy)).toThrow(message)
+test.each([
+  ['EROFS', 'invalid_config', 'is on a file system that is mounted read-only'],
+  ['EACCES', 'invalid_config', 'is not writable for this user'],
+  ['EPERM', 'invalid_config', 'is not writable for this user'],
+  ['ENOENT', 'invalid_config', 'cannot be created'],
+  ['ENOTDIR', 'invalid_config', 'is not a folder'],
+  ['ENOSPC', 'no_room', ''],
+  ['EDQUOT', 'no_room', ''],
+  ['EIO', 'disk_failed', 'EIO'],
+])('a folder that cannot be created or written (%s) is refused as %s', (code, expected, text) => {
+  const written = copyDisk(formed().disk)
+  for (const disk of ['EROFS', 'EACCES'].includes(code) ? [createSimulatedDisk(), written] : [createSimulatedDisk()]) {
+    disk.fault = ({ call }) => (call === 'create' || call === 'makeDirectory' ? { kind: 'fail', code } : undefined)
+    expect(() => open(disk)).toThrow(expect.objectContaining({ code: expected }))
+    expect(() => open(disk)).toThrow(text)
   }
+})
+
+test('a file in the place of a parent of the folder is named as no folder', () => {
   const file = createSimulatedDisk()
   file.open('/srv', 'create')
   expect(() => open(file)).toThrow('is not a folder')
