@@ -238,6 +238,17 @@ describe('the body of a request', () => {
 describe('a submission', () => {
   const url = '/producer/jobs'
 
+  it.each<[Partial<TopicConfig>, string]>([
+    [{ max_jobs: 2 }, 'max_jobs'],
+    [{ max_bytes: 5 }, 'max_bytes'],
+  ])('to a topic with %j that is full is refused', async (config, limit) => {
+    const service = await startTopic(config)
+    const message = `the topic is full: its unfinished jobs have reached ${limit}`
+    const { status, body } = await call(service, 'POST', url, jobs('a', 'b', 'c'))
+    expect([status, body]).toEqual([429, { error: 'queue_full', message, retryAfterMs: 1_000 }])
+    expect([...service.server.metrics.rejected]).toEqual([[`orders ${limit}`, 3]])
+  })
+
   it('is refused on a full disk, then for a second without a try', async () => {
     const service = await startTopic()
     let writes = 0

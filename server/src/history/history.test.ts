@@ -55,6 +55,20 @@ test.each(['', '<html>', 'process_cpu_seconds_total nonsense', 'vacancy_commands
   },
 )
 
+test.each([
+  [
+    'vacancy_tcp_connections 12\r\n\n\nprocess_cpu_seconds_total 3\n',
+    { vacancy_tcp_connections: 12, process_cpu_seconds_total: 3 },
+  ],
+  ['vacancy_wal_bytes 12\nvacancy_wal_bytes{disk="b"} 3', { vacancy_wal_bytes: 15 }],
+  // It used to count with the labels of the line before.
+  ['vacancy_wal_bytes{disk="a"} 12\nvacancy_wal_bytes{disk="b" 3', { vacancy_wal_bytes: 12 }],
+  ['vacancy_wal_bytes 12\nvacancy_tcp_connections NaN\nvacancy_wal_bytes +Inf', { vacancy_wal_bytes: 12 }],
+  ['vacancy_wal_bytes 12\nvacancy_commands_total{command="UNKNOWN"} 4', { vacancy_wal_bytes: 12 }],
+])('lines that are cut off or not known are skipped: %j', (lines, expected) => {
+  expect(Object.fromEntries(readingOf(lines, NOW).numbers)).toEqual(expected)
+})
+
 test('rates are the differences between two readings, per second', () => {
   const before = readingOf(PAGE, NOW)
   const after = readingOf(
