@@ -454,6 +454,18 @@ describe('the API of the queue', () => {
     expect((await call(queue.url, 'GET', `${path}/jobs?state=ready`)).body.jobs).toEqual([])
   })
 
+  it('purges the named states alone, and deletes a topic with unfinished jobs by force alone', async () => {
+    await startWithTopic()
+    const path = '/api/v1/queue/topics/orders'
+    await submitOne('a')
+    await submitOne('late', {}, { delay_ms: 60_000 })
+    expect((await queue.call('POST', `${path}/purge`, { states: ['delayed'] })).body).toMatchObject({ removed: 1 })
+    expect((await queue.call('GET', path)).body).toMatchObject({ ready: 1, delayed: 0 })
+    expect(await queue.call('DELETE', path)).toMatchObject({ status: 409, body: { code: 'topic_not_empty' } })
+    expect((await queue.call('DELETE', `${path}?force=1`)).body).toMatchObject({ deletedJobs: 1 })
+    expect((await submitOne('b')).body).toMatchObject({ error: 'topic_not_found' })
+  })
+
   it('shows the beginning of payloads in lists, whatever they are', async () => {
     await startWithTopic()
     const bytes = Buffer.alloc(200, 0xff)

@@ -165,6 +165,16 @@ afterEach(() => {
 })
 
 describe('a request', () => {
+  it.each([
+    ['POST', '/producer/other?x=1', 404, 'there is no /producer/other', undefined],
+    ['GET', '/producer/job', 405, 'use POST', 'POST'],
+    ['POST', '/producer/jobs/orders/a', 405, 'use GET or DELETE', 'GET, DELETE'],
+  ])('%s %s is answered with %d', async (method, url, status, message, allow) => {
+    const answer = await call(await startTopic(), method, url)
+    const error = status === 404 ? 'not_found' : 'method_not_allowed'
+    expect([answer.status, answer.body, answer.headers['allow']]).toEqual([status, { error, message }, allow])
+  })
+
   it('waits after many wrong tokens of its address, but not with a right one', async () => {
     const service = await startTopic()
     const answers = []
