@@ -3,7 +3,7 @@ import { type Defect, inFolder, simulated } from './defect.ts'
 
 const by = (profile = 'crash') => simulated('driver', profile)
 /** Only threads that read beside the writer meet them: the simulation is sequential. */
-const READER_TESTS = { tests: 'engine/src/store/structure.test.ts' }
+const READER_TESTS = { tests: 'engine/src/store/structure.long.test.ts' }
 
 export const STORE_DEFECTS: readonly Defect[] = inFolder('engine/src/store', [
   {

@@ -16,7 +16,7 @@ const READER_SLOT = 2
 const PLACE = { segment: 's', area: 'a', propertyType: 'hotel', category: 'c', stars: 3, latitude: 1, longitude: 1 }
 const BURST = 50
 /** Replies that differ from the one before: so often the reader met a change. */
-const CHANGES_MIN = 400
+const CHANGES_MIN = 150
 const STAYS_MAX = 100_000
 
 const workers: Worker[] = []

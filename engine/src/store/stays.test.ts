@@ -24,14 +24,12 @@ import { countsOf, featureLevel, type Store, stateDigest } from './store.ts'
 import { versionOf } from './version.ts'
 
 const SEED = Number(process.env['VACANCY_SEED'] ?? Math.floor(Math.random() * 2 ** 24))
-const HISTORIES = 3
-const STEPS = 300
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 const START_MS = TODAY * DAY_MS
 
 test(`stays are those of the model, on replicas that applied the log or loaded a snapshot (VACANCY_SEED=${SEED})`, () => {
-  for (let n = 0; n < HISTORIES; n++) expect(runStays(SEED + n, STEPS), `seed ${SEED + n}`).toBe('')
+  expect(runStays(SEED, 300)).toBe('')
 })
 
 const place = { segment: 's', area: 'a', propertyType: 'hotel', category: 'c', stars: 3, latitude: 1, longitude: 1 }

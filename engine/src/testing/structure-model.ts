@@ -1,6 +1,6 @@
 /**
  * The exact state of a store after each command, and the replies that readers may get while commands are applied. For
- * tests with readers in other threads (store/structure.test.ts).
+ * tests with readers in other threads (structure-run.ts).
  *
  * Each command has an index; the state after it is the state of that index. Guarantees (store/version.ts):
  *
