@@ -1,11 +1,11 @@
 /** The transfer of a snapshot over HTTP: resumption, retries, limits and hand-over, without a network and without waiting. */
 
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import type * as Files from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type * as Timers from 'node:timers/promises'
 import { createCodecList } from '@vacancy/shared'
-import { temporaryFolder } from '@vacancy/testkit/node'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type * as Format from '../snapshot/format.ts'
 import type * as Load from '../snapshot/load.ts'
@@ -81,7 +81,7 @@ const rest = (from: number, range = `bytes ${from}-63/64`) =>
 
 /** A download whose replies are given in order; the last one is repeated. */
 function download(replies: readonly (() => Reply | Promise<Reply>)[], differs: Partial<PullParts> = {}) {
-  const dataDir = differs.dataDir ?? temporaryFolder()
+  const dataDir = differs.dataDir ?? mkdtempSync(join(tmpdir(), 'vacancy-transfer-'))
   const sent: Sent[] = []
   const loads: ClusterRequest[] = []
   const retries: { reason: string; bytes: number; delay: number }[] = []
