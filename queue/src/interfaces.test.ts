@@ -1,4 +1,3 @@
-import { connect } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { base64, call, openConsumer, startTestQueue, subscribe, type TestQueue, TOKENS } from './testing/queue.ts'
 
@@ -163,7 +162,7 @@ describe('submission', () => {
   })
 
   it('refuses what it cannot use with the statuses of the contract, and keeps serving', async () => {
-    await startWithTopic({ maxRequestBytes: 10_000, readTimeoutSec: 1, maxJobBytes: 5_000 })
+    await startWithTopic({ maxRequestBytes: 10_000, maxJobBytes: 5_000 })
     const post = (body: unknown, options?: object) => queue.call('POST', '/producer/jobs', body, options)
     const cases: readonly (readonly [unknown, number, string])[] = [
       ['{"job":', 400, 'invalid_json'],
@@ -194,7 +193,6 @@ describe('submission', () => {
       (await queue.call('POST', '/producer/jobs', { job: { id: 'a', topic: 'sync' } }, { token: TOKENS.orders }))
         .status,
     ).toBe(403)
-    expect(await aByteASecond(queue.url)).toContain('400')
     expect((await submitOne('<script>alert(1)</script>')).status).toBe(200)
   })
 
@@ -224,23 +222,6 @@ describe('submission', () => {
     await consumer.close()
   })
 })
-
-/** Sends a body so slowly that it times out. @returns the response */
-function aByteASecond(url: string): Promise<string> {
-  const { port } = new URL(url)
-  return new Promise((resolve) => {
-    const socket = connect(Number(port), '127.0.0.1')
-    let text = ''
-    socket.on('data', (data) => (text += data.toString()))
-    socket.on('close', () => resolve(text))
-    socket.on('error', () => resolve(text))
-    socket.write(
-      `POST /producer/jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKENS.admin}\r\nContent-Length: 100\r\n\r\n`,
-    )
-    const timer = setInterval(() => socket.write('{'), 500)
-    socket.on('close', () => clearInterval(timer))
-  })
-}
 
 describe('consumers', () => {
   it('return their jobs at once when they disconnect, without a failure', async () => {
