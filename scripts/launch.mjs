@@ -47,6 +47,7 @@ const LONG_RUNS = [
   ['chaos', '--minutes', '30'],
   ['fabric-chaos', '--minutes', '15'],
   ['bookers', '--minutes', '10'],
+  ['queue-model'],
   ['queue-kill', '--rounds', '50'],
   ['queue-failover', '--rounds', '20'],
   ['queue-losing'],
