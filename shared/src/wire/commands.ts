@@ -55,21 +55,25 @@ type FieldExtras = {
   readonly isFilter?: boolean
 }
 
-/** The content of a SUCCESS reply (reply.ts). */
-export type ReplyKind =
-  | 'login'
-  | 'codecs'
-  | 'segments'
-  | 'empty'
-  | 'properties'
-  | 'stays'
-  | 'availability'
-  | 'exists'
-  | 'roomTypes'
-  | 'dates'
-  | 'night'
-  | 'stay'
-  | 'stayList'
+/** The content of a SUCCESS reply by its kind (reply.ts), in words for docs/commands.md. */
+export const REPLIES = {
+  login: 'the bare text `LOGIN OK` or `LOGIN FAILED`, without a field frame',
+  codecs: 'one text: the rate features with commas between, in the order of their bits',
+  segments: 'two fields per segment: its name (text) and its number of properties (u32)',
+  empty: 'SUCCESS without fields',
+  properties: 'one field per property: its id, packed in 16 bytes; with `explain`, the search statistics',
+  stays:
+    'the number of days, then for each property its id, packed in 16 bytes, and for each day date, availability, price and rate features',
+  availability: 'one byte: the availability after the change',
+  exists: 'one byte: 1 or 0',
+  roomTypes: 'one text per room type, ascending by bytes',
+  dates: 'one text per date, `YYYY-MM-DD`, ascending',
+  night: 'property id (text), date (text), availability (u8), price (u32), rate features as a mask (u32)',
+  stay: 'state (u8: 1 held, 2 booked, 3 released, 4 expired, 5 void), deadline (u64, ms since 1970, 0 if none), total (u64), log index at which it reached the state (u64), its lines in one field; if held or booked, for each line a day vector with what is left',
+  stayList:
+    'for each stay one field: packed id, state (u8), deadline (u64), index (u64), time in ms (u64), source (u8 length and text), number of lines (u8), lines; then the cursor of the next page as text, empty on the last one',
+} as const
+export type ReplyKind = keyof typeof REPLIES
 
 type Access = 'read' | 'write' | 'session'
 export type CommandGroup = 'connection' | 'shard' | 'properties' | 'search' | 'packages' | 'availability' | 'stays'

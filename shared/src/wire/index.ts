@@ -10,6 +10,7 @@ export {
   type FieldSpec,
   type FieldValue,
   isCommandName,
+  REPLIES,
   type ReplyKind,
   type RequestFields,
 } from './commands.ts'
