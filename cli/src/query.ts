@@ -19,10 +19,11 @@ import {
   type FieldSpec,
   type FieldValue,
   isCommandName,
+  type ReplyResult,
   type RequestFields,
   type StayLine,
 } from '@vacancy/shared/wire'
-import { type AnyResult, tableOf } from './table.ts'
+import { tableOf } from './table.ts'
 
 /** Shorter names of fields as flags. */
 const FLAG_OF: { readonly [field: string]: string } = {
@@ -226,7 +227,7 @@ async function ask(flags: Asking, command: Sent, fields: RequestFields): Promise
     const client = await connect(optionsOf(flags))
     try {
       const sentMs = performance.now()
-      const result: AnyResult = await client.send(command, fields as RequestFields<Sent>)
+      const result: ReplyResult = await client.send(command, fields as RequestFields<Sent>)
       const ms = performance.now() - sentMs
       print(flags.json ? [JSON.stringify(result, bigintAsNumber, 2)] : shown(result, ms))
     } finally {
@@ -280,7 +281,7 @@ function bigintAsNumber(_: string, value: unknown): unknown {
   return typeof value === 'bigint' ? Number(value) : value
 }
 
-function shown(result: AnyResult, ms: number): string[] {
+function shown(result: ReplyResult, ms: number): string[] {
   const table = tableOf(result)
   const { explain } = result
   const lines = tableLines(table)

@@ -2,30 +2,14 @@
 
 import { parseDay, weekdayOf } from '@vacancy/shared'
 import { count, type Table } from '@vacancy/shared/node'
-import type { NightPackage, Result, StayLine } from '@vacancy/shared/wire'
-
-/** Any result, with the fields of all commands. */
-export type AnyResult = Partial<
-  Result<'SEARCHAVAIL'> &
-    Result<'SEARCHPROP'> &
-    Result<'GETSEGMENTS'> &
-    Result<'PROPROOMLIST'> &
-    Result<'PROPROOMDATELIST'> &
-    Result<'GETPROPROOMDAY'> &
-    Result<'PROPEXIST'> &
-    Result<'SETROOMAVL'> &
-    Omit<Result<'GETSTAY'>, 'lines'> &
-    Result<'LISTSTAYS'> & { readonly lines: readonly StayedLine[] }
->
-
-type StayedLine = Result<'GETSTAY'>['lines'][number]
+import type { NightPackage, ReplyResult, StayLine } from '@vacancy/shared/wire'
 
 /** For a longer stay, the range of prices from the cheapest to the most expensive night. */
 const NIGHTS_SHOWN_MAX = 7
 const WEEKDAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat']
 
-export function tableOf(result: AnyResult): Table {
-  const { properties, propertyIds, segments, rateFeatures, roomTypes, dates, exists, availability } = result
+export function tableOf(result: ReplyResult): Table {
+  const { properties, propertyIds, segments, rateFeatures, roomTypes, dates, exists } = result
   if (properties) {
     const columns = ['property', 'nights', 'rooms left', 'total', 'a night', 'rate features']
     return { columns, rows: properties.map(stayRow), counted: count(properties.length, 'property', 'properties') }
@@ -76,8 +60,11 @@ export function tableOf(result: AnyResult): Table {
     return { columns, rows, counted: `${state}${deadline}, total ${total}, at index ${index}` }
   }
   if (exists !== undefined) return { columns: ['exists'], rows: [[exists ? 'yes' : 'no']], counted: 'answered' }
-  const index = result.index === undefined ? [] : [['index', String(result.index)] as const]
-  const values = [...(availability === undefined ? [] : [['rooms left', availability] as const]), ...index]
+  // Plain numbers: what a write changed, or what a read counted.
+  const values = Object.entries(result).flatMap(([name, value]): [string, string | number][] => {
+    if (name === 'index') return [[name, String(value)]]
+    return typeof value === 'number' ? [[name === 'availability' ? 'rooms left' : name, value]] : []
+  })
   return { columns: values.map(([name]) => name), rows: [values.map(([, value]) => value)], counted: 'done' }
 }
 
