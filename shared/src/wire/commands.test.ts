@@ -10,10 +10,9 @@ function find(text: string): number {
   return findCommand(bytes, 1, bytes.length - 2)
 }
 
-test('there are 26 commands, LOGIN first, each of a class', () => {
+test('LOGIN is the first command, and the writes are known', () => {
   const named = (access: string) => COMMAND_LIST.filter((spec) => spec.access === access).map(({ name }) => name)
 
-  expect(COMMAND_LIST).toHaveLength(26)
   expect(COMMAND_LIST.map(({ code }) => code)).toEqual(COMMAND_LIST.map((_, i) => i))
   expect(COMMANDS.LOGIN.code).toBe(0)
   expect(named('session')).toEqual(['LOGIN'])
