@@ -4,7 +4,7 @@
  */
 
 import { assert, type CodecList, createCodecList, yearOf } from '@vacancy/shared'
-import { COMMANDS, type CommandName, decodeReply, encodeRequest } from '@vacancy/shared/wire'
+import { COMMANDS, type CommandName, decodeReply, encodeRequest, type ReplyResult } from '@vacancy/shared/wire'
 import { staysOf } from '../cluster/stay-answers.ts'
 import { createSearcher } from '../search/search.ts'
 import { applyCommand } from '../store/apply.ts'
@@ -58,14 +58,9 @@ function timeOf({ day, timeMs }: NodeInMemory): number {
 
 /** Fields by name for any command; tests generate them from tables. */
 export type LooseFields = { readonly [name: string]: unknown }
-type LooseResult = { readonly properties?: readonly FoundStay[]; readonly propertyIds?: readonly string[] }
-type FoundStay = {
-  readonly propertyId: string
-  readonly days: readonly { availability: number; finalPrice: number; rateFeatures: readonly string[] }[]
-}
 export type Answer = {
   readonly error: string
-  readonly result: LooseResult
+  readonly result: ReplyResult
   readonly code: number
   readonly value: number
   /** Text of the refusal. */
@@ -129,7 +124,7 @@ function askOne(node: NodeInMemory, dispatcher: Dispatcher, command: CommandName
   const context = { baseYear: yearOf(node.day), codecs: node.codecs }
   const reply = decodeReply(command, memory.u8.slice(at + FRAME_HEADER, end), context)
   return reply.ok
-    ? { error: '', result: reply.result as LooseResult, code: 0, value: 0 }
+    ? { error: '', result: reply.result as ReplyResult, code: 0, value: 0 }
     : { error: reply.code, result: {}, code: -1, value: 0 }
 }
 
@@ -143,11 +138,11 @@ function readStays(node: NodeInMemory, dispatcher: Dispatcher, command: CommandN
   return { error: text.slice(0, text.indexOf(':')), result: {}, code, value: 0, text }
 }
 
-function stayResult(node: NodeInMemory, command: CommandName, frame: Uint8Array): LooseResult {
+function stayResult(node: NodeInMemory, command: CommandName, frame: Uint8Array): ReplyResult {
   const context = { baseYear: yearOf(node.day), codecs: node.codecs }
   const reply = decodeReply(command, frame.subarray(FRAME_HEADER), context)
   assert(reply.ok, 'the frame of a stay is a success')
-  return reply.result as LooseResult
+  return reply.result as ReplyResult
 }
 
 const NOTHING: Answer = { error: '', result: {}, code: 0, value: 0 }
