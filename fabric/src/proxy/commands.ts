@@ -71,7 +71,7 @@ const JSON_COMMAND_LIST: readonly JsonCommand[] = COMMAND_LIST.filter(({ access 
   }),
 )
 
-/** The 25 commands, in the order of the table. A Map, so that no name of a prototype is a command. */
+/** By name, in the order of the table. A Map, so that no name of a prototype is a command. */
 export const JSON_COMMANDS: ReadonlyMap<string, JsonCommand> = new Map(
   JSON_COMMAND_LIST.map((command) => [command.name, command]),
 )

@@ -46,7 +46,7 @@ const property = (id: string, segment: string) => ({
   longitude: 11.2,
 })
 
-test.each(['http1', 'http2'])('all 25 commands over %s', async (proto) => {
+test.each(['http1', 'http2'])('every command over %s', async (proto) => {
   const session = proto === 'http2' ? await openHttp2(proxy.url) : undefined
   const used = new Set<string>()
   const run = async (command: string, body?: object): Promise<Answer> => {

@@ -35,9 +35,8 @@ const messageOf = (body: unknown, segments?: Segments) => {
   return isRefusal(request) ? request.message : 'accepted'
 }
 
-test('the 25 commands of the table are there, LOGIN is not', () => {
+test('the commands of the table are there, LOGIN is not', () => {
   expect([...JSON_COMMANDS.keys()]).toEqual(COMMAND_LIST.filter(({ name }) => name !== 'LOGIN').map(({ name }) => name))
-  expect(JSON_COMMANDS.size).toBe(25)
 })
 
 // Values of a field: what JSON holds, and what the wire decoder must read.
