@@ -71,23 +71,13 @@ export const dashboards = {
 }
 
 export const charts = {
-  queries: 'Queries',
   latency: 'Read latency',
-  errors: 'Errors',
-  writes: 'Writes',
-  connections: 'Connections',
-  cpu: 'CPU',
-  memory: 'Memory',
   staysHeld: 'Stays on hold',
   stays: 'Stays',
   staysRefused: 'Refused stays by reason',
   oversold: 'Oversold nights',
   leaderChanges: 'Leader changes',
-  lag: 'Lag',
   lagSeconds: 'Lag in time',
-  commit: 'Commit p99',
-  fsync: 'fsync p99',
-  wal: 'Log on disk',
   fabricRequests: 'Requests',
   fabricErrors: 'Failed requests',
   fabricP99: 'Slowest p99',

@@ -21,19 +21,25 @@ const chart = (title: string, ...names: readonly [SeriesName, ...SeriesName[]]):
   ...{ title, unit: SERIES[names[0]].unit, names },
 })
 
+/** Series with a chart on the pages of shards and nodes. */
+type TitledSeries = { [Name in SeriesName]: (typeof SERIES)[Name] extends { title: string } ? Name : never }[SeriesName]
+
+/** The chart of one series, with the title it has on those pages. */
+const titled = (name: TitledSeries): DashboardChart => chart(SERIES[name].title, name)
+
 const { dashboards, charts } = copy
 
 export const DASHBOARDS: readonly Dashboard[] = [
   {
     ...{ id: 'engine', title: dashboards.engine, hasShards: true },
     charts: [
-      chart(charts.queries, 'queries'),
+      titled('queries'),
       chart(charts.latency, 'p50', 'p99'),
-      chart(charts.errors, 'errors'),
-      chart(charts.writes, 'writes'),
-      chart(charts.connections, 'connections'),
-      chart(charts.cpu, 'cpu'),
-      chart(charts.memory, 'memory'),
+      titled('errors'),
+      titled('writes'),
+      titled('connections'),
+      titled('cpu'),
+      titled('memory'),
       chart(charts.staysHeld, 'stays_held'),
       chart(charts.stays, 'stays_holds', 'stays_booked', 'stays_confirmed', 'stays_released', 'stays_expired'),
       chart(charts.staysRefused, 'refused_sold_out', 'refused_price', 'refused_expired', 'refused_conflict'),
@@ -44,11 +50,11 @@ export const DASHBOARDS: readonly Dashboard[] = [
     ...{ id: 'consensus', title: dashboards.consensus, hasShards: true },
     charts: [
       chart(charts.leaderChanges, 'leader_moves'),
-      chart(charts.lag, 'lag_entries'),
+      titled('lag_entries'),
       chart(charts.lagSeconds, 'lag_seconds'),
-      chart(charts.commit, 'commit_p99'),
-      chart(charts.fsync, 'fsync_p99'),
-      chart(charts.wal, 'wal'),
+      titled('commit_p99'),
+      titled('fsync_p99'),
+      titled('wal'),
     ],
   },
   {
