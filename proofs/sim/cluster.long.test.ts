@@ -97,7 +97,7 @@ test('a planted defect is found, and its run is shrunk', ({ onTestFinished }) =>
   expect(Number(after), stdout).toBeLessThanOrEqual(Number(before))
 })
 
-test('leaders that stall for less than an election timeout keep leading (driver/tick-burst)', () => {
+test('nodes that stall together, as on a suspended machine, keep their leader (driver/tick-burst)', () => {
   const knobs = {
     ...{
       voters: 3,
@@ -112,17 +112,18 @@ test('leaders that stall for less than an election timeout keep leading (driver/
     ...{ clients: 1, thinkUs: 100_000 },
   }
   let elections = 0
-  for (let seed = 1; seed <= 6; seed++) {
-    const schedule = [4, 5, 6, 7, 8, 9, 10, 11].map(
-      (seconds) =>
-        ({ atUs: seconds * 1e6 + seed * 17_000, kind: 'stall', target: 0, lengthUs: 280_000, detail: 0 }) as const,
+  for (let seed = 1; seed <= 3; seed++) {
+    const schedule = [4, 5, 6, 7].flatMap((seconds) =>
+      [1, 2, 3].map(
+        (target) => ({ atUs: seconds * 1e6, kind: 'stall', target, lengthUs: 400_000, detail: 0 }) as const,
+      ),
     )
     const options = { seed, profile: 'calm', program: driverProgram, knobs, schedule } as const
     const { failure, counts } = runSeed(options)
     expect(failure?.message, `seed ${seed}`).toBeUndefined()
     elections += counts.elections
   }
-  expect(elections).toBe(6)
+  expect(elections).toBe(3)
 })
 
 test('a node without a free memory block for a write within the budget ends, and recovers with the same state', () => {
