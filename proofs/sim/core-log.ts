@@ -6,11 +6,12 @@
 import { assert } from '@vacancy/shared'
 import { between, chance } from '@vacancy/testkit/random'
 import { scheduleIn } from '@vacancy/testkit/scheduler'
-import { type EntryBatch, entryTerm, skipEntries, viewOf } from '../../engine/src/raft/entry.ts'
-import type { TermRun } from '../../engine/src/raft/log.ts'
+import { type EntryBatch, entryTerm, skipEntries, sliceBatch, viewOf } from '../../engine/src/raft/entry.ts'
+import { lastOf as lastOfBatch, type TermRun } from '../../engine/src/raft/log.ts'
 import type { Configuration } from '../../engine/src/raft/messages.ts'
 import type { Ready } from '../../engine/src/raft/raft.ts'
 import type { Fault } from './knobs.ts'
+import { onStored } from './oracles.ts'
 import { createToyMachine, encodeToy } from './toy-machine.ts'
 import { type Host, type SimulatedNode, syncUs, type World } from './world.ts'
 
@@ -109,8 +110,11 @@ export const arrayLog: LogKind = {
     const storage = node.storage as ArrayStorage
     // Pending writes may be on disk up to any point, since none was confirmed.
     for (const ready of storage.underWay) {
-      if (chance(world.diskRandom, 0.5)) break
-      store(storage, ready)
+      if (chance(world.diskRandom, 0.5)) {
+        if (world.knobs.tearsHandOvers && chance(world.diskRandom, 0.5)) storePart(world, storage, ready)
+        break
+      }
+      store(world, storage, ready)
     }
     storage.underWay = []
     return storage
@@ -146,10 +150,11 @@ function openArrayLog(host: Host, storage: ArrayStorage, events: LogEvents): Cor
         if (storage.isFull && ready.entries.length > 0) {
           // All later hand-overs are withdrawn with it.
           queue = []
-          events.onRefused(ready.token, undefined)
+          const isTorn = world.knobs.tearsHandOvers && chance(world.diskRandom, 0.5)
+          events.onRefused(ready.token, isTorn ? storePart(world, storage, ready) : undefined)
           break
         }
-        store(storage, ready)
+        store(world, storage, ready)
         if (ready.snapshot) events.onInstalled(storage.snapshot)
         events.onStored(ready)
       }
@@ -200,7 +205,7 @@ function lastOf({ firstIndex, entries }: ArrayStorage): number {
   return firstIndex + entries.length - 1
 }
 
-function store(storage: ArrayStorage, ready: Ready): void {
+function store({ oracles }: World, storage: ArrayStorage, ready: Ready): void {
   const { hardState, entries, snapshot } = ready
   if (snapshot) {
     const { index, snapshotTerm: term, configuration, manifest: state } = snapshot
@@ -210,6 +215,8 @@ function store(storage: ArrayStorage, ready: Ready): void {
     storage.entries = []
   }
   assert(hardState.term >= storage.term, 'the term on disk never decreases')
+  const isVoteKept = hardState.term > storage.term || storage.vote === 0 || hardState.vote === storage.vote
+  assert(isVoteKept, 'the vote of a term is kept on disk')
   storage.term = hardState.term
   storage.vote = hardState.vote
   for (const batch of entries) {
@@ -219,11 +226,26 @@ function store(storage: ArrayStorage, ready: Ready): void {
     const view = viewOf(batch.bytes)
     for (let i = 0, at = 0; i < batch.count; i++) {
       const end = skipEntries(view, at, 1)
+      onStored(oracles, batch.firstIndex + i, termOf(storage, batch.firstIndex + i - 1), batch.bytes.subarray(at, end))
       storage.entries.push(batch.bytes.subarray(at, end))
       at = end
     }
   }
   storage.commit = Math.max(storage.commit, hardState.commit)
+}
+
+/** Only the first entries of a hand-over reach the disk, with its state. @returns the last one */
+function storePart(world: World, storage: ArrayStorage, ready: Ready): number | undefined {
+  const count = ready.entries.reduce((sum, batch) => sum + batch.count, 0)
+  if (ready.snapshot || count < 2) return undefined
+  const first = (ready.entries[0] as EntryBatch).firstIndex
+  const last = first + between(world.diskRandom, 1, count - 1) - 1
+  const entries = ready.entries
+    .filter(({ firstIndex }) => firstIndex <= last)
+    .map((batch) => sliceBatch(batch, batch.firstIndex, Math.min(last, lastOfBatch(batch))))
+  const commit = Math.min(ready.hardState.commit, last)
+  store(world, storage, { ...ready, entries, hardState: { ...ready.hardState, commit } })
+  return last
 }
 
 function termOf(storage: ArrayStorage, index: number): number {

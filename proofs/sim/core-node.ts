@@ -6,6 +6,7 @@
 
 import { assert } from '@vacancy/shared'
 import { between, chance, type Random, shuffle, streamOf } from '@vacancy/testkit/random'
+import { scheduleIn } from '@vacancy/testkit/scheduler'
 import {
   ENTRY_HEADER_BYTES,
   ENTRY_KIND,
@@ -16,6 +17,7 @@ import {
   entryTerm,
   viewOf,
 } from '../../engine/src/raft/entry.ts'
+import { termAt } from '../../engine/src/raft/log.ts'
 import { type Change, decodeConfiguration, votersOnly } from '../../engine/src/raft/membership.ts'
 import type { Configuration, Message } from '../../engine/src/raft/messages.ts'
 import {
@@ -39,6 +41,7 @@ import {
   refused,
   reportSnapshot,
   reportUnreachable,
+  setCounts,
   step,
   storeCommit,
   takeReady,
@@ -48,6 +51,8 @@ import {
 import { createCommandWriter } from '../../engine/src/store/command.ts'
 import type { StreamKind } from '../../engine/src/transport/transport.ts'
 import { type CoreLog, type CoreSnapshot, firstSnapshot, type LogKind } from './core-log.ts'
+import { cutLinks } from './faults.ts'
+import type { Fault } from './knobs.ts'
 import { onApplied, onState, violate } from './oracles.ts'
 import {
   applyToy,
@@ -59,9 +64,20 @@ import {
   writeToyCommand,
 } from './toy-machine.ts'
 import { note } from './trace.ts'
-import type { Action, Host, Program, Running, World } from './world.ts'
+import {
+  type Action,
+  endProcess,
+  type Host,
+  nodeOf,
+  type Program,
+  type Running,
+  restartLater,
+  type SimulatedNode,
+  type World,
+} from './world.ts'
 
 type WaitingWrite = { readonly term: number; readonly token: number }
+type PendingRead = { readonly token: number; readonly register: number; readonly least: number }
 type WaitingRead = { readonly index: number; readonly token: number; readonly register: number }
 
 type CoreNode = {
@@ -79,14 +95,19 @@ type CoreNode = {
   /** Unconfirmed hand-overs, oldest first. */
   readonly unconfirmed: Ready[]
   readonly writes: Map<number, WaitingWrite>
-  readonly pendingReads: Map<number, { readonly token: number; readonly register: number }>
+  /** `least`: what was committed before. */
+  readonly pendingReads: Map<number, PendingRead>
   reads: WaitingRead[]
   nextContext: number
+  /** Newest term that it led. */
+  ledTerm: number
   ticks: number
 }
 
 const TAIL_BATCHES_MAX = 200_000
 const WAITING_MAX = 10_000
+/** Committed entries that are looked for in the log of a new leader. */
+const LOOKED_BACK = 50
 
 /** @param kind the log storage */
 export function createCoreProgram(kind: LogKind): Program {
@@ -99,7 +120,8 @@ export function createCoreProgram(kind: LogKind): Program {
     start: (host) => startCore(host, kind),
     // Frames have a checksum; a connection is closed on an invalid one.
     damage: () => undefined,
-    meet: kind.meet,
+    meet: (world, node, fault) =>
+      fault.kind === 'wipe' ? wipe(world, node, fault, kind) : kind.meet(world, node, fault),
     heal: kind.heal,
   }
 }
@@ -126,6 +148,7 @@ function startCore(host: Host, kind: LogKind): Running {
   const { node, world } = host
   const { knobs } = world
   const id = node.number
+  const isMute = node.wipedAt > 0
   const log = kind.open(host, {
     onStored(ready) {
       assert(core.unconfirmed[0] === ready, 'hand-overs are confirmed in order')
@@ -150,10 +173,11 @@ function startCore(host: Host, kind: LogKind): Running {
       electionTicks: knobs.electionTicks,
       heartbeatTicks: knobs.heartbeatTicks,
       random: (below) => host.random.below(below),
-      preVote: true,
-      checkQuorum: true,
+      preVote: knobs.preVote,
+      checkQuorum: knobs.checkQuorum,
       stepDownOnRemoval: true,
       validateChanges: true,
+      isLockStep: knobs.isLockStep,
       limits: {
         messageBytes: knobs.messageBytes,
         inflightMessages: knobs.inflightMessages,
@@ -161,8 +185,15 @@ function startCore(host: Host, kind: LogKind): Running {
       },
       keepBytes: knobs.keepBytes,
     },
-    { ...recovered, applied: snapshot.index, appliedTerm: snapshot.term, configuration: snapshot.configuration },
+    {
+      ...recovered,
+      applied: snapshot.index,
+      appliedTerm: snapshot.term,
+      configuration: snapshot.configuration,
+      isMute,
+    },
   )
+  distrustWiped(world, raft)
   const machine = createToyMachine()
   restoreToy(machine, snapshot.state)
   onState(world.oracles, node.number, snapshot.index, machine.digestLo, machine.digestHi)
@@ -183,6 +214,7 @@ function startCore(host: Host, kind: LogKind): Running {
     pendingReads: new Map(),
     reads: [],
     nextContext: node.starts * 1_000_000_000,
+    ledTerm: 0,
     ticks: 0,
   }
   const beat = (): void => {
@@ -224,9 +256,10 @@ function startCore(host: Host, kind: LogKind): Running {
     },
     read(token, register) {
       const context = core.nextContext++
+      const least = world.oracles.committed
       const taken = readIndex(raft, context)
       if (taken !== 'taken') return host.answer(token, { kind: 'none', reason: taken })
-      core.pendingReads.set(context, { token, register })
+      core.pendingReads.set(context, { token, register, least })
       pump(core)
     },
     act: (action) => act(core, action),
@@ -238,9 +271,13 @@ function startCore(host: Host, kind: LogKind): Running {
     checkBounds() {
       if (log.waiting() > WAITING_MAX)
         violate('O14', `${log.waiting()} hand-overs wait for the disk of node ${node.number}`)
+      for (const { window } of raft.peers) {
+        if (window.count > knobs.inflightMessages) violate('O14', `${window.count} appends are in flight`)
+      }
       if (raft.tail.length > TAIL_BATCHES_MAX) violate('O14', `node ${node.number} keeps ${raft.tail.length} batches`)
     },
     isDurable: log.isDurable,
+    isMute,
   }
 }
 
@@ -274,7 +311,14 @@ function sendAll(core: CoreNode, messages: readonly Message[]): void {
     const to = numberOfId(core, message.to)
     if (to === 0 || to > core.host.world.nodes.length || to === core.host.node.number) continue
     let bytes = 100
-    if (message.type === 'append') for (const batch of message.entries) bytes += batch.bytes.length
+    if (message.type === 'append') {
+      let count = 0
+      for (const batch of message.entries) {
+        bytes += batch.bytes.length
+        count += batch.count
+      }
+      if (bytes - 100 > core.raft.limits.messageBytes && count > 1) violate('O14', `an append has ${bytes} bytes`)
+    }
     if (message.type === 'snapshot') bytes += message.manifest.length
     core.host.send(to, streamOfMessage(message), message, bytes)
   }
@@ -298,10 +342,84 @@ function probeBack({ raft, host: { world }, probesBack: random }: CoreNode): voi
   }
 }
 
+/**
+ * A voter loses its disk. It returns under its id without a vote and counts for nothing
+ * (docs/design/consensus.md#formation). At most one does: more are not covered (docs/design/consensus.md#promises).
+ */
+function wipe(world: World, node: SimulatedNode, { lengthUs, detail }: Fault, kind: LogKind): boolean {
+  const { nodes, knobs, counts } = world
+  const isOther = nodes.some(({ wipedAt, isDamaged }) => wipedAt > 0 || isDamaged)
+  if (isOther || knobs.voters < 3 || node.number > knobs.voters || counts.membershipChanges > 0) return false
+  // At the worst time: nodes that know its promises are down as well.
+  for (const other of nodes) {
+    if (other === node || other.process?.running?.raft.role !== 'leader' || detail % 2 === 0) continue
+    endProcess(world, other, 'killed', false)
+    restartLater(world, other, lengthUs)
+  }
+  endProcess(world, node, 'wiped', false)
+  node.storage = kind.create(world, node, firstSnapshot(firstConfiguration(world)))
+  node.wipedAt = world.scheduler.nowUs
+  node.wasVoter = false
+  for (const { process } of nodes) if (process?.running) distrustWiped(world, process.running.raft as Raft)
+  restartLater(world, node, lengthUs)
+  return true
+}
+
+/** A wiped member is recognized by the new incarnation of its folder. */
+function distrustWiped({ nodes }: World, raft: Raft): void {
+  for (const { number, wipedAt } of nodes) {
+    if (wipedAt > 0 && raft.configuration.members.some(({ id }) => id === number)) setCounts(raft, number, false)
+  }
+}
+
+/** A new leader is cut off, often before the entry of its term arrives anywhere. */
+function isolate({ world, node, random }: Host): void {
+  const { knobs, scheduler, nodes } = world
+  if (!knobs.classes.includes('partition') || !chance(random, knobs.isolatedP)) return
+  const links = nodes.flatMap(({ number }) => (number === node.number ? [] : [[node.number, number] as const]))
+  const lengthUs = random.below(4 * knobs.tickMs * knobs.electionTicks * 1_000)
+  scheduleIn(scheduler, random.below(4 * knobs.latencyUsMax), () => {
+    if (!world.isCalm) cutLinks(world, links, lengthUs)
+  })
+}
+
+/** docs/design/consensus.md#invariants: what a leader commits is on a quorum, and all later leaders have it. */
+function observe(core: CoreNode): void {
+  const { raft, host } = core
+  const { oracles } = host.world
+  if (raft.role !== 'leader') return
+  const { committedTerms, checks } = oracles
+  if (core.ledTerm !== raft.term) {
+    core.ledTerm = raft.term
+    isolate(host)
+    checks.O1++
+    for (const [index, term] of [...committedTerms].slice(-LOOKED_BACK)) {
+      if (index >= raft.firstIndex && term < raft.term && termAt(raft, index) !== term)
+        violate('O1', `node ${raft.id} leads term ${raft.term} without the committed index ${index} of term ${term}`)
+    }
+  }
+  if (raft.commit < raft.firstIndex) return
+  const term = termAt(raft, raft.commit)
+  const known = committedTerms.get(raft.commit)
+  if (known === term) return
+  if (known !== undefined) violate('O2', `index ${raft.commit} is committed with terms ${known} and ${term}`)
+  committedTerms.set(raft.commit, term)
+  if (!core.looksAtDisk) return
+  checks.O9++
+  for (const half of halvesOf(raft.configuration)) {
+    const holders = numbersOf(core, half).filter((number) => {
+      const { process, wipedAt } = nodeOf(host.world, number)
+      return wipedAt === 0 && (process?.running?.isDurable(raft.commit, term) ?? true)
+    })
+    if (holders.length * 2 <= half.length)
+      violate('O9', `index ${raft.commit} is committed, but durable only on nodes ${holders} of ${half}`)
+  }
+}
+
 /** docs/design/consensus.md#hand-over, pipelined: hand-overs are written in order while the next ones arrive. */
 function pump(core: CoreNode): void {
   const { raft, host } = core
-  while (hasReady(raft)) {
+  while (hasReady(raft) && !(raft.config.isLockStep && core.unconfirmed.length > 0)) {
     const ready = takeReady(raft)
     sendAll(core, ready.sendNow)
     for (const { context, index } of ready.readStates) onReadState(core, context, index)
@@ -322,6 +440,7 @@ function pump(core: CoreNode): void {
     if (ready.mustStore || ready.snapshot) core.log.submit(ready)
     else confirmIdle(core)
   }
+  observe(core)
   applyAll(core)
 }
 
@@ -350,6 +469,7 @@ function install(core: CoreNode, { index, term, configuration, state }: CoreSnap
   core.snapshotsInstalled++
   core.isApplying = false
   installed(raft, index, term, configuration)
+  distrustWiped(host.world, raft)
   // This node will not learn their outcome.
   for (const [at, { token }] of core.writes) {
     if (at > index) continue
@@ -414,6 +534,7 @@ function applyBatch(core: CoreNode, batch: EntryBatch): void {
     } else if (kind === ENTRY_KIND.configuration) {
       core.configuration = decodeConfiguration(bytes.subarray(start, end)) as Configuration
       applyConfiguration(raft, index, core.configuration)
+      distrustWiped(world, raft)
       note(world.trace, world.scheduler.nowUs, node.number, 'change', index, () => JSON.stringify(core.configuration))
     }
     // Another term has this index: the proposal is certainly in no log
@@ -454,6 +575,7 @@ function onReadState(core: CoreNode, context: number, index: number): void {
   const read = core.pendingReads.get(context)
   core.pendingReads.delete(context)
   if (!read) return
+  if (index < read.least) violate('O6', `a read at index ${index} misses index ${read.least}, committed before it`)
   core.reads.push({ index, ...read })
   releaseReads(core)
 }
@@ -489,6 +611,7 @@ function act(core: CoreNode, action: Action): string {
     return taken === 'taken' ? '' : taken
   }
   if (host.world.nodes.some(({ isDamaged }) => isDamaged)) return 'a disk is damaged'
+  if (host.world.nodes.some(({ wipedAt }) => wipedAt > 0)) return 'a voter is mute'
   const taken = proposeChange(raft, drawChange(core, action.kind, id))
   if (typeof taken === 'number') counts.membershipChanges++
   pump(core)

@@ -250,14 +250,13 @@ function partition(world: World, fault: Fault, node: SimulatedNode): boolean {
   return cutLinks(world, links, fault.lengthUs * (1 + (fault.detail % 4)))
 }
 
-function cutLinks(world: World, links: readonly (readonly [number, number])[], lengthUs: number): boolean {
+/** Drops all frames of directed links for a while. */
+export function cutLinks(world: World, links: readonly (readonly [number, number])[], lengthUs: number): boolean {
   for (const [from, to] of links) block(world.network, from, to)
   scheduleIn(world.scheduler, lengthUs, () => {
-    for (const [from, to] of links) {
-      // It may have been healed already; nodes outside the group stay broken.
-      const isFrozen = world.isCalm && !(world.group.includes(from) && world.group.includes(to))
-      if (!isFrozen && world.network.blocks[linkOf(world.network, from, to)] !== 0) unblock(world.network, from, to)
-    }
+    // Then it was healed with the group, or stays broken.
+    if (world.isCalm) return
+    for (const [from, to] of links) unblock(world.network, from, to)
   })
   return links.length > 0
 }

@@ -51,6 +51,7 @@ export const PROFILES = [
   'disk',
   'fulldisk',
   'refusals',
+  'lockstep',
 ] as const
 export type Profile = (typeof PROFILES)[number]
 
@@ -107,6 +108,14 @@ export type Knobs = {
   readonly sessionBytes: number
   /** How often per tick a leader of bare cores probes further back in the log of a peer than necessary. */
   readonly probeBackP: number
+  /** Settings of bare cores. */
+  readonly isLockStep: boolean
+  readonly preVote: boolean
+  readonly checkQuorum: boolean
+  /** Crashes and full disks may store a part of a hand-over. */
+  readonly tearsHandOvers: boolean
+  /** How often a new leader of bare cores is cut off at once. */
+  readonly isolatedP: number
 }
 
 /** Maximum simulated time of the fault phase. */
@@ -139,6 +148,19 @@ const OF_PROFILE: { readonly [profile in Profile]?: readonly FaultClass[] } = {
   disk: ['slowdisk', 'fulldisk', 'cut', 'diskerror', 'corrupt', 'power', 'kill', 'killall'],
   fulldisk: ['fulldisk', 'cut', 'kill', 'power', 'partition', 'oneway', 'late', 'drop', 'slowdisk', 'transfer'],
   refusals: ['fulldisk', 'slowdisk', 'partition', 'kill', 'power', 'oneway', 'transfer'],
+  lockstep: [
+    'kill',
+    'power',
+    'partition',
+    'oneway',
+    'stall',
+    'late',
+    'drop',
+    'duplicate',
+    'transfer',
+    'wipe',
+    'fulldisk',
+  ],
 }
 
 /** Purpose of each profile. */
@@ -148,6 +170,7 @@ const ALWAYS: { readonly [profile in Profile]?: readonly FaultClass[] } = {
   conflicts: ['cut', 'partition'],
   fulldisk: ['fulldisk'],
   refusals: ['fulldisk', 'slowdisk', 'partition', 'kill'],
+  lockstep: ['kill', 'partition', 'wipe'],
 }
 
 /** @param length scales the number of events */
@@ -216,6 +239,11 @@ export function drawKnobs(seed: number, profile: Profile, length = 1, usesStore 
     memoryBudget: chance(ofStore, 0.3) ? betweenDecades(ofStore, 1 << 20, 8 << 20) : 0,
     memoryBytes: 64 << 20,
     snapshotBytesPerSecond: betweenDecades(ofStore, 20_000, 20_000_000),
+    isLockStep: false,
+    preVote: true,
+    checkQuorum: true,
+    tearsHandOvers: false,
+    isolatedP: 0,
   }
   return withWindow({ ...knobs, ...ofProfile(random, profile, knobs) })
 }
@@ -322,8 +350,42 @@ function ofProfile(random: Random, profile: Profile, knobs: Knobs): Partial<Knob
         clients: 6,
         thinkUs: betweenDecades(random, 500, 5_000),
       }
+    case 'lockstep':
+      return ofLockStep(random, knobs.tickMs)
     default:
       return {}
+  }
+}
+
+/** Cores set unlike the product, whose messages carry an entry or two: terms begin before those before are settled. */
+function ofLockStep(random: Random, tickMs: number): Partial<Knobs> {
+  const preVote = chance(random, 0.8)
+  const electionTicks = between(random, 4, 8)
+  return {
+    faultEveryUs: Math.round(tickMs * electionTicks * 1_000 * pick(random, [0.3, 1, 3])),
+    isLockStep: chance(random, 0.5),
+    preVote,
+    // Without both, a member that hears nothing may disturb the others forever (docs/design/consensus.md#check-quorum).
+    checkQuorum: !preVote || chance(random, 0.75),
+    voters: pick(random, [2, 3, 3, 3, 4, 5, 5]),
+    learners: pick(random, [0, 0, 1]),
+    electionTicks,
+    heartbeatTicks: 1,
+    tearsHandOvers: chance(random, 0.5),
+    isolatedP: pick(random, [0, 0.3, 0.7]),
+    latencyUsMin: 100,
+    latencyUsMax: Math.round(tickMs * pick(random, [100, 500, 1_000])),
+    syncUsMin: 100,
+    syncUsMax: Math.round(tickMs * pick(random, [100, 1_000, 3_000])),
+    messageBytes: between(random, 1, 200),
+    inflightMessages: between(random, 1, 4),
+    snapshotEvery: 2_000,
+    probeBackP: pick(random, [0, 0.05, 0.3]),
+    readPercent: 50,
+    roamPercent: 40,
+    clients: 6,
+    registers: 3,
+    thinkUs: betweenDecades(random, 500, 20_000),
   }
 }
 

@@ -7,7 +7,7 @@
  */
 
 import { assert } from '@vacancy/shared'
-import { viewOf } from '../../engine/src/raft/entry.ts'
+import { entryTerm, viewOf } from '../../engine/src/raft/entry.ts'
 import { KIND, kindOfCommand } from '../../engine/src/store/command.ts'
 import type { Memory } from '../../engine/src/store/store.ts'
 import type { NodeClock } from './clocks.ts'
@@ -70,6 +70,10 @@ export type Oracles = {
   /** Attempts that were reported as certainly in no log. */
   readonly failed: Set<number>
   readonly leaders: Map<number, number>
+  /** By index: terms of entries that a leader of bare cores has committed, which later leaders must have. */
+  readonly committedTerms: Map<number, number>
+  /** By index and term, of every entry that bare cores stored: its digest and the term of the entry before. */
+  readonly stored: Map<string, { readonly digest: number; readonly before: number }>
   /** Highest index known to be committed, and when. */
   committed: number
   committedAtUs: number
@@ -105,6 +109,8 @@ export function createOracles(reference: Reference): Oracles {
     attempts: new Map(),
     failed: new Set(),
     leaders: new Map(),
+    committedTerms: new Map(),
+    stored: new Map(),
     committed: 0,
     committedAtUs: 0,
     acknowledged: new Map(),
@@ -232,6 +238,18 @@ function fill(oracles: Oracles, to: number): void {
 function pushState({ statesLo, statesHi }: Oracles, digest: Digest | undefined): void {
   statesLo.push(digest?.lo ?? (statesLo.at(-1) as number))
   statesHi.push(digest?.hi ?? (statesHi.at(-1) as number))
+}
+
+/** A core stored an entry: log matching (docs/design/consensus.md#invariants). @param before the term of the entry before */
+export function onStored({ stored, checks }: Oracles, index: number, before: number, bytes: Uint8Array): void {
+  const term = entryTerm(viewOf(bytes), 0)
+  if (before > term) violate('O2', `index ${index} of term ${term} is stored behind one of term ${before}`)
+  const digest = digestOf(bytes)
+  const known = stored.get(`${index} ${term}`)
+  checks.O2++
+  if (!known) stored.set(`${index} ${term}`, { digest, before })
+  else if (known.digest !== digest || known.before !== before)
+    violate('O2', `index ${index} of term ${term} is stored with two contents, or behind two terms`)
 }
 
 /** A replica's state after an index, from applying or installing a snapshot. */

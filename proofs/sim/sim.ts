@@ -281,11 +281,11 @@ const EVERYWHERE = [
   ...['elections', 'restarts', 'snapshotsTaken', 'snapshotsInstalled', 'membershipChanges', 'transfers', 'reads'],
   ...['answers', 'unknowns', 'drop', 'duplicate', 'late', 'damage', 'partition', 'oneway', 'slowlink', 'reset'],
   ...['kill', 'power', 'killall', 'rolling', 'stall', 'slowdisk', 'fulldisk', 'clock', 'transfer', 'membership'],
-  ...['O1', 'O2', 'O3', 'O4', 'O5', 'O6', 'O8', 'O9', 'O12', 'O13', 'O14'],
+  ...['wipe', 'O1', 'O2', 'O3', 'O4', 'O5', 'O6', 'O8', 'O9', 'O12', 'O13', 'O14'],
 ]
 const ON_DISK = [...EVERYWHERE, 'cut', 'diskerror', 'corrupt', 'refusals', 'O10', 'O11']
 const OF_NODES = [
-  ...[...ON_DISK, 'wipe', 'shutdown', 'maintenance', 'load', 'exhaust', 'O7', 'O15'],
+  ...[...ON_DISK, 'shutdown', 'maintenance', 'load', 'exhaust', 'O7', 'O15'],
   ...['built', 'outsideWindow', 'exhausted', 'maintenances', 'loads', ...MODEL_COUNTS],
   ...['stayReplies', 'S1', 'S2', 'S3', 'S4', 'S5', 'S6', ...STAY_COUNTS],
 ]

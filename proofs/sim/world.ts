@@ -92,6 +92,8 @@ export type Running = {
   /** For programs whose nodes may rejoin as new members: the own raft id, and those of the voters. */
   raftId?(): number
   voterIds?(): readonly number[]
+  /** It lost its disk: it does not vote, and never counts again. */
+  readonly isMute?: boolean
   /** State after the applied index; undefined while there is none. */
   digest(): { readonly lo: number; readonly hi: number } | undefined
   /** Takes all free memory, or returns it. @returns whether it was taken */
@@ -437,7 +439,8 @@ function look(world: World, process: Process): void {
   const { raft } = running
   checkFreshness(world, node, running)
   noteMembers(world, running)
-  if (!node.wasVoter) node.wasVoter = !running.raftId || (running.voterIds?.().includes(running.raftId()) ?? true)
+  if (!node.wasVoter && !running.isMute)
+    node.wasVoter = !running.raftId || (running.voterIds?.().includes(running.raftId()) ?? true)
   if (raft.role === 'leader' && raft.term !== node.leaderTerm) {
     node.leaderTerm = raft.term
     world.counts.elections++
