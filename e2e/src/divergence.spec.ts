@@ -8,11 +8,9 @@ import type { NodeReason, NodeStatus } from '@vacancy/shared/contract'
 import { environmentWith, NODE_PLANTS } from '@vacancy/testkit/plant'
 import { expect, test as ofStack, ready } from './console.ts'
 import { heir, row } from './members.ts'
-import { type Stack, startStack } from './stack.ts'
+import { STARTER, type Stack, startStack } from './stack.ts'
 import { startWriter } from './writer.ts'
 
-/** The program that restarts the others. */
-const STARTER = 'start:shard'
 /** States are compared every 5 s. */
 const COMPARED_MS = 30_000
 const SHOWN_MS = 10_000

@@ -18,7 +18,7 @@ export type Stack = {
   readonly nodes: readonly StackNode[]
   readonly folder: string
   readonly adminToken: string
-  /** The process id of a program by name: n1 … n4, registry, resolver, control-plane. */
+  /** The process id of a program by name: n1 … n4, registry, resolver, control-plane, or STARTER. */
   processOf(name: string): number
   /** Sends `SIGKILL` (the program is restarted after 5 s), `SIGSTOP` or `SIGCONT`. */
   signal(name: string, signal: NodeJS.Signals): void
@@ -26,6 +26,9 @@ export type Stack = {
   printed(): string
   stop(): Promise<void>
 }
+
+/** The process that started the others. */
+export const STARTER = 'starter'
 
 /** Each run has loopback addresses of its own. */
 const BLOCK = String(30 + (process.pid % 160))
@@ -38,8 +41,10 @@ export async function startStack(args: readonly string[] = [], env: NodeJS.Proce
   const program = startProgram([START, '--dir', dir, ...small, ...args], { env })
   const [, link = ''] = await program.printed(/^Open +(\S+)$/m)
   const rows = program.output().matchAll(/^ +(n\d) +(?:leader|voter|learner) +(\S+:\d+) +http:\/\/(\S+) +\S/gm)
-  const processOf = (name: string): number =>
-    JSON.parse(readFileSync(join(dir, 'running.json'), 'utf8')).processes[name]
+  const processOf = (name: string): number => {
+    const { pid, processes } = JSON.parse(readFileSync(join(dir, 'running.json'), 'utf8'))
+    return name === STARTER ? pid : processes[name]
+  }
   return {
     url: new URL(link).origin,
     link,
