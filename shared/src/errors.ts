@@ -250,7 +250,8 @@ export const ERRORS = {
     http: 500,
     retry: false,
     exit: EXIT.usage,
-    message: '{file} cannot be loaded: {reason}. Build it with `npm run build -w engine`, and use the Node that npm installs.',
+    message:
+      '{file} cannot be loaded: {reason}. Build it with `npm run build -w engine`, and use the Node that npm installs.',
   },
   data_conflict: { http: 409, retry: false, exit: EXIT.conflict, message: '{reason}' },
   codecs_changed: {
