@@ -449,7 +449,7 @@ function publish(on: SimulatedDisk, ledger: Ledger, index: number, previous?: Pr
 }
 
 test('publishing is atomic and durable under any fault at any operation', () => {
-  const violation = crashEverywhere(publishing, { random: createRandom(1), samples: 2, every: 7 })
+  const violation = crashEverywhere(publishing, { random: createRandom(1), samples: 4, every: 3 })
 
   expect(violation).toBeUndefined()
 })
@@ -459,7 +459,7 @@ test('a failed operation preserves every existing snapshot', () => {
     const violation = failEverywhere(
       publishing,
       { random: createRandom(2), samples: 1 },
-      ({ call, number }) => (call === 'close' || number % 9 !== 0 ? undefined : { kind: 'fail', code }),
+      ({ call, number }) => (call === 'close' || number % 3 !== 0 ? undefined : { kind: 'fail', code }),
       (operation, thrown) => {
         expect(thrown, `${code} at ${operation.call} ${operation.path}`).toBeDefined()
       },
@@ -473,7 +473,7 @@ test('removing any sync is detected', () => {
   const sites = syncSites(publishing)
   expect(sites.size).toBeGreaterThanOrEqual(5)
   for (const [site, from] of sites) {
-    const options = { random: createRandom(3), samples: 2, watcher: withoutSync(site), from }
+    const options = { random: createRandom(3), samples: 3, watcher: withoutSync(site), from }
 
     expect(crashEverywhere(publishing, options), `removing this sync is not detected:  ${site}`).toBeDefined()
   }
