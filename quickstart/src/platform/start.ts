@@ -352,7 +352,7 @@ async function startInSteps(platform: Platform): Promise<string | undefined> {
     if (components.length === 0) continue
     await step(name, async () => {
       for (const component of components) startComponent(platform, component)
-      // It starts while the nodes do.
+      // It starts while the nodes do. It is awaited below: a failure meanwhile is not unhandled.
       if (name === 'nodes') link = startConsole(platform)
       link?.catch(() => {})
       await waitReady(platform, components)
