@@ -1,7 +1,7 @@
 /** `npm run proofs -- NAME [flags]`: what runs by the hour (docs/design/testing.md). */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { EXIT, nearestName } from '@vacancy/shared'
+import { EXIT, suggestion } from '@vacancy/shared'
 import { type Command, runCommand } from '@vacancy/shared/node'
 import { environmentWith } from '@vacancy/testkit/plant'
 
@@ -98,8 +98,7 @@ async function main(given: readonly string[]): Promise<number | undefined> {
   }
   const proof = Object.hasOwn(PROOFS, name) ? PROOFS[name] : undefined
   if (proof === undefined) {
-    const nearest = nearestName(name, Object.keys(PROOFS))
-    process.stderr.write(`proofs: unknown name ${name}${nearest === undefined ? '' : `; did you mean ${nearest}?`}\n`)
+    process.stderr.write(`proofs: unknown name ${name}${suggestion(name, Object.keys(PROOFS))}\n`)
     return EXIT.usage
   }
   if (!proof.stopsItself) {

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { type ClientOptions, connect, VacancyCallError } from '@vacancy/client'
-import { dayOf, EXIT, formatDay, LIMITS, nearestName, parseDay, VacancyError } from '@vacancy/shared'
+import { dayOf, EXIT, formatDay, LIMITS, parseDay, suggestion, VacancyError } from '@vacancy/shared'
 import {
   type Command,
   count,
@@ -160,11 +160,8 @@ function commandOf(word: string): Sent {
   const name = word.toUpperCase()
   if (isCommandName(name) && name !== 'LOGIN') return name
   if (name === 'LOGIN') throw usage('LOGIN is sent by --token')
-  const nearest = nearestName(
-    name,
-    COMMAND_LIST.map((command) => command.name),
-  )
-  throw usage(`unknown command ${word}${nearest ? `; did you mean ${nearest}?` : ''} (see vacancy query commands)`)
+  const names = COMMAND_LIST.map((command) => command.name)
+  throw usage(`unknown command ${word}${suggestion(name, names)} (see vacancy query commands)`)
 }
 
 /**

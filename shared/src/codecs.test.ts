@@ -1,7 +1,5 @@
-import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { compareBytes, createCodecList, maskOf, namesOf, nearestName } from './codecs.ts'
-import { law } from './testing/law.ts'
+import { compareBytes, createCodecList, maskOf, namesOf } from './codecs.ts'
 import { replyVectors } from './testing/vectors.ts'
 
 /** The codec list of the sample data, docs/design/http.md#sample-codec-list. */
@@ -90,33 +88,4 @@ test('strings are ordered by UTF-8 bytes, not by UTF-16 units', () => {
   )
 
   expect(order).toEqual(['a', 'ab', 'b', '\uff5e', '\u{1f600}'])
-})
-
-test.each([
-  ['free_cancelation', 'free_cancellation'],
-  ['FREE_CANCELLATION', 'free_cancellation'],
-  ['include_breakfast', 'includes_breakfast'],
-  ['wifi', undefined],
-  // Half of the letters differ, and more than half.
-  ['free_xxxx', 'free_wifi'],
-  ['free_xxxxx', 'free_wifi'],
-  ['fre__xxxxx', undefined],
-  ['free-wifi', 'free_wifi'],
-  ['nonrefundable', 'non_refundable'],
-  ['instant_confirmatoin', 'instant_confirmation'],
-  ['zzzzzzzz', undefined],
-  ['', undefined],
-])('%j is corrected to %s', (name, meant) => {
-  expect(nearestName(name, SAMPLE)).toBe(meant)
-})
-
-test('a listed name is nearest to itself, and a misspelling to the original', () => {
-  law([fc.constantFrom(...SAMPLE), fc.nat(8)], (name, at) => {
-    expect(nearestName(name, SAMPLE)).toBe(name)
-    expect(nearestName(name.slice(0, at) + name.slice(at + 1), SAMPLE)).toBe(name)
-  })
-})
-
-test('only the beginning of a very long name is compared', () => {
-  expect(nearestName('x'.repeat(1_000_000), SAMPLE)).toBeUndefined()
 })

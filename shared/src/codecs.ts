@@ -107,35 +107,3 @@ export function compareBytes(a: Uint8Array, b: Uint8Array): number {
   }
   return a.length - b.length
 }
-
-/**
- * The entry most similar to `name`; undefined when none is similar. The distance is the number of letters to insert,
- * delete or change, ignoring case. Ties go to the first entry.
- */
-export function nearestName(name: string, names: Iterable<string>): string | undefined {
-  const wanted = [...name.slice(0, 2 * LIMITS.featureBytesMax).toLowerCase()]
-  let nearest: string | undefined
-  let nearestDistance = Number.POSITIVE_INFINITY
-  for (const candidate of names) {
-    const letters = [...candidate.toLowerCase()]
-    const distance = editDistance(wanted, letters)
-    // More than half of the letters differ: a different word, not a misspelling.
-    if (distance * 2 > Math.max(wanted.length, letters.length) || distance >= nearestDistance) continue
-    nearest = candidate
-    nearestDistance = distance
-  }
-  return nearest
-}
-
-function editDistance(a: readonly string[], b: readonly string[]): number {
-  let row = Array.from({ length: b.length + 1 }, (_, j) => j)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++) {
-      const changed = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1)
-      next.push(Math.min(changed, (row[j] as number) + 1, (next[j - 1] as number) + 1))
-    }
-    row = next
-  }
-  return row[b.length] as number
-}

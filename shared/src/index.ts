@@ -2,7 +2,7 @@
 
 export { AssertionError, assert, unreachable } from './assert.ts'
 export { type Clock, type Schedule, systemClock, turnableClock } from './clock.ts'
-export { type CodecList, compareBytes, createCodecList, namesOf, nearestName } from './codecs.ts'
+export { type CodecList, compareBytes, createCodecList, namesOf } from './codecs.ts'
 export {
   addOneYear,
   dayOf,
@@ -40,5 +40,6 @@ export {
   readImportHeader,
 } from './import-columns.ts'
 export { CATCH_UP, type MemberOperation } from './membership.ts'
+export { knownValues, nearestName, spellingOf, suggestion, unknownName } from './names.ts'
 export { groupDigits, utcText } from './numbers.ts'
 export { PROPERTY_ID_BYTES, packPropertyId, packPropertyIdInto, unpackPropertyId } from './property-id.ts'

@@ -4,7 +4,7 @@
  * field that is added to the table needs no code here.
  */
 
-import { assert } from '@vacancy/shared'
+import { assert, spellingOf } from '@vacancy/shared'
 import { COMMAND_LIST, type CommandName, type CommandSpec, type FieldSpec } from '@vacancy/shared/wire'
 
 /** The JSON type of a field. `texts` accepts one text for a list of one; `flag` is true, false, 1 or 0. */
@@ -35,6 +35,11 @@ export type JsonCommand = {
   readonly name: CommandName
   readonly spec: CommandSpec
   readonly fields: readonly JsonField[]
+  /**
+   * The fields by each spelling of their names, the documented ones first. `segment` where it is no field, but the body
+   * may name it for a router.
+   */
+  readonly names: ReadonlyMap<string, JsonField | 'segment'>
   readonly isWrite: boolean
   readonly routing: Routing
   /** Whether the body names a segment. */
@@ -61,20 +66,38 @@ const LEAST: { readonly [name: string]: number } = { limit: 1, requestNumber: 1 
 const GREATEST = { u8: 0xff, u32: 0xffff_ffff, u64: Number.MAX_SAFE_INTEGER } as const
 
 const JSON_COMMAND_LIST: readonly JsonCommand[] = COMMAND_LIST.filter(({ access }) => access !== 'session').map(
-  (spec) => ({
-    name: spec.name,
-    spec,
-    fields: spec.fields.map((field) => fieldOf(spec.name, field)),
-    isWrite: spec.access === 'write',
-    routing: spec.reply === 'codecs' || spec.reply === 'segments' ? 'router' : 'segment',
-    hasSegment: spec.fields.some(({ name }) => name === 'segment'),
-  }),
+  (spec) => {
+    const fields = spec.fields.map((field) => fieldOf(spec.name, field))
+    const routing = spec.reply === 'codecs' || spec.reply === 'segments' ? 'router' : 'segment'
+    return {
+      name: spec.name,
+      spec,
+      fields,
+      names: namesOf(fields, routing),
+      isWrite: spec.access === 'write',
+      routing,
+      hasSegment: spec.fields.some(({ name }) => name === 'segment'),
+    }
+  },
 )
 
 /** By name, in the order of the table. A Map, so that no name of a prototype is a command. */
 export const JSON_COMMANDS: ReadonlyMap<string, JsonCommand> = new Map(
   JSON_COMMAND_LIST.map((command) => [command.name, command]),
 )
+
+/** Names in snake_case are the same in camelCase, which is how the native client spells them. */
+function namesOf(fields: readonly JsonField[], routing: Routing): JsonCommand['names'] {
+  const names = new Map<string, JsonField | 'segment'>()
+  if (routing === 'segment') names.set('segment', 'segment')
+  for (const field of fields) for (const name of [field.name, ...field.aliases]) names.set(name, field)
+  for (const [name, field] of [...names]) {
+    const other = names.get(spellingOf(name))
+    assert(other === undefined || other === field, 'a spelling belongs to one field')
+    names.set(spellingOf(name), field)
+  }
+  return names
+}
 
 function fieldOf(command: CommandName, spec: FieldSpec): JsonField {
   const [name, ...aliases] = NAMES[`${command}.${spec.name}`] ?? NAMES[spec.name] ?? [snakeCase(spec.name)]

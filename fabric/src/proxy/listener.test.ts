@@ -197,10 +197,8 @@ test('a body over 1 MiB is 413, before it is sent where the client waits for tha
 })
 
 test('a body of exactly 1 MiB is read', async () => {
-  const body = JSON.stringify({ ...READ, other: '' })
-  const exact = JSON.stringify({ ...READ, other: 'x'.repeat(API_LIMITS.bodyBytesMax - body.length) })
+  const exact = JSON.stringify(READ).padEnd(API_LIMITS.bodyBytesMax)
 
-  expect(exact.length).toBe(API_LIMITS.bodyBytesMax)
   expect((await proxy.post(exact)).status).toBe(200)
 })
 

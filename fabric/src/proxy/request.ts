@@ -2,7 +2,7 @@
  * Reads the body of `POST /api` into a request of the wire protocol (docs/proxy.md). Driven by the command table; pure.
  */
 
-import { RESERVED_SEGMENTS, VacancyError } from '@vacancy/shared'
+import { RESERVED_SEGMENTS, unknownName, VacancyError } from '@vacancy/shared'
 import { encodeRequest, FRAME_HEADER_BYTES, type RequestFields, textFault } from '@vacancy/shared/wire'
 import { JSON_COMMANDS, type JsonCommand, type JsonField } from './commands.ts'
 import { type Refusal, refusal } from './status.ts'
@@ -48,22 +48,22 @@ export function readCommand(body: unknown): JsonCommand | Refusal {
 
 /** Reads segment and fields. @returns the refusal of the first field, in the order of the table, that is not valid */
 export function readRequest(command: JsonCommand, body: object, segments: Segments): ApiRequest | Refusal {
-  const given = either(body, 'body', ['payload'])
-  if (given === AMBIGUOUS) return invalid('body and payload are the same field: give one')
-  const values = given ?? {}
+  const top = byName(PARTS, body)
+  if (typeof top === 'string') return invalid(top)
+  const values = top.get('body')?.value ?? {}
   if (!isObject(values)) return invalid('body must be an object')
+  const given = byName(command.names, values)
+  if (typeof given === 'string') return invalid(given)
   const fields: { [name: string]: RequestFields[string] } = {}
   for (const field of command.fields) {
-    const value = either(values, field.name, field.aliases)
-    if (value === AMBIGUOUS)
-      return invalid(`${[field.name, ...field.aliases].join(' and ')} are the same field: give one`)
-    const fault = readField(field, value, fields)
+    const fault = readField(field, given.get(field)?.value, fields)
     if (fault !== '') return invalid(fault)
   }
   const bodySegment = command.hasSegment ? (fields['segment'] as string) : ''
   let segment: string | undefined
   if (segments === 'router' && command.routing === 'segment') {
-    const routed = routeOf(own(body, 'segment'), bodySegment)
+    const inside = command.hasSegment ? bodySegment : given.get('segment')?.value
+    const routed = routeOf(top.get('segment')?.value, inside)
     if (typeof routed !== 'string') return routed
     segment = routed
   }
@@ -78,13 +78,10 @@ export function readRequest(command: JsonCommand, body: object, segments: Segmen
 }
 
 /** The segment of a request through a router: beside the command, or in the body. */
-function routeOf(top: unknown, bodySegment: string): string | Refusal {
-  if (top !== undefined && top !== null && typeof top !== 'string') return invalid('segment must be text')
-  const outside = top ?? ''
-  if (outside !== '' && bodySegment !== '' && outside !== bodySegment) {
-    return invalid('segment and body.segment differ')
-  }
-  const segment = outside === '' ? bodySegment : outside
+function routeOf(outside: unknown = '', inside: unknown = ''): string | Refusal {
+  if (typeof outside !== 'string' || typeof inside !== 'string') return invalid('segment must be text')
+  if (outside !== '' && inside !== '' && outside !== inside) return invalid('segment and body.segment differ')
+  const segment = outside === '' ? inside : outside
   if (segment === '') return invalid('segment is required')
   // These would be taken by a router, which never answers one of them.
   if (RESERVED_SEGMENTS.includes(segment)) return invalid('segment is a reserved name')
@@ -146,18 +143,32 @@ function readList(field: JsonField, value: unknown, fields: { [name: string]: un
   return ''
 }
 
-const AMBIGUOUS = Symbol('ambiguous')
+/** The parts of a body, and other names for them. */
+const PARTS: ReadonlyMap<string, 'command' | 'segment' | 'body'> = new Map([
+  ['command', 'command'],
+  ['segment', 'segment'],
+  ['body', 'body'],
+  ['payload', 'body'],
+])
 
-/** The value under a name or one of its aliases; null counts as absent. */
-function either(from: object, name: string, aliases: readonly string[]): unknown {
-  let found = own(from, name)
-  for (const alias of aliases) {
-    const other = own(from, alias)
-    if (other === undefined || other === null) continue
-    if (found !== undefined && found !== null) return AMBIGUOUS
-    found = other
+type Given<Field> = ReadonlyMap<Field, { readonly key: string; readonly value: unknown }>
+
+/**
+ * The values of an object by what their names mean; null counts as absent.
+ *
+ * @returns the fault of a name that means nothing, or the same as another one
+ */
+function byName<Field>(names: ReadonlyMap<string, Field>, from: object): Given<Field> | string {
+  const given = new Map<Field, { readonly key: string; readonly value: unknown }>()
+  for (const [key, value] of Object.entries(from)) {
+    const field = names.get(key)
+    if (field === undefined) return unknownName(key, names.keys())
+    if (value === null) continue
+    const other = given.get(field)
+    if (other !== undefined) return `${other.key} and ${key} are the same field: give one`
+    given.set(field, { key, value })
   }
-  return found
+  return given
 }
 
 /** A property of parsed JSON, never one of a prototype. */

@@ -1,6 +1,6 @@
 /** Stays as JSON (docs/proxy.md#stays): lines of requests, and replies through the reference decoder. Pure. */
 
-import { formatDay, parseDay } from '@vacancy/shared'
+import { formatDay, knownValues, parseDay } from '@vacancy/shared'
 import type { NightPackage, StayEntry, StayLine, StayResult } from '@vacancy/shared/wire'
 
 const LINES_MAX = 16
@@ -19,8 +19,12 @@ export function readLines(name: string, value: unknown): readonly StayLine[] | s
   return lines
 }
 
+const LINE_NAMES = ['property_id', 'room_type', 'arrival', 'nights', 'rooms', 'uncounted'] as const
+
 function readLine(given: unknown): StayLine | string {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) return ' must be an object'
+  const values = knownValues(given, LINE_NAMES)
+  if (typeof values === 'string') return `: ${values}`
   const {
     property_id,
     room_type,
@@ -28,10 +32,9 @@ function readLine(given: unknown): StayLine | string {
     nights,
     rooms,
     uncounted = false,
-    ...rest
-  } = given as Record<string, unknown>
-  const [unknown] = Object.keys(rest)
-  if (unknown !== undefined) return ` has an unknown field ${JSON.stringify(unknown)}`
+  } = values as {
+    readonly [name in (typeof LINE_NAMES)[number]]: unknown
+  }
   if (!isName(property_id)) return '.property_id must be text of at most 255 bytes'
   if (!isName(room_type)) return '.room_type must be text of at most 255 bytes'
   const day = typeof arrival === 'string' ? parseDay(arrival) : undefined

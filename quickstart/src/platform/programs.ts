@@ -1,6 +1,6 @@
 /** The command line of each process of a platform, and changes to them by `--set`. Pure. */
 
-import { nearestName, VacancyError } from '@vacancy/shared'
+import { suggestion, VacancyError } from '@vacancy/shared'
 import type { PlatformFiles } from './files.ts'
 import { type Address, type Component, KINDS, type Kind, nodesOf, ofKind, type Plan, SHARD } from './plan.ts'
 
@@ -158,8 +158,7 @@ export function parseSettings(texts: readonly string[], launch: Omit<Launch, 'se
       return []
     }
     if (!known.has(component)) {
-      const near = nearestName(component, [...known])
-      faults.push(`--set: unknown component ${component}${near === undefined ? '' : `; did you mean ${near}?`}`)
+      faults.push(`--set: unknown component ${component}${suggestion(component, known)}`)
       return []
     }
     const setting = { component, flag, value }

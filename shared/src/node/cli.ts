@@ -6,8 +6,8 @@
 import { readFileSync, writeSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { assert } from '../assert.ts'
-import { nearestName } from '../codecs.ts'
 import { EXIT, VacancyError } from '../errors.ts'
+import { suggestion } from '../names.ts'
 import {
   type Camel,
   type ConfigSchema,
@@ -221,7 +221,7 @@ function readEnvironment(
     const name = flags.get(variable)
     if (name !== undefined) texts.set(name, { text, at: variable, from: 'env' })
     // Only a warning: orchestrators derive variables from service names, and may collide with our prefix.
-    else warnings.push(`${variable} is set but unknown${suggestion(nearestName(variable, flags.keys()), '')}`)
+    else warnings.push(`${variable} is set but unknown${suggestion(variable, flags.keys())}`)
   }
   return warnings
 }
@@ -249,7 +249,7 @@ function readArguments(
     const { rawName, name, value, inlineValue } = token
     const type = kinds.get(name)
     if (type === undefined || !rawName.startsWith('--')) {
-      faults.push(`unknown flag ${rawName}${suggestion(nearestName(name, kinds.keys()), '--')}`)
+      faults.push(`unknown flag ${rawName}${suggestion(name, kinds.keys(), '--')}`)
     } else if (type === 'boolean') {
       texts.set(name, { text: value ?? 'true', at: rawName, from: 'flag' })
     } else if (value === undefined || (!inlineValue && value.startsWith('--'))) {
@@ -277,10 +277,6 @@ function readFlag(flag: Flag, { text, at }: Given, faults: string[]): SettingVal
 
 function defaultOf(flag: Flag): SettingValue | undefined {
   return flag.type === 'boolean' ? false : flag.default
-}
-
-function suggestion(name: string | undefined, dashes: string): string {
-  return name === undefined ? '' : `; did you mean ${dashes}${name}?`
 }
 
 /** `tcp-port` of `node` as `VACANCY_NODE_TCP_PORT`. */

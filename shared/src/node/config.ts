@@ -5,8 +5,8 @@
  */
 
 import { readFileSync } from 'node:fs'
-import { nearestName } from '../codecs.ts'
 import { VacancyError } from '../errors.ts'
+import { suggestion } from '../names.ts'
 import { readYamlKeys } from './yaml.ts'
 
 /** The allowed values of a setting. */
@@ -174,8 +174,7 @@ function readFile<S extends ConfigSchema>(sources: ConfigSources<S>, set: Set, f
 }
 
 function unknownKey(key: string, schema: ConfigSchema): string {
-  const nearest = nearestName(key, Object.keys(schema))
-  return `${cut(key)}: is not a known key${nearest === undefined ? '' : `; did you mean ${nearest}?`}`
+  return `${cut(key)}: is not a known key${suggestion(key, Object.keys(schema))}`
 }
 
 /** What is wrong with a value, worded to follow it; '' if nothing. */

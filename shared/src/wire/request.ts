@@ -2,6 +2,7 @@
 
 import { LIMITS } from '../domain.ts'
 import { VacancyError } from '../errors.ts'
+import { suggestion } from '../names.ts'
 import { isUtf8 } from '../text.ts'
 import { COMMANDS, type CommandName, type FieldSpec, type FieldValue, type RequestFields } from './commands.ts'
 import {
@@ -60,8 +61,10 @@ export function encodeRequest(request: RequestMessage): Uint8Array {
 }
 
 function refuseUnknownFields(command: CommandName, specs: readonly FieldSpec[], fields: RequestFields): void {
+  const names = () => specs.map((spec) => spec.name)
   for (const name of Object.keys(fields)) {
-    if (!specs.some((spec) => spec.name === name)) throw invalid(`${command} has no field ${name}`)
+    if (!specs.some((spec) => spec.name === name))
+      throw invalid(`${command} has no field ${name}${suggestion(name, names())}`)
   }
 }
 

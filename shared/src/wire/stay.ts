@@ -7,6 +7,7 @@
 import { formatDay, parseDay, parseDayBytes } from '../dates.ts'
 import { LIMITS } from '../domain.ts'
 import { VacancyError } from '../errors.ts'
+import { suggestion } from '../names.ts'
 import { isUtf8 } from '../text.ts'
 
 /** The same rooms on consecutive nights. */
@@ -29,6 +30,8 @@ export const STAY_STATE = { held: 1, booked: 2, released: 3, expired: 4, void: 5
   StayState,
   number
 >
+
+const LINE_NAMES: readonly (keyof StayLine)[] = ['propertyId', 'roomType', 'arrival', 'nights', 'rooms', 'uncounted']
 
 export const LINE_FLAGS = { uncounted: 1 } as const
 const DATE_BYTES = 10
@@ -85,7 +88,7 @@ export function encodeStayLine(value: unknown, line: number): Uint8Array {
   if (typeof value !== 'object' || value === null) throw invalid(line, 'must be an object')
   const { propertyId, roomType, arrival, nights, rooms, uncounted, ...rest } = value as Record<string, unknown>
   const [unknown] = Object.keys(rest)
-  if (unknown !== undefined) throw invalid(line, `has no field ${unknown}`)
+  if (unknown !== undefined) throw invalid(line, `has no field ${unknown}${suggestion(unknown, LINE_NAMES)}`)
   const id = nameOf(line, 'propertyId', propertyId)
   const room = nameOf(line, 'roomType', roomType)
   if (typeof arrival !== 'string' || parseDay(arrival) === undefined) throw invalid(line, 'has no arrival date')
