@@ -1,6 +1,6 @@
 /** Runs searches on a node one by one and compares the results with a naive search over the same data set. */
 import { connect } from 'node:net'
-import { type CodecList, createCodecList, dayOf, parseDay, yearOf } from '@vacancy/shared'
+import { type CodecList, createCodecList, parseDay } from '@vacancy/shared'
 import { createFrameSplitter, decodeReply, encodeRequest, splitFrames } from '@vacancy/shared/wire'
 import { failure } from './failure.ts'
 import { availabilityOf, featuresOf, priceOf } from './inventory.ts'
@@ -53,7 +53,7 @@ type Given = { hits: number; payload: Uint8Array; codecs: CodecList }
 
 /** What is wrong with an answer; '' when nothing is. */
 function faultIn(tables: Tables, fields: SearchFields, { hits, payload, codecs }: Given): string {
-  const reply = decodeReply('SEARCHAVAIL', payload, { baseYear: yearOf(dayOf(Date.now())), codecs })
+  const reply = decodeReply('SEARCHAVAIL', payload, { dates: fields.dates, codecs })
   if (!reply.ok) return `${reply.code} ${reply.message}`
   const properties = reply.result.properties ?? []
   if (properties.length !== hits) return `${properties.length} properties instead of ${hits}`

@@ -490,26 +490,7 @@ function settle(calls: Calls, call: Call, isFateKnown: boolean): void {
   if (calls.unsettled.size === 0) calls.whenIdle()
 }
 
-/**
- * Packed dates are relative to a base year that the reply does not include: the node's current year when it wrote the
- * reply. It differs from ours only around New Year. Then the requested nights determine the year.
- */
-function readReply(call: Call, payload: Uint8Array, { codecs, world }: Connection): Reply {
-  const ourYear = new Date(world.clock.wallMs()).getUTCFullYear()
-  if (call.dates.length === 0) return decodeReply(call.command, payload, { baseYear: ourYear, codecs })
-  const requested = new Set(call.dates.map((date) => date.trim()))
-  let inOurYear: Reply | undefined
-  let failure: unknown
-  for (const baseYear of [ourYear, ourYear - 1, ourYear + 1]) {
-    try {
-      const reply = decodeReply('SEARCHAVAIL', payload, { baseYear, codecs })
-      if (!reply.ok || reply.result.properties[0]?.days.every(({ date }) => requested.has(date)) !== false) return reply
-      inOurYear ??= reply
-    } catch (error) {
-      // In another year it may be a valid date: not every year has a 29 February.
-      failure ??= error
-    }
-  }
-  if (inOurYear) return inOurYear
-  throw failure
+/** The packed dates of a reply are those of its request, whatever the clocks of both sides. */
+function readReply({ command, dates }: Call, payload: Uint8Array, { codecs }: Connection): Reply {
+  return decodeReply(command, payload, { dates, codecs })
 }

@@ -175,20 +175,6 @@ describe('answers', () => {
     expect(received.fields).toMatchObject({ wantIndex: 1, requestNumber: 1, ...DECREMENT })
     expect(await result).toEqual({ availability: 3, index: 77 })
   })
-
-  test('at New Year the requested nights determine the base year of packed dates', async () => {
-    const { client, node, world } = await start()
-    const dates = ['2026-12-31', '2027-01-01']
-    const days = dates.map((date) => ({ date, availability: 1, finalPrice: 9, rateFeatures: [] }))
-
-    // The node wrote its reply in 2026, and the client reads it a moment later, in 2027.
-    const result = client.searchAvailability({ segment: 's', roomType: 'r', dates })
-    const received = await node.next()
-    world.setWall(Date.UTC(2027, 0, 1))
-    received.answer({ numDays: 2, properties: [{ propertyId: 'p', days }] })
-
-    expect(await result).toEqual([{ propertyId: 'p', days }])
-  })
 })
 
 describe('a call that fails validation', () => {

@@ -181,7 +181,7 @@ function askCodecs(connection: Connection): void {
     command: 'GETCODECS',
     answered(payload) {
       try {
-        const reply = decodeReply('GETCODECS', payload, { baseYear: 0, codecs: undefined })
+        const reply = decodeReply('GETCODECS', payload, { codecs: undefined })
         if (!reply.ok) {
           const call = { command: 'GETCODECS', inDoubt: false, isWrite: false } as const
           return end(connection, errorOfAnswer(call, reply.code, reply.message))

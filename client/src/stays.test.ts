@@ -156,3 +156,23 @@ test('a peer that replies to all requests but one is given up after 30 s, not be
   await exchange()
   expect(node.peers).toHaveLength(2)
 })
+
+test.each([
+  ['behind', Date.UTC(2025, 11, 31, 23, 59, 59)],
+  ['ahead', Date.UTC(2027, 0, 1)],
+])('around New Year nights are those of the request or of the stay, with a clock %s', async (_, now) => {
+  const { client, node, world } = await start()
+  const dates = ['2026-12-31', '2027-01-01']
+  const days = dates.map((date) => ({ date, availability: 1, finalPrice: 9, rateFeatures: [] }))
+  const line = { propertyId: 'p', roomType: 'r', arrival: '2026-12-31', nights: 2, rooms: 1 }
+  const stay = { state: 'booked' as const, total: 18, index: 5, lines: [{ ...line, days }] }
+  world.setWall(now)
+
+  const found = client.searchAvailability({ segment: 's', roomType: 'r', dates })
+  ;(await node.next()).answer({ numDays: 2, properties: [{ propertyId: 'p', days }] })
+  const booked = client.bookStay({ stayId: 'x', lines: [line] })
+  ;(await node.next()).answer(stay)
+
+  expect(await found).toEqual([{ propertyId: 'p', days }])
+  expect(await booked).toEqual(stay)
+})

@@ -52,7 +52,7 @@ function sampleOf(spec: FieldSpec): unknown {
   return SAMPLES[spec.width]
 }
 
-/** Nights as in the vector, so that decoding the dates with another year would fail. */
+/** Nights as in the vector: packed dates are read relative to those of the request. */
 function fieldsFor({ json }: Case): object {
   const fields = COMMANDS[json.command].fields.filter(({ required }) => required)
   const sample = Object.fromEntries(fields.map((spec) => [spec.name, sampleOf(spec)]))

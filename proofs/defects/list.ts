@@ -4,6 +4,7 @@ import { FABRIC_DEFECTS } from './fabric.ts'
 import { NODE_DEFECTS } from './nodes.ts'
 import { QUEUE_DEFECTS } from './queue.ts'
 import { RAFT_DEFECTS } from './raft.ts'
+import { REPLY_DEFECTS } from './replies.ts'
 import { STORE_DEFECTS } from './store.ts'
 import { WAL_DEFECTS } from './wal.ts'
 
@@ -14,4 +15,5 @@ export const DEFECTS: readonly Defect[] = [
   ...NODE_DEFECTS,
   ...FABRIC_DEFECTS,
   ...QUEUE_DEFECTS,
+  ...REPLY_DEFECTS,
 ]

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { systemClock, turnableClock } from './clock.ts'
 import {
   addOneYear,
+  baseYearOf,
   dayOf,
   formatDay,
   isVisible,
@@ -12,6 +13,7 @@ import {
   parseDayBytes,
   startOfDayMs,
   unpackDay,
+  unpackDayBetween,
   weekdayOf,
   yearOf,
 } from './dates.ts'
@@ -151,6 +153,21 @@ test('every day of eight years is packed and unpacked', () => {
 
     expect(unpackDay(packDay(number, baseYear), baseYear)).toBe(number)
   })
+})
+
+test('packed dates are found again among known days, whatever their base year', () => {
+  law(
+    [fc.integer({ min: 1970, max: 9990 }), fc.integer({ min: 0, max: 2000 }), fc.integer({ min: 1, max: 364 })],
+    (baseYear, offset, nights) => {
+      const first = day(`${baseYear}-01-01`) + offset
+      const days = Array.from({ length: nights }, (_, n) => first + n)
+      const packed = days.map((number) => packDay(number, baseYear))
+
+      expect(baseYearOf(packed, days)).toBe(baseYear)
+      expect(packed.map((date) => unpackDayBetween(date, first, first + nights - 1))).toEqual(days)
+      expect(unpackDayBetween(packDay(first + nights, baseYear), first, first + nights - 1)).toBe(-1)
+    },
+  )
 })
 
 test('a date before the base year, or eight years after it, cannot be packed', () => {

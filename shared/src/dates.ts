@@ -133,6 +133,9 @@ export function isVisible(day: number, today: number): boolean {
   return day >= today && day <= lastVisibleDay(today)
 }
 
+/** The bits of the year in a packed date. */
+const YEARS = 7 << 9
+
 /**
  * The 16 bits of a date in a SEARCHAVAIL reply.
  *
@@ -155,4 +158,31 @@ export function unpackDay(packed: number, baseYear: number): number {
   const ofMonth = (packed & 31) + 1
   if (packed >>> 12 !== 0 || !isDate(year, month, ofMonth)) return -1
   return dayOfDate(year, month, ofMonth)
+}
+
+/**
+ * Day number of a packed date that lies from `first` to `last`, both included and less than a year apart, whatever its
+ * base year; −1 when no day there has its month and day.
+ */
+export function unpackDayBetween(packed: number, first: number, last: number): number {
+  for (let year = yearOf(first); year <= yearOf(last); year++) {
+    const day = unpackDay(packed & ~YEARS, year)
+    if (day >= first && day <= last) return day
+  }
+  return -1
+}
+
+/**
+ * Base year of packed dates that are known to be among `days`, for a reply that does not say it: that is the year of
+ * the writer's day, which a reader with another clock cannot know. −1 when there is none.
+ */
+export function baseYearOf(packed: readonly number[], days: readonly number[]): number {
+  const [first] = packed
+  if (first === undefined) return -1
+  const known = new Set(days)
+  for (const day of known) {
+    const baseYear = yearOf(day) - ((first & YEARS) >>> 9)
+    if (packed.every((date) => known.has(unpackDay(date, baseYear)))) return baseYear
+  }
+  return -1
 }

@@ -5,6 +5,7 @@ export { type Clock, type Schedule, systemClock, turnableClock } from './clock.t
 export { type CodecList, compareBytes, createCodecList, namesOf } from './codecs.ts'
 export {
   addOneYear,
+  baseYearOf,
   dayOf,
   formatDay,
   isVisible,

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import { fileURLToPath } from 'node:url'
-import { createCodecList, dayOf, formatDay, VacancyError, yearOf } from '@vacancy/shared'
+import { createCodecList, dayOf, formatDay, VacancyError } from '@vacancy/shared'
 import type { NodeStatus } from '@vacancy/shared/contract'
 import {
   type CommandName,
@@ -346,19 +346,19 @@ export async function ask<Name extends CommandName>(
       reason: `closed. Output of the node:\n${client.output()}`,
     })
   }
-  return readAnswer(client, command, payload)
+  return readAnswer(client, command, payload, fields)
 }
 
 export function readAnswer<Name extends CommandName>(
   client: Pick<WireClient, 'codecs'>,
   command: Name,
   payload: Uint8Array | undefined,
+  { dates = [] }: RequestFields = {},
 ): Reply<Name> {
   if (payload === undefined) {
     throw new VacancyError('connection_lost', { address: 'the node', reason: 'closed' })
   }
-  const context = { baseYear: yearOf(dayOf(Date.now())), codecs: createCodecList(client.codecs) }
-  return decodeReply(command, payload, context)
+  return decodeReply(command, payload, { dates: dates as readonly string[], codecs: createCodecList(client.codecs) })
 }
 
 /** Sends a request and expects SUCCESS. */

@@ -3,7 +3,7 @@
  * It knows neither sockets nor timers.
  */
 
-import { type Clock, type CodecList, createCodecList, dayOf, yearOf } from '@vacancy/shared'
+import { type Clock, type CodecList, createCodecList } from '@vacancy/shared'
 import { bearerToken, type FailureLimiter, type Log, type Readiness } from '@vacancy/shared/node'
 import { CODECS_SEGMENT, decodeReply, encodeRequest, FRAME_HEADER_BYTES, SEGMENTS_SEGMENT } from '@vacancy/shared/wire'
 import type { JsonCommand } from './commands.ts'
@@ -122,7 +122,7 @@ export function fetchCodecs(api: Api): void {
 function takeCodecs(api: Api, payload: Uint8Array): void {
   let fault: string
   try {
-    const reply = decodeReply('GETCODECS', payload, { baseYear: 0, codecs: undefined })
+    const reply = decodeReply('GETCODECS', payload, { codecs: undefined })
     if (reply.ok) {
       const codecs = createCodecList(reply.result.rateFeatures)
       if (codecs.text !== api.codecs?.text) {
@@ -307,7 +307,8 @@ const ROUTER_SEGMENTS: { readonly [command: string]: string } = {
   GETSEGMENTS: SEGMENTS_SEGMENT,
 }
 
-function send(api: Api, visit: Visit, { command, segment, payload }: ApiRequest): void {
+function send(api: Api, visit: Visit, request: ApiRequest): void {
+  const { command, segment, payload } = request
   const sentMs = api.clock.monotonicMs()
   visit.isUpstreamUsed = true
   const routed = segment ?? (api.settings.isRouter ? ROUTER_SEGMENTS[command.name] : undefined)
@@ -315,11 +316,11 @@ function send(api: Api, visit: Visit, { command, segment, payload }: ApiRequest)
     visit.upstreamMs = api.clock.monotonicMs() - sentMs
     if (!reply) return answer(api, visit, CLIENT_GONE, {}, '')
     // The masks of a reply refer to the codec list of its connection.
-    if (api.isStale && hasFeatures(command)) return answerLater(api, visit, command, Uint8Array.from(reply))
-    const json = write(api, command, reply)
+    if (api.isStale && hasFeatures(command)) return answerLater(api, visit, request, Uint8Array.from(reply))
+    const json = write(api, request, reply)
     if (json.kind === 'malformed' && json.unknownFeature) {
       api.isStale = true
-      return answerLater(api, visit, command, Uint8Array.from(reply))
+      return answerLater(api, visit, request, Uint8Array.from(reply))
     }
     answerReply(api, visit, command, json)
   })
@@ -338,13 +339,13 @@ function hasFeatures({ spec: { reply } }: JsonCommand): boolean {
   return reply === 'stays' || reply === 'night'
 }
 
-function answerLater(api: Api, visit: Visit, command: JsonCommand, reply: Uint8Array): void {
-  api.waiting.push(() => answerReply(api, visit, command, write(api, command, reply)))
+function answerLater(api: Api, visit: Visit, request: ApiRequest, reply: Uint8Array): void {
+  api.waiting.push(() => answerReply(api, visit, request.command, write(api, request, reply)))
   fetchCodecs(api)
 }
 
-function write(api: Api, command: JsonCommand, reply: Uint8Array): ReplyJson {
-  setReplyContext(api.writer, api.codecs, yearOf(dayOf(api.clock.wallMs())))
+function write(api: Api, { command, dates }: ApiRequest, reply: Uint8Array): ReplyJson {
+  setReplyContext(api.writer, api.codecs, dates)
   return writeReply(api.writer, command, reply)
 }
 

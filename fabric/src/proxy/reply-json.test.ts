@@ -20,7 +20,10 @@ const CONTEXT = { baseYear: 2026, codecs: CODECS }
 const FIRST_DAY = parseDay('2026-01-01') as number
 
 const writer = createJsonWriter()
-setReplyContext(writer, CODECS, 2026)
+/** All dates of searches here: those of one year. */
+const REQUESTED = Array.from({ length: 365 }, (_, n) => formatDay(FIRST_DAY + n))
+const READ = { dates: REQUESTED, codecs: CODECS }
+setReplyContext(writer, CODECS, REQUESTED)
 
 const commandOf = (name: CommandName) => JSON_COMMANDS.get(name) as JsonCommand
 
@@ -36,7 +39,7 @@ function jsonOf(name: CommandName, frame: Uint8Array): object {
 
 /** The response as the design words it, from what the reference decoder reads. */
 function expected(name: CommandName, frame: Uint8Array): object {
-  const reply = decodeReply(name, frame.subarray(FRAME_HEADER_BYTES), CONTEXT)
+  const reply = decodeReply(name, frame.subarray(FRAME_HEADER_BYTES), READ)
   if (!reply.ok) throw new Error('an error')
   const result = reply.result as { readonly [key: string]: unknown }
   const json: { [key: string]: unknown } = { status: 'success' }
@@ -120,7 +123,7 @@ const propertyId = fc.oneof(shortId, fc.uuid({ version: [1, 2, 3, 4, 5, 7] }))
 const u32 = fc.oneof(fc.integer({ min: 0, max: 2 ** 32 - 1 }), fc.constantFrom(0, 9, 10, 99, 100, 2 ** 32 - 1))
 const u8 = fc.integer({ min: 0, max: 255 })
 const u64 = fc.oneof(fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }), fc.maxSafeNat())
-const date = fc.integer({ min: 0, max: 700 }).map((day) => formatDay(FIRST_DAY + day))
+const date = fc.integer({ min: 0, max: 364 }).map((day) => formatDay(FIRST_DAY + day))
 const night = fc.record({
   date,
   availability: u8,
@@ -148,6 +151,10 @@ const line = fc.record(
   },
   { requiredKeys: ['propertyId', 'roomType', 'arrival', 'nights', 'rooms'] },
 )
+
+/** Nights are those of their line. */
+const ofLine = ({ arrival, nights }: StayLine, days: Night[]) =>
+  days.slice(0, nights).map((day, n) => ({ ...day, date: formatDay((parseDay(arrival) as number) + n) }))
 
 const RESULTS: { readonly [kind: string]: fc.Arbitrary<object> } = {
   empty: index,
@@ -179,7 +186,10 @@ const RESULTS: { readonly [kind: string]: fc.Arbitrary<object> } = {
       ...(reached === 'held' && { deadlineMs: deadline }),
       total,
       index: at,
-      lines: reached === 'held' || reached === 'booked' ? lines.map((each) => ({ ...each, days })) : lines,
+      lines:
+        reached === 'held' || reached === 'booked'
+          ? lines.map((each) => ({ ...each, days: ofLine(each, days) }))
+          : lines,
       ...(extra.index !== undefined && { appliedIndex: extra.index }),
     })),
   stayList: fc.record({
@@ -245,6 +255,22 @@ test('the fields of a night are in the documented order', () => {
   )
 })
 
+test('around New Year nights are those of the request or of the stay, whatever the year of the node', () => {
+  const nights = ['2026-12-31', '2027-01-01']
+  const days = nights.map((date) => ({ date, availability: 1, finalPrice: 9, rateFeatures: [] }))
+  const line = { propertyId: 'p', roomType: 'r', arrival: '2026-12-31', nights: 2, rooms: 1 }
+  setReplyContext(writer, CODECS, nights)
+  for (const baseYear of [2025, 2026]) {
+    const context = { baseYear, codecs: CODECS }
+    const search = encodeReply('SEARCHAVAIL', 1, { numDays: 2, properties: [{ propertyId: 'p', days }] }, context)
+    const stay = encodeReply('GETSTAY', 1, { state: 'booked', total: 1, index: 1, lines: [{ ...line, days }] }, context)
+
+    expect(jsonOf('SEARCHAVAIL', search)).toMatchObject({ properties: [{ days: nights.map((date) => ({ date })) }] })
+    expect(jsonOf('GETSTAY', stay)).toMatchObject({ lines: [{ days: nights.map((date) => ({ date })) }] })
+  }
+  setReplyContext(writer, CODECS, REQUESTED)
+})
+
 test.each([0, 1, 2, 200])('SEARCHPROP with %i results is a success with that many ids', (count) => {
   const propertyIds = Array.from({ length: count }, (_, i) => `p${i}`)
 
@@ -301,7 +327,7 @@ test('a feature beyond the codec list asks for a new list', () => {
   const days = [{ date: '2026-12-24', availability: 11, finalPrice: 110, rateFeatures: ['sea view'] }]
   const frame = encodeReply('SEARCHAVAIL', 1, { numDays: 1, properties: [{ propertyId: 'p', days }] }, CONTEXT)
   const other = createJsonWriter()
-  setReplyContext(other, createCodecList(['breakfast']), 2026)
+  setReplyContext(other, createCodecList(['breakfast']), ['2026-12-24'])
 
   expect(writeReply(other, commandOf('SEARCHAVAIL'), frame.subarray(FRAME_HEADER_BYTES))).toMatchObject({
     kind: 'malformed',
@@ -321,7 +347,7 @@ test('a damaged reply is malformed exactly where the reference decoder refuses i
       const written = writeReply(writer, commandOf(name), payload)
       let isRead = true
       try {
-        isRead = decodeReply(name, payload, CONTEXT).ok
+        isRead = decodeReply(name, payload, READ).ok
       } catch {
         isRead = false
       }

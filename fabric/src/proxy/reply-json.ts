@@ -5,7 +5,17 @@
  * on. Pure.
  */
 
-import { assert, type CodecList, formatDay, namesOf, PROPERTY_ID_BYTES, unpackDay, VacancyError } from '@vacancy/shared'
+import {
+  assert,
+  baseYearOf,
+  type CodecList,
+  formatDay,
+  namesOf,
+  PROPERTY_ID_BYTES,
+  parseDay,
+  unpackDay,
+  VacancyError,
+} from '@vacancy/shared'
 import { decodeReply, FIELD_HEADER_BYTES, type ReplyKind, type Result, readU32 } from '@vacancy/shared/wire'
 import type { JsonCommand } from './commands.ts'
 import { stayJson, stayListJson } from './stay-json.ts'
@@ -89,6 +99,9 @@ export type JsonWriter = {
   start: number
   length: number
   codecs: CodecList | undefined
+  /** Nights of the request, YYYY-MM-DD. */
+  nights: readonly string[]
+  /** Of the packed dates in \`dates\`. */
   baseYear: number
   /** `{"date":"…","availability":` by packed date; undefined until needed. */
   readonly dates: (Text | undefined)[]
@@ -119,17 +132,27 @@ export function createJsonWriter(): JsonWriter {
     start: 0,
     length: 0,
     codecs: undefined,
+    nights: [],
     baseYear: 0,
     dates: new Array(PACKED_DATES).fill(undefined),
     features: new Map(),
   }
 }
 
-/** Sets what the masks and dates of replies mean: the codec list, and the calendar year of now. */
-export function setReplyContext(writer: JsonWriter, codecs: CodecList | undefined, baseYear: number): void {
+/** Sets what the masks and dates of the next reply mean: the codec list, and the nights of the request. */
+export function setReplyContext(writer: JsonWriter, codecs: CodecList | undefined, nights: readonly string[]): void {
   if (writer.codecs !== codecs) writer.features.clear()
-  if (writer.baseYear !== baseYear) writer.dates.fill(undefined)
   writer.codecs = codecs
+  writer.nights = nights
+}
+
+/** Sets the base year of the reply, whose first days are those of the current field. */
+function setBaseYear(writer: JsonWriter, nights: number): void {
+  const packed = Array.from({ length: nights }, (_, n) => writer.view.getUint16(writer.start + 2 + n * DAY_BYTES, true))
+  const requested = writer.nights.map((date) => parseDay(date.trim()) ?? -1)
+  const baseYear = baseYearOf(packed, requested)
+  if (nights > 0 && baseYear < 0) throw new Malformed(`field ${writer.taken} has a date that was not requested`)
+  if (writer.baseYear !== baseYear) writer.dates.fill(undefined)
   writer.baseYear = baseYear
 }
 
@@ -172,7 +195,7 @@ export function releaseJson(writer: JsonWriter, isKept: boolean): void {
 /** Errors are rare and short: the reference decoder reads them, in both forms that servers send. */
 function readError(command: JsonCommand, payload: Uint8Array): ReplyJson {
   try {
-    const reply = decodeReply(command.name, payload, { baseYear: 0, codecs: undefined })
+    const reply = decodeReply(command.name, payload, { codecs: undefined })
     assert(!reply.ok, 'the status of the reply is ERROR')
     return { kind: 'error', code: reply.code, text: reply.message }
   } catch (error) {
@@ -305,9 +328,9 @@ const WRITE: { readonly [Kind in ReplyKind]: (writer: JsonWriter) => void } = {
 
 /** The reference decoder reads replies on stays, which are short. */
 function decoded<Name extends 'GETSTAY' | 'LISTSTAYS'>(writer: JsonWriter, command: Name): Result<Name> {
-  const { from, baseYear, codecs } = writer
+  const { from, codecs } = writer
   try {
-    const reply = decodeReply(command, from, { baseYear, codecs })
+    const reply = decodeReply(command, from, { codecs })
     assert(reply.ok, 'the status of the reply is SUCCESS')
     writer.left = 0
     writer.next = from.length
@@ -332,6 +355,7 @@ function writeStays(writer: JsonWriter): void {
       put(writer, PROPERTY_HEAD)
       putPropertyId(writer)
       take(writer, TYPE_DAYS, 2 + nights * DAY_BYTES)
+      if (i === 0) setBaseYear(writer, nights)
       writeNights(writer, nights)
     }
   }

@@ -17,11 +17,14 @@ export type ApiRequest = {
   readonly segment: string | undefined
   /** The segment that the body names; '' if none. For the allow lists of tokens. */
   readonly bodySegment: string
+  /** The nights that the body names; the packed dates of the reply are among them. */
+  readonly dates: readonly string[]
   /** Payload of the request frame. */
   readonly payload: Uint8Array
 }
 
 const SEGMENT_BYTES_MAX = 255
+const NO_DATES: readonly string[] = []
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
 
@@ -69,7 +72,8 @@ export function readRequest(command: JsonCommand, body: object, segments: Segmen
   }
   try {
     const frame = encodeRequest({ command: command.name, correlationId: 0, fields })
-    return { command, segment, bodySegment, payload: frame.subarray(FRAME_HEADER_BYTES) }
+    const dates = (fields['dates'] ?? NO_DATES) as readonly string[]
+    return { command, segment, bodySegment, dates, payload: frame.subarray(FRAME_HEADER_BYTES) }
   } catch (error) {
     // What is left for the encoder to find: a request of more than 64 KiB.
     if (error instanceof VacancyError && error.code === 'validation_error') return invalid(error.message)

@@ -195,7 +195,7 @@ function policyOf(options: RoutingOptions, router: () => Router): Policy {
   }
 }
 
-const NO_CONTEXT = { baseYear: 0, codecs: undefined }
+const NO_CONTEXT = { codecs: undefined }
 
 function replyFrame(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)

@@ -110,7 +110,7 @@ describe('a query', () => {
     expect(came.readUInt32LE(1)).toBe(sent.readUInt32LE(1))
     const codecs = { names: TEST_CODECS, indexOf: new Map(TEST_CODECS.map((name, i) => [name, i])) } as never
     const reply = decodeReply('SEARCHAVAIL', came.subarray(FRAME_HEADER_BYTES), {
-      baseYear: new Date().getUTCFullYear(),
+      dates: body.fields['dates'] as string[],
       codecs,
     })
     expect(reply.ok && JSON.parse(JSON.stringify(reply.result))).toEqual(answer.result)

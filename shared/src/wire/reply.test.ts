@@ -2,12 +2,22 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createCodecList } from '../codecs.ts'
 import { formatDay, parseDay } from '../dates.ts'
+import { LIMITS } from '../domain.ts'
 import { VacancyError } from '../errors.ts'
 import { law } from '../testing/law.ts'
 import { bytesOfHex, extensionVectors, replyVectors } from '../testing/vectors.ts'
 import type { CommandName } from './commands.ts'
-import { decodeReply, encodeError, encodeReply, type ReplyContext, type ReplyResult, type StayEntry } from './reply.ts'
+import {
+  decodeReply,
+  encodeError,
+  encodeReply,
+  type NightPackage,
+  type ReplyContext,
+  type ReplyResult,
+  type StayEntry,
+} from './reply.ts'
 import { FRAME_HEADER_BYTES } from './routing.ts'
+import type { StayLine } from './stay.ts'
 
 const codecs = createCodecList(replyVectors.codecLists['codecs24'] ?? [])
 const context: ReplyContext = { baseYear: 2026, codecs }
@@ -37,11 +47,16 @@ const stayLine = fc
     },
   )
   .filter(({ propertyId, roomType }) => Math.max(bytesIn(propertyId), bytesIn(roomType)) < 256)
+/** Nights are those of their line. */
+const ofLine = ({ arrival, nights }: StayLine, days: NightPackage[]) =>
+  days.slice(0, nights).map((day, n) => ({ ...day, date: formatDay((parseDay(arrival) as number) + n) }))
 const deadlineMs = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER })
 const stayed = fc.constantFrom('held', 'booked', 'released', 'expired', 'void').chain((state) => {
   const days = fc.array(night, { maxLength: 3 })
   const line =
-    state === 'held' || state === 'booked' ? fc.tuple(stayLine, days).map(([l, d]) => ({ ...l, days: d })) : stayLine
+    state === 'held' || state === 'booked'
+      ? fc.tuple(stayLine, days).map(([l, d]) => ({ ...l, days: ofLine(l, d) }))
+      : stayLine
   return fc.record(
     {
       state: fc.constant(state),
@@ -306,6 +321,33 @@ test.each([
   const payload = bytesOfHex(`054552524f52 0100 0100 01 ${field}`.replaceAll(' ', ''))
 
   expect(decodeReply('PROPEXIST', payload, context)).toEqual(reply)
+})
+
+test.each([
+  ['the old year', 2026, ['2026-12-31', '2027-01-01']],
+  ['a year ago', 2025, ['2026-12-31', '2027-01-01']],
+  ['the same date in two years', 2026, ['2026-12-31', '2027-12-31']],
+  ['29 February', 2027, ['2028-02-28', '2028-02-29', '2028-03-01']],
+])('nights are those of the request, and of the line of a stay, whatever the base year: %s', (_, baseYear, dates) => {
+  const days = dates.map((date) => ({ date, availability: 1, finalPrice: 1, rateFeatures: [] }))
+  const search = { numDays: days.length, properties: [{ propertyId: 'p', days }] }
+  const nights = (parseDay(dates.at(-1) as string) as number) - (parseDay(dates[0] as string) as number) + 1
+  const line = { propertyId: 'p', roomType: 'r', arrival: dates[0] as string, nights, rooms: 1, days }
+  const stay = { state: 'booked' as const, total: 1, index: 1, lines: [line] }
+  const written = { baseYear, codecs }
+  const searched = encodeReply('SEARCHAVAIL', 1, search, written).subarray(FRAME_HEADER_BYTES)
+
+  expect(decodeReply('SEARCHAVAIL', searched, { dates, codecs })).toEqual({ ok: true, result: search })
+  if (nights > LIMITS.stayNightsMax) return
+  const booked = encodeReply('BOOKSTAY', 1, stay, written).subarray(FRAME_HEADER_BYTES)
+  expect(decodeReply('BOOKSTAY', booked, { codecs })).toEqual({ ok: true, result: stay })
+})
+
+test('a night that was not requested makes a reply malformed, not another date', () => {
+  const day = { date: '2026-03-01', availability: 1, finalPrice: 1, rateFeatures: [] }
+  const payload = payloadOf('SEARCHAVAIL', { numDays: 1, properties: [{ propertyId: 'p', days: [day] }] })
+
+  expect(() => decodeReply('SEARCHAVAIL', payload, { dates: ['2026-03-02'], codecs })).toThrow('not requested')
 })
 
 test('a date that does not exist makes a reply malformed', () => {

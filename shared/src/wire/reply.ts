@@ -5,7 +5,7 @@
 
 import { assert } from '../assert.ts'
 import { type CodecList, maskOf, namesOf } from '../codecs.ts'
-import { formatDay, packDay, parseDay, unpackDay } from '../dates.ts'
+import { baseYearOf, formatDay, packDay, parseDay, unpackDay, unpackDayBetween } from '../dates.ts'
 import { VacancyError } from '../errors.ts'
 import { PROPERTY_ID_BYTES, packPropertyId, unpackPropertyId } from '../property-id.ts'
 import { fitErrorText, isUtf8 } from '../text.ts'
@@ -105,8 +105,13 @@ type ValueIn<Of, Key extends PropertyKey> = Of extends unknown ? (Key extends ke
 
 /** The context of the dates and masks of a reply. */
 export type ReplyContext = {
-  /** Base year of packed dates: the calendar year when the reply is written or read. */
-  readonly baseYear: number
+  /**
+   * Base year of packed dates when a reply is written: the year of the writer's day. A reader does not know it. It
+   * gives `dates` instead, except for a frame whose request is not at hand. The nights of stays need neither.
+   */
+  readonly baseYear?: number
+  /** To read a reply: the nights of its request, YYYY-MM-DD. Packed dates are among them. */
+  readonly dates?: readonly string[]
   /** Undefined while unknown, as before the reply to GETCODECS. Replies with rate features are then refused. */
   readonly codecs: CodecList | undefined
 }
@@ -239,13 +244,14 @@ function addExplain(to: FieldWriter, explain: SearchExplained | undefined): void
 }
 
 function addDays(to: FieldWriter, days: readonly NightPackage[], context: ReplyContext): void {
+  const { baseYear } = context
   let at = addField(to, to.fields + 1, TYPE_DAYS, 2 + days.length * DAY_BYTES)
   to.view.setUint16(at, days.length, true)
   at += 2
   for (const { date, availability, finalPrice, rateFeatures } of days) {
     const day = parseDay(date)
-    assert(day !== undefined, 'the dates of a reply are valid')
-    to.view.setUint16(at, packDay(day, context.baseYear), true)
+    assert(day !== undefined && baseYear !== undefined, 'the dates of a reply are valid and have a base year')
+    to.view.setUint16(at, packDay(day, baseYear), true)
     to.view.setUint8(at + 2, availability)
     to.view.setUint32(at + 3, finalPrice, true)
     to.view.setUint32(at + 7, packedFeatures(rateFeatures, context), true)
@@ -445,9 +451,12 @@ const DECODE: { readonly [Kind in ReplyKind]: (from: Cursor, context: ReplyConte
     takeField(from, TYPE_SMALL, 2)
     const numDays = from.view.getUint16(from.start, true)
     const properties = []
+    let baseYear: number | undefined
     while (from.fieldsLeft > 0 && !isExtra(from)) {
       const propertyId = takePropertyId(from)
-      properties.push({ propertyId, days: takeDays(from, numDays, context) })
+      takeDaysField(from, numDays)
+      baseYear ??= baseYearIn(from, context)
+      properties.push({ propertyId, days: daysIn(from, context, baseYear) })
     }
     return { numDays, properties, ...takeExplain(from) }
   },
@@ -485,7 +494,7 @@ const DECODE: { readonly [Kind in ReplyKind]: (from: Cursor, context: ReplyConte
     takeField(from, TYPE_RECORDS, -1)
     const lines = linesIn(from, from.start, from.at)
     const stayed = state === 'held' || state === 'booked'
-    const withDays = stayed ? lines.map((line) => ({ ...line, days: takeDays(from, -1, context) })) : lines
+    const withDays = stayed ? lines.map((line) => ({ ...line, days: takeDaysOfLine(from, line, context) })) : lines
     const extra = takeIndex(from)
     const appliedIndex = extra.index === undefined ? {} : { appliedIndex: extra.index }
     return { state, ...deadline, total, index, lines: withDays, ...appliedIndex }
@@ -560,16 +569,48 @@ function takeNightId(from: Cursor): string {
 }
 
 /** @param wanted number of days; -1 for as many as there are */
-function takeDays(from: Cursor, wanted: number, context: ReplyContext): NightPackage[] {
+function takeDaysField(from: Cursor, wanted: number): void {
   takeField(from, TYPE_DAYS, wanted < 0 ? -1 : 2 + wanted * DAY_BYTES)
   const { view } = from
   if (from.length < 2 || (from.length - 2) % DAY_BYTES !== 0)
     throw malformed(from.command, `field ${from.id} has no days`)
   const numDays = (from.length - 2) / DAY_BYTES
   if (view.getUint16(from.start, true) !== numDays) throw malformed(from.command, `field ${from.id} has different days`)
+}
+
+/** Base year of the reply, whose first days are those of the current field. */
+function baseYearIn(from: Cursor, { dates, baseYear }: ReplyContext): number {
+  if (dates === undefined) {
+    assert(baseYear !== undefined, 'packed dates are read with the request, or with their base year')
+    return baseYear
+  }
+  const packed = []
+  for (let at = from.start + 2; at < from.at; at += DAY_BYTES) packed.push(from.view.getUint16(at, true))
+  const found = baseYearOf(
+    packed,
+    dates.map((date) => parseDay(date.trim()) ?? -1),
+  )
+  if (packed.length > 0 && found < 0)
+    throw malformed(from.command, `field ${from.id} has a date that was not requested`)
+  return found
+}
+
+function daysIn(from: Cursor, context: ReplyContext, baseYear: number): NightPackage[] {
+  return nightsIn(from, context, (packed) => unpackDay(packed, baseYear))
+}
+
+/** The nights of a line are close to its arrival, so that their dates need no base year. */
+function takeDaysOfLine(from: Cursor, { arrival, nights }: StayLine, context: ReplyContext): NightPackage[] {
+  takeDaysField(from, -1)
+  const first = parseDay(arrival) ?? -1
+  return nightsIn(from, context, (packed) => unpackDayBetween(packed, first, first + nights - 1))
+}
+
+function nightsIn(from: Cursor, context: ReplyContext, dayOf: (packed: number) => number): NightPackage[] {
+  const { view } = from
   const days: NightPackage[] = []
   for (let at = from.start + 2; at < from.at; at += DAY_BYTES) {
-    const day = unpackDay(view.getUint16(at, true), context.baseYear)
+    const day = dayOf(view.getUint16(at, true))
     if (day < 0) throw malformed(from.command, `field ${from.id} has a date that does not exist`)
     days.push({
       date: formatDay(day),
