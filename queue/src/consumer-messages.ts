@@ -1,4 +1,5 @@
 /** Messages of consumers, read by hand because every acknowledgement passes here, and the frames sent to them. */
+import { nearestName } from '@vacancy/shared'
 import { type ConsumerMessage, JOB_LIMITS, type MessageFault } from '@vacancy/shared/contract'
 import { type Delivery, FLAG } from './job.ts'
 import { isTopicName } from './submission.ts'
@@ -45,6 +46,20 @@ type Fields = { [name: string]: unknown }
 const USUAL_ACK =
   /^\{"action":"ack","topic":"([^"\\\p{Cc}]*)","(?:last_id|lastID|seqId)":(0|[1-9]\d{0,14}),"(?:JobID|jobId)":"([^"\\\p{Cc}]*)"\}$/u
 
+/** Fields that each message may have beside `action`. The name of the consumer may be in all. */
+const REFERENCE = ['topic', 'jobId', 'seqId', 'lease', 'uuid']
+const FIELDS: { readonly [action: string]: readonly string[] } = {
+  init: ['uuid', 'topic', 'prefetch', 'confirm'],
+  ack: [...REFERENCE, 'jobs'],
+  nack: [...REFERENCE, 'requeue', 'delayMs', 'error'],
+  release: REFERENCE,
+  extend: [...REFERENCE, 'ms'],
+  credit: ['topic', 'uuid', 'prefetch'],
+  ping: ['topic', 'uuid'],
+  close: ['topic', 'uuid'],
+}
+const ENTRY_FIELDS = ['jobId', 'seqId', 'lease']
+
 /** @returns undefined when the text is not a JSON object */
 export function parseMessage(text: string): ParsedMessage | undefined {
   const usual = USUAL_ACK.exec(text)
@@ -61,19 +76,39 @@ export function parseMessage(text: string): ParsedMessage | undefined {
     // The caller closes the connection.
     return undefined
   }
+  if (!isObject(value)) return undefined
   const fields = normalized(value)
-  return fields === undefined ? undefined : readMessage(fields)
+  if (typeof fields === 'string') return bad(fields)
+  const { action } = fields
+  const known = typeof action === 'string' && Object.hasOwn(FIELDS, action) ? FIELDS[action] : undefined
+  const stray = known === undefined ? undefined : strayField(fields, ['action', ...known])
+  return stray === undefined ? readMessage(fields) : bad(`${action} has no field ${stray}`)
 }
 
-function normalized(value: unknown): Fields | undefined {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The fields by their names in the contract, or what is wrong with them. */
+function normalized(value: object): Fields | string {
   const fields: Fields = Object.create(null) as Fields
   for (const [given, content] of Object.entries(value)) {
     const name = KNOWN.get(given) ?? KNOWN.get(given.toLowerCase().replaceAll('_', ''))
-    // Existing clients send null for what they leave out.
-    if (name !== undefined && content !== null) fields[name] = content
+    if (name === undefined) {
+      const nearest = nearestName(given, Object.values(NAMES))
+      return `${given.slice(0, 100)} is not a known field${nearest === undefined ? '' : `; did you mean ${nearest}?`}`
+    }
+    // Existing clients send null and '' for what they leave out.
+    if (content === null || content === '') continue
+    if (fields[name] !== undefined && fields[name] !== content) return `${name} is given twice, with different values`
+    fields[name] = content
   }
   return fields
+}
+
+/** A field of another message. Deliveries count from 1, so the number 0 names none. */
+function strayField(fields: Fields, known: readonly string[]): string | undefined {
+  return Object.keys(fields).find((name) => !known.includes(name) && !(name === 'seqId' && fields[name] === 0))
 }
 
 function readMessage(fields: Fields): ParsedMessage {
@@ -158,11 +193,15 @@ function readAck(fields: Fields): ParsedMessage {
   if (topic === undefined || own === undefined) return bad(BAD_REFERENCE)
   const { jobs } = fields
   if (jobs === undefined) return { action: 'ack', ...topic, ...own }
+  if (Object.keys(own).length > 0) return bad('ack has either jobs or one delivery')
   if (!Array.isArray(jobs) || jobs.length === 0 || jobs.length > JOB_LIMITS.acksPerMessage)
     return bad(`jobs must list 1 to ${JOB_LIMITS.acksPerMessage} deliveries`)
   const references: Reference[] = []
   for (const each of jobs as unknown[]) {
-    const entry = normalized(each)
+    const entry = isObject(each) ? normalized(each) : undefined
+    if (typeof entry === 'string') return bad(`jobs: ${entry}`)
+    const stray = entry === undefined ? undefined : strayField(entry, ENTRY_FIELDS)
+    if (stray !== undefined) return bad(`jobs: an entry has no field ${stray}`)
     const reference = entry === undefined ? undefined : referenceOf(entry)
     if (reference === undefined) return bad(BAD_REFERENCE)
     references.push(reference)

@@ -3,6 +3,7 @@
  * parsers run for jobs (docs/design/queue.md#hot-path).
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { nearestName } from '@vacancy/shared'
 import {
   isJobId,
   JOB_LIMITS,
@@ -12,6 +13,8 @@ import {
   type TopicConfig,
   topicBody,
   topicConfig,
+  unknownField,
+  unknownFieldText,
 } from '@vacancy/shared/contract'
 import { dropRest } from '@vacancy/shared/node'
 import { findById } from './id-index.ts'
@@ -88,6 +91,7 @@ async function answer(
   }
   const found = authorize(server, callerOf(request, query), 'producer')
   const token = found instanceof Promise ? await found : found
+  if (route !== 'job') refuseUnknown(query, [])
   if (route === 'jobs')
     return send(response, 200, await submitBody(server, token, await readBody(request, server.settings)))
   if (route === 'topic') return await addTopic(server, request, response, token)
@@ -131,6 +135,24 @@ function refuseToken(failures: QueueServer['access']['failures'], address: strin
   if (wait > 0)
     return new QueueError('queue_full', `too many wrong tokens; try again in ${wait} s`, { retryAfterMs: wait * 1000 })
   return new QueueError('unauthorized', 'a valid token is required: Authorization: Bearer …')
+}
+
+/** @throws QueueError for a parameter that nothing would read. @param known besides the token, which is always accepted */
+export function refuseUnknown(query: URLSearchParams | undefined, known: readonly string[]): void {
+  for (const name of new Set(query?.keys())) {
+    const isRepeated = (query?.getAll(name).length ?? 0) > 1
+    if (isRepeated) throw new QueueError('invalid_request', `the parameter ${name.slice(0, 100)} is given twice`)
+    if (name === 'token' || known.includes(name)) continue
+    const text = unknownFieldText({ path: [name], nearest: nearestName(name, known) }, 'parameter')
+    throw new QueueError('invalid_request', text)
+  }
+}
+
+/** A parameter that is 0 or 1. */
+function isSet(query: URLSearchParams | undefined, name: string): boolean {
+  const value = query?.get(name) ?? '0'
+  if (value !== '0' && value !== '1') throw new QueueError('invalid_request', `${name} must be 0 or 1`)
+  return value === '1'
 }
 
 function requireTopic(token: QueueToken, topic: string): void {
@@ -217,18 +239,19 @@ async function oneJob(
   if (!isTopicName(topicName) || id === undefined || !isJobId(id))
     throw new QueueError('not_found', 'the path is /producer/jobs/{topic}/{id}')
   requireTopic(token, topicName)
+  refuseUnknown(query, request.method === 'DELETE' ? ['force'] : ['data'])
+  const [isForced, isDataWanted] = [isSet(query, 'force'), isSet(query, 'data')]
   const serving = servingOf(server, topicName)
   const topic = topicOf(serving, topicName)
   const job = findById(topic.jobs, id)
   if (request.method === 'DELETE') {
     if (job === undefined) throw jobNotFound(id)
-    const previousState = await cancelJob(serving, job, query?.get('force') === '1')
+    const previousState = await cancelJob(serving, job, isForced)
     return sendJson(response, 200, { status: 'success', id, previousState })
   }
   const view = job === undefined ? shownJob(topic, id) : jobView(serving.queue, job, serving.now)
   if (view === undefined) throw jobNotFound(id)
-  const isDataWanted = query?.get('data') === '1' && job !== undefined
-  sendJson(response, 200, isDataWanted ? { ...view, data: jobData(job) } : view)
+  sendJson(response, 200, isDataWanted && job !== undefined ? { ...view, data: jobData(job) } : view)
 }
 
 function jobNotFound(id: string): QueueError {
@@ -271,6 +294,8 @@ async function addTopic(
     throw new QueueError('forbidden', 'only admin tokens create topics here')
   const value = parseJsonBody(joined(await readBody(request, server.settings)))
   if (value === undefined) throw new QueueError('invalid_json', 'the body is not JSON in UTF-8')
+  const unknown = unknownField(topicBody, value)
+  if (unknown !== undefined) throw new QueueError('invalid_request', unknownFieldText(unknown))
   const parsed = topicBody.safeParse(value)
   if (!parsed.success) {
     const issue = parsed.error.issues[0]

@@ -62,7 +62,10 @@ function anyJob(random: Random): { [name: string]: unknown } {
   const spoiled = random.below(4)
   for (let n = 0; n < spoiled; n++)
     job[
-      pick(random, ['id', 'topic', 'data', 'priority', 'delay_ms', 'run_at', 'max_attempts', 'ack_deadline_ms', 'more'])
+      pick(random, [
+        ...['id', 'topic', 'data', 'json', 'priority', 'delay_ms', 'run_at', 'max_attempts', 'ack_deadline_ms'],
+        ...['delayMs', 'runAt', 'maxAttempts', 'ackDeadlineMs', 'payload', 'runat'],
+      ])
     ] = anyValue(random)
   return job
 }
@@ -71,7 +74,11 @@ function anyBody(random: Random): unknown {
   const kind = random.below(10)
   if (kind === 0) return anyValue(random)
   const topic = random.below(8) === 0 ? anyValue(random) : 'orders'
-  if (kind < 5) return { job: random.below(10) === 0 ? anyValue(random) : { topic, ...anyJob(random) } }
+  if (kind < 5)
+    return {
+      job: random.below(10) === 0 ? anyValue(random) : { topic, ...anyJob(random) },
+      ...(random.below(20) === 0 && { [pick(random, ['topic', 'jbos'])]: anyValue(random) }),
+    }
   const jobs =
     random.below(10) === 0 ? anyValue(random) : Array.from({ length: 1 + random.below(3) }, () => anyJob(random))
   return { topic, jobs }
@@ -88,11 +95,14 @@ function isValid(body: unknown): boolean {
   const jobs = single.success ? [single.data.job] : batch.success ? batch.data.jobs : undefined
   if (jobs === undefined) return false
   const topic = single.success ? single.data.job.topic : batch.data?.topic
-  return jobs.every(
-    (job) =>
+  if (single.success && single.data.topic !== undefined && single.data.topic !== topic) return false
+  return jobs.every((job) => {
+    const runAt = job.run_at ?? job.runAt
+    return (
       (job.topic === undefined || job.topic === topic) &&
-      (job.run_at === undefined || Date.parse(job.run_at) <= NOW + 31_536_000_000),
-  )
+      (runAt === undefined || Date.parse(runAt) <= NOW + 31_536_000_000)
+    )
+  })
 }
 
 describe('the parser of submissions', () => {
@@ -110,6 +120,61 @@ describe('the parser of submissions', () => {
       else expect(queueErrorBody.safeParse(parsed).success).toBe(true)
     }
     expect(accepted).toBeGreaterThan(CASES / 10)
+  })
+
+  const parse = (body: string | object) =>
+    parseSubmission(Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)), LIMITS, NOW)
+
+  it.each([
+    [{ job: { id: 'a', topic: 'orders', runat: '2026-12-01T00:00:00Z' } }, 'did you mean runAt?'],
+    [{ job: { id: 'a', topic: 'orders', payload: { order: 1 } } }, 'did you mean json?'],
+    [{ topic: 'orders', jobs: [{ id: 'a' }, { id: 'b', max_atempts: 1 }] }, 'did you mean max_attempts?'],
+    [{ topic: 'orders', jobbs: [{ id: 'a' }] }, 'jobbs is not a known field; did you mean jobs?'],
+    [{ topic: 'mail', job: { id: 'a', topic: 'orders' } }, 'topic and job.topic differ'],
+    [{ job: { id: 'a', topic: 'orders', priority: 10 } }, 'priority must be a whole number from 0 to 9'],
+    [{ job: { id: 'a', topic: 'orders', runAt: '2026-12-01' } }, 'runAt must be a time'],
+    [
+      { job: { id: 'a', topic: 'orders', run_at: '2026-12-01T00:00:00Z', runAt: '2026-12-01T00:00:00Z' } },
+      'two spelling',
+    ],
+    [{ job: { id: 'a', topic: 'orders', data: 'e30=', json: {} } }, 'either data or json'],
+  ])('refuses %j by name', (body, text) => {
+    expect(JSON.stringify(parse(body))).toContain(text)
+  })
+
+  it('accepts options as responses name them, and as existing clients do', () => {
+    const at = '2026-12-01T00:00:00Z'
+    for (const options of [
+      { runAt: at, maxAttempts: 2, ackDeadlineMs: 2_000 },
+      { run_at: at, max_attempts: 2, ack_deadline_ms: 2_000 },
+    ])
+      expect(parse({ job: { id: 'a', topic: 'orders', ...options } })).toMatchObject({
+        jobs: [{ runAt: Date.parse(at), maxAttempts: 2, ackDeadlineMs: 2_000 }],
+      })
+    for (const spelling of ['delay_ms', 'delayMs'])
+      expect(parse({ job: { id: 'a', topic: 'orders', [spelling]: 5 } })).toMatchObject({ jobs: [{ runAt: NOW + 5 }] })
+  })
+
+  it('stores a payload that is given as JSON character by character', () => {
+    for (const json of [
+      '{"n":12345678901234567890.10, "n":1}',
+      ' [ 1 ,"]}\\"" ] ',
+      '"ü\\u0000"',
+      'null',
+      '-1e400',
+      'false',
+    ]) {
+      const text = json.trim()
+      const one = parse(`{ "job" : {"json":${json},"id":"a","topic":"orders"}}`)
+      expect(one).toMatchObject({ jobs: [{ data: text, bytes: Buffer.byteLength(text) }] })
+      const several = parse(
+        `{"jobs":[{"id":"a"},{"json":0,"id":"b","js\\u006fn":${json}},{"data":"e30=","id":"c"}],"topic":"orders"}`,
+      )
+      expect(several).toMatchObject({ jobs: [{ bytes: 0 }, { data: text }, { data: '{}' }] })
+    }
+    expect(parse(`{"job":{"id":"a","topic":"orders","json":"${'x'.repeat(1 << 20)}"}}`)).toMatchObject({
+      failures: [{ reason: 'payload_too_large' }],
+    })
   })
 
   it('tells JSON payloads from others', () => {
@@ -175,11 +240,10 @@ describe('the parser of consumer messages', () => {
     let accepted = 0
     for (let n = 0; n < CASES; n++) {
       const text = JSON.stringify(anyMessage(random))
-      // Existing clients send null and '' for what they leave out.
+      // Existing clients send null, '' and the number 0 for what they leave out.
       const given = Object.fromEntries(
         Object.entries(JSON.parse(text) as object).filter(
-          ([name, value]) =>
-            value !== null && !(name === 'topic' && value === '' && JSON.parse(text).action !== 'init'),
+          ([name, value]) => name === 'more' || !(value === null || value === '' || (name === 'seqId' && value === 0)),
         ),
       )
       const parsed = parseMessage(text)
@@ -189,6 +253,30 @@ describe('the parser of consumer messages', () => {
       if (isAccepted) accepted++
     }
     expect(accepted).toBeGreaterThan(CASES / 10)
+  })
+
+  it.each([
+    ['{"action":"ack","jobId":"a","jobID_2":"b"}', 'did you mean jobId?'],
+    ['{"action":"nack","jobId":"a","delay":5000}', 'delay is not a known field; did you mean delayMs?'],
+    ['{"action":"nack","jobId":"a","ms":5000}', 'nack has no field ms'],
+    ['{"action":"ack","jobs":[{"jobId":"a","seq":1}]}', 'jobs: seq is not a known field; did you mean seqId?'],
+    ['{"action":"ack","jobs":[{"jobId":"a"}],"jobId":"b"}', 'either jobs or one delivery'],
+    ['{"action":"ack","jobId":"a","JobID":"b"}', 'given twice'],
+    ['{"action":"init","uuid":"w","topic":"orders","prefech":1}', 'did you mean prefetch?'],
+  ])('refuses %s by name', (text, error) => {
+    expect(parseMessage(text)).toMatchObject({ fault: 'bad_message', error: expect.stringContaining(error) })
+  })
+
+  it('accepts what existing clients send beside the fields of the message', () => {
+    expect(parseMessage('{"action":"init","uuid":"w","topic":"orders","JobID":"","last_id":0}')).toMatchObject({
+      action: 'init',
+    })
+    expect(parseMessage('{"action":"ack","uuid":"w","topic":"orders","last_id":7,"JobID":"a","jobs":null}')).toEqual({
+      action: 'ack',
+      topic: 'orders',
+      seqId: 7,
+      jobId: 'a',
+    })
   })
 
   it('matches field names without case and underscores', () => {

@@ -3,8 +3,10 @@
  * test holds it against the schemas in shared/src/contract/jobs.ts.
  */
 import { isAscii, isUtf8 } from 'node:buffer'
-import { isJobId, JOB_LIMITS, type JobFault, TOPIC_NAME } from '@vacancy/shared/contract'
+import { nearestName } from '@vacancy/shared'
+import { isJobId, JOB_LIMITS, JOB_OPTION_SPELLINGS, type JobFault, TOPIC_NAME } from '@vacancy/shared/contract'
 import { FLAG, type NewJob } from './job.ts'
+import { jsonPayloads } from './json-text.ts'
 
 export type SubmissionLimits = {
   readonly jobsMax: number
@@ -16,75 +18,154 @@ export type Submitted = {
   readonly topic: string
   readonly jobs: readonly NewJob[]
 }
+/** Why a job is refused. */
+type JobFailure = { readonly reason: JobFault; readonly message: string }
 export type SubmissionFault = {
   readonly error: 'invalid_json' | 'invalid_request'
   readonly message: string
-  readonly failures?: readonly { readonly index: number; readonly id: string; readonly reason: JobFault }[]
+  readonly failures?: readonly (JobFailure & { readonly index: number; readonly id: string })[]
 }
 
 type Fields = { readonly [name: string]: unknown }
+/** What a body is read with. */
+type Reading = {
+  readonly limits: SubmissionLimits
+  /** Wall clock. */
+  readonly nowMs: number
+  /** The text of `json` of the job at a position. */
+  readonly jsonText: (index: number, value: unknown) => string
+}
 
-/** @param body the bytes of the request; @param nowMs wall clock, for `delay_ms` */
+/** @param body the bytes of the request; @param nowMs wall clock, for delays */
 export function parseSubmission(body: Buffer, limits: SubmissionLimits, nowMs: number): Submitted | SubmissionFault {
   const value = parseJsonBody(body)
   if (value === undefined) return { error: 'invalid_json', message: 'the body is not JSON in UTF-8' }
-  return parseValue(value, limits, nowMs)
+  let texts: readonly (string | undefined)[] | undefined
+  const jsonText = (index: number) => {
+    texts ??= jsonPayloads(body.toString('utf8'))
+    return texts[index] ?? 'null'
+  }
+  return parseBody(value, { limits, nowMs, jsonText })
 }
 
-/** The same of a body that was parsed as JSON. */
+/** The same of a body that was parsed as JSON: long numbers in `json` are as the parser left them. */
 export function parseValue(value: unknown, limits: SubmissionLimits, nowMs: number): Submitted | SubmissionFault {
-  if (!isObject(value)) return invalid('the body must be an object with job, or with topic and jobs')
-  const { job, jobs } = value
-  if ((job === undefined) === (jobs === undefined)) return invalid('the body must have either job or jobs')
-  return job === undefined ? parseBatch(value, limits, nowMs) : parseSingle(job, limits, nowMs)
+  return parseBody(value, { limits, nowMs, jsonText: (_, json) => JSON.stringify(json) })
 }
 
-function parseSingle(value: unknown, limits: SubmissionLimits, nowMs: number): Submitted | SubmissionFault {
+function parseBody(value: unknown, reading: Reading): Submitted | SubmissionFault {
+  if (!isObject(value)) return invalid('the body must be an object with job, or with topic and jobs')
+  const { job, jobs, topic } = value
+  for (const name in value) if (!BODY_FIELDS.has(name)) return invalid(unknownText(name, BODY_FIELDS))
+  if ((job === undefined) === (jobs === undefined)) return invalid('the body must have either job or jobs')
+  return job === undefined ? parseBatch(topic, jobs, reading) : parseSingle(topic, job, reading)
+}
+
+function parseSingle(outer: unknown, value: unknown, reading: Reading): Submitted | SubmissionFault {
   if (!isObject(value)) return invalid('job must be an object')
   const { topic } = value
   if (!isTopicName(topic)) return invalid('job.topic must be 1 to 200 letters, digits or . _ : -')
-  const job = parseJob(value, topic, limits, nowMs)
-  if (typeof job !== 'string') return { topic, jobs: [job] }
-  return faults([{ index: 0, id: idOf(value), reason: job }], 1)
+  if (outer !== undefined && outer !== topic) return invalid('topic and job.topic differ')
+  const job = parseJob(value, topic, 0, reading)
+  if (!('reason' in job)) return { topic, jobs: [job] }
+  return faults([{ index: 0, id: idOf(value), ...job }], 1)
 }
 
-function parseBatch(body: Fields, limits: SubmissionLimits, nowMs: number): Submitted | SubmissionFault {
-  const { topic, jobs: entries } = body
+function parseBatch(topic: unknown, entries: unknown, reading: Reading): Submitted | SubmissionFault {
   if (!isTopicName(topic)) return invalid('topic must be 1 to 200 letters, digits or . _ : -')
   if (!Array.isArray(entries) || entries.length === 0) return invalid('jobs must be a list of at least one job')
-  if (entries.length > limits.jobsMax) return invalid(`${entries.length} jobs; a request has at most ${limits.jobsMax}`)
+  const { jobsMax } = reading.limits
+  if (entries.length > jobsMax) return invalid(`${entries.length} jobs; a request has at most ${jobsMax}`)
   const jobs: NewJob[] = new Array(entries.length)
-  const failures: { index: number; id: string; reason: JobFault }[] = []
+  const failures: (JobFailure & { index: number; id: string })[] = []
   let faulty = 0
   for (let index = 0; index < entries.length; index++) {
     const entry: unknown = entries[index]
-    const job = isObject(entry) ? parseJob(entry, topic, limits, nowMs) : 'invalid_id'
-    if (typeof job !== 'string') jobs[index] = job
+    const job = isObject(entry) ? parseJob(entry, topic, index, reading) : NO_JOB
+    if (!('reason' in job)) jobs[index] = job
     else {
       faulty++
-      if (failures.length < JOB_LIMITS.listedMax) failures.push({ index, id: idOf(entry), reason: job })
+      if (failures.length < JOB_LIMITS.listedMax) failures.push({ index, id: idOf(entry), ...job })
     }
   }
   return faulty === 0 ? { topic, jobs } : faults(failures, entries.length, faulty)
 }
 
-function parseJob(fields: Fields, topic: string, limits: SubmissionLimits, nowMs: number): NewJob | JobFault {
-  const { id, data } = fields
-  if (typeof id !== 'string' || !isJobId(id)) return 'invalid_id'
-  if (fields['topic'] !== undefined && fields['topic'] !== topic) return 'topic_mismatch'
-  const payload = parsePayload(data, limits.jobBytesMax)
-  if (typeof payload === 'string') return payload
-  const { priority, delay_ms, run_at, max_attempts, ack_deadline_ms } = fields
-  if (!isWholeOrAbsent(priority, 0, JOB_LIMITS.priorityMax)) return 'invalid_option'
-  if (!isWholeOrAbsent(delay_ms, 0, JOB_LIMITS.delayMsMax)) return 'invalid_option'
-  if (!isWholeOrAbsent(max_attempts, 1, JOB_LIMITS.attemptsMax)) return 'invalid_option'
-  if (!isWholeOrAbsent(ack_deadline_ms, JOB_LIMITS.ackDeadlineMsMin, JOB_LIMITS.ackDeadlineMsMax))
-    return 'invalid_option'
-  let flags = payload.flags
-  let runAt = delay_ms === undefined || delay_ms === 0 ? 0 : nowMs + delay_ms
-  if (run_at !== undefined) {
-    const time = typeof run_at === 'string' && delay_ms === undefined ? parseTime(run_at) : Number.NaN
-    if (Number.isNaN(time) || time > nowMs + JOB_LIMITS.delayMsMax) return 'invalid_option'
+/** A job as it is read: each option once, whatever its spelling. */
+type JobFields = {
+  id: unknown
+  topic: unknown
+  data: unknown
+  json: unknown
+  priority: unknown
+  delayMs: unknown
+  runAt: unknown
+  maxAttempts: unknown
+  ackDeadlineMs: unknown
+}
+
+const BODY_FIELDS: ReadonlySet<string> = new Set(['job', 'topic', 'jobs'])
+const NAMES = ['id', 'topic', 'data', 'json', 'priority', ...Object.keys(JOB_OPTION_SPELLINGS)] as (keyof JobFields)[]
+/** Every accepted spelling of a field. */
+const SPELLINGS: ReadonlyMap<string, keyof JobFields> = new Map([
+  ...NAMES.map((name) => [name, name] as const),
+  ...Object.entries(JOB_OPTION_SPELLINGS).map(([name, other]) => [other, name as keyof JobFields] as const),
+])
+/** What other queues call the payload. */
+const PAYLOAD_NAMES = new Set(['payload', 'body', 'message', 'content', 'value', 'args'])
+
+const NO_JOB: JobFailure = { reason: 'invalid_id', message: 'a job must be an object with an id' }
+
+function readFields(given: Fields): JobFields | JobFailure {
+  const fields: JobFields = {
+    id: undefined,
+    topic: undefined,
+    data: undefined,
+    json: undefined,
+    priority: undefined,
+    delayMs: undefined,
+    runAt: undefined,
+    maxAttempts: undefined,
+    ackDeadlineMs: undefined,
+  }
+  for (const name in given) {
+    const field = SPELLINGS.get(name)
+    if (field === undefined) return { reason: 'unknown_field', message: unknownText(name, SPELLINGS.keys()) }
+    if (fields[field] !== undefined && given[name] !== undefined)
+      return { reason: 'invalid_option', message: `${field} is given in two spellings` }
+    fields[field] ??= given[name]
+  }
+  return fields
+}
+
+function unknownText(name: string, names: Iterable<string>): string {
+  const meant = PAYLOAD_NAMES.has(name) ? 'json' : nearestName(name, names)
+  return `${name.slice(0, 100)} is not a known field${meant === undefined ? '' : `; did you mean ${meant}?`}`
+}
+
+function parseJob(given: Fields, topic: string, index: number, { limits, nowMs, jsonText }: Reading) {
+  const fields = readFields(given)
+  if ('reason' in fields) return fields
+  const { id, data, json, priority, delayMs, runAt: at, maxAttempts, ackDeadlineMs } = fields
+  if (typeof id !== 'string' || !isJobId(id)) return INVALID_ID
+  if (fields.topic !== undefined && fields.topic !== topic) return TOPIC_MISMATCH
+  if (json !== undefined && data !== undefined) return invalidOption('a job has either data or json')
+  const payload =
+    json === undefined ? parsePayload(data, limits.jobBytesMax) : textPayload(jsonText(index, json), limits.jobBytesMax)
+  if ('reason' in payload) return payload
+  if (!isWholeOrAbsent(priority, 0, JOB_LIMITS.priorityMax)) return notWhole('priority', 0, JOB_LIMITS.priorityMax)
+  if (!isWholeOrAbsent(delayMs, 0, JOB_LIMITS.delayMsMax)) return notWhole('delayMs', 0, JOB_LIMITS.delayMsMax)
+  if (!isWholeOrAbsent(maxAttempts, 1, JOB_LIMITS.attemptsMax))
+    return notWhole('maxAttempts', 1, JOB_LIMITS.attemptsMax)
+  if (!isWholeOrAbsent(ackDeadlineMs, JOB_LIMITS.ackDeadlineMsMin, JOB_LIMITS.ackDeadlineMsMax))
+    return notWhole('ackDeadlineMs', JOB_LIMITS.ackDeadlineMsMin, JOB_LIMITS.ackDeadlineMsMax)
+  let { flags } = payload
+  let runAt = delayMs === undefined || delayMs === 0 ? 0 : nowMs + delayMs
+  if (at !== undefined) {
+    if (delayMs !== undefined) return invalidOption('a job has either delayMs or runAt')
+    const time = typeof at === 'string' ? parseTime(at) : Number.NaN
+    if (Number.isNaN(time) || time > nowMs + JOB_LIMITS.delayMsMax)
+      return invalidOption('runAt must be a time such as 2027-01-31T08:00:00Z, at most 365 days ahead')
     runAt = time
     flags |= FLAG.calendar
   }
@@ -92,27 +173,58 @@ function parseJob(fields: Fields, topic: string, limits: SubmissionLimits, nowMs
     id,
     priority: priority ?? 0,
     flags,
-    maxAttempts: max_attempts ?? 0,
-    ackDeadlineMs: ack_deadline_ms ?? 0,
+    maxAttempts: maxAttempts ?? 0,
+    ackDeadlineMs: ackDeadlineMs ?? 0,
     runAt,
     data: payload.data,
     bytes: payload.bytes,
   }
 }
 
+const INVALID_ID: JobFailure = {
+  reason: 'invalid_id',
+  message: 'id must be 1 to 256 bytes of text without control characters',
+}
+const TOPIC_MISMATCH: JobFailure = { reason: 'topic_mismatch', message: 'all jobs of a request have one topic' }
+const INVALID_BASE64: JobFailure = {
+  reason: 'invalid_base64',
+  message: 'data must be standard base64 with padding, without line breaks',
+}
+
+function tooLarge(bytesMax: number): JobFailure {
+  return { reason: 'payload_too_large', message: `a payload has at most ${bytesMax} bytes` }
+}
+
+function invalidOption(message: string): JobFailure {
+  return { reason: 'invalid_option', message }
+}
+
+function notWhole(name: string, min: number, max: number): JobFailure {
+  return invalidOption(`${name} must be a whole number from ${min} to ${max}`)
+}
+
 type Payload = { readonly data: string | undefined; readonly bytes: number; readonly flags: number }
 const NO_PAYLOAD: Payload = { data: undefined, bytes: 0, flags: 0 }
 
 /** The payload as it is delivered: JSON text if it is that, else its base64. */
-function parsePayload(data: unknown, bytesMax: number): Payload | 'invalid_base64' | 'payload_too_large' {
+function parsePayload(data: unknown, bytesMax: number): Payload | JobFailure {
   if (data === undefined || data === null || data === '') return NO_PAYLOAD
-  if (typeof data !== 'string') return 'invalid_base64'
+  if (typeof data !== 'string') return INVALID_BASE64
   const bytes = base64Bytes(data)
-  if (bytes > bytesMax) return 'payload_too_large'
+  if (bytes > bytesMax) return tooLarge(bytesMax)
   // Node skips what is not base64 and takes the letters of URLs, so neither may occur.
   const decoded = decodeBase64(data, bytes)
-  if (decoded.length !== bytes || data.includes('-') || data.includes('_')) return 'invalid_base64'
+  if (decoded.length !== bytes || data.includes('-') || data.includes('_')) return INVALID_BASE64
   return jsonPayload(decoded) ?? { data, bytes, flags: 0 }
+}
+
+/** A payload that was given as JSON. @param text a part of a body, which is not kept */
+function textPayload(text: string, bytesMax: number): Payload | JobFailure {
+  const bytes = Buffer.from(text)
+  if (bytes.length > bytesMax) return tooLarge(bytesMax)
+  const isNarrow = bytes.length === text.length
+  const flags = isNarrow ? FLAG.json : FLAG.json | FLAG.wide
+  return { data: bytes.toString(isNarrow ? 'latin1' : 'utf8'), bytes: bytes.length, flags }
 }
 
 /** Payloads are decoded here, one after the other: none is kept as bytes. */
@@ -230,10 +342,13 @@ function invalid(message: string): SubmissionFault {
 }
 
 function faults(
-  failures: readonly { index: number; id: string; reason: JobFault }[],
+  failures: readonly (JobFailure & { readonly index: number; readonly id: string })[],
   jobs: number,
   faulty = failures.length,
 ): SubmissionFault {
-  const message = jobs === 1 ? `the job is invalid: ${failures[0]?.reason}` : `${faulty} of ${jobs} jobs are invalid`
+  const [first] = failures
+  const why = `${first?.reason}, ${first?.message}`
+  const message =
+    jobs === 1 ? `the job is invalid: ${why}` : `${faulty} of ${jobs} jobs are invalid; job ${first?.index}: ${why}`
   return { error: 'invalid_request', message, failures }
 }

@@ -331,9 +331,8 @@ function settleBatch(state: State, lane: Lane, batch: readonly Pending[], outcom
       return
     }
     case 'faulty': {
-      const { reasons, message } = outcome
       for (const [n, job] of batch.entries()) {
-        const reason = reasons.get(n)
+        const { reason, message } = outcome.faults.get(n) ?? {}
         if (reason !== undefined) fail(state, job, refusal(job, 'invalid_request', `${reason} (${message})`, reason))
       }
       return putBack(lane, batch)

@@ -76,7 +76,7 @@ export type Outcome =
   /** All are stored. `duplicateIds` is undefined when it is not known which were stored before. */
   | { readonly kind: 'stored'; readonly duplicateIds: readonly string[] | undefined }
   /** None is stored, and these never will be. */
-  | { readonly kind: 'faulty'; readonly reasons: ReadonlyMap<number, string>; readonly message: string }
+  | { readonly kind: 'faulty'; readonly faults: ReadonlyMap<number, JobFault> }
   /** None is stored, and a request with the same jobs never will be. */
   | { readonly kind: 'refused'; readonly code: string; readonly message: string; readonly maySplit: boolean }
   /** Repeat later, with the same ids. */
@@ -90,6 +90,9 @@ export type Outcome =
       /** The process that owns the topic, as the response names it. */
       readonly owner: unknown
     }
+
+/** Why a job is refused: for programs, and for people. */
+type JobFault = { readonly reason: string; readonly message: string }
 
 type Fields = { readonly [name: string]: unknown }
 
@@ -105,8 +108,8 @@ export function outcomeOf(status: number, text: string, jobs: number, retryAfter
     return { kind: 'repeat', code, message, waitMs, inDoubt: false, owner: undefined }
   }
   if (status === 400) {
-    const reasons = reasonsOf(fields, jobs)
-    if (reasons.size > 0) return { kind: 'faulty', reasons, message }
+    const faults = faultsOf(fields, jobs, message)
+    if (faults.size > 0) return { kind: 'faulty', faults }
   }
   // A request may have more jobs or bytes than the server accepts.
   if (status === 400 || status === 413) return { kind: 'refused', code, message, maySplit: true }
@@ -129,15 +132,19 @@ function storedOf(text: string, fields: Fields | undefined): Outcome {
   return { kind: 'stored', duplicateIds: isWhole ? (duplicateIds as string[]) : undefined }
 }
 
-function reasonsOf(fields: Fields | undefined, jobs: number): ReadonlyMap<number, string> {
-  const reasons = new Map<number, string>()
+/** @param whole what the response says of all jobs, for a server that says no more */
+function faultsOf(fields: Fields | undefined, jobs: number, whole: string): ReadonlyMap<number, JobFault> {
+  const faults = new Map<number, JobFault>()
   const failures = fields?.['failures']
   for (const failure of Array.isArray(failures) ? (failures as Fields[]) : []) {
-    const { index, reason } = failure
+    const { index, reason, message } = failure
     if (Number.isInteger(index) && (index as number) >= 0 && (index as number) < jobs)
-      reasons.set(index as number, String(reason))
+      faults.set(index as number, {
+        reason: String(reason),
+        message: typeof message === 'string' ? message : whole,
+      })
   }
-  return reasons
+  return faults
 }
 
 function fieldsOf(text: string): Fields | undefined {

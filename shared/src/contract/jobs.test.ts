@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { z } from 'zod'
-import { consumerMessage, isJobId, jobsBody, singleJobBody, TOPIC_NAME } from './jobs.ts'
+import { consumerMessage } from './job-messages.ts'
+import { isJobId, jobsBody, singleJobBody, TOPIC_NAME } from './jobs.ts'
 import { applyOps, diffValues, TOPIC } from './live-frames.ts'
 
 test.each([

@@ -47,11 +47,12 @@ export const JOB_LIMITS = {
   reasonMax: 500,
 } as const
 
-/** Close codes of the consumer WebSocket, besides 1000 (normal) and 1001 (shutdown). */
+/** Close codes of the consumer WebSocket. `broken` is never sent: the connection ended without a close message. */
 export const CLOSE_CODES = {
   normal: 1000,
   goingAway: 1001,
   binary: 1003,
+  broken: 1006,
   notJson: 1007,
   tooLarge: 1009,
   internal: 1011,
@@ -87,7 +88,7 @@ export const QUEUE_ERRORS = {
 export type QueueErrorCode = keyof typeof QUEUE_ERRORS
 
 export const TOPIC_NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$/
-const topicName = z.string().regex(TOPIC_NAME, 'must be 1 to 200 letters, digits or . _ : -')
+export const topicName = z.string().regex(TOPIC_NAME, 'must be 1 to 200 letters, digits or . _ : -')
 
 /** Whether a text is a job id: 1 to 256 bytes of UTF-8 without control characters. */
 export function isJobId(text: string): boolean {
@@ -144,30 +145,53 @@ const topicConfigChange = z.strictObject(
 
 // --- Producer interface ---
 
-export const topicBody = z.object({ topic: topicName, config: topicConfigChange.optional() })
+export const topicBody = z.strictObject({ topic: topicName, config: topicConfigChange.optional() })
 
 /** Standard base64 with padding; null or absent is the payload null. */
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
-const jobOptions = {
+/** Options of a job as responses name them → as existing clients name them. Both are accepted. */
+export const JOB_OPTION_SPELLINGS = {
+  delayMs: 'delay_ms',
+  runAt: 'run_at',
+  maxAttempts: 'max_attempts',
+  ackDeadlineMs: 'ack_deadline_ms',
+} as const
+const delayMs = z.int().min(0).max(JOB_LIMITS.delayMsMax).optional()
+const runAt = time.optional()
+const maxAttempts = attempts.optional()
+const jobAckDeadlineMs = ackDeadlineMs.optional()
+const submittedJob = z.strictObject({
+  id: jobId,
+  topic: z.string().optional(),
+  data: z.string().regex(BASE64).nullish(),
+  /** Any JSON, in the place of `data`. */
+  json: z.unknown().optional(),
   priority: z.int().min(0).max(JOB_LIMITS.priorityMax).optional(),
-  delay_ms: z.int().min(0).max(JOB_LIMITS.delayMsMax).optional(),
-  run_at: time.optional(),
-  max_attempts: attempts.optional(),
-  ack_deadline_ms: ackDeadlineMs.optional(),
+  ...{ delayMs, runAt, maxAttempts, ackDeadlineMs: jobAckDeadlineMs },
+  ...{ delay_ms: delayMs, run_at: runAt, max_attempts: maxAttempts, ack_deadline_ms: jobAckDeadlineMs },
+})
+type SubmittedJob = z.infer<typeof submittedJob>
+
+function hasOneOfEach(job: SubmittedJob): boolean {
+  const isGiven = (name: keyof SubmittedJob) => job[name] !== undefined
+  if (isGiven('data') && isGiven('json')) return false
+  if ((isGiven('delay_ms') || isGiven('delayMs')) && (isGiven('run_at') || isGiven('runAt'))) return false
+  return Object.entries(JOB_OPTION_SPELLINGS).every(
+    ([name, other]) => !isGiven(name as keyof SubmittedJob) || !isGiven(other),
+  )
 }
-const submittedJob = z
-  .object({
-    id: jobId,
-    topic: z.string().optional(),
-    data: z.string().regex(BASE64).nullish(),
-    ...jobOptions,
-  })
-  .refine((job) => job.delay_ms === undefined || job.run_at === undefined, 'has both delay_ms and run_at')
+const ONE_OF_EACH = 'has both data and json, both a delay and a time, or an option in two spellings'
 
 /** `POST /producer/jobs` with one job. */
-export const singleJobBody = z.object({ job: submittedJob.and(z.object({ topic: topicName })) })
+export const singleJobBody = z.strictObject({
+  topic: z.string().optional(),
+  job: submittedJob.extend({ topic: topicName }).refine(hasOneOfEach, ONE_OF_EACH),
+})
 /** `POST /producer/jobs` with several jobs of one topic. */
-export const jobsBody = z.object({ topic: topicName, jobs: z.array(submittedJob).min(1) })
+export const jobsBody = z.strictObject({
+  topic: topicName,
+  jobs: z.array(submittedJob.refine(hasOneOfEach, ONE_OF_EACH)).min(1),
+})
 
 export const JOB_FAULTS = [
   'invalid_id',
@@ -175,6 +199,7 @@ export const JOB_FAULTS = [
   'payload_too_large',
   'topic_mismatch',
   'invalid_option',
+  'unknown_field',
 ] as const
 export type JobFault = (typeof JOB_FAULTS)[number]
 
@@ -191,7 +216,7 @@ export const queueErrorBody = z.object({
   error: z.enum(Object.keys(QUEUE_ERRORS) as [QueueErrorCode, ...QueueErrorCode[]]),
   message: z.string(),
   failures: z
-    .array(z.object({ index: count, id: z.string(), reason: z.enum(JOB_FAULTS) }))
+    .array(z.object({ index: count, id: z.string(), reason: z.enum(JOB_FAULTS), message: z.string() }))
     .readonly()
     .optional(),
   retryAfterMs: count.optional(),
@@ -413,56 +438,6 @@ const deadFilter = z.strictObject({
   minFailures: count.optional(),
 })
 export type DeadFilter = z.infer<typeof deadFilter>
-
-// --- Consumer interface ---
-
-/** Results of acknowledgements, sent as `confirm` to consumers that request it. */
-export const CONFIRM_RESULTS = ['done', 'retry', 'dead', 'extended', 'released', 'late', 'unknown', 'stale'] as const
-export type ConfirmResult = (typeof CONFIRM_RESULTS)[number]
-export const MESSAGE_FAULTS = ['bad_message', 'unknown_action', 'wrong_topic', 'stale_lease', 'unknown_job'] as const
-export type MessageFault = (typeof MESSAGE_FAULTS)[number]
-
-/** Every message of the server has these five fields with these types, and no other field that equals one in any case. */
-export const serverMessage = z.looseObject({
-  action: z.enum(['accepted', 'rejected', 'job', 'heartbeat', 'confirm', 'error', 'drain']),
-  topic: z.string(),
-  jobId: z.string(),
-  seqId: count,
-  data: z.unknown(),
-})
-
-const delivery = { jobId: z.string().optional(), seqId: count.optional(), lease: z.string().optional() }
-const topicField = { topic: z.string().optional() }
-/** Messages of consumers after their field names were matched without case and underscores. */
-export const consumerMessage = z.discriminatedUnion('action', [
-  z.object({
-    action: z.literal('init'),
-    uuid: z.string().min(1).max(JOB_LIMITS.consumerNameMax),
-    topic: topicName,
-    prefetch: z.int().min(1).optional(),
-    confirm: z.boolean().optional(),
-  }),
-  z.object({
-    action: z.literal('ack'),
-    ...topicField,
-    ...delivery,
-    jobs: z.array(z.object(delivery)).min(1).max(JOB_LIMITS.acksPerMessage).optional(),
-  }),
-  z.object({
-    action: z.literal('nack'),
-    ...topicField,
-    ...delivery,
-    requeue: z.boolean().optional(),
-    delayMs: z.int().min(0).max(JOB_LIMITS.delayMsMax).optional(),
-    error: z.string().optional(),
-  }),
-  z.object({ action: z.literal('release'), ...topicField, ...delivery }),
-  z.object({ action: z.literal('extend'), ...topicField, ...delivery, ms: z.int().min(1).optional() }),
-  z.object({ action: z.literal('credit'), prefetch: z.int().min(0) }),
-  z.object({ action: z.literal('ping') }),
-  z.object({ action: z.literal('close') }),
-])
-export type ConsumerMessage = z.infer<typeof consumerMessage>
 
 // --- Paths under /api/v1/queue ---
 

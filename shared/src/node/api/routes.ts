@@ -1,6 +1,7 @@
 /** A row of the contract as a route: schema, admission, handler and answer. */
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest, FastifySchema } from 'fastify'
+import { z } from 'zod'
 import { CONTROL_BODY_BYTES_MAX, type ControlRoute, problemBody } from '../../contract/index.ts'
 import { admit } from './admission.ts'
 import type { App, HttpOptions } from './options.ts'
@@ -23,7 +24,7 @@ export async function registerRoute(
   const route = {
     method,
     url: path.replaceAll(/\{(\w+)\}/g, ':$1'),
-    schema: schemaOf(row),
+    schema: schemaOf(method, row),
     bodyLimit: row.bodyBytesMax ?? CONTROL_BODY_BYTES_MAX,
     config: { route: name, isOpen: row.access === 'open' },
     // After the limits of the principal, and before any byte of the body is read.
@@ -82,12 +83,16 @@ async function answerOf(
   }
 }
 
-function schemaOf(row: ControlRoute): FastifySchema & { [name: string]: unknown } {
+/** Of routes that read none: a field would be dropped in silence. */
+const NO_QUERY = z.object({})
+const NO_BODY = z.object({}).nullish()
+
+function schemaOf(method: string, row: ControlRoute): FastifySchema & { [name: string]: unknown } {
   const answers = row.gives === undefined && row.status !== 204 ? { [row.status]: row.response } : {}
   return {
     ...(row.params && { params: row.params }),
-    ...(row.query && { querystring: row.query }),
-    ...(row.body && row.takes !== 'bytes' && { body: row.body }),
+    querystring: row.query ?? NO_QUERY,
+    ...(method !== 'GET' && row.takes !== 'bytes' && { body: row.body ?? NO_BODY }),
     response: { ...answers, default: problemBody },
   }
 }

@@ -4,10 +4,17 @@ import { type AddressInfo, Socket } from 'node:net'
 import { Server as TlsServer } from 'node:tls'
 import cookies from '@fastify/cookie'
 import helmet from '@fastify/helmet'
-import fastify, { type FastifyBaseLogger, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
+import fastify, {
+  type FastifyBaseLogger,
+  type FastifyReply,
+  type FastifyRequest,
+  type FastifySchemaCompiler,
+  LogController,
+} from 'fastify'
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod'
 import type { Logger } from 'pino'
-import { CONTROL_BODY_BYTES_MAX } from '../../contract/index.ts'
+import type { z } from 'zod'
+import { CONTROL_BODY_BYTES_MAX, unknownField, unknownFieldText } from '../../contract/index.ts'
 import { assert, type Clock, VacancyError } from '../../index.ts'
 import { dropRest, openTls, secureContextOf, type TlsMaterial, type TlsStore, VERSION } from '../index.ts'
 import { foreignHost, isOwnHost } from './admission.ts'
@@ -42,7 +49,7 @@ export async function createHttp(options: HttpOptions): Promise<App> {
     frameworkErrors: (error, request, reply) => sendProblem(error, request as FastifyRequest, reply as FastifyReply),
   })
   app.server.maxConnections = options.connectionsMax
-  app.setValidatorCompiler(validatorCompiler)
+  app.setValidatorCompiler(compileStrictly)
   app.setSerializerCompiler(serializerCompiler)
   app.setErrorHandler(sendProblem)
   app.setNotFoundHandler((request, reply) =>
@@ -57,6 +64,18 @@ export async function createHttp(options: HttpOptions): Promise<App> {
   app.decorateRequest('visitor')
   await addSecurity(app, options)
   return app
+}
+
+/** Refuses what no schema reads, such as a misspelt field; the schemas alone would drop it. */
+const compileStrictly: FastifySchemaCompiler<z.ZodType> = (route) => {
+  const check = validatorCompiler(route)
+  const kind = route.httpPart === 'querystring' ? 'parameter' : 'field'
+  return (input: unknown) => {
+    const unknown = unknownField(route.schema, input)
+    if (unknown === undefined) return check(input)
+    const [detail, field] = [unknownFieldText(unknown, kind), unknown.path.join('.')]
+    return { error: problem('invalid-request', { detail: cut(detail, 500), field: cut(field) }) }
+  }
 }
 
 /** Headers of every response, and the check of the Host header. The paths of all plugins inherit these hooks. */
