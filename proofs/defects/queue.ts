@@ -99,6 +99,44 @@ export const QUEUE_DEFECTS: readonly Defect[] = inFolder('queue/src', [
     foundBy: model,
   },
   {
+    name: 'a consumer that is back gets only one of its jobs',
+    edits: [
+      [
+        'delivery.ts',
+        '      taken.push(delivery)\n    }\n    other.deliveries.clear()',
+        '      taken.push(delivery)\n      break\n    }\n    other.deliveries.clear()',
+      ],
+    ],
+    foundBy: model,
+  },
+  {
+    name: 'a cut returns its jobs at once',
+    edits: [
+      [
+        'delivery.ts',
+        '  if (consumer.deliveries.size > 0) queue.away.set(consumer.id, consumer)',
+        '  giveBack(queue, consumer, now)',
+      ],
+    ],
+    foundBy: model,
+  },
+  {
+    name: 'a consumer that stays away keeps its jobs',
+    edits: [['delivery.ts', 'if (consumer.awayUntil > now.monotonicMs) return', 'return']],
+    foundBy: model,
+  },
+  {
+    name: 'a delivery that is taken back counts again',
+    edits: [
+      [
+        'delivery.ts',
+        '      delivery.consumer = consumer\n',
+        '      delivery.consumer = consumer\n      delivery.job.deliveries++\n',
+      ],
+    ],
+    foundBy: model,
+  },
+  {
     name: 'a release counts as a delivery',
     edits: [['delivery.ts', "      job.deliveries--\n      noteIn(job, 'release'", "      noteIn(job, 'release'"]],
     foundBy: model,

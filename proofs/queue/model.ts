@@ -16,7 +16,9 @@ import {
   reject,
   release,
   releaseAll,
+  resume,
   setPrefetch,
+  suspend,
 } from '../../queue/src/delivery.ts'
 import { findById } from '../../queue/src/id-index.ts'
 import {
@@ -80,6 +82,7 @@ const LIMITS = {
   prefetchMax: 1000,
   ackDeadlineMsMax: 43_200_000,
   leaseFactorMax: 10,
+  resumeGraceMs: 2_000,
 }
 
 export function createRun(seed: number): Run {
@@ -128,6 +131,7 @@ const STEPS: { readonly [name: string]: Step } = {
   extend: [2, stepExtend],
   connect: [3, stepConnect],
   disconnect: [2, stepDisconnect],
+  cut: [2, stepCut],
   credit: [1, stepCredit],
   pauseConsumer: [1, stepPauseConsumer],
   time: [10, stepTime],
@@ -158,8 +162,9 @@ function anyTopic({ random, queue }: Run): Topic | undefined {
   return topics[random.below(Math.max(1, topics.length))]
 }
 
-function anyDelivery({ random, deliveries }: Run): Delivery | undefined {
-  const all = [...deliveries]
+/** @param isHeld of a consumer that is connected; others can only be acknowledged by another one */
+function anyDelivery({ random, deliveries }: Run, isHeld = true): Delivery | undefined {
+  const all = isHeld ? [...deliveries].filter(({ consumer }) => consumer.awayUntil === 0) : [...deliveries]
   return all[random.below(Math.max(1, all.length))]
 }
 
@@ -303,9 +308,9 @@ function ended(run: Run, job: Job): void {
 
 function stepAck(run: Run): void {
   const { random, queue, consumers } = run
-  const delivery = anyDelivery(run)
-  if (delivery === undefined) return
   const isOther = random.below(20) === 0
+  const delivery = anyDelivery(run, !isOther)
+  if (delivery === undefined) return
   const consumer = isOther ? consumers[random.below(consumers.length)] : delivery.consumer
   if (consumer === undefined) return
   heard(queue, consumer, nowOf(run))
@@ -367,7 +372,17 @@ function stepConnect(run: Run): void {
   const topicName = TOPICS[random.below(TOPICS.length)] as string
   const prefetch = random.below(2) === 0 ? undefined : 1 + random.below(20)
   const fields = { name: `worker-${random.below(5)}`, topicName, prefetch, confirms: false, tokenName: '', remote: '' }
-  consumers.push(connect(queue, fields, nowOf(run)))
+  const consumer = connect(queue, fields, nowOf(run))
+  consumers.push(consumer)
+  const own = [...queue.away.values()]
+    .filter((other) => other.name === consumer.name && other.topicName === topicName)
+    .flatMap((other) => [...other.deliveries.values()])
+  const counted = own.map(({ job }) => [job.failures, job.deliveries])
+  assert(resume(queue, consumer, nowOf(run)).length === own.length, 'I7: a consumer that is back has all it had')
+  for (const [n, { job, consumer: holder }] of own.entries()) {
+    assert(holder === consumer && job.state === STATE.leased, 'I7: a consumer that is back has its deliveries')
+    assert(job.failures === counted[n]?.[0] && job.deliveries === counted[n]?.[1], 'I7: a cut counts nothing')
+  }
 }
 
 function anyConsumer({ random, consumers }: Run): Consumer | undefined {
@@ -381,6 +396,16 @@ function stepDisconnect(run: Run): void {
   disconnect(run.queue, consumer, nowOf(run))
   run.consumers.splice(run.consumers.indexOf(consumer), 1)
   for (const { job, failures } of jobs) assert(job.failures === failures, 'a disconnect is not a failure')
+}
+
+function stepCut(run: Run): void {
+  const consumer = anyConsumer(run)
+  if (consumer === undefined) return
+  const had = [...consumer.deliveries.values()].map(({ job }) => ({ job, failures: job.failures }))
+  suspend(run.queue, consumer, nowOf(run))
+  run.consumers.splice(run.consumers.indexOf(consumer), 1)
+  for (const { job, failures } of had)
+    assert(job.state === STATE.leased && job.failures === failures, 'I7: a cut leaves its jobs alone')
 }
 
 function stepCredit(run: Run): void {
@@ -398,6 +423,8 @@ function stepTime(run: Run): void {
   run.clock.wallMs += ms
   run.clock.monotonicMs += ms
   advance(run.queue, nowOf(run))
+  for (const { awayUntil } of run.queue.away.values())
+    assert(awayUntil > run.clock.monotonicMs, 'I7: a consumer that stays away gives its jobs back')
 }
 
 function stepClock(run: Run): void {

@@ -177,6 +177,14 @@ const QUEUE_SCHEMA = {
     max: 1_000,
     summary: 'Acknowledgements of a consumer extend its other leases to at most this many ack deadlines.',
   },
+  resume_grace_ms: {
+    type: 'integer',
+    default: 5_000,
+    min: 0,
+    max: 600_000,
+    unit: 'milliseconds',
+    summary: 'How long a consumer whose connection broke keeps its jobs, so that it can come back under its name.',
+  },
   sync: {
     type: 'choice',
     choices: ['full', 'off'],
@@ -484,5 +492,6 @@ export function queueLimits(config: QueueConfig): QueueLimits {
     prefetchMax: config.maxPrefetch,
     ackDeadlineMsMax: config.maxAckDeadlineMs,
     leaseFactorMax: config.maxLeaseFactor,
+    resumeGraceMs: config.resumeGraceMs,
   }
 }

@@ -352,7 +352,9 @@ describe('a socket that takes no more', () => {
     await pass(2_000)
     expect(socket.ended).toEqual([])
     await pass(TICK_MS)
-    expect([socket.ended, topic.counts.leased, topic.counts.ready]).toEqual([['terminated'], 0, 2])
+    expect([socket.ended, topic.counts.leased, topic.counts.ready]).toEqual([['terminated'], 1, 1])
+    await pass(LIMITS.resumeGraceMs)
+    expect([topic.counts.leased, topic.counts.ready]).toEqual([0, 2])
   })
 
   it('before it was to take a job is not ended', async () => {
@@ -378,12 +380,31 @@ describe('the time of a connection', () => {
   })
 
   it('ends when nothing came for long, and its jobs go back', async () => {
-    const { service, socket, topic, queue } = await startConsumer('', { wsPingMs: 1e9 })
+    const { service, socket, topic, queue } = await startConsumer('', { wsPingMs: 1e9 }, { ack_deadline_ms: 60_000 })
     await addJobs(service, 'a')
     await pass(45_000)
     expect([socket.ended, queue.consumers.size]).toEqual([[], 1])
     await pass(250)
-    expect([socket.ended, queue.consumers.size, topic.counts.ready]).toEqual([['terminated'], 0, 1])
+    expect([socket.ended, queue.consumers.size, topic.counts.ready]).toEqual([['terminated'], 0, 0])
+    await pass(LIMITS.resumeGraceMs)
+    expect(topic.counts.ready).toBe(1)
+  })
+
+  it.each([
+    ['breaks just after its consumer is back', 400, 'close'],
+    ['was cut off long before that is noticed', 44_000, 'tick'],
+  ])('that %s leaves its jobs to the new one', async (_, backMs, noticed) => {
+    const { service, socket } = await startConsumer('', { wsPingMs: 1e9 }, { ack_deadline_ms: 60_000 })
+    await addJobs(service, 'a')
+    if (noticed === 'tick') await pass(45_250 - backMs - 250)
+    const other = await open(service, 'topic=orders&consumer=w')
+    if (noticed === 'tick') await pass(backMs + 250)
+    else {
+      await pass(backMs)
+      socket.emit('close', 1006)
+    }
+    await pass()
+    expect(later(other).filter(({ action }) => action === 'job')).toMatchObject([{ jobId: 'a', seqId: 1 }])
   })
 
   it('ends within a second when its token is revoked', async () => {

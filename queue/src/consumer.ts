@@ -23,12 +23,14 @@ import {
   reject,
   release,
   releaseAll,
+  resume,
   setPrefetch,
+  suspend,
 } from './delivery.ts'
 import { findById } from './id-index.ts'
 import type { Consumer, Delivery } from './job.ts'
 import { momentOf, outcomeOf, type Partition, runSoon } from './partition.ts'
-import { authorize, callerOf } from './producer.ts'
+import { authorize, callerOf, refuseUnknown } from './producer.ts'
 import { QueueError, type QueueServer, servingOf, servingPartition } from './queue-server.ts'
 import { isTopicName } from './submission.ts'
 import { isStillGood, mayUseTopic, type QueueToken } from './tokens.ts'
@@ -132,7 +134,10 @@ export async function acceptConsumer(
   )
 }
 
+const PARAMETERS = ['token', 'topic', 'consumer', 'uuid', 'prefetch', 'confirm']
+
 function readParameters(query: URLSearchParams): Parameters {
+  refuseUnknown(query, PARAMETERS)
   const topic = query.get('topic') ?? undefined
   const name = query.get('consumer') ?? query.get('uuid') ?? undefined
   const prefetch = query.get('prefetch') ?? undefined
@@ -173,7 +178,10 @@ function open(consumers: Consumers, socket: WebSocket, stream: Duplex, { token, 
     isClosing: false,
   }
   consumers.connections.add(connection)
-  socket.on('close', () => end(consumers, connection))
+  socket.on('close', (code: number) => {
+    if (code === CLOSE_CODES.broken) cut(consumers, connection, CROSSING_MS)
+    else end(consumers, connection, disconnect)
+  })
   // The close event follows.
   socket.on('error', (error) => consumers.server.log.debug({ err: error }, 'consumer connection failed'))
   socket.on('pong', () => {
@@ -220,13 +228,23 @@ function begin(
     protocol: 1,
   }
   write(consumers, connection, frame('accepted', topic, '', 0, data))
+  takeBack(consumers, connection, consumer)
   runSoon(partition)
+}
+
+/** What the consumer had when its last connection broke is sent to it again, and counts as the same delivery. */
+function takeBack(consumers: Consumers, { partition }: Connection, consumer: Consumer): void {
+  if (partition?.queue === undefined) return
+  for (const delivery of resume(partition.queue, consumer, momentOf(partition))) sendDelivery(consumers, delivery)
+  flushDeliveries(consumers)
 }
 
 function replaceOthers(consumers: Consumers, others: Iterable<Consumer>, name: string): void {
   for (const other of [...others]) {
     const connection = other.name === name ? consumers.byConsumer.get(other) : undefined
-    if (connection !== undefined) close(consumers, connection, CLOSE_CODES.replaced, 'replaced by a newer connection')
+    if (connection === undefined) continue
+    connection.socket.close(CLOSE_CODES.replaced, 'replaced by a newer connection')
+    end(consumers, connection, suspend)
   }
 }
 
@@ -455,10 +473,10 @@ function heartbeat(consumers: Consumers, connection: Connection): void {
 export function close(consumers: Consumers, connection: Connection, code: number, reason: string): void {
   connection.socket.close(code, reason)
   // Its jobs return at once; the peer may take long to answer.
-  end(consumers, connection)
+  end(consumers, connection, disconnect)
 }
 
-function end(consumers: Consumers, connection: Connection): void {
+function end(consumers: Consumers, connection: Connection, leave: typeof disconnect): void {
   consumers.connections.delete(connection)
   const { consumer, partition } = connection
   connection.consumer = undefined
@@ -466,8 +484,23 @@ function end(consumers: Consumers, connection: Connection): void {
   consumers.byConsumer.delete(consumer)
   const queue = partition?.queue
   if (partition === undefined || queue === undefined || !queue.consumers.has(consumer.id)) return
-  disconnect(queue, consumer, momentOf(partition))
+  leave(queue, consumer, momentOf(partition))
   runSoon(partition)
+}
+
+/** A proxy that cuts a connection may tell the client first. */
+const CROSSING_MS = 500
+
+/** The connection broke. The consumer may have come back before that was noticed, at most `sinceMs` ago. */
+function cut(consumers: Consumers, connection: Connection, sinceMs: number): void {
+  const { consumer } = connection
+  const { clock } = consumers.server.access
+  end(consumers, connection, suspend)
+  if (consumer === undefined) return
+  for (const [other, its] of consumers.byConsumer) {
+    const isSame = other.name === consumer.name && other.topicName === consumer.topicName && other.id > consumer.id
+    if (isSame && clock.monotonicMs() - its.openedAt <= sinceMs) return takeBack(consumers, its, other)
+  }
 }
 
 /** Tells the consumers that they are to finish and connect elsewhere. */
@@ -503,7 +536,8 @@ function tick(consumers: Consumers, checksTokens: boolean): void {
         close(consumers, connection, CLOSE_CODES.noInit, 'no init in time')
     } else if (now - connection.receivedAt > settings.wsDeadMs || isBlockedTooLong(consumers, connection, now)) {
       socket.terminate()
-      end(consumers, connection)
+      // Perhaps it was cut off long ago.
+      cut(consumers, connection, Number.POSITIVE_INFINITY)
     } else {
       if (now - connection.sentAt >= settings.heartbeatMs) heartbeat(consumers, connection)
       if (now - Math.max(connection.receivedAt, connection.pingedAt) >= settings.wsPingMs) {

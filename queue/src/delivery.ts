@@ -61,6 +61,7 @@ export function connect(queue: Queue, fields: NewConsumer, now: Moment): Consume
     nextSeqId: 1,
     heardAt: 0,
     lastMessageAt: 0,
+    awayUntil: 0,
     delivered: 0,
     acked: 0,
   }
@@ -73,12 +74,63 @@ export function connect(queue: Queue, fields: NewConsumer, now: Moment): Consume
 
 /** The connection ended: its jobs return at once to their old places. */
 export function disconnect(queue: Queue, consumer: Consumer, now: Moment): void {
+  part(queue, consumer)
+  giveBack(queue, consumer, now)
+}
+
+/** The connection broke: the consumer keeps its jobs for a while, in which it may come back under its name. */
+export function suspend(queue: Queue, consumer: Consumer, now: Moment): void {
+  part(queue, consumer)
+  consumer.awayUntil = now.monotonicMs + queue.limits.resumeGraceMs
+  if (consumer.deliveries.size > 0) queue.away.set(consumer.id, consumer)
+}
+
+/**
+ * A consumer that was away is back: it has its deliveries again, none of them counted twice, and its old window if it
+ * adapts.
+ *
+ * @returns these deliveries, which are to be sent again
+ */
+export function resume(queue: Queue, consumer: Consumer, now: Moment): readonly Delivery[] {
+  const { name, topicName } = consumer
+  const taken: Delivery[] = []
+  for (const other of queue.away.values()) {
+    if (other.name !== name || other.topicName !== topicName) continue
+    queue.away.delete(other.id)
+    if (consumer.isAdaptive && other.isAdaptive) consumer.window = Math.max(consumer.window, other.window)
+    for (const delivery of other.deliveries.values()) {
+      delivery.consumer = consumer
+      delivery.seqId = consumer.nextSeqId++
+      consumer.deliveries.set(delivery.seqId, delivery)
+      taken.push(delivery)
+    }
+    other.deliveries.clear()
+  }
+  if (taken.length > 0) active(consumer, now)
+  if (consumer.isFree && roomOf(consumer) <= 0 && consumer.topic !== undefined) notFree(consumer.topic, consumer)
+  return taken
+}
+
+/** Jobs of consumers that did not come back return to their old places. */
+export function endAbsences(queue: Queue, now: Moment): void {
+  for (const consumer of queue.away.values()) {
+    if (consumer.awayUntil > now.monotonicMs) return
+    queue.away.delete(consumer.id)
+    giveBack(queue, consumer, now)
+  }
+}
+
+/** Nothing more is delivered to a consumer. */
+function part(queue: Queue, consumer: Consumer): void {
   assert(queue.consumers.delete(consumer.id), 'a consumer disconnects once')
   consumer.isPaused = true
-  for (const delivery of [...consumer.deliveries.values()]) resolve(queue, delivery, { kind: 'disconnected' }, now)
   const waiting = queue.waiting.get(consumer.topicName)
   if (waiting?.delete(consumer) && waiting.size === 0) queue.waiting.delete(consumer.topicName)
   if (consumer.topic !== undefined) leave(consumer.topic, consumer)
+}
+
+function giveBack(queue: Queue, consumer: Consumer, now: Moment): void {
+  for (const delivery of [...consumer.deliveries.values()]) resolve(queue, delivery, { kind: 'disconnected' }, now)
 }
 
 export function waitFor(queue: Queue, consumer: Consumer): void {

@@ -1,6 +1,7 @@
 /** The page for users of the queue: its commands give the output that it shows. Its tables: ../docs.test.ts. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { parseTokens } from '@vacancy/shared/node'
@@ -8,6 +9,7 @@ import { freePort } from '@vacancy/testkit/free-port'
 import { type Postgres, startPostgres } from '@vacancy/testkit/postgres'
 import { until } from '@vacancy/testkit/until'
 import { afterAll, expect, test } from 'vitest'
+import { startTestQueue, TOKENS } from './testing/queue.ts'
 import { QUEUE_ROLES, TOPIC_ROLES } from './tokens.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -78,6 +80,47 @@ test('every command of the page runs, in order, and gives the output of the page
   expect(running.length).toBe(7)
 })
 
+test('workers of the page work on each job once, although their connections are cut all the time', {
+  timeout: 120_000,
+}, async () => {
+  const queue = await startTestQueue()
+  const relay = createServer((client) => {
+    const server = connect(Number(new URL(queue.url).port), '127.0.0.1')
+    const end = () => void [client, server].map((side) => side.destroy())
+    for (const side of [client, server]) side.on('error', end).on('close', end)
+    client.pipe(server).pipe(client)
+    setTimeout(end, 700)
+  })
+  await new Promise<void>((resolve) => relay.listen(0, '127.0.0.1', resolve))
+  const worker = BLOCKS.find(({ language }) => language === 'js')?.text ?? ''
+  const slow = worker
+    .replace('await work(jobId, data)', 'await new Promise((end) => setTimeout(end, 3_000)); work(jobId, data)')
+    .replace('setTimeout(connect, 1000)', 'setTimeout(connect, 100)')
+  expect(slow).toMatch(/3_000.*connect, 100\)/s)
+  const cwd = mkdtempSync(join(folder, 'cut-'))
+  writeFileSync(join(cwd, 'worker.mjs'), slow)
+  await queue.call('POST', '/producer/topic', {
+    topic: 'orders',
+    config: { ack_deadline_ms: 120_000, max_deliveries: 2 },
+  })
+  const jobs = Array.from({ length: 5 }, (_, order) => ({ id: `order-${order}`, json: { order } }))
+  await queue.call('POST', '/producer/jobs', { topic: 'orders', jobs })
+  const { port } = relay.address() as AddressInfo
+  const env = { ...process.env, QUEUE: `http://127.0.0.1:${port}`, CONSUMER: TOKENS.consumer, NODE: process.execPath }
+  const workers = [1, 2].map(() => start('node --experimental-websocket worker.mjs', cwd, env))
+  running.push(...workers)
+  const stats = async () => (await queue.call('GET', '/api/v1/queue/topics/orders/stats')).body
+  await until('all jobs are done', async () => (await stats()).totals.acked === 5)
+  expect(await stats()).toMatchObject({ ready: 0, leased: 0, dead: 0 })
+  expect((await stats()).totals).toMatchObject({ delivered: 5, redelivered: 0, nacked: 0, expired: 0, disconnected: 0 })
+  const output = workers.map(({ output }) => output()).join('')
+  expect(output.match(/^order-\d/gm)?.toSorted()).toEqual(jobs.map(({ id }) => id))
+  expect(output.match(/closed: 1006/g)?.length).toBeGreaterThan(3)
+  await Promise.all(workers.map(({ child }) => stopped(child)))
+  relay.close()
+  await queue.stop()
+})
+
 /** Programs that continue after their first lines. */
 function isLongLived(text: string, shows: string): boolean {
   return (
@@ -101,6 +144,7 @@ function masked(text: string): string {
     .trim()
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
     .replaceAll(/"remote":"[^"]*"/g, '"remote":"ADDRESS"')
+    .replaceAll(/"worker-\d+"/g, '"worker-PID"')
 }
 
 /** `npx vacancy` is the command of this clone. */

@@ -102,7 +102,7 @@ describe('submission', () => {
     ]
     const answer = await queue.call('POST', '/producer/jobs', { topic: 'orders', jobs })
     expect(answer.status).toBe(400)
-    expect(answer.body.failures).toEqual([
+    expect(answer.body.failures).toMatchObject([
       { index: 1, id: '', reason: 'invalid_id' },
       { index: 2, id: 'a', reason: 'invalid_base64' },
       { index: 3, id: 'b', reason: 'payload_too_large' },
@@ -111,6 +111,33 @@ describe('submission', () => {
       { index: 6, id: 'e\n', reason: 'invalid_id' },
     ])
     expect((await queue.call('GET', '/producer/jobs/orders/ok')).status).toBe(404)
+  })
+
+  it.each([
+    ['POST', '/producer/topic', { topic: 'a', config: { max_atempts: 1 } }, 'config.max_atempts'],
+    ['POST', '/producer/topic', { topic: 'a', confg: {} }, 'did you mean config?'],
+    ['POST', '/producer/jobs?frce=1', { job: { id: 'a', topic: 'orders' } }, 'frce: is not a known parameter'],
+    ['GET', '/producer/jobs/orders/a?dta=1', undefined, 'did you mean data?'],
+    ['GET', '/producer/jobs/orders/a?data=true', undefined, 'data must be 0 or 1'],
+    ['DELETE', '/producer/jobs/orders/a?forced=1', undefined, 'did you mean force?'],
+    ['DELETE', '/producer/jobs/orders/a?force=1&force=0', undefined, 'force is given twice'],
+    [
+      'POST',
+      '/api/v1/queue/topics/orders/jobs',
+      { job: { id: 'b', topic: 'orders', runat: 1 } },
+      'did you mean runAt?',
+    ],
+    ['PUT', '/api/v1/queue/topics/orders', { config: { order: true } }, 'did you mean ordered?'],
+    ['POST', '/api/v1/queue/topics/orders/pause', { reason: 'x' }, 'reason: is not a known field'],
+    ['GET', '/api/v1/queue/topics?prefx=a', undefined, 'prefx: is not a known parameter; did you mean prefix?'],
+    ['GET', '/api/v1/queue/stats?topic=a', undefined, 'topic: is not a known parameter'],
+  ] as const)('%s %s %j is refused by name, and nothing is done', async (method, path, body, text) => {
+    await startWithTopic()
+    await submitOne('a')
+    const answer = await queue.call(method, path, body)
+    expect([answer.status, answer.text]).toEqual([400, expect.stringContaining(text)])
+    const { body: stats } = await queue.call('GET', '/api/v1/queue/topics/orders/stats')
+    expect(stats).toMatchObject({ ready: 1, paused: false })
   })
 
   it('counts known ids as duplicates, within and across concurrent requests', async () => {
@@ -224,12 +251,40 @@ describe('submission', () => {
 })
 
 describe('consumers', () => {
-  it('return their jobs at once when they disconnect, without a failure', async () => {
-    await startWithTopic()
+  it('take their jobs back when a connection breaks and they return under their name, and nothing is counted', async () => {
+    await startWithTopic({}, { max_deliveries: 2 })
+    await submitOne('a')
+    let consumer = await subscribe(queue, 'orders', { confirm: true })
+    const { lease } = await consumer.job()
+    for (let n = 0; n < 5; n++) {
+      consumer.socket.terminate()
+      consumer = await subscribe(queue, 'orders', { confirm: true })
+      expect(await consumer.job()).toMatchObject({ jobId: 'a', seqId: 1, attempt: 1, deliveries: 1, lease })
+    }
+    consumer.send({ action: 'ack', jobId: 'a', lease })
+    expect((await consumer.next(({ action }) => action === 'confirm')).data).toEqual({ of: 'ack', result: 'done' })
+    const { body } = await queue.call('GET', '/api/v1/queue/topics/orders/stats')
+    expect(body.totals).toMatchObject({ delivered: 1, redelivered: 0, disconnected: 0, dead: 0 })
+    await consumer.close()
+  })
+
+  it('lose their jobs to others when they do not come back in time, or under another name', async () => {
+    await startWithTopic({ resumeGraceMs: 500 })
+    await submitOne('a')
+    const first = await subscribe(queue, 'orders')
+    await first.job()
+    first.socket.terminate()
+    const second = await subscribe(queue, 'orders', { uuid: 'worker-8' })
+    expect(await second.job()).toMatchObject({ jobId: 'a', attempt: 1, deliveries: 2 })
+    await second.close()
+  })
+
+  it('return their jobs at once when they close the connection, without a failure', async () => {
+    await startWithTopic({ resumeGraceMs: 600_000 })
     await submitOne('a')
     const first = await subscribe(queue, 'orders')
     expect(await first.job()).toMatchObject({ jobId: 'a', attempt: 1, deliveries: 1 })
-    first.socket.terminate()
+    await first.close()
     const second = await subscribe(queue, 'orders')
     expect(await second.job()).toMatchObject({ jobId: 'a', attempt: 1, deliveries: 2 })
     await second.close()

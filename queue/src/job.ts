@@ -100,9 +100,10 @@ type DeadGroupState = { readonly name: string; readonly jobs: Map<number, Job>; 
 /** One job that is leased to one consumer. Only `resolve` ends it. */
 export type Delivery = {
   readonly job: Job
-  readonly consumer: Consumer
+  /** These change when the consumer comes back on another connection. */
+  consumer: Consumer
   /** Counted from 1 on its connection. */
-  readonly seqId: number
+  seqId: number
   /** Unique in this process. */
   readonly number: number
   /** Monotonic. */
@@ -144,6 +145,8 @@ export type Consumer = {
   heardAt: number
   /** The same on the wall clock. */
   lastMessageAt: number
+  /** After its connection broke, until when it keeps its deliveries, monotonic. */
+  awayUntil: number
   delivered: number
   acked: number
 }

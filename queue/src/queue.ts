@@ -5,7 +5,7 @@
 import { assert } from '@vacancy/shared'
 import type { TopicConfig } from '@vacancy/shared/contract'
 import { heapRemove, NOT_IN_HEAP, wheelAdd, wheelTake, wheelWaitMs } from './containers.ts'
-import { deadlineOf, detachDelivery, expire, join, leave, resolve, waitFor } from './delivery.ts'
+import { deadlineOf, detachDelivery, endAbsences, expire, join, leave, resolve, waitFor } from './delivery.ts'
 import { addById, findById } from './id-index.ts'
 import {
   type Consumer,
@@ -100,6 +100,9 @@ export function deleteTopic(queue: Queue, topic: Topic): { readonly group: Group
     leave(topic, consumer)
     waitFor(queue, consumer)
   }
+  for (const consumer of queue.away.values())
+    if (consumer.topicName === topic.name)
+      for (const delivery of [...consumer.deliveries.values()]) detachDelivery(queue, delivery)
   queue.bytes -= topic.bytes + topic.deadBytes + topic.jobs.size * JOB_OVERHEAD_BYTES
   queue.bytes -= topic.finished.size * FINISHED_ID_BYTES
   const group = append(queue, [{ kind: 'topicGone', topicNumber: topic.number }], ROW_BYTES)
@@ -420,6 +423,7 @@ const TURN_JOBS = 1_000
  */
 export function advance(queue: Queue, now: Moment): void {
   noticeClockStep(queue, now)
+  endAbsences(queue, now)
   let left = TURN_JOBS
   for (let topic = queue.alarms.items[0]; topic !== undefined && topic.alarmAt <= now.monotonicMs && left > 0; ) {
     left -= wake(queue, topic, now, left)
@@ -442,7 +446,9 @@ export function advance(queue: Queue, now: Moment): void {
 export function nextWakeMs(queue: Queue, now: Moment): number {
   const alarmMs = (queue.alarms.items[0]?.alarmAt ?? Number.POSITIVE_INFINITY) - now.monotonicMs
   const sweepMs = queue.aging.size > 0 ? SWEEP_MS : Number.POSITIVE_INFINITY
-  return Math.max(0, Math.min(alarmMs, sweepMs, wheelWaitMs(queue.leases, now.monotonicMs)))
+  const [away] = queue.away.values()
+  const awayMs = (away?.awayUntil ?? Number.POSITIVE_INFINITY) - now.monotonicMs
+  return Math.max(0, Math.min(alarmMs, sweepMs, awayMs, wheelWaitMs(queue.leases, now.monotonicMs)))
 }
 
 /** @returns how many jobs became ready, at least 1 */

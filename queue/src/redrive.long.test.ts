@@ -190,6 +190,7 @@ it('counts the jobs of a step as left when the disk is full for it and it was ca
     prefetchMax: 1_000,
     ackDeadlineMsMax: 60_000,
     leaseFactorMax: 10,
+    resumeGraceMs: 2_000,
   }
   const queue = createQueue({ limits, random: () => 0.5, leasePrefix: 'l', nextConsumer: 1, consumerStride: 1 }, now)
   const commitAll = () => {

@@ -15,6 +15,8 @@ export type QueueLimits = {
   readonly ackDeadlineMsMax: number
   /** Other activity of a consumer extends a lease to at most so many ack deadlines. */
   readonly leaseFactorMax: number
+  /** How long a consumer whose connection broke keeps its deliveries. */
+  readonly resumeGraceMs: number
 }
 
 /** Memory of a job beside its payload, rounded up from a measurement of a million jobs. */
@@ -60,6 +62,8 @@ export type Queue = {
   readonly leasePrefix: string
   readonly topics: Map<string, Topic>
   readonly consumers: Map<number, Consumer>
+  /** Consumers with deliveries whose connection broke, in the order in which it did. */
+  readonly away: Map<number, Consumer>
   /** Consumers of topics that do not exist yet. */
   readonly waiting: Map<string, Set<Consumer>>
   readonly runnable: Ring<Topic>
@@ -99,6 +103,7 @@ export function createQueue(
     leasePrefix,
     topics: new Map(),
     consumers: new Map(),
+    away: new Map(),
     waiting: new Map(),
     runnable: createRing(),
     alarms: createHeap(isAlarmBefore),

@@ -23,6 +23,7 @@ function startEngine(names: readonly string[] = ['orders']): Engine {
     prefetchMax: 1_000,
     ackDeadlineMsMax: 60_000,
     leaseFactorMax: 10,
+    resumeGraceMs: 2_000,
   }
   const random = () => 0.5
   const queue = createQueue({ limits, random, leasePrefix: 'a', nextConsumer: 1, consumerStride: 1 }, now)

@@ -26,7 +26,7 @@ export type ConsumerOptions = EndpointOptions & {
   readonly handler: (job: Job, context: HandlerContext) => Promise<unknown> | unknown
   /** Handlers that run at once, 1 to 1000. Default 10. */
   readonly concurrency?: number
-  /** Name of the consumer for display. Default: host name and process id. */
+  /** Name of the consumer, under which it takes its jobs back after a lost connection. Default: one of its own. */
   readonly name?: string
   /** A handler that runs longer fails, and its job is delivered again. Default 1 hour. */
   readonly maxRunMs?: number
@@ -78,9 +78,17 @@ export type ConsumerSettings = Required<Omit<ConsumerOptions, keyof EndpointOpti
 /** Milliseconds that a timer can count. */
 export const TIMER_MS_MAX = 2 ** 31 - 1
 
+let named = 0
+
+/** Host name and process id; from the second consumer of a process on, a number, too. */
+function ownName(): string {
+  named++
+  return `${hostname()}:${process.pid}${named === 1 ? '' : `:${named}`}`
+}
+
 /** @throws RangeError that names the option */
 export function checkConsumerOptions(options: ConsumerOptions): ConsumerSettings {
-  const { topic, handler, name = `${hostname()}:${process.pid}`, onError = () => undefined } = options
+  const { topic, handler, name = ownName(), onError = () => undefined } = options
   if (typeof topic !== 'string' || topic === '') throw new RangeError('topic must be the name of a topic')
   if (typeof handler !== 'function') throw new RangeError('handler must be a function')
   if (name === '' || name.length > 200) throw new RangeError('name must have 1 to 200 characters')

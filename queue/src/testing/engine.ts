@@ -11,7 +11,7 @@ export const START = 1_800_000_000_000
 
 export const LIMITS = {
   ...{ topicsMax: 10_000, bytesMax: 1e9, groupChangesMax: 10_000, groupBytesMax: 1e9 },
-  ...{ prefetchDefault: 12, prefetchMax: 500, ackDeadlineMsMax: 60_000, leaseFactorMax: 3 },
+  ...{ prefetchDefault: 12, prefetchMax: 500, ackDeadlineMsMax: 60_000, leaseFactorMax: 3, resumeGraceMs: 2_000 },
 }
 
 export type Engine = {
