@@ -439,15 +439,12 @@ function createHandle(parts: HandleParts): NodeHandle {
       })
     },
     shutdown: () => options.onEnd(EXIT.ok),
-    reloadTokens: () => {
-      if (!tokens) throw new VacancyError('invalid_tokens', { reason: 'this node has no auth file (--auth-file)' })
-      return tokens.reload()
-    },
+    reloadTokens: () => tokens?.reload(),
     rotateTls: () => {
       tcpTls?.reload()
       apiTls?.reload()
       const peers = options.cluster?.tls
-      if (!peers) return
+      if (!peers) return tcpTls !== undefined || apiTls !== undefined
       // The thread that uses the certificate loads it later. This check reports an unusable one to the caller now.
       checkPeerTls(
         loadTls({ cert: peers.cert, key: peers.key, clientCa: peers.ca }),
@@ -455,6 +452,7 @@ function createHandle(parts: HandleParts): NodeHandle {
         requireNodeIdOf(config),
       )
       sendToReplica({ type: 'reload' })
+      return true
     },
     certificates: () => {
       const certificate = clusterCertificate()

@@ -25,8 +25,13 @@ export function createListener(options: Omit<HttpApiOptions<Caller>, keyof typeo
 }
 
 /** A page that anybody may read. */
-export function open(path: string, answer: Route['answer'], method: Route['method'] = 'GET'): Route {
-  return { method, path, admit: () => ({}), answer }
+export function open(path: string, answer: Route['answer'], query: readonly string[] = []): Route {
+  return { method: 'GET', path, query, admit: () => ({}), answer }
+}
+
+/** A page of probes and scrapers, some of which add parameters of their own. */
+export function probed(path: string, answer: Route['answer'], method: Route['method'] = 'GET'): Route {
+  return { method, path, query: 'any', fields: 'any', admit: () => ({}), answer }
 }
 
 /** 200 with no body at all. */

@@ -21,7 +21,7 @@ import {
 } from '@vacancy/shared/node'
 import { createDoor } from './access.ts'
 import { configRoute } from './config-page.ts'
-import { createListener, open } from './http.ts'
+import { createListener, open, probed } from './http.ts'
 import { RESOLVER_METRICS } from './metrics.ts'
 
 /** How long callers may cache a reply. */
@@ -161,18 +161,18 @@ export async function startResolver(options: ResolverOptions): Promise<RunningRe
       ),
       open('/bridges/{id}', ({ path }) => find('bridges', path['id'] as string, path['id'] as string)),
       open('/routers/{id}', ({ path }) => find('routers', path['id'] as string, path['id'] as string)),
-      open('/health', healthy),
+      probed('/health', healthy),
       // Existing set-ups use only this path of the development resolver.
-      open('/health', healthy, 'POST'),
-      open('/healthz', () => text(200, 'OK')),
-      open('/ready', () => {
+      probed('/health', healthy, 'POST'),
+      probed('/healthz', () => text(200, 'OK')),
+      probed('/ready', () => {
         const ready = readiness.read()
         return json(ready.ready ? 200 : 503, ready)
       }),
       open('/', () => json(200, viewOf(table))),
       // Without tokens, only callers on the same machine are admitted.
       configRoute(createDoor({ tokens: () => undefined, publicRead: true, clock: options.clock }), options.config),
-      open('/metrics', async () => ({
+      probed('/metrics', async () => ({
         status: 200,
         headers: { 'Content-Type': METRICS_CONTENT_TYPE },
         body: await metrics.text(),

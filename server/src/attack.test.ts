@@ -4,8 +4,8 @@ import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { turnableClock } from '@vacancy/shared'
-import { HTTP_LIMITS } from '@vacancy/shared/api/options'
 import { CONTROL_BODY_BYTES_MAX, LIVE } from '@vacancy/shared/contract'
+import { LISTENER_LIMITS } from '@vacancy/shared/node'
 import { until } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
@@ -52,7 +52,7 @@ const ATTACKS: readonly Attack[] = [
     path: '/api/v1/people',
     headers: { ...JSON_TYPE, 'content-encoding': 'gzip' },
     body: gzipSync(PERSON),
-    status: 400,
+    status: 415,
   },
   { what: 'XML', path: '/api/v1/people', headers: { 'content-type': 'text/xml' }, body: '<a/>', status: 415 },
   { what: 'no content type', path: '/api/v1/people', headers: {}, body: Buffer.from(PERSON), status: 415 },
@@ -73,6 +73,7 @@ const ATTACKS: readonly Attack[] = [
   { what: 'a NUL in a path', method: 'GET', path: '/api/v1/uploads/%00', status: 404 },
   { what: 'a broken escape in a path', method: 'GET', path: '/api/v1/uploads/%f', status: 400 },
   { what: 'an id of a thousand letters', method: 'GET', path: `/api/v1/uploads/${'x'.repeat(1_000)}`, status: 414 },
+  { what: 'an address of 17 KB', method: 'GET', path: `/api/v1/audit?after=${'x'.repeat(17_000)}`, status: 414 },
   {
     what: 'a file that does not belong to an import',
     method: 'GET',
@@ -144,10 +145,11 @@ describe('connections', () => {
     ['a different protocol', 'SSH-2.0-OpenSSH_9.2\r\n\r\n', 400, 'no-http'],
     [
       'headers that are too large',
-      `GET / HTTP/1.1\r\nx: ${'y'.repeat(HTTP_LIMITS.headerBytesMax)}\r\n\r\n`,
+      `GET / HTTP/1.1\r\nhost: 127.0.0.1\r\nx: ${'y'.repeat(LISTENER_LIMITS.headerBytesMax)}\r\n\r\n`,
       431,
       'headers-too-large',
     ],
+    ['an address of 40 KB', `GET /${'y'.repeat(40_000)} HTTP/1.1\r\n\r\n`, 414, 'address-too-long'],
     ['two content-length headers', 'POST / HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n', 400, 'no-http'],
     [
       'content-length and chunked encoding',

@@ -14,16 +14,19 @@ import type { Query, Route } from './listener.ts'
 export const BACKUP_PATHS = { manifest: '/backup/manifest', chunk: '/backup/chunk' } as const
 
 export function backupRoutes(dataDir: string): Route[] {
-  const route = (path: string, answer: Route['answer']): Route => ({
+  const route = (path: string, query: readonly string[], answer: Route['answer']): Route => ({
     method: 'GET',
     path,
+    query,
     access: 'admin',
     takes: 'anything',
     answer,
   })
   return [
-    route(BACKUP_PATHS.manifest, () => binary(encodeManifest({ ...newest(dataDir).manifest, membership: undefined }))),
-    route(BACKUP_PATHS.chunk, (query) => binary(chunk(dataDir, query))),
+    route(BACKUP_PATHS.manifest, [], () =>
+      binary(encodeManifest({ ...newest(dataDir).manifest, membership: undefined })),
+    ),
+    route(BACKUP_PATHS.chunk, ['digest'], (query) => binary(chunk(dataDir, query))),
   ]
 }
 

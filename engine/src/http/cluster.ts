@@ -42,9 +42,9 @@ export function clusterAnswers(
     leader: () => json(200, cluster.info().leader),
     peers: () => json(200, peersOf(cluster)),
     setPeers: ({ list }: Query) => setPeers(cluster, list),
-    addMember: ({ rest }: Query) => send({ kind: 'promote', node: nodeOfPath(rest) }),
-    removeMember: ({ rest }: Query) => send({ kind: 'demote', node: nodeOfPath(rest) }),
-    adminTransfer: ({ rest }: Query) => send({ kind: 'transfer', node: nodeOfPath(rest) }),
+    addMember: (query: Query) => send({ kind: 'promote', node: nodeOfPath(query) }),
+    removeMember: (query: Query) => send({ kind: 'demote', node: nodeOfPath(query) }),
+    adminTransfer: (query: Query) => send({ kind: 'transfer', node: nodeOfPath(query) }),
     clusterInfo: () => json(200, infoDocument(handle, cluster)),
     clusterOperations: () => json(200, operations(cluster)),
     promote: ({ body }: Query) => send({ kind: 'promote', node: nodeOfBody(body, 'node_id') }),
@@ -123,7 +123,7 @@ function setPeers(cluster: ClusterHandle, list: readonly unknown[]): HttpAnswer 
   return json(202, { message: 'peers updated' })
 }
 
-function nodeOfPath(rest: string): string {
+function nodeOfPath({ rest, body }: Query): string {
   if (rest === '') throw new HttpError(400, 'node_id is required')
   let decoded: string
   try {
@@ -131,6 +131,7 @@ function nodeOfPath(rest: string): string {
   } catch (cause) {
     throw Object.assign(new HttpError(400, 'node_id is not percent-encoded UTF-8'), { cause })
   }
+  if (Object.values(body).some((id) => id !== decoded)) throw new HttpError(400, 'path and body name different nodes')
   return validId(decoded, 'node_id')
 }
 

@@ -120,9 +120,10 @@ export type NodeHandle = {
   readonly setTime: (confirm: boolean) => Promise<ClusterAnswer>
   readonly changeSetting: (name: string, value: number) => Promise<ClusterAnswer>
   readonly shutdown: () => void
-  /** @returns number of tokens; throws when the file does not parse, and the old ones stay */
-  readonly reloadTokens: () => number
-  readonly rotateTls: () => void
+  /** @returns number of tokens, undefined without a file; throws when it does not parse, and the old ones stay */
+  readonly reloadTokens: () => number | undefined
+  /** @returns whether there are certificates */
+  readonly rotateTls: () => boolean
   /** The certificates in force. */
   readonly certificates: () => readonly Certificate[]
   /** Undefined in standalone mode. */

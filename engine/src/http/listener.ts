@@ -42,7 +42,7 @@ export type Query = {
 }
 export type JsonObject = { readonly [name: string]: unknown }
 
-export type Route = Pick<HttpRoute<void>, 'method' | 'path'> & {
+export type Route = Pick<HttpRoute<void>, 'method' | 'path' | 'query' | 'repeats' | 'fields'> & {
   readonly access: NodeAccess
   /** Required form of the body; `anything` is not checked. */
   readonly takes: keyof typeof PARSERS
@@ -84,9 +84,8 @@ export function createListener(options: ListenerOptions): Listener {
   const failures = createFailureLimiter(options.clock)
   const { closeMs, ...limits } = HTTP_LIMITS
   const routes = options.routes.map(
-    ({ method, path, access, takes, answer }): HttpRoute<void> => ({
-      method,
-      path,
+    ({ access, takes, answer, ...route }): HttpRoute<void> => ({
+      ...route,
       parse: PARSERS[takes],
       admit: (request) => authorize(options, failures, access, request),
       answer: ({ path, parameters, body }) =>

@@ -296,6 +296,10 @@ test('unusable files yield a 500 that names what stays in force', async () => {
   expect(message).toBe('the auth file cannot be used; the old tokens stay: tokens.yml:3: role: must be one of admin')
   expect((await refused(bad.post('/tls-rotate')))[0]).toBe(500)
 
+  const none = await serve({ handle: { reloadTokens: () => undefined, rotateTls: () => false } })
+  expect(await refused(none.post('/reload-tokens'))).toEqual([409, 'this node has no auth file (--auth-file)'])
+  expect(await refused(none.post('/tls-rotate'))).toEqual([409, 'this node has no certificates'])
+
   const good = await serve({ handle: { reloadTokens: () => 4 } })
   expect(await (await good.post('/reload-tokens')).json()).toEqual({ message: 'tokens reloaded', tokens: 4 })
   expect(await (await good.post('/tls-rotate')).json()).toEqual({ message: 'certificate rotation started' })

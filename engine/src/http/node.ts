@@ -16,6 +16,7 @@ import {
   type NodeSnapshotInfo,
   type NodeStatus,
   type NodeWords,
+  namesOf,
   peersRequest,
   WORD_KINDS,
 } from '@vacancy/shared/contract'
@@ -122,12 +123,17 @@ function nodeRoutes(handle: NodeHandle, config: EngineConfig, log: Log, takeStal
     ...nodeAnswers(handle, config, log, takeStall),
     ...(cluster && (clusterAnswers(handle, cluster, config.values) satisfies Answers<RouteName<'clustered'>>)),
   }
-  const own = Object.entries<NodeRoute>(NODE_ROUTES).flatMap(([name, { method, path, access, body }]) => {
-    const answer = answers[name as RouteName]
-    const pattern = path.replace('{node_id}', '*')
-    const takes = body === peersRequest ? 'list' : 'object'
-    return answer ? [{ method, path: pattern, access, takes, answer } as const] : []
-  })
+  const own = Object.entries<NodeRoute>(NODE_ROUTES).flatMap(
+    ([name, { method, path, access, body, query, probed }]) => {
+      const answer = answers[name as RouteName]
+      const pattern = path.replace('{node_id}', '*')
+      const takes = body === peersRequest ? 'list' : 'object'
+      // A path that names a node may repeat it in the body, as the paths without do.
+      const fields = pattern === path ? namesOf(body) : ['node_id', 'target_node_id']
+      const names = { query: probed ? ('any' as const) : namesOf(query), fields }
+      return answer ? [{ method, path: pattern, access, takes, answer, ...names } as const] : []
+    },
+  )
   if (cluster) return own
   return [...own, ...CLUSTERED_PATHS.flatMap((path) => [notStandalone('GET', path), notStandalone('POST', path)])]
 }
@@ -169,10 +175,12 @@ function nodeAnswers(
     shutdown: (query) => shutdown(handle, query),
     reloadTokens() {
       const tokens = renew(log, 'the auth file cannot be used; the old tokens stay', handle.reloadTokens)
+      if (tokens === undefined) throw new HttpError(409, 'this node has no auth file (--auth-file)')
       return json(200, { message: 'tokens reloaded', tokens })
     },
     tlsRotate() {
-      renew(log, 'the certificates cannot be used; the old ones stay', handle.rotateTls)
+      const isDone = renew(log, 'the certificates cannot be used; the old ones stay', handle.rotateTls)
+      if (!isDone) throw new HttpError(409, 'this node has no certificates')
       return json(202, { message: 'certificate rotation started' })
     },
   }
@@ -192,7 +200,7 @@ function notStandalone(method: Route['method'], path: string): Route {
   const answer = () => {
     throw new HttpError(404, 'not available in standalone mode')
   }
-  return { method, path, access: 'open', takes: 'anything', answer }
+  return { method, path, query: 'any', access: 'open', takes: 'anything', answer }
 }
 
 function slow(handle: NodeHandle): NodeSlow {

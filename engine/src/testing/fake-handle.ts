@@ -98,7 +98,7 @@ export function fakeHandle(differs: Partial<NodeHandle> = {}): NodeHandle {
     setTime: () => Promise.resolve({ status: 202, text: JSON.stringify(SET_TIME) }),
     shutdown: () => {},
     reloadTokens: () => 0,
-    rotateTls: () => {},
+    rotateTls: () => true,
     certificates: () => [],
     cluster: undefined,
     ...differs,

@@ -23,7 +23,7 @@ import {
 import { COMMANDS, isCommandName } from '@vacancy/shared/wire'
 import { createDoor } from '../access.ts'
 import { configRoute } from '../config-page.ts'
-import { createListener, open, type Route } from '../http.ts'
+import { createListener, open, probed, type Route } from '../http.ts'
 import { createForwarder, drain, type Ended, type Forwarder, type ForwardLimits, type Policy } from './forwarder.ts'
 import { closePool } from './hops.ts'
 import { type Listener, listenForClients } from './listen.ts'
@@ -230,15 +230,15 @@ export async function startService(
   const door = createDoor({ tokens: () => options.tokens?.(), publicRead: true, clock })
   const api: HttpServer = createListener({
     routes: [
-      open('/health', () => text(200, 'OK')),
-      open('/healthz', () => text(200, 'OK')),
-      open('/ready', () => {
+      probed('/health', () => text(200, 'OK')),
+      probed('/healthz', () => text(200, 'OK')),
+      probed('/ready', () => {
         refresh()
         const ready = readiness.read()
         const tcpPort = listener?.port
         return json(ready.ready ? 200 : 503, { ...ready, ...component.facts(), ...(tcpPort && { tcp_port: tcpPort }) })
       }),
-      open('/metrics', async () => ({
+      probed('/metrics', async () => ({
         status: 200,
         headers: { 'Content-Type': METRICS_CONTENT_TYPE },
         body: await metrics.text(),

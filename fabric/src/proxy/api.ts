@@ -4,7 +4,7 @@
  */
 
 import { type Clock, type CodecList, createCodecList } from '@vacancy/shared'
-import { bearerToken, type FailureLimiter, type Log, type Readiness } from '@vacancy/shared/node'
+import { bearerToken, type FailureLimiter, type Log, REFUSED_HEADS, type Readiness } from '@vacancy/shared/node'
 import { CODECS_SEGMENT, decodeReply, encodeRequest, FRAME_HEADER_BYTES, SEGMENTS_SEGMENT } from '@vacancy/shared/wire'
 import type { JsonCommand } from './commands.ts'
 import { API_LIMITS, type Body, type Connection, type Exchange, type ResponseHead, responseHead } from './exchange.ts'
@@ -183,9 +183,17 @@ export function handle(api: Api, exchange: Exchange): void {
     isUpstreamUsed: false,
     release: NOTHING,
   }
-  const { method, path } = exchange
+  const { method, path, query, refused } = exchange
+  if (refused !== undefined) {
+    const [status, message] = REFUSED_HEADS[refused]
+    return refuse(api, visit, refusal(status, '', message), 'invalid')
+  }
   if (method === 'OPTIONS') return answer(api, visit, 204, preflightHeaders(exchange), '')
-  if (path === '/api' || path === '/api/') {
+  const isApi = path === '/api' || path === '/api/'
+  if (query !== '' && (isApi || api.pages.has(path)) && !PROBED.has(path)) {
+    return refuse(api, visit, refusal(400, 'VALIDATION_ERROR', 'this path has no parameters'), 'invalid')
+  }
+  if (isApi) {
     if (method === 'POST') return handleApi(api, visit)
     return refuse(api, visit, refusal(405, '', 'method not allowed'), 'invalid', { Allow: 'POST, OPTIONS' })
   }
@@ -196,6 +204,9 @@ export function handle(api: Api, exchange: Exchange): void {
   }
   void showPage(api, visit, page)
 }
+
+/** Probes and scrapers may add parameters of their own. */
+const PROBED: ReadonlySet<string> = new Set(['/health', '/ready', '/metrics'])
 
 async function showPage(api: Api, visit: Visit, page: Page): Promise<void> {
   if (page.access !== 'open' && !authenticate(api, visit)) return

@@ -2,6 +2,7 @@
 
 import type { ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
+import type { RefusedHead } from '@vacancy/shared/node'
 
 export const API_LIMITS = {
   bodyBytesMax: 1024 * 1024,
@@ -62,6 +63,10 @@ export type Exchange = {
   readonly method: string
   /** Without the query. */
   readonly path: string
+  /** Of the address, after the question mark. */
+  readonly query: string
+  /** Why the head alone is refused. */
+  readonly refused: RefusedHead | undefined
   readonly header: (name: string) => string | undefined
   /** Reads the body; `done` is called once. */
   readonly readBody: (done: (body: Body) => void) => void

@@ -25,9 +25,10 @@ const HEAD_END = '\r\n\r\n'
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 const LENGTH = /^\d{1,7}$/
-/** They say how the message is framed, or what becomes of the connection. */
+/** They say how the message is framed or packed, or what becomes of the connection. */
 const NOT_PLAIN: ReadonlySet<string> = new Set([
   'connection',
+  'content-encoding',
   'expect',
   'proxy-connection',
   'trailer',
@@ -165,6 +166,8 @@ function onData(plain: Plain, chunk: Buffer): void {
     proto: 'http1',
     method: 'POST',
     path: '/api',
+    query: '',
+    refused: undefined,
     header: (name) => head.fields.get(name),
     readBody: (done) => done(chunk.subarray(head.bytes)),
     respond: (answer) => respond(plain, answer),

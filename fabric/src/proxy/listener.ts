@@ -16,12 +16,14 @@ import {
 import type { Socket } from 'node:net'
 import {
   dropRest,
-  HEADERS_TOO_LARGE,
   http,
   https,
   LISTENER_LIMITS,
   limitsOf,
   listenAt,
+  REFUSED_HEADS,
+  refusedHead,
+  refusedHeadOf,
   requestPath,
   secureContextOf,
   sendUnreadable,
@@ -92,7 +94,7 @@ export async function openListener(
     http2: createHttp2Server({
       settings: {
         maxConcurrentStreams: API_LIMITS.requestsPerConnection,
-        maxHeaderListSize: LISTENER_LIMITS.headerBytesMax,
+        maxHeaderListSize: LISTENER_LIMITS.headBytesRead,
         enablePush: false,
       },
       maxHeaderListPairs: API_LIMITS.headersMax,
@@ -342,6 +344,8 @@ function onRequest(state: State, request: IncomingMessage, response: ServerRespo
     proto: 'http1',
     method: request.method ?? '',
     path: requestPath(request),
+    query: (request.url ?? '').slice(requestPath(request).length + 1),
+    refused: refusedHeadOf(request),
     header: (name) => {
       const value = request.headers[name]
       return Array.isArray(value) ? value[0] : value
@@ -353,13 +357,18 @@ function onRequest(state: State, request: IncomingMessage, response: ServerRespo
       for (const [name, value] of head.fields) response.setHeader(name, value)
       response.setHeader('X-Request-Id', id)
       if (status !== 204) response.setHeader('Content-Length', length)
-      if (state.isClosing) response.setHeader('Connection', 'close')
+      if (state.isClosing || endsConnection(status)) response.setHeader('Connection', 'close')
       response.writeHead(status)
       response.end(request.method === 'HEAD' || status === 204 ? undefined : ownCopy(body))
       dropRest(request)
       return false
     },
   })
+}
+
+/** A client that sends such heads is not worth a connection. */
+function endsConnection(status: number): boolean {
+  return status === 414 || status === 431
 }
 
 /** A stream may send its bytes later. */
@@ -388,12 +397,16 @@ function onStream(state: State, stream: ServerHttp2Stream, headers: IncomingHttp
   countRequest(state, connection, 'http2', 1)
   stream.once('close', () => countRequest(state, connection, 'http2', -1))
   const method = headers[':method'] ?? ''
-  if (headerBytes(headers) > LISTENER_LIMITS.headerBytesMax) return refuseHeaders(state, stream)
+  const url = headers[':path'] ?? ''
+  const refused = refusedHead(url.length, headerBytes(headers) - url.length, headers['content-encoding'])
+  if (refused === 'headers too large') return refuseHeaders(state, stream)
   state.handle({
     connection,
     proto: 'http2',
     method,
-    path: requestPath({ url: headers[':path'] }),
+    path: requestPath({ url }),
+    query: url.slice(requestPath({ url }).length + 1),
+    refused,
     header: (name) => {
       const value = headers[name]
       return Array.isArray(value) ? value[0] : value
@@ -420,7 +433,7 @@ function onStream(state: State, stream: ServerHttp2Stream, headers: IncomingHttp
   })
 }
 
-/** Node announces the limit of headers, and allows four times as much (RFC 9113 §6.5.2 gives the sum). */
+/** The size of a list of headers (RFC 9113 §6.5.2); Node refuses what is beyond the announced one without a response. */
 function headerBytes(headers: IncomingHttpHeaders): number {
   let bytes = 0
   for (const name in headers) bytes += name.length + String(headers[name]).length + HEADER_OVERHEAD_BYTES
@@ -432,7 +445,7 @@ const HEADER_OVERHEAD_BYTES = 32
 function refuseHeaders(state: State, stream: ServerHttp2Stream): void {
   state.counts.unreadable++
   stream.respond({ ':status': 431, 'content-type': 'application/json', server: state.settings.serverName })
-  stream.end(JSON.stringify({ status: 'error', message: HEADERS_TOO_LARGE }))
+  stream.end(JSON.stringify({ status: 'error', message: REFUSED_HEADS['headers too large'][1] }))
   stream.resume()
 }
 

@@ -16,14 +16,26 @@ import type { z } from 'zod'
 import { empty, type Query } from '../http.ts'
 import { SERIES_MAX } from '../metrics.ts'
 import type { RegistryState } from './model.ts'
-import { codecsOf, etagOf, parsed, pathId, refuse, rejected, type Service, stateOf, within } from './service.ts'
+import {
+  codecsOf,
+  etagOf,
+  knownOf,
+  parsed,
+  pathId,
+  refuse,
+  rejected,
+  type Service,
+  stateOf,
+  within,
+} from './service.ts'
 import * as registry from './state.ts'
 
 /** Minimum interval between two log lines about one id used by two processes. */
 const CLASH_LOG_MS = 60_000
 export async function postRegister(service: Service, query: Query): Promise<HttpAnswer> {
   const { store, options } = service
-  const body = parsed(service, registerRequest, query.body)
+  const given = knownOf(service, '/register', Object.keys(registerRequest.shape), query.body)
+  const body = parsed(service, registerRequest, given.body)
   const kind = COMPONENT_KINDS.find((each) => each === body.kind)
   if (kind === undefined) throw refuse(service, 400, 'invalid', `unknown registration kind: ${body.kind.slice(0, 64)}`)
   const shard = kind === 'router' ? undefined : (body.shard ?? undefined)
@@ -41,12 +53,13 @@ export async function postRegister(service: Service, query: Query): Promise<Http
   if (result.clash) clash(service, kind, id)
   if (result.changed) options.log.info({ kind, id, zone, shard }, `${kind} ${id} ${before ? 'moved' : 'registered'}`)
   const state = stateOf(service)
-  return json(200, {
+  const answer = {
     epoch: state.epoch,
     global_version: state.globalVersion,
     heartbeat_timeout_secs: Math.round(options.heartbeatTimeoutMs / 1000),
     ordered_hash: codecsOf(service).orderedHash,
-  })
+  }
+  return json(200, answer, given.headers)
 }
 
 function detailsOf({ kind, id, zone, shard, ...details }: RegisterRequest): ComponentDetails {
@@ -83,7 +96,8 @@ export async function deleteRegister(service: Service, query: Query): Promise<Ht
 export async function postSegments(service: Service, query: Query): Promise<HttpAnswer> {
   const { store, options, metrics } = service
   const shard = pathId(service, query, 'shard')
-  const body = parsed(service, segmentsRequest, query.body)
+  const given = knownOf(service, '/shards/{shard}/segments', Object.keys(segmentsRequest.shape), query.body)
+  const body = parsed(service, segmentsRequest, given.body)
   within(service, query, { shard, zone: body.zone })
   const { zone, term } = body
   const segments = sortedSegments(body.segments)
@@ -92,7 +106,7 @@ export async function postSegments(service: Service, query: Query): Promise<Http
   }
   const push = { zone, segments, term }
   const result = await store.change((state) => registry.pushSegments(state, shard, push, options.rejectsConflicts))
-  const headers = etagOf(stateOf(service), registry.datasets.segments(shard))
+  const headers = { ...given.headers, ...etagOf(stateOf(service), registry.datasets.segments(shard)) }
   if (result.ok) {
     if (result.changed) {
       metrics.of.registry_segment_updates_total.inc({ shard: shardLabel(service, shard) })

@@ -89,6 +89,28 @@ describe.each(STORES)('on %s', (_name, newPlace) => {
     expect((await ask('GET', '/shards/%73%31/nodes')).status).toBe(200)
   })
 
+  test('unknown fields of components are named, those of operators are refused, and so are parameters', async () => {
+    const { ask, get, lines } = await start()
+    const node = { ...NODE, apiUrl: 'http://a:1', zones: 'z1', colour: 'red' }
+
+    const registered = await ask('POST', '/register', node)
+    expect([registered.status, registered.headers.get('x-unknown-fields')]).toEqual([200, 'zones, colour'])
+    expect((await ask('POST', '/register', node)).status).toBe(200)
+    expect(lines.filter((line) => line.startsWith('ignored a field'))).toEqual([
+      'ignored a field: "zones" is not known; did you mean zone?',
+      'ignored a field: "colour" is not known',
+    ])
+    expect((await get('/topology')).json.nodes[0].api_url).toBe('http://a:1')
+    expect(await ask('PUT', '/segments/paris', { shrad: 's1' })).toMatchObject({
+      status: 400,
+      json: { error: '"shrad" is not known; did you mean shard?' },
+    })
+    expect(await get('/versions?wait_sec=5')).toMatchObject({
+      status: 400,
+      json: { error: 'the parameter "wait_sec" is not known; did you mean wait_secs?' },
+    })
+  })
+
   test.each([
     ['GET', '/zones/none/routers', 200, { version: 0, routers: [] }],
     ['GET', '/zones/none/segments', 200, { version: 0, segments: [] }],

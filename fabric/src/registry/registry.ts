@@ -4,7 +4,7 @@
  */
 
 import type { IncomingMessage } from 'node:http'
-import { COMPONENT_KINDS, type ComponentKind, REGISTRY_LIMITS } from '@vacancy/shared/contract'
+import { COMPONENT_KINDS, type ComponentKind, REGISTRY_LIMITS, reserveRequest } from '@vacancy/shared/contract'
 import {
   createReadiness,
   type HttpAnswer,
@@ -187,27 +187,32 @@ function routesOf(service: Service, door: Door): Route[] {
     admit: countingRefusals(service, door(access)),
     answer: access === 'open' ? answer : (query: Query) => markingAge(service, () => answer(query)),
   })
+  const probed = (...row: Parameters<typeof route>): Route => ({ ...route(...row), query: 'any' })
   const alive = () => text(200, 'OK')
   return [
-    route('GET', '/health', 'open', alive),
-    route('GET', '/healthz', 'open', alive),
-    route('GET', '/ready', 'open', () => {
+    probed('GET', '/health', 'open', alive),
+    probed('GET', '/healthz', 'open', alive),
+    probed('GET', '/ready', 'open', () => {
       const ready = service.readiness.read()
       return json(ready.ready ? 200 : 503, ready)
     }),
-    route('GET', '/metrics', 'read', async () => ({
+    probed('GET', '/metrics', 'read', async () => ({
       status: 200,
       headers: { 'Content-Type': METRICS_CONTENT_TYPE },
       body: await service.metrics.text(),
     })),
     configRoute((access) => countingRefusals(service, door(access)), service.options.config),
     route('GET', '/codecs', 'read', () => jsonText(200, codecsText(codecsOf(service)))),
-    route('POST', '/register', 'component', (query) => postRegister(service, query)),
+    { ...route('POST', '/register', 'component', (query) => postRegister(service, query)), fields: 'any' },
     route('DELETE', '/register/{kind}/{id}', 'component', (query) => deleteRegister(service, query)),
-    route('GET', '/versions', 'read', (query) => getVersions(service, query)),
+    {
+      ...route('GET', '/versions', 'read', (query) => getVersions(service, query)),
+      query: ['since', 'epoch', 'wait_secs'],
+    },
     {
       ...route('POST', '/shards/{shard}/segments', 'component', (query) => postSegments(service, query)),
       bodyBytesMax: REGISTRY_LIMITS.segmentsBodyBytesMax,
+      fields: 'any',
     },
     route('GET', '/shards/{shard}/segments', 'read', (query) => getShardSegments(service, query)),
     route('GET', '/shards/{shard}/nodes', 'read', (query) => getShardNodes(service, query)),
@@ -238,7 +243,10 @@ function routesOf(service: Service, door: Door): Route[] {
     route('DELETE', '/shards/{shard}', 'admin', (query) => deleteShard(service, query)),
     route('GET', '/conflicts', 'read', () => json(200, { conflicts: conflictsOf(stateOf(service)) })),
     route('GET', '/segments/{segment}', 'read', (query) => getSegment(service, query)),
-    route('PUT', '/segments/{segment}', 'admin', (query) => putSegment(service, query)),
+    {
+      ...route('PUT', '/segments/{segment}', 'admin', (query) => putSegment(service, query)),
+      fields: Object.keys(reserveRequest.shape),
+    },
     route('DELETE', '/segments/{segment}', 'admin', (query) => deleteSegment(service, query)),
   ]
 }

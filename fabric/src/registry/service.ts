@@ -1,6 +1,15 @@
 /** The registry as its routes use it: state, and refusals of requests. */
 
-import { type Clock, type CodecList, createCodecList, ID_RULE, parseId } from '@vacancy/shared'
+import {
+  type Clock,
+  type CodecList,
+  createCodecList,
+  ID_RULE,
+  knownValues,
+  parseId,
+  spellingOf,
+  unknownName,
+} from '@vacancy/shared'
 import {
   type ConfigView,
   HttpError,
@@ -91,6 +100,42 @@ export function parsed<T extends z.ZodType>(service: Service, schema: T, body: u
   const field = issue?.path.map(String).join('.') ?? ''
   throw refuse(service, 400, 'invalid', `${field === '' ? 'the body' : field}: ${issue?.message ?? 'is not valid'}`)
 }
+
+/** Log lines about unknown fields, for the life of the process. */
+const UNKNOWN_LOGGED_MAX = 100
+const unknownLogged = new WeakMap<Service, Set<string>>()
+
+/**
+ * The body of a component by the names that this registry knows, in either spelling. Components of other versions may
+ * say more: that is named in the response, and once in the log.
+ *
+ * @throws HttpError 400 for one name in two spellings
+ */
+export function knownOf(
+  service: Service,
+  path: string,
+  known: readonly string[],
+  body: unknown,
+): { readonly body: unknown; readonly headers: { readonly [name: string]: string } } {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return { body, headers: {} }
+  const isKnown = (name: string) => known.some((each) => spellingOf(each) === spellingOf(name))
+  const unknown = Object.keys(body).filter((name) => !isKnown(name))
+  const values = knownValues(Object.fromEntries(Object.entries(body).filter(([name]) => isKnown(name))), known)
+  if (typeof values === 'string') throw refuse(service, 400, 'invalid', values)
+  if (unknown.length === 0) return { body: values, headers: {} }
+  const logged = unknownLogged.get(service) ?? new Set<string>()
+  unknownLogged.set(service, logged)
+  for (const name of unknown.slice(0, UNKNOWN_LOGGED_MAX)) {
+    const key = `${path} ${name.slice(0, UNKNOWN_LOGGED_MAX)}`
+    if (logged.has(key) || logged.size >= UNKNOWN_LOGGED_MAX) continue
+    logged.add(key)
+    service.options.log.warn({ path }, `ignored a field: ${unknownName(name, known)}`)
+  }
+  const names = unknown.slice(0, UNKNOWN_SHOWN_MAX).map((name) => encodeURIComponent(name.toWellFormed().slice(0, 64)))
+  return { body: values, headers: { 'X-Unknown-Fields': names.join(', ') } }
+}
+
+const UNKNOWN_SHOWN_MAX = 10
 
 export function pathId(service: Service, { path }: Query, name: string): string {
   const value = parseId(path[name] as string)

@@ -315,16 +315,20 @@ function factsOf({ options, forwarder }: Router) {
 function pagesOf(router: Router): readonly Route[] {
   const { options } = router
   return [
-    open('/routes', ({ parameters }) => {
-      const segment = parameters.get('segment')
-      if (segment === null || segment === '')
-        return json(400, { error: 'segment is required, as in /routes?segment=NAME' })
-      const lookup = options.tables.lookup(segment)
-      const hops = lookup.kind === 'hops' ? lookup.hops : []
-      const via = 'via' in lookup ? { [options.mode === 'edge' ? 'zone' : 'shard']: lookup.via } : {}
-      const body = { segment, route: lookup.kind, ...via, hops: hops.map((id) => hopView(router, id)) }
-      return json(lookup.kind === 'unknown' ? 404 : 200, body)
-    }),
+    open(
+      '/routes',
+      ({ parameters }) => {
+        const segment = parameters.get('segment')
+        if (segment === null || segment === '')
+          return json(400, { error: 'segment is required, as in /routes?segment=NAME' })
+        const lookup = options.tables.lookup(segment)
+        const hops = lookup.kind === 'hops' ? lookup.hops : []
+        const via = 'via' in lookup ? { [options.mode === 'edge' ? 'zone' : 'shard']: lookup.via } : {}
+        const body = { segment, route: lookup.kind, ...via, hops: hops.map((id) => hopView(router, id)) }
+        return json(lookup.kind === 'unknown' ? 404 : 200, body)
+      },
+      ['segment'],
+    ),
     open('/hops', () => json(200, { hops: [...router.forwarder.pool.hops.keys()].map((id) => hopView(router, id)) })),
     open('/status', () => json(200, { ...factsOf(router), version: options.version })),
   ]

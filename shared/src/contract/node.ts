@@ -1,6 +1,7 @@
 /**
  * HTTP of a node on api_port: every path with its request and response (docs/design/http.md#node-api). Paths of
- * clustered mode answer 404 in standalone mode. No schema refuses unknown keys, so that later versions can add some.
+ * clustered mode answer 404 in standalone mode. Responses may have unknown keys, so that later versions can add some;
+ * unknown names in requests are refused.
  */
 
 import { z } from 'zod'
@@ -123,9 +124,9 @@ export const transferRequest = z.object({ target_node_id: nodeId })
  * to form accepts only the second: it founds the shard with that snapshot.
  */
 export const loadRequest = z.union([
-  z.object({ file: z.string().startsWith('/') }),
-  z.object({ url: z.string(), digest: hexDigest, token: z.string().max(1_024).optional() }),
-  z.object({ digest: hexDigest }),
+  z.strictObject({ file: z.string().startsWith('/') }),
+  z.strictObject({ url: z.string(), digest: hexDigest, token: z.string().max(1_024).optional() }),
+  z.strictObject({ digest: hexDigest }),
 ])
 
 export const dropLoadRequest = z.object({ digest: hexDigest })
@@ -402,6 +403,12 @@ export const propertiesBody = z.object({
   missing: z.array(name),
 })
 
+/** The parameters of `GET /properties`. */
+const propertiesQuery = z.object({
+  /** Property ids with commas between. */
+  ids: z.string(),
+})
+
 export const WORD_KINDS = ['segment', 'area', 'type', 'category', 'room_type', 'amenity'] as const
 
 /** The parameters of `GET /words`. */
@@ -480,7 +487,7 @@ export type NodeRoute = {
   /** Where the path exists; elsewhere it answers 404 with a message that names the mode. */
   readonly mode: 'both' | 'clustered'
   readonly summary: string
-  /** The body it takes; without one a body is ignored. */
+  /** The body it takes; without one it takes an empty body or `{}`. */
   readonly body?: z.ZodType
   /** Its parameters, if they need more than text. */
   readonly query?: z.ZodType
@@ -489,19 +496,38 @@ export type NodeRoute = {
   /** JSON unless `text` is set. */
   readonly response: z.ZodType
   readonly text?: true
+  /** For probes and scrapers, whose own parameters are ignored. */
+  readonly probed?: true
 }
 
 /** Every path of a node. */
 export const NODE_ROUTES = {
-  health: route('GET', '/health', 'open', 200, healthBody, 'Whether the process is alive.'),
-  healthz: { ...route('GET', '/healthz', 'open', 200, healthzText, 'Whether it serves searches.'), text: true },
-  ready: route('GET', '/ready', 'open', 200, readyBody, 'Whether it is fully working, and why not.'),
-  metrics: { ...route('GET', '/metrics', 'monitoring', 200, z.string(), 'Metrics for Prometheus.'), text: true },
+  health: {
+    ...route('GET', '/health', 'open', 200, healthBody, 'Whether the process is alive.'),
+    probed: true,
+  },
+  healthz: {
+    ...route('GET', '/healthz', 'open', 200, healthzText, 'Whether it serves searches.'),
+    text: true,
+    probed: true,
+  },
+  ready: {
+    ...route('GET', '/ready', 'open', 200, readyBody, 'Whether it is fully working, and why not.'),
+    probed: true,
+  },
+  metrics: {
+    ...route('GET', '/metrics', 'monitoring', 200, z.string(), 'Metrics for Prometheus.'),
+    text: true,
+    probed: true,
+  },
   codecs: route('GET', '/codecs', 'monitoring', 200, codecsBody, 'The rate features, in order.'),
   status: route('GET', '/status', 'monitoring', 200, statusBody, 'The complete state of a node.'),
   snapshotInfo: route('GET', '/snapshot-info', 'monitoring', 200, snapshotInfoBody, 'The newest snapshot.'),
   slow: route('GET', '/debug/slow', 'monitoring', 200, slowBody, 'The slowest recent requests.'),
-  properties: route('GET', '/properties', 'client', 200, propertiesBody, 'Properties by their ids.'),
+  properties: {
+    ...route('GET', '/properties', 'client', 200, propertiesBody, 'Properties by their ids.'),
+    query: propertiesQuery,
+  },
   words: { ...route('GET', '/words', 'client', 200, wordsBody, 'Names in use, by prefix.'), query: wordsQuery },
   coverage: {
     ...route('GET', '/coverage', 'client', 200, nodeCoverageBody, 'Packages by segment and day.'),
@@ -597,6 +623,12 @@ export const NODE_ROUTES = {
     body: dropLoadRequest,
   },
 } as const satisfies { readonly [name: string]: NodeRoute }
+
+/** The names that a body or the parameters may have, by their schema. */
+export function namesOf(schema: z.ZodType | undefined): readonly string[] {
+  if (schema instanceof z.ZodObject) return Object.keys(schema.shape)
+  return schema instanceof z.ZodUnion ? schema.options.flatMap((each) => namesOf(each as z.ZodType)) : []
+}
 
 function route<R extends z.ZodType>(
   method: NodeRoute['method'],

@@ -3,6 +3,7 @@
  * program brings its rows, who may call them, and its limits.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { knownValues, unknownName } from '../names.ts'
 import {
   asHttpError,
   dropRest,
@@ -45,6 +46,12 @@ export type HttpRoute<Caller> = {
   /** A placeholder in braces matches one segment: `/shards/{shard}/nodes`; `/*` at the end matches everything below. */
   readonly path: string
   readonly bodyBytesMax?: number
+  /** Its parameters; others are refused. Default: none. `any`: it has none and ignores those of a probe. */
+  readonly query?: readonly string[] | 'any'
+  /** Parameters that may be repeated. */
+  readonly repeats?: readonly string[]
+  /** The names of an object as its body, in snake_case; others are refused. Default: none. `any`: `answer` checks them. */
+  readonly fields?: readonly string[] | 'any'
   /** Reads the body, which may be empty; default: as JSON. */
   readonly parse?: (body: Buffer) => unknown
   /** Authenticates and authorizes the caller; throws an HttpError. Called before the body is read. */
@@ -98,8 +105,8 @@ async function serve<Caller>(
     const { route, path } = find(table, request)
     endpoint = route.path
     const caller = route.admit(request)
+    const parameters = parametersOf(route, request)
     const body = await bodyOf(route, request, options.bodyBytesMax)
-    const parameters = new URLSearchParams((request.url ?? '').slice(requestPath(request).length + 1))
     answer = await route.answer({ caller, path, parameters, headers: request.headers, body, gone: gone.signal })
   } catch (error) {
     // The caller disconnected during its request, so the response is not read.
@@ -115,8 +122,26 @@ async function serve<Caller>(
 async function bodyOf<Caller>(route: HttpRoute<Caller>, request: IncomingMessage, bytesMax: number): Promise<unknown> {
   if (route.method !== 'POST' && route.method !== 'PUT') return {}
   const sent = await readRequestBody(request, route.bodyBytesMax ?? bytesMax)
-  if (route.parse !== undefined) return route.parse(sent)
-  return sent.length === 0 ? {} : parseJsonBody(sent)
+  const { parse = (bytes: Buffer) => (bytes.length === 0 ? {} : parseJsonBody(bytes)), fields = [] } = route
+  const body = parse(sent)
+  if (fields === 'any' || typeof body !== 'object' || body === null || Array.isArray(body)) return body
+  const values = knownValues(body, fields)
+  if (typeof values === 'string') throw new HttpError(400, values)
+  return values
+}
+
+/** @throws HttpError 400 for a parameter that the route has not, and for one given twice */
+function parametersOf<Caller>(route: HttpRoute<Caller>, request: IncomingMessage): URLSearchParams {
+  const parameters = new URLSearchParams((request.url ?? '').slice(requestPath(request).length + 1))
+  const { query = [], repeats = [] } = route
+  if (query === 'any') return parameters
+  const seen = new Set<string>()
+  for (const name of parameters.keys()) {
+    if (!query.includes(name)) throw new HttpError(400, `the parameter ${unknownName(name, query)}`)
+    if (seen.has(name) && !repeats.includes(name)) throw new HttpError(400, `the parameter ${name} is given twice`)
+    seen.add(name)
+  }
+  return parameters
 }
 
 function send(request: IncomingMessage, response: ServerResponse, answer: HttpAnswer): void {

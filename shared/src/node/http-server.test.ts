@@ -130,6 +130,12 @@ test('headers below 16 KiB are read, and larger ones are refused', async () => {
   )
 })
 
+test('an address of more than Node reads is refused as too long', async () => {
+  const { port } = await open((_request, response) => response.end('read'))
+
+  expect(await exchange(port, `GET /${'x'.repeat(40_000)} HTTP/1.1\r\nHost: a\r\n\r\n`)).toMatch(/^HTTP\/1.1 414 /)
+})
+
 test('input that is not HTTP is refused with a response, but not after another response', async () => {
   const { port } = await open((_request, response) => response.end('first'))
   const refusal =

@@ -14,7 +14,10 @@ import { secureContextOf, type TlsMaterial } from './tls.ts'
 
 /** Limits of every listener; each program adds those of its requests. */
 export const LISTENER_LIMITS = {
+  /** Of the address, and of the names and values of headers. */
   headerBytesMax: 16 * 1024,
+  /** What is read of a head beyond that, so that its refusal can say what is too long. */
+  headBytesRead: 32 * 1024,
   headerTimeoutMs: 10_000,
   /** Maximum duration of a TLS handshake. */
   handshakeTimeoutMs: 10_000,
@@ -72,8 +75,13 @@ export function openHttpServer(
   handler: (request: IncomingMessage, response: ServerResponse) => void,
 ): HttpServer {
   const limits = limitsOf(LISTENER_LIMITS.headerTimeoutMs, options.requestTimeoutMs)
-  const secure = options.tls && https.createServer({ ...limits, ...tlsOptionsOf(options.tls) }, handler)
-  const server = secure ?? http.createServer(limits, handler)
+  const serve = (request: IncomingMessage, response: ServerResponse) => {
+    const refused = refusedHeadOf(request)
+    if (refused === undefined) handler(request, response)
+    else refuseHead(options, refused, request, response)
+  }
+  const secure = options.tls && https.createServer({ ...limits, ...tlsOptionsOf(options.tls) }, serve)
+  const server = secure ?? http.createServer(limits, serve)
   const endConnections = followConnections(server)
   server.maxConnections = options.connectionsMax
   server.setTimeout(LISTENER_LIMITS.idleTimeoutMs)
@@ -91,7 +99,7 @@ export function openHttpServer(
 /** Limits as Node's HTTP server takes them. */
 export function limitsOf(headersTimeout: number, requestTimeout: number) {
   return {
-    maxHeaderSize: LISTENER_LIMITS.headerBytesMax,
+    maxHeaderSize: LISTENER_LIMITS.headBytesRead,
     headersTimeout,
     requestTimeout,
     keepAliveTimeout: LISTENER_LIMITS.idleTimeoutMs,
@@ -136,6 +144,24 @@ async function close(server: Server, endConnections: () => void): Promise<void> 
   await closed.promise
 }
 
+function refuseHead(
+  { serverName }: HttpServerOptions,
+  refused: RefusedHead,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  const [status, message] = REFUSED_HEADS[refused]
+  const body = JSON.stringify({ error: message })
+  response.sendDate = false
+  response.setHeader('Server', serverName)
+  response.setHeader('Content-Type', 'application/json')
+  response.setHeader('Content-Length', Buffer.byteLength(body))
+  // The body of a compressed one is still read.
+  if (refused !== 'packed body') response.setHeader('Connection', 'close')
+  response.writeHead(status).end(body)
+  dropRest(request)
+}
+
 function refuseUnreadable({ serverName }: HttpServerOptions, error: NodeJS.ErrnoException, socket: Socket): void {
   // No client is left to read a response, or the previous one was cut off.
   if (error.code === 'ECONNRESET' || !socket.writable || socket.bytesWritten > 0) {
@@ -149,10 +175,15 @@ function refuseUnreadable({ serverName }: HttpServerOptions, error: NodeJS.Errno
 export function sendUnreadable(
   socket: Socket,
   serverName: string,
-  { code = '' }: NodeJS.ErrnoException,
+  error: NodeJS.ErrnoException & { readonly rawPacket?: unknown },
   bodyOf: (message: string) => object,
 ): void {
-  const [status, message] = UNREADABLE[code] ?? [400, 'not a valid HTTP request']
+  const [status, message] =
+    error.code === 'HPE_HEADER_OVERFLOW'
+      ? REFUSED_HEADS[refusedHeadIn(error)]
+      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? [408, 'the request took too long to arrive']
+        : [400, 'not a valid HTTP request']
   const body = JSON.stringify(bodyOf(message))
   const head = [
     `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}`,
@@ -164,10 +195,33 @@ export function sendUnreadable(
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
 }
 
-export const HEADERS_TOO_LARGE = `headers exceed ${LISTENER_LIMITS.headerBytesMax} bytes`
-const UNREADABLE: { readonly [code: string]: readonly [number, string] } = {
-  HPE_HEADER_OVERFLOW: [431, HEADERS_TOO_LARGE],
-  ERR_HTTP_REQUEST_TIMEOUT: [408, 'the request took too long to arrive'],
+/** Why a request is refused by its head alone. */
+export type RefusedHead = 'address too long' | 'headers too large' | 'packed body'
+
+/** @param encoding the header `Content-Encoding` */
+export function refusedHead(urlBytes: number, headerBytes: number, encoding = ''): RefusedHead | undefined {
+  const bytes = urlBytes + headerBytes
+  if (bytes >= LISTENER_LIMITS.headerBytesMax) return urlBytes * 2 > bytes ? 'address too long' : 'headers too large'
+  return encoding === '' || encoding.toLowerCase() === 'identity' ? undefined : 'packed body'
+}
+
+/** The same for a request of Node's HTTP server. */
+export function refusedHeadOf({ url = '', rawHeaders, headers }: IncomingMessage): RefusedHead | undefined {
+  const headerBytes = rawHeaders.reduce((sum, text) => sum + text.length, 0)
+  return refusedHead(url.length, headerBytes, headers['content-encoding'])
+}
+
+/** A head beyond what is read: Node shows the part at which it stopped. */
+export function refusedHeadIn({ rawPacket }: { readonly rawPacket?: unknown }): RefusedHead {
+  const start = Buffer.isBuffer(rawPacket) ? rawPacket.toString('latin1', 0, LISTENER_LIMITS.headerBytesMax) : ''
+  return /^[A-Z]+ [^\r\n]+$/.test(start) ? 'address too long' : 'headers too large'
+}
+
+/** Statuses and texts of these refusals. */
+export const REFUSED_HEADS: { readonly [why in RefusedHead]: readonly [status: number, message: string] } = {
+  'address too long': [414, `the address exceeds ${LISTENER_LIMITS.headerBytesMax} bytes`],
+  'headers too large': [431, `headers exceed ${LISTENER_LIMITS.headerBytesMax} bytes`],
+  'packed body': [415, 'Content-Encoding is not supported: send the body as it is'],
 }
 
 /** The path of a request, without its query. */

@@ -54,13 +54,17 @@ export {
 } from './http-routes.ts'
 export {
   dropRest,
-  HEADERS_TOO_LARGE,
   HttpError,
   type HttpServer,
   LISTENER_LIMITS,
   limitsOf,
   listenAt,
   parseJsonBody,
+  REFUSED_HEADS,
+  type RefusedHead,
+  refusedHead,
+  refusedHeadIn,
+  refusedHeadOf,
   requestPath,
   sendUnreadable,
   tlsOptionsOf,

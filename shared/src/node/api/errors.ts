@@ -7,6 +7,11 @@ import { ProblemError, type ProblemOptions } from './route.ts'
 type ErrorRow = { readonly status: number; readonly message: string; readonly hint: string }
 
 export const ERRORS = {
+  'address-too-long': {
+    status: 414,
+    message: 'The address of the request is too long.',
+    hint: 'Send at most 16 KiB of address and headers.',
+  },
   'bad-idempotency-key': {
     status: 400,
     message: 'idempotency-key must be 8 to 128 visible characters',
@@ -84,7 +89,7 @@ export const ERRORS = {
   'headers-too-large': {
     status: 431,
     message: 'The headers of the request are too large.',
-    hint: 'Send fewer or shorter headers. Delete the cookies of this address.',
+    hint: 'Send at most 16 KiB of address and headers. Delete the cookies of this address.',
   },
   'id-with-comma': {
     status: 400,
@@ -335,6 +340,11 @@ export const ERRORS = {
     status: 422,
     message: 'The uploaded bytes do not match the file.',
     hint: 'The file changed during the upload, or the upload continued with another file. Start it again.',
+  },
+  'packed-body': {
+    status: 415,
+    message: 'The body is compressed.',
+    hint: 'Send it as it is, without Content-Encoding.',
   },
   'person-disabled': {
     status: 409,

@@ -11,7 +11,6 @@ export const HTTP_LIMITS = {
   /** Requests per minute of an authenticated principal, and of an address without credentials. */
   requestsKnown: 6_000,
   requestsUnknown: 600,
-  headerBytesMax: 16_384,
   /** Time from the first byte of a request to the end of its headers, and to its end. */
   headersMs: 10_000,
   requestMs: 300_000,

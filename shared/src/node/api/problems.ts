@@ -6,27 +6,37 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { hasZodFastifySchemaValidationErrors, isResponseSerializationError } from 'fastify-type-provider-zod'
 import type { Problem } from '../../contract/index.ts'
 import { errorRow, VacancyError } from '../../index.ts'
-import { http } from '../index.ts'
+import { http, type RefusedHead, refusedHeadIn } from '../index.ts'
 import { problem } from './errors.ts'
 import { HTTP_LIMITS } from './options.ts'
 import { ProblemError } from './route.ts'
 
 /** Malformed or unfinished requests: there is no reply object yet. */
-export function refuseBytes(error: Error & { readonly code?: string }, socket: Socket): void {
+export function refuseBytes(
+  error: Error & { readonly code?: string; readonly rawPacket?: unknown },
+  socket: Socket,
+): void {
   if (socket.destroyed || !socket.writable) return
-  endWith(socket, UNREADABLE[error.code ?? ''] ?? NO_HTTP)
+  if (error.code === 'HPE_HEADER_OVERFLOW') endWith(socket, refusalOfHead(refusedHeadIn(error)))
+  else endWith(socket, error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? TIMED_OUT : NO_HTTP)
 }
+
+/** A request that is refused by its head alone. */
+export function refusalOfHead(refused: RefusedHead): ProblemError {
+  return problem(HEAD_PROBLEMS[refused])
+}
+
+const HEAD_PROBLEMS = {
+  'address too long': 'address-too-long',
+  'headers too large': 'headers-too-large',
+  'packed body': 'packed-body',
+} as const
 
 const NO_HTTP = problem('no-http')
 
-const UNREADABLE: { readonly [code: string]: ProblemError } = {
-  ERR_HTTP_REQUEST_TIMEOUT: problem('request-timeout', {
-    hint: `Send the headers within ${HTTP_LIMITS.headersMs / 1000} s and the whole request within ${HTTP_LIMITS.requestMs / 1000} s.`,
-  }),
-  HPE_HEADER_OVERFLOW: problem('headers-too-large', {
-    hint: `Send at most ${HTTP_LIMITS.headerBytesMax} bytes of headers. Delete the cookies of this address.`,
-  }),
-}
+const TIMED_OUT = problem('request-timeout', {
+  hint: `Send the headers within ${HTTP_LIMITS.headersMs / 1000} s and the whole request within ${HTTP_LIMITS.requestMs / 1000} s.`,
+})
 
 /** Writes a problem to a connection that has no reply object, and ends the connection. */
 export function endWith(socket: Duplex, { status, code, message, hint, more }: ProblemError): void {

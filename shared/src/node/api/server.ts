@@ -16,11 +16,20 @@ import type { Logger } from 'pino'
 import type { z } from 'zod'
 import { CONTROL_BODY_BYTES_MAX, unknownField, unknownFieldText } from '../../contract/index.ts'
 import { assert, type Clock, VacancyError } from '../../index.ts'
-import { dropRest, openTls, secureContextOf, type TlsMaterial, type TlsStore, VERSION } from '../index.ts'
+import {
+  dropRest,
+  LISTENER_LIMITS,
+  openTls,
+  refusedHeadOf,
+  secureContextOf,
+  type TlsMaterial,
+  type TlsStore,
+  VERSION,
+} from '../index.ts'
 import { foreignHost, isOwnHost } from './admission.ts'
 import { problem } from './errors.ts'
 import { type App, HTTP_LIMITS, type HttpOptions } from './options.ts'
-import { cut, refuseBytes, sendProblem } from './problems.ts'
+import { cut, refusalOfHead, refuseBytes, sendProblem } from './problems.ts'
 
 const DAY_SECONDS = 86_400
 
@@ -28,7 +37,7 @@ const DAY_SECONDS = 86_400
 export async function createHttp(options: HttpOptions): Promise<App> {
   const { tls } = options
   const limits = {
-    maxHeaderSize: HTTP_LIMITS.headerBytesMax,
+    maxHeaderSize: LISTENER_LIMITS.headBytesRead,
     headersTimeout: HTTP_LIMITS.headersMs,
     connectionsCheckingInterval: HTTP_LIMITS.checkMs,
   }
@@ -97,6 +106,10 @@ async function addSecurity(app: App, options: HttpOptions): Promise<void> {
     // Requests without a socket are internal, for a page whose own request passed this check.
     if (request.raw.socket instanceof Socket && !isOwnHost(request.raw, options))
       throw foreignHost(request.raw, options)
+    const refused = refusedHeadOf(request.raw)
+    if (refused === undefined) return
+    if (refused !== 'packed body') reply.header('connection', 'close')
+    throw refusalOfHead(refused)
   })
   // Once the response is sent, Node reads and drops what is left without a bound.
   app.addHook('onSend', async (request) => dropRest(request.raw, HTTP_LIMITS))
