@@ -14,6 +14,9 @@ import {
   loadConfig,
 } from '@vacancy/shared/node'
 
+/** Each program reads variables with its own prefix. */
+export const COMPONENTS = { run: 'RUN', runClustered: 'RUN_CLUSTERED' } as const
+
 /** Sources from which a node downloads snapshots (snapshot-download.ts). */
 export const PULL_URLS = ['any', 'https', 'none'] as const
 

@@ -15,9 +15,9 @@ import {
   WIRE_CODES,
 } from '@vacancy/shared'
 import { NODE_HTTP_LIMITS } from '@vacancy/shared/contract'
-import { configTable, limitsTable, metricsTable } from '@vacancy/shared/node'
+import { configTable, limitsTable, metricsTable, variableOf } from '@vacancy/shared/node'
 import { COMMAND_LIST, type CommandSpec, type FieldSpec, REPLIES } from '@vacancy/shared/wire'
-import { CONFIG_FILES, ENGINE_SCHEMA } from './config.ts'
+import { COMPONENTS, CONFIG_FILES, ENGINE_SCHEMA } from './config.ts'
 import { EXIT_CODES } from './exit-codes.ts'
 import { CLUSTER_REASONS, NODE_REASONS, type ReasonRow } from './http/reasons.ts'
 import { METRICS } from './metrics.ts'
@@ -180,7 +180,13 @@ function configPage(): string {
   return page(
     'Configuration of a node',
     '`engine/src/config.ts`',
-    `A YAML file of flat keys, each of them optional: the one of \`--config\`, else the first existing of ${CONFIG_FILES.map(code).join(' and ')}, else the defaults. Variables (\`VACANCY_NODE_TCP_PORT\`) override the file, and flags (\`--tcp-port\`) override variables. \`GET /config\` shows each value in force and its origin.`,
+    `A YAML file of flat keys, each of them optional: the one of \`--config\`, else the first existing of ${CONFIG_FILES.map(code).join(' and ')}, else the defaults. Variables (${Object.values(
+      COMPONENTS,
+    )
+      .map((each) => code(variableOf(each, 'tcp-port')))
+      .join(
+        ' of `vacancy run`, ',
+      )} of \`vacancy run-clustered\`) override the file, and flags (\`--tcp-port\`) override variables. Unknown variables that begin with \`VACANCY_\` are named in the log. \`GET /config\` shows each value in force and its origin.`,
     'A wrong type, a value out of its range or an unknown key stops the start with exit code 64 and one line per error. Across keys: the three ports differ unless 0; `raft_tick_ms` × `raft_election_tick` is 150 to 60000 ms; `raft_heartbeat_tick` is at most half of `raft_election_tick`; `sys_cores_count` is less than the number of cores; `session_table_bytes` is at most half of the memory for data.',
     configTable(ENGINE_SCHEMA),
     '## Limits of the HTTP API',

@@ -18,7 +18,7 @@ import {
 } from '@vacancy/shared/node'
 import { FABRIC_TOKENS } from './access.ts'
 import { bridgeCommand } from './bridge/cli.ts'
-import { REGISTRY_FLAGS, RESOLVER_FLAGS } from './config.ts'
+import { COMPONENTS, REGISTRY_FLAGS, RESOLVER_FLAGS } from './config.ts'
 import { tlsFilesOf } from './forward/program.ts'
 import { proxyCommand } from './proxy/cli.ts'
 import { joinBooleans } from './proxy/config.ts'
@@ -29,7 +29,8 @@ import { routerCommand } from './router/cli.ts'
 
 const registryCommand = defineCommand({
   name: 'vacancy registry',
-  component: 'REGISTRY',
+  component: COMPONENTS.registry,
+  logsWarnings: true,
   summary: 'Starts the registry of components, segments and the codec list.',
   flags: REGISTRY_FLAGS,
   run: async ({ flags, view, warnings }) => {
@@ -84,7 +85,8 @@ const registryCommand = defineCommand({
 
 const resolverCommand = defineCommand({
   name: 'vacancy resolver',
-  component: 'RESOLVER',
+  component: COMPONENTS.resolver,
+  logsWarnings: true,
   summary: 'Starts a resolver for development: it looks up hosts of nodes, bridges and routers in a table.',
   flags: RESOLVER_FLAGS,
   run: async ({ flags, view, warnings }) => {

@@ -7,6 +7,15 @@ import { type Flags, LOG_FORMATS, LOG_LEVELS } from '@vacancy/shared/node'
 
 const PORT = { min: 0, max: 65_535 } as const
 
+/** Each program reads variables with its own prefix. */
+export const COMPONENTS = {
+  registry: 'REGISTRY',
+  resolver: 'RESOLVER',
+  bridge: 'BRIDGE',
+  router: 'ROUTER',
+  proxy: 'PROXY',
+} as const
+
 /** Flags of every service. */
 const COMMON = {
   'drain-secs': {

@@ -12,10 +12,11 @@ import {
   type MetricsTable,
   metricsTable,
   shortRangeOf,
+  variableOf,
 } from '@vacancy/shared/node'
 import { BRIDGE_FLAGS } from './bridge/config.ts'
 import { BRIDGE_METRICS } from './bridge/metrics.ts'
-import { REGISTRY_FLAGS, RESOLVER_FLAGS } from './config.ts'
+import { COMPONENTS, REGISTRY_FLAGS, RESOLVER_FLAGS } from './config.ts'
 import { REGISTRY_METRICS, RESOLVER_METRICS } from './metrics.ts'
 import { PROXY_FLAGS, PROXY_SCHEMA } from './proxy/config.ts'
 import { PROXY_METRICS } from './proxy/metrics.ts'
@@ -28,7 +29,7 @@ export function pages(): { readonly [file: string]: string } {
     'fabric-config.md': page(
       'Flags of the fabric',
       'the tables of flags in `fabric/src`',
-      'Each flag is also an environment variable, such as `VACANCY_REGISTRY_STATE_FILE` or `VACANCY_RESOLVER_MAP`; a flag overrides its variable. An invalid value or an unknown flag ends the start with exit code 64. `--help` and `--version` print and exit.',
+      `Each flag is also an environment variable with the prefix of its program: ${PREFIXES}. A flag overrides its variable. Unknown variables that begin with \`VACANCY_\` are named in the log, and so are those that a platform makes from the name of a service, such as \`VACANCY_REGISTRY_PORT=tcp://…\`: they are ignored. An invalid value or an unknown flag ends the start with exit code 64. \`--help\` and \`--version\` print and exit.`,
       '## Flags of several programs',
       sharedFlagsTable(),
       ...Object.entries(PROGRAMS).flatMap(([name, flags]) => [`## vacancy ${name}`, flagsTable(ownFlags(flags))]),
@@ -85,6 +86,10 @@ const PROGRAMS: { readonly [name: string]: Flags } = {
   router: ROUTER_FLAGS,
   proxy: PROXY_FLAGS,
 }
+
+const PREFIXES = Object.entries(COMPONENTS)
+  .map(([program, component]) => `\`${variableOf(component, '')}…\` of \`vacancy ${program}\``)
+  .join(', ')
 
 /** Programs that have a flag with the same row, by that row. */
 function programsByRow(): Map<string, string[]> {

@@ -10,6 +10,7 @@ const OF_OTHER_COMMANDS = /^VACANCY_QUEUE_(URL|TOKEN|TOKEN_FILE|TLS_CA) /
 export const serveCommand = defineCommand({
   name: 'vacancy queue serve',
   component: 'QUEUE',
+  logsWarnings: true,
   summary: 'Starts the job queue alone: producers over HTTP, consumers over WebSocket.',
   flags: {
     config: { type: 'text', value: 'FILE', summary: 'Configuration; else ./queue.yml, then /etc/vacancy/queue.yml.' },

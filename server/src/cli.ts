@@ -23,6 +23,7 @@ const CONFIG = {
 export const controlPlaneCommand = defineCommand({
   name: 'vacancy control-plane',
   component: 'CONTROL_PLANE',
+  logsWarnings: true,
   summary: 'Starts the control plane with its console. `vacancy control-plane link` makes a sign-in link.',
   flags: {
     config: CONFIG,

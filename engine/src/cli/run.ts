@@ -16,7 +16,14 @@ import {
   VERSION,
 } from '@vacancy/shared/node'
 import type { ClusterNodeOptions } from '../cluster-node.ts'
-import { codecsFileOf, ENGINE_SCHEMA, type EngineConfig, loadEngineConfig, requireNodeIdOf } from '../config.ts'
+import {
+  COMPONENTS,
+  codecsFileOf,
+  ENGINE_SCHEMA,
+  type EngineConfig,
+  loadEngineConfig,
+  requireNodeIdOf,
+} from '../config.ts'
 import { type NodeOptions, type RunningNode, startNode } from '../node.ts'
 import { checkPeerTls } from '../transport/peer-tls.ts'
 
@@ -68,7 +75,8 @@ const COMMON_FLAGS = {
 
 export const runCommand = defineCommand({
   name: 'vacancy run',
-  component: 'RUN',
+  component: COMPONENTS.run,
+  logsWarnings: true,
   summary: 'Starts a standalone node: TCP protocol and HTTP API over the data in its folder.',
   flags: {
     codecs: { type: 'text', value: 'FILE', summary: 'Codec list. Default: codecs.yml beside the configuration.' },
@@ -101,7 +109,8 @@ export const runCommand = defineCommand({
 
 export const runClusteredCommand = defineCommand({
   name: 'vacancy run-clustered',
-  component: 'RUN_CLUSTERED',
+  component: COMPONENTS.runClustered,
+  logsWarnings: true,
   summary:
     'Starts a member of a shard: as `run`, with every write on a majority of the voters before it is acknowledged.',
   flags: {

@@ -3,6 +3,7 @@
 import { systemClock, VacancyError } from '@vacancy/shared'
 import { defineCommand, openHttpCaller } from '@vacancy/shared/node'
 import { systemSchedule } from '@vacancy/shared/schedule'
+import { COMPONENTS } from '../config.ts'
 import { checkedId, runService } from '../forward/program.ts'
 import { startBridge } from './bridge.ts'
 import { BRIDGE_FLAGS } from './config.ts'
@@ -10,7 +11,8 @@ import { openDiscovery } from './discovery.ts'
 
 export const bridgeCommand = defineCommand({
   name: 'vacancy bridge',
-  component: 'BRIDGE',
+  component: COMPONENTS.bridge,
+  logsWarnings: true,
   summary: 'Starts a bridge: the way from routers to the nodes of a shard.',
   flags: BRIDGE_FLAGS,
   run: async ({ flags, view, warnings }) => {

@@ -1,13 +1,15 @@
 /** The command line of `vacancy proxy`. */
 
 import { defineCommand, runProgram } from '@vacancy/shared/node'
+import { COMPONENTS } from '../config.ts'
 import { loadProxyConfig, PROXY_FLAGS, PROXY_SCHEMA } from './config.ts'
 import { openServing, proxyLog, type ServeOptions } from './serve.ts'
 import { canSharePorts, startWorkers, type Workers } from './workers.ts'
 
 export const proxyCommand = defineCommand({
   name: 'vacancy proxy',
-  component: 'PROXY',
+  component: COMPONENTS.proxy,
+  logsWarnings: true,
   summary: 'Starts the HTTP proxy: commands as JSON over HTTP, sent to a node, a shard or an edge router.',
   flags: PROXY_FLAGS,
   settings: PROXY_SCHEMA,

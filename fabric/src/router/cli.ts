@@ -3,6 +3,7 @@
 import { systemClock, VacancyError } from '@vacancy/shared'
 import { defineCommand } from '@vacancy/shared/node'
 import { systemSchedule } from '@vacancy/shared/schedule'
+import { COMPONENTS } from '../config.ts'
 import { checkedId, runService } from '../forward/program.ts'
 import { ROUTER_DEADLINE_MS, ROUTER_FLAGS } from './config.ts'
 import { openTables } from './refresh.ts'
@@ -10,7 +11,8 @@ import { startRouter } from './router.ts'
 
 export const routerCommand = defineCommand({
   name: 'vacancy router',
-  component: 'ROUTER',
+  component: COMPONENTS.router,
+  logsWarnings: true,
   summary: 'Starts a router: the entry of clients (edge mode), or the way to the shards of a zone (zone mode).',
   flags: ROUTER_FLAGS,
   run: async ({ flags, view, warnings }) => {

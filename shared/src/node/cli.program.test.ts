@@ -138,9 +138,43 @@ test('an invalid variable is named in the error', () => {
   expect(fault(NEEDED, { VACANCY_NODE_THREADS: 'x' })).toContain('VACANCY_NODE_THREADS: "x" is not a whole number')
 })
 
-test('an unknown variable with our prefix is a warning, not an error', () => {
-  expect(parse([], { VACANCY_NODE_TREADS: '3', VACANCY_PROXY_PORT: '1' }).warnings).toEqual([
-    'VACANCY_NODE_TREADS is set but unknown; did you mean VACANCY_NODE_THREADS?',
+test.each([
+  [{ VACANCY_NODE_TREADS: '3' }, ['VACANCY_NODE_TREADS', '; did you mean VACANCY_NODE_THREADS?']],
+  // The prefix of no program.
+  [{ VACANCY_NODES_THREADS: '3' }, ['VACANCY_NODES_THREADS', '; did you mean VACANCY_NODE_THREADS?']],
+  [{ VACANCY_COLOUR: 'red' }, ['VACANCY_COLOUR', '']],
+])('%j is a warning, not an error', (env, [variable, suggestion]) => {
+  expect(parse([], env).warnings).toEqual([`${variable} is set but unknown: VACANCY_NODE_… is read${suggestion}`])
+})
+
+test('variables of other programs, of development and of applications are no concern of a program', () => {
+  const others = {
+    VACANCY_PROXY_HTTP_PORT: '1',
+    VACANCY_RUN_CLUSTERED_TCP_PORT: '1',
+    VACANCY_SEED: '1',
+    VACANCY_TOKEN: 't',
+  }
+
+  expect(parse([], others).warnings).toEqual([])
+  expect(parseCommand({ ...COMMAND, component: 'RUN' }, NEEDED, others).warnings).toEqual([])
+  const sibling = { ...COMMAND, flags: { url: { type: 'text', summary: 'Where.' } } } as const
+  expect(parseCommand(COMMAND, NEEDED, { VACANCY_NODE_URL: 'u' }, [sibling]).warnings).toEqual([])
+})
+
+test('variables that a platform makes from the name of a service are ignored with a word', () => {
+  const ofService = {
+    VACANCY_NODE_TCP_PORT: 'tcp://10.0.0.1:7777',
+    VACANCY_NODE_SERVICE_HOST: '10.0.0.1',
+    VACANCY_NODE_SERVICE_PORT_DATA: '7777',
+    VACANCY_NODE_PORT_7777_TCP_ADDR: '10.0.0.1',
+    VACANCY_PROXY_PORT: 'tcp://10.0.0.2:8777',
+  }
+
+  const { given, warnings } = parse([], ofService)
+
+  expect(given.size).toBe(0)
+  expect(warnings).toEqual([
+    'ignored as variables of a service of the platform: VACANCY_NODE_TCP_PORT, VACANCY_NODE_SERVICE_HOST, VACANCY_NODE_SERVICE_PORT_DATA, VACANCY_NODE_PORT_7777_TCP_ADDR',
   ])
 })
 

@@ -61,14 +61,14 @@ export type Parsed<F extends Flags> = {
   /** The flags with their origins, for `GET /config`. */
   readonly view: ConfigView
   readonly operands: readonly string[]
-  /** Unknown variables with our prefix, to be logged. */
+  /** Variables that are not used, and why: to be logged. */
   readonly warnings: readonly string[]
 }
 
 export type CommandSpec<F extends Flags> = {
   /** As typed, e.g. `vacancy run`. */
   readonly name: string
-  /** The middle of VACANCY_<COMPONENT>_<FLAG>. */
+  /** The middle of VACANCY_<COMPONENT>_<FLAG>; commands of one program share it. */
   readonly component: string
   readonly summary: string
   readonly flags: F
@@ -76,6 +76,8 @@ export type CommandSpec<F extends Flags> = {
   readonly settings?: ConfigSchema
   /** The operands after the flags, e.g. a folder. */
   readonly operands?: { readonly name: string; readonly min: number; readonly max: number; readonly summary: string }
+  /** Its log has the warnings; otherwise they are written to stderr. */
+  readonly logsWarnings?: true
 }
 
 /** A command and its implementation. */
@@ -109,7 +111,7 @@ export async function runCommands(
 ): Promise<void> {
   const [word, ...rest] = args
   const command = commands.find(({ name }) => name.split(' ').at(-1) === word)
-  if (command) return await runCommand(command, rest, env)
+  if (command) return await runCommand(command, rest, env, commands)
   if (word === undefined || word === '--help') {
     const words = commands.map(({ name }) => name.split(' '))
     const width = Math.max(...words.map((each) => each.at(-1)?.length ?? 0))
@@ -131,6 +133,7 @@ export async function runCommand(
   command: Command,
   args: readonly string[],
   env: Environment = process.env,
+  siblings: readonly Command[] = [],
 ): Promise<void> {
   try {
     if (args.includes('--help')) {
@@ -141,7 +144,9 @@ export async function runCommand(
       print(VERSION)
       return
     }
-    const code = await command.run(parseCommand(command, args, env))
+    const parsed = parseCommand(command, args, env, siblings)
+    if (!command.logsWarnings) for (const warning of parsed.warnings) writeSync(2, `${command.name}: ${warning}\n`)
+    const code = await command.run(parsed)
     if (code !== undefined) process.exitCode = code
   } catch (error) {
     // Open threads and sockets must not keep a failed program alive.
@@ -162,17 +167,21 @@ function print(text: string): void {
 /**
  * Parses arguments and environment by a command's table.
  *
+ * @param siblings commands of the same program, whose variables are known too
  * @throws VacancyError usage_error: unknown or missing flags and values out of range, in one line
  */
 export function parseCommand<const F extends Flags>(
   command: CommandSpec<F>,
   args: readonly string[],
   env: Environment,
+  siblings: readonly CommandSpec<Flags>[] = [],
 ): Parsed<F> {
   const kinds = kindsOf(command)
   const faults: string[] = []
   const texts = new Map<string, Given>()
-  const warnings = readEnvironment(command.component, kinds, env, texts)
+  const theirs = siblings.filter(({ component }) => component === command.component)
+  const known = new Set(theirs.flatMap((each) => [...kindsOf(each).keys()]))
+  const warnings = readEnvironment(command.component, kinds, known, env, texts)
   const operands = readArguments(kinds, args, texts, faults)
   const flags: { [name: string]: unknown } = {}
   const view: { [name: string]: ConfigView[string] } = {}
@@ -206,24 +215,63 @@ function kindsOf<F extends Flags>(command: CommandSpec<F>): ReadonlyMap<string, 
   return kinds
 }
 
+/** The programs that read variables, beside those of this table's own commands. */
+const COMPONENTS = [
+  ...['RUN', 'RUN_CLUSTERED', 'BUILD_SNAPSHOT', 'INSPECT', 'BACKUP', 'EXPORT', 'QUARANTINE', 'CERTS', 'REGISTRY'],
+  ...['RESOLVER', 'BRIDGE', 'ROUTER', 'PROXY', 'CONTROL_PLANE', 'QUEUE', 'CLUSTER', 'QUERY', 'QUICKSTART', 'START'],
+]
+
+const ALL = 'VACANCY_'
+
+/** Variables that are no flags: of development, and of applications that use the client. */
+const OTHER_VARIABLES = /^VACANCY_(FROM_SOURCE|STARTER_FD|CONSOLE|SEED|PLANTED|TEST_.*|TOKEN|NODE_TOKEN|PROXY_TOKEN)$/
+
+/** Variables by which platforms tell a container of services, named after a service. */
+const OF_SERVICE = /_SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?$/
+const SERVICE_URL = /^(tcp|udp|sctp):\/\//
+
+/**
+ * Reads the variables of a program. Those that nobody reads are only warnings: a platform makes some from the names of
+ * its services.
+ */
 function readEnvironment(
   component: string,
   kinds: ReadonlyMap<string, Flag['type']>,
+  siblings: ReadonlySet<string>,
   env: Environment,
   texts: Map<string, Given>,
 ): string[] {
-  const prefix = variableOf(component, '')
   const flags = new Map([...kinds.keys()].map((name) => [variableOf(component, name), name]))
+  const known = new Set([...flags.keys(), ...[...siblings].map((name) => variableOf(component, name))])
+  const own = variableOf(component, '')
+  const prefixes = [own, ...COMPONENTS.map((each) => variableOf(each, ''))]
   const warnings: string[] = []
+  const services: string[] = []
   for (const [variable, text] of Object.entries(env)) {
     // An empty variable counts as unset.
-    if (!variable.startsWith(prefix) || text === undefined || text === '') continue
+    if (!variable.startsWith(ALL) || text === undefined || text === '') continue
+    if (SERVICE_URL.test(text) || (OF_SERVICE.test(variable) && !known.has(variable))) {
+      if (variable.startsWith(own)) services.push(variable)
+      continue
+    }
     const name = flags.get(variable)
     if (name !== undefined) texts.set(name, { text, at: variable, from: 'env' })
-    // Only a warning: orchestrators derive variables from service names, and may collide with our prefix.
-    else warnings.push(`${variable} is set but unknown${suggestion(variable, flags.keys())}`)
+    if (known.has(variable) || OTHER_VARIABLES.test(variable)) continue
+    const owner = prefixes.reduce(
+      (most, each) => (variable.startsWith(each) && each.length > most.length ? each : most),
+      '',
+    )
+    if (owner !== '' && owner !== own) continue
+    warnings.push(`${variable} is set but unknown: ${own}… is read${suggestionOf(variable, known)}`)
   }
+  if (services.length > 0) warnings.push(`ignored as variables of a service of the platform: ${services.join(', ')}`)
   return warnings
+}
+
+/** The beginning that all variables share says nothing about which one was meant. */
+function suggestionOf(variable: string, known: Iterable<string>): string {
+  const names = [...known].map((each) => each.slice(ALL.length))
+  return suggestion(variable.slice(ALL.length), names, ALL)
 }
 
 /** Splits the arguments into flag texts and returns the operands. */
@@ -279,9 +327,9 @@ function defaultOf(flag: Flag): SettingValue | undefined {
   return flag.type === 'boolean' ? false : flag.default
 }
 
-/** `tcp-port` of `node` as `VACANCY_NODE_TCP_PORT`. */
-function variableOf(component: string, name: string): string {
-  return `VACANCY_${component}_${name}`.replaceAll('-', '_').toUpperCase()
+/** `tcp-port` of `RUN` as `VACANCY_RUN_TCP_PORT`. */
+export function variableOf(component: string, name: string): string {
+  return `${ALL}${component}_${name}`.replaceAll('-', '_').toUpperCase()
 }
 
 function kebabCase(key: string): string {

@@ -13,6 +13,7 @@ export {
   runCommand,
   runCommands,
   VERSION,
+  variableOf,
 } from './cli.ts'
 export { loadCodecFile, parseCodecFile } from './codec-file.ts'
 export { commitOf } from './commit.ts'
