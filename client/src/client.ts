@@ -68,6 +68,11 @@ type Method<Name extends CommandName, Returned> = (
   fields: RequestFields<Name>,
   options?: CallOptions,
 ) => Promise<Returned>
+/** With `reinstate`, rooms are taken again under an id that was released. */
+type TakeFields<Name extends 'BOOKSTAY' | 'HOLDSTAY'> = Omit<RequestFields<Name>, 'reinstate'> & {
+  readonly reinstate?: boolean | undefined
+}
+
 /** Of a stay that expired, and where the call comes from. */
 export type ConfirmConditions = {
   readonly retake?: boolean
@@ -79,8 +84,10 @@ export type ConfirmConditions = {
 export type ReleaseConditions = {
   /** Marks an unknown stay, so that a booking of it that comes later is refused. */
   readonly void?: boolean
-  /** The lines of a booking that the shard no longer remembers. */
+  /** Must be those of the stay. */
   readonly lines?: readonly StayLine[]
+  /** Gives the rooms of the lines back even if the id is unknown: it was booked before stays were recorded. */
+  readonly unrecorded?: boolean
   readonly source?: string
 }
 
@@ -147,9 +154,9 @@ export type VacancyClient = {
    * Takes all nights of all lines, or none (BOOKSTAY). Each call on a stay may be repeated: its id makes the call count
    * once. A refusal has the night in `details`.
    */
-  bookStay: Method<'BOOKSTAY', Result<'BOOKSTAY'>>
+  bookStay: (fields: TakeFields<'BOOKSTAY'>, options?: CallOptions) => Promise<Result<'BOOKSTAY'>>
   /** The same until a deadline; repeated with the same lines, it moves the deadline (HOLDSTAY). */
-  holdStay: Method<'HOLDSTAY', Result<'HOLDSTAY'>>
+  holdStay: (fields: TakeFields<'HOLDSTAY'>, options?: CallOptions) => Promise<Result<'HOLDSTAY'>>
   /** Makes a held stay booked; with `retake`, also one that expired, if its rooms are still free (CONFIRMSTAY). */
   confirmStay: (stayId: string, conditions?: ConfirmConditions, options?: CallOptions) => Promise<Result<'CONFIRMSTAY'>>
   /** Gives the rooms of a stay back (RELEASESTAY). */
@@ -383,12 +390,16 @@ function face(state: State): VacancyClient {
     listDates: async (fields, options) => (await ask('PROPROOMDATELIST', fields, options)).dates,
     deleteRoomType: (fields, options) => done(ask('DELPROPROOM', fields, options)),
 
-    bookStay: (fields, options) => ask('BOOKSTAY', fields, options),
-    holdStay: (fields, options) => ask('HOLDSTAY', fields, options),
+    bookStay: ({ reinstate, ...rest }, options) =>
+      ask('BOOKSTAY', { ...rest, ...(reinstate && { reinstate: 1 }) }, options),
+    holdStay: ({ reinstate, ...rest }, options) =>
+      ask('HOLDSTAY', { ...rest, ...(reinstate && { reinstate: 1 }) }, options),
     confirmStay: (stayId, { retake, ...rest } = {}, options) =>
       ask('CONFIRMSTAY', { stayId, ...(retake && { retake: 1 }), ...rest }, options),
-    releaseStay: (stayId, { void: isVoid, ...rest } = {}, options) =>
-      ask('RELEASESTAY', { stayId, ...(isVoid && { void: 1 }), ...rest }, options),
+    releaseStay: (stayId, { void: isVoid, unrecorded, ...rest } = {}, options) => {
+      const flags = { ...(isVoid && { void: 1 }), ...(unrecorded && { unrecorded: 1 }) }
+      return ask('RELEASESTAY', { stayId, ...flags, ...rest }, options)
+    },
     stay: (stayId, options) => ask('GETSTAY', { stayId }, options),
     stays: (fields, options) => ask('LISTSTAYS', fields, options),
 

@@ -120,7 +120,7 @@ export const METRICS = {
   vacancy_stays_bytes: { type: 'gauge', help: 'Bytes of records of stays; the setting stays_bytes bounds them.' },
   vacancy_nights_oversold: {
     type: 'gauge',
-    help: 'Nights on which the source of record took rooms back that are on hold. See the runbook for oversold nights.',
+    help: 'Nights on which rooms on hold are missing: the source of record took them back, or the package. See the runbook for oversold nights.',
   },
   vacancy_stays_expired_total: { type: 'counter', help: 'Holds that expired, as applied by this process.' },
   vacancy_stays_refused_total: {
@@ -131,6 +131,15 @@ export const METRICS = {
   vacancy_stays_overflowed_rooms_total: {
     type: 'counter',
     help: 'Rooms that a cancellation did not return, because 255 were left.',
+  },
+  vacancy_stays_unrecorded_rooms_total: {
+    type: 'counter',
+    help: 'Rooms a night that were given back by the lines of bookings without a record (RELEASESTAY with unrecorded).',
+  },
+  vacancy_stays_evicted_total: {
+    type: 'counter',
+    help: 'Stays that were forgotten before their time, because stays_bytes was reached: ended ones, and bookings of nights to come.',
+    labels: ['state'],
   },
   vacancy_cores: {
     type: 'gauge',

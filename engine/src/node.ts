@@ -597,6 +597,11 @@ function takeStatus(
   const isFull = state.memory !== undefined && refusesForMemory(state.memory)
   if (isFull) setUnavailable('memory_full', 'writes that need memory are refused; reads, updates and deletes continue')
   else if (state.unavailable.delete('memory_full')) log.info({}, 'memory available again')
+  if (status.stays?.isFull) {
+    const { ended, booked } = status.stays.evicted
+    const detail = `${ended} ended stays and ${booked} bookings were forgotten before their time`
+    setUnavailable('stays_full', detail)
+  } else if (state.unavailable.delete('stays_full')) log.info({}, 'stays are remembered for their time again')
 }
 
 /** The clock difference of a member to the other voters is reported with the shard's conditions. */

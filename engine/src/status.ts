@@ -34,6 +34,12 @@ export type StaysStatus = {
   /** Since the start of the process. */
   readonly expired: number
   readonly overflowedRooms: number
+  /** Rooms a night of bookings without a record, given back by their lines. */
+  readonly unrecordedRooms: number
+  /** Stays that were forgotten before their time, because `stays_bytes` was reached. */
+  readonly evicted: { readonly ended: number; readonly booked: number }
+  /** Whether some were within the last day. */
+  readonly isFull: boolean
   readonly refused: { readonly [code: string]: number }
   readonly settings: StaySettings
 }

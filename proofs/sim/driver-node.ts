@@ -57,12 +57,19 @@ import type { Configuration } from '../../engine/src/raft/messages.ts'
 import { createRaft, type RestoredState } from '../../engine/src/raft/raft.ts'
 import { FORMAT_VERSION } from '../../engine/src/snapshot/format.ts'
 import { follow, type Wait, waited } from '../../engine/src/steps.ts'
-import { applyCommand, latestTime } from '../../engine/src/store/apply.ts'
+import { applyCommand } from '../../engine/src/store/apply.ts'
 import type { Applied } from '../../engine/src/store/apply-context.ts'
 import { memoryBudgetOf } from '../../engine/src/store/charge.ts'
 import { KIND, kindOfCommand, writeBytes } from '../../engine/src/store/command.ts'
 import { recordOf } from '../../engine/src/store/stays.ts'
-import { AS_OF_LEVEL, isMemoryFull, type Memory, STAYS_LEVEL, stateDigest } from '../../engine/src/store/store.ts'
+import {
+  AS_OF_LEVEL,
+  isMemoryFull,
+  latestTime,
+  type Memory,
+  STAYS_LEVEL,
+  stateDigest,
+} from '../../engine/src/store/store.ts'
 import { crash, createSimulatedDisk, restart, type SimulatedDisk, stopBefore } from '../../engine/src/testing/disk.ts'
 import { addRead, createReadBatch, takeReadBatch } from '../../engine/src/threads/reads.ts'
 import {

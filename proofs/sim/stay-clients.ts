@@ -7,7 +7,7 @@
 import { packPropertyId } from '@vacancy/shared'
 import { between, betweenDecades, chance, pick, type Random, streamOf } from '@vacancy/testkit/random'
 import { scheduleIn } from '@vacancy/testkit/scheduler'
-import { STAY_FLAGS } from '../../engine/src/store/apply-stays.ts'
+import { REINSTATE_ANY, STAY_FLAGS } from '../../engine/src/store/apply-stays.ts'
 import {
   type CommandKind,
   KIND,
@@ -112,7 +112,7 @@ function changeOfSource(random: Random): Uint8Array[] {
   if (draw < 2) return [setHotel(random, hotel)]
   if (draw < 4) return fill(random, hotel)
   if (draw < 7) {
-    // Often a hotel of the same id follows, which must have none of the stays of the one before.
+    // Often a hotel of the same id follows, as in a full refresh: what is on hold stays so.
     const deletion = command(KIND.deleteProperty, undefined, (to) => writeBytes(to, idOf(hotel), 0, 16))
     return [deletion, ...(chance(random, 0.7) ? fill(random, hotel) : [])]
   }
@@ -157,17 +157,25 @@ function freshLines(random: Random): StayLine[] {
 
 type Request = { readonly stayId: string; readonly bytes: Uint8Array; readonly promises: boolean }
 
+/** The lines of a stay with other numbers of nights: a guest who leaves early, or stays longer. */
+function changedLines(random: Random, lines: readonly StayLine[]): StayLine[] {
+  return lines.map((line) => ({ ...line, nights: between(random, 1, line.nights + 1) }))
+}
+
 function someRequest({ random, holdsLong, lines: known }: Seller): Request {
   const draw = random.below(20)
   const isNew = known.size === 0 || (draw < 11 && chance(random, 0.6))
   const stayId = isNew ? `stay-${String(known.size).padStart(4, '0')}` : someId(random, known)
   const before = known.get(stayId)
-  const lines = before && chance(random, 0.9) ? before : freshLines(random)
+  const replaces = chance(random, 0.25) ? someId(random, known) : ''
+  const replaced = chance(random, 0.5) ? known.get(replaces) : undefined
+  const first = replaced ? changedLines(random, replaced) : freshLines(random)
+  const lines = before && chance(random, 0.9) ? before : first
   if (!before) known.set(stayId, lines)
-  const replaces = chance(random, 0.15) ? someId(random, known) : ''
+  const reinstates = chance(random, 0.05)
   const maxTotal = chance(random, 0.15) ? random.below(2_000) : -1
   const features = chance(random, 0.1) ? 1 + random.below(3) : 0
-  const taking = { stayId, lines, maxTotal, features, replaces: replaces === stayId ? '' : replaces }
+  const taking = { stayId, lines, maxTotal, features, reinstates, replaces: replaces === stayId ? '' : replaces }
   if (draw < 8) {
     const isLong = holdsLong && chance(random, 0.1)
     const seconds = isLong ? between(random, 3_600, 86_400) : between(random, 1, HOLD_SECONDS_MAX)
@@ -180,7 +188,7 @@ function someRequest({ random, holdsLong, lines: known }: Seller): Request {
     return { stayId, promises: true, bytes: stayCommand(KIND.confirmStay, { stayId, retake, ...limit }) }
   }
   const isVoid = chance(random, 0.2)
-  const own = !isVoid && chance(random, 0.3) ? { lines } : {}
+  const own = !isVoid && chance(random, 0.3) ? { lines, isUnrecorded: chance(random, 0.3) } : {}
   return { stayId, promises: false, bytes: stayCommand(KIND.releaseStay, { stayId, isVoid, ...own }) }
 }
 
@@ -199,6 +207,8 @@ type Fields = {
   readonly replaces?: string
   readonly retake?: boolean
   readonly isVoid?: boolean
+  readonly reinstates?: boolean
+  readonly isUnrecorded?: boolean
 }
 
 function stayCommand(kind: CommandKind, fields: Fields): Uint8Array {
@@ -210,7 +220,9 @@ function stayCommand(kind: CommandKind, fields: Fields): Uint8Array {
       (maxTotal >= 0 ? STAY_FLAGS.maxTotal : 0) |
         (replaces === '' ? 0 : STAY_FLAGS.replaces) |
         (fields.retake ? STAY_FLAGS.retake : 0) |
-        (fields.isVoid ? STAY_FLAGS.void : 0),
+        (fields.isVoid ? STAY_FLAGS.void : 0) |
+        (fields.reinstates ? STAY_FLAGS.reinstate : 0) |
+        (fields.isUnrecorded ? STAY_FLAGS.unrecorded : 0),
     )
     writeU32(to, seconds)
     writeF64(to, Math.max(0, maxTotal))
@@ -224,6 +236,7 @@ function stayCommand(kind: CommandKind, fields: Fields): Uint8Array {
       writeU32(to, FIRST_DAY + arrival)
       for (const byte of [nights, rooms, flags]) writeU8(to, byte)
     }
+    if (fields.reinstates) writeF64(to, REINSTATE_ANY)
   })
 }
 

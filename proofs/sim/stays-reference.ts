@@ -35,7 +35,9 @@ import {
   deleteProperty,
   heldOn,
   type ModelAnswer,
+  type ModelStay,
   makeRoom,
+  ownOn,
   passTime,
   releaseStay,
   type StaysModel,
@@ -48,7 +50,7 @@ import {
 export const HOTELS = ['hotel-0', 'hotel-1', 'hotel-2'] as const
 const NAME_OF = new Map(HOTELS.map((name) => [hex(packPropertyId(name) as Uint8Array), name as string]))
 /** `stays_bytes` until the log sets it. */
-const BYTES_MAX = 64 << 20
+const BYTES_MAX = 256 << 20
 
 /** The states of a stay with the indexes at which it reached them. */
 type Fate = { readonly index: number; readonly state: StayState | 'forgotten' }
@@ -73,6 +75,12 @@ export const STAY_COUNTS = [
   'voided',
   'forgottenStays',
   'refusedStays',
+  /** Bookings that a change ended when it was confirmed; changes that gave way; nights that had passed before. */
+  'changedStays',
+  'abandonedChanges',
+  'reinstatedStays',
+  'unrecordedStays',
+  'keptNights',
 ] as const
 type StayCounts = Record<(typeof STAY_COUNTS)[number], number>
 const COUNT_OF = {
@@ -138,7 +146,7 @@ export function executeStay(reference: StaysReference, reader: CommandReader, in
   // Whether there was memory is taken from the first replica: then nothing may have changed.
   const isRefused = observed === OUTCOME.refused
   const model = isRefused ? structuredClone(reference.model) : reference.model
-  const { error, stay } = answerOf(model, reader, index, reference.bytesMax)
+  const { error, stay } = answerOf(model, reader, index, reference)
   if (stay && !isRefused) {
     const { state, deadlineMs, total } = stay
     reference.replies.set(index, replyText(STAY_STATE[state], deadlineMs, total, stay.index))
@@ -152,7 +160,12 @@ export function replyText(state: number, deadlineMs: number, total: number, inde
   return `state ${state}, deadline ${deadlineMs}, total ${total}, index ${index}`
 }
 
-function answerOf(model: StaysModel, reader: CommandReader, index: number, bytesMax: number): ModelAnswer {
+function answerOf(
+  model: StaysModel,
+  reader: CommandReader,
+  index: number,
+  { bytesMax, counts }: StaysReference,
+): ModelAnswer {
   const { kind, timeMs } = reader
   const stayId = readId(reader)
   const flags = readU8(reader)
@@ -162,26 +175,39 @@ function answerOf(model: StaysModel, reader: CommandReader, index: number, bytes
   const other = readId(reader)
   readName(reader)
   const lines = Array.from({ length: readU8(reader) }, () => readLine(reader))
+  const reinstate = (flags & STAY_FLAGS.reinstate) === 0 ? 0 : readF64(reader)
   const hasMax = (flags & STAY_FLAGS.maxTotal) !== 0
   const most = hasMax ? { maxTotal: total } : {}
   const before = model.stays.get(stayId)
+  const reached = before?.state
   let answer: ModelAnswer
   if (kind === KIND.confirmStay) {
     const retake = (flags & STAY_FLAGS.retake) !== 0
     answer = confirmStay(model, { stayId, retake, ...most }, timeMs, index)
   } else if (kind === KIND.releaseStay) {
     const isVoid = (flags & STAY_FLAGS.void) !== 0
+    const isUnrecorded = (flags & STAY_FLAGS.unrecorded) !== 0
     const given = lines.length > 0 ? { lines } : {}
-    answer = releaseStay(model, { stayId, isVoid, ...given }, timeMs, index)
+    answer = releaseStay(model, { stayId, isVoid, isUnrecorded, ...given }, timeMs, index)
   } else {
     const replaces = (flags & STAY_FLAGS.replaces) !== 0 ? { replaces: other } : {}
     const hold = kind === KIND.holdStay ? { seconds } : {}
-    answer = takeStay(model, { stayId, lines, rateFeatures, ...most, ...replaces, ...hold }, timeMs, index)
+    answer = takeStay(model, { stayId, lines, rateFeatures, reinstate, ...most, ...replaces, ...hold }, timeMs, index)
   }
   const after = model.stays.get(stayId)
+  if (answer.error === '' && after) countChange(counts, model, after, reached)
   // A new record.
   if (after !== undefined && after !== before) makeRoom(model, bytesMax, timeMs)
   return answer
+}
+
+function countChange(counts: StayCounts, { today }: StaysModel, stay: ModelStay, before: StayState | undefined): void {
+  const { state, replaces, isUnrecorded, lines } = stay
+  if (state === 'booked' && replaces && before === 'held') counts.changedStays++
+  if (state === 'released' && replaces && before === 'held') counts.abandonedChanges++
+  if (before === 'released' && (state === 'booked' || state === 'held')) counts.reinstatedStays++
+  if (isUnrecorded && before === undefined) counts.unrecordedStays++
+  if (state === 'booked' && before === undefined && lines.some(({ arrival }) => arrival < today)) counts.keptNights++
 }
 
 function readId(reader: CommandReader): string {
@@ -245,7 +271,12 @@ export function changeHotel(
   const night = { propertyId: hotel, roomType: room, date }
   const amount = asOf === undefined ? given : baseAsOf(model, night, given, asOf)
   const error = changeRooms(model, command, hotel, room, date, amount)
-  const code = error === '' ? OUTCOME.done : error === 'OVERFLOW' ? OUTCOME.overflow : OUTCOME.underflow
+  const refusals: { readonly [error: string]: number } = {
+    OVERFLOW: OUTCOME.overflow,
+    OVERFLOW_HELD: OUTCOME.overflowHeld,
+    UNDERFLOW: OUTCOME.underflow,
+  }
+  const code = error === '' ? OUTCOME.done : (refusals[error] as number)
   return { code, left: sellableOn(model, hotel, room, date) ?? 0 }
 }
 
@@ -317,7 +348,7 @@ function differs(oracle: StayDifference['oracle'], text: string): StayDifference
 
 function recordsDifference(model: StaysModel, { stays, roomTypes }: LoadedLedger): StayDifference | undefined {
   if (stays.length !== model.stays.size) return differs('S4', `${stays.length} stays, not ${model.stays.size}`)
-  for (const { id, record, lines } of stays) {
+  for (const { id, record, lines, replaced } of stays) {
     const name = unpackPropertyId(id, 0)
     const stay = model.stays.get(name)
     if (!stay) return differs('S4', `stay ${name} is not in the log`)
@@ -333,6 +364,8 @@ function recordsDifference(model: StaysModel, { stays, roomTypes }: LoadedLedger
       return `${propertyId} ${roomType} ${arrival} ${nights} ${rooms} ${uncounted ? 1 : 0}`
     })
     if (texts.join() !== known.join()) return differs('S2', `stay ${name} has other lines: ${texts}, not ${known}`)
+    const origin = replaced && unpackPropertyId(replaced.id, 0)
+    if (origin !== stay.replaces?.id) return differs('S3', `stay ${name} replaces ${origin}, not ${stay.replaces?.id}`)
   }
   return undefined
 }
@@ -349,13 +382,13 @@ function nightsDifference(model: StaysModel, { nights, roomTypes }: LoadedLedger
       return differs('S1', `${hotel} ${room} ${date} has ${held} held, debt ${debt}, not ${wanted}`)
     found.set(`${hotel} ${room} ${date}`, held)
   }
-  for (const [name, { state, lines }] of model.stays) {
-    if (state !== 'held') continue
-    for (const { propertyId, roomType, arrival, nights: count, rooms, instance } of lines) {
-      if (model.properties.get(propertyId)?.instance !== instance) continue
+  for (const [name, stay] of model.stays) {
+    if (stay.state !== 'held') continue
+    for (const { propertyId, roomType, arrival, nights: count } of stay.lines) {
       for (let n = 0; n < count; n++) {
         const date = formatDay((parseDay(arrival) as number) + n)
         const held = found.get(`${propertyId} ${roomType} ${date}`) ?? 0
+        const rooms = ownOn(stay, propertyId, roomType, date)
         if (held < rooms && date >= model.droppedBefore)
           return differs('S2', `stay ${name} holds ${rooms} rooms of ${propertyId} ${roomType}, ${date} has ${held}`)
       }
@@ -403,14 +436,16 @@ export function ledgerDigest(memory: Memory): Lanes {
     sum.hi = (sum.hi + lanes.hi) >>> 0
   }
   const namesOf = (place: number) => textWords(encoder.encode(roomTypes[place]))
-  for (const { id, record, source, lines } of stays) {
+  for (const { id, record, source, lines, replaced } of stays) {
     const { deadlineMs, total, index, timeMs, bookedIndex, heldSinceMs } = record
     const moments = [deadlineMs, total, index, timeMs, bookedIndex, heldSinceMs].flatMap(floatWords)
-    const ofLines = lines.flatMap((line) => [
+    const ofLines = [...lines, ...(replaced?.lines ?? [])].flatMap((line) => [
       ...[...idWords(line.id), line.generation, ...namesOf(line.roomType), line.arrival],
       (line.nights << 16) | (line.rooms << 8) | line.flags,
     ])
-    add(1, [...idWords(id), record.state * 256 + lines.length, ...moments, ...textWords(source), ...ofLines])
+    const origin = replaced ? idWords(replaced.id) : []
+    const head = [...idWords(id), record.state * 256 + lines.length, ...moments, ...textWords(source)]
+    add(1, [...head, ...origin, ...ofLines])
   }
   for (const { id, generation } of generations) add(2, [...idWords(id), generation])
   for (const { id, roomType, day, held, debt } of nights)
@@ -438,10 +473,11 @@ function floatWords(number: number): number[] {
 const NEXT: { readonly [state in Fate['state']]: readonly Fate['state'][] } = {
   held: ['booked', 'released', 'expired'],
   booked: ['released', 'forgotten'],
-  released: ['forgotten'],
-  void: ['forgotten'],
+  // Reinstated.
+  released: ['held', 'booked', 'forgotten'],
+  void: ['held', 'booked', 'forgotten'],
   // Taken again under its id, or by a confirmation.
-  expired: ['held', 'booked', 'forgotten'],
+  expired: ['held', 'booked', 'void', 'forgotten'],
   forgotten: ['held', 'booked', 'released', 'void'],
 }
 

@@ -21,7 +21,7 @@ import {
   writeSnapshotDirSteps,
 } from '../../engine/src/snapshot/write.ts'
 import { follow } from '../../engine/src/steps.ts'
-import { applyCommand, latestTime } from '../../engine/src/store/apply.ts'
+import { applyCommand } from '../../engine/src/store/apply.ts'
 import { sumSegments } from '../../engine/src/store/apply-properties.ts'
 import { allocate, release } from '../../engine/src/store/arena.ts'
 import { budgetUse } from '../../engine/src/store/charge.ts'
@@ -41,6 +41,7 @@ import {
   clearStore,
   createStore,
   featureLevel,
+  latestTime,
   type Memory,
   publish,
   type Store,

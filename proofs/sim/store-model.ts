@@ -30,13 +30,14 @@ import {
   AS_OF_LEVEL,
   countsOf,
   digestOfWords,
+  LEDGER_LEVEL,
   type Memory,
   STAYS_LEVEL,
   state,
   stateDigest,
 } from '../../engine/src/store/store.ts'
 import { MAINTENANCE_GAP_DAYS_MAX } from '../../engine/src/store/window.ts'
-import { clampHolds } from '../../engine/src/testing/stays-model.ts'
+import { clampStays } from '../../engine/src/testing/stays-model.ts'
 import { isForgotten } from './machine.ts'
 import { heldSessions } from './session-model.ts'
 import {
@@ -441,10 +442,14 @@ function setTime(model: StoreModel, timeMs: number): void {
     model.slotDays.delete(slot)
     forEachNights(model, (nights) => void nights.delete(day))
   }
+  const { model: stays } = model.stays
+  // Bookings of nights that reopen may be forgotten.
+  if (today < model.droppedBefore && model.level >= LEDGER_LEVEL)
+    stays.knownFrom = Math.max(stays.knownFrom, model.result.index)
   model.lastMaintenanceDay = Math.min(model.lastMaintenanceDay, today)
   model.droppedBefore = Math.min(model.droppedBefore, today)
-  clampHolds(model.stays.model, timeMs)
-  model.stays.model.droppedBefore = formatDay(model.droppedBefore)
+  clampStays(stays, timeMs)
+  stays.droppedBefore = formatDay(model.droppedBefore)
 }
 
 function load(model: StoreModel, digest: string): void {

@@ -28,7 +28,7 @@ import { snapshotId } from '../snapshot/format.ts'
 import type { SnapshotHead } from '../snapshot/load.ts'
 import { findSnapshots } from '../snapshot/snapshot.ts'
 import type { SnapshotInfo } from '../status.ts'
-import { applyCommand, latestTime } from '../store/apply.ts'
+import { applyCommand } from '../store/apply.ts'
 import { sumSegments } from '../store/apply-properties.ts'
 import { budgetUse, memoryBudgetOf } from '../store/charge.ts'
 import { encodeSettings, KIND } from '../store/command.ts'
@@ -40,6 +40,7 @@ import {
   FEATURE_LEVEL,
   featureLevel,
   hasGenesis,
+  latestTime,
   noteShardDay,
   publish,
   type Store,

@@ -7,7 +7,6 @@ import { formatDay, LIMITS, packDay, unpackPropertyId, yearOf } from '@vacancy/s
 import { STAY_STATE } from '@vacancy/shared/wire'
 import { addBytes, addText, addU8, beginReply, createReplyWriter, finishReply, growReply } from '../protocol/reply.ts'
 import type { OversoldNight, StaysStatus } from '../status.ts'
-import { latestTime } from '../store/apply.ts'
 import type { Applied } from '../store/apply-context.ts'
 import { isStayAdmitted, settleDeadlines } from '../store/apply-stays.ts'
 import {
@@ -32,7 +31,7 @@ import { findRoom } from '../store/segment.ts'
 import { ANY_DAY, cursorOf, STAY_READ } from '../store/stay-reads.ts'
 import { staySettings } from '../store/stay-settings.ts'
 import { findStay, findStayProperty, isCurrent, lineCount, lineOf, moment, stateOf } from '../store/stays.ts'
-import { type Store, state } from '../store/store.ts'
+import { latestTime, type Store, state } from '../store/store.ts'
 import { field } from '../store/table-fields.ts'
 
 type StayAnswer = { readonly code: number; readonly frame: Uint8Array | undefined }
@@ -80,6 +79,9 @@ function statusOf(store: Store): StaysStatus {
     nextDeadlineMs: settleDeadlines(store)?.deadlineMs ?? 0,
     expired: ledger.counts.expired,
     overflowedRooms: ledger.counts.overflowed,
+    unrecordedRooms: ledger.counts.unrecorded,
+    evicted: { ...ledger.counts.evicted },
+    isFull: ledger.counts.evictedAtMs > latestTime(store.memory) - DAY_MS,
     refused: Object.fromEntries(ledger.counts.refused),
     settings: staySettings(store.memory),
   }

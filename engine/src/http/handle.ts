@@ -14,6 +14,7 @@ export type UnavailableReason =
   | 'disk_full'
   | 'disk_low'
   | 'memory_full'
+  | 'stays_full'
   | 'disk_failed'
   | 'digest_mismatch'
   | 'clock'

@@ -289,7 +289,7 @@ function status(handle: NodeHandle): NodeStatus {
 }
 
 function staysDocument(stays: StaysStatus): NonNullable<NodeStatus['stays']> {
-  const { held, bytes, oversoldNights, oversold, nextDeadlineMs, expired, overflowedRooms, refused, settings } = stays
+  const { held, bytes, oversoldNights, oversold, nextDeadlineMs, expired, refused, settings } = stays
   return {
     stays: stays.stays,
     held,
@@ -300,7 +300,9 @@ function staysDocument(stays: StaysStatus): NonNullable<NodeStatus['stays']> {
     })),
     next_deadline: nextDeadlineMs === 0 ? null : time(nextDeadlineMs),
     expired,
-    overflowed_rooms: overflowedRooms,
+    overflowed_rooms: stays.overflowedRooms,
+    unrecorded_rooms: stays.unrecordedRooms,
+    evicted: { ...stays.evicted },
     refused: { ...refused },
     settings: { ...settings },
   }

@@ -63,6 +63,13 @@ export const NODE_REASONS = {
       'vacancy_memory_budget_bytes, and vacancy_packages by segment: what can be deleted, or moved to another shard.',
     type: 'vacancy run --memory-max-bytes BYTES (at most 4294967296, then restart; in a shard on every voter)',
   },
+  stays_full: {
+    stops: 'nothing',
+    means:
+      'stays_bytes was reached within the last day: stays are forgotten before their time. Those that have ended go first; a booking that is forgotten cannot be changed or released by its id.',
+    lookAt: 'vacancy_stays_evicted_total by state, and vacancy_stays_bytes; the memory budget of the shard.',
+    type: `curl -s -X POST -d '{"name":"stays_bytes","value":536870912}' http://HOST:8080/admin/settings`,
+  },
   disk_failed: {
     stops: 'all',
     means: 'A write or a sync failed. Unsynced data is not trusted, so the process ends with exit code 70.',

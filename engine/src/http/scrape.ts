@@ -215,6 +215,8 @@ const READERS: { readonly [name in MetricName]: Reader } = {
   vacancy_stays_expired_total: plain(({ replica }) => replica?.stays?.expired),
   vacancy_stays_refused_total: byLabel(({ replica }): { [code: string]: number } => ({ ...replica?.stays?.refused })),
   vacancy_stays_overflowed_rooms_total: plain(({ replica }) => replica?.stays?.overflowedRooms),
+  vacancy_stays_unrecorded_rooms_total: plain(({ replica }) => replica?.stays?.unrecordedRooms),
+  vacancy_stays_evicted_total: byLabel(({ replica }): { [state: string]: number } => ({ ...replica?.stays?.evicted })),
   vacancy_cores: byLabel(({ handle }) => ({ start: handle.coresAtStart, now: handle.coresNow() })),
   vacancy_event_loop_delay_seconds: byLabel(({ handle, replica, mainStallSeconds }) => ({
     main: mainStallSeconds,

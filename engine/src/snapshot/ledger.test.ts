@@ -93,21 +93,20 @@ test.each([
   expect(target.store.writer.ledger.stays.size).toBe(0)
 })
 
-test('a property that the data do not have ends its holds', () => {
+test('what is on hold of a property that the data do not have is missing until it is set again', () => {
   property(target, 5)
   hold(target, 'x', 3)
   property(source, 7, 'other')
 
   loadDataOf(source, target)
 
-  expect(nightsOf(target)).toEqual([])
-  expect(target.store.writer.ledger.stays.size).toBe(1)
+  expect(nightsOf(target)).toEqual([[3, 3]])
   property(target, 5)
-  expect(left(target)).toBe(5)
+  expect(left(target)).toBe(2)
   expect(left(target, 'other')).toBe(7)
 })
 
-test('a debt ends where the data have no package, and the hold remains', () => {
+test('all of a hold is missing where the data have no package', () => {
   property(target, 5)
   hold(target, 'x', 3)
   set(target, 1)
@@ -117,7 +116,7 @@ test('a debt ends where the data have no package, and the hold remains', () => {
 
   loadDataOf(source, target)
 
-  expect(nightsOf(target)).toEqual([[3, 0]])
+  expect(nightsOf(target)).toEqual([[3, 3]])
   expect(left(target)).toBeUndefined()
   set(target, 8)
   expect(left(target)).toBe(5)
@@ -129,7 +128,7 @@ describe('the bytes of a ledger', () => {
 
   beforeEach(() => {
     node = createNodeInMemory(TODAY)
-    raiseFeatureLevel(node)
+    raiseFeatureLevel(node, 3)
     for (const propertyId of ['p', 'q']) {
       ask(node, 'SETPROP', { ...place, propertyId, amenities: [] })
       for (let n = 0; n < 4; n++) {
@@ -144,9 +143,12 @@ describe('the bytes of a ledger', () => {
     ask(node, 'HOLDSTAY', { stayId: 'held', lines: [line('p'), line('q', 'a suite')], source: 'ota-17' })
     ask(node, 'BOOKSTAY', { stayId: 'booked', lines: [line('q')] })
     ask(node, 'RELEASESTAY', { stayId: 'void', void: 1 })
-    // Debt, and a property of a second generation.
+    // Debt, and a property of a second generation, which earlier levels had.
     ask(node, 'SETROOMAVL', { propertyId: 'p', roomType: 'double', date: formatDay(TODAY), amount: 1 })
     ask(node, 'DELPROP', { propertyId: 'q' })
+    raiseFeatureLevel(node)
+    ask(node, 'BOOKSTAY', { stayId: 'origin', lines: [line('p', 'a suite')] })
+    ask(node, 'HOLDSTAY', { stayId: 'change', lines: [{ ...line('p', 'a suite'), nights: 4 }], replaces: 'origin' })
   })
 
   test('without stays there is no block', () => {
@@ -158,7 +160,8 @@ describe('the bytes of a ledger', () => {
 
     expect(encodeLedger(copyOf(node).store.memory)).toEqual(bytes)
     const { stays, nights, generations } = decodeLedger(bytes, 'file')
-    expect(stays).toHaveLength(3)
+    expect(stays).toHaveLength(5)
+    expect(stays.flatMap(({ replaced }) => replaced?.lines.map(({ nights: of }) => of) ?? [])).toEqual([3])
     expect(nights.map(({ held, debt }) => [held, debt])).toEqual(
       expect.arrayContaining([
         [2, 1],

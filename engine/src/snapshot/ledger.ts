@@ -7,22 +7,34 @@
 import { compareBytes, LIMITS } from '@vacancy/shared'
 import { STAY_STATE } from '@vacancy/shared/wire'
 import { keyOf } from '../store/apply-context.ts'
-import { endStays } from '../store/apply-properties.ts'
+import { keepStays } from '../store/apply-properties.ts'
 import { internText, NAMES, nameText } from '../store/dictionary.ts'
-import { ROOMS, STATE, STAY, STAY_LINE, STAY_NIGHT, STAY_PROPERTY } from '../store/layout.ts'
-import { debtOn, forEachNight, heldOn, removeNight, sellableOf, setDebt, setNight } from '../store/nights.ts'
-import { changeWord, planeOf, wordAddress } from '../store/planes.ts'
+import { STATE, STAY, STAY_LINE, STAY_NIGHT, STAY_PROPERTY } from '../store/layout.ts'
+import {
+  debtOn,
+  forEachNight,
+  heldOn,
+  type NightPackage,
+  owePackage,
+  packageOfNight,
+  removeNight,
+  sellableOf,
+  setNight,
+} from '../store/nights.ts'
+import { changeWord } from '../store/planes.ts'
 import { findProperty } from '../store/property-index.ts'
-import { findRoom } from '../store/segment.ts'
 import {
   createStay,
-  forEachStay,
+  creditCount,
+  forEachHeld,
+  forEachSettled,
   generationOf,
   type LineRecord,
   lineCount,
   lineOf,
   recordOf,
   removeStay,
+  replacedIdOf,
   type StayRecord,
   setGeneration,
   setLineGenerations,
@@ -62,9 +74,9 @@ export function encodeLedger(memory: Memory): Uint8Array {
   if (state(memory, STATE.stayPropertyHead) === 0 && state(memory, STATE.stayCount) === 0) return new Uint8Array(0)
   const nights: number[] = []
   forEachNight(memory, (night) => nights.push(night))
-  const lists = [STATE.settledHead, STATE.heldHead].map((head) => {
+  const lists = [forEachSettled, forEachHeld].map((forEach) => {
     const stays: number[] = []
-    forEachStay(memory, head, (stay) => stays.push(stay))
+    forEach(memory, (stay) => stays.push(stay))
     return stays
   })
   const names = namesOf(memory, lists.flat(), nights)
@@ -92,7 +104,8 @@ type RoomNames = { readonly texts: readonly string[]; readonly placeOf: Readonly
 function namesOf(memory: Memory, stays: readonly number[], nights: readonly number[]): RoomNames {
   const numbers = new Set<number>()
   for (const stay of stays) {
-    for (let n = 0; n < lineCount(memory, stay); n++) numbers.add(field(memory, lineOf(stay, n) + STAY_LINE.roomType))
+    const lines = lineCount(memory, stay) + creditCount(memory, stay)
+    for (let n = 0; n < lines; n++) numbers.add(field(memory, lineOf(stay, n) + STAY_LINE.roomType))
   }
   for (const night of nights) numbers.add(field(memory, night + STAY_NIGHT.roomType))
   const encoder = new TextEncoder()
@@ -108,21 +121,40 @@ function sorted(records: Uint8Array[]): Uint8Array[] {
 function putStay(writer: FieldWriter, memory: Memory, stay: number, placeOf: RoomNames['placeOf']): void {
   const { u8 } = memory
   const record = recordOf(memory, stay)
+  const lines = lineCount(memory, stay)
+  const credits = creditCount(memory, stay)
   putBytes(writer, u8.subarray(stay, stay + ID_BYTES))
-  putU8(writer, record.state)
+  putU8(writer, record.state | (credits > 0 ? HAS_CREDITS : 0))
   for (const name of MOMENTS) putU64(writer, record[name])
   const sourceBytes = u8[stay + STAY.sourceBytes]
   putU8(writer, sourceBytes)
   putBytes(writer, u8.subarray(stay + STAY.source, stay + STAY.source + sourceBytes))
-  putU8(writer, lineCount(memory, stay))
-  for (let n = 0; n < lineCount(memory, stay); n++) {
-    const line = lineOf(stay, n)
+  putLines(writer, memory, lineOf(stay, 0), lines, placeOf)
+  if (credits === 0) return
+  const id = replacedIdOf(memory, stay)
+  putBytes(writer, u8.subarray(id, id + ID_BYTES))
+  putLines(writer, memory, lineOf(stay, lines), credits, placeOf)
+}
+
+/** Flag beside the state of a stay that was to replace another one: its id and lines follow. */
+const HAS_CREDITS = 0x80
+
+function putLines(
+  writer: FieldWriter,
+  memory: Memory,
+  first: number,
+  count: number,
+  placeOf: RoomNames['placeOf'],
+): void {
+  putU8(writer, count)
+  for (let n = 0; n < count; n++) {
+    const line = first + n * STAY_LINE.bytes
     const property = field(memory, line)
-    putBytes(writer, u8.subarray(property, property + ID_BYTES))
+    putBytes(writer, memory.u8.subarray(property, property + ID_BYTES))
     putU32(writer, field(memory, line + STAY_LINE.generation))
     putU32(writer, placeOf.get(field(memory, line + STAY_LINE.roomType)) as number)
     putU32(writer, field(memory, line + STAY_LINE.arrival))
-    putBytes(writer, u8.subarray(line + STAY_LINE.nights, line + STAY_LINE.flags + 1))
+    putBytes(writer, memory.u8.subarray(line + STAY_LINE.nights, line + STAY_LINE.flags + 1))
   }
 }
 
@@ -153,6 +185,8 @@ type LoadedStay = {
   readonly record: StayRecord
   readonly source: Uint8Array
   readonly lines: readonly LoadedLine[]
+  /** The stay that it was to replace. */
+  readonly replaced: { readonly id: Uint8Array; readonly lines: readonly LoadedLine[] } | undefined
 }
 type LoadedNight = {
   readonly id: Uint8Array
@@ -207,7 +241,8 @@ function takeStay(reader: FieldReader, roomTypes: number, isHeld: boolean, seen:
   const id = takeBytes(reader, ID_BYTES)
   if (seen.has(String(id))) refuse(reader, 'a stay occurs twice')
   seen.add(String(id))
-  const reached = takeU8(reader)
+  const flagged = takeU8(reader)
+  const reached = flagged & ~HAS_CREDITS
   const isKnown = reached >= STAY_STATE.held && reached <= STAY_STATE.void
   if (!isKnown || (reached === STAY_STATE.held) !== isHeld) refuse(reader, `a stay has state ${reached}`)
   const [deadlineMs, total, index, timeMs, bookedIndex, heldSinceMs] = MOMENTS.map(() => takeU64(reader)) as [
@@ -221,10 +256,19 @@ function takeStay(reader: FieldReader, roomTypes: number, isHeld: boolean, seen:
   const sourceBytes = takeU8(reader)
   if (sourceBytes > LIMITS.sourceBytesMax) refuse(reader, `a source has ${sourceBytes} bytes`)
   const source = takeBytes(reader, sourceBytes)
+  const lines = takeLines(reader, roomTypes)
+  const replaced =
+    flagged === reached ? undefined : { id: takeBytes(reader, ID_BYTES), lines: takeLines(reader, roomTypes) }
+  if (replaced?.lines.length === 0) refuse(reader, 'the stay to replace has no lines')
+  const record = { state: reached, deadlineMs, total, index, timeMs, bookedIndex, heldSinceMs }
+  return { id, record, source, lines, replaced }
+}
+
+function takeLines(reader: FieldReader, roomTypes: number): LoadedLine[] {
   const count = takeU8(reader)
   if (count > LIMITS.stayLinesMax) refuse(reader, `a stay has ${count} lines`)
   if (count * LINE_BYTES > reader.bytes.length - reader.at) refuse(reader, 'lines of a stay are missing')
-  const lines = Array.from({ length: count }, () => ({
+  return Array.from({ length: count }, () => ({
     id: takeBytes(reader, ID_BYTES),
     generation: takeU32(reader),
     roomType: takePlace(reader, roomTypes),
@@ -233,16 +277,15 @@ function takeStay(reader: FieldReader, roomTypes: number, isHeld: boolean, seen:
     rooms: takeU8(reader),
     flags: takeU8(reader),
   }))
-  const record = { state: reached, deadlineMs, total, index, timeMs, bookedIndex, heldSinceMs }
-  return { id, record, source, lines }
 }
 
 /** Loads a ledger into a store that has none. */
 export function restoreLedger(store: Store, { roomTypes, stays, nights, generations }: LoadedLedger): void {
   const numbers = roomTypes.map((name) => internText(store, NAMES.roomType, name))
-  for (const { id, record, source, lines } of stays) {
-    const known = lines.map((line) => ({ ...line, idStart: 0, roomType: numbers[line.roomType] as number }))
-    const stay = createStay(store, id, 0, record, source, known)
+  const named = (line: LoadedLine) => ({ ...line, idStart: 0, roomType: numbers[line.roomType] as number })
+  for (const { id, record, source, lines, replaced } of stays) {
+    const credits = replaced && { id: replaced.id, idStart: 0, lines: replaced.lines.map(named) }
+    const stay = createStay(store, id, 0, record, source, lines.map(named), credits)
     setLineGenerations(
       store,
       stay,
@@ -265,7 +308,7 @@ export function dissolveLedger(store: Store): void {
   const nights: number[] = []
   forEachNight(memory, (night) => nights.push(night))
   for (const night of nights) {
-    const word = wordOf(store, night)
+    const word = packageOfNight(store, night)
     if (word)
       putLeft(
         store,
@@ -274,52 +317,31 @@ export function dissolveLedger(store: Store): void {
       )
     removeNight(store, night)
   }
-  for (const head of [STATE.settledHead, STATE.heldHead]) forEachStay(memory, head, (stay) => removeStay(store, stay))
+  const stays: number[] = []
+  for (const forEach of [forEachSettled, forEachHeld]) forEach(memory, (stay) => stays.push(stay))
+  for (const stay of stays) removeStay(store, stay)
 }
 
 /** Applies what is held to the data of a bulk load, whose values include rooms on hold. */
 export function holdInData(store: Store): void {
   const { memory, writer } = store
   for (const property of [...writer.ledger.properties.values()]) {
-    if (findProperty(memory, memory.u8, property) === 0) endStays(store, property)
+    if (findProperty(memory, memory.u8, property) === 0) keepStays(store, property)
   }
   const nights: number[] = []
   forEachNight(memory, (night) => nights.push(night))
   for (const night of nights) {
-    const word = wordOf(store, night)
+    const word = packageOfNight(store, night)
     if (word) putLeft(store, word, sellableOf(store, night, word.left))
-    else setDebt(store, night, 0)
+    else owePackage(store, night)
   }
 }
 
-type Word = {
-  readonly property: number
-  readonly roomType: number
-  readonly table: number
-  readonly plane: number
-  readonly row: number
-  readonly lo: number
-  readonly hi: number
-  readonly left: number
-}
-
-/** The package of a night of the ledger; undefined without one. */
-function wordOf({ memory }: Store, night: number): Word | undefined {
-  const property = findProperty(memory, memory.u8, field(memory, night))
-  const roomType = field(memory, night + STAY_NIGHT.roomType)
-  const room = property === 0 ? 0 : findRoom(memory, property, roomType)
-  const day = field(memory, night + STAY_NIGHT.day)
-  if (room === 0 || day < state(memory, STATE.droppedBefore)) return undefined
-  const table = field(memory, room + ROOMS.table)
-  const plane = planeOf(memory, table, day)
-  if (plane === 0) return undefined
-  const row = field(memory, room + ROOMS.row)
-  const cell = wordAddress(plane, row) >>> 2
-  const [lo, hi] = [memory.u32[cell], memory.u32[cell + 1]]
-  return (lo | hi) === 0 ? undefined : { property, roomType, table, plane, row, lo, hi, left: lo & 0xff }
-}
-
-function putLeft(store: Store, { property, roomType, table, plane, row, lo, hi, left }: Word, next: number): void {
+function putLeft(
+  store: Store,
+  { property, roomType, table, plane, row, lo, hi, left }: NightPackage,
+  next: number,
+): void {
   if (next === left) return
   const { memory } = store
   const [low, high] = [keyOf(memory, property, roomType, 0), keyOf(memory, property, roomType, 1)]

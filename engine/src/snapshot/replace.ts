@@ -88,7 +88,9 @@ export function pooledDecoder(pool: WordsPool): Decoder {
 
 function ledgerBytes({ stays, nights }: LoadedLedger): number {
   let bytes = nights.length * STAY_NIGHT.bytes
-  for (const { lines } of stays) bytes += stayBytes(lines.length) + lines.length * STAY_PROPERTY.bytes
+  for (const { lines, replaced } of stays) {
+    bytes += stayBytes(lines.length, replaced?.lines.length) + lines.length * STAY_PROPERTY.bytes
+  }
   return bytes
 }
 

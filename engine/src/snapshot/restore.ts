@@ -4,7 +4,6 @@
  */
 
 import { assert, dayOf } from '@vacancy/shared'
-import { latestTime } from '../store/apply.ts'
 import { propertyCharge } from '../store/charge.ts'
 import { internText, NAMES, type NameKind } from '../store/dictionary.ts'
 import { DAY_SLOTS, PLANE, PROPERTY_TABLE, REPLICATED_CELLS, ROOMS, SEGMENT, STATE, TABLE } from '../store/layout.ts'
@@ -20,7 +19,7 @@ import {
   reserveRooms,
 } from '../store/segment.ts'
 import { decodeSessions, encodeSessions, removeSessions } from '../store/sessions.ts'
-import { featureLevel, type Store, setState, state, stateDigest } from '../store/store.ts'
+import { featureLevel, latestTime, type Store, setState, state, stateDigest } from '../store/store.ts'
 import { createTable, fillRows } from '../store/table.ts'
 import { field, setField } from '../store/table-fields.ts'
 import { dropBefore, dropFrom, GAP_REASON, sweepOne } from '../store/window.ts'

@@ -19,10 +19,10 @@ import { GIVEN, KIND, OUTCOME, readF64, readName, readU8, readU32 } from './comm
 import { dictionaryGrowthBytes, findName, internName, NAMES } from './dictionary.ts'
 import { measurePackage } from './growth.ts'
 import { PROPERTY, ROOMS } from './layout.ts'
-import { debtOn, heldOn, nightOf, sellableOf, setDebt } from './nights.ts'
+import { debtOn, heldOn, nightOf, owePackage, sellableOf, setDebt } from './nights.ts'
 import { ensurePlane, nightGrowthBytes, planeOf, wordAddress } from './planes.ts'
 import { addRoom, ensureTable, findRoom, roomCount, roomEntry, segmentOf, tableOf } from './segment.ts'
-import { AS_OF_LEVEL, featureLevel, type Store } from './store.ts'
+import { AS_OF_LEVEL, featureLevel, LEDGER_LEVEL, type Store } from './store.ts'
 import { appendRow, rowGrowthBytes } from './table.ts'
 import { field } from './table-fields.ts'
 import { mark, unmark } from './version.ts'
@@ -143,7 +143,9 @@ export function changeAvailability(context: ApplyContext): void {
   const held = heldOn(store.memory, holds)
   const debt = debtOn(store.memory, holds)
   if (reader.kind === KIND.increaseAvailability && left + held - debt + amount > LIMITS.availabilityMax) {
-    return fail(context, OUTCOME.overflow, left)
+    const code = featureLevel(store.memory) < LEDGER_LEVEL || held === 0 ? OUTCOME.overflow : OUTCOME.overflowHeld
+    const words = `availability would pass 255 with the rooms on hold: ${left} left, ${held - debt} on hold`
+    return fail(context, code, left, held === 0 ? '' : words)
   }
   if (reader.kind === KIND.decreaseAvailability && left < amount) return fail(context, OUTCOME.underflow, left)
   let next = amount
@@ -166,7 +168,7 @@ export function deletePackage(context: ApplyContext): void {
   const day = readU32(context.reader)
   const roomType = readRoomType(context)
   if (!inWindow(context, day) || !findNight(context, property, roomType, day)) return
-  setDebt(context.store, nightOf(context.store, property + PROPERTY.id, roomType, day), 0)
+  owePackage(context.store, nightOf(context.store, property + PROPERTY.id, roomType, day))
   changeNight(context, 0, 0)
 }
 
@@ -186,7 +188,7 @@ export function deleteDay(context: ApplyContext): void {
     const row = field(memory, entry + ROOMS.row)
     if (plane === 0) continue
     const roomType = field(memory, entry + ROOMS.roomType)
-    setDebt(store, nightOf(store, property + PROPERTY.id, roomType, day), 0)
+    owePackage(store, nightOf(store, property + PROPERTY.id, roomType, day))
     change(context, table, plane, row, property, roomType, 0, 0)
   }
   forEachRoomTable(memory, property, (table) => unmark(store, table))

@@ -19,7 +19,7 @@ import { dictionaryGrowthBytes, findName, hashOfName, internName, NAMES, type Na
 import { propertyHash, roomHash } from './digest.ts'
 import { measureProperty, type PropertyGrowth } from './growth.ts'
 import { ALL_ROWS, PLANE, PROPERTY, ROOMS, SEGMENT } from './layout.ts'
-import { forgiveNightsOf, removeNightsOf } from './nights.ts'
+import { oweNightsOf, removeNightsOf } from './nights.ts'
 import { addToPlane, ensurePlane, forEachSlot, isCounted, nightsOfRow } from './planes.ts'
 import { findProperty, indexGrowthBytes } from './property-index.ts'
 import {
@@ -42,7 +42,7 @@ import {
   writeAttributes,
 } from './segment.ts'
 import { findStayProperty, nextGeneration } from './stays.ts'
-import { addDigest, featureLevel, type Memory, type Store } from './store.ts'
+import { addDigest, featureLevel, LEDGER_LEVEL, type Memory, type Store } from './store.ts'
 import { appendRow, removeRow, rowGrowthBytes } from './table.ts'
 import { field, propertyOfRow, rowCountOf, setField } from './table-fields.ts'
 import { mark, unmark } from './version.ts'
@@ -80,20 +80,19 @@ export function deleteRoom(context: ApplyContext): void {
   if (property === 0) return fail(context, OUTCOME.unknownProperty)
   const entry = findRoom(store.memory, property, roomType)
   if (entry === 0) return fail(context, OUTCOME.unknownRoomType)
-  forgiveRoom(store, property, roomType)
+  const stayProperty = findStayProperty(store, store.memory.u8, property + PROPERTY.id)
+  if (stayProperty !== 0) oweNightsOf(store, stayProperty, roomType)
   vacateRow(context, entry, property)
   addRoomDigest(store, property, roomType, -1)
   forgetRoom(store, property, entry)
 }
 
-/** The packages of a room type go: what is held stays held, and nothing is owed. */
-function forgiveRoom(store: Store, property: number, roomType: number): void {
-  const stayProperty = findStayProperty(store, store.memory.u8, property + PROPERTY.id)
-  if (stayProperty !== 0) forgiveNightsOf(store, stayProperty, roomType)
-}
-
-/** Stays of a property that goes keep no rooms. */
-export function endStays(store: Store, stayProperty: number): void {
+/**
+ * A property goes, with its packages. Its stays keep their rooms, for the property may be set again: a full refresh does
+ * so. Below feature level 4 they kept none.
+ */
+export function keepStays(store: Store, stayProperty: number): void {
+  if (featureLevel(store.memory) >= LEDGER_LEVEL) return oweNightsOf(store, stayProperty)
   // The record of the property may go with its last night.
   nextGeneration(store, stayProperty)
   removeNightsOf(store, stayProperty)
@@ -118,7 +117,7 @@ function removeProperty(context: ApplyContext, property: number): void {
   }
   addPropertyDigest(store, property, -1)
   const stayProperty = findStayProperty(store, memory.u8, property + PROPERTY.id)
-  if (stayProperty !== 0) endStays(store, stayProperty)
+  if (stayProperty !== 0) keepStays(store, stayProperty)
   dismissProperty(store, property)
   for (const table of marked) unmark(store, table)
 }
@@ -131,11 +130,11 @@ function tablesOfProperty(memory: Memory, property: number): number[] {
   return tables
 }
 
-function endStaysOfSegment(store: Store, segment: number): void {
+function keepStaysOfSegment(store: Store, segment: number): void {
   const { memory, writer } = store
   for (const stayProperty of [...writer.ledger.properties.values()]) {
     const property = findProperty(memory, memory.u8, stayProperty)
-    if (property !== 0 && field(memory, property + PROPERTY.segment) === segment) endStays(store, stayProperty)
+    if (property !== 0 && field(memory, property + PROPERTY.segment) === segment) keepStays(store, stayProperty)
   }
 }
 
@@ -145,7 +144,7 @@ export function deleteSegment(context: ApplyContext): void {
   const start = readName(reader)
   const segment = segmentOf(memory, findName(memory, NAMES.segment, reader.bytes, start, reader.at))
   if (segment === 0) return fail(context, OUTCOME.unknownSegment)
-  endStaysOfSegment(store, field(memory, segment + SEGMENT.name))
+  keepStaysOfSegment(store, field(memory, segment + SEGMENT.name))
   const tables = [field(memory, segment + SEGMENT.propertyTable)]
   forEachTable(memory, segment, (table) => tables.push(table))
   for (const table of tables) mark(store, table)

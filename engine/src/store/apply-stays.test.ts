@@ -206,11 +206,12 @@ describe('an expired hold', () => {
 describe('a stay that is not known', () => {
   beforeEach(begin)
 
-  test('is released by its lines, once, or is void', () => {
+  test('is released by its lines with a flag, once, or is void', () => {
     ask(node, 'SETROOMAVL', { propertyId: 'p', roomType: 'double', date: formatDay(TODAY + 1), amount: 254 })
     for (const send of [release, confirm]) expect(textOf(send('x'))).toContain('NOT_FOUND')
     const lines = [line(), line({ propertyId: 'gone' }), line({ roomType: 'never used' })]
-    for (let n = 0; n < 2; n++) expect(stateOf(release('x', { lines }))).toBe('released')
+    expect(textOf(release('x', { lines }))).toContain('NOT_FOUND')
+    for (let n = 0; n < 2; n++) expect(stateOf(release('x', { lines, unrecorded: 1 }))).toBe('released')
     // 255 rooms at most: one of the two rooms is too many on the first night.
     expect([left(1), left(2), node.store.writer.ledger.counts.overflowed]).toEqual([255, ROOMS + 2, 1])
     expect(textOf(book('x'))).toBe('CONFLICT: state=released')

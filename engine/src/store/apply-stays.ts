@@ -6,42 +6,55 @@
 import { formatDay, isVisible } from '@vacancy/shared'
 import { LINE_FLAGS, STAY_STATE, STAY_STATES } from '@vacancy/shared/wire'
 import { type ApplyContext, exceedsBudget, fail } from './apply-context.ts'
-import { noteDropped } from './as-of.ts'
 import { nameCharge, nameGrowth } from './charge.ts'
 import { KIND, OUTCOME, outcomeWire, readBytes, readF64, readName, readU8, readU32 } from './command.ts'
 import { findName, internName, NAMES, nameCounts } from './dictionary.ts'
+import { forgetDue, hasStayRoom, makeRoom } from './forget.ts'
 import { STATE, STAY, STAY_LINE, STAY_NIGHT, STAY_PROPERTY } from './layout.ts'
 import { popDeadline } from './ledger.ts'
 import { findProperty } from './property-index.ts'
 import { findRoom } from './segment.ts'
-import { beginPlan, commit, createStayPlan, endNights, hasPackage, nightIn, planEnd, takeRooms } from './stay-plan.ts'
+import {
+  beginPlan,
+  commit,
+  createStayPlan,
+  isPast,
+  nightToTake,
+  offeredOn,
+  planConversion,
+  planCredit,
+  planEnd,
+  planUnrecorded,
+} from './stay-plan.ts'
 import { staySetting } from './stay-settings.ts'
 import {
   changeStay,
   createStay,
+  creditCount,
   findStay,
   HOLD_MS_MAX,
+  isPending,
   type LineRecord,
   lineCount,
   lineOf,
   moment,
+  type ReplacedStay,
   removeStay,
+  replacedIdOf,
   stateOf,
   stayBytes,
 } from './stays.ts'
-import { type Store, state } from './store.ts'
+import { featureLevel, LEDGER_LEVEL, type Store, state } from './store.ts'
 import { field } from './table-fields.ts'
 
-const HOUR_MS = 3_600_000
-/** How long a settled stay is remembered, and how long at least when bytes run out. */
-const KEPT_MS = 72 * HOUR_MS
-const KEPT_MS_MIN = HOUR_MS
-/** Expired holds that one entry returns before its own command, and forgotten stays. */
+/** Expired holds that one entry returns before its own command. */
 const EXPIRED_OF_ENTRY = 256
-const FORGOTTEN_OF_ENTRY = 256
 
 /** Flags of the conditions in BOOKSTAY and HOLDSTAY, and of CONFIRMSTAY and RELEASESTAY. */
-export const STAY_FLAGS = { maxTotal: 1, replaces: 2, retake: 4, void: 8 } as const
+export const STAY_FLAGS = { maxTotal: 1, replaces: 2, retake: 4, void: 8, reinstate: 16, unrecorded: 32 } as const
+
+/** In place of an index: a stay is reinstated whenever it was released. */
+export const REINSTATE_ANY = 1
 
 const plan = createStayPlan()
 
@@ -60,6 +73,8 @@ type StayCommand = {
   maxTotal: number
   features: number
   replaces: number
+  /** Index at which the stay was released, or REINSTATE_ANY; 0 without the flag. */
+  reinstate: number
   source: Uint8Array
   lines: GivenLine[]
 }
@@ -90,7 +105,8 @@ function readCommand({ reader, store }: ApplyContext): StayCommand {
       flags: readU8(reader),
     })
   }
-  return { id, flags, seconds, maxTotal, features, replaces, source, lines }
+  const reinstate = (flags & STAY_FLAGS.reinstate) === 0 ? 0 : readF64(reader)
+  return { id, flags, seconds, maxTotal, features, replaces, reinstate, source, lines }
 }
 
 /** The stay of the command; a hold whose deadline has passed is expired first. */
@@ -144,7 +160,10 @@ export function takeStay(context: ApplyContext, index: number): void {
   const isHold = reader.kind === KIND.holdStay
   const stay = stayOf(context, command.id)
   const reached = stay === 0 ? STAY_STATE.expired : stateOf(memory, stay)
-  if (reached === STAY_STATE.released || reached === STAY_STATE.void) return conflict(context, stay)
+  if (reached === STAY_STATE.released || reached === STAY_STATE.void) {
+    if (!isReinstated(store, stay, command)) return conflict(context, stay)
+    return takeAgain(context, index, command, stay, isHold)
+  }
   if (reached === STAY_STATE.expired) return takeAgain(context, index, command, stay, isHold)
   if (!hasSameLines(store, stay, command.lines)) return conflict(context, stay)
   if (reached === STAY_STATE.booked || isHold) {
@@ -159,122 +178,249 @@ export function takeStay(context: ApplyContext, index: number): void {
   bookHeld(context, index, stay)
 }
 
-function extendHold({ store, reader }: ApplyContext, stay: number, seconds: number): void {
+/** Whether the command names the end of a stay that it wants again, so that a repeat of it does so once. */
+function isReinstated({ memory }: Store, stay: number, { reinstate }: StayCommand): boolean {
+  return reinstate === REINSTATE_ANY || (reinstate > 0 && reinstate === moment(memory, stay, STAY.index))
+}
+
+function extendHold(context: ApplyContext, stay: number, seconds: number): void {
+  const { store, reader } = context
   const { memory } = store
   const since = moment(memory, stay, STAY.heldSinceMs)
   const deadlineMs = Math.min(reader.timeMs + seconds * 1000, since + HOLD_MS_MAX)
   changeStay(store, stay, { deadlineMs })
+  if (isPending(memory, stay)) keepUntil(store, replacedBy(context, stay), deadlineMs)
+}
+
+/** A held stay that is to be replaced stands at least as long as the one that replaces it. */
+function keepUntil(store: Store, stay: number, deadlineMs: number): void {
+  const { memory } = store
+  const isShorter = stay !== 0 && stateOf(memory, stay) === STAY_STATE.held
+  if (isShorter && moment(memory, stay, STAY.deadlineMs) < deadlineMs) changeStay(store, stay, { deadlineMs })
+}
+
+/** The stay that a held or expired one is to replace, if it still has the rooms that it had then; else 0. */
+function replacedBy(context: ApplyContext, stay: number): number {
+  const { store } = context
+  const { memory } = store
+  const id = replacedIdOf(memory, stay)
+  const found = id === 0 ? 0 : findStay(store, memory.u8, id)
+  if (found !== 0 && isOverdue(store, found, context.reader.timeMs)) expire(context, found)
+  if (found === 0 || !isTaken(stateOf(memory, found)) || isPending(memory, found)) return 0
+  const credits = creditCount(memory, stay)
+  if (lineCount(memory, found) !== credits) return 0
+  for (let n = 0; n < credits; n++) {
+    const [own, known] = [lineOf(found, n), lineOf(stay, lineCount(memory, stay) + n)]
+    // Up to the flags, a line is what a command gave.
+    for (let cell = 0; cell <= STAY_LINE.nights; cell += 4) {
+      if (field(memory, own + cell) !== field(memory, known + cell)) return 0
+    }
+  }
+  return found
 }
 
 function bookHeld(context: ApplyContext, index: number, stay: number): void {
   const { store, reader } = context
-  beginPlan(plan)
-  planEnd(plan, store, stay, 'confirm')
+  const { memory } = store
+  const isChecked = featureLevel(memory) >= LEDGER_LEVEL
+  const replaced = isPending(memory, stay) ? replacedBy(context, stay) : 0
+  beginPlan(plan, context, false)
+  if (isChecked) {
+    planEnd(plan, store, stay)
+    if (replaced !== 0) planEnd(plan, store, replaced)
+    const lines = linesOf(store, stay)
+    // Nights that have passed since it was held are not there to be taken.
+    if (!areThere(context, lines, () => true) || takeLines(context, lines, 0) === undefined) return
+  } else planConversion(plan, store, stay)
   commit(context, plan)
   const { timeMs } = reader
   changeStay(store, stay, { state: STAY_STATE.booked, deadlineMs: 0, index, timeMs, bookedIndex: index })
+  if (replaced !== 0) release(store, replaced, index, timeMs)
   context.applied.stay = stay
 }
 
-/** Takes the rooms of a stay that has none. @param earlier an expired record of the same id, 0 for none */
+function release(store: Store, stay: number, index: number, timeMs: number): void {
+  changeStay(store, stay, { state: STAY_STATE.released, deadlineMs: 0, index, timeMs })
+}
+
+/** The stays that a new one takes the place of. */
+type Replacement = {
+  /** They end with the command. */
+  readonly ended: readonly number[]
+  /** Stands until the new one is confirmed; 0 for none. */
+  readonly standing: number
+  /** Of a cart that the new one continues, the time of the first hold; 0 for none. */
+  readonly sinceMs: number
+}
+
+const NOTHING_REPLACED: Replacement = { ended: [], standing: 0, sinceMs: 0 }
+
+/** @param replaced address of the stay that the command names */
+function replacementOf(context: ApplyContext, replaced: number, isHold: boolean): Replacement {
+  const { memory } = context.store
+  if (replaced === 0 || !isTaken(stateOf(memory, replaced))) return NOTHING_REPLACED
+  const isNew = featureLevel(memory) >= LEDGER_LEVEL
+  const sinceMs =
+    isNew && stateOf(memory, replaced) === STAY_STATE.held ? moment(memory, replaced, STAY.heldSinceMs) : 0
+  // A change that is not confirmed gives way to another change of the same stay.
+  const isChange = isPending(memory, replaced)
+  const origin = isChange ? replacedBy(context, replaced) : replaced
+  if (isHold && isNew) return { ended: isChange ? [replaced] : [], standing: origin, sinceMs }
+  const ended = isChange && origin !== 0 ? [replaced, origin] : [replaced]
+  return { ended, standing: 0, sinceMs }
+}
+
+/** Takes the rooms of a stay that has none. @param earlier an ended record of the same id, 0 for none */
 function takeAgain(context: ApplyContext, index: number, command: StayCommand, earlier: number, isHold: boolean): void {
-  const { store, reader } = context
-  const { memory } = store
   const hasReplaced = (command.flags & STAY_FLAGS.replaces) !== 0
   const replaced = hasReplaced ? stayOf(context, command.replaces) : 0
   if (hasReplaced && replaced === 0) return refuse(context, OUTCOME.unknownReplaced)
-  beginPlan(plan)
-  const ends = replaced !== 0 && isTaken(stateOf(memory, replaced))
-  if (ends) planEnd(plan, store, replaced, fateOf(stateOf(memory, replaced)))
-  const total = planTaking(context, command, isHold)
+  take(context, index, command, earlier, isHold, replacementOf(context, replaced, isHold))
+}
+
+function take(
+  context: ApplyContext,
+  index: number,
+  command: StayCommand,
+  earlier: number,
+  isHold: boolean,
+  { ended, standing, sinceMs }: Replacement,
+): void {
+  const { store, reader } = context
+  const { memory } = store
+  beginPlan(plan, context, isHold)
+  for (const stay of ended) planEnd(plan, store, stay)
+  if (standing !== 0) planCredit(plan, store, standing)
+  const total = planTaking(context, command, [...ended, standing])
   if (total === undefined) return
-  if (exceedsBudget(context, growthOf(store, command, isHold), 0)) return
+  const credits = standing === 0 ? 0 : lineCount(memory, standing)
+  if (exceedsBudget(context, growthOf(store, command, isHold, credits), 0)) return
+  const standingStay = standing === 0 ? undefined : replacedStay(store, standing)
   if (earlier !== 0) removeStay(store, earlier)
   const { timeMs } = reader
-  const deadlineMs = isHold ? timeMs + command.seconds * 1000 : 0
-  const stay = createStay(
-    store,
-    reader.bytes,
-    command.id,
-    {
-      state: isHold ? STAY_STATE.held : STAY_STATE.booked,
-      deadlineMs,
-      total,
-      index,
-      timeMs,
-      bookedIndex: isHold ? 0 : index,
-      heldSinceMs: isHold ? timeMs : 0,
-    },
-    command.source,
-    command.lines,
-  )
+  const heldSinceMs = isHold ? sinceMs || timeMs : 0
+  const deadlineMs = isHold ? Math.min(timeMs + command.seconds * 1000, heldSinceMs + HOLD_MS_MAX) : 0
+  const reached = isHold ? STAY_STATE.held : STAY_STATE.booked
+  const record = { state: reached, deadlineMs, total, index, timeMs, bookedIndex: isHold ? 0 : index, heldSinceMs }
+  const { id, source, lines } = command
+  const stay = createStay(store, reader.bytes, id, record, source, lines, standingStay)
   commit(context, plan)
-  if (ends) changeStay(store, replaced, { state: STAY_STATE.released, deadlineMs: 0, index, timeMs })
+  // The stay that gave its place reaches its state last.
+  for (const each of ended) release(store, each, index, timeMs)
+  keepUntil(store, standing, deadlineMs)
   context.applied.stay = stay
   makeRoom(store, timeMs)
+}
+
+/** What a new hold remembers of the stay that it is to replace. */
+function replacedStay(store: Store, stay: number): ReplacedStay {
+  const { memory } = store
+  const lines = linesOf(store, stay).map((line, n) => ({
+    ...line,
+    generation: field(memory, lineOf(stay, n) + STAY_LINE.generation),
+  }))
+  return { id: memory.u8.slice(stay, stay + 16), idStart: 0, lines }
 }
 
 function isTaken(reached: number): boolean {
   return reached === STAY_STATE.held || reached === STAY_STATE.booked
 }
 
-function fateOf(reached: number): 'release-held' | 'release-booked' {
-  return reached === STAY_STATE.held ? 'release-held' : 'release-booked'
-}
-
 /**
  * Plans the nights of all lines, checked in the documented order: existence, rooms, features and total.
  *
+ * @param replaced stays whose nights that have passed the new one may keep
  * @returns the total; undefined when the command is refused
  */
-function planTaking(context: ApplyContext, command: StayCommand, isHold: boolean): number | undefined {
+function planTaking(context: ApplyContext, command: StayCommand, replaced: readonly number[]): number | undefined {
+  const kept = new Map<string, number>()
+  for (const stay of featureLevel(context.store.memory) < LEDGER_LEVEL ? [] : replaced) {
+    if (stay !== 0) addRooms(linesOf(context.store, stay), kept)
+  }
+  const wanted = addRooms(kept.size === 0 ? [] : command.lines, new Map())
+  const isKept = (night: string) => (wanted.get(night) as number) <= (kept.get(night) ?? 0)
+  if (!areThere(context, command.lines, kept.size === 0 ? () => false : isKept)) return undefined
+  const total = takeLines(context, command.lines, command.features)
+  if (total === undefined) return undefined
+  const isDear = (command.flags & STAY_FLAGS.maxTotal) !== 0 && total > command.maxTotal
+  return isDear ? refuse(context, OUTCOME.priceChanged, `total=${total}`) : total
+}
+
+function nightName({ id, idStart, roomType }: LineRecord, day: number): string {
+  return `${String.fromCharCode(...id.subarray(idStart, idStart + 16))}/${roomType}/${day}`
+}
+
+/** Rooms of lines by night. */
+function addRooms(lines: readonly LineRecord[], rooms: Map<string, number>): Map<string, number> {
+  for (const line of lines) {
+    for (let day = line.arrival; day < line.arrival + line.nights; day++) {
+      const name = nightName(line, day)
+      rooms.set(name, (rooms.get(name) ?? 0) + line.rooms)
+    }
+  }
+  return rooms
+}
+
+/**
+ * Whether property, room type and package of each night are there.
+ *
+ * @param isKept whether a night that has passed stays as it was, by its name
+ */
+function areThere(context: ApplyContext, lines: readonly GivenLine[], isKept: (night: string) => boolean): boolean {
   const { reader, store } = context
   const { memory } = store
-  for (let n = 0; n < command.lines.length; n++) {
-    const line = command.lines[n] as GivenLine
-    const property = findProperty(memory, line.id, line.idStart)
-    if (property === 0) return refuse(context, OUTCOME.unknownProperty, `property of line ${n} not found`)
-    const room = findRoom(memory, property, line.roomType)
-    if (room === 0) return refuse(context, OUTCOME.unknownRoomType, `room type of line ${n} not found`)
-    for (let i = 0; i < line.nights; i++) {
-      const day = line.arrival + i
+  const refuseLine = (code: number, detail: string) => {
+    refuse(context, code, detail)
+    return false
+  }
+  for (const [n, line] of lines.entries()) {
+    let room = 0
+    for (let day = line.arrival; day < line.arrival + line.nights; day++) {
+      if (isPast(plan, store, day) && isKept(nightName(line, day))) continue
+      const property = findProperty(memory, line.id, line.idStart)
+      if (property === 0) return refuseLine(OUTCOME.unknownProperty, `property of line ${n} not found`)
+      room ||= findRoom(memory, property, line.roomType)
+      if (room === 0) return refuseLine(OUTCOME.unknownRoomType, `room type of line ${n} not found`)
       if (!isVisible(day, reader.day) || day < state(memory, STATE.droppedBefore)) {
         const reason = 'a night lies outside the window of today to one year ahead'
-        return refuse(context, OUTCOME.outsideWindow, `${reason}, line ${n}, ${formatDay(day)}`)
+        return refuseLine(OUTCOME.outsideWindow, `${reason}, line ${n}, ${formatDay(day)}`)
       }
-      const night = nightIn(plan, store, property, room, line.roomType, day)
-      if (!hasPackage(night)) {
-        return refuse(context, OUTCOME.noPackage, `package not found, line ${n}, ${formatDay(day)}`)
+      if (!nightToTake(plan, store, property, room, line.roomType, day)) {
+        return refuseLine(OUTCOME.noPackage, `package not found, line ${n}, ${formatDay(day)}`)
       }
     }
   }
-  return takeLines(context, command, isHold)
+  return true
 }
 
-function takeLines(context: ApplyContext, command: StayCommand, isHold: boolean): number | undefined {
+/** Plans to take the rooms of nights that are there. @returns the total; undefined when the command is refused */
+function takeLines(context: ApplyContext, lines: readonly GivenLine[], features: number): number | undefined {
   const { store } = context
   let total = 0
   let lacksFeature = false
-  for (const [n, line] of command.lines.entries()) {
+  for (const [n, line] of lines.entries()) {
     const property = findProperty(store.memory, line.id, line.idStart)
-    const room = findRoom(store.memory, property, line.roomType)
-    for (let i = 0; i < line.nights; i++) {
-      const night = nightIn(plan, store, property, room, line.roomType, line.arrival + i)
-      if (!takeRooms(night, line.rooms, isHold)) {
-        const { offered, wanted, day } = night
+    const room = property === 0 ? 0 : findRoom(store.memory, property, line.roomType)
+    for (let day = line.arrival; day < line.arrival + line.nights; day++) {
+      if (isPast(plan, store, day)) continue
+      const night = nightToTake(plan, store, property, room, line.roomType, day)
+      if (!night) continue
+      night.wanted += line.rooms
+      const offered = offeredOn(plan, store, night)
+      if (night.wanted > offered) {
+        const { wanted } = night
         return refuse(context, OUTCOME.soldOut, `line=${n} date=${formatDay(day)} left=${offered} wanted=${wanted}`)
       }
       if ((line.flags & LINE_FLAGS.uncounted) === 0) total += (~night.hi >>> 0) * line.rooms
-      lacksFeature ||= ((night.lo >>> 8) & command.features) !== command.features
+      lacksFeature ||= ((night.lo >>> 8) & features) !== features
     }
   }
-  const isDear = (command.flags & STAY_FLAGS.maxTotal) !== 0 && total > command.maxTotal
-  return lacksFeature || isDear ? refuse(context, OUTCOME.priceChanged, `total=${total}`) : total
+  return lacksFeature ? refuse(context, OUTCOME.priceChanged, `total=${total}`) : total
 }
 
 /** Upper bound of what a new stay adds to the charge. */
-function growthOf({ memory, writer }: Store, { lines }: StayCommand, isHold: boolean): number {
-  let bytes = stayBytes(lines.length) + lines.length * STAY_PROPERTY.bytes
+function growthOf({ memory, writer }: Store, { lines }: StayCommand, isHold: boolean, credits = 0): number {
+  let bytes = stayBytes(lines.length, credits) + lines.length * STAY_PROPERTY.bytes
   let names = 0
   let textBytes = 0
   for (const { nights, roomType, nameStart, nameEnd } of lines) {
@@ -311,7 +457,8 @@ function retake(context: ApplyContext, index: number, stay: number, command: Sta
   const { memory } = context.store
   const lines = linesOf(context.store, stay)
   const source = memory.u8.slice(stay + STAY.source, stay + STAY.source + memory.u8[stay + STAY.sourceBytes])
-  takeAgain(context, index, { ...command, source, lines, features: 0 }, stay, false)
+  const replacement = replacementOf(context, replacedBy(context, stay), false)
+  take(context, index, { ...command, source, lines, features: 0 }, stay, false, replacement)
 }
 
 /** The lines of a record, in memory of their own. */
@@ -341,26 +488,36 @@ export function releaseStay(context: ApplyContext, index: number): void {
   if (stay === 0) return releaseUnknown(context, index, command)
   if (command.lines.length > 0 && !hasSameLines(store, stay, command.lines)) return conflict(context, stay)
   context.applied.stay = stay
+  const { timeMs } = reader
+  if (isVoided(store, stay, command)) changeStay(store, stay, { state: STAY_STATE.void, index, timeMs })
   const reached = stateOf(memory, stay)
   if (!isTaken(reached)) return
-  beginPlan(plan)
-  planEnd(plan, store, stay, fateOf(reached))
+  beginPlan(plan, context, false)
+  planEnd(plan, store, stay)
   commit(context, plan)
-  changeStay(store, stay, { state: STAY_STATE.released, deadlineMs: 0, index, timeMs: reader.timeMs })
+  release(store, stay, index, timeMs)
 }
 
-/** A booking that is no longer remembered, or a stay that never was one. */
+/** An expired hold may be taken again under its id: `void` excludes that. Below feature level 4 it did not. */
+function isVoided({ memory }: Store, stay: number, { flags }: StayCommand): boolean {
+  const isExpired = stateOf(memory, stay) === STAY_STATE.expired
+  return isExpired && (flags & STAY_FLAGS.void) !== 0 && featureLevel(memory) >= LEDGER_LEVEL
+}
+
+/** A stay that never was, or a booking that is not remembered. */
 function releaseUnknown(context: ApplyContext, index: number, command: StayCommand): void {
   const { store, reader } = context
-  const { lines } = command
-  const isVoid = (command.flags & STAY_FLAGS.void) !== 0
-  if (lines.length === 0 && !isVoid) return fail(context, OUTCOME.unknownStay)
+  const { lines, flags } = command
+  const isVoid = (flags & STAY_FLAGS.void) !== 0
+  // Without the flag its lines prove nothing: the rooms may never have been taken.
+  const isKnown = (flags & STAY_FLAGS.unrecorded) !== 0 || featureLevel(store.memory) < LEDGER_LEVEL
+  if ((lines.length === 0 || !isKnown) && !isVoid) return fail(context, OUTCOME.unknownStay)
   if (exceedsBudget(context, growthOf(store, command, false), 0)) return
-  beginPlan(plan)
-  for (const { id, idStart, roomType, arrival, nights, rooms } of lines) {
-    const property = findProperty(store.memory, id, idStart)
-    if (property === 0 || roomType < 0) continue
-    endNights(plan, store, property, roomType, arrival, nights, rooms, 'release-booked')
+  beginPlan(plan, context, false)
+  for (const line of lines) {
+    const property = findProperty(store.memory, line.id, line.idStart)
+    if (property === 0 || line.roomType < 0) continue
+    store.writer.ledger.counts.unrecorded += planUnrecorded(plan, store, property, line.roomType, line)
   }
   commit(context, plan)
   const known = lines.map((line) => ({ ...line, roomType: numberOf(context, line) }))
@@ -382,7 +539,7 @@ function numberOf({ store, reader }: ApplyContext, { nameStart, nameEnd }: Given
   return internName(store, NAMES.roomType, reader.bytes, nameStart, nameEnd)
 }
 
-// Expiry and retention
+// Expiry
 
 function isOverdue({ memory }: Store, stay: number, timeMs: number): boolean {
   return stateOf(memory, stay) === STAY_STATE.held && moment(memory, stay, STAY.deadlineMs) <= timeMs
@@ -390,8 +547,8 @@ function isOverdue({ memory }: Store, stay: number, timeMs: number): boolean {
 
 function expire(context: ApplyContext, stay: number): void {
   const { store, reader, applied } = context
-  beginPlan(plan)
-  planEnd(plan, store, stay, 'release-held')
+  beginPlan(plan, context, false)
+  planEnd(plan, store, stay)
   commit(context, plan)
   changeStay(store, stay, { state: STAY_STATE.expired, deadlineMs: 0, index: applied.index, timeMs: reader.timeMs })
   store.writer.ledger.counts.expired++
@@ -427,35 +584,11 @@ export function settleDeadlines({ memory, writer: { ledger } }: Store): { readon
 
 /** What an entry does before its own command: expired holds return their rooms, old records go. */
 export function keepLedger(context: ApplyContext): void {
-  const { store, reader } = context
-  if (store.writer.ledger.deadlines.length > 0) expireHolds(context)
-  for (let n = 0; n < FORGOTTEN_OF_ENTRY; n++) {
-    const oldest = state(store.memory, STATE.settledHead)
-    if (oldest === 0 || moment(store.memory, oldest, STAY.timeMs) > reader.timeMs - KEPT_MS) return
-    drop(store, oldest)
-  }
-}
-
-/** When bytes run out, the oldest settled records go. */
-function makeRoom(store: Store, timeMs: number): void {
-  const { memory, writer } = store
-  const limit = staySetting(memory, 'stays_bytes')
-  while (writer.ledger.bytes > limit) {
-    const oldest = state(memory, STATE.settledHead)
-    if (oldest === 0 || moment(memory, oldest, STAY.timeMs) > timeMs - KEPT_MS_MIN) return
-    drop(store, oldest)
-  }
-}
-
-function drop(store: Store, stay: number): void {
-  noteDropped(store, stay)
-  removeStay(store, stay)
+  if (context.store.writer.ledger.deadlines.length > 0) expireHolds(context)
+  forgetDue(context)
 }
 
 // Admission by the leader, before a command is in any log
-
-/** Share of `stays_bytes` that records which cannot go may take. */
-const BUSY_SHARE = 0.9
 
 /** Whether the leader proposes another stay of a source now. */
 export function isStayAdmitted(store: Store, isHold: boolean, source: string, timeMs: number): boolean {
@@ -463,12 +596,5 @@ export function isStayAdmitted(store: Store, isHold: boolean, source: string, ti
   const { ledger } = writer
   if (isHold && ledger.heldCount >= staySetting(memory, 'holds_max')) return false
   if (isHold && (ledger.heldBySource.get(source) ?? 0) >= staySetting(memory, 'holds_max_per_source')) return false
-  const limit = staySetting(memory, 'stays_bytes') * BUSY_SHARE
-  let bytes = ledger.bytes
-  for (let stay = state(memory, STATE.settledHead); bytes >= limit && stay !== 0; ) {
-    if (moment(memory, stay, STAY.timeMs) > timeMs - KEPT_MS_MIN) return false
-    bytes -= stayBytes(lineCount(memory, stay))
-    stay = field(memory, stay + STAY.next)
-  }
-  return bytes < limit
+  return hasStayRoom(store, timeMs)
 }

@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { TODAY } from '../testing/model.ts'
 import { ask, createNodeInMemory, type LooseFields, restartEmpty } from '../testing/node-in-memory.ts'
 import { plainPutWord } from '../testing/search-reference.ts'
-import { applyCommand, latestTime, recountDigest } from './apply.ts'
+import { applyCommand, recountDigest } from './apply.ts'
 import { createApplyContext, type DigestMark } from './apply-context.ts'
 import {
   beginCommand,
@@ -22,7 +22,16 @@ import {
 import { STATE } from './layout.ts'
 import { unorderedTables } from './row-order.ts'
 import { settingFault, staySettings } from './stay-settings.ts'
-import { countsOf, type Digest, featureLevel, setState, state, stateDigest } from './store.ts'
+import {
+  countsOf,
+  type Digest,
+  FEATURE_LEVEL,
+  featureLevel,
+  latestTime,
+  setState,
+  state,
+  stateDigest,
+} from './store.ts'
 
 const DAY_MS = 86_400_000
 const NOW_MS = TODAY * DAY_MS + 3_600_000
@@ -216,7 +225,9 @@ describe('the feature level', () => {
   })
 
   test('above that of the program ends it', () => {
-    expect(() => level(4)).toThrow('feature level 4 is newer than this program, which supports 3')
+    const next = FEATURE_LEVEL + 1
+    const text = `feature level ${next} is newer than this program, which supports ${FEATURE_LEVEL}`
+    expect(() => level(next)).toThrow(text)
     expect(featureLevel(memory)).toBe(0)
   })
 })

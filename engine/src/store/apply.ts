@@ -15,12 +15,14 @@ import { CONTENT_DIGEST_BYTES, KIND, OUTCOME, openCommand, readBytes, readF64, r
 import { nameHash, packageHash, roomHash } from './digest.ts'
 import { capacityFor, PROPERTY, PROPERTY_TABLE, ROOMS, STATE, TABLE } from './layout.ts'
 import { enterLevel1 } from './level.ts'
+import { forEachNight, owePackage, packageOfNight } from './nights.ts'
 import { nightsOfRow } from './planes.ts'
 import { readTable, sortedRows, swapRows } from './row-order.ts'
 import { forEachProperty, roomCount, roomEntry, segmentOf } from './segment.ts'
 import { evictSessions, expireSessions, lookUpRequest, sessionOf, settleSession, storeResult } from './sessions.ts'
 import { setTime } from './set-time.ts'
 import { applySetting } from './stay-settings.ts'
+import { clampSettled, relistSettled } from './stays.ts'
 import {
   AS_OF_LEVEL,
   type Digest,
@@ -28,6 +30,8 @@ import {
   FEATURE_LEVEL,
   featureLevel,
   hasGenesis,
+  LEDGER_LEVEL,
+  latestTime,
   type Memory,
   STAYS_LEVEL,
   type Store,
@@ -93,11 +97,6 @@ function noteTime(store: Store, timeMs: number): void {
   if (timeMs === latestTime(store.memory)) return
   setState(store, STATE.timeLow, timeMs % 2 ** 32)
   setState(store, STATE.timeHigh, Math.floor(timeMs / 2 ** 32))
-}
-
-/** Latest time in the log so far. */
-export function latestTime(memory: Memory): number {
-  return state(memory, STATE.timeHigh) * 2 ** 32 + state(memory, STATE.timeLow)
 }
 
 /** A command with a request key: executed on its first arrival, replied to from the session table afterwards. */
@@ -220,7 +219,19 @@ function raiseFeatureLevel(context: ApplyContext, index: number): void {
   if (featureLevel(store.memory) < 1) enterLevel1(store)
   // Levels 2 and 3 add commands and change no rule of earlier ones.
   if (level >= AS_OF_LEVEL) enterAsOf(store, index)
+  if (level >= LEDGER_LEVEL && featureLevel(store.memory) < LEDGER_LEVEL) {
+    relistSettled(store, () => setState(store, STATE.featureLevel, level))
+    clampSettled(store, context.reader.timeMs)
+    oweMissing(store)
+  }
   setState(store, STATE.featureLevel, level)
+}
+
+/** From feature level 4 on, rooms on hold are missing where there is no package. */
+function oweMissing(store: Store): void {
+  const nights: number[] = []
+  forEachNight(store.memory, (night) => nights.push(night))
+  for (const night of nights) if (!packageOfNight(store, night)) owePackage(store, night)
 }
 
 /** The only command that may set shard time back. Its own timestamp is the time before it. */
@@ -228,7 +239,7 @@ function takeTime(context: ApplyContext): void {
   const { store, reader } = context
   const timeMs = readF64(reader)
   if (featureLevel(store.memory) < 1) return fail(context, OUTCOME.refused)
-  setTime(store, reader.timeMs, timeMs)
+  setTime(store, context.applied.index, reader.timeMs, timeMs)
   noteTime(store, timeMs)
 }
 

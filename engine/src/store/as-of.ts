@@ -5,8 +5,17 @@
 
 import { STAY_STATE } from '@vacancy/shared/wire'
 import { STATE, STAY, STAY_LINE, STAY_PROPERTY } from './layout.ts'
-import { findStayProperty, isCurrent, moment, stateOf } from './stays.ts'
-import { AS_OF_LEVEL, featureLevel, type Memory, STAYS_LEVEL, type Store, setState, state } from './store.ts'
+import { departureOf, findStayProperty, isCurrent, moment, stateOf } from './stays.ts'
+import {
+  AS_OF_LEVEL,
+  featureLevel,
+  LEDGER_LEVEL,
+  type Memory,
+  STAYS_LEVEL,
+  type Store,
+  setState,
+  state,
+} from './store.ts'
 import { field } from './table-fields.ts'
 
 /** Bookings and cancellations after this index are all in the ledger; 0 while nothing was dropped from it. */
@@ -25,11 +34,18 @@ export function enterAsOf(store: Store, index: number): void {
   if (level >= STAYS_LEVEL && level < AS_OF_LEVEL) setKnownFrom(store, index)
 }
 
-/** A settled stay is about to be dropped. */
+/** A settled stay is about to be dropped. Below feature level 4 nights that have passed count, too. */
 export function noteDropped(store: Store, stay: number): void {
   const { memory } = store
-  if (featureLevel(memory) < AS_OF_LEVEL || !changedRooms(memory, stay)) return
+  const level = featureLevel(memory)
+  if (level < AS_OF_LEVEL || !changedRooms(memory, stay)) return
+  if (level >= LEDGER_LEVEL && departureOf(memory, stay) <= state(memory, STATE.droppedBefore)) return
   setKnownFrom(store, Math.max(knownFrom(memory), moment(memory, stay, STAY.index)))
+}
+
+/** Shard time was set back, and nights reopen: their bookings may have been dropped without a note. */
+export function noteReopened(store: Store, index: number): void {
+  if (featureLevel(store.memory) >= LEDGER_LEVEL) setKnownFrom(store, Math.max(knownFrom(store.memory), index))
 }
 
 /** Whether rooms were booked, or given back, as the source counts them: holds are no bookings. */

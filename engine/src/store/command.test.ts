@@ -173,7 +173,8 @@ test('the numbers of kinds and outcomes, and the texts of outcomes', () => {
     16 priceChanged PRICE_CHANGED
     17 expired EXPIRED
     18 conflict CONFLICT
-    19 updateTooOld TOO_OLD"
+    19 updateTooOld TOO_OLD
+    20 overflowHeld OVERFLOW: availability would pass 255 with the rooms on hold, 7 are left"
   `)
   for (const code of [-1, rows.length]) expect(() => outcomeText(code, 0)).toThrow('outcomes are numbered')
 })

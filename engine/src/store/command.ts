@@ -82,6 +82,7 @@ const OUTCOMES = [
   { wire: 'EXPIRED', text: '' },
   { wire: 'CONFLICT', text: '' },
   { wire: 'TOO_OLD', text: '' },
+  { wire: 'OVERFLOW', text: 'availability would pass 255 with the rooms on hold, {value} are left' },
 ] as const
 
 export const OUTCOME = {
@@ -105,6 +106,8 @@ export const OUTCOME = {
   expired: 17,
   conflict: 18,
   updateTooOld: 19,
+  /** From feature level 4 on, instead of `overflow` when rooms are on hold. */
+  overflowHeld: 20,
 } as const
 
 /** @param detail instead of the text of the outcome; '' for none */

@@ -126,7 +126,16 @@ export const STATE = {
   setTime: 96,
   /** One record per day slot: day, packages, digest low, digest high. */
   slots: 128,
+  /**
+   * From feature level 4 on, the lists of settled stays by the day on which they are forgotten: first and last of each
+   * of FORGET_SLOTS days. Of stays that have ended, and of bookings.
+   */
+  endedDays: 1664,
+  bookedDays: 2688,
 } as const
+
+/** More days than the longest time for which a stay is remembered. */
+export const FORGET_SLOTS = 512
 
 /** Cells from STATE.replicated on that are part of the replicated state. */
 export const REPLICATED_CELLS = 48
@@ -320,6 +329,8 @@ export const STAY = {
   state: 16,
   lines: 17,
   sourceBytes: 18,
+  /** Lines of the stay that it was to replace, behind its own lines; the id of that stay follows them. 0 without one. */
+  credits: 19,
   /** Of a held stay, ms; else 0. */
   deadlineMs: 24,
   total: 32,

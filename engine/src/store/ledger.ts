@@ -11,8 +11,16 @@ export function createLedger(): Ledger {
     heldCount: 0,
     heldBySource: new Map(),
     bytes: 0,
+    forgetFrom: Number.POSITIVE_INFINITY,
     oversold: new Set(),
-    counts: { expired: 0, overflowed: 0, refused: new Map() },
+    counts: {
+      expired: 0,
+      overflowed: 0,
+      unrecorded: 0,
+      evicted: { ended: 0, booked: 0 },
+      evictedAtMs: 0,
+      refused: new Map(),
+    },
   }
 }
 
@@ -24,6 +32,7 @@ export function clearLedger(ledger: Ledger): void {
   ledger.heldCount = 0
   ledger.heldBySource.clear()
   ledger.bytes = 0
+  ledger.forgetFrom = Number.POSITIVE_INFINITY
   ledger.oversold.clear()
 }
 

@@ -81,6 +81,8 @@ export type Ledger = {
   readonly heldBySource: Map<string, number>
   /** Bytes of all records. */
   bytes: number
+  /** No settled stay is forgotten on an earlier day. */
+  forgetFrom: number
   /** Addresses of the nights with debt. */
   readonly oversold: Set<number>
   readonly counts: LedgerCounts
@@ -91,6 +93,12 @@ type LedgerCounts = {
   expired: number
   /** Rooms that a cancellation did not return, because 255 were left. */
   overflowed: number
+  /** Rooms a night of bookings that were not recorded, and were given back by their lines. */
+  unrecorded: number
+  /** Stays that were forgotten before their time, because `stays_bytes` was reached: ended ones, and bookings. */
+  readonly evicted: { ended: number; booked: number }
+  /** Shard time of the last of them, ms; 0 without one. */
+  evictedAtMs: number
   /** By wire code. */
   readonly refused: Map<string, number>
 }

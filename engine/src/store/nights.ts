@@ -5,24 +5,18 @@
  *   base = what the source counts as left · held = rooms on hold
  *   sellable = max(0, base − held), in the word · debt = max(0, held − base), here
  *
- * A night without a package has base 0 and no debt: a package that is set again starts from its new base and what is
- * still held.
+ * A night without a package has base 0: all of its holds are debt (below feature level 4, none is). A package that is set
+ * again starts from its new base and what is still held.
  */
 
 import { touch } from './cow.ts'
-import { STATE, STAY_LINE, STAY_NIGHT, STAY_PROPERTY } from './layout.ts'
+import { ROOMS, STATE, STAY_LINE, STAY_NIGHT, STAY_PROPERTY } from './layout.ts'
 import { keyOfNight } from './ledger.ts'
-import {
-  addNightDigest,
-  countBytes,
-  findStayProperty,
-  forEachStay,
-  isCurrent,
-  lineCount,
-  lineOf,
-  refer,
-} from './stays.ts'
-import { allocateRecord, type Memory, type Store, setState, state } from './store.ts'
+import { planeOf, wordAddress } from './planes.ts'
+import { findProperty } from './property-index.ts'
+import { findRoom } from './segment.ts'
+import { addNightDigest, countBytes, findStayProperty, forEachHeld, forEachOwnNight, refer } from './stays.ts'
+import { allocateRecord, featureLevel, LEDGER_LEVEL, type Memory, type Store, setState, state } from './store.ts'
 import { field, setField } from './table-fields.ts'
 import { retire } from './version.ts'
 
@@ -77,6 +71,11 @@ export function setDebt(store: Store, night: number, debt: number): void {
   setNight(store, field(memory, night), roomType, field(memory, night + STAY_NIGHT.day), heldOn(memory, night), debt)
 }
 
+/** The package of a night is gone: what is held there is missing. */
+export function owePackage(store: Store, night: number): void {
+  setDebt(store, night, featureLevel(store.memory) < LEDGER_LEVEL ? 0 : heldOn(store.memory, night))
+}
+
 /** What is sellable when the source counts `base` rooms as left; the rest of the holds becomes debt. */
 export function sellableOf(store: Store, night: number, base: number): number {
   const held = heldOn(store.memory, night)
@@ -118,6 +117,33 @@ function freeNight(store: Store, night: number): void {
   refer(store, property, -1)
 }
 
+export type NightPackage = {
+  readonly property: number
+  readonly roomType: number
+  readonly table: number
+  readonly plane: number
+  readonly row: number
+  readonly lo: number
+  readonly hi: number
+  readonly left: number
+}
+
+/** The package of a night of the ledger; undefined without one. */
+export function packageOfNight({ memory }: Store, night: number): NightPackage | undefined {
+  const property = findProperty(memory, memory.u8, field(memory, night))
+  const roomType = field(memory, night + STAY_NIGHT.roomType)
+  const room = property === 0 ? 0 : findRoom(memory, property, roomType)
+  const day = field(memory, night + STAY_NIGHT.day)
+  if (room === 0 || day < state(memory, STATE.droppedBefore)) return undefined
+  const table = field(memory, room + ROOMS.table)
+  const plane = planeOf(memory, table, day)
+  if (plane === 0) return undefined
+  const row = field(memory, room + ROOMS.row)
+  const cell = wordAddress(plane, row) >>> 2
+  const [lo, hi] = [memory.u32[cell], memory.u32[cell + 1]]
+  return (lo | hi) === 0 ? undefined : { property, roomType, table, plane, row, lo, hi, left: lo & 0xff }
+}
+
 export function removeNight(store: Store, night: number): void {
   const { memory } = store
   const roomType = field(memory, night + STAY_NIGHT.roomType)
@@ -142,26 +168,19 @@ export function dropNightsBefore(store: Store, end: number): void {
 /** Shard time was set back: dropped nights are for sale again, less the rooms that are still on hold. */
 export function holdReopenedNights(store: Store, from: number, end: number): void {
   const { memory } = store
-  forEachStay(memory, STATE.heldHead, (stay) => {
-    for (let n = 0; n < lineCount(memory, stay); n++) {
-      const line = lineOf(stay, n)
-      if (!isCurrent(memory, line)) continue
-      const property = field(memory, line)
-      const roomType = field(memory, line + STAY_LINE.roomType)
-      const arrival = field(memory, line + STAY_LINE.arrival)
-      const last = Math.min(end, arrival + memory.u8[line + STAY_LINE.nights])
-      for (let day = Math.max(from, arrival); day < last; day++) {
-        const held = heldOn(memory, findNight(store, property, roomType, day))
-        setNight(store, property, roomType, day, held + memory.u8[line + STAY_LINE.rooms], 0)
-      }
-    }
+  forEachHeld(memory, (stay) => {
+    forEachOwnNight(memory, stay, (property, roomType, day, rooms) => {
+      if (day < from || day >= end) return
+      setNight(store, property, roomType, day, heldOn(memory, findNight(store, property, roomType, day)) + rooms, 0)
+      owePackage(store, findNight(store, property, roomType, day))
+    })
   })
 }
 
-/** Packages of these nights are gone: a package that is set again starts from its new base. */
-export function forgiveNightsFrom(store: Store, from: number): void {
+/** The packages of these nights are gone. */
+export function oweNightsFrom(store: Store, from: number): void {
   forEachNight(store.memory, (night, day) => {
-    if (day >= from) setDebt(store, night, 0)
+    if (day >= from) owePackage(store, night)
   })
 }
 
@@ -180,14 +199,14 @@ function forEachNightOf(store: Store, stayProperty: number, visit: (night: numbe
   }
 }
 
-/** The packages of a room type are gone. */
-export function forgiveNightsOf(store: Store, stayProperty: number, roomType: number): void {
+/** The packages of a room type are gone, or of all of them. */
+export function oweNightsOf(store: Store, stayProperty: number, roomType?: number): void {
   forEachNightOf(store, stayProperty, (night, ofRoomType) => {
-    if (ofRoomType === roomType) setDebt(store, night, 0)
+    if (roomType === undefined || ofRoomType === roomType) owePackage(store, night)
   })
 }
 
-/** The nights of a property that was deleted. */
+/** The nights of a property that was deleted, below feature level 4. */
 export function removeNightsOf(store: Store, stayProperty: number): void {
   forEachNightOf(store, stayProperty, (night) => removeNight(store, night))
 }

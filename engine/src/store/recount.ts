@@ -18,7 +18,7 @@ import type { Charge } from './memory.ts'
 import { forEachNight } from './nights.ts'
 import { forEachSlot } from './planes.ts'
 import { forEachProperty, forEachTable, roomCount, segmentOf } from './segment.ts'
-import { forEachStay, lineCount, stayBytes } from './stays.ts'
+import { creditCount, forEachHeld, forEachSettled, lineCount, stayBytes } from './stays.ts'
 import { type Memory, type Store, state } from './store.ts'
 import { field } from './table-fields.ts'
 
@@ -52,9 +52,9 @@ export function recountCharge(memory: Memory): number {
 
 function ledgerBytes(memory: Memory): number {
   let bytes = 0
-  for (const head of [STATE.settledHead, STATE.heldHead]) {
-    forEachStay(memory, head, (stay) => {
-      bytes += stayBytes(lineCount(memory, stay))
+  for (const forEach of [forEachSettled, forEachHeld]) {
+    forEach(memory, (stay) => {
+      bytes += stayBytes(lineCount(memory, stay), creditCount(memory, stay))
     })
   }
   forEachNight(memory, () => {

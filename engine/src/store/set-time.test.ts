@@ -1,13 +1,13 @@
 import { addOneYear, formatDay, parseDay } from '@vacancy/shared'
 import { expect, test } from 'vitest'
 import { applyOwn, ask, createNodeInMemory, type NodeInMemory } from '../testing/node-in-memory.ts'
-import { latestTime, recountDigest } from './apply.ts'
+import { recountDigest } from './apply.ts'
 import { KIND, OUTCOME, writeF64, writeU8, writeU32 } from './command.ts'
 import { DAY_SLOTS, STATE } from './layout.ts'
 import { recountCharge } from './recount.ts'
 import { encodeSessions, SESSION_EXPIRY_MS } from './sessions.ts'
 import { effectsOfSetTime, lastSetTime } from './set-time.ts'
-import { countsOf, featureLevel, state, stateDigest } from './store.ts'
+import { countsOf, featureLevel, latestTime, state, stateDigest } from './store.ts'
 import { GAP_REASON, sweepOne } from './window.ts'
 
 const DAY_MS = 86_400_000

@@ -5,10 +5,11 @@
  */
 
 import { dayOf } from '@vacancy/shared'
+import { noteReopened } from './as-of.ts'
 import { DAY_SLOTS, SET_TIME, SLOT, STATE } from './layout.ts'
 import { holdReopenedNights } from './nights.ts'
 import { clampSessions } from './sessions.ts'
-import { clampHolds } from './stays.ts'
+import { clampHolds, clampSettled } from './stays.ts'
 import { type Memory, type Store, setState, state } from './store.ts'
 import { dropFrom, freeUncounted } from './window.ts'
 
@@ -34,8 +35,8 @@ export function effectsOfSetTime(memory: Memory, timeMs: number): SetTimeEffects
   return { importNights: today < dropped ? { from: today, end: dropped } : undefined, droppedFrom }
 }
 
-/** Everything except the time itself (apply.ts), which was `fromMs`. */
-export function setTime(store: Store, fromMs: number, toMs: number): void {
+/** Everything except the time itself (apply.ts), which was `fromMs`. @param index of the entry in the log */
+export function setTime(store: Store, index: number, fromMs: number, toMs: number): void {
   const { memory } = store
   const { importNights, droppedFrom } = effectsOfSetTime(memory, toMs)
   const today = dayOf(toMs)
@@ -45,9 +46,11 @@ export function setTime(store: Store, fromMs: number, toMs: number): void {
   if (importNights) {
     setState(store, STATE.droppedBefore, today)
     holdReopenedNights(store, importNights.from, importNights.end)
+    noteReopened(store, index)
   }
   clampSessions(store, toMs)
   clampHolds(store, toMs)
+  clampSettled(store, toMs)
   noteSetTime(store, fromMs, toMs, { importNights, droppedFrom })
 }
 

@@ -3,13 +3,15 @@
 import type { StaySettings } from '../status.ts'
 import { type CommandReader, readU8, readU32 } from './command.ts'
 import { STATE } from './layout.ts'
-import { type Memory, type Store, setState, state } from './store.ts'
+import { featureLevel, LEDGER_LEVEL, type Memory, type Store, setState, state } from './store.ts'
 
 type SettingRow = {
   /** In the log; never reused. */
   readonly key: number
   readonly cell: number
   readonly preset: number
+  /** From feature level 4 on. */
+  readonly presetNow: number
   readonly min: number
   readonly max: number
   readonly summary: string
@@ -20,14 +22,16 @@ const STAY_SETTINGS = {
     key: 1,
     cell: STATE.staysBytesMax,
     preset: 64 << 20,
+    presetNow: 256 << 20,
     min: 1 << 20,
     max: 2 ** 31 - 1,
-    summary: 'Bytes of records of stays. Beyond it the oldest ones that are neither held nor younger than 1 h go.',
+    summary: 'Bytes of records of stays. Beyond it those that have ended are forgotten, then bookings.',
   },
   holds_max: {
     key: 2,
     cell: STATE.holdsMax,
     preset: 200_000,
+    presetNow: 200_000,
     min: 1,
     max: 10_000_000,
     summary: 'Stays on hold at a time.',
@@ -36,6 +40,7 @@ const STAY_SETTINGS = {
     key: 3,
     cell: STATE.holdsMaxPerSource,
     preset: 20_000,
+    presetNow: 20_000,
     min: 1,
     max: 10_000_000,
     summary: 'Stays on hold at a time of one source.',
@@ -56,8 +61,8 @@ export function settingFault(name: string, value: number): string {
 }
 
 export function staySetting(memory: Memory, name: StaySetting): number {
-  const { cell, preset } = STAY_SETTINGS[name]
-  return state(memory, cell) || preset
+  const { cell, preset, presetNow } = STAY_SETTINGS[name]
+  return state(memory, cell) || (featureLevel(memory) < LEDGER_LEVEL ? preset : presetNow)
 }
 
 export function staySettings(memory: Memory): StaySettings {

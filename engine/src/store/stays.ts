@@ -1,7 +1,7 @@
 /**
  * The records of the ledger in shared memory: stays with their lines, and the properties that they name
- * (docs/design/stays.md#ledger). Held stays and settled ones form two lists, each in the order in which the stays
- * reached their state. Lines of a property form a list, too. Nights with holds are in nights.ts.
+ * (docs/design/stays.md#ledger). Held stays form a list in the order in which they were held, settled ones a list for
+ * each day on which they are forgotten. Lines of a property form a list, too. Nights with holds are in nights.ts.
  */
 
 import { STAY_STATE } from '@vacancy/shared/wire'
@@ -9,9 +9,19 @@ import { addCharge } from './charge.ts'
 import { touch } from './cow.ts'
 import { hashOfName, NAMES } from './dictionary.ts'
 import { nameHash } from './digest.ts'
-import { STATE, STAY, STAY_LINE, STAY_NIGHT, STAY_PROPERTY } from './layout.ts'
+import { FORGET_SLOTS, STATE, STAY, STAY_LINE, STAY_NIGHT, STAY_PROPERTY } from './layout.ts'
 import { keyOfId, pushDeadline, replaceDeadlines } from './ledger.ts'
-import { addDigest, allocateRecord, type Memory, type Store, setState, state } from './store.ts'
+import {
+  addDigest,
+  allocateRecord,
+  featureLevel,
+  LEDGER_LEVEL,
+  latestTime,
+  type Memory,
+  type Store,
+  setState,
+  state,
+} from './store.ts'
 import { field, setField } from './table-fields.ts'
 import { retire } from './version.ts'
 
@@ -39,9 +49,17 @@ export type StayRecord = {
   readonly heldSinceMs: number
 }
 
-export function stayBytes(lines: number): number {
-  return STAY.bytes + lines * STAY_LINE.bytes
+/** The stay that another one is to replace: its packed id at `idStart`, and its lines as they were then. */
+export type ReplacedStay = {
+  readonly id: Uint8Array
+  readonly idStart: number
+  readonly lines: readonly (LineRecord & { readonly generation: number })[]
 }
+
+export function stayBytes(lines: number, credits = 0): number {
+  return STAY.bytes + (lines + credits) * STAY_LINE.bytes + (credits === 0 ? 0 : ID_BYTES)
+}
+const ID_BYTES = 16
 
 /** @returns address of the stay with the packed id at `start`, 0 when there is none */
 export function findStay({ writer }: Store, bytes: Uint8Array, start: number): number {
@@ -56,15 +74,88 @@ export function lineCount({ u8 }: Memory, stay: number): number {
   return u8[stay + STAY.lines]
 }
 
+/** Lines of the stay that this one was to replace, which follow its own: `lineOf(stay, lineCount + n)`. */
+export function creditCount({ u8 }: Memory, stay: number): number {
+  return u8[stay + STAY.credits]
+}
+
+/** Address of the packed id of the stay that this one was to replace; 0 without one. */
+export function replacedIdOf(memory: Memory, stay: number): number {
+  const credits = creditCount(memory, stay)
+  return credits === 0 ? 0 : lineOf(stay, lineCount(memory, stay) + credits)
+}
+
+/** Whether the stay waits for its confirmation, which also ends the one that it replaces. */
+export function isPending(memory: Memory, stay: number): boolean {
+  return creditCount(memory, stay) > 0 && stateOf(memory, stay) === STAY_STATE.held
+}
+
 export function lineOf(stay: number, n: number): number {
   return stay + STAY.bytes + n * STAY_LINE.bytes
+}
+
+/**
+ * Visits the nights of a stay with what it has on hold itself: rooms that the stay which it is to replace keeps for it
+ * are not on hold. Lines of a deleted property before feature level 4 have none.
+ */
+export function forEachOwnNight(
+  memory: Memory,
+  stay: number,
+  visit: (property: number, roomType: number, day: number, rooms: number) => void,
+): void {
+  const lines = lineCount(memory, stay)
+  if (creditCount(memory, stay) === 0) {
+    for (let n = 0; n < lines; n++) forEachNightOfLine(memory, lineOf(stay, n), visit)
+    return
+  }
+  type OwnNight = { readonly property: number; readonly roomType: number; readonly day: number; rooms: number }
+  const nights = new Map<string, OwnNight>()
+  for (let n = 0; n < lines; n++) {
+    forEachNightOfLine(memory, lineOf(stay, n), (property, roomType, day, rooms) => {
+      const key = `${property}/${roomType}/${day}`
+      const night = nights.get(key)
+      if (night) night.rooms += rooms
+      else nights.set(key, { property, roomType, day, rooms })
+    })
+  }
+  for (let n = lines; n < lines + creditCount(memory, stay); n++) {
+    forEachNightOfLine(memory, lineOf(stay, n), (property, roomType, day, rooms) => {
+      const night = nights.get(`${property}/${roomType}/${day}`)
+      if (night) night.rooms -= rooms
+    })
+  }
+  for (const { property, roomType, day, rooms } of nights.values()) if (rooms > 0) visit(property, roomType, day, rooms)
+}
+
+/** @param visit gets the ledger's property, the room type, the day and the rooms of the line */
+export function forEachNightOfLine(
+  memory: Memory,
+  line: number,
+  visit: (property: number, roomType: number, day: number, rooms: number) => void,
+): void {
+  if (!isCurrent(memory, line)) return
+  const arrival = field(memory, line + STAY_LINE.arrival)
+  const roomType = field(memory, line + STAY_LINE.roomType)
+  for (let n = 0; n < memory.u8[line + STAY_LINE.nights]; n++) {
+    visit(field(memory, line), roomType, arrival + n, memory.u8[line + STAY_LINE.rooms])
+  }
+}
+
+/** The day after the last night of a stay; 0 without lines. */
+export function departureOf(memory: Memory, stay: number): number {
+  let departure = 0
+  for (let n = 0; n < lineCount(memory, stay); n++) {
+    const line = lineOf(stay, n)
+    departure = Math.max(departure, field(memory, line + STAY_LINE.arrival) + memory.u8[line + STAY_LINE.nights])
+  }
+  return departure
 }
 
 export function moment({ f64 }: Memory, stay: number, cell: number): number {
   return f64[(stay + cell) / 8]
 }
 
-/** Creates a stay with its lines. Its name numbers exist. */
+/** Creates a stay with its lines. Its name numbers exist. @param replaced the stay that it is to replace */
 export function createStay(
   store: Store,
   id: Uint8Array,
@@ -72,19 +163,33 @@ export function createStay(
   record: StayRecord,
   source: Uint8Array,
   lines: readonly LineRecord[],
+  replaced?: ReplacedStay,
 ): number {
   const { memory, writer } = store
-  const bytes = stayBytes(lines.length)
+  const credits = replaced?.lines ?? []
+  const bytes = stayBytes(lines.length, credits.length)
   // Properties first: a stay is complete before anything else is allocated.
-  const properties = lines.map((line) => stayPropertyOf(store, line.id, line.idStart))
+  const properties = [...lines, ...credits].map((line) => stayPropertyOf(store, line.id, line.idStart))
   const stay = allocateRecord(store, bytes)
   touch(store, stay, bytes)
   memory.u8.set(id.subarray(idStart, idStart + 16), stay + STAY.id)
   memory.u8[stay + STAY.lines] = lines.length
+  memory.u8[stay + STAY.credits] = credits.length
   memory.u8[stay + STAY.sourceBytes] = source.length
   memory.u8.set(source, stay + STAY.source)
   writer.ledger.stays.set(keyOfId(memory.u8, stay), stay)
-  for (const [n, line] of lines.entries()) linkLine(store, stay, lineOf(stay, n), properties[n] as number, line)
+  for (const [n, line] of lines.entries()) {
+    writeLine(store, stay, lineOf(stay, n), properties[n] as number, line)
+    linkLine(store, lineOf(stay, n))
+  }
+  for (const [n, line] of credits.entries()) {
+    const at = lineOf(stay, lines.length + n)
+    writeLine(store, stay, at, properties[lines.length + n] as number, line)
+    setField(store, at + STAY_LINE.generation, line.generation)
+  }
+  if (replaced && credits.length > 0) {
+    memory.u8.set(replaced.id.subarray(replaced.idStart, replaced.idStart + ID_BYTES), replacedIdOf(memory, stay))
+  }
   setState(store, STATE.stayCount, state(memory, STATE.stayCount) + 1)
   countBytes(store, bytes)
   writeRecord(store, stay, record)
@@ -93,7 +198,8 @@ export function createStay(
   return stay
 }
 
-function linkLine(store: Store, stay: number, line: number, property: number, record: LineRecord): void {
+/** The property counts the line. */
+function writeLine(store: Store, stay: number, line: number, property: number, record: LineRecord): void {
   const { u8, u32 } = store.memory
   const cell = line >>> 2
   u32[cell] = property
@@ -104,11 +210,16 @@ function linkLine(store: Store, stay: number, line: number, property: number, re
   u8[line + STAY_LINE.rooms] = record.rooms
   u8[line + STAY_LINE.flags] = record.flags
   u32[cell + STAY_LINE.stay / 4] = stay
+  refer(store, property, 1)
+}
+
+/** Adds a line to the list of its property. */
+function linkLine(store: Store, line: number): void {
+  const property = field(store.memory, line)
   const first = field(store.memory, property + STAY_PROPERTY.firstLine)
-  u32[cell + STAY_LINE.next / 4] = first
+  setField(store, line + STAY_LINE.next, first)
   if (first !== 0) setField(store, first + STAY_LINE.previous, line)
   setField(store, property + STAY_PROPERTY.firstLine, line)
-  refer(store, property, 1)
 }
 
 function writeRecord(store: Store, stay: number, record: StayRecord): void {
@@ -150,8 +261,11 @@ export function removeStay(store: Store, stay: number): void {
   addStayDigest(store, stay, -1)
   unlink(store, stay)
   writer.ledger.stays.delete(keyOfId(memory.u8, stay))
-  for (let n = 0; n < lineCount(memory, stay); n++) unlinkLine(store, lineOf(stay, n))
-  const bytes = stayBytes(lineCount(memory, stay))
+  const lines = lineCount(memory, stay)
+  const credits = creditCount(memory, stay)
+  for (let n = 0; n < lines; n++) unlinkLine(store, lineOf(stay, n))
+  for (let n = lines; n < lines + credits; n++) refer(store, field(memory, lineOf(stay, n)), -1)
+  const bytes = stayBytes(lines, credits)
   setState(store, STATE.stayCount, state(memory, STATE.stayCount) - 1)
   countBytes(store, -bytes)
   retire(store, false, stay, bytes)
@@ -173,10 +287,89 @@ export function countBytes(store: Store, bytes: number): void {
   addCharge(store, bytes)
 }
 
-// The two lists, oldest first
+// The lists, oldest first
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+/** So long after its last night, or after it ended, a stay is remembered. */
+export const KEPT_MS = 72 * HOUR_MS
+/** No night is further ahead, so a later booking of an id that has ended could name none. */
+const WINDOW_MS = 366 * DAY_MS
+
+/**
+ * The first day on which a settled stay is forgotten. A booking is remembered until after its last night. So is a stay
+ * that was released: a late repeat of its booking must not take the rooms again. The nights of a void one are unknown.
+ */
+export function forgetDayOf(memory: Memory, stay: number): number {
+  const reached = stateOf(memory, stay)
+  const timeMs = moment(memory, stay, STAY.timeMs)
+  const departureMs = departureOf(memory, stay) * DAY_MS
+  let endMs = timeMs
+  if (reached === STAY_STATE.booked) endMs = departureMs
+  if (reached === STAY_STATE.released) endMs = Math.max(timeMs, departureMs)
+  if (reached === STAY_STATE.void) endMs = timeMs + WINDOW_MS
+  return Math.ceil((Math.min(endMs, timeMs + WINDOW_MS) + KEPT_MS) / DAY_MS)
+}
 
 function headOf(memory: Memory, stay: number): number {
-  return stateOf(memory, stay) === STAY_STATE.held ? STATE.heldHead : STATE.settledHead
+  const reached = stateOf(memory, stay)
+  if (reached === STAY_STATE.held) return STATE.heldHead
+  if (featureLevel(memory) < LEDGER_LEVEL) return STATE.settledHead
+  return forgetHead(reached === STAY_STATE.booked ? STATE.bookedDays : STATE.endedDays, forgetDayOf(memory, stay))
+}
+
+/** @param days STATE.endedDays or STATE.bookedDays */
+export function forgetHead(days: number, day: number): number {
+  return days + (day % FORGET_SLOTS) * 2
+}
+
+/** The earliest day whose list may have stays: none is forgotten more than so many days before or after shard time. */
+const PAST_SLOTS = 100
+
+/** The lists of a ring in the order of their days. @param visit gets the first stay of a list, 0 for an empty one */
+export function findInDays(memory: Memory, days: number, isFound: (first: number) => boolean): number {
+  const from = Math.max(0, Math.floor(latestTime(memory) / DAY_MS) - PAST_SLOTS)
+  for (let day = from; day < from + FORGET_SLOTS; day++) {
+    const first = state(memory, forgetHead(days, day))
+    if (first !== 0 && isFound(first)) return first
+  }
+  return 0
+}
+
+/** Settled stays in the order of their lists, which is equal on all replicas. */
+export function forEachSettled(memory: Memory, visit: (stay: number) => void): void {
+  forEachOfList(memory, STATE.settledHead, visit)
+  for (const days of [STATE.endedDays, STATE.bookedDays]) {
+    findInDays(memory, days, (first) => {
+      forEachFrom(memory, first, visit)
+      return false
+    })
+  }
+}
+
+export function forEachHeld(memory: Memory, visit: (stay: number) => void): void {
+  forEachOfList(memory, STATE.heldHead, visit)
+}
+
+function forEachOfList(memory: Memory, head: number, visit: (stay: number) => void): void {
+  forEachFrom(memory, state(memory, head), visit)
+}
+
+function forEachFrom(memory: Memory, first: number, visit: (stay: number) => void): void {
+  for (let stay = first; stay !== 0; ) {
+    const next = field(memory, stay + STAY.next)
+    visit(stay)
+    stay = next
+  }
+}
+
+/** The step to the level at which settled stays have lists by days. The level is set in between. */
+export function relistSettled(store: Store, raiseLevel: () => void): void {
+  const settled: number[] = []
+  forEachOfList(store.memory, STATE.settledHead, (stay) => settled.push(stay))
+  for (const stay of settled) unlink(store, stay)
+  raiseLevel()
+  for (const stay of settled) append(store, stay)
 }
 
 function append(store: Store, stay: number): void {
@@ -188,8 +381,11 @@ function append(store: Store, stay: number): void {
   if (tail === 0) setState(store, head, stay)
   else setField(store, tail + STAY.next, stay)
   setState(store, head + 1, stay)
-  if (head !== STATE.heldHead) return
   const { ledger } = writer
+  if (head !== STATE.heldHead) {
+    if (head !== STATE.settledHead) ledger.forgetFrom = Math.min(ledger.forgetFrom, forgetDayOf(memory, stay))
+    return
+  }
   pushDeadline(ledger, { deadlineMs: moment(memory, stay, STAY.deadlineMs), id: keyOfId(memory.u8, stay) })
   countHeld(store, stay, 1)
   // Each extension of a hold leaves an entry behind.
@@ -200,7 +396,7 @@ const DEADLINES_SPARE = 1024
 function tidyDeadlines(store: Store): void {
   const { memory } = store
   const held: { deadlineMs: number; id: string }[] = []
-  forEachStay(memory, STATE.heldHead, (stay) => {
+  forEachHeld(memory, (stay) => {
     held.push({ deadlineMs: moment(memory, stay, STAY.deadlineMs), id: keyOfId(memory.u8, stay) })
   })
   replaceDeadlines(store.writer.ledger, held)
@@ -232,14 +428,6 @@ function sourceKey({ u8 }: Memory, stay: number): string {
   return String.fromCharCode(...u8.subarray(start, start + u8[stay + STAY.sourceBytes]))
 }
 
-export function forEachStay(memory: Memory, head: number, visit: (stay: number) => void): void {
-  for (let stay = state(memory, head); stay !== 0; ) {
-    const next = field(memory, stay + STAY.next)
-    visit(stay)
-    stay = next
-  }
-}
-
 /** A hold ends at most so long after it began. */
 export const HOLD_MS_MAX = 24 * 3_600_000
 
@@ -247,12 +435,23 @@ export const HOLD_MS_MAX = 24 * 3_600_000
 export function clampHolds(store: Store, timeMs: number): void {
   const { memory } = store
   const late: number[] = []
-  forEachStay(memory, STATE.heldHead, (stay) => {
+  forEachHeld(memory, (stay) => {
     if (moment(memory, stay, STAY.deadlineMs) > timeMs + HOLD_MS_MAX) late.push(stay)
   })
   for (const stay of late) {
     changeStay(store, stay, { deadlineMs: timeMs + HOLD_MS_MAX, heldSinceMs: timeMs })
   }
+}
+
+/** Shard time is now: no stay reached its state later, so that none is remembered for longer than the lists reach. */
+export function clampSettled(store: Store, timeMs: number): void {
+  const { memory } = store
+  if (featureLevel(memory) < LEDGER_LEVEL) return
+  const late: number[] = []
+  forEachSettled(memory, (stay) => {
+    if (moment(memory, stay, STAY.timeMs) > timeMs) late.push(stay)
+  })
+  for (const stay of late) changeStay(store, stay, { timeMs })
 }
 
 // Properties
@@ -365,9 +564,11 @@ const HASHED = [STAY.deadlineMs, STAY.total, STAY.index, STAY.timeMs, STAY.booke
 function addStayDigest(store: Store, stay: number, sign: 1 | -1): void {
   const { memory } = store
   const { u8, u32 } = memory
+  const lines = lineCount(memory, stay)
+  const credits = creditCount(memory, stay)
   begin(1)
   mixId(memory, stay)
-  mix(stateOf(memory, stay) * 256 + lineCount(memory, stay))
+  mix(stateOf(memory, stay) * 256 + lines)
   for (const cell of HASHED) {
     mix(u32[(stay + cell) >>> 2])
     mix(u32[((stay + cell) >>> 2) + 1])
@@ -375,7 +576,8 @@ function addStayDigest(store: Store, stay: number, sign: 1 | -1): void {
   const source = stay + STAY.source
   mix(nameHash(0, u8, source, source + u8[stay + STAY.sourceBytes]))
   mix(nameHash(1, u8, source, source + u8[stay + STAY.sourceBytes]))
-  for (let n = 0; n < lineCount(memory, stay); n++) {
+  if (credits > 0) mixId(memory, replacedIdOf(memory, stay))
+  for (let n = 0; n < lines + credits; n++) {
     const line = lineOf(stay, n)
     mixId(memory, field(memory, line))
     mix(field(memory, line + STAY_LINE.generation))

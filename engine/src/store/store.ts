@@ -178,7 +178,7 @@ export function state(memory: Memory, cell: number): number {
 }
 
 /** The level of the apply rules: 0 is version 0.1.0, FEATURE_LEVEL the newest known to this program. */
-export const FEATURE_LEVEL = 3
+export const FEATURE_LEVEL = 4
 
 /** From this level on a shard has stays (docs/design/stays.md). */
 export const STAYS_LEVEL = 2
@@ -186,8 +186,19 @@ export const STAYS_LEVEL = 2
 /** From this level on absolute values may name the index up to which they know bookings (docs/design/stays.md#as-of). */
 export const AS_OF_LEVEL = 3
 
+/**
+ * From this level on a stay that is to be replaced stands until the new one is confirmed, a release gives back only what
+ * was taken, stays are remembered until after their last night, and holds outlive a refresh (docs/design/stays.md#rules).
+ */
+export const LEDGER_LEVEL = 4
+
 export function featureLevel(memory: Memory): number {
   return state(memory, STATE.featureLevel)
+}
+
+/** Latest time in the log so far. */
+export function latestTime(memory: Memory): number {
+  return state(memory, STATE.timeHigh) * 2 ** 32 + state(memory, STATE.timeLow)
 }
 
 export function setState(store: Store, cell: number, value: number): void {

@@ -4,7 +4,7 @@
  */
 
 import { DAY_SLOTS, SLOT, STATE } from './layout.ts'
-import { dropNightsBefore, forgiveNightsFrom } from './nights.ts'
+import { dropNightsBefore, oweNightsFrom } from './nights.ts'
 import { dropSlot, freePassedPlanes, freeUncountedPlanes } from './planes.ts'
 import { forEachTable, freeDeleted, segmentOf } from './segment.ts'
 import { type Memory, onMemoryShort, type Store, setState, state } from './store.ts'
@@ -112,7 +112,7 @@ export function dropFrom(store: Store, end: number): boolean {
   }
   if (isAny) {
     freeUncounted(store)
-    forgiveNightsFrom(store, end)
+    oweNightsFrom(store, end)
   }
   return isAny
 }

@@ -505,7 +505,7 @@ function writeBody(dispatcher: Dispatcher, command: CommandSpec, writer: Command
     case HOLDSTAY:
     case CONFIRMSTAY:
     case RELEASESTAY:
-      return writeStay(dispatcher.values, command, writer, dispatcher.source)
+      return writeStay(dispatcher.values, command, writer, dispatcher.source, featureLevel(dispatcher.view.memory))
     default:
       assert(command === DELSEGMENT, 'every write has a logged form')
       checkSegment(dispatcher.values, fieldOf(segmentFields, command))

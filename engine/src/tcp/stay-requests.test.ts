@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { createValues, setToday, type Values } from '../protocol/values.ts'
 import { createCommandWriter } from '../store/command.ts'
 import { ANY_DAY } from '../store/stay-reads.ts'
+import { FEATURE_LEVEL } from '../store/store.ts'
 import { writeStay, writeStayRead } from './stay-requests.ts'
 
 type Fields = { readonly [name: string]: unknown }
@@ -39,7 +40,7 @@ function written(command: CommandName, fields: Fields, edit?: Edit) {
   const values = scanned(command, fields, edit)
   const writer = createCommandWriter(16)
   if (COMMANDS[command].access === 'read') writeStayRead(values, COMMANDS[command], writer)
-  else writeStay(values, COMMANDS[command], writer, TOKEN)
+  else writeStay(values, COMMANDS[command], writer, TOKEN, FEATURE_LEVEL)
   return { fault: values.fault, hex: Buffer.from(writer.bytes.subarray(0, writer.at)).toString('hex') }
 }
 

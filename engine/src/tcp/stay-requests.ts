@@ -2,7 +2,8 @@
  * Requests on stays in the form of the log, and reads of stays for the replica thread, which has the ledger. All checks
  * that need no state are made here.
  *
- *   command   id · u8 flags · u32 seconds · f64 total · u32 features · replaced id · source · u8 lines · lines
+ *   command   id · u8 flags · u32 seconds · f64 total · u32 features · replaced id · source · u8 lines · lines ·
+ *             with the flag `reinstate` f64 index
  *   line      property id · room type · u32 arrival · u8 nights · u8 rooms · u8 flags
  *   read      u8 1 · id, or u8 2 · property id · room type · u32 day · u8 limit · f64 index · id of the cursor
  */
@@ -30,9 +31,10 @@ import {
   startOf,
   type Values,
 } from '../protocol/values.ts'
-import { STAY_FLAGS } from '../store/apply-stays.ts'
+import { REINSTATE_ANY, STAY_FLAGS } from '../store/apply-stays.ts'
 import { type CommandWriter, writeBytes, writeF64, writeName, writeU8, writeU32 } from '../store/command.ts'
 import { ANY_DAY, STAY_READ } from '../store/stay-reads.ts'
+import { LEDGER_LEVEL } from '../store/store.ts'
 
 const { BOOKSTAY, HOLDSTAY, CONFIRMSTAY, RELEASESTAY, GETSTAY, LISTSTAYS } = COMMANDS
 
@@ -59,6 +61,9 @@ const FIELDS = {
   seconds: fieldsNamed('seconds'),
   retake: fieldsNamed('retake'),
   void: fieldsNamed('void'),
+  reinstate: fieldsNamed('reinstate'),
+  releasedAt: fieldsNamed('releasedAt'),
+  unrecorded: fieldsNamed('unrecorded'),
   source: fieldsNamed('source'),
   propertyId: fieldsNamed('propertyId'),
   roomType: fieldsNamed('roomType'),
@@ -97,29 +102,53 @@ function writeId(
   writeBytes(writer, packed, 0, ID_BYTES)
 }
 
-function readSwitch(values: Values, name: 'retake' | 'void', command: CommandSpec): boolean {
+function readSwitch(
+  values: Values,
+  name: 'retake' | 'void' | 'reinstate' | 'unrecorded',
+  command: CommandSpec,
+): boolean {
   if (!has(values, name, command)) return false
   const value = readU8(values, place(name, command))
   if (value > SWITCH_MAX) refuse(values, `${name} must be 0 or 1`)
   return value === 1
 }
 
-/** @param token name of the token of the connection, the source of a request that names none */
-export function writeStay(values: Values, command: CommandSpec, writer: CommandWriter, token: Uint8Array): void {
+/**
+ * @param token name of the token of the connection, the source of a request that names none
+ * @param level feature level of the data: a member of the shard may not know fields of a later one
+ */
+export function writeStay(
+  values: Values,
+  command: CommandSpec,
+  writer: CommandWriter,
+  token: Uint8Array,
+  level: number,
+): void {
+  if (level < LEDGER_LEVEL) {
+    for (const name of ['reinstate', 'releasedAt', 'unrecorded'] as const) {
+      if (has(values, name, command))
+        refuse(values, `${command.name} has no field ${command.fields[place(name, command)]?.id}`)
+    }
+  }
   writeId(values, writer, 'stayId', command)
   const retake = readSwitch(values, 'retake', command)
   const isVoid = readSwitch(values, 'void', command)
   const hasMax = has(values, 'maxTotal', command)
   const hasReplaced = has(values, 'replaces', command)
+  const reinstate = readReinstate(values, command)
+  const isUnrecorded = readSwitch(values, 'unrecorded', command)
   const lines = countLines(values)
   if (command === CONFIRMSTAY && hasMax && !retake) refuse(values, 'maxTotal needs retake')
   if (isVoid && lines > 0) refuse(values, 'void and lines exclude each other')
+  if (isUnrecorded && lines === 0) refuse(values, 'unrecorded needs lines')
   writeU8(
     writer,
     (hasMax ? STAY_FLAGS.maxTotal : 0) |
       (hasReplaced ? STAY_FLAGS.replaces : 0) |
       (retake ? STAY_FLAGS.retake : 0) |
-      (isVoid ? STAY_FLAGS.void : 0),
+      (isVoid ? STAY_FLAGS.void : 0) |
+      (reinstate > 0 ? STAY_FLAGS.reinstate : 0) |
+      (isUnrecorded ? STAY_FLAGS.unrecorded : 0),
   )
   writeU32(writer, readSeconds(values, command))
   writeF64(writer, hasMax ? readU64(values, place('maxTotal', command)) : 0)
@@ -132,6 +161,17 @@ export function writeStay(values: Values, command: CommandSpec, writer: CommandW
   if (nights > LIMITS.stayLineNightsMax) {
     refuse(values, `the lines have ${nights} nights; the maximum is ${LIMITS.stayLineNightsMax}`)
   }
+  if (reinstate > 0) writeF64(writer, reinstate)
+}
+
+/** @returns the index at which the stay was released, REINSTATE_ANY for any, 0 if it is not to be reinstated */
+function readReinstate(values: Values, command: CommandSpec): number {
+  const isReinstated = readSwitch(values, 'reinstate', command)
+  if (!has(values, 'releasedAt', command)) return isReinstated ? REINSTATE_ANY : 0
+  if (!isReinstated) refuse(values, 'releasedAt needs reinstate')
+  const index = readU64(values, place('releasedAt', command))
+  if (index <= REINSTATE_ANY) refuse(values, `releasedAt must be above ${REINSTATE_ANY}`)
+  return index
 }
 
 function readSeconds(values: Values, command: CommandSpec): number {

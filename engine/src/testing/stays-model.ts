@@ -1,19 +1,17 @@
 /**
- * The exact model of stays (docs/design/stays.md#rules): base, holds and bookings apart, as plain objects. The store
- * keeps what is sellable instead; the model derives it.
+ * The exact model of stays (docs/design/stays.md#rules), from feature level 4 on: base, holds and bookings apart, as plain
+ * objects. The store keeps what is sellable instead; the model derives it.
  */
 
 import { formatDay } from '@vacancy/shared'
 import type { StayLine, StayState } from '@vacancy/shared/wire'
 
 const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
 
 type ModelNight = { base: number; price: number; features: readonly string[] }
-/** The instance of a property: a new one has none of the holds of the one before. */
-type ModelProperty = { readonly instance: number; readonly rooms: Map<string, Map<string, ModelNight>> }
-/** `deletions`: how often the property of this id had been deleted. */
-type ModelLine = StayLine & { readonly instance: number; readonly deletions: number }
-type ModelStay = {
+type ModelProperty = { readonly rooms: Map<string, Map<string, ModelNight>> }
+export type ModelStay = {
   state: StayState
   deadlineMs: number
   total: number
@@ -22,23 +20,25 @@ type ModelStay = {
   sinceMs: number
   /** 0 while it was never booked. */
   bookedIndex: number
-  /** A booking that was dropped, and released by its lines later. */
-  readonly isOfForgotten?: boolean
+  /** A booking without a record, released by its lines. */
+  readonly isUnrecorded?: boolean
   /** Ascending in the order in which stays reached their state. */
   order: number
-  lines: readonly ModelLine[]
+  lines: readonly StayLine[]
+  /** The stay that this hold takes the place of when it is confirmed, with its lines at the time of the hold. */
+  readonly replaces?: { readonly id: string; readonly lines: readonly StayLine[] } | undefined
 }
 export type StaysModel = {
   readonly properties: Map<string, ModelProperty>
   readonly stays: Map<string, ModelStay>
-  instances: number
-  readonly deletions: Map<string, number>
   /** From this index on all bookings are known. */
   knownFrom: number
   /** Nights before it are gone. */
   droppedBefore: string
   today: string
   lastDate: string
+  /** Shard time. */
+  timeMs: number
   overflowed: number
   expired: number
   /** Changes of states so far. */
@@ -51,12 +51,11 @@ export function createStaysModel(today: number): StaysModel {
   return {
     properties: new Map(),
     stays: new Map(),
-    instances: 0,
-    deletions: new Map(),
     knownFrom: 0,
     droppedBefore: '',
     today: formatDay(today),
     lastDate: formatDay(today + 365),
+    timeMs: 0,
     overflowed: 0,
     expired: 0,
     changes: 0,
@@ -64,7 +63,7 @@ export function createStaysModel(today: number): StaysModel {
 }
 
 function datesOf({ arrival, nights }: StayLine): string[] {
-  const first = Date.parse(arrival) / 86_400_000
+  const first = Date.parse(arrival) / DAY_MS
   return Array.from({ length: nights }, (_, n) => formatDay(first + n))
 }
 
@@ -72,17 +71,25 @@ function nightOf(model: StaysModel, propertyId: string, roomType: string, date: 
   return date < model.droppedBefore ? undefined : model.properties.get(propertyId)?.rooms.get(roomType)?.get(date)
 }
 
-/** Rooms on hold on a night of the property as it is now. */
-export function heldOn(model: StaysModel, propertyId: string, roomType: string, date: string): number {
-  const instance = model.properties.get(propertyId)?.instance
+function roomsOn(lines: readonly StayLine[], propertyId: string, roomType: string, date: string): number {
   let rooms = 0
-  for (const { state, lines } of model.stays.values()) {
-    if (state !== 'held') continue
-    for (const line of lines) {
-      const isHere = line.propertyId === propertyId && line.instance === instance && line.roomType === roomType
-      if (isHere && datesOf(line).includes(date)) rooms += line.rooms
-    }
+  for (const line of lines) {
+    const isHere = line.propertyId === propertyId && line.roomType === roomType && datesOf(line).includes(date)
+    if (isHere) rooms += line.rooms
   }
+  return rooms
+}
+
+/** What a held stay has on hold itself: only what the one that it replaces lacks. */
+export function ownOn({ lines, replaces }: ModelStay, propertyId: string, roomType: string, date: string): number {
+  const kept = replaces ? roomsOn(replaces.lines, propertyId, roomType, date) : 0
+  return Math.max(0, roomsOn(lines, propertyId, roomType, date) - kept)
+}
+
+/** Rooms on hold on a night, whether or not there is a package. */
+export function heldOn(model: StaysModel, propertyId: string, roomType: string, date: string): number {
+  let rooms = 0
+  for (const stay of model.stays.values()) if (stay.state === 'held') rooms += ownOn(stay, propertyId, roomType, date)
   return rooms
 }
 
@@ -92,25 +99,20 @@ export function sellableOn(model: StaysModel, propertyId: string, roomType: stri
   return night && Math.max(0, night.base - heldOn(model, propertyId, roomType, date))
 }
 
+/** Rooms on hold that are not there. */
 export function debtOn(model: StaysModel, propertyId: string, roomType: string, date: string): number {
-  const night = nightOf(model, propertyId, roomType, date)
-  return night ? Math.max(0, heldOn(model, propertyId, roomType, date) - night.base) : 0
+  const base = nightOf(model, propertyId, roomType, date)?.base ?? 0
+  return Math.max(0, heldOn(model, propertyId, roomType, date) - base)
 }
 
 // Inventory
 
 export function setProperty(model: StaysModel, propertyId: string): void {
-  if (model.properties.has(propertyId)) return
-  model.instances++
-  model.properties.set(propertyId, { instance: model.instances, rooms: new Map() })
+  if (!model.properties.has(propertyId)) model.properties.set(propertyId, { rooms: new Map() })
 }
 
 export function deleteProperty(model: StaysModel, propertyId: string): void {
-  if (model.properties.delete(propertyId)) model.deletions.set(propertyId, deletionsOf(model, propertyId) + 1)
-}
-
-function deletionsOf({ deletions }: StaysModel, propertyId: string): number {
-  return deletions.get(propertyId) ?? 0
+  model.properties.delete(propertyId)
 }
 
 /** What is left when a source counts `value` rooms and knows the bookings up to `index`. */
@@ -122,17 +124,10 @@ export function baseAsOf(
 ): number {
   let base = value
   for (const { state, lines, ...stay } of model.stays.values()) {
-    const wasKnown = stay.isOfForgotten === true || (stay.bookedIndex > 0 && stay.bookedIndex <= index)
-    const sign =
-      state === 'booked' && stay.bookedIndex > index
-        ? -1
-        : state === 'released' && wasKnown && stay.index > index
-          ? 1
-          : 0
-    for (const line of lines) {
-      const isOfNight = line.propertyId === propertyId && line.roomType === roomType && datesOf(line).includes(date)
-      if (isOfNight && line.deletions === deletionsOf(model, propertyId)) base += sign * line.rooms
-    }
+    const wasKnown = stay.isUnrecorded === true || (stay.bookedIndex > 0 && stay.bookedIndex <= index)
+    const isNew = state === 'booked' && stay.bookedIndex > index
+    const sign = isNew ? -1 : state === 'released' && wasKnown && stay.index > index ? 1 : 0
+    base += sign * roomsOn(lines, propertyId, roomType, date)
   }
   return Math.min(255, Math.max(0, base))
 }
@@ -168,7 +163,7 @@ export function changeRooms(
   if (!night) return 'NOT_FOUND'
   if (command === 'SETROOMAVL') night.base = amount
   if (command === 'INCROOMAVL') {
-    if (night.base + amount > 255) return 'OVERFLOW'
+    if (night.base + amount > 255) return heldOn(model, propertyId, roomType, date) > 0 ? 'OVERFLOW_HELD' : 'OVERFLOW'
     night.base += amount
   }
   if (command === 'DECROOMAVL') {
@@ -190,13 +185,15 @@ export function dropBefore(model: StaysModel, date: string): void {
 
 /** What every entry does first. */
 export function passTime(model: StaysModel, timeMs: number, index: number): void {
+  model.timeMs = timeMs
   const due = [...model.stays].filter(([, { state, deadlineMs }]) => state === 'held' && deadlineMs <= timeMs)
   due.sort(([a, stay], [b, other]) => stay.deadlineMs - other.deadlineMs || (a < b ? -1 : 1))
   for (const [, stay] of due) {
     reach(model, stay, { state: 'expired', deadlineMs: 0, index, timeMs })
     model.expired++
   }
-  forgetSettled(model, (oldest) => oldest.timeMs <= timeMs - 72 * HOUR_MS)
+  const today = Math.floor(timeMs / DAY_MS)
+  for (const [id, stay] of model.stays) if (stay.state !== 'held' && forgetDayOf(stay) <= today) forget(model, id)
 }
 
 function reach(model: StaysModel, stay: ModelStay, change: Partial<ModelStay>): void {
@@ -204,48 +201,89 @@ function reach(model: StaysModel, stay: ModelStay, change: Partial<ModelStay>): 
   Object.assign(stay, change, { order: model.changes })
 }
 
-/** Drops settled records, oldest first, up to the first one that is to be kept. */
-function forgetSettled(model: StaysModel, isDropped: (oldest: ModelStay) => boolean): void {
-  const settled = [...model.stays].filter(([, { state }]) => state !== 'held')
-  settled.sort(([, a], [, b]) => a.order - b.order)
-  for (const [id, stay] of settled) {
-    if (!isDropped(stay)) return
-    if (stay.bookedIndex > 0 || stay.isOfForgotten) model.knownFrom = Math.max(model.knownFrom, stay.index)
-    model.stays.delete(id)
-  }
+/** The day after the last night; '' without lines. */
+function departureOf({ lines }: ModelStay): string {
+  return lines.reduce((last, { arrival, nights }) => {
+    const departure = formatDay(Date.parse(arrival) / DAY_MS + nights)
+    return departure > last ? departure : last
+  }, '')
 }
 
-const BYTES = { stay: 112, line: 32, property: 40, night: 32 } as const
+/** 72 h after its last night, or after it ended, rounded up to a whole day. */
+function forgetDayOf(stay: ModelStay): number {
+  const { state, timeMs } = stay
+  const departureMs = Date.parse(departureOf(stay)) || 0
+  const longest = timeMs + 366 * DAY_MS
+  const ends = { booked: departureMs, released: Math.max(timeMs, departureMs), void: longest, expired: timeMs, held: 0 }
+  return Math.ceil((Math.min(ends[state], longest) + 72 * HOUR_MS) / DAY_MS)
+}
+
+function forget(model: StaysModel, id: string): void {
+  const stay = model.stays.get(id) as ModelStay
+  const changedRooms = stay.bookedIndex > 0 || stay.isUnrecorded
+  if (changedRooms && departureOf(stay) > model.droppedBefore) model.knownFrom = Math.max(model.knownFrom, stay.index)
+  model.stays.delete(id)
+}
+
+const LISTS = 512
+
+/** Settled stays as the lists of days have them: the first list is that of 100 days ago. */
+function listsOf(model: StaysModel, isBooked: boolean): [id: string, stay: ModelStay][][] {
+  const from = Math.max(0, Math.floor(model.timeMs / DAY_MS) - 100)
+  const lists: [string, ModelStay][][] = Array.from({ length: LISTS }, () => [])
+  const settled = [...model.stays].filter(([, { state }]) => state !== 'held' && (state === 'booked') === isBooked)
+  settled.sort(([, a], [, b]) => a.order - b.order)
+  for (const each of settled) lists[(((forgetDayOf(each[1]) - from) % LISTS) + LISTS) % LISTS]?.push(each)
+  return lists
+}
+
+const BYTES = { stay: 112, line: 32, property: 40, night: 32, id: 16 } as const
 
 /** Bytes of the ledger (docs/design/stays.md#ledger). */
 function ledgerBytes(model: StaysModel): number {
   let bytes = 0
   const properties = new Set<string>()
   const nights = new Set<string>()
-  for (const { state, lines } of model.stays.values()) {
-    bytes += BYTES.stay + lines.length * BYTES.line
-    for (const line of lines) {
-      properties.add(line.propertyId)
-      if (state !== 'held' || !isHere(model, line)) continue
+  for (const stay of model.stays.values()) {
+    const { state, lines, replaces } = stay
+    const all = [...lines, ...(replaces?.lines ?? [])]
+    bytes += BYTES.stay + all.length * BYTES.line + (replaces ? BYTES.id : 0)
+    for (const { propertyId } of all) properties.add(propertyId)
+    for (const line of state === 'held' ? lines : []) {
       for (const date of datesOf(line)) {
-        if (date >= model.droppedBefore) nights.add(`${line.propertyId}/${line.roomType}/${date}`)
+        const isOwn = date >= model.droppedBefore && ownOn(stay, line.propertyId, line.roomType, date) > 0
+        if (isOwn) nights.add(`${line.propertyId}/${line.roomType}/${date}`)
       }
     }
   }
   return bytes + properties.size * BYTES.property + nights.size * BYTES.night
 }
 
-/** What a new stay does last: beyond the bytes of the setting, old records go. */
+/** What a new stay does last: beyond the bytes of the setting, stays that have ended go, then bookings. */
 export function makeRoom(model: StaysModel, bytesMax: number, timeMs: number): void {
-  forgetSettled(model, (oldest) => ledgerBytes(model) > bytesMax && oldest.timeMs <= timeMs - HOUR_MS)
+  const firstOf = (isBooked: boolean) =>
+    listsOf(model, isBooked)
+      .flatMap(([first]) => (first ? [first] : []))
+      .find(([, stay]) => stay.timeMs <= timeMs - HOUR_MS)
+  while (ledgerBytes(model) > bytesMax) {
+    const [ended, booked] = [firstOf(false), firstOf(true)]
+    if (!ended && !booked) return
+    const hasDeparted = booked && Date.parse(departureOf(booked[1])) <= timeMs
+    const isSooner = ended && booked && forgetDayOf(booked[1]) <= forgetDayOf(ended[1])
+    const next = booked && (!ended || (hasDeparted && isSooner)) ? booked : ended
+    forget(model, (next as [string, ModelStay])[0])
+  }
 }
 
-/** An operator has set shard time: no hold lasts longer than a day from then. */
-export function clampHolds(model: StaysModel, timeMs: number): void {
+/** An operator has set shard time: no hold lasts longer than a day from then, and no stay ended later. */
+export function clampStays(model: StaysModel, timeMs: number): void {
   for (const stay of model.stays.values()) {
     if (stay.state !== 'held' || stay.deadlineMs <= timeMs + 24 * HOUR_MS) continue
     reach(model, stay, { deadlineMs: timeMs + 24 * HOUR_MS, sinceMs: timeMs })
   }
+  const late = [false, true].flatMap((isBooked) => listsOf(model, isBooked).flat())
+  for (const [, stay] of late) if (stay.timeMs > timeMs) reach(model, stay, { timeMs })
+  model.timeMs = timeMs
 }
 
 // Stays
@@ -257,74 +295,153 @@ export type Taking = {
   readonly rateFeatures?: readonly string[]
   readonly replaces?: string
   readonly seconds?: number
+  /** The index of a release, or 1 for any. */
+  readonly reinstate?: number
 }
 
-export function takeStay(
-  model: StaysModel,
-  { stayId, lines, maxTotal, rateFeatures = [], replaces, seconds }: Taking,
-  timeMs: number,
-  index: number,
-): ModelAnswer {
+/** What a command changes: stays that end, one that stands until a hold is confirmed, and the lines that it takes. */
+type Change = {
+  readonly ended: readonly ModelStay[]
+  readonly standing?: ModelStay | undefined
+  readonly lines: readonly StayLine[]
+  readonly isHold?: boolean
+  /** Whether nights that have passed stay as they were, whoever has them. */
+  readonly keepsPast?: boolean
+  readonly rateFeatures?: readonly string[]
+  readonly maxTotal?: number | undefined
+}
+type Sums = { propertyId: string; roomType: string; date: string; freed: number; released: number; wanted: number }
+
+function isPast({ today, droppedBefore }: StaysModel, date: string): boolean {
+  return date < today || date < droppedBefore
+}
+
+/** Makes a change if nothing refuses it. States are changed by the caller. */
+function change(model: StaysModel, given: Change): { readonly error: string; readonly total: number } {
+  const { ended, standing, lines, isHold = false, keepsPast = false, rateFeatures = [], maxTotal } = given
+  const refused = (error: string) => ({ error, total: 0 })
+  const kept = [...ended, ...(standing ? [standing] : [])].flatMap((stay) => stay.lines)
+  const isKept = (propertyId: string, roomType: string, date: string) =>
+    keepsPast || roomsOn(lines, propertyId, roomType, date) <= roomsOn(kept, propertyId, roomType, date)
+  for (const { propertyId, roomType, ...line } of lines) {
+    const dates = datesOf({ propertyId, roomType, ...line })
+    for (const date of dates) {
+      if (isPast(model, date) && isKept(propertyId, roomType, date)) continue
+      if (!model.properties.get(propertyId)?.rooms.has(roomType)) return refused('NOT_FOUND')
+      if (isPast(model, date) || date > model.lastDate) return refused('VALIDATION_ERROR')
+      if (!nightOf(model, propertyId, roomType, date)) return refused('NOT_FOUND')
+    }
+  }
+  const sums = new Map<string, Sums>()
+  const sumOf = (propertyId: string, roomType: string, date: string): Sums => {
+    const key = `${propertyId}/${roomType}/${date}`
+    const known = sums.get(key) ?? { propertyId, roomType, date, freed: 0, released: 0, wanted: 0 }
+    sums.set(key, known)
+    return known
+  }
+  for (const { state, lines: own } of ended) {
+    for (const { propertyId, roomType, rooms, ...line } of state === 'booked' ? own : []) {
+      for (const date of datesOf({ propertyId, roomType, rooms, ...line })) {
+        const isThere = !isPast(model, date) && nightOf(model, propertyId, roomType, date)
+        if (isThere) sumOf(propertyId, roomType, date).freed += rooms
+      }
+    }
+  }
+  let total = 0
+  let lacks = false
+  for (const { propertyId, roomType, rooms, uncounted, ...line } of lines) {
+    for (const date of datesOf({ propertyId, roomType, rooms, ...line })) {
+      if (isPast(model, date)) continue
+      const night = nightOf(model, propertyId, roomType, date) as ModelNight
+      const sum = sumOf(propertyId, roomType, date)
+      sum.wanted += rooms
+      const ownHeld = ended.filter(({ state }) => state === 'held')
+      sum.released = ownHeld.reduce((rest, stay) => rest + ownOn(stay, propertyId, roomType, date), 0)
+      const free = sellableOn(model, propertyId, roomType, date) as number
+      const credit = standing ? roomsOn(standing.lines, propertyId, roomType, date) : 0
+      if (sum.wanted > free + sum.freed + sum.released + credit) return refused('SOLD_OUT')
+      if (!isHold && sum.wanted > night.base + sum.freed) return refused('SOLD_OUT')
+      if (!uncounted) total += night.price * rooms
+      lacks ||= rateFeatures.some((name) => !night.features.includes(name))
+    }
+  }
+  if (lacks || (maxTotal !== undefined && total > maxTotal)) return refused('PRICE_CHANGED')
+  for (const { propertyId, roomType, date, freed, wanted } of sums.values()) {
+    const night = nightOf(model, propertyId, roomType, date) as ModelNight
+    const base = night.base + freed - (isHold ? 0 : wanted)
+    model.overflowed += Math.max(0, base - 255)
+    night.base = Math.min(255, base)
+  }
+  return { error: '', total }
+}
+
+export function takeStay(model: StaysModel, given: Taking, timeMs: number, index: number): ModelAnswer {
+  const { stayId, lines, maxTotal, replaces, seconds, reinstate = 0 } = given
   const stay = model.stays.get(stayId)
   const isHold = seconds !== undefined
-  if (stay && (stay.state === 'released' || stay.state === 'void')) return { error: 'CONFLICT' }
-  if (stay && stay.state !== 'expired') {
+  const isOver = stay && (stay.state === 'released' || stay.state === 'void')
+  if (isOver && reinstate !== 1 && reinstate !== stay.index) return { error: 'CONFLICT' }
+  if (stay && !isOver && stay.state !== 'expired') {
     if (!isSame(stay.lines, lines)) return { error: 'CONFLICT' }
     if (stay.state === 'booked') return { error: '', stay }
-    if (isHold) stay.deadlineMs = Math.min(timeMs + seconds * 1000, stay.sinceMs + 24 * HOUR_MS)
+    if (isHold) extend(model, stay, timeMs + seconds * 1000)
     else if (maxTotal !== undefined && stay.total > maxTotal) return { error: 'PRICE_CHANGED' }
-    else book(model, stay, timeMs, index)
+    else return book(model, stay, timeMs, index)
     return { error: '', stay }
   }
   const old = replaces === undefined ? undefined : model.stays.get(replaces)
   if (replaces !== undefined && !old) return { error: 'NOT_FOUND' }
-  for (const { propertyId, roomType, ...line } of lines) {
-    if (!model.properties.get(propertyId)?.rooms.has(roomType)) return { error: 'NOT_FOUND' }
-    for (const date of datesOf({ propertyId, roomType, ...line })) {
-      if (date < model.today || date > model.lastDate || date < model.droppedBefore)
-        return { error: 'VALIDATION_ERROR' }
-      if (!nightOf(model, propertyId, roomType, date)) return { error: 'NOT_FOUND' }
-    }
-  }
-  // Everything happens on a copy, which replaces the model if nothing is refused.
-  const draft = structuredClone(model)
-  const replaced = replaces === undefined ? undefined : draft.stays.get(replaces)
-  const ends = replaced !== undefined && isTaken(replaced)
-  if (ends) end(draft, replaced, timeMs, index)
-  let total = 0
-  let lacks = false
-  const taken: ModelLine[] = []
-  const times = { deadlineMs: 0, index, timeMs, sinceMs: timeMs, bookedIndex: 0 }
-  const newcomer: ModelStay = { state: 'held', total: 0, order: 0, lines: taken, ...times }
-  draft.stays.set(stayId, newcomer)
-  for (const line of lines) {
-    const { instance } = draft.properties.get(line.propertyId) as ModelProperty
-    for (const date of datesOf(line)) {
-      const night = nightOf(draft, line.propertyId, line.roomType, date) as ModelNight
-      const left = sellableOn(draft, line.propertyId, line.roomType, date) as number
-      if (left < line.rooms) return { error: 'SOLD_OUT' }
-      if (!line.uncounted) total += night.price * line.rooms
-      lacks ||= rateFeatures.some((name) => !night.features.includes(name))
-    }
-    taken.push({ ...line, instance, deletions: deletionsOf(draft, line.propertyId) })
-  }
-  if (lacks || (maxTotal !== undefined && total > maxTotal)) return { error: 'PRICE_CHANGED' }
-  newcomer.total = total
-  if (isHold) reach(draft, newcomer, { deadlineMs: timeMs + seconds * 1000 })
-  else book(draft, newcomer, timeMs, index)
-  // The replaced stay reaches its state last.
-  if (ends) reach(draft, replaced, {})
-  adopt(model, draft)
-  return { error: '', stay: newcomer }
+  return take(model, given, { replaced: old && isTaken(old) ? old : undefined, timeMs, index })
 }
 
-function adopt(model: StaysModel, draft: StaysModel): void {
-  model.properties.clear()
-  for (const [id, property] of draft.properties) model.properties.set(id, property)
-  model.stays.clear()
-  for (const [id, stay] of draft.stays) model.stays.set(id, stay)
-  model.overflowed = draft.overflowed
-  model.changes = draft.changes
+function extend(model: StaysModel, stay: ModelStay, deadlineMs: number): void {
+  stay.deadlineMs = Math.min(deadlineMs, stay.sinceMs + 24 * HOUR_MS)
+  keepUntil(replacedBy(model, stay), stay.deadlineMs)
+}
+
+/** A cart that is to be replaced stands at least as long as the new one. */
+function keepUntil(stay: ModelStay | undefined, deadlineMs: number): void {
+  if (stay?.state === 'held') stay.deadlineMs = Math.max(stay.deadlineMs, deadlineMs)
+}
+
+function isPending({ state, replaces }: ModelStay): boolean {
+  return state === 'held' && replaces !== undefined
+}
+
+/** The stay that a hold replaces, if it still has the same rooms. */
+function replacedBy({ stays }: StaysModel, { replaces }: ModelStay): ModelStay | undefined {
+  const found = replaces && stays.get(replaces.id)
+  return found && isTaken(found) && !isPending(found) && isSame(found.lines, replaces.lines) ? found : undefined
+}
+
+function idOf({ stays }: StaysModel, stay: ModelStay): string {
+  for (const [id, each] of stays) if (each === stay) return id
+  return ''
+}
+
+function take(
+  model: StaysModel,
+  { stayId, lines, maxTotal, rateFeatures = [], seconds }: Taking,
+  { replaced, timeMs, index }: { replaced: ModelStay | undefined; timeMs: number; index: number },
+): ModelAnswer {
+  const isHold = seconds !== undefined
+  // A change of a change takes its place; the stay that both change stands.
+  const isChange = replaced && isPending(replaced)
+  const origin = isChange ? replacedBy(model, replaced) : replaced
+  const standing = isHold ? origin : undefined
+  const ended = [...(isChange ? [replaced] : []), ...(!isHold && origin ? [origin] : [])]
+  const { error, total } = change(model, { ended, standing, lines, isHold, rateFeatures, maxTotal })
+  if (error !== '') return { error }
+  const sinceMs = replaced?.state === 'held' ? replaced.sinceMs : timeMs
+  const deadlineMs = isHold ? Math.min(timeMs + seconds * 1000, sinceMs + 24 * HOUR_MS) : 0
+  const link = standing && { id: idOf(model, standing), lines: standing.lines }
+  const times = { deadlineMs, index, timeMs, sinceMs: isHold ? sinceMs : 0, bookedIndex: isHold ? 0 : index }
+  const stay: ModelStay = { state: isHold ? 'held' : 'booked', total, order: 0, lines, replaces: link, ...times }
+  model.stays.set(stayId, stay)
+  reach(model, stay, {})
+  for (const each of ended) reach(model, each, { state: 'released', deadlineMs: 0, index, timeMs })
+  keepUntil(standing, deadlineMs)
+  return { error: '', stay }
 }
 
 function isSame(a: readonly StayLine[], b: readonly StayLine[]): boolean {
@@ -337,41 +454,15 @@ function isTaken({ state }: ModelStay): boolean {
   return state === 'held' || state === 'booked'
 }
 
-/** A hold becomes a booking: held and base fall together. */
-function book(model: StaysModel, stay: ModelStay, timeMs: number, index: number): void {
-  for (const line of stay.lines) {
-    if (model.properties.get(line.propertyId)?.instance !== line.instance) continue
-    for (const date of datesOf(line)) {
-      const night = nightOf(model, line.propertyId, line.roomType, date)
-      if (night) night.base -= line.rooms
-    }
-  }
+/** A hold becomes a booking, and ends the stay that it replaces, if all of its rooms are there. */
+function book(model: StaysModel, stay: ModelStay, timeMs: number, index: number): ModelAnswer {
+  const replaced = replacedBy(model, stay)
+  const ended = [stay, ...(replaced ? [replaced] : [])]
+  const { error } = change(model, { ended, lines: stay.lines, keepsPast: true })
+  if (error !== '') return { error }
   reach(model, stay, { state: 'booked', deadlineMs: 0, index, timeMs, bookedIndex: index })
-}
-
-/** A hold or booking ends. A cancelled booking raises the base, up to 255. */
-function end(model: StaysModel, stay: ModelStay, timeMs: number, index: number): void {
-  if (stay.state === 'booked')
-    giveBack(
-      model,
-      stay.lines.filter((line) => isHere(model, line)),
-    )
-  reach(model, stay, { state: 'released', deadlineMs: 0, index, timeMs })
-}
-
-function isHere(model: StaysModel, line: ModelLine): boolean {
-  return model.properties.get(line.propertyId)?.instance === line.instance
-}
-
-function giveBack(model: StaysModel, lines: readonly StayLine[]): void {
-  for (const line of lines) {
-    for (const date of datesOf(line)) {
-      const night = nightOf(model, line.propertyId, line.roomType, date)
-      if (!night) continue
-      model.overflowed += Math.max(0, night.base + line.rooms - 255)
-      night.base = Math.min(255, night.base + line.rooms)
-    }
-  }
+  if (replaced) reach(model, replaced, { state: 'released', deadlineMs: 0, index, timeMs })
+  return { error: '', stay }
 }
 
 export function confirmStay(
@@ -385,36 +476,40 @@ export function confirmStay(
   if (stay.state === 'booked') return { error: '', stay }
   if (stay.state === 'expired' && !retake) return { error: 'EXPIRED' }
   if (stay.state === 'expired') {
-    const lines = stay.lines.map(({ instance: _, deletions: _deletions, ...line }) => line)
-    return takeStay(model, { stayId, lines, ...(maxTotal !== undefined && { maxTotal }) }, timeMs, index)
+    const { lines } = stay
+    const given = { stayId, lines, ...(maxTotal !== undefined && { maxTotal }) }
+    return take(model, given, { replaced: replacedBy(model, stay), timeMs, index })
   }
-  if (stay.state !== 'held') return { error: 'CONFLICT' }
-  book(model, stay, timeMs, index)
-  return { error: '', stay }
+  return stay.state === 'held' ? book(model, stay, timeMs, index) : { error: 'CONFLICT' }
+}
+
+type Release = {
+  readonly stayId: string
+  readonly lines?: readonly StayLine[]
+  readonly isVoid?: boolean
+  readonly isUnrecorded?: boolean
 }
 
 export function releaseStay(
   model: StaysModel,
-  { stayId, lines, isVoid = false }: { stayId: string; lines?: readonly StayLine[]; isVoid?: boolean },
+  { stayId, lines, isVoid = false, isUnrecorded = false }: Release,
   timeMs: number,
   index: number,
 ): ModelAnswer {
   const stay = model.stays.get(stayId)
   if (stay) {
     if (lines && !isSame(stay.lines, lines)) return { error: 'CONFLICT' }
-    if (isTaken(stay)) end(model, stay, timeMs, index)
+    if (isVoid && stay.state === 'expired') reach(model, stay, { state: 'void', index, timeMs })
+    if (!isTaken(stay)) return { error: '', stay }
+    change(model, { ended: [stay], lines: [] })
+    reach(model, stay, { state: 'released', deadlineMs: 0, index, timeMs })
     return { error: '', stay }
   }
-  if (!lines && !isVoid) return { error: 'NOT_FOUND' }
-  if (lines) giveBack(model, lines)
-  const known = (lines ?? []).map((line) => ({
-    ...line,
-    instance: -1,
-    deletions: deletionsOf(model, line.propertyId),
-  }))
+  if (!isVoid && !isUnrecorded) return { error: 'NOT_FOUND' }
   const times = { deadlineMs: 0, index, timeMs, sinceMs: 0, bookedIndex: 0 }
-  const settled = { ...times, total: 0, order: 0, lines: known, isOfForgotten: lines !== undefined }
-  const released: ModelStay = { state: lines ? 'released' : 'void', ...settled }
+  const settled = { ...times, total: 0, order: 0, lines: lines ?? [], isUnrecorded }
+  if (isUnrecorded) change(model, { ended: [{ ...settled, state: 'booked' }], lines: [] })
+  const released: ModelStay = { state: isUnrecorded ? 'released' : 'void', ...settled }
   reach(model, released, {})
   model.stays.set(stayId, released)
   return { error: '', stay: released }

@@ -61,7 +61,7 @@ const TEXTS: { readonly [name: string]: { readonly missing?: string; readonly fa
 }
 
 /** Small numbers of our own commands that are switches. */
-const SWITCHES = ['retake', 'void']
+const SWITCHES = ['retake', 'void', 'reinstate', 'unrecorded']
 const LEAST: { readonly [name: string]: number } = { limit: 1, requestNumber: 1 }
 const GREATEST = { u8: 0xff, u32: 0xffff_ffff, u64: Number.MAX_SAFE_INTEGER } as const
 

@@ -219,6 +219,10 @@ const staysBody = z.object({
   expired: count,
   /** Rooms that cancellations did not return, because 255 were left. */
   overflowed_rooms: count,
+  /** Rooms a night that were given back by the lines of bookings without a record; absent on older nodes. */
+  unrecorded_rooms: count.optional(),
+  /** Stays that were forgotten before their time, because `stays_bytes` was reached; absent on older nodes. */
+  evicted: z.object({ ended: count, booked: count }).optional(),
   refused: z.record(z.string(), count),
   settings: settingsBody,
 })

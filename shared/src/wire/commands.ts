@@ -210,7 +210,15 @@ const LINE_SUMMARY = 'Property, room type, arrival, nights 1 to 30, rooms 1 to 2
 const CONDITIONS = [
   may(0x02, 'maxTotal', 'u64', 'Highest total accepted, of all lines and rooms.', { label: 'Total at most' }),
   may(0x03, 'rateFeatures', 'list', 'Every night must have all of them.', { label: 'Rate features' }),
-  may(0x05, 'replaces', 'text', 'A stay that is released in the same step.', { label: 'Replaces the stay' }),
+  may(0x05, 'replaces', 'text', 'A stay that the new one takes the place of once it is booked.', {
+    label: 'Replaces the stay',
+  }),
+] as const
+const REINSTATE = [
+  may(0x09, 'reinstate', 'u8', '1 = takes rooms again under an id that was released.', { label: 'Reinstate' }),
+  may(0x0a, 'releasedAt', 'u64', 'With reinstate: only if the stay was released at this index.', {
+    label: 'Released at index',
+  }),
 ] as const
 
 /** Reasons that several commands share. */
@@ -482,7 +490,13 @@ const ROWS = {
     group: 'stays',
     title: 'Book stay',
     summary: 'Takes all nights of all lines, or none.',
-    fields: [stayId(0x01), ...CONDITIONS, need(0x10, 'lines', 'lines', LINE_SUMMARY, LINES), ...ON_STAY_WRITES],
+    fields: [
+      stayId(0x01),
+      ...CONDITIONS,
+      ...REINSTATE,
+      need(0x10, 'lines', 'lines', LINE_SUMMARY, LINES),
+      ...ON_STAY_WRITES,
+    ],
     reply: 'stay',
     notFound: 'property, room type or package of a night is missing, or the stay to replace is unknown',
     errors: REFUSED_STAY,
@@ -501,6 +515,7 @@ const ROWS = {
         max: LIMITS.holdSecondsMax,
         label: 'Seconds to hold',
       }),
+      ...REINSTATE,
       need(0x10, 'lines', 'lines', LINE_SUMMARY, LINES),
       ...ON_STAY_WRITES,
     ],
@@ -522,9 +537,9 @@ const ROWS = {
       ...ON_STAY_WRITES,
     ],
     reply: 'stay',
-    notFound: 'the stay is unknown; with `retake`, when a package is missing',
+    notFound: 'the stay is unknown, or a package is missing',
     errors:
-      '`EXPIRED` when the hold expired, without `retake`; `CONFLICT` when the stay was released; with `retake`, `SOLD_OUT` and `PRICE_CHANGED`',
+      '`EXPIRED` when the hold expired, without `retake`; `CONFLICT` when the stay was released; `SOLD_OUT` when its rooms are not there; with `retake`, `PRICE_CHANGED`',
   },
   RELEASESTAY: {
     access: 'write',
@@ -536,11 +551,14 @@ const ROWS = {
       may(0x08, 'void', 'u8', '1 = marks an unknown stay, so that a late booking of it is refused.', {
         label: 'Refuse if it comes later',
       }),
-      may(0x10, 'lines', 'lines', 'Needed for a booking that the shard no longer remembers.', LINES),
+      may(0x0b, 'unrecorded', 'u8', '1 = gives the rooms of the lines back even if the id is unknown.', {
+        label: 'Booked before stays were recorded',
+      }),
+      may(0x10, 'lines', 'lines', 'Must be those of the stay.', LINES),
       ...ON_STAY_WRITES,
     ],
     reply: 'stay',
-    notFound: 'the stay is unknown, without `void` and without lines',
+    notFound: 'the stay is unknown, without `void` and `unrecorded`',
     errors: '`CONFLICT` when the lines differ from those of the stay',
   },
   GETSTAY: {

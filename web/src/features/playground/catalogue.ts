@@ -25,7 +25,7 @@ const WORDS: { readonly [field: string]: WordKind } = {
   roomType: 'room_type',
 }
 const LISTS: { readonly [field: string]: WordKind } = { amenities: 'amenity', rateFeatures: 'rate_feature' }
-const SWITCHES = new Set(['explain', 'linearizable', 'wantIndex', 'retake', 'void'])
+const SWITCHES = new Set(['explain', 'linearizable', 'wantIndex', 'retake', 'void', 'reinstate', 'unrecorded'])
 const MAX = { u8: 0xff, u32: 0xffff_ffff, u64: Number.MAX_SAFE_INTEGER, f64: Number.MAX_VALUE }
 
 export function widgetOf({ name, width, ...spec }: FieldSpec): Widget {
