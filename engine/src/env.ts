@@ -29,6 +29,7 @@ import { dirname } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { type Clock, type Schedule, VacancyError } from '@vacancy/shared'
+import { type FileLock, lockFile } from '@vacancy/shared/file-lock'
 import { systemSchedule } from '@vacancy/shared/schedule'
 
 type OpenMode =
@@ -66,6 +67,8 @@ export type Disk = {
   /** Makes creations, renames and removals in this folder durable. */
   syncDirectory(path: string): void
   space(path: string): { freeBytes: number; totalBytes: number }
+  /** Locks a file, created when it is missing, until the process ends. @returns undefined when another one holds it */
+  lock(path: string): FileLock | undefined
 }
 
 /** Identifies processes for LOCK: process ids are reused, so a start time and the boot id are included. */
@@ -140,6 +143,7 @@ export const realDisk: Disk = {
     const { bsize, bavail, blocks } = statfsSync(path)
     return { freeBytes: bsize * bavail, totalBytes: bsize * blocks }
   },
+  lock: (path) => lockFile(path),
 }
 
 function realHost(): Host {

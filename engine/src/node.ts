@@ -8,12 +8,13 @@ import { availableParallelism, cpus } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import { MessageChannel, type Transferable, Worker } from 'node:worker_threads'
 import { type CodecList, ERRORS, type ErrorRow, EXIT, VacancyError } from '@vacancy/shared'
+import { LOCK_LOST_MS } from '@vacancy/shared/file-lock'
 import { type Log, loadTls, openTls, openTokens, type TlsFiles, tlsOptionsOf } from '@vacancy/shared/node'
 import type { FromReplica, ToReplica } from './cluster/messages.ts'
 import { createCells } from './cluster/shared-status.ts'
 import type { ClusterNodeOptions, openShard } from './cluster-node.ts'
 import { type EngineConfig, memoryBytes, requireNodeIdOf, servingThreads } from './config.ts'
-import { ownerOf } from './data/data-directory.ts'
+import { lacksLock, ownerOf } from './data/data-directory.ts'
 import type { ReplicaOptions } from './data/replica-options.ts'
 import { createEnv, type Env } from './env.ts'
 import { errorOf } from './failure.ts'
@@ -32,7 +33,6 @@ import { FIRST_SERVING_READER, planThreads, type ThreadPlan } from './thread-pla
 import { startMaintenance, watchCores } from './timed-tasks.ts'
 import { checkPeerTls } from './transport/peer-tls.ts'
 
-const OWNER_WAIT_MS = 3_000
 const OWNER_LOOK_MS = 20
 
 export type NodeOptions = {
@@ -98,8 +98,9 @@ type State = {
  * is not ending, the next step reports it.
  */
 async function waitForOwner(env: Env, dataDir: string): Promise<void> {
-  const until = env.clock.monotonicMs() + OWNER_WAIT_MS
-  while (ownerOf(env, dataDir) !== 0 && env.clock.monotonicMs() < until) await wait(OWNER_LOOK_MS)
+  const until = env.clock.monotonicMs() + LOCK_LOST_MS
+  const mayEnd = () => ownerOf(env, dataDir) !== 0 || lacksLock(env, dataDir)
+  while (mayEnd() && env.clock.monotonicMs() < until) await wait(OWNER_LOOK_MS)
 }
 
 /** Starts a node. Resolves when it serves; throws VacancyError when it cannot. */

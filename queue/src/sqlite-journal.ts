@@ -4,6 +4,7 @@ import { dirname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { VacancyError } from '@vacancy/shared'
 import type { DeadReason } from '@vacancy/shared/contract'
+import { watchFile } from '@vacancy/shared/file-lock'
 import type { HistoryLine, Job } from './job.ts'
 import { type Journal, JournalFullError, type JournalSizes, type OpenJournal, type Stored } from './journal.ts'
 import { type JournalTables, readPayload, rowsOf, writePayload } from './journal-tables.ts'
@@ -36,11 +37,12 @@ type Thread = {
   requests: number
 }
 
-/** Opens the file, which no other process can use until it is closed. */
+/** Opens the file, which no other process can use until it is closed; once it is deleted or replaced, the program ends. */
 export function sqliteJournal(options: WorkerOptions): OpenJournal {
   return async ({ onLost }) => {
     mkdirSync(dirname(options.file), { recursive: true })
     const thread = await startThread(options, onLost)
+    const stopWatching = watchFile(options.file)
     return {
       kind: 'sqlite',
       load: () => load(thread, options.file),
@@ -50,7 +52,10 @@ export function sqliteJournal(options: WorkerOptions): OpenJournal {
       },
       vacuum: async () => void (await send(thread, { kind: 'vacuum' })),
       sizes: async () => (await send(thread, { kind: 'sizes' })) as JournalSizes,
-      close: () => close(thread),
+      close: () => {
+        stopWatching()
+        return close(thread)
+      },
     } satisfies Journal
   }
 }
@@ -92,13 +97,14 @@ async function startThread(options: WorkerOptions, onLost: (why: Error) => void)
 function openError(file: string, cause: Error): VacancyError {
   const { message } = cause
   const isDamaged = /damaged|malformed|not a database/.test(message)
-  const todo = /locked/.test(message)
+  const isLocked = /locked/.test(message)
+  const todo = isLocked
     ? 'another process uses it. Stop that process, or choose another folder with --data-dir'
     : isDamaged
       ? 'Restore a backup over it, or move it away to begin with an empty queue'
       : 'The file was not changed'
   return new VacancyError(
-    'failure',
+    isLocked ? 'data_conflict' : 'failure',
     { reason: `the queue file ${file} cannot be used: ${message}. ${todo}` },
     { cause },
   )

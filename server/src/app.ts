@@ -18,7 +18,7 @@ import { clientModule } from './client-package.ts'
 import { clusterRoutes } from './cluster/cluster-module.ts'
 import { addValueSource } from './cluster/cluster-state.ts'
 import type { ControlConfig } from './config.ts'
-import { databaseOf, lockFolder, makeFolders } from './data-folder.ts'
+import { databaseOf, lockFolders, makeFolders } from './data-folder.ts'
 import { openDatabase } from './database/database.ts'
 import { mountWeb } from './http/web.ts'
 import { importsRoutes } from './imports/imports-module.ts'
@@ -85,7 +85,7 @@ async function openControlPlane(options: ControlPlaneOptions, closers: Closers):
   const tls = openListenerTls(options, listener)
   if (tls !== undefined) closers.push(async () => tls.close())
   const folders = makeFolders(config)
-  closers.push(lockFolder(config.dataDir))
+  closers.push(lockFolders(config, folders))
   const database = await openDatabase<Tables>(databaseOf(config), (error) =>
     log.warn({ err: error }, 'database connection lost'),
   )

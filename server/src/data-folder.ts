@@ -1,8 +1,8 @@
 /** The folder of the control plane's own files: created, and locked for one process. */
 import { existsSync, mkdirSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
+import { dirname, isAbsolute, join, relative, resolve } from 'node:path'
 import { VacancyError } from '@vacancy/shared'
+import { holdFile } from '@vacancy/shared/file-lock'
 import type { ControlConfig } from './config.ts'
 
 export type Folders = { readonly cluster: string; readonly imports: string }
@@ -36,20 +36,24 @@ function makeFolder(folder: string): void {
 }
 
 /**
- * Keeps a second control plane out of the folder: both would resume the same operations and imports. The operating
- * system releases the lock after a crash.
+ * Keeps a second control plane out of the folder of data, and out of that of uploads where it is another one: both would
+ * resume the same operations and imports.
  */
-export function lockFolder(folder: string): () => Promise<void> {
-  const lock = new DatabaseSync(join(folder, 'lock'))
-  try {
-    lock.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
-  } catch (cause) {
-    lock.close()
-    throw new VacancyError(
-      'data_conflict',
-      { reason: `${folder} is in use by another control plane. Stop it, or choose another data_dir` },
-      { cause },
-    )
+export function lockFolders({ dataDir }: ControlConfig, { imports }: Folders): () => Promise<void> {
+  const held: (() => void)[] = []
+  const release = async () => {
+    for (const each of held) each()
   }
-  return async () => lock.close()
+  const isOutside = relative(dataDir, imports).startsWith('..') || isAbsolute(relative(dataDir, imports))
+  for (const folder of isOutside ? [dataDir, imports] : [dataDir]) {
+    const hold = holdFile(join(folder, 'lock'))
+    if (!hold) {
+      void release()
+      const key = folder === dataDir ? 'data_dir' : 'imports_dir'
+      const reason = `${folder} is in use by another control plane. Stop it, or choose another ${key}`
+      throw new VacancyError('data_conflict', { reason })
+    }
+    held.push(hold)
+  }
+  return release
 }

@@ -270,7 +270,15 @@ export const ERRORS = {
     http: 409,
     retry: false,
     exit: EXIT.conflict,
-    message: '{directory} is in use by process {pid}. Stop that process, or choose another directory.',
+    message:
+      '{directory} is in use by another process, which calls itself process {pid}. Stop it, or choose another directory.',
+  },
+  lock_lost: {
+    http: 409,
+    retry: false,
+    exit: EXIT.conflict,
+    message:
+      '{file} was deleted or replaced while the node ran: another process may use the folder. Nothing more is written. Check that no other process uses it, then start again.',
   },
   no_snapshot: {
     http: 409,

@@ -5,7 +5,9 @@
 
 import { MessageChannel, type MessagePort, parentPort, Worker, workerData } from 'node:worker_threads'
 import { assert, formatDay, VacancyError } from '@vacancy/shared'
+import { LOCK_LOOK_MS } from '@vacancy/shared/file-lock'
 import {
+  checkLock,
   closeDataDirectory,
   logIdentity,
   noteSuspect,
@@ -142,6 +144,7 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
   const timers = [
     setInterval(() => tick(replica), TICK_MS),
     setInterval(() => sendStatus(replica, shard, send), STATUS_MS),
+    setInterval(() => checkLock(node.directory), LOCK_LOOK_MS),
     startScrubbing(threads),
     // A full disk may have refused the entries.
     ...(shard ? [] : [setInterval(() => keepRules(replica, node.store), RULES_MS)]),

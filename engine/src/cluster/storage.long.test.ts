@@ -33,6 +33,7 @@ import {
   damage,
   type Fault,
   fillDisk,
+  restart,
   type SimulatedDisk,
 } from '../testing/disk.ts'
 import { batchTexts, entries, IDENTITY, replayTexts, SMALL, tryOpen } from '../testing/log-fixture.ts'
@@ -243,8 +244,9 @@ function startWhenFull(disk: SimulatedDisk, ledger: Ledger): Node {
   } catch (error) {
     const isFull = error instanceof VacancyError && error.code === 'no_room'
     if (!isFull || disk.stat(join(PATH, 'reserve.bin'))) throw error
-    disk.capacityBytes += 100_000
-    return start(disk, ledger)
+    const again = restart(disk)
+    again.capacityBytes += 100_000
+    return start(again, ledger)
   }
 }
 

@@ -163,7 +163,7 @@ test('a folder and its parents are durable before the node has a genesis', () =>
   const after = crash(disk, () => false)
   expect([readCluster(after, PATH), after.list(PATH)]).toEqual([
     CLUSTER,
-    ['CLUSTER', 'IDENTITY', 'LOCK', 'snapshots', 'wal'],
+    ['CLUSTER', 'IDENTITY', 'LOCK', 'lock.db', 'snapshots', 'wal'],
   ])
 })
 

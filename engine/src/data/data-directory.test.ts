@@ -12,12 +12,14 @@ import {
   picture,
   restart,
   type SimulatedDisk,
+  shareDisk,
 } from '../testing/disk.ts'
 import { createSimulation } from '../testing/simulation.ts'
 import { crc32c } from '../wal/crc32c.ts'
 import {
   beginWriting,
   type Cluster,
+  checkLock,
   closeDataDirectory,
   createCluster,
   type DataDirectory,
@@ -50,9 +52,9 @@ function open(disk = createSimulatedDisk(), processId = 100, nodeId = 'n1', proc
   return { simulation, disk, directory: openDataDirectory(simulation.env, PATH, { nodeId }) }
 }
 
-/** Names in the folder except LOCK, which is never synced and is void after a reboot. */
+/** Names in the folder except those of the lock, which are never synced and void after a reboot. */
 function namesOf(disk: SimulatedDisk): string[] {
-  return disk.list(PATH).filter((name) => name !== 'LOCK')
+  return disk.list(PATH).filter((name) => !/^lock/i.test(name))
 }
 
 function formed(): { disk: SimulatedDisk; directory: DataDirectory } {
@@ -117,47 +119,48 @@ test('a formed node finds its genesis again, whole', () => {
   expect([identity.clusterId.length, identity.incarnation.length, identity.codecHash.length]).toEqual([16, 16, 32])
 })
 
-test('the error names a live owner, which keeps the folder', () => {
-  const { disk, simulation } = open()
+test('a second process is refused and changes nothing, whatever it knows of processes', () => {
+  const { disk } = open()
   const before = picture(disk)
+  const inUse = expect.objectContaining({ code: 'directory_in_use', fields: { directory: PATH, pid: 100 } })
 
-  expect(() => open(restart(disk), 101, 'n1', simulation.processes)).toThrow(
-    expect.objectContaining({ code: 'directory_in_use', fields: { directory: PATH, pid: 100 } }),
-  )
+  expect(() => open(shareDisk(disk), 101)).toThrow(inUse)
+  // The same process id, in another PID namespace.
+  expect(() => open(shareDisk(disk), 100)).toThrow(inUse)
   expect(picture(disk)).toEqual(before)
 })
 
-test('a lock of a dead process, of another boot, or half written is taken over', () => {
+test('the lock of a dead process, whose id may be in use again, does not count', () => {
   const { disk } = open()
   expect(open(restart(disk), 101).directory.identity.nodeId).toBe('n1')
-
-  const sameIdAgain = new Map([[100, 'another start']])
-  expect(open(restart(disk), 102, 'n1', sameIdAgain).directory).toBeDefined()
-
+  expect(open(restart(disk), 102, 'n1', new Map([[101, 'start-of-101']])).directory).toBeDefined()
   cut(disk, `${PATH}/LOCK`, 5)
   expect(open(restart(disk), 103).directory).toBeDefined()
-  expect(disk.list(PATH)).toContain('LOCK')
 })
 
-test('of two processes that find a stale lock only one continues', () => {
-  const { disk } = open()
-  const processes = new Map<number, string>()
-  const slow = createSimulation({ disk: restart(disk), processId: 101, processes })
-  processes.delete(100)
-  let isRaced = false
-  slow.disk.fault = ({ call, path }) => {
-    // Just before the slow process moves the stale lock away, a fast one takes it over.
-    if (call === 'rename' && path.includes('LOCK') && !isRaced) {
-      isRaced = true
-      open(restart(disk), 102, 'n1', processes)
-    }
-    return undefined
-  }
+test('a process of an earlier release, which has only LOCK, keeps its folder', () => {
+  const { disk, directory } = open()
+  closeDataDirectory(directory)
+  disk.unlink(`${PATH}/lock.db`)
+  const owner = { processId: 7, startedAt: 'start-of-7', bootId: 'simulated-boot' }
+  put(disk, 'LOCK', stateFile('LOCK', `${JSON.stringify(owner)}\n`))
 
-  expect(() => openDataDirectory(slow.env, PATH, { nodeId: 'n1' })).toThrow(
-    expect.objectContaining({ code: 'directory_in_use', fields: expect.objectContaining({ pid: 102 }) }),
+  expect(() => open(restart(disk), 101, 'n1', new Map([[7, 'start-of-7']]))).toThrow(
+    codeOf('directory_in_use', { pid: 7 }),
   )
-  expect(new TextDecoder().decode(contentOf(disk, `${PATH}/LOCK`))).toContain('"processId":102')
+  expect(open(restart(disk), 102).directory).toBeDefined()
+})
+
+test('a process whose lock was deleted notices it, and does not touch the lock of the next one', () => {
+  const { disk, directory } = open()
+  checkLock(directory)
+  disk.unlink(`${PATH}/lock.db`)
+  const next = open(shareDisk(disk), 101)
+
+  expect(() => checkLock(directory)).toThrow(codeOf('lock_lost', { file: `${PATH}/lock.db` }))
+  closeDataDirectory(directory)
+  checkLock(next.directory)
+  expect(() => open(shareDisk(disk), 102)).toThrow(codeOf('directory_in_use', { pid: 101 }))
 })
 
 test('a clean shutdown leaves CLEAN and no lock; the next run deletes CLEAN before it writes', () => {

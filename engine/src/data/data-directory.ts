@@ -2,7 +2,8 @@
  * The data directory of one node: its lock, its identity, its cluster, and how the last run ended
  * (docs/design/storage.md#data-directory).
  *
- *   LOCK         the process that uses it: process id, start time, boot id
+ *   lock.db      empty; the kernel's lock of the process that uses the folder
+ *   LOCK         that process for people and earlier programs: process id, start time, boot id
  *   IDENTITY     node id and incarnation; created once, with the folder
  *   CLUSTER      the genesis of the shard; present once the node is formed
  *   CLEAN        the last shutdown was clean; deleted before the first write of a run
@@ -15,6 +16,7 @@
 
 import { dirname, join } from 'node:path'
 import { assert, type CodecList, VacancyError } from '@vacancy/shared'
+import type { FileLock } from '@vacancy/shared/file-lock'
 import {
   type Disk,
   type Env,
@@ -37,8 +39,7 @@ const FORMAT = 1
 const FILE_BYTES_MAX = 1024 * 1024
 const RESERVE_FILE = 'reserve.bin'
 const RESERVE_PIECE_BYTES = 1024 * 1024
-/** Another process may create or delete LOCK between two steps. After this many tries the folder counts as in use. */
-const LOCK_TRIES = 5
+export const LOCK_FILE = 'lock.db'
 
 type Identity = {
   readonly nodeId: string
@@ -79,8 +80,11 @@ export type DataDirectory = {
   cluster: Cluster | undefined
   /** The last run ended with a clean shutdown. */
   readonly isClean: boolean
-  readonly lock: Uint8Array
+  readonly lock: DirectoryLock
 }
+
+/** `owner`: the content of LOCK. */
+type DirectoryLock = { readonly kernel: FileLock; readonly owner: Uint8Array }
 
 export type DirectoryOptions = { nodeId: string }
 
@@ -418,109 +422,89 @@ function withRoom<T>(env: Env, path: string, run: () => T): T {
 
 // LOCK
 
-type Owner = { readonly processId: number; readonly startedAt: string; readonly bootId: string }
-
-/**
- * A lock is a file that did not exist before. A stale lock is first moved to a name of our own, so that only one of two
- * processes continues, and the moved lock is compared with the one that was judged stale.
- */
-function takeLock(env: Env, path: string): Uint8Array {
-  const { disk, host } = env
-  const file = join(path, 'LOCK')
-  const owner: Owner = {
-    processId: host.processId,
-    startedAt: host.startOf(host.processId) ?? '',
-    bootId: host.bootId,
-  }
-  const own = encodeState('LOCK', owner)
-  for (let tries = 0; tries < LOCK_TRIES; tries++) {
-    if (createLock(env, path, file, own)) return own
-    const found = readSmallFile(disk, file, FILE_BYTES_MAX)
-    if (!found) continue
-    const other = decodeOwner(found)
-    if (other && isAlive(env, other)) throw inUse(path, other.processId)
-    const moved = `${file}.${host.processId}`
-    if (!tryRename(disk, file, moved)) continue
-    const taken = readSmallFile(disk, moved, FILE_BYTES_MAX)
-    if (taken && equalBytes(taken, found)) {
-      disk.unlink(moved)
-      if (other) env.log.warn({ process: other.processId }, 'took over the lock of a dead process')
-      continue
-    }
-    // Another process took the stale lock over between our two reads, and we moved its lock.
-    tryRename(disk, moved, file)
-    throw inUse(path, taken ? (decodeOwner(taken)?.processId ?? 0) : 0)
-  }
-  throw inUse(path, 0)
+type Owner = {
+  readonly processId: number
+  readonly startedAt: string
+  readonly bootId: string
+  readonly holdsKernelLock: boolean
 }
 
-/** The running process that has the folder; 0 for none. */
+/**
+ * The kernel's lock decides. What LOCK says about processes is believed only of earlier programs, which have no other
+ * lock: process ids, boot ids and host names differ or repeat between containers.
+ */
+function takeLock(env: Env, path: string): DirectoryLock {
+  const { disk, host } = env
+  const kernel = withRoom(env, path, () => disk.lock(join(path, LOCK_FILE)))
+  if (!kernel) throw inUse(path, readOwner(disk, path)?.processId)
+  try {
+    const earlier = readOwner(disk, path)
+    if (earlier && !earlier.holdsKernelLock && isAlive(env, earlier)) throw inUse(path, earlier.processId)
+    const startedAt = host.startOf(host.processId) ?? ''
+    const owner = { processId: host.processId, startedAt, bootId: host.bootId, holdsKernelLock: true }
+    const bytes = encodeState('LOCK', owner satisfies Owner)
+    withRoom(env, path, () => writeOwner(disk, join(path, 'LOCK'), bytes))
+    return { kernel, owner: bytes }
+  } catch (error) {
+    kernel.release()
+    throw error
+  }
+}
+
+/** The running process that names itself in LOCK; 0 for none. */
 export function ownerOf(env: Env, path: string): number {
-  const found = readSmallFile(env.disk, join(path, 'LOCK'), FILE_BYTES_MAX)
-  const owner = found && decodeOwner(found)
+  const owner = readOwner(env.disk, path)
   return owner && isAlive(env, owner) ? owner.processId : 0
 }
 
-/** @returns false when there is a lock */
-function createLock(env: Env, path: string, file: string, own: Uint8Array): boolean {
-  const { disk } = env
-  return withRoom(env, path, () => {
-    let descriptor: number
-    try {
-      descriptor = disk.open(file, 'create')
-    } catch (error) {
-      if (errnoOf(error) === 'EEXIST') return false
-      throw error
-    }
-    try {
-      writeFully(disk, descriptor, own, 0, own.length, 0)
-    } catch (error) {
-      if (!isDiskFull(error)) throw error
-      disk.close(descriptor)
-      disk.unlink(file)
-      throw error
-    }
+/** Not synced: it is void after a reboot. */
+function writeOwner(disk: Disk, file: string, bytes: Uint8Array): void {
+  if (disk.stat(file)) disk.unlink(file)
+  const descriptor = disk.open(file, 'create')
+  try {
+    writeFully(disk, descriptor, bytes, 0, bytes.length, 0)
+  } finally {
     disk.close(descriptor)
-    const read = readSmallFile(disk, file, FILE_BYTES_MAX)
-    return read !== undefined && equalBytes(read, own)
-  })
+  }
 }
 
-function releaseLock(disk: Disk, path: string, own: Uint8Array): void {
+function releaseLock(disk: Disk, path: string, { kernel, owner }: DirectoryLock): void {
   const file = join(path, 'LOCK')
   const found = readSmallFile(disk, file, FILE_BYTES_MAX)
-  // Deletes only our own lock: it may have been taken over while this process was believed dead.
-  if (found && equalBytes(found, own)) disk.unlink(file)
+  // Another process may have the folder, if the lock was deleted.
+  if (found && equalBytes(found, owner)) disk.unlink(file)
+  kernel.release()
 }
 
 function isAlive({ host }: Env, owner: Owner): boolean {
   return owner.bootId === host.bootId && host.startOf(owner.processId) === owner.startedAt
 }
 
-function inUse(directory: string, processId: number): VacancyError {
-  return new VacancyError('directory_in_use', { directory, pid: processId === 0 ? 'unknown' : processId })
+function inUse(directory: string, processId: number | undefined): VacancyError {
+  return new VacancyError('directory_in_use', { directory, pid: processId ?? 'unknown' })
 }
 
-function tryRename(disk: Disk, from: string, to: string): boolean {
-  try {
-    disk.rename(from, to)
-    return true
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return false
-    throw error
-  }
+/** Whether the node has used the folder, and the lock of whoever may use it is gone: deleted, or of an earlier program. */
+export function lacksLock({ disk }: Env, path: string): boolean {
+  return disk.stat(join(path, 'IDENTITY')) !== undefined && disk.stat(join(path, LOCK_FILE)) === undefined
+}
+
+/** @throws `lock_lost` (65) once the lock is deleted or replaced: another process may use the folder */
+export function checkLock({ path, lock }: DataDirectory): void {
+  if (!lock.kernel.isInPlace()) throw new VacancyError('lock_lost', { file: join(path, LOCK_FILE) })
 }
 
 function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, i) => byte === b[i])
 }
 
-function decodeOwner(bytes: Uint8Array): Owner | undefined {
-  const state = decodeState('LOCK', bytes)
-  if (typeof state === 'string') return undefined
-  const { processId, startedAt, bootId } = state
+function readOwner(disk: Disk, path: string): Owner | undefined {
+  const bytes = readSmallFile(disk, join(path, 'LOCK'), FILE_BYTES_MAX)
+  const state = bytes && decodeState('LOCK', bytes)
+  if (state === undefined || typeof state === 'string') return undefined
+  const { processId, startedAt, bootId, holdsKernelLock } = state
   if (typeof processId !== 'number' || typeof startedAt !== 'string' || typeof bootId !== 'string') return undefined
-  return { processId, startedAt, bootId }
+  return { processId, startedAt, bootId, holdsKernelLock: holdsKernelLock === true }
 }
 
 // IDENTITY, CLUSTER, CLEAN

@@ -134,6 +134,8 @@ function processThatDies(before = Number.POSITIVE_INFINITY): Env {
     syncDirectory: live,
     // Too little for the reserve, which takes time to write.
     space: () => ({ freeBytes: 0, totalBytes: 1 << 30 }),
+    // The kernel would release the lock of a process that died here.
+    lock: () => ({ isInPlace: () => true, release: () => undefined }),
   }
   const startOf = (id: number) => (id === processId ? 'now' : undefined)
   return { ...env, disk, host: { ...env.host, processId, startOf } }

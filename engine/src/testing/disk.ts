@@ -97,6 +97,8 @@ export class CrashError extends Error {}
 export type SimulatedDisk = Disk & {
   readonly root: Folder
   readonly operations: DiskOperation[]
+  /** Locked files, whatever their names are by now. */
+  readonly locks: Set<File>
   /** Descriptors that were not closed. */
   openFiles(): number
   /** Call sites of syncs (`wal.ts:123`) by operation number; filled when `recordSites` is set. */
@@ -142,6 +144,11 @@ export function crash(disk: SimulatedDisk, survives: Survives): SimulatedDisk {
 /** The process was killed but the machine was not: a new process sees everything, synced or not. */
 export function restart(disk: SimulatedDisk): SimulatedDisk {
   return buildDisk(disk.root, disk.capacityBytes)
+}
+
+/** The same disk as another process sees it while those before live. */
+export function shareDisk(disk: SimulatedDisk): SimulatedDisk {
+  return buildDisk(disk.root, disk.capacityBytes, disk.locks)
 }
 
 /** An independent copy with the same synced and unsynced effects. */
@@ -285,7 +292,7 @@ export function picture(disk: SimulatedDisk): Map<string, Uint8Array> {
   return found
 }
 
-function buildDisk(root: Folder, capacityBytes: number): SimulatedDisk {
+function buildDisk(root: Folder, capacityBytes: number, locks = new Set<File>()): SimulatedDisk {
   const open: (File | undefined)[] = []
   /** Written but unsynced sectors with `copiesOnWrite`: they already have their new location. */
   const copied = new Map<File, Set<number>>()
@@ -294,6 +301,7 @@ function buildDisk(root: Folder, capacityBytes: number): SimulatedDisk {
   const disk: SimulatedDisk = {
     root,
     operations: [],
+    locks,
     sites: new Map(),
     recordSites: false,
     fault: () => undefined,
@@ -417,6 +425,13 @@ function buildDisk(root: Folder, capacityBytes: number): SimulatedDisk {
     space(path) {
       begin(disk, 'space', path)
       return { freeBytes: Math.max(0, disk.capacityBytes - usedBytes(root)), totalBytes: disk.capacityBytes }
+    },
+    lock(path) {
+      if (!find(root, path)) disk.close(disk.open(path, 'create'))
+      const file = findFile(root, path)
+      if (locks.has(file)) return undefined
+      locks.add(file)
+      return { isInPlace: () => find(root, path) === file, release: () => void locks.delete(file) }
     },
   }
   return disk

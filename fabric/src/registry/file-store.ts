@@ -44,7 +44,12 @@ export function fileStore(options: FileStoreOptions): RegistryStore {
   return {
     name: options.storage.name,
     async open(context) {
-      const state = await loadState(options, context)
+      const { storage } = options
+      await orFail(storage, () => storage.open())
+      const state = await loadState(options, context).catch((error) => {
+        storage.close()
+        throw error
+      })
       return opened({
         options,
         context,
@@ -66,7 +71,7 @@ function opened(store: FileStore): OpenStore {
     state: () => state,
     async start() {
       // An unwritable location is detected now, not with the first change.
-      await orFail(store, () => save(store, undefined))
+      await orFail(options.storage, () => save(store, undefined))
       store.timer = setInterval(() => void keep(store), options.bufferMs)
     },
     async change(rule) {
@@ -87,16 +92,20 @@ function opened(store: FileStore): OpenStore {
       clearInterval(store.timer)
       await store.saving?.catch(() => undefined)
       // Also without changes: a state from an orderly stop keeps its versions.
-      if (store.saved > 0) await orFail(store, () => save(store, context.clock.wallMs()))
+      try {
+        if (store.saved > 0) await orFail(options.storage, () => save(store, context.clock.wallMs()))
+      } finally {
+        options.storage.close()
+      }
     },
   }
 }
 
-async function orFail(store: FileStore, act: () => Promise<void>): Promise<void> {
+async function orFail({ name }: RegistryStorage, act: () => Promise<void>): Promise<void> {
   try {
     await act()
   } catch (cause) {
-    const { name } = store.options.storage
+    if (cause instanceof VacancyError) throw cause
     throw new VacancyError(
       'disk_failed',
       { operation: 'write', file: name, reason: (cause as Error).message },

@@ -7,11 +7,15 @@
 import { copyFile, link, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { VacancyError } from '@vacancy/shared'
+import { holdFile } from '@vacancy/shared/file-lock'
 import type { Log } from '@vacancy/shared/node'
 
 export type RegistryStorage = {
   /** For messages. */
   readonly name: string
+  /** Keeps other registries out until `close`. @throws VacancyError data_conflict while another one has the state */
+  open(): Promise<void>
+  close(): void
   /**
    * Loads the last saved state.
    *
@@ -36,8 +40,17 @@ export function fileStorage(file: string, log: Log): RegistryStorage {
   const [backup, fresh, spare] = [`${file}.bak`, `${file}.tmp`, `${file}.bak.tmp`]
   /** The file as last read or written. A different one belongs to another process, and is not overwritten. */
   let known: string | undefined
+  let release: (() => void) | undefined
   return {
     name: file,
+    async open() {
+      await mkdir(folder, { recursive: true })
+      release = holdFile(`${file}.lock`)
+      if (release) return
+      const reason = `${file} is in use by another registry. Stop it, or choose another --state-file`
+      throw new VacancyError('data_conflict', { reason })
+    },
+    close: () => release?.(),
     async load(isUsable) {
       const faults: string[] = []
       for (const each of [file, backup]) {

@@ -29,6 +29,8 @@ export const START_MS = Date.parse('2026-11-20T08:00:00Z')
 export function memoryStorage(kept?: string) {
   const storage = {
     name: 'memory',
+    open: async () => undefined,
+    close: () => undefined,
     texts: kept === undefined ? [] : [kept],
     fails: false,
     aside: [] as string[],

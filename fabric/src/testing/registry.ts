@@ -25,6 +25,8 @@ export type TestRegistry = {
 export function memoryStorage(): RegistryStorage & { text: string | undefined } {
   const storage = {
     name: 'memory',
+    open: async () => undefined,
+    close: () => undefined,
     text: undefined as string | undefined,
     async load(isUsable: (text: string) => string) {
       if (storage.text !== undefined && isUsable(storage.text) === '') return storage.text

@@ -2,16 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writ
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import {
-  claimFolder,
-  filesOf,
-  readRunning,
-  readState,
-  releaseFolder,
-  removeData,
-  type State,
-  writeState,
-} from './files.ts'
+import { claimFolder, filesOf, readRunning, readState, removeData, type State, writeState } from './files.ts'
 import { checkState } from './start.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'vacancy-platform-files-'))
@@ -22,30 +13,22 @@ const own = { pid: process.pid, port: 1, token: 'secret', processes: { 'node-0-0
 /** It runs for as long as this test. */
 const other = { pid: process.ppid, port: 2, token: 'other', processes: {} }
 
-test('a folder is claimed and released; its token is for its user only', () => {
+test('a folder is claimed once, and again when its platform has ended; its token is for its user only', () => {
   const files = filesOf(join(folder, 'new'))
-
-  claimFolder(files, own)
+  const release = claimFolder(files, own)
 
   expect(readRunning(files)).toEqual(own)
   expect(statSync(files.running).mode & 0o077).toBe(0)
-  releaseFolder(files)
+  expect(() => claimFolder(files, other)).toThrow(`a platform is running in ${files.dir}, process ${process.pid}`)
+  expect(() => removeData(files)).toThrow('stop it first')
+  expect(readRunning(files)).toEqual(own)
+
+  release()
   expect(existsSync(files.running)).toBe(false)
   expect(readState(files)).toBeUndefined()
-})
-
-test('a folder of a running platform is refused, one of an ended platform is taken over', () => {
-  const files = filesOf(join(folder, 'used'))
-  claimFolder(files, other)
-
-  expect(() => claimFolder(files, own)).toThrow(`a platform is running in ${files.dir}, process ${process.ppid}`)
-  expect(readRunning(files)).toEqual(other)
-  releaseFolder(files)
-  expect(existsSync(files.running)).toBe(true)
-
-  writeFileSync(files.running, JSON.stringify({ ...other, pid: 2 ** 30 }))
-  claimFolder(files, own)
-  expect(readRunning(files)).toEqual(own)
+  // A process whose id is in use again left this.
+  writeFileSync(files.running, JSON.stringify(other))
+  claimFolder(files, own)()
 })
 
 test('a folder with files of someone else is refused and never emptied', () => {
@@ -71,10 +54,10 @@ test('the data of a folder is known by its state, and other flags are refused wi
 
 test('removing the data leaves what the user put there', () => {
   const files = filesOf(join(folder, 'removed'))
-  claimFolder(files, own)
+  const release = claimFolder(files, own)
   mkdirSync(files.csvOf('shard1'), { recursive: true })
   writeFileSync(join(files.dir, 'notes.txt'), 'mine')
-  releaseFolder(files)
+  release()
 
   expect(removeData(files)).toBe(true)
   expect(readdirSync(files.dir)).toEqual(['notes.txt'])
@@ -107,8 +90,7 @@ test('folders of earlier versions keep their places', () => {
   expect(at('platform').csvOf('shard1')).toBe(join(at('platform').dir, 'sample', 'shard1'))
   expect(readState(at('shard'))).toMatchObject({ packages: 300_000, days: 120, seed: 1 })
   expect(readState(at('platform'))).toMatchObject({ shards: 2, packages: undefined, days: 10 })
-  claimFolder(at('shard'), own)
-  releaseFolder(at('shard'))
+  claimFolder(at('shard'), own)()
   expect(removeData(at('shard'))).toBe(true)
   expect(existsSync(at('shard').dir)).toBe(false)
 })

@@ -1,18 +1,9 @@
 /** The folder of a quick start: where its files are, what its data is, and which process runs in it. */
 
-import {
-  existsSync,
-  linkSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmdirSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { formatDay, parseDay, VacancyError } from '@vacancy/shared'
+import { holdFile } from '@vacancy/shared/file-lock'
 import { isRunning } from '@vacancy/shared/node'
 import type { Shape } from './plan.ts'
 import { queriesReadme, type SampleQuery } from './queries.ts'
@@ -26,7 +17,7 @@ export const SEED = 'seed.snapshot'
 const FOLDERS = ['csv', 'data', 'cache', 'logs', 'certs', 'control-plane', 'queries', 'sample', 'n1', 'n2', 'n3', 'n4']
 const FILES = [
   ...['auth.yml', 'queue-auth.yml', 'codecs.yml', 'vacancy.yml', 'resolver.yml', 'compose.yml'],
-  ...['platform.json', 'quickstart.json', 'processes.json'],
+  ...['platform.json', 'quickstart.json', 'processes.json', 'running.lock'],
 ]
 const FILE_ENDINGS = ['.token', '.tmp', '.log']
 const REGISTRY_FILES = /^registry\.json/
@@ -66,6 +57,8 @@ export function filesOf(dir: string) {
     state: join(dir, 'platform.json'),
     /** The running platform. */
     running: join(dir, 'running.json'),
+    /** Held by its process. */
+    lock: join(dir, 'running.lock'),
   }
 }
 
@@ -148,10 +141,14 @@ export function hasData(files: PlatformFiles): boolean {
  * Removes what a platform has written, and the folder if nothing else is in it.
  *
  * @returns false for a folder without a platform, which stays as it is
+ * @throws VacancyError data_conflict while one runs in it, in another container
  */
 export function removeData(files: PlatformFiles): boolean {
   const { dir } = files
   if (!hasData(files)) return false
+  const release = holdFile(files.lock, 0)
+  if (!release) throw new VacancyError('data_conflict', { reason: `a platform is running in ${dir}: stop it first` })
+  release()
   for (const name of readdirSync(dir)) {
     const isOurs =
       FOLDERS.includes(name) ||
@@ -188,35 +185,28 @@ export function readRunning({ running }: PlatformFiles): Running | undefined {
 /**
  * Makes this process the one that runs in the folder.
  *
+ * @returns gives it up
  * @throws VacancyError data_conflict when another one does
  */
-export function claimFolder(files: PlatformFiles, running: Running): void {
-  const { dir, running: file } = files
+export function claimFolder(files: PlatformFiles, running: Running): () => void {
+  const { dir } = files
   markFolder(files)
-  const own = `${file}.${running.pid}.tmp`
-  writeFileSync(own, `${JSON.stringify(running)}\n`, { mode: 0o600 })
-  try {
+  const release = holdFile(files.lock, 0)
+  if (!release) {
     const other = readRunning(files)
-    if (other === undefined) rmSync(file, { force: true })
-    // Fails when another process was faster.
-    linkSync(own, file)
-  } catch (cause) {
-    const other = readRunning(files)
-    const reason = `a platform is running in ${dir}, process ${other?.pid ?? 'unknown'}: vacancy quickstart status --dir ${dir} shows it, down stops it. If that process is something else, remove ${file}`
-    throw new VacancyError('data_conflict', { reason }, { cause })
-  } finally {
-    rmSync(own, { force: true })
+    const reason = `a platform is running in ${dir}, process ${other?.pid ?? 'unknown, in another container'}: vacancy quickstart status --dir ${dir} shows it, down stops it`
+    throw new VacancyError('data_conflict', { reason })
+  }
+  writeRunning(files, running)
+  return () => {
+    rmSync(files.running, { force: true })
+    release()
   }
 }
 
 /** Updates the claim of this process. */
 export function writeRunning({ running }: PlatformFiles, value: Running): void {
   writeWhole(running, value, 0o600)
-}
-
-/** Removes the claim unless it belongs to another process. */
-export function releaseFolder(files: PlatformFiles): void {
-  if (existsSync(files.running) && readRunning(files)?.pid === process.pid) rmSync(files.running, { force: true })
 }
 
 function writeWhole(file: string, value: unknown, mode = 0o644): void {

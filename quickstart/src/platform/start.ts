@@ -18,7 +18,6 @@ import {
   type PlatformFiles,
   type Running,
   readState,
-  releaseFolder,
   type Sample,
   type State,
   writeState,
@@ -100,7 +99,7 @@ type Shell = {
   readonly timers: NodeJS.Timeout[]
   platform: Platform | undefined
   control: Server | undefined
-  hasClaim: boolean
+  release: (() => void) | undefined
 }
 
 /** Runs until it is stopped; resolves when everything is up. */
@@ -112,12 +111,12 @@ export async function startAndStay(given: Start): Promise<void> {
     timers: [],
     platform: undefined,
     control: undefined,
-    hasClaim: false,
+    release: undefined,
   }
   // After a second stop signal this process exits at once. The processes do not receive Ctrl-C and must not survive it.
   process.on('exit', () => {
     killGroup(group)
-    if (shell.hasClaim) releaseFolder(files)
+    shell.release?.()
   })
   let hangUp = () => {}
   // The output is no longer read.
@@ -141,7 +140,8 @@ export async function startAndStay(given: Start): Promise<void> {
         closeForwards(shell.forwards)
         shell.control?.close()
         shell.control?.closeAllConnections()
-        if (shell.hasClaim) releaseFolder(files)
+        shell.release?.()
+        shell.release = undefined
         if (shell.platform?.isUp) say('Stopped. The data stays; the next start continues with it.')
       },
       reload: () => hangUp(),
@@ -218,8 +218,7 @@ async function serveAndClaim(shell: Shell, files: PlatformFiles, stop: () => voi
   )
   shell.control = server
   const running: Omit<Running, 'processes'> = { pid: process.pid, port, token }
-  claimFolder(files, { ...running, processes: {} })
-  shell.hasClaim = true
+  shell.release = claimFolder(files, { ...running, processes: {} })
   return running
 }
 
