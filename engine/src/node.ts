@@ -70,6 +70,8 @@ export type RunningNode = {
 }
 
 const MAIN_READER = 0
+const SILENT_LOOK_MS = 1_000
+const SILENT_LOOKS = 4
 /** Collects young garbage early: by default each thread would keep tens of megabytes of it. */
 const THREAD_LIMITS = { maxYoungGenerationSizeMb: 8 }
 const SLOW_KEPT = 100
@@ -84,6 +86,8 @@ type State = {
   slow: SlowRequest[]
   /** The last known segments. */
   segments: readonly { readonly name: string; readonly properties: number }[]
+  /** Since the last status of the replica. */
+  silentLooks: number
   tcp: TcpServer | undefined
   /** Operator requests that the replica of a standalone node has not answered yet. */
   readonly waiting: Map<number, (answer: ClusterAnswer) => void>
@@ -96,6 +100,9 @@ type State = {
 /**
  * A process that was just killed keeps its folder and its ports until the system has reclaimed its memory. If the owner
  * is not ending, the next step reports it.
+ *
+ * A folder without its lock may be in use by a node in another container whose lock was deleted. That node notices it,
+ * and ends before this one opens the folder.
  */
 async function waitForOwner(env: Env, dataDir: string): Promise<void> {
   const until = env.clock.monotonicMs() + LOCK_LOST_MS
@@ -206,7 +213,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     const tcp = await startTcp(options, state, parts, sendToReplica)
     state.tcp = tcp
     for (const reason of ['starting', 'recovering', 'loading'] as const) state.unavailable.delete(reason)
-    cleanUp.push(...watchAll(options, state, sendToReplica))
+    cleanUp.push(...watchAll(options, state, sendToReplica), watchReplica(state, setUnavailable))
     log.info({ tcpPort: tcp.port, apiPort, seconds: ready.seconds, servingThreads: threads }, 'active')
     return {
       tcpPort: tcp.port,
@@ -265,6 +272,7 @@ function createState({ shardId }: NodeOptions): State {
     unavailable: new Map(),
     slow: [],
     segments: [],
+    silentLooks: 0,
     tcp: undefined,
     waiting: new Map(),
     nextRequest: 1,
@@ -317,6 +325,17 @@ function watchAll(options: NodeOptions, state: State, sendToReplica: SendToRepli
       onChange: () => options.onEnd(EXIT.coresChanged),
     }),
   ]
+}
+
+/**
+ * A replica thread that sends no status may wait for its disk, too. Counted in turns of this thread, so that a stall of
+ * the whole process is none.
+ */
+function watchReplica(state: State, setUnavailable: (reason: UnavailableReason, detail: string) => void): () => void {
+  const timer = setInterval(() => {
+    if (++state.silentLooks >= SILENT_LOOKS) setUnavailable('disk_stuck', 'the replica thread does not respond')
+  }, SILENT_LOOK_MS)
+  return () => clearInterval(timer)
 }
 
 /** Start options of the replica thread. */
@@ -587,6 +606,9 @@ function takeStatus(
 ): void {
   const before = state.status
   state.status = status
+  state.silentLooks = 0
+  if (status.isStuck) setUnavailable('disk_stuck', 'a sync of the log has not returned')
+  else if (state.unavailable.delete('disk_stuck')) log.info({ reason: 'disk_stuck' }, 'reason cleared')
   if (status.diskFull && !before?.diskFull) {
     setUnavailable('disk_full', `${status.diskFreeBytes} bytes are free; reads continue, writes are refused`)
   } else if (!status.diskFull && state.unavailable.delete('disk_full')) log.info({}, 'disk space available again')

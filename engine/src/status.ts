@@ -119,6 +119,8 @@ export type ReplicaStatus = {
   readonly stays?: StaysStatus
   /** Syncs take so long that a leader hands over (docs/design/storage.md#full-disk). */
   readonly walSlow?: boolean
+  /** A sync has not returned for seconds, or a snapshot holds up writes. */
+  readonly isStuck?: boolean
 }
 
 /**

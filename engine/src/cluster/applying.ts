@@ -79,7 +79,7 @@ function applyLater(replica: Replica, delayMs: number): void {
 }
 
 /** Apply waits for the snapshot: the next command may change more pages than there are spare ones. */
-function isPaused({ snapshotRunning, pausesForSnapshot, machine }: Replica): boolean {
+export function isPaused({ snapshotRunning, pausesForSnapshot, machine }: Replica): boolean {
   return snapshotRunning && (pausesForSnapshot || machine.lacksSparePages())
 }
 

@@ -126,7 +126,7 @@ export type Member = MemberParts &
     isSwitching: boolean
     elections: { won: number; lost: number; refused: number }
     /** How long syncs have been slow, and the earliest time of the next handover for it. */
-    nextHandoverMs: number
+    lastHandoverMs: number
     /** Extra names to dial, from POST /peers. */
     dialled: readonly string[]
   }

@@ -288,6 +288,7 @@ test.each<[string, (world: ReturnType<typeof begin>) => void, number]>([
   ['with a full disk', ({ replica }) => Object.assign(replica, { isDiskFull: true }), 3],
   ['whose syncs are slow for 10 s', ({ replica }) => Object.assign(replica, { slowSyncMs: 10_000 }), 3],
   ['whose syncs are slow for less', ({ replica }) => Object.assign(replica, { slowSyncMs: 9_999 }), 0],
+  ['whose disk has not answered for 3 s', ({ replica }) => Object.assign(replica, { unansweredMs: 3_000 }), 3],
   ['with a healthy disk', () => undefined, 0],
   [
     'with a full disk, as has the most advanced voter',
@@ -315,15 +316,16 @@ test.each<[string, (world: ReturnType<typeof begin>) => void, number]>([
 test.each([
   ['full', { isDiskFull: true }, 10_000],
   ['slow', { slowSyncMs: 20_000 }, 300_000],
+  ['stuck', { pausedMs: 30_000 }, 2_000],
 ])('a hand-over because of a %s disk is logged, and tried again later', (word, change, againMs) => {
   const { replica, raft, member, jump, seen, now } = begin(ahead())
   Object.assign(replica, change)
   jump(100)
-  expect(member.nextHandoverMs - now.monotonicMs).toBe(againMs)
+  expect(member.lastHandoverMs).toBe(now.monotonicMs)
   expect(seen.lines).toContain(`warn: leadership is handed over: the disk of this node is ${word} {"to":"n3"}`)
   const tryAt = (atMs: number) => {
     Object.assign(raft, { transferTarget: 0 })
-    Object.assign(member, { nextHandoverMs: now.monotonicMs + 100 + atMs })
+    Object.assign(member, { lastHandoverMs: now.monotonicMs + 100 + atMs - againMs })
     jump(100)
     return raft.transferTarget
   }

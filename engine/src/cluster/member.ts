@@ -61,7 +61,7 @@ import {
 } from './peer-link.ts'
 import { proposeOwn, raiseFeatureLevel, setMemoryBudget } from './proposals.ts'
 import { createReads, refuseReads, tickReads } from './reads.ts'
-import { RETRY_FULL_MS } from './replica-state.ts'
+import { isStuck, RETRY_FULL_MS } from './replica-state.ts'
 import {
   createReceiver,
   createSender,
@@ -78,8 +78,8 @@ const BEAT_MS = 100
 
 const FAST_CAMPAIGNS_MAX = 5
 
-/** Least interval between handovers (docs/design/storage.md#full-disk). */
-const HANDOVER_EVERY_MS = 300_000
+/** Least time since the last hand-over, for a node that leads again or still (docs/design/storage.md#full-disk). */
+const AGAIN_MS = { stuck: 2_000, full: 10_000, slow: 300_000 } as const
 
 const HANDOVER_SYNC_MS = 1_000
 
@@ -148,7 +148,7 @@ export function createMember(parts: MemberParts, options: MemberOptions): Member
     isStopped: false,
     isSwitching: false,
     elections: { won: 0, lost: 0, refused: 0 },
-    nextHandoverMs: 0,
+    lastHandoverMs: Number.NEGATIVE_INFINITY,
     dialled: [],
   }
   replica.link = linkOf(member)
@@ -398,22 +398,21 @@ function heirsOf(member: Member): readonly PeerView[] {
 }
 
 /**
- * A leader whose disk is full or slow hands leadership to a voter with a healthy disk
+ * A leader whose disk is full, slow or does not answer hands leadership to a voter with a healthy disk
  * (docs/design/storage.md#full-disk).
  */
 function handOverWhenSick(member: Member, now: number): void {
   const { replica, env, samples } = member
   const { raft } = replica
   const isSlow = replica.slowSyncMs >= 10 * HANDOVER_SYNC_MS
-  if (raft.role !== 'leader' || !(replica.isDiskFull || isSlow) || now < member.nextHandoverMs) return
+  const state = isStuck(replica) ? 'stuck' : replica.isDiskFull ? 'full' : isSlow ? 'slow' : undefined
+  if (raft.role !== 'leader' || !state || now < member.lastHandoverMs + AGAIN_MS[state]) return
   const target = heirsOf(member).find(({ id }) => !samples.get(id)?.isDiskFull)
   if (!target || transferLeader(raft, target.id) !== 'taken') return
-  member.nextHandoverMs = now + (replica.isDiskFull ? STEP_AFTER_MS : HANDOVER_EVERY_MS)
+  member.lastHandoverMs = now
   const to = nameOf(raft.configuration, target.id)
-  env.log.warn({ to }, `leadership is handed over: the disk of this node is ${replica.isDiskFull ? 'full' : 'slow'}`)
+  env.log.warn({ to }, `leadership is handed over: the disk of this node is ${state}`)
 }
-
-const STEP_AFTER_MS = 10_000
 
 /** The state of an installed snapshot is in force. */
 export function onSwitched(member: Member): void {

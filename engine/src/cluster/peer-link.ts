@@ -53,6 +53,8 @@ import {
 
 /** Most bytes of entries that a follower accepts while it cannot apply them. */
 const HELD_BYTES_MAX = 64 << 20
+/** Hand-overs that wait for the disk; a member whose disk works has a few. */
+const HAND_OVERS_MAX = 4_096
 
 /** Reports the position of this node to the members once a second. Nodes that look for the shard find it this way. */
 export function reportToPeers(member: Member): void {
@@ -358,6 +360,8 @@ function onMessage(member: Member, peer: string, message: Message): void {
     publishFacts(member)
     return member.onOldData(raft.lastIndex, message.commit)
   }
+  // Nothing this node could promise would leave before its disk answers. Leaders send everything again.
+  if (raft.role !== 'leader' && replica.handOvers.length >= HAND_OVERS_MAX) return
   // The leader sends it again. Entries behind a bulk load are bounded in memory.
   if (message.type === 'append' && replica.loading && raft.unappliedBytes >= HELD_BYTES_MAX) return
   if (message.type !== 'snapshot') return step(raft, message)

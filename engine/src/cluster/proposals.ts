@@ -16,7 +16,7 @@ import { REFUSED } from '../threads/writes.ts'
 import { putAnswer, sendAnswers } from './answers.ts'
 import { pump } from './hand-over.ts'
 import { shardTime } from './keep-time.ts'
-import { BATCH_BYTES_MAX, type Replica } from './replica-state.ts'
+import { BATCH_BYTES_MAX, isStuck, type Replica } from './replica-state.ts'
 
 /** A leader proposes expiry at most this often. */
 const EXPIRE_EVERY_MS = 250
@@ -112,6 +112,8 @@ export function refusalOf(replica: Replica): number {
   if (replica.clock.timeMs === 0) return REFUSED.noLeader
   // The command would wait behind the load, perhaps longer than its client does.
   if (replica.loading) return REFUSED.notServing
+  // It would wait as well, for as long as its client does.
+  if (isStuck(replica)) return REFUSED.overloaded
   return replica.isDiskFull ? REFUSED.diskFull : 0
 }
 

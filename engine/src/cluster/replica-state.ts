@@ -212,6 +212,10 @@ export type Replica = PartsAndTime & {
   readonly groupEntries: MutableBuckets
   /** How long every sync has been slow. */
   slowSyncMs: number
+  /** How long the log has not answered the oldest hand-over, and its token; how long apply has waited for a snapshot. */
+  unansweredMs: number
+  unansweredToken: number
+  pausedMs: number
   readonly commitTime: MutableBuckets
   readonly snapshotTime: MutableBuckets
   /** When the proposals that are not applied yet were accepted. */
@@ -299,6 +303,9 @@ export function createReplica(parts: ReplicaParts): Replica {
     fsync: buckets(SYNC_BOUNDS),
     groupEntries: buckets(GROUP_BOUNDS),
     slowSyncMs: 0,
+    unansweredMs: 0,
+    unansweredToken: 0,
+    pausedMs: 0,
     commitTime: buckets(SYNC_BOUNDS),
     snapshotTime: buckets(SNAPSHOT_BOUNDS),
     proposedAt: [],
@@ -320,6 +327,16 @@ export function addSink(replica: Replica, sink: AnswerSink): number {
   const buffer = new ArrayBuffer(ANSWER_BYTES * 64)
   replica.sinks.push({ sink, buffer, view: new DataView(buffer), at: 0 })
   return replica.sinks.length - 1
+}
+
+/** A sync that has not returned for this long may never return. */
+const UNANSWERED_MS = 3_000
+/** A snapshot that holds up apply for this long: a large one may for half of it on a slow disk. */
+const PAUSED_MS = 30_000
+
+/** The disk neither works nor fails: writes do not get on, though none was refused. */
+export function isStuck({ unansweredMs, pausedMs }: Replica): boolean {
+  return unansweredMs >= UNANSWERED_MS || pausedMs >= PAUSED_MS
 }
 
 /** The memory holds no state that belongs to an index. */

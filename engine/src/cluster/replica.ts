@@ -15,26 +15,30 @@ import { hasReady, type Raft, storeCommit } from '../raft/raft.ts'
 import type { Buckets, ReplicaStatus } from '../status.ts'
 import { LOG_FILE_BYTES } from '../wal/wal.ts'
 import { giveUpWaiting } from './answers.ts'
-import { freeDeleted, markAfterChanges } from './applying.ts'
+import { freeDeleted, isPaused, markAfterChanges } from './applying.ts'
 import { pump } from './hand-over.ts'
 import { clockStatus, tickTime } from './keep-time.ts'
 import { compactionFloor, retryLog } from './log-answers.ts'
 import { startSnapshot } from './maintenance.ts'
 import { expireHolds } from './proposals.ts'
-import { isBetweenStates, type MutableBuckets, type Replica } from './replica-state.ts'
+import { isBetweenStates, isStuck, type MutableBuckets, type Replica } from './replica-state.ts'
 
 /** Free space counts as low below this share of the disk or below two log files (docs/design/storage.md#full-disk). */
 const LOW_SHARE = 0.05
 
 const SLOW_FOR_MS = 10_000
+/** A longer time between two ticks is a stall of this process, not of its disk. */
+const TICK_MS_MAX = 500
 
 // Time and shutdown
 
 /** Called about ten times a second. */
 export function tick(replica: Replica): void {
   const now = replica.env.clock.monotonicMs()
-  replica.stallMs = Math.max(replica.stallMs, now - replica.lastTickMs)
+  const sinceMs = now - replica.lastTickMs
+  replica.stallMs = Math.max(replica.stallMs, sinceMs)
   replica.lastTickMs = now
+  noteWaiting(replica, Math.min(sinceMs, TICK_MS_MAX))
   if (replica.snapshotIntervalMs > 0 && now >= replica.nextSnapshotMs) {
     replica.nextSnapshotMs = now + replica.snapshotIntervalMs
     startSnapshot(replica, 'periodic')
@@ -51,6 +55,27 @@ export function tick(replica: Replica): void {
   storeCommit(replica.raft)
   pump(replica)
   replica.onSettled?.()
+}
+
+/**
+ * Counts how long the oldest hand-over has been with the log. A stuck node does not stand for leader: its own vote and
+ * entries would never count.
+ */
+function noteWaiting(replica: Replica, sinceMs: number): void {
+  const wasStuck = isStuck(replica)
+  const token = replica.handOvers[0]?.token ?? 0
+  replica.unansweredMs = token !== 0 && token === replica.unansweredToken ? replica.unansweredMs + sinceMs : 0
+  replica.unansweredToken = token
+  replica.pausedMs = isPaused(replica) && replica.raft.applied < replica.raft.commit ? replica.pausedMs + sinceMs : 0
+  replica.raft.standsBack = isStuck(replica)
+  if (isStuck(replica) === wasStuck) return
+  const { log } = replica.env
+  if (wasStuck) log.info({}, 'the disk answers again')
+  else
+    log.error(
+      { handOvers: replica.handOvers.length },
+      'the disk does not answer: writes wait, leadership is handed over',
+    )
 }
 
 /**
@@ -126,5 +151,6 @@ export function statusOf(replica: Replica): ReplicaStatus {
     budget: machine.budgetUse(),
     stays: machine.stays.status(),
     walSlow: replica.slowSyncMs >= SLOW_FOR_MS,
+    isStuck: isStuck(replica),
   }
 }

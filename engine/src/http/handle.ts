@@ -12,6 +12,7 @@ export type UnavailableReason =
   | 'loading'
   | 'stopping'
   | 'disk_full'
+  | 'disk_stuck'
   | 'disk_low'
   | 'memory_full'
   | 'stays_full'

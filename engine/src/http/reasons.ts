@@ -49,6 +49,13 @@ export const NODE_REASONS = {
     lookAt: 'vacancy_disk_free_bytes, and the other files on that disk; quarantine/ in the data directory.',
     type: 'df -h DATA_DIR; du -sh DATA_DIR/*',
   },
+  disk_stuck: {
+    stops: 'writes',
+    means:
+      'A sync of the log has not returned for 3 s, or the thread that writes does not respond. A leader hands its role to another voter; searches continue while they are fresh enough.',
+    lookAt: 'The disk, its controller or the network storage behind it. The node continues when the disk answers.',
+    type: 'iostat -x 1; dmesg | tail',
+  },
   disk_low: {
     stops: 'nothing',
     means: 'Free disk space is below two log files, or below a twentieth of the disk. No request is refused yet.',

@@ -41,7 +41,7 @@ export function campaign(raft: Raft): void {
  * be in force.
  */
 function mayStand(raft: Raft): boolean {
-  if (!isElectable(raft) || raft.snapshot !== undefined) return false
+  if (!isElectable(raft) || raft.standsBack || raft.snapshot !== undefined) return false
   return !raft.configurations.some((index) => index <= raft.commit)
 }
 

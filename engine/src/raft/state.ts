@@ -116,6 +116,8 @@ export type Raft = RaftLog & {
   /** Index whose entry brought the configuration. */
   configurationIndex: number
   isMute: boolean
+  /** Set by the driver: the log does not answer, so this member does not campaign. */
+  standsBack: boolean
 
   // Ticks since the leader was heard or, as leader, since the quorum was checked.
   electionElapsed: number
@@ -236,6 +238,7 @@ function create(config: RaftConfig, restored: RestoredState): Raft {
     configuration,
     configurationIndex: 0,
     isMute: restored.isMute ?? false,
+    standsBack: false,
     electionElapsed: 0,
     heartbeatElapsed: 0,
     electionTimeout: 0,
