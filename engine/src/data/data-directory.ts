@@ -39,7 +39,7 @@ const FORMAT = 1
 const FILE_BYTES_MAX = 1024 * 1024
 const RESERVE_FILE = 'reserve.bin'
 const RESERVE_PIECE_BYTES = 1024 * 1024
-export const LOCK_FILE = 'lock.db'
+const LOCK_FILE = 'lock.db'
 
 type Identity = {
   readonly nodeId: string
