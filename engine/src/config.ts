@@ -51,7 +51,7 @@ export const ENGINE_SCHEMA = {
     'Expected room types of a property: how much is preallocated, for at most 8.',
   ),
   tcp_port: whole(7777, 0, PORT_MAX, 'Port of the data protocol; 0 = any free port, which is printed.'),
-  tcp_max_connections: whole(10_000, 1, 1_000_000, 'Maximum client connections; further ones are closed at once.'),
+  tcp_max_connections: whole(10_000, 1, 1_000_000, 'Maximum client connections; further ones, and those that would take the last 64 open files, are closed at once.'),
   tcp_user_timeout_ms: whole(
     200,
     0,

@@ -1,9 +1,11 @@
 /** Limits are reported as limits, with a sentence and both numbers, not as a bug in the program. */
 
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { dayOf, formatDay } from '@vacancy/shared'
-import { runNodeToEnd, runVacancy } from '@vacancy/testkit/node'
+import { getText, runNodeToEnd, runVacancy, somewhere, statusOf, succeed } from '@vacancy/testkit/node'
+import { happens } from '@vacancy/testkit/until'
 import { expect, test, vi } from 'vitest'
 import { loadEngineConfig, memoryBytes } from './config.ts'
 import { READERS_MAX } from './store/layout.ts'
@@ -13,7 +15,7 @@ import { planThreads } from './thread-plan.ts'
 // Many threads, and files of many rows.
 vi.setConfig({ testTimeout: 180_000 })
 
-const { folderOfTest, start } = nodesOfTest()
+const { cleanUp, connectTo, folderOfTest, start } = nodesOfTest()
 
 /** Makes a process report this many cores. */
 const withCores = (cores: number) => {
@@ -56,6 +58,27 @@ test('too little memory for the threads of many cores is refused with both numbe
   expect(output).toMatch(
     /memory_max_bytes: 268435456 is too little for 66 threads that need \d+ each: give \d+ or more/,
   )
+})
+
+test('idle connections leave descriptors for log, snapshots and health (256 of them used to end a node)', async () => {
+  const wrapper = ['sh', '-c', 'ulimit -n 256; exec "$@"', 'sh']
+  const node = await start({ folder: folderOfTest(), wrapper, config: { cpu_watch: true } })
+  const client = await connectTo(node)
+  const idle = Array.from({ length: 400 }, () => connect(node.tcpPort, '127.0.0.1').on('error', () => undefined))
+  cleanUp.push(() => idle.map((socket) => socket.destroy()))
+  await happens('further connections are closed', [node], async () => {
+    const [, text] = await getText(node, '/metrics')
+    return Number(/^tcp_rejected_connections_total (\d+)$/m.exec(text)?.[1]) > 100
+  })
+
+  expect(node.output()).toContain('10000 connections are configured, but the process may open 256 files')
+  await succeed(client, 'SETPROP', somewhere('hotel_1'))
+  const saved = await fetch(`http://127.0.0.1:${node.apiPort}/save-snapshot`, { method: 'POST' })
+  expect(saved.status).toBeLessThan(300)
+  await happens('the snapshot is written', [node], async () => (await statusOf(node)).snapshot?.origin === 'requested')
+  // The number of processors was read meanwhile.
+  await happens('two looks at the cores', [node], async () => (await getText(node, '/health'))[0] === 200)
+  expect((await node.stop()).code).toBe(0)
 })
 
 test('a seed larger than the memory is refused (it used to end with exit code 72)', async () => {

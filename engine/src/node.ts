@@ -8,6 +8,7 @@ import { availableParallelism, cpus } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import { MessageChannel, type Transferable, Worker } from 'node:worker_threads'
 import { type CodecList, ERRORS, type ErrorRow, EXIT, VacancyError } from '@vacancy/shared'
+import { warnOfDescriptors } from '@vacancy/shared/descriptors'
 import { LOCK_LOST_MS } from '@vacancy/shared/file-lock'
 import { type Log, loadTls, openTls, openTokens, type TlsFiles, tlsOptionsOf } from '@vacancy/shared/node'
 import type { FromReplica, ToReplica } from './cluster/messages.ts'
@@ -127,6 +128,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     log.info({ reason, detail }, REASONS[reason].stops === 'nothing' ? 'needs attention' : 'unavailable')
   }
   setUnavailable('starting', 'starting threads')
+  warnOfDescriptors(log, settings.tcpMaxConnections)
   await waitForOwner(createEnv(log), options.dataDir)
   let http: HttpServer | undefined
 
@@ -319,7 +321,10 @@ function watchAll(options: NodeOptions, state: State, sendToReplica: SendToRepli
       maintain: () => sendToReplica({ type: 'maintain', force: false }),
     }),
     watchCores({
-      sample: () => `${availableParallelism()}/${cpus().length}`,
+      sample: () => {
+        const processors = cpus().length
+        return processors === 0 ? undefined : `${availableParallelism()}/${processors}`
+      },
       isActive: settings.cpuWatch,
       log: options.log,
       onChange: () => options.onEnd(EXIT.coresChanged),

@@ -61,11 +61,11 @@ test.each<[string, ReplicaStatus | undefined]>([
 })
 
 /** @returns the second of each reported change */
-function watch(samples: readonly string[], isActive = true) {
+function watch(samples: readonly (string | undefined)[], isActive = true) {
   let second = 0
   const changes: number[] = []
   const warn = vi.fn()
-  const sample = () => samples[Math.min(second, samples.length - 1)] as string
+  const sample = () => samples[Math.min(second, samples.length - 1)]
   const stop = watchCores({ sample, isActive, log: { warn } as never, onChange: () => void changes.push(second) })
   for (second = 1; second < samples.length; second++) vi.advanceTimersByTime(1_000)
   stop()
@@ -73,7 +73,9 @@ function watch(samples: readonly string[], isActive = true) {
   return { changes, warnings: warn.mock.calls.length }
 }
 
-test.each<[string, string[], number[]]>([
+test.each<[string, (string | undefined)[], number[]]>([
+  ['what cannot be read is no change', ['4', undefined, undefined, undefined, '4'], []],
+  ['what can be read later is compared from then on', [undefined, '4', '4', '2', '2'], [4]],
   ['a change seen twice is reported once', ['4', '2', '2', '2', '2'], [2]],
   ['a single other sample is ignored', ['4', '2', '4', '2', '4'], []],
   ['two different samples are no change', ['4', '2', '3', '2'], []],

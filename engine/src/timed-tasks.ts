@@ -54,18 +54,21 @@ export function isDue(timeMs: number, hour: number, lastDay: number): boolean {
 
 /** Checks the number of cores each second and reports a change seen twice in a row once. @returns stops it */
 export function watchCores(options: {
-  /** The compared value: parallelism and number of processors. */
-  readonly sample: () => string
+  /** The compared value: parallelism and number of processors; undefined when the system does not tell. */
+  readonly sample: () => string | undefined
   readonly isActive: boolean
   readonly log: Log
   readonly onChange: () => void
   readonly lookMs?: number
 }): () => void {
-  const before = options.sample()
+  let before = options.sample()
   let seen = ''
   let times = 0
   const timer = setInterval(() => {
     const now = options.sample()
+    // Without a free descriptor the list of processors is empty: no change of cores.
+    if (now === undefined) return
+    before ??= now
     times = now !== before && now === seen ? times + 1 : 1
     seen = now
     if (now === before || times !== CORES_SAMPLES) return

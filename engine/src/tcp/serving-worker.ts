@@ -8,6 +8,7 @@ import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { assert, createCodecList, LIMITS } from '@vacancy/shared'
 import { DECIDES_ITSELF, refuseClient } from '@vacancy/shared/client-certificate'
+import { lacksDescriptors } from '@vacancy/shared/descriptors'
 import { findToken, type TokenHash } from '@vacancy/shared/tokens'
 import { cutToBytes } from '@vacancy/shared/wire'
 import { attachCells } from '../cluster/shared-status.ts'
@@ -205,7 +206,7 @@ function listen(
 ): Server {
   // A connection counts from its first moment, with TLS before its handshake.
   const admit = (socket: Socket): boolean => {
-    if (Atomics.add(open, 0, 1) >= options.connectionsMax) {
+    if (Atomics.add(open, 0, 1) >= options.connectionsMax || lacksDescriptors(socket)) {
       Atomics.sub(open, 0, 1)
       count(thread.counters, COUNTER.rejectedConnections)
       socket.destroy()

@@ -4,6 +4,7 @@ import type { X509Certificate } from 'node:crypto'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import { VacancyError } from '@vacancy/shared'
+import { DESCRIPTORS_KEPT, lacksDescriptors } from '@vacancy/shared/descriptors'
 import type { TlsMaterial } from '@vacancy/shared/node'
 import { addPeer, lose, open, read, receive, redial } from './dial.ts'
 import { FRAME_BYTES_MAX } from './frame-fields.ts'
@@ -88,7 +89,7 @@ function admit(state: State, socket: Socket): Pending | undefined {
   const { env } = state.options
   const place = placeOf(socket)
   socket.on('error', () => {}) // 'close' follows and handles it.
-  if (socket.remotePort === undefined || state.isClosed) {
+  if (socket.remotePort === undefined || state.isClosed || lacksDescriptors(socket, DESCRIPTORS_KEPT.health)) {
     socket.destroy()
     return undefined
   }

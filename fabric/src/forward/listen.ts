@@ -4,6 +4,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import { VacancyError } from '@vacancy/shared'
 import { DECIDES_ITSELF, refuseClient } from '@vacancy/shared/client-certificate'
+import { lacksDescriptors } from '@vacancy/shared/descriptors'
 import { type Log, secureContextOf, type TlsMaterial, tlsOptionsOf } from '@vacancy/shared/node'
 import { acceptClient, type Forwarder } from './forwarder.ts'
 
@@ -35,7 +36,7 @@ export function listenForClients(forwarder: Forwarder, options: ListenOptions): 
   let open = 0
   // A connection counts from its first moment, with TLS before its handshake.
   const admit = (socket: Socket): boolean => {
-    if (open >= connectionsMax || forwarder.isDraining) {
+    if (open >= connectionsMax || forwarder.isDraining || lacksDescriptors(socket)) {
       counters.connectionsRefused++
       if (!forwarder.isDraining) log.warn({ connections: open }, 'connection refused: the limit is reached')
       socket.destroy()

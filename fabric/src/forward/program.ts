@@ -2,6 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { ID_RULE, parseId, systemClock, VacancyError } from '@vacancy/shared'
+import { warnOfDescriptors } from '@vacancy/shared/descriptors'
 import {
   type ConfigView,
   createLogger,
@@ -91,6 +92,7 @@ export async function runService(options: ProgramOptions, start: (opened: Opened
     throw new VacancyError('usage_error', { reason: '--require-login needs --auth-file' })
   }
   const log = createLogger({ level: flags.logLevel, format: flags.logFormat, component, ...identity })
+  warnOfDescriptors(log, flags.maxConnections)
   for (const warning of options.warnings) log.warn({}, warning)
   const tokens = flags.authFile === undefined ? undefined : openTokens({ file: flags.authFile, log })
   const upstream = openUpstreamTls(flags, log)

@@ -1,5 +1,6 @@
 /** The command line of `vacancy proxy`. */
 
+import { warnOfDescriptors } from '@vacancy/shared/descriptors'
 import { defineCommand, runProgram } from '@vacancy/shared/node'
 import { COMPONENTS } from '../config.ts'
 import { loadProxyConfig, PROXY_FLAGS, PROXY_SCHEMA } from './config.ts'
@@ -19,6 +20,7 @@ export const proxyCommand = defineCommand({
     const options: ServeOptions = { config, logLevel, logFormat, drainMs: drainSecs * 1000 }
     const log = proxyLog(options)
     for (const warning of warnings) log.warn({}, warning)
+    warnOfDescriptors(log, config.maxActiveConns)
     if (!config.authEnabled) log.warn({}, 'no tokens are required: every client has full access (auth_enabled)')
     // Also with workers, so that an invalid file is reported once, before anything starts.
     const alone = openServing(options)

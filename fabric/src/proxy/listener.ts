@@ -14,6 +14,7 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import type { Socket } from 'node:net'
+import { lacksDescriptors } from '@vacancy/shared/descriptors'
 import {
   dropRest,
   http,
@@ -179,7 +180,7 @@ function prepare(state: State, server: Server): void {
 
 /** Counts a TCP connection. @returns false for one too many, which is closed without a byte */
 function admit(state: State, socket: Socket): boolean {
-  if (state.open >= state.settings.connectionsMax || state.isClosing) {
+  if (state.open >= state.settings.connectionsMax || state.isClosing || lacksDescriptors(socket)) {
     state.counts.refused++
     socket.destroy()
     return false

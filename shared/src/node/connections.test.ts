@@ -3,6 +3,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
 import { followConnections } from './connections.ts'
+import { DESCRIPTORS_KEPT, lacksDescriptors } from './descriptors.ts'
 
 const cleanUp: (() => void)[] = []
 afterEach(() => {
@@ -75,4 +76,13 @@ test('a peer that does not close its half used to delay shutdown', async () => {
   end(LONG_MS)
 
   await done
+})
+
+test.each([
+  ['below the last 64', 1_024, 959, false],
+  ['of the last 64', 1_024, 960, true],
+  ['of the last quarter of a small limit', 100, 75, true],
+  ['where the limit is not known', Number.POSITIVE_INFINITY, 1_000_000, false],
+])('a connection with a descriptor %s is refused or not', (_, limit, fd, isRefused) => {
+  expect(lacksDescriptors({ _handle: { fd } } as never, DESCRIPTORS_KEPT.client, limit)).toBe(isRefused)
 })

@@ -3,18 +3,23 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Server as TlsServer } from 'node:https'
 import type { Socket } from 'node:net'
+import { DESCRIPTORS_KEPT, lacksDescriptors } from './descriptors.ts'
 
 /**
- * Tracks the connections of a listener, including those in their TLS handshake. Node's own `closeIdleConnections`
+ * Tracks the connections of a listener, including those in their TLS handshake, and closes those that take one of the
+ * last `kept` descriptors of the process. Node's own `closeIdleConnections`
  * does not close connections that never sent a request.
  *
  * @returns closes idle connections at once, the others after their response, and the remaining ones after `drainMs`
  */
-export function followConnections(server: Server | TlsServer): (drainMs: number) => void {
+export function followConnections(
+  server: Server | TlsServer,
+  kept: number = DESCRIPTORS_KEPT.client,
+): (drainMs: number) => void {
   const open = new Map<string, { readonly socket: Socket; requests: number }>()
   let isEnding = false
   server.on('connection', (socket: Socket) => {
-    if (isEnding) {
+    if (isEnding || lacksDescriptors(socket, kept)) {
       socket.destroy()
       return
     }

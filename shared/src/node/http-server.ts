@@ -9,6 +9,7 @@ import type { TlsOptions } from 'node:tls'
 import { assert } from '../assert.ts'
 import { errorRow, VacancyError } from '../errors.ts'
 import { followConnections } from './connections.ts'
+import { DESCRIPTORS_KEPT } from './descriptors.ts'
 import { http, https } from './http-modules.ts'
 import { secureContextOf, type TlsMaterial } from './tls.ts'
 
@@ -82,7 +83,7 @@ export function openHttpServer(
   }
   const secure = options.tls && https.createServer({ ...limits, ...tlsOptionsOf(options.tls) }, serve)
   const server = secure ?? http.createServer(limits, serve)
-  const endConnections = followConnections(server)
+  const endConnections = followConnections(server, DESCRIPTORS_KEPT.health)
   server.maxConnections = options.connectionsMax
   server.setTimeout(LISTENER_LIMITS.idleTimeoutMs)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => refuseUnreadable(options, error, socket))

@@ -16,6 +16,7 @@ import type { Logger } from 'pino'
 import type { z } from 'zod'
 import { CONTROL_BODY_BYTES_MAX, unknownField, unknownFieldText } from '../../contract/index.ts'
 import { assert, type Clock, VacancyError } from '../../index.ts'
+import { warnOfDescriptors } from '../descriptors.ts'
 import {
   dropRest,
   LISTENER_LIMITS,
@@ -58,6 +59,7 @@ export async function createHttp(options: HttpOptions): Promise<App> {
     frameworkErrors: (error, request, reply) => sendProblem(error, request as FastifyRequest, reply as FastifyReply),
   })
   app.server.maxConnections = options.connectionsMax
+  warnOfDescriptors(options.log, options.connectionsMax)
   app.setValidatorCompiler(compileStrictly)
   app.setSerializerCompiler(serializerCompiler)
   app.setErrorHandler(sendProblem)
