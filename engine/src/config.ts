@@ -51,7 +51,12 @@ export const ENGINE_SCHEMA = {
     'Expected room types of a property: how much is preallocated, for at most 8.',
   ),
   tcp_port: whole(7777, 0, PORT_MAX, 'Port of the data protocol; 0 = any free port, which is printed.'),
-  tcp_max_connections: whole(10_000, 1, 1_000_000, 'Maximum client connections; further ones, and those that would take the last 64 open files, are closed at once.'),
+  tcp_max_connections: whole(
+    10_000,
+    1,
+    1_000_000,
+    'Maximum client connections; further ones, and those that would take the last 64 open files, are closed at once.',
+  ),
   tcp_user_timeout_ms: whole(
     200,
     0,
@@ -169,6 +174,12 @@ export const ENGINE_SCHEMA = {
     ),
     ...CLUSTERED,
   },
+  tls_accept_any_name: {
+    ...no(
+      'Certificates between nodes need only be of the cluster authority, whatever they name, unless they name another node as URI: the key of one can then impersonate any.',
+    ),
+    ...CLUSTERED,
+  },
   cpu_watch: yes('The process ends (exit code 75) when the number of cores changes; false: it is only logged.'),
   log_level: { type: 'choice', default: 'info', choices: LOG_LEVELS, summary: 'Lowest level that is logged.' },
 } as const satisfies ConfigSchema
@@ -244,11 +255,17 @@ function crossFaults(values: EngineSettings, cores: number): string[] {
   } else if (values.sessionTableBytes > memory / 2) {
     faults.push(`session_table_bytes: ${values.sessionTableBytes} is more than half of the memory for data, ${memory}`)
   }
+  if (values.tlsAcceptAnyName && values.tlsRequireNodeId)
+    faults.push('tls_accept_any_name: excludes tls_require_node_id')
   return faults
 }
 
-/** `tls_require_node_id`; undefined when unset: the own certificate decides. */
-export function requireNodeIdOf({ values, origins }: EngineConfig): boolean | undefined {
+/**
+ * `tls_require_node_id`; undefined when unset: the own certificate decides. `'any'`: names do not count
+ * (`tls_accept_any_name`).
+ */
+export function requireNodeIdOf({ values, origins }: EngineConfig): boolean | 'any' | undefined {
+  if (values.tlsAcceptAnyName) return 'any'
   return origins.tls_require_node_id.from === 'default' ? undefined : values.tlsRequireNodeId
 }
 

@@ -178,6 +178,8 @@ export const runClusteredCommand = defineCommand({
     if (voters.length % 2 === 0)
       log.warn({ voters }, `${voters.length} voters tolerate no more failures than ${voters.length - 1}`)
     if (flags.insecureCluster) log.warn({}, 'traffic between nodes is not encrypted (--insecure-cluster)')
+    if (config.values.tlsAcceptAnyName)
+      log.warn({}, 'names of certificates do not count: the key of one node can impersonate any (tls_accept_any_name)')
     // Checked before any file is opened or the node registers.
     if (cluster.tls) {
       const { cert, key, ca } = cluster.tls

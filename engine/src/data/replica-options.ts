@@ -44,7 +44,7 @@ export type ClusterOptions = {
   /** Files of the peer certificate; undefined: no TLS. */
   readonly tls: { readonly cert: string; readonly key: string; readonly ca: string } | undefined
   /** `tls_require_node_id`; undefined when it is not set. */
-  readonly requireNodeId: boolean | undefined
+  readonly requireNodeId: boolean | 'any' | undefined
   readonly resolver: { readonly url: string; readonly tokenFile: string | undefined }
   /** Own HTTP address, and the default HTTP port of peers. The resolver may name another port. */
   readonly apiHost: string

@@ -14,9 +14,12 @@ import { peerContextOptions } from './peer-tls.ts'
 import {
   ALPN,
   type CloseReason,
+  distrustText,
   failureOf,
-  isGoodForNode,
+  hostsOfNode,
+  isGoodForAny,
   type Link,
+  mismatchText,
   namedOf,
   type Pending,
   type State,
@@ -69,8 +72,10 @@ function createTls(state: State, material: TlsMaterial) {
     const named = namedOf(state, socket)
     if (!pending) socket.destroy()
     // A resumed session stands for a certificate that was not checked this time. Peers never resume one.
-    else if (!socket.authorized || socket.isSessionReused()) pending.refuse(socket, 'certificate')
-    else if (named === 'none') pending.refuse(socket, 'identity')
+    else if (!socket.authorized || socket.isSessionReused()) pending.refuse(socket, 'certificate', distrustText(socket))
+    else if (named === 'none')
+      pending.refuse(socket, 'identity', mismatchText(state, 'ID', [], socket.getPeerX509Certificate()))
+    else if (named === 'any') awaitHello(state, pending, socket, undefined)
     else if (named === 'hosts') awaitHello(state, pending, socket, socket.getPeerX509Certificate())
     else awaitHello(state, pending, socket, named.node)
   })
@@ -96,11 +101,12 @@ function admit(state: State, socket: Socket): Pending | undefined {
   const [oldest] = state.pending.size >= state.limits.unauthenticated ? state.pending.values() : []
   oldest?.end('crowded')
   let isCounted = false
-  const count = (reason: CloseReason): void => {
+  const count = (reason: CloseReason, cause: string): void => {
     if (isCounted) return
     isCounted = true
     state.refused[reason]++
-    warn(state, `refused ${reason}`, { from: place, reason }, 'connection to the cluster port refused')
+    const fields = { from: place, reason, ...(cause === '' ? {} : { cause }) }
+    warn(state, `refused ${reason}`, fields, 'connection to the cluster port refused')
   }
   const settle = (): void => {
     cancel()
@@ -108,12 +114,12 @@ function admit(state: State, socket: Socket): Pending | undefined {
   }
   const end = (reason: CloseReason): void => {
     if (state.pending.get(place) !== pending) return
-    count(reason)
+    count(reason, '')
     settle()
     socket.destroy()
   }
-  const refuse = (talker: Socket, refusal: Refusal): void => {
-    count(refusal)
+  const refuse = (talker: Socket, refusal: Refusal, cause = ''): void => {
+    count(refusal, cause)
     talker.end(sealed(encodeRefusal(refusal)))
   }
   const cancel = env.schedule.after(state.limits.handshakeMs, () => end('timeout'))
@@ -143,7 +149,8 @@ function awaitHello(
     const hello = decodeHello(body)
     isOver = true
     if (hello === undefined) pending.end('hello')
-    else if (typeof certified === 'string' && hello.from !== certified) pending.refuse(socket, 'identity')
+    else if (typeof certified === 'string' && hello.from !== certified)
+      pending.refuse(socket, 'identity', `${hello.from} has the certificate of ${certified}`)
     else if (hello.to !== own) pending.refuse(socket, 'addressee')
     else if (hello.from === own) pending.refuse(socket, 'self')
     else if (certified === undefined || typeof certified === 'string') return take(framing, hello)
@@ -152,9 +159,10 @@ function awaitHello(
   }
   // A dialler sends no data between its hello and the reply.
   const takeIfThere = async (framing: Framing, hello: Hello, certificate: X509Certificate): Promise<void> => {
-    const isThere = await isGoodForNode(state, certificate, hello.from)
+    const hosts = await hostsOfNode(state, hello.from)
     if (state.isClosed || socket.destroyed) return
-    if (!isThere) return pending.refuse(socket, 'identity')
+    if (!isGoodForAny(certificate, hosts))
+      return pending.refuse(socket, 'identity', mismatchText(state, hello.from, hosts, certificate))
     warnUnnamed(state, hello.from)
     take(framing, hello)
   }

@@ -12,10 +12,12 @@ import {
   ALPN,
   type CloseReason,
   describe,
+  distrustText,
   failureOf,
   isGoodForAny,
   isUsable,
   type Link,
+  mismatchText,
   namedOf,
   nowOf,
   type Peer,
@@ -270,8 +272,9 @@ function attempt(state: State, slot: Slot, address: Address): void {
         secureContext: context,
         minVersion: 'TLSv1.3',
         ALPNProtocols: [ALPN],
-        // The certificate names the peer in another way, checked below.
+        // Both are checked below, where the log can say why.
         checkServerIdentity: () => undefined,
+        rejectUnauthorized: false,
       })
     : connectTcp(address)
   socket.setNoDelay(true)
@@ -296,13 +299,15 @@ function attempt(state: State, slot: Slot, address: Address): void {
   socket.on(context ? 'secureConnect' : 'connect', () => {
     if (isOver) return
     if (socket instanceof TLSSocket) {
+      if (!socket.authorized) return end('certificate', distrustText(socket))
       const named = namedOf(state, socket)
-      if (named === 'none') return end('identity')
+      const certificate = socket.getPeerX509Certificate()
+      const hosts = [address.host, socket.remoteAddress]
       const isPeer =
         typeof named === 'object'
           ? named.node === peer.node
-          : isGoodForAny(socket.getPeerX509Certificate(), [address.host, socket.remoteAddress])
-      if (!isPeer) return end('identity')
+          : named === 'any' || (named === 'hosts' && isGoodForAny(certificate, hosts))
+      if (!isPeer) return end('identity', mismatchText(state, peer.node, hosts, certificate))
       if (named === 'hosts') warnUnnamed(state, peer.node)
     }
     socket.write(
@@ -318,7 +323,7 @@ function attempt(state: State, slot: Slot, address: Address): void {
     else if ('refusal' in answer) {
       if (answer.refusal === 'duplicate') suspectDuplicate(state, peer)
       end('peerRefused', answer.refusal)
-    } else if (answer.node !== peer.node) end('identity')
+    } else if (answer.node !== peer.node) end('identity', `it is ${answer.node}`)
     else if (peer.instance !== '' && peer.instance !== answer.instance) end('duplicate')
     else {
       end(undefined)

@@ -36,8 +36,20 @@ export function nodeNamedBy(names: string | undefined): string | undefined {
   return nodes.length === 1 && node !== undefined ? parseId(node) : undefined
 }
 
-/** What a certificate names: a node by its id, hosts by their names, or nothing usable. */
-export type Named = { readonly node: string } | 'hosts' | 'none'
+/** What a certificate names: a node by its id, hosts by their names, or nothing usable; `any` where that is enough. */
+export type Named = { readonly node: string } | 'hosts' | 'none' | 'any'
+
+/** Whether a certificate claims to be that of a node, or of several. */
+export const namesANode = ({ subjectAltName }: X509Certificate): boolean => subjectAltName?.includes(NODE_URI) ?? false
+
+/** The names of a certificate, and what it may not be used for, for messages. */
+export function namesText(certificate: X509Certificate | undefined): string {
+  if (certificate === undefined) return 'no names'
+  const names = certificate.subjectAltName ?? certificate.subject.replaceAll('\n', ', ')
+  return hasBothUses(certificate) || namesANode(certificate)
+    ? names
+    : `${names}, and lacks the extended key usages serverAuth and clientAuth`
+}
 
 export function namedBy(certificate: X509Certificate | undefined): Named {
   if (certificate === undefined) return 'none'
@@ -45,7 +57,7 @@ export function namedBy(certificate: X509Certificate | undefined): Named {
   const node = nodeNamedBy(names)
   if (node !== undefined) return { node }
   // Several nodes, or an invalid id. A URI that only appears inside another name must not be trusted either.
-  if (names?.includes(NODE_URI)) return 'none'
+  if (namesANode(certificate)) return 'none'
   return hasBothUses(certificate) ? 'hosts' : 'none'
 }
 
@@ -69,7 +81,8 @@ export function isGoodForHost(certificate: X509Certificate, host: string): boole
  *
  * @param setting `tls_require_node_id`; undefined when unset: the own certificate decides
  */
-export function requiresNodeId({ cert }: TlsMaterial, setting: boolean | undefined): boolean {
+export function requiresNodeId({ cert }: TlsMaterial, setting: boolean | 'any' | undefined): boolean {
+  if (setting === 'any') return false
   return setting ?? nodeNamedBy(certificatesOf(cert)[0]?.subjectAltName) !== undefined
 }
 
@@ -77,10 +90,10 @@ export function requiresNodeId({ cert }: TlsMaterial, setting: boolean | undefin
  * Checks that a certificate names this node and was issued by the authority that its peers trust, before a listener or
  * a caller uses it.
  *
- * @param setting `tls_require_node_id`; undefined when it is not set
+ * @param setting `tls_require_node_id`; undefined when it is not set, `any` with `tls_accept_any_name`
  * @throws VacancyError invalid_tls
  */
-export function checkPeerTls(material: TlsMaterial, node: string, setting: boolean | undefined): void {
+export function checkPeerTls(material: TlsMaterial, node: string, setting: boolean | 'any' | undefined): void {
   const { clientCa } = material
   if (clientCa === undefined) throw invalid('the certificate of the cluster authority is missing (--ca-cert-path)')
   const chain = certificatesOf(material.cert)
@@ -92,7 +105,7 @@ export function checkPeerTls(material: TlsMaterial, node: string, setting: boole
     throw invalid(
       `the certificate of this node must name it once as URI ${nodeUri(node)}; \`vacancy certs node\` creates one`,
     )
-  } else if (named === 'none') {
+  } else if (named === 'none' && setting !== 'any') {
     throw invalid(
       'the certificate of this node is not for both sides of a connection: it needs the extended key usages serverAuth' +
         ` and clientAuth, or the URI ${nodeUri(node)} and both; \`vacancy certs node\` creates one`,

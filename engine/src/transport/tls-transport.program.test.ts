@@ -46,6 +46,7 @@ type Node = {
   readonly frames: { readonly peer: string; readonly stream: StreamKind; readonly frame: Uint8Array }[]
   readonly events: Event[]
   readonly logged: string[]
+  readonly causes: string[]
   readonly duplicates: string[]
   readonly lookups: boolean[]
 }
@@ -85,7 +86,7 @@ type Opening = {
   readonly pair?: Pair
   readonly port?: number
   readonly limits?: Partial<TransportLimits>
-  readonly requireNodeId?: boolean
+  readonly requireNodeId?: boolean | 'any'
 }
 
 /** Quick, but without a short loss deadline: the machine may be slow. */
@@ -96,8 +97,12 @@ async function openNode(
   { insecure = false, pair = pairs[name], port = 0, limits, requireNodeId }: Opening = {},
 ) {
   const logged: string[] = []
-  const log = (_: object, message: string): void => void logged.push(message)
-  const node = { name, frames: [], events: [], logged, duplicates: [], lookups: [] } as unknown as Node & {
+  const causes: string[] = []
+  const log = (fields: { readonly cause?: string }, message: string): void => {
+    logged.push(message)
+    if (fields.cause) causes.push(fields.cause)
+  }
+  const node = { name, frames: [], events: [], logged, causes, duplicates: [], lookups: [] } as unknown as Node & {
     transport: TlsTransport
   }
   const transport = await openTlsTransport({
@@ -546,6 +551,23 @@ test('an ordinary certificate of other hosts is refused', async () => {
 
   await until(() => a.transport.counters().unauthenticated === 0)
   expect(refusals(a)).toEqual({ identity: 1 })
+  expect(a.causes).toEqual([
+    'expected urn:vacancy:node:b or the host 127.0.0.1, the certificate has IP Address:127.0.0.2, DNS:elsewhere.example',
+  ])
+})
+
+test('certificates of other hosts are accepted where names do not count, but not those of another node', async () => {
+  const pair = await shared(['elsewhere.example'])
+  const a = await openNode('a', { pair, requireNodeId: 'any' })
+  const b = await openNode('b', { pair, requireNodeId: 'any' })
+  for (const { transport } of [a, b]) transport.setPeers(['a', 'b'])
+  await until(() => [a, b].every((node) => isConnected(node, 1)))
+
+  const socket = await dialTls(a, pairs['c'] ?? {})
+  socket.write(hello('b', 'a'))
+  await closed(socket)
+  await until(() => a.causes.length > 0)
+  expect(a.causes).toEqual(['b has the certificate of c'])
 })
 
 test('an ordinary certificate is not accepted for a node that cannot be found', async () => {

@@ -9,7 +9,7 @@ import type { TlsMaterial } from '@vacancy/shared/node'
 import { type Env, errnoOf } from '../env.ts'
 import { frameParts } from './framing.ts'
 import type { Refusal } from './handshake.ts'
-import { isGoodForHost, type Named, namedBy, requiresNodeId } from './peer-tls.ts'
+import { isGoodForHost, type Named, namedBy, namesANode, namesText, nodeUri, requiresNodeId } from './peer-tls.ts'
 import { STREAMS, type StreamKind, type TransportEvents } from './transport.ts'
 
 export const TRANSPORT_LIMITS = {
@@ -56,7 +56,7 @@ export type TlsTransportOptions = {
    */
   readonly tls: TlsMaterial | undefined
   /** Certificates of peers must name the node (peer-tls.ts); undefined: if the own certificate does. */
-  readonly requireNodeId?: boolean | undefined
+  readonly requireNodeId?: boolean | 'any' | undefined
   /**
    * The address where a node listens; a failure is retried later. Called before each attempt except the first after a
    * loss, with whether the previous attempt failed to connect (discovery.ts).
@@ -156,7 +156,7 @@ export type Pending = {
   /** Counts the reason of a refusal and closes the connection. */
   readonly end: (reason: CloseReason) => void
   /** The same, but sends the reason to the dialler first, within the rest of its deadline. */
-  readonly refuse: (socket: Socket, refusal: Refusal) => void
+  readonly refuse: (socket: Socket, refusal: Refusal, cause?: string) => void
   /** The connection was accepted: its place is free. */
   readonly settle: () => void
 }
@@ -233,7 +233,10 @@ export const sealed = (body: Uint8Array): Uint8Array => {
 
 /** What the certificate of the other side names, as far as it counts here. */
 export function namedOf({ options, material }: State, socket: TLSSocket): Named {
-  const named = namedBy(socket.getPeerX509Certificate())
+  const certificate = socket.getPeerX509Certificate()
+  const named = namedBy(certificate)
+  if (options.requireNodeId === 'any' && certificate && typeof named === 'string' && !namesANode(certificate))
+    return 'any'
   const isTooLittle = named === 'hosts' && material !== undefined && requiresNodeId(material, options.requireNodeId)
   return isTooLittle ? 'none' : named
 }
@@ -245,21 +248,38 @@ export function isGoodForAny(
   return hosts.some((host) => certificate && host !== undefined && isGoodForHost(certificate, host))
 }
 
-/** Whether a certificate has the address or the name at which a node is found. */
-export async function isGoodForNode({ options }: State, certificate: X509Certificate, node: string): Promise<boolean> {
+/** The name and the addresses at which a node is found. */
+export async function hostsOfNode({ options }: State, node: string): Promise<string[]> {
+  const hosts: string[] = []
   try {
     const { host } = await options.addressOf(node, false)
-    if (isGoodForHost(certificate, host)) return true
-    if (isIP(host) !== 0) return false
-    const found = await lookup(host, { all: true })
-    return isGoodForAny(
-      certificate,
-      found.map(({ address }) => address),
-    )
+    hosts.push(host)
+    if (isIP(host) === 0) hosts.push(...(await lookup(host, { all: true })).map(({ address }) => address))
   } catch {
     // Its address is unavailable now: the peer dials again.
-    return false
   }
+  return hosts
+}
+
+/** For the log: what was expected of the certificate of a node, and what it has. */
+export function mismatchText(
+  { options, material }: State,
+  node: string,
+  hosts: readonly (string | undefined)[],
+  certificate: X509Certificate | undefined,
+): string {
+  const needsId = material !== undefined && requiresNodeId(material, options.requireNodeId)
+  const places = [...new Set(hosts.filter((host) => host !== undefined))].join(' or ')
+  const expected = needsId ? nodeUri(node) : `${nodeUri(node)} or the host ${places || 'of the node'}`
+  return `expected ${expected}, the certificate has ${namesText(certificate)}`
+}
+
+/** For the log: why the certificate of a peer is not trusted, with its dates. */
+export function distrustText(socket: TLSSocket): string {
+  const { authorizationError: error } = socket
+  const reason = error ? String((error as { code?: string }).code ?? error) : ''
+  const certificate = socket.getPeerX509Certificate()
+  return certificate ? `${reason}: valid from ${certificate.validFrom} to ${certificate.validTo}` : reason
 }
 
 /** Logged once: a shard whose nodes share a certificate may be intended or a mistake. */
