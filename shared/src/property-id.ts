@@ -98,3 +98,49 @@ export function unpackPropertyId(bytes: Uint8Array, start: number): string {
   }
   return text
 }
+
+/** Bytes that hold many packed ids, as text: cutting an id out is quicker than putting it together. */
+export type PackedTexts = {
+  readonly bytes: Uint8Array
+  readonly latin1: string
+  /** '' until a UUID is needed. */
+  hex: string
+}
+
+export function packedTextsOf(bytes: Uint8Array): PackedTexts {
+  return { bytes, latin1: textOf(bytes, 'latin1'), hex: '' }
+}
+
+/**
+ * As `unpackPropertyId`. V8 copies pieces of less than 13 characters, so that an id does not keep the whole text
+ * in memory.
+ */
+export function cutPropertyId(texts: PackedTexts, start: number): string {
+  const { bytes, latin1 } = texts
+  if (bytes[start + SHORT_HEAD] !== SHORT_MARK) return cutUuid(texts, start)
+  const tailStart = start + SHORT_HEAD + 1
+  const headEnd = endOfText(bytes, start, tailStart - 1)
+  const tailEnd = endOfText(bytes, tailStart, start + PROPERTY_ID_BYTES)
+  const head = latin1.substring(start, headEnd)
+  return tailEnd === tailStart ? head : head + latin1.substring(tailStart, tailEnd)
+}
+
+function endOfText(bytes: Uint8Array, start: number, end: number): number {
+  let at = start
+  while (at < end && bytes[at] !== 0) at++
+  return at
+}
+
+function cutUuid(texts: PackedTexts, start: number): string {
+  if (texts.hex === '') texts.hex = textOf(texts.bytes, 'hex')
+  const { hex } = texts
+  const at = start * 2
+  const head = `${hex.substring(at, at + 8)}-${hex.substring(at + 8, at + 12)}`
+  const middle = `-${hex.substring(at + 12, at + 16)}-${hex.substring(at + 16, at + 20)}-`
+  return head + middle + hex.substring(at + 20, at + 32)
+}
+
+function textOf({ buffer, byteOffset, byteLength }: Uint8Array, encoding: 'latin1' | 'hex'): string {
+  // biome-ignore lint/style/noRestrictedGlobals: Replies are read by programs of Node, in a tenth of a TextDecoder's time.
+  return Buffer.from(buffer, byteOffset, byteLength).toString(encoding)
+}

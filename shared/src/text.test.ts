@@ -2,7 +2,14 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { compareIds, formatSession, parseId, parseSession } from './ids.ts'
 import { groupDigits, utcText } from './numbers.ts'
-import { PROPERTY_ID_BYTES, packPropertyId, packPropertyIdInto, unpackPropertyId } from './property-id.ts'
+import {
+  cutPropertyId,
+  PROPERTY_ID_BYTES,
+  packedTextsOf,
+  packPropertyId,
+  packPropertyIdInto,
+  unpackPropertyId,
+} from './property-id.ts'
 import { law } from './testing/law.ts'
 import { bytesOfHex, hexOf, replyVectors } from './testing/vectors.ts'
 import { cleanErrorText, cutToBytes, fitErrorText, isUtf8, textFault } from './text.ts'
@@ -187,8 +194,17 @@ test('a packed id unpacks to the same text at any offset', () => {
 
     expect(packPropertyIdInto(text, textAt, textAt + id.length, out, packedAt)).toBe(true)
     expect(unpackPropertyId(out, packedAt)).toBe(id)
+    expect(cutPropertyId(packedTextsOf(out), packedAt)).toBe(id)
     expect(out.subarray(packedAt + PROPERTY_ID_BYTES).every((byte) => byte === 0xaa)).toBe(true)
     expect(out.subarray(0, packedAt).every((byte) => byte === 0xaa)).toBe(true)
+  })
+})
+
+test('any 16 bytes are the same id one by one and cut out of many', () => {
+  law([fc.uint8Array({ minLength: 16, maxLength: 16 }), fc.boolean()], (bytes, isShort) => {
+    if (isShort) bytes[6] = 0xf0
+
+    expect(cutPropertyId(packedTextsOf(bytes), 0)).toBe(unpackPropertyId(bytes, 0))
   })
 })
 

@@ -7,7 +7,7 @@ import { assert } from '../assert.ts'
 import { type CodecList, maskOf, namesOf } from '../codecs.ts'
 import { baseYearOf, formatDay, packDay, parseDay, unpackDay, unpackDayBetween } from '../dates.ts'
 import { VacancyError } from '../errors.ts'
-import { PROPERTY_ID_BYTES, packPropertyId, unpackPropertyId } from '../property-id.ts'
+import { cutPropertyId, PROPERTY_ID_BYTES, packedTextsOf, packPropertyId, unpackPropertyId } from '../property-id.ts'
 import { fitErrorText, isUtf8 } from '../text.ts'
 import { COMMANDS, type CommandName, type ReplyKind } from './commands.ts'
 import {
@@ -36,7 +36,7 @@ export type NightPackage = {
   availability: number
   /** Price of the night, in the operator's unit. */
   finalPrice: number
-  /** Names, in codec list order. */
+  /** Names, in codec list order. Hits of a search share a list, which is frozen. */
   rateFeatures: string[]
 }
 
@@ -450,13 +450,17 @@ const DECODE: { readonly [Kind in ReplyKind]: (from: Cursor, context: ReplyConte
   stays: (from, context) => {
     takeField(from, TYPE_SMALL, 2)
     const numDays = from.view.getUint16(from.start, true)
+    const texts = packedTextsOf(from.bytes)
     const properties = []
-    let baseYear: number | undefined
+    let read: NightReader | undefined
     while (from.fieldsLeft > 0 && !isExtra(from)) {
-      const propertyId = takePropertyId(from)
+      takeField(from, TYPE_TEXT, PROPERTY_ID_BYTES)
+      const propertyId = cutPropertyId(texts, from.start)
       takeDaysField(from, numDays)
-      baseYear ??= baseYearIn(from, context)
-      properties.push({ propertyId, days: daysIn(from, context, baseYear) })
+      read ??= nightReaderOf(from, context)
+      const days: NightPackage[] = []
+      for (let at = from.start + 2; at < from.at; at += DAY_BYTES) days.push(nightAt(from, at, read))
+      properties.push({ propertyId, days })
     }
     return { numDays, properties, ...takeExplain(from) }
   },
@@ -595,8 +599,66 @@ function baseYearIn(from: Cursor, { dates, baseYear }: ReplyContext): number {
   return found
 }
 
-function daysIn(from: Cursor, context: ReplyContext, baseYear: number): NightPackage[] {
-  return nightsIn(from, context, (packed) => unpackDay(packed, baseYear))
+/** What the nights of a search reply share. Most hits have the same dates, and few lists of features. */
+type NightReader = {
+  readonly codecs: CodecList | undefined
+  readonly baseYear: number
+  /** By packed date; '' until needed. */
+  readonly dates: string[]
+  /** By mask. Hits share them, so they are frozen. */
+  readonly features: Map<number, string[]>
+  mask: number
+  rateFeatures: string[]
+}
+
+const PACKED_DATES = 4096
+/** More lists than any data set uses at a time. */
+const FEATURE_LISTS_MAX = 4096
+const NO_FEATURES: string[] = Object.freeze([]) as unknown as string[]
+
+/** Of the last reply, since the next one probably has the same dates and features. */
+let lastReader: NightReader | undefined
+
+function nightReaderOf(from: Cursor, context: ReplyContext): NightReader {
+  const { codecs } = context
+  const baseYear = baseYearIn(from, context)
+  if (!lastReader || lastReader.codecs !== codecs || lastReader.baseYear !== baseYear) {
+    const dates = new Array<string>(PACKED_DATES).fill('')
+    lastReader = { codecs, baseYear, dates, features: new Map(), mask: 0, rateFeatures: NO_FEATURES }
+  }
+  return lastReader
+}
+
+function nightAt(from: Cursor, at: number, reader: NightReader): NightPackage {
+  const { view, bytes } = from
+  const packed = view.getUint16(at, true)
+  const mask = view.getUint32(at + 7, true)
+  if (mask !== reader.mask) useMask(from, reader, mask)
+  return {
+    date: reader.dates[packed] || dateOf(from, reader, packed),
+    availability: bytes[at + 2] as number,
+    finalPrice: view.getUint32(at + 3, true),
+    rateFeatures: reader.rateFeatures,
+  }
+}
+
+function dateOf(from: Cursor, { dates, baseYear }: NightReader, packed: number): string {
+  const day = unpackDay(packed, baseYear)
+  if (day < 0) throw malformed(from.command, `field ${from.id} has a date that does not exist`)
+  const text = formatDay(day)
+  dates[packed] = text
+  return text
+}
+
+function useMask(from: Cursor, reader: NightReader, mask: number): void {
+  let names = mask === 0 ? NO_FEATURES : reader.features.get(mask)
+  if (names === undefined) {
+    names = Object.freeze(namesOfMask(from, reader.codecs, mask)) as string[]
+    if (reader.features.size >= FEATURE_LISTS_MAX) reader.features.clear()
+    reader.features.set(mask, names)
+  }
+  reader.mask = mask
+  reader.rateFeatures = names
 }
 
 /** The nights of a line are close to its arrival, so that their dates need no base year. */
@@ -622,9 +684,12 @@ function nightsIn(from: Cursor, context: ReplyContext, dayOf: (packed: number) =
   return days
 }
 
-/** Names of the u32 mask at `at`. A bit without a name means that the codec list has changed. */
 function featuresAt(from: Cursor, at: number, { codecs }: ReplyContext): string[] {
-  const mask = from.view.getUint32(at, true)
+  return namesOfMask(from, codecs, from.view.getUint32(at, true))
+}
+
+/** A bit without a name means that the codec list has changed. */
+function namesOfMask(from: Cursor, codecs: CodecList | undefined, mask: number): string[] {
   if (mask === 0) return []
   const names = codecs && namesOf(codecs, mask)
   if (!names) throw malformed(from.command, 'a rate feature is not in the codec list')
