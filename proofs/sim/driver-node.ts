@@ -855,8 +855,7 @@ function act(driver: DriverNode, action: Action, nameOf: (number: number) => str
   if (action.kind === 'load') return load(driver, member, action.image)
   if (host.world.nodes.some(({ isDamaged }) => isDamaged)) return 'a disk is damaged'
   let answer = ''
-  const kind = action.kind === 'remove' ? 'demote' : action.kind
-  requestAdmin(member, { kind, node: nameOf(action.target) }, ({ status, text }) => {
+  requestAdmin(member, { kind: action.kind, node: nameOf(action.target) }, ({ status, text }) => {
     answer = status === 202 ? '' : text
     if (status !== 202) return
     if (action.kind === 'transfer') counts.transfers++
