@@ -5,7 +5,7 @@
 
 import { join } from 'node:path'
 import { EXIT, VacancyError } from '@vacancy/shared'
-import { defineCommand } from '@vacancy/shared/node'
+import { defineCommand, whole } from '@vacancy/shared/node'
 import { type Bench, requestsOf, SIZES, seedOf } from './bench.ts'
 import { failure } from './failure.ts'
 import type { RowReport } from './format.ts'
@@ -49,9 +49,9 @@ export const replicatedCommand = defineCommand({
   component: 'replicated',
   summary: 'Writes to a node alone and to a shard of three in turn: processor time a write, throughput, staleness.',
   flags: {
-    runs: { type: 'integer', min: 1, max: 100, default: 5, summary: 'Runs of each, in turn.' },
-    seconds: { type: 'integer', min: 1, max: 3_600, default: 10, unit: 'seconds', summary: 'Length of a run.' },
-    rate: { type: 'integer', min: 1_000, max: 200_000, default: 10_000, summary: 'Writes a second.' },
+    runs: { ...whole(5, 1, 100), summary: 'Runs of each, in turn.' },
+    seconds: { ...whole(10, 1, 3_600, 'seconds'), summary: 'Length of a run.' },
+    rate: { ...whole(10_000, 1_000, 200_000), summary: 'Writes a second.' },
     ...RECORD_FLAGS,
     root: { type: 'text', value: 'DIR', summary: 'Another copy of the repository to measure, built.' },
     dir: dirFlag('replicated'),

@@ -3,32 +3,12 @@
  * docs/design/http.md#resolver). `--help`, the environment variables and docs/fabric-config.md derive from the rows.
  */
 
-import { type Flags, LOG_FORMATS, LOG_LEVELS } from '@vacancy/shared/node'
-
-const PORT = { min: 0, max: 65_535 } as const
-
-/** Flags of every service. */
-const COMMON = {
-  'drain-secs': {
-    type: 'integer',
-    default: 10,
-    min: 0,
-    max: 600,
-    unit: 'seconds',
-    summary: 'Time to finish requests in flight on shutdown.',
-  },
-  'log-level': { type: 'choice', choices: LOG_LEVELS, default: 'info', summary: 'Lowest level that is logged.' },
-  'log-format': { type: 'choice', choices: LOG_FORMATS, default: 'json', summary: 'Log lines as JSON or as text.' },
-} as const satisfies Flags
+import { type Flags, port, whole } from '@vacancy/shared/node'
+import { PROCESS_FLAGS } from './forward/flags.ts'
 
 export const REGISTRY_FLAGS = {
   addr: { type: 'text', value: 'HOST', default: '0.0.0.0', summary: 'Address to listen on.' },
-  port: {
-    type: 'integer',
-    default: 8080,
-    ...PORT,
-    summary: 'Port to listen on, also -p; 0 = any free port, which is printed.',
-  },
+  port: { ...port(8080), summary: 'Port to listen on, also -p; 0 = any free port, which is printed.' },
   'state-file': {
     type: 'text',
     value: 'FILE',
@@ -42,19 +22,11 @@ export const REGISTRY_FLAGS = {
     summary: 'Codec list of all nodes and routers; read once at the start.',
   },
   'heartbeat-timeout-secs': {
-    type: 'integer',
-    default: 60,
-    min: 1,
-    max: 86_400,
-    unit: 'seconds',
+    ...whole(60, 1, 86_400, 'seconds'),
     summary: 'Components without a heartbeat for this time are removed.',
   },
   'buffer-ms': {
-    type: 'integer',
-    default: 1_000,
-    min: 10,
-    max: 60_000,
-    unit: 'ms',
+    ...whole(1_000, 10, 60_000, 'ms'),
     summary: 'Changes are on disk this long after they were acknowledged.',
   },
   storage: {
@@ -112,7 +84,7 @@ export const REGISTRY_FLAGS = {
     type: 'boolean',
     summary: 'If neither the state nor its backup can be read: sets both aside and starts empty.',
   },
-  ...COMMON,
+  ...PROCESS_FLAGS,
 } as const satisfies Flags
 
 export const RESOLVER_FLAGS = {
@@ -123,12 +95,7 @@ export const RESOLVER_FLAGS = {
     summary: 'Further entries for nodes, bridges and routers; they override the file.',
   },
   host: { type: 'text', value: 'HOST', default: '127.0.0.1', summary: 'Address to listen on.' },
-  port: {
-    type: 'integer',
-    default: 9090,
-    ...PORT,
-    summary: 'Port to listen on; 0 = any free port, which is printed.',
-  },
+  port: { ...port(9090), summary: 'Port to listen on; 0 = any free port, which is printed.' },
   echo: { type: 'boolean', summary: 'Resolves an unknown id to itself as the host.' },
   format: {
     type: 'choice',
@@ -136,5 +103,5 @@ export const RESOLVER_FLAGS = {
     default: 'text',
     summary: 'Response format: the host as text, or an object with hostname, port, api_port and quic_port.',
   },
-  ...COMMON,
+  ...PROCESS_FLAGS,
 } as const satisfies Flags

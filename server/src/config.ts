@@ -12,19 +12,14 @@ import {
   loadConfig,
   readSecret,
   refuseSecretFlags,
+  whole,
   withDatabaseUrl,
 } from '@vacancy/shared/node'
 import { registriesOf } from './cluster/discovery.ts'
 
 export const CONTROL_SCHEMA = {
   listen_host: { type: 'text', default: '127.0.0.1', summary: 'Address to listen on.' },
-  listen_port: {
-    type: 'integer',
-    default: 8000,
-    min: 0,
-    max: 65_535,
-    summary: 'Port to listen on; 0 = any free port, which is printed.',
-  },
+  listen_port: { ...whole(8000, 0, 65_535), summary: 'Port to listen on; 0 = any free port, which is printed.' },
   tls_cert: {
     type: 'text',
     default: '',
@@ -32,11 +27,7 @@ export const CONTROL_SCHEMA = {
   },
   tls_key: { type: 'text', default: '', summary: 'Private key of tls_cert, PEM without a passphrase.' },
   hsts_days: {
-    type: 'integer',
-    default: 180,
-    min: 0,
-    max: 730,
-    unit: 'days',
+    ...whole(180, 0, 730, 'days'),
     summary: 'With tls_cert: how long browsers use only https for its name (HSTS max-age); 0 sends no header.',
   },
   base_url: {
@@ -80,19 +71,10 @@ export const CONTROL_SCHEMA = {
       'Edge routers and proxies to poll, which the registry does not list, each as http://host:port of its HTTP API.',
   },
   node_api_port: {
-    type: 'integer',
-    default: 8080,
-    min: 1,
-    max: 65_535,
+    ...whole(8080, 1, 65_535),
     summary: 'Port of the HTTP API of nodes whose host comes from the resolver.',
   },
-  node_tcp_port: {
-    type: 'integer',
-    default: 7777,
-    min: 1,
-    max: 65_535,
-    summary: 'Port of the wire protocol of these nodes.',
-  },
+  node_tcp_port: { ...whole(7777, 1, 65_535), summary: 'Port of the wire protocol of these nodes.' },
   node_monitoring_token: { type: 'text', default: '', secret: true, summary: 'Token to read the state of nodes.' },
   node_client_token: { type: 'text', default: '', secret: true, summary: 'Token to run queries on nodes.' },
   node_admin_token: { type: 'text', default: '', secret: true, summary: 'Token to change members and leader.' },
@@ -108,22 +90,8 @@ export const CONTROL_SCHEMA = {
     default: 'development',
     summary: 'How much confirmation changes need, until it is changed in the console.',
   },
-  session_idle_hours: {
-    type: 'integer',
-    default: 12,
-    min: 1,
-    max: 720,
-    unit: 'hours',
-    summary: 'A session ends after this time without requests.',
-  },
-  audit_keep_days: {
-    type: 'integer',
-    default: 400,
-    min: 1,
-    max: 36_500,
-    unit: 'days',
-    summary: 'Retention time of audit log entries.',
-  },
+  session_idle_hours: { ...whole(12, 1, 720, 'hours'), summary: 'A session ends after this time without requests.' },
+  audit_keep_days: { ...whole(400, 1, 36_500, 'days'), summary: 'Retention time of audit log entries.' },
   imports_dir: {
     type: 'text',
     default: '',
@@ -136,14 +104,7 @@ export const CONTROL_SCHEMA = {
   },
   ...CONTROL_QUEUE_SCHEMA,
   web: { type: 'boolean', default: true, summary: 'Serves the console; off: the API alone.' },
-  drain_secs: {
-    type: 'integer',
-    default: 10,
-    min: 0,
-    max: 600,
-    unit: 'seconds',
-    summary: 'Time to finish requests in flight on shutdown.',
-  },
+  drain_secs: { ...whole(10, 0, 600, 'seconds'), summary: 'Time to finish requests in flight on shutdown.' },
   log_level: { type: 'choice', choices: LOG_LEVELS, default: 'info', summary: 'Lowest level that is logged.' },
   log_format: { type: 'choice', choices: LOG_FORMATS, default: 'json', summary: 'Log lines as JSON or as text.' },
 } as const satisfies ConfigSchema

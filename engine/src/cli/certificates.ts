@@ -21,7 +21,7 @@ import {
 import { isIP } from 'node:net'
 import { join } from 'node:path'
 import { EXIT, ID_RULE, parseId, VacancyError } from '@vacancy/shared'
-import { type Command, defineCommand, helpOf, runCommands } from '@vacancy/shared/node'
+import { type Command, defineCommand, helpOf, runCommands, whole } from '@vacancy/shared/node'
 import { errnoOf } from '../env.ts'
 import { nodeUri } from '../transport/peer-tls.ts'
 
@@ -172,14 +172,7 @@ const initCommand = defineCommand({
   summary: `Creates the authority of a cluster: ${CA_CERT_FILE} for every node, and ${CA_KEY_FILE}, which stays with the operator.`,
   flags: {
     ...COMMON_FLAGS,
-    days: {
-      type: 'integer',
-      default: AUTHORITY_DAYS,
-      min: 1,
-      max: DAYS_MAX,
-      unit: 'days',
-      summary: 'How long it is valid.',
-    },
+    days: { ...whole(AUTHORITY_DAYS, 1, DAYS_MAX, 'days'), summary: 'How long it is valid.' },
   },
   run: async ({ flags }) => {
     refuseToReplace(flags.out, [CA_CERT_FILE, CA_KEY_FILE], flags.force)
@@ -211,14 +204,7 @@ const nodeCommand = defineCommand({
       summary: 'Host names and addresses, for other listeners that use the certificate; peers look at the node id.',
     },
     ...COMMON_FLAGS,
-    days: {
-      type: 'integer',
-      default: NODE_DAYS,
-      min: 1,
-      max: DAYS_MAX,
-      unit: 'days',
-      summary: 'How long it is valid.',
-    },
+    days: { ...whole(NODE_DAYS, 1, DAYS_MAX, 'days'), summary: 'How long it is valid.' },
   },
   run: async ({ flags }) => {
     const { nodeId: node, out, host: hosts = [] } = flags

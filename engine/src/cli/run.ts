@@ -14,6 +14,7 @@ import {
   runProgram,
   type TlsFiles,
   VERSION,
+  whole,
 } from '@vacancy/shared/node'
 import type { ClusterNodeOptions } from '../cluster-node.ts'
 import { codecsFileOf, ENGINE_SCHEMA, type EngineConfig, loadEngineConfig, requireNodeIdOf } from '../config.ts'
@@ -55,14 +56,7 @@ const COMMON_FLAGS = {
     value: 'YYYY-MM-DD',
     summary: 'Lets maintenance advance to this date, however long ago the last one was.',
   },
-  'drain-secs': {
-    type: 'integer',
-    default: 10,
-    min: 0,
-    max: 600,
-    unit: 'seconds',
-    summary: 'Time to finish requests in flight when stopping.',
-  },
+  'drain-secs': { ...whole(10, 0, 600, 'seconds'), summary: 'Time to finish requests in flight when stopping.' },
   'log-format': { type: 'choice', choices: LOG_FORMATS, default: 'json', summary: 'Log lines as JSON or as text.' },
 } as const
 

@@ -15,7 +15,7 @@ import {
   VacancyError,
 } from '@vacancy/shared'
 import type { BuildEvent } from '@vacancy/shared/contract'
-import { type Command, defineCommand, type FlagValues, loadCodecFile } from '@vacancy/shared/node'
+import { type Command, defineCommand, type FlagValues, loadCodecFile, whole } from '@vacancy/shared/node'
 import { createEnv, type Env } from '../env.ts'
 import {
   buildSnapshot,
@@ -57,15 +57,12 @@ const FLAGS = {
     summary: 'Packages outside these nights are skipped and counted, or errors.',
   },
   'max-shard-packages': {
-    type: 'integer',
-    min: 0,
-    max: 1_000_000_000,
-    default: 0,
+    ...whole(0, 0, 1_000_000_000),
     summary:
       'Splits the input by whole segments into shards of so many packages at most: folders <shard-id>1, <shard-id>2 … and shards.json. 0: one shard.',
   },
-  threads: { type: 'integer', min: 0, max: THREADS_MAX, default: 0, summary: 'Threads; 0: one per core.' },
-  'max-errors': { type: 'integer', min: 1, max: 100_000, default: 20, summary: 'Errors to show; all are counted.' },
+  threads: { ...whole(0, 0, THREADS_MAX), summary: 'Threads; 0: one per core.' },
+  'max-errors': { ...whole(20, 1, 100_000), summary: 'Errors to show; all are counted.' },
   overwrite: { type: 'boolean', summary: 'Replaces an existing seed.snapshot.' },
   progress: {
     type: 'choice',

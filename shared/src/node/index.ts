@@ -26,7 +26,9 @@ export {
   configView,
   type Given,
   loadConfig,
+  port,
   shortRangeOf,
+  whole,
 } from './config.ts'
 export { followConnections } from './connections.ts'
 export { watchEventLoop } from './event-loop.ts'
@@ -72,6 +74,9 @@ export {
   type Log,
 } from './log.ts'
 export {
+  counter,
+  gauge,
+  histogram,
   METRICS_CONTENT_TYPE,
   type MetricSpec,
   type Metrics,
