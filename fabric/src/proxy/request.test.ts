@@ -1,7 +1,7 @@
 import { COMMAND_LIST, decodeRequest } from '@vacancy/shared/wire'
+import { law } from '@vacancy/testkit/law'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { law } from '../testing/law.ts'
 import { JSON_COMMANDS, type JsonCommand, type JsonField } from './commands.ts'
 import { parseBody, readCommand, readRequest, type Segments } from './request.ts'
 import { isRefusal } from './status.ts'

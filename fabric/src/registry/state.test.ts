@@ -1,8 +1,8 @@
 import { REGISTRY_LIMITS } from '@vacancy/shared/contract'
+import { law } from '@vacancy/testkit/law'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { answers, apply, change, put, SHARDS, ZONES } from '../testing/changes.ts'
-import { law } from '../testing/law.ts'
 import type { RegistryState } from './model.ts'
 import {
   bridgesByShard,
