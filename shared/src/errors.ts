@@ -5,29 +5,6 @@
 
 import { cutToBytes, fitErrorText } from './text.ts'
 
-/** Codes of ERROR replies. Numeric codes are sent alone, the others with a colon and an explanation. */
-export type WireCode =
-  | 'VALIDATION_ERROR'
-  | 'NOT_FOUND'
-  | 'OVERFLOW'
-  | 'UNDERFLOW'
-  | 'FORBIDDEN'
-  | 'SOLD_OUT'
-  | 'PRICE_CHANGED'
-  | 'RESTRICTED'
-  | 'EXPIRED'
-  | 'CONFLICT'
-  | 'TOO_OLD'
-  | 'AUTH_ERROR'
-  | 'PARSE_ERROR'
-  | '308'
-  | '404'
-  | '405'
-  | '408'
-  | '429'
-  | '500'
-  | '503'
-
 /**
  * What a caller can do about an error.
  *
@@ -40,7 +17,8 @@ export type WireCode =
  */
 export type ErrorKind = 'request' | 'client' | 'retry' | 'unknown_outcome' | 'internal'
 
-const KIND_OF_WIRE: { readonly [code in WireCode]: ErrorKind } = {
+/** Codes of ERROR replies. Numeric codes are sent alone, the others with a colon and an explanation. */
+const KIND_OF_WIRE = {
   VALIDATION_ERROR: 'request',
   NOT_FOUND: 'request',
   OVERFLOW: 'request',
@@ -61,7 +39,8 @@ const KIND_OF_WIRE: { readonly [code in WireCode]: ErrorKind } = {
   '429': 'retry',
   '500': 'unknown_outcome',
   '503': 'retry',
-}
+} as const satisfies { readonly [code: string]: ErrorKind }
+export type WireCode = keyof typeof KIND_OF_WIRE
 
 /** Exit codes of all programs (docs/design/http.md#process-rules). */
 export const EXIT = {
@@ -350,22 +329,14 @@ export function kindOf(code: ErrorName): ErrorKind {
   if (wire !== undefined) return KIND_OF_WIRE[wire]
   if (exit !== undefined) return exit === EXIT.usage || exit === EXIT.conflict ? 'request' : 'internal'
   if (retry) return 'retry'
-  return CLIENT_KINDS[code as ClientError]
+  return CLIENT_KINDS[code as keyof typeof CLIENT_KINDS]
 }
 
-type ClientError =
-  | 'malformed_reply'
-  | 'connection_lost'
-  | 'deadline_exceeded'
-  | 'cancelled'
-  | 'login_failed'
-  | 'client_closed'
-
-const CLIENT_KINDS: { readonly [code in ClientError]: ErrorKind } = {
+const CLIENT_KINDS = {
   malformed_reply: 'unknown_outcome',
   connection_lost: 'unknown_outcome',
   deadline_exceeded: 'unknown_outcome',
   cancelled: 'unknown_outcome',
   login_failed: 'client',
   client_closed: 'client',
-}
+} as const
