@@ -50,13 +50,15 @@ export const compareCommand = defineCommand({
     base: { type: 'text', value: 'REV', required: true, summary: 'The other commit, as git names it.' },
     runs: { ...whole(5, 1, 100), summary: 'Runs of each, in turn.' },
     packages: { ...whole(PACKAGES, 100_000, 60_000_000), summary: 'Size of the data set.' },
-    ...RECORD_FLAGS,
+    json: RECORD_FLAGS.json,
     dir: dirFlag('compare'),
   },
   run: async ({ flags }) => {
     const base = commitNamed(flags.base)
     const size = { ...SIZES.quick, packages: flags.packages, warmupMs: WARMUP_MS, runMs: RUN_MS }
-    const { rows } = await recordSection(flags, size, headOf(base, flags), (bench) => measure(bench, base, flags.runs))
+    const { rows } = await recordSection({ ...flags, write: false }, size, headOf(base, flags), (bench) =>
+      measure(bench, base, flags.runs),
+    )
     return rows.some(({ verdict }) => verdict === 'missed') ? 1 : EXIT.ok
   },
 })
