@@ -10,6 +10,7 @@ import {
   LOG_FORMATS,
   LOG_LEVELS,
   loadConfig,
+  port,
   readSecret,
   refuseSecretFlags,
   whole,
@@ -19,7 +20,7 @@ import { registriesOf } from './cluster/discovery.ts'
 
 export const CONTROL_SCHEMA = {
   listen_host: { type: 'text', default: '127.0.0.1', summary: 'Address to listen on.' },
-  listen_port: { ...whole(8000, 0, 65_535), summary: 'Port to listen on; 0 = any free port, which is printed.' },
+  listen_port: { ...port(8000), summary: 'Port to listen on; 0 = any free port, which is printed.' },
   tls_cert: {
     type: 'text',
     default: '',
