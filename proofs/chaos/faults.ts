@@ -448,28 +448,17 @@ async function wipeVoter(lane: Lane): Promise<boolean> {
 // Services and the disk
 
 const SERVICES: readonly Fault[] = [
-  {
-    name: 'registry killed and started',
+  ...(['registry', 'resolver'] as const).map((service) => ({
+    name: `${service} killed and started`,
     weight: 2,
-    async run(lane) {
-      const { fleet } = lane
-      await fleet.services.registry.kill()
+    async run(lane: Lane) {
+      const { services, shard } = lane.fleet
+      await services[service].kill()
       await rest(lane, betweenDecades(lane.random, 10, 6_000))
-      fleet.services.registry = fleet.shard.startRegistry()
+      services[service] = service === 'registry' ? shard.startRegistry() : shard.startResolver()
       return true
     },
-  },
-  {
-    name: 'resolver killed and started',
-    weight: 2,
-    async run(lane) {
-      const { fleet } = lane
-      await fleet.services.resolver.kill()
-      await rest(lane, betweenDecades(lane.random, 10, 6_000))
-      fleet.services.resolver = fleet.shard.startResolver()
-      return true
-    },
-  },
+  })),
   {
     name: 'memory full',
     weight: 3,
