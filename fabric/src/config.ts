@@ -3,21 +3,19 @@
  * docs/design/http.md#resolver). `--help`, the environment variables and docs/fabric-config.md derive from the rows.
  */
 
-import { type Flags, port, whole } from '@vacancy/shared/node'
+import { choice, type Flags, named, port, whole } from '@vacancy/shared/node'
 import { PROCESS_FLAGS } from './forward/flags.ts'
 
 export const REGISTRY_FLAGS = {
-  addr: { type: 'text', value: 'HOST', default: '0.0.0.0', summary: 'Address to listen on.' },
+  addr: { ...named('HOST'), default: '0.0.0.0', summary: 'Address to listen on.' },
   port: { ...port(8080), summary: 'Port to listen on, also -p; 0 = any free port, which is printed.' },
   'state-file': {
-    type: 'text',
-    value: 'FILE',
+    ...named('FILE'),
     default: 'state.json',
     summary: 'State file; its folder is created if absent, and the previous file is kept as FILE.bak.',
   },
   'codecs-path': {
-    type: 'text',
-    value: 'FILE',
+    ...named('FILE'),
     default: 'codecs.yml',
     summary: 'Codec list of all nodes and routers; read once at the start.',
   },
@@ -30,9 +28,7 @@ export const REGISTRY_FLAGS = {
     summary: 'Changes are on disk this long after they were acknowledged.',
   },
   storage: {
-    type: 'choice',
-    choices: ['file', 'etcd'],
-    default: 'file',
+    ...choice(['file', 'etcd'], 'file'),
     summary: 'Where the state is: in --state-file of this one process, or in etcd, for any number of equal registries.',
   },
   'etcd-endpoints': {
@@ -41,45 +37,25 @@ export const REGISTRY_FLAGS = {
     summary: 'With --storage etcd: its client URLs, such as http://a:2379,http://b:2379.',
   },
   'etcd-prefix': {
-    type: 'text',
-    value: 'KEY',
+    ...named('KEY'),
     default: '/vacancy/registry/v1/',
     summary: 'With --storage etcd: all keys begin with this; equal for all registries of one platform.',
   },
-  'etcd-user-file': {
-    type: 'text',
-    value: 'FILE',
-    summary: 'With --storage etcd: file with one line NAME:PASSWORD.',
-  },
-  'etcd-ca': {
-    type: 'text',
-    value: 'FILE',
-    summary: 'With --storage etcd: further authorities of its certificates, PEM.',
-  },
+  'etcd-user-file': { ...named('FILE'), summary: 'With --storage etcd: file with one line NAME:PASSWORD.' },
+  'etcd-ca': { ...named('FILE'), summary: 'With --storage etcd: further authorities of its certificates, PEM.' },
   'accept-codec-change': {
     type: 'boolean',
     summary: 'With --storage etcd: replaces a codec list in etcd that differs from the file, instead of failing.',
   },
   'segment-conflict': {
-    type: 'choice',
-    choices: ['first-wins', 'reject'],
-    default: 'first-wins',
+    ...choice(['first-wins', 'reject'], 'first-wins'),
     summary: 'Whether a list with segments of other shards is accepted without these, or refused.',
   },
-  'auth-file': { type: 'text', value: 'FILE', summary: 'Tokens and roles; reloaded when it changes.' },
-  'public-read': {
-    type: 'choice',
-    choices: ['true', 'false'],
-    default: 'true',
-    summary: 'With an auth file: GET requests need no token.',
-  },
-  'tls-cert': { type: 'text', value: 'FILE', summary: 'Certificate of the listener, PEM; with --tls-key.' },
-  'tls-key': { type: 'text', value: 'FILE', summary: 'Private key of --tls-cert, PEM.' },
-  'tls-client-ca': {
-    type: 'text',
-    value: 'FILE',
-    summary: 'CA certificates for required client certificates, PEM.',
-  },
+  'auth-file': { ...named('FILE'), summary: 'Tokens and roles; reloaded when it changes.' },
+  'public-read': { ...choice(['true', 'false'], 'true'), summary: 'With an auth file: GET requests need no token.' },
+  'tls-cert': { ...named('FILE'), summary: 'Certificate of the listener, PEM; with --tls-key.' },
+  'tls-key': { ...named('FILE'), summary: 'Private key of --tls-cert, PEM.' },
+  'tls-client-ca': { ...named('FILE'), summary: 'CA certificates for required client certificates, PEM.' },
   'reset-state': {
     type: 'boolean',
     summary: 'If neither the state nor its backup can be read: sets both aside and starts empty.',
@@ -88,19 +64,17 @@ export const REGISTRY_FLAGS = {
 } as const satisfies Flags
 
 export const RESOLVER_FLAGS = {
-  file: { type: 'text', value: 'FILE', summary: 'Table of ids and hosts, YAML; reloaded when it changes.' },
+  file: { ...named('FILE'), summary: 'Table of ids and hosts, YAML; reloaded when it changes.' },
   map: {
     type: 'list',
     value: 'ID=HOST,…',
     summary: 'Further entries for nodes, bridges and routers; they override the file.',
   },
-  host: { type: 'text', value: 'HOST', default: '127.0.0.1', summary: 'Address to listen on.' },
+  host: { ...named('HOST'), default: '127.0.0.1', summary: 'Address to listen on.' },
   port: { ...port(9090), summary: 'Port to listen on; 0 = any free port, which is printed.' },
   echo: { type: 'boolean', summary: 'Resolves an unknown id to itself as the host.' },
   format: {
-    type: 'choice',
-    choices: ['text', 'json'],
-    default: 'text',
+    ...choice(['text', 'json'], 'text'),
     summary: 'Response format: the host as text, or an object with hostname, port, api_port and quic_port.',
   },
   ...PROCESS_FLAGS,

@@ -7,6 +7,7 @@ import {
   type ConfigSchema,
   type ConfigValues,
   camelCase,
+  choice,
   type Given,
   LOG_FORMATS,
   LOG_LEVELS,
@@ -14,6 +15,7 @@ import {
   port,
   readSecret,
   refuseSecretFlags,
+  settingText,
   whole,
   withDatabaseUrl,
 } from '@vacancy/shared/node'
@@ -23,8 +25,7 @@ import type { QueueLimits } from './state.ts'
 
 const QUEUE_SCHEMA = {
   auth_file: {
-    type: 'text',
-    default: './auth.yml',
+    ...settingText('./auth.yml'),
     summary: 'Tokens of producers and consumers, with roles producer, consumer, monitoring and admin; followed.',
   },
   allow_query_token: {
@@ -33,17 +34,10 @@ const QUEUE_SCHEMA = {
     summary: 'Accepts ?token= outside /ws, too. Query strings end up in access logs.',
   },
   topic_create_role: {
-    type: 'choice',
-    choices: ['producer', 'admin'],
-    default: 'producer',
+    ...choice(['producer', 'admin'], 'producer'),
     summary: 'Lowest role that creates topics at /producer/topic.',
   },
-  producer_response: {
-    type: 'choice',
-    choices: ['json', 'empty'],
-    default: 'json',
-    summary: 'Body of a successful submission.',
-  },
+  producer_response: { ...choice(['json', 'empty'], 'json'), summary: 'Body of a successful submission.' },
   producer_wait_ms: {
     ...whole(2_000, 10, 600_000, 'milliseconds'),
     summary: 'How long a submission waits for the journal before it is answered with outcome_unknown.',
@@ -121,32 +115,25 @@ const QUEUE_SCHEMA = {
     summary: 'Parts of the queue, each with its own journal; fixed when the journal is created.',
   },
   topic_defaults: {
-    type: 'text',
-    default: '{}',
+    ...settingText('{}'),
     summary: 'Configuration of new topics where they name none, as JSON: {"max_attempts":8,"ack_deadline_ms":60000}.',
   },
   journal: {
-    type: 'choice',
-    choices: ['auto', 'sqlite'],
-    default: 'auto',
+    ...choice(['auto', 'sqlite'], 'auto'),
     summary: 'auto: PostgreSQL where database_url is set, else a SQLite file. sqlite: a file although it is set.',
   },
   pg_schema: {
-    type: 'text',
-    default: 'vacancy_queue',
+    ...settingText('vacancy_queue'),
     summary:
       'Schema of the tables in PostgreSQL; created at the first start. Processes with the same one share a queue.',
   },
   pg_sslmode: {
-    type: 'choice',
-    choices: ['', ...SSL_MODES],
-    default: '',
+    ...choice(['', ...SSL_MODES], ''),
     summary:
       'TLS to PostgreSQL, as sslmode in database_url, which it overrides: require encrypts, verify-ca also checks the CA, verify-full also the host name. Empty without sslmode in database_url: no TLS.',
   },
   pg_sslrootcert: {
-    type: 'text',
-    default: '',
+    ...settingText(''),
     summary:
       'File with the certificates of the CA of PostgreSQL, PEM, as sslrootcert in database_url; alone it means verify-full.',
   },
@@ -156,8 +143,7 @@ const QUEUE_SCHEMA = {
       'First number of the advisory locks in PostgreSQL, when another program uses the same; 0: a hash of pg_schema. Fixed when the journal is created.',
   },
   advertise_url: {
-    type: 'text',
-    default: '',
+    ...settingText(''),
     summary:
       'Address under which clients reach this process, such as http://queue-1:8080, shown by processes that stand by; empty: made of listen_host and the port.',
   },
@@ -178,18 +164,17 @@ const LISTENER_SCHEMA = {
 
 /** Settings of `vacancy queue serve`. */
 export const SERVE_SCHEMA = {
-  listen_host: { type: 'text', default: '127.0.0.1', summary: 'Address to listen on.' },
+  listen_host: { ...settingText('127.0.0.1'), summary: 'Address to listen on.' },
   listen_port: {
     ...port(8080),
     summary: 'Port of producers, consumers and the API; 0 = any free port, which is printed.',
   },
   ...LISTENER_SCHEMA,
   tls_cert: {
-    type: 'text',
-    default: '',
+    ...settingText(''),
     summary: 'Certificate of the listener, PEM, followed by its intermediate certificates; with tls_key.',
   },
-  tls_key: { type: 'text', default: '', summary: 'Private key of tls_cert, PEM without a passphrase.' },
+  tls_key: { ...settingText(''), summary: 'Private key of tls_cert, PEM without a passphrase.' },
   allowed_hosts: {
     type: 'list',
     default: [],
@@ -200,18 +185,17 @@ export const SERVE_SCHEMA = {
     default: [],
     summary: 'Addresses or networks of reverse proxies whose X-Forwarded headers are trusted.',
   },
-  data_dir: { type: 'text', default: './data/queue', summary: 'Folder of the journal; created if absent.' },
+  data_dir: { ...settingText('./data/queue'), summary: 'Folder of the journal; created if absent.' },
   database_url: {
-    type: 'text',
-    default: '',
+    ...settingText(''),
     secret: true,
     summary:
       'PostgreSQL address, postgres://user:password@host/name, also as DATABASE_URL: the journal is there, and processes can take over from each other; empty: a SQLite file in data_dir.',
   },
   ...QUEUE_SCHEMA,
   metrics_public: { type: 'boolean', default: false, summary: 'Serves /metrics without a token.' },
-  log_level: { type: 'choice', choices: LOG_LEVELS, default: 'info', summary: 'Lowest level that is logged.' },
-  log_format: { type: 'choice', choices: LOG_FORMATS, default: 'json', summary: 'Log lines as JSON or as text.' },
+  log_level: { ...choice(LOG_LEVELS, 'info'), summary: 'Lowest level that is logged.' },
+  log_format: { ...choice(LOG_FORMATS, 'json'), summary: 'Log lines as JSON or as text.' },
 } as const satisfies ConfigSchema
 
 export type ServeConfig = ConfigValues<typeof SERVE_SCHEMA>
@@ -259,23 +243,13 @@ export const CONTROL_QUEUE_SCHEMA = {
     summary: 'Serves the job queue: producers at /producer, consumers at /ws, and its pages.',
   },
   queue_url: {
-    type: 'text',
-    default: '',
+    ...settingText(''),
     summary:
       'A queue elsewhere for the pages of the console, http://host:port of `vacancy queue serve`; none is served here.',
   },
-  queue_token: {
-    type: 'text',
-    default: '',
-    secret: true,
-    summary: 'Token with the role admin of the queue at queue_url.',
-  },
+  queue_token: { ...settingText(''), secret: true, summary: 'Token with the role admin of the queue at queue_url.' },
   ...LISTENER_SCHEMA,
-  queue_data_dir: {
-    type: 'text',
-    default: '',
-    summary: 'Folder of the journal of the queue; empty: queue in data_dir.',
-  },
+  queue_data_dir: { ...settingText(''), summary: 'Folder of the journal of the queue; empty: queue in data_dir.' },
   ...prefixed(QUEUE_SCHEMA),
   queue_auth_file: {
     ...QUEUE_SCHEMA.auth_file,

@@ -6,6 +6,7 @@ import {
   type Config,
   type ConfigSchema,
   type ConfigValues,
+  choice,
   type Given,
   LOG_FORMATS,
   LOG_LEVELS,
@@ -13,27 +14,26 @@ import {
   port,
   readSecret,
   refuseSecretFlags,
+  settingText,
   whole,
   withDatabaseUrl,
 } from '@vacancy/shared/node'
 import { registriesOf } from './cluster/discovery.ts'
 
 export const CONTROL_SCHEMA = {
-  listen_host: { type: 'text', default: '127.0.0.1', summary: 'Address to listen on.' },
+  listen_host: { ...settingText('127.0.0.1'), summary: 'Address to listen on.' },
   listen_port: { ...port(8000), summary: 'Port to listen on; 0 = any free port, which is printed.' },
   tls_cert: {
-    type: 'text',
-    default: '',
+    ...settingText(''),
     summary: 'Certificate of the listener, PEM, followed by its intermediate certificates; with tls_key.',
   },
-  tls_key: { type: 'text', default: '', summary: 'Private key of tls_cert, PEM without a passphrase.' },
+  tls_key: { ...settingText(''), summary: 'Private key of tls_cert, PEM without a passphrase.' },
   hsts_days: {
     ...whole(180, 0, 730, 'days'),
     summary: 'With tls_cert: how long browsers use only https for its name (HSTS max-age); 0 sends no header.',
   },
   base_url: {
-    type: 'text',
-    default: '',
+    ...settingText(''),
     summary: 'Public address of the console behind a reverse proxy, such as https://vacancy.example.com.',
   },
   allowed_hosts: {
@@ -46,20 +46,18 @@ export const CONTROL_SCHEMA = {
     default: [],
     summary: 'Addresses or networks of reverse proxies whose X-Forwarded headers are trusted.',
   },
-  data_dir: { type: 'text', default: './data/control-plane', summary: 'Folder of its own files; created if absent.' },
+  data_dir: { ...settingText('./data/control-plane'), summary: 'Folder of its own files; created if absent.' },
   database_url: {
-    type: 'text',
-    default: '',
+    ...settingText(''),
     secret: true,
     summary:
       'PostgreSQL address, postgres://user:password@host/name, also as DATABASE_URL; empty: a SQLite file in data_dir.',
   },
   registry: {
-    type: 'text',
-    default: '',
+    ...settingText(''),
     summary: 'Registry that lists the nodes, http://host:port; of several on one etcd: http://a:port,http://b:port.',
   },
-  resolver: { type: 'text', default: '', summary: 'Resolver for node hosts, http://host:port.' },
+  resolver: { ...settingText(''), summary: 'Resolver for node hosts, http://host:port.' },
   nodes: {
     type: 'list',
     default: [],
@@ -76,38 +74,33 @@ export const CONTROL_SCHEMA = {
     summary: 'Port of the HTTP API of nodes whose host comes from the resolver.',
   },
   node_tcp_port: { ...whole(7777, 1, 65_535), summary: 'Port of the wire protocol of these nodes.' },
-  node_monitoring_token: { type: 'text', default: '', secret: true, summary: 'Token to read the state of nodes.' },
-  node_client_token: { type: 'text', default: '', secret: true, summary: 'Token to run queries on nodes.' },
-  node_admin_token: { type: 'text', default: '', secret: true, summary: 'Token to change members and leader.' },
-  registry_token: { type: 'text', default: '', secret: true, summary: 'Token to read the registry.' },
+  node_monitoring_token: { ...settingText(''), secret: true, summary: 'Token to read the state of nodes.' },
+  node_client_token: { ...settingText(''), secret: true, summary: 'Token to run queries on nodes.' },
+  node_admin_token: { ...settingText(''), secret: true, summary: 'Token to change members and leader.' },
+  registry_token: { ...settingText(''), secret: true, summary: 'Token to read the registry.' },
   environment: {
-    type: 'text',
-    default: 'DEVELOPMENT',
+    ...settingText('DEVELOPMENT'),
     summary: 'Label shown on every page, until it is changed in the console.',
   },
   environment_kind: {
-    type: 'choice',
-    choices: ['development', 'staging', 'production'],
-    default: 'development',
+    ...choice(['development', 'staging', 'production'], 'development'),
     summary: 'How much confirmation changes need, until it is changed in the console.',
   },
   session_idle_hours: { ...whole(12, 1, 720, 'hours'), summary: 'A session ends after this time without requests.' },
   audit_keep_days: { ...whole(400, 1, 36_500, 'days'), summary: 'Retention time of audit log entries.' },
   imports_dir: {
-    type: 'text',
-    default: '',
+    ...settingText(''),
     summary: 'Folder of uploads, builds and snapshots, on a disk with enough space; empty: imports in data_dir.',
   },
   import_folder: {
-    type: 'text',
-    default: '',
+    ...settingText(''),
     summary: 'Folder whose CSV files operators can import without an upload; empty: none.',
   },
   ...CONTROL_QUEUE_SCHEMA,
   web: { type: 'boolean', default: true, summary: 'Serves the console; off: the API alone.' },
   drain_secs: { ...whole(10, 0, 600, 'seconds'), summary: 'Time to finish requests in flight on shutdown.' },
-  log_level: { type: 'choice', choices: LOG_LEVELS, default: 'info', summary: 'Lowest level that is logged.' },
-  log_format: { type: 'choice', choices: LOG_FORMATS, default: 'json', summary: 'Log lines as JSON or as text.' },
+  log_level: { ...choice(LOG_LEVELS, 'info'), summary: 'Lowest level that is logged.' },
+  log_format: { ...choice(LOG_FORMATS, 'json'), summary: 'Log lines as JSON or as text.' },
 } as const satisfies ConfigSchema
 
 export type ControlConfig = ConfigValues<typeof CONTROL_SCHEMA>

@@ -1,18 +1,18 @@
 /** The flags of `vacancy bridge` (docs/design/fabric.md#bridge). */
 
-import { type Flags, port, whole } from '@vacancy/shared/node'
+import { choice, type Flags, named, port, whole } from '@vacancy/shared/node'
 import { API_FLAGS, LIMIT_FLAGS, PROCESS_FLAGS, SECURITY_FLAGS, UPWARD_FLAGS } from '../forward/flags.ts'
 
 export const BRIDGE_FLAGS = {
-  'zone-id': { type: 'text', value: 'ID', required: true, summary: 'Zone of the shard, also -z.' },
-  'shard-id': { type: 'text', value: 'ID', required: true, summary: 'Shard whose nodes are served, also -s.' },
-  'bridge-id': { type: 'text', value: 'ID', required: true, summary: 'Own id, unique in the system, also -b.' },
+  'zone-id': { ...named('ID'), required: true, summary: 'Zone of the shard, also -z.' },
+  'shard-id': { ...named('ID'), required: true, summary: 'Shard whose nodes are served, also -s.' },
+  'bridge-id': { ...named('ID'), required: true, summary: 'Own id, unique in the system, also -b.' },
   ...UPWARD_FLAGS,
   'node-api-port': { ...whole(8080, 1, 65_535), summary: 'HTTP port of nodes, where the resolver names none.' },
   'node-tcp-port': { ...whole(7777, 1, 65_535), summary: 'TCP port of nodes, where the resolver names none.' },
-  'node-token-file': { type: 'text', value: 'FILE', summary: 'Token for LOGIN to nodes: the first line of the file.' },
+  'node-token-file': { ...named('FILE'), summary: 'Token for LOGIN to nodes: the first line of the file.' },
   'registry-heartbeat-interval-secs': { ...whole(10, 1, 3_600, 'seconds'), summary: 'Interval of registration.' },
-  'listen-host': { type: 'text', value: 'HOST', default: '0.0.0.0', summary: 'Address for routers.' },
+  'listen-host': { ...named('HOST'), default: '0.0.0.0', summary: 'Address for routers.' },
   'listen-port': { ...port(9000), summary: 'Port for routers; 0 = any free port, which is printed.' },
   ...API_FLAGS,
   'conn-per-node': { ...whole(2, 1, 64), summary: 'Connections to each node.' },
@@ -26,9 +26,7 @@ export const BRIDGE_FLAGS = {
     summary: 'Interval of discovery; faster while there is no leader or no follower.',
   },
   reads: {
-    type: 'choice',
-    choices: ['followers', 'any', 'leader'],
-    default: 'followers',
+    ...choice(['followers', 'any', 'leader'], 'followers'),
     summary: 'Nodes for reads. followers: the leader only where no follower is usable; leader: sees own writes.',
   },
   'max-read-lag': {

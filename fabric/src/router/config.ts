@@ -1,6 +1,6 @@
 /** The flags of `vacancy router` (docs/design/fabric.md#router). */
 
-import { type Flags, port, whole } from '@vacancy/shared/node'
+import { choice, type Flags, named, port, whole } from '@vacancy/shared/node'
 import { API_FLAGS, LIMIT_FLAGS, PROCESS_FLAGS, SECURITY_FLAGS, UPWARD_FLAGS } from '../forward/flags.ts'
 
 /** Time limits of a request, ms: the inner hop answers first. */
@@ -8,15 +8,13 @@ export const ROUTER_DEADLINE_MS = { edge: 1_800, zone: 1_600 } as const
 
 export const ROUTER_FLAGS = {
   mode: {
-    type: 'choice',
-    choices: ['edge', 'zone'],
-    default: 'edge',
+    ...choice(['edge', 'zone'], 'edge'),
     summary: 'edge: entry of clients, routes to zones; zone: routes to the shards of its zone.',
   },
-  'zone-id': { type: 'text', value: 'ID', summary: 'Own zone; needed in zone mode.' },
-  'router-id': { type: 'text', value: 'ID', summary: 'Own id, unique in the system; needed in zone mode.' },
+  'zone-id': { ...named('ID'), summary: 'Own zone; needed in zone mode.' },
+  'router-id': { ...named('ID'), summary: 'Own id, unique in the system; needed in zone mode.' },
   ...UPWARD_FLAGS,
-  'listen-host': { type: 'text', value: 'HOST', default: '0.0.0.0', summary: 'Address for clients.' },
+  'listen-host': { ...named('HOST'), default: '0.0.0.0', summary: 'Address for clients.' },
   'tcp-port': { ...port(9000), summary: 'Port for clients; 0 = any free port, which is printed.' },
   ...API_FLAGS,
   'conn-per-hop': { ...whole(4, 1, 64), summary: 'Connections to each next hop.' },

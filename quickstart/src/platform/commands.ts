@@ -3,7 +3,17 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { EXIT, groupDigits, VacancyError } from '@vacancy/shared'
-import { type Command, count, defineCommand, isRunning, runCommands, tableLines, whole } from '@vacancy/shared/node'
+import {
+  type Command,
+  choice,
+  count,
+  defineCommand,
+  isRunning,
+  named,
+  runCommands,
+  tableLines,
+  whole,
+} from '@vacancy/shared/node'
 import { lastLines } from '../launch.ts'
 import { say } from '../say.ts'
 import { ask } from './ask.ts'
@@ -25,14 +35,12 @@ const FOLLOWER_MS_MAX = 5_000
 const MEBIBYTE = 1024 ** 2
 const LINES = 20
 
-const DIR_FLAG = { dir: { type: 'text', value: 'DIR', default: DIR, summary: 'Folder of the platform.' } } as const
+const DIR_FLAG = { dir: { ...named('DIR'), default: DIR, summary: 'Folder of the platform.' } } as const
 
 const SHAPE_FLAGS = {
   ...DIR_FLAG,
   level: {
-    type: 'choice',
-    choices: LEVELS,
-    default: 'full',
+    ...choice(LEVELS, 'full'),
     summary:
       'cluster: registry, resolver and nodes; each further level adds bridges, zone routers, an edge router, an HTTP proxy.',
   },
