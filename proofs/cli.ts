@@ -7,75 +7,69 @@ import { environmentWith } from '@vacancy/testkit/plant'
 
 type Proof = {
   readonly summary: string
-  /** @returns the exit code; undefined: it is set */
-  readonly run: (args: readonly string[]) => Promise<number | undefined>
+  readonly load: () => Promise<Command>
   /** Ends with a report when it is interrupted. */
   readonly stopsItself?: true
-}
-
-const ofCommand = (load: () => Promise<Command>) => async (args: readonly string[]) => {
-  await runCommand(await load(), args)
-  return undefined
 }
 
 /** Each is loaded when it runs. */
 const PROOFS: { readonly [name: string]: Proof } = {
   sim: {
     summary: 'simulated clusters by the thousand, of bare cores and of whole nodes',
-    run: async (args) => (await import('./sim/sim.ts')).main(args, (line) => void process.stdout.write(`${line}\n`)),
+    load: async () => (await import('./sim/sim.ts')).simCommand,
   },
   chaos: {
     summary: 'a shard of real processes under faults, with histories that are judged',
-    run: async (args) => (await import('./chaos/chaos.ts')).main(args),
+    load: async () => (await import('./chaos/chaos.ts')).chaosCommand,
     stopsItself: true,
   },
   kill: {
     summary: 'a node killed again and again while clients write',
-    run: async (args) => (await import('./chaos/kill.ts')).main(args),
+    load: async () => (await import('./chaos/kill.ts')).killCommand,
   },
   'fabric-model': {
     summary: 'routers and bridges over simulated connections and time',
-    run: ofCommand(async () => (await import('./fabric-model/main.ts')).fabricModelCommand),
+    load: async () => (await import('./fabric-model/main.ts')).fabricModelCommand,
   },
   'fabric-chaos': {
     summary: 'a platform of real processes under faults',
-    run: ofCommand(async () => (await import('./platform-chaos/chaos.ts')).fabricChaosCommand),
+    load: async () => (await import('./platform-chaos/chaos.ts')).fabricChaosCommand,
   },
   bookers: {
     summary: 'stays on a shard whose leader is killed again and again',
-    run: ofCommand(async () => (await import('./bookers/bookers.ts')).bookersCommand),
+    load: async () => (await import('./bookers/bookers.ts')).bookersCommand,
   },
   soak: {
     summary: 'a mixed load on a node for a while, which memory, event loops and errors must bear',
-    run: ofCommand(async () => (await import('./soak/soak.ts')).soakCommand),
+    load: async () => (await import('./soak/soak.ts')).soakCommand,
   },
   defects: {
     summary: 'each planted defect in turn, and what must find it',
-    run: ofCommand(async () => (await import('./defects/find.ts')).defectsCommand),
+    load: async () => (await import('./defects/find.ts')).defectsCommand,
   },
   'queue-model': {
     summary: 'the engine of the job queue beside an exact model',
-    run: ofCommand(async () => (await import('./queue/model-run.ts')).queueModelCommand),
+    load: async () => (await import('./queue/model-run.ts')).queueModelCommand,
   },
   'queue-kill': {
     summary: 'a job queue killed again and again under producers and consumers',
-    run: ofCommand(async () => (await import('./queue/kill.ts')).queueKillCommand),
+    load: async () => (await import('./queue/kill.ts')).queueKillCommand,
   },
   'queue-failover': {
     summary: 'two job queues on one PostgreSQL, of which the owner is killed, frozen or cut off',
-    run: ofCommand(async () => (await import('./queue/failover.ts')).queueFailoverCommand),
+    load: async () => (await import('./queue/failover.ts')).queueFailoverCommand,
   },
   'queue-losing': {
     summary: 'the job queue on a disk that loses what was not synced',
-    run: ofCommand(async () => (await import('./queue/losing.ts')).queueLosingCommand),
+    load: async () => (await import('./queue/losing.ts')).queueLosingCommand,
   },
   'queue-backlog': {
     summary: 'many waiting jobs and one slow consumer',
-    run: ofCommand(async () => (await import('./queue/backlog.ts')).queueBacklogCommand),
+    load: async () => (await import('./queue/backlog.ts')).queueBacklogCommand,
   },
   'queue-soak': {
     summary: 'the job queue at half its top rate for a while, with failures and reconnects',
-    run: ofCommand(async () => (await import('./soak/queue-soak.ts')).queueSoakCommand),
+    load: async () => (await import('./soak/queue-soak.ts')).queueSoakCommand,
   },
 }
 
@@ -106,7 +100,8 @@ async function main(given: readonly string[]): Promise<number | undefined> {
     process.once('SIGINT', () => process.exit(130))
     process.once('SIGTERM', () => process.exit(143))
   }
-  return await proof.run(args)
+  await runCommand(await proof.load(), args)
+  return undefined
 }
 
 /** In a process of its own, so that no module is loaded before it is planted. */

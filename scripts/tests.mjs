@@ -56,7 +56,7 @@ export async function runTests({ steps, seed, isDaily }, { node, env, say, runSt
     if (browser.fix) say(browser.fix)
     const given = { ...env, NODE_COMPILE_CACHE, VACANCY_SEED: process.env.VACANCY_SEED ?? seed }
     say(`random tests draw from VACANCY_SEED=${given.VACANCY_SEED}`)
-    if (isDaily) given.VACANCY_TEST_DATABASES = 'embedded'
+    if (isDaily) Object.assign(given, { VACANCY_TEST_DATABASES: 'embedded', VACANCY_TEST_TRIES: 'few' })
     if (browser.path) given.CHROMIUM_PATH = browser.path
     const runs = []
     for (const [index, step] of steps.entries()) {

@@ -4,7 +4,6 @@ import { compareCommand } from './compare.ts'
 import { fabricCommand } from './fabric/fabric.ts'
 import { failoverCommand } from './failover.ts'
 import { queueCommand } from './queue/queue.ts'
-import { replicatedCommand } from './replicated.ts'
 import { reportCommand } from './report.ts'
 import { sampleCommand } from './sample.ts'
 import { staysCommand } from './stays/stays.ts'
@@ -24,7 +23,6 @@ await runCommands(
     reportCommand,
     sampleCommand,
     failoverCommand,
-    replicatedCommand,
     compareCommand,
     whyNotCommand,
     queueCommand,

@@ -4,7 +4,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { EXIT, VacancyError } from '@vacancy/shared'
-import { defineCommand } from '@vacancy/shared/node'
+import { defineCommand, whole } from '@vacancy/shared/node'
 import { type Bench, dataOf, measureLoad, requestsOf, SIZES, sendersFor, serverOf } from './bench.ts'
 import { type Compared, comparedMeasures } from './comparison.ts'
 import { failure } from './failure.ts'
@@ -48,15 +48,17 @@ export const compareCommand = defineCommand({
   summary: 'Measures a node of this commit and one of another commit in turn; reports what became worse.',
   flags: {
     base: { type: 'text', value: 'REV', required: true, summary: 'The other commit, as git names it.' },
-    runs: { type: 'integer', min: 1, max: 100, default: 5, summary: 'Runs of each, in turn.' },
-    packages: { type: 'integer', min: 100_000, max: 60_000_000, default: PACKAGES, summary: 'Size of the data set.' },
-    ...RECORD_FLAGS,
+    runs: { ...whole(5, 1, 100), summary: 'Runs of each, in turn.' },
+    packages: { ...whole(PACKAGES, 100_000, 60_000_000), summary: 'Size of the data set.' },
+    json: RECORD_FLAGS.json,
     dir: dirFlag('compare'),
   },
   run: async ({ flags }) => {
     const base = commitNamed(flags.base)
     const size = { ...SIZES.quick, packages: flags.packages, warmupMs: WARMUP_MS, runMs: RUN_MS }
-    const { rows } = await recordSection(flags, size, headOf(base, flags), (bench) => measure(bench, base, flags.runs))
+    const { rows } = await recordSection({ ...flags, write: false }, size, headOf(base, flags), (bench) =>
+      measure(bench, base, flags.runs),
+    )
     return rows.some(({ verdict }) => verdict === 'missed') ? 1 : EXIT.ok
   },
 })

@@ -6,7 +6,7 @@
 import { join } from 'node:path'
 import { connect, type VacancyClient } from '@vacancy/client'
 import { dayOf, EXIT, formatDay, VacancyError } from '@vacancy/shared'
-import { defineCommand } from '@vacancy/shared/node'
+import { defineCommand, whole } from '@vacancy/shared/node'
 import { until } from '@vacancy/testkit/until'
 import { type Bench, SIZES, seedOf, tablesOf } from './bench.ts'
 import { failure } from './failure.ts'
@@ -82,7 +82,7 @@ export const failoverCommand = defineCommand({
   component: 'failover',
   summary: 'Repeatedly takes the leader of a three-node shard away; prints how long writes were unavailable.',
   flags: {
-    rounds: { type: 'integer', min: 1, max: 10_000, default: 100, summary: 'Faults of each kind.' },
+    rounds: { ...whole(100, 1, 10_000), summary: 'Faults of each kind.' },
     only: { type: 'list', value: KINDS.join(','), summary: 'These kinds of fault only.' },
     ...RECORD_FLAGS,
     dir: dirFlag('failover'),

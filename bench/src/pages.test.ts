@@ -4,10 +4,10 @@ import { measureOf, readResults, refusePartialWrite } from './results.ts'
 
 test('the README quotes five figures as recorded, and the page of benchmarks every missed target', () => {
   const { 'README.md': readme = '', 'docs/benchmarks.md': page = '' } = pages()
-  const { report, failover, replicated, queue, fabric, stays, whyNot } = readResults()
+  const { report, failover, queue, fabric, stays, whyNot } = readResults()
 
   for (const commit of [whyNot.machine.commit, failover.machine.commit]) expect(readme).toContain(`commit ${commit}`)
-  const rows = [report, failover, replicated, queue, fabric, stays].flatMap(({ rows }) => rows)
+  const rows = [report, failover, queue, fabric, stays].flatMap(({ rows }) => rows)
   const missed = rows.filter(({ verdict }) => verdict === 'missed')
   expect(missed.length).toBeGreaterThan(0)
   for (const { what } of missed) expect(page).toContain(`- ${what}: `)

@@ -62,19 +62,16 @@ export function withBlock(page: string, name: string, text: string): string {
 }
 
 function benchmarksPage(results: Results): string {
-  const { report, failover, replicated, queue, fabric, stays } = results
+  const { report, failover, queue, fabric, stays } = results
   return [
     '# Benchmarks',
     `<!-- Generated from ${RESULTS_FILE} by \`npm run docs\`. Run the benchmark instead of editing. -->`,
     'What was measured, where, and which targets are missed. Each part names its commit. Beside other systems:\n[why-not.md](why-not.md).',
     '## Missed targets',
     'Targets are those that Vacancy was designed for. Of all figures with one, these miss it:',
-    missedLines([report, failover, replicated, queue, fabric, stays]).join('\n'),
+    missedLines([report, failover, queue, fabric, stays]).join('\n'),
     formatMarkdown(report),
-    '## A shard',
-    'What several nodes add to these figures, and what they cost.',
-    formatSection(failover),
-    formatSection(replicated),
+    formatSection(failover, '## Failover\n\nHow long a shard takes no writes when its leader goes.'),
     formatSection(queue, '## Jobs\n\nWhat accepting a job durably and delivering it costs.'),
     formatSection(fabric, '## The fabric\n\nWhat routers and bridges cost for each request.'),
     formatSection(stays, '## Stays\n\nWhat booking all nights of a stay at once costs.'),

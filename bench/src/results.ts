@@ -25,7 +25,6 @@ export type RecordedRun = {
 export type Results = {
   readonly report: Report
   readonly failover: Section
-  readonly replicated: Section
   readonly queue: Section
   readonly fabric: Section
   readonly stays: Section

@@ -32,8 +32,6 @@ export type ShardOptions = {
   config: Record<string, number | string | boolean>
   /** A relay between each two nodes, for each direction. */
   hasLinks: boolean
-  /** Another copy of the repository than this one. */
-  root?: string | undefined
 }
 
 export type Member = {
@@ -44,7 +42,6 @@ export type Member = {
   readonly api: string
   readonly peerPort: number
   readonly arguments: string[]
-  readonly root: string | undefined
   program: Program | undefined
 }
 
@@ -61,11 +58,11 @@ const IDS: readonly string[] = ['node-1', 'node-2', 'node-3']
 
 /** Starts it and waits until it is whole. */
 export async function startShard(options: ShardOptions): Promise<RunningShard> {
-  const { dir, codecs, hasLinks, root } = options
+  const { dir, codecs, hasLinks } = options
   rmSync(dir, { recursive: true, force: true })
   mkdirSync(dir, { recursive: true })
   const tls = join(dir, 'tls')
-  await runProgram(['bin/vacancy.mjs', 'certs', 'init', '--out', tls], root)
+  await runProgram(['bin/vacancy.mjs', 'certs', 'init', '--out', tls])
   const registry = startProgram(
     ['bin/vacancy.mjs', 'registry', '--addr', '127.0.0.1', '--port', '0', '--codecs-path', codecs].concat([
       '--state-file',
@@ -73,7 +70,6 @@ export async function startShard(options: ShardOptions): Promise<RunningShard> {
       '--log-level',
       'warn',
     ]),
-    root,
   )
   writeFileSync(join(dir, 'auth.yml'), `tokens:\n  - {token: ${ADMIN_TOKEN}, role: admin}\n`)
   const ports = new Map(await Promise.all(IDS.map(async (id) => [id, await freePort()] as const)))
@@ -85,7 +81,7 @@ export async function startShard(options: ShardOptions): Promise<RunningShard> {
   const registryUrl = (await registry.printed(/^serving: http .+$/m))[0].replace('serving: http ', 'http://')
   const members: Member[] = []
   for (const id of IDS) {
-    await runProgram(['bin/vacancy.mjs', 'certs', 'node', '--ca', tls, '--node-id', id, '--out', tls], root)
+    await runProgram(['bin/vacancy.mjs', 'certs', 'node', '--ca', tls, '--node-id', id, '--out', tls])
     members.push(await prepareMember(options, { id, peerPort: ports.get(id) as number, tls, registryUrl, url }))
   }
   const shard = { dir, members, links, registry, resolver: server }
@@ -104,7 +100,7 @@ function pairs(): [string, string][] {
 }
 
 async function prepareMember(
-  { dir, seed, config, root }: ShardOptions,
+  { dir, seed, config }: ShardOptions,
   at: { id: string; peerPort: number; tls: string; registryUrl: string; url: string },
 ): Promise<Member> {
   const { id, peerPort, tls, registryUrl, url } = at
@@ -146,7 +142,6 @@ async function prepareMember(
       'run-clustered',
       ...Object.entries(flags).flatMap(([flag, value]) => [`--${flag}`, value]),
     ],
-    root,
     program: undefined,
   }
 }
@@ -168,7 +163,7 @@ async function startResolver(
 }
 
 export function startMember(member: Member): void {
-  member.program = startProgram(member.arguments, member.root)
+  member.program = startProgram(member.arguments)
 }
 
 /** Ends its process and waits for that. */

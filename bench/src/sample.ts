@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { dayOf, EXIT, formatDay, parseDay, VacancyError } from '@vacancy/shared'
-import { defineCommand, type FlagValues } from '@vacancy/shared/node'
+import { defineCommand, type FlagValues, whole } from '@vacancy/shared/node'
 import { ORDERS, type Order, type Progress, writeDataset } from './csv.ts'
 import {
   createDataset,
@@ -82,16 +82,10 @@ const FLAGS = {
     default: 'uniform',
     summary: 'Every value equally likely, or a region of the Alps.',
   },
-  days: { type: 'integer', min: 1, max: DAYS_MAX, default: 60, summary: 'Nights on sale.' },
+  days: { ...whole(60, 1, DAYS_MAX), summary: 'Nights on sale.' },
   from: { type: 'text', value: 'YYYY-MM-DD', summary: 'First night; today (UTC) unless given.' },
-  seed: { type: 'integer', min: 0, max: 4_294_967_295, default: 1, summary: 'Seed of the random sample data.' },
-  segments: {
-    type: 'integer',
-    min: 0,
-    max: SEGMENTS_MAX,
-    default: 0,
-    summary: 'Number of segments; 0 = by the number of properties.',
-  },
+  seed: { ...whole(1, 0, 4_294_967_295), summary: 'Seed of the random sample data.' },
+  segments: { ...whole(0, 0, SEGMENTS_MAX), summary: 'Number of segments; 0 = by the number of properties.' },
   nights: {
     type: 'choice',
     choices: NIGHTS,

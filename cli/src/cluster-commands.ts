@@ -7,7 +7,7 @@ import { isAbsolute } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EXIT, ID_RULE, parseId, VacancyError } from '@vacancy/shared'
 import type { ClusterInfo, ClusterOperation, NodeMember, NodeSetTime } from '@vacancy/shared/contract'
-import { type Command, defineCommand, runCommands } from '@vacancy/shared/node'
+import { type Command, defineCommand, named, runCommands, whole } from '@vacancy/shared/node'
 import { readAuthorities, readToken, usage } from '@vacancy/shared/node-api'
 import { type Body, type ClusterClient, openClient } from './cluster-client.ts'
 
@@ -25,8 +25,8 @@ const CLIENT_FLAGS = {
     default: ['127.0.0.1:8080'],
     summary: 'HTTP address of any node of the shard; of several, the first that responds is used.',
   },
-  'token-file': { type: 'text', value: 'FILE', summary: 'File whose first line is a token of the auth file.' },
-  'tls-ca': { type: 'text', value: 'FILE', summary: 'CA certificates for the nodes, PEM. Selects TLS.' },
+  'token-file': { ...named('FILE'), summary: 'File whose first line is a token of the auth file.' },
+  'tls-ca': { ...named('FILE'), summary: 'CA certificates for the nodes, PEM. Selects TLS.' },
   json: { type: 'boolean', summary: 'One JSON document instead of text.' },
 } as const
 
@@ -34,11 +34,7 @@ const CHANGE_FLAGS = {
   ...CLIENT_FLAGS,
   wait: { type: 'boolean', summary: 'Ends when the shard shows the result; progress goes to stderr.' },
   'wait-secs': {
-    type: 'integer',
-    default: WAIT_SECONDS,
-    min: 1,
-    max: 86_400,
-    unit: 'seconds',
+    ...whole(WAIT_SECONDS, 1, 86_400, 'seconds'),
     summary: 'How long to wait, with --wait. The change continues after that.',
   },
 } as const

@@ -9,8 +9,10 @@ import {
   defineCommand,
   type Flag,
   type FlagValues,
+  named,
   runCommands,
   tableLines,
+  whole,
 } from '@vacancy/shared/node'
 import {
   COMMAND_LIST,
@@ -38,19 +40,18 @@ const FLAG_OF: { readonly [field: string]: string } = {
 const SEND_ONLY = ['maxStalenessMs', 'minIndex', 'linearizable']
 
 const CONNECTION_FLAGS = {
-  host: { type: 'text', value: 'HOST', default: '127.0.0.1', summary: 'Address of the node.' },
-  port: { type: 'integer', min: 1, max: 65_535, default: 7777, summary: 'Its TCP port.' },
+  host: { ...named('HOST'), default: '127.0.0.1', summary: 'Address of the node.' },
+  port: { ...whole(7777, 1, 65_535), summary: 'Its TCP port.' },
   token: { type: 'text', summary: 'Token to log in with; VACANCY_QUERY_TOKEN keeps it out of the process list.' },
   tls: { type: 'boolean', summary: 'Connects with TLS and trusts the certificates of the system.' },
-  'tls-ca': { type: 'text', value: 'FILE', summary: 'Connects with TLS and trusts these certificates (PEM).' },
-  'timeout-ms': { type: 'integer', min: 1, max: 600_000, default: 10_000, unit: 'ms', summary: 'Timeout.' },
+  'tls-ca': { ...named('FILE'), summary: 'Connects with TLS and trusts these certificates (PEM).' },
+  'timeout-ms': { ...whole(10_000, 1, 600_000, 'ms'), summary: 'Timeout.' },
   json: { type: 'boolean', summary: 'The result as one JSON document instead of a table.' },
 } as const satisfies { readonly [name: string]: Flag }
 
 const STAY_FLAGS = {
   from: {
-    type: 'text',
-    value: 'DATE',
+    ...named('DATE'),
     summary: 'First night, or +N for N days from today (UTC); with --nights, instead of --dates.',
   },
   nights: { type: 'integer', min: 1, max: LIMITS.datesInQueryMax, summary: 'Number of nights from --from.' },

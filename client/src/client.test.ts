@@ -1,11 +1,11 @@
 import { decodeReply } from '@vacancy/shared/wire'
+import { makeCertificate } from '@vacancy/testkit/certificates'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { AnswerSeen } from './calls.ts'
 import { connect, connectIn, type VacancyClient } from './client.ts'
 import { VacancyRetryError } from './errors.ts'
 import type { ClientOptions } from './options.ts'
-import { CERTIFICATE, PRIVATE_KEY } from './testing/certificate.ts'
 import {
   type ReceivedRequest,
   replyFrame,
@@ -597,8 +597,9 @@ describe('connections', () => {
   })
 
   test('TLS works, and an untrusted certificate is refused', async () => {
-    const node = await startNode({ tls: { cert: CERTIFICATE, key: PRIVATE_KEY } })
-    const client = await connectIn(turnedWorld(), { port: node.port, tls: { ca: CERTIFICATE } })
+    const pair = makeCertificate({ subject: 'localhost' })
+    const node = await startNode({ tls: pair })
+    const client = await connectIn(turnedWorld(), { port: node.port, tls: { ca: pair.cert } })
     const call = client.propertyExists({ propertyId: 'p' })
     const received = await node.next()
     received.answer({ exists: true })

@@ -12,6 +12,8 @@ import {
   type Given,
   LOG_LEVELS,
   loadConfig,
+  port,
+  whole,
 } from '@vacancy/shared/node'
 
 /** Each program reads variables with its own prefix. */
@@ -27,103 +29,81 @@ export const WAL_FILE_BYTES_MIN = 4_194_304
 const MEMORY_BYTES_MIN = 64 * 1024 ** 2
 const MEMORY_BYTES_MAX = 4 * 1024 ** 3
 const CORES_MAX = 1_024
-const PORT_MAX = 65_535
 const ELECTION_MS = { min: 150, max: 60_000 } as const
 
 const CLUSTERED = { appliesTo: 'clustered mode; checked and kept in standalone mode' } as const
-const whole = (value: number, min: number, max: number, summary: string, unit?: string) =>
-  ({ type: 'integer', default: value, min, max, summary, ...(unit !== undefined && { unit }) }) as const
 const yes = (summary: string) => ({ type: 'boolean', default: true, summary }) as const
 const no = (summary: string) => ({ type: 'boolean', default: false, summary }) as const
 
 export const ENGINE_SCHEMA = {
   // Keys of the contract
-  sys_cores_count: whole(
-    0,
-    0,
-    CORES_MAX,
-    'Cores left to the system and the other threads; 0 = about half of the cores, and always fewer than all.',
-  ),
-  avg_room_types_per_property: whole(
-    6,
-    1,
-    256,
-    'Expected room types of a property: how much is preallocated, for at most 8.',
-  ),
-  tcp_port: whole(7777, 0, PORT_MAX, 'Port of the data protocol; 0 = any free port, which is printed.'),
-  tcp_max_connections: whole(
-    10_000,
-    1,
-    1_000_000,
-    'Maximum client connections; further ones, and those that would take the last 64 open files, are closed at once.',
-  ),
-  tcp_user_timeout_ms: whole(
-    200,
-    0,
-    600_000,
-    'A connection whose queued replies have not shrunk for this long, and at least 200 ms, is closed; 0 = never.',
-    'ms',
-  ),
-  tcp_keepalive_seconds: whole(30, 0, 7_200, 'Idle time before a connection is probed; 0 = never.', 'seconds'),
-  tcp_recv_buffer_size: whole(
-    262_144,
-    4_096,
-    16_777_216,
-    'Bytes read at once, and most buffered input of a connection (never less than one frame).',
-    'bytes',
-  ),
-  tcp_send_buffer_size: whole(
-    131_072,
-    4_096,
-    67_108_864,
-    'Queued replies of a connection at which reading from it pauses.',
-    'bytes',
-  ),
-  quic_port: { ...whole(17_777, 0, PORT_MAX, 'Port for traffic between nodes.'), ...CLUSTERED },
-  raft_tick_ms: { ...whole(30, 5, 1_000, 'Length of a Raft tick.', 'ms'), ...CLUSTERED },
+  sys_cores_count: {
+    ...whole(0, 0, CORES_MAX),
+    summary: 'Cores left to the system and the other threads; 0 = about half of the cores, and always fewer than all.',
+  },
+  avg_room_types_per_property: {
+    ...whole(6, 1, 256),
+    summary: 'Expected room types of a property: how much is preallocated, for at most 8.',
+  },
+  tcp_port: { ...port(7777), summary: 'Port of the data protocol; 0 = any free port, which is printed.' },
+  tcp_max_connections: {
+    ...whole(10_000, 1, 1_000_000),
+    summary:
+      'Maximum client connections; further ones, and those that would take the last 64 open files, are closed at once.',
+  },
+  tcp_user_timeout_ms: {
+    ...whole(200, 0, 600_000, 'ms'),
+    summary:
+      'A connection whose queued replies have not shrunk for this long, and at least 200 ms, is closed; 0 = never.',
+  },
+  tcp_keepalive_seconds: {
+    ...whole(30, 0, 7_200, 'seconds'),
+    summary: 'Idle time before a connection is probed; 0 = never.',
+  },
+  tcp_recv_buffer_size: {
+    ...whole(262_144, 4_096, 16_777_216, 'bytes'),
+    summary: 'Bytes read at once, and most buffered input of a connection (never less than one frame).',
+  },
+  tcp_send_buffer_size: {
+    ...whole(131_072, 4_096, 67_108_864, 'bytes'),
+    summary: 'Queued replies of a connection at which reading from it pauses.',
+  },
+  quic_port: { ...port(17_777), summary: 'Port for traffic between nodes.', ...CLUSTERED },
+  raft_tick_ms: { ...whole(30, 5, 1_000, 'ms'), summary: 'Length of a Raft tick.', ...CLUSTERED },
   raft_election_tick: {
-    ...whole(
-      60,
-      5,
-      1_000,
-      'Ticks without a leader until an election; times raft_tick_ms it must be 150 to 60000 ms.',
-      'ticks',
-    ),
+    ...whole(60, 5, 1_000, 'ticks'),
+    summary: 'Ticks without a leader until an election; times raft_tick_ms it must be 150 to 60000 ms.',
     ...CLUSTERED,
   },
   raft_heartbeat_tick: {
-    ...whole(15, 1, 200, 'Ticks between heartbeats; at most half of raft_election_tick.', 'ticks'),
+    ...whole(15, 1, 200, 'ticks'),
+    summary: 'Ticks between heartbeats; at most half of raft_election_tick.',
     ...CLUSTERED,
   },
   registry_heartbeat_secs: {
-    ...whole(
-      10,
-      1,
-      3_600,
-      'Time between heartbeats to the registry; any key `<word>_heartbeat_secs` is accepted.',
-      'seconds',
-    ),
+    ...whole(10, 1, 3_600, 'seconds'),
+    summary: 'Time between heartbeats to the registry; any key `<word>_heartbeat_secs` is accepted.',
     ...CLUSTERED,
   },
-  api_port: whole(8080, 0, PORT_MAX, 'Port of the HTTP API; 0 = any free port, which is printed.'),
-  maintenance_hour: whole(0, 0, 23, 'Hour in UTC at which passed dates are removed and a snapshot is written.', 'hour'),
-  max_dates_in_query: whole(14, 1, 366, 'Most dates in a query; more is a VALIDATION_ERROR.', 'dates'),
-  query_limit: whole(
-    200,
-    1,
-    32_767,
-    'Most properties in a reply; a larger limit in a query is cut to it.',
-    'properties',
-  ),
-  snapshot_interval_sec: whole(
-    60,
-    0,
-    86_400,
-    'Time between snapshots if something changed; 0 = by count only.',
-    'seconds',
-  ),
-  snapshot_trigger_count: whole(10_000, 1, 100_000_000, 'Writes after which a snapshot is written.', 'writes'),
-  wal_flush_threshold: whole(2_000, 1, 1_000_000, 'Most entries of the log in one flush.', 'entries'),
+  api_port: { ...port(8080), summary: 'Port of the HTTP API; 0 = any free port, which is printed.' },
+  maintenance_hour: {
+    ...whole(0, 0, 23, 'hour'),
+    summary: 'Hour in UTC at which passed dates are removed and a snapshot is written.',
+  },
+  max_dates_in_query: { ...whole(14, 1, 366, 'dates'), summary: 'Most dates in a query; more is a VALIDATION_ERROR.' },
+  query_limit: {
+    ...whole(200, 1, 32_767, 'properties'),
+    summary: 'Most properties in a reply; a larger limit in a query is cut to it.',
+  },
+  snapshot_interval_sec: {
+    ...whole(60, 0, 86_400, 'seconds'),
+    summary: 'Time between snapshots if something changed; 0 = by count only.',
+  },
+  snapshot_trigger_count: {
+    ...whole(10_000, 1, 100_000_000, 'writes'),
+    summary: 'Writes after which a snapshot is written.',
+  },
+  wal_flush_threshold: { ...whole(2_000, 1, 1_000_000, 'entries'), summary: 'Most entries of the log in one flush.' },
   data_dir: {
     type: 'text',
     default: './data',
@@ -131,28 +111,23 @@ export const ENGINE_SCHEMA = {
   },
 
   // Own keys
-  serving_threads: whole(0, 0, 64, 'Threads that serve clients; 0 = cores minus the reserved ones, at least 1.'),
-  memory_max_bytes: whole(
-    0,
-    0,
-    MEMORY_BYTES_MAX,
-    'Most memory for data: 0 = 4 GiB, else 67108864 to 4294967296. Only what is used takes memory.',
-    'bytes',
-  ),
-  session_table_bytes: whole(
-    33_554_432,
-    1_048_576,
-    1_073_741_824,
-    'Memory for the sessions of request keys; fixed when a shard first starts.',
-    'bytes',
-  ),
-  wal_file_bytes: whole(
-    67_108_864,
-    WAL_FILE_BYTES_MIN,
-    1_073_741_824,
-    'Size of a log file, created before its use, and of the disk reserve: three times this is used from the start.',
-    'bytes',
-  ),
+  serving_threads: {
+    ...whole(0, 0, 64),
+    summary: 'Threads that serve clients; 0 = cores minus the reserved ones, at least 1.',
+  },
+  memory_max_bytes: {
+    ...whole(0, 0, MEMORY_BYTES_MAX, 'bytes'),
+    summary: 'Most memory for data: 0 = 4 GiB, else 67108864 to 4294967296. Only what is used takes memory.',
+  },
+  session_table_bytes: {
+    ...whole(33_554_432, 1_048_576, 1_073_741_824, 'bytes'),
+    summary: 'Memory for the sessions of request keys; fixed when a shard first starts.',
+  },
+  wal_file_bytes: {
+    ...whole(67_108_864, WAL_FILE_BYTES_MIN, 1_073_741_824, 'bytes'),
+    summary:
+      'Size of a log file, created before its use, and of the disk reserve: three times this is used from the start.',
+  },
   load_urls: {
     type: 'choice',
     default: 'any',

@@ -15,6 +15,8 @@ import { cpSync, renameSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { EXIT } from '@vacancy/shared'
+import { defineCommand } from '@vacancy/shared/node'
 import { openShard } from '@vacancy/testkit/shard'
 import { type StayFigures, startBookers } from './bookers.ts'
 import { type Crowd, nodesOf, startCrowd } from './crowd.ts'
@@ -303,49 +305,46 @@ function textOf(report: ChaosReport): string {
   return ['faults', ...broken, 'figures', ...rows, ...wrong].join('\n')
 }
 
-const VIOLATED = 1
-const USAGE = 64
 const INTERRUPTED = 130
 
-const USAGE_TEXT = 'usage: npm run proofs -- chaos --minutes M [--seed S] [--nodes 3|5] [--json FILE] [--keep]'
-
-export async function main(args: readonly string[]): Promise<number> {
-  const say = (text: string) => void process.stdout.write(`${text}\n`)
-  if (args.includes('--help') || args.includes('-h')) {
-    say(USAGE_TEXT)
-    return 0
-  }
-  const given = flagsOf(args)
-  if (!given) {
-    say(USAGE_TEXT)
-    return USAGE
-  }
-  const stop = new AbortController()
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
-  try {
-    const report = await runChaos({ ...given, say, stop: stop.signal })
-    if (given.file !== undefined) writeFileSync(given.file, `${JSON.stringify(report, undefined, 2)}\n`)
-    say(textOf(report))
-    if (report.violations.length === 0) return 0
-    say(`again: npm run proofs -- chaos --minutes ${given.seconds / 60} --seed ${given.seed} --nodes ${given.voters}`)
-    return VIOLATED
-  } catch (error) {
-    say(stop.signal.aborted ? 'stopped' : String((error as Error).stack))
-    return stop.signal.aborted ? INTERRUPTED : VIOLATED
-  }
-}
-
-/** Undefined for invalid flags. */
-function flagsOf(args: readonly string[]) {
-  const values = new Map<string, string>()
-  const rest = args.filter((arg) => arg !== '--keep')
-  for (let i = 0; i < rest.length; i += 2) values.set(rest[i], rest[i + 1] ?? '')
-  const known = ['--minutes', '--seed', '--nodes', '--json']
-  const minutes = Number(values.get('--minutes') ?? 1)
-  const seed = Number(values.get('--seed') ?? process.env['VACANCY_SEED'] ?? randomInt(1_000_000_000))
-  // A node needs at least half a core.
-  const voters = Number(values.get('--nodes') ?? (availableParallelism() >= 4 ? 5 : 3))
-  const isFine = minutes > 0 && Number.isSafeInteger(seed) && (voters === 3 || voters === 5)
-  if (!isFine || [...values.keys()].some((name) => !known.includes(name))) return undefined
-  return { seconds: minutes * 60, seed, voters, file: values.get('--json'), keeps: args.includes('--keep') }
-}
+export const chaosCommand = defineCommand({
+  name: 'proofs chaos',
+  component: 'chaos',
+  summary: 'Runs a shard of real processes under faults and judges the histories of its clients.',
+  flags: {
+    minutes: { type: 'integer', min: 1, max: 10_000, default: 1, summary: 'Time with faults.' },
+    seed: { type: 'integer', min: 0, max: 4_294_967_295, summary: 'Repeats the faults of a run. Default: random.' },
+    // A node needs at least half a core.
+    nodes: {
+      type: 'choice',
+      choices: ['3', '5'],
+      default: availableParallelism() >= 4 ? '5' : '3',
+      summary: 'Voters.',
+    },
+    json: { type: 'text', value: 'FILE', summary: 'Writes the report.' },
+    keep: { type: 'boolean', summary: 'Keeps the files of a successful run as well.' },
+  },
+  run: async ({ flags: { minutes, seed = randomInt(1_000_000_000), nodes, json, keep: keeps } }) => {
+    const say = (text: string) => void process.stdout.write(`${text}\n`)
+    const stop = new AbortController()
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
+    try {
+      const report = await runChaos({
+        seconds: minutes * 60,
+        seed,
+        voters: Number(nodes),
+        keeps,
+        say,
+        stop: stop.signal,
+      })
+      if (json !== undefined) writeFileSync(json, `${JSON.stringify(report, undefined, 2)}\n`)
+      say(textOf(report))
+      if (report.violations.length === 0) return EXIT.ok
+      say(`again: npm run proofs -- chaos --minutes ${minutes} --seed ${seed} --nodes ${nodes}`)
+      return EXIT.failure
+    } catch (error) {
+      say(stop.signal.aborted ? 'stopped' : String((error as Error).stack))
+      return stop.signal.aborted ? INTERRUPTED : EXIT.failure
+    }
+  },
+})

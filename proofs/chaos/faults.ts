@@ -64,13 +64,13 @@ export async function runFaults(chaos: Chaos, seed: number): Promise<void> {
 
 async function runLane(lane: Lane, faults: readonly Fault[], leastMs: number, mostMs: number): Promise<void> {
   const { random, over } = lane
-  const drawn = faults.flatMap((fault) => Array.from({ length: fault.weight }, () => fault))
+  const drawn = faults.flatMap((each) => Array.from({ length: each.weight }, () => each))
   while (!over.aborted) {
     await rest(lane, between(random, leastMs, mostMs))
     if (over.aborted) return
-    const fault = pick(random, drawn)
-    noteFault(lane, `begins: ${fault.name}`)
-    if (await fault.run(lane)) count(lane, fault.name)
+    const { name, run } = pick(random, drawn)
+    noteFault(lane, `begins: ${name}`)
+    if (await run(lane)) count(lane, name)
   }
 }
 
@@ -122,14 +122,18 @@ function canSpare({ fleet }: Lane, node: FleetNode): boolean {
   return struck.length + 1 <= (voters.length - 1) >>> 1
 }
 
+function fault(name: string, weight: number, run: Fault['run']): Fault {
+  return { name, weight, run }
+}
+
 /** A fault at one node, which is reserved meanwhile. */
-function atNode(run: (lane: Lane, node: FleetNode) => Promise<void>): Fault['run'] {
-  return async (lane) => {
+function atNode(name: string, weight: number, run: (lane: Lane, node: FleetNode) => Promise<void>): Fault {
+  return fault(name, weight, async (lane) => {
     const node = victimOf(lane)
     if (!node) return false
     await during(lane, [node], () => run(lane, node))
     return true
-  }
+  })
 }
 
 /** A node starts slowly on a busy machine; until it serves again it counts as affected. */
@@ -158,174 +162,130 @@ const CLOCK_STEP_MS_MAX = 3 * 86_400_000
 const HELD = { holdsForward: true, holdsBackward: true } as const
 
 const HARD: readonly Fault[] = [
-  {
-    name: 'kill -9',
-    weight: 8,
-    run: atNode(async (lane, node) => {
-      const { fleet, random } = lane
-      if (node.name === fleet.view.leader) count(lane, 'of these, of the leader')
+  atNode('kill -9', 8, async (lane, node) => {
+    const { fleet, random } = lane
+    if (node.name === fleet.view.leader) count(lane, 'of these, of the leader')
+    await killNode(fleet, node)
+    await rest(lane, betweenDecades(random, 1, 5_000))
+    if (chance(random, 0.2)) {
+      await startNode(fleet, node)
+      await rest(lane, betweenDecades(random, 50, 1_500))
       await killNode(fleet, node)
-      await rest(lane, betweenDecades(random, 1, 5_000))
-      if (chance(random, 0.2)) {
+      count(lane, 'kill -9 while starting')
+    }
+    await startAgain(lane, node)
+  }),
+  fault('kill -9 of all nodes', 1, async (lane) => {
+    const { fleet, random } = lane
+    const nodes = runningNodes(fleet).filter(({ isBusy, isEnding }) => !isBusy && !isEnding)
+    await during(lane, nodes, async () => {
+      await Promise.all(nodes.map((node) => killNode(fleet, node)))
+      for (const node of shuffle(random, [...nodes])) {
+        await rest(lane, betweenDecades(random, 1, 800))
         await startNode(fleet, node)
-        await rest(lane, betweenDecades(random, 50, 1_500))
-        await killNode(fleet, node)
-        count(lane, 'kill -9 while starting')
       }
-      await startAgain(lane, node)
-    }),
-  },
-  {
-    name: 'kill -9 of all nodes',
-    weight: 1,
-    async run(lane) {
-      const { fleet, random } = lane
-      const nodes = runningNodes(fleet).filter(({ isBusy, isEnding }) => !isBusy && !isEnding)
-      await during(lane, nodes, async () => {
-        await Promise.all(nodes.map((node) => killNode(fleet, node)))
-        for (const node of shuffle(random, [...nodes])) {
-          await rest(lane, betweenDecades(random, 1, 800))
-          await startNode(fleet, node)
-        }
-        for (const node of nodes) await startAgain(lane, node)
-      })
-      return nodes.length > 0
-    },
-  },
-  {
-    name: 'stop and continue',
-    weight: 6,
-    run: atNode(async (lane, node) => {
-      pauseNode(node)
-      await rest(lane, betweenDecades(lane.random, 1, lane.stallMsMax))
-      resumeNode(node)
-    }),
-  },
-  {
-    name: 'graceful shutdown',
-    weight: 4,
-    run: atNode(async (lane, node) => {
-      await stopNode(lane.fleet, node)
-      await rest(lane, betweenDecades(lane.random, 1, 4_000))
-      await startAgain(lane, node)
-    }),
-  },
-  {
-    name: 'clock stepped',
-    weight: 3,
-    run: atNode(async (lane, node) => {
-      const { fleet, random } = lane
-      const sign = chance(random, 0.5) ? 1 : -1
-      await stopNode(fleet, node)
-      node.clockOffsetMs = sign * betweenDecades(random, 30_000, CLOCK_STEP_MS_MAX)
-      await startAgain(lane, node)
-      await rest(lane, betweenDecades(random, 1_000, 10_000))
-      await stopNode(fleet, node)
-      node.clockOffsetMs = 0
-      await startAgain(lane, node)
-    }),
-  },
-  {
-    name: 'node cut off from the others',
-    weight: 4,
-    run: atNode(async (lane, node) => {
-      const { network } = lane.fleet
-      const rest_ = others(lane, node)
-      network.between([node.name], rest_, HELD)
-      network.between(rest_, [node.name], HELD)
-      // Its clients may still reach it, or not.
-      const cutsClients = chance(lane.random, 0.5)
-      if (cutsClients) network.clientLink(node.name).set({ ...OPEN, ...HELD })
-      await rest(lane, betweenDecades(lane.random, 100, 8_000))
-      network.between([node.name], rest_, OPEN)
-      network.between(rest_, [node.name], OPEN)
-      if (cutsClients) network.clientLink(node.name).set(OPEN)
-    }),
-  },
-  {
-    name: 'one way cut',
-    weight: 4,
-    run: atNode(async (lane, node) => {
-      const { network } = lane.fleet
-      const some = others(lane, node).filter(() => chance(lane.random, 0.7))
-      // It sends nothing or receives nothing: frames travel in both directions of connections dialled by either side.
-      const isMute = chance(lane.random, 0.5)
-      const [out, back] = isMute
-        ? [{ holdsForward: true }, { holdsBackward: true }]
-        : [{ holdsBackward: true }, { holdsForward: true }]
-      network.between([node.name], some, out)
-      network.between(some, [node.name], back)
-      await rest(lane, betweenDecades(lane.random, 100, 6_000))
-      network.between([node.name], some, OPEN)
-      network.between(some, [node.name], OPEN)
-    }),
-  },
-  {
-    name: 'split in two',
-    weight: 2,
-    async run(lane) {
-      const { fleet, random } = lane
-      const nodes = shuffle(random, [...fleet.network.nodes])
-      const cut = between(random, 1, nodes.length - 1)
-      const [left, right] = [nodes.slice(0, cut), nodes.slice(cut)]
-      if (runningNodes(fleet).some(({ isBusy }) => isBusy)) return false
-      await during(lane, [...fleet.nodes.values()], async () => {
-        fleet.network.between(left, right, HELD)
-        fleet.network.between(right, left, HELD)
-        await rest(lane, betweenDecades(random, 200, 6_000))
-        fleet.network.between(left, right, OPEN)
-        fleet.network.between(right, left, OPEN)
-      })
-      return true
-    },
-  },
-  {
-    name: 'slow links',
-    weight: 3,
-    run: atNode(async (lane, node) => {
-      const { network } = lane.fleet
-      const rest_ = others(lane, node)
-      const slow = {
-        delayMs: betweenDecades(lane.random, 2, 300),
-        bytesPerSecond: chance(lane.random, 0.5) ? betweenDecades(lane.random, 20_000, 2_000_000) : 0,
-      }
-      network.between([node.name], rest_, slow)
-      network.between(rest_, [node.name], slow)
-      await rest(lane, betweenDecades(lane.random, 200, 6_000))
-      network.between([node.name], rest_, OPEN)
-      network.between(rest_, [node.name], OPEN)
-    }),
-  },
-  {
-    name: 'connections reset',
-    weight: 3,
-    async run({ fleet, random }) {
-      const node = pick(random, fleet.network.nodes)
-      for (const other of fleet.network.nodes) {
-        if (other === node) continue
-        fleet.network.link(node, other).reset()
-        fleet.network.link(other, node).reset()
-      }
-      return true
-    },
-  },
-  {
-    name: 'clients cut off or reset',
-    weight: 3,
-    async run(lane) {
-      const { fleet, random } = lane
-      const leads = chance(random, 0.6) && fleet.view.leader !== ''
-      const link = fleet.network.clientLink(leads ? fleet.view.leader : pick(random, fleet.network.nodes))
-      if (chance(random, 0.4)) link.reset()
-      else {
-        // Requests arrive but responses do not, or neither.
-        link.set({ ...OPEN, holdsBackward: true, holdsForward: chance(random, 0.5) })
-        await rest(lane, betweenDecades(random, 50, 3_000))
-        link.set(OPEN)
-      }
-      return true
-    },
-  },
+      for (const node of nodes) await startAgain(lane, node)
+    })
+    return nodes.length > 0
+  }),
+  atNode('stop and continue', 6, async (lane, node) => {
+    pauseNode(node)
+    await rest(lane, betweenDecades(lane.random, 1, lane.stallMsMax))
+    resumeNode(node)
+  }),
+  atNode('graceful shutdown', 4, async (lane, node) => {
+    await stopNode(lane.fleet, node)
+    await rest(lane, betweenDecades(lane.random, 1, 4_000))
+    await startAgain(lane, node)
+  }),
+  atNode('clock stepped', 3, async (lane, node) => {
+    const { fleet, random } = lane
+    const sign = chance(random, 0.5) ? 1 : -1
+    await stopNode(fleet, node)
+    node.clockOffsetMs = sign * betweenDecades(random, 30_000, CLOCK_STEP_MS_MAX)
+    await startAgain(lane, node)
+    await rest(lane, betweenDecades(random, 1_000, 10_000))
+    await stopNode(fleet, node)
+    node.clockOffsetMs = 0
+    await startAgain(lane, node)
+  }),
+  atNode('node cut off from the others', 4, async (lane, node) => {
+    const { network } = lane.fleet
+    const rest_ = others(lane, node)
+    network.between([node.name], rest_, HELD)
+    network.between(rest_, [node.name], HELD)
+    // Its clients may still reach it, or not.
+    const cutsClients = chance(lane.random, 0.5)
+    if (cutsClients) network.clientLink(node.name).set({ ...OPEN, ...HELD })
+    await rest(lane, betweenDecades(lane.random, 100, 8_000))
+    network.between([node.name], rest_, OPEN)
+    network.between(rest_, [node.name], OPEN)
+    if (cutsClients) network.clientLink(node.name).set(OPEN)
+  }),
+  atNode('one way cut', 4, async (lane, node) => {
+    const { network } = lane.fleet
+    const some = others(lane, node).filter(() => chance(lane.random, 0.7))
+    // It sends nothing or receives nothing: frames travel in both directions of connections dialled by either side.
+    const isMute = chance(lane.random, 0.5)
+    const [out, back] = isMute
+      ? [{ holdsForward: true }, { holdsBackward: true }]
+      : [{ holdsBackward: true }, { holdsForward: true }]
+    network.between([node.name], some, out)
+    network.between(some, [node.name], back)
+    await rest(lane, betweenDecades(lane.random, 100, 6_000))
+    network.between([node.name], some, OPEN)
+    network.between(some, [node.name], OPEN)
+  }),
+  fault('split in two', 2, async (lane) => {
+    const { fleet, random } = lane
+    const nodes = shuffle(random, [...fleet.network.nodes])
+    const cut = between(random, 1, nodes.length - 1)
+    const [left, right] = [nodes.slice(0, cut), nodes.slice(cut)]
+    if (runningNodes(fleet).some(({ isBusy }) => isBusy)) return false
+    await during(lane, [...fleet.nodes.values()], async () => {
+      fleet.network.between(left, right, HELD)
+      fleet.network.between(right, left, HELD)
+      await rest(lane, betweenDecades(random, 200, 6_000))
+      fleet.network.between(left, right, OPEN)
+      fleet.network.between(right, left, OPEN)
+    })
+    return true
+  }),
+  atNode('slow links', 3, async (lane, node) => {
+    const { network } = lane.fleet
+    const rest_ = others(lane, node)
+    const slow = {
+      delayMs: betweenDecades(lane.random, 2, 300),
+      bytesPerSecond: chance(lane.random, 0.5) ? betweenDecades(lane.random, 20_000, 2_000_000) : 0,
+    }
+    network.between([node.name], rest_, slow)
+    network.between(rest_, [node.name], slow)
+    await rest(lane, betweenDecades(lane.random, 200, 6_000))
+    network.between([node.name], rest_, OPEN)
+    network.between(rest_, [node.name], OPEN)
+  }),
+  fault('connections reset', 3, async ({ fleet, random }) => {
+    const node = pick(random, fleet.network.nodes)
+    for (const other of fleet.network.nodes) {
+      if (other === node) continue
+      fleet.network.link(node, other).reset()
+      fleet.network.link(other, node).reset()
+    }
+    return true
+  }),
+  fault('clients cut off or reset', 3, async (lane) => {
+    const { fleet, random } = lane
+    const leads = chance(random, 0.6) && fleet.view.leader !== ''
+    const link = fleet.network.clientLink(leads ? fleet.view.leader : pick(random, fleet.network.nodes))
+    if (chance(random, 0.4)) link.reset()
+    else {
+      // Requests arrive but responses do not, or neither.
+      link.set({ ...OPEN, holdsBackward: true, holdsForward: chance(random, 0.5) })
+      await rest(lane, betweenDecades(random, 50, 3_000))
+      link.set(OPEN)
+    }
+    return true
+  }),
 ]
 
 // Members and leadership
@@ -358,57 +318,45 @@ async function changed(lane: Lane, path: string, name: string, holds: () => bool
 }
 
 const MEMBERS: readonly Fault[] = [
-  {
-    name: 'leadership transfer requested',
-    weight: 6,
-    async run(lane) {
-      const { leader, voters } = lane.fleet.view
-      const target = pick(
-        lane.random,
-        voters.filter((name) => name !== leader),
-      )
-      if (target === undefined) return false
-      if (!(await change(lane, `/admin/transfer-leader/${target}`))) return false
-      if (await restUntil(lane, 3_000, () => lane.fleet.view.leader === target)) count(lane, 'leadership transferred')
-      return true
-    },
-  },
-  {
-    name: 'step of a node that joins and leaves',
-    weight: 5,
-    async run(lane) {
-      const { fleet, founders, random } = lane
-      const spare = [...fleet.nodes.values()].find(({ name }) => !founders.includes(name))
-      if (!spare || spare.isBusy) return false
-      const { name } = spare
-      if (!spare.process) {
-        await startNode(fleet, spare)
-        if (await restUntil(lane, EFFECT_MS, () => isLearner(lane, name))) count(lane, 'learner added')
-      } else if (isVoter(lane, name)) {
-        await changed(lane, `/admin/remove-member/${name}`, 'voter demoted', () => isLearner(lane, name))
-      } else if (isLearner(lane, name)) {
-        if (chance(random, 0.6))
-          await changed(lane, `/admin/add-member/${name}`, 'learner promoted', () => isVoter(lane, name))
-        else await removeNode(lane, spare)
-      } else return false
-      return true
-    },
-  },
-  {
-    name: 'step of a founder',
-    weight: 3,
-    async run(lane) {
-      const { fleet, founders, random } = lane
-      const demoted = founders.find((name) => isLearner(lane, name))
-      if (demoted) {
-        return await changed(lane, `/admin/add-member/${demoted}`, 'learner promoted', () => isVoter(lane, demoted))
-      }
-      if (fleet.view.voters.length < founders.length) return false
-      const name = pick(random, founders)
-      return await changed(lane, `/admin/remove-member/${name}`, 'voter demoted', () => isLearner(lane, name))
-    },
-  },
-  { name: 'wiped voter returns', weight: 2, run: wipeVoter },
+  fault('leadership transfer requested', 6, async (lane) => {
+    const { leader, voters } = lane.fleet.view
+    const target = pick(
+      lane.random,
+      voters.filter((name) => name !== leader),
+    )
+    if (target === undefined) return false
+    if (!(await change(lane, `/admin/transfer-leader/${target}`))) return false
+    if (await restUntil(lane, 3_000, () => lane.fleet.view.leader === target)) count(lane, 'leadership transferred')
+    return true
+  }),
+  fault('step of a node that joins and leaves', 5, async (lane) => {
+    const { fleet, founders, random } = lane
+    const spare = [...fleet.nodes.values()].find(({ name }) => !founders.includes(name))
+    if (!spare || spare.isBusy) return false
+    const { name } = spare
+    if (!spare.process) {
+      await startNode(fleet, spare)
+      if (await restUntil(lane, EFFECT_MS, () => isLearner(lane, name))) count(lane, 'learner added')
+    } else if (isVoter(lane, name)) {
+      await changed(lane, `/admin/remove-member/${name}`, 'voter demoted', () => isLearner(lane, name))
+    } else if (isLearner(lane, name)) {
+      if (chance(random, 0.6))
+        await changed(lane, `/admin/add-member/${name}`, 'learner promoted', () => isVoter(lane, name))
+      else await removeNode(lane, spare)
+    } else return false
+    return true
+  }),
+  fault('step of a founder', 3, async (lane) => {
+    const { fleet, founders, random } = lane
+    const demoted = founders.find((name) => isLearner(lane, name))
+    if (demoted) {
+      return await changed(lane, `/admin/add-member/${demoted}`, 'learner promoted', () => isVoter(lane, demoted))
+    }
+    if (fleet.view.voters.length < founders.length) return false
+    const name = pick(random, founders)
+    return await changed(lane, `/admin/remove-member/${name}`, 'voter demoted', () => isLearner(lane, name))
+  }),
+  fault('wiped voter returns', 2, wipeVoter),
 ]
 
 async function removeNode(lane: Lane, node: FleetNode): Promise<void> {
@@ -448,79 +396,58 @@ async function wipeVoter(lane: Lane): Promise<boolean> {
 // Services and the disk
 
 const SERVICES: readonly Fault[] = [
-  {
-    name: 'registry killed and started',
-    weight: 2,
-    async run(lane) {
-      const { fleet } = lane
-      await fleet.services.registry.kill()
+  ...(['registry', 'resolver'] as const).map((service) =>
+    fault(`${service} killed and started`, 2, async (lane) => {
+      const { services, shard } = lane.fleet
+      await services[service].kill()
       await rest(lane, betweenDecades(lane.random, 10, 6_000))
-      fleet.services.registry = fleet.shard.startRegistry()
+      services[service] = service === 'registry' ? shard.startRegistry() : shard.startResolver()
       return true
-    },
-  },
-  {
-    name: 'resolver killed and started',
-    weight: 2,
-    async run(lane) {
-      const { fleet } = lane
-      await fleet.services.resolver.kill()
-      await rest(lane, betweenDecades(lane.random, 10, 6_000))
-      fleet.services.resolver = fleet.shard.startResolver()
-      return true
-    },
-  },
-  {
-    name: 'memory full',
-    weight: 3,
-    async run(lane) {
-      const over = AbortSignal.any([lane.over, AbortSignal.timeout(MEMORY_MS)])
-      let wasFull = false
-      const looking = (async () => {
-        while (!over.aborted) {
-          const leader = runningNodes(lane.fleet).find(({ name }) => name === lane.fleet.view.leader)
-          const ready = leader && (await ask(leader, '/ready'))
-          wasFull ||= ready?.body.includes('memory_full') ?? false
-          await rest(lane, 250)
-        }
-      })()
-      await Promise.all([lane.fillMemory(over), looking])
-      return wasFull
-    },
-  },
-  {
-    name: 'disk full',
-    weight: 5,
-    async run(lane) {
-      const { fleet, random } = lane
-      if (fleet.smallDisk === undefined) return false
-      const node = nodeOf(fleet, fleet.smallDisk)
-      node.mayRefuse = true
-      fillDisk(fleet)
-      // Its log has free space, so entries are large meanwhile; and a start creates a new log file.
-      const flooded = lane.flood(AbortSignal.any([lane.over, AbortSignal.timeout(FLOOD_MS)]))
-      await rest(lane, betweenDecades(random, 500, FLOOD_MS))
-      if (chance(random, 0.5) && !node.isBusy && node.process && canSpare(lane, node)) {
-        await during(lane, [node], async () => {
-          await killNode(fleet, node)
-          await startNode(fleet, node)
-          count(lane, 'started on a full disk')
-          await rest(lane, betweenDecades(random, 200, 5_000))
-        })
+    }),
+  ),
+  fault('memory full', 3, async (lane) => {
+    const over = AbortSignal.any([lane.over, AbortSignal.timeout(MEMORY_MS)])
+    let wasFull = false
+    const looking = (async () => {
+      while (!over.aborted) {
+        const leader = runningNodes(lane.fleet).find(({ name }) => name === lane.fleet.view.leader)
+        const ready = leader && (await ask(leader, '/ready'))
+        wasFull ||= ready?.body.includes('memory_full') ?? false
+        await rest(lane, 250)
       }
-      emptyDisk(fleet)
-      count(lane, 'disk full')
-      await flooded
-      // Operations that started on the full disk may still fail.
-      await rest(lane, SETTLE_MS)
-      node.mayRefuse = false
-      if (!node.process && !node.isBusy) {
-        count(lane, 'ended by a full disk')
-        await during(lane, [node], () => startAgain(lane, node))
-      }
-      return true
-    },
-  },
+    })()
+    await Promise.all([lane.fillMemory(over), looking])
+    return wasFull
+  }),
+  fault('disk full', 5, async (lane) => {
+    const { fleet, random } = lane
+    if (fleet.smallDisk === undefined) return false
+    const node = nodeOf(fleet, fleet.smallDisk)
+    node.mayRefuse = true
+    fillDisk(fleet)
+    // Its log has free space, so entries are large meanwhile; and a start creates a new log file.
+    const flooded = lane.flood(AbortSignal.any([lane.over, AbortSignal.timeout(FLOOD_MS)]))
+    await rest(lane, betweenDecades(random, 500, FLOOD_MS))
+    if (chance(random, 0.5) && !node.isBusy && node.process && canSpare(lane, node)) {
+      await during(lane, [node], async () => {
+        await killNode(fleet, node)
+        await startNode(fleet, node)
+        count(lane, 'started on a full disk')
+        await rest(lane, betweenDecades(random, 200, 5_000))
+      })
+    }
+    emptyDisk(fleet)
+    count(lane, 'disk full')
+    await flooded
+    // Operations that started on the full disk may still fail.
+    await rest(lane, SETTLE_MS)
+    node.mayRefuse = false
+    if (!node.process && !node.isBusy) {
+      count(lane, 'ended by a full disk')
+      await during(lane, [node], () => startAgain(lane, node))
+    }
+    return true
+  }),
 ]
 
 const FLOOD_MS = 12_000

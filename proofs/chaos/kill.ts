@@ -8,7 +8,8 @@
  */
 
 import { randomInt } from 'node:crypto'
-import { parseArgs } from 'node:util'
+import { EXIT } from '@vacancy/shared'
+import { defineCommand } from '@vacancy/shared/node'
 import { type CommandName, encodeRequest, type RequestFields } from '@vacancy/shared/wire'
 import {
   answerTo,
@@ -313,46 +314,22 @@ async function compareState(trial: Trial, wire: WireClient): Promise<void> {
 
 // The command
 
-const USAGE = 64
-const USAGE_TEXT = `usage: npm run proofs -- kill [--rounds 200] [--seed S]
-
-Kills a node with SIGKILL at random times while ${CLIENTS} clients write and repeat, and checks for lost and duplicate writes.`
-
-/** The parsed flags, or an error message. */
-function flagsOf(args: readonly string[]) {
-  const options = {
-    rounds: { type: 'string', default: '200' },
-    seed: { type: 'string', default: process.env['VACANCY_SEED'] ?? String(randomInt(1_000_000)) },
-    help: { type: 'boolean', short: 'h', default: false },
-  } as const
-  try {
-    const { values } = parseArgs({ args: [...args], options })
-    for (const name of ['rounds', 'seed'] as const) {
-      if (!/^\d{1,15}$/.test(values[name])) return `--${name} must be a whole number, not "${values[name]}"`
-    }
-    return { rounds: Number(values.rounds), seed: Number(values.seed), help: values.help }
-  } catch (error) {
-    return (error as Error).message
-  }
-}
-
-export async function main(args: readonly string[]): Promise<number> {
-  const say = (line: string) => process.stdout.write(`${line}\n`)
-  const given = flagsOf(args)
-  if (typeof given === 'string') {
-    say(`${given}\n\n${USAGE_TEXT}`)
-    return USAGE
-  }
-  if (given.help) {
-    say(USAGE_TEXT)
-    return 0
-  }
-  const { rounds, seed } = given
-  say(`seed ${seed}, ${rounds} rounds, ${CLIENTS} writing clients`)
-  const report = await killRounds({ rounds, seed, say })
-  say(
-    `${report.rounds} rounds: ${report.acknowledged} acknowledged writes, ${report.repeats} repeats, ` +
-      `${report.killedStarts} starts killed, no lost or duplicate writes`,
-  )
-  return 0
-}
+export const killCommand = defineCommand({
+  name: 'proofs kill',
+  component: 'kill',
+  summary: `Kills a node with SIGKILL at random times while ${CLIENTS} clients write and repeat. No write is lost or doubled.`,
+  flags: {
+    rounds: { type: 'integer', min: 1, max: 1_000_000_000, default: 200, summary: 'Kills.' },
+    seed: { type: 'integer', min: 0, max: 4_294_967_295, summary: 'Repeats the choices of a run. Default: random.' },
+  },
+  run: async ({ flags: { rounds, seed = randomInt(1_000_000) } }) => {
+    const say = (line: string) => process.stdout.write(`${line}\n`)
+    say(`seed ${seed}, ${rounds} rounds, ${CLIENTS} writing clients`)
+    const report = await killRounds({ rounds, seed, say })
+    say(
+      `${report.rounds} rounds: ${report.acknowledged} acknowledged writes, ${report.repeats} repeats, ` +
+        `${report.killedStarts} starts killed, no lost or duplicate writes`,
+    )
+    return EXIT.ok
+  },
+})

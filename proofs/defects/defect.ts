@@ -1,4 +1,5 @@
 /** Planted defects: one rule of the product broken, which what runs here must notice (docs/design/testing.md#planted-defects). */
+import { assert } from '@vacancy/shared'
 import type { Planted } from '@vacancy/testkit/plant'
 
 export type Defect = Planted & {
@@ -6,17 +7,23 @@ export type Defect = Planted & {
   readonly foundBy: { readonly proof: readonly string[] } | { readonly tests: string; readonly named?: string }
 }
 
-/** A path below the folder of the list, what stands there once, and what stands there instead. */
-type Edit = readonly [file: string, from: string, to: string]
+/** `file: text → other text`: a path below the folder of the list, what stands there once, and what stands there instead. */
+type Edit = string
 
-export type Row = { readonly name: string; readonly edits: readonly Edit[]; readonly foundBy: Defect['foundBy'] }
+/** Defects by name, in files of a folder, with what finds all of them. */
+export const inFolder =
+  (folder: string) =>
+  (foundBy: Defect['foundBy'], defects: { readonly [name: string]: Edit | readonly Edit[] }): Defect[] =>
+    Object.entries(defects).map(([name, edits]) => ({
+      name,
+      foundBy,
+      edits: [edits].flat().map((edit) => editOf(folder, edit)),
+    }))
 
-export function inFolder(folder: string, rows: readonly Row[]): Defect[] {
-  return rows.map(({ name, edits, foundBy }) => ({
-    name,
-    foundBy,
-    edits: edits.map(([file, from, to]) => ({ file: `${folder}/${file}`, from, to })),
-  }))
+function editOf(folder: string, edit: Edit) {
+  const [, file, from, to] = /^([^:]+): (.+?) → (.*)$/s.exec(edit) ?? []
+  assert(file && from && to !== undefined, `an edit is "file: text → other text", not "${edit}"`)
+  return { file: `${folder}/${file}`, from, to }
 }
 
 /** A simulation of all machines that finds it, with a profile that triggers it sooner. */

@@ -1,5 +1,5 @@
 /**
- * A journal on a disk that loses what was not synced (losing-disk.ts). It keeps its rows in a file, and the groups since
+ * A journal on a disk that loses what was not synced (engine/src/testing/disk.ts). It keeps its rows in a file, and the groups since
  * then in a log:
  *
  *   current     the number of the rows and the log that count
@@ -9,18 +9,8 @@
  * Opening it writes what was read to new files, since the process before may have written it without a sync.
  */
 import { crc32 } from 'node:zlib'
+import { type Disk, isDiskFull, readSmallFile, writeFully } from '../../engine/src/env.ts'
 import { type Journal, JournalFullError, type OpenJournal, type Stored } from '../../queue/src/journal.ts'
-import {
-  appendFile,
-  createFile,
-  DiskError,
-  type LosingDisk,
-  readFile,
-  removeFile,
-  renameFile,
-  syncFile,
-  syncFolder,
-} from './losing-disk.ts'
 import { createRows, type MemoryRows, type StoredGroup, storedGroup, storedRows, writeGroup } from './memory-rows.ts'
 
 /** Its syncs, and the rewriting when it is opened. Each can be left out, to see that it matters. */
@@ -31,9 +21,9 @@ const CHECKPOINT_GROUPS = 8
 /** Length and checksum. */
 const HEAD_BYTES = 8
 
-type Open = { readonly disk: LosingDisk; readonly without: Sync | undefined; rows: MemoryRows; number: number }
+type Open = { readonly disk: Disk; readonly without: Sync | undefined; rows: MemoryRows; number: number }
 
-export function losingJournal(disk: LosingDisk, without: Sync | undefined): OpenJournal {
+export function losingJournal(disk: Disk, without: Sync | undefined): OpenJournal {
   return async () => {
     const open: Open = { disk, without, rows: createRows(), number: 0 }
     read(open)
@@ -60,12 +50,12 @@ export function losingJournal(disk: LosingDisk, without: Sync | undefined): Open
 
 async function write(open: Open, group: StoredGroup): Promise<void> {
   const { disk, without, number } = open
-  const log = `log.${number}`
+  const log = `/log.${number}`
   await turn()
   try {
     appendFile(disk, log, framed(group))
   } catch (error) {
-    if (error instanceof DiskError && error.isFull) throw new JournalFullError(error.message)
+    if (isDiskFull(error)) throw new JournalFullError(String(error))
     throw error
   }
   await turn()
@@ -77,22 +67,24 @@ async function write(open: Open, group: StoredGroup): Promise<void> {
 async function checkpoint(open: Open): Promise<void> {
   const { disk, without, number } = open
   const next = number + 1
-  createFile(disk, `rows.${next}`)
+  createFile(disk, `/rows.${next}`)
   await turn()
-  appendFile(disk, `rows.${next}`, framed(open.rows))
+  appendFile(disk, `/rows.${next}`, framed(open.rows))
   await turn()
-  if (without !== 'rows') syncFile(disk, `rows.${next}`)
-  createFile(disk, `log.${next}`)
-  createFile(disk, 'current.new')
-  appendFile(disk, 'current.new', framed(next))
+  if (without !== 'rows') syncFile(disk, `/rows.${next}`)
+  createFile(disk, `/log.${next}`)
+  createFile(disk, '/current.new')
+  appendFile(disk, '/current.new', framed(next))
   await turn()
-  if (without !== 'current') syncFile(disk, 'current.new')
-  renameFile(disk, 'current.new', 'current')
+  if (without !== 'current') syncFile(disk, '/current.new')
+  // The files have their names before they count.
+  if (without !== 'folder') disk.syncDirectory('/')
+  disk.rename('/current.new', '/current')
   await turn()
-  if (without !== 'folder') syncFolder(disk)
+  if (without !== 'folder') disk.syncDirectory('/')
   if (number > 0) {
-    removeFile(disk, `rows.${number}`)
-    removeFile(disk, `log.${number}`)
+    disk.unlink(`/rows.${number}`)
+    disk.unlink(`/log.${number}`)
   }
   open.number = next
 }
@@ -100,15 +92,15 @@ async function checkpoint(open: Open): Promise<void> {
 /** @throws when a file that must be whole is not */
 function read(open: Open): void {
   const { disk } = open
-  const current = readFile(disk, 'current')
+  const current = readFile(disk, '/current')
   if (current === undefined) return
   const [number] = unframed(current)
-  const [rows] = unframed(readFile(disk, `rows.${number}`) ?? Buffer.alloc(0))
+  const [rows] = unframed(readFile(disk, `/rows.${number}`) ?? Buffer.alloc(0))
   if (typeof number !== 'number' || rows === undefined) throw new Error('the journal is damaged')
   open.number = number
   open.rows = rows as MemoryRows
   // The last group may be torn: it was never confirmed.
-  for (const group of unframed(readFile(disk, `log.${number}`) ?? Buffer.alloc(0)))
+  for (const group of unframed(readFile(disk, `/log.${number}`) ?? Buffer.alloc(0)))
     writeGroup(open.rows, group as StoredGroup)
 }
 
@@ -133,6 +125,26 @@ function unframed(bytes: Buffer): unknown[] {
     at = end
   }
   return values
+}
+
+/** Left from a process that ended, it is replaced. */
+function createFile(disk: Disk, path: string): void {
+  if (disk.stat(path)) disk.unlink(path)
+  disk.close(disk.open(path, 'create'))
+}
+
+function appendFile(disk: Disk, path: string, bytes: Uint8Array): void {
+  const end = disk.stat(path)?.bytes ?? 0
+  writeFully(disk, disk.open(path, 'write'), bytes, 0, bytes.length, end)
+}
+
+function syncFile(disk: Disk, path: string): void {
+  disk.syncData(disk.open(path, 'write'))
+}
+
+function readFile(disk: Disk, path: string): Buffer | undefined {
+  const bytes = readSmallFile(disk, path, Number.MAX_SAFE_INTEGER)
+  return bytes && Buffer.from(bytes)
 }
 
 /** Other work runs between the operations of a disk. */

@@ -12,22 +12,40 @@ import { randomInt } from 'node:crypto'
 import { EXIT, systemClock } from '@vacancy/shared'
 import { topicConfig } from '@vacancy/shared/contract'
 import { createLogger, defineCommand, loadConfig } from '@vacancy/shared/node'
-import { createRandom, type Random } from '@vacancy/testkit/random'
-import * as config from '../../queue/src/config.ts'
-import * as delivery from '../../queue/src/delivery.ts'
+import { createRandom, pick, type Random } from '@vacancy/testkit/random'
+import { errnoOf } from '../../engine/src/env.ts'
+import { CrashError, crash, createSimulatedDisk, restart, type SimulatedDisk } from '../../engine/src/testing/disk.ts'
+import { queueLimits, queueSettings, SERVE_SCHEMA } from '../../queue/src/config.ts'
+import { acknowledge, connect, disconnect, reject } from '../../queue/src/delivery.ts'
 import { findById } from '../../queue/src/id-index.ts'
 import type { Consumer, Delivery } from '../../queue/src/job.ts'
-import * as metrics from '../../queue/src/metrics.ts'
-import type { Partition, PartitionOptions } from '../../queue/src/partition.ts'
-import * as partitions from '../../queue/src/partition.ts'
-import * as producer from '../../queue/src/producer.ts'
-import * as queues from '../../queue/src/queue.ts'
-import type { QueueServer } from '../../queue/src/queue-server.ts'
-import * as queueServer from '../../queue/src/queue-server.ts'
-import * as tokens from '../../queue/src/tokens.ts'
-import { createLosingDisk, DISK_FAULTS, type DiskFault, type LosingDisk, planFault, startAgain } from './losing-disk.ts'
+import { createQueueMetrics } from '../../queue/src/metrics.ts'
+import {
+  createPartition,
+  momentOf,
+  outcomeOf,
+  type Partition,
+  type PartitionOptions,
+  runSoon,
+  startPartition,
+  stopPartition,
+} from '../../queue/src/partition.ts'
+import { makeTopic, submitParsed } from '../../queue/src/producer.ts'
+import { redrive } from '../../queue/src/queue.ts'
+import { QueueError, type QueueServer, servingOf } from '../../queue/src/queue-server.ts'
+import { createQueueAccess } from '../../queue/src/tokens.ts'
 import { losingJournal, SYNCS, type Sync } from './losing-journal.ts'
 import { jobsOf } from './memory-rows.ts'
+
+/**
+ * - `cut`: the power fails, and what was not synced may be lost
+ * - `kill`: the process ends, and the next one sees everything, synced or not
+ * - `sync`: a sync fails, and the system forgets what was to be written
+ * - `write`: a write fails half-way
+ * - `full`: no room for a write
+ */
+const DISK_FAULTS = ['cut', 'kill', 'sync', 'write', 'full'] as const
+type DiskFault = (typeof DISK_FAULTS)[number]
 
 const TOPIC = 'orders'
 const PRODUCERS = 3
@@ -64,7 +82,7 @@ export type LosingReport = {
 
 type Lane = {
   readonly random: Random
-  readonly disk: LosingDisk
+  disk: SimulatedDisk
   readonly fates: Map<string, Fate>
   /** Requests of unknown outcome, which are repeated with the same ids. */
   readonly unanswered: string[][]
@@ -81,10 +99,6 @@ type Lane = {
 
 export type LosingOptions = { readonly faults: number; readonly seed: number; readonly without?: Sync | undefined }
 
-/** The code under test. */
-const CODE = { ...config, ...metrics, ...tokens, ...partitions, ...producer, ...queueServer, ...delivery, ...queues }
-type Code = typeof CODE
-
 /** Stops at the first lane that found something. */
 export async function loseSyncs(
   { faults, seed, without }: LosingOptions,
@@ -96,7 +110,7 @@ export async function loseSyncs(
   const faultsOf = (lane: Lane) => Object.values(lane.faults).reduce((total, each) => total + each, 0)
   const isOver = () => sum(faultsOf) >= faults || lanes.some(({ found }) => found.length > 0)
   const timer = setInterval(() => say(`${sum(faultsOf)} of ${faults} faults`), 10_000)
-  await Promise.all(lanes.map((lane) => runLane(CODE, lane, without, isOver)))
+  await Promise.all(lanes.map((lane) => runLane(lane, without, isOver)))
   clearInterval(timer)
   return {
     seed,
@@ -114,7 +128,7 @@ function createLane(seed: number): Lane {
   const random = createRandom(seed)
   return {
     random,
-    disk: createLosingDisk(random),
+    disk: createSimulatedDisk(),
     fates: new Map(),
     unanswered: [],
     found: [],
@@ -129,61 +143,78 @@ function createLane(seed: number): Lane {
 }
 
 /** One process after the other on the same disk. */
-async function runLane(code: Code, lane: Lane, without: Sync | undefined, isOver: () => boolean): Promise<void> {
+async function runLane(lane: Lane, without: Sync | undefined, isOver: () => boolean): Promise<void> {
   while (!isOver()) {
-    const partition = code.createPartition(0, partitionOptions(code, lane, without))
+    const partition = createPartition(0, partitionOptions(lane, without))
     let wasCut = false
-    lane.disk.onFault = (fault) => {
+    planFaults(lane, (fault) => {
       lane.faults[fault]++
       wasCut = fault === 'cut'
       // Nothing of this process happens after its end.
-      if (lane.disk.isOff) partition.stopping.abort()
-      else planNext(lane)
-    }
-    planNext(lane)
+      if (wasCut || fault === 'kill') partition.stopping.abort()
+    })
     try {
-      await code.startPartition(partition)
-      await serve(code, lane, partition, isOver)
+      await startPartition(partition)
+      await serve(lane, partition, isOver)
     } catch (error) {
       // The process ends when it cannot open its journal.
       if (!isDiskError(error)) lane.found.push(`${error}`)
     }
-    lane.disk.plan = undefined
+    lane.disk.fault = () => undefined
     partition.stopping.abort()
-    await code.stopPartition(partition)
-    startAgain(lane.disk, wasCut)
+    await stopPartition(partition)
+    lane.disk = wasCut ? crash(lane.disk, () => lane.random.below(2) === 0) : restart(lane.disk)
   }
 }
 
 function isDiskError(error: unknown): boolean {
-  return error instanceof Error && error.name === 'DiskError'
+  return error instanceof CrashError || ['EIO', 'ENOSPC'].includes(errnoOf(error))
 }
 
-function planNext({ disk, random }: Lane): void {
-  planFault(disk, DISK_FAULTS[random.below(DISK_FAULTS.length)] as DiskFault, 1 + random.below(OPERATIONS_MAX))
+const CALLS_OF: { readonly [fault in DiskFault]?: readonly string[] } = {
+  sync: ['syncData', 'syncDirectory'],
+  write: ['write'],
+  full: ['write'],
+}
+const CHANGES = ['create', 'write', 'rename', 'unlink', 'syncData', 'syncDirectory']
+
+/** One fault after the other, until the process ends. */
+function planFaults({ disk, random }: Lane, onFault: (fault: DiskFault) => void): void {
+  const draw = () => ({ fault: pick(random, DISK_FAULTS), left: 1 + random.below(OPERATIONS_MAX) })
+  let next = draw()
+  disk.fault = ({ call, bytes }) => {
+    const { fault } = next
+    if (!CHANGES.includes(call) || --next.left > 0 || CALLS_OF[fault]?.includes(call) === false) return undefined
+    next = draw()
+    onFault(fault)
+    if (fault === 'write') return { kind: 'short', bytes: random.below(bytes + 1), code: 'EIO' }
+    return fault === 'cut' || fault === 'kill'
+      ? { kind: 'crash' }
+      : { kind: 'fail', code: fault === 'full' ? 'ENOSPC' : 'EIO' }
+  }
 }
 
-function partitionOptions(code: Code, lane: Lane, without: Sync | undefined): PartitionOptions {
-  const { values } = loadConfig({ schema: code.SERVE_SCHEMA, file: undefined, searched: [], given: new Map() })
+function partitionOptions(lane: Lane, without: Sync | undefined): PartitionOptions {
+  const { values } = loadConfig({ schema: SERVE_SCHEMA, file: undefined, searched: [], given: new Map() })
   const deliveries: Delivery[] = []
   return {
     clock: systemClock,
     log: createLogger({ level: 'silent', format: 'json', component: 'queue', write: () => undefined }),
     open: losingJournal(lane.disk, without),
-    limits: code.queueLimits(values),
+    limits: queueLimits(values),
     partitions: 1,
     ackFlushMs: 1,
     random: () => lane.random.next() / 2 ** 32,
     leasePrefix: () => 'losing',
     send: (delivery) => deliveries.push(delivery),
     sent: () => {
-      for (const delivery of deliveries.splice(0)) setImmediate(() => void consume(code, lane, delivery))
+      for (const delivery of deliveries.splice(0)) setImmediate(() => void consume(lane, delivery))
     },
     onLost: () => undefined,
     onLoading: () => undefined,
     onLoaded: (partition) => {
       compare(lane, partition)
-      connectConsumer(code, partition)
+      connectConsumer(partition)
       lane.onLoaded()
     },
     onGroup: () => undefined,
@@ -205,85 +236,85 @@ function compare(lane: Lane, { queue }: Partition): void {
 type PartitionConsumer = { readonly partition: Partition; readonly consumer: Consumer }
 const consumersOf = new WeakMap<Consumer, PartitionConsumer>()
 
-function connectConsumer(code: Code, partition: Partition): void {
+function connectConsumer(partition: Partition): void {
   if (partition.queue === undefined) return
   const fields = { name: 'w', topicName: TOPIC, prefetch: 20, confirms: true, tokenName: '', remote: '' }
-  const consumer = code.connect(partition.queue, fields, code.momentOf(partition))
+  const consumer = connect(partition.queue, fields, momentOf(partition))
   consumersOf.set(consumer, { partition, consumer })
-  code.runSoon(partition)
+  runSoon(partition)
 }
 
 /** A consumer that keeps jobs for long is stalled, and gets no others. */
-function reconnect(code: Code, consumer: Consumer): void {
+function reconnect(consumer: Consumer): void {
   const partition = consumersOf.get(consumer)?.partition
   if (partition?.queue?.consumers.get(consumer.id) !== consumer) return
-  code.disconnect(partition.queue, consumer, code.momentOf(partition))
-  connectConsumer(code, partition)
+  disconnect(partition.queue, consumer, momentOf(partition))
+  connectConsumer(partition)
 }
 
 /** Acknowledges most jobs, rejects some for good, and keeps some until the next connection. */
-async function consume(code: Code, lane: Lane, { consumer, job, seqId }: Delivery): Promise<void> {
+async function consume(lane: Lane, { consumer, job, seqId }: Delivery): Promise<void> {
   const partition = consumersOf.get(consumer)?.partition
   const queue = partition?.queue
-  if (partition === undefined || queue === undefined || lane.disk.isOff || consumer.topic === undefined) return
+  if (partition === undefined || queue === undefined || lane.disk.crashed || consumer.topic === undefined) return
   const { id } = job
   const ref = { jobId: id, seqId, lease: undefined }
   const choice = lane.random.below(10)
-  const now = code.momentOf(partition)
-  if (choice === 0) return void setTimeout(() => reconnect(code, consumer), KEEP_MS)
-  if (choice === 1) code.reject(queue, consumer, ref, { error: 'bad', requeue: false, delayMs: undefined }, now)
+  const now = momentOf(partition)
+  if (choice === 0) return void setTimeout(() => reconnect(consumer), KEEP_MS)
+  if (choice === 1) reject(queue, consumer, ref, { error: 'bad', requeue: false, delayMs: undefined }, now)
   else {
-    if (code.acknowledge(queue, consumer, ref, now) !== 'done') return
+    if (acknowledge(queue, consumer, ref, now) !== 'done') return
     const fate = lane.fates.get(id)
     if (fate !== undefined) fate.isAcknowledged = true
     // As the consumer interface confirms it.
     const group = queue.groups.at(-1) ?? queue.writing
     if (group !== undefined)
-      void code.outcomeOf(group, false).then((outcome) => {
+      void outcomeOf(group, false).then((outcome) => {
         if (outcome !== 'durable' || fate === undefined) return
         fate.isConfirmed = true
         lane.confirmed++
       })
   }
-  code.runSoon(partition)
+  runSoon(partition)
 }
 
 /** Producers and consumers work until the process ends. */
-async function serve(code: Code, lane: Lane, partition: Partition, isOver: () => boolean): Promise<void> {
-  const { values } = loadConfig({ schema: code.SERVE_SCHEMA, file: undefined, searched: [], given: new Map() })
-  const access = code.createQueueAccess(
+async function serve(lane: Lane, partition: Partition, isOver: () => boolean): Promise<void> {
+  const { values } = loadConfig({ schema: SERVE_SCHEMA, file: undefined, searched: [], given: new Map() })
+  const access = createQueueAccess(
     { clock: systemClock, others: undefined, isOtherGood: undefined, allowQueryToken: false },
     [],
   )
   const server: QueueServer = {
-    settings: code.queueSettings(values),
+    settings: queueSettings(values),
     log: partition.options.log,
     access,
-    metrics: code.createQueueMetrics('memory'),
+    metrics: createQueueMetrics('memory'),
     partitions: [partition],
   }
-  const isServing = () => !lane.disk.isOff && lane.found.length === 0 && !isOver()
-  await Promise.all(Array.from({ length: PRODUCERS }, () => produce(code, lane, server, isServing)))
+  const isServing = () => !lane.disk.crashed && lane.found.length === 0 && !isOver()
+  await Promise.all(Array.from({ length: PRODUCERS }, () => produce(lane, server, isServing)))
 }
 
-async function produce(code: Code, lane: Lane, server: QueueServer, isServing: () => boolean): Promise<void> {
+async function produce(lane: Lane, server: QueueServer, isServing: () => boolean): Promise<void> {
   const [partition] = server.partitions
   for (let failingSince: number | undefined; isServing(); ) {
     const topic = partition?.queue?.topics.get(TOPIC)
     const isFull = (topic?.jobs.size ?? 0) > JOBS_MAX
-    if (isFull) redriveDead(code, partition)
+    if (isFull) redriveDead(partition)
     const ids = isFull ? undefined : (lane.unanswered.pop() ?? newIds(lane))
     try {
       // Some requests come twice at the same time.
       const times = ids === undefined ? 0 : lane.random.below(4) === 0 ? 2 : 1
-      await Promise.all(Array.from({ length: times }, () => submitIds(code, lane, server, ids ?? [])))
+      await Promise.all(Array.from({ length: times }, () => submitIds(lane, server, ids ?? [])))
       failingSince = undefined
       // A turn of the event loop belongs to the consumer.
       await sleep(isFull ? RETRY_MS : 0)
     } catch (error) {
-      if (!(error instanceof code.QueueError)) throw error
+      if (!(error instanceof QueueError)) throw error
       if (ids !== undefined) lane.unanswered.push(ids)
-      if (error.code === 'topic_not_found') await createTopic(code, lane, server)
+      if (error.code === 'topic_not_found') await createTopic(lane, server)
       failingSince ??= performance.now()
       if (performance.now() - failingSince > RELOAD_MS && isServing())
         lane.found.push(`nothing is accepted for ${RELOAD_MS} ms: ${error.message}`)
@@ -296,13 +327,13 @@ function newIds(lane: Lane): string[] {
   return Array.from({ length: 1 + lane.random.below(JOBS_OF_REQUEST) }, () => `job-${lane.nextId++}`)
 }
 
-async function submitIds(code: Code, lane: Lane, server: QueueServer, ids: readonly string[]): Promise<void> {
+async function submitIds(lane: Lane, server: QueueServer, ids: readonly string[]): Promise<void> {
   // An id that was finished before its request is repeated is a new job.
   for (const id of ids)
     if (lane.fates.get(id)?.isAcknowledged !== false)
       lane.fates.set(id, { isAccepted: false, isAcknowledged: false, isConfirmed: false })
   const fields = { priority: 0, flags: 0, maxAttempts: 0, ackDeadlineMs: 0, runAt: 0, data: undefined, bytes: 0 }
-  const { duplicates } = await code.submitParsed(server, { topic: TOPIC, jobs: ids.map((id) => ({ id, ...fields })) })
+  const { duplicates } = await submitParsed(server, { topic: TOPIC, jobs: ids.map((id) => ({ id, ...fields })) })
   lane.duplicates += duplicates
   for (const id of ids) {
     const fate = lane.fates.get(id)
@@ -311,24 +342,24 @@ async function submitIds(code: Code, lane: Lane, server: QueueServer, ids: reado
   }
 }
 
-async function createTopic(code: Code, lane: Lane, server: QueueServer): Promise<void> {
+async function createTopic(lane: Lane, server: QueueServer): Promise<void> {
   try {
-    await code.makeTopic(server, code.servingOf(server, TOPIC), TOPIC, topicConfig.parse({}))
+    await makeTopic(server, servingOf(server, TOPIC), TOPIC, topicConfig.parse({}))
     lane.isTopicAccepted = true
   } catch (error) {
     // Another producer creates it, or the journal failed meanwhile.
-    if (!(error instanceof code.QueueError) && !/created once/.test(String(error))) throw error
+    if (!(error instanceof QueueError) && !/created once/.test(String(error))) throw error
   }
 }
 
-function redriveDead(code: Code, partition: Partition | undefined): void {
+function redriveDead(partition: Partition | undefined): void {
   const topic = partition?.queue?.topics.get(TOPIC)
   if (partition?.queue === undefined || topic === undefined || topic.dead.length < DEAD_MAX) return
   const dead = jobsOf(topic)
     .filter((job) => job.past?.group !== undefined)
     .slice(0, DEAD_MAX)
-  code.redrive(partition.queue, dead)
-  code.runSoon(partition)
+  redrive(partition.queue, dead)
+  runSoon(partition)
 }
 
 function sleep(ms: number): Promise<void> {

@@ -234,17 +234,12 @@ function liveness(world: World, workload: Workload): void {
       `nodes ${group.join(', ')} ${what} ${electionsMax(world) + 2} election timeouts after they were healed`,
     )
   }
-  const behind = () => {
-    const leader = leaderOf(world)?.process?.running
-    // Removed nodes no longer receive entries.
-    const members = new Set([...(leader?.voters() ?? []), ...(leader?.learners() ?? [])])
-    return group.filter((number) => members.has(number) && appliedAt(world, number) < probe.index)
-  }
+  const behind = () => membersOf(world, group).filter((number) => appliedAt(world, number) < probe.index)
   if (!runUntil(world, 20 * election + 2 * slack, () => behind().length === 0)) {
     violate('O13', `nodes ${behind().join(', ')} have not caught up with index ${probe.index}`)
   }
   oracles.checks.O12++
-  const isJoint = () => group.some((number) => nodeOf(world, number).process?.running?.isJoint())
+  const isJoint = () => membersOf(world, group).some((number) => nodeOf(world, number).process?.running?.isJoint())
   if (!runUntil(world, 10 * election + slack, () => !isJoint())) violate('O12', 'the joint phase does not end')
   // The end of a joint phase may have removed the leader from the voters: then it steps down
   // (docs/design/consensus.md#when-a-configuration-takes-effect).
@@ -256,7 +251,8 @@ function liveness(world: World, workload: Workload): void {
   stopWorkload(workload)
   // An up-to-date node has the best chance to win against a healthy leader.
   const index = () => leaderOf(world)?.process?.running?.raft.lastIndex ?? 0
-  const isQuiet = () => isIdle(workload) && group.every((number) => appliedAt(world, number) === index())
+  const isQuiet = () =>
+    isIdle(workload) && membersOf(world, group).every((number) => appliedAt(world, number) === index())
   runUntil(world, 10 * election + slack, isQuiet)
   let muffled = muffle(world, group)
   // An earlier transfer or removal may depose the leader once more, through delayed frames.
@@ -271,6 +267,13 @@ function liveness(world: World, workload: Workload): void {
     runUntil(world, 10 * election + slack, isQuiet)
     muffled = muffle(world, group)
   }
+}
+
+/** Those that the leader knows as members: removed nodes receive no entries. */
+function membersOf(world: World, group: readonly number[]): number[] {
+  const leader = leaderOf(world)?.process?.running
+  const members = [...(leader?.voters() ?? []), ...(leader?.learners() ?? [])]
+  return group.filter((number) => members.includes(number))
 }
 
 /** An operator requests a transfer to a node that does not respond: it must time out. */
@@ -349,16 +352,15 @@ function startProbe(world: World, workload: Workload): { index: number } {
 /** Heals everything and checks that all nodes reach the same state. */
 function converge(world: World, workload: Workload): void {
   stopWorkload(workload)
-  const all = world.nodes.filter(({ isRemoved }) => !isRemoved).map(({ number }) => number)
+  const all = world.nodes.map(({ number }) => number)
   world.group = all
   heal(world, all)
   const election = electionUs(world)
   const isEven = () => {
     if (!isIdle(workload)) return false
-    const leader = leaderOf(world)
-    const index = leader?.process?.running?.raft.lastIndex ?? -1
-    const members = [...(leader?.process?.running?.voters() ?? []), ...(leader?.process?.running?.learners() ?? [])]
-    return index >= world.oracles.committed && members.every((number) => hasApplied(nodeOf(world, number), index))
+    const index = leaderOf(world)?.process?.running?.raft.lastIndex ?? -1
+    const isThere = (number: number) => hasApplied(nodeOf(world, number), index)
+    return index >= world.oracles.committed && membersOf(world, all).every(isThere)
   }
   if (!runUntil(world, 60 * election + 4 * (world.program.slackUs ?? 0), isEven)) {
     const where = world.nodes.map(

@@ -18,7 +18,7 @@ import {
   viewOf,
 } from '../../engine/src/raft/entry.ts'
 import { termAt } from '../../engine/src/raft/log.ts'
-import { type Change, decodeConfiguration, votersOnly } from '../../engine/src/raft/membership.ts'
+import { type Change, decodeConfiguration, isVoter, type Step, votersOnly } from '../../engine/src/raft/membership.ts'
 import type { Configuration, Message } from '../../engine/src/raft/messages.ts'
 import {
   applied,
@@ -82,7 +82,7 @@ type WaitingRead = { readonly index: number; readonly token: number; readonly re
 
 type CoreNode = {
   readonly host: Host
-  readonly looksAtDisk: boolean
+  readonly kind: LogKind
   readonly probesBack: Random
   readonly id: number
   readonly log: CoreLog
@@ -147,7 +147,7 @@ function incarnationOf(number: number): string {
 function startCore(host: Host, kind: LogKind): Running {
   const { node, world } = host
   const { knobs } = world
-  const id = node.number
+  const id = node.raftId
   const isMute = node.wipedAt > 0
   const log = kind.open(host, {
     onStored(ready) {
@@ -199,7 +199,7 @@ function startCore(host: Host, kind: LogKind): Running {
   onState(world.oracles, node.number, snapshot.index, machine.digestLo, machine.digestHi)
   const core: CoreNode = {
     host,
-    looksAtDisk: kind.durableEvery === 1,
+    kind,
     probesBack: streamOf(world.seed, `node ${node.number} start ${node.starts} probes`),
     id,
     log,
@@ -217,6 +217,7 @@ function startCore(host: Host, kind: LogKind): Running {
     ledTerm: 0,
     ticks: 0,
   }
+  const idOf = (number: number) => nodeOf(world, number).raftId
   const beat = (): void => {
     tick(raft)
     if (++core.ticks % knobs.heartbeatTicks === 0) storeCommit(raft)
@@ -235,11 +236,11 @@ function startCore(host: Host, kind: LogKind): Running {
     },
     onOpen: () => undefined,
     onClosed(peer, stream, isDead) {
-      reportUnreachable(raft, idOf(core, peer))
+      reportUnreachable(raft, idOf(peer))
       // docs/design/consensus.md#fast-failover: the leader's process has ended.
-      if (isDead && stream === 'control' && raft.leader === idOf(core, peer) && raft.role !== 'leader') {
+      if (isDead && stream === 'control' && raft.leader === idOf(peer) && raft.role !== 'leader') {
         host.env.schedule.after(knobs.tickMs * between(host.random, 1, 10), () => {
-          if (raft.leader !== idOf(core, peer)) return
+          if (raft.leader !== idOf(peer)) return
           forgetLeader(raft)
           campaign(raft)
           pump(core)
@@ -286,20 +287,9 @@ export function halvesOf({ voters, outgoing }: Configuration): readonly (readonl
   return outgoing.length > 0 ? [voters, outgoing] : [voters]
 }
 
-/** Raft id of a node, if its configuration contains it. */
-function idOf(core: CoreNode, number: number): number {
-  const name = core.host.world.nodes[number - 1]?.name
-  return core.configuration.members.find((member) => member.node === name)?.id ?? 0
-}
-
-function numberOfId(core: CoreNode, id: number): number {
-  const member = core.configuration.members.find((known) => known.id === id)
-  // An initial member, or a node unknown to this configuration: then only responses to its own messages reach it.
-  return member ? core.host.world.nodes.findIndex(({ name }) => name === member.node) + 1 : id < 1_000 ? id : 0
-}
-
-function numbersOf(core: CoreNode, ids: readonly number[]): number[] {
-  return [...new Set(ids.map((id) => numberOfId(core, id)))].filter((number) => number > 0)
+/** Nobody has an id whose node has joined anew. */
+function numbersOf({ host: { world } }: CoreNode, ids: readonly number[]): number[] {
+  return world.nodes.filter(({ raftId }) => ids.includes(raftId)).map(({ number }) => number)
 }
 
 function streamOfMessage({ type }: Message): StreamKind {
@@ -308,8 +298,8 @@ function streamOfMessage({ type }: Message): StreamKind {
 
 function sendAll(core: CoreNode, messages: readonly Message[]): void {
   for (const message of messages) {
-    const to = numberOfId(core, message.to)
-    if (to === 0 || to > core.host.world.nodes.length || to === core.host.node.number) continue
+    const [to] = numbersOf(core, [message.to])
+    if (to === undefined || to === core.host.node.number) continue
     let bytes = 100
     if (message.type === 'append') {
       let count = 0
@@ -393,6 +383,7 @@ function observe(core: CoreNode): void {
     core.ledTerm = raft.term
     isolate(host)
     checks.O1++
+    if (!isVoter(raft.configuration, raft.id)) violate('O1', `node ${raft.id} leads term ${raft.term} without a vote`)
     for (const [index, term] of [...committedTerms].slice(-LOOKED_BACK)) {
       if (index >= raft.firstIndex && term < raft.term && termAt(raft, index) !== term)
         violate('O1', `node ${raft.id} leads term ${raft.term} without the committed index ${index} of term ${term}`)
@@ -404,12 +395,13 @@ function observe(core: CoreNode): void {
   if (known === term) return
   if (known !== undefined) violate('O2', `index ${raft.commit} is committed with terms ${known} and ${term}`)
   committedTerms.set(raft.commit, term)
-  if (!core.looksAtDisk) return
+  if (core.kind.durableEvery !== 1) return
   checks.O9++
   for (const half of halvesOf(raft.configuration)) {
-    const holders = numbersOf(core, half).filter((number) => {
-      const { process, wipedAt } = nodeOf(host.world, number)
-      return wipedAt === 0 && (process?.running?.isDurable(raft.commit, term) ?? true)
+    // What a node that has joined anew had on its disk before is not known.
+    const holders = half.filter((id) => {
+      const node = host.world.nodes.find(({ raftId }) => raftId === id)
+      return node?.wipedAt !== 0 ? !node : (node.process?.running?.isDurable(raft.commit, term) ?? true)
     })
     if (holders.length * 2 <= half.length)
       violate('O9', `index ${raft.commit} is committed, but durable only on nodes ${holders} of ${half}`)
@@ -513,7 +505,7 @@ function applyBatch(core: CoreNode, batch: EntryBatch): void {
     const kind = entryKind(view, at)
     const waiting = core.writes.get(index)
     if (waiting) core.writes.delete(index)
-    if (core.looksAtDisk && !core.log.isDurable(index, term)) {
+    if (core.kind.durableEvery === 1 && !core.log.isDurable(index, term)) {
       violate('O9', `node ${node.number} applies index ${index} of term ${term}, which is not on its disk (H5)`)
     }
     world.counts.entries++
@@ -535,6 +527,7 @@ function applyBatch(core: CoreNode, batch: EntryBatch): void {
       core.configuration = decodeConfiguration(bytes.subarray(start, end)) as Configuration
       applyConfiguration(raft, index, core.configuration)
       distrustWiped(world, raft)
+      admit(core)
       note(world.trace, world.scheduler.nowUs, node.number, 'change', index, () => JSON.stringify(core.configuration))
     }
     // Another term has this index: the proposal is certainly in no log
@@ -602,39 +595,54 @@ function act(core: CoreNode, action: Action): string {
   // Bare cores have no clock.
   if (action.kind === 'set-time') return 'no time'
   if (action.kind === 'maintenance' || action.kind === 'load') return 'cores have no store'
-  const id = idOf(core, action.target)
-  if (id === 0) return 'unknown node'
   if (action.kind === 'transfer') {
-    const taken = transferLeader(raft, id)
+    const taken = transferLeader(raft, nodeOf(host.world, action.target).raftId)
     if (taken === 'taken') counts.transfers++
     pump(core)
     return taken === 'taken' ? '' : taken
   }
   if (host.world.nodes.some(({ isDamaged }) => isDamaged)) return 'a disk is damaged'
   if (host.world.nodes.some(({ wipedAt }) => wipedAt > 0)) return 'a voter is mute'
-  const taken = proposeChange(raft, drawChange(core, action.kind, id))
+  const taken = proposeChange(raft, drawChange(core, action.kind, nodeOf(host.world, action.target)))
   if (typeof taken === 'number') counts.membershipChanges++
   pump(core)
   return typeof taken === 'number' ? '' : String(taken)
 }
 
-/** One change, or several at once through a joint phase. */
-function drawChange(core: CoreNode, kind: 'promote' | 'demote' | 'remove', id: number): Change {
+/** One change, or several at once. Nodes that are no members are added. */
+function drawChange(core: CoreNode, kind: 'promote' | 'demote', target: SimulatedNode): Change {
   const { random } = core.host
-  const steps = [{ type: kind === 'remove' ? 'demote' : kind, id } as const]
-  if (chance(random, 0.5)) return { steps, ...(chance(random, 0.3) && { phase: 'joint' as const }) }
-  const { voters, learners } = core.configuration
-  const more = shuffle(random, [...voters, ...learners])
-    .filter((other) => other !== id)
-    .slice(0, 1 + random.below(2))
-  return {
-    steps: [
-      ...steps,
-      ...more.map((other) => ({
-        type: voters.includes(other) ? ('demote' as const) : ('promote' as const),
-        id: other,
-      })),
-    ],
-    phase: 'joint',
+  const { voters, members } = core.configuration
+  const { number, name: node, raftId: id } = target
+  const joining = { node, incarnation: incarnationOf(number) }
+  const ids = members.map((member) => member.id)
+  const steps: Step[] = []
+  if (!ids.includes(id)) steps.push({ type: kind === 'promote' ? 'addVoter' : 'addLearner', ...joining })
+  else steps.push({ type: isRemoval(core, kind, id) ? 'remove' : kind, id })
+  const more = chance(random, 0.5) ? 0 : 1 + random.below(2)
+  for (const other of shuffle(random, ids).slice(0, more)) {
+    if (other === id) continue
+    steps.push({ type: chance(random, 0.2) ? 'remove' : voters.includes(other) ? 'demote' : 'promote', id: other })
+  }
+  return { steps, ...(chance(random, 0.3) && { phase: 'joint' as const }) }
+}
+
+/** Learners are not demoted but removed, and so are some voters. */
+function isRemoval({ host: { random }, configuration }: CoreNode, kind: 'promote' | 'demote', id: number): boolean {
+  return kind === 'demote' && (configuration.learners.includes(id) || chance(random, 0.2))
+}
+
+/** A node that was removed and added again starts anew under the id of the new member, without its old disk. */
+function admit({ host: { world }, configuration, kind }: CoreNode): void {
+  for (const { id, node: name } of configuration.members) {
+    // Ids grow with the entries that add members.
+    const node = world.nodes.find((each) => each.name === name && each.raftId < id)
+    if (!node) continue
+    node.raftId = id
+    scheduleIn(world.scheduler, 0, () => {
+      endProcess(world, node, 'joined anew', false)
+      node.storage = kind.create(world, node, firstSnapshot(firstConfiguration(world)))
+      restartLater(world, node, 1_000)
+    })
   }
 }

@@ -70,7 +70,7 @@ import {
   STAYS_LEVEL,
   stateDigest,
 } from '../../engine/src/store/store.ts'
-import { crash, createSimulatedDisk, restart, type SimulatedDisk, stopBefore } from '../../engine/src/testing/disk.ts'
+import { crash, createSimulatedDisk, restart, type SimulatedDisk } from '../../engine/src/testing/disk.ts'
 import { addRead, createReadBatch, takeReadBatch } from '../../engine/src/threads/reads.ts'
 import {
   ANSWER_BYTES,
@@ -100,7 +100,7 @@ import { CODECS, SHARD, type StoreImage, storeImages } from './store-images.ts'
 import { createStoreMachine, createStoreReference, storeTools } from './store-machine.ts'
 import { encodeOnStore, IMAGE_REGISTERS, imageValue } from './store-workload.ts'
 import { note } from './trace.ts'
-import { rot } from './wal-log.ts'
+import { meetDisk } from './wal-log.ts'
 import {
   type Action,
   endProcess,
@@ -213,25 +213,6 @@ function meet(world: World, node: SimulatedNode, fault: Fault): boolean {
         storageOf(node).disk.capacityBytes = CAPACITY
       })
       return true
-    case 'cut':
-      if (!node.process) return false
-      stopBefore(disk, detail >>> 1, () => {
-        node.stopped = detail % 2 === 0 ? 'killed' : 'power loss'
-      })
-      return true
-    case 'diskerror': {
-      if (!node.process) return false
-      node.mayFail = true
-      const from = disk.operations.length + (detail % 8)
-      disk.fault = ({ number, call }) => {
-        if (number < from || (call !== 'write' && call !== 'syncData' && call !== 'syncDirectory')) return undefined
-        disk.fault = () => undefined
-        return { kind: 'fail', code: 'EIO' }
-      }
-      return true
-    }
-    case 'corrupt':
-      return rot(world, node.number, disk, `${DATA}/wal`, detail)
     case 'wipe':
       return wipe(world, node, lengthUs)
     case 'shutdown':
@@ -240,7 +221,7 @@ function meet(world: World, node: SimulatedNode, fault: Fault): boolean {
       node.isExhausted = node.process?.running?.exhaust?.(true) ?? false
       return node.isExhausted
     default:
-      return false
+      return meetDisk(world, node, disk, fault, `${DATA}/wal`)
   }
 }
 
@@ -862,8 +843,7 @@ function act(driver: DriverNode, action: Action, nameOf: (number: number) => str
   if (action.kind === 'load') return load(driver, member, action.image)
   if (host.world.nodes.some(({ isDamaged }) => isDamaged)) return 'a disk is damaged'
   let answer = ''
-  const kind = action.kind === 'remove' ? 'demote' : action.kind
-  requestAdmin(member, { kind, node: nameOf(action.target) }, ({ status, text }) => {
+  requestAdmin(member, { kind: action.kind, node: nameOf(action.target) }, ({ status, text }) => {
     answer = status === 202 ? '' : text
     if (status !== 202) return
     if (action.kind === 'transfer') counts.transfers++

@@ -1,4 +1,4 @@
-import { createRandom, type Random } from '@vacancy/testkit/random'
+import { createRandom, type Random, tries } from '@vacancy/testkit/random'
 import { expect, test } from 'vitest'
 import {
   call,
@@ -156,7 +156,7 @@ function isExplained(operations: readonly Operation[], state = MISSING): boolean
 }
 
 test('sequential effects are linearizable with any number of concurrent operations', () => {
-  for (let i = 0; i < 300; i++) {
+  for (let i = 0; i < tries(300); i++) {
     const random = createRandom(SEED + i)
     const operations = generate(random, 5 + random.below(120), 1 + random.below(8))
     expect(verdictOf(operations), `seed ${SEED + i}`).toBe('linearizable')
@@ -164,7 +164,7 @@ test('sequential effects are linearizable with any number of concurrent operatio
 })
 
 test('a history with many unknown outcomes is decided, either way', () => {
-  for (let i = 0; i < 40; i++) {
+  for (let i = 0; i < tries(40); i++) {
     const random = createRandom(SEED + i)
     const operations = generate(random, 200, 8, 4)
     const last = Math.max(...operations.flatMap(({ returnedAt }) => (Number.isFinite(returnedAt) ? [returnedAt] : [])))
@@ -259,7 +259,7 @@ test('a given order cannot make an invalid history valid', () => {
       expect(checkHistory(operations, { order }).verdict, lines.join('; ')).toBe('linearizable')
     }
   }
-  for (let i = 0; i < 200; i++) {
+  for (let i = 0; i < tries(200); i++) {
     const random = createRandom(SEED + i)
     const operations = generate(random, 2 + random.below(6), 1 + random.below(3))
     const one = operations[random.below(operations.length)] as Operation

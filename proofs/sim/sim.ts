@@ -2,8 +2,6 @@
  * `npm run proofs -- sim`: simulated clusters by the thousand (docs/design/testing.md#simulation,
  * docs/design/testing.md#a-failing-seed).
  *
- * USAGE_TEXT lists the forms of the command.
- *
  * Unless a program is given, it is drawn from the seed: mostly bare cores, which are fast, and in three of ten seeds
  * whole nodes with the production store.
  *
@@ -12,9 +10,9 @@
 
 import { randomInt } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { parseArgs } from 'node:util'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
-import { commitOf } from '@vacancy/shared/node'
+import { VacancyError } from '@vacancy/shared'
+import { commitOf, defineCommand } from '@vacancy/shared/node'
 import { streamOf } from '@vacancy/testkit/random'
 import { type RunOptions, type RunResult, runSeed } from './cluster.ts'
 import { arrayLog } from './core-log.ts'
@@ -45,25 +43,6 @@ const HOLES_SEEDS = 1_000
 const TWICE_EVERY = 100
 const LINES_KEPT = 2_000
 const SAY_MS = 10_000
-const USAGE = 64
-
-const USAGE_TEXT = `usage:
-  npm run proofs -- sim --seeds 1000 [--from 1]     that many seeds; a failing one is shrunk, and its replay command printed
-  npm run proofs -- sim --profile all --seeds 4000 --jobs 2 --json FILE
-                                             each profile in turn, on two threads, and the counts of each
-  npm run proofs -- sim --seed 8412                 one seed, with a description of its last events
-  npm run proofs -- sim --replay failure-8412.json  the fault schedule of a failure, independent of the seed
-
-flags:
-  --profile NAME                 which faults (default mixed): all, ${PROFILES.join(', ')}
-  --jobs N                       number of threads (default 1)
-  --from random                  starts at a random seed and prints it
-  --program mix|core|log|driver  the program of each seed; mix draws it from the seed (default)
-  --length F                     runs F times as long (default 1)
-  --json FILE                    the counts as JSON
-  --keep-going                   continue after a failing seed
-  --no-shrink                    do not shrink a failing seed`
-
 type Settings = {
   readonly profile: Profile
   /** Seeds take all profiles in turn. */
@@ -73,62 +52,46 @@ type Settings = {
   readonly length: number
 }
 
-const OPTIONS = {
-  seeds: { type: 'string', default: '100' },
-  from: { type: 'string', default: '1' },
-  seed: { type: 'string' },
-  replay: { type: 'string' },
-  profile: { type: 'string', default: 'mixed' },
-  program: { type: 'string', default: 'mix' },
-  jobs: { type: 'string', default: '1' },
-  length: { type: 'string', default: '1' },
-  json: { type: 'string' },
-  'keep-going': { type: 'boolean', default: false },
-  'no-shrink': { type: 'boolean', default: false },
-  help: { type: 'boolean', short: 'h', default: false },
-} as const
+const SEED = { type: 'integer', min: 0, max: 2 ** 48 } as const
+const WHOLE = { type: 'integer', min: 1, max: 1_000_000_000 } as const
 
-/** The parsed flags, or an error message. */
-function flagsOf(args: readonly string[]) {
-  let values: ReturnType<typeof parseArgs<{ args: string[]; options: typeof OPTIONS }>>['values']
-  try {
-    values = parseArgs({ args: [...args], options: OPTIONS }).values
-  } catch (error) {
-    return (error as Error).message
-  }
-  if (values.from === 'random') values.from = String(randomInt(2 ** 40))
-  for (const name of ['seeds', 'from', 'seed', 'jobs'] as const) {
-    const text = values[name]
-    if (text !== undefined && !/^\d{1,15}$/.test(text)) return `--${name} must be a whole number, not "${text}"`
-  }
-  if (!(Number(values.length) > 0)) return `--length must be a number above 0, not "${values.length}"`
-  return values
-}
-
-export async function main(args: readonly string[], say: (line: string) => void): Promise<number> {
-  const values = flagsOf(args)
-  if (typeof values === 'string') {
-    say(`${values}\n\n${USAGE_TEXT}`)
-    return USAGE
-  }
-  if (values.help) {
-    say(USAGE_TEXT)
-    return 0
-  }
-  const hasAllProfiles = values.profile === 'all'
-  const profile = hasAllProfiles ? 'mixed' : PROFILES.find((name) => name === values.profile)
-  const { program } = values
-  if (!profile || (program !== 'mix' && !PROGRAMS[program])) {
-    say(`profiles: all, ${PROFILES.join(', ')}; programs: mix, ${Object.keys(PROGRAMS).join(', ')}`)
-    return USAGE
-  }
-  const settings: Settings = { profile, hasAllProfiles, program, length: Number(values.length) }
-  if (values.replay) return replay(values.replay, say)
-  if (values.seed) return one(settings, Number(values.seed), say)
-  const from = Number(values.from)
-  const seeds = Number(values.seeds)
-  return many(settings, from, seeds, values, say)
-}
+export const simCommand = defineCommand({
+  name: 'proofs sim',
+  component: 'sim',
+  summary: 'Simulates clusters by the thousand. A failing seed is shrunk, and the command that repeats it is printed.',
+  flags: {
+    seeds: { ...WHOLE, default: 100, summary: 'How many.' },
+    from: { type: 'text', default: '1', summary: 'The first seed, or random.' },
+    seed: { ...SEED, summary: 'One seed, with a description of its last events.' },
+    replay: { type: 'text', value: 'FILE', summary: 'The schedule of failure-SEED.json, independent of the seed.' },
+    profile: { type: 'choice', choices: ['all', ...PROFILES], default: 'mixed', summary: 'Which faults.' },
+    program: {
+      type: 'choice',
+      choices: ['mix', ...Object.keys(PROGRAMS)],
+      default: 'mix',
+      summary: 'The program of each seed; mix draws it from the seed.',
+    },
+    jobs: { ...WHOLE, default: 1, summary: 'Threads.' },
+    length: { type: 'text', default: '1', value: 'F', summary: 'Runs F times as long.' },
+    json: { type: 'text', value: 'FILE', summary: 'The counts of each profile as JSON.' },
+    'keep-going': { type: 'boolean', summary: 'Continues after a failing seed.' },
+    'no-shrink': { type: 'boolean', summary: 'Does not shrink a failing seed.' },
+  },
+  run: async ({ flags }) => {
+    const say = (line: string) => void process.stdout.write(`${line}\n`)
+    const { profile: named, program, seeds, seed } = flags
+    const from = flags.from === 'random' ? randomInt(2 ** 40) : Number(flags.from)
+    const length = Number(flags.length)
+    if (!Number.isSafeInteger(from))
+      throw new VacancyError('usage_error', { reason: `--from is no seed: ${flags.from}` })
+    if (!(length > 0)) throw new VacancyError('usage_error', { reason: `--length is no factor: ${flags.length}` })
+    const profile = PROFILES.find((name) => name === named) ?? 'mixed'
+    const settings: Settings = { profile, hasAllProfiles: named === 'all', program, length }
+    if (flags.replay !== undefined) return replay(flags.replay, say)
+    if (seed !== undefined) return one(settings, seed, say)
+    return await many(settings, from, seeds, flags, say)
+  },
+})
 
 /** The settings of one seed, with its profile and program. */
 function settingsOfSeed(all: Settings, seed: number): Settings {
@@ -159,9 +122,9 @@ function commandOf(all: Settings, seed: number): string {
 
 type Values = {
   readonly json?: string | undefined
-  readonly jobs: string
-  readonly 'keep-going': boolean
-  readonly 'no-shrink': boolean
+  readonly jobs: number
+  readonly keepGoing: boolean
+  readonly noShrink: boolean
 }
 
 /** One summary per profile that was run. */
@@ -174,7 +137,7 @@ async function many(
   values: Values,
   say: (line: string) => void,
 ): Promise<number> {
-  const jobs = Number(values.jobs)
+  const { jobs } = values
   const profiles =
     jobs > 1
       ? await runOnThreads(settings, from, seeds, jobs, values, say)
@@ -232,8 +195,8 @@ function runSeeds(
     }
     if (!result.failure) continue
     failed++
-    tellFailure(settings, result, !values['no-shrink'], say)
-    if (!values['keep-going']) break
+    tellFailure(settings, result, !values.noShrink, say)
+    if (!values.keepGoing) break
   }
   return profiles
 }

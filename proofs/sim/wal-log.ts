@@ -25,8 +25,9 @@ import { listLogFiles, replayEntries, scanLog, termAt } from '../../engine/src/w
 import { installWal, prepareNext, type Wal } from '../../engine/src/wal/wal.ts'
 import { type FromWal, handleWalMessages, type ToWal, type WalThread } from '../../engine/src/wal/wal-thread.ts'
 import { batchesFrom, type CoreLog, type CoreSnapshot, type LogEvents, type LogKind } from './core-log.ts'
+import type { Fault } from './knobs.ts'
 import { committedTerm, violate } from './oracles.ts'
-import { type Host, syncUs, type World } from './world.ts'
+import { type Host, type SimulatedNode, syncUs, type World } from './world.ts'
 
 const FOLDER = '/wal'
 const SNAPSHOT_FOLDER = '/'
@@ -56,7 +57,8 @@ export const walLog: LogKind = {
     return { disk: left, identity }
   },
   open: (host, events) => openWalLog(host, host.node.storage as WalStorage, events),
-  meet(world, node, { kind, lengthUs, detail }) {
+  meet(world, node, fault) {
+    const { kind, lengthUs, detail } = fault
     const { disk } = node.storage as WalStorage
     if (kind === 'fulldisk') {
       // It may not even be able to create a log.
@@ -71,26 +73,7 @@ export const walLog: LogKind = {
       })
       return true
     }
-    if (kind === 'cut') {
-      if (!node.process) return false
-      stopBefore(disk, detail >>> 1, () => {
-        node.stopped = detail % 2 === 0 ? 'killed' : 'power loss'
-      })
-      return true
-    }
-    if (kind === 'diskerror') {
-      if (!node.process) return false
-      node.mayFail = true
-      const from = disk.operations.length + (detail % 8)
-      disk.fault = ({ number, call }) => {
-        if (number < from || (call !== 'write' && call !== 'syncData' && call !== 'syncDirectory')) return undefined
-        disk.fault = () => undefined
-        return { kind: 'fail', code: 'EIO' }
-      }
-      return true
-    }
-    if (kind === 'corrupt') return rot(world, node.number, disk, FOLDER, detail)
-    return false
+    return meetDisk(world, node, disk, fault, FOLDER)
   },
   heal(_world, node) {
     const { disk } = node.storage as WalStorage
@@ -100,11 +83,38 @@ export const walLog: LogKind = {
   },
 }
 
+/** Faults of any disk that holds a log in a folder. @returns whether it was applied */
+export function meetDisk(
+  world: World,
+  node: SimulatedNode,
+  disk: SimulatedDisk,
+  { kind, detail }: Fault,
+  folder: string,
+): boolean {
+  if (kind === 'corrupt') return rot(world, node.number, disk, folder, detail)
+  if (!node.process) return false
+  if (kind === 'cut') {
+    stopBefore(disk, detail >>> 1, () => {
+      node.stopped = detail % 2 === 0 ? 'killed' : 'power loss'
+    })
+    return true
+  }
+  if (kind !== 'diskerror') return false
+  node.mayFail = true
+  const from = disk.operations.length + (detail % 8)
+  disk.fault = ({ number, call }) => {
+    if (number < from || (call !== 'write' && call !== 'syncData' && call !== 'syncDirectory')) return undefined
+    disk.fault = () => undefined
+    return { kind: 'fail', code: 'EIO' }
+  }
+  return true
+}
+
 /**
  * Flips bits in old synced data on a minority of the nodes. Damage to the last group is indistinguishable from a
  * partially written group, so it is left out (docs/design/storage.md#torn-tail-or-corruption).
  */
-export function rot(world: World, number: number, disk: SimulatedDisk, folder: string, detail: number): boolean {
+function rot(world: World, number: number, disk: SimulatedDisk, folder: string, detail: number): boolean {
   const damaged = world.nodes.filter(({ isDamaged }) => isDamaged).length
   const node = world.nodes[number - 1]
   if (!node || node.isDamaged || (damaged + 1) * 2 >= world.knobs.voters) return false
@@ -196,17 +206,7 @@ function openWalLog(host: Host, storage: WalStorage, events: LogEvents): CoreLog
     const { index, term } = snapshot
     wal = createWal(env, FOLDER, identity, { index, term }, options)
     replaceFile(disk, FORMED, Uint8Array.of(1))
-    recovered = {
-      term,
-      vote: 0,
-      commit: index,
-      snapshot,
-      firstIndex: index + 1,
-      lastIndex: index,
-      lastTerm: term,
-      terms: [{ term, firstIndex: index }],
-      entries: [],
-    }
+    recovered = { term, vote: 0, commit: index, ...nothingAfter(snapshot) }
   } else {
     const opened = openWal(env, FOLDER, identity, { ...options, isClean: false })
     wal = opened.wal
@@ -327,21 +327,19 @@ function openWalLog(host: Host, storage: WalStorage, events: LogEvents): CoreLog
 
 type Opened = ReturnType<typeof openWal>['recovered']
 
+/** A log that begins after a snapshot, and has nothing yet. */
+function nothingAfter(snapshot: CoreSnapshot) {
+  const { index, term } = snapshot
+  const terms = [{ term, firstIndex: index }]
+  return { snapshot, firstIndex: index + 1, lastIndex: index, lastTerm: term, terms, entries: [] }
+}
+
 function recover(disk: SimulatedDisk, opened: Opened, snapshot: CoreSnapshot, wal: Wal): CoreLog['recovered'] {
   const { index, term } = snapshot
   if (index > opened.lastIndex || (recoveredTerm(opened, index) || term) !== term) {
     // The process ended after writing the snapshot and before truncating the log.
     if (!installWal(wal, { index, term })) throw new VacancyError('no_room', { directory: FOLDER })
-    const { hardState } = wal
-    return {
-      ...hardState,
-      snapshot,
-      firstIndex: index + 1,
-      lastIndex: index,
-      lastTerm: term,
-      terms: [{ term, firstIndex: index }],
-      entries: [],
-    }
+    return { ...wal.hardState, ...nothingAfter(snapshot) }
   }
   assertConnects(opened, { index, term })
   const { scan, lastIndex } = opened

@@ -54,7 +54,7 @@ export type Answer =
 
 export type Action =
   | { readonly kind: 'transfer'; readonly target: number }
-  | { readonly kind: 'promote' | 'demote' | 'remove'; readonly target: number }
+  | { readonly kind: 'promote' | 'demote'; readonly target: number }
   | { readonly kind: 'snapshot' }
   | { readonly kind: 'set-time' }
   /** Drops the days before today; with a reason, any number of them. */
@@ -155,8 +155,8 @@ export type SimulatedNode = {
   wipedAt: number
   /** It was a voter with this disk, so it counts for a majority even when it is down. */
   wasVoter: boolean
-  /** Permanently removed by an operator. */
-  isRemoved: boolean
+  /** Of bare cores: its number, until it joins anew (docs/design/consensus.md#identities). */
+  raftId: number
   leaderTerm: number
   /** Its last reported freshness. */
   freshMs: number
@@ -261,7 +261,7 @@ export function createWorld(options: WorldOptions): World {
       stopped: '',
       wipedAt: 0,
       wasVoter: false,
-      isRemoved: false,
+      raftId: i + 1,
       leaderTerm: 0,
       freshMs: Number.NEGATIVE_INFINITY,
       lastEnd: '',
@@ -334,7 +334,7 @@ export function nodeOf(world: World, number: number): SimulatedNode {
 
 /** Starts a process on the node's disk. */
 export function startNode(world: World, node: SimulatedNode): void {
-  if (node.process || node.isRemoved) return
+  if (node.process) return
   const process: Process = {
     number: ++world.processes,
     node,

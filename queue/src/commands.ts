@@ -5,19 +5,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createProducer, type NewJob, type SubmittedJob, VacancyQueueError } from '@vacancy/client/queue'
 import { EXIT, VacancyError } from '@vacancy/shared'
 import { JOB_LIMITS, type JobView, QUEUE_ROUTES, type TopicStats } from '@vacancy/shared/contract'
-import { type Command, count, defineCommand, type FlagValues, tableLines } from '@vacancy/shared/node'
+import { type Command, count, defineCommand, type FlagValues, named, tableLines } from '@vacancy/shared/node'
 import { usage } from '@vacancy/shared/node-api'
 import { type Api, callApi, openApi } from './command-api.ts'
 
 const CLIENT_FLAGS = {
-  url: { type: 'text', value: 'URL', default: 'http://127.0.0.1:8080', summary: 'Address of the queue.' },
+  url: { ...named('URL'), default: 'http://127.0.0.1:8080', summary: 'Address of the queue.' },
   token: { type: 'text', summary: 'Token of the auth file; VACANCY_QUEUE_TOKEN keeps it out of the process list.' },
-  'token-file': { type: 'text', value: 'FILE', summary: 'File whose first line is the token.' },
-  'tls-ca': {
-    type: 'text',
-    value: 'FILE',
-    summary: 'CA certificates for an https address, PEM, instead of those of the system.',
-  },
+  'token-file': { ...named('FILE'), summary: 'File whose first line is the token.' },
+  'tls-ca': { ...named('FILE'), summary: 'CA certificates for an https address, PEM, instead of those of the system.' },
   json: { type: 'boolean', summary: 'JSON instead of text.' },
 } as const
 type ClientFlags = FlagValues<typeof CLIENT_FLAGS>
@@ -97,7 +93,7 @@ const submitCommand = defineCommand({
   summary: 'Submits a job, or with --lines one job per line. The token has the role producer or admin.',
   flags: {
     ...CLIENT_FLAGS,
-    file: { type: 'text', value: 'FILE', summary: 'File with the payload, instead of PAYLOAD; without both, stdin.' },
+    file: { ...named('FILE'), summary: 'File with the payload, instead of PAYLOAD; without both, stdin.' },
     lines: { type: 'boolean', summary: 'Each line is the payload of a job. Empty lines are skipped.' },
     id: {
       type: 'text',
@@ -278,8 +274,8 @@ function printTail(rows: readonly ReturnType<typeof tailRow>[], isChosen: boolea
 // --- dead ---
 
 const FILTER_FLAGS = {
-  error: { type: 'text', value: 'TEXT', summary: 'Only jobs whose last error contains it.' },
-  group: { type: 'text', value: 'TEXT', summary: 'Only jobs of this error group, as --groups prints it.' },
+  error: { ...named('TEXT'), summary: 'Only jobs whose last error contains it.' },
+  group: { ...named('TEXT'), summary: 'Only jobs of this error group, as --groups prints it.' },
 } as const
 
 const PAYLOAD_SHOWN = 200
@@ -374,8 +370,7 @@ const redriveCommand = defineCommand({
     ids: { type: 'list', value: 'ID,…', summary: 'These jobs.' },
     all: { type: 'boolean', summary: 'All jobs that are dead when the command starts.' },
     to: {
-      type: 'text',
-      value: 'TOPIC',
+      ...named('TOPIC'),
       summary: 'Moves them to another topic. A job whose id that topic has already stays dead.',
     },
   },

@@ -1,6 +1,6 @@
 /** Metrics of the queue. What happens for every job or request is counted in plain numbers and read with each page. */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { type Metrics, type MetricsTable, registerMetrics } from '@vacancy/shared/node'
+import { counter, gauge, histogram, type Metrics, type MetricsTable, registerMetrics } from '@vacancy/shared/node'
 import type { Moment, Topic } from './job.ts'
 import { addBuckets, type Buckets, bucketsReading, createBuckets, LATENCY_SECONDS, observe } from './latency.ts'
 import { oldestReady } from './places.ts'
@@ -10,106 +10,66 @@ const COMMIT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.
 const GROUP_CHANGES = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 10_000]
 
 export const QUEUE_METRICS = {
-  vacancy_queue_ready_jobs: { type: 'gauge', help: 'Jobs that wait for a consumer.', labels: ['topic'] },
-  vacancy_queue_delayed_jobs: { type: 'gauge', help: 'Jobs that become ready later.', labels: ['topic'] },
-  vacancy_queue_leased_jobs: { type: 'gauge', help: 'Jobs that consumers work on.', labels: ['topic'] },
-  vacancy_queue_dead_jobs: { type: 'gauge', help: 'Jobs that failed for good.', labels: ['topic'] },
-  vacancy_queue_bytes: { type: 'gauge', help: 'Payload bytes of unfinished jobs.', labels: ['topic'] },
-  vacancy_queue_oldest_ready_seconds: { type: 'gauge', help: 'Age of the oldest ready job.', labels: ['topic'] },
-  vacancy_queue_jobs_accepted_total: { type: 'counter', help: 'Jobs stored.', labels: ['topic'] },
-  vacancy_queue_jobs_duplicate_total: {
-    type: 'counter',
-    help: 'Submitted jobs whose id was known.',
-    labels: ['topic'],
-  },
-  vacancy_queue_jobs_delivered_total: { type: 'counter', help: 'Deliveries.', labels: ['topic'] },
-  vacancy_queue_jobs_redelivered_total: {
-    type: 'counter',
-    help: 'Jobs that came back to be delivered again, by cause: nack, expired or disconnect.',
-    labels: ['topic', 'cause'],
-  },
-  vacancy_queue_jobs_acked_total: {
-    type: 'counter',
-    help: 'Jobs finished, by whether their lease had ended (late="1").',
-    labels: ['topic', 'late'],
-  },
-  vacancy_queue_jobs_dead_total: {
-    type: 'counter',
-    help: 'Jobs that became dead, by reason.',
-    labels: ['topic', 'reason'],
-  },
-  vacancy_queue_dead_dropped_total: {
-    type: 'counter',
-    help: 'Dead jobs dropped because of the limits of their topic.',
-    labels: ['topic'],
-  },
-  vacancy_queue_jobs_rejected_total: {
-    type: 'counter',
-    help: 'Submitted jobs refused because the queue, the topic or the disk was full, by reason.',
-    labels: ['topic', 'reason'],
-  },
+  vacancy_queue_ready_jobs: gauge('Jobs that wait for a consumer.', ['topic']),
+  vacancy_queue_delayed_jobs: gauge('Jobs that become ready later.', ['topic']),
+  vacancy_queue_leased_jobs: gauge('Jobs that consumers work on.', ['topic']),
+  vacancy_queue_dead_jobs: gauge('Jobs that failed for good.', ['topic']),
+  vacancy_queue_bytes: gauge('Payload bytes of unfinished jobs.', ['topic']),
+  vacancy_queue_oldest_ready_seconds: gauge('Age of the oldest ready job.', ['topic']),
+  vacancy_queue_jobs_accepted_total: counter('Jobs stored.', ['topic']),
+  vacancy_queue_jobs_duplicate_total: counter('Submitted jobs whose id was known.', ['topic']),
+  vacancy_queue_jobs_delivered_total: counter('Deliveries.', ['topic']),
+  vacancy_queue_jobs_redelivered_total: counter(
+    'Jobs that came back to be delivered again, by cause: nack, expired or disconnect.',
+    ['topic', 'cause'],
+  ),
+  vacancy_queue_jobs_acked_total: counter('Jobs finished, by whether their lease had ended (late="1").', [
+    'topic',
+    'late',
+  ]),
+  vacancy_queue_jobs_dead_total: counter('Jobs that became dead, by reason.', ['topic', 'reason']),
+  vacancy_queue_dead_dropped_total: counter('Dead jobs dropped because of the limits of their topic.', ['topic']),
+  vacancy_queue_jobs_rejected_total: counter(
+    'Submitted jobs refused because the queue, the topic or the disk was full, by reason.',
+    ['topic', 'reason'],
+  ),
   vacancy_queue_delivery_seconds: {
-    type: 'histogram',
-    help: 'Time from acceptance to the first delivery.',
-    labels: ['topic'],
+    ...histogram('Time from acceptance to the first delivery.', ['topic']),
     buckets: LATENCY_SECONDS,
   },
   vacancy_queue_ack_seconds: {
-    type: 'histogram',
-    help: 'Time from a delivery to its acknowledgement.',
-    labels: ['topic'],
+    ...histogram('Time from a delivery to its acknowledgement.', ['topic']),
     buckets: LATENCY_SECONDS,
   },
-  vacancy_queue_websocket_connections: { type: 'gauge', help: 'Open consumer connections.' },
-  vacancy_queue_consumers: { type: 'gauge', help: 'Consumers.', labels: ['topic'] },
-  vacancy_queue_consumers_stalled: {
-    type: 'gauge',
-    help: 'Consumers that get no jobs because they let three in a row expire in silence.',
-    labels: ['topic'],
-  },
-  vacancy_queue_http_requests_total: {
-    type: 'counter',
-    help: 'Requests of producers.',
-    labels: ['method', 'route', 'status'],
-  },
+  vacancy_queue_websocket_connections: gauge('Open consumer connections.'),
+  vacancy_queue_consumers: gauge('Consumers.', ['topic']),
+  vacancy_queue_consumers_stalled: gauge(
+    'Consumers that get no jobs because they let three in a row expire in silence.',
+    ['topic'],
+  ),
+  vacancy_queue_http_requests_total: counter('Requests of producers.', ['method', 'route', 'status']),
   vacancy_queue_http_request_duration_seconds: {
-    type: 'histogram',
-    help: 'Time from the request to the end of its response.',
-    labels: ['method', 'route'],
+    ...histogram('Time from the request to the end of its response.', ['method', 'route']),
     buckets: LATENCY_SECONDS,
   },
-  vacancy_queue_auth_failures_total: { type: 'counter', help: 'Requests and connections with an unknown token.' },
+  vacancy_queue_auth_failures_total: counter('Requests and connections with an unknown token.'),
   vacancy_queue_journal_commit_seconds: {
-    type: 'histogram',
-    help: 'Time until a group of changes was durable.',
-    labels: ['journal'],
+    ...histogram('Time until a group of changes was durable.', ['journal']),
     buckets: COMMIT_SECONDS,
   },
-  vacancy_queue_journal_group_records: {
-    type: 'histogram',
-    help: 'Changes in a group.',
-    labels: ['journal'],
-    buckets: GROUP_CHANGES,
-  },
-  vacancy_queue_journal_bytes: { type: 'gauge', help: 'Size of the journal.' },
-  vacancy_queue_journal_free_bytes: { type: 'gauge', help: 'Space in the journal that will be used again.' },
-  vacancy_queue_journal_errors_total: {
-    type: 'counter',
-    help: 'Failed journal operations: open, write, or full for a full disk.',
-    labels: ['op'],
-  },
-  vacancy_queue_owner: { type: 'gauge', help: '1 where this process owns the partition.', labels: ['partition'] },
-  vacancy_queue_owner_changes_total: {
-    type: 'counter',
-    help: 'Times this process became the owner.',
-    labels: ['partition'],
-  },
-  vacancy_queue_event_loop_delay_seconds: {
-    type: 'gauge',
-    help: 'Delay of the event loop since the last scrape, by quantile, with the 10 ms between two samples.',
-    labels: ['quantile'],
-  },
-  vacancy_queue_topics: { type: 'gauge', help: 'Topics.' },
+  vacancy_queue_journal_group_records: { ...histogram('Changes in a group.', ['journal']), buckets: GROUP_CHANGES },
+  vacancy_queue_journal_bytes: gauge('Size of the journal.'),
+  vacancy_queue_journal_free_bytes: gauge('Space in the journal that will be used again.'),
+  vacancy_queue_journal_errors_total: counter('Failed journal operations: open, write, or full for a full disk.', [
+    'op',
+  ]),
+  vacancy_queue_owner: gauge('1 where this process owns the partition.', ['partition']),
+  vacancy_queue_owner_changes_total: counter('Times this process became the owner.', ['partition']),
+  vacancy_queue_event_loop_delay_seconds: gauge(
+    'Delay of the event loop since the last scrape, by quantile, with the 10 ms between two samples.',
+    ['quantile'],
+  ),
+  vacancy_queue_topics: gauge('Topics.'),
 } as const satisfies MetricsTable
 
 type Row = keyof typeof QUEUE_METRICS

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { createRandom } from '@vacancy/testkit/random'
+import { createRandom, tries } from '@vacancy/testkit/random'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { base64, startTestQueue, subscribe, type TestQueue } from './testing/queue.ts'
 
@@ -88,7 +88,7 @@ describe('the file of a queue', () => {
     // A copy of the files as a crash leaves them.
     const [main, wal] = [readFileSync(file()), readFileSync(log)]
     await stopped()
-    for (let round = 0; round < 12; round++) {
+    for (let round = 0; round < tries(12); round++) {
       writeFileSync(file(), main)
       const at = random.below(wal.length)
       const spoiled = Buffer.from(wal)

@@ -1,8 +1,9 @@
 /** Flags and settings of a folder that `npm start` or `npm run start:node` makes. */
+import { whole } from '@vacancy/shared/node'
 
 export const SAMPLE_FLAGS = {
-  days: { type: 'integer', min: 1, max: 365, default: 120, summary: 'Nights on sale of a new sample.' },
-  seed: { type: 'integer', min: 0, max: 4_294_967_295, default: 1, summary: 'Seed of the random sample data.' },
+  days: { ...whole(120, 1, 365), summary: 'Nights on sale of a new sample.' },
+  seed: { ...whole(1, 0, 4_294_967_295), summary: 'Seed of the random sample data.' },
 } as const
 
 /** The configuration a new folder gets; it is the user's from then on. */

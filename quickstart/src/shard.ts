@@ -7,7 +7,7 @@ import { relative, resolve } from 'node:path'
 import { tableOf } from '@vacancy/cli/table'
 import { connect, VacancyCallError } from '@vacancy/client'
 import { formatDay } from '@vacancy/shared'
-import { defineCommand, runCommand, tableLines } from '@vacancy/shared/node'
+import { defineCommand, runCommand, tableLines, whole } from '@vacancy/shared/node'
 import type { RequestFields } from '@vacancy/shared/wire'
 import { type Component, LEARNER, nodesOf, SHARD, shardPlan } from './platform/plan.ts'
 import { leaderNode, type Platform } from './platform/platform.ts'
@@ -28,18 +28,12 @@ const BLOCKS_TRIED_MAX = 20
 const FLAGS = {
   dir: { type: 'text', value: 'DIR', default: './quickstart-shard', summary: 'Data folder, created if absent.' },
   packages: {
-    type: 'integer',
-    min: 1,
-    max: 15_000_000,
-    default: PACKAGES,
+    ...whole(PACKAGES, 1, 15_000_000),
     summary: 'Daily packages of a new sample; each of the four nodes holds all.',
   },
   ...SAMPLE_FLAGS,
   block: {
-    type: 'integer',
-    min: 0,
-    max: 200,
-    default: 1,
+    ...whole(1, 0, 200),
     summary: 'The nodes use addresses from 127.0.N.1; if these are taken, the next N and other ports.',
   },
   'one-address': {
@@ -47,10 +41,7 @@ const FLAGS = {
     summary: 'All on 127.0.0.1 with different ports; the default on machines without other loopback addresses.',
   },
   'console-port': {
-    type: 'integer',
-    min: 0,
-    max: 65_535,
-    default: 8000,
+    ...whole(8000, 0, 65_535),
     summary: 'Port of the console on 127.0.0.1; the next free one when it is taken, any when 0.',
   },
   'no-sample': {

@@ -3,7 +3,7 @@
 import { resolve } from 'node:path'
 import { tableOf } from '@vacancy/cli/table'
 import { connect, VacancyCallError } from '@vacancy/client'
-import { defineCommand, runCommand, tableLines } from '@vacancy/shared/node'
+import { defineCommand, runCommand, tableLines, whole } from '@vacancy/shared/node'
 import { freePort } from './launch.ts'
 import { type Component, HOST, nodePlan } from './platform/plan.ts'
 import type { Platform } from './platform/platform.ts'
@@ -22,28 +22,13 @@ const TCP_PORT = 7777
 
 const FLAGS = {
   dir: { type: 'text', value: 'DIR', default: './quickstart-data', summary: 'Data folder, created if absent.' },
-  packages: {
-    type: 'integer',
-    min: 1,
-    max: 60_000_000,
-    default: PACKAGES,
-    summary: 'Daily packages of a new sample.',
-  },
+  packages: { ...whole(PACKAGES, 1, 60_000_000), summary: 'Daily packages of a new sample.' },
   ...SAMPLE_FLAGS,
   'tcp-port': {
-    type: 'integer',
-    min: 0,
-    max: 65_535,
-    default: TCP_PORT,
+    ...whole(TCP_PORT, 0, 65_535),
     summary: 'Port of the data protocol; the next free one when it is taken, any when 0.',
   },
-  'api-port': {
-    type: 'integer',
-    min: 0,
-    max: 65_535,
-    default: 8080,
-    summary: 'Port of the HTTP API, in the same way.',
-  },
+  'api-port': { ...whole(8080, 0, 65_535), summary: 'Port of the HTTP API, in the same way.' },
 } as const
 
 const startCommand = defineCommand({

@@ -5,29 +5,6 @@
 
 import { cutToBytes, fitErrorText } from './text.ts'
 
-/** Codes of ERROR replies. Numeric codes are sent alone, the others with a colon and an explanation. */
-export type WireCode =
-  | 'VALIDATION_ERROR'
-  | 'NOT_FOUND'
-  | 'OVERFLOW'
-  | 'UNDERFLOW'
-  | 'FORBIDDEN'
-  | 'SOLD_OUT'
-  | 'PRICE_CHANGED'
-  | 'RESTRICTED'
-  | 'EXPIRED'
-  | 'CONFLICT'
-  | 'TOO_OLD'
-  | 'AUTH_ERROR'
-  | 'PARSE_ERROR'
-  | '308'
-  | '404'
-  | '405'
-  | '408'
-  | '429'
-  | '500'
-  | '503'
-
 /**
  * What a caller can do about an error.
  *
@@ -40,7 +17,8 @@ export type WireCode =
  */
 export type ErrorKind = 'request' | 'client' | 'retry' | 'unknown_outcome' | 'internal'
 
-const KIND_OF_WIRE: { readonly [code in WireCode]: ErrorKind } = {
+/** Codes of ERROR replies. Numeric codes are sent alone, the others with a colon and an explanation. */
+const KIND_OF_WIRE = {
   VALIDATION_ERROR: 'request',
   NOT_FOUND: 'request',
   OVERFLOW: 'request',
@@ -61,7 +39,8 @@ const KIND_OF_WIRE: { readonly [code in WireCode]: ErrorKind } = {
   '429': 'retry',
   '500': 'unknown_outcome',
   '503': 'retry',
-}
+} as const satisfies { readonly [code: string]: ErrorKind }
+export type WireCode = keyof typeof KIND_OF_WIRE
 
 /** Exit codes of all programs (docs/design/http.md#process-rules). */
 export const EXIT = {
@@ -96,262 +75,183 @@ export type ErrorRow = {
   readonly message: string
 }
 
+/** An ERROR reply. */
+const reply = <const W extends WireCode>(wire: W, http: number) => ({ wire, http, retry: false })
+/** One after which the same call may succeed: nothing was done. */
+const again = <const W extends WireCode>(wire: W, http: number) => ({ wire, http, retry: true })
+const local = (http: number) => ({ http, retry: false })
+/** Ends its process. */
+const ends = (http: number, exit: number) => ({ http, retry: false, exit })
+
 export const ERRORS = {
   // Replies to requests.
-  validation_error: { wire: 'VALIDATION_ERROR', http: 400, retry: false, message: '{reason}' },
-  parse_error: { wire: 'PARSE_ERROR', http: 400, retry: false, message: '{reason}' },
-  not_found: { wire: 'NOT_FOUND', http: 400, retry: false, message: '{what} not found' },
-  overflow: {
-    wire: 'OVERFLOW',
-    http: 400,
-    retry: false,
-    message: 'availability would exceed 255, it is {left}',
-  },
-  underflow: {
-    wire: 'UNDERFLOW',
-    http: 400,
-    retry: false,
-    message: 'availability would drop below 0, {left} left',
-  },
-  forbidden: { wire: 'FORBIDDEN', http: 403, retry: false, message: 'role {role} may not run {command}' },
-  sold_out: {
-    wire: 'SOLD_OUT',
-    http: 409,
-    retry: false,
-    message: 'line={line} date={date} left={left} wanted={wanted}',
-  },
-  price_changed: { wire: 'PRICE_CHANGED', http: 409, retry: false, message: 'total={total}' },
-  restricted: { wire: 'RESTRICTED', http: 409, retry: false, message: 'line={line} date={date} rule={rule}' },
-  expired: { wire: 'EXPIRED', http: 409, retry: false, message: 'state={state}' },
-  conflict: { wire: 'CONFLICT', http: 409, retry: false, message: 'state={state}' },
-  update_too_old: { wire: 'TOO_OLD', http: 410, retry: false, message: 'oldest={oldest}' },
-  auth_error: { wire: 'AUTH_ERROR', http: 401, retry: false, message: 'login required' },
+  validation_error: { ...reply('VALIDATION_ERROR', 400), message: '{reason}' },
+  parse_error: { ...reply('PARSE_ERROR', 400), message: '{reason}' },
+  not_found: { ...reply('NOT_FOUND', 400), message: '{what} not found' },
+  overflow: { ...reply('OVERFLOW', 400), message: 'availability would exceed 255, it is {left}' },
+  underflow: { ...reply('UNDERFLOW', 400), message: 'availability would drop below 0, {left} left' },
+  forbidden: { ...reply('FORBIDDEN', 403), message: 'role {role} may not run {command}' },
+  sold_out: { ...reply('SOLD_OUT', 409), message: 'line={line} date={date} left={left} wanted={wanted}' },
+  price_changed: { ...reply('PRICE_CHANGED', 409), message: 'total={total}' },
+  restricted: { ...reply('RESTRICTED', 409), message: 'line={line} date={date} rule={rule}' },
+  expired: { ...reply('EXPIRED', 409), message: 'state={state}' },
+  conflict: { ...reply('CONFLICT', 409), message: 'state={state}' },
+  update_too_old: { ...reply('TOO_OLD', 410), message: 'oldest={oldest}' },
+  auth_error: { ...reply('AUTH_ERROR', 401), message: 'login required' },
   overloaded: {
-    wire: '429',
-    http: 429,
-    retry: true,
+    ...again('429', 429),
     message: 'Too many requests are in flight. Nothing was done. Wait a moment, then retry.',
   },
   not_serving: {
-    wire: '503',
-    http: 503,
-    retry: true,
+    ...again('503', 503),
     message: 'The node is not serving: it is starting, restoring or shutting down. Nothing was done. Retry later.',
   },
-  no_leader: {
-    wire: '503',
-    http: 503,
-    retry: true,
-    message: 'No leader is known. Nothing was done. Retry later.',
-  },
+  no_leader: { ...again('503', 503), message: 'No leader is known. Nothing was done. Retry later.' },
   transferring: {
-    wire: '503',
-    http: 503,
-    retry: true,
+    ...again('503', 503),
     message: 'Leadership is being transferred to another node. Nothing was done. Retry now, on this node or the other.',
   },
   not_leader: {
-    wire: '308',
-    http: 503,
-    retry: true,
+    ...again('308', 503),
     message: 'This node is not the leader. Nothing was done. Send writes to the leader.',
   },
   leader_reads_off: {
-    wire: '405',
-    http: 503,
-    retry: true,
+    ...again('405', 503),
     message: 'The leader does not serve reads (leader_reads: false). Read from another node.',
   },
   not_caught_up: {
-    wire: '308',
-    http: 503,
-    retry: true,
+    ...again('308', 503),
     message: 'This node has not applied the index that the read requires. Retry, or read from another node.',
   },
   stale: {
-    wire: '503',
-    http: 503,
-    retry: true,
+    ...again('503', 503),
     message: 'This node may be staler than the read accepts. Retry, or read from another node.',
   },
   disk_full: {
-    wire: '503',
-    http: 503,
-    retry: true,
+    ...again('503', 503),
     message: 'The disk is full. Nothing was written; reads continue. Free disk space: writes resume automatically.',
   },
   memory_full: {
-    wire: '503',
-    http: 503,
-    retry: true,
+    ...again('503', 503),
     message:
       'The memory for data is full. Nothing was written; reads, updates and deletes continue. Delete data, or restart with more memory.',
   },
-  unknown_route: {
-    wire: '404',
-    http: 404,
-    retry: false,
-    message: 'No shard is known for the segment. Check its name.',
-  },
+  unknown_route: { ...reply('404', 404), message: 'No shard is known for the segment. Check its name.' },
   outcome_unknown: {
-    wire: '408',
-    http: 504,
-    retry: false,
+    ...reply('408', 504),
     message: 'The outcome of the write is unknown. Read the state, or retry with the same request key.',
   },
   too_old: {
-    wire: '408',
-    http: 504,
-    retry: false,
+    ...reply('408', 504),
     message:
       'The request number is below the window of its session, so its outcome is no longer known. Read the state.',
   },
   session_expired: {
-    wire: '408',
-    http: 504,
-    retry: false,
+    ...reply('408', 504),
     message:
       'The session of the request key has expired, and with it the outcome of its earlier writes. Open a new session and read the state.',
   },
   internal: {
-    wire: '500',
-    http: 500,
-    retry: false,
+    ...reply('500', 500),
     exit: EXIT.failure,
     message: 'Internal error: {reason}. The outcome of a write is unknown.',
   },
 
   // Errors detected by the client library.
-  malformed_reply: { http: 502, retry: false, message: 'The reply to {command} cannot be read: {reason}.' },
-  connection_failed: { http: 503, retry: true, message: 'No connection to {address}: {reason}. Nothing was sent.' },
+  malformed_reply: { ...local(502), message: 'The reply to {command} cannot be read: {reason}.' },
+  connection_failed: { ...local(503), retry: true, message: 'No connection to {address}: {reason}. Nothing was sent.' },
   connection_lost: {
-    http: 504,
-    retry: false,
+    ...local(504),
     message: 'The connection to {address} was lost before the reply arrived: {reason}.',
   },
-  deadline_exceeded: { http: 504, retry: false, message: 'No reply to {command} within {milliseconds} ms.' },
-  cancelled: { http: 499, retry: false, message: '{command} was cancelled by the caller.' },
-  login_failed: { http: 401, retry: false, message: '{address} refused the token.' },
-  client_closed: { http: 503, retry: false, message: 'The client was closed.' },
+  deadline_exceeded: { ...local(504), message: 'No reply to {command} within {milliseconds} ms.' },
+  cancelled: { ...local(499), message: '{command} was cancelled by the caller.' },
+  login_failed: { ...local(401), message: '{address} refused the token.' },
+  client_closed: { ...local(503), message: 'The client was closed.' },
   backpressure: {
-    http: 429,
+    ...local(429),
     retry: true,
     message: '{count} requests are already waiting for replies. Nothing was sent. Slow down, or raise the limit.',
   },
 
   // Errors that prevent a process from starting, or end it.
-  failure: { http: 500, retry: false, exit: EXIT.failure, message: '{reason}' },
-  usage_error: { http: 400, retry: false, exit: EXIT.usage, message: '{reason}' },
-  invalid_config: { http: 400, retry: false, exit: EXIT.usage, message: '{reason}' },
-  invalid_codecs: { http: 400, retry: false, exit: EXIT.usage, message: 'Codec list: {entry} {reason}.' },
-  invalid_tokens: { http: 400, retry: false, exit: EXIT.usage, message: '{reason}' },
-  invalid_tls: { http: 400, retry: false, exit: EXIT.usage, message: '{reason}' },
+  failure: { ...ends(500, EXIT.failure), message: '{reason}' },
+  usage_error: { ...ends(400, EXIT.usage), message: '{reason}' },
+  invalid_config: { ...ends(400, EXIT.usage), message: '{reason}' },
+  invalid_codecs: { ...ends(400, EXIT.usage), message: 'Codec list: {entry} {reason}.' },
+  invalid_tokens: { ...ends(400, EXIT.usage), message: '{reason}' },
+  invalid_tls: { ...ends(400, EXIT.usage), message: '{reason}' },
   kernel_unavailable: {
-    http: 500,
-    retry: false,
-    exit: EXIT.usage,
+    ...ends(500, EXIT.usage),
     message:
       '{file} cannot be loaded: {reason}. Build it with `npm run build -w engine`, and use the Node that npm installs.',
   },
-  data_conflict: { http: 409, retry: false, exit: EXIT.conflict, message: '{reason}' },
+  data_conflict: { ...ends(409, EXIT.conflict), message: '{reason}' },
   codecs_changed: {
-    http: 409,
-    retry: false,
-    exit: EXIT.conflict,
+    ...ends(409, EXIT.conflict),
     message: 'The codec list in {file} differs from the one in {directory}: {reason}.',
   },
   wrong_shard: {
-    http: 409,
-    retry: false,
-    exit: EXIT.conflict,
+    ...ends(409, EXIT.conflict),
     message: '{directory} belongs to shard {found}, not {wanted}. Use the directory of {wanted}.',
   },
   directory_in_use: {
-    http: 409,
-    retry: false,
-    exit: EXIT.conflict,
+    ...ends(409, EXIT.conflict),
     message:
       '{directory} is in use by another process, which calls itself process {pid}. Stop it, or choose another directory.',
   },
   lock_lost: {
-    http: 409,
-    retry: false,
-    exit: EXIT.conflict,
+    ...ends(409, EXIT.conflict),
     message:
       '{file} was deleted or replaced while the node ran: another process may use the folder. Nothing more is written. Check that no other process uses it, then start again.',
   },
-  no_snapshot: {
-    http: 409,
-    retry: false,
-    exit: EXIT.conflict,
-    message: '{directory} contains no snapshot of shard {shard}.',
-  },
-  invalid_csv: { http: 400, retry: false, exit: EXIT.conflict, message: '{file}:{line}: {reason}' },
+  no_snapshot: { ...ends(409, EXIT.conflict), message: '{directory} contains no snapshot of shard {shard}.' },
+  invalid_csv: { ...ends(400, EXIT.conflict), message: '{file}:{line}: {reason}' },
   unknown_feature: {
-    http: 400,
-    retry: false,
-    exit: EXIT.conflict,
+    ...ends(400, EXIT.conflict),
     message: '{file}:{line}: rate feature {feature} is not in the codec list; did you mean {nearest}?',
   },
   import_failed: {
-    http: 400,
-    retry: false,
-    exit: EXIT.conflict,
+    ...ends(400, EXIT.conflict),
     message: 'The import failed with {count} errors. Nothing was written.',
   },
-  port_taken: { http: 500, retry: false, exit: EXIT.bind, message: 'Cannot listen on {address}: {reason}.' },
+  port_taken: { ...ends(500, EXIT.bind), message: 'Cannot listen on {address}: {reason}.' },
   disk_failed: {
-    http: 500,
-    retry: false,
-    exit: EXIT.write,
+    ...ends(500, EXIT.write),
     message: '{operation} of {file} failed: {reason}. Unsynced data is not trusted. Check the disk, then restart.',
   },
   memory_too_small: {
-    http: 503,
-    retry: false,
-    exit: EXIT.usage,
+    ...ends(503, EXIT.usage),
     message:
       'The snapshot of index {index} with {packages} packages needs about {needed} bytes of memory, and memory_max_bytes: {memory} leaves {room} for data. Give more memory, or split the data into several shards (build-snapshot --max-shard-packages).',
   },
   no_room: {
-    http: 503,
-    retry: false,
-    exit: EXIT.write,
+    ...ends(503, EXIT.write),
     message:
       'The disk of {directory} is full: there is no space to create the log. Nothing was lost. Free disk space, then restart.',
   },
   corrupt_data: {
-    http: 500,
-    retry: false,
-    exit: EXIT.corruption,
+    ...ends(500, EXIT.corruption),
     message:
       '{file} is damaged at byte {offset}: {reason}. Run `vacancy inspect` to see what is affected. A member of a shard can be restarted with --rejoin.',
   },
-  assertion_failed: { http: 500, retry: false, exit: EXIT.assertion, message: 'Internal error: {reason}.' },
+  assertion_failed: { ...ends(500, EXIT.assertion), message: 'Internal error: {reason}.' },
   digest_mismatch: {
-    http: 500,
-    retry: false,
-    exit: EXIT.digest,
+    ...ends(500, EXIT.digest),
     message: 'The state after index {index} has digest {found}, expected {wanted}.',
   },
   memory_exhausted: {
-    http: 500,
-    retry: false,
-    exit: EXIT.memory,
+    ...ends(500, EXIT.memory),
     message:
       'No free block of {bytes} bytes: {used} of {limit} bytes of memory are in use. Restart the node, which compacts its memory. If it exits again, raise memory_max_bytes.',
   },
   suspect_data: {
-    http: 500,
-    retry: false,
-    exit: EXIT.digest,
+    ...ends(500, EXIT.digest),
     message:
       '{directory} is not trusted: {reason} Restore a backup, or start once with `vacancy run --accept-loss` to continue with the data that the directory holds.',
   },
   cores_changed: {
-    http: 500,
-    retry: false,
-    exit: EXIT.coresChanged,
+    ...ends(500, EXIT.coresChanged),
     message: 'The number of cores changed from {before} to {now}. Restart the process.',
   },
 } as const satisfies Record<string, ErrorRow>
@@ -435,22 +335,14 @@ export function kindOf(code: ErrorName): ErrorKind {
   if (wire !== undefined) return KIND_OF_WIRE[wire]
   if (exit !== undefined) return exit === EXIT.usage || exit === EXIT.conflict ? 'request' : 'internal'
   if (retry) return 'retry'
-  return CLIENT_KINDS[code as ClientError]
+  return CLIENT_KINDS[code as keyof typeof CLIENT_KINDS]
 }
 
-type ClientError =
-  | 'malformed_reply'
-  | 'connection_lost'
-  | 'deadline_exceeded'
-  | 'cancelled'
-  | 'login_failed'
-  | 'client_closed'
-
-const CLIENT_KINDS: { readonly [code in ClientError]: ErrorKind } = {
+const CLIENT_KINDS = {
   malformed_reply: 'unknown_outcome',
   connection_lost: 'unknown_outcome',
   deadline_exceeded: 'unknown_outcome',
   cancelled: 'unknown_outcome',
   login_failed: 'client',
   client_closed: 'client',
-}
+} as const

@@ -1,3 +1,4 @@
+import { law } from '@vacancy/testkit/law'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { compareIds, formatSession, parseId, parseSession } from './ids.ts'
@@ -10,7 +11,6 @@ import {
   packPropertyIdInto,
   unpackPropertyId,
 } from './property-id.ts'
-import { law } from './testing/law.ts'
 import { bytesOfHex, hexOf, replyVectors } from './testing/vectors.ts'
 import { cleanErrorText, cutToBytes, fitErrorText, isUtf8, textFault } from './text.ts'
 

@@ -81,3 +81,9 @@ export function shuffle<T>(random: Random, items: T[]): T[] {
   }
   return items
 }
+
+/** Of `npm test`, which has little time: `npm run test:all` tries as often as a test names. */
+const isShort = process.env['VACANCY_TEST_TRIES'] === 'few'
+
+/** How often a test tries something that it could try without end: a fifth of `all` in `npm test`. */
+export const tries = (all: number): number => (isShort ? Math.ceil(all / 5) : all)

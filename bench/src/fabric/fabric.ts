@@ -4,7 +4,7 @@
  */
 
 import { EXIT } from '@vacancy/shared'
-import { defineCommand } from '@vacancy/shared/node'
+import { defineCommand, whole } from '@vacancy/shared/node'
 import type { Program } from '@vacancy/testkit/program'
 import { failure } from '../failure.ts'
 import type { RowReport } from '../format.ts'
@@ -49,8 +49,8 @@ export const fabricCommand = defineCommand({
   component: 'fabric',
   summary: 'Sends requests through routers and bridges, and through relays that pass bytes on, in turns.',
   flags: {
-    requests: { type: 'integer', min: 1_000, max: 10_000_000, default: 100_000, summary: 'Requests of a run.' },
-    rounds: { type: 'integer', min: 1, max: 100, default: 5, summary: 'Runs of each; figures are their medians.' },
+    requests: { ...whole(100_000, 1_000, 10_000_000), summary: 'Requests of a run.' },
+    rounds: { ...whole(5, 1, 100), summary: 'Runs of each; figures are their medians.' },
     only: { type: 'list', value: '1,3', summary: 'These rows only.' },
     ...RECORD_FLAGS,
   },

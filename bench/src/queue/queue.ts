@@ -4,7 +4,7 @@
  */
 import { mkdirSync } from 'node:fs'
 import { EXIT, VacancyError } from '@vacancy/shared'
-import { defineCommand } from '@vacancy/shared/node'
+import { defineCommand, whole } from '@vacancy/shared/node'
 import type { RowReport, Section } from '../format.ts'
 import { writeBenchmark } from '../pages.ts'
 import { quantile } from '../pauses.ts'
@@ -99,8 +99,8 @@ export const queueCommand = defineCommand({
   component: 'queue',
   summary: 'Submits and delivers jobs, on the job queue and on a server that stores nothing, in turns.',
   flags: {
-    jobs: { type: 'integer', min: 1_000, max: 10_000_000, default: 300_000, summary: 'Jobs of a run.' },
-    rounds: { type: 'integer', min: 1, max: 100, default: 5, summary: 'Runs of each; figures are their medians.' },
+    jobs: { ...whole(300_000, 1_000, 10_000_000), summary: 'Jobs of a run.' },
+    rounds: { ...whole(5, 1, 100), summary: 'Runs of each; figures are their medians.' },
     url: { type: 'text', default: '', value: 'URL', summary: 'A running server to measure instead of ours.' },
     token: { type: 'text', default: '', value: 'TOKEN', summary: 'Its token, with the rights to submit and consume.' },
     million: {

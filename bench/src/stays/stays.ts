@@ -5,7 +5,7 @@
 
 import { join } from 'node:path'
 import { EXIT } from '@vacancy/shared'
-import { defineCommand } from '@vacancy/shared/node'
+import { defineCommand, whole } from '@vacancy/shared/node'
 import { type Bench, requestsOf, SIZES, seedOf } from '../bench.ts'
 import { type Echo, startEcho } from '../echo.ts'
 import { failure } from '../failure.ts'
@@ -43,9 +43,9 @@ export const staysCommand = defineCommand({
   summary:
     'Books stays of three nights beside decrements, alone and replicated, and beside searches; watches holds expire.',
   flags: {
-    rounds: { type: 'integer', min: 1, max: 100, default: 5, summary: 'Runs of each, in turn; figures are medians.' },
-    seconds: { type: 'integer', min: 1, max: 60, default: 8, unit: 'seconds', summary: 'Length of a run.' },
-    holds: { type: 'integer', min: 10, max: 100_000, default: 2_000, summary: 'Holds whose expiry is watched.' },
+    rounds: { ...whole(5, 1, 100), summary: 'Runs of each, in turn; figures are medians.' },
+    seconds: { ...whole(8, 1, 60, 'seconds'), summary: 'Length of a run.' },
+    holds: { ...whole(2_000, 10, 100_000), summary: 'Holds whose expiry is watched.' },
     ...RECORD_FLAGS,
     dir: dirFlag('stays'),
   },

@@ -5,7 +5,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { EXIT } from '@vacancy/shared'
-import { defineCommand } from '@vacancy/shared/node'
+import { defineCommand, whole } from '@vacancy/shared/node'
 import { type Bench, closeBench, createBench, dataOf, SIZES, tablesOf } from '../bench.ts'
 import { nightsOf } from '../dataset.ts'
 import { failure } from '../failure.ts'
@@ -47,8 +47,8 @@ export const whyNotCommand = defineCommand({
   component: 'why-not',
   summary: 'The same searches and durable writes on Vacancy, SQLite, PostgreSQL and Redis.',
   flags: {
-    packages: { type: 'integer', min: 1_000, max: 60_000_000, default: PACKAGES, summary: 'Size of the data set.' },
-    seconds: { type: 'integer', min: 1, max: 600, default: 8, unit: 'seconds', summary: 'Length of each measurement.' },
+    packages: { ...whole(PACKAGES, 1_000, 60_000_000), summary: 'Size of the data set.' },
+    seconds: { ...whole(8, 1, 600, 'seconds'), summary: 'Length of each measurement.' },
     write: { type: 'boolean', summary: 'Records the figures and renews the pages that quote them.' },
     json: { type: 'text', value: 'FILE', summary: 'Writes the figures as JSON.' },
     dir: { type: 'text', default: join(ROOT, '.vacancy/why-not'), value: 'DIR', summary: 'Folder for the data.' },

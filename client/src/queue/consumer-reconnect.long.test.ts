@@ -1,15 +1,17 @@
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import { makeCertificate } from '@vacancy/testkit/certificates'
 import { afterEach, describe, expect, test } from 'vitest'
 import { GOOD_CONNECTION_MS } from '../retry.ts'
-import { CERTIFICATE, PRIVATE_KEY } from '../testing/certificate.ts'
 import { until } from '../testing/until.ts'
 import { systemWorld } from '../world.ts'
 import { createConsumer } from './consumer.ts'
 import { closeEndpoint, createEndpoint, type Endpoint, type EndpointOptions, post } from './endpoint.ts'
 import { outcomeOf, outcomesOf } from './submission.ts'
 import { jobFields, type Script, startScriptedQueue } from './testing/scripted-queue.ts'
+
+const PAIR = makeCertificate({ subject: 'localhost' })
 
 const open: { close: (options?: { waitMs: number }) => Promise<void> }[] = []
 afterEach(async () => {
@@ -134,11 +136,11 @@ describe('an endpoint', () => {
   })
 
   test('with https the certificate is verified by the options of the endpoint', async () => {
-    const server = createTlsServer({ cert: CERTIFICATE, key: PRIVATE_KEY }, (_, response) => response.end('secure'))
+    const server = createTlsServer(PAIR, (_, response) => response.end('secure'))
     const port = await serve(() => undefined, server as unknown as Server)
     const url = `https://127.0.0.1:${port}`
 
-    expect(await post(endpointOf({ url, tls: { ca: CERTIFICATE } }), url, '{}', 5_000)).toMatchObject({
+    expect(await post(endpointOf({ url, tls: { ca: PAIR.cert } }), url, '{}', 5_000)).toMatchObject({
       text: 'secure',
     })
     expect(await post(endpointOf({ url }), url, '{}', 5_000)).toMatchObject({

@@ -6,6 +6,7 @@ import type { Simulation } from '../simulation.ts'
 import {
   clickPainted,
   type Figure,
+  figure,
   knownWindowOf,
   median,
   open,
@@ -79,24 +80,12 @@ export async function measureOverview(browser: Browser, { url }: Simulation, sto
     await stranger.close()
   }
   return [
-    {
-      what: 'LCP of the overview, 40 shards, cold',
-      limit: 1_500,
-      unit: 'ms',
-      value: median(cold),
-      floor: median(bareCold),
-    },
-    { what: 'the same, warm', limit: 800, unit: 'ms', value: median(warm), floor: median(bareWarm) },
-    { what: 'layout shift (CLS), largest', limit: 0.02, unit: '', value: Math.max(...shifts) },
-    { what: 'interactions (INP), p75', limit: 150, unit: 'ms', value: quantile(interactions, 0.75) },
-    { what: 'interactions, longest', limit: 300, unit: 'ms', value: Math.max(0, ...interactions) },
-    {
-      what: 'change of route, data known, from the click to the screen',
-      limit: 100,
-      unit: 'ms',
-      value: median(changes),
-      floor: median(idle),
-    },
+    figure('LCP of the overview, 40 shards, cold', 1_500, 'ms', median(cold), median(bareCold)),
+    figure('the same, warm', 800, 'ms', median(warm), median(bareWarm)),
+    figure('layout shift (CLS), largest', 0.02, '', Math.max(...shifts)),
+    figure('interactions (INP), p75', 150, 'ms', quantile(interactions, 0.75)),
+    figure('interactions, longest', 300, 'ms', Math.max(0, ...interactions)),
+    figure('change of route, data known, from the click to the screen', 100, 'ms', median(changes), median(idle)),
   ]
 }
 
@@ -130,13 +119,8 @@ export async function measureCharts(browser: Browser, { url }: Simulation, stora
   }
   await context.close()
   return [
-    {
-      what: `twelve charts, values known, from the click to the ${inView} in view`,
-      limit: 200,
-      unit: 'ms',
-      value: median(first.slice(1)),
-    },
-    { what: 'the same, to the last below', limit: 1_000, unit: 'ms', value: median(all.slice(1)) },
+    figure(`twelve charts, values known, from the click to the ${inView} in view`, 200, 'ms', median(first.slice(1))),
+    figure('the same, to the last below', 1_000, 'ms', median(all.slice(1))),
   ]
 }
 
@@ -171,13 +155,8 @@ export async function measureChanges(browser: Browser, simulation: Simulation, s
   }
   await context.close()
   return [
-    {
-      what: 'a change on a node, until it is on the screen, p95',
-      limit: 1_600,
-      unit: 'ms',
-      value: quantile(changes, 0.95),
-    },
-    { what: 'confirming a plan, from the click to “Requested…”', limit: 100, unit: 'ms', value: median(confirms) },
+    figure('a change on a node, until it is on the screen, p95', 1_600, 'ms', quantile(changes, 0.95)),
+    figure('confirming a plan, from the click to “Requested…”', 100, 'ms', median(confirms)),
   ]
 }
 
@@ -203,16 +182,10 @@ export async function measureLarge({ url }: Simulation, storageState: State): Pr
   await context.close()
   const scrolled = await measureScroll(await knownWindowOf(url, storageState))
   return [
-    {
-      what: '1,000 nodes in 300 shards: overview usable after navigation',
-      limit: 1_500,
-      unit: 'ms',
-      value: median(usable),
-      floor: median(bare),
-    },
-    { what: '300 rows: rows in the document', limit: 80, unit: '', value: rows },
-    { what: '300 rows: a key in the filter, p75', limit: 100, unit: 'ms', value: quantile(filters, 0.75) },
-    { what: '1,000 nodes: a frame while the overview is scrolled, p95', limit: 20, unit: 'ms', value: scrolled },
+    figure('1,000 nodes in 300 shards: overview usable after navigation', 1_500, 'ms', median(usable), median(bare)),
+    figure('300 rows: rows in the document', 80, '', rows),
+    figure('300 rows: a key in the filter, p75', 100, 'ms', quantile(filters, 0.75)),
+    figure('1,000 nodes: a frame while the overview is scrolled, p95', 20, 'ms', scrolled),
   ]
 }
 
@@ -288,20 +261,9 @@ export async function measureTopology({ url }: Simulation, storageState: State):
   const busiest = await page.evaluate<number>('busiest')
   await context.close()
   return [
-    {
-      what: '1,000 nodes in 300 shards: topology usable after navigation',
-      limit: 1_500,
-      unit: 'ms',
-      value: median(usable),
-      floor: median(bare),
-    },
-    {
-      what: 'the same: a frame while its map is panned and zoomed, p95',
-      limit: 20,
-      unit: 'ms',
-      value: quantile(frames, 0.95),
-    },
-    { what: 'the same: the longest task while everything is updated', limit: 50, unit: 'ms', value: busiest },
+    figure('1,000 nodes in 300 shards: topology usable after navigation', 1_500, 'ms', median(usable), median(bare)),
+    figure('the same: a frame while its map is panned and zoomed, p95', 20, 'ms', quantile(frames, 0.95)),
+    figure('the same: the longest task while everything is updated', 50, 'ms', busiest),
   ]
 }
 
@@ -329,7 +291,7 @@ export async function measureHeap(browser: Browser, { url }: Simulation, storage
   }
   await context.close()
   return [
-    { what: `1,000 nodes: heap after ${HEAP_MINUTES} min`, limit: 150, unit: 'MB', value: last },
-    { what: 'the same, more than after the first', limit: 5, unit: 'MB', value: last - first },
+    figure(`1,000 nodes: heap after ${HEAP_MINUTES} min`, 150, 'MB', last),
+    figure('the same, more than after the first', 5, 'MB', last - first),
   ]
 }

@@ -18,6 +18,11 @@ export type Figure = {
   /** The same measurement without any work. */
   readonly floor?: number
 }
+
+export function figure(what: string, limit: number, unit: string, value: number, floor?: number): Figure {
+  return { what, limit, unit, value, ...(floor !== undefined && { floor }) }
+}
+
 /** Logged by a page when it is usable. Polling instead would run code in the page while it starts. */
 const USABLE = 'usable'
 

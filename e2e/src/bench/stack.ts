@@ -10,6 +10,7 @@ import type { Stack } from '../stack.ts'
 import {
   clickPainted,
   type Figure,
+  figure,
   median,
   quantile,
   RUNS,
@@ -74,15 +75,15 @@ export async function measureResults(browser: Browser, stack: Stack, storageStat
   const longest = await page.evaluate<number>(SCROLL)
   await context.close()
   return [
-    {
-      what: `a calendar of ${CALENDAR.properties} × ${CALENDAR.nights}, from the click to the screen`,
-      limit: 150,
-      unit: 'ms',
-      value: median(calendars.slice(1)),
-    },
-    { what: '10,000 rows: rows in the document', limit: 80, unit: '', value: rows },
-    { what: '10,000 rows: sorted by a click', limit: 100, unit: 'ms', value: median(sorts.slice(1)) },
-    { what: '10,000 rows: longest task while they are scrolled through', limit: 50, unit: 'ms', value: longest },
+    figure(
+      `a calendar of ${CALENDAR.properties} × ${CALENDAR.nights}, from the click to the screen`,
+      150,
+      'ms',
+      median(calendars.slice(1)),
+    ),
+    figure('10,000 rows: rows in the document', 80, '', rows),
+    figure('10,000 rows: sorted by a click', 100, 'ms', median(sorts.slice(1))),
+    figure('10,000 rows: longest task while they are scrolled through', 50, 'ms', longest),
   ]
 }
 
@@ -142,13 +143,8 @@ export async function measureCheck(browser: Browser, stack: Stack, storageState:
     }
     await context.close()
     return [
-      {
-        what: 'check of 10 GB of CSV, from the choice to its findings',
-        limit: 1_500,
-        unit: 'ms',
-        value: median(times),
-      },
-      { what: 'typing meanwhile (INP), p75', limit: 150, unit: 'ms', value: quantile(interactions, 0.75) },
+      figure('check of 10 GB of CSV, from the choice to its findings', 1_500, 'ms', median(times)),
+      figure('typing meanwhile (INP), p75', 150, 'ms', quantile(interactions, 0.75)),
     ]
   } finally {
     rmSync(folder, { recursive: true, force: true })

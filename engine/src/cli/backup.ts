@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EXIT, VacancyError } from '@vacancy/shared'
 import { type ClusterInfo, clusterInfoBody, type NodeStatus, statusBody } from '@vacancy/shared/contract'
-import { defineCommand } from '@vacancy/shared/node'
+import { defineCommand, whole } from '@vacancy/shared/node'
 import {
   type Access,
   fetchBytes,
@@ -61,11 +61,7 @@ export const backupCommand = defineCommand({
     'token-file': { type: 'text', value: 'FILE', summary: 'File whose first line is an admin token of the auth file.' },
     'tls-ca': { type: 'text', value: 'FILE', summary: 'CA certificates for the nodes, PEM: TLS is used.' },
     'wait-secs': {
-      type: 'integer',
-      default: WAIT_SECONDS,
-      min: 1,
-      max: 86_400,
-      unit: 'seconds',
+      ...whole(WAIT_SECONDS, 1, 86_400, 'seconds'),
       summary: 'How long to wait for the node to write its snapshot.',
     },
     json: { type: 'boolean', summary: 'One JSON document instead of text.' },

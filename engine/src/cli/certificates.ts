@@ -21,7 +21,7 @@ import {
 import { isIP } from 'node:net'
 import { join } from 'node:path'
 import { EXIT, ID_RULE, parseId, VacancyError } from '@vacancy/shared'
-import { type Command, defineCommand, helpOf, runCommands } from '@vacancy/shared/node'
+import { type Command, defineCommand, helpOf, named, runCommands, whole } from '@vacancy/shared/node'
 import { errnoOf } from '../env.ts'
 import { nodeUri } from '../transport/peer-tls.ts'
 
@@ -162,7 +162,7 @@ function invalid(reason: string, cause?: unknown): VacancyError {
 // Commands
 
 const COMMON_FLAGS = {
-  out: { type: 'text', value: 'DIR', required: true, summary: 'Folder for the files, created if absent.' },
+  out: { ...named('DIR'), required: true, summary: 'Folder for the files, created if absent.' },
   force: { type: 'boolean', summary: 'Replaces existing files.' },
 } as const
 
@@ -172,14 +172,7 @@ const initCommand = defineCommand({
   summary: `Creates the authority of a cluster: ${CA_CERT_FILE} for every node, and ${CA_KEY_FILE}, which stays with the operator.`,
   flags: {
     ...COMMON_FLAGS,
-    days: {
-      type: 'integer',
-      default: AUTHORITY_DAYS,
-      min: 1,
-      max: DAYS_MAX,
-      unit: 'days',
-      summary: 'How long it is valid.',
-    },
+    days: { ...whole(AUTHORITY_DAYS, 1, DAYS_MAX, 'days'), summary: 'How long it is valid.' },
   },
   run: async ({ flags }) => {
     refuseToReplace(flags.out, [CA_CERT_FILE, CA_KEY_FILE], flags.force)
@@ -198,27 +191,15 @@ const nodeCommand = defineCommand({
   component: 'CERTS_NODE',
   summary: 'Creates the certificate of one node: <node id>.pem and <node id>.key.',
   flags: {
-    ca: { type: 'text', value: 'DIR', required: true, summary: `Folder with ${CA_CERT_FILE} and ${CA_KEY_FILE}.` },
-    'node-id': {
-      type: 'text',
-      value: 'ID',
-      required: true,
-      summary: 'The node; the certificate is valid for no other.',
-    },
+    ca: { ...named('DIR'), required: true, summary: `Folder with ${CA_CERT_FILE} and ${CA_KEY_FILE}.` },
+    'node-id': { ...named('ID'), required: true, summary: 'The node; the certificate is valid for no other.' },
     host: {
       type: 'list',
       value: 'A,B',
       summary: 'Host names and addresses, for other listeners that use the certificate; peers look at the node id.',
     },
     ...COMMON_FLAGS,
-    days: {
-      type: 'integer',
-      default: NODE_DAYS,
-      min: 1,
-      max: DAYS_MAX,
-      unit: 'days',
-      summary: 'How long it is valid.',
-    },
+    days: { ...whole(NODE_DAYS, 1, DAYS_MAX, 'days'), summary: 'How long it is valid.' },
   },
   run: async ({ flags }) => {
     const { nodeId: node, out, host: hosts = [] } = flags

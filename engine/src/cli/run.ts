@@ -5,15 +5,18 @@
 
 import { ID_RULE, parseDay, parseId, VacancyError } from '@vacancy/shared'
 import {
+  choice,
   createLogger,
   defineCommand,
   LOG_FORMATS,
   type Log,
   loadCodecFile,
   loadTls,
+  named,
   runProgram,
   type TlsFiles,
   VERSION,
+  whole,
 } from '@vacancy/shared/node'
 import type { ClusterNodeOptions } from '../cluster-node.ts'
 import {
@@ -28,49 +31,28 @@ import { type NodeOptions, type RunningNode, startNode } from '../node.ts'
 import { checkPeerTls } from '../transport/peer-tls.ts'
 
 const TLS_FLAGS = {
-  'tcp-cert-path': {
-    type: 'text',
-    value: 'FILE',
-    summary: 'Certificate of the TCP listener, PEM; with --tcp-key-path.',
-  },
-  'tcp-key-path': { type: 'text', value: 'FILE', summary: 'Its key.' },
+  'tcp-cert-path': { ...named('FILE'), summary: 'Certificate of the TCP listener, PEM; with --tcp-key-path.' },
+  'tcp-key-path': { ...named('FILE'), summary: 'Its key.' },
   'tcp-client-ca-path': {
-    type: 'text',
-    value: 'FILE',
+    ...named('FILE'),
     summary: 'CA certificates that TCP clients must have a certificate from, PEM.',
   },
-  'api-cert-path': {
-    type: 'text',
-    value: 'FILE',
-    summary: 'Certificate of the HTTP listener, PEM; with --api-key-path.',
-  },
-  'api-key-path': { type: 'text', value: 'FILE', summary: 'Its key.' },
+  'api-cert-path': { ...named('FILE'), summary: 'Certificate of the HTTP listener, PEM; with --api-key-path.' },
+  'api-key-path': { ...named('FILE'), summary: 'Its key.' },
 } as const
 
 const COMMON_FLAGS = {
-  config: {
-    type: 'text',
-    value: 'FILE',
-    summary: 'Configuration. Default: ./vacancy.yml, then /etc/vacancy/vacancy.yml.',
-  },
-  'auth-file': { type: 'text', value: 'FILE', summary: 'Tokens and roles; read again when it changes.' },
-  'tcp-listen-addr': { type: 'text', value: 'HOST', default: '127.0.0.1', summary: 'Address of the TCP listener.' },
-  'api-listen-addr': { type: 'text', value: 'HOST', default: '127.0.0.1', summary: 'Address of the HTTP listener.' },
+  config: { ...named('FILE'), summary: 'Configuration. Default: ./vacancy.yml, then /etc/vacancy/vacancy.yml.' },
+  'auth-file': { ...named('FILE'), summary: 'Tokens and roles; read again when it changes.' },
+  'tcp-listen-addr': { ...named('HOST'), default: '127.0.0.1', summary: 'Address of the TCP listener.' },
+  'api-listen-addr': { ...named('HOST'), default: '127.0.0.1', summary: 'Address of the HTTP listener.' },
   ...TLS_FLAGS,
   'accept-date': {
-    type: 'text',
-    value: 'YYYY-MM-DD',
+    ...named('YYYY-MM-DD'),
     summary: 'Lets maintenance advance to this date, however long ago the last one was.',
   },
-  'drain-secs': {
-    type: 'integer',
-    default: 10,
-    min: 0,
-    max: 600,
-    unit: 'seconds',
-    summary: 'Time to finish requests in flight when stopping.',
-  },
-  'log-format': { type: 'choice', choices: LOG_FORMATS, default: 'json', summary: 'Log lines as JSON or as text.' },
+  'drain-secs': { ...whole(10, 0, 600, 'seconds'), summary: 'Time to finish requests in flight when stopping.' },
+  'log-format': { ...choice(LOG_FORMATS, 'json'), summary: 'Log lines as JSON or as text.' },
 } as const
 
 export const runCommand = defineCommand({
@@ -79,9 +61,9 @@ export const runCommand = defineCommand({
   logsWarnings: true,
   summary: 'Starts a standalone node: TCP protocol and HTTP API over the data in its folder.',
   flags: {
-    codecs: { type: 'text', value: 'FILE', summary: 'Codec list. Default: codecs.yml beside the configuration.' },
-    'shard-id': { type: 'text', value: 'ID', summary: 'Shard that the data must belong to. Default: any.' },
-    'node-id': { type: 'text', value: 'ID', default: 'node-1', summary: 'Id of this node, kept in its folder.' },
+    codecs: { ...named('FILE'), summary: 'Codec list. Default: codecs.yml beside the configuration.' },
+    'shard-id': { ...named('ID'), summary: 'Shard that the data must belong to. Default: any.' },
+    'node-id': { ...named('ID'), default: 'node-1', summary: 'Id of this node, kept in its folder.' },
     'accept-loss': {
       type: 'boolean',
       summary: 'Sets damaged data aside, starts from the valid part, and prints the loss.',
@@ -114,38 +96,31 @@ export const runClusteredCommand = defineCommand({
   summary:
     'Starts a member of a shard: as `run`, with every write on a majority of the voters before it is acknowledged.',
   flags: {
-    'node-id': { type: 'text', value: 'ID', required: true, summary: 'Id of this node, kept in its folder.' },
-    'shard-id': { type: 'text', value: 'ID', required: true, summary: 'The shard it belongs to.' },
-    'zone-id': { type: 'text', value: 'ID', required: true, summary: 'The zone of the node.' },
+    'node-id': { ...named('ID'), required: true, summary: 'Id of this node, kept in its folder.' },
+    'shard-id': { ...named('ID'), required: true, summary: 'The shard it belongs to.' },
+    'zone-id': { ...named('ID'), required: true, summary: 'The zone of the node.' },
     'initial-voters': {
-      type: 'text',
-      value: 'ID,ID,…',
+      ...named('ID,ID,…'),
       required: true,
       summary: 'The nodes that found the shard, the same list on each; a node not in it joins as a learner.',
     },
-    'registry-addr': { type: 'text', value: 'URL', required: true, summary: 'The registry: http://host:port.' },
-    'resolver-addr': { type: 'text', value: 'URL', required: true, summary: 'The resolver: http://host:port.' },
+    'registry-addr': { ...named('URL'), required: true, summary: 'The registry: http://host:port.' },
+    'resolver-addr': { ...named('URL'), required: true, summary: 'The resolver: http://host:port.' },
     seed: {
-      type: 'text',
-      value: 'ID,ID,…',
+      ...named('ID,ID,…'),
       summary: 'Nodes to contact first; one that responds is enough. Default: the initial voters.',
     },
-    'cert-path': { type: 'text', value: 'FILE', summary: 'Certificate of this node for its peers, PEM.' },
-    'key-path': { type: 'text', value: 'FILE', summary: 'Its key.' },
-    'ca-cert-path': { type: 'text', value: 'FILE', summary: 'Certificate authority of the shard, PEM.' },
+    'cert-path': { ...named('FILE'), summary: 'Certificate of this node for its peers, PEM.' },
+    'key-path': { ...named('FILE'), summary: 'Its key.' },
+    'ca-cert-path': { ...named('FILE'), summary: 'Certificate authority of the shard, PEM.' },
     'insecure-cluster': {
       type: 'boolean',
       summary: 'Plain TCP between nodes, without certificates: for development on one machine.',
     },
-    'quic-listen-addr': {
-      type: 'text',
-      value: 'HOST',
-      default: '127.0.0.1',
-      summary: 'Address of the listener for other nodes.',
-    },
-    'registry-token-file': { type: 'text', value: 'FILE', summary: 'Token for the registry.' },
-    'registry-ca': { type: 'text', value: 'FILE', summary: 'Certificate authority of an https registry, PEM.' },
-    'resolver-token-file': { type: 'text', value: 'FILE', summary: 'Token for the resolver.' },
+    'quic-listen-addr': { ...named('HOST'), default: '127.0.0.1', summary: 'Address of the listener for other nodes.' },
+    'registry-token-file': { ...named('FILE'), summary: 'Token for the registry.' },
+    'registry-ca': { ...named('FILE'), summary: 'Certificate authority of an https registry, PEM.' },
+    'resolver-token-file': { ...named('FILE'), summary: 'Token for the resolver.' },
     'form-with-majority': {
       type: 'boolean',
       summary: 'Lets a strict majority of empty initial voters found an empty shard. Set it on each of them.',

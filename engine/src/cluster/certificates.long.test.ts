@@ -4,12 +4,12 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { makeCertificate } from '@vacancy/testkit/certificates'
 import { closeClient, openClient, somewhere, succeed } from '@vacancy/testkit/node'
 import { leaderOf, openShard, type Shard } from '@vacancy/testkit/shard'
 import { happens } from '@vacancy/testkit/until'
 import { afterEach, expect, test, vi } from 'vitest'
 import { createAuthority, createNodeCertificate } from '../cli/certificates.ts'
-import { createOrdinaryCertificate } from '../testing/ordinary-certificate.ts'
 
 // A test starts several processes, on two cores that others use as well.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
@@ -40,11 +40,7 @@ test('a shard whose nodes share one ordinary certificate starts (it used to fail
   shard = await openShard({ ownCertificates: true })
   const authority = await createAuthority(DAY)
   const hosts = ['node.example', ...shard.voters.map((voter) => shard.host(voter))]
-  const ca = give(
-    ['shared'],
-    await createOrdinaryCertificate(authority, { commonName: 'shard', hosts }),
-    authority.cert,
-  )
+  const ca = give(['shared'], makeCertificate({ issuer: authority, subject: 'shard', hosts }), authority.cert)
   shard.startRegistry()
   shard.startResolver()
 

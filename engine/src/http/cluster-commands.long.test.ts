@@ -9,12 +9,14 @@ import { fileURLToPath } from 'node:url'
 import { CLUSTER_COMMANDS } from '@vacancy/cli/cluster'
 import { clusterInfoBody, operationsBody } from '@vacancy/shared/contract'
 import { parseCommand } from '@vacancy/shared/node'
+import { makeCertificate } from '@vacancy/testkit/certificates'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { ClusterStatus, FinishedOperation } from '../status.ts'
-import { FIRST_CERTIFICATE } from '../testing/certificates.ts'
 import { FOLLOWING, fakeCluster, LEADING, SET_TIME } from '../testing/fake-handle.ts'
 import { closeServers, serve, TOKENS } from '../testing/http-server.ts'
 import type { ClusterAnswer, ClusterRequest } from './handle.ts'
+
+const FIRST_CERTIFICATE = makeCertificate({ subject: 'first' })
 
 const PROGRAM = fileURLToPath(new URL('../../../bin/vacancy.mjs', import.meta.url))
 const SERVING = { tokens: TOKENS }

@@ -4,14 +4,17 @@ import { connect as connectTls } from 'node:tls'
 import { parseDay, turnableClock } from '@vacancy/shared'
 import { NODE_HTTP_LIMITS, NODE_ROUTES, type NodeCoverage, type NodeRoute } from '@vacancy/shared/contract'
 import { LISTENER_LIMITS, parseTokens, type TlsMaterial } from '@vacancy/shared/node'
+import { makeCertificate } from '@vacancy/testkit/certificates'
 import { afterEach, expect, test, vi } from 'vitest'
-import { FIRST_CERTIFICATE, SECOND_CERTIFICATE } from '../testing/certificates.ts'
 import { CODECS, fakeCluster, fakeHandle, NOON, SET_TIME } from '../testing/fake-handle.ts'
 import { closeServers, configOf, refused, serve, silent, TOKENS } from '../testing/http-server.ts'
 import { ask, createNodeInMemory } from '../testing/node-in-memory.ts'
 import { HTTP_LIMITS } from './listener.ts'
 import { createHttpServer, isAdminClosed } from './node.ts'
 import { REASONS } from './reasons.ts'
+
+const FIRST_CERTIFICATE = makeCertificate({ subject: 'first' })
+const SECOND_CERTIFICATE = makeCertificate({ subject: 'second' })
 
 afterEach(closeServers)
 

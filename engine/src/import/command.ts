@@ -15,7 +15,7 @@ import {
   VacancyError,
 } from '@vacancy/shared'
 import type { BuildEvent } from '@vacancy/shared/contract'
-import { type Command, defineCommand, type FlagValues, loadCodecFile } from '@vacancy/shared/node'
+import { type Command, choice, defineCommand, type FlagValues, loadCodecFile, named, whole } from '@vacancy/shared/node'
 import { createEnv, type Env } from '../env.ts'
 import {
   buildSnapshot,
@@ -35,49 +35,39 @@ const ERRORS_KEPT_MAX = 10_000
 const ROW_BYTES_MAX = 64 * 1024 * 1024
 
 const FLAGS = {
-  'shard-id': { type: 'text', required: true, summary: 'Shard that the snapshot is for.', value: 'ID' },
+  'shard-id': { ...named('ID'), required: true, summary: 'Shard that the snapshot is for.' },
   'input-path': {
-    type: 'text',
+    ...named('DIR'),
     required: true,
     summary: 'Folder with properties.csv, packages.csv and codecs.yml.',
-    value: 'DIR',
   },
   'output-path': {
-    type: 'text',
+    ...named('DIR'),
     summary: 'Folder for seed.snapshot, created if absent. Default: the input folder.',
-    value: 'DIR',
   },
-  codecs: { type: 'text', summary: 'Codec file. Default: codecs.yml of the input folder.', value: 'FILE' },
-  from: { type: 'text', summary: 'First night to keep. Default: today (UTC).', value: 'DATE' },
-  to: { type: 'text', summary: 'Last night to keep. Default: a year from today.', value: 'DATE' },
+  codecs: { ...named('FILE'), summary: 'Codec file. Default: codecs.yml of the input folder.' },
+  from: { ...named('DATE'), summary: 'First night to keep. Default: today (UTC).' },
+  to: { ...named('DATE'), summary: 'Last night to keep. Default: a year from today.' },
   'out-of-window': {
-    type: 'choice',
-    choices: ['skip', 'error'],
-    default: 'skip',
+    ...choice(['skip', 'error'], 'skip'),
     summary: 'Packages outside these nights are skipped and counted, or errors.',
   },
   'max-shard-packages': {
-    type: 'integer',
-    min: 0,
-    max: 1_000_000_000,
-    default: 0,
+    ...whole(0, 0, 1_000_000_000),
     summary:
       'Splits the input by whole segments into shards of so many packages at most: folders <shard-id>1, <shard-id>2 … and shards.json. 0: one shard.',
   },
-  threads: { type: 'integer', min: 0, max: THREADS_MAX, default: 0, summary: 'Threads; 0: one per core.' },
-  'max-errors': { type: 'integer', min: 1, max: 100_000, default: 20, summary: 'Errors to show; all are counted.' },
+  threads: { ...whole(0, 0, THREADS_MAX), summary: 'Threads; 0: one per core.' },
+  'max-errors': { ...whole(20, 1, 100_000), summary: 'Errors to show; all are counted.' },
   overwrite: { type: 'boolean', summary: 'Replaces an existing seed.snapshot.' },
   progress: {
-    type: 'choice',
-    choices: ['auto', 'json', 'none'],
-    default: 'auto',
+    ...choice(['auto', 'json', 'none'], 'auto'),
     summary: 'A bar on a terminal, JSON lines on stdout for programs, or nothing.',
   },
-  report: { type: 'text', summary: 'Writes the summary, or the errors, to this file as JSON.', value: 'FILE' },
+  report: { ...named('FILE'), summary: 'Writes the summary, or the errors, to this file as JSON.' },
   errors: {
-    type: 'text',
+    ...named('FILE'),
     summary: 'Writes the first 10000 errors to this file, one line of JSON each, with the original row.',
-    value: 'FILE',
   },
 } as const
 

@@ -1,3 +1,4 @@
+import { tries } from '@vacancy/testkit/random'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { ENTRY_KIND, type EntryBatch, encodeEntry } from './entry.ts'
@@ -192,7 +193,7 @@ test('is the log that a list of entries describes, after any steps', () => {
         check(world)
       }
     }),
-    { numRuns: 60 },
+    { numRuns: tries(60) },
   )
 })
 

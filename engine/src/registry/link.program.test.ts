@@ -14,10 +14,13 @@ import {
   openHttpCaller,
   parseRegistryAddresses,
 } from '@vacancy/shared/node'
+import { makeCertificate } from '@vacancy/testkit/certificates'
 import { eventually } from '@vacancy/testkit/until'
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
-import { FIRST_CERTIFICATE, SECOND_CERTIFICATE } from '../testing/certificates.ts'
 import { CODECS_CHECK_MS, createRegistryLink, DEBOUNCE_MS, type NodeReport } from './link.ts'
+
+const FIRST_CERTIFICATE = makeCertificate({ subject: 'first' })
+const SECOND_CERTIFICATE = makeCertificate({ subject: 'second' })
 
 const PROGRAM = join(import.meta.dirname, '../../../bin/vacancy.mjs')
 const CODECS = createCodecList(['breakfast', 'refundable'])

@@ -1,4 +1,4 @@
-import { createRandom, type Random } from '@vacancy/testkit/random'
+import { createRandom, type Random, tries } from '@vacancy/testkit/random'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { packageHash } from '../store/digest.ts'
@@ -146,7 +146,7 @@ test('the kernel and its reference encode the same bytes, counts and digests', (
       expect(a.masks.equals(b.masks)).toBe(true)
       expect(a.planes.map((plane, i) => plane.equals(b.planes[i] as Buffer))).toEqual(new Array(BYTE_PLANES).fill(true))
     }),
-    { numRuns: 150 },
+    { numRuns: tries(150) },
   )
 })
 
@@ -179,7 +179,7 @@ for (const [name, kernelOf] of kernels) {
         expect(sums).toEqual(stats)
         expect(wrongBits).toBe(0)
       }),
-      { numRuns: 60 },
+      { numRuns: tries(60) },
     )
   })
 

@@ -1,4 +1,5 @@
 import { crc32, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
+import { tries } from '@vacancy/testkit/random'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createSnapshotReference } from '../testing/snapshot-reference.ts'
@@ -70,6 +71,7 @@ test('every row of every table is in exactly one slice, and no part exceeds the 
         expect(next[i]).toBe(table.days.length === 0 ? 0 : table.rows.length)
       })
     }),
+    { numRuns: tries(100) },
   )
 })
 

@@ -1,6 +1,6 @@
 import { formatDay, parseDay } from '@vacancy/shared'
 import type { CommandName } from '@vacancy/shared/wire'
-import { seeded } from '@vacancy/testkit/random'
+import { seeded, tries } from '@vacancy/testkit/random'
 import { expect, test } from 'vitest'
 import {
   applyOwn,
@@ -132,9 +132,9 @@ test(`a snapshot reads the state of its first moment, whatever one operation cha
   const random = seeded(SEED)
   const node = createNodeInMemory(TODAY, 40 << 20)
   // First without epochs, so that tables have bitmaps.
-  for (let i = 0; i < 1500; i++) drawOperation(node, random)[1]()
-  for (let i = 0; i < 2500; i++) {
-    if (i === 1000) raiseFeatureLevel(node)
+  for (let i = 0; i < tries(1500); i++) drawOperation(node, random)[1]()
+  for (let i = 0; i < tries(2500); i++) {
+    if (i === tries(1000)) raiseFeatureLevel(node)
     const [name, run] = drawOperation(node, random)
     if (!preserves(node.store, run)) expect.fail(`operation ${i}, ${name}, changed a page that was not copied`)
   }

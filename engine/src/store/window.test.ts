@@ -200,11 +200,11 @@ test('a deleted segment disappears at once, its memory is freed in slices, and i
   expect(store.writer.charge.tables.size).toBe(0)
 })
 
-test('small tables cost megabytes: 200 segments of 100 room types with 3 rows, a tenth of the required capacity', () => {
+test('small tables cost megabytes: 40 segments of 100 room types with 3 rows, a fiftieth of the required capacity', () => {
   const store = createStore({ memoryBytes: 256 << 20, readers: 1, scratchBytes: 8192, sessionBytesMax: 1 << 20 })
 
   fillSynthetic(store, plainPutWord(store.memory), {
-    segments: 200,
+    segments: 40,
     propertiesPerSegment: 3,
     roomTypes: 100,
     nights: 10,
@@ -213,9 +213,9 @@ test('small tables cost megabytes: 200 segments of 100 room types with 3 rows, a
     seed: 1,
   })
 
-  expect(countsOf(store.memory).packages).toBe(600_000)
+  expect(countsOf(store.memory).packages).toBe(120_000)
   publish(store, 1)
   const { recordBytes, planeBytes } = memoryUse(store.memory)
-  // 20,000 tables; ten times as many stay below half a gigabyte.
-  expect((recordBytes + planeBytes) * 10).toBeLessThan(500e6)
+  // 4,000 tables; fifty times as many stay below half a gigabyte.
+  expect((recordBytes + planeBytes) * 50).toBeLessThan(500e6)
 })

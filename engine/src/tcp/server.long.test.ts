@@ -5,6 +5,7 @@ import { connect, type Socket } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { type CommandName, encodeLogin, encodeRequest, type RequestFields } from '@vacancy/shared/wire'
+import { makeCertificate } from '@vacancy/testkit/certificates'
 import {
   answerTo,
   ask,
@@ -24,7 +25,8 @@ import {
 } from '@vacancy/testkit/node'
 import { until } from '@vacancy/testkit/until'
 import { afterEach, expect, test } from 'vitest'
-import { FIRST_CERTIFICATE } from '../testing/certificates.ts'
+
+const FIRST_CERTIFICATE = makeCertificate({ subject: 'first' })
 
 const cleanUp: (() => unknown)[] = []
 

@@ -1,4 +1,4 @@
-/** A store compared with a model of plain objects under random commands from a seed: every reply must be equal. */
+/** A store compared with a model (structure-model.ts) under random commands from a seed: every reply must be equal. */
 
 import { formatDay, parseDay } from '@vacancy/shared'
 import type { CommandName } from '@vacancy/shared/wire'
@@ -15,107 +15,73 @@ import {
   raiseFeatureLevel,
   SAMPLE_CODECS,
 } from './node-in-memory.ts'
+import {
+  createStructureModel,
+  faultOf,
+  hasRoom,
+  type ModelProperty,
+  type ModelWord,
+  noteDeletedDay,
+  noteDeletedProperty,
+  noteDeletedRoom,
+  noteDeletedSegment,
+  noteProperty,
+  noteWord,
+  propertyOf,
+  type StructureModel,
+  wordOf,
+} from './structure-model.ts'
 
 export const TODAY = parseDay('2026-11-20') as number
 
-/** The reference model: plain objects, scanned row by row. */
-type Model = Map<string, { attributes: LooseFields; rooms: Map<string, Map<string, Night>> }>
-type Night = { availability: number; price: number; features: Set<string> }
-
-function applyToModel(model: Model, command: CommandName, fields: LooseFields): { error: string; value: number } {
-  const id = fields['propertyId'] as string
-  const property = model.get(id)
-  const room = property?.rooms.get(fields['roomType'] as string)
-  const night = room?.get(fields['date'] as string)
+/** Applies a command to the model. @returns the reply that it must have */
+function applyToModel(model: StructureModel, index: number, command: CommandName, fields: LooseFields) {
+  const [id, room, date] = [fields['propertyId'], fields['roomType'], fields['date']] as [string, string, string]
+  const property = propertyOf(model, id)
+  const word = wordOf(model, id, room, date)
   const amount = fields['amount'] as number
   const missing = { error: 'NOT_FOUND', value: 0 }
   const done = { error: '', value: 0 }
   switch (command) {
     case 'SETPROP':
-      if (property) property.attributes = fields
-      else model.set(id, { attributes: fields, rooms: new Map() })
+      noteProperty(model, index, id, fields as unknown as ModelProperty)
       return done
     case 'SETROOMPKG': {
       if (!property) return missing
-      const rooms = property.rooms.get(fields['roomType'] as string) ?? new Map<string, Night>()
-      property.rooms.set(fields['roomType'] as string, rooms)
-      const old = rooms.get(fields['date'] as string) ?? { availability: 0, price: 0, features: new Set<string>() }
-      rooms.set(fields['date'] as string, {
-        availability: (fields['availability'] as number | undefined) ?? old.availability,
-        price: (fields['finalPrice'] as number | undefined) ?? old.price,
-        features: fields['rateFeatures'] ? new Set(fields['rateFeatures'] as string[]) : old.features,
-      })
+      const old: ModelWord = word ?? { availability: 0, finalPrice: 0, rateFeatures: [] }
+      noteWord(model, index, id, room, date, { ...old, ...(fields as Partial<ModelWord>) })
       return done
     }
     case 'DECROOMAVL':
     case 'INCROOMAVL':
     case 'SETROOMAVL': {
-      if (!night) return missing
-      const next =
-        command === 'SETROOMAVL' ? amount : night.availability + (command === 'INCROOMAVL' ? amount : -amount)
-      if (next > 255) return { error: 'OVERFLOW', value: night.availability }
-      if (next < 0) return { error: 'UNDERFLOW', value: night.availability }
-      night.availability = next
+      if (!word) return missing
+      const { availability: value } = word
+      const next = command === 'SETROOMAVL' ? amount : value + (command === 'INCROOMAVL' ? amount : -amount)
+      if (next > 255 || next < 0) return { error: next > 255 ? 'OVERFLOW' : 'UNDERFLOW', value }
+      noteWord(model, index, id, room, date, { ...word, availability: next })
       return { error: '', value: next }
     }
     case 'DELPROP':
-      return model.delete(id) ? done : missing
+      if (property) noteDeletedProperty(model, index, id)
+      return property ? done : missing
     case 'DELPROPROOM':
-      return property?.rooms.delete(fields['roomType'] as string) ? done : missing
+      if (!hasRoom(model, id, room)) return missing
+      noteDeletedRoom(model, index, id, room)
+      return done
     case 'DELROOMDAY':
-      return room?.delete(fields['date'] as string) ? done : missing
+      if (word) noteWord(model, index, id, room, date)
+      return word ? done : missing
     case 'DELPROPDAY':
-      for (const nights of property?.rooms.values() ?? []) nights.delete(fields['date'] as string)
+      if (property) noteDeletedDay(model, index, id, date)
       return property ? done : missing
     default: {
-      const gone = [...model].filter(([, { attributes }]) => attributes['segment'] === fields['segment'])
-      for (const [key] of gone) model.delete(key)
-      return gone.length > 0 ? done : missing
+      const segment = fields['segment'] as string
+      const isKnown = [...model.properties.keys()].some((each) => propertyOf(model, each)?.segment === segment)
+      noteDeletedSegment(model, index, segment)
+      return isKnown ? done : missing
     }
   }
-}
-
-function matches(attributes: LooseFields, query: LooseFields): boolean {
-  for (const name of ['segment', 'area', 'propertyType', 'category', 'stars']) {
-    if (query[name] !== undefined && attributes[name] !== query[name]) return false
-  }
-  if ((attributes['stars'] as number) < ((query['minStars'] as number | undefined) ?? 1)) return false
-  const wanted = (query['amenities'] as string[] | undefined) ?? []
-  if (!wanted.every((amenity) => (attributes['amenities'] as string[]).includes(amenity))) return false
-  if (query['latitude'] === undefined) return true
-  return haversine(attributes, query) <= ((query['radiusMetres'] as number | undefined) ?? 5000)
-}
-
-function haversine(a: LooseFields, b: LooseFields): number {
-  const rad = (fields: LooseFields, name: string) => ((fields[name] as number) * Math.PI) / 180
-  const dLat = (rad(b, 'latitude') - rad(a, 'latitude')) / 2
-  const dLon = (rad(b, 'longitude') - rad(a, 'longitude')) / 2
-  const h = Math.sin(dLat) ** 2 + Math.cos(rad(a, 'latitude')) * Math.cos(rad(b, 'latitude')) * Math.sin(dLon) ** 2
-  return 2 * 6371008.8 * Math.asin(Math.sqrt(h))
-}
-
-function searchModel(model: Model, query: LooseFields): Map<string, string> {
-  const found = new Map<string, string>()
-  const wanted = (query['rateFeatures'] as string[] | undefined) ?? []
-  for (const [id, { attributes, rooms }] of model) {
-    if (!matches(attributes, query)) continue
-    const dates = query['dates'] as string[] | undefined
-    if (!dates) {
-      found.set(id, '')
-      continue
-    }
-    if (query['propertyId'] !== undefined && query['propertyId'] !== id) continue
-    const nights = [...dates].sort().map((date) => rooms.get(query['roomType'] as string)?.get(date))
-    const passes = (night: Night | undefined) =>
-      night !== undefined &&
-      night.availability >= ((query['availability'] as number | undefined) ?? 1) &&
-      night.price <= ((query['finalPrice'] as number | undefined) ?? 4294967295) &&
-      night.price >= ((query['minPrice'] as number | undefined) ?? 0) &&
-      wanted.every((feature) => night.features.has(feature))
-    if (!nights.every(passes)) continue
-    found.set(id, nights.map((night) => `${night?.availability}/${night?.price}/${night?.features.size}`).join(' '))
-  }
-  return found
 }
 
 /** A small generator with a seed (mulberry32): the same seed gives the same run. */
@@ -140,7 +106,7 @@ export function runModel(seed: number, shape: Shape, memoryBytes = 64 << 20): No
   const segments = names('segment', shape.segments)
   const rooms = names('room', shape.rooms)
   const node = createNodeInMemory(TODAY, memoryBytes)
-  const model: Model = new Map()
+  const model = createStructureModel(dates, rooms)
   const some = (list: readonly string[]) => list.filter(() => next(3) === 0)
   const property = (): LooseFields => ({
     segment: pick(segments),
@@ -206,32 +172,28 @@ export function runModel(seed: number, shape: Shape, memoryBytes = 64 << 20): No
     // Sorted at first, then unsorted: the ranges of bitmaps are narrow first.
     if (next(200) === 0) orderRows(node, pick(segments), next(2) === 0 ? pick(rooms) : undefined)
     const [command, fields] = write()
-    const expected = applyToModel(model, command, fields)
+    const index = step + 1
+    const expected = applyToModel(model, index, command, fields)
     const got = ask(node, command, fields)
     expect([got.error, got.value], `seed ${seed}, step ${step}: ${command} ${JSON.stringify(fields)}`).toEqual([
       expected.error,
       expected.value,
     ])
     if (step % 5 !== 0) continue
-    const search = stay()
-    const stays = ask(node, 'SEARCHAVAIL', search).result.properties ?? []
-    const found = new Map(
-      stays.map(({ propertyId, days }) => [
-        propertyId,
-        days.map((day) => `${day.availability}/${day.finalPrice}/${day.rateFeatures.length}`).join(' '),
-      ]),
-    )
-    const where = `seed ${seed}, step ${step}: ${JSON.stringify(search)}`
-    expect(new Map([...found].sort()), where).toEqual(new Map([...searchModel(model, search)].sort()))
-    const wanted = query()
-    const listed = ask(node, 'SEARCHPROP', wanted).result.propertyIds ?? []
-    expect([...listed].sort(), `seed ${seed}, step ${step}`).toEqual([...searchModel(model, wanted).keys()].sort())
+    for (const [asked, search] of [
+      ['SEARCHAVAIL', stay()],
+      ['SEARCHPROP', query()],
+    ] as const) {
+      const { error, result } = ask(node, asked, search)
+      const answer = { command: asked, fields: search, from: index, to: index, error, result, slices: 1 }
+      expect(faultOf(model, answer), `seed ${seed}, step ${step}: ${asked} ${JSON.stringify(search)}`).toBe('')
+    }
   }
   const recount = recountDigest(node.store.memory)
   expect(stateDigest(node.store.memory)).toEqual(recount.digest)
   expect(countsOf(node.store.memory)).toMatchObject({ properties: recount.properties, packages: recount.packages })
   expect(node.store.writer.charge.bytes).toBe(recountCharge(node.store.memory))
-  const packages = [...model.values()].flatMap(({ rooms: all }) => [...all.values()].map((nights) => nights.size))
-  expect(recount.packages).toBe(packages.reduce((sum, size) => sum + size, 0))
+  const words = [...model.words.values()].filter((history) => history.at(-1)?.value !== undefined)
+  expect(recount.packages).toBe(words.length)
   return node
 }

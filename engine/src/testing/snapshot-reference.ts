@@ -8,17 +8,7 @@ export function createSnapshotReference(memory: WebAssembly.Memory): SnapshotKer
   const u8 = new Uint8Array(memory.buffer)
   const u32 = new Uint32Array(memory.buffer)
 
-  function encode(
-    planes: number,
-    nights: number,
-    rows: number,
-    days: number,
-    keysLow: number,
-    keysHigh: number,
-    masks: number,
-    cursors: number,
-    stats: number,
-  ): void {
+  const encode: SnapshotKernel['encode'] = (planes, nights, rows, days, keysLow, keysHigh, masks, cursors, stats) => {
     const deltas = new Uint32Array(rows * 2)
     let before = 0
     for (let night = 0; night < nights; night++) {
@@ -66,19 +56,19 @@ export function createSnapshotReference(memory: WebAssembly.Memory): SnapshotKer
     return mask
   }
 
-  function decode(
-    planes: number,
-    nights: number,
-    rows: number,
-    days: number,
-    keysLow: number,
-    keysHigh: number,
-    masks: number,
-    cursors: number,
-    stats: number,
-    available: number,
-    nightStats: number,
-  ): void {
+  const decode: SnapshotKernel['decode'] = (
+    planes,
+    nights,
+    rows,
+    days,
+    keysLow,
+    keysHigh,
+    masks,
+    cursors,
+    stats,
+    available,
+    nightStats,
+  ) => {
     let before = 0
     for (let night = 0; night < nights; night++) {
       const words = u32[cellOf(planes) + night]

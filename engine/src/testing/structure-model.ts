@@ -1,6 +1,6 @@
 /**
  * The exact state of a store after each command, and the replies that readers may get while commands are applied. For
- * tests with readers in other threads (structure-run.ts).
+ * tests with one thread (model.ts), and with readers in other threads (structure-run.ts).
  *
  * Each command has an index; the state after it is the state of that index. Guarantees (store/version.ts):
  *
@@ -17,9 +17,12 @@ import type { SeenAnswer } from './structure-reader.ts'
 export type ModelProperty = {
   readonly segment: string
   readonly propertyType: string
+  readonly category: string
   readonly stars: number
   readonly area: string
   readonly amenities: readonly string[]
+  readonly latitude: number
+  readonly longitude: number
 }
 export type ModelWord = {
   readonly availability: number
@@ -76,6 +79,13 @@ function between<T>(histories: Map<string, History<T>>, key: string, from: numbe
   }
   return values
 }
+
+/** Now; undefined where there is none. */
+export const propertyOf = (model: StructureModel, id: string) => last(model.properties, id)
+export const hasRoom = (model: StructureModel, id: string, room: string) =>
+  last(model.rooms, roomKey(id, room)) === true
+export const wordOf = (model: StructureModel, id: string, room: string, date: string) =>
+  last(model.words, wordKey(id, room, date))
 
 function markTable(model: StructureModel, segment: string, room: string, index: number): void {
   const key = roomKey(segment, room)
@@ -191,7 +201,7 @@ function isWord(word: ModelWord, seen: FoundDay): boolean {
   return (
     word.availability === seen.availability &&
     word.finalPrice === seen.finalPrice &&
-    word.rateFeatures.join() === seen.rateFeatures.join()
+    word.rateFeatures.toSorted().join() === seen.rateFeatures.toSorted().join()
   )
 }
 
@@ -311,20 +321,32 @@ function faultOfEra(
 }
 
 function hasAttributes(id: string, property: ModelProperty | undefined, fields: SeenAnswer['fields']): boolean {
-  const { segment, propertyType, stars, area, amenities, propertyId } = fields
+  if (property === undefined || (fields['propertyId'] ?? id) !== id) return false
+  for (const name of ['segment', 'propertyType', 'category', 'stars', 'area'] as const)
+    if ((fields[name] ?? property[name]) !== property[name]) return false
   return (
-    property !== undefined &&
-    property.segment === segment &&
-    (propertyId === undefined || propertyId === id) &&
-    (propertyType === undefined || property.propertyType === propertyType) &&
-    (stars === undefined || property.stars === stars) &&
-    (area === undefined || property.area === area) &&
-    ((amenities ?? []) as string[]).every((name) => property.amenities.includes(name))
+    property.stars >= ((fields['minStars'] ?? 1) as number) &&
+    ((fields['amenities'] ?? []) as string[]).every((name) => property.amenities.includes(name)) &&
+    (fields['latitude'] === undefined || metresTo(property, fields) <= ((fields['radiusMetres'] ?? 5000) as number))
   )
 }
 
+/** Along a great circle. */
+function metresTo({ latitude, longitude }: ModelProperty, fields: SeenAnswer['fields']): number {
+  const rad = (degrees: unknown) => ((degrees as number) * Math.PI) / 180
+  const dLat = (rad(fields['latitude']) - rad(latitude)) / 2
+  const dLon = (rad(fields['longitude']) - rad(longitude)) / 2
+  const h = Math.sin(dLat) ** 2 + Math.cos(rad(latitude)) * Math.cos(rad(fields['latitude'])) * Math.sin(dLon) ** 2
+  return 2 * 6371008.8 * Math.asin(Math.sqrt(h))
+}
+
 function isSold(word: ModelWord | undefined, fields: SeenAnswer['fields']): boolean {
-  const least = (fields['availability'] ?? 1) as number
-  const features = (fields['rateFeatures'] ?? []) as string[]
-  return word !== undefined && word.availability >= least && features.every((name) => word.rateFeatures.includes(name))
+  const { availability = 1, finalPrice = 2 ** 32 - 1, minPrice = 0, rateFeatures = [] } = fields
+  return (
+    word !== undefined &&
+    word.availability >= (availability as number) &&
+    word.finalPrice <= (finalPrice as number) &&
+    word.finalPrice >= (minPrice as number) &&
+    (rateFeatures as string[]).every((name) => word.rateFeatures.includes(name))
+  )
 }

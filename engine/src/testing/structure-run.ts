@@ -106,12 +106,13 @@ function someProperty(random: Uniform): ModelProperty {
     stars: 1 + below(random, 5),
     area: pick(SHAPE.areas, random),
     amenities: SHAPE.amenities.filter(() => random() < 0.5),
+    ...{ category: 'standard', latitude: 1, longitude: 1 },
   }
 }
 
 function setProperty(run: Run, id: string): void {
   const property = someProperty(run.random)
-  const fields = { ...property, propertyId: id, category: 'standard', latitude: 1, longitude: 1 }
+  const fields = { ...property, propertyId: id }
   apply(
     run,
     'SETPROP',

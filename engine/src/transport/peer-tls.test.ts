@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
+import { type CertificateOptions, makeCertificate } from '@vacancy/testkit/certificates'
 import { expect, test } from 'vitest'
 import { createAuthority, createNodeCertificate, type Pair } from '../cli/certificates.ts'
-import { createOrdinaryCertificate, type Ordinary } from '../testing/ordinary-certificate.ts'
 import { checkPeerTls, isGoodForHost, namedBy, nodeNamedBy, nodeUri, requiresNodeId } from './peer-tls.ts'
 
 test.for([
@@ -60,11 +60,11 @@ test('ids of any legal form are stored in a certificate unchanged', async () => 
   }
 })
 
-const HOSTS = { commonName: 'shard', hosts: ['n1.example', '10.0.0.1', '::1'] }
+const HOSTS = { subject: 'shard', hosts: ['n1.example', '10.0.0.1', '::1'] }
 
-test.for<[string, Ordinary, boolean | undefined, string]>([
+test.for<[string, CertificateOptions, boolean | undefined, string]>([
   ['hosts alone', HOSTS, undefined, ''],
-  ['a common name alone', { commonName: 'n1.example', hosts: [] }, undefined, ''],
+  ['a common name alone', { subject: 'n1.example', hosts: [] }, undefined, ''],
   ['hosts, where the node id is demanded', HOSTS, true, 'urn:vacancy:node:a'],
   ['hosts, and not for clients', { ...HOSTS, uses: ['serverAuth'] }, undefined, 'serverAuth and clientAuth'],
   ['hosts, and not for servers', { ...HOSTS, uses: ['clientAuth'] }, undefined, 'serverAuth and clientAuth'],
@@ -74,7 +74,7 @@ test.for<[string, Ordinary, boolean | undefined, string]>([
   ['the node', { ...HOSTS, uris: [nodeUri('a')] }, true, ''],
 ])('a node starts with an ordinary certificate (it used to fail): %s', async ([, ordinary, setting, error]) => {
   const authority = await createAuthority(DAY)
-  const pair = await createOrdinaryCertificate(authority, ordinary)
+  const pair = makeCertificate({ ...ordinary, issuer: authority })
   const check = () => checkPeerTls(material(pair, authority), 'a', setting)
 
   if (error === '') expect(check).not.toThrow()
@@ -84,7 +84,7 @@ test.for<[string, Ordinary, boolean | undefined, string]>([
 test('peers must name their node id by default if the own certificate does', async () => {
   const authority = await createAuthority(DAY)
   const own = material(await createNodeCertificate(authority, { node: 'a', hosts: [], ...DAY }), authority)
-  const shared = material(await createOrdinaryCertificate(authority, HOSTS), authority)
+  const shared = material(makeCertificate({ ...HOSTS, issuer: authority }), authority)
 
   expect([own, shared].map((each) => requiresNodeId(each, undefined))).toEqual([true, false])
   expect([own, shared].map((each) => requiresNodeId(each, false))).toEqual([false, false])
@@ -93,13 +93,13 @@ test('peers must name their node id by default if the own certificate does', asy
 
 test('hosts are matched by name, address and common name', async () => {
   const authority = await createAuthority(DAY)
-  const open = async (ordinary: Ordinary) =>
-    new X509Certificate((await createOrdinaryCertificate(authority, ordinary)).cert)
+  const open = async (ordinary: CertificateOptions) =>
+    new X509Certificate(makeCertificate({ ...ordinary, issuer: authority }).cert)
   const certificate = await open({
-    commonName: 'cn.example',
+    subject: 'cn.example',
     hosts: ['n1.example', '*.shard.example', '10.0.0.1', '::1'],
   })
-  const common = await open({ commonName: 'cn.example', hosts: [] })
+  const common = await open({ subject: 'cn.example', hosts: [] })
 
   expect(namedBy(certificate)).toBe('hosts')
   for (const host of ['n1.example', 'a.shard.example', '10.0.0.1', '::ffff:10.0.0.1', '::1'])

@@ -2,10 +2,10 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect as connectTcp, createServer, type Server, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls'
+import { type CertificateOptions, makeCertificate } from '@vacancy/testkit/certificates'
 import { afterEach, beforeAll, expect, test } from 'vitest'
 import { createAuthority, createNodeCertificate, type Pair } from '../cli/certificates.ts'
 import { createEnv } from '../env.ts'
-import { createOrdinaryCertificate, type Ordinary } from '../testing/ordinary-certificate.ts'
 import { frameParts } from './framing.ts'
 import { decodeAnswer, encodeHello } from './handshake.ts'
 import { openTlsTransport, type TlsTransport } from './tls-transport.ts'
@@ -516,8 +516,8 @@ test('a certificate of our authority that names no node is refused', async () =>
 })
 
 const UNNAMED = 'certificates that name hosts and no node are accepted'
-const shared = async (hosts: readonly string[], more: Partial<Ordinary> = {}) =>
-  await createOrdinaryCertificate(authority, { commonName: 'shard', hosts, ...more })
+const shared = async (hosts: readonly string[], more: Partial<CertificateOptions> = {}) =>
+  makeCertificate({ issuer: authority, subject: 'shard', hosts, ...more })
 
 test('nodes that share an ordinary certificate are accepted with one warning (they used to be refused)', async () => {
   const pair = await shared(['node.example', '127.0.0.1'])

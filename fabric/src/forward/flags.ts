@@ -1,155 +1,82 @@
 /** The flags that routers and bridges have in common (docs/design/fabric.md). */
 
-import { type Flags, LOG_FORMATS, LOG_LEVELS } from '@vacancy/shared/node'
-
-export const PORT_RANGE = { min: 0, max: 65_535 } as const
+import { choice, type Flags, LOG_FORMATS, LOG_LEVELS, named, port, whole } from '@vacancy/shared/node'
 
 /** Where registry and resolver are. */
 export const UPWARD_FLAGS = {
   'registry-addr': {
-    type: 'text',
-    value: 'HOST:PORT,…',
+    ...named('HOST:PORT,…'),
     required: true,
     summary: 'Registry; of several addresses the one that responds is kept. http:// or https:// may precede each.',
   },
-  'resolver-addr': { type: 'text', value: 'HOST:PORT', required: true, summary: 'Resolver of host names.' },
-  'registry-token-file': {
-    type: 'text',
-    value: 'FILE',
-    summary: 'Token for the registry: the first line of the file.',
-  },
-  'registry-ca': { type: 'text', value: 'FILE', summary: 'CA certificates for the registry, PEM.' },
-  'resolver-token-file': {
-    type: 'text',
-    value: 'FILE',
-    summary: 'Token for the resolver: the first line of the file.',
-  },
-  'resolver-ca': { type: 'text', value: 'FILE', summary: 'CA certificates for the resolver, PEM.' },
-  'cache-dir': {
-    type: 'text',
-    value: 'DIR',
-    summary: 'Keeps the last known state there, for a start without the registry.',
-  },
+  'resolver-addr': { ...named('HOST:PORT'), required: true, summary: 'Resolver of host names.' },
+  'registry-token-file': { ...named('FILE'), summary: 'Token for the registry: the first line of the file.' },
+  'registry-ca': { ...named('FILE'), summary: 'CA certificates for the registry, PEM.' },
+  'resolver-token-file': { ...named('FILE'), summary: 'Token for the resolver: the first line of the file.' },
+  'resolver-ca': { ...named('FILE'), summary: 'CA certificates for the resolver, PEM.' },
+  'cache-dir': { ...named('DIR'), summary: 'Keeps the last known state there, for a start without the registry.' },
 } as const satisfies Flags
 
 /** The HTTP side. */
 export const API_FLAGS = {
-  'api-host': { type: 'text', value: 'HOST', default: '0.0.0.0', summary: 'Address of the HTTP API.' },
+  'api-host': { ...named('HOST'), default: '0.0.0.0', summary: 'Address of the HTTP API.' },
   'api-port': {
-    type: 'integer',
-    default: 9100,
-    ...PORT_RANGE,
+    ...port(9100),
     summary: 'Port of the HTTP API: /health, /ready, /metrics, /debug/slow; 0 = any free port, which is printed.',
   },
   'api-url': {
-    type: 'text',
-    value: 'URL',
+    ...named('URL'),
     summary: 'Address of the HTTP API as others reach it; reported to the registry, for the console.',
   },
-  'slow-ms': {
-    type: 'integer',
-    default: 100,
-    min: 0,
-    max: 600_000,
-    unit: 'ms',
-    summary: 'Requests that took longer are listed in /debug/slow.',
-  },
+  'slow-ms': { ...whole(100, 0, 600_000, 'ms'), summary: 'Requests that took longer are listed in /debug/slow.' },
 } as const satisfies Flags
 
 /** Limits for connections of clients and to hops. */
 export const LIMIT_FLAGS = {
   'max-connections': {
-    type: 'integer',
-    default: 10_000,
-    min: 1,
-    max: 1_000_000,
+    ...whole(10_000, 1, 1_000_000),
     summary: 'Client connections; further ones are closed at once.',
   },
-  'max-inflight': {
-    type: 'integer',
-    default: 50_000,
-    min: 1,
-    max: 1_000_000,
-    summary: 'Requests in flight in total; further ones get 429.',
-  },
+  'max-inflight': { ...whole(50_000, 1, 1_000_000), summary: 'Requests in flight in total; further ones get 429.' },
   'max-frame-size': {
-    type: 'integer',
-    default: 16_384,
-    min: 64,
-    max: 1_048_576,
-    unit: 'bytes',
+    ...whole(16_384, 64, 1_048_576, 'bytes'),
     summary: 'Largest request frame, header included; larger ones are refused.',
   },
   'max-buffer-size': {
-    type: 'integer',
-    default: 262_144,
-    min: 1_024,
-    max: 16_777_216,
-    unit: 'bytes',
+    ...whole(262_144, 1_024, 16_777_216, 'bytes'),
     summary: 'Queued bytes of one connection to a hop beyond which it takes no more requests.',
   },
   'max-response-size': {
-    type: 'integer',
-    default: 16_777_216,
-    min: 1_024,
-    max: 268_435_456,
-    unit: 'bytes',
+    ...whole(16_777_216, 1_024, 268_435_456, 'bytes'),
     summary: 'Largest reply; a larger one ends the connection that it came from.',
   },
-  'frame-timeout-secs': {
-    type: 'integer',
-    default: 20,
-    min: 1,
-    max: 3_600,
-    unit: 'seconds',
-    summary: 'From the first byte of a frame to its last.',
-  },
+  'frame-timeout-secs': { ...whole(20, 1, 3_600, 'seconds'), summary: 'From the first byte of a frame to its last.' },
   'idle-timeout-secs': {
-    type: 'integer',
-    default: 90,
-    min: 1,
-    max: 86_400,
-    unit: 'seconds',
+    ...whole(90, 1, 86_400, 'seconds'),
     summary: 'A client connection without a byte for this time is closed; keepalives count.',
   },
 } as const satisfies Flags
 
 /** Encryption and login, both off by default. */
 export const SECURITY_FLAGS = {
-  'tls-cert': { type: 'text', value: 'FILE', summary: 'Certificate of the listener, PEM; with --tls-key.' },
-  'tls-key': { type: 'text', value: 'FILE', summary: 'Private key of --tls-cert, PEM.' },
-  'tls-client-ca': { type: 'text', value: 'FILE', summary: 'CA certificates for required client certificates, PEM.' },
+  'tls-cert': { ...named('FILE'), summary: 'Certificate of the listener, PEM; with --tls-key.' },
+  'tls-key': { ...named('FILE'), summary: 'Private key of --tls-cert, PEM.' },
+  'tls-client-ca': { ...named('FILE'), summary: 'CA certificates for required client certificates, PEM.' },
   'upstream-tls': { type: 'boolean', summary: 'Connections to hops use TLS.' },
-  'upstream-ca': {
-    type: 'text',
-    value: 'FILE',
-    summary: 'CA certificates for the hops, PEM; default: those of the system.',
-  },
-  'upstream-cert': { type: 'text', value: 'FILE', summary: 'Own certificate for hops, PEM; with --upstream-key.' },
-  'upstream-key': { type: 'text', value: 'FILE', summary: 'Private key of --upstream-cert, PEM.' },
+  'upstream-ca': { ...named('FILE'), summary: 'CA certificates for the hops, PEM; default: those of the system.' },
+  'upstream-cert': { ...named('FILE'), summary: 'Own certificate for hops, PEM; with --upstream-key.' },
+  'upstream-key': { ...named('FILE'), summary: 'Private key of --upstream-cert, PEM.' },
   'upstream-server-name': {
-    type: 'text',
-    value: 'NAME',
+    ...named('NAME'),
     summary: 'Name that the certificates of hops must have, instead of their host.',
   },
-  'auth-file': {
-    type: 'text',
-    value: 'FILE',
-    summary: 'Tokens that clients may log in with; reloaded when it changes.',
-  },
+  'auth-file': { ...named('FILE'), summary: 'Tokens that clients may log in with; reloaded when it changes.' },
   'require-login': { type: 'boolean', summary: 'Requests before a LOGIN are refused; with --auth-file.' },
 } as const satisfies Flags
 
 /** The life of the process. */
 export const PROCESS_FLAGS = {
-  'drain-secs': {
-    type: 'integer',
-    default: 10,
-    min: 0,
-    max: 600,
-    unit: 'seconds',
-    summary: 'Time to finish requests in flight on shutdown.',
-  },
-  'log-level': { type: 'choice', choices: LOG_LEVELS, default: 'info', summary: 'Lowest level that is logged.' },
-  'log-format': { type: 'choice', choices: LOG_FORMATS, default: 'json', summary: 'Log lines as JSON or as text.' },
+  'drain-secs': { ...whole(10, 0, 600, 'seconds'), summary: 'Time to finish requests in flight on shutdown.' },
+  'log-level': { ...choice(LOG_LEVELS, 'info'), summary: 'Lowest level that is logged.' },
+  'log-format': { ...choice(LOG_FORMATS, 'json'), summary: 'Log lines as JSON or as text.' },
 } as const satisfies Flags

@@ -1,6 +1,6 @@
 /** The metrics that routers and bridges have in common, and how they are read from the counters of forwarding. */
 
-import { type Metrics, type MetricsTable, setTotal } from '@vacancy/shared/node'
+import { counter, gauge, histogram, type Metrics, type MetricsTable, setTotal } from '@vacancy/shared/node'
 import type { Counters, Ended, Forwarder } from './forwarder.ts'
 
 const SECONDS = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2] as const
@@ -31,78 +31,41 @@ const TOTALS = {
 
 type Total = keyof typeof TOTALS
 
-type ForwardMetrics<P extends string> = {
-  readonly [K in Total as `${P}_${K}`]: { readonly type: 'counter'; readonly help: string }
-} & {
-  readonly [K in 'requests_total' as `${P}_${K}`]: {
-    readonly type: 'counter'
-    readonly help: string
-    readonly labels: readonly ['kind', 'result']
-  }
-} & {
-  readonly [K in 'request_duration_seconds' as `${P}_${K}`]: {
-    readonly type: 'histogram'
-    readonly help: string
-    readonly labels: readonly ['kind']
-    readonly buckets: readonly number[]
-  }
-} & {
-  readonly [K in 'inflight' | 'connections' | 'held' as `${P}_${K}`]: { readonly type: 'gauge'; readonly help: string }
-} & {
-  readonly [K in 'hop_requests_total' as `${P}_${K}`]: {
-    readonly type: 'counter'
-    readonly help: string
-    readonly labels: readonly ['hop', 'kind']
-  }
-} & {
-  readonly [K in 'hop_up' | 'hop_inflight' | 'hop_ejected' as `${P}_${K}`]: {
-    readonly type: 'gauge'
-    readonly help: string
-    readonly labels: readonly ['hop']
-  }
+/** The rows of a component by their names without its prefix. @param hop its word for what is behind it */
+const rowsOf = (hop: string) => ({
+  ...(Object.fromEntries(Object.entries(TOTALS).map(([name, [, help]]) => [name, counter(help)])) as {
+    readonly [K in Total]: ReturnType<typeof counter<readonly []>>
+  }),
+  requests_total: counter(
+    'Ended requests; `kind` is read or write, `result` is ok, the numeric code of the reply, or dropped.',
+    ['kind', 'result'],
+  ),
+  request_duration_seconds: { ...histogram('Time from a request to its reply.', ['kind']), buckets: SECONDS },
+  inflight: gauge('Requests in flight.'),
+  held: gauge(`Requests that wait for a usable ${hop}.`),
+  connections: gauge('Open client connections.'),
+  hop_requests_total: counter(`Requests sent to each ${hop}, repeated ones each time; \`kind\` is read or write.`, [
+    'hop',
+    'kind',
+  ]),
+  hop_up: gauge(`Usable connections to each ${hop}.`, ['hop']),
+  hop_inflight: gauge(`Requests in flight on each ${hop}.`, ['hop']),
+  hop_ejected: gauge(`1 while the ${hop} is skipped after failures.`, ['hop']),
+})
+type Rows = ReturnType<typeof rowsOf>
+type ForwardMetrics<P extends string> = { readonly [K in keyof Rows & string as `${P}_${K}`]: Rows[K] }
+
+/** The rows of a component. */
+export function forwardMetrics<P extends string>(prefix: P, hop: string): ForwardMetrics<P> {
+  const rows = Object.entries(rowsOf(hop)).map(([name, row]) => [`${prefix}_${name}`, row])
+  return Object.fromEntries(rows) as ForwardMetrics<P>
 }
 
 /** Certificates of a component, for its own table of metrics. */
-export const CERTIFICATE_METRIC = {
-  type: 'gauge',
-  help: 'Expiry of the own certificate, seconds since 1970: of `tcp` and `http` (the listeners), of `upstream` (shown to hops).',
-  labels: ['listener'],
-} as const
-
-/** The rows of a component. @param hop its word for what is behind it */
-export function forwardMetrics<P extends string>(prefix: P, hop: string): ForwardMetrics<P> {
-  const rows: { [name: string]: MetricsTable[string] } = {}
-  for (const [name, [, help]] of Object.entries(TOTALS)) rows[`${prefix}_${name}`] = { type: 'counter', help }
-  Object.assign(rows, {
-    [`${prefix}_requests_total`]: {
-      type: 'counter',
-      help: 'Ended requests; `kind` is read or write, `result` is ok, the numeric code of the reply, or dropped.',
-      labels: ['kind', 'result'],
-    },
-    [`${prefix}_request_duration_seconds`]: {
-      type: 'histogram',
-      help: 'Time from a request to its reply.',
-      labels: ['kind'],
-      buckets: SECONDS,
-    },
-    [`${prefix}_inflight`]: { type: 'gauge', help: 'Requests in flight.' },
-    [`${prefix}_held`]: { type: 'gauge', help: `Requests that wait for a usable ${hop}.` },
-    [`${prefix}_connections`]: { type: 'gauge', help: 'Open client connections.' },
-    [`${prefix}_hop_requests_total`]: {
-      type: 'counter',
-      help: `Requests sent to each ${hop}, repeated ones each time; \`kind\` is read or write.`,
-      labels: ['hop', 'kind'],
-    },
-    [`${prefix}_hop_up`]: { type: 'gauge', help: `Usable connections to each ${hop}.`, labels: ['hop'] },
-    [`${prefix}_hop_inflight`]: { type: 'gauge', help: `Requests in flight on each ${hop}.`, labels: ['hop'] },
-    [`${prefix}_hop_ejected`]: {
-      type: 'gauge',
-      help: `1 while the ${hop} is skipped after failures.`,
-      labels: ['hop'],
-    },
-  })
-  return rows as ForwardMetrics<P>
-}
+export const CERTIFICATE_METRIC = gauge(
+  'Expiry of the own certificate, seconds since 1970: of `tcp` and `http` (the listeners), of `upstream` (shown to hops).',
+  ['listener'],
+)
 
 /** Durations and results of ended requests, counted without the metrics library. */
 export type Observed = {
@@ -127,15 +90,6 @@ export function observe(observed: Observed, { request, result, seconds }: Ended)
   histogram.sum += seconds
 }
 
-/** Rows by the names that are put together from the prefix. */
-type Rows = Metrics<{
-  readonly plain: { readonly type: 'counter'; readonly help: '' }
-  readonly ended: { readonly type: 'counter'; readonly help: ''; readonly labels: readonly ['kind', 'result'] }
-  readonly level: { readonly type: 'gauge'; readonly help: '' }
-  readonly sent: { readonly type: 'counter'; readonly help: ''; readonly labels: readonly ['hop', 'kind'] }
-  readonly hop: { readonly type: 'gauge'; readonly help: ''; readonly labels: readonly ['hop'] }
-}>['of']
-
 /** Fills the rows of `forwardMetrics` before each page. */
 export function collectForwarding<T extends MetricsTable>(
   metrics: Metrics<T>,
@@ -143,28 +97,28 @@ export function collectForwarding<T extends MetricsTable>(
   forwarder: Forwarder,
   observed: Observed,
 ): void {
-  const row = <K extends keyof Rows>(_kind: K, name: string) => metrics.of[`${prefix}_${name}`] as unknown as Rows[K]
+  const row = <K extends keyof Rows>(name: K) => metrics.of[`${prefix}_${name}`] as unknown as Metrics<Rows>['of'][K]
   metrics.readHistogram(`${prefix}_request_duration_seconds`, () =>
     (['read', 'write'] as const).map((kind) => ({ labels: { kind }, ...observed[kind] })),
   )
   metrics.onCollect(() => {
-    for (const [name, [field]] of Object.entries(TOTALS)) setTotal(row('plain', name), forwarder.counters[field])
+    for (const [name, [field]] of Object.entries(TOTALS)) setTotal(row(name as Total), forwarder.counters[field])
     for (const [key, total] of observed.ended) {
       const [kind = '', result = ''] = key.split(' ')
-      setTotal(row('ended', 'requests_total'), total, { kind, result })
+      setTotal(row('requests_total'), total, { kind, result })
     }
-    row('level', 'inflight').set(forwarder.inFlight)
-    row('level', 'held').set(forwarder.held.size)
-    row('level', 'connections').set(forwarder.inbounds.size)
+    row('inflight').set(forwarder.inFlight)
+    row('held').set(forwarder.held.size)
+    row('connections').set(forwarder.inbounds.size)
     const nowMs = forwarder.world.nowMs()
-    for (const name of ['hop_up', 'hop_inflight', 'hop_ejected']) row('hop', name).reset()
+    for (const name of ['hop_up', 'hop_inflight', 'hop_ejected'] as const) row(name).reset()
     for (const hop of forwarder.pool.hops.values()) {
       const labels = { hop: hop.id }
-      row('hop', 'hop_up').set(labels, hop.links.filter(({ state }) => state === 'open').length)
-      row('hop', 'hop_inflight').set(labels, hop.inFlight)
-      setTotal(row('sent', 'hop_requests_total'), hop.readsSent, { ...labels, kind: 'read' })
-      setTotal(row('sent', 'hop_requests_total'), hop.writesSent, { ...labels, kind: 'write' })
-      row('hop', 'hop_ejected').set(labels, hop.ejectedUntilMs > nowMs ? 1 : 0)
+      row('hop_up').set(labels, hop.links.filter(({ state }) => state === 'open').length)
+      row('hop_inflight').set(labels, hop.inFlight)
+      setTotal(row('hop_requests_total'), hop.readsSent, { ...labels, kind: 'read' })
+      setTotal(row('hop_requests_total'), hop.writesSent, { ...labels, kind: 'write' })
+      row('hop_ejected').set(labels, hop.ejectedUntilMs > nowMs ? 1 : 0)
     }
   })
 }

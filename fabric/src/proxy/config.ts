@@ -15,10 +15,10 @@ import {
   LOG_FORMATS,
   LOG_LEVELS,
   loadConfig,
+  port,
+  whole,
 } from '@vacancy/shared/node'
 
-const whole = (value: number, min: number, max: number, summary: string, unit?: string) =>
-  ({ type: 'integer', default: value, min, max, summary, ...(unit !== undefined && { unit }) }) as const
 const text = (value: string, summary: string) => ({ type: 'text', default: value, summary }) as const
 const yes = (summary: string) => ({ type: 'boolean', default: true, summary }) as const
 const no = (summary: string) => ({ type: 'boolean', default: false, summary }) as const
@@ -37,14 +37,7 @@ export const PROXY_FLAGS = {
     value: 'FILE',
     summary: 'Configuration file, YAML; without it ./proxy.yml, else /etc/vacancy/proxy.yml, else none.',
   },
-  'drain-secs': {
-    type: 'integer',
-    default: 10,
-    min: 0,
-    max: 600,
-    unit: 'seconds',
-    summary: 'Time to finish requests in flight on shutdown.',
-  },
+  'drain-secs': { ...whole(10, 0, 600, 'seconds'), summary: 'Time to finish requests in flight on shutdown.' },
   'log-level': { type: 'choice', choices: LOG_LEVELS, default: 'info', summary: 'Lowest level that is logged.' },
   'log-format': { type: 'choice', choices: LOG_FORMATS, default: 'json', summary: 'Log lines as JSON or as text.' },
 } as const satisfies Flags
@@ -73,31 +66,28 @@ const CLUSTER_SCHEMA = {
   },
   discovery_yml_path: text('./discovery.yml', 'File with the node list, YAML or JSON.'),
   discovery_addr: text('', 'URL of the node list.'),
-  discovery_refresh_interval_sec: whole(2, 1, 3_600, 'Interval of reading the node list.', 'seconds'),
-  node_api_port: whole(8080, 1, PORT_MAX, 'HTTP port of nodes, where neither resolver nor node list names one.'),
-  node_tcp_port: whole(7777, 1, PORT_MAX, 'TCP port of nodes, where the resolver names none.'),
+  discovery_refresh_interval_sec: { ...whole(2, 1, 3_600, 'seconds'), summary: 'Interval of reading the node list.' },
+  node_api_port: {
+    ...whole(8080, 1, PORT_MAX),
+    summary: 'HTTP port of nodes, where neither resolver nor node list names one.',
+  },
+  node_tcp_port: { ...whole(7777, 1, PORT_MAX), summary: 'TCP port of nodes, where the resolver names none.' },
   node_token_file: text('', 'Token for the HTTP API of nodes: the first line of the file.'),
-  node_probe_interval_sec: whole(
-    2,
-    1,
-    3_600,
-    'Interval of discovery; faster while there is no leader or no follower.',
-    'seconds',
-  ),
-  http_timeout_sec: whole(2, 1, 60, 'Time for one call of the HTTP API of a node.', 'seconds'),
+  node_probe_interval_sec: {
+    ...whole(2, 1, 3_600, 'seconds'),
+    summary: 'Interval of discovery; faster while there is no leader or no follower.',
+  },
+  http_timeout_sec: { ...whole(2, 1, 60, 'seconds'), summary: 'Time for one call of the HTTP API of a node.' },
   reads: {
     type: 'choice',
     choices: READS,
     default: 'followers',
     summary: 'Nodes for reads. followers: the leader only where no follower is usable; leader: sees own writes.',
   },
-  max_read_lag: whole(
-    10_000,
-    0,
-    1_000_000_000,
-    'Followers that are further behind are passed over, unless nothing else is left.',
-    'log entries',
-  ),
+  max_read_lag: {
+    ...whole(10_000, 0, 1_000_000_000, 'log entries'),
+    summary: 'Followers that are further behind are passed over, unless nothing else is left.',
+  },
 } as const satisfies ConfigSchema
 
 export const PROXY_SCHEMA = {
@@ -109,51 +99,53 @@ export const PROXY_SCHEMA = {
       'What requests are sent to: a node (standalone), the nodes of a shard (cluster) or an edge router (router). Required.',
   },
   upstream_addr: text('', 'Host or address of the node or router. Required except in mode cluster.'),
-  upstream_port: whole(0, 0, PORT_MAX, 'Its port; 0 = 7777 of a node, 9000 of a router.'),
-  conn_per_node: whole(4, 1, 64, 'Connections to the upstream, or to each node of a shard, shared by all requests.'),
+  upstream_port: { ...port(0), summary: 'Its port; 0 = 7777 of a node, 9000 of a router.' },
+  conn_per_node: {
+    ...whole(4, 1, 64),
+    summary: 'Connections to the upstream, or to each node of a shard, shared by all requests.',
+  },
   ...CLUSTER_SCHEMA,
-  timeout_sec: whole(
-    2,
-    1,
-    300,
-    'Deadline of a request, repetitions included; DELSEGMENT has ten times as much.',
-    'seconds',
-  ),
-  keep_alive_sec: whole(
-    30,
-    1,
-    80,
-    'Interval of keepalives to a router, which closes a silent connection after 90 s.',
-    'seconds',
-  ),
+  timeout_sec: {
+    ...whole(2, 1, 300, 'seconds'),
+    summary: 'Deadline of a request, repetitions included; DELSEGMENT has ten times as much.',
+  },
+  keep_alive_sec: {
+    ...whole(30, 1, 80, 'seconds'),
+    summary: 'Interval of keepalives to a router, which closes a silent connection after 90 s.',
+  },
   upstream_tls: no('Connects to the upstream with TLS.'),
   upstream_ca: text('', 'CA certificates for the upstream, PEM; those of the system by default.'),
   upstream_cert: text('', 'Client certificate for the upstream, PEM; with upstream_key.'),
   upstream_key: text('', 'Private key of upstream_cert, PEM.'),
   upstream_server_name: text('', 'Name in the certificate of the upstream, if not upstream_addr.'),
-  workers: whole(
-    1,
-    1,
-    64,
-    'Threads that serve the port, one for each core to use; the system spreads connections over them (Linux, FreeBSD).',
-  ),
+  workers: {
+    ...whole(1, 1, 64),
+    summary:
+      'Threads that serve the port, one for each core to use; the system spreads connections over them (Linux, FreeBSD).',
+  },
   listening_addr: text('0.0.0.0', 'Address to listen on.'),
   http_enabled: yes('Listens for HTTP/1.1 and HTTP/2 with prior knowledge, on one port.'),
-  http_port: whole(8777, 0, PORT_MAX, 'Port of HTTP; 0 = any free port, which is printed.'),
+  http_port: { ...port(8777), summary: 'Port of HTTP; 0 = any free port, which is printed.' },
   https_enabled: no('Listens for HTTPS: HTTP/2 and HTTP/1.1 by ALPN.'),
-  https_port: whole(3443, 0, PORT_MAX, 'Port of HTTPS; 0 = any free port, which is printed.'),
+  https_port: { ...port(3443), summary: 'Port of HTTPS; 0 = any free port, which is printed.' },
   tls_cert_path: text('./cert.pem', 'Certificate of HTTPS, PEM; read again when it changes.'),
   tls_key_path: text('./key.pem', 'Private key of tls_cert_path, PEM.'),
   tls_client_ca: text('', 'CA certificates for required client certificates, PEM; empty = none are required.'),
   auth_enabled: no('Requires a token of tokens_path. Without it every request has full access.'),
   tokens_path: text('./auth.yml', 'Tokens of clients, and the one for nodes; read again when it changes.'),
-  max_active_conns: whole(10_000, 1, 1_000_000, 'Connections of clients; further ones are closed at once.'),
+  max_active_conns: {
+    ...whole(10_000, 1, 1_000_000),
+    summary: 'Connections of clients; further ones are closed at once.',
+  },
   cors_origin: {
     type: 'list',
     default: ['*'],
     summary: 'Origins whose web pages may call the API; * = all.',
   },
-  slow_ms: whole(100, 0, 60_000, 'Requests that take at least this long are shown by /debug/slow.', 'ms'),
+  slow_ms: {
+    ...whole(100, 0, 60_000, 'ms'),
+    summary: 'Requests that take at least this long are shown by /debug/slow.',
+  },
 } as const satisfies ConfigSchema
 
 export type ProxyConfig = ConfigValues<typeof PROXY_SCHEMA> & {

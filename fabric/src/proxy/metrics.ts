@@ -1,6 +1,6 @@
 /** The metrics of the proxy. docs/fabric-metrics.md is generated from them. */
 
-import type { MetricsTable } from '@vacancy/shared/node'
+import { counter, gauge, histogram, type MetricsTable } from '@vacancy/shared/node'
 
 /** Upper bounds of the duration histograms, in seconds. */
 export const DURATION_BUCKETS = [
@@ -8,54 +8,41 @@ export const DURATION_BUCKETS = [
 ] as const
 
 export const PROXY_METRICS = {
-  api_commands_total: { type: 'counter', help: 'Commands sent to the upstream.' },
-  api_bytes_received_total: { type: 'counter', help: 'Bytes of request bodies.' },
-  api_bytes_sent_total: { type: 'counter', help: 'Bytes of response bodies.' },
-  api_client_errors_total: { type: 'counter', help: 'Responses with 4xx.' },
-  api_client_login_fail_total: { type: 'counter', help: 'Requests with a missing, malformed or unknown token.' },
-  api_requests_total: {
-    type: 'counter',
-    help: 'Requests by command (`none` if it is unknown) and HTTP status.',
-    labels: ['command', 'status'],
-  },
-  api_token_requests_total: {
-    type: 'counter',
-    help: 'Requests by the name of their token; tokens without a name as `unnamed`.',
-    labels: ['token'],
-  },
+  api_commands_total: counter('Commands sent to the upstream.'),
+  api_bytes_received_total: counter('Bytes of request bodies.'),
+  api_bytes_sent_total: counter('Bytes of response bodies.'),
+  api_client_errors_total: counter('Responses with 4xx.'),
+  api_client_login_fail_total: counter('Requests with a missing, malformed or unknown token.'),
+  api_requests_total: counter('Requests by command (`none` if it is unknown) and HTTP status.', ['command', 'status']),
+  api_token_requests_total: counter('Requests by the name of their token; tokens without a name as `unnamed`.', [
+    'token',
+  ]),
   api_request_duration_seconds: {
-    type: 'histogram',
-    help: 'Time from the header of a request to its response.',
-    labels: ['command', 'status'],
+    ...histogram('Time from the header of a request to its response.', ['command', 'status']),
     buckets: DURATION_BUCKETS,
   },
   api_upstream_duration_seconds: {
-    type: 'histogram',
-    help: 'Time from sending a command to its reply; the difference from api_request_duration_seconds is the overhead of the proxy.',
-    labels: ['command'],
+    ...histogram(
+      'Time from sending a command to its reply; the difference from api_request_duration_seconds is the overhead of the proxy.',
+      ['command'],
+    ),
     buckets: DURATION_BUCKETS,
   },
-  api_inflight: { type: 'gauge', help: 'Requests in flight, `http1` or `http2`.', labels: ['proto'] },
-  api_connections: { type: 'gauge', help: 'Connections of clients, `http1` or `http2`.', labels: ['proto'] },
-  api_rejected_total: {
-    type: 'counter',
-    help: 'Refused before a command was sent: `invalid`, `too_large`, `slow`, `unauthorized`, `forbidden`, `limit`, `not_ready`, `connections`, `unreadable`; and `malformed` replies.',
-    labels: ['reason'],
-  },
-  api_workers: { type: 'gauge', help: 'Workers that serve; the other metrics are sums over them.' },
-  backend_inflight: { type: 'gauge', help: 'Commands at the upstream.' },
-  backend_connections: { type: 'gauge', help: 'Open connections to the upstream.' },
-  backend_opened_connections_total: { type: 'counter', help: 'Connections opened to the upstream.' },
-  backend_disconnect_total: { type: 'counter', help: 'Connections to the upstream that were lost.' },
-  backend_login_fail_total: { type: 'counter', help: 'Connections on which the upstream refused the token.' },
-  backend_followers_total: { type: 'gauge', help: 'Followers of the shard; 0 except in mode cluster.' },
-  backend_leader_change_total: {
-    type: 'counter',
-    help: 'Changes of the leader of the shard; mode cluster.',
-  },
-  tls_cert_not_after_seconds: {
-    type: 'gauge',
-    help: "Expiry of the listener's certificate, seconds since 1970; absent without HTTPS.",
-    labels: ['listener'],
-  },
+  api_inflight: gauge('Requests in flight, `http1` or `http2`.', ['proto']),
+  api_connections: gauge('Connections of clients, `http1` or `http2`.', ['proto']),
+  api_rejected_total: counter(
+    'Refused before a command was sent: `invalid`, `too_large`, `slow`, `unauthorized`, `forbidden`, `limit`, `not_ready`, `connections`, `unreadable`; and `malformed` replies.',
+    ['reason'],
+  ),
+  api_workers: gauge('Workers that serve; the other metrics are sums over them.'),
+  backend_inflight: gauge('Commands at the upstream.'),
+  backend_connections: gauge('Open connections to the upstream.'),
+  backend_opened_connections_total: counter('Connections opened to the upstream.'),
+  backend_disconnect_total: counter('Connections to the upstream that were lost.'),
+  backend_login_fail_total: counter('Connections on which the upstream refused the token.'),
+  backend_followers_total: gauge('Followers of the shard; 0 except in mode cluster.'),
+  backend_leader_change_total: counter('Changes of the leader of the shard; mode cluster.'),
+  tls_cert_not_after_seconds: gauge("Expiry of the listener's certificate, seconds since 1970; absent without HTTPS.", [
+    'listener',
+  ]),
 } as const satisfies MetricsTable

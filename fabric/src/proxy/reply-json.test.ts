@@ -9,9 +9,9 @@ import {
   STAY_STATES,
   type StayLine,
 } from '@vacancy/shared/wire'
+import { law } from '@vacancy/testkit/law'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { law } from '../testing/law.ts'
 import { JSON_COMMANDS, type JsonCommand } from './commands.ts'
 import { createJsonWriter, JSON_ROOM_BYTES, releaseJson, setReplyContext, writeReply } from './reply-json.ts'
 

@@ -1,7 +1,7 @@
+import { law } from '@vacancy/testkit/law'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { answers, apply, change } from '../testing/changes.ts'
-import { law } from '../testing/law.ts'
 import {
   createImage,
   documentOf,

@@ -21,6 +21,7 @@ import {
   zonesBody,
 } from '@vacancy/shared/contract'
 import type { Etcd } from '@vacancy/testkit/etcd'
+import { tries } from '@vacancy/testkit/random'
 import { eventually } from '@vacancy/testkit/until'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -615,7 +616,7 @@ describe.each(STORES)('on %s', (_name, newPlace) => {
       { requiredKeys: ['kind', 'id', 'zone', 'segments'] },
     )
 
-    for (const body of fc.sample(fc.oneof(one, fc.jsonValue()), { seed, numRuns: 300 })) {
+    for (const body of fc.sample(fc.oneof(one, fc.jsonValue()), { seed, numRuns: tries(300) })) {
       for (const path of ['/register', '/shards/s1/segments', '/shards/__proto__/segments']) {
         const { status } = await ask('POST', path, body)
         expect([200, 400, 409], `seed ${seed}: ${path} ${JSON.stringify(body)}`).toContain(status)

@@ -1,53 +1,29 @@
 /** The flags of `vacancy router` (docs/design/fabric.md#router). */
 
-import type { Flags } from '@vacancy/shared/node'
-import { API_FLAGS, LIMIT_FLAGS, PORT_RANGE, PROCESS_FLAGS, SECURITY_FLAGS, UPWARD_FLAGS } from '../forward/flags.ts'
+import { choice, type Flags, named, port, whole } from '@vacancy/shared/node'
+import { API_FLAGS, LIMIT_FLAGS, PROCESS_FLAGS, SECURITY_FLAGS, UPWARD_FLAGS } from '../forward/flags.ts'
 
 /** Time limits of a request, ms: the inner hop answers first. */
 export const ROUTER_DEADLINE_MS = { edge: 1_800, zone: 1_600 } as const
 
 export const ROUTER_FLAGS = {
   mode: {
-    type: 'choice',
-    choices: ['edge', 'zone'],
-    default: 'edge',
+    ...choice(['edge', 'zone'], 'edge'),
     summary: 'edge: entry of clients, routes to zones; zone: routes to the shards of its zone.',
   },
-  'zone-id': { type: 'text', value: 'ID', summary: 'Own zone; needed in zone mode.' },
-  'router-id': { type: 'text', value: 'ID', summary: 'Own id, unique in the system; needed in zone mode.' },
+  'zone-id': { ...named('ID'), summary: 'Own zone; needed in zone mode.' },
+  'router-id': { ...named('ID'), summary: 'Own id, unique in the system; needed in zone mode.' },
   ...UPWARD_FLAGS,
-  'listen-host': { type: 'text', value: 'HOST', default: '0.0.0.0', summary: 'Address for clients.' },
-  'tcp-port': {
-    type: 'integer',
-    default: 9000,
-    ...PORT_RANGE,
-    summary: 'Port for clients; 0 = any free port, which is printed.',
-  },
+  'listen-host': { ...named('HOST'), default: '0.0.0.0', summary: 'Address for clients.' },
+  'tcp-port': { ...port(9000), summary: 'Port for clients; 0 = any free port, which is printed.' },
   ...API_FLAGS,
-  'conn-per-hop': { type: 'integer', default: 4, min: 1, max: 64, summary: 'Connections to each next hop.' },
-  'hop-tcp-port': {
-    type: 'integer',
-    default: 9000,
-    min: 1,
-    max: 65_535,
-    summary: 'Port of next hops, where the resolver names none.',
-  },
+  'conn-per-hop': { ...whole(4, 1, 64), summary: 'Connections to each next hop.' },
+  'hop-tcp-port': { ...whole(9000, 1, 65_535), summary: 'Port of next hops, where the resolver names none.' },
   'refresh-interval-secs': {
-    type: 'integer',
-    default: 10,
-    min: 1,
-    max: 3_600,
-    unit: 'seconds',
+    ...whole(10, 1, 3_600, 'seconds'),
     summary: 'Interval of the poll for new routes, with registries that cannot notify.',
   },
-  'heartbeat-interval-secs': {
-    type: 'integer',
-    default: 10,
-    min: 1,
-    max: 3_600,
-    unit: 'seconds',
-    summary: 'Interval of registration, in zone mode.',
-  },
+  'heartbeat-interval-secs': { ...whole(10, 1, 3_600, 'seconds'), summary: 'Interval of registration, in zone mode.' },
   'request-timeout-ms': {
     type: 'integer',
     min: 50,
@@ -56,11 +32,7 @@ export const ROUTER_FLAGS = {
     summary: `Time for a request with all its tries; default ${ROUTER_DEADLINE_MS.edge} (edge), ${ROUTER_DEADLINE_MS.zone} (zone). DELSEGMENT has ten times as much.`,
   },
   'app-keepalive-secs': {
-    type: 'integer',
-    default: 15,
-    min: 0,
-    max: 3_600,
-    unit: 'seconds',
+    ...whole(15, 0, 3_600, 'seconds'),
     summary: 'Keepalives on idle connections to hops; 0 = none.',
   },
   ...LIMIT_FLAGS,

@@ -1,20 +1,14 @@
 /** The metrics of `vacancy router`. docs/fabric-metrics.md is generated from them. */
 
-import type { MetricsTable } from '@vacancy/shared/node'
+import { counter, gauge, type MetricsTable } from '@vacancy/shared/node'
 import { CERTIFICATE_METRIC, forwardMetrics } from '../forward/metrics.ts'
 
 export const ROUTER_METRICS = {
   ...forwardMetrics('router', 'hop'),
-  router_routes: { type: 'gauge', help: 'Segments that this router can route.' },
-  router_table_age_seconds: {
-    type: 'gauge',
-    help: 'Time since the registry last confirmed the routes; absent before.',
-  },
-  router_registry_up: { type: 'gauge', help: '1 while the registry responds.' },
-  router_resolver_errors_total: { type: 'counter', help: 'Failed host lookups.' },
-  router_heartbeat_age_seconds: {
-    type: 'gauge',
-    help: 'Time since the last accepted registration; absent before, and in edge mode.',
-  },
+  router_routes: gauge('Segments that this router can route.'),
+  router_table_age_seconds: gauge('Time since the registry last confirmed the routes; absent before.'),
+  router_registry_up: gauge('1 while the registry responds.'),
+  router_resolver_errors_total: counter('Failed host lookups.'),
+  router_heartbeat_age_seconds: gauge('Time since the last accepted registration; absent before, and in edge mode.'),
   tls_cert_not_after_seconds: CERTIFICATE_METRIC,
 } as const satisfies MetricsTable

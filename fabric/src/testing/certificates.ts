@@ -1,76 +1,8 @@
-/**
- * An authority, two certificates issued by it for localhost and 127.0.0.1, and one self-signed. Valid for a hundred
- * years, for these tests only.
- */
+/** An authority, two certificates issued by it, and one self-signed. */
+import { makeCertificate } from '@vacancy/testkit/certificates'
 
-export const AUTHORITY = `-----BEGIN CERTIFICATE-----
-MIIBXzCCAQagAwIBAgIQAQJs1r3X7lp1Z9eTr2cNHDAKBggqhkjOPQQDAjAZMRcw
-FQYDVQQDDA5UZXN0IGF1dGhvcml0eTAiGA8yMDI2MTEwMTAwMDAwMFoYDzIxMjYw
-MTAxMDAwMDAwWjAZMRcwFQYDVQQDDA5UZXN0IGF1dGhvcml0eTBZMBMGByqGSM49
-AgEGCCqGSM49AwEHA0IABKSgX5omWlxkhrIc/v3TOzSnUiIlxxVHZjM8Gz/B1+y3
-FsWuCJGYfUX5hFn5zE9Ac31r+7L4MrQyO3phBM6g+a6jLDAqMAwGA1UdEwQFMAMB
-Af8wGgYDVR0RBBMwEYIJbG9jYWxob3N0hwR/AAABMAoGCCqGSM49BAMCA0cAMEQC
-IGNk0te+7ElTlv4YWbeT51p8SBq5PDkDPWu3DRLihkvSAiAnc9jnsxY5Rt1s/XWy
-znvo3kUx6voYrXQyEjuIF/MlQQ==
------END CERTIFICATE-----
-`
-
-export const SERVER = {
-  cert: `-----BEGIN CERTIFICATE-----
-MIIBVjCB/aADAgECAhABfYgUYq8zndUQY4yt7/McMAoGCCqGSM49BAMCMBkxFzAV
-BgNVBAMMDlRlc3QgYXV0aG9yaXR5MCIYDzIwMjYxMTAxMDAwMDAwWhgPMjEyNjAx
-MDEwMDAwMDBaMBMxETAPBgNVBAMMCHJlZ2lzdHJ5MFkwEwYHKoZIzj0CAQYIKoZI
-zj0DAQcDQgAEclzvEo2PC7mmyINiBse/DqXsliFiZOKA/hOwnGxS04KhWzSFBpVO
-PMvTsXhSsg8UEAEd8rcu2G71iVwSWFenEKMpMCcwCQYDVR0TBAIwADAaBgNVHREE
-EzARgglsb2NhbGhvc3SHBH8AAAEwCgYIKoZIzj0EAwIDSAAwRQIgUd2o3Zodac18
-8PSo/ACXnNgMzkU66Jw+lss52qf/30sCIQCNud6QOLED3YKI2hi9fBOoXWmZPwJn
-1wfzFR58h82hwA==
------END CERTIFICATE-----
-`,
-  key: `-----BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgY9wCcvyKaIXv51oP
-3HpDnaRGKzv1Rx3iaSWBRlOjLFKhRANCAARyXO8SjY8LuabIg2IGx78OpeyWIWJk
-4oD+E7CcbFLTgqFbNIUGlU48y9OxeFKyDxQQAR3yty7YbvWJXBJYV6cQ
------END PRIVATE KEY-----
-`,
-} as const
-
-export const CALLER = {
-  cert: `-----BEGIN CERTIFICATE-----
-MIIBUjCB+aADAgECAhABQMlwqwRPrLXELsxZd6x5MAoGCCqGSM49BAMCMBkxFzAV
-BgNVBAMMDlRlc3QgYXV0aG9yaXR5MCIYDzIwMjYxMTAxMDAwMDAwWhgPMjEyNjAx
-MDEwMDAwMDBaMA8xDTALBgNVBAMMBG5vZGUwWTATBgcqhkjOPQIBBggqhkjOPQMB
-BwNCAAQ77P8hJhTWrKa8FMhNshNmpp0P1VqSPUNFDRGrkjFi0W8m8kyDaLK/9vmU
-7N+nTs4nOvDEmRxNWyqY/w6KxMEkoykwJzAJBgNVHRMEAjAAMBoGA1UdEQQTMBGC
-CWxvY2FsaG9zdIcEfwAAATAKBggqhkjOPQQDAgNIADBFAiB2d9ty1Y52NhrnPip5
-NehHTiiabAZ+VstBfnnA6M27xAIhAOCaV6FIDsVwTQe/4h2nwG5nBaxN0aAQO9Sl
-uqgHeQFk
------END CERTIFICATE-----
-`,
-  key: `-----BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgtnVjjbpNuWBQEDLa
-36gssXTmCsnR9YOvbHH5E59eYFKhRANCAAQ77P8hJhTWrKa8FMhNshNmpp0P1VqS
-PUNFDRGrkjFi0W8m8kyDaLK/9vmU7N+nTs4nOvDEmRxNWyqY/w6KxMEk
------END PRIVATE KEY-----
-`,
-} as const
-
-export const STRANGER = {
-  cert: `-----BEGIN CERTIFICATE-----
-MIIBUTCB96ADAgECAhABfUb27RJGs359NbcDIVeTMAoGCCqGSM49BAMCMBMxETAP
-BgNVBAMMCHN0cmFuZ2VyMCIYDzIwMjYxMTAxMDAwMDAwWhgPMjEyNjAxMDEwMDAw
-MDBaMBMxETAPBgNVBAMMCHN0cmFuZ2VyMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcD
-QgAEzDeOuqqgOdOmihsngYScV5mB3CFz1Atb7+wrKzTkx7pHG8oDoOaNw10XVrKD
-XtREL+Ig0KSvfyPj3rlzmK+h2qMpMCcwCQYDVR0TBAIwADAaBgNVHREEEzARggls
-b2NhbGhvc3SHBH8AAAEwCgYIKoZIzj0EAwIDSQAwRgIhAIYYuDFAO53E2XRON9cM
-9nHfPLwFcrn55PQzGA/Vx4leAiEAiFgLFb//4Igp0/OxjcBtybVg/7v4llCEf4v3
-5tJa7vA=
------END CERTIFICATE-----
-`,
-  key: `-----BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgmuYkjsQJDet5QMsd
-gbn4LHf4Syzsl0mllofym4mtKgKhRANCAATMN466qqA506aKGyeBhJxXmYHcIXPU
-C1vv7CsrNOTHukcbygOg5o3DXRdWsoNe1EQv4iDQpK9/I+PeuXOYr6Ha
------END PRIVATE KEY-----
-`,
-} as const
+const issuer = makeCertificate({ subject: 'Test authority', isAuthority: true })
+export const AUTHORITY = issuer.cert
+export const SERVER = makeCertificate({ subject: 'registry', issuer })
+export const CALLER = makeCertificate({ subject: 'node', issuer })
+export const STRANGER = makeCertificate({ subject: 'stranger' })

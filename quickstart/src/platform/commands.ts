@@ -3,7 +3,17 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { EXIT, groupDigits, VacancyError } from '@vacancy/shared'
-import { type Command, count, defineCommand, isRunning, runCommands, tableLines } from '@vacancy/shared/node'
+import {
+  type Command,
+  choice,
+  count,
+  defineCommand,
+  isRunning,
+  named,
+  runCommands,
+  tableLines,
+  whole,
+} from '@vacancy/shared/node'
 import { lastLines } from '../launch.ts'
 import { say } from '../say.ts'
 import { ask } from './ask.ts'
@@ -25,19 +35,17 @@ const FOLLOWER_MS_MAX = 5_000
 const MEBIBYTE = 1024 ** 2
 const LINES = 20
 
-const DIR_FLAG = { dir: { type: 'text', value: 'DIR', default: DIR, summary: 'Folder of the platform.' } } as const
+const DIR_FLAG = { dir: { ...named('DIR'), default: DIR, summary: 'Folder of the platform.' } } as const
 
 const SHAPE_FLAGS = {
   ...DIR_FLAG,
   level: {
-    type: 'choice',
-    choices: LEVELS,
-    default: 'full',
+    ...choice(LEVELS, 'full'),
     summary:
       'cluster: registry, resolver and nodes; each further level adds bridges, zone routers, an edge router, an HTTP proxy.',
   },
-  shards: { type: 'integer', min: 1, max: SHARDS_MAX, default: 2, summary: 'Shards, each with its own segments.' },
-  zones: { type: 'integer', min: 1, max: SHARDS_MAX, default: 2, summary: 'Zones; at most one per shard is used.' },
+  shards: { ...whole(2, 1, SHARDS_MAX), summary: 'Shards, each with its own segments.' },
+  zones: { ...whole(2, 1, SHARDS_MAX), summary: 'Zones; at most one per shard is used.' },
   ha: {
     type: 'boolean',
     summary:
@@ -50,9 +58,9 @@ const SHAPE_FLAGS = {
     summary:
       'An etcd of yours that keeps the state of the registry, http://a:2379,http://b:2379. down leaves it there.',
   },
-  'nodes-per-shard': { type: 'integer', min: 1, max: NODES_MAX, default: 3, summary: 'Voters of each shard.' },
-  days: { type: 'integer', min: 1, max: 365, default: 10, summary: 'Days on sale from today (UTC).' },
-  seed: { type: 'integer', min: 0, max: 4_294_967_295, default: 1, summary: 'Seed of the sample data.' },
+  'nodes-per-shard': { ...whole(3, 1, NODES_MAX), summary: 'Voters of each shard.' },
+  days: { ...whole(10, 1, 365), summary: 'Days on sale from today (UTC).' },
+  seed: { ...whole(1, 0, 4_294_967_295), summary: 'Seed of the sample data.' },
 } as const
 
 const UP_FLAGS = {
@@ -66,20 +74,11 @@ const UP_FLAGS = {
   },
   console: { type: 'boolean', summary: 'Also control plane, console and job queue.' },
   'console-port': {
-    type: 'integer',
-    min: 0,
-    max: 65_535,
-    default: CONSOLE_PORT,
+    ...whole(CONSOLE_PORT, 0, 65_535),
     summary: 'Port of the console; the next free one when it is taken.',
   },
-  network: {
-    type: 'integer',
-    min: 1,
-    max: 250,
-    default: 77,
-    summary: 'Processes listen on addresses of 127.N.0.0 and the next two networks.',
-  },
-  'port-offset': { type: 'integer', min: 0, max: 40_000, default: 0, summary: 'Added to each published port.' },
+  network: { ...whole(77, 1, 250), summary: 'Processes listen on addresses of 127.N.0.0 and the next two networks.' },
+  'port-offset': { ...whole(0, 0, 40_000), summary: 'Added to each published port.' },
   'one-address': {
     type: 'boolean',
     summary: 'All on 127.0.0.1 with the published ports; the default on machines without other loopback addresses.',
@@ -213,7 +212,7 @@ const logsCommand = defineCommand({
   summary: 'Prints the last lines of the log of one process, or of each.',
   flags: {
     ...DIR_FLAG,
-    lines: { type: 'integer', min: 1, max: 10_000, default: LINES, summary: 'Lines of each log.' },
+    lines: { ...whole(LINES, 1, 10_000), summary: 'Lines of each log.' },
   },
   operands: { name: 'NAME', min: 0, max: 1, summary: 'A process, such as node-0-1.' },
   run: async ({ flags, operands }) => {

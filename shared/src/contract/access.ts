@@ -177,17 +177,11 @@ const auditQuery = pageQuery.extend({
 })
 
 export const ACCESS_ROUTES = {
-  'GET /api/v1/sign-in': {
-    access: 'open',
-    summary: 'Data for the sign-in page.',
-    status: 200,
-    response: signInState,
-  },
+  'GET /api/v1/sign-in': { access: 'open', summary: 'Data for the sign-in page.', response: signInState },
   'POST /api/v1/session': {
     access: 'open',
     summary: 'Signs in by name and password; sets the session cookie.',
     body: z.object({ name: userName, password: z.string().min(1).max(ACCESS_LIMITS.passwordMax) }),
-    status: 200,
     response: meBody,
   },
   'POST /api/v1/session/token': {
@@ -195,7 +189,6 @@ export const ACCESS_ROUTES = {
     summary:
       'Signs in with an API token: the session has the rights of the token, and ends when the token is revoked or expires.',
     body: z.object({ token: z.string().trim().min(1).max(128) }),
-    status: 200,
     response: meBody,
   },
   'POST /api/v1/session/link': {
@@ -203,7 +196,6 @@ export const ACCESS_ROUTES = {
     summary:
       'Signs in by the one-time code of a sign-in link. The link itself only opens a page; this call consumes it.',
     body: z.object({ code: z.string().min(16).max(128) }),
-    status: 200,
     response: meBody,
   },
   'POST /api/v1/set-up': {
@@ -214,7 +206,7 @@ export const ACCESS_ROUTES = {
     response: meBody,
   },
   'DELETE /api/v1/session': { access: 'session', summary: 'Signs out.', status: 204, response: noBody },
-  'GET /api/v1/me': { access: 'session', summary: 'The signed-in principal.', status: 200, response: meBody },
+  'GET /api/v1/me': { access: 'session', summary: 'The signed-in principal.', response: meBody },
   'PUT /api/v1/me/password': {
     access: 'session',
     summary:
@@ -228,13 +220,11 @@ export const ACCESS_ROUTES = {
     summary:
       'Theme, density, keys, and the layout of the shard table: columns, widths, saved views. Omitted keys are unchanged.',
     body: preferencesChange,
-    status: 200,
     response: preferences,
   },
   'GET /api/v1/people': {
     access: 'admin',
     summary: 'All people who may sign in.',
-    status: 200,
     response: z.object({ people: z.array(personBody) }),
   },
   'POST /api/v1/people': {
@@ -249,7 +239,6 @@ export const ACCESS_ROUTES = {
     summary: 'Changes the role, or whether the person may sign in. The last admin cannot be demoted or disabled.',
     params: idParams,
     body: z.object({ role: personRole.optional(), disabled: z.boolean().optional() }),
-    status: 200,
     response: personBody,
   },
   'POST /api/v1/people/{id}/link': {
@@ -262,7 +251,6 @@ export const ACCESS_ROUTES = {
   'GET /api/v1/tokens': {
     access: 'admin',
     summary: 'API tokens, without their values.',
-    status: 200,
     response: z.object({ tokens: z.array(tokenBody) }),
   },
   'POST /api/v1/tokens': {
@@ -298,27 +286,23 @@ export const ACCESS_ROUTES = {
     access: 'viewer',
     summary: 'Changes and refusals, newest first.',
     query: auditQuery,
-    status: 200,
     response: z.object({ entries: z.array(auditEntry), next: z.string().nullable(), total: count }),
   },
   'GET /api/v1/audit/export': {
     access: 'viewer',
     summary: 'The audit log as JSON lines or CSV.',
     query: auditQuery.omit({ cursor: true, limit: true }).extend({ format: z.enum(['jsonl', 'csv']).default('jsonl') }),
-    status: 200,
     gives: 'bytes',
     response: z.unknown(),
   },
   'POST /api/v1/audit/verify': {
     access: 'viewer',
     summary: 'Verifies the hash chain, and names the first broken entry.',
-    status: 200,
     response: z.object({ entries: count, brokenAt: count.nullable() }),
   },
   'GET /api/v1/settings': {
     access: 'viewer',
     summary: 'Control-plane settings.',
-    status: 200,
     response: z.object({
       environment: environmentBody,
       /** Base address in copied commands; '' for the address of the page. */

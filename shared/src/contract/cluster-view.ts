@@ -552,25 +552,17 @@ const nodeParams = shardParams.extend({ node: z.string().max(128) })
 const idParams = z.object({ id: z.string().max(64) })
 
 export const CLUSTER_ROUTES = {
-  'GET /api/v1/summary': { access: 'viewer', summary: 'The overview.', status: 200, response: summary },
+  'GET /api/v1/summary': { access: 'viewer', summary: 'The overview.', response: summary },
   'GET /api/v1/shards': {
     access: 'viewer',
     summary: 'All shards.',
-    status: 200,
     response: z.object({ shards: z.array(shardBrief), missing: z.array(missingSource) }),
   },
-  'GET /api/v1/shards/{shard}': {
-    access: 'viewer',
-    summary: 'One shard.',
-    params: shardParams,
-    status: 200,
-    response: shardView,
-  },
+  'GET /api/v1/shards/{shard}': { access: 'viewer', summary: 'One shard.', params: shardParams, response: shardView },
   'GET /api/v1/shards/{shard}/nodes/{node}': {
     access: 'viewer',
     summary: 'One node, with the last raw answer of each of its paths.',
     params: nodeParams,
-    status: 200,
     response: nodeDocument,
   },
   'DELETE /api/v1/shards/{shard}/nodes/{node}': {
@@ -589,7 +581,6 @@ export const CLUSTER_ROUTES = {
       node: z.string().max(128).optional(),
       limit: z.coerce.number().int().min(1).max(500).default(100),
     }),
-    status: 200,
     response: z.object({ events: z.array(clusterEvent) }),
   },
   'GET /api/v1/shards/{shard}/leadership': {
@@ -597,14 +588,12 @@ export const CLUSTER_ROUTES = {
     summary: 'Leaders of a shard over the 24 h before `to`, elections, and the longest time without a leader.',
     params: shardParams,
     query: z.object({ to: z.string().max(64).default('now') }),
-    status: 200,
     response: shardLeadership,
   },
   'GET /api/v1/shards/{shard}/config': {
     access: 'viewer',
     summary: 'Effective configuration of each node, with differences marked.',
     params: shardParams,
-    status: 200,
     response: z.object({
       nodes: z.array(z.string()),
       keys: z.array(
@@ -618,13 +607,7 @@ export const CLUSTER_ROUTES = {
       missing: z.array(missingSource),
     }),
   },
-  'GET /api/v1/series': {
-    access: 'viewer',
-    summary: 'Metrics over time.',
-    query: seriesQuery,
-    status: 200,
-    response: seriesBody,
-  },
+  'GET /api/v1/series': { access: 'viewer', summary: 'Metrics over time.', query: seriesQuery, response: seriesBody },
   'POST /api/v1/attention/{id}/aside': {
     access: 'operator',
     summary: 'Snoozes an item for an hour, a day, or until it changes; null restores it.',
@@ -637,7 +620,6 @@ export const CLUSTER_ROUTES = {
     access: 'viewer',
     summary: 'Plans an operation: its effects, and whether it is allowed. Changes nothing.',
     body: planRequest,
-    status: 200,
     response: plan,
   },
   'POST /api/v1/operations': {
@@ -661,33 +643,23 @@ export const CLUSTER_ROUTES = {
       cursor: z.string().max(64).optional(),
       limit: z.coerce.number().int().min(1).max(500).default(100),
     }),
-    status: 200,
     response: z.object({ operations: z.array(operation), next: z.string().nullable() }),
   },
-  'GET /api/v1/operations/{id}': {
-    access: 'viewer',
-    summary: 'One operation.',
-    params: idParams,
-    status: 200,
-    response: operation,
-  },
+  'GET /api/v1/operations/{id}': { access: 'viewer', summary: 'One operation.', params: idParams, response: operation },
   'POST /api/v1/operations/{id}/cancel': {
     access: 'admin',
     summary: 'Cancels an operation that is still armed.',
     params: idParams,
-    status: 200,
     response: operation,
   },
   'GET /api/v1/registry/services': {
     access: 'viewer',
     summary: 'Services in the registry, compared with the observed state.',
-    status: 200,
     response: registryBody,
   },
   'GET /api/v1/registry/codecs': {
     access: 'viewer',
     summary: 'The codec list, and the list that each node uses.',
-    status: 200,
     response: registryCodecsView,
   },
   'POST /api/v1/registry/resolve': {
@@ -698,7 +670,6 @@ export const CLUSTER_ROUTES = {
       id: z.string().max(128),
       shard: z.string().max(128).optional(),
     }),
-    status: 200,
     response: z.object({
       url: z.string(),
       status: count.nullable(),
@@ -712,7 +683,6 @@ export const CLUSTER_ROUTES = {
     access: 'viewer',
     summary: 'Cluster management interface of a shard: leader and members.',
     query: shardQuery,
-    status: 200,
     response: z.unknown(),
   },
   'POST /cluster/promote-learner': {

@@ -112,20 +112,17 @@ export const CODEC_ROUTES = {
   'GET /api/v1/registry/codec-usage': {
     access: 'viewer',
     summary: 'Packages that have each rate feature, by shard, counted in the snapshots that were built here.',
-    status: 200,
     response: codecUsage,
   },
   'POST /api/v1/registry/codec-plan': {
     access: 'admin',
     summary: 'The effects of another codec list, and the steps to apply it. Changes nothing.',
     body: z.object({ entries: codecEntries }),
-    status: 200,
     response: codecPlan,
   },
   'GET /api/v1/registry/codec-change': {
     access: 'viewer',
     summary: 'The saved plan, with the progress of registry and nodes; null without one.',
-    status: 200,
     response: z.object({ change: codecChange.nullable() }),
   },
   'POST /api/v1/registry/codec-change': {

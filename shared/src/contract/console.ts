@@ -18,29 +18,20 @@ export const PROGRAM_ROUTES = {
   'GET /health': {
     access: 'open',
     summary: 'Whether the process is alive.',
-    status: 200,
     response: z.object({ status: z.literal('ok') }),
   },
   'GET /ready': {
     access: 'open',
     summary: 'Whether it is fully working, and why not; 503 when it is not.',
-    status: 200,
     response: z.object({ ready: z.boolean(), reasons: z.array(z.object({ name: z.string(), message: z.string() })) }),
   },
-  'GET /metrics': {
-    access: 'viewer',
-    summary: 'Metrics for Prometheus.',
-    status: 200,
-    gives: 'text',
-    response: z.string(),
-  },
+  'GET /metrics': { access: 'viewer', summary: 'Metrics for Prometheus.', gives: 'text', response: z.string() },
 } as const satisfies { readonly [name: string]: ControlRoute }
 
 export const CLIENT_ROUTES = {
   'GET /api/v1/client.tgz': {
     access: 'open',
     summary: 'The client library for TypeScript with its dependencies: `npm install` takes this address.',
-    status: 200,
     gives: 'bytes',
     response: z.string(),
   },

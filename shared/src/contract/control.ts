@@ -29,7 +29,8 @@ export type ControlRoute = {
   readonly takes?: 'bytes'
   /** `bytes`: the response is a stream or a file; `text`: plain text. JSON otherwise. */
   readonly gives?: 'bytes' | 'text'
-  readonly status: 200 | 201 | 202 | 204
+  /** 200 otherwise. */
+  readonly status?: 201 | 202 | 204
   readonly response: z.ZodType
   /** Largest JSON body; 64 KiB otherwise. */
   readonly bodyBytesMax?: number

@@ -85,7 +85,6 @@ export const HANDOVER_ROUTES = {
     access: 'viewer',
     summary: 'Plans to hand over the leaders of a zone or machine, or to bring them back. Changes nothing.',
     body: handoverRequest,
-    status: 200,
     response: handoverPlan,
   },
   'POST /api/v1/handovers': {
@@ -102,14 +101,12 @@ export const HANDOVER_ROUTES = {
   'GET /api/v1/handovers': {
     access: 'viewer',
     summary: `The last ${HANDOVER_LIMITS.listed} handovers, newest first.`,
-    status: 200,
     response: z.object({ handovers: z.array(handover) }),
   },
   'GET /api/v1/handovers/{id}': {
     access: 'viewer',
     summary: 'One handover, with the transfer of each shard.',
     params: idParams,
-    status: 200,
     response: handover,
   },
   'POST /api/v1/handovers/{id}/continue': {
@@ -123,7 +120,6 @@ export const HANDOVER_ROUTES = {
     access: 'admin',
     summary: 'Leaves a handover as it is: the running transfer ends, further shards keep their leader.',
     params: idParams,
-    status: 200,
     response: handover,
   },
 } as const satisfies { readonly [name: string]: ControlRoute }

@@ -372,7 +372,6 @@ export const IMPORT_ROUTES = {
   'GET /api/v1/import-folder': {
     access: 'operator',
     summary: 'Files that can be imported without an upload, when the control plane has an import folder.',
-    status: 200,
     response: z.object({
       files: z.array(folderFile),
       /** More files exist than are listed. */
@@ -390,20 +389,17 @@ export const IMPORT_ROUTES = {
     access: 'operator',
     summary: 'Parses a codec file for an import. Stores nothing.',
     body: z.object({ text: z.string().max(IMPORT_LIMITS.codecFileCharactersMax) }),
-    status: 200,
     response: z.object({ names: z.array(z.string()), hash: z.string() }),
   },
   'GET /api/v1/uploads': {
     access: 'operator',
     summary: 'Uploads that are in progress or wait for an import.',
-    status: 200,
     response: z.object({ uploads: z.array(uploadView) }),
   },
   'GET /api/v1/uploads/{id}': {
     access: 'operator',
     summary: 'One upload; `upload-offset` of the response (also to HEAD) is the offset of the next chunk.',
     params: idParams,
-    status: 200,
     response: uploadView,
   },
   'PATCH /api/v1/uploads/{id}': {
@@ -412,7 +408,6 @@ export const IMPORT_ROUTES = {
       'One chunk at `upload-offset` with `x-chunk-sha256`. 409 `wrong-offset` has the expected one in `offset`. 460: checksum mismatch, send the chunk again.',
     params: idParams,
     takes: 'bytes',
-    status: 200,
     response: uploadView,
   },
   'DELETE /api/v1/uploads/{id}': {
@@ -422,12 +417,7 @@ export const IMPORT_ROUTES = {
     status: 204,
     response: noBody,
   },
-  'GET /api/v1/import-options': {
-    access: 'viewer',
-    summary: 'The options for a new import.',
-    status: 200,
-    response: importOptions,
-  },
+  'GET /api/v1/import-options': { access: 'viewer', summary: 'The options for a new import.', response: importOptions },
   'POST /api/v1/imports': {
     access: 'operator',
     summary: 'Builds a snapshot from two uploads. Starts when both are complete.',
@@ -448,21 +438,13 @@ export const IMPORT_ROUTES = {
   'GET /api/v1/imports': {
     access: 'viewer',
     summary: 'Imports, newest first, and uploads without an import.',
-    status: 200,
     response: importsBody,
   },
-  'GET /api/v1/imports/{id}': {
-    access: 'viewer',
-    summary: 'One import.',
-    params: idParams,
-    status: 200,
-    response: importView,
-  },
+  'GET /api/v1/imports/{id}': { access: 'viewer', summary: 'One import.', params: idParams, response: importView },
   'POST /api/v1/imports/{id}/cancel': {
     access: 'operator',
     summary: 'Cancels a running import and removes its output.',
     params: idParams,
-    status: 200,
     response: importView,
   },
   'POST /api/v1/imports/{id}/again': {
@@ -483,7 +465,6 @@ export const IMPORT_ROUTES = {
       cursor: z.coerce.number().int().min(0).max(IMPORT_LIMITS.errorsKept).default(0),
       limit: z.coerce.number().int().min(1).max(500).default(200),
     }),
-    status: 200,
     response: z.object({
       errors: z.array(importError),
       next: count.nullable(),
@@ -495,14 +476,12 @@ export const IMPORT_ROUTES = {
     access: 'viewer',
     summary: 'Rejected rows exactly as in their files, or the errors as CSV or JSON.',
     params: z.object({ id, file: z.enum(REJECTED_FILES) }),
-    status: 200,
     gives: 'bytes',
     response: z.string(),
   },
   'GET /api/v1/snapshots': {
     access: 'viewer',
     summary: 'Snapshots that were built here or found on nodes, newest first.',
-    status: 200,
     response: z.object({ snapshots: z.array(snapshotView) }),
   },
   'GET /api/v1/snapshots/matrix': {
@@ -512,14 +491,12 @@ export const IMPORT_ROUTES = {
       /** The shard whose nodes are listed. May be omitted when there is only one. */
       shard: shardId.optional(),
     }),
-    status: 200,
     response: z.object({ shards: z.array(restorable), matrix: snapshotMatrix.nullable() }),
   },
   'GET /api/v1/snapshots/compare': {
     access: 'viewer',
     summary: 'Differences by segment and day between two snapshots, or a snapshot and a running shard (`shard:s1`).',
     query: z.object({ a: z.string().max(160), b: z.string().max(160) }),
-    status: 200,
     response: comparison,
   },
   'GET /api/v1/snapshots/compare/properties': {
@@ -527,21 +504,18 @@ export const IMPORT_ROUTES = {
     summary:
       'Properties that were removed, added and changed from one stored snapshot to another; all counted, the first listed.',
     query: z.object({ a: digest, b: digest }),
-    status: 200,
     response: snapshotDifferencesBody,
   },
   'GET /api/v1/snapshots/{id}': {
     access: 'viewer',
     summary: 'One snapshot, with its coverage.',
     params: z.object({ id: digest }),
-    status: 200,
     response: snapshotDetails,
   },
   'GET /api/v1/snapshots/{id}/download': {
     access: 'operator',
     summary: 'The snapshot file; takes `range`.',
     params: z.object({ id: digest }),
-    status: 200,
     gives: 'bytes',
     response: z.string(),
   },
@@ -549,7 +523,6 @@ export const IMPORT_ROUTES = {
     access: 'operator',
     summary: 'A tar with the snapshot file, a manifest of its content and sources, and SHA256SUMS.',
     params: z.object({ id: digest }),
-    status: 200,
     gives: 'bytes',
     response: z.string(),
   },
@@ -569,7 +542,6 @@ export const IMPORT_ROUTES = {
     access: 'open',
     summary: 'For nodes: the snapshot file, authorized by a short-lived token issued for it; takes `range`.',
     params: z.object({ id: digest }),
-    status: 200,
     gives: 'bytes',
     response: z.string(),
   },

@@ -477,7 +477,6 @@ export const QUEUE_ROUTES = {
   'GET /api/v1/queue/health': {
     access: 'open',
     summary: 'Whether this process accepts and delivers jobs; 503 otherwise. For load balancers.',
-    status: 200,
     response: z.object({
       status: z.enum(['ok', 'unavailable', 'standby']),
       role: z.enum(['owner', 'standby']).optional(),
@@ -490,7 +489,6 @@ export const QUEUE_ROUTES = {
   'GET /api/v1/queue/stats': {
     access: 'viewer',
     summary: 'Counts, totals and rates of all topics.',
-    status: 200,
     response: z.object({
       node: z.string(),
       role: z.enum(['owner', 'standby']),
@@ -503,14 +501,12 @@ export const QUEUE_ROUTES = {
     access: 'viewer',
     summary: 'Topics by name.',
     query: pageOf.extend({ prefix: z.string().max(JOB_LIMITS.topicNameMax).optional() }),
-    status: 200,
     response: z.object({ topics: z.array(topicRow), next: z.string().nullable() }),
   },
   'GET /api/v1/queue/topics/{topic}': {
     access: 'viewer',
     summary: 'A topic with its configuration.',
     params: topicPath,
-    status: 200,
     response: topicView,
   },
   'PUT /api/v1/queue/topics/{topic}': {
@@ -518,7 +514,6 @@ export const QUEUE_ROUTES = {
     summary: 'Creates a topic, or changes its configuration; absent keys keep their value.',
     params: topicPath,
     body: z.strictObject({ config: topicConfigChange }),
-    status: 200,
     response: z.object({ ...done, topic: z.string(), created: z.boolean(), config: topicConfig }),
   },
   'DELETE /api/v1/queue/topics/{topic}': {
@@ -526,21 +521,18 @@ export const QUEUE_ROUTES = {
     summary: 'Deletes a topic; with force=1 with its jobs.',
     params: topicPath,
     query: z.object({ force: flagQuery, reason }),
-    status: 200,
     response: z.object({ ...done, deletedJobs: count }),
   },
   'POST /api/v1/queue/topics/{topic}/pause': {
     access: 'operator',
     summary: 'Stops delivery; jobs are still accepted.',
     params: topicPath,
-    status: 200,
     response: z.object({ ...done, topic: z.string(), paused: z.boolean() }),
   },
   'POST /api/v1/queue/topics/{topic}/resume': {
     access: 'operator',
     summary: 'Resumes delivery.',
     params: topicPath,
-    status: 200,
     response: z.object({ ...done, topic: z.string(), paused: z.boolean() }),
   },
   'POST /api/v1/queue/topics/{topic}/purge': {
@@ -554,21 +546,18 @@ export const QUEUE_ROUTES = {
         .max(3),
       reason,
     }),
-    status: 200,
     response: z.object({ ...done, removed: count }),
   },
   'GET /api/v1/queue/topics/{topic}/stats': {
     access: 'viewer',
     summary: 'Counts, totals and rates of a topic.',
     params: topicPath,
-    status: 200,
     response: topicStats,
   },
   'GET /api/v1/queue/history': {
     access: 'viewer',
     summary:
       'Ready jobs of the topics in the last ten minutes, and the time to delivery (p99), every ten seconds; the first 1,000 topics have them.',
-    status: 200,
     response: z.object({
       ...course,
       topics: z.array(
@@ -586,7 +575,6 @@ export const QUEUE_ROUTES = {
       'Rates, waiting jobs, the oldest age and latencies of a topic, every ten seconds, since the process started.',
     params: topicPath,
     query: z.object({ minutes: z.coerce.number().int().min(1).max(60).default(60) }),
-    status: 200,
     response: topicHistory,
   },
   'GET /api/v1/queue/topics/{topic}/tail': {
@@ -595,7 +583,6 @@ export const QUEUE_ROUTES = {
       'Events of jobs since `cursor`, at most the newest 200; without it, all that are kept. Recording starts with the first request and ends after 15 s without one.',
     params: topicPath,
     query: z.object({ cursor: z.string().max(64).optional() }),
-    status: 200,
     response: z.object({
       cursor: z.string(),
       events: z.array(tailEvent),
@@ -607,7 +594,6 @@ export const QUEUE_ROUTES = {
     access: 'viewer',
     summary: 'Jobs with an id, in all topics.',
     query: z.object({ id: jobId }),
-    status: 200,
     response: z.object({ jobs: z.array(jobView) }),
   },
   'GET /api/v1/queue/topics/{topic}/jobs': {
@@ -615,7 +601,6 @@ export const QUEUE_ROUTES = {
     summary: 'Jobs of a state; with head=1 with the beginning of their payloads.',
     params: topicPath,
     query: pageOf.extend({ state: z.enum(JOB_STATES).default('ready'), head: flagQuery }),
-    status: 200,
     response: z.object({ jobs: z.array(jobView), next: z.string().nullable() }),
   },
   'GET /api/v1/queue/topics/{topic}/jobs/{id}': {
@@ -623,7 +608,6 @@ export const QUEUE_ROUTES = {
     summary: 'A job with its history; with data=1 with its payload.',
     params: jobPath,
     query: z.object({ data: flagQuery }),
-    status: 200,
     response: jobView.extend({ history: jobHistory }),
   },
   'POST /api/v1/queue/topics/{topic}/jobs': {
@@ -631,7 +615,6 @@ export const QUEUE_ROUTES = {
     summary: 'Submits jobs, as POST /producer/jobs does.',
     params: topicPath,
     body: z.union([singleJobBody, jobsBody]),
-    status: 200,
     response: submittedBody,
     bodyBytesMax: 16 << 20,
   },
@@ -640,7 +623,6 @@ export const QUEUE_ROUTES = {
     summary: 'Cancels a job; with force=1 although it is being processed.',
     params: jobPath,
     query: z.object({ force: flagQuery }),
-    status: 200,
     response: z.object({ ...done, id: z.string(), previousState: z.string() }),
   },
   'GET /api/v1/queue/topics/{topic}/dead': {
@@ -648,7 +630,6 @@ export const QUEUE_ROUTES = {
     summary: 'Dead jobs, oldest first; with data=1 with their payloads, with head=1 with the beginning of them.',
     params: topicPath,
     query: pageOf.extend({ data: flagQuery, head: flagQuery, ...deadQuery }),
-    status: 200,
     response: z.object({ jobs: z.array(jobView), next: z.string().nullable() }),
   },
   'GET /api/v1/queue/topics/{topic}/dead/count': {
@@ -656,14 +637,12 @@ export const QUEUE_ROUTES = {
     summary: 'How many dead jobs match now; at least so many unless `exact`.',
     params: topicPath,
     query: z.object(deadQuery),
-    status: 200,
     response: z.object({ count, exact: z.boolean() }),
   },
   'GET /api/v1/queue/topics/{topic}/dead/groups': {
     access: 'viewer',
     summary: 'Dead jobs by error, the largest group first.',
     params: topicPath,
-    status: 200,
     response: z.object({ groups: z.array(deadGroup) }),
   },
   'POST /api/v1/queue/topics/{topic}/dead/redrive': {
@@ -672,7 +651,6 @@ export const QUEUE_ROUTES = {
     params: topicPath,
     body: deadSelection,
     bodyBytesMax: SELECTION_BYTES_MAX,
-    status: 200,
     response: z.object({
       ...done,
       redriven: count,
@@ -697,28 +675,24 @@ export const QUEUE_ROUTES = {
     access: 'viewer',
     summary: 'The long redrive that runs, or the last one.',
     params: topicPath,
-    status: 200,
     response: z.object({ redrive: redriveView.nullable() }),
   },
   'POST /api/v1/queue/topics/{topic}/redrive/pause': {
     access: 'operator',
     summary: 'Pauses the long redrive.',
     params: topicPath,
-    status: 200,
     response: redriveView,
   },
   'POST /api/v1/queue/topics/{topic}/redrive/resume': {
     access: 'operator',
     summary: 'Resumes the long redrive.',
     params: topicPath,
-    status: 200,
     response: redriveView,
   },
   'POST /api/v1/queue/topics/{topic}/redrive/cancel': {
     access: 'operator',
     summary: 'Ends the long redrive; the jobs that are left stay dead.',
     params: topicPath,
-    status: 200,
     response: redriveView,
   },
   'DELETE /api/v1/queue/topics/{topic}/dead': {
@@ -727,34 +701,29 @@ export const QUEUE_ROUTES = {
     params: topicPath,
     body: deadSelection,
     bodyBytesMax: SELECTION_BYTES_MAX,
-    status: 200,
     response: z.object({ ...done, removed: count }),
   },
   'GET /api/v1/queue/consumers': {
     access: 'viewer',
     summary: 'Connected consumers.',
     query: pageOf.extend({ topic: topicName.optional() }),
-    status: 200,
     response: z.object({ consumers: z.array(consumerView), next: z.string().nullable() }),
   },
   'DELETE /api/v1/queue/consumers/{id}': {
     access: 'operator',
     summary: 'Closes a consumer connection with code 4403.',
     params: z.object({ id: z.string().regex(/^c-\d{1,15}$/) }),
-    status: 200,
     response: z.object({ ...done, id: z.string() }),
   },
   'POST /api/v1/queue/backup': {
     access: 'admin',
     summary: 'Copies the journal to a new file beside it, while it is used.',
     body: z.strictObject({ name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/) }),
-    status: 200,
     response: z.object({ ...done, path: z.string() }),
   },
   'POST /api/v1/queue/vacuum': {
     access: 'admin',
     summary: 'Gives free space of the journal back to the file system.',
-    status: 200,
     response: z.object({ ...done, bytes: count }),
   },
 } as const satisfies { readonly [name: string]: ControlRoute }

@@ -22,7 +22,6 @@ export const LIVE_ROUTES = {
     access: 'viewer',
     summary: 'Complete values of live topics, for networks that block WebSockets.',
     query: pollQuery,
-    status: 200,
     response: pollBody,
   },
 } as const satisfies { readonly [name: string]: ControlRoute }

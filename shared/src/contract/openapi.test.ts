@@ -13,7 +13,6 @@ test('an operation has its parameters, body, response and errors; a named schema
       summary: 'A room.',
       params: z.object({ id: z.string().max(9) }),
       query: z.object({ day: z.iso.date(), limit: z.coerce.number().int().max(5).default(1) }),
-      status: 200,
       response: room,
     },
     'PUT /rooms/{id}': { access: 'open', summary: 'Sets it.', body: room, status: 204, response: z.undefined() },
@@ -25,7 +24,7 @@ test('an operation has its parameters, body, response and errors; a named schema
       status: 204,
       response: z.undefined(),
     },
-    'GET /rooms': { access: 'admin', summary: 'All.', status: 200, response: z.object({ rooms: z.array(room) }) },
+    'GET /rooms': { access: 'admin', summary: 'All.', response: z.object({ rooms: z.array(room) }) },
     'POST /file': {
       access: 'admin',
       summary: 'Takes and gives bytes.',

@@ -58,7 +58,7 @@ export function controlOperations(routes: { readonly [name: string]: ControlRout
       body: row.body,
       bodyBytesMax: row.bodyBytesMax ?? CONTROL_BODY_BYTES_MAX,
       takesBytes: row.takes === 'bytes',
-      status: row.status,
+      status: row.status ?? 200,
       response: row.status === 204 ? undefined : row.response,
       mediaType: row.gives ? MEDIA_TYPES[row.gives] : JSON_TYPE,
     },

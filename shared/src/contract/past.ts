@@ -53,14 +53,12 @@ export const PAST_ROUTES = {
       order: z.enum(['newest', 'oldest']).default('newest'),
       limit: z.coerce.number().int().min(1).max(PAST_LIMITS.eventsMax).default(100),
     }),
-    status: 200,
     response: z.object({ from: time, to: time, events: z.array(clusterEvent) }),
   },
   'GET /api/v1/past/summary': {
     access: 'viewer',
     summary: 'The overview as it was at a moment.',
     query: z.object({ at: moment }),
-    status: 200,
     response: summary,
   },
   'GET /api/v1/past/shards/{shard}': {
@@ -68,7 +66,6 @@ export const PAST_ROUTES = {
     summary: 'One shard as it was at a moment.',
     params: z.object({ shard: id }),
     query: z.object({ at: moment }),
-    status: 200,
     response: shardView,
   },
   'GET /api/v1/past/shards/{shard}/nodes/{node}': {
@@ -76,7 +73,6 @@ export const PAST_ROUTES = {
     summary: 'One node as it was at a moment, without its raw responses.',
     params: z.object({ shard: id, node: id }),
     query: z.object({ at: moment }),
-    status: 200,
     response: nodeDocument,
   },
   'GET /api/v1/past/operations/{id}': {
@@ -84,21 +80,18 @@ export const PAST_ROUTES = {
     summary: 'An operation as far as it was at a moment.',
     params: z.object({ id }),
     query: z.object({ at: moment }),
-    status: 200,
     response: operation,
   },
   'GET /api/v1/past/timeline': {
     access: 'viewer',
     summary: 'How many events there were in each part of a time range.',
     query: range.extend({ steps: z.coerce.number().int().min(1).max(PAST_LIMITS.stepsMax).default(240) }),
-    status: 200,
     response: timeline,
   },
   'GET /api/v1/past/changes': {
     access: 'viewer',
     summary: 'What changed between two moments.',
     query: range,
-    status: 200,
     response: pastChanges,
   },
 } as const satisfies { readonly [name: string]: ControlRoute }

@@ -405,7 +405,6 @@ export const PLAYGROUND_ROUTES = {
     access: 'query',
     summary: 'What a request form needs to know of a shard, and a search with results.',
     query: z.object({ shard: name.optional() }),
-    status: 200,
     response: playgroundAnswer,
   },
   'POST /api/v1/query': {
@@ -413,7 +412,6 @@ export const PLAYGROUND_ROUTES = {
     summary: 'Sends one command to a shard. Commands that write need the operator role and `write: true`.',
     body: queryRequest,
     bodyBytesMax: QUERY_BODY_BYTES_MAX,
-    status: 200,
     response: queryAnswer,
   },
   'POST /api/v1/query/preview': {
@@ -421,7 +419,6 @@ export const PLAYGROUND_ROUTES = {
     summary: 'Previews the effect of a command that writes. Changes nothing.',
     body: readRequest,
     bodyBytesMax: QUERY_BODY_BYTES_MAX,
-    status: 200,
     response: previewAnswer,
   },
   'POST /api/v1/query/replicas': {
@@ -432,7 +429,6 @@ export const PLAYGROUND_ROUTES = {
       .omit({ node: true })
       .extend({ waitMs: z.int().min(0).max(PLAYGROUND_LIMITS.silentMs).default(PLAYGROUND_LIMITS.silentMs) }),
     bodyBytesMax: QUERY_BODY_BYTES_MAX,
-    status: 200,
     response: replicasAnswer,
   },
   'POST /api/v1/query/why-not': {
@@ -440,7 +436,6 @@ export const PLAYGROUND_ROUTES = {
     summary: 'Explains why a property is, or is not, in the result of a search.',
     body: readRequest.extend({ property: z.string().min(1).max(64) }),
     bodyBytesMax: QUERY_BODY_BYTES_MAX,
-    status: 200,
     response: whyAnswer,
   },
   'POST /api/v1/query/relax': {
@@ -448,7 +443,6 @@ export const PLAYGROUND_ROUTES = {
     summary: 'Counts the results of a search without each of its filters.',
     body: readRequest,
     bodyBytesMax: QUERY_BODY_BYTES_MAX,
-    status: 200,
     response: relaxAnswer,
   },
   'POST /api/v1/query/properties': {
@@ -456,21 +450,18 @@ export const PLAYGROUND_ROUTES = {
     summary: 'Attributes, positions and room types of properties by id.',
     body: z.object({ ...target, ids: z.array(z.string().min(1).max(64)).min(1).max(PLAYGROUND_LIMITS.propertiesMax) }),
     bodyBytesMax: QUERY_BODY_BYTES_MAX,
-    status: 200,
     response: propertiesAnswer,
   },
   'GET /api/v1/words': {
     access: 'query',
     summary: 'Names in use, with the number of properties that have them; at most 60 s old.',
     query: completionQuery,
-    status: 200,
     response: completionAnswer,
   },
   'GET /api/v1/segment-days': {
     access: 'query',
     summary: 'Packages of a segment by night; at most 60 s old.',
     query: z.object({ shard: target.shard, segment: name.min(1) }),
-    status: 200,
     response: segmentDaysAnswer,
   },
   'GET /api/v1/history': {
@@ -480,7 +471,6 @@ export const PLAYGROUND_ROUTES = {
       search: z.string().max(256).default(''),
       limit: z.coerce.number().int().min(1).max(PLAYGROUND_LIMITS.historyMax).default(100),
     }),
-    status: 200,
     response: z.object({ entries: z.array(historyEntry), total: count }),
   },
   'PUT /api/v1/history/{id}': {
@@ -488,7 +478,6 @@ export const PLAYGROUND_ROUTES = {
     summary: 'Pins a run, so that it is kept, or unpins it.',
     params: idParams,
     body: z.object({ pinned: z.boolean() }),
-    status: 200,
     response: historyEntry,
   },
   'DELETE /api/v1/history': {
@@ -500,14 +489,12 @@ export const PLAYGROUND_ROUTES = {
   'GET /api/v1/saved-queries': {
     access: 'viewer',
     summary: 'Your saved queries and the shared ones, by folder and name.',
-    status: 200,
     response: z.object({ queries: z.array(savedQuery) }),
   },
   'GET /api/v1/saved-queries/{id}': {
     access: 'viewer',
     summary: 'One saved query.',
     params: idParams,
-    status: 200,
     response: savedQuery,
   },
   'POST /api/v1/saved-queries': {
@@ -524,7 +511,6 @@ export const PLAYGROUND_ROUTES = {
     params: idParams,
     body: savedQueryBody,
     bodyBytesMax: QUERY_BODY_BYTES_MAX,
-    status: 200,
     response: savedQuery,
   },
   'DELETE /api/v1/saved-queries/{id}': {
@@ -537,14 +523,12 @@ export const PLAYGROUND_ROUTES = {
   'GET /api/v1/saved-results': {
     access: 'session',
     summary: 'Saved results of all people, newest first, without their rows.',
-    status: 200,
     response: z.object({ results: z.array(savedResultLine), total: count }),
   },
   'GET /api/v1/saved-results/{id}': {
     access: 'session',
     summary: 'One saved result with its rows and times.',
     params: idParams,
-    status: 200,
     response: savedResult,
   },
   'POST /api/v1/saved-results': {
@@ -566,7 +550,6 @@ export const PLAYGROUND_ROUTES = {
     access: 'session',
     summary: 'The request behind a short link.',
     params: idParams,
-    status: 200,
     response: sharedRequest,
   },
   'POST /api/v1/shared-requests': {
@@ -581,7 +564,6 @@ export const PLAYGROUND_ROUTES = {
     access: 'session',
     summary: 'The last draft in one of your playground tabs; null when none is stored.',
     params: idParams,
-    status: 200,
     response: z.object({ request: unsavedRequest.extend({ at: time }).nullable() }),
   },
   'PUT /api/v1/unsaved-requests/{id}': {

@@ -146,7 +146,6 @@ export const SEGMENT_ROUTES = {
       after: name.default(''),
       limit: z.coerce.number().int().min(1).max(SEGMENT_LIMITS.segmentsMax).default(SEGMENT_LIMITS.segmentsMax),
     }),
-    status: 200,
     response: segmentsAnswer,
   },
   'GET /api/v1/shards/{shard}/segments/{segment}/properties': {
@@ -154,7 +153,6 @@ export const SEGMENT_ROUTES = {
     summary: 'Properties of a segment by id, with attributes and positions.',
     params: shardParams.extend({ segment: name.min(1) }),
     query: propertyFilters,
-    status: 200,
     response: segmentProperties,
   },
   'GET /api/v1/shards/{shard}/properties/{property}': {
@@ -170,7 +168,6 @@ export const SEGMENT_ROUTES = {
         .regex(/^\d{1,19}$/)
         .optional(),
     }),
-    status: 200,
     response: propertyCalendar,
   },
   'GET /api/v1/shards/{shard}/properties/{property}/replicas': {
@@ -178,7 +175,6 @@ export const SEGMENT_ROUTES = {
     summary: 'Reads the packages of a property on every node and lists the cells that differ.',
     params: propertyParams,
     query: z.object(calendarRange),
-    status: 200,
     response: calendarReplicas,
   },
 } as const satisfies { readonly [name: string]: ControlRoute }

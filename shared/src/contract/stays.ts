@@ -125,21 +125,18 @@ export const STAY_ROUTES = {
       cursor: z.string().max(128).optional(),
       limit: z.coerce.number().int().min(1).max(STAY_PAGE_LIMITS.listMax).default(STAY_PAGE_LIMITS.listMax),
     }),
-    status: 200,
     response: stayList,
   },
   'GET /api/v1/shards/{shard}/stays/{stay}': {
     access: 'query',
     summary: 'One stay with its lines, total, state, deadline and source.',
     params: stayParams,
-    status: 200,
     response: stayRecord,
   },
   'GET /api/v1/shards/{shard}/stay-figures': {
     access: 'query',
     summary: 'Stays on hold, the next deadline, and oversold nights of a shard.',
     params: shardParams,
-    status: 200,
     response: stayFigures,
   },
   'GET /api/v1/shards/{shard}/properties/{property}/stays': {
@@ -147,7 +144,6 @@ export const STAY_ROUTES = {
     summary: 'Rooms on hold and booked by room type and night, from the stays that the shard remembers.',
     params: shardParams.extend({ property: z.string().min(1).max(64) }),
     query: z.object(calendarRange),
-    status: 200,
     response: stayNights,
   },
   'POST /api/v1/shards/{shard}/stays/{stay}/confirm': {
@@ -155,7 +151,6 @@ export const STAY_ROUTES = {
     summary: 'Makes a held stay booked. Needs its id and the state that the person saw.',
     params: stayParams,
     body: stayChange,
-    status: 200,
     response: stayRecord,
   },
   'POST /api/v1/shards/{shard}/stays/{stay}/release': {
@@ -163,7 +158,6 @@ export const STAY_ROUTES = {
     summary: 'Gives the rooms of a held or booked stay back. Needs its id and the state that the person saw.',
     params: stayParams,
     body: stayChange,
-    status: 200,
     response: stayRecord,
   },
 } as const satisfies { readonly [name: string]: ControlRoute }

@@ -154,14 +154,12 @@ export const TOPOLOGY_ROUTES = {
   'GET /api/v1/topology': {
     access: 'viewer',
     summary: 'The fabric: components, connections, and what is cut off.',
-    status: 200,
     response: topologyView,
   },
   'GET /api/v1/topology/route': {
     access: 'viewer',
     summary: 'Where requests of a segment go: the current reply of each component on the way.',
     query: z.object({ segment: z.string().min(1).max(LIMITS.nameBytesMax) }),
-    status: 200,
     response: routeView,
   },
   'GET /api/v1/registry/datasets': {
@@ -172,7 +170,6 @@ export const TOPOLOGY_ROUTES = {
       filter: z.string().max(256).default(''),
       limit: z.coerce.number().int().min(1).max(1_000).default(500),
     }),
-    status: 200,
     response: datasetsView,
   },
 } as const satisfies { readonly [name: string]: ControlRoute }

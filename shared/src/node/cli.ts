@@ -42,6 +42,9 @@ export type Flag = FlagBase &
     | { readonly type: 'list'; readonly default?: readonly string[]; readonly required?: true }
   )
 
+/** What the row of a text has beside its summary: the placeholder of its value. */
+export const named = (value: string) => ({ type: 'text', value }) as const
+
 /** Flags by their kebab-case names, without the dashes. */
 export type Flags = { readonly [name: string]: Flag }
 

@@ -39,6 +39,20 @@ type Setting = Described & {
     | { readonly type: 'list'; readonly default: readonly string[] }
   )
 
+/** What the row of a setting or of a flag has beside its summary: a whole number with its default and bounds. */
+export const whole = (value: number, min: number, max: number, unit?: string) =>
+  ({ type: 'integer', default: value, min, max, ...(unit !== undefined && { unit }) }) as const
+
+/** The same of a text. */
+export const settingText = (value: string) => ({ type: 'text', default: value }) as const
+
+/** The same of one of some words. */
+export const choice = <const C extends readonly string[]>(choices: C, value: C[number]) =>
+  ({ type: 'choice', choices, default: value }) as const
+
+/** The port of a listener; 0 takes any free one. */
+export const port = (value: number) => whole(value, 0, 65_535)
+
 /** Keys in the operator's form, snake_case. */
 export type ConfigSchema = { readonly [key: string]: Setting }
 

@@ -6,8 +6,8 @@ import { type AddressInfo, createServer as createTcpServer, type Socket } from '
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import type { TLSSocket } from 'node:tls'
+import { makeCertificate } from '@vacancy/testkit/certificates'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { makeCertificate } from '../testing/certificates.ts'
 import { type HttpCaller, type HttpRequest, type HttpResult, openHttpCaller } from './http-caller.ts'
 
 const WAIT = { timeout: 30_000, interval: 2 }
@@ -115,6 +115,16 @@ async function serveRaw(
   })
   return { base: `http://127.0.0.1:${await listen(server)}`, requests }
 }
+
+test('a kept connection serves any number of requests without a warning', async () => {
+  const { base } = await serveRaw((answer, _reset, [connection]) => answer(`connection ${connection}`))
+  const caller = open()
+  const warned = vi.spyOn(process, 'emitWarning')
+
+  for (let n = 0; n < 20; n++) expect(await call(caller, base)).toMatchObject({ body: 'connection 1' })
+
+  expect(warned).not.toHaveBeenCalled()
+})
 
 test('a request on a kept connection that the other side resets is sent again, on a new one', async () => {
   const { base, requests } = await serveRaw((answer, reset, [connection, count]) => {

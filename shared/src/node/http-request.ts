@@ -80,9 +80,7 @@ export function requestHttp(
       : setTimeout(() => fail('timeout', new Error(`no response within ${timeoutMs} ms`)), timeoutMs)
   request.on('socket', (socket) => {
     isConnected = !socket.connecting
-    socket.once('connect', () => {
-      isConnected = true
-    })
+    if (!isConnected) socket.once('connect', () => (isConnected = true))
   })
   request.on('timeout', () => fail('timeout', new Error(`no response within ${(idleMs ?? 0) / 1000} s`)))
   request.on('error', lost)

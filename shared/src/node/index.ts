@@ -9,6 +9,7 @@ export {
   type Flags,
   type FlagValues,
   helpOf,
+  named,
   parseCommand,
   runCommand,
   runCommands,
@@ -23,11 +24,15 @@ export {
   type ConfigValues,
   type ConfigView,
   camelCase,
+  choice,
   configTable,
   configView,
   type Given,
   loadConfig,
+  port,
+  settingText,
   shortRangeOf,
+  whole,
 } from './config.ts'
 export { followConnections } from './connections.ts'
 export { watchEventLoop } from './event-loop.ts'
@@ -77,6 +82,9 @@ export {
   type Log,
 } from './log.ts'
 export {
+  counter,
+  gauge,
+  histogram,
   METRICS_CONTENT_TYPE,
   type MetricSpec,
   type Metrics,

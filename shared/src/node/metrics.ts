@@ -24,6 +24,15 @@ export type MetricSpec = {
 /** Metrics by name, with the unit last (`_seconds`, `_bytes`, `_total`) and labels of bounded cardinality. */
 export type MetricsTable = { readonly [name: string]: MetricSpec }
 
+const rowOf =
+  <T extends MetricType>(type: T) =>
+  <const L extends readonly string[] = readonly []>(help: string, labels?: L) =>
+    ({ type, help, labels: labels ?? [] }) as { readonly type: T; readonly help: string; readonly labels: L }
+/** Rows of a table. */
+export const counter = rowOf('counter')
+export const gauge = rowOf('gauge')
+export const histogram = rowOf('histogram')
+
 type Label<S> = S extends { readonly labels: readonly (infer L extends string)[] } ? L : never
 
 /** The metric of a row, with its type. */

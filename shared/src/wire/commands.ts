@@ -221,6 +221,13 @@ const REINSTATE = [
   }),
 ] as const
 
+const head =
+  <const A extends Access>(access: A) =>
+  <const G extends CommandGroup>(group: G, title: string) => ({ access, group, title })
+const session = head('session')
+const read = head('read')
+const write = head('write')
+
 /** Reasons that several commands share. */
 const REFUSED_STAY =
   '`SOLD_OUT` when a night has too few rooms; `PRICE_CHANGED` when the total is higher than accepted, or a rate feature is gone; `CONFLICT` when the stay was released, or has other lines'
@@ -229,35 +236,27 @@ const NO_NIGHT = 'property, room type or package is missing'
 
 const ROWS = {
   LOGIN: {
-    access: 'session',
-    group: 'connection',
-    title: 'Log in',
+    ...session('connection', 'Log in'),
     summary: 'Names the token of the connection. The answer is bare text, LOGIN OK or LOGIN FAILED.',
     fields: [need(0x01, 'token', 'text', 'A token of the auth file.')],
     reply: 'login',
   },
   GETCODECS: {
-    access: 'read',
-    group: 'shard',
-    title: 'List rate features',
+    ...read('shard', 'List rate features'),
     summary: 'The codec list: names of the rate features, in the order of their bits.',
     fields: ON_READS,
     reply: 'codecs',
     query: 'codecs',
   },
   GETSEGMENTS: {
-    access: 'read',
-    group: 'shard',
-    title: 'List segments',
+    ...read('shard', 'List segments'),
     summary: 'All segments that have a property, with the number of properties.',
     fields: ON_READS,
     reply: 'segments',
     query: 'segments',
   },
   SETPROP: {
-    access: 'write',
-    group: 'properties',
-    title: 'Set property',
+    ...write('properties', 'Set property'),
     summary: 'Adds a property or replaces all of its attributes. Its packages stay.',
     fields: [
       segment(0x01),
@@ -274,9 +273,7 @@ const ROWS = {
     reply: 'empty',
   },
   SEARCHPROP: {
-    access: 'read',
-    group: 'search',
-    title: 'Search properties',
+    ...read('search', 'Search properties'),
     summary: 'Properties of a segment by their attributes.',
     fields: [
       segment(0x01),
@@ -297,9 +294,7 @@ const ROWS = {
     query: 'properties',
   },
   SEARCHAVAIL: {
-    access: 'read',
-    group: 'search',
-    title: 'Search availability',
+    ...read('search', 'Search availability'),
     summary: 'Properties with a package of a room type on every night of a stay.',
     fields: [
       segment(0x01),
@@ -337,9 +332,7 @@ const ROWS = {
     query: 'search',
   },
   SETROOMPKG: {
-    access: 'write',
-    group: 'packages',
-    title: 'Set package',
+    ...write('packages', 'Set package'),
     summary: 'Creates or changes the package of a room type on a date. Absent values stay as they are.',
     fields: [
       property(0x01),
@@ -365,9 +358,7 @@ const ROWS = {
     errors: TOO_OLD,
   },
   SETROOMAVL: {
-    access: 'write',
-    group: 'availability',
-    title: 'Set rooms left',
+    ...write('availability', 'Set rooms left'),
     summary: 'Sets the rooms left of one night.',
     fields: [property(0x01), roomType(0x02), date(0x03), amount('0 to 255; 0 = sold out.'), ...ON_WRITES, AS_OF],
     reply: 'availability',
@@ -375,9 +366,7 @@ const ROWS = {
     errors: TOO_OLD,
   },
   INCROOMAVL: {
-    access: 'write',
-    group: 'availability',
-    title: 'Return rooms',
+    ...write('availability', 'Return rooms'),
     summary: 'Gives rooms of one night back; OVERFLOW past 255.',
     fields: [property(0x01), roomType(0x02), date(0x03), amount('1 to 255.'), ...ON_WRITES],
     reply: 'availability',
@@ -385,9 +374,7 @@ const ROWS = {
     errors: '`OVERFLOW` when availability would pass 255',
   },
   DECROOMAVL: {
-    access: 'write',
-    group: 'availability',
-    title: 'Take rooms',
+    ...write('availability', 'Take rooms'),
     summary: 'Takes rooms off one night; UNDERFLOW when fewer are left.',
     fields: [property(0x01), roomType(0x02), date(0x03), amount('1 to 255.'), ...ON_WRITES],
     reply: 'availability',
@@ -395,25 +382,19 @@ const ROWS = {
     errors: '`UNDERFLOW` when availability would drop below 0',
   },
   PROPEXIST: {
-    access: 'read',
-    group: 'properties',
-    title: 'Check property',
+    ...read('properties', 'Check property'),
     summary: 'Whether a property exists.',
     fields: [property(0x01), ...ON_READS],
     reply: 'exists',
   },
   PROPROOMEXIST: {
-    access: 'read',
-    group: 'properties',
-    title: 'Check room type',
+    ...read('properties', 'Check room type'),
     summary: 'Whether a property has a room type.',
     fields: [property(0x01), roomType(0x02), ...ON_READS],
     reply: 'exists',
   },
   PROPROOMLIST: {
-    access: 'read',
-    group: 'properties',
-    title: 'List room types',
+    ...read('properties', 'List room types'),
     summary: 'The room types of a property.',
     fields: [property(0x01), ...ON_READS],
     reply: 'roomTypes',
@@ -421,9 +402,7 @@ const ROWS = {
     notFound: 'the property is unknown',
   },
   PROPROOMDATELIST: {
-    access: 'read',
-    group: 'packages',
-    title: 'List dates',
+    ...read('packages', 'List dates'),
     summary: 'The dates on which a room type of a property has a package.',
     fields: [property(0x01), roomType(0x02), ...ON_READS],
     reply: 'dates',
@@ -431,9 +410,7 @@ const ROWS = {
     notFound: 'property or room type is unknown',
   },
   GETPROPROOMDAY: {
-    access: 'read',
-    group: 'packages',
-    title: 'Get package',
+    ...read('packages', 'Get package'),
     summary: 'The package of a room type on a date.',
     fields: [property(0x01), roomType(0x02), date(0x03), ...ON_READS],
     reply: 'night',
@@ -441,54 +418,42 @@ const ROWS = {
     notFound: NO_NIGHT,
   },
   DELPROP: {
-    access: 'write',
-    group: 'properties',
-    title: 'Delete property',
+    ...write('properties', 'Delete property'),
     summary: 'Removes a property and everything below it.',
     fields: [property(0x01), ...ON_WRITES],
     reply: 'empty',
     notFound: 'the property is unknown',
   },
   DELSEGMENT: {
-    access: 'write',
-    group: 'properties',
-    title: 'Delete segment',
+    ...write('properties', 'Delete segment'),
     summary: 'Removes all properties of a segment and everything below them.',
     fields: [segment(0x01), ...ON_WRITES],
     reply: 'empty',
     notFound: 'the segment is unknown',
   },
   DELPROPDAY: {
-    access: 'write',
-    group: 'packages',
-    title: 'Delete day of property',
+    ...write('packages', 'Delete day of property'),
     summary: 'Removes a date from every room type of a property.',
     fields: [property(0x01), date(0x02), ...ON_WRITES],
     reply: 'empty',
     notFound: 'the property is unknown; without a package on that day the reply is SUCCESS',
   },
   DELPROPROOM: {
-    access: 'write',
-    group: 'packages',
-    title: 'Delete room type',
+    ...write('packages', 'Delete room type'),
     summary: 'Removes a room type of a property with all its packages.',
     fields: [property(0x01), roomType(0x02), ...ON_WRITES],
     reply: 'empty',
     notFound: 'property or room type is unknown',
   },
   DELROOMDAY: {
-    access: 'write',
-    group: 'packages',
-    title: 'Delete package',
+    ...write('packages', 'Delete package'),
     summary: 'Removes the package of a room type on a date.',
     fields: [property(0x01), roomType(0x02), date(0x03), ...ON_WRITES],
     reply: 'empty',
     notFound: NO_NIGHT,
   },
   BOOKSTAY: {
-    access: 'write',
-    group: 'stays',
-    title: 'Book stay',
+    ...write('stays', 'Book stay'),
     summary: 'Takes all nights of all lines, or none.',
     fields: [
       stayId(0x01),
@@ -502,9 +467,7 @@ const ROWS = {
     errors: REFUSED_STAY,
   },
   HOLDSTAY: {
-    access: 'write',
-    group: 'stays',
-    title: 'Hold stay',
+    ...write('stays', 'Hold stay'),
     summary:
       'Takes all nights of all lines until a deadline, or none. Repeated with the same lines: moves the deadline.',
     fields: [
@@ -524,9 +487,7 @@ const ROWS = {
     errors: REFUSED_STAY,
   },
   CONFIRMSTAY: {
-    access: 'write',
-    group: 'stays',
-    title: 'Confirm stay',
+    ...write('stays', 'Confirm stay'),
     summary: 'Makes a held stay booked.',
     fields: [
       stayId(0x01),
@@ -542,9 +503,7 @@ const ROWS = {
       '`EXPIRED` when the hold expired, without `retake`; `CONFLICT` when the stay was released; `SOLD_OUT` when its rooms are not there; with `retake`, `PRICE_CHANGED`',
   },
   RELEASESTAY: {
-    access: 'write',
-    group: 'stays',
-    title: 'Release stay',
+    ...write('stays', 'Release stay'),
     summary: 'Gives the rooms of a held or booked stay back.',
     fields: [
       stayId(0x01),
@@ -562,18 +521,14 @@ const ROWS = {
     errors: '`CONFLICT` when the lines differ from those of the stay',
   },
   GETSTAY: {
-    access: 'read',
-    group: 'stays',
-    title: 'Get stay',
+    ...read('stays', 'Get stay'),
     summary: 'One stay.',
     fields: [stayId(0x01), ...ON_READS],
     reply: 'stay',
     notFound: 'the stay is unknown',
   },
   LISTSTAYS: {
-    access: 'read',
-    group: 'stays',
-    title: 'List stays',
+    ...read('stays', 'List stays'),
     summary: 'The stays of a property, a room type or a night, newest first.',
     fields: [
       property(0x01),

@@ -21,6 +21,7 @@ export async function registerRoute(
   options: HttpOptions,
 ): Promise<void> {
   const [method = '', path = ''] = name.split(' ')
+  const { status = 200 } = row
   const route = {
     method,
     url: path.replaceAll(/\{(\w+)\}/g, ':$1'),
@@ -32,10 +33,10 @@ export async function registerRoute(
     handler: async (request: FastifyRequest, reply: FastifyReply) => {
       const answer = await answerOf(handler, request, reply, { name, row }, options)
       // A handler may have set another status.
-      if (reply.statusCode === 200) reply.code(row.status)
+      if (reply.statusCode === 200) reply.code(status)
       if (answer === undefined) return reply.send()
       // The contract has a schema for the success status; errors are sent by sendProblem.
-      if (row.gives === undefined && reply.statusCode !== row.status)
+      if (row.gives === undefined && reply.statusCode !== status)
         reply.type('application/json; charset=utf-8').serializer((value: unknown) => JSON.stringify(value))
       const type = row.gives === undefined ? undefined : CONTENT_TYPES[row.gives]
       if (type !== undefined && !reply.hasHeader('content-type')) reply.type(type)
@@ -88,7 +89,7 @@ const NO_QUERY = z.object({})
 const NO_BODY = z.object({}).nullish()
 
 function schemaOf(method: string, row: ControlRoute): FastifySchema & { [name: string]: unknown } {
-  const answers = row.gives === undefined && row.status !== 204 ? { [row.status]: row.response } : {}
+  const answers = row.gives === undefined && row.status !== 204 ? { [row.status ?? 200]: row.response } : {}
   return {
     ...(row.params && { params: row.params }),
     querystring: row.query ?? NO_QUERY,

@@ -3,32 +3,44 @@
  * structures of RFC 5280 §4.1 that one needs are written here.
  */
 
-import { createPrivateKey, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
+import { createPrivateKey, generateKeyPairSync, randomBytes, sign, X509Certificate } from 'node:crypto'
+import { isIP } from 'node:net'
 
-export type TestCertificate = { readonly cert: string; readonly key: string; readonly subject: string }
+export type TestCertificate = { readonly cert: string; readonly key: string }
 
-const DAY_MS = 24 * 3_600_000
-
-/**
- * Creates a P-256 certificate for localhost and 127.0.0.1, in PEM form with its key.
- *
- * @param options.issuer the signer; self-signed by default
- */
-export function makeCertificate(options: {
+export type CertificateOptions = {
+  /** Its common name. */
   readonly subject: string
+  /** The signer; self-signed by default. */
   readonly issuer?: TestCertificate
   readonly isAuthority?: boolean
   readonly notBeforeMs?: number
   readonly notAfterMs?: number
-}): TestCertificate {
-  const { subject, issuer, isAuthority = false } = options
-  const { notBeforeMs = Date.now() - DAY_MS, notAfterMs = Date.now() + 365 * DAY_MS } = options
+  /** Host names and addresses; localhost and 127.0.0.1 by default. */
+  readonly hosts?: readonly string[]
+  readonly uris?: readonly string[]
+  /** Both by default. */
+  readonly uses?: readonly (keyof typeof USES)[]
+}
+
+const DAY_MS = 24 * 3_600_000
+const USES = { serverAuth: '2b06010505070301', clientAuth: '2b06010505070302' } as const
+const EVERY_USE = ['serverAuth', 'clientAuth'] as const
+
+/** Creates a P-256 certificate in PEM form with its key. */
+export function makeCertificate(options: CertificateOptions): TestCertificate {
+  const { subject, issuer, isAuthority = false, hosts = ['localhost', '127.0.0.1'], uris = [] } = options
+  const { notBeforeMs = Date.now() - DAY_MS, notAfterMs = Date.now() + 365 * DAY_MS, uses = EVERY_USE } = options
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const names = [
+    ...uris.map((uri) => der(0x86, Buffer.from(uri))),
+    ...hosts.map((host) => (isIP(host) === 0 ? der(0x82, Buffer.from(host)) : der(0x87, addressOf(host)))),
+  ]
   const body = sequence(
     der(0xa0, integer(Buffer.from([2]))),
     integer(Buffer.concat([Buffer.from([1]), randomBytes(15)])),
     ECDSA_WITH_SHA256,
-    nameOf(issuer?.subject ?? subject),
+    nameOf(issuer ? new X509Certificate(issuer.cert).subject.slice('CN='.length) : subject),
     sequence(time(notBeforeMs), time(notAfterMs)),
     nameOf(subject),
     publicKey.export({ type: 'spki', format: 'der' }),
@@ -36,7 +48,8 @@ export function makeCertificate(options: {
       0xa3,
       sequence(
         extension('551d13', isAuthority ? sequence(der(0x01, Buffer.from([0xff]))) : sequence()),
-        extension('551d11', sequence(der(0x82, Buffer.from('localhost')), der(0x87, Buffer.from([127, 0, 0, 1])))),
+        ...(uses.length > 0 ? [extension('551d25', sequence(...uses.map((use) => identifier(USES[use]))))] : []),
+        ...(names.length > 0 ? [extension('551d11', sequence(...names))] : []),
       ),
     ),
   )
@@ -44,21 +57,30 @@ export function makeCertificate(options: {
   const bytes = sequence(body, ECDSA_WITH_SHA256, der(0x03, Buffer.concat([Buffer.from([0]), signature])))
   const lines = (bytes.toString('base64').match(/.{1,64}/g) ?? []).join('\n')
   return {
-    subject,
     cert: `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`,
     key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string,
   }
 }
 
-const ECDSA_WITH_SHA256 = sequence(der(0x06, Buffer.from('2a8648ce3d040302', 'hex')))
+const ECDSA_WITH_SHA256 = sequence(identifier('2a8648ce3d040302'))
 
 /** A distinguished name of one common name. */
 function nameOf(text: string): Buffer {
-  return sequence(der(0x31, sequence(der(0x06, Buffer.from('550403', 'hex')), der(0x0c, Buffer.from(text)))))
+  return sequence(der(0x31, sequence(identifier('550403'), der(0x0c, Buffer.from(text)))))
 }
 
 function extension(id: string, value: Buffer): Buffer {
-  return sequence(der(0x06, Buffer.from(id, 'hex')), der(0x04, value))
+  return sequence(identifier(id), der(0x04, value))
+}
+
+function identifier(hex: string): Buffer {
+  return der(0x06, Buffer.from(hex, 'hex'))
+}
+
+/** Of IPv6, the forms with "::" at the start. */
+function addressOf(host: string): Buffer {
+  if (isIP(host) === 4) return Buffer.from(host.split('.').map(Number))
+  return Buffer.from(host.slice('::'.length).padStart(32, '0'), 'hex')
 }
 
 /** GeneralizedTime, in whole seconds. */
