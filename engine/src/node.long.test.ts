@@ -416,6 +416,13 @@ test('data of another codec list is set aside, reported, and can be restored', a
   const list = await runVacancy(['quarantine', 'list', '--data-dir', dataDir])
   const name = list.output.trim().split(/\s/)[0]
   expect(list.code).toBe(0)
+  // It used to be forgotten by the next start.
+  const again = await start({ folder, codecs })
+  const reasons = async () => (await statusOf(again)).reasons.map(({ reason }) => reason)
+  expect([(await statusOf(again)).codec_mismatch, await reasons()]).toEqual([status.codec_mismatch, ['codecs_changed']])
+  expect((await runVacancy(['quarantine', 'accept', name ?? '', '--data-dir', dataDir])).code).toBe(0)
+  await until('the reason ends', async () => (await reasons()).length === 0)
+  await again.stop()
   const restored = await runVacancy(['quarantine', 'restore', name, '--data-dir', dataDir])
   expect(restored.output).toContain(`restored ${name}`)
   expect(restored.code).toBe(0)

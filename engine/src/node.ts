@@ -10,7 +10,15 @@ import { MessageChannel, type Transferable, Worker } from 'node:worker_threads'
 import { type CodecList, ERRORS, type ErrorRow, EXIT, VacancyError } from '@vacancy/shared'
 import { warnOfDescriptors } from '@vacancy/shared/descriptors'
 import { LOCK_LOST_MS } from '@vacancy/shared/file-lock'
-import { type Log, loadTls, openTls, openTokens, type TlsFiles, tlsOptionsOf } from '@vacancy/shared/node'
+import {
+  type Log,
+  loadTls,
+  openTls,
+  openTokens,
+  type TlsFiles,
+  type TlsMaterial,
+  tlsOptionsOf,
+} from '@vacancy/shared/node'
 import type { FromReplica, ToReplica } from './cluster/messages.ts'
 import { createCells } from './cluster/shared-status.ts'
 import type { ClusterNodeOptions, openShard } from './cluster-node.ts'
@@ -20,7 +28,14 @@ import type { ReplicaOptions } from './data/replica-options.ts'
 import { createEnv, type Env } from './env.ts'
 import { errorOf } from './failure.ts'
 import { clockReason, clusterConditions, createConditions, followConditions, healthOf } from './http/conditions.ts'
-import type { ClusterAnswer, NodeHandle, SlowRequest, Unavailable, UnavailableReason } from './http/handle.ts'
+import type {
+  Certificate,
+  ClusterAnswer,
+  NodeHandle,
+  SlowRequest,
+  Unavailable,
+  UnavailableReason,
+} from './http/handle.ts'
 import type { HttpServer } from './http/node.ts'
 import { REASONS } from './http/reasons.ts'
 import { requireKernels } from './kernels.ts'
@@ -31,7 +46,7 @@ import { attachMemory, type Memory, refusesForMemory } from './store/store.ts'
 import { isClosed } from './store/version.ts'
 import { countersOf, startTcpServer, type TcpServer } from './tcp/server.ts'
 import { FIRST_SERVING_READER, planThreads, type ThreadPlan } from './thread-plan.ts'
-import { startMaintenance, watchCores } from './timed-tasks.ts'
+import { startMaintenance, watchCodecs, watchCores, watchEnds, watchReplica } from './timed-tasks.ts'
 import { checkPeerTls } from './transport/peer-tls.ts'
 
 const OWNER_LOOK_MS = 20
@@ -71,8 +86,6 @@ export type RunningNode = {
 }
 
 const MAIN_READER = 0
-const SILENT_LOOK_MS = 1_000
-const SILENT_LOOKS = 4
 /** Collects young garbage early: by default each thread would keep tens of megabytes of it. */
 const THREAD_LIMITS = { maxYoungGenerationSizeMb: 8 }
 const SLOW_KEPT = 100
@@ -161,7 +174,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
       isLoaded: () => state.memory !== undefined,
     })
   const conditions = createConditions(state.unavailable)
-  let clusterCertificate: number | undefined
+  let clusterCertificate: CertificateEnds | undefined
   const handle = createHandle({
     options,
     state,
@@ -176,7 +189,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     clusterCertificate: () => clusterCertificate,
   })
   const onShard = (message: OfShard) => {
-    if (message.type === 'certificate') clusterCertificate = message.notAfterMs
+    if (message.type === 'certificate') clusterCertificate = message
     takeShardMessage(message, { state, shard, conditions, setUnavailable, wallMs, log })
   }
   const recovered = follow(replica, state, options, setUnavailable, onShard)
@@ -216,6 +229,8 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     state.tcp = tcp
     for (const reason of ['starting', 'recovering', 'loading'] as const) state.unavailable.delete(reason)
     cleanUp.push(...watchAll(options, state, sendToReplica), watchReplica(state, setUnavailable))
+    cleanUp.push(watchEnds(handle, () => tokens?.tokens() ?? [], state, setUnavailable))
+    cleanUp.push(watchCodecs(options.dataDir, state, setUnavailable))
     log.info({ tcpPort: tcp.port, apiPort, seconds: ready.seconds, servingThreads: threads }, 'active')
     return {
       tcpPort: tcp.port,
@@ -332,17 +347,6 @@ function watchAll(options: NodeOptions, state: State, sendToReplica: SendToRepli
   ]
 }
 
-/**
- * A replica thread that sends no status may wait for its disk, too. Counted in turns of this thread, so that a stall of
- * the whole process is none.
- */
-function watchReplica(state: State, setUnavailable: (reason: UnavailableReason, detail: string) => void): () => void {
-  const timer = setInterval(() => {
-    if (++state.silentLooks >= SILENT_LOOKS) setUnavailable('disk_stuck', 'the replica thread does not respond')
-  }, SILENT_LOOK_MS)
-  return () => clearInterval(timer)
-}
-
 /** Start options of the replica thread. */
 function replicaOptionsOf(
   options: NodeOptions,
@@ -401,7 +405,7 @@ type HandleParts = {
   readonly shard: NodeHandle['cluster']
   readonly files: NodeFiles
   /** When the certificate for traffic between nodes expires, ms; undefined without one. */
-  readonly clusterCertificate: () => number | undefined
+  readonly clusterCertificate: () => CertificateEnds | undefined
 }
 
 /** The node as the HTTP API reads and controls it. */
@@ -480,15 +484,26 @@ function createHandle(parts: HandleParts): NodeHandle {
       return true
     },
     certificates: () => {
-      const certificate = clusterCertificate()
       return [
-        ...(tcpTls ? [{ listener: 'tcp' as const, notAfterMs: tcpTls.material().notAfterMs }] : []),
-        ...(apiTls ? [{ listener: 'api' as const, notAfterMs: apiTls.material().notAfterMs }] : []),
-        ...(certificate === undefined ? [] : [{ listener: 'cluster' as const, notAfterMs: certificate }]),
+        ...endsOf('tcp', tcpTls?.material()),
+        ...endsOf('api', apiTls?.material()),
+        ...endsOf('cluster', clusterCertificate()),
       ]
     },
     cluster: shard,
   }
+}
+
+type CertificateEnds = Pick<TlsMaterial, 'notAfterMs' | 'authorityNotAfterMs'>
+
+function endsOf(listener: 'tcp' | 'api' | 'cluster', ends: CertificateEnds | undefined): Certificate[] {
+  if (!ends) return []
+  const { notAfterMs, authorityNotAfterMs } = ends
+  if (authorityNotAfterMs === undefined || listener === 'api') return [{ listener, notAfterMs }]
+  return [
+    { listener, notAfterMs },
+    { listener: `${listener}_authority`, notAfterMs: authorityNotAfterMs },
+  ]
 }
 
 /** While other data replace those of the store, the last segments: the registry must not get an empty list. */

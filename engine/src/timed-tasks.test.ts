@@ -1,7 +1,7 @@
 import { parseDay } from '@vacancy/shared'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { ReplicaStatus } from './status.ts'
-import { isDue, startMaintenance, watchCores } from './timed-tasks.ts'
+import { isDue, startMaintenance, watchCores, watchEnds, watchReplica } from './timed-tasks.ts'
 
 const HOUR_MS = 3_600_000
 const TODAY = parseDay('2026-11-20') as number
@@ -87,4 +87,38 @@ test.each<[string, (string | undefined)[], number[]]>([
 
 test('number of cores: a node that must not restart only warns', () => {
   expect(watch(['4', '2', '2', '2'], false)).toEqual({ changes: [], warnings: 1 })
+})
+
+test('a certificate near its end is a reason at once, which ends with a new certificate', () => {
+  const [nowMs, dayMs] = [Date.now(), 86_400_000]
+  const reasons = new Map()
+  let notAfterMs = nowMs + 3 * dayMs
+  const handle = { certificates: () => [{ listener: 'cluster', notAfterMs }] as const, wallMs: () => nowMs }
+  const watched = { codecMismatch: undefined, silentLooks: 0, unavailable: reasons }
+  const stop = watchEnds(
+    handle,
+    () => [],
+    watched,
+    (reason, detail) => void reasons.set(reason, detail),
+  )
+
+  expect([...reasons.keys()]).toEqual(['certificate_ends'])
+  notAfterMs = nowMs + 90 * dayMs
+  vi.advanceTimersByTime(10_000)
+  expect(reasons.size).toBe(0)
+  stop()
+})
+
+test('a replica thread without a status is a reason after some turns', () => {
+  const seen: string[] = []
+  const watched = { codecMismatch: undefined, silentLooks: 0, unavailable: new Map() }
+  const stop = watchReplica(watched, (reason) => void seen.push(reason))
+
+  vi.advanceTimersByTime(3_000)
+  watched.silentLooks = 0
+  vi.advanceTimersByTime(3_000)
+  expect(seen).toEqual([])
+  vi.advanceTimersByTime(1_000)
+  expect(seen).toEqual(['disk_stuck'])
+  stop()
 })

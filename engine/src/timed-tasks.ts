@@ -1,11 +1,17 @@
 /**
- * The timed tasks of a node: daily maintenance at maintenance_hour, and the watch on the number of cores
- * (docs/design/http.md#core-count, docs/design/http.md#daily-maintenance). The decision goes through the log like any
- * write. This module only decides when to propose it.
+ * The timed tasks of a node: daily maintenance at maintenance_hour (docs/design/http.md#daily-maintenance), and watches
+ * on the number of cores (docs/design/http.md#core-count), on the replica thread, on what ends on a date, and on data
+ * that were set aside. Maintenance goes through the log like any write. This module only decides when to propose it.
  */
 
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { dayOf } from '@vacancy/shared'
 import type { Log } from '@vacancy/shared/node'
+import type { TokenHash } from '@vacancy/shared/tokens'
+import { CODECS_FILE } from './data/data-directory.ts'
+import { endingText } from './http/conditions.ts'
+import type { NodeHandle, Unavailable, UnavailableReason } from './http/handle.ts'
 import type { ReplicaStatus } from './status.ts'
 
 const LOOK_MS = 30_000
@@ -14,6 +20,10 @@ const DAY_MS = 86_400_000
 const CORES_LOOK_MS = 1_000
 /** How often another number must be seen: a single sample may coincide with a change. */
 const CORES_SAMPLES = 2
+const SILENT_LOOK_MS = 1_000
+const SILENT_LOOKS = 4
+const ENDS_LOOK_MS = 10_000
+const NOTE_LOOK_MS = 2_000
 
 /**
  * Proposes maintenance when its hour has come and the last one was before today; at the start if one was missed.
@@ -75,5 +85,59 @@ export function watchCores(options: {
     options.log.warn({ before, now }, 'the number of cores changed')
     if (options.isActive) options.onChange()
   }, options.lookMs ?? CORES_LOOK_MS)
+  return () => clearInterval(timer)
+}
+
+type SetUnavailable = (reason: UnavailableReason, detail: string) => void
+/** What the watches below read and change. */
+type Watched = {
+  codecMismatch: string | undefined
+  /** Since the last status of the replica. */
+  silentLooks: number
+  readonly unavailable: Map<UnavailableReason, Unavailable>
+}
+
+/**
+ * A replica thread that sends no status may wait for its disk, too. Counted in turns of this thread, so that a stall of
+ * the whole process is none.
+ */
+export function watchReplica(watched: Watched, setUnavailable: SetUnavailable): () => void {
+  const timer = setInterval(() => {
+    if (++watched.silentLooks >= SILENT_LOOKS) setUnavailable('disk_stuck', 'the replica thread does not respond')
+  }, SILENT_LOOK_MS)
+  return () => clearInterval(timer)
+}
+
+/** Says from 14 days before the end of a certificate or a token, and after it, which one it is. */
+export function watchEnds(
+  handle: Pick<NodeHandle, 'certificates' | 'wallMs'>,
+  tokens: () => readonly TokenHash[],
+  { unavailable }: Watched,
+  setUnavailable: SetUnavailable,
+): () => void {
+  const look = () => {
+    const detail = endingText(handle.certificates(), tokens(), handle.wallMs())
+    if (detail !== '') setUnavailable('certificate_ends', detail)
+    else unavailable.delete('certificate_ends')
+  }
+  look()
+  const timer = setInterval(look, ENDS_LOOK_MS)
+  return () => clearInterval(timer)
+}
+
+/** The reason for data that were set aside holds until the note about them is gone, also while the node runs. */
+export function watchCodecs(dataDir: string, watched: Watched, setUnavailable: SetUnavailable): () => void {
+  if (watched.codecMismatch === undefined) return () => undefined
+  setUnavailable('codecs_changed', watched.codecMismatch)
+  const timer = setInterval(async () => {
+    const isThere = await stat(join(dataDir, CODECS_FILE)).then(
+      () => true,
+      (error: NodeJS.ErrnoException) => error.code !== 'ENOENT',
+    )
+    if (isThere) return
+    clearInterval(timer)
+    watched.codecMismatch = undefined
+    watched.unavailable.delete('codecs_changed')
+  }, NOTE_LOOK_MS)
   return () => clearInterval(timer)
 }

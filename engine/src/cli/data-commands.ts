@@ -72,9 +72,10 @@ export const exportCommand = defineCommand({
 export const quarantineCommand = defineCommand({
   name: 'vacancy quarantine',
   component: 'QUARANTINE',
-  summary: 'Manages data set aside: list, restore NAME or remove NAME. The last two need a stopped node.',
+  summary:
+    'Manages data set aside: list, restore NAME, remove NAME, or accept NAME, which ends the reason codecs_changed. Restore and remove need a stopped node.',
   flags: { 'data-dir': { type: 'text', value: 'DIR', default: './data', summary: 'The data directory.' } },
-  operands: { name: 'list|restore NAME|remove NAME', min: 1, max: 2, summary: 'The action and its entry.' },
+  operands: { name: 'list|restore NAME|remove NAME|accept NAME', min: 1, max: 2, summary: 'The action and its entry.' },
   run: async ({ flags, operands }) => {
     const lines = quarantine(flags.dataDir, operands[0], operands[1])
     process.stdout.write(lines.length === 0 ? 'no data set aside\n' : `${lines.join('\n')}\n`)

@@ -148,7 +148,7 @@ test('restored data replaces the present one, which is set aside', () => {
 
 test('only what was set aside can be restored or removed', () => {
   const path = createFolder()
-  const forms = usage('use list, restore NAME or remove NAME')
+  const forms = usage('use list, restore NAME, remove NAME or accept NAME')
   expect(() => quarantine(path, 'list', 'x')).toThrow(forms)
   expect(() => quarantine(path, 'restore', undefined)).toThrow(forms)
   expect(() => quarantine(path, 'delete', 'x')).toThrow(forms)

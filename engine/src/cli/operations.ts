@@ -7,7 +7,14 @@ import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { createCodecList, formatDay, VacancyError } from '@vacancy/shared'
 import { WAL_FILE_BYTES_MIN } from '../config.ts'
-import { closeDataDirectory, openDataDirectory, readCluster, readNodeId, restoreAside } from '../data/data-directory.ts'
+import {
+  acceptAside,
+  closeDataDirectory,
+  openDataDirectory,
+  readCluster,
+  readNodeId,
+  restoreAside,
+} from '../data/data-directory.ts'
 import { recoverNode } from '../data/recovery.ts'
 import { writeSnapshotNow } from '../data/rescue.ts'
 import { createEnv, type Log } from '../env.ts'
@@ -227,16 +234,19 @@ export function quarantine(path: string, action: string, name: string | undefine
   if (action === 'list' && name === undefined) {
     return names.map((entry) => `${entry}  ${folderBytes(join(asideFolder(path), entry))} bytes`)
   }
-  if ((action !== 'restore' && action !== 'remove') || name === undefined) {
-    throw new VacancyError('usage_error', { reason: 'use list, restore NAME or remove NAME' })
+  if ((action !== 'restore' && action !== 'remove' && action !== 'accept') || name === undefined) {
+    throw new VacancyError('usage_error', { reason: 'use list, restore NAME, remove NAME or accept NAME' })
   }
   if (!names.includes(name)) {
     throw new VacancyError('usage_error', {
       reason: `${name} was not set aside in ${path}; there are: ${names.join(', ') || 'none'}`,
     })
   }
+  // The node may run: it notices that the note is gone.
+  if (action === 'accept') return [acceptAside(env, path, name) ? `accepted ${name}` : `${name} waits for nothing`]
   const directory = openDataDirectory(env, path, { nodeId: nodeIdOf(path) })
   try {
+    acceptAside(env, path, name)
     if (action === 'remove') {
       rmSync(join(asideFolder(path), name), { recursive: true })
       return [`removed ${name}`]

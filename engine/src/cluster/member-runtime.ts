@@ -7,7 +7,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { assert, createCodecList, VacancyError } from '@vacancy/shared'
-import { type Log, openTls, parseResolverUrl, type TlsStore } from '@vacancy/shared/node'
+import { type Log, openTls, parseResolverUrl, type TlsMaterial, type TlsStore } from '@vacancy/shared/node'
 import { type Joined, startBootstrap, startJoining } from '../bootstrap/bootstrap.ts'
 import { addressOf, closeDiscovery, createDiscovery, type Discovery, nodeAddress } from '../bootstrap/discovery.ts'
 import { bootstrapOf, createFormation, type Formation, hold, raftIdOf } from '../bootstrap/formation.ts'
@@ -154,6 +154,8 @@ async function openShardSide(
   cluster: ClusterOptions,
   send: Send,
 ): Promise<ShardSide> {
+  const sendEnds = ({ notAfterMs, authorityNotAfterMs }: TlsMaterial) =>
+    send({ type: 'certificate', notAfterMs, authorityNotAfterMs })
   const peers = createPeers(options.nodeId, createCodecList(options.codecs).orderedHash, env)
   const tls =
     cluster.tls &&
@@ -162,10 +164,10 @@ async function openShardSide(
       log: env.log as Log,
       onReload: (material) => {
         side.transport.reload(material)
-        send({ type: 'certificate', notAfterMs: material.notAfterMs })
+        sendEnds(material)
       },
     })
-  if (tls) send({ type: 'certificate', notAfterMs: tls.material().notAfterMs })
+  if (tls) sendEnds(tls.material())
   const discovery = createDiscovery({
     env,
     url: parseResolverUrl(cluster.resolver.url),

@@ -39,7 +39,11 @@ export type FromReplica =
   | { readonly type: 'cluster'; readonly status: ClusterStatus; readonly resolver: ResolverStatus | undefined }
   | { readonly type: 'bootstrap'; readonly status: BootstrapStatus }
   | { readonly type: 'admin-reply'; readonly id: number; readonly answer: AdminAnswer }
-  | { readonly type: 'certificate'; readonly notAfterMs: number }
+  | {
+      readonly type: 'certificate'
+      readonly notAfterMs: number
+      readonly authorityNotAfterMs: number | undefined
+    }
   | { readonly type: 'snapshot'; readonly info: SnapshotInfo }
   | { readonly type: 'maintained'; readonly day: number; readonly removedPackages: number }
   | { readonly type: 'lost'; readonly lines: readonly string[] }

@@ -10,12 +10,12 @@ import {
   checkLock,
   closeDataDirectory,
   logIdentity,
-  noteSuspect,
-  readSuspect,
+  readNote,
   releaseReserve,
   SUSPECT_FILE,
   setAside,
   writeClean,
+  writeNote,
 } from '../data/data-directory.ts'
 import { recoverNode } from '../data/recovery.ts'
 import type { Progress, RecoveredNode } from '../data/recovery-parts.ts'
@@ -97,7 +97,7 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
   const log: Log = { debug: logAt('debug'), info: logAt('info'), warn: logAt('warn'), error: logAt('error') }
   const env = createEnv(log)
   const startedMs = env.clock.monotonicMs()
-  const suspect = readSuspect(env, options.dataDir)
+  const suspect = readNote(env, options.dataDir, SUSPECT_FILE)
   // A wiped node that is the only initial voter would found an empty shard: it has no peer to take the state from.
   const hasPeers = (options.cluster?.initialVoters.length ?? 1) > 1
   if (suspect !== undefined && !hasPeers && !options.acceptLoss && !options.rejoin)
@@ -531,7 +531,7 @@ function noteMismatch(env: Env, { dataDir }: ReplicaOptions, error: unknown, agr
   if (!(error instanceof VacancyError && error.code === 'digest_mismatch')) return
   const agreed = agreedIndex > 0 ? ` It agreed with the log at entry ${agreedIndex}.` : ''
   try {
-    noteSuspect(env, dataDir, `${error.message}${agreed}`)
+    writeNote(env, dataDir, SUSPECT_FILE, `${error.message}${agreed}`)
   } catch (cause) {
     env.log.error({ err: cause }, 'recording the digest mismatch in the data directory failed')
   }

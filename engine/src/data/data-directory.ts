@@ -303,27 +303,33 @@ function moveAside(env: Env, path: string, names: readonly string[], reason: str
 
 /** Its presence alone counts: the history in the folder may contain the difference. */
 export const SUSPECT_FILE = 'SUSPECT'
-const SUSPECT_BYTES_MAX = 4_096
+/** Data of another codec list was set aside; stays until an operator accepts that or puts the data back. */
+export const CODECS_FILE = 'CODECS_CHANGED'
+const NOTE_BYTES_MAX = 16_384
 
-/** Records durably why the history in this folder must not be used. */
-export function noteSuspect({ disk }: Env, path: string, reason: string): void {
-  replaceFile(disk, join(path, SUSPECT_FILE), new TextEncoder().encode(`${reason}\n`))
+type NoteFile = typeof SUSPECT_FILE | typeof CODECS_FILE
+
+/** Records durably what an operator must know about this folder. */
+export function writeNote({ disk }: Env, path: string, name: NoteFile, text: string): void {
+  replaceFile(disk, join(path, name), new TextEncoder().encode(`${text}\n`))
 }
 
-/** @returns why the history in this folder is not trusted; undefined when it is trusted */
-export function readSuspect({ disk }: Env, path: string): string | undefined {
-  const file = join(path, SUSPECT_FILE)
-  const found = disk.stat(file)
-  if (!found) return undefined
-  const bytes = new Uint8Array(Math.min(found.bytes, SUSPECT_BYTES_MAX))
-  const descriptor = disk.open(file, 'read')
-  try {
-    disk.read(descriptor, bytes, 0, bytes.length, 0)
-  } finally {
-    disk.close(descriptor)
-  }
-  return new TextDecoder().decode(bytes).trim()
+/** @returns why the history in this folder is not trusted, or what was set aside; undefined without a note */
+export function readNote({ disk }: Env, path: string, name: NoteFile): string | undefined {
+  const bytes = readSmallFile(disk, join(path, name), NOTE_BYTES_MAX)
+  return bytes && new TextDecoder().decode(bytes).trim()
 }
+
+/** Ends the note about data of another codec list. @returns whether it was about this entry of the quarantine */
+export function acceptAside(env: Env, path: string, name: string): boolean {
+  if (!readNote(env, path, CODECS_FILE)?.endsWith(asideText(name))) return false
+  unlinkFile(env.disk, join(path, CODECS_FILE))
+  syncFolder(env.disk, path)
+  return true
+}
+
+/** The end of a note that names the place of the data. */
+export const asideText = (name: string): string => `; set aside in quarantine/${name}`
 
 /** The first words of a sentence as part of a file name that can be typed. */
 function slugOf(reason: string): string {

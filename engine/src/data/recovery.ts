@@ -5,9 +5,9 @@
  */
 
 import { createHash } from 'node:crypto'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { assert, type CodecList, createCodecList, VacancyError } from '@vacancy/shared'
-import { type Env, syncFolder } from '../env.ts'
+import { type Env, syncFolder, unlinkFile } from '../env.ts'
 import {
   ENTRY_HEADER_BYTES,
   ENTRY_KIND,
@@ -37,19 +37,23 @@ import type { SnapshotMark } from '../wal/payload.ts'
 import { replayEntries } from '../wal/scan.ts'
 import { installWal, type Wal } from '../wal/wal.ts'
 import {
+  asideText,
   beginWriting,
   type Cluster,
+  CODECS_FILE,
   createCluster,
   type DataDirectory,
   ensureReserve,
   isSeedOf,
   logIdentity,
   openDataDirectory,
+  readNote,
   renewIdentity,
   SUSPECT_FILE,
   setAside,
   walFolder,
   writeCluster,
+  writeNote,
 } from './data-directory.ts'
 import { configurationAt } from './genesis.ts'
 import {
@@ -187,15 +191,27 @@ function setAsideOtherCodecs(env: Env, directory: DataDirectory, codecs: CodecLi
     : ofSeed?.state === 'readable'
       ? { names: ofSeed.head.manifest.codecs, hash: ofSeed.head.manifest.codecsOrderedHash }
       : undefined
-  if (!known || known.hash === codecs.orderedHash) return undefined
+  if (!known || known.hash === codecs.orderedHash) return earlierChange(env, directory.path)
   const reason = `the data was made with the codec list ${known.names.join(', ')}; the list is now ${codecs.text}`
+  writeNote(env, directory.path, CODECS_FILE, reason)
   // The same incarnation without its log could vote twice in one term, so IDENTITY is set aside too.
   const present = [...HISTORY, 'IDENTITY'].filter((name) => env.disk.stat(join(directory.path, name)) !== undefined)
   const place = setAside(directory, present, reason)
   renewIdentity(directory)
   directory.cluster = undefined
   env.log.warn({ place }, `${reason}: the node starts empty`)
-  return `${reason}; set aside in ${place}`
+  const note = `${reason}${asideText(basename(place))}`
+  writeNote(env, directory.path, CODECS_FILE, note)
+  return note
+}
+
+/** What an earlier start set aside, until an operator accepts it or puts it back. */
+function earlierChange(env: Env, path: string): string | undefined {
+  const note = readNote(env, path, CODECS_FILE)
+  if (note === undefined || note.includes(asideText(''))) return note
+  // A crash came before the data moved, and the list is the right one again.
+  unlinkFile(env.disk, join(path, CODECS_FILE))
+  return undefined
 }
 
 function createLoader(options: ReplicaOptions, tools: RecoveryTools, progress: Progress): Loader {

@@ -6,6 +6,7 @@ import {
   clockReason,
   clusterConditions,
   createConditions,
+  endingText,
   FOLLOWED,
   followConditions,
   healthOf,
@@ -140,4 +141,38 @@ test.each<[ClockStatus['state'], number, string | undefined, string]>([
 ])('a clock that is %s by %i ms', (state, offsetMs, reason, detail) => {
   const clock = { timeMs: NOON, offsetMs, state, lastSet: undefined }
   expect(clockReason(clock, parseDay('2026-11-20') as number)).toEqual([reason, detail])
+})
+
+const DAY_MS = 86_400_000
+const token = (name: string, days: number) =>
+  ({ name, role: 'client', expiresMs: NOON + days * DAY_MS, hash: new Uint8Array(32) }) as const
+
+const dateIn = (days: number) => new Date(NOON + days * DAY_MS).toISOString()
+
+test.each([
+  ['nothing that ends later, or never', [['cluster', 14]], [token('shop', 15), token('', Infinity)], ''],
+  [
+    'a certificate from 14 days before its end',
+    [['cluster', 13]],
+    [],
+    `the certificate of the cluster listener ends at ${dateIn(13)}`,
+  ],
+  [
+    'what ends first, first',
+    [
+      ['cluster_authority', 2],
+      ['tcp', -1],
+    ],
+    [],
+    `the certificate of the tcp listener ended at ${dateIn(-1)}; the authority of the cluster listener ends at ${dateIn(2)}`,
+  ],
+  [
+    'a token until 14 days after its end',
+    [],
+    [token('shop', -13), token('old', -14)],
+    `the token shop ended at ${dateIn(-13)}`,
+  ],
+] as const)('a node reports %s', (_, certificates, tokens, text) => {
+  const ends = certificates.map(([listener, days]) => ({ listener, notAfterMs: NOON + days * DAY_MS }))
+  expect(endingText(ends, tokens, NOON)).toBe(text)
 })

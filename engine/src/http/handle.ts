@@ -20,6 +20,8 @@ export type UnavailableReason =
   | 'digest_mismatch'
   | 'clock'
   | 'clock_suspect'
+  | 'codecs_changed'
+  | 'certificate_ends'
   | ClusterReason
 
 /** Reasons of clustered mode: http/conditions.ts derives most of them from the reports of the node. */
@@ -93,7 +95,11 @@ export type ClusterHandle = {
   readonly resolver: () => ResolverStatus | undefined
 }
 
-type Certificate = { readonly listener: 'tcp' | 'api' | 'cluster'; readonly notAfterMs: number }
+/** `…_authority`: the one that issued it, or that clients must have a certificate of. */
+export type Certificate = {
+  readonly listener: 'tcp' | 'api' | 'cluster' | 'tcp_authority' | 'cluster_authority'
+  readonly notAfterMs: number
+}
 
 export type NodeHandle = {
   readonly version: string

@@ -56,6 +56,20 @@ export const NODE_REASONS = {
     lookAt: 'The disk, its controller or the network storage behind it. The node continues when the disk answers.',
     type: 'iostat -x 1; dmesg | tail',
   },
+  codecs_changed: {
+    stops: 'nothing',
+    means:
+      'The node was started with another codec list than its data: they were set aside, and it started without them.',
+    lookAt: 'Whether the change was intended. If not, stop the node, restore the data, and start it with the old list.',
+    type: 'vacancy quarantine list --data-dir DATA_DIR; then restore NAME, accept NAME or remove NAME',
+  },
+  certificate_ends: {
+    stops: 'nothing',
+    means:
+      'A certificate, its authority or a token ends within 14 days, or has ended. Then connections with it are refused.',
+    lookAt: 'The details, which name it and its end. New files are read again when they change.',
+    type: 'vacancy certs node --help; curl -X POST http://HOST:8080/tls-rotate',
+  },
   disk_low: {
     stops: 'nothing',
     means: 'Free disk space is below two log files, or below a twentieth of the disk. No request is refused yet.',

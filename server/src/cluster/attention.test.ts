@@ -101,6 +101,23 @@ const RULES: readonly (readonly [rule: number, message: string, seeds: Attention
     's1 / n1 has used 90 % of its memory for data',
     seedsOf(view(withStatus({ memory: { rss: 1, heap: 1, arraybuffers: 1, indexes: 400, packages: 500, free: 100 } }))),
   ],
+  [
+    9,
+    's1 / n1: a certificate or token ends. the certificate of the cluster listener ends at 2026-11-29T12:00:00.000Z',
+    seedsOf(
+      view(
+        withStatus({
+          reasons: [
+            {
+              ...{ reason: 'certificate_ends', stops: 'nothing', since: '2026-11-22T11:50:00.000Z' },
+              ...{ detail: 'the certificate of the cluster listener ends at 2026-11-29T12:00:00.000Z' },
+              ...{ means: '', look_at: '', type: '' },
+            },
+          ],
+        }),
+      ),
+    ),
+  ],
   [9, 's1 has 3 oversold nights: rooms on hold were taken back', seedsOf(view(healthy), { oversold: 3 })],
   [
     9,

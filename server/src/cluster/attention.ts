@@ -214,7 +214,18 @@ function limitSeeds(shard: ShardView, node: NodeView, href: string): AttentionSe
     const message = `${where} has ${groupDigits(node.connections)} of ${groupDigits(node.connectionsLimit)} connections open`
     seeds.push({ ...base, id: `9:connections:${where}`, message, value: node.connections })
   }
+  for (const { reason, detail, since } of node.reasons) {
+    const text = NODE_ITEMS[reason]
+    if (text !== undefined)
+      seeds.push({ ...base, id: `9:${reason}:${where}`, message: `${where}: ${text}. ${detail}`, value: null, since })
+  }
   return seeds
+}
+
+/** Reasons that stop nothing now, but will, or may hide a mistake. */
+const NODE_ITEMS: { readonly [reason: string]: string } = {
+  certificate_ends: 'a certificate or token ends',
+  codecs_changed: 'started without its data, which were made with another codec list',
 }
 
 function nodesText(shard: string, nodes: readonly NodeView[]): string {

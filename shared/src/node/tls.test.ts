@@ -91,6 +91,8 @@ test('a warning is given 14 days before expiry, after it, and before the validit
   expect(validityFault(material, startMs)).toBe('')
   expect(validityFault(material, endMs)).toBe('the certificate is expired since 2026-06-30T00:00:00.000Z')
   expect(validityFault(material, startMs - 1)).toBe('the certificate is not valid before 2026-01-01T00:00:00.000Z')
+  const ofOldAuthority = { ...material, authorityNotAfterMs: endMs - 20 * DAY_MS }
+  expect(validityFault(ofOldAuthority, endMs - 30 * DAY_MS)).toContain('the authority of the certificate expires at')
 })
 
 test('a certificate that expires soon causes a warning at startup', () => {

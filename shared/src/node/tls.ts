@@ -12,7 +12,7 @@ import type { Log } from './log.ts'
 import { FILE_LOOK_MS, watchFiles } from './watch.ts'
 
 /** From this long before its expiry a certificate causes a warning once a day. */
-const EXPIRY_WARNING_MS = 14 * 24 * 3_600_000
+export const EXPIRY_WARNING_MS = 14 * 24 * 3_600_000
 const WARNING_REPEAT_MS = 24 * 3_600_000
 
 export type TlsFiles = {
@@ -32,6 +32,8 @@ export type TlsMaterial = {
   readonly notBeforeMs: number
   /** For the metric `tls_cert_not_after_seconds`. */
   readonly notAfterMs: number
+  /** When the authority in `clientCa` ends that issued the certificate; if none did, the last of them. */
+  readonly authorityNotAfterMs?: number | undefined
   /** SHA-256 of the certificate, as openssl prints it. */
   readonly fingerprint: string
 }
@@ -45,19 +47,28 @@ export function loadTls(files: TlsFiles): TlsMaterial {
   const cert = read(files.cert)
   const key = read(files.key)
   const clientCa = files.clientCa === undefined ? undefined : read(files.clientCa)
-  const [certificate] = parseCertificates(files.cert, cert)
+  const chain = parseCertificates(files.cert, cert)
+  const [certificate] = chain
   if (!certificate?.checkPrivateKey(parseKey(files.key, key))) {
     throw invalid(`${files.key} is not the key of the certificate in ${files.cert}`)
   }
-  if (files.clientCa !== undefined) parseCertificates(files.clientCa, clientCa ?? '')
+  const authorities = files.clientCa === undefined ? [] : parseCertificates(files.clientCa, clientCa ?? '')
   return {
     cert,
     key,
     clientCa,
     notBeforeMs: Date.parse(certificate.validFrom),
     notAfterMs: Date.parse(certificate.validTo),
+    ...(authorities.length === 0 ? {} : { authorityNotAfterMs: endOf(authorities, chain.at(-1) ?? certificate) }),
     fingerprint: certificate.fingerprint256,
   }
+}
+
+/** While an authority is replaced, both are in the file: the one that counts issued the certificate. */
+function endOf(authorities: readonly X509Certificate[], last: X509Certificate): number {
+  const ends = (of: readonly X509Certificate[]) => of.map(({ validTo }) => Date.parse(validTo))
+  const issuers = authorities.filter((authority) => last.checkIssued(authority))
+  return Math.max(...ends(issuers.length > 0 ? issuers : authorities))
 }
 
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g
@@ -104,7 +115,10 @@ export function validityFault(material: TlsMaterial, nowMs: number): string {
   const day = (ms: number): string => new Date(ms).toISOString()
   if (nowMs >= notAfterMs) return `the certificate is expired since ${day(notAfterMs)}`
   if (nowMs < notBeforeMs) return `the certificate is not valid before ${day(notBeforeMs)}`
-  return notAfterMs - nowMs < EXPIRY_WARNING_MS ? `the certificate expires at ${day(notAfterMs)}` : ''
+  if (notAfterMs - nowMs < EXPIRY_WARNING_MS) return `the certificate expires at ${day(notAfterMs)}`
+  const { authorityNotAfterMs = Number.POSITIVE_INFINITY } = material
+  const isSoon = authorityNotAfterMs - nowMs < EXPIRY_WARNING_MS
+  return isSoon ? `the authority of the certificate expires at ${day(authorityNotAfterMs)}` : ''
 }
 
 export type TlsStore = {
