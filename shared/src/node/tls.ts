@@ -12,7 +12,7 @@ import type { Log } from './log.ts'
 import { FILE_LOOK_MS, watchFiles } from './watch.ts'
 
 /** From this long before its expiry a certificate causes a warning once a day. */
-export const EXPIRY_WARNING_MS = 14 * 24 * 3_600_000
+const EXPIRY_WARNING_MS = 14 * 24 * 3_600_000
 const WARNING_REPEAT_MS = 24 * 3_600_000
 
 export type TlsFiles = {
