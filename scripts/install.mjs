@@ -6,6 +6,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { run } from './program.mjs'
 
 const LOCK_LOOK_MS = 200
+/** How long an install has to end after a stop signal. */
+const STOP_MS = 1_000
 
 /**
  * The first difference between the installed packages and package-lock.json; '' without one.
@@ -44,7 +46,7 @@ export async function ensureInstalled(root, say) {
   try {
     const fault = installFault(root)
     if (fault === '') return 0
-    say(`installing packages (${fault}); this takes about a minute …`)
+    say(`installing packages (${fault}); 1.1 GB, about a minute …`)
     return await npmCi(root)
   } finally {
     unlock()
@@ -55,9 +57,12 @@ async function npmCi(root) {
   const args = ['ci', '--no-audit', '--no-fund', '--loglevel=error']
   const npm = process.env.npm_execpath
   // Under `npm start` the same npm continues; its path is a JavaScript file.
+  // npm takes back what it did before it ends, which can take as long; the next command installs again anyway.
+  const isWindows = process.platform === 'win32'
+  const options = { cwd: root, stdio: ['ignore', 2, 2], detached: !isWindows, graceMs: STOP_MS }
   const { code, output } = npm?.endsWith('.js')
-    ? await run(process.execPath, [npm, ...args], { cwd: root, stdio: ['ignore', 2, 2] })
-    : await run('npm', args, { cwd: root, stdio: ['ignore', 2, 2], shell: process.platform === 'win32' })
+    ? await run(process.execPath, [npm, ...args], options)
+    : await run('npm', args, { ...options, shell: isWindows })
   if (output !== '') console.error(`vacancy: npm could not be started: ${output.trim()}`)
   return code
 }

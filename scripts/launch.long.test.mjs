@@ -80,6 +80,35 @@ test('programs that cannot be bundled are reported, and the command continues', 
   expect(output).toMatch(/^vacancy: programs run from their sources and start more slowly; bundling failed: /m)
 })
 
+test('the first Ctrl-C during an install ends it, even if npm does not (it used to be ignored)', async () => {
+  write('package-lock.json', { packages: { '': {}, 'node_modules/new': { version: '1.0.0' } } })
+  write('npm.js', `process.on('SIGINT', () => {}); console.error('npm runs'); setInterval(() => {}, 1000)`)
+
+  let sent = false
+  const { code, output } = await launch(
+    ['start'],
+    (text, child) => {
+      if (sent || !text.includes('npm runs')) return
+      sent = true
+      child.kill('SIGINT')
+    },
+    { npm_execpath: path.join(root, 'npm.js') },
+  )
+
+  expect(code).toBe(130)
+  expect(output).toContain('installing packages (node_modules/new is missing); 1.1 GB')
+})
+
+test('a folder of data that is a file is refused before anything is installed', async () => {
+  write('package-lock.json', { packages: { '': {}, 'node_modules/new': { version: '1.0.0' } } })
+  write('taken', '')
+
+  const { code, output } = await launch(['start', '--dir', 'taken'])
+
+  expect(code).toBe(1)
+  expect(output.trimEnd().split('\n')).toEqual([expect.stringContaining('is a file, not a folder. Choose another')])
+})
+
 test('a signal reaches the program once, even if terminal and npm repeat it', async () => {
   write(
     'quickstart/src/shard.ts',

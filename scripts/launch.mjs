@@ -5,6 +5,7 @@ import { ensureBrowser } from './browser.mjs'
 import { isBundled } from './bundle.mjs'
 import { ensureInstalled } from './install.mjs'
 import { findNode, ROOT } from './pinned-node.mjs'
+import { preflightFault } from './preflight.mjs'
 import { endAll, forward, forwardSignals, run, stopRequested } from './program.mjs'
 import { endingWithUs, endWithStarter, watchNpm } from './starter.mjs'
 import { PLAYWRIGHT, planTests, runTests } from './tests.mjs'
@@ -56,15 +57,22 @@ const LONG_RUNS = [
   ['soak'],
 ]
 
-/** Commands: `steps` run one after another with the pinned Node; additional arguments go to the last one. */
+/**
+ * Commands: `steps` run one after another with the pinned Node; additional arguments go to the last one. `dataDir`: where sample
+ * data go without `--dir`.
+ */
 const COMMANDS = {
-  start: { build: true, steps: [['quickstart/src/shard.ts']] },
+  start: { build: true, dataDir: './quickstart-shard', steps: [['quickstart/src/shard.ts']] },
   // One standalone node with the sample.
-  'start:node': { build: true, steps: [['quickstart/src/start.ts']] },
+  'start:node': { build: true, dataDir: './quickstart-data', steps: [['quickstart/src/start.ts']] },
   // A shard and nothing else: no control plane, no console.
-  'start:shard': { build: true, steps: [['quickstart/src/shard.ts', '--no-console']] },
+  'start:shard': { build: true, dataDir: './quickstart-shard', steps: [['quickstart/src/shard.ts', '--no-console']] },
   // Two shards behind bridges, routers and an HTTP proxy, with control plane and console.
-  'start:platform': { build: true, steps: [['bin/vacancy.mjs', 'quickstart', 'up', '--console']] },
+  'start:platform': {
+    build: true,
+    dataDir: './quickstart-platform',
+    steps: [['bin/vacancy.mjs', 'quickstart', 'up', '--console']],
+  },
   // Quick tests, a dozen with real programs, and one file in the browser. Arguments select files of any kind.
   test: { build: true, planTests: (args) => planTests(false, args) },
   // Every test. `--part 1/4` runs a quarter.
@@ -126,6 +134,11 @@ function refuse(text) {
 }
 
 async function launchCommand(command, rest, plan) {
+  const fault = await preflightFault(ROOT, rest, command.dataDir)
+  if (fault !== '') {
+    say(`${fault} Nothing was installed or started.`)
+    return 1
+  }
   const installed = await ensureInstalled(ROOT, say)
   if (installed !== 0) {
     if (!stopRequested()) say('npm ci failed; see its message above. Nothing was started.')

@@ -7,7 +7,7 @@ import { endAtOnce } from './starter.mjs'
 /** One Ctrl-C arrives from the terminal and again from npm. These count as one stop request. */
 const SIGNAL_ECHO_MS = 500
 
-/** The running programs; true for the first of a process group. */
+/** The running programs: whether one is the first of a process group, and how long it has to end by itself. */
 const running = new Map()
 let stopSignal = ''
 let stopRequestedAtMs = 0
@@ -29,7 +29,7 @@ export function stopRequested() {
 }
 
 /**
- * Runs a program to its end. After a signal, the exit code is 128 plus the signal number, as in a shell.
+ * Runs a program to its end. `graceMs`: after a stop signal it is killed when it has not ended by itself. After a signal, the exit code is 128 plus the signal number, as in a shell.
  *
  * @returns its exit code, and its piped output
  */
@@ -40,7 +40,7 @@ export function run(node, args, options) {
       return
     }
     const child = spawn(node, args, options)
-    running.set(child, options.detached === true)
+    running.set(child, { isGroup: options.detached === true, graceMs: options.graceMs })
     let output = ''
     for (const stream of [child.stdout, child.stderr]) {
       stream?.setEncoding('utf8').on('data', (text) => {
@@ -53,7 +53,9 @@ export function run(node, args, options) {
     })
     child.on('close', (code, signal) => {
       running.delete(child)
-      resolve({ code: signal === null ? (code ?? 1) : 128 + constants.signals[signal], output })
+      const wasCut = options?.graceMs !== undefined && stopSignal !== '' && signal === 'SIGKILL'
+      const endedBy = wasCut ? stopSignal : signal
+      resolve({ code: endedBy === null ? (code ?? 1) : 128 + constants.signals[endedBy], output })
     })
   })
 }
@@ -65,6 +67,9 @@ export function forward(signal) {
   stopRequestedAtMs = nowMs
   stopSignal = signal
   signalRunning(signal)
+  for (const [child, { isGroup, graceMs }] of running) {
+    if (graceMs !== undefined) setTimeout(() => signalOne(child, isGroup, 'SIGKILL'), graceMs).unref()
+  }
 }
 
 /** Ends the running programs and then this process, immediately. */
@@ -75,9 +80,11 @@ export function endAll() {
 
 /** For a program with its own process group, the signal goes to the whole group. */
 function signalRunning(signal) {
-  for (const [child, isGroup] of running) {
-    if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) continue
-    if (isGroup) process.kill(-child.pid, signal)
-    else child.kill(signal)
-  }
+  for (const [child, { isGroup }] of running) signalOne(child, isGroup, signal)
+}
+
+function signalOne(child, isGroup, signal) {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
+  if (isGroup) process.kill(-child.pid, signal)
+  else child.kill(signal)
 }
