@@ -1,9 +1,9 @@
 /** Certificates that change while nodes run, and certificates that name neither node nor host. */
+import { makeCertificate } from '@vacancy/testkit/certificates'
 import { until } from '@vacancy/testkit/until'
 import { expect, onTestFinished, test } from 'vitest'
 import { createAuthority, createNodeCertificate, type Pair } from '../cli/certificates.ts'
 import { createEnv } from '../env.ts'
-import { createOrdinaryCertificate } from '../testing/ordinary-certificate.ts'
 import { openTlsTransport, type TlsTransport } from './tls-transport.ts'
 import type { Address } from './transport-state.ts'
 
@@ -64,14 +64,14 @@ test('with certificates of a new authority, nodes connect again', async () => {
 
 test('nodes with certificates of other hosts connect where names do not count', async () => {
   const authority = await createAuthority(DAY)
-  const pairOf = () => createOrdinaryCertificate(authority, { commonName: 'shard', hosts: ['elsewhere.example'] })
+  const pairOf = async () => makeCertificate({ issuer: authority, subject: 'shard', hosts: ['elsewhere.example'] })
 
   await connect(await openNodes(pairOf, authority, 'any'))
 })
 
 test('a node with an id and one with an ordinary certificate connect when that is set', async () => {
   const authority = await createAuthority(DAY)
-  const ordinary = () => createOrdinaryCertificate(authority, { commonName: 'shard', hosts: ['127.0.0.1'] })
+  const ordinary = async () => makeCertificate({ issuer: authority, subject: 'shard', hosts: ['127.0.0.1'] })
   const named = (node: string) => createNodeCertificate(authority, { node, hosts: [], ...DAY })
 
   await connect(await openNodes((node) => (node === 'a' ? named(node) : ordinary()), authority, false))

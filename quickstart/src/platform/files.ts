@@ -1,6 +1,16 @@
 /** The folder of a quick start: where its files are, what its data is, and which process runs in it. */
 
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { formatDay, parseDay, VacancyError } from '@vacancy/shared'
 import { holdFile } from '@vacancy/shared/file-lock'
@@ -111,6 +121,10 @@ export function readState(files: PlatformFiles): State | undefined {
  */
 export function markFolder(files: PlatformFiles): void {
   const { dir, state } = files
+  const found = statSync(dir, { throwIfNoEntry: false })
+  if (found && !found.isDirectory()) {
+    throw new VacancyError('data_conflict', { reason: `${dir} is a file, not a folder: choose another --dir` })
+  }
   if (hasData(files)) return
   if (existsSync(dir) && readdirSync(dir).length > 0) {
     throw new VacancyError('data_conflict', { reason: `${dir} holds other files: choose another --dir` })
