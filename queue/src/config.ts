@@ -40,7 +40,7 @@ const QUEUE_SCHEMA = {
   producer_response: { ...choice(['json', 'empty'], 'json'), summary: 'Body of a successful submission.' },
   producer_wait_ms: {
     ...whole(2_000, 10, 600_000, 'milliseconds'),
-    summary: 'How long a submission waits for the journal before it is answered with outcome_unknown.',
+    summary: 'A submission that would wait longer for the journal is refused with queue_full before it is taken.',
   },
   read_timeout_sec: { ...whole(45, 1, 300, 'seconds'), summary: 'Time for the body of a request to arrive.' },
   max_request_bytes: { ...whole(16_777_216, 1_024, 268_435_456, 'bytes'), summary: 'Largest body of a submission.' },

@@ -34,6 +34,12 @@ export type Partition = {
   owner: string | undefined
   /** Until when submissions are refused because the disk is full, monotonic. */
   fullUntil: number
+  /** When the group that is being written was handed over, monotonic. */
+  writingSince: number
+  /** How long the last groups took, the last one counting most. */
+  groupMs: number
+  /** Backups and compactions that run: groups wait for as long as they take. */
+  copies: number
   /** What waits for the next group to be written. */
   flush: { readonly isUrgent: boolean; readonly cancel: () => void } | undefined
   isDispatching: boolean
@@ -75,6 +81,9 @@ export type PartitionOptions = {
 /** How long submissions are refused after the disk was full, before the next one may try. */
 const FULL_MS = 1_000
 const REOPEN_MS = 500
+/** A journal that does not answer for so long makes the queue unavailable, and after the second time it is given up. */
+const STALLED_MS = 5_000
+const HANG_MS = 30_000
 const HAND_OVER_MS = 5_000
 const TIMER_MS_MAX = 2 ** 30
 /** Topics served in one turn of the event loop. */
@@ -91,6 +100,9 @@ export function createPartition(number: number, options: PartitionOptions): Part
     unavailable: 'loading',
     owner: undefined,
     fullUntil: 0,
+    writingSince: 0,
+    groupMs: 0,
+    copies: 0,
     flush: undefined,
     isDispatching: false,
     alarm: undefined,
@@ -308,16 +320,23 @@ async function writeGroup(partition: Partition, queue: Queue): Promise<void> {
   if (journal === undefined || partition.queue !== queue) return
   const group = takeGroup(queue)
   if (group === undefined) return
-  const started = performance.now()
+  partition.writingSince = options.clock.monotonicMs()
+  const hang = setInterval(() => {
+    if (partition.copies === 0) lose(partition, journal, new Error(`no answer for ${HANG_MS / 1000} s`))
+  }, HANG_MS)
   try {
     await writeOrRefuse(partition, queue, journal, group)
   } catch (error) {
     if (error instanceof JournalFullError && partition.queue === queue) return retryLater(partition, queue)
     return lose(partition, journal, error as Error)
+  } finally {
+    clearInterval(hang)
   }
   // Lost while it was being written: its waiters know.
   if (partition.queue !== queue) return
-  options.onGroup(group.changes.length, (performance.now() - started) / 1000)
+  const ms = options.clock.monotonicMs() - partition.writingSince
+  partition.groupMs = (partition.groupMs + ms) / 2
+  options.onGroup(group.changes.length, ms / 1000)
   commitGroup(queue, momentOf(partition))
   runSoon(partition)
 }
@@ -345,6 +364,36 @@ function retryLater(partition: Partition, queue: Queue): void {
 /** Whether the disk was full a moment ago: submissions are refused without trying. */
 export function isFull(partition: Partition): boolean {
   return partition.options.clock.monotonicMs() < partition.fullUntil
+}
+
+/** How long jobs that are submitted now would wait until they are stored, judged by the groups before. */
+export function expectedWaitMs(partition: Partition): number {
+  const { queue, groupMs } = partition
+  if (queue?.writing === undefined) return 0
+  return Math.max(groupMs, writingMs(partition)) + queue.groups.length * groupMs
+}
+
+function writingMs({ queue, writingSince, options }: Partition): number {
+  return queue?.writing === undefined ? 0 : options.clock.monotonicMs() - writingSince
+}
+
+/** Why a partition does not accept jobs; a journal that neither works nor fails is one that does not. */
+export function faultOf(partition: Partition): Unavailable | undefined {
+  const isStalled = partition.copies === 0 && writingMs(partition) > STALLED_MS
+  return partition.unavailable ?? (isStalled ? 'journal' : undefined)
+}
+
+/** Runs a backup or a compaction of the journal. */
+export async function copyJournal(partition: Partition, run: (journal: Journal) => Promise<void>): Promise<void> {
+  if (partition.journal === undefined) return
+  partition.copies++
+  try {
+    await run(partition.journal)
+  } finally {
+    partition.copies--
+    // What waited for it begins now.
+    partition.writingSince = partition.options.clock.monotonicMs()
+  }
 }
 
 function planDispatch(partition: Partition, queue: Queue): void {

@@ -7,6 +7,7 @@ import { type Journal, type JournalEvents, JournalFullError } from './journal.ts
 import { createQueueMetrics } from './metrics.ts'
 import {
   createPartition,
+  faultOf,
   momentOf,
   type Partition,
   type PartitionOptions,
@@ -274,7 +275,58 @@ describe('a submission', () => {
     expect([writes, [...service.server.metrics.rejected]]).toEqual([1, [['orders disk', 4]]])
   })
 
-  it('that is not stored in time, or with a journal that fails, has an unknown outcome', async () => {
+  it('that could not be stored in time is refused before it is taken, and one that was taken waits', async () => {
+    const service = await startTopic()
+    let stored: () => void = () => undefined
+    service.writing = () =>
+      new Promise((resolve) => {
+        stored = resolve
+      })
+    const taken = ['a', 'b'].map((id) => {
+      const begun = begin(service, 'POST', url)
+      send(begun, JSON.stringify(job(id)))
+      return begun
+    })
+    await pass()
+    await pass(401)
+    const { status, body, headers } = await call(service, 'POST', url, job('c'))
+    expect([status, body, headers['retry-after']]).toEqual([
+      429,
+      {
+        error: 'queue_full',
+        message: 'the journal is behind: storing would take longer than 400 ms',
+        retryAfterMs: 1_000,
+      },
+      '1',
+    ])
+    expect([...service.server.metrics.rejected]).toEqual([['orders busy', 1]])
+    await pass(10_000)
+    expect(taken.map(({ response }) => response.statusCode)).toEqual([0, 0])
+    stored()
+    await pass()
+    stored()
+    await pass()
+    expect(taken.map(({ response }) => response.statusCode)).toEqual([200, 200])
+    expect(service.partition.queue?.topics.get('orders')?.jobs.size).toBe(2)
+  })
+
+  it('is refused while many groups wait for a slow journal', async () => {
+    const service = await startTopic()
+    service.writing = () => new Promise((resolve) => setTimeout(resolve, 350))
+    const statuses: number[] = []
+    for (let n = 0; n < 12; n++) {
+      const begun = begin(service, 'POST', url)
+      send(begun, JSON.stringify(job(`job-${n}`)))
+      await pass(100)
+      statuses.push(begun.response.statusCode)
+    }
+    expect(statuses.filter((status) => status === 429).length).toBeGreaterThan(2)
+    await pass(2_000)
+    expect((await call(service, 'POST', url, job('last'))).status).toBe(0)
+    expect(statuses).not.toContain(503)
+  })
+
+  it('with a journal that hangs or fails has an unknown outcome', async () => {
     const service = await startTopic()
     const unknown = (why: string) => ({
       error: 'outcome_unknown',
@@ -283,18 +335,23 @@ describe('a submission', () => {
     service.writing = () => new Promise(() => undefined)
     const late = begin(service, 'POST', url)
     send(late, JSON.stringify(job('a')))
-    await pass(399)
-    expect(late.response.statusCode).toBe(0)
-    await pass(1)
-    expect([late.response.statusCode, JSON.parse(late.response.text ?? '')]).toEqual([
-      503,
-      unknown('not stored within 400 ms'),
-    ])
+    await pass()
+    await pass(5_000)
+    expect([faultOf(service.partition), late.response.statusCode]).toEqual([undefined, 0])
+    await pass(24_900)
+    expect([faultOf(service.partition), late.response.statusCode]).toEqual(['journal', 0])
+    await pass(100)
+    const failed = [503, unknown('the journal failed while storing')]
+    expect([late.response.statusCode, JSON.parse(late.response.text ?? '')]).toEqual(failed)
+    // It is opened again.
+    await pass(1_000)
+    expect(service.events.length).toBe(2)
+    createTopic(service.partition.queue as Queue, 'orders', topicConfig.parse({}), momentOf(service.partition))
     const lost = begin(service, 'POST', url)
     send(lost, JSON.stringify(job('b')))
     await pass()
-    service.events[0]?.onLost(new Error('gone'))
+    service.events[1]?.onLost(new Error('gone'))
     await pass()
-    expect(JSON.parse(lost.response.text ?? '')).toEqual(unknown('the journal failed while storing'))
+    expect([lost.response.statusCode, JSON.parse(lost.response.text ?? '')]).toEqual(failed)
   })
 })

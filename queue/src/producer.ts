@@ -24,9 +24,10 @@ import { outcomeOf, runSoon } from './partition.ts'
 import { cancel, createTopic, pendingGroup, submit } from './queue.ts'
 import {
   durable,
-  durableWithin,
+  durableGroups,
   QueueError,
   type QueueServer,
+  refuseBusy,
   refuseFullDisk,
   type Serving,
   servingOf,
@@ -206,13 +207,16 @@ export async function submitParsed(server: QueueServer, parsed: Submitted): Prom
   const topic = topicOf(serving, parsed.topic)
   const full = () => countRejected(server.metrics, topic.name, 'disk', parsed.jobs.length)
   refuseFullDisk(serving.partition, full)
+  refuseBusy(serving.partition, server.settings.producerWaitMs, () =>
+    countRejected(server.metrics, topic.name, 'busy', parsed.jobs.length),
+  )
   const submission = submit(serving.queue, topic, parsed.jobs, serving.now)
   if ('refused' in submission) {
     countRejected(server.metrics, topic.name, submission.refused, parsed.jobs.length)
     throw new QueueError('queue_full', FULL[submission.refused], { retryAfterMs: 1_000 })
   }
   const { accepted, duplicateIds, groups } = submission
-  const stored = durableWithin(groups, server.settings.producerWaitMs, full)
+  const stored = durableGroups(groups, full)
   runSoon(serving.partition)
   await stored
   const duplicates = duplicateIds.length

@@ -28,6 +28,7 @@ import { observe } from './latency.ts'
 import { createQueueMetrics, type QUEUE_METRICS, registerQueueMetrics } from './metrics.ts'
 import {
   createPartition,
+  faultOf,
   handOver,
   momentOf,
   type Partition,
@@ -170,8 +171,8 @@ function openAuthFile(file: string, access: QueueAccess, log: Logger): TokenStor
 /** Why the queue is not available; '' when it is. */
 export function unavailability({ server }: QueueNode): string {
   // A standby is ready: it takes over.
-  const faulty = server.partitions.find(({ unavailable }) => unavailable !== undefined && unavailable !== 'standby')
-  return faulty === undefined ? '' : `The queue is not available: ${faulty.unavailable}.`
+  const faulty = server.partitions.map(faultOf).find((fault) => fault !== undefined && fault !== 'standby')
+  return faulty === undefined ? '' : `The queue is not available: ${faulty}.`
 }
 
 type PartitionParts = {

@@ -5,7 +5,7 @@ import type { QueueErrorBody, QueueErrorCode, TopicConfig } from '@vacancy/share
 import type { Logger } from 'pino'
 import type { Moment, Topic } from './job.ts'
 import type { QueueMetrics } from './metrics.ts'
-import { isFull, momentOf, type Partition } from './partition.ts'
+import { expectedWaitMs, isFull, momentOf, type Partition } from './partition.ts'
 import { type Group, type GroupOutcome, type Queue, waitForGroup } from './state.ts'
 import type { QueueAccess } from './tokens.ts'
 
@@ -101,19 +101,17 @@ export async function durable(outcomes: readonly Promise<GroupOutcome>[]): Promi
   }
 }
 
-/** The same of a submission, which waits for a slow journal no longer than `waitMs`. Without a promise for each group. */
-export function durableWithin(groups: readonly Group[], waitMs: number, onFull: () => void): Promise<void> {
+/** The same of a submission, without a promise for each group. */
+export function durableGroups(groups: readonly Group[], onFull: () => void): Promise<void> {
   if (groups.length === 0) return Promise.resolve()
   return new Promise((resolve, reject) => {
     let left = groups.length
     const end = (error: QueueError | undefined) => {
       left = 0
-      clearTimeout(timer)
       if (error === undefined) return resolve()
       if (error.code === 'queue_full') onFull()
       reject(error)
     }
-    const timer = setTimeout(() => end(notStored(`not stored within ${waitMs} ms`)), waitMs)
     const onEnd = (outcome: GroupOutcome) => {
       if (left === 0) return
       if (outcome === 'full') end(diskFull())
@@ -134,6 +132,15 @@ export function refuseFullDisk(partition: Partition, onFull: () => void = () => 
   if (!isFull(partition)) return
   onFull()
   throw diskFull()
+}
+
+/** What could not be stored in time is refused before it is taken. @throws QueueError */
+export function refuseBusy(partition: Partition, waitMs: number, onBusy: () => void): void {
+  if (expectedWaitMs(partition) <= waitMs) return
+  onBusy()
+  throw new QueueError('queue_full', `the journal is behind: storing would take longer than ${waitMs} ms`, {
+    retryAfterMs: 1_000,
+  })
 }
 
 function diskFull(): QueueError {

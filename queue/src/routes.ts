@@ -18,7 +18,7 @@ import { sparklines, topicHistory } from './history.ts'
 import { findById } from './id-index.ts'
 import { type Job, NO_TOTALS, STATE, type Topic } from './job.ts'
 import { forgetRejected } from './metrics.ts'
-import { outcomeOf, runSoon } from './partition.ts'
+import { copyJournal, faultOf, outcomeOf, runSoon } from './partition.ts'
 import { cancelJob, makeTopic, submitParsed } from './producer.ts'
 import { configureTopic, deleteTopic, purge, redrive, redriveTo, removeJobs, unfinishedOf } from './queue.ts'
 import {
@@ -149,12 +149,11 @@ function* servingPartitions({ partitions }: QueueServer): Generator<Serving> {
 function health({ server, isSynced }: QueueModuleOptions, { reply }: Request<'GET /api/v1/queue/health'>) {
   const { partitions, metrics } = server
   // Partitions of other processes are no fault of this one, which serves its own.
-  const faulty = partitions.find(({ unavailable }) => unavailable !== undefined && unavailable !== 'standby')
+  const faulty = partitions.map(faultOf).find((fault) => fault !== undefined && fault !== 'standby')
   if (faulty === undefined && partitions.some(({ unavailable }) => unavailable === undefined))
     return { status: 'ok' as const, role: 'owner' as const, journal: metrics.journal, durable: isSynced }
   reply.status(503)
-  const reason = faulty?.unavailable
-  if (reason !== undefined && reason !== 'standby') return { status: 'unavailable' as const, reason }
+  if (faulty !== undefined) return { status: 'unavailable' as const, reason: faulty }
   const owner = partitions.find((partition) => partition.owner !== undefined)?.owner
   return { status: 'standby' as const, role: 'standby' as const, ...(owner !== undefined && { owner }) }
 }
@@ -483,7 +482,9 @@ async function backup({ server, audit, dataDir }: QueueModuleOptions, request: R
   if (existsSync(path)) throw new QueueError('invalid_request', `there is a file ${name} already; choose another name`)
   for (const partition of first === undefined ? [] : [first, ...others]) {
     servingPartition(partition)
-    await partition.journal?.backup(partition.number === 0 ? path : `${path}.${partition.number}`)
+    await copyJournal(partition, (journal) =>
+      journal.backup(partition.number === 0 ? path : `${path}.${partition.number}`),
+    )
   }
   await audit(request as never, 'queue.backup', name, '')
   return { status: 'success' as const, path }
@@ -497,7 +498,7 @@ async function vacuum({ server, audit }: QueueModuleOptions, request: Request<'P
     ? server.partitions.filter(({ journal }) => journal).slice(0, 1)
     : server.partitions) {
     servingPartition(partition)
-    await partition.journal?.vacuum()
+    await copyJournal(partition, (journal) => journal.vacuum())
     bytes += (await partition.journal?.sizes())?.bytes ?? 0
   }
   await audit(request as never, 'queue.vacuum', '', `${bytes} bytes`)

@@ -13,6 +13,26 @@ test('a request that takes too long is refused, and others are served', async ()
   await queue.stop()
 })
 
+test('large submissions of 64 producers at once are stored or refused, never of unknown outcome', {
+  timeout: 120_000,
+}, async () => {
+  const queue = await startTestQueue()
+  await queue.call('POST', '/producer/topic', { topic: 'orders' })
+  const batch = (name: string) =>
+    Array.from({ length: 700 }, (_, n) => ({ id: `${name}-${n}`, json: 'x'.repeat(1_500) }))
+  const answers = await Promise.all(
+    Array.from({ length: 64 }, (_, n) =>
+      queue.call('POST', '/producer/jobs', { topic: 'orders', jobs: batch(String(n)) }),
+    ),
+  )
+  const stored = answers.filter(({ status }) => status === 200).length
+  expect(new Set(answers.map(({ status }) => status)).difference(new Set([200, 429]))).toEqual(new Set())
+  expect(stored).toBeGreaterThan(0)
+  const { body } = await queue.call('GET', '/api/v1/queue/topics/orders/stats')
+  expect(body.ready).toBe(700 * stored)
+  await queue.stop()
+})
+
 /** Sends a body so slowly that it times out. @returns the response */
 function aByteASecond(url: string): Promise<string> {
   const { port } = new URL(url)
