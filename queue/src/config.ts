@@ -13,13 +13,15 @@ import {
   LOG_LEVELS,
   loadConfig,
   port,
+  postgresUrl,
   readSecret,
   refuseSecretFlags,
+  SSL_MODES,
   settingText,
+  tlsFault,
   whole,
   withDatabaseUrl,
 } from '@vacancy/shared/node'
-import { postgresUrl, SSL_MODES, tlsFault } from './postgres-url.ts'
 import type { QueueSettings } from './queue-server.ts'
 import type { QueueLimits } from './state.ts'
 
@@ -95,11 +97,7 @@ const QUEUE_SCHEMA = {
     summary: 'Acknowledgements of a consumer extend its other leases to at most this many ack deadlines.',
   },
   resume_grace_ms: {
-    type: 'integer',
-    default: 5_000,
-    min: 0,
-    max: 600_000,
-    unit: 'milliseconds',
+    ...whole(5_000, 0, 600_000, 'milliseconds'),
     summary: 'How long a consumer whose connection broke keeps its jobs, so that it can come back under its name.',
   },
   sync: {

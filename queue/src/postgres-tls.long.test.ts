@@ -2,11 +2,11 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { postgresUrl, tlsFault } from '@vacancy/shared/node'
 import { runVacancy } from '@vacancy/testkit/node'
 import { type Postgres, startPostgres } from '@vacancy/testkit/postgres'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openSession } from './postgres-session.ts'
-import { postgresUrl, tlsFault } from './postgres-url.ts'
 import { base64 } from './testing/queue.ts'
 import { healthOf, type QueueProcess, queryDatabase, request, startQueueProcess } from './testing/shared-queue.ts'
 

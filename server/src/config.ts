@@ -12,6 +12,7 @@ import {
   LOG_LEVELS,
   loadConfig,
   port,
+  postgresUrl,
   readSecret,
   refuseSecretFlags,
   settingText,
@@ -127,7 +128,8 @@ export function loadControlConfig(sources: {
 function readSecrets(values: ControlConfig): ControlConfig {
   return Object.freeze({
     ...values,
-    databaseUrl: readSecret(values.databaseUrl),
+    // One database for the tables of the control plane and of the queue, so one way to reach it.
+    databaseUrl: postgresUrl(readSecret(values.databaseUrl), queueConfigOf(values)),
     nodeMonitoringToken: readSecret(values.nodeMonitoringToken),
     nodeClientToken: readSecret(values.nodeClientToken),
     nodeAdminToken: readSecret(values.nodeAdminToken),

@@ -2,10 +2,12 @@
  * State of the control plane: SQL through Kysely, on a SQLite file (`node:sqlite`) or on PostgreSQL, with the same
  * tables and queries.
  */
+import { Socket } from 'node:net'
 import { Worker } from 'node:worker_threads'
 import { VacancyError } from '@vacancy/shared'
 import { problem } from '@vacancy/shared/api/errors'
 import { ProblemError } from '@vacancy/shared/api/route'
+import { postgresUrl } from '@vacancy/shared/node'
 import {
   CompiledQuery,
   type DatabaseConnection,
@@ -30,6 +32,8 @@ const POSTGRES_CONNECTIONS = 8
 const POSTGRES_CONNECT_MS = 10_000
 /** Queries are short; one that waits this long for a lock is aborted. */
 const POSTGRES_STATEMENT_MS = 30_000
+/** A connection that is silent for longer than any statement takes is broken. The pool closes idle ones before. */
+const POSTGRES_SILENT_MS = POSTGRES_STATEMENT_MS + 5_000
 /** Result code SQLITE_FULL. */
 const SQLITE_FULL = 13
 
@@ -84,12 +88,16 @@ function reasonOf(error: unknown): string {
 
 function postgres(address: string, onLost: (error: Error) => void): Dialect {
   const pool = new pg.Pool({
-    connectionString: address,
+    connectionString: postgresUrl(address),
     max: POSTGRES_CONNECTIONS,
     connectionTimeoutMillis: POSTGRES_CONNECT_MS,
-    application_name: 'vacancy control-plane',
-    statement_timeout: POSTGRES_STATEMENT_MS,
     keepAlive: true,
+    stream: openSocket,
+    // Not as parameters of the connection, which poolers refuse.
+    onConnect: async (client) =>
+      void (await client.query(
+        `set application_name = 'vacancy control-plane'; set statement_timeout = ${POSTGRES_STATEMENT_MS}`,
+      )),
   })
   // Without a listener, a restart of the server would end this process.
   pool.on('error', onLost)
@@ -100,6 +108,11 @@ function postgres(address: string, onLost: (error: Error) => void): Dialect {
     createIntrospector: (database) => dialect.createIntrospector(database),
     createQueryCompiler: () => dialect.createQueryCompiler(),
   }
+}
+
+function openSocket(): Socket {
+  const socket = new Socket()
+  return socket.setTimeout(POSTGRES_SILENT_MS, () => socket.destroy(new Error('PostgreSQL does not respond')))
 }
 
 /** Lost connections become `database-down` (503), so that callers retry. */

@@ -1,3 +1,8 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { runVacancy } from '@vacancy/testkit/node'
 import { type Postgres, startPostgres } from '@vacancy/testkit/postgres'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Tables } from '../parts.ts'
@@ -42,5 +47,49 @@ describe('PostgreSQL outage', () => {
       'the PostgreSQL database 127.0.0.1:1/name cannot be opened: connect ECONNREFUSED',
     )
     await expect(opening).rejects.not.toThrow('hidden')
+  })
+})
+
+describe('the address of PostgreSQL', () => {
+  test('with sslmode=require reaches a server whose certificate nobody signed, for tables and queue', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'vacancy-database-tls-'))
+    await runVacancy(['certs', 'init', '--out', folder])
+    await runVacancy(['certs', 'node', '--ca', folder, '--node-id', 'postgres', '--host', 'localhost', '--out', folder])
+    const [cert = '', key = ''] = ['postgres.pem', 'postgres.key'].map((name) =>
+      readFileSync(join(folder, name), 'utf8'),
+    )
+    const postgres = await startPostgres({ tls: { cert, key } })
+    const address = (await postgres.createDatabase()).replace(/\?.*$/, '')
+    const plane = await startTestControlPlane({ databaseUrl: `${address}?sslmode=require` })
+
+    expect((await plane.anonymous().call('GET', '/ready')).body).toEqual({ ready: true, reasons: [] })
+    await plane.stop()
+    await postgres.close()
+    rmSync(folder, { recursive: true })
+  })
+
+  test('may be that of a pooler with session pooling, which refuses unknown parameters', async () => {
+    const postgres = await startPostgres()
+    const url = new URL(await postgres.createDatabase())
+    const { port } = url
+    const pooler = createServer((client) => {
+      client.once('data', (startup: Buffer) => {
+        // Length and version of the protocol; then names and values, each with a zero behind it, and a last zero.
+        const names = startup.toString('latin1', 8).split('\0').filter((_, n) => n % 2 === 0)
+        if (names.some((name) => !['', 'user', 'database', 'client_encoding'].includes(name))) client.destroy()
+        const server = connect(Number(port), '127.0.0.1')
+        server.write(startup)
+        client.pipe(server).pipe(client)
+        for (const side of [client, server]) side.on('error', () => [client, server].map((each) => each.destroy()))
+      })
+    })
+    await new Promise<void>((resolve) => pooler.listen(0, '127.0.0.1', resolve))
+    url.port = String((pooler.address() as AddressInfo).port)
+    const plane = await startTestControlPlane({ databaseUrl: url.href })
+
+    expect((await plane.anonymous().call('GET', '/ready')).body).toEqual({ ready: true, reasons: [] })
+    await plane.stop()
+    pooler.close()
+    await postgres.close()
   })
 })

@@ -94,6 +94,7 @@ export {
   setTotal,
 } from './metrics.ts'
 export { limitsTable } from './pages.ts'
+export { postgresUrl, SSL_MODES, tlsFault } from './postgres-url.ts'
 export {
   createReadiness,
   type Readiness,

@@ -1,13 +1,17 @@
-/** TLS to PostgreSQL: the settings in the address, as libpq understands them, and the keys that override them. Pure. */
+/**
+ * The address of PostgreSQL, as every program reads it: with the TLS settings as libpq understands them, and the keys that
+ * override them. Pure.
+ */
 
 /** `prefer` and `allow` are absent: they continue without TLS when the server has none. */
 export const SSL_MODES = ['disable', 'require', 'verify-ca', 'verify-full'] as const
 const SETTABLE: readonly string[] = SSL_MODES
 
 type TlsSettings = { readonly pgSslmode: string; readonly pgSslrootcert: string }
+const NO_SETTINGS: TlsSettings = { pgSslmode: '', pgSslrootcert: '' }
 
 /** The address with the settings in it; `require` without a CA encrypts and verifies nothing, as with libpq. */
-export function postgresUrl(databaseUrl: string, { pgSslmode, pgSslrootcert }: TlsSettings): string {
+export function postgresUrl(databaseUrl: string, { pgSslmode, pgSslrootcert }: TlsSettings = NO_SETTINGS): string {
   const url = URL.parse(databaseUrl)
   if (url === null) return databaseUrl
   const { searchParams } = url
