@@ -1,6 +1,6 @@
 /** Command lines of the job queue: `vacancy queue serve`, and those that work with a running queue. */
 import { systemClock } from '@vacancy/shared'
-import { collectSooner, createLogger, defineCommand, runCommands, runProgram } from '@vacancy/shared/node'
+import { collectSooner, createLogger, defineCommand, hostNote, runCommands, runProgram } from '@vacancy/shared/node'
 import { loadServeConfig, SERVE_SCHEMA } from './config.ts'
 import type { QueueProgram } from './serve.ts'
 
@@ -28,7 +28,7 @@ export const serveCommand = defineCommand({
       {
         start: async () => {
           running = await serveQueue({ config, clock: systemClock, log })
-          process.stdout.write(`serving: ${running.url}\n`)
+          process.stdout.write(`serving: ${running.url}\n${hostNote(config)}`)
         },
         stop: async () => await running?.stop(),
         reload: () => running?.reload(),

@@ -2,7 +2,7 @@
 import { systemClock, VacancyError } from '@vacancy/shared'
 import { ProblemError } from '@vacancy/shared/api/route'
 import { PERSON_ROLES, type PersonRole } from '@vacancy/shared/contract'
-import { collectSooner, createLogger, defineCommand, runCommand, runProgram } from '@vacancy/shared/node'
+import { collectSooner, createLogger, defineCommand, hostNote, runCommand, runProgram } from '@vacancy/shared/node'
 import { createAccess } from './access/access.ts'
 import { createAccounts, signInLink } from './access/accounts.ts'
 import { createAudit } from './access/audit.ts'
@@ -51,6 +51,7 @@ export const controlPlaneCommand = defineCommand({
           const isProduction = process.env['NODE_ENV'] === 'production'
           running = await startControlPlane({ config, clock: systemClock, log, isProduction })
           print(`serving: ${running.url}`)
+          process.stdout.write(hostNote(config))
           if (flags.signIn !== undefined) {
             const code = await running.people.signInCode(flags.signIn, 'admin')
             print(`sign-in: ${signInLink(running.origin, code)}`)

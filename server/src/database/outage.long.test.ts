@@ -75,7 +75,10 @@ describe('the address of PostgreSQL', () => {
     const pooler = createServer((client) => {
       client.once('data', (startup: Buffer) => {
         // Length and version of the protocol; then names and values, each with a zero behind it, and a last zero.
-        const names = startup.toString('latin1', 8).split('\0').filter((_, n) => n % 2 === 0)
+        const names = startup
+          .toString('latin1', 8)
+          .split('\0')
+          .filter((_, n) => n % 2 === 0)
         if (names.some((name) => !['', 'user', 'database', 'client_encoding'].includes(name))) client.destroy()
         const server = connect(Number(port), '127.0.0.1')
         server.write(startup)

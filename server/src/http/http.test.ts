@@ -1,6 +1,8 @@
 import { request } from 'node:http'
 import { HTTP_LIMITS } from '@vacancy/shared/api/options'
+import { LIVE } from '@vacancy/shared/contract'
 import { afterEach, expect, test } from 'vitest'
+import { WebSocket } from 'ws'
 import { startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
 
 const PROXIED = { host: 'vacancy.example.com', 'x-forwarded-proto': 'https', 'x-forwarded-for': '203.0.113.9' }
@@ -52,7 +54,7 @@ test('forwarded headers of untrusted clients are ignored', async () => {
   plane = await startTestControlPlane()
   const code = await plane.people.signInCode('ada', 'admin')
 
-  expect((await ask('GET', '/health', PROXIED)).status).toBe(421)
+  expect((await ask('GET', '/docs', PROXIED)).status).toBe(421)
   const { host: _host, ...forged } = PROXIED
   const signedIn = await ask(
     'POST',
@@ -70,8 +72,35 @@ test('forwarded headers of untrusted clients are ignored', async () => {
 test('allowed host names are accepted', async () => {
   plane = await startTestControlPlane({ config: { allowedHosts: ['console.internal'] } })
 
-  expect((await ask('GET', '/health', { host: 'console.internal:8000' })).status).toBe(200)
-  expect((await ask('GET', '/health', { host: 'other.internal' })).status).toBe(421)
+  expect((await ask('GET', '/docs', { host: 'console.internal:8000' })).status).toBe(401)
+  const refused = await ask('GET', '/docs', { host: 'other.internal:8000' })
+  expect(refused.status).toBe(421)
+  expect(JSON.parse(refused.text).hint).toContain('add other.internal to allowed_hosts')
+  // Probes of a container come by the name of a service, or with a published port.
+  for (const path of ['/health', '/ready', '/api/v1/queue/health'])
+    expect((await ask('GET', path, { host: 'other.internal:8000' })).status).toBe(200)
+  expect((await ask('GET', '/metrics', { host: 'other.internal' })).status).toBe(401)
+})
+
+test('a valid session opens the live channel whatever others at its proxy do, whose address counts', async () => {
+  plane = await startTestControlPlane({ config: { trustProxy: ['127.0.0.1'] } })
+  const viewer = await plane.signIn('viewer')
+  const open = (headers: object) =>
+    new Promise<string>((resolve) => {
+      const socket = new WebSocket(`${plane.url.replace('http', 'ws')}${LIVE.path}`, { headers: { ...headers } })
+      socket.on('open', () => resolve('open')).on('open', () => socket.close())
+      socket.on('unexpected-response', (_request, response) => resolve(String(response.statusCode)))
+      socket.on('error', (error) => resolve(error.message))
+    })
+  const from = (address: string, headers: object = {}) => open({ 'x-forwarded-for': address, ...headers })
+  for (let n = 0; n < HTTP_LIMITS.upgradesRefusedMax; n += 50)
+    await Promise.all(Array.from({ length: 50 }, () => from('203.0.113.1')))
+
+  expect(await from('203.0.113.1')).toBe('429')
+  expect(await from('203.0.113.1', { cookie: viewer.headers['cookie'] })).toBe('open')
+  expect(await from('203.0.113.2')).toBe('401')
+  // A client may write what it likes in front of what the proxy adds.
+  expect(await from('203.0.113.2, 203.0.113.1')).toBe('429')
 })
 
 test('a client over the rate limit gets retry-after, and other clients are served', async () => {

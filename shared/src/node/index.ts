@@ -37,6 +37,7 @@ export {
 export { followConnections } from './connections.ts'
 export { watchEventLoop } from './event-loop.ts'
 export { collectSooner, followQueueSize } from './garbage.ts'
+export { hostNote } from './host-note.ts'
 export {
   type HttpCaller,
   type HttpRequest,

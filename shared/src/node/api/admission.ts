@@ -1,7 +1,7 @@
 /** Admission of requests: the host, the origin, the permissions of the principal, and rate limits. */
 import { timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import { isIP } from 'node:net'
+import { BlockList, isIP } from 'node:net'
 import type { FastifyRequest } from 'fastify'
 import type { ControlAccess, ControlRoute, PersonRole, TokenRole } from '../../contract/index.ts'
 import { problem } from './errors.ts'
@@ -83,6 +83,13 @@ function isAllowed({ kind, role }: Principal, access: ControlAccess, session?: S
   return kind === 'token' && TOKEN_MAY[role as TokenRole].includes(access)
 }
 
+/** Paths for programs that probe by an address of their own; none shows anything without a token. */
+const PROBED = ['/health', '/ready', '/metrics', '/api/v1/queue/health']
+
+export function isProbe(url: string | undefined): boolean {
+  return PROBED.includes((url ?? '').split('?', 1)[0] ?? '')
+}
+
 /** Whether the Host header names this control plane. After DNS rebinding, a page of another site sends its own name. */
 export function isOwnHost(request: IncomingMessage, options: Pick<HttpOptions, 'allowedHosts' | 'baseUrl'>): boolean {
   const host = URL.parse(`http://${request.headers.host ?? ''}`)?.hostname
@@ -103,17 +110,42 @@ export function isOwnHost(request: IncomingMessage, options: Pick<HttpOptions, '
 export async function admitUpgrade(request: IncomingMessage, options: HttpOptions): Promise<Visitor> {
   if (!isOwnHost(request, options)) throw foreignHost(request, options)
   if (isForeignPage(request.headers, options)) throw foreignPage(options)
-  const address = request.socket.remoteAddress ?? ''
+  const address = callerAddress(request, options.trustProxy)
+  const visitor = await options.identify(request.headers, address)
+  // Limited only now: a valid session must not wait because of others at its address.
+  if (isAllowed(visitor.principal, 'viewer')) return visitor
   const wait = options.upgradeFailures.waitSeconds(address)
   if (wait > 0) {
     options.onRefusal('too-many')
     throw tooManyTries(wait, 'refused live channels')
   }
-  const visitor = await options.identify(request.headers, address)
-  if (isAllowed(visitor.principal, 'viewer')) return visitor
   options.upgradeFailures.failed(address)
   options.onRefusal('unauthenticated')
   throw problem('not-signed-in')
+}
+
+/** The address of the caller: the last one that no trusted proxy has, as for requests. */
+export function callerAddress({ headers, socket }: IncomingMessage, trustProxy: readonly string[]): string {
+  const trusted = new BlockList()
+  for (const network of trustProxy) {
+    const [address = '', bits] = network.split('/')
+    const family = familyOf(address)
+    if (bits === undefined) trusted.addAddress(address, family)
+    else trusted.addSubnet(address, Number(bits), family)
+  }
+  const isTrusted = (address: string) => isIP(address) !== 0 && trusted.check(address, familyOf(address))
+  let address = bare(socket.remoteAddress ?? '')
+  const named = String(headers['x-forwarded-for'] ?? '').split(',')
+  while (isTrusted(address) && named.length > 0) {
+    const next = bare(named.pop()?.trim() ?? '')
+    if (next === '') break
+    address = next
+  }
+  return address
+}
+
+function familyOf(address: string): 'ipv4' | 'ipv6' {
+  return isIP(address) === 6 ? 'ipv6' : 'ipv4'
 }
 
 export function tooManyTries(waitSeconds: number, what: string): ProblemError {
@@ -127,7 +159,11 @@ export function tooManyTries(waitSeconds: number, what: string): ProblemError {
 export function foreignHost(request: IncomingMessage, options: HttpOptions): ProblemError {
   options.onRefusal('host')
   const host = cut(request.headers.host)
-  return problem('foreign-host', { detail: `This control plane does not serve the host ${host}.` })
+  const name = URL.parse(`http://${host}`)?.hostname
+  return problem('foreign-host', {
+    detail: `The host ${host} is not served here.`,
+    ...(name && { hint: `Use the own address, or add ${name} to allowed_hosts in the configuration.` }),
+  })
 }
 
 function foreignPage(options: HttpOptions): ProblemError {

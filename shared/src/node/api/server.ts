@@ -27,7 +27,7 @@ import {
   type TlsStore,
   VERSION,
 } from '../index.ts'
-import { foreignHost, isOwnHost } from './admission.ts'
+import { foreignHost, isOwnHost, isProbe } from './admission.ts'
 import { problem } from './errors.ts'
 import { type App, HTTP_LIMITS, type HttpOptions } from './options.ts'
 import { cut, refusalOfHead, refuseBytes, sendProblem } from './problems.ts'
@@ -106,7 +106,8 @@ async function addSecurity(app: App, options: HttpOptions): Promise<void> {
     reply.header('x-request-id', request.id)
     reply.header('server', `vacancy/${VERSION}`)
     // Requests without a socket are internal, for a page whose own request passed this check.
-    if (request.raw.socket instanceof Socket && !isOwnHost(request.raw, options))
+    const isInternal = !(request.raw.socket instanceof Socket)
+    if (!isInternal && !isProbe(request.url) && !isOwnHost(request.raw, options))
       throw foreignHost(request.raw, options)
     const refused = refusedHeadOf(request.raw)
     if (refused === undefined) return
