@@ -1,5 +1,5 @@
 /** Messages of consumers, read by hand because every acknowledgement passes here, and the frames sent to them. */
-import { nearestName } from '@vacancy/shared'
+import { suggestion } from '@vacancy/shared'
 import { type ConsumerMessage, JOB_LIMITS, type MessageFault } from '@vacancy/shared/contract'
 import { type Delivery, FLAG } from './job.ts'
 import { isTopicName } from './submission.ts'
@@ -95,8 +95,7 @@ function normalized(value: object): Fields | string {
   for (const [given, content] of Object.entries(value)) {
     const name = KNOWN.get(given) ?? KNOWN.get(given.toLowerCase().replaceAll('_', ''))
     if (name === undefined) {
-      const nearest = nearestName(given, Object.values(NAMES))
-      return `${given.slice(0, 100)} is not a known field${nearest === undefined ? '' : `; did you mean ${nearest}?`}`
+      return `${given.slice(0, 100)} is not a known field${suggestion(given, Object.values(NAMES))}`
     }
     // Existing clients send null and '' for what they leave out.
     if (content === null || content === '') continue

@@ -3,7 +3,7 @@
  * test holds it against the schemas in shared/src/contract/jobs.ts.
  */
 import { isAscii, isUtf8 } from 'node:buffer'
-import { nearestName } from '@vacancy/shared'
+import { suggestion } from '@vacancy/shared'
 import { isJobId, JOB_LIMITS, JOB_OPTION_SPELLINGS, type JobFault, TOPIC_NAME } from '@vacancy/shared/contract'
 import { FLAG, type NewJob } from './job.ts'
 import { jsonPayloads } from './json-text.ts'
@@ -139,8 +139,8 @@ function readFields(given: Fields): JobFields | JobFailure {
 }
 
 function unknownText(name: string, names: Iterable<string>): string {
-  const meant = PAYLOAD_NAMES.has(name) ? 'json' : nearestName(name, names)
-  return `${name.slice(0, 100)} is not a known field${meant === undefined ? '' : `; did you mean ${meant}?`}`
+  const meant = PAYLOAD_NAMES.has(name) ? '; did you mean json?' : suggestion(name, names)
+  return `${name.slice(0, 100)} is not a known field${meant}`
 }
 
 function parseJob(given: Fields, topic: string, index: number, { limits, nowMs, jsonText }: Reading) {

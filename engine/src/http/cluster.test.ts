@@ -205,7 +205,7 @@ test.each([404, 409, 500, 503] as const)('a refusal of the leader with %i is an 
 
 /** A query to a route with a node id in its path. */
 function queryFor(rest: string): Query {
-  return { rest, parameters: new URLSearchParams(), body: {}, list: [] }
+  return { rest, parameters: new URLSearchParams(), search: '', body: {}, list: [] }
 }
 
 test('a leader that does not reply yields 504, and too many waiting requests yield 503', async () => {

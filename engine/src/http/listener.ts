@@ -36,6 +36,8 @@ export type Query = {
   /** The part of the path that matched `*`, undecoded. */
   readonly rest: string
   readonly parameters: URLSearchParams
+  /** The same, undecoded. */
+  readonly search: string
   /** Empty for routes whose body is a list. */
   readonly body: JsonObject
   readonly list: readonly unknown[]
@@ -88,10 +90,11 @@ export function createListener(options: ListenerOptions): Listener {
       ...route,
       parse: PARSERS[takes],
       admit: (request) => authorize(options, failures, access, request),
-      answer: ({ path, parameters, body }) =>
+      answer: ({ path, parameters, search, body }) =>
         answer({
           rest: path['*'] ?? '',
           parameters,
+          search,
           body: takes === 'object' ? (body as JsonObject) : {},
           list: takes === 'list' ? (body as readonly unknown[]) : [],
         }),

@@ -428,6 +428,9 @@ test('properties are returned with attributes and room types, unknown ids separa
     ],
     missing: ['h9'],
   })
+  // Each id is decoded by itself, whether it is in a list or in a parameter of its own.
+  for (const query of ['ids=h1%2C9,h9', 'ids=h1%2C9&ids=h9'])
+    expect(await (await get(`/properties?${query}`)).json()).toEqual({ properties: [], missing: ['h1,9', 'h9'] })
   expect((await refused(get('/properties')))[0]).toBe(400)
   const many = Array.from({ length: NODE_HTTP_LIMITS.propertyIdsMax + 1 }, (_, i) => `p${i}`).join(',')
   expect((await refused(get(`/properties?ids=${many}`)))[0]).toBe(400)

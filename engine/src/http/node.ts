@@ -130,7 +130,7 @@ function nodeRoutes(handle: NodeHandle, config: EngineConfig, log: Log, takeStal
       const takes = body === peersRequest ? 'list' : 'object'
       // A path that names a node may repeat it in the body, as the paths without do.
       const fields = pattern === path ? namesOf(body) : ['node_id', 'target_node_id']
-      const names = { query: probed ? ('any' as const) : namesOf(query), fields }
+      const names = { query: probed ? ('any' as const) : namesOf(query), repeats: ['ids'], fields }
       return answer ? [{ method, path: pattern, access, takes, answer, ...names } as const] : []
     },
   )
@@ -411,9 +411,9 @@ function loaded(handle: NodeHandle): Memory {
   return memory
 }
 
-function properties(handle: NodeHandle, { parameters }: Query): HttpAnswer {
+function properties(handle: NodeHandle, { search }: Query): HttpAnswer {
   const memory = loaded(handle)
-  const ids = (parameters.get('ids') ?? '').split(',').filter((id) => id !== '')
+  const ids = listedIn(search, 'ids')
   const { propertyIdsMax } = NODE_HTTP_LIMITS
   if (ids.length < 1 || ids.length > propertyIdsMax) {
     throw new HttpError(400, `ids must have 1 to ${propertyIdsMax} property ids with commas between, has ${ids.length}`)
@@ -432,6 +432,16 @@ function properties(handle: NodeHandle, { parameters }: Query): HttpAnswer {
     return { id, ...attributes, room_types: roomTypes }
   })
   return json(200, { properties: found, missing } satisfies NodeProperties)
+}
+
+/** Entries of a list, with commas between or as a repeated parameter. Each is decoded by itself: an id may have a comma. */
+function listedIn(search: string, name: string): readonly string[] {
+  return search
+    .split('&')
+    .filter((pair) => pair.startsWith(`${name}=`))
+    .flatMap((pair) => pair.slice(name.length + 1).split(','))
+    .map((entry) => new URLSearchParams(`entry=${entry}`).get('entry') ?? '')
+    .filter((entry) => entry !== '')
 }
 
 function words(handle: NodeHandle, { parameters }: Query): HttpAnswer {

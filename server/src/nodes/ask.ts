@@ -201,14 +201,11 @@ export async function propertyAt(
   id: string,
   signal?: AbortSignal,
 ): Promise<PropertyAttributes | undefined> {
-  if (id.includes(',')) {
-    throw problem('id-with-comma', { detail: `Property ids with a comma cannot be looked up: ${id}` })
-  }
   const { properties } = await propertiesAt(reach, node, [id], signal)
   return properties[0]
 }
 
-/** @param ids without commas, at most as many as a node accepts */
+/** @param ids at most as many as a node accepts */
 export async function propertiesAt(
   reach: Reach,
   node: NodeAddress,
@@ -223,7 +220,9 @@ export async function propertiesAt(
   if (status !== 200) throw refusedBy(node, path, status, body)
   const parsed = propertiesBody.safeParse(parseJson(body))
   if (!parsed.success) throw refusedBy(node, path, status, 'the response is not a list of properties')
-  return parsed.data
+  // Older nodes take an id with a comma for two others.
+  const asked = new Set(ids)
+  return { ...parsed.data, properties: parsed.data.properties.filter(({ id }) => asked.has(id)) }
 }
 
 function reasonOf(body: string): string {

@@ -12,7 +12,7 @@ export async function propertiesOf(
   const target = targetOf(reach.cluster, body)
   const node = oneNode(reach.cluster, target)
   const ids = [...new Set(body.ids)]
-  const askable = ids.filter((id) => !id.includes(',') && packPropertyId(id) !== undefined)
+  const askable = ids.filter((id) => packPropertyId(id) !== undefined)
   const answers = await Promise.all(
     batchesOf(askable, NODE_HTTP_LIMITS.propertyIdsMax).map((batch) => propertiesAt(reach, node, batch, signal)),
   )

@@ -89,11 +89,7 @@ export async function segmentProperties(
   const total = words.find(({ word }) => word === segment)?.properties ?? null
   const listed = await idsOf(reach, node, { segment, ...filtersOf(query) }, total ?? 0, signal)
   const ids = listed.ids.slice(0, SEGMENT_LIMITS.propertiesMax)
-  // Ids with a comma cannot be looked up.
-  const batches = batchesOf(
-    ids.filter((id) => !id.includes(',')),
-    NODE_HTTP_LIMITS.propertyIdsMax,
-  )
+  const batches = batchesOf(ids, NODE_HTTP_LIMITS.propertyIdsMax)
   const found = await inTurns(batches, (batch) => propertiesAt(reach, node, batch, signal))
   const properties: PropertyDetails[] = found.flatMap((page) => page.properties)
   return {

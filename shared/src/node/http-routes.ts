@@ -22,6 +22,8 @@ export type HttpQuery<Caller> = {
   /** The parts of the path in braces, decoded; of a path that ends in `/*`, the rest, undecoded. */
   readonly path: { readonly [name: string]: string }
   readonly parameters: URLSearchParams
+  /** The same, undecoded. */
+  readonly search: string
   readonly headers: IncomingMessage['headers']
   /** `{}` without a body. */
   readonly body: unknown
@@ -107,7 +109,8 @@ async function serve<Caller>(
     const caller = route.admit(request)
     const parameters = parametersOf(route, request)
     const body = await bodyOf(route, request, options.bodyBytesMax)
-    answer = await route.answer({ caller, path, parameters, headers: request.headers, body, gone: gone.signal })
+    const search = (request.url ?? '').slice(requestPath(request).length + 1)
+    answer = await route.answer({ caller, path, parameters, search, headers: request.headers, body, gone: gone.signal })
   } catch (error) {
     // The caller disconnected during its request, so the response is not read.
     if (response.destroyed) return

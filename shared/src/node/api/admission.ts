@@ -125,7 +125,7 @@ export async function admitUpgrade(request: IncomingMessage, options: HttpOption
 }
 
 /** The address of the caller: the last one that no trusted proxy has, as for requests. */
-export function callerAddress({ headers, socket }: IncomingMessage, trustProxy: readonly string[]): string {
+function callerAddress({ headers, socket }: IncomingMessage, trustProxy: readonly string[]): string {
   const trusted = new BlockList()
   for (const network of trustProxy) {
     const [address = '', bits] = network.split('/')

@@ -75,7 +75,6 @@ export const ERRORS = {
     'The headers of the request are too large.',
     'Send at most 16 KiB of address and headers. Delete the cookies of this address.',
   ),
-  'id-with-comma': row(400, 'Property ids with a comma cannot be looked up.', 'Use PROPEXIST or PROPROOMLIST.'),
   'import-over': row(409, 'The import has already ended.', 'It can no longer be cancelled.'),
   incomplete: row(400, 'The request ended early.', 'Send it again.'),
   internal: row(
