@@ -11,6 +11,7 @@ import {
   type FailureLimiter,
   findToken,
   HttpError,
+  isLoopback,
   type TokenHash,
   type TokenRules,
 } from '@vacancy/shared/node'
@@ -86,10 +87,6 @@ function tokenOf(
 
 function unauthorized(message: string): HttpError {
   return new HttpError(401, message, { 'WWW-Authenticate': 'Bearer' })
-}
-
-function isLoopback(address: string): boolean {
-  return address === '::1' || /^(::ffff:)?127\./.test(address)
 }
 
 /** What a scoped token may not access; '' when it may. */

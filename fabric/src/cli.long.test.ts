@@ -113,6 +113,16 @@ test.each([
   [['registry', '--codecs-path', 'bad.yml'], 64, 'repeats a'],
   [['registry', '--auth-file', 'none.yml'], 64, 'cannot be read'],
   [['registry', '--auth-file', 'auth.yml'], 64, 'role: must be one of admin, component, client, monitoring'],
+  [
+    ['registry', '--addr', '0.0.0.0'],
+    64,
+    '--addr 0.0.0.0: everyone who reaches it could change data; give --auth-file',
+  ],
+  [
+    ['router', '--registry-addr', 'r:1', '--resolver-addr', 'r:2', '--listen-host', '::'],
+    64,
+    '--allow-anonymous if the network admits only those who may',
+  ],
   [['registry', '--tls-cert', 'a'], 64, '--tls-cert and --tls-key must be set together'],
   [['registry', '--tls-cert', 'a', '--tls-key', 'b'], 64, 'cannot be read'],
   [['registry', '--state-file', 'bad.yml'], 65, 'bad.yml cannot be used: is not valid JSON'],

@@ -9,6 +9,7 @@ import {
   type Command,
   createLogger,
   defineCommand,
+  listenHost,
   loadCodecFile,
   openTls,
   openTokens,
@@ -36,6 +37,12 @@ const registryCommand = defineCommand({
   run: async ({ flags, view, warnings }) => {
     const codecs = loadCodecFile(flags.codecsPath, 'codecs-path')
     const tlsFiles = tlsFilesOf(flags.tlsCert, flags.tlsKey, flags.tlsClientCa)
+    const host = listenHost(flags.addr, {
+      isOpen: flags.authFile === undefined && flags.tlsClientCa === undefined,
+      allowsAnonymous: flags.allowAnonymous,
+      name: '--addr',
+      ways: '--auth-file or --tls-client-ca',
+    })
     const log = createLogger({ level: flags.logLevel, format: flags.logFormat, component: 'registry' })
     for (const warning of warnings) log.warn({}, warning)
     const tokens =
@@ -49,7 +56,7 @@ const registryCommand = defineCommand({
       {
         start: async () => {
           running = await startRegistry({
-            host: flags.addr,
+            host,
             port: flags.port,
             store,
             codecs,
@@ -59,13 +66,13 @@ const registryCommand = defineCommand({
             publicRead: flags.publicRead === 'true',
             tls: tls?.material(),
             version: VERSION,
-            config: view,
+            config: { ...view, addr: { origin: 'default', at: '', ...view['addr'], value: host } },
             clock: systemClock,
             log,
             drainMs: flags.drainSecs * 1000,
             newEpoch: newName,
           })
-          process.stdout.write(`serving: ${tls ? 'https' : 'http'} ${flags.addr}:${running.port}\n`)
+          process.stdout.write(`serving: ${tls ? 'https' : 'http'} ${host}:${running.port}\n`)
         },
         stop: async () => {
           await running?.stop()

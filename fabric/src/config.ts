@@ -3,8 +3,8 @@
  * docs/design/http.md#resolver). `--help`, the environment variables and docs/fabric-config.md derive from the rows.
  */
 
-import { choice, type Flags, named, port, whole } from '@vacancy/shared/node'
-import { PROCESS_FLAGS } from './forward/flags.ts'
+import { ALLOW_ANONYMOUS, choice, type Flags, named, port, whole } from '@vacancy/shared/node'
+import { PROCESS_FLAGS, USUAL_HOST } from './forward/flags.ts'
 
 /** Each program reads variables with its own prefix. */
 export const COMPONENTS = {
@@ -16,7 +16,8 @@ export const COMPONENTS = {
 } as const
 
 export const REGISTRY_FLAGS = {
-  addr: { ...named('HOST'), default: '0.0.0.0', summary: 'Address to listen on.' },
+  addr: { ...named('HOST'), summary: `Address to listen on; ${USUAL_HOST}` },
+  'allow-anonymous': ALLOW_ANONYMOUS,
   port: { ...port(8080), summary: 'Port to listen on, also -p; 0 = any free port, which is printed.' },
   'state-file': {
     ...named('FILE'),

@@ -4,7 +4,6 @@
  */
 
 import type { IncomingMessage } from 'node:http'
-import { isIP } from 'node:net'
 import type { Clock } from '@vacancy/shared'
 import { NODE_HTTP_LIMITS, type NodeAccess } from '@vacancy/shared/contract'
 import {
@@ -72,14 +71,6 @@ export type ListenerOptions = Omit<
 export type Listener = Omit<HttpServer, 'close'> & {
   /** Accepts no more connections, ends the idle ones and waits for the others, `closeMs` at most. */
   readonly close: () => Promise<void>
-}
-
-/** Whether a listening address is reachable from this machine only. */
-export function isLoopback(host: string): boolean {
-  const kind = isIP(host)
-  if (kind === 4) return host.startsWith('127.')
-  if (kind === 6) return host === '::1' || host.toLowerCase().startsWith('::ffff:127.')
-  return host.toLowerCase() === 'localhost'
 }
 
 export function createListener(options: ListenerOptions): Listener {

@@ -24,6 +24,7 @@ import {
   configView,
   type HttpAnswer,
   HttpError,
+  isLoopback,
   json,
   jsonText,
   type Log,
@@ -43,7 +44,7 @@ import { backupRoutes } from './backup.ts'
 import { CLUSTER_LIMITS, clusterAnswers, statusDocument } from './cluster.ts'
 import { healthOf } from './conditions.ts'
 import type { NodeHandle } from './handle.ts'
-import { createListener, isLoopback, type Query, type Route, type Rules } from './listener.ts'
+import { createListener, type Query, type Route, type Rules } from './listener.ts'
 import { isReady, reasonBody } from './reasons.ts'
 import { metricsText, scrape } from './scrape.ts'
 import { findWords, type WordKind } from './words.ts'

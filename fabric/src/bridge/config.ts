@@ -1,7 +1,7 @@
 /** The flags of `vacancy bridge` (docs/design/fabric.md#bridge). */
 
 import { choice, type Flags, named, port, whole } from '@vacancy/shared/node'
-import { API_FLAGS, LIMIT_FLAGS, PROCESS_FLAGS, SECURITY_FLAGS, UPWARD_FLAGS } from '../forward/flags.ts'
+import { API_FLAGS, LIMIT_FLAGS, PROCESS_FLAGS, SECURITY_FLAGS, UPWARD_FLAGS, USUAL_HOST } from '../forward/flags.ts'
 
 export const BRIDGE_FLAGS = {
   'zone-id': { ...named('ID'), required: true, summary: 'Zone of the shard, also -z.' },
@@ -12,7 +12,7 @@ export const BRIDGE_FLAGS = {
   'node-tcp-port': { ...whole(7777, 1, 65_535), summary: 'TCP port of nodes, where the resolver names none.' },
   'node-token-file': { ...named('FILE'), summary: 'Token for LOGIN to nodes: the first line of the file.' },
   'registry-heartbeat-interval-secs': { ...whole(10, 1, 3_600, 'seconds'), summary: 'Interval of registration.' },
-  'listen-host': { ...named('HOST'), default: '0.0.0.0', summary: 'Address for routers.' },
+  'listen-host': { ...named('HOST'), summary: `Address for routers; ${USUAL_HOST}` },
   'listen-port': { ...port(9000), summary: 'Port for routers; 0 = any free port, which is printed.' },
   ...API_FLAGS,
   'conn-per-node': { ...whole(2, 1, 64), summary: 'Connections to each node.' },

@@ -1,6 +1,6 @@
 /** The flags that routers and bridges have in common (docs/design/fabric.md). */
 
-import { choice, type Flags, LOG_FORMATS, LOG_LEVELS, named, port, whole } from '@vacancy/shared/node'
+import { ALLOW_ANONYMOUS, choice, type Flags, LOG_FORMATS, LOG_LEVELS, named, port, whole } from '@vacancy/shared/node'
 
 /** Where registry and resolver are. */
 export const UPWARD_FLAGS = {
@@ -17,9 +17,12 @@ export const UPWARD_FLAGS = {
   'cache-dir': { ...named('DIR'), summary: 'Keeps the last known state there, for a start without the registry.' },
 } as const satisfies Flags
 
+/** Where a program listens without an address of its own. */
+export const USUAL_HOST = 'by default all where callers need a token or certificate, else 127.0.0.1.'
+
 /** The HTTP side. */
 export const API_FLAGS = {
-  'api-host': { ...named('HOST'), default: '0.0.0.0', summary: 'Address of the HTTP API.' },
+  'api-host': { ...named('HOST'), summary: `Address of the HTTP API; ${USUAL_HOST}` },
   'api-port': {
     ...port(9100),
     summary: 'Port of the HTTP API: /health, /ready, /metrics, /debug/slow; 0 = any free port, which is printed.',
@@ -72,6 +75,7 @@ export const SECURITY_FLAGS = {
   },
   'auth-file': { ...named('FILE'), summary: 'Tokens that clients may log in with; reloaded when it changes.' },
   'require-login': { type: 'boolean', summary: 'Requests before a LOGIN are refused; with --auth-file.' },
+  'allow-anonymous': ALLOW_ANONYMOUS,
 } as const satisfies Flags
 
 /** The life of the process. */

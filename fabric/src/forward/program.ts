@@ -8,6 +8,7 @@ import {
   createLogger,
   type FlagValues,
   type Log,
+  listenHost,
   openTls,
   openTokenFile,
   openTokens,
@@ -35,7 +36,7 @@ export type ProgramOptions = {
   readonly flags: CommonFlags
   readonly view: ConfigView
   readonly warnings: readonly string[]
-  readonly listenHost: string
+  readonly listenHost: string | undefined
   readonly listenPort: number
   readonly deadlineMs: number
   /** Registered with the registry; undefined for an edge router. */
@@ -78,10 +79,10 @@ export function checkedId(flag: string, id: string): string {
   throw new VacancyError('usage_error', { reason: `--${flag}: ${id} must be ${ID_RULE}` })
 }
 
-/** The configuration, with the default that depends on the mode. */
-function viewOf({ view, deadlineMs }: ProgramOptions): ConfigView {
-  const timeout = view['request-timeout-ms']
-  return timeout ? { ...view, 'request-timeout-ms': { ...timeout, value: deadlineMs } } : view
+/** The configuration, with the defaults that depend on other flags. */
+function viewOf(view: ConfigView, effective: { readonly [flag: string]: string | number }): ConfigView {
+  const rows = Object.entries(view).map(([flag, row]) => [flag, { ...row, value: effective[flag] ?? row.value }])
+  return Object.fromEntries(rows)
 }
 
 /** Runs the service to the end of the process. */
@@ -91,6 +92,13 @@ export async function runService(options: ProgramOptions, start: (opened: Opened
   if (flags.requireLogin && flags.authFile === undefined) {
     throw new VacancyError('usage_error', { reason: '--require-login needs --auth-file' })
   }
+  const guard = {
+    isOpen: !flags.requireLogin && flags.tlsClientCa === undefined,
+    allowsAnonymous: flags.allowAnonymous,
+    ways: '--require-login with --auth-file, or --tls-client-ca',
+  }
+  const host = listenHost(options.listenHost, { ...guard, name: '--listen-host' })
+  const apiHost = listenHost(flags.apiHost, { ...guard, name: '--api-host' })
   const log = createLogger({ level: flags.logLevel, format: flags.logFormat, component, ...identity })
   warnOfDescriptors(log, flags.maxConnections)
   for (const warning of options.warnings) log.warn({}, warning)
@@ -142,9 +150,9 @@ export async function runService(options: ProgramOptions, start: (opened: Opened
             world: systemWorld({ connectMs: CONNECT_MS, tls: upstream.options }),
             limits: limitsOf(flags, options.deadlineMs),
             connectionsMax: flags.maxConnections,
-            listenHost: options.listenHost,
+            listenHost: host,
             listenPort: options.listenPort,
-            apiHost: flags.apiHost,
+            apiHost,
             apiPort: flags.apiPort,
             tls: tls?.material(),
             upstreamEndsMs: upstream.notAfterMs,
@@ -154,7 +162,11 @@ export async function runService(options: ProgramOptions, start: (opened: Opened
             slowMs: flags.slowMs,
             drainMs: flags.drainSecs * 1000,
             version: VERSION,
-            config: viewOf(options),
+            config: viewOf(options.view, {
+              'request-timeout-ms': options.deadlineMs,
+              'listen-host': host,
+              'api-host': apiHost,
+            }),
             clock: systemClock,
             log,
           },
@@ -165,9 +177,7 @@ export async function runService(options: ProgramOptions, start: (opened: Opened
           log,
         })
         const scheme = tls ? 'https' : 'http'
-        process.stdout.write(
-          `serving: tcp ${options.listenHost}:${running.tcpPort}, ${scheme} ${flags.apiHost}:${running.apiPort}\n`,
-        )
+        process.stdout.write(`serving: tcp ${host}:${running.tcpPort}, ${scheme} ${apiHost}:${running.apiPort}\n`)
       },
       stop: async () => {
         await running?.stop()

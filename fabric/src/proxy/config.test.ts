@@ -48,6 +48,21 @@ test('defaults, and the port of the upstream by the mode', () => {
   expect(load([...NODE, '--upstream-port', '7000']).upstreamPort).toBe(7000)
 })
 
+test('without tokens the proxy listens on loopback alone, unless the operator says otherwise', () => {
+  const refused = /^listening_addr 0\.0\.0\.0: everyone .* --allow-anonymous/
+  const all = ['--listening-addr', '0.0.0.0']
+  const onlyTls = ['--http-enabled', 'false', '--https-enabled', '--tls-client-ca', 'ca.pem']
+
+  expect(load(NODE)).toMatchObject({ listeningAddr: '127.0.0.1' })
+  expect(load(NODE).view['listening_addr']).toMatchObject({ value: '127.0.0.1', origin: 'default' })
+  expect(() => load([...NODE, ...all])).toThrow(refused)
+  expect(() => load([...NODE, ...all, '--https-enabled', '--tls-client-ca', 'ca.pem'])).toThrow(refused)
+  for (const guard of [['--auth-enabled'], ['--allow-anonymous'], onlyTls]) {
+    expect(load([...NODE, ...guard])).toMatchObject({ listeningAddr: '0.0.0.0' })
+    expect(load([...NODE, ...all, ...guard])).toMatchObject({ listeningAddr: '0.0.0.0' })
+  }
+})
+
 test('a shard is found by a registry, or by seeds', () => {
   expect(load(SHARD)).toMatchObject({ mode: 'cluster', shardId: 's1', zoneId: '', reads: 'followers', seedIds: [] })
   expect(load(SEEDS)).toMatchObject({ seedIds: ['node-1', 'node-2'], discoveryYmlPath: './discovery.yml' })

@@ -5,6 +5,7 @@
 
 import { ID_RULE, parseId } from '@vacancy/shared'
 import {
+  ALLOW_ANONYMOUS,
   type Config,
   type ConfigSchema,
   type ConfigValues,
@@ -14,10 +15,12 @@ import {
   type Given,
   LOG_FORMATS,
   LOG_LEVELS,
+  listenHost,
   loadConfig,
   port,
   whole,
 } from '@vacancy/shared/node'
+import { USUAL_HOST } from '../forward/flags.ts'
 
 const text = (value: string, summary: string) => ({ type: 'text', default: value, summary }) as const
 const yes = (summary: string) => ({ type: 'boolean', default: true, summary }) as const
@@ -123,7 +126,8 @@ export const PROXY_SCHEMA = {
     summary:
       'Threads that serve the port, one for each core to use; the system spreads connections over them (Linux, FreeBSD).',
   },
-  listening_addr: text('0.0.0.0', 'Address to listen on.'),
+  listening_addr: text('', `Address to listen on; ${USUAL_HOST}`),
+  allow_anonymous: no(ALLOW_ANONYMOUS.summary),
   http_enabled: yes('Listens for HTTP/1.1 and HTTP/2 with prior knowledge, on one port.'),
   http_port: { ...port(8777), summary: 'Port of HTTP; 0 = any free port, which is printed.' },
   https_enabled: no('Listens for HTTPS: HTTP/2 and HTTP/1.1 by ALPN.'),
@@ -174,12 +178,20 @@ export function loadProxyConfig(sources: {
   const config: Config<typeof PROXY_SCHEMA> = loadConfig({ schema: PROXY_SCHEMA, file, given, searched, check })
   const { values, origins } = config
   const mode = values.mode as ProxyConfig['mode']
+  const listeningAddr = listenHost(values.listeningAddr, {
+    isOpen: !values.authEnabled && (values.httpEnabled || values.tlsClientCa === ''),
+    allowsAnonymous: values.allowAnonymous,
+    name: 'listening_addr',
+    ways: 'auth_enabled with tokens_path, or HTTPS alone with tls_client_ca',
+  })
+  const view = configView(PROXY_SCHEMA, config)
   return Object.freeze({
     ...values,
     mode,
+    listeningAddr,
     upstreamPort: values.upstreamPort === 0 ? UPSTREAM_PORTS[mode] : values.upstreamPort,
     tokensFile: values.authEnabled || origins.tokens_path.from !== 'default' ? values.tokensPath : undefined,
-    view: configView(PROXY_SCHEMA, config),
+    view: { ...view, listening_addr: { ...(view['listening_addr'] as ConfigView[string]), value: listeningAddr } },
   })
 }
 

@@ -1,7 +1,7 @@
 /** The flags of `vacancy router` (docs/design/fabric.md#router). */
 
 import { choice, type Flags, named, port, whole } from '@vacancy/shared/node'
-import { API_FLAGS, LIMIT_FLAGS, PROCESS_FLAGS, SECURITY_FLAGS, UPWARD_FLAGS } from '../forward/flags.ts'
+import { API_FLAGS, LIMIT_FLAGS, PROCESS_FLAGS, SECURITY_FLAGS, UPWARD_FLAGS, USUAL_HOST } from '../forward/flags.ts'
 
 /** Time limits of a request, ms: the inner hop answers first. */
 export const ROUTER_DEADLINE_MS = { edge: 1_800, zone: 1_600 } as const
@@ -14,7 +14,7 @@ export const ROUTER_FLAGS = {
   'zone-id': { ...named('ID'), summary: 'Own zone; needed in zone mode.' },
   'router-id': { ...named('ID'), summary: 'Own id, unique in the system; needed in zone mode.' },
   ...UPWARD_FLAGS,
-  'listen-host': { ...named('HOST'), default: '0.0.0.0', summary: 'Address for clients.' },
+  'listen-host': { ...named('HOST'), summary: `Address for clients; ${USUAL_HOST}` },
   'tcp-port': { ...port(9000), summary: 'Port for clients; 0 = any free port, which is printed.' },
   ...API_FLAGS,
   'conn-per-hop': { ...whole(4, 1, 64), summary: 'Connections to each next hop.' },

@@ -24,6 +24,9 @@ const LISTEN_FLAGS = [
   ...['--tcp-listen-addr', '--api-listen-addr', '--quic-listen-addr'],
 ]
 
+/** Programs that listen on loopback alone when callers need no token. */
+const FOR_ANYONE = ['registry', 'bridge', 'router', 'proxy']
+
 /** Prepares the folder and writes compose.yml. @returns its path */
 export async function composeFile({
   dir,
@@ -122,5 +125,6 @@ function argumentsInside(component: Component, plan: Plan, files: PlatformFiles)
     if (arg === '--accept-date') at++
     else inside.push(LISTEN_FLAGS.includes(args[at - 1] as string) ? ALL : arg)
   }
-  return inside
+  // Only the published ports of the services are reachable from outside their network.
+  return FOR_ANYONE.includes(args[0] as string) ? [...inside, '--allow-anonymous'] : inside
 }

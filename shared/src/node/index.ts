@@ -82,6 +82,7 @@ export {
   LOG_LEVELS,
   type Log,
 } from './log.ts'
+export { ALLOW_ANONYMOUS, isLoopback, listenHost } from './loopback.ts'
 export {
   counter,
   gauge,
