@@ -40,6 +40,18 @@ test('a line has time, level, component, id, shard, message and fields', () => {
   expect(lines[0]).toMatch(/}\n$/)
 })
 
+test('no line has a key twice (a second shard used to hide that of the program)', () => {
+  const { log, lines } = logger()
+
+  log.warn({ shard: 's2', id: 'n1', time: 5, level: 'high', zone: 'z1' }, 'another shard')
+
+  const keys = [...(lines[0] ?? '').matchAll(/"([a-z_]+)":/g)].map(([, key]) => key)
+  expect(keys).toEqual([...new Set(keys)])
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({
+    ...{ shard: 's1', other_shard: 's2', id: 'n1', zone: 'z1', level: 'warn', other_level: 'high', other_time: 5 },
+  })
+})
+
 test('levels below the configured one are omitted', () => {
   const { log, entries } = logger({ level: 'warn' })
 

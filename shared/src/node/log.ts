@@ -47,15 +47,17 @@ const REPEATS_MAX = 1_000
 export function createLogger(options: LogOptions): Logger {
   const { component, id, zone, shard, clock = systemClock, write = writeToStderr } = options
   const limiter = createRepeatLimiter(clock)
+  const base: { readonly [key: string]: unknown } = { component, id, zone, shard }
+  const taken = new Set(['time', 'level', 'msg', ...Object.keys(base).filter((key) => base[key] !== undefined)])
   const destination: DestinationStream = {
     write: options.format === 'text' ? (line) => write(formatLine(line)) : write,
   }
   return pino(
     {
       level: options.level,
-      base: { component, id, zone, shard },
+      base: { ...base },
       timestamp: stdTimeFunctions.isoTime,
-      formatters: { level: (label) => ({ level: label }) },
+      formatters: { level: (label) => ({ level: label }), log: (fields) => uniqueKeys(fields, base, taken) },
       serializers: { err: serializeError },
       // Secrets should never be logged. If one is, it is redacted.
       redact: ['token', 'authorization', 'password', '*.token', '*.authorization', '*.password'],
@@ -71,6 +73,20 @@ export function createLogger(options: LogOptions): Logger {
       },
     },
     destination,
+  )
+}
+
+/** No line has a key twice: what every line says anyway is left out, and another value is called `other_…`. */
+function uniqueKeys(
+  fields: { [key: string]: unknown },
+  base: { readonly [key: string]: unknown },
+  taken: ReadonlySet<string>,
+): { [key: string]: unknown } {
+  if (!Object.keys(fields).some((key) => taken.has(key))) return fields
+  return Object.fromEntries(
+    Object.entries(fields)
+      .filter(([key, value]) => !taken.has(key) || value !== base[key])
+      .map(([key, value]) => [taken.has(key) ? `other_${key}` : key, value]),
   )
 }
 
