@@ -10,7 +10,7 @@
 
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
-import { type CodecList, createCodecList } from '@vacancy/shared'
+import { type CodecList, createCodecList, followAttempts } from '@vacancy/shared'
 import {
   CODECS_SEGMENT,
   type CommandName,
@@ -35,6 +35,7 @@ const CORRELATION_IDS = 2 ** 32
 /** If a cancelled request has no reply after this time, the peer loses requests. */
 const LATE_ANSWER_MS_MAX = 30_000
 const TCP_KEEPALIVE_MS = 30_000
+const ATTEMPT_MS_MIN = 1_000
 /** Routers and bridges close connections that are silent for 90 s. */
 const KEEPALIVE_MS = 15_000
 
@@ -93,7 +94,11 @@ export type ConnectionListener = {
 
 export function openConnection(world: World, settings: ConnectionSettings, listener: ConnectionListener): Connection {
   const { host, port } = settings.address
-  const transport = { host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: TCP_KEEPALIVE_MS }
+  const transport = {
+    ...{ host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: TCP_KEEPALIVE_MS },
+    // Of a name with several addresses; three of them get their turn.
+    autoSelectFamilyAttemptTimeout: Math.max(ATTEMPT_MS_MIN, Math.floor(settings.handshakeMs / 3)),
+  }
   const socket = settings.tls
     ? connectTls({ ...transport, ...(isIP(host) ? {} : { servername: host }), ...settings.tls })
     : connectTcp(transport)
@@ -121,8 +126,9 @@ export function openConnection(world: World, settings: ConnectionSettings, liste
     heardMs: world.clock.monotonicMs(),
     stopTimer: () => {},
   }
+  const reasonOf = followAttempts(socket)
   connection.stopTimer = world.after(settings.handshakeMs, () => {
-    lose(connection, `not ready within ${settings.handshakeMs} ms`)
+    lose(connection, reasonOf(`not ready within ${settings.handshakeMs} ms`))
   })
   socket.once(settings.tls ? 'secureConnect' : 'connect', () => greet(connection))
   socket.on('data', (chunk: Uint8Array) => hear(connection, chunk))
@@ -130,7 +136,7 @@ export function openConnection(world: World, settings: ConnectionSettings, liste
     connection.isFull = false
     if (connection.state === 'open') listener.drained(connection)
   })
-  socket.on('error', (error) => lose(connection, error.message, error))
+  socket.on('error', (error) => lose(connection, reasonOf(error.message), error))
   socket.once('close', () => lose(connection, 'the peer closed the connection'))
   return connection
 }

@@ -1,6 +1,7 @@
 /** Shared vocabulary of all workspaces: domain, dates, ids, codec lists, errors. Pure, so usable in browsers. */
 
 export { AssertionError, assert, unreachable } from './assert.ts'
+export { ATTEMPT_MS, followAttempts } from './attempts.ts'
 export { type Clock, type Schedule, systemClock, turnableClock } from './clock.ts'
 export { type CodecList, compareBytes, createCodecList, namesOf } from './codecs.ts'
 export {

@@ -2,7 +2,7 @@
 
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls, TLSSocket } from 'node:tls'
-import { assert } from '@vacancy/shared'
+import { ATTEMPT_MS, assert, followAttempts } from '@vacancy/shared'
 import { FRAME_BYTES_MAX } from './frame-fields.ts'
 import { createFraming, type Framing, type FramingFault, frameParts, takeChunk } from './framing.ts'
 import { decodeAnswer, encodeHello, HELLO_BYTES_MAX } from './handshake.ts'
@@ -266,9 +266,10 @@ function attempt(state: State, slot: Slot, address: Address): void {
   const { options, limits, context } = state
   const { peer } = slot
   slot.address = address
+  const target = { ...address, autoSelectFamilyAttemptTimeout: ATTEMPT_MS }
   const socket = context
     ? connectTls({
-        ...address,
+        ...target,
         secureContext: context,
         minVersion: 'TLSv1.3',
         ALPNProtocols: [ALPN],
@@ -276,7 +277,8 @@ function attempt(state: State, slot: Slot, address: Address): void {
         checkServerIdentity: () => undefined,
         rejectUnauthorized: false,
       })
-    : connectTcp(address)
+    : connectTcp(target)
+  const reasonOf = followAttempts(socket)
   socket.setNoDelay(true)
   let isOver = false
   const end = (reason: CloseReason | undefined, error?: unknown): void => {
@@ -294,7 +296,7 @@ function attempt(state: State, slot: Slot, address: Address): void {
     cancel()
     socket.destroy()
   }
-  socket.on('error', (error) => end(failureOf(socket, error), error))
+  socket.on('error', (error) => end(failureOf(socket, error), reasonOf('') || error))
   socket.on('close', () => end('network'))
   socket.on(context ? 'secureConnect' : 'connect', () => {
     if (isOver) return

@@ -25,7 +25,7 @@ import { limitsOf, type Service, type ServiceOptions } from './service.ts'
 import { openUpstreamTls } from './upstream-tls.ts'
 import { systemWorld } from './world.ts'
 
-const CONNECT_MS = 1_000
+const CONNECT_MS = 2_000
 
 type CommonFlags = FlagValues<
   typeof UPWARD_FLAGS & typeof API_FLAGS & typeof LIMIT_FLAGS & typeof SECURITY_FLAGS & typeof PROCESS_FLAGS

@@ -5,6 +5,7 @@
 
 import { connect as connectTcp, isIP } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
+import { followAttempts } from '@vacancy/shared'
 
 /** A byte stream in both directions: what is used of `net.Socket`. */
 export type Wire = {
@@ -58,6 +59,8 @@ export type DialOptions = {
 }
 
 const TCP_KEEPALIVE_MS = 30_000
+/** Node itself goes on to the next address of a name, if there is one. */
+const NEXT_ADDRESS_MS = 50
 
 /**
  * Plain connections are read into this one buffer, which the next read overwrites: a buffer for each read would cost
@@ -76,7 +79,10 @@ export function systemWorld({ connectMs, tls }: DialOptions): World {
     },
     atTurnEnd: (run) => setImmediate(run),
     connect({ host, port }, events) {
-      const transport = { host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: TCP_KEEPALIVE_MS }
+      const transport = {
+        ...{ host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: TCP_KEEPALIVE_MS },
+        autoSelectFamilyAttemptTimeout: connectMs,
+      }
       const options = tls?.()
       const socket = options
         ? connectTls({ ...transport, ...(isIP(host) ? {} : { servername: host }), ...options })
@@ -91,7 +97,10 @@ export function systemWorld({ connectMs, tls }: DialOptions): World {
             },
           })
       let reason = 'closed by the other side'
-      const timer = setTimeout(() => socket.destroy(new Error(`not open within ${connectMs} ms`)), connectMs)
+      // Each address of a name has this time.
+      const isLate = () => socket.destroy(new Error(`not open within ${connectMs} ms`))
+      const timer = setTimeout(isLate, connectMs + NEXT_ADDRESS_MS)
+      const reasonOf = followAttempts(socket, () => timer.refresh())
       socket.once(options ? 'secureConnect' : 'connect', () => {
         clearTimeout(timer)
         events.opened()
@@ -101,7 +110,7 @@ export function systemWorld({ connectMs, tls }: DialOptions): World {
       else socket.resume()
       socket.on('drain', () => events.drained())
       socket.on('error', (error) => {
-        reason = error.message
+        reason = reasonOf(error.message)
       })
       socket.once('close', () => {
         clearTimeout(timer)

@@ -1,5 +1,6 @@
 /** One HTTP request of any program: a response of bounded size and time, or why there is none. */
 import type { Agent, IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { ATTEMPT_MS, followAttempts } from '../attempts.ts'
 import { http, https } from './http-modules.ts'
 
 export type HttpResponse = {
@@ -58,7 +59,10 @@ export function requestHttp(
     request.destroy()
     done({ why, error, isConnected, isStale })
   }
-  const lost = (error: NodeJS.ErrnoException) => fail('connection', error)
+  let reasonOf = (reason: string) => reason
+  // The error of several addresses has no message of its own.
+  const lost = (error: NodeJS.ErrnoException) =>
+    fail('connection', Object.assign(error, { message: reasonOf(error.message) }))
   const target = new URL(url)
   const content = body !== undefined && {
     'content-type': 'application/json',
@@ -68,6 +72,7 @@ export function requestHttp(
     method,
     agent,
     headers: { ...headers, ...content },
+    autoSelectFamilyAttemptTimeout: ATTEMPT_MS,
     ...(idleMs !== undefined && { timeout: idleMs }),
   }
   const request =
@@ -80,7 +85,9 @@ export function requestHttp(
       : setTimeout(() => fail('timeout', new Error(`no response within ${timeoutMs} ms`)), timeoutMs)
   request.on('socket', (socket) => {
     isConnected = !socket.connecting
-    if (!isConnected) socket.once('connect', () => (isConnected = true))
+    if (isConnected) return
+    reasonOf = followAttempts(socket)
+    socket.once('connect', () => (isConnected = true))
   })
   request.on('timeout', () => fail('timeout', new Error(`no response within ${(idleMs ?? 0) / 1000} s`)))
   request.on('error', lost)

@@ -109,7 +109,7 @@ function sendFor(
       }
       const { error, isConnected } = result
       const code = isConnected ? 'connection_lost' : 'connection_failed'
-      const reason = error.code ?? error.message
+      const reason = 'errors' in error ? error.message : (error.code ?? error.message)
       reject(new VacancyError(code, { address: new URL(url).host, reason }, { cause: error }))
     })
   })
