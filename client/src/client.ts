@@ -21,7 +21,14 @@ import {
 } from './connection.ts'
 import { type Discovery, startDiscovery, stopDiscovery } from './discovery.ts'
 import { badArgument, errorOfClient, type VacancyCallError, VacancyRetryError } from './errors.ts'
-import { type ClientOptions, checkOptions, DEADLINE_MS_MAX, type Settings, wholeNumber } from './options.ts'
+import {
+  type ClientOptions,
+  checkOptions,
+  DEADLINE_MS_MAX,
+  optionFault,
+  type Settings,
+  wholeNumber,
+} from './options.ts'
 import { GOOD_CONNECTION_MS, reconnectDelayMs } from './retry.ts'
 import { createTopology, nodeClosed, nodeOpened, type ShardNode, stopTopology, type Topology } from './topology.ts'
 import { systemWorld, type World } from './world.ts'
@@ -423,6 +430,10 @@ function statusOf({ calls: { topology, connections, unsettled } }: State): Clien
   return { ...status, nodes }
 }
 
+const CALL_OPTIONS: readonly (keyof CallOptions)[] = [
+  ...(['deadlineMs', 'signal', 'watch', 'segment', 'maxStalenessMs', 'minIndex', 'linearizable'] as const),
+]
+
 async function call<Name extends CommandName>(
   state: State,
   command: Name,
@@ -432,6 +443,8 @@ async function call<Name extends CommandName>(
   if (!Object.hasOwn(COMMANDS, command) || command === 'LOGIN') throw badArgument(undefined, `no command ${command}`)
   if (typeof fields !== 'object' || fields === null) throw badArgument(command, `${command} takes an object of fields`)
   if (state.closing) throw errorOfClient('client_closed', { command, inDoubt: false }, {})
+  const fault = optionFault(options, CALL_OPTIONS)
+  if (fault !== '') throw badArgument(command, fault)
   const { deadlineMs = state.settings.deadlineMs, signal, watch } = options
   const result = await makeCall(state.calls, {
     command,

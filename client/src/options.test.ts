@@ -58,6 +58,10 @@ test.each<[string, ClientOptions, string]>([
   ['an API that is no URL', { nodes: [{ host: 'h', api: 'x'.repeat(400) }] }, `got ${'x'.repeat(300)}`],
   ['a long name', { nodes: ['x:'.repeat(200)] }, `nodes must be given as host:port, got ${'x:'.repeat(150)}`],
   ['a node without a name', { nodes: [{ host: '' }] }, 'host must be a name or an address'],
+  ['a list of hosts', { hosts: ['h1'] } as never, 'the option "hosts" is not known; did you mean host?'],
+  ['a misspelt name', { deadlineMS: 5 } as never, 'the option "deadlineMS" is not known; did you mean deadlineMs?'],
+  ['a node with its TCP port', { nodes: [{ host: 'h', tcpPort: 1 }] as never }, 'the option "tcpPort" is not known'],
+  ['a URL instead of options', 'tcp://127.0.0.1:7777' as never, 'connect takes options, such as { nodes:'],
   ['a host and routers', { routers: ['h1'], host: 'h2' }, 'give routers, or host and port'],
 ])('%s is refused', (_, options, message) => {
   expect(() => checkOptions(options)).toThrow(message)

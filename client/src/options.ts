@@ -1,6 +1,7 @@
 /** Options of `connect`: every option with its default, validated once. */
 
 import type { ConnectionOptions } from 'node:tls'
+import { unknownName } from '@vacancy/shared'
 import type { Address } from './connection.ts'
 import { badArgument } from './errors.ts'
 import type { ReadsFrom } from './topology.ts'
@@ -104,8 +105,26 @@ const ROUTER_PORT = 9000
 const NODES_MAX = 32
 const READS_FROM: readonly ReadsFrom[] = ['followers', 'any', 'leader']
 
+const OPTIONS: { readonly [name in keyof Required<ClientOptions>]: true } = {
+  ...{ routers: true, nodes: true, reads: true, readYourWrites: true, host: true, port: true, token: true, tls: true },
+  ...{ connections: true, deadlineMs: true, connectDeadlineMs: true, maxInFlight: true, maxQueued: true },
+  ...{ requestKeys: true, retry: true, envelope: true },
+}
+const OPTION_NAMES = Object.keys(OPTIONS)
+const ADDRESS_NAMES: readonly (keyof NodeAddress)[] = ['host', 'port', 'api']
+
+/** What is wrong with the name of an option; '' if nothing. */
+export function optionFault(options: object, known: readonly string[]): string {
+  for (const name in options) if (!known.includes(name)) return `the option ${unknownName(name, known)}`
+  return ''
+}
+
 /** @throws VacancyRequestError that names the option */
 export function checkOptions(options: ClientOptions): Settings {
+  if (typeof options !== 'object' || options === null)
+    throw badArgument(undefined, "connect takes options, such as { nodes: ['10.0.0.1:7777'] }")
+  const fault = optionFault(options, OPTION_NAMES)
+  if (fault !== '') throw badArgument(undefined, fault)
   const { token, tls = false, envelope, requestKeys = true, retry = true } = options
   const { reads = 'followers', readYourWrites = false } = options
   if (token !== undefined && (typeof token !== 'string' || token === '')) {
@@ -159,7 +178,10 @@ function parseNode(option: string, text: string): NodeAddress {
   return port === undefined ? { host } : { host, port: Number(port) }
 }
 
-function nodeOf({ host, port, api }: NodeAddress, usualPort: number): Settings['nodes'][number] {
+function nodeOf(node: NodeAddress, usualPort: number): Settings['nodes'][number] {
+  const { host, port, api } = node
+  const fault = optionFault(node, ADDRESS_NAMES)
+  if (fault !== '') throw badArgument(undefined, `of an address ${fault}`)
   if (typeof host !== 'string' || host === '') throw badArgument(undefined, 'host must be a name or an address')
   const isUrl = api === undefined || (URL.canParse(api) && /^https?:$/.test(new URL(api).protocol))
   if (!isUrl) throw badArgument(undefined, `api must be the address of an HTTP API, got ${String(api).slice(0, 300)}`)

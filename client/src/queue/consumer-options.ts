@@ -1,7 +1,7 @@
 /** Options of consumers, each with its default, validated once; and what a consumer shows. */
 
 import { hostname } from 'node:os'
-import { type EndpointOptions, whole } from './endpoint.ts'
+import { checkNames, type EndpointOptions, whole } from './endpoint.ts'
 import type { VacancyConsumerError } from './errors.ts'
 import type { Job } from './job.ts'
 
@@ -86,8 +86,13 @@ function ownName(): string {
   return `${hostname()}:${process.pid}${named === 1 ? '' : `:${named}`}`
 }
 
+const CONSUMER_NAMES: readonly (keyof ConsumerOptions)[] = [
+  ...(['topic', 'handler', 'concurrency', 'name', 'maxRunMs', 'fencing', 'silenceMs', 'onError'] as const),
+]
+
 /** @throws RangeError that names the option */
 export function checkConsumerOptions(options: ConsumerOptions): ConsumerSettings {
+  checkNames(options, CONSUMER_NAMES)
   const { topic, handler, name = ownName(), onError = () => undefined } = options
   if (typeof topic !== 'string' || topic === '') throw new RangeError('topic must be the name of a topic')
   if (typeof handler !== 'function') throw new RangeError('handler must be a function')

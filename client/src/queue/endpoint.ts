@@ -3,6 +3,7 @@
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
 import type { ConnectionOptions } from 'node:tls'
+import { unknownName } from '@vacancy/shared'
 import { systemWorld } from '../world.ts'
 
 /** The options that producers and consumers share. */
@@ -27,6 +28,14 @@ export type Endpoint = {
 const URLS_MAX = 32
 /** Idle connections are closed before the server closes them (keep_alive_sec is at least 91). */
 const IDLE_MS = 60_000
+
+const ENDPOINT_NAMES: readonly (keyof EndpointOptions)[] = ['url', 'token', 'tls']
+
+/** @throws RangeError for an option that is not among the known ones */
+export function checkNames(options: object, known: readonly string[]): void {
+  const all = [...ENDPOINT_NAMES, ...known]
+  for (const name in options) if (!all.includes(name)) throw new RangeError(`the option ${unknownName(name, all)}`)
+}
 
 /** @throws RangeError that names the option */
 export function createEndpoint({ url, token, tls = {} }: EndpointOptions): Endpoint {

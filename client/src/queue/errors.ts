@@ -30,7 +30,7 @@ class JobError extends VacancyQueueError {
 export class VacancyJobRefusedError extends JobError {
   /**
    * What is invalid in the job: `invalid_id`, `invalid_base64`, `payload_too_large`, `topic_mismatch`,
-   * `invalid_option` or `invalid_data`. Undefined for other codes than `invalid_request`.
+   * `invalid_option`, `unknown_field` or `invalid_data`. Undefined for other codes than `invalid_request`.
    */
   readonly reason: string | undefined
 

@@ -11,6 +11,7 @@ import { sentence } from '@vacancy/shared'
 import { reconnectDelayMs } from '../retry.ts'
 import { systemWorld } from '../world.ts'
 import {
+  checkNames,
   closeEndpoint,
   createEndpoint,
   currentUrl,
@@ -129,8 +130,13 @@ const SWEEP_MS = 100
 const REDIRECTIONS_MAX = 3
 const DEADLINE_MS_MAX = 2 ** 31 - 1
 
+const PRODUCER_NAMES: readonly (keyof ProducerOptions)[] = [
+  ...(['deadlineMs', 'requestMs', 'batchJobs', 'batchBytes', 'maxPendingJobs', 'maxPendingBytes'] as const),
+]
+
 /** @throws RangeError for an invalid option */
 export function createProducer(options: ProducerOptions): Producer {
+  checkNames(options, PRODUCER_NAMES)
   const state: State = {
     endpoint: createEndpoint(options),
     limits: {

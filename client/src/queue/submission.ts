@@ -1,5 +1,6 @@
 /** Jobs as they are sent, and what a response means for each of them. Pure. */
 
+import { unknownName } from '@vacancy/shared'
 import { VacancyJobRefusedError } from './errors.ts'
 import type { NewJob, SubmittedJob } from './job.ts'
 
@@ -8,10 +9,17 @@ export type EncodedJob = { readonly topic: string; readonly id: string; readonly
 
 const TOPIC_NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$/
 
+const JOB_NAMES: readonly (keyof NewJob)[] = [
+  ...(['topic', 'id', 'data', 'text', 'priority', 'delayMs', 'runAt', 'maxAttempts', 'ackDeadlineMs'] as const),
+]
+
 /** @throws VacancyJobRefusedError for what no server can accept */
 export function encodeJob(job: NewJob, randomId: () => string): EncodedJob {
   const { topic, id = randomId(), priority, delayMs, runAt, maxAttempts, ackDeadlineMs } = job
   const named = { topic: String(topic), id: String(id) }
+  for (const name in job)
+    if (!(JOB_NAMES as readonly string[]).includes(name))
+      throw invalid(named, unknownName(name, JOB_NAMES), 'unknown_field')
   if (typeof topic !== 'string' || !TOPIC_NAME.test(topic))
     throw invalid(named, 'the topic must be 1 to 200 letters, digits or . _ : -', undefined)
   if (typeof id !== 'string') throw invalid(named, 'the id must be text', 'invalid_id')
