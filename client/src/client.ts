@@ -208,8 +208,8 @@ type State = {
   readonly links: Link[]
   readonly discovery: Discovery | undefined
   rateFeatures: readonly string[]
-  /** Greatest acknowledged write index of this client. */
-  lastIndex: number | bigint
+  /** Greatest index of an acknowledged write: of each segment through routers, as shards count alone, else under ''. */
+  readonly lastIndexes: Map<string, number | bigint>
   isClosed: boolean
   closing: Promise<void> | undefined
   /** Reports the result of `connect`. */
@@ -239,7 +239,7 @@ export async function connectIn(world: World, options: ClientOptions): Promise<V
     links: linksTo(world, settings, topology),
     discovery: topology && startDiscovery(topology, settings),
     rateFeatures: [],
-    lastIndex: 0,
+    lastIndexes: new Map(),
     isClosed: false,
     closing: undefined,
     started: () => {},
@@ -446,29 +446,47 @@ async function call<Name extends CommandName>(
   const fault = optionFault(options, CALL_OPTIONS)
   if (fault !== '') throw badArgument(command, fault)
   const { deadlineMs = state.settings.deadlineMs, signal, watch } = options
-  const result = await makeCall(state.calls, {
-    command,
-    fields: withModes(state, command, fields, options) as RequestFields<CommandName>,
-    envelope: state.settings.isRouter ? envelopeOf(command, fields, options) : undefined,
-    deadlineMs: wholeNumber('deadlineMs', deadlineMs, DEADLINE_MS_MAX),
-    signal,
-    watch,
+  const { lastIndexes, world } = state
+  const envelope = state.settings.isRouter ? envelopeOf(command, fields, options) : undefined
+  const place = envelope?.segment ?? ''
+  const known = lastIndexes.get(place) ?? 0
+  const endMs = world.clock.monotonicMs() + wholeNumber('deadlineMs', deadlineMs, DEADLINE_MS_MAX)
+  const ask = (index: number | bigint) =>
+    makeCall(state.calls, {
+      command,
+      fields: withModes(state.settings, command, fields, options, index) as RequestFields<CommandName>,
+      envelope,
+      deadlineMs: Math.max(1, Math.ceil(endMs - world.clock.monotonicMs())),
+      signal,
+      watch,
+    })
+  const result = await ask(known).catch((error: unknown) => {
+    const isOurs = options.minIndex === undefined && !('minIndex' in fields)
+    if (!isOurs || known === 0 || (error as VacancyCallError).code !== 'UNKNOWN_INDEX') throw error
+    // The data are of another life, from before a restore, or of another shard: what this client knew says nothing.
+    if (lastIndexes.get(place) === known) lastIndexes.delete(place)
+    return ask(lastIndexes.get(place) ?? 0)
   })
   const index = 'appliedIndex' in result ? result.appliedIndex : 'index' in result ? result.index : undefined
-  if (index !== undefined && index > state.lastIndex) state.lastIndex = index
+  if (index !== undefined && index > (lastIndexes.get(place) ?? 0)) lastIndexes.set(place, index)
   return result as Result<Name>
 }
 
 /** The fields, with those that the options of the call and of the client add. */
-function withModes(state: State, command: CommandName, fields: object, options: CallOptions): object {
+function withModes(
+  { readYourWrites }: Settings,
+  command: CommandName,
+  fields: object,
+  options: CallOptions,
+  lastIndex: number | bigint,
+): object {
   const { maxStalenessMs, minIndex, linearizable } = options
-  const { readYourWrites } = state.settings
   const hasReadOptions = maxStalenessMs !== undefined || minIndex !== undefined || linearizable !== undefined
   if (COMMANDS[command].access !== 'read') {
     if (hasReadOptions) throw badArgument(command, `${command} is not a read and takes no read options`)
     return readYourWrites ? { ...fields, wantIndex: 1 } : fields
   }
-  const leastIndex = minIndex ?? (readYourWrites && !('minIndex' in fields) ? state.lastIndex : 0)
+  const leastIndex = minIndex ?? (readYourWrites && !('minIndex' in fields) ? lastIndex : 0)
   if (!hasReadOptions && leastIndex === 0) return fields
   return {
     ...fields,

@@ -416,6 +416,28 @@ describe('reading your own writes', () => {
   })
 })
 
+test.each(['its own', 'that of the call'])(
+  'an index that the data do not have is forgotten or reported: %s',
+  async (whose) => {
+    const { a, b, c, client } = await start({ readYourWrites: true })
+    const write = client.setPackage(NIGHT)
+    ;(await a.next()).answer({ index: 41 })
+    await write
+
+    const isOwn = whose === 'its own'
+    const read = isOwn ? client.propertyExists(HOTEL) : client.propertyExists(HOTEL, { minIndex: 41 })
+    const outcome = read.catch((error: { code: string }) => error.code)
+    const first = await firstOf(b, c)
+    expect(first.fields).toEqual({ ...HOTEL, minIndex: 41 })
+    first.refuse('UNKNOWN_INDEX: newest=7')
+    if (!isOwn) return expect(await outcome).toBe('UNKNOWN_INDEX')
+    const again = await firstOf(b, c)
+    expect(again.fields).toEqual(HOTEL)
+    again.answer({ exists: true })
+    expect(await outcome).toBe(true)
+  },
+)
+
 describe('connections', () => {
   test('a duplicate reply ends its connection, and its requests are retried', async () => {
     const shard = await start()

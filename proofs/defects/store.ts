@@ -35,6 +35,12 @@ export const STORE_DEFECTS: readonly Defect[] = [
     'stays/as-of-ignored': 'as-of.ts: const property → return value\n  const property',
     // A refused stay has taken the nights before the one that is sold out.
     'stays/partly-taken': 'apply-stays.ts: , isHold)) {\n → , isHold)) {\n        commit(context, plan)\n',
+    // An index of a former life of the data is believed.
+    'indexes/former-life': "client-index.ts: return index < firstIndex(memory) ? 'below' : → return",
+    // So is one of the future.
+    'indexes/of-the-future': "client-index.ts: if (index >= next) return 'above'\n → \n",
+    // Data that are restored count on from the indexes of the backup.
+    'indexes/count-on': 'client-index.ts: const begin = now > known ? now : → const begin = known > 0 ? known :',
     // Stays are not part of the state digest.
     'stays/not-in-digest':
       'stays.ts: store: Store, stay: number, sign: 1 | -1): void {\n → store: Store, stay: number, sign: 1 | -1): void {\n  return\n',

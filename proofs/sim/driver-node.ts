@@ -60,7 +60,7 @@ import { follow, type Wait, waited } from '../../engine/src/steps.ts'
 import { applyCommand } from '../../engine/src/store/apply.ts'
 import type { Applied } from '../../engine/src/store/apply-context.ts'
 import { memoryBudgetOf } from '../../engine/src/store/charge.ts'
-import { KIND, kindOfCommand, writeBytes } from '../../engine/src/store/command.ts'
+import { COMMAND_HEADER_BYTES, KIND, kindOfCommand, writeBytes } from '../../engine/src/store/command.ts'
 import { recordOf } from '../../engine/src/store/stays.ts'
 import {
   AS_OF_LEVEL,
@@ -761,6 +761,7 @@ function writeTo({ replica, host, machine, sink }: DriverNode, commands: readonl
       host.answer(token, { kind: 'none', reason: 'unknown command' })
       continue
     }
+    nameIndex(machine, bytes)
     const writer = beginProposal(proposals)
     writeBytes(writer, bytes, 0, bytes.length)
     endProposal(proposals, token)
@@ -773,6 +774,14 @@ function writeTo({ replica, host, machine, sink }: DriverNode, commands: readonl
   if (raft.lastIndex === lastIndex) return
   assert(raft.lastIndex === lastIndex + taken.length, 'a batch is accepted as a whole')
   for (const [n, token] of taken.entries()) host.world.proposed.set(`${lastIndex + 1 + n} ${term}`, token)
+}
+
+/** Sources name indexes as clients see them; some have one of the log, as from a former life of the data. */
+function nameIndex(machine: Machine, bytes: Uint8Array): void {
+  const view = viewOf(bytes)
+  if (kindOfCommand(view, 0) !== KIND.setAvailabilityAsOf) return
+  const index = view.getFloat64(COMMAND_HEADER_BYTES, true)
+  if (index % 8 !== 0) view.setFloat64(COMMAND_HEADER_BYTES, index + machine.indexBase(), true)
 }
 
 type Command = { readonly token: number; readonly bytes: Uint8Array }
@@ -813,7 +822,9 @@ function onAnswers(driver: DriverNode, answers: ArrayBuffer): void {
     const isAttached = view.getUint16(at + 6, true) !== 0
     next = at + ANSWER_BYTES + (isAttached ? 4 + view.getUint32(at + ANSWER_BYTES, true) : 0)
     const code = view.getUint8(at + 4)
-    const index = view.getFloat64(at + 8, true)
+    // Oracles have indexes of the log; a result from before the base was set has one.
+    const clientIndex = view.getFloat64(at + 8, true)
+    const index = clientIndex > machine.indexBase() ? clientIndex - machine.indexBase() : clientIndex
     const read = reads.get(token)
     if (read) {
       reads.delete(token)
@@ -824,7 +835,7 @@ function onAnswers(driver: DriverNode, answers: ArrayBuffer): void {
     }
     if (code === REFUSED.outcomeUnknown) host.answer(token, { kind: 'unknown', reason: 'outcome unknown' })
     else if (code >= REFUSED.overloaded) host.answer(token, { kind: 'none', reason: refusedText(code) ?? '' })
-    else host.answer(token, { kind: 'result', code, value: view.getUint8(at + 5), index })
+    else host.answer(token, { kind: 'result', code, value: view.getUint8(at + 5), index, clientIndex })
   }
 }
 

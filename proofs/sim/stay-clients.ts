@@ -263,7 +263,7 @@ function sendTo(
         if (answer.kind === 'none') onFailed(world.oracles, token)
         if (answer.kind !== 'result') return
         checkAcknowledged(world, token, answer)
-        if (answer.code === OUTCOME.done) onDone?.(answer.index)
+        if (answer.code === OUTCOME.done) onDone?.(answer.clientIndex ?? answer.index)
       })
     }
     runIn(world, process, 'request', commands.length, () => proposeAll(commands))

@@ -30,6 +30,7 @@ import {
   AS_OF_LEVEL,
   countsOf,
   digestOfWords,
+  INDEX_LEVEL,
   LEDGER_LEVEL,
   type Memory,
   STAYS_LEVEL,
@@ -99,6 +100,11 @@ export type StoreModel = {
   lastMaintenanceDay: number
   /** The feature level of apply. */
   level: number
+  /** First of the random words of the shard. */
+  genesis: number
+  /** What is added to indexes of the log for clients, and the first index with it. */
+  indexBase: number
+  indexBegin: number
   /** The content of bulk loads, by content digest. */
   readonly images: ReadonlyMap<string, StoreModel>
   readonly stays: StaysReference
@@ -119,6 +125,9 @@ export function createStoreModel(images: ReadonlyMap<string, StoreModel> = new M
     droppedBefore: 0,
     lastMaintenanceDay: 0,
     level: 0,
+    genesis: 0,
+    indexBase: 0,
+    indexBegin: 0,
     images,
     stays: createStaysReference(),
     counts: Object.fromEntries(MODEL_COUNTS.map((name) => [name, 0])) as ModelCounts,
@@ -130,7 +139,7 @@ export function createStoreModel(images: ReadonlyMap<string, StoreModel> = new M
 /** @param observed the result of the first replica; @returns the expected result */
 export function applyToModel(
   model: StoreModel,
-  index: number,
+  logIndex: number,
   bytes: Uint8Array,
   start: number,
   end: number,
@@ -140,6 +149,7 @@ export function applyToModel(
   openCommand(reader, bytes, start, end)
   result.code = OUTCOME.done
   result.value = 0
+  const index = logIndex + model.indexBase
   result.index = index
   const { stays } = model
   const hasStays = model.level >= STAYS_LEVEL && reader.kind !== KIND.digestCheck
@@ -255,6 +265,10 @@ function execute(model: StoreModel, observed: ModelResult): void {
       return setSetting(model)
     case KIND.featureLevel:
       return raiseLevel(model)
+    case KIND.genesis:
+      model.genesis = readU32(reader)
+      if (model.level >= INDEX_LEVEL) beginIndexes(model)
+      return
     case KIND.bulkLoad:
       return load(model, hex(reader.bytes.subarray(reader.at, reader.at + CONTENT_DIGEST_BYTES)))
     default: {
@@ -270,7 +284,25 @@ function execute(model: StoreModel, observed: ModelResult): void {
 function raiseLevel(model: StoreModel): void {
   const { level, reader, result, stays } = model
   model.level = Math.max(level, readU32(reader))
+  if (level < INDEX_LEVEL && model.level >= INDEX_LEVEL) beginIndexes(model)
   if (level >= STAYS_LEVEL && level < AS_OF_LEVEL && model.level >= AS_OF_LEVEL) enterAsOf(stays, result.index)
+}
+
+/** The entry begins another life of the data, at its time in microseconds, or above all indexes when that went back. */
+function beginIndexes(model: StoreModel): void {
+  const { reader, result, genesis } = model
+  const known = result.index
+  const nowUs = reader.timeMs * 1000
+  model.indexBegin = nowUs > known ? nowUs : known + Math.floor((genesis / 2 ** 32) * 2 ** 40)
+  model.indexBase += model.indexBegin - known
+  result.index = model.indexBegin
+}
+
+/** What is refused of an index that a source names. */
+function faultOf({ level, indexBegin, result }: StoreModel, asOf: number | undefined): number {
+  if (asOf === undefined || asOf === 0 || level < INDEX_LEVEL) return OUTCOME.done
+  if (asOf >= result.index) return OUTCOME.unknownIndex
+  return asOf < indexBegin ? OUTCOME.updateTooOld : OUTCOME.done
 }
 
 /** Of the settings, only the bytes of the ledger change what a command does. */
@@ -388,6 +420,8 @@ function changeAvailability(model: StoreModel): void {
   if (!found) return
   const hotel = property && hotelOf(property.id)
   if (hotel !== undefined) {
+    const fault = faultOf(model, asOf)
+    if (fault !== OUTCOME.done) return fail(model, fault)
     const changed = changeHotel(model.stays, reader.kind, hotel, room, day, amount, asOf)
     if (asOf !== undefined && changed.code === OUTCOME.done) model.counts.asOf++
     fail(model, changed.code, changed.left)

@@ -49,7 +49,15 @@ export type Program = {
 
 /** The result for a client. `none`: certainly in no log. */
 export type Answer =
-  | { readonly kind: 'result'; readonly code: number; readonly value: number; readonly index: number }
+  | {
+      readonly kind: 'result'
+      readonly code: number
+      readonly value: number
+      /** Of the log. */
+      readonly index: number
+      /** As clients see it, where that differs. */
+      readonly clientIndex?: number
+    }
   | { readonly kind: 'none' | 'unknown'; readonly reason: string }
 
 export type Action =

@@ -30,6 +30,7 @@ const KIND_OF_WIRE = {
   EXPIRED: 'request',
   CONFLICT: 'request',
   TOO_OLD: 'request',
+  UNKNOWN_INDEX: 'request',
   AUTH_ERROR: 'client',
   PARSE_ERROR: 'internal',
   '308': 'retry',
@@ -97,6 +98,7 @@ export const ERRORS = {
   expired: { ...reply('EXPIRED', 409), message: 'state={state}' },
   conflict: { ...reply('CONFLICT', 409), message: 'state={state}' },
   update_too_old: { ...reply('TOO_OLD', 410), message: 'oldest={oldest}' },
+  unknown_index: { ...reply('UNKNOWN_INDEX', 410), message: 'newest={newest}' },
   auth_error: { ...reply('AUTH_ERROR', 401), message: 'login required' },
   overloaded: {
     ...again('429', 429),

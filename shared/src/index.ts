@@ -33,6 +33,7 @@ export {
   sentence,
   VacancyError,
   WIRE_CODES,
+  wireText,
 } from './errors.ts'
 export { ID_RULE, parseId } from './ids.ts'
 export {

@@ -160,7 +160,7 @@ export function answerStayReads(replica: Replica, sink: number, batch: Uint8Arra
     const { code, frame } = isReadable
       ? replica.machine.stays.read(batch, at + 8, end)
       : { code: REFUSED.notServing, frame: undefined }
-    putAnswer(replica, sink, token, code, 0, replica.raft.applied)
+    putAnswer(replica, sink, token, code, 0, replica.raft.applied + replica.machine.indexBase())
     if (frame) attach(replica, sink, ATTACHED.frame, frame)
     at = end
   }

@@ -151,7 +151,7 @@ function applyBatch(replica: Replica, batch: EntryBatch): number {
       if (command === KIND.bulkLoad && !takeLoad(replica, index, batch.bytes, start)) return i
       if (command !== KIND.digestCheck) replica.changedIndex = index
       result = replica.machine.apply(index, batch.bytes, start, start + length)
-      if (result.index !== index) replica.repeats++
+      if (result.index !== index + replica.machine.indexBase()) replica.repeats++
       answer(replica, index, result)
     } else answer(replica, index, undefined)
     if (hasOrphans) settleOrphans(replica, index, entryTerm(view, at), result)

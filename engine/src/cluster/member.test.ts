@@ -50,6 +50,7 @@ const machineOf = (knobs: Knobs) => ({
   lacksSparePages: () => false,
   hurrySnapshot: () => undefined,
   featureLevel: () => knobs.level,
+  indexBase: () => 0,
   budgetUse: () => ({ budgetBytes: knobs.budgetBytes, chargedBytes: 0, leftBytes: 0 }),
   stays: { nextDeadlineMs: () => Number.POSITIVE_INFINITY, admits: () => true },
   time: {

@@ -98,6 +98,7 @@ export function createMember(parts: MemberParts, options: MemberOptions): Member
       readIndex: (context) => readIndex(raft, context),
       applied: () => raft.applied,
       commit: () => raft.commit,
+      indexBase: () => replica.machine.indexBase(),
       answer: (sink, token, code, index) => answerRead(replica, sink, token, code, index),
       heartbeatMs,
       // 48 random bits: a reply to a request of an earlier process never matches one of this process.

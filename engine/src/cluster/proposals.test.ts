@@ -72,6 +72,7 @@ function createBench(voters: readonly number[] = [1]) {
       ...{ orderTables: () => [].values(), sweep: () => false, hasDeleted: () => false, prepareDeletes: nothing },
       ...{ lacksSparePages: () => false, hurrySnapshot: nothing },
       featureLevel: () => state.level,
+      indexBase: () => 0,
       budgetUse: () => ({ budgetBytes: state.budgetBytes, chargedBytes: 0, leftBytes: 0 }),
       time: {
         noteDay: nothing,

@@ -26,6 +26,7 @@ function start(options: { refuses?: DropReason } = {}) {
     refuses: options.refuses,
     applied: 10,
     commit: 10,
+    base: 0,
     answers: new Map<number, { code: number; index: number; sink: number }>(),
   }
   const reads = createReads({
@@ -37,6 +38,7 @@ function start(options: { refuses?: DropReason } = {}) {
     },
     applied: () => core.applied,
     commit: () => core.commit,
+    indexBase: () => core.base,
     answer: (sink, token, code, index) => {
       expect(core.answers.has(token)).toBe(false)
       core.answers.set(token, { code, index, sink })
@@ -201,15 +203,13 @@ describe('linearizable reads', () => {
     expect(reads.inFlight.size).toBe(0)
   })
 
-  test('with a least index wait for the greater of both', () => {
+  test('with a least index that no entry has are refused', () => {
     const node = start()
-    requestReads(node.reads, 0, Float64Array.of(1, 1, 15))
-    onReadState(node.reads, FIRST, 10)
-    expect(node.core.answers.size).toBe(0)
+    requestReads(node.reads, 0, Float64Array.of(1, 1, 12, 2, 1, 15))
+    onReadState(node.reads, FIRST, 12)
+    applyTo(node, 12)
 
-    applyTo(node, 15)
-
-    expect(node.core.answers.get(1)?.code).toBe(0)
+    expect([1, 2].map((token) => node.core.answers.get(token)?.code)).toEqual([0, REFUSED.unknownIndex])
   })
 
   test('an index below the commit index at the request is a bug in the core', () => {
@@ -246,6 +246,22 @@ describe('reads with a least index', () => {
     applyTo(node, 20)
 
     expect([...node.core.answers.keys()]).toEqual([2, 4, 3, 1])
+  })
+
+  test('are refused when no entry of the shard has it, as after a restore', () => {
+    const node = start()
+    const { core, reads } = node
+    core.base = 1_000
+    requestReads(reads, 0, Float64Array.of(...atIndex(1, 1_012), ...atIndex(2, 1_013), ...linearizable(3)))
+    requestReads(reads, 0, atIndex(4, 10))
+    expect(core.answers.get(4)).toEqual({ code: 0, index: 1_010, sink: 0 })
+
+    onReadState(reads, FIRST, 12)
+    expect(core.answers.size).toBe(1)
+    applyTo(node, 12)
+
+    const codes = [1, 2, 3].map((token) => core.answers.get(token)?.code)
+    expect(codes).toEqual([0, REFUSED.unknownIndex, 0])
   })
 
   test('are redirected to the leader after 200 ms', () => {
@@ -316,6 +332,8 @@ function run(script: readonly Step[]): string[] {
   let applied = 1
   let token = 0
   const promised = new Map<number, number>()
+  /** Of each read the least index, and the greatest one that anybody knew when it came. */
+  const known = new Map<number, { readonly minIndex: number; readonly acknowledged: number }>()
   const history: { readonly ms: number; readonly acknowledged: number }[] = []
   let rounds: { readonly context: number; readonly from: number }[] = []
   const reads: Reads = createReads({
@@ -326,10 +344,14 @@ function run(script: readonly Step[]): string[] {
     },
     applied: () => applied,
     commit: () => applied,
+    indexBase: () => 0,
     answer: (_sink, of, code) => {
       const least = promised.get(of)
       if (least === undefined) faults.push(`read ${of} is answered twice`)
       promised.delete(of)
+      const { minIndex, acknowledged: told } = known.get(of) ?? { minIndex: 0, acknowledged: 0 }
+      if (code === REFUSED.unknownIndex && minIndex <= told)
+        faults.push(`read ${of} is refused, but ${minIndex} exists`)
       if (code === 0 && applied < (least ?? 0)) faults.push(`read ${of} is served at ${applied}, below ${least}`)
     },
     heartbeatMs: HEARTBEAT_MS,
@@ -346,6 +368,7 @@ function run(script: readonly Step[]): string[] {
     } else if (step.do === 'read') {
       const minIndex = step.ahead === 0 ? 0 : applied + step.ahead
       promised.set(++token, Math.max(minIndex, step.isLinearizable ? acknowledged : 0))
+      known.set(token, { minIndex, acknowledged })
       requestReads(reads, 0, Float64Array.of(token, step.isLinearizable ? 1 : 0, minIndex))
     } else if (rounds.length > 0) {
       const round = rounds[step.which % rounds.length] as (typeof rounds)[number]

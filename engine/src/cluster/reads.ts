@@ -11,7 +11,9 @@
  * here, so is everything acknowledged before the round was sent. That moment is the freshness of the node, measured by
  * one clock alone.
  *
- * A read with a least index waits for that index only and needs no round.
+ * A read with a least index waits for that index only. If this node does not know the index to be committed, a round
+ * shows whether the shard has it: whoever knows an index was told so before, and a confirmed index is not below it. An
+ * index that no entry has is of another life of the data.
  *
  * The driver owns the core: after every call that may start a round it takes the ready work (`pump`).
  */
@@ -46,7 +48,9 @@ export type ReadsParts = {
   /** Applied, and published to the readers of this node. */
   readonly applied: () => number
   readonly commit: () => number
-  /** Code 0: may be served at `index`; else one of REFUSED. */
+  /** What is added to an index of the log for clients. */
+  readonly indexBase: () => number
+  /** Code 0: may be served at `index`, as clients see it; else one of REFUSED. */
   readonly answer: (sink: number, token: number, code: number, index: number) => void
   readonly heartbeatMs: number
   /**
@@ -62,7 +66,9 @@ type WaitingRead = {
   readonly sink: number
   readonly token: number
   readonly isLinearizable: boolean
-  /** Index to apply before the reply; grows with the index of its round. */
+  /** As clients see it; 0 for none. */
+  readonly minIndex: number
+  /** Index of the log to apply before the reply; of a linearizable read known with its round. */
   index: number
   readonly deadlineMs: number
 }
@@ -126,13 +132,14 @@ function takeRead(
   isLinearizable: boolean,
   minIndex: number,
 ): void {
-  if (!isLinearizable && minIndex <= reads.applied()) return reads.answer(sink, token, 0, reads.applied())
+  const index = minIndex - reads.indexBase()
+  if (!isLinearizable && index <= reads.applied()) return reads.answer(sink, token, 0, servedIndex(reads))
   if (reads.waiting.size >= READ_LIMITS.waiting) return reads.answer(sink, token, REFUSED.overloaded, 0)
   const waitMs = isLinearizable ? READ_LIMITS.linearizableWaitMs : READ_LIMITS.minIndexWaitMs
-  const read = { sink, token, isLinearizable, index: minIndex, deadlineMs: nowMs + waitMs }
+  const read = { sink, token, isLinearizable, minIndex, index, deadlineMs: nowMs + waitMs }
   reads.waiting.add(read)
-  if (isLinearizable) reads.pending.push(read)
-  else putInOrder(reads, read)
+  if (!isLinearizable) putInOrder(reads, read)
+  if (isLinearizable || index > reads.commit()) reads.pending.push(read)
 }
 
 /** Sends a round for all pending reads. At the limit of rounds in flight, the next reply sends it. */
@@ -158,10 +165,11 @@ export function onReadState(reads: Reads, context: number, index: number): void 
   const applied = reads.applied()
   if (index <= applied) reads.freshMs = Math.max(reads.freshMs, round.sentMs)
   else reads.unapplied.push({ index, sentMs: round.sentMs })
-  for (const read of round.reads) {
-    if (!reads.waiting.has(read)) continue
-    // The read waits for the confirmed index (docs/design/consensus.md#reads).
-    read.index = Math.max(read.index, index)
+  const waiting = round.reads.filter((read) => reads.waiting.has(read))
+  takeOut(reads, new Set(waiting.filter(({ isLinearizable }) => !isLinearizable)))
+  for (const read of waiting) {
+    // The read waits for the confirmed index (docs/design/consensus.md#reads). A least index is not above it.
+    read.index = index
     if (read.index <= applied) release(reads, read)
     else putInOrder(reads, read)
   }
@@ -181,7 +189,8 @@ function dropRound(reads: Reads, context: number, reason: DropReason): void {
   const round = reads.inFlight.get(context)
   reads.inFlight.delete(context)
   const code = reason === 'overloaded' ? REFUSED.overloaded : REFUSED.noLeader
-  for (const read of round?.reads ?? []) settle(reads, read, code, 0)
+  // A read with a least index still waits for that: it may be applied without a round.
+  for (const read of round?.reads ?? []) if (read.isLinearizable) settle(reads, read, code, 0)
 }
 
 /** Entries were applied and published. */
@@ -241,8 +250,20 @@ export function refuseReads(reads: Reads, code: number): void {
   for (const round of reads.inFlight.values()) round.reads = []
 }
 
+/** The applied index as clients see it. */
+function servedIndex(reads: Reads): number {
+  return reads.applied() + reads.indexBase()
+}
+
 function release(reads: Reads, read: WaitingRead): void {
-  settle(reads, read, 0, Math.max(read.index, reads.applied()))
+  const served = servedIndex(reads)
+  settle(reads, read, read.minIndex > served ? REFUSED.unknownIndex : 0, served)
+}
+
+function takeOut({ ordered }: Reads, out: ReadonlySet<WaitingRead>): void {
+  if (out.size === 0) return
+  const left = ordered.filter((read) => !out.has(read))
+  ordered.splice(0, ordered.length, ...left)
 }
 
 function settle(reads: Reads, read: WaitingRead, code: number, index: number): void {

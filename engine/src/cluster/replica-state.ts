@@ -50,6 +50,8 @@ export type StateMachine = {
   readonly prepareDeletes: () => void
   /** Rules that apply follows (store.ts). */
   readonly featureLevel: () => number
+  /** What is added to an index of the log for clients (store/client-index.ts). */
+  readonly indexBase: () => number
   readonly budgetUse: () => BudgetUse
   readonly stays: StaysOfMachine
   /** Whether the next command must wait until the running snapshot is written. */

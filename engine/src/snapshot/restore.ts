@@ -5,6 +5,7 @@
 
 import { assert, dayOf } from '@vacancy/shared'
 import { propertyCharge } from '../store/charge.ts'
+import { endIndexes } from '../store/client-index.ts'
 import { internText, NAMES, type NameKind } from '../store/dictionary.ts'
 import { DAY_SLOTS, PLANE, PROPERTY_TABLE, REPLICATED_CELLS, ROOMS, SEGMENT, STATE, TABLE } from '../store/layout.ts'
 import { adoptPlane, createPlane } from '../store/planes.ts'
@@ -195,10 +196,11 @@ export function finishStore(
 /**
  * A shard that starts from a snapshot is a new one: the random bits that identify it are drawn again and come with
  * its log (docs/design/consensus.md#formation). Otherwise two shards restored from one file would have the same
- * identity.
+ * identity. So are its indexes.
  */
 export function forgetGenesis(store: Store): void {
   for (let cell = 0; cell < 4; cell++) setState(store, STATE.genesis + cell, 0)
+  endIndexes(store)
 }
 
 /** State that a bulk load keeps (docs/design/consensus.md#log-commands). */

@@ -17,7 +17,7 @@ export type Applied = {
   code: number
   /** New availability; what is left, for overflow and underflow. */
   value: number
-  /** Log index at which the command took effect; an earlier one for a retry. */
+  /** Index at which the command took effect, as clients see it; an earlier one for a retry. */
   index: number
   /** Explanation of a refusal, instead of that of its code; '' for none. */
   detail: string

@@ -15,6 +15,7 @@ import {
   readRoomType,
 } from './apply-context.ts'
 import { baseAsOf, knownFrom } from './as-of.ts'
+import { foreignIndex, oldestIndex } from './client-index.ts'
 import { GIVEN, KIND, OUTCOME, readF64, readName, readU8, readU32 } from './command.ts'
 import { dictionaryGrowthBytes, findName, internName, NAMES } from './dictionary.ts'
 import { measurePackage } from './growth.ts'
@@ -40,7 +41,7 @@ export function setPackage(context: ApplyContext): void {
   const nameStart = readName(reader)
   if (!inWindow(context, day)) return
   if (property === 0) return fail(context, OUTCOME.unknownProperty)
-  if (isTooOld(context, asOf)) return
+  if (isRefused(context, asOf)) return
   let roomType = findName(memory, NAMES.roomType, reader.bytes, nameStart, reader.at)
   let room = findRoom(memory, property, roomType)
   const isMeasured = featureLevel(memory) >= 1
@@ -95,12 +96,19 @@ function readAsOf({ reader, store }: ApplyContext): number | undefined {
   return readF64(reader)
 }
 
-/** Refuses a value when bookings since its index may have been dropped from the ledger. */
-function isTooOld(context: ApplyContext, asOf: number | undefined): boolean {
+/**
+ * Refuses a value as of an index of another life of the data, and when bookings since its index may have been dropped
+ * from the ledger.
+ */
+function isRefused(context: ApplyContext, asOf: number | undefined): boolean {
   if (asOf === undefined) return false
-  const oldest = knownFrom(context.store.memory)
-  if (asOf >= oldest) return false
-  fail(context, OUTCOME.updateTooOld, 0, `oldest=${oldest}`)
+  const { applied, store } = context
+  const foreign = foreignIndex(store.memory, asOf, applied.index)
+  const known = knownFrom(store.memory)
+  const oldest = foreign === 'below' ? Math.max(known, oldestIndex(store.memory, applied.index)) : known
+  if (foreign === 'above') fail(context, OUTCOME.unknownIndex, 0, `newest=${applied.index - 1}`)
+  else if (asOf < oldest) fail(context, OUTCOME.updateTooOld, 0, `oldest=${oldest}`)
+  else return false
   return true
 }
 
@@ -136,7 +144,7 @@ export function changeAvailability(context: ApplyContext): void {
   const day = readU32(reader)
   const amount = readU8(reader)
   const roomType = readRoomType(context)
-  if (!inWindow(context, day) || !findNight(context, property, roomType, day) || isTooOld(context, asOf)) return
+  if (!inWindow(context, day) || !findNight(context, property, roomType, day) || isRefused(context, asOf)) return
   const left = night.lo & 0xff
   const { store } = context
   const holds = nightOf(store, property + PROPERTY.id, roomType, day)

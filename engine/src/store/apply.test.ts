@@ -1,6 +1,7 @@
 /** What every log entry does besides its command: outcome, shard time, request keys, digest marks and their checks. */
 import { formatDay } from '@vacancy/shared'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { forgetGenesis } from '../snapshot/restore.ts'
 import { TODAY } from '../testing/model.ts'
 import { ask, createNodeInMemory, type LooseFields, restartEmpty } from '../testing/node-in-memory.ts'
 import { plainPutWord } from '../testing/search-reference.ts'
@@ -23,11 +24,13 @@ import { STATE } from './layout.ts'
 import { unorderedTables } from './row-order.ts'
 import { settingFault, staySettings } from './stay-settings.ts'
 import {
+  appliedIndex,
   countsOf,
   type Digest,
   FEATURE_LEVEL,
   featureLevel,
   latestTime,
+  publish,
   setState,
   state,
   stateDigest,
@@ -81,10 +84,14 @@ const drop = (day: number, reason: number, entry: Entry = {}) =>
     },
     entry,
   )
-const genesis = (words: readonly number[]) =>
-  apply(KIND.genesis, (writer) => {
-    for (const word of words) writeU32(writer, word)
-  })
+const genesis = (words: readonly number[], entry: Entry = {}) =>
+  apply(
+    KIND.genesis,
+    (writer) => {
+      for (const word of words) writeU32(writer, word)
+    },
+    entry,
+  )
 const check = (index: number, { lo, hi }: Digest, entry: Entry = {}) =>
   apply(
     KIND.digestCheck,
@@ -229,6 +236,35 @@ describe('the feature level', () => {
     const text = `feature level ${next} is newer than this program, which supports ${FEATURE_LEVEL}`
     expect(() => level(next)).toThrow(text)
     expect(featureLevel(memory)).toBe(0)
+  })
+})
+
+describe('indexes that clients see', () => {
+  test('begin at the time of the log in microseconds, and count on from there', () => {
+    expect(level(FEATURE_LEVEL).index).toBe(NOW_MS * 1000)
+
+    expect(idle({}).index).toBe(NOW_MS * 1000 + 1)
+    publish(store, node.index)
+    expect(appliedIndex(memory)).toBe(NOW_MS * 1000 + 1)
+  })
+
+  test('are those of the log below feature level 5', () => {
+    level(FEATURE_LEVEL - 1)
+
+    expect(idle({}).index).toBe(node.index)
+  })
+
+  test.each([
+    ['later', 1_000, (NOW_MS + 1_000) * 1000],
+    // Half of the greatest leap: the first random bit of the genesis is set.
+    ['with the clock set back', -86_400_000, NOW_MS * 1000 + 4 + 2 ** 39],
+  ])('of a life that is formed from these data %s are above all of this one', (_, laterMs, first) => {
+    level(FEATURE_LEVEL)
+    for (let n = 0; n < 3; n++) idle({})
+    forgetGenesis(store)
+
+    expect(genesis([2 ** 31, 0, 0, 1], { timeMs: NOW_MS + laterMs }).index).toBe(first)
+    expect(idle({ timeMs: NOW_MS + laterMs }).index).toBe(first + 1)
   })
 })
 

@@ -11,6 +11,7 @@ import { deleteProperty, deleteRoom, deleteSegment, propertyDigest, setProperty 
 import { confirmStay, countRefusal, keepLedger, releaseStay, takeStay } from './apply-stays.ts'
 import { enterAsOf } from './as-of.ts'
 import { worstCapacity } from './charge.ts'
+import { beginIndexes } from './client-index.ts'
 import { CONTENT_DIGEST_BYTES, KIND, OUTCOME, openCommand, readBytes, readF64, readU8, readU32 } from './command.ts'
 import { nameHash, packageHash, roomHash } from './digest.ts'
 import { capacityFor, PROPERTY, PROPERTY_TABLE, ROOMS, STATE, TABLE } from './layout.ts'
@@ -30,6 +31,8 @@ import {
   FEATURE_LEVEL,
   featureLevel,
   hasGenesis,
+  INDEX_LEVEL,
+  indexBase,
   LEDGER_LEVEL,
   latestTime,
   type Memory,
@@ -62,7 +65,7 @@ export function applyCommand(
   openCommand(reader, bytes, start, end)
   applied.code = OUTCOME.done
   applied.value = 0
-  applied.index = index
+  applied.index = index + indexBase(store.memory)
   applied.detail = ''
   applied.stay = 0
   // From feature level 1 on a check changes nothing, so that the digest of an idle shard is constant.
@@ -124,7 +127,7 @@ function executeOnce(context: ApplyContext, index: number): void {
     settleSession(store, session)
     return evictSessions(store)
   }
-  storeResult(store, session, number, applied.code, applied.value, index, low, high)
+  storeResult(store, session, number, applied.code, applied.value, applied.index, low, high)
 }
 
 function execute(context: ApplyContext, index: number): void {
@@ -161,6 +164,7 @@ function execute(context: ApplyContext, index: number): void {
       return
     case KIND.genesis:
       for (let cell = 0; cell < 4; cell++) setState(context.store, STATE.genesis + cell, readU32(context.reader))
+      if (featureLevel(context.store.memory) >= INDEX_LEVEL) beginLife(context, index)
       return
     case KIND.digestCheck:
       return checkDigest(context, index)
@@ -181,7 +185,7 @@ function execute(context: ApplyContext, index: number): void {
     case KIND.holdStay:
     case KIND.confirmStay:
     case KIND.releaseStay:
-      return executeStay(context, index)
+      return executeStay(context)
     case KIND.expireHolds:
       // What every entry does first is all of it.
       return
@@ -192,8 +196,19 @@ function execute(context: ApplyContext, index: number): void {
   }
 }
 
-function executeStay(context: ApplyContext, index: number): void {
+/**
+ * The data begin another life: a shard was formed from them, or they come from a program that told no life from
+ * another. The random bits are those of the genesis.
+ */
+function beginLife(context: ApplyContext, index: number): void {
+  const { store, applied, reader } = context
+  const random = state(store.memory, STATE.genesis) / 2 ** 32
+  applied.index = beginIndexes(store, index, reader.timeMs, random)
+}
+
+function executeStay(context: ApplyContext): void {
   const { kind } = context.reader
+  const { index } = context.applied
   assert(featureLevel(context.store.memory) >= STAYS_LEVEL, 'stays are logged from their feature level on')
   if (kind === KIND.confirmStay) confirmStay(context, index)
   else if (kind === KIND.releaseStay) releaseStay(context, index)
@@ -218,7 +233,8 @@ function raiseFeatureLevel(context: ApplyContext, index: number): void {
   assert(level <= FEATURE_LEVEL, `feature level ${level} is newer than this program, which supports ${FEATURE_LEVEL}`)
   if (featureLevel(store.memory) < 1) enterLevel1(store)
   // Levels 2 and 3 add commands and change no rule of earlier ones.
-  if (level >= AS_OF_LEVEL) enterAsOf(store, index)
+  if (level >= INDEX_LEVEL) beginLife(context, index)
+  if (level >= AS_OF_LEVEL) enterAsOf(store, context.applied.index)
   if (level >= LEDGER_LEVEL && featureLevel(store.memory) < LEDGER_LEVEL) {
     relistSettled(store, () => setState(store, STATE.featureLevel, level))
     clampSettled(store, context.reader.timeMs)

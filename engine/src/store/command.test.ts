@@ -174,7 +174,8 @@ test('the numbers of kinds and outcomes, and the texts of outcomes', () => {
     17 expired EXPIRED
     18 conflict CONFLICT
     19 updateTooOld TOO_OLD
-    20 overflowHeld OVERFLOW: availability would pass 255 with the rooms on hold, 7 are left"
+    20 overflowHeld OVERFLOW: availability would pass 255 with the rooms on hold, 7 are left
+    21 unknownIndex UNKNOWN_INDEX"
   `)
   for (const code of [-1, rows.length]) expect(() => outcomeText(code, 0)).toThrow('outcomes are numbered')
 })

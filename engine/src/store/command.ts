@@ -83,6 +83,7 @@ const OUTCOMES = [
   { wire: 'CONFLICT', text: '' },
   { wire: 'TOO_OLD', text: '' },
   { wire: 'OVERFLOW', text: 'availability would pass 255 with the rooms on hold, {value} are left' },
+  { wire: 'UNKNOWN_INDEX', text: '' },
 ] as const
 
 export const OUTCOME = {
@@ -108,6 +109,8 @@ export const OUTCOME = {
   updateTooOld: 19,
   /** From feature level 4 on, instead of `overflow` when rooms are on hold. */
   overflowHeld: 20,
+  /** From feature level 5 on: the index that a source names is of another life of the data. */
+  unknownIndex: 21,
 } as const
 
 /** @param detail instead of the text of the outcome; '' for none */

@@ -30,7 +30,7 @@ export const CONTROL = {
   snapshotEpoch: 4,
   /** 1 while a snapshot reads the pages. */
   snapshotActive: 5,
-  /** Applied log index, low and high half. Readers use appliedIndex(). */
+  /** Applied index as clients see it, low and high half. Readers use appliedIndex(). */
   appliedLow: 6,
   appliedHigh: 7,
   /** Bytes of the gap between the regions, in units of 4 KiB. */
@@ -122,6 +122,11 @@ export const STATE = {
   /** From this index on the ledger knows all bookings (as-of.ts). */
   knownFromLow: 85,
   knownFromHigh: 86,
+  /** What is added to indexes of the log for clients, and the first index with it (client-index.ts); 0 below level 5. */
+  indexBaseLow: 88,
+  indexBaseHigh: 89,
+  indexBeginLow: 90,
+  indexBeginHigh: 91,
   /** The last command that set shard time (SET_TIME); zero before the first. */
   setTime: 96,
   /** One record per day slot: day, packages, digest low, digest high. */

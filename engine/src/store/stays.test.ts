@@ -20,7 +20,7 @@ import { findName } from './dictionary.ts'
 import { NAMES } from './layout.ts'
 import { segmentOf, tableOf } from './segment.ts'
 import { encodeSetting } from './stay-settings.ts'
-import { countsOf, FEATURE_LEVEL, featureLevel, type Store, stateDigest } from './store.ts'
+import { AS_OF_LEVEL, countsOf, FEATURE_LEVEL, featureLevel, type Store, stateDigest } from './store.ts'
 import { versionOf } from './version.ts'
 
 const SEED = Number(process.env['VACANCY_SEED'] ?? Math.floor(Math.random() * 2 ** 24))
@@ -471,7 +471,7 @@ describe('absolute values of a source that knows bookings up to an index', () =>
 
     expect(setAsOf(3, 1, old).error).toBe('VALIDATION_ERROR')
     const before = old.index
-    raiseFeatureLevel(old)
+    raiseFeatureLevel(old, AS_OF_LEVEL)
     expect(setAsOf(3, before, old)).toMatchObject({ error: 'TOO_OLD', text: `TOO_OLD: oldest=${before + 1}` })
     expect(setAsOf(3, before + 1, old).value).toBe(3)
   })

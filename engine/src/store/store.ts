@@ -178,7 +178,7 @@ export function state(memory: Memory, cell: number): number {
 }
 
 /** The level of the apply rules: 0 is version 0.1.0, FEATURE_LEVEL the newest known to this program. */
-export const FEATURE_LEVEL = 4
+export const FEATURE_LEVEL = 5
 
 /** From this level on a shard has stays (docs/design/stays.md). */
 export const STAYS_LEVEL = 2
@@ -191,6 +191,9 @@ export const AS_OF_LEVEL = 3
  * was taken, stays are remembered until after their last night, and holds outlive a refresh (docs/design/stays.md#rules).
  */
 export const LEDGER_LEVEL = 4
+
+/** From this level on indexes tell one life of the data from another (docs/design/consensus.md#indexes). */
+export const INDEX_LEVEL = 5
 
 export function featureLevel(memory: Memory): number {
   return state(memory, STATE.featureLevel)
@@ -344,16 +347,27 @@ function waitForReaders(store: Store): void {
 }
 const READER_WAITS_MAX = 2_000
 
+/** What is added to an index of the log for clients (client-index.ts). */
+export function indexBase(memory: Memory): number {
+  return state(memory, STATE.indexBaseHigh) * 2 ** 32 + state(memory, STATE.indexBaseLow)
+}
+
+/** The high half of the applied index while both halves change. */
+const CHANGING = 0xffff_ffff
+
 /**
- * Ends a batch: publishes everything up to `index` to readers, reclaims freed memory, and updates the words that
+ * Ends a batch: publishes everything up to `index` of the log to readers, reclaims freed memory, and updates the words that
  * report the memory left.
  */
 export function publish(store: Store, index: number): void {
   const { memory, writer } = store
   reclaim(store)
   const free = writer.gap.high - writer.gap.low
-  Atomics.store(memory.u32, CONTROL.appliedHigh, Math.floor(index / 2 ** 32))
-  Atomics.store(memory.u32, CONTROL.appliedLow, index >>> 0)
+  const applied = index + indexBase(memory)
+  const high = Math.floor(applied / 2 ** 32)
+  if (high !== memory.u32[CONTROL.appliedHigh]) Atomics.store(memory.u32, CONTROL.appliedHigh, CHANGING)
+  Atomics.store(memory.u32, CONTROL.appliedLow, applied >>> 0)
+  Atomics.store(memory.u32, CONTROL.appliedHigh, high)
   Atomics.store(memory.u32, CONTROL.freeUnits, free >>> UNIT_SHIFT)
   Atomics.store(memory.u32, CONTROL.recordUnits, writer.records.usedBytes / 2 ** UNIT_SHIFT)
   Atomics.store(memory.u32, CONTROL.planeUnits, writer.planes.usedBytes / 2 ** UNIT_SHIFT)
@@ -389,11 +403,12 @@ export function noteShardDay(memory: Memory, day: number): void {
   Atomics.store(memory.u32, CONTROL.today, day)
 }
 
+/** The applied index as clients see it. */
 export function appliedIndex(memory: Memory): number {
   for (;;) {
     const high = Atomics.load(memory.u32, CONTROL.appliedHigh)
     const low = Atomics.load(memory.u32, CONTROL.appliedLow)
-    if (high === Atomics.load(memory.u32, CONTROL.appliedHigh)) return high * 2 ** 32 + low
+    if (high !== CHANGING && high === Atomics.load(memory.u32, CONTROL.appliedHigh)) return high * 2 ** 32 + low
   }
 }
 

@@ -341,7 +341,7 @@ test.each<[string, RoleCode, boolean, boolean, readonly unknown[]]>([
 
 // Reads that wait
 
-test('a standalone node waits 200 ms for the index of a read, and then redirects', () => {
+test('a standalone node waits 200 ms for the index of a read, and then refuses it', () => {
   const client = connect()
   const index = node.index + 1
   client.send(exists(1, 'inn', { minIndex: index - 1 }), exists(2, 'inn', { minIndex: index }), exists(3))
@@ -351,7 +351,7 @@ test('a standalone node waits 200 ms for the index of a read, and then redirects
   client.seen.nowMs = 1_200
   checkTimes(client.connection, 1_200, 0)
   expect(replies(client).slice(1)).toEqual([
-    [2, '308'],
+    [2, `UNKNOWN_INDEX: newest=${index - 1}`],
     [3, true],
   ])
 })

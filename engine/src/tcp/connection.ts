@@ -15,7 +15,7 @@
  */
 
 import type { Socket } from 'node:net'
-import { assert } from '@vacancy/shared'
+import { assert, wireText } from '@vacancy/shared'
 import {
   type CommandSpec,
   createFrameSplitter,
@@ -477,7 +477,12 @@ function goOn(connection: Connection, held: Held, command: CommandSpec): void {
   if (command.access === 'write') propose(connection, command, correlationId)
   else if (thread.cells) readInShard(connection, thread.cells, command, held)
   else if (isApplied(thread, command)) read(connection, command, held, 0)
-  else replyError(connection, correlationId, command.code, '308')
+  else replyError(connection, correlationId, command.code, unknownIndex(thread))
+}
+
+/** Nobody was told of an index that a node alone has not applied: it is of another life of the data. */
+function unknownIndex({ memory }: ServingThread): string {
+  return wireText('unknown_index', { newest: appliedIndex(memory) })
 }
 
 function isApplied({ dispatcher }: ServingThread, command: CommandSpec): boolean {
@@ -538,7 +543,8 @@ function answerPending(connection: Connection, pending: PendingRead, code: numbe
   const waitedMs = thread.monotonicMs() - since
   countDuration(thread.counters, command.code, 0, waitedMs / 1000)
   const isUnavailable = thread.cells !== undefined && roleOf(thread.cells) === ROLE.unavailable
-  const refusal = code !== 0 ? refusedText(code) : isUnavailable ? '503' : undefined
+  const refused = code === REFUSED.unknownIndex ? unknownIndex(thread) : refusedText(code)
+  const refusal = code !== 0 ? refused : isUnavailable ? '503' : undefined
   if (refusal !== undefined) return replyError(connection, correlationId, command.code, refusal)
   const applied = appliedIndex(thread.memory)
   assert(applied >= index, 'readers see the index that the replica has applied')

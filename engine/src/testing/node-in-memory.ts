@@ -22,7 +22,17 @@ import {
   writeU8,
   writeU32,
 } from '../store/command.ts'
-import { clearStore, createStore, FEATURE_LEVEL, publish, type Store, scratchOf } from '../store/store.ts'
+import { STATE } from '../store/layout.ts'
+import {
+  clearStore,
+  createStore,
+  FEATURE_LEVEL,
+  INDEX_LEVEL,
+  publish,
+  type Store,
+  scratchOf,
+  setState,
+} from '../store/store.ts'
 import {
   answerRead,
   createDispatcher,
@@ -194,6 +204,12 @@ export function restartEmpty(node: NodeInMemory, day: number): void {
 /** From now on, apply uses the newest rules. */
 export function raiseFeatureLevel(node: NodeInMemory, level = FEATURE_LEVEL): void {
   applyOwn(node, KIND.featureLevel, (writer) => writeU32(writer, level))
+  if (level < INDEX_LEVEL) return
+  // As if the clock had not reached 1970: tests name indexes of the log.
+  const { store, index } = node
+  for (const cell of [STATE.indexBaseLow, STATE.indexBaseHigh, STATE.indexBeginHigh]) setState(store, cell, 0)
+  setState(store, STATE.indexBeginLow, index)
+  publish(store, index)
 }
 
 /** Logs a memory budget, bytes. */

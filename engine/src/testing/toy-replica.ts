@@ -179,6 +179,7 @@ export function startToy(disk: SimulatedDisk, options: ToyOptions = {}): ToyRepl
         isUnordered: () => false,
         orderTables: () => [].values(),
         sweep: () => false,
+        indexBase: () => 0,
         featureLevel: () => options.featureLevel ?? 0,
         stays: NO_STAYS,
         hasDeleted: () => false,

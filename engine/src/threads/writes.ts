@@ -31,6 +31,8 @@ export const REFUSED = {
   transferring: 247,
   /** A read requires an index that was not applied in time. */
   notCaughtUp: 248,
+  /** A read requires an index that no entry of this shard has: it is of another life of the data. */
+  unknownIndex: 249,
 } as const
 
 const REFUSED_TEXT: { readonly [code: number]: string } = {

@@ -50,6 +50,7 @@ export const STATUS_OF_CODE: { readonly [code: string]: Row } = {
   EXPIRED: { status: 409 },
   CONFLICT: { status: 409 },
   TOO_OLD: { status: 410 },
+  UNKNOWN_INDEX: { status: 410 },
   FORBIDDEN: { status: 403 },
   AUTH_ERROR: { status: 502 },
   // The proxy wrote the request, so it is not the client's mistake.
