@@ -23,7 +23,7 @@ import type { FromReplica, ToReplica } from './cluster/messages.ts'
 import { createCells } from './cluster/shared-status.ts'
 import type { ClusterNodeOptions, openShard } from './cluster-node.ts'
 import { type EngineConfig, memoryBytes, requireNodeIdOf, servingThreads } from './config.ts'
-import { lacksLock, ownerOf } from './data/data-directory.ts'
+import { lacksLock, ownerOf, requireFree } from './data/data-directory.ts'
 import type { ReplicaOptions } from './data/replica-options.ts'
 import { createEnv, type Env } from './env.ts'
 import { errorOf } from './failure.ts'
@@ -142,7 +142,9 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   }
   setUnavailable('starting', 'starting threads')
   warnOfDescriptors(log, settings.tcpMaxConnections)
-  await waitForOwner(createEnv(log), options.dataDir)
+  const env = createEnv(log)
+  await waitForOwner(env, options.dataDir)
+  requireFree(env, options.dataDir)
   let http: HttpServer | undefined
 
   const files = openFiles(options, state, () => http)

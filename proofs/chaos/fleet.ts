@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { EXIT } from '@vacancy/shared'
 import type { ClusterInfo, NodeStatus } from '@vacancy/shared/contract'
+import { hangingDisk } from '@vacancy/testkit/hanging-disk'
 import { ADMIN_TOKEN, type Service, type Shard, type ShardNode } from '@vacancy/testkit/shard'
 import type { Network } from './network.ts'
 
@@ -108,6 +109,12 @@ export function runningNodes(fleet: Fleet): FleetNode[] {
 
 // Processes of a node
 
+/** While it exists, syncs of the node do not return. */
+export const hangFile = ({ shard }: Fleet, { name }: FleetNode): string => join(shard.folder, `hang-${name}`)
+
+/** Few descriptors, so that connections can use them up. */
+const LIMITED = ['sh', '-c', 'ulimit -n 512; exec "$@"', 'sh'] as const
+
 export async function startNode(fleet: Fleet, node: FleetNode, flags: readonly string[] = []): Promise<void> {
   if (fleet.isClosed || node.process) return
   await fleet.network.setUp(node.name, true)
@@ -115,7 +122,8 @@ export async function startNode(fleet: Fleet, node: FleetNode, flags: readonly s
   node.isEnding = false
   const { clockOffsetMs } = node
   const resolverUrl = fleet.network.resolverUrl(node.name)
-  const process = fleet.shard.start(node.name, { resolverUrl, flags, clockOffsetMs })
+  const environment = hangingDisk(hangFile(fleet, node))
+  const process = fleet.shard.start(node.name, { resolverUrl, flags, clockOffsetMs, environment, wrapper: LIMITED })
   node.process = process
   fleet.lives.push(process)
   void process.ended.then(({ code, signal }) => {

@@ -25,6 +25,27 @@ export const NODE_DEFECTS: readonly Defect[] = [
         "cluster/shared-status.ts:   if (stalenessMs(cells, nowMs) > bound) return 'stale'\n → ",
     },
   ),
+  ...inEngine(
+    { tests: 'engine/src/data/data-directory.test.ts' },
+    {
+      // Only what LOCK says about processes keeps a second one out.
+      'data/lock-by-process-id':
+        'data/data-directory.ts: withRoom(env, path, () => disk.lock(join(path, LOCK_FILE))) → { isInPlace: () => true, release: () => undefined }',
+      'data/lost-lock-unnoticed': 'data/data-directory.ts: !lock.kernel.isInPlace() → false',
+    },
+  ),
+  ...inEngine(
+    { tests: 'engine/src/cluster/replica.test.ts' },
+    { 'disk/hung-sync-uncounted': 'cluster/replica.ts:  ? replica.unansweredMs + sinceMs →  ? 0' },
+  ),
+  ...inEngine(
+    { tests: 'engine/src/cluster/member.test.ts' },
+    { 'disk/leader-keeps-hung-disk': "cluster/member.ts: isStuck(replica) ? 'stuck' :  → " },
+  ),
+  ...inEngine(
+    { tests: 'engine/src/raft/elections.test.ts' },
+    { 'disk/stuck-node-campaigns': 'raft/elections.ts: raft.standsBack → false' },
+  ),
   ...inEngine(by('membership'), {
     'formation/wiped-voter-votes': [
       "bootstrap/formation.ts: // Applies docs/design/consensus.md#formation, except to untouched founders of the very same shard. → const wiped = formed[0]\n  if (wiped && wiped.report.contentDigest === '') return form(formation, wiped.report)",

@@ -183,6 +183,10 @@ function apply(world: World, fault: Fault, node: SimulatedNode): boolean {
         node.slowDiskUs = 0
       })
       return true
+    case 'hungdisk':
+      // A sync that begins now does not return before the end of the fault.
+      node.hungUntilUs = scheduler.nowUs + lengthUs * 4
+      return true
     case 'slowapply':
       node.slowApplyUs = 1_000 + (detail % 200_000)
       scheduleIn(scheduler, lengthUs * 4, () => {
@@ -318,6 +322,7 @@ export function heal(world: World, group: readonly number[]): void {
   for (const number of group) {
     const node = nodeOf(world, number)
     node.slowDiskUs = 0
+    node.hungUntilUs = 0
     node.slowApplyUs = 0
     world.program.heal?.(world, node)
     if (node.process) {

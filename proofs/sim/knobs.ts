@@ -21,6 +21,7 @@ export const FAULT_CLASSES = [
   'rolling',
   'stall',
   'slowdisk',
+  'hungdisk',
   'fulldisk',
   'cut',
   'diskerror',
@@ -124,7 +125,19 @@ export const FAULT_PHASE_US_MAX = 600_000_000
 const OF_PROFILE: { readonly [profile in Profile]?: readonly FaultClass[] } = {
   calm: [],
   network: ['drop', 'duplicate', 'late', 'damage', 'partition', 'oneway', 'slowlink', 'reset', 'stall'],
-  crash: ['kill', 'power', 'cut', 'killall', 'rolling', 'stall', 'drop', 'partition', 'slowdisk', 'maintenance'],
+  crash: [
+    'kill',
+    'power',
+    'cut',
+    'killall',
+    'rolling',
+    'stall',
+    'drop',
+    'partition',
+    'slowdisk',
+    'hungdisk',
+    'maintenance',
+  ],
   elections: ['kill', 'power', 'killall', 'late', 'stall', 'partition', 'oneway', 'slowdisk', 'transfer'],
   conflicts: [
     'kill',
@@ -145,7 +158,7 @@ const OF_PROFILE: { readonly [profile in Profile]?: readonly FaultClass[] } = {
     ...(['snapshot', 'kill', 'power', 'cut', 'partition', 'drop', 'late', 'duplicate', 'slowlink'] as const),
     ...(['maintenance', 'load'] as const),
   ],
-  disk: ['slowdisk', 'fulldisk', 'cut', 'diskerror', 'corrupt', 'power', 'kill', 'killall'],
+  disk: ['slowdisk', 'hungdisk', 'fulldisk', 'cut', 'diskerror', 'corrupt', 'power', 'kill', 'killall'],
   fulldisk: ['fulldisk', 'cut', 'kill', 'power', 'partition', 'oneway', 'late', 'drop', 'slowdisk', 'transfer'],
   refusals: ['fulldisk', 'slowdisk', 'partition', 'kill', 'power', 'oneway', 'transfer'],
   lockstep: [

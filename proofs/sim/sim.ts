@@ -243,7 +243,19 @@ function writeJson(file: string, value: object): void {
 const EVERYWHERE = [
   ...['elections', 'restarts', 'snapshotsTaken', 'snapshotsInstalled', 'membershipChanges', 'transfers', 'reads'],
   ...['answers', 'unknowns', 'drop', 'duplicate', 'late', 'damage', 'partition', 'oneway', 'slowlink', 'reset'],
-  ...['kill', 'power', 'killall', 'rolling', 'stall', 'slowdisk', 'fulldisk', 'clock', 'transfer', 'membership'],
+  ...[
+    'kill',
+    'power',
+    'killall',
+    'rolling',
+    'stall',
+    'slowdisk',
+    'hungdisk',
+    'fulldisk',
+    'clock',
+    'transfer',
+    'membership',
+  ],
   ...['wipe', 'O1', 'O2', 'O3', 'O4', 'O5', 'O6', 'O8', 'O9', 'O12', 'O13', 'O14'],
 ]
 const ON_DISK = [...EVERYWHERE, 'cut', 'diskerror', 'corrupt', 'refusals', 'O10', 'O11']

@@ -151,6 +151,8 @@ export type SimulatedNode = {
   starts: number
   /** Factor and offset for the duration of every sync. */
   slowDiskUs: number
+  /** Until then no sync returns. */
+  hungUntilUs: number
   slowApplyUs: number
   /** Faults that may end the process, and those that explain a refusal to start. */
   mayFail: boolean
@@ -262,6 +264,7 @@ export function createWorld(options: WorldOptions): World {
       process: undefined,
       starts: 0,
       slowDiskUs: 0,
+      hungUntilUs: 0,
       slowApplyUs: 0,
       mayFail: false,
       isExhausted: false,
@@ -558,5 +561,5 @@ export function syncUs(world: World, node: SimulatedNode): number {
   const { syncUsMin, syncUsMax } = world.knobs
   // Mostly fast; slow syncs are the exception on real disks as well.
   const us = chance(world.diskRandom, 0.8) ? syncUsMin : between(world.diskRandom, syncUsMin, syncUsMax)
-  return us + node.slowDiskUs
+  return us + node.slowDiskUs + Math.max(0, node.hungUntilUs - world.scheduler.nowUs)
 }

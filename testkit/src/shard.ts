@@ -73,6 +73,8 @@ export type NodePlan = {
   readonly registryUrl?: string
   readonly resolverUrl?: string
   readonly environment?: { readonly [name: string]: string }
+  /** Command prefix that becomes the node. */
+  readonly wrapper?: readonly string[]
   /** Shifts the wall clock of the process. */
   readonly clockOffsetMs?: number
 }
@@ -203,7 +205,11 @@ export async function openShard(plan: ShardPlan = {}): Promise<Shard> {
           ...(plan.flags ?? []),
           ...(options.flags ?? []),
         ],
-        { environment: options.environment ?? {}, clockOffsetMs: options.clockOffsetMs ?? 0 },
+        {
+          environment: options.environment ?? {},
+          clockOffsetMs: options.clockOffsetMs ?? 0,
+          wrapper: options.wrapper ?? [],
+        },
       )
       const ports = { tcpPort: Number(config.tcp_port), apiPort: Number(config.api_port) }
       const node = { ...processOf(running), name, host: host(name), ...ports, quicPort: PORTS.quic, dataDir: path }

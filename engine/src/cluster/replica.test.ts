@@ -56,6 +56,29 @@ test('nothing is answered while the disk has not confirmed', () => {
   expect(toy.answers.size).toBe(0)
 })
 
+test('a node whose sync does not return is stuck after 3 s: no more writes, no campaign, until it returns', () => {
+  let isHung = false
+  const toy = begin({ isHung: () => isHung })
+  isHung = true
+  give(toy, commands(1, 2))
+  toy.simulation.advance(2_900)
+  expect([statusOf(toy.replica).isStuck, toy.replica.raft.standsBack]).toEqual([false, false])
+
+  toy.simulation.advance(400)
+  give(toy, commands(9, 1))
+  expect([statusOf(toy.replica).isStuck, toy.replica.raft.standsBack]).toEqual([true, true])
+  expect([1, 2, 9].map((token) => toy.answers.get(token)?.code)).toEqual([
+    REFUSED.outcomeUnknown,
+    REFUSED.outcomeUnknown,
+    REFUSED.overloaded,
+  ])
+
+  isHung = false
+  toy.simulation.advance(200)
+  expect([statusOf(toy.replica).isStuck, toy.replica.raft.standsBack]).toEqual([false, false])
+  expect(toy.values).toEqual([1, 2])
+})
+
 test('proposals that arrive while the disk is busy become one group', () => {
   const toy = begin({ wal: { fileBytes: 65_536, reserveBytes: 512 } })
   const before = toy.disk.operations.length

@@ -28,6 +28,7 @@ import {
   openDataDirectory,
   readCluster,
   releaseReserve,
+  requireFree,
   setAside,
   writeClean,
   writeCluster,
@@ -127,6 +128,7 @@ test('a second process is refused and changes nothing, whatever it knows of proc
   expect(() => open(shareDisk(disk), 101)).toThrow(inUse)
   // The same process id, in another PID namespace.
   expect(() => open(shareDisk(disk), 100)).toThrow(inUse)
+  expect(() => requireFree(createSimulation({ disk: shareDisk(disk) }).env, PATH)).toThrow(inUse)
   expect(picture(disk)).toEqual(before)
 })
 

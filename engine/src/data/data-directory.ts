@@ -490,6 +490,19 @@ function inUse(directory: string, processId: number | undefined): VacancyError {
   return new VacancyError('directory_in_use', { directory, pid: processId ?? 'unknown' })
 }
 
+/**
+ * Before a node says anything to registry and peers: of two with one folder, the second must not speak for the first.
+ *
+ * @throws `directory_in_use` (65)
+ */
+export function requireFree(env: Env, path: string): void {
+  const file = join(path, LOCK_FILE)
+  if (!env.disk.stat(file)) return
+  const lock = door(path, () => env.disk.lock(file))
+  if (!lock) throw inUse(path, readOwner(env.disk, path)?.processId)
+  lock.release()
+}
+
 /** Whether the node has used the folder, and the lock of whoever may use it is gone: deleted, or of an earlier program. */
 export function lacksLock({ disk }: Env, path: string): boolean {
   return disk.stat(join(path, 'IDENTITY')) !== undefined && disk.stat(join(path, LOCK_FILE)) === undefined

@@ -55,6 +55,18 @@ test('a follower waits E to 2E − 1 ticks for its leader, randomized each time'
   expect(waits).toEqual([E, 2 * E - 1, E + 4])
 })
 
+test('a member that stands back does not campaign, not even when leadership is handed to it', () => {
+  const raft = memberOf()
+  raft.standsBack = true
+  ticks(raft, 3 * E)
+  step(raft, { type: 'timeoutNow', from: 2, to: 1, term: raft.term })
+  expect([raft.role, drain(raft)]).toEqual(['follower', []])
+
+  raft.standsBack = false
+  ticks(raft, 2 * E)
+  expect(raft.role).toBe('preCandidate')
+})
+
 test('an election timeout shorter than two heartbeats is rejected', () => {
   expect(() => memberOf(undefined, { electionTicks: 3, heartbeatTicks: 2 })).toThrow('two heartbeats')
 })

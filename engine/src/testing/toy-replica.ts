@@ -69,6 +69,8 @@ export type ToyOptions = {
   snapshotTakesMs?: number
   /** From 1, a leader records digests after writes. */
   featureLevel?: number
+  /** Whether a sync does not return. */
+  isHung?: () => boolean
   /** Whether a running snapshot leaves too few spare pages for a command. */
   lacksSparePages?: () => boolean
 }
@@ -125,6 +127,7 @@ export function startToy(disk: SimulatedDisk, options: ToyOptions = {}): ToyRepl
     refusals: 0,
   }
   const flush = (): void => {
+    if (options.isHung?.()) return void env.schedule.after(10, flush)
     handleWalMessages(thread, queue.splice(0))
     prepareNext(thread.wal, 1024)
   }

@@ -48,6 +48,20 @@ test('a failing disk is reported, and pending changes are written when it recove
   expect(storage.texts.at(-1)).toContain('"n1"')
 })
 
+test('a disk that does not answer is reported, and no longer when it does', async () => {
+  const { storage, register, get, clock } = await start()
+  const hangs = Promise.withResolvers<void>()
+  storage.hangs = hangs.promise
+  await register('node', 'n1', 'z1', 's1')
+  await eventually(async () => {
+    clock.advance(1_000)
+    expect((await get('/ready')).json.reasons[0]?.message).toContain('the disk has not answered for')
+  })
+
+  hangs.resolve()
+  await eventually(async () => expect((await get('/ready')).status).toBe(200))
+})
+
 test('stopping writes pending changes, and fails if that fails', async () => {
   const one = await start({ bufferMs: 60_000 })
   await one.register('node', 'n1', 'z1', 's1')

@@ -17,6 +17,8 @@ import { restoreState, storedOf } from './stored.ts'
  * twice.
  */
 const VERSIONS_SKIPPED = 2 ** 20
+/** A save that takes longer is reported. */
+const SAVE_SECONDS_MAX = 3
 /** A file written by an orderly stop longer ago may be a copy that an operator put back. */
 const FRESH_STOP_MS = 10 * 60_000
 
@@ -29,6 +31,7 @@ type FileStore = {
   changes: number
   saved: number
   saving: Promise<void> | undefined
+  savingSinceMs: number
   timer: NodeJS.Timeout | undefined
 }
 
@@ -58,6 +61,7 @@ export function fileStore(options: FileStoreOptions): RegistryStore {
         changes: 1,
         saved: 0,
         saving: undefined,
+        savingSinceMs: 0,
         timer: undefined,
       })
     },
@@ -162,8 +166,16 @@ async function loadState({ storage, resetsState }: FileStoreOptions, context: St
 }
 
 async function keep(store: FileStore): Promise<void> {
-  if (store.saving || store.saved === store.changes) return
   const { context, options } = store
+  if (store.saving) {
+    // A disk may neither work nor fail.
+    const seconds = Math.floor((context.clock.monotonicMs() - store.savingSinceMs) / 1000)
+    if (seconds >= SAVE_SECONDS_MAX)
+      context.onTrouble(`${options.storage.name} does not get written: the disk has not answered for ${seconds} s`)
+    return
+  }
+  if (store.saved === store.changes) return
+  store.savingSinceMs = context.clock.monotonicMs()
   store.saving = save(store, undefined)
   try {
     await store.saving

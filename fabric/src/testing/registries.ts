@@ -33,6 +33,8 @@ export function memoryStorage(kept?: string) {
     close: () => undefined,
     texts: kept === undefined ? [] : [kept],
     fails: false,
+    /** A save waits for it. */
+    hangs: undefined as Promise<void> | undefined,
     aside: [] as string[],
     async load(isUsable: (text: string) => string) {
       const text = storage.texts.at(-1)
@@ -44,6 +46,7 @@ export function memoryStorage(kept?: string) {
       return text
     },
     async save(text: string) {
+      await storage.hangs
       if (storage.fails) throw new Error('no space left')
       storage.texts.push(text)
     },
