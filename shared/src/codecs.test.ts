@@ -1,7 +1,7 @@
-import { law } from '@vacancy/testkit/law'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { compareBytes, createCodecList, maskOf, namesOf, nearestName } from './codecs.ts'
+import { law } from './testing/law.ts'
 import { replyVectors } from './testing/vectors.ts'
 
 /** The codec list of the sample data, docs/design/http.md#sample-codec-list. */
