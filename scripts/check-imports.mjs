@@ -23,7 +23,6 @@ const WORKSPACES = {
 }
 /** What tests of a workspace may use besides: whole shards are tested through the client and the commands. */
 const TESTS_USE = {
-  shared: ['testkit'],
   engine: ['cli', 'testkit'],
   client: ['testkit'],
   cli: ['testkit'],

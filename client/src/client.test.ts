@@ -1,5 +1,5 @@
+import { makeCertificate } from '@vacancy/shared/testing/certificates'
 import { decodeReply } from '@vacancy/shared/wire'
-import { makeCertificate } from '@vacancy/testkit/certificates'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { AnswerSeen } from './calls.ts'

@@ -1,4 +1,3 @@
-import { law } from '@vacancy/testkit/law'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { systemClock, turnableClock } from './clock.ts'
@@ -18,6 +17,7 @@ import {
   weekdayOf,
   yearOf,
 } from './dates.ts'
+import { law } from './testing/law.ts'
 import { bytesOfHex, replyVectors } from './testing/vectors.ts'
 
 const LAST_DAY = Date.UTC(9999, 11, 31) / 86_400_000

@@ -1,7 +1,7 @@
-import { law } from '@vacancy/testkit/law'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { knownValues, nearestName, unknownName } from './names.ts'
+import { law } from './testing/law.ts'
 
 const SAMPLE = [
   'free_cancellation',

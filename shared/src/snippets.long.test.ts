@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import vm from 'node:vm'
-import { law } from '@vacancy/testkit/law'
 import { expect, test } from 'vitest'
 import { curlOf, goOf, proxyCurlOf, typescriptOf, typescriptSetupOf } from './snippets.ts'
+import { law } from './testing/law.ts'
 import { anyRequest } from './testing/requests.ts'
 import { COMMANDS } from './wire/commands.ts'
 

@@ -1,4 +1,3 @@
-import { law } from '@vacancy/testkit/law'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { compareIds, formatSession, parseId, parseSession } from './ids.ts'
@@ -11,6 +10,7 @@ import {
   packPropertyIdInto,
   unpackPropertyId,
 } from './property-id.ts'
+import { law } from './testing/law.ts'
 import { bytesOfHex, hexOf, replyVectors } from './testing/vectors.ts'
 import { cleanErrorText, cutToBytes, fitErrorText, isUtf8, textFault } from './text.ts'
 

@@ -1,7 +1,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { makeCertificate } from '@vacancy/testkit/certificates'
+import { makeCertificate } from '@vacancy/shared/testing/certificates'
 import { afterEach, describe, expect, test } from 'vitest'
 import { GOOD_CONNECTION_MS } from '../retry.ts'
 import { until } from '../testing/until.ts'

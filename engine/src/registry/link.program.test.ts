@@ -14,7 +14,7 @@ import {
   openHttpCaller,
   parseRegistryAddresses,
 } from '@vacancy/shared/node'
-import { makeCertificate } from '@vacancy/testkit/certificates'
+import { makeCertificate } from '@vacancy/shared/testing/certificates'
 import { eventually } from '@vacancy/testkit/until'
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { CODECS_CHECK_MS, createRegistryLink, DEBOUNCE_MS, type NodeReport } from './link.ts'

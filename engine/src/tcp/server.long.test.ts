@@ -4,8 +4,8 @@ import { request } from 'node:https'
 import { connect, type Socket } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
+import { makeCertificate } from '@vacancy/shared/testing/certificates'
 import { type CommandName, encodeLogin, encodeRequest, type RequestFields } from '@vacancy/shared/wire'
-import { makeCertificate } from '@vacancy/testkit/certificates'
 import {
   answerTo,
   ask,

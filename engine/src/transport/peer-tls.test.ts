@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto'
-import { type CertificateOptions, makeCertificate } from '@vacancy/testkit/certificates'
+import { type CertificateOptions, makeCertificate } from '@vacancy/shared/testing/certificates'
 import { expect, test } from 'vitest'
 import { createAuthority, createNodeCertificate, type Pair } from '../cli/certificates.ts'
 import { checkPeerTls, isGoodForHost, namedBy, nodeNamedBy, nodeUri, requiresNodeId } from './peer-tls.ts'

@@ -1,5 +1,5 @@
 /** Certificates that change while nodes run, and certificates that name neither node nor host. */
-import { makeCertificate } from '@vacancy/testkit/certificates'
+import { makeCertificate } from '@vacancy/shared/testing/certificates'
 import { until } from '@vacancy/testkit/until'
 import { expect, onTestFinished, test } from 'vitest'
 import { createAuthority, createNodeCertificate, type Pair } from '../cli/certificates.ts'

@@ -1,4 +1,5 @@
 import { createCodecList, formatDay, packPropertyId, parseDay, unpackPropertyId } from '@vacancy/shared'
+import { law } from '@vacancy/shared/testing/law'
 import {
   COMMAND_LIST,
   type CommandName,
@@ -9,7 +10,6 @@ import {
   STAY_STATES,
   type StayLine,
 } from '@vacancy/shared/wire'
-import { law } from '@vacancy/testkit/law'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { JSON_COMMANDS, type JsonCommand } from './commands.ts'

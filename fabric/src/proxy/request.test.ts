@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
+import { law } from '@vacancy/shared/testing/law'
 import { COMMAND_LIST, decodeRequest } from '@vacancy/shared/wire'
-import { law } from '@vacancy/testkit/law'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { JSON_COMMANDS, type JsonCommand, type JsonField } from './commands.ts'

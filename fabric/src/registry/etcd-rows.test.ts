@@ -1,4 +1,4 @@
-import { law } from '@vacancy/testkit/law'
+import { law } from '@vacancy/shared/testing/law'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { answers, apply, change } from '../testing/changes.ts'

@@ -1,5 +1,5 @@
 import { REGISTRY_LIMITS } from '@vacancy/shared/contract'
-import { law } from '@vacancy/testkit/law'
+import { law } from '@vacancy/shared/testing/law'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { answers, apply, change, put, SHARDS, ZONES } from '../testing/changes.ts'

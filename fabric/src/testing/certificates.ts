@@ -1,5 +1,5 @@
 /** An authority, two certificates issued by it, and one self-signed. */
-import { makeCertificate } from '@vacancy/testkit/certificates'
+import { makeCertificate } from '@vacancy/shared/testing/certificates'
 
 const issuer = makeCertificate({ subject: 'Test authority', isAuthority: true })
 export const AUTHORITY = issuer.cert

@@ -1,7 +1,7 @@
-import { law } from '@vacancy/testkit/law'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { compareBytes } from '../codecs.ts'
+import { law } from '../testing/law.ts'
 import {
   compareText,
   parseAddress,

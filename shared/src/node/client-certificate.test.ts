@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { connect, createServer, type TLSSocket } from 'node:tls'
-import { makeCertificate } from '@vacancy/testkit/certificates'
 import { afterEach, expect, test } from 'vitest'
+import { makeCertificate } from '../testing/certificates.ts'
 import { decodeReply } from '../wire/reply.ts'
 import { DECIDES_ITSELF, refuseClient } from './client-certificate.ts'
 

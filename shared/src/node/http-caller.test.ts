@@ -6,8 +6,8 @@ import { type AddressInfo, createServer as createTcpServer, type Socket } from '
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import type { TLSSocket } from 'node:tls'
-import { makeCertificate } from '@vacancy/testkit/certificates'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { makeCertificate } from '../testing/certificates.ts'
 import { type HttpCaller, type HttpRequest, type HttpResult, openHttpCaller } from './http-caller.ts'
 
 const WAIT = { timeout: 30_000, interval: 2 }

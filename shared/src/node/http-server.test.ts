@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import type { RequestListener } from 'node:http'
 import { request as requestTls } from 'node:https'
 import { connect, type Socket } from 'node:net'
-import { makeCertificate, type TestCertificate } from '@vacancy/testkit/certificates'
 import { afterEach, expect, test } from 'vitest'
+import { makeCertificate, type TestCertificate } from '../testing/certificates.ts'
 import {
   asHttpError,
   dropRest,

@@ -5,9 +5,9 @@ import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo, Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { makeCertificate } from '@vacancy/testkit/certificates'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
+import { makeCertificate } from '../testing/certificates.ts'
 import { type Access, fetchBytes, fetchDocument, schemeOf, send } from './node-api.ts'
 
 const ACCESS: Access = { nodes: [], token: undefined, ca: undefined }

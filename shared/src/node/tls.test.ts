@@ -2,10 +2,10 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { connect, createServer, type PeerCertificate, type TLSSocket } from 'node:tls'
-import { makeCertificate } from '@vacancy/testkit/certificates'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { turnableClock } from '../clock.ts'
 import { VacancyError } from '../errors.ts'
+import { makeCertificate } from '../testing/certificates.ts'
 import { loadTls, openTls, secureContextOf, validityFault } from './tls.ts'
 
 const DAY_MS = 24 * 3_600_000

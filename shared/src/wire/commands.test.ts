@@ -1,6 +1,6 @@
-import { law } from '@vacancy/testkit/law'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { law } from '../testing/law.ts'
 import { COMMAND_LIST, COMMANDS, findCommand, isCommandName } from './commands.ts'
 
 const encoder = new TextEncoder()

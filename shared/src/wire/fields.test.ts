@@ -1,6 +1,6 @@
-import { law } from '@vacancy/testkit/law'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { law } from '../testing/law.ts'
 import { bytesOfHex, hexOf, requestVectors } from '../testing/vectors.ts'
 import { fitErrorText } from '../text.ts'
 import { COMMAND_LIST, COMMANDS } from './commands.ts'

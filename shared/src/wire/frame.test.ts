@@ -1,7 +1,7 @@
-import { law } from '@vacancy/testkit/law'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { LIMITS } from '../domain.ts'
+import { law } from '../testing/law.ts'
 import { bytesOfHex, hexOf, requestVectors } from '../testing/vectors.ts'
 import { createFrameSplitter, type FrameSplitter, resumeFrames, splitFrames } from './frame.ts'
 import { encodeLogin, LOGIN_FAILED, LOGIN_OK, readLoginAnswer } from './login.ts'

@@ -1,6 +1,6 @@
-import { law } from '@vacancy/testkit/law'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { law } from '../testing/law.ts'
 import { anyRequest } from '../testing/requests.ts'
 import { fieldsFromJson, fieldsToJson } from './json.ts'
 import { outlineFrame } from './outline.ts'

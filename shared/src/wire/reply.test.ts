@@ -1,10 +1,10 @@
-import { law } from '@vacancy/testkit/law'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createCodecList } from '../codecs.ts'
 import { formatDay, parseDay } from '../dates.ts'
 import { LIMITS } from '../domain.ts'
 import { VacancyError } from '../errors.ts'
+import { law } from '../testing/law.ts'
 import { bytesOfHex, extensionVectors, replyVectors } from '../testing/vectors.ts'
 import type { CommandName } from './commands.ts'
 import {

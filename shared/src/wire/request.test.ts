@@ -1,5 +1,5 @@
-import { law } from '@vacancy/testkit/law'
 import { expect, test } from 'vitest'
+import { law } from '../testing/law.ts'
 import { anyRequest } from '../testing/requests.ts'
 import { bytesOfHex } from '../testing/vectors.ts'
 import type { CommandName, RequestFields } from './commands.ts'
