@@ -37,6 +37,7 @@ export type Counts = {
   late: number
   retaken: number
   replaced: number
+  reinstated: number
   voided: number
   abandoned: number
   repeats: number
@@ -56,7 +57,7 @@ export type Bookers = {
   lastTakenMs: number
 }
 
-type Pending = { readonly journal: Journal; readonly dueMs: number }
+type Pending = { readonly journal: Journal; readonly dueMs: number; readonly old: Journal | undefined }
 type Booker = {
   readonly name: string
   readonly client: VacancyClient
@@ -67,7 +68,17 @@ type Booker = {
 }
 
 export function createBookers(plan: Pick<Bookers, 'firstDay' | 'holdSecondsMax' | 'everyMs'>): Bookers {
-  const counts = { taken: 0, refused: 0, confirmed: 0, late: 0, retaken: 0, replaced: 0, voided: 0, abandoned: 0 }
+  const counts = {
+    taken: 0,
+    refused: 0,
+    confirmed: 0,
+    late: 0,
+    retaken: 0,
+    replaced: 0,
+    reinstated: 0,
+    voided: 0,
+    abandoned: 0,
+  }
   return {
     ...plan,
     journals: [],
@@ -170,17 +181,16 @@ async function hold(all: Bookers, booker: Booker, journal: Journal, old: Journal
   const { id, lines } = journal
   const seconds = between(random, HOLD_SECONDS_MIN, all.holdSecondsMax)
   const fields = { stayId: id, lines, seconds, ...(old && { replaces: old.id }), wantIndex: 1 }
-  if (old) old.isReleased = true
   const { result, code, tookMs } = await sometimesTwice(all, booker, journal, () => client.holdStay(fields))
-  if (!result) return refused(all, booker, { journal, old, code })
-  note(all, journal, tookMs < HOLD_KNOWN_MS ? result : { ...result, index: Number.NaN })
+  if (!result) return refused(all, booker, { journal, old: undefined, code })
+  if (old) journal.changes = old.lines
+  note(all, journal, tookMs < HOLD_KNOWN_MS ? result : { ...result, index: Number.NaN }, old && 'lacking')
   journal.deadlineMs = result.deadlineMs ?? 0
-  if (old) replaced(all, booker, old)
   if (chance(random, 0.5)) all.counts.abandoned++
   // One in ten is confirmed after its deadline.
   else {
     const share = chance(random, 0.1) ? 1.05 : between(random, 0, 70) / 100
-    pending.push({ journal, dueMs: Date.now() + seconds * 1_000 * share })
+    pending.push({ journal, dueMs: Date.now() + seconds * 1_000 * share, old })
   }
 }
 
@@ -200,12 +210,38 @@ function replaced(all: Bookers, { booked }: Booker, old: Journal): void {
   all.counts.replaced++
 }
 
+/** A hold of a change was booked: the booking that it changes has ended, now or before. */
+function changed(all: Bookers, booker: Booker, old: Journal | undefined): void {
+  if (!old || !booker.booked.includes(old)) return
+  old.isReleased = true
+  replaced(all, booker, old)
+}
+
 async function release(all: Bookers, booker: Booker, journal: Journal): Promise<void> {
   journal.isReleased = true
   const { result, code } = await sometimesTwice(all, booker, journal, () => booker.client.releaseStay(journal.id))
   if (result?.state !== 'released') {
     all.violations.push(`${journal.id}: the release was answered with ${result?.state ?? code}`)
+  } else if (chance(booker.random, 0.1)) await reinstate(all, booker, journal, Number(result.index))
+}
+
+/** A channel takes a cancellation back. A late repeat of the first booking never does. */
+async function reinstate(all: Bookers, booker: Booker, journal: Journal, releasedAt: number): Promise<void> {
+  const { client } = booker
+  const { id, lines, takes } = journal
+  const late = await settle(all, () => client.bookStay({ stayId: id, lines }))
+  if (late.code !== 'CONFLICT') all.violations.push(`${id} is released, and booked again by a repeat`)
+  const fields = { stayId: id, lines, reinstate: true, releasedAt, wantIndex: 1 }
+  const { result, code } = await sometimesTwice(all, booker, journal, () => client.bookStay(fields))
+  if (!result) {
+    if (!REFUSALS.includes(code)) all.violations.push(`${id} was refused to be reinstated with ${code}`)
+    return
   }
+  for (const take of takes) take.returnedAt ??= releasedAt
+  note(all, journal, result)
+  journal.isReleased = false
+  booker.booked.push(journal)
+  all.counts.reinstated++
 }
 
 /** Confirms the holds whose time has come. */
@@ -214,27 +250,32 @@ async function confirmDue(all: Bookers, booker: Booker): Promise<void> {
   const due = booker.pending.filter(({ dueMs }) => dueMs <= now)
   for (const each of due) {
     booker.pending.splice(booker.pending.indexOf(each), 1)
-    await confirm(all, booker, each.journal)
+    await confirm(all, booker, each)
   }
 }
 
-async function confirm(all: Bookers, booker: Booker, journal: Journal): Promise<void> {
+async function confirm(all: Bookers, booker: Booker, { journal, old }: Pending): Promise<void> {
   const { client, random, booked } = booker
   const { result, code } = await sometimesTwice(all, booker, journal, () => client.confirmStay(journal.id))
   if (result?.state === 'booked') {
     journal.isBooked = true
+    if (journal.changes) journal.takes.push({ index: Number(result.index), left: undefined, share: 'rest' })
+    changed(all, booker, old)
     booked.push(journal)
     all.counts.confirmed++
     return
   }
+  // The booking that it changes has ended meanwhile: its rooms had to be taken again.
+  if (code === 'SOLD_OUT' && old?.isReleased) return void all.counts.refused++
   if (code !== 'EXPIRED') all.violations.push(`${journal.id}: the confirmation was answered with ${code}`)
   const earlyMs = journal.deadlineMs - Date.now()
   if (earlyMs > CLOCK_MS) all.violations.push(`${journal.id} expired ${earlyMs} ms before its deadline`)
   all.counts.late++
-  if (chance(random, 0.5)) await retake(all, booker, journal)
+  if (chance(random, 0.5)) await retake(all, booker, { journal, old })
 }
 
-async function retake(all: Bookers, { client, booked }: Booker, journal: Journal): Promise<void> {
+async function retake(all: Bookers, booker: Booker, { journal, old }: Omit<Pending, 'dueMs'>): Promise<void> {
+  const { client, booked } = booker
   const { id, takes } = journal
   const before = await settle(all, () => client.stay(id, { linearizable: true }))
   const last = takes.at(-1)
@@ -252,6 +293,7 @@ async function retake(all: Bookers, { client, booked }: Booker, journal: Journal
   last.returnedAt = expiredAt
   note(all, journal, result)
   journal.isBooked = true
+  changed(all, booker, old)
   booked.push(journal)
   all.counts.retaken++
 }
@@ -260,12 +302,18 @@ type Stay = Awaited<ReturnType<VacancyClient['bookStay']>>
 type Outcome = { readonly result: Stay | undefined; readonly code: string; readonly tookMs: number }
 
 /** Notes that a stay took its rooms. */
-function note(all: Bookers, journal: Journal, { state, index, appliedIndex, lines }: Stay): void {
+function note(
+  all: Bookers,
+  journal: Journal,
+  { state, index, appliedIndex, lines }: Stay,
+  share?: Take['share'],
+): void {
   const isTaken = (state === 'held' || state === 'booked') && !Number.isNaN(index)
   const isOriginal = isTaken && appliedIndex !== undefined && Number(appliedIndex) === Number(index)
   const take: Take = {
     index: isTaken ? Number(index) : undefined,
     left: isOriginal ? lines.map(({ days }) => (days ?? []).map(({ availability }) => availability)) : undefined,
+    ...(share && { share }),
   }
   journal.takes.push(take)
   const now = performance.now()

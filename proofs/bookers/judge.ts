@@ -14,11 +14,15 @@ export type Take = {
   readonly left: readonly (readonly number[])[] | undefined
   /** When a hold that was taken again had returned its rooms; undefined for the last time. */
   returnedAt?: number
+  /** Of a hold that changes a booking: what that one lacks, then by the confirmation the rest. Absent: all rooms. */
+  readonly share?: 'lacking' | 'rest'
 }
 
 export type Journal = {
   readonly id: string
   readonly lines: readonly StayLine[]
+  /** Lines of the booking that a hold of it changes. */
+  changes?: readonly StayLine[]
   readonly takes: Take[]
   /** Of the last acknowledged hold. */
   deadlineMs: number
@@ -124,13 +128,17 @@ function replay({ journals, records, rooms }: Evidence): { unplaced: number; com
   }
   steps.sort((a, b) => a.index - b.index || a.order - b.order)
   const taken = new Map<string, number>()
+  const ofStay = new Map<Journal, Map<string, number>>()
   const oversold: string[] = []
   let compared = 0
   for (const { index, journal, take } of steps) {
-    for (const line of journal.lines) {
-      const sign = take ? 1 : -1
-      for (const night of nightsOf(line)) taken.set(night, (taken.get(night) ?? 0) + sign * line.rooms)
+    const own = ofStay.get(journal) ?? new Map<string, number>()
+    for (const [night, rooms] of take ? shareOf(journal, take) : own) {
+      taken.set(night, (taken.get(night) ?? 0) + (take ? rooms : -rooms))
+      own.set(night, (own.get(night) ?? 0) + rooms)
     }
+    if (!take) own.clear()
+    ofStay.set(journal, own)
     if (!take) continue
     for (const [n, line] of journal.lines.entries()) {
       for (const [at, night] of nightsOf(line).entries()) {
@@ -145,6 +153,23 @@ function replay({ journals, records, rooms }: Evidence): { unplaced: number; com
     if (take.left) compared++
   }
   return { unplaced, compared, oversold }
+}
+
+/** The rooms that a step takes, by night. */
+function shareOf({ lines, changes = [] }: Journal, { share }: Take): Map<string, number> {
+  const before = share ? roomsOf(changes) : new Map<string, number>()
+  return new Map(
+    [...roomsOf(lines)].map(([night, rooms]) => {
+      const kept = Math.min(rooms, before.get(night) ?? 0)
+      return [night, share === 'rest' ? kept : rooms - kept]
+    }),
+  )
+}
+
+function roomsOf(lines: readonly StayLine[]): Map<string, number> {
+  const rooms = new Map<string, number>()
+  for (const line of lines) for (const night of nightsOf(line)) rooms.set(night, (rooms.get(night) ?? 0) + line.rooms)
+  return rooms
 }
 
 /** At the end a night has its rooms, without those of booked stays. */
