@@ -34,7 +34,22 @@ export const STORE_DEFECTS: readonly Defect[] = [
     // A late absolute value puts rooms back on sale that were sold since.
     'stays/as-of-ignored': 'as-of.ts: const property → return value\n  const property',
     // A refused stay has taken the nights before the one that is sold out.
-    'stays/partly-taken': 'apply-stays.ts: , isHold)) {\n → , isHold)) {\n        commit(context, plan)\n',
+    'stays/partly-taken':
+      'apply-stays.ts: if (night.wanted > offered) {\n → if (night.wanted > offered) {\n        commit(context, plan)\n',
+    // A hold that replaces a stay ends it at once, so that an abandoned change cancels a booking.
+    'stays/replaced-by-hold': 'apply-stays.ts: if (isHold && isNew) → if (false)',
+    // A change that is not confirmed gives back the rooms of the stay that it was to replace.
+    'stays/change-returns-all': 'stays.ts: if (night) night.rooms -= rooms → ',
+    // The stay that a change replaces keeps its rooms when the change is confirmed.
+    'stays/replaced-stays': 'apply-stays.ts:   if (replaced !== 0) release(store, replaced, index, timeMs)\n → ',
+    // A release with lines returns rooms that its id never took.
+    'stays/release-untaken': 'apply-stays.ts: isKnown = ( → isKnown = true || (',
+    // A booking takes an id that was released, without the flag.
+    'stays/reinstated-by-repeat': 'apply-stays.ts: return reinstate === REINSTATE_ANY → return reinstate === 0',
+    // A hold is confirmed although its rooms are no longer there.
+    'stays/confirmed-without-rooms': 'stay-plan.ts: plan.isHold ? free : Math.max(0, Math.min(free, base)) → free',
+    // Rooms on hold without a package are not counted as missing.
+    'stays/missing-uncounted': 'nights.ts: < LEDGER_LEVEL ? 0 : heldOn(store.memory, night) → < LEDGER_LEVEL ? 0 : 0',
     // An index of a former life of the data is believed.
     'indexes/former-life': "client-index.ts: return index < firstIndex(memory) ? 'below' : → return",
     // So is one of the future.
@@ -43,7 +58,7 @@ export const STORE_DEFECTS: readonly Defect[] = [
     'indexes/count-on': 'client-index.ts: const begin = now > known ? now : → const begin = known > 0 ? known :',
     // Stays are not part of the state digest.
     'stays/not-in-digest':
-      'stays.ts: store: Store, stay: number, sign: 1 | -1): void {\n → store: Store, stay: number, sign: 1 | -1): void {\n  return\n',
+      'stays.ts: function addStayDigest(store: Store, stay: number, sign: 1 | -1): void {\n → function addStayDigest(store: Store, stay: number, sign: 1 | -1): void {\n  return\n',
   }),
   ...inStore(by('snapshot'), {
     // The session to evict is chosen by the order of a map of this process instead of by the log.
@@ -67,9 +82,25 @@ export const STORE_DEFECTS: readonly Defect[] = [
       "store.ts: throw new VacancyError → assert(false, 'there is room for every write that is not refused')\n  throw new VacancyError",
   }),
   ...inStore(by('calm'), {
-    // A property inherits the holds of a deleted one with its id.
-    'stays/generation-ignored': 'stays.ts: property: number): void {\n → property: number): void {\n  return\n',
+    // A property that is deleted and set again has none of the rooms that are on hold.
+    'stays/refresh-ends-holds':
+      'apply-properties.ts:   if (featureLevel(store.memory) >= LEDGER_LEVEL) return oweNightsOf(store, stayProperty)\n → ',
   }),
+  ...inStore(
+    { tests: 'engine/src/store/ledger-level.test.ts' },
+    {
+      // A property inherits stays of a deleted one with its id from before feature level 4.
+      'stays/generation-ignored':
+        'stays.ts: nextGeneration(store: Store, property: number): void {\n → nextGeneration(store: Store, property: number): void {\n  return\n',
+    },
+  ),
+  ...inStore(
+    { tests: 'engine/src/store/stay-changes.test.ts' },
+    {
+      // Nights that have passed are given back, and taken again by the stay that keeps them.
+      'stays/past-nights-returned': 'stay-plan.ts: (featureLevel(memory) >= LEDGER_LEVEL && day < today) → false',
+    },
+  ),
   ...inStore(
     { tests: 'engine/src/store/stays-readers.test.ts' },
     {
@@ -83,7 +114,14 @@ export const STORE_DEFECTS: readonly Defect[] = [
   ...inStore(by('mixed'), {
     // How much of the ledger is kept is read from the configuration of this node, which the simulation adds to its store.
     'stays/settings-from-file':
-      "apply-stays.ts: staySetting(memory, 'stays_bytes')\n → writer.localStaysBytes ?? staySetting(memory, 'stays_bytes')\n",
+      "forget.ts: staySetting(memory, 'stays_bytes')\n → writer.localStaysBytes ?? staySetting(memory, 'stays_bytes')\n",
+    // A booking is forgotten 72 h after it was made, not after its last night.
+    'stays/forgotten-early': 'stays.ts:   if (reached === STAY_STATE.booked) endMs = departureMs\n → ',
+    // A late repeat books a stay that was released, once its record is gone.
+    'stays/released-forgotten-early':
+      'stays.ts:   if (reached === STAY_STATE.released) endMs = Math.max(timeMs, departureMs)\n → ',
+    // When bytes run out, bookings go before stays that have ended.
+    'stays/bookings-forgotten-first': 'forget.ts: return hasDeparted && → return true ||',
   }),
   ...inStore(READER_TESTS, {
     // Tables change without a version change that readers could detect.

@@ -19,6 +19,7 @@ import {
 } from '../../engine/src/store/command.ts'
 import { encodeSetting } from '../../engine/src/store/stay-settings.ts'
 import { isBehind } from './builders.ts'
+import { stepClock } from './clocks.ts'
 import { leaderOf } from './faults.ts'
 import { onFailed } from './oracles.ts'
 import { HOTELS } from './stays-reference.ts'
@@ -35,6 +36,7 @@ const NIGHTS_MAX = 3
 /** Few nights, so that stays meet. */
 const ARRIVALS = 6
 const DAYS_AHEAD = 60
+const DAY_MS = 86_400_000
 const FILLED = 40
 const STAYS_BYTES = 30_000
 /** A hold of a few seconds is over before the run is. */
@@ -88,6 +90,7 @@ function act(seller: Seller): void {
     const hotel = HOTELS[seller.sent % HOTELS.length] as string
     return sendTo(workload, random, fill(random, hotel), 0, () => void seller.filled++)
   }
+  if (chance(random, 0.005)) return passDays(seller)
   if (chance(random, 0.25)) return sendTo(workload, random, changeOfSource(random), 0)
   const { stayId, bytes, promises } = someRequest(seller)
   const copies = pick(random, [1, 1, 1, 2, 3, 5])
@@ -96,6 +99,15 @@ function act(seller: Seller): void {
     sendTo(workload, random, [bytes], delayUs, (index) => {
       if (promises) workload.promised.set(stayId, Math.max(index, workload.promised.get(stayId) ?? 0))
     })
+  }
+}
+
+/** Changes come after days and weeks, too: the clocks of all machines advance, in the end beyond all nights. */
+function passDays({ workload, random }: Seller): void {
+  const { nodes } = workload.world
+  const days = between(random, 1, 20)
+  for (const { clock } of nodes) {
+    if (clock.offsetMs < (DAYS_AHEAD + ARRIVALS) * DAY_MS) stepClock(clock, clock.offsetMs + days * DAY_MS)
   }
 }
 
@@ -164,10 +176,10 @@ function changedLines(random: Random, lines: readonly StayLine[]): StayLine[] {
 
 function someRequest({ random, holdsLong, lines: known }: Seller): Request {
   const draw = random.below(20)
-  const isNew = known.size === 0 || (draw < 11 && chance(random, 0.6))
+  const isNew = known.size === 0 || (draw < 11 && chance(random, 0.75))
   const stayId = isNew ? `stay-${String(known.size).padStart(4, '0')}` : someId(random, known)
   const before = known.get(stayId)
-  const replaces = chance(random, 0.25) ? someId(random, known) : ''
+  const replaces = chance(random, 0.3) ? someId(random, known) : ''
   const replaced = chance(random, 0.5) ? known.get(replaces) : undefined
   const first = replaced ? changedLines(random, replaced) : freshLines(random)
   const lines = before && chance(random, 0.9) ? before : first
