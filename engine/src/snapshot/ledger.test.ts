@@ -90,7 +90,7 @@ test.each([
 
   expect(left(target)).toBe(expected)
   expect(nightsOf(target)).toEqual([])
-  expect(target.store.writer.ledger.stays.size).toBe(0)
+  expect(target.store.writer.ledger.stays.count).toBe(0)
 })
 
 test('what is on hold of a property that the data do not have is missing until it is set again', () => {

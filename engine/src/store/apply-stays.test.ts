@@ -1,5 +1,5 @@
 /** The rules of stays at their limits: refusals in their order, deadlines, retention and the budget. */
-import { formatDay } from '@vacancy/shared'
+import { formatDay, packPropertyId } from '@vacancy/shared'
 import type { StayLine } from '@vacancy/shared/wire'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { TODAY } from '../testing/model.ts'
@@ -15,6 +15,7 @@ import { settleDeadlines } from './apply-stays.ts'
 import { STAY } from './layout.ts'
 import { forEachNight } from './nights.ts'
 import { recountCharge } from './recount.ts'
+import { findStay } from './stays.ts'
 import { stateDigest } from './store.ts'
 
 const SEED = Number(process.env['VACANCY_SEED'] ?? 1)
@@ -166,7 +167,7 @@ describe('an expired hold', () => {
     expect(textOf(confirm('x', { retake: 1, maxTotal: 45 }))).toContain('PRICE_CHANGED')
     expect(stateOf(confirm('x', { retake: 1, maxTotal: 46 }))).toBe('booked')
     expect([left(), left(2), left(3)]).toEqual([3, 3, ROOMS])
-    expect(node.store.writer.ledger.stays.size).toBe(2)
+    expect(node.store.writer.ledger.stays.count).toBe(2)
     expect(node.store.writer.ledger.counts.expired).toBe(1)
   })
 
@@ -182,9 +183,8 @@ describe('an expired hold', () => {
     const stay = () => {
       const { result } = ask(node, 'GETSTAY', { stayId: 'y' })
       const { total, lines: known } = result as { total?: number; lines?: StayLine[] }
-      const { memory, writer } = node.store
-      // It is the newest record.
-      const at = [...writer.ledger.stays.values()].at(-1) ?? 0
+      const { memory } = node.store
+      const at = findStay(node.store, packPropertyId('y') as Uint8Array, 0)
       const start = at + STAY.source
       const source = Buffer.from(memory.u8.slice(start, start + (memory.u8[at + STAY.sourceBytes] ?? 0))).toString()
       return [source, total, known]

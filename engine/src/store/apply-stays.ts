@@ -32,6 +32,7 @@ import {
   createStay,
   creditCount,
   findStay,
+  findStayOf,
   HOLD_MS_MAX,
   isPending,
   type LineRecord,
@@ -563,7 +564,7 @@ function expireHolds(context: ApplyContext): void {
     const first = ledger.deadlines[0]
     if (first === undefined || first.deadlineMs > timeMs) return
     popDeadline(ledger)
-    const stay = ledger.stays.get(first.id) ?? 0
+    const stay = findStayOf(store, first.id)
     // The hold was confirmed, released or extended.
     if (stay === 0 || moment(store.memory, stay, STAY.deadlineMs) !== first.deadlineMs) continue
     expire(context, stay)
@@ -572,11 +573,13 @@ function expireHolds(context: ApplyContext): void {
 }
 
 /** The first deadline of a hold; undefined without holds. Drops entries of stays that are no longer held until then. */
-export function settleDeadlines({ memory, writer: { ledger } }: Store): { readonly deadlineMs: number } | undefined {
+export function settleDeadlines(store: Store): { readonly deadlineMs: number } | undefined {
+  const { memory, writer } = store
+  const { ledger } = writer
   for (;;) {
     const first = ledger.deadlines[0]
     if (first === undefined) return undefined
-    const stay = ledger.stays.get(first.id) ?? 0
+    const stay = findStayOf(store, first.id)
     if (stay !== 0 && moment(memory, stay, STAY.deadlineMs) === first.deadlineMs) return first
     popDeadline(ledger)
   }

@@ -1,10 +1,11 @@
 /** The writing thread's own part of the ledger (memory.ts): indexes of its records, and the heap of deadlines. */
 
+import { clearIds, createIdIndex } from './id-index.ts'
 import type { Ledger } from './memory.ts'
 
 export function createLedger(): Ledger {
   return {
-    stays: new Map(),
+    stays: createIdIndex(),
     properties: new Map(),
     nights: new Map(),
     deadlines: [],
@@ -25,7 +26,7 @@ export function createLedger(): Ledger {
 }
 
 export function clearLedger(ledger: Ledger): void {
-  ledger.stays.clear()
+  clearIds(ledger.stays)
   ledger.properties.clear()
   ledger.nights.clear()
   ledger.deadlines.length = 0
@@ -58,6 +59,14 @@ export function keyOfId(bytes: Uint8Array, start: number): string {
     b[n + 14],
     b[n + 15],
   )
+}
+
+const packed = new Uint8Array(16)
+
+/** The packed id of a key, until the next call. */
+export function idOfKey(key: string): Uint8Array {
+  for (let i = 0; i < 16; i++) packed[i] = key.charCodeAt(i)
+  return packed
 }
 
 export function keyOfNight(property: number, roomType: number, day: number): string {

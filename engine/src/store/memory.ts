@@ -1,6 +1,7 @@
 /** The types of a store: its memory, and the state of the writing thread. */
 
 import type { Gap, Region } from './arena.ts'
+import type { IdIndex } from './id-index.ts'
 
 /**
  * The shared memory and the views of one thread. It never grows: its size is reserved at startup, and pages are
@@ -69,8 +70,8 @@ type Writer = {
 
 /** What the writing thread knows about stays beside their records: indexes, and sums over them. */
 export type Ledger = {
-  /** Addresses by packed id, as a text of 16 characters. */
-  readonly stays: Map<string, number>
+  /** Addresses by packed id (id-index.ts); those of properties by a text of 16 characters. */
+  readonly stays: IdIndex
   readonly properties: Map<string, number>
   /** Addresses by property, room type and day. */
   readonly nights: Map<string, number>

@@ -5,6 +5,7 @@
 
 import { assert } from '@vacancy/shared'
 import { touch } from './cow.ts'
+import { hashOfId } from './id-index.ts'
 import { GONE_ROW, PROPERTY, STATE } from './layout.ts'
 import {
   allocateRecord,
@@ -24,14 +25,6 @@ const SLOTS_MIN = 64
 
 /** Upper bound of index slots per property (charge.ts). */
 const INDEX_ROOM_MAX = 8
-
-function hashOfId(bytes: Uint8Array, start: number): number {
-  let h = 0x9e3779b1
-  for (let i = 0; i < 16; i++) h = Math.imul(h ^ bytes[start + i], 0x01000193)
-  h ^= h >>> 15
-  h = Math.imul(h, 0x85ebca6b)
-  return (h ^ (h >>> 13)) >>> 0
-}
 
 /** @returns address of the property with this packed id, 0 when there is none */
 export function findProperty(memory: Memory, id: Uint8Array, start: number): number {

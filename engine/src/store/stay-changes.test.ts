@@ -385,7 +385,7 @@ describe('a stay is remembered', () => {
         ask(each, 'DELROOMDAY', { propertyId: 'none', roomType: 'd', date: formatDay(TODAY + 9) })
     }
 
-    expect([node.store.writer.ledger.stays.size, digestOf(copy)]).toEqual([0, digestOf(node)])
+    expect([node.store.writer.ledger.stays.count, digestOf(copy)]).toEqual([0, digestOf(node)])
   })
 })
 

@@ -9,8 +9,9 @@ import { addCharge } from './charge.ts'
 import { touch } from './cow.ts'
 import { hashOfName, NAMES } from './dictionary.ts'
 import { nameHash } from './digest.ts'
+import { findId, putId, removeId } from './id-index.ts'
 import { FORGET_SLOTS, STATE, STAY, STAY_LINE, STAY_NIGHT, STAY_PROPERTY } from './layout.ts'
-import { keyOfId, pushDeadline, replaceDeadlines } from './ledger.ts'
+import { idOfKey, keyOfId, pushDeadline, replaceDeadlines } from './ledger.ts'
 import {
   addDigest,
   allocateRecord,
@@ -62,8 +63,13 @@ export function stayBytes(lines: number, credits = 0): number {
 const ID_BYTES = 16
 
 /** @returns address of the stay with the packed id at `start`, 0 when there is none */
-export function findStay({ writer }: Store, bytes: Uint8Array, start: number): number {
-  return writer.ledger.stays.get(keyOfId(bytes, start)) ?? 0
+export function findStay({ memory, writer }: Store, bytes: Uint8Array, start: number): number {
+  return findId(writer.ledger.stays, memory.u8, bytes, start)
+}
+
+/** The same by the text of the id in the heap of deadlines. */
+export function findStayOf(store: Store, key: string): number {
+  return findStay(store, idOfKey(key), 0)
 }
 
 export function stateOf({ u8 }: Memory, stay: number): number {
@@ -177,7 +183,7 @@ export function createStay(
   memory.u8[stay + STAY.credits] = credits.length
   memory.u8[stay + STAY.sourceBytes] = source.length
   memory.u8.set(source, stay + STAY.source)
-  writer.ledger.stays.set(keyOfId(memory.u8, stay), stay)
+  putId(writer.ledger.stays, memory.u8, stay)
   for (const [n, line] of lines.entries()) {
     writeLine(store, stay, lineOf(stay, n), properties[n] as number, line)
     linkLine(store, lineOf(stay, n))
@@ -260,7 +266,7 @@ export function removeStay(store: Store, stay: number): void {
   const { memory, writer } = store
   addStayDigest(store, stay, -1)
   unlink(store, stay)
-  writer.ledger.stays.delete(keyOfId(memory.u8, stay))
+  removeId(writer.ledger.stays, memory.u8, stay)
   const lines = lineCount(memory, stay)
   const credits = creditCount(memory, stay)
   for (let n = 0; n < lines; n++) unlinkLine(store, lineOf(stay, n))

@@ -412,8 +412,8 @@ function compareLedger({ model }: History, { store }: NodeInMemory): string {
   if (oversold !== owed.size) fault ||= `${oversold} oversold nights, expected ${owed.size}`
   if (oversold !== store.writer.ledger.oversold.size)
     fault ||= `${oversold} oversold nights, counted ${store.writer.ledger.oversold.size}`
-  if (store.writer.ledger.stays.size !== model.stays.size) {
-    fault ||= `${store.writer.ledger.stays.size} stays, expected ${model.stays.size}`
+  if (store.writer.ledger.stays.count !== model.stays.size) {
+    fault ||= `${store.writer.ledger.stays.count} stays, expected ${model.stays.size}`
   }
   return fault
 }
