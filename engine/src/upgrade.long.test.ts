@@ -16,6 +16,7 @@ import {
   succeed,
   temporaryFolder,
 } from '@vacancy/testkit/node'
+import { until } from '@vacancy/testkit/until'
 import { afterEach, expect, test } from 'vitest'
 
 /** The fixtures have nights around this time, so their nodes run with this clock. */
@@ -30,11 +31,11 @@ afterEach(async () => {
   for (const folder of folders.splice(0)) removeFolder(folder)
 })
 
-/** A copy of the data of a node of version 0.1.0. */
+/** A copy of the data of an earlier node. */
 function unpack(name: string): string {
   const folder = temporaryFolder()
   folders.push(folder)
-  const archive = fileURLToPath(new URL(`./testing/fixtures/data-0.1.0-${name}.tgz`, import.meta.url))
+  const archive = fileURLToPath(new URL(`./testing/fixtures/data-${name}.tgz`, import.meta.url))
   mkdirSync(join(folder, 'data'))
   execFileSync('tar', ['-xzf', archive, '-C', join(folder, 'data')])
   return folder
@@ -49,7 +50,7 @@ async function start(folder: string, config: ConfigLines = {}): Promise<NodeProc
 const night = { propertyId: 'hotel_0', roomType: 'double', date: dateIn(30, clockOffsetMs) }
 
 test('data of version 0.1.0 opens, accepts writes and deletes, and opens again', async () => {
-  const folder = unpack('ordinary')
+  const folder = unpack('0.1.0-ordinary')
   let node = await start(folder)
   let client = await openClient(node)
 
@@ -73,7 +74,7 @@ test('data of version 0.1.0 opens, accepts writes and deletes, and opens again',
 test.each(['full', 'stuck'])(
   '%s data of version 0.1.0 opens: updates and deletes go through, growth is refused',
   async (name) => {
-    const folder = unpack(name)
+    const folder = unpack(`0.1.0-${name}`)
     const node = await start(folder, SMALL_MEMORY)
     const client = await openClient(node)
 
@@ -90,3 +91,44 @@ test.each(['full', 'stuck'])(
     closeClient(client)
   },
 )
+
+test('stays of feature level 3 go on under the rules of today', async () => {
+  const folder = unpack('level-3-stays')
+  let node = await start(folder, SMALL_MEMORY)
+  let client = await openClient(node)
+  const line = (n: number, nights = 2) => ({
+    ...{ propertyId: 'p', roomType: 'd', arrival: dateIn(n, clockOffsetMs), nights, rooms: 1 },
+  })
+  const stateOf = async (stayId: string) => (await succeed(client, 'GETSTAY', { stayId })).state
+  const states = () => Promise.all(['booked', 'held', 'cancelled', 'void', 'old', 'new', 'late'].map(stateOf))
+  const leftOn = async (n: number) => {
+    const date = dateIn(n, clockOffsetMs)
+    return (await succeed(client, 'GETPROPROOMDAY', { propertyId: 'p', roomType: 'd', date })).availability
+  }
+
+  expect(await states()).toEqual(['booked', 'held', 'released', 'void', 'released', 'held', 'booked'])
+  // The step to the level is logged soon after the start.
+  const change = { stayId: 'change', replaces: 'booked', seconds: 600, lines: [line(10, 1)] }
+  const nowhere = { stayId: 'nowhere', reinstate: 1, lines: [{ ...line(10), propertyId: 'none' }] }
+  await until('the newest feature level', async () => {
+    const answer = await ask(client, 'BOOKSTAY', nowhere)
+    return !answer.ok && answer.code === 'NOT_FOUND'
+  })
+  await succeed(client, 'HOLDSTAY', change)
+  expect([await stateOf('booked'), await leftOn(10)]).toEqual(['booked', 1])
+  await succeed(client, 'CONFIRMSTAY', { stayId: 'change' })
+  expect([await stateOf('booked'), await leftOn(10), await leftOn(11)]).toEqual(['released', 1, 1])
+  await succeed(client, 'CONFIRMSTAY', { stayId: 'held' })
+  const unknown = { stayId: 'unknown', lines: [line(20)] }
+  expect(await ask(client, 'RELEASESTAY', unknown)).toMatchObject({ ok: false, code: 'NOT_FOUND' })
+  await until('the last hold of then has expired', async () => (await stateOf('short')) === 'expired')
+  const digest = await digestOf(node)
+  await node.kill()
+  closeClient(client)
+
+  node = await start(folder, SMALL_MEMORY)
+  client = await openClient(node)
+  expect(await digestOf(node)).toBe(digest)
+  expect(await stateOf('change')).toBe('booked')
+  closeClient(client)
+})
