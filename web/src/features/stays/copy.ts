@@ -25,7 +25,7 @@ export const figures = {
 
 export const oversold = {
   title: (nights: number) => (nights === 1 ? '1 night is oversold' : `${count(nights)} nights are oversold`),
-  why: 'The source of record lowered these nights below what guests have on hold. Nothing more is sold on them, and holds are still confirmed.',
+  why: 'The source of record lowered these nights below what guests have on hold, or deleted their packages. Nothing more is sold on them, and a hold without a room is not confirmed.',
   steps: [
     'Open a night to see who holds its rooms, and until when. Most holds end by themselves at their deadline.',
     'If the source is right, release holds until no room is missing.',
