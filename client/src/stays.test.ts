@@ -24,8 +24,10 @@ test('a stay is held, confirmed, released and read, without request keys', async
   const { node, client } = await start()
   const calls = [
     client.holdStay({ stayId: 'order', seconds: 60, lines: [line] }),
+    client.bookStay({ stayId: 'order', reinstate: true, releasedAt: 9, lines: [line] }),
     client.confirmStay('order', { retake: true, maxTotal: 700 }),
     client.releaseStay('order', { void: true }),
+    client.releaseStay('order', { unrecorded: true, lines: [line] }),
     client.stay('order'),
     client.stays({ propertyId: 'hotel_123' }),
   ]
@@ -34,18 +36,21 @@ test('a stay is held, confirmed, released and read, without request keys', async
   for (const _ of calls) requests.push(await node.next())
 
   const sent = requests.map(({ command, fields }) => [command, fields])
-  expect(sent).toHaveLength(5)
+  expect(sent).toHaveLength(7)
   expect(sent).toEqual(
     expect.arrayContaining([
       ['HOLDSTAY', { stayId: 'order', seconds: 60, lines: [line] }],
       ['CONFIRMSTAY', { stayId: 'order', maxTotal: 700, retake: 1 }],
+      ['BOOKSTAY', { stayId: 'order', reinstate: 1, releasedAt: 9, lines: [line] }],
       ['RELEASESTAY', { stayId: 'order', void: 1 }],
+      ['RELEASESTAY', { stayId: 'order', unrecorded: 1, lines: [line] }],
       ['GETSTAY', { stayId: 'order' }],
       ['LISTSTAYS', { propertyId: 'hotel_123' }],
     ]),
   )
   for (const request of requests) request.answer(request.command === 'LISTSTAYS' ? { stays: [], cursor: '' } : booked)
-  expect(await Promise.all(calls)).toEqual([booked, booked, booked, booked, { stays: [], cursor: '' }])
+  const list = { stays: [], cursor: '' }
+  expect(await Promise.all(calls)).toEqual([booked, booked, booked, booked, booked, booked, list])
 })
 
 test('a booking whose connection is lost is sent again: its id makes it count once', async () => {

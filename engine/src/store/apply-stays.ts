@@ -334,9 +334,11 @@ function isTaken(reached: number): boolean {
  * @returns the total; undefined when the command is refused
  */
 function planTaking(context: ApplyContext, command: StayCommand, replaced: readonly number[]): number | undefined {
+  const { store } = context
   const kept = new Map<string, number>()
-  for (const stay of featureLevel(context.store.memory) < LEDGER_LEVEL ? [] : replaced) {
-    if (stay !== 0) addRooms(linesOf(context.store, stay), kept)
+  for (const stay of featureLevel(store.memory) < LEDGER_LEVEL ? [] : replaced) {
+    // A change has only what the stay that it changes has had.
+    if (stay !== 0 && !isPending(store.memory, stay)) addRooms(linesOf(store, stay), kept)
   }
   const wanted = addRooms(kept.size === 0 ? [] : command.lines, new Map())
   const isKept = (night: string) => (wanted.get(night) as number) <= (kept.get(night) ?? 0)

@@ -16,10 +16,11 @@ import {
   createNodeInMemory,
   type NodeInMemory,
   raiseFeatureLevel,
+  setMemoryBudget,
 } from '../testing/node-in-memory.ts'
 import { KIND, writeU8, writeU32 } from './command.ts'
 import { recountCharge } from './recount.ts'
-import { encodeSetting } from './stay-settings.ts'
+import { encodeSetting, staySettings } from './stay-settings.ts'
 import { stateDigest } from './store.ts'
 
 const HOUR_MS = 3_600_000
@@ -371,6 +372,15 @@ describe('a stay is remembered', () => {
     expect([...seen]).toEqual(['expired,ended,soon,late', 'ended,soon,late', 'soon,late', 'late', ''])
     expect(node.store.writer.ledger.counts.evicted).toEqual({ ended: 2, booked: 2 })
     expectWhole()
+  })
+
+  test('within a quarter of a small memory budget, unless it is set', () => {
+    const { memory } = node.store
+    expect(staySettings(memory).stays_bytes).toBe(256 << 20)
+    setMemoryBudget(node, 64 << 20)
+    expect(staySettings(memory).stays_bytes).toBe(16 << 20)
+    applyCommandOf(node, KIND.setting, encodeSetting('stays_bytes', 20 << 20))
+    expect(staySettings(memory).stays_bytes).toBe(20 << 20)
   })
 
   test('and forgotten by the day, in the same order on every replica', () => {

@@ -1,6 +1,7 @@
 /** Replicated settings of stays. Every replica follows the values in the log, whatever its configuration. */
 
 import type { StaySettings } from '../status.ts'
+import { memoryBudget } from './charge.ts'
 import { type CommandReader, readU8, readU32 } from './command.ts'
 import { STATE } from './layout.ts'
 import { featureLevel, LEDGER_LEVEL, type Memory, type Store, setState, state } from './store.ts'
@@ -62,8 +63,15 @@ export function settingFault(name: string, value: number): string {
 
 export function staySetting(memory: Memory, name: StaySetting): number {
   const { cell, preset, presetNow } = STAY_SETTINGS[name]
-  return state(memory, cell) || (featureLevel(memory) < LEDGER_LEVEL ? preset : presetNow)
+  const set = state(memory, cell)
+  if (set !== 0) return set
+  if (featureLevel(memory) < LEDGER_LEVEL) return preset
+  const budget = memoryBudget(memory)
+  return name === 'stays_bytes' && budget > 0 ? Math.min(presetNow, Math.floor(budget / BUDGET_SHARE)) : presetNow
 }
+
+/** Without a setting, what is remembered of stays takes at most this share of a small memory budget. */
+const BUDGET_SHARE = 4
 
 export function staySettings(memory: Memory): StaySettings {
   const values = Object.keys(STAY_SETTINGS).map((name) => [name, staySetting(memory, name as StaySetting)])

@@ -320,7 +320,7 @@ function isPast({ today, droppedBefore }: StaysModel, date: string): boolean {
 function change(model: StaysModel, given: Change): { readonly error: string; readonly total: number } {
   const { ended, standing, lines, isHold = false, keepsPast = false, rateFeatures = [], maxTotal } = given
   const refused = (error: string) => ({ error, total: 0 })
-  const kept = [...ended, ...(standing ? [standing] : [])].flatMap((stay) => stay.lines)
+  const kept = [...ended, ...(standing ? [standing] : [])].flatMap((stay) => (isPending(stay) ? [] : stay.lines))
   const isKept = (propertyId: string, roomType: string, date: string) =>
     keepsPast || roomsOn(lines, propertyId, roomType, date) <= roomsOn(kept, propertyId, roomType, date)
   for (const { propertyId, roomType, ...line } of lines) {
