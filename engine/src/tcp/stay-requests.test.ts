@@ -55,13 +55,14 @@ type Stay = {
   readonly replaced?: Uint8Array
   readonly source?: string
   readonly lines?: readonly Uint8Array[]
+  readonly reinstate?: number
 }
 
 /** The logged form of the stay `s1`. */
 function stay({ flags = 0, seconds = 0, total = 0, features = 0, replaced = NO_ID, ...rest }: Stay): string {
-  const { source = 'front desk', lines = [] } = rest
+  const { source = 'front desk', lines = [], reinstate } = rest
   const parts = [id('s1'), u8(flags), u32(seconds), f64(total), u32(features), replaced, name(source)]
-  return hexOf([...parts, u8(lines.length), ...lines])
+  return hexOf([...parts, u8(lines.length), ...lines, ...(reinstate === undefined ? [] : [f64(reinstate)])])
 }
 
 function line({ propertyId, roomType, arrival, nights, rooms }: typeof LINE, flags = 0): Uint8Array {
@@ -106,6 +107,20 @@ test.each<[string, CommandName, Fields, Stay]>([
   ['a release', 'RELEASESTAY', {}, {}],
   ['a release with lines', 'RELEASESTAY', { lines: [LINE] }, { lines: [line(LINE)] }],
   ['a release that marks an unknown stay', 'RELEASESTAY', { void: 1 }, { flags: 8 }],
+  [
+    'a booking under a released id',
+    'BOOKSTAY',
+    { lines: [LINE], reinstate: 1 },
+    { flags: 16, lines: [line(LINE)], reinstate: 1 },
+  ],
+  [
+    'a hold under an id that was released at an index',
+    'HOLDSTAY',
+    { lines: [LINE], reinstate: 1, releasedAt: 2 ** 40 },
+    { flags: 16, seconds: 900, lines: [line(LINE)], reinstate: 2 ** 40 },
+  ],
+  ['a booking under no released id', 'BOOKSTAY', { lines: [LINE], reinstate: 0 }, { lines: [line(LINE)] }],
+  ['a release without a record', 'RELEASESTAY', { lines: [LINE], unrecorded: 1 }, { flags: 32, lines: [line(LINE)] }],
   ['a release that marks none, with lines', 'RELEASESTAY', { void: 0, lines: [LINE] }, { lines: [line(LINE)] }],
 ])('the log has %s', (_, command, fields, expected) => {
   expect(written(command, { stayId: 's1', ...fields })).toEqual({ fault: '', hex: stay(expected) })
@@ -132,6 +147,9 @@ test.each<[string, CommandName, Fields, string]>([
   ['a hold longer than a day', 'HOLDSTAY', { seconds: 86_401 }, 'seconds must be 10 to 86400, got 86401'],
   ['a switch of 2', 'CONFIRMSTAY', { retake: 2 }, 'retake must be 0 or 1'],
   ['another switch of 2', 'RELEASESTAY', { void: 2 }, 'void must be 0 or 1'],
+  ['an index without reinstate', 'BOOKSTAY', { lines: [LINE], releasedAt: 9 }, 'releasedAt needs reinstate'],
+  ['an index of 1', 'HOLDSTAY', { lines: [LINE], reinstate: 1, releasedAt: 1 }, 'releasedAt must be above 1'],
+  ['no lines without a record', 'RELEASESTAY', { unrecorded: 1 }, 'unrecorded needs lines'],
   ['a total without retake', 'CONFIRMSTAY', { maxTotal: 1 }, 'maxTotal needs retake'],
   ['a total with retake 0', 'CONFIRMSTAY', { maxTotal: 1, retake: 0 }, 'maxTotal needs retake'],
   ['lines of an unknown stay', 'RELEASESTAY', { void: 1, lines: [LINE] }, 'void and lines exclude each other'],
