@@ -334,19 +334,22 @@ function isTaken(reached: number): boolean {
  * @returns the total; undefined when the command is refused
  */
 function planTaking(context: ApplyContext, command: StayCommand, replaced: readonly number[]): number | undefined {
-  const { store } = context
-  const kept = new Map<string, number>()
-  for (const stay of featureLevel(store.memory) < LEDGER_LEVEL ? [] : replaced) {
-    // A change has only what the stay that it changes has had.
-    if (stay !== 0 && !isPending(store.memory, stay)) addRooms(linesOf(store, stay), kept)
-  }
-  const wanted = addRooms(kept.size === 0 ? [] : command.lines, new Map())
-  const isKept = (night: string) => (wanted.get(night) as number) <= (kept.get(night) ?? 0)
-  if (!areThere(context, command.lines, kept.size === 0 ? () => false : isKept)) return undefined
+  if (!areThere(context, command.lines, keptNights(context, command, replaced))) return undefined
   const total = takeLines(context, command.lines, command.features)
   if (total === undefined) return undefined
   const isDear = (command.flags & STAY_FLAGS.maxTotal) !== 0 && total > command.maxTotal
   return isDear ? refuse(context, OUTCOME.priceChanged, `total=${total}`) : total
+}
+
+/** Nights that have passed, and that the new stay may keep: as many rooms as the stays had whose place it takes. */
+function keptNights({ store }: ApplyContext, { lines }: StayCommand, replaced: readonly number[]) {
+  // A change has had none but those of the stay that it changes.
+  const origins = replaced.filter((stay) => stay !== 0 && !isPending(store.memory, stay))
+  if (origins.length === 0 || featureLevel(store.memory) < LEDGER_LEVEL) return () => false
+  const kept = new Map<string, number>()
+  for (const stay of origins) addRooms(linesOf(store, stay), kept)
+  const wanted = addRooms(lines, new Map())
+  return (night: string) => (wanted.get(night) as number) <= (kept.get(night) ?? 0)
 }
 
 function nightName({ id, idStart, roomType }: LineRecord, day: number): string {

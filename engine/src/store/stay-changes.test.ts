@@ -63,9 +63,12 @@ const left = (n: number, propertyId = 'p') => {
   return (result as { availability?: number }).availability
 }
 const lefts = (count: number) => Array.from({ length: count }, (_, n) => left(n + 1))
-const passTime = (ms: number) => {
+const passClock = (ms: number) => {
   node.timeMs += ms
   node.day = Math.floor(node.timeMs / DAY_MS)
+}
+const passTime = (ms: number) => {
+  passClock(ms)
   applyOwn(node, KIND.dropBefore, (writer) => {
     writeU32(writer, node.day)
     writeU8(writer, 1)
@@ -251,10 +254,14 @@ describe('a release', () => {
   })
 })
 
-describe('a guest', () => {
+describe.each([
+  ['a guest', passTime],
+  // Maintenance drops them hours after midnight.
+  ['a guest of whom past nights are still there', passClock],
+])('%s', (_, pass) => {
   beforeEach(() => {
     book('a', [line(0, 5)])
-    passTime(48 * HOUR_MS)
+    pass(48 * HOUR_MS)
   })
 
   test.each([
