@@ -1,8 +1,10 @@
 /** Stays over the step to feature level 4: logs of earlier levels keep their rules, and what they left behind is kept. */
 
+import { createHash } from 'node:crypto'
 import { formatDay } from '@vacancy/shared'
 import { chance, createRandom, pick } from '@vacancy/testkit/random'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { encodeLedger } from '../snapshot/ledger.ts'
 import { copyOf } from '../testing/copied-node.ts'
 import { TODAY } from '../testing/model.ts'
 import {
@@ -99,8 +101,12 @@ function sellForAWeek(): void {
   }
 }
 
-test('a log of feature level 3 gives the state that it gave before', () => {
+test('a log of feature level 3 gives the state that it gave before, and older members the same snapshot', () => {
   sellForAWeek()
+
+  expect(createHash('sha256').update(encodeLedger(node.store.memory)).digest('hex').slice(0, 16)).toBe(
+    '18d86f2fbe620852',
+  )
 
   expect(digestOf(node)).toBe('864f3603 2ba70589')
 })
