@@ -93,8 +93,10 @@ test.each(['http1', 'http2'])('every command over %s', async (proto) => {
   expect(await ok('PROPROOMEXIST', { property_id: id, room_type: room })).toEqual({ exists: true })
   expect((await ok('PROPROOMLIST', { property_id: id })).room_types.toSorted()).toEqual([room, other].toSorted())
   expect(await ok('PROPROOMDATELIST', { property_id: id, room_type: room })).toEqual({ dates: [DAY, NEXT] })
-  expect(await ok('SETROOMAVL', { ...on(room, DAY), amount: 0 })).toEqual({ availability: 0 })
-  expect(await ok('SETROOMAVL', { ...on(room, DAY), amount: 0, as_of: 2 ** 40 })).toEqual({ availability: 0 })
+  const zero = await ok('SETROOMAVL', { ...on(room, DAY), amount: 0, want_index: true })
+  expect(zero).toEqual({ availability: 0, index: expect.any(Number) })
+  const as_of = zero.index
+  expect(await ok('SETROOMAVL', { ...on(room, DAY), amount: 0, as_of })).toEqual({ availability: 0 })
   expect(await ok('INCROOMAVL', { ...on(room, DAY), amount: 255 })).toEqual({ availability: 255 })
   expect(await run('INCROOMAVL', { ...on(room, DAY), amount: 1 })).toMatchObject({
     status: 400,
@@ -132,7 +134,14 @@ test.each(['http1', 'http2'])('every command over %s', async (proto) => {
   expect((await ok('GETSTAY', { stay_id: stay.stay_id, min_index: applied_index })).state).toBe('booked')
   const listed = await ok('LISTSTAYS', { property_id: id, date: NEXT })
   expect(listed).toMatchObject({ cursor: '', stays: [{ stay_id: stay.stay_id, state: 'booked', lines }] })
+  const released = await ok('RELEASESTAY', { stay_id: stay.stay_id })
+  expect(released.state).toBe('released')
+  expect(await run('BOOKSTAY', stay)).toMatchObject({ status: 409, json: { message: 'CONFLICT: state=released' } })
+  const again = { ...stay, reinstate: true, released_at: released.index }
+  expect((await ok('BOOKSTAY', again)).state).toBe('booked')
   expect((await ok('RELEASESTAY', { stay_id: stay.stay_id })).state).toBe('released')
+  const unrecorded = { stay_id: `before-${proto}`, unrecorded: true, lines: [{ ...lines[0], rooms: 1 }] }
+  expect((await ok('RELEASESTAY', unrecorded)).state).toBe('released')
   expect((await ok('RELEASESTAY', { stay_id: `never-${proto}`, void: true })).state).toBe('void')
   expect(await run('BOOKSTAY', { stay_id: 'x', lines: [{ ...lines[0], rooms: 'two' }] })).toMatchObject({
     status: 400,
