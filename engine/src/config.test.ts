@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { VacancyError } from '@vacancy/shared'
 import { type Given, loadCodecFile } from '@vacancy/shared/node'
 import { afterAll, expect, test } from 'vitest'
-import { codecsFileOf, loadEngineConfig, memoryBytes, servingThreads } from './config.ts'
+import { codecsFileOf, loadEngineConfig, memoryBytes, memoryShortage, servingThreads } from './config.ts'
 import { LOG_FILE_BYTES } from './wal/wal.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'vacancy-config-'))
@@ -130,8 +130,16 @@ test('serving threads are the cores that are not reserved, at least one', () => 
 })
 
 test('memory for data is 4 GiB unless configured lower', () => {
-  expect(memoryBytes(load('').values)).toBe(4 * 1024 ** 3)
-  expect(memoryBytes(load('memory_max_bytes: 134217728').values)).toBe(134_217_728)
+  const MB = 1024 ** 2
+  const [byDefault, set] = [load('').values, load('memory_max_bytes: 134217728').values]
+  expect(memoryBytes(byDefault, Number.POSITIVE_INFINITY)).toBe(4_096 * MB)
+  // A container killed the node when its data grew beyond the limit.
+  expect([300, 1_024, 4_000, 100].map((limit) => memoryBytes(byDefault, limit * MB) / MB)).toEqual([
+    108, 832, 3_600, 64,
+  ])
+  expect(memoryBytes(set, 300 * MB)).toBe(128 * MB)
+  expect(memoryShortage(byDefault, 300 * MB)).toBe('')
+  expect(memoryShortage(set, 300 * MB)).toContain('exceed the memory limit of the container, 314572800')
 })
 
 test('codecs are read in order from rate_features, other keys ignored', () => {

@@ -3,7 +3,7 @@
  * and the location of the codec file. docs/config.md and `--help` are generated from these rows.
  */
 
-import { availableParallelism } from 'node:os'
+import { availableParallelism, totalmem } from 'node:os'
 import { dirname, join } from 'node:path'
 import {
   type Config,
@@ -117,7 +117,8 @@ export const ENGINE_SCHEMA = {
   },
   memory_max_bytes: {
     ...whole(0, 0, MEMORY_BYTES_MAX, 'bytes'),
-    summary: 'Most memory for data: 0 = 4 GiB, else 67108864 to 4294967296. Only what is used takes memory.',
+    summary:
+      'Most memory for data: 0 = 4 GiB, or what the memory limit of the container leaves; else 67108864 to 4294967296. Only what is used takes memory.',
   },
   session_table_bytes: {
     ...whole(33_554_432, 1_048_576, 1_073_741_824, 'bytes'),
@@ -244,9 +245,29 @@ export function requireNodeIdOf({ values, origins }: EngineConfig): boolean | 'a
   return origins.tls_require_node_id.from === 'default' ? undefined : values.tlsRequireNodeId
 }
 
-/** Bytes of address space for data. */
-export function memoryBytes({ memoryMaxBytes }: EngineSettings): number {
-  return memoryMaxBytes === 0 ? MEMORY_BYTES_MAX : memoryMaxBytes
+/** What a node needs beside its data: threads, sockets, buffers; a tenth of a large limit. */
+const OWN_BYTES = 192 * 1024 ** 2
+const OWN_SHARE = 0.1
+const PAGE_BYTES = 64 * 1024
+
+/** Bytes for data: those configured, else as many as the limit of the container leaves. */
+export function memoryBytes({ memoryMaxBytes }: EngineSettings, limit = containerBytes()): number {
+  if (memoryMaxBytes !== 0) return memoryMaxBytes
+  const left = Math.floor(Math.min(limit - OWN_BYTES, limit * (1 - OWN_SHARE)) / PAGE_BYTES) * PAGE_BYTES
+  return Math.max(MEMORY_BYTES_MIN, Math.min(MEMORY_BYTES_MAX, left))
+}
+
+/** For the log at the start: the system would end the node before its data reach the configured size. '' if not. */
+export function memoryShortage(settings: EngineSettings, limit = containerBytes()): string {
+  const bytes = memoryBytes(settings, limit)
+  if (bytes + OWN_BYTES <= limit) return ''
+  return `memory_max_bytes: ${bytes} for data and about ${OWN_BYTES} for the node exceed the memory limit of the container, ${limit}: the system may end the node. Lower one, or raise the other`
+}
+
+/** Infinite without a limit. */
+function containerBytes(): number {
+  const bytes = process.constrainedMemory()
+  return bytes > 0 && bytes <= totalmem() ? bytes : Number.POSITIVE_INFINITY
 }
 
 /** Threads that serve clients: the configured number, else the cores that are not reserved, at least one. */

@@ -179,7 +179,10 @@ export const METRICS = {
   ),
   vacancy_resolver_duration_seconds: clustered(histogram('Time of a lookup, by kind.', ['kind'])),
   vacancy_resolver_errors_total: clustered(counter('Failed lookups, by kind.', ['kind'])),
-  tls_cert_not_after_seconds: gauge('When the certificate of a listener, or its authority, expires, seconds since 1970.', ['listener']),
+  tls_cert_not_after_seconds: gauge(
+    'When the certificate of a listener, or its authority, expires, seconds since 1970.',
+    ['listener'],
+  ),
   vacancy_maintenance_last_success_timestamp_seconds: gauge('When passed dates were last removed, seconds since 1970.'),
   vacancy_maintenance_removed_packages_total: counter('Packages of passed dates that were removed.'),
 } as const satisfies MetricsTable

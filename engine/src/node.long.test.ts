@@ -244,6 +244,7 @@ test.each([true, false])(
       sample: () => samples.shift() ?? '4/4',
       isActive,
       log,
+      mayLeave: () => true,
       onChange: () => changes.push('changed'),
       lookMs: 10,
     })

@@ -22,15 +22,23 @@ import {
 import type { FromReplica, ToReplica } from './cluster/messages.ts'
 import { createCells } from './cluster/shared-status.ts'
 import type { ClusterNodeOptions, openShard } from './cluster-node.ts'
-import { type EngineConfig, memoryBytes, requireNodeIdOf, servingThreads } from './config.ts'
+import { type EngineConfig, memoryBytes, memoryShortage, requireNodeIdOf, servingThreads } from './config.ts'
 import { lacksLock, ownerOf, requireFree } from './data/data-directory.ts'
 import type { ReplicaOptions } from './data/replica-options.ts'
 import { createEnv, type Env } from './env.ts'
 import { errorOf } from './failure.ts'
-import { clockReason, clusterConditions, createConditions, followConditions, healthOf } from './http/conditions.ts'
+import {
+  clockReason,
+  clusterConditions,
+  createConditions,
+  followConditions,
+  healthOf,
+  mayLeave,
+} from './http/conditions.ts'
 import type {
   Certificate,
   ClusterAnswer,
+  ClusterHandle,
   NodeHandle,
   SlowRequest,
   Unavailable,
@@ -142,6 +150,8 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   }
   setUnavailable('starting', 'starting threads')
   warnOfDescriptors(log, settings.tcpMaxConnections)
+  const shortage = memoryShortage(settings)
+  if (shortage !== '') log.warn({}, shortage)
   const env = createEnv(log)
   await waitForOwner(env, options.dataDir)
   requireFree(env, options.dataDir)
@@ -230,7 +240,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     const tcp = await startTcp(options, state, parts, sendToReplica)
     state.tcp = tcp
     for (const reason of ['starting', 'recovering', 'loading'] as const) state.unavailable.delete(reason)
-    cleanUp.push(...watchAll(options, state, sendToReplica), watchReplica(state, setUnavailable))
+    cleanUp.push(...watchAll(options, state, sendToReplica, shard?.handle), watchReplica(state, setUnavailable))
     cleanUp.push(watchEnds(handle, () => tokens?.tokens() ?? [], state, setUnavailable))
     cleanUp.push(watchCodecs(options.dataDir, state, setUnavailable))
     log.info({ tcpPort: tcp.port, apiPort, seconds: ready.seconds, servingThreads: threads }, 'active')
@@ -329,7 +339,12 @@ function openFiles(options: NodeOptions, state: State, http: () => HttpServer | 
 type NodeFiles = ReturnType<typeof openFiles>
 
 /** Daily maintenance and the watch on the number of cores. @returns functions that stop them */
-function watchAll(options: NodeOptions, state: State, sendToReplica: SendToReplica): (() => void)[] {
+function watchAll(
+  options: NodeOptions,
+  state: State,
+  sendToReplica: SendToReplica,
+  shard: ClusterHandle | undefined,
+): (() => void)[] {
   const settings = options.config.values
   return [
     startMaintenance({
@@ -343,6 +358,7 @@ function watchAll(options: NodeOptions, state: State, sendToReplica: SendToRepli
         return processors === 0 ? undefined : `${availableParallelism()}/${processors}`
       },
       isActive: settings.cpuWatch,
+      mayLeave: () => shard === undefined || mayLeave(shard.info(), Date.now()),
       log: options.log,
       onChange: () => options.onEnd(EXIT.coresChanged),
     }),

@@ -61,12 +61,18 @@ test.each<[string, ReplicaStatus | undefined]>([
 })
 
 /** @returns the second of each reported change */
-function watch(samples: readonly (string | undefined)[], isActive = true) {
+function watch(samples: readonly (string | undefined)[], isActive = true, mayLeaveAt = 0) {
   let second = 0
   const changes: number[] = []
   const warn = vi.fn()
   const sample = () => samples[Math.min(second, samples.length - 1)]
-  const stop = watchCores({ sample, isActive, log: { warn } as never, onChange: () => void changes.push(second) })
+  const stop = watchCores({
+    sample,
+    isActive,
+    log: { warn } as never,
+    mayLeave: () => second >= mayLeaveAt,
+    onChange: () => void changes.push(second),
+  })
   for (second = 1; second < samples.length; second++) vi.advanceTimersByTime(1_000)
   stop()
   vi.advanceTimersByTime(10_000)
@@ -121,4 +127,9 @@ test('a replica thread without a status is a reason after some turns', () => {
   vi.advanceTimersByTime(1_000)
   expect(seen).toEqual(['disk_stuck'])
   stop()
+})
+
+test('a node whose cores changed leaves when it may, and stays when they are as before by then', () => {
+  expect(watch(['4', '2', '2', '2', '2', '2', '2'], true, 5).changes).toEqual([5])
+  expect(watch(['4', '2', '2', '4', '4', '4', '4'], true, 5).changes).toEqual([])
 })

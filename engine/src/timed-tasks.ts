@@ -68,12 +68,15 @@ export function watchCores(options: {
   readonly sample: () => string | undefined
   readonly isActive: boolean
   readonly log: Log
+  /** Asked each second from then on. */
+  readonly mayLeave: () => boolean
   readonly onChange: () => void
   readonly lookMs?: number
 }): () => void {
   let before = options.sample()
   let seen = ''
   let times = 0
+  let isLeaving = false
   const timer = setInterval(() => {
     const now = options.sample()
     // Without a free descriptor the list of processors is empty: no change of cores.
@@ -81,9 +84,14 @@ export function watchCores(options: {
     before ??= now
     times = now !== before && now === seen ? times + 1 : 1
     seen = now
-    if (now === before || times !== CORES_SAMPLES) return
-    options.log.warn({ before, now }, 'the number of cores changed')
-    if (options.isActive) options.onChange()
+    if (now === before) isLeaving = false
+    else if (times === CORES_SAMPLES) {
+      options.log.warn({ before, now }, 'the number of cores changed')
+      isLeaving = options.isActive
+    }
+    if (!isLeaving || !options.mayLeave()) return
+    isLeaving = false
+    options.onChange()
   }, options.lookMs ?? CORES_LOOK_MS)
   return () => clearInterval(timer)
 }

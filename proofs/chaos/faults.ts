@@ -7,8 +7,11 @@
  */
 
 import { appendFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { EXIT } from '@vacancy/shared'
+import { hang, recover } from '@vacancy/testkit/hanging-disk'
 import { between, betweenDecades, chance, pick, type Random, shuffle, streamOf } from '@vacancy/testkit/random'
 import { OPEN } from '@vacancy/testkit/relay'
 import {
@@ -17,6 +20,7 @@ import {
   type Fleet,
   type FleetNode,
   fillDisk,
+  hangFile,
   killNode,
   nodeOf,
   pauseNode,
@@ -192,6 +196,35 @@ const HARD: readonly Fault[] = [
     pauseNode(node)
     await rest(lane, betweenDecades(lane.random, 1, lane.stallMsMax))
     resumeNode(node)
+  }),
+  atNode('disk hangs', 5, async (lane, node) => {
+    const { fleet, random } = lane
+    const led = node.name === fleet.view.leader
+    hang(hangFile(fleet, node))
+    await rest(lane, betweenDecades(random, 100, 12_000))
+    if (led && fleet.view.leader !== node.name) count(lane, 'another voter led while the disk of the leader hung')
+    if (chance(random, 0.2)) {
+      // What it has not stored is in no promise.
+      await killNode(fleet, node)
+      count(lane, 'kill -9 while the disk hangs')
+    }
+    recover(hangFile(fleet, node))
+    if (!node.process) await startAgain(lane, node)
+  }),
+  atNode('descriptors used up by idle connections', 2, async (lane, { process }) => {
+    if (!process) return
+    const idle = Array.from({ length: 600 }, () => connect(process.tcpPort, process.host).on('error', () => undefined))
+    await rest(lane, betweenDecades(lane.random, 500, 6_000))
+    for (const socket of idle) socket.destroy()
+  }),
+  atNode('a second process on the directory', 2, async ({ fleet }, node) => {
+    if (!node.process) return
+    // Its own ports, as in another container.
+    const config = { tcp_port: 0, api_port: 0, quic_port: 0 }
+    const second = fleet.shard.start(node.name, { config })
+    const { code } = await second.ended
+    if (code !== EXIT.conflict)
+      fleet.violations.push(`a second ${node.name} ended with code ${code}\n${second.output()}`)
   }),
   atNode('graceful shutdown', 4, async (lane, node) => {
     await stopNode(lane.fleet, node)

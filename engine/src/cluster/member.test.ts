@@ -289,7 +289,7 @@ test.each<[string, (world: ReturnType<typeof begin>) => void, number]>([
   ['with a full disk', ({ replica }) => Object.assign(replica, { isDiskFull: true }), 3],
   ['whose syncs are slow for 10 s', ({ replica }) => Object.assign(replica, { slowSyncMs: 10_000 }), 3],
   ['whose syncs are slow for less', ({ replica }) => Object.assign(replica, { slowSyncMs: 9_999 }), 0],
-  ['whose disk has not answered for 3 s', ({ replica }) => Object.assign(replica, { unansweredMs: 3_000 }), 3],
+  ['whose disk has not answered for 2.5 s', ({ replica }) => Object.assign(replica, { unansweredMs: 2_500 }), 3],
   ['with a healthy disk', () => undefined, 0],
   [
     'with a full disk, as has the most advanced voter',

@@ -332,7 +332,7 @@ export function addSink(replica: Replica, sink: AnswerSink): number {
 }
 
 /** A sync that has not returned for this long may never return. */
-const UNANSWERED_MS = 3_000
+const UNANSWERED_MS = 2_500
 /** A snapshot that holds up apply for this long: a large one may for half of it on a slow disk. */
 const PAUSED_MS = 30_000
 

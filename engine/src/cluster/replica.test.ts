@@ -56,12 +56,12 @@ test('nothing is answered while the disk has not confirmed', () => {
   expect(toy.answers.size).toBe(0)
 })
 
-test('a node whose sync does not return is stuck after 3 s: no more writes, no campaign, until it returns', () => {
+test('a node whose sync does not return is stuck after 2.5 s: no more writes, no campaign, until it returns', () => {
   let isHung = false
   const toy = begin({ isHung: () => isHung })
   isHung = true
   give(toy, commands(1, 2))
-  toy.simulation.advance(2_900)
+  toy.simulation.advance(2_400)
   expect([statusOf(toy.replica).isStuck, toy.replica.raft.standsBack]).toEqual([false, false])
 
   toy.simulation.advance(400)

@@ -69,6 +69,24 @@ export function clusterConditions({ info, replica, registry, resolver }: Reporte
   return found
 }
 
+/** A voter has its turn to leave once in as many of these as there are voters, in the first half of it. */
+const TURN_MS = 15_000
+
+/**
+ * Whether a member may end by itself now, as when the number of cores changed on all machines: not while another voter is
+ * away, and one voter after the other, so that a majority stays.
+ */
+export function mayLeave({ members, nodeId }: ClusterStatus, nowMs: number): boolean {
+  const voters = members.filter(({ isVoter }) => isVoter)
+  const turn = voters
+    .map(({ id }) => id)
+    .sort()
+    .indexOf(nodeId)
+  if (turn < 0) return true
+  if (voters.some(({ id, health }) => id !== nodeId && health !== 'active')) return false
+  return Math.floor(nowMs / TURN_MS) % voters.length === turn && nowMs % TURN_MS < TURN_MS / 2
+}
+
 /** From this long before its end until this long after it, a certificate or token is reported. */
 const ENDING_MS = 14 * 86_400_000
 

@@ -52,7 +52,7 @@ export const NODE_REASONS = {
   disk_stuck: {
     stops: 'writes',
     means:
-      'A sync of the log has not returned for 3 s, or the thread that writes does not respond. A leader hands its role to another voter; searches continue while they are fresh enough.',
+      'A sync of the log has not returned for 2.5 s, or the thread that writes does not respond. A leader hands its role to another voter; searches continue while they are fresh enough.',
     lookAt: 'The disk, its controller or the network storage behind it. The node continues when the disk answers.',
     type: 'iostat -x 1; dmesg | tail',
   },
