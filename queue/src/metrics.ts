@@ -72,8 +72,6 @@ export const QUEUE_METRICS = {
   vacancy_queue_topics: gauge('Topics.'),
 } as const satisfies MetricsTable
 
-type Row = keyof typeof QUEUE_METRICS
-
 /** Counted while the queue runs, beside what topics count themselves. */
 export type QueueMetrics = {
   readonly journal: 'sqlite' | 'pg' | 'memory'
@@ -141,8 +139,8 @@ export type QueueReading = {
   readonly now: () => Moment
 }
 
-/** Topics with series of their own; the others are summed as `_other`. */
-const TOPICS_MAX = 1_000
+/** Topics with series of their own: the busiest. The others are summed as `_other`. */
+const TOPICS_MAX = 100
 const OTHER = '_other'
 const QUANTILES = [50, 90, 99, 100]
 
@@ -152,8 +150,9 @@ export function registerQueueMetrics(reading: QueueReading): Metrics<typeof QUEU
   const delay = monitorEventLoopDelay({ resolution: 10 })
   delay.enable()
   const { metrics } = reading
-  page.readHistogram('vacancy_queue_delivery_seconds', () => topicSeconds(reading, 'deliverySeconds'))
-  page.readHistogram('vacancy_queue_ack_seconds', () => topicSeconds(reading, 'ackSeconds'))
+  let named: ReadonlySet<string> = new Set()
+  page.readHistogram('vacancy_queue_delivery_seconds', () => topicSeconds(reading, named, 'deliverySeconds'))
+  page.readHistogram('vacancy_queue_ack_seconds', () => topicSeconds(reading, named, 'ackSeconds'))
   page.readHistogram('vacancy_queue_http_request_duration_seconds', () =>
     [...metrics.requestSeconds].map(([name, buckets]) => {
       const [method = '', route = ''] = name.split(' ')
@@ -172,15 +171,27 @@ export function registerQueueMetrics(reading: QueueReading): Metrics<typeof QUEU
         delay.percentile(quantile) / 1e9,
       )
     delay.reset()
-    collectProcess(of, reading)
-    for (const [topic, state] of topicsOf(reading)) collectTopic(of, topic, state, reading.now())
+    named = busiest(reading)
+    collectProcess(of, reading, named)
+    const now = reading.now()
+    let others: Shown | undefined
+    for (const [name, topic] of topicsOf(reading, named)) {
+      const shown = shownOf(topic, now)
+      if (name !== OTHER) collectTopic(of, name, shown)
+      else others = others === undefined ? shown : together(others, shown)
+    }
+    if (others !== undefined) collectTopic(of, OTHER, others)
   })
   return page
 }
 
 type Of = Metrics<typeof QUEUE_METRICS>['of']
 
-function collectProcess(of: Of, { metrics, connections, partitions, journalSizes }: QueueReading): void {
+function collectProcess(
+  of: Of,
+  { metrics, connections, partitions, journalSizes }: QueueReading,
+  named: ReadonlySet<string>,
+): void {
   of.vacancy_queue_websocket_connections.set(connections())
   of.vacancy_queue_auth_failures_total.inc(metrics.authFailures)
   for (const [key, count] of metrics.requests) {
@@ -189,7 +200,7 @@ function collectProcess(of: Of, { metrics, connections, partitions, journalSizes
   }
   for (const [key, count] of metrics.rejected) {
     const [topic = '', reason = ''] = key.split(' ')
-    of.vacancy_queue_jobs_rejected_total.inc({ topic, reason }, count)
+    of.vacancy_queue_jobs_rejected_total.inc({ topic: named.has(topic) ? topic : OTHER, reason }, count)
   }
   for (const op of ['open', 'write', 'full'] as const)
     of.vacancy_queue_journal_errors_total.inc({ op }, metrics.errors[op])
@@ -206,16 +217,26 @@ function collectProcess(of: Of, { metrics, connections, partitions, journalSizes
   of.vacancy_queue_topics.set(topics)
 }
 
-function* topicsOf({ partitions }: QueueReading): Generator<readonly [name: string, topic: Topic]> {
-  let named = 0
+/** Names of the topics that accepted and finished most since the start, which rarely changes from page to page. */
+function busiest({ partitions }: QueueReading): ReadonlySet<string> {
+  const topics = [...partitions()].flatMap(({ queue }) => [...(queue?.topics.values() ?? [])])
+  const work = ({ totals }: Topic) => totals.accepted + totals.acked
+  if (topics.length > TOPICS_MAX) topics.sort((a, b) => work(b) - work(a))
+  return new Set(topics.slice(0, TOPICS_MAX).map(({ name }) => name))
+}
+
+function* topicsOf(
+  { partitions }: QueueReading,
+  named: ReadonlySet<string>,
+): Generator<readonly [name: string, topic: Topic]> {
   for (const { queue } of partitions())
-    for (const topic of queue?.topics.values() ?? []) yield [named++ < TOPICS_MAX ? topic.name : OTHER, topic]
+    for (const topic of queue?.topics.values() ?? []) yield [named.has(topic.name) ? topic.name : OTHER, topic]
 }
 
 /** One reading for each series; topics without one of their own are summed. */
-function topicSeconds(reading: QueueReading, name: 'deliverySeconds' | 'ackSeconds') {
+function topicSeconds(reading: QueueReading, named: ReadonlySet<string>, name: 'deliverySeconds' | 'ackSeconds') {
   const sums = new Map<string, Buckets>()
-  for (const [topic, state] of topicsOf(reading)) {
+  for (const [topic, state] of topicsOf(reading, named)) {
     const own = state[name]
     const sum = topic === OTHER ? (sums.get(topic) ?? createBuckets(own.bounds)) : own
     if (topic === OTHER) addBuckets(sum, own)
@@ -224,24 +245,46 @@ function topicSeconds(reading: QueueReading, name: 'deliverySeconds' | 'ackSecon
   return [...sums].map(([topic, buckets]) => bucketsReading(buckets, { topic }))
 }
 
-function collectTopic(of: Of, topic: string, state: Topic, now: Moment): void {
-  const { counts, totals } = state
-  const gauge = (
-    name: Extract<Row, `${string}_jobs` | `${string}_bytes` | `${string}consumers${string}` | `${string}seconds`>,
-    value: number,
-  ) => (of[name] as Of['vacancy_queue_bytes']).inc({ topic }, value)
-  gauge('vacancy_queue_ready_jobs', counts.ready)
-  gauge('vacancy_queue_delayed_jobs', counts.delayed)
-  gauge('vacancy_queue_leased_jobs', counts.leased)
-  gauge('vacancy_queue_dead_jobs', counts.dead)
-  gauge('vacancy_queue_bytes', state.bytes)
-  gauge('vacancy_queue_consumers', state.consumers.size)
-  gauge('vacancy_queue_consumers_stalled', counts.stalled)
-  const oldest = oldestReady(state)
-  gauge(
-    'vacancy_queue_oldest_ready_seconds',
-    oldest === undefined ? 0 : Math.max(0, now.wallMs - oldest.createdAt) / 1000,
-  )
+/** A topic as the page shows it, or several together. */
+type Shown = Pick<Topic, 'counts' | 'totals' | 'deadByReason' | 'bytes'> & {
+  readonly consumers: number
+  readonly oldestSeconds: number
+}
+
+function shownOf(topic: Topic, { wallMs }: Moment): Shown {
+  const { counts, totals, deadByReason, bytes, consumers } = topic
+  const oldest = oldestReady(topic)
+  const oldestSeconds = oldest === undefined ? 0 : Math.max(0, wallMs - oldest.createdAt) / 1000
+  return { counts, totals, deadByReason, bytes, consumers: consumers.size, oldestSeconds }
+}
+
+function together(a: Shown, b: Shown): Shown {
+  return {
+    counts: sums(a.counts, b.counts),
+    totals: sums(a.totals, b.totals),
+    deadByReason: sums(a.deadByReason, b.deadByReason),
+    bytes: a.bytes + b.bytes,
+    consumers: a.consumers + b.consumers,
+    oldestSeconds: Math.max(a.oldestSeconds, b.oldestSeconds),
+  }
+}
+
+function sums<K extends string>(a: { readonly [name in K]: number }, b: { readonly [name in K]: number }) {
+  return Object.fromEntries(Object.keys(a).map((name) => [name, a[name as K] + b[name as K]])) as {
+    [name in K]: number
+  }
+}
+
+function collectTopic(of: Of, topic: string, shown: Shown): void {
+  const { counts, totals, deadByReason, bytes, consumers, oldestSeconds } = shown
+  of.vacancy_queue_ready_jobs.set({ topic }, counts.ready)
+  of.vacancy_queue_delayed_jobs.set({ topic }, counts.delayed)
+  of.vacancy_queue_leased_jobs.set({ topic }, counts.leased)
+  of.vacancy_queue_dead_jobs.set({ topic }, counts.dead)
+  of.vacancy_queue_bytes.set({ topic }, bytes)
+  of.vacancy_queue_consumers.set({ topic }, consumers)
+  of.vacancy_queue_consumers_stalled.set({ topic }, counts.stalled)
+  of.vacancy_queue_oldest_ready_seconds.set({ topic }, oldestSeconds)
   of.vacancy_queue_jobs_accepted_total.inc({ topic }, totals.accepted)
   of.vacancy_queue_jobs_duplicate_total.inc({ topic }, totals.duplicates)
   of.vacancy_queue_jobs_delivered_total.inc({ topic }, totals.delivered)
@@ -250,7 +293,7 @@ function collectTopic(of: Of, topic: string, state: Topic, now: Moment): void {
     of.vacancy_queue_jobs_redelivered_total.inc({ topic, cause }, count)
   of.vacancy_queue_jobs_acked_total.inc({ topic, late: '0' }, totals.acked)
   of.vacancy_queue_jobs_acked_total.inc({ topic, late: '1' }, totals.lateAcked)
-  for (const [reason, count] of Object.entries(state.deadByReason))
+  for (const [reason, count] of Object.entries(deadByReason))
     of.vacancy_queue_jobs_dead_total.inc({ topic, reason }, count)
   of.vacancy_queue_dead_dropped_total.inc({ topic }, totals.deadDropped)
 }

@@ -81,7 +81,7 @@ function queuePage(): string {
     'Keys of `queue.yml`. Each is also a flag of `vacancy queue serve`, with `-` for `_`, and an environment variable, such as `VACANCY_QUEUE_LISTEN_PORT`. A flag overrides its variable, which overrides the file. `database_url` is refused as a flag, except as `file:PATH`: the path of a file that contains it. Settings of a topic are in [queue.md](queue.md#configure-topics).',
     configTable(SERVE_SCHEMA).trimEnd(),
     '## Metrics',
-    '`GET /metrics` responds in the Prometheus text format 0.0.4, with the `process_*` and `nodejs_*` metrics of prom-client besides these. The first 1,000 topics have series of their own; the others are summed as `_other`.',
+    '`GET /metrics` responds in the Prometheus text format 0.0.4, with the `process_*` and `nodejs_*` metrics of prom-client besides these. The 100 topics that accepted and finished most since the start have series of their own; the others are summed as `_other`.',
     metricsTable(QUEUE_METRICS).trimEnd(),
     '## Paths',
     'Access: `open` needs no token. A token with the role `monitoring` may use the paths marked `viewer`, one with the role `admin` all of them. Tokens with the roles `producer` and `consumer` may use the open ones only. Requests and responses are documented at `/docs` of a running queue; `…` is `/api/v1`.',

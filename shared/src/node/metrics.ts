@@ -66,6 +66,8 @@ export type Metrics<T extends MetricsTable> = {
 /** Loaded with the first page: it takes more memory than the rest of a program's startup. */
 const library = (): typeof import('prom-client') => createRequire(import.meta.url)('prom-client')
 
+const SLICE_MS = 2
+
 /** The content type of the page. */
 export const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4'
 
@@ -108,9 +110,18 @@ export function registerMetrics<const T extends MetricsTable>(
         }),
       } as unknown as Histogram)
     },
-    text() {
+    async text() {
       for (const collect of collectors) collect()
-      return registry.metrics()
+      const parts: string[] = []
+      let since = performance.now()
+      for (const { name } of registry.getMetricsAsArray()) {
+        parts.push(await registry.getSingleMetricAsString(name))
+        if (performance.now() - since < SLICE_MS) continue
+        // A large page must not hold up what else this thread does.
+        await new Promise((resolve) => setImmediate(resolve))
+        since = performance.now()
+      }
+      return `${parts.join('\n\n')}\n`
     },
   }
 }
