@@ -171,6 +171,8 @@ const ROOMS_OF_TYPE: readonly (readonly RoomRule[])[] = [
 
 /** Of all weekends of a town, one in so many is sold out (a race, a festival). */
 const SOLD_OUT_WEEKENDS_ONE_IN = 6
+/** One house in so many asks one price all year and never sells its last room: the guides find something on any day. */
+const STEADY_ONE_IN = 8
 
 const towns = VALLEYS.flatMap(({ towns }) => towns)
 const firstTown = VALLEYS.map((_, valley) =>
@@ -228,7 +230,8 @@ export const region: Shape = {
     const monthPercent = monthPercentOfTown[area]?.[monthOf(day)] ?? 100
     const isEvent = hash2(area + 0x51ed, week) % SOLD_OUT_WEEKENDS_ONE_IN === 0 && (weekday === 5 || weekday === 6)
     const percent = (monthPercent * (WEEKDAY_PERCENT[weekday] ?? 100) * (isEvent ? 130 : 100)) / 10_000
-    const price = Math.floor(((rows.basePrice[row] ?? 0) * (percent + (chance % 9) - 4)) / 100)
+    const isSteady = property % STEADY_ONE_IN === 0
+    const price = Math.floor(((rows.basePrice[row] ?? 0) * (isSteady ? 100 : percent + (chance % 9) - 4)) / 100)
     const capacity = rows.capacity[row] ?? 0
     // A dear month is a full one; each house differs from night to night by up to a third.
     const demand = (WEEKDAY_DEMAND[weekday] ?? 50) + (monthPercent - 100) / 4 + ((chance >>> 8) % 67) - 33
@@ -237,7 +240,7 @@ export const region: Shape = {
     const features = rows.features[row] ?? 0
     return packPackage(
       Math.min(PRICE_END - 1, Math.max(9, price)),
-      Math.min(capacity, Math.max(0, left)),
+      Math.min(capacity, Math.max(isSteady ? 1 : 0, left)),
       // Peak weekends are sold without a refund.
       isEvent ? (features & ~0b0000_0001) | 0b0000_0010 : features,
     )

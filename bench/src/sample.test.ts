@@ -162,6 +162,46 @@ test('a region is dearer at weekends and has weekends that are sold out', () => 
   expect(soldOut).toBeGreaterThan(500)
 })
 
+/** Searches that readers type, by the flags of `vacancy query search`. */
+const SEARCHES = ['README.md', 'docs/integrators.md'].flatMap((page) =>
+  [...readFileSync(join(import.meta.dirname, '../..', page), 'utf8').matchAll(/vacancy query search (.*)$/gm)].map(
+    ([line = '', flags = '']) => ({
+      line,
+      given: Object.fromEntries([...flags.matchAll(/--([\w-]+) ([^-]\S*)/g)].map(([, name, value]) => [name, value])),
+    }),
+  ),
+)
+
+test.each(SEARCHES)('on any day of four years the sample of npm start has what is searched by $line', ({ given }) => {
+  const dataset = createDataset(specOf({ shape: 'region', packages: 300_000, days: 120 }))
+  const { names, rows, properties } = dataset
+  const { segment = '', latitude, longitude, radius, price = Number.POSITIVE_INFINITY } = given
+  const [wanted, room] = [names.segments.indexOf(segment), names.roomTypes.indexOf(given['room-type'] ?? '')]
+  const isNear = (property: number) => {
+    const [north, east] = [properties.latitudeMicro, properties.longitudeMicro].map(
+      (each) => (each[property] ?? 0) / 1e6,
+    )
+    const metres = 111_200 * Math.hypot((north ?? 0) - Number(latitude), ((east ?? 0) - Number(longitude)) * 0.7)
+    return latitude === undefined || metres < Number(radius)
+  }
+  const candidates = [...rows.roomType.keys()].filter((row) => {
+    const property = rows.property[row] ?? 0
+    return properties.segment[property] === wanted && rows.roomType[row] === room && isNear(property)
+  })
+  const nights = Array.from({ length: Number(given['nights']) }, (_, night) => Number(given['from']) + night)
+  const first = parseDay('2028-01-01') ?? 0
+  for (let today = first; today < first + 4 * 365 + 1; today++) {
+    const found = candidates.some((row) =>
+      nights.every((ahead) => {
+        const packed = dataset.packageOf(dataset, row, today + ahead)
+        const asked = priceOf(packed)
+        return availabilityOf(packed) > 0 && asked <= Number(price) && asked >= Number(given['min-price'] ?? 0)
+      }),
+    )
+    if (!found) expect(formatDay(today)).toBe('a day on which it finds something')
+  }
+})
+
 test('a folder holds a data set only when it is whole and made of the same arguments', () => {
   const spec = specOf({})
   const { dir } = write('whole', createDataset(spec))
