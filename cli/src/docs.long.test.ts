@@ -38,14 +38,20 @@ const lines = PAGES.flatMap((page) =>
 )
 const vacancyLines = lines.filter(({ line }) => /^(npx )?vacancy /.test(line))
 const wordsOf = (line: string) =>
-  line.replace(/^npx /, '').replace('$(date -u +%F)', '2026-12-01').replaceAll("'", '').split(' ').slice(1)
+  line
+    .replace(/^npx /, '')
+    .replace('$(date -u +%F)', '2026-12-01')
+    .replace('$ARRIVAL', '2026-12-24')
+    .replaceAll("'", '')
+    .split(' ')
+    .slice(1)
 
 test.each(lines)('$page: `$line` begins with an existing command', ({ line }) => {
   const script = /^npm (?:run )?(\S+)/.exec(line)?.[1]
 
   if (script !== undefined) expect(Object.keys(scripts)).toContain(script)
   else if (line.startsWith('node ')) expect(existsSync(join(ROOT, line.split(' ')[1] ?? '')), line).toBe(true)
-  else expect(line).toMatch(/^(npx vacancy|vacancy|curl|cp|mkdir) /)
+  else expect(line).toMatch(/^(npx vacancy|vacancy|curl|cp|mkdir|for|done|[A-Z]+=.*| {2}.*)( |$)/)
 })
 
 test('the README shows how to start and test, and stays short', () => {

@@ -140,6 +140,29 @@ describe('submission', () => {
     expect(stats).toMatchObject({ ready: 1, paused: false })
   })
 
+  it('says the same of a submission and an acknowledgement however often and late they are repeated', async () => {
+    await startWithTopic({}, { dedup_window_sec: 60 })
+    const post = async (json: object) =>
+      (await queue.call('POST', '/producer/jobs', { job: { id: 'a', topic: 'orders', json } })).body
+    const known = { status: 'success', topic: 'orders', accepted: 0, duplicates: 1, duplicateIds: ['a'] }
+    expect(await post({ n: 1 })).toMatchObject({ accepted: 1 })
+    expect(await post({ n: 1 })).toEqual(known)
+    // With other content: the first one stays, and the response says so.
+    expect(await post({ n: 2 })).toEqual({ ...known, differentIds: ['a'] })
+    const consumer = await subscribe(queue, 'orders', { confirm: true })
+    const ack = async () => {
+      consumer.send({ action: 'ack', jobId: 'a' })
+      return (await consumer.next(({ action }) => action === 'confirm')).data.result
+    }
+    expect(await consumer.job()).toMatchObject({ data: { n: 1 } })
+    expect(await post({ n: 1 })).toEqual(known)
+    expect([await ack(), await ack()]).toEqual(['done', 'unknown'])
+    // Finished, and known for the time of the window.
+    expect(await post({ n: 2 })).toEqual(known)
+    expect(await ack()).toBe('unknown')
+    await consumer.close()
+  })
+
   it('counts known ids as duplicates, within and across concurrent requests', async () => {
     await startWithTopic()
     const jobs = (ids: string[]) => ({ topic: 'orders', jobs: ids.map((id) => ({ id, data: base64(id) })) })

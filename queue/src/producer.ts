@@ -172,9 +172,10 @@ async function submitBody(server: QueueServer, token: QueueToken, body: readonly
     throw new QueueError(error, message, failures === undefined ? {} : { failures })
   }
   requireTopic(token, parsed.topic)
-  const { accepted, duplicates, duplicateIds } = await submitParsed(server, parsed)
+  const { accepted, duplicates, duplicateIds, differentIds } = await submitParsed(server, parsed)
   if (settings.producerResponse === 'empty') return ''
-  const listed = duplicateIds === undefined ? '' : `,"duplicateIds":${JSON.stringify(duplicateIds)}`
+  const different = differentIds === undefined ? '' : `,"differentIds":${JSON.stringify(differentIds)}`
+  const listed = duplicateIds === undefined ? '' : `,"duplicateIds":${JSON.stringify(duplicateIds)}${different}`
   // Topic names need no escapes.
   return `{"status":"success","topic":"${parsed.topic}","accepted":${accepted},"duplicates":${duplicates}${listed}}`
 }
@@ -215,13 +216,14 @@ export async function submitParsed(server: QueueServer, parsed: Submitted): Prom
     countRejected(server.metrics, topic.name, submission.refused, parsed.jobs.length)
     throw new QueueError('queue_full', FULL[submission.refused], { retryAfterMs: 1_000 })
   }
-  const { accepted, duplicateIds, groups } = submission
+  const { accepted, duplicateIds, differentIds, groups } = submission
   const stored = durableGroups(groups, full)
   runSoon(serving.partition)
   await stored
   const duplicates = duplicateIds.length
   const listed = duplicates === 0 ? {} : { duplicateIds: duplicateIds.slice(0, JOB_LIMITS.listedMax) }
-  return { status: 'success', topic: topic.name, accepted, duplicates, ...listed }
+  const different = differentIds.length === 0 ? {} : { differentIds: differentIds.slice(0, JOB_LIMITS.listedMax) }
+  return { status: 'success', topic: topic.name, accepted, duplicates, ...listed, ...different }
 }
 
 const FULL = {

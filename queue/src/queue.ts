@@ -116,7 +116,13 @@ export function unfinishedOf({ counts }: Topic): number {
 // --- Submission ---
 
 export type Submission =
-  | { readonly accepted: number; readonly duplicateIds: readonly string[]; readonly groups: readonly Group[] }
+  | {
+      readonly accepted: number
+      readonly duplicateIds: readonly string[]
+      /** Of these, those that are known with another payload, which stays. */
+      readonly differentIds: readonly string[]
+      readonly groups: readonly Group[]
+    }
   | { readonly refused: 'max_jobs' | 'max_bytes' | 'max_bytes_total' }
 
 /**
@@ -131,6 +137,7 @@ export function submit(queue: Queue, topic: Topic, jobs: readonly NewJob[], now:
   }
   const changes: Change[] = []
   const duplicateIds: string[] = []
+  const differentIds: string[] = []
   const groups: Group[] = []
   const first = queue.nextSeq
   const remembersFinished = topic.finished.size > 0
@@ -141,6 +148,7 @@ export function submit(queue: Queue, topic: Topic, jobs: readonly NewJob[], now:
     const known = hasFinished ? undefined : addById(topic.jobs, job)
     if (hasFinished || known !== undefined) {
       duplicateIds.push(fields.id)
+      if (known !== undefined && known.data !== fields.data) differentIds.push(fields.id)
       // A job of an earlier request that is being stored.
       if (known?.state === STATE.pending && known.seq < first) {
         const group = groupOf(queue, known)
@@ -157,7 +165,7 @@ export function submit(queue: Queue, topic: Topic, jobs: readonly NewJob[], now:
   }
   topic.totals.duplicates += duplicateIds.length
   if (changes.length > 0) groups.push(appendPending(queue, changes, bytes))
-  return { accepted: changes.length, duplicateIds, groups }
+  return { accepted: changes.length, duplicateIds, differentIds, groups }
 }
 
 /** A pending job carries the number of its group in `place`. */

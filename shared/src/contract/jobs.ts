@@ -209,6 +209,8 @@ const submittedBody = z.object({
   accepted: count,
   duplicates: count,
   duplicateIds: z.array(z.string()).optional(),
+  /** Of these, those that are known with another payload, which stays. */
+  differentIds: z.array(z.string()).optional(),
 })
 export type SubmittedBody = z.infer<typeof submittedBody>
 

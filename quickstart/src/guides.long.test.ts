@@ -1,0 +1,119 @@
+/** README and guides as a reader follows them: their commands run against what the pages start, on any date. */
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort } from '@vacancy/testkit/free-port'
+import { startProgram } from '@vacancy/testkit/program'
+import { afterAll, expect, test } from 'vitest'
+
+const ROOT = join(import.meta.dirname, '../..')
+const TEST_MS = 300_000
+const folder = mkdtempSync(join(tmpdir(), 'vacancy-guides-'))
+symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const read = (page: string) => readFileSync(join(ROOT, page), 'utf8')
+/** Blocks of shell commands between two headings. */
+const commandsOf = (page: string, from: string, to: string): string[] =>
+  [...(read(page).split(`\n## ${from}\n`)[1]?.split(`\n## ${to}\n`)[0] ?? '').matchAll(/^```sh\n(.*?)^```/gms)].map(
+    ([, text = '']) => text,
+  )
+
+/** The clock of a program and of all that it starts. */
+const shifted = (offsetMs: number) =>
+  `--import=data:text/javascript,${encodeURIComponent(`const now=Date.now;Date.now=()=>now()+(${offsetMs})`)}`
+
+/** `npx` is that of this clone, and `date` that of the reader; what runs in the background ends with the script. */
+const PRELUDE = `set -e
+npx() { if [ "$1" = vacancy ]; then shift; "$NODE" "$ROOT/bin/vacancy.mjs" "$@"; else shift; "$NODE" "$@"; fi; }
+date() {
+  local relative= rest=()
+  while [ $# -gt 0 ]; do if [ "$1" = -d ]; then relative=$2; shift 2; else rest+=("$1"); shift; fi; done
+  command date -d "$(command date -u -d "@$(($(command date +%s) + OFFSET))" '+%F %T UTC') $relative" "\${rest[@]}"
+}
+trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
+`
+
+function shell(script: string, env: NodeJS.ProcessEnv): Promise<{ code: number | null; output: string }> {
+  return new Promise((resolve) => {
+    const child = spawn('bash', ['-c', PRELUDE + script], { cwd: folder, env: { ...process.env, ...env } })
+    let output = ''
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (output += String(text)))
+    child.on('close', (code) => resolve({ code, output }))
+  })
+}
+
+async function follow(day: string, script: string, more: NodeJS.ProcessEnv): Promise<string> {
+  const offsetMs = Date.parse(`${day}T09:00:00Z`) - Date.now()
+  const port = String(await freePort())
+  const { code, output } = await shell(
+    script.replaceAll('localhost:8777', `127.0.0.1:${port}`).replaceAll('curl ', 'curl -sS '),
+    {
+      ...{ ROOT, NODE: process.execPath, OFFSET: String(Math.round(offsetMs / 1000)), NODE_OPTIONS: shifted(offsetMs) },
+      VACANCY_PROXY_HTTP_PORT: port,
+      ...more,
+    },
+  )
+  expect({ code, output }, script).toMatchObject({ code: 0 })
+  expect(output).not.toMatch(/^0 properties|"properties":\[\]|\bno properties/m)
+  return output
+}
+
+const startOn = (day: string, args: readonly string[]) =>
+  startProgram([...args], {
+    env: { NODE_OPTIONS: shifted(Date.parse(`${day}T09:00:00Z`) - Date.now()) },
+    isBound: true,
+  })
+
+test.each(['2026-12-31', '2028-02-29', '2027-05-15'])(
+  'the commands of the pages on applications and on the proxy work on %s',
+  { timeout: TEST_MS },
+  async (day) => {
+    const ports = ['--tcp-port', '0', '--api-port', '0']
+    const node = startOn(day, [
+      join(ROOT, 'quickstart/src/start.ts'),
+      '--dir',
+      join(folder, day),
+      '--packages',
+      '300000',
+      ...ports,
+    ])
+    const [, port = ''] = await node.printed(/TCP {2}127\.0\.0\.1:(\d+).*Ctrl-C/s)
+    const address = { VACANCY_QUERY_PORT: port, VACANCY_PROXY_UPSTREAM_PORT: port }
+    const [proxy = '', ...examples] = commandsOf('docs/proxy.md', 'Commands', 'Errors')
+    const answers = await follow(day, [proxy, ...examples].join('\n'), address)
+    expect(answers.match(/"status":"success"/g)?.length).toBe(examples.length - 1)
+    expect(answers).toContain('"code":"UNDERFLOW"')
+    const guide = [
+      ...commandsOf('docs/integrators.md', 'Connect', 'Search'),
+      ...commandsOf('docs/integrators.md', 'Search', 'Write'),
+      ...commandsOf('docs/integrators.md', 'Write', 'Sell a stay'),
+      ...commandsOf('docs/integrators.md', 'Sell a stay', 'A shard of several nodes'),
+      ...(read('docs/integrators.md').match(/^npx vacancy query search .*--explain$/m) ?? []),
+    ]
+    expect(guide.length).toBeGreaterThan(5)
+    const said = await follow(day, [proxy, 'sleep 2', ...guide].join('\n'), address)
+    expect(said.match(/"state":"(held|booked|released)"/g)?.length).toBe(3)
+    node.signal('SIGINT')
+    await node.ended
+  },
+)
+
+test.each(['2027-01-01'])('the commands of the README work on %s', { timeout: TEST_MS }, async (day) => {
+  const shard = startOn(day, [
+    join(ROOT, 'quickstart/src/shard.ts'),
+    ...['--no-console', '--no-sample', '--dir', join(folder, `shard-${day}`)],
+  ])
+  await shard.printed(/Ctrl-C/)
+  const [, block = '1'] = /127\.0\.(\d+)\.1/.exec(shard.output()) ?? []
+  const own = (text: string) => text.replaceAll('127.0.1.', `127.0.${block}.`)
+  const page = read('README.md')
+  writeFileSync(join(folder, 'search.mts'), own(/^```ts\n(.*?)^```/ms.exec(page)?.[1] ?? ''))
+  const [, first = ''] = /From another\nterminal:\n\n```sh\n(.*?)```|^(npx vacancy query search .*)$/m.exec(page) ?? []
+  const query = first || (/^npx vacancy query search .*$/m.exec(page)?.[0] ?? '')
+  const [, http = ''] = /^```sh\n(npx vacancy proxy .*?)^```/ms.exec(page) ?? []
+  expect(await follow(day, own([query, 'npx node search.mts', http].join('\n')), {})).toContain('"status":"success"')
+  shard.signal('SIGINT')
+  await shard.ended
+})
