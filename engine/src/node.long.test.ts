@@ -145,6 +145,15 @@ test('a port in use ends the start with 69', async () => {
   }
 })
 
+test('a node whose threads share a port does not share it with another node (it used to)', async () => {
+  const first = await start({ folder: folderOfTest(), config: { serving_threads: 2 } })
+  const config = { serving_threads: 2, tcp_port: first.tcpPort }
+  const { code, output } = await runNodeToEnd({ folder: folderOfTest(), config })
+
+  expect(code).toBe(69)
+  expect(output).toContain(`Cannot listen on 127.0.0.1:${first.tcpPort}`)
+})
+
 test('log_level and serving_threads take effect', async () => {
   const node = await start({ folder: folderOfTest(), config: { log_level: 'error', serving_threads: 2 } })
 

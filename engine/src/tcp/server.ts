@@ -3,6 +3,7 @@
  * draining (docs/design/search.md#threads).
  */
 
+import { createServer } from 'node:net'
 import { type MessagePort, Worker } from 'node:worker_threads'
 import { assert, VacancyError } from '@vacancy/shared'
 import { type Counters, createCounters } from './counters.ts'
@@ -46,6 +47,7 @@ export async function startTcpServer(
   let port = options.port
   const { threads, firstReader, channels, ...shared } = options
   assert(channels.length === threads && counters.length === threads, 'each serving thread has channel and counters')
+  if (threads > 1 && port !== 0) await requireFree(options.host, port)
   try {
     for (let thread = 0; thread < threads; thread++) {
       const replica = channels[thread] as MessagePort
@@ -89,6 +91,17 @@ export async function startTcpServer(
       for (const worker of workers) worker.postMessage(message)
     },
   }
+}
+
+/** Listeners that share a port would also share it with those of another process, silently: that one is found before. */
+async function requireFree(host: string, port: number): Promise<void> {
+  const probe = createServer()
+  await new Promise<void>((resolve, reject) => {
+    probe.once('error', (cause: NodeJS.ErrnoException) =>
+      reject(new VacancyError('port_taken', { address: `${host}:${port}`, reason: cause.code ?? cause.message })),
+    )
+    probe.listen({ host, port }, () => probe.close(() => resolve()))
+  })
 }
 
 export function countersOf(threads: number): Counters[] {
