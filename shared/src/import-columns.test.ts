@@ -66,10 +66,10 @@ test('the header of the other file is refused', () => {
 
 test.each([
   ['packages', 'PropertyID,b,c,d,e,f', 'header'],
-  ['packages', 'a,PropertyID,c,d,e,f', 'none'],
+  ['packages', 'a,PropertyID,c,d,e,f', 'refused'],
   ['packages', 'RoomType,PropertyID,c,d,e,f', 'refused'],
   // A row of packages has three cells for text, a row of properties six.
-  ['packages', 'a,RoomType,Date,FinalPrice,e,f', 'none'],
+  ['packages', 'a,RoomType,Date,FinalPrice,e,f', 'refused'],
   ['packages', 'a,RoomType,Date,FinalPrice,Availability,f', 'refused'],
   ['properties', 'a,Segment,Area,PropertyType,Category,Stars,Latitude,7,8', 'none'],
   ['properties', 'a,Segment,Area,PropertyType,Category,Stars,Latitude,Longitude,8', 'header'],
@@ -110,4 +110,23 @@ test.each([
   ['properties', 'PropertyID,a,b,c,d,e,f,g,h'],
 ] as const)('%s.csv begins with %s', (file, line) => {
   expect(importFileOf(line.split(','))).toBe(file)
+})
+
+test.each([
+  ['packages', 'p;r;2026-11-20;3;120;', 'separates its cells by semicolons; save the file with commas'],
+  ['packages', 'p\tr\t2026-11-20\t3\t120\t', 'separates its cells by tabs; save the file with commas'],
+  ['packages', 'PropertyID;RoomType;Date;Availability;FinalPrice;RateFeature', 'separates its cells by semicolons'],
+  ['properties', 'p;S;A;t;c;3;47,5;11,2;', 'separates its cells by semicolons; save the file with commas'],
+  [
+    'packages',
+    'hotel,room,day,free,rate,plan',
+    'looks like the header of another system: "hotel", "room", "day", "free" and 2 more; the columns are PropertyID,',
+  ],
+] as const)('of %s, %j is one finding for the file', (file, row, reason) => {
+  expect(readImportHeader(file, row.split(','))).toEqual({ kind: 'refused', reason: expect.stringContaining(reason) })
+})
+
+test('a row of data with a separator inside a cell, or one fault, is no header', () => {
+  expect(readImportHeader('packages', ['p', 'a;b;c', '2026-11-20', '3', '120', 'a|b|c|d'])).toEqual({ kind: 'none' })
+  expect(readImportHeader('packages', ['p', 'r', 'tomorrow', '3', '120', ''])).toEqual({ kind: 'none' })
 })

@@ -51,7 +51,18 @@ export function readImportHeader(
   found: number = cells.length,
 ): ImportHeader {
   const columns: readonly string[] = IMPORT_COLUMNS[file]
-  if (!isHeaderRow(file, cells)) return { kind: 'none' }
+  const separator = found < columns.length ? otherSeparator(cells) : undefined
+  if (separator !== undefined) {
+    return { kind: 'refused', reason: `separates its cells by ${separator}; save the file with commas` }
+  }
+  if (!isHeaderRow(file, cells)) {
+    if (!isForeignHeader(file, cells)) return { kind: 'none' }
+    const names = `the columns are ${columns.join(', ')}`
+    return {
+      kind: 'refused',
+      reason: `looks like the header of another system: ${listed(cells.map(quoted))}; ${names}`,
+    }
+  }
   const places = cells.map((cell) => columnOf(columns, cell))
   const missing = columns.filter((_, column) => !places.includes(column))
   const twice = columns.filter((_, column) => places.indexOf(column) !== places.lastIndexOf(column))
@@ -79,6 +90,24 @@ export function readImportHeader(
   ]
   const what = wrong.length === 0 ? '' : ` that ${wrong.join(' and ')}`
   return { kind: 'refused', reason: `is a header${count}${what}; the columns are ${columns.join(', ')}` }
+}
+
+const SEPARATORS = { ';': 'semicolons', '\t': 'tabs', '|': 'bars' } as const
+
+/** What separates a row that has too few commas: more of it than there are cells. */
+function otherSeparator(cells: readonly string[]): string | undefined {
+  const row = cells.join(',')
+  const found = Object.entries(SEPARATORS).find(([sign]) => row.split(sign).length > Math.max(cells.length, 3))
+  return found?.[1]
+}
+
+/** Cells of data that begin with a digit or a sign; a word in all of them is the name of a column. */
+const NUMBER_CELLS = { properties: [5, 6, 7], packages: [2, 3, 4] } as const satisfies {
+  readonly [kind in ImportFileKind]: readonly number[]
+}
+
+function isForeignHeader(file: ImportFileKind, cells: readonly string[]): boolean {
+  return NUMBER_CELLS[file].every((cell) => /^\s*\p{L}/u.test(cells[cell] ?? ''))
 }
 
 /** The file that a first row belongs to: by the names of a header, else by the number of cells. */

@@ -15,7 +15,16 @@ import {
   VacancyError,
 } from '@vacancy/shared'
 import type { BuildEvent } from '@vacancy/shared/contract'
-import { type Command, choice, defineCommand, type FlagValues, loadCodecFile, named, whole } from '@vacancy/shared/node'
+import {
+  type Command,
+  choice,
+  defineCommand,
+  type FlagValues,
+  loadCodecFile,
+  named,
+  whole,
+  writerOf,
+} from '@vacancy/shared/node'
 import { createEnv, type Env } from '../env.ts'
 import {
   buildSnapshot,
@@ -30,6 +39,7 @@ import { findingLine, printedFinding } from './row-errors.ts'
 import { buildShards, PARTS_FOLDER, SHARDS_FILE } from './shards.ts'
 
 const THREADS_MAX = 64
+const PRICE_DECIMALS_MAX = 4
 /** Limits of the `--errors` file: number of errors, and bytes of rows, which memory must hold. */
 const ERRORS_KEPT_MAX = 10_000
 const ROW_BYTES_MAX = 64 * 1024 * 1024
@@ -51,6 +61,11 @@ const FLAGS = {
   'out-of-window': {
     ...choice(['skip', 'error'], 'skip'),
     summary: 'Packages outside these nights are skipped and counted, or errors.',
+  },
+  'price-decimals': {
+    ...whole(0, 0, PRICE_DECIMALS_MAX),
+    summary:
+      'Decimals of the prices in packages.csv: with 2, 12.50 and 12.5 are 1250 and 12 is 1200. With 0 a price with a point is refused.',
   },
   'max-shard-packages': {
     ...whole(0, 0, 1_000_000_000),
@@ -86,7 +101,10 @@ async function runBuild(flags: FlagValues<typeof FLAGS>, env: Env): Promise<numb
   const { shardId, inputPath, outputPath = inputPath, progress, report } = flags
   if (parseId(shardId) === undefined) throw usage(`--shard-id: ${JSON.stringify(shardId)} is not ${ID_RULE}`)
   if (!isFolder(inputPath)) throw usage(`--input-path: ${inputPath} is not a folder`)
-  const codecs = loadCodecFile(flags.codecs ?? join(inputPath, 'codecs.yml'), 'codecs')
+  const codecFile = flags.codecs ?? join(inputPath, 'codecs.yml')
+  const codecs = loadCodecFile(codecFile, 'codecs')
+  const writer = writerOf(codecFile)
+  if (writer !== '') throw usage(`${codecFile} is still open for writing by ${writer}`)
   const endSignals = removeOnSignal([`${join(outputPath, SEED_FILE)}.tmp`, join(outputPath, PARTS_FOLDER)])
   const show = createDisplay(progress, env.clock)
   try {
@@ -97,6 +115,7 @@ async function runBuild(flags: FlagValues<typeof FLAGS>, env: Env): Promise<numb
       codecs,
       ...windowOf(flags, env.clock),
       outOfWindow: flags.outOfWindow,
+      priceDecimals: flags.priceDecimals,
       errorsMax: flags.errors === undefined ? flags.maxErrors : Math.max(flags.maxErrors, ERRORS_KEPT_MAX),
       ...(flags.errors !== undefined && { rowBytesMax: ROW_BYTES_MAX }),
       overwrite: flags.overwrite,

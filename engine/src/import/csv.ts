@@ -223,8 +223,8 @@ export function arrangeCells(cells: Cells, order: ColumnOrder): void {
 }
 
 /** An error of rearranged cells, with the column in the file. */
-export function faultInFile(fault: Fault | undefined, order: ColumnOrder | undefined): Fault | undefined {
-  if (fault === undefined || order === undefined || fault.column === 0) return fault
+export function faultInFile(fault: Fault, order: ColumnOrder | undefined): Fault {
+  if (order === undefined || fault.column === 0) return fault
   return { ...fault, column: order[fault.column - 1] + 1 }
 }
 
@@ -234,6 +234,8 @@ export type PackageParser = {
   readonly codecBytes: readonly Uint8Array[]
   readonly cells: Cells
   readonly order: ColumnOrder | undefined
+  /** Of the price column. */
+  readonly priceDecimals: number
   readonly id: Uint8Array
   /** The room type is cells.text[roomStart, roomEnd). */
   roomStart: number
@@ -244,13 +246,14 @@ export type PackageParser = {
   mask: number
 }
 
-export function createPackageParser(codecs: CodecList, order?: ColumnOrder): PackageParser {
+export function createPackageParser(codecs: CodecList, order?: ColumnOrder, priceDecimals = 0): PackageParser {
   const encoder = new TextEncoder()
   return {
     codecs,
     codecBytes: codecs.names.map((name) => encoder.encode(name)),
     cells: createCells(),
     order,
+    priceDecimals,
     id: new Uint8Array(16),
     roomStart: 0,
     roomEnd: 0,
@@ -267,8 +270,24 @@ export function createPackageParser(codecs: CodecList, order?: ColumnOrder): Pac
  * @returns the first error, with the column in that order
  */
 export function parsePackage(parser: PackageParser): Fault | undefined {
-  const { cells } = parser
-  const { text, starts, ends } = cells
+  const fault = arrangePackage(parser)
+  if (fault) return fault
+  for (const parse of COLUMNS) {
+    const found = parse(parser)
+    if (found) return found
+  }
+  return undefined
+}
+
+/** The same with every error. */
+export function packageFaults(parser: PackageParser): Fault[] {
+  const fault = arrangePackage(parser)
+  return fault ? [fault] : COLUMNS.flatMap((parse) => parse(parser) ?? [])
+}
+
+const COLUMNS = [parseId, parseRoom, parseDate, parseAvailability, parsePrice, parseFeatures] as const
+
+function arrangePackage({ cells, order }: PackageParser): Fault | undefined {
   if (cells.count !== PACKAGE_CELLS) {
     return {
       kind: 'columns',
@@ -278,37 +297,63 @@ export function parsePackage(parser: PackageParser): Fault | undefined {
       expected: PACKAGE_CELLS,
     }
   }
-  if (parser.order) arrangeCells(cells, parser.order)
-  if (!packPropertyIdInto(text, starts[0], ends[0], parser.id, 0)) {
-    return faultAt(cells, 'property_id', 0)
-  }
-  parser.roomStart = starts[1]
-  parser.roomEnd = ends[1]
-  const roomFault = textFaultAt(cells, 1, LIMITS.nameBytesMax)
-  if (roomFault) return roomFault
-  parser.day = ends[2] - starts[2] === 10 ? parseDayBytes(text, starts[2]) : -1
-  if (parser.day < 0) return faultAt(cells, 'date', 2)
-  parser.availability = wholeNumber(text, starts[3], ends[3])
-  if (!(parser.availability <= LIMITS.availabilityMax)) return faultAt(cells, 'availability', 3)
-  return parsePrice(parser) ?? parseFeatures(parser)
+  if (order) arrangeCells(cells, order)
+  return undefined
 }
 
-/** `120` or `120.00`. */
-function parsePrice(parser: PackageParser): Fault | undefined {
+function parseId({ cells, id }: PackageParser): Fault | undefined {
+  const { text, starts, ends } = cells
+  return packPropertyIdInto(text, starts[0], ends[0], id, 0) ? undefined : faultAt(cells, 'property_id', 0)
+}
+
+function parseRoom(parser: PackageParser): Fault | undefined {
   const { cells } = parser
+  parser.roomStart = cells.starts[1]
+  parser.roomEnd = cells.ends[1]
+  return textFaultAt(cells, 1, LIMITS.nameBytesMax)
+}
+
+function parseDate(parser: PackageParser): Fault | undefined {
+  const { cells } = parser
+  const { text, starts, ends } = cells
+  parser.day = ends[2] - starts[2] === 10 ? parseDayBytes(text, starts[2]) : -1
+  return parser.day < 0 ? faultAt(cells, 'date', 2) : undefined
+}
+
+function parseAvailability(parser: PackageParser): Fault | undefined {
+  const { cells } = parser
+  parser.availability = wholeNumber(cells.text, cells.starts[3], cells.ends[3])
+  return parser.availability <= LIMITS.availabilityMax ? undefined : faultAt(cells, 'availability', 3)
+}
+
+/**
+ * `120`, or with decimals `120.50`. Without `--price-decimals` a point is refused even before zeros: a list whose prices
+ * happen to end in .00 would become a hundredth of what it says.
+ */
+function parsePrice(parser: PackageParser): Fault | undefined {
+  const { cells, priceDecimals } = parser
   const { text } = cells
   const start = cells.starts[4]
   const end = cells.ends[4]
   let dot = start
   while (dot < end && text[dot] !== 0x2e) dot++
-  parser.price = wholeNumber(text, start, dot)
+  parser.price = wholeNumber(text, start, dot) * 10 ** priceDecimals
   if (dot < end && !Number.isNaN(parser.price)) {
+    const decimals = end - dot - 1
     const fraction = wholeNumber(text, dot + 1, end)
     if (Number.isNaN(fraction)) return faultAt(cells, 'price', 4)
-    if (fraction !== 0) return faultAt(cells, 'price_fraction', 4)
+    if (decimals > priceDecimals)
+      return { ...faultAt(cells, 'price_fraction', 4), reason: FRACTION[priceDecimals] ?? '' }
+    parser.price += fraction * 10 ** (priceDecimals - decimals)
   }
   return parser.price <= LIMITS.priceMax ? undefined : faultAt(cells, 'price', 4)
 }
+
+/** By the decimals that the file is said to have. */
+const FRACTION = [
+  'has decimals; prices are whole numbers in your smallest unit, unless --price-decimals says how many decimals they have',
+  ...[1, 2, 3, 4].map((most) => `has more decimals than --price-decimals ${most}`),
+]
 
 /** Names separated by `|`. Blanks around them are trimmed, empty ones and repeats ignored. Compared exactly. */
 function parseFeatures(parser: PackageParser): Fault | undefined {

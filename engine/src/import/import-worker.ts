@@ -77,7 +77,7 @@ function run(task: PoolTask): unknown {
 
 function begin(task: Begin): State {
   const { memory } = task
-  const parser = createPackageParser(createCodecList(task.codecs), task.order)
+  const parser = createPackageParser(createCodecList(task.codecs), task.order, task.priceDecimals)
   const kernel = createImportKernel(memory, task.module)
   const { buffer } = memory
   const bytes = new Uint8Array(buffer, task.buffer, task.bufferBytes)

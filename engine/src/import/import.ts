@@ -13,6 +13,7 @@
 import { closeSync, existsSync, mkdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { assert, type CodecList, formatDay, IMPORT_COLUMNS, type ImportFileKind, VacancyError } from '@vacancy/shared'
+import { changeOf } from '@vacancy/shared/node'
 import { diskFailed, type Env } from '../env.ts'
 import { compileKernel, requireKernels } from '../kernels.ts'
 import { BYTES_PER_WORD } from '../snapshot/codec.ts'
@@ -55,6 +56,8 @@ export type ImportOptions = {
   readonly firstDay: number
   readonly lastDay: number
   readonly outOfWindow: 'skip' | 'error'
+  /** Of the price column: 2 reads 12.50, 12.5 and 12 as 1250 and 1200. Default 0. */
+  readonly priceDecimals?: number
   /** Errors kept; all are counted. */
   readonly errorsMax: number
   /** Bytes of faulty lines kept with the errors; 0 for none. */
@@ -175,7 +178,8 @@ async function run(build: Build): Promise<ImportOutcome> {
   await warm
   const staging = stagingFor(build, memory, properties)
   const counted = await readPackages(build, staging, properties, packages)
-  if (!counted) return { ok: false, errors: build.errors }
+  noteChanges(build)
+  if (!counted || build.errors.count > 0) return { ok: false, errors: build.errors }
 
   const path = join(options.outputPath, SEED_FILE)
   const { written, source } = await writeSnapshot(build, staging, properties, counted, path)
@@ -212,6 +216,14 @@ function open(build: Build, kind: ImportFileKind): CsvFile {
   build.files.push(file)
   if (file.fault) addFinding(build, fileFinding(name, file.fault.kind, file.fault.message))
   return file
+}
+
+/** Half of a file that is still being written would be half of the inventory. */
+function noteChanges(build: Build): void {
+  for (const { path, opened } of build.files) {
+    const change = changeOf(path, opened)
+    if (change !== '') addFinding(build, fileFinding(basename(path), 'changed', change))
+  }
 }
 
 function addFinding({ errors, options }: Build, finding: Finding): void {
@@ -252,6 +264,7 @@ function stagingFor({ options, pool }: Build, memory: WebAssembly.Memory, proper
     codecs: options.codecs,
     firstDay: options.firstDay,
     days: options.lastDay - options.firstDay + 1,
+    priceDecimals: options.priceDecimals ?? 0,
     threads: pool.workers.length,
     blockBytes: options.blockBytes ?? BLOCK_BYTES,
   })
@@ -285,6 +298,7 @@ async function readPackages(
     path: file.path,
     data,
     order: file.order,
+    priceDecimals: options.priceDecimals ?? 0,
   }))
   // After an error in the properties nothing is written: only errors remain to be reported.
   if (build.errors.count === 0) {
@@ -464,6 +478,17 @@ function notesOf({ options }: Build, source: SnapshotSource, { packages, tables 
   if (existsSync(join(options.inputPath, RESTRICTIONS_FILE))) {
     notes.push(`${RESTRICTIONS_FILE} is ignored: restrictions are not supported yet`)
   }
+  for (const [what, names] of [
+    ['segments', source.names.segments],
+    ['room types', source.names.roomTypes],
+  ] as const) {
+    const alike = lookAlikes(names)
+    const shown = alike
+      .slice(0, ALIKE_SHOWN_MAX)
+      .map((group) => group.map((name) => JSON.stringify(name)).join(' and '))
+    if (alike.length > 0)
+      notes.push(`${what} that look alike are different: ${shown.join('; ')}${alike.length > shown.length ? ' …' : ''}`)
+  }
   if (packages === 0) notes.push(`${PACKAGES_FILE} has no packages for these nights`)
   const { roomStart, count } = source.properties
   let many = 0
@@ -474,6 +499,20 @@ function notesOf({ options }: Build, source: SnapshotSource, { packages, tables 
     notes.push(`${many === 1 ? '1 property has' : `${many} properties have`} more than ${MANY_ROOM_TYPES} room types`)
   assert(tables.rows.length === source.properties.rooms.length, 'every room type of a property is a row')
   return notes
+}
+
+const ALIKE_SHOWN_MAX = 5
+
+/** Names that differ only in case, blanks or the encoding of their letters. */
+function lookAlikes(names: readonly string[]): string[][] {
+  const groups = new Map<string, string[]>()
+  for (const name of names) {
+    const plain = name.normalize('NFKC').toLowerCase().replace(/\s+/g, ' ').trim()
+    const group = groups.get(plain)
+    if (group) group.push(name)
+    else groups.set(plain, [name])
+  }
+  return [...groups.values()].filter((group) => group.length > 1)
 }
 
 function sumOf({ memory, contexts }: Staging, offset: number): number {

@@ -24,6 +24,7 @@ const CODEC_COUNT: usize = 13 * 4
 const EXPLAIN: usize = 14 * 4
 const STRICT_WINDOW: usize = 15 * 4
 const ROW_BYTES: usize = 16 * 4
+const PRICE_SCALE: usize = 17 * 4
 const TOP: usize = 32 * 4
 const ROWS: usize = 48 * 4
 const ROOMS: usize = 64 * 4
@@ -410,12 +411,25 @@ function emptyLine(p: usize): usize {
   return first == RETURN && load<u8>(p, 1) == NEWLINE ? 2 : 0
 }
 
-/** Passes over `.00,` at the end of a price. @returns what follows, 0 when it is anything else */
+/** What `behindFraction` read, in the smallest unit. */
+let fraction: u32 = 0
+
+/** Reads `.50,` at the end of a price with decimals. @returns what follows, 0 when it is anything else */
 function behindFraction(dot: usize): usize {
-  if (load<u8>(dot) != DOT || load<u8>(dot, 1) != ZERO) return 0
-  let at = dot + 2
-  while (load<u8>(at) == ZERO) at++
-  return load<u8>(at) == COMMA ? at + 1 : 0
+  if (load<u8>(dot) != DOT) return 0
+  let at = dot + 1
+  let unit = load<u32>(PRICE_SCALE)
+  fraction = 0
+  for (;;) {
+    const digit = u32(load<u8>(at)) - u32(ZERO)
+    if (digit > 9) break
+    // More decimals than the file has.
+    if (unit == 1) return 0
+    unit /= 10
+    fraction += digit * unit
+    at++
+  }
+  return at > dot + 1 && load<u8>(at) == COMMA ? at + 1 : 0
 }
 
 // @ts-ignore: decorator
@@ -451,9 +465,11 @@ function readTail(context: usize, at: usize, end: usize): usize {
   // Unsigned: no digit becomes a huge number. No end within the vector is more digits than a price has.
   if (priceLength - 1 > 9) return 0
   let text = numbers + priceEnd + 1
+  let decimals: u32 = 0
   if (load<u8>(numbers + priceEnd) != COMMA) {
     text = behindFraction(numbers + priceEnd)
     if (text == 0) return 0
+    decimals = fraction
   }
   let a = (load<u32>(numbers) << (32 - 8 * comma1)) & 0x0f0f0f0f
   a = (a * 10 + (a >> 8)) & 0x00ff00ff
@@ -470,6 +486,7 @@ function readTail(context: usize, at: usize, end: usize): usize {
     price = digits8(load<u64>(priceAt))
     for (let i: u32 = 8; i < priceLength; i++) price = price * 10 + u64(load<u8>(priceAt + i) - 0x30)
   }
+  price = price * u64(load<u32>(PRICE_SCALE)) + u64(decimals)
   if (a > 255) return 0
   if (price > PRICE_MAX) return 0
 

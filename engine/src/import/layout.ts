@@ -51,6 +51,8 @@ export const HEADER = {
   strictWindow: 15,
   /** Bytes of one row. */
   rowBytes: 16,
+  /** Smallest units in a whole number of the price column: 100 in a file with two decimals. */
+  priceScale: 17,
   /** Next free byte. */
   top: 32,
   rows: 48,

@@ -14,6 +14,7 @@ import {
   faultInFile,
   LINE_BYTES_MAX,
   type PackageParser,
+  packageFaults,
   parsePackage,
   readRecord,
   rowOf,
@@ -133,13 +134,17 @@ function readSlowly(thread: PackageThread, at: number, onFault: FaultSink | unde
   // No cell may hold a line end, so a record over several lines is a fault; and in a shared pass the next of these
   // lines may be another thread's.
   if (!onFault && cells.lines !== 1 && scanned !== 'blank') return faulty(thread)
-  let fault: Fault | undefined
-  if (scanned === 'record') fault = faultInFile(parsePackage(parser) ?? addPackage(thread, at), parser.order)
-  else if (scanned !== 'blank') fault = scanFault(cells, scanned)
+  let faults: readonly Fault[] = []
+  if (scanned === 'record') {
+    faults = onFault ? packageFaults(parser) : [parsePackage(parser) ?? []].flat()
+    if (faults.length === 0) faults = [addPackage(thread, at) ?? []].flat()
+  } else if (scanned !== 'blank') faults = [scanFault(cells, scanned)]
   if (Atomics.load(thread.u32, HEADER.failed) === FAILED.memoryFull) return FAULTY
-  if (fault && !onFault) return faulty(thread)
+  if (faults.length > 0 && !onFault) return faulty(thread)
   if (scanned === 'long') cells.next = blocks.bytes.indexOf(0x0a, cells.next) + 1
-  if (fault && onFault) onFault(lineOf(thread), fault, rowOf(blocks.bytes, at, cells.next))
+  const row = rowOf(blocks.bytes, at, cells.next)
+  for (const fault of faults)
+    onFault?.(lineOf(thread), scanned === 'record' ? faultInFile(fault, parser.order) : fault, row)
   addLines(thread, scanned === 'long' ? 1 : cells.lines)
   return cells.next
 }

@@ -107,11 +107,12 @@ export function readProperties(file: CsvFile, blocks: Blocks, { onFault, onBlock
         blocks.end = at
         break
       }
-      let fault: Fault | undefined
-      if (scanned === 'record') fault = faultInFile(addProperty(reading, line, file.order), file.order)
-      else if (scanned !== 'blank') fault = scanFault(cells, scanned)
+      let faults: readonly Fault[] = []
+      if (scanned === 'record') faults = addProperty(reading, line, file.order)
+      else if (scanned !== 'blank') faults = [scanFault(cells, scanned)]
       const next = scanned === 'long' ? blocks.bytes.indexOf(0x0a, cells.next) + 1 : cells.next
-      if (fault) onFault(line, fault, rowOf(blocks.bytes, at, next))
+      for (const fault of faults)
+        onFault(line, scanned === 'record' ? faultInFile(fault, file.order) : fault, rowOf(blocks.bytes, at, next))
       line += scanned === 'long' ? 1 : cells.lines
       at = next
     }
@@ -152,42 +153,51 @@ function createColumns(capacity: number): Columns {
 
 const id = new Uint8Array(16)
 
-/** Validates the nine cells in the order of IMPORT_COLUMNS, then that the property is new. @returns the first error */
-function addProperty(reading: Reading, line: number, order: ColumnOrder | undefined): Fault | undefined {
+const NONE: readonly Fault[] = []
+
+/** Validates the nine cells in the order of IMPORT_COLUMNS, then that the property is new. @returns every error */
+function addProperty(reading: Reading, line: number, order: ColumnOrder | undefined): readonly Fault[] {
   const { cells, seen } = reading
   const { text, starts, ends } = cells
   if (cells.count !== PROPERTY_CELLS) {
-    return {
-      kind: 'columns',
-      column: 0,
-      value: recordText(cells),
-      found: cells.count,
-      expected: PROPERTY_CELLS,
-    }
+    return [
+      {
+        kind: 'columns',
+        column: 0,
+        value: recordText(cells),
+        found: cells.count,
+        expected: PROPERTY_CELLS,
+      },
+    ]
   }
   if (order) arrangeCells(cells, order)
-  if (!packPropertyIdInto(text, starts[0], ends[0], id, 0)) return faultAt(cells, 'property_id', 0)
+  const isId = packPropertyIdInto(text, starts[0], ends[0], id, 0)
   const before = seen.count
-  const place = placeOf(seen, id, line)
-  const fault = faultOfValues(reading)
-  if (fault) return fault
-  if (place < before) return { ...faultAt(cells, 'property_twice', 0), firstLine: seen.lines[place] }
+  const place = isId ? placeOf(seen, id, line) : -1
+  const faults = faultsOfValues(reading)
+  if (!isId) return [faultAt(cells, 'property_id', 0), ...faults]
+  if (faults.length > 0) return faults
+  if (place < before) return [{ ...faultAt(cells, 'property_twice', 0), firstLine: seen.lines[place] }]
   append(reading, place)
-  return undefined
+  return NONE
 }
 
-function faultOfValues(reading: Reading): Fault | undefined {
+function faultsOfValues(reading: Reading): readonly Fault[] {
   const { cells } = reading
+  let faults = NONE
+  const check = (fault: Fault | undefined) => {
+    if (fault) faults = [...faults, fault]
+  }
   for (let cell = 1; cell <= 4; cell++) {
-    const fault = textFaultAt(cells, cell, LIMITS.nameBytesMax)
-    if (fault) return fault
-    if (cell === 1 && isReserved(cells)) return faultAt(cells, 'reserved_segment', 1)
+    check(textFaultAt(cells, cell, LIMITS.nameBytesMax))
+    if (cell === 1 && isReserved(cells)) check(faultAt(cells, 'reserved_segment', 1))
   }
   const stars = wholeNumber(cells.text, cells.starts[5], cells.ends[5])
-  if (!(stars >= 1 && stars <= 5)) return faultAt(cells, 'stars', 5)
-  if (!(Math.abs(degreesAt(cells, 6)) <= 90)) return faultAt(cells, 'latitude', 6)
-  if (!(Math.abs(degreesAt(cells, 7)) <= 180)) return faultAt(cells, 'longitude', 7)
-  return readAmenities(reading)
+  if (!(stars >= 1 && stars <= 5)) check(faultAt(cells, 'stars', 5))
+  if (!(Math.abs(degreesAt(cells, 6)) <= 90)) check(faultAt(cells, 'latitude', 6))
+  if (!(Math.abs(degreesAt(cells, 7)) <= 180)) check(faultAt(cells, 'longitude', 7))
+  check(readAmenities(reading))
+  return faults
 }
 
 const RESERVED_LENGTHS = RESERVED_SEGMENTS.map((name) => name.length)

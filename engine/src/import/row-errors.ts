@@ -35,7 +35,7 @@ const FAULTS = {
   window: 'is outside the window {range}',
   availability: 'is not a whole number from 0 to 255',
   price: 'is not a whole number from 0 to 4294967294',
-  price_fraction: 'has a fraction; prices are whole numbers',
+  price_fraction: '{reason}',
   feature: 'is not in the codec list{nearest}',
   unknown_property: 'is not a property of properties.csv',
   property_twice: 'repeats the property of line {firstLine}',

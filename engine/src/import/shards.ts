@@ -17,11 +17,14 @@ import {
   openSync,
   readSync,
   rmSync,
+  type Stats,
+  statSync,
   writeFileSync,
   writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
 import { packPropertyIdInto, VacancyError } from '@vacancy/shared'
+import { changeOf } from '@vacancy/shared/node'
 import type { Env } from '../env.ts'
 import { type Cells, cellText, createCells, LINE_BYTES_MAX, readRecord, type Scanned } from './csv.ts'
 import {
@@ -64,6 +67,8 @@ export type ShardsOutcome =
 /** @throws VacancyError usage_error for a segment larger than a shard may be, and for existing folders */
 export async function buildShards(env: Env, options: ShardsOptions): Promise<ShardsOutcome> {
   const { inputPath, outputPath, packagesMax, shardId } = options
+  const inputs = [PROPERTIES_FILE, PACKAGES_FILE].map((name) => join(inputPath, name))
+  const opened = inputs.map((path) => statSync(path, { throwIfNoEntry: false }))
   const segments = countSegments(inputPath)
   const parts = assign(segments, packagesMax, shardId)
   for (const { folder } of parts) {
@@ -76,6 +81,10 @@ export async function buildShards(env: Env, options: ShardsOptions): Promise<Sha
   let isDone = false
   try {
     splitFiles(inputPath, work, segments, parts)
+    for (const [i, path] of inputs.entries()) {
+      const change = changeOf(path, opened[i] as Stats)
+      if (change !== '') throw new VacancyError('data_conflict', { reason: `${path} ${change}` })
+    }
     for (const part of parts) {
       const folder = join(outputPath, part.folder)
       const from = join(work, part.folder)

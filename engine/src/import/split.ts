@@ -7,6 +7,7 @@
 
 import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs'
 import { IMPORT_COLUMNS, type ImportFileKind, readImportHeader, VacancyError } from '@vacancy/shared'
+import type { Opened } from '@vacancy/shared/node'
 import { type ColumnOrder, cellTexts, createCells, LINE_BYTES_MAX, readRecord } from './csv.ts'
 import { PADDING_BYTES } from './layout.ts'
 
@@ -21,6 +22,7 @@ export type CsvFile = {
   readonly file: number
   readonly path: string
   readonly bytes: number
+  readonly opened: Opened
   readonly dataStart: number
   /** Number of the line at dataStart, from 1. */
   readonly firstLine: number
@@ -43,14 +45,15 @@ export function openCsv(path: string, kind: ImportFileKind): CsvFile {
     // Checked before opening: a pipe would wait for its writer.
     if (!statSync(path).isFile()) throw new Error('not a regular file')
     file = openSync(path, 'r')
-    const bytes = fstatSync(file).size
+    const { dev, ino, size: bytes, mtimeMs } = fstatSync(file)
     const head = new Uint8Array(Math.min(bytes, 2 * LINE_BYTES_MAX))
     readSync(file, head, 0, head.length, 0)
-    const opened = { file, path, bytes, lineBytes: lineBytesOf(head), columns: IMPORT_COLUMNS[kind] }
+    const opened = { dev, ino, size: bytes, mtimeMs }
+    const csv = { file, path, bytes, opened, lineBytes: lineBytesOf(head), columns: IMPORT_COLUMNS[kind] }
     const message = faultOfHead(head)
-    if (message !== '') return { ...opened, dataStart: bytes, firstLine: 1, fault: { kind: 'form', message } }
+    if (message !== '') return { ...csv, dataStart: bytes, firstLine: 1, fault: { kind: 'form', message } }
     const start = head[0] === 0xef && head[1] === 0xbb && head[2] === 0xbf ? 3 : 0
-    return { ...opened, ...findData(kind, head, start, bytes) }
+    return { ...csv, ...findData(kind, head, start, bytes) }
   } catch (cause) {
     if (file !== undefined) closeSync(file)
     throw new VacancyError('usage_error', { reason: `${path} cannot be read: ${(cause as Error).message}` }, { cause })

@@ -48,6 +48,8 @@ export type StagingOptions = {
   readonly firstDay: number
   /** Nights of the window. */
   readonly days: number
+  /** Of the price column. */
+  readonly priceDecimals: number
   readonly threads: number
   /** Bytes read at a time. */
   readonly blockBytes: number
@@ -117,6 +119,7 @@ export function createStaging(options: StagingOptions): Staging {
   set(HEADER.propertyRooms, propertyRooms)
   set(HEADER.firstDay, options.firstDay)
   set(HEADER.days, options.days)
+  set(HEADER.priceScale, 10 ** options.priceDecimals)
   set(HEADER.codecNames, codecNames)
   set(HEADER.codecCount, codecs.names.length)
   const chunks = Math.ceil(options.days / CHUNK_NIGHTS)

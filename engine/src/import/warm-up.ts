@@ -26,6 +26,7 @@ export function warmUp(module: WebAssembly.Module): void {
     index: { ids, slots, shift: 31 },
     codecs,
     firstDay: FIRST_DAY,
+    priceDecimals: 0,
     days: DAYS,
     threads: 1,
     blockBytes: BLOCK_BYTES,
@@ -52,7 +53,7 @@ function madeUpLines(): string {
   }
   for (let night = 0; night < DAYS; night++) {
     for (let room = 60; room < 120; room++) {
-      lines.push(`warm-up,room${room},${formatDay(FIRST_DAY + night)},${night},${100 + night}.00,a\n`)
+      lines.push(`warm-up,room${room},${formatDay(FIRST_DAY + night)},${night},${100 + night},a\n`)
     }
   }
   return lines.join('')

@@ -25,6 +25,7 @@ export type Begin = {
   readonly path: string
   readonly data: PackageFile
   readonly order: ColumnOrder | undefined
+  readonly priceDecimals: number
 }
 
 export type PoolTask =

@@ -41,6 +41,8 @@ export type FileOptions = {
   /** One in this many lines is written in an unusual but equivalent way; 0 for none. */
   readonly varyOneIn: number
   readonly order: 'grouped' | 'shuffled'
+  /** Of prices; none by default. */
+  readonly decimals?: number
 }
 
 /** @returns the bytes of a file without a header */
@@ -63,7 +65,7 @@ export function randomPackages(random: Random, options: FileOptions): Uint8Array
       ROOMS[room] ?? LONG_ROOM,
       formatDay(day),
       String(random.below(random.below(8) === 0 ? 256 : 20)),
-      String(randomPrice(random)),
+      randomPrice(random, options.decimals ?? 0),
       features,
     ]
     // A repeated row is an error, so it is kept only when errors are wanted.
@@ -77,7 +79,7 @@ export function randomPackages(random: Random, options: FileOptions): Uint8Array
     }
     const isVaried = options.varyOneIn > 0 && random.below(options.varyOneIn) === 0
     const text =
-      (isVaried ? varied(random, cells) : cells.map(quotedIfNeeded).join(',')) +
+      (isVaried ? varied(random, cells, options.decimals ?? 0) : cells.map(quotedIfNeeded).join(',')) +
       (crlf || random.below(50) === 0 ? '\r\n' : '\n')
     const bytes = encoder.encode(text)
     const isSpoiled = options.spoilOneIn > 0 && random.below(options.spoilOneIn) === 0
@@ -92,13 +94,18 @@ function randomFeatures(random: Random): string {
   return CODECS.filter(() => random.below(2) === 0).join('|')
 }
 
-function randomPrice(random: Random): number {
+function randomPrice(random: Random, decimals: number): string {
   const digits = 1 + random.below(random.below(6) === 0 ? 10 : 4)
-  return Math.min(random.below(10 ** digits), 4_294_967_294)
+  const whole = Math.floor(Math.min(random.below(10 ** digits), 4_294_967_294) / 10 ** decimals)
+  const written = random.below(decimals + 1)
+  if (written === 0) return String(whole)
+  // The highest price has no room for more.
+  const fraction = whole >= Math.floor(4_294_967_294 / 10 ** decimals) ? 0 : random.below(10 ** written)
+  return `${whole}.${String(fraction).padStart(written, '0')}`
 }
 
 /** The same cells in another notation. */
-function varied(random: Random, cells: string[]): string {
+function varied(random: Random, cells: string[], decimals: number): string {
   return cells
     .map((cell, column) => {
       switch (random.below(7)) {
@@ -107,7 +114,9 @@ function varied(random: Random, cells: string[]): string {
         case 1:
           return `${' '.repeat(random.below(2))}${quotedIfNeeded(cell)}${[' ', '  ', '\t', ' \t '][random.below(4)]}`
         case 2:
-          return column === 4 ? `${cell}.${'0'.repeat(1 + random.below(4))}` : quotedIfNeeded(cell)
+          return column === 4 && decimals > 0 && !cell.includes('.')
+            ? `${cell}.${'0'.repeat(1 + random.below(decimals))}`
+            : quotedIfNeeded(cell)
         case 3:
           return column === 3 || column === 4 ? `00${cell}` : quotedIfNeeded(cell)
         case 4:
@@ -225,7 +234,7 @@ export type Contents = {
 }
 
 /** The reference parser. Lines are shorter than the limit. */
-export function readObviously(bytes: Uint8Array, isStrict: boolean): Contents {
+export function readObviously(bytes: Uint8Array, isStrict: boolean, decimals = 0): Contents {
   let text = Buffer.from(bytes).toString('latin1')
   if (text !== '' && !text.endsWith('\n')) text += '\n'
   const known = new Set(PROPERTIES.map((id) => (id.length === 36 ? id.toLowerCase() : id)))
@@ -238,7 +247,7 @@ export function readObviously(bytes: Uint8Array, isStrict: boolean): Contents {
     const record = readRecordObviously(text, at)
     const lines = text.slice(at, record.next).split('\n').length - 1
     if (record.cells && !(record.cells.length === 1 && record.cells[0] === '' && !record.isQuoted)) {
-      const read = readCellsObviously(record.cells)
+      const read = readCellsObviously(record.cells, decimals)
       const days = read ? Number(read.day) - FIRST_DAY : 0
       const key = read ? `${read.id}|${read.room}|${read.day}` : ''
       if (!read || !known.has(read.id)) faultyLines.push(line)
@@ -288,14 +297,17 @@ function readRecordObviously(text: string, start: number): { cells?: string[]; i
 
 const ID = /^(?:[!-~](?:[ -~]{0,12}[!-~])?|[0-9a-f]{8}-[0-9a-f]{4}-[1-57][0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})$/i
 
-function readCellsObviously(cells: string[]) {
+function readCellsObviously(cells: string[], decimals: number) {
   if (cells.length !== 6) return undefined
   const [id, room, date, availability, price, features] = cells as [string, string, string, string, string, string]
   if (!ID.test(id) || !isName(room)) return undefined
   const ms = /^\d{4}-\d\d-\d\d$/.test(date) ? Date.parse(`${date}T00:00:00Z`) : Number.NaN
   if (Number.isNaN(ms) || ms < 0 || new Date(ms).toISOString().slice(0, 10) !== date) return undefined
   if (!/^\d+$/.test(availability) || Number(availability) > 255) return undefined
-  if (!/^\d+(\.0+)?$/.test(price) || Number(price) > 4_294_967_294) return undefined
+  const [whole = '', fraction = ''] = price.split('.')
+  if (!/^\d+(\.\d+)?$/.test(price) || fraction.length > decimals) return undefined
+  const units = Number(whole + fraction.padEnd(decimals, '0'))
+  if (units > 4_294_967_294) return undefined
   let mask = 0
   for (const part of features.split('|')) {
     const name = part.replace(/^[ \t]+|[ \t]+$/g, '')
@@ -309,7 +321,7 @@ function readCellsObviously(cells: string[]) {
     room: Buffer.from(room, 'latin1').toString(),
     day: String(ms / 86_400_000),
     availability: Number(availability),
-    price: Number(price),
+    price: units,
     mask,
   }
 }

@@ -21,25 +21,27 @@ import { createImportReference, wordAt } from './import-reference.ts'
 const MEMORY_BYTES = 16 * 1024 * 1024
 const codecs = createCodecList(CODECS)
 
-/** Where blocks and ranges of a file end, and whether dates outside the window are errors. */
-type Cut = { readonly block: number; readonly range: number; readonly strict: boolean }
+/** Where blocks and ranges of a file end, whether dates outside the window are errors, and the decimals of prices. */
+type Cut = { readonly block: number; readonly range: number; readonly strict: boolean; readonly decimals: number }
 
 /** Parses one random file in three ways. @throws AssertionError where they differ */
 export function compareReadings(path: string, random: Random, options: FileOptions): void {
-  const bytes = randomPackages(random, options)
+  const decimals = random.below(3)
+  const bytes = randomPackages(random, { ...options, decimals })
   const strict = random.below(5) === 0
   const cut = (): Cut => ({
     block: 2 * LINE_BYTES_MAX + random.below(5000),
     range: 1 + random.below(bytes.length + 1),
     strict,
+    decimals,
   })
 
   const compiled = readWith((memory) => createImportKernel(memory), path, bytes, cut())
   const reference = readWith(createImportReference, path, bytes, cut())
 
   deepStrictEqual(compiled, reference)
-  const obvious = readObviously(bytes, strict)
-  const faultyLines = compiled.faults.map(({ line }) => line)
+  const obvious = readObviously(bytes, strict, decimals)
+  const faultyLines = [...new Set(compiled.faults.map(({ line }) => line))]
   deepStrictEqual(faultyLines, obvious.faultyLines)
   if (faultyLines.length > 0) return
   deepStrictEqual(compiled.packages, obvious.packages)
@@ -55,7 +57,7 @@ function readWith(kernelOf: KernelOf, path: string, bytes: Uint8Array, cut: Cut)
   writeFileSync(path, bytes)
   const file = openSync(path, 'r')
   try {
-    const { staging, thread } = createMachine(kernelOf, path, file, bytes.length, cut.block)
+    const { staging, thread } = createMachine(kernelOf, path, file, bytes.length, cut)
     const data = { start: 0, end: bytes.length, firstLine: 1 }
     const counter = (offset: number) => thread.f64[(thread.context + offset) >>> 3]
     beginPass(staging, { explain: false, strictWindow: cut.strict, threads: 1 })
@@ -80,12 +82,13 @@ function createMachine(
   path: string,
   file: number,
   fileBytes: number,
-  blockBytes: number,
+  { block, decimals }: Cut,
 ): { staging: Staging; thread: PackageThread } {
   const memory = createMemory(MEMORY_BYTES, 0)
-  const options = { memory, index: propertyIndex(), codecs, firstDay: FIRST_DAY, days: DAYS, threads: 1, blockBytes }
+  const window = { firstDay: FIRST_DAY, days: DAYS, priceDecimals: decimals }
+  const options = { memory, index: propertyIndex(), codecs, ...window, threads: 1, blockBytes: block }
   const staging = createStaging(options)
-  const parser = createPackageParser(codecs)
+  const parser = createPackageParser(codecs, undefined, decimals)
   const context = staging.contexts[0]
   const buffer = staging.buffers[0]
   const { buffer: bytes } = memory

@@ -36,7 +36,12 @@ test('files are listed by name, with their size and time, inside up to three fol
   const { files, more } = await listFolder(folder)
 
   expect(files.map(({ path }) => path)).toEqual(['a.CSV.gz', 'b.csv', 'c/a.csv', 'd/e/f/x.gz'])
-  expect([files[1], more]).toEqual([{ path: 'b.csv', bytes: 4, changedAt: '1970-01-01T00:16:40.000Z' }, false])
+  expect([files[1], more]).toEqual([
+    { path: 'b.csv', bytes: 4, changedAt: '1970-01-01T00:16:40.000Z', recent: false },
+    false,
+  ])
+  // Its writer may not have finished.
+  expect(files[0]?.recent).toBe(true)
 })
 
 test('links are listed when they lead to a file inside the folder', async () => {

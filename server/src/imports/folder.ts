@@ -13,6 +13,8 @@ import { type FolderFile, IMPORT_LIMITS } from '@vacancy/shared/contract'
 const DEPTH_MAX = 3
 /** Maximum number of entries read, files and folders. */
 const NAMES_MAX = 10_000
+/** The writer of a younger file may not have finished. */
+const RECENT_MS = 60_000
 const TAKEN = /\.(?:csv|csv\.gz|gz)$/i
 
 /** @throws ProblemError 404 without a folder, 503 when it cannot be read */
@@ -39,12 +41,17 @@ export async function listFolder(folder: string): Promise<{ files: FolderFile[];
         if (depth < DEPTH_MAX) await look(path, depth + 1)
       } else if (TAKEN.test(entry.name)) {
         const found = await fileIn(root, path)
-        if (found) files.push({ path, bytes: found.stats.size, changedAt: found.stats.mtime.toISOString() })
+        if (found) files.push({ path, ...shown(found.stats) })
       }
     }
   }
   await look('', 0)
   return { files, more }
+}
+
+function shown({ size, mtime }: Stats): Pick<FolderFile, 'bytes' | 'changedAt' | 'recent'> {
+  const recent = Date.now() - mtime.getTime() < RECENT_MS
+  return { bytes: size, changedAt: mtime.toISOString(), recent }
 }
 
 /** The real path of a file in the folder. @throws ProblemError 400, 404 */

@@ -4,12 +4,13 @@
  */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { link, open, realpath, rm, statfs, symlink } from 'node:fs/promises'
+import { link, open, realpath, rm, stat, statfs, symlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { importFileOf, readImportHeader } from '@vacancy/shared'
 import { type FileKind, IMPORT_LIMITS } from '@vacancy/shared/contract'
+import { changeOf } from '@vacancy/shared/node'
 
 const PIECE_BYTES = 1 << 20
 const NEWLINE = 0x0a
@@ -63,6 +64,14 @@ export type ReadingParts = {
 
 /** @throws FileFault; errno errors, ENOSPC above all */
 export async function readUpload(parts: ReadingParts): Promise<Reading> {
+  const opened = await stat(parts.source)
+  const reading = await readWhole(parts)
+  const change = changeOf(parts.source, opened)
+  if (change === '') return reading
+  throw new FileFault(`${parts.name} ${change}.`, 'Import it again when its writer has finished.')
+}
+
+async function readWhole(parts: ReadingParts): Promise<Reading> {
   const { source, target, name } = parts
   await rm(target, { force: true })
   const head = await firstBytes(source, 6)

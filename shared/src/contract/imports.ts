@@ -201,8 +201,8 @@ const importOptions = z.object({
 })
 const codecNames = z.array(z.string().max(256)).min(1).max(24)
 
-/** A file of the import folder, by its relative path. */
-const folderFile = z.object({ path: z.string(), bytes: count, changedAt: time })
+/** A file of the import folder, by its relative path. `recent`: it changed less than a minute ago and may be unfinished. */
+const folderFile = z.object({ path: z.string(), bytes: count, changedAt: time, recent: z.boolean() })
 export type FolderFile = z.infer<typeof folderFile>
 
 const importError = z.object({

@@ -145,5 +145,6 @@ export {
   type TokenRules,
   type TokenStore,
 } from './tokens.ts'
+export { changeOf, type Opened, writerOf } from './unfinished.ts'
 export { watchFiles } from './watch.ts'
 export { readYamlKeys } from './yaml.ts'

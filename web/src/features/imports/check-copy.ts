@@ -89,7 +89,7 @@ export const findings = {
   availability: { text: 'Availability is not a whole number 0–255', action: 'Limit larger numbers to 255.' },
   price: {
     text: 'Price is not a whole number 0–4294967294',
-    action: 'Use whole numbers of the smallest currency unit. 120.00 is accepted.',
+    action: 'Use whole numbers of the smallest currency unit. 12.00 is refused, because it could mean 12 or 1200.',
   },
   latitude: {
     text: 'Latitude is not between −90 and 90',

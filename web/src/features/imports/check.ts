@@ -370,7 +370,7 @@ function checkPackage(checker: Checker, cells: readonly string[], report: Report
   if (!/^\d+$/.test(availability) || Number(availability) > LIMITS.availabilityMax) {
     wrong('availability', 3, availability)
   }
-  if (!/^\d+(?:\.0+)?$/.test(price) || Number(price) > LIMITS.priceMax) wrong('price', 4, price)
+  if (!/^\d+$/.test(price) || Number(price) > LIMITS.priceMax) wrong('price', 4, price)
   else if (Number(price) === 0) report('free', 4, price)
   checkFeatures(checker, features, wrong)
   if (key === undefined) return

@@ -83,6 +83,7 @@ export const files = {
   folder: 'Or choose from the import folder of the control plane, without upload',
   inFolder: (kind: string) => `${kind}.csv in the folder`,
   folderMore: 'More files exist than are listed.',
+  recent: ', changed just now: may still be written',
   places: { browser: '', folder: 'from the import folder, no upload', upload: 'uploaded before' },
   notChosen: 'not chosen yet',
 }

@@ -183,9 +183,9 @@ function FolderFiles({ files, onFiles }: { files: Chosen; onFiles: (files: Chose
                 <Combobox
                   wire={wire}
                   value={chosen?.from === 'folder' ? chosen.name : ''}
-                  options={all.map(({ path, bytes: size, changedAt }) => ({
+                  options={all.map(({ path, bytes: size, changedAt, recent }) => ({
                     value: path,
-                    hint: `${bytes(size)}, ${utc(changedAt)}`,
+                    hint: `${bytes(size)}, ${utc(changedAt)}${recent ? copy.files.recent : ''}`,
                   }))}
                   onChange={(path) => {
                     const found = all.find((file) => file.path === path)
