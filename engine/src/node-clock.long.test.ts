@@ -119,6 +119,48 @@ test('a standalone node that was off for twenty-nine days serves at once, with a
   expect([await writes(client, -1), await writes(client, 368)]).toEqual([false, false])
 })
 
+test('where the day begins at 8 UTC, tonight is sold until then, and a hold of last night is retaken', async () => {
+  const folder = folderOfTest()
+  const midnight = Math.floor(Date.now() / DAY_MS) * DAY_MS + DAY_MS
+  const clock = createFakeClock(folder, 'node', midnight + HOUR_MS - Date.now())
+  const node = await start({ folder, environment: clock.environment })
+  const client = await connectTo(node)
+  await succeed(client, 'SETPROP', somewhere('hotel_1'))
+  expect([await writes(client, 0), await writes(client, 1)]).toEqual([false, true])
+
+  expect(await post(node, '/admin/settings', { name: 'day_begins_minutes', value: 1_201 })).toBe(400)
+  expect(await post(node, '/admin/settings', { name: 'day_begins_minutes', value: 480 })).toBe(202)
+  await until('tonight can be written', async () => (await writes(client, 0)) || undefined)
+  expect(await writes(client, -1)).toBe(false)
+  const tonight = { propertyId: 'hotel_1', roomType: 'double', arrival: dateIn(0), nights: 1, rooms: 1 }
+  const search = { segment: somewhere('hotel_1')['segment'] as string, roomType: 'double', dates: [dateIn(0)] }
+  expect(await ask(client, 'SEARCHAVAIL', search)).toMatchObject({
+    result: { properties: [{ propertyId: 'hotel_1' }] },
+  })
+  await succeed(client, 'HOLDSTAY', { stayId: 'late', seconds: 10, lines: [tonight] })
+  await until('the hold has expired', async () => {
+    const reply = await ask(client, 'GETSTAY', { stayId: 'late' })
+    return (reply.ok && reply.result.state === 'expired') || undefined
+  })
+  expect(await succeed(client, 'CONFIRMSTAY', { stayId: 'late', retake: 1 })).toMatchObject({
+    state: 'booked',
+    lines: [{ days: [{ date: dateIn(0), availability: 2 }] }],
+  })
+  await succeed(client, 'HOLDSTAY', { stayId: 'later', seconds: 10, lines: [tonight] })
+  expect((await statusOf(node)).clock).toMatchObject({ state: 'following' })
+
+  await node.stop()
+  clock.set(midnight + 9 * HOUR_MS - Date.now())
+  const morning = await start({ folder, environment: clock.environment })
+  const next = await connectTo(morning)
+  expect(await writes(next, 0)).toBe(false)
+  // A confirmation names no dates: what is too late is the stay.
+  expect(await ask(next, 'CONFIRMSTAY', { stayId: 'later', retake: 1 })).toMatchObject({
+    code: 'EXPIRED',
+    message: `state=expired line=0 date=${dateIn(0)}`,
+  })
+})
+
 test('a running node follows a step forward, and is not ready after one far back', async () => {
   const folder = folderOfTest()
   const clock = createFakeClock(folder, 'node', 0)

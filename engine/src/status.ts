@@ -10,6 +10,7 @@ export type StaySettings = {
   readonly stays_bytes: number
   readonly holds_max: number
   readonly holds_max_per_source: number
+  readonly day_begins_minutes: number
 }
 
 /** A night on which rooms on hold are missing. */

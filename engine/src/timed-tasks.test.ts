@@ -21,6 +21,16 @@ test.each<[string, number, number, boolean]>([
   expect(isDue(timeMs, 3, lastDay)).toBe(due)
 })
 
+test.each<[string, number, number, number, boolean]>([
+  ['at 8, an hour before', 480, MIDNIGHT + 26 * HOUR_MS, TODAY - 1, false],
+  ['at 8, at its hour of the next date', 480, MIDNIGHT + 27 * HOUR_MS, TODAY - 1, true],
+  ['at 8, a day that was missed', 480, MIDNIGHT + 8 * HOUR_MS, TODAY - 2, true],
+  ['at 16 of the day before, at its hour', -480, MIDNIGHT + 3 * HOUR_MS, TODAY - 1, true],
+  ['at 16 of the day before, which is another day', -480, MIDNIGHT + 16 * HOUR_MS, TODAY, false],
+])('maintenance at 3 of a day that begins %s', (_, begins, timeMs, lastDay, due) => {
+  expect(isDue(timeMs, 3, lastDay, begins)).toBe(due)
+})
+
 function statusAt(timeMs: number, state = 'following'): ReplicaStatus {
   return { clock: { timeMs, state }, lastMaintenanceDay: TODAY - 1 } as ReplicaStatus
 }

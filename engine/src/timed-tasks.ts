@@ -17,6 +17,7 @@ import type { ReplicaStatus } from './status.ts'
 const LOOK_MS = 30_000
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
+const MINUTE_MS = 60_000
 const CORES_LOOK_MS = 1_000
 /** How often another number must be seen: a single sample may coincide with a change. */
 const CORES_SAMPLES = 2
@@ -39,7 +40,8 @@ export function startMaintenance(options: {
   const look = () => {
     const status = options.status()
     if (!status || status.clock.timeMs === 0 || status.clock.state === 'suspect') return
-    if (isDue(status.clock.timeMs, options.hour, status.lastMaintenanceDay)) options.maintain()
+    const begins = status.stays?.settings.day_begins_minutes
+    if (isDue(status.clock.timeMs, options.hour, status.lastMaintenanceDay, begins)) options.maintain()
   }
   const timer = setInterval(look, LOOK_MS)
   const first = setTimeout(look, 1_000)
@@ -54,11 +56,15 @@ export function startMaintenance(options: {
  *
  * @param timeMs shard time, which decides what is past, not the clock of this node
  * @param lastDay day of the last maintenance, 0 for never
+ * @param begins minutes after midnight UTC at which the day of the shard begins
  */
-export function isDue(timeMs: number, hour: number, lastDay: number): boolean {
-  const today = dayOf(timeMs)
+export function isDue(timeMs: number, hour: number, lastDay: number, begins = 0): boolean {
+  const ofDayMs = timeMs - begins * MINUTE_MS
+  const today = dayOf(ofDayMs)
   if (lastDay >= today) return false
-  const hasHourCome = timeMs - today * DAY_MS >= hour * HOUR_MS
+  // The hour is one of the clock: of a day that begins at 8 hours it comes 20 hours later at 4.
+  const hourMs = (((hour * HOUR_MS - begins * MINUTE_MS) % DAY_MS) + DAY_MS) % DAY_MS
+  const hasHourCome = ofDayMs - today * DAY_MS >= hourMs
   return hasHourCome || lastDay < today - 1
 }
 

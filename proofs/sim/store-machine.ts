@@ -32,6 +32,7 @@ import {
   isSnapshotHurried,
   lacksSparePages,
 } from '../../engine/src/store/cow.ts'
+import { dayAt } from '../../engine/src/store/day.ts'
 import { findName, NAMES } from '../../engine/src/store/dictionary.ts'
 import { STATE } from '../../engine/src/store/layout.ts'
 import { readNight } from '../../engine/src/store/read.ts'
@@ -240,6 +241,7 @@ export function createStoreMachine(parts: StoreMachineParts): Machine {
     lacksSparePages: () => lacksSparePages(store),
     hurrySnapshot: () => hurrySnapshot(store),
     time: {
+      dayAt: (timeMs) => dayAt(memory, timeMs),
       noteDay: () => undefined,
       effectsOf: (timeMs) => effectsOfSetTime(memory, timeMs),
       lastSet: () => lastSetTime(memory),

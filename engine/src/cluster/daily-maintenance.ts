@@ -3,9 +3,9 @@
  * this node alone.
  */
 
-import { dayOf, formatDay } from '@vacancy/shared'
+import { formatDay } from '@vacancy/shared'
 import { GAP_REASON } from '../store/window.ts'
-import { isTimeTrusted, shardTime } from './keep-time.ts'
+import { isTimeTrusted, shardDay } from './keep-time.ts'
 import { startMaintenance } from './maintenance.ts'
 import type { Replica } from './replica-state.ts'
 import { CLOCK_LIMITS } from './shard-time.ts'
@@ -20,7 +20,7 @@ function gapReason(replica: Replica, isForced: boolean): number {
   if (isForced) return GAP_REASON.operator
   const last = replica.machine.lastMaintenanceDay()
   if (last === 0) return GAP_REASON.none
-  const today = dayOf(shardTime(replica))
+  const today = shardDay(replica)
   const gap = today - last
   // A majority of the voters' clocks is trusted whatever the gap. The clock of a lone voter is trusted for up to a
   // month.

@@ -24,6 +24,8 @@ const DAY_MS = 86_400_000
 export type TimeOfMachine = {
   /** Day of shard time, for readers. */
   readonly noteDay: (day: number) => void
+  /** The day that the shard has at a time. */
+  readonly dayAt: (timeMs: number) => number
   readonly effectsOf: (timeMs: number) => SetTimeEffects
   readonly lastSet: () => LastSetTime | undefined
 }
@@ -54,6 +56,11 @@ export type TimeOfReplica = {
 /** Current shard time, which a leader writes into its entries. 0 until a new shard has one. */
 export function shardTime({ clock, env }: TimeOfReplica): number {
   return shardTimeAt(clock, env.clock.monotonicMs())
+}
+
+/** The present day of the shard. */
+export function shardDay(replica: TimeOfReplica): number {
+  return replica.machine.time.dayAt(shardTime(replica))
 }
 
 /** The clocks of the voters, projected to now. */
@@ -154,7 +161,7 @@ export function tickTime(replica: TimeOfReplica): void {
 
 function publishDay(replica: TimeOfReplica): void {
   const timeMs = shardTime(replica)
-  const day = timeMs === 0 ? 0 : dayOf(timeMs)
+  const day = timeMs === 0 ? 0 : replica.machine.time.dayAt(timeMs)
   if (day === replica.publishedDay) return
   replica.publishedDay = day
   replica.machine.time.noteDay(day)
@@ -162,7 +169,7 @@ function publishDay(replica: TimeOfReplica): void {
 
 /** Maintenance drops nights before the current day of shard time, which may lag a little at midnight. */
 function isDroppedAhead(replica: TimeOfReplica, timeMs: number): boolean {
-  return timeMs > 0 && replica.machine.lastMaintenanceDay() > dayOf(timeMs + CLOCK_LIMITS.aheadMs)
+  return timeMs > 0 && replica.machine.lastMaintenanceDay() > replica.machine.time.dayAt(timeMs + CLOCK_LIMITS.aheadMs)
 }
 
 export function clockStatus(replica: TimeOfReplica): ClockStatus {

@@ -1,10 +1,9 @@
 /** Snapshots and maintenance: drops past nights, restores row order, frees memory in steps. */
 
-import { dayOf } from '@vacancy/shared'
 import { viewOf } from '../raft/entry.ts'
 import type { SnapshotInfo } from '../status.ts'
 import { KIND } from '../store/command.ts'
-import { clockStatus, shardTime } from './keep-time.ts'
+import { clockStatus, shardDay } from './keep-time.ts'
 import { proposeOwn, refusalOf } from './proposals.ts'
 import { isBetweenStates, observe, type Replica, SNAPSHOT_LOOK_MS } from './replica-state.ts'
 
@@ -61,7 +60,7 @@ export function startMaintenance(replica: Replica, gapReason: number): boolean {
     replica.env.log.warn({}, 'maintenance waits: shard time is ahead of the clock')
     return false
   }
-  const today = dayOf(shardTime(replica))
+  const today = shardDay(replica)
   const last = replica.machine.lastMaintenanceDay()
   if (last >= today) return false
   const body = new Uint8Array(5)

@@ -1,6 +1,6 @@
 /** A real member around a core whose peers are simulated: timers, reports, operator requests and its status. */
 
-import { createCodecList } from '@vacancy/shared'
+import { createCodecList, dayOf } from '@vacancy/shared'
 import { expect, test } from 'vitest'
 import { createFormation } from '../bootstrap/formation.ts'
 import { ENTRY_HEADER_BYTES, ENTRY_KIND, entryKind, entryLength, viewOf } from '../raft/entry.ts'
@@ -54,6 +54,7 @@ const machineOf = (knobs: Knobs) => ({
   budgetUse: () => ({ budgetBytes: knobs.budgetBytes, chargedBytes: 0, leftBytes: 0 }),
   stays: { nextDeadlineMs: () => Number.POSITIVE_INFINITY, admits: () => true },
   time: {
+    dayAt: dayOf,
     noteDay: () => undefined,
     effectsOf: () => ({ importNights: undefined, droppedFrom: undefined }),
     lastSet: (): object | undefined => undefined,

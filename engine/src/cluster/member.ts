@@ -9,7 +9,7 @@
  * bootstrap.ts finds the shard before a node is a member. One thread and no promises, so that a simulator can run it.
  */
 
-import { dayOf, VacancyError } from '@vacancy/shared'
+import { VacancyError } from '@vacancy/shared'
 import { REPORT_EVERY_MS } from '../bootstrap/formation.ts'
 import {
   campaign,
@@ -30,7 +30,7 @@ import { applyCommitted } from './applying.ts'
 import { createLoader, proceed } from './bulk-load-apply.ts'
 import { createLoads, type Loads, onNotHeld, requestLoad, tickLoads } from './bulk-load-coordinator.ts'
 import { pump } from './hand-over.ts'
-import { shardTime } from './keep-time.ts'
+import { shardDay } from './keep-time.ts'
 import { noteFullDisk } from './log-answers.ts'
 import {
   FAST_CAMPAIGN_TICKS,
@@ -447,5 +447,5 @@ function checkLoad({ bulkData }: Member, path: string): string {
 
 function proposeLoad({ replica }: Member, digest: string): boolean {
   const bytes = Uint8Array.from(digest.match(/../g) ?? [], (byte) => Number.parseInt(byte, 16))
-  return proposeOwn(replica, KIND.bulkLoad, encodeBulkLoad(bytes, dayOf(shardTime(replica))))
+  return proposeOwn(replica, KIND.bulkLoad, encodeBulkLoad(bytes, shardDay(replica)))
 }

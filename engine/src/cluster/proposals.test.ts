@@ -75,6 +75,7 @@ function createBench(voters: readonly number[] = [1]) {
       indexBase: () => 0,
       budgetUse: () => ({ budgetBytes: state.budgetBytes, chargedBytes: 0, leftBytes: 0 }),
       time: {
+        dayAt: dayOf,
         noteDay: nothing,
         effectsOf: () => ({ importNights: undefined, droppedFrom: undefined }),
         lastSet: () => undefined,

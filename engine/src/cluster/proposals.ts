@@ -1,6 +1,6 @@
 /** Proposals of a replica: turns a batch of commands into log entries. Their outcomes are in answers.ts. */
 
-import { assert, dayOf } from '@vacancy/shared'
+import { assert } from '@vacancy/shared'
 import { ENTRY_HEADER_BYTES, ENTRY_KIND, viewOf, writeEntryHeader } from '../raft/entry.ts'
 import { type Dropped, propose } from '../raft/raft.ts'
 import {
@@ -29,7 +29,7 @@ export function proposeBatch(replica: Replica, sink: number, batch: ArrayBuffer)
   const view = viewOf(source)
   const { raft } = replica
   const timeMs = shardTime(replica)
-  const day = dayOf(timeMs)
+  const day = replica.machine.time.dayAt(timeMs)
   let at = 0
   while (at < source.length) {
     // As many commands as fit one hand-over to the log.
@@ -191,7 +191,7 @@ export function proposeOwn(replica: Replica, kind: CommandKind, body: Uint8Array
   entries.set(own.bytes.subarray(0, COMMAND_HEADER_BYTES), ENTRY_HEADER_BYTES)
   entries.set(body, ENTRY_HEADER_BYTES + COMMAND_HEADER_BYTES)
   const timeMs = shardTime(replica)
-  stampCommand(view, ENTRY_HEADER_BYTES, timeMs, dayOf(timeMs))
+  stampCommand(view, ENTRY_HEADER_BYTES, timeMs, replica.machine.time.dayAt(timeMs))
   const first = propose(raft, 1, entries)
   if (typeof first !== 'number') return false
   fillWaiting(replica)

@@ -35,6 +35,7 @@ import { sumSegments } from '../store/apply-properties.ts'
 import { budgetUse, memoryBudgetOf } from '../store/charge.ts'
 import { encodeSettings, KIND } from '../store/command.ts'
 import { beginCopyOnWrite, endCopyOnWrite, hurrySnapshot, lacksSparePages } from '../store/cow.ts'
+import { dayAt } from '../store/day.ts'
 import { STATE } from '../store/layout.ts'
 import { orderTables, unorderedTables } from '../store/row-order.ts'
 import { effectsOfSetTime, lastSetTime } from '../store/set-time.ts'
@@ -329,6 +330,7 @@ function assemble({ env, options, node, threads, send, raft, shard, logReads }: 
       lacksSparePages: () => lacksSparePages(store),
       hurrySnapshot: () => hurrySnapshot(store),
       time: {
+        dayAt: (timeMs) => dayAt(store.memory, timeMs),
         noteDay: (day) => noteShardDay(store.memory, day),
         effectsOf: (timeMs) => effectsOfSetTime(store.memory, timeMs),
         lastSet: () => lastSetTime(store.memory),

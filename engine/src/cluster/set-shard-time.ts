@@ -3,7 +3,7 @@
  * clock that a majority of the voters shares, so not even an operator can give the shard the time of a wrong clock.
  */
 
-import { dayOf, formatDay } from '@vacancy/shared'
+import { formatDay } from '@vacancy/shared'
 import type { NodeSetTime } from '@vacancy/shared/contract'
 import { encodeSetTime, KIND } from '../store/command.ts'
 import { readingOf, shardTime } from './keep-time.ts'
@@ -59,7 +59,7 @@ export function setShardTime(replica: Replica, confirm: boolean, onAnswer: (answ
 
 function planOf({ machine }: Replica, fromMs: number, toMs: number): NodeSetTime {
   const { importNights, droppedFrom } = machine.time.effectsOf(toMs)
-  const [today, was] = [dayOf(toMs), dayOf(fromMs)]
+  const [today, was] = [machine.time.dayAt(toMs), machine.time.dayAt(fromMs)]
   return {
     applied: false,
     shard_time: new Date(fromMs).toISOString(),

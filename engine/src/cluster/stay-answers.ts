@@ -22,6 +22,7 @@ import {
   readU8,
   readU32,
 } from '../store/command.ts'
+import { dayAt } from '../store/day.ts'
 import { findName, NAMES, nameBytes } from '../store/dictionary.ts'
 import { ROOMS, STATE, STAY, STAY_LINE, STAY_NIGHT, STAY_PROPERTY } from '../store/layout.ts'
 import { debtOn, heldOn } from '../store/nights.ts'
@@ -208,7 +209,7 @@ function packedDay(day: number, baseYear: number): number {
 function daysOf({ memory }: Store, line: number): Uint8Array {
   const property = isCurrent(memory, line) ? findProperty(memory, memory.u8, field(memory, line)) : 0
   const room = property === 0 ? 0 : findRoom(memory, property, field(memory, line + STAY_LINE.roomType))
-  const baseYear = yearOf(dayOfShard(memory))
+  const baseYear = yearOf(dayAt(memory, latestTime(memory)))
   let days = 0
   for (let n = 0; room !== 0 && n < memory.u8[line + STAY_LINE.nights]; n++) {
     const day = field(memory, line + STAY_LINE.arrival) + n
@@ -229,10 +230,6 @@ function daysOf({ memory }: Store, line: number): Uint8Array {
 }
 
 const DAY_MS = 86_400_000
-
-function dayOfShard(memory: Store['memory']): number {
-  return Math.floor(latestTime(memory) / DAY_MS)
-}
 
 function readOne(store: Store, reader: CommandReader): StayAnswer {
   const stay = findStay(store, reader.bytes, readBytes(reader, 16))

@@ -3,9 +3,10 @@
  * into the planes, which are then counted.
  */
 
-import { assert, dayOf } from '@vacancy/shared'
+import { assert } from '@vacancy/shared'
 import { propertyCharge } from '../store/charge.ts'
 import { endIndexes } from '../store/client-index.ts'
+import { dayAt } from '../store/day.ts'
 import { internText, NAMES, type NameKind } from '../store/dictionary.ts'
 import { DAY_SLOTS, PLANE, PROPERTY_TABLE, REPLICATED_CELLS, ROOMS, SEGMENT, STATE, TABLE } from '../store/layout.ts'
 import { adoptPlane, createPlane } from '../store/planes.ts'
@@ -243,7 +244,7 @@ export function putBackState(store: Store, kept: KeptState): void {
   setState(store, STATE.lastMaintenanceDay, kept.lastMaintenanceDay)
   setState(store, STATE.droppedBefore, Math.max(loaded, kept.lastMaintenanceDay))
   // A snapshot from a machine whose clock was ahead: its nights would collide with present ones.
-  if (featureLevel(memory) >= 1) dropFrom(store, dayOf(latestTime(memory)) + DAY_SLOTS)
+  if (featureLevel(memory) >= 1) dropFrom(store, dayAt(memory, latestTime(memory)) + DAY_SLOTS)
   holdInData(store)
 }
 

@@ -388,6 +388,9 @@ function areThere(context: ApplyContext, lines: readonly GivenLine[], isKept: (n
       room ||= findRoom(memory, property, line.roomType)
       if (room === 0) return refuseLine(OUTCOME.unknownRoomType, `room type of line ${n} not found`)
       if (!isVisible(day, reader.day) || day < state(memory, STATE.droppedBefore)) {
+        // A confirmation names no dates: what is too late is the stay.
+        if (reader.kind === KIND.confirmStay && isPast(plan, store, day))
+          return refuseLine(OUTCOME.expired, `state=expired line=${n} date=${formatDay(day)}`)
         const reason = 'a night lies outside the window of today to one year ahead'
         return refuseLine(OUTCOME.outsideWindow, `${reason}, line ${n}, ${formatDay(day)}`)
       }

@@ -15,14 +15,16 @@ import {
   KIND,
   OUTCOME,
   stampCommand,
+  writeBytes,
   writeF64,
   writeName,
   writeU8,
   writeU32,
 } from './command.ts'
+import { dayAt } from './day.ts'
 import { STATE } from './layout.ts'
 import { unorderedTables } from './row-order.ts'
-import { settingFault, staySettings } from './stay-settings.ts'
+import { encodeSetting, settingFault, staySettings } from './stay-settings.ts'
 import {
   appliedIndex,
   countsOf,
@@ -208,11 +210,17 @@ describe('settings in the log', () => {
 })
 
 test('settings of stays have defaults and bounds, both included', () => {
-  expect(staySettings(memory)).toEqual({ stays_bytes: 67_108_864, holds_max: 200_000, holds_max_per_source: 20_000 })
+  expect(staySettings(memory)).toEqual({
+    stays_bytes: 67_108_864,
+    holds_max: 200_000,
+    holds_max_per_source: 20_000,
+    day_begins_minutes: 0,
+  })
   for (const [name, min, max] of [
     ['stays_bytes', 1_048_576, 2_147_483_647],
     ['holds_max', 1, 10_000_000],
     ['holds_max_per_source', 1, 10_000_000],
+    ['day_begins_minutes', -840, 1_200],
   ] as const) {
     expect([min, max].map((value) => settingFault(name, value))).toEqual(['', ''])
     for (const value of [min - 1, max + 1, min + 0.5]) {
@@ -220,6 +228,23 @@ test('settings of stays have defaults and bounds, both included', () => {
     }
   }
   expect(settingFault('stays', 1)).toContain('unknown setting stays')
+})
+
+test.each([
+  [480, -1],
+  [-840, 0],
+  [60, 0],
+])('a day that begins %i minutes after midnight UTC: at 01:00 UTC it is the day %i', (minutes, days) => {
+  const body = encodeSetting('day_begins_minutes', minutes)
+  level(FEATURE_LEVEL)
+  drop(TODAY, 1)
+  apply(KIND.setting, (writer) => writeBytes(writer, body, 0, body.length))
+
+  expect(staySettings(memory).day_begins_minutes).toBe(minutes)
+  expect(dayAt(memory, NOW_MS)).toBe(TODAY + days)
+  // The day is over again, and maintenance runs for it once more.
+  expect(state(memory, STATE.lastMaintenanceDay)).toBe(TODAY + days)
+  expect(state(memory, STATE.droppedBefore)).toBe(TODAY)
 })
 
 describe('the feature level', () => {

@@ -122,6 +122,8 @@ export const STATE = {
   /** From this index on the ledger knows all bookings (as-of.ts). */
   knownFromLow: 85,
   knownFromHigh: 86,
+  /** Minutes after midnight UTC at which the day of the shard begins, signed (day.ts). */
+  dayBeginsMinutes: 87,
   /** What is added to indexes of the log for clients, and the first index with it (client-index.ts); 0 below level 5. */
   indexBaseLow: 88,
   indexBaseHigh: 89,

@@ -4,8 +4,8 @@
  * hold them beside the present ones. Depends only on state and command.
  */
 
-import { dayOf } from '@vacancy/shared'
 import { noteReopened } from './as-of.ts'
+import { dayAt } from './day.ts'
 import { DAY_SLOTS, SET_TIME, SLOT, STATE } from './layout.ts'
 import { holdReopenedNights } from './nights.ts'
 import { clampSessions } from './sessions.ts'
@@ -22,7 +22,7 @@ export type SetTimeEffects = {
 }
 
 export function effectsOfSetTime(memory: Memory, timeMs: number): SetTimeEffects {
-  const today = dayOf(timeMs)
+  const today = dayAt(memory, timeMs)
   const dropped = state(memory, STATE.droppedBefore)
   const end = today + DAY_SLOTS
   let droppedFrom: number | undefined
@@ -39,7 +39,7 @@ export function effectsOfSetTime(memory: Memory, timeMs: number): SetTimeEffects
 export function setTime(store: Store, index: number, fromMs: number, toMs: number): void {
   const { memory } = store
   const { importNights, droppedFrom } = effectsOfSetTime(memory, toMs)
-  const today = dayOf(toMs)
+  const today = dayAt(memory, toMs)
   // Each replica sweeps dropped nights at its own pace, so all of them must be freed here.
   if (!dropFrom(store, today + DAY_SLOTS) && importNights) freeUncounted(store)
   if (state(memory, STATE.lastMaintenanceDay) > today) setState(store, STATE.lastMaintenanceDay, today)

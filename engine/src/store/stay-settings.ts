@@ -1,10 +1,20 @@
-/** Replicated settings of stays. Every replica follows the values in the log, whatever its configuration. */
+/** Replicated settings: of stays, and of the day. Every replica follows the values in the log, whatever its configuration. */
 
 import type { StaySettings } from '../status.ts'
 import { memoryBudget } from './charge.ts'
 import { type CommandReader, readU8, readU32 } from './command.ts'
+import { dayAt } from './day.ts'
 import { STATE } from './layout.ts'
-import { featureLevel, LEDGER_LEVEL, type Memory, type Store, setState, state } from './store.ts'
+import {
+  featureLevel,
+  INDEX_LEVEL,
+  LEDGER_LEVEL,
+  type Memory,
+  STAYS_LEVEL,
+  type Store,
+  setState,
+  state,
+} from './store.ts'
 
 type SettingRow = {
   /** In the log; never reused. */
@@ -46,9 +56,23 @@ const STAY_SETTINGS = {
     max: 10_000_000,
     summary: 'Stays on hold at a time of one source.',
   },
+  day_begins_minutes: {
+    key: 4,
+    cell: STATE.dayBeginsMinutes,
+    preset: 0,
+    presetNow: 0,
+    min: -840,
+    max: 1_200,
+    summary: 'Minutes after midnight UTC at which the day of the shard begins; 480 for midnight in California.',
+  },
 } as const satisfies { readonly [name: string]: SettingRow }
 
 export type StaySetting = keyof typeof STAY_SETTINGS
+
+/** The feature level from which on a setting may be changed: older programs do not know it. */
+export function levelOfSetting(name: StaySetting): number {
+  return name === 'day_begins_minutes' ? INDEX_LEVEL : STAYS_LEVEL
+}
 
 export function isStaySetting(name: string): name is StaySetting {
   return Object.hasOwn(STAY_SETTINGS, name)
@@ -63,7 +87,8 @@ export function settingFault(name: string, value: number): string {
 
 export function staySetting(memory: Memory, name: StaySetting): number {
   const { cell, preset, presetNow } = STAY_SETTINGS[name]
-  const set = state(memory, cell)
+  // Of all values only a beginning of the day may be negative.
+  const set = state(memory, cell) | 0
   if (set !== 0) return set
   if (featureLevel(memory) < LEDGER_LEVEL) return preset
   const budget = memoryBudget(memory)
@@ -93,5 +118,10 @@ export function applySetting(store: Store, reader: CommandReader): void {
   const key = readU8(reader)
   const value = readU32(reader)
   const row = Object.values(STAY_SETTINGS).find((each) => each.key === key)
-  if (row) setState(store, row.cell, value)
+  if (!row) return
+  setState(store, row.cell, value)
+  if (row.cell !== STATE.dayBeginsMinutes) return
+  // The day may have gone back: its nights are past when it is over again. Dropped ones stay dropped.
+  const today = dayAt(store.memory, reader.timeMs)
+  if (state(store.memory, STATE.lastMaintenanceDay) > today) setState(store, STATE.lastMaintenanceDay, today)
 }

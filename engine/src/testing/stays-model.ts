@@ -478,7 +478,9 @@ export function confirmStay(
   if (stay.state === 'expired') {
     const { lines } = stay
     const given = { stayId, lines, ...(maxTotal !== undefined && { maxTotal }) }
-    return take(model, given, { replaced: replacedBy(model, stay), timeMs, index })
+    const answer = take(model, given, { replaced: replacedBy(model, stay), timeMs, index })
+    const isOver = lines.some((line) => datesOf(line).some((date) => isPast(model, date)))
+    return answer.error === 'VALIDATION_ERROR' && isOver ? { error: 'EXPIRED' } : answer
   }
   return stay.state === 'held' ? book(model, stay, timeMs, index) : { error: 'CONFLICT' }
 }

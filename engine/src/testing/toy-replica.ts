@@ -3,7 +3,7 @@
  * records its input. It can be restarted on a crashed disk with one call.
  */
 
-import { assert } from '@vacancy/shared'
+import { assert, dayOf } from '@vacancy/shared'
 import { pump } from '../cluster/hand-over.ts'
 import { onLogMessage } from '../cluster/log-answers.ts'
 import { snapshotWritten } from '../cluster/maintenance.ts'
@@ -98,7 +98,7 @@ const NO_STAYS: StaysOfMachine = {
     evicted: { ended: 0, booked: 0 },
     isFull: false,
     refused: {},
-    settings: { stays_bytes: 0, holds_max: 0, holds_max_per_source: 0 },
+    settings: { stays_bytes: 0, holds_max: 0, holds_max_per_source: 0, day_begins_minutes: 0 },
   }),
 }
 
@@ -191,6 +191,7 @@ export function startToy(disk: SimulatedDisk, options: ToyOptions = {}): ToyRepl
         lacksSparePages: () => options.lacksSparePages?.() ?? false,
         hurrySnapshot: () => void toy.hurries++,
         time: {
+          dayAt: dayOf,
           noteDay: (day) => toy.days.push(day),
           effectsOf: () => ({ importNights: undefined, droppedFrom: undefined }),
           lastSet: () => known.lastSet,

@@ -1,5 +1,5 @@
 /** The packages of a property by room type and night, from one node, and compared between all nodes of its shard. */
-import { dayOf, formatDay, packPropertyId, parseDay } from '@vacancy/shared'
+import { formatDay, packPropertyId, parseDay } from '@vacancy/shared'
 import { problem } from '@vacancy/shared/api/errors'
 import { ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
 import {
@@ -14,6 +14,7 @@ import type { NodeAddress } from '../cluster/cluster.ts'
 import { orNothing, type PropertyAttributes, propertyAt, type Reach, send, within } from '../nodes/ask.ts'
 import { clientOf } from '../nodes/node-clients.ts'
 import { indexOf, type LimitsCache, limitsOf } from '../nodes/query.ts'
+import { shardToday } from '../nodes/shard-day.ts'
 import { oneNode, targetOf } from '../nodes/target.ts'
 
 /** Dates per search while the nodes do not report `max_dates_in_query`: their default. */
@@ -40,7 +41,7 @@ export async function propertyCalendar(
 ): Promise<PropertyCalendar> {
   const target = targetOf(reach.cluster, { shard: params.shard, node: query.node })
   const node = oneNode(reach.cluster, target)
-  const range = rangeOf(reach, query)
+  const range = await rangeOf(reach, node, query, signal)
   const { datesMax } = await limitsOf(reach, limits, target.shard)
   const [read, client] = await Promise.all([
     readAt(reach, node, {
@@ -66,11 +67,13 @@ function notFound(property: string, shard: string): ProblemError {
   return problem('property-not-found', { detail: `Shard ${shard} has no property ${property}.` })
 }
 
-function rangeOf(
-  { clients }: Reach,
+async function rangeOf(
+  reach: Reach,
+  node: NodeAddress,
   { from, nights }: { readonly from?: string | undefined; readonly nights: number },
+  signal: AbortSignal,
 ) {
-  const first = from === undefined ? dayOf(clients.clock.wallMs()) : parseDay(from)
+  const first = from === undefined ? await shardToday(reach, node, signal) : parseDay(from)
   if (first === undefined) throw problem('invalid-request', { detail: `${from} is not a date.`, field: 'from' })
   return { first, nights }
 }
@@ -167,8 +170,9 @@ export async function calendarReplicas(
   limits: LimitsCache,
   { params, query, signal }: CalendarRequest<'replicas'>,
 ): Promise<CalendarReplicas> {
-  const { shard, nodes } = targetOf(reach.cluster, params)
-  const range = rangeOf(reach, query)
+  const target = targetOf(reach.cluster, params)
+  const { shard, nodes } = target
+  const range = await rangeOf(reach, oneNode(reach.cluster, target), query, signal)
   const { datesMax } = await limitsOf(reach, limits, shard)
   const plan = { id: params.property, range, datesMax: datesMax ?? DATES_DEFAULT, signal }
   const answers = new Map<string, Answered>()

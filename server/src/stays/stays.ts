@@ -1,5 +1,5 @@
 /** Stays of a shard: found by id, listed, and counted by night for the calendar of a property. Reads only. */
-import { dayOf, formatDay, packPropertyId, parseDay, unpackPropertyId } from '@vacancy/shared'
+import { formatDay, packPropertyId, parseDay, unpackPropertyId } from '@vacancy/shared'
 import { problem } from '@vacancy/shared/api/errors'
 import { ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
 import {
@@ -14,6 +14,7 @@ import {
 import type { RequestFields, StayEntry, StayLine, StayResult } from '@vacancy/shared/wire'
 import type { NodeAddress } from '../cluster/cluster.ts'
 import { type Answered, parseJson, type Reach, refusedBy, requestNode, send } from '../nodes/ask.ts'
+import { shardToday } from '../nodes/shard-day.ts'
 import { oneNode, type Target, targetOf } from '../nodes/target.ts'
 
 type Listing = RouteRequest<'GET /api/v1/shards/{shard}/stays'>
@@ -234,7 +235,10 @@ type Night = StayNights['nights'][number]
 
 export async function stayNights(reach: Reach, { params, query, signal }: ReadInput<Nights>): Promise<StayNights> {
   const target = targetOf(reach.cluster, { shard: params.shard })
-  const first = query.from === undefined ? dayOf(reach.clients.clock.wallMs()) : parseDay(query.from)
+  const first =
+    query.from === undefined
+      ? await shardToday(reach, leaderOf(reach, target) ?? oneNode(reach.cluster, target), signal)
+      : parseDay(query.from)
   if (first === undefined) throw problem('invalid-request', { detail: `${query.from} is not a date.`, field: 'from' })
   const end = first + Math.min(query.nights, SEGMENT_LIMITS.nightsMax)
   const nights = new Map<string, Night>()

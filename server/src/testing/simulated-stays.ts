@@ -33,7 +33,7 @@ export function simulatedStays(shard: StaysShard, writes: number): NonNullable<N
       overflowed_rooms: 0,
       refused: { SOLD_OUT: Math.floor(writes / 80) },
     },
-    settings: { stays_bytes: 64 << 20, holds_max: 200_000, holds_max_per_source: 20_000 },
+    settings: { stays_bytes: 64 << 20, holds_max: 200_000, holds_max_per_source: 20_000, day_begins_minutes: 0 },
   }
 }
 

@@ -191,11 +191,19 @@ const bootstrapBody = z.object({
   ),
 })
 
-/** Replicated settings: bytes of records of stays, and holds at a time, in all and of one source. */
-const settingsBody = z.object({ stays_bytes: count, holds_max: count, holds_max_per_source: count })
+/**
+ * Replicated settings: bytes of records of stays, holds at a time, in all and of one source, and the minutes after
+ * midnight UTC at which the day of the shard begins (absent on older nodes).
+ */
+const settingsBody = z.object({
+  stays_bytes: count,
+  holds_max: count,
+  holds_max_per_source: count,
+  day_begins_minutes: z.int().optional(),
+})
 
 /** `POST /admin/settings`: one setting. */
-const settingRequest = z.object({ name: settingsBody.keyof(), value: z.int().positive() })
+const settingRequest = z.object({ name: settingsBody.keyof(), value: z.int() })
 
 /** A night on which the source of record took rooms back that are on hold: `owed` of the `held` ones are missing. */
 export const oversoldNight = z.object({
