@@ -3,7 +3,7 @@
  * test holds it against the schemas in shared/src/contract/jobs.ts.
  */
 import { isAscii, isUtf8 } from 'node:buffer'
-import { suggestion } from '@vacancy/shared'
+import { hasRealDate, suggestion } from '@vacancy/shared'
 import { isJobId, JOB_LIMITS, JOB_OPTION_SPELLINGS, type JobFault, TOPIC_NAME } from '@vacancy/shared/contract'
 import { FLAG, type NewJob } from './job.ts'
 import { jsonPayloads } from './json-text.ts'
@@ -163,7 +163,7 @@ function parseJob(given: Fields, topic: string, index: number, { limits, nowMs, 
   let runAt = delayMs === undefined || delayMs === 0 ? 0 : nowMs + delayMs
   if (at !== undefined) {
     if (delayMs !== undefined) return invalidOption('a job has either delayMs or runAt')
-    const time = typeof at === 'string' ? parseTime(at) : Number.NaN
+    const time = typeof at === 'string' && TIME.test(at) && hasRealDate(at) ? Date.parse(at) : Number.NaN
     if (Number.isNaN(time) || time > nowMs + JOB_LIMITS.delayMsMax)
       return invalidOption('runAt must be a time such as 2027-01-31T08:00:00Z, at most 365 days ahead')
     runAt = time
@@ -325,12 +325,6 @@ function isWholeOrAbsent(value: unknown, min: number, max: number): value is num
 
 /** RFC 3339 in UTC, as in the schema. */
 const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?Z$/
-
-function parseTime(text: string): number {
-  const time = TIME.test(text) ? Date.parse(text) : Number.NaN
-  // Date.parse takes the 31st of February for the 3rd of March.
-  return !Number.isNaN(time) && new Date(time).toISOString().slice(0, 10) === text.slice(0, 10) ? time : Number.NaN
-}
 
 function idOf(entry: unknown): string {
   const id = isObject(entry) ? entry['id'] : undefined

@@ -6,6 +6,7 @@ import {
   baseYearOf,
   dayOf,
   formatDay,
+  hasRealDate,
   isVisible,
   lastVisibleDay,
   packDay,
@@ -168,6 +169,15 @@ test('packed dates are found again among known days, whatever their base year', 
       expect(unpackDayBetween(packDay(first + nights, baseYear), first, first + nights - 1)).toBe(-1)
     },
   )
+})
+
+test.each([
+  ['2028-02-29T00:00:00Z', true],
+  ['2027-02-29T00:00:00Z', false],
+  ['2027-04-31T12:00:00+02:00', false],
+  ['2027-04-30T24:00:00Z', false],
+])('%s is a time: %s', (text, exists) => {
+  expect(hasRealDate(text)).toBe(exists)
 })
 
 test('a date before the base year, or eight years after it, cannot be packed', () => {

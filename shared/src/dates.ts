@@ -94,6 +94,14 @@ export function formatDay(day: number): string {
   return `${year}-${month}-${String(date % 32).padStart(2, '0')}`
 }
 
+/**
+ * Whether date and hour of a time in RFC 3339 exist. `Date.parse` takes 29 February of a common year for 1 March, and
+ * 24:00 for the next day.
+ */
+export function hasRealDate(time: string): boolean {
+  return parseDay(time.slice(0, DATE_BYTES)) !== undefined && time.slice(11, 13) < '24'
+}
+
 /** Calendar day, in UTC, of a time in milliseconds. */
 export function dayOf(ms: number): number {
   return Math.floor(ms / MS_PER_DAY)

@@ -9,6 +9,7 @@ export {
   baseYearOf,
   dayOf,
   formatDay,
+  hasRealDate,
   isVisible,
   lastVisibleDay,
   packDay,

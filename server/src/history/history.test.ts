@@ -222,7 +222,7 @@ test.each([
   expect(readTime(text, NOW, 'from')).toBe(at)
 })
 
-test.each(['yesterday', 'now-1y', '2026-13-99T00:00:00Z', ''])(
+test.each(['yesterday', 'now-1y', '2026-13-99T00:00:00Z', '2027-02-29T00:00:00Z', '2027-02-28T24:00:00Z', ''])(
   '%o is not a time, and the error lists the valid forms',
   (text) => {
     expect(() => readTime(text, NOW, 'from')).toThrow(expect.objectContaining({ status: 400, field: 'from' }))

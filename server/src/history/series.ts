@@ -19,6 +19,7 @@ import { createWriteStream } from 'node:fs'
 import { readFile, rename, rm } from 'node:fs/promises'
 import { finished } from 'node:stream/promises'
 import { crc32 } from 'node:zlib'
+import { hasRealDate } from '@vacancy/shared'
 import { problem } from '@vacancy/shared/api/errors'
 import { SERIES, type SeriesBody, type SeriesName } from '@vacancy/shared/contract'
 import { significant } from './figures.ts'
@@ -253,7 +254,7 @@ export function readTime(text: string, now: number, field: string): number {
   if (text === 'now') return now
   const ago = /^now-(\d{1,6})([smhd])$/.exec(text)
   if (ago) return now - Number(ago[1]) * (UNITS[ago[2] as keyof typeof UNITS] as number)
-  const at = /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/.test(text) ? Date.parse(text) : Number.NaN
+  const at = /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/.test(text) && hasRealDate(text) ? Date.parse(text) : Number.NaN
   if (!Number.isNaN(at)) return at
   throw problem('bad-time', { detail: `${text.slice(0, 40)} is not a time.`, field })
 }

@@ -5,6 +5,7 @@
 
 import { readFileSync } from 'node:fs'
 import type { Clock } from '../clock.ts'
+import { hasRealDate } from '../dates.ts'
 import { VacancyError } from '../errors.ts'
 import { ID_RULE, parseId, TOPIC_PATTERN } from '../ids.ts'
 import type { Log } from './log.ts'
@@ -143,7 +144,9 @@ function readHash(token: unknown, fault: (text: string) => void): Uint8Array | u
 }
 
 function readTime(expires: unknown): number {
-  return typeof expires === 'string' && RFC_3339.test(expires) ? Date.parse(expires) : Number.NaN
+  return typeof expires === 'string' && RFC_3339.test(expires) && hasRealDate(expires)
+    ? Date.parse(expires)
+    : Number.NaN
 }
 
 /** The token of an `Authorization: Bearer` header; undefined without one or with another scheme. */

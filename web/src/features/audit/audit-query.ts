@@ -1,5 +1,6 @@
 'use client'
 import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query'
+import { parseDay } from '@vacancy/shared'
 import { useCallback } from 'react'
 import { call } from '../../lib/api.ts'
 import { useLiveSignal } from '../../lib/live.ts'
@@ -15,12 +16,11 @@ export type AuditFilter = {
 }
 
 const PAGE = 100
-const DAY = /^\d{4}-\d{2}-\d{2}$/
 
 /** Whether a day was typed that is none, or not yet. */
 export function isInvalidDay(name: keyof AuditFilter, value: string): boolean {
   if ((name !== 'from' && name !== 'to') || value === '') return false
-  return !DAY.test(value) || Number.isNaN(Date.parse(`${value}T00:00:00Z`))
+  return parseDay(value) === undefined
 }
 
 /** Converts a filter to query parameters. */

@@ -1,5 +1,6 @@
 'use client'
 /** The time range of a page of charts: it is in the URL, and all charts of the page share it. */
+import { hasRealDate } from '@vacancy/shared'
 import { useMemo, useState } from 'react'
 import { useMoment, useSearch } from '../../lib/address.tsx'
 import {
@@ -34,7 +35,8 @@ export function useTimeRange(fallback: string): TimeState {
   const setUrl = useSetUrl()
   const [history, setHistory] = useState<ZoomHistory>([])
   const { from, to } = rangeOf(search, fallback, moment)
-  const given = Date.parse(search.get('pin') ?? '')
+  const text = search.get('pin') ?? ''
+  const given = hasRealDate(text) ? Date.parse(text) : Number.NaN
   const pinned = Number.isNaN(given) ? undefined : new Date(given).toISOString()
   const shown = pinned ?? moment
   const pin = shown === undefined ? undefined : Date.parse(shown)
