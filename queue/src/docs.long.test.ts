@@ -140,11 +140,15 @@ async function runUntil(script: string, shows: string | undefined, cwd: string, 
 
 /** What differs from run to run. */
 function masked(text: string): string {
-  return text
-    .trim()
-    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
-    .replaceAll(/"remote":"[^"]*"/g, '"remote":"ADDRESS"')
-    .replaceAll(/"worker-\d+"/g, '"worker-PID"')
+  return (
+    text
+      // The log depends on the machine.
+      .replaceAll(/^\{"level":.*\n/gm, '')
+      .trim()
+      .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
+      .replaceAll(/"remote":"[^"]*"/g, '"remote":"ADDRESS"')
+      .replaceAll(/"worker-\d+"/g, '"worker-PID"')
+  )
 }
 
 /** `npx vacancy` is the command of this clone. */
