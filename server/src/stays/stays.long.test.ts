@@ -116,7 +116,12 @@ test('an oversold night is named, and marked in the calendar until its hold ends
 
 test('a person confirms and releases; each is in the audit log with its reason, before and after', async () => {
   const confirm = { confirm: UUID, seen: 'held', reason: 'the guest paid at the desk' }
-  const confirmed = await world.call('POST /api/v1/shards/{shard}/stays/{stay}/confirm', { ...at(UUID), body: confirm })
+  const ask = () => world.call('POST /api/v1/shards/{shard}/stays/{stay}/confirm', { ...at(UUID), body: confirm })
+  // The night is oversold: the source has one room left, the guest holds two.
+  await expect(ask()).rejects.toMatchObject({ status: 409, message: expect.stringContaining('too few rooms left') })
+  await client.setAvailability({ propertyId: 'h1', roomType: 'double', date: FIRST, amount: 9 })
+  world.notes.splice(0)
+  const confirmed = await ask()
   expect(confirmed).toMatchObject({ state: 'booked', deadline: null })
   expect(world.notes).toMatchObject([
     {
