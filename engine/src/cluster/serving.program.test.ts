@@ -61,7 +61,7 @@ test('the leader accepts writes, followers redirect them and serve every kind of
   expect(await read({ linearizable: 1 })).toMatchObject(five)
   expect(await read({ maxStalenessMs: 10_000 })).toMatchObject(five)
   expect(await read({})).toMatchObject(five)
-  expect(await read({ minIndex: Number(index) + 1_000_000 })).toMatchObject({ ok: false, code: '308' })
+  expect(await read({ minIndex: Number(index) + 1_000_000 })).toMatchObject({ ok: false, code: 'UNKNOWN_INDEX' })
   expect(await read({ maxStalenessMs: 0 })).toMatchObject({ ok: false, code: '503' })
 })
 
