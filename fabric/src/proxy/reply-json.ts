@@ -101,7 +101,7 @@ export type JsonWriter = {
   codecs: CodecList | undefined
   /** Nights of the request, YYYY-MM-DD. */
   nights: readonly string[]
-  /** Of the packed dates in \`dates\`. */
+  /** Of the packed dates in `dates`. */
   baseYear: number
   /** `{"date":"…","availability":` by packed date; undefined until needed. */
   readonly dates: (Text | undefined)[]
