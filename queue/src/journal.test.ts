@@ -89,9 +89,9 @@ onBothDatabases((newDatabase) => {
     for (const id of ['retried', 'dead', 'done', 'back']) {
       const { jobId, seqId } = await consumer.job()
       expect(jobId).toBe(id)
-      const answer = { jobId, seqId, error: 'it\0broke ü' }
-      if (id === 'done') consumer.send({ action: 'ack', ...answer })
-      else if (id !== 'back') consumer.send({ action: 'nack', ...answer, requeue: id !== 'dead' })
+      const error = 'it\0broke ü'
+      if (id === 'done') consumer.send({ action: 'ack', jobId, seqId })
+      else if (id !== 'back') consumer.send({ action: 'nack', jobId, seqId, error, requeue: id !== 'dead' })
     }
     const confirmed = () => consumer.messages.filter(({ action }) => action === 'confirm').length
     await until('three confirmations', () => confirmed() === 3)

@@ -25,5 +25,5 @@ test('a logged write is reported as refused only when another entry is committed
 
 test('an outcome of the store has no text, and outcomes of the replica are apart from each other', () => {
   expect([refusedText(0), refusedText(239), refusedText(249)]).toEqual([undefined, undefined, undefined])
-  expect(new Set(Object.values(REFUSED)).size).toBe(9)
+  expect(new Set(Object.values(REFUSED)).size).toBe(Object.keys(REFUSED).length)
 })
