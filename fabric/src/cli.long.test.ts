@@ -141,14 +141,17 @@ test.each([
   expect(output()).not.toContain('secret-token')
 })
 
-test('a port in use ends with exit code 69, and the state of the other process is unchanged', async () => {
+test.each([
+  ['a port in use ends with exit code 69', ['--state-file', 'other.json'], 69, 'Cannot listen on 127.0.0.1:'],
+  ['a state in use ends with exit code 65', [], 65, 'state.json is in use by another registry'],
+])('%s', async (_, args, code, message) => {
   const one = await serve([...REGISTRY])
   await one.ask('/register', node('n1'))
   const port = new URL(one.base).port
-  const { ended, output } = launch(['registry', '--addr', '127.0.0.1', '--port', port])
+  const { ended, output } = launch(['registry', '--addr', '127.0.0.1', '--port', port, ...args])
 
-  expect((await ended).code).toBe(69)
-  expect(output()).toContain(`Cannot listen on 127.0.0.1:${port}`)
+  expect((await ended).code).toBe(code)
+  expect(output()).toContain(message)
 })
 
 test('GET /config shows each flag with its source: to an admin, and without tokens to this machine', async () => {

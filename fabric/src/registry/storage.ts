@@ -44,6 +44,8 @@ export function fileStorage(file: string, log: Log): RegistryStorage {
   return {
     name: file,
     async open() {
+      // A path through a file is no fault of the disk.
+      await readOrNothing(file)
       await mkdir(folder, { recursive: true })
       release = holdFile(`${file}.lock`)
       if (release) return
