@@ -316,12 +316,17 @@ test('errors are listed with their rows, and downloads contain no formulas outsi
   expect(view).toMatchObject({
     state: 'failed',
     snapshot: null,
-    errors: { count: 2, kept: 2, keptOf: { properties: 0, packages: 2 } },
+    errors: { count: 6, kept: 6, keptOf: { properties: 0, packages: 6 } },
   })
   const { body } = await operator.call('GET', `/api/v1/imports/${view.id}/errors`)
-  expect(body).toMatchObject({ total: 2, next: null, errors: [{ file: 'packages.csv', line: 7 }, { line: 8 }] })
+  // Every fault of a row.
+  expect(body).toMatchObject({
+    total: 6,
+    next: null,
+    errors: [{ file: 'packages.csv', line: 7 }, ...Array(5).fill({})],
+  })
   const { body: found } = await operator.call('GET', `/api/v1/imports/${view.id}/errors?text=line%208`)
-  expect(found.errors).toHaveLength(1)
+  expect(found.errors.map(({ line }: { line: number }) => line)).toEqual([8, 8, 8, 8])
   const rows = await operator.call('GET', `/api/v1/imports/${view.id}/files/rejected-packages.csv`)
   expect(rows.text).toBe(bad)
   expect(rows.headers.get('content-disposition')).toBe('attachment; filename="rejected-packages.csv"')
@@ -329,7 +334,7 @@ test('errors are listed with their rows, and downloads contain no formulas outsi
   const cells = csv.text.split(/\r?\n/).flatMap((line) => line.split(','))
   expect(cells.filter((cell) => /^"?[=+@]/.test(cell))).toEqual([])
   const json = await operator.call('GET', `/api/v1/imports/${view.id}/files/errors.json`)
-  expect(json.body).toHaveLength(2)
+  expect(json.body).toHaveLength(6)
   expect((await operator.call('GET', `/api/v1/imports/${view.id}/files/..%2ferrors.jsonl`)).status).toBe(400)
   // Both uploads are kept for an import with a fixed file.
   expect(filesIn('uploads').sort()).toEqual([view.files.properties.upload, view.files.packages.upload].sort())
