@@ -92,10 +92,12 @@ export function rejectedFile(file: string, which: (typeof REJECTED_FILES)[number
   }
 }
 
-/** Rows with their exact bytes, so that they can be fixed and uploaded again. */
+/** Rows with their exact bytes, so that they can be fixed and uploaded again. The faults of a row follow each other. */
 async function* rowsOf(file: string, name: string): AsyncGenerator<Buffer> {
-  for await (const { file: of, row, row64 } of keptIn(file)) {
-    if (of !== name || (row === undefined && row64 === undefined)) continue
+  let before = 0
+  for await (const { file: of, line, row, row64 } of keptIn(file)) {
+    if (of !== name || line === before || (row === undefined && row64 === undefined)) continue
+    before = line
     yield Buffer.concat([
       row64 === undefined ? Buffer.from(row ?? '') : Buffer.from(row64, 'base64'),
       Buffer.from('\n'),
