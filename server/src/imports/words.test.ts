@@ -137,12 +137,14 @@ describe('rejected', () => {
   const download = async (file: string, which: (typeof REJECTED_FILES)[number]) =>
     await buffer(rejectedFile(file, which))
 
-  test('rejected rows of each file have their exact bytes', async () => {
+  test('rejected rows of each file have their exact bytes, each row once', async () => {
     const file = fileOf(
       stored({ row: 'a,"b\nc"' }),
-      stored({ row64: base64(0xff, 0x00, 0x0d) }),
-      stored({}),
-      stored({ row: '' }),
+      // Another fault of the same row.
+      stored({ row: 'a,"b\nc"', column: 2 }),
+      stored({ line: 4, row64: base64(0xff, 0x00, 0x0d) }),
+      stored({ line: 5 }),
+      stored({ line: 6, row: '' }),
       stored({ row: 'é', file: 'properties.csv' }),
     )
 
