@@ -3,6 +3,8 @@ import type { StayEntry, StayLine, StayResult } from '@vacancy/shared/wire'
 import { createRandom } from '@vacancy/testkit/random'
 import { beforeEach, expect, test } from 'vitest'
 import { KIND, writeU8, writeU32 } from '../store/command.ts'
+import { createLedger } from '../store/ledger.ts'
+import { latestTime } from '../store/store.ts'
 import {
   applyOwn,
   ask,
@@ -56,6 +58,12 @@ const result = (command: 'BOOKSTAY' | 'HOLDSTAY' | 'GETSTAY' | 'RELEASESTAY' | '
 const left = (n: number, availability: number) => ({
   ...{ date: day(n), availability, finalPrice: 100_000 + n },
   rateFeatures: n === 1 ? ['wifi', 'half_board'] : [],
+})
+
+test('a new store has forgotten no stay before its time', () => {
+  const { store } = createNodeInMemory(TODAY)
+
+  expect(createLedger().counts.evictedAtMs).toBeLessThan(latestTime(store.memory) - 86_400_000)
 })
 
 test('nights without a package, past nights, and nights of a deleted property are not shown', () => {

@@ -19,7 +19,7 @@ export function createLedger(): Ledger {
       overflowed: 0,
       unrecorded: 0,
       evicted: { ended: 0, booked: 0 },
-      evictedAtMs: 0,
+      evictedAtMs: Number.NEGATIVE_INFINITY,
       refused: new Map(),
     },
   }
