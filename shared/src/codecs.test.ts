@@ -1,18 +1,6 @@
 import { expect, test } from 'vitest'
 import { compareBytes, createCodecList, maskOf, namesOf } from './codecs.ts'
-import { replyVectors } from './testing/vectors.ts'
-
-/** The codec list of the sample data, docs/design/http.md#sample-codec-list. */
-const SAMPLE = [
-  'free_cancellation',
-  'non_refundable',
-  'pay_at_property',
-  'includes_breakfast',
-  'free_wifi',
-  'no_prepayment',
-  'partial_refund',
-  'instant_confirmation',
-]
+import { replyVectors, SAMPLE_FEATURES as SAMPLE } from './testing/vectors.ts'
 
 test.each([
   [['a'], 14608863320967583690n],

@@ -2,17 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { knownValues, nearestName, unknownName } from './names.ts'
 import { law } from './testing/law.ts'
-
-const SAMPLE = [
-  'free_cancellation',
-  'non_refundable',
-  'pay_at_property',
-  'includes_breakfast',
-  'free_wifi',
-  'no_prepayment',
-  'partial_refund',
-  'instant_confirmation',
-]
+import { SAMPLE_FEATURES as SAMPLE } from './testing/vectors.ts'
 
 test.each([
   ['free_cancelation', 'free_cancellation'],

@@ -69,3 +69,15 @@ export function bytesOfHex(hex: string): Uint8Array {
 export function hexOf(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
+
+/** The codec list of the sample data, docs/design/http.md#sample-codec-list. */
+export const SAMPLE_FEATURES = [
+  'free_cancellation',
+  'non_refundable',
+  'pay_at_property',
+  'includes_breakfast',
+  'free_wifi',
+  'no_prepayment',
+  'partial_refund',
+  'instant_confirmation',
+]
