@@ -4,11 +4,12 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { assert } from '@vacancy/shared'
 import { bullet, formatMarkdown, formatSection, formatTarget, formatValue, type Report } from './format.ts'
 import { ROOT } from './programs.ts'
 import { measureOf, RESULTS_FILE, type RecordedRun, type Results, readResults, writeResults } from './results.ts'
 import type { Measure } from './verdict.ts'
-import { type Figures, type WhyNot, whyNotCells, whyNotLines } from './why-not/results.ts'
+import { type MeasuredSystem, medianOf, type WhyNot, whyNotCells, whyNotLines } from './why-not/results.ts'
 
 /** Kinds of recorded test runs, in the order of docs/reliability.md: one file of docs/results each. */
 const RUN_FILES = [
@@ -95,31 +96,38 @@ function missedLines(parts: readonly Pick<Report, 'rows'>[]): string[] {
 
 /** Five figures beside those of other systems. */
 function readmeFigures({ report, failover, whyNot }: Results): string {
-  const { hits, clients, systems, machine, startedAt } = whyNot
+  const { clients, machine, startedAt, sizes } = whyNot
+  const [size] = sizes
+  assert(size !== undefined, `${RESULTS_FILE} must have a size of why-not`)
+  const { hits, systems, packages } = size
   const rate = (value: number) => formatValue(Math.round(value), '/s')
-  const rows: readonly [string, (figures: Figures) => string][] = [
+  const rows: readonly [string, (system: MeasuredSystem) => string][] = [
     [
       `Processor time of a search with ${hits.broad} hits`,
-      ({ broad }) => formatValue(broad.many.cpuMicros ?? broad.many.clientMicros ?? Number.NaN, 'µs'),
+      (system) =>
+        formatValue(
+          medianOf(system, ({ broad }) => broad.many.cpuMicros ?? broad.many.clientMicros),
+          'µs',
+        ),
     ],
-    [`Searches with ${hits.selective} hits, ${clients} clients`, ({ selective }) => rate(selective.many.perSecond)],
-    [`Durable writes, ${clients} clients`, ({ writes }) => rate(writes.many.perSecond)],
+    [
+      `Searches with ${hits.selective} hits, ${clients} clients`,
+      (system) => rate(medianOf(system, ({ selective }) => selective.many.perSecond)),
+    ],
+    [`Durable writes, ${clients} clients`, (system) => rate(medianOf(system, ({ writes }) => writes.many.perSecond))],
     ['Memory of a package', ({ bytesPerPackage }) => formatValue(bytesPerPackage, 'B')],
   ]
-  const cells = rows.map(([what, cell]) => [
-    what,
-    ...systems.map((system) => ('figures' in system ? cell(system.figures) : '–')),
-  ])
+  const cells = rows.map(([what, cell]) => [what, ...systems.map((system) => ('runs' in system ? cell(system) : '–'))])
   const killed = valueText(measureOf(failover, 1, 'no writes, p50'))
   const at = (id: number, name: string) => valueText(measureOf(report, id, name))
   const { startedAt: failoverAt, machine: failoverMachine, command } = failover
   return [
     table(
-      ['What', ...whyNotCells(whyNot).heads.slice(1)],
+      ['What', ...whyNotCells(size, clients).heads.slice(1)],
       [...cells, ['No writes after the leader is killed, p50', killed, ...systems.slice(1).map(() => '–')]],
     ),
     [
-      `- Rows 1 to 4: \`${whyNot.command}\`, ${machine.cores} cores (${machine.cpu}), ${startedAt.slice(0, 10)}, commit ${machine.commit}.`,
+      `- Rows 1 to 4: \`${whyNot.command}\`, ${packages.toLocaleString('en')} packages, ${machine.cores} cores (${machine.cpu}), ${startedAt.slice(0, 10)}, commit ${machine.commit}.`,
       `- Row 5: \`${command}\`, three nodes on ${failoverMachine.cores} cores, ${failoverAt.slice(0, 10)}, commit ${failoverMachine.commit}.`,
       `- One node with ${report.packages.toLocaleString('en')} packages: ${at(4, 'p50')} at the median of 20,000 searches a second, ${at(7, '300 hits, 20 KB')} at most, ${at(1, 'resident after searches')}.`,
       '- How to read them: [why-not.md](docs/why-not.md). All figures and missed targets: [benchmarks.md](docs/benchmarks.md).',
@@ -128,8 +136,11 @@ function readmeFigures({ report, failover, whyNot }: Results): string {
 }
 
 function systemsTable(result: WhyNot): string {
-  const { heads, rows } = whyNotCells(result)
-  return [table(heads, rows), whyNotLines(result).map(bullet).join('\n')].join('\n\n')
+  const tables = result.sizes.map((size) => {
+    const { heads, rows } = whyNotCells(size, result.clients)
+    return `**${size.packages.toLocaleString('en')} packages**\n\n${table(heads, rows)}`
+  })
+  return [...tables, whyNotLines(result).map(bullet).join('\n')].join('\n\n')
 }
 
 const valueText = ({ value, unit }: Measure): string => formatValue(value, unit)

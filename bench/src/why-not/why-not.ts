@@ -4,7 +4,7 @@
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { EXIT } from '@vacancy/shared'
+import { EXIT, VacancyError } from '@vacancy/shared'
 import { defineCommand, whole } from '@vacancy/shared/node'
 import { type Bench, closeBench, createBench, dataOf, SIZES, tablesOf } from '../bench.ts'
 import { nightsOf } from '../dataset.ts'
@@ -21,12 +21,23 @@ import { type ClientLoad, runClients } from './clients.ts'
 import { CONNECT } from './connect.ts'
 import { startPostgres } from './postgres.ts'
 import { startRedis } from './redis.ts'
-import { type Figures, type Rate, type SystemResult, TITLES, type WhyNot, whyNotCells, whyNotLines } from './results.ts'
+import {
+  type Figures,
+  type MeasuredSystem,
+  type Rate,
+  type SizeResult,
+  type SystemResult,
+  TITLES,
+  type WhyNot,
+  whyNotCells,
+  whyNotLines,
+} from './results.ts'
 import { startSqlite } from './sqlite.ts'
 import { type Booking, type RunningSystem, type Source, SYSTEMS, type SystemName } from './system.ts'
 import { startVacancy } from './vacancy.ts'
 
-const PACKAGES = 1_000_000
+const PACKAGES = [1_000_000, 6_000_000]
+const [PACKAGES_MIN, PACKAGES_MAX] = [1_000, 60_000_000]
 /** Connections of the measurements with many clients. */
 const CLIENTS = 8
 const DIFFERENT_SEARCHES = 400
@@ -36,7 +47,9 @@ const BOOKINGS = 4_000
 const WARMUP_MS = 1_500
 
 export type Plan = {
-  readonly packages: number
+  /** Sizes of the data set. */
+  readonly packages: readonly number[]
+  readonly rounds: number
   readonly seconds: number
   readonly clients: number
   readonly systems: readonly SystemName[]
@@ -47,26 +60,33 @@ export const whyNotCommand = defineCommand({
   component: 'why-not',
   summary: 'The same searches and durable writes on Vacancy, SQLite, PostgreSQL and Redis.',
   flags: {
-    packages: { ...whole(PACKAGES, 1_000, 60_000_000), summary: 'Size of the data set.' },
-    seconds: { ...whole(8, 1, 600, 'seconds'), summary: 'Length of each measurement.' },
+    packages: { type: 'list', value: PACKAGES.join(','), summary: 'Sizes of the data set.' },
+    rounds: { ...whole(5, 1, 99), summary: 'Measurements of each figure; the median is shown.' },
+    seconds: { ...whole(3, 1, 600, 'seconds'), summary: 'Length of each measurement.' },
     write: { type: 'boolean', summary: 'Records the figures and renews the pages that quote them.' },
     json: { type: 'text', value: 'FILE', summary: 'Writes the figures as JSON.' },
     dir: { type: 'text', default: join(ROOT, '.vacancy/why-not'), value: 'DIR', summary: 'Folder for the data.' },
   },
   run: async ({ flags }) => {
     const say = (text: string) => process.stderr.write(`${text}\n`)
-    const bench = createBench({ size: { ...SIZES.quick, packages: flags.packages }, dir: flags.dir, say })
-    try {
-      const result = await compareSystems(bench, { ...flags, clients: CLIENTS, systems: SYSTEMS })
-      process.stdout.write(formatWhyNot(result))
-      if (flags.json) writeFileSync(flags.json, `${JSON.stringify(result, null, 2)}\n`)
-      if (flags.write) writeBenchmark({ whyNot: result })
-    } finally {
-      await closeBench(bench, { keep: false })
-    }
+    const packages = sizesOf(flags.packages)
+    const result = await compareSystems(flags.dir, say, { ...flags, packages, clients: CLIENTS, systems: SYSTEMS })
+    process.stdout.write(formatWhyNot(result))
+    if (flags.json) writeFileSync(flags.json, `${JSON.stringify(result, null, 2)}\n`)
+    if (flags.write) writeBenchmark({ whyNot: result })
     return EXIT.ok
   },
 })
+
+function sizesOf(given: readonly string[] | undefined): readonly number[] {
+  const sizes = given?.map(Number) ?? PACKAGES
+  const wrong = given?.find((_, i) => !Number.isInteger(sizes[i]) || !isSize(sizes[i] as number))
+  if (wrong === undefined) return sizes
+  const reason = `--packages: ${wrong} is not a whole number from ${PACKAGES_MIN} to ${PACKAGES_MAX}`
+  throw new VacancyError('usage_error', { reason })
+}
+
+const isSize = (packages: number) => packages >= PACKAGES_MIN && packages <= PACKAGES_MAX
 
 type Workload = {
   readonly broad: readonly Search[]
@@ -74,33 +94,57 @@ type Workload = {
   readonly bookings: Booking[]
 }
 
-export async function compareSystems(bench: Bench, plan: Plan): Promise<WhyNot> {
+/** @param dir is removed afterwards */
+export async function compareSystems(dir: string, say: (text: string) => void, plan: Plan): Promise<WhyNot> {
   const machine = describeMachine()
   const startedAt = new Date().toISOString()
   const begun = performance.now()
   const pressure = cpuPressure()
+  const sizes: SizeResult[] = []
+  const notes: string[] = []
+  for (const packages of plan.packages) {
+    const bench = createBench({ size: { ...SIZES.quick, packages }, dir, say })
+    try {
+      sizes.push(await compareSize(bench, plan))
+      notes.push(...bench.notes)
+    } finally {
+      await closeBench(bench, { keep: false })
+    }
+  }
+  const { seconds, rounds, clients } = plan
+  return {
+    command: `npm run bench -- why-not --packages ${plan.packages.join()} --rounds ${rounds} --seconds ${seconds}`,
+    startedAt,
+    seconds: (performance.now() - begun) / 1000,
+    machine,
+    clients,
+    sizes,
+    notes: [...notes, ...pressure()],
+  }
+}
+
+async function compareSize(bench: Bench, plan: Plan): Promise<SizeResult> {
   const tables = await tablesOf(bench)
   const workload = workloadOf(tables)
   const { running, missing } = await startAll(bench, plan)
   try {
     const compared = await checkAll(bench, running, tables, workload)
-    const systems: SystemResult[] = []
-    for (const system of running) {
-      const figures = await measure(bench, system, tables, { ...workload, ...plan })
-      systems.push({ name: system.name, version: system.version, figures })
+    const { packages } = tables.dataset
+    const runs = new Map<SystemName, Figures[]>()
+    for (let round = 1; round <= plan.rounds; round++) {
+      for (const system of running) {
+        bench.say(`${packages} packages, round ${round} of ${plan.rounds}: ${TITLES[system.name]}`)
+        const figures = await measure(system, tables, { ...workload, ...plan })
+        runs.set(system.name, [...(runs.get(system.name) ?? []), figures])
+      }
     }
-    return {
-      command: `npm run bench -- why-not --packages ${plan.packages} --seconds ${plan.seconds}`,
-      startedAt,
-      seconds: (performance.now() - begun) / 1000,
-      machine,
-      packages: tables.dataset.packages,
-      compared,
-      hits: { broad: meanHits(workload.broad), selective: meanHits(workload.selective) },
-      clients: plan.clients,
-      systems: [...systems, ...missing],
-      notes: [...bench.notes, ...pressure()],
+    const systems: MeasuredSystem[] = []
+    for (const { name, version, loadSeconds, bytes } of running) {
+      const bytesPerPackage = (await bytes()) / packages
+      systems.push({ name, version, loadSeconds, bytesPerPackage, runs: runs.get(name) ?? [] })
     }
+    const hits = { broad: meanHits(workload.broad), selective: meanHits(workload.selective) }
+    return { packages, compared, hits, systems: [...systems, ...missing] }
   } finally {
     for (const system of running) await system.stop()
   }
@@ -176,13 +220,11 @@ async function checkAll(
 }
 
 async function measure(
-  bench: Bench,
   system: RunningSystem,
   { dataset }: Tables,
   { broad, selective, bookings, clients, seconds }: Workload & Plan,
 ): Promise<Figures> {
   const runMs = seconds * 1000
-  bench.say(`measuring ${TITLES[system.name]}`)
   const run = async (load: Pick<ClientLoad, 'searchers' | 'writers'>, some: readonly Search[] = broad) => {
     const before = system.cpuSeconds?.() ?? 0
     const { searches, writes, requests, cpuSeconds } = await runClients({
@@ -208,8 +250,6 @@ async function measure(
     many: (await run({ searchers: clients, writers: 0 }, some)).searches,
   })
   return {
-    loadSeconds: system.loadSeconds,
-    bytesPerPackage: (await system.bytes()) / dataset.packages,
     broad: await searched(broad),
     selective: await searched(selective),
     writes: {
@@ -229,14 +269,17 @@ function rateOf(latency: Histogram, runMs: number): Omit<Rate, 'cpuMicros' | 'cl
 }
 
 export function formatWhyNot(result: WhyNot): string {
-  const { heads, rows } = whyNotCells(result)
-  const lines = [heads, ...rows]
-  const widths = heads.map((_, column) => Math.max(...lines.map((cells) => cells[column]?.length ?? 0)))
-  const table = lines.map((cells) =>
-    cells
-      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  )
-  return `${[...table, '', ...whyNotLines(result)].join('\n')}\n`
+  const tables = result.sizes.map((size) => {
+    const { heads, rows } = whyNotCells(size, result.clients)
+    const lines = [heads, ...rows]
+    const widths = heads.map((_, column) => Math.max(...lines.map((cells) => cells[column]?.length ?? 0)))
+    const table = lines.map((cells) =>
+      cells
+        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    return [`${size.packages.toLocaleString('en')} packages`, '', ...table].join('\n')
+  })
+  return `${[...tables, whyNotLines(result).join('\n')].join('\n\n')}\n`
 }
