@@ -108,6 +108,15 @@ test('a node whose lock was deleted ends with 65 before the next one opens the f
   await next.stop()
 })
 
+test('a node whose folder was deleted ends with 65 and says so', async () => {
+  const node = await startNodeProcess({ folder })
+
+  rmSync(node.dataDir, { recursive: true })
+
+  expect((await node.ended).code).toBe(65)
+  expect(node.output()).toContain('lock.db was deleted or replaced')
+})
+
 test.each([
   ['registry', ['registry', '--port', '0', '--state-file', 'DIR/registry.json', '--codecs-path', 'DIR/codecs.yml']],
   ['queue', ['queue', 'serve', '--listen-port', '0', '--data-dir', 'DIR/queue', '--auth-file', 'DIR/queue-auth.yml']],

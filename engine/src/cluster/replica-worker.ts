@@ -14,6 +14,7 @@ import {
   releaseReserve,
   SUSPECT_FILE,
   setAside,
+  spaceOf,
   writeClean,
   writeNote,
 } from '../data/data-directory.ts'
@@ -359,7 +360,7 @@ function assemble({ env, options, node, threads, send, raft, shard, logReads }: 
     onFatal: (failure) => fail(send, errorOf(failure)),
     onMaintained: (day, removedPackages) => send({ type: 'maintained', day, removedPackages }),
     onReserve: () => releaseReserve(directory),
-    space: () => env.disk.space(options.dataDir),
+    space: () => spaceOf(env.disk, directory),
     snapshotIntervalMs: options.snapshotIntervalMs,
     snapshotTriggerCount: options.snapshotTriggerCount,
     snapshotIndex,

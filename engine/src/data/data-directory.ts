@@ -513,6 +513,16 @@ export function checkLock({ path, lock }: DataDirectory): void {
   if (!lock.kernel.isInPlace()) throw new VacancyError('lock_lost', { file: join(path, LOCK_FILE) })
 }
 
+/** @throws `lock_lost` (65) when the folder was deleted under the running node */
+export function spaceOf(disk: Disk, directory: DataDirectory): ReturnType<Disk['space']> {
+  try {
+    return disk.space(directory.path)
+  } catch (error) {
+    checkLock(directory)
+    throw error
+  }
+}
+
 function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, i) => byte === b[i])
 }
