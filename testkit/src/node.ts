@@ -49,6 +49,8 @@ export type NodeRun = {
   readonly environment?: { readonly [name: string]: string }
   /** Kills the process this long after its start. */
   readonly killAfterMs?: number
+  /** How long a start may take; for those that need long on few cores. */
+  readonly stuckMs?: number
 }
 
 export type Ended = { readonly code: number | null; readonly signal: string | null }
@@ -176,7 +178,7 @@ export async function startNodeProcess(run: NodeRun): Promise<NodeProcess> {
   const { child, output, ended } = running
   if (run.killAfterMs !== undefined) setTimeout(() => child.kill('SIGKILL'), run.killAfterMs)
   const serving = async (): Promise<RegExpExecArray> => {
-    for (const until = performance.now() + STUCK_MS; performance.now() < until; ) {
+    for (const until = performance.now() + (run.stuckMs ?? STUCK_MS); performance.now() < until; ) {
       const line = SERVING.exec(output())
       if (line) return line
       if (child.exitCode !== null || child.signalCode !== null) break
