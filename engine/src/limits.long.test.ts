@@ -40,13 +40,17 @@ test.each([1, 2, 8, 94, 95, 96, 128, 256, 1024])(
   },
 )
 
-test.each([96, 256])('a node with defaults starts on %i cores (it used to end with exit code 72)', async (cores) => {
-  const config = { serving_threads: 0 }
-  const node = await start({ folder: folderOfTest(), config, environment: withCores(cores), stuckMs: 240_000 })
+test.each([96, 256])(
+  'a node with defaults starts on %i cores (it used to end with exit code 72)',
+  async (cores) => {
+    const config = { serving_threads: 0 }
+    const node = await start({ folder: folderOfTest(), config, environment: withCores(cores), stuckMs: 240_000 })
 
-  expect(node.output()).toContain(`"servingThreads":${Math.min(64, cores / 2)}`)
-  expect(await node.stop()).toEqual({ code: 0, signal: null })
-}, 300_000)
+    expect(node.output()).toContain(`"servingThreads":${Math.min(64, cores / 2)}`)
+    expect(await node.stop()).toEqual({ code: 0, signal: null })
+  },
+  300_000,
+)
 
 test('too little memory for the threads of many cores is refused with both numbers', async () => {
   const { code, output } = await runNodeToEnd({
