@@ -244,8 +244,23 @@ export function addText(writer: FieldWriter, id: number, type: number, text: str
   // Three bytes per UTF-16 unit are always enough.
   makeRoom(writer, FIELD_HEADER_BYTES + text.length * 3)
   const start = writer.at + FIELD_HEADER_BYTES
-  const { written } = encoder.encodeInto(text, writer.bytes.subarray(start))
-  addField(writer, id, type, written)
+  const ascii = putAscii(writer.bytes, start, text)
+  const bytes = ascii < 0 ? encoder.encodeInto(text, writer.bytes.subarray(start)).written : ascii
+  addField(writer, id, type, bytes)
+}
+
+/** Up to this length a loop is quicker than an encoder. */
+const SHORT_TEXT = 64
+
+/** @returns bytes written; −1 for a long text, or one that is not ASCII */
+function putAscii(bytes: Uint8Array, start: number, text: string): number {
+  if (text.length > SHORT_TEXT) return -1
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    if (code > 0x7f) return -1
+    bytes[start + i] = code
+  }
+  return text.length
 }
 
 export function addU8(writer: FieldWriter, id: number, value: number): void {

@@ -1,10 +1,18 @@
 /** Requests as objects ↔ frames, for clients, tests and tools. The engine parses requests in place (fields.ts). */
 
+import { assert } from '../assert.ts'
 import { LIMITS } from '../domain.ts'
 import { VacancyError } from '../errors.ts'
 import { suggestion } from '../names.ts'
 import { isUtf8 } from '../text.ts'
-import { COMMANDS, type CommandName, type FieldSpec, type FieldValue, type RequestFields } from './commands.ts'
+import {
+  COMMAND_LIST,
+  COMMANDS,
+  type CommandName,
+  type FieldSpec,
+  type FieldValue,
+  type RequestFields,
+} from './commands.ts'
 import {
   addBytes,
   addF64,
@@ -43,14 +51,13 @@ const writer = createFieldWriter()
  * @throws VacancyError validation_error when a field is missing, unknown, or does not fit its type
  */
 export function encodeRequest(request: RequestMessage): Uint8Array {
-  const command = COMMANDS[request.command]
+  const { fields: specs } = COMMANDS[request.command]
   const { fields } = request
-  refuseUnknownFields(request.command, command.fields, fields)
   beginFrame(writer, request.correlationId, request.command)
-  for (const spec of command.fields) {
-    const value = fields[spec.name]
-    if (value !== undefined) addValue(writer, spec, value)
-    else if (spec.required) throw invalid(`${spec.name} is required`)
+  const given = placesOf(request.command, fields)
+  for (let left = given; left !== 0; left &= left - 1) {
+    const spec = specs[31 - Math.clz32(left & -left)] as FieldSpec
+    addValue(writer, spec, fields[spec.name])
   }
   const payloadBytes = writer.at - FRAME_HEADER_BYTES
   if (payloadBytes > LIMITS.requestPayloadBytesMax) {
@@ -60,12 +67,30 @@ export function encodeRequest(request: RequestMessage): Uint8Array {
   return request.envelope ? encodeEnvelope(request.envelope, frame) : frame
 }
 
-function refuseUnknownFields(command: CommandName, specs: readonly FieldSpec[], fields: RequestFields): void {
-  const names = () => specs.map((spec) => spec.name)
-  for (const name of Object.keys(fields)) {
-    if (!specs.some((spec) => spec.name === name))
-      throw invalid(`${command} has no field ${name}${suggestion(name, names())}`)
+/** Per command: the place of each field by its name, and the places of those that are required. */
+const PLACES = new Map<string, { readonly of: ReadonlyMap<string, number>; readonly required: number }>()
+for (const { name, fields } of COMMAND_LIST) {
+  const of = new Map(fields.map((spec, place) => [spec.name as string, place]))
+  PLACES.set(name, { of, required: fields.reduce((bits, spec, place) => bits | (spec.required ? 1 << place : 0), 0) })
+}
+
+/** A bit for the place of each field with a value. */
+function placesOf(command: CommandName, fields: RequestFields): number {
+  const places = PLACES.get(command)
+  assert(places !== undefined, 'each command has places')
+  let given = 0
+  for (const name in fields) {
+    if (!Object.hasOwn(fields, name)) continue
+    const place = places.of.get(name)
+    if (place === undefined) throw invalid(`${command} has no field ${name}${suggestion(name, places.of.keys())}`)
+    if (fields[name as keyof RequestFields] !== undefined) given |= 1 << place
   }
+  const missing = places.required & ~given
+  if (missing !== 0) {
+    const { fields: specs } = COMMANDS[command]
+    throw invalid(`${specs[31 - Math.clz32(missing & -missing)]?.name} is required`)
+  }
+  return given
 }
 
 function addValue(to: FieldWriter, spec: FieldSpec, value: unknown): void {
