@@ -220,7 +220,26 @@ export function finishFrame(writer: FieldWriter): Uint8Array {
   assert(writer.fields <= 0xffff, 'the field count of a frame is a u16')
   writer.view.setUint32(5, writer.at - FRAME_HEADER_BYTES, true)
   writer.view.setUint16(writer.countAt, writer.fields, true)
-  return writer.bytes.slice(0, writer.at)
+  return kept(writer.bytes, writer.at)
+}
+
+/** Small frames share buffers: one for each costs more to allocate and to collect than everything else about it. */
+const SLAB_BYTES = 16_384
+const SLAB_FRAME_MAX = 1_024
+let slab = new Uint8Array(0)
+let slabUsed = 0
+
+/** A copy of the first bytes, which nobody else changes. */
+function kept(bytes: Uint8Array, length: number): Uint8Array {
+  if (length > SLAB_FRAME_MAX) return bytes.slice(0, length)
+  if (slabUsed + length > slab.length) {
+    slab = new Uint8Array(SLAB_BYTES)
+    slabUsed = 0
+  }
+  const copy = slab.subarray(slabUsed, slabUsed + length)
+  for (let i = 0; i < length; i++) copy[i] = bytes[i] as number
+  slabUsed += length
+  return copy
 }
 
 /** A field whose data the caller writes. @returns the offset of the data */
