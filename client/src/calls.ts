@@ -23,7 +23,7 @@ import {
   type RequestFields,
   type Result,
 } from '@vacancy/shared/wire'
-import { type Connection, checkHealth, giveUp, send, textOfAddress } from './connection.ts'
+import { type Connection, checkHealth, flush, type InFlight, send, textOfAddress } from './connection.ts'
 import { badArgument, errorOfAnswer, errorOfClient, errorOfConnection, type VacancyCallError } from './errors.ts'
 import { createRequestKeys, type RequestKey, type RequestKeys, releaseKey, retire, takeKey } from './request-keys.ts'
 import { leavesDoubt, mayRepeat, repeatDelayMs, tellsFate } from './retry.ts'
@@ -50,6 +50,9 @@ export type Calls = {
   readonly writes: Set<Call>
   readonly unsettled: Set<Call>
   isTurnDue: boolean
+  /** When the one timer for the deadlines of all calls fires, on the monotonic clock; Infinity: it is not set. */
+  wakeMs: number
+  stopWake: () => void
   callsMade: number
   /** Why there is no connection. */
   connectionFailure: VacancyCallError | undefined
@@ -64,6 +67,8 @@ export type CallRequest = {
   readonly deadlineMs: number
   readonly signal: AbortSignal | undefined
   readonly watch: ((seen: AnswerSeen) => void) | undefined
+  readonly resolve: (result: Result) => void
+  readonly reject: (error: unknown) => void
 }
 
 /** A node's reply as received, for tools that show the wire bytes. */
@@ -78,7 +83,7 @@ export type AnswerSeen = {
   readonly milliseconds: number
 }
 
-type Call = {
+export type Call = {
   readonly command: CommandName
   readonly isWrite: boolean
   readonly isKeyed: boolean
@@ -86,13 +91,19 @@ type Call = {
   readonly wantsKey: boolean
   readonly bytesBehindKey: number
   key: RequestKey | undefined
-  readonly frame: Uint8Array
+  frame: Uint8Array
   readonly watch: ((seen: AnswerSeen) => void) | undefined
   /** The requested nights. The packed dates of a reply are among them. */
   readonly dates: readonly string[]
   readonly order: number
   readonly deadlineMs: number
-  sent: { readonly connection: Connection; readonly id: number } | undefined
+  /** The deadline on the monotonic clock. */
+  readonly dueMs: number
+  /** When another node is tried; Infinity: not at all. */
+  elsewhereMs: number
+  sent: InFlight | undefined
+  /** Where it waits to be sent. */
+  queue: Set<Call> | Call[] | undefined
   attempts: number
   /** A node reported that the leader can serve this read. */
   prefersLeader: boolean
@@ -104,12 +115,10 @@ type Call = {
   inDoubt: boolean
   /** The reply that caused the pending retry; of a read, the last refusal. */
   refusal: { readonly code: string; readonly message: string } | undefined
-  resolve: (result: Result) => void
-  reject: (error: VacancyCallError) => void
-  stopDeadline: () => void
-  stopPause: () => void
-  stopAttempt: () => void
-  stopSignal: () => void
+  readonly resolve: (result: Result) => void
+  readonly reject: (error: unknown) => void
+  stopPause: (() => void) | undefined
+  stopSignal: (() => void) | undefined
 }
 
 export function createCalls(
@@ -131,6 +140,8 @@ export function createCalls(
     writes: new Set(),
     unsettled: new Set(),
     isTurnDue: false,
+    wakeMs: Number.POSITIVE_INFINITY,
+    stopWake: () => {},
     callsMade: 0,
     connectionFailure: undefined,
     whenIdle: () => {},
@@ -138,28 +149,23 @@ export function createCalls(
 }
 
 /**
- * Accepts a call.
+ * Accepts a call and settles it with `resolve` or `reject`, the latter only with the errors of errors.ts.
  *
- * @returns the result; rejects only with the errors of errors.ts
+ * @throws such an error when the call is not accepted
  */
-export function makeCall(calls: Calls, request: CallRequest): Promise<Result> {
-  return new Promise((resolve, reject) => {
-    const { command, signal } = request
-    const unsent = { command, inDoubt: false }
-    if (signal?.aborted) throw errorOfClient('cancelled', unsent, {}, signal.reason)
-    if (calls.unsettled.size >= calls.unsettledMax) {
-      throw errorOfClient('backpressure', unsent, { count: calls.unsettled.size })
-    }
-    const call = createCall(calls, request)
-    call.resolve = resolve
-    call.reject = reject
-    call.stopDeadline = calls.world.after(request.deadlineMs, () => expire(calls, call))
-    if (signal) call.stopSignal = listen(signal, () => cancel(calls, call, signal.reason))
-    calls.unsettled.add(call)
-    const queue = call.isWrite ? calls.writes : calls.reads
-    queue.add(call)
-    takeTurnSoon(calls)
-  })
+export function makeCall(calls: Calls, request: CallRequest): void {
+  const { command, signal } = request
+  const unsent = { command, inDoubt: false }
+  if (signal?.aborted) throw errorOfClient('cancelled', unsent, {}, signal.reason)
+  if (calls.unsettled.size >= calls.unsettledMax) {
+    throw errorOfClient('backpressure', unsent, { count: calls.unsettled.size })
+  }
+  const call = createCall(calls, request)
+  if (signal) call.stopSignal = listen(signal, () => cancel(calls, call, signal.reason))
+  calls.unsettled.add(call)
+  wakeBy(calls, call.dueMs)
+  enqueue(call, call.isWrite ? calls.writes : calls.reads)
+  takeTurnSoon(calls)
 }
 
 function listen(signal: AbortSignal, run: () => void): () => void {
@@ -171,45 +177,53 @@ function listen(signal: AbortSignal, run: () => void): () => void {
 const NO_SESSION = '0'.repeat(32)
 const NO_NUMBER = 2n ** 64n - 1n
 const NUMBER_BYTES = 8
+const NO_DATES: readonly string[] = []
 /** Fields of writes whose ids are greater than those of the key, and their bytes. */
 const BEHIND_KEY = [
   ['wantIndex', FIELD_HEADER_BYTES + 1],
   ['asOf', FIELD_HEADER_BYTES + 8],
 ] as const
 
-function createCall(calls: Calls, { command, fields, envelope, deadlineMs, watch }: CallRequest): Call {
+function createCall(calls: Calls, request: CallRequest): Call {
+  const { command, fields, envelope, deadlineMs, watch, resolve, reject } = request
   const given: { readonly [name: string]: unknown } = fields
   const isWrite = COMMANDS[command].access === 'write'
   // The id of a stay makes a call on it repeatable.
   const isStay = COMMANDS[command].group === 'stays'
-  const wantsKey = isWrite && !isStay && calls.keys !== undefined && given['session'] === undefined
+  const hasSession = isWrite && given['session'] !== undefined
+  const wantsKey = isWrite && !isStay && calls.keys !== undefined && !hasSession
   const keyed = wantsKey ? { ...fields, session: NO_SESSION, requestNumber: NO_NUMBER } : fields
   return {
     command,
     isWrite,
-    isKeyed: wantsKey || (isWrite && isStay) || given['session'] !== undefined,
+    isKeyed: wantsKey || (isWrite && isStay) || hasSession,
     wantsKey,
-    bytesBehindKey: BEHIND_KEY.reduce((sum, [name, bytes]) => sum + (given[name] === undefined ? 0 : bytes), 0),
+    bytesBehindKey: wantsKey ? bytesBehindKey(given) : 0,
     key: undefined,
     frame: encode(command, keyed, envelope),
     watch,
-    dates: Array.isArray(given['dates']) ? [...given['dates']] : [],
+    dates: Array.isArray(given['dates']) ? [...given['dates']] : NO_DATES,
     order: calls.callsMade++,
     deadlineMs,
+    dueMs: calls.world.clock.monotonicMs() + deadlineMs,
+    elsewhereMs: Number.POSITIVE_INFINITY,
     sent: undefined,
+    queue: undefined,
     attempts: 0,
     prefersLeader: false,
     hops: 0,
     repeats: 0,
     inDoubt: false,
     refusal: undefined,
-    resolve: () => {},
-    reject: () => {},
-    stopDeadline: () => {},
-    stopPause: () => {},
-    stopAttempt: () => {},
-    stopSignal: () => {},
+    resolve,
+    reject,
+    stopPause: undefined,
+    stopSignal: undefined,
   }
+}
+
+function bytesBehindKey(given: { readonly [name: string]: unknown }): number {
+  return BEHIND_KEY.reduce((sum, [name, bytes]) => sum + (given[name] === undefined ? 0 : bytes), 0)
 }
 
 function encode(command: CommandName, fields: RequestFields<CommandName>, envelope: Envelope | undefined): Uint8Array {
@@ -231,26 +245,19 @@ export function takeTurnSoon(calls: Calls): void {
 }
 
 function takeTurn(calls: Calls): void {
-  const corked = new Set<Connection>()
+  const nowMs = calls.world.clock.monotonicMs()
   let mayRead = true
   let mayWrite = true
   for (;;) {
     const call = nextCall(calls, mayRead, mayWrite)
     if (!call) break
     const connection = connectionFor(calls, call)
-    if (!connection || !hasKey(calls, call)) {
-      // The same obstacle stops all calls of this kind.
-      if (call.isWrite) mayWrite = false
-      else mayRead = false
-      continue
-    }
-    if (!corked.has(connection)) {
-      corked.add(connection)
-      connection.socket.cork()
-    }
-    hand(calls, call, connection)
+    if (connection && hasKey(calls, call)) hand(calls, call, connection, nowMs)
+    // The same obstacle stops all calls of this kind.
+    else if (call.isWrite) mayWrite = false
+    else mayRead = false
   }
-  for (const { socket } of corked) socket.uncork()
+  for (const connection of calls.connections) flush(connection)
 }
 
 /** The least loaded connection, of all nodes or of the call's node. */
@@ -300,35 +307,40 @@ function putKey({ frame, bytesBehindKey }: Call, { session, number }: RequestKey
   for (let i = 0; i < session.id.length; i++) frame[sessionAt + i] = session.id.charCodeAt(i)
 }
 
-function hand(calls: Calls, call: Call, connection: Connection): void {
-  leaveQueues(calls, call)
+function hand(calls: Calls, call: Call, connection: Connection, nowMs: number): void {
+  leaveQueue(call)
   // The previous socket may still hold these bytes, and the correlation id differs.
-  const frame = call.attempts === 0 ? call.frame : call.frame.slice()
+  if (call.attempts > 0) call.frame = call.frame.slice()
   call.attempts++
   if (call.isWrite) call.refusal = undefined
-  const handedMs = calls.world.clock.monotonicMs()
-  const id = send(connection, frame, {
-    command: call.command,
-    answered: (payload) => {
-      call.sent = undefined
-      call.stopAttempt()
-      call.watch?.({
-        address: textOfAddress(connection.settings.address),
-        request: frame.slice(),
-        answer: payload.slice(),
-        milliseconds: calls.world.clock.monotonicMs() - handedMs,
-      })
-      takeAnswer(calls, call, payload, connection)
-      takeTurnSoon(calls)
-    },
-    lost: (error) => {
-      call.sent = undefined
-      call.stopAttempt()
-      takeLoss(calls, call, error)
-    },
+  call.sent = send(connection, call.frame, call, nowMs)
+  if (calls.topology) watchAttempt(calls, calls.topology, call, call.sent)
+}
+
+/** A connection received the reply to a call. */
+export function callAnswered(calls: Calls, call: Call, payload: Uint8Array, { connection, sentMs }: InFlight): void {
+  call.sent = undefined
+  call.elsewhereMs = Number.POSITIVE_INFINITY
+  call.watch?.({
+    address: textOfAddress(connection.settings.address),
+    request: call.frame.slice(),
+    answer: payload.slice(),
+    milliseconds: calls.world.clock.monotonicMs() - sentMs,
   })
-  call.sent = { connection, id }
-  if (calls.topology) watchAttempt(calls, calls.topology, call, connection)
+  takeAnswer(calls, call, payload, connection)
+  // Calls made by whoever awaits this one take a turn together, which one for nothing would split.
+  if (isAnyWaiting(calls)) takeTurnSoon(calls)
+}
+
+function isAnyWaiting({ readsAgain, writesAgain, reads, writes }: Calls): boolean {
+  return reads.size > 0 || writes.size > 0 || readsAgain.size > 0 || writesAgain.length > 0
+}
+
+/** The connection of a call in flight ended. */
+export function callLost(calls: Calls, call: Call, error: VacancyCallError): void {
+  call.sent = undefined
+  call.elsewhereMs = Number.POSITIVE_INFINITY
+  takeLoss(calls, call, error)
 }
 
 /** The fraction of its deadline that a call waits for one node before it tries another. */
@@ -336,10 +348,47 @@ const ATTEMPTS_IN_DEADLINE = 4
 /** A node may wait this long for an index, or for a confirmation of leadership, before it refuses. */
 const ATTEMPT_MS_MIN = 250
 
-function watchAttempt(calls: Calls, topology: Topology, call: Call, connection: Connection): void {
+function watchAttempt(calls: Calls, topology: Topology, call: Call, sent: InFlight): void {
   const attemptMs = Math.max(ATTEMPT_MS_MIN, Math.ceil(call.deadlineMs / ATTEMPTS_IN_DEADLINE))
-  if (call.isWrite) writeSent(topology, () => call.sent?.connection === connection, attemptMs)
-  if (topology.nodes.length > 1) call.stopAttempt = calls.world.after(attemptMs, () => lookElsewhere(calls, call))
+  if (call.isWrite && !topology.isConfirmed) writeSent(topology, () => call.sent === sent, attemptMs)
+  if (topology.nodes.length === 1) return
+  call.elsewhereMs = sent.sentMs + attemptMs
+  wakeBy(calls, call.elsewhereMs)
+}
+
+/** The timer stays set while calls come and go: a call that is settled in time costs none. */
+function wakeBy(calls: Calls, ms: number): void {
+  if (ms >= calls.wakeMs) return
+  calls.stopWake()
+  calls.wakeMs = ms
+  calls.stopWake = calls.world.after(Math.max(0, Math.ceil(ms - calls.world.clock.monotonicMs())), () => wake(calls))
+}
+
+/** All calls are looked at, so not for each of thousands. */
+const WAKE_MS_MIN = 5
+
+function wake(calls: Calls): void {
+  const nowMs = calls.world.clock.monotonicMs()
+  calls.wakeMs = Number.POSITIVE_INFINITY
+  let next = Number.POSITIVE_INFINITY
+  let isAnyExpired = false
+  for (const call of calls.unsettled) {
+    if (call.dueMs <= nowMs) {
+      fail(calls, call, reasonOfDelay(calls, call), false)
+      isAnyExpired = true
+      continue
+    }
+    if (call.elsewhereMs <= nowMs) lookElsewhere(calls, call)
+    next = Math.min(next, call.dueMs, call.elsewhereMs)
+  }
+  if (isAnyExpired) for (const connection of [...calls.connections]) checkHealth(connection)
+  if (next < Number.POSITIVE_INFINITY) wakeBy(calls, Math.max(next, nowMs + WAKE_MS_MIN))
+}
+
+/** No call is left, nor will there be one. */
+export function stopCalls(calls: Calls): void {
+  calls.stopWake()
+  calls.wakeMs = Number.POSITIVE_INFINITY
 }
 
 /** The node has kept the call waiting for a long time. */
@@ -347,24 +396,35 @@ function lookElsewhere(calls: Calls, call: Call): void {
   const { topology } = calls
   const { sent } = call
   assert(topology !== undefined && sent !== undefined, 'only attempts in flight are watched')
+  call.elsewhereMs = Number.POSITIVE_INFINITY
   nodeSilent(topology, sent.connection, call.isWrite)
   if (calls.retry && mayRepeat(call, { ended: 'lost' })) {
     // A late reply is dropped. A retried write has its key, so it gets the same result.
     call.inDoubt ||= call.isWrite
-    giveUp(sent.connection, sent.id)
-    call.sent = undefined
+    giveUp(call)
     repeat(calls, call)
   }
   checkHealth(sent.connection)
   takeTurnSoon(calls)
 }
 
-function leaveQueues(calls: Calls, call: Call): void {
-  calls.readsAgain.delete(call)
-  calls.reads.delete(call)
-  calls.writes.delete(call)
-  const at = placeOf(calls.writesAgain, call)
-  if (calls.writesAgain[at] === call) calls.writesAgain.splice(at, 1)
+/** The reply to its attempt in flight will be dropped. */
+function giveUp(call: Call): void {
+  if (call.sent) call.sent.call = undefined
+  call.sent = undefined
+}
+
+function enqueue(call: Call, queue: Set<Call> | Call[]): void {
+  call.queue = queue
+  if (Array.isArray(queue)) queue.splice(placeOf(queue, call), 0, call)
+  else queue.add(call)
+}
+
+function leaveQueue(call: Call): void {
+  const { queue } = call
+  if (Array.isArray(queue)) queue.splice(placeOf(queue, call), 1)
+  else queue?.delete(call)
+  call.queue = undefined
 }
 
 /** The position of a call in call order. */
@@ -430,15 +490,8 @@ function takeLoss(calls: Calls, call: Call, error: VacancyCallError): void {
 }
 
 function repeat(calls: Calls, call: Call): void {
-  if (call.isWrite) calls.writesAgain.splice(placeOf(calls.writesAgain, call), 0, call)
-  else calls.readsAgain.add(call)
+  enqueue(call, call.isWrite ? calls.writesAgain : calls.readsAgain)
   takeTurnSoon(calls)
-}
-
-/** The deadline has passed. */
-function expire(calls: Calls, call: Call): void {
-  fail(calls, call, reasonOfDelay(calls, call), false)
-  for (const connection of [...calls.connections]) checkHealth(connection)
 }
 
 function reasonOfDelay(calls: Calls, call: Call): VacancyCallError {
@@ -475,17 +528,14 @@ function fail(calls: Calls, call: Call, error: VacancyCallError, isFateKnown: bo
 
 function settle(calls: Calls, call: Call, isFateKnown: boolean): void {
   assert(calls.unsettled.delete(call), 'a call is settled once')
-  call.stopDeadline()
-  call.stopPause()
-  call.stopAttempt()
-  call.stopSignal()
-  leaveQueues(calls, call)
-  if (call.sent) giveUp(call.sent.connection, call.sent.id)
-  call.sent = undefined
+  call.stopPause?.()
+  call.stopSignal?.()
+  leaveQueue(call)
+  giveUp(call)
   if (call.key && calls.keys) {
     releaseKey(calls.keys, call.key, isFateKnown)
     // Another write may have waited for its key.
-    takeTurnSoon(calls)
+    if (calls.writes.size > 0) takeTurnSoon(calls)
   }
   if (calls.unsettled.size === 0) calls.whenIdle()
 }

@@ -668,6 +668,7 @@ describe('backpressure', () => {
       received.answer({ propertyIds: [] })
     }
     expect(await Promise.all(calls)).toHaveLength(5000)
+    await client.close()
     expect(world.waits()).toEqual([])
   })
 })

@@ -10,7 +10,18 @@ import {
   SEGMENTS_SEGMENT,
   type StayLine,
 } from '@vacancy/shared/wire'
-import { type AnswerSeen, type Calls, createCalls, failWaiting, makeCall, takeTurnSoon } from './calls.ts'
+import {
+  type AnswerSeen,
+  type Call,
+  type Calls,
+  callAnswered,
+  callLost,
+  createCalls,
+  failWaiting,
+  makeCall,
+  stopCalls,
+  takeTurnSoon,
+} from './calls.ts'
 import {
   type Address,
   type Connection,
@@ -316,6 +327,8 @@ function fill(state: State, link: Link): void {
       takeTurnSoon(calls)
     },
     drained: () => takeTurnSoon(calls),
+    answered: (call: Call, payload, sent) => callAnswered(calls, call, payload, sent),
+    lost: (call: Call, error) => callLost(calls, call, error),
     closed(connection, error) {
       calls.connections.delete(connection)
       if (topology && link.node) nodeClosed(topology, link.node, connection)
@@ -363,9 +376,9 @@ const SILENCE_SHARE = 3 / 4
 
 function face(state: State): VacancyClient {
   const ask = <Name extends CommandName>(command: Name, fields: RequestFields<Name>, options?: CallOptions) =>
-    call(state, command, fields, options)
-  const done = async (result: Promise<unknown>): Promise<void> => {
-    await result
+    call(state, command, fields, options, whole<Name>)
+  const pick = <Name extends CommandName, Picked>(command: Name, of: (result: Result<Name>) => Picked) => {
+    return (fields: RequestFields<Name>, options?: CallOptions) => call(state, command, fields, options, of)
   }
   return {
     get rateFeatures() {
@@ -373,29 +386,29 @@ function face(state: State): VacancyClient {
     },
     status: () => statusOf(state),
 
-    listRateFeatures: async (options) => (await ask('GETCODECS', {}, options)).rateFeatures,
-    listSegments: async (options) => (await ask('GETSEGMENTS', {}, options)).segments,
+    listRateFeatures: (options) => call(state, 'GETCODECS', {}, options, ({ rateFeatures }) => rateFeatures),
+    listSegments: (options) => call(state, 'GETSEGMENTS', {}, options, ({ segments }) => segments),
 
-    setProperty: (fields, options) => done(ask('SETPROP', fields, options)),
-    searchProperties: async (fields, options) => (await ask('SEARCHPROP', fields, options)).propertyIds,
-    searchAvailability: async (fields, options) => (await ask('SEARCHAVAIL', fields, options)).properties,
-    propertyExists: async (fields, options) => (await ask('PROPEXIST', fields, options)).exists,
-    deleteProperty: (fields, options) => done(ask('DELPROP', fields, options)),
-    deleteSegment: (fields, options) => done(ask('DELSEGMENT', fields, options)),
+    setProperty: pick('SETPROP', nothing),
+    searchProperties: pick('SEARCHPROP', ({ propertyIds }) => propertyIds),
+    searchAvailability: pick('SEARCHAVAIL', ({ properties }) => properties),
+    propertyExists: pick('PROPEXIST', ({ exists }) => exists),
+    deleteProperty: pick('DELPROP', nothing),
+    deleteSegment: pick('DELSEGMENT', nothing),
 
-    setPackage: (fields, options) => done(ask('SETROOMPKG', fields, options)),
-    getPackage: (fields, options) => ask('GETPROPROOMDAY', fields, options),
-    deletePackage: (fields, options) => done(ask('DELROOMDAY', fields, options)),
-    deletePropertyDay: (fields, options) => done(ask('DELPROPDAY', fields, options)),
+    setPackage: pick('SETROOMPKG', nothing),
+    getPackage: pick('GETPROPROOMDAY', whole<'GETPROPROOMDAY'>),
+    deletePackage: pick('DELROOMDAY', nothing),
+    deletePropertyDay: pick('DELPROPDAY', nothing),
 
-    setAvailability: async (fields, options) => (await ask('SETROOMAVL', fields, options)).availability,
-    increaseAvailability: async (fields, options) => (await ask('INCROOMAVL', fields, options)).availability,
-    decreaseAvailability: async (fields, options) => (await ask('DECROOMAVL', fields, options)).availability,
+    setAvailability: pick('SETROOMAVL', ({ availability }) => availability),
+    increaseAvailability: pick('INCROOMAVL', ({ availability }) => availability),
+    decreaseAvailability: pick('DECROOMAVL', ({ availability }) => availability),
 
-    roomTypeExists: async (fields, options) => (await ask('PROPROOMEXIST', fields, options)).exists,
-    listRoomTypes: async (fields, options) => (await ask('PROPROOMLIST', fields, options)).roomTypes,
-    listDates: async (fields, options) => (await ask('PROPROOMDATELIST', fields, options)).dates,
-    deleteRoomType: (fields, options) => done(ask('DELPROPROOM', fields, options)),
+    roomTypeExists: pick('PROPROOMEXIST', ({ exists }) => exists),
+    listRoomTypes: pick('PROPROOMLIST', ({ roomTypes }) => roomTypes),
+    listDates: pick('PROPROOMDATELIST', ({ dates }) => dates),
+    deleteRoomType: pick('DELPROPROOM', nothing),
 
     bookStay: ({ reinstate, ...rest }, options) =>
       ask('BOOKSTAY', { ...rest, ...(reinstate && { reinstate: 1 }) }, options),
@@ -434,42 +447,72 @@ const CALL_OPTIONS: readonly (keyof CallOptions)[] = [
   ...(['deadlineMs', 'signal', 'watch', 'segment', 'maxStalenessMs', 'minIndex', 'linearizable'] as const),
 ]
 
-async function call<Name extends CommandName>(
+const NO_OPTIONS: CallOptions = {}
+
+function whole<Name extends CommandName>(result: Result<Name>): Result<Name> {
+  return result
+}
+
+function nothing(): void {}
+
+/** One promise from the caller to the reply: each further one costs about as much as the rest of a call. */
+function call<Name extends CommandName, Picked>(
   state: State,
   command: Name,
   fields: RequestFields<Name>,
-  options: CallOptions = {},
-): Promise<Result<Name>> {
+  options: CallOptions = NO_OPTIONS,
+  pick: (result: Result<Name>) => Picked,
+): Promise<Picked> {
+  return new Promise((resolve, reject) => {
+    refuseWrongCall(state, command, fields, options)
+    const { settings, calls, lastIndexes } = state
+    const envelope = settings.isRouter ? envelopeOf(command, fields, options) : undefined
+    const place = envelope?.segment ?? ''
+    const ask = (lastIndex: number | bigint, deadlineMs: number, failed: (error: unknown) => void) =>
+      makeCall(calls, {
+        command,
+        fields: withModes(settings, command, fields, options, lastIndex) as RequestFields<CommandName>,
+        envelope,
+        deadlineMs,
+        signal: options.signal,
+        watch: options.watch,
+        resolve(result) {
+          if (settings.readYourWrites) noteIndex(lastIndexes, place, result)
+          resolve(pick(result as Result<Name>))
+        },
+        reject: failed,
+      })
+    const deadlineMs = options.deadlineMs ?? settings.deadlineMs
+    const known = lastIndexes.get(place) ?? 0
+    if (known === 0 || options.minIndex !== undefined || 'minIndex' in fields) return ask(known, deadlineMs, reject)
+    const endMs = state.world.clock.monotonicMs() + deadlineMs
+    ask(known, deadlineMs, (error) => {
+      if ((error as VacancyCallError).code !== 'UNKNOWN_INDEX') return reject(error)
+      // The data are of another life, from before a restore, or of another shard: what this client knew says nothing.
+      if (lastIndexes.get(place) === known) lastIndexes.delete(place)
+      try {
+        ask(lastIndexes.get(place) ?? 0, Math.max(1, Math.ceil(endMs - state.world.clock.monotonicMs())), reject)
+      } catch (refused) {
+        reject(refused)
+      }
+    })
+  })
+}
+
+/** @throws VacancyRequestError, or that the client is closed */
+function refuseWrongCall(state: State, command: CommandName, fields: object, options: CallOptions): void {
   if (!Object.hasOwn(COMMANDS, command) || command === 'LOGIN') throw badArgument(undefined, `no command ${command}`)
   if (typeof fields !== 'object' || fields === null) throw badArgument(command, `${command} takes an object of fields`)
   if (state.closing) throw errorOfClient('client_closed', { command, inDoubt: false }, {})
+  if (options === NO_OPTIONS) return
   const fault = optionFault(options, CALL_OPTIONS)
   if (fault !== '') throw badArgument(command, fault)
-  const { deadlineMs = state.settings.deadlineMs, signal, watch } = options
-  const { lastIndexes, world } = state
-  const envelope = state.settings.isRouter ? envelopeOf(command, fields, options) : undefined
-  const place = envelope?.segment ?? ''
-  const known = lastIndexes.get(place) ?? 0
-  const endMs = world.clock.monotonicMs() + wholeNumber('deadlineMs', deadlineMs, DEADLINE_MS_MAX)
-  const ask = (index: number | bigint) =>
-    makeCall(state.calls, {
-      command,
-      fields: withModes(state.settings, command, fields, options, index) as RequestFields<CommandName>,
-      envelope,
-      deadlineMs: Math.max(1, Math.ceil(endMs - world.clock.monotonicMs())),
-      signal,
-      watch,
-    })
-  const result = await ask(known).catch((error: unknown) => {
-    const isOurs = options.minIndex === undefined && !('minIndex' in fields)
-    if (!isOurs || known === 0 || (error as VacancyCallError).code !== 'UNKNOWN_INDEX') throw error
-    // The data are of another life, from before a restore, or of another shard: what this client knew says nothing.
-    if (lastIndexes.get(place) === known) lastIndexes.delete(place)
-    return ask(lastIndexes.get(place) ?? 0)
-  })
+  if (options.deadlineMs !== undefined) wholeNumber('deadlineMs', options.deadlineMs, DEADLINE_MS_MAX)
+}
+
+function noteIndex(lastIndexes: State['lastIndexes'], place: string, result: Result): void {
   const index = 'appliedIndex' in result ? result.appliedIndex : 'index' in result ? result.index : undefined
   if (index !== undefined && index > (lastIndexes.get(place) ?? 0)) lastIndexes.set(place, index)
-  return result as Result<Name>
 }
 
 /** The fields, with those that the options of the call and of the client add. */
@@ -517,6 +560,7 @@ async function hangUpAll(state: State): Promise<void> {
   state.isClosed = true
   if (state.discovery) stopDiscovery(state.discovery)
   if (state.calls.topology) stopTopology(state.calls.topology)
+  stopCalls(state.calls)
   for (const link of state.links) link.stopPause()
   await Promise.all(state.links.map(({ connection }) => connection && hangUp(connection)))
 }

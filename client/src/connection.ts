@@ -8,12 +8,11 @@
  * A misbehaving peer can at worst end the connection.
  */
 
-import { connect as connectTcp, isIP, type Socket } from 'node:net'
+import { connect as connectTcp, isIP, type OnReadOpts, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import { type CodecList, createCodecList, followAttempts } from '@vacancy/shared'
 import {
   CODECS_SEGMENT,
-  type CommandName,
   createFrameSplitter,
   decodeEnvelope,
   decodeReply,
@@ -32,6 +31,12 @@ import type { World } from './world.ts'
 /** Largest accepted reply: 32,767 properties with a stay of 366 nights are 133 MB. */
 const REPLY_BYTES_MAX = 256 * 1024 * 1024
 const CORRELATION_IDS = 2 ** 32
+/** Correlation id of the request for the codec list. */
+const CODECS_ID = 1
+/** What a socket takes from the system at once. */
+const READ_BYTES = 65_536
+/** Bytes of a turn that are written before its end. */
+const WRITE_BYTES = 65_536
 /** If a cancelled request has no reply after this time, the peer loses requests. */
 const LATE_ANSWER_MS_MAX = 30_000
 const TCP_KEEPALIVE_MS = 30_000
@@ -53,16 +58,17 @@ export type ConnectionSettings = {
   readonly silenceMs: number
 }
 
-/** A request in flight. */
-export type Awaited = {
-  readonly command: CommandName
-  /** The reply. Its bytes are valid during this call only. */
-  answered(payload: Uint8Array, connection: Connection): void
-  /** There will be no reply. */
-  lost(error: VacancyCallError): void
-}
+/** What the owner of the connection wants a reply for. */
+type Owned = object
 
-type OnItsWay = { awaited: Awaited | undefined; readonly sentMs: number }
+/** A request in flight: one attempt of a call. */
+export type InFlight = {
+  readonly connection: Connection
+  readonly id: number
+  readonly sentMs: number
+  /** Undefined: the call was cancelled, and the reply is dropped. */
+  call: Owned | undefined
+}
 
 export type Connection = {
   readonly world: World
@@ -72,13 +78,16 @@ export type Connection = {
   readonly splitter: FrameSplitter
   readonly sink: FrameSink
   state: 'connecting' | 'login' | 'codecs' | 'open' | 'closed'
+  /** Frames that `flush` writes. */
+  unwritten: Uint8Array[]
+  unwrittenBytes: number
   /** The socket's buffer is full: nothing is written until it drains. */
   isFull: boolean
   codecs: CodecList | undefined
   loginAnswer: Uint8Array
   nextId: number
-  /** By correlation id, in sending order. Without `awaited` the request was cancelled, and its reply is dropped. */
-  readonly onTheirWay: Map<number, OnItsWay>
+  /** By correlation id, in sending order. */
+  readonly onTheirWay: Map<number, InFlight>
   openedMs: number
   heardMs: number
   stopTimer: () => void
@@ -86,8 +95,12 @@ export type Connection = {
 
 export type ConnectionListener = {
   opened(connection: Connection): void
-  /** The socket accepts writes again. */
+  /** The socket accepts writes again, or a cancelled request has left it. */
   drained(connection: Connection): void
+  /** The reply to a call. Its bytes are valid during this call only. */
+  answered(call: Owned, payload: Uint8Array, sent: InFlight): void
+  /** There will be no reply to a call. */
+  lost(call: Owned, error: VacancyCallError): void
   /** Called once, as the last event. The requests in flight have been reported before. */
   closed(connection: Connection, error: VacancyCallError): void
 }
@@ -101,7 +114,7 @@ export function openConnection(world: World, settings: ConnectionSettings, liste
   }
   const socket = settings.tls
     ? connectTls({ ...transport, ...(isIP(host) ? {} : { servername: host }), ...settings.tls })
-    : connectTcp(transport)
+    : connectTcp({ ...transport, onread: readInto(() => connection) })
   const connection: Connection = {
     world,
     settings,
@@ -117,10 +130,12 @@ export function openConnection(world: World, settings: ConnectionSettings, liste
       fatal: (reason) => lose(connection, reason),
     },
     state: 'connecting',
+    unwritten: [],
+    unwrittenBytes: 0,
     isFull: false,
     codecs: undefined,
     loginAnswer: new Uint8Array(0),
-    nextId: 1,
+    nextId: CODECS_ID + 1,
     onTheirWay: new Map(),
     openedMs: 0,
     heardMs: world.clock.monotonicMs(),
@@ -131,7 +146,7 @@ export function openConnection(world: World, settings: ConnectionSettings, liste
     lose(connection, reasonOf(`not ready within ${settings.handshakeMs} ms`))
   })
   socket.once(settings.tls ? 'secureConnect' : 'connect', () => greet(connection))
-  socket.on('data', (chunk: Uint8Array) => hear(connection, chunk))
+  if (settings.tls) socket.on('data', (chunk: Uint8Array) => hear(connection, chunk))
   socket.on('drain', () => {
     connection.isFull = false
     if (connection.state === 'open') listener.drained(connection)
@@ -139,6 +154,17 @@ export function openConnection(world: World, settings: ConnectionSettings, liste
   socket.on('error', (error) => lose(connection, reasonOf(error.message), error))
   socket.once('close', () => lose(connection, 'the peer closed the connection'))
   return connection
+}
+
+/** All chunks of a socket arrive in one buffer: a new one for each costs more than a small reply. */
+function readInto(connection: () => Connection): OnReadOpts {
+  return {
+    buffer: new Uint8Array(READ_BYTES),
+    callback: (bytes, buffer) => {
+      hear(connection(), buffer.subarray(0, bytes))
+      return true
+    },
+  }
 }
 
 function greet(connection: Connection): void {
@@ -182,28 +208,25 @@ const UNSENT = { command: undefined, inDoubt: false }
 function askCodecs(connection: Connection): void {
   connection.state = 'codecs'
   const envelope = connection.settings.isRouter ? { segment: CODECS_SEGMENT, write: false } : undefined
-  const frame = encodeRequest({ command: 'GETCODECS', correlationId: 0, fields: {}, envelope })
-  send(connection, frame, {
-    command: 'GETCODECS',
-    answered(payload) {
-      try {
-        const reply = decodeReply('GETCODECS', payload, { codecs: undefined })
-        if (!reply.ok) {
-          const call = { command: 'GETCODECS', inDoubt: false, isWrite: false } as const
-          return end(connection, errorOfAnswer(call, reply.code, reply.message))
-        }
-        connection.codecs = createCodecList(reply.result.rateFeatures)
-      } catch (error) {
-        return lose(connection, 'invalid codec list', error)
-      }
-      connection.stopTimer()
-      connection.state = 'open'
-      connection.openedMs = connection.world.clock.monotonicMs()
-      if (connection.settings.isRouter) keepAlive(connection)
-      connection.listener.opened(connection)
-    },
-    lost() {},
-  })
+  connection.socket.write(encodeRequest({ command: 'GETCODECS', correlationId: CODECS_ID, fields: {}, envelope }))
+}
+
+function takeCodecs(connection: Connection, payload: Uint8Array): void {
+  try {
+    const reply = decodeReply('GETCODECS', payload, { codecs: undefined })
+    if (!reply.ok) {
+      const call = { command: 'GETCODECS', inDoubt: false, isWrite: false } as const
+      return end(connection, errorOfAnswer(call, reply.code, reply.message))
+    }
+    connection.codecs = createCodecList(reply.result.rateFeatures)
+  } catch (error) {
+    return lose(connection, 'invalid codec list', error)
+  }
+  connection.stopTimer()
+  connection.state = 'open'
+  connection.openedMs = connection.world.clock.monotonicMs()
+  if (connection.settings.isRouter) keepAlive(connection)
+  connection.listener.opened(connection)
 }
 
 function keepAlive(connection: Connection): void {
@@ -215,37 +238,46 @@ function keepAlive(connection: Connection): void {
 
 function receive(connection: Connection, payload: Uint8Array, id: number): void {
   if (connection.state === 'closed') return
-  const onItsWay = connection.onTheirWay.get(id)
-  if (!onItsWay) return lose(connection, `received a reply to request ${id}, which was never sent`)
+  if (connection.state === 'codecs' && id === CODECS_ID) return takeCodecs(connection, payload)
+  const sent = connection.onTheirWay.get(id)
+  if (!sent) return lose(connection, `received a reply to request ${id}, which was never sent`)
   connection.onTheirWay.delete(id)
-  onItsWay.awaited?.answered(payload, connection)
+  if (sent.call) connection.listener.answered(sent.call, payload, sent)
+  else connection.listener.drained(connection)
 }
 
 /**
- * Hands a frame to the socket and writes the correlation id into it. The caller gives up ownership of the frame.
- *
- * @returns the correlation id
+ * Takes a frame, which `flush` writes to the socket, and puts its correlation id into it. The caller gives up ownership
+ * of the frame.
  */
-export function send(connection: Connection, frame: Uint8Array, awaited: Awaited): number {
+export function send(connection: Connection, frame: Uint8Array, call: Owned, nowMs: number): InFlight {
   while (connection.onTheirWay.has(connection.nextId)) connection.nextId = (connection.nextId + 1) % CORRELATION_IDS
   const id = connection.nextId
   connection.nextId = (id + 1) % CORRELATION_IDS
-  new DataView(frame.buffer, frame.byteOffset).setUint32(correlationIdAt(frame), id, true)
-  connection.onTheirWay.set(id, { awaited, sentMs: connection.world.clock.monotonicMs() })
-  connection.isFull = !connection.socket.write(frame)
-  return id
+  const idAt = correlationIdAt(frame)
+  for (let i = 0; i < 4; i++) frame[idAt + i] = id >>> (8 * i)
+  const sent: InFlight = { connection, id, sentMs: nowMs, call }
+  connection.onTheirWay.set(id, sent)
+  connection.unwritten.push(frame)
+  connection.unwrittenBytes += frame.length
+  if (connection.unwrittenBytes >= WRITE_BYTES) flush(connection)
+  return sent
+}
+
+/** Writes the frames that were handed over: one call and one buffer for all of a turn. */
+export function flush(connection: Connection): void {
+  const { unwritten, unwrittenBytes, socket } = connection
+  const [first] = unwritten
+  if (!first || connection.state === 'closed') return
+  connection.isFull = !socket.write(unwritten.length === 1 ? first : Buffer.concat(unwritten, unwrittenBytes))
+  connection.unwritten = []
+  connection.unwrittenBytes = 0
 }
 
 /** Offset of the correlation id of a bare frame, or of an envelope's inner frame. */
 function correlationIdAt(frame: Uint8Array): number {
   const frameStart = frame[0] === MAGIC_ENVELOPE ? decodeEnvelope(frame).frameStart : 0
   return frameStart + 1
-}
-
-/** Cancels a request. Its reply will be dropped. */
-export function giveUp(connection: Connection, id: number): void {
-  const onItsWay = connection.onTheirWay.get(id)
-  if (onItsWay) onItsWay.awaited = undefined
 }
 
 /** Ends a connection whose peer is silent while requests wait, or never replies to some of them. */
@@ -293,7 +325,7 @@ function finish(connection: Connection, error: VacancyCallError): void {
   connection.splitter.stopped = true
   const left = [...connection.onTheirWay.values()]
   connection.onTheirWay.clear()
-  for (const { awaited } of left) awaited?.lost(error)
+  for (const { call } of left) if (call) connection.listener.lost(call, error)
   connection.listener.closed(connection, error)
 }
 
