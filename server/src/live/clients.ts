@@ -93,7 +93,7 @@ function handleFrame(live: Live, client: Client, text: string): void {
   }
   switch (frame.t) {
     case 'ping':
-      return send(live, client, { t: 'pong', n: frame.n })
+      return send(live, client, { t: 'pong', n: frame.n, now: time(live.clock.wallMs()) })
     case 'unsub': {
       for (const [name, id] of client.topics) if (id === frame.id) unfollow(live, client, name)
       return

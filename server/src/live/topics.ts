@@ -154,5 +154,5 @@ export async function pollTopics(live: Live, { query }: RouteRequest<'GET /api/v
       return topic.hasValue ? [{ topic: name, seq: topic.seq, at: time(topic.at), data: topic.value }] : []
     }),
   )
-  return { topics: found.flat() }
+  return { now: time(live.clock.wallMs()), topics: found.flat() }
 }

@@ -29,7 +29,7 @@ export type ServerFrame =
       readonly at: string
       readonly ops: readonly LiveOp[]
     }
-  | { readonly t: 'pong'; readonly n: number }
+  | { readonly t: 'pong'; readonly n: number; readonly now: string }
   | { readonly t: 'err'; readonly id?: number; readonly code: string; readonly message: string }
   | { readonly t: 'bye'; readonly code: string; readonly retryMs: number }
 

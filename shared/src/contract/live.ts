@@ -14,6 +14,7 @@ export const clientFrame = z.discriminatedUnion('t', [
 ])
 const pollQuery = z.object({ topics: z.string().max(4_096) })
 const pollBody = z.object({
+  now: time,
   topics: z.array(z.object({ topic: z.string(), seq: count, at: time, data: z.unknown() })),
 })
 

@@ -40,7 +40,7 @@ export function setCsrf(value: string): void {
   csrf = value
 }
 
-/** Time of the last request; the idle time of the session counts from it. */
+/** Time of the last request by the browser's clock; the idle time of the session counts from it. */
 export function lastRequestAt(): number {
   return requestedAt
 }

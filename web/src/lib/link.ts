@@ -8,18 +8,20 @@
  *
  * It runs in a SharedWorker for all tabs of a browser, or in the tab where there is none.
  */
+import type { RouteAnswer } from '@vacancy/shared/contract'
 import { applyOps, LIVE, type LiveOp, type ServerFrame } from '@vacancy/shared/live'
 
+/** In durations, since a tab and its worker may disagree about the time. */
 export type LinkStatus =
-  | { readonly state: 'connecting' }
-  /** `seenAt`: time of the last frame from the control plane. */
-  | { readonly state: 'live'; readonly seenAt: number }
-  | { readonly state: 'polling'; readonly seenAt: number }
-  | { readonly state: 'offline'; readonly retryAt: number; readonly since: number }
-  | { readonly state: 'ended' }
+  | { readonly state: 'connecting' | 'ended' }
+  /** `seenMs`: since the last frame from the control plane. */
+  | { readonly state: 'live' | 'polling'; readonly seenMs: number }
+  | { readonly state: 'offline'; readonly retryMs: number; readonly sinceMs: number }
 
 export type LinkEvent =
   | { readonly t: 'status'; readonly status: LinkStatus }
+  /** The control plane's time. */
+  | { readonly t: 'clock'; readonly now: number }
   | { readonly t: 'snap'; readonly topic: string; readonly at: string; readonly data: unknown }
   | { readonly t: 'delta'; readonly topic: string; readonly at: string; readonly ops: readonly LiveOp[] }
 
@@ -80,6 +82,43 @@ function createTimers() {
     /** Without names: all of them. */
     cancel(...names: string[]) {
       for (const name of names.length > 0 ? names : timers.keys()) clearTimeout(timers.get(name))
+    },
+  }
+}
+
+/** State of the link, by the browser's clock: what leaves it are durations. */
+function createStatus(emit: Emit) {
+  let state: LinkStatus['state'] = 'connecting'
+  let seenAt = 0
+  let emittedAt = 0
+  let retryAt = 0
+  let offlineSince: number | undefined
+  function now(): LinkStatus {
+    const at = Date.now()
+    if (state === 'live' || state === 'polling') return { state, seenMs: at - seenAt }
+    if (state === 'offline') return { state, retryMs: retryAt - at, sinceMs: at - (offlineSince ?? at) }
+    return { state }
+  }
+  function set(next: LinkStatus['state']): void {
+    state = next
+    emit({ t: 'status', status: now() })
+  }
+  return {
+    state: () => state,
+    now,
+    set,
+    markSeen(next: 'live' | 'polling') {
+      seenAt = Date.now()
+      offlineSince = undefined
+      // Tabs show an age in seconds and do not need an event for each frame.
+      if (state === next && seenAt - emittedAt < LINK_LIMITS.seenMs) return
+      emittedAt = seenAt
+      set(next)
+    },
+    retryIn(milliseconds: number) {
+      offlineSince ??= Date.now()
+      retryAt = Date.now() + milliseconds
+      set('offline')
     },
   }
 }
@@ -162,24 +201,15 @@ export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch
   const topics = createTopics(send, emit)
   const { after, cancel } = createTimers()
   let socket: WebSocket | undefined
-  let status: LinkStatus = { state: 'connecting' }
+  const status = createStatus(emit)
   let tries = 0
   let pings = 0
   let lastPing = 0
   let isClosed = false
-  let offlineSince: number | undefined
-
-  function setStatus(next: LinkStatus): void {
-    status = next
-    emit({ t: 'status', status })
-  }
 
   function markSeen(state: 'live' | 'polling'): void {
-    const now = Date.now()
     tries = 0
-    offlineSince = undefined
-    // Tabs show an age in seconds and do not need an event for each frame.
-    if (status.state !== state || now - status.seenAt >= LINK_LIMITS.seenMs) setStatus({ state, seenAt: now })
+    status.markSeen(state)
   }
 
   /** Does not wait for the close event, which may never come after a network loss. Cancels these timers, or all. */
@@ -213,7 +243,7 @@ export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch
       if (socket !== opened) return
       socket = undefined
       cancel('ping', 'wake', 'open')
-      if (isClosed || status.state === 'ended') return
+      if (isClosed || status.state() === 'ended') return
       // A socket that never opens may be blocked by a proxy or an ended session; an HTTP request tells which.
       if (wasOpen) goOffline()
       else pollNow()
@@ -221,13 +251,12 @@ export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch
   }
 
   function goOffline(retryMs = 0): void {
-    if (isClosed || status.state === 'ended') return
+    if (isClosed || status.state() === 'ended') return
     const waitMax = Math.min(LINK_LIMITS.retryMsMax, LINK_LIMITS.retryMsMin * 2 ** tries)
     const wait = Math.max(retryMs, waitMax * (0.5 + random() / 2))
     tries += 1
-    offlineSince ??= Date.now()
     cancel('poll')
-    setStatus({ state: 'offline', retryAt: Date.now() + wait, since: offlineSince })
+    status.retryIn(wait)
     after('retry', wait, connect)
   }
 
@@ -250,6 +279,7 @@ export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch
 
   function receive(frame: ServerFrame): void {
     if (frame.t === 'bye') return frame.code === 'signed-out' ? end() : drop(frame.retryMs)
+    if (frame.t === 'hello' || frame.t === 'pong') emit({ t: 'clock', now: Date.parse(frame.now) })
     if (frame.t === 'pong') {
       pings = 0
       cancel('wake')
@@ -263,7 +293,7 @@ export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch
 
   function end(): void {
     leaveSocket()
-    setStatus({ state: 'ended' })
+    status.set('ended')
   }
 
   const pollNow = () => void poll().catch(() => goOffline())
@@ -274,9 +304,10 @@ export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch
     if (isClosed || socket?.readyState === WebSocket.OPEN) return
     if (response.status === 401) return end()
     if (!response.ok) return goOffline()
-    const body = (await response.json()) as { topics: { topic: string; seq: number; at: string; data: unknown }[] }
+    const body = (await response.json()) as RouteAnswer<'GET /api/v1/poll'>
+    emit({ t: 'clock', now: Date.parse(body.now) })
     for (const { topic, seq, at, data } of body.topics) topics.take(topic, seq, at, data)
-    if (status.state !== 'polling') after('retry', LINK_LIMITS.socketAgainMs, connect)
+    if (status.state() !== 'polling') after('retry', LINK_LIMITS.socketAgainMs, connect)
     markSeen('polling')
     after('poll', LINK_LIMITS.pollMs, pollNow)
   }
@@ -284,28 +315,28 @@ export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch
   connect()
   return {
     follow(name) {
-      if (topics.follow(name) && status.state === 'polling') after('poll', 0, pollNow)
+      if (topics.follow(name) && status.state() === 'polling') after('poll', 0, pollNow)
     },
     unfollow: topics.unfollow,
     setVisible(isVisible) {
       if (!isVisible) return after('hidden', LINK_LIMITS.hiddenMs, () => topics.suspend(true))
       cancel('hidden')
       topics.suspend(false)
-      if (status.state === 'offline') return connect()
-      if (status.state !== 'live') return
+      if (status.state() === 'offline') return connect()
+      if (status.state() !== 'live') return
       // After sleep a dead socket still looks open.
       sendPing()
       after('wake', LINK_LIMITS.wakeMs, drop)
     },
     retry() {
       tries = 0
-      if (status.state === 'offline' || status.state === 'polling') connect()
+      if (['offline', 'polling'].includes(status.state())) connect()
     },
     restart() {
       topics.dropValues()
       leaveSocket()
       tries = 0
-      setStatus({ state: 'connecting' })
+      status.set('connecting')
       connect()
     },
     close() {
@@ -313,6 +344,6 @@ export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch
       leaveSocket()
     },
     valueOf: topics.valueOf,
-    status: () => status,
+    status: status.now,
   }
 }

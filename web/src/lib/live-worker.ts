@@ -4,6 +4,7 @@
  */
 import { LIVE } from '@vacancy/shared/live'
 import { createLink, type LinkEvent } from './link.ts'
+import { learnServerNow, serverNow } from './server-time.ts'
 
 /** Messages from a tab. `lock` is a Web Lock that the tab holds while it is open. */
 export type ToWorker =
@@ -17,6 +18,7 @@ type Tab = { readonly port: MessagePort; readonly topics: Set<string>; isVisible
 
 const scope = globalThis as unknown as { onconnect: (event: MessageEvent) => void; location: Location }
 const tabs = new Set<Tab>()
+let isTimeKnown = false
 const origin = scope.location.origin
 const link = createLink({
   socketUrl: `${origin.replace(/^http/, 'ws')}${LIVE.path}`,
@@ -32,12 +34,17 @@ scope.onconnect = ({ ports: [port] }) => {
   const tab: Tab = { port, topics: new Set(), isVisible: true }
   tabs.add(tab)
   port.onmessage = ({ data }: MessageEvent<ToWorker>) => receive(tab, data)
+  if (isTimeKnown) port.postMessage({ t: 'clock', now: serverNow() } satisfies LinkEvent)
   port.postMessage({ t: 'status', status: link.status() } satisfies LinkEvent)
   updateVisibility()
 }
 
 function broadcast(event: LinkEvent): void {
-  for (const { port, topics } of tabs) if (event.t === 'status' || topics.has(event.topic)) port.postMessage(event)
+  if (event.t === 'clock') {
+    learnServerNow(event.now)
+    isTimeKnown = true
+  }
+  for (const { port, topics } of tabs) if (!('topic' in event) || topics.has(event.topic)) port.postMessage(event)
 }
 
 function receive(tab: Tab, message: ToWorker): void {

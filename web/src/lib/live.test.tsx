@@ -4,7 +4,10 @@ import { act, render, screen, waitFor } from '@testing-library/react'
 import type { ServerFrame } from '@vacancy/shared/live'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import '../ui/testing/dom.ts'
-import { pauseLive, restartLive, resumeLive, startLive, useLive, useLiveStatus } from './live.ts'
+import { chipOf } from '../features/shell/live-state.ts'
+import { Age } from '../ui/age.tsx'
+import { lastSeenAt, pauseLive, restartLive, resumeLive, startLive, useLive, useLiveStatus } from './live.ts'
+import { serverNow } from './server-time.ts'
 
 /** Stands in for the platform's socket: records what is sent, and delivers frames. */
 class Socket {
@@ -144,3 +147,32 @@ test('without a topic nothing is fetched or followed', async () => {
   expect(fetched).toEqual([])
   await shows('lag undefined')
 })
+
+test.each([-120, 120])('a browser whose clock is %d s off shows true ages and countdowns', async (offSeconds) => {
+  const now = Date.parse(AT)
+  vi.useFakeTimers({ toFake: ['Date'], now: now + offSeconds * 1_000 })
+  try {
+    deliver({ t: 'pong', n: 1, now: AT })
+    render(
+      <>
+        <Age at={new Date(now - 180_000).toISOString()} />
+        <Status />
+      </>,
+    )
+    expect(screen.getByRole('time').textContent).toMatch(/^3 min ago/)
+    expect(screen.getByRole('status').textContent).toBe('Live 0.0 s')
+
+    act(() => sockets.at(-1)?.onclose())
+    expect(screen.getByRole('status').textContent).toBe('Disconnected, retrying in 1 s')
+    // The clock of the browser is set right: the channel tells the time again.
+    vi.setSystemTime(now)
+    deliver({ t: 'pong', n: 2, now: AT })
+    expect(serverNow()).toBe(now)
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
+function Status() {
+  return <output>{chipOf(useLiveStatus(), lastSeenAt(), serverNow()).text}</output>
+}

@@ -11,6 +11,7 @@ import { useMoment } from './address.tsx'
 import { call, sessionEnded } from './api.ts'
 import { createLink, type LinkEvent, type LinkStatus } from './link.ts'
 import type { ToWorker } from './live-worker.ts'
+import { learnServerNow, serverNow, serverTimeOf } from './server-time.ts'
 
 /** The value of each topic, in the shape of its route. */
 export type LiveValue<T extends string> = T extends 'summary'
@@ -42,8 +43,10 @@ export type LiveTopic =
   | `import:${string}`
 
 export type LiveStatus = {
-  /** Its `seenAt` dates from the last change of state; `lastSeenAt` is current. */
-  readonly link: LinkStatus
+  /** Times by the control plane's clock. */
+  readonly link:
+    | { readonly state: Exclude<LinkStatus['state'], 'offline'> }
+    | { readonly state: 'offline'; readonly retryAt: number; readonly since: number }
   /** Changes are not applied; `waiting` counts them. */
   readonly paused: boolean
   readonly waiting: number
@@ -59,6 +62,7 @@ type Wire = (message: ToWorker) => void
 let queries: QueryClient | undefined
 let wire: Wire | undefined
 let status = OFF
+/** By the browser's clock: that of the control plane may not be known yet. */
 let seenAt = 0
 let isScheduled = false
 const followers = new Map<string, number>()
@@ -138,12 +142,13 @@ function connect(): { send: Wire; stop: () => void } {
 }
 
 function receive(event: LinkEvent): void {
+  if (event.t === 'clock') return learnServerNow(event.now)
   if (event.t === 'status') {
     const { state } = event.status
     const isSame = state === status.link.state
-    if ('seenAt' in event.status) seenAt = event.status.seenAt
+    if ('seenMs' in event.status) seenAt = Date.now() - event.status.seenMs
     // Otherwise all readers of the status would render with each frame.
-    if (!isSame || state === 'offline') setStatus({ ...status, link: event.status })
+    if (!isSame || state === 'offline') setStatus({ ...status, link: linkOf(event.status) })
     if (state === 'ended' && !isSame) sessionEnded()
     return
   }
@@ -155,6 +160,12 @@ function receive(event: LinkEvent): void {
   changed.add(event.topic)
   if (status.paused) setStatus({ ...status, waiting: status.waiting + 1 })
   else apply()
+}
+
+function linkOf(status: LinkStatus): LiveStatus['link'] {
+  if (status.state !== 'offline') return { state: status.state }
+  const now = serverNow()
+  return { state: 'offline', retryAt: now + status.retryMs, since: now - status.sinceMs }
 }
 
 function apply(): void {
@@ -179,7 +190,7 @@ function setStatus(next: LiveStatus): void {
 
 /** Time of the last frame from the control plane, for ages. */
 export function lastSeenAt(): number {
-  return seenAt
+  return seenAt === 0 ? 0 : serverTimeOf(seenAt)
 }
 
 /** Stops applying changes; they are still received. */

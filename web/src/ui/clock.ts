@@ -2,6 +2,7 @@
 /** One clock for all ages on the page. It ticks each second while the tab is visible. */
 import { use, useSyncExternalStore } from 'react'
 import { useMoment } from '../lib/address.tsx'
+import { serverNow } from '../lib/server-time.ts'
 import { FirstPaintContext } from './first-paint.ts'
 
 const TICK_MS = 1_000
@@ -10,7 +11,7 @@ let now = 0
 let timer: ReturnType<typeof setInterval> | undefined
 
 /**
- * Milliseconds since 1970, updated each second; in a view of the past its moment. The first render uses the time at which
+ * Milliseconds since 1970 by the control plane's clock, updated each second; in a view of the past its moment. The first render uses the time at which
  * the server wrote the page.
  */
 export function useNow(): number {
@@ -24,7 +25,7 @@ export function useWallNow(): number {
   const { at } = use(FirstPaintContext)
   return useSyncExternalStore(
     follow,
-    () => now || Date.now(),
+    () => now || serverNow(),
     () => at,
   )
 }
@@ -46,6 +47,6 @@ function follow(reader: () => void): () => void {
 
 function tick(): void {
   if (document.hidden) return
-  now = Date.now()
+  now = serverNow()
   for (const reader of readers) reader()
 }

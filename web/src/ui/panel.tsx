@@ -6,6 +6,7 @@ import { createContext, type ReactNode, useContext, useEffect, useId, useState }
 import { Icon } from '../icons/icon.tsx'
 import { missingText } from '../lib/missing.ts'
 import { ApiProblem } from '../lib/problem.ts'
+import { serverNow } from '../lib/server-time.ts'
 import { Age } from './age.tsx'
 import { Boundary } from './boundary.tsx'
 import { Button } from './button.tsx'
@@ -279,7 +280,7 @@ function problemText(error: unknown): string {
 }
 
 function errorDetails(error: unknown): string {
-  const lines = [problemText(error), location.href, new Date().toISOString()]
+  const lines = [problemText(error), location.href, new Date(serverNow()).toISOString()]
   if (error instanceof ApiProblem)
     lines.push(`${error.request} → ${error.status} ${error.code}`, copy.panel.request(error.requestId))
   else if (error instanceof Error && error.stack) lines.push(error.stack)

@@ -5,6 +5,7 @@ import { type SubmitEvent, useId, useState } from 'react'
 import { clock, utc } from '../../lib/format.ts'
 import { useKey } from '../../lib/keys.ts'
 import { routes } from '../../lib/routes.ts'
+import { serverNow } from '../../lib/server-time.ts'
 import { useMe } from '../../lib/session.ts'
 import { addRecent, parseRange, rangeText } from '../../lib/time-range.ts'
 import { Chip } from '../../ui/badge.tsx'
@@ -76,7 +77,7 @@ function TypedRange({ range, choose }: TypedProps) {
   const submit = (event: SubmitEvent) => {
     event.preventDefault()
     if (typed === undefined) return
-    const parsed = parseRange(typed, Date.now())
+    const parsed = parseRange(typed, serverNow())
     setInvalid(parsed === undefined)
     if (!parsed) return
     setTyped(undefined)

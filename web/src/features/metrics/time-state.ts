@@ -3,6 +3,7 @@
 import { hasRealDate } from '@vacancy/shared'
 import { useMemo, useState } from 'react'
 import { useMoment, useSearch } from '../../lib/address.tsx'
+import { serverNow } from '../../lib/server-time.ts'
 import {
   isRange,
   rangeBetweenMs,
@@ -62,11 +63,11 @@ export function useTimeRange(fallback: string): TimeState {
         onPin: (at) => setUrl({ pin: at === undefined ? null : new Date(at).toISOString() }),
         onZoom: (start, end) => zoomTo(rangeBetweenMs(start, end)),
         onZoomOut: () => {
-          const out = zoomOut(history, range, Date.now())
+          const out = zoomOut(history, range, serverNow())
           setHistory(out.history)
           show(out.range)
         },
-        onStep: (step) => zoomTo(stepRange(range, Date.now(), step)),
+        onStep: (step) => zoomTo(stepRange(range, serverNow(), step)),
       },
       choose: (next) => {
         setHistory([])
@@ -78,7 +79,7 @@ export function useTimeRange(fallback: string): TimeState {
 }
 
 function rangeOf(search: URLSearchParams, fallback: string, moment: string | undefined): TimeRange {
-  const now = Date.now()
+  const now = serverNow()
   const given = { from: search.get('from') ?? fallback, to: search.get('to') ?? 'now' }
   const hasOwn = search.has('from') || search.has('to')
   if (hasOwn && isRange(given, now)) return given

@@ -7,6 +7,7 @@ import { Icon } from '../../icons/icon.tsx'
 import { THEMES } from '../../lib/appearance.ts'
 import { pauseLive, resumeLive, useLive, useLiveStatus } from '../../lib/live.ts'
 import { navigate } from '../../lib/navigate.ts'
+import { serverNow } from '../../lib/server-time.ts'
 import { useMe } from '../../lib/session.ts'
 import { useRoute } from '../../lib/use-route.ts'
 import { giveBackFocus } from '../../ui/give-back-focus.ts'
@@ -40,7 +41,7 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
   const [opener] = useState(() => document.activeElement)
   const entries = useEntries(useDeferredValue(typed.trim()))
   const groups = useMemo(
-    () => found(typed, [...routeEntries(typed), ...momentEntries(typed, Date.now()), ...entries], recent),
+    () => found(typed, [...routeEntries(typed), ...momentEntries(typed, serverNow()), ...entries], recent),
     [typed, entries],
   )
 

@@ -2,6 +2,7 @@
 /** What changed between two moments: differences of the two states, events in between, and a note of both. */
 import type { PastChanges } from '@vacancy/shared/contract'
 import { type SubmitEvent, useState } from 'react'
+import { serverNow } from '../../lib/server-time.ts'
 import { parseRange, rangeText } from '../../lib/time-range.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
@@ -85,7 +86,7 @@ function MomentFields({ moments, onChange }: MomentFieldsProps) {
   const [errors, setErrors] = useState<{ from?: string; to?: string }>({})
   const submit = (event: SubmitEvent) => {
     event.preventDefault()
-    const now = Date.now()
+    const now = serverNow()
     const [start, end] = [from, to].map((text) => (text.trim() === 'now' ? iso(now) : parseRange(text, now)?.pin))
     if (start === undefined) return setErrors({ from: copy.changes.invalid })
     if (end === undefined) return setErrors({ to: copy.changes.invalid })

@@ -7,6 +7,7 @@ import { setAddress, usePath } from '../../lib/address.tsx'
 import { utc } from '../../lib/format.ts'
 import { useKey } from '../../lib/keys.ts'
 import { AT } from '../../lib/past.ts'
+import { serverNow } from '../../lib/server-time.ts'
 import { parseRange } from '../../lib/time-range.ts'
 import { Button } from '../../ui/button.tsx'
 import { preloadDialog } from '../../ui/dialog.tsx'
@@ -31,7 +32,7 @@ const SPEEDS = ['1', '10', '60'] as const
 /** Shows another moment, or now. Charts have it as their pinned time. */
 function show(at: number | undefined, push: boolean): void {
   const search = new URLSearchParams(location.search)
-  if (at === undefined || at >= Date.now()) search.delete(AT)
+  if (at === undefined || at >= serverNow()) search.delete(AT)
   else search.set(AT, new Date(at).toISOString())
   search.delete('pin')
   setAddress(search.size === 0 ? location.pathname : `${location.pathname}?${search}`, { push })
@@ -231,7 +232,7 @@ function TypedMoment() {
   const [isInvalid, setInvalid] = useState(false)
   const submit = (event: SubmitEvent) => {
     event.preventDefault()
-    const pin = parseRange(typed, Date.now())?.pin
+    const pin = parseRange(typed, serverNow())?.pin
     setInvalid(pin === undefined)
     if (pin === undefined) return
     setTyped('')
@@ -275,7 +276,7 @@ const BAR_HEIGHT = 24
 /** A slider over bars of events; changes of leader are darker. */
 function Scrubber({ at, shard, seconds, isBare }: ScrubberProps) {
   const [shown, setShown] = useState<Window>()
-  const window = windowAround(at, Date.now(), Number(seconds) * 1_000, shown)
+  const window = windowAround(at, serverNow(), Number(seconds) * 1_000, shown)
   if (window !== shown) setShown(window)
   const timeline = useTimeline(window, shard).data
   const { from, to } = window

@@ -5,6 +5,7 @@ import { type ComponentProps, createContext, useContext, useState } from 'react'
 import { DayButton, DayPicker } from 'react-day-picker'
 import { dateOf, dayOf } from '../../lib/days.ts'
 import { day as dayText } from '../../lib/format.ts'
+import { serverNow } from '../../lib/server-time.ts'
 import { useRoute } from '../../lib/use-route.ts'
 import { IconButton } from '../../ui/icon-button.tsx'
 import * as copy from './copy.ts'
@@ -63,7 +64,7 @@ export default function MonthGrid({ value, onChange, bounds, segment, single }: 
             : { mode: 'multiple', selected: chosen, onSelect })}
           timeZone="UTC"
           weekStartsOn={1}
-          defaultMonth={chosen[0] ?? new Date(bounds.window?.from ?? Date.now())}
+          defaultMonth={chosen[0] ?? new Date(bounds.window?.from ?? serverNow())}
           navLayout="around"
           components={{ DayButton: Day, PreviousMonthButton: PreviousMonth, NextMonthButton: NextMonth }}
           formatters={{ formatWeekdayName: (date, _, dates) => dates?.format(date, 'ccc') ?? '' }}

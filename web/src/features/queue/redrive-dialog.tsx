@@ -8,6 +8,7 @@ import type { JobView } from '@vacancy/shared/contract'
 import { type FormEvent, useId, useState } from 'react'
 import { call } from '../../lib/api.ts'
 import { rate } from '../../lib/format.ts'
+import { serverNow } from '../../lib/server-time.ts'
 import { useMe, useWhyNot } from '../../lib/session.ts'
 import { Button } from '../../ui/button.tsx'
 import { Failed, useConfirmLevel } from '../../ui/confirm-dialog.tsx'
@@ -41,7 +42,7 @@ export function RedriveDialog({ topic, selection, onClose }: RedriveProps) {
   const [reason, setReason] = useState('')
   const [outcome, setOutcome] = useState<Outcome>()
   // The plan is about the jobs that are dead now, not about those that fail again meanwhile.
-  const [until] = useState(() => new Date().toISOString())
+  const [until] = useState(() => new Date(serverNow()).toISOString())
   const filter = selection.kind === 'filter' ? selection.filter : undefined
   const counted = useDeadCount(topic, filter)
   const jobs = selection.kind === 'ids' ? selection.ids.length : counted.data?.count

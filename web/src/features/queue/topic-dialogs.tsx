@@ -5,6 +5,7 @@ import { useState } from 'react'
 import { call } from '../../lib/api.ts'
 import { navigate } from '../../lib/navigate.ts'
 import { routes } from '../../lib/routes.ts'
+import { serverNow } from '../../lib/server-time.ts'
 import { ConfirmDialog } from '../../ui/confirm-dialog.tsx'
 import { Checkbox } from '../../ui/field.tsx'
 import { toast } from '../../ui/toast.tsx'
@@ -128,7 +129,7 @@ type DeleteDeadProps = { readonly topic: string; readonly selection: DeadSelecti
 export function DeleteDeadDialog({ topic, selection, onClose }: DeleteDeadProps) {
   const filter = selection.kind === 'filter' ? selection.filter : undefined
   const counted = useDeadCount(topic, filter)
-  const [until] = useState(() => new Date().toISOString())
+  const [until] = useState(() => new Date(serverNow()).toISOString())
   const remove = useQueueChange((reason: string) =>
     call('DELETE /api/v1/queue/topics/{topic}/dead', {
       params: { topic },

@@ -4,6 +4,7 @@ import { useState } from 'react'
 import { call } from '../../lib/api.ts'
 import { duration, NONE } from '../../lib/format.ts'
 import { useLive } from '../../lib/live.ts'
+import { serverNow } from '../../lib/server-time.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { Age } from '../../ui/age.tsx'
 import { Badge } from '../../ui/badge.tsx'
@@ -36,7 +37,7 @@ export function ResolverPage() {
     const id = identityOf(query)
     // Keeps the last reply per identity.
     const others = lookups.filter((one) => identityOf(one.query) !== id)
-    setLookups([{ query, reply, at: new Date().toISOString() }, ...others].slice(0, KEPT))
+    setLookups([{ query, reply, at: new Date(serverNow()).toISOString() }, ...others].slice(0, KEPT))
   }
   return (
     <RegistryFrame id="resolver" ready>

@@ -8,6 +8,7 @@ import { applyAppearance, parseAppearance } from '../../lib/appearance.ts'
 import { setKeysOn } from '../../lib/keys.ts'
 import { restartLive } from '../../lib/live.ts'
 import { routes } from '../../lib/routes.ts'
+import { serverNow } from '../../lib/server-time.ts'
 import { MeContext } from '../../lib/session.ts'
 import { late } from '../../ui/late.tsx'
 import { ErrorState, Skeleton } from '../../ui/panel.tsx'
@@ -100,14 +101,14 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
 
 function IdleWatch({ me }: { me: Me }) {
   const [leftMs, setLeftMs] = useState<number>()
-  const [idleMs] = useState(() => Date.parse(me.endsAt) - lastRequestAt())
+  const [askedAt] = useState(lastRequestAt)
   useEffect(() => {
     const timer = setInterval(() => {
-      const rest = lastRequestAt() + idleMs - Date.now()
+      const rest = Date.parse(me.endsAt) + lastRequestAt() - askedAt - serverNow()
       setLeftMs(rest > 0 && rest < WARN_MS ? rest : undefined)
     }, CHECK_MS)
     return () => clearInterval(timer)
-  }, [idleMs])
+  }, [me.endsAt, askedAt])
   if (leftMs === undefined) return null
   return (
     <Suspense fallback={null}>

@@ -2,6 +2,7 @@
 
 import type { ShardView } from '@vacancy/shared/contract'
 import { call } from '../../lib/api.ts'
+import { serverNow } from '../../lib/server-time.ts'
 import { toast } from '../../ui/toast.tsx'
 import * as copy from './shard-copy.ts'
 
@@ -14,7 +15,7 @@ export function useDownloadDiagnostics(shard: ShardView): () => Promise<void> {
       call('GET /api/v1/shards/{shard}/events', { params, query: { limit: EVENTS } }),
       call('GET /api/v1/shards/{shard}/config', { params }),
     ])
-    const at = new Date().toISOString()
+    const at = new Date(serverNow()).toISOString()
     save(`vacancy-${shard.id}-${at.slice(0, 19).replaceAll(':', '')}.json`, {
       at,
       shard,

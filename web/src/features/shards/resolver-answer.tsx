@@ -6,6 +6,7 @@ import type { NodeView, RouteAnswer } from '@vacancy/shared/contract'
 import clsx from 'clsx'
 import { type ApiProblem, call } from '../../lib/api.ts'
 import { duration } from '../../lib/format.ts'
+import { serverNow } from '../../lib/server-time.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { Age } from '../../ui/age.tsx'
 import { Button } from '../../ui/button.tsx'
@@ -18,7 +19,7 @@ export function ResolverAnswer({ node: { shard, id } }: { readonly node: NodeVie
   const lookup = useMutation<Answer, ApiProblem>({
     mutationFn: async () => ({
       ...(await call('POST /api/v1/registry/resolve', { body: { kind: 'node', shard, id } })),
-      at: new Date().toISOString(),
+      at: new Date(serverNow()).toISOString(),
     }),
   })
   const { data, error } = lookup

@@ -10,6 +10,7 @@ import { isNodeSource } from '../../lib/missing.ts'
 import { ApiProblem } from '../../lib/problem.ts'
 import { whyNoChange } from '../../lib/quorum.ts'
 import { routes } from '../../lib/routes.ts'
+import { serverNow } from '../../lib/server-time.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { Duration } from '../../ui/age.tsx'
 import { Button } from '../../ui/button.tsx'
@@ -166,7 +167,7 @@ function Actions({ shard }: { readonly shard: ShardView }) {
             label: copy.shard.copySummary,
             icon: 'copy',
             onSelect: async () => {
-              const isCopied = await copyText(shardText(shard, new Date().toISOString()))
+              const isCopied = await copyText(shardText(shard, new Date(serverNow()).toISOString()))
               toast({
                 message: isCopied ? copy.shard.summaryCopied : copy.shard.copyBlocked,
                 level: isCopied ? 'ok' : 'warn',

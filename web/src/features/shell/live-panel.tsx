@@ -3,6 +3,7 @@ import { useMoment } from '../../lib/address.tsx'
 import { clock, counted, duration } from '../../lib/format.ts'
 import { type LiveStatus, lastSeenAt, pauseLive, resumeLive, retryLive, useLive } from '../../lib/live.ts'
 import { navigate } from '../../lib/navigate.ts'
+import { serverNow } from '../../lib/server-time.ts'
 import { Age } from '../../ui/age.tsx'
 import { Button } from '../../ui/button.tsx'
 import { useRecordedFrom } from '../past/queries.ts'
@@ -58,7 +59,7 @@ export default function LivePanel({ status, title, onClose }: LivePanelProps) {
       <p className="text-small text-text-3">{copy.livePanel.hint}</p>
       {status.link.state === 'offline' && (
         <p className="text-small text-text-2">
-          {copy.livePanel.disconnectedFor(duration(Date.now() - status.link.since))}
+          {copy.livePanel.disconnectedFor(duration(serverNow() - status.link.since))}
         </p>
       )}
     </div>

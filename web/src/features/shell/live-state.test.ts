@@ -3,7 +3,7 @@ import type { LiveStatus } from '../../lib/live.ts'
 import { chipOf } from './live-state.ts'
 
 const NOW = 1_000_000
-const live: LiveStatus = { link: { state: 'live', seenAt: 0 }, paused: false, waiting: 0 }
+const live: LiveStatus = { link: { state: 'live' }, paused: false, waiting: 0 }
 
 test.each([
   [NOW - 400, 'live', 'Live 0.4 s'],
@@ -31,6 +31,6 @@ test('a pause counts waiting changes, a lost connection comes first', () => {
 })
 
 test('polling and connecting are named', () => {
-  expect(chipOf({ ...live, link: { state: 'polling', seenAt: 0 } }, NOW, NOW).state).toBe('polling')
+  expect(chipOf({ ...live, link: { state: 'polling' } }, NOW, NOW).state).toBe('polling')
   expect(chipOf({ ...live, link: { state: 'connecting' } }, 0, NOW).text).toBe('Connecting')
 })

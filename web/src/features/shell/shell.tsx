@@ -9,6 +9,7 @@ import { listenForKeys, useKey } from '../../lib/keys.ts'
 import { type LiveValue, liveKey, startLive, useLive, useLiveStatus } from '../../lib/live.ts'
 import { createQueries } from '../../lib/queries.ts'
 import { routes } from '../../lib/routes.ts'
+import { learnServerNow } from '../../lib/server-time.ts'
 import { useMe } from '../../lib/session.ts'
 import { Drawer, preloadDialog } from '../../ui/dialog.tsx'
 import { EnvironmentLabel } from '../../ui/environment-label.tsx'
@@ -73,6 +74,8 @@ const NOT_RENDERED = { at: 0, isNarrow: false }
 function startingFrom(first: FirstData | undefined): QueryClient {
   const queries = createQueries()
   if (!first) return queries
+  // Until the live channel tells the time. The server keeps its own.
+  if (typeof window !== 'undefined') learnServerNow(first.at)
   knowMe(queries, JSON.parse(first.me))
   queries.setQueryData(liveKey('summary'), JSON.parse(first.summary))
   return queries

@@ -4,6 +4,7 @@ import type { TokenRole, TokenView } from '@vacancy/shared/contract'
 import { useState } from 'react'
 import { call } from '../../lib/api.ts'
 import { utc } from '../../lib/format.ts'
+import { serverNow } from '../../lib/server-time.ts'
 import { useMe, useWhyNot } from '../../lib/session.ts'
 import { useRoute } from '../../lib/use-route.ts'
 import { Age } from '../../ui/age.tsx'
@@ -190,7 +191,7 @@ function CreateToken({ onClose, onCreated }: CreateTokenProps) {
   const [topics, setTopics] = useState('')
   const isForQueue = QUEUE_ROLES.includes(role)
   const { busy, error, submit } = useSubmit(async () => {
-    const expiresAt = days === '' ? null : new Date(Date.now() + Number(days) * DAY_MS).toISOString()
+    const expiresAt = days === '' ? null : new Date(serverNow() + Number(days) * DAY_MS).toISOString()
     const names = isForQueue ? topics.split(/[\s,]+/).filter((each) => each !== '') : []
     const body = { name: name.trim(), role, expiresAt, topics: names.length === 0 ? null : names }
     const answer = await call('POST /api/v1/tokens', { body })
