@@ -9,6 +9,7 @@
  */
 
 import { LIMITS } from './domain.ts'
+import { textOfLatin1 } from './text.ts'
 
 export const PROPERTY_ID_BYTES = 16
 
@@ -26,7 +27,7 @@ for (let i = 0; i < 16; i++) {
   HEX_VALUES['0123456789abcdef'.charCodeAt(i)] = i
   HEX_VALUES['0123456789ABCDEF'.charCodeAt(i)] = i
 }
-const HEX_PAIRS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
+const HEX_LETTERS = Uint8Array.from('0123456789abcdef', (letter) => letter.charCodeAt(0))
 
 /** The 16 bytes of an id; undefined when the text is neither a UUID of version 1–5 or 7 nor a short id. */
 export function packPropertyId(text: string): Uint8Array | undefined {
@@ -83,64 +84,65 @@ function packUuid(bytes: Uint8Array, start: number, out: Uint8Array, outStart: n
 
 /** Text of the 16 bytes at `start`; UUIDs in lower case. */
 export function unpackPropertyId(bytes: Uint8Array, start: number): string {
-  let text = ''
-  if (bytes[start + SHORT_HEAD] === SHORT_MARK) {
-    for (let i = 0; i < SHORT_HEAD && bytes[start + i] !== 0; i++)
-      text += String.fromCharCode(bytes[start + i] as number)
-    for (let i = SHORT_HEAD + 1; i < PROPERTY_ID_BYTES && bytes[start + i] !== 0; i++) {
-      text += String.fromCharCode(bytes[start + i] as number)
-    }
-    return text
-  }
+  if (bytes[start + SHORT_HEAD] !== SHORT_MARK) return uuidOf(bytes, start)
+  return textOfLatin1(letters, 0, putLetters(bytes, start, 0)) as string
+}
+
+/** The codes of a UUID; reused. */
+const uuidCodes = new Array<number>(UUID_CHARACTERS).fill(HYPHEN)
+
+function uuidOf(bytes: Uint8Array, start: number): string {
+  let at = 0
   for (let i = 0; i < PROPERTY_ID_BYTES; i++) {
-    if (i === 4 || i === 6 || i === 8 || i === 10) text += '-'
-    text += HEX_PAIRS[bytes[start + i] as number] as string
+    if (i === 4 || i === 6 || i === 8 || i === 10) at++
+    const byte = bytes[start + i] as number
+    uuidCodes[at++] = HEX_LETTERS[byte >>> 4] as number
+    uuidCodes[at++] = HEX_LETTERS[byte & 15] as number
   }
-  return text
+  return String.fromCharCode(...uuidCodes)
 }
 
-/** Bytes that hold many packed ids, as text: cutting an id out is quicker than putting it together. */
-export type PackedTexts = {
-  readonly bytes: Uint8Array
-  readonly latin1: string
-  /** '' until a UUID is needed. */
-  hex: string
-}
+/** The letters of short ids, one after the other. */
+let letters = new Uint8Array(PROPERTY_ID_BYTES)
 
-export function packedTextsOf(bytes: Uint8Array): PackedTexts {
-  return { bytes, latin1: textOf(bytes, 'latin1'), hex: '' }
-}
-
-/**
- * As `unpackPropertyId`. V8 copies pieces of less than 13 characters, so that an id does not keep the whole text
- * in memory.
- */
-export function cutPropertyId(texts: PackedTexts, start: number): string {
-  const { bytes, latin1 } = texts
-  if (bytes[start + SHORT_HEAD] !== SHORT_MARK) return cutUuid(texts, start)
-  const tailStart = start + SHORT_HEAD + 1
-  const headEnd = endOfText(bytes, start, tailStart - 1)
-  const tailEnd = endOfText(bytes, tailStart, start + PROPERTY_ID_BYTES)
-  const head = latin1.substring(start, headEnd)
-  return tailEnd === tailStart ? head : head + latin1.substring(tailStart, tailEnd)
-}
-
-function endOfText(bytes: Uint8Array, start: number, end: number): number {
-  let at = start
-  while (at < end && bytes[at] !== 0) at++
+/** @returns the end of the letters */
+function putLetters(bytes: Uint8Array, start: number, to: number): number {
+  let at = to
+  const mark = start + SHORT_HEAD
+  const end = start + PROPERTY_ID_BYTES
+  for (let i = start; i < mark && bytes[i] !== 0; i++) letters[at++] = bytes[i] as number
+  for (let i = mark + 1; i < end && bytes[i] !== 0; i++) letters[at++] = bytes[i] as number
   return at
 }
 
-function cutUuid(texts: PackedTexts, start: number): string {
-  if (texts.hex === '') texts.hex = textOf(texts.bytes, 'hex')
-  const { hex } = texts
-  const at = start * 2
-  const head = `${hex.substring(at, at + 8)}-${hex.substring(at + 8, at + 12)}`
-  const middle = `-${hex.substring(at + 12, at + 16)}-${hex.substring(at + 16, at + 20)}-`
-  return head + middle + hex.substring(at + 20, at + 32)
+/** V8 copies pieces of less than 13 characters. A longer one would keep the whole text in memory. */
+const CUT_CHARACTERS_MAX = 12
+/** Of 4,096 ids; what more of them needed is released. */
+const LETTERS_KEPT_MAX = 65_536
+
+/** The ids that begin `stride` bytes apart: the letters of all short ones become text at once, of which each is a piece. */
+export function unpackPropertyIds(bytes: Uint8Array, start: number, stride: number, count: number): string[] {
+  if (letters.length < count * PROPERTY_ID_BYTES) letters = new Uint8Array(count * PROPERTY_ID_BYTES)
+  const ids = new Array<string>(count).fill('')
+  const ends = new Uint32Array(count)
+  let end = 0
+  for (let i = 0, at = start; i < count; i++, at += stride) {
+    if (bytes[at + SHORT_HEAD] === SHORT_MARK) end = putLetters(bytes, at, end)
+    else ids[i] = uuidOf(bytes, at)
+    ends[i] = end
+  }
+  const text = latin1Of(letters, end)
+  for (let i = 0, at = 0; i < count; i++) {
+    const stop = ends[i] as number
+    if (stop - at > CUT_CHARACTERS_MAX) ids[i] = textOfLatin1(letters, at, stop) as string
+    else if (stop > at) ids[i] = text.substring(at, stop)
+    at = stop
+  }
+  if (letters.length > LETTERS_KEPT_MAX) letters = new Uint8Array(PROPERTY_ID_BYTES)
+  return ids
 }
 
-function textOf({ buffer, byteOffset, byteLength }: Uint8Array, encoding: 'latin1' | 'hex'): string {
+function latin1Of({ buffer }: Uint8Array, end: number): string {
   // biome-ignore lint/style/noRestrictedGlobals: Replies are read by programs of Node, where this is quicker than a TextDecoder.
-  return Buffer.from(buffer, byteOffset, byteLength).toString(encoding)
+  return Buffer.from(buffer, 0, end).toString('latin1')
 }

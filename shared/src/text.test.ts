@@ -3,16 +3,15 @@ import { expect, test } from 'vitest'
 import { compareIds, formatSession, parseId, parseSession } from './ids.ts'
 import { groupDigits, utcText } from './numbers.ts'
 import {
-  cutPropertyId,
   PROPERTY_ID_BYTES,
-  packedTextsOf,
   packPropertyId,
   packPropertyIdInto,
   unpackPropertyId,
+  unpackPropertyIds,
 } from './property-id.ts'
 import { law } from './testing/law.ts'
 import { bytesOfHex, hexOf, replyVectors } from './testing/vectors.ts'
-import { cleanErrorText, cutToBytes, fitErrorText, isUtf8, textFault } from './text.ts'
+import { cleanErrorText, cutToBytes, fitErrorText, isUtf8, textFault, textOfUtf8 } from './text.ts'
 
 const encoder = new TextEncoder()
 
@@ -194,18 +193,31 @@ test('a packed id unpacks to the same text at any offset', () => {
 
     expect(packPropertyIdInto(text, textAt, textAt + id.length, out, packedAt)).toBe(true)
     expect(unpackPropertyId(out, packedAt)).toBe(id)
-    expect(cutPropertyId(packedTextsOf(out), packedAt)).toBe(id)
     expect(out.subarray(packedAt + PROPERTY_ID_BYTES).every((byte) => byte === 0xaa)).toBe(true)
     expect(out.subarray(0, packedAt).every((byte) => byte === 0xaa)).toBe(true)
   })
 })
 
-test('any 16 bytes are the same id one by one and cut out of many', () => {
-  law([fc.uint8Array({ minLength: 16, maxLength: 16 }), fc.boolean()], (bytes, isShort) => {
-    if (isShort) bytes[6] = 0xf0
+test('any packed ids are the same one by one and many at once', () => {
+  const packed = fc.record({ bytes: fc.uint8Array({ minLength: 16, maxLength: 16 }), isShort: fc.boolean() })
+  law([fc.array(packed, { maxLength: 20 }), fc.nat(20)], (ids, gap) => {
+    const stride = PROPERTY_ID_BYTES + gap
+    const all = new Uint8Array(gap + ids.length * stride)
+    for (const [i, { bytes, isShort }] of ids.entries()) {
+      all.set(bytes, gap + i * stride)
+      if (isShort) all[gap + i * stride + 6] = 0xf0
+    }
 
-    expect(cutPropertyId(packedTextsOf(bytes), 0)).toBe(unpackPropertyId(bytes, 0))
+    expect(unpackPropertyIds(all, gap, stride, ids.length)).toEqual(
+      ids.map((_, i) => unpackPropertyId(all, gap + i * stride)),
+    )
   })
+})
+
+test.each(['é', '12345678901234é', 'x'.repeat(63), 'x'.repeat(64), '', '\ufeffa'])('%j survives its bytes', (text) => {
+  const bytes = encoder.encode(`<${text}>`)
+
+  expect(textOfUtf8(bytes, 1, bytes.length - 1)).toBe(text)
 })
 
 test('different ids pack to different bytes', () => {

@@ -61,6 +61,31 @@ export function isUtf8(bytes: Uint8Array, start: number, end: number): boolean {
   return true
 }
 
+/** Per length, reused: the codes of a short text. */
+const CODES = Array.from({ length: 64 }, (_, length) => new Array<number>(length).fill(0))
+
+/**
+ * A few bytes as Latin-1, of which ASCII is a part: much quicker than a TextDecoder.
+ *
+ * @returns undefined for 64 bytes and more
+ */
+export function textOfLatin1(bytes: Uint8Array, start: number, end: number): string | undefined {
+  const codes = CODES[end - start]
+  if (codes === undefined) return undefined
+  for (let i = 0; i < codes.length; i++) codes[i] = bytes[start + i] as number
+  return String.fromCharCode(...codes)
+}
+
+/** Valid UTF-8 as text. */
+export function textOfUtf8(bytes: Uint8Array, start: number, end: number): string {
+  let at = start
+  while (at < end && (bytes[at] as number) < 0x80) at++
+  const ascii = at === end ? textOfLatin1(bytes, start, end) : undefined
+  return ascii ?? decoder.decode(bytes.subarray(start, end))
+}
+
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+
 /** Bytes of foreign text that an error quotes. */
 const QUOTED_BYTES_MAX = 64
 

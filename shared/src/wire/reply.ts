@@ -7,8 +7,8 @@ import { assert } from '../assert.ts'
 import { type CodecList, maskOf, namesOf } from '../codecs.ts'
 import { baseYearOf, formatDay, packDay, parseDay, unpackDay, unpackDayBetween } from '../dates.ts'
 import { VacancyError } from '../errors.ts'
-import { cutPropertyId, PROPERTY_ID_BYTES, packedTextsOf, packPropertyId, unpackPropertyId } from '../property-id.ts'
-import { fitErrorText, isUtf8 } from '../text.ts'
+import { PROPERTY_ID_BYTES, packPropertyId, unpackPropertyId, unpackPropertyIds } from '../property-id.ts'
+import { fitErrorText, isUtf8, textOfUtf8 } from '../text.ts'
 import { COMMANDS, type CommandName, type ReplyKind } from './commands.ts'
 import {
   addBytes,
@@ -443,25 +443,16 @@ const DECODE: { readonly [Kind in ReplyKind]: (from: Cursor, context: ReplyConte
   },
   empty: (from) => takeIndex(from),
   properties: (from) => {
-    const propertyIds = []
-    while (from.fieldsLeft > 0 && !isExtra(from)) propertyIds.push(takePropertyId(from))
-    return { propertyIds, ...takeExplain(from) }
+    const start = from.at + FIELD_HEADER_BYTES
+    let count = 0
+    for (; from.fieldsLeft > 0 && !isExtra(from); count++) takeField(from, TYPE_TEXT, PROPERTY_ID_BYTES)
+    const stride = FIELD_HEADER_BYTES + PROPERTY_ID_BYTES
+    return { propertyIds: unpackPropertyIds(from.bytes, start, stride, count), ...takeExplain(from) }
   },
   stays: (from, context) => {
     takeField(from, TYPE_SMALL, 2)
     const numDays = from.view.getUint16(from.start, true)
-    const texts = packedTextsOf(from.bytes)
-    const properties = []
-    let read: NightReader | undefined
-    while (from.fieldsLeft > 0 && !isExtra(from)) {
-      takeField(from, TYPE_TEXT, PROPERTY_ID_BYTES)
-      const propertyId = cutPropertyId(texts, from.start)
-      takeDaysField(from, numDays)
-      read ??= nightReaderOf(from, context)
-      const days: NightPackage[] = []
-      for (let at = from.start + 2; at < from.at; at += DAY_BYTES) days.push(nightAt(from, at, read))
-      properties.push({ propertyId, days })
-    }
+    const properties = takeHits(from, context, numDays)
     return { numDays, properties, ...takeExplain(from) }
   },
   availability: (from) => {
@@ -557,11 +548,6 @@ function takeTexts(from: Cursor): string[] {
   return texts
 }
 
-function takePropertyId(from: Cursor): string {
-  takeField(from, TYPE_TEXT, PROPERTY_ID_BYTES)
-  return unpackPropertyId(from.bytes, from.start)
-}
-
 /**
  * Vacancy sends plain text; some servers send the packed form here (docs/design/protocol.md#generations-of-clients,
  * row 3).
@@ -599,21 +585,43 @@ function baseYearIn(from: Cursor, { dates, baseYear }: ReplyContext): number {
   return found
 }
 
+/** Checks all hits before any becomes an object: they have the same length. */
+function takeHits(from: Cursor, context: ReplyContext, numDays: number): Results['stays']['properties'] {
+  const first = from.at
+  let reader: NightReader | undefined
+  let count = 0
+  for (; from.fieldsLeft > 0 && !isExtra(from); count++) {
+    takeField(from, TYPE_TEXT, PROPERTY_ID_BYTES)
+    takeDaysField(from, numDays)
+    reader ??= nightReaderOf(from, context)
+  }
+  const hits = new Array<Results['stays']['properties'][number]>(count)
+  if (!reader) return hits
+  const idAt = FIELD_HEADER_BYTES
+  const nightsAt = idAt + PROPERTY_ID_BYTES + FIELD_HEADER_BYTES + 2
+  const stride = nightsAt + numDays * DAY_BYTES
+  const ids = unpackPropertyIds(from.bytes, first + idAt, stride, count)
+  for (let i = 0, at = first; i < count; i++, at += stride) {
+    hits[i] = { propertyId: ids[i] as string, days: nightsFrom(from, reader, at + nightsAt, numDays) }
+  }
+  return hits
+}
+
 /** What the nights of a search reply share. Most hits have the same dates, and few lists of features. */
 type NightReader = {
   readonly codecs: CodecList | undefined
   readonly baseYear: number
   /** By packed date; '' until needed. */
   readonly dates: string[]
-  /** By mask. Hits share them, so they are frozen. */
-  readonly features: Map<number, string[]>
-  mask: number
-  rateFeatures: string[]
+  /** The masks of `lists`, each at its hash. */
+  readonly masks: Uint32Array
+  /** Hits share them, so they are frozen. */
+  readonly lists: string[][]
 }
 
 const PACKED_DATES = 4096
-/** More lists than any data set uses at a time. */
-const FEATURE_LISTS_MAX = 4096
+/** 1,024 lists are more than any data set uses at a time. */
+const LIST_BITS = 10
 const NO_FEATURES: string[] = Object.freeze([]) as unknown as string[]
 
 /** Of the last reply, since the next one probably has the same dates and features. */
@@ -624,41 +632,44 @@ function nightReaderOf(from: Cursor, context: ReplyContext): NightReader {
   const baseYear = baseYearIn(from, context)
   if (!lastReader || lastReader.codecs !== codecs || lastReader.baseYear !== baseYear) {
     const dates = new Array<string>(PACKED_DATES).fill('')
-    lastReader = { codecs, baseYear, dates, features: new Map(), mask: 0, rateFeatures: NO_FEATURES }
+    const lists = new Array<string[]>(1 << LIST_BITS).fill(NO_FEATURES)
+    lastReader = { codecs, baseYear, dates, masks: new Uint32Array(1 << LIST_BITS), lists }
   }
   return lastReader
 }
 
-function nightAt(from: Cursor, at: number, reader: NightReader): NightPackage {
-  const { view, bytes } = from
-  const packed = view.getUint16(at, true)
-  const mask = view.getUint32(at + 7, true)
-  if (mask !== reader.mask) useMask(from, reader, mask)
-  return {
-    date: reader.dates[packed] || dateOf(from, reader, packed),
-    availability: bytes[at + 2] as number,
-    finalPrice: view.getUint32(at + 3, true),
-    rateFeatures: reader.rateFeatures,
+function nightsFrom(from: Cursor, reader: NightReader, start: number, count: number): NightPackage[] {
+  const { view } = from
+  const { dates, masks, lists } = reader
+  // Not by `push`, which makes room for 17.
+  const nights = new Array<NightPackage>(count)
+  for (let i = 0, at = start; i < count; i++, at += DAY_BYTES) {
+    const packed = view.getUint16(at, true)
+    const mask = view.getUint32(at + 7, true)
+    const place = Math.imul(mask, 0x9e37_79b1) >>> (32 - LIST_BITS)
+    nights[i] = {
+      date: dates[packed] || dateOf(from, reader, packed),
+      availability: view.getUint8(at + 2),
+      finalPrice: view.getUint32(at + 3, true),
+      rateFeatures: masks[place] === mask ? (lists[place] as string[]) : listOf(from, reader, mask, place),
+    }
   }
+  return nights
 }
 
 function dateOf(from: Cursor, { dates, baseYear }: NightReader, packed: number): string {
   const day = unpackDay(packed, baseYear)
-  if (day < 0) throw malformed(from.command, `field ${from.id} has a date that does not exist`)
+  if (day < 0) throw malformed(from.command, 'it has a date that does not exist')
   const text = formatDay(day)
   dates[packed] = text
   return text
 }
 
-function useMask(from: Cursor, reader: NightReader, mask: number): void {
-  let names = mask === 0 ? NO_FEATURES : reader.features.get(mask)
-  if (names === undefined) {
-    names = Object.freeze(namesOfMask(from, reader.codecs, mask)) as string[]
-    if (reader.features.size >= FEATURE_LISTS_MAX) reader.features.clear()
-    reader.features.set(mask, names)
-  }
-  reader.mask = mask
-  reader.rateFeatures = names
+function listOf(from: Cursor, { codecs, masks, lists }: NightReader, mask: number, place: number): string[] {
+  const names = Object.freeze(namesOfMask(from, codecs, mask)) as string[]
+  masks[place] = mask
+  lists[place] = names
+  return names
 }
 
 /** The nights of a line are close to its arrival, so that their dates need no base year. */
@@ -712,13 +723,11 @@ function takeExplain(from: Cursor): { explain?: SearchExplained } {
   return { explain }
 }
 
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
-
 function currentText(from: Cursor): string {
   return textAt(from, from.start, from.start + from.length)
 }
 
 function textAt(from: Cursor, start: number, end: number): string {
   if (!isUtf8(from.bytes, start, end)) throw malformed(from.command, 'a text is not valid UTF-8')
-  return decoder.decode(from.bytes.subarray(start, end))
+  return textOfUtf8(from.bytes, start, end)
 }
