@@ -12,7 +12,7 @@ test('a request is decoded as it was encoded', () => {
     ({ command, correlationId, fields }) => {
       const frame = encodeRequest({ command, correlationId, fields })
 
-      expect(new DataView(frame.buffer).getUint32(1, true)).toBe(correlationId)
+      expect(new DataView(frame.buffer, frame.byteOffset).getUint32(1, true)).toBe(correlationId)
       expect(decodeRequest(frame.subarray(FRAME_HEADER_BYTES))).toEqual({ command, fields: { ...fields } })
     },
     1000,
