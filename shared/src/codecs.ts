@@ -95,7 +95,9 @@ export function maskOf(codecs: CodecList, names: Iterable<string>): number | und
 /** The names of a mask, in list order. Undefined when the mask has a bit beyond the list. */
 export function namesOf(codecs: CodecList, mask: number): string[] | undefined {
   if (mask >>> codecs.names.length !== 0) return undefined
-  return codecs.names.filter((_, bit) => ((mask >>> bit) & 1) === 1)
+  const names: string[] = []
+  for (let left = mask; left !== 0; left &= left - 1) names.push(codecs.names[31 - Math.clz32(left & -left)] as string)
+  return names
 }
 
 /** Order of byte strings: negative, 0 or positive. JavaScript's own string order differs above U+FFFF. */

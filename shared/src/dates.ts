@@ -86,8 +86,22 @@ function civil(day: number): number {
   return (year * 16 + month) * 32 + ofMonth
 }
 
+/** Texts of days by their last bits: programs show the same few hundred days. */
+const TEXTS = new Array<string>(1024).fill('')
+const DAYS_OF_TEXTS = new Int32Array(TEXTS.length).fill(-(2 ** 31))
+
 /** `YYYY-MM-DD` of a day number. */
 export function formatDay(day: number): string {
+  if ((day | 0) !== day) return textOfDay(day)
+  const place = day & (TEXTS.length - 1)
+  if (DAYS_OF_TEXTS[place] !== day) {
+    TEXTS[place] = textOfDay(day)
+    DAYS_OF_TEXTS[place] = day
+  }
+  return TEXTS[place] as string
+}
+
+function textOfDay(day: number): string {
   const date = civil(day)
   const year = String(Math.floor(date / 512)).padStart(4, '0')
   const month = String(Math.floor(date / 32) % 16).padStart(2, '0')

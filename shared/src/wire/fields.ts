@@ -299,7 +299,9 @@ export function addU32(writer: FieldWriter, id: number, value: number): void {
 
 export function addU64(writer: FieldWriter, id: number, value: number | bigint): void {
   const at = addField(writer, id, 3, 8)
-  writer.view.setBigUint64(at, BigInt(value), true)
+  if (typeof value === 'bigint') return writer.view.setBigUint64(at, value, true)
+  writer.view.setUint32(at, value, true)
+  writer.view.setUint32(at + 4, Math.floor(value / 2 ** 32), true)
 }
 
 export function addF64(writer: FieldWriter, id: number, value: number): void {
@@ -317,6 +319,6 @@ function makeRoom(writer: FieldWriter, bytes: number): void {
 
 /** A u64 as a number where that is exact, as a bigint beyond 2^53 − 1. */
 export function readU64(view: DataView, at: number): number | bigint {
-  const value = view.getBigUint64(at, true)
-  return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value
+  const high = view.getUint32(at + 4, true)
+  return high < 2 ** 21 ? high * 2 ** 32 + view.getUint32(at, true) : view.getBigUint64(at, true)
 }

@@ -509,7 +509,7 @@ function stateAt(from: Cursor, at: number): StayState {
 }
 
 function deadlineAt(from: Cursor, at: number): { deadlineMs?: number } {
-  const deadlineMs = Number(from.view.getBigUint64(at, true))
+  const deadlineMs = Number(readU64(from.view, at))
   return deadlineMs === 0 ? {} : { deadlineMs }
 }
 
@@ -533,7 +533,7 @@ function takeStayEntry(from: Cursor): StayEntry {
     state: stateAt(from, start + 16),
     ...deadlineAt(from, start + 17),
     index: readU64(view, start + 25),
-    timeMs: Number(view.getBigUint64(start + 33, true)),
+    timeMs: Number(readU64(view, start + 33)),
     source: textAt(from, start + ENTRY_HEAD_BYTES, sourceEnd),
     lines,
   }

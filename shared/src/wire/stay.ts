@@ -8,7 +8,7 @@ import { formatDay, parseDay, parseDayBytes } from '../dates.ts'
 import { LIMITS } from '../domain.ts'
 import { VacancyError } from '../errors.ts'
 import { suggestion } from '../names.ts'
-import { isUtf8 } from '../text.ts'
+import { isUtf8, textOfUtf8 } from '../text.ts'
 
 /** The same rooms on consecutive nights. */
 export type StayLine = {
@@ -78,7 +78,6 @@ export function scanStayLine(line: StayLineScan, bytes: Uint8Array, start: numbe
 }
 
 const encoder = new TextEncoder()
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /**
  * @param line number of the line, for the error
@@ -130,14 +129,10 @@ export function decodeStayLines(bytes: Uint8Array, start: number, end: number): 
     if (end - at > LIMITS.stayLinesMax * LINE_BYTES_MAX || !scanStayLine(scan, bytes, at, end)) return undefined
     const { idStart, idEnd, roomTypeStart, roomTypeEnd, arrival, nights, rooms, flags } = scan
     if (arrival < 0 || !isUtf8(bytes, idStart, idEnd) || !isUtf8(bytes, roomTypeStart, roomTypeEnd)) return undefined
-    lines.push({
-      propertyId: decoder.decode(bytes.subarray(idStart, idEnd)),
-      roomType: decoder.decode(bytes.subarray(roomTypeStart, roomTypeEnd)),
-      arrival: formatDay(arrival),
-      nights,
-      rooms,
-      ...((flags & LINE_FLAGS.uncounted) !== 0 ? { uncounted: true } : {}),
-    })
+    const propertyId = textOfUtf8(bytes, idStart, idEnd)
+    const roomType = textOfUtf8(bytes, roomTypeStart, roomTypeEnd)
+    const line = { propertyId, roomType, arrival: formatDay(arrival), nights, rooms }
+    lines.push((flags & LINE_FLAGS.uncounted) === 0 ? line : { ...line, uncounted: true })
   }
   return lines
 }
