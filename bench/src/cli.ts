@@ -1,6 +1,7 @@
 /** The door of the bench workspace. */
 import { runCommands } from '@vacancy/shared/node'
 import { compareCommand } from './compare.ts'
+import { decodeCommand } from './decode.ts'
 import { fabricCommand } from './fabric/fabric.ts'
 import { failoverCommand } from './failover.ts'
 import { queueCommand } from './queue/queue.ts'
@@ -24,6 +25,7 @@ await runCommands(
     sampleCommand,
     failoverCommand,
     compareCommand,
+    decodeCommand,
     whyNotCommand,
     queueCommand,
     fabricCommand,
