@@ -343,6 +343,27 @@ test.each([
   expect(decodeReply('BOOKSTAY', booked, { codecs })).toEqual({ ok: true, result: stay })
 })
 
+test('nights are those of the request, whatever the request and the reply before', () => {
+  const dates = ['']
+  const packed = (date: string, baseYear: number) => {
+    const days = [{ date, availability: 1, finalPrice: 1, rateFeatures: [] }]
+    const search = { numDays: 1, properties: [{ propertyId: 'p', days }] }
+    return encodeReply('SEARCHAVAIL', 1, search, { baseYear, codecs }).subarray(FRAME_HEADER_BYTES)
+  }
+
+  for (const [date, baseYear] of [
+    ['2026-03-01', 2026],
+    ['2027-03-01', 2027],
+    ['2027-03-01', 2026],
+    ['2027-03-02', 2026],
+  ] as const) {
+    dates[0] = date
+    const reply = decodeReply('SEARCHAVAIL', packed(date, baseYear), { dates, codecs })
+
+    expect(reply.ok && reply.result.properties[0]?.days[0]?.date).toBe(date)
+  }
+})
+
 test('a night that was not requested makes a reply malformed, not another date', () => {
   const day = { date: '2026-03-01', availability: 1, finalPrice: 1, rateFeatures: [] }
   const payload = payloadOf('SEARCHAVAIL', { numDays: 1, properties: [{ propertyId: 'p', days: [day] }] })

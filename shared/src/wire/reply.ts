@@ -569,13 +569,11 @@ function takeDaysField(from: Cursor, wanted: number): void {
 }
 
 /** Base year of the reply, whose first days are those of the current field. */
-function baseYearIn(from: Cursor, { dates, baseYear }: ReplyContext): number {
+function baseYearIn(from: Cursor, packed: readonly number[], { dates, baseYear }: ReplyContext): number {
   if (dates === undefined) {
     assert(baseYear !== undefined, 'packed dates are read with the request, or with their base year')
     return baseYear
   }
-  const packed = []
-  for (let at = from.start + 2; at < from.at; at += DAY_BYTES) packed.push(from.view.getUint16(at, true))
   const found = baseYearOf(
     packed,
     dates.map((date) => parseDay(date.trim()) ?? -1),
@@ -611,6 +609,9 @@ function takeHits(from: Cursor, context: ReplyContext, numDays: number): Results
 type NightReader = {
   readonly codecs: CodecList | undefined
   readonly baseYear: number
+  /** Nights of the last request, and the first packed ones of its reply: the same ones have the same base year. */
+  asked: readonly string[] | undefined
+  packed: readonly number[]
   /** By packed date; '' until needed. */
   readonly dates: string[]
   /** The masks of `lists`, each at its hash. */
@@ -628,14 +629,34 @@ const NO_FEATURES: string[] = Object.freeze([]) as unknown as string[]
 let lastReader: NightReader | undefined
 
 function nightReaderOf(from: Cursor, context: ReplyContext): NightReader {
-  const { codecs } = context
-  const baseYear = baseYearIn(from, context)
+  const { codecs, dates: asked } = context
+  if (lastReader && lastReader.codecs === codecs && isLikeLast(lastReader, from, asked)) return lastReader
+  const packed = packedDatesOf(from)
+  const baseYear = baseYearIn(from, packed, context)
   if (!lastReader || lastReader.codecs !== codecs || lastReader.baseYear !== baseYear) {
     const dates = new Array<string>(PACKED_DATES).fill('')
     const lists = new Array<string[]>(1 << LIST_BITS).fill(NO_FEATURES)
-    lastReader = { codecs, baseYear, dates, masks: new Uint32Array(1 << LIST_BITS), lists }
+    lastReader = { codecs, baseYear, asked: undefined, packed, dates, masks: new Uint32Array(1 << LIST_BITS), lists }
   }
+  lastReader.asked = asked && [...asked]
+  lastReader.packed = packed
   return lastReader
+}
+
+function isLikeLast({ asked, packed }: NightReader, { view, start }: Cursor, dates: ReplyContext['dates']): boolean {
+  if (!asked || !dates || asked.length !== dates.length) return false
+  for (let i = 0; i < dates.length; i++) if (dates[i] !== asked[i]) return false
+  if (view.getUint16(start, true) !== packed.length) return false
+  for (let i = 0; i < packed.length; i++) {
+    if (view.getUint16(start + 2 + i * DAY_BYTES, true) !== packed[i]) return false
+  }
+  return true
+}
+
+function packedDatesOf(from: Cursor): number[] {
+  const packed = []
+  for (let at = from.start + 2; at < from.at; at += DAY_BYTES) packed.push(from.view.getUint16(at, true))
+  return packed
 }
 
 function nightsFrom(from: Cursor, reader: NightReader, start: number, count: number): NightPackage[] {
