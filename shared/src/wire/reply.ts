@@ -583,26 +583,49 @@ function baseYearIn(from: Cursor, packed: readonly number[], { dates, baseYear }
   return found
 }
 
+const HIT_ID_AT = FIELD_HEADER_BYTES
+const HIT_DAYS_AT = HIT_ID_AT + PROPERTY_ID_BYTES
+const HIT_NIGHTS_AT = HIT_DAYS_AT + FIELD_HEADER_BYTES + 2
+
 /** Checks all hits before any becomes an object: they have the same length. */
 function takeHits(from: Cursor, context: ReplyContext, numDays: number): Results['stays']['properties'] {
   const first = from.at
+  const stride = HIT_NIGHTS_AT + numDays * DAY_BYTES
   let reader: NightReader | undefined
   let count = 0
   for (; from.fieldsLeft > 0 && !isExtra(from); count++) {
+    if (reader && isHit(from, stride, numDays)) {
+      from.at += stride
+      from.fieldsLeft -= 2
+      from.taken += 2
+      continue
+    }
     takeField(from, TYPE_TEXT, PROPERTY_ID_BYTES)
     takeDaysField(from, numDays)
     reader ??= nightReaderOf(from, context)
   }
   const hits = new Array<Results['stays']['properties'][number]>(count)
   if (!reader) return hits
-  const idAt = FIELD_HEADER_BYTES
-  const nightsAt = idAt + PROPERTY_ID_BYTES + FIELD_HEADER_BYTES + 2
-  const stride = nightsAt + numDays * DAY_BYTES
-  const ids = unpackPropertyIds(from.bytes, first + idAt, stride, count)
+  const ids = unpackPropertyIds(from.bytes, first + HIT_ID_AT, stride, count)
   for (let i = 0, at = first; i < count; i++, at += stride) {
-    hits[i] = { propertyId: ids[i] as string, days: nightsFrom(from, reader, at + nightsAt, numDays) }
+    hits[i] = { propertyId: ids[i] as string, days: nightsFrom(from, reader, at + HIT_NIGHTS_AT, numDays) }
   }
   return hits
+}
+
+/** Whether the next two fields are a hit; quicker than to take them, which says what is wrong with them. */
+function isHit({ view, at, taken, fieldsLeft }: Cursor, stride: number, numDays: number): boolean {
+  if (fieldsLeft < 2 || view.byteLength - at < stride) return false
+  const daysAt = at + HIT_DAYS_AT
+  return (
+    view.getUint16(at, true) === taken + 1 &&
+    view.getUint8(at + 2) === TYPE_TEXT &&
+    view.getUint32(at + 3, true) === PROPERTY_ID_BYTES &&
+    view.getUint16(daysAt, true) === taken + 2 &&
+    view.getUint8(daysAt + 2) === TYPE_DAYS &&
+    view.getUint32(daysAt + 3, true) === 2 + numDays * DAY_BYTES &&
+    view.getUint16(daysAt + FIELD_HEADER_BYTES, true) === numDays
+  )
 }
 
 /** What the nights of a search reply share. Most hits have the same dates, and few lists of features. */
