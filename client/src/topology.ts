@@ -148,19 +148,21 @@ function pause(topology: Topology): void {
 function nodeForRead(topology: Topology, prefersLeader: boolean): ShardNode | undefined {
   const { leader, nodes, readsFrom } = topology
   const nowMs = topology.world.clock.monotonicMs()
-  const open = nodes.filter(isOpen)
-  const usable = open.filter(({ staleUntilMs, ejectedUntilMs }) => staleUntilMs <= nowMs && ejectedUntilMs <= nowMs)
+  const isUsable = (node: ShardNode) => isOpen(node) && node.staleUntilMs <= nowMs && node.ejectedUntilMs <= nowMs
   const wantsLeader = prefersLeader || readsFrom === 'leader'
-  if (wantsLeader && leader && usable.includes(leader)) return leader
-  const preferred = readsFrom === 'any' ? usable : usable.filter((node) => node !== leader)
-  return lessBusy(topology, [preferred, usable, open].find((some) => some.length > 0) ?? [])
+  if (wantsLeader && leader && isUsable(leader)) return leader
+  const preferred = nodes.filter((node) => (readsFrom === 'any' || node !== leader) && isUsable(node))
+  if (preferred.length > 0) return lessBusy(topology, preferred)
+  const usable = nodes.filter(isUsable)
+  return lessBusy(topology, usable.length > 0 ? usable : nodes.filter(isOpen))
 }
 
 /** The less busy of two chosen at random: if all clients chose the idlest node, they would all choose the same one. */
 function lessBusy({ world }: Topology, nodes: readonly ShardNode[]): ShardNode | undefined {
-  const first = nodes[Math.floor(world.random() * nodes.length)]
-  const others = nodes.filter((node) => node !== first)
-  const second = others[Math.floor(world.random() * others.length)]
+  const place = Math.floor(world.random() * nodes.length)
+  const other = Math.floor(world.random() * (nodes.length - 1))
+  const first = nodes[place]
+  const second = nodes[other < place ? other : other + 1]
   return first && second && inFlight(second) < inFlight(first) ? second : first
 }
 
