@@ -25,9 +25,10 @@ const SEARCH_DELAY_MS_MAX = 80
 /** About the duration of an election after the leader was cut off. */
 const SEARCH_ROUNDS_FAST = 60
 const RECONNECT_DELAY_MS_MIN = 100
-const RECONNECT_DELAY_MS_MAX = 5000
+/** Less than the deadline of a call, and than the grace in which a queue keeps the deliveries of a consumer. */
+const RECONNECT_DELAY_MS_MAX = 1_000
 /** A connection that lived this long was healthy: the next loss starts again with the shortest delay. */
-export const GOOD_CONNECTION_MS = RECONNECT_DELAY_MS_MAX
+export const GOOD_CONNECTION_MS = 5_000
 
 /**
  * Whether to retry the call. An unknown outcome is retried until the deadline: while leaders and routers fail one after

@@ -223,6 +223,7 @@ function policyOf(options: BridgingOptions, built: () => Bridge): Policy {
   return {
     forwardsEnvelopes: false,
     servesRouters: true,
+    sendsRoutersBack: false,
     takesBareFrames: true,
     isWrite: isWriteCommand,
     laneKey: () => '',
@@ -231,7 +232,7 @@ function policyOf(options: BridgingOptions, built: () => Bridge): Policy {
     route(_segment, isWrite) {
       const bridge = built()
       if (!bridge.hasTopology) return { code: 503 }
-      return { hops: isWrite ? bridge.writeHops : readHops(bridge), mayWait: true }
+      return { hops: isWrite ? bridge.writeHops : readHops(bridge) }
     },
     noteFailure(hop, failure, isWrite) {
       const bridge = built()

@@ -24,6 +24,8 @@ export type Tried = {
   readonly isOurs: boolean
   /** Tries so far. */
   readonly tries: number
+  /** From the last try to its failure: how long the hop looked for a way. */
+  readonly tookMs: number
   readonly leftMs: number
 }
 
@@ -63,6 +65,8 @@ export function afterFailure(failure: Failure, tried: Tried): Verdict {
       return tried.isWrite ? NOT_SERVED : AGAIN
     case 503:
       if (tried.isWrite && !tried.isOurs) return PASS
+      // The next refusal would take as long, and the deadline would leave the write in doubt before it.
+      if (tried.isWrite && tried.tookMs > tried.leftMs) return PASS
       return tried.tries === 1 ? AGAIN : LATER
     case 429:
     case 500:
@@ -85,6 +89,15 @@ export function creditAfterRead(credit: number): number {
 /** Whether a request that waits for its reply may be sent to a second hop as well: a read, once, within the credit. */
 export function mayHedge(sent: Pick<Tried, 'isWrite' | 'tries' | 'leftMs'>, credit: number): boolean {
   return !sent.isWrite && sent.tries === 1 && sent.leftMs >= SENDABLE_MS && credit >= HEDGE_COST
+}
+
+/** A hop that said that the route is wrong gets the next request after this time. */
+const LATER_MS = 25
+const SOON_TRIES = TRIES_MAX / 2
+
+/** The pause before a try on changed routes: the first half of the tries come fast, the others last to the deadline. */
+export function laterMs(tries: number, limitMs: number): number {
+  return tries <= SOON_TRIES ? LATER_MS : Math.max(LATER_MS, limitMs / (TRIES_MAX - SOON_TRIES))
 }
 
 /** What a choice needs to know of a hop. */
@@ -132,10 +145,11 @@ export function nextEjectMs(beforeMs: number): number {
 }
 
 const RETRY_MS_MIN = 100
-const RETRY_MS_MAX = 5_000
+/** A hop that came back is used within this time, so that a request can wait for it. */
+const RETRY_MS_MAX = 500
 const JITTER = 0.2
 
-/** The wait before attempt `attempt` (1 = the first repetition): 100 ms doubling to 5 s, ± 20 %. */
+/** The wait before attempt `attempt` (1 = the first repetition): 100 ms doubling to 0.5 s, ± 20 %. */
 export function retryWaitMs(attempt: number, random: number): number {
   const base = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(attempt - 1, 16))
   return base * (1 - JITTER + 2 * JITTER * random)

@@ -1,8 +1,8 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { createLogger } from '@vacancy/shared/node'
-import { encodeError, encodeReply, encodeRequest, readU32 } from '@vacancy/shared/wire'
+import { encodeError, encodeReply, encodeRequest, FRAME_HEADER_BYTES, readU32 } from '@vacancy/shared/wire'
 import { afterEach, describe, expect, it, test } from 'vitest'
-import { createForwarder, drain, type Forwarder, type Policy } from './forwarder.ts'
+import { acceptClient, createForwarder, drain, type Forwarder, type Policy } from './forwarder.ts'
 import { codeOfReply, createFrameReader, readFrames } from './frames.ts'
 import { closePool, setHops } from './hops.ts'
 import {
@@ -17,8 +17,9 @@ import {
   writeSent,
 } from './lanes.ts'
 import { listenForClients } from './listen.ts'
-import type { Hop } from './state.ts'
-import { systemWorld } from './world.ts'
+import type { Hop, PoolSettings } from './state.ts'
+import { STATUS_SEGMENT } from './status.ts'
+import { systemWorld, type Wire, type World } from './world.ts'
 
 const LIMITS = {
   frameBytesMax: 16_384,
@@ -77,40 +78,44 @@ async function startNode(behave: Behaviour): Promise<number> {
 
 const WRITES = new Set(['DECROOMAVL', 'INCROOMAVL'])
 
+const POLICY: Omit<Policy, 'route'> = {
+  forwardsEnvelopes: false,
+  servesRouters: false,
+  sendsRoutersBack: false,
+  takesBareFrames: true,
+  isWrite: (command) => WRITES.has(command),
+  laneKey: () => '',
+  localReply: () => undefined,
+  noteFailure: () => {},
+  login: () => 'client',
+}
+
+const POOL: PoolSettings = {
+  peer: 'node',
+  linksPerHop: 2,
+  frameBytesMax: 16 << 20,
+  queuedBytesMax: 1 << 20,
+  keepaliveMs: 0,
+  greetingMs: 1000,
+  token: () => undefined,
+  statusFault: () => '',
+  resolve: () => Promise.reject(new Error('not used')),
+  resolveAgain: () => {},
+}
+
 /** A forwarder before nodes: writes to the first, reads to the others. */
 async function startBridge(
   ports: readonly number[],
   { hedgeAfterMs = 0, deadlineMs = LIMITS.deadlineMs } = {},
 ): Promise<{ port: number; forwarder: Forwarder }> {
   const hops = (): Hop[] => [...forwarder.pool.hops.values()]
-  const policy: Policy = {
-    forwardsEnvelopes: false,
-    servesRouters: false,
-    takesBareFrames: true,
-    isWrite: (command) => WRITES.has(command),
-    laneKey: () => '',
-    localReply: () => undefined,
-    route: (_segment, isWrite) => ({ hops: isWrite ? hops().slice(0, 1) : hops().slice(1), mayWait: isWrite }),
-    noteFailure: () => {},
-    login: () => 'client',
-    hedgeAfterMs,
-  }
+  const route: Policy['route'] = (_segment, isWrite) => ({ hops: isWrite ? hops().slice(0, 1) : hops().slice(1) })
+  const policy = { ...POLICY, route, hedgeAfterMs }
   const forwarder = createForwarder({
     world: systemWorld({ connectMs: 1000, tls: undefined }),
     policy,
     limits: { ...LIMITS, deadlineMs },
-    pool: {
-      peer: 'node',
-      linksPerHop: 2,
-      frameBytesMax: 16 << 20,
-      queuedBytesMax: 1 << 20,
-      keepaliveMs: 0,
-      greetingMs: 1000,
-      token: () => undefined,
-      statusFault: () => '',
-      resolve: () => Promise.reject(new Error('not used')),
-      resolveAgain: () => {},
-    },
+    pool: POOL,
     requireLogin: false,
     onEnd: () => {},
     onHopChange: () => {},
@@ -346,6 +351,162 @@ describe('forwarding to nodes', () => {
     expect(client.replies.get(77)?.toString('latin1')).toContain('VALIDATION_ERROR: frame of 20009 bytes exceeds 16384')
     expect(client.replies.get(3)).toEqual(exists(3))
   })
+})
+
+/** The whole frames of one write. */
+function framesIn(bytes: Uint8Array): { readonly id: number; readonly frame: Buffer }[] {
+  const frames = []
+  for (let at = 0, next = 0; at < bytes.length; at = next) {
+    next = at + FRAME_HEADER_BYTES + readU32(bytes, at + 5)
+    frames.push({ id: readU32(bytes, at + 1), frame: Buffer.from(bytes.subarray(at, next)) })
+  }
+  return frames
+}
+
+/** A forwarder before one node, in simulated time. The node is away until `isUp`, and answers as `behave` says. */
+function simulate({ sendsRoutersBack = false } = {}) {
+  let nowMs = 0
+  let timers: { readonly atMs: number; readonly run: () => void }[] = []
+  const after = (ms: number, run: () => void) => {
+    const timer = { atMs: nowMs + ms, run }
+    timers.push(timer)
+    return () => {
+      timers = timers.filter((other) => other !== timer)
+    }
+  }
+  const node = {
+    isUp: false,
+    received: 0,
+    behave: (id: number): { frame: Buffer; afterMs: number } => ({ frame: exists(id), afterMs: 1 }),
+  }
+  const quiet = { pause() {}, resume() {}, destroy() {}, destroySoon() {}, writableLength: 0 }
+  const world: World = {
+    nowMs: () => nowMs,
+    random: () => 0.5,
+    after,
+    atTurnEnd: (run) => after(0, run),
+    connect(_address, events) {
+      const { isUp } = node
+      after(1, () => (isUp ? events.opened() : events.closed('refused')))
+      return {
+        ...quiet,
+        write(bytes) {
+          for (const { id } of framesIn(bytes)) {
+            node.received++
+            const { frame, afterMs } = node.behave(id)
+            after(afterMs, () => events.data(frame))
+          }
+          return true
+        },
+      }
+    },
+  }
+  const hops = () => ({ hops: [...forwarder.pool.hops.values()] })
+  const forwarder = createForwarder({
+    ...{ world, limits: { ...LIMITS, deadlineMs: DEADLINE_MS }, requireLogin: false },
+    ...{ policy: { ...POLICY, sendsRoutersBack, route: hops }, pool: POOL, onEnd: () => {}, onHopChange: () => {} },
+  })
+  const wanted = new Map([['n1', { host: 'n1', port: 1 }]])
+  setHops(forwarder.pool, wanted)
+  const codes = new Map<number, string>()
+  const wire: Wire = {
+    ...quiet,
+    write(bytes) {
+      for (const { id, frame } of framesIn(bytes)) codes.set(id, `${codeIn(frame) || 'ok'} at ${Math.round(nowMs)}`)
+      return true
+    },
+  }
+  return {
+    node,
+    codes,
+    forwarder,
+    send: (frames: Uint8Array) => acceptClient(forwarder, wire, 'client').data(Buffer.from(frames)),
+    /** The routes are read again, and name the same node. */
+    news: () => setHops(forwarder.pool, wanted),
+    run(ms: number) {
+      const endMs = nowMs + ms
+      for (;;) {
+        const [next] = timers.filter(({ atMs }) => atMs <= endMs).sort((a, b) => a.atMs - b.atMs)
+        if (next === undefined) break
+        timers = timers.filter((other) => other !== next)
+        nowMs = Math.max(nowMs, next.atMs)
+        next.run()
+      }
+      nowMs = endMs
+    },
+  }
+}
+
+const DEADLINE_MS = 1_600
+const AWAY_MS = 300_000
+const STATUS = encodeRequest({
+  command: 'GETCODECS',
+  correlationId: 9,
+  fields: {},
+  envelope: { segment: STATUS_SEGMENT, write: false },
+})
+
+describe('a hop that is away', () => {
+  it('is used within 0.6 s of its return, however long it was away, and requests wait for it', () => {
+    const { node, codes, send, run } = simulate()
+    run(AWAY_MS)
+    send(Buffer.concat([read(1), write(2)]))
+    run(900)
+    node.isUp = true
+    run(600)
+    expect([codes.get(1), codes.get(2)]).toEqual([1, 2].map(() => expect.stringContaining('ok')))
+  })
+
+  it('is tried at once when the routes are read again', () => {
+    const { node, codes, send, run, news } = simulate()
+    run(AWAY_MS)
+    node.isUp = true
+    send(read(1))
+    news()
+    run(10)
+    expect(codes.get(1)).toBe(`ok at ${AWAY_MS + 2}`)
+  })
+
+  it('leaves requests with 503, at their deadline and not before', () => {
+    const { codes, send, run } = simulate()
+    run(AWAY_MS)
+    send(Buffer.concat([read(1), write(2)]))
+    run(DEADLINE_MS - 1)
+    expect(codes.size).toBe(0)
+    run(20)
+    expect([...codes.values()]).toEqual([1, 2].map(() => `503 at ${AWAY_MS + DEADLINE_MS}`))
+  })
+
+  it('has a zone router send a router of this project back at once, which may know another way', () => {
+    const { codes, send, run } = simulate({ sendsRoutersBack: true })
+    run(AWAY_MS)
+    send(Buffer.concat([STATUS, write(1)]))
+    run(1)
+    expect(codes.get(1)).toBe(`503 at ${AWAY_MS}`)
+  })
+})
+
+test('a write that a hop refuses after most of its time is answered 503 and not left in doubt', () => {
+  const { node, codes, send, run } = simulate()
+  node.isUp = true
+  node.behave = (id) => ({ frame: refusal(id, '503'), afterMs: 1_400 })
+  run(1_000)
+  send(write(1))
+  run(2 * DEADLINE_MS)
+  expect([codes.get(1), node.received]).toEqual(['503 at 2400', 1])
+})
+
+test('a write that hops refuse at once is sent again until its deadline', () => {
+  const { node, codes, send, run } = simulate()
+  node.isUp = true
+  node.behave = (id) => ({ frame: refusal(id, '503'), afterMs: 1 })
+  run(1_000)
+  send(write(1))
+  run(DEADLINE_MS - 150)
+  expect(codes.size).toBe(0)
+  node.behave = (id) => ({ frame: done(id, 4), afterMs: 1 })
+  run(150)
+  expect(codes.get(1)).toContain('ok')
 })
 
 type Entry = LaneEntry<string, string>

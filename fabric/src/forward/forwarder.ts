@@ -15,6 +15,7 @@ import {
   creditAfterRead,
   type Failure,
   HEDGE_COST,
+  laterMs,
   mayHedge,
   SENDABLE_MS,
 } from './decide.ts'
@@ -33,16 +34,11 @@ import {
 } from './lanes.ts'
 import { addBytes, clearOutbox, flushOutbox, type Outbox, queuedBytes } from './outbox.ts'
 import type { Hop, HopPool, Inbound, InboundLimits, Link, PoolSettings, Request } from './state.ts'
+import { STATUS_SEGMENT } from './status.ts'
 import type { Wire, World } from './world.ts'
 
-/** Where a request goes. */
-export type Route =
-  | { readonly code: Code }
-  | {
-      readonly hops: readonly Hop[]
-      /** Without an open hop the request waits for one until its deadline; else it is answered 503. */
-      readonly mayWait: boolean
-    }
+/** Where a request goes. Without an open hop it waits for one until its deadline. */
+export type Route = { readonly code: Code } | { readonly hops: readonly Hop[] }
 
 /** What makes a component a router or a bridge. */
 export type Policy = {
@@ -53,6 +49,8 @@ export type Policy = {
    * existing component promise nothing, so they are not passed on here.
    */
   readonly servesRouters: boolean
+  /** A router of this project gets 503 at once where no hop is open: it waits itself, and knows other ways. */
+  readonly sendsRoutersBack: boolean
   /** A frame without an envelope is a request here. */
   readonly takesBareFrames: boolean
   isWrite(command: string, flag: boolean): boolean
@@ -135,8 +133,8 @@ const LONG_FACTOR = 10
 const LONG_COMMAND = 'DELSEGMENT'
 /** Interval of checks while there are deadlines or held requests. */
 const TICK_MS = 20
-/** A hop that said that the route is wrong gets the next request after this time. */
-const LATER_MS = 25
+/** Requests beyond this share of those in flight do not wait for a hop: others need the room. */
+const HELD_SHARE = 1 / 2
 const WATCH_MS = 1_000
 /** A stopping component answers what arrives within this time: clients cannot know of the stop before. */
 const LINGER_MS = 100
@@ -325,6 +323,7 @@ function onFrame(
   if (!hasEnvelope && !policy.takesBareFrames) {
     return refuse(forwarder, inbound, id, 'VALIDATION_ERROR: a router needs the segment, in an envelope')
   }
+  if (segment === STATUS_SEGMENT) inbound.isRouter = true
   const local = policy.localReply(segment, command, id)
   if (local !== undefined) return answer(forwarder, inbound, local)
   if (forwarder.isDraining) return refuse(forwarder, inbound, id, '503')
@@ -347,6 +346,7 @@ function onFrame(
     state: 'held',
     tries: 0,
     notBeforeMs: 0,
+    sentMs: 0,
     link: undefined,
     linkId: 0,
     hedge: undefined,
@@ -451,11 +451,17 @@ function attempt(forwarder: Forwarder, request: Request): boolean {
   const route = policy.route(request.segment, request.isWrite)
   if ('code' in route) return answerCode(forwarder, request, route.code)
   const link = linkFor(forwarder, request, route.hops, nowMs)
-  if (link !== undefined) return send(forwarder, request, link)
+  if (link !== undefined) return send(forwarder, request, link, nowMs)
   if (route.hops.some(isCongested)) return answerCode(forwarder, request, 429)
   const isPinned = request.lane !== undefined && pinnedVia(request.lane) !== undefined
-  if (isPinned || route.mayWait || route.hops.some(isHopeful)) return hold(forwarder, request)
+  if (isPinned || mayWait(forwarder, request) || route.hops.some(isHopeful)) return hold(forwarder, request)
   return answerCode(forwarder, request, 503)
+}
+
+/** Whether the request waits here for a hop that can be reached. */
+function mayWait({ policy, held, limits }: Forwarder, request: Request): boolean {
+  if (request.inbound.isRouter && policy.sendsRoutersBack) return false
+  return held.has(request) || held.size < limits.totalInFlightMax * HELD_SHARE
 }
 
 function linkFor(forwarder: Forwarder, request: Request, hops: readonly Hop[], nowMs: number): Link | undefined {
@@ -478,11 +484,12 @@ function isCongested(hop: Hop): boolean {
   return hop.kind !== 'foreign' && hop.links.some((link) => link.state === 'open' && isFull(link))
 }
 
-function send(forwarder: Forwarder, request: Request, link: Link): true {
+function send(forwarder: Forwarder, request: Request, link: Link, nowMs: number): true {
   const { policy, counters, held } = forwarder
   held.delete(request)
   sendOver(link, request, policy.forwardsEnvelopes ? 0 : request.inner)
   request.state = 'sent'
+  request.sentMs = nowMs
   if (request.tries > 0) counters.retries++
   else if (!request.isWrite) forwarder.hedgeCredit = creditAfterRead(forwarder.hedgeCredit)
   request.tries++
@@ -528,6 +535,8 @@ function failed(forwarder: Forwarder, request: Request, hop: Hop, failure: Failu
   policy.noteFailure(hop, failure, request.isWrite)
   const isOurs = hop.kind === 'ours' || hop.kind === 'node'
   const code = failure.how === 'refused' ? failure.code : 0
+  const nowMs = world.nowMs()
+  const limitMs = request.deadlineMs - request.receivedMs
   const verdict =
     request.entry?.isOvertaken === true
       ? PASS
@@ -536,7 +545,8 @@ function failed(forwarder: Forwarder, request: Request, hop: Hop, failure: Failu
           isRepeatable: request.isWrite && hasRequestKey(request.frame, request.inner, request.frame.length),
           isOurs,
           tries: request.tries,
-          leftMs: request.deadlineMs - world.nowMs(),
+          tookMs: nowMs - request.sentMs,
+          leftMs: request.deadlineMs - nowMs,
         })
   if (code === 404 && isOurs && !request.wasRechecked && policy.recheck && request.entry?.isOvertaken !== true) {
     return recheck(forwarder, request, hop, policy.recheck)
@@ -549,7 +559,7 @@ function failed(forwarder: Forwarder, request: Request, hop: Hop, failure: Failu
       return
     default:
       if (code === 308) counters.redirects++
-      tryAgain(forwarder, request, verdict.do === 'later' ? world.nowMs() + LATER_MS : 0)
+      tryAgain(forwarder, request, verdict.do === 'later' ? nowMs + laterMs(request.tries, limitMs) : 0)
   }
 }
 

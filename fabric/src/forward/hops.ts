@@ -1,7 +1,7 @@
 /**
  * Hops: the components or nodes behind this one, each with several connections (docs/design/fabric.md#hops). A
- * connection is opened as soon as its hop is known and again whenever it ends. A hop that fails three times in a row
- * is passed over for a second, doubling to thirty.
+ * connection is opened as soon as its hop is known and again whenever it ends, at least twice a second. A hop that
+ * fails three requests in a row is passed over for a second, doubling to thirty.
  *
  * A component of this project answers `__status__`, and gets many requests at once. Any other component serves one
  * request at a time and closes its connection on errors, so that it gets one request per connection.
@@ -28,7 +28,10 @@ export function createHopPool(world: World, settings: PoolSettings, events: Pool
   return pool
 }
 
-/** Adds the hops that are new and drops the others. Hops with an address are not resolved. */
+/**
+ * Adds the hops that are new and drops the others. Hops with an address are not resolved. One that waits for its next
+ * try to connect is tried at once: the news may be that it is back.
+ */
 export function setHops(pool: HopPool, wanted: ReadonlyMap<string, Address | undefined>): void {
   for (const [id, hop] of pool.hops) if (!wanted.has(id)) dropHop(pool, hop)
   for (const [id, address] of wanted) {
@@ -38,7 +41,7 @@ export function setHops(pool: HopPool, wanted: ReadonlyMap<string, Address | und
       hop.fixed = address
       hop.address = address
       moveHop(pool, hop)
-    }
+    } else if (hop.links.length === 0) fillHop(pool, hop)
   }
 }
 
@@ -98,6 +101,7 @@ export function moveHop(pool: HopPool, hop: Hop): void {
 
 /** Opens the connections that a hop lacks: one while none of them works, else all. */
 function fillHop(pool: HopPool, hop: Hop): void {
+  hop.stopTimer()
   if (pool.isClosed || hop.isGone || hop.isResolving) return
   const usable = hop.links.filter(({ isDraining }) => !isDraining).length
   const isUp = hop.links.some(({ state, isDraining }) => state === 'open' && !isDraining)
@@ -125,7 +129,6 @@ function fillHop(pool: HopPool, hop: Hop): void {
 function connectFailed(pool: HopPool, hop: Hop, reason: string): void {
   hop.attempts++
   hop.lastFault = reason
-  noteFailure(hop, pool.world.nowMs())
   pool.events.failed(hop, reason)
   if (pool.isClosed || hop.isGone) return
   hop.stopTimer()
@@ -306,6 +309,8 @@ function linkClosed(link: Link, reason: string): void {
   inFlight.clear()
   hop.inFlight -= lost.length
   if (hop.fixed === undefined && !wasOpen) pool.settings.resolveAgain(hop.id)
+  // One that cannot be connected is not used anyway, and is to be used as soon as it can.
+  if (!link.isDraining && wasOpen) noteFailure(hop, pool.world.nowMs())
   if (!link.isDraining) connectFailed(pool, hop, reason)
   for (const request of lost) pool.events.lost(request, link)
 }

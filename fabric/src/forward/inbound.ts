@@ -22,6 +22,7 @@ export function createInbound(
     outbox: createOutbox(wire),
     reader: createFrameReader({ ...limits, requests: true }),
     lanes: new Map(),
+    isRouter: false,
     role,
     inFlight: 0,
     isPaused: false,

@@ -29,6 +29,8 @@ export type Request = {
   tries: number
   /** A held request is not tried before. */
   notBeforeMs: number
+  /** When it was sent last. */
+  sentMs: number
   link: Link | undefined
   /** Its correlation id on that link. */
   linkId: number
@@ -172,6 +174,8 @@ export type Inbound = {
   readonly outbox: Outbox
   readonly reader: FrameReader
   readonly lanes: Map<string, WriteLane>
+  /** It asked `__status__`, as routers of this project and the proxy do. */
+  isRouter: boolean
   /** Undefined until LOGIN, where that is required. */
   role: Role | undefined
   inFlight: number

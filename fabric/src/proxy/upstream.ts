@@ -233,13 +233,14 @@ function policyOf(isRouter: boolean, hop: () => Hop | undefined): Policy {
   return {
     forwardsEnvelopes: isRouter,
     servesRouters: false,
+    sendsRoutersBack: false,
     takesBareFrames: true,
     isWrite: (command, flag) => JSON_COMMANDS.get(command)?.isWrite ?? flag,
     laneKey: (segment) => segment,
     localReply: () => undefined,
     route: () => {
       const only = hop()
-      return { hops: only ? [only] : [], mayWait: false }
+      return { hops: only ? [only] : [] }
     },
     noteFailure: () => {},
     login: () => undefined,

@@ -170,6 +170,7 @@ function policyOf(options: RoutingOptions, router: () => Router): Policy {
   return {
     forwardsEnvelopes: true,
     servesRouters: mode === 'zone',
+    sendsRoutersBack: mode === 'zone',
     takesBareFrames: false,
     isWrite: isWriteCommand,
     laneKey: (segment) => segment,
@@ -212,13 +213,15 @@ function segmentsFrame(router: Router, id: number): Buffer {
   return frame
 }
 
+const NO_HOPS: Way = { hops: [] }
+
 function wayOf(router: Router, lookup: Lookup): Way {
   switch (lookup.kind) {
     case 'unknown':
       return { code: 404 }
     case 'unloaded':
     case 'no_hops':
-      return { code: 503 }
+      return NO_HOPS
     case 'hops': {
       let hops = router.ways.get(lookup.hops)
       if (hops === undefined) {
@@ -226,7 +229,7 @@ function wayOf(router: Router, lookup: Lookup): Way {
         hops = lookup.hops.map((id) => pool.hops.get(id)).filter((hop) => hop !== undefined)
         router.ways.set(lookup.hops, hops)
       }
-      return { hops, mayWait: false }
+      return { hops }
     }
   }
 }
