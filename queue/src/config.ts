@@ -9,6 +9,7 @@ import {
   camelCase,
   choice,
   type Given,
+  isNetwork,
   LOG_FORMATS,
   LOG_LEVELS,
   loadConfig,
@@ -230,6 +231,8 @@ function check(values: ServeConfig): string[] {
   if ((values.tlsCert === '') !== (values.tlsKey === '')) faults.push('tls_cert and tls_key must be set together')
   if (values.databaseUrl !== '' && !/^(?:postgres(?:ql)?:\/\/|file:)/.test(values.databaseUrl))
     faults.push('database_url: must begin with postgres:// (or be file: and the path of a file that contains it)')
+  for (const proxy of values.trustProxy)
+    if (!isNetwork(proxy)) faults.push(`trust_proxy: ${proxy} is neither an address nor a network like 10.0.0.0/8`)
   return [...faults, ...checkQueue(values, ''), ...checkTls(values, '')]
 }
 

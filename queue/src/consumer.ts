@@ -116,7 +116,7 @@ export async function acceptConsumer(
 ): Promise<void> {
   const { server } = consumers
   const query = new URL(request.url ?? '', 'http://local').searchParams
-  const token = await authorize(server, callerOf(request, query), 'consumer')
+  const token = await authorize(server, callerOf(server, request, query), 'consumer')
   const parameters = readParameters(query)
   if (consumers.isDraining) throw new QueueError('service_unavailable', 'the server is shutting down')
   if (consumers.connections.size >= server.settings.consumersMax)

@@ -1,4 +1,6 @@
+import { TOKEN_FAILURES_MAX } from '@vacancy/shared/node'
 import { afterEach, describe, expect, it } from 'vitest'
+import { WebSocket } from 'ws'
 import { base64, call, openConsumer, startTestQueue, subscribe, type TestQueue, TOKENS } from './testing/queue.ts'
 
 let queue: TestQueue
@@ -443,6 +445,36 @@ describe('consumers', () => {
     expect((await consumer.closed).code).toBe(1001)
     queue = await restarted
     expect((await queue.call('GET', '/producer/jobs/orders/a')).status).toBe(404)
+  })
+})
+
+describe('behind a trusted proxy', () => {
+  const submission = { job: { id: 'a', topic: 'orders', data: base64({}) } }
+  const ways: { readonly [way: string]: (headers: { [name: string]: string }) => Promise<number> } = {
+    'a plain submission': async (headers) => await statusOf('POST', '/producer/jobs', submission, headers),
+    'any other request': async (headers) => await statusOf('GET', '/producer/jobs/orders/a', undefined, headers),
+    'the API': async (headers) => await statusOf('GET', '/api/v1/queue/topics', undefined, headers),
+    'a consumer': (headers) =>
+      new Promise((resolve) => {
+        const socket = new WebSocket(`${queue.url.replace('http', 'ws')}/ws?token=wrong`, { headers })
+        socket.on('unexpected-response', (_request, { statusCode = 0 }) => {
+          resolve(statusCode)
+          socket.terminate()
+        })
+        socket.on('error', () => undefined)
+      }),
+  }
+  const statusOf = async (method: string, path: string, body: unknown, headers: { [name: string]: string }) =>
+    (await queue.call(method, path, body, { token: 'wrong', headers })).status
+
+  it('limits wrong tokens by the address that the proxy names, and not by what its caller claims', async () => {
+    await startWithTopic({ trustProxy: ['127.0.0.0/8'] })
+    for (const [n, [way, ask]] of Object.entries(ways).entries()) {
+      const from = (address: string) => ask({ 'x-forwarded-for': address })
+      const wrong = Array.from({ length: TOKEN_FAILURES_MAX }, (_, i) => from(`6.6.6.${i}, 10.0.0.${n}`))
+      expect(await Promise.all(wrong)).toEqual(wrong.map(() => 401))
+      expect([way, await from(`10.0.0.${n}`), await from(`10.0.1.${n}`)]).toEqual([way, 429, 401])
+    }
   })
 })
 

@@ -12,6 +12,8 @@ import type { QueueServer } from './queue-server.ts'
 
 export type PlainRequest = {
   readonly authorization: string | undefined
+  /** The header `X-Forwarded-For`. */
+  readonly forwarded: string | undefined
   /** The client wants the connection to be closed after the response. */
   readonly isLast: boolean
   readonly body: Buffer
@@ -24,7 +26,7 @@ const HEADER = /^([A-Za-z0-9_-]+):[ \t]*([\x20-\x7e]*)$/
 const LENGTH = /^\d{1,9}$/
 const HEAD_BYTES_MAX = 4_096
 /** Headers that are read. */
-const ONCE = new Set(['authorization', 'connection', 'content-length', 'host'])
+const ONCE = new Set(['authorization', 'connection', 'content-length', 'host', 'x-forwarded-for'])
 /** Headers that frame the body in another way, or ask for more than a response. */
 const NOT_PLAIN = new Set(['transfer-encoding', 'expect', 'upgrade', 'trailer', 'te', 'proxy-connection'])
 
@@ -52,7 +54,8 @@ export function readPlain(bytes: Buffer): PlainRequest | undefined {
   const bodyAt = headBytes + 4
   if (bytes.length - bodyAt !== Number(length)) return undefined
   const authorization = found.get('authorization')
-  return { authorization, isLast: connection === 'close', body: bytes.subarray(bodyAt) }
+  const forwarded = found.get('x-forwarded-for')
+  return { authorization, forwarded, isLast: connection === 'close', body: bytes.subarray(bodyAt) }
 }
 
 /** A connection before Node's HTTP server has it. */
@@ -130,8 +133,9 @@ function receive(connection: Connection, bytes: Buffer): void {
   connection.isNew = false
   connection.isBusy = true
   connection.isLast ||= request.isLast
-  const { authorization, body } = request
-  const caller = { authorization, query: undefined, address: socket.remoteAddress ?? '' }
+  const { authorization, forwarded, body } = request
+  const address = queue.access.addressOf(socket.remoteAddress, forwarded)
+  const caller = { authorization, query: undefined, address }
   // An error is an answer, too.
   void answerSubmission(queue, caller, body).then((answer) => respond(connection, answer))
 }

@@ -90,7 +90,7 @@ async function answer(
     response.setHeader('allow', methods.join(', '))
     throw new QueueError('method_not_allowed', `use ${methods.join(' or ')}`)
   }
-  const found = authorize(server, callerOf(request, query), 'producer')
+  const found = authorize(server, callerOf(server, request, query), 'producer')
   const token = found instanceof Promise ? await found : found
   if (route !== 'job') refuseUnknown(query, [])
   if (route === 'jobs')
@@ -106,8 +106,13 @@ export type Caller = {
   readonly address: string
 }
 
-export function callerOf({ headers, socket }: IncomingMessage, query: URLSearchParams | undefined): Caller {
-  return { authorization: headers.authorization, query, address: socket.remoteAddress ?? '' }
+export function callerOf(
+  { access }: QueueServer,
+  { headers, socket }: IncomingMessage,
+  query: URLSearchParams | undefined,
+): Caller {
+  const forwarded = headers['x-forwarded-for'] as string | undefined
+  return { authorization: headers.authorization, query, address: access.addressOf(socket.remoteAddress, forwarded) }
 }
 
 /** @throws QueueError for a missing or unknown token, or one with another role */

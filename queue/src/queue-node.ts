@@ -73,6 +73,8 @@ export type QueueNodeOptions = Pick<QueueAccess, 'others' | 'isOtherGood'> & {
   readonly dataDir: string
   /** Of PostgreSQL; '' for a file in `dataDir`. */
   readonly databaseUrl: string
+  /** Reverse proxies that name the address of their callers. */
+  readonly trustProxy: readonly string[]
   /** Where clients reach this process; '' until it is known. */
   readonly address: () => string
   readonly clock: Clock
@@ -106,9 +108,10 @@ export async function startQueue(options: QueueNodeOptions): Promise<QueueNode> 
 
 /** Without its journals: those are opened by `startPartitions`. @throws VacancyError when the auth file cannot be used */
 export function createQueueNode(options: QueueNodeOptions): QueueNode {
-  const { config, dataDir, clock, log, others, isOtherGood } = options
+  const { config, dataDir, clock, log, others, isOtherGood, trustProxy } = options
+  const { allowQueryToken } = config
   const metrics = createQueueMetrics(isInFile(options) ? 'sqlite' : 'pg')
-  const access = createQueueAccess({ clock, others, isOtherGood, allowQueryToken: config.allowQueryToken }, [])
+  const access = createQueueAccess({ clock, others, isOtherGood, allowQueryToken, trustProxy }, [])
   const tokens = openAuthFile(config.authFile, access, log)
   const partitions: Partition[] = []
   const server: QueueServer = { settings: queueSettings(config), log, access, metrics, partitions }

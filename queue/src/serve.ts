@@ -63,6 +63,7 @@ export async function serveQueue(options: ServeOptions): Promise<QueueProgram> {
     isAlone: true,
     others: undefined,
     isOtherGood: undefined,
+    trustProxy: config.trustProxy,
   })
   // While the thread of the journal starts, this one prepares its listener.
   const [, app] = await Promise.all([startPartitions(node), openApp(options, node, tls)]).catch(async (error) => {

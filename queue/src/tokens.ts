@@ -1,7 +1,14 @@
 /** Who may use the queue: tokens of its auth file, with roles and topics (docs/design/queue-delivery.md#access). */
 import { hash } from 'node:crypto'
 import type { Clock } from '@vacancy/shared'
-import { bearerToken, createFailureLimiter, type FailureLimiter, type TokenHash } from '@vacancy/shared/node'
+import {
+  bearerToken,
+  type CallerAddress,
+  callerAddresses,
+  createFailureLimiter,
+  type FailureLimiter,
+  type TokenHash,
+} from '@vacancy/shared/node'
 
 export const QUEUE_ROLES = ['producer', 'consumer', 'monitoring', 'admin'] as const
 export type QueueRole = (typeof QUEUE_ROLES)[number]
@@ -13,6 +20,7 @@ export type QueueToken = TokenHash<QueueRole>
 export type QueueAccess = {
   readonly clock: Clock
   readonly failures: FailureLimiter
+  readonly addressOf: CallerAddress
   /** By hexadecimal SHA-256. Looking a hash up reveals nothing about the token. */
   tokens: ReadonlyMap<string, QueueToken>
   /** Further tokens, such as those of a control plane. */
@@ -26,10 +34,15 @@ export type QueueAccess = {
 }
 
 export function createQueueAccess(
-  options: Pick<QueueAccess, 'clock' | 'others' | 'isOtherGood' | 'allowQueryToken'>,
+  options: Pick<QueueAccess, 'clock' | 'others' | 'isOtherGood' | 'allowQueryToken'> & {
+    /** Reverse proxies that name the address of their callers. */
+    readonly trustProxy?: readonly string[]
+  },
   tokens: readonly QueueToken[],
 ): QueueAccess {
-  return { ...options, failures: createFailureLimiter(options.clock), tokens: byHash(tokens) }
+  const { trustProxy = [], ...rest } = options
+  const addressOf = callerAddresses(trustProxy)
+  return { ...rest, addressOf, failures: createFailureLimiter(options.clock), tokens: byHash(tokens) }
 }
 
 /** After a reload of the auth file. */

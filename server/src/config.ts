@@ -1,6 +1,5 @@
 /** The configuration of the control plane: its keys, and checks across them. */
 
-import { isIP } from 'node:net'
 import { CONTROL_QUEUE_SCHEMA, checkQueue, checkTls, queueConfigOf } from '@vacancy/queue/config'
 import {
   type Config,
@@ -8,6 +7,7 @@ import {
   type ConfigValues,
   choice,
   type Given,
+  isNetwork,
   LOG_FORMATS,
   LOG_LEVELS,
   loadConfig,
@@ -178,11 +178,4 @@ function check(values: ControlConfig): string[] {
 function isOrigin(text: string): boolean {
   const url = URL.parse(text)
   return url !== null && /^https?:$/.test(url.protocol) && url.pathname === '/' && url.search === '' && url.hash === ''
-}
-
-function isNetwork(text: string): boolean {
-  const [address = '', bits, more] = text.split('/')
-  const family = isIP(address)
-  if (family === 0 || more !== undefined) return false
-  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128))
 }

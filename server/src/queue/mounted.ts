@@ -44,6 +44,7 @@ export async function mountQueue({ config, clock, log, access, audit, address }:
       log,
       isAlone: false,
       others: (token, address) => findConsoleToken(tokens, token, address),
+      trustProxy: config.trustProxy,
       isOtherGood: (token) => isConsoleTokenGood(tokens, token),
     })
   } catch (error) {

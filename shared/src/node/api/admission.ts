@@ -1,9 +1,10 @@
 /** Admission of requests: the host, the origin, the permissions of the principal, and rate limits. */
 import { timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import { BlockList, isIP } from 'node:net'
+import { isIP } from 'node:net'
 import type { FastifyRequest } from 'fastify'
 import type { ControlAccess, ControlRoute, PersonRole, TokenRole } from '../../contract/index.ts'
+import { bareAddress, callerAddresses } from '../caller-address.ts'
 import { problem } from './errors.ts'
 import type { HttpOptions } from './options.ts'
 import { cut } from './problems.ts'
@@ -95,9 +96,10 @@ export function isOwnHost(request: IncomingMessage, options: Pick<HttpOptions, '
   const host = URL.parse(`http://${request.headers.host ?? ''}`)?.hostname
   if (host === undefined || host === '') return false
   const address = request.socket.localAddress ?? ''
-  const own = bare(address)
-  if (bare(host) === own) return true
-  if (isLoopback(own) && (host === 'localhost' || (isIP(bare(host)) !== 0 && isLoopback(bare(host))))) return true
+  const own = bareAddress(address)
+  if (bareAddress(host) === own) return true
+  if (isLoopback(own) && (host === 'localhost' || (isIP(bareAddress(host)) !== 0 && isLoopback(bareAddress(host)))))
+    return true
   const base = options.baseUrl()
   return (base !== '' && URL.parse(base)?.hostname === host) || options.allowedHosts().includes(host)
 }
@@ -110,7 +112,8 @@ export function isOwnHost(request: IncomingMessage, options: Pick<HttpOptions, '
 export async function admitUpgrade(request: IncomingMessage, options: HttpOptions): Promise<Visitor> {
   if (!isOwnHost(request, options)) throw foreignHost(request, options)
   if (isForeignPage(request.headers, options)) throw foreignPage(options)
-  const address = callerAddress(request, options.trustProxy)
+  const forwarded = request.headers['x-forwarded-for'] as string | undefined
+  const address = callerAddresses(options.trustProxy)(request.socket.remoteAddress, forwarded)
   const visitor = await options.identify(request.headers, address)
   // Limited only now: a valid session must not wait because of others at its address.
   if (isAllowed(visitor.principal, 'viewer')) return visitor
@@ -122,30 +125,6 @@ export async function admitUpgrade(request: IncomingMessage, options: HttpOption
   options.upgradeFailures.failed(address)
   options.onRefusal('unauthenticated')
   throw problem('not-signed-in')
-}
-
-/** The address of the caller: the last one that no trusted proxy has, as for requests. */
-function callerAddress({ headers, socket }: IncomingMessage, trustProxy: readonly string[]): string {
-  const trusted = new BlockList()
-  for (const network of trustProxy) {
-    const [address = '', bits] = network.split('/')
-    const family = familyOf(address)
-    if (bits === undefined) trusted.addAddress(address, family)
-    else trusted.addSubnet(address, Number(bits), family)
-  }
-  const isTrusted = (address: string) => isIP(address) !== 0 && trusted.check(address, familyOf(address))
-  let address = bare(socket.remoteAddress ?? '')
-  const named = String(headers['x-forwarded-for'] ?? '').split(',')
-  while (isTrusted(address) && named.length > 0) {
-    const next = bare(named.pop()?.trim() ?? '')
-    if (next === '') break
-    address = next
-  }
-  return address
-}
-
-function familyOf(address: string): 'ipv4' | 'ipv6' {
-  return isIP(address) === 6 ? 'ipv6' : 'ipv4'
 }
 
 export function tooManyTries(waitSeconds: number, what: string): ProblemError {
@@ -169,11 +148,6 @@ export function foreignHost(request: IncomingMessage, options: HttpOptions): Pro
 function foreignPage(options: HttpOptions): ProblemError {
   options.onRefusal('cross-site')
   return problem('cross-site')
-}
-
-/** An address without brackets and without the IPv4-mapped prefix. */
-function bare(address: string): string {
-  return address.replace(/^\[(.*)\]$/, '$1').replace(/^::ffff:(?=\d+\.)/, '')
 }
 
 function isLoopback(address: string): boolean {
