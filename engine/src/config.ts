@@ -3,7 +3,7 @@
  * and the location of the codec file. docs/config.md and `--help` are generated from these rows.
  */
 
-import { availableParallelism, totalmem } from 'node:os'
+import { totalmem } from 'node:os'
 import { dirname, join } from 'node:path'
 import {
   type Config,
@@ -15,6 +15,7 @@ import {
   port,
   whole,
 } from '@vacancy/shared/node'
+import { usableCores } from './cores.ts'
 
 /** Each program reads variables with its own prefix. */
 export const COMPONENTS = { run: 'RUN', runClustered: 'RUN_CLUSTERED' } as const
@@ -180,7 +181,7 @@ export function loadEngineConfig(options: {
   /** For tests; default: those of this machine. */
   readonly cores?: number
 }): EngineConfig {
-  const { file, given, cores = availableParallelism() } = options
+  const { file, given, cores = usableCores() } = options
   return loadConfig({
     schema: ENGINE_SCHEMA,
     file,

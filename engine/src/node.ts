@@ -4,7 +4,7 @@
  * starts.
  */
 
-import { availableParallelism, cpus } from 'node:os'
+import { cpus } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import { MessageChannel, type Transferable, Worker } from 'node:worker_threads'
 import { type CodecList, ERRORS, type ErrorRow, EXIT, VacancyError } from '@vacancy/shared'
@@ -23,6 +23,7 @@ import type { FromReplica, ToReplica } from './cluster/messages.ts'
 import { createCells } from './cluster/shared-status.ts'
 import type { ClusterNodeOptions, openShard } from './cluster-node.ts'
 import { type EngineConfig, memoryBytes, memoryShortage, requireNodeIdOf, servingThreads } from './config.ts'
+import { usableCores } from './cores.ts'
 import { lacksLock, ownerOf, requireFree } from './data/data-directory.ts'
 import type { ReplicaOptions } from './data/replica-options.ts'
 import { createEnv, type Env } from './env.ts'
@@ -139,7 +140,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const settings = config.values
   const wallMs = () => Date.now() + options.clockOffsetMs
   const startedMs = wallMs()
-  const cores = availableParallelism()
+  const cores = usableCores()
   const threads = servingThreads(settings, cores)
   const counters = countersOf(threads)
   const state = createState(options)
@@ -355,7 +356,7 @@ function watchAll(
     watchCores({
       sample: () => {
         const processors = cpus().length
-        return processors === 0 ? undefined : `${availableParallelism()}/${processors}`
+        return processors === 0 ? undefined : `${usableCores()}/${processors}`
       },
       isActive: settings.cpuWatch,
       mayLeave: () => shard === undefined || mayLeave(shard.info(), Date.now()),
@@ -439,7 +440,7 @@ function createHandle(parts: HandleParts): NodeHandle {
     },
     startedMs,
     coresAtStart: cores,
-    coresNow: availableParallelism,
+    coresNow: () => usableCores(),
     // While a snapshot of another node replaces the state, there is no state to read.
     memory: () => (state.memory && !isClosed(state.memory) ? state.memory : undefined),
     reader: MAIN_READER,

@@ -1,7 +1,6 @@
 /** The command `build-snapshot`: its flags, and what it prints (docs/design/storage.md#import). */
 
 import { rmSync, statSync, writeFileSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import {
   addOneYear,
@@ -25,6 +24,7 @@ import {
   whole,
   writerOf,
 } from '@vacancy/shared/node'
+import { usableCores } from '../cores.ts'
 import { createEnv, type Env } from '../env.ts'
 import {
   buildSnapshot,
@@ -119,7 +119,7 @@ async function runBuild(flags: FlagValues<typeof FLAGS>, env: Env): Promise<numb
       errorsMax: flags.errors === undefined ? flags.maxErrors : Math.max(flags.maxErrors, ERRORS_KEPT_MAX),
       ...(flags.errors !== undefined && { rowBytesMax: ROW_BYTES_MAX }),
       overwrite: flags.overwrite,
-      threads: flags.threads === 0 ? Math.min(availableParallelism(), THREADS_MAX) : flags.threads,
+      threads: flags.threads === 0 ? Math.min(usableCores(), THREADS_MAX) : flags.threads,
       ...(show.progress && { onProgress: show.progress }),
     }
     if (flags.maxShardPackages > 0) return await runShards(flags, env, options, show)
