@@ -132,3 +132,32 @@ test.each(HEALING)('routers (%s) serve again after a registry (%s) lost its stat
   // Our routers go on with what they know until the registry knows it again.
   if (routers === 'ours' && registry === 'ours') expect([...outcomes]).toEqual(['ok'])
 })
+
+test('a shard without nodes is named by bridge, zone router and edge, which stay ready while another one serves', async () => {
+  const platform = await startPlatform({ registry: 'ours', resolver: 'ours' })
+  const one = await startShard(platform, 1, SEGMENTS)
+  const two = await startShard(platform, 2, ['other'])
+  for (const number of [1, 2] as const) await startAnyBridge(platform, 'ours', number)
+  await startAnyZoneRouter(platform, 'ours')
+  await startAnyEdge(platform, 'ours')
+  await serves(await openClient(platform), [...SEGMENTS, 'other'])
+  const readinessOf = async (name: 'edge' | 'zone' | 'bridge') => {
+    const response = await fetch(`http://${platform.placement(name).host}:9100/ready`)
+    const { reasons } = (await response.json()) as { reasons: { name: string; message: string }[] }
+    return [response.status, ...reasons.map(({ message }) => message)].join(' ')
+  }
+  const becomes = async (name: 'edge' | 'zone' | 'bridge', wanted: RegExp) =>
+    await until(`${name}: ${wanted}`, async () => wanted.test(await readinessOf(name)))
+  await becomes('edge', /^200$/)
+
+  await one.close()
+  await becomes('bridge', /^503 Leader node-1-\d is not reachable/)
+  await becomes('zone', /^200 No node serves the shards: shard1\.$/)
+  await becomes('edge', /^200 No node serves the shards: shard1\.$/)
+  const metrics = await (await fetch(`http://${platform.placement('edge').host}:9100/metrics`)).text()
+  expect(metrics).toContain('router_shard_fault{shard="shard1",fault="down"} 1')
+
+  await two.close()
+  await becomes('zone', /^503 No node serves the shards: shard1, shard2\.$/)
+  await becomes('edge', /^503 No node serves the shards: shard1, shard2\.$/)
+})

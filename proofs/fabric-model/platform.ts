@@ -173,6 +173,7 @@ function startRouter(component: Component, world: World): Forwarder {
   }
   const tables: RoutingOptions['tables'] = {
     lookup: (segment) => (view.isLoaded ? (view.routes.get(segment) ?? UNKNOWN) : UNLOADED),
+    places: () => new Map(),
     hops: () => view.hops,
     codecs: () => undefined,
     segments: () => [],

@@ -18,6 +18,7 @@ import {
   type SlowEntries,
   startService,
 } from '../forward/service.ts'
+import { type Serving, servingOf, toldOf } from '../forward/serving.ts'
 import type { Hop, PoolSettings } from '../forward/state.ts'
 import { STATUS_SEGMENT, type Status, statusFrame } from '../forward/status.ts'
 import { open, type Route } from '../http.ts'
@@ -150,6 +151,7 @@ export async function startBridge(options: BridgeOptions): Promise<Service> {
     forwarder: bridge.forwarder,
     metrics: metrics as unknown as Metrics<MetricsTable>,
     reasons: () => reasonsOf(bridge, registration),
+    serving: () => bridgeServing(bridge),
     facts: () => factsOf(bridge),
     routes: pagesOf(bridge),
     leave: async () => {
@@ -210,11 +212,9 @@ function readGroupsOf(
 /** Discovery runs faster while a connection is missing that requests need. */
 function noteLinks(bridge: Bridge): void {
   const { discovery, writeHops, topology, forwarder } = bridge
-  const isUp = (hop: Hop) => hop.links.some(({ state }) => state === 'open')
   const followers = [...topology.nodes.values()].filter(({ role }) => role === 'follower')
   const hasFollower = followers.some(({ id }) => {
-    const hop = forwarder.pool.hops.get(id)
-    return hop !== undefined && isUp(hop)
+    return isUp(forwarder.pool.hops.get(id))
   })
   discovery.setUrgent(!writeHops.some(isUp) || (topology.nodes.size > 1 && !hasFollower))
 }
@@ -228,7 +228,9 @@ function policyOf(options: BridgingOptions, built: () => Bridge): Policy {
     isWrite: isWriteCommand,
     laneKey: () => '',
     localReply: (segment, _command, id) =>
-      segment === STATUS_SEGMENT ? statusFrame(id, ownStatus(options)) : undefined,
+      segment === STATUS_SEGMENT
+        ? statusFrame(id, { ...ownStatus(options), ...toldOf(bridgeServing(built())) })
+        : undefined,
     route(_segment, isWrite) {
       const bridge = built()
       if (!bridge.hasTopology) return { code: 503 }
@@ -252,6 +254,27 @@ function readHops(bridge: Bridge): readonly Hop[] {
   return groups.find((group) => group.some(isFree)) ?? groups.flat()
 }
 
+/** A leader that no round has found for this long leads no more, though its connection is open. */
+const LEADERLESS_MS = 5_000
+
+const isUp = (hop: Hop | undefined): boolean => hop?.links.some(({ state }) => state === 'open') ?? false
+
+function hasLeader({ discovery, writeHops }: Bridge): boolean {
+  const { ageMs = 0 } = discovery.health()
+  return ageMs <= LEADERLESS_MS && writeHops.some(isUp)
+}
+
+/** Whether the shard serves, for the components before it. */
+export function bridgeServing(bridge: Bridge): Serving {
+  const { options, topology, forwarder } = bridge
+  const shard = options.shard || 'unnamed'
+  if (hasLeader(bridge)) return servingOf(shard, undefined)
+  const serves = [...topology.nodes.values()].some(
+    ({ id, role }) => role !== 'other' && isUp(forwarder.pool.hops.get(id)),
+  )
+  return servingOf(shard, serves ? 'no_leader' : 'down')
+}
+
 function ownStatus({ id, zone, shard, version }: BridgingOptions): Status {
   return { component: 'bridge', id, zone, shard, version }
 }
@@ -273,17 +296,19 @@ function poolOf(options: BridgingOptions): PoolSettings {
   }
 }
 
-function reasonsOf({ discovery, writeHops }: Bridge, registration: Registration): Reasons {
+function reasonsOf(bridge: Bridge, registration: Registration): Reasons {
+  const { discovery, writeHops } = bridge
   const { fault, isCached } = discovery.health()
   const leader = writeHops[0]
-  const isUp = leader?.links.some(({ state }) => state === 'open') ?? false
   const noLeader =
     leader === undefined
       ? 'No leader is known.'
-      : `Leader ${leader.id} is not reachable: ${leader.lastFault || 'connecting'}`
+      : isUp(leader)
+        ? `${leader.id} no longer leads:`
+        : `Leader ${leader.id} is not reachable: ${leader.lastFault || 'connecting'}`
   const refusal = registration.refusal()
   return [
-    ...(isUp ? [] : [{ name: 'leader', message: fault === '' ? noLeader : `${noLeader} ${fault}` }]),
+    ...(hasLeader(bridge) ? [] : [{ name: 'leader', message: fault === '' ? noLeader : `${noLeader} ${fault}` }]),
     ...(isCached ? [{ name: 'topology', message: 'The topology is from the cache and not confirmed yet.' }] : []),
     ...(refusal === '' ? [] : [{ name: 'registration', message: `The registry refuses this bridge: ${refusal}` }]),
   ]

@@ -19,12 +19,18 @@ import type { Address, World } from './world.ts'
 const DRAIN_MS = 10_000
 /** Connections to a component that serves one request at a time. */
 const FOREIGN_LINKS_MAX = 64
+/** Between two questions for `__status__` on an open connection. */
+const ASK_MS = 1_000
 /** Mute connections after which a hop is taken for a foreign one that does not answer `__status__`. */
 const MUTE_MAX = 2
 
 export function createHopPool(world: World, settings: PoolSettings, events: PoolEvents): HopPool {
-  const pool: HopPool = { world, settings, events, hops: new Map(), stopKeepalive: () => {}, isClosed: false }
+  const pool: HopPool = {
+    ...{ world, settings, events, hops: new Map(), isClosed: false },
+    ...{ stopKeepalive: () => {}, stopAsking: () => {} },
+  }
   if (settings.keepaliveMs > 0) scheduleKeepalive(pool)
+  if (settings.peer !== 'node') scheduleAsking(pool)
   return pool
 }
 
@@ -251,6 +257,10 @@ function hearFrame(link: Link, bytes: Buffer, start: number, end: number): void 
   const id = bytes.readUInt32LE(start + 1)
   const request = link.inFlight.get(id)
   if (request === undefined) {
+    if (id === 0 && link.isNamed) {
+      hop.status = readStatusReply(bytes.subarray(start + FRAME_HEADER_BYTES, end)) ?? hop.status
+      return
+    }
     if (id === 0 && link.state === 'greeting') {
       const refusal = readRefusal(bytes.subarray(start + FRAME_HEADER_BYTES, end))
       if (refusal !== '') return closeLink(link, refusal)
@@ -450,10 +460,22 @@ function scheduleKeepalive(pool: HopPool): void {
   })
 }
 
+/** Components of this project tell which shards behind them do not serve. */
+function scheduleAsking(pool: HopPool): void {
+  pool.stopAsking = pool.world.after(ASK_MS, () => {
+    for (const { links } of pool.hops.values()) {
+      const link = links.find(({ state, isNamed, isDraining }) => state === 'open' && isNamed && !isDraining)
+      link?.outbox.wire.write(STATUS_REQUEST)
+    }
+    scheduleAsking(pool)
+  })
+}
+
 /** Flushes and closes all connections. Requests in flight are reported as lost. */
 export function closePool(pool: HopPool): void {
   pool.isClosed = true
   pool.stopKeepalive()
+  pool.stopAsking()
   for (const hop of pool.hops.values()) {
     hop.stopTimer()
     for (const link of [...hop.links]) {

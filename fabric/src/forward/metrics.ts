@@ -67,6 +67,12 @@ export const CERTIFICATE_METRIC = gauge(
   ['listener'],
 )
 
+/** Shards behind a component that do not serve, for its own table of metrics. */
+export const FAULT_METRIC = gauge(
+  '1 while a shard does not serve; `fault` is `down` (no node is reached) or `no_leader` (no writes). An edge router without a reachable router of a zone shows `zone` and its id.',
+  ['shard', 'fault'],
+)
+
 /** Durations and results of ended requests, counted without the metrics library. */
 export type Observed = {
   readonly ended: Map<string, number>

@@ -15,6 +15,7 @@ import {
   METRICS_CONTENT_TYPE,
   type Metrics,
   type MetricsTable,
+  type Readiness,
   type Role,
   type TlsMaterial,
   type TokenHash,
@@ -27,13 +28,14 @@ import { createListener, open, probed, type Route } from '../http.ts'
 import { createForwarder, drain, type Ended, type Forwarder, type ForwardLimits, type Policy } from './forwarder.ts'
 import { closePool } from './hops.ts'
 import { type Listener, listenForClients } from './listen.ts'
-import { type CERTIFICATE_METRIC, collectForwarding, createObserved, observe } from './metrics.ts'
+import { type CERTIFICATE_METRIC, collectForwarding, createObserved, type FAULT_METRIC, observe } from './metrics.ts'
+import { type Serving, textOf } from './serving.ts'
 import { createSlowLog, noteSlow, slowEntries } from './slow.ts'
 import type { Hop, PoolSettings } from './state.ts'
 import type { World } from './world.ts'
 
-/** Reasons why the component is not ready; ready without any. */
-export type Reasons = readonly { readonly name: string; readonly message: string }[]
+/** Reasons why the component is not ready, and with `isNote` what an operator should know while it is. */
+export type Reasons = readonly { readonly name: string; readonly message: string; readonly isNote?: boolean }[]
 
 export type ServiceOptions = {
   readonly component: 'router' | 'bridge'
@@ -76,6 +78,7 @@ export type Component = {
   readonly forwarder: Forwarder
   readonly metrics: Metrics<MetricsTable>
   readonly reasons: () => Reasons
+  readonly serving: () => Serving
   /** Facts for `/ready`, besides the reasons. */
   readonly facts: () => { readonly [name: string]: unknown }
   readonly routes: readonly Route[]
@@ -182,6 +185,22 @@ function logHop(log: Log, hop: Hop, fault: string): void {
 
 const READINESS_MS = 1_000
 
+/** Sets the reasons that hold and clears the others, except that of a stop. */
+function keep(readiness: Readiness, reasons: Reasons): void {
+  const names = [...reasons.map(({ name }) => name), STOPPING]
+  for (const { name } of readiness.read().reasons) if (!names.includes(name)) readiness.set(name, '')
+  for (const { name, message } of reasons) readiness.set(name, message)
+}
+
+const STOPPING = 'stopping'
+
+/** The reason that names shards which do not serve: one that others make up for takes nothing out of a balancer. */
+export function servingReasons(serving: Serving): Reasons {
+  const message = textOf(serving)
+  return message === '' ? [] : [{ name: 'shards', message, isNote: serving.serves }]
+}
+
+type FaultGauge = Metrics<{ readonly row: typeof FAULT_METRIC }>['of']['row']
 type CertificateGauge = Metrics<{ readonly row: typeof CERTIFICATE_METRIC }>['of']['row']
 
 /**
@@ -197,13 +216,21 @@ export async function startService(
   const { clock, log } = options
   const { forwarder, metrics } = component
   const readiness = createReadiness(clock)
-  let known = new Set<string>()
+  const notes = createReadiness(clock)
   let wasReady: boolean | undefined
   const refresh = () => {
     const reasons = component.reasons()
-    for (const { name, message } of reasons) readiness.set(name, message)
-    for (const name of known) if (!reasons.some((reason) => reason.name === name)) readiness.set(name, '')
-    known = new Set(reasons.map(({ name }) => name))
+    const before = notes.read().reasons.map(({ message }) => message)
+    keep(
+      readiness,
+      reasons.filter(({ isNote }) => !isNote),
+    )
+    keep(
+      notes,
+      reasons.filter(({ isNote }) => isNote),
+    )
+    for (const { message } of notes.read().reasons)
+      if (!before.includes(message)) log.warn({ reason: message }, 'impaired')
     const isReady = readiness.read().ready
     if (isReady === wasReady) return
     wasReady = isReady
@@ -215,6 +242,9 @@ export async function startService(
   const timer = setInterval(refresh, READINESS_MS)
   let certificate = options.tls
   metrics.onCollect(() => {
+    const faults = metrics.of[`${options.component}_shard_fault`] as unknown as FaultGauge
+    faults.reset()
+    for (const [shard, fault] of component.serving().faults) faults.set({ shard, fault }, 1)
     const ends = [
       ...(certificate
         ? (['tcp', 'http'] as const).map((listener) => [listener, certificate?.notAfterMs] as const)
@@ -236,7 +266,9 @@ export async function startService(
         refresh()
         const ready = readiness.read()
         const tcpPort = listener?.port
-        return json(ready.ready ? 200 : 503, { ...ready, ...component.facts(), ...(tcpPort && { tcp_port: tcpPort }) })
+        const reasons = [...ready.reasons, ...notes.read().reasons]
+        const facts = { ...component.facts(), ...(tcpPort && { tcp_port: tcpPort }) }
+        return json(ready.ready ? 200 : 503, { ...ready, reasons, ...facts })
       }),
       probed('/metrics', async () => ({
         status: 200,
@@ -281,7 +313,7 @@ export async function startService(
     },
     async stop() {
       clearInterval(timer)
-      readiness.set('stopping', `The ${options.component} stops.`)
+      readiness.set(STOPPING, `The ${options.component} stops.`)
       await component.leave()
       opened.stopAccepting()
       await drain(forwarder, options.drainMs)

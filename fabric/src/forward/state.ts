@@ -148,6 +148,7 @@ export type HopPool = {
   readonly events: PoolEvents
   readonly hops: Map<string, Hop>
   stopKeepalive: () => void
+  stopAsking: () => void
   isClosed: boolean
 }
 

@@ -17,6 +17,10 @@ const status = z.object({
   shard: z.string().optional(),
   mode: z.enum(['edge', 'zone']).optional(),
   version: z.string(),
+  /** Shards behind it that do not serve. */
+  faults: z.record(z.string(), z.string()).optional(),
+  /** False when none does. */
+  serves: z.boolean().optional(),
 })
 export type Status = z.infer<typeof status>
 

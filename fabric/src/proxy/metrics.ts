@@ -41,6 +41,10 @@ export const PROXY_METRICS = {
   backend_disconnect_total: counter('Connections to the upstream that were lost.'),
   backend_login_fail_total: counter('Connections on which the upstream refused the token.'),
   backend_followers_total: gauge('Followers of the shard; 0 except in mode cluster.'),
+  backend_shard_fault: gauge(
+    '1 while a shard behind the proxy does not serve; `fault` is `down` (no node is reached) or `no_leader` (no writes).',
+    ['shard', 'fault'],
+  ),
   backend_leader_change_total: counter('Changes of the leader of the shard; mode cluster.'),
   tls_cert_not_after_seconds: gauge("Expiry of the listener's certificate, seconds since 1970; absent without HTTPS.", [
     'listener',

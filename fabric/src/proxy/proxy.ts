@@ -15,6 +15,7 @@ import {
   TOKEN_FAILURES_MAX,
 } from '@vacancy/shared/node'
 import type { Discovery } from '../bridge/discovery.ts'
+import { type Serving, textOf } from '../forward/serving.ts'
 import { type Api, createApi, fetchCodecs, handle, type Page, upstreamChanged } from './api.ts'
 import type { ProxyConfig } from './config.ts'
 import { API_LIMITS } from './exchange.ts'
@@ -57,6 +58,9 @@ export type Snapshot = {
   readonly upstream: ReturnType<Upstream['counts']>
   /** Mode cluster. */
   readonly shard: ShardState | undefined
+  readonly serving: Serving
+  /** What an operator should know while it is ready. */
+  readonly notes: ReturnType<Readiness['read']>['reasons']
   readonly readiness: ReturnType<Readiness['read']>
 }
 
@@ -79,6 +83,7 @@ const CODECS_RETRY_MS = 500
 export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
   const { config, tokens, tls, version, clock, log, team } = options
   const readiness = createReadiness(clock)
+  const notes = createReadiness(clock)
   const observed = createObserved(config.slowMs)
   const limits = createTokenLimits(clock, team?.size ?? 1)
   let certificate = tls
@@ -149,13 +154,16 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
   upstreamChanged(started, upstream.fault() === '')
   const stopFetching = fetchRepeatedly(started)
   let listener: Listener | undefined
-  const snapshot = (): Snapshot => ({
-    observed,
-    listener: (listener as Listener).counts,
-    upstream: upstream.counts(),
-    shard: upstream.shard(),
-    readiness: readiness.read(),
-  })
+  const snapshot = (): Snapshot => {
+    const serving = upstream.serving()
+    const message = textOf(serving)
+    readiness.set('shards', serving.serves ? '' : message)
+    notes.set('shards', serving.serves ? message : '')
+    return {
+      ...{ observed, listener: (listener as Listener).counts, upstream: upstream.counts(), shard: upstream.shard() },
+      ...{ serving, readiness: readiness.read(), notes: notes.read().reasons },
+    }
+  }
   try {
     listener = await openListener(
       {
@@ -214,9 +222,9 @@ function jsonPage(status: number, content: object) {
 /** Ready when every worker is. */
 function readyPage({ config, version }: ProxyOptions, all: readonly Snapshot[]) {
   const notReady = all.filter(({ readiness }) => !readiness.ready)
-  const { readiness, shard } = (notReady[0] ?? all[0]) as Snapshot
+  const { readiness, notes, shard } = (notReady[0] ?? all[0]) as Snapshot
   return jsonPage(readiness.ready ? 200 : 503, {
-    ...readiness,
+    ...{ ...readiness, reasons: [...readiness.reasons, ...notes] },
     component: 'proxy',
     mode: config.mode,
     version,
@@ -292,6 +300,8 @@ function collect(
   setTotal(of.backend_login_fail_total, backend('loginFailures'))
   // Every worker sees the same shard, some a moment later.
   of.backend_followers_total.set(Math.max(...all.map(({ shard }) => shard?.followers.length ?? 0)))
+  of.backend_shard_fault.reset()
+  for (const [shard, fault] of all[0]?.serving.faults ?? []) of.backend_shard_fault.set({ shard, fault }, 1)
   setTotal(of.backend_leader_change_total, Math.max(...all.map(({ upstream }) => upstream.leaderChanges)))
   if (tls) of.tls_cert_not_after_seconds.set({ listener: 'https' }, tls.notAfterMs / 1000)
 }

@@ -7,7 +7,7 @@
 import type { ConnectionOptions } from 'node:tls'
 import { assert } from '@vacancy/shared'
 import { FRAME_HEADER_BYTES, MAGIC_ENVELOPE, MAGIC_FRAME, readU32 } from '@vacancy/shared/wire'
-import { type Bridge, createBridge } from '../bridge/bridge.ts'
+import { type Bridge, bridgeServing, createBridge } from '../bridge/bridge.ts'
 import type { Discovery } from '../bridge/discovery.ts'
 import {
   acceptClient,
@@ -19,6 +19,7 @@ import {
   type Policy,
 } from '../forward/forwarder.ts'
 import { closePool, setHops } from '../forward/hops.ts'
+import { type Serving, servingAll, servingBehind } from '../forward/serving.ts'
 import type { Hop, Link, PoolSettings } from '../forward/state.ts'
 import { systemWorld, type Wire } from '../forward/world.ts'
 import { JSON_COMMANDS } from './commands.ts'
@@ -46,6 +47,8 @@ export type Upstream = {
   /** Why no request can be sent now; '' if one can. */
   readonly fault: () => string
   readonly counts: () => UpstreamCounts
+  /** Which shards behind it serve. */
+  readonly serving: () => Serving
   /** The shard; undefined for one node or router. */
   readonly shard: () => ShardState | undefined
   /** Finishes what is in flight, then closes the connections. */
@@ -153,6 +156,7 @@ export function openUpstream(settings: UpstreamSettings): Upstream {
       const leaderChanges = bridge?.leaderChanges ?? 0
       return { opened: total, lost, loginFailures, open: known.size, inFlight: forwarder.inFlight, leaderChanges }
     },
+    serving: () => servingBehindUs(opened),
     shard: () => bridge && shardState(bridge),
     async close(drainMs) {
       await drain(forwarder, drainMs)
@@ -245,6 +249,12 @@ function policyOf(isRouter: boolean, hop: () => Hop | undefined): Policy {
     noteFailure: () => {},
     login: () => undefined,
   }
+}
+
+/** The faults of a lost upstream are those of its connections. */
+function servingBehindUs({ bridge, forwarder, known }: State): Serving {
+  if (known.size === 0) return servingAll([])
+  return bridge ? bridgeServing(bridge) : servingBehind('', [...forwarder.pool.hops.values()])
 }
 
 function shardState({ topology: { leader, nodes } }: Bridge): ShardState {

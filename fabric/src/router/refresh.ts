@@ -91,6 +91,8 @@ type TablesHealth = {
 export type Tables = {
   /** Constant time, without an allocation. */
   lookup(segment: string): Lookup
+  /** Every zone (edge) or shard with a route or a hop. */
+  places(): ReadonlyMap<string, Lookup>
   /** Every id that a route can lead to, sorted: connections are opened as soon as an id appears. */
   hops(): readonly string[]
   /** Undefined until it is known: `__codecs__` is answered 503. */
@@ -169,6 +171,7 @@ export function openTables(options: TablesOptions): Tables {
   const counts = startLoop(options.schedule, () => readCounts(state))
   return {
     lookup: (segment) => lookupIn(state, segment),
+    places: () => state.guard.table?.results ?? NO_PLACES,
     hops: () => state.guard.table?.hops ?? [],
     codecs: () => state.codecs,
     segments: () => segmentsOf(state),
@@ -188,6 +191,8 @@ export function openTables(options: TablesOptions): Tables {
     },
   }
 }
+
+const NO_PLACES: ReadonlyMap<string, Lookup> = new Map()
 
 /** Before all lists were read, a segment that none has so far may have a route. */
 function lookupIn({ guard, isWhole }: State, segment: string): Lookup {

@@ -18,8 +18,10 @@ import {
   type Service,
   type ServiceOptions,
   type SlowEntries,
+  servingReasons,
   startService,
 } from '../forward/service.ts'
+import { type Serving, servingAll, servingBehind, toldOf } from '../forward/serving.ts'
 import type { Hop, PoolSettings } from '../forward/state.ts'
 import { STATUS_SEGMENT, type Status, statusFrame } from '../forward/status.ts'
 import type { Address, World } from '../forward/world.ts'
@@ -39,7 +41,10 @@ export type RoutingOptions = {
   /** In zone mode. */
   readonly zone: string | undefined
   readonly id: string | undefined
-  readonly tables: Pick<Tables, 'lookup' | 'hops' | 'codecs' | 'segments' | 'refreshNow' | 'onChange' | 'health'>
+  readonly tables: Pick<
+    Tables,
+    'lookup' | 'places' | 'hops' | 'codecs' | 'segments' | 'refreshNow' | 'onChange' | 'health'
+  >
   readonly resolver: Pick<Resolver, 'find' | 'again' | 'onChange'>
   readonly login: Policy['login']
   readonly hopPort: number
@@ -138,6 +143,7 @@ export async function startRouter(options: RouterOptions): Promise<Service> {
     forwarder: router.forwarder,
     metrics: metrics as unknown as Metrics<MetricsTable>,
     reasons: () => reasonsOf(router, registration),
+    serving: () => routerServing(router),
     facts: () => factsOf(router),
     routes: pagesOf(router),
     leave: async () => {
@@ -177,7 +183,7 @@ function policyOf(options: RoutingOptions, router: () => Router): Policy {
     localReply(segment, _command, id) {
       switch (segment) {
         case STATUS_SEGMENT:
-          return statusFrame(id, ownStatus(options))
+          return statusFrame(id, { ...ownStatus(options), ...toldOf(routerServing(router())) })
         case CODECS_SEGMENT: {
           const codecs = tables.codecs()
           if (codecs === undefined) return errorFrame(id, '503')
@@ -283,7 +289,19 @@ function statusFault(mode: RouterMode, zone: string | undefined, id: string, sta
   return status.zone === zone ? '' : `bridge ${id} is of zone ${status.zone}, not ${zone}`
 }
 
-function reasonsOf({ options, forwarder }: Router, registration: Registration | undefined): Reasons {
+/** Which shards behind the router serve, as the components before them tell it. */
+function routerServing({ options, forwarder: { pool } }: Router): Serving {
+  // Segments without a shard are no shard.
+  const known = [...options.tables.places()].filter(([via]) => via !== '')
+  const places = known.map(([via, lookup]) => {
+    const hops = lookup.kind === 'hops' ? lookup.hops.flatMap((id) => pool.hops.get(id) ?? []) : []
+    return servingBehind(options.mode === 'edge' ? `zone ${via}` : via, hops)
+  })
+  return servingAll(places)
+}
+
+function reasonsOf(router: Router, registration: Registration | undefined): Reasons {
+  const { options, forwarder } = router
   const reasons = [...options.tables.health().reasons]
   const hops = [...forwarder.pool.hops.values()]
   const isUp = hops.some(({ links }) => links.some(({ state }) => state === 'open'))
@@ -292,6 +310,7 @@ function reasonsOf({ options, forwarder }: Router, registration: Registration | 
   return [
     ...reasons,
     ...(isUp ? [] : [{ name: 'hops', message: noHop }]),
+    ...(isUp ? servingReasons(routerServing(router)) : []),
     ...(refusal === '' ? [] : [{ name: 'registration', message: `The registry refuses this router: ${refusal}` }]),
   ]
 }

@@ -2,7 +2,7 @@
  * Entry point of the Node-only modules: configuration, command lines, log, tokens, TLS, metrics, process life cycle.
  */
 
-export { bareAddress, type CallerAddress, callerAddresses, isNetwork } from './caller-address.ts'
+export { type CallerAddress, callerAddresses, isNetwork } from './caller-address.ts'
 export {
   type Command,
   defineCommand,
