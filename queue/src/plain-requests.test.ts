@@ -60,6 +60,7 @@ describe('a request', () => {
     ['a line feed alone', { headers: ['Host: queue', 'Content-Length: 2', 'A: b\nTransfer-Encoding: chunked'] }],
     ['a carriage return alone', { headers: ['Host: queue', 'Content-Length: 2', 'A: b\rc'] }],
     ['a NUL', { headers: ['Host: queue', 'Content-Length: 2', 'A: \0'] }],
+    ['a packed body', { headers: ['Host: queue', 'Content-Length: 2', 'Content-Encoding: gzip'] }],
     ['a large head', { headers: ['Host: queue', 'Content-Length: 2', `A: ${'a'.repeat(4_096)}`] }],
   ])('is not plain with %s', (_, parts) => {
     expect(readPlain(Buffer.from(bytesOf({ ...plain('{}'), ...parts })))).toBeUndefined()

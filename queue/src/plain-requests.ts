@@ -27,8 +27,16 @@ const LENGTH = /^\d{1,9}$/
 const HEAD_BYTES_MAX = 4_096
 /** Headers that are read. */
 const ONCE = new Set(['authorization', 'connection', 'content-length', 'host', 'x-forwarded-for'])
-/** Headers that frame the body in another way, or ask for more than a response. */
-const NOT_PLAIN = new Set(['transfer-encoding', 'expect', 'upgrade', 'trailer', 'te', 'proxy-connection'])
+/** Headers that frame or pack the body in another way, or ask for more than a response. */
+const NOT_PLAIN = new Set([
+  'transfer-encoding',
+  'content-encoding',
+  'expect',
+  'upgrade',
+  'trailer',
+  'te',
+  'proxy-connection',
+])
 
 /** @returns undefined unless the bytes are one whole plain request */
 export function readPlain(bytes: Buffer): PlainRequest | undefined {

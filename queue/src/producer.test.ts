@@ -111,7 +111,7 @@ function begin(
   const ended: string[] = []
   const authorization = token === '' ? {} : { authorization: `Bearer ${token}` }
   const request: FakeRequest = Object.assign(new EventEmitter(), {
-    ...{ method, url, complete: false, ended, headers: { ...authorization, ...headers } },
+    ...{ method, url, complete: false, ended, rawHeaders: [], headers: { ...authorization, ...headers } },
     socket: { remoteAddress: '10.0.0.1', destroy: () => void ended.push('connection closed') },
     resume: () => void ended.push('resumed'),
   })
@@ -174,6 +174,14 @@ describe('a request', () => {
     const answer = await call(await startTopic(), method, url)
     const error = status === 404 ? 'not_found' : 'method_not_allowed'
     expect([answer.status, answer.body, answer.headers['allow']]).toEqual([status, { error, message }, allow])
+  })
+
+  it.each([
+    ['packed_body', 415, '/producer/jobs', { 'content-encoding': 'gzip' }],
+    ['address_too_long', 414, `/producer/topic?${'x'.repeat(17_000)}`, {}],
+  ])('is refused by its head: %s', async (error, status, url, headers) => {
+    const answer = await call(await startTopic(), 'POST', url, undefined, { headers })
+    expect(answer).toMatchObject({ status, body: { error } })
   })
 
   it('waits after many wrong tokens of its address, but not with a right one', async () => {

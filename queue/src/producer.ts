@@ -16,7 +16,7 @@ import {
   unknownField,
   unknownFieldText,
 } from '@vacancy/shared/contract'
-import { dropRest } from '@vacancy/shared/node'
+import { dropRest, REFUSED_HEADS, refusedHeadOf } from '@vacancy/shared/node'
 import { findById } from './id-index.ts'
 import type { Job } from './job.ts'
 import { countRejected, countRequest } from './metrics.ts'
@@ -48,6 +48,11 @@ const ROUTES = {
   job: { methods: ['GET', 'DELETE'], name: '/producer/jobs/{topic}/{id}' },
 } as const
 type Route = keyof typeof ROUTES
+const REFUSED_HEAD_CODES = {
+  'address too long': 'address_too_long',
+  'headers too large': 'headers_too_large',
+  'packed body': 'packed_body',
+} as const
 /** Methods with series of their own. */
 const METHODS = new Set(['GET', 'POST', 'DELETE', 'PUT', 'HEAD', 'OPTIONS'])
 
@@ -84,6 +89,8 @@ async function answer(
   path: string,
   query: URLSearchParams | undefined,
 ): Promise<void> {
+  const refused = refusedHeadOf(request)
+  if (refused !== undefined) throw new QueueError(REFUSED_HEAD_CODES[refused], REFUSED_HEADS[refused][1])
   if (route === undefined) throw new QueueError('not_found', `there is no ${path.slice(0, 200)}`)
   const { methods } = ROUTES[route]
   if (!(methods as readonly string[]).includes(request.method ?? '')) {
