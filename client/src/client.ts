@@ -305,10 +305,11 @@ function linksOf(addresses: readonly Address[], at: number, node: ShardNode | un
   }))
 }
 
-function reasonOfNoConnection({ calls, settings }: State): VacancyCallError {
+function reasonOfNoConnection({ calls, settings, links }: State): VacancyCallError {
   if (calls.connectionFailure) return calls.connectionFailure
   const { nodes, connectDeadlineMs } = settings
-  const reason = `not ready within ${connectDeadlineMs} ms`
+  const late = `not ready within ${connectDeadlineMs} ms`
+  const reason = [...new Set(links.map(({ connection }) => connection?.reasonOf(late) ?? late))].join('; ')
   const address = nodes.map((node) => textOfAddress(node.address)).join(', ')
   return errorOfClient('connection_failed', { command: undefined, inDoubt: false }, { address, reason })
 }

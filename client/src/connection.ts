@@ -91,6 +91,8 @@ export type Connection = {
   openedMs: number
   heardMs: number
   stopTimer: () => void
+  /** A reason why it is not open, with the addresses that were tried. */
+  reasonOf: (reason: string) => string
 }
 
 export type ConnectionListener = {
@@ -140,8 +142,9 @@ export function openConnection(world: World, settings: ConnectionSettings, liste
     openedMs: 0,
     heardMs: world.clock.monotonicMs(),
     stopTimer: () => {},
+    reasonOf: followAttempts(socket),
   }
-  const reasonOf = followAttempts(socket)
+  const { reasonOf } = connection
   connection.stopTimer = world.after(settings.handshakeMs, () => {
     lose(connection, reasonOf(`not ready within ${settings.handshakeMs} ms`))
   })

@@ -36,4 +36,7 @@ test('an address that has not answered yet is listed as such, and one address ne
   expect(reasonOf('not ready within 5000 ms')).toBe(
     'not ready within 5000 ms: 10.0.0.1:7777 no answer in time, [::1]:7777 no answer',
   )
+
+  socket.emit('connect')
+  expect(reasonOf('read ECONNRESET')).toBe('read ECONNRESET')
 })

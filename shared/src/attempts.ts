@@ -7,6 +7,7 @@
 export const ATTEMPT_MS = 2_000
 
 type Socket = {
+  on(event: 'connect', listener: () => void): unknown
   on(event: 'connectionAttempt', listener: (ip: string, port: number) => void): unknown
   on(
     event: 'connectionAttemptFailed',
@@ -19,7 +20,7 @@ type Socket = {
  * Follows the attempts of a socket.
  *
  * @param began called with each attempt
- * @returns gives the reason of a failure with address and cause of each attempt, if there were several
+ * @returns gives the reason of a failure with address and cause of each attempt, if there were several and none succeeded
  */
 export function followAttempts(socket: Socket, began: () => void = () => {}): (reason: string) => string {
   const causes = new Map<string, string>()
@@ -33,6 +34,7 @@ export function followAttempts(socket: Socket, began: () => void = () => {}): (r
     causes.set(addressOf(ip, port), code)
   })
   socket.on('connectionAttemptTimeout', (ip, port) => causes.set(addressOf(ip, port), 'no answer in time'))
+  socket.on('connect', () => causes.clear())
   return (reason) => {
     if (causes.size < 2) return reason
     const all = [...causes].map(([address, cause]) => `${address} ${cause}`).join(', ')

@@ -290,7 +290,7 @@ function attempt(state: State, slot: Slot, address: Address): void {
     socket.destroy()
     if (!state.isClosed) retry(state, slot, reason, error)
   }
-  const cancel = options.env.schedule.after(limits.handshakeMs, () => end('timeout'))
+  const cancel = options.env.schedule.after(limits.handshakeMs, () => end('timeout', reasonOf('')))
   slot.stopDialling = () => {
     isOver = true
     cancel()

@@ -82,14 +82,14 @@ export function requestHttp(
   const timer =
     timeoutMs === undefined
       ? undefined
-      : setTimeout(() => fail('timeout', new Error(`no response within ${timeoutMs} ms`)), timeoutMs)
+      : setTimeout(() => fail('timeout', new Error(reasonOf(`no response within ${timeoutMs} ms`))), timeoutMs)
   request.on('socket', (socket) => {
     isConnected = !socket.connecting
     if (isConnected) return
     reasonOf = followAttempts(socket)
     socket.once('connect', () => (isConnected = true))
   })
-  request.on('timeout', () => fail('timeout', new Error(`no response within ${(idleMs ?? 0) / 1000} s`)))
+  request.on('timeout', () => fail('timeout', new Error(reasonOf(`no response within ${(idleMs ?? 0) / 1000} s`))))
   request.on('error', lost)
   request.on('response', (response: IncomingMessage) => {
     isAnswered = true
