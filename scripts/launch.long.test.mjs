@@ -8,6 +8,8 @@ import { findNode, pinnedNodePath, ROOT } from './pinned-node.mjs'
 
 const hasGit = spawnSync('git', ['--version']).status === 0
 
+const canUnshare = spawnSync('unshare', ['--map-root-user', '--net', 'true']).status === 0
+
 const BUNDLES = 'build/programs/bundle.json'
 
 let root
@@ -127,6 +129,14 @@ test('a signal reaches the program once, even if terminal and npm repeat it', as
   })
 
   expect(code).toBe(21)
+})
+
+test.skipIf(!canUnshare)('nothing starts where the loopback interface is down, though listening works there', () => {
+  const command = ['--map-root-user', '--net', process.execPath, 'scripts/launch.mjs', 'start']
+  const { status, stderr } = spawnSync('unshare', command, { cwd: root, encoding: 'utf8' })
+
+  expect(stderr).toContain('ip link set lo up')
+  expect(status).not.toBe(0)
 })
 
 test('a program ended by a signal returns 128 plus the signal number', async () => {

@@ -1,7 +1,7 @@
 // What would make a command fail minutes later, found before anything is installed or built: one line with the cause and
 // the way out. Plain JavaScript without dependencies: runs on Node 20.
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { userInfo } from 'node:os'
 import path from 'node:path'
 import { installFault } from './install.mjs'
@@ -11,6 +11,7 @@ const GB = 1e9
 const PACKAGES_BYTES = 1.2 * GB
 const DATA_BYTES = 0.8 * GB
 const LOOPBACK = '127.0.0.1'
+const CONNECT_MS = 5_000
 
 /**
  * @param root of the clone
@@ -28,7 +29,7 @@ export async function preflightFault(root, args, dataDir) {
     needsPackages: installFault(root) !== '',
     needsData: dataDir !== undefined && !existsSync(dir),
     freeBytes: freeBytesAt,
-    hasLoopback: await canListen(),
+    hasLoopback: await canConnect(),
   })
 }
 
@@ -105,10 +106,18 @@ function freeBytesAt(place) {
   return { disk: statSync(there).dev, free: bsize * bavail }
 }
 
-function canListen() {
+/** Where the interface is down, listening alone succeeds. */
+function canConnect() {
   return new Promise((resolve) => {
-    const server = createServer()
+    const server = createServer((socket) => socket.destroy())
+    const end = (socket, isGood) => {
+      socket.destroy()
+      server.close(() => resolve(isGood))
+    }
     server.once('error', () => resolve(false))
-    server.listen(0, LOOPBACK, () => server.close(() => resolve(true)))
+    server.listen(0, LOOPBACK, () => {
+      const socket = connect(server.address().port, LOOPBACK, () => end(socket, true))
+      socket.on('error', () => end(socket, false)).setTimeout(CONNECT_MS, () => end(socket, false))
+    })
   })
 }
