@@ -20,6 +20,8 @@ import { startWriters } from '../testing/shard-writer.ts'
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 120_000 })
 
 const ROUNDS = 5
+/** 200 writes a second, also where a reply takes a fifth of a second. */
+const LOAD = { count: 40, everyMs: 200 }
 /** What a node that hangs may need more for a minute of writes by others. */
 const GROWTH_BYTES_MAX = 128 << 20
 
@@ -52,7 +54,7 @@ const fileOf = (shard: Shard, node: string) => join(shard.folder, `hang-${node}`
 
 test(`the disk of the leader hangs, ${ROUNDS} times: another voter takes the writes, none is lost, the node comes back`, async () => {
   const shard = await startHangable()
-  const writers = startWriters(shard)
+  const writers = startWriters(shard, 'hotel_1', LOAD)
   try {
     for (let round = 0; round < ROUNDS; round++) {
       const sick = await leaderOf(shard)

@@ -20,7 +20,6 @@ import {
 import type { Shard, ShardNode } from '@vacancy/testkit/shard'
 
 const ANSWER_MS = 2_000
-const WRITERS = 4
 /** Rooms per night before the next night is started; a night holds at most 255. */
 const ROOMS = 200
 
@@ -68,11 +67,18 @@ export async function write<Name extends CommandName>(
   }
 }
 
-/** Creates a property and counts until it is stopped. */
-export function startWriters(shard: Shard, propertyId = 'hotel_1'): Writers {
+/**
+ * Creates a property and counts until it is stopped. Each writer waits for a reply before its next write, and starts one
+ * every `everyMs` at most: a rate that slow replies do not lower needs many writers.
+ */
+export function startWriters(
+  shard: Shard,
+  propertyId = 'hotel_1',
+  { count = 4, everyMs = 0 }: { readonly count?: number; readonly everyMs?: number } = {},
+): Writers {
   let isStopping = false
   let acknowledged = 0
-  const writers: Writer[] = Array.from({ length: WRITERS }, (_, i) => ({
+  const writers: Writer[] = Array.from({ length: count }, (_, i) => ({
     room: `room_${i}`,
     session: randomBytes(16).toString('hex'),
     number: 1,
@@ -93,7 +99,8 @@ export function startWriters(shard: Shard, propertyId = 'hotel_1'): Writers {
       acknowledged++
     }
     await done('SETPROP', somewhere(propertyId))
-    while (!isStopping) {
+    for (let due = performance.now(); !isStopping; due += everyMs) {
+      while (performance.now() < due && !isStopping) await pause()
       if (writer.counts.length === 0 || writer.counts[writer.night - 1] === ROOMS) {
         writer.night++
         writer.counts.push(0)
