@@ -10,7 +10,6 @@
  * After a violation everything is kept: data directories, logs, histories, seed and verdict.
  */
 
-import { randomInt } from 'node:crypto'
 import { cpSync, renameSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -18,6 +17,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { EXIT } from '@vacancy/shared'
 import { defineCommand } from '@vacancy/shared/node'
 import { openShard } from '@vacancy/testkit/shard'
+import { seedOfNow } from '../seed.ts'
 import { type StayFigures, startBookers } from './bookers.ts'
 import { type Crowd, nodesOf, startCrowd } from './crowd.ts'
 import { runFaults, type Tally } from './faults.ts'
@@ -313,7 +313,12 @@ export const chaosCommand = defineCommand({
   summary: 'Runs a shard of real processes under faults and judges the histories of its clients.',
   flags: {
     minutes: { type: 'integer', min: 1, max: 10_000, default: 1, summary: 'Time with faults.' },
-    seed: { type: 'integer', min: 0, max: 4_294_967_295, summary: 'Repeats the faults of a run. Default: random.' },
+    seed: {
+      type: 'integer',
+      min: 0,
+      max: 4_294_967_295,
+      summary: 'Repeats the faults of a run. Default: the time of day in seconds.',
+    },
     // A node needs at least half a core.
     nodes: {
       type: 'choice',
@@ -324,7 +329,7 @@ export const chaosCommand = defineCommand({
     json: { type: 'text', value: 'FILE', summary: 'Writes the report.' },
     keep: { type: 'boolean', summary: 'Keeps the files of a successful run as well.' },
   },
-  run: async ({ flags: { minutes, seed = randomInt(1_000_000_000), nodes, json, keep: keeps } }) => {
+  run: async ({ flags: { minutes, seed = seedOfNow(), nodes, json, keep: keeps } }) => {
     const say = (text: string) => void process.stdout.write(`${text}\n`)
     const stop = new AbortController()
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())

@@ -7,7 +7,6 @@
  * state: a lost or duplicate write leaves a difference.
  */
 
-import { randomInt } from 'node:crypto'
 import { EXIT } from '@vacancy/shared'
 import { defineCommand } from '@vacancy/shared/node'
 import { type CommandName, encodeRequest, type RequestFields } from '@vacancy/shared/wire'
@@ -27,6 +26,7 @@ import {
   type WireClient,
 } from '@vacancy/testkit/node'
 import { createRandom } from '@vacancy/testkit/random'
+import { seedOfNow } from '../seed.ts'
 
 const CLIENTS = 8
 /** Pending writes of one client. */
@@ -320,9 +320,14 @@ export const killCommand = defineCommand({
   summary: `Kills a node with SIGKILL at random times while ${CLIENTS} clients write and repeat. No write is lost or doubled.`,
   flags: {
     rounds: { type: 'integer', min: 1, max: 1_000_000_000, default: 200, summary: 'Kills.' },
-    seed: { type: 'integer', min: 0, max: 4_294_967_295, summary: 'Repeats the choices of a run. Default: random.' },
+    seed: {
+      type: 'integer',
+      min: 0,
+      max: 4_294_967_295,
+      summary: 'Repeats the choices of a run. Default: the time of day in seconds.',
+    },
   },
-  run: async ({ flags: { rounds, seed = randomInt(1_000_000) } }) => {
+  run: async ({ flags: { rounds, seed = seedOfNow() } }) => {
     const say = (line: string) => process.stdout.write(`${line}\n`)
     say(`seed ${seed}, ${rounds} rounds, ${CLIENTS} writing clients`)
     const report = await killRounds({ rounds, seed, say })

@@ -6,7 +6,6 @@
  *        └── counters ──► each at least what was acknowledged, at most that and what has no outcome
  */
 
-import { randomInt } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { connect, type VacancyClient } from '@vacancy/client'
 import { EXIT } from '@vacancy/shared'
@@ -17,6 +16,7 @@ import { type PlatformStatus, request } from '../../quickstart/src/platform/cont
 import { filesOf, readRunning } from '../../quickstart/src/platform/files.ts'
 import { type Component, nodesOf, ofKind, type Plan, shardName } from '../../quickstart/src/platform/plan.ts'
 import { quickstartTest, UP } from '../../quickstart/src/platform/testing/command.ts'
+import { seedOfNow } from '../seed.ts'
 import { type Crowd, closeCrowd, judgeCounters, openCrowd, runCrowd, type Sums, sumsOf } from './clients.ts'
 import { type Patient, runFaults } from './faults.ts'
 import { REFUSED_MS_MAX, refusedMs } from './refusals.ts'
@@ -168,12 +168,17 @@ export const fabricChaosCommand = defineCommand({
   summary: 'Runs a platform of real processes under faults and counts what its clients wrote.',
   flags: {
     minutes: { type: 'integer', min: 1, max: 10_000, default: 1, summary: 'Time with faults.' },
-    seed: { type: 'integer', min: 0, max: 4_294_967_295, summary: 'Repeats the faults of a run. Default: random.' },
+    seed: {
+      type: 'integer',
+      min: 0,
+      max: 4_294_967_295,
+      summary: 'Repeats the faults of a run. Default: the time of day in seconds.',
+    },
     json: { type: 'text', value: 'FILE', summary: 'Writes the report.' },
   },
   run: async ({ flags }) => {
     const say = (text: string) => void process.stdout.write(`${text}\n`)
-    const seed = flags.seed ?? randomInt(1_000_000_000)
+    const seed = flags.seed ?? seedOfNow()
     const report = await runFabricChaos({ seconds: flags.minutes * 60, seed, say })
     if (flags.json !== undefined) writeFileSync(flags.json, `${JSON.stringify(report, undefined, 2)}\n`)
     say(textOf(report))

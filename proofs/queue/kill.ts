@@ -6,7 +6,6 @@
  * - No job returns whose acknowledgement was confirmed, which is sent once it is stored.
  */
 
-import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { Agent, request as httpRequest } from 'node:http'
@@ -21,6 +20,7 @@ import { createRandom, type Random } from '@vacancy/testkit/random'
 import { WebSocket } from 'ws'
 import { base64, TOKENS } from '../../queue/src/testing/queue.ts'
 import { startQueueProgram } from '../../queue/src/testing/shared-queue.ts'
+import { seedOfNow } from '../seed.ts'
 
 const TOPICS = ['orders', 'mail']
 const PRODUCERS = 6
@@ -274,12 +274,17 @@ export const queueKillCommand = defineCommand({
       default: 'sqlite',
       summary: 'PostgreSQL is found or installed.',
     },
-    seed: { type: 'integer', min: 0, max: 2 ** 31, summary: 'Repeats the choices of a run. Default: random.' },
+    seed: {
+      type: 'integer',
+      min: 0,
+      max: 2 ** 31,
+      summary: 'Repeats the choices of a run. Default: the time of day in seconds.',
+    },
     json: { type: 'boolean', summary: 'Prints the report as JSON.' },
   },
   run: async ({ flags }) => {
     const print = (line: string) => process.stdout.write(`${line}\n`)
-    const options = { rounds: flags.rounds, seed: flags.seed ?? randomInt(2 ** 31), journal: flags.journal as Journal }
+    const options = { rounds: flags.rounds, seed: flags.seed ?? seedOfNow(), journal: flags.journal as Journal }
     const result = await killQueue(options, (line) => process.stderr.write(`${line}\n`))
     const { seed, rounds, accepted, delivered, settled, lost, returned, spoiled } = result
     if (flags.json) print(JSON.stringify(result))

@@ -8,7 +8,6 @@
  *
  * `--without SYNC` leaves a sync of the journal out, which must be found.
  */
-import { randomInt } from 'node:crypto'
 import { EXIT, systemClock } from '@vacancy/shared'
 import { topicConfig } from '@vacancy/shared/contract'
 import { createLogger, defineCommand, loadConfig } from '@vacancy/shared/node'
@@ -34,6 +33,7 @@ import { makeTopic, submitParsed } from '../../queue/src/producer.ts'
 import { redrive } from '../../queue/src/queue.ts'
 import { QueueError, type QueueServer, servingOf } from '../../queue/src/queue-server.ts'
 import { createQueueAccess } from '../../queue/src/tokens.ts'
+import { seedOfNow } from '../seed.ts'
 import { losingJournal, SYNCS, type Sync } from './losing-journal.ts'
 import { jobsOf } from './memory-rows.ts'
 
@@ -378,10 +378,15 @@ export const queueLosingCommand = defineCommand({
       default: 20_000,
       summary: 'Power cuts, ends of the process, failed syncs and writes.',
     },
-    seed: { type: 'integer', min: 0, max: 2 ** 31, summary: 'Of the random choices. Default: random.' },
+    seed: {
+      type: 'integer',
+      min: 0,
+      max: 2 ** 31,
+      summary: 'Of the random choices. Default: the time of day in seconds.',
+    },
     without: { type: 'choice', choices: SYNCS, summary: 'Leaves out a sync, which must be found.' },
   },
-  run: async ({ flags: { faults, seed = randomInt(2 ** 31), without } }) => {
+  run: async ({ flags: { faults, seed = seedOfNow(), without } }) => {
     const options = { faults, seed, without: without as Sync | undefined }
     const report = await loseSyncs(options, (line) => process.stderr.write(`${line}\n`))
     process.stdout.write(`${JSON.stringify({ ...report, found: report.found.slice(0, 5) })}\n`)

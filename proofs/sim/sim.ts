@@ -8,12 +8,12 @@
  * A failing seed writes failure-<seed>.json and prints the command that repeats it.
  */
 
-import { randomInt } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import { VacancyError } from '@vacancy/shared'
 import { commitOf, defineCommand } from '@vacancy/shared/node'
 import { streamOf } from '@vacancy/testkit/random'
+import { seedOfNow } from '../seed.ts'
 import { type RunOptions, type RunResult, runSeed } from './cluster.ts'
 import { arrayLog } from './core-log.ts'
 import { createCoreProgram } from './core-node.ts'
@@ -61,7 +61,7 @@ export const simCommand = defineCommand({
   summary: 'Simulates clusters by the thousand. A failing seed is shrunk, and the command that repeats it is printed.',
   flags: {
     seeds: { ...WHOLE, default: 100, summary: 'How many.' },
-    from: { type: 'text', default: '1', summary: 'The first seed, or random.' },
+    from: { type: 'text', summary: 'The first seed. Default: the time of day in seconds.' },
     seed: { ...SEED, summary: 'One seed, with a description of its last events.' },
     replay: { type: 'text', value: 'FILE', summary: 'The schedule of failure-SEED.json, independent of the seed.' },
     profile: { type: 'choice', choices: ['all', ...PROFILES], default: 'mixed', summary: 'Which faults.' },
@@ -80,7 +80,7 @@ export const simCommand = defineCommand({
   run: async ({ flags }) => {
     const say = (line: string) => void process.stdout.write(`${line}\n`)
     const { profile: named, program, seeds, seed } = flags
-    const from = flags.from === 'random' ? randomInt(2 ** 40) : Number(flags.from)
+    const from = flags.from === undefined ? seedOfNow() : Number(flags.from)
     const length = Number(flags.length)
     if (!Number.isSafeInteger(from))
       throw new VacancyError('usage_error', { reason: `--from is no seed: ${flags.from}` })
@@ -138,6 +138,7 @@ async function many(
   say: (line: string) => void,
 ): Promise<number> {
   const { jobs } = values
+  say(`${seeds} seeds from ${from} on`)
   const profiles =
     jobs > 1
       ? await runOnThreads(settings, from, seeds, jobs, values, say)
