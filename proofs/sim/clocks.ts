@@ -6,7 +6,7 @@
 import type { Clock } from '@vacancy/shared'
 import type { Scheduler } from '@vacancy/testkit/scheduler'
 
-/** Start of simulated time, in UTC. */
+/** Start of simulated time of most runs, in UTC. */
 export const EPOCH_MS = 1_768_478_400_000
 
 export type NodeClock = {
@@ -23,7 +23,13 @@ export type NodeClock = {
   resumedUs: number
 }
 
-export function createClock(scheduler: Scheduler, rate: number, offsetMs: number, bootMs: number): NodeClock {
+export function createClock(
+  scheduler: Scheduler,
+  epochMs: number,
+  rate: number,
+  offsetMs: number,
+  bootMs: number,
+): NodeClock {
   let latestMs = 0
   const node: NodeClock = {
     rate,
@@ -36,7 +42,7 @@ export function createClock(scheduler: Scheduler, rate: number, offsetMs: number
         latestMs = Math.max(latestMs, bootMs + (scheduler.nowUs / 1000) * rate - node.suspendedMs)
         return latestMs
       },
-      wallMs: () => Math.floor(EPOCH_MS + (scheduler.nowUs / 1000) * rate + node.offsetMs),
+      wallMs: () => Math.floor(epochMs + (scheduler.nowUs / 1000) * rate + node.offsetMs),
     },
   }
   return node

@@ -3,21 +3,22 @@
  * healed, then a check of the whole history (docs/design/testing.md#simulation).
  */
 
+import { dayOf, formatDay } from '@vacancy/shared'
 import { streamOf as randomOf, shuffle } from '@vacancy/testkit/random'
 import { runNext, scheduleIn } from '@vacancy/testkit/scheduler'
 import { startBuilders } from './builders.ts'
 import { drawSchedule, heal, leaderOf, startSchedule } from './faults.ts'
-import { checkHistory, exportHistory, type Operation } from './history.ts'
+import { checkHistory, exportHistory } from './history.ts'
 import type { Fault } from './knobs.ts'
 import { drawKnobs, FAULT_PHASE_US_MAX, type FaultClass, type Knobs, type Profile } from './knobs.ts'
-import { isForgotten } from './machine.ts'
 import { block, unblock } from './network.ts'
 import { type OracleName, onRecords, onState, ViolationError, violate } from './oracles.ts'
 import { poison } from './poison.ts'
+import { orderInLog } from './restore.ts'
 import { HOLD_SECONDS_MAX, startStayClients } from './stay-clients.ts'
 import { orderOf } from './store-order.ts'
 import { traceHash } from './trace.ts'
-import { createWorkload, isIdle, outcomeOf, startWorkload, stopWorkload, type Workload } from './workload.ts'
+import { createWorkload, isIdle, startWorkload, stopWorkload, type Workload } from './workload.ts'
 import {
   type Counts,
   createWorld,
@@ -137,7 +138,8 @@ function runPhases(world: World, schedule: readonly Fault[]): number {
     converge(world, workload)
     endHolds(world)
   } else world.counts.lostMajorities++
-  judgeStays(world, workload)
+  judgeStays(world)
+  noteDates(world)
   return judge(world)
 }
 
@@ -389,7 +391,14 @@ function endHolds(world: World): void {
   checkpoint(world, true)
 }
 
-function judgeStays({ oracles }: World, { promised }: Workload): void {
+/** Which days the run has passed, by true time. */
+function noteDates({ knobs, scheduler, counts }: World): void {
+  const [from, to] = [knobs.epochMs, knobs.epochMs + scheduler.nowUs / 1_000].map((ms) => formatDay(dayOf(ms)))
+  if (from?.slice(0, 4) !== to?.slice(0, 4)) counts.newYears++
+  if (from?.endsWith('-02-28') && to?.endsWith('-02-29')) counts.leapDays++
+}
+
+function judgeStays({ oracles, promised }: World): void {
   const { stays } = oracles.reference
   if (!stays) return
   oracles.checks.S3++
@@ -416,18 +425,6 @@ function judge(world: World): number {
   if (verdict.verdict === 'linearizable') return verdict.steps
   const stuck = verdict.verdict === 'impossible' ? ` before one of ${JSON.stringify(verdict.stuck.slice(0, 4))}` : ''
   return violate('O6', `register ${verdict.key}: ${verdict.verdict} after ${verdict.steps} steps${stuck}`)
-}
-
-/** The first index of each write in the log, except where it was refused without a stored result. */
-function orderInLog({ oracles, sent, loaded }: World): Map<Operation, number> {
-  const order = new Map(loaded)
-  for (const [attempt, index] of oracles.attempts) {
-    const operation = sent.get(attempt)
-    const code = oracles.codes[index]
-    if (!operation || isForgotten(code) || outcomeOf(operation.kind, code) === 'none') continue
-    order.set(operation, Math.min(index, order.get(operation) ?? index))
-  }
-  return order
 }
 
 /** The same run with some of its faults. */

@@ -56,11 +56,13 @@ import {
 import type { Configuration } from '../../engine/src/raft/messages.ts'
 import { createRaft, type RestoredState } from '../../engine/src/raft/raft.ts'
 import { FORMAT_VERSION } from '../../engine/src/snapshot/format.ts'
+import { SEED_FILE } from '../../engine/src/snapshot/snapshot.ts'
 import { follow, type Wait, waited } from '../../engine/src/steps.ts'
 import { applyCommand } from '../../engine/src/store/apply.ts'
 import type { Applied } from '../../engine/src/store/apply-context.ts'
 import { memoryBudgetOf } from '../../engine/src/store/charge.ts'
 import { COMMAND_HEADER_BYTES, KIND, kindOfCommand, writeBytes } from '../../engine/src/store/command.ts'
+import { encodeSetting, levelOfSetting } from '../../engine/src/store/stay-settings.ts'
 import { recordOf } from '../../engine/src/store/stays.ts'
 import {
   AS_OF_LEVEL,
@@ -98,7 +100,7 @@ import { onApplied, onState, onStayReply, violate } from './oracles.ts'
 import { replyText } from './stays-reference.ts'
 import { CODECS, SHARD, type StoreImage, storeImages } from './store-images.ts'
 import { createStoreMachine, createStoreReference, storeTools } from './store-machine.ts'
-import { encodeOnStore, IMAGE_REGISTERS, imageValue } from './store-workload.ts'
+import { encodeOnStore, IMAGE_REGISTERS, imageValue, LOG_INDEXES } from './store-workload.ts'
 import { note } from './trace.ts'
 import { meetDisk } from './wal-log.ts'
 import {
@@ -176,6 +178,11 @@ export const driverProgram: Program = {
   start: (host) => startDriver(host),
   damage,
   meet,
+  restore(_world, node, file) {
+    const disk = freshDisk()
+    node.storage = { disk, wipes: storageOf(node).wipes + 1 }
+    if (file) putFile(disk, `${DATA}/${SEED_FILE}`, file)
+  },
   heal(_world, node) {
     const { disk } = storageOf(node)
     node.process?.running?.exhaust?.(false)
@@ -183,6 +190,14 @@ export const driverProgram: Program = {
     disk.capacityBytes = CAPACITY
     disk.fault = () => undefined
   },
+}
+
+function putFile(disk: SimulatedDisk, path: string, bytes: Uint8Array): void {
+  const handle = disk.open(path, 'create')
+  writeFully(disk, handle, bytes, 0, bytes.length, 0)
+  disk.syncData(handle)
+  disk.close(handle)
+  disk.syncDirectory(DATA)
 }
 
 /** A flipped bit or a truncation in a stream. The framing must detect it; undetected damage is delivered. */
@@ -331,7 +346,7 @@ function startDriver(host: Host): Running {
     onClosed: (peer, stream, isDead) => events.onClosed(nameOf(peer), stream, isDead),
     propose: (token, bytes) => writeTo(driver, [{ token, bytes }]),
     proposeAll: (commands) => writeTo(driver, commands),
-    read: (token, register) => readFrom(driver, token, register),
+    read: (token, register, minIndex) => readFrom(driver, token, register, minIndex),
     act: (action) => act(driver, action, nameOf),
     voters: () => numbersOf([...configuration().voters, ...configuration().outgoing]),
     halves: () => halvesOf(configuration()).map(numbersOf),
@@ -343,6 +358,7 @@ function startDriver(host: Host): Running {
     // While state is being replayed or replaced, it belongs to no index.
     digest: () => (driver.replica && !isBetweenStates(driver.replica) ? driver.machine?.digest() : undefined),
     memory: () => driver.machine?.memory,
+    backUp: (least) => backUp(driver, least),
     exhaust: (takes) => exhaust(driver, takes),
     checkBounds: () => checkBounds(driver),
     isDurable: (index, term) => isDurable(driver, index, term),
@@ -353,6 +369,13 @@ function startDriver(host: Host): Running {
       handOverAtEnd(member)
     },
   }
+}
+
+function backUp({ replica, machine }: DriverNode, least: number): ReturnType<NonNullable<Running['backUp']>> {
+  if (!replica || !machine || isBetweenStates(replica) || replica.raft.applied < least) return undefined
+  const { applied, appliedTerm } = replica.raft
+  const file = machine.backUp(applied, appliedTerm)
+  return file && { file, index: applied, value: machine.value }
 }
 
 // Before membership
@@ -757,7 +780,7 @@ function writeTo({ replica, host, machine, sink }: DriverNode, commands: readonl
       host.answer(token, { kind: 'none', reason: 'the memory is full' })
       continue
     }
-    if (machine.featureLevel() < levelOf(kindOfCommand(viewOf(bytes), 0))) {
+    if (machine.featureLevel() < levelOfCommand(bytes)) {
       host.answer(token, { kind: 'none', reason: 'unknown command' })
       continue
     }
@@ -776,12 +799,12 @@ function writeTo({ replica, host, machine, sink }: DriverNode, commands: readonl
   for (const [n, token] of taken.entries()) host.world.proposed.set(`${lastIndex + 1 + n} ${term}`, token)
 }
 
-/** Sources name indexes as clients see them; some have one of the log, as from a former life of the data. */
+/** Sources name indexes as clients see them, which they drew from those of the log; some are left as of a former life. */
 function nameIndex(machine: Machine, bytes: Uint8Array): void {
   const view = viewOf(bytes)
   if (kindOfCommand(view, 0) !== KIND.setAvailabilityAsOf) return
   const index = view.getFloat64(COMMAND_HEADER_BYTES, true)
-  if (index % 8 !== 0) view.setFloat64(COMMAND_HEADER_BYTES, index + machine.indexBase(), true)
+  if (index < LOG_INDEXES && index % 8 !== 0) view.setFloat64(COMMAND_HEADER_BYTES, index + machine.indexBase(), true)
 }
 
 type Command = { readonly token: number; readonly bytes: Uint8Array }
@@ -789,6 +812,12 @@ const GROWING: readonly number[] = [KIND.setProperty, KIND.setPackage]
 /** The feature level from which on a kind is known. */
 function levelOf(kind: number): number {
   return kind >= KIND.setPackageAsOf ? AS_OF_LEVEL : OF_STAYS.includes(kind) ? STAYS_LEVEL : 0
+}
+
+function levelOfCommand(bytes: Uint8Array): number {
+  const kind = kindOfCommand(viewOf(bytes), 0)
+  const setsDay = kind === KIND.setting && bytes[COMMAND_HEADER_BYTES] === encodeSetting('day_begins_minutes', 0)[0]
+  return setsDay ? levelOfSetting('day_begins_minutes') : levelOf(kind)
 }
 
 const OF_STAYS: readonly number[] = [
@@ -799,13 +828,13 @@ const OF_STAYS: readonly number[] = [
 /** Tokens of reads, distinct from those of writes. */
 const READ_TOKENS = 2 ** 31
 
-function readFrom(driver: DriverNode, token: number, register: number): void {
+function readFrom(driver: DriverNode, token: number, register: number, minIndex = 0): void {
   const { member, host } = driver
   if (!member) return host.answer(token, { kind: 'none', reason: 'not a member' })
   const own = READ_TOKENS + driver.nextRead++
   driver.reads.set(own, { token, register })
   const batch = createReadBatch()
-  addRead(batch, own, true, 0)
+  addRead(batch, own, minIndex === 0, minIndex)
   requestReads(member.reads, driver.sink, takeReadBatch(batch))
   if (driver.replica) {
     pump(driver.replica)
@@ -830,7 +859,7 @@ function onAnswers(driver: DriverNode, answers: ArrayBuffer): void {
       reads.delete(token)
       host.world.counts.reads++
       if (code !== 0) host.answer(read.token, { kind: 'none', reason: refusedText(code) ?? '' })
-      else host.answer(read.token, { kind: 'result', code: 0, value: machine.value(read.register), index })
+      else host.answer(read.token, { kind: 'result', code: 0, value: machine.value(read.register), index, clientIndex })
       continue
     }
     if (code === REFUSED.outcomeUnknown) host.answer(token, { kind: 'unknown', reason: 'outcome unknown' })

@@ -13,6 +13,7 @@ import { scheduleAt, scheduleIn } from '@vacancy/testkit/scheduler'
 import { stepClock } from './clocks.ts'
 import type { Fault, FaultClass, Knobs } from './knobs.ts'
 import { block, linkOf, resetConnection, slowDown, speedUp, unblock } from './network.ts'
+import { backUpOrRestore } from './restore.ts'
 import { note } from './trace.ts'
 import {
   type Action,
@@ -29,11 +30,13 @@ import {
 
 /** Classes that are network rates, not scheduled events. */
 const RATES: readonly FaultClass[] = ['drop', 'duplicate', 'late', 'damage']
+/** Backups and restores, not among other faults: how many, and seconds between them. */
+const RESTORES = { most: 12, seconds: 5 } as const
 
 export function drawSchedule(seed: number, knobs: Knobs, lengthUs: number): Fault[] {
   const random = streamOf(seed, 'faults')
-  const classes = knobs.classes.filter((name) => !RATES.includes(name))
-  const schedule: Fault[] = []
+  const classes = knobs.classes.filter((name) => !RATES.includes(name) && name !== 'restore')
+  const schedule = drawRestores(streamOf(seed, 'restores'), knobs)
   if (classes.length === 0) return schedule
   for (
     let atUs = random.below(2 * knobs.faultEveryUs);
@@ -44,6 +47,15 @@ export function drawSchedule(seed: number, knobs: Knobs, lengthUs: number): Faul
     if (schedule.length >= SCHEDULE_MAX) break
   }
   return schedule
+}
+
+function drawRestores(random: Random, knobs: Knobs): Fault[] {
+  if (!knobs.classes.includes('restore')) return []
+  let atUs = 0
+  return Array.from({ length: RESTORES.most }, () => {
+    atUs += between(random, 1_000_000, RESTORES.seconds * 1_000_000)
+    return drawFault(random, knobs, atUs, 'restore')
+  })
 }
 
 const SCHEDULE_MAX = 5_000
@@ -201,6 +213,8 @@ function apply(world: World, fault: Fault, node: SimulatedNode): boolean {
     case 'maintenance':
     case 'load':
       return operate(world, fault, node)
+    case 'restore':
+      return backUpOrRestore(world, detail, lengthUs)
     case 'fulldisk':
     case 'cut':
     case 'diskerror':

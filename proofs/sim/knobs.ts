@@ -4,6 +4,7 @@
  */
 
 import { between, betweenDecades, chance, pick, type Random, streamOf } from '@vacancy/testkit/random'
+import { EPOCH_MS } from './clocks.ts'
 
 /** Fault classes that the generator and the shrinker can disable one by one. */
 export const FAULT_CLASSES = [
@@ -36,6 +37,7 @@ export const FAULT_CLASSES = [
   'maintenance',
   'load',
   'exhaust',
+  'restore',
 ] as const
 export type FaultClass = (typeof FAULT_CLASSES)[number]
 
@@ -95,6 +97,8 @@ export type Knobs = {
   readonly events: number
   readonly sometimesP: number
   readonly usesStore: boolean
+  /** Start of simulated time, in UTC. */
+  readonly epochMs: number
   readonly memoryBytes: number
   /** The memory of a shard, which its writers fill; 0 for more than they write. */
   readonly memoryBudget: number
@@ -118,6 +122,12 @@ export type Knobs = {
   /** How often a new leader of bare cores is cut off at once. */
   readonly isolatedP: number
 }
+
+/** Also shortly before New Year, and before a 29 February: clocks differ by seconds at least, so nodes cross it apart. */
+const EPOCHS = [
+  ...[EPOCH_MS, EPOCH_MS, EPOCH_MS],
+  ...[Date.parse('2026-12-31T23:59:52Z'), Date.parse('2028-02-28T23:59:52Z')],
+] as const
 
 /** Maximum simulated time of the fault phase. */
 export const FAULT_PHASE_US_MAX = 600_000_000
@@ -199,7 +209,8 @@ export function drawKnobs(seed: number, profile: Profile, length = 1, usesStore 
   const tickMs = between(random, 2, 30)
   const latencyUsMax = betweenDecades(random, 200, Math.max(400, tickMs * electionTicks * 40))
   const drawn = drawClasses(random, profile)
-  const classes = withExhaustion(streamOf(seed, 'exhaust'), profile, drawn, usesStore)
+  const exhausting = withExhaustion(streamOf(seed, 'exhaust'), profile, drawn, usesStore)
+  const classes = withRestores(streamOf(seed, 'restore'), profile, exhausting, usesStore)
   const has = (name: FaultClass) => classes.includes(name)
   const lengthClass = random.below(10)
   const clients = between(random, 1, 8)
@@ -250,6 +261,7 @@ export function drawKnobs(seed: number, profile: Profile, length = 1, usesStore 
     stayClients: usesStore && chance(ofStays, 0.8) ? between(ofStays, 1, 4) : 0,
     buildUs: betweenDecades(ofStore, 100_000, 2_000_000),
     memoryBudget: chance(ofStore, 0.3) ? betweenDecades(ofStore, 1 << 20, 8 << 20) : 0,
+    epochMs: usesStore ? pick(streamOf(seed, 'epoch'), EPOCHS) : EPOCH_MS,
     memoryBytes: 64 << 20,
     snapshotBytesPerSecond: betweenDecades(ofStore, 20_000, 20_000_000),
     isLockStep: false,
@@ -414,7 +426,7 @@ function drawClasses(random: Random, profile: Profile): readonly FaultClass[] {
   return all.filter((name) => always.includes(name) || chance(random, p))
 }
 
-const WITHOUT_STORE = FAULT_CLASSES.filter((name) => name !== 'exhaust')
+const WITHOUT_STORE = FAULT_CLASSES.filter((name) => name !== 'exhaust' && name !== 'restore')
 const EXHAUSTING: readonly Profile[] = ['mixed', 'crash', 'snapshot', 'membership', 'disk']
 
 /** Only a store can run out of memory; other drawn faults are unchanged. */
@@ -426,6 +438,18 @@ function withExhaustion(
 ): readonly FaultClass[] {
   const isDrawn = usesStore && drawn.length > 0 && EXHAUSTING.includes(profile) && chance(random, 0.4)
   return isDrawn ? [...drawn, 'exhaust'] : drawn
+}
+
+const RESTORING: readonly Profile[] = ['mixed', 'calm', 'crash', 'elections', 'membership', 'snapshot']
+
+/** Only shards with a store have backups; other drawn faults are unchanged. */
+function withRestores(
+  random: Random,
+  profile: Profile,
+  drawn: readonly FaultClass[],
+  usesStore: boolean,
+): readonly FaultClass[] {
+  return usesStore && RESTORING.includes(profile) && chance(random, 0.5) ? [...drawn, 'restore'] : drawn
 }
 
 export type Fault = {

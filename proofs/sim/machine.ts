@@ -24,6 +24,8 @@ export type Reference = {
   readonly counts?: { readonly [name: string]: number }
   /** Absent when replicas are only compared with each other. */
   digest?(): { readonly lo: number; readonly hi: number }
+  /** The present state as a restored shard begins with it: a copy, whose later changes are its own. */
+  restored?(): Reference
   /** How the state of a replica at the same index differs, as text. */
   differenceFrom?(memory: Memory): string
   /** Of a store with stays. */
@@ -55,6 +57,8 @@ export type Machine = StateMachine & {
     configuration: Configuration,
     ended: (reason: string, ranOutOfPages: boolean) => void,
   ): void
+  /** The present state as a file to start from; undefined while a snapshot is written. */
+  backUp(index: number, term: number): Uint8Array | undefined
   retain(pinned: readonly number[]): void
   readonly exchange: Exchange
   /** @returns why switching to the snapshot in a folder is impossible; empty when it is possible */

@@ -124,6 +124,19 @@ export function createOracles(reference: Reference): Oracles {
   }
 }
 
+/** Those of a life of the data that begins with a backup: its state is what the first node shows. */
+export function oraclesFrom(
+  { checks, clocks }: Oracles,
+  { index, timeMs, timeAtUs }: { readonly index: number; readonly timeMs: number; readonly timeAtUs: number },
+  reference: Reference,
+): Oracles {
+  const oracles = { ...createOracles(reference), checks, clocks, committed: index, timeMs, timeAtUs }
+  oracles.maintenanceDay = reference.lastMaintenanceDay()
+  fill(oracles, index)
+  oracles.statesLo[index] = Number.NaN
+  return oracles
+}
+
 type Digest = { readonly lo: number; readonly hi: number }
 
 /** The result of applying one command. */
@@ -168,8 +181,9 @@ export function onApplied(oracles: Oracles, nowUs: number, applied: AppliedEntry
     oracles.values.push(result.value)
     pushState(oracles, reference.digest?.() ?? applied.digest)
     noteAttempt(oracles, applied.attempt ?? attemptOf(bytes, start, end), index)
-    const isSet = kindOfCommand(viewOf(bytes), start) === KIND.setTime
-    noteReference(oracles, isSet)
+    const kind = kindOfCommand(viewOf(bytes), start)
+    const isSet = kind === KIND.setTime
+    noteReference(oracles, isSet || kind === KIND.setting)
     noteTime(oracles, nowUs, index, applied.timeMs ?? 0, isSet)
   }
   if (index > oracles.committed) {
@@ -215,12 +229,13 @@ function noteTime(oracles: Oracles, nowUs: number, index: number, timeMs: number
   oracles.timeAtUs = nowUs
 }
 
-function noteReference(oracles: Oracles, isSet: boolean): void {
+/** @param mayGoBack the time was set, or the beginning of the day */
+function noteReference(oracles: Oracles, mayGoBack: boolean): void {
   const { reference, checks } = oracles
   checks.O5++
   checks.O15++
   const day = reference.lastMaintenanceDay()
-  if (day < oracles.maintenanceDay && !isSet) violate('O15', 'the date of maintenance went back')
+  if (day < oracles.maintenanceDay && !mayGoBack) violate('O15', 'the date of maintenance went back')
   oracles.maintenanceDay = day
 }
 
@@ -257,6 +272,10 @@ export function onState(oracles: Oracles, node: number, index: number, lo: numbe
   oracles.checks.O8++
   // Entries other than commands change nothing and may not have been reported.
   const known = Math.min(index, oracles.statesLo.length - 1)
+  if (Number.isNaN(oracles.statesLo[known])) {
+    oracles.statesLo[known] = lo
+    oracles.statesHi[known] = hi
+  }
   if (oracles.statesLo[known] === lo && oracles.statesHi[known] === hi) return
   violate('O8', `the state of node ${node} at index ${index} differs from the log up to there`)
 }

@@ -261,8 +261,18 @@ const EVERYWHERE = [
 ]
 const ON_DISK = [...EVERYWHERE, 'cut', 'diskerror', 'corrupt', 'refusals', 'O10', 'O11']
 const OF_NODES = [
-  ...[...ON_DISK, 'shutdown', 'maintenance', 'load', 'exhaust', 'O7', 'O15'],
-  ...['built', 'outsideWindow', 'exhausted', 'maintenances', 'loads', ...MODEL_COUNTS],
+  ...[...ON_DISK, 'shutdown', 'maintenance', 'load', 'exhaust', 'restore', 'O7', 'O15'],
+  ...[
+    'built',
+    'outsideWindow',
+    'exhausted',
+    'maintenances',
+    'loads',
+    'newYears',
+    'leapDays',
+    'waitedIndexes',
+    ...MODEL_COUNTS,
+  ],
   ...['stayReplies', 'S1', 'S2', 'S3', 'S4', 'S5', 'S6', ...STAY_COUNTS],
 ]
 const EXPECTED: { readonly [program: string]: readonly string[] } = {

@@ -18,14 +18,15 @@ import {
   writeU32,
 } from '../../engine/src/store/command.ts'
 import { encodeSetting } from '../../engine/src/store/stay-settings.ts'
+import { REFUSED, refusedText } from '../../engine/src/threads/writes.ts'
 import { isBehind } from './builders.ts'
 import { stepClock } from './clocks.ts'
 import { leaderOf } from './faults.ts'
-import { onFailed } from './oracles.ts'
+import { onFailed, violate } from './oracles.ts'
 import { HOTELS } from './stays-reference.ts'
-import { command, FIRST_DAY, HOTEL_ROOMS, hotelNight, putName, setHotel } from './store-workload.ts'
+import { command, firstDay, HOTEL_ROOMS, hotelNight, putName, setHotel } from './store-workload.ts'
 import { checkAcknowledged, type Workload } from './workload.ts'
-import { runIn } from './world.ts'
+import { runIn, type World } from './world.ts'
 
 /** Clients mostly use one of the newest ids of all clients. */
 const NEWEST = 8
@@ -39,6 +40,9 @@ const DAYS_AHEAD = 60
 const DAY_MS = 86_400_000
 const FILLED = 40
 const STAYS_BYTES = 30_000
+/** Bounds, the default, and some in between; minutes after midnight UTC. */
+const DAY_BEGINS = [-840, -60, 0, 480, 1_200] as const
+const TOLD_MAX = 64
 /** A hold of a few seconds is over before the run is. */
 export const HOLD_SECONDS_MAX = 20
 
@@ -90,14 +94,17 @@ function act(seller: Seller): void {
     const hotel = HOTELS[seller.sent % HOTELS.length] as string
     return sendTo(workload, random, fill(random, hotel), 0, () => void seller.filled++)
   }
-  if (chance(random, 0.005)) return passDays(seller)
-  if (chance(random, 0.25)) return sendTo(workload, random, changeOfSource(random), 0)
+  if (chance(random, 0.015)) return passDays(seller)
+  if (chance(random, 0.1)) return waitForIndex(workload, random)
+  if (chance(random, 0.25)) return sendTo(workload, random, changeOfSource(workload.world, random), 0)
   const { stayId, bytes, promises } = someRequest(seller)
   const copies = pick(random, [1, 1, 1, 2, 3, 5])
   for (let n = 0; n < copies; n++) {
     const delayUs = n === 0 ? 0 : betweenDecades(random, 1_000, 4_000_000)
     sendTo(workload, random, [bytes], delayUs, (index) => {
-      if (promises) workload.promised.set(stayId, Math.max(index, workload.promised.get(stayId) ?? 0))
+      if (!promises) return
+      const { promised } = workload.world
+      promised.set(stayId, Math.max(index, promised.get(stayId) ?? 0))
     })
   }
 }
@@ -118,7 +125,7 @@ function fill(random: Random, hotel: string): Uint8Array[] {
   return [setHotel(random, hotel), ...HOTEL_ROOMS.flatMap(ofRoom)]
 }
 
-function changeOfSource(random: Random): Uint8Array[] {
+function changeOfSource({ toldIndexes }: World, random: Random): Uint8Array[] {
   const hotel = pick(random, HOTELS)
   const draw = random.below(40)
   if (draw < 2) return [setHotel(random, hotel)]
@@ -129,7 +136,8 @@ function changeOfSource(random: Random): Uint8Array[] {
     return [deletion, ...(chance(random, 0.7) ? fill(random, hotel) : [])]
   }
   // With few bytes most stays are refused as long as the others are younger than an hour.
-  if (draw === 7) return [setting(chance(random, 0.1) ? between(random, 1_000, 4_000) : STAYS_BYTES)]
+  if (draw === 7) return [setting('stays_bytes', chance(random, 0.1) ? between(random, 1_000, 4_000) : STAYS_BYTES)]
+  if (draw === 11 || draw === 12) return [setting('day_begins_minutes', pick(random, DAY_BEGINS))]
   const room = pick(random, HOTEL_ROOMS)
   const kinds = [
     ...(['setAvailability', 'setAvailabilityAsOf', 'increaseAvailability', 'decreaseAvailability'] as const),
@@ -137,12 +145,13 @@ function changeOfSource(random: Random): Uint8Array[] {
   ] as const
   const kind =
     draw === 8 ? 'deletePackage' : draw === 9 ? 'deleteDay' : draw === 10 ? 'deleteRoom' : pick(random, kinds)
-  return [hotelNight(random, kind, hotel, room, arrivalIn(random))]
+  const told = kind === 'setAvailabilityAsOf' && chance(random, 0.5) ? pick(random, toldIndexes)?.index : undefined
+  return [hotelNight(random, kind, hotel, room, arrivalIn(random), told)]
 }
 
-function setting(bytes: number): Uint8Array {
+function setting(name: 'stays_bytes' | 'day_begins_minutes', value: number): Uint8Array {
   return command(KIND.setting, undefined, (to) => {
-    const body = encodeSetting('stays_bytes', bytes)
+    const body = encodeSetting(name, value)
     writeBytes(to, body, 0, body.length)
   })
 }
@@ -245,7 +254,7 @@ function stayCommand(kind: CommandKind, fields: Fields): Uint8Array {
     for (const { hotel, room, arrival, nights, rooms, flags } of lines) {
       writeBytes(to, idOf(hotel), 0, 16)
       putName(to, room)
-      writeU32(to, FIRST_DAY + arrival)
+      writeU32(to, firstDay() + arrival)
       for (const byte of [nights, rooms, flags]) writeU8(to, byte)
     }
     if (fields.reinstates) writeF64(to, REINSTATE_ANY)
@@ -275,9 +284,35 @@ function sendTo(
         if (answer.kind === 'none') onFailed(world.oracles, token)
         if (answer.kind !== 'result') return
         checkAcknowledged(world, token, answer)
-        if (answer.code === OUTCOME.done) onDone?.(answer.clientIndex ?? answer.index)
+        const index = answer.clientIndex ?? answer.index
+        noteTold(world, random, index)
+        if (answer.code === OUTCOME.done) onDone?.(index)
       })
     }
     runIn(world, process, 'request', commands.length, () => proposeAll(commands))
   })
 }
+
+function noteTold({ toldIndexes, lives: life }: World, random: Random, index: number): void {
+  toldIndexes[toldIndexes.length < TOLD_MAX ? toldIndexes.length : random.below(TOLD_MAX)] = { index, life }
+}
+
+/** Any node serves a read that has to show an index, or says that no entry has it: then it is of another life. */
+function waitForIndex(workload: Workload, random: Random): void {
+  const { world } = workload
+  const told = pick(random, world.toldIndexes)
+  const { process, number } = pick(random, world.nodes)
+  if (!told || !process?.running) return
+  const token = workload.nextToken++
+  world.onAnswer.set(token, (answer) => {
+    world.counts.waitedIndexes++
+    world.oracles.checks.O7++
+    if (answer.kind === 'result' && (answer.clientIndex ?? 0) < told.index)
+      violate('O7', `node ${number} served index ${answer.clientIndex} to a client that knows index ${told.index}`)
+    if (answer.kind === 'none' && answer.reason === NO_ENTRY && told.life === world.lives)
+      violate('O7', `node ${number} says that no entry has index ${told.index}, which it told a client before`)
+  })
+  runIn(world, process, 'request', told.index, () => process.running?.read(token, 0, told.index))
+}
+
+const NO_ENTRY = refusedText(REFUSED.unknownIndex)

@@ -81,6 +81,14 @@ export const STAY_COUNTS = [
   'reinstatedStays',
   'unrecordedStays',
   'keptNights',
+  /** Bookings that gave way at least a day, or a week, after they were made. */
+  'changedAfterDays',
+  'changedAfterWeeks',
+  /** Hotels that were set again while rooms of them were on hold. */
+  'refreshedBelowHolds',
+  /** A booking or hold sent again after its stay was released, and after its record was gone. */
+  'lateRepeats',
+  'repeatsOfForgotten',
 ] as const
 type StayCounts = Record<(typeof STAY_COUNTS)[number], number>
 const COUNT_OF = {
@@ -164,7 +172,7 @@ function answerOf(
   model: StaysModel,
   reader: CommandReader,
   index: number,
-  { bytesMax, counts }: StaysReference,
+  { bytesMax, counts, fates }: StaysReference,
 ): ModelAnswer {
   const { kind, timeMs } = reader
   const stayId = readId(reader)
@@ -180,6 +188,7 @@ function answerOf(
   const most = hasMax ? { maxTotal: total } : {}
   const before = model.stays.get(stayId)
   const reached = before?.state
+  const changed = bookingOf(model, other === '' ? before?.replaces?.id : other)
   let answer: ModelAnswer
   if (kind === KIND.confirmStay) {
     const retake = (flags & STAY_FLAGS.retake) !== 0
@@ -192,13 +201,29 @@ function answerOf(
   } else {
     const replaces = (flags & STAY_FLAGS.replaces) !== 0 ? { replaces: other } : {}
     const hold = kind === KIND.holdStay ? { seconds } : {}
+    if (reached === 'released' && reinstate === 0) counts.lateRepeats++
+    if (fates.get(stayId)?.at(-1)?.state === 'forgotten') counts.repeatsOfForgotten++
     answer = takeStay(model, { stayId, lines, rateFeatures, reinstate, ...most, ...replaces, ...hold }, timeMs, index)
   }
   const after = model.stays.get(stayId)
   if (answer.error === '' && after) countChange(counts, model, after, reached)
+  if (changed?.stay.state === 'released') countAge(counts, timeMs - changed.sinceMs)
   // A new record.
   if (after !== undefined && after !== before) makeRoom(model, bytesMax, timeMs)
   return answer
+}
+
+/** A stay that is booked, with the time at which it was. */
+function bookingOf({ stays }: StaysModel, id = '') {
+  const stay = stays.get(id)
+  return stay?.state === 'booked' ? { stay, sinceMs: stay.timeMs } : undefined
+}
+
+const DAY_MS = 86_400_000
+
+function countAge(counts: StayCounts, ageMs: number): void {
+  if (ageMs >= DAY_MS) counts.changedAfterDays++
+  if (ageMs >= 7 * DAY_MS) counts.changedAfterWeeks++
 }
 
 function countChange(counts: StayCounts, { today }: StaysModel, stay: ModelStay, before: StayState | undefined): void {
@@ -289,13 +314,17 @@ export function enterAsOf({ model }: StaysReference, index: number): void {
 }
 
 /** Hotels, room types and nights are gone where the store's model has none, and new hotels are there. */
-export function mirrorHotels({ model }: StaysReference, roomsOf: (hotel: string) => HotelRooms | undefined): void {
+export function mirrorHotels(
+  { model, counts }: StaysReference,
+  roomsOf: (hotel: string) => HotelRooms | undefined,
+): void {
   for (const hotel of HOTELS) {
     const rooms = roomsOf(hotel)
     if (!rooms) {
       deleteProperty(model, hotel)
       continue
     }
+    if (!model.properties.has(hotel) && hasHolds(model, hotel)) counts.refreshedBelowHolds++
     setProperty(model, hotel)
     const known = model.properties.get(hotel)?.rooms ?? new Map<string, Map<string, unknown>>()
     for (const [room, nights] of known) {
@@ -304,6 +333,12 @@ export function mirrorHotels({ model }: StaysReference, roomsOf: (hotel: string)
       else for (const date of nights.keys()) if (!left.has(parseDay(date) as number)) nights.delete(date)
     }
   }
+}
+
+function hasHolds({ stays }: StaysModel, hotel: string): boolean {
+  return [...stays.values()].some(
+    ({ state, lines }) => state === 'held' && lines.some(({ propertyId }) => propertyId === hotel),
+  )
 }
 
 /** A bulk load has replaced all packages; their values include rooms on hold. */

@@ -58,9 +58,9 @@ import { type Kernels, loadKernels } from '../../engine/src/threads/kernels.ts'
 import type { Knobs } from './knobs.ts'
 import type { Machine, Reference } from './machine.ts'
 import { fatesDifference, heldCount, staysDifference } from './stays-reference.ts'
-import { imageModels } from './store-images.ts'
-import { applyToModel, createStoreModel, differenceFrom } from './store-model.ts'
-import { placeOf } from './store-workload.ts'
+import { imageModels, seedOf } from './store-images.ts'
+import { applyToModel, createStoreModel, differenceFrom, restoredModel, type StoreModel } from './store-model.ts'
+import { beginRunAt, placeOf } from './store-workload.ts'
 
 /**
  * Snapshot reads and writes do not overlap, so they share the slot of one reader; more slots would make every snapshot
@@ -130,14 +130,19 @@ export function storeTools(
 }
 
 /** The store of the oracles: a model that shares no code with the one of nodes. */
-export function createStoreReference(): Reference {
-  const model = createStoreModel(imageModels())
+export function createStoreReference({ epochMs }: Pick<Knobs, 'epochMs'>): Reference {
+  beginRunAt(epochMs)
+  return referenceOf(createStoreModel(imageModels()))
+}
+
+function referenceOf(model: StoreModel): Reference {
   return {
     apply: (index, bytes, start, end, observed) => applyToModel(model, index, bytes, start, end, observed),
     lastMaintenanceDay: () => model.lastMaintenanceDay,
     get counts() {
       return { ...model.counts, ...model.stays.counts }
     },
+    restored: () => referenceOf(restoredModel(model)),
     differenceFrom: (memory) => differenceFrom(model, memory),
     stays: {
       replyAt: (index) => model.stays.replies.get(index),
@@ -266,6 +271,7 @@ export function createStoreMachine(parts: StoreMachineParts): Machine {
       }
       later('snapshot', () => write(point, ended))
     },
+    backUp: (index, term) => (store.writer.copyOnWrite ? undefined : seedOf(store, index, term)?.file),
     retain: (pinned) => void retainSnapshots(disk, dataDir, pinned),
     exchange: (ask, done) =>
       later('exchange', () => {

@@ -40,6 +40,7 @@ import {
 import { MAINTENANCE_GAP_DAYS_MAX } from '../../engine/src/store/window.ts'
 import { clampStays } from '../../engine/src/testing/stays-model.ts'
 import { isForgotten } from './machine.ts'
+import { violate } from './oracles.ts'
 import { heldSessions } from './session-model.ts'
 import {
   beginEntry,
@@ -87,6 +88,12 @@ export const MODEL_COUNTS = [
   'forgottenRepeats',
   /** Absolute values of a source that knew bookings up to an index. */
   'asOf',
+  /** Others that named an index of no entry: of a former life of the data, and above all of this one. */
+  'formerIndexes',
+  'unknownIndexes',
+  /** Changes of the beginning of the day, and nights that the day went back over. */
+  'dayBegins',
+  'daysBack',
 ] as const
 type ModelCounts = Record<(typeof MODEL_COUNTS)[number], number>
 
@@ -100,6 +107,8 @@ export type StoreModel = {
   lastMaintenanceDay: number
   /** The feature level of apply. */
   level: number
+  /** Minutes after midnight UTC at which the day begins; entries before the last change may have those before it. */
+  dayBegins: number[]
   /** First of the random words of the shard. */
   genesis: number
   /** What is added to indexes of the log for clients, and the first index with it. */
@@ -125,6 +134,7 @@ export function createStoreModel(images: ReadonlyMap<string, StoreModel> = new M
     droppedBefore: 0,
     lastMaintenanceDay: 0,
     level: 0,
+    dayBegins: [0],
     genesis: 0,
     indexBase: 0,
     indexBegin: 0,
@@ -133,6 +143,18 @@ export function createStoreModel(images: ReadonlyMap<string, StoreModel> = new M
     counts: Object.fromEntries(MODEL_COUNTS.map((name) => [name, 0])) as ModelCounts,
     reader: createCommandReader(),
     result: { code: 0, value: 0, index: 0 },
+  }
+}
+
+/** A copy of a model as it begins in a restored shard: no index is one of its entries yet. Counters go on. */
+export function restoredModel(model: StoreModel): StoreModel {
+  const { images, counts, reader, stays, ...own } = model
+  const { counts: ofStays, replies, ...ledger } = stays
+  return {
+    ...structuredClone(own),
+    ...{ images, counts, reader: createCommandReader(), genesis: 0 },
+    indexBegin: model.level >= INDEX_LEVEL ? Number.MAX_SAFE_INTEGER : model.indexBegin,
+    stays: { ...structuredClone(ledger), counts: ofStays, replies: new Map() },
   }
 }
 
@@ -151,6 +173,8 @@ export function applyToModel(
   result.value = 0
   const index = logIndex + model.indexBase
   result.index = index
+  if (reader.timeMs > 0 && !model.dayBegins.some((minutes) => dayAt(reader.timeMs, minutes) === reader.day))
+    violate('O15', `the day of entry ${logIndex} is not that of its time`)
   const { stays } = model
   const hasStays = model.level >= STAYS_LEVEL && reader.kind !== KIND.digestCheck
   if (hasStays) beginEntry(stays, reader, index)
@@ -305,11 +329,23 @@ function faultOf({ level, indexBegin, result }: StoreModel, asOf: number | undef
   return asOf < indexBegin ? OUTCOME.updateTooOld : OUTCOME.done
 }
 
-/** Of the settings, only the bytes of the ledger change what a command does. */
-function setSetting({ reader, stays }: StoreModel): void {
+/** Of the settings, only these change what a command does. */
+function setSetting(model: StoreModel): void {
+  const { reader, stays, counts } = model
   const key = readU8(reader)
   const value = readU32(reader)
   if (key === encodeSetting('stays_bytes', 0)[0]) stays.bytesMax = value
+  if (key !== encodeSetting('day_begins_minutes', 0)[0]) return
+  model.dayBegins.push(value | 0)
+  counts.dayBegins++
+  const today = dayAt(reader.timeMs, value | 0)
+  // Its maintenance comes again.
+  if (model.lastMaintenanceDay > today) counts.daysBack++
+  model.lastMaintenanceDay = Math.min(model.lastMaintenanceDay, today)
+}
+
+function dayAt(timeMs: number, begins: number): number {
+  return dayOf(timeMs - begins * 60_000)
 }
 
 function fail({ result }: StoreModel, code: number, value = 0): void {
@@ -421,7 +457,10 @@ function changeAvailability(model: StoreModel): void {
   const hotel = property && hotelOf(property.id)
   if (hotel !== undefined) {
     const fault = faultOf(model, asOf)
-    if (fault !== OUTCOME.done) return fail(model, fault)
+    if (fault !== OUTCOME.done) {
+      model.counts[fault === OUTCOME.unknownIndex ? 'unknownIndexes' : 'formerIndexes']++
+      return fail(model, fault)
+    }
     const changed = changeHotel(model.stays, reader.kind, hotel, room, day, amount, asOf)
     if (asOf !== undefined && changed.code === OUTCOME.done) model.counts.asOf++
     fail(model, changed.code, changed.left)
@@ -469,7 +508,7 @@ function forget(model: StoreModel, before: number): void {
 /** Nights dropped by maintenance may be written again; nights whose slot is needed are removed. */
 function setTime(model: StoreModel, timeMs: number): void {
   if (model.level < 1) return fail(model, OUTCOME.refused)
-  const today = dayOf(timeMs)
+  const today = dayAt(timeMs, model.dayBegins.at(-1) ?? 0)
   const end = today + DAY_SLOTS
   const beyond = [...model.slotDays].filter(([, day]) => day >= end)
   for (const [slot, day] of beyond) {

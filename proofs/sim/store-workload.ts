@@ -26,8 +26,22 @@ import type { ToyCommand } from './toy-machine.ts'
 
 const PROPERTIES = 4
 const ROOM_TYPES = 4
+let epochMs = EPOCH_MS
+
+/** Simulated time of the next run begins then, in UTC. */
+export function beginRunAt(ms: number): void {
+  epochMs = ms
+}
+
+export function beginOfRun(): number {
+  return epochMs
+}
+
 /** True days; a node's clock may differ. */
-export const FIRST_DAY = dayOf(EPOCH_MS)
+export function firstDay(): number {
+  return dayOf(epochMs)
+}
+
 /** Far enough in the future for every clock of these runs, and within the sellable year. */
 const REGISTER_DAYS_AHEAD = 300
 const YEAR = 365
@@ -54,7 +68,7 @@ export function placeOf(register: number): {
   return {
     id: PROPERTY_IDS[register % PROPERTIES] as Uint8Array,
     room: ROOM_NAMES[(register >>> 2) % ROOM_TYPES] as Uint8Array,
-    day: FIRST_DAY + REGISTER_DAYS_AHEAD + (register >>> 4),
+    day: firstDay() + REGISTER_DAYS_AHEAD + (register >>> 4),
   }
 }
 
@@ -158,7 +172,7 @@ export function imageCommands(random: Random, properties: number): Uint8Array[] 
     const id = builtId(number)
     commands.push(putProperty(random, id, pick(random, SEGMENTS)))
     for (let night = 0; night < 3; night++)
-      commands.push(putPackage(id, `room${random.below(2)}`, FIRST_DAY + 60 + random.below(200), 5, 80, 1))
+      commands.push(putPackage(id, `room${random.below(2)}`, firstDay() + 60 + random.below(200), 5, 80, 1))
   }
   // Hotels are part of the data, except one: its holds end.
   for (const hotel of HOTELS.slice(0, -1)) {
@@ -187,7 +201,7 @@ const HOTEL_KINDS = {
 } as const
 
 /** Of the log of a run. */
-const INDEXES = 3_000
+export const LOG_INDEXES = 3_000
 
 /** A change of one night of a hotel, by days from the first. Few rooms, so that stays are refused and debts arise. */
 export function hotelNight(
@@ -196,13 +210,14 @@ export function hotelNight(
   hotel: string,
   room: string,
   daysAhead: number,
+  asOf = random.below(LOG_INDEXES),
 ): Uint8Array {
   const id = packPropertyId(hotel) as Uint8Array
-  const day = FIRST_DAY + daysAhead
+  const day = firstDay() + daysAhead
   const rooms = random.below(chance(random, 0.05) ? 256 : 8)
   if (kind === 'setPackage') return putPackage(id, room, day, rooms, random.below(300), random.below(4))
   return command(HOTEL_KINDS[kind], undefined, (to) => {
-    if (kind === 'setAvailabilityAsOf') writeF64(to, random.below(INDEXES))
+    if (kind === 'setAvailabilityAsOf') writeF64(to, asOf)
     writeBytes(to, id, 0, 16)
     if (kind !== 'deleteRoom') writeU32(to, day)
     // Serving threads refuse to raise or lower by 0.
@@ -310,5 +325,5 @@ function calendar(random: Random, id: Uint8Array, today: number, nights: number)
 
 /** The true current day. */
 export function todayAt(nowUs: number): number {
-  return dayOf(EPOCH_MS + nowUs / 1_000)
+  return dayOf(epochMs + nowUs / 1_000)
 }

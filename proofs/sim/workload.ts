@@ -52,8 +52,6 @@ export type Workload = {
   /** Operations with a result other than `unknown`. */
   answered: number
   lastSuccessUs: number
-  /** Index of the last acknowledged booking of each stay. */
-  readonly promised: Map<string, number>
 }
 
 /** Attempts before a client gives up, enough for one election. */
@@ -87,13 +85,27 @@ export function createWorkload(world: World): Workload {
     isStopped: false,
     answered: 0,
     lastSuccessUs: 0,
-    promised: new Map(),
   }
+  world.onRestored.push(() => abandon(workload))
   return workload
 }
 
 export function startWorkload(workload: Workload): void {
   for (const client of workload.clients) thinkThen(workload, client)
+}
+
+/** Clients give up what they were doing, and begin anew. */
+function abandon(workload: Workload): void {
+  const { world } = workload
+  for (const client of workload.clients) {
+    const { current } = client
+    client.session = workload.nextSession++
+    client.nextNumber = firstNumber(world)
+    if (!current) continue
+    complete(world.history, current.operation, 'unknown')
+    world.counts.unknowns++
+    finish(workload, client, current)
+  }
 }
 
 function thinkThen(workload: Workload, client: Client): void {

@@ -43,6 +43,8 @@ export type Program = {
   damage(payload: Payload, random: Random): Payload | undefined
   /** Injects faults of the disk and of the whole node. @returns whether it was applied */
   meet?(world: World, node: SimulatedNode, fault: Fault): boolean
+  /** Replaces the disk by a new one, with the file of a backup. */
+  restore?(world: World, node: SimulatedNode, file: Uint8Array | undefined): void
   /** Ends a fault that `meet` started. */
   heal?(world: World, node: SimulatedNode): void
 }
@@ -87,8 +89,9 @@ export type Running = {
   propose(token: number, command: Uint8Array): void
   /** Several commands in one batch, in this order. */
   proposeAll?: (commands: readonly { readonly token: number; readonly bytes: Uint8Array }[]) => void
-  /** A linearizable read of one register; the result is passed to `host.answer` like that of a write. */
-  read(token: number, register: number): void
+  /**
+   * A read of one register, linearizable unless it only has to show an index that its client knows; the result is passed to `host.answer` like that of a write. */
+  read(token: number, register: number, minIndex?: number): void
   /** @returns why it was refused; empty when it was accepted */
   act(action: Action): string
   /** Voting nodes by number, as known to this node; both halves while joint. */
@@ -108,6 +111,10 @@ export type Running = {
   exhaust?(takes: boolean): boolean
   /** Its content, if it can be compared record by record. */
   memory?(): Memory | undefined
+  /** A backup at or after an index of the log, and the registers in it; undefined if it cannot be taken now. */
+  backUp?(
+    least: number,
+  ): { readonly file: Uint8Array; readonly index: number; readonly value: (register: number) => number } | undefined
   /** Throws when a structure exceeds its limit (docs/design/testing.md#oracles). */
   checkBounds(): void
   /** Whether an entry is durable on this disk (docs/design/testing.md#oracles). */
@@ -198,8 +205,29 @@ export type Counts = {
   exhausted: number
   maintenances: number
   loads: number
+  /** Reads that waited for an index that a client knew. */
+  waitedIndexes: number
+  backups: number
+  /** Runs over a New Year, and over the end of a 28 February before a 29th. */
+  newYears: number
+  leapDays: number
   /** Runs that ended without a majority of intact disks, for which only safety was checked. */
   lostMajorities: number
+}
+
+/** What a shard can be restored from (restore.ts). */
+export type Backup = {
+  readonly file: Uint8Array
+  /** Of the log. */
+  readonly index: number
+  /** The state that it has. */
+  readonly reference: Reference
+  /** Values of the registers of clients; −1 for none. */
+  readonly values: readonly number[]
+  /** Bookings that were acknowledged before it. */
+  readonly promised: ReadonlyMap<string, number>
+  readonly timeMs: number
+  readonly timeAtUs: number
 }
 
 export type World = {
@@ -209,7 +237,8 @@ export type World = {
   readonly scheduler: Scheduler
   readonly trace: Trace
   readonly network: Network
-  readonly oracles: Oracles
+  /** Of the present life of the data. */
+  oracles: Oracles
   readonly history: History
   readonly nodes: readonly SimulatedNode[]
   readonly counts: Counts
@@ -225,6 +254,18 @@ export type World = {
   readonly loadMoments: Map<string, number>
   /** Registers written by bulk loads, with the indexes of their entries. */
   readonly loaded: Map<Operation, number>
+  /** The data were restored as many times, less one. */
+  lives: number
+  /** The newest one. */
+  backup: Backup | undefined
+  /** By write of a former life of the data, its place in the order of all writes. */
+  readonly pastOrder: Map<Operation, number>
+  /** Called when the shard was restored: what clients were told last may never have happened. */
+  readonly onRestored: (() => void)[]
+  /** Some indexes that clients were told, in this or a former life of the data. */
+  readonly toldIndexes: { readonly index: number; readonly life: number }[]
+  /** Index of the last acknowledged booking of each stay. */
+  promised: Map<string, number>
   /** Whether an operator has requested a bulk load. */
   asksForLoads: boolean
   processes: number
@@ -259,7 +300,7 @@ export function createWorld(options: WorldOptions): World {
     return {
       number: i + 1,
       name: `n${String(i + 1).padStart(2, '0')}`,
-      clock: createClock(scheduler, rate, Math.max(-1.6e12, offsetMs), clocks.below(1_000_000)),
+      clock: createClock(scheduler, knobs.epochMs, rate, Math.max(-1.6e12, offsetMs), clocks.below(1_000_000)),
       storage: undefined,
       process: undefined,
       starts: 0,
@@ -300,6 +341,12 @@ export function createWorld(options: WorldOptions): World {
     proposed: new Map(),
     loadMoments: new Map(),
     loaded: new Map(),
+    lives: 1,
+    backup: undefined,
+    pastOrder: new Map(),
+    onRestored: [],
+    toldIndexes: [],
+    promised: new Map(),
     asksForLoads: false,
     processes: 0,
     isCalm: false,
@@ -333,6 +380,10 @@ function createCounts(): Counts {
     exhausted: 0,
     maintenances: 0,
     loads: 0,
+    waitedIndexes: 0,
+    backups: 0,
+    newYears: 0,
+    leapDays: 0,
     lostMajorities: 0,
   }
 }
