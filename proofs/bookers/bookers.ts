@@ -3,7 +3,6 @@
  * of three processes whose leader is killed again and again. Every stay and every night is accounted for
  * (docs/design/stays.md#bookers).
  */
-import { randomInt } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import { connect, type VacancyClient } from '@vacancy/client'
@@ -11,15 +10,27 @@ import { dayOf, formatDay } from '@vacancy/shared'
 import { commitOf, defineCommand } from '@vacancy/shared/node'
 import { metric, somewhere } from '@vacancy/testkit/node'
 import { between, type Random, streamOf } from '@vacancy/testkit/random'
-import { infoOf, leaderOf, postText, type Shard, type ShardNode, sameDigest, startShard } from '@vacancy/testkit/shard'
+import { infoOf, leaderOf, openShard, postText, type Shard, type ShardNode, sameDigest } from '@vacancy/testkit/shard'
 import { until } from '@vacancy/testkit/until'
 import { failure } from '../../bench/src/failure.ts'
 import { writeRun } from '../../bench/src/pages.ts'
 import { ROOT } from '../../bench/src/programs.ts'
 import type { RecordedRun } from '../../bench/src/results.ts'
-import { type Bookers, CLIENTS, type Counts, createBookers, INVENTORY, runBooker } from './clients.ts'
+import { seedOfNow } from '../seed.ts'
+import {
+  type Booker,
+  type Bookers,
+  CLIENTS,
+  type Counts,
+  createBooker,
+  createBookers,
+  INVENTORY,
+  runBooker,
+} from './clients.ts'
 import { judge, nightName, type StayRecord, type Verdict } from './judge.ts'
 import { type LastRoom, lastRoom } from './last-room.ts'
+import { backUp, restore } from './restore.ts'
+import { runSource } from './source.ts'
 
 const LAST_ROOM_CLIENTS = 10_000
 /** Stays a second of all bookers, while a leader serves. */
@@ -42,6 +53,8 @@ const CONFIG = {
   memory_max_bytes: 1 << 30,
 } as const
 const SHOWN = 20
+/** Parts of a run before the backup, after it, which is lost, and after the restore. */
+const SHARE = { before: 0.4, lost: 0.2, after: 0.4 } as const
 
 export type BookersPlan = {
   readonly seconds: number
@@ -57,6 +70,8 @@ export type BookersPlan = {
 export type BookersReport = Counts & {
   readonly seed: number
   readonly seconds: number
+  /** What the clocks of the shard pass in the middle of the run. */
+  readonly dates: string
   readonly lastRoom: LastRoom
   readonly leadersKilled: number
   readonly allKilled: number
@@ -66,12 +81,20 @@ export type BookersReport = Counts & {
 
 /** @throws with the seed when the shard does not start, or does not become whole again */
 export async function runBookers(plan: BookersPlan): Promise<BookersReport> {
-  const shard = await startShard({ nodes: ['node-1', 'node-2', 'node-3'], config: CONFIG })
+  const shard = await openShard({ nodes: ['node-1', 'node-2', 'node-3'], config: CONFIG })
   const clients: VacancyClient[] = []
+  const calendar = calendarOf(plan)
+  const start = (name: string) => void shard.start(name, { clockOffsetMs: calendar.aheadMs + aheadOf(plan, name) })
+  const { aheadMs } = calendar
+  const { seed, seconds, say } = plan
   try {
-    const firstDay = dayOf(Date.now()) + 1
-    const open = (deadlineMs: number) =>
-      connect({ nodes: shard.nodes.map((name) => `${shard.host(name)}:7777`), reads: 'leader', deadlineMs })
+    shard.startRegistry()
+    shard.startResolver()
+    for (const name of shard.nodes) start(name)
+    await leaderOf(shard)
+    const firstDay = dayOf(Date.now() + aheadMs) + 1
+    const nodes = shard.nodes.map((name) => `${shard.host(name)}:7777`)
+    const open = (deadlineMs: number) => connect({ nodes, reads: 'leader', deadlineMs })
     const judging = await open(JUDGE_CALL_MS)
     clients.push(judging)
     await until('the shard has stays', () => judging.stay('none').catch(({ code }) => code === 'NOT_FOUND'))
@@ -82,21 +105,49 @@ export async function runBookers(plan: BookersPlan): Promise<BookersReport> {
     const last = await wantLastRoom(shard, judging, firstDay, plan)
     for (let n = 0; n < plan.clients; n++) clients.push(await open(CALL_MS))
     const everyMs = (plan.clients * 1_000) / STAYS_PER_SECOND
-    const all = createBookers({ firstDay, holdSecondsMax: plan.holdSecondsMax, everyMs })
-    const kills = await disturb(shard, all, clients.slice(1), plan)
-    plan.say('waiting for the last holds to expire')
+    const all = createBookers({ firstDay, holdSecondsMax: plan.holdSecondsMax, aheadMs, everyMs })
+    const bookers = clients.slice(1).map((client, n) => createBooker(client, n, seed))
+    const kills = { leadersKilled: 0, allKilled: 0 }
+    const run = { shard, all, bookers, source: judging, kills, plan, start }
+    await disturb(run, seconds * SHARE.before)
+    say('backing up')
+    const backup = await backUp(shard, all, bookers)
+    await disturb(run, seconds * SHARE.lost)
+    say('restoring')
+    await restore(shard, all, bookers, backup, { nodes, start })
+    await disturb(run, seconds * SHARE.after)
+    say('waiting for the last holds to expire')
     await until('no stay is on hold', async () => (await held(shard)) === 0, (plan.holdSecondsMax + 30) * 1_000)
-    plan.say('judging')
+    say('judging')
     const { violations, ...atEnd } = judge(await evidenceOf(judging, all))
     const found = [...lastRoomViolations(last), ...all.violations, ...violations, ...(await shardViolations(shard))]
-    const { seed, seconds } = plan
-    return { seed, seconds, lastRoom: last, ...kills, ...all.counts, atEnd, violations: found }
+    const { name: dates } = calendar
+    return { seed, seconds, dates, lastRoom: last, ...kills, ...all.counts, atEnd, violations: found }
   } catch (error) {
-    throw failure(`seed ${plan.seed}: ${(error as Error).message}`, error)
+    throw failure(`seed ${seed}: ${(error as Error).message}`, error)
   } finally {
     await Promise.all(clients.map((client) => client.close()))
     await shard.close()
   }
+}
+
+/** Clocks of nodes differ by less; ms. */
+const APART_MS = 3_000
+
+/** How far the clock of a node is ahead of the others. */
+function aheadOf({ seed }: BookersPlan, name: string): number {
+  return between(streamOf(seed, `clock of ${name}`), -APART_MS, APART_MS)
+}
+
+/** The clocks of a shard pass New Year, the end of a 28 February, or nothing; the clients keep theirs. */
+function calendarOf({ seed, seconds }: BookersPlan): { readonly name: string; readonly aheadMs: number } {
+  const all = [
+    { name: 'New Year', at: '2027-01-01T00:00:00Z' },
+    { name: 'a 29 February', at: '2028-02-29T00:00:00Z' },
+    { name: 'no special day', at: '' },
+  ] as const
+  const { name, at } = all[seed % all.length] as (typeof all)[number]
+  return { name, aheadMs: at === '' ? 0 : Date.parse(at) - Date.now() - (seconds * 1_000) / 2 }
 }
 
 async function fill(client: VacancyClient, firstDay: number): Promise<void> {
@@ -134,41 +185,47 @@ function lastRoomViolations({ booked, others }: LastRoom): string[] {
   return booked === 1 ? replies : [`the last room was booked ${booked} times`, ...replies]
 }
 
-type Kills = { readonly leadersKilled: number; readonly allKilled: number }
+type Kills = { leadersKilled: number; allKilled: number }
+type Run = {
+  readonly shard: Shard
+  readonly all: Bookers
+  readonly bookers: readonly Booker[]
+  readonly source: VacancyClient
+  readonly kills: Kills
+  readonly plan: BookersPlan
+  /** Starts a node on its directory. */
+  readonly start: (name: string) => void
+}
 
-async function disturb(
-  shard: Shard,
-  all: Bookers,
-  clients: readonly VacancyClient[],
-  plan: BookersPlan,
-): Promise<Kills> {
-  const { seconds, seed, say } = plan
+/** The bookers run for a while, and every call has its reply then. */
+async function disturb(run: Run, seconds: number): Promise<void> {
+  const { shard, all, bookers, source, plan } = run
   const over = performance.now() + seconds * 1_000
-  const progress = setInterval(() => say(lineOf(all, over)), PROGRESS_MS)
+  const progress = setInterval(() => plan.say(lineOf(all, over)), PROGRESS_MS)
+  all.isOver = false
+  all.lastTakenMs = performance.now()
   try {
-    const running = Promise.all(clients.map((client, n) => runBooker(all, client, n, seed)))
+    const running = Promise.all([
+      ...bookers.map((booker) => runBooker(all, booker)),
+      runSource(all, shard, source, plan.seed, plan.pace),
+    ])
     // Reported by the await below; it must not end the process before.
     running.catch(() => {})
-    const kills = await killLeaders(shard, all, over, plan)
+    await killLeaders(run, over, seconds)
     all.isOver = true
     await running
-    return kills
   } finally {
     all.isOver = true
     clearInterval(progress)
   }
 }
 
-/** Kills the leader again and again, and all nodes once, after half of the time. */
-async function killLeaders(
-  shard: Shard,
-  all: Bookers,
-  over: number,
-  { pace, seed, seconds, say }: BookersPlan,
-): Promise<Kills> {
-  const random = streamOf(seed, 'kills')
+/** Kills the leader again and again, and all nodes once, after half of the first part. */
+async function killLeaders(run: Run, over: number, seconds: number): Promise<void> {
+  const { shard, kills } = run
+  const { pace, seed, say } = run.plan
+  const random = streamOf(seed, `kills ${kills.leadersKilled}`)
   const halfAt = over - (seconds * 1_000) / 2
-  const kills = { leadersKilled: 0, allKilled: 0 }
   for (let next = performance.now(); ; ) {
     // From kill to kill, but never while the shard is not whole.
     next = Math.max(performance.now(), next + pace * between(random, KILL_MS.min, KILL_MS.max))
@@ -176,13 +233,12 @@ async function killLeaders(
     await wait(Math.max(0, Math.min(next, over) - performance.now()))
     const isAll = kills.allKilled === 0 && performance.now() >= halfAt
     const victims = isAll ? shard.running() : await leaderAmong(shard)
-    await restart(shard, all, victims, random)
+    await restart(run, victims, random)
     if (isAll) kills.allKilled++
     else kills.leadersKilled += victims.length
     say(`killed ${victims.map(({ name }) => name).join(', ')}`)
   }
   await wait(Math.max(0, over - performance.now()))
-  return kills
 }
 
 async function leaderAmong(shard: Shard): Promise<ShardNode[]> {
@@ -197,13 +253,13 @@ async function leaderAmong(shard: Shard): Promise<ShardNode[]> {
   return []
 }
 
-async function restart(shard: Shard, all: Bookers, victims: readonly ShardNode[], random: Random): Promise<void> {
+async function restart({ shard, all, start }: Run, victims: readonly ShardNode[], random: Random): Promise<void> {
   for (const { name, isRunning, output } of victims) {
     if (!isRunning()) all.violations.push(`${name} ended by itself:\n${output().slice(-2_000)}`)
   }
   await Promise.all(victims.map((node) => node.kill()))
   await wait(between(random, DOWN_MS.min, DOWN_MS.max))
-  for (const { name } of victims) shard.start(name)
+  for (const { name } of victims) start(name)
   if (shard.running().length !== shard.nodes.length) all.violations.push('a node ended by itself')
   if (victims.length > 0) await leaderOf(shard)
 }
@@ -287,13 +343,18 @@ export const bookersCommand = defineCommand({
       default: CLIENTS,
       summary: 'Bookers, each with connections of its own.',
     },
-    seed: { type: 'integer', min: 0, max: 4_294_967_295, summary: 'Repeats the choices of a run. Default: random.' },
+    seed: {
+      type: 'integer',
+      min: 0,
+      max: 4_294_967_295,
+      summary: 'Repeats the choices of a run. Default: the time of day in seconds.',
+    },
     write: { type: 'boolean', summary: 'Records the run and renews the page that shows it. Only without violations.' },
     json: { type: 'text', value: 'FILE', summary: 'Writes the report.' },
   },
   run: async ({ flags }) => {
     const say = (text: string) => void process.stderr.write(`${text}\n`)
-    const seed = flags.seed ?? randomInt(1_000_000_000)
+    const seed = flags.seed ?? seedOfNow()
     const { minutes, clients } = flags
     const shape = { clients, lastRoomClients: LAST_ROOM_CLIENTS, pace: 1, holdSecondsMax: 20 }
     say(`seed ${seed}, ${minutes} minutes, ${clients} clients`)
@@ -316,6 +377,7 @@ function linesOf(report: BookersReport): string[] {
     `${of(report.leadersKilled)} leaders killed, all nodes ${of(report.allKilled)} time${report.allKilled === 1 ? '' : 's'}. Longest time without a stay ${(longestGapMs / 1000).toFixed(1)} s.`,
     `${of(report.taken)} stays taken, ${of(report.refused)} refused, ${of(report.replaced)} replaced, ${of(report.voided)} given up as void; ${of(report.repeats)} calls repeated after an unknown outcome, ${of(report.sentTwice)} sent twice.`,
     `Holds: ${of(report.confirmed)} confirmed, ${of(report.abandoned)} abandoned, ${of(report.late)} too late, ${of(report.retaken)} of them taken again.`,
+    `The clocks of nodes are up to 6 s apart and pass ${report.dates}. A backup was restored ${of(report.restored)} time${report.restored === 1 ? '' : 's'}, a property deleted and set again below its stays ${of(report.refreshed)} times, the beginning of the day moved ${of(report.dayBegins)} times. ${of(report.reinstated)} stays reinstated, ${of(report.lateRepeats)} late repeats refused.`,
     `At the end ${of(atEnd.booked)} booked, ${of(atEnd.released)} released, ${of(atEnd.expired)} expired, ${of(atEnd.voided)} void. The rooms left in ${of(atEnd.compared)} replies are those of a replay in log order; ${of(atEnd.unplaced)} stays have no index for it.`,
     `${of(violations.length)} violations: ${violations.length === 0 ? 'no night oversold, no stay partly taken, one fate for every hold, equal digests' : 'see below'}.`,
   ]

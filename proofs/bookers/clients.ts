@@ -27,8 +27,10 @@ const BOOKINGS_KEPT = 25
 const REPEAT_PAUSE_MS = 50
 /** Of a refused stay nothing else is wanted. */
 const REFUSALS = ['SOLD_OUT', 'CONFLICT']
-/** How far the clock of this process may be from shard time, ms. An exact check follows at the end. */
-const CLOCK_MS = 1_000
+/** During a refresh packages are missing for a moment, also those of holds that are confirmed. */
+const REFRESHED = 'NOT_FOUND'
+/** How far the clock of the bookers may be from shard time, ms. An exact check follows at the end. */
+const CLOCK_MS = 5_000
 
 export type Counts = {
   taken: number
@@ -40,6 +42,11 @@ export type Counts = {
   reinstated: number
   voided: number
   abandoned: number
+  /** Repeats of a booking after its release, which are refused. */
+  lateRepeats: number
+  refreshed: number
+  dayBegins: number
+  restored: number
   repeats: number
   sentTwice: number
   longestGapMs: number
@@ -51,6 +58,8 @@ export type Bookers = {
   readonly counts: Counts
   readonly firstDay: number
   readonly holdSecondsMax: number
+  /** How far the clocks of the shard are ahead of the one of this process. */
+  readonly aheadMs: number
   /** From one stay of a booker to its next. */
   readonly everyMs: number
   isOver: boolean
@@ -58,16 +67,17 @@ export type Bookers = {
 }
 
 type Pending = { readonly journal: Journal; readonly dueMs: number; readonly old: Journal | undefined }
-type Booker = {
+export type Booker = {
+  readonly number: number
   readonly name: string
   readonly client: VacancyClient
   readonly random: Random
-  readonly booked: Journal[]
-  readonly pending: Pending[]
+  booked: Journal[]
+  pending: Pending[]
   stays: number
 }
 
-export function createBookers(plan: Pick<Bookers, 'firstDay' | 'holdSecondsMax' | 'everyMs'>): Bookers {
+export function createBookers(plan: Pick<Bookers, 'firstDay' | 'holdSecondsMax' | 'aheadMs' | 'everyMs'>): Bookers {
   const counts = {
     taken: 0,
     refused: 0,
@@ -78,6 +88,10 @@ export function createBookers(plan: Pick<Bookers, 'firstDay' | 'holdSecondsMax' 
     reinstated: 0,
     voided: 0,
     abandoned: 0,
+    lateRepeats: 0,
+    refreshed: 0,
+    dayBegins: 0,
+    restored: 0,
   }
   return {
     ...plan,
@@ -89,11 +103,14 @@ export function createBookers(plan: Pick<Bookers, 'firstDay' | 'holdSecondsMax' 
   }
 }
 
-/** Sends stays until the bookers are over, and settles what is still pending. */
-export async function runBooker(all: Bookers, client: VacancyClient, n: number, seed: number): Promise<void> {
-  const name = `b${n}`
-  const booker: Booker = { name, client, random: streamOf(seed, name), booked: [], pending: [], stays: 0 }
-  let nextMs = performance.now() + (all.everyMs * n) / CLIENTS
+export function createBooker(client: VacancyClient, number: number, seed: number): Booker {
+  const name = `b${number}`
+  return { number, name, client, random: streamOf(seed, name), booked: [], pending: [], stays: 0 }
+}
+
+/** Sends stays until the bookers are over. Every call has its reply then. */
+export async function runBooker(all: Bookers, booker: Booker): Promise<void> {
+  let nextMs = performance.now() + (all.everyMs * booker.number) / CLIENTS
   while (!all.isOver) {
     const now = performance.now()
     if (now < nextMs) await wait(nextMs - now)
@@ -194,6 +211,11 @@ async function hold(all: Bookers, booker: Booker, journal: Journal, old: Journal
   }
 }
 
+/** Whether a call may be refused so. */
+function isRefusal({ counts }: Bookers, code: string): boolean {
+  return REFUSALS.includes(code) || (counts.refreshed > 0 && code === REFRESHED)
+}
+
 /** The old stay of a refused replacement is unchanged. */
 function refused(
   all: Bookers,
@@ -202,7 +224,7 @@ function refused(
 ): void {
   if (old && booked.includes(old)) old.isReleased = false
   all.counts.refused++
-  if (!REFUSALS.includes(code)) all.violations.push(`${journal.id} was refused with ${code}`)
+  if (!isRefusal(all, code)) all.violations.push(`${journal.id} was refused with ${code}`)
 }
 
 function replaced(all: Bookers, { booked }: Booker, old: Journal): void {
@@ -231,10 +253,11 @@ async function reinstate(all: Bookers, booker: Booker, journal: Journal, release
   const { id, lines, takes } = journal
   const late = await settle(all, () => client.bookStay({ stayId: id, lines }))
   if (late.code !== 'CONFLICT') all.violations.push(`${id} is released, and booked again by a repeat`)
+  all.counts.lateRepeats++
   const fields = { stayId: id, lines, reinstate: true, releasedAt, wantIndex: 1 }
   const { result, code } = await sometimesTwice(all, booker, journal, () => client.bookStay(fields))
   if (!result) {
-    if (!REFUSALS.includes(code)) all.violations.push(`${id} was refused to be reinstated with ${code}`)
+    if (!isRefusal(all, code)) all.violations.push(`${id} was refused to be reinstated with ${code}`)
     return
   }
   for (const take of takes) take.returnedAt ??= releasedAt
@@ -267,8 +290,9 @@ async function confirm(all: Bookers, booker: Booker, { journal, old }: Pending):
   }
   // The booking that it changes has ended meanwhile: its rooms had to be taken again.
   if (code === 'SOLD_OUT' && old?.isReleased) return void all.counts.refused++
+  if (code === REFRESHED && all.counts.refreshed > 0) return void all.counts.refused++
   if (code !== 'EXPIRED') all.violations.push(`${journal.id}: the confirmation was answered with ${code}`)
-  const earlyMs = journal.deadlineMs - Date.now()
+  const earlyMs = journal.deadlineMs - Date.now() - all.aheadMs
   if (earlyMs > CLOCK_MS) all.violations.push(`${journal.id} expired ${earlyMs} ms before its deadline`)
   all.counts.late++
   if (chance(random, 0.5)) await retake(all, booker, { journal, old })
@@ -287,7 +311,7 @@ async function retake(all: Bookers, booker: Booker, { journal, old }: Omit<Pendi
   const call = () => client.send('CONFIRMSTAY', { stayId: id, retake: 1, wantIndex: 1 })
   const { result, code } = await settle(all, call)
   if (result?.state !== 'booked') {
-    if (code !== 'SOLD_OUT') all.violations.push(`${id}: the confirmation with retake was answered with ${code}`)
+    if (!isRefusal(all, code)) all.violations.push(`${id}: the confirmation with retake was answered with ${code}`)
     return
   }
   last.returnedAt = expiredAt
