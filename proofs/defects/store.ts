@@ -56,6 +56,17 @@ export const STORE_DEFECTS: readonly Defect[] = [
     'indexes/of-the-future': "client-index.ts: if (index >= next) return 'above'\n → \n",
     // Data that are restored count on from the indexes of the backup.
     'indexes/count-on': 'client-index.ts: const begin = now > known ? now : → const begin = known > 0 ? known :',
+    // After a restore, an index of the life before it is believed, from the first index of the first life on.
+    'indexes/of-the-life-before': [
+      'client-index.ts: if (featureLevel(store.memory) >= INDEX_LEVEL) setFirstIndex(store, Number.MAX_SAFE_INTEGER) → ',
+      'client-index.ts: setFirstIndex(store, begin)\n  return → if (firstIndex(store.memory) === 0) setFirstIndex(store, begin)\n  return',
+    ],
+    // Which day it is, once its beginning has moved, is decided by the clock of this node.
+    'day/begins-by-local-clock':
+      'stay-settings.ts: dayAt(store.memory, reader.timeMs) → dayAt(store.memory, store.writer.localTimeMs?.() ?? reader.timeMs)',
+    // Maintenance does not come again when the day went back.
+    'day/no-maintenance-again':
+      'stay-settings.ts: if (state(store.memory, STATE.lastMaintenanceDay) > today) → if (false)',
     // Stays are not part of the state digest.
     'stays/not-in-digest':
       'stays.ts: function addStayDigest(store: Store, stay: number, sign: 1 | -1): void {\n → function addStayDigest(store: Store, stay: number, sign: 1 | -1): void {\n  return\n',
