@@ -219,6 +219,8 @@ function hasMajority(world: World): boolean {
 function liveness(world: World, workload: Workload): void {
   const { network, oracles, counts } = world
   const group = chooseGroup(world)
+  // A sync that began on a hung disk returns when its hang was to end.
+  const hungUs = Math.max(0, ...group.map((number) => nodeOf(world, number).hungUntilUs - world.scheduler.nowUs))
   world.isCalm = true
   world.group = group
   network.isCalm = true
@@ -228,7 +230,7 @@ function liveness(world: World, workload: Workload): void {
   hinder(world, group)
   const election = electionUs(world)
   const probe = startProbe(world, workload)
-  const slack = (world.program.slackUs ?? 0) + SLOW_SYNC_US
+  const slack = (world.program.slackUs ?? 0) + SLOW_SYNC_US + hungUs
   if (!runUntil(world, (electionsMax(world) + 2) * election + slack, () => probe.index > 0)) {
     const what = leaderOf(world) ? 'acknowledge no write' : 'have no leader'
     violate(
