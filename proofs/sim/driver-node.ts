@@ -842,6 +842,9 @@ function readFrom(driver: DriverNode, token: number, register: number, minIndex 
   }
 }
 
+/** Logs of runs are shorter, times in microseconds are longer. */
+const FORMER = 2 ** 32
+
 function onAnswers(driver: DriverNode, answers: ArrayBuffer): void {
   const { host, machine, reads } = driver
   assert(machine !== undefined, 'a responding node has a state')
@@ -851,9 +854,10 @@ function onAnswers(driver: DriverNode, answers: ArrayBuffer): void {
     const isAttached = view.getUint16(at + 6, true) !== 0
     next = at + ANSWER_BYTES + (isAttached ? 4 + view.getUint32(at + ANSWER_BYTES, true) : 0)
     const code = view.getUint8(at + 4)
-    // Oracles have indexes of the log; a result from before the base was set has one.
+    // Oracles have indexes of the log; a result from before the base was set has one, and one of a former life has none.
     const clientIndex = view.getFloat64(at + 8, true)
-    const index = clientIndex > machine.indexBase() ? clientIndex - machine.indexBase() : clientIndex
+    const base = machine.indexBase()
+    const index = clientIndex > base ? clientIndex - base : clientIndex < FORMER ? clientIndex : 0
     const read = reads.get(token)
     if (read) {
       reads.delete(token)

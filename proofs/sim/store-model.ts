@@ -108,7 +108,7 @@ export type StoreModel = {
   /** The feature level of apply. */
   level: number
   /** Minutes after midnight UTC at which the day begins; entries before the last change may have those before it. */
-  dayBegins: number[]
+  dayBegins: { readonly minutes: number; readonly index: number }[]
   /** First of the random words of the shard. */
   genesis: number
   /** What is added to indexes of the log for clients, and the first index with it. */
@@ -134,7 +134,7 @@ export function createStoreModel(images: ReadonlyMap<string, StoreModel> = new M
     droppedBefore: 0,
     lastMaintenanceDay: 0,
     level: 0,
-    dayBegins: [0],
+    dayBegins: [{ minutes: 0, index: 0 }],
     genesis: 0,
     indexBase: 0,
     indexBegin: 0,
@@ -173,7 +173,7 @@ export function applyToModel(
   result.value = 0
   const index = logIndex + model.indexBase
   result.index = index
-  if (reader.timeMs > 0 && !model.dayBegins.some((minutes) => dayAt(reader.timeMs, minutes) === reader.day))
+  if (reader.timeMs > 0 && !beginsIn(model, logIndex).some((minutes) => dayAt(reader.timeMs, minutes) === reader.day))
     violate('O15', `the day of entry ${logIndex} is not that of its time`)
   const { stays } = model
   const hasStays = model.level >= STAYS_LEVEL && reader.kind !== KIND.digestCheck
@@ -336,12 +336,21 @@ function setSetting(model: StoreModel): void {
   const value = readU32(reader)
   if (key === encodeSetting('stays_bytes', 0)[0]) stays.bytesMax = value
   if (key !== encodeSetting('day_begins_minutes', 0)[0]) return
-  model.dayBegins.push(value | 0)
+  model.dayBegins.push({ minutes: value | 0, index: model.result.index - model.indexBase })
   counts.dayBegins++
   const today = dayAt(reader.timeMs, value | 0)
   // Its maintenance comes again.
   if (model.lastMaintenanceDay > today) counts.daysBack++
   model.lastMaintenanceDay = Math.min(model.lastMaintenanceDay, today)
+}
+
+/** A leader gives entries the day as of what it has applied, which is not further behind than this. */
+const UNAPPLIED_MAX = 1_000
+
+/** Beginnings of the day that an entry may have been given with. */
+function beginsIn({ dayBegins }: StoreModel, index: number): number[] {
+  const last = dayBegins.findLastIndex((begin) => begin.index < index - UNAPPLIED_MAX)
+  return dayBegins.slice(Math.max(0, last)).map(({ minutes }) => minutes)
 }
 
 function dayAt(timeMs: number, begins: number): number {
@@ -508,7 +517,7 @@ function forget(model: StoreModel, before: number): void {
 /** Nights dropped by maintenance may be written again; nights whose slot is needed are removed. */
 function setTime(model: StoreModel, timeMs: number): void {
   if (model.level < 1) return fail(model, OUTCOME.refused)
-  const today = dayAt(timeMs, model.dayBegins.at(-1) ?? 0)
+  const today = dayAt(timeMs, model.dayBegins.at(-1)?.minutes ?? 0)
   const end = today + DAY_SLOTS
   const beyond = [...model.slotDays].filter(([, day]) => day >= end)
   for (const [slot, day] of beyond) {
@@ -616,6 +625,10 @@ export function differenceFrom(model: StoreModel, memory: Memory): string {
   const words = digestOfWords(memory)
   const [lo, hi] = [(found.digest.lo - words.lo) >>> 0, (found.digest.hi - words.hi) >>> 0]
   if (own.lo !== lo || own.hi !== hi) return 'records with different content'
+  for (const name of ['lastMaintenanceDay', 'droppedBefore'] as const) {
+    const day = state(memory, STATE[name])
+    if (day !== model[name]) return `its ${name} is ${day}, not ${model[name]}`
+  }
   const sessions = heldSessions(memory, model.results)
   if (sessions.difference !== '') return sessions.difference
   const kept = stateDigest(memory)
