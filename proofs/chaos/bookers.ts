@@ -31,6 +31,8 @@ const HOLD_SECONDS_MAX = 15
 const DEADLINE_MS = 3_000
 /** Each booker keeps about so many bookings, and cancels older ones. */
 const BOOKINGS_KEPT = 3
+/** Some are never cancelled, so that a backup has them for certain. */
+const BOOKED_FOR_GOOD = 5
 /** Longest hold, a leader change, and repeats of the client. */
 const SETTLED_MS = 120_000
 const READ_LANES = 32
@@ -44,6 +46,12 @@ export type StayFigures = {
 }
 
 export type Bookers = {
+  /** Stays that are booked for certain, and all that were asked for. */
+  readonly stays: () => { readonly booked: ReadonlySet<string>; readonly asked: ReadonlySet<string> }
+  /** The greatest index of a booking that a booker was told. */
+  readonly toldIndex: () => number
+  /** One of those that they sell. */
+  readonly night: { readonly propertyId: string; readonly roomType: string; readonly date: string }
   /** Starts no more stays, and waits for pending requests. */
   readonly end: () => Promise<void>
   /** Waits until nothing is on hold. @returns violations */
@@ -58,6 +66,7 @@ type Booker = {
   readonly other: VacancyClient
   readonly lane: number
   readonly bookings: string[]
+  bookedForGood: number
 }
 
 type Desk = {
@@ -65,21 +74,36 @@ type Desk = {
   readonly lines: Map<string, readonly StayLine[]>
   readonly violations: string[]
   unknown: number
+  toldIndex: number
+  /** Stays of which a request is on its way. */
+  readonly asking: Set<string>
+  /** The nights that are sold. */
+  readonly dates: readonly string[]
   isOver: boolean
 }
 
-export async function startBookers(nodes: readonly NodeAddress[], seed: number): Promise<Bookers> {
+/** @param aheadMs how far the clocks of the shard are ahead */
+export async function startBookers(nodes: readonly NodeAddress[], seed: number, aheadMs: number): Promise<Bookers> {
   const open = () => connect({ nodes, deadlineMs: DEADLINE_MS, connectDeadlineMs: 60_000, reads: 'leader' })
   const clients = [await open(), await open()] as const
   const [client] = clients
-  const desk: Desk = { fates: new Map(), lines: new Map(), violations: [], unknown: 0, isOver: false }
-  await openInns(client)
+  const dates = Array.from({ length: NIGHTS }, (_, n) => dateIn(FIRST_NIGHT + n, aheadMs))
+  const known = { fates: new Map(), lines: new Map(), violations: [], asking: new Set<string>() }
+  const desk: Desk = { ...known, unknown: 0, toldIndex: 0, dates, isOver: false }
+  await openInns(client, dates)
   const lanes = Array.from({ length: LANES }, (_, lane) => {
     const random = streamOf(seed, `booker ${lane}`)
     const [own, other] = lane % 2 === 0 ? clients : [clients[1], clients[0]]
-    return work(desk, { random, client: own, other, lane, bookings: [] })
+    return work(desk, { random, client: own, other, lane, bookings: [], bookedForGood: 0 })
   })
   return {
+    stays() {
+      const { fates, asking } = desk
+      const isBooked = (id: string) => !asking.has(id) && fates.get(id)?.every((fate) => fate === 'booked')
+      return { booked: new Set([...fates.keys()].filter(isBooked)), asked: new Set(desk.fates.keys()) }
+    },
+    toldIndex: () => desk.toldIndex,
+    night: { propertyId: INNS[0], roomType: ROOM_TYPE, date: dates[0] as string },
     async end() {
       desk.isOver = true
       await Promise.all(lanes)
@@ -94,11 +118,11 @@ export async function startBookers(nodes: readonly NodeAddress[], seed: number):
 
 const AT = { segment: 'inns', area: 'valley', propertyType: 'inn', category: 'standard', stars: 2 } as const
 
-async function openInns(client: VacancyClient): Promise<void> {
+async function openInns(client: VacancyClient, dates: readonly string[]): Promise<void> {
   for (const propertyId of INNS) {
     await untilDone(() => client.setProperty({ ...AT, propertyId, latitude: 47, longitude: 11, amenities: [] }))
-    for (let n = 0; n < NIGHTS; n++) {
-      const night = { propertyId, roomType: ROOM_TYPE, date: dateIn(FIRST_NIGHT + n) }
+    for (const date of dates) {
+      const night = { propertyId, roomType: ROOM_TYPE, date }
       await untilDone(() => client.setPackage({ ...night, availability: ROOMS, finalPrice: 100, rateFeatures: [] }))
     }
   }
@@ -131,7 +155,7 @@ async function work(desk: Desk, booker: Booker): Promise<void> {
 /** One guest, from the first request to the end or to nothing. */
 async function sell(desk: Desk, booker: Booker, stayId: string): Promise<void> {
   const { random, client, bookings } = booker
-  const lines = linesOf(random)
+  const lines = linesOf(random, desk.dates)
   desk.lines.set(stayId, lines)
   desk.fates.set(stayId, ['none'])
   if (bookings.length > BOOKINGS_KEPT && chance(random, 0.8)) {
@@ -176,7 +200,9 @@ async function refuseOthers(desk: Desk, client: VacancyClient, stayId: string, r
 
 async function replace(desk: Desk, booker: Booker, stayId: string, old: string): Promise<void> {
   const lines = desk.lines.get(stayId) as readonly StayLine[]
+  desk.asking.add(old)
   const outcome = await note(desk, booker, stayId, 'book', (on) => on.bookStay({ stayId, lines, replaces: old }))
+  desk.asking.delete(old)
   if (outcome === 'none') {
     keep(desk, booker, old)
     return
@@ -186,15 +212,17 @@ async function replace(desk: Desk, booker: Booker, stayId: string, old: string):
   keep(desk, booker, stayId)
 }
 
-/** A booking is cancelled or replaced later. */
-function keep({ fates }: Desk, { bookings }: Booker, stayId: string): void {
-  if (fates.get(stayId)?.includes('booked')) bookings.push(stayId)
+/** A booking is mostly cancelled or replaced later. */
+function keep({ fates }: Desk, booker: Booker, stayId: string): void {
+  if (!fates.get(stayId)?.includes('booked')) return
+  if (booker.bookedForGood < BOOKED_FOR_GOOD && chance(booker.random, 0.2)) booker.bookedForGood++
+  else booker.bookings.push(stayId)
 }
 
-function linesOf(random: Random): StayLine[] {
+function linesOf(random: Random, dates: readonly string[]): StayLine[] {
   return Array.from({ length: pick(random, [1, 1, 2]) }, () => {
     const nights = between(random, 1, 3)
-    const arrival = dateIn(FIRST_NIGHT + random.below(NIGHTS - nights + 1))
+    const arrival = dates[random.below(NIGHTS - nights + 1)] as string
     return { propertyId: pick(random, INNS), roomType: ROOM_TYPE, arrival, nights, rooms: between(random, 1, 2) }
   })
 }
@@ -205,9 +233,10 @@ async function note(
   { random, client, other }: Booker,
   stayId: string,
   kind: StayOutcome['kind'],
-  call: (client: VacancyClient) => Promise<{ readonly state: string }>,
+  call: (client: VacancyClient) => Promise<{ readonly state: string; readonly index: bigint | number }>,
 ): Promise<StayOutcome['outcome']> {
   const copies = pick(random, [1, 1, 1, 2, 3])
+  desk.asking.add(stayId)
   const outcomes = await Promise.all(
     Array.from({ length: copies }, (_, n) => attempt(desk, stayId, kind, () => call(n % 2 === 0 ? client : other))),
   )
@@ -224,6 +253,7 @@ async function note(
   if (unknown && done) fates = addOutcome(fates, unknown)
   if (fates.length === 0) desk.violations.push(`${kind} of ${stayId} cannot have the reply ${JSON.stringify(decided)}`)
   desk.fates.set(stayId, fates)
+  desk.asking.delete(stayId)
   return decided.outcome
 }
 
@@ -231,10 +261,12 @@ async function attempt(
   desk: Desk,
   stayId: string,
   kind: StayOutcome['kind'],
-  call: () => Promise<{ readonly state: string }>,
+  call: () => Promise<{ readonly state: string; readonly index: bigint | number }>,
 ): Promise<StayOutcome> {
   try {
-    return { kind, outcome: 'done', state: (await call()).state as Fate }
+    const { state, index } = await call()
+    desk.toldIndex = Math.max(desk.toldIndex, Number(index))
+    return { kind, outcome: 'done', state: state as Fate }
   } catch (error) {
     if (error instanceof VacancyUnknownOutcomeError) return { kind, outcome: 'unknown', state: 'none' }
     const isInvalid = error instanceof VacancyCallError && error.code === 'VALIDATION_ERROR'
@@ -247,7 +279,7 @@ async function attempt(
 // The end
 
 async function judge(
-  { fates, lines, violations, unknown }: Desk,
+  { fates, lines, violations, unknown, dates }: Desk,
   client: VacancyClient,
 ): Promise<{ readonly violations: readonly string[]; readonly figures: StayFigures }> {
   const found = new Map<string, Fate>()
@@ -266,7 +298,7 @@ async function judge(
     const allowed = allowedFates(fates.get(id) as readonly Fate[])
     if (!allowed.includes(state)) violations.push(`stay ${id} is ${state} at the end, not ${allowed.join(' or ')} (S3)`)
   }
-  await checkNights(client, found, lines, violations)
+  await checkNights(client, found, lines, dates, violations)
   const count = (state: Fate) => [...found.values()].filter((each) => each === state).length
   const figures = { stays: fates.size, booked: count('booked'), expired: count('expired'), released: count('released') }
   return { violations, figures: { ...figures, staysUnknown: unknown } }
@@ -294,6 +326,7 @@ async function checkNights(
   client: VacancyClient,
   found: ReadonlyMap<string, Fate>,
   lines: ReadonlyMap<string, readonly StayLine[]>,
+  dates: readonly string[],
   violations: string[],
 ): Promise<void> {
   const taken = new Map<string, number>()
@@ -315,4 +348,3 @@ async function checkNights(
     }
   }
 }
-const dates = Array.from({ length: NIGHTS }, (_, n) => dateIn(FIRST_NIGHT + n))

@@ -16,9 +16,10 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { EXIT } from '@vacancy/shared'
 import { defineCommand } from '@vacancy/shared/node'
+import { between, streamOf } from '@vacancy/testkit/random'
 import { openShard } from '@vacancy/testkit/shard'
 import { seedOfNow } from '../seed.ts'
-import { type StayFigures, startBookers } from './bookers.ts'
+import { type Bookers, type StayFigures, startBookers } from './bookers.ts'
 import { type Crowd, nodesOf, startCrowd } from './crowd.ts'
 import { runFaults, type Tally } from './faults.ts'
 import {
@@ -40,6 +41,7 @@ import {
 import { type Judgement, judge } from './judge.ts'
 import { openNetwork } from './network.ts'
 import { machineMs } from './recorder.ts'
+import { type Backup, backUpUnderFaults, restoreAndJudge } from './restore.ts'
 
 /** Longest stall of a process. */
 const STALL_MS_MAX = 30_000
@@ -66,6 +68,10 @@ export type ChaosReport = Judgement &
     readonly voters: number
     readonly seconds: number
     readonly network: string
+    readonly clocks: string
+    /** Of a shard restored at the end: bookings from before the backup, and stays from after it, which it must not know. */
+    readonly restoredStays: number
+    readonly forgottenStays: number
     readonly disk: string
     readonly faults: { readonly [name: string]: number }
     readonly elections: number
@@ -101,7 +107,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     },
   })
   const network = await openNetwork(shard.nodes, shard.host)
-  const fleet = createFleet(shard, network)
+  const clocks = clocksOf(options, shard.nodes.length)
+  const fleet = createFleet(shard, network, clocks.offsetsMs)
   const onExit = () => {
     for (const node of runningNodes(fleet)) node.process?.signal('SIGKILL')
     unmountSmallDisk(fleet)
@@ -113,7 +120,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       ? `tmpfs under ${founders[1]}`
       : 'disks are not filled: mounting is not permitted here'
     say(`seed ${seed}: ${voters} voters and ${spare}, ${options.seconds} s; ${disk}; ${shard.folder}`)
-    const run = await disturb(fleet, founders, options)
+    const run = await disturb(fleet, founders, clocks.aheadMs, options)
     const report = {
       ...run,
       disk,
@@ -121,6 +128,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       voters,
       seconds: options.seconds,
       network: 'a proxy in user space for each directed link',
+      clocks: clocks.text,
     }
     if (run.violations.length > 0 || options.keeps) kept = await keep(fleet, { ...report, kept: '' })
     return { ...report, kept }
@@ -137,17 +145,38 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   }
 }
 
-type Run = Omit<ChaosReport, 'seed' | 'voters' | 'seconds' | 'network' | 'disk' | 'kept'>
+const APART_MS = 3_000
+const DAY_MS = 86_400_000
+/** Certificates are valid for longer. */
+const AHEAD_DAYS_MAX = 300
 
-async function disturb(fleet: Fleet, founders: readonly string[], options: ChaosOptions): Promise<Run> {
+/** Clocks of nodes are seconds apart; with every other seed New Year comes in the middle of the run. */
+function clocksOf({ seed, seconds }: ChaosOptions, nodes: number) {
+  const random = streamOf(seed, 'clocks')
+  const year = new Date().getUTCFullYear() + 1
+  const toNewYear = Date.UTC(year, 0, 1) - Date.now() - (seconds * 1_000) / 2
+  const aheadMs = seed % 2 === 1 && toNewYear < AHEAD_DAYS_MAX * DAY_MS ? toNewYear : 0
+  const offsetsMs = Array.from({ length: nodes }, () => aheadMs + between(random, -APART_MS, APART_MS))
+  return { aheadMs, offsetsMs, text: aheadMs === 0 ? 'seconds apart' : `seconds apart, over New Year ${year}` }
+}
+
+type Run = Omit<ChaosReport, 'seed' | 'voters' | 'seconds' | 'network' | 'clocks' | 'disk' | 'kept'>
+
+async function disturb(
+  fleet: Fleet,
+  founders: readonly string[],
+  aheadMs: number,
+  options: ChaosOptions,
+): Promise<Run> {
   const { seconds, seed, say, stop } = options
   await formShard(fleet, founders, stop)
   void watchFleet(fleet)
-  const crowd = await startCrowd(fleet, seed, seconds)
-  const bookers = await startBookers(nodesOf(fleet), seed)
+  const crowd = await startCrowd(fleet, seed, seconds, aheadMs)
+  const bookers = await startBookers(nodesOf(fleet), seed, aheadMs)
   const tally: Tally = new Map()
   const progress = setInterval(() => say(lineOf(fleet, crowd.fromMs, tally)), TELL_MS)
   try {
+    const backingUp = backUpAfter((seconds * 1_000) / 2, fleet, bookers)
     await disturbFor(seconds, fleet, founders, crowd, tally, options)
     const toMs = machineMs()
     await heal(fleet)
@@ -158,6 +187,8 @@ async function disturb(fleet: Fleet, founders: readonly string[], options: Chaos
     const records = await crowd.readAll()
     for (const node of runningNodes(fleet)) await stopNode(fleet, node)
     const elections = countElections(fleet)
+    say('restoring')
+    const restored = await restoreAndJudge(fleet, founders, await backingUp, bookers)
     say('judging')
     const judgement = judge(records, crowd.fromMs, toMs)
     const violations = [...fleet.violations, ...judgement.violations, ...sold.violations]
@@ -165,6 +196,7 @@ async function disturb(fleet: Fleet, founders: readonly string[], options: Chaos
       ...judgement,
       violations,
       ...sold.figures,
+      ...restored,
       faults: Object.fromEntries([...tally].sort()),
       ...elections,
       ...together,
@@ -174,6 +206,12 @@ async function disturb(fleet: Fleet, founders: readonly string[], options: Chaos
     bookers.close()
     await crowd.close()
   }
+}
+
+/** Half of what was acknowledged is lost by its restore. */
+async function backUpAfter(waitMs: number, fleet: Fleet, bookers: Bookers): Promise<Backup> {
+  await wait(waitMs)
+  return await backUpUnderFaults(fleet, bookers)
 }
 
 async function formShard(fleet: Fleet, founders: readonly string[], stop: AbortSignal | undefined): Promise<void> {

@@ -68,11 +68,12 @@ export function nodesOf({ network }: Fleet): { readonly host: string; readonly p
   return network.nodes.map((node) => ({ host: network.clientHost(node), port: PORTS.tcp }))
 }
 
-/** Creates the initial data and starts the clients. */
-export async function startCrowd(fleet: Fleet, seed: number, seconds: number): Promise<Crowd> {
+/** Creates the initial data and starts the clients. @param aheadMs how far the clocks of the shard are ahead */
+export async function startCrowd(fleet: Fleet, seed: number, seconds: number, aheadMs: number): Promise<Crowd> {
   const { shard, network } = fleet
   const nights = Math.min(NIGHTS_MAX, NIGHTS_A_MINUTE * Math.max(1, Math.ceil(seconds / 60)))
-  const ground: Ground = { properties: PROPERTIES, dates: Array.from({ length: nights }, (_, i) => dateIn(2 + i)) }
+  const dates = Array.from({ length: nights }, (_, i) => dateIn(2 + i, aheadMs))
+  const ground: Ground = { properties: PROPERTIES, dates }
   const histories = join(shard.folder, 'history')
   mkdirSync(histories)
   const memory = new SharedArrayBuffer(BOARD_BYTES)

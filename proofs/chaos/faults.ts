@@ -235,11 +235,11 @@ const HARD: readonly Fault[] = [
     const { fleet, random } = lane
     const sign = chance(random, 0.5) ? 1 : -1
     await stopNode(fleet, node)
-    node.clockOffsetMs = sign * betweenDecades(random, 30_000, CLOCK_STEP_MS_MAX)
+    node.clockOffsetMs = node.usualOffsetMs + sign * betweenDecades(random, 30_000, CLOCK_STEP_MS_MAX)
     await startAgain(lane, node)
     await rest(lane, betweenDecades(random, 1_000, 10_000))
     await stopNode(fleet, node)
-    node.clockOffsetMs = 0
+    node.clockOffsetMs = node.usualOffsetMs
     await startAgain(lane, node)
   }),
   atNode('node cut off from the others', 4, async (lane, node) => {

@@ -35,8 +35,9 @@ export type FleetNode = {
   isEnding: boolean
   /** A full disk may end it or prevent its start. */
   mayRefuse: boolean
-  /** Wall clock offset of its next process. */
+  /** Wall clock offset of its next process, and its usual one. */
   clockOffsetMs: number
+  readonly usualOffsetMs: number
   starts: number
 }
 
@@ -69,10 +70,12 @@ type View = {
   readonly serving: ReadonlySet<string>
 }
 
-export function createFleet(shard: Shard, network: Network): Fleet {
+/** @param offsetsMs of the wall clocks of nodes, in their order */
+export function createFleet(shard: Shard, network: Network, offsetsMs: readonly number[]): Fleet {
   const logs = join(shard.folder, 'logs')
   mkdirSync(logs, { recursive: true })
-  const nodes = shard.nodes.map((name): FleetNode => {
+  const nodes = shard.nodes.map((name, n): FleetNode => {
+    const usualOffsetMs = offsetsMs[n] ?? 0
     return {
       name,
       process: undefined,
@@ -80,7 +83,8 @@ export function createFleet(shard: Shard, network: Network): Fleet {
       isPaused: false,
       isEnding: false,
       mayRefuse: false,
-      clockOffsetMs: 0,
+      clockOffsetMs: usualOffsetMs,
+      usualOffsetMs,
       starts: 0,
     }
   })

@@ -1,0 +1,121 @@
+/**
+ * The end of a chaos run: the shard is restored from a backup that was taken under faults. Bookings that were
+ * acknowledged before the backup began are there, stays that were first asked for after it are unknown, and an index of
+ * the former life of the data is refused by name (docs/design/consensus.md#indexes).
+ */
+
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { connect, VacancyCallError, VacancyRequestError } from '@vacancy/client'
+import { runVacancy } from '@vacancy/testkit/node'
+import { ADMIN_TOKEN, seedNode } from '@vacancy/testkit/shard'
+import type { Bookers } from './bookers.ts'
+import { nodesOf } from './crowd.ts'
+import { type Fleet, killNode, nodeOf, runningNodes, standings, startNode, wipeNode } from './fleet.ts'
+
+const PAUSE_MS = 2_000
+const SERVES_MS = 240_000
+const FUTURE = 2 ** 52
+
+export type Backup = {
+  readonly file: string
+  /** Booked for certain before it began and when it had ended. */
+  readonly booked: ReadonlySet<string>
+  /** Asked for before it had ended. */
+  readonly asked: ReadonlySet<string>
+}
+
+/** Tries again until one succeeds: nodes are killed meanwhile. */
+export async function backUpUnderFaults(fleet: Fleet, bookers: Bookers): Promise<Backup> {
+  const tokenFile = join(fleet.shard.folder, 'admin.token')
+  writeFileSync(tokenFile, ADMIN_TOKEN)
+  for (let n = 0; ; n++) {
+    const node = runningNodes(fleet)[n % Math.max(1, runningNodes(fleet).length)]
+    const folder = join(fleet.shard.folder, `backup-${n}`)
+    const before = bookers.stays()
+    const at = ['--node', `${node?.process?.host}:${node?.process?.apiPort}`, '--token-file', tokenFile]
+    const { code } = await runVacancy(['backup', ...at, '--output-path', folder])
+    const after = bookers.stays()
+    if (code === 0) {
+      const booked = new Set([...before.booked].filter((id) => after.booked.has(id)))
+      return { file: join(folder, 'seed.snapshot'), booked, asked: after.asked }
+    }
+    if (fleet.isClosed) throw new Error('no backup was made')
+    await wait(PAUSE_MS)
+  }
+}
+
+/** All nodes are stopped. @returns how many stays were compared */
+export async function restoreAndJudge(
+  fleet: Fleet,
+  founders: readonly string[],
+  { file, booked, asked }: Backup,
+  bookers: Bookers,
+): Promise<{ restoredStays: number; forgottenStays: number }> {
+  for (const name of founders) {
+    wipeNode(fleet, nodeOf(fleet, name))
+    seedNode(fleet.shard, name, file)
+    await startNode(fleet, nodeOf(fleet, name))
+  }
+  await alike(fleet, founders.length)
+  const client = await connect({
+    nodes: nodesOf(fleet),
+    deadlineMs: 60_000,
+    connectDeadlineMs: 60_000,
+    reads: 'leader',
+  })
+  try {
+    const stateOf = async (id: string) =>
+      await answerOf(async () => (await client.stay(id, { linearizable: true })).state)
+    const wrong = (text: string) => void fleet.violations.push(`restored: ${text}`)
+    for (const id of booked) {
+      const state = await stateOf(id)
+      if (state !== 'booked') wrong(`stay ${id} was booked before the backup and is ${state} (S3)`)
+    }
+    const later = [...bookers.stays().asked].filter((id) => !asked.has(id))
+    for (const id of later) {
+      const state = await stateOf(id)
+      if (state !== 'NOT_FOUND') wrong(`stay ${id} was asked for after the backup and is ${state}`)
+    }
+    for (const [asOf, wanted] of [
+      [bookers.toldIndex(), 'TOO_OLD'],
+      [FUTURE, 'UNKNOWN_INDEX'],
+    ] as const) {
+      const code = await answerOf(async () => {
+        await client.setAvailability({ ...bookers.night, amount: 1, asOf })
+        return 'SUCCESS'
+      })
+      if (code !== wanted) wrong(`a value as of ${asOf} was answered with ${code}, not ${wanted}`)
+    }
+    return { restoredStays: booked.size, forgottenStays: later.length }
+  } finally {
+    await client.close()
+    await Promise.all(runningNodes(fleet).map((node) => killNode(fleet, node)))
+  }
+}
+
+/** The result of a call, or the code of its refusal. Repeats it until a node serves. */
+async function answerOf(call: () => Promise<string>): Promise<string> {
+  for (const end = performance.now() + SERVES_MS; ; await wait(PAUSE_MS / 10)) {
+    try {
+      return await call()
+    } catch (error) {
+      if (error instanceof VacancyRequestError) return error.code
+      if (!(error instanceof VacancyCallError) || performance.now() > end) throw error
+    }
+  }
+}
+
+/** Waits until all serve with one digest. */
+async function alike(fleet: Fleet, count: number): Promise<void> {
+  let last = ''
+  for (const end = performance.now() + SERVES_MS; performance.now() < end; await wait(PAUSE_MS / 10)) {
+    const seen = await standings(fleet)
+    last = JSON.stringify(seen)
+    const serve = seen.filter(({ health }) => health.startsWith('active'))
+    const states = new Set(serve.map(({ index, digest }) => `${index} ${digest}`))
+    if (serve.length === count && states.size === 1) return
+  }
+  fleet.violations.push(`the restored nodes do not serve one state within ${SERVES_MS} ms: ${last}`)
+}
