@@ -17,11 +17,6 @@ export const NODE_DEFECTS: readonly Defect[] = [
     // A restored shard is the shard of the backup: its identity and its indexes go on.
     'restore/same-life': 'data/recovery.ts: if (snapshot && cluster.drawsGenesis &&  → if (false && ',
   }),
-  ...inEngine(by('crash'), {
-    // The day of an entry begins at midnight UTC, whatever the shard has set.
-    'day/entries-of-utc':
-      'cluster/proposals.ts: const day = replica.machine.time.dayAt(timeMs)\n → const day = Math.floor(timeMs / 86_400_000)\n',
-  }),
   ...inEngine(by('reads'), {
     'reads/served-before-applied': 'cluster/reads.ts: reads.applied()\n  if → Number.POSITIVE_INFINITY\n  if',
     'time/own-clock-trusted':
