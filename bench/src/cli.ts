@@ -9,6 +9,7 @@ import { reportCommand } from './report.ts'
 import { sampleCommand } from './sample.ts'
 import { staysCommand } from './stays/stays.ts'
 import { whyNotCommand } from './why-not/why-not.ts'
+import { writesCommand } from './writes.ts'
 
 // An exit, not a death: programs that were started are ended on the way out.
 process.once('SIGINT', () => process.exit(130))
@@ -30,6 +31,7 @@ await runCommands(
     queueCommand,
     fabricCommand,
     staysCommand,
+    writesCommand,
   ],
   named,
 )

@@ -28,6 +28,8 @@ export type Results = {
   readonly queue: Section
   readonly fabric: Section
   readonly stays: Section
+  /** Absent until it is first recorded. */
+  readonly writes?: Section
   readonly whyNot: WhyNot
 }
 
