@@ -24,7 +24,7 @@ import { judged, type Measure, worstOf } from './verdict.ts'
 const PACKAGES = 500_000
 const WARMUP_MS = 1_000
 /** Of a node's reply to a decrement, head included. */
-const REPLY_BYTES = 17
+const REPLY_BYTES = 27
 /** A group of the log with one decrement. */
 const GROUP_BYTES = 200
 const SYNCS = 2_000

@@ -6,7 +6,7 @@
 
 import { cpus } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
-import { MessageChannel, type Transferable, Worker } from 'node:worker_threads'
+import { type Transferable, Worker } from 'node:worker_threads'
 import { type CodecList, ERRORS, type ErrorRow, EXIT, VacancyError } from '@vacancy/shared'
 import { warnOfDescriptors } from '@vacancy/shared/descriptors'
 import { LOCK_LOST_MS } from '@vacancy/shared/file-lock'
@@ -48,6 +48,7 @@ import type {
 import type { HttpServer } from './http/node.ts'
 import { REASONS } from './http/reasons.ts'
 import { requireKernels } from './kernels.ts'
+import { createBell, createPipes } from './pipe.ts'
 import { SLICE_WORK } from './search/search.ts'
 import type { ReplicaStatus, SnapshotInfo } from './status.ts'
 import { segmentCounts } from './store/read.ts'
@@ -698,14 +699,14 @@ async function startTcp(
   const settings = config.values
   const { tokens, tcpTls } = parts.files
   const tls = tcpTls?.material()
-  const channels = Array.from({ length: parts.threads }, () => new MessageChannel())
+  const pipes = Array.from({ length: parts.threads }, () => createPipes(createBell(), parts.ready.bell))
   const starting = startTcpServer(
     {
       threads: parts.threads,
       host: options.tcpHost,
       port: settings.tcpPort,
       firstReader: FIRST_SERVING_READER,
-      channels: channels.map(({ port1 }) => port1),
+      pipes: pipes.map(([servingEnd]) => servingEnd),
       memory: parts.ready.memory,
       codecs: codecs.names,
       datesMax: settings.maxDatesInQuery,
@@ -733,7 +734,7 @@ async function startTcp(
       options.onEnd(EXIT.assertion)
     },
   )
-  for (const { port2 } of channels) sendToReplica({ type: 'serve', channel: port2 }, [port2])
+  for (const [, pipe] of pipes) sendToReplica({ type: 'serve', pipe }, [pipe.port])
   return await starting
 }
 

@@ -1,14 +1,14 @@
 /** Messages between the main thread and the replica thread. */
 
-import type { MessagePort } from 'node:worker_threads'
 import type { ErrorName, VacancyError } from '@vacancy/shared'
 import type { Log } from '../env.ts'
+import type { Bell, PipeEnd } from '../pipe.ts'
 import type { BootstrapStatus, ClusterStatus, ReplicaStatus, ResolverStatus, SnapshotInfo } from '../status.ts'
 import type { AdminRequest } from './admin.ts'
 import type { AdminAnswer } from './member-state.ts'
 
 export type ToReplica =
-  | { readonly type: 'serve'; readonly channel: MessagePort }
+  | { readonly type: 'serve'; readonly pipe: PipeEnd }
   | { readonly type: 'snapshot'; readonly origin: SnapshotInfo['origin'] }
   | { readonly type: 'maintain'; readonly force: boolean }
   /** An operator request to the shard; `admin-reply` with the same id follows. */
@@ -30,6 +30,8 @@ export type FromReplica =
   | {
       readonly type: 'ready'
       readonly memory: WebAssembly.Memory
+      /** Of the replica thread. */
+      readonly bell: Bell
       readonly shardId: string
       /** Set when data of another codec list was set aside. */
       readonly codecMismatch: string | undefined

@@ -23,6 +23,7 @@ import type { Progress, RecoveredNode } from '../data/recovery-parts.ts'
 import type { ReplicaOptions } from '../data/replica-options.ts'
 import { createEnv, type Env, type Log, releaseMemory } from '../env.ts'
 import { errorOf, failureOf } from '../failure.ts'
+import { createBell, createPipes, createSender, type PipeEnd, type Send } from '../pipe.ts'
 import type { EntryBatch } from '../raft/entry.ts'
 import type { Configuration } from '../raft/messages.ts'
 import { campaign, createRaft, type Raft, type RaftConfig } from '../raft/raft.ts'
@@ -53,9 +54,13 @@ import {
   stateDigest,
 } from '../store/store.ts'
 import { hasDeleted, packagesBefore, sweepOne } from '../store/window.ts'
+import { type Attention, listen } from '../threads/attend.ts'
+import { ANSWERS, REQUESTS } from '../threads/serving-pipe.ts'
 import type { LogAsk } from '../wal/read.ts'
 import { checksumSeed } from '../wal/record.ts'
-import { type FromWal, packWal, type ToWal } from '../wal/wal-thread.ts'
+import { FROM_WAL, TO_WAL } from '../wal/wal-pipe.ts'
+import { packWal, type ToWal } from '../wal/wal-thread.ts'
+import type { WalWorkerData } from '../wal/wal-worker.ts'
 import { answerStayReads } from './answers.ts'
 import { applyCommitted } from './applying.ts'
 import { maintain } from './daily-maintenance.ts'
@@ -73,6 +78,8 @@ import { changeSetting } from './settings.ts'
 import { staysOf } from './stay-answers.ts'
 
 const TICK_MS = 100
+/** Timers and messages of other threads are late by so much at most. */
+const LINGER_MS = 1
 const STATUS_MS = 250
 const RULES_MS = 2_000
 /** Rows to sum per tick, some milliseconds of work (apply.ts). */
@@ -87,7 +94,8 @@ const PRODUCTION = { preVote: true, checkQuorum: true, stepDownOnRemoval: true, 
 
 type Threads = {
   readonly wal: Worker
-  readonly walPort: MessagePort
+  readonly walEnd: PipeEnd
+  readonly toLog: Send<ToWal>
   /** Starts the bulk thread at its first use: an idle node runs without it. */
   readonly toBulk: (message: ToBulk) => void
   readonly stopBulk: () => Promise<void>
@@ -124,7 +132,20 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
   const logReads = createLogReads((id, request) => threads.toBulk({ type: 'log', id, ask: request }))
   const raft = createRaft(config, restored)
   const replica = assemble({ env, options, node, threads, send, raft, shard, logReads })
-  threads.walPort.on('message', (message: FromWal) => onLogMessage(replica, message))
+  const attention: Attention = {
+    bell: threads.walEnd.bell,
+    sources: [],
+    // A member of a shard hears its peers in its event loop only.
+    lingerMs: shard ? 0 : LINGER_MS,
+    // Apply may have work of its own, in a later turn.
+    mayLinger: () => !replica.isStopping && !replica.isApplying,
+  }
+  const isClosed = new Promise<boolean>((resolve) => {
+    listen(attention, threads.walEnd, FROM_WAL, (message) => {
+      if (message.type === 'closed') resolve(message.isClean)
+      else onLogMessage(replica, message)
+    })
+  })
   threads.wal.on('error', (error) => fail(send, error))
   sendSnapshotInfo(env, options.dataDir, send)
   releaseMemory()
@@ -140,6 +161,7 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
   send({
     type: 'ready',
     memory: node.store.memory.wasm,
+    bell: threads.walEnd.bell,
     shardId: node.shardId,
     codecMismatch: node.codecMismatch,
     seconds: (env.clock.monotonicMs() - startedMs) / 1000,
@@ -156,7 +178,7 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
   port.on('message', (message: ToReplica) => {
     switch (message.type) {
       case 'serve':
-        return serve(replica, shard, message.channel)
+        return serve(attention, replica, shard, message.pipe)
       case 'snapshot':
         return void startSnapshot(replica, message.origin)
       case 'maintain':
@@ -170,7 +192,7 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
       case 'reload':
         return shard?.reload()
       default:
-        return void stop(replica, shard, node, threads, timers, send)
+        return void stop({ replica, shard, node, threads, timers, isClosed, send })
     }
   })
 }
@@ -244,10 +266,15 @@ function createLogReads(post: (id: number, request: LogAsk) => void): LogReads {
 type OfBulk = { readonly onMessage: (message: FromBulk) => void; readonly onError: (error: unknown) => void }
 
 function startThreads(options: ReplicaOptions, node: RecoveredNode, ofBulk: OfBulk): Threads {
-  const walChannel = new MessageChannel()
+  const [walEnd, replicaEnd] = createPipes(createBell(), createBell())
+  const walOptions: WalWorkerData = {
+    state: packWal(node.wal),
+    flushThreshold: options.walFlushThreshold,
+    replica: replicaEnd,
+  }
   const wal = new Worker(new URL('../wal/wal-worker.ts', import.meta.url), {
-    workerData: { state: packWal(node.wal), flushThreshold: options.walFlushThreshold, port: walChannel.port2 },
-    transferList: [walChannel.port2],
+    workerData: walOptions,
+    transferList: [replicaEnd.port],
     trackUnmanagedFds: false,
     resourceLimits: { maxYoungGenerationSizeMb: 8 },
   })
@@ -274,7 +301,8 @@ function startThreads(options: ReplicaOptions, node: RecoveredNode, ofBulk: OfBu
   }
   return {
     wal,
-    walPort: walChannel.port1,
+    walEnd,
+    toLog: createSender(walEnd, TO_WAL),
     toBulk: (message) => {
       bulk ??= startBulk()
       bulk.port.postMessage(message)
@@ -355,7 +383,7 @@ function assemble({ env, options, node, threads, send, raft, shard, logReads }: 
       },
       retain: () => threads.toBulk({ type: 'retain', pinned: shard?.pinned() ?? [] }),
     },
-    log: (message: ToWal) => threads.walPort.postMessage(message),
+    log: threads.toLog,
     readLog: logReads.read,
     onFatal: (failure) => fail(send, errorOf(failure)),
     onMaintained: (day, removedPackages) => send({ type: 'maintained', day, removedPackages }),
@@ -410,9 +438,10 @@ function namesOf({ members }: Configuration, ids: readonly number[]): string[] {
   return members.filter(({ id }) => ids.includes(id)).map(({ node }) => node)
 }
 
-function serve(replica: Replica, shard: ShardPart | undefined, channel: MessagePort): void {
-  const sink = addSink(replica, (answers) => channel.postMessage(answers, [answers]))
-  channel.on('message', (batch: ArrayBuffer | Float64Array | Uint8Array) => {
+function serve(attention: Attention, replica: Replica, shard: ShardPart | undefined, pipe: PipeEnd): void {
+  const send = createSender(pipe, ANSWERS)
+  const sink = addSink(replica, (answers) => send(answers, [answers]))
+  listen(attention, pipe, REQUESTS, (batch) => {
     if (batch instanceof ArrayBuffer) return proposeBatch(replica, sink, batch)
     if (batch instanceof Uint8Array) return answerStayReads(replica, sink, batch)
     assert(shard !== undefined, 'a node alone answers reads without a confirmation')
@@ -484,14 +513,18 @@ function infoOf(head: SnapshotHead): SnapshotInfo {
   }
 }
 
-async function stop(
-  replica: Replica,
-  shard: ShardPart | undefined,
-  node: RecoveredNode,
-  threads: Threads,
-  timers: readonly NodeJS.Timeout[],
-  send: (message: FromReplica) => void,
-): Promise<void> {
+type Stopping = {
+  readonly replica: Replica
+  readonly shard: ShardPart | undefined
+  readonly node: RecoveredNode
+  readonly threads: Threads
+  readonly timers: readonly NodeJS.Timeout[]
+  /** Whether the log ended as after a clean shutdown, once it has. */
+  readonly isClosed: Promise<boolean>
+  readonly send: (message: FromReplica) => void
+}
+
+async function stop({ replica, shard, node, threads, timers, isClosed, send }: Stopping): Promise<void> {
   await shard?.leave()
   // The first timer continues: writers that wait for other members still get their unknown outcome in time
   // (docs/design/consensus.md#outcome-of-a-proposal).
@@ -499,13 +532,8 @@ async function stop(
   await drainReplica(replica)
   clearInterval(timers[0])
   await shard?.close()
-  const closed = new Promise<boolean>((resolve) => {
-    threads.walPort.on('message', (message: FromWal) => {
-      if (message.type === 'closed') resolve(message.isClean)
-    })
-  })
-  threads.walPort.postMessage({ type: 'close' } satisfies ToWal)
-  const isClean = await closed
+  threads.toLog({ type: 'close' })
+  const isClean = await isClosed
   await threads.stopBulk()
   if (isClean) writeClean(node.directory)
   closeDataDirectory(node.directory)

@@ -4,8 +4,9 @@
  */
 
 import { createServer } from 'node:net'
-import { type MessagePort, Worker } from 'node:worker_threads'
+import { Worker } from 'node:worker_threads'
 import { assert, VacancyError } from '@vacancy/shared'
+import type { PipeEnd } from '../pipe.ts'
 import { type Counters, createCounters } from './counters.ts'
 import { createLoginFailures } from './login-failures.ts'
 import type { FromServing, ServingOptions, ToServing } from './serving-worker.ts'
@@ -18,8 +19,8 @@ export type ServerOptions = Omit<
   readonly port: number
   /** Reader slot of the first thread; the others follow. */
   readonly firstReader: number
-  /** The serving ends of the channels to the replica thread, one per thread. */
-  readonly channels: readonly MessagePort[]
+  /** The serving ends of the pipes to the replica thread, one per thread. */
+  readonly pipes: readonly PipeEnd[]
 }
 
 export type SlowRequest = Extract<FromServing, { type: 'slow' }>
@@ -45,12 +46,12 @@ export async function startTcpServer(
   const loginFailures = createLoginFailures()
   const workers: Worker[] = []
   let port = options.port
-  const { threads, firstReader, channels, ...shared } = options
-  assert(channels.length === threads && counters.length === threads, 'each serving thread has channel and counters')
+  const { threads, firstReader, pipes, ...shared } = options
+  assert(pipes.length === threads && counters.length === threads, 'each serving thread has pipe and counters')
   if (threads > 1 && port !== 0) await requireFree(options.host, port)
   try {
     for (let thread = 0; thread < threads; thread++) {
-      const replica = channels[thread] as MessagePort
+      const replica = pipes[thread] as PipeEnd
       const workerData: ServingOptions = {
         ...shared,
         reader: firstReader + thread,
@@ -64,7 +65,7 @@ export async function startTcpServer(
       }
       const worker = new Worker(new URL('./serving-worker.ts', import.meta.url), {
         workerData,
-        transferList: [replica],
+        transferList: [replica.port],
         resourceLimits: { maxYoungGenerationSizeMb: 8 },
       })
       workers.push(worker)

@@ -5,19 +5,22 @@
 
 import { createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
-import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import { parentPort, workerData } from 'node:worker_threads'
 import { assert, createCodecList, LIMITS } from '@vacancy/shared'
 import { DECIDES_ITSELF, refuseClient } from '@vacancy/shared/client-certificate'
 import { lacksDescriptors } from '@vacancy/shared/descriptors'
 import { findToken, type TokenHash } from '@vacancy/shared/tokens'
 import { cutToBytes } from '@vacancy/shared/wire'
 import { attachCells } from '../cluster/shared-status.ts'
+import { createSender, type PipeEnd } from '../pipe.ts'
 import { PARAMETER_BYTES } from '../search/parameters.ts'
 import { createSearcher } from '../search/search.ts'
 import { attachMemory, scratchOf } from '../store/store.ts'
+import { listen as listenTo } from '../threads/attend.ts'
 import { commonClockOffsetMs } from '../threads/clock.ts'
 import { loadKernels } from '../threads/kernels.ts'
 import { createReadBatch, takeReadBatch } from '../threads/reads.ts'
+import { ANSWERS, REQUESTS } from '../threads/serving-pipe.ts'
 import { ANSWER_BYTES, ATTACHED, createProposals, takeProposals } from '../threads/writes.ts'
 import {
   checkTimes,
@@ -45,7 +48,7 @@ export type ServingOptions = {
   readonly loginFailures: SharedArrayBuffer
   /** Status of the shard from the replica (cluster/shared-status.ts); absent on a standalone node. */
   readonly cells?: SharedArrayBuffer | undefined
-  readonly replica: MessagePort
+  readonly replica: PipeEnd
   readonly host: string
   readonly port: number
   readonly reusePort: boolean
@@ -108,6 +111,7 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
   const scratch = scratchOf(memory, options.reader)
   const proposals = createProposals()
   const monotonicMs = () => performance.now()
+  const toReplica = createSender(options.replica, REQUESTS)
   let tokens = options.tokens
   let isScheduled = false
   const readBatch = createReadBatch()
@@ -116,15 +120,15 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
     isScheduled = false
     if (proposals.count > 0) {
       const batch = takeProposals(proposals)
-      options.replica.postMessage(batch, [batch])
+      toReplica(batch, [batch])
     }
     if (readBatch.cells.length > 0) {
       const batch = takeReadBatch(readBatch)
-      options.replica.postMessage(batch, [batch.buffer])
+      toReplica(batch, [batch.buffer])
     }
     if (stayBatch.count > 0) {
       const batch = new Uint8Array(takeProposals(stayBatch))
-      options.replica.postMessage(batch, [batch.buffer])
+      toReplica(batch, [batch.buffer])
     }
   }
   const dispatcher = createDispatcher({
@@ -176,7 +180,8 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
     leaderReads: options.leaderReads,
     draining: false,
   }
-  options.replica.on('message', (answers: ArrayBuffer) => receiveAnswers(thread, answers))
+  const attention = { bell: options.replica.bell, sources: [], lingerMs: 0, mayLinger: () => false }
+  listenTo(attention, options.replica, ANSWERS, (answers) => receiveAnswers(thread, answers))
   const timer = startTimer(thread, options.userTimeoutMs)
   const server = listen(options, thread, open, send)
   return (message) => {
@@ -188,7 +193,7 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
       clearInterval(timer)
       for (const { socket } of thread.connections) socket.destroy()
       server.close()
-      options.replica.close()
+      options.replica.port.close()
     }
   }
 }

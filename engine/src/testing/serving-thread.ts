@@ -1,15 +1,17 @@
 /** A real serving thread with real sockets. The test acts as its replica and controls what may be served. */
 
-import { MessageChannel } from 'node:worker_threads'
 import { dayOf } from '@vacancy/shared'
 import { attachCells, createCells, publishCells, type RoleCode } from '../cluster/shared-status.ts'
+import { createBell, createPipes, createSender } from '../pipe.ts'
 import { SLICE_WORK } from '../search/search.ts'
 import { applyCommand } from '../store/apply.ts'
 import { stampCommand } from '../store/command.ts'
 import { publish } from '../store/store.ts'
 import { countersOf, startTcpServer, type TcpServer } from '../tcp/server.ts'
+import { listen } from '../threads/attend.ts'
 import { commonClockOffsetMs } from '../threads/clock.ts'
 import { READ_CELLS } from '../threads/reads.ts'
+import { ANSWERS, REQUESTS } from '../threads/serving-pipe.ts'
 import { ANSWER_BYTES } from '../threads/writes.ts'
 import { createNodeInMemory, type NodeInMemory, SAMPLE_CODECS } from './node-in-memory.ts'
 
@@ -49,14 +51,14 @@ export async function startServingThread(options: ServingThreadOptions = {}): Pr
   const node = options.node ?? createNodeInMemory(dayOf(Date.now()))
   const buffer = createCells()
   const cells = attachCells(buffer, commonClockOffsetMs())
-  const { port1, port2 } = new MessageChannel()
+  const [servingEnd, replicaEnd] = createPipes(createBell(), createBell())
   const server = await startTcpServer(
     {
       threads: 1,
       host: '127.0.0.1',
       port: 0,
       firstReader: SERVING_READER,
-      channels: [port1],
+      pipes: [servingEnd],
       cells: options.isStandalone ? undefined : buffer,
       memory: node.store.memory.wasm,
       codecs: SAMPLE_CODECS,
@@ -85,11 +87,13 @@ export async function startServingThread(options: ServingThreadOptions = {}): Pr
   const pendingReads: ReadOfReplica[] = []
   const writes: ProposedWrite[] = []
   const batches = { reads: 0, writes: 0 }
-  port2.on('message', (batch: ArrayBuffer | Float64Array) => {
+  const attention = { bell: replicaEnd.bell, sources: [], lingerMs: 0, mayLinger: () => false }
+  listen(attention, replicaEnd, REQUESTS, (batch) => {
     batches[batch instanceof Float64Array ? 'reads' : 'writes']++
     if (batch instanceof Float64Array) pendingReads.push(...readsOf(batch))
-    else writes.push(...writesOf(batch))
+    else if (batch instanceof ArrayBuffer) writes.push(...writesOf(batch))
   })
+  const send = createSender(replicaEnd, ANSWERS)
   const reply = (token: number, code: number, index = 0, value = 0) => {
     const answer = new ArrayBuffer(ANSWER_BYTES)
     const view = new DataView(answer)
@@ -97,7 +101,7 @@ export async function startServingThread(options: ServingThreadOptions = {}): Pr
     view.setUint8(4, code)
     view.setUint8(5, value)
     view.setFloat64(8, index, true)
-    port2.postMessage(answer)
+    send(answer)
   }
   return {
     node,
@@ -119,7 +123,7 @@ export async function startServingThread(options: ServingThreadOptions = {}): Pr
     },
     async stop() {
       await server.stop()
-      port2.close()
+      replicaEnd.port.close()
     },
   }
 }

@@ -1,13 +1,17 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
+import { Worker } from 'node:worker_threads'
 import { afterEach, expect, test } from 'vitest'
 import { createEnv, type Log } from '../env.ts'
+import { createBell, createPipes, createSender, type PipeEnd } from '../pipe.ts'
 import type { EntryBatch } from '../raft/entry.ts'
 import { batchTexts, entries, IDENTITY, replayTexts } from '../testing/log-fixture.ts'
+import { listen } from '../threads/attend.ts'
 import { createWal, openWal } from './open.ts'
+import { FROM_WAL, TO_WAL } from './wal-pipe.ts'
 import { type FromWal, packWal, type ToWal } from './wal-thread.ts'
+import type { WalWorkerData } from './wal-worker.ts'
 
 const OPTIONS = { fileBytes: 256 * 1024, reserveBytes: 1024 }
 const silent = () => undefined
@@ -24,20 +28,21 @@ function start(change: (state: ReturnType<typeof packWal>) => void = silent) {
   folders.push(folder)
   const state = packWal(createWal(env, folder, IDENTITY, { index: 0, term: 0 }, OPTIONS))
   change(state)
-  const { port1, port2 } = new MessageChannel()
+  const [end, replica] = createPipes(createBell(), createBell())
   const worker = new Worker(new URL('./wal-worker.ts', import.meta.url), {
-    workerData: { state, flushThreshold: 1000, port: port2 },
-    transferList: [port2],
+    workerData: { state, flushThreshold: 1000, replica } satisfies WalWorkerData,
+    transferList: [replica.port],
     trackUnmanagedFds: false,
   })
-  return { folder, worker, port: port1, send: (message: ToWal) => port1.postMessage(message) }
+  return { folder, worker, end, send: createSender(end, TO_WAL) }
 }
 
 /** Messages up to the first one that is looked for. */
-function until(port: MessagePort, isLast: (message: FromWal) => boolean): Promise<FromWal[]> {
+function until(end: PipeEnd, isLast: (message: FromWal) => boolean): Promise<FromWal[]> {
   return new Promise((resolve) => {
     const seen: FromWal[] = []
-    port.on('message', (message: FromWal) => {
+    const attention = { bell: end.bell, sources: [], lingerMs: 0, mayLinger: () => false }
+    listen(attention, end, FROM_WAL, (message) => {
       seen.push(message)
       if (isLast(message)) resolve(seen)
     })
@@ -49,10 +54,10 @@ function append(token: number, batches: EntryBatch[], commit: number): ToWal {
 }
 
 test('the thread stores its messages, reports up to which token, and closes the files', async () => {
-  const { folder, worker, port, send } = start()
+  const { folder, worker, end, send } = start()
   const batches = Array.from({ length: 300 }, (_, i) => entries(1 + i * 20, 20, 1, 48))
   const ended = new Promise((resolve) => worker.on('exit', resolve))
-  const messages = until(port, ({ type }) => type === 'closed')
+  const messages = until(end, ({ type }) => type === 'closed')
 
   for (const [i, batch] of batches.entries()) send(append(i + 1, [batch], 0))
   send({ type: 'mark', mark: { index: 6000, term: 1 } })
@@ -73,11 +78,11 @@ test('the thread stores its messages, reports up to which token, and closes the 
 })
 
 test('a failed write ends the conversation with disk_failed, and nothing is confirmed', async () => {
-  const { port, send, worker } = start((state) => {
+  const { end, send, worker } = start((state) => {
     state.descriptor = 987_654
   })
   const ended = new Promise((resolve) => worker.on('exit', resolve))
-  const messages = until(port, ({ type }) => type === 'failed')
+  const messages = until(end, ({ type }) => type === 'failed')
 
   send(append(1, [entries(1, 5, 1)], 0))
   send(append(2, [entries(6, 5, 1)], 0))

@@ -1,8 +1,10 @@
-/** Thread entry of the log: blocking writes and syncs, away from everything else. */
+/** Thread entry of the log: blocking writes and syncs, away from everything else. It has no turns of an event loop. */
 
-import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { parentPort, workerData } from 'node:worker_threads'
 import { failureOf } from '../failure.ts'
+import { createReceiver, createSender, type PipeEnd, rings, waitForRing } from '../pipe.ts'
 import { PIECE_BYTES, prepareNext } from './wal.ts'
+import { FROM_WAL, TO_WAL } from './wal-pipe.ts'
 import {
   type FromWal,
   handleWalMessages,
@@ -12,52 +14,34 @@ import {
   type WalThread,
 } from './wal-thread.ts'
 
-function run(port: MessagePort, options: WalOptionsOfThread): void {
-  const thread: WalThread = {
-    wal: unpackWal(options.state),
-    flushThreshold: options.flushThreshold,
-    send: (message) => port.postMessage(message),
-    monotonicMs: () => performance.now(),
-    isRefusing: false,
-    refusals: 0,
-  }
-  let filling: NodeJS.Immediate | undefined
+export type WalWorkerData = WalOptionsOfThread & { readonly replica: PipeEnd }
+
+function run(thread: WalThread, replica: PipeEnd): void {
+  const receive = createReceiver(replica, TO_WAL)
   let isOpen = true
-  const guard = (work: () => boolean): boolean => {
-    try {
-      return work()
-    } catch (error) {
-      // After a failed write or sync nothing more is written: the node ends (docs/design/storage.md#disk-errors).
-      isOpen = false
-      clearImmediate(filling)
-      port.postMessage({ type: 'failed', failure: failureOf(error) } satisfies FromWal)
-      port.close()
-      return false
-    }
+  const handle = (queue: readonly ToWal[]) => {
+    handleWalMessages(thread, queue)
+    if (queue.at(-1)?.type === 'close') isOpen = false
   }
-  const fill = () => {
-    filling = undefined
+  while (isOpen) {
+    const heard = rings(replica.bell)
+    receive(handle)
     // Between groups, a piece at a time: a commit never waits for more than one piece.
-    if (guard(() => prepareNext(thread.wal, PIECE_BYTES))) filling = setImmediate(fill)
+    if (isOpen && !prepareNext(thread.wal, PIECE_BYTES)) waitForRing(replica.bell, heard)
   }
-  port.on('message', (first: ToWal) => {
-    const queue = [first]
-    for (let more = receiveMessageOnPort(port); more; more = receiveMessageOnPort(port))
-      queue.push(more.message as ToWal)
-    guard(() => {
-      handleWalMessages(thread, queue)
-      return true
-    })
-    if (queue.at(-1)?.type === 'close') {
-      isOpen = false
-      clearImmediate(filling)
-      port.close()
-    }
-    if (isOpen) filling ??= setImmediate(fill)
-  })
 }
 
-if (parentPort) {
-  const { port, ...options } = workerData as WalOptionsOfThread & { port: MessagePort }
-  run(port, options)
+function start({ replica, state, flushThreshold }: WalWorkerData): void {
+  const send = createSender<FromWal>(replica, FROM_WAL)
+  const monotonicMs = () => performance.now()
+  const thread = { wal: unpackWal(state), flushThreshold, send, monotonicMs, isRefusing: false, refusals: 0 }
+  try {
+    run(thread, replica)
+  } catch (error) {
+    // After a failed write or sync nothing more is written: the node ends (docs/design/storage.md#disk-errors).
+    send({ type: 'failed', failure: failureOf(error) })
+  }
+  replica.port.close()
 }
+
+if (parentPort) start(workerData as WalWorkerData)

@@ -1,0 +1,49 @@
+/** How a thread with an event loop receives from pipes. */
+
+import { type Bell, createReceiver, type Encoding, mayRest, type PipeEnd, rings, waitForRing } from '../pipe.ts'
+
+export type Attention = {
+  readonly bell: Bell
+  /** Each handles what is there, and answers how many messages that were. */
+  readonly sources: (() => number)[]
+  /**
+   * After a message the thread waits for the next one so long on shared memory, which wakes it sooner. Timers, sockets
+   * and other ports are late by this much. 0: it does not wait.
+   */
+  readonly lingerMs: number
+  readonly mayLinger: () => boolean
+}
+
+export function listen<Message>(
+  attention: Attention,
+  end: PipeEnd,
+  encoding: Encoding<Message>,
+  handle: (message: Message) => void,
+): void {
+  const receive = createReceiver(end, encoding)
+  const handleAll = (messages: readonly Message[]) => {
+    for (const message of messages) handle(message)
+  }
+  attention.sources.push(() => receive(handleAll))
+  end.port.on('message', (first: Message | null) => {
+    if (first !== null) receive(handleAll, first)
+    attend(attention)
+  })
+  attend(attention)
+}
+
+function attend(attention: Attention): void {
+  const { bell, sources, lingerMs, mayLinger } = attention
+  const endMs = performance.now() + lingerMs
+  for (;;) {
+    const heard = rings(bell)
+    let taken = 0
+    for (const take of sources) taken += take()
+    const leftMs = endMs - performance.now()
+    if (leftMs <= 0 || !mayLinger()) {
+      if (!mayRest(bell, heard)) setImmediate(attend, attention)
+      return
+    }
+    if (taken === 0) waitForRing(bell, heard, leftMs)
+  }
+}
