@@ -92,6 +92,7 @@ const LIMIT_MEANINGS: { readonly [name in keyof typeof LIMITS]: string } = {
   roomTypesPerPropertyMax: 'Room types of a property.',
   availabilityMax: 'Rooms left of a night.',
   priceMax: 'Price of a night. As a bound of a search, one more means no bound.',
+  priceDecimalsMax: 'Decimals of the prices of an import.',
   starsMin: 'Least stars of a property.',
   starsMax: 'Most stars of a property.',
   latitudeMax: 'Degrees of latitude, north or south.',

@@ -13,6 +13,8 @@ export const LIMITS = {
   availabilityMax: 255,
   /** 4294967295 is not a valid price. As a search bound it means no bound. */
   priceMax: 4_294_967_294,
+  /** That the prices of an import may have. */
+  priceDecimalsMax: 4,
   starsMin: 1,
   starsMax: 5,
   latitudeMax: 90,

@@ -52,9 +52,7 @@ export function readImportHeader(
 ): ImportHeader {
   const columns: readonly string[] = IMPORT_COLUMNS[file]
   const separator = found < columns.length ? otherSeparator(cells) : undefined
-  if (separator !== undefined) {
-    return { kind: 'refused', reason: `separates its cells by ${separator}; save the file with commas` }
-  }
+  if (separator !== undefined) return { kind: 'refused', reason: separator }
   if (!isHeaderRow(file, cells)) {
     if (!isForeignHeader(file, cells)) return { kind: 'none' }
     const names = `the columns are ${columns.join(', ')}`
@@ -94,11 +92,11 @@ export function readImportHeader(
 
 const SEPARATORS = { ';': 'semicolons', '\t': 'tabs', '|': 'bars' } as const
 
-/** What separates a row that has too few commas: more of it than there are cells. */
-function otherSeparator(cells: readonly string[]): string | undefined {
+/** Completes "hotels.csv …" for a row that has too few commas and more of another sign than cells. */
+export function otherSeparator(cells: readonly string[]): string | undefined {
   const row = cells.join(',')
   const found = Object.entries(SEPARATORS).find(([sign]) => row.split(sign).length > Math.max(cells.length, 3))
-  return found?.[1]
+  return found && `separates its cells by ${found[1]}; save the file with commas`
 }
 
 /** Cells of data that begin with a digit or a sign; a word in all of them is the name of a column. */

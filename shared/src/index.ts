@@ -41,6 +41,7 @@ export {
   IMPORT_COLUMNS,
   type ImportFileKind,
   importFileOf,
+  otherSeparator,
   readImportHeader,
 } from './import-columns.ts'
 export { CATCH_UP, type MemberOperation } from './membership.ts'

@@ -9,6 +9,7 @@ import {
   EXIT,
   groupDigits,
   ID_RULE,
+  LIMITS,
   parseDay,
   parseId,
   VacancyError,
@@ -39,7 +40,6 @@ import { findingLine, printedFinding } from './row-errors.ts'
 import { buildShards, PARTS_FOLDER, SHARDS_FILE } from './shards.ts'
 
 const THREADS_MAX = 64
-const PRICE_DECIMALS_MAX = 4
 /** Limits of the `--errors` file: number of errors, and bytes of rows, which memory must hold. */
 const ERRORS_KEPT_MAX = 10_000
 const ROW_BYTES_MAX = 64 * 1024 * 1024
@@ -63,7 +63,7 @@ const FLAGS = {
     summary: 'Packages outside these nights are skipped and counted, or errors.',
   },
   'price-decimals': {
-    ...whole(0, 0, PRICE_DECIMALS_MAX),
+    ...whole(0, 0, LIMITS.priceDecimalsMax),
     summary:
       'Decimals of the prices in packages.csv: with 2, 12.50 and 12.5 are 1250 and 12 is 1200. With 0 a price with a point is refused.',
   },

@@ -151,7 +151,9 @@ async function readBoth(
   }
   for (const kind of FILE_KINDS) {
     if (read[kind].kind === kind || read[kind].rows === 0) continue
-    const [found, wanted] = [read[kind].columns, IMPORT_COLUMNS[kind].length]
+    const { columns: found, separator } = read[kind]
+    if (separator) throw new FileFault(`${files[kind].name} ${separator}.`, 'Upload the saved file again.')
+    const wanted = IMPORT_COLUMNS[kind].length
     throw new FileFault(
       `The first row of ${files[kind].name} has ${found} ${found === 1 ? 'column' : 'columns'}; ${kind}.csv has ${wanted}.`,
       'Check the file: one record per line, with cells separated by commas.',
@@ -249,7 +251,9 @@ async function recordErrors(
   const hint =
     countByKind['feature'] !== undefined
       ? 'Rate features are missing in the codec list. Fix the file, or change the list first.'
-      : 'Download the rejected rows, fix the file and upload it again. The other file can stay.'
+      : countByKind['price_fraction'] !== undefined
+        ? 'Prices have a decimal point. Import the files again and say how many decimals the prices have.'
+        : 'Download the rejected rows, fix the file and upload it again. The other file can stay.'
   const message = `${groupDigits(count)} ${count === 1 ? 'error' : 'errors'} in the files; nothing was built.`
   return { state: 'failed', message, hint }
 }
@@ -300,8 +304,9 @@ function phasesAt(before: Phases, phase: Phases[number]['phase'], seconds: numbe
   return [...ended, { phase, seconds: Math.max(0, Math.round(rest * 10) / 10) }]
 }
 
-function optionsOf({ row }: Item): { readonly shard: string; readonly from: string; readonly to: string } {
-  return { shard: row.shard, from: row.window_from, to: row.window_to }
+function optionsOf({ row, detail }: Item) {
+  const { shard, window_from: from, window_to: to } = row
+  return { shard, from, to, priceDecimals: detail.priceDecimals }
 }
 
 /** Why the rejected rows cannot be omitted; '' when they can. */

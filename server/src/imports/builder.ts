@@ -35,18 +35,19 @@ export type BuildOptions = {
   readonly errorsFile: string
   readonly from: string
   readonly to: string
+  readonly priceDecimals: number
   readonly signal: AbortSignal
   readonly onEvent: (event: BuildEvent) => void
   readonly onStart: (pid: number) => void
 }
 
 export function buildArguments(
-  options: Pick<BuildOptions, 'shard' | 'inputPath' | 'outputPath' | 'from' | 'to'>,
+  options: Pick<BuildOptions, 'shard' | 'inputPath' | 'outputPath' | 'from' | 'to' | 'priceDecimals'>,
 ): string[] {
-  const { shard, inputPath, outputPath, from, to } = options
+  const { shard, inputPath, outputPath, from, to, priceDecimals } = options
   return [
     ...['build-snapshot', '--shard-id', shard, '--input-path', inputPath, '--output-path', outputPath],
-    ...['--from', from, '--to', to],
+    ...['--from', from, '--to', to, ...(priceDecimals === 0 ? [] : ['--price-decimals', `${priceDecimals}`])],
   ]
 }
 

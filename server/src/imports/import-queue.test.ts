@@ -69,7 +69,7 @@ beforeEach(async () => {
 })
 
 const DETAIL: ImportDetail = {
-  ...{ message: '', hint: '', errors: null, counters: null, snapshot: null, result: null, log: [] },
+  ...{ message: '', hint: '', errors: null, counters: null, snapshot: null, priceDecimals: 0, result: null, log: [] },
   files: {
     properties: { name: 'p.csv', bytes: 10, sha256: null, rows: null, unpacked: false },
     packages: { name: 'k.csv', bytes: 20, sha256: null, rows: null, unpacked: false },

@@ -82,6 +82,7 @@ export function importView(imports: Imports, { row, detail, progress, rates }: I
     log: [...detail.log],
     errors: detail.errors,
     withoutRowsOf: row.without_rows_of,
+    priceDecimals: detail.priceDecimals,
     codecs: row.codecs === null ? null : (JSON.parse(row.codecs) as string[]),
     counters: detail.counters,
     snapshot: detail.snapshot,

@@ -124,6 +124,20 @@ test('two files become a snapshot whose three counters agree, with coverage by s
   expect(none).toMatchObject({ status: 404, body: { code: 'shard-not-found' } })
 })
 
+test('prices with decimals are read when the import says how many they have, and the refusal says so', async () => {
+  const { properties, packages } = csvFiles(3, 1)
+  const files = { properties, packages: Buffer.from(packages.toString().replaceAll(',120,', ',120.50,')) }
+
+  const refused = await failed(files)
+  expect(refused).toMatchObject({ state: 'failed', priceDecimals: 0, errors: { countByKind: { price_fraction: 3 } } })
+  expect(refused.hint).toContain('say how many decimals')
+
+  const { id } = await beginImport(plane.url, operator, files, { priceDecimals: 2 })
+  const view = await importEnds(operator, id)
+  expect(view).toMatchObject({ state: 'built', priceDecimals: 2, counters: { agree: true } })
+  expect(view.result?.command).toContain('--price-decimals 2')
+})
+
 test('two snapshots are compared by property, together with their equal or different counts', async () => {
   const [{ snapshot: a }, { snapshot: b }] = [await failed(csvFiles(6, 2)), await failed(csvFiles(7, 2))]
   const compared = async (one: unknown, other: unknown) =>

@@ -94,6 +94,7 @@ type NewImport = {
   readonly packages: string
   readonly codecs?: readonly string[] | undefined
   readonly withoutRowsOf?: string
+  readonly priceDecimals: number
 }
 
 async function listImports(imports: Imports): Promise<{ imports: ImportView[]; uploads: UploadView[] }> {
@@ -114,12 +115,7 @@ async function createImport(imports: Imports, request: RouteRequest<'POST /api/v
   }
   const codecs = body.codecs && (await checkedCodecs(imports, body.shard, body.codecs))
   const { from, to } = windowOf(body, imports.clock)
-  return await beginImport(
-    imports,
-    { name: body.name, shard: body.shard, from, to, properties: body.properties, packages: body.packages, codecs },
-    request,
-    { action: 'import.create', reason: '' },
-  )
+  return await beginImport(imports, { ...body, from, to, codecs }, request, { action: 'import.create', reason: '' })
 }
 
 /** A codec list can be given with the files only if the nodes read codec files of their own. */
@@ -155,6 +151,7 @@ async function beginImport(
     errors: null,
     counters: null,
     snapshot: null,
+    priceDecimals: given.priceDecimals,
     result: null,
     log: [],
   }
@@ -209,6 +206,7 @@ async function repeatImport(
       ...{ name, shard, from, to, properties: row.properties_upload, packages: row.packages_upload },
       codecs: codecs === null ? undefined : (JSON.parse(codecs) as string[]),
       withoutRowsOf: row.id,
+      priceDecimals: detail.priceDecimals,
     },
     request,
     { action: 'import.again', reason: request.body.reason },

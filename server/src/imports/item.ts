@@ -19,6 +19,8 @@ export type ImportDetail = {
   readonly errors: ImportView['errors']
   readonly counters: ImportView['counters']
   readonly snapshot: string | null
+  /** Decimals of the prices in packages.csv. */
+  readonly priceDecimals: number
   readonly result: ImportView['result']
   readonly log: readonly string[]
 }
@@ -47,9 +49,9 @@ export function itemOf(row: Row, detail: ImportDetail): Item {
   }
 }
 
-/** Details stored by versions that could not omit rows lack the fields for it. */
+/** Details stored by versions that could not omit rows or read decimals lack the fields for it. */
 export function detailOf(text: string): ImportDetail {
-  const detail = JSON.parse(text) as ImportDetail
+  const detail: ImportDetail = { ...{ priceDecimals: 0 }, ...JSON.parse(text) }
   if (!detail.errors) return detail
   return { ...detail, errors: { ...{ rows: null, again: 'It was built by an older version.' }, ...detail.errors } }
 }

@@ -8,7 +8,7 @@ import { link, open, realpath, rm, stat, statfs, symlink } from 'node:fs/promise
 import { dirname } from 'node:path'
 import { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
-import { importFileOf, readImportHeader } from '@vacancy/shared'
+import { importFileOf, otherSeparator, readImportHeader } from '@vacancy/shared'
 import { type FileKind, IMPORT_LIMITS } from '@vacancy/shared/contract'
 import { changeOf } from '@vacancy/shared/node'
 
@@ -47,6 +47,8 @@ export type Reading = {
   readonly kind: FileKind | undefined
   /** Columns of its first line with data. */
   readonly columns: number
+  /** What its first line separates cells by instead of commas, as a sentence about the file. */
+  readonly separator: string | undefined
 }
 
 export type ReadingParts = {
@@ -125,7 +127,7 @@ async function writeLines(
   { target, name }: ReadingParts,
   pieces: AsyncIterable<Buffer>,
   without: ReadonlySet<number> | undefined,
-): Promise<Pick<Reading, 'rows' | 'rejected' | 'kind' | 'columns'>> {
+): Promise<Counted & Pick<Reading, 'rejected'>> {
   const [all, left] = [createLines(name), createLines(name)]
   const file = await open(target, 'w')
   let written = 0
@@ -148,8 +150,8 @@ async function writeLines(
   } finally {
     await file.close()
   }
-  const { rows, kind, columns } = endLines(all)
-  return { rows, kind, columns, rejected: without ? rows - endLines(left).rows : 0 }
+  const counted = endLines(all)
+  return { ...counted, rejected: without ? counted.rows - endLines(left).rows : 0 }
 }
 
 /** @param line number of the line at the start of the piece. @returns the remaining bytes, and the line at its end */
@@ -245,6 +247,7 @@ type Lines = {
   isInQuotes: boolean
   kind: FileKind | undefined
   columns: number
+  separator: string | undefined
   isFirstDone: boolean
   isHeader: boolean
 }
@@ -259,6 +262,7 @@ function createLines(name: string): Lines {
     isInQuotes: false,
     kind: undefined,
     columns: 0,
+    separator: undefined,
     isFirstDone: false,
     isHeader: false,
   }
@@ -319,6 +323,7 @@ function lookAtFirst(lines: Lines): void {
   const kind = importFileOf(cells)
   lines.kind = kind
   lines.columns = cells.length
+  lines.separator = kind === undefined ? otherSeparator(cells) : undefined
   lines.isHeader = kind !== undefined && readImportHeader(kind, cells).kind !== 'none'
 }
 
@@ -334,11 +339,14 @@ function cellsOf(line: string): string[] {
   return cells.map((cell) => cell.trim())
 }
 
-function endLines(lines: Lines): Pick<Reading, 'rows' | 'kind' | 'columns'> {
+type Counted = Pick<Reading, 'rows' | 'kind' | 'columns' | 'separator'>
+
+function endLines(lines: Lines): Counted {
   if (lines.hasData) {
     // An unclosed quote: the text so far is the row.
     if (!lines.isFirstDone) lookAtFirst(lines)
     lines.rows++
   }
-  return { rows: lines.rows - (lines.isHeader ? 1 : 0), kind: lines.kind, columns: lines.columns }
+  const { rows, isHeader, kind, columns, separator } = lines
+  return { rows: rows - (isHeader ? 1 : 0), kind, columns, separator }
 }

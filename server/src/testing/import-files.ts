@@ -83,6 +83,7 @@ export async function beginImport(
     readonly from?: string
     readonly to?: string
     readonly codecs?: readonly string[]
+    readonly priceDecimals?: number
   } = {},
 ): Promise<ImportView> {
   const properties = await beginUpload(caller, 'properties', files.properties)

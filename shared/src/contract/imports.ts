@@ -4,6 +4,7 @@
  */
 
 import { z } from 'zod'
+import { LIMITS } from '../domain.ts'
 import { ACCESS_LIMITS } from './access.ts'
 import { VIEW_ROLES } from './cluster-view.ts'
 import { type ControlRoute, count, noBody, time } from './control.ts'
@@ -164,6 +165,8 @@ const importView = z.object({
     .nullable(),
   /** The import whose rejected rows are left out. */
   withoutRowsOf: z.string().nullable(),
+  /** Decimals of the prices in packages.csv. */
+  priceDecimals: count,
   /** The codec list uploaded with the files; null to use that of the shard or the registry. */
   codecs: z.array(z.string()).nullable(),
   counters: importCounters.nullable(),
@@ -428,6 +431,8 @@ export const IMPORT_ROUTES = {
       packages: id,
       /** For nodes that read a codec file of their own. Refused if a registry has a different list. */
       codecs: codecNames.optional(),
+      /** Decimals of the prices in packages.csv: with 2, 12.50 is 1250. With 0 a price with a point is refused. */
+      priceDecimals: z.int().min(0).max(LIMITS.priceDecimalsMax).default(0),
       /** Nights to keep; a year from today by default. */
       from: day.optional(),
       to: day.optional(),

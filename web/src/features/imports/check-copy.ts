@@ -89,7 +89,11 @@ export const findings = {
   availability: { text: 'Availability is not a whole number 0–255', action: 'Limit larger numbers to 255.' },
   price: {
     text: 'Price is not a whole number 0–4294967294',
-    action: 'Use whole numbers of the smallest currency unit. 12.00 is refused, because it could mean 12 or 1200.',
+    action: 'Use numbers of the smallest currency unit.',
+  },
+  'price-decimals': {
+    text: 'Price with more decimals than chosen above',
+    action: 'Choose the decimals of the prices: with 2, 12.00 is 1200. Unsaid, it could also mean 12.',
   },
   latitude: {
     text: 'Latitude is not between −90 and 90',

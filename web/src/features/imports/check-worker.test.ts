@@ -7,7 +7,7 @@ import type { CheckReply, CheckRequest } from './check-worker.ts'
 
 const PROPERTY = 'p1,alpine,valley,hotel,luxury,4,47.123456,11.123456,wifi'
 const MEBIBYTE = 1 << 20
-const options = { codecs: ['breakfast'], today: '2026-11-20', lastDay: '2027-11-20' }
+const options = { codecs: ['breakfast'], today: '2026-11-20', lastDay: '2027-11-20', priceDecimals: 0 }
 
 let replies: CheckReply[] = []
 const scope = {

@@ -32,6 +32,7 @@ export type CheckRequest =
       readonly codecs: readonly string[] | undefined
       readonly today: string
       readonly lastDay: string
+      readonly priceDecimals: number
       readonly full: boolean
     }
   | { readonly t: 'classify'; readonly id: number; readonly files: readonly File[] }
@@ -139,7 +140,7 @@ function textOf(file: File, zipped: boolean) {
 }
 
 async function check(request: Extract<CheckRequest, { t: 'check' }>): Promise<CheckReport> {
-  const { id, full, codecs, today, lastDay } = request
+  const { id, full, codecs, today, lastDay, priceDecimals } = request
   const total = request.files.reduce((sum, { file }) => sum + file.size, 0)
   const reports: FileReport[] = []
   let knownIds: ReadonlySet<string> | undefined
@@ -152,6 +153,7 @@ async function check(request: Extract<CheckRequest, { t: 'check' }>): Promise<Ch
       codecs,
       today,
       lastDay,
+      priceDecimals,
       knownIds: kind === 'packages' ? knownIds : undefined,
     })
     const zipped = await isGzip(file)

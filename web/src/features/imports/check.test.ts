@@ -12,7 +12,7 @@ import {
   samplePlaces,
 } from './check.ts'
 
-const OPTIONS = { codecs: ['breakfast', 'free_wifi'], today: '2026-11-20', lastDay: '2027-11-20' }
+const OPTIONS = { codecs: ['breakfast', 'free_wifi'], today: '2026-11-20', lastDay: '2027-11-20', priceDecimals: 0 }
 
 function packages(...lines: string[]) {
   const known = properties('p1,a,b,c,d,5,1.123456,2.123456,', 'p2,a,b,c,d,5,1.123456,2.123456,')
@@ -119,7 +119,22 @@ test('files are classified by their first line with data', () => {
   expect(kindOf('Date,PropertyID,RoomType,RateFeature,FinalPrice,Availability\n').kind).toBe('packages')
 })
 
+test('a price with a point needs the number of its decimals', () => {
+  const found = (priceDecimals: number, price: string) => {
+    const checker = createChecker({ kind: 'packages', ...OPTIONS, priceDecimals })
+    checkLines(checker, `p1,double,2026-11-24,3,${price},`, 1)
+    return kindsOf(checker)
+  }
+  expect(found(0, '12.00')).toEqual(['price-decimals'])
+  expect(found(2, '12.005')).toEqual(['price-decimals'])
+  expect(found(2, '0.00')).toEqual(['free'])
+  expect(found(2, '42949672.95')).toEqual(['price'])
+  for (const price of ['12.50', '12.5', '12', '42949672.94']) expect(found(2, price)).toEqual([])
+  for (const price of ['12.', '.5', '1.0.0', '1.x']) expect(found(2, price)).toEqual(['price'])
+})
+
 test.each([
+  ['p1;r;2026-11-24;1;1;\n', 'separates its cells by semicolons; save the file with commas'],
   ['<!doctype html>\n', 'has 1 column in line 1; properties have 9, packages 6'],
   ['\n\np1,a,b,c,d,5,1.1,2.2\n', 'has 8 columns in line 3; properties have 9, packages 6'],
   ['p1,r,2026-11-24,1,1,\rp1,r,2026-11-25,1,1,\r', /^has 11 columns in line 1; .*carriage return only$/],

@@ -2,7 +2,7 @@
  * Checks a file before its upload by the rules of `build-snapshot`, record by record in any pieces of the file. Pure: the
  * worker reads the text.
  */
-import { IMPORT_COLUMNS, importFileOf, LIMITS, packPropertyId, readImportHeader } from '@vacancy/shared'
+import { IMPORT_COLUMNS, importFileOf, LIMITS, otherSeparator, packPropertyId, readImportHeader } from '@vacancy/shared'
 import type { FileKind } from '@vacancy/shared/contract'
 import { distance } from 'fastest-levenshtein'
 import * as copy from './check-copy.ts'
@@ -26,6 +26,7 @@ const FINDINGS = {
   date: 'error',
   availability: 'error',
   price: 'error',
+  'price-decimals': 'error',
   latitude: 'error',
   longitude: 'error',
   digits: 'info',
@@ -58,6 +59,7 @@ export type Checker = {
   readonly codecs: ReadonlySet<string> | undefined
   readonly today: string
   readonly lastDay: string
+  readonly priceDecimals: number
   readonly findings: Map<FindingKind, Finding>
   readonly preview: Preview[]
   /** Property ids of properties.csv read so far. */
@@ -91,6 +93,8 @@ const HEADER_CHARACTERS = 400
 const LINE_BYTES_MAX = 65_536
 // biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters.
 const CONTROL = /[\u0000-\u001f\u007f]/
+/** Whole part and decimals. */
+const PRICE = /^(\d+)(?:\.(\d+))?$/
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/
 const encoder = new TextEncoder()
 
@@ -99,14 +103,16 @@ export function createChecker(options: {
   readonly codecs: readonly string[] | undefined
   readonly today: string
   readonly lastDay: string
+  readonly priceDecimals: number
   readonly knownIds?: ReadonlySet<string> | undefined
 }): Checker {
-  const { kind, codecs, today, lastDay, knownIds } = options
+  const { kind, codecs, today, lastDay, priceDecimals, knownIds } = options
   return {
     kind,
     codecs: codecs && new Set(codecs),
     today,
     lastDay,
+    priceDecimals,
     findings: new Map(),
     preview: [],
     ids: new Set(),
@@ -370,8 +376,7 @@ function checkPackage(checker: Checker, cells: readonly string[], report: Report
   if (!/^\d+$/.test(availability) || Number(availability) > LIMITS.availabilityMax) {
     wrong('availability', 3, availability)
   }
-  if (!/^\d+$/.test(price) || Number(price) > LIMITS.priceMax) wrong('price', 4, price)
-  else if (Number(price) === 0) report('free', 4, price)
+  checkPrice(checker, price, wrong, report)
   checkFeatures(checker, features, wrong)
   if (key === undefined) return
   if (checker.knownIds && !checker.knownIds.has(key)) wrong('unknown', 0, id)
@@ -387,6 +392,15 @@ function checkPackage(checker: Checker, cells: readonly string[], report: Report
   const night = `${key},${room},${date}`
   if (checker.nights.has(night)) report('package-twice', -1, night)
   else if (checker.nights.size < KEPT_MAX) checker.nights.add(night)
+}
+
+function checkPrice({ priceDecimals }: Checker, price: string, wrong: Report, report: Report): void {
+  const [, whole = '', decimals = ''] = PRICE.exec(price) ?? []
+  if (whole === '') return wrong('price', 4, price)
+  if (decimals.length > priceDecimals) return wrong('price-decimals', 4, price)
+  const amount = Number(whole + decimals.padEnd(priceDecimals, '0'))
+  if (amount > LIMITS.priceMax) wrong('price', 4, price)
+  else if (amount === 0) report('free', 4, price)
 }
 
 /** @returns the same key for all spellings of an id; undefined for an invalid id */
@@ -448,6 +462,8 @@ export function kindOf(
     if (cells.length > 1 || cells[0] !== '') {
       const kind = importFileOf(cells)
       if (kind) return { kind, fault: '' }
+      const separator = otherSeparator(cells)
+      if (separator) return { kind: undefined, fault: separator }
       const hint = cells.some((cell) => cell.includes('\r')) ? copy.fileFaults.carriageReturns : ''
       const [properties, packages] = [COLUMNS.properties.length, COLUMNS.packages.length]
       return {

@@ -48,11 +48,14 @@ export const list = {
 
 export const start = {
   lead: 'Build a snapshot from two CSV files. Nothing is uploaded until you confirm.',
-  target: '1 Shard and name',
+  target: '1 Shard, name and prices',
   shard: 'Shard',
   shardHint: 'You can enter a shard that does not exist yet.',
   name: 'Name',
   nameHint: 'Shown in lists, for example hotels-november.',
+  decimals: 'Decimals of prices',
+  decimalsHint: 'In packages.csv. With 2, 12.50 is stored as 1250.',
+  decimalsOf: (decimals: string) => (decimals === '0' ? '0: whole numbers' : decimals),
   ownCodecs: (file: string) => `Uses the codec list of ${file} instead of the one of the cluster.`,
   codecs: (features: number, source: string, names: string) =>
     `${counted(features, 'rate feature')} in the codec list of ${source}: ${names}`,
@@ -138,6 +141,7 @@ export const page = {
   withoutRows: ', without the rows rejected by',
   anotherImport: 'a previous import',
   ownCodecs: (names: string) => `, with its own codec list: ${names}`,
+  decimals: (decimals: number) => `, prices with ${counted(decimals, 'decimal')}`,
   cancelImport: 'Cancel import',
   cancelled: (name: string) => `${name} cancelled. Its output is deleted; its uploads are kept for 48 hours.`,
   cancelledHint: 'Its uploads are kept for 48 hours and can be used by another import.',

@@ -78,6 +78,7 @@ function Lead({ view }: { view: ImportView }) {
           {copy.page.withoutRows} <Link href={routes.import(view.withoutRowsOf)}>{copy.page.anotherImport}</Link>
         </>
       )}
+      {view.priceDecimals > 0 && copy.page.decimals(view.priceDecimals)}
       {view.codecs !== null && copy.page.ownCodecs(view.codecs.join(', '))}
     </p>
   )

@@ -3,6 +3,7 @@
  * A new import: shard and name, files, check, upload and build
  * (docs/design/control-plane.md#imports).
  */
+import { LIMITS } from '@vacancy/shared'
 import type { FileKind } from '@vacancy/shared/contract'
 import { useEffect, useRef, useState } from 'react'
 import { ApiProblem, call } from '../../lib/api.ts'
@@ -19,6 +20,7 @@ import { Field, TextField } from '../../ui/field.tsx'
 import { Page } from '../../ui/page.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Progress } from '../../ui/progress.tsx'
+import { SelectField } from '../../ui/select.tsx'
 import * as checkCopy from './check-copy.ts'
 import type { CheckReport } from './check-worker.ts'
 import { checkFiles } from './checking.ts'
@@ -27,6 +29,8 @@ import { FilesPanel, type OwnCodecs } from './files-panel.tsx'
 import { Findings, Previews } from './findings.tsx'
 import { beginImport, type Chosen, KINDS, ofUpload } from './sources.ts'
 
+/** As `build-snapshot` takes them. */
+const DECIMALS = Array.from({ length: LIMITS.priceDecimalsMax + 1 }, (_, decimals) => `${decimals}`)
 /** Memory per package in a node: a word and its share of row and table. */
 const BYTES_PER_PACKAGE = 10
 
@@ -37,13 +41,15 @@ export function NewImportPage() {
   const [shard, setShard] = useState('')
   const [files, setFiles] = useState<Chosen>({})
   const [codecs, setCodecs] = useState<OwnCodecs>()
+  const [decimals, setDecimals] = useState('0')
   const { data } = options
   const names = codecs?.names ?? data?.codecs?.names
-  const check = useCheck(files, data, names)
+  const check = useCheck(files, data, names, Number(decimals))
   const shardNow = shard || (data?.shards.length === 1 ? (data.shards[0] ?? '') : '')
   const before = useBefore((given) => {
     setName(given.name)
     setShard(given.shard)
+    setDecimals(String(given.priceDecimals))
     if (given.codecs) setCodecs({ file: copy.start.codecsOfBefore, names: given.codecs })
     setFiles(given.files)
   })
@@ -80,6 +86,13 @@ export function NewImportPage() {
                 value={name}
                 onChange={setName}
               />
+              <SelectField
+                label={copy.start.decimals}
+                hint={copy.start.decimalsHint}
+                value={decimals}
+                onChange={setDecimals}
+                options={DECIMALS.map((value) => ({ value, label: copy.start.decimalsOf(value) }))}
+              />
             </div>
             {codecs ? (
               <p className="text-small text-text-2">{copy.start.ownCodecs(codecs.file)}</p>
@@ -108,6 +121,7 @@ export function NewImportPage() {
         shard={shardNow.trim()}
         files={files}
         codecs={codecs?.names}
+        priceDecimals={Number(decimals)}
         report={check.report}
         options={data}
         why={why}
@@ -122,6 +136,7 @@ type Before = {
   readonly name: string
   readonly shard: string
   readonly codecs: readonly string[] | null
+  readonly priceDecimals: number
   readonly files: Chosen
 }
 
@@ -148,6 +163,7 @@ function useBefore(onFound: (before: Before) => void): string {
       onFound({
         name: view.name,
         shard: view.shard,
+        priceDecimals: view.priceDecimals,
         codecs: view.codecs,
         files: isFree ? { [kept]: ofUpload(upload) } : {},
       })
@@ -173,7 +189,12 @@ type Check = {
 }
 
 /** Checks a sample when files are chosen, and all rows on request. */
-function useCheck(files: Chosen, options: Options | undefined, codecs: readonly string[] | undefined): Check {
+function useCheck(
+  files: Chosen,
+  options: Options | undefined,
+  codecs: readonly string[] | undefined,
+  priceDecimals: number,
+): Check {
   const [report, setReport] = useState<CheckReport>()
   const [progress, setProgress] = useState<number>()
   const [error, setError] = useState('')
@@ -195,7 +216,7 @@ function useCheck(files: Chosen, options: Options | undefined, codecs: readonly 
     }
     const { today, to } = { today: options?.today ?? '', to: options?.window.to ?? '9999-12-31' }
     checkFiles(
-      { files: given, codecs, today, lastDay: to, full },
+      { files: given, codecs, priceDecimals, today, lastDay: to, full },
       { signal: own.signal, onProgress: (share) => end.current === own && setProgress(share) },
     ).then(
       (found) => {
@@ -213,7 +234,7 @@ function useCheck(files: Chosen, options: Options | undefined, codecs: readonly 
   useEffect(() => {
     run(false)
     return () => end.current?.abort()
-  }, [properties, packages, codecs])
+  }, [properties, packages, codecs, priceDecimals])
   return { report, progress, error, checkAll: () => run(true), stop: () => end.current?.abort() }
 }
 
@@ -275,12 +296,13 @@ type SendProps = {
   readonly shard: string
   readonly files: Chosen
   readonly codecs: readonly string[] | undefined
+  readonly priceDecimals: number
   readonly report: CheckReport | undefined
   readonly options: Options | undefined
   readonly why: string | undefined
 }
 
-function SendPanel({ name, shard, files, codecs, report, options, why }: SendProps) {
+function SendPanel({ name, shard, files, codecs, priceDecimals, report, options, why }: SendProps) {
   const [isBusy, setBusy] = useState(false)
   const [fault, setFault] = useState<Error>()
   const { properties, packages } = files
@@ -303,7 +325,7 @@ function SendPanel({ name, shard, files, codecs, report, options, why }: SendPro
     setBusy(true)
     setFault(undefined)
     try {
-      navigate(routes.import(await beginImport({ name, shard, codecs, properties, packages })))
+      navigate(routes.import(await beginImport({ name, shard, codecs, priceDecimals, properties, packages })))
     } catch (error) {
       setFault(error as Error)
       setBusy(false)

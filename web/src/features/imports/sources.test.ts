@@ -39,10 +39,12 @@ test('an import of files that are on the control plane names them, and the rate 
   const properties = ofUpload(upload('u1', 'properties'))
   const packages = ofFolder({ path: 'p.csv', bytes: 2 } as never)
 
-  expect(await beginImport({ name: 'n', shard: 's1', codecs: ['a'], properties, packages })).toBe('i1')
-  await beginImport({ name: 'n', shard: 's1', codecs: undefined, properties, packages })
+  expect(await beginImport({ name: 'n', shard: 's1', codecs: ['a'], priceDecimals: 2, properties, packages })).toBe(
+    'i1',
+  )
+  await beginImport({ name: 'n', shard: 's1', codecs: undefined, priceDecimals: 2, properties, packages })
 
-  const body = { name: 'n', shard: 's1', properties: 'u1', packages: 'of-p.csv' }
+  const body = { name: 'n', shard: 's1', priceDecimals: 2, properties: 'u1', packages: 'of-p.csv' }
   expect(sent.filter(([name]) => name.endsWith('/imports'))).toEqual([
     ['POST /api/v1/imports', { ...body, codecs: ['a'] }],
     ['POST /api/v1/imports', body],
@@ -53,7 +55,14 @@ test('an import of files that are on the control plane names them, and the rate 
 test('an upload of the other kind of file is refused', async () => {
   serve()
   const wrong: Source = ofUpload(upload('u1', 'packages'))
-  const begun = beginImport({ name: 'n', shard: 's', codecs: undefined, properties: wrong, packages: wrong })
+  const begun = beginImport({
+    name: 'n',
+    shard: 's',
+    codecs: undefined,
+    priceDecimals: 2,
+    properties: wrong,
+    packages: wrong,
+  })
 
   await expect(begun).rejects.toThrow('u1.csv')
   expect(sent).toEqual([])

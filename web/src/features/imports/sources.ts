@@ -29,14 +29,15 @@ type ToBegin = {
   readonly name: string
   readonly shard: string
   readonly codecs: readonly string[] | undefined
+  readonly priceDecimals: number
   readonly properties: Source
   readonly packages: Source
 }
 
 /** Creates the import and starts missing uploads. @returns its id */
-export async function beginImport({ name, shard, codecs, properties, packages }: ToBegin): Promise<string> {
+export async function beginImport({ properties, packages, codecs, ...given }: ToBegin): Promise<string> {
   const [first, second] = await Promise.all([uploadOf('properties', properties), uploadOf('packages', packages)])
-  const body = { name, shard, properties: first.id, packages: second.id, ...(codecs && { codecs: [...codecs] }) }
+  const body = { ...given, properties: first.id, packages: second.id, ...(codecs && { codecs: [...codecs] }) }
   const { id } = await call('POST /api/v1/imports', { body })
   if (properties.from === 'browser') startUpload(first, properties.file)
   if (packages.from === 'browser') startUpload(second, packages.file)
