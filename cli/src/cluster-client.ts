@@ -9,10 +9,14 @@ import {
   type NodeSetTime,
   operationsBody,
   setTimeBody,
+  statusBody,
 } from '@vacancy/shared/contract'
 import { type Access, fetchDocument, parseReply, refusal, schemeOf, send } from '@vacancy/shared/node-api'
 
-export type Body = { readonly [key: string]: string | boolean }
+export type Body = { readonly [key: string]: string | number | boolean }
+
+/** Older nodes lack some. */
+type Settings = { readonly [name: string]: number | undefined }
 
 export type ClusterClient = {
   /** The node in use, as `http://HOST:PORT`. */
@@ -24,6 +28,8 @@ export type ClusterClient = {
   readonly change: (path: string, body: Body) => Promise<{ readonly text: string; readonly atMs: number }>
   /** Sets shard time, or returns the plan without `confirm`. Also for a standalone node. */
   readonly setTime: (confirm: boolean) => Promise<NodeSetTime>
+  /** Settings that all nodes share, as the node in use has them. Also of a standalone node. */
+  readonly settings: () => Promise<Settings>
 }
 
 /**
@@ -76,6 +82,11 @@ function clientOf(access: Access, url: string): ClusterClient {
       const reply = await send(access, 'POST', `${url}${path}`, JSON.stringify(body))
       if (reply.status !== 202) throw refusal(url, reply)
       return { text: reply.body, atMs: reply.atMs }
+    },
+    async settings() {
+      const { stays } = await fetchDocument(access, `${url}/status`, statusBody)
+      if (stays) return stays.settings
+      throw new VacancyError('failure', { reason: `${url} has not loaded its data yet, or knows no settings` })
     },
     async setTime(confirm) {
       const at = `${url}${NODE_ROUTES.setTime.path}`

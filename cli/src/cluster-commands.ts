@@ -6,7 +6,13 @@
 import { isAbsolute } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EXIT, ID_RULE, parseId, VacancyError } from '@vacancy/shared'
-import type { ClusterInfo, ClusterOperation, NodeMember, NodeSetTime } from '@vacancy/shared/contract'
+import {
+  type ClusterInfo,
+  type ClusterOperation,
+  NODE_ROUTES,
+  type NodeMember,
+  type NodeSetTime,
+} from '@vacancy/shared/contract'
 import { type Command, defineCommand, named, runCommands, whole } from '@vacancy/shared/node'
 import { readAuthorities, readToken, usage } from '@vacancy/shared/node-api'
 import { type Body, type ClusterClient, openClient } from './cluster-client.ts'
@@ -15,6 +21,8 @@ import { type Body, type ClusterClient, openClient } from './cluster-client.ts'
 const POLL_MS = 250
 /** A leader waits 10 minutes for a learner to catch up; after that its entry must be committed. */
 const WAIT_SECONDS = 660
+/** How long a changed setting may take to be shown. */
+const SETTING_MS = 10_000
 /** Tolerated clock difference between nodes when earlier operations are distinguished from the present one. */
 const CLOCKS_DIFFER_MS = 60_000
 
@@ -220,6 +228,50 @@ const setTimeCommand = defineCommand({
   },
 })
 
+const settingsCommand = defineCommand({
+  name: 'vacancy cluster settings',
+  component: 'CLUSTER',
+  summary: 'Shows the settings that all nodes of a shard share, or changes one. Also for a standalone node.',
+  flags: CLIENT_FLAGS,
+  operands: {
+    name: 'NAME=VALUE',
+    min: 0,
+    max: 1,
+    summary: 'The new value, such as day_begins_minutes=480. Without it the settings are shown.',
+  },
+  run: async ({ flags, operands: [operand] }) => {
+    const wanted = operand === undefined ? undefined : settingOf(operand)
+    const client = await open(flags)
+    if (wanted) await client.change(NODE_ROUTES.setting.path, wanted)
+    const settings = await settingsOf(client, wanted)
+    const rows = Object.entries(settings).map(([name, value]) => [name, value ?? ''])
+    print(flags.json ? [JSON.stringify(settings, undefined, 2)] : table(['setting', 'value'], rows))
+    return EXIT.ok
+  },
+})
+
+function settingOf(operand: string): { readonly name: string; readonly value: number } {
+  const [, name = '', value = ''] = /^([a-z_]+)=(-?\d{1,15})$/.exec(operand) ?? []
+  if (name === '') throw usage(`${operand} is not NAME=VALUE with a whole number`)
+  return { name, value: Number(value) }
+}
+
+/** A change is shown when the node has applied it; a node measures its figures once a second. */
+async function settingsOf(
+  client: ClusterClient,
+  wanted: { readonly name: string; readonly value: number } | undefined,
+) {
+  const started = performance.now()
+  for (;;) {
+    const settings = await client.settings()
+    if (!wanted || settings[wanted.name] === wanted.value) return settings
+    if (performance.now() - started > SETTING_MS) {
+      throw new VacancyError('failure', { reason: `${wanted.name} was accepted but is not shown yet; look again` })
+    }
+    await sleep(POLL_MS)
+  }
+}
+
 function setTimeLines({ applied, ...plan }: NodeSetTime): string[] {
   const { shard_time, new_time, import_nights, missed_nights, dropped_from } = plan
   const range = ({ from, to }: { readonly from: string; readonly to: string }) =>
@@ -254,6 +306,7 @@ export const CLUSTER_COMMANDS: readonly Command[] = [
   loadCommand,
   dropLoadCommand,
   setTimeCommand,
+  settingsCommand,
 ]
 
 /** Runs one command of `vacancy cluster`; sets the exit code. */

@@ -11,8 +11,8 @@ import { clusterInfoBody, operationsBody } from '@vacancy/shared/contract'
 import { parseCommand } from '@vacancy/shared/node'
 import { makeCertificate } from '@vacancy/shared/testing/certificates'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import type { ClusterStatus, FinishedOperation } from '../status.ts'
-import { FOLLOWING, fakeCluster, LEADING, SET_TIME } from '../testing/fake-handle.ts'
+import type { ClusterStatus, FinishedOperation, StaysStatus } from '../status.ts'
+import { FOLLOWING, fakeCluster, LEADING, REPLICA, SET_TIME } from '../testing/fake-handle.ts'
 import { closeServers, serve, TOKENS } from '../testing/http-server.ts'
 import type { ClusterAnswer, ClusterRequest } from './handle.ts'
 
@@ -81,6 +81,21 @@ const ended = (differs: Partial<FinishedOperation>): FinishedOperation => ({
   ...differs,
 })
 
+const staysWith = (dayBegins: number): StaysStatus => ({
+  ...{
+    stays: 0,
+    held: 0,
+    bytes: 0,
+    oversoldNights: 0,
+    oversold: [],
+    nextDeadlineMs: 0,
+    expired: 0,
+    overflowedRooms: 0,
+  },
+  ...{ unrecordedRooms: 0, evicted: { ended: 0, booked: 0 }, isFull: false, refused: {} },
+  settings: { stays_bytes: 1, holds_max: 2, holds_max_per_source: 3, day_begins_minutes: dayBegins },
+})
+
 const [n1, n2, n3, n4] = LEADING.members as [never, never, never, never]
 const promoted = { ...LEADING, members: [n1, n2, n3, { ...(n4 as object), role: 'follower', isVoter: true } as never] }
 
@@ -108,6 +123,29 @@ test('set-time prints its plan and executes it with --yes, also on a standalone 
   expect(await type(`set-time ${asAdmin(port)} --yes`)).toBe(0)
   expect(out).toContain('The time is set.')
   await expect(type(`set-time --node 127.0.0.1:${port} --yes`)).rejects.toThrow('401')
+})
+
+test('settings are shown, and one is changed and shown once the node has it', async () => {
+  let dayBegins = 0
+  const { port } = await serve({
+    handle: {
+      cluster: undefined,
+      changeSetting: async (_name: string, value: number) => {
+        dayBegins = value
+        return { status: 202, text: 'day_begins_minutes was proposed' }
+      },
+      replica: () => ({ ...REPLICA, stays: staysWith(dayBegins) }),
+    },
+    ...SERVING,
+  })
+
+  expect(await type(`settings --node 127.0.0.1:${port}`)).toBe(0)
+  expect(out).toContain('day_begins_minutes        0')
+  expect(await type(`settings day_begins_minutes=-60 ${asAdmin(port)}`)).toBe(0)
+  expect(out).toContain('day_begins_minutes      -60')
+  await expect(type(`settings day_begins_minutes=1201 ${asAdmin(port)}`)).rejects.toThrow('-840 to 1200')
+  await expect(type(`settings day_begin=60 ${asAdmin(port)}`)).rejects.toThrow('unknown setting day_begin')
+  await expect(type(`settings day_begins_minutes ${asAdmin(port)}`)).rejects.toThrow('is not NAME=VALUE')
 })
 
 test('info is a table of the members, with the change that runs and the last one', async () => {

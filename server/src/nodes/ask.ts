@@ -227,7 +227,8 @@ export async function propertiesAt(
   return { ...parsed.data, properties: parsed.data.properties.filter(({ id }) => asked.has(id)) }
 }
 
-function reasonOf(body: string): string {
+/** The error of a response of a node. */
+export function reasonOf(body: string): string {
   const parsed = errorBody.safeParse(parseJson(body))
   return (parsed.success ? parsed.data.error : body).slice(0, BODY_CHARS)
 }
@@ -235,12 +236,17 @@ function reasonOf(body: string): string {
 const BODY_CHARS = 300
 
 /** Error for an unexpected HTTP response of a node. */
-export function refusedBy(node: NodeAddress, path: string, status: number, body: string): ProblemError {
+export function refusedBy(
+  node: NodeAddress,
+  path: string,
+  status: number,
+  body: string,
+  token = 'node_client_token',
+): ProblemError {
   const [bare] = path.split('?')
   return problem('node-answer', {
     detail: `${node.id} answered ${status} to ${bare}: ${body.slice(0, BODY_CHARS)}`,
-    hint:
-      status === 401 || status === 403 ? 'Check node_client_token of the control plane.' : `See the log of ${node.id}.`,
+    hint: status === 401 || status === 403 ? `Check ${token} of the control plane.` : `See the log of ${node.id}.`,
   })
 }
 

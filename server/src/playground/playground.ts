@@ -15,6 +15,7 @@ import { targetOf } from '../nodes/target.ts'
 import { calendarReplicas, propertyCalendar } from '../segments/calendar.ts'
 import { createSegmentsCache, segmentProperties, segmentsOf } from '../segments/list.ts'
 import { changeStay } from '../stays/change.ts'
+import { changeSetting } from '../stays/settings.ts'
 import { findStay, stayFigures, stayList, stayNights } from '../stays/stays.ts'
 import { forgetRuns, keepRun, listRuns, pinRun } from './history.ts'
 import { confirmationOf, preview } from './preview.ts'
@@ -90,6 +91,7 @@ export function createPlayground(given: PlaygroundParts): Playground {
       'GET /api/v1/shards/{shard}/properties/{property}/stays': (request) => stayNights(reach, request),
       'POST /api/v1/shards/{shard}/stays/{stay}/confirm': (request) => changeStay(parts, 'confirm', request),
       'POST /api/v1/shards/{shard}/stays/{stay}/release': (request) => changeStay(parts, 'release', request),
+      'POST /api/v1/shards/{shard}/settings': (request) => changeSetting(parts, request),
       'GET /api/v1/history': (request) => listRuns(database, request),
       'PUT /api/v1/history/{id}': (request) => pinRun(database, request),
       'DELETE /api/v1/history': (request) => forgetRuns(database, request),

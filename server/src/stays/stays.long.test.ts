@@ -114,6 +114,27 @@ test('an oversold night is named, and marked in the calendar until its hold ends
   expect(calendar.nights[0]).toMatchObject({ date: FIRST, held: 2, owed: 1 })
 })
 
+test('an operator changes when the day begins, and both the figures and the audit log show it', async () => {
+  const ask = (value: number) =>
+    world.call('POST /api/v1/shards/{shard}/settings', {
+      ...SHARD,
+      body: { name: 'day_begins_minutes', value, reason: 'a market in California' },
+    })
+  expect((await world.call('GET /api/v1/shards/{shard}/stay-figures', SHARD)).settings.day_begins_minutes).toBe(0)
+  world.notes.splice(0)
+
+  await expect(ask(1_201)).rejects.toMatchObject({ status: 400, message: expect.stringContaining('-840 to 1200') })
+  expect((await ask(480)).settings.day_begins_minutes).toBe(480)
+  expect(world.notes.map(({ action, result, detail }) => [action, result, detail])).toEqual([
+    ['shard.setting', 'requested', 'day_begins_minutes = 1201, was 0'],
+    ['shard.setting', 'failed', expect.stringContaining('must be')],
+    ['shard.setting', 'requested', 'day_begins_minutes = 480, was 0'],
+    ['shard.setting', 'done', 'day_begins_minutes = 480'],
+  ])
+  expect((await ask(0)).settings.day_begins_minutes).toBe(0)
+  world.notes.splice(0)
+})
+
 test('a person confirms and releases; each is in the audit log with its reason, before and after', async () => {
   const confirm = { confirm: UUID, seen: 'held', reason: 'the guest paid at the desk' }
   const ask = () => world.call('POST /api/v1/shards/{shard}/stays/{stay}/confirm', { ...at(UUID), body: confirm })

@@ -208,7 +208,7 @@ export async function stayFigures(
   { params, signal }: Pick<ReadInput<Figures>, 'params' | 'signal'>,
 ): Promise<StayFigures> {
   const target = targetOf(reach.cluster, { shard: params.shard })
-  const node = leaderOf(reach, target) ?? oneNode(reach.cluster, target)
+  const node = writeNode(reach, target)
   const path = '/status'
   const { status, body } = await requestNode(reach, node, path, { as: 'monitoring', signal })
   const parsed = statusBody.safeParse(parseJson(body))
@@ -220,8 +220,14 @@ export async function stayFigures(
   return {
     ...readOf(reach, target, node),
     ...{ records: stays.stays, held: stays.held, nextDeadline: stays.next_deadline, bytes: stays.bytes },
-    ...{ oversoldNights: stays.oversold_nights, oversold: stays.oversold ?? [], settings: stays.settings },
+    ...{ oversoldNights: stays.oversold_nights, oversold: stays.oversold ?? [] },
+    settings: { ...stays.settings, day_begins_minutes: stays.settings.day_begins_minutes ?? null },
   }
+}
+
+/** The leader; without one any node. */
+export function writeNode(reach: Reach, target: Target): NodeAddress {
+  return leaderOf(reach, target) ?? oneNode(reach.cluster, target)
 }
 
 function leaderOf({ cluster }: Reach, { shard, nodes }: Target): NodeAddress | undefined {
@@ -236,9 +242,7 @@ type Night = StayNights['nights'][number]
 export async function stayNights(reach: Reach, { params, query, signal }: ReadInput<Nights>): Promise<StayNights> {
   const target = targetOf(reach.cluster, { shard: params.shard })
   const first =
-    query.from === undefined
-      ? await shardToday(reach, leaderOf(reach, target) ?? oneNode(reach.cluster, target), signal)
-      : parseDay(query.from)
+    query.from === undefined ? await shardToday(reach, writeNode(reach, target), signal) : parseDay(query.from)
   if (first === undefined) throw problem('invalid-request', { detail: `${query.from} is not a date.`, field: 'from' })
   const end = first + Math.min(query.nights, SEGMENT_LIMITS.nightsMax)
   const nights = new Map<string, Night>()

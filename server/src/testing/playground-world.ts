@@ -119,11 +119,14 @@ function clusterOf(nodes: readonly WorldNode[], addresses: readonly NodeAddress[
     edges: () => addresses.filter(({ shard }) => shard === ''),
     proxies: () => [],
     ownerOf: () => undefined,
-    async request(node, path, { as = 'none', timeoutMs = 5_000 } = {}) {
+    async request(node, path, { as = 'none', method = 'GET', body: sent, timeoutMs = 5_000 } = {}) {
       const startedMs = performance.now()
       const headers = as === 'none' || token === undefined ? {} : { authorization: `Bearer ${token}` }
       try {
-        const response = await fetch(node.apiUrl + path, { headers, signal: AbortSignal.timeout(timeoutMs) })
+        const response = await fetch(node.apiUrl + path, {
+          ...{ method, headers, signal: AbortSignal.timeout(timeoutMs) },
+          ...(sent !== undefined && { body: JSON.stringify(sent) }),
+        })
         const body = await response.text()
         return { status: response.status, body, milliseconds: performance.now() - startedMs }
       } catch (error) {

@@ -202,8 +202,9 @@ const settingsBody = z.object({
   day_begins_minutes: z.int().optional(),
 })
 
+export const settingNames = settingsBody.keyof()
 /** `POST /admin/settings`: one setting. */
-const settingRequest = z.object({ name: settingsBody.keyof(), value: z.int() })
+const settingRequest = z.object({ name: settingNames, value: z.int() })
 
 /** A night on which the source of record took rooms back that are on hold: `owed` of the `held` ones are missing. */
 export const oversoldNight = z.object({

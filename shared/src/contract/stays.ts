@@ -8,7 +8,7 @@ import { LIMITS } from '../domain.ts'
 import { STAY_STATES } from '../wire/stay.ts'
 import { VIEW_ROLES } from './cluster-view.ts'
 import { type ControlRoute, count, time } from './control.ts'
-import { oversoldNight } from './node.ts'
+import { oversoldNight, settingNames } from './node.ts'
 import { calendarRange } from './segments.ts'
 
 export const STAY_PAGE_LIMITS = {
@@ -101,7 +101,13 @@ const stayFigures = z.object({
   /** Some of them; empty on older nodes. */
   oversold: z.array(oversoldNight),
   bytes: count,
-  settings: z.object({ stays_bytes: count, holds_max: count, holds_max_per_source: count }),
+  settings: z.object({
+    stays_bytes: count,
+    holds_max: count,
+    holds_max_per_source: count,
+    /** When the day of the shard begins, after midnight UTC; null on older nodes. */
+    day_begins_minutes: z.int().nullable(),
+  }),
 })
 export type StayFigures = z.infer<typeof stayFigures>
 
@@ -145,6 +151,17 @@ export const STAY_ROUTES = {
     params: shardParams.extend({ property: z.string().min(1).max(64) }),
     query: z.object(calendarRange),
     response: stayNights,
+  },
+  'POST /api/v1/shards/{shard}/settings': {
+    access: 'operator',
+    summary: 'Changes a setting that all nodes of the shard share. Replies with its figures once they show it.',
+    params: shardParams,
+    body: z.object({
+      name: settingNames,
+      value: z.int(),
+      reason: z.string().max(STAY_PAGE_LIMITS.reasonCharsMax).default(''),
+    }),
+    response: stayFigures,
   },
   'POST /api/v1/shards/{shard}/stays/{stay}/confirm': {
     access: 'operator',

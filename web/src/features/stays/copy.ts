@@ -16,11 +16,28 @@ export const figures = {
   next: 'Next deadline',
   none: 'none',
   records: 'Records',
-  recordsTip: 'Held stays, and others for 72 h after their last change',
+  recordsTip: 'Held stays, and others until 72 h after their last night',
   space: 'Storage of records',
   oversold: 'Oversold nights',
   charts: 'Charts of stays',
+  day: 'Day begins',
+  dayTip: 'Until then the night before can be sold',
+  changeDay: 'Change when the day begins…',
   read: (node: string, role: string) => `Reported by ${node}, ${role}.`,
+}
+
+export const day = {
+  title: (shard: string) => `When the day of ${shard} begins`,
+  at: (time: string, before: number) =>
+    before === 0 ? `${time} UTC` : `${time} UTC ${before < 0 ? 'the day before' : 'the day after'}`,
+  action: 'Change',
+  minutes: 'Minutes after midnight UTC',
+  hint: '−840 to 1,200. 480 is midnight in California in winter, −60 midnight in Vienna.',
+  invalid: 'Enter a whole number from −840 to 1,200',
+  same: 'It begins then already',
+  effect: (time: string) =>
+    `The day begins at ${time}. Until then the night before can be sold. All nodes of the shard follow at once.`,
+  done: (shard: string, time: string) => `The day of ${shard} begins at ${time}`,
 }
 
 export const oversold = {
@@ -81,7 +98,7 @@ export const record = {
   release: 'Release…',
   listNight: 'Other stays of these nights',
   held: 'Its rooms are kept until the deadline, then they go back on sale.',
-  booked: 'Its rooms are sold. The record is kept for 72 h after the booking.',
+  booked: 'Its rooms are sold. The record is kept until 72 h after the last night.',
   released: 'Its rooms are back on sale.',
   expired: 'The deadline passed without a confirmation. Its rooms are back on sale.',
   void: 'The id was given up before it was used. A booking that arrives late is refused.',
@@ -116,7 +133,7 @@ export const list = {
   first: 'Enter a property id first',
   start: 'Enter a property to list its stays, newest first. A click on a night in its calendar lists them, too.',
   none: (property: string) =>
-    `The shard remembers no stay of ${property}. Holds appear at once; other stays are kept for 72 h after their last change.`,
+    `The shard remembers no stay of ${property}. Stays are kept until 72 h after their last night.`,
   noneOf: 'The shard remembers no such stay. Other nights or room types of the property may have some.',
   all: 'All stays of the property',
   label: 'Stays',

@@ -1,7 +1,7 @@
 /** Queries of stays. They poll: the live channel has no topic of them. */
 
 import { keepPreviousData, useInfiniteQuery, useQueryClient } from '@tanstack/react-query'
-import type { StayRecord } from '@vacancy/shared/contract'
+import type { StayFigures, StayRecord } from '@vacancy/shared/contract'
 import { call } from '../../lib/api.ts'
 import { useLiveStatus } from '../../lib/live.ts'
 import { useRoute } from '../../lib/use-route.ts'
@@ -65,6 +65,15 @@ export function useStayNights(shard: string, property: string, from: string, nig
     { params: { shard, property }, query: { from, nights } },
     { group: [STAYS, shard], placeholderData: keepPreviousData, refetchInterval: usePollMs(), retry: false },
   )
+}
+
+export function useChangeSetting(shard: string) {
+  const queries = useQueryClient()
+  return async (name: keyof StayFigures['settings'], value: number, reason: string): Promise<void> => {
+    await call('POST /api/v1/shards/{shard}/settings', { params: { shard }, body: { name, value, reason } })
+    await queries.invalidateQueries({ queryKey: [STAYS, shard] })
+    void queries.invalidateQueries({ queryKey: ['property-calendar'] })
+  }
 }
 
 export function useChangeStay({ shard, id, state }: Pick<StayRecord, 'shard' | 'id' | 'state'>) {

@@ -5,6 +5,7 @@ import { type FormEvent, type ReactNode, useState } from 'react'
 import { bytes, count } from '../../lib/format.ts'
 import { ApiProblem } from '../../lib/problem.ts'
 import { routes } from '../../lib/routes.ts'
+import { useWhyNot } from '../../lib/session.ts'
 import { useSetUrl, useUrlParam } from '../../lib/url.ts'
 import { Button, LinkButton } from '../../ui/button.tsx'
 import { FactRow } from '../../ui/facts.tsx'
@@ -14,6 +15,7 @@ import { Panel } from '../../ui/panel.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { ShardFrame } from '../shards/shard-page.tsx'
 import * as copy from './copy.ts'
+import { DayDialog, dayBegins } from './day-dialog.tsx'
 import { Oversold } from './oversold.tsx'
 import { type StaysOf, useStay, useStayFigures, useStayList } from './queries.ts'
 import { Countdown, nightsText, roomsOf, roomsText, StayCard, stayColumns } from './stay-parts.tsx'
@@ -43,6 +45,9 @@ function Stays({ shard }: { readonly shard: string }) {
 
 function Figures({ figures }: { readonly figures: StayFigures }) {
   const { shard, node, role, held, settings, nextDeadline, records, oversoldNights } = figures
+  const begins = settings.day_begins_minutes
+  const why = useWhyNot('operator')
+  const [isChanging, setChanging] = useState(false)
   const facts: readonly (readonly [name: string, value: ReactNode])[] = [
     [copy.figures.held, copy.figures.heldOf(held, settings.holds_max)],
     [copy.figures.next, nextDeadline === null ? copy.figures.none : <Countdown key="next" to={nextDeadline} />],
@@ -59,12 +64,30 @@ function Figures({ figures }: { readonly figures: StayFigures }) {
         {count(oversoldNights)}
       </span>,
     ],
+    ...(begins === null
+      ? []
+      : [
+          [
+            copy.figures.day,
+            <span key="day" data-tip={copy.figures.dayTip}>
+              {dayBegins(begins)}
+            </span>,
+          ] as const,
+        ]),
   ]
   return (
     <div data-held={held} data-oversold-nights={oversoldNights} className="flex flex-wrap items-end gap-x-8 gap-y-3">
       <FactRow facts={facts} isLarge />
       <div className="ms-auto flex flex-wrap items-center gap-x-4 gap-y-2">
         <p className="text-small text-text-3">{copy.figures.read(node, role)}</p>
+        {begins !== null && (
+          <Button icon="clock" why={why} onClick={() => setChanging(true)}>
+            {copy.figures.changeDay}
+          </Button>
+        )}
+        {begins !== null && isChanging && (
+          <DayDialog shard={shard} minutes={begins} onClose={() => setChanging(false)} />
+        )}
         <LinkButton icon="metrics" href={routes.dashboard('engine', { shard })}>
           {copy.figures.charts}
         </LinkButton>

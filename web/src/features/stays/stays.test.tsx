@@ -4,6 +4,7 @@ import type { StayLineView } from '@vacancy/shared/contract'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { resumeLive } from '../../lib/live.ts'
 import { problemOf, runHook } from '../../lib/testing/hook.tsx'
+import { dayBegins } from './day-dialog.tsx'
 import * as queries from './queries.ts'
 import { Countdown, linesOn, nightsText, roomsOf, roomsText } from './stay-parts.tsx'
 
@@ -40,6 +41,15 @@ test('a deadline counts down and then has passed, without a negative time', () =
   act(() => vi.advanceTimersByTime(5_000))
   expect(shown()).toBe('has passed')
   vi.useRealTimers()
+})
+
+test.each([
+  [0, '00:00 UTC'],
+  [480, '08:00 UTC'],
+  [-60, '23:00 UTC the day before'],
+  [1_200, '20:00 UTC'],
+])('a day that begins %d minutes after midnight UTC begins at %s', (minutes, text) => {
+  expect(dayBegins(minutes)).toBe(text)
 })
 
 describe('queries', () => {
