@@ -101,6 +101,8 @@ function postgres(address: string, onLost: (error: Error) => void): Dialect {
   })
   // Without a listener, a restart of the server would end this process.
   pool.on('error', onLost)
+  // The pool listens to idle connections only. The queries of one that is lost in use fail, and tell why.
+  pool.on('connect', (client) => client.on('error', () => undefined))
   const dialect = new PostgresDialect({ pool })
   return {
     createAdapter: () => dialect.createAdapter(),
@@ -112,7 +114,8 @@ function postgres(address: string, onLost: (error: Error) => void): Dialect {
 
 function openSocket(): Socket {
   const socket = new Socket()
-  return socket.setTimeout(POSTGRES_SILENT_MS, () => socket.destroy(new Error('PostgreSQL does not respond')))
+  const silent = Object.assign(new Error('PostgreSQL does not respond'), { code: 'ETIMEDOUT' })
+  return socket.setTimeout(POSTGRES_SILENT_MS, () => socket.destroy(silent))
 }
 
 /** Lost connections become `database-down` (503), so that callers retry. */
@@ -138,10 +141,16 @@ function reportingLostConnections(driver: Driver): Driver {
   return driver
 }
 
-/** Error classes 08 and 57P of PostgreSQL, and the library's messages for a closed socket. */
+/**
+ * Error classes 08 and 57P of PostgreSQL and its 57014, a statement that took too long, those of the network, and the
+ * library's messages for a closed socket.
+ */
 function isLost(error: unknown): boolean {
   const { code = '', message } = error as { code?: string; message: string }
-  return /^(?:08|57P|ECONN|EPIPE)/.test(code) || /^Connection terminated|not queryable/.test(message)
+  return (
+    /^(?:08|57P|57014|ECONN|EPIPE|ETIMEDOUT|EHOST|ENET)/.test(code) ||
+    /^Connection terminated|not queryable/.test(message)
+  )
 }
 
 function databaseDown(cause: unknown): ProblemError {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runVacancy } from '@vacancy/testkit/node'
 import { type Postgres, startPostgres } from '@vacancy/testkit/postgres'
+import { openRelay } from '@vacancy/testkit/relay'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Tables } from '../parts.ts'
 import { startTestControlPlane } from '../testing/control-plane.ts'
@@ -39,6 +40,40 @@ describe('PostgreSQL outage', () => {
     await plane.stop()
     for (const text of [gone.text, failed.text, ...plane.log]) expect(text).not.toContain(password)
   })
+
+  test('a server that accepts and never answers makes it not ready, ends every wait, and it recovers', async () => {
+    const url = new URL(await postgres.createDatabase())
+    const relay = await openRelay({ host: '127.0.0.1', port: Number(url.port) })
+    url.port = String(relay.at.port)
+    const plane = await startTestControlPlane({ databaseUrl: url.href })
+    const admin = await plane.signIn('admin')
+    const ready = () => plane.anonymous().call('GET', '/ready')
+
+    relay.cut()
+    const hung = await ready()
+    expect(hung.status).toBe(503)
+    expect(hung.body.reasons).toContainEqual({
+      name: 'database',
+      message: 'The database did not respond within 2000 ms.',
+    })
+    // More than there are connections: some wait for an answer, others for a connection.
+    const asked = ['/api/v1/people', '/api/v1/events', '/api/v1/audit', '/api/v1/tokens'].flatMap((path) =>
+      Array.from({ length: 5 }, () => admin.call('GET', path)),
+    )
+    for (const { status, body } of await Promise.all(asked)) expect([status, body.code]).toEqual([503, 'database-down'])
+    expect((await plane.anonymous().call('GET', '/health')).status).toBe(200)
+    expect((await ready()).status).toBe(503)
+
+    relay.mend()
+    relay.reset()
+    await expect.poll(async () => (await ready()).body, { timeout: 60_000 }).toEqual({ ready: true, reasons: [] })
+    expect((await admin.call('GET', '/api/v1/people')).status).toBe(200)
+
+    // It can be stopped while the server hangs.
+    relay.cut()
+    await plane.stop()
+    await relay.close()
+  }, 400_000)
 
   test('an unreachable server fails the start with its address and without the password', async () => {
     const opening = openDatabase<Tables>('postgres://user:hidden@127.0.0.1:1/name')

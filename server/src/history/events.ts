@@ -5,6 +5,7 @@ import type { Log } from '@vacancy/shared/node'
 import { sql } from 'kysely'
 import { secondsText } from './figures.ts'
 import type { HistoryDatabase } from './tables.ts'
+import { createTurns, type Turns } from './turns.ts'
 
 const EVENTS = {
   keptMs: 72 * 3_600_000,
@@ -88,12 +89,13 @@ export type Events = {
   /** Newest first. */
   recent: ClusterEvent[]
   waiting: ClusterEvent[]
-  writing: Promise<void>
+  readonly turns: Turns
   readonly timers: NodeJS.Timeout[]
 }
 
 export function createEvents(database: HistoryDatabase, log: Log, wallMs: () => number): Events {
-  return { database, log, wallMs, recent: [], waiting: [], writing: Promise.resolve(), timers: [] }
+  const turns = createTurns((error) => log.error({ err: error }, 'storing events failed'))
+  return { database, log, wallMs, recent: [], waiting: [], turns, timers: [] }
 }
 
 async function writeEvents(events: Events): Promise<void> {
@@ -119,10 +121,6 @@ async function pruneEvents(events: Events): Promise<void> {
     .limit(1)
     .executeTakeFirst()
   if (edge) await events.database.deleteFrom('cluster_events').where('at', '<=', edge.at).execute()
-}
-
-function schedule(events: Events, work: () => Promise<void>): void {
-  events.writing = events.writing.then(work).catch((error) => events.log.error({ err: error }, 'storing events failed'))
 }
 
 export function addEvents(events: Events, found: readonly Found[], at: number): void {
@@ -165,8 +163,7 @@ export async function eventsOf(events: Events, wanted: EventQuery): Promise<Clus
 
 /** Resolves once all events so far are stored. */
 async function storedEvents(events: Events): Promise<void> {
-  schedule(events, () => writeEvents(events))
-  await events.writing
+  await events.turns('write', () => writeEvents(events))
 }
 
 /** Events of each of equally long steps from a time, and how many of them are changes of leader. */
@@ -207,8 +204,8 @@ export async function startEvents(events: Events): Promise<void> {
     .execute()
   events.recent = rows.map(eventOf)
   events.timers.push(
-    setInterval(() => schedule(events, () => writeEvents(events)), EVENTS.writeMs),
-    setInterval(() => schedule(events, () => pruneEvents(events)), EVENTS.pruneMs),
+    setInterval(() => void storedEvents(events), EVENTS.writeMs),
+    setInterval(() => void events.turns('prune', () => pruneEvents(events)), EVENTS.pruneMs),
   )
 }
 
@@ -216,8 +213,7 @@ export async function stopEvents(events: Events): Promise<void> {
   for (const timer of events.timers) clearInterval(timer)
   while (events.waiting.length > 0) {
     const before = events.waiting.length
-    schedule(events, () => writeEvents(events))
-    await events.writing
+    await storedEvents(events)
     if (events.waiting.length === before) return
   }
 }

@@ -5,6 +5,7 @@
 import { SHARD_LEADERSHIP, type ShardLeadership, type ShardView } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
 import type { HistoryDatabase } from './tables.ts'
+import { createTurns, type Turns } from './turns.ts'
 
 const LEADERSHIP = {
   keptMs: 72 * 3_600_000,
@@ -40,7 +41,7 @@ export type Leadership = {
   /** Terms above that of the open span, which may belong to the next leader. */
   readonly later: Map<string, { readonly term: number; readonly at: number }>
   ended: Row[]
-  writing: Promise<void>
+  readonly turns: Turns
   readonly timers: NodeJS.Timeout[]
 }
 
@@ -52,7 +53,7 @@ export function createLeadership(database: HistoryDatabase, log: Log, wallMs: ()
     open: new Map(),
     later: new Map(),
     ended: [],
-    writing: Promise.resolve(),
+    turns: createTurns((error) => log.error({ err: error }, 'storing leadership failed')),
     timers: [],
   }
 }
@@ -118,10 +119,8 @@ async function pruneSpans(leadership: Leadership): Promise<void> {
 }
 
 /** Failed writes are retried with the next ones. */
-function schedule(leadership: Leadership, work: () => Promise<void>): void {
-  leadership.writing = leadership.writing
-    .then(work)
-    .catch((error) => leadership.log.error({ err: error }, 'storing leadership failed'))
+function stored(leadership: Leadership): Promise<void> {
+  return leadership.turns('write', () => writeSpans(leadership))
 }
 
 /** A leader was elected again: its span is split where the later term was first observed. */
@@ -207,9 +206,9 @@ export function startLeadership(leadership: Leadership): void {
   leadership.timers.push(
     setInterval(() => {
       extendSpans(leadership)
-      schedule(leadership, () => writeSpans(leadership))
+      void stored(leadership)
     }, LEADERSHIP.writeMs),
-    setInterval(() => schedule(leadership, () => pruneSpans(leadership)), LEADERSHIP.pruneMs),
+    setInterval(() => void leadership.turns('prune', () => pruneSpans(leadership)), LEADERSHIP.pruneMs),
   )
 }
 
@@ -217,8 +216,7 @@ export async function stopLeadership(leadership: Leadership): Promise<void> {
   for (const timer of leadership.timers) clearInterval(timer)
   extendSpans(leadership)
   for (const shard of [...leadership.open.keys()]) endSpan(leadership, shard, leadership.wallMs())
-  schedule(leadership, () => writeSpans(leadership))
-  await leadership.writing
+  await stored(leadership)
 }
 
 /** A span that was not observed for long does not extend to now. */

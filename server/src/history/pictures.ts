@@ -8,6 +8,7 @@ import { deflate, inflate } from 'node:zlib'
 import type { NodeView, ShardView } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
 import type { HistoryDatabase } from './tables.ts'
+import { createTurns, type Turns } from './turns.ts'
 
 export const PICTURES = {
   keptMs: 72 * 3_600_000,
@@ -40,14 +41,15 @@ export type Pictures = {
   /** When all shards were last recorded; undefined until the first time. */
   wholeAt: number | undefined
   waiting: Waiting[]
-  writing: Promise<void>
+  readonly turns: Turns
   readonly timers: NodeJS.Timeout[]
 }
 
 export function createPictures(database: HistoryDatabase, log: Log, wallMs: () => number): Pictures {
   return {
     ...{ database, log, wallMs, known: new Map(), wholeAt: undefined, waiting: [] },
-    ...{ writing: Promise.resolve(), timers: [] },
+    timers: [],
+    turns: createTurns((error) => log.error({ err: error }, 'storing pictures failed')),
   }
 }
 
@@ -148,17 +150,10 @@ async function prunePictures(pictures: Pictures): Promise<void> {
   }
 }
 
-/** Failed writes are retried with the next ones. */
-function schedule(pictures: Pictures, work: () => Promise<void>): void {
-  pictures.writing = pictures.writing
-    .then(work)
-    .catch((error) => pictures.log.error({ err: error }, 'storing pictures failed'))
-}
-
 export function startPictures(pictures: Pictures): void {
   pictures.timers.push(
-    setInterval(() => schedule(pictures, () => writePictures(pictures)), PICTURES.writeMs),
-    setInterval(() => schedule(pictures, () => prunePictures(pictures)), PICTURES.pruneMs),
+    setInterval(() => void stored(pictures), PICTURES.writeMs),
+    setInterval(() => void pictures.turns('prune', () => prunePictures(pictures)), PICTURES.pruneMs),
   )
 }
 
@@ -175,10 +170,9 @@ export type PastState = {
   readonly shards: readonly ShardView[]
 }
 
-/** Resolves once all pictures so far are stored. */
+/** Resolves once all pictures so far are stored. Failed writes are retried with the next ones. */
 async function stored(pictures: Pictures): Promise<void> {
-  schedule(pictures, () => writePictures(pictures))
-  await pictures.writing
+  await pictures.turns('write', () => writePictures(pictures))
 }
 
 export async function pastState(pictures: Pictures, at: number): Promise<PastState | undefined> {
