@@ -1,0 +1,83 @@
+/** Pages as a reader follows them: their commands run in a shell, on any date, against what the pages start. */
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort } from '@vacancy/testkit/free-port'
+import { startProgram } from '@vacancy/testkit/program'
+import { afterAll, expect } from 'vitest'
+
+export const ROOT = join(import.meta.dirname, '../../..')
+/** Where the commands of a test file run. */
+export const folder = mkdtempSync(join(tmpdir(), 'vacancy-guides-'))
+symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+export const read = (page: string) => readFileSync(join(ROOT, page), 'utf8')
+const blocksOf = (text: string): string[] => [...text.matchAll(/^```sh\n(.*?)^```/gms)].map(([, block = '']) => block)
+/** Blocks of shell commands between two headings. */
+export const commandsOf = (page: string, from: string, to: string): string[] =>
+  blocksOf(read(page).split(`\n## ${from}\n`)[1]?.split(`\n## ${to}\n`)[0] ?? '')
+/** All blocks of a page. @throws when it has another number of them: a new one needs its place in the test */
+export function allCommandsOf(page: string, count: number): string[] {
+  const blocks = blocksOf(read(page))
+  expect(blocks, page).toHaveLength(count)
+  return blocks
+}
+
+/** The clock of a program and of all that it starts. */
+const shifted = (offsetMs: number) =>
+  `--import=data:text/javascript,${encodeURIComponent(`const now=Date.now;Date.now=()=>now()+(${offsetMs})`)}`
+
+/** `npx` is that of this clone, and `date` that of the reader. */
+const PRELUDE = `set -e
+npx() { if [ "$1" = vacancy ]; then shift; "$NODE" "$ROOT/bin/vacancy.mjs" "$@"; else shift; "$NODE" "$@"; fi; }
+date() {
+  local relative= rest=()
+  while [ $# -gt 0 ]; do if [ "$1" = -d ]; then relative=$2; shift 2; else rest+=("$1"); shift; fi; done
+  command date -d "$(command date -u -d "@$(($(command date +%s) + OFFSET))" '+%F %T UTC') $relative" "\${rest[@]}"
+}
+`
+
+function shell(script: string, env: NodeJS.ProcessEnv): Promise<{ code: number | null; output: string }> {
+  return new Promise((resolve) => {
+    const child = spawn('bash', ['-c', PRELUDE + script], {
+      cwd: folder,
+      detached: true,
+      env: { ...process.env, ...env },
+    })
+    let output = ''
+    // What runs in the background ends with the script.
+    child.on('exit', () => {
+      try {
+        process.kill(-(child.pid as number), 'SIGTERM')
+      } catch {
+        // Nothing does.
+      }
+    })
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (output += String(text)))
+    child.on('close', (code) => resolve({ code, output }))
+  })
+}
+
+export async function follow(day: string, script: string, more: NodeJS.ProcessEnv): Promise<string> {
+  const offsetMs = Date.parse(`${day}T09:00:00Z`) - Date.now()
+  const port = String(await freePort())
+  const { code, output } = await shell(
+    script.replaceAll('localhost:8777', `127.0.0.1:${port}`).replaceAll('curl ', 'curl -sS '),
+    {
+      ...{ ROOT, NODE: process.execPath, OFFSET: String(Math.round(offsetMs / 1000)), NODE_OPTIONS: shifted(offsetMs) },
+      VACANCY_PROXY_HTTP_PORT: port,
+      ...more,
+    },
+  )
+  expect(code, `${script}\n${output}`).toBe(0)
+  expect(output).not.toMatch(/^0 properties|"properties":\[\]|\bno properties/m)
+  return output
+}
+
+export const startOn = (day: string, args: readonly string[]) =>
+  startProgram([...args], {
+    env: { NODE_OPTIONS: shifted(Date.parse(`${day}T09:00:00Z`) - Date.now()) },
+    isBound: true,
+  })
