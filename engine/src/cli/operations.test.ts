@@ -58,10 +58,11 @@ test('an inspection of a new folder, of a formed one, and of none', () => {
   const { lines, document, isDamaged } = inspectDirectory(formed)
   expect(lines).toEqual([
     ...['shard s1, codec list breakfast, wifi', 'log: entries 1 to 5 verify'],
-    expect.stringMatching(new RegExp(`^ {2}{"name":"${LOG_FILE}"`)),
+    expect.stringMatching(new RegExp(`^ {2}${LOG_FILE}: entries 1 to 5, \\d+ of \\d+ bytes used$`)),
   ])
   expect(isDamaged).toBe(false)
-  expect(document).toMatchObject({ path: formed, cluster: CLUSTER, log: { lastIndex: 5 }, isDamaged: false })
+  const files = [{ identity: { clusterId: expect.stringMatching(/^[0-9a-f]{32}$/) } }]
+  expect(document).toMatchObject({ path: formed, cluster: CLUSTER, log: { lastIndex: 5, files }, isDamaged: false })
   expect(() => inspectDirectory(join(path, 'no'))).toThrow(usage(`${join(path, 'no')}: no such folder`))
 })
 

@@ -20,10 +20,10 @@ import { writeSnapshotNow } from '../data/rescue.ts'
 import { createEnv, type Log } from '../env.ts'
 import { differencesOf } from '../snapshot/compare.ts'
 import { coverageOf } from '../snapshot/coverage.ts'
-import { shortSnapshotId, snapshotId } from '../snapshot/format.ts'
+import { hex, shortSnapshotId, snapshotId } from '../snapshot/format.ts'
 import { findSnapshots, SEED_FILE, verifySnapshot } from '../snapshot/snapshot.ts'
 import { writeSeedFile } from '../snapshot/write.ts'
-import { inspectWal } from '../wal/inspect.ts'
+import { inspectWal, type LogInspection } from '../wal/inspect.ts'
 import { closeWal } from '../wal/wal.ts'
 
 const silent: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
@@ -75,7 +75,12 @@ export function inspectDirectory(path: string): Inspection {
   if (!log) lines.push('no log')
   else {
     lines.push(`log: entries ${log.firstIndex} to ${log.lastIndex} verify`)
-    for (const file of log.files) lines.push(`  ${JSON.stringify(file)}`)
+    for (const { name, firstIndex, lastIndex, bytes, validBytes, tornBytes } of log.files) {
+      const entries = lastIndex < firstIndex ? 'no entries' : `entries ${firstIndex} to ${lastIndex}`
+      lines.push(
+        `  ${name}: ${entries}, ${validBytes} of ${bytes} bytes used${tornBytes > 0 ? `, ${tornBytes} torn` : ''}`,
+      )
+    }
     if (log.damage) {
       isDamaged = true
       lines.push(`log damaged: ${log.damage.file} at byte ${log.damage.offset}: ${log.damage.reason}`)
@@ -88,9 +93,16 @@ export function inspectDirectory(path: string): Inspection {
   if (aside.length > 0) lines.push(`set aside: ${aside.join(', ')} (vacancy quarantine list)`)
   return {
     lines,
-    document: { path, cluster: cluster.value ?? null, snapshots, log: log ?? null, quarantine: aside, isDamaged },
+    document: { path, cluster: cluster.value ?? null, snapshots, log: logDocument(log), quarantine: aside, isDamaged },
     isDamaged,
   }
+}
+
+/** The report with ids and hashes in hexadecimal. */
+function logDocument(log: LogInspection | undefined) {
+  const identityOf = ({ identity }: LogInspection['files'][number]) =>
+    identity && Object.fromEntries(Object.entries(identity).map(([name, bytes]) => [name, hex(bytes)]))
+  return log ? { ...log, files: log.files.map((file) => ({ ...file, identity: identityOf(file) })) } : null
 }
 
 /** Reads a whole snapshot file and counts its contents. */
