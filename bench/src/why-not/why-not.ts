@@ -37,6 +37,8 @@ import { type Booking, type RunningSystem, type Source, SYSTEMS, type SystemName
 import { startVacancy } from './vacancy.ts'
 
 const PACKAGES = [1_000_000, 6_000_000]
+const ROUNDS = 5
+const SECONDS = 2
 const [PACKAGES_MIN, PACKAGES_MAX] = [1_000, 60_000_000]
 /** Connections of the measurements with many clients. */
 const CLIENTS = 8
@@ -61,8 +63,8 @@ export const whyNotCommand = defineCommand({
   summary: 'The same searches and durable writes on Vacancy, SQLite, PostgreSQL and Redis.',
   flags: {
     packages: { type: 'list', value: PACKAGES.join(','), summary: 'Sizes of the data set.' },
-    rounds: { ...whole(5, 1, 99), summary: 'Measurements of each figure; the median is shown.' },
-    seconds: { ...whole(3, 1, 600, 'seconds'), summary: 'Length of each measurement.' },
+    rounds: { ...whole(ROUNDS, 1, 99), summary: 'Measurements of each figure; the median is shown.' },
+    seconds: { ...whole(SECONDS, 1, 600, 'seconds'), summary: 'Length of each measurement.' },
     write: { type: 'boolean', summary: 'Records the figures and renews the pages that quote them.' },
     json: { type: 'text', value: 'FILE', summary: 'Writes the figures as JSON.' },
     dir: { type: 'text', default: join(ROOT, '.vacancy/why-not'), value: 'DIR', summary: 'Folder for the data.' },
@@ -111,16 +113,25 @@ export async function compareSystems(dir: string, say: (text: string) => void, p
       await closeBench(bench, { keep: false })
     }
   }
-  const { seconds, rounds, clients } = plan
   return {
-    command: `npm run bench -- why-not --packages ${plan.packages.join()} --rounds ${rounds} --seconds ${seconds}`,
+    command: commandOf(plan),
     startedAt,
     seconds: (performance.now() - begun) / 1000,
     machine,
-    clients,
+    clients: plan.clients,
     sizes,
     notes: [...notes, ...pressure()],
   }
+}
+
+/** What was typed, without what is the default. */
+function commandOf({ packages, rounds, seconds }: Plan): string {
+  const given = [
+    packages.join() === PACKAGES.join() ? '' : ` --packages ${packages.join()}`,
+    rounds === ROUNDS ? '' : ` --rounds ${rounds}`,
+    seconds === SECONDS ? '' : ` --seconds ${seconds}`,
+  ]
+  return `npm run bench -- why-not${given.join('')}`
 }
 
 async function compareSize(bench: Bench, plan: Plan): Promise<SizeResult> {
