@@ -10,7 +10,7 @@ import { dayOf } from '@vacancy/shared'
 import type { Log } from '@vacancy/shared/node'
 import type { TokenHash } from '@vacancy/shared/tokens'
 import { CODECS_FILE } from './data/data-directory.ts'
-import { endingText } from './http/conditions.ts'
+import { endingsOf } from './http/conditions.ts'
 import type { NodeHandle, Unavailable, UnavailableReason } from './http/handle.ts'
 import type { ReplicaStatus } from './status.ts'
 
@@ -130,7 +130,7 @@ export function watchEnds(
   setUnavailable: SetUnavailable,
 ): () => void {
   const look = () => {
-    const detail = endingText(handle.certificates(), tokens(), handle.wallMs())
+    const detail = endingsOf(handle.certificates(), tokens(), handle.wallMs())
     if (detail !== '') setUnavailable('certificate_ends', detail)
     else unavailable.delete('certificate_ends')
   }

@@ -14,6 +14,7 @@ import {
   isLoopback,
   type TokenHash,
   type TokenRules,
+  tokenFault,
 } from '@vacancy/shared/node'
 import type { Caller } from './http.ts'
 
@@ -82,7 +83,7 @@ function tokenOf(
   if (wait > 0) throw new HttpError(429, 'too many failed tries', { 'Retry-After': String(wait) })
   if (authorization === undefined) throw unauthorized('missing authorization header')
   failures.failed(address)
-  throw unauthorized('invalid token')
+  throw unauthorized(tokenFault(tokens, token, nowMs))
 }
 
 function unauthorized(message: string): HttpError {

@@ -3,7 +3,7 @@
  * is generated from them. `process_*` and `nodejs_*` come from prom-client.
  */
 
-import { counter, gauge, histogram, type MetricsTable } from '@vacancy/shared/node'
+import { counter, gauge, histogram, type MetricsTable, TOKEN_END_METRIC } from '@vacancy/shared/node'
 
 const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60] as const
 
@@ -52,6 +52,7 @@ export const REGISTRY_METRICS = {
   tls_cert_not_after_seconds: gauge("Expiry of the listener's certificate, seconds since 1970; absent without TLS.", [
     'listener',
   ]),
+  token_not_after_seconds: TOKEN_END_METRIC,
 } as const satisfies MetricsTable
 
 export const RESOLVER_METRICS = {

@@ -4,6 +4,7 @@ export type { Partition } from './partition.ts'
 export {
   CONSUMER_PATH,
   consumerUpgrade,
+  endsOf,
   putProducersInFront,
   type QueueNode,
   startQueue,

@@ -70,6 +70,10 @@ export const QUEUE_METRICS = {
     ['quantile'],
   ),
   vacancy_queue_topics: gauge('Topics.'),
+  vacancy_queue_not_after_seconds: gauge(
+    'When its certificate, its authority and the tokens of its auth file end, the first of each, seconds since 1970; +Inf while no token ends.',
+    ['what'],
+  ),
 } as const satisfies MetricsTable
 
 /** Counted while the queue runs, beside what topics count themselves. */

@@ -34,7 +34,7 @@ import {
   topicOf,
 } from './queue-server.ts'
 import { isTopicName, joined, parseJsonBody, parseSubmission, type Submitted } from './submission.ts'
-import { findQueueToken, mayUseTopic, type QueueRole, type QueueToken, tokenOf } from './tokens.ts'
+import { endOf, findQueueToken, mayUseTopic, type QueueRole, type QueueToken, tokenOf } from './tokens.ts'
 import { jobData, jobView, shownJob } from './views.ts'
 
 /** Whether a path belongs to producers; the other ones are the application's. */
@@ -132,7 +132,7 @@ export function authorize(
   const check = (token: QueueToken | undefined): QueueToken => {
     if (token === undefined) {
       metrics.authFailures++
-      throw refuseToken(access.failures, address)
+      throw refuseToken(access.failures, address, endOf(access, text))
     }
     if (token.role === role || token.role === 'admin') return token
     throw new QueueError('forbidden', `this needs the role ${role}; the token has the role ${token.role}`)
@@ -142,12 +142,13 @@ export function authorize(
 }
 
 /** After too many wrong tokens an address waits; a known token is never delayed. */
-function refuseToken(failures: QueueServer['access']['failures'], address: string): QueueError {
+function refuseToken(failures: QueueServer['access']['failures'], address: string, ended: string): QueueError {
   const wait = failures.waitSeconds(address)
   failures.failed(address)
   if (wait > 0)
     return new QueueError('queue_full', `too many wrong tokens; try again in ${wait} s`, { retryAfterMs: wait * 1000 })
-  return new QueueError('unauthorized', 'a valid token is required: Authorization: Bearer …')
+  const required = 'a valid token is required: Authorization: Bearer …'
+  return new QueueError('unauthorized', ended === '' ? required : `${ended}; ${required}`)
 }
 
 /** @throws QueueError for a parameter that nothing would read. @param known besides the token, which is always accepted */

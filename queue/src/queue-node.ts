@@ -8,7 +8,18 @@ import type { Clock } from '@vacancy/shared'
 import type { App } from '@vacancy/shared/api/options'
 import type { Upgrade } from '@vacancy/shared/api/upgrades'
 import { CLOSE_CODES, JOB_LIMITS, QUEUE_ERRORS } from '@vacancy/shared/contract'
-import { followQueueSize, type Metrics, openTokens, postgresUrl, type TokenStore } from '@vacancy/shared/node'
+import {
+  certificateEnds,
+  endingText,
+  followQueueSize,
+  type Metrics,
+  nextTokenEnd,
+  openTokens,
+  postgresUrl,
+  type TlsMaterial,
+  type TokenStore,
+  tokenEnds,
+} from '@vacancy/shared/node'
 import type { Logger } from 'pino'
 import { type QueueConfig, queueLimits, queueSettings } from './config.ts'
 import {
@@ -168,6 +179,16 @@ function openAuthFile(file: string, access: QueueAccess, log: Logger): TokenStor
   })
   setQueueTokens(access, tokens.tokens())
   return tokens
+}
+
+/** What of this process ends on a date, also as metric. @param material of its own listener, where it has one */
+export function endsOf({ tokens, metrics }: QueueNode, material: TlsMaterial | undefined, nowMs: number): string {
+  const known = tokens?.tokens() ?? []
+  const gauge = metrics.of.vacancy_queue_not_after_seconds
+  gauge.set({ what: 'token' }, nextTokenEnd(known, nowMs))
+  if (material) gauge.set({ what: 'certificate' }, material.notAfterMs / 1000)
+  if (material?.authorityNotAfterMs !== undefined) gauge.set({ what: 'authority' }, material.authorityNotAfterMs / 1000)
+  return endingText([...certificateEnds('the listener', material), ...tokenEnds(known, nowMs)], nowMs)
 }
 
 /** Why the queue is not available; '' when it is. */

@@ -16,6 +16,7 @@ import {
   bearerToken,
   createFailureLimiter,
   createReadiness,
+  endsReasons,
   followConnections,
   METRICS_CONTENT_TYPE,
   type TlsStore,
@@ -26,6 +27,7 @@ import {
   CONSUMER_PATH,
   consumerUpgrade,
   createQueueNode,
+  endsOf,
   putProducersInFront,
   type QueueNode,
   startPartitions,
@@ -34,7 +36,7 @@ import {
 } from './queue-node.ts'
 import type { QueueAudit } from './queue-server.ts'
 import { queueModule } from './routes.ts'
-import { findQueueToken } from './tokens.ts'
+import { endOf, findQueueToken } from './tokens.ts'
 
 export type QueueProgram = {
   /** `http://host:port`. */
@@ -137,7 +139,7 @@ async function openApp(options: ServeOptions, node: QueueNode, tls: TlsStore | u
     node: hostname(),
     isSynced: node.isSynced,
   })
-  await registerModules(app, [programModule(node, config, clock), queue], http)
+  await registerModules(app, [programModule(node, config, clock, tls), queue], http)
   putProducersInFront(app, node)
   dispatchUpgrades(app, new Map([[CONSUMER_PATH, consumerUpgrade(node)]]), undefined, (error) =>
     log.error({ err: error }, 'opening a WebSocket failed'),
@@ -183,14 +185,20 @@ async function identify(
     const wait = server.access.failures.waitSeconds(address)
     if (wait > 0) throw tooManyTries(wait, 'invalid tokens')
     server.access.failures.failed(address)
-    return { ...anonymous, fault: 'token' }
+    const detail = endOf(server.access, text)
+    return { ...anonymous, fault: 'token', ...(detail && { detail }) }
   }
   const id = Buffer.from(token.hash).toString('hex').slice(0, 16)
   const principal = { kind: 'token', id, name: token.name || token.role, role: token.role } as const
   return { principal, key: id, session: undefined, fault: '' }
 }
 
-function programModule(node: QueueNode, { metricsPublic }: ServeConfig, clock: Clock): ControlModule {
+function programModule(
+  node: QueueNode,
+  { metricsPublic }: ServeConfig,
+  clock: Clock,
+  tls: TlsStore | undefined,
+): ControlModule {
   const readiness = createReadiness(clock)
   const routes: { readonly [N in keyof typeof PROGRAM_ROUTES]: ControlRoute } = {
     ...PROGRAM_ROUTES,
@@ -200,11 +208,13 @@ function programModule(node: QueueNode, { metricsPublic }: ServeConfig, clock: C
     'GET /health': () => ({ status: 'ok' as const }),
     'GET /ready': ({ reply }) => {
       readiness.set('queue', unavailability(node))
+      const ends = endsOf(node, tls?.material(), clock.wallMs())
       const { ready, reasons } = readiness.read()
       if (!ready) reply.status(503)
-      return { ready, reasons: reasons.map(({ name, message }) => ({ name, message })) }
+      return { ready, reasons: [...reasons.map(({ name, message }) => ({ name, message })), ...endsReasons(ends)] }
     },
     'GET /metrics': async ({ reply }) => {
+      endsOf(node, tls?.material(), clock.wallMs())
       reply.header('content-type', METRICS_CONTENT_TYPE)
       return await node.metrics.text()
     },

@@ -6,6 +6,7 @@ import {
   type CallerAddress,
   callerAddresses,
   createFailureLimiter,
+  endedText,
   type FailureLimiter,
   type TokenHash,
 } from '@vacancy/shared/node'
@@ -69,6 +70,12 @@ export function findQueueToken(
   const found = access.tokens.get(hash('sha256', token, 'hex'))
   if (found !== undefined) return access.clock.wallMs() < found.expiresMs ? found : undefined
   return access.others?.(token, address)
+}
+
+/** That and when a token of the auth file ended, for the one who sent it; '' when it is not known. */
+export function endOf({ tokens, clock }: QueueAccess, token: string | undefined): string {
+  const found = token === undefined ? undefined : tokens.get(hash('sha256', token, 'hex'))
+  return found !== undefined && clock.wallMs() >= found.expiresMs ? endedText(found.expiresMs) : ''
 }
 
 export function mayUseTopic({ topics }: QueueToken, topic: string): boolean {

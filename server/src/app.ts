@@ -1,4 +1,4 @@
-import { CONSUMER_PATH, consumerUpgrade, putProducersInFront } from '@vacancy/queue'
+import { CONSUMER_PATH, consumerUpgrade, endsOf, putProducersInFront } from '@vacancy/queue'
 import type { Clock } from '@vacancy/shared'
 import { admitUpgrade } from '@vacancy/shared/api/admission'
 import { registerModules } from '@vacancy/shared/api/modules'
@@ -114,12 +114,11 @@ async function openControlPlane(options: ControlPlaneOptions, closers: Closers):
   listener.app = app
   const modules: readonly ControlModule[] = [
     programModule(program, {
-      database,
       access,
       live,
       collector: parts.cluster.collector,
       tls,
-      queue: measuredQueue(queue),
+      queue: measuredQueue(queue, options.clock),
     }),
     clientModule,
     moduleOf('access', ACCESS_ROUTES, accessHandlers(accounts)),
@@ -203,8 +202,14 @@ function queueModules(
   return isServed ? [remoteQueueModule({ url: queueUrl.replace(/\/$/, ''), token: queueToken, audit })] : []
 }
 
-function measuredQueue(queue: MountedQueue | undefined) {
-  return queue === undefined ? undefined : { fault: queue.fault, metrics: () => queue.node.metrics.text() }
+function measuredQueue(queue: MountedQueue | undefined, clock: Clock) {
+  return queue === undefined
+    ? undefined
+    : {
+        fault: queue.fault,
+        ends: () => endsOf(queue.node, undefined, clock.wallMs()),
+        metrics: () => queue.node.metrics.text(),
+      }
 }
 
 function liveUpgrade({ live, access }: Parts, http: HttpOptions): Upgrade {

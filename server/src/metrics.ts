@@ -1,5 +1,5 @@
 /** Every metric of the control plane itself, one table. */
-import { counter, gauge, histogram, type MetricsTable } from '@vacancy/shared/node'
+import { counter, gauge, histogram, type MetricsTable, TOKEN_END_METRIC } from '@vacancy/shared/node'
 
 export const CONTROL_METRICS = {
   control_http_requests_total: counter('Completed requests, by route; all pages of the console are one route.', [
@@ -23,5 +23,6 @@ export const CONTROL_METRICS = {
   control_node_failures_total: counter('Poll requests without a valid response.'),
   control_poll_round_seconds: gauge('Duration of the last poll round over all nodes.'),
   control_database_up: gauge('1 while the database responds.'),
+  token_not_after_seconds: TOKEN_END_METRIC,
   tls_cert_not_after_seconds: gauge('Expiry of the certificate of a listener, seconds since 1970.', ['listener']),
 } as const satisfies MetricsTable

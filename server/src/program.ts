@@ -2,10 +2,20 @@
 import type { Clock } from '@vacancy/shared'
 import { type ControlModule, moduleOf, type RouteRequest } from '@vacancy/shared/api/route'
 import { PROGRAM_ROUTES } from '@vacancy/shared/contract'
-import { createReadiness, METRICS_CONTENT_TYPE, registerMetrics, setTotal } from '@vacancy/shared/node'
-import type { Access } from './access/access.ts'
+import {
+  certificateEnds,
+  createReadiness,
+  endingText,
+  endsReasons,
+  METRICS_CONTENT_TYPE,
+  nextTokenEnd,
+  registerMetrics,
+  setTotal,
+  type TlsMaterial,
+  tokenEnds,
+} from '@vacancy/shared/node'
+import { type Access, tokensThatEnd } from './access/access.ts'
 import { countSessions } from './access/sessions.ts'
-import type { AuditDatabase } from './access/tables.ts'
 import { collectorCounts } from './cluster/collector.ts'
 import type { Collector } from './cluster/collector-state.ts'
 import { liveCounts } from './live/live.ts'
@@ -17,12 +27,14 @@ const DATABASE_MS = 2_000
 
 export type Program = {
   readonly startedAt: string
+  readonly clock: Clock
   readonly readiness: ReturnType<typeof createReadiness>
   readonly metrics: ReturnType<typeof registerMetrics<typeof CONTROL_METRICS>>
 }
 
 export function createProgram({ clock }: { readonly clock: Clock }): Program {
   return {
+    clock,
     startedAt: new Date(clock.wallMs()).toISOString(),
     readiness: createReadiness(clock),
     metrics: registerMetrics(CONTROL_METRICS, { process: true }),
@@ -31,13 +43,19 @@ export function createProgram({ clock }: { readonly clock: Clock }): Program {
 
 /** Values that are measured when metrics are requested. */
 export type Measured = {
-  readonly database: AuditDatabase
   readonly access: Access
   readonly live: Live
   readonly collector: Collector
-  readonly tls: { material(): { readonly notAfterMs: number } } | undefined
+  readonly tls: { material(): Pick<TlsMaterial, 'notAfterMs' | 'authorityNotAfterMs'> } | undefined
   /** The job queue, where it is served. */
-  readonly queue: { readonly fault: () => string; readonly metrics: () => Promise<string> } | undefined
+  readonly queue:
+    | {
+        readonly fault: () => string
+        readonly metrics: () => Promise<string>
+        /** What of its auth file ends soon; '' for nothing. */
+        readonly ends: () => string
+      }
+    | undefined
 }
 
 export function programModule(program: Program, measured: Measured): ControlModule {
@@ -48,27 +66,33 @@ export function programModule(program: Program, measured: Measured): ControlModu
   })
 }
 
-async function readReadiness(
-  { readiness }: Program,
-  { database, queue }: Measured,
-  { reply }: RouteRequest<'GET /ready'>,
-) {
-  readiness.set('database', await databaseFault(database))
+async function readReadiness({ readiness, clock }: Program, measured: Measured, { reply }: RouteRequest<'GET /ready'>) {
+  const { queue, tls } = measured
+  const { fault, tokens } = await askDatabase(measured)
+  readiness.set('database', fault)
   readiness.set('queue', queue?.fault() ?? '')
+  const nowMs = clock.wallMs()
+  const own = [...certificateEnds('the listener', tls?.material()), ...tokenEnds(tokens, nowMs)]
+  const ends = [endingText(own, nowMs), queue?.ends() ?? ''].filter((each) => each !== '').join('; ')
   const { ready, reasons } = readiness.read()
   if (!ready) reply.status(503)
-  return { ready, reasons: reasons.map(({ name, message }) => ({ name, message })) }
+  return { ready, reasons: [...reasons.map(({ name, message }) => ({ name, message })), ...endsReasons(ends)] }
 }
 
 async function readMetrics(
-  { metrics }: Program,
+  { metrics, clock }: Program,
   measured: Measured,
   { reply }: RouteRequest<'GET /metrics'>,
 ): Promise<string> {
-  const { database, access, live, collector, tls, queue } = measured
-  const isUp = (await databaseFault(database)) === ''
+  const { access, live, collector, tls, queue } = measured
+  const { fault, tokens } = await askDatabase(measured)
+  const isUp = fault === ''
+  queue?.ends()
   metrics.of.control_database_up.set(isUp ? 1 : 0)
-  if (isUp) metrics.of.control_sessions.set(await countSessions(access))
+  if (isUp) {
+    metrics.of.control_sessions.set(await countSessions(access))
+    metrics.of.token_not_after_seconds.set(nextTokenEnd(tokens, clock.wallMs()))
+  }
   const { clients, frames, bytes } = liveCounts(live)
   metrics.of.control_live_connections.set(clients)
   setTotal(metrics.of.control_live_frames_total, frames)
@@ -84,15 +108,19 @@ async function readMetrics(
   return (await metrics.text()) + ((await queue?.metrics()) ?? '')
 }
 
-/** Why the database does not respond; '' when it does. */
-async function databaseFault(database: AuditDatabase): Promise<string> {
-  const late = Promise.withResolvers<string>()
-  const timer = setTimeout(() => late.resolve(`The database did not respond within ${DATABASE_MS} ms.`), DATABASE_MS)
-  const query = database.selectFrom('audit_chain').select('id').executeTakeFirst()
+/** Why the database does not respond, '' when it does, and the API tokens that end. */
+async function askDatabase({
+  access,
+}: Measured): Promise<{ fault: string; tokens: Awaited<ReturnType<typeof tokensThatEnd>> }> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(
+    () => late.reject(new Error(`The database did not respond within ${DATABASE_MS} ms.`)),
+    DATABASE_MS,
+  )
   try {
-    return await Promise.race([query.then(() => ''), late.promise])
+    return { fault: '', tokens: await Promise.race([tokensThatEnd(access), late.promise]) }
   } catch (error) {
-    return (error as Error).message
+    return { fault: (error as Error).message, tokens: [] }
   } finally {
     clearTimeout(timer)
   }

@@ -6,7 +6,7 @@ import {
   clockReason,
   clusterConditions,
   createConditions,
-  endingText,
+  endingsOf,
   FOLLOWED,
   followConditions,
   healthOf,
@@ -175,7 +175,7 @@ test.each([
   ],
 ] as const)('a node reports %s', (_, certificates, tokens, text) => {
   const ends = certificates.map(([listener, days]) => ({ listener, notAfterMs: NOON + days * DAY_MS }))
-  expect(endingText(ends, tokens, NOON)).toBe(text)
+  expect(endingsOf(ends, tokens, NOON)).toBe(text)
 })
 
 test('of voters that want to leave at once one does, and none while another is away', () => {

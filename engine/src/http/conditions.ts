@@ -4,7 +4,7 @@
  */
 
 import { formatDay } from '@vacancy/shared'
-import type { Log } from '@vacancy/shared/node'
+import { endingText, type Log, tokenEnds } from '@vacancy/shared/node'
 import type { TokenHash } from '@vacancy/shared/tokens'
 import type { ClockStatus, ClusterStatus, RegistryStatus, ReplicaStatus, ResolverStatus } from '../status.ts'
 import type { Certificate, NodeHandle, Unavailable, UnavailableReason } from './handle.ts'
@@ -87,27 +87,15 @@ export function mayLeave({ members, nodeId }: ClusterStatus, nowMs: number): boo
   return Math.floor(nowMs / TURN_MS) % voters.length === turn && nowMs % TURN_MS < TURN_MS / 2
 }
 
-/** From this long before its end until this long after it, a certificate or token is reported. */
-const ENDING_MS = 14 * 86_400_000
-
-/** Which certificates and tokens end soon or have ended, the next one first; '' for none. */
-export function endingText(certificates: readonly Certificate[], tokens: readonly TokenHash[], nowMs: number): string {
-  const all = [
-    ...certificates.map(({ listener, notAfterMs }) => ({
-      what: listener.endsWith('_authority')
-        ? `the authority of the ${listener.replace('_authority', '')} listener`
-        : `the certificate of the ${listener} listener`,
-      atMs: notAfterMs,
-    })),
-    ...tokens
-      .filter(({ expiresMs }) => nowMs - expiresMs < ENDING_MS)
-      .map(({ name, role, expiresMs }) => ({ what: `the token ${name || `of role ${role}`}`, atMs: expiresMs })),
-  ]
-  return all
-    .filter(({ atMs }) => atMs - nowMs < ENDING_MS)
-    .sort((a, b) => a.atMs - b.atMs)
-    .map(({ what, atMs }) => `${what} ${atMs <= nowMs ? 'ended' : 'ends'} at ${new Date(atMs).toISOString()}`)
-    .join('; ')
+/** Which certificates and tokens of a node end soon or have ended; '' for none. */
+export function endingsOf(certificates: readonly Certificate[], tokens: readonly TokenHash[], nowMs: number): string {
+  const ends = certificates.map(({ listener, notAfterMs }) => ({
+    what: listener.endsWith('_authority')
+      ? `the authority of the ${listener.replace('_authority', '')} listener`
+      : `the certificate of the ${listener} listener`,
+    atMs: notAfterMs,
+  }))
+  return endingText([...ends, ...tokenEnds(tokens, nowMs)], nowMs)
 }
 
 const MINUTE_MS = 60_000

@@ -21,6 +21,7 @@ import {
   type Role,
   roleMay,
   type TokenHash,
+  tokenFault,
 } from '@vacancy/shared/node'
 
 export const HTTP_LIMITS = {
@@ -130,7 +131,7 @@ function roleOf(tokens: readonly TokenHash[], failures: FailureLimiter, request:
   if (wait > 0) throw new HttpError(429, 'too many failed tries', { 'Retry-After': String(wait) })
   if (authorization === undefined) throw unauthorized('missing authorization header')
   failures.failed(address)
-  throw unauthorized('invalid token')
+  throw unauthorized(tokenFault(tokens, token, nowMs))
 }
 
 function unauthorized(message: string): HttpError {

@@ -1,6 +1,6 @@
 /** The metrics of `vacancy bridge`. docs/fabric-metrics.md is generated from them. */
 
-import { counter, gauge, type MetricsTable } from '@vacancy/shared/node'
+import { counter, gauge, type MetricsTable, TOKEN_END_METRIC } from '@vacancy/shared/node'
 import { CERTIFICATE_METRIC, FAULT_METRIC, forwardMetrics } from '../forward/metrics.ts'
 
 export const BRIDGE_METRICS = {
@@ -23,4 +23,5 @@ export const BRIDGE_METRICS = {
   bridge_resolver_errors_total: counter('Failed host lookups.'),
   bridge_heartbeat_age_seconds: gauge('Time since the last accepted registration; absent before.'),
   tls_cert_not_after_seconds: CERTIFICATE_METRIC,
+  token_not_after_seconds: TOKEN_END_METRIC,
 } as const satisfies MetricsTable

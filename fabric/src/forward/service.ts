@@ -6,8 +6,11 @@
 import type { Clock } from '@vacancy/shared'
 import {
   type ConfigView,
+  certificateEnds,
   createFailureLimiter,
   createReadiness,
+  endingText,
+  endsReasons,
   findToken,
   type HttpServer,
   json,
@@ -15,11 +18,14 @@ import {
   METRICS_CONTENT_TYPE,
   type Metrics,
   type MetricsTable,
+  nextTokenEnd,
   type Readiness,
   type Role,
   type TlsMaterial,
+  type TOKEN_END_METRIC,
   type TokenHash,
   text,
+  tokenEnds,
 } from '@vacancy/shared/node'
 import { COMMANDS, isCommandName } from '@vacancy/shared/wire'
 import { createDoor } from '../access.ts'
@@ -200,6 +206,7 @@ export function servingReasons(serving: Serving): Reasons {
   return message === '' ? [] : [{ name: 'shards', message, isNote: serving.serves }]
 }
 
+type TokenGauge = Metrics<{ readonly row: typeof TOKEN_END_METRIC }>['of']['row']
 type FaultGauge = Metrics<{ readonly row: typeof FAULT_METRIC }>['of']['row']
 type CertificateGauge = Metrics<{ readonly row: typeof CERTIFICATE_METRIC }>['of']['row']
 
@@ -217,9 +224,23 @@ export async function startService(
   const { forwarder, metrics } = component
   const readiness = createReadiness(clock)
   const notes = createReadiness(clock)
+  let certificate = options.tls
+  const ends = (): Reasons => {
+    const nowMs = clock.wallMs()
+    const upstreamMs = options.upstreamEndsMs()
+    const message = endingText(
+      [
+        ...certificateEnds('the listeners', certificate),
+        ...certificateEnds('upstream connections', upstreamMs === undefined ? undefined : { notAfterMs: upstreamMs }),
+        ...tokenEnds(options.tokens?.() ?? [], nowMs),
+      ],
+      nowMs,
+    )
+    return endsReasons(message).map((reason) => ({ ...reason, isNote: true }))
+  }
   let wasReady: boolean | undefined
   const refresh = () => {
-    const reasons = component.reasons()
+    const reasons = [...component.reasons(), ...ends()]
     const before = notes.read().reasons.map(({ message }) => message)
     keep(
       readiness,
@@ -240,7 +261,6 @@ export async function startService(
   refresh()
   // A reason begins when it arises, not with the next request of `/ready`.
   const timer = setInterval(refresh, READINESS_MS)
-  let certificate = options.tls
   metrics.onCollect(() => {
     const faults = metrics.of[`${options.component}_shard_fault`] as unknown as FaultGauge
     faults.reset()
@@ -255,6 +275,8 @@ export async function startService(
       if (endsMs !== undefined)
         (metrics.of['tls_cert_not_after_seconds'] as unknown as CertificateGauge).set({ listener }, endsMs / 1000)
     }
+    const tokenEnd = nextTokenEnd(options.tokens?.() ?? [], clock.wallMs())
+    ;(metrics.of['token_not_after_seconds'] as unknown as TokenGauge).set(tokenEnd)
   })
   let listener: Listener | undefined
   const door = createDoor({ tokens: () => options.tokens?.(), publicRead: true, clock })

@@ -4,7 +4,14 @@
  */
 
 import { type Clock, type CodecList, createCodecList } from '@vacancy/shared'
-import { bearerToken, type FailureLimiter, type Log, REFUSED_HEADS, type Readiness } from '@vacancy/shared/node'
+import {
+  bearerToken,
+  type FailureLimiter,
+  type Log,
+  REFUSED_HEADS,
+  type Readiness,
+  tokenFault,
+} from '@vacancy/shared/node'
 import { CODECS_SEGMENT, decodeReply, encodeRequest, FRAME_HEADER_BYTES, SEGMENTS_SEGMENT } from '@vacancy/shared/wire'
 import type { JsonCommand } from './commands.ts'
 import { API_LIMITS, type Body, type Connection, type Exchange, type ResponseHead, responseHead } from './exchange.ts'
@@ -245,9 +252,14 @@ function authenticate(api: Api, visit: Visit): boolean {
       ? 'Missing Authorization header'
       : token === undefined
         ? 'Invalid Authorization header scheme'
-        : 'Invalid or unauthorized token'
+        : endedText(tokenFault(tokens().tokens, token, api.clock.wallMs()))
   refuse(api, visit, refusal(401, 'AUTH_ERROR', message), 'unauthorized', { 'WWW-Authenticate': 'Bearer' })
   return false
+}
+
+/** Callers of existing proxies know the text for a token that is not known. */
+function endedText(fault: string): string {
+  return fault === 'invalid token' ? 'Invalid or unauthorized token' : `Invalid or unauthorized token: ${fault}`
 }
 
 const BODY_FAULTS = {

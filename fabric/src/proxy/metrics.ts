@@ -1,6 +1,6 @@
 /** The metrics of the proxy. docs/fabric-metrics.md is generated from them. */
 
-import { counter, gauge, histogram, type MetricsTable } from '@vacancy/shared/node'
+import { counter, gauge, histogram, type MetricsTable, TOKEN_END_METRIC } from '@vacancy/shared/node'
 
 /** Upper bounds of the duration histograms, in seconds. */
 export const DURATION_BUCKETS = [
@@ -49,4 +49,5 @@ export const PROXY_METRICS = {
   tls_cert_not_after_seconds: gauge("Expiry of the listener's certificate, seconds since 1970; absent without HTTPS.", [
     'listener',
   ]),
+  token_not_after_seconds: TOKEN_END_METRIC,
 } as const satisfies MetricsTable

@@ -3,16 +3,21 @@
 import { randomBytes } from 'node:crypto'
 import { assert, type Clock } from '@vacancy/shared'
 import {
+  certificateEnds,
   createFailureLimiter,
   createReadiness,
+  ENDS_REASON,
+  endingText,
   type Log,
   METRICS_CONTENT_TYPE,
   type Metrics,
+  nextTokenEnd,
   type Readiness,
   registerMetrics,
   setTotal,
   type TlsMaterial,
   TOKEN_FAILURES_MAX,
+  tokenEnds,
 } from '@vacancy/shared/node'
 import type { Discovery } from '../bridge/discovery.ts'
 import { type Serving, textOf } from '../forward/serving.ts'
@@ -87,6 +92,11 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
   const observed = createObserved(config.slowMs)
   const limits = createTokenLimits(clock, team?.size ?? 1)
   let certificate = tls
+  const endsText = () => {
+    const nowMs = clock.wallMs()
+    const known = config.authEnabled ? (tokens?.().tokens ?? []) : []
+    return endingText([...certificateEnds('the listener', certificate), ...tokenEnds(known, nowMs)], nowMs)
+  }
   let api: Api | undefined
   const upstream = openUpstream({
     target: targetOf(options),
@@ -115,6 +125,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
           const all = await snapshots()
           shown = sumObserved(all.map((each) => each.observed))
           collect(metrics, shown, all, certificate)
+          metrics.of.token_not_after_seconds.set(nextTokenEnd(tokens?.().tokens ?? [], clock.wallMs()))
           return { status: 200, type: METRICS_CONTENT_TYPE, body: await metrics.text() }
         },
       },
@@ -159,6 +170,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
     const message = textOf(serving)
     readiness.set('shards', serving.serves ? '' : message)
     notes.set('shards', serving.serves ? message : '')
+    notes.set(ENDS_REASON, endsText())
     return {
       ...{ observed, listener: (listener as Listener).counts, upstream: upstream.counts(), shard: upstream.shard() },
       ...{ serving, readiness: readiness.read(), notes: notes.read().reasons },

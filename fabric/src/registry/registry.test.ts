@@ -511,6 +511,19 @@ describe.each(STORES)('on %s', (_name, newPlace) => {
     }
   })
 
+  test('a token that has ended is refused with its end, and /ready names it for 14 days without being less ready', async () => {
+    const { ask } = await start({ auth: AUTH })
+    const ended = 'ended at 2026-11-20T07:59:59.000Z'
+
+    const refused = await ask('POST', '/register', NODE, { Authorization: 'Bearer old' })
+    expect([refused.status, refused.json.error]).toEqual([401, `the token ${ended}`])
+    const ready = await ask('GET', '/ready')
+    expect([ready.status, ready.json.ready]).toEqual([200, true])
+    expect(ready.json.reasons).toMatchObject([
+      { name: 'certificate_ends', message: `the token of role admin ${ended}` },
+    ])
+  })
+
   test('with public reads a GET needs no token, but a change does', async () => {
     const { ask, metric } = await start({ auth: AUTH })
 

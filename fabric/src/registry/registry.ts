@@ -6,16 +6,21 @@
 import type { IncomingMessage } from 'node:http'
 import { COMPONENT_KINDS, type ComponentKind, REGISTRY_LIMITS, reserveRequest } from '@vacancy/shared/contract'
 import {
+  certificateEnds,
   createReadiness,
+  ENDS_REASON,
+  endingText,
   type HttpAnswer,
   HttpError,
   type HttpMethod,
   json,
   jsonText,
   METRICS_CONTENT_TYPE,
+  nextTokenEnd,
   registerMetrics,
   type TlsMaterial,
   text,
+  tokenEnds,
 } from '@vacancy/shared/node'
 import { type Access, createDoor, type Door } from '../access.ts'
 import { configRoute } from '../config-page.ts'
@@ -82,6 +87,7 @@ export async function startRegistry(options: RegistryOptions): Promise<RunningRe
     }),
     metrics,
     readiness,
+    notes: createReadiness(clock),
     waiters: new Set(),
     kept: new Map(),
     clashes: new Map(),
@@ -91,7 +97,7 @@ export async function startRegistry(options: RegistryOptions): Promise<RunningRe
     notified: '',
     isSweeping: false,
     isStopping: false,
-    certificateEndsMs: options.tls?.notAfterMs,
+    certificate: options.tls,
   }
   running = service
   notify(service)
@@ -119,7 +125,7 @@ export async function startRegistry(options: RegistryOptions): Promise<RunningRe
     port,
     setTls(tls) {
       listener.setTls(tls)
-      service.certificateEndsMs = tls.notAfterMs
+      service.certificate = tls
     },
     async stop() {
       service.isStopping = true
@@ -193,8 +199,10 @@ function routesOf(service: Service, door: Door): Route[] {
     probed('GET', '/health', 'open', alive),
     probed('GET', '/healthz', 'open', alive),
     probed('GET', '/ready', 'open', () => {
+      service.notes.set(ENDS_REASON, endsText(service))
       const ready = service.readiness.read()
-      return json(ready.ready ? 200 : 503, ready)
+      const reasons = [...ready.reasons, ...service.notes.read().reasons]
+      return json(ready.ready ? 200 : 503, { ...ready, reasons })
     }),
     probed('GET', '/metrics', 'read', async () => ({
       status: 200,
@@ -286,9 +294,19 @@ function countAnswer({ metrics }: Service, pattern: string, status: number, seco
   metrics.of.registry_request_errors_total.inc({ endpoint, error: status < 500 ? 'client_error' : 'server_error' })
 }
 
-function collect({ metrics, store, options, certificateEndsMs }: Service): void {
+/** What ends soon, of the certificate and of the auth file. */
+function endsText({ options, certificate }: Service): string {
+  const nowMs = options.clock.wallMs()
+  return endingText(
+    [...certificateEnds('the listener', certificate), ...tokenEnds(options.tokens() ?? [], nowMs)],
+    nowMs,
+  )
+}
+
+function collect({ metrics, store, options, certificate }: Service): void {
   const { of } = metrics
-  if (certificateEndsMs !== undefined) of.tls_cert_not_after_seconds.set({ listener: 'http' }, certificateEndsMs / 1000)
+  if (certificate) of.tls_cert_not_after_seconds.set({ listener: 'http' }, certificate.notAfterMs / 1000)
+  of.token_not_after_seconds.set(nextTokenEnd(options.tokens() ?? [], options.clock.wallMs()))
   const state = store.state()
   if (state === undefined) return
   of.registry_registered_routers.set(state.components.router.size)

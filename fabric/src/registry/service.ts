@@ -53,6 +53,8 @@ export type Service = {
   readonly store: OpenStore
   readonly metrics: Metrics<typeof REGISTRY_METRICS>
   readonly readiness: Readiness
+  /** What an operator should know while it is ready. */
+  readonly notes: Readiness
   readonly waiters: Set<() => void>
   readonly kept: Map<string, { readonly etag: string; readonly body: string }>
   readonly clashes: Map<string, number>
@@ -63,7 +65,7 @@ export type Service = {
   notified: string
   isSweeping: boolean
   isStopping: boolean
-  certificateEndsMs: number | undefined
+  certificate: TlsMaterial | undefined
 }
 
 /** The current state. @throws StorageUnavailable while it was never read */

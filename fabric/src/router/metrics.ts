@@ -1,6 +1,6 @@
 /** The metrics of `vacancy router`. docs/fabric-metrics.md is generated from them. */
 
-import { counter, gauge, type MetricsTable } from '@vacancy/shared/node'
+import { counter, gauge, type MetricsTable, TOKEN_END_METRIC } from '@vacancy/shared/node'
 import { CERTIFICATE_METRIC, FAULT_METRIC, forwardMetrics } from '../forward/metrics.ts'
 
 export const ROUTER_METRICS = {
@@ -12,4 +12,5 @@ export const ROUTER_METRICS = {
   router_resolver_errors_total: counter('Failed host lookups.'),
   router_heartbeat_age_seconds: gauge('Time since the last accepted registration; absent before, and in edge mode.'),
   tls_cert_not_after_seconds: CERTIFICATE_METRIC,
+  token_not_after_seconds: TOKEN_END_METRIC,
 } as const satisfies MetricsTable

@@ -248,7 +248,7 @@ onBothDatabases((newDatabase) => {
     clock.advance(3_600_001)
     const late = await caller.call('GET', '/metrics')
     expect(late.status).toBe(401)
-    expect(late.body.code).toBe('invalid-token')
+    expect(late.body).toMatchObject({ code: 'invalid-token', detail: `The token ended at ${expiresAt}.` })
 
     const other = await plane.token('client')
     expect((await other.call('GET', '/metrics')).status).toBe(200)
@@ -451,5 +451,25 @@ onBothDatabases((newDatabase) => {
       .map((file) => readFileSync(join(plane.dataDir, file), 'latin1'))
     for (const secret of secrets)
       for (const text of [...plane.log, ...onDisk]) expect(text.includes(secret)).toBe(false)
+  })
+
+  test('a token that ends is named on /ready from 14 days before, unless it was made for less or is revoked', async () => {
+    const admin = await plane.signIn('admin')
+    const made = await Promise.all(
+      [20, 10].map(async (days) => {
+        const expiresAt = new Date(clock.wallMs() + days * 86_400_000).toISOString()
+        return (await admin.call('POST', '/api/v1/tokens', { name: `of ${days} days`, role: 'client', expiresAt })).body
+      }),
+    )
+    const ready = async () => (await plane.anonymous().call('GET', '/ready')).body
+    expect(await ready()).toEqual({ ready: true, reasons: [] })
+    clock.advance(7 * 86_400_000)
+    const [{ token }] = made
+    expect(await ready()).toEqual({
+      ready: true,
+      reasons: [{ name: 'certificate_ends', message: `the token of 20 days ends at ${token.expiresAt}` }],
+    })
+    await (await plane.signIn('admin')).call('DELETE', `/api/v1/tokens/${token.id}`)
+    expect(await ready()).toEqual({ ready: true, reasons: [] })
   })
 })

@@ -5,7 +5,7 @@
  */
 import type { Clock } from '@vacancy/shared'
 import type { Session } from '@vacancy/shared/api/route'
-import { createFailureLimiter, type FailureLimiter } from '@vacancy/shared/node'
+import { createFailureLimiter, ENDING_MS, type FailureLimiter } from '@vacancy/shared/node'
 import type { Selectable, Transaction } from 'kysely'
 import { csrfOf, hashSecret } from './secrets.ts'
 import type { AccessDatabase, AccessTables } from './tables.ts'
@@ -45,6 +45,24 @@ export async function markTokenUsed(
     .set({ last_used_at: nowMs, last_used_from: address })
     .where('id', '=', id)
     .execute()
+}
+
+/** Tokens with an end that are not revoked. Who made one for less than the time of the warning knows that it ends. */
+export async function tokensThatEnd({ database }: Access) {
+  const rows = await database
+    .selectFrom('tokens')
+    .select(['name', 'role', 'created_at', 'expires_at'])
+    .where('revoked_at', 'is', null)
+    .where('expires_at', 'is not', null)
+    .execute()
+  return rows
+    .map(({ name, role, created_at, expires_at }) => ({
+      name,
+      role,
+      createdMs: created_at,
+      expiresMs: expires_at ?? 0,
+    }))
+    .filter(({ createdMs, expiresMs }) => expiresMs - createdMs > ENDING_MS)
 }
 
 /** Notifies listeners of ended sessions or tokens, after their end is committed. */

@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { tooManyTries } from '@vacancy/shared/api/admission'
 import type { Principal, Session, Visitor } from '@vacancy/shared/api/route'
-import { bearerToken } from '@vacancy/shared/node'
+import { bearerToken, endedText } from '@vacancy/shared/node'
 import { type Access, idleSince, isTokenGood, markTokenUsed, SEEN_MS, tokenSessionOf } from './access.ts'
 import { cookieOf, csrfOf, hashSecret } from './secrets.ts'
 
@@ -20,7 +20,8 @@ async function identifyToken(access: Access, authorization: string, address: str
     const wait = access.failures.waitSeconds(address)
     if (wait > 0) throw tooManyTries(wait, 'invalid tokens')
     access.failures.failed(address)
-    return anonymous('token')
+    const isEnded = row?.revoked_at === null && row.expires_at !== null
+    return isEnded ? { ...anonymous('token'), detail: endedText(row.expires_at as number) } : anonymous('token')
   }
   if (row.last_used_at === null || nowMs - row.last_used_at >= SEEN_MS || row.last_used_from !== address)
     await markTokenUsed(access.database, row.id, nowMs, address)

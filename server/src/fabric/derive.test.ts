@@ -78,10 +78,23 @@ function view(components: readonly Polled[], change: Partial<FabricInput> = {}) 
   return deriveFabric({ now: NOW, registry: registryState(), components, shards: [], ...change })
 }
 
+const ends = {
+  name: 'certificate_ends',
+  message: 'the certificate of the listeners ends at 2026-12-01',
+  since: at(NOW),
+}
 const notReady: Ready = { ready: false, reasons: [{ name: 'leader', message: 'No leader is known.', since: at(NOW) }] }
 
 test.each<[string, Polled, string, string, string, boolean | undefined]>([
   ['responds', bridge('b1'), 'ready', 'ok', 'Ready', true],
+  [
+    'has a certificate that ends soon',
+    bridge('b1', { reported: reported({ ready: { ready: true, reasons: [ends] } }) }),
+    'ready',
+    'warn',
+    'Ready; the certificate of the listeners ends at 2026-12-01',
+    true,
+  ],
   ['was not read yet', bridge('b1', { reported: undefined }), 'reading', 'unk', 'Being read', undefined],
   ['has no address', bridge('b1', { apiUrl: '' }), 'not-polled', 'unk', 'Not polled: it has no api_url', undefined],
   ['refuses', bridge('b1', down), 'unreachable', 'crit', 'Unreachable: connection refused', false],

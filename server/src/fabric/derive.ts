@@ -12,6 +12,7 @@ import type {
   ShardView,
   TopologyView,
 } from '@vacancy/shared/contract'
+import { ENDS_REASON } from '@vacancy/shared/node'
 import type { RegistryState } from './fabric.ts'
 import { FABRIC, type Polled } from './fabric.ts'
 import { registers } from './poll.ts'
@@ -70,6 +71,9 @@ export function judge(component: Polled, registryIsUp: boolean): Judged {
       isUsable: true,
     }
   }
+  // Shards that do not serve are shown as theirs, not as those of each component in front of them.
+  const end = reported.ready?.reasons?.find(({ name }) => name === ENDS_REASON)
+  if (end) return { state: 'ready', level: 'warn', message: `Ready; ${end.message}`, isUsable: true }
   return { state: 'ready', level: 'ok', message: 'Ready', isUsable: true }
 }
 

@@ -36,6 +36,16 @@ export {
   whole,
 } from './config.ts'
 export { followConnections } from './connections.ts'
+export {
+  certificateEnds,
+  ENDING_MS,
+  ENDS_REASON,
+  endingText,
+  endsReasons,
+  nextTokenEnd,
+  TOKEN_END_METRIC,
+  tokenEnds,
+} from './ends.ts'
 export { watchEventLoop } from './event-loop.ts'
 export { collectSooner, followQueueSize } from './garbage.ts'
 export { hostNote } from './host-note.ts'
@@ -129,12 +139,14 @@ export {
 } from './tls.ts'
 export {
   checkToken,
+  endedText,
   findToken,
   hashToken,
   type Role,
   roleMay,
   TOKEN_FAILURES_MAX,
   type TokenHash,
+  tokenFault,
 } from './token-check.ts'
 export { openTokenFile } from './token-file.ts'
 export {

@@ -57,6 +57,21 @@ export function findToken<R extends string = Role>(
   return found
 }
 
+export function endedText(expiresMs: number): string {
+  return `the token ended at ${new Date(expiresMs).toISOString()}`
+}
+
+/** Why a token is refused, for the one who sent it: that and when it ended, or that it is not known. */
+export function tokenFault<R extends string>(
+  tokens: readonly TokenHash<R>[],
+  token: string | Uint8Array | undefined,
+  nowMs: number,
+): string {
+  const ended = token === undefined ? undefined : findToken(tokens, token, Number.NEGATIVE_INFINITY)
+  if (ended === undefined || nowMs < ended.expiresMs) return 'invalid token'
+  return endedText(ended.expiresMs)
+}
+
 /** Whether a role satisfies another: an admin satisfies all, a client also monitoring. */
 export function roleMay(role: Role, needed: Role): boolean {
   return ROLES.indexOf(role) <= ROLES.indexOf(needed)

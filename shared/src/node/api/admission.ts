@@ -17,13 +17,18 @@ export async function admit(
   access: ControlRoute['access'],
   options: HttpOptions,
 ): Promise<void> {
-  const { principal, session, fault } = request.visitor
+  const { principal, session, fault, detail: why } = request.visitor
   const isChange = request.method !== 'GET' && request.method !== 'HEAD'
   if (isChange && isForeignPage(request.headers, options)) throw foreignPage(options)
   if (access === 'open') return
   if (principal.kind === 'anonymous') {
     options.onRefusal('unauthenticated')
-    if (fault === 'token') throw problem('invalid-token', { more: { error: 'invalid token' } })
+    if (fault === 'token') {
+      throw problem('invalid-token', {
+        ...(why && { detail: `${why.charAt(0).toUpperCase()}${why.slice(1)}.` }),
+        more: { error: why ?? 'invalid token' },
+      })
+    }
     throw problem(fault === 'session' ? 'session-ended' : 'not-signed-in', {
       more: { error: 'missing authorization header' },
     })

@@ -40,6 +40,8 @@ export type Visitor = {
   readonly session: Session | undefined
   /** Which credentials are invalid; '' when they are valid or absent. */
   readonly fault: '' | 'token' | 'session'
+  /** More about it, for who sent them: `the token ended at …`. */
+  readonly detail?: string
 }
 
 /** A change for the audit log. */

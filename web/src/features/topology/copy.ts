@@ -114,7 +114,7 @@ export const inspector = {
   connectionsOf: (connections: string, inFlight: string) => `${connections} connections, ${inFlight} in flight`,
   cuts: 'Cut off by this',
   differences: 'Registered and observed differ',
-  reasons: 'Not ready because',
+  reasons: 'Reasons on /ready',
   incoming: 'Receives from',
   outgoing: 'Sends to',
   edge: 'Connection',
