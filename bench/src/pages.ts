@@ -128,13 +128,16 @@ function readmeFigures({ report, failover, whyNot }: Results): string {
       [...cells, ['No writes after the leader is killed, p50', killed, ...systems.slice(1).map(() => '–')]],
     ),
     [
-      `- Rows 1 to 4, ${packages.toLocaleString('en')} packages: \`${whyNot.command}\`, ${machine.cores} cores (${machine.cpu}), ${startedAt.slice(0, 10)}, commit ${machine.commit}.`,
+      `- Rows 1 to 4, ${packages.toLocaleString('en')} packages: \`${whyNot.command}\`, ${machine.cores} cores (${shortCpu(machine.cpu)}), ${startedAt.slice(0, 10)}, commit ${machine.commit}.`,
       `- Row 5: \`${command}\`, three nodes on ${failoverMachine.cores} cores, ${failoverAt.slice(0, 10)}, commit ${failoverMachine.commit}.`,
       `- One node with ${report.packages.toLocaleString('en')} packages: ${at(4, 'p50')} at the median of 20,000 searches a second, ${at(7, '300 hits, 20 KB')} at most, ${at(1, 'resident after searches')}.`,
       '- How to read them: [why-not.md](docs/why-not.md). All figures and missed targets: [benchmarks.md](docs/benchmarks.md).',
     ].join('\n'),
   ].join('\n\n')
 }
+
+/** Without marks and the number of the model. */
+const shortCpu = (cpu: string) => cpu.replaceAll('(R)', '').replace(/ (CPU|Processor).*/, '')
 
 function systemsTable(result: WhyNot): string {
   const tables = result.sizes.map((size) => {
