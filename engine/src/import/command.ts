@@ -27,6 +27,7 @@ import {
 } from '@vacancy/shared/node'
 import { usableCores } from '../cores.ts'
 import { createEnv, type Env } from '../env.ts'
+import { DAY_BEGINS } from '../store/day.ts'
 import {
   buildSnapshot,
   type ImportErrors,
@@ -56,8 +57,12 @@ const FLAGS = {
     summary: 'Folder for seed.snapshot, created if absent. Default: the input folder.',
   },
   codecs: { ...named('FILE'), summary: 'Codec file. Default: codecs.yml of the input folder.' },
-  from: { ...named('DATE'), summary: 'First night to keep. Default: today (UTC).' },
-  to: { ...named('DATE'), summary: 'Last night to keep. Default: a year from today.' },
+  from: { ...named('DATE'), summary: 'First night to keep. Default: the present day of the shard.' },
+  to: { ...named('DATE'), summary: 'Last night to keep. Default: a year from that day.' },
+  'day-begins-minutes': {
+    ...whole(0, DAY_BEGINS.min, DAY_BEGINS.max),
+    summary: 'When the day of the shard begins, in minutes after midnight UTC: its setting day_begins_minutes.',
+  },
   'out-of-window': {
     ...choice(['skip', 'error'], 'skip'),
     summary: 'Packages outside these nights are skipped and counted, or errors.',
@@ -170,8 +175,11 @@ function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 }
 
-function windowOf({ from, to }: FlagValues<typeof FLAGS>, clock: Clock): { firstDay: number; lastDay: number } {
-  const today = dayOf(clock.wallMs())
+function windowOf(
+  { from, to, dayBeginsMinutes }: FlagValues<typeof FLAGS>,
+  clock: Clock,
+): { firstDay: number; lastDay: number } {
+  const today = dayOf(clock.wallMs() - dayBeginsMinutes * 60_000)
   return { firstDay: dayOfFlag('from', from) ?? today, lastDay: dayOfFlag('to', to) ?? addOneYear(today) }
 }
 

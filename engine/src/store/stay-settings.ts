@@ -3,7 +3,7 @@
 import type { StaySettings } from '../status.ts'
 import { memoryBudget } from './charge.ts'
 import { type CommandReader, readU8, readU32 } from './command.ts'
-import { dayAt } from './day.ts'
+import { DAY_BEGINS, dayAt } from './day.ts'
 import { STATE } from './layout.ts'
 import {
   featureLevel,
@@ -61,8 +61,7 @@ const STAY_SETTINGS = {
     cell: STATE.dayBeginsMinutes,
     preset: 0,
     presetNow: 0,
-    min: -840,
-    max: 1_200,
+    ...DAY_BEGINS,
     summary: 'Minutes after midnight UTC at which the day of the shard begins; 480 for midnight in California.',
   },
 } as const satisfies { readonly [name: string]: SettingRow }

@@ -31,7 +31,7 @@ import {
   stopCollector,
   watchClosely,
 } from './collector.ts'
-import { type CollectorConfig, type CollectorHooks, touchShard } from './collector-state.ts'
+import { type Collector, type CollectorConfig, type CollectorHooks, touchShard } from './collector-state.ts'
 import { registriesOf } from './discovery.ts'
 import { edgeAddresses, proxyUrls } from './entrances.ts'
 import { createHandovers, handoverHandlers, resumeHandovers, stopHandovers } from './handovers.ts'
@@ -201,6 +201,7 @@ export function clusterOf(module: ClusterModule): Cluster {
     shards: () => shardViews(collector),
     shard: (id) => shardView(collector, id),
     node: (shard, id) => nodeView(module, shard, id),
+    dayBegins: (shard) => dayBegins(collector, shard),
     addresses: (shard) => addressesOf(module, shard),
     edges: () => edgeAddresses(module.fabric),
     proxies: () => proxyUrls(module.fabric),
@@ -209,6 +210,11 @@ export function clusterOf(module: ClusterModule): Cluster {
     watchClosely: (id) => watchClosely(collector, id),
     onShard: (listener) => onShardChange(module, listener),
   }
+}
+
+function dayBegins(collector: Collector, shard: string): number {
+  const told = observationsOf(collector, shard).find(({ status }) => status?.value.stays)
+  return told?.status?.value.stays?.settings.day_begins_minutes ?? 0
 }
 
 function ownerOf(segments: { readonly [name: string]: string } | undefined, segment: string): string | undefined {

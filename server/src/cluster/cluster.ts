@@ -34,6 +34,8 @@ export type Cluster = {
   shards(): readonly ShardView[]
   shard(id: string): ShardView | undefined
   node(shard: string, id: string): NodeView | undefined
+  /** Minutes after midnight UTC at which the day of a shard begins; 0 while no node has told. */
+  dayBegins(shard: string): number
   /** Known nodes of a shard by id, whether they respond or not. */
   addresses(shard: string): readonly NodeAddress[]
   /** Edge routers that respond and tell where they accept clients; they are not in a shard. */

@@ -17,6 +17,7 @@ import {
   stopImports,
 } from './import-queue.ts'
 import { buildFolder, type Imports, importView } from './import-state.ts'
+import { importHandlers } from './imports.ts'
 import { type ImportDetail, type Item, itemOf, type Row } from './item.ts'
 import { FileFault } from './reading.ts'
 import type { ImportDatabase, ImportTables } from './tables.ts'
@@ -63,6 +64,7 @@ beforeEach(async () => {
     ...{ database, clock, folder, live: { topics: touched }, items: new Map(), received: new Map() },
     ...{ working: undefined, isStopping: false },
     uploads: { database, clock, folder: join(folder, 'uploads') },
+    ...{ dayBegins: () => 0, shards: () => ['s1'] },
     audit: async (note: { readonly [name: string]: unknown }) => void notes.push(note),
     log: { error: (fields: object, text: string) => void errors.push([fields, text]) },
   } as unknown as Imports
@@ -115,6 +117,24 @@ async function idle() {
 }
 
 // Begin
+
+test.each([
+  ['in UTC', 0, ['2026-11-22', '2027-11-22']],
+  ['later, so the night before may still be sold', 780, ['2026-11-21', '2027-11-21']],
+  ['earlier, so the next one begins', -720, ['2026-11-23', '2027-11-23']],
+])('an import keeps the nights of a year from the day of its shard, which begins %s', async (_, begins, [from, to]) => {
+  for (const kind of ['properties', 'packages'] as const)
+    await database
+      .insertInto('uploads')
+      .values(uploadOf(kind, { kind, received: 0, import_id: null }))
+      .execute()
+  imports = { ...imports, dayBegins: (shard) => (shard === 's2' ? begins : 0) }
+  const body = { name: 'a', shard: 's2', properties: 'properties', packages: 'packages', priceDecimals: 0 }
+  const principal = { name: 'ada' }
+
+  const create = importHandlers(imports)['POST /api/v1/imports']
+  expect(await create({ body, principal } as Parameters<typeof create>[0])).toMatchObject({ window: { from, to } })
+})
 
 test('an import begins with the last byte of both files, and its uploads are dropped when it is built', async () => {
   const item = await add('a')

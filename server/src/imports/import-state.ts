@@ -27,6 +27,8 @@ export type ImportsOptions = {
   readonly snapshots: Snapshots
   readonly codecs: CodecSource
   readonly shards: () => readonly string[]
+  /** Minutes after midnight UTC at which the day of a shard begins. */
+  readonly dayBegins: (shard: string) => number
   /** Files may be imported from a folder of this machine. */
   readonly hasFolder: boolean
   /** Whether the nodes of a shard read codec files of their own. */

@@ -81,6 +81,7 @@ export function createImportsModule(config: ImportsConfig, deps: ImportsDeps): I
     snapshots,
     codecs,
     shards: () => cluster.shards().map(({ id }) => id),
+    dayBegins: cluster.dayBegins,
     hasFolder: config.importFolder !== '',
     // Clustered nodes use the list of their registry, and their snapshots must be built with it.
     ownCodecs: (shard) => registry === '' && cluster.shard(shard)?.mode !== 'clustered',

@@ -13,7 +13,6 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   addOneYear,
-  type Clock,
   createCodecList,
   dayOf,
   formatDay,
@@ -114,7 +113,7 @@ async function createImport(imports: Imports, request: RouteRequest<'POST /api/v
     })
   }
   const codecs = body.codecs && (await checkedCodecs(imports, body.shard, body.codecs))
-  const { from, to } = windowOf(body, imports.clock)
+  const { from, to } = windowOf(body, todayOf(imports, body.shard))
   return await beginImport(imports, { ...body, from, to, codecs }, request, { action: 'import.create', reason: '' })
 }
 
@@ -270,7 +269,11 @@ function errorsFile(imports: Imports, id: string): string {
 }
 
 async function readOptions(imports: Imports) {
-  const today = dayOf(imports.clock.wallMs())
+  const shards = imports.shards()
+  // Which shard the files are for is chosen later: no night that one of them takes is warned of.
+  const days = shards.map((shard) => todayOf(imports, shard))
+  const utc = dayOf(imports.clock.wallMs())
+  const [today, last] = [Math.min(utc, ...days), Math.max(utc, ...days)]
   const [codecs, freeBytes] = await Promise.all([
     imports.codecs(undefined).then(
       (found) => ({ codecs: found, codecsError: '' }),
@@ -278,15 +281,15 @@ async function readOptions(imports: Imports) {
     ),
     freeDiskBytes(imports.uploads),
   ])
-  const last = ordered(imports).find(({ detail }) => detail.result)
+  const newest = ordered(imports).find(({ detail }) => detail.result)
   return {
     ...codecs,
-    shards: [...imports.shards()],
+    shards: [...shards],
     freeBytes,
-    recordsPerSecond: last?.detail.result?.recordsPerSecond ?? null,
+    recordsPerSecond: newest?.detail.result?.recordsPerSecond ?? null,
     folder: imports.hasFolder,
     today: formatDay(today),
-    window: { from: formatDay(today), to: formatDay(addOneYear(today)) },
+    window: { from: formatDay(today), to: formatDay(addOneYear(last)) },
   }
 }
 
@@ -316,11 +319,15 @@ function checkedList<T>(read: () => T): T {
   }
 }
 
+/** Of a shard whose day begins later than in UTC, the night before may still be sold. */
+function todayOf({ clock, dayBegins }: Imports, shard: string): number {
+  return dayOf(clock.wallMs() - dayBegins(shard) * 60_000)
+}
+
 function windowOf(
   given: { readonly from?: string | undefined; readonly to?: string | undefined },
-  clock: Clock,
+  today: number,
 ): { from: string; to: string } {
-  const today = dayOf(clock.wallMs())
   const from = given.from ?? formatDay(today)
   const to = given.to ?? formatDay(addOneYear(today))
   const [first, last] = [parseDay(from), parseDay(to)]

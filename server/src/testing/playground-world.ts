@@ -115,6 +115,7 @@ function clusterOf(nodes: readonly WorldNode[], addresses: readonly NodeAddress[
     shards: () => shards,
     shard: (id) => shards.find((shard) => shard.id === id),
     node: view,
+    dayBegins: () => 0,
     addresses: (shard) => addresses.filter((node) => node.shard === shard),
     edges: () => addresses.filter(({ shard }) => shard === ''),
     proxies: () => [],

@@ -433,7 +433,7 @@ export const IMPORT_ROUTES = {
       codecs: codecNames.optional(),
       /** Decimals of the prices in packages.csv: with 2, 12.50 is 1250. With 0 a price with a point is refused. */
       priceDecimals: z.int().min(0).max(LIMITS.priceDecimalsMax).default(0),
-      /** Nights to keep; a year from today by default. */
+      /** Nights to keep; by default a year from the present day of the shard. */
       from: day.optional(),
       to: day.optional(),
     }),
