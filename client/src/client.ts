@@ -106,6 +106,8 @@ export type ReleaseConditions = {
   readonly lines?: readonly StayLine[]
   /** Gives the rooms of the lines back even if the id is unknown: it was booked before stays were recorded. */
   readonly unrecorded?: boolean
+  /** Index of the reply to the booking or hold: a late repeat then ends no later one of the same id. */
+  readonly bookedAt?: number | bigint
   readonly source?: string
 }
 

@@ -27,7 +27,7 @@ test('a stay is held, confirmed, released and read, without request keys', async
     client.bookStay({ stayId: 'order', reinstate: true, releasedAt: 9, lines: [line] }),
     client.confirmStay('order', { retake: true, maxTotal: 700 }),
     client.releaseStay('order', { void: true }),
-    client.releaseStay('order', { unrecorded: true, lines: [line] }),
+    client.releaseStay('order', { unrecorded: true, bookedAt: 9, lines: [line] }),
     client.stay('order'),
     client.stays({ propertyId: 'hotel_123' }),
   ]
@@ -43,7 +43,7 @@ test('a stay is held, confirmed, released and read, without request keys', async
       ['CONFIRMSTAY', { stayId: 'order', maxTotal: 700, retake: 1 }],
       ['BOOKSTAY', { stayId: 'order', reinstate: 1, releasedAt: 9, lines: [line] }],
       ['RELEASESTAY', { stayId: 'order', void: 1 }],
-      ['RELEASESTAY', { stayId: 'order', unrecorded: 1, lines: [line] }],
+      ['RELEASESTAY', { stayId: 'order', unrecorded: 1, bookedAt: 9, lines: [line] }],
       ['GETSTAY', { stayId: 'order' }],
       ['LISTSTAYS', { propertyId: 'hotel_123' }],
     ]),

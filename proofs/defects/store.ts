@@ -46,6 +46,8 @@ export const STORE_DEFECTS: readonly Defect[] = [
     'stays/release-untaken': 'apply-stays.ts: isKnown = ( → isKnown = true || (',
     // A booking takes an id that was released, without the flag.
     'stays/reinstated-by-repeat': 'apply-stays.ts: return reinstate === REINSTATE_ANY → return reinstate === 0',
+    // A late repeat of a release ends a later booking of the same id.
+    'stays/release-of-former-life': 'apply-stays.ts: return bookedAt > 0 && isTaken → return false && isTaken',
     // A hold is confirmed although its rooms are no longer there.
     'stays/confirmed-without-rooms': 'stay-plan.ts: plan.isHold ? free : Math.max(0, Math.min(free, base)) → free',
     // Rooms on hold without a package are not counted as missing.

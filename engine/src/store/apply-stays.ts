@@ -52,7 +52,15 @@ import { field } from './table-fields.ts'
 const EXPIRED_OF_ENTRY = 256
 
 /** Flags of the conditions in BOOKSTAY and HOLDSTAY, and of CONFIRMSTAY and RELEASESTAY. */
-export const STAY_FLAGS = { maxTotal: 1, replaces: 2, retake: 4, void: 8, reinstate: 16, unrecorded: 32 } as const
+export const STAY_FLAGS = {
+  maxTotal: 1,
+  replaces: 2,
+  retake: 4,
+  void: 8,
+  reinstate: 16,
+  unrecorded: 32,
+  bookedAt: 64,
+} as const
 
 /** In place of an index: a stay is reinstated whenever it was released. */
 export const REINSTATE_ANY = 1
@@ -76,6 +84,8 @@ type StayCommand = {
   replaces: number
   /** Index at which the stay was released, or REINSTATE_ANY; 0 without the flag. */
   reinstate: number
+  /** Index of the booking or hold that a release ends; 0 for any. */
+  bookedAt: number
   source: Uint8Array
   lines: GivenLine[]
 }
@@ -107,7 +117,8 @@ function readCommand({ reader, store }: ApplyContext): StayCommand {
     })
   }
   const reinstate = (flags & STAY_FLAGS.reinstate) === 0 ? 0 : readF64(reader)
-  return { id, flags, seconds, maxTotal, features, replaces, reinstate, source, lines }
+  const bookedAt = (flags & STAY_FLAGS.bookedAt) === 0 ? 0 : readF64(reader)
+  return { id, flags, seconds, maxTotal, features, replaces, reinstate, bookedAt, source, lines }
 }
 
 /** The stay of the command; a hold whose deadline has passed is expired first. */
@@ -496,6 +507,7 @@ export function releaseStay(context: ApplyContext, index: number): void {
   const stay = stayOf(context, command.id)
   if (stay === 0) return releaseUnknown(context, index, command)
   if (command.lines.length > 0 && !hasSameLines(store, stay, command.lines)) return conflict(context, stay)
+  if (isOfFormerLife(store, stay, command)) return conflict(context, stay)
   context.applied.stay = stay
   const { timeMs } = reader
   if (isVoided(store, stay, command)) changeStay(store, stay, { state: STAY_STATE.void, index, timeMs })
@@ -505,6 +517,11 @@ export function releaseStay(context: ApplyContext, index: number): void {
   planEnd(plan, store, stay)
   commit(context, plan)
   release(store, stay, index, timeMs)
+}
+
+/** A late repeat of a release: its stay ended, and the id was booked or held again since. */
+function isOfFormerLife({ memory }: Store, stay: number, { bookedAt }: StayCommand): boolean {
+  return bookedAt > 0 && isTaken(stateOf(memory, stay)) && moment(memory, stay, STAY.index) !== bookedAt
 }
 
 /** An expired hold may be taken again under its id: `void` excludes that. Below feature level 4 it did not. */

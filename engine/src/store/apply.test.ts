@@ -31,6 +31,7 @@ import {
   type Digest,
   FEATURE_LEVEL,
   featureLevel,
+  INDEX_LEVEL,
   latestTime,
   publish,
   setState,
@@ -75,7 +76,7 @@ function apply(kind: CommandKind, body: (writer: CommandWriter) => void, entry: 
   node.index = index
   return { ...applyCommand(context, index, bytes, 1, bytes.length) }
 }
-const level = (to: number) => apply(KIND.featureLevel, (writer) => writeU32(writer, to))
+const level = (to: number, entry: Entry = {}) => apply(KIND.featureLevel, (writer) => writeU32(writer, to), entry)
 const idle = (entry: Entry) => apply(KIND.expireHolds, nothing, entry)
 const drop = (day: number, reason: number, entry: Entry = {}) =>
   apply(
@@ -273,8 +274,14 @@ describe('indexes that clients see', () => {
     expect(appliedIndex(memory)).toBe(NOW_MS * 1000 + 1)
   })
 
+  test('count on over a later step of the feature level', () => {
+    level(INDEX_LEVEL)
+
+    expect(level(FEATURE_LEVEL, { timeMs: NOW_MS + 1_000 }).index).toBe(NOW_MS * 1000 + 1)
+  })
+
   test('are those of the log below feature level 5', () => {
-    level(FEATURE_LEVEL - 1)
+    level(INDEX_LEVEL - 1)
 
     expect(idle({}).index).toBe(node.index)
   })

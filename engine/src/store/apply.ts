@@ -233,7 +233,7 @@ function raiseFeatureLevel(context: ApplyContext, index: number): void {
   assert(level <= FEATURE_LEVEL, `feature level ${level} is newer than this program, which supports ${FEATURE_LEVEL}`)
   if (featureLevel(store.memory) < 1) enterLevel1(store)
   // Levels 2 and 3 add commands and change no rule of earlier ones.
-  if (level >= INDEX_LEVEL) beginLife(context, index)
+  if (level >= INDEX_LEVEL && featureLevel(store.memory) < INDEX_LEVEL) beginLife(context, index)
   if (level >= AS_OF_LEVEL) enterAsOf(store, context.applied.index)
   if (level >= LEDGER_LEVEL && featureLevel(store.memory) < LEDGER_LEVEL) {
     relistSettled(store, () => setState(store, STATE.featureLevel, level))

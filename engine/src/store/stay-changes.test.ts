@@ -57,6 +57,7 @@ const confirm = (stayId: string, rest: object = {}) => ask(node, 'CONFIRMSTAY', 
 const release = (stayId: string, rest: object = {}) => ask(node, 'RELEASESTAY', { stayId, ...rest })
 const stateOf = (answer: Answer) => (answer.result as { state?: string }).state ?? answer.error
 const getState = (stayId: string) => stateOf(ask(node, 'GETSTAY', { stayId }))
+const indexOf = (answer: Answer) => (answer.result as { index?: number }).index
 const deadlineOf = (answer: Answer) => (answer.result as { deadlineMs?: number }).deadlineMs
 const left = (n: number, propertyId = 'p') => {
   const { result } = ask(node, 'GETPROPROOMDAY', { propertyId, roomType: 'double', date: formatDay(TODAY + n) })
@@ -317,13 +318,31 @@ describe('an id that was released', () => {
   })
 
   test('is booked again once by a call that names its release', () => {
-    const { index } = ask(node, 'GETSTAY', { stayId: 'x' }).result as { index?: number }
+    const index = indexOf(ask(node, 'GETSTAY', { stayId: 'x' }))
     const again = () => stateOf(book('x', [line(15)], { reinstate: 1, releasedAt: index }))
     expect([again(), again()]).toEqual(['booked', 'booked'])
     release('x')
 
     expect(again()).toBe('CONFLICT')
     expect(left(15)).toBe(1)
+  })
+
+  test.each([
+    ['a booking', [() => book('y', [line(16)])]],
+    ['a hold', [() => hold('y', [line(16)])]],
+    ['a confirmed hold', [() => hold('y', [line(16)]), () => confirm('y')]],
+    ['a hold taken again', [() => hold('y', [line(16)]), () => passClock(HOUR_MS), () => confirm('y', { retake: 1 })]],
+  ])('is not ended by a late repeat of the release of an earlier life: %s', (_, steps) => {
+    const taken = steps.map((each) => each()).at(-1) as Answer
+    const first = { bookedAt: indexOf(taken) }
+    expect([stateOf(release('y', first)), stateOf(release('y', first))]).toEqual(['released', 'released'])
+    const second = { bookedAt: indexOf(book('y', [line(17)], { reinstate: 1 })) }
+
+    expect(release('y', first)).toMatchObject({ error: 'CONFLICT', text: expect.stringContaining('state=booked') })
+    expect([left(16), left(17)]).toEqual([1, 0])
+    expect(stateOf(release('y', second))).toBe('released')
+    expect(stateOf(release('y', first))).toBe('released')
+    expectWhole()
   })
 
   test('that is void may be reinstated, too', () => {

@@ -178,7 +178,7 @@ export function state(memory: Memory, cell: number): number {
 }
 
 /** The level of the apply rules: 0 is version 0.1.0, FEATURE_LEVEL the newest known to this program. */
-export const FEATURE_LEVEL = 5
+export const FEATURE_LEVEL = 6
 
 /** From this level on a shard has stays (docs/design/stays.md). */
 export const STAYS_LEVEL = 2
@@ -194,6 +194,9 @@ export const LEDGER_LEVEL = 4
 
 /** From this level on indexes tell one life of the data from another (docs/design/consensus.md#indexes). */
 export const INDEX_LEVEL = 5
+
+/** From this level on a release may name the booking or hold that it ends (docs/design/stays.md#rules). */
+export const BOOKED_AT_LEVEL = 6
 
 export function featureLevel(memory: Memory): number {
   return state(memory, STATE.featureLevel)

@@ -55,14 +55,14 @@ type Stay = {
   readonly replaced?: Uint8Array
   readonly source?: string
   readonly lines?: readonly Uint8Array[]
-  readonly reinstate?: number
+  readonly index?: number
 }
 
 /** The logged form of the stay `s1`. */
 function stay({ flags = 0, seconds = 0, total = 0, features = 0, replaced = NO_ID, ...rest }: Stay): string {
-  const { source = 'front desk', lines = [], reinstate } = rest
+  const { source = 'front desk', lines = [], index } = rest
   const parts = [id('s1'), u8(flags), u32(seconds), f64(total), u32(features), replaced, name(source)]
-  return hexOf([...parts, u8(lines.length), ...lines, ...(reinstate === undefined ? [] : [f64(reinstate)])])
+  return hexOf([...parts, u8(lines.length), ...lines, ...(index === undefined ? [] : [f64(index)])])
 }
 
 function line({ propertyId, roomType, arrival, nights, rooms }: typeof LINE, flags = 0): Uint8Array {
@@ -111,16 +111,17 @@ test.each<[string, CommandName, Fields, Stay]>([
     'a booking under a released id',
     'BOOKSTAY',
     { lines: [LINE], reinstate: 1 },
-    { flags: 16, lines: [line(LINE)], reinstate: 1 },
+    { flags: 16, lines: [line(LINE)], index: 1 },
   ],
   [
     'a hold under an id that was released at an index',
     'HOLDSTAY',
     { lines: [LINE], reinstate: 1, releasedAt: 2 ** 40 },
-    { flags: 16, seconds: 900, lines: [line(LINE)], reinstate: 2 ** 40 },
+    { flags: 16, seconds: 900, lines: [line(LINE)], index: 2 ** 40 },
   ],
   ['a booking under no released id', 'BOOKSTAY', { lines: [LINE], reinstate: 0 }, { lines: [line(LINE)] }],
   ['a release without a record', 'RELEASESTAY', { lines: [LINE], unrecorded: 1 }, { flags: 32, lines: [line(LINE)] }],
+  ['a release of one booking', 'RELEASESTAY', { bookedAt: 2 ** 40 }, { flags: 64, index: 2 ** 40 }],
   ['a release that marks none, with lines', 'RELEASESTAY', { void: 0, lines: [LINE] }, { lines: [line(LINE)] }],
 ])('the log has %s', (_, command, fields, expected) => {
   expect(written(command, { stayId: 's1', ...fields })).toEqual({ fault: '', hex: stay(expected) })
@@ -149,6 +150,8 @@ test.each<[string, CommandName, Fields, string]>([
   ['another switch of 2', 'RELEASESTAY', { void: 2 }, 'void must be 0 or 1'],
   ['an index without reinstate', 'BOOKSTAY', { lines: [LINE], releasedAt: 9 }, 'releasedAt needs reinstate'],
   ['an index of 1', 'HOLDSTAY', { lines: [LINE], reinstate: 1, releasedAt: 1 }, 'releasedAt must be above 1'],
+  ['a booking at 0', 'RELEASESTAY', { bookedAt: 0 }, 'bookedAt must be above 0'],
+  ['a booking of an unknown stay', 'RELEASESTAY', { void: 1, bookedAt: 9 }, 'void and bookedAt exclude each other'],
   ['no lines without a record', 'RELEASESTAY', { unrecorded: 1 }, 'unrecorded needs lines'],
   ['a total without retake', 'CONFIRMSTAY', { maxTotal: 1 }, 'maxTotal needs retake'],
   ['a total with retake 0', 'CONFIRMSTAY', { maxTotal: 1, retake: 0 }, 'maxTotal needs retake'],

@@ -3,7 +3,7 @@
  * that need no state are made here.
  *
  *   command   id · u8 flags · u32 seconds · f64 total · u32 features · replaced id · source · u8 lines · lines ·
- *             with the flag `reinstate` f64 index
+ *             with the flag `reinstate` or `bookedAt` f64 index
  *   line      property id · room type · u32 arrival · u8 nights · u8 rooms · u8 flags
  *   read      u8 1 · id, or u8 2 · property id · room type · u32 day · u8 limit · f64 index · id of the cursor
  */
@@ -34,7 +34,7 @@ import {
 import { REINSTATE_ANY, STAY_FLAGS } from '../store/apply-stays.ts'
 import { type CommandWriter, writeBytes, writeF64, writeName, writeU8, writeU32 } from '../store/command.ts'
 import { ANY_DAY, STAY_READ } from '../store/stay-reads.ts'
-import { LEDGER_LEVEL } from '../store/store.ts'
+import { BOOKED_AT_LEVEL, LEDGER_LEVEL } from '../store/store.ts'
 
 const { BOOKSTAY, HOLDSTAY, CONFIRMSTAY, RELEASESTAY, GETSTAY, LISTSTAYS } = COMMANDS
 
@@ -64,6 +64,7 @@ const FIELDS = {
   reinstate: fieldsNamed('reinstate'),
   releasedAt: fieldsNamed('releasedAt'),
   unrecorded: fieldsNamed('unrecorded'),
+  bookedAt: fieldsNamed('bookedAt'),
   source: fieldsNamed('source'),
   propertyId: fieldsNamed('propertyId'),
   roomType: fieldsNamed('roomType'),
@@ -124,12 +125,7 @@ export function writeStay(
   token: Uint8Array,
   level: number,
 ): void {
-  if (level < LEDGER_LEVEL) {
-    for (const name of ['reinstate', 'releasedAt', 'unrecorded'] as const) {
-      if (has(values, name, command))
-        refuse(values, `${command.name} has no field ${command.fields[place(name, command)]?.id}`)
-    }
-  }
+  refuseLater(values, command, level)
   writeId(values, writer, 'stayId', command)
   const retake = readSwitch(values, 'retake', command)
   const isVoid = readSwitch(values, 'void', command)
@@ -137,9 +133,11 @@ export function writeStay(
   const hasReplaced = has(values, 'replaces', command)
   const reinstate = readReinstate(values, command)
   const isUnrecorded = readSwitch(values, 'unrecorded', command)
+  const bookedAt = has(values, 'bookedAt', command) ? readIndex(values, 'bookedAt', command, 0) : 0
   const lines = countLines(values)
   if (command === CONFIRMSTAY && hasMax && !retake) refuse(values, 'maxTotal needs retake')
   if (isVoid && lines > 0) refuse(values, 'void and lines exclude each other')
+  if (isVoid && bookedAt > 0) refuse(values, 'void and bookedAt exclude each other')
   if (isUnrecorded && lines === 0) refuse(values, 'unrecorded needs lines')
   writeU8(
     writer,
@@ -148,7 +146,8 @@ export function writeStay(
       (retake ? STAY_FLAGS.retake : 0) |
       (isVoid ? STAY_FLAGS.void : 0) |
       (reinstate > 0 ? STAY_FLAGS.reinstate : 0) |
-      (isUnrecorded ? STAY_FLAGS.unrecorded : 0),
+      (isUnrecorded ? STAY_FLAGS.unrecorded : 0) |
+      (bookedAt > 0 ? STAY_FLAGS.bookedAt : 0),
   )
   writeU32(writer, readSeconds(values, command))
   writeF64(writer, hasMax ? readU64(values, place('maxTotal', command)) : 0)
@@ -161,7 +160,23 @@ export function writeStay(
   if (nights > LIMITS.stayLineNightsMax) {
     refuse(values, `the lines have ${nights} nights; the maximum is ${LIMITS.stayLineNightsMax}`)
   }
+  // No command has both.
   if (reinstate > 0) writeF64(writer, reinstate)
+  if (bookedAt > 0) writeF64(writer, bookedAt)
+}
+
+const LEVEL_OF = {
+  reinstate: LEDGER_LEVEL,
+  releasedAt: LEDGER_LEVEL,
+  unrecorded: LEDGER_LEVEL,
+  bookedAt: BOOKED_AT_LEVEL,
+}
+
+function refuseLater(values: Values, command: CommandSpec, level: number): void {
+  for (const name of ['reinstate', 'releasedAt', 'unrecorded', 'bookedAt'] as const) {
+    if (level < LEVEL_OF[name] && has(values, name, command))
+      refuse(values, `${command.name} has no field ${command.fields[place(name, command)]?.id}`)
+  }
 }
 
 /** @returns the index at which the stay was released, REINSTATE_ANY for any, 0 if it is not to be reinstated */
@@ -169,8 +184,12 @@ function readReinstate(values: Values, command: CommandSpec): number {
   const isReinstated = readSwitch(values, 'reinstate', command)
   if (!has(values, 'releasedAt', command)) return isReinstated ? REINSTATE_ANY : 0
   if (!isReinstated) refuse(values, 'releasedAt needs reinstate')
-  const index = readU64(values, place('releasedAt', command))
-  if (index <= REINSTATE_ANY) refuse(values, `releasedAt must be above ${REINSTATE_ANY}`)
+  return readIndex(values, 'releasedAt', command, REINSTATE_ANY)
+}
+
+function readIndex(values: Values, name: 'releasedAt' | 'bookedAt', command: CommandSpec, above: number): number {
+  const index = readU64(values, place(name, command))
+  if (index <= above) refuse(values, `${name} must be above ${above}`)
   return index
 }
 

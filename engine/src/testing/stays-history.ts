@@ -276,7 +276,7 @@ function someStay(history: History): [Command, LooseFields] {
     ...(chance(random, 0.4) && { replaces }),
     ...(chance(random, 0.1) && {
       reinstate: 1,
-      ...(chance(random, 0.5) && { releasedAt: releaseOf(history, stayId) }),
+      ...(chance(random, 0.5) && { releasedAt: someIndexOf(history, stayId) }),
     }),
   }
   switch (draw) {
@@ -299,13 +299,14 @@ function someStay(history: History): [Command, LooseFields] {
     default: {
       const way = random.below(10)
       const given = way < 5 ? { lines, ...(way < 4 && { unrecorded: 1 }) } : {}
-      return ['RELEASESTAY', { stayId, ...(way < 2 ? { void: 1 } : given) }]
+      const named = chance(random, 0.3) ? { bookedAt: someIndexOf(history, stayId) } : {}
+      return ['RELEASESTAY', { stayId, ...(way < 2 ? { void: 1 } : { ...given, ...named }) }]
     }
   }
 }
 
-/** The index at which the stay was released, or another one. */
-function releaseOf({ model, random }: History, stayId: string): number {
+/** The index at which the stay reached its state, or another one. */
+function someIndexOf({ model, random }: History, stayId: string): number {
   return Math.max(2, (model.stays.get(stayId)?.index ?? 2) - (chance(random, 0.2) ? 1 : 0))
 }
 
@@ -340,7 +341,7 @@ function expected(history: History, command: Command, fields: LooseFields): Mode
       return confirmStay(model, { ...(fields as { stayId: string }), retake: fields['retake'] === 1 }, timeMs, index)
     default: {
       const flags = { isVoid: fields['void'] === 1, isUnrecorded: fields['unrecorded'] === 1 }
-      return releaseStay(model, { ...(fields as { stayId: string }), ...flags }, timeMs, index)
+      return releaseStay(model, { ...(fields as { stayId: string; bookedAt?: number }), ...flags }, timeMs, index)
     }
   }
 }

@@ -490,17 +490,20 @@ type Release = {
   readonly lines?: readonly StayLine[]
   readonly isVoid?: boolean
   readonly isUnrecorded?: boolean
+  /** Index of the booking or hold that it ends; without it, any. */
+  readonly bookedAt?: number | undefined
 }
 
 export function releaseStay(
   model: StaysModel,
-  { stayId, lines, isVoid = false, isUnrecorded = false }: Release,
+  { stayId, lines, isVoid = false, isUnrecorded = false, bookedAt }: Release,
   timeMs: number,
   index: number,
 ): ModelAnswer {
   const stay = model.stays.get(stayId)
   if (stay) {
     if (lines && !isSame(stay.lines, lines)) return { error: 'CONFLICT' }
+    if (isTaken(stay) && bookedAt !== undefined && bookedAt !== stay.index) return { error: 'CONFLICT' }
     if (isVoid && stay.state === 'expired') reach(model, stay, { state: 'void', index, timeMs })
     if (!isTaken(stay)) return { error: '', stay }
     change(model, { ended: [stay], lines: [] })

@@ -138,8 +138,10 @@ test.each(['http1', 'http2'])('every command over %s', async (proto) => {
   expect(released.state).toBe('released')
   expect(await run('BOOKSTAY', stay)).toMatchObject({ status: 409, json: { message: 'CONFLICT: state=released' } })
   const again = { ...stay, reinstate: true, released_at: released.index }
-  expect((await ok('BOOKSTAY', again)).state).toBe('booked')
-  expect((await ok('RELEASESTAY', { stay_id: stay.stay_id })).state).toBe('released')
+  const { index: booked_at } = await ok('BOOKSTAY', again)
+  const late = { stay_id: stay.stay_id, booked_at: released.index }
+  expect(await run('RELEASESTAY', late)).toMatchObject({ status: 409, json: { message: 'CONFLICT: state=booked' } })
+  expect((await ok('RELEASESTAY', { stay_id: stay.stay_id, booked_at })).state).toBe('released')
   const unrecorded = { stay_id: `before-${proto}`, unrecorded: true, lines: [{ ...lines[0], rooms: 1 }] }
   expect((await ok('RELEASESTAY', unrecorded)).state).toBe('released')
   expect((await ok('RELEASESTAY', { stay_id: `never-${proto}`, void: true })).state).toBe('void')

@@ -513,12 +513,15 @@ const ROWS = {
       may(0x0b, 'unrecorded', 'u8', '1 = gives the rooms of the lines back even if the id is unknown.', {
         label: 'Booked before stays were recorded',
       }),
+      may(0x0c, 'bookedAt', 'u64', 'Only if the stay was booked, or put on hold, at this index.', {
+        label: 'Booked or held at index',
+      }),
       may(0x10, 'lines', 'lines', 'Must be those of the stay.', LINES),
       ...ON_STAY_WRITES,
     ],
     reply: 'stay',
     notFound: 'the stay is unknown, without `void` and `unrecorded`',
-    errors: '`CONFLICT` when the lines differ from those of the stay',
+    errors: '`CONFLICT` when the stay has other lines, or is of another index than `bookedAt`',
   },
   GETSTAY: {
     ...read('stays', 'Get stay'),
