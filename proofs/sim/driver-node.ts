@@ -60,12 +60,14 @@ import { SEED_FILE } from '../../engine/src/snapshot/snapshot.ts'
 import { follow, type Wait, waited } from '../../engine/src/steps.ts'
 import { applyCommand } from '../../engine/src/store/apply.ts'
 import type { Applied } from '../../engine/src/store/apply-context.ts'
+import { STAY_FLAGS } from '../../engine/src/store/apply-stays.ts'
 import { memoryBudgetOf } from '../../engine/src/store/charge.ts'
 import { COMMAND_HEADER_BYTES, KIND, kindOfCommand, writeBytes } from '../../engine/src/store/command.ts'
 import { encodeSetting, levelOfSetting } from '../../engine/src/store/stay-settings.ts'
 import { recordOf } from '../../engine/src/store/stays.ts'
 import {
   AS_OF_LEVEL,
+  BOOKED_AT_LEVEL,
   isMemoryFull,
   latestTime,
   type Memory,
@@ -817,7 +819,9 @@ function levelOf(kind: number): number {
 function levelOfCommand(bytes: Uint8Array): number {
   const kind = kindOfCommand(viewOf(bytes), 0)
   const setsDay = kind === KIND.setting && bytes[COMMAND_HEADER_BYTES] === encodeSetting('day_begins_minutes', 0)[0]
-  return setsDay ? levelOfSetting('day_begins_minutes') : levelOf(kind)
+  if (setsDay) return levelOfSetting('day_begins_minutes')
+  const isNamed = kind === KIND.releaseStay && (bytes[COMMAND_HEADER_BYTES + 16] & STAY_FLAGS.bookedAt) !== 0
+  return isNamed ? BOOKED_AT_LEVEL : levelOf(kind)
 }
 
 const OF_STAYS: readonly number[] = [

@@ -63,6 +63,8 @@ type Seller = {
   readonly holdsLong: boolean
   /** What each id was first used for; the same for all clients. */
   readonly lines: Map<string, readonly StayLine[]>
+  /** The index of the newest reply to a booking, hold or confirmation of each id. */
+  readonly indexes: Map<string, number>
   sent: number
   /** Acknowledged writes of the source, which fills the hotels first. */
   filled: number
@@ -71,10 +73,11 @@ type Seller = {
 export function startStayClients(workload: Workload): void {
   const { seed, knobs } = workload.world
   const lines = new Map<string, readonly StayLine[]>()
+  const indexes = new Map<string, number>()
   for (let n = 0; n < knobs.stayClients; n++) {
     const random = streamOf(seed, `stays ${n}`)
     const everyUs = betweenDecades(random, 5_000, 200_000)
-    next({ workload, random, everyUs, holdsLong: seed % 4 === 0, lines, sent: 0, filled: 0 })
+    next({ workload, random, everyUs, holdsLong: seed % 4 === 0, lines, indexes, sent: 0, filled: 0 })
   }
 }
 
@@ -97,11 +100,13 @@ function act(seller: Seller): void {
   if (chance(random, 0.015)) return passDays(seller)
   if (chance(random, 0.1)) return waitForIndex(workload, random)
   if (chance(random, 0.25)) return sendTo(workload, random, changeOfSource(workload.world, random), 0)
-  const { stayId, bytes, promises } = someRequest(seller)
+  const { stayId, bytes, promises, takes } = someRequest(seller)
   const copies = pick(random, [1, 1, 1, 2, 3, 5])
   for (let n = 0; n < copies; n++) {
     const delayUs = n === 0 ? 0 : betweenDecades(random, 1_000, 4_000_000)
     sendTo(workload, random, [bytes], delayUs, (index) => {
+      // Of repeats the first one.
+      if (takes && n === 0) seller.indexes.set(stayId, index)
       if (!promises) return
       const { promised } = workload.world
       promised.set(stayId, Math.max(index, promised.get(stayId) ?? 0))
@@ -176,14 +181,19 @@ function freshLines(random: Random): StayLine[] {
   }))
 }
 
-type Request = { readonly stayId: string; readonly bytes: Uint8Array; readonly promises: boolean }
+type Request = {
+  readonly stayId: string
+  readonly bytes: Uint8Array
+  readonly promises: boolean
+  readonly takes?: boolean
+}
 
 /** The lines of a stay with other numbers of nights: a guest who leaves early, or stays longer. */
 function changedLines(random: Random, lines: readonly StayLine[]): StayLine[] {
   return lines.map((line) => ({ ...line, nights: between(random, 1, line.nights + 1) }))
 }
 
-function someRequest({ random, holdsLong, lines: known }: Seller): Request {
+function someRequest({ random, holdsLong, lines: known, indexes }: Seller): Request {
   const draw = random.below(20)
   const isNew = known.size === 0 || (draw < 11 && chance(random, 0.75))
   const stayId = isNew ? `stay-${String(known.size).padStart(4, '0')}` : someId(random, known)
@@ -200,17 +210,18 @@ function someRequest({ random, holdsLong, lines: known }: Seller): Request {
   if (draw < 8) {
     const isLong = holdsLong && chance(random, 0.1)
     const seconds = isLong ? between(random, 3_600, 86_400) : between(random, 1, HOLD_SECONDS_MAX)
-    return { stayId, promises: false, bytes: stayCommand(KIND.holdStay, { ...taking, seconds }) }
+    return { stayId, promises: false, takes: true, bytes: stayCommand(KIND.holdStay, { ...taking, seconds }) }
   }
-  if (draw < 11) return { stayId, promises: true, bytes: stayCommand(KIND.bookStay, taking) }
+  if (draw < 11) return { stayId, promises: true, takes: true, bytes: stayCommand(KIND.bookStay, taking) }
   if (draw < 16) {
     const retake = chance(random, 0.3)
     const limit = retake ? { maxTotal } : {}
-    return { stayId, promises: true, bytes: stayCommand(KIND.confirmStay, { stayId, retake, ...limit }) }
+    return { stayId, promises: true, takes: true, bytes: stayCommand(KIND.confirmStay, { stayId, retake, ...limit }) }
   }
   const isVoid = chance(random, 0.2)
   const own = !isVoid && chance(random, 0.3) ? { lines, isUnrecorded: chance(random, 0.3) } : {}
-  return { stayId, promises: false, bytes: stayCommand(KIND.releaseStay, { stayId, isVoid, ...own }) }
+  const bookedAt = !isVoid && chance(random, 0.3) ? (indexes.get(stayId) ?? 0) : 0
+  return { stayId, promises: false, bytes: stayCommand(KIND.releaseStay, { stayId, isVoid, bookedAt, ...own }) }
 }
 
 function someId(random: Random, known: Seller['lines']): string {
@@ -230,10 +241,12 @@ type Fields = {
   readonly isVoid?: boolean
   readonly reinstates?: boolean
   readonly isUnrecorded?: boolean
+  /** Index of the booking or hold that a release names; 0 for none. */
+  readonly bookedAt?: number
 }
 
 function stayCommand(kind: CommandKind, fields: Fields): Uint8Array {
-  const { stayId, lines = [], seconds = 0, maxTotal = -1, features = 0, replaces = '' } = fields
+  const { stayId, lines = [], seconds = 0, maxTotal = -1, features = 0, replaces = '', bookedAt = 0 } = fields
   return command(kind, undefined, (to) => {
     writeBytes(to, idOf(stayId), 0, 16)
     writeU8(
@@ -243,7 +256,8 @@ function stayCommand(kind: CommandKind, fields: Fields): Uint8Array {
         (fields.retake ? STAY_FLAGS.retake : 0) |
         (fields.isVoid ? STAY_FLAGS.void : 0) |
         (fields.reinstates ? STAY_FLAGS.reinstate : 0) |
-        (fields.isUnrecorded ? STAY_FLAGS.unrecorded : 0),
+        (fields.isUnrecorded ? STAY_FLAGS.unrecorded : 0) |
+        (bookedAt > 0 ? STAY_FLAGS.bookedAt : 0),
     )
     writeU32(to, seconds)
     writeF64(to, Math.max(0, maxTotal))
@@ -258,6 +272,7 @@ function stayCommand(kind: CommandKind, fields: Fields): Uint8Array {
       for (const byte of [nights, rooms, flags]) writeU8(to, byte)
     }
     if (fields.reinstates) writeF64(to, REINSTATE_ANY)
+    if (bookedAt > 0) writeF64(to, bookedAt)
   })
 }
 

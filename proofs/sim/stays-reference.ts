@@ -89,6 +89,8 @@ export const STAY_COUNTS = [
   /** A booking or hold sent again after its stay was released, and after its record was gone. */
   'lateRepeats',
   'repeatsOfForgotten',
+  /** Releases that name another booking or hold than the present one. */
+  'lateReleases',
 ] as const
 type StayCounts = Record<(typeof STAY_COUNTS)[number], number>
 const COUNT_OF = {
@@ -184,6 +186,7 @@ function answerOf(
   readName(reader)
   const lines = Array.from({ length: readU8(reader) }, () => readLine(reader))
   const reinstate = (flags & STAY_FLAGS.reinstate) === 0 ? 0 : readF64(reader)
+  const bookedAt = (flags & STAY_FLAGS.bookedAt) === 0 ? undefined : readF64(reader)
   const hasMax = (flags & STAY_FLAGS.maxTotal) !== 0
   const most = hasMax ? { maxTotal: total } : {}
   const before = model.stays.get(stayId)
@@ -197,7 +200,8 @@ function answerOf(
     const isVoid = (flags & STAY_FLAGS.void) !== 0
     const isUnrecorded = (flags & STAY_FLAGS.unrecorded) !== 0
     const given = lines.length > 0 ? { lines } : {}
-    answer = releaseStay(model, { stayId, isVoid, isUnrecorded, ...given }, timeMs, index)
+    answer = releaseStay(model, { stayId, isVoid, isUnrecorded, bookedAt, ...given }, timeMs, index)
+    if (bookedAt !== undefined && answer.error === 'CONFLICT') counts.lateReleases++
   } else {
     const replaces = (flags & STAY_FLAGS.replaces) !== 0 ? { replaces: other } : {}
     const hold = kind === KIND.holdStay ? { seconds } : {}
