@@ -46,8 +46,6 @@ export const STORE_DEFECTS: readonly Defect[] = [
     'stays/release-untaken': 'apply-stays.ts: isKnown = ( → isKnown = true || (',
     // A booking takes an id that was released, without the flag.
     'stays/reinstated-by-repeat': 'apply-stays.ts: return reinstate === REINSTATE_ANY → return reinstate === 0',
-    // A late repeat of a release ends a later booking of the same id.
-    'stays/release-of-former-life': 'apply-stays.ts: return bookedAt > 0 && isTaken → return false && isTaken',
     // A hold is confirmed although its rooms are no longer there.
     'stays/confirmed-without-rooms': 'stay-plan.ts: plan.isHold ? free : Math.max(0, Math.min(free, base)) → free',
     // Rooms on hold without a package are not counted as missing.
@@ -115,6 +113,8 @@ export const STORE_DEFECTS: readonly Defect[] = [
   ...inStore(
     { tests: 'engine/src/store/stay-changes.test.ts' },
     {
+      // A late repeat of a release ends a later booking of the same id.
+      'stays/release-of-former-life': 'apply-stays.ts: return bookedAt > 0 && isTaken → return false && isTaken',
       // Nights that have passed are given back, and taken again by the stay that keeps them.
       'stays/past-nights-returned': 'stay-plan.ts: (featureLevel(memory) >= LEDGER_LEVEL && day < today) → false',
       // When bytes run out, bookings go before stays that have ended. A run has too few stays for that.

@@ -333,8 +333,8 @@ describe('an id that was released', () => {
     ['a confirmed hold', [() => hold('y', [line(16)]), () => confirm('y')]],
     ['a hold taken again', [() => hold('y', [line(16)]), () => passClock(HOUR_MS), () => confirm('y', { retake: 1 })]],
   ])('is not ended by a late repeat of the release of an earlier life: %s', (_, steps) => {
-    const taken = steps.map((each) => each()).at(-1) as Answer
-    const first = { bookedAt: indexOf(taken) }
+    const answers = steps.map((each): unknown => each())
+    const first = { bookedAt: indexOf(answers.at(-1) as Answer) }
     expect([stateOf(release('y', first)), stateOf(release('y', first))]).toEqual(['released', 'released'])
     const second = { bookedAt: indexOf(book('y', [line(17)], { reinstate: 1 })) }
 
