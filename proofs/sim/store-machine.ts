@@ -5,7 +5,7 @@
 
 import { assert, type CodecList, VacancyError } from '@vacancy/shared'
 import { staysOf } from '../../engine/src/cluster/stay-answers.ts'
-import type { RecoveredNode, RecoveryTools } from '../../engine/src/data/recovery-parts.ts'
+import { onTakenOver, type RecoveredNode, type RecoveryTools } from '../../engine/src/data/recovery-parts.ts'
 import { type Env, isDiskFull } from '../../engine/src/env.ts'
 import { viewOf } from '../../engine/src/raft/entry.ts'
 import { CAPTURE_SCRATCH_BYTES, type CapturePoint, captureStore } from '../../engine/src/snapshot/capture.ts'
@@ -290,9 +290,7 @@ export function createStoreMachine(parts: StoreMachineParts): Machine {
       const reader = prepared
       prepared = undefined
       const switched = () => {
-        marks.length = 0
-        context.newestMark = undefined
-        context.loaded = ''
+        onTakenOver(node, reader.manifest)
         done()
       }
       replaceStore(env, store, reader, decoder, onReplaced(switched))

@@ -13,7 +13,7 @@ import { addressOf, closeDiscovery, createDiscovery, type Discovery, nodeAddress
 import { bootstrapOf, createFormation, type Formation, hold, raftIdOf } from '../bootstrap/formation.ts'
 import { noteVoter } from '../data/data-directory.ts'
 import type { FormedState, Held } from '../data/genesis.ts'
-import type { Found, RecoveredNode } from '../data/recovery-parts.ts'
+import { type Found, onTakenOver, type RecoveredNode } from '../data/recovery-parts.ts'
 import type { ClusterOptions, ReplicaOptions } from '../data/replica-options.ts'
 import type { Env } from '../env.ts'
 import { failureOf } from '../failure.ts'
@@ -355,9 +355,7 @@ function joinShard(
     replaceStore(env, node.store, reader, pooledDecoder(pool), (error) => {
       void closeWordsPool(pool)
       if (error) return send({ type: 'failed', ...failureOf(error) })
-      node.context.marks.length = 0
-      node.context.newestMark = undefined
-      node.context.loaded = ''
+      onTakenOver(node, reader.manifest)
       forgetWritten()
       done()
       onSwitched(member)

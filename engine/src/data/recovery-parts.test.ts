@@ -1,6 +1,10 @@
 import { expect, test } from 'vitest'
-import { createNodeInMemory } from '../testing/node-in-memory.ts'
-import { machineOf, type RecoveryTools } from './recovery-parts.ts'
+import { foreignIndex } from '../store/client-index.ts'
+import { STATE } from '../store/layout.ts'
+import { hasGenesis, INDEX_LEVEL, setState } from '../store/store.ts'
+import { createNodeInMemory, raiseFeatureLevel } from '../testing/node-in-memory.ts'
+import type { Cluster } from './data-directory.ts'
+import { machineOf, onTakenOver, type RecoveryTools } from './recovery-parts.ts'
 
 const tools = { kernelsOf: () => ({ put: () => undefined }) } as unknown as RecoveryTools
 const begin = (accept?: (index: number) => boolean) =>
@@ -25,3 +29,31 @@ test('a caller decides for each index whether a different digest is accepted', (
   expect(() => onDigestMismatch(7, wanted, own)).not.toThrow()
   expect(() => onDigestMismatch(8, wanted, own)).toThrow(expect.objectContaining({ code: 'digest_mismatch' }))
 })
+
+const SEED = { index: 7, term: 2, contentDigest: Buffer.from('ab', 'hex') }
+const joined = { baseIndex: 7, baseTerm: 2, snapshotDigest: 'ab' }
+const founded = { ...joined, drawsGenesis: true }
+
+test.each([
+  ['a founder', 5, founded, SEED, true],
+  ['a member that joined', 5, joined, SEED, true],
+  ['a member that received a later snapshot', 5, joined, { ...SEED, index: 8 }, false],
+  ['a founder with data of an older program', 4, founded, SEED, true],
+  ['a member of a shard that an older program may have founded', 4, joined, SEED, false],
+])(
+  'genesis and indexes of a former life do not outlast its snapshot: %s, level %i',
+  (_, level, cluster, seed, ends) => {
+    const node = createNodeInMemory(20_000)
+    const { store } = node
+    raiseFeatureLevel(node, level)
+    setState(store, STATE.genesis, 1)
+    const { context } = machineOf(store, tools)
+
+    onTakenOver({ store, context, cluster: cluster as Cluster }, seed)
+
+    expect(hasGenesis(store.memory)).toBe(!ends)
+    // Until the genesis of this life, every index that a source names is of the former one.
+    const isFormer = foreignIndex(store.memory, node.index, node.index + 1) === 'below'
+    expect(isFormer).toBe(ends && level >= INDEX_LEVEL)
+  },
+)

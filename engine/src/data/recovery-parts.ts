@@ -7,6 +7,7 @@ import type { RestoredState } from '../raft/raft.ts'
 import { hex } from '../snapshot/format.ts'
 import { openSnapshot, type SnapshotHead, type SnapshotReader } from '../snapshot/load.ts'
 import { type Decoder, inlineDecoder, lackingBytes, pooledDecoder, replaceData } from '../snapshot/replace.ts'
+import { forgetGenesis } from '../snapshot/restore.ts'
 import { heldSnapshots, readHeldSnapshot, SEED_FILE, statesBefore } from '../snapshot/snapshot.ts'
 import { closeWordsPool, createWordsPool } from '../snapshot/words-pool.ts'
 import type { Steps } from '../steps.ts'
@@ -14,10 +15,10 @@ import { applyCommand } from '../store/apply.ts'
 import { type ApplyContext, createApplyContext } from '../store/apply-context.ts'
 import { decodeBulkLoad, KIND, kindOfCommand } from '../store/command.ts'
 import { digestText } from '../store/digest.ts'
-import { createStore, type Store } from '../store/store.ts'
+import { createStore, featureLevel, INDEX_LEVEL, type Store } from '../store/store.ts'
 import { type Kernels, loadKernels } from '../threads/kernels.ts'
 import type { Wal, WalOptions } from '../wal/wal.ts'
-import type { Cluster, DataDirectory } from './data-directory.ts'
+import { type Cluster, type DataDirectory, isSeedOf } from './data-directory.ts'
 import type { Founded, Held } from './genesis.ts'
 import type { ReplicaOptions } from './replica-options.ts'
 
@@ -126,6 +127,29 @@ export function headOf(reader: SnapshotReader | undefined): SnapshotHead | undef
   if (!reader) return undefined
   const { path, manifest, places, note, bytes } = reader
   return { path, manifest, places, note, bytes }
+}
+
+type Founding = Pick<Cluster, 'baseIndex' | 'baseTerm' | 'snapshotDigest' | 'drawsGenesis'>
+
+/**
+ * A store was loaded from a snapshot. If that is the founding one of the shard, genesis and indexes in it are of the
+ * shard that it was taken from, and end here, on members that joined as on founders. Only founders know whether their
+ * shard draws its own genesis; every program that wrote data of feature level 5 does.
+ */
+export function endFormerLife(store: Store, cluster: Founding, manifest: Parameters<typeof isSeedOf>[1]): void {
+  const draws = cluster.drawsGenesis || featureLevel(store.memory) >= INDEX_LEVEL
+  if (draws && isSeedOf(cluster, manifest)) forgetGenesis(store)
+}
+
+/** The store of a running node has the state of a snapshot from a peer. */
+export function onTakenOver(
+  { store, context, cluster }: Pick<RecoveredNode, 'store' | 'context' | 'cluster'>,
+  manifest: Parameters<typeof isSeedOf>[1],
+): void {
+  endFormerLife(store, cluster, manifest)
+  context.marks.length = 0
+  context.newestMark = undefined
+  context.loaded = ''
 }
 
 /**

@@ -23,7 +23,7 @@ import type { RestoredState } from '../raft/raft.ts'
 import { hex } from '../snapshot/format.ts'
 import type { SnapshotReader } from '../snapshot/load.ts'
 import { lackingBytes, memoryTooSmall } from '../snapshot/replace.ts'
-import { finishStore, forgetGenesis, prepareStore } from '../snapshot/restore.ts'
+import { finishStore, prepareStore } from '../snapshot/restore.ts'
 import { findSnapshots, type Loaded, loadNewestSteps } from '../snapshot/snapshot.ts'
 import { WORDS_SCRATCH_BYTES } from '../snapshot/words.ts'
 import { type Steps, settled, waited, walk } from '../steps.ts'
@@ -44,7 +44,6 @@ import {
   createCluster,
   type DataDirectory,
   ensureReserve,
-  isSeedOf,
   logIdentity,
   openDataDirectory,
   readNote,
@@ -59,6 +58,7 @@ import { configurationAt } from './genesis.ts'
 import {
   createTools,
   type Decide,
+  endFormerLife,
   type Found,
   HISTORY,
   type Holding,
@@ -312,7 +312,7 @@ function* recoverFrom(recovery: FolderRecovery): Steps<RecoveredNode> {
   const { wal, recovered } = opened
   const cluster = directory.cluster as Cluster | undefined
   assert(cluster !== undefined, 'the data directory belongs to a shard')
-  if (snapshot && cluster.drawsGenesis && isSeedOf(cluster, snapshot.manifest)) forgetGenesis(store)
+  if (snapshot) endFormerLife(store, cluster, snapshot.manifest)
   const lost: string[] = []
   let isReplaying = true
   const { kernels, context } = machineOf(store, tools, (index) => {

@@ -85,8 +85,8 @@ export function applyCommand(
 }
 
 /**
- * Nothing is noted before the random genesis: until then, members that loaded the founding snapshot of the shard from a
- * peer have the genesis that the snapshot contains, and its founders have none.
+ * Nothing is noted before the random genesis: until then, below feature level 5, members that loaded the founding
+ * snapshot of the shard from a peer have the genesis that the snapshot contains, and its founders have none.
  */
 function noteMark({ marks, store }: ApplyContext, index: number): DigestMark | undefined {
   if (featureLevel(store.memory) >= 1 && !hasGenesis(store.memory)) return undefined
