@@ -115,14 +115,18 @@ export function hotelOf(id: Uint8Array): string | undefined {
 // Applying the log
 
 /** What every entry does first. */
-export function beginEntry({ model }: StaysReference, { timeMs, day }: CommandReader, index: number): void {
+export function beginEntry(reference: StaysReference, { timeMs, day }: CommandReader, index: number): void {
+  const { model } = reference
   passTime(model, timeMs, index)
   model.today = formatDay(day)
   model.lastDate = formatDay(lastVisibleDay(day))
+  // The command may use the id of a stay that has just expired or was forgotten.
+  noteFates(reference, index)
 }
 
-/** Notes which stays reached another state with this entry. */
-export function endEntry({ model, fates, noted, counts }: StaysReference, index: number): number {
+/** Notes which stays have reached another state. */
+export function noteFates(reference: StaysReference, index: number): void {
+  const { model, fates, noted, counts } = reference
   const note = (known: Fate[], state: Fate['state']): void => {
     known.push({ index, state })
     counts[COUNT_OF[state]]++
@@ -131,14 +135,14 @@ export function endEntry({ model, fates, noted, counts }: StaysReference, index:
     const isForgotten = known.at(-1)?.state === 'forgotten'
     if (!isForgotten && !model.stays.has(id)) note(known, 'forgotten')
   }
-  if (model.changes === noted) return noted
+  if (model.changes === noted) return
   for (const [id, { order, state }] of model.stays) {
     if (order <= noted) continue
     const known = fates.get(id) ?? []
     fates.set(id, known)
     if (known.at(-1)?.state !== state) note(known, state)
   }
-  return model.changes
+  reference.noted = model.changes
 }
 
 const CODE_OF: { readonly [wire: string]: number } = {

@@ -46,7 +46,6 @@ import {
   beginEntry,
   changeHotel,
   createStaysReference,
-  endEntry,
   enterAsOf,
   executeStay,
   HOTELS,
@@ -54,6 +53,7 @@ import {
   ledgerDigest,
   loadHotels,
   mirrorHotels,
+  noteFates,
   noteWritten,
   type StaysReference,
   sellableOf,
@@ -180,7 +180,7 @@ export function applyToModel(
   if (hasStays) beginEntry(stays, reader, index)
   const expected = applyOnce(model, index, bytes, observed)
   mirrorHotels(stays, (hotel) => roomsOf(model, hotel))
-  if (hasStays) stays.noted = endEntry(stays, index)
+  if (hasStays) noteFates(stays, index)
   return expected
 }
 
