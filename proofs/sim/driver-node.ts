@@ -255,6 +255,7 @@ function wipe(world: World, node: SimulatedNode, lengthUs: number): boolean {
     ({ process, wipedAt }) => wipedAt === 0 || voters.includes(process?.running?.raftId?.() ?? 0),
   )
   if (!leader || leader.isJoint() || !isWhole || voters.length < 3 || voters.length !== world.knobs.voters) return false
+  node.hadDurable = node.process.running?.isDurable
   endProcess(world, node, 'wiped', false)
   node.storage = { disk: freshDisk(), wipes: storageOf(node).wipes + 1 }
   node.wipedAt = world.scheduler.nowUs

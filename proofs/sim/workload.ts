@@ -225,9 +225,10 @@ export function checkAcknowledged(world: World, token: number, answer: Extract<A
   const term = world.oracles.terms[index] ?? 0
   // The replying node may have just applied a membership change.
   for (const { process } of world.nodes) if (process?.running) noteMembers(world, process.running)
-  // A node that is down may hold it as well; a node with a corrupt disk did.
+  // A node that is down may hold it as well; a node with a corrupt disk did, and one whose disk was lost may have.
   const holders = world.nodes.filter(
-    ({ process, isDamaged }) => isDamaged || (process?.running?.isDurable(index, term) ?? true),
+    ({ process, isDamaged, hadDurable }) =>
+      isDamaged || hadDurable?.(index, term) || (process?.running?.isDurable(index, term) ?? true),
   )
   checkDurable(
     world.oracles,

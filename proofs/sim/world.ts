@@ -170,6 +170,8 @@ export type SimulatedNode = {
   stopped: '' | 'killed' | 'power loss'
   /** When its disk was last replaced by an empty one; 0 if never. */
   wipedAt: number
+  /** What its lost disk had: a leader that does not know yet counts it, until the node is a voter anew. */
+  hadDurable: Running['isDurable'] | undefined
   /** It was a voter with this disk, so it counts for a majority even when it is down. */
   wasVoter: boolean
   /** Of bare cores: its number, until it joins anew (docs/design/consensus.md#identities). */
@@ -312,6 +314,7 @@ export function createWorld(options: WorldOptions): World {
       isDamaged: false,
       stopped: '',
       wipedAt: 0,
+      hadDurable: undefined,
       wasVoter: false,
       raftId: i + 1,
       leaderTerm: 0,
@@ -503,6 +506,7 @@ function look(world: World, process: Process): void {
   noteMembers(world, running)
   if (!node.wasVoter && !running.isMute)
     node.wasVoter = !running.raftId || (running.voterIds?.().includes(running.raftId()) ?? true)
+  if (node.wasVoter) node.hadDurable = undefined
   if (raft.role === 'leader' && raft.term !== node.leaderTerm) {
     node.leaderTerm = raft.term
     world.counts.elections++
