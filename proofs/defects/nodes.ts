@@ -15,7 +15,7 @@ export const NODE_DEFECTS: readonly Defect[] = [
   }),
   ...inEngine(by('crash'), {
     // A restored shard is the shard of the backup: its identity and its indexes go on.
-    'restore/same-life': 'data/recovery.ts: if (snapshot && cluster.drawsGenesis &&  → if (false && ',
+    'restore/same-life': 'data/recovery-parts.ts: if (draws && isSeedOf → if (false && isSeedOf',
   }),
   ...inEngine(by('reads'), {
     'reads/served-before-applied': 'cluster/reads.ts: reads.applied()\n  if → Number.POSITIVE_INFINITY\n  if',
