@@ -104,9 +104,10 @@ function camel(flag: string): string {
 function flagFor(field: FieldSpec, isStay: boolean): Flag {
   const { name, width, summary } = field
   // A stay is given by --dates, or by --from and --nights. Checked after parsing all flags.
-  const required = field.required && !(isStay && name === 'dates') ? { required: true as const } : {}
+  const required =
+    field.required && field.unless.length === 0 && !(isStay && name === 'dates') ? { required: true as const } : {}
   if (name === 'explain') return { type: 'boolean', summary: 'Reports the rows examined and the time taken.' }
-  if (width === 'list') return { type: 'list', summary, ...required }
+  if (width === 'list' || width === 'names') return { type: 'list', summary, ...required }
   if (width === 'text') return { type: 'text', summary, ...required }
   if (width === 'f64') return { type: 'text', value: 'DEGREES', summary, ...required }
   return { type: 'integer', min: 0, max: width === 'u8' ? 255 : 4_294_967_295, summary, ...required }
@@ -186,7 +187,7 @@ export function fieldsOf(command: CommandName, pairs: readonly string[]): Reques
 
 function parsedValue({ name, width }: FieldSpec, text: string): FieldValue {
   if (width === 'text') return text
-  if (width === 'list') return text === '' ? [] : text.split(',')
+  if (width === 'list' || width === 'names') return text === '' ? [] : text.split(',')
   if (width === 'lines') return linesOf(name, text)
   if (width === 'u64' && /^\d+$/.test(text)) return BigInt(text)
   return numberOf(name, text)

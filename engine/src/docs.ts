@@ -111,9 +111,12 @@ const LIMIT_MEANINGS: { readonly [name in keyof typeof LIMITS]: string } = {
   skippedPayloadBytesMax: 'Bytes of a frame that is skipped. A larger one closes the connection.',
   errorTextBytesMax: 'Bytes of the text of an ERROR reply.',
   replyPropertiesMax: 'Properties in a reply to SEARCHPROP.',
-  replyPropertiesWithExtraMax: 'The same with a field 0xFFFF.',
+  replyPropertiesWithExtraMax: 'The same with a trailer.',
   replyStaysMax: 'Properties in a reply to SEARCHAVAIL.',
-  replyStaysWithExtraMax: 'The same with a field 0xFFFF.',
+  replyStaysWithExtraMax: 'The same with a trailer.',
+  searchRoomTypesMax: 'Room types that a search names.',
+  searchTablesMax: 'Room types of a segment that a search of any room type reads.',
+  searchRowNightsMax: 'Rows of their tables together, times the nights of the search.',
   replySegmentsMax: 'Segments in a reply to GETSEGMENTS.',
   stayLinesMax: 'Lines of a stay.',
   stayNightsMax: 'Nights of a line.',
@@ -145,9 +148,16 @@ function commandBlock(command: CommandSpec): string {
 
 /** A line for each field: id, name, data, what it is. */
 function fieldsList(fields: readonly FieldSpec[]): string {
-  const lines = fields.map(({ id, lastId, name, width, required, keepsEmpty, summary }) => {
+  const lines = fields.map(({ id, lastId, name, width, required, unless, keepsEmpty, summary }) => {
     const ids = code(lastId > id ? `${hexOf(id)}–${hexOf(lastId)}` : hexOf(id))
-    const presence = required ? '' : keepsEmpty ? ', optional, may be empty' : ', optional'
+    const isFree = required && unless.length > 0
+    const presence = isFree
+      ? ` unless ${unless.map(code).join(' or ')}`
+      : required
+        ? ''
+        : keepsEmpty
+          ? ', optional, may be empty'
+          : ', optional'
     return `- ${ids} ${code(name)} ${width}${presence}${repeatedSummaries().has(summary) ? '' : `: ${summary}`}`
   })
   return lines.join('\n')

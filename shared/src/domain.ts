@@ -42,11 +42,16 @@ export const LIMITS = {
   errorTextBytesMax: 1024,
   /** Properties in a SEARCHPROP reply: one field each. The field count of a reply is a u16. */
   replyPropertiesMax: 65_535,
-  /** The same when the reply also has a field with id 0xFFFF (docs/design/protocol.md#extension-fields). */
+  /** The same when the reply also has a trailer (docs/design/protocol.md#extension-fields). */
   replyPropertiesWithExtraMax: 65_279,
   /** Properties in a SEARCHAVAIL reply: two fields each, and one for the number of days. */
   replyStaysMax: 32_767,
   replyStaysWithExtraMax: 32_639,
+  /** Room types that a search names, and tables that a search of any room type reads. */
+  searchRoomTypesMax: 16,
+  searchTablesMax: 64,
+  /** Rows of all tables of such a search, times its nights. */
+  searchRowNightsMax: 2_000_000,
   /** Segments in a GETSEGMENTS reply: two fields each. */
   replySegmentsMax: 32_767,
   /** Lines of a stay, nights of a line, and nights of all lines together (docs/design/stays.md#lines). */

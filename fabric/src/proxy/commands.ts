@@ -126,6 +126,8 @@ function kindOf({ name, width, extension, min }: FieldSpec): JsonKind {
       return 'text'
     case 'list':
       return name === 'dates' ? 'texts' : 'list'
+    case 'names':
+      return 'list'
     case 'lines':
       return 'lines'
     case 'f64':

@@ -26,6 +26,8 @@ function anyValue({ width, required }: FieldSpec): fc.Arbitrary<FieldValue> {
       return fc.string({ unit: 'grapheme', minLength: required ? 0 : 1, maxLength: 300 })
     case 'list':
       return fc.uniqueArray(entry, { maxLength: 5 })
+    case 'names':
+      return fc.array(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }), { minLength: 1, maxLength: 16 })
     case 'u8':
       return fc.integer({ min: 0, max: 255 })
     case 'u32':

@@ -36,7 +36,7 @@ test('LOGIN is the first command, and the writes are known', () => {
 
 test.each(COMMAND_LIST)('$name has its fields in ascending id order, each with the type of its width', ({ fields }) => {
   const ids = fields.map(({ id }) => id)
-  const types = { text: 1, list: 1, u8: 2, u32: 3, u64: 3, f64: 3, lines: 10 }
+  const types = { text: 1, list: 1, u8: 2, u32: 3, u64: 3, f64: 3, lines: 10, names: 10 }
 
   expect(ids).toEqual([...new Set(ids)].sort((a, b) => a - b))
   for (const field of fields) {
@@ -70,6 +70,11 @@ test.each([
   [0x8001, (name: string) => name === 'SEARCHAVAIL'],
   [0x8002, (name: string) => name.startsWith('SEARCH')],
   [0x8003, (name: string) => name.startsWith('SEARCH')],
+  [0x8005, (name: string) => name.startsWith('SEARCH')],
+  [0x8008, (name: string) => name === 'SEARCHAVAIL'],
+  [0x800c, (name: string) => name === 'SEARCHAVAIL'],
+  [0x800d, (name: string) => name.startsWith('SEARCH')],
+  [0x8018, (name: string) => name.startsWith('SEARCH')],
   [0x8010, (_: string, access: string) => access === 'write'],
   [0x8011, (_: string, access: string) => access === 'write'],
   [0x8020, (_: string, access: string) => access === 'read'],

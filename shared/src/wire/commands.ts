@@ -6,13 +6,15 @@
 
 import { assert } from '../assert.ts'
 import { LIMITS } from '../domain.ts'
+import { SEARCH_ORDERS, SEARCH_WANTS } from './search.ts'
 import type { StayLine } from './stay.ts'
 
 /**
  * Encoding of a field's data. A list is comma-separated text; numbers are little-endian. `lines` are the lines of a
- * stay: one packed record a field, with ids from `id` to `lastId` without gaps.
+ * stay: one packed record a field, with ids from `id` to `lastId` without gaps. `names` are texts that may hold commas:
+ * u8 length and bytes each.
  */
-export type FieldWidth = 'text' | 'list' | 'u8' | 'u32' | 'u64' | 'f64' | 'lines'
+export type FieldWidth = 'text' | 'list' | 'u8' | 'u32' | 'u64' | 'f64' | 'lines' | 'names'
 /** Type code on the wire: 1 text, 2 small number, 3 number, 10 packed records. */
 type FieldType = 1 | 2 | 3 | 10
 
@@ -28,6 +30,8 @@ export type FieldSpec<
   readonly type: FieldType
   readonly width: Width
   readonly required: Required
+  /** A required field may be absent where one of these is given. */
+  readonly unless: readonly string[]
   readonly summary: string
   /** Vacancy's own fields, with ids from 0x8000 on. Existing clients never send them, and other servers refuse them. */
   readonly extension: boolean
@@ -49,6 +53,7 @@ export type FieldSpec<
 type FieldExtras = {
   readonly keepsEmpty?: boolean
   readonly lastId?: number
+  readonly unless?: readonly string[]
   readonly min?: number
   readonly max?: number
   readonly label?: string
@@ -61,9 +66,10 @@ export const REPLIES = {
   codecs: 'one text: the rate features with commas between, in the order of their bits',
   segments: 'two fields per segment: its name (text) and its number of properties (u32)',
   empty: 'SUCCESS without fields',
-  properties: 'one field per property: its id, packed in 16 bytes; with `explain`, the search statistics',
+  properties:
+    'one field per property: its id, packed in 16 bytes; then what was asked for: the page, values of each property, search statistics',
   stays:
-    'the number of days, then for each property its id, packed in 16 bytes, and for each day date, availability, price and rate features',
+    'the number of days, then for each property its id, packed in 16 bytes, and for each day date, availability, price and rate features; with `compact` one list of ids and values instead; then as for SEARCHPROP',
   availability: 'one byte: the availability after the change',
   exists: 'one byte: 1 or 0',
   roomTypes: 'one text per room type, ascending by bytes',
@@ -109,6 +115,7 @@ const TYPE_OF: { readonly [width in FieldWidth]: FieldType } = {
   u64: 3,
   f64: 3,
   lines: 10,
+  names: 10,
 }
 const EXTENSION_IDS = 0x8000
 
@@ -118,11 +125,12 @@ function spec<const N extends string, W extends FieldWidth, R extends boolean>(
   width: W,
   required: R,
   summary: string,
-  { keepsEmpty = false, lastId = id, min, max, label, isFilter = false }: FieldExtras = {},
+  { keepsEmpty = false, lastId = id, unless = [], min, max, label, isFilter = false }: FieldExtras = {},
 ): FieldSpec<N, W, R> {
   const extension = id >= EXTENSION_IDS
   const type = TYPE_OF[width]
-  return { id, lastId, name, type, width, required, summary, extension, keepsEmpty, min, max, label, isFilter }
+  const head = { id, lastId, name, type, width, required, unless, summary, extension }
+  return { ...head, keepsEmpty, min, max, label, isFilter }
 }
 
 function need<const N extends string, W extends FieldWidth>(
@@ -149,6 +157,10 @@ const STARS = { min: LIMITS.starsMin, max: LIMITS.starsMax }
 const LATITUDE = { min: -90, max: 90 }
 const LONGITUDE = { min: -180, max: 180 }
 const FILTER = { isFilter: true }
+const WORDS_OF = (numbers: { readonly [word: string]: number }) =>
+  Object.entries(numbers)
+    .map(([word, number]) => `${number} ${word}`)
+    .join(', ')
 
 const property = (id: number) =>
   need(id, 'propertyId', 'text', 'UUID of version 1 to 5 or 7, or 1 to 14 printable ASCII characters.', {
@@ -169,7 +181,7 @@ const ON_READS = [
   may(0x8022, 'linearizable', 'u8', '1 = sees every write that was answered before it.'),
 ] as const
 
-const ON_SEARCHES = [
+const NEAR = [
   may(0x8002, 'radiusMetres', 'u32', 'Radius around the position, 1 to 100000 instead of 5000.', {
     min: 1,
     max: LIMITS.radiusMetresMax,
@@ -179,7 +191,24 @@ const ON_SEARCHES = [
     label: 'Explain: rows examined, times',
   }),
   may(0x8004, 'minStars', 'u8', '1 to 5, at least.', { ...STARS, ...FILTER, label: 'Stars from' }),
-  ...ON_READS,
+  may(0x8005, 'cursor', 'text', 'From the previous page of the same search, with the same order.'),
+  may(0x8006, 'want', 'u8', `Values of each property, summed: ${WORDS_OF(SEARCH_WANTS)}.`, { min: 1, max: 15 }),
+  may(0x8007, 'count', 'u8', '1 = a page trailer with the exact number of matches, 2 = without it.', {
+    min: 1,
+    max: 2,
+  }),
+] as const
+
+const ORDER = may(0x800d, 'order', 'u8', `${WORDS_OF(SEARCH_ORDERS)}. Score is not available yet.`, {
+  min: 0,
+  max: SEARCH_ORDERS.id,
+})
+
+const BOX = [
+  may(0x8018, 'south', 'f64', 'Degrees; with west, north and east, properties in this box.', LATITUDE),
+  may(0x8019, 'west', 'f64', 'Degrees; west of more than east crosses 180 degrees.', LONGITUDE),
+  may(0x801a, 'north', 'f64', 'Degrees, at least south.', LATITUDE),
+  may(0x801b, 'east', 'f64', 'Degrees.', LONGITUDE),
 ] as const
 
 const ON_WRITES = [
@@ -288,7 +317,10 @@ const ROWS = {
       }),
       may(0x08, 'latitude', 'f64', 'Degrees; with longitude.', { ...LATITUDE, ...FILTER }),
       may(0x09, 'limit', 'u64', 'Properties at most, 1 to query_limit.'),
-      ...ON_SEARCHES,
+      ...NEAR,
+      ORDER,
+      ...BOX,
+      ...ON_READS,
     ],
     reply: 'properties',
     query: 'properties',
@@ -298,7 +330,10 @@ const ROWS = {
     summary: 'Properties with a package of a room type on every night of a stay.',
     fields: [
       segment(0x01),
-      roomType(0x02),
+      spec(0x02, 'roomType', 'text', true as boolean, 'Room type, 1 to 255 bytes.', {
+        unless: ['anyRoomType', 'roomTypes'],
+        label: 'Room type',
+      }),
       may(0x03, 'area', 'text', 'Area, equal.', FILTER),
       may(0x04, 'propertyId', 'text', 'This property only.', { ...FILTER, label: 'Property' }),
       may(0x05, 'propertyType', 'text', 'Property type, equal.', { ...FILTER, label: 'Type' }),
@@ -326,7 +361,17 @@ const ROWS = {
       }),
       may(0x0f, 'limit', 'u64', 'Properties at most, 1 to query_limit.'),
       may(0x8001, 'minPrice', 'u32', 'Price on every date, at least.', { ...FILTER, label: 'Price from' }),
-      ...ON_SEARCHES,
+      ...NEAR,
+      may(0x8008, 'maxTotal', 'u64', 'Prices of all nights together, at most.', { ...FILTER, label: 'Total up to' }),
+      may(0x8009, 'minTotal', 'u64', 'Prices of all nights together, at least.', { ...FILTER, label: 'Total from' }),
+      may(0x800a, 'compact', 'u8', '1 = one list of ids and wanted values, without days.', { label: 'Compact' }),
+      may(0x800b, 'anyRoomType', 'u8', '1 = each property once, with its cheapest room type, instead of roomType.', {
+        label: 'Any room type',
+      }),
+      may(0x800c, 'roomTypes', 'names', 'The same with 1 to 16 room types only.', { label: 'Room types' }),
+      ORDER,
+      ...BOX,
+      ...ON_READS,
     ],
     reply: 'stays',
     query: 'search',
@@ -562,7 +607,7 @@ export const COMMAND_LIST: readonly CommandSpec[] = Object.values(COMMANDS)
 
 type ValueOf<Width extends FieldWidth> = Width extends 'text'
   ? string
-  : Width extends 'list'
+  : Width extends 'list' | 'names'
     ? readonly string[]
     : Width extends 'lines'
       ? readonly StayLine[]

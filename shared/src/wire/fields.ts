@@ -31,15 +31,18 @@ export type RequestScan = {
   readonly length: Int32Array
   /** Bit i: field i was present, even if empty. */
   seen: number
+  /** The same of fields from 32 on. */
+  seenHigh: number
 }
 
-/** One bit per field in `seen`. */
-const FIELDS_MAX = 32
+/** One bit per field in `seen` and `seenHigh`. */
+const FIELDS_MAX = 64
+const BITS = 32
 /**
  * Place of the first line of a stay in a scan; the others follow. A command with lines has fewer fields than this, and
  * the place that its row gives to `lines` stays empty.
  */
-export const LINES_PLACE = FIELDS_MAX - LIMITS.stayLinesMax
+export const LINES_PLACE = BITS - LIMITS.stayLinesMax
 /** Ids 0–31 and 0x8000–0x803f. Any other id is unknown. */
 const LOW_IDS = 32
 const ID_SLOTS = LOW_IDS + 64
@@ -53,8 +56,15 @@ const TYPES = new Uint8Array(COMMAND_LIST.length * FIELDS_MAX)
 const WIDTHS = new Uint8Array(COMMAND_LIST.length * FIELDS_MAX)
 /** 1 where zero length means absent. */
 const EMPTY_IS_ABSENT = new Uint8Array(COMMAND_LIST.length * FIELDS_MAX)
-/** Per command: bits of the required fields. */
+/** Per command: bits of the required fields, which are among the first. */
 const REQUIRED = new Int32Array(COMMAND_LIST.length)
+/** Per command with a required field that others replace: its bit, and the bits of those in both masks. */
+const REPLACED = COMMAND_LIST.map(({ fields }) => {
+  const place = fields.findIndex(({ unless }) => unless.length > 0)
+  const by = fields.flatMap(({ name }, at) => (fields[place]?.unless.includes(name) ? [at] : []))
+  const bits = (first: number) => by.reduce((sum, at) => (at >>> 5 === first ? sum | (1 << (at & 31)) : sum), 0)
+  return place < 0 ? undefined : { bit: 1 << place, low: bits(0), high: bits(1) }
+})
 /** Per command: 1 when it may have the lines of a stay. */
 const HAS_LINES = new Uint8Array(COMMAND_LIST.length)
 
@@ -66,6 +76,7 @@ const BYTES_OF: { readonly [width in FieldWidth]: number } = {
   u64: 8,
   f64: 8,
   lines: 0,
+  names: 0,
 }
 
 for (const { code, fields } of COMMAND_LIST) {
@@ -85,6 +96,7 @@ for (const { code, fields } of COMMAND_LIST) {
       EMPTY_IS_ABSENT[row] = isText && !field.required && !field.keepsEmpty ? 1 : 0
     }
     if (isRepeated) HAS_LINES[code] = 1
+    assert(!field.required || first < BITS, 'a required field has a low bit')
     if (field.required) REQUIRED[code] = (REQUIRED[code] as number) | (1 << first)
   }
 }
@@ -104,6 +116,7 @@ export function createRequestScan(): RequestScan {
     start: new Int32Array(FIELDS_MAX).fill(-1),
     length: new Int32Array(FIELDS_MAX),
     seen: 0,
+    seenHigh: 0,
   }
 }
 
@@ -131,10 +144,11 @@ export function scanRequest(scan: RequestScan, bytes: Uint8Array, start: number,
   const starts = scan.start
   const lengths = scan.length
   for (let i = command.fields.length - 1; i >= 0; i--) starts[i] = -1
-  if (HAS_LINES[code] === 1) starts.fill(-1, LINES_PLACE)
+  if (HAS_LINES[code] === 1) starts.fill(-1, LINES_PLACE, BITS)
   const count = (bytes[at] as number) | ((bytes[at + 1] as number) << 8)
   at += 2
   let seen = 0
+  let seenHigh = 0
   for (let i = 1; i <= count; i++) {
     if (end - at < FIELD_HEADER_BYTES) return `PARSE_ERROR: field ${i} runs past the end of the payload`
     const id = (bytes[at] as number) | ((bytes[at + 1] as number) << 8)
@@ -145,9 +159,13 @@ export function scanRequest(scan: RequestScan, bytes: Uint8Array, start: number,
     const slot = slotOfId(id)
     const place = slot < 0 ? -1 : (PLACES[code * ID_SLOTS + slot] as number)
     if (place < 0) return `VALIDATION_ERROR: ${command.name} has no field ${id}`
+    // A shift takes the place modulo 32.
     const bit = 1 << place
-    if ((seen & bit) !== 0) return `VALIDATION_ERROR: field ${nameOf(command, place)} is repeated`
-    seen |= bit
+    if (((place < BITS ? seen : seenHigh) & bit) !== 0) {
+      return `VALIDATION_ERROR: field ${nameOf(command, place)} is repeated`
+    }
+    if (place < BITS) seen |= bit
+    else seenHigh |= bit
     const row = code * FIELDS_MAX + place
     if (type !== TYPES[row]) {
       return `VALIDATION_ERROR: field ${nameOf(command, place)} must have type ${TYPES[row]}, got ${type}`
@@ -163,11 +181,14 @@ export function scanRequest(scan: RequestScan, bytes: Uint8Array, start: number,
     at += length
   }
   scan.seen = seen
+  scan.seenHigh = seenHigh
   if (at !== end) return `PARSE_ERROR: ${end - at} bytes follow the last field`
   // The lines have the highest bits: without gaps, no bit follows a missing one.
   const lines = seen >>> LINES_PLACE
   if (HAS_LINES[code] === 1 && (lines & (lines + 1)) !== 0) return 'VALIDATION_ERROR: lines must follow each other'
-  const missing = (REQUIRED[code] as number) & ~seen
+  let missing = (REQUIRED[code] as number) & ~seen
+  const replaced = REPLACED[code]
+  if (replaced && ((seen & replaced.low) | (seenHigh & replaced.high)) !== 0) missing &= ~replaced.bit
   if (missing !== 0) return `VALIDATION_ERROR: ${nameOf(command, 31 - Math.clz32(missing & -missing))} is required`
   return ''
 }

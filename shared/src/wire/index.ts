@@ -45,6 +45,8 @@ export {
   type StayEntry,
   type StayResult,
 } from './reply.ts'
+/** @public exported by the client, which other repositories use */
+export type { SearchPage, SearchValues } from './reply-search.ts'
 export { type DecodedRequest, decodeRequest, encodeRequest } from './request.ts'
 export {
   CODECS_SEGMENT,
@@ -56,6 +58,7 @@ export {
   MAGIC_FRAME,
   SEGMENTS_SEGMENT,
 } from './routing.ts'
+export { SEARCH_ORDERS, SEARCH_WANTS } from './search.ts'
 export {
   createStayLineScan,
   LINE_FLAGS,

@@ -6,9 +6,8 @@
 import { assert } from '../assert.ts'
 import { type CodecList, maskOf, namesOf } from '../codecs.ts'
 import { baseYearOf, formatDay, packDay, parseDay, unpackDay, unpackDayBetween } from '../dates.ts'
-import { VacancyError } from '../errors.ts'
-import { PROPERTY_ID_BYTES, packPropertyId, unpackPropertyId, unpackPropertyIds } from '../property-id.ts'
-import { fitErrorText, isUtf8, textOfUtf8 } from '../text.ts'
+import { PROPERTY_ID_BYTES, unpackPropertyId, unpackPropertyIds } from '../property-id.ts'
+import { fitErrorText } from '../text.ts'
 import { COMMANDS, type CommandName, type ReplyKind } from './commands.ts'
 import {
   addBytes,
@@ -26,6 +25,30 @@ import {
   readU64,
 } from './fields.ts'
 import { readU32 } from './frame.ts'
+import {
+  type Cursor,
+  currentText,
+  ERROR,
+  EXTRA_ID,
+  isTrailer,
+  malformed,
+  openReply,
+  SUCCESS,
+  takeExtra,
+  takeField,
+  textAt,
+} from './reply-fields.ts'
+import {
+  addList,
+  addPage,
+  addValues,
+  packed,
+  type SearchPage,
+  type SearchValues,
+  takeList,
+  takePage,
+  takeValuesTrailer,
+} from './reply-search.ts'
 import { decodeStayLines, encodeStayLine, STAY_STATE, STAY_STATES, type StayLine, type StayState } from './stay.ts'
 
 /** A package as in replies. */
@@ -77,14 +100,18 @@ export type StayEntry = {
   lines: StayLine[]
 }
 
+type StayHit = { propertyId: string; days: NightPackage[] } & SearchValues
+
 /** The content of a SUCCESS reply, by its kind. `index` only for a write with `wantIndex`. */
 type Results = {
   login: Record<never, never>
   codecs: { rateFeatures: string[] }
   segments: { segments: { segment: string; propertyCount: number }[] }
   empty: { index?: number | bigint }
-  properties: { propertyIds: string[]; explain?: SearchExplained }
-  stays: { numDays: number; properties: { propertyId: string; days: NightPackage[] }[]; explain?: SearchExplained }
+  /** `values` are in the order of the ids. */
+  properties: { propertyIds: string[]; values?: SearchValues[]; page?: SearchPage; explain?: SearchExplained }
+  /** Compact hits have no days. */
+  stays: { numDays: number; properties: StayHit[]; page?: SearchPage; explain?: SearchExplained }
   availability: { availability: number; index?: number | bigint }
   exists: { exists: boolean }
   roomTypes: { roomTypes: string[] }
@@ -116,9 +143,6 @@ export type ReplyContext = {
   readonly codecs: CodecList | undefined
 }
 
-const SUCCESS = 'SUCCESS'
-const ERROR = 'ERROR'
-const EXTRA_ID = 0xffff
 const TYPE_TEXT = 0x01
 const TYPE_SMALL = 0x02
 const TYPE_NUMBER = 0x03
@@ -155,16 +179,24 @@ const ENCODE: {
     }
   },
   empty: addIndex,
-  properties: (to, { propertyIds, explain }) => {
+  properties: (to, { propertyIds, values, page, explain }) => {
     for (const id of propertyIds) addBytes(to, to.fields + 1, TYPE_TEXT, packed(id))
+    addPage(to, page)
+    addValues(to, values ?? [])
     addExplain(to, explain)
   },
-  stays: (to, { numDays, properties, explain }, context) => {
+  stays: (to, { numDays, properties, page, explain }, context) => {
     addU16(to, 1, numDays)
-    for (const { propertyId, days } of properties) {
-      addBytes(to, to.fields + 1, TYPE_TEXT, packed(propertyId))
-      addDays(to, days, context)
+    const isCompact = properties.some(({ days }) => days.length === 0)
+    if (isCompact) addList(to, properties)
+    else {
+      for (const { propertyId, days } of properties) {
+        addBytes(to, to.fields + 1, TYPE_TEXT, packed(propertyId))
+        addDays(to, days, context)
+      }
     }
+    addPage(to, page)
+    if (!isCompact) addValues(to, properties)
     addExplain(to, explain)
   },
   availability: (to, result) => {
@@ -259,12 +291,6 @@ function addDays(to: FieldWriter, days: readonly NightPackage[], context: ReplyC
   }
 }
 
-function packed(id: string): Uint8Array {
-  const bytes = packPropertyId(id)
-  assert(bytes !== undefined, 'the property ids of a reply are valid')
-  return bytes
-}
-
 function packedFeatures(names: readonly string[], { codecs }: ReplyContext): number {
   const mask = names.length === 0 ? 0 : codecs && maskOf(codecs, names)
   assert(mask !== undefined, 'the rate features of a reply are in the codec list')
@@ -291,22 +317,6 @@ export type Reply<Name extends CommandName = CommandName> =
       readonly message: string
     }
 
-/** Reads the fields of a reply in order. */
-type Cursor = {
-  readonly bytes: Uint8Array
-  readonly view: DataView
-  readonly command: CommandName
-  fieldsLeft: number
-  at: number
-  /** The current field. */
-  id: number
-  type: number
-  start: number
-  length: number
-  /** Fields read so far. The id of the next field must be one more. */
-  taken: number
-}
-
 /**
  * Decodes a reply from the payload of its frame.
  *
@@ -325,33 +335,6 @@ export function decodeReply<Name extends CommandName>(
   if (cursor.fieldsLeft > 0) throw malformed(command, `it has ${cursor.fieldsLeft} fields too many`)
   if (cursor.at !== payload.length) throw malformed(command, 'bytes follow the last field')
   return { ok: true, result }
-}
-
-function openReply(command: CommandName, payload: Uint8Array): Cursor {
-  const length = payload[0] ?? 0
-  const status = length === ERROR.length ? ERROR : SUCCESS
-  const countAt = 1 + status.length
-  if (length !== status.length || payload.length < countAt + 2) throw malformed(command, 'it has no status')
-  for (let i = 0; i < length; i++) {
-    if (payload[1 + i] !== status.charCodeAt(i)) throw malformed(command, 'its status is neither SUCCESS nor ERROR')
-  }
-  const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength)
-  return {
-    bytes: payload,
-    view,
-    command,
-    fieldsLeft: view.getUint16(countAt, true),
-    at: countAt + 2,
-    id: 0,
-    type: 0,
-    start: 0,
-    length: 0,
-    taken: 0,
-  }
-}
-
-function malformed(command: CommandName, reason: string): VacancyError {
-  return new VacancyError('malformed_reply', { command, reason })
 }
 
 /** The offset of the code in the error frames of existing routers and bridges. */
@@ -373,54 +356,6 @@ function decodeError(cursor: Cursor): Reply<never> {
   const colon = text.indexOf(':')
   if (colon < 0) return { ok: false, code: text, message: '' }
   return { ok: false, code: text.slice(0, colon), message: text.slice(colon + 1).trim() }
-}
-
-/** Reads the next field, which must have the expected id. `length` −1 allows any. */
-function takeField(cursor: Cursor, type: number, length: number): void {
-  if (cursor.fieldsLeft === 0) throw malformed(cursor.command, 'a field is missing')
-  readField(cursor)
-  if (cursor.id !== cursor.taken) throw malformed(cursor.command, `field ${cursor.taken} has id ${cursor.id}`)
-  if (cursor.type !== type) throw malformed(cursor.command, `field ${cursor.id} has type ${cursor.type}, not ${type}`)
-  if (length >= 0 && cursor.length !== length) {
-    throw malformed(cursor.command, `field ${cursor.id} has ${cursor.length} bytes, not ${length}`)
-  }
-}
-
-function readField(cursor: Cursor): void {
-  const { bytes, view, at } = cursor
-  if (bytes.length - at < FIELD_HEADER_BYTES) throw malformed(cursor.command, 'a field runs past its end')
-  cursor.id = view.getUint16(at, true)
-  cursor.type = view.getUint8(at + 2)
-  cursor.length = view.getUint32(at + 3, true)
-  cursor.start = at + FIELD_HEADER_BYTES
-  if (cursor.length > bytes.length - cursor.start) throw malformed(cursor.command, 'a field runs past its end')
-  cursor.at = cursor.start + cursor.length
-  cursor.fieldsLeft--
-  cursor.taken++
-}
-
-/** Reads the trailing extension field, if there is one. @returns whether there is */
-function takeExtra(cursor: Cursor, type: number, length: number): boolean {
-  const { bytes, view, at } = cursor
-  if (cursor.fieldsLeft !== 1 || bytes.length - at < FIELD_HEADER_BYTES) return false
-  if (view.getUint16(at, true) !== EXTRA_ID) return false
-  cursor.taken = EXTRA_ID - 1
-  takeField(cursor, type, length)
-  return true
-}
-
-/**
- * A search reply may have EXTRA_ID properties. Only the length distinguishes the last of them from an extension
- * field.
- */
-function isExtra(cursor: Cursor): boolean {
-  const { view, at, bytes } = cursor
-  return (
-    cursor.fieldsLeft === 1 &&
-    bytes.length - at === FIELD_HEADER_BYTES + EXPLAIN_BYTES &&
-    view.getUint16(at, true) === EXTRA_ID &&
-    view.getUint8(at + 2) === TYPE_CODECS
-  )
 }
 
 const DECODE: { readonly [Kind in ReplyKind]: (from: Cursor, context: ReplyContext) => Results[Kind] } = {
@@ -445,15 +380,21 @@ const DECODE: { readonly [Kind in ReplyKind]: (from: Cursor, context: ReplyConte
   properties: (from) => {
     const start = from.at + FIELD_HEADER_BYTES
     let count = 0
-    for (; from.fieldsLeft > 0 && !isExtra(from); count++) takeField(from, TYPE_TEXT, PROPERTY_ID_BYTES)
+    for (; from.fieldsLeft > 0 && !isTrailer(from); count++) takeField(from, TYPE_TEXT, PROPERTY_ID_BYTES)
     const stride = FIELD_HEADER_BYTES + PROPERTY_ID_BYTES
-    return { propertyIds: unpackPropertyIds(from.bytes, start, stride, count), ...takeExplain(from) }
+    const propertyIds = unpackPropertyIds(from.bytes, start, stride, count)
+    const page = takePage(from)
+    const values = takeValuesTrailer(from, count)
+    return { propertyIds, ...(values && { values }), ...page, ...takeExplain(from) }
   },
   stays: (from, context) => {
     takeField(from, TYPE_SMALL, 2)
     const numDays = from.view.getUint16(from.start, true)
-    const properties = takeHits(from, context, numDays)
-    return { numDays, properties, ...takeExplain(from) }
+    const properties: StayHit[] = takeList(from) ?? takeHits(from, context, numDays)
+    const page = takePage(from)
+    const values = takeValuesTrailer(from, properties.length)
+    for (const [n, each] of (values ?? []).entries()) Object.assign(properties[n] as StayHit, each)
+    return { numDays, properties, ...page, ...takeExplain(from) }
   },
   availability: (from) => {
     takeField(from, TYPE_SMALL, 1)
@@ -593,13 +534,14 @@ function takeHits(from: Cursor, context: ReplyContext, numDays: number): Results
   const stride = HIT_NIGHTS_AT + numDays * DAY_BYTES
   let reader: NightReader | undefined
   let count = 0
-  for (; from.fieldsLeft > 0 && !isExtra(from); count++) {
+  for (; from.fieldsLeft > 0; count++) {
     if (reader && isHit(from, stride, numDays)) {
       from.at += stride
       from.fieldsLeft -= 2
       from.taken += 2
       continue
     }
+    if (isTrailer(from)) break
     takeField(from, TYPE_TEXT, PROPERTY_ID_BYTES)
     takeDaysField(from, numDays)
     reader ??= nightReaderOf(from, context)
@@ -765,13 +707,4 @@ function takeExplain(from: Cursor): { explain?: SearchExplained } {
     appliedIndex: readU64(view, start + 12),
   }
   return { explain }
-}
-
-function currentText(from: Cursor): string {
-  return textAt(from, from.start, from.start + from.length)
-}
-
-function textAt(from: Cursor, start: number, end: number): string {
-  if (!isUtf8(from.bytes, start, end)) throw malformed(from.command, 'a text is not valid UTF-8')
-  return textOfUtf8(from.bytes, start, end)
 }

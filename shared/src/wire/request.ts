@@ -54,17 +54,22 @@ export function encodeRequest(request: RequestMessage): Uint8Array {
   const { fields: specs } = COMMANDS[request.command]
   const { fields } = request
   beginFrame(writer, request.correlationId, request.command)
-  const given = placesOf(request.command, fields)
-  for (let left = given; left !== 0; left &= left - 1) {
-    const spec = specs[31 - Math.clz32(left & -left)] as FieldSpec
-    addValue(writer, spec, fields[spec.name])
-  }
+  setPlaces(request.command, fields)
+  addGiven(specs, fields, given.low, 0)
+  addGiven(specs, fields, given.high, 32)
   const payloadBytes = writer.at - FRAME_HEADER_BYTES
   if (payloadBytes > LIMITS.requestPayloadBytesMax) {
     throw invalid(`frame of ${payloadBytes} bytes exceeds ${LIMITS.requestPayloadBytesMax}`)
   }
   const frame = finishFrame(writer)
   return request.envelope ? encodeEnvelope(request.envelope, frame) : frame
+}
+
+function addGiven(specs: readonly FieldSpec[], fields: RequestFields, bits: number, first: number): void {
+  for (let left = bits; left !== 0; left &= left - 1) {
+    const spec = specs[first + 31 - Math.clz32(left & -left)] as FieldSpec
+    addValue(writer, spec, fields[spec.name])
+  }
 }
 
 /** Per command: the place of each field by its name, and the places of those that are required. */
@@ -74,23 +79,26 @@ for (const { name, fields } of COMMAND_LIST) {
   PLACES.set(name, { of, required: fields.reduce((bits, spec, place) => bits | (spec.required ? 1 << place : 0), 0) })
 }
 
-/** A bit for the place of each field with a value. */
-function placesOf(command: CommandName, fields: RequestFields): number {
+/** A bit for the place of each field with a value: of the first 32, and of the others. */
+const given = { low: 0, high: 0 }
+
+function setPlaces(command: CommandName, fields: RequestFields): void {
   const places = PLACES.get(command)
   assert(places !== undefined, 'each command has places')
-  let given = 0
+  given.low = 0
+  given.high = 0
   for (const name in fields) {
     if (!Object.hasOwn(fields, name)) continue
     const place = places.of.get(name)
     if (place === undefined) throw invalid(`${command} has no field ${name}${suggestion(name, places.of.keys())}`)
-    if (fields[name as keyof RequestFields] !== undefined) given |= 1 << place
+    if (fields[name as keyof RequestFields] === undefined) continue
+    if (place < 32) given.low |= 1 << place
+    else given.high |= 1 << place
   }
-  const missing = places.required & ~given
-  if (missing !== 0) {
-    const { fields: specs } = COMMANDS[command]
-    throw invalid(`${specs[31 - Math.clz32(missing & -missing)]?.name} is required`)
+  for (let left = places.required & ~given.low; left !== 0; left &= left - 1) {
+    const spec = COMMANDS[command].fields[31 - Math.clz32(left & -left)] as FieldSpec
+    if (!spec.unless.some((name) => fields[name] !== undefined)) throw invalid(`${spec.name} is required`)
   }
-  return given
 }
 
 function addValue(to: FieldWriter, spec: FieldSpec, value: unknown): void {
@@ -104,6 +112,9 @@ function addValue(to: FieldWriter, spec: FieldSpec, value: unknown): void {
       break
     case 'lines':
       addLines(to, spec, value)
+      break
+    case 'names':
+      addBytes(to, spec.id, spec.type, packedNames(spec, value))
       break
     case 'u8':
       addU8(to, spec.id, wholeNumber(spec, value, 0xff))
@@ -140,6 +151,18 @@ function addLines(to: FieldWriter, spec: FieldSpec, value: unknown): void {
   for (const [n, line] of value.entries()) addBytes(to, spec.id + n, spec.type, encodeStayLine(line, n))
 }
 
+function packedNames(spec: FieldSpec, value: unknown): Uint8Array {
+  if (!Array.isArray(value)) throw invalid(`${spec.name} must be a list`)
+  const parts = value.map((entry) => {
+    const bytes = typeof entry === 'string' ? encoder.encode(entry) : undefined
+    if (!bytes || bytes.length === 0 || bytes.length > LIMITS.nameBytesMax) {
+      throw invalid(`an entry of ${spec.name} must be a text of 1 to ${LIMITS.nameBytesMax} bytes`)
+    }
+    return [bytes.length, ...bytes]
+  })
+  return Uint8Array.from(parts.flat())
+}
+
 function wholeNumber(spec: FieldSpec, value: unknown, max: number): number {
   if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= max) return value
   throw invalid(`${spec.name} must be a whole number, 0 to ${max}`)
@@ -156,6 +179,7 @@ function invalid(reason: string): VacancyError {
 
 export type DecodedRequest = { readonly command: CommandName; readonly fields: RequestFields }
 
+const encoder = new TextEncoder()
 const scan = createRequestScan()
 
 /**
@@ -184,7 +208,11 @@ function refusal(text: string): VacancyError {
 
 function readLines(from: RequestScan): StayLine[] | undefined {
   const lines: StayLine[] = []
-  for (let place = LINES_PLACE; place < from.start.length && (from.start[place] as number) >= 0; place++) {
+  for (
+    let place = LINES_PLACE;
+    place < LINES_PLACE + LIMITS.stayLinesMax && (from.start[place] as number) >= 0;
+    place++
+  ) {
     const start = from.start[place] as number
     const [line, ...more] = decodeStayLines(from.bytes, start, start + (from.length[place] as number)) ?? []
     if (!line || more.length > 0) throw invalid(`lines ${place - LINES_PLACE} is not one line`)
@@ -197,7 +225,7 @@ function readValue(from: RequestScan, place: number, spec: FieldSpec): FieldValu
   if (spec.width === 'lines') return readLines(from)
   const at = from.start[place] as number
   if (at < 0) {
-    const isEmptyList = spec.width === 'list' && (from.seen & (1 << place)) !== 0
+    const isEmptyList = spec.width === 'list' && ((place < 32 ? from.seen : from.seenHigh) & (1 << place)) !== 0
     return isEmptyList ? [] : undefined
   }
   switch (spec.width) {
@@ -205,6 +233,8 @@ function readValue(from: RequestScan, place: number, spec: FieldSpec): FieldValu
       return readText(from, place, spec)
     case 'list':
       return splitList(readText(from, place, spec))
+    case 'names':
+      return readNames(from, place, spec)
     case 'u8':
       return from.view.getUint8(at)
     case 'u32':
@@ -223,6 +253,19 @@ function readText(from: RequestScan, place: number, spec: FieldSpec): string {
   const end = start + (from.length[place] as number)
   if (!isUtf8(from.bytes, start, end)) throw invalid(`${spec.name} is not valid UTF-8`)
   return decoder.decode(from.bytes.subarray(start, end))
+}
+
+function readNames(from: RequestScan, place: number, spec: FieldSpec): string[] {
+  const names: string[] = []
+  const end = (from.start[place] as number) + (from.length[place] as number)
+  for (let at = from.start[place] as number; at < end; ) {
+    const stop = at + 1 + (from.bytes[at] as number)
+    if (stop > end || stop === at + 1) throw invalid(`an entry of ${spec.name} must have 1 to 255 bytes`)
+    if (!isUtf8(from.bytes, at + 1, stop)) throw invalid(`${spec.name} is not valid UTF-8`)
+    names.push(decoder.decode(from.bytes.subarray(at + 1, stop)))
+    at = stop
+  }
+  return names
 }
 
 function readFinite(value: number, spec: FieldSpec): number {

@@ -1,0 +1,15 @@
+/** The numbers of a search's order and wanted values on the wire (docs/design/protocol.md#pages-of-a-search). */
+
+/** Values of the field `order`. Ties are broken by the packed id. */
+export const SEARCH_ORDERS = {
+  row: 0,
+  total: 1,
+  totalDown: 2,
+  distance: 3,
+  stars: 4,
+  score: 5,
+  id: 6,
+} as const
+
+/** Bits of the field `want`, and of the mask before the values in a reply. */
+export const SEARCH_WANTS = { total: 1, distance: 2, position: 4, roomType: 8 } as const
