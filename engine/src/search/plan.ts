@@ -3,7 +3,7 @@
  * parameter block of a kernel (docs/design/search.md#kernels).
  */
 
-import { assert, LIMITS } from '@vacancy/shared'
+import { assert, LIMITS, writeUnitVector } from '@vacancy/shared'
 import { COMMANDS, type CommandSpec } from '@vacancy/shared/wire'
 import {
   checkName,
@@ -37,7 +37,7 @@ import {
 } from '../store/layout.ts'
 import { planeOf } from '../store/planes.ts'
 import { findProperty } from '../store/property-index.ts'
-import { findRoom, segmentOf, tableOf, writeUnitVector } from '../store/segment.ts'
+import { findRoom, segmentOf, tableOf } from '../store/segment.ts'
 import { type Memory, state } from '../store/store.ts'
 import { field, rowCountOf } from '../store/table-fields.ts'
 import { COLUMNS_MAX } from './columns.as.ts'

@@ -2,7 +2,7 @@
  * Segments, their properties and the tables of their room types (layout.ts, SEGMENT, PROPERTY and ROOMS).
  */
 
-import { assert, LIMITS } from '@vacancy/shared'
+import { assert, LIMITS, writeUnitVector } from '@vacancy/shared'
 import {
   addCharge,
   amenitiesCharge,
@@ -313,15 +313,6 @@ export function writeAttributes(store: Store, property: number, attributes: Prop
     for (let i = 0; i < attributes.amenities.length; i++) u32[(list >>> 2) + 1 + i] = attributes.amenities[i]
   }
   setField(store, property + PROPERTY.amenities, list)
-}
-
-/** A position as a point of the unit sphere, so that distances are chords and need no trigonometry. */
-export function writeUnitVector(target: Float64Array, at: number, latitude: number, longitude: number): void {
-  const phi = (latitude * Math.PI) / 180
-  const lambda = (longitude * Math.PI) / 180
-  target[at] = Math.cos(phi) * Math.cos(lambda)
-  target[at + 1] = Math.cos(phi) * Math.sin(lambda)
-  target[at + 2] = Math.sin(phi)
 }
 
 /** Adds a property to the index by id and to its segment. */

@@ -2,7 +2,7 @@
  * Why a search matches a property or not: the rules of docs/design/protocol.md#searches, checked one by one in the
  * engine's order. Pure. A test compares the result with the engine (playground.test.ts).
  */
-import { LIMITS } from '@vacancy/shared'
+import { LIMITS, writeUnitVector } from '@vacancy/shared'
 import type { WhyCheck } from '@vacancy/shared/contract'
 import type { NightPackage, RequestFields } from '@vacancy/shared/wire'
 import type { PropertyAttributes } from '../nodes/ask.ts'
@@ -80,10 +80,10 @@ function squaredChord(a: Position, b: Position): number {
   return from.reduce((sum, value, i) => sum + (value - (to[i] as number)) ** 2, 0)
 }
 
-function vectorOf({ latitude, longitude }: Position): readonly number[] {
-  const phi = (latitude * Math.PI) / 180
-  const lambda = (longitude * Math.PI) / 180
-  return [Math.cos(phi) * Math.cos(lambda), Math.cos(phi) * Math.sin(lambda), Math.sin(phi)]
+function vectorOf({ latitude, longitude }: Position): Float64Array {
+  const vector = new Float64Array(3)
+  writeUnitVector(vector, 0, latitude, longitude)
+  return vector
 }
 
 function checkStay(
