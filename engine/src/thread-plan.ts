@@ -1,7 +1,8 @@
 /** How many threads read the store, and the scratch memory of each. Pure. */
 import { VacancyError } from '@vacancy/shared'
 import { type EngineSettings, memoryBytes, servingThreads } from './config.ts'
-import { hitBytes } from './search/parameters.ts'
+import { valuesBytes } from './search/page.ts'
+import { ENTRY, hitBytes } from './search/parameters.ts'
 import { CAPTURE_SCRATCH_BYTES } from './snapshot/capture.ts'
 import { WORDS_SCRATCH_BYTES } from './snapshot/words.ts'
 import { SLAB_BYTES_MIN, SLABS, slabAreaBytes } from './tcp/slabs.ts'
@@ -12,6 +13,9 @@ export const FIRST_SERVING_READER = 2
 const SLAB_AREA_BYTES_MAX = 64 << 20
 /** As many as may serve (`serving_threads`): more do not read a disk any faster. */
 const LOAD_THREADS_MAX = 64
+/** What a page needs for each hit beside it, and once: entry and values; room types, cursor, collected matches. */
+const ENTRY_BYTES_MOST = ENTRY.bytes + valuesBytes(15)
+const PAGE_ROOM_BYTES = 1 << 17
 /** Least memory for data, as a multiple of the scratch areas in it. */
 const SCRATCH_ROOM = 1.25
 
@@ -52,7 +56,7 @@ function scratchPlan(
   readers: number,
 ): Pick<ThreadPlan, 'slabBytes' | 'slabs' | 'scratchBytes'> {
   const memory = memoryBytes(settings)
-  const largest = 64 + settings.queryLimit * hitBytes(settings.maxDatesInQuery)
+  const largest = PAGE_ROOM_BYTES + settings.queryLimit * (hitBytes(settings.maxDatesInQuery) + ENTRY_BYTES_MOST)
   const slabBytes = Math.max(SLAB_BYTES_MIN, Math.ceil(largest / 8192) * 8192)
   const budget = Math.min(SLAB_AREA_BYTES_MAX, memory / 4 / readers)
   const slabs = Math.max(2, Math.min(SLABS, Math.floor(budget / slabBytes) - 1))

@@ -65,10 +65,15 @@ export function addText(writer: ReplyWriter, text: string): void {
   addBytes(writer, 1, encoder.encode(text))
 }
 
-/** The single extension field of a reply, sent only on request: id 0xFFFF. */
+/** The last extension field of a reply, sent only on request: id 0xFFFF. */
 export function addExtra(writer: ReplyWriter, type: number, source: Uint8Array): void {
+  addTrailer(writer, 0xffff, type, source)
+}
+
+/** A field after the numbered ones, sent only on request. Trailers have ascending ids. */
+export function addTrailer(writer: ReplyWriter, id: number, type: number, source: Uint8Array): void {
   const fields = writer.fields
-  writer.fields = 0xfffe
+  writer.fields = id - 1
   addBytes(writer, type, source)
   writer.fields = fields + 1
 }

@@ -1,7 +1,8 @@
 import { addOneYear, createCodecList, formatDay, LIMITS, parseDay } from '@vacancy/shared'
 import { type CommandName, encodeRequest, scanRequest } from '@vacancy/shared/wire'
 import { expect, test } from 'vitest'
-import { checkSearch, createSearch, type Search } from '../search/plan.ts'
+import { checkSearch } from '../search/plan.ts'
+import { createSearch, type Search } from '../search/query.ts'
 import { createValues, readRequestKey, setToday, type Values } from './values.ts'
 
 const FRAME_HEADER = 9

@@ -27,6 +27,9 @@ const EXAMINED: usize = 19 * 4
 const NEXT_ROW: usize = 20 * 4
 const NARROW: usize = 21 * 4
 const TOUCHED: usize = 30 * 4
+const MODE: usize = 31 * 4
+const MODE_ENCODE: u32 = 0
+const MODE_PICK: u32 = 1
 const POSITION_AT: usize = 88
 const BITMAPS_AT: usize = 128
 const COLUMNS_AT: usize = 128 + 72 * 4
@@ -38,8 +41,48 @@ const DATES_AT: usize = AVAILABLE_AT + 366 * 4
 /** Exported, so that a kernel with other sizes than parameters.ts is not used. */
 export const LIST_AT: usize = (DATES_AT + 366 * 2 + 15) & ~15
 const LIST_ROWS: u32 = 512
+const TOTALS_AT: usize = LIST_AT + 512 * 4
+/** Exported for the same reason. */
+export const PAGE_AT: usize = TOTALS_AT + 512 * 8
+// Cells and wide values of a page (parameters.ts, PAGE and PAGE_WIDE).
+const MATCHES: usize = PAGE_AT
+const AFTER: usize = PAGE_AT + 1 * 4
+const STOP_AFTER: usize = PAGE_AT + 2 * 4
+const ORDER: usize = PAGE_AT + 3 * 4
+const CAPACITY: usize = PAGE_AT + 4 * 4
+const ENTRIES: usize = PAGE_AT + 5 * 4
+const SIZE: usize = PAGE_AT + 6 * 4
+const HAS_TOTALS: usize = PAGE_AT + 7 * 4
+const BOX: usize = PAGE_AT + 8 * 4
+const HAS_CURSOR: usize = PAGE_AT + 9 * 4
+const FROM: usize = PAGE_AT + 10 * 4
+const TO: usize = PAGE_AT + 11 * 4
+const EMITTED: usize = PAGE_AT + 12 * 4
+const STRIDE: usize = PAGE_AT + 13 * 4
+const HAS_TOTAL_VALUE: usize = PAGE_AT + 14 * 4
+const IS_FULL: usize = PAGE_AT + 15 * 4
+const IS_STOPPED: usize = PAGE_AT + 16 * 4
+const MIN_TOTAL: usize = PAGE_AT + 72
+const MAX_TOTAL: usize = PAGE_AT + 80
+const CURSOR_KEY: usize = PAGE_AT + 88
+const CURSOR_HIGH: usize = PAGE_AT + 96
+const CURSOR_LOW: usize = PAGE_AT + 104
+const SOUTH: usize = PAGE_AT + 112
+const WEST: usize = PAGE_AT + 120
+const NORTH: usize = PAGE_AT + 128
+const EAST: usize = PAGE_AT + 136
+const BOX_ACROSS: u32 = 2
+const ORDER_TOTAL: u32 = 1
+const ORDER_TOTAL_DOWN: u32 = 2
+const ORDER_DISTANCE: u32 = 3
+const ORDER_STARS: u32 = 4
+const ENTRY_BYTES: usize = 32
 // Columns of a property (store/layout.ts).
+const PROPERTY_STARS: usize = 32
 const PROPERTY_AMENITIES: usize = 36
+const PROPERTY_ROW: usize = 44
+const PROPERTY_LATITUDE: usize = 48
+const PROPERTY_LONGITUDE: usize = 56
 const PROPERTY_X: usize = 64
 /** From this many of 32 rows on, words are compared 32 at a time instead of row by row. */
 const DENSE_ROWS: u32 = 10
@@ -200,7 +243,13 @@ function finishList(p: usize, listed: u32, unread: u32, bitmaps: u32, rows: u32)
   if (load<u32>(p, HAS_POSITION) != 0) count = keepNear(p, list, properties, count)
   const nights = load<u32>(p, NIGHTS)
   for (let night: u32 = 0; night < nights && unread != 0 && count != 0; night++) count = keepNight(p, list, night, count)
-  return encode(p, list, count, nights)
+  const mode = load<u32>(p, MODE)
+  if (mode == MODE_ENCODE) return encode(p, list, count, nights)
+  if (load<u32>(p, BOX) != 0) count = keepBox(p, list, properties, count)
+  if (load<u32>(p, HAS_TOTALS) != 0) count = keepTotals(p, list, count)
+  if (mode != MODE_PICK) return collect(p, list, properties, count)
+  pick(p, count)
+  return load<u32>(p, IS_STOPPED) == 0
 }
 
 function keepAmenities(p: usize, list: usize, properties: usize, count: u32): u32 {
@@ -315,4 +364,288 @@ function encodeDays(p: usize, row: u32, nights: u32, fieldId: u32, to: usize): b
     store<u32>(at, lo >> 8, 7)
   }
   return true
+}
+
+/** After the words: a table has fewer matches than rows, and coordinates are far apart in memory. */
+function keepBox(p: usize, list: usize, properties: usize, count: u32): u32 {
+  const south = load<f64>(p, SOUTH)
+  const west = load<f64>(p, WEST)
+  const north = load<f64>(p, NORTH)
+  const east = load<f64>(p, EAST)
+  const across = load<u32>(p, BOX) == BOX_ACROSS
+  let kept: u32 = 0
+  for (let i: u32 = 0; i < count; i++) {
+    const row = load<u32>(list + (usize(i) << 2))
+    const property = usize(load<u32>(properties + (usize(row) << 2)))
+    const latitude = load<f64>(property, PROPERTY_LATITUDE)
+    const longitude = load<f64>(property, PROPERTY_LONGITUDE)
+    store<u32>(list + (usize(kept) << 2), row)
+    const eastOf = u32(longitude >= west)
+    const westOf = u32(longitude <= east)
+    kept += u32(latitude >= south) & u32(latitude <= north) & (across ? eastOf | westOf : eastOf & westOf)
+  }
+  return kept
+}
+
+/** Sums the prices of each row, and keeps the rows whose total is within its bounds. */
+function keepTotals(p: usize, list: usize, count: u32): u32 {
+  const totals = p + TOTALS_AT
+  const nights = load<u32>(p, NIGHTS)
+  const planes = p + PLANES_AT
+  const nightsEnd = planes + (usize(nights) << 2)
+  const least = load<u64>(p, MIN_TOTAL)
+  const most = load<u64>(p, MAX_TOTAL)
+  let kept: u32 = 0
+  for (let i: u32 = 0; i < count; i++) {
+    const row = load<u32>(list + (usize(i) << 2))
+    const price = (usize(row) << 3) + 4
+    let total: u64 = 0
+    for (let plane = planes; plane < nightsEnd; plane += 4) {
+      const inverted = load<u32>(usize(load<u32>(plane)) + price)
+      total += u64(~inverted)
+    }
+    store<u32>(list + (usize(kept) << 2), row)
+    store<u64>(totals + (usize(kept) << 3), total)
+    kept += u32(total >= least) & u32(total <= most)
+  }
+  return kept
+}
+
+/** Writes rows with their totals as records. @returns false when the output is full */
+function collect(p: usize, list: usize, properties: usize, count: u32): bool {
+  const outEnd = load<u32>(p, OUT_END)
+  let at = load<u32>(p, WRITTEN)
+  for (let i: u32 = 0; i < count; i++) {
+    const row = load<u32>(list + (usize(i) << 2))
+    if (at + 16 > outEnd) {
+      store<u32>(p, row, NEXT_ROW)
+      store<u32>(p, at, WRITTEN)
+      return false
+    }
+    store<u64>(usize(at), load<u64>(p + TOTALS_AT + (usize(i) << 3)))
+    store<u32>(usize(at), row, 8)
+    store<u32>(usize(at), load<u32>(usize(load<u32>(properties + (usize(row) << 2))), PROPERTY_ROW), 12)
+    at += 16
+  }
+  store<u32>(p, at, WRITTEN)
+  return true
+}
+
+/** Ascending in the order of the page. */
+function keyOf(p: usize, order: u32, property: usize, total: u64): u64 {
+  if (order == ORDER_TOTAL) return total
+  if (order == ORDER_TOTAL_DOWN) return ~total
+  if (order == ORDER_STARS) return (u64(255 - load<u32>(property, PROPERTY_STARS)) << 56) | total
+  if (order != ORDER_DISTANCE) return 0
+  const dx = load<f64>(property, PROPERTY_X) - load<f64>(p, POSITION_AT)
+  const dy = load<f64>(property, PROPERTY_X + 8) - load<f64>(p, POSITION_AT + 8)
+  const dz = load<f64>(property, PROPERTY_X + 16) - load<f64>(p, POSITION_AT + 16)
+  // Doubles that are not negative have the order of their bits.
+  return reinterpret<u64>(dx * dx + dy * dy + dz * dz)
+}
+
+export function pick(p: usize, count: u32): void {
+  const list = p + LIST_AT
+  const order = load<u32>(p, ORDER)
+  const ids = usize(load<u32>(p, ROW_IDS))
+  const properties = usize(load<u32>(p, ROW_PROPERTIES))
+  const needsProperty = order == ORDER_DISTANCE || order == ORDER_STARS
+  const hasTotals = load<u32>(p, HAS_TOTALS) != 0
+  const hasCursor = load<u32>(p, HAS_CURSOR) != 0
+  const cursorKey = load<u64>(p, CURSOR_KEY)
+  const cursorHigh = load<u64>(p, CURSOR_HIGH)
+  const cursorLow = load<u64>(p, CURSOR_LOW)
+  const capacity = load<u32>(p, CAPACITY)
+  const stopAfter = load<u32>(p, STOP_AFTER)
+  const entries = usize(load<u32>(p, ENTRIES))
+  let size = load<u32>(p, SIZE)
+  let after = load<u32>(p, AFTER)
+  store<u32>(p, load<u32>(p, MATCHES) + count, MATCHES)
+  for (let i: u32 = 0; i < count; i++) {
+    const row = load<u32>(list + (usize(i) << 2))
+    const property: usize = needsProperty ? usize(load<u32>(properties + (usize(row) << 2))) : 0
+    const total: u64 = hasTotals ? load<u64>(p + TOTALS_AT + (usize(i) << 3)) : 0
+    const key = keyOf(p, order, property, total)
+    const id = ids + (usize(row) << 4)
+    if (hasCursor) {
+      if (key < cursorKey) continue
+      if (key == cursorKey) {
+        const high = bswap<u64>(load<u64>(id))
+        if (high < cursorHigh || (high == cursorHigh && bswap<u64>(load<u64>(id, 8)) <= cursorLow)) continue
+      }
+    }
+    after++
+    if (size < capacity) {
+      putEntry(entries + usize(size) * ENTRY_BYTES, key, id, row)
+      if (order != 0) rise(entries, size)
+      size++
+    } else if (order != 0 && capacity != 0 && isBefore(key, id, entries)) {
+      putEntry(entries, key, id, row)
+      sink(entries, 0, size)
+    }
+    if (after >= stopAfter) {
+      store<u32>(p, 1, IS_STOPPED)
+      break
+    }
+  }
+  store<u32>(p, size, SIZE)
+  store<u32>(p, after, AFTER)
+}
+
+function putEntry(entry: usize, key: u64, id: usize, row: u32): void {
+  store<u64>(entry, key)
+  store<u64>(entry, bswap<u64>(load<u64>(id)), 8)
+  store<u64>(entry, bswap<u64>(load<u64>(id, 8)), 16)
+  store<u64>(entry, u64(row), 24)
+}
+
+/** Whether a row comes before an entry. */
+function isBefore(key: u64, id: usize, entry: usize): bool {
+  const other = load<u64>(entry)
+  if (key != other) return key < other
+  const high = bswap<u64>(load<u64>(id))
+  const otherHigh = load<u64>(entry, 8)
+  if (high != otherHigh) return high < otherHigh
+  return bswap<u64>(load<u64>(id, 8)) < load<u64>(entry, 16)
+}
+
+function isLess(a: usize, b: usize): bool {
+  const key = load<u64>(a)
+  const other = load<u64>(b)
+  if (key != other) return key < other
+  const high = load<u64>(a, 8)
+  const otherHigh = load<u64>(b, 8)
+  if (high != otherHigh) return high < otherHigh
+  return load<u64>(a, 16) < load<u64>(b, 16)
+}
+
+function swap(a: usize, b: usize): void {
+  const first = v128.load(a)
+  const second = v128.load(a, 16)
+  v128.store(a, v128.load(b))
+  v128.store(a, v128.load(b, 16), 16)
+  v128.store(b, first)
+  v128.store(b, second, 16)
+}
+
+/** A heap with the last entry of the page on top. */
+function rise(entries: usize, at: u32): void {
+  let child = at
+  while (child != 0) {
+    const parent = (child - 1) >> 1
+    const a = entries + usize(parent) * ENTRY_BYTES
+    const b = entries + usize(child) * ENTRY_BYTES
+    if (!isLess(a, b)) return
+    swap(a, b)
+    child = parent
+  }
+}
+
+function sink(entries: usize, at: u32, size: u32): void {
+  let parent = at
+  for (;;) {
+    let child = parent * 2 + 1
+    if (child >= size) return
+    let b = entries + usize(child) * ENTRY_BYTES
+    if (child + 1 < size && isLess(b, b + ENTRY_BYTES)) {
+      child++
+      b += ENTRY_BYTES
+    }
+    const a = entries + usize(parent) * ENTRY_BYTES
+    if (!isLess(a, b)) return
+    swap(a, b)
+    parent = child
+  }
+}
+
+export function sort(p: usize): void {
+  if (load<u32>(p, ORDER) == 0) return
+  const entries = usize(load<u32>(p, ENTRIES))
+  for (let size = load<u32>(p, SIZE); size > 1; size--) {
+    swap(entries, entries + usize(size - 1) * ENTRY_BYTES)
+    sink(entries, 0, size - 1)
+  }
+}
+
+export function emit(p: usize): void {
+  const nights = load<u32>(p, NIGHTS)
+  const order = load<u32>(p, ORDER)
+  const outEnd = load<u32>(p, OUT_END)
+  const stride = load<u32>(p, STRIDE)
+  const bytes: u32 = stride != 0 ? stride : nights == 0 ? 23 : 32 + 11 * nights
+  const hasTotalValue = load<u32>(p, HAS_TOTAL_VALUE) != 0
+  const hasTotals = load<u32>(p, HAS_TOTALS) != 0
+  const hasKeyOfTotal = nights != 0 && (order == ORDER_TOTAL || order == ORDER_TOTAL_DOWN || order == ORDER_STARS)
+  const properties = usize(load<u32>(p, ROW_PROPERTIES))
+  const ids = usize(load<u32>(p, ROW_IDS))
+  const entries = usize(load<u32>(p, ENTRIES))
+  const to = load<u32>(p, TO)
+  let emitted = load<u32>(p, EMITTED)
+  let at = load<u32>(p, WRITTEN)
+  let fieldId = load<u32>(p, FIELD_ID)
+  for (let i = load<u32>(p, FROM); i < to; i++) {
+    const entry = entries + usize(i) * ENTRY_BYTES
+    const row = load<u32>(entry, 24)
+    const property = load<u32>(properties + (usize(row) << 2))
+    if (property == 0) continue
+    if (at + bytes > outEnd) {
+      store<u32>(p, 1, IS_FULL)
+      break
+    }
+    const out = usize(at)
+    const id = v128.load(ids + (usize(row) << 4))
+    let total: i64 = 0
+    if (stride != 0) {
+      total = nights == 0 ? 0 : days(p, row, nights, 0)
+    } else {
+      store<u64>(out, u64(fieldId | (1 << 16) | (16 << 24)))
+      v128.store(out + 7, id)
+      if (nights != 0) {
+        store<u64>(out + 23, u64((fieldId + 1) & 0xffff) | (8 << 16) | (u64(2 + nights * 11) << 24))
+        store<u16>(out + 23, u16(nights), 7)
+        total = days(p, row, nights, out + 32)
+      }
+    }
+    if (total < 0) continue
+    if (hasTotals && (u64(total) < load<u64>(p, MIN_TOTAL) || u64(total) > load<u64>(p, MAX_TOTAL))) continue
+    if (hasKeyOfTotal && keyOf(p, order, usize(property), u64(total)) != load<u64>(entry)) continue
+    if (stride != 0) {
+      v128.store(out, id)
+      if (hasTotalValue) store<u64>(out, u64(total), 16)
+    }
+    const source = load<u32>(entry, 28)
+    const record = entries + usize(emitted) * ENTRY_BYTES
+    store<u64>(record, u64(total))
+    store<u32>(record, property, 8)
+    store<u32>(record, row, 12)
+    store<u32>(record, source, 16)
+    emitted++
+    at += bytes
+    fieldId += nights == 0 ? 1 : 2
+  }
+  store<u32>(p, emitted, EMITTED)
+  store<u32>(p, at, WRITTEN)
+  store<u32>(p, fieldId, FIELD_ID)
+}
+
+/** Sums the nights of a row, and writes their records unless `to` is 0. @returns the total, -1 when a word fails */
+function days(p: usize, row: u32, nights: u32, to: usize): i64 {
+  const least = load<u32>(p, INVERTED_MIN)
+  const most = load<u32>(p, INVERTED_MAX)
+  const rooms = load<u32>(p, MIN_AVAILABILITY)
+  const features = load<u32>(p, FEATURES)
+  let at = to
+  let total: i64 = 0
+  for (let night: u32 = 0; night < nights; night++) {
+    const word = load<u64>(usize(load<u32>(p + PLANES_AT + (usize(night) << 2))) + (usize(row) << 3))
+    const lo = u32(word)
+    const hi = u32(word >> 32)
+    if (hi < least || hi > most || (lo & 0xff) < rooms || (lo & features) != features) return -1
+    total += i64(u64(~hi))
+    if (to == 0) continue
+    store<u64>(at, u64(load<u16>(p + DATES_AT + (usize(night) << 1))) | (u64(lo & 0xff) << 16) | (u64(~hi) << 24))
+    store<u32>(at, lo >> 8, 7)
+    at += 11
+  }
+  return total
 }

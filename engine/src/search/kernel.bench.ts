@@ -54,7 +54,7 @@ function build(ordered: boolean, propertiesPerSegment: number, segments: number)
       memory: store.memory,
       reader,
       parameters: scratchOf(store.memory, reader),
-      kernel: kernels.search,
+      kernels,
       limits: { datesMax: 14, queryLimit: 1000 },
       codecs: SYNTHETIC_CODECS,
       monotonicMs: () => performance.now(),

@@ -40,7 +40,12 @@ export const PARAMETER = {
   nextRow: 20,
   /** 1: the planes of rooms left filter the rows before any word is read. */
   narrowByAvailable: 21,
+  /** What happens to a match (MODE). */
+  mode: 31,
 } as const
+
+/** A match is written as a hit, is a candidate of the page, or is collected as a record of MATCH. */
+export const MODE = { encode: 0, pick: 1, collect: 2 } as const
 
 /** Four doubles: x, y, z of the point and the greatest squared chord. */
 export const POSITION_AT = 88
@@ -56,7 +61,56 @@ export const AVAILABLE_AT = PLANES_AT + LIMITS.datesInQueryMax * 4
 export const DATES_AT = AVAILABLE_AT + LIMITS.datesInQueryMax * 4
 export const LIST_AT = (DATES_AT + LIMITS.datesInQueryMax * 2 + 15) & ~15
 export const LIST_ROWS = 512
-export const PARAMETER_BYTES = LIST_AT + LIST_ROWS * 4
+/** Total of each row of the list, u64. */
+export const TOTALS_AT = LIST_AT + LIST_ROWS * 4
+/** Cells of a page by index from here; its wide values by byte offset. */
+export const PAGE_AT = TOTALS_AT + LIST_ROWS * 8
+const PAGE_BYTES = 160
+export const PARAMETER_BYTES = PAGE_AT + PAGE_BYTES
+
+/** Of a search that picks a page. The counts are never reset by a kernel: they add up over slices and tables. */
+export const PAGE = {
+  matches: 0,
+  /** Matches behind the cursor. */
+  after: 1,
+  /** The search ends at this number of them. */
+  stopAfter: 2,
+  /** SEARCH_ORDERS. */
+  order: 3,
+  /** Most entries, their address, and how many there are: a heap with the last one on top, until `sort`. */
+  capacity: 4,
+  entries: 5,
+  size: 6,
+  /** 1: totals are computed, and bounded by minTotal and maxTotal. */
+  hasTotals: 7,
+  /** BOX. */
+  box: 8,
+  hasCursor: 9,
+  /** `emit` writes the entries in [from, to) as hits, and leaves EMITTED records at the start of the entries. */
+  from: 10,
+  to: 11,
+  emitted: 12,
+  /** Bytes of a hit in a compact reply, which begins with id and, with `hasTotalValue`, total; 0 for hits in full. */
+  stride: 13,
+  hasTotalValue: 14,
+  /** Results: 1 when the output was too small, or when `stopAfter` was reached. */
+  isFull: 15,
+  isStopped: 16,
+} as const
+/** Byte offsets from PAGE_AT: three u64, the id of the cursor as two u64 of big-endian value, four doubles. */
+export const PAGE_WIDE = {
+  ...{ minTotal: 72, maxTotal: 80, cursorKey: 88, cursorHigh: 96, cursorLow: 104 },
+  ...{ south: 112, west: 120, north: 128, east: 136 },
+} as const
+/** Longitudes from west to east, or past 180 degrees. */
+export const BOX = { none: 0, within: 1, across: 2 } as const
+
+/** An entry of the page: u64 key, the id as two u64 of big-endian value, u32 row, u32 free for the caller. */
+export const ENTRY = { bytes: 32, key: 0, high: 8, low: 16, row: 24, source: 28 } as const
+/** A hit that `emit` wrote, in the place of an entry. */
+export const EMITTED = { total: 0, property: 8, row: 12, source: 16 } as const
+/** A collected match: u64 total, u32 row, u32 row of the property in the table of all properties. */
+export const MATCH = { bytes: 16, total: 0, row: 8, place: 12 } as const
 
 /** Bytes of one hit: the id field, and the field of days when there are nights. */
 export function hitBytes(nights: number): number {
@@ -66,5 +120,16 @@ export function hitBytes(nights: number): number {
 /** Runs one search over a parameter block; writes the hits in wire format and the results into the block. */
 export type SearchKernel = (parameters: number) => void
 
-assert(PARAMETER_BYTES <= 8192, 'the parameter block has a page of its own')
+/** The steps of a page after the match. */
+export type PageKernel = {
+  /** Offers the first `count` rows of the list, with their totals, to the page. */
+  readonly pick: (parameters: number, count: number) => void
+  /** Puts the entries in ascending order. */
+  readonly sort: (parameters: number) => void
+  /** Writes entries as hits. An entry whose words no longer match, or whose key has changed, is left out. */
+  readonly emit: (parameters: number) => void
+}
+
+assert(PARAMETER_BYTES <= 16_384, 'the parameter block ends before the reply slabs')
+assert(TOTALS_AT % 8 === 0 && PAGE.isStopped * 4 < PAGE_WIDE.minTotal, 'wide values are aligned, and behind the cells')
 assert(POSITION_AT % 8 === 0 && PARAMETER.narrowByAvailable * 4 < POSITION_AT, 'cells and doubles do not overlap')

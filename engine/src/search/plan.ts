@@ -4,7 +4,6 @@
  */
 
 import { assert, LIMITS, writeUnitVector } from '@vacancy/shared'
-import { COMMANDS, type CommandSpec } from '@vacancy/shared/wire'
 import {
   checkName,
   checkSegment,
@@ -41,6 +40,7 @@ import { findRoom, segmentOf, tableOf } from '../store/segment.ts'
 import { type Memory, state } from '../store/store.ts'
 import { field, rowCountOf } from '../store/table-fields.ts'
 import { COLUMNS_MAX } from './columns.as.ts'
+import { checkPage } from './page-query.ts'
 import {
   AMENITIES_AT,
   AVAILABLE_AT,
@@ -49,105 +49,15 @@ import {
   COLUMN_BYTES,
   COLUMNS_AT,
   DATES_AT,
+  MODE,
   PARAMETER,
   PLANES_AT,
   POSITION_AT,
 } from './parameters.ts'
+import { SEARCH_FIELDS, type Search, type SearchFields, type SearchLimits } from './query.ts'
 
 /** From this many nights on, rooms left are tested before words. For fewer nights the words alone are faster. */
 const NARROW_NIGHTS_MIN = 5
-
-export type SearchLimits = { readonly datesMax: number; readonly queryLimit: number }
-
-const FIELD_NAMES = [
-  'segment',
-  'roomType',
-  'dates',
-  'area',
-  'propertyId',
-  'propertyType',
-  'stars',
-  'category',
-  'amenities',
-  'longitude',
-  'latitude',
-  'availability',
-  'finalPrice',
-  'rateFeatures',
-  'limit',
-  'minPrice',
-  'radiusMetres',
-  'explain',
-  'minStars',
-] as const
-
-/**
- * Position of each field in a search of this command. Both objects have the same keys, so that a lookup is a plain
- * load.
- */
-type SearchFields = { readonly [name in (typeof FIELD_NAMES)[number]]: number }
-
-function fieldsOf(command: CommandSpec): SearchFields {
-  const entries = FIELD_NAMES.map((name) => [name, command.fields.findIndex((spec) => spec.name === name)])
-  return Object.fromEntries(entries) as SearchFields
-}
-
-// Position -1 marks a field that the command does not have, so it is never present.
-const SEARCH_FIELDS = { SEARCHPROP: fieldsOf(COMMANDS.SEARCHPROP), SEARCHAVAIL: fieldsOf(COMMANDS.SEARCHAVAIL) }
-assert(
-  Object.values(SEARCH_FIELDS.SEARCHAVAIL).every((position) => position >= 0),
-  'SEARCHAVAIL has all of the fields',
-)
-
-/** A validated search; one object per thread, reused. */
-export type Search = {
-  fields: SearchFields
-  nights: number
-  limit: number
-  minAvailability: number
-  features: number
-  maxPrice: number
-  minPrice: number
-  stars: number
-  /** Least stars; 0 for any. */
-  minStars: number
-  amenities: number
-  readonly amenityStarts: Int32Array
-  readonly amenityEnds: Int32Array
-  hasProperty: boolean
-  readonly propertyId: Uint8Array
-  hasPosition: boolean
-  latitude: number
-  longitude: number
-  radiusMetres: number
-  explain: boolean
-  readonly vector: Float64Array
-}
-
-export function createSearch(): Search {
-  return {
-    fields: SEARCH_FIELDS.SEARCHPROP,
-    nights: 0,
-    limit: 0,
-    minAvailability: 0,
-    features: 0,
-    maxPrice: 0,
-    minPrice: 0,
-    stars: 0,
-    minStars: 0,
-    amenities: 0,
-    amenityStarts: new Int32Array(LIMITS.amenitiesMax),
-    amenityEnds: new Int32Array(LIMITS.amenitiesMax),
-    hasProperty: false,
-    propertyId: new Uint8Array(16),
-    hasPosition: false,
-    latitude: 0,
-    longitude: 0,
-    radiusMetres: 0,
-    explain: false,
-    vector: new Float64Array(3),
-  }
-}
 
 /**
  * Validates all values of SEARCHPROP or SEARCHAVAIL, in the order of their ids. The first error is in `values.fault`.
@@ -169,6 +79,9 @@ export function checkSearch(search: Search, values: Values, limits: SearchLimits
   search.minPrice = 0
   if (forStay && values.fault === '') checkStay(search, values, limits, fields)
   checkLimit(search, values, limits, fields, forStay)
+  search.hasCircle = search.hasPosition
+  search.hasPage = ((values.scan.seen & fields.pageLow) | (values.scan.seenHigh & fields.pageHigh)) !== 0
+  if (search.hasPage) checkPage(search, values, forStay)
 }
 
 function checkAmenities(search: Search, values: Values, fields: SearchFields): void {
@@ -233,12 +146,16 @@ function checkLimit(
   search.limit = Math.min(search.limit, search.explain ? mostWithExtra : most)
 }
 
+/** @returns the segment to search, 0 when there is none */
+export function segmentOfSearch(memory: Memory, search: Search, values: Values): number {
+  const at = search.fields.segment
+  return segmentOf(memory, findName(memory, NAMES.segment, values.scan.bytes, startOf(values, at), endOf(values, at)))
+}
+
 /** @returns the table to search, 0 when nothing can match */
 export function tableOfSearch(memory: Memory, search: Search, values: Values): number {
   const { bytes } = values.scan
-  const segmentField = search.fields.segment
-  const name = findName(memory, NAMES.segment, bytes, startOf(values, segmentField), endOf(values, segmentField))
-  const segment = segmentOf(memory, name)
+  const segment = segmentOfSearch(memory, search, values)
   if (segment === 0) return 0
   if (search.nights === 0) return field(memory, segment + SEGMENT.propertyTable)
   const roomField = search.fields.roomType
@@ -264,6 +181,7 @@ export function planSearch(memory: Memory, parameters: number, search: Search, v
   u32[p + PARAMETER.invertedMin] = ~search.maxPrice
   // An inverted price of 0 is the empty word. It fails every bound, because invertedMin is at least 1.
   u32[p + PARAMETER.invertedMax] = ~search.minPrice
+  u32[p + PARAMETER.mode] = MODE.encode
   u32[p + PARAMETER.bitmaps] = 0
   u32[p + PARAMETER.columns] = 0
   u32[p + PARAMETER.amenities] = 0
@@ -361,7 +279,7 @@ function addBitmap(memory: Memory, parameters: number, address: number): void {
 }
 
 function planPosition(memory: Memory, parameters: number, search: Search): void {
-  memory.u32[(parameters >>> 2) + PARAMETER.hasPosition] = search.hasPosition ? 1 : 0
+  memory.u32[(parameters >>> 2) + PARAMETER.hasPosition] = search.hasCircle ? 1 : 0
   if (!search.hasPosition) return
   writeUnitVector(search.vector, 0, search.latitude, search.longitude)
   const { f64 } = memory
@@ -373,7 +291,8 @@ function planPosition(memory: Memory, parameters: number, search: Search): void 
   f64[to + 3] = chord * chord
 }
 
-function planNights(memory: Memory, parameters: number, search: Search, values: Values, table: number): boolean {
+/** Writes the addresses of the nights. @returns false when a night has no package */
+export function planNights(memory: Memory, parameters: number, search: Search, values: Values, table: number): boolean {
   const { u32, u16 } = memory
   const capacity = field(memory, table + TABLE.capacity)
   const dropped = state(memory, STATE.droppedBefore)

@@ -100,7 +100,7 @@ describe.each([
     const every: LooseFields = {
       ...{ dates: [night(1)], area: 'old town', propertyId: 'plain', propertyType: 'hotel', stars: 3 },
       ...{ category: 'budget', amenities: ['pool'], longitude: 11, latitude: 45, availability: 1, finalPrice: 200 },
-      ...{ rateFeatures: ['wifi'], minPrice: 1, minStars: 2 },
+      ...{ rateFeatures: ['wifi'], minPrice: 1, minStars: 2, minTotal: 1n, maxTotal: 200n },
     }
     const filters = COMMANDS.SEARCHAVAIL.fields.filter(({ isFilter }) => isFilter).map(({ name }) => name)
 

@@ -10,7 +10,7 @@
  * no row is found twice or missed because it moved.
  */
 
-import type { CodecList } from '@vacancy/shared'
+import { assert } from '@vacancy/shared'
 import {
   addBytes,
   addExtra,
@@ -23,11 +23,31 @@ import {
   type ReplyWriter,
   writeError,
 } from '../protocol/reply.ts'
-import { createValues, type Values } from '../protocol/values.ts'
-import { appliedIndex, type Memory } from '../store/store.ts'
+import { appliedIndex } from '../store/store.ts'
 import { enter, isUnchanged, leave, READ_TRIES_MAX, versionOf } from '../store/version.ts'
-import { hitBytes, PARAMETER, type SearchKernel } from './parameters.ts'
-import { checkSearch, createSearch, planSearch, type Search, type SearchLimits, tableOfSearch } from './plan.ts'
+import { createMerge } from './merge.ts'
+import {
+  advancePage,
+  beginPage,
+  entriesBytes,
+  genesisOf,
+  isPageChanging,
+  isPageUnchanged,
+  isSamePage,
+  mostWork,
+  startMatching,
+  writePage,
+} from './page.ts'
+import { checkCursor } from './page-query.ts'
+import { hitBytes, PARAMETER } from './parameters.ts'
+import { checkSearch, planSearch, tableOfSearch } from './plan.ts'
+import type { Progress } from './progress.ts'
+import type { Search } from './query.ts'
+import type { Searcher } from './searcher.ts'
+import { endOfSlice, workDone } from './slice.ts'
+
+export { createSearcher, type Searcher } from './searcher.ts'
+export { SLICE_WORK } from './slice.ts'
 
 /** Reply field of a search with `explain`: id 0xFFFF, 20 bytes (docs/design/protocol.md#extension-fields). */
 const EXPLAIN_BYTES = 20
@@ -37,64 +57,6 @@ const TYPE_EXTRA = 9
 const PAUSE_MS = 0.05
 /** Tries of one call while a table changes, before the search is deferred to a later turn. */
 const TRIES_OF_TURN = 4
-
-/**
- * Work of one slice in words: about a quarter of a millisecond. The kernel compares a word in 2 ns; WEIGHT has the
- * cost of other steps.
- */
-export const SLICE_WORK = 1 << 17
-/** In words: comparing one row with a position, a column of its property, or an amenity. */
-const WEIGHT = { position: 8, column: 8, amenity: 16 } as const
-/** The kernel processes rows in groups of 128. */
-const SLICE_ROWS_MIN = 128
-
-/** The search state of one thread, reused from search to search. */
-export type Searcher = {
-  readonly memory: Memory
-  /** This thread's reader slot (version.ts). */
-  readonly reader: number
-  /** Address of its parameter block. */
-  readonly parameters: number
-  readonly kernel: SearchKernel
-  readonly limits: SearchLimits
-  readonly values: Values
-  readonly search: Search
-  readonly writer: ReplyWriter
-  readonly monotonicMs: () => number
-  /** Work of one slice; infinite when searches are not split. */
-  readonly sliceWork: number
-  /** Work that split searches may still do in this turn. Without any they wait for the next one. */
-  workLeft: number
-  /** Facts of the last search, for metrics. */
-  hits: number
-  examined: number
-  retries: number
-}
-
-export function createSearcher(options: {
-  memory: Memory
-  reader: number
-  parameters: number
-  kernel: SearchKernel
-  limits: SearchLimits
-  codecs: CodecList
-  monotonicMs: () => number
-  /** Infinite when absent: searches are not split. */
-  sliceWork?: number
-}): Searcher {
-  const { codecs, sliceWork = Number.POSITIVE_INFINITY, ...rest } = options
-  return {
-    ...rest,
-    values: createValues(codecs),
-    search: createSearch(),
-    writer: createReplyWriter(),
-    sliceWork,
-    workLeft: sliceWork,
-    hits: 0,
-    examined: 0,
-    retries: 0,
-  }
-}
 
 /** Returned when a reply does not fit between `at` and `end`. */
 export const NO_ROOM = -1
@@ -115,6 +77,8 @@ export type Slices = {
   /** Number of restarts because the table changed. */
   restarts: number
   workedMs: number
+  /** Of a search that picks a page; undefined before its first row. */
+  page: Progress | undefined
   /** The reply so far, in its own memory. */
   readonly reply: ReplyWriter
 }
@@ -129,13 +93,14 @@ function createSlices(): Slices {
     hits: 0,
     restarts: 0,
     workedMs: 0,
+    page: undefined,
     reply: createReplyWriter(),
   }
 }
 
 /** Results of the previous slice; one object per thread, as there is one searcher. */
-type Cut = { table: number; version: number; nextRow: number }
-const cut: Cut = { table: 0, version: 0, nextRow: 0 }
+type Cut = { table: number; version: number; nextRow: number; page: Progress | undefined }
+const cut: Cut = { table: 0, version: 0, nextRow: 0, page: undefined }
 
 /**
  * Runs the search in `values.scan`, and writes the reply frame into the store's memory at [at, result).
@@ -156,15 +121,17 @@ export function runSearch(
   searcher.examined = 0
   searcher.retries = 0
   checkSearch(search, values, limits, forStay)
+  if (search.hasPage) checkCursor(search, values, genesisOf(memory))
   if (values.fault !== '') return writeError(memory.u8, at, end, correlationId, values.fault)
   const started = search.explain ? searcher.monotonicMs() : 0
   const tries = triesOfTurn(searcher)
   for (let n = 0; n < tries; n++) {
     if (n > 0) pause(searcher)
     enter(memory, searcher.reader)
-    const result = tryOnce(searcher, forStay, correlationId, at, end)
+    const attempt = search.hasPage ? tryPage : tryOnce
+    const result = attempt(searcher, forStay, correlationId, at, end)
     leave(memory, searcher.reader)
-    if (result === NO_ROOM || result === UNFINISHED) return result
+    if (result === NO_ROOM || result === UNFINISHED || values.fault !== '') return result
     if (result !== KEEPS_CHANGING) {
       return search.explain ? explain(searcher, writer, waitedMs, searcher.monotonicMs() - started) : result
     }
@@ -182,6 +149,48 @@ export function triesOfTurn({ sliceWork, workLeft }: Searcher): number {
 /** Short compared with any change that marks a table. The writer never wakes this word. */
 function pause({ memory }: Searcher): void {
   Atomics.wait(memory.fence, 0, 0, PAUSE_MS)
+}
+
+/** Least memory for collected matches. */
+const MATCHES_BYTES_MIN = 1 << 16
+
+function tryPage(searcher: Searcher, forStay: boolean, correlationId: number, at: number, end: number): number {
+  const { memory, search, values, writer, progress } = searcher
+  searcher.hits = 0
+  beginReply(writer, memory.u8, at, end, correlationId)
+  if (forStay) addBytes(writer, TYPE_NUMBER, nightsField(search.nights))
+  const entries = entriesAt(search, end)
+  if (entries - writer.at < MATCHES_BYTES_MIN) return NO_ROOM
+  values.fault = beginPage(searcher, progress)
+  if (values.fault !== '') return writeError(memory.u8, at, end, correlationId, values.fault)
+  if (isPageChanging(progress)) return KEEPS_CHANGING
+  cut.page = undefined
+  cut.table = 0
+  const isBusy = searcher.workLeft <= 0 && mostWork(searcher, progress) > searcher.sliceWork
+  if (isBusy) return isPageUnchanged(memory, progress) ? UNFINISHED : KEEPS_CHANGING
+  startMatching(searcher, progress, searcher.merge)
+  const left = advancePage(searcher, progress, entries, aligned(writer.at), searcher.sliceWork)
+  searcher.examined = progress.examined
+  if (left < 0) {
+    searcher.workLeft -= searcher.sliceWork
+    if (!isPageUnchanged(memory, progress)) return KEEPS_CHANGING
+    progress.entries = memory.u8.slice(entries, entries + entriesBytes(search))
+    cut.page = progress
+    return UNFINISHED
+  }
+  const stop = search.explain ? entries - EXPLAIN_FIELD_BYTES : entries
+  if (!writePage(searcher, progress, stop, entries, forStay)) return NO_ROOM
+  writer.end = entries
+  return isPageUnchanged(memory, progress) ? writer.at : KEEPS_CHANGING
+}
+
+/** Entries are behind all that the search writes. */
+function entriesAt(search: Search, end: number): number {
+  return (end - entriesBytes(search)) & ~15
+}
+
+function aligned(at: number): number {
+  return (at + 15) & ~15
 }
 
 function tryOnce(searcher: Searcher, forStay: boolean, correlationId: number, at: number, end: number): number {
@@ -234,36 +243,6 @@ function runKernel({ memory, parameters, kernel }: Searcher, limit: number, fiel
   kernel(parameters)
 }
 
-/** Work of one row of the planned search, in words. */
-function weightOfRow({ memory, parameters }: Searcher): number {
-  const { u32 } = memory
-  const p = parameters >>> 2
-  return (
-    Math.max(1, u32[p + PARAMETER.nights]) +
-    WEIGHT.position * u32[p + PARAMETER.hasPosition] +
-    WEIGHT.column * u32[p + PARAMETER.columns] +
-    WEIGHT.amenity * u32[p + PARAMETER.amenities]
-  )
-}
-
-/** @returns the end of one slice of the planned rows; the last slice takes all remaining rows */
-function endOfSlice(searcher: Searcher, planned: number): number {
-  const first = searcher.memory.u32[(searcher.parameters >>> 2) + PARAMETER.firstRow]
-  const { sliceWork } = searcher
-  if (sliceWork === Number.POSITIVE_INFINITY) return planned
-  const rows = Math.max(SLICE_ROWS_MIN, Math.floor(sliceWork / weightOfRow(searcher)))
-  // A whole number of kernel groups, so that no group is processed twice.
-  return planned - first <= rows ? planned : (first + rows) & -SLICE_ROWS_MIN
-}
-
-/** A slice that reached its limit early examined only the rows that the kernel counted. */
-function workDone(searcher: Searcher, stop: number): number {
-  const { u32 } = searcher.memory
-  const p = searcher.parameters >>> 2
-  const scanned = (stop - u32[p + PARAMETER.firstRow]) >>> 5
-  return scanned + u32[p + PARAMETER.examined] * weightOfRow(searcher)
-}
-
 /** Copies the results before UNFINISHED into their own memory. */
 export function takeSlices(searcher: Searcher, workedMs: number): Slices {
   const { writer, values } = searcher
@@ -272,6 +251,14 @@ export function takeSlices(searcher: Searcher, workedMs: number): Slices {
   slices.version = cut.version
   slices.nextRow = cut.nextRow
   slices.today = values.today
+  slices.workedMs = workedMs
+  if (searcher.search.hasPage) {
+    if (!cut.page) return slices
+    // Its matches stay; the thread takes other memory for its next search.
+    slices.page = { ...cut.page, tables: [...cut.page.tables], versions: [...cut.page.versions] }
+    if (cut.page.merge) searcher.merge = createMerge()
+    return slices
+  }
   slices.examined = searcher.examined
   slices.hits = searcher.hits
   slices.workedMs = workedMs
@@ -303,14 +290,14 @@ export function runSlice(
   const started = searcher.monotonicMs()
   searcher.retries = 0
   checkSearch(search, values, limits, forStay)
+  if (search.hasPage) checkCursor(search, values, genesisOf(memory))
   // Midnight may have passed since the first slice.
-  if (values.fault !== '') {
-    growReply(reply, ERROR_ROOM_BYTES)
-    return writeError(reply.bytes, 0, reply.end, correlationId, values.fault)
-  }
+  if (values.fault !== '') return refuseSlice(slices, correlationId, values.fault)
   enter(memory, searcher.reader)
-  const result = trySlice(searcher, forStay, correlationId, slices, at, end)
+  const attempt = search.hasPage ? tryPageSlice : trySlice
+  const result = attempt(searcher, forStay, correlationId, slices, at, end)
   leave(memory, searcher.reader)
+  if (values.fault !== '') return refuseSlice(slices, correlationId, values.fault)
   slices.workedMs += searcher.monotonicMs() - started
   if (result === KEEPS_CHANGING) searcher.retries++
   if (result < 0) return result
@@ -321,8 +308,62 @@ export function runSlice(
   return explain(searcher, reply, waitedMs, slices.workedMs)
 }
 
-const ERROR_ROOM_BYTES = 1024
+function refuseSlice({ reply }: Slices, correlationId: number, fault: string): number {
+  growReply(reply, ERROR_ROOM_BYTES)
+  return writeError(reply.bytes, 0, reply.end, correlationId, fault)
+}
+
+/** Returned by a slice instead of the values of NO_ROOM and others when the search is complete. */
 const DONE = 0
+const ERROR_ROOM_BYTES = 1024
+
+function tryPageSlice(
+  searcher: Searcher,
+  forStay: boolean,
+  correlationId: number,
+  slices: Slices,
+  at: number,
+  end: number,
+): number {
+  const { memory, search, values, writer, progress: found } = searcher
+  const { reply } = slices
+  values.fault = beginPage(searcher, found)
+  if (values.fault !== '') return DONE
+  if (isPageChanging(found)) return KEEPS_CHANGING
+  if (!slices.page || !isSamePage(slices.page, found) || slices.today !== values.today) {
+    if (slices.page) {
+      slices.restarts++
+      searcher.retries++
+    }
+    const merge = slices.page?.merge ?? createMerge()
+    slices.page = { ...found, tables: [...found.tables], versions: [...found.versions], entries: new Uint8Array(0) }
+    startMatching(searcher, slices.page, merge)
+    slices.today = values.today
+  }
+  const { page } = slices
+  const entries = entriesAt(search, end)
+  memory.u8.set(page.entries, entries)
+  const left = advancePage(searcher, page, entries, aligned(at), searcher.sliceWork)
+  searcher.workLeft -= left < 0 ? searcher.sliceWork : searcher.sliceWork - left
+  // The results are valid only if nothing moved. Otherwise the next slice finds another version, and restarts.
+  if (!isPageUnchanged(memory, page)) return UNFINISHED
+  slices.examined = page.examined
+  if (left < 0) {
+    page.entries = memory.u8.slice(entries, entries + entriesBytes(search))
+    return UNFINISHED
+  }
+  beginReply(writer, memory.u8, at, end, correlationId)
+  if (forStay) addBytes(writer, TYPE_NUMBER, nightsField(search.nights))
+  const isWritten = writePage(searcher, page, entries, entries, forStay)
+  assert(isWritten, 'a slab holds any page and its entries')
+  if (!isPageUnchanged(memory, page)) return UNFINISHED
+  growReply(reply, writer.at - at)
+  reply.bytes.set(memory.u8.subarray(at, writer.at))
+  reply.at = writer.at - at
+  reply.fields = writer.fields
+  slices.hits = searcher.hits
+  return DONE
+}
 
 function trySlice(
   searcher: Searcher,

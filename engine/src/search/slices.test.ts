@@ -1,17 +1,17 @@
 import { formatDay, parseDay } from '@vacancy/shared'
-import { COMMANDS, encodeRequest, type RequestFields } from '@vacancy/shared/wire'
+import type { RequestFields } from '@vacancy/shared/wire'
 import { seeded } from '@vacancy/testkit/random'
 import { expect, test } from 'vitest'
 import { scratchOf } from '../store/store.ts'
-import { type Dispatcher, openRequest } from '../tcp/dispatch.ts'
+import type { Dispatcher } from '../tcp/dispatch.ts'
 import { ask, createNodeInMemory, type NodeInMemory, orderRows, SAMPLE_CODECS } from '../testing/node-in-memory.ts'
+import { inOneGo, inSlices, open, payloadOf, SLAB_BYTES, slicedLike } from '../testing/sliced-search.ts'
 import { numbered } from '../testing/synthetic.ts'
-import { createSearcher, runSearch, runSlice, type Searcher, takeSlices, UNFINISHED } from './search.ts'
+import { runSearch, takeSlices, UNFINISHED } from './search.ts'
 
 const ROWS = 700
 const NIGHTS = 6
 const ROUNDS = 60
-const SLAB_BYTES = 1 << 20
 const WAITED_MS = 7
 const SEED = Number(process.env['VACANCY_SEED'] ?? Math.floor(Math.random() * 2 ** 24))
 const TYPES = ['hotel', 'villa', 'hostel']
@@ -53,6 +53,20 @@ function fill(random: Random): NodeInMemory {
   return node
 }
 
+/** Of a page, all but its index, which a change moves. */
+function pageOf(first: number, nights: number, random: Random): RequestFields {
+  if (random() < 0.4 || first + nights > NIGHTS) return {}
+  return {
+    latitude: 45.1,
+    longitude: 11.1,
+    radiusMetres: 30_000,
+    ...(random() < 0.7 ? { order: pick([0, 1, 2, 3, 4, 6], random) } : { roomType: undefined, anyRoomType: 1 }),
+    want: 1 + Math.floor(random() * 15),
+    ...(random() < 0.3 ? { compact: 1 } : {}),
+    ...(random() < 0.3 ? { maxTotal: 300 } : {}),
+  }
+}
+
 function query(node: NodeInMemory, random: Random): RequestFields {
   const first = Math.floor(random() * 3)
   const nights = 1 + Math.floor(random() * (NIGHTS - first))
@@ -69,49 +83,8 @@ function query(node: NodeInMemory, random: Random): RequestFields {
     ...some({ latitude: 45.1, longitude: 11.1, radiusMetres: 9_000 }),
     ...some({ limit: 1 + Math.floor(random() * 300) }),
     ...some({ explain: 1 }),
+    ...pageOf(first, nights, random),
   }
-}
-
-/** A searcher like a node's, with the smallest possible slices. */
-function slicedLike(node: NodeInMemory, { searcher }: Dispatcher): Searcher {
-  return createSearcher({
-    ...searcher,
-    codecs: node.codecs,
-    monotonicMs: () => 0,
-    sliceWork: 1,
-  })
-}
-
-function open(node: NodeInMemory, searcher: Searcher, payload: Uint8Array): void {
-  const dispatcher = { ...(node.dispatchers[0] as Dispatcher), searcher, values: searcher.values }
-  expect(openRequest(dispatcher, payload, 0, payload.length)).toBe(COMMANDS.SEARCHAVAIL)
-}
-
-function inOneGo(node: NodeInMemory, searcher: Searcher, payload: Uint8Array): Uint8Array {
-  open(node, searcher, payload)
-  const at = scratchOf(node.store.memory, searcher.reader) + 16_384
-  return node.store.memory.u8.slice(at, runSearch(searcher, true, 9, at, at + SLAB_BYTES, WAITED_MS))
-}
-
-/** @param between called after each slice except the last */
-function inSlices(node: NodeInMemory, searcher: Searcher, payload: Uint8Array, between: () => void) {
-  open(node, searcher, payload)
-  const at = scratchOf(node.store.memory, searcher.reader) + 16_384
-  const { u8 } = node.store.memory
-  searcher.workLeft = searcher.sliceWork
-  let stop = runSearch(searcher, true, 9, at, at + SLAB_BYTES, WAITED_MS)
-  if (stop !== UNFINISHED) return { bytes: u8.slice(at, stop), slices: 1, restarts: 0 }
-  const slices = takeSlices(searcher, 0)
-  let count = 1
-  while (stop === UNFINISHED) {
-    between()
-    // Simulates another request of the thread in between.
-    searcher.values.scan.start.fill(-1)
-    open(node, searcher, payload)
-    stop = runSlice(searcher, true, 9, slices, at, at + SLAB_BYTES, WAITED_MS)
-    count++
-  }
-  return { bytes: slices.reply.bytes.slice(0, stop), slices: count, restarts: slices.restarts }
 }
 
 /** The number of rows examined until the limit is not part of the compared result. */
@@ -129,11 +102,13 @@ test(`a split search returns the same bytes as an unsplit one, with the kernel a
   let restarted = 0
   for (let round = 0; round < ROUNDS; round++) {
     const fields = query(node, random)
-    const payload = encodeRequest({ command: 'SEARCHAVAIL', correlationId: 9, fields }).subarray(9)
+    const payload = payloadOf('SEARCHAVAIL', fields)
     for (const dispatcher of node.dispatchers) {
       const searcher = slicedLike(node, dispatcher)
-      const quiet = inSlices(node, searcher, payload, () => undefined)
-      expect(comparable(quiet.bytes, fields)).toEqual(comparable(inOneGo(node, dispatcher.searcher, payload), fields))
+      const quiet = inSlices(node, searcher, payload, () => undefined, WAITED_MS)
+      expect(comparable(quiet.bytes, fields)).toEqual(
+        comparable(inOneGo(node, dispatcher.searcher, payload, WAITED_MS), fields),
+      )
       expect(quiet.restarts).toBe(0)
       sliced += quiet.slices > 1 ? 1 : 0
 
@@ -144,13 +119,21 @@ test(`a split search returns the same bytes as an unsplit one, with the kernel a
           ask(node, 'SETPROP', { ...place(Math.floor(random() * ROWS), random), segment: pick(['s', 't'], random) }),
         () => ask(node, 'DELPROPDAY', { propertyId: `p${Math.floor(random() * ROWS)}`, date: formatDay(node.day) }),
       ]
-      const changed = inSlices(node, searcher, payload, () => {
-        pick(changes, random)()
-        // No further change for a while: otherwise it would restart forever.
-        changes.length = 1
-        changes[0] = () => 0
-      })
-      expect(comparable(changed.bytes, fields)).toEqual(comparable(inOneGo(node, dispatcher.searcher, payload), fields))
+      const changed = inSlices(
+        node,
+        searcher,
+        payload,
+        () => {
+          pick(changes, random)()
+          // No further change for a while: otherwise it would restart forever.
+          changes.length = 1
+          changes[0] = () => 0
+        },
+        WAITED_MS,
+      )
+      expect(comparable(changed.bytes, fields)).toEqual(
+        comparable(inOneGo(node, dispatcher.searcher, payload, WAITED_MS), fields),
+      )
       restarted += changed.restarts
     }
     for (const id of numbered('n', 3)) ask(node, 'SETPROP', { ...place(0, random), propertyId: `${id}_${round}` })
@@ -167,7 +150,7 @@ test.each([
   const node = fill(seeded(SEED))
   const searcher = slicedLike(node, node.dispatchers[0] as Dispatcher)
   const fields = { segment: 's', roomType: 'r', dates: [formatDay(node.day)], finalPrice: 199, limit }
-  open(node, searcher, encodeRequest({ command: 'SEARCHAVAIL', correlationId: 9, fields }).subarray(9))
+  open(node, searcher, payloadOf('SEARCHAVAIL', fields))
   const at = scratchOf(node.store.memory, searcher.reader) + 16_384
 
   searcher.workLeft = workLeft
@@ -182,7 +165,7 @@ test('a search that fits into one slice runs at once, also without work left', (
   const node = fill(seeded(SEED))
   const searcher = { ...slicedLike(node, node.dispatchers[0] as Dispatcher), sliceWork: 1e9, workLeft: 0 }
   const fields = { segment: 's', roomType: 'r', dates: [formatDay(node.day)], finalPrice: 199 }
-  open(node, searcher, encodeRequest({ command: 'SEARCHAVAIL', correlationId: 9, fields }).subarray(9))
+  open(node, searcher, payloadOf('SEARCHAVAIL', fields))
   const at = scratchOf(node.store.memory, searcher.reader) + 16_384
   expect(runSearch(searcher, true, 9, at, at + SLAB_BYTES, WAITED_MS)).toBeGreaterThan(at)
 })
@@ -191,7 +174,7 @@ test('a search whose table changed during its first slice discards the hits of t
   const node = fill(seeded(SEED))
   const dispatcher = node.dispatchers[0] as Dispatcher
   const fields = { segment: 's', roomType: 'r', dates: [formatDay(node.day)], finalPrice: 199, limit: 150 }
-  const payload = encodeRequest({ command: 'SEARCHAVAIL', correlationId: 9, fields }).subarray(9)
+  const payload = payloadOf('SEARCHAVAIL', fields)
   const { memory } = node.store
   let isDone = false
   // A reader uses its fence when it compares versions: the table changes right before that.
@@ -219,7 +202,7 @@ test('a search restarts when its segment is deleted and recreated between two sl
   const node = fill(random)
   const dispatcher = node.dispatchers[0] as Dispatcher
   const fields = { segment: 's', roomType: 'r', dates: [formatDay(node.day)], finalPrice: 199 }
-  const payload = encodeRequest({ command: 'SEARCHAVAIL', correlationId: 9, fields }).subarray(9)
+  const payload = payloadOf('SEARCHAVAIL', fields)
   let isDone = false
 
   const { bytes, restarts } = inSlices(node, slicedLike(node, dispatcher), payload, () => {

@@ -42,6 +42,7 @@ import {
   startOf,
   type Values,
 } from '../protocol/values.ts'
+import { newestOfCursor } from '../search/cursor.ts'
 import {
   KEEPS_CHANGING,
   NO_ROOM,
@@ -178,11 +179,17 @@ const fieldsNamed = (name: string) =>
 const minIndexFields = fieldsNamed('minIndex')
 const stalenessFields = fieldsNamed('maxStalenessMs')
 const linearizableFields = fieldsNamed('linearizable')
+/** Of a search; another command has a cursor of its own. */
+const cursorFields = COMMAND_LIST.map((command) => (command.group === 'search' ? position(command, 'cursor') : -1))
 
-/** The applied index that a read requires; 0 without one (docs/design/protocol.md#extension-fields). */
+/** The applied index that a read, or the pages before it, requires; 0 without one (docs/design/protocol.md#extension-fields). */
 export function minIndexOf(dispatcher: Dispatcher, command: CommandSpec): number {
+  const { values } = dispatcher
   const field = minIndexFields[command.code]
-  return field >= 0 && isGiven(dispatcher.values, field) ? readU64(dispatcher.values, field) : 0
+  const given = field >= 0 && isGiven(values, field) ? readU64(values, field) : 0
+  const cursor = cursorFields[command.code]
+  if (cursor < 0 || !isGiven(values, cursor)) return given
+  return Math.max(given, newestOfCursor(values.scan.bytes, startOf(values, cursor), endOf(values, cursor)))
 }
 
 /** Options of a read, valid until the next request is opened. The codec list of a shard never changes. */

@@ -136,7 +136,7 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
       memory,
       reader: options.reader,
       parameters: scratch,
-      kernel: kernels.search,
+      kernels,
       limits: { datesMax: options.datesMax, queryLimit: options.queryLimit },
       codecs,
       monotonicMs,

@@ -97,7 +97,7 @@ export function nodeOver(store: Store, day: number): NodeInMemory {
         memory: store.memory,
         reader,
         parameters: scratchOf(store.memory, reader),
-        kernel: kernels.search,
+        kernels,
         limits: { datesMax: 14, queryLimit: 1000 },
         codecs,
         monotonicMs: () => 0,

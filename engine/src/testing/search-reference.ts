@@ -5,19 +5,29 @@
  * format) are three steps over one parameter block.
  */
 
+import { SEARCH_ORDERS } from '@vacancy/shared/wire'
 import {
   AMENITIES_AT,
   AVAILABLE_AT,
   BITMAPS_AT,
+  BOX,
   COLUMN_BYTES,
   COLUMNS_AT,
   DATES_AT,
+  EMITTED,
+  ENTRY,
   hitBytes,
   LIST_AT,
   LIST_ROWS,
+  MATCH,
+  MODE,
+  PAGE,
+  PAGE_AT,
+  PAGE_WIDE,
   PARAMETER,
   PLANES_AT,
   POSITION_AT,
+  TOTALS_AT,
 } from '../search/parameters.ts'
 import { PROPERTY } from '../store/layout.ts'
 import type { PutWord } from '../store/planes.ts'
@@ -25,7 +35,13 @@ import type { Memory } from '../store/store.ts'
 import type { Kernels } from '../threads/kernels.ts'
 
 export function referenceKernels(memory: Memory): Kernels {
-  return { search: (parameters) => search(memory, parameters), put: plainPutWord(memory) }
+  return {
+    search: (parameters) => search(memory, parameters),
+    pick: (parameters, count) => pick(memory, parameters, count),
+    sort: (parameters) => sort(memory, parameters),
+    emit: (parameters) => emit(memory, parameters),
+    put: plainPutWord(memory),
+  }
 }
 
 export function plainPutWord(memory: Memory): PutWord {
@@ -92,7 +108,14 @@ function finishList(memory: Memory, parameters: number, listed: number): boolean
   if (u32[p + PARAMETER.hasPosition] !== 0) count = keepNear(memory, parameters, count)
   const nights = u32[p + PARAMETER.nights]
   for (let night = 0; night < nights && count > 0; night++) count = keepNight(memory, parameters, night, count)
-  return encode(memory, parameters, count)
+  const mode = u32[p + PARAMETER.mode]
+  if (mode === MODE.encode) return encode(memory, parameters, count)
+  const page = pageOf(memory, parameters)
+  if (page.cells[PAGE.box] !== BOX.none) count = keepBox(memory, parameters, page, count)
+  if (page.cells[PAGE.hasTotals] !== 0) count = keepTotals(memory, parameters, page, count)
+  if (mode === MODE.collect) return collect(memory, parameters, count)
+  pick(memory, parameters, count)
+  return page.cells[PAGE.isStopped] === 0
 }
 
 function keepLive(memory: Memory, parameters: number, count: number): number {
@@ -292,4 +315,226 @@ function writeU32(u8: Uint8Array, at: number, value: number): void {
   u8[at + 1] = (value >>> 8) & 0xff
   u8[at + 2] = (value >>> 16) & 0xff
   u8[at + 3] = value >>> 24
+}
+
+type PageView = { readonly cells: Uint32Array; readonly wide: DataView }
+
+function pageOf({ buffer }: Memory, parameters: number): PageView {
+  const at = parameters + PAGE_AT
+  return { cells: new Uint32Array(buffer, at, PAGE_WIDE.minTotal / 4), wide: new DataView(buffer, at) }
+}
+
+function keepRows(memory: Memory, parameters: number, count: number, keeps: (row: number, at: number) => boolean) {
+  const { u32 } = memory
+  const list = (parameters + LIST_AT) >>> 2
+  const totals = (parameters + TOTALS_AT) >>> 2
+  let kept = 0
+  for (let i = 0; i < count; i++) {
+    const row = u32[list + i]
+    if (!keeps(row, i)) continue
+    u32[list + kept] = row
+    u32[totals + kept * 2] = u32[totals + i * 2]
+    u32[totals + kept * 2 + 1] = u32[totals + i * 2 + 1]
+    kept++
+  }
+  return kept
+}
+
+function propertyAt({ u32 }: Memory, parameters: number, row: number): number {
+  return u32[(u32[(parameters >>> 2) + PARAMETER.rowProperties] >>> 2) + row]
+}
+
+function keepBox(memory: Memory, parameters: number, { cells, wide }: PageView, count: number): number {
+  const edge = (at: number) => wide.getFloat64(at, true)
+  const [south, north] = [edge(PAGE_WIDE.south), edge(PAGE_WIDE.north)]
+  const [west, east] = [edge(PAGE_WIDE.west), edge(PAGE_WIDE.east)]
+  return keepRows(memory, parameters, count, (row) => {
+    const property = propertyAt(memory, parameters, row)
+    const latitude = memory.f64[(property + PROPERTY.latitude) / 8]
+    const longitude = memory.f64[(property + PROPERTY.longitude) / 8]
+    const [eastOf, westOf] = [longitude >= west, longitude <= east]
+    return (
+      latitude >= south && latitude <= north && (cells[PAGE.box] === BOX.across ? eastOf || westOf : eastOf && westOf)
+    )
+  })
+}
+
+function keepTotals(memory: Memory, parameters: number, { wide }: PageView, count: number): number {
+  const { u32 } = memory
+  const p = parameters >>> 2
+  const totals = new DataView(memory.buffer, parameters + TOTALS_AT)
+  const [least, most] = [wide.getBigUint64(PAGE_WIDE.minTotal, true), wide.getBigUint64(PAGE_WIDE.maxTotal, true)]
+  const list = (parameters + LIST_AT) >>> 2
+  for (let i = 0; i < count; i++) {
+    let total = 0n
+    for (let night = 0; night < u32[p + PARAMETER.nights]; night++) {
+      const plane = u32[((parameters + PLANES_AT) >>> 2) + night] >>> 2
+      total += BigInt(~u32[plane + u32[list + i] * 2 + 1] >>> 0)
+    }
+    totals.setBigUint64(i * 8, total, true)
+  }
+  return keepRows(memory, parameters, count, (_, at) => {
+    const total = totals.getBigUint64(at * 8, true)
+    return total >= least && total <= most
+  })
+}
+
+function collect(memory: Memory, parameters: number, count: number): boolean {
+  const { u32 } = memory
+  const p = parameters >>> 2
+  const totals = (parameters + TOTALS_AT) >>> 2
+  for (let i = 0; i < count; i++) {
+    const row = u32[((parameters + LIST_AT) >>> 2) + i]
+    const at = u32[p + PARAMETER.written]
+    if (at + MATCH.bytes > u32[p + PARAMETER.outEnd]) {
+      u32[p + PARAMETER.nextRow] = row
+      return false
+    }
+    const place = u32[(propertyAt(memory, parameters, row) + PROPERTY.row) >>> 2]
+    u32.set([u32[totals + i * 2], u32[totals + i * 2 + 1], row, place], at >>> 2)
+    u32[p + PARAMETER.written] = at + MATCH.bytes
+  }
+  return true
+}
+
+function keyOf(memory: Memory, parameters: number, order: number, property: number, total: bigint): bigint {
+  const { u32, f64 } = memory
+  if (order === SEARCH_ORDERS.total) return total
+  if (order === SEARCH_ORDERS.totalDown) return 2n ** 64n - 1n - total
+  if (order === SEARCH_ORDERS.stars) return (BigInt(255 - u32[(property + PROPERTY.stars) >>> 2]) << 56n) | total
+  if (order !== SEARCH_ORDERS.distance) return 0n
+  const from = (property + PROPERTY.x) / 8
+  const to = (parameters + POSITION_AT) / 8
+  const [dx, dy, dz] = [f64[from] - f64[to], f64[from + 1] - f64[to + 1], f64[from + 2] - f64[to + 2]]
+  const bits = new DataView(new ArrayBuffer(8))
+  bits.setFloat64(0, dx * dx + dy * dy + dz * dz)
+  return bits.getBigUint64(0)
+}
+
+type Candidate = { readonly key: bigint; readonly high: bigint; readonly low: bigint; readonly row: number }
+
+function isLess(a: Omit<Candidate, 'row'>, b: Omit<Candidate, 'row'>): boolean {
+  if (a.key !== b.key) return a.key < b.key
+  return a.high !== b.high ? a.high < b.high : a.low < b.low
+}
+
+function entryAt(view: DataView, at: number): Candidate {
+  return {
+    key: view.getBigUint64(at + ENTRY.key, true),
+    high: view.getBigUint64(at + ENTRY.high, true),
+    low: view.getBigUint64(at + ENTRY.low, true),
+    row: view.getUint32(at + ENTRY.row, true),
+  }
+}
+
+function putEntry(view: DataView, at: number, { key, high, low, row }: Candidate): void {
+  view.setBigUint64(at + ENTRY.key, key, true)
+  view.setBigUint64(at + ENTRY.high, high, true)
+  view.setBigUint64(at + ENTRY.low, low, true)
+  view.setBigUint64(at + ENTRY.row, BigInt(row), true)
+}
+
+/** Keeps the entries sorted: simpler than a heap, and equal after `sort`. */
+function pick(memory: Memory, parameters: number, count: number): void {
+  const { u32 } = memory
+  const { cells, wide } = pageOf(memory, parameters)
+  const order = cells[PAGE.order] as number
+  const capacity = cells[PAGE.capacity] as number
+  const view = new DataView(memory.buffer)
+  const at = (n: number) => (cells[PAGE.entries] as number) + n * ENTRY.bytes
+  const cursor = {
+    key: wide.getBigUint64(PAGE_WIDE.cursorKey, true),
+    high: wide.getBigUint64(PAGE_WIDE.cursorHigh, true),
+    low: wide.getBigUint64(PAGE_WIDE.cursorLow, true),
+  }
+  cells[PAGE.matches] = (cells[PAGE.matches] as number) + count
+  for (let i = 0; i < count; i++) {
+    const row = u32[((parameters + LIST_AT) >>> 2) + i]
+    const total = cells[PAGE.hasTotals] === 0 ? 0n : view.getBigUint64(parameters + TOTALS_AT + i * 8, true)
+    const key = keyOf(memory, parameters, order, propertyAt(memory, parameters, row), total)
+    const id = u32[(parameters >>> 2) + PARAMETER.rowIds] + row * 16
+    const candidate = { key, high: view.getBigUint64(id), low: view.getBigUint64(id + 8), row }
+    if (cells[PAGE.hasCursor] !== 0 && !isLess(cursor, candidate)) continue
+    cells[PAGE.after] = (cells[PAGE.after] as number) + 1
+    let place = cells[PAGE.size] as number
+    while (order !== SEARCH_ORDERS.row && place > 0 && isLess(candidate, entryAt(view, at(place - 1)))) place--
+    if (place < capacity) {
+      const last = Math.min(cells[PAGE.size] as number, capacity - 1)
+      memory.u8.copyWithin(at(place + 1), at(place), at(last))
+      putEntry(view, at(place), candidate)
+      cells[PAGE.size] = last + 1
+    }
+    if ((cells[PAGE.after] as number) < (cells[PAGE.stopAfter] as number)) continue
+    cells[PAGE.isStopped] = 1
+    return
+  }
+}
+
+/** The entries are sorted; those of a kernel that a slice continues would not be. */
+function sort(_memory: Memory, _parameters: number): void {}
+
+function emit(memory: Memory, parameters: number): void {
+  const { u8, u32 } = memory
+  const { cells, wide } = pageOf(memory, parameters)
+  const view = new DataView(memory.buffer)
+  const p = parameters >>> 2
+  const [nights, stride] = [u32[p + PARAMETER.nights], cells[PAGE.stride] as number]
+  const bytes = stride === 0 ? hitBytes(nights) : stride
+  const order = cells[PAGE.order] as number
+  const hasKeyOfTotal = nights > 0 && [1, 2, 4].includes(order)
+  for (let i = cells[PAGE.from] as number; i < (cells[PAGE.to] as number); i++) {
+    const entry = (cells[PAGE.entries] as number) + i * ENTRY.bytes
+    const { key, row } = entryAt(view, entry)
+    const source = view.getUint32(entry + ENTRY.source, true)
+    const property = propertyAt(memory, parameters, row)
+    if (property === 0) continue
+    const at = u32[p + PARAMETER.written]
+    if (at + bytes > u32[p + PARAMETER.outEnd]) {
+      cells[PAGE.isFull] = 1
+      return
+    }
+    // The hit in full is written in any case; where it does not count, another one takes its place.
+    const total = stride === 0 ? totalOfHit(memory, parameters, row, at) : totalOfRow(memory, parameters, row)
+    if (total < 0n) continue
+    const isBounded = cells[PAGE.hasTotals] !== 0
+    if (
+      isBounded &&
+      (total < wide.getBigUint64(PAGE_WIDE.minTotal, true) || total > wide.getBigUint64(PAGE_WIDE.maxTotal, true))
+    )
+      continue
+    if (hasKeyOfTotal && keyOf(memory, parameters, order, property, total) !== key) continue
+    if (stride > 0) {
+      const id = u32[p + PARAMETER.rowIds] + row * 16
+      u8.copyWithin(at, id, id + 16)
+      if (cells[PAGE.hasTotalValue] !== 0) view.setBigUint64(at + 16, total, true)
+    }
+    const record = (cells[PAGE.entries] as number) + (cells[PAGE.emitted] as number) * ENTRY.bytes
+    view.setBigUint64(record + EMITTED.total, total, true)
+    view.setUint32(record + EMITTED.property, property, true)
+    view.setUint32(record + EMITTED.row, row, true)
+    view.setUint32(record + EMITTED.source, source, true)
+    cells[PAGE.emitted] = (cells[PAGE.emitted] as number) + 1
+    u32[p + PARAMETER.written] = at + bytes
+    u32[p + PARAMETER.fieldId] = u32[p + PARAMETER.fieldId] + (nights === 0 ? 1 : 2)
+  }
+}
+
+function totalOfRow(memory: Memory, parameters: number, row: number): bigint {
+  const p = parameters >>> 2
+  let total = 0n
+  for (let night = 0; night < memory.u32[p + PARAMETER.nights]; night++) {
+    readWord(memory, (memory.u32[((parameters + PLANES_AT) >>> 2) + night] >>> 2) + row * 2)
+    if (!passes(memory, p)) return -1n
+    total += BigInt(~word.hi >>> 0)
+  }
+  return total
+}
+
+function totalOfHit(memory: Memory, parameters: number, row: number, at: number): bigint {
+  if (!encodeHit(memory, parameters, row, at)) return -1n
+  const view = new DataView(memory.buffer)
+  let total = 0n
+  const nights = memory.u32[(parameters >>> 2) + PARAMETER.nights]
+  for (let night = 0; night < nights; night++) total += BigInt(view.getUint32(at + 32 + night * 11 + 3, true))
+  return total
 }

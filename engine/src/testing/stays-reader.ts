@@ -49,7 +49,7 @@ function searchUntilStopped({
       memory,
       reader,
       parameters: scratchOf(memory, reader),
-      kernel: kernels.search,
+      kernels,
       limits: { datesMax: 14, queryLimit: 1000 },
       codecs,
       monotonicMs: () => 0,

@@ -122,7 +122,7 @@ function readerOf(options: ReaderOptions) {
         memory,
         reader: options.reader,
         parameters: scratchOf(memory, options.reader),
-        kernel: kernels.search,
+        kernels,
         limits: { datesMax: 14, queryLimit: 1000 },
         codecs,
         monotonicMs: () => 0,
