@@ -6,6 +6,7 @@ const by = (profile = 'crash') => simulated('driver', profile)
 const READER_TESTS = { tests: 'engine/src/store/structure.long.test.ts' }
 
 const inStore = inFolder('engine/src/store')
+const inEngine = inFolder('engine/src')
 
 export const STORE_DEFECTS: readonly Defect[] = [
   ...inStore(by(), {
@@ -150,4 +151,32 @@ export const STORE_DEFECTS: readonly Defect[] = [
     // Memory that a reader may still access is reused.
     'version/reclaims-early': 'version.ts: Atomics.load(i32, readerCell(reader)) → 0',
   }),
+  ...inEngine(
+    { tests: 'engine/src/search/page.test.ts' },
+    {
+      // Equal keys are ordered by row. The kernel is compared with its reference, so the node runs the reference only.
+      'search/tie-by-row': [
+        'testing/search-reference.ts: const candidate = { key, high: view.getBigUint64(id), low: view.getBigUint64(id + 8), row } → const candidate = { key, high: 0n, low: BigInt(row), row }',
+        'testing/node-in-memory.ts: [loadKernels(store.memory), → [{ ...referenceKernels(store.memory), put: loadKernels(store.memory).put },',
+      ],
+      // The next page begins one entry late.
+      'search/cursor-off-by-one':
+        'search/page.ts: entries + (size - 1) * ENTRY.bytes → entries + (size - 2) * ENTRY.bytes',
+      // The number of matches is that of the page.
+      'search/count-cut-at-limit': 'search/page.ts: BigInt(progress.matches) → BigInt(progress.size)',
+      // A box from 179 to -179 degrees is empty.
+      'search/box-without-wrap': 'search/page-query.ts: page.west > page.east ? BOX.across : BOX.within → BOX.within',
+      // 180 and -180 degrees are two meridians.
+      'search/two-meridians': 'search/page-query.ts: page.east === 180 → page.east === 200',
+      // Of equal totals, the room type that was found last is named.
+      'search/last-of-equal-rooms': 'search/merge.ts: total >= totals[place] → total > totals[place]',
+      // A price that changed after it was read stays in the order of the old one.
+      'search/key-not-compared': 'testing/search-reference.ts: if (hasKeyOfTotal &&  → if (false && ',
+      // Page 2 may be of an older state than page 1.
+      'search/cursor-of-any-age':
+        'search/cursor.ts: buffer).getBigUint64(CURSOR.newest, true) → buffer).getBigUint64(CURSOR.newest, true) * 0n',
+      // A cursor continues any search.
+      'search/cursor-of-any-search': 'search/page-query.ts: found === digestOfSearch(values, genesis) → found >= 0',
+    },
+  ),
 ]
