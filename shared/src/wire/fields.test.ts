@@ -146,11 +146,28 @@ test.each([
   ],
   ['a u8 of no bytes', payloadOf('SEARCHPROP', [{ id: 4, type: 2, data: [] }]), 'field stars must have 1 bytes, got 0'],
   ['a missing field', payloadOf('SEARCHPROP', []), 'VALIDATION_ERROR: segment is required'],
+  [
+    'a search without room type, or what replaces it',
+    payloadOf('SEARCHAVAIL', [text(1), text(11)]),
+    'VALIDATION_ERROR: roomType is required',
+  ],
+  [
+    'a field beyond the first 32 twice',
+    payloadOf('SEARCHAVAIL', [text(1), text(2), text(11), u8(0x8022), u8(0x8022)]),
+    'VALIDATION_ERROR: field linearizable is repeated',
+  ],
   ['two missing fields', payloadOf('PROPROOMEXIST', []), 'VALIDATION_ERROR: propertyId is required'],
   ['the later one missing', payloadOf('PROPROOMEXIST', [text(1)]), 'VALIDATION_ERROR: roomType is required'],
 ])('%s is refused', (_, payload, message) => {
   expect(faultOf(payload)).toContain(message)
 })
+
+test.each([u8(0x800b), { id: 0x800c, type: 10, data: [1, 65] }])(
+  'field $id replaces the room type of a search',
+  (field) => {
+    expect(faultOf(payloadOf('SEARCHAVAIL', [text(1), text(11), field, u8(0x8022)]))).toBe('')
+  },
+)
 
 test('structure is checked before required fields, and the name before both', () => {
   expect(faultOf(payloadOf('NOPE', [{ ...text(1), claimed: 9 }]))).toMatch(/unknown command/)
