@@ -45,7 +45,7 @@ export {
   readImportHeader,
 } from './import-columns.ts'
 export { CATCH_UP, type MemberOperation } from './membership.ts'
-export { knownValues, nearestName, spellingOf, suggestion, unknownName } from './names.ts'
+export { knownValues, nearestName, snakeCase, spellingOf, suggestion, unknownName } from './names.ts'
 export { groupDigits, utcText } from './numbers.ts'
 export { PROPERTY_ID_BYTES, packPropertyId, packPropertyIdInto, unpackPropertyId } from './property-id.ts'
 export { metresOfChord, writeUnitVector } from './sphere.ts'

@@ -36,6 +36,11 @@ export function spellingOf(name: string): string {
   return name.replaceAll(/_([a-z0-9])/g, (_whole, letter: string) => letter.toUpperCase())
 }
 
+/** `maxTotal` as `max_total`. */
+export function snakeCase(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+}
+
 /** The refusal of a name: `"maxTotals" is not known; did you mean max_total?` */
 export function unknownName(name: string, known: Iterable<string>): string {
   return `${JSON.stringify(cutToBytes(name, QUOTED_BYTES_MAX))} is not known${suggestion(name, known)}`

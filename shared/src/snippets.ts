@@ -3,8 +3,10 @@
  * plane. Tokens come from environment variables and are never in the text.
  */
 
+import { snakeCase } from './names.ts'
 import { COMMANDS, type CommandName, type RequestFields } from './wire/commands.ts'
 import { fieldsToJson, type JsonFieldValue } from './wire/json.ts'
+import { wordsOfSearch } from './wire/search-words.ts'
 import type { StayLine } from './wire/stay.ts'
 
 /** In a query in place of the id of a node, which cannot be this: through an edge router. */
@@ -90,7 +92,7 @@ export function curlOf(base: string, query: QueryBody): string {
 
 /** @param base address of the HTTP proxy */
 export function proxyCurlOf(base: string, command: CommandName, fields: RequestFields): string {
-  const body = snakeCased(fieldsToJson(command, fields))
+  const body = snakeCased(wordsOfSearch(fieldsToJson(command, fields), snakeCase))
   const segment = typeof fields['segment'] === 'string' ? { segment: fields['segment'] } : {}
   return [
     `curl -sS --fail-with-body ${shellWord(`${base.replace(/\/+$/, '')}/api`)}`,
@@ -105,10 +107,6 @@ function snakeCased(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   const entries = Object.entries(value).map(([name, each]) => [snakeCase(name), snakeCased(each)])
   return Object.fromEntries(entries)
-}
-
-function snakeCase(name: string): string {
-  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
 /** @param base address of the control plane, such as `https://console.example` */

@@ -60,6 +60,16 @@ export {
 } from './routing.ts'
 export { SEARCH_ORDERS, SEARCH_WANTS } from './search.ts'
 export {
+  hasPages,
+  type SearchBox,
+  type SearchNear,
+  type SearchOrder,
+  type SearchStay,
+  type SearchWant,
+  searchFields,
+  searchWords,
+} from './search-words.ts'
+export {
   createStayLineScan,
   LINE_FLAGS,
   STAY_STATE,

@@ -431,3 +431,73 @@ test('a search reply with as many properties as fit keeps the ids of its fields'
 })
 
 const explained = { rowsExamined: 7, waitingMicros: 1, searchingMicros: 2, appliedIndex: 3 }
+
+// Frames of pages, by hand from docs/design/protocol.md#pages-of-a-search.
+const P = '70 0000000000 f0 000000000000000000'
+const Q = P.replace('70', '71')
+const PAGE = 'f8ff 0a 14000000 9c01000000000000 0700000000000000 01 02 4151'
+const UNCOUNTED = 'f8ff 0a 12000000 ffffffffffffffff 0700000000000000 00 00'
+const VALUES = '2c01000000000000 57000000 a87fe902 801cdcff 0000'
+const NAMES = '0100 06 646f75626c65'
+const [POSITION, TOTAL_AND_ROOM] = [
+  { latitude: 48.857, longitude: -2.352 },
+  { total: 300, roomType: 'double' },
+]
+
+test.each<[string, CommandName, string, object]>([
+  [
+    'days, page and values',
+    'SEARCHAVAIL',
+    `0500 0100 02 02000000 0100 0200 01 10000000 ${P} 0300 08 0d000000 ${DAYS} ${PAGE} f9ff 0a 20000000 0f ${VALUES} ${NAMES}`,
+    {
+      numDays: 1,
+      properties: [{ propertyId: 'p', days: [DAY], ...TOTAL_AND_ROOM, distanceMetres: 87, ...POSITION }],
+      page: { matches: 412, index: 7, more: true, cursor: 'AQ' },
+    },
+  ],
+  [
+    'a compact list, a page without a number',
+    'SEARCHAVAIL',
+    `0300 0100 02 02000000 0300 0200 0a 42000000 09 02000000 ${P} 2c01000000000000 0000 ${Q} 9001000000000000 0000 ${NAMES} ${UNCOUNTED}`,
+    {
+      numDays: 3,
+      properties: [
+        { propertyId: 'p', days: [], total: 300, roomType: 'double' },
+        { propertyId: 'q', days: [], total: 400, roomType: 'double' },
+      ],
+      page: { index: 7, more: false, cursor: '' },
+    },
+  ],
+  [
+    'an empty compact list',
+    'SEARCHAVAIL',
+    `0300 0100 02 02000000 0300 0200 0a 05000000 01 00000000 ${UNCOUNTED}`,
+    { numDays: 3, properties: [], page: { index: 7, more: false, cursor: '' } },
+  ],
+  [
+    'distances of properties, and statistics',
+    'SEARCHPROP',
+    `0400 0100 01 10000000 ${P} ${PAGE} f9ff 0a 05000000 02 57000000 ffff 09 14000000 07000000 01000000 02000000 0300000000000000`,
+    {
+      propertyIds: ['p'],
+      values: [{ distanceMetres: 87 }],
+      page: { matches: 412, index: 7, more: true, cursor: 'AQ' },
+      explain: { rowsExamined: 7, waitingMicros: 1, searchingMicros: 2, appliedIndex: 3 },
+    },
+  ],
+])('a search reply with %s', (_, command, hex, result) => {
+  const payload = bytesOfHex(`${SUCCESS}${hex}`.replaceAll(' ', ''))
+
+  expect(decodeReply(command, payload, { ...context, dates: ['2026-12-24'] })).toEqual({ ok: true, result })
+})
+
+test.each([
+  ['a page that is cut', 'f8ff 0a 11000000 ffffffffffffffff 0700000000000000 00', 'field 65528 is not a page'],
+  ['a cursor of another length', 'f8ff 0a 12000000 ffffffffffffffff 0700000000000000 00 01', 'is not a page'],
+  ['values of another number of hits', 'f9ff 0a 05000000 02 57000000', 'has other values than it says'],
+  ['values without a mask', 'f9ff 0a 00000000', 'field 65529 has no mask'],
+])('a search reply with %s is malformed', (_, trailer, reason) => {
+  const payload = bytesOfHex(`${SUCCESS} 0200 0100 02 02000000 0100 ${trailer}`.replaceAll(' ', ''))
+
+  expect(() => decodeReply('SEARCHAVAIL', payload, { ...context, dates: ['2026-12-24'] })).toThrow(reason)
+})

@@ -97,7 +97,8 @@ function setPlaces(command: CommandName, fields: RequestFields): void {
   }
   for (let left = places.required & ~given.low; left !== 0; left &= left - 1) {
     const spec = COMMANDS[command].fields[31 - Math.clz32(left & -left)] as FieldSpec
-    if (!spec.unless.some((name) => fields[name] !== undefined)) throw invalid(`${spec.name} is required`)
+    if (spec.unless.some((name) => fields[name] !== undefined)) continue
+    throw invalid([`${spec.name} is required`, ...spec.unless].join(', or '))
   }
 }
 

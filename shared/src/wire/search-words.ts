@@ -1,0 +1,197 @@
+/**
+ * A search as people write it, as fields of the wire: words for the order and the wanted values, objects for the stay,
+ * the position and the box. The client, the HTTP proxy and the command line differ in the spelling of names only.
+ */
+
+import { formatDay, parseDay } from '../dates.ts'
+import { LIMITS } from '../domain.ts'
+import { VacancyError } from '../errors.ts'
+import { knownValues } from '../names.ts'
+import { SEARCH_ORDERS, SEARCH_WANTS } from './search.ts'
+
+/** Order of the properties found; ties are broken by the id. `stars`: most stars first, then the lowest total. */
+export type SearchOrder = Exclude<keyof typeof SEARCH_ORDERS, 'row' | 'score'>
+/** A value of each property, beside its id. */
+export type SearchWant = keyof typeof SEARCH_WANTS
+/** The nights from `arrival`, YYYY-MM-DD; the departure day is no night. */
+export type SearchStay = { readonly arrival: string; readonly nights: number }
+/** Degrees, inclusive. With west of more than east it crosses 180 degrees. */
+export type SearchBox = {
+  readonly south: number
+  readonly west: number
+  readonly north: number
+  readonly east: number
+}
+/** Degrees and metres; 5000 metres without a radius, or all of the box. */
+export type SearchNear = { readonly latitude: number; readonly longitude: number; readonly radiusMetres?: number }
+
+export type SearchCommand = 'SEARCHAVAIL' | 'SEARCHPROP'
+/** How an interface spells a name that is given in camelCase. */
+export type Spell = (name: string) => string
+
+type Given = { readonly [name: string]: unknown }
+type Fields = { [name: string]: unknown }
+
+/** Words of `order` and `want` that a command accepts, in an interface's spelling. */
+export function searchWords(command: SearchCommand, spell: Spell): { orders: string[]; wants: string[] } {
+  const isStay = command === 'SEARCHAVAIL'
+  const orders = Object.keys(SEARCH_ORDERS).filter(
+    (word) => word !== 'row' && word !== 'score' && (isStay || !word.startsWith('total')),
+  )
+  const wants = Object.keys(SEARCH_WANTS).filter((word) => isStay || word === 'distance' || word === 'position')
+  return { orders: orders.map(spell), wants: wants.map(spell) }
+}
+
+/**
+ * Replaces what has another form on the wire; other fields stay. Without `want`, and beside it, SEARCHAVAIL returns
+ * what it is ordered or bounded by, and the room type where any may be found.
+ *
+ * @param given by name in camelCase; null counts as absent
+ * @param spell for words, and for names in errors
+ * @throws VacancyError validation_error with the name of the field and what is accepted
+ */
+export function searchFields(command: SearchCommand, given: Given, spell: Spell = (name) => name): Given {
+  const fields: Fields = { ...given }
+  const { orders, wants } = searchWords(command, spell)
+  if (command === 'SEARCHAVAIL') {
+    putStay(fields)
+    rename(fields, 'rooms', 'availability')
+  }
+  putParts(fields, 'near', ['latitude', 'longitude'], ['radiusMetres'])
+  putParts(fields, 'box', ['south', 'west', 'north', 'east'], [])
+  for (const name of ['compact', 'anyRoomType']) putSwitch(fields, name, [undefined, 1], spell)
+  putSwitch(fields, 'count', [2, 1], spell)
+  const { order } = fields
+  if (isGiven(order)) {
+    if (!isWord(order, orders)) throw invalid(`order must be ${listed(orders)}, got ${quoted(order)}`)
+    fields['order'] = numberOf(SEARCH_ORDERS, order, spell)
+  }
+  const wanted = wantOf(fields['want'], wants, spell) | (command === 'SEARCHAVAIL' ? implied(fields) : 0)
+  delete fields['want']
+  return wanted === 0 ? fields : { ...fields, want: wanted }
+}
+
+/** Whether the search has pages: an order of its own, or any room type, which implies one. */
+export function hasPages(fields: Given): boolean {
+  return ['order', 'anyRoomType', 'roomTypes'].some((name) => isGiven(fields[name]) && fields[name] !== false)
+}
+
+/** The reverse for the order, wanted values, switches and the box of a request. */
+export function wordsOfSearch(fields: Given, spell: Spell): Given {
+  const { order, want, count, south, west, north, east, ...words }: Fields = { ...fields }
+  const wants = Object.entries(SEARCH_WANTS).filter(([, bit]) => (Number(want ?? 0) & bit) !== 0)
+  const orderWord = Object.entries(SEARCH_ORDERS).find(([, number]) => number === order)?.[0] ?? 'row'
+  for (const name of ['compact', 'anyRoomType']) if (isGiven(words[name])) words[name] = words[name] === 1
+  return {
+    ...words,
+    ...(orderWord !== 'row' && { order: spell(orderWord) }),
+    ...(wants.length > 0 && { want: wants.map(([word]) => spell(word)) }),
+    ...(isGiven(count) && { count: count === 1 }),
+    ...(isGiven(south) && { box: { south, west, north, east } }),
+  }
+}
+
+function putStay(fields: Fields): void {
+  const { stay } = fields
+  delete fields['stay']
+  if (!isGiven(stay)) return
+  for (const other of ['dates', 'date']) {
+    if (isGiven(fields[other])) throw invalid(`${other} and stay are the same field: give one`)
+  }
+  const { arrival, nights } = partsOf('stay', stay, ['arrival', 'nights'], [])
+  const first = typeof arrival === 'string' ? parseDay(arrival) : undefined
+  if (first === undefined) throw invalid(`stay.arrival must be a date, YYYY-MM-DD, got ${quoted(arrival)}`)
+  const most = LIMITS.datesInQueryMax
+  if (!Number.isInteger(nights) || (nights as number) < 1 || (nights as number) > most) {
+    throw invalid(`stay.nights must be a whole number from 1 to ${most}, got ${quoted(nights)}`)
+  }
+  fields['dates'] = Array.from({ length: nights as number }, (_, night) => formatDay(first + night))
+}
+
+/** Moves the parts of an object to fields of the same names. */
+function putParts(fields: Fields, name: string, needed: readonly string[], others: readonly string[]): void {
+  const value = fields[name]
+  delete fields[name]
+  if (!isGiven(value)) return
+  for (const [part, number] of Object.entries(partsOf(name, value, needed, others))) {
+    if (!isGiven(number) && others.includes(part)) continue
+    if (isGiven(fields[part])) throw invalid(`${part} and ${name} are the same field: give one`)
+    if (!Number.isFinite(number)) throw invalid(`${name}.${part} must be a number, got ${quoted(number)}`)
+    fields[part] = number
+  }
+}
+
+function partsOf(name: string, value: unknown, needed: readonly string[], others: readonly string[]): Given {
+  const accepted = `${name} must be an object with ${listed(needed, 'and')}`
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid(accepted)
+  const parts = knownValues(value, [...needed, ...others])
+  if (typeof parts === 'string') throw invalid(`${name}: ${parts}`)
+  if (!needed.every((part) => isGiven(parts[part]))) throw invalid(accepted)
+  return parts
+}
+
+function putSwitch(fields: Fields, name: string, [off, on]: readonly [number | undefined, number], spell: Spell): void {
+  const value = fields[name]
+  if (!isGiven(value)) return
+  if (value !== true && value !== false && value !== 1 && value !== 0) {
+    throw invalid(`${spell(name)} must be true or false, got ${quoted(value)}`)
+  }
+  fields[name] = value ? on : off
+}
+
+function rename(fields: Fields, from: string, to: string): void {
+  if (!isGiven(fields[from])) return
+  if (isGiven(fields[to])) throw invalid(`${to} and ${from} are the same field: give one`)
+  fields[to] = fields[from]
+  delete fields[from]
+}
+
+function wantOf(want: unknown, words: readonly string[], spell: Spell): number {
+  if (!isGiven(want)) return 0
+  const wrong = Array.isArray(want) ? want.find((word) => !isWord(word, words)) : want
+  if (!Array.isArray(want) || wrong !== undefined) {
+    throw invalid(`want must be a list of ${listed(words)}, got ${quoted(wrong)}`)
+  }
+  return want.reduce((bits, word) => bits | numberOf(SEARCH_WANTS, word, spell), 0)
+}
+
+function implied(fields: Given): number {
+  const { order } = fields
+  const { total, distance, roomType } = SEARCH_WANTS
+  const isByTotal = order === SEARCH_ORDERS.total || order === SEARCH_ORDERS.totalDown
+  const isBounded = ['maxTotal', 'minTotal'].some((name) => isGiven(fields[name]))
+  const isAnyRoom = ['anyRoomType', 'roomTypes'].some((name) => isGiven(fields[name]))
+  return (
+    (isByTotal || isBounded || isAnyRoom ? total : 0) |
+    (order === SEARCH_ORDERS.distance ? distance : 0) |
+    (isAnyRoom ? roomType : 0)
+  )
+}
+
+function numberOf(numbers: { readonly [word: string]: number }, spelt: string, spell: Spell): number {
+  return Object.entries(numbers).find(([word]) => spell(word) === spelt)?.[1] ?? 0
+}
+
+function isWord(value: unknown, words: readonly string[]): value is string {
+  return typeof value === 'string' && words.includes(value)
+}
+
+function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== null
+}
+
+function listed(words: readonly string[], last = 'or'): string {
+  return `${words.slice(0, -1).join(', ')} ${last} ${words.at(-1)}`
+}
+
+/** Characters of a foreign value that an error quotes. */
+const QUOTED_MAX = 64
+
+function quoted(value: unknown): string {
+  const text = typeof value === 'number' || typeof value === 'bigint' ? String(value) : JSON.stringify(value)
+  return (text ?? 'nothing').slice(0, QUOTED_MAX)
+}
+
+function invalid(reason: string): VacancyError {
+  return new VacancyError('validation_error', { reason })
+}
