@@ -41,6 +41,19 @@ import {
   wholeNumber,
 } from './options.ts'
 import { GOOD_CONNECTION_MS, reconnectDelayMs } from './retry.ts'
+import {
+  type AvailabilityHit,
+  type AvailabilityPageSearch,
+  type AvailabilitySearch,
+  type PropertyHit,
+  type PropertyPageSearch,
+  type PropertySearch,
+  plainSearch,
+  type SearchCommand,
+  type SearchPage,
+  searchPage,
+  searchPages,
+} from './search.ts'
 import { createTopology, nodeClosed, nodeOpened, type ShardNode, stopTopology, type Topology } from './topology.ts'
 import { systemWorld, type World } from './world.ts'
 
@@ -132,9 +145,41 @@ export type VacancyClient = {
   /** Adds a property or replaces its attributes; its packages stay (SETPROP). */
   setProperty: Method<'SETPROP', void>
   /** Ids of the properties of a segment that match all filters (SEARCHPROP). Coordinates in degrees, radius in metres. */
-  searchProperties: Method<'SEARCHPROP', string[]>
-  /** Properties with a package on every date that passes all filters, with their nights (SEARCHAVAIL). */
-  searchAvailability: Method<'SEARCHAVAIL', Result<'SEARCHAVAIL'>['properties']>
+  searchProperties: (fields: PropertySearch, options?: CallOptions) => Promise<string[]>
+  /**
+   * Properties with a package on every night that passes all filters, with their nights (SEARCHAVAIL). Ordered or
+   * bounded by the total, each has its `total`, the prices of all nights of one room; `want` adds other values.
+   */
+  searchAvailability: <const F extends AvailabilitySearch>(
+    fields: F,
+    options?: CallOptions,
+  ) => Promise<AvailabilityHit<F>[]>
+  /**
+   * One page of `limit` properties in the given order, from its first page or from `cursor` on. A cursor belongs to its
+   * search, except for `limit`, `want`, `count` and `compact`, and is valid on all nodes of the shard.
+   */
+  searchPage: <const F extends AvailabilityPageSearch>(
+    fields: F,
+    options?: CallOptions,
+  ) => Promise<SearchPage<F, AvailabilityHit<F>>>
+  /**
+   * All pages, each asked for when the loop comes to it. Properties whose place changes meanwhile come once or not at
+   * all, all others once: a page may have fewer than `limit`.
+   */
+  searchPages: <const F extends AvailabilityPageSearch>(
+    fields: F,
+    options?: CallOptions,
+  ) => AsyncIterable<SearchPage<F, AvailabilityHit<F>>>
+  /** The same as `searchPage` for properties by their attributes (SEARCHPROP). */
+  searchPropertyPage: <const F extends PropertyPageSearch>(
+    fields: F,
+    options?: CallOptions,
+  ) => Promise<SearchPage<F, PropertyHit<F>>>
+  /** The same as `searchPages` for properties by their attributes (SEARCHPROP). */
+  searchPropertyPages: <const F extends PropertyPageSearch>(
+    fields: F,
+    options?: CallOptions,
+  ) => AsyncIterable<SearchPage<F, PropertyHit<F>>>
   /** Whether the property exists (PROPEXIST). */
   propertyExists: Method<'PROPEXIST', boolean>
   /** Removes a property and everything below it (DELPROP). */
@@ -393,8 +438,7 @@ function face(state: State): VacancyClient {
     listSegments: (options) => call(state, 'GETSEGMENTS', {}, options, ({ segments }) => segments),
 
     setProperty: pick('SETPROP', nothing),
-    searchProperties: pick('SEARCHPROP', ({ propertyIds }) => propertyIds),
-    searchAvailability: pick('SEARCHAVAIL', ({ properties }) => properties),
+    ...searchesOf(state, ask),
     propertyExists: pick('PROPEXIST', ({ exists }) => exists),
     deleteProperty: pick('DELPROP', nothing),
     deleteSegment: pick('DELSEGMENT', nothing),
@@ -429,6 +473,34 @@ function face(state: State): VacancyClient {
     send: ask,
     close: () => close(state),
   }
+}
+
+type Searches = 'searchProperties' | 'searchAvailability' | `search${'' | 'Property'}Page${'' | 's'}`
+
+/** The types of the methods promise what the fields of a search say about its results, which is beyond these types. */
+function searchesOf(state: State, ask: VacancyClient['send']): Pick<VacancyClient, Searches> {
+  const asking = (options?: CallOptions) => (command: SearchCommand, fields: object) =>
+    ask(command, fields as never, options) as Promise<never>
+  const plain =
+    <Name extends SearchCommand>(command: Name, picked: (result: Result<Name>) => unknown) =>
+    (fields: object, options?: CallOptions) => {
+      let sent: RequestFields<Name>
+      try {
+        sent = plainSearch(command, fields)
+      } catch (error) {
+        return Promise.reject(error)
+      }
+      return call(state, command, sent, options, picked)
+    }
+  const searches = {
+    searchProperties: plain('SEARCHPROP', ({ propertyIds }) => propertyIds),
+    searchAvailability: plain('SEARCHAVAIL', ({ properties }) => properties),
+    searchPage: (fields: object, options?: CallOptions) => searchPage('SEARCHAVAIL', fields, asking(options)),
+    searchPages: (fields: object, options?: CallOptions) => searchPages('SEARCHAVAIL', fields, asking(options)),
+    searchPropertyPage: (fields: object, options?: CallOptions) => searchPage('SEARCHPROP', fields, asking(options)),
+    searchPropertyPages: (fields: object, options?: CallOptions) => searchPages('SEARCHPROP', fields, asking(options)),
+  }
+  return searches as unknown as Pick<VacancyClient, Searches>
 }
 
 function statusOf({ calls: { topology, connections, unsettled } }: State): ClientStatus {

@@ -4,7 +4,12 @@ export type {
   NightPackage,
   RequestFields,
   Result,
+  SearchBox,
   SearchExplained,
+  SearchNear,
+  SearchOrder,
+  SearchStay,
+  SearchWant,
   StayEntry,
   StayLine,
   StayResult,
@@ -28,4 +33,13 @@ export {
   VacancyUnknownOutcomeError,
 } from './errors.ts'
 export type { ClientOptions, NodeAddress, RouterAddress } from './options.ts'
+export type {
+  AvailabilityHit,
+  AvailabilityPageSearch,
+  AvailabilitySearch,
+  PropertyHit,
+  PropertyPageSearch,
+  PropertySearch,
+  SearchPage,
+} from './search.ts'
 export type { ReadsFrom } from './topology.ts'
