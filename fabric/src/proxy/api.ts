@@ -367,8 +367,8 @@ function answerLater(api: Api, visit: Visit, request: ApiRequest, reply: Uint8Ar
   fetchCodecs(api)
 }
 
-function write(api: Api, { command, dates }: ApiRequest, reply: Uint8Array): ReplyJson {
-  setReplyContext(api.writer, api.codecs, dates)
+function write(api: Api, { command, dates, asked }: ApiRequest, reply: Uint8Array): ReplyJson {
+  setReplyContext(api.writer, api.codecs, dates, asked)
   return writeReply(api.writer, command, reply)
 }
 

@@ -4,11 +4,14 @@
  * field that is added to the table needs no code here.
  */
 
-import { assert, spellingOf } from '@vacancy/shared'
-import { COMMAND_LIST, type CommandName, type CommandSpec, type FieldSpec } from '@vacancy/shared/wire'
+import { assert, snakeCase, spellingOf } from '@vacancy/shared'
+import { COMMAND_LIST, type CommandName, type CommandSpec, type FieldSpec, searchWords } from '@vacancy/shared/wire'
 
-/** The JSON type of a field. `texts` accepts one text for a list of one; `flag` is true, false, 1 or 0. */
-type JsonKind = 'text' | 'list' | 'texts' | 'lines' | 'flag' | 'whole' | 'number'
+/**
+ * The JSON type of a field. `texts` accepts one text for a list of one, `names` are texts that may have commas; `flag`
+ * is true, false, 1 or 0; `word` and `words` are some of a few, read into a number by `searchFields`.
+ */
+type JsonKind = 'text' | 'list' | 'texts' | 'names' | 'lines' | 'flag' | 'word' | 'words' | 'whole' | 'number'
 
 export type JsonField = {
   readonly spec: FieldSpec
@@ -18,8 +21,14 @@ export type JsonField = {
   readonly aliases: readonly string[]
   readonly kind: JsonKind
   readonly required: boolean
+  /** Names in the table of fields of which one is given instead of a required one. */
+  readonly unless: readonly string[]
+  /** Bodies name it in an object. */
+  readonly isInPart: boolean
   /** A list that is sent even if it is empty. */
   readonly sendsEmpty: boolean
+  /** Accepted, where only some are. */
+  readonly words: readonly string[]
   /** Bounds of a number, inclusive. */
   readonly min: number
   readonly max: number
@@ -27,6 +36,12 @@ export type JsonField = {
   readonly missing: string
   readonly fault: string
 }
+
+/** What searches have beside the fields of the table: objects, read into fields by `searchFields`. */
+export const SEARCH_PARTS = ['stay', 'box'] as const
+type SearchPart = (typeof SEARCH_PARTS)[number]
+/** Fields that bodies name as parts of an object. */
+const IN_PARTS: readonly string[] = ['south', 'west', 'north', 'east']
 
 /** Where a router sends a command: by a segment, or to the router itself, which answers. */
 type Routing = 'segment' | 'router'
@@ -37,9 +52,9 @@ export type JsonCommand = {
   readonly fields: readonly JsonField[]
   /**
    * The fields by each spelling of their names, the documented ones first. `segment` where it is no field, but the body
-   * may name it for a router.
+   * may name it for a router; the objects of searches.
    */
-  readonly names: ReadonlyMap<string, JsonField | 'segment'>
+  readonly names: ReadonlyMap<string, JsonField | 'segment' | SearchPart>
   readonly isWrite: boolean
   readonly routing: Routing
   /** Whether the body names a segment. */
@@ -50,6 +65,7 @@ export type JsonCommand = {
 const NAMES: { readonly [name: string]: readonly [name: string, ...aliases: string[]] } = {
   'SEARCHPROP.propertyType': ['type', 'property_type'],
   'SEARCHAVAIL.propertyType': ['type', 'property_type'],
+  'SEARCHAVAIL.availability': ['availability', 'rooms'],
   dates: ['date', 'dates'],
   rateFeatures: ['rate_features', 'rate_feature'],
 }
@@ -73,7 +89,7 @@ const JSON_COMMAND_LIST: readonly JsonCommand[] = COMMAND_LIST.filter(({ access 
       name: spec.name,
       spec,
       fields,
-      names: namesOf(fields, routing),
+      names: namesOf(spec, fields, routing),
       isWrite: spec.access === 'write',
       routing,
       hasSegment: spec.fields.some(({ name }) => name === 'segment'),
@@ -87,10 +103,13 @@ export const JSON_COMMANDS: ReadonlyMap<string, JsonCommand> = new Map(
 )
 
 /** Names in snake_case are the same in camelCase, which is how the native client spells them. */
-function namesOf(fields: readonly JsonField[], routing: Routing): JsonCommand['names'] {
-  const names = new Map<string, JsonField | 'segment'>()
+function namesOf({ group, fields: specs }: CommandSpec, fields: readonly JsonField[], routing: Routing) {
+  const names = new Map<string, JsonField | 'segment' | SearchPart>()
   if (routing === 'segment') names.set('segment', 'segment')
-  for (const field of fields) for (const name of [field.name, ...field.aliases]) names.set(name, field)
+  const parts = group === 'search' ? SEARCH_PARTS : []
+  for (const part of parts) if (part === 'box' || specs.some(({ name }) => name === 'dates')) names.set(part, part)
+  for (const field of fields.filter(({ isInPart }) => !isInPart))
+    for (const name of [field.name, ...field.aliases]) names.set(name, field)
   for (const [name, field] of [...names]) {
     const other = names.get(spellingOf(name))
     assert(other === undefined || other === field, 'a spelling belongs to one field')
@@ -103,6 +122,7 @@ function fieldOf(command: CommandName, spec: FieldSpec): JsonField {
   const [name, ...aliases] = NAMES[`${command}.${spec.name}`] ?? NAMES[spec.name] ?? [snakeCase(spec.name)]
   for (const each of [name, ...aliases]) assert(!(each in {}), 'no field has the name of a property of every object')
   const kind = kindOf(spec)
+  const words = wordsOfField(command, kind)
   const isNumber = kind === 'whole' || kind === 'number'
   const min = isNumber ? (spec.min ?? LEAST[spec.name] ?? 0) : 0
   const max = spec.max ?? (spec.width in GREATEST ? GREATEST[spec.width as keyof typeof GREATEST] : 0)
@@ -111,12 +131,15 @@ function fieldOf(command: CommandName, spec: FieldSpec): JsonField {
     name,
     aliases,
     kind,
+    words,
     required: spec.required && spec.name !== 'amenities',
+    unless: spec.unless,
+    isInPart: IN_PARTS.includes(name),
     sendsEmpty: spec.required || spec.keepsEmpty,
     min,
     max,
-    missing: TEXTS[name]?.missing ?? `${name} is required`,
-    fault: TEXTS[name]?.fault ?? `${name} must be ${wordsOf(kind, min, max)}`,
+    missing: TEXTS[name]?.missing ?? [`${name} is required`, ...spec.unless.map(snakeCase)].join(', or '),
+    fault: TEXTS[name]?.fault ?? `${name} must be ${wordsOf(kind, min, max, words)}`,
   }
 }
 
@@ -127,12 +150,15 @@ function kindOf({ name, width, extension, min }: FieldSpec): JsonKind {
     case 'list':
       return name === 'dates' ? 'texts' : 'list'
     case 'names':
-      return 'list'
+      return 'names'
     case 'lines':
       return 'lines'
     case 'f64':
       return 'number'
     case 'u8':
+      if (name === 'order') return 'word'
+      if (name === 'want') return 'words'
+      if (name === 'count') return 'flag'
       // A small number of our own without a range is a switch.
       return (extension || SWITCHES.includes(name)) && min === undefined ? 'flag' : 'whole'
     default:
@@ -140,7 +166,13 @@ function kindOf({ name, width, extension, min }: FieldSpec): JsonKind {
   }
 }
 
-function wordsOf(kind: JsonKind, min: number, max: number): string {
+function wordsOfField(command: CommandName, kind: JsonKind): readonly string[] {
+  if (kind !== 'word' && kind !== 'words') return []
+  const { orders, wants } = searchWords(command === 'SEARCHPROP' ? command : 'SEARCHAVAIL', snakeCase)
+  return kind === 'word' ? orders : wants
+}
+
+function wordsOf(kind: JsonKind, min: number, max: number, words: readonly string[]): string {
   switch (kind) {
     case 'text':
       return 'text'
@@ -148,18 +180,18 @@ function wordsOf(kind: JsonKind, min: number, max: number): string {
       return 'an array of texts, not empty and without commas'
     case 'texts':
       return 'text or an array of texts, not empty and without commas'
+    case 'names':
+      return 'an array of texts, not empty'
     case 'lines':
       return 'an array of 1 to 16 lines'
     case 'flag':
       return 'true or false'
+    case 'word':
+    case 'words':
+      return `of ${words.join(', ')}`
     case 'whole':
       return `a whole number from ${min} to ${max}`
     case 'number':
       return `a number from ${min} to ${max}`
   }
-}
-
-/** `propertyId` as `property_id`. */
-function snakeCase(name: string): string {
-  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }

@@ -4,6 +4,7 @@ import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { promisify } from 'node:util'
+import { connect } from '@vacancy/client'
 import { dateIn, type NodeProcess, removeFolder, startNodeProcess, temporaryFolder } from '@vacancy/testkit/node'
 import { eventually } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -45,6 +46,63 @@ const property = (id: string, segment: string) => ({
   latitude: 47.1,
   longitude: 11.2,
 })
+
+test('pages of a list are the same over HTTP and from the client, in order, each property once', async () => {
+  const segment = 'pages'
+  const prices = [50, 20, 90, 20, 70, 30, 60]
+  for (const [n, price] of prices.entries()) {
+    const id = `page-${n}`
+    await proxy.post({ command: 'SETPROP', body: { ...property(id, segment), latitude: 47 + n / 1000 } })
+    for (const date of [DAY, NEXT])
+      for (const room_type of ['double', 'suite, large']) {
+        const final_price = room_type === 'double' ? price : price + (n === 4 ? -60 : 1)
+        await proxy.post({
+          command: 'SETROOMPKG',
+          body: { property_id: id, room_type, date, availability: 2, final_price },
+        })
+      }
+  }
+  const totals = prices.map((price, n) => ({ propertyId: `page-${n}`, total: 2 * price }))
+  const wanted = totals.toSorted((a, b) => a.total - b.total || (a.propertyId < b.propertyId ? -1 : 1))
+  const stay = { arrival: DAY, nights: 2 }
+  const body = { segment, room_type: 'double', stay, order: 'total', limit: 3, count: true }
+  const pages = []
+  for (let cursor = ''; pages.length === 0 || cursor !== ''; ) {
+    const { json } = await proxy.post({ command: 'SEARCHAVAIL', body: { ...body, cursor } })
+    expect(json).toMatchObject({ status: 'success', matches: 7, index: expect.any(Number), more: json.cursor !== '' })
+    pages.push(json.properties)
+    cursor = json.cursor
+  }
+  expect(pages.map(({ length }) => length)).toEqual([3, 3, 1])
+  expect(pages.flat().map(({ property_id, total }) => ({ propertyId: property_id, total }))).toEqual(wanted)
+  expect(pages.flat()[0].days.map(({ date }: { date: string }) => date)).toEqual([DAY, NEXT])
+
+  const client = await connect({ port: node.tcpPort })
+  try {
+    const fields = { segment, roomType: 'double', stay, order: 'total', limit: 3, count: true, compact: true } as const
+    const found = []
+    for await (const page of client.searchPages(fields)) {
+      expect(page.matches).toBe(7)
+      found.push(...page.properties.map(({ propertyId, total }) => ({ propertyId, total })))
+    }
+    expect(found).toEqual(wanted)
+    const [cheapest] = await client.searchAvailability({ segment, stay, anyRoomType: true, limit: 1, rooms: 2 })
+    expect(cheapest).toMatchObject({ propertyId: 'page-4', total: 20, roomType: 'suite, large' })
+    const near = { latitude: 47.0061, longitude: 11.2 }
+    const box = { south: 47.0025, west: 11, north: 47.0055, east: 12 }
+    const inBox = await client.searchPropertyPage({ segment, order: 'distance', near, box, want: ['distance'] })
+    expect(inBox.properties.map(({ propertyId }) => propertyId)).toEqual(['page-5', 'page-4', 'page-3'])
+    expect(inBox.properties[0]?.distanceMetres).toBe(122)
+    await expect(
+      client.searchPage({ segment, roomType: 'suite, large', stay, order: 'total', cursor: await cursorOf(body) }),
+    ).rejects.toMatchObject({ code: 'VALIDATION_ERROR', message: expect.stringContaining('cursor') })
+  } finally {
+    await client.close()
+  }
+})
+
+const cursorOf = async (body: object): Promise<string> =>
+  (await proxy.post({ command: 'SEARCHAVAIL', body })).json.cursor
 
 test.each(['http1', 'http2'])('every command over %s', async (proto) => {
   const session = proto === 'http2' ? await openHttp2(proxy.url) : undefined
@@ -217,7 +275,7 @@ function shell(lines: string): Promise<{ stdout: string }> {
   return promisify(execFile)('bash', ['-ec', script], { cwd: folder })
 }
 
-test('a stay is held, confirmed and released as the how-to sends it, with curl', async () => {
+test('pages are read, and a stay is held, confirmed and released, as the how-to sends it with curl', async () => {
   const stay = { property_id: 'hotel_123', room_type: 'double' }
   await proxy.post({ command: 'SETPROP', body: property('hotel_123', 'paris') })
   for (const night of [20, 21, 22])
@@ -225,6 +283,20 @@ test('a stay is held, confirmed and released as the how-to sends it, with curl',
       command: 'SETROOMPKG',
       body: { ...stay, date: dateIn(night), availability: 3, final_price: 14_900 },
     })
+  const [, pages = ''] = /```sh\n(NIGHT=.*?)```/s.exec(HOW_TO) ?? []
+  for (const [property_id, final_price] of [
+    ['near', 9000],
+    ['far', 8000],
+  ] as const) {
+    await proxy.post({ command: 'SETPROP', body: property(property_id, 'tyrol') })
+    for (const night of [7, 8]) {
+      const body = { property_id, room_type: 'single', date: dateIn(night), availability: 1, final_price }
+      await proxy.post({ command: 'SETROOMPKG', body })
+    }
+  }
+  const second = JSON.parse((await shell(pages)).stdout)
+  expect(second).toMatchObject({ matches: 2, more: false, cursor: '' })
+  expect(second.properties).toEqual([{ property_id: 'near', total: 18_000, room_type: 'single' }])
   const [, lines = ''] = /```sh\n(ARRIVAL=.*?)```/s.exec(HOW_TO) ?? []
   const { stdout } = await shell(lines)
   const states = stdout

@@ -1,7 +1,8 @@
 /** `/openapi.json`: the API as OpenAPI 3.1, from the rows that read its requests. */
 
+import { LIMITS } from '@vacancy/shared'
 import { type ReplyKind, STAY_STATES } from '@vacancy/shared/wire'
-import { JSON_COMMANDS, type JsonCommand, type JsonField } from './commands.ts'
+import { JSON_COMMANDS, type JsonCommand, type JsonField, SEARCH_PARTS } from './commands.ts'
 import { STATUS_OF_CODE } from './status.ts'
 
 type Schema = { readonly [key: string]: unknown }
@@ -28,6 +29,22 @@ const line = {
 const stayLine = object(line, ['uncounted'])
 const stayNight = { date: text, left: whole, final_price: whole, rate_feature: texts }
 const index: Schema = { type: ['integer', 'string'], description: 'Of the write, where want_index asks for it.' }
+const found = {
+  property_id: text,
+  total: whole,
+  distance_metres: whole,
+  latitude: { type: 'number' },
+  longitude: { type: 'number' },
+  room_type: text,
+}
+/** What only a search returns that asks for it: values of each property, and with an order the page. */
+const VALUES = ['total', 'distance_metres', 'latitude', 'longitude', 'room_type']
+const page = {
+  matches: { ...whole, description: 'Number of all matches, with count.' },
+  more: { type: 'boolean', description: 'Whether other properties follow.' },
+  cursor: { ...text, description: 'For the next page; empty on the last one.' },
+  index: { type: ['integer', 'string'], description: 'Log index of the state that the page was read from.' },
+}
 const explain = object({ rows_examined: whole, waiting_micros: whole, searching_micros: whole, applied_index: index })
 
 /** The content of a 200, by the kind of its reply. */
@@ -38,17 +55,30 @@ const RESULTS: { readonly [Kind in Exclude<ReplyKind, 'login'>]: Schema } = {
     status: success,
     segments: { type: 'array', items: object({ segment: text, prop_count: whole, propCount: whole }, ['propCount']) },
   }),
-  properties: object({ status: success, properties: texts, explain }, ['explain']),
+  properties: object(
+    {
+      status: success,
+      properties: {
+        type: 'array',
+        items: { oneOf: [text, object({ ...found }, VALUES)] },
+        description: 'Ids, or objects where want asks for values.',
+      },
+      ...page,
+      explain,
+    },
+    [...Object.keys(page), 'explain'],
+  ),
   stays: object(
     {
       status: success,
       properties: {
         type: 'array',
-        items: object({ property_id: text, days: { type: 'array', items: object(night) } }),
+        items: object({ ...found, days: { type: 'array', items: object(night) } }, [...VALUES, 'days']),
       },
+      ...page,
       explain,
     },
-    ['explain'],
+    [...Object.keys(page), 'explain'],
   ),
   availability: object({ status: success, availability: whole, index }, ['index']),
   exists: object({ status: success, exists: { type: 'boolean' } }),
@@ -161,11 +191,30 @@ function errorResponses(): { readonly [status: string]: object } {
   )
 }
 
-function requestSchema({ name, spec, fields, isWrite }: JsonCommand): Schema {
+const degrees = (most: number): Schema => ({ type: 'number', minimum: -most, maximum: most })
+const PARTS: { readonly [part in (typeof SEARCH_PARTS)[number]]: Schema } = {
+  stay: {
+    ...object({ arrival: text, nights: { type: 'integer', minimum: 1, maximum: LIMITS.datesInQueryMax } }),
+    description: 'The nights from arrival, instead of date.',
+  },
+  box: {
+    ...object({ south: degrees(90), west: degrees(180), north: degrees(90), east: degrees(180) }),
+    description: 'Properties in this box, inclusive; west of more than east crosses 180 degrees.',
+  },
+}
+
+function isAlwaysRequired({ required, unless, spec }: JsonField, names: JsonCommand['names']): boolean {
+  return required && unless.length === 0 && !(spec.name === 'dates' && names.has('stay'))
+}
+
+function requestSchema({ name, names, spec, fields, isWrite }: JsonCommand): Schema {
   const body = {
     type: 'object',
-    properties: Object.fromEntries(fields.map((field) => [field.name, fieldSchema(field)])),
-    required: fields.filter(({ required }) => required).map((field) => field.name),
+    properties: Object.fromEntries([
+      ...fields.filter(({ isInPart }) => !isInPart).map((field) => [field.name, fieldSchema(field)]),
+      ...SEARCH_PARTS.flatMap((part) => (names.has(part) ? [[part, PARTS[part]]] : [])),
+    ]),
+    required: fields.filter((field) => isAlwaysRequired(field, names)).map((field) => field.name),
   }
   return {
     type: 'object',
@@ -179,9 +228,16 @@ function requestSchema({ name, spec, fields, isWrite }: JsonCommand): Schema {
   }
 }
 
-function fieldSchema({ kind, min, max, spec, aliases }: JsonField): Schema {
+/** Of fields that are numbers on the wire. */
+const SUMMARIES: { readonly [field: string]: string } = {
+  order: 'The reply then has the page: more, cursor, index.',
+  want: 'Values of each property, beside those of its order.',
+  count: 'true = the page has the exact number of matches; false = a page without it.',
+}
+
+function fieldSchema({ kind, words, min, max, spec, aliases }: JsonField): Schema {
   const also = aliases.length > 0 ? ` Also ${aliases.join(', ')}.` : ''
-  const described = { description: `${spec.summary}${also}` }
+  const described = { description: `${SUMMARIES[spec.name] ?? spec.summary}${also}` }
   switch (kind) {
     case 'text':
       return { ...described, type: 'string', minLength: 1 }
@@ -191,6 +247,12 @@ function fieldSchema({ kind, min, max, spec, aliases }: JsonField): Schema {
       return { ...described, oneOf: [text, texts] }
     case 'lines':
       return { ...described, type: 'array', minItems: 1, maxItems: 16, items: stayLine }
+    case 'names':
+      return { ...described, ...texts, minItems: 1, maxItems: LIMITS.searchRoomTypesMax }
+    case 'word':
+      return { ...described, enum: words }
+    case 'words':
+      return { ...described, type: 'array', items: { enum: words } }
     case 'flag':
       return { ...described, enum: [true, false, 0, 1] }
     case 'whole':

@@ -18,6 +18,7 @@ import {
 } from '@vacancy/shared'
 import { decodeReply, FIELD_HEADER_BYTES, type ReplyKind, type Result, readU32 } from '@vacancy/shared/wire'
 import type { JsonCommand } from './commands.ts'
+import { searchJson } from './search-json.ts'
 import { stayJson, stayListJson } from './stay-json.ts'
 
 /** Larger JSON is refused; a reply of the largest search needs a few MiB. */
@@ -101,6 +102,8 @@ export type JsonWriter = {
   codecs: CodecList | undefined
   /** Nights of the request, YYYY-MM-DD. */
   nights: readonly string[]
+  /** What the request of a search asked for beside plain hits. */
+  asked: Asked
   /** Of the packed dates in `dates`. */
   baseYear: number
   /** `{"date":"…","availability":` by packed date; undefined until needed. */
@@ -108,6 +111,9 @@ export type JsonWriter = {
   /** `,"rate_feature":[…]}` by mask. */
   readonly features: Map<number, Text>
 }
+
+/** `page`: a page, or values of each hit. `compact`: hits without days, which have those too. */
+export type Asked = 'plain' | 'page' | 'compact'
 
 /** What a reply became. */
 export type ReplyJson =
@@ -133,17 +139,24 @@ export function createJsonWriter(): JsonWriter {
     length: 0,
     codecs: undefined,
     nights: [],
+    asked: 'plain',
     baseYear: 0,
     dates: new Array(PACKED_DATES).fill(undefined),
     features: new Map(),
   }
 }
 
-/** Sets what the masks and dates of the next reply mean: the codec list, and the nights of the request. */
-export function setReplyContext(writer: JsonWriter, codecs: CodecList | undefined, nights: readonly string[]): void {
+/** Sets what the next reply means: the codec list of its masks, the nights of the request, and what it asked for. */
+export function setReplyContext(
+  writer: JsonWriter,
+  codecs: CodecList | undefined,
+  nights: readonly string[],
+  asked: Asked = 'plain',
+): void {
   if (writer.codecs !== codecs) writer.features.clear()
   writer.codecs = codecs
   writer.nights = nights
+  writer.asked = asked
 }
 
 /** Sets the base year of the reply, whose first days are those of the current field. */
@@ -276,6 +289,7 @@ const WRITE: { readonly [Kind in ReplyKind]: (writer: JsonWriter) => void } = {
     putByte(writer, CLOSE_LIST)
   },
   properties: (writer) => {
+    if (writer.asked !== 'plain') return putText(writer, `,${searchJson(decoded(writer, 'SEARCHPROP'), false)}`)
     putText(writer, ',"properties":[')
     for (let i = 0; writer.left > 0 && !isExtra(writer, TYPE_RAW, EXPLAIN_BYTES); i++) {
       take(writer, TYPE_TEXT, PROPERTY_ID_BYTES)
@@ -326,11 +340,13 @@ const WRITE: { readonly [Kind in ReplyKind]: (writer: JsonWriter) => void } = {
   },
 }
 
-/** The reference decoder reads replies on stays, which are short. */
-function decoded<Name extends 'GETSTAY' | 'LISTSTAYS'>(writer: JsonWriter, command: Name): Result<Name> {
-  const { from, codecs } = writer
+type Decoded = 'GETSTAY' | 'LISTSTAYS' | 'SEARCHAVAIL' | 'SEARCHPROP'
+
+/** The reference decoder reads replies on stays and pages of searches, which are short. */
+function decoded<Name extends Decoded>(writer: JsonWriter, command: Name): Result<Name> {
+  const { from, codecs, nights } = writer
   try {
-    const reply = decodeReply(command, from, { codecs })
+    const reply = decodeReply(command, from, { codecs, dates: nights })
     assert(reply.ok, 'the status of the reply is SUCCESS')
     writer.left = 0
     writer.next = from.length
@@ -343,6 +359,8 @@ function decoded<Name extends 'GETSTAY' | 'LISTSTAYS'>(writer: JsonWriter, comma
 }
 
 function writeStays(writer: JsonWriter): void {
+  const { asked } = writer
+  if (asked !== 'plain') return putText(writer, `,${searchJson(decoded(writer, 'SEARCHAVAIL'), asked === 'compact')}`)
   putText(writer, ',"properties":[')
   // Existing servers may send no field at all for no result.
   if (writer.left > 0) {

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { proxyCurlOf } from '@vacancy/shared/snippets'
 import { law } from '@vacancy/shared/testing/law'
 import { COMMAND_LIST, decodeRequest } from '@vacancy/shared/wire'
 import fc from 'fast-check'
@@ -53,6 +54,8 @@ const line = fc.record({
   rooms: fc.integer({ min: 1, max: 255 }),
 })
 
+const IN_WORDS = ['order', 'want', 'count', 'compact', 'cursor', 'maxTotal', 'minTotal', 'anyRoomType', 'roomTypes']
+
 function valuesOf({ kind, min, max }: JsonField): fc.Arbitrary<readonly [json: unknown, wire: unknown]> {
   switch (kind) {
     case 'text':
@@ -64,6 +67,11 @@ function valuesOf({ kind, min, max }: JsonField): fc.Arbitrary<readonly [json: u
         if (kind === 'texts' && list.length === 1) values.push([list[0], list])
         return fc.constantFrom(...values)
       })
+    case 'names':
+      return fc.array(words, { minLength: 1, maxLength: 5 }).map((list) => [list, list])
+    case 'word':
+    case 'words':
+      return fc.constant([undefined, undefined])
     case 'lines':
       return fc
         .array(line, { minLength: 1, maxLength: 16 })
@@ -85,8 +93,10 @@ function valuesOf({ kind, min, max }: JsonField): fc.Arbitrary<readonly [json: u
 test.each([...JSON_COMMANDS.values()].map((command) => [command.name, command] as const))(
   '%s: any valid body is the request that the wire decoder reads, in either spelling',
   (name, command: JsonCommand) => {
+    // Searches in words are below.
+    const fields = command.fields.filter(({ spec, isInPart }) => !isInPart && !IN_WORDS.includes(spec.name))
     const drawn = fc.tuple(
-      ...command.fields.map((field) =>
+      ...fields.map((field) =>
         fc.tuple(
           fc.constantFrom(...[...command.names].flatMap(([key, named]) => (named === field ? [key] : []))),
           field.required
@@ -98,7 +108,7 @@ test.each([...JSON_COMMANDS.values()].map((command) => [command.name, command] a
     law([drawn, fc.constantFrom('body', 'payload')], (values, key) => {
       const body = Object.fromEntries(values.map(([each, [json]]) => [each, json]))
       const wanted = Object.fromEntries(
-        command.fields.flatMap((field, i) => {
+        fields.flatMap((field, i) => {
           const wire = values[i]?.[1][1]
           if (wire !== undefined) return [[field.spec.name, wire]]
           return field.spec.required ? [[field.spec.name, []]] : []
@@ -111,6 +121,97 @@ test.each([...JSON_COMMANDS.values()].map((command) => [command.name, command] a
     })
   },
 )
+
+const FOUND = { segment: 'paris', room_type: 'double', dates: ['2026-12-24', '2026-12-25'] }
+const SENT = { segment: 'paris', roomType: 'double', dates: ['2026-12-24', '2026-12-25'] }
+
+test.each([
+  [{ ...FOUND }, { ...SENT }],
+  [
+    { ...FOUND, order: 'total' },
+    { ...SENT, order: 1, want: 1, count: 2 },
+  ],
+  [
+    { ...FOUND, order: 'total_down', count: true, limit: 25 },
+    { ...SENT, order: 2, want: 1, count: 1, limit: 25 },
+  ],
+  [
+    { ...FOUND, order: 'stars', want: ['room_type', 'position'] },
+    { ...SENT, order: 4, want: 12, count: 2 },
+  ],
+  [
+    { ...FOUND, order: 'distance', latitude: 48.8, longitude: 2.3, count: false },
+    { ...SENT, order: 3, latitude: 48.8, longitude: 2.3, want: 2, count: 2 },
+  ],
+  [
+    { ...FOUND, maxTotal: 300, min_total: 100 },
+    { ...SENT, maxTotal: 300, minTotal: 100, want: 1 },
+  ],
+  [
+    { ...FOUND, order: 'id', cursor: 'AQ', compact: true },
+    { ...SENT, order: 6, cursor: 'AQ', count: 2, compact: 1 },
+  ],
+  [
+    { ...FOUND, rooms: 2 },
+    { ...SENT, availability: 2 },
+  ],
+  [
+    { ...FOUND, box: { south: -1, west: 170, north: 1.5, east: -170 } },
+    { ...SENT, south: -1, west: 170, north: 1.5, east: -170 },
+  ],
+  [
+    { segment: 'paris', any_room_type: true, stay: { arrival: '2026-12-24', nights: 2 } },
+    { segment: 'paris', anyRoomType: 1, dates: SENT.dates, want: 9, count: 2 },
+  ],
+  [
+    { segment: 'paris', room_types: ['suite, large', 'double'], dates: SENT.dates },
+    { segment: 'paris', roomTypes: ['suite, large', 'double'], dates: SENT.dates, want: 9, count: 2 },
+  ],
+])('a search in words is the request of the wire: %j', (body, fields) => {
+  expect(fieldsOf({ command: 'SEARCHAVAIL', body })).toEqual(fields)
+})
+
+test('a request of the wire as the console shows it for curl is the same request', () => {
+  const box = { south: -1, west: 170, north: 1.5, east: -170 }
+  const wanted = { ...SENT, ...box, order: 2, want: 5, count: 1, compact: 1, maxTotal: 300, limit: 25 }
+
+  const curl = proxyCurlOf('http://proxy', 'SEARCHAVAIL', wanted)
+  const [, text = ''] = /--data-raw '(.*)'/.exec(curl) ?? []
+
+  expect(fieldsOf(JSON.parse(text))).toEqual(wanted)
+})
+
+const WORDS = 'total, total_down, distance, stars or id'
+test.each([
+  [{ order: 'price' }, `order must be ${WORDS}, got "price"`],
+  [{ order: 1 }, `order must be ${WORDS}, got 1`],
+  [{ order: 'score' }, `order must be ${WORDS}, got "score"`],
+  [{ want: 'total' }, 'want must be a list of total, distance, position or room_type, got "total"'],
+  [{ want: ['price'] }, 'want must be a list of total, distance, position or room_type, got "price"'],
+  [{ count: 'yes' }, 'count must be true or false, got "yes"'],
+  [{ compact: 2 }, 'compact must be true or false, got 2'],
+  [{ limit: 0 }, 'limit must be a whole number from 1 to 9007199254740991'],
+  [{ box: { south: 1, west: 2, north: 3 } }, 'box must be an object with south, west, north and east'],
+  [{ box: { south: 1, west: 2, north: 3, east: 4, up: 5 } }, 'box: "up" is not known'],
+  [{ box: { south: 1, west: 2, north: 300, east: 4 } }, 'north must be a number from -90 to 90'],
+  [{ south: 1 }, '"south" is not known'],
+  [{ stay: { arrival: '2026-12-24', nights: 2 } }, 'dates and stay are the same field: give one'],
+  [
+    { dates: null, stay: { arrival: '2026-12-24', nights: 0 } },
+    'stay.nights must be a whole number from 1 to 366, got 0',
+  ],
+  [{ dates: null, stay: { arrival: '24.12.', nights: 1 } }, 'stay.arrival must be a date, YYYY-MM-DD, got "24.12."'],
+  [{ room_type: null }, 'room_type is required, or any_room_type, or room_types'],
+  [{ room_type: null, room_types: [] }, 'room_types must be an array of texts, not empty'],
+  [{ rooms: 2, availability: 2 }, 'rooms and availability are the same field: give one'],
+])('a search in words that does not fit is refused with what is accepted: %j', (more, message) => {
+  expect(messageOf({ command: 'SEARCHAVAIL', body: { ...FOUND, ...more } })).toBe(message)
+})
+
+test('properties have no order by total', () => {
+  const body = { segment: 'paris', order: 'total' }
+  expect(messageOf({ command: 'SEARCHPROP', body })).toBe('order must be distance, stars or id, got "total"')
+})
 
 test('any JSON is read or refused, whatever it holds', () => {
   const names = [...JSON_COMMANDS.values()].flatMap(({ fields }) =>

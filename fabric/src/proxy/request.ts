@@ -2,9 +2,17 @@
  * Reads the body of `POST /api` into a request of the wire protocol (docs/proxy.md). Driven by the command table; pure.
  */
 
-import { RESERVED_SEGMENTS, unknownName, VacancyError } from '@vacancy/shared'
-import { encodeRequest, FRAME_HEADER_BYTES, type RequestFields, textFault } from '@vacancy/shared/wire'
+import { RESERVED_SEGMENTS, snakeCase, unknownName, VacancyError } from '@vacancy/shared'
+import {
+  encodeRequest,
+  FRAME_HEADER_BYTES,
+  hasPages,
+  type RequestFields,
+  searchFields,
+  textFault,
+} from '@vacancy/shared/wire'
 import { JSON_COMMANDS, type JsonCommand, type JsonField } from './commands.ts'
+import type { Asked } from './reply-json.ts'
 import { type Refusal, refusal } from './status.ts'
 import { readLines } from './stay-json.ts'
 
@@ -19,6 +27,7 @@ export type ApiRequest = {
   readonly bodySegment: string
   /** The nights that the body names; the packed dates of the reply are among them. */
   readonly dates: readonly string[]
+  readonly asked: Asked
   /** Payload of the request frame. */
   readonly payload: Uint8Array
 }
@@ -57,9 +66,11 @@ export function readRequest(command: JsonCommand, body: object, segments: Segmen
   if (!isObject(values)) return invalid('body must be an object')
   const given = byName(command.names, values)
   if (typeof given === 'string') return invalid(given)
+  const asked = valuesOf(command, given)
+  if (typeof asked === 'string') return invalid(asked)
   const fields: { [name: string]: RequestFields[string] } = {}
   for (const field of command.fields) {
-    const fault = readField(field, given.get(field)?.value, fields)
+    const fault = readField(field, asked, fields)
     if (fault !== '') return invalid(fault)
   }
   const bodySegment = command.hasSegment ? (fields['segment'] as string) : ''
@@ -73,13 +84,39 @@ export function readRequest(command: JsonCommand, body: object, segments: Segmen
   try {
     const frame = encodeRequest({ command: command.name, correlationId: 0, fields })
     const dates = (fields['dates'] ?? NO_DATES) as readonly string[]
-    return { command, segment, bodySegment, dates, payload: frame.subarray(FRAME_HEADER_BYTES) }
+    const payload = frame.subarray(FRAME_HEADER_BYTES)
+    return { command, segment, bodySegment, dates, asked: askedFor(fields), payload }
   } catch (error) {
     // What is left for the encoder to find: a request of more than 64 KiB.
     if (error instanceof VacancyError && error.code === 'validation_error') return invalid(error.message)
     throw error
   }
 }
+
+type Values = { readonly [name: string]: unknown }
+
+/** What was given, by the names of the table; objects and words of searches as the fields they mean. @returns or the fault */
+function valuesOf({ name, spec }: JsonCommand, given: Given<GivenField>): Values | string {
+  const values: { [name: string]: unknown } = {}
+  for (const [field, { value }] of given) values[typeof field === 'string' ? field : field.spec.name] = value
+  if (spec.group !== 'search') return values
+  try {
+    const fields = searchFields(name as 'SEARCHAVAIL' | 'SEARCHPROP', values, snakeCase)
+    // With an order the reply says how to get the next page.
+    return hasPages(fields) && fields['count'] === undefined ? { ...fields, count: WITHOUT_NUMBER } : fields
+  } catch (error) {
+    if (error instanceof VacancyError && error.code === 'validation_error') return error.message
+    throw error
+  }
+}
+
+function askedFor({ want, count, compact }: Values): Asked {
+  if (compact !== undefined) return 'compact'
+  return want !== undefined || count !== undefined ? 'page' : 'plain'
+}
+
+/** Of `count`: a page without the number of matches. */
+const WITHOUT_NUMBER = 2
 
 /** The segment of a request through a router: beside the command, or in the body. */
 function routeOf(outside: unknown = '', inside: unknown = ''): string | Refusal {
@@ -96,12 +133,14 @@ function routeOf(outside: unknown = '', inside: unknown = ''): string | Refusal 
 }
 
 /** @returns '' or the error */
-function readField(field: JsonField, value: unknown, fields: { [name: string]: unknown }): string {
+function readField(field: JsonField, values: Values, fields: { [name: string]: unknown }): string {
   const { spec, kind } = field
+  const value = values[spec.name]
   const isEmpty = value === '' && (kind === 'text' || kind === 'list' || kind === 'texts')
   if (value === undefined || value === null || isEmpty) {
-    if (field.required) return field.missing
-    if (field.spec.required) fields[spec.name] = []
+    const isReplaced = field.unless.some((name) => values[name] !== undefined)
+    if (field.required && !isReplaced) return field.missing
+    if (field.spec.required && !field.required) fields[spec.name] = []
     return ''
   }
   switch (kind) {
@@ -113,13 +152,24 @@ function readField(field: JsonField, value: unknown, fields: { [name: string]: u
     case 'list':
     case 'texts':
       return readList(field, kind === 'texts' && typeof value === 'string' ? [value] : value, fields)
+    case 'names':
+      return readNames(field, value, fields)
     case 'lines': {
       const lines = readLines(field.name, value)
       if (typeof lines === 'string') return lines
       fields[spec.name] = lines
       return ''
     }
+    case 'word':
+    case 'words':
+      fields[spec.name] = value
+      return ''
     case 'flag':
+      // Already a number, of which a search has more than these.
+      if (spec.name === 'count') {
+        fields[spec.name] = value
+        return ''
+      }
       if (value !== true && value !== false && value !== 0 && value !== 1) return field.fault
       if (value) fields[spec.name] = 1
       return ''
@@ -147,6 +197,16 @@ function readList(field: JsonField, value: unknown, fields: { [name: string]: un
   return ''
 }
 
+function readNames(field: JsonField, value: unknown, fields: { [name: string]: unknown }): string {
+  if (!Array.isArray(value) || value.length === 0) return field.fault
+  for (const entry of value) {
+    if (typeof entry !== 'string' || entry === '') return field.fault
+    if (!entry.isWellFormed()) return `${field.name} is not valid Unicode`
+  }
+  fields[field.spec.name] = value
+  return ''
+}
+
 /** The parts of a body, and other names for them. */
 const PARTS: ReadonlyMap<string, 'command' | 'segment' | 'body'> = new Map([
   ['command', 'command'],
@@ -155,6 +215,7 @@ const PARTS: ReadonlyMap<string, 'command' | 'segment' | 'body'> = new Map([
   ['payload', 'body'],
 ])
 
+type GivenField = JsonField | 'segment' | 'stay' | 'box'
 type Given<Field> = ReadonlyMap<Field, { readonly key: string; readonly value: unknown }>
 
 /**
