@@ -53,6 +53,39 @@ test('a search by dates and one by first night and nights give the same properti
   expect(JSON.parse(fromToday.stdout)).toEqual({ numDays, properties })
 })
 
+test('pages of an order follow each other, and end', async () => {
+  const search = [
+    'search',
+    '--segment',
+    'tyrol',
+    '--from',
+    '+1',
+    '--nights',
+    '2',
+    '--any-room-type',
+    '--order',
+    'total',
+  ]
+  const all = JSON.parse((await query(...search, '--compact', '--json')).stdout)
+
+  const { stdout } = await query(...search, '--limit', '2', '--want', 'position')
+  const [, , matches, cursor = ''] = /(\n)\n2 of ([\d,]+) properties, more with --page (\S+)/.exec(stdout) ?? []
+  const rest = await query(...search, '--limit', '200', '--page', cursor, '--json')
+
+  expect(stdout).toMatch(
+    /^property +nights +rooms left +total +a night +rate features +latitude +longitude +room type\n/,
+  )
+  expect(Number(matches?.replaceAll(',', ''))).toBe(all.page.matches)
+  expect(all.properties.length).toBeGreaterThan(2)
+  const { properties, page } = JSON.parse(rest.stdout)
+  const ids = (hits: { propertyId: string }[]) => hits.map(({ propertyId }) => propertyId)
+  expect(ids(properties).slice(0, 198)).toEqual(ids(all.properties).slice(2))
+  expect(page.more).toBe(properties.length + 2 < page.matches)
+  const wrong = await query(...search.with(-1, 'price'))
+  expect(wrong.code).toBe(64)
+  expect(wrong.stderr).toContain('--order must be total, total-down, distance, stars or id, got "price"')
+})
+
 test('every filter of a search is sent to the node and narrows the result', async () => {
   const room = ['search', '--segment', 'tyrol', '--room-type', 'double', '--from', tomorrow, '--json']
   const filters = ['--price', '160', '--features', 'includes_breakfast', '--type', 'hotel', '--amenities', 'wifi']

@@ -20,10 +20,13 @@ import {
   type CommandName,
   type FieldSpec,
   type FieldValue,
+  hasPages,
   isCommandName,
   type ReplyResult,
   type RequestFields,
   type StayLine,
+  searchFields,
+  searchWords,
 } from '@vacancy/shared/wire'
 import { tableOf } from './table.ts'
 
@@ -35,7 +38,10 @@ const FLAG_OF: { readonly [field: string]: string } = {
   finalPrice: 'price',
   rateFeatures: 'features',
   radiusMetres: 'radius',
+  cursor: 'page',
 }
+/** Fields of searches that are on or off. */
+const SWITCHES = ['explain', 'count', 'compact', 'anyRoomType']
 /** Fields for programs that read from several nodes, only available in `send`. */
 const SEND_ONLY = ['maxStalenessMs', 'minIndex', 'linearizable']
 
@@ -61,6 +67,10 @@ type Given = { readonly [flag: string]: unknown }
 type Asking = FlagValues<typeof CONNECTION_FLAGS>
 type Sent = Exclude<CommandName, 'LOGIN'>
 
+function isSearch(name: Sent): name is 'SEARCHAVAIL' | 'SEARCHPROP' {
+  return COMMANDS[name].group === 'search'
+}
+
 function wordCommand(word: string, name: Sent, summary: string): Command {
   const fields = COMMANDS[name].fields.filter((field) => !SEND_ONLY.includes(field.name))
   const isStay = name === 'SEARCHAVAIL'
@@ -69,7 +79,7 @@ function wordCommand(word: string, name: Sent, summary: string): Command {
     component: 'QUERY',
     summary,
     flags: {
-      ...Object.fromEntries(fields.map((field) => [flagOf(field), flagFor(field, isStay)])),
+      ...Object.fromEntries(fields.map((field) => [flagOf(field), flagFor(name, field)])),
       ...(isStay ? STAY_FLAGS : {}),
       ...CONNECTION_FLAGS,
     },
@@ -82,10 +92,21 @@ function wordCommand(word: string, name: Sent, summary: string): Command {
         request[field.name] = field.width === 'f64' ? numberOf(`--${flagOf(field)}`, String(value)) : fieldValue(value)
       }
       if (isStay) Object.assign(request, { dates: datesOf(given) })
-      await ask(flags as Asking, name, request)
+      await ask(flags as Asking, name, isSearch(name) ? searched(name, request) : request)
       return EXIT.ok
     },
   })
+}
+
+/** Words as numbers. A search with an order has a page: the number of matches, and how to get the next one. */
+function searched(name: 'SEARCHAVAIL' | 'SEARCHPROP', given: RequestFields): RequestFields {
+  try {
+    const fields = searchFields(name, { ...given, ...(hasPages(given) && { count: true }) }, kebab)
+    return fields as RequestFields
+  } catch (error) {
+    if (error instanceof VacancyError && error.code === 'validation_error') throw usage(`--${error.message}`)
+    throw error
+  }
 }
 
 /** Boolean flags have the field value 1. */
@@ -94,23 +115,41 @@ function fieldValue(value: unknown): FieldValue {
 }
 
 function flagOf({ name }: FieldSpec): string {
-  return FLAG_OF[name] ?? name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+  return FLAG_OF[name] ?? kebab(name)
+}
+
+function kebab(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 }
 
 function camel(flag: string): string {
   return flag.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }
 
-function flagFor(field: FieldSpec, isStay: boolean): Flag {
+function flagFor(command: Sent, field: FieldSpec): Flag {
   const { name, width, summary } = field
+  const isStay = command === 'SEARCHAVAIL'
   // A stay is given by --dates, or by --from and --nights. Checked after parsing all flags.
   const required =
     field.required && field.unless.length === 0 && !(isStay && name === 'dates') ? { required: true as const } : {}
-  if (name === 'explain') return { type: 'boolean', summary: 'Reports the rows examined and the time taken.' }
+  if (isSearch(command)) {
+    const { orders, wants } = searchWords(command, kebab)
+    if (name === 'order') return { type: 'text', value: 'WORD', summary: `${orders.join(', ')}; then in pages.` }
+    if (name === 'want') return { type: 'list', summary: `Values of each property: ${wants.join(', ')}.` }
+    if (SWITCHES.includes(name)) return { type: 'boolean', summary: SWITCH_SUMMARIES[name] ?? summary }
+  }
   if (width === 'list' || width === 'names') return { type: 'list', summary, ...required }
   if (width === 'text') return { type: 'text', summary, ...required }
   if (width === 'f64') return { type: 'text', value: 'DEGREES', summary, ...required }
-  return { type: 'integer', min: 0, max: width === 'u8' ? 255 : 4_294_967_295, summary, ...required }
+  return { type: 'integer', min: 0, max: MAX_OF[width as keyof typeof MAX_OF], summary, ...required }
+}
+
+const MAX_OF = { u8: 255, u32: 4_294_967_295, u64: Number.MAX_SAFE_INTEGER } as const
+const SWITCH_SUMMARIES: { readonly [field: string]: string } = {
+  explain: 'Reports the rows examined and the time taken.',
+  count: 'Counts all matches; with --order always.',
+  compact: 'Without days.',
+  anyRoomType: 'Each property once, with its cheapest room type, instead of --room-type.',
 }
 
 function datesOf({ dates, from, nights }: Given): readonly string[] {

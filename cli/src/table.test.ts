@@ -24,6 +24,17 @@ test('prices of a long stay are shown from the cheapest to the dearest', () => {
   expect(tableOf({ numDays: 10, properties: [{ propertyId: 'p1', days }] }).rows[0]?.[4]).toBe('50 to 59')
 })
 
+test('a page has the values of its properties, all matches, and how to get the next one', () => {
+  const hit = { propertyId: 'p1', days: [], total: 200, distanceMetres: 87, roomType: 'double' }
+  const page = { matches: 1412, index: 9, more: true, cursor: 'AQAB' }
+
+  const { columns, rows, counted } = tableOf({ numDays: 2, properties: [hit], page })
+
+  expect(columns).toEqual(['property', 'total', 'metres', 'room type'])
+  expect(rows).toEqual([['p1', 200, 87, 'double']])
+  expect(counted).toBe('1 of 1,412 properties, more with --page AQAB')
+})
+
 test('every kind of result has a table', () => {
   expect(tableOf({ propertyIds: ['a', 'b'] }).rows).toEqual([['a'], ['b']])
   expect(tableOf({ segments: [{ segment: 's', propertyCount: 3 }] }).rows).toEqual([['s', 3]])

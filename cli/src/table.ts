@@ -2,7 +2,7 @@
 
 import { parseDay, weekdayOf } from '@vacancy/shared'
 import { count, type Table } from '@vacancy/shared/node'
-import type { NightPackage, ReplyResult, StayLine } from '@vacancy/shared/wire'
+import type { NightPackage, ReplyResult, SearchPage, SearchValues, StayLine } from '@vacancy/shared/wire'
 
 /** For a longer stay, the range of prices from the cheapest to the most expensive night. */
 const NIGHTS_SHOWN_MAX = 7
@@ -10,11 +10,19 @@ const WEEKDAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat']
 
 export function tableOf(result: ReplyResult): Table {
   const { properties, propertyIds, segments, rateFeatures, roomTypes, dates, exists } = result
+  const { page } = result
   if (properties) {
-    const columns = ['property', 'nights', 'rooms left', 'total', 'a night', 'rate features']
-    return { columns, rows: properties.map(stayRow), counted: count(properties.length, 'property', 'properties') }
+    const days = ['nights', 'rooms left', 'total', 'a night', 'rate features']
+    const hasDays = properties.some((hit) => hit.days.length > 0)
+    return valued(
+      { columns: ['property', ...(hasDays ? days : [])], rows: properties.map((hit) => stayRow(hit, hasDays)) },
+      properties.map(({ total, ...values }) => (hasDays || total === undefined ? values : { total, ...values })),
+      page,
+    )
   }
-  if (propertyIds) return listed('property', propertyIds, count(propertyIds.length, 'property', 'properties'))
+  if (propertyIds) {
+    return valued({ columns: ['property'], rows: propertyIds.map((id) => [id]) }, result.values ?? [], page)
+  }
   if (segments) {
     const rows = segments.map(({ segment, propertyCount }) => [segment, propertyCount])
     return { columns: ['segment', 'properties'], rows, counted: count(rows.length, 'segment') }
@@ -68,7 +76,40 @@ export function tableOf(result: ReplyResult): Table {
   return { columns: values.map(([name]) => name), rows: [values.map(([, value]) => value)], counted: 'done' }
 }
 
-function stayRow({ propertyId, days }: { propertyId: string; days: NightPackage[] }): (string | number)[] {
+/** Columns of the values that a search was asked for. */
+const VALUES: readonly (readonly [name: keyof SearchValues, column: string])[] = [
+  ['total', 'total'],
+  ['distanceMetres', 'metres'],
+  ['latitude', 'latitude'],
+  ['longitude', 'longitude'],
+  ['roomType', 'room type'],
+]
+
+/** A table of properties with their values at the end, and what follows its page. */
+function valued(
+  { columns, rows }: Pick<Table, 'columns' | 'rows'>,
+  values: readonly SearchValues[],
+  page: SearchPage | undefined,
+): Table {
+  const shown = VALUES.filter(([name]) => values[0]?.[name] !== undefined)
+  const found = count(rows.length, 'property', 'properties')
+  const of =
+    page?.matches === undefined ? found : `${rows.length} of ${count(Number(page.matches), 'property', 'properties')}`
+  return {
+    columns: [...columns, ...shown.map(([, column]) => column)],
+    rows: rows.map((row, n) => [...row, ...shown.map(([name]) => cellOf(values[n]?.[name]))]),
+    counted: page?.cursor ? `${of}, more with --page ${page.cursor}` : of,
+  }
+}
+
+function cellOf(value: SearchValues[keyof SearchValues]): string | number {
+  return typeof value === 'bigint' ? String(value) : (value ?? '')
+}
+
+type Hit = { readonly propertyId: string; readonly days: readonly NightPackage[] }
+
+function stayRow({ propertyId, days }: Hit, hasDays: boolean): (string | number)[] {
+  if (!hasDays) return [propertyId]
   const prices = days.map(({ finalPrice }) => finalPrice)
   const [first, ...others] = days
   const always = (first?.rateFeatures ?? []).filter((name) => others.every((day) => day.rateFeatures.includes(name)))
