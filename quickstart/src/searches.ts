@@ -5,7 +5,7 @@ import type { RequestFields } from '@vacancy/shared/wire'
 
 export type SampleSearch = {
   readonly title: string
-  readonly fields: RequestFields<'SEARCHAVAIL'>
+  readonly fields: RequestFields<'SEARCHAVAIL'> & { readonly roomType: string }
 }
 
 const FRIDAY = 5
