@@ -2,14 +2,14 @@
 /** Opens the plan dialog for `?plan=` on every page. The dialog is loaded on demand. */
 
 import type { PlanRequest } from '@vacancy/shared/contract'
-import dynamic from 'next/dynamic'
-import { useCallback, useEffect } from 'react'
+import { Suspense, useCallback, useEffect, useState } from 'react'
 import { useUrlParam } from '../../lib/url.ts'
+import { late } from '../../ui/late.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { formatPlanLink, parsePlanLink } from './plan-link.ts'
 import * as copy from './tray-copy.ts'
 
-const PlanDialog = dynamic(() => import('./plan-dialog.tsx').then((module) => module.PlanDialog), { ssr: false })
+const PlanDialog = late(async () => (await import('./plan-dialog.tsx')).PlanDialog)
 
 /** Opens a plan through the URL, so that it can be shared and left with the back button. */
 export function useOpenPlan(): (request: PlanRequest) => void {
@@ -23,13 +23,18 @@ export function PlanHost() {
   const [link, setLink] = useUrlParam('plan')
   const request = parsePlanLink(link)
   const isWrong = link !== '' && request === undefined
+  // Not rendered on the server.
+  const [isMounted, setMounted] = useState(false)
+  useEffect(() => setMounted(true), [])
   useEffect(() => {
     if (!isWrong) return
     toast({ message: copy.planLink.invalid(link.slice(0, SHOWN_MAX)), level: 'warn' })
     setLink('')
   }, [isWrong, link, setLink])
-  if (!request) return null
+  if (!request || !isMounted) return null
   return (
-    <PlanDialog request={request} onRequest={(next) => setLink(formatPlanLink(next))} onClose={() => setLink('')} />
+    <Suspense>
+      <PlanDialog request={request} onRequest={(next) => setLink(formatPlanLink(next))} onClose={() => setLink('')} />
+    </Suspense>
   )
 }
