@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { EXIT, errorRow } from '@vacancy/shared'
 import { afterAll, expect, test, vi } from 'vitest'
-import { LIST_AT } from './search/parameters.ts'
+import { PAGE_AT } from './search/parameters.ts'
 import { createStore } from './store/store.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'vacancy-kernels-'))
@@ -49,10 +49,10 @@ test('a file that is no kernel is named with the reason', () => {
 })
 
 test('a search kernel with another parameter block than the plan is not used', () => {
-  // (module (global (export "LIST_AT") i32 (i32.const 1)))
-  const bytes = [0, 97, 115, 109, 1, 0, 0, 0, 6, 6, 1, 127, 0, 65, 1, 11, 7, 11, 1, 7, ...Buffer.from('LIST_AT'), 3, 0]
+  // (module (global (export "PAGE_AT") i32 (i32.const 1)))
+  const bytes = [0, 97, 115, 109, 1, 0, 0, 0, 6, 6, 1, 127, 0, 65, 1, 11, 7, 11, 1, 7, ...Buffer.from('PAGE_AT'), 3, 0]
   writeFileSync(join(folder, 'search-kernel.wasm'), Uint8Array.from(bytes))
   const { memory } = createStore({ memoryBytes: 32 << 20, readers: 1, scratchBytes: 1 << 20, sessionBytesMax: 1 << 20 })
 
-  expect(() => loadKernels(memory)).toThrow(`its parameter block has 1 bytes, not ${LIST_AT}`)
+  expect(() => loadKernels(memory)).toThrow(`its parameter block has 1 bytes, not ${PAGE_AT}`)
 })
