@@ -38,11 +38,10 @@ const AMENITIES_AT: usize = COLUMNS_AT + COLUMNS_MAX * COLUMN_BYTES
 const PLANES_AT: usize = AMENITIES_AT + 64 * 4
 const AVAILABLE_AT: usize = PLANES_AT + 366 * 4
 const DATES_AT: usize = AVAILABLE_AT + 366 * 4
-/** Exported, so that a kernel with other sizes than parameters.ts is not used. */
-export const LIST_AT: usize = (DATES_AT + 366 * 2 + 15) & ~15
+const LIST_AT: usize = (DATES_AT + 366 * 2 + 15) & ~15
 const LIST_ROWS: u32 = 512
 const TOTALS_AT: usize = LIST_AT + 512 * 4
-/** Exported for the same reason. */
+/** Exported, so that a kernel with other sizes than parameters.ts is not used. */
 export const PAGE_AT: usize = TOTALS_AT + 512 * 8
 // Cells and wide values of a page (parameters.ts, PAGE and PAGE_WIDE).
 const MATCHES: usize = PAGE_AT
