@@ -17,9 +17,14 @@ vi.setConfig({ testTimeout: 180_000 })
 
 const { cleanUp, connectTo, folderOfTest, start } = nodesOfTest()
 
-/** Makes a process report this many cores. */
+/** Makes a process believe that it may use this many cores. */
 const withCores = (cores: number) => {
-  const code = `import os from 'node:os';import { syncBuiltinESMExports } from 'node:module';os.availableParallelism=()=>${cores};syncBuiltinESMExports()`
+  const code = `import fs from 'node:fs';import { syncBuiltinESMExports } from 'node:module';
+const { readFileSync } = fs;
+fs.readFileSync = (file, ...rest) =>
+  file === '/proc/self/status' ? 'Cpus_allowed_list:\\t0-${cores - 1}\\n'
+  : file === '/proc/self/cgroup' ? '' : readFileSync(file, ...rest);
+syncBuiltinESMExports()`
   return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(code)}` }
 }
 
