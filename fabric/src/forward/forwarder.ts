@@ -33,6 +33,7 @@ import {
   writeSent,
 } from './lanes.ts'
 import { addBytes, clearOutbox, flushOutbox, type Outbox, queuedBytes } from './outbox.ts'
+import { servingHops } from './serving.ts'
 import type { Hop, HopPool, Inbound, InboundLimits, Link, PoolSettings, Request } from './state.ts'
 import { STATUS_SEGMENT } from './status.ts'
 import type { Wire, World } from './world.ts'
@@ -471,7 +472,8 @@ function linkFor(forwarder: Forwarder, request: Request, hops: readonly Hop[], n
     const isUsable = pinned.state === 'open' && !pinned.isDraining && pinned.hop.kind !== 'foreign'
     return isUsable && hops.includes(pinned.hop) && !isFull(pinned) ? pinned : undefined
   }
-  const hop = chooseHop(hops, isFree, nowMs, forwarder.world.random, request.lastHop)
+  const serving = servingHops(hops, request.isWrite, isFree)
+  const hop = chooseHop(serving, isFree, nowMs, forwarder.world.random, request.lastHop)
   return hop && freeLink(hop)
 }
 
@@ -741,7 +743,7 @@ function hedge(forwarder: Forwarder, request: Request, nowMs: number): void {
   if ('code' in route) return
   // An ejected hop is no help, and the present one is the one that does not answer.
   const others = route.hops.filter((hop) => hop !== request.lastHop && hop.ejectedUntilMs <= nowMs)
-  const hop = chooseHop(others, isFree, nowMs, world.random)
+  const hop = chooseHop(servingHops(others, false, isFree), isFree, nowMs, world.random)
   const link = hop && freeLink(hop)
   if (link === undefined) return
   forwarder.hedgeCredit -= HEDGE_COST

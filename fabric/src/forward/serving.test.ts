@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { servingAll, servingBehind, servingOf, textOf, toldOf } from './serving.ts'
+import { servingAll, servingBehind, servingHops, servingOf, textOf, toldOf } from './serving.ts'
 import type { Hop } from './state.ts'
 import { readStatusReply, type Status, statusFrame } from './status.ts'
 
@@ -44,6 +44,14 @@ test('one dead shard is named up to the edge, which stays ready while another on
   expect([textOf(all), all.serves]).toEqual(['No node serves the shards: s1, s2.', false])
   const cutOff = servingAll([edge(zoneRouter(hop({}))), servingBehind('zone z2', [away])])
   expect([textOf(cutOff), cutOff.serves]).toEqual(['No node serves the shards: zone z2.', true])
+})
+
+test('requests take a bridge that serves them, and any open one when none says so', () => {
+  const isOpen = ({ links }: Hop) => links.some(({ state }) => state === 'open')
+  const [well, other, leaderless, cutOff] = [hop({}), hop(undefined), noLeader('s1'), down('s1')]
+  expect(servingHops([leaderless, well, cutOff, other], true, isOpen)).toEqual([well, other])
+  expect(servingHops([leaderless, well, cutOff, other], false, isOpen)).toEqual([leaderless, well, other])
+  expect(servingHops([leaderless, cutOff, away], true, isOpen)).toEqual([leaderless, cutOff, away])
 })
 
 test('the answer to __status__ has the bytes of before while all shards serve', () => {

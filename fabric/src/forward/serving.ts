@@ -45,6 +45,18 @@ export function servingAll(places: readonly Serving[]): Serving {
   }
 }
 
+/**
+ * Those that say they can serve the request, if one of them `isOpen`; else all: what they said may be a second old.
+ * A fault that a bridge tells is that of its shard.
+ */
+export function servingHops(hops: readonly Hop[], isWrite: boolean, isOpen: (hop: Hop) => boolean): readonly Hop[] {
+  const fails = ({ status }: Hop) =>
+    status?.serves === false || (isWrite && status?.component === 'bridge' && status.faults !== undefined)
+  if (hops.length === 1 || !hops.some(fails)) return hops
+  const others = hops.filter((hop) => !fails(hop))
+  return others.some(isOpen) ? others : hops
+}
+
 /** Components of other makers, and nodes, say nothing. */
 function saidBy(status: Status | undefined): Serving {
   const faults = Object.entries(status?.faults ?? {})
