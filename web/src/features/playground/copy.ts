@@ -111,10 +111,14 @@ export const fields = {
 }
 
 export const dates = {
-  notADate: (text: string) => `${text} is not a date. Use 2026-11-20, 2026-11-20..2026-11-24 or 2026-11-20+4.`,
+  notADate: (text: string) =>
+    `${text} is not a date. Use 2026-11-20, 2026-11-20..2026-11-23 or 2026-11-20+4 for four nights.`,
   endsEarly: (text: string) => `${text} ends before it starts`,
   tooLong: (text: string) => `${text} is longer than a year`,
-  count: (dates: number) => `${counted(dates, 'date')} (${counted(Math.max(0, dates - 1), 'night')})`,
+  count: (dates: number) => counted(dates, 'night'),
+  tooMany: (nights: number, max: number, shard: string) => `${nights} nights; ${shard} accepts at most ${max}.`,
+  outside: (outside: number, all: number, shard: string) =>
+    outside === all ? `no data on ${shard}` : `${outside} of them without data on ${shard}`,
   max: (dates: number) => `max ${dates}`,
   data: (from: string, to: string) => `data: ${from} – ${to}`,
   openCalendar: 'Calendar',

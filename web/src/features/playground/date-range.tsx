@@ -7,7 +7,7 @@ import { Field, Input } from '../../ui/field.tsx'
 import { late } from '../../ui/late.tsx'
 import { Skeleton } from '../../ui/panel.tsx'
 import * as copy from './copy.ts'
-import { countText, formatDates, parseDates } from './dates.ts'
+import { countText, formatDates, outsideText, parseDates } from './dates.ts'
 import type { GridProps } from './month-grid.tsx'
 
 // Loaded when the first calendar opens.
@@ -40,7 +40,7 @@ export function DatesField(props: DatesProps) {
         label={label}
         required={required}
         error={typed && !typed.ok ? typed.reason : error}
-        hint={[counted, ...limits].filter(Boolean).join(' · ')}
+        hint={[counted, outsideText(value, bounds), ...limits].filter(Boolean).join(' · ')}
         aside={
           <Button
             kind="quiet"
@@ -57,14 +57,16 @@ export function DatesField(props: DatesProps) {
           <Input
             {...wire}
             value={text ?? formatDates(value)}
-            placeholder={single ? '2026-11-20' : '2026-11-20..2026-11-24 or 2026-11-20+4'}
+            placeholder={single ? '2026-11-20' : '2026-11-20..2026-11-23 or 2026-11-20+4'}
             autoComplete="off"
             spellCheck={false}
             className="font-mono"
             onChange={(event) => {
               setText(event.target.value)
               const parsed = parseDates(event.target.value)
-              if (parsed.ok) onChange(single ? parsed.dates.slice(0, 1) : parsed.dates)
+              // Text that is not a date stays in the request, whose check reports it.
+              const next = parsed.ok ? parsed.dates : event.target.value.split(',').map((part) => part.trim())
+              onChange(single ? next.slice(0, 1) : next)
             }}
             onBlur={() => setText(undefined)}
           />

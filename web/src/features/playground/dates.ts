@@ -1,4 +1,5 @@
-/** Typed dates of a stay: `2026-11-20..2026-11-24`, `2026-11-20+4`, or dates separated by commas. */
+/** Typed nights of a stay: `2026-11-20..2026-11-23`, `2026-11-20+4`, or dates separated by commas. */
+import type { PlaygroundShard } from '@vacancy/shared/contract'
 import { dateOf, dayOf } from '../../lib/days.ts'
 import * as copy from './copy.ts'
 
@@ -6,7 +7,7 @@ const SPAN_MAX = 366
 
 export type Typed = { readonly ok: true; readonly dates: string[] } | { readonly ok: false; readonly reason: string }
 
-/** Both ends of a range are dates of the stay; `+4` is four nights after the first, five dates. */
+/** A night is the date of its evening. Both ends of a range are nights of the stay; `+4` is four nights. */
 export function parseDates(text: string): Typed {
   const dates: string[] = []
   for (const part of text
@@ -19,7 +20,7 @@ export function parseDates(text: string): Typed {
       more,
     } = /^(?<from>[^.+]*?)\s*(?:\.\.\s*(?<to>.+)|\+\s*(?<more>\d{1,3}))?$/.exec(part)?.groups ?? {}
     const first = dayOf(from)
-    const last = to !== undefined ? dayOf(to) : first === undefined ? undefined : first + Number(more ?? 0)
+    const last = to !== undefined ? dayOf(to) : first === undefined ? undefined : first + Number(more ?? 1) - 1
     if (first === undefined || last === undefined) {
       return { ok: false, reason: copy.dates.notADate(part) }
     }
@@ -53,7 +54,7 @@ function runsOf(dates: readonly string[]): string[][] {
   return runs
 }
 
-/** "5 dates (4 nights)". */
+/** "5 nights". */
 export function countText(dates: readonly string[]): string {
   return copy.dates.count(dates.length)
 }
@@ -62,6 +63,26 @@ export type Bounds = {
   readonly window: { readonly from: string; readonly to: string } | null
   readonly datesMax: number | null
   readonly shard: string
+}
+
+export const boundsOf = (shard: Pick<PlaygroundShard, 'id' | 'window' | 'datesMax'> | null): Bounds => ({
+  window: shard?.window ?? null,
+  datesMax: shard?.datesMax ?? null,
+  shard: shard?.id ?? copy.page.anyShard,
+})
+
+/** Why a request with these nights is refused; undefined when it is not. */
+export function whyNotNights(dates: readonly string[], { datesMax, shard }: Bounds): string | undefined {
+  const wrong = dates.find((date) => dayOf(date) === undefined)
+  if (wrong !== undefined) return copy.dates.notADate(wrong)
+  return datesMax !== null && dates.length > datesMax ? copy.dates.tooMany(dates.length, datesMax, shard) : undefined
+}
+
+/** Names the nights for which the shard has no data; '' without any. */
+export function outsideText(dates: readonly string[], { window, shard }: Bounds): string {
+  if (window === null) return ''
+  const outside = dates.filter((date) => dayOf(date) !== undefined && (date < window.from || date > window.to))
+  return outside.length === 0 ? '' : copy.dates.outside(outside.length, dates.length, shard)
 }
 
 /** Why a day cannot be chosen; undefined when it can. `first` is the start of a range. */

@@ -12,6 +12,7 @@ import { Checkbox, Field, Input } from '../../ui/field.tsx'
 import { labelOf, type QueryCommand, type Widget, type WordKind, widgetOf } from './catalogue.ts'
 import * as copy from './copy.ts'
 import { DatesField } from './date-range.tsx'
+import { boundsOf } from './dates.ts'
 
 export type FieldProps = {
   readonly command: QueryCommand
@@ -28,11 +29,7 @@ export function FieldInput(props: FieldProps): ReactNode {
   const { command, spec, value, onChange, shard, segment, error } = props
   const widget = widgetOf(spec)
   const label = labelOf(command, spec.name)
-  const bounds = {
-    window: shard?.window ?? null,
-    datesMax: shard?.datesMax ?? null,
-    shard: shard?.id ?? copy.page.anyShard,
-  }
+  const bounds = boundsOf(shard)
   const unknown = useUnknown(widget, props)
   const dates = typeof value === 'string' ? [value] : Array.isArray(value) ? value : []
   if (widget.as === 'dates' || widget.as === 'date') {

@@ -11,7 +11,7 @@ import { barsOf, spreadOf, timesText } from './timing.ts'
 
 test('typed dates', () => {
   expect(parseDates('2026-11-20..2026-11-22')).toEqual({ ok: true, dates: ['2026-11-20', '2026-11-21', '2026-11-22'] })
-  expect(parseDates('2026-12-30+2, 2026-11-01')).toEqual({
+  expect(parseDates('2026-12-30+3, 2026-11-01')).toEqual({
     ok: true,
     dates: ['2026-11-01', '2026-12-30', '2026-12-31', '2027-01-01'],
   })
@@ -21,12 +21,14 @@ test('typed dates', () => {
     '2026-02-30',
     '2026-11-22..2026-11-20',
     '2026-11-20+400',
+    '2026-11-20+0',
     '2026-11-20..2029-01-01',
   ]) {
     expect(parseDates(wrong)).toMatchObject({ ok: false })
   }
-  expect(countText(['a', 'b', 'c', 'd', 'e'])).toBe('5 dates (4 nights)')
-  expect(countText(['a', 'b'])).toBe('2 dates (1 night)')
+  expect(parseDates('2026-12-04+5')).toMatchObject({ dates: { length: 5 } })
+  expect(countText(['a', 'b', 'c', 'd', 'e'])).toBe('5 nights')
+  expect(countText(['a'])).toBe('1 night')
 })
 
 test('formatted dates parse to the same dates', () => {

@@ -20,11 +20,12 @@ import { toast } from '../../ui/toast.tsx'
 import { isSearch, isWrite } from './catalogue.ts'
 import { useCopies } from './copies.ts'
 import * as copy from './copy.ts'
+import { boundsOf } from './dates.ts'
 import { Editor } from './editor.tsx'
 import { type Layer, Layers } from './layers.tsx'
 import { copyLink } from './links.ts'
 import { type Opened, useDraftInUrl, useOpened } from './opened.ts'
-import { compile, type Draft, withCommand } from './request.ts'
+import { compileFor, type Draft, withCommand } from './request.ts'
 import { type Compared, Results } from './results.tsx'
 import { useRuns } from './run.ts'
 import { NarrowTarget, RunBar } from './run-bar.tsx'
@@ -80,7 +81,7 @@ function Workbench({
   const [layer, setLayer] = useState<Layer>()
   const [isWriting, setWriting] = useWriteMode()
   const { run, before, start: startRun, stop } = useRuns()
-  const compiled = compile(draft)
+  const compiled = compileFor(draft, boundsOf(shard))
   const formId = useId()
   const writes = isWrite(draft.command)
   const whyNoMode = useWhyNot('operator')
@@ -101,11 +102,13 @@ function Workbench({
     if (writes) return setLayer({ as: 'write' })
     void startRun(draft, shard?.id, { times })
   }
-  const startedLink = useRef(false)
+  const hasOpened = useRef(false)
+  // A read shows its result at once; a write waits for a person.
   useEffect(() => {
-    if (!opened.run || startedLink.current) return
-    startedLink.current = true
-    runNow()
+    if (hasOpened.current) return
+    hasOpened.current = true
+    if (!writes && compiled.ok) void startRun(draft, shard?.id)
+    else if (opened.run) runNow()
   })
   const codes = useCopies(draft, compiled, { shard, proxies: start.proxies })
   useKey('mod+enter', () => runNow(), copy.actions.runShortcut)

@@ -4,6 +4,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import type { QueryCommand } from './catalogue.ts'
 import {
   compile,
+  compileFor,
   type Draft,
   differencesOf,
   faultAt,
@@ -78,6 +79,17 @@ test('form, JSON, wire and link are one request, for every command of the table'
     }),
     options,
   )
+})
+
+test('a request with an invalid night, or with more than the shard accepts, cannot be sent', () => {
+  const bounds = { window: null, datesMax: 2, shard: 's3' }
+  const search = (dates: readonly string[]) =>
+    compileFor({ command: 'SEARCHAVAIL', fields: { segment: 'alpine', roomType: 'double', dates } }, bounds)
+  expect(search(['2026-12-01', '2026-12-02'])).toMatchObject({ ok: true })
+  expect(search(['2026-13-45'])).toMatchObject({ ok: false, field: 'dates' })
+  expect(search(['2026-12-01', '2026-12-02', '2026-12-03'])).toMatchObject({
+    ...{ ok: false, field: 'dates', reason: '3 nights; s3 accepts at most 2.' },
+  })
 })
 
 describe('invalid JSON', () => {

@@ -22,6 +22,7 @@ import {
 } from '@vacancy/shared/wire'
 import type { QueryCommand } from './catalogue.ts'
 import * as copy from './copy.ts'
+import { type Bounds, whyNotNights } from './dates.ts'
 
 export type Draft = {
   /** '' for the only shard, or the one that the page chose. */
@@ -47,6 +48,19 @@ export function compile({ command, fields }: Pick<Draft, 'command' | 'fields'>):
     if (!(error instanceof VacancyError)) throw error
     return { ok: false, reason: error.message, field: fieldIn(command, error.message) }
   }
+}
+
+/** As `compile`; what is not a date, and more nights than the shard accepts, cannot be sent either. */
+export function compileFor(draft: Pick<Draft, 'command' | 'fields'>, bounds: Bounds): Compiled {
+  const compiled = compile(draft)
+  if (!compiled.ok) return compiled
+  for (const field of ['dates', 'date']) {
+    const given = draft.fields[field]
+    if (given === undefined) continue
+    const reason = whyNotNights([given].flat().map(String), bounds)
+    if (reason !== undefined) return { ok: false, reason, field }
+  }
+  return compiled
 }
 
 function fieldIn(command: CommandName, message: string): string | undefined {
