@@ -78,6 +78,7 @@ export const states = {
   paused: 'Paused',
   stalled: (consumers: number) => `${counted(consumers, 'consumer')} stalled`,
   noConsumers: 'No consumers',
+  dead: (jobs: number) => `${count(jobs)} dead`,
   active: 'Active',
   idle: 'Idle',
 }

@@ -36,7 +36,14 @@ test.each<[string, Partial<TopicStats>, string, string, string]>([
   ['one whose last consumer left with jobs', { consumers: 0, leased: 1 }, 'active', 'ok', 'Active'],
   ['one with ready jobs', { ready: 1 }, 'active', 'ok', 'Active'],
   ['one with leased jobs', { leased: 1 }, 'active', 'ok', 'Active'],
-  ['one with delayed and dead jobs only', { delayed: 3, dead: 3 }, 'idle', 'unk', 'Idle'],
+  ['one with dead jobs only', { delayed: 3, dead: 3 }, 'dead', 'warn', '3 dead'],
+  [
+    'one that flows, with no job at this instant',
+    { dead: 3, rates1m: { accepted: 2, acked: 2, failed: 0 } as TopicStats['rates1m'] },
+    'active',
+    'ok',
+    'Active',
+  ],
   ['one without consumers and jobs', { consumers: 0 }, 'idle', 'unk', 'Idle'],
 ])('the state of %s', (_, stats, state, level, label) => {
   expect(stateOf(statsOf(stats))).toEqual({ state, level, label })

@@ -5,16 +5,22 @@ import { routes } from '../../lib/routes.ts'
 import * as copy from './copy.ts'
 import { DEAD_FIELDS } from './dead-filter.ts'
 
-type TopicState = 'paused' | 'stalled' | 'no-consumers' | 'active' | 'idle'
+type TopicState = 'paused' | 'stalled' | 'no-consumers' | 'dead' | 'active' | 'idle'
 
 type Shown = { readonly state: TopicState; readonly level: Level; readonly label: string }
 
 /** The first reason why jobs are not worked on; otherwise whether there is work. */
-export function stateOf({ paused, stalledConsumers, consumers, ready, leased }: TopicStats): Shown {
+export function stateOf(topic: TopicStats): Shown {
+  const { paused, stalledConsumers, consumers, ready, leased, dead, rates1m } = topic
   if (paused) return { state: 'paused', level: 'warn', label: copy.states.paused }
   if (stalledConsumers > 0) return { state: 'stalled', level: 'warn', label: copy.states.stalled(stalledConsumers) }
   if (consumers === 0 && ready > 0) return { state: 'no-consumers', level: 'warn', label: copy.states.noConsumers }
-  if (ready + leased > 0) return { state: 'active', level: 'ok', label: copy.states.active }
+  // At an instant a topic that flows may have no job.
+  const flows = rates1m.accepted > 0 || rates1m.acked > 0 || rates1m.failed > 0
+  if (dead > 0 && !flows && ready + leased === 0) {
+    return { state: 'dead', level: 'warn', label: copy.states.dead(dead) }
+  }
+  if (flows || ready + leased > 0) return { state: 'active', level: 'ok', label: copy.states.active }
   return { state: 'idle', level: 'unk', label: copy.states.idle }
 }
 
