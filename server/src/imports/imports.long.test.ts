@@ -131,6 +131,7 @@ test('prices with decimals are read when the import says how many they have, and
   const refused = await failed(files)
   expect(refused).toMatchObject({ state: 'failed', priceDecimals: 0, errors: { countByKind: { price_fraction: 3 } } })
   expect(refused.hint).toContain('say how many decimals')
+  for (const { upload } of Object.values(refused.files)) await operator.call('DELETE', `/api/v1/uploads/${upload}`)
 
   const { id } = await beginImport(plane.url, operator, files, { priceDecimals: 2 })
   const view = await importEnds(operator, id)
