@@ -11,5 +11,5 @@ export {
   stopQueue,
   unavailability,
 } from './queue-node.ts'
-export { queueModule } from './routes.ts'
+export { allTopicStats, queueModule } from './routes.ts'
 export { QUEUE_ROLES, type QueueRole, type QueueToken } from './tokens.ts'

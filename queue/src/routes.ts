@@ -10,6 +10,7 @@ import {
   QUEUE_ERRORS,
   QUEUE_ROUTES,
   type TopicConfig,
+  type TopicStats,
   type TopicTotals,
   topicConfig,
 } from '@vacancy/shared/contract'
@@ -158,10 +159,15 @@ function health({ server, isSynced }: QueueModuleOptions, { reply }: Request<'GE
   return { status: 'standby' as const, role: 'standby' as const, ...(owner !== undefined && { owner }) }
 }
 
-function stats({ server, node }: QueueModuleOptions) {
-  const topics = [...servingPartitions(server)].flatMap(({ queue, now }) =>
+/** Of the topics whose partitions are served here. */
+export function allTopicStats(server: QueueServer): TopicStats[] {
+  return [...servingPartitions(server)].flatMap(({ queue, now }) =>
     [...queue.topics.values()].map((topic) => topicStats(topic, now)),
   )
+}
+
+function stats({ server, node }: QueueModuleOptions) {
+  const topics = allTopicStats(server)
   const totals = Object.fromEntries(
     Object.keys(NO_TOTALS).map((name) => [
       name,

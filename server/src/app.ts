@@ -15,8 +15,9 @@ import { accessHandlers } from './access/routes.ts'
 import { deleteExpiredAccess } from './access/sessions.ts'
 import { openSettings } from './access/settings.ts'
 import { clientModule } from './client-package.ts'
+import { queueSeeds } from './cluster/attention-sources.ts'
 import { clusterRoutes } from './cluster/cluster-module.ts'
-import { addValueSource } from './cluster/cluster-state.ts'
+import { addAttentionSource, addValueSource } from './cluster/cluster-state.ts'
 import type { ControlConfig } from './config.ts'
 import { databaseOf, lockFolders, makeFolders } from './data-folder.ts'
 import { openDatabase } from './database/database.ts'
@@ -26,7 +27,7 @@ import { acceptClient, stopLive } from './live/live.ts'
 import { createParts, type Parts, type Tables } from './parts.ts'
 import { createProgram, programModule } from './program.ts'
 import { type MountedQueue, mountQueue } from './queue/mounted.ts'
-import { remoteQueueModule } from './queue/remote.ts'
+import { type RemoteQueue, remoteQueueModule } from './queue/remote.ts'
 import { queueValues } from './queue/values.ts'
 
 /** How often expired records are deleted. */
@@ -104,6 +105,7 @@ async function openControlPlane(options: ControlPlaneOptions, closers: Closers):
       parts.cluster,
       queueValues(queue.node.server.partitions, () => options.clock.monotonicMs()),
     )
+    addAttentionSource(parts.cluster, () => queueSeeds(queue.fault(), queue.topics()))
   }
 
   const http = httpOptions(options, parts, tls)
@@ -125,7 +127,7 @@ async function openControlPlane(options: ControlPlaneOptions, closers: Closers):
     clusterRoutes(parts.cluster),
     moduleOf('playground', PLAYGROUND_ROUTES, parts.playground.handlers, { stop: parts.playground.stop }),
     importsRoutes(parts.imports),
-    ...queueModules(config, queue, audit),
+    ...(queue !== undefined ? [queue.module] : remoteQueue(config, parts)),
   ]
   await registerModules(app, modules, http)
   const web = config.web ? await mountWeb(app, options.isProduction) : undefined
@@ -192,14 +194,15 @@ function httpOptions(
   }
 }
 
-/** Of the queue here, of one elsewhere, or none. */
-function queueModules(
+/** Of a queue elsewhere, or none. */
+function remoteQueue(
   { queue: isServed, queueUrl, queueToken }: ControlConfig,
-  mounted: MountedQueue | undefined,
-  audit: Parts['audit'],
+  { audit, cluster }: Parts,
 ): readonly ControlModule[] {
-  if (mounted !== undefined) return [mounted.module]
-  return isServed ? [remoteQueueModule({ url: queueUrl.replace(/\/$/, ''), token: queueToken, audit })] : []
+  if (!isServed) return []
+  const found: RemoteQueue = { fault: '', topics: [] }
+  addAttentionSource(cluster, () => queueSeeds(found.fault, found.topics))
+  return [remoteQueueModule({ url: queueUrl.replace(/\/$/, ''), token: queueToken, audit }, found)]
 }
 
 function measuredQueue(queue: MountedQueue | undefined, clock: Clock) {

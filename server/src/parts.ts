@@ -8,15 +8,22 @@ import { type Accounts, createAccounts } from './access/accounts.ts'
 import { type Audit, createAudit } from './access/audit.ts'
 import type { Settings } from './access/settings.ts'
 import type { AccessTables } from './access/tables.ts'
+import { importSeeds } from './cluster/attention-sources.ts'
 import { clusterOf, createClusterModule } from './cluster/cluster-module.ts'
-import { addRunningSource, addValueSource, type ClusterConfig, type ClusterModule } from './cluster/cluster-state.ts'
+import {
+  addAttentionSource,
+  addRunningSource,
+  addValueSource,
+  type ClusterConfig,
+  type ClusterModule,
+} from './cluster/cluster-state.ts'
 import { ownValues } from './cluster/own-values.ts'
 import type { ClusterTables } from './cluster/tables.ts'
 import type { ControlConfig } from './config.ts'
 import type { Folders } from './data-folder.ts'
 import { isPostgres } from './database/database.ts'
 import type { HistoryTables } from './history/tables.ts'
-import { importValues, runningImports } from './imports/import-state.ts'
+import { importValues, importViews, runningImports } from './imports/import-state.ts'
 import { createImportsModule, type ImportsModule, importOperationTypes } from './imports/imports-module.ts'
 import type { ImportTables } from './imports/tables.ts'
 import { createLive, endClients } from './live/live.ts'
@@ -145,6 +152,7 @@ function connectImports(
   cluster.types.set('install', types.install)
   cluster.types.set('undo-install', types['undo-install'])
   addRunningSource(cluster, () => runningImports(module.imports))
+  addAttentionSource(cluster, () => importSeeds(importViews(module.imports), clock.wallMs()))
   addValueSource(cluster, () => importValues(module.imports))
   return module
 }

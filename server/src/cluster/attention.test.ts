@@ -195,7 +195,18 @@ test.each([
 })
 
 const seed = (id: string, rule: number, value: number | null = null): AttentionSeed => ({
-  ...{ id, rule, level: 'warn', shard: 's1', node: null, message: `${id} is 5`, href: '/', action: 'Open s1', value },
+  ...{
+    id,
+    rule,
+    level: 'warn',
+    area: 'shards',
+    shard: 's1',
+    node: null,
+    message: `${id} is 5`,
+    href: '/',
+    action: 'Open s1',
+    value,
+  },
 })
 
 test('items are ranked by rule, then by age, and keep their start time', () => {

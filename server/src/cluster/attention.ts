@@ -29,7 +29,7 @@ const AWAY = new Set(['unreachable', 'not-answering', 'unavailable'])
 /** An item without its start time. `value` is compared over time to find its trend. */
 export type AttentionSeed = Pick<
   AttentionItem,
-  'id' | 'rule' | 'level' | 'shard' | 'node' | 'message' | 'href' | 'action'
+  'id' | 'rule' | 'level' | 'area' | 'shard' | 'node' | 'message' | 'href' | 'action'
 > & {
   readonly value: number | null
   /** When the start is known more precisely than from the first observation. */
@@ -49,8 +49,10 @@ export function attentionSeeds(facts: {
   readonly oversoldOf: (shard: string) => number
   /** Ordered hash of the registry's list. */
   readonly registryHash: string | undefined
+  /** Of the other parts of the system. */
+  readonly others?: readonly AttentionSeed[]
 }): AttentionSeed[] {
-  const seeds = facts.shards.flatMap((shard) => shardSeeds(shard, facts))
+  const seeds = [...facts.shards.flatMap((shard) => shardSeeds(shard, facts)), ...(facts.others ?? [])]
   for (const operation of facts.operations) {
     const message = OPERATION_TEXT[operation.state]?.(operation)
     if (message === undefined) continue
@@ -58,6 +60,7 @@ export function attentionSeeds(facts: {
       id: `5:${operation.id}`,
       rule: 5,
       level: 'warn',
+      area: 'operations',
       shard: operation.shard,
       node: operation.node,
       message,
@@ -93,7 +96,7 @@ function shardSeeds(shard: ShardView, facts: Parameters<typeof attentionSeeds>[0
     const node = nodes.length === 1 ? (nodes[0] as NodeView).id : null
     seeds.push({
       id: `${rule}:${kind}:${id}`,
-      ...{ rule, level, shard: id, node, message, value },
+      ...{ rule, level, area: 'shards' as const, shard: id, node, message, value },
       href: href(nodes[0]?.id),
       action: `Open ${id}`,
     })
@@ -137,7 +140,7 @@ function shardSeeds(shard: ShardView, facts: Parameters<typeof attentionSeeds>[0
   if (oversold > 0) {
     seeds.push({
       id: `9:oversold:${id}`,
-      ...{ rule: 9, level: 'warn', shard: id, node: null, value: oversold },
+      ...{ rule: 9, level: 'warn', area: 'shards', shard: id, node: null, value: oversold },
       message: `${id} has ${groupDigits(oversold)} oversold ${oversold === 1 ? 'night' : 'nights'}: rooms on hold were taken back`,
       href: `/shards/${encodeURIComponent(id)}/stays`,
       action: 'Show nights',
@@ -191,7 +194,16 @@ function snapshotSeeds(
   return [
     {
       id: `8:snapshot:${shard.id}`,
-      ...{ rule: 8, level: 'warn', shard: shard.id, node: null, href, action: `Open ${shard.id}`, value: null },
+      ...{
+        rule: 8,
+        level: 'warn',
+        area: 'shards',
+        shard: shard.id,
+        node: null,
+        href,
+        action: `Open ${shard.id}`,
+        value: null,
+      },
       message: `${shard.id} has written since its last snapshot and saved none for more than ${secondsText(ATTENTION.snapshotIntervals * interval)}`,
     },
   ]
@@ -199,7 +211,12 @@ function snapshotSeeds(
 
 function limitSeeds(shard: ShardView, node: NodeView, href: string): AttentionSeed[] {
   const where = `${shard.id} / ${node.id}`
-  const base = { rule: 9, level: 'warn', shard: shard.id, node: node.id, href, action: `Open ${shard.id}` } as const
+  const base = {
+    rule: 9,
+    level: 'warn',
+    area: 'shards',
+    ...{ shard: shard.id, node: node.id, href, action: `Open ${shard.id}` },
+  } as const
   const seeds: AttentionSeed[] = []
   const share = node.memory?.share ?? null
   if (share !== null && share > ATTENTION.memoryShare) {

@@ -57,6 +57,9 @@ const SAVE_MS = 60_000
 const PICTURE_MS = 2_000
 
 const SUMMARY_MS = 500
+/** What is not a shard reports no change. */
+const ATTENTION_MS = 2_000
+const LATENESS_KEPT = 15
 
 const CODECS_MS = 60_000
 
@@ -120,6 +123,7 @@ export function createClusterModule(config: ClusterConfig, deps: ClusterDeps): C
     series: createSeries(),
     seriesFile: join(config.folder, 'series'),
     runningSources: [],
+    attentionSources: [],
     valueSources: [],
     listeners: new Set(),
     briefs: new WeakMap(),
@@ -133,6 +137,7 @@ export function createClusterModule(config: ClusterConfig, deps: ClusterDeps): C
     moves: new Map(),
     stayValues: new Map(),
     isSummaryDue: false,
+    lateness: 0,
     savedAt: 0,
     saving: Promise.resolve(),
   }
@@ -252,6 +257,11 @@ export async function startCluster(module: ClusterModule): Promise<void> {
   listComponents(module.fabric)
   every(module, FABRIC_LIST_MS, 'listing the components of the registry failed', () => listComponents(module.fabric))
   every(module, SUMMARY_MS, 'updating the summary failed', () => updateSummary(module))
+  const lateness = watchLateness(deps.clock)
+  every(module, ATTENTION_MS, 'updating the attention items failed', () => {
+    module.lateness = lateness()
+    module.isSummaryDue = true
+  })
   every(module, FABRIC_MS, 'updating the topology failed', () => touchTopic(deps.live, 'topology'))
   every(module, KNOWN_MS, 'storing known nodes failed', () => known.write(knownNodes(collector)))
   every(module, FIGURES_MS, 'recording figures failed', () => recordShards(module))
@@ -259,6 +269,19 @@ export async function startCluster(module: ClusterModule): Promise<void> {
   every(module, SAVE_MS, 'saving series failed', () => saveSeriesFile(module))
   every(module, CODECS_MS, 'reading the codec list of the registry failed', () => readRegistryCodecs(module))
   await readRegistryCodecs(module)
+}
+
+/** Called each `ATTENTION_MS`. @returns the latest call of the last half minute, in milliseconds */
+function watchLateness({ monotonicMs }: ClusterDeps['clock']): () => number {
+  const late: number[] = []
+  let due = monotonicMs() + ATTENTION_MS
+  return () => {
+    const now = monotonicMs()
+    late.push(Math.max(0, now - due))
+    if (late.length > LATENESS_KEPT) late.shift()
+    due = now + ATTENTION_MS
+    return Math.max(...late)
+  }
 }
 
 export async function stopCluster(module: ClusterModule): Promise<void> {

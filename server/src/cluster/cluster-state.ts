@@ -12,7 +12,7 @@ import type { Pictures } from '../history/pictures.ts'
 import type { SeriesStore, Values } from '../history/series.ts'
 import type { NodeHttp } from '../http/node-http.ts'
 import type { Live } from '../live/state.ts'
-import type { Aside, AttentionMemory } from './attention.ts'
+import type { Aside, AttentionMemory, AttentionSeed } from './attention.ts'
 import type { NodeAddress } from './cluster.ts'
 import { observationsOf, shardView, shardViews } from './collector.ts'
 import type { Collector } from './collector-state.ts'
@@ -76,6 +76,8 @@ export type ClusterModule = {
   readonly series: SeriesStore
   readonly seriesFile: string
   readonly runningSources: (() => Summary['running'])[]
+  /** Attention items of other modules. */
+  readonly attentionSources: (() => readonly AttentionSeed[])[]
   /** Further values of the cluster to record, such as of the queue. */
   readonly valueSources: (() => Values)[]
   readonly listeners: Set<(shard: ShardView) => void>
@@ -95,6 +97,8 @@ export type ClusterModule = {
   /** The last values of the series of stays, by shard and node. */
   readonly stayValues: Map<string, { readonly at: number; readonly values: Values }>
   isSummaryDue: boolean
+  /** The latest that a timer of this process ran lately, in milliseconds. */
+  lateness: number
   savedAt: number
   saving: Promise<void>
 }
@@ -141,6 +145,11 @@ export function briefsOf(module: ClusterModule, shards: readonly ShardView[]): S
 /** Further running work for the summary, such as imports. */
 export function addRunningSource(module: ClusterModule, source: () => Summary['running']): void {
   module.runningSources.push(source)
+}
+
+/** Further attention items, such as of the queue. */
+export function addAttentionSource(module: ClusterModule, source: () => readonly AttentionSeed[]): void {
+  module.attentionSources.push(source)
 }
 
 /** Further values to record for the cluster. */

@@ -2,11 +2,13 @@
 import type { Summary } from '@vacancy/shared/contract'
 import { touchTopic } from '../live/topics.ts'
 import { type Aside, attentionSeeds, settleAttention, summarise } from './attention.ts'
+import { fabricSeeds, ownSeeds } from './attention-sources.ts'
 import { briefsOf, type ClusterModule } from './cluster-state.ts'
 import { observationsOf, shardViews } from './collector.ts'
 import { runningOperations } from './operation-state.ts'
 import { lastEndedOperations } from './operations.ts'
 import type { ClusterDatabase } from './tables.ts'
+import { fabricView } from './topology.ts'
 
 export async function readAside(database: ClusterDatabase): Promise<Map<string, Aside>> {
   const rows = await database.selectFrom('attention_aside').selectAll().execute()
@@ -46,6 +48,11 @@ function refreshAttention(module: ClusterModule): void {
         ...observationsOf(module.collector, shard).map(({ status }) => status?.value.stays?.oversold_nights ?? 0),
       ),
     registryHash: module.registryCodecs?.ordered_hash,
+    others: [
+      ...fabricSeeds(fabricView(module)),
+      ...ownSeeds(module.lateness),
+      ...module.attentionSources.flatMap((source) => source()),
+    ],
   })
   const settled = settleAttention(seeds, module.attentionMemory, module.aside, now)
   module.attentionMemory = settled.memory

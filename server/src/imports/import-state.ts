@@ -122,6 +122,11 @@ export function addLogLine(imports: Imports, item: Item, line: string): void {
   item.detail = { ...item.detail, log: lines.slice(-IMPORT_LIMITS.logLinesMax) }
 }
 
+/** Newest first. */
+export function importViews(imports: Imports): ImportView[] {
+  return ordered(imports).map((item) => importView(imports, item))
+}
+
 export function requireImport(imports: Imports, id: string): Item {
   const item = imports.items.get(id)
   if (item) return item

@@ -40,6 +40,7 @@ import {
   type Imports,
   type ImportsOptions,
   importView,
+  importViews,
   ordered,
   requireImport,
 } from './import-state.ts'
@@ -98,7 +99,7 @@ type NewImport = {
 
 async function listImports(imports: Imports): Promise<{ imports: ImportView[]; uploads: UploadView[] }> {
   return {
-    imports: ordered(imports).map((item) => importView(imports, item)),
+    imports: importViews(imports),
     uploads: (await listUploads(imports.uploads)).filter((upload) => upload.import === null),
   }
 }

@@ -1,10 +1,11 @@
 /** The job queue inside the control plane: on its listener, with its tokens, audit log, readiness and metrics. */
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { type QueueNode, queueModule, startQueue, stopQueue, unavailability } from '@vacancy/queue'
+import { allTopicStats, type QueueNode, queueModule, startQueue, stopQueue, unavailability } from '@vacancy/queue'
 import { queueConfigOf } from '@vacancy/queue/config'
 import type { Clock } from '@vacancy/shared'
 import type { ControlModule } from '@vacancy/shared/api/route'
+import type { TopicStats } from '@vacancy/shared/contract'
 import type { Logger } from 'pino'
 import type { Access } from '../access/access.ts'
 import { noteOf } from '../access/accounts.ts'
@@ -17,6 +18,7 @@ export type MountedQueue = {
   readonly module: ControlModule
   /** Why it is not available; '' when it is. */
   readonly fault: () => string
+  readonly topics: () => readonly TopicStats[]
   readonly stop: () => Promise<void>
 }
 
@@ -63,6 +65,7 @@ export async function mountQueue({ config, clock, log, access, audit, address }:
       isSynced: node.isSynced,
     }),
     fault: () => unavailability(node),
+    topics: () => allTopicStats(node.server),
     stop: () => {
       stopped ??= stopQueue(node).finally(() => stopFollowing(tokens))
       return stopped

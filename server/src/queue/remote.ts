@@ -4,7 +4,8 @@
  */
 
 import { type ControlModule, type Handlers, moduleOf, ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
-import { type ControlRoute, QUEUE_ROUTES } from '@vacancy/shared/contract'
+import { type ControlRoute, QUEUE_ROUTES, type TopicStats } from '@vacancy/shared/contract'
+import { z } from 'zod'
 import { noteOf } from '../access/accounts.ts'
 import type { Audit } from '../access/audit.ts'
 
@@ -19,14 +20,44 @@ type RemoteOptions = {
 /** A redrive of 10,000 jobs, or a backup, takes seconds. */
 const ANSWER_MS_MAX = 60_000
 
-/** The paths of the queue's API, answered by another process. */
-export function remoteQueueModule(options: RemoteOptions): ControlModule {
+const POLL_MS = 5_000
+
+/** The state of the queue as the last poll found it, for the attention items. */
+export type RemoteQueue = { fault: string; topics: readonly TopicStats[] }
+
+/** The paths of the queue's API, answered by another process. Updates `found` while it runs. */
+export function remoteQueueModule(options: RemoteOptions, found: RemoteQueue): ControlModule {
+  let timer: NodeJS.Timeout | undefined
+  const start = async () => {
+    timer = setInterval(() => void look(options, found), POLL_MS)
+    await look(options, found)
+  }
   const handlers = Object.keys(QUEUE_ROUTES).map((name) => [
     name,
     (request: AnyRequest) => passOn(options, name, request),
   ])
-  return moduleOf('queue', QUEUE_ROUTES, Object.fromEntries(handlers) as Handlers<typeof QUEUE_ROUTES>)
+  return moduleOf('queue', QUEUE_ROUTES, Object.fromEntries(handlers) as Handlers<typeof QUEUE_ROUTES>, {
+    start,
+    stop: async () => clearInterval(timer),
+  })
 }
+
+async function look({ url, token }: RemoteOptions, found: RemoteQueue): Promise<void> {
+  try {
+    const { status, body } = await fetchJson(`${url}/api/v1/queue/stats`, {
+      headers: { authorization: `Bearer ${token}` },
+      signal: AbortSignal.timeout(POLL_MS),
+    })
+    if (status !== 200) throw problemOf(status, body)
+    found.topics = STATS.parse(body).topics
+    found.fault = ''
+  } catch (error) {
+    if (!(error instanceof ProblemError || error instanceof z.ZodError)) throw error
+    found.fault = error instanceof ProblemError ? error.message : 'Its answer is not that of a queue.'
+  }
+}
+
+const STATS = QUEUE_ROUTES['GET /api/v1/queue/stats'].response
 
 type AnyRequest = Omit<RouteRequest<never>, 'params' | 'query' | 'body'> & {
   readonly params: { readonly [name: string]: string } | undefined

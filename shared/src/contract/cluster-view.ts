@@ -234,12 +234,16 @@ const shardLeadership = z.object({
 })
 export type ShardLeadership = z.infer<typeof shardLeadership>
 
+/** The part of the system that needs attention, and the page of the menu that shows it. */
+export const ATTENTION_AREAS = ['shards', 'fabric', 'queue', 'imports', 'operations', 'control-plane'] as const
+
 /** docs/design/control-plane.md#attention, ranked. `rule` is its number there. */
 const attentionItem = z.object({
   /** The same problem keeps its id, so that an item put aside stays aside until it changes. */
   id: z.string(),
   rule: count,
   level,
+  area: z.enum(ATTENTION_AREAS),
   shard: z.string().nullable(),
   node: z.string().nullable(),
   /** "s7 has no leader"; `since` holds the time. */

@@ -22,6 +22,7 @@ const at = '2026-11-20T18:28:00.000Z'
 const item: Summary['attention'][number] = {
   id: 's7:no-leader',
   rule: 1,
+  area: 'shards',
   level: 'crit',
   shard: 's7',
   node: null,

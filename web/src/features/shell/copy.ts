@@ -13,6 +13,7 @@ export const shell = {
   account: (name: string, role: string) => `${name} · ${role}`,
   appearance: 'Appearance',
   signOut: 'Sign out',
+  badge: (items: number) => (items === 1 ? '1 item needs attention' : `${count(items)} items need attention`),
   skipToContent: 'Skip to content',
   skipToFilters: 'Skip to filters',
   skipToOperations: 'Skip to operations',

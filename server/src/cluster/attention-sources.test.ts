@@ -1,0 +1,98 @@
+import type { FabricComponent, FabricKind, TopicStats } from '@vacancy/shared/contract'
+import { expect, test } from 'vitest'
+import { fabricSeeds, importSeeds, ownSeeds, queueSeeds } from './attention-sources.ts'
+
+const SINCE = '2026-11-20T09:00:00.000Z'
+const NOW = Date.parse('2026-11-20T12:00:00Z')
+
+const component = (kind: FabricKind, id: string, more: Partial<FabricComponent> = {}): FabricComponent =>
+  ({
+    ...{ kind, id, key: `${kind} ${id}`, zone: null, shard: null, state: 'ready', level: 'ok', message: 'Ready' },
+    ...{ since: SINCE, cuts: [], reasons: [], differences: [], ...more },
+  }) as unknown as FabricComponent
+const DOWN = { state: 'unreachable', level: 'crit', message: 'Unreachable: connection refused' } as const
+const NO_EDGE = 'All clients: no edge router is left'
+const found = (...components: FabricComponent[]) =>
+  fabricSeeds({ components }).map(({ rule, level, message }) => `${rule} ${level} ${message}`)
+
+test.each<[string, FabricComponent[], string[]]>([
+  ['all is well', [component('edge', 'e1'), component('bridge', 'b1')], []],
+  [
+    'all edges are down: once, for all of them',
+    [component('edge', 'e1', { ...DOWN, cuts: [NO_EDGE] }), component('edge', 'e2', { ...DOWN, cuts: [NO_EDGE] })],
+    [`1 crit ${NO_EDGE} (e1, e2 down)`],
+  ],
+  [
+    'one of two edges is down',
+    [component('edge', 'e1', DOWN), component('edge', 'e2')],
+    ['2 warn Edge router e1: unreachable: connection refused'],
+  ],
+  [
+    'the registry is down: known routes stay',
+    [component('registry', 'r', { ...DOWN, cuts: ['New segments are not routed. Known routes stay'] })],
+    ['2 warn New segments are not routed. Known routes stay (r down)'],
+  ],
+  [
+    'a bridge is not ready because of its shard, which has an item of its own',
+    [
+      component('bridge', 'b1', {
+        ...{ state: 'not-ready', level: 'warn', message: 'Not ready: No leader is known.' },
+        reasons: [{ name: 'leader', message: 'No leader is known.', since: SINCE }],
+      }),
+    ],
+    [],
+  ],
+  [
+    'a certificate of a router ends',
+    [component('zone-router', 'z1', { level: 'warn', message: 'Ready; The certificate ends on 2026-12-01.' })],
+    ['9 warn Zone router z1: the certificate ends on 2026-12-01.'],
+  ],
+])('the fabric when %s', (_, components, expected) => {
+  expect(found(...components)).toEqual(expected)
+})
+
+const topic = (more: Partial<TopicStats>): TopicStats =>
+  ({
+    ...{ topic: 'orders', paused: false, ready: 0, dead: 0, consumers: 1, stalledConsumers: 0, oldestReadyMs: 0 },
+    ...more,
+  }) as TopicStats
+
+test.each<[string, Partial<TopicStats>, string[]]>([
+  ['works', { ready: 3, oldestReadyMs: 2_000 }, []],
+  ['has dead jobs', { dead: 2_000 }, ['orders has 2,000 dead jobs']],
+  ['has no consumer', { consumers: 0, ready: 1, oldestReadyMs: 31_000 }, ['orders has 1 ready job and no consumer']],
+  ['has had none for a moment', { consumers: 0, ready: 1, oldestReadyMs: 29_000 }, []],
+  ['is paused', { paused: true, consumers: 0, ready: 1, oldestReadyMs: 900_000 }, []],
+  ['falls behind', { ready: 9, oldestReadyMs: 600_000 }, ['orders: its oldest ready job is 10 min old']],
+  ['stalls', { stalledConsumers: 1, consumers: 2 }, ['orders: 1 of 2 consumers stalled']],
+])('a topic that %s', (_, more, expected) => {
+  expect(queueSeeds('', [topic(more)]).map(({ message }) => message)).toEqual(expected)
+})
+
+test('a queue that does not serve is one item, and many topics are counted', () => {
+  expect(queueSeeds('The queue does not respond.', [topic({ dead: 1 })])).toMatchObject([
+    { level: 'crit', message: 'The job queue does not serve: the queue does not respond.' },
+  ])
+  const many = Array.from({ length: 40 }, (_, n) => topic({ topic: `t${n}`, dead: n + 1 }))
+  const seeds = queueSeeds('', many)
+  expect([seeds.length, seeds[0]?.message, seeds.at(-1)?.message]).toEqual([
+    ...[11, 't39 has 40 dead jobs', '30 more of this kind in the queue'],
+  ])
+})
+
+test('a failed import needs attention until its shard has a newer one, or for a week', () => {
+  const failed = {
+    ...{ id: 'a', name: 'nightly', shard: 's1', state: 'failed' as const, message: 'Row 3 has no price.' },
+    ...{ createdAt: '2026-11-20T08:00:00.000Z', endedAt: '2026-11-20T08:05:00.000Z' },
+  }
+  const later = { ...failed, id: 'b', state: 'built' as const, createdAt: '2026-11-20T09:00:00.000Z' }
+  expect(importSeeds([failed], NOW)).toMatchObject([{ message: 'Import nightly of s1 failed: row 3 has no price.' }])
+  expect(importSeeds([later, failed], NOW)).toEqual([])
+  expect(importSeeds([{ ...later, shard: 's2' }, failed], NOW)).toHaveLength(1)
+  expect(importSeeds([failed], NOW + 8 * 86_400_000)).toEqual([])
+})
+
+test('a control plane that is late says so of itself', () => {
+  expect(ownSeeds(900)).toEqual([])
+  expect(ownSeeds(3_000)).toMatchObject([{ area: 'control-plane', message: expect.stringContaining('3 s behind') }])
+})

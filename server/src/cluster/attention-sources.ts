@@ -1,0 +1,166 @@
+/** Attention items beyond shards: what clients cannot reach, the queue, imports, and the control plane. Pure. */
+import { groupDigits } from '@vacancy/shared'
+import type { FabricComponent, FabricKind, ImportView, TopicStats, TopologyView } from '@vacancy/shared/contract'
+import { secondsText } from '../history/figures.ts'
+import type { AttentionSeed } from './attention.ts'
+
+export const SOURCE_LIMITS = {
+  /** Age of the oldest ready job of a topic that has consumers. */
+  oldestReadyMs: 300_000,
+  /** A job may wait this long for the first consumer of its topic. */
+  noConsumerMs: 30_000,
+  /** Topics with an item of their own; the others are counted. */
+  topicsMax: 10,
+  importDays: 7,
+  /** A timer that is this late took what nodes sent too late as well. */
+  lateMs: 1_000,
+} as const
+
+const DAY_MS = 86_400_000
+
+const KIND_NAMES: { readonly [kind in FabricKind]: string } = {
+  registry: 'Registry',
+  resolver: 'Resolver',
+  proxy: 'Proxy',
+  edge: 'Edge router',
+  'zone-router': 'Zone router',
+  bridge: 'Bridge',
+}
+/** Without one of these what is known goes on; without the others requests fail. */
+const CONTINUES: ReadonlySet<FabricKind> = new Set(['registry', 'resolver'])
+/** A component names these reasons for the shards behind it, which have items of their own. */
+const OF_SHARDS: ReadonlySet<string> = new Set(['shards', 'leader', 'topology'])
+
+/** One item for each thing that is cut off, with all components that are down for it; then those that others replace. */
+export function fabricSeeds({ components }: Pick<TopologyView, 'components'>): AttentionSeed[] {
+  const cut = new Map<string, FabricComponent[]>()
+  const seeds: AttentionSeed[] = []
+  for (const component of components) {
+    const { kind, id, state, message, cuts, reasons, since, differences } = component
+    const of = { shard: component.shard, node: null, value: null, href: topologyOf(component), since }
+    const add = (rule: number, level: 'warn' | 'crit', text: string) =>
+      seeds.push({
+        ...{ id: `${rule}:fabric:${component.key}`, rule, level, area: 'fabric' as const, ...of },
+        message: `${KIND_NAMES[kind]} ${id}: ${text}`,
+        action: 'Show',
+      })
+    if (cuts.length > 0) {
+      for (const sentence of cuts) cut.set(sentence, [...(cut.get(sentence) ?? []), component])
+    } else if (component.level === 'crit') add(2, 'warn', startedLow(message))
+    else if (state === 'unregistered') add(4, 'warn', startedLow(message))
+    else if (state === 'not-ready' && reasons.some(({ name }) => !OF_SHARDS.has(name)))
+      add(4, 'warn', startedLow(message))
+    else if (state === 'ready' && component.level === 'warn') add(9, 'warn', startedLow(message.replace('Ready; ', '')))
+    else if (differences.length > 0) add(4, 'warn', startedLow(differences[0] as string))
+  }
+  for (const [sentence, down] of cut) {
+    const [first] = down as [FabricComponent]
+    const isWarning = down.every(({ kind }) => CONTINUES.has(kind))
+    seeds.push({
+      id: `${isWarning ? 2 : 1}:cut:${first.kind}:${first.shard ?? first.zone ?? ''}`,
+      rule: isWarning ? 2 : 1,
+      level: isWarning ? 'warn' : 'crit',
+      ...{ area: 'fabric', shard: first.shard, node: null, value: null },
+      message: `${sentence} (${down.map(({ id }) => id).join(', ')} down)`,
+      href: topologyOf(first),
+      action: 'Show',
+      since: down.map(({ since }) => since).sort()[0] as string,
+    })
+  }
+  return seeds
+}
+
+const topologyOf = ({ key }: FabricComponent) => `/topology?focus=${encodeURIComponent(key)}`
+
+function startedLow(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1)
+}
+
+/** @param fault why the queue is not available; '' when it is */
+export function queueSeeds(fault: string, topics: readonly TopicStats[]): AttentionSeed[] {
+  const base = { rule: 7, area: 'queue', shard: null, node: null, action: 'Open' } as const
+  if (fault !== '') {
+    const message = `The job queue does not serve: ${startedLow(fault)}`
+    return [{ ...base, id: '7:queue', level: 'crit', message, value: null, href: '/queue' }]
+  }
+  const found = topics.flatMap((stats): AttentionSeed[] => {
+    const { topic } = stats
+    const add = (kind: string, message: string, value: number): AttentionSeed => ({
+      ...{ ...base, id: `7:${kind}:${topic}`, level: 'warn', message, value },
+      href: `/queue/topics/${encodeURIComponent(topic)}`,
+    })
+    const waits = `its oldest ready job is ${secondsText(Math.round(stats.oldestReadyMs / 1_000))} old`
+    return [
+      ...(stats.dead > 0 ? [add('dead', `${topic} has ${jobs(stats.dead, 'dead')}`, stats.dead)] : []),
+      ...(stats.stalledConsumers > 0
+        ? [
+            add(
+              'stalled',
+              `${topic}: ${stats.stalledConsumers} of ${stats.consumers} consumers stalled`,
+              stats.stalledConsumers,
+            ),
+          ]
+        : []),
+      ...(!stats.paused && stats.consumers === 0 && stats.oldestReadyMs > SOURCE_LIMITS.noConsumerMs
+        ? [add('no-consumer', `${topic} has ${jobs(stats.ready, 'ready')} and no consumer`, stats.ready)]
+        : []),
+      ...(!stats.paused && stats.consumers > 0 && stats.oldestReadyMs > SOURCE_LIMITS.oldestReadyMs
+        ? [add('oldest', `${topic}: ${waits}`, Math.round(stats.oldestReadyMs / 1_000))]
+        : []),
+    ]
+  })
+  found.sort((a, b) => (b.value ?? 0) - (a.value ?? 0))
+  const more = found.length - SOURCE_LIMITS.topicsMax
+  if (more <= 0) return found
+  const message = `${more} more of this kind in the queue`
+  return [
+    ...found.slice(0, SOURCE_LIMITS.topicsMax),
+    { ...base, id: '7:more', level: 'warn', message, value: more, href: '/queue' },
+  ]
+}
+
+const jobs = (count: number, state: string) => `${groupDigits(count)} ${state} ${count === 1 ? 'job' : 'jobs'}`
+
+/** Failed imports of the last days; a later snapshot of the shard makes up for one. */
+export function importSeeds(
+  imports: readonly Pick<ImportView, 'id' | 'name' | 'shard' | 'state' | 'message' | 'createdAt' | 'endedAt'>[],
+  now: number,
+): AttentionSeed[] {
+  return imports.flatMap((each): AttentionSeed[] => {
+    const { id, name, shard, state, message, createdAt, endedAt } = each
+    if (state !== 'failed' || endedAt === null || now - Date.parse(endedAt) > SOURCE_LIMITS.importDays * DAY_MS)
+      return []
+    const isMadeUp = imports.some(
+      (other) =>
+        other.shard === shard && other.createdAt > createdAt && (other.state === 'built' || other.state === 'failed'),
+    )
+    if (isMadeUp) return []
+    return [
+      {
+        ...{ id: `6:${id}`, rule: 6, level: 'warn', area: 'imports', shard, node: null, value: null, since: endedAt },
+        ...{
+          message: `Import ${name} of ${shard} failed: ${startedLow(message)}`,
+          href: `/imports/${id}`,
+          action: 'Open',
+        },
+      },
+    ]
+  })
+}
+
+/**
+ * A control plane that is short of processor time takes its own delay for silence of the nodes.
+ *
+ * @param lateMs the latest that one of its timers ran within the last half minute
+ */
+export function ownSeeds(lateMs: number): AttentionSeed[] {
+  if (lateMs < SOURCE_LIMITS.lateMs) return []
+  const seconds = Math.round(lateMs / 1_000)
+  return [
+    {
+      ...{ id: '2:control', rule: 2, level: 'warn', area: 'control-plane', shard: null, node: null, value: seconds },
+      message: `This control plane is short of processor time, ${secondsText(seconds)} behind: nodes may seem silent that are not`,
+      ...{ href: '/dashboards', action: 'Open' },
+    },
+  ]
+}
