@@ -4,7 +4,7 @@ import type { FabricComponent, FabricKind, ImportView, TopicStats, TopologyView 
 import { secondsText } from '../history/figures.ts'
 import type { AttentionSeed } from './attention.ts'
 
-export const SOURCE_LIMITS = {
+const SOURCE_LIMITS = {
   /** Age of the oldest ready job of a topic that has consumers. */
   oldestReadyMs: 300_000,
   /** A job may wait this long for the first consumer of its topic. */

@@ -235,7 +235,7 @@ const shardLeadership = z.object({
 export type ShardLeadership = z.infer<typeof shardLeadership>
 
 /** The part of the system that needs attention, and the page of the menu that shows it. */
-export const ATTENTION_AREAS = ['shards', 'fabric', 'queue', 'imports', 'operations', 'control-plane'] as const
+const ATTENTION_AREAS = ['shards', 'fabric', 'queue', 'imports', 'operations', 'control-plane'] as const
 
 /** docs/design/control-plane.md#attention, ranked. `rule` is its number there. */
 const attentionItem = z.object({

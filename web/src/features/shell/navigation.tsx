@@ -39,7 +39,7 @@ const PAGE_OF: { readonly [area in AttentionItem['area']]: string } = {
 }
 
 /** Items that need attention, by page. */
-export function badgesOf({ attention }: Pick<Summary, 'attention'>): { readonly [href: string]: number } {
+function badgesOf({ attention }: Pick<Summary, 'attention'>): { readonly [href: string]: number } {
   const badges: { [href: string]: number } = {}
   for (const { area, asideUntil } of attention)
     if (asideUntil === null) badges[PAGE_OF[area]] = (badges[PAGE_OF[area]] ?? 0) + 1
