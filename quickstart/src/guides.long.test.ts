@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startProgram } from '@vacancy/testkit/program'
 import { expect, test } from 'vitest'
-import { commandsOf, folder, follow, ROOT, read, startOn } from './testing/guide.ts'
+import { chosenBlock, commandsOf, folder, follow, ROOT, read, startOn } from './testing/guide.ts'
 
 const TEST_MS = 300_000
 
@@ -49,7 +49,7 @@ test('the commands of the README work', { timeout: TEST_MS }, async () => {
     { isBound: true },
   )
   await shard.printed(/Ctrl-C/)
-  const [, block = '1'] = /127\.0\.(\d+)\.1/.exec(shard.output()) ?? []
+  const block = chosenBlock(shard.output())
   const own = (text: string) => text.replaceAll('127.0.1.', `127.0.${block}.`)
   const page = read('README.md')
   writeFileSync(join(folder, 'search.mts'), own(/^```ts\n(.*?)^```/ms.exec(page)?.[1] ?? ''))

@@ -5,7 +5,7 @@ import { freePort } from '@vacancy/testkit/free-port'
 import { startPostgres } from '@vacancy/testkit/postgres'
 import { startProgram } from '@vacancy/testkit/program'
 import { expect, test } from 'vitest'
-import { allCommandsOf, folder, follow, ROOT, read, startOn } from './testing/guide.ts'
+import { allCommandsOf, chosenBlock, folder, follow, ROOT, read, startOn } from './testing/guide.ts'
 
 const TEST_MS = 600_000
 const DAYS = ['2026-12-31', '2027-01-01', '2027-05-15', '2028-02-29']
@@ -128,7 +128,7 @@ test(
       { isBound: true },
     )
     await shard.printed(/Ctrl-C/)
-    const [, block = '1'] = /127\.0\.(\d+)\.1/.exec(shard.output()) ?? []
+    const block = chosenBlock(shard.output())
     const [api, tcp, quic, registry, resolver, files] = await Promise.all(Array.from({ length: 6 }, () => freePort()))
     const own = (text: string) =>
       text
