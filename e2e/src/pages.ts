@@ -27,6 +27,7 @@ export function pagesOf({ shard }: Pick<Stack, 'shard'>): PageOf[] {
     { name: 'dashboard-control-plane', path: '/dashboards/console' },
     { name: 'plan', path: `/shards/${shard}?plan=transfer:${shard}:n2` },
     { name: 'operations', path: '/operations' },
+    { name: 'failures', path: '/failures' },
     { name: 'new-handover', path: '/operations/handovers/new?zone=zone-1' },
     { name: 'playground', path: '/playground' },
     { name: 'imports', path: '/imports' },

@@ -1,6 +1,7 @@
 /** Which leaders a handover moves where, and which stay. Pure. */
 import { createHash } from 'node:crypto'
 import type { Environment, Handover, HandoverPlan, HandoverScope, NodeView } from '@vacancy/shared/contract'
+import { isWithin, stopsOf } from './impact.ts'
 import type { PlanContext } from './operation-types.ts'
 import { planTransfer } from './plans.ts'
 
@@ -17,7 +18,15 @@ export function planPrepare(
     const leader = shard.nodes.find(({ id }) => id === shard.leader)
     return leader && isWithin(scope, leader) ? [awayFrom(scope, leader, context)] : []
   })
-  return completed('prepare', scope, null, `Hand over the leaders of ${textOf(scope)}`, items, environment)
+  const title = `Hand over the leaders of ${textOf(scope)}`
+  const plan = completed('prepare', scope, null, title, items, environment)
+  return {
+    ...plan,
+    stops: stopsOf(
+      scope,
+      contexts.map(({ shard }) => shard),
+    ),
+  }
 }
 
 /** Moves leaders back to where they were before an earlier handover. */
@@ -38,15 +47,6 @@ export function planBack(
 /** "zone eu-1". */
 export function textOf({ kind, name }: HandoverScope): string {
   return `${kind} ${name}`
-}
-
-export function isWithin({ kind, name }: HandoverScope, node: Pick<NodeView, 'zone' | 'apiUrl'>): boolean {
-  return (kind === 'zone' ? node.zone : machineOf(node)) === name
-}
-
-/** The host of a node's address; '' while that is unknown. */
-export function machineOf({ apiUrl }: Pick<NodeView, 'apiUrl'>): string {
-  return URL.canParse(apiUrl) ? new URL(apiUrl).hostname : ''
 }
 
 type Planned = Item & { readonly worstPauseMs: number | null }
@@ -94,7 +94,7 @@ function completed(
   // Not the targets: among many shards one changes each second, and each is checked again when its turn comes.
   const facts = items.map(({ shard, from }) => [shard, from])
   return {
-    ...{ kind, scope, back, title, items },
+    ...{ kind, scope, back, title, items, stops: [] },
     moves: items.filter(({ blocked }) => blocked === '').length,
     worstPauseMs: pauses.length === 0 ? null : Math.max(...pauses),
     reasonRequired: environment.kind !== 'development',

@@ -14,9 +14,11 @@ import {
   type HandoverItem,
   type HandoverPlan,
   type HandoverRequest,
+  type HandoverView,
   type Operation,
 } from '@vacancy/shared/contract'
-import { isWithin, planBack, planPrepare, textOf } from './handover-plan.ts'
+import { planBack, planPrepare, textOf } from './handover-plan.ts'
+import { isWithin, stopsOf } from './impact.ts'
 import { planOperation, startOperation } from './operation-start.ts'
 import { type Caller, isRunning, type Operations, time } from './operation-state.ts'
 import type { PlanContext } from './operation-types.ts'
@@ -49,13 +51,19 @@ export function createHandovers(options: HandoverOptions): Handovers {
 }
 
 export function handoverHandlers(handovers: Handovers): Handlers<typeof HANDOVER_ROUTES> {
+  const view = (handover: Handover): HandoverView => {
+    const shards = handovers.shards().map((id) => handovers.operations.planContext(id, false).shard)
+    return { ...handover, stops: handover.kind === 'prepare' ? stopsOf(handover.scope, shards) : [] }
+  }
   return {
     'POST /api/v1/handovers/plan': ({ body, principal }) => planHandover(handovers, body, principal.role === 'admin'),
-    'POST /api/v1/handovers': ({ body, ...caller }) => startHandover(handovers, body, caller),
+    'POST /api/v1/handovers': async ({ body, ...caller }) => view(await startHandover(handovers, body, caller)),
     'GET /api/v1/handovers': async () => ({ handovers: await listHandovers(handovers) }),
-    'GET /api/v1/handovers/{id}': ({ params }) => getHandover(handovers, params.id),
-    'POST /api/v1/handovers/{id}/continue': ({ params, ...caller }) => continueHandover(handovers, params.id, caller),
-    'POST /api/v1/handovers/{id}/leave': ({ params, ...caller }) => leaveHandover(handovers, params.id, caller),
+    'GET /api/v1/handovers/{id}': async ({ params }) => view(await getHandover(handovers, params.id)),
+    'POST /api/v1/handovers/{id}/continue': async ({ params, ...caller }) =>
+      view(await continueHandover(handovers, params.id, caller)),
+    'POST /api/v1/handovers/{id}/leave': async ({ params, ...caller }) =>
+      view(await leaveHandover(handovers, params.id, caller)),
   }
 }
 

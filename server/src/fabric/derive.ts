@@ -182,6 +182,19 @@ function viewOf(
   }
 }
 
+/** What clients lose when the components with these keys go, beyond what is cut off already: each sentence once. */
+export function cutsWithout(input: FabricInput, goes: (key: string) => boolean): string[] {
+  const known = input.components.map((component): Known => {
+    const judged = judge(component, input.registry.isUp)
+    return { component, judged: goes(component.key) ? { ...judged, isUsable: false } : judged }
+  })
+  const shards = shardsOf(input, known)
+  const cuts = known
+    .filter(({ component }) => goes(component.key) && judge(component, input.registry.isUp).isUsable !== false)
+    .flatMap(({ component }) => cutsOf(component, known, shards))
+  return [...new Set(cuts)]
+}
+
 function differencesOf({ kind, registered, reported, failure }: Polled, isLate: boolean): string[] {
   const differences: string[] = []
   if (!registers(kind)) return differences

@@ -21,6 +21,17 @@ const handoverRequest = z.union([
 ])
 export type HandoverRequest = z.infer<typeof handoverRequest>
 
+/** A shard whose nodes go. `stopped`: it is without them already. */
+const shardImpact = z.object({
+  shard: z.string(),
+  writes: z.enum(['stop', 'stopped', 'pause', 'continue', 'unknown']),
+  reads: z.enum(['stop', 'stopped', 'continue']),
+  /** Voters that serve and stay. */
+  votersLeft: count,
+  majority: count,
+})
+export type ShardImpact = z.infer<typeof shardImpact>
+
 const handoverPlan = z.object({
   kind: z.enum(['prepare', 'bring-back']),
   scope,
@@ -39,6 +50,8 @@ const handoverPlan = z.object({
     }),
   ),
   moves: count,
+  /** Shards that stop when the scope goes, with their leaders moved or not. */
+  stops: z.array(shardImpact),
   /** Milliseconds that writes of one shard wait, at worst; null when nothing was measured. */
   worstPauseMs: z.number().nullable(),
   reasonRequired: z.boolean(),
@@ -78,6 +91,10 @@ const handover = z.object({
 })
 export type Handover = z.infer<typeof handover>
 
+/** With the shards that stop now if the scope goes; none for a way back. */
+const handoverView = handover.extend({ stops: z.array(shardImpact) })
+export type HandoverView = z.infer<typeof handoverView>
+
 const idParams = z.object({ id: z.string().max(64) })
 
 export const HANDOVER_ROUTES = {
@@ -96,7 +113,7 @@ export const HANDOVER_ROUTES = {
       reason: z.string().trim().max(ACCESS_LIMITS.reasonMax).default(''),
     }),
     status: 202,
-    response: handover,
+    response: handoverView,
   },
   'GET /api/v1/handovers': {
     access: 'viewer',
@@ -105,21 +122,21 @@ export const HANDOVER_ROUTES = {
   },
   'GET /api/v1/handovers/{id}': {
     access: 'viewer',
-    summary: 'One handover, with the transfer of each shard.',
+    summary: 'One handover, with the transfer of each shard, and what stops now if the scope goes.',
     params: idParams,
-    response: handover,
+    response: handoverView,
   },
   'POST /api/v1/handovers/{id}/continue': {
     access: 'admin',
     summary: 'Continues a stopped handover with the shard whose transfer was not done.',
     params: idParams,
     status: 202,
-    response: handover,
+    response: handoverView,
   },
   'POST /api/v1/handovers/{id}/leave': {
     access: 'admin',
     summary: 'Leaves a handover as it is: the running transfer ends, further shards keep their leader.',
     params: idParams,
-    response: handover,
+    response: handoverView,
   },
 } as const satisfies { readonly [name: string]: ControlRoute }

@@ -150,7 +150,30 @@ const datasetsView = z.object({
 })
 export type DatasetsView = z.infer<typeof datasetsView>
 
+/** What stops if a place goes. `pauses`: the leader moves, writes wait for an election. */
+const failureRow = z.object({
+  kind: z.enum(['zone', 'machine', 'node', ...FABRIC_KINDS]),
+  name: z.string(),
+  /** Of a node or bridge. */
+  shard: z.string().nullable(),
+  writes: z.array(z.string()),
+  reads: z.array(z.string()),
+  pauses: z.array(z.string()),
+  /** What clients lose with the components there, as sentences. */
+  cuts: z.array(z.string()),
+})
+export type FailureRow = z.infer<typeof failureRow>
+
 export const TOPOLOGY_ROUTES = {
+  'GET /api/v1/failures': {
+    access: 'viewer',
+    summary: 'What stops for reads and for writes if a zone, machine, node or component goes, by the present state.',
+    response: z.object({
+      rows: z.array(failureRow),
+      /** Places whose loss stops nothing, by kind. */
+      harmless: z.record(z.string(), count),
+    }),
+  },
   'GET /api/v1/topology': {
     access: 'viewer',
     summary: 'The fabric: components, connections, and what is cut off.',

@@ -93,6 +93,16 @@ export const PAGES = {
     path: '/operations',
     link: { label: 'Operations', icon: 'operations', key: 'x', menu: 'more', words: 'history running' },
   },
+  failures: {
+    path: '/failures',
+    link: {
+      label: 'What if',
+      icon: 'plug-off',
+      key: 'w',
+      menu: 'more',
+      words: 'failure matrix loss of a zone machine',
+    },
+  },
   newHandover: { path: '/operations/handovers/new' },
   handover: { path: '/operations/handovers/:id' },
   operation: { path: '/operations/:id' },

@@ -1,4 +1,5 @@
 /** Texts of handovers: all leaders of a zone or machine move before a restart, and back. */
+import type { ShardImpact } from '@vacancy/shared/contract'
 import { counted } from '../../lib/format.ts'
 
 export const plan = {
@@ -19,6 +20,10 @@ export const plan = {
   rules: 'Each transfer is verified before the next one starts. The first that is not done stops the rest.',
   stays: (shards: number) =>
     `${counted(shards, 'shard keeps', 'shards keep')} the leader and would lose it in a restart`,
+  stops: (scope: string) => `Do not restart ${scope} as a whole. With it gone:`,
+  stop: ({ shard, writes, reads, votersLeft, majority }: ShardImpact) =>
+    `${shard}: ${[writes === 'stop' ? 'writes' : '', reads === 'stop' ? 'reads' : ''].filter(Boolean).join(' and ')} stop, ${counted(votersLeft, 'voter')} left, ${majority} needed`,
+  moreStops: (shards: number) => `and ${counted(shards, 'more shard')}`,
   warned: (shards: number) => `${counted(shards, 'transfer has', 'transfers have')} a warning`,
   table: 'Leaders',
   shard: 'Shard',
@@ -47,7 +52,8 @@ export const handover = {
   progress: (done: number, all: number) => `${done} of ${counted(all, 'leader')}`,
   progressLabel: 'Leaders moved',
   stopped: 'A transfer failed. The shards after it keep their leader.',
-  doneAll: (scope: string) => `No leader is left in ${scope}. It can be restarted.`,
+  doneAll: (scope: string) => `No leader is left in ${scope}. It can be restarted: every shard keeps a majority.`,
+  doneUnsafe: (scope: string) => `No leader is left in ${scope}, but it cannot be restarted as a whole.`,
   doneSome: (left: number, scope: string) =>
     `${counted(left, 'leader is', 'leaders are')} still in ${scope}: see below.`,
   doneBack: 'The leaders are back.',

@@ -1,7 +1,7 @@
 'use client'
 /** A handover: its progress shard by shard, what stopped it, and the way back. */
 
-import type { Handover, HandoverItem, Level } from '@vacancy/shared/contract'
+import type { Handover, HandoverItem, Level, ShardImpact } from '@vacancy/shared/contract'
 import { useEffect } from 'react'
 import { dismissOperation } from '../../lib/followed-operations.ts'
 import { ApiProblem } from '../../lib/problem.ts'
@@ -18,6 +18,7 @@ import { Progress } from '../../ui/progress.tsx'
 import { Table } from '../../ui/table.tsx'
 import * as copy from './copy.ts'
 import { useHandover, useSteerHandover } from './queries.ts'
+import { Stops } from './stops.tsx'
 
 const LEVELS: Record<Handover['state'], Level> = { running: 'info', stopped: 'crit', done: 'ok', left: 'unk' }
 const ITEM_LEVELS: Record<HandoverItem['state'], Level> = {
@@ -63,7 +64,8 @@ export function HandoverPage({ id }: { readonly id: string }) {
         (query.error ? <ErrorState error={query.error} onRetry={query.refetch} /> : <Skeleton />)}
       {handover && (
         <>
-          <Outcome handover={handover} />
+          <Outcome handover={handover} stops={handover.stops} />
+          <Stops scope={`${handover.scope.kind} ${handover.scope.name}`} stops={handover.stops} />
           <Items items={handover.items} />
         </>
       )}
@@ -71,7 +73,7 @@ export function HandoverPage({ id }: { readonly id: string }) {
   )
 }
 
-function Outcome({ handover }: { readonly handover: Handover }) {
+function Outcome({ handover, stops }: { readonly handover: Handover; readonly stops: readonly ShardImpact[] }) {
   const { state, items, scope, kind, message } = handover
   const planned = items.filter((item) => item.state !== 'stays')
   const over = planned.filter((item) => item.state === 'done' || item.state === 'skipped').length
@@ -101,8 +103,10 @@ function Outcome({ handover }: { readonly handover: Handover }) {
         ? copy.handover.doneBack
         : stay > 0
           ? copy.handover.doneSome(stay, place)
-          : copy.handover.doneAll(place)
-  return <Banner level={state === 'left' ? 'unk' : stay > 0 ? 'warn' : 'ok'} title={text} />
+          : stops.length > 0
+            ? copy.handover.doneUnsafe(place)
+            : copy.handover.doneAll(place)
+  return <Banner level={state === 'left' ? 'unk' : stay > 0 || stops.length > 0 ? 'warn' : 'ok'} title={text} />
 }
 
 function Actions({ handover }: { readonly handover: Handover }) {

@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { screen, within } from '@testing-library/react'
-import type { Handover, HandoverPlan } from '@vacancy/shared/contract'
+import type { HandoverPlan, HandoverView } from '@vacancy/shared/contract'
 import { afterEach, expect, test, vi } from 'vitest'
 import { user } from '../../ui/testing/dom.ts'
 import { meOf, renderPage } from '../queue/testing/page.tsx'
@@ -17,12 +17,13 @@ const PLAN: HandoverPlan = {
     { shard: 's2', from: 'n1', to: null, blocked: 'no voter is outside zone eu-1', warnings: [] },
   ],
   moves: 1,
+  stops: [],
   worstPauseMs: 420,
   reasonRequired: true,
   environment: { label: 'PRODUCTION', kind: 'production' },
   basis: 'basis-1',
 }
-const STARTED: Handover = {
+const STARTED: HandoverView = {
   id: 'handover_1',
   kind: 'prepare',
   scope: PLAN.scope,
@@ -34,6 +35,7 @@ const STARTED: Handover = {
   message: 's1: n1 answered 409',
   createdAt: '2026-11-20T18:30:00.000Z',
   endedAt: null,
+  stops: [],
   items: [
     { shard: 's1', from: 'n1', to: 'n2', state: 'failed', operation: 'op_1', message: 'n1 answered 409', attempts: 1 },
     {
@@ -89,7 +91,7 @@ test('a plan names what moves and what stays, and starts with a reason', async (
 })
 
 test('a stopped handover continues; one that is over leads back', async () => {
-  const done: Handover = {
+  const done: HandoverView = {
     ...STARTED,
     state: 'done',
     message: '',
@@ -103,6 +105,20 @@ test('a stopped handover continues; one that is over leads back', async () => {
   const back = await screen.findByRole('link', { name: 'Bring leaders back…' })
   expect(back.getAttribute('href')).toBe('/operations/handovers/new?back=handover_1')
   expect(screen.getByText('1 leader is still in zone eu-1: see below.')).toBeTruthy()
+})
+
+test('a zone without leaders is called safe to restart only while every shard keeps its majority without it', async () => {
+  const done: HandoverView = { ...STARTED, state: 'done', message: '', items: [] }
+  const stops = [{ shard: 's7', writes: 'stop' as const, reads: 'continue' as const, votersLeft: 1, majority: 2 }]
+  serve({ 'GET /api/v1/handovers/handover_1': { ...done, stops } })
+  const { unmount } = renderPage('/operations/handovers/handover_1')
+  expect(await screen.findByText(/cannot be restarted as a whole/)).toBeTruthy()
+  expect(screen.getByText('s7: writes stop, 1 voter left, 2 needed')).toBeTruthy()
+  unmount()
+
+  serve({ 'GET /api/v1/handovers/handover_1': done })
+  renderPage('/operations/handovers/handover_1')
+  expect(await screen.findByText(/It can be restarted/)).toBeTruthy()
 })
 
 test('a viewer sees the plan and the role it takes', async () => {

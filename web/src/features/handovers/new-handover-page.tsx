@@ -19,6 +19,7 @@ import { EmptyState, ErrorState, Panel, Skeleton } from '../../ui/panel.tsx'
 import { Table } from '../../ui/table.tsx'
 import * as copy from './copy.ts'
 import { useHandoverPlan, useStartHandover } from './queries.ts'
+import { Stops } from './stops.tsx'
 
 const REASON_MIN = 8
 const REASON_MAX = 500
@@ -85,6 +86,7 @@ function Plan({ request, plan, refetch }: PlanProps) {
         {outcome}
         {plan.moves > 0 && plan.worstPauseMs !== null && copy.plan.pause(duration(plan.worstPauseMs))}
       </p>
+      <Stops scope={scope} stops={plan.stops} />
       <Risks plan={plan} />
       <p className="prose text-text-2">{copy.plan.rules}</p>
       <div className="flex flex-wrap items-end gap-3">

@@ -3,7 +3,7 @@
 /** Queries and mutations of handovers. */
 
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import type { Handover, HandoverRequest } from '@vacancy/shared/contract'
+import type { HandoverRequest, HandoverView } from '@vacancy/shared/contract'
 import { type ApiProblem, call } from '../../lib/api.ts'
 import { useRoute } from '../../lib/use-route.ts'
 
@@ -43,7 +43,7 @@ type Start = { readonly request: HandoverRequest; readonly basis: string; readon
 
 export function useStartHandover() {
   const queries = useQueryClient()
-  return useMutation<Handover, ApiProblem, Start>({
+  return useMutation<HandoverView, ApiProblem, Start>({
     mutationFn: (body) => call('POST /api/v1/handovers', { body }),
     onSuccess: (handover) => queries.setQueryData(handoverKey(handover.id), handover),
   })
@@ -51,7 +51,7 @@ export function useStartHandover() {
 
 export function useSteerHandover(id: string) {
   const queries = useQueryClient()
-  return useMutation<Handover, ApiProblem, 'continue' | 'leave'>({
+  return useMutation<HandoverView, ApiProblem, 'continue' | 'leave'>({
     mutationFn: (how) =>
       how === 'continue'
         ? call('POST /api/v1/handovers/{id}/continue', { params: { id } })

@@ -35,6 +35,7 @@ export const CODE: { readonly [name in PageName]: ReturnType<typeof code> } = {
   queueJob: code(async () => (await import('../queue/job-page.tsx')).JobPage),
   queueConsumers: code(async () => (await import('../queue/consumers-panel.tsx')).ConsumersPage),
   dashboard: code(async () => (await import('../metrics/dashboard-page.tsx')).DashboardPage),
+  failures: code(async () => (await import('../failures/failures-page.tsx')).FailuresPage),
   operations: code(async () => (await import('../operations/operations-page.tsx')).OperationsPage),
   newHandover: code(async () => (await import('../handovers/new-handover-page.tsx')).NewHandoverPage),
   handover: code(async () => (await import('../handovers/handover-page.tsx')).HandoverPage),

@@ -1,0 +1,1 @@
+export { FailuresPage as default } from '../../../features/failures/failures-page.tsx'
