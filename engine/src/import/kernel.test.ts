@@ -41,7 +41,7 @@ function compareFiles(rounds: [number, number], optionsOf: (round: number) => Om
 }
 
 for (const order of ['grouped', 'shuffled'] as const) {
-  test(`kernel, reference and a naive parser agree on valid files, ${order}`, () => {
+  test(`the kernel, the slow path and a naive parser agree on valid files, ${order}`, () => {
     compareFiles([0, 24], () => ({ order, spoilOneIn: 0, varyOneIn: 0 }))
   })
 

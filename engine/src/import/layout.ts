@@ -151,13 +151,8 @@ export function hashId(w0: number, w1: number, w2: number, w3: number): number {
   return finishHash((a ^ (a >>> 15)) + Math.imul(b ^ (b >>> 13), 0x165667b1))
 }
 
-/** Hash of a row: its property's hash and its room type's record. */
-export function hashRow(id: number, room: number): number {
-  return finishHash(id ^ Math.imul(room, 0x9e3779b1))
-}
-
 /** Finalizer of MurmurHash3. */
-export function finishHash(hash: number): number {
+function finishHash(hash: number): number {
   let h = hash
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b)
   h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35)

@@ -194,7 +194,7 @@ function addPackage(thread: PackageThread, at: number): Fault | undefined {
 }
 
 /** Copies id and room type of the parsed package to where `add` reads them. */
-export function putPackage(u8: Uint8Array, u32: Uint32Array, context: number, parser: PackageParser): void {
+function putPackage(u8: Uint8Array, u32: Uint32Array, context: number, parser: PackageParser): void {
   const { id, cells, roomStart, roomEnd } = parser
   for (let i = 0; i < 16; i++) u8[context + CONTEXT.id + i] = id[i]
   const at = context + CONTEXT.room
@@ -203,11 +203,11 @@ export function putPackage(u8: Uint8Array, u32: Uint32Array, context: number, pa
 }
 
 /** Halves of the word of the parsed package (store/layout.ts). */
-export function lowOf({ availability, mask }: PackageParser): number {
+function lowOf({ availability, mask }: PackageParser): number {
   return (availability | (mask << 8)) >>> 0
 }
 
-export function highOf({ price }: PackageParser): number {
+function highOf({ price }: PackageParser): number {
   return ~price >>> 0
 }
 
