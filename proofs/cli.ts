@@ -60,7 +60,7 @@ const PROOFS: { readonly [name: string]: Proof } = {
     load: async () => (await import('./queue/failover.ts')).queueFailoverCommand,
   },
   'queue-losing': {
-    summary: 'the job queue on a disk that loses what was not synced',
+    summary: 'the job queue over a journal that fails',
     load: async () => (await import('./queue/losing.ts')).queueLosingCommand,
   },
   'queue-backlog': {

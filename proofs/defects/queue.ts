@@ -1,4 +1,4 @@
-/** Rules that the queue breaks: of the shell around its engine, which a disk that loses what was not synced finds, and of the engine. */
+/** Rules that the queue breaks: of the shell around its engine, which a journal that fails finds, and of the engine. */
 import { type Defect, inFolder } from './defect.ts'
 
 const losing = { proof: ['queue-losing', '--faults', '2000', '--seed', '1'] }

@@ -1,23 +1,20 @@
 /**
- * `npm run proofs -- queue-losing`: the shell of the queue on a disk that loses what was not synced. Power cuts, ends of the
- * process, failed syncs, failed writes and a full disk come at random operations, while producers submit and consumers
- * acknowledge. After each the journal is opened again, and what it holds is compared with what was promised.
+ * `npm run proofs -- queue-losing`: the shell of the queue over a journal that fails and loses what it may. Ends of the
+ * process, failed writes and a full disk come at random groups, while producers submit and consumers acknowledge. After each
+ * the journal is opened again, and what it holds is compared with what was promised.
  *
  * - Every id that was accepted is known, or an acknowledgement was sent for it.
  * - No job returns whose acknowledgement was confirmed.
- *
- * `--without SYNC` leaves a sync of the journal out, which must be found.
  */
 import { EXIT, systemClock } from '@vacancy/shared'
 import { topicConfig } from '@vacancy/shared/contract'
 import { createLogger, defineCommand, loadConfig } from '@vacancy/shared/node'
 import { createRandom, pick, type Random } from '@vacancy/testkit/random'
-import { errnoOf } from '../../engine/src/env.ts'
-import { CrashError, crash, createSimulatedDisk, restart, type SimulatedDisk } from '../../engine/src/testing/disk.ts'
 import { queueLimits, queueSettings, SERVE_SCHEMA } from '../../queue/src/config.ts'
 import { acknowledge, connect, disconnect, reject } from '../../queue/src/delivery.ts'
 import { findById } from '../../queue/src/id-index.ts'
 import type { Consumer, Delivery } from '../../queue/src/job.ts'
+import { JournalFullError, type OpenJournal } from '../../queue/src/journal.ts'
 import { createQueueMetrics } from '../../queue/src/metrics.ts'
 import {
   createPartition,
@@ -34,18 +31,20 @@ import { redrive } from '../../queue/src/queue.ts'
 import { QueueError, type QueueServer, servingOf } from '../../queue/src/queue-server.ts'
 import { createQueueAccess } from '../../queue/src/tokens.ts'
 import { seedOfNow } from '../seed.ts'
-import { losingJournal, SYNCS, type Sync } from './losing-journal.ts'
-import { jobsOf } from './memory-rows.ts'
+import { createRows, jobsOf, type MemoryRows, storedRows, writeRows } from './memory-rows.ts'
 
 /**
- * - `cut`: the power fails, and what was not synced may be lost
- * - `kill`: the process ends, and the next one sees everything, synced or not
- * - `sync`: a sync fails, and the system forgets what was to be written
- * - `write`: a write fails half-way
- * - `full`: no room for a write
+ * What happens to a group instead of being stored and confirmed:
+ *
+ * - `cut`: the process ends before it is stored
+ * - `kill`: the process ends when it is stored
+ * - `sync`: it fails, although the next process will find it
+ * - `write`: it fails, and nothing of it is left
+ * - `full`: there is no room for it
+ * - `open`: it fails, and the journal cannot be opened at first
  */
-const DISK_FAULTS = ['cut', 'kill', 'sync', 'write', 'full'] as const
-type DiskFault = (typeof DISK_FAULTS)[number]
+const FAULTS = ['cut', 'kill', 'sync', 'write', 'full', 'open'] as const
+type Fault = (typeof FAULTS)[number]
 
 const TOPIC = 'orders'
 const PRODUCERS = 3
@@ -53,12 +52,13 @@ const JOBS_OF_REQUEST = 5
 /** Known jobs beyond which producers wait. */
 const JOBS_MAX = 60
 const DEAD_MAX = 10
-/** Operations until the next fault. */
-const OPERATIONS_MAX = 60
+/** Groups until the next fault. */
+const GROUPS_MAX = 40
 const RETRY_MS = 20
 /** How long a consumer keeps a job, before it connects again. */
 const KEEP_MS = 100
-const RELOAD_MS = 5_000
+/** Requests of one producer in a row that may be refused while a journal is opened again. */
+const REFUSED_MAX = 500
 /** Queues that run at the same time: most of the time they wait to be opened again. */
 const LANES = 100
 
@@ -72,7 +72,7 @@ type Fate = {
 
 export type LosingReport = {
   readonly seed: number
-  readonly faults: { readonly [fault in DiskFault]: number }
+  readonly faults: { readonly [fault in Fault]: number }
   readonly accepted: number
   readonly confirmed: number
   readonly duplicates: number
@@ -82,12 +82,16 @@ export type LosingReport = {
 
 type Lane = {
   readonly random: Random
-  disk: SimulatedDisk
+  /** What is stored: the next process finds it. */
+  readonly rows: MemoryRows
+  next: { fault: Fault; left: number }
+  isBlocked: boolean
+  partition: Partition | undefined
   readonly fates: Map<string, Fate>
   /** Requests of unknown outcome, which are repeated with the same ids. */
   readonly unanswered: string[][]
   readonly found: string[]
-  readonly faults: { [fault in DiskFault]: number }
+  readonly faults: { [fault in Fault]: number }
   isTopicAccepted: boolean
   nextId: number
   accepted: number
@@ -97,11 +101,11 @@ type Lane = {
   onLoaded: () => void
 }
 
-export type LosingOptions = { readonly faults: number; readonly seed: number; readonly without?: Sync | undefined }
+export type LosingOptions = { readonly faults: number; readonly seed: number }
 
 /** Stops at the first lane that found something. */
-export async function loseSyncs(
-  { faults, seed, without }: LosingOptions,
+export async function loseGroups(
+  { faults, seed }: LosingOptions,
   say: (line: string) => void = () => undefined,
 ): Promise<LosingReport> {
   const count = Math.min(LANES, faults)
@@ -110,12 +114,12 @@ export async function loseSyncs(
   const faultsOf = (lane: Lane) => Object.values(lane.faults).reduce((total, each) => total + each, 0)
   const isOver = () => sum(faultsOf) >= faults || lanes.some(({ found }) => found.length > 0)
   const timer = setInterval(() => say(`${sum(faultsOf)} of ${faults} faults`), 10_000)
-  await Promise.all(lanes.map((lane) => runLane(lane, without, isOver)))
+  await Promise.all(lanes.map((lane) => runLane(lane, isOver)))
   clearInterval(timer)
   return {
     seed,
-    faults: Object.fromEntries(DISK_FAULTS.map((fault) => [fault, sum((lane) => lane.faults[fault])])) as {
-      [fault in DiskFault]: number
+    faults: Object.fromEntries(FAULTS.map((fault) => [fault, sum((lane) => lane.faults[fault])])) as {
+      [fault in Fault]: number
     },
     accepted: sum(({ accepted }) => accepted),
     confirmed: sum(({ confirmed }) => confirmed),
@@ -128,11 +132,14 @@ function createLane(seed: number): Lane {
   const random = createRandom(seed)
   return {
     random,
-    disk: createSimulatedDisk(),
+    rows: createRows(),
+    next: drawFault(random),
+    isBlocked: false,
+    partition: undefined,
     fates: new Map(),
     unanswered: [],
     found: [],
-    faults: { cut: 0, kill: 0, sync: 0, write: 0, full: 0 },
+    faults: { cut: 0, kill: 0, sync: 0, write: 0, full: 0, open: 0 },
     isTopicAccepted: false,
     nextId: 0,
     accepted: 0,
@@ -142,65 +149,85 @@ function createLane(seed: number): Lane {
   }
 }
 
-/** One process after the other on the same disk. */
-async function runLane(lane: Lane, without: Sync | undefined, isOver: () => boolean): Promise<void> {
+/** One process after the other with the same journal. */
+async function runLane(lane: Lane, isOver: () => boolean): Promise<void> {
   while (!isOver()) {
-    const partition = createPartition(0, partitionOptions(lane, without))
-    let wasCut = false
-    planFaults(lane, (fault) => {
-      lane.faults[fault]++
-      wasCut = fault === 'cut'
-      // Nothing of this process happens after its end.
-      if (wasCut || fault === 'kill') partition.stopping.abort()
-    })
+    const partition = createPartition(0, partitionOptions(lane))
+    lane.partition = partition
     try {
       await startPartition(partition)
       await serve(lane, partition, isOver)
     } catch (error) {
       // The process ends when it cannot open its journal.
-      if (!isDiskError(error)) lane.found.push(`${error}`)
+      if (!(error instanceof FaultError)) lane.found.push(`${error}`)
     }
-    lane.disk.fault = () => undefined
     partition.stopping.abort()
     await stopPartition(partition)
-    lane.disk = wasCut ? crash(lane.disk, () => lane.random.below(2) === 0) : restart(lane.disk)
   }
 }
 
-function isDiskError(error: unknown): boolean {
-  return error instanceof CrashError || ['EIO', 'ENOSPC'].includes(errnoOf(error))
+class FaultError extends Error {}
+
+function drawFault(random: Random): Lane['next'] {
+  return { fault: pick(random, FAULTS), left: 1 + random.below(GROUPS_MAX) }
 }
 
-const CALLS_OF: { readonly [fault in DiskFault]?: readonly string[] } = {
-  sync: ['syncData', 'syncDirectory'],
-  write: ['write'],
-  full: ['write'],
+/** @returns what happens to the next group */
+function strike(lane: Lane): Fault | undefined {
+  const { next, random } = lane
+  if (--next.left > 0) return undefined
+  lane.next = drawFault(random)
+  lane.faults[next.fault]++
+  return next.fault
 }
-const CHANGES = ['create', 'write', 'rename', 'unlink', 'syncData', 'syncDirectory']
 
-/** One fault after the other, until the process ends. */
-function planFaults({ disk, random }: Lane, onFault: (fault: DiskFault) => void): void {
-  const draw = () => ({ fault: pick(random, DISK_FAULTS), left: 1 + random.below(OPERATIONS_MAX) })
-  let next = draw()
-  disk.fault = ({ call, bytes }) => {
-    const { fault } = next
-    if (!CHANGES.includes(call) || --next.left > 0 || CALLS_OF[fault]?.includes(call) === false) return undefined
-    next = draw()
-    onFault(fault)
-    if (fault === 'write') return { kind: 'short', bytes: random.below(bytes + 1), code: 'EIO' }
-    return fault === 'cut' || fault === 'kill'
-      ? { kind: 'crash' }
-      : { kind: 'fail', code: fault === 'full' ? 'ENOSPC' : 'EIO' }
+function losingJournal(lane: Lane): OpenJournal {
+  return async () => {
+    const { partition, rows } = lane
+    const { isBlocked } = lane
+    lane.isBlocked = false
+    if (isBlocked) throw new FaultError('the journal cannot be opened')
+    let hasFailed = false
+    return {
+      kind: 'memory',
+      load: async function* () {
+        yield [...storedRows(rows)]
+      },
+      write: async (changes) => {
+        await turn()
+        if (partition?.stopping.signal.aborted) throw new FaultError('the process has ended')
+        const fault = strike(lane)
+        if (fault === 'full') throw new JournalFullError('no room')
+        // What is written behind a group that failed is lost with it.
+        if (!hasFailed && (fault === undefined || fault === 'kill' || fault === 'sync')) writeRows(rows, changes)
+        await turn()
+        if (fault === undefined) return
+        hasFailed = true
+        lane.isBlocked = fault === 'open'
+        // Nothing of this process happens after its end.
+        if (fault === 'cut' || fault === 'kill') partition?.stopping.abort()
+        throw new FaultError(fault)
+      },
+      backup: async () => undefined,
+      vacuum: async () => undefined,
+      sizes: async () => ({ bytes: 0, freeBytes: 0 }),
+      close: async () => undefined,
+    }
   }
 }
 
-function partitionOptions(lane: Lane, without: Sync | undefined): PartitionOptions {
+/** Other work runs between the operations of a journal. */
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
+function partitionOptions(lane: Lane): PartitionOptions {
   const { values } = loadConfig({ schema: SERVE_SCHEMA, file: undefined, searched: [], given: new Map() })
   const deliveries: Delivery[] = []
   return {
     clock: systemClock,
     log: createLogger({ level: 'silent', format: 'json', component: 'queue', write: () => undefined }),
-    open: losingJournal(lane.disk, without),
+    open: losingJournal(lane),
     limits: queueLimits(values),
     partitions: 1,
     ackFlushMs: 1,
@@ -256,7 +283,7 @@ function reconnect(consumer: Consumer): void {
 async function consume(lane: Lane, { consumer, job, seqId }: Delivery): Promise<void> {
   const partition = consumersOf.get(consumer)?.partition
   const queue = partition?.queue
-  if (partition === undefined || queue === undefined || lane.disk.crashed || consumer.topic === undefined) return
+  if (partition === undefined || queue === undefined || consumer.topic === undefined) return
   const { id } = job
   const ref = { jobId: id, seqId, lease: undefined }
   const choice = lane.random.below(10)
@@ -293,13 +320,13 @@ async function serve(lane: Lane, partition: Partition, isOver: () => boolean): P
     metrics: createQueueMetrics('memory'),
     partitions: [partition],
   }
-  const isServing = () => !lane.disk.crashed && lane.found.length === 0 && !isOver()
+  const isServing = () => !partition.stopping.signal.aborted && lane.found.length === 0 && !isOver()
   await Promise.all(Array.from({ length: PRODUCERS }, () => produce(lane, server, isServing)))
 }
 
 async function produce(lane: Lane, server: QueueServer, isServing: () => boolean): Promise<void> {
   const [partition] = server.partitions
-  for (let failingSince: number | undefined; isServing(); ) {
+  for (let refused = 0; isServing(); ) {
     const topic = partition?.queue?.topics.get(TOPIC)
     const isFull = (topic?.jobs.size ?? 0) > JOBS_MAX
     if (isFull) redriveDead(partition)
@@ -308,16 +335,15 @@ async function produce(lane: Lane, server: QueueServer, isServing: () => boolean
       // Some requests come twice at the same time.
       const times = ids === undefined ? 0 : lane.random.below(4) === 0 ? 2 : 1
       await Promise.all(Array.from({ length: times }, () => submitIds(lane, server, ids ?? [])))
-      failingSince = undefined
+      refused = 0
       // A turn of the event loop belongs to the consumer.
       await sleep(isFull ? RETRY_MS : 0)
     } catch (error) {
       if (!(error instanceof QueueError)) throw error
       if (ids !== undefined) lane.unanswered.push(ids)
       if (error.code === 'topic_not_found') await createTopic(lane, server)
-      failingSince ??= performance.now()
-      if (performance.now() - failingSince > RELOAD_MS && isServing())
-        lane.found.push(`nothing is accepted for ${RELOAD_MS} ms: ${error.message}`)
+      if (++refused > REFUSED_MAX && isServing())
+        lane.found.push(`nothing is accepted after ${refused} requests: ${error.message}`)
       await sleep(RETRY_MS)
     }
   }
@@ -369,14 +395,14 @@ function sleep(ms: number): Promise<void> {
 export const queueLosingCommand = defineCommand({
   name: 'proofs queue-losing',
   component: 'queue-losing',
-  summary: 'Runs the queue on a disk that loses what was not synced, and compares what was promised with what is left.',
+  summary: 'Runs the queue over a journal that fails, and compares what was promised with what is left.',
   flags: {
     faults: {
       type: 'integer',
       min: 1,
       max: 100_000_000,
       default: 20_000,
-      summary: 'Power cuts, ends of the process, failed syncs and writes.',
+      summary: 'Ends of the process, failed writes, a full disk.',
     },
     seed: {
       type: 'integer',
@@ -384,11 +410,9 @@ export const queueLosingCommand = defineCommand({
       max: 2 ** 31,
       summary: 'Of the random choices. Default: the time of day in seconds.',
     },
-    without: { type: 'choice', choices: SYNCS, summary: 'Leaves out a sync, which must be found.' },
   },
-  run: async ({ flags: { faults, seed = seedOfNow(), without } }) => {
-    const options = { faults, seed, without: without as Sync | undefined }
-    const report = await loseSyncs(options, (line) => process.stderr.write(`${line}\n`))
+  run: async ({ flags: { faults, seed = seedOfNow() } }) => {
+    const report = await loseGroups({ faults, seed }, (line) => process.stderr.write(`${line}\n`))
     process.stdout.write(`${JSON.stringify({ ...report, found: report.found.slice(0, 5) })}\n`)
     return report.found.length === 0 ? EXIT.ok : EXIT.failure
   },

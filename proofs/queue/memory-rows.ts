@@ -4,7 +4,7 @@ import type { DeadReason } from '@vacancy/shared/contract'
 import { itemsOf } from '../../queue/src/id-index.ts'
 import type { Job, Topic } from '../../queue/src/job.ts'
 import type { Stored } from '../../queue/src/journal.ts'
-import { type Rows, rowsOf } from '../../queue/src/journal-tables.ts'
+import { rowsOf } from '../../queue/src/journal-tables.ts'
 import type { StoredJob, StoredTopic } from '../../queue/src/queue.ts'
 import type { Change } from '../../queue/src/state.ts'
 import { topicDocument } from '../../queue/src/stored-rows.ts'
@@ -24,21 +24,9 @@ export function createRows(): MemoryRows {
   return { topics: new Map(), jobs: new Map(), finished: new Map() }
 }
 
-/** A group as plain data, which can be stored as text. */
-export type StoredGroup = Omit<Rows, 'puts'> & { readonly puts: readonly StoredJob[] }
-
-export function storedGroup(changes: readonly Change[]): StoredGroup {
-  const { puts, ...rows } = rowsOf(changes)
-  return { ...rows, puts: puts.map(storedJobOf) }
-}
-
 /** Writes a group in the order of the real journals. */
 export function writeRows(rows: MemoryRows, changes: readonly Change[]): void {
-  writeGroup(rows, storedGroup(changes))
-}
-
-export function writeGroup(rows: MemoryRows, group: StoredGroup): void {
-  const { topics, updates, done, finished, forgotten, puts } = group
+  const { topics, updates, done, finished, forgotten, puts } = rowsOf(changes)
   for (const each of topics) {
     if ('topic' in each) {
       const { config, ...topic } = each.topic
@@ -77,7 +65,7 @@ export function writeGroup(rows: MemoryRows, group: StoredGroup): void {
   for (const seq of done) rows.jobs.delete(seq)
   for (const each of finished) rows.finished.set(`${each.topicNumber} ${each.id}`, each)
   for (const { topicNumber, ids } of forgotten) for (const id of ids) rows.finished.delete(`${topicNumber} ${id}`)
-  for (const job of puts) {
+  for (const job of puts.map(storedJobOf)) {
     if (!rows.topics.has(job.topicNumber)) continue
     for (const other of rows.jobs.values())
       assert(other.topicNumber !== job.topicNumber || other.id !== job.id, `the id ${job.id} is unique in its topic`)
