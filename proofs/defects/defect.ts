@@ -27,6 +27,6 @@ function editOf(folder: string, edit: Edit) {
 }
 
 /** A simulation of all machines that finds it, with a profile that triggers it sooner. */
-export const simulated = (program: 'core' | 'log' | 'driver', profile: string): Defect['foundBy'] => ({
+export const simulated = (program: 'core' | 'driver', profile: string): Defect['foundBy'] => ({
   proof: ['sim', '--program', program, '--profile', profile],
 })

@@ -1,7 +1,7 @@
 /** Rules of docs/design/storage.md#data-directory that the log breaks. */
 import { type Defect, inFolder, simulated } from './defect.ts'
 
-const by = (profile = 'disk') => simulated('log', profile)
+const by = (profile = 'disk') => simulated('driver', profile)
 const THREAD_TESTS = { tests: 'engine/src/wal/wal-thread.test.ts' }
 
 const inWal = inFolder('engine/src/wal')

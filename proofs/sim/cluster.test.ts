@@ -1,19 +1,16 @@
 /** A sample of what `npm run proofs -- sim` runs by the thousand: the same 60 seeds in every run. */
 import { describe, expect, test } from 'vitest'
 import { runSeed } from './cluster.ts'
-import { arrayLog } from './core-log.ts'
-import { createCoreProgram } from './core-node.ts'
+import { coreProgram } from './core-node.ts'
 import { driverProgram } from './driver-node.ts'
 import { PROFILES } from './knobs.ts'
-import { walLog } from './wal-log.ts'
 
 /** A fraction of the events of a nightly run. */
 const LENGTH = 0.25
 
 describe.each([
-  ['cores keep their guarantees under faults', createCoreProgram(arrayLog), 30],
-  ['cores with the log keep theirs on disks that lose data, fill up, fail and rot', createCoreProgram(walLog), 20],
-  ['whole nodes with the store keep theirs, and match a model of plain maps', driverProgram, 10],
+  ['cores keep their guarantees under faults', coreProgram, 44],
+  ['whole nodes keep theirs on disks that lose data, fill up, fail and rot, and match a model', driverProgram, 16],
 ] as const)('%s', (_promise, program, seeds) => {
   test.each(Array.from({ length: seeds }, (_, n) => n + 1))('seed %i', (seed) => {
     const profile = PROFILES[seed % PROFILES.length] ?? 'mixed'

@@ -8,7 +8,7 @@ import { streamOf as randomOf, shuffle } from '@vacancy/testkit/random'
 import { runNext, scheduleIn } from '@vacancy/testkit/scheduler'
 import { startBuilders } from './builders.ts'
 import { drawSchedule, heal, leaderOf, startSchedule } from './faults.ts'
-import { checkHistory, exportHistory } from './history.ts'
+import { checkHistory, type Operation } from './history.ts'
 import type { Fault } from './knobs.ts'
 import { drawKnobs, FAULT_PHASE_US_MAX, type FaultClass, type Knobs, type Profile } from './knobs.ts'
 import { block, unblock } from './network.ts'
@@ -60,7 +60,8 @@ export type RunResult = {
   readonly checkSteps: number
   readonly failure: Failure | undefined
   readonly lines: readonly string[]
-  readonly history: string
+  /** Of a failed run that keeps words. */
+  readonly history: readonly Operation[] | undefined
 }
 
 const PROBE_REGISTER = 63
@@ -112,7 +113,7 @@ export function runSeed(options: RunOptions): RunResult {
     checkSteps,
     failure,
     lines: world.trace.lines ?? [],
-    history: failure && options.keepsWords ? exportHistory(world.history.operations) : '',
+    history: failure && options.keepsWords ? world.history.operations : undefined,
   }
 }
 

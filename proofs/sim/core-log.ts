@@ -1,7 +1,4 @@
-/**
- * Log storage of simulated cores: the common interface, and the simple implementation, arrays with delays. The
- * production log on a simulated disk is wal-log.ts.
- */
+/** The log of simulated cores: arrays with delays. Whole nodes have the production log on a simulated disk. */
 
 import { assert } from '@vacancy/shared'
 import { between, chance } from '@vacancy/testkit/random'
@@ -10,7 +7,6 @@ import { type EntryBatch, entryTerm, skipEntries, sliceBatch, viewOf } from '../
 import { lastOf as lastOfBatch, type TermRun } from '../../engine/src/raft/log.ts'
 import type { Configuration } from '../../engine/src/raft/messages.ts'
 import type { Ready } from '../../engine/src/raft/raft.ts'
-import type { Fault } from './knobs.ts'
 import { onStored } from './oracles.ts'
 import { createToyMachine, encodeToy } from './toy-machine.ts'
 import { type Host, type SimulatedNode, syncUs, type World } from './world.ts'
@@ -49,28 +45,13 @@ export type CoreLog = {
   waiting(): number
 }
 
-export type LogEvents = {
+type LogEvents = {
   onStored(ready: Ready): void
   onRefused(token: number, storedTo: number | undefined): void
   /** Called before `onStored` of the hand-over that contained it. */
   onInstalled(snapshot: CoreSnapshot): void
   /** Called with the new start of the log. */
   onCompacted(firstIndex: number): void
-}
-
-/** Creates and opens logs; `storage` survives the process. */
-export type LogKind = {
-  readonly name: string
-  /**
-   * One in this many acknowledgements is checked on the disks (docs/design/testing.md#oracles); at 1, all applied
-   * entries are checked as well.
-   */
-  readonly durableEvery: number
-  create(world: World, node: SimulatedNode, first: CoreSnapshot): unknown
-  afterCrash(world: World, node: SimulatedNode, isPowerLoss: boolean): unknown
-  open(host: Host, events: LogEvents): CoreLog
-  meet(world: World, node: SimulatedNode, fault: Fault): boolean
-  heal(world: World, node: SimulatedNode): void
 }
 
 export function firstSnapshot(configuration: Configuration): CoreSnapshot {
@@ -92,50 +73,40 @@ type ArrayStorage = {
   underWay: readonly Ready[]
 }
 
-export const arrayLog: LogKind = {
-  name: 'core',
-  durableEvery: 1,
-  create: (_world, _node, snapshot): ArrayStorage => ({
-    term: 0,
-    vote: 0,
-    commit: 0,
-    snapshot,
-    firstIndex: 1,
-    baseTerm: 0,
-    entries: [],
-    isFull: false,
-    underWay: [],
-  }),
-  afterCrash(world, node) {
-    const storage = node.storage as ArrayStorage
-    // Pending writes may be on disk up to any point, since none was confirmed.
-    for (const ready of storage.underWay) {
-      if (chance(world.diskRandom, 0.5)) {
-        if (world.knobs.tearsHandOvers && chance(world.diskRandom, 0.5)) storePart(world, storage, ready)
-        break
-      }
-      store(world, storage, ready)
-    }
-    storage.underWay = []
-    return storage
-  },
-  open: (host, events) => openArrayLog(host, host.node.storage as ArrayStorage, events),
-  meet(world, node, fault) {
-    if (fault.kind !== 'fulldisk') return false
-    const storage = node.storage as ArrayStorage
-    storage.isFull = true
-    scheduleIn(world.scheduler, fault.lengthUs * 4, () => {
-      storage.isFull = false
-    })
-    return true
-  },
-  heal(_world, node) {
-    ;(node.storage as ArrayStorage).isFull = false
-  },
+export function createStorage(snapshot: CoreSnapshot): ArrayStorage {
+  const state = { term: 0, vote: 0, commit: 0, firstIndex: 1, baseTerm: 0, entries: [], isFull: false, underWay: [] }
+  return { snapshot, ...state }
 }
 
-function openArrayLog(host: Host, storage: ArrayStorage, events: LogEvents): CoreLog {
+export function storageAfterCrash(world: World, node: SimulatedNode): ArrayStorage {
+  const storage = node.storage as ArrayStorage
+  // Pending writes may be on disk up to any point, since none was confirmed.
+  for (const ready of storage.underWay) {
+    if (chance(world.diskRandom, 0.5)) {
+      if (world.knobs.tearsHandOvers && chance(world.diskRandom, 0.5)) storePart(world, storage, ready)
+      break
+    }
+    store(world, storage, ready)
+  }
+  storage.underWay = []
+  return storage
+}
+
+export function fillStorage(world: World, node: SimulatedNode, lengthUs: number): void {
+  const storage = node.storage as ArrayStorage
+  storage.isFull = true
+  scheduleIn(world.scheduler, lengthUs * 4, () => {
+    storage.isFull = false
+  })
+}
+
+export function healStorage(node: SimulatedNode): void {
+  ;(node.storage as ArrayStorage).isFull = false
+}
+
+export function openLog(host: Host, events: LogEvents): CoreLog {
   const { world, node } = host
+  const storage = node.storage as ArrayStorage
   const lastIndex = lastOf(storage)
   let queue: Ready[] = []
   let isBusy = false
@@ -269,7 +240,7 @@ function batchesOf(storage: ArrayStorage, from: number, to: number, bytesMax: nu
 }
 
 /** Entries as batches of one term, limited in total bytes, with at least one entry. */
-export function batchesFrom(from: number, entries: readonly Uint8Array[], bytesMax: number): EntryBatch[] {
+function batchesFrom(from: number, entries: readonly Uint8Array[], bytesMax: number): EntryBatch[] {
   const batches: EntryBatch[] = []
   let parts: Uint8Array[] = []
   let bytes = 0

@@ -50,7 +50,16 @@ import {
 } from '../../engine/src/raft/raft.ts'
 import { createCommandWriter } from '../../engine/src/store/command.ts'
 import type { StreamKind } from '../../engine/src/transport/transport.ts'
-import { type CoreLog, type CoreSnapshot, firstSnapshot, type LogKind } from './core-log.ts'
+import {
+  type CoreLog,
+  type CoreSnapshot,
+  createStorage,
+  fillStorage,
+  firstSnapshot,
+  healStorage,
+  openLog,
+  storageAfterCrash,
+} from './core-log.ts'
 import { cutLinks } from './faults.ts'
 import type { Fault } from './knobs.ts'
 import { onApplied, onState, violate } from './oracles.ts'
@@ -82,7 +91,6 @@ type WaitingRead = { readonly index: number; readonly token: number; readonly re
 
 type CoreNode = {
   readonly host: Host
-  readonly kind: LogKind
   readonly probesBack: Random
   readonly id: number
   readonly log: CoreLog
@@ -109,21 +117,22 @@ const WAITING_MAX = 10_000
 /** Committed entries that are looked for in the log of a new leader. */
 const LOOKED_BACK = 50
 
-/** @param kind the log storage */
-export function createCoreProgram(kind: LogKind): Program {
-  return {
-    name: kind.name,
-    encode,
-    durableEvery: kind.durableEvery,
-    createStorage: (world, node) => kind.create(world, node, firstSnapshot(firstConfiguration(world))),
-    afterCrash: kind.afterCrash,
-    start: (host) => startCore(host, kind),
-    // Frames have a checksum; a connection is closed on an invalid one.
-    damage: () => undefined,
-    meet: (world, node, fault) =>
-      fault.kind === 'wipe' ? wipe(world, node, fault, kind) : kind.meet(world, node, fault),
-    heal: kind.heal,
-  }
+export const coreProgram: Program = {
+  name: 'core',
+  encode,
+  durableEvery: 1,
+  createStorage: (world) => createStorage(firstSnapshot(firstConfiguration(world))),
+  afterCrash: storageAfterCrash,
+  start: startCore,
+  // Frames have a checksum; a connection is closed on an invalid one.
+  damage: () => undefined,
+  meet(world, node, fault) {
+    if (fault.kind === 'wipe') return wipe(world, node, fault)
+    if (fault.kind !== 'fulldisk') return false
+    fillStorage(world, node, fault.lengthUs)
+    return true
+  },
+  heal: (_world, node) => healStorage(node),
 }
 
 const writer = createCommandWriter(64)
@@ -144,12 +153,12 @@ function incarnationOf(number: number): string {
   return number.toString(16).padStart(32, '0')
 }
 
-function startCore(host: Host, kind: LogKind): Running {
+function startCore(host: Host): Running {
   const { node, world } = host
   const { knobs } = world
   const id = node.raftId
   const isMute = node.wipedAt > 0
-  const log = kind.open(host, {
+  const log = openLog(host, {
     onStored(ready) {
       assert(core.unconfirmed[0] === ready, 'hand-overs are confirmed in order')
       confirm(core)
@@ -199,7 +208,6 @@ function startCore(host: Host, kind: LogKind): Running {
   onState(world.oracles, node.number, snapshot.index, machine.digestLo, machine.digestHi)
   const core: CoreNode = {
     host,
-    kind,
     probesBack: streamOf(world.seed, `node ${node.number} start ${node.starts} probes`),
     id,
     log,
@@ -336,7 +344,7 @@ function probeBack({ raft, host: { world }, probesBack: random }: CoreNode): voi
  * A voter loses its disk. It returns under its id without a vote and counts for nothing
  * (docs/design/consensus.md#formation). At most one does: more are not covered (docs/design/consensus.md#promises).
  */
-function wipe(world: World, node: SimulatedNode, { lengthUs, detail }: Fault, kind: LogKind): boolean {
+function wipe(world: World, node: SimulatedNode, { lengthUs, detail }: Fault): boolean {
   const { nodes, knobs, counts } = world
   const isOther = nodes.some(({ wipedAt, isDamaged }) => wipedAt > 0 || isDamaged)
   if (isOther || knobs.voters < 3 || node.number > knobs.voters || counts.membershipChanges > 0) return false
@@ -347,7 +355,7 @@ function wipe(world: World, node: SimulatedNode, { lengthUs, detail }: Fault, ki
     restartLater(world, other, lengthUs)
   }
   endProcess(world, node, 'wiped', false)
-  node.storage = kind.create(world, node, firstSnapshot(firstConfiguration(world)))
+  node.storage = coreProgram.createStorage(world, node)
   node.wipedAt = world.scheduler.nowUs
   node.wasVoter = false
   for (const { process } of nodes) if (process?.running) distrustWiped(world, process.running.raft as Raft)
@@ -395,7 +403,6 @@ function observe(core: CoreNode): void {
   if (known === term) return
   if (known !== undefined) violate('O2', `index ${raft.commit} is committed with terms ${known} and ${term}`)
   committedTerms.set(raft.commit, term)
-  if (core.kind.durableEvery !== 1) return
   checks.O9++
   for (const half of halvesOf(raft.configuration)) {
     // What a node that has joined anew had on its disk before is not known.
@@ -505,7 +512,7 @@ function applyBatch(core: CoreNode, batch: EntryBatch): void {
     const kind = entryKind(view, at)
     const waiting = core.writes.get(index)
     if (waiting) core.writes.delete(index)
-    if (core.kind.durableEvery === 1 && !core.log.isDurable(index, term)) {
+    if (!core.log.isDurable(index, term)) {
       violate('O9', `node ${node.number} applies index ${index} of term ${term}, which is not on its disk (H5)`)
     }
     world.counts.entries++
@@ -633,7 +640,7 @@ function isRemoval({ host: { random }, configuration }: CoreNode, kind: 'promote
 }
 
 /** A node that was removed and added again starts anew under the id of the new member, without its old disk. */
-function admit({ host: { world }, configuration, kind }: CoreNode): void {
+function admit({ host: { world }, configuration }: CoreNode): void {
   for (const { id, node: name } of configuration.members) {
     // Ids grow with the entries that add members.
     const node = world.nodes.find((each) => each.name === name && each.raftId < id)
@@ -641,7 +648,7 @@ function admit({ host: { world }, configuration, kind }: CoreNode): void {
     node.raftId = id
     scheduleIn(world.scheduler, 0, () => {
       endProcess(world, node, 'joined anew', false)
-      node.storage = kind.create(world, node, firstSnapshot(firstConfiguration(world)))
+      node.storage = coreProgram.createStorage(world, node)
       restartLater(world, node, 1_000)
     })
   }

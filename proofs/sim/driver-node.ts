@@ -93,18 +93,17 @@ import { listLogFiles, scanLog, termAt } from '../../engine/src/wal/scan.ts'
 import { prepareNext, type Wal } from '../../engine/src/wal/wal.ts'
 import { type FromWal, handleWalMessages, type ToWal, type WalThread } from '../../engine/src/wal/wal-thread.ts'
 import { halvesOf } from './core-node.ts'
-import { leaderOf } from './faults.ts'
+import { leaderOf, meetDisk } from './faults.ts'
 import { call, complete } from './history.ts'
 import type { Fault } from './knobs.ts'
 import { MARKS_EVERY, type Machine } from './machine.ts'
 import type { Payload } from './network.ts'
-import { onApplied, onState, onStayReply, violate } from './oracles.ts'
+import { committedTerm, onApplied, onState, onStayReply, violate } from './oracles.ts'
 import { replyText } from './stays-reference.ts'
 import { CODECS, SHARD, type StoreImage, storeImages } from './store-images.ts'
 import { createStoreMachine, createStoreReference, storeTools } from './store-machine.ts'
 import { encodeOnStore, IMAGE_REGISTERS, imageValue, LOG_INDEXES } from './store-workload.ts'
 import { note } from './trace.ts'
-import { meetDisk } from './wal-log.ts'
 import {
   type Action,
   endProcess,
@@ -190,6 +189,7 @@ export const driverProgram: Program = {
     node.process?.running?.exhaust?.(false)
     node.isExhausted = false
     disk.capacityBytes = CAPACITY
+    disk.copiesOnWrite = false
     disk.fault = () => undefined
   },
 }
@@ -225,7 +225,10 @@ function meet(world: World, node: SimulatedNode, fault: Fault): boolean {
   switch (kind) {
     case 'fulldisk':
       node.mayFail = true
-      disk.capacityBytes = CAPACITY - disk.space('/').freeBytes + (detail % 40_000)
+      // On some file systems, overwriting a file needs space as well. There a group may fit in part.
+      disk.copiesOnWrite = detail % 2 === 0
+      disk.capacityBytes =
+        CAPACITY - disk.space('/').freeBytes + (disk.copiesOnWrite ? (detail >>> 1) % 1_500 : detail % 40_000)
       scheduleIn(world.scheduler, lengthUs * 4, () => {
         storageOf(node).disk.capacityBytes = CAPACITY
       })
@@ -468,6 +471,9 @@ function takeUp(driver: DriverNode, recovered: RecoveredNode): void {
   Object.assign(driver, { machine, directory, cluster, wal, snapshotIndex: recovered.snapshot?.manifest.index ?? 0 })
   const { lo, hi } = machine.digest()
   onState(world.oracles, node.number, raft.applied, lo, hi)
+  // It has started: no damage was taken for a torn tail.
+  if (raft.lastIndex < node.appliedWhenDamaged)
+    violate('O10', `node ${node.number} starts at ${raft.lastIndex}, and had applied ${node.appliedWhenDamaged}`)
   peers.common.clusterId = bytesOfHex(cluster.clusterId)
   peers.common.genesis = machine.genesis()
   const { isFounder = true, snapshotDigest: digest = '', baseIndex, baseTerm, voters } = cluster
@@ -652,7 +658,8 @@ const NO_COUNTS = {
 type SimulatedLog = { replica: Replica | undefined; tell(message: ToWal): void }
 
 /** The log thread: messages that arrive while the disk is busy are handled in one turn. */
-function startLog({ host, env }: DriverNode, wal: Wal): SimulatedLog {
+function startLog(driver: DriverNode, wal: Wal): SimulatedLog {
+  const { host, env } = driver
   const { world, node } = host
   const queue: ToWal[] = []
   const answers: FromWal[] = []
@@ -670,7 +677,9 @@ function startLog({ host, env }: DriverNode, wal: Wal): SimulatedLog {
     isBusy = true
     host.later(syncUs(world, node), 'sync', () => {
       isBusy = false
+      const { commit } = wal.hardState
       handleWalMessages(thread, queue.splice(0))
+      if (thread.isRefusing && wal.hardState.commit > commit) checkCommitted(driver, wal.hardState.commit)
       prepareNext(wal, 4_096)
       for (const answer of answers.splice(0)) if (log.replica) onLogMessage(log.replica, answer)
       handle()
@@ -948,10 +957,36 @@ function checkBounds(driver: DriverNode): void {
   if (isReady(member) && member.membership === undefined) violate('O14', 'a leader has no membership')
 }
 
-function isDurable({ disk, wal, replica, directory, cluster }: DriverNode, index: number, term: number): boolean {
-  if (!wal || !replica || !directory || !cluster) return false
+/**
+ * docs/design/consensus.md#when-a-configuration-takes-effect: the commit index of the log is correct. Checked when
+ * entries were refused, since the entries they were to replace still exist.
+ */
+function checkCommitted(driver: DriverNode, commit: number): void {
+  const { world, node } = driver.host
+  const term = termInLog(driver, driver.disk, commit)
+  const known = committedTerm(world.oracles, commit)
+  world.oracles.checks.O2++
+  if (!term || known === 0 || term === known) return
+  const text = `the log of node ${node.number} has index ${commit} of term ${term} as committed`
+  violate('O2', `${text}, but the committed term is ${known}`)
+}
+
+function isDurable(driver: DriverNode, index: number, term: number): boolean {
+  const { disk, wal, replica } = driver
+  if (!wal || !replica) return false
   if (index <= replica.snapshotIndexLast) return true
-  const left = crash(disk, () => false)
-  const found = scanLog(left, listLogFiles(left, `${DATA}/wal`), { identity: logIdentity(directory, cluster) })
-  return index <= found.lastIndex && (term === 0 || termAt(found.terms, index) === term)
+  const found = termInLog(
+    driver,
+    crash(disk, () => false),
+    index,
+  )
+  return found !== undefined && (term === 0 || found === term)
+}
+
+/** @returns the term of an entry in the log on a disk; 0 when the log does not know it, undefined behind its end */
+function termInLog({ directory, cluster }: DriverNode, disk: SimulatedDisk, index: number): number | undefined {
+  if (!directory || !cluster) return undefined
+  const files = listLogFiles(disk, `${DATA}/wal`)
+  const { lastIndex, terms } = scanLog(disk, files, { identity: logIdentity(directory, cluster) })
+  return index <= lastIndex ? termAt(terms, index) : undefined
 }

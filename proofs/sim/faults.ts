@@ -10,6 +10,8 @@
 import { unreachable } from '@vacancy/shared'
 import { between, betweenDecades, chance, pick, type Random, shuffle, streamOf } from '@vacancy/testkit/random'
 import { scheduleAt, scheduleIn } from '@vacancy/testkit/scheduler'
+import { damage, type SimulatedDisk, stopBefore } from '../../engine/src/testing/disk.ts'
+import { listLogFiles, scanLog } from '../../engine/src/wal/scan.ts'
 import { stepClock } from './clocks.ts'
 import type { Fault, FaultClass, Knobs } from './knobs.ts'
 import { block, linkOf, resetConnection, slowDown, speedUp, unblock } from './network.ts'
@@ -344,4 +346,53 @@ export function heal(world: World, group: readonly number[]): void {
       resume(world, node.process)
     } else startNode(world, node)
   }
+}
+
+/** Faults of any disk that holds a log in a folder. @returns whether it was applied */
+export function meetDisk(
+  world: World,
+  node: SimulatedNode,
+  disk: SimulatedDisk,
+  { kind, detail }: Fault,
+  folder: string,
+): boolean {
+  if (kind === 'corrupt') return rot(world, node.number, disk, folder, detail)
+  if (!node.process) return false
+  if (kind === 'cut') {
+    stopBefore(disk, detail >>> 1, () => {
+      node.stopped = detail % 2 === 0 ? 'killed' : 'power loss'
+    })
+    return true
+  }
+  if (kind !== 'diskerror') return false
+  node.mayFail = true
+  const from = disk.operations.length + (detail % 8)
+  disk.fault = ({ number, call }) => {
+    if (number < from || (call !== 'write' && call !== 'syncData' && call !== 'syncDirectory')) return undefined
+    disk.fault = () => undefined
+    return { kind: 'fail', code: 'EIO' }
+  }
+  return true
+}
+
+/**
+ * Flips bits in old synced data on a minority of the nodes. Damage to the last group is indistinguishable from a
+ * partially written group, so it is left out (docs/design/storage.md#torn-tail-or-corruption).
+ */
+function rot(world: World, number: number, disk: SimulatedDisk, folder: string, detail: number): boolean {
+  const damaged = world.nodes.filter(({ isDamaged }) => isDamaged).length
+  const node = world.nodes[number - 1]
+  if (!node || node.isDamaged || (damaged + 1) * 2 >= world.knobs.voters) return false
+  // The remaining majority is only known without membership changes.
+  if (world.counts.membershipChanges > 0) return false
+  const reports = disk.stat(folder) ? listLogFiles(disk, folder) : []
+  const report = reports[detail % Math.max(1, reports.length)]
+  if (!report) return false
+  scanLog(disk, reports)
+  const valid = Math.floor(report.validBytes / 2)
+  if (valid < 64) return false
+  node.isDamaged = true
+  node.appliedWhenDamaged = node.process?.running?.raft.applied ?? 0
+  damage(disk, report.path, (detail >>> 3) % valid, Uint8Array.of((detail >>> 8) & 255))
+  return true
 }

@@ -504,27 +504,3 @@ function isWithin(some: Uint16Array, other: Uint16Array): boolean {
   for (let kind = 0; kind < some.length; kind++) if (some[kind] > other[kind]) return false
   return true
 }
-
-/** The history for other checkers: one object per operation, `null` for operations that never returned. */
-export function exportHistory(operations: readonly Operation[], initial = MISSING): string {
-  const rows = operations.map((operation) => ({
-    ...operation,
-    returnedAt: Number.isFinite(operation.returnedAt) ? operation.returnedAt : null,
-  }))
-  return JSON.stringify({
-    model: 'register with set, increase, decrease-if-enough, read, delete',
-    initial,
-    operations: rows,
-  })
-}
-
-export function importHistory(text: string): { operations: Operation[]; initial: number } {
-  const { operations, initial } = JSON.parse(text) as {
-    operations: (Omit<Operation, 'returnedAt'> & { returnedAt: number | null })[]
-    initial: number
-  }
-  return {
-    initial,
-    operations: operations.map((row) => ({ ...row, returnedAt: row.returnedAt ?? Number.POSITIVE_INFINITY })),
-  }
-}

@@ -52,7 +52,7 @@ function restore(world: World, backup: Backup, downUs: number): void {
   for (const node of nodes) {
     endProcess(world, node, 'restored', false)
     program.restore?.(world, node, node.number <= knobs.voters ? backup.file : undefined)
-    Object.assign(node, { wipedAt: 0, hadDurable: undefined, wasVoter: false, isDamaged: false })
+    Object.assign(node, { wipedAt: 0, hadDurable: undefined, wasVoter: false, isDamaged: false, appliedWhenDamaged: 0 })
   }
   for (const [operation, order] of orderInLog(world)) world.pastOrder.set(operation, order)
   for (const runtime of [proposed, loadMoments, loaded, sent]) runtime.clear()

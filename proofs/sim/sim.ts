@@ -2,8 +2,8 @@
  * `npm run proofs -- sim`: simulated clusters by the thousand (docs/design/testing.md#simulation,
  * docs/design/testing.md#a-failing-seed).
  *
- * Unless a program is given, it is drawn from the seed: mostly bare cores, which are fast, and in three of ten seeds
- * whole nodes with the production store.
+ * Unless a program is given, it is drawn from the seed: mostly bare cores, which are fast, and in a third of the
+ * seeds whole nodes with the production log and store.
  *
  * A failing seed writes failure-<seed>.json and prints the command that repeats it.
  */
@@ -15,8 +15,7 @@ import { commitOf, defineCommand } from '@vacancy/shared/node'
 import { streamOf } from '@vacancy/testkit/random'
 import { seedOfNow } from '../seed.ts'
 import { type RunOptions, type RunResult, runSeed } from './cluster.ts'
-import { arrayLog } from './core-log.ts'
-import { createCoreProgram } from './core-node.ts'
+import { coreProgram } from './core-node.ts'
 import { driverProgram } from './driver-node.ts'
 import type { Fault } from './knobs.ts'
 import { type Knobs, PROFILES, type Profile } from './knobs.ts'
@@ -24,19 +23,14 @@ import { addRun, addSummaries, createSummary, type Figures, holesOf, type Summar
 import { shrink } from './shrink.ts'
 import { STAY_COUNTS } from './stays-reference.ts'
 import { MODEL_COUNTS } from './store-model.ts'
-import { walLog } from './wal-log.ts'
 import type { Program } from './world.ts'
 
 const PROGRAMS: { readonly [name: string]: Program } = {
-  core: createCoreProgram(arrayLog),
-  log: createCoreProgram(walLog),
+  core: coreProgram,
   driver: driverProgram,
 }
-/** Percentage of seeds per program; the rest are bare cores. */
-const MIX: readonly { readonly percent: number; readonly program: string }[] = [
-  { percent: 30, program: 'driver' },
-  { percent: 10, program: 'log' },
-]
+/** Percentage of seeds of whole nodes; the rest are bare cores. */
+const DRIVER_PERCENT = 35
 /** From this many seeds, gaps in coverage are errors. */
 const HOLES_SEEDS = 1_000
 /** One in this many seeds runs twice. */
@@ -98,12 +92,7 @@ function settingsOfSeed(all: Settings, seed: number): Settings {
   const profile = all.hasAllProfiles ? (PROFILES[seed % PROFILES.length] ?? 'mixed') : all.profile
   const settings = { ...all, profile, hasAllProfiles: false }
   if (settings.program !== 'mix') return settings
-  let drawn = streamOf(seed, 'program').below(100)
-  for (const { percent, program } of MIX) {
-    if (drawn < percent) return { ...settings, program }
-    drawn -= percent
-  }
-  return { ...settings, program: 'core' }
+  return { ...settings, program: streamOf(seed, 'program').below(100) < DRIVER_PERCENT ? 'driver' : 'core' }
 }
 
 function optionsOf(settings: Settings, seed: number): RunOptions {
@@ -259,9 +248,23 @@ const EVERYWHERE = [
   ],
   ...['wipe', 'O1', 'O2', 'O3', 'O4', 'O5', 'O6', 'O8', 'O9', 'O12', 'O13', 'O14'],
 ]
-const ON_DISK = [...EVERYWHERE, 'cut', 'diskerror', 'corrupt', 'refusals', 'O10', 'O11']
 const OF_NODES = [
-  ...[...ON_DISK, 'shutdown', 'maintenance', 'load', 'exhaust', 'restore', 'O7', 'O15'],
+  ...[
+    ...EVERYWHERE,
+    'cut',
+    'diskerror',
+    'corrupt',
+    'refusals',
+    'O10',
+    'O11',
+    'shutdown',
+    'maintenance',
+    'load',
+    'exhaust',
+    'restore',
+    'O7',
+    'O15',
+  ],
   ...[
     'built',
     'outsideWindow',
@@ -278,7 +281,6 @@ const OF_NODES = [
 const EXPECTED: { readonly [program: string]: readonly string[] } = {
   mix: OF_NODES,
   core: EVERYWHERE,
-  log: ON_DISK,
   driver: OF_NODES,
 }
 
@@ -316,8 +318,7 @@ function tellFailure(settings: Settings, result: RunResult, shrinks: boolean, sa
 }
 
 function failureFile(result: RunResult): object {
-  const { lines, history, ...rest } = result
-  return { ...rest, lines: lines.slice(-LINES_KEPT), history: history === '' ? undefined : JSON.parse(history) }
+  return { ...result, lines: result.lines.slice(-LINES_KEPT) }
 }
 
 function one(settings: Settings, seed: number, say: (line: string) => void): number {

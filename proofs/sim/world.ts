@@ -166,6 +166,8 @@ export type SimulatedNode = {
   /** Its memory was taken, so a write within the budget may find none. */
   isExhausted: boolean
   isDamaged: boolean
+  /** What it had applied then. */
+  appliedWhenDamaged: number
   /** The process or machine stopped during disk operations, whatever these throw. */
   stopped: '' | 'killed' | 'power loss'
   /** When its disk was last replaced by an empty one; 0 if never. */
@@ -312,6 +314,7 @@ export function createWorld(options: WorldOptions): World {
       mayFail: false,
       isExhausted: false,
       isDamaged: false,
+      appliedWhenDamaged: 0,
       stopped: '',
       wipedAt: 0,
       hadDurable: undefined,
