@@ -35,7 +35,7 @@ export async function scanRow(bench: Bench): Promise<Measure[]> {
     { name: 'scan', value: scan, unit: 'GB/s', baseline: { name: 'read', value: read } },
     judged({
       name: 'over the TypeScript fallback',
-      value: figure(figures, 'price-only scan: kernel over fallback'),
+      value: figure(figures, 'price-only scan: kernel over TypeScript'),
       unit: '×',
       target: { atLeast: 3 },
     }),

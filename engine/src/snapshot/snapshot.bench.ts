@@ -3,15 +3,14 @@
  * (docs/design/storage.md#snapshot-format, targets 12 and 13)
  *
  * Data: 4 room types of each property over 366 nights; once with nights that are equal, once with availability and
- * price random for each night. Default 6 million packages, `--full` 60 million. Baselines in the same run: a copy
- * of the same words, and zstd alone over them. The loaded state is compared with the written one before a time is
- * printed.
+ * price random for each night. Default 6 million packages, `--full` 60 million. The loaded state is compared with the
+ * written one before a time is printed.
  *
  * The threads that encode are workers of this file; in a build they are those of the import.
  *
- * Times in the JSON are medians of the rounds.
+ * Times are medians of the rounds.
  *
- *   node engine/src/snapshot/snapshot.bench.ts [--full] [--dir DIR] [--threads N] [--json]
+ *   node engine/src/snapshot/snapshot.bench.ts [--full] [--dir DIR] [--threads N]
  */
 
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
@@ -19,16 +18,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
-import { constants, zstdCompressSync } from 'node:zlib'
 import { assert } from '@vacancy/shared'
 import { createEnv, realDisk } from '../env.ts'
-import { measurePause, type Percentiles } from '../testing/snapshot-pause.ts'
-import { createTestSource, layPlanes, type TestSource, wordsOf } from '../testing/snapshot-source.ts'
+import { measurePause } from '../testing/snapshot-pause.ts'
+import { createTestSource, layPlanes, type TestSource } from '../testing/snapshot-source.ts'
 import { openSeedFile, type SnapshotReader } from './load.ts'
 import { firstPlanes, type PackedTables, packTables, unpackTables } from './schema.ts'
 import { createWordsCoder, type EncodedPart, encodeWords, planWords, type WordsPart } from './words.ts'
 import { closeWordsPool, createWordsPool, decodeAll, type WordsPool } from './words-pool.ts'
-import { type WordsEncoder, writeSeedFile, writeSnapshotDir } from './write.ts'
+import { type WordsEncoder, writeSeedFile } from './write.ts'
 
 /** Input of an encoding thread. Part numbers follow, each with one reply. */
 type EncodeJob = {
@@ -46,7 +44,7 @@ const { values } = parseArgs({
     full: { type: 'boolean', default: false },
     dir: { type: 'string' },
     threads: { type: 'string', default: '2' },
-    json: { type: 'boolean', default: false },
+    json: { type: 'boolean' },
   },
 })
 const ROUNDS = 3
@@ -67,7 +65,7 @@ if (isMainThread) {
   } finally {
     rmSync(folder, { recursive: true })
   }
-  if (values.json) process.stdout.write(`${JSON.stringify(figures)}\n`)
+  process.stdout.write(`${JSON.stringify(figures)}\n`)
 } else {
   encodeParts(workerData as EncodeJob)
 }
@@ -131,42 +129,24 @@ async function measure(shape: 'constant' | 'random'): Promise<void> {
     nights: NIGHTS,
     threads,
   })
-  const words = wordsOf(source.planes, source.tables)
-  const bytes = words.reduce((sum, plane) => sum + plane.byteLength, 0)
-  const packages = bytes / 8
-  print(
-    `${shape} nights: ${packages.toLocaleString('en')} packages of ${source.properties.count} properties, ` +
-      `${threads} threads`,
-  )
   const pool = createWordsPool(threads)
   const { encoder, stop } = startEncoders(source)
   try {
     const path = join(folder, `${shape}.snapshot`)
     const rounds: Round[] = []
-    for (let round = 1; round <= ROUNDS; round++)
-      rounds.push(await writeAndLoad(pool, encoder, source, path, packages, bytes, round))
-    figures['packages'] = packages
+    for (let round = 0; round < ROUNDS; round++) rounds.push(await writeAndLoad(pool, encoder, source, path))
+    figures['packages'] = source.properties.count * ROOM_TYPES * NIGHTS
     figures[`write, ${shape} nights`] = median(rounds.map(({ writeMs }) => writeMs)) / 1000
     figures[`load, ${shape} nights`] = median(rounds.map(({ loadMs }) => loadMs)) / 1000
-    await writeFolders(encoder, source, shape, bytes)
   } finally {
     await closeWordsPool(pool)
     await stop()
   }
-  baselines(words, bytes)
 }
 
 type Round = { readonly writeMs: number; readonly loadMs: number }
 
-async function writeAndLoad(
-  pool: WordsPool,
-  encoder: WordsEncoder,
-  source: TestSource,
-  path: string,
-  packages: number,
-  bytes: number,
-  round: number,
-): Promise<Round> {
+async function writeAndLoad(pool: WordsPool, encoder: WordsEncoder, source: TestSource, path: string): Promise<Round> {
   const writing = performance.now()
   const written = await writeSeedFile(env, path, source, { encoder })
   const writeMs = performance.now() - writing
@@ -180,42 +160,17 @@ async function writeAndLoad(
   await decodeAll(pool, reader, target.memory, target.planeMap, target.scratch)
   const decodeMs = performance.now() - decoding
   compare(source, reader, target)
-  const size = `${(written.bytes / 1e6).toFixed(2)} MB (${(written.bytes / packages).toFixed(3)} B a package)`
-  print(
-    `  round ${round}: ${size} · write ${seconds(writeMs)} (${rate(bytes, writeMs)}) · ` +
-      `load ${seconds(openMs + decodeMs)} (${rate(bytes, openMs + decodeMs)}), of it names and shapes ${seconds(openMs)}`,
-  )
   return { writeMs, loadMs: openMs + decodeMs }
 }
 
 async function pause(): Promise<void> {
   const dataDir = join(folder, 'pause')
   env.disk.makeDirectory(dataDir)
-  const { packages, snapshots, startMs, epochMs, alone, ...others } = await measurePause(packagesWanted, dataDir)
-  const { beside, copying, copyingShare, firstSnapshot, delayedSnapshots, longestDelayMs } = others
+  const { startMs, alone, beside, longestDelayMs } = await measurePause(packagesWanted, dataDir)
   figures['start of a snapshot'] = startMs
-  figures['start of a snapshot, the epoch alone'] = epochMs
-  const added = (name: string, { p99, p999 }: Percentiles) => {
-    figures[`added to a ${name}, p99`] = p99 - alone.p99
-    figures[`added to a ${name}, p99.9`] = p999 - alone.p999
-  }
-  added('write', beside)
-  added('first write to a page', copying)
-  added('write beside the first snapshot', firstSnapshot)
+  figures['added to a write, p99'] = beside.p99 - alone.p99
+  figures['added to a write, p99.9'] = beside.p999 - alone.p999
   figures['longest delay for spare pages'] = longestDelayMs
-  const micros = (name: string, { p99, p999 }: Percentiles) =>
-    print(`  ${name.padEnd(32)} p99 ${p99.toFixed(1).padStart(7)} µs · p99.9 ${p999.toFixed(1).padStart(7)} µs`)
-  print(
-    `writes beside ${snapshots} snapshots of ${packages.toLocaleString('en')} packages, ` +
-      `${(copyingShare * 100).toFixed(0)} % the first to their page; start ${startMs.toFixed(3)} ms, of it the epoch ${epochMs.toFixed(4)} ms`,
-  )
-  micros('alone', alone)
-  micros('beside a snapshot', beside)
-  micros('the first to their page', copying)
-  micros('beside the first snapshot', firstSnapshot)
-  print(
-    `  writes waited for spare pages beside ${delayedSnapshots} of ${snapshots} snapshots, at most ${longestDelayMs.toFixed(1)} ms`,
-  )
 }
 
 function compare(source: TestSource, reader: SnapshotReader, target: ReturnType<typeof layPlanes>): void {
@@ -234,57 +189,6 @@ function compare(source: TestSource, reader: SnapshotReader, target: ReturnType<
   assert(reader.tables.length === source.tables.length, 'all tables came back')
 }
 
-/** As a running node does it: every chunk a file of its own, synced; then once more with nothing changed. */
-async function writeFolders(encoder: WordsEncoder, source: TestSource, shape: string, bytes: number): Promise<void> {
-  const dataDir = join(folder, `data-${shape}`)
-  env.disk.makeDirectory(dataDir)
-  const begun = performance.now()
-  const first = await writeSnapshotDir(env, dataDir, source, { encoder, origin: 'bench' })
-  const firstMs = performance.now() - begun
-  assert(first, 'the source does not give up')
-  const again = { ...source, index: 2, unchangedSince: () => true }
-  const { previous } = first
-  const begunAgain = performance.now()
-  const second = await writeSnapshotDir(env, dataDir, again, { encoder, origin: 'bench', previous })
-  const secondMs = performance.now() - begunAgain
-  assert(second?.newChunkBytes === 0, 'an unchanged state writes no chunk')
-  print(`  as a folder: ${seconds(firstMs)} (${rate(bytes, firstMs)}), unchanged once more ${seconds(secondMs)}`)
-}
-
-function baselines(words: readonly Uint32Array[], bytes: number): void {
-  const copying = performance.now()
-  let cells = 0
-  for (const plane of words) cells += plane.slice().length
-  const copyMs = performance.now() - copying
-  assert(cells * 4 === bytes, 'all of it was copied')
-  // A part of the planes is enough to know a rate.
-  const sample = words.slice(0, Math.min(words.length, 200))
-  let raw = 0
-  let packed = 0
-  const packing = performance.now()
-  for (const plane of sample) {
-    raw += plane.byteLength
-    packed += zstdCompressSync(plane, { params: { [constants.ZSTD_c_compressionLevel]: 1 } }).length
-  }
-  const packMs = performance.now() - packing
-  print(
-    `  baselines, one thread: copy ${rate(bytes, copyMs)} · zstd alone ${rate(raw, packMs)}, ` +
-      `${((packed / raw) * 8).toFixed(2)} B a package`,
-  )
-}
-
 function median(samples: readonly number[]): number {
   return samples.toSorted((a, b) => a - b)[samples.length >>> 1] ?? 0
-}
-
-function seconds(ms: number): string {
-  return `${(ms / 1000).toFixed(3)} s`
-}
-
-function rate(bytes: number, ms: number): string {
-  return `${(bytes / ms / 1e6).toFixed(2)} GB/s`
-}
-
-function print(line: string): void {
-  if (!values.json) process.stdout.write(`${line}\n`)
 }

@@ -5,9 +5,6 @@
  * all pages at a constant rate. Each write is timed, with and without a concurrent snapshot in alternation, so that
  * noise of the machine affects both. Results are medians of the rounds, so that one burst of noise does not decide.
  *
- * First writes to a page are reported separately: they are the expensive ones, and their share depends on the duration
- * of the snapshot. So is the first snapshot of the process, which includes touching new spare pages and compiling code.
- *
  * Like a node, the writer delays writes and hurries the snapshot when few spare pages are left
  * (docs/design/store.md#copy-on-write). That happens when the snapshot thread gets little processor time. Delays are
  * reported separately, not as the time of a write.
@@ -55,8 +52,8 @@ const BATCH = 64
 /** Distinct writes, used in rotation. */
 const COMMANDS = 1 << 18
 const WARM_UP_WRITES = 100_000
-/** Rounds after the first snapshot, when the spare pages for this load have been touched. */
-const WARM_UP_SNAPSHOTS = 2
+/** After them the spare pages for this load have been touched, and code is compiled. */
+const WARM_UP_SNAPSHOTS = 3
 /** Each round has some ten thousand writes with and without a snapshot; percentiles are medians over the rounds. */
 const ROUNDS = 7
 const SAMPLES_MAX = 4_000_000
@@ -65,22 +62,14 @@ const LOOK_MS = 5
 const waitCell = new Int32Array(new SharedArrayBuffer(4))
 
 /** Of single writes, µs. */
-export type Percentiles = { readonly p99: number; readonly p999: number }
+type Percentiles = { readonly p99: number; readonly p999: number }
 
 export type Pause = {
-  readonly packages: number
   readonly snapshots: number
   /** Time of the writer's thread to start a snapshot: median, ms. Waking the other thread may cost it its core. */
   readonly startMs: number
-  /** Of that, the epoch change, without waking the other thread. */
-  readonly epochMs: number
   readonly alone: Percentiles
   readonly beside: Percentiles
-  /** Of these, the first writes to a page, and their share. */
-  readonly copying: Percentiles
-  readonly copyingShare: number
-  /** During the first snapshot of the process: new spare pages are touched and code is compiled. */
-  readonly firstSnapshot: Percentiles
   /** Snapshots during which writes were delayed because few spare pages were left. */
   readonly delayedSnapshots: number
   /** Longest such delay of writes; 0 without one. */
@@ -91,7 +80,6 @@ export type Pause = {
 export type PauseSize = { readonly memoryBytes?: number; readonly rounds?: number }
 
 type Samples = { readonly micros: Float64Array; count: number }
-type Times = { readonly all: Samples; readonly copying: Samples }
 
 type Bench = {
   readonly store: Store
@@ -140,45 +128,33 @@ export async function measurePause(
     index: 1,
   }
   try {
-    return { packages: SEGMENTS * propertiesPerSegment * ROOM_TYPES * NIGHTS, ...(await run(bench, rounds)) }
+    return await run(bench, rounds)
   } finally {
     bulk.close()
     await worker.terminate()
   }
 }
 
-async function run(bench: Bench, rounds: number): Promise<Omit<Pause, 'packages'>> {
-  const warmUp = createTimes()
+async function run(bench: Bench, rounds: number): Promise<Pause> {
+  const warmUp = createSamples()
   applyPaced(bench, warmUp, WARM_UP_WRITES)
-  const first = createTimes()
-  await besideSnapshot(bench, first)
   for (let i = 0; i < WARM_UP_SNAPSHOTS; i++) await besideSnapshot(bench, warmUp)
-  const firstSnapshot = percentilesOf(first.all)
   const alone: Percentiles[] = []
   const beside: Percentiles[] = []
-  const copying: Percentiles[] = []
   const starts: Start[] = []
-  const shares: number[] = []
   for (let round = 0; round < rounds; round++) {
-    const writes = createTimes()
+    const writes = createSamples()
     starts.push(await besideSnapshot(bench, writes))
-    beside.push(percentilesOf(writes.all))
-    copying.push(percentilesOf(writes.copying))
-    shares.push(writes.copying.count / writes.all.count)
-    const same = createTimes()
-    applyPaced(bench, same, writes.all.count)
-    assert(same.copying.count === 0, 'nothing is copied without a snapshot')
-    alone.push(percentilesOf(same.all))
+    beside.push(percentilesOf(writes))
+    const same = createSamples()
+    applyPaced(bench, same, writes.count)
+    alone.push(percentilesOf(same))
   }
   return {
     snapshots: rounds,
     startMs: median(starts.map(({ startMs }) => startMs)),
-    epochMs: median(starts.map(({ epochMs }) => epochMs)),
     alone: medians(alone),
     beside: medians(beside),
-    copying: medians(copying),
-    copyingShare: median(shares),
-    firstSnapshot,
     delayedSnapshots: starts.filter(({ delayMs }) => delayMs > 0).length,
     longestDelayMs: Math.max(...starts.map(({ delayMs }) => delayMs)),
   }
@@ -208,14 +184,13 @@ function createWrites(store: Store, { tables, shapes }: Prepared, today: number)
   return { commands: writer.bytes, commandBytes }
 }
 
-type Start = { readonly startMs: number; readonly epochMs: number; readonly delayMs: number }
+type Start = { readonly startMs: number; readonly delayMs: number }
 
 /** Writes from the start of a snapshot to its end. */
-async function besideSnapshot(bench: Bench, times: Times): Promise<Start> {
+async function besideSnapshot(bench: Bench, times: Samples): Promise<Start> {
   const { store, bulk } = bench
   const started = performance.now()
   const epoch = beginCopyOnWrite(store)
-  const epochMs = performance.now() - started
   const { recordsStart, gap } = store.writer
   const position = { epoch, index: bench.index, term: 1, shardId: 'bench', voters: ['n1'] }
   const point = { ...position, recordsStart, recordsEnd: gap.low }
@@ -229,7 +204,7 @@ async function besideSnapshot(bench: Bench, times: Times): Promise<Start> {
   endCopyOnWrite(store)
   bulk.postMessage({ type: 'retain' } satisfies ToBulk)
   while (!receiveMessageOnPort(bulk)) await sleep(1)
-  return { startMs, epochMs, delayMs }
+  return { startMs, delayMs }
 }
 
 /**
@@ -238,21 +213,18 @@ async function besideSnapshot(bench: Bench, times: Times): Promise<Start> {
  * @returns the message of the snapshot thread, immediately; undefined after `most` writes, and when the next write must
  * wait for spare pages
  */
-function applyPaced(bench: Bench, times: Times, most: number): FromBulk | undefined {
+function applyPaced(bench: Bench, times: Samples, most: number): FromBulk | undefined {
   const { context, commands, commandBytes, store, bulk } = bench
-  const { spare } = store.writer
   let due = performance.now()
   for (let i = 0; i < most; i++) {
     const start = (bench.next++ % COMMANDS) * commandBytes
     const index = ++bench.index
-    const { copied } = spare
     let begun = performance.now()
     while (begun < due) begun = performance.now()
     const { code } = applyCommand(context, index, commands, start, start + commandBytes)
     const micros = (performance.now() - begun) * 1000
     assert(code === 0, 'every package is there')
-    addSample(times.all, micros)
-    if (spare.copied > copied) addSample(times.copying, micros)
+    addSample(times, micros)
     due += MS_A_WRITE
     if (lacksSparePages(store)) {
       publish(store, index)
@@ -274,10 +246,6 @@ function awaitSnapshot({ store, bulk }: Bench): FromBulk {
     if (received) return received.message as FromBulk
     Atomics.wait(waitCell, 0, 0, LOOK_MS)
   }
-}
-
-function createTimes(): Times {
-  return { all: createSamples(), copying: createSamples() }
 }
 
 function createSamples(): Samples {
