@@ -55,16 +55,20 @@ type StayLine = {
   readonly flags: number
 }
 
-type Seller = {
-  readonly workload: Workload
+/** What is drawn of stays, and what has been. */
+export type StayDraws = {
   readonly random: Random
-  readonly everyUs: number
   /** Some holds last for hours, which no run does. */
   readonly holdsLong: boolean
   /** What each id was first used for; the same for all clients. */
   readonly lines: Map<string, readonly StayLine[]>
   /** The index of the newest reply to a booking, hold or confirmation of each id. */
   readonly indexes: Map<string, number>
+}
+
+type Seller = StayDraws & {
+  readonly workload: Workload
+  readonly everyUs: number
   sent: number
   /** Acknowledged writes of the source, which fills the hotels first. */
   filled: number
@@ -124,13 +128,13 @@ function passDays({ workload, random }: Seller): void {
 }
 
 /** A hotel with rooms on all nights that are sold. */
-function fill(random: Random, hotel: string): Uint8Array[] {
+export function fill(random: Random, hotel: string): Uint8Array[] {
   const nights = Array.from({ length: ARRIVALS + NIGHTS_MAX }, (_, n) => DAYS_AHEAD + n)
   const ofRoom = (room: string) => nights.map((night) => hotelNight(random, 'setPackage', hotel, room, night))
   return [setHotel(random, hotel), ...HOTEL_ROOMS.flatMap(ofRoom)]
 }
 
-function changeOfSource({ toldIndexes }: World, random: Random): Uint8Array[] {
+export function changeOfSource({ toldIndexes }: Pick<World, 'toldIndexes'>, random: Random): Uint8Array[] {
   const hotel = pick(random, HOTELS)
   const draw = random.below(40)
   if (draw < 2) return [setHotel(random, hotel)]
@@ -193,7 +197,7 @@ function changedLines(random: Random, lines: readonly StayLine[]): StayLine[] {
   return lines.map((line) => ({ ...line, nights: between(random, 1, line.nights + 1) }))
 }
 
-function someRequest({ random, holdsLong, lines: known, indexes }: Seller): Request {
+export function someRequest({ random, holdsLong, lines: known, indexes }: StayDraws): Request {
   const draw = random.below(20)
   const isNew = known.size === 0 || (draw < 11 && chance(random, 0.75))
   const stayId = isNew ? `stay-${String(known.size).padStart(4, '0')}` : someId(random, known)

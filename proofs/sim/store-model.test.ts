@@ -1,4 +1,4 @@
-import { streamOf } from '@vacancy/testkit/random'
+import { between, chance, pick, streamOf } from '@vacancy/testkit/random'
 import { expect, test } from 'vitest'
 import { applyCommand } from '../../engine/src/store/apply.ts'
 import { createApplyContext } from '../../engine/src/store/apply-context.ts'
@@ -9,17 +9,24 @@ import {
   KIND,
   OUTCOME,
   stampCommand,
+  writeU8,
   writeU32,
 } from '../../engine/src/store/command.ts'
-import { createStore } from '../../engine/src/store/store.ts'
+import { dayAt } from '../../engine/src/store/day.ts'
+import { recountCharge } from '../../engine/src/store/recount.ts'
+import { createStore, FEATURE_LEVEL } from '../../engine/src/store/store.ts'
 import { plainPutWord } from '../../engine/src/testing/search-reference.ts'
 import { EPOCH_MS } from './clocks.ts'
+import { changeOfSource, fill, type StayDraws, someRequest } from './stay-clients.ts'
+import { HOTELS, heldCount, staysDifference } from './stays-reference.ts'
 import { applyToModel, createStoreModel, differenceFrom } from './store-model.ts'
 import { orderOf } from './store-order.ts'
-import { type Built, drawBatch, firstCommands, imageCommands, todayAt } from './store-workload.ts'
+import { type Built, command, drawBatch, firstCommands, imageCommands, todayAt } from './store-workload.ts'
+import type { World } from './world.ts'
 
 const SEED = Number(process.env['VACANCY_SEED'] ?? Date.now() % 1_000_000)
 
+const DAY_MS = 86_400_000
 const noDigest = () => expect.fail('no digest is logged here')
 
 function createPair() {
@@ -28,13 +35,15 @@ function createPair() {
   const context = createApplyContext(store, plainPutWord(memory), noDigest)
   const model = createStoreModel()
   let index = 0
-  const run = (bytes: Uint8Array): { readonly code: number; readonly expected: number } => {
-    stampCommand(new DataView(bytes.buffer), 0, EPOCH_MS, todayAt(0))
+  const clock = { timeMs: EPOCH_MS }
+  const run = (bytes: Uint8Array) => {
+    stampCommand(new DataView(bytes.buffer), 0, clock.timeMs, dayAt(memory, clock.timeMs))
     const applied = { ...applyCommand(context, ++index, bytes, 0, bytes.length) }
     const expected = applyToModel(model, index, bytes, 0, bytes.length, applied)
-    return { code: applied.code * 256 + applied.value, expected: expected.code * 256 + expected.value }
+    const [code, wanted] = [applied, expected].map((each) => each.code * 256 + each.value)
+    return { code, expected: wanted, index: applied.index, isDone: applied.code === OUTCOME.done }
   }
-  return { store, memory, model, run }
+  return { store, memory, model, clock, run }
 }
 
 test(`store and model are equal after all commands of builders (VACANCY_SEED=${SEED})`, () => {
@@ -52,6 +61,52 @@ test(`store and model are equal after all commands of builders (VACANCY_SEED=${S
   expect(differenceFrom(model, memory)).toBe('')
   for (const name of ['moved', 'deletedProperties', 'deletedSegments', 'deletedRooms', 'deletedDays'] as const)
     expect(model.counts[name], name).toBeGreaterThan(0)
+})
+
+test(`records, nights and rooms of stays are those of the model, over days and refreshes (VACANCY_SEED=${SEED})`, () => {
+  const { store, memory, model, clock, run } = createPair()
+  const random = streamOf(SEED, 'stays')
+  const draws: StayDraws = { random, holdsLong: SEED % 2 === 0, lines: new Map(), indexes: new Map() }
+  const toldIndexes: World['toldIndexes'] = []
+  const runOne = (bytes: Uint8Array, what: string) => {
+    const applied = run(bytes)
+    expect(applied.code, what).toBe(applied.expected)
+    if (applied.isDone) toldIndexes.push({ index: applied.index, life: 0 })
+    return applied
+  }
+  run(raiseTo(FEATURE_LEVEL))
+  for (const hotel of HOTELS) for (const bytes of fill(random, hotel)) runOne(bytes, 'the hotels are filled')
+  for (let n = 0; n < 500; n++) {
+    clock.timeMs += random.below(20_000)
+    if (chance(random, 0.01)) {
+      clock.timeMs += between(random, 1, 9) * DAY_MS
+      const today = dayAt(memory, clock.timeMs)
+      runOne(
+        command(KIND.dropBefore, undefined, (writer) => {
+          writeU32(writer, today)
+          writeU8(writer, 0)
+        }),
+        `step ${n}`,
+      )
+    }
+    if (chance(random, 0.25)) for (const bytes of changeOfSource({ toldIndexes }, random)) runOne(bytes, `step ${n}`)
+    const { stayId, bytes, takes } = someRequest(draws)
+    // Requests are repeated at once and later.
+    for (let copies = pick(random, [1, 1, 2]); copies > 0; copies--) {
+      const { isDone, index } = runOne(bytes.slice(), `step ${n}`)
+      if (takes && isDone) draws.indexes.set(stayId, index)
+    }
+    if (n % 5 > 0) continue
+    expect(staysDifference(model.stays, memory), `step ${n}`).toBeUndefined()
+    expect(differenceFrom(model, memory), `step ${n}`).toBe('')
+    expect(store.writer.charge.bytes, `step ${n}`).toBe(recountCharge(memory))
+  }
+  clock.timeMs += 25 * 3_600_000
+  run(requestOf(1))
+  expect(heldCount(model.stays)).toBe(0)
+  expect(staysDifference(model.stays, memory)).toBeUndefined()
+  for (const name of ['holds', 'bookings', 'expired', 'released', 'lateRepeats'] as const)
+    expect(model.stays.counts[name], name).toBeGreaterThan(0)
 })
 
 test('the model detects a command that only one of the two applied', () => {
@@ -92,18 +147,13 @@ function requestOf(number: number, kind: CommandKind = KIND.deleteProperty): Uin
   return writer.bytes.slice(0, writer.at)
 }
 
-function levelOne(): Uint8Array {
-  const writer = createCommandWriter()
-  beginCommand(writer, KIND.featureLevel)
-  writeU32(writer, 1)
-  return writer.bytes.slice(0, writer.at)
-}
+const raiseTo = (level: number) => command(KIND.featureLevel, undefined, (writer) => writeU32(writer, level))
 
 test('the model detects a stored result that differs from the log', () => {
   const { memory, model, run } = createPair()
   run(requestOf(1))
   expect(differenceFrom(model, memory)).toBe('')
-  run(levelOne())
+  run(raiseTo(1))
   for (const number of [2, 3, 2]) expect(run(requestOf(number)).code).toBe(OUTCOME.unknownProperty * 256)
   expect(differenceFrom(model, memory)).toBe('')
   for (const results of model.results.values()) results.set(3, { code: OUTCOME.done, value: 0, index: 4 })

@@ -10,7 +10,6 @@ import {
   type NodeInMemory,
   raiseFeatureLevel,
 } from '../testing/node-in-memory.ts'
-import { runStays } from '../testing/stays-history.ts'
 import { settleDeadlines } from './apply-stays.ts'
 import { STAY } from './layout.ts'
 import { forEachNight } from './nights.ts'
@@ -18,15 +17,10 @@ import { recountCharge } from './recount.ts'
 import { findStay } from './stays.ts'
 import { stateDigest } from './store.ts'
 
-const SEED = Number(process.env['VACANCY_SEED'] ?? 1)
 const HOUR_MS = 3_600_000
 const START_MS = TODAY * 24 * HOUR_MS + HOUR_MS
 const PLACE = { segment: 's', area: 'a', propertyType: 'hotel', category: 'c', stars: 3, latitude: 1, longitude: 1 }
 const ROOMS = 5
-
-test('a short history of stays is that of the model', () => {
-  expect(runStays(SEED, 24), `VACANCY_SEED=${SEED}`).toBe('')
-})
 
 let node: NodeInMemory
 const line = (rest: Partial<StayLine> = {}): StayLine => ({

@@ -13,7 +13,6 @@ import {
   raiseFeatureLevel,
   setMemoryBudget,
 } from '../testing/node-in-memory.ts'
-import { runStays } from '../testing/stays-history.ts'
 import { isStayAdmitted } from './apply-stays.ts'
 import { KIND, writeF64, writeU8, writeU32 } from './command.ts'
 import { findName } from './dictionary.ts'
@@ -23,14 +22,9 @@ import { encodeSetting } from './stay-settings.ts'
 import { AS_OF_LEVEL, countsOf, FEATURE_LEVEL, featureLevel, type Store, stateDigest } from './store.ts'
 import { versionOf } from './version.ts'
 
-const SEED = Number(process.env['VACANCY_SEED'] ?? Math.floor(Math.random() * 2 ** 24))
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 const START_MS = TODAY * DAY_MS
-
-test(`stays are those of the model, on replicas that applied the log or loaded a snapshot (VACANCY_SEED=${SEED})`, () => {
-  expect(runStays(SEED, 300)).toBe('')
-})
 
 const place = { segment: 's', area: 'a', propertyType: 'hotel', category: 'c', stars: 3, latitude: 1, longitude: 1 }
 let node: NodeInMemory

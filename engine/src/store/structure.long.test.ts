@@ -2,7 +2,6 @@
 
 import { expect, test } from 'vitest'
 import { runModel } from '../testing/model.ts'
-import { runStays } from '../testing/stays-history.ts'
 import { runStructure } from '../testing/structure-run.ts'
 
 const SEED = Number(process.env['VACANCY_SEED'] ?? Math.floor(Math.random() * 2 ** 24))
@@ -15,8 +14,4 @@ test(`long histories are those of the model of plain objects (VACANCY_SEED=${SEE
   for (let i = 0; i < 6; i++) runModel(SEED + i, { properties: 30, segments: 3, rooms: 3, areas: 4, steps: 1500 })
   runModel(SEED, { properties: 1200, segments: 1, rooms: 1, areas: 90, steps: 9000 })
   runModel(SEED + 1, { properties: 600, segments: 2, rooms: 2, areas: 20, steps: 6000 })
-})
-
-test(`several histories of stays are those of the model (VACANCY_SEED=${SEED})`, () => {
-  for (let n = 0; n < 3; n++) expect(runStays(SEED + n, 300), `seed ${SEED + n}`).toBe('')
 })

@@ -173,14 +173,6 @@ export function changeRooms(
   return ''
 }
 
-export function dropBefore(model: StaysModel, date: string): void {
-  if (date <= model.droppedBefore) return
-  model.droppedBefore = date
-  for (const { rooms } of model.properties.values()) {
-    for (const nights of rooms.values()) for (const day of nights.keys()) if (day < date) nights.delete(day)
-  }
-}
-
 // Time
 
 /** What every entry does first. */
