@@ -4,7 +4,7 @@ import { eventually } from '@vacancy/testkit/until'
 import { expect, onTestFinished, test } from 'vitest'
 import { type RegistrationOptions, startRegistration } from './register.ts'
 import { openRegistryClient } from './registry-client.ts'
-import { existingRegistry } from './testing/existing.ts'
+import { startExistingRegistry } from './testing/existing/registry.ts'
 import { bodyOf, keepingLog, stub } from './testing/http.ts'
 import { runningRegistry } from './testing/registry.ts'
 
@@ -59,19 +59,19 @@ test('a bridge registers at once with what it reports, and deregisters when it s
 })
 
 test('heartbeats are repeated', async () => {
-  const registry = await existingRegistry()
-  onTestFinished(registry.stop)
+  const registry = await startExistingRegistry()
+  onTestFinished(registry.close)
   open(registry.addr, { intervalMs: 20, kind: 'router', id: 'r1' })
 
   await eventually(() => expect(registry.requests.length).toBeGreaterThan(2))
 
-  expect(registry.components.router.get('r1')).toEqual({ zone: 'z1', shard: 's1' })
+  expect(registry.routers.get('r1')).toMatchObject({ zone: 'z1', shard: 's1' })
   expect(new Set(registry.requests)).toEqual(new Set(['POST /register']))
 })
 
 test('an existing registry answers without a body, and does not know deregistration', async () => {
-  const registry = await existingRegistry()
-  onTestFinished(registry.stop)
+  const registry = await startExistingRegistry()
+  onTestFinished(registry.close)
   const { registration, log } = open(registry.addr)
   await eventually(() => expect(registration.ageMs()).toBeDefined())
 

@@ -9,7 +9,7 @@ import { versionsBody, zoneRoutersBody } from '@vacancy/shared/contract'
 import { expect, onTestFinished, test } from 'vitest'
 import { openRegistryClient, type RegistryClientOptions } from './registry-client.ts'
 import { AUTHORITY, SERVER } from './testing/certificates.ts'
-import { existingRegistry } from './testing/existing.ts'
+import { startExistingRegistry } from './testing/existing/registry.ts'
 import { keepingLog, stub } from './testing/http.ts'
 import { runningRegistry } from './testing/registry.ts'
 
@@ -87,8 +87,8 @@ test('a cancelled request is no failure of the registry', async () => {
 })
 
 test('the codec list is read in its order, whatever its hash', async () => {
-  const existing = await existingRegistry()
-  onTestFinished(existing.stop)
+  const existing = await startExistingRegistry()
+  onTestFinished(existing.close)
   const ours = await runningRegistry()
 
   expect(await open(existing.addr).client.codecs()).toMatchObject({

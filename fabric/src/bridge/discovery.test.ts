@@ -8,13 +8,14 @@ import { eventually } from '@vacancy/testkit/until'
 import { expect, onTestFinished, test } from 'vitest'
 import { openRegistryClient } from '../registry-client.ts'
 import { openResolver } from '../resolve.ts'
-import { existingRegistry, existingResolver, fakeNode, type NodeFace } from '../testing/existing.ts'
+import { startExistingRegistry } from '../testing/existing/registry.ts'
+import { existingResolver, fakeNode, type NodeFace } from '../testing/existing.ts'
 import { keepingLog, type Stub } from '../testing/http.ts'
 import { type Discovery, type DiscoveryOptions, openDiscovery } from './discovery.ts'
 
 /** A shard of fake nodes with an existing registry and resolver. */
 async function shard(ids: readonly string[]) {
-  const registry = await existingRegistry()
+  const registry = await startExistingRegistry()
   const hosts = new Map<string, string>()
   const resolver = await existingResolver(hosts)
   const faces = new Map<string, NodeFace>()
@@ -40,7 +41,8 @@ async function shard(ids: readonly string[]) {
     hosts.set(`/shards/s1/nodes/${id}`, JSON.stringify({ host: '127.0.0.1', port: 7_000, api_port: server.port }))
   }
   onTestFinished(async () => {
-    for (const each of [registry, resolver, ...servers.values()]) await each.stop()
+    await registry.close()
+    for (const each of [resolver, ...servers.values()]) await each.stop()
   })
   return {
     registry,
@@ -272,7 +274,7 @@ test('a bridge starts with the topology of its cache, without a registry', async
   const first = open(world, { cacheDir })
   await become(first.discovery, { a: 'leader', b: 'follower' })
   await first.stop()
-  await world.registry.stop()
+  await world.registry.close()
 
   const { discovery } = open(world, { cacheDir })
 

@@ -6,7 +6,7 @@ import { systemSchedule } from '@vacancy/shared/schedule'
 import { eventually } from '@vacancy/testkit/until'
 import { expect, onTestFinished, test } from 'vitest'
 import { openRegistryClient } from '../registry-client.ts'
-import { existingRegistry } from '../testing/existing.ts'
+import { startExistingRegistry } from '../testing/existing/registry.ts'
 import { keepingLog, stub } from '../testing/http.ts'
 import { memoryStorage, runningRegistry, storeIn, type TestRegistry } from '../testing/registry.ts'
 import { openTables, type Tables, type TablesOptions } from './refresh.ts'
@@ -118,8 +118,8 @@ test('an idle long poll is repeated without reading any list again', async () =>
 })
 
 test('an existing registry is polled each interval, and a refresh on request is at most each 500 ms', async () => {
-  const registry = await existingRegistry()
-  onTestFinished(registry.stop)
+  const registry = await startExistingRegistry()
+  onTestFinished(registry.close)
   registry.register('router', 'r1', 'z1')
   registry.push('s1', 'z1', ['paris'])
   const { tables } = open(registry.addr, { refreshMs: 300_000 })
@@ -158,8 +158,8 @@ test('requests for a refresh at the same time are one round, also during a long 
 })
 
 test('early segments, a long bridge outage and a reset of an existing registry heal', async () => {
-  const registry = await existingRegistry()
-  onTestFinished(registry.stop)
+  const registry = await startExistingRegistry()
+  onTestFinished(registry.close)
   registry.push('s1', 'z1', ['paris'])
   registry.push('s2', 'z1', ['rome'])
   registry.register('bridge', 'b2', 'z1', 's2')
@@ -188,8 +188,8 @@ test('early segments, a long bridge outage and a reset of an existing registry h
 })
 
 test('a wiped registry takes effect only after two rounds', async () => {
-  const wiped = await existingRegistry()
-  onTestFinished(wiped.stop)
+  const wiped = await startExistingRegistry()
+  onTestFinished(wiped.close)
   wiped.register('router', 'r1', 'z1')
   wiped.push('s1', 'z1', ['paris', 'rome', 'oslo'])
   const { tables, log } = open(wiped.addr, { refreshMs: 50 })
@@ -277,8 +277,8 @@ test('without any table every segment is unloaded, until the registry comes up',
 })
 
 test('a list that cannot be read leaves its segments unloaded, not unknown, and the others routed', async () => {
-  const registry = await existingRegistry()
-  onTestFinished(registry.stop)
+  const registry = await startExistingRegistry()
+  onTestFinished(registry.close)
   registry.register('router', 'r1', 'z1')
   registry.push('s1', 'z1', ['paris'])
   registry.register('router', 'r2', 'z2')

@@ -12,14 +12,22 @@ export type PlainRequest = {
   readonly type: string
 }
 
-export type PlainServer = { readonly url: string; readonly port: number; readonly close: () => Promise<void> }
+export type PlainServer = {
+  readonly url: string
+  readonly port: number
+  /** Method and URL of each request, in order. */
+  readonly requests: readonly string[]
+  readonly close: () => Promise<void>
+}
 
 export async function servePlain(
   host: string,
   port: number,
   answer: (request: PlainRequest) => PlainAnswer,
 ): Promise<PlainServer> {
+  const requests: string[] = []
   const server = createServer((request, response) => {
+    requests.push(`${request.method} ${request.url}`)
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => {
@@ -44,6 +52,7 @@ export async function servePlain(
   return {
     url: `http://${host}:${address.port}`,
     port: address.port,
+    requests,
     close() {
       server.closeAllConnections()
       return new Promise((resolve) => server.close(() => resolve()))

@@ -7,8 +7,17 @@ import { asJson, type PlainAnswer, type PlainRequest, servePlain } from './http.
 
 type Component = { zone: string; shard: string; seenMs: number }
 
+type Kind = 'router' | 'bridge' | 'node'
+
 export type ExistingRegistry = {
   readonly url: string
+  readonly addr: string
+  /** Method and URL of each request, in order. */
+  readonly requests: readonly string[]
+  readonly routers: ReadonlyMap<string, Component>
+  register(kind: Kind, id: string, zone: string, shard?: string): void
+  expire(kind: Kind, id: string): void
+  push(shard: string, zone: string, segments: readonly string[]): void
   /** Forgets everything, as after a restart without its file. */
   readonly reset: () => void
   readonly close: () => Promise<void>
@@ -25,15 +34,14 @@ type State = {
   globalVersion: number
 }
 
-export async function startExistingRegistry(options: {
-  readonly host: string
-  readonly port?: number
-  readonly codecs: readonly string[]
-  readonly timeoutMs?: number
-}): Promise<ExistingRegistry> {
+/** Without a host it listens on a free port of 127.0.0.1. */
+export async function startExistingRegistry(
+  options: { readonly host?: string; readonly codecs?: readonly string[]; readonly timeoutMs?: number } = {},
+): Promise<ExistingRegistry> {
+  const { host = '127.0.0.1', codecs = ['breakfast', 'Free_WiFi'], timeoutMs = 60_000 } = options
   const state: State = {
-    codecs: options.codecs,
-    timeoutMs: options.timeoutMs ?? 60_000,
+    codecs,
+    timeoutMs,
     routers: new Map(),
     bridges: new Map(),
     nodes: new Map(),
@@ -41,10 +49,20 @@ export async function startExistingRegistry(options: {
     versions: new Map(),
     globalVersion: 0,
   }
-  const server = await servePlain(options.host, options.port ?? 8080, (request) => answer(state, request))
+  const server = await servePlain(host, options.host === undefined ? 0 : 8080, (request) => answer(state, request))
   const timer = setInterval(() => expire(state), Math.min(5_000, state.timeoutMs / 4))
   return {
     url: server.url,
+    addr: `${host}:${server.port}`,
+    requests: server.requests,
+    routers: state.routers,
+    register: (kind, id, zone, shard) => void register(state, { kind, id, zone, shard }),
+    push: (shard, zone, segments) => void publish(state, shard, { zone, segments }),
+    expire(kind, id) {
+      const [components, keyOf] = listsOf(state)[kind]
+      const gone = components.get(id)
+      if (gone && components.delete(id)) bump(state, keyOf(gone))
+    },
     reset() {
       for (const map of [state.routers, state.bridges, state.nodes, state.segments, state.versions]) map.clear()
       state.globalVersion = 0
@@ -107,36 +125,17 @@ function register(state: State, { kind, id, zone, shard }: { readonly [name: str
   if (shard !== null && shard !== undefined && !isText(shard)) return { status: 422, body: 'shard: invalid type' }
   const now: Component = { zone: zone as string, shard: (shard ?? '') as string, seenMs: Date.now() }
   const key = id as string
-  switch (kind) {
-    case 'router': {
-      const before = state.routers.get(key)
-      state.routers.set(key, now)
-      if (before?.zone === now.zone) break
-      bump(state, `zones/${now.zone}/routers`)
-      if (before) bump(state, `zones/${before.zone}/routers`)
-      break
-    }
-    case 'bridge': {
-      if (now.shard === '') return asJson({ error: 'shard is required for bridge' }, 400)
-      const before = state.bridges.get(key)
-      state.bridges.set(key, now)
-      if (before?.zone === now.zone && before.shard === now.shard) break
-      bump(state, `zones/${now.zone}/shards`)
-      if (before) bump(state, `zones/${before.zone}/shards`)
-      break
-    }
-    case 'node': {
-      if (now.shard === '') return asJson({ error: 'shard is required for node' }, 400)
-      const before = state.nodes.get(key)
-      state.nodes.set(key, now)
-      if (before?.shard === now.shard) break
-      bump(state, `shards/${now.shard}/nodes`)
-      if (before) bump(state, `shards/${before.shard}/nodes`)
-      break
-    }
-    default:
-      return asJson({ error: `unknown registration kind: ${kind}` }, 400)
-  }
+  if (kind !== 'router' && kind !== 'bridge' && kind !== 'node')
+    return asJson({ error: `unknown registration kind: ${kind}` }, 400)
+  if (kind !== 'router' && now.shard === '') return asJson({ error: `shard is required for ${kind}` }, 400)
+  const [components, keyOf] = listsOf(state)[kind]
+  const before = components.get(key)
+  components.set(key, now)
+  // A list of a zone also changes for another shard.
+  if (before && keyOf(before) === keyOf(now) && (kind !== 'bridge' || before.shard === now.shard))
+    return { status: 200 }
+  bump(state, keyOf(now))
+  if (before) bump(state, keyOf(before))
   return { status: 200 }
 }
 
@@ -187,6 +186,15 @@ function idsOf(components: ReadonlyMap<string, Component>, isWanted: (component:
   return [...components].flatMap(([id, component]) => (isWanted(component) ? [id] : [])).sort()
 }
 
+/** The components of each kind, and the list that names one of them. */
+function listsOf({ routers, bridges, nodes }: State) {
+  return {
+    router: [routers, ({ zone }: Component) => `zones/${zone}/routers`],
+    bridge: [bridges, ({ zone }: Component) => `zones/${zone}/shards`],
+    node: [nodes, ({ shard }: Component) => `shards/${shard}/nodes`],
+  } as const
+}
+
 /** Bumps each list once, however many of its components are gone. */
 function expire(state: State): void {
   const changed = new Set<string>()
@@ -197,9 +205,7 @@ function expire(state: State): void {
       changed.add(keyOf(component))
     }
   }
-  sweep(state.routers, ({ zone }) => `zones/${zone}/routers`)
-  sweep(state.bridges, ({ zone }) => `zones/${zone}/shards`)
-  sweep(state.nodes, ({ shard }) => `shards/${shard}/nodes`)
+  for (const [components, keyOf] of Object.values(listsOf(state))) sweep(components, keyOf)
   for (const key of changed) bump(state, key)
 }
 
