@@ -41,7 +41,7 @@ import { requestNode, sendToNode } from './node-requests.ts'
 import { createNodeStore } from './node-store.ts'
 import { runningOperations } from './operation-state.ts'
 import type { PlanContext } from './operation-types.ts'
-import { createOperations, resumeOperations, stopOperations } from './operations.ts'
+import { createOperations, lastPlan, resumeOperations, stopOperations } from './operations.ts'
 import { pastHandlers } from './past.ts'
 import { recordReading, recordShards, saveSeriesFile } from './recording.ts'
 import { fetchRegistryCodecs } from './registry-views.ts'
@@ -213,6 +213,7 @@ export function clusterOf(module: ClusterModule): Cluster {
     ownerOf: (segment) => ownerOf(collector.discovery.registry.topology?.segments, segment),
     request: (node, path, options) => requestNode(module, node, path, options),
     watchClosely: (id) => watchClosely(collector, id),
+    lastPlan: (kind, shard) => lastPlan(module.operations, kind, shard),
     onShard: (listener) => onShardChange(module, listener),
   }
 }

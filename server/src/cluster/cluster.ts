@@ -1,5 +1,5 @@
 /** The interface of the cluster module for the rest of the control plane. */
-import type { NodeView, ShardView, Summary } from '@vacancy/shared/contract'
+import type { NodeView, Plan, ShardView, Summary } from '@vacancy/shared/contract'
 
 export type NodeAddress = {
   readonly id: string
@@ -48,6 +48,8 @@ export type Cluster = {
   request(node: NodeAddress, path: string, options?: RequestOptions): Promise<NodeAnswer>
   /** Polls a shard's nodes every 50 ms for 3 s, then every 200 ms, until the returned function is called. */
   watchClosely(shard: string): () => void
+  /** The plan of the newest operation of a kind that was done on a shard. */
+  lastPlan(kind: Plan['kind'], shard: string): Promise<Plan | undefined>
   /** Called after each change of a shard's view. Returns a function that stops it. */
   onShard(listener: (shard: ShardView) => void): () => void
 }

@@ -158,8 +158,8 @@ function completePlan(request: PlanRequest, draft: PlanDraft, context: PlanConte
     effects: [...effects],
     checks,
     blocked: checks.some(({ level }) => level === 'block'),
-    // In development, the button is enough.
-    confirm: environment.kind === 'development' ? 1 : isGrave ? 3 : warns ? 2 : 1,
+    // In development, the button is enough, unless much of the data goes.
+    confirm: draft.removesMuch ? 3 : environment.kind === 'development' ? 1 : isGrave ? 3 : warns ? 2 : 1,
     confirmText: draft.confirmText ?? shard.id,
     writePause,
     commands,

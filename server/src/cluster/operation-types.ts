@@ -40,6 +40,8 @@ export type PlanDraft = Pick<
 > & {
   /** It removes or replaces data: confirmation level 3. */
   readonly removesData?: boolean
+  /** It removes so much that the text is typed in every environment. */
+  readonly removesMuch?: boolean
   /** The text to type at level 3; by default the shard. */
   readonly confirmText?: string
   /** Further inputs of the plan; when they change, the plan is out of date. */

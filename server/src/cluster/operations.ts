@@ -121,6 +121,19 @@ export async function listOperations(
   }
 }
 
+/** The plan of the newest operation of a kind that was done on a shard. */
+export async function lastPlan(operations: Operations, kind: Plan['kind'], shard: string): Promise<Plan | undefined> {
+  const row = await operations.database
+    .selectFrom('operations')
+    .select('plan')
+    .where('kind', '=', kind)
+    .where('shard', '=', shard)
+    .where('state', '=', 'done')
+    .orderBy('created_at', 'desc')
+    .executeTakeFirst()
+  return row && (JSON.parse(row.plan) as Plan)
+}
+
 /** Resumes operations that were running when the process ended. */
 export async function resumeOperations(operations: Operations): Promise<void> {
   const since = operations.clock.wallMs() - DAY_MS

@@ -17,7 +17,8 @@ import {
 } from '@vacancy/shared/contract'
 import type { Cluster, NodeAddress } from '../cluster/cluster.ts'
 import type { OperationType, PlanContext, PlanDraft, Run } from '../cluster/operation-types.ts'
-import { coverageOf, nodeSide } from './compare.ts'
+import { nodeSide } from './compare.ts'
+import { type Held, lossChecks } from './loss.ts'
 import { createPullToken, findSnapshot, type Snapshots, type StoredSnapshot, storeInstall } from './snapshot-store.ts'
 
 const POLL_MS = 500
@@ -69,20 +70,36 @@ function waitingOf({ observations }: PlanContext): string[] {
   return observations.filter(({ info }) => info?.value.bootstrap != null).map(({ address }) => address.id)
 }
 
-/**
- * Whether data would be replaced, queried from the leader itself, because polled values may be older than the last
- * load. If the leader does not respond it counts as holding data, so that a plan never requires too little
- * confirmation.
- */
-async function mayHoldData({ cluster }: InstallParts, { shard }: PlanContext): Promise<boolean> {
+const NO_LOSS: ReturnType<typeof lossChecks> = { checks: [], isHeavy: false }
+
+/** The data of a shard, from the leader itself: polled values may be older than the last load. */
+async function heldBy({ cluster, clock }: InstallParts, { shard }: PlanContext): Promise<Held | undefined> {
   const leader = cluster.addresses(shard.id).find(({ id }) => id === shard.leader)
-  if (!leader) return true
+  if (!leader) return undefined
   try {
-    const { properties, packages } = await coverageOf(cluster, leader, 'limit=1')
-    return properties > 0 || packages > 0
+    const { head, segments } = await nodeSide(cluster, leader, new Date(clock.wallMs()).toISOString())
+    const { packages, properties, window } = head
+    return { packages, properties, window, segments: [...segments.keys()] }
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error
-    return true
+    return undefined
+  }
+}
+
+const heldIn = ({ packages, properties, window, segments }: StoredSnapshot['document']): Held => ({
+  ...{ packages, properties, window },
+  segments: segments?.map(({ name }) => name),
+})
+
+function lossOf({ observations, shard }: PlanContext, live: Held | undefined, next: Held | undefined) {
+  const leader = observations.find(({ address }) => address.id === shard.leader)
+  const { stays = 0, held = 0 } = leader?.status?.value.stays ?? {}
+  if (live !== undefined && next !== undefined) return lossChecks(live, next, { stays, held })
+  const unknown =
+    live === undefined ? 'the leader does not report its data' : 'the counts of these data are not known here'
+  return {
+    checks: [{ id: 'loss', level: 'warn' as const, text: `what is lost is not known: ${unknown}` }],
+    isHeavy: false,
   }
 }
 
@@ -93,9 +110,12 @@ async function planInstall(parts: InstallParts, digest: string, look: PlanContex
   const waiting = waitingOf(look)
   const isForming = shard.leader === null && waiting.length > 0
   const targets = isForming ? waiting : shard.leader === null ? [] : [shard.leader]
-  const holdsData = !isForming && (await mayHoldData(parts, look))
+  const live = isForming ? undefined : await heldBy(parts, look)
+  // Without an answer of the leader it counts as holding data, so that a plan never requires too little confirmation.
+  const holdsData = !isForming && (live === undefined || live.properties > 0 || live.packages > 0)
   const document = snapshot?.document
   const before = pictureOf(look)
+  const loss = document && !isForming ? lossOf(look, live, heldIn(document)) : NO_LOSS
   const data = document && {
     packages: document.packages,
     properties: document.properties,
@@ -118,11 +138,13 @@ async function planInstall(parts: InstallParts, digest: string, look: PlanContex
       ...targetChecks(look, isForming, waiting),
       ...(snapshot ? spaceChecks(look, snapshot, targets) : []),
       reachCheck(look, parts.baseUrl(), targets),
+      ...loss.checks,
     ],
     writePause: null,
     commands: commandsOf(look, parts.baseUrl(), digest),
     alternatives: [],
     removesData: holdsData,
+    removesMuch: loss.isHeavy,
     confirmText: shard.id,
     basis: `${digest} ${isForming ? waiting.join(',') : ''}`,
   }
@@ -311,12 +333,14 @@ async function planUndo(parts: InstallParts, look: PlanContext): Promise<PlanDra
   const last = await lastLoad(parts.cluster, shard.id, shard.leader)
   const before = pictureOf(look)
   const short = last ? `${last.before.slice(0, 12)}…` : 'unknown'
+  const earlier = last && (await heldBefore(parts, shard.id, last))
+  const loss = last ? lossOf(look, await heldBy(parts, look), earlier) : NO_LOSS
   return {
     node: null,
     title: `Undo the last install on ${shard.id}`,
     action: `Restore ${short}`,
     before,
-    after: before,
+    after: earlier ? { ...before, data: { ...earlier, window: daysOf(earlier.window) } } : before,
     effects: [
       {
         text: `${shard.id} gets back the data from before the install of ${last?.loaded.slice(0, 12) ?? '?'}….`,
@@ -334,6 +358,7 @@ async function planUndo(parts: InstallParts, look: PlanContext): Promise<PlanDra
         `its nodes keep snapshot ${short}`,
         'its nodes have no previous data: they were restarted, or the previous data was deleted',
       ]),
+      ...loss.checks,
     ],
     writePause: null,
     commands: {
@@ -342,9 +367,23 @@ async function planUndo(parts: InstallParts, look: PlanContext): Promise<PlanDra
     },
     alternatives: [],
     removesData: true,
+    removesMuch: loss.isHeavy,
     confirmText: shard.id,
     basis: last?.before ?? '',
   }
+}
+
+/** The data from before a load: of a snapshot that is stored here, or as the plan of its install had them. */
+async function heldBefore(
+  { snapshots, cluster }: InstallParts,
+  shard: string,
+  { loaded, before }: { readonly loaded: string; readonly before: string },
+): Promise<Held | undefined> {
+  const stored = await findSnapshot(snapshots, before)
+  if (stored) return heldIn(stored.document)
+  const plan = await cluster.lastPlan('install', shard)
+  const data = plan?.request.snapshot === loaded ? plan.before.data : undefined
+  return data ? { ...data, segments: undefined } : undefined
 }
 
 // Runs

@@ -135,6 +135,7 @@ function clusterOf(nodes: readonly WorldNode[], addresses: readonly NodeAddress[
       }
     },
     watchClosely: unused,
+    lastPlan: async () => undefined,
     onShard: () => () => {},
   }
 }
