@@ -24,6 +24,7 @@ import {
   isCommandName,
   type ReplyResult,
   type RequestFields,
+  type SearchCommand,
   type StayLine,
   searchFields,
   searchWords,
@@ -42,6 +43,8 @@ const FLAG_OF: { readonly [field: string]: string } = {
 }
 /** Fields of searches that are on or off. */
 const SWITCHES = ['explain', 'count', 'compact', 'anyRoomType']
+/** First and last arrival day. */
+const ARRIVALS: readonly string[] = ['from', 'to']
 /** Fields for programs that read from several nodes, only available in `send`. */
 const SEND_ONLY = ['maxStalenessMs', 'minIndex', 'linearizable']
 
@@ -67,7 +70,7 @@ type Given = { readonly [flag: string]: unknown }
 type Asking = FlagValues<typeof CONNECTION_FLAGS>
 type Sent = Exclude<CommandName, 'LOGIN'>
 
-function isSearch(name: Sent): name is 'SEARCHAVAIL' | 'SEARCHPROP' {
+function isSearch(name: Sent): name is SearchCommand {
   return COMMANDS[name].group === 'search'
 }
 
@@ -92,6 +95,9 @@ function wordCommand(word: string, name: Sent, summary: string): Command {
         request[field.name] = field.width === 'f64' ? numberOf(`--${flagOf(field)}`, String(value)) : fieldValue(value)
       }
       if (isStay) Object.assign(request, { dates: datesOf(given) })
+      for (const field of ARRIVALS) {
+        if (!isStay && request[field] !== undefined) request[field] = formatDay(dayOfFlag(field, request[field]))
+      }
       await ask(flags as Asking, name, isSearch(name) ? searched(name, request) : request)
       return EXIT.ok
     },
@@ -99,9 +105,9 @@ function wordCommand(word: string, name: Sent, summary: string): Command {
 }
 
 /** Words as numbers. A search with an order has a page: the number of matches, and how to get the next one. */
-function searched(name: 'SEARCHAVAIL' | 'SEARCHPROP', given: RequestFields): RequestFields {
+function searched(name: SearchCommand, given: RequestFields): RequestFields {
   try {
-    const fields = searchFields(name, { ...given, ...(hasPages(given) && { count: true }) }, kebab)
+    const fields = searchFields(name, { ...given, ...(hasPages(name, given) && { count: true }) }, kebab)
     return fields as RequestFields
   } catch (error) {
     if (error instanceof VacancyError && error.code === 'validation_error') throw usage(`--${error.message}`)
@@ -133,9 +139,12 @@ function flagFor(command: Sent, field: FieldSpec): Flag {
   const required =
     field.required && field.unless.length === 0 && !(isStay && name === 'dates') ? { required: true as const } : {}
   if (isSearch(command)) {
-    const { orders, wants } = searchWords(command, kebab)
+    const { orders, wants, weekdays } = searchWords(command, kebab)
     if (name === 'order') return { type: 'text', value: 'WORD', summary: `${orders.join(', ')}; then in pages.` }
     if (name === 'want') return { type: 'list', summary: `Values of each property: ${wants.join(', ')}.` }
+    if (name === 'weekdays') return { type: 'list', summary: `Arrivals on these only: ${weekdays.join(', ')}.` }
+    if (ARRIVALS.includes(name))
+      return { ...required, ...named('DATE'), summary: `${summary} Or +N for N days from today (UTC).` }
     if (SWITCHES.includes(name)) return { type: 'boolean', summary: SWITCH_SUMMARIES[name] ?? summary }
   }
   if (width === 'list' || width === 'names') return { type: 'list', summary, ...required }
@@ -157,9 +166,14 @@ function datesOf({ dates, from, nights }: Given): readonly string[] {
     throw usage('a stay is --dates DATE,DATE or --from DATE --nights N')
   }
   if (dates !== undefined) return dates as readonly string[]
-  const first = dayFrom(String(from))
-  if (first === undefined) throw usage(`--from: ${JSON.stringify(from)} is neither a date YYYY-MM-DD nor +N days`)
+  const first = dayOfFlag('from', from)
   return Array.from({ length: Number(nights ?? 1) }, (_, night) => formatDay(first + night))
+}
+
+function dayOfFlag(flag: string, value: unknown): number {
+  const day = dayFrom(String(value))
+  if (day === undefined) throw usage(`--${flag}: ${JSON.stringify(value)} is neither a date YYYY-MM-DD nor +N days`)
+  return day
 }
 
 function dayFrom(text: string): number | undefined {

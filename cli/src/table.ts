@@ -2,7 +2,7 @@
 
 import { parseDay, weekdayOf } from '@vacancy/shared'
 import { count, type Table } from '@vacancy/shared/node'
-import type { NightPackage, ReplyResult, SearchPage, SearchValues, StayLine } from '@vacancy/shared/wire'
+import type { FlexibleStay, NightPackage, ReplyResult, SearchPage, SearchValues, StayLine } from '@vacancy/shared/wire'
 
 /** For a longer stay, the range of prices from the cheapest to the most expensive night. */
 const NIGHTS_SHOWN_MAX = 7
@@ -11,6 +11,14 @@ const WEEKDAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat']
 export function tableOf(result: ReplyResult): Table {
   const { properties, propertyIds, segments, rateFeatures, roomTypes, dates, exists } = result
   const { page } = result
+  if (result.bestStays) return flexible(result.bestStays, page)
+  if (result.days) {
+    const columns = ['arrival', 'day', 'total', 'properties', 'cheapest']
+    const rows = result.days.map(({ arrival, total, properties: fitting, best }) => {
+      return [arrival, weekday(arrival), cellOf(total), fitting, best ?? '']
+    })
+    return { columns, rows, counted: count(rows.length, 'arrival day') }
+  }
   if (properties) {
     const days = ['nights', 'rooms left', 'total', 'a night', 'rate features']
     const hasDays = properties.some((hit) => hit.days.length > 0)
@@ -74,6 +82,12 @@ export function tableOf(result: ReplyResult): Table {
     return typeof value === 'number' ? [[name === 'availability' ? 'rooms left' : name, value]] : []
   })
   return { columns: values.map(([name]) => name), rows: [values.map(([, value]) => value)], counted: 'done' }
+}
+
+function flexible(stays: readonly FlexibleStay[], page: SearchPage | undefined): Table {
+  const columns = ['property', 'arrival', 'day', 'nights']
+  const rows = stays.map(({ propertyId, arrival, nights }) => [propertyId, arrival, weekday(arrival), nights])
+  return valued({ columns, rows }, stays, page)
 }
 
 /** Columns of the values that a search was asked for. */

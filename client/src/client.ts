@@ -1,6 +1,7 @@
 /** The client: connections that are reopened automatically, one method per command, and a graceful close. */
 
 import {
+  type CalendarDay,
   CODECS_SEGMENT,
   COMMANDS,
   type CommandName,
@@ -45,6 +46,9 @@ import {
   type AvailabilityHit,
   type AvailabilityPageSearch,
   type AvailabilitySearch,
+  type CalendarSearch,
+  type FlexibleHit,
+  type FlexibleSearch,
   type PropertyHit,
   type PropertyPageSearch,
   type PropertySearch,
@@ -170,6 +174,19 @@ export type VacancyClient = {
     fields: F,
     options?: CallOptions,
   ) => AsyncIterable<SearchPage<F, AvailabilityHit<F>>>
+  /**
+   * The lowest total of a stay from each arrival day, with the number of properties that fit and the cheapest of them
+   * (PRICECAL): of one property (`propertyId`) or of a whole search.
+   */
+  priceCalendar: (fields: CalendarSearch, options?: CallOptions) => Promise<CalendarDay[]>
+  /**
+   * One page of properties with their best stay among all arrival days and numbers of nights: the lowest price per
+   * night (SEARCHFLEX). Pages and cursors are as for `searchPage`; without an order they are ordered by total.
+   */
+  searchFlexible: <const F extends FlexibleSearch>(
+    fields: F,
+    options?: CallOptions,
+  ) => Promise<SearchPage<F, FlexibleHit<F>>>
   /** The same as `searchPage` for properties by their attributes (SEARCHPROP). */
   searchPropertyPage: <const F extends PropertyPageSearch>(
     fields: F,
@@ -475,14 +492,19 @@ function face(state: State): VacancyClient {
   }
 }
 
-type Searches = 'searchProperties' | 'searchAvailability' | `search${'' | 'Property'}Page${'' | 's'}`
+type Searches =
+  | 'searchProperties'
+  | 'searchAvailability'
+  | 'priceCalendar'
+  | 'searchFlexible'
+  | `search${'' | 'Property'}Page${'' | 's'}`
 
 /** The types of the methods promise what the fields of a search say about its results, which is beyond these types. */
 function searchesOf(state: State, ask: VacancyClient['send']): Pick<VacancyClient, Searches> {
   const asking = (options?: CallOptions) => (command: SearchCommand, fields: object) =>
     ask(command, fields as never, options) as Promise<never>
   const plain =
-    <Name extends SearchCommand>(command: Name, picked: (result: Result<Name>) => unknown) =>
+    <Name extends Exclude<SearchCommand, 'SEARCHFLEX'>>(command: Name, picked: (result: Result<Name>) => unknown) =>
     (fields: object, options?: CallOptions) => {
       let sent: RequestFields<Name>
       try {
@@ -497,6 +519,8 @@ function searchesOf(state: State, ask: VacancyClient['send']): Pick<VacancyClien
     searchAvailability: plain('SEARCHAVAIL', ({ properties }) => properties),
     searchPage: (fields: object, options?: CallOptions) => searchPage('SEARCHAVAIL', fields, asking(options)),
     searchPages: (fields: object, options?: CallOptions) => searchPages('SEARCHAVAIL', fields, asking(options)),
+    priceCalendar: plain('PRICECAL', ({ days }) => days),
+    searchFlexible: (fields: object, options?: CallOptions) => searchPage('SEARCHFLEX', fields, asking(options)),
     searchPropertyPage: (fields: object, options?: CallOptions) => searchPage('SEARCHPROP', fields, asking(options)),
     searchPropertyPages: (fields: object, options?: CallOptions) => searchPages('SEARCHPROP', fields, asking(options)),
   }

@@ -1,6 +1,7 @@
 /** The native client of Vacancy: `connect`, the methods of `VacancyClient`, and error classes by what can be done. */
 
 export type {
+  CalendarDay,
   NightPackage,
   RequestFields,
   Result,
@@ -10,6 +11,7 @@ export type {
   SearchOrder,
   SearchStay,
   SearchWant,
+  SearchWeekday,
   StayEntry,
   StayLine,
   StayResult,
@@ -37,6 +39,9 @@ export type {
   AvailabilityHit,
   AvailabilityPageSearch,
   AvailabilitySearch,
+  CalendarSearch,
+  FlexibleHit,
+  FlexibleSearch,
   PropertyHit,
   PropertyPageSearch,
   PropertySearch,

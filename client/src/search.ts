@@ -7,10 +7,12 @@ import {
   type RequestFields,
   type Result,
   type SearchBox,
+  type SearchCommand,
   type SearchNear,
   type SearchOrder,
   type SearchStay,
   type SearchWant,
+  type SearchWeekday,
   searchFields,
 } from '@vacancy/shared/wire'
 import { badArgument, errorOfClient } from './errors.ts'
@@ -18,6 +20,7 @@ import { badArgument, errorOfClient } from './errors.ts'
 /** Fields of the wire that searches of the client spell in words, or that belong to pages. */
 type Reworded =
   | ('order' | 'want' | 'count' | 'cursor' | 'compact' | 'anyRoomType' | 'roomType' | 'roomTypes' | 'dates')
+  | 'weekdays'
   | ('south' | 'west' | 'north' | 'east')
 
 type Place = {
@@ -75,6 +78,28 @@ export type PropertyPageSearch = PropertySearch &
     readonly want?: readonly ('distance' | 'position')[] | undefined
   }
 
+/** Arrival days and rooms of a search of several of them. */
+type Arrivals = RoomChoice &
+  Place & {
+    /** Rooms needed, on every night; the same as `availability`. */
+    readonly rooms?: number | undefined
+    /** Arrivals on these weekdays only. */
+    readonly weekdays?: readonly SearchWeekday[] | undefined
+  }
+
+/** Stays of `nights` nights from each arrival day, `from` to `to`, of one property or of a whole search. */
+export type CalendarSearch = Omit<RequestFields<'PRICECAL'>, Reworded> & Arrivals
+
+/** Stays of `nights` to `mostNights` nights from any arrival day, `from` to `to`. */
+export type FlexibleSearch = Omit<RequestFields<'SEARCHFLEX'>, Reworded> &
+  Arrivals &
+  PageFields & {
+    /** By total when absent. */
+    readonly order?: SearchOrder | undefined
+    /** More values of each property; the total is always there. */
+    readonly want?: readonly SearchWant[] | undefined
+  }
+
 type Values = {
   readonly total: { total: number | bigint }
   readonly distance: { distanceMetres: number }
@@ -111,6 +136,14 @@ export type AvailabilityHit<F> = {
   HitValues<F, Certain<F> | Implied<F>>
 export type PropertyHit<F> = { propertyId: string } & HitValues<F, Certain<F>>
 
+/** A property with its best stay: of the lowest price per night, then the first arrival, then the fewest nights. */
+export type FlexibleHit<F> = {
+  propertyId: string
+  arrival: string
+  nights: number
+  total: number | bigint
+} & HitValues<F, Certain<F> | Implied<F>>
+
 /** A page of a search `F`. */
 export type SearchPage<F, Hit> = {
   properties: Hit[]
@@ -126,7 +159,8 @@ export type SearchPage<F, Hit> = {
     ? { matches?: number }
     : unknown)
 
-export type SearchCommand = 'SEARCHAVAIL' | 'SEARCHPROP'
+export type { SearchCommand }
+
 type AnyPage = {
   properties: { propertyId: string }[]
   matches?: number
@@ -138,12 +172,13 @@ type AnyPage = {
 /** What is spelt in words. Searches without any of it are sent as they are: they are the most frequent ones. */
 const IN_WORDS = [
   ...(['stay', 'near', 'box', 'rooms', 'order', 'want', 'count', 'cursor', 'compact'] as const),
-  ...(['anyRoomType', 'roomTypes', 'maxTotal', 'minTotal'] as const),
+  ...(['anyRoomType', 'roomTypes', 'maxTotal', 'minTotal', 'weekdays'] as const),
 ]
-const OF_PAGES = { SEARCHAVAIL: ['count', 'cursor'], SEARCHPROP: ['count', 'cursor', 'want'] } as const
+const OF_PAGES = { SEARCHAVAIL: ['count', 'cursor'], SEARCHPROP: ['count', 'cursor', 'want'], PRICECAL: [] } as const
 const PAGE_METHODS = {
   SEARCHAVAIL: 'searchPage or searchPages',
   SEARCHPROP: 'searchPropertyPage or searchPropertyPages',
+  PRICECAL: '',
 } as const
 
 /**
@@ -151,7 +186,10 @@ const PAGE_METHODS = {
  *
  * @throws VacancyRequestError for a field that does not fit, or that only a page has
  */
-export function plainSearch<Name extends SearchCommand>(command: Name, fields: object): RequestFields<Name> {
+export function plainSearch<Name extends Exclude<SearchCommand, 'SEARCHFLEX'>>(
+  command: Name,
+  fields: object,
+): RequestFields<Name> {
   refuseOther(command, fields)
   const given = fields as { readonly [name: string]: unknown }
   if (!IN_WORDS.some((name) => given[name] !== undefined)) return fields as RequestFields<Name>
@@ -181,18 +219,21 @@ export async function searchPage(command: SearchCommand, fields: object, ask: As
   refuseOther(command, fields)
   const { cursor, count = false, ...rest } = fields as PageFields
   const search = { ...rest, count, ...(cursor !== undefined && cursor !== '' && { cursor }) }
-  if (!hasPages(search)) {
+  if (!hasPages(command, search)) {
     const orders = command === 'SEARCHPROP' ? 'distance, stars or id' : 'total, totalDown, distance, stars or id'
     throw badArgument(command, `a page needs order: ${orders}`)
   }
-  const result: Partial<Result<'SEARCHAVAIL'> & Result<'SEARCHPROP'>> = await ask(command, sent(command, search))
-  const { page, propertyIds, values, properties } = result
+  const result: Partial<Result<'SEARCHAVAIL'> & Result<'SEARCHPROP'> & Result<'SEARCHFLEX'>> = await ask(
+    command,
+    sent(command, search),
+  )
+  const { page, propertyIds, values, properties, bestStays } = result
   if (page === undefined) {
     throw errorOfClient('malformed_reply', { command, inDoubt: false }, { reason: 'it has no page' })
   }
   const { matches, more, index } = page
   return {
-    properties: properties ?? (propertyIds ?? []).map((propertyId, n) => ({ propertyId, ...values?.[n] })),
+    properties: properties ?? bestStays ?? (propertyIds ?? []).map((propertyId, n) => ({ propertyId, ...values?.[n] })),
     ...(matches !== undefined && { matches: Number(matches) }),
     more,
     cursor: page.cursor,

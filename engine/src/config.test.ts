@@ -51,6 +51,7 @@ test('without a file every key has the default of the contract', () => {
     raftHeartbeatTick: 15,
     apiPort: 8080,
     maintenanceHour: 0,
+    maxCalendarDays: 92,
     maxDatesInQuery: 14,
     queryLimit: 200,
     snapshotIntervalSec: 60,

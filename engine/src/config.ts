@@ -91,6 +91,10 @@ export const ENGINE_SCHEMA = {
     ...whole(0, 0, 23, 'hour'),
     summary: 'Hour in UTC at which passed dates are removed and a snapshot is written.',
   },
+  max_calendar_days: {
+    ...whole(92, 1, 366, 'days'),
+    summary: 'Most arrival days of a price calendar or of flexible dates; more is a VALIDATION_ERROR.',
+  },
   max_dates_in_query: { ...whole(14, 1, 366, 'dates'), summary: 'Most dates in a query; more is a VALIDATION_ERROR.' },
   query_limit: {
     ...whole(200, 1, 32_767, 'properties'),

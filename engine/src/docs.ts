@@ -75,7 +75,7 @@ function commandsPage(): string {
     fieldsList(commonOf('read')),
     'Every write has these. It can fail with `308` on a node that is not the leader, and with `408` when the outcome is unknown. With `wantIndex` the reply also has the index at which the write was applied.',
     fieldsList(commonOf('write')),
-    'These names mean the same in every command:',
+    'These names mean the same in every command that says nothing else:',
     table(
       ['Field', 'What it is'],
       [...repeatedSummaries()].map(([summary, name]) => [code(name), summary]),
@@ -117,6 +117,9 @@ const LIMIT_MEANINGS: { readonly [name in keyof typeof LIMITS]: string } = {
   searchRoomTypesMax: 'Room types that a search names.',
   searchTablesMax: 'Room types of a segment that a search of any room type reads.',
   searchRowNightsMax: 'Rows of their tables together, times the nights of the search.',
+  calendarDaysMax: 'Greatest value of the setting `max_calendar_days`.',
+  flexibleNightsMax: 'Nights of a flexible stay beyond its least number.',
+  calendarRowDaysMax: 'Rows of all tables of a search of several arrival days, times the nights it reads.',
   replySegmentsMax: 'Segments in a reply to GETSEGMENTS.',
   stayLinesMax: 'Lines of a stay.',
   stayNightsMax: 'Nights of a line.',

@@ -710,6 +710,7 @@ async function startTcp(
       memory: parts.ready.memory,
       codecs: codecs.names,
       datesMax: settings.maxDatesInQuery,
+      calendarDays: settings.maxCalendarDays,
       queryLimit: settings.queryLimit,
       connectionsMax: settings.tcpMaxConnections,
       userTimeoutMs: settings.tcpUserTimeoutMs === 0 ? 0 : Math.max(200, settings.tcpUserTimeoutMs),

@@ -52,6 +52,12 @@ export const LIMITS = {
   searchTablesMax: 64,
   /** Rows of all tables of such a search, times its nights. */
   searchRowNightsMax: 2_000_000,
+  /** Upper bound of the setting `max_calendar_days`. */
+  calendarDaysMax: 366,
+  /** Nights of a flexible stay beyond its least number. */
+  flexibleNightsMax: 6,
+  /** Rows of all tables of a search of several arrival days, times the nights that it reads. */
+  calendarRowDaysMax: 8_000_000,
   /** Segments in a GETSEGMENTS reply: two fields each. */
   replySegmentsMax: 32_767,
   /** Lines of a stay, nights of a line, and nights of all lines together (docs/design/stays.md#lines). */

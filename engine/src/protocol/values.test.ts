@@ -26,7 +26,7 @@ function read(command: CommandName, fields: Fields): Values {
 function check(fields: Fields, forStay = true): { readonly search: Search; readonly values: Values } {
   const values = read(forStay ? 'SEARCHAVAIL' : 'SEARCHPROP', fields)
   const search = createSearch()
-  checkSearch(search, values, { datesMax: 14, queryLimit: 1000 }, forStay)
+  checkSearch(search, values, { datesMax: 14, calendarDays: 92, queryLimit: 1000 }, forStay)
   return { search, values }
 }
 
@@ -114,7 +114,7 @@ test.each<[bigint, number]>([
 })
 
 test('the fields of a reply bound its rows, with one field less for explain', () => {
-  const limits = { datesMax: 14, queryLimit: 1_000_000 }
+  const limits = { datesMax: 14, calendarDays: 92, queryLimit: 1_000_000 }
   const limitOf = (forStay: boolean, explain?: number) => {
     const fields = { ...(forStay ? STAY : { segment: 's' }), ...(explain === undefined ? {} : { explain }) }
     const search = createSearch()

@@ -1,6 +1,7 @@
 // AssemblyScript: the search kernel (docs/design/search.md#kernels), over the parameter block of parameters.ts.
 // Compiled without runtime and static data: it works on the store's shared memory at the addresses it is given.
 
+import { calendar } from './calendar.as'
 import { COLUMNS_MAX } from './columns.as'
 
 // Cells of the parameter block, as byte offsets.
@@ -30,6 +31,7 @@ const TOUCHED: usize = 30 * 4
 const MODE: usize = 31 * 4
 const MODE_ENCODE: u32 = 0
 const MODE_PICK: u32 = 1
+const MODE_CALENDAR: u32 = 3
 const POSITION_AT: usize = 88
 const BITMAPS_AT: usize = 128
 const COLUMNS_AT: usize = 128 + 72 * 4
@@ -245,6 +247,10 @@ function finishList(p: usize, listed: u32, unread: u32, bitmaps: u32, rows: u32)
   const mode = load<u32>(p, MODE)
   if (mode == MODE_ENCODE) return encode(p, list, count, nights)
   if (load<u32>(p, BOX) != 0) count = keepBox(p, list, properties, count)
+  if (mode == MODE_CALENDAR) {
+    calendar(usize(load<u32>(p, OUT)), list, count)
+    return true
+  }
   if (load<u32>(p, HAS_TOTALS) != 0) count = keepTotals(p, list, count)
   if (mode != MODE_PICK) return collect(p, list, properties, count)
   pick(p, count)

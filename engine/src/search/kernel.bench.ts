@@ -55,7 +55,7 @@ function build(propertiesPerSegment: number, segments: number) {
       reader,
       parameters: scratchOf(store.memory, reader),
       kernels,
-      limits: { datesMax: 14, queryLimit: 1000 },
+      limits: { datesMax: 14, calendarDays: 92, queryLimit: 1000 },
       codecs: SYNTHETIC_CODECS,
       monotonicMs: () => performance.now(),
     }),

@@ -9,6 +9,8 @@ export type Merge = {
   /** Row and table of it. */
   rows: Uint32Array
   sources: Uint8Array
+  /** Of stays with several arrival days (calendar-merge.ts). */
+  stays: Uint32Array
   /** The rows with a match, in no order. */
   touched: Uint32Array
   count: number
@@ -17,7 +19,7 @@ export type Merge = {
 export function createMerge(): Merge {
   return {
     ...{ totals: new Float64Array(0), rows: new Uint32Array(0), sources: new Uint8Array(0) },
-    ...{ touched: new Uint32Array(0), count: 0 },
+    ...{ stays: new Uint32Array(0), touched: new Uint32Array(0), count: 0 },
   }
 }
 

@@ -48,7 +48,8 @@ export function checkPage(search: Search, values: Values, forStay: boolean): voi
   const isNamed = has(values, fields.roomTypes)
   page.isAnyRoom ||= isNamed
   const { order: orderField } = fields
-  page.order = number(orderField, 'order', 0, SEARCH_ORDERS.id, page.isAnyRoom ? SEARCH_ORDERS.total : 0)
+  const isOrdered = page.isAnyRoom || search.calendar.form !== 'none'
+  page.order = number(orderField, 'order', 0, SEARCH_ORDERS.id, isOrdered ? SEARCH_ORDERS.total : SEARCH_ORDERS.row)
   readBox(page, values, fields)
   checkTogether(search, values, forStay)
   if (page.hasCursor && values.fault === '') {
@@ -121,16 +122,18 @@ function checkTogether(search: Search, values: Values, forStay: boolean): void {
   if (!forStay && (order === SEARCH_ORDERS.total || order === SEARCH_ORDERS.totalDown)) {
     refuse(values, `order must be 0, 3, 4 or 6 in SEARCHPROP, got ${order}`)
   }
-  if (order === SEARCH_ORDERS.row && page.isAnyRoom)
-    refuse(values, 'order must be 1 to 4 or 6 with any room type, got 0')
+  const isCalendar = search.calendar.form !== 'none'
+  if (order === SEARCH_ORDERS.row && (page.isAnyRoom || isCalendar))
+    refuse(values, `order must be 1 to 4 or 6 ${isCalendar ? 'in SEARCHFLEX' : 'with any room type'}, got 0`)
   if (order === SEARCH_ORDERS.distance && !search.hasPosition) {
     refuse(values, 'order 3 (distance) needs latitude and longitude')
   }
   const isBounded = has(values, fields.minTotal) || has(values, fields.maxTotal)
   const byTotal = forStay ? BY_TOTAL[order] : undefined
   page.hasTotals =
-    forStay && (byTotal !== undefined || isBounded || page.isAnyRoom || (want & SEARCH_WANTS.total) !== 0)
-  if (!page.hasTotals || values.fault !== '') return
+    isCalendar ||
+    (forStay && (byTotal !== undefined || isBounded || page.isAnyRoom || (want & SEARCH_WANTS.total) !== 0))
+  if (isCalendar || !page.hasTotals || values.fault !== '') return
   const what = isBounded
     ? has(values, fields.maxTotal)
       ? 'maxTotal'

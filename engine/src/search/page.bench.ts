@@ -47,7 +47,7 @@ const searcher = createSearcher({
   reader: 0,
   parameters: scratchOf(store.memory, 0),
   kernels: { search: timed(kernels.search), pick: timed(pick), sort: timed(sort), emit: timed(emit) },
-  limits: { datesMax: 14, queryLimit: 25_000 },
+  limits: { datesMax: 14, calendarDays: 92, queryLimit: 25_000 },
   codecs: SYNTHETIC_CODECS,
   monotonicMs: () => performance.now(),
 })

@@ -36,8 +36,8 @@ import type { Search } from './query.ts'
 import type { Searcher } from './searcher.ts'
 import { endOfSlice, workDone } from './slice.ts'
 
-const TRAILER = { page: 0xfff8, extras: 0xfff9 } as const
-const TYPE_RECORDS = 0x0a
+export const TRAILER = { page: 0xfff8, extras: 0xfff9 } as const
+export const TYPE_RECORDS = 0x0a
 const NOT_COUNTED = 0xffff_ffff
 const U64_CELLS = 2 ** 32
 
@@ -95,7 +95,7 @@ function findTables(searcher: Searcher, progress: Progress): string {
     return `VALIDATION_ERROR: anyRoomType reads ${found.length} room types, ${searchTablesMax} are accepted, name some in roomTypes`
   }
   const rows = search.hasProperty ? found.length : found.reduce((sum, { table }) => sum + rowCountOf(memory, table), 0)
-  if (rows * search.nights > searchRowNightsMax) {
+  if (search.calendar.form === 'none' && rows * search.nights > searchRowNightsMax) {
     return `VALIDATION_ERROR: anyRoomType reads ${rows * search.nights} row nights, ${searchRowNightsMax} are accepted, ask for fewer dates or roomTypes`
   }
   found.sort((a, b) => compareBytes(a.name, b.name))
@@ -127,7 +127,7 @@ export function isSamePage(a: Progress, b: Progress): boolean {
 }
 
 /** Writes what the page needs into the parameter block: the counts and entries so far, bounds, cursor, box. */
-function planPage(searcher: Searcher, progress: Progress, entries: number): void {
+export function planPage(searcher: Searcher, progress: Progress, entries: number): void {
   const { memory, parameters, search } = searcher
   const { page } = search
   const { u32, f64, u8 } = memory
@@ -161,15 +161,20 @@ function planPage(searcher: Searcher, progress: Progress, entries: number): void
   }
 }
 
-function putU64(u32: Uint32Array, at: number, value: number): void {
+export function putU64(u32: Uint32Array, at: number, value: number): void {
   const low = value >>> 0
   u32[at >>> 2] = low
   u32[(at >>> 2) + 1] = (value - low) / U64_CELLS
 }
 
-/** Prepares to match the first row. @param merge used for any room type; its content is forgotten */
-export function startMatching({ memory, search }: Searcher, progress: Progress, merge: Merge): void {
-  progress.merge = search.page.isAnyRoom ? merge : undefined
+/** Prepares to match the first row. @param merge used if `isMerged`; its content is forgotten */
+export function startMatching(
+  { memory, search }: Searcher,
+  progress: Progress,
+  merge: Merge,
+  isMerged = search.page.isAnyRoom,
+): void {
+  progress.merge = isMerged ? merge : undefined
   if (progress.merge && progress.propertyTable !== 0) resetMerge(merge, rowCountOf(memory, progress.propertyTable))
 }
 
@@ -233,7 +238,7 @@ export function advancePage(searcher: Searcher, progress: Progress, entries: num
 }
 
 /** Picks from the properties that were found in several tables. */
-function pickMerged(searcher: Searcher, progress: Progress, merge: Merge): void {
+export function pickMerged(searcher: Searcher, progress: Progress, merge: Merge): void {
   const { memory, parameters, pages } = searcher
   const { u32 } = memory
   const p = parameters >>> 2
@@ -349,7 +354,7 @@ function emitRun({ memory, parameters, pages }: Searcher, from: number, to: numb
 }
 
 /** Key and id of the last entry, before hits take the place of entries; undefined where nothing follows. */
-function noteLast(memory: Memory, entries: number, { size, after }: Progress): Uint8Array | undefined {
+export function noteLast(memory: Memory, entries: number, { size, after }: Progress): Uint8Array | undefined {
   if (after <= size || size === 0) return undefined
   const at = entries + (size - 1) * ENTRY.bytes
   return memory.u8.slice(at, at + ENTRY.row)
@@ -400,7 +405,7 @@ function writeList(
 }
 
 /** Writes values of each hit at `at`, `at + stride` … */
-function fillValues(
+export function fillValues(
   { memory, parameters }: Searcher,
   entries: number,
   hits: number,
@@ -450,7 +455,12 @@ function placeOf(source: number, hit: number): number {
 }
 
 /** Appends the names of the room types, if they are wanted. */
-function withNames({ memory, search }: Searcher, progress: Progress, hits: number, bytes: Uint8Array): Uint8Array {
+export function withNames(
+  { memory, search }: Searcher,
+  progress: Progress,
+  hits: number,
+  bytes: Uint8Array,
+): Uint8Array {
   if ((search.page.want & SEARCH_WANTS.roomType) === 0) return bytes
   if (hits === 0) places.length = 0
   const names = places.map((source) => {
@@ -472,7 +482,7 @@ function withNames({ memory, search }: Searcher, progress: Progress, hits: numbe
 }
 
 /** Matches, index, whether more follow, and the cursor behind the page. */
-function pageTrailer(
+export function pageTrailer(
   { memory, search }: Searcher,
   progress: Progress,
   last: Uint8Array | undefined,

@@ -44,8 +44,11 @@ export const PARAMETER = {
   mode: 31,
 } as const
 
-/** A match is written as a hit, is a candidate of the page, or is collected as a record of MATCH. */
-export const MODE = { encode: 0, pick: 1, collect: 2 } as const
+/**
+ * A match is written as a hit, is a candidate of the page, is collected as a record of MATCH, or is searched for stays
+ * over the block that is the output (calendar-block.as.ts).
+ */
+export const MODE = { encode: 0, pick: 1, collect: 2, calendar: 3 } as const
 
 /** Four doubles: x, y, z of the point and the greatest squared chord. */
 export const POSITION_AT = 88

@@ -39,6 +39,7 @@ import { findProperty } from '../store/property-index.ts'
 import { findRoom, segmentOf, tableOf } from '../store/segment.ts'
 import { type Memory, state } from '../store/store.ts'
 import { field, rowCountOf } from '../store/table-fields.ts'
+import { checkCalendar, formOf } from './calendar-query.ts'
 import { COLUMNS_MAX } from './columns.as.ts'
 import { checkPage } from './page-query.ts'
 import {
@@ -60,10 +61,13 @@ import { SEARCH_FIELDS, type Search, type SearchFields, type SearchLimits } from
 const NARROW_NIGHTS_MIN = 5
 
 /**
- * Validates all values of SEARCHPROP or SEARCHAVAIL, in the order of their ids. The first error is in `values.fault`.
+ * Validates all values of a search, in the order of their ids. The first error is in `values.fault`.
  */
 export function checkSearch(search: Search, values: Values, limits: SearchLimits, forStay: boolean): void {
-  const fields = forStay ? SEARCH_FIELDS.SEARCHAVAIL : SEARCH_FIELDS.SEARCHPROP
+  const form = forStay ? formOf(values.scan.command) : 'none'
+  search.calendar.form = form
+  const { SEARCHAVAIL, SEARCHPROP } = SEARCH_FIELDS
+  const fields = form !== 'none' ? SEARCH_FIELDS[form] : forStay ? SEARCHAVAIL : SEARCHPROP
   search.fields = fields
   checkSegment(values, fields.segment)
   if (forStay) checkName(values, fields.roomType)
@@ -80,7 +84,8 @@ export function checkSearch(search: Search, values: Values, limits: SearchLimits
   if (forStay && values.fault === '') checkStay(search, values, limits, fields)
   checkLimit(search, values, limits, fields, forStay)
   search.hasCircle = search.hasPosition
-  search.hasPage = ((values.scan.seen & fields.pageLow) | (values.scan.seenHigh & fields.pageHigh)) !== 0
+  search.hasPage =
+    form !== 'none' || ((values.scan.seen & fields.pageLow) | (values.scan.seenHigh & fields.pageHigh)) !== 0
   if (search.hasPage) checkPage(search, values, forStay)
 }
 
@@ -105,7 +110,8 @@ function checkPosition(search: Search, values: Values, fields: SearchFields): vo
 
 function checkStay(search: Search, values: Values, limits: SearchLimits, fields: SearchFields): void {
   const { availability, finalPrice: price } = fields
-  search.nights = readDates(values, fields.dates, limits.datesMax)
+  // Stays of a calendar have other nights for each arrival: here is only that there are some.
+  search.nights = search.calendar.form === 'none' ? readDates(values, fields.dates, limits.datesMax) : 1
   search.minAvailability = isGiven(values, availability) ? readU8(values, availability) : 1
   search.maxPrice = isGiven(values, price) ? Math.min(readU32(values, price), LIMITS.priceMax) : LIMITS.priceMax
   search.features = readFeatures(values, fields.rateFeatures)
@@ -125,6 +131,7 @@ function checkLimit(
     if (requested === 0 && values.fault === '') values.fault = 'VALIDATION_ERROR: limit must be 1 or more'
     search.limit = Math.min(requested, limits.queryLimit)
   }
+  if (values.fault === '') checkCalendar(search.calendar, values, limits.calendarDays)
   if (forStay && isGiven(values, fields.minPrice)) {
     search.minPrice = readU32(values, fields.minPrice)
   }
@@ -169,6 +176,11 @@ export function tableOfSearch(memory: Memory, search: Search, values: Values): n
  * @returns false when nothing can match
  */
 export function planSearch(memory: Memory, parameters: number, search: Search, values: Values, table: number): boolean {
+  return planRows(memory, parameters, search, values, table) && planNights(memory, parameters, search, values, table)
+}
+
+/** The same without nights. */
+export function planRows(memory: Memory, parameters: number, search: Search, values: Values, table: number): boolean {
   const { u32 } = memory
   const p = parameters >>> 2
   u32[p + PARAMETER.firstRow] = 0
@@ -188,7 +200,7 @@ export function planSearch(memory: Memory, parameters: number, search: Search, v
   if (search.hasProperty && !planProperty(memory, parameters, search, table)) return false
   if (!planAttributes(memory, parameters, search, values, table)) return false
   planPosition(memory, parameters, search)
-  return planNights(memory, parameters, search, values, table)
+  return true
 }
 
 /** Narrows the rows to the one of a single property. */

@@ -2,6 +2,7 @@
 
 import { assert, LIMITS } from '@vacancy/shared'
 import { COMMANDS, type CommandSpec } from '@vacancy/shared/wire'
+import { type CalendarQuery, createCalendarQuery } from './calendar-query.ts'
 import { CURSOR_BYTES } from './cursor.ts'
 import { BOX } from './parameters.ts'
 
@@ -40,7 +41,7 @@ function createPageQuery(): PageQuery {
   }
 }
 
-export type SearchLimits = { readonly datesMax: number; readonly queryLimit: number }
+export type SearchLimits = { readonly datesMax: number; readonly calendarDays: number; readonly queryLimit: number }
 
 const FIELD_NAMES = [
   'segment',
@@ -97,7 +98,12 @@ function fieldsOf(command: CommandSpec): SearchFields {
 }
 
 // Position -1 marks a field that the command does not have, so it is never present.
-export const SEARCH_FIELDS = { SEARCHPROP: fieldsOf(COMMANDS.SEARCHPROP), SEARCHAVAIL: fieldsOf(COMMANDS.SEARCHAVAIL) }
+export const SEARCH_FIELDS = {
+  SEARCHPROP: fieldsOf(COMMANDS.SEARCHPROP),
+  SEARCHAVAIL: fieldsOf(COMMANDS.SEARCHAVAIL),
+  byDay: fieldsOf(COMMANDS.PRICECAL),
+  byProperty: fieldsOf(COMMANDS.SEARCHFLEX),
+}
 assert(
   FIELD_NAMES.every((name) => SEARCH_FIELDS.SEARCHAVAIL[name] >= 0),
   'SEARCHAVAIL has all of the fields',
@@ -128,6 +134,8 @@ export type Search = {
   radiusMetres: number
   explain: boolean
   readonly vector: Float64Array
+  /** Of several arrival days. */
+  readonly calendar: CalendarQuery
   /** Whether the search is of a page, or has another field of PageQuery. */
   hasPage: boolean
   readonly page: PageQuery
@@ -156,6 +164,7 @@ export function createSearch(): Search {
     radiusMetres: 0,
     explain: false,
     vector: new Float64Array(3),
+    calendar: createCalendarQuery(),
     hasPage: false,
     page: createPageQuery(),
   }

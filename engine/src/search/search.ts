@@ -14,6 +14,7 @@ import { assert } from '@vacancy/shared'
 import {
   addBytes,
   addExtra,
+  addU8,
   beginReply,
   createReplyWriter,
   FIELD_HEADER_BYTES,
@@ -25,7 +26,17 @@ import {
 } from '../protocol/reply.ts'
 import { appliedIndex } from '../store/store.ts'
 import { enter, isUnchanged, leave, READ_TRIES_MAX, versionOf } from '../store/version.ts'
-import { createMerge } from './merge.ts'
+import {
+  advanceCalendar,
+  beginCalendar,
+  keptBytesOfCalendar,
+  mostWorkOfCalendar,
+  scratchBytesOfCalendar,
+  startCalendar,
+  writeCalendar,
+} from './calendar.ts'
+import { arrivalCount } from './calendar-query.ts'
+import { createMerge, type Merge } from './merge.ts'
 import {
   advancePage,
   beginPage,
@@ -151,42 +162,92 @@ function pause({ memory }: Searcher): void {
   Atomics.wait(memory.fence, 0, 0, PAUSE_MS)
 }
 
+/** Steps of a search that keeps a progress over several tables. */
+type Steps = {
+  readonly begin: (searcher: Searcher, progress: Progress) => string
+  /** Bytes behind the reply that belong to the progress. */
+  readonly keptBytes: (search: Search) => number
+  /** Bytes needed where `advance` gets its memory. */
+  readonly scratchBytes: (search: Search) => number
+  readonly mostWork: (searcher: Searcher, progress: Progress) => number
+  readonly start: (searcher: Searcher, progress: Progress, merge: Merge) => void
+  readonly advance: (searcher: Searcher, progress: Progress, kept: number, at: number, work: number) => number
+  readonly write: (searcher: Searcher, progress: Progress, end: number, kept: number, forStay: boolean) => boolean
+}
+
 /** Least memory for collected matches. */
 const MATCHES_BYTES_MIN = 1 << 16
+const OF_PAGE: Steps = {
+  begin: beginPage,
+  keptBytes: entriesBytes,
+  scratchBytes: () => MATCHES_BYTES_MIN,
+  mostWork,
+  start: startMatching,
+  advance: advancePage,
+  write: writePage,
+}
+const OF_CALENDAR: Steps = {
+  begin: beginCalendar,
+  keptBytes: keptBytesOfCalendar,
+  scratchBytes: scratchBytesOfCalendar,
+  mostWork: mostWorkOfCalendar,
+  start: startCalendar,
+  advance: advanceCalendar,
+  write: writeCalendar,
+}
+
+function stepsOf({ calendar }: Search): Steps {
+  return calendar.form === 'none' ? OF_PAGE : OF_CALENDAR
+}
+
+/** Opens a reply with its first field: nights of the stay, or arrival days of a search by property. */
+function openReply(
+  { search, writer, memory }: Searcher,
+  forStay: boolean,
+  correlationId: number,
+  at: number,
+  end: number,
+) {
+  const { calendar } = search
+  beginReply(writer, memory.u8, at, end, correlationId)
+  if (calendar.form === 'byDay') addU8(writer, calendar.nights)
+  else if (calendar.form === 'byProperty') addBytes(writer, TYPE_NUMBER, u16Field(arrivalCount(calendar)))
+  else if (forStay) addBytes(writer, TYPE_NUMBER, u16Field(search.nights))
+}
 
 function tryPage(searcher: Searcher, forStay: boolean, correlationId: number, at: number, end: number): number {
   const { memory, search, values, writer, progress } = searcher
+  const steps = stepsOf(search)
   searcher.hits = 0
-  beginReply(writer, memory.u8, at, end, correlationId)
-  if (forStay) addBytes(writer, TYPE_NUMBER, nightsField(search.nights))
+  openReply(searcher, forStay, correlationId, at, end)
   const entries = entriesAt(search, end)
-  if (entries - writer.at < MATCHES_BYTES_MIN) return NO_ROOM
-  values.fault = beginPage(searcher, progress)
+  if (entries - aligned(writer.at) < steps.scratchBytes(search)) return NO_ROOM
+  values.fault = steps.begin(searcher, progress)
   if (values.fault !== '') return writeError(memory.u8, at, end, correlationId, values.fault)
   if (isPageChanging(progress)) return KEEPS_CHANGING
   cut.page = undefined
   cut.table = 0
-  const isBusy = searcher.workLeft <= 0 && mostWork(searcher, progress) > searcher.sliceWork
+  const isBusy = searcher.workLeft <= 0 && steps.mostWork(searcher, progress) > searcher.sliceWork
   if (isBusy) return isPageUnchanged(memory, progress) ? UNFINISHED : KEEPS_CHANGING
-  startMatching(searcher, progress, searcher.merge)
-  const left = advancePage(searcher, progress, entries, aligned(writer.at), searcher.sliceWork)
+  steps.start(searcher, progress, searcher.merge)
+  const left = steps.advance(searcher, progress, entries, aligned(writer.at), searcher.sliceWork)
   searcher.examined = progress.examined
   if (left < 0) {
     searcher.workLeft -= searcher.sliceWork
     if (!isPageUnchanged(memory, progress)) return KEEPS_CHANGING
-    progress.entries = memory.u8.slice(entries, entries + entriesBytes(search))
+    progress.entries = memory.u8.slice(entries, entries + steps.keptBytes(search))
     cut.page = progress
     return UNFINISHED
   }
   const stop = search.explain ? entries - EXPLAIN_FIELD_BYTES : entries
-  if (!writePage(searcher, progress, stop, entries, forStay)) return NO_ROOM
+  if (!steps.write(searcher, progress, stop, entries, forStay)) return NO_ROOM
   writer.end = entries
   return isPageUnchanged(memory, progress) ? writer.at : KEEPS_CHANGING
 }
 
 /** Entries are behind all that the search writes. */
 function entriesAt(search: Search, end: number): number {
-  return (end - entriesBytes(search)) & ~15
+  return (end - stepsOf(search).keptBytes(search)) & ~15
 }
 
 function aligned(at: number): number {
@@ -200,7 +261,7 @@ function tryOnce(searcher: Searcher, forStay: boolean, correlationId: number, at
   searcher.hits = 0
   searcher.examined = 0
   beginReply(writer, u8, at, end, correlationId)
-  if (forStay) addBytes(writer, TYPE_NUMBER, nightsField(search.nights))
+  if (forStay) addBytes(writer, TYPE_NUMBER, u16Field(search.nights))
   if (writer.at > end) return NO_ROOM
   const table = tableOfSearch(memory, search, values)
   if (table === 0) return finishReply(writer)
@@ -327,7 +388,8 @@ function tryPageSlice(
 ): number {
   const { memory, search, values, writer, progress: found } = searcher
   const { reply } = slices
-  values.fault = beginPage(searcher, found)
+  const steps = stepsOf(search)
+  values.fault = steps.begin(searcher, found)
   if (values.fault !== '') return DONE
   if (isPageChanging(found)) return KEEPS_CHANGING
   if (!slices.page || !isSamePage(slices.page, found) || slices.today !== values.today) {
@@ -337,24 +399,24 @@ function tryPageSlice(
     }
     const merge = slices.page?.merge ?? createMerge()
     slices.page = { ...found, tables: [...found.tables], versions: [...found.versions], entries: new Uint8Array(0) }
-    startMatching(searcher, slices.page, merge)
+    steps.start(searcher, slices.page, merge)
     slices.today = values.today
   }
   const { page } = slices
   const entries = entriesAt(search, end)
   memory.u8.set(page.entries, entries)
-  const left = advancePage(searcher, page, entries, aligned(at), searcher.sliceWork)
+  const left = steps.advance(searcher, page, entries, aligned(at), searcher.sliceWork)
   searcher.workLeft -= left < 0 ? searcher.sliceWork : searcher.sliceWork - left
   // The results are valid only if nothing moved. Otherwise the next slice finds another version, and restarts.
   if (!isPageUnchanged(memory, page)) return UNFINISHED
   slices.examined = page.examined
   if (left < 0) {
-    page.entries = memory.u8.slice(entries, entries + entriesBytes(search))
+    page.entries = memory.u8.slice(entries, entries + steps.keptBytes(search))
     return UNFINISHED
   }
-  beginReply(writer, memory.u8, at, end, correlationId)
-  if (forStay) addBytes(writer, TYPE_NUMBER, nightsField(search.nights))
-  const isWritten = writePage(searcher, page, entries, entries, forStay)
+  searcher.hits = 0
+  openReply(searcher, forStay, correlationId, at, end)
+  const isWritten = steps.write(searcher, page, entries, entries, forStay)
   assert(isWritten, 'a slab holds any page and its entries')
   if (!isPageUnchanged(memory, page)) return UNFINISHED
   growReply(reply, writer.at - at)
@@ -422,18 +484,18 @@ function begin(slices: Slices, forStay: boolean, correlationId: number, search: 
   const { reply } = slices
   growReply(reply, REPLY_HEADER_BYTES + hitBytes(search.nights))
   beginReply(reply, reply.bytes, 0, reply.end, correlationId)
-  if (forStay) addBytes(reply, TYPE_NUMBER, nightsField(search.nights))
+  if (forStay) addBytes(reply, TYPE_NUMBER, u16Field(search.nights))
   slices.nextRow = 0
   slices.hits = 0
   slices.examined = 0
 }
 
-const nightsBytes = new Uint8Array(2)
+const u16Bytes = new Uint8Array(2)
 
-function nightsField(nights: number): Uint8Array {
-  nightsBytes[0] = nights & 0xff
-  nightsBytes[1] = nights >>> 8
-  return nightsBytes
+function u16Field(value: number): Uint8Array {
+  u16Bytes[0] = value & 0xff
+  u16Bytes[1] = value >>> 8
+  return u16Bytes
 }
 
 const explainBytes = new Uint8Array(EXPLAIN_BYTES)

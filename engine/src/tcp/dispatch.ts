@@ -166,7 +166,7 @@ function position(command: CommandSpec, name: string): number {
 
 // Reads
 
-const { SEARCHAVAIL, SEARCHPROP, GETCODECS, GETSEGMENTS } = COMMANDS
+const { SEARCHPROP, GETCODECS, GETSEGMENTS } = COMMANDS
 const { PROPEXIST, PROPROOMEXIST, PROPROOMLIST, PROPROOMDATELIST, GETPROPROOMDAY } = COMMANDS
 const MISSING_TEXT: { readonly [what in Missing | Changing]: string } = {
   property: 'NOT_FOUND: property not found',
@@ -179,8 +179,9 @@ const fieldsNamed = (name: string) =>
 const minIndexFields = fieldsNamed('minIndex')
 const stalenessFields = fieldsNamed('maxStalenessMs')
 const linearizableFields = fieldsNamed('linearizable')
+const cursorPlaces = fieldsNamed('cursor')
 /** Of a search; another command has a cursor of its own. */
-const cursorFields = COMMAND_LIST.map((command) => (command.group === 'search' ? position(command, 'cursor') : -1))
+const cursorFields = COMMAND_LIST.map((command, code) => (isSearch(command) ? cursorPlaces[code] : -1)) as number[]
 
 /** The applied index that a read, or the pages before it, requires; 0 without one (docs/design/protocol.md#extension-fields). */
 export function minIndexOf(dispatcher: Dispatcher, command: CommandSpec): number {
@@ -207,7 +208,7 @@ export function readModeOf(dispatcher: Dispatcher, command: CommandSpec): ReadMo
 const NEVER_STALE = Number.POSITIVE_INFINITY
 
 export function isSearch(command: CommandSpec): boolean {
-  return command === SEARCHAVAIL || command === SEARCHPROP
+  return command.group === 'search'
 }
 
 /**
@@ -227,7 +228,7 @@ export function answerRead(
   const { searcher, values } = dispatcher
   dispatcher.error = ''
   if (isSearch(command)) {
-    const stop = runSearch(searcher, command === SEARCHAVAIL, correlationId, at, end, waitedMs)
+    const stop = runSearch(searcher, command !== SEARCHPROP, correlationId, at, end, waitedMs)
     dispatcher.error = values.fault
     return stop
   }
@@ -258,7 +259,7 @@ export function continueSearch(
   waitedMs: number,
 ): number {
   const { searcher, values } = dispatcher
-  const stop = runSlice(searcher, command === SEARCHAVAIL, correlationId, slices, at, end, waitedMs)
+  const stop = runSlice(searcher, command !== SEARCHPROP, correlationId, slices, at, end, waitedMs)
   dispatcher.error = values.fault
   return stop
 }

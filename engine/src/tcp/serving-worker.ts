@@ -54,6 +54,7 @@ export type ServingOptions = {
   readonly reusePort: boolean
   readonly codecs: readonly string[]
   readonly datesMax: number
+  readonly calendarDays: number
   readonly queryLimit: number
   readonly connectionsMax: number
   readonly userTimeoutMs: number
@@ -137,7 +138,7 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
       reader: options.reader,
       parameters: scratch,
       kernels,
-      limits: { datesMax: options.datesMax, queryLimit: options.queryLimit },
+      limits: { datesMax: options.datesMax, calendarDays: options.calendarDays, queryLimit: options.queryLimit },
       codecs,
       monotonicMs,
       sliceWork: options.searchSliceWork,

@@ -98,7 +98,7 @@ export function nodeOver(store: Store, day: number): NodeInMemory {
         reader,
         parameters: scratchOf(store.memory, reader),
         kernels,
-        limits: { datesMax: 14, queryLimit: 1000 },
+        limits: { datesMax: 14, calendarDays: 366, queryLimit: 1000 },
         codecs,
         monotonicMs: () => 0,
       }),

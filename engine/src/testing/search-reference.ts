@@ -33,6 +33,7 @@ import { PROPERTY } from '../store/layout.ts'
 import type { PutWord } from '../store/planes.ts'
 import type { Memory } from '../store/store.ts'
 import type { Kernels } from '../threads/kernels.ts'
+import { calendar } from './calendar-reference.ts'
 
 export function referenceKernels(memory: Memory): Kernels {
   return {
@@ -112,6 +113,10 @@ function finishList(memory: Memory, parameters: number, listed: number): boolean
   if (mode === MODE.encode) return encode(memory, parameters, count)
   const page = pageOf(memory, parameters)
   if (page.cells[PAGE.box] !== BOX.none) count = keepBox(memory, parameters, page, count)
+  if (mode === MODE.calendar) {
+    calendar(memory, parameters, u32[p + PARAMETER.out], count)
+    return true
+  }
   if (page.cells[PAGE.hasTotals] !== 0) count = keepTotals(memory, parameters, page, count)
   if (mode === MODE.collect) return collect(memory, parameters, count)
   pick(memory, parameters, count)

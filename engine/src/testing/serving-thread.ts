@@ -63,6 +63,7 @@ export async function startServingThread(options: ServingThreadOptions = {}): Pr
       memory: node.store.memory.wasm,
       codecs: SAMPLE_CODECS,
       datesMax: 14,
+      calendarDays: 92,
       queryLimit: 200,
       connectionsMax: 100,
       userTimeoutMs: 0,

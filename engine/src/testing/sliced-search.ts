@@ -10,7 +10,7 @@ import type { NodeInMemory } from './node-in-memory.ts'
 export const SLAB_BYTES = 1 << 20
 /** Where replies are written, behind the parameter block. */
 const REPLIES_AT = 16_384
-type SearchCommand = 'SEARCHAVAIL' | 'SEARCHPROP'
+type SearchCommand = 'SEARCHAVAIL' | 'SEARCHPROP' | 'PRICECAL' | 'SEARCHFLEX'
 
 export function payloadOf(command: SearchCommand, fields: RequestFields): Uint8Array {
   return encodeRequest({ command, correlationId: 9, fields }).subarray(9)
@@ -27,12 +27,12 @@ export function slicedLike(node: NodeInMemory, { searcher }: Dispatcher): Search
   })
 }
 
-/** Reads the request into the searcher. @returns whether it is SEARCHAVAIL */
+/** Reads the request into the searcher. @returns whether it is of stays */
 export function open(node: NodeInMemory, searcher: Searcher, payload: Uint8Array): boolean {
   const dispatcher = { ...(node.dispatchers[0] as Dispatcher), searcher, values: searcher.values }
   const command = openRequest(dispatcher, payload, 0, payload.length)
   assert(command?.group === 'search', `the request is a search, not refused: ${dispatcher.error}`)
-  return command.name === 'SEARCHAVAIL'
+  return command.name !== 'SEARCHPROP'
 }
 
 export function inOneGo(node: NodeInMemory, searcher: Searcher, payload: Uint8Array, waitedMs = 0): Uint8Array {

@@ -50,7 +50,7 @@ function searchUntilStopped({
       reader,
       parameters: scratchOf(memory, reader),
       kernels,
-      limits: { datesMax: 14, queryLimit: 1000 },
+      limits: { datesMax: 14, calendarDays: 92, queryLimit: 1000 },
       codecs,
       monotonicMs: () => 0,
       sliceWork: Number.POSITIVE_INFINITY,

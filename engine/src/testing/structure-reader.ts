@@ -123,7 +123,7 @@ function readerOf(options: ReaderOptions) {
         reader: options.reader,
         parameters: scratchOf(memory, options.reader),
         kernels,
-        limits: { datesMax: 14, queryLimit: 1000 },
+        limits: { datesMax: 14, calendarDays: 92, queryLimit: 1000 },
         codecs,
         monotonicMs: () => 0,
         sliceWork,

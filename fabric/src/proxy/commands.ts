@@ -5,7 +5,14 @@
  */
 
 import { assert, snakeCase, spellingOf } from '@vacancy/shared'
-import { COMMAND_LIST, type CommandName, type CommandSpec, type FieldSpec, searchWords } from '@vacancy/shared/wire'
+import {
+  COMMAND_LIST,
+  type CommandName,
+  type CommandSpec,
+  type FieldSpec,
+  type SearchCommand,
+  searchWords,
+} from '@vacancy/shared/wire'
 
 /**
  * The JSON type of a field. `texts` accepts one text for a list of one, `names` are texts that may have commas; `flag`
@@ -66,6 +73,10 @@ const NAMES: { readonly [name: string]: readonly [name: string, ...aliases: stri
   'SEARCHPROP.propertyType': ['type', 'property_type'],
   'SEARCHAVAIL.propertyType': ['type', 'property_type'],
   'SEARCHAVAIL.availability': ['availability', 'rooms'],
+  'PRICECAL.propertyType': ['type', 'property_type'],
+  'PRICECAL.availability': ['availability', 'rooms'],
+  'SEARCHFLEX.propertyType': ['type', 'property_type'],
+  'SEARCHFLEX.availability': ['availability', 'rooms'],
   dates: ['date', 'dates'],
   rateFeatures: ['rate_features', 'rate_feature'],
 }
@@ -122,7 +133,7 @@ function fieldOf(command: CommandName, spec: FieldSpec): JsonField {
   const [name, ...aliases] = NAMES[`${command}.${spec.name}`] ?? NAMES[spec.name] ?? [snakeCase(spec.name)]
   for (const each of [name, ...aliases]) assert(!(each in {}), 'no field has the name of a property of every object')
   const kind = kindOf(spec)
-  const words = wordsOfField(command, kind)
+  const words = wordsOfField(command, spec.name, kind)
   const isNumber = kind === 'whole' || kind === 'number'
   const min = isNumber ? (spec.min ?? LEAST[spec.name] ?? 0) : 0
   const max = spec.max ?? (spec.width in GREATEST ? GREATEST[spec.width as keyof typeof GREATEST] : 0)
@@ -157,7 +168,7 @@ function kindOf({ name, width, extension, min }: FieldSpec): JsonKind {
       return 'number'
     case 'u8':
       if (name === 'order') return 'word'
-      if (name === 'want') return 'words'
+      if (name === 'want' || name === 'weekdays') return 'words'
       if (name === 'count') return 'flag'
       // A small number of our own without a range is a switch.
       return (extension || SWITCHES.includes(name)) && min === undefined ? 'flag' : 'whole'
@@ -166,10 +177,10 @@ function kindOf({ name, width, extension, min }: FieldSpec): JsonKind {
   }
 }
 
-function wordsOfField(command: CommandName, kind: JsonKind): readonly string[] {
+function wordsOfField(command: CommandName, name: string, kind: JsonKind): readonly string[] {
   if (kind !== 'word' && kind !== 'words') return []
-  const { orders, wants } = searchWords(command === 'SEARCHPROP' ? command : 'SEARCHAVAIL', snakeCase)
-  return kind === 'word' ? orders : wants
+  const { orders, wants, weekdays } = searchWords(command as SearchCommand, snakeCase)
+  return kind === 'word' ? orders : name === 'weekdays' ? weekdays : wants
 }
 
 function wordsOf(kind: JsonKind, min: number, max: number, words: readonly string[]): string {

@@ -80,6 +80,35 @@ const RESULTS: { readonly [Kind in Exclude<ReplyKind, 'login'>]: Schema } = {
     },
     [...Object.keys(page), 'explain'],
   ),
+  calendar: object(
+    {
+      status: success,
+      nights: whole,
+      days: {
+        type: 'array',
+        items: object({ arrival: text, total: whole, properties: whole, best: text }, ['total', 'best']),
+        description: 'Each arrival day; total and best where a property fits.',
+      },
+      explain,
+    },
+    ['explain'],
+  ),
+  flexible: object(
+    {
+      status: success,
+      arrival_days: whole,
+      properties: {
+        type: 'array',
+        items: object(
+          { ...found, arrival: text, nights: whole },
+          VALUES.filter((name) => name !== 'total'),
+        ),
+      },
+      ...page,
+      explain,
+    },
+    ['matches', 'explain'],
+  ),
   availability: object({ status: success, availability: whole, index }, ['index']),
   exists: object({ status: success, exists: { type: 'boolean' } }),
   roomTypes: object({ status: success, room_types: texts }),

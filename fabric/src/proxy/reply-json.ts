@@ -18,7 +18,7 @@ import {
 } from '@vacancy/shared'
 import { decodeReply, FIELD_HEADER_BYTES, type ReplyKind, type Result, readU32 } from '@vacancy/shared/wire'
 import type { JsonCommand } from './commands.ts'
-import { searchJson } from './search-json.ts'
+import { calendarJson, flexibleJson, searchJson } from './search-json.ts'
 import { stayJson, stayListJson } from './stay-json.ts'
 
 /** Larger JSON is refused; a reply of the largest search needs a few MiB. */
@@ -333,6 +333,8 @@ const WRITE: { readonly [Kind in ReplyKind]: (writer: JsonWriter) => void } = {
     // The text of the features ends the object of a night, which here is that of the response.
     writer.at--
   },
+  calendar: (writer) => putText(writer, `,${calendarJson(decoded(writer, 'PRICECAL'))}`),
+  flexible: (writer) => putText(writer, `,${flexibleJson(decoded(writer, 'SEARCHFLEX'))}`),
   stay: (writer) => putText(writer, `,${stayJson(decoded(writer, 'GETSTAY'))}`),
   stayList: (writer) => {
     const { stays, cursor } = decoded(writer, 'LISTSTAYS')
@@ -340,7 +342,7 @@ const WRITE: { readonly [Kind in ReplyKind]: (writer: JsonWriter) => void } = {
   },
 }
 
-type Decoded = 'GETSTAY' | 'LISTSTAYS' | 'SEARCHAVAIL' | 'SEARCHPROP'
+type Decoded = 'GETSTAY' | 'LISTSTAYS' | 'SEARCHAVAIL' | 'SEARCHPROP' | 'PRICECAL' | 'SEARCHFLEX'
 
 /** The reference decoder reads replies on stays and pages of searches, which are short. */
 function decoded<Name extends Decoded>(writer: JsonWriter, command: Name): Result<Name> {

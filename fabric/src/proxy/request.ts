@@ -8,6 +8,7 @@ import {
   FRAME_HEADER_BYTES,
   hasPages,
   type RequestFields,
+  type SearchCommand,
   searchFields,
   textFault,
 } from '@vacancy/shared/wire'
@@ -101,9 +102,11 @@ function valuesOf({ name, spec }: JsonCommand, given: Given<GivenField>): Values
   for (const [field, { value }] of given) values[typeof field === 'string' ? field : field.spec.name] = value
   if (spec.group !== 'search') return values
   try {
-    const fields = searchFields(name as 'SEARCHAVAIL' | 'SEARCHPROP', values, snakeCase)
+    const fields = searchFields(name as SearchCommand, values, snakeCase)
     // With an order the reply says how to get the next page.
-    return hasPages(fields) && fields['count'] === undefined ? { ...fields, count: WITHOUT_NUMBER } : fields
+    return hasPages(name as SearchCommand, fields) && fields['count'] === undefined
+      ? { ...fields, count: WITHOUT_NUMBER }
+      : fields
   } catch (error) {
     if (error instanceof VacancyError && error.code === 'validation_error') return error.message
     throw error

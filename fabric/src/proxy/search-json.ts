@@ -1,6 +1,14 @@
 /** Replies of searches with a page, values or compact hits as JSON (docs/proxy.md#pages), from the reference decoder. Pure. */
 
-import type { NightPackage, Result, SearchExplained, SearchPage, SearchValues } from '@vacancy/shared/wire'
+import type {
+  CalendarDay,
+  FlexibleStay,
+  NightPackage,
+  Result,
+  SearchExplained,
+  SearchPage,
+  SearchValues,
+} from '@vacancy/shared/wire'
 
 type Stays = Result<'SEARCHAVAIL'>
 type Properties = Result<'SEARCHPROP'>
@@ -21,6 +29,36 @@ export function searchJson(result: Stays | Properties, isCompact: boolean): stri
     ...(result.explain && { explain: explainOf(result.explain) }),
   }
   return JSON.stringify(body).slice(1, -1)
+}
+
+/** The same of a price calendar. Days on which nothing fits have no total. */
+export function calendarJson({ nights, days, explain }: Result<'PRICECAL'>): string {
+  const body = { nights, days: days.map(dayOf), ...(explain && { explain: explainOf(explain) }) }
+  return JSON.stringify(body).slice(1, -1)
+}
+
+function dayOf({ arrival, total, properties, best }: CalendarDay): object {
+  return {
+    arrival,
+    ...(total !== undefined && { total: exact(total) }),
+    properties,
+    ...(best !== undefined && { best }),
+  }
+}
+
+/** The same of a search with flexible dates. */
+export function flexibleJson({ arrivalDays, bestStays, page, explain }: Result<'SEARCHFLEX'>): string {
+  const body = {
+    arrival_days: arrivalDays,
+    properties: bestStays.map(stayOf),
+    ...(page && pageOf(page)),
+    ...(explain && { explain: explainOf(explain) }),
+  }
+  return JSON.stringify(body).slice(1, -1)
+}
+
+function stayOf({ propertyId, arrival, nights, ...values }: FlexibleStay): object {
+  return { property_id: propertyId, arrival, nights, ...valuesOf(values) }
 }
 
 function valuesOf(values: SearchValues | undefined): object {

@@ -65,16 +65,19 @@ test('the bounds of a number are those that its text names, and equal in all com
   expect([...(bounds.get('minStars') ?? [])]).toEqual(['1 to 5'])
 })
 
+const isSearch = (name: string) => name.startsWith('SEARCH') || name === 'PRICECAL'
+const isOfStays = (name: string) => isSearch(name) && name !== 'SEARCHPROP'
+
 // docs/design/protocol.md#extension-fields.
 test.each([
-  [0x8001, (name: string) => name === 'SEARCHAVAIL'],
-  [0x8002, (name: string) => name.startsWith('SEARCH')],
-  [0x8003, (name: string) => name.startsWith('SEARCH')],
+  [0x8001, isOfStays],
+  [0x8002, isSearch],
+  [0x8003, isSearch],
   [0x8005, (name: string) => name.startsWith('SEARCH')],
-  [0x8008, (name: string) => name === 'SEARCHAVAIL'],
-  [0x800c, (name: string) => name === 'SEARCHAVAIL'],
+  [0x8008, isOfStays],
+  [0x800c, isOfStays],
   [0x800d, (name: string) => name.startsWith('SEARCH')],
-  [0x8018, (name: string) => name.startsWith('SEARCH')],
+  [0x8018, isSearch],
   [0x8010, (_: string, access: string) => access === 'write'],
   [0x8011, (_: string, access: string) => access === 'write'],
   [0x8020, (_: string, access: string) => access === 'read'],

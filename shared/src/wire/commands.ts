@@ -6,7 +6,7 @@
 
 import { assert } from '../assert.ts'
 import { LIMITS } from '../domain.ts'
-import { SEARCH_ORDERS, SEARCH_WANTS } from './search.ts'
+import { SEARCH_ORDERS, SEARCH_WANTS, WEEKDAY_BITS } from './search.ts'
 import type { StayLine } from './stay.ts'
 
 /**
@@ -70,6 +70,10 @@ export const REPLIES = {
     'one field per property: its id, packed in 16 bytes; then what was asked for: the page, values of each property, search statistics',
   stays:
     'the number of days, then for each property its id, packed in 16 bytes, and for each day date, availability, price and rate features; with `compact` one list of ids and values instead; then as for SEARCHPROP',
+  calendar:
+    'the number of nights (u8), then in one field u16 number of days and for each arrival day u16 days since 1970-01-01, u8 1 if a stay is found, u64 lowest total, u32 properties, 16-byte id of the cheapest; then search statistics',
+  flexible:
+    'the number of arrival days (u16), then in one field u8 wanted values, u32 number of properties, for each its packed id, u16 arrival in days since 1970-01-01, u8 nights, u64 total and what was asked for, last the names of room types; then as for SEARCHPROP',
   availability: 'one byte: the availability after the change',
   exists: 'one byte: 1 or 0',
   roomTypes: 'one text per room type, ascending by bytes',
@@ -191,12 +195,27 @@ const NEAR = [
     label: 'Explain: rows examined, times',
   }),
   may(0x8004, 'minStars', 'u8', '1 to 5, at least.', { ...STARS, ...FILTER, label: 'Stars from' }),
+] as const
+
+const PAGE = [
   may(0x8005, 'cursor', 'text', 'From the previous page of the same search, with the same order.'),
   may(0x8006, 'want', 'u8', `Values of each property, summed: ${WORDS_OF(SEARCH_WANTS)}.`, { min: 1, max: 15 }),
   may(0x8007, 'count', 'u8', '1 = a page trailer with the exact number of matches, 2 = without it.', {
     min: 1,
     max: 2,
   }),
+] as const
+
+const TOTALS = [
+  may(0x8008, 'maxTotal', 'u64', 'Prices of all nights together, at most.', { ...FILTER, label: 'Total up to' }),
+  may(0x8009, 'minTotal', 'u64', 'Prices of all nights together, at least.', { ...FILTER, label: 'Total from' }),
+] as const
+
+const ANY_ROOM = [
+  may(0x800b, 'anyRoomType', 'u8', '1 = each property once, with its cheapest room type, instead of roomType.', {
+    label: 'Any room type',
+  }),
+  may(0x800c, 'roomTypes', 'names', 'The same with 1 to 16 room types only.', { label: 'Room types' }),
 ] as const
 
 const ORDER = may(0x800d, 'order', 'u8', `${WORDS_OF(SEARCH_ORDERS)}. Score is not available yet.`, {
@@ -210,6 +229,55 @@ const BOX = [
   may(0x801a, 'north', 'f64', 'Degrees, at least south.', LATITUDE),
   may(0x801b, 'east', 'f64', 'Degrees.', LONGITUDE),
 ] as const
+
+/** What stays are searched by, beside their nights. */
+const OF_STAYS = [
+  segment(0x01),
+  spec(0x02, 'roomType', 'text', true as boolean, 'Room type, 1 to 255 bytes.', {
+    unless: ['anyRoomType', 'roomTypes'],
+    label: 'Room type',
+  }),
+  may(0x03, 'area', 'text', 'Area, equal.', FILTER),
+  may(0x04, 'propertyId', 'text', 'This property only.', { ...FILTER, label: 'Property' }),
+  may(0x05, 'propertyType', 'text', 'Property type, equal.', { ...FILTER, label: 'Type' }),
+  may(0x06, 'stars', 'u8', '1 to 5, equal.', { ...STARS, ...FILTER }),
+  may(0x07, 'category', 'text', 'Category, equal.', FILTER),
+  may(0x08, 'amenities', 'list', 'The property has all of them.', FILTER),
+  may(0x09, 'longitude', 'f64', 'Degrees; with latitude, properties within the radius.', {
+    ...LONGITUDE,
+    ...FILTER,
+  }),
+  may(0x0a, 'latitude', 'f64', 'Degrees; with longitude.', { ...LATITUDE, ...FILTER }),
+] as const
+
+const OF_NIGHTS = [
+  may(0x0c, 'availability', 'u8', 'Rooms left on every date, at least; 1 when absent.', {
+    ...FILTER,
+    max: LIMITS.availabilityMax,
+    label: 'Rooms at least',
+  }),
+  may(0x0d, 'finalPrice', 'u32', 'Price on every date, at most. No limit when absent.', {
+    ...FILTER,
+    label: 'Price up to',
+  }),
+  may(0x0e, 'rateFeatures', 'list', 'The package of every date has all of them.', {
+    ...FILTER,
+    label: 'Rate features',
+  }),
+] as const
+const LIMIT = may(0x0f, 'limit', 'u64', 'Properties at most, 1 to query_limit.')
+const MIN_PRICE = may(0x8001, 'minPrice', 'u32', 'Price on every date, at least.', { ...FILTER, label: 'Price from' })
+
+const ARRIVALS = [
+  need(0x10, 'from', 'text', 'First arrival day, YYYY-MM-DD.'),
+  need(0x11, 'to', 'text', 'Last arrival day; from it to the first are max_calendar_days at most.'),
+  need(0x12, 'nights', 'u8', 'Nights of each stay, 1 to 30.', { min: 1, max: LIMITS.stayNightsMax }),
+] as const
+const WEEKDAYS = may(0x14, 'weekdays', 'u8', `Weekdays of arrival, summed: ${WORDS_OF(WEEKDAY_BITS)}.`, {
+  min: 1,
+  max: 127,
+  label: 'Weekdays of arrival',
+})
 
 const ON_WRITES = [
   may(0x8010, 'session', 'text', 'Request key: session, 32 lower-case hexadecimal digits.', {
@@ -318,6 +386,7 @@ const ROWS = {
       may(0x08, 'latitude', 'f64', 'Degrees; with longitude.', { ...LATITUDE, ...FILTER }),
       may(0x09, 'limit', 'u64', 'Properties at most, 1 to query_limit.'),
       ...NEAR,
+      ...PAGE,
       ORDER,
       ...BOX,
       ...ON_READS,
@@ -329,46 +398,16 @@ const ROWS = {
     ...read('search', 'Search availability'),
     summary: 'Properties with a package of a room type on every night of a stay.',
     fields: [
-      segment(0x01),
-      spec(0x02, 'roomType', 'text', true as boolean, 'Room type, 1 to 255 bytes.', {
-        unless: ['anyRoomType', 'roomTypes'],
-        label: 'Room type',
-      }),
-      may(0x03, 'area', 'text', 'Area, equal.', FILTER),
-      may(0x04, 'propertyId', 'text', 'This property only.', { ...FILTER, label: 'Property' }),
-      may(0x05, 'propertyType', 'text', 'Property type, equal.', { ...FILTER, label: 'Type' }),
-      may(0x06, 'stars', 'u8', '1 to 5, equal.', { ...STARS, ...FILTER }),
-      may(0x07, 'category', 'text', 'Category, equal.', FILTER),
-      may(0x08, 'amenities', 'list', 'The property has all of them.', FILTER),
-      may(0x09, 'longitude', 'f64', 'Degrees; with latitude, properties within the radius.', {
-        ...LONGITUDE,
-        ...FILTER,
-      }),
-      may(0x0a, 'latitude', 'f64', 'Degrees; with longitude.', { ...LATITUDE, ...FILTER }),
+      ...OF_STAYS,
       need(0x0b, 'dates', 'list', '1 to max_dates_in_query distinct dates, YYYY-MM-DD.', FILTER),
-      may(0x0c, 'availability', 'u8', 'Rooms left on every date, at least; 1 when absent.', {
-        ...FILTER,
-        max: LIMITS.availabilityMax,
-        label: 'Rooms at least',
-      }),
-      may(0x0d, 'finalPrice', 'u32', 'Price on every date, at most. No limit when absent.', {
-        ...FILTER,
-        label: 'Price up to',
-      }),
-      may(0x0e, 'rateFeatures', 'list', 'The package of every date has all of them.', {
-        ...FILTER,
-        label: 'Rate features',
-      }),
-      may(0x0f, 'limit', 'u64', 'Properties at most, 1 to query_limit.'),
-      may(0x8001, 'minPrice', 'u32', 'Price on every date, at least.', { ...FILTER, label: 'Price from' }),
+      ...OF_NIGHTS,
+      LIMIT,
+      MIN_PRICE,
       ...NEAR,
-      may(0x8008, 'maxTotal', 'u64', 'Prices of all nights together, at most.', { ...FILTER, label: 'Total up to' }),
-      may(0x8009, 'minTotal', 'u64', 'Prices of all nights together, at least.', { ...FILTER, label: 'Total from' }),
+      ...PAGE,
+      ...TOTALS,
       may(0x800a, 'compact', 'u8', '1 = one list of ids and wanted values, without days.', { label: 'Compact' }),
-      may(0x800b, 'anyRoomType', 'u8', '1 = each property once, with its cheapest room type, instead of roomType.', {
-        label: 'Any room type',
-      }),
-      may(0x800c, 'roomTypes', 'names', 'The same with 1 to 16 room types only.', { label: 'Room types' }),
+      ...ANY_ROOM,
       ORDER,
       ...BOX,
       ...ON_READS,
@@ -588,6 +627,50 @@ const ROWS = {
     ],
     reply: 'stayList',
     notFound: 'the property is unknown',
+  },
+  PRICECAL: {
+    ...read('search', 'Price calendar'),
+    summary: 'The lowest total of a stay for each arrival day, of one property or of a whole search.',
+    fields: [
+      ...OF_STAYS,
+      ...OF_NIGHTS,
+      ...ARRIVALS,
+      WEEKDAYS,
+      MIN_PRICE,
+      ...NEAR,
+      ...TOTALS,
+      ...ANY_ROOM,
+      ...BOX,
+      ...ON_READS,
+    ],
+    reply: 'calendar',
+    query: 'calendar',
+  },
+  SEARCHFLEX: {
+    ...read('search', 'Search flexible dates'),
+    summary: 'Properties with their best stay among several arrival days. Ordered by total when without an order.',
+    fields: [
+      ...OF_STAYS,
+      ...OF_NIGHTS,
+      LIMIT,
+      ...ARRIVALS,
+      may(0x13, 'mostNights', 'u8', 'Stays of nights to so many nights, 6 more at most: the lowest price per night.', {
+        min: 1,
+        max: LIMITS.stayNightsMax + LIMITS.flexibleNightsMax,
+        label: 'Nights at most',
+      }),
+      WEEKDAYS,
+      MIN_PRICE,
+      ...NEAR,
+      ...PAGE,
+      ...TOTALS,
+      ...ANY_ROOM,
+      ORDER,
+      ...BOX,
+      ...ON_READS,
+    ],
+    reply: 'flexible',
+    query: 'flexible',
   },
 } as const satisfies Record<string, CommandRow>
 

@@ -46,6 +46,8 @@ export {
   type StayResult,
 } from './reply.ts'
 /** @public exported by the client, which other repositories use */
+export type { CalendarDay, FlexibleStay } from './reply-calendar.ts'
+/** @public exported by the client, which other repositories use */
 export type { SearchPage, SearchValues } from './reply-search.ts'
 export { type DecodedRequest, decodeRequest, encodeRequest } from './request.ts'
 export {
@@ -62,10 +64,12 @@ export { SEARCH_ORDERS, SEARCH_WANTS } from './search.ts'
 export {
   hasPages,
   type SearchBox,
+  type SearchCommand,
   type SearchNear,
   type SearchOrder,
   type SearchStay,
   type SearchWant,
+  type SearchWeekday,
   searchFields,
   searchWords,
 } from './search-words.ts'

@@ -55,7 +55,7 @@ function maskOfValues(values: SearchValues): number {
   )
 }
 
-function bytesOfValues(mask: number): number {
+export function bytesOfValues(mask: number): number {
   const bytes = [8, 4, 8, 2]
   return bytes.reduce((sum, each, bit) => sum + (mask & (1 << bit) ? each : 0), 0)
 }
@@ -77,7 +77,10 @@ export function packed(id: string): Uint8Array {
 }
 
 /** A mask, then the values of each hit, then the names of room types; in a compact list also the number of hits, and ids. */
-function packedValues(hits: readonly (SearchValues & { readonly propertyId?: string })[], idBytes: number): Uint8Array {
+export function packedValues(
+  hits: readonly (SearchValues & { readonly propertyId?: string })[],
+  idBytes: number,
+): Uint8Array {
   const mask = maskOfValues(hits[0] ?? {})
   const names = [...new Set(hits.flatMap(({ roomType }) => roomType ?? []))].map((name) =>
     new TextEncoder().encode(name),
@@ -136,7 +139,7 @@ export function takePage(from: Cursor): { page?: SearchPage } {
 }
 
 /** Reads values of `hits` hits, with an id before each of them if `idBytes` is not 0. */
-function takeValues(
+export function takeValues(
   from: Cursor,
   at: number,
   mask: number,

@@ -26,6 +26,14 @@ import {
 } from './fields.ts'
 import { readU32 } from './frame.ts'
 import {
+  addCalendarDays,
+  addFlexibleStays,
+  type CalendarDay,
+  type FlexibleStay,
+  takeCalendarDays,
+  takeFlexibleStays,
+} from './reply-calendar.ts'
+import {
   type Cursor,
   currentText,
   ERROR,
@@ -112,6 +120,9 @@ type Results = {
   properties: { propertyIds: string[]; values?: SearchValues[]; page?: SearchPage; explain?: SearchExplained }
   /** Compact hits have no days. */
   stays: { numDays: number; properties: StayHit[]; page?: SearchPage; explain?: SearchExplained }
+  calendar: { nights: number; days: CalendarDay[]; explain?: SearchExplained }
+  /** One stay of each property. */
+  flexible: { arrivalDays: number; bestStays: FlexibleStay[]; page?: SearchPage; explain?: SearchExplained }
   availability: { availability: number; index?: number | bigint }
   exists: { exists: boolean }
   roomTypes: { roomTypes: string[] }
@@ -197,6 +208,17 @@ const ENCODE: {
     }
     addPage(to, page)
     if (!isCompact) addValues(to, properties)
+    addExplain(to, explain)
+  },
+  calendar: (to, { nights, days, explain }) => {
+    addU8(to, 1, nights)
+    addCalendarDays(to, days)
+    addExplain(to, explain)
+  },
+  flexible: (to, { arrivalDays, bestStays, page, explain }) => {
+    addU16(to, 1, arrivalDays)
+    addFlexibleStays(to, bestStays)
+    addPage(to, page)
     addExplain(to, explain)
   },
   availability: (to, result) => {
@@ -395,6 +417,17 @@ const DECODE: { readonly [Kind in ReplyKind]: (from: Cursor, context: ReplyConte
     const values = takeValuesTrailer(from, properties.length)
     for (const [n, each] of (values ?? []).entries()) Object.assign(properties[n] as StayHit, each)
     return { numDays, properties, ...page, ...takeExplain(from) }
+  },
+  calendar: (from) => {
+    takeField(from, TYPE_SMALL, 1)
+    const nights = from.view.getUint8(from.start)
+    return { nights, days: takeCalendarDays(from), ...takeExplain(from) }
+  },
+  flexible: (from) => {
+    takeField(from, TYPE_SMALL, 2)
+    const arrivalDays = from.view.getUint16(from.start, true)
+    const bestStays = takeFlexibleStays(from)
+    return { arrivalDays, bestStays, ...takePage(from), ...takeExplain(from) }
   },
   availability: (from) => {
     takeField(from, TYPE_SMALL, 1)

@@ -7,7 +7,7 @@ import { formatDay, parseDay } from '../dates.ts'
 import { LIMITS } from '../domain.ts'
 import { VacancyError } from '../errors.ts'
 import { knownValues } from '../names.ts'
-import { SEARCH_ORDERS, SEARCH_WANTS } from './search.ts'
+import { SEARCH_ORDERS, SEARCH_WANTS, WEEKDAY_BITS } from './search.ts'
 
 /** Order of the properties found; ties are broken by the id. `stars`: most stars first, then the lowest total. */
 export type SearchOrder = Exclude<keyof typeof SEARCH_ORDERS, 'row' | 'score'>
@@ -25,26 +25,32 @@ export type SearchBox = {
 /** Degrees and metres; 5000 metres without a radius, or all of the box. */
 export type SearchNear = { readonly latitude: number; readonly longitude: number; readonly radiusMetres?: number }
 
-export type SearchCommand = 'SEARCHAVAIL' | 'SEARCHPROP'
+/** A weekday of arrival. */
+export type SearchWeekday = keyof typeof WEEKDAY_BITS
+
+export type SearchCommand = 'SEARCHAVAIL' | 'SEARCHPROP' | 'PRICECAL' | 'SEARCHFLEX'
 /** How an interface spells a name that is given in camelCase. */
 export type Spell = (name: string) => string
 
 type Given = { readonly [name: string]: unknown }
 type Fields = { [name: string]: unknown }
 
-/** Words of `order` and `want` that a command accepts, in an interface's spelling. */
-export function searchWords(command: SearchCommand, spell: Spell): { orders: string[]; wants: string[] } {
-  const isStay = command === 'SEARCHAVAIL'
+/** Words of `order`, `want` and `weekdays` that a command accepts, in an interface's spelling. */
+export function searchWords(
+  command: SearchCommand,
+  spell: Spell,
+): { orders: string[]; wants: string[]; weekdays: string[] } {
+  const isStay = command !== 'SEARCHPROP'
   const orders = Object.keys(SEARCH_ORDERS).filter(
     (word) => word !== 'row' && word !== 'score' && (isStay || !word.startsWith('total')),
   )
   const wants = Object.keys(SEARCH_WANTS).filter((word) => isStay || word === 'distance' || word === 'position')
-  return { orders: orders.map(spell), wants: wants.map(spell) }
+  return { orders: orders.map(spell), wants: wants.map(spell), weekdays: Object.keys(WEEKDAY_BITS) }
 }
 
 /**
- * Replaces what has another form on the wire; other fields stay. Without `want`, and beside it, SEARCHAVAIL returns
- * what it is ordered or bounded by, and the room type where any may be found.
+ * Replaces what has another form on the wire; other fields stay. Without `want`, and beside it, a search for stays
+ * returns what it is ordered or bounded by, and the room type where any may be found.
  *
  * @param given by name in camelCase; null counts as absent
  * @param spell for words, and for names in errors
@@ -52,11 +58,11 @@ export function searchWords(command: SearchCommand, spell: Spell): { orders: str
  */
 export function searchFields(command: SearchCommand, given: Given, spell: Spell = (name) => name): Given {
   const fields: Fields = { ...given }
-  const { orders, wants } = searchWords(command, spell)
-  if (command === 'SEARCHAVAIL') {
-    putStay(fields)
-    rename(fields, 'rooms', 'availability')
-  }
+  const { orders, wants, weekdays } = searchWords(command, spell)
+  if (command === 'SEARCHAVAIL') putStay(fields)
+  if (command !== 'SEARCHPROP') rename(fields, 'rooms', 'availability')
+  if (isGiven(fields['weekdays']))
+    fields['weekdays'] = sumOf('weekdays', fields['weekdays'], weekdays, WEEKDAY_BITS, spell)
   putParts(fields, 'near', ['latitude', 'longitude'], ['radiusMetres'])
   putParts(fields, 'box', ['south', 'west', 'north', 'east'], [])
   for (const name of ['compact', 'anyRoomType']) putSwitch(fields, name, [undefined, 1], spell)
@@ -66,19 +72,23 @@ export function searchFields(command: SearchCommand, given: Given, spell: Spell 
     if (!isWord(order, orders)) throw invalid(`order must be ${listed(orders)}, got ${quoted(order)}`)
     fields['order'] = numberOf(SEARCH_ORDERS, order, spell)
   }
-  const wanted = wantOf(fields['want'], wants, spell) | (command === 'SEARCHAVAIL' ? implied(fields) : 0)
+  if (command === 'PRICECAL') return fields
+  const wanted =
+    sumOf('want', fields['want'], wants, SEARCH_WANTS, spell) | (command === 'SEARCHPROP' ? 0 : implied(fields))
   delete fields['want']
   return wanted === 0 ? fields : { ...fields, want: wanted }
 }
 
-/** Whether the search has pages: an order of its own, or any room type, which implies one. */
-export function hasPages(fields: Given): boolean {
+/** Whether the search has pages: an order of its own, or one that is implied by any room type or by flexible dates. */
+export function hasPages(command: SearchCommand, fields: Given): boolean {
+  if (command === 'PRICECAL' || command === 'SEARCHFLEX') return command === 'SEARCHFLEX'
   return ['order', 'anyRoomType', 'roomTypes'].some((name) => isGiven(fields[name]) && fields[name] !== false)
 }
 
 /** The reverse for the order, wanted values, switches and the box of a request. */
 export function wordsOfSearch(fields: Given, spell: Spell): Given {
-  const { order, want, count, south, west, north, east, ...words }: Fields = { ...fields }
+  const { order, want, count, weekdays, south, west, north, east, ...words }: Fields = { ...fields }
+  const days = Object.entries(WEEKDAY_BITS).filter(([, bit]) => (Number(weekdays ?? 0) & bit) !== 0)
   const wants = Object.entries(SEARCH_WANTS).filter(([, bit]) => (Number(want ?? 0) & bit) !== 0)
   const orderWord = Object.entries(SEARCH_ORDERS).find(([, number]) => number === order)?.[0] ?? 'row'
   for (const name of ['compact', 'anyRoomType']) if (isGiven(words[name])) words[name] = words[name] === 1
@@ -86,6 +96,7 @@ export function wordsOfSearch(fields: Given, spell: Spell): Given {
     ...words,
     ...(orderWord !== 'row' && { order: spell(orderWord) }),
     ...(wants.length > 0 && { want: wants.map(([word]) => spell(word)) }),
+    ...(days.length > 0 && { weekdays: days.map(([day]) => day) }),
     ...(isGiven(count) && { count: count === 1 }),
     ...(isGiven(south) && { box: { south, west, north, east } }),
   }
@@ -146,13 +157,20 @@ function rename(fields: Fields, from: string, to: string): void {
   delete fields[from]
 }
 
-function wantOf(want: unknown, words: readonly string[], spell: Spell): number {
-  if (!isGiven(want)) return 0
-  const wrong = Array.isArray(want) ? want.find((word) => !isWord(word, words)) : want
-  if (!Array.isArray(want) || wrong !== undefined) {
-    throw invalid(`want must be a list of ${listed(words)}, got ${quoted(wrong)}`)
+/** The bits of a list of words; 0 for an absent one. */
+function sumOf(
+  name: string,
+  value: unknown,
+  words: readonly string[],
+  numbers: { readonly [word: string]: number },
+  spell: Spell,
+): number {
+  if (!isGiven(value)) return 0
+  const wrong = Array.isArray(value) ? value.find((word) => !isWord(word, words)) : value
+  if (!Array.isArray(value) || wrong !== undefined) {
+    throw invalid(`${name} must be a list of ${listed(words)}, got ${quoted(wrong)}`)
   }
-  return want.reduce((bits, word) => bits | numberOf(SEARCH_WANTS, word, spell), 0)
+  return value.reduce((bits, word) => bits | numberOf(numbers, word, spell), 0)
 }
 
 function implied(fields: Given): number {

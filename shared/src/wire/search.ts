@@ -13,3 +13,6 @@ export const SEARCH_ORDERS = {
 
 /** Bits of the field `want`, and of the mask before the values in a reply. */
 export const SEARCH_WANTS = { total: 1, distance: 2, position: 4, roomType: 8 } as const
+
+/** Bits of the field `weekdays`: days of arrival. */
+export const WEEKDAY_BITS = { mon: 1, tue: 2, wed: 4, thu: 8, fri: 16, sat: 32, sun: 64 } as const
