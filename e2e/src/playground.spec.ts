@@ -81,6 +81,26 @@ test('dates are picked with the keyboard, and an unavailable day shows the reaso
   await expect(typed).toHaveValue(`${first}..${daysOn(2)}`)
 })
 
+test('the cheapest come first, page by page, with the number of all', async ({ page }) => {
+  const { shard } = await (await page.request.get('/api/v1/playground')).json()
+  const fields = { ...shard.example.fields, limit: 5 }
+  expect(fields).toMatchObject({ order: 1, want: 1, count: 1 })
+  const q = deflateRawSync(JSON.stringify({ s: shard.id, c: 'SEARCHAVAIL', f: fields })).toString('base64url')
+  await page.goto(`/playground?q=${q}`)
+  const totals = async () =>
+    (await page
+      .locator('tr[data-total]')
+      .evaluateAll((rows) => rows.map((row) => Number(row.dataset['total'])))) as number[]
+  await expect(page.locator('[data-result-count="5"]')).toContainText(/\d+ match/)
+  const first = await totals()
+
+  await page.getByRole('button', { name: 'Next page' }).click()
+  await expect(page.getByRole('button', { name: 'First page' })).toBeVisible()
+  await expect.poll(async () => (await totals()).join()).not.toBe(first.join())
+  const both = [...first, ...(await totals())]
+  expect(both).toEqual(both.toSorted((a, b) => a - b))
+})
+
 test('a calendar of many properties renders only visible rows, and keys move beyond them', async ({ page }) => {
   const { shard } = await (await page.request.get('/api/v1/playground')).json()
   const { segment, roomType, dates } = shard.example.fields

@@ -315,7 +315,8 @@ test('the page opens with a query that has results', async () => {
   expect(start.shard).toMatchObject({ id: 's1', rateFeatures: TEST_CODECS, datesMax: 14, queryLimit: 10 })
   expect(start.shard?.nodes).toMatchObject([{ id: 'n1', tcp: `${node.host}:${node.tcpPort}` }])
   const body = { shard: 's1', ...start.shard?.example }
-  expect(body).toMatchObject({ command: 'SEARCHAVAIL', fields: { segment: 'Vienna', roomType: 'double' } })
+  const fields = { segment: 'Vienna', roomType: 'double', order: 1, count: 1 }
+  expect(body).toMatchObject({ command: 'SEARCHAVAIL', fields })
   expect((await world.call('POST /api/v1/query', { body })).count).toBeGreaterThan(0)
 })
 

@@ -3,6 +3,8 @@ import type { Clock } from '@vacancy/shared'
 import { dayOf, formatDay, parseDay } from '@vacancy/shared'
 import { ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
 import type { MissingSource, PlaygroundAnswer, PlaygroundShard, ShardView } from '@vacancy/shared/contract'
+import { SEARCH_ORDERS, SEARCH_WANTS } from '@vacancy/shared/wire'
+import type { NodeAddress } from '../cluster/cluster.ts'
 import { addressText, type Reach, send } from '../nodes/ask.ts'
 import { type Cache, createCache } from '../nodes/cache.ts'
 import { clientOf } from '../nodes/node-clients.ts'
@@ -16,6 +18,7 @@ export type ExampleCache = Cache<Example>
 /** Days from today that are tried to find a search with results. */
 const DAYS_TRIED = [1, 7, 0, 14, 30, 60, 90]
 const NIGHTS = 3
+const PAGE = 25
 const WORDS_TRIED = 3
 const EXAMPLE_MS = 10_000
 
@@ -113,12 +116,30 @@ async function findExample(
         const dates = Array.from({ length: nights }, (_, night) => formatDay(first + night))
         const fields = { segment, roomType, dates, explain: 1 }
         const { result } = await send(reach, nodes, 'SEARCHAVAIL', { ...fields, limit: 1 }, signal)
-        if (result.properties.length > 0) return { command: 'SEARCHAVAIL', fields }
+        if (result.properties.length === 0) continue
+        return { command: 'SEARCHAVAIL', fields: await cheapestFirst(reach, nodes, fields, signal) }
       }
     }
   }
   const [first] = segments
   return first ? { command: 'SEARCHPROP', fields: { segment: first.word, explain: 1 } } : null
+}
+
+/** The first page of the cheapest, with totals; the search as it is on a node that has no order yet. */
+async function cheapestFirst(
+  reach: Reach,
+  nodes: readonly NodeAddress[],
+  fields: { readonly segment: string; readonly roomType: string; readonly dates: string[]; readonly explain: number },
+  signal: AbortSignal,
+) {
+  const ordered = { ...fields, order: SEARCH_ORDERS.total, want: SEARCH_WANTS.total, count: 1, limit: PAGE }
+  try {
+    await send(reach, nodes, 'SEARCHAVAIL', ordered, signal)
+    return ordered
+  } catch (error) {
+    if (error instanceof ProblemError && error.status === 400) return fields
+    throw error
+  }
 }
 
 function daysToTry(clock: Clock, view: ShardView | undefined): number[] {

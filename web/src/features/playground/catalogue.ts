@@ -1,5 +1,12 @@
 /** Maps fields of the command table to inputs: widget, completions and bounds. */
-import { COMMAND_LIST, COMMANDS, type CommandName, type FieldSpec } from '@vacancy/shared/wire'
+import {
+  COMMAND_LIST,
+  COMMANDS,
+  type CommandName,
+  type FieldSpec,
+  SEARCH_ORDERS,
+  SEARCH_WANTS,
+} from '@vacancy/shared/wire'
 import * as copy from './copy.ts'
 
 export type QueryCommand = Exclude<CommandName, 'LOGIN'>
@@ -12,6 +19,10 @@ export type Widget =
   | { readonly as: 'dates' }
   | { readonly as: 'date' }
   | { readonly as: 'switch' }
+  /** One of the names of a number. */
+  | { readonly as: 'choice'; readonly options: readonly { readonly value: number; readonly label: string }[] }
+  /** Named bits, summed. */
+  | { readonly as: 'bits'; readonly options: readonly { readonly value: number; readonly label: string }[] }
   | { readonly as: 'number'; readonly min: number; readonly max: number; readonly step: 'any' | 1 }
   | { readonly as: 'list' }
   | { readonly as: 'lines' }
@@ -25,13 +36,39 @@ const WORDS: { readonly [field: string]: WordKind } = {
   roomType: 'room_type',
 }
 const LISTS: { readonly [field: string]: WordKind } = { amenities: 'amenity', rateFeatures: 'rate_feature' }
-const SWITCHES = new Set(['explain', 'linearizable', 'wantIndex', 'retake', 'void', 'reinstate', 'unrecorded'])
+const SWITCHES = new Set([
+  'compact',
+  'anyRoomType',
+  'explain',
+  'linearizable',
+  'wantIndex',
+  'retake',
+  'void',
+  'reinstate',
+  'unrecorded',
+])
+const { score: _unavailable, ...ORDERS } = SEARCH_ORDERS
+const CHOICES: { readonly [field: string]: Widget } = {
+  order: { as: 'choice', options: optionsOf(ORDERS, copy.searches.orders) },
+  count: { as: 'choice', options: optionsOf({ counted: 1, uncounted: 2 }, copy.searches.pages) },
+  want: { as: 'bits', options: optionsOf(SEARCH_WANTS, copy.searches.wants) },
+}
+
+function optionsOf<Name extends string>(
+  values: { readonly [name in Name]: number },
+  labels: { readonly [name in Name]: string },
+) {
+  return (Object.keys(values) as Name[]).map((name) => ({ value: values[name], label: labels[name] }))
+}
+
 const MAX = { u8: 0xff, u32: 0xffff_ffff, u64: Number.MAX_SAFE_INTEGER, f64: Number.MAX_VALUE }
 
 export function widgetOf({ name, width, ...spec }: FieldSpec): Widget {
   if (name === 'dates') return { as: 'dates' }
   if (name === 'date') return { as: 'date' }
   if (SWITCHES.has(name)) return { as: 'switch' }
+  const choice = CHOICES[name]
+  if (choice) return choice
   const word = WORDS[name]
   if (word) return { as: 'word', kind: word }
   const words = LISTS[name]
@@ -50,7 +87,7 @@ export function labelOf(command: QueryCommand, field: string): string {
 }
 
 /** Shown without expanding, like required fields: the filters that most searches use. */
-const FIRST = new Set(['area', 'stars', 'finalPrice', 'availability', 'rateFeatures', 'amenities'])
+const FIRST = new Set(['order', 'area', 'stars', 'finalPrice', 'availability', 'rateFeatures', 'amenities'])
 
 export function isFirst(spec: FieldSpec, isGiven: boolean): boolean {
   return spec.required || isGiven || FIRST.has(spec.name)

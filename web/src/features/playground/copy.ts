@@ -110,6 +110,21 @@ export const fields = {
   linesExample: '[{"propertyId":"hotel_123","roomType":"double","arrival":"2026-12-24","nights":3,"rooms":2}]',
 }
 
+/** Names of numbers in the fields of a search. */
+export const searches = {
+  orders: {
+    row: 'As stored',
+    total: 'Cheapest total first',
+    totalDown: 'Dearest total first',
+    distance: 'Nearest first',
+    stars: 'Most stars first',
+    id: 'By id',
+  },
+  pages: { counted: 'Pages, with the number of all', uncounted: 'Pages, not counted' },
+  wants: { total: 'Total', distance: 'Distance', position: 'Position', roomType: 'Room type' },
+  default: 'Default',
+}
+
 export const dates = {
   notADate: (text: string) =>
     `${text} is not a date. Use 2026-11-20, 2026-11-20..2026-11-23 or 2026-11-20+4 for four nights.`,
@@ -174,6 +189,9 @@ export const wire = {
 }
 
 export const results = {
+  matches: (matches: string) => `${matches} match`,
+  nextPage: 'Next page',
+  firstPage: 'First page',
   none: 'No result yet. Run the request to see its rows, timing and bytes.',
   label: 'Result as',
   tabs: { table: 'Table', calendar: 'Calendar', map: 'Map', json: 'JSON', wire: 'Wire', timing: 'Timing' },
@@ -182,7 +200,7 @@ export const results = {
   first: (rows: string) => `Showing the first ${rows}; more may exist.`,
   written: 'written',
   limit: (rows: string) => `limit ${rows}`,
-  datesOf: (dates: number, max: number) => `${dates} of ${max} dates`,
+  datesOf: (dates: number, max: number) => `${dates} of ${max} nights`,
   from: (node: string) => `from ${node}`,
   measuring: 'Still measuring. Stop the runs or wait for them.',
   shareWithResult: 'Share with result',
@@ -212,6 +230,8 @@ export const resultTable = {
   copied: 'Row copied',
   property: 'Property',
   total: 'Total',
+  distance: 'Distance',
+  roomType: 'Room type',
   area: 'Area',
   stars: 'Stars',
   nightTip: 'Price · rooms left',

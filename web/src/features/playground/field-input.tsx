@@ -9,6 +9,7 @@ import { call } from '../../lib/api.ts'
 import { count } from '../../lib/format.ts'
 import { Combobox, type ComboOptions, MultiCombobox } from '../../ui/combobox.tsx'
 import { Checkbox, Field, Input } from '../../ui/field.tsx'
+import { Select } from '../../ui/select.tsx'
 import { labelOf, type QueryCommand, type Widget, type WordKind, widgetOf } from './catalogue.ts'
 import * as copy from './copy.ts'
 import { DatesField } from './date-range.tsx'
@@ -57,6 +58,7 @@ export function FieldInput(props: FieldProps): ReactNode {
       />
     )
   }
+  if (widget.as === 'bits') return <BitBoxes {...props} label={label} options={widget.options} />
   if (widget.as === 'words' && widget.kind === 'rate_feature' && shard && shard.rateFeatures.length > 0) {
     return <FeatureBoxes {...props} label={label} features={shard.rateFeatures} />
   }
@@ -136,6 +138,19 @@ function Control({ widget, wire, spec, value, onChange, shard, segment }: Contro
         values={Array.isArray(value) ? value : []}
         onChange={(next) => onChange(next.length === 0 && !spec.required && !spec.keepsEmpty ? undefined : next)}
         options={widget.as === 'words' ? wordsOf(shard?.id, widget.kind, segment) : []}
+      />
+    )
+  }
+  if (widget.as === 'choice') {
+    return (
+      <Select
+        {...wire}
+        options={[
+          { value: '', label: copy.searches.default },
+          ...widget.options.map((option) => ({ value: String(option.value), label: option.label })),
+        ]}
+        value={value === undefined ? '' : String(value)}
+        onChange={({ target }) => onChange(target.value === '' ? undefined : Number(target.value))}
       />
     )
   }
@@ -246,6 +261,36 @@ function FeatureBoxes({
         ))}
       </div>
       {error && <p className="text-crit text-small">{error}</p>}
+    </fieldset>
+  )
+}
+
+/** Bits of a number, each a box. */
+function BitBoxes({
+  label,
+  options,
+  value,
+  onChange,
+}: FieldProps & { readonly label: string; readonly options: Extract<Widget, { as: 'bits' }>['options'] }) {
+  const sum = typeof value === 'number' ? value : 0
+  const boxes = options.map((option) => ({ ...option, chosen: (sum & option.value) !== 0 }))
+  return (
+    <fieldset className="min-w-0">
+      <legend className="pb-1 font-medium text-small text-text-2">{label}</legend>
+      <div className="flex flex-wrap gap-1.5">
+        {boxes.map(({ value: bit, label: name, chosen }) => (
+          <label key={bit} className={CHIP}>
+            <input
+              type="checkbox"
+              className="sr-only"
+              checked={chosen}
+              onChange={() => onChange((sum ^ bit) === 0 ? undefined : sum ^ bit)}
+            />
+            {chosen && <Icon name="check" size={12} />}
+            {name}
+          </label>
+        ))}
+      </div>
     </fieldset>
   )
 }

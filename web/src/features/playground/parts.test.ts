@@ -107,6 +107,13 @@ test('results as rows', () => {
       result: { properties: [{ propertyId: 'h', days: [night, { ...night, date: '2026-11-21', finalPrice: 80 }] }] },
     }).rows,
   ).toEqual([['h', 120, 2, 'a b', 80, 2, 'a b', 200]])
+  const values = { total: 120, distanceMetres: 850, roomType: 'double' }
+  expect(
+    gridOf({ command: 'SEARCHAVAIL', result: { numDays: 0, properties: [{ propertyId: 'h', days: [], ...values }] } }),
+  ).toEqual({
+    columns: ['property', 'room type', 'distance in metres', 'total'],
+    rows: [['h', 'double', 850, 120]],
+  })
   expect(gridOf({ command: 'SEARCHAVAIL', result: {} })).toEqual({ columns: ['property', 'total'], rows: [] })
   expect(gridOf({ command: 'GETPROPROOMDAY', result: { propertyId: 'h', ...night } }).rows).toEqual([
     ['h', 120, 2, 'a b', 120],

@@ -191,6 +191,7 @@ function Workbench({
               onWhy={(property) => setLayer({ as: 'why', property })}
               onRetry={() => runNow()}
               onStop={stop}
+              onPage={(next) => void startRun(next, shard?.id)}
               onDraft={(next) => {
                 setText(undefined)
                 setDraft(next)

@@ -75,6 +75,9 @@ function columnsOf(stays: readonly Stay[], details: Details): Column<Stay>[] {
     const read = ({ propertyId }: Stay): Detail['area' | 'stars'] => details.get(propertyId)?.[id] ?? '–'
     return { id, header, rank: 3, cell: read, compare: (a, b) => compareValues(read(a), read(b)) }
   }
+  const text = (id: string, header: string, read: (stay: Stay) => string): Column<Stay> => ({
+    ...{ id, header, cell: read, compare: (a: Stay, b: Stay) => compareValues(read(a), read(b)) },
+  })
   return [
     {
       id: 'property',
@@ -94,6 +97,20 @@ function columnsOf(stays: readonly Stay[], details: Details): Column<Stay>[] {
         tip: copy.resultTable.nightTip,
       }),
     ),
+    ...(stays[0]?.roomType === undefined
+      ? []
+      : [text('roomType', copy.resultTable.roomType, ({ roomType = '' }) => roomType)]),
+    ...(stays[0]?.distanceMetres === undefined
+      ? []
+      : [
+          {
+            id: 'distance',
+            header: copy.resultTable.distance,
+            end: true,
+            cell: ({ distanceMetres }: Stay) => metres(distanceMetres),
+            compare: (a: Stay, b: Stay) => (a.distanceMetres ?? 0) - (b.distanceMetres ?? 0),
+          },
+        ]),
     {
       id: 'total',
       header: copy.resultTable.total,
@@ -105,6 +122,12 @@ function columnsOf(stays: readonly Stay[], details: Details): Column<Stay>[] {
       ? []
       : [attribute('area', copy.resultTable.area), attribute('stars', copy.resultTable.stars)]),
   ]
+}
+
+/** "850 m", "12.3 km". */
+function metres(value: number | undefined): string {
+  if (value === undefined) return '–'
+  return value < 1_000 ? `${value} m` : `${(value / 1_000).toFixed(1)} km`
 }
 
 function compareValues(a: string | number, b: string | number): number {

@@ -20,9 +20,9 @@ import { toast } from '../../ui/toast.tsx'
 import { isSearch, isWrite } from './catalogue.ts'
 import * as copy from './copy.ts'
 import { RESULTS_KEY } from './keys.ts'
-import { bytesOfHex, type Draft, without } from './request.ts'
+import { bytesOfHex, type Draft, withField, without } from './request.ts'
 import { type Details, ResultTable } from './result-table.tsx'
-import { type Stay, staysOf, totalOf } from './rows.ts'
+import { pageOf, type Stay, staysOf, totalOf } from './rows.ts'
 import type { Done, Run, Taken } from './run.ts'
 import { timesText } from './timing.ts'
 import { TimingView } from './timing-view.tsx'
@@ -45,6 +45,8 @@ type ResultsProps = {
   readonly onRetry: () => void
   readonly onStop: () => void
   readonly onDraft: (draft: Draft) => void
+  /** Runs a request that differs from the form in its page. */
+  readonly onPage: (draft: Draft) => void
   readonly compared: Compared
   readonly datesMax: number | null
 }
@@ -52,7 +54,7 @@ type ResultsProps = {
 /** A run of the history to compare times with. */
 export type Compared = Parameters<typeof TimingView>[0]['compared']
 
-export function Results({ run, before, onRetry, onStop, onDraft, onWhy, datesMax, ...shown }: ResultsProps) {
+export function Results({ run, before, onRetry, onStop, onDraft, onPage, onWhy, datesMax, ...shown }: ResultsProps) {
   if (run.state === 'none') {
     return <EmptyState text={copy.results.none} />
   }
@@ -72,7 +74,12 @@ export function Results({ run, before, onRetry, onStop, onDraft, onWhy, datesMax
       isRunning={run.state === 'running'}
       datesMax={datesMax}
       onWhy={onWhy}
-      actions={answer.seal !== '' && <SaveResult key={answer.at} done={before} />}
+      actions={
+        <>
+          <Pages taken={before} onPage={onPage} />
+          {answer.seal !== '' && <SaveResult key={answer.at} done={before} />}
+        </>
+      }
       onStop={isRepeating ? onStop : undefined}
       whenEmpty={
         <div className="flex flex-col items-start gap-3">
@@ -87,6 +94,30 @@ export function Results({ run, before, onRetry, onStop, onDraft, onWhy, datesMax
         </div>
       }
     />
+  )
+}
+
+/** The way to the first and the next page of an ordered search. */
+function Pages({
+  taken: { answer, draft },
+  onPage,
+}: {
+  readonly taken: Taken
+  readonly onPage: (draft: Draft) => void
+}) {
+  const page = pageOf(answer)
+  const cursor = draft.fields['cursor']
+  return (
+    <>
+      {cursor !== undefined && (
+        <Button onClick={() => onPage(withField(draft, 'cursor', undefined))}>{copy.results.firstPage}</Button>
+      )}
+      {page?.more && page.cursor !== '' && (
+        <Button icon="chevron-right" onClick={() => onPage(withField(draft, 'cursor', page.cursor))}>
+          {copy.results.nextPage}
+        </Button>
+      )}
+    </>
   )
 }
 
@@ -145,7 +176,9 @@ export function ShownResult({
           {onStop && <Button onClick={onStop}>{copy.actions.stop}</Button>}
         </div>
       )}
-      {answer.limited && <Banner level="info" title={copy.results.first(count(answer.limit))} />}
+      {answer.limited && pageOf(answer) === undefined && (
+        <Banner level="info" title={copy.results.first(count(answer.limit))} />
+      )}
       {answer.count === 0 && isWrite(draft.command) && shown === 'table' && (
         <p className="font-medium">{copy.results.done}</p>
       )}
@@ -197,10 +230,12 @@ function summaryOf({ answer, draft, browserMicros }: Taken, datesMax: number | n
   const { dates } = draft.fields
   const nights = Array.isArray(dates) ? dates.length : 0
   const rows = isSearch(draft.command) ? counted(answer.count, 'property', 'properties') : counted(answer.count, 'row')
+  const matches = pageOf(answer)?.matches
   return [
     isWrite(draft.command) ? copy.results.written : rows,
+    matches === undefined ? '' : copy.results.matches(count(Number(matches))),
     answer.limit === null ? '' : copy.results.limit(count(answer.limit)),
-    nights === 0 ? '' : datesMax === null ? counted(nights, 'date') : copy.results.datesOf(nights, datesMax),
+    nights === 0 ? '' : datesMax === null ? counted(nights, 'night') : copy.results.datesOf(nights, datesMax),
     micros(browserMicros),
     copy.results.from(answer.node),
   ]

@@ -1,9 +1,10 @@
 /** Results as rows and columns, for table, calendar and export. */
-import type { NightPackage, Result } from '@vacancy/shared/wire'
+import type { NightPackage, Result, SearchPage, SearchValues } from '@vacancy/shared/wire'
 
 export type Answered = { readonly command: string; readonly result: { readonly [name: string]: unknown } }
 
-export type Stay = { readonly propertyId: string; readonly days: readonly NightPackage[] }
+/** With the values that the request wanted; compact hits have no days. */
+export type Stay = { readonly propertyId: string; readonly days: readonly NightPackage[] } & SearchValues
 export type Grid = { readonly columns: readonly string[]; readonly rows: readonly (readonly (string | number)[])[] }
 
 type Any = Partial<Result<'SEARCHAVAIL'> & Result<'SEARCHPROP'> & Result<'GETSEGMENTS'>> & {
@@ -20,8 +21,15 @@ export function staysOf({ command, result }: Answered): readonly Stay[] | undefi
   return [{ propertyId, days: [night] }]
 }
 
-export function totalOf({ days }: Stay): number {
+/** As the node counted it, or the sum of the nights. */
+export function totalOf({ days, total }: Stay): number {
+  if (total !== undefined) return Number(total)
   return days.reduce((sum, { finalPrice }) => sum + finalPrice, 0)
+}
+
+/** The page that a search returned; undefined when it was not requested. */
+export function pageOf({ result }: Answered): SearchPage | undefined {
+  return (result as Any).page
 }
 
 /** All of a result: one row per entry; for stays one row per property and columns per night. */
@@ -47,11 +55,22 @@ export function gridOf(answered: Answered): Grid {
   return { columns: ['field', 'value'], rows: Object.entries(values).map(([name, value]) => [name, String(value)]) }
 }
 
+const WANTED = {
+  roomType: 'room type',
+  distanceMetres: 'distance in metres',
+  latitude: 'latitude',
+  longitude: 'longitude',
+}
+
 function gridOfStays(stays: readonly Stay[]): Grid {
   const dates = stays[0]?.days.map(({ date }) => date) ?? []
+  const wanted = (['roomType', 'distanceMetres', 'latitude', 'longitude'] as const).filter(
+    (name) => stays[0]?.[name] !== undefined,
+  )
   const columns = [
     'property',
     ...dates.flatMap((date) => [`${date} price`, `${date} rooms`, `${date} features`]),
+    ...wanted.map((name) => WANTED[name]),
     'total',
   ]
   return {
@@ -63,6 +82,7 @@ function gridOfStays(stays: readonly Stay[]): Grid {
         availability,
         rateFeatures.join(' '),
       ]),
+      ...wanted.map((name) => stay[name] ?? ''),
       totalOf(stay),
     ]),
   }
