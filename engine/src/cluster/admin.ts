@@ -18,7 +18,7 @@ const ADMIN_WAITING_MAX = 64
 
 /** An operator's request to a shard. */
 export type AdminRequest =
-  | { readonly kind: 'promote' | 'demote' | 'transfer'; readonly node: string }
+  | { readonly kind: 'promote' | 'demote' | 'transfer'; readonly node: string; readonly term?: number }
   | { readonly kind: 'load'; readonly file: string }
   | { readonly kind: 'load' | 'drop-load'; readonly digest: string }
   | { readonly kind: 'set-time'; readonly confirm: boolean }
@@ -53,8 +53,14 @@ export function requestAdmin(member: Member, what: AdminRequest, onAnswer: OnAdm
       const detail = `${what.name}=${what.value}`
       return sendToLeader(member, { kind: what.kind, node: '', digest: '', detail }, onAnswer)
     }
-    default:
+    default: {
+      const { raft } = member.replica
+      if (what.term !== undefined && (raft.role !== 'leader' || raft.term !== what.term)) {
+        const now = raft.role === 'leader' ? `this node leads in term ${raft.term}` : 'this node does not lead'
+        return onAnswer({ status: 409, text: `the request was for term ${what.term}: ${now}` })
+      }
       return sendToLeader(member, { kind: what.kind, node: what.node, digest: '', detail: '' }, onAnswer)
+    }
   }
 }
 

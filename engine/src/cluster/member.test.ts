@@ -362,6 +362,20 @@ test('requests are refused without a leader, without a connection, and when 64 w
   expect(request(busy, PROMOTE)).toEqual([{ status: 503, text: 'cluster busy, please retry' }])
 })
 
+test('a change for a plan of another term is refused by the node that got it, also by one that leads no more', () => {
+  const leading = begin(ahead())
+  const { term } = leading.raft
+  const transfer = (of: number): AdminRequest => ({ kind: 'transfer', node: 'n3', term: of })
+  expect(request(leading, transfer(term - 1))).toMatchObject([
+    { status: 409, text: expect.stringContaining('leads in') },
+  ])
+  expect(leading.raft.transferTarget).toBe(0)
+  const other = begin(follower())
+  expect(request(other, transfer(other.raft.term))).toMatchObject([{ status: 409 }])
+  expect(other.sentTo('n2', 'admin')).toEqual([])
+  expect(request(leading, transfer(term))).toEqual([{ status: 202, text: 'transfer in progress' }])
+})
+
 test('below their feature level time and settings are refused here, since an older leader does not know the frames', () => {
   const world = begin(follower(), { knobs: { level: 0 } })
   const answers = [

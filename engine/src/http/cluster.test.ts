@@ -137,6 +137,19 @@ test('both routes of a change send the same request and reply as the contract de
   ])
 })
 
+test('a request for a plan of a term carries it, and one that is no number is refused', async () => {
+  const { requests, cluster } = recording()
+  const { post } = await serve({ handle: { cluster }, tokens: TOKENS })
+  await post('/cluster/transfer-leader', { target_node_id: 'n2', expected_term: 7 }, ADMIN)
+  await post('/cluster/demote-voter', { node_id: 'n3', expected_term: 7 }, ADMIN)
+  expect(requests).toEqual([
+    { kind: 'transfer', node: 'n2', term: 7 },
+    { kind: 'demote', node: 'n3', term: 7 },
+  ])
+  const bad = post('/cluster/transfer-leader', { target_node_id: 'n2', expected_term: '7' }, ADMIN)
+  expect(await refused(bad)).toEqual([400, 'expected_term must be a number'])
+})
+
 test('loads take a file of the machine or a digest of the shard', async () => {
   const { requests, cluster } = recording()
   const { post } = await serve({ handle: { cluster }, tokens: TOKENS })

@@ -47,9 +47,9 @@ export function clusterAnswers(
     adminTransfer: (query: Query) => send({ kind: 'transfer', node: nodeOfPath(query) }),
     clusterInfo: () => json(200, infoDocument(handle, cluster)),
     clusterOperations: () => json(200, operations(cluster)),
-    promote: ({ body }: Query) => send({ kind: 'promote', node: nodeOfBody(body, 'node_id') }),
-    demote: ({ body }: Query) => send({ kind: 'demote', node: nodeOfBody(body, 'node_id') }),
-    transfer: ({ body }: Query) => send({ kind: 'transfer', node: nodeOfBody(body, 'target_node_id') }),
+    promote: ({ body }: Query) => send({ kind: 'promote', ...memberOf(body, 'node_id') }),
+    demote: ({ body }: Query) => send({ kind: 'demote', ...memberOf(body, 'node_id') }),
+    transfer: ({ body }: Query) => send({ kind: 'transfer', ...memberOf(body, 'target_node_id') }),
     load: ({ body }: Query) => load(cluster, send, body),
     dropLoad: ({ body }: Query) => send(dropOf(body)),
   }
@@ -135,10 +135,13 @@ function nodeOfPath({ rest, body }: Query): string {
   return validId(decoded, 'node_id')
 }
 
-function nodeOfBody(body: JsonObject, key: 'node_id' | 'target_node_id'): string {
-  const value = body[key]
+function memberOf(body: JsonObject, key: 'node_id' | 'target_node_id'): { node: string; term?: number } {
+  const { [key]: value, expected_term: term } = body
   if (value === undefined || value === null || value === '') throw new HttpError(400, `${key} is required`)
-  return validId(value, key)
+  const node = validId(value, key)
+  if (term === undefined) return { node }
+  if (!Number.isSafeInteger(term) || (term as number) < 0) throw new HttpError(400, 'expected_term must be a number')
+  return { node, term: term as number }
 }
 
 function validId(value: unknown, key: string): string {

@@ -56,7 +56,8 @@ export type SlowRequest = {
  * (docs/design/consensus.md#operations).
  */
 export type ClusterRequest =
-  | { readonly kind: 'promote' | 'demote' | 'transfer'; readonly node: string }
+  /** Refused unless the requested node leads in `term`, if one is given. */
+  | { readonly kind: 'promote' | 'demote' | 'transfer'; readonly node: string; readonly term?: number }
   /** A snapshot file on the machine of the requested node, by its absolute path. */
   | { readonly kind: 'load'; readonly file: string }
   /** A snapshot that the shard has, by its content digest, for instance the data before the last load. */

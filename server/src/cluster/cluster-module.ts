@@ -1,5 +1,6 @@
 /** The cluster module: everything the control plane does with nodes. It polls them, keeps their history, plans and runs changes. */
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type ControlModule, moduleOf } from '@vacancy/shared/api/route'
 import { CLUSTER_ROUTES, HANDOVER_ROUTES, LIVE_ROUTES, PAST_ROUTES, TOPOLOGY_ROUTES } from '@vacancy/shared/contract'
 import { createFabric, listComponents, startFabric, stopFabric } from '../fabric/poll.ts'
@@ -39,6 +40,7 @@ import { type MembershipDeps, membershipTypes } from './membership-operations.ts
 import { nodeDocument } from './node-documents.ts'
 import { requestNode, sendToNode } from './node-requests.ts'
 import { createNodeStore } from './node-store.ts'
+import type { NodeObservation } from './observation.ts'
 import { runningOperations } from './operation-state.ts'
 import type { PlanContext } from './operation-types.ts'
 import { createOperations, lastPlan, resumeOperations, stopOperations } from './operations.ts'
@@ -83,6 +85,7 @@ export function createClusterModule(config: ClusterConfig, deps: ClusterDeps): C
     audit: deps.audit,
     environment: deps.environment,
     planContext: (id, isAdmin) => planContext(module, id, isAdmin),
+    readAgain: (id) => readAgain(module, id),
     onChange: (operation) => observeOperation(module, operation),
   })
   const module: ClusterModule = {
@@ -314,6 +317,21 @@ function planContext(module: ClusterModule, id: string, isAdmin: boolean): PlanC
     clusterPause: module.pauses.ofAll(),
     bridges,
     baseUrl: module.deps.baseUrl(),
+  }
+}
+
+const READ_AGAIN_MS = 400
+const LOOK_MS = 10
+
+async function readAgain({ collector, deps }: ClusterModule, id: string): Promise<void> {
+  const stop = watchClosely(collector, id)
+  const from = deps.clock.wallMs()
+  const until = deps.clock.monotonicMs() + READ_AGAIN_MS
+  const isOld = ({ info, missed }: NodeObservation) => missed === 0 && info !== undefined && info.at < from
+  try {
+    while (observationsOf(collector, id).some(isOld) && deps.clock.monotonicMs() < until) await sleep(LOOK_MS)
+  } finally {
+    stop()
   }
 }
 

@@ -181,7 +181,7 @@ function transferHalf(deps: MembershipDeps, run: Run, target: string, prefix: st
     prefix,
     request: {
       path: '/cluster/transfer-leader',
-      body: { target_node_id: target },
+      body: { target_node_id: target, ...expectedTerm(run, prefix) },
       engine: `/admin/transfer-leader/${encodeURIComponent(target)}`,
       expects: CLUSTER_TEXTS.transfer,
     },
@@ -217,7 +217,7 @@ function memberHalf(deps: MembershipDeps, run: Run, kind: 'promote' | 'demote', 
     prefix,
     request: {
       path: kind === 'promote' ? '/cluster/promote-learner' : '/cluster/demote-voter',
-      body: { node_id: node },
+      body: { node_id: node, ...expectedTerm(run, prefix) },
       engine: `/admin/${kind === 'promote' ? 'add' : 'remove'}-member/${encodeURIComponent(node)}`,
       expects: CLUSTER_TEXTS[kind],
     },
@@ -256,6 +256,11 @@ async function follow(deps: MembershipDeps, run: Run, half: Half, isFresh = !run
     if (isFresh) {
       const leader = half.sendTo()
       if (leader === null) return { end: 'refused', message: 'Nothing was sent: the shard has no leader.' }
+      const planned = run.plan.basis.leader
+      if (half.prefix === '' && planned !== null && leader !== planned) {
+        const message = `Nothing was sent: ${leader} leads now, the plan was made for ${planned}. Make a new plan.`
+        return { end: 'refused', message }
+      }
       const since = run.now()
       // Stored before it is sent, so that it is never sent a second time.
       await run.set({
@@ -312,7 +317,7 @@ async function watchLate(deps: MembershipDeps, run: Run, half: Half): Promise<En
       const observation = deps.observe(shard)
       if (observation) {
         await half.observe(observation)
-        const outcome = half.outcome(observation, 0)
+        const outcome = half.outcome(observation, OUTCOME_LIMITS.elsewhereMs)
         if (outcome.end === 'done' || outcome.end === 'elsewhere') return outcome
       }
       await wake.wait(run.signal)
@@ -324,6 +329,11 @@ async function watchLate(deps: MembershipDeps, run: Run, half: Half): Promise<En
 }
 
 // The request
+
+/** The term of the plan. The second half of an operation follows a change of the leader that it made itself. */
+function expectedTerm({ plan }: Run, prefix: string): { readonly expected_term?: number } {
+  return prefix === '' && plan.basis.term !== null ? { expected_term: plan.basis.term } : {}
+}
 
 type Sent =
   | { readonly state: 'gone' }
@@ -344,6 +354,11 @@ async function sendOnce(deps: MembershipDeps, shard: string, leader: string, req
     const isPathUnknown =
       (answer.status === 404 || answer.status === 405) && !/unknown node|standalone/.test(answer.body)
     if (isPathUnknown) answer = await deps.send(node, request.engine, undefined, SEND_MS)
+    // A node of an earlier version, which refuses what it does not know and did nothing.
+    else if (answer.status === 400 && answer.body.includes('expected_term')) {
+      const { expected_term: _, ...body } = request.body as { readonly expected_term?: number }
+      answer = await deps.send(node, request.path, body, SEND_MS)
+    }
     return { state: 'answered', leader, answer }
   } catch (error) {
     if (!(error instanceof NodeHttpError)) throw error

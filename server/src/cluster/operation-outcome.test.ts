@@ -74,7 +74,8 @@ const ENDS: readonly (readonly [
   sinceMs: number,
   end: string | undefined,
 ])[] = [
-  ['another node leads', led('n3', 5, 101), 100, 'elsewhere'],
+  ['another node leads', led('n3', 5, 101), OUTCOME_LIMITS.elsewhereMs, 'elsewhere'],
+  ['another one leads while the accepted request may be on its way', led('n3', 5, 101), 500, undefined],
   ['the old leader still leads', led('n1', 4, 100), 29_999, undefined],
   ['the old leader still leads after 30 s', led('n1', 4, 100), OUTCOME_LIMITS.endMs, 'no-change'],
   ['no leader for 30 s', led('', 4, 100), OUTCOME_LIMITS.endMs, 'unconfirmed'],

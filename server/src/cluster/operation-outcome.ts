@@ -12,6 +12,8 @@ export const OUTCOME_LIMITS = {
   endMs: 30_000,
   /** A shard without writes is confirmed this long after the target became leader. */
   idleMs: 1_000,
+  /** An election that follows an accepted transfer is over. */
+  elsewhereMs: 3_000,
 } as const
 
 export type ShardObservation = {
@@ -81,7 +83,13 @@ export function transferOutcome(track: TransferTrack, observation: ShardObservat
   const { shard } = observation
   const { target, oldLeader } = track
   if (track.confirmed) return { end: 'done', message: `${target} leads ${shard.id}` }
-  if (shard.leader !== null && shard.leader !== target && shard.leader !== oldLeader) {
+  // An accepted request may still be on its way: another leader than both is a result only after an election.
+  if (
+    shard.leader !== null &&
+    shard.leader !== target &&
+    shard.leader !== oldLeader &&
+    sinceRequestMs >= OUTCOME_LIMITS.elsewhereMs
+  ) {
     return { end: 'elsewhere', message: `Leadership went to ${shard.leader}, not ${target}` }
   }
   const failed = failedChange(track.lastChange, shard, 'transfer', target)

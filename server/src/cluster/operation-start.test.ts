@@ -76,6 +76,7 @@ function world(environmentKind: 'production' | 'development' = 'production') {
     },
     log: { error: (fields: unknown) => errors.push(fields), info: () => undefined } as unknown as Log,
     environment: () => ({ label: 'TEST', kind: environmentKind }),
+    readAgain: async () => undefined,
     planContext: (shard, isAdmin) => {
       state.isAdmin.push(isAdmin)
       if (shard !== 's1' && shard !== 's2') throw problem('shard-not-found')

@@ -73,6 +73,8 @@ async function startShown(
   if (!shown) {
     throw problem('plan-not-found', { field: 'plan' })
   }
+  // What was polled may be a second old, and the shown plan older.
+  await operations.readAgain(shown.shard)
   const { plan, draft } = await makePlan(operations, shown.request, true)
   const busy = runningOperations(operations).find(({ shard }) => shard === plan.shard)
   if (busy) throw shardBusy(busy)

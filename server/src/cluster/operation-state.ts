@@ -29,6 +29,8 @@ export type OperationsOptions = {
   readonly environment: () => Environment
   /** Throws ProblemError 404 for an unknown shard. */
   readonly planContext: (shard: string, isAdmin: boolean) => PlanContext
+  /** Resolves when the responding nodes of a shard have been read again, or do not answer in time. */
+  readonly readAgain: (shard: string) => Promise<void>
   /** Called when an operation started, progressed or ended. */
   readonly onChange: (operation: Operation) => void
 }

@@ -113,10 +113,13 @@ export const peersBody = z.array(name)
 /** `POST /peers`: the nodes to look up through the resolver. */
 export const peersRequest = z.array(nodeId).min(1).max(NODE_HTTP_LIMITS.peersMax)
 
-/** Body of `POST /cluster/promote-learner` and `/cluster/demote-voter`. */
-export const memberRequest = z.object({ node_id: nodeId })
+/** Refused with 409 unless the node that receives it leads in this term: for a plan of a moment ago. */
+const expected_term = count.optional()
 
-export const transferRequest = z.object({ target_node_id: nodeId })
+/** Body of `POST /cluster/promote-learner` and `/cluster/demote-voter`. */
+export const memberRequest = z.object({ node_id: nodeId, expected_term })
+
+export const transferRequest = z.object({ target_node_id: nodeId, expected_term })
 
 /**
  * `POST /cluster/load`: names a snapshot file on the machine of this node, a file to fetch from a URL with its

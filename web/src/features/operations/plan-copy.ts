@@ -5,6 +5,8 @@ export const plan = {
   unlistedChange: 'The cluster changed in a way that the checks do not show.',
   changedTitle: 'The cluster changed since this plan was made. Nothing was executed.',
   changedHint: 'Review the updated plan below, then confirm again.',
+  useNew: 'Use the updated plan',
+  readFirst: 'The plan changed: review it first.',
   notStarted: 'Not started',
   openRunning: 'Open the running operation',
   transfer: (shard: string, node: string) => `Transfer leadership of ${shard}${node === '' ? '' : ` to ${node}`}`,

@@ -45,8 +45,17 @@ export function PlanDialog({ request, onRequest, onClose }: PlanDialogProps) {
   const query = usePlan(request, !start.isPending)
   const plan = query.data
   const whyNotAdmin = useWhyNot('admin')
-  const why = plan ? whyNot(plan, { reason, typed }, whyNotAdmin ?? '') : copy.plan.preparing
   const isSettling = query.isPlaceholderData || !plan
+  // The plan that the person read. The dialog plans again by itself when the cluster changes.
+  const [read, setRead] = useState<{ readonly plan: Plan; readonly request: PlanRequest }>()
+  if (!isSettling && read?.request !== request) setRead({ plan, request })
+  const isMoved = !isSettling && read?.request === request && keyOf(read.plan) !== keyOf(plan)
+  const shownChanges = isMoved ? changesBetween(read.plan, plan) : changes
+  const why = !plan
+    ? copy.plan.preparing
+    : isMoved
+      ? copy.plan.readFirst
+      : whyNot(plan, { reason, typed }, whyNotAdmin ?? '')
   useAnnounceChanges(isSettling ? undefined : plan)
   const focusBack = useFocusBack()
 
@@ -65,8 +74,8 @@ export function PlanDialog({ request, onRequest, onClose }: PlanDialogProps) {
           const next = problem.code === 'plan-out-of-date' ? (problem.more['plan'] as Plan | undefined) : undefined
           if (!next) return
           // The new plan replaces the old one: its differences are shown and nothing runs until confirmed again.
-          const found = planChanges(plan, next)
-          setChanges(found.length > 0 ? found : [copy.plan.unlistedChange])
+          setChanges(changesBetween(plan, next))
+          setRead({ plan: next, request })
           queries.setQueryData(planKey(request), next)
         },
       },
@@ -92,7 +101,9 @@ export function PlanDialog({ request, onRequest, onClose }: PlanDialogProps) {
         />
       }
     >
-      {changes.length > 0 && <PlanChanged changes={changes} />}
+      {shownChanges.length > 0 && (
+        <PlanChanged changes={shownChanges} onRead={isMoved ? () => setRead({ plan, request }) : undefined} />
+      )}
       {start.error && changes.length === 0 && <StartFailed problem={start.error} />}
       {query.error && <ErrorState error={query.error} onRetry={() => void query.refetch()} />}
       {!plan && !query.error && <Skeleton rows={8} />}
@@ -203,9 +214,23 @@ function useAnnounceChanges(plan: Plan | undefined): void {
   }, [plan])
 }
 
-function PlanChanged({ changes }: { readonly changes: readonly string[] }) {
+/** What a plan depends on: another key is another plan. */
+const keyOf = ({ basis, node }: Plan) => JSON.stringify([basis, node])
+
+function changesBetween(before: Plan, after: Plan): readonly string[] {
+  const found = planChanges(before, after)
+  return found.length > 0 ? found : [copy.plan.unlistedChange]
+}
+
+type ChangedProps = { readonly changes: readonly string[]; readonly onRead: (() => void) | undefined }
+
+function PlanChanged({ changes, onRead }: ChangedProps) {
   return (
-    <Banner level="warn" title={copy.plan.changedTitle}>
+    <Banner
+      level="warn"
+      title={copy.plan.changedTitle}
+      actions={onRead && <Button onClick={onRead}>{copy.plan.useNew}</Button>}
+    >
       <ul className="list-disc ps-4">
         {changes.map((change) => (
           <li key={change}>{change}</li>
