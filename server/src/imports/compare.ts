@@ -100,7 +100,7 @@ async function codecsOfNode(cluster: Cluster, node: NodeAddress): Promise<string
 }
 
 /** One page of a node's coverage. @throws ProblemError with the node's id */
-export async function coverageOf(cluster: Cluster, node: NodeAddress, query: string): Promise<NodeCoverage> {
+async function coverageOf(cluster: Cluster, node: NodeAddress, query: string): Promise<NodeCoverage> {
   const { status, body } = await cluster.request(node, `/coverage?${query}`, { as: 'client', timeoutMs: 10_000 })
   const parsed = status === 200 ? nodeCoverageBody.safeParse(parseJson(body)) : undefined
   if (!parsed?.success) {
