@@ -60,6 +60,12 @@ export function sampleSearches(today: number): readonly SampleSearch[] {
   ]
 }
 
+/** The command that lists the five cheapest of that weekend, with their totals. */
+export function cheapestOfWeekend(today: number): string {
+  const weekend = `--from ${formatDay(fridayAfter(today))} --nights 2`
+  return `npx vacancy query search --segment tyrol --room-type double ${weekend} --order total --limit 5`
+}
+
 /** Of the second weekend from today, so that it is in the future even on a Saturday. */
 function fridayAfter(today: number): number {
   return today + 7 + ((FRIDAY - weekdayOf(today) + 7) % 7)

@@ -16,7 +16,7 @@ import { readinessOf } from './platform/ready.ts'
 import { openLeader, startAndStay } from './platform/start.ts'
 import { CONFIG, SAMPLE_FLAGS } from './sample-flags.ts'
 import { say } from './say.ts'
-import { shardSearch } from './searches.ts'
+import { cheapestOfWeekend, shardSearch } from './searches.ts'
 import { makeSampleStays } from './stays-sample.ts'
 
 const ANSWER_MS_MAX = 30_000
@@ -144,7 +144,8 @@ async function nextSteps(
   const console = plan.components.find(({ kind }) => kind === 'control-plane')
   const submit = `npx vacancy queue submit hotel-sync '{"property":"alp_000001"}'`
   return [
-    ['Query', `npx vacancy query segments ${tcp(learner)}`],
+    ['Query', `${cheapestOfWeekend(today)} ${tcp(learner)}`],
+    ['', `npx vacancy query segments ${tcp(learner)}`],
     ...(staysOf === ''
       ? []
       : [['Stays', `npx vacancy query send LISTSTAYS propertyId=${staysOf} ${tcp(learner)}`] as const]),

@@ -30,10 +30,13 @@ test('it creates data, serves, shows three searches, stops on Ctrl-C, and contin
   )
   const night = [`propertyId=${set.property}`, `roomType=${rooms.roomTypes[0]}`, `date=${set.date}`]
   const written = await runVacancy(['query', 'send', 'SETROOMPKG', ...night, 'availability=9', '--port', port])
+  const [, cheapest = ''] = /npx vacancy (query search .*--order total.*)/.exec(printed) ?? []
+  const listed = await runVacancy(cheapest.split(' '))
   first.signal('SIGINT')
   const stopped = await first.ended
 
   expect(printed).toContain('npx vacancy query segments')
+  expect(listed).toMatchObject({ code: 0, stdout: expect.stringMatching(/total/i) })
   expect(stopped.stdout).toContain('20,000 packages of ')
   expect(stopped.stdout.match(/^\d\. .*\n {3}[\d,]+ propert.*median of 50\)$/gm)).toHaveLength(3)
   expect(written.code).toBe(0)

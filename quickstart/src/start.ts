@@ -11,7 +11,7 @@ import { urlOf } from './platform/programs.ts'
 import { startAndStay } from './platform/start.ts'
 import { CONFIG, SAMPLE_FLAGS } from './sample-flags.ts'
 import { say } from './say.ts'
-import { sampleSearches } from './searches.ts'
+import { cheapestOfWeekend, sampleSearches } from './searches.ts'
 
 const ANSWER_MS_MAX = 30_000
 /** How often a search is repeated for its usual time. */
@@ -49,7 +49,7 @@ const startCommand = defineCommand({
       show: async ({ files }, today) => {
         const [node] = plan.components as [Component]
         await showSearches(node, today)
-        return nextSteps(node, files)
+        return nextSteps(node, files, today)
       },
     })
     return undefined
@@ -92,14 +92,17 @@ async function showSearches({ main }: Component, today: number): Promise<void> {
   await client.close()
 }
 
-function nextSteps({ name, main, api }: Component, files: Platform['files']): (readonly [string, string])[] {
+function nextSteps(
+  { name, main, api }: Component,
+  files: Platform['files'],
+  today: number,
+): (readonly [string, string])[] {
   const port = main.port === TCP_PORT ? '' : ` --port ${main.port}`
-  const search = 'search --segment tyrol --room-type double --area kitzbuehel --from +7 --nights 2 --limit 10'
   return [
     ['Connect', `TCP  ${main.host}:${main.port}   clients: docs/integrators.md`],
     ['', `HTTP ${urlOf(api)}/status, /ready, /metrics: docs/operators.md`],
     ['Query', `npx vacancy query segments${port}`],
-    ['', `npx vacancy query ${search}${port}`],
+    ['', `${cheapestOfWeekend(today)}${port}`],
     ['', `npx vacancy query send SEARCHPROP segment=valais area=zermatt stars=5${port}`],
     ['Files', `${resolve(files.dir)}   the log of the node is ${files.logOf(name)}`],
     ['Stop', 'Ctrl-C. A second npm run start:node continues with this data.'],
