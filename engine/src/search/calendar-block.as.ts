@@ -24,6 +24,8 @@ export const ROW_IDS = 48
 export const ROW_PROPERTIES = 52
 /** Address of the next record that the kernel writes: FITS of a list of rows, or STAY of a row. */
 export const OUT = 56
+/** Nothing: keeps the compiler from leaving loads out. */
+export const TOUCHED = 60
 /** Bounds of the total, u64. */
 export const MIN_TOTAL = 64
 export const MAX_TOTAL = 72
@@ -48,11 +50,11 @@ export const BEST = RING + 36 * RING_LINE
 export const CODES = BEST + ROWS * 8
 export const BLOCK_BYTES = CODES + ROWS * 8
 
-/** Of an arrival day: u64 lowest total, the id of the cheapest as two u64 of big-endian value, u32 number of rows. */
+/** Of an arrival day, as in a reply: u64 lowest total, u32 number of rows, 16 bytes id of the cheapest. */
 export const DAY_BYTES = 32
-export const DAY_HIGH = 8
-export const DAY_LOW = 16
-export const DAY_COUNT = 24
+export const DAY_COUNT = 8
+export const DAY_ID = 12
+export const DAY_FIELDS_BYTES = 28
 /** Greatest i64: no stay yet. */
 export const DAY_EMPTY_HIGH = 0x7fffffff
 

@@ -2,14 +2,16 @@
 // (docs/design/search.md#calendars). Walks the nights: each word is loaded once for all arrivals.
 
 import {
-  ALLOWED, ARRIVALS, BEST, BY_DAY, CODES, DAY_BYTES, DAY_COUNT, DAY_HIGH, DAY_LOW, DAYS, FACTORS, FEATURES, FITS_BITS,
+  ALLOWED, ARRIVALS, BEST, BY_DAY, CODES, DAY_BYTES, DAY_COUNT, DAY_ID, DAYS, FACTORS, FEATURES, FITS_BITS,
   FITS_BITS_BYTES, FITS_PLACES, INVERTED_MAX, INVERTED_MIN, IS_BOUNDED, MAX_TOTAL, MIN_TOTAL, MOST_NIGHTS, NIGHTS, OUT,
   PLANES, RING, RING_LINE, ROOMS_LEFT, ROW_IDS, ROW_PROPERTIES, RUNS, SPAN, STAY_BYTES, STAY_CODE, STAY_PLACE, STAY_ROW,
-  SUMS, WITH_FITS,
+  SUMS, TOUCHED, WITH_FITS,
 } from './calendar-block.as'
 
 const PROPERTY_ROW: usize = 44
 const NOTHING: i64 = 0x7fffffffffffffff
+/** Of so few rows all words are loaded first, so that they arrive from memory in parallel. */
+const TOUCHED_ROWS: u32 = 16
 
 /** @param list rows that pass all other filters, with room for three more */
 export function calendar(c: usize, list: usize, count: u32): void {
@@ -21,6 +23,7 @@ export function calendar(c: usize, list: usize, count: u32): void {
   const span = load<u32>(c, SPAN)
   const byDay = load<u32>(c, BY_DAY) != 0
   const withFits = load<u32>(c, WITH_FITS) != 0
+  if (count <= TOUCHED_ROWS) touch(c, list, count, span)
   clear(c, width, ring)
   if (withFits) memory.fill(usize(load<u32>(c, OUT)) + FITS_BITS, 0, usize(load<u32>(c, ARRIVALS)) * FITS_BITS_BYTES)
   if (!byDay) {
@@ -46,6 +49,16 @@ export function calendar(c: usize, list: usize, count: u32): void {
   }
   if (withFits) writeFits(c, list, count)
   else if (!byDay) writeStays(c, list, count)
+}
+
+function touch(c: usize, list: usize, count: u32, span: u32): void {
+  let seen: u32 = 0
+  for (let night: u32 = 0; night < span; night++) {
+    const plane = usize(load<u32>(c + PLANES + (usize(night) << 2)))
+    if (plane == 0) continue
+    for (let i: u32 = 0; i < count; i++) seen += load<u32>(plane + (usize(load<u32>(list + (usize(i) << 2))) << 3))
+  }
+  store<u32>(c, seen, TOUCHED)
 }
 
 /** Forgets all nights. */
@@ -118,8 +131,8 @@ function reduceDay(c: usize, list: usize, count: u32, night: u32): void {
   const enough = i32x4.splat(nights - 1)
   let best = load<i64>(day)
   let bests = i64x2.splat(best)
-  let high = load<u64>(day, DAY_HIGH)
-  let low = load<u64>(day, DAY_LOW)
+  let high = bswap<u64>(load<u64>(day, DAY_ID))
+  let low = bswap<u64>(load<u64>(day, DAY_ID + 8))
   let found = load<u32>(day, DAY_COUNT)
   for (let i: u32 = 0; i < count; i += 4) {
     let bits = u32(v128.bitmask<i32>(v128.gt<i32>(v128.load(c + RUNS + (usize(i) << 2)), enough)))
@@ -154,8 +167,8 @@ function reduceDay(c: usize, list: usize, count: u32, night: u32): void {
     }
   }
   store<i64>(day, best)
-  store<u64>(day, high, DAY_HIGH)
-  store<u64>(day, low, DAY_LOW)
+  store<u64>(day, bswap<u64>(high), DAY_ID)
+  store<u64>(day, bswap<u64>(low), DAY_ID + 8)
   store<u32>(day, found, DAY_COUNT)
 }
 

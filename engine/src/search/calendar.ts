@@ -19,8 +19,7 @@ import {
   DAY_BYTES,
   DAY_COUNT,
   DAY_EMPTY_HIGH,
-  DAY_HIGH,
-  DAY_LOW,
+  DAY_FIELDS_BYTES,
   DAYS,
   FACTORS,
   FEATURES,
@@ -43,7 +42,7 @@ import {
   WITH_FITS,
 } from './calendar-block.as.ts'
 import { mergeFits, mergeStays } from './calendar-merge.ts'
-import { arrivalCount, factorsOf, isArrival } from './calendar-query.ts'
+import { factorsOf, isArrival } from './calendar-query.ts'
 import type { Merge } from './merge.ts'
 import {
   beginPage,
@@ -193,7 +192,7 @@ function mergeChunk({ memory, search }: Searcher, progress: Progress, kept: numb
 
 function clearDays({ u32 }: Memory, kept: number, { calendar }: Search): void {
   for (let day = 0, cell = kept >>> 2; day < calendar.arrivals; day++, cell += DAY_BYTES / 4) {
-    u32.fill(0xffff_ffff, cell, cell + DAY_COUNT / 4)
+    u32.fill(0xffff_ffff, cell, cell + DAY_BYTES / 4)
     u32[cell + 1] = DAY_EMPTY_HIGH
     u32[cell + DAY_COUNT / 4] = 0
   }
@@ -277,27 +276,26 @@ const DAY_RECORD_BYTES = 31
 
 function recordsOfDays(searcher: Searcher, kept: number): Uint8Array {
   const { memory, search } = searcher
+  const { u8, u32 } = memory
   const { calendar } = search
-  const bytes = new Uint8Array(2 + arrivalCount(calendar) * DAY_RECORD_BYTES)
-  const view = new DataView(bytes.buffer)
-  const days = new DataView(memory.buffer, kept)
-  view.setUint16(0, arrivalCount(calendar), true)
-  for (let day = 0, to = 2; day < calendar.arrivals; day++) {
+  const bytes = new Uint8Array(2 + calendar.arrivals * DAY_RECORD_BYTES)
+  let to = 2
+  for (let day = 0; day < calendar.arrivals; day++) {
     if (!isArrival(calendar, day)) continue
-    const from = day * DAY_BYTES
-    const count = days.getUint32(from + DAY_COUNT, true)
-    view.setUint16(to, calendar.first + day, true)
-    if (count > 0) {
+    const from = kept + day * DAY_BYTES
+    bytes[to] = (calendar.first + day) & 0xff
+    bytes[to + 1] = (calendar.first + day) >>> 8
+    if (u32[(from + DAY_COUNT) >>> 2] > 0) {
       searcher.hits++
-      view.setUint8(to + 2, 1)
-      view.setBigUint64(to + 3, days.getBigUint64(from, true), true)
-      view.setUint32(to + 11, count, true)
-      view.setBigUint64(to + 15, days.getBigUint64(from + DAY_HIGH, true))
-      view.setBigUint64(to + 23, days.getBigUint64(from + DAY_LOW, true))
+      bytes[to + 2] = 1
+      for (let i = 0; i < DAY_FIELDS_BYTES; i++) bytes[to + 3 + i] = u8[from + i]
     }
     to += DAY_RECORD_BYTES
   }
-  return bytes
+  const days = (to - 2) / DAY_RECORD_BYTES
+  bytes[0] = days & 0xff
+  bytes[1] = days >>> 8
+  return bytes.subarray(0, to)
 }
 
 const LIST_HEAD_BYTES = 5

@@ -6,8 +6,7 @@ import {
   BY_DAY,
   DAY_BYTES,
   DAY_COUNT,
-  DAY_HIGH,
-  DAY_LOW,
+  DAY_ID,
   DAYS,
   FEATURES,
   FITS_BITS,
@@ -104,9 +103,9 @@ function countDay(memory: Memory, block: number, row: number, i: number, out: nu
   const key = BigInt(total)
   const [high, low] = [0, 8].map((at) => view.getBigUint64(cell(ROW_IDS) + row * 16 + at)) as [bigint, bigint]
   const best = view.getBigUint64(day, true)
-  const [bestHigh, bestLow] = [view.getBigUint64(day + DAY_HIGH, true), view.getBigUint64(day + DAY_LOW, true)]
+  const [bestHigh, bestLow] = [0, 8].map((at) => view.getBigUint64(day + DAY_ID + at)) as [bigint, bigint]
   if (key > best || (key === best && (high > bestHigh || (high === bestHigh && low >= bestLow)))) return
   view.setBigUint64(day, key, true)
-  view.setBigUint64(day + DAY_HIGH, high, true)
-  view.setBigUint64(day + DAY_LOW, low, true)
+  view.setBigUint64(day + DAY_ID, high)
+  view.setBigUint64(day + DAY_ID + 8, low)
 }

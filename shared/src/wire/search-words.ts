@@ -66,13 +66,14 @@ export function searchFields(command: SearchCommand, given: Given, spell: Spell 
   putParts(fields, 'near', ['latitude', 'longitude'], ['radiusMetres'])
   putParts(fields, 'box', ['south', 'west', 'north', 'east'], [])
   for (const name of ['compact', 'anyRoomType']) putSwitch(fields, name, [undefined, 1], spell)
+  // It has no order, values and pages.
+  if (command === 'PRICECAL') return fields
   putSwitch(fields, 'count', [2, 1], spell)
   const { order } = fields
   if (isGiven(order)) {
     if (!isWord(order, orders)) throw invalid(`order must be ${listed(orders)}, got ${quoted(order)}`)
     fields['order'] = numberOf(SEARCH_ORDERS, order, spell)
   }
-  if (command === 'PRICECAL') return fields
   const wanted =
     sumOf('want', fields['want'], wants, SEARCH_WANTS, spell) | (command === 'SEARCHPROP' ? 0 : implied(fields))
   delete fields['want']
