@@ -35,6 +35,24 @@ test('a page has the values of its properties, all matches, and how to get the n
   expect(counted).toBe('1 of 1,412 properties, more with --page AQAB')
 })
 
+test('days of a price calendar have their weekday, and best stays their arrival', () => {
+  const days = [
+    { arrival: '2026-12-25', total: 200, properties: 3, best: 'p1' },
+    { arrival: '2026-12-26', properties: 0 },
+  ]
+  const calendar = tableOf({ nights: 2, days })
+
+  expect(calendar.rows).toEqual([
+    ['2026-12-25', 'Fri', 200, 3, 'p1'],
+    ['2026-12-26', 'Sat', '', 0, ''],
+  ])
+  expect(calendar.counted).toBe('2 arrival days')
+  const stays = [{ propertyId: 'p1', arrival: '2026-12-25', nights: 3, total: 250, roomType: 'double' }]
+  const { columns, rows } = tableOf({ arrivalDays: 2, bestStays: stays })
+  expect(columns).toEqual(['property', 'arrival', 'day', 'nights', 'total', 'room type'])
+  expect(rows).toEqual([['p1', '2026-12-25', 'Fri', 3, 250, 'double']])
+})
+
 test('every kind of result has a table', () => {
   expect(tableOf({ propertyIds: ['a', 'b'] }).rows).toEqual([['a'], ['b']])
   expect(tableOf({ segments: [{ segment: 's', propertyCount: 3 }] }).rows).toEqual([['s', 3]])

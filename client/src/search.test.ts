@@ -152,6 +152,52 @@ test('pages need an order, and a node that knows them', async () => {
   await settled
 })
 
+const WINDOW = { segment: 's', from: '2026-12-20', to: '2026-12-27', nights: 2, weekdays: ['fri', 'sat'] } as const
+const SENT_WINDOW = { ...WINDOW, weekdays: 48 }
+
+test('a price calendar is a list of days, each with the lowest total where a stay fits', async () => {
+  const { node, client } = await start()
+  const found = client.priceCalendar({ ...WINDOW, propertyId: 'p', anyRoomType: true, rooms: 2 })
+  const request = await node.next()
+  const days = [
+    { arrival: '2026-12-25', total: 200, properties: 1, best: 'p' },
+    { arrival: '2026-12-26', properties: 0 },
+  ]
+  request.answer({ nights: 2, days })
+
+  expect(request.fields).toEqual({ ...SENT_WINDOW, propertyId: 'p', anyRoomType: 1, availability: 2 })
+  expect(await found).toEqual(days)
+})
+
+test('flexible dates are a page of properties with their best stay', async () => {
+  const { node, client } = await start()
+  const fields = { ...WINDOW, roomTypes: ['r'], mostNights: 4, limit: 25, count: true, cursor: '' } as const
+  const found = client.searchFlexible(fields)
+  const request = await node.next()
+  const stays = [{ propertyId: 'p', arrival: '2026-12-26', nights: 3, total: 250, roomType: 'r' }]
+  request.answer({ arrivalDays: 2, bestStays: stays, page: pageOf('', 1) })
+
+  const { cursor: _, ...sent } = fields
+  expect(request.fields).toEqual({ ...sent, ...SENT_WINDOW, count: 1, want: 9 })
+  const page = await found
+  expect(page).toEqual({ properties: stays, ...pageOf('', 1) })
+  expectTypeOf(page.properties[0]).toExtend<{ arrival: string; nights: number; roomType: string } | undefined>()
+})
+
+test.each([
+  [{ weekdays: ['friday'] }, 'weekdays must be a list of mon, tue, wed, thu, fri, sat or sun, got "friday"'],
+  [{ order: 'price' }, 'PRICECAL has no field order'],
+  [{ stay }, 'PRICECAL has no field stay'],
+  [{ to: undefined }, 'to is required'],
+])('a calendar with %j is refused with what is accepted', async (fields, message) => {
+  const { client } = await start()
+
+  await expect(client.priceCalendar({ ...WINDOW, roomType: 'r', ...fields } as never)).rejects.toMatchObject({
+    code: 'VALIDATION_ERROR',
+    message: expect.stringContaining(message),
+  })
+})
+
 test('types say what a search returns', async () => {
   const { client } = await start()
   type Found<F> = F extends (fields: never) => Promise<(infer Hit)[]> ? Hit : never

@@ -147,6 +147,23 @@ test.each(['http1', 'http2'])('every command over %s', async (proto) => {
   expect(await ok('SEARCHAVAIL', { segment, room_type: room, dates: DAY, rate_features: ['refundable'] })).toEqual({
     properties: [],
   })
+  const window = { segment, room_type: room, from: DAY, to: NEXT, nights: 2, type: 'hotel' }
+  const best = { total: 4_000_000_090, properties: 1, best: id }
+  expect(await ok('PRICECAL', window)).toEqual({
+    nights: 2,
+    days: [
+      { arrival: DAY, ...best },
+      { arrival: NEXT, properties: 0 },
+    ],
+  })
+  expect(await ok('SEARCHFLEX', { ...window, nights: 1, most_nights: 2, count: true, want: ['room_type'] })).toEqual({
+    ...{ arrival_days: 2, matches: 1, more: false, cursor: '', index: expect.any(Number) },
+    properties: [{ property_id: id, arrival: NEXT, nights: 1, total: 90, room_type: room }],
+  })
+  expect(await run('PRICECAL', { ...window, weekdays: ['friday'] })).toMatchObject({
+    status: 400,
+    json: { message: 'weekdays must be a list of mon, tue, wed, thu, fri, sat or sun, got "friday"' },
+  })
   expect(await ok('GETPROPROOMDAY', on(room, DAY))).toEqual({ property_id: id, ...first })
   expect(await ok('PROPROOMEXIST', { property_id: id, room_type: room })).toEqual({ exists: true })
   expect((await ok('PROPROOMLIST', { property_id: id })).room_types.toSorted()).toEqual([room, other].toSorted())

@@ -107,6 +107,8 @@ test.each([...JSON_COMMANDS.values()].map((command) => [command.name, command] a
     )
     law([drawn, fc.constantFrom('body', 'payload')], (values, key) => {
       const body = Object.fromEntries(values.map(([each, [json]]) => [each, json]))
+      // Flexible dates always have pages.
+      const page = name === 'SEARCHFLEX' ? { count: 2 } : {}
       const wanted = Object.fromEntries(
         fields.flatMap((field, i) => {
           const wire = values[i]?.[1][1]
@@ -117,10 +119,25 @@ test.each([...JSON_COMMANDS.values()].map((command) => [command.name, command] a
 
       const request = read(JSON.parse(JSON.stringify({ command: name, [key]: body })))
 
-      expect(isRefusal(request) ? request : decodeRequest(request.payload)).toEqual({ command: name, fields: wanted })
+      expect(isRefusal(request) ? request : decodeRequest(request.payload)).toEqual({
+        command: name,
+        fields: { ...wanted, ...page },
+      })
     })
   },
 )
+
+test('weekdays of arrival are named, and flexible dates have the values and pages of a search in words', () => {
+  const window = { segment: 'paris', any_room_type: true, from: '2026-12-20', to: '2027-01-10', nights: 3 }
+  const sent = { segment: 'paris', anyRoomType: 1, from: '2026-12-20', to: '2027-01-10', nights: 3 }
+  const ofWeek = { ...window, weekdays: ['mon', 'sun'], rooms: 2 }
+
+  expect(fieldsOf({ command: 'PRICECAL', body: ofWeek })).toEqual({ ...sent, weekdays: 65, availability: 2 })
+  expect(fieldsOf({ command: 'SEARCHFLEX', body: { ...window, most_nights: 5, order: 'stars' } })).toEqual({
+    ...{ ...sent, mostNights: 5, order: 4, count: 2, want: 9 },
+  })
+  expect(messageOf({ command: 'PRICECAL', body: { ...window, order: 'total' } })).toBe('"order" is not known')
+})
 
 const FOUND = { segment: 'paris', room_type: 'double', dates: ['2026-12-24', '2026-12-25'] }
 const SENT = { segment: 'paris', roomType: 'double', dates: ['2026-12-24', '2026-12-25'] }
