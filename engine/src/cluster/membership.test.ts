@@ -503,7 +503,7 @@ test('a change that is never committed fails after half a minute', () => {
 })
 
 test.each<[string, Partial<Core>, string]>([
-  ['the core has abandoned it', {}, 'it did not take over within one election time-out'],
+  ['the core has abandoned it', {}, 'b did not take over within one election time-out'],
   ['another voter leads', { role: 'follower', leader: 3 }, 'c was elected instead'],
   ['no voter leads after half a minute', { role: 'candidate', leader: 0 }, 'no leader was elected'],
 ])('a transfer of leadership fails when %s', (_, change, reason) => {

@@ -470,7 +470,7 @@ function stepTransfer(membership: Membership, transfer: Transfer, view: Membersh
   }
   if (view.leader === transfer.target) return end('')
   if (view.role === 'leader') {
-    if (view.transferTarget !== transfer.target) end('it did not take over within one election time-out')
+    if (view.transferTarget !== transfer.target) end(`${transfer.node} did not take over within one election time-out`)
     return
   }
   if (view.leader !== 0 && view.leader !== view.id)

@@ -274,8 +274,10 @@ async function freePlan({ planOf, attempts = 1, consolePort, hasJobs = false }: 
     const taken = looks.filter(({ is }) => is !== 'free').map(({ host, port, who }) => `${host}:${port}, for ${who}`)
     if (taken.length === 0) {
       if (consolePort === undefined) return plan
-      const port = await freePort(HOST, consolePort)
-      if (consolePort !== 0 && port !== consolePort) say(`Port ${consolePort} is taken: the console is on ${port}.`)
+      const owner = listenersOf(plan).find(({ host, port }) => host === HOST && port === consolePort)?.who
+      const port = await freePort(HOST, owner === undefined ? consolePort : 0)
+      const why = owner === undefined ? 'taken' : `for ${owner}`
+      if (consolePort !== 0 && port !== consolePort) say(`Port ${consolePort} is ${why}: the console is on ${port}.`)
       return withConsole(plan, port, hasJobs)
     }
     attempt++

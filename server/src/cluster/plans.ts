@@ -200,7 +200,10 @@ function demotion(
         source: '/cluster/info',
       },
       {
-        text: `${name} continues as a learner: it holds the data and answers reads, but does not count toward majorities.`,
+        text:
+          voter?.freshness === 'gone' || voter?.freshness === 'never'
+            ? `${name} is away: it is listed as a learner, and no longer counts toward majorities. A second demotion removes it.`
+            : `${name} continues as a learner: it holds the data and answers reads, but does not count toward majorities.`,
         source: 'how shards work',
       },
     ],
