@@ -23,6 +23,17 @@ test.each<[string, FabricComponent[], string[]]>([
     [`1 crit ${NO_EDGE} (e1, e2 down)`],
   ],
   [
+    'a proxy is not ready because the edge before it is down',
+    [
+      component('edge', 'e1', { ...DOWN, cuts: [NO_EDGE] }),
+      component('proxy', 'p1', {
+        ...{ state: 'not-ready', level: 'warn', message: 'Not ready: no connection to e1' },
+        reasons: [{ name: 'upstream', message: 'no connection to e1', since: SINCE }],
+      }),
+    ],
+    [`1 crit ${NO_EDGE} (e1 down)`],
+  ],
+  [
     'one of two edges is down',
     [component('edge', 'e1', DOWN), component('edge', 'e2')],
     ['2 warn Edge router e1: unreachable: connection refused'],

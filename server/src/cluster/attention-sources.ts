@@ -34,6 +34,8 @@ const OF_SHARDS: ReadonlySet<string> = new Set(['shards', 'leader', 'topology'])
 /** One item for each thing that is cut off, with all components that are down for it; then those that others replace. */
 export function fabricSeeds({ components }: Pick<TopologyView, 'components'>): AttentionSeed[] {
   const cut = new Map<string, FabricComponent[]>()
+  // What is in front of it is not ready for this reason alone.
+  const isCut = components.some(({ kind, cuts }) => cuts.length > 0 && !CONTINUES.has(kind))
   const seeds: AttentionSeed[] = []
   for (const component of components) {
     const { kind, id, state, message, cuts, reasons, since, differences } = component
@@ -48,7 +50,7 @@ export function fabricSeeds({ components }: Pick<TopologyView, 'components'>): A
       for (const sentence of cuts) cut.set(sentence, [...(cut.get(sentence) ?? []), component])
     } else if (component.level === 'crit') add(2, 'warn', startedLow(message))
     else if (state === 'unregistered') add(4, 'warn', startedLow(message))
-    else if (state === 'not-ready' && reasons.some(({ name }) => !OF_SHARDS.has(name)))
+    else if (state === 'not-ready' && !isCut && reasons.some(({ name }) => !OF_SHARDS.has(name)))
       add(4, 'warn', startedLow(message))
     else if (state === 'ready' && component.level === 'warn') add(9, 'warn', startedLow(message.replace('Ready; ', '')))
     else if (differences.length > 0) add(4, 'warn', startedLow(differences[0] as string))

@@ -52,7 +52,7 @@ test('the matrix has what stops, the worst first, and counts the rest', () => {
   const edge = { key: 'edge e1', kind: 'edge', id: 'e1', zone: null, shard: null, apiUrl: 'http://gate:9100' }
   const { rows, harmless } = failureMatrix(
     [shardOf('s1', 'abc'), shardOf('s2', 'abb')],
-    [edge] as unknown as TopologyView['components'],
+    [edge, { ...edge, key: 'proxy p1', kind: 'proxy', id: 'p1' }] as unknown as TopologyView['components'],
     (goes) => (goes('edge e1') ? ['All clients: no edge router is left'] : []),
   )
 
@@ -61,10 +61,8 @@ test('the matrix has what stops, the worst first, and counts the rest', () => {
     ['edge', 'e1', [], [], 1],
     ['zone', 'b', ['s2'], [], 0],
     ['zone', 'a', [], ['s1', 's2'], 0],
-    ['machine', 's1-1', [], ['s1'], 0],
-    ['machine', 's2-1', [], ['s2'], 0],
     ['node', 'n1', [], ['s1'], 0],
     ['node', 'n1', [], ['s2'], 0],
   ])
-  expect(harmless).toEqual({ zone: 1, machine: 4, node: 4 })
+  expect(harmless).toEqual({ zone: 1, node: 4, proxy: 1 })
 })

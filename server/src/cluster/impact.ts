@@ -99,7 +99,9 @@ export function failureMatrix(
 function placesOf(shards: readonly ShardView[], components: TopologyView['components']): Place[] {
   const nodes = shards.flatMap((shard) => shard.nodes)
   const zones = new Set([...nodes.map(({ zone }) => zone), ...components.flatMap(({ zone }) => zone ?? [])])
-  const hosts = new Set([...nodes.map(machineOf), ...components.map(hostOf)])
+  // A machine with one thing on it is that thing.
+  const things = [...nodes.map(machineOf), ...components.map(hostOf)].filter((host) => host !== '')
+  const hosts = new Set(things.filter((host, at) => things.indexOf(host) !== at))
   return [
     ...named(zones).map(
       (name): Place => ({

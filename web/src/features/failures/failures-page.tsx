@@ -4,6 +4,7 @@ import type { FailureRow } from '@vacancy/shared/contract'
 import { routes } from '../../lib/routes.ts'
 import { useRoute } from '../../lib/use-route.ts'
 import { Link } from '../../ui/link.tsx'
+import { NARROW, useMedia } from '../../ui/media.ts'
 import { Page } from '../../ui/page.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
@@ -15,6 +16,7 @@ const ROWS_MAX = 200
 
 export function FailuresPage() {
   const matrix = useRoute('GET /api/v1/failures', {}, { refetchInterval: REFRESH_MS })
+  const isNarrow = useMedia(NARROW)
   const harmless = Object.entries(matrix.data?.harmless ?? {})
   return (
     <Page id="failures" title={copy.failures.title} ready={!matrix.isPending} lead={<p>{copy.failures.lead}</p>}>
@@ -32,6 +34,7 @@ export function FailuresPage() {
             rowKey={({ kind, shard, name }) => `${kind} ${shard ?? ''} ${name}`}
             rowProps={({ kind, name }) => ({ 'data-kind': kind, 'data-place': name })}
             columns={COLUMNS}
+            {...(isNarrow && { card: (row: FailureRow) => <Card row={row} /> })}
           />
         )}
       </Panel>
@@ -51,11 +54,41 @@ const COLUMNS: readonly Column<FailureRow>[] = [
       </>
     ),
   },
-  { id: 'clients', header: copy.failures.clients, cell: ({ cuts }) => cuts.join(' ') || copy.failures.nothing },
+  { id: 'clients', header: copy.failures.clients, cell: ({ cuts }) => <Lines texts={cuts} /> },
   { id: 'reads', header: copy.failures.reads, cell: ({ reads }) => <Shards ids={reads} level="crit" /> },
   { id: 'writes', header: copy.failures.writes, cell: ({ writes }) => <Shards ids={writes} level="crit" /> },
   { id: 'pauses', header: copy.failures.pauses, cell: ({ pauses }) => <Shards ids={pauses} /> },
 ]
+
+function Lines({ texts }: { readonly texts: readonly string[] }) {
+  if (texts.length === 0) return copy.failures.nothing
+  return texts.map((text) => (
+    <span key={text} className="block">
+      {text}.
+    </span>
+  ))
+}
+
+/** On a phone: the place, and what stops in lines of their own. */
+function Card({ row }: { readonly row: FailureRow }) {
+  const [place, ...effects] = COLUMNS
+  const { cuts, reads, writes, pauses } = row
+  const isShown = [cuts, reads, writes, pauses].map((list) => list.length > 0)
+  return (
+    <div className="grid gap-1">
+      <span className="font-medium">{place?.cell(row)}</span>
+      {effects.map(
+        ({ id, header, cell }, at) =>
+          isShown[at] && (
+            <div key={id}>
+              <span className="text-small text-text-2">{header}: </span>
+              {cell(row)}
+            </div>
+          ),
+      )}
+    </div>
+  )
+}
 
 function Shards({ ids, level }: { readonly ids: readonly string[]; readonly level?: 'crit' }) {
   const [only, ...others] = ids
