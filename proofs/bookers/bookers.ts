@@ -16,7 +16,7 @@ import { failure } from '../../bench/src/failure.ts'
 import { writeRun } from '../../bench/src/pages.ts'
 import { ROOT } from '../../bench/src/programs.ts'
 import type { RecordedRun } from '../../bench/src/results.ts'
-import { seedOfNow } from '../seed.ts'
+import { SEED_FLAG, seedOfNow } from '../seed.ts'
 import {
   type Booker,
   type Bookers,
@@ -343,12 +343,7 @@ export const bookersCommand = defineCommand({
       default: CLIENTS,
       summary: 'Bookers, each with connections of its own.',
     },
-    seed: {
-      type: 'integer',
-      min: 0,
-      max: 4_294_967_295,
-      summary: 'Repeats the choices of a run. Default: the time of day in seconds.',
-    },
+    seed: SEED_FLAG,
     write: { type: 'boolean', summary: 'Records the run and renews the page that shows it. Only without violations.' },
     json: { type: 'text', value: 'FILE', summary: 'Writes the report.' },
   },

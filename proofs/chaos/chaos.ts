@@ -18,7 +18,7 @@ import { EXIT } from '@vacancy/shared'
 import { defineCommand } from '@vacancy/shared/node'
 import { between, streamOf } from '@vacancy/testkit/random'
 import { openShard } from '@vacancy/testkit/shard'
-import { seedOfNow } from '../seed.ts'
+import { SEED_FLAG, seedOfNow } from '../seed.ts'
 import { type Bookers, type StayFigures, startBookers } from './bookers.ts'
 import { type Crowd, nodesOf, startCrowd } from './crowd.ts'
 import { runFaults, type Tally } from './faults.ts'
@@ -351,12 +351,7 @@ export const chaosCommand = defineCommand({
   summary: 'Runs a shard of real processes under faults and judges the histories of its clients.',
   flags: {
     minutes: { type: 'integer', min: 1, max: 10_000, default: 1, summary: 'Time with faults.' },
-    seed: {
-      type: 'integer',
-      min: 0,
-      max: 4_294_967_295,
-      summary: 'Repeats the faults of a run. Default: the time of day in seconds.',
-    },
+    seed: SEED_FLAG,
     // A node needs at least half a core.
     nodes: {
       type: 'choice',

@@ -26,7 +26,7 @@ import {
   type WireClient,
 } from '@vacancy/testkit/node'
 import { createRandom } from '@vacancy/testkit/random'
-import { seedOfNow } from '../seed.ts'
+import { SEED_FLAG, seedOfNow } from '../seed.ts'
 
 const CLIENTS = 8
 /** Pending writes of one client. */
@@ -320,12 +320,7 @@ export const killCommand = defineCommand({
   summary: `Kills a node with SIGKILL at random times while ${CLIENTS} clients write and repeat. No write is lost or doubled.`,
   flags: {
     rounds: { type: 'integer', min: 1, max: 1_000_000_000, default: 200, summary: 'Kills.' },
-    seed: {
-      type: 'integer',
-      min: 0,
-      max: 4_294_967_295,
-      summary: 'Repeats the choices of a run. Default: the time of day in seconds.',
-    },
+    seed: SEED_FLAG,
   },
   run: async ({ flags: { rounds, seed = seedOfNow() } }) => {
     const say = (line: string) => process.stdout.write(`${line}\n`)

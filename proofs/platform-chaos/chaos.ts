@@ -16,7 +16,7 @@ import { type PlatformStatus, request } from '../../quickstart/src/platform/cont
 import { filesOf, readRunning } from '../../quickstart/src/platform/files.ts'
 import { type Component, nodesOf, ofKind, type Plan, shardName } from '../../quickstart/src/platform/plan.ts'
 import { quickstartTest, UP } from '../../quickstart/src/platform/testing/command.ts'
-import { seedOfNow } from '../seed.ts'
+import { SEED_FLAG, seedOfNow } from '../seed.ts'
 import { type Crowd, closeCrowd, judgeCounters, openCrowd, runCrowd, type Sums, sumsOf } from './clients.ts'
 import { type Patient, runFaults } from './faults.ts'
 import { REFUSED_MS_MAX, refusedMs } from './refusals.ts'
@@ -168,12 +168,7 @@ export const fabricChaosCommand = defineCommand({
   summary: 'Runs a platform of real processes under faults and counts what its clients wrote.',
   flags: {
     minutes: { type: 'integer', min: 1, max: 10_000, default: 1, summary: 'Time with faults.' },
-    seed: {
-      type: 'integer',
-      min: 0,
-      max: 4_294_967_295,
-      summary: 'Repeats the faults of a run. Default: the time of day in seconds.',
-    },
+    seed: SEED_FLAG,
     json: { type: 'text', value: 'FILE', summary: 'Writes the report.' },
   },
   run: async ({ flags }) => {

@@ -30,7 +30,7 @@ import { makeTopic, submitParsed } from '../../queue/src/producer.ts'
 import { redrive } from '../../queue/src/queue.ts'
 import { QueueError, type QueueServer, servingOf } from '../../queue/src/queue-server.ts'
 import { createQueueAccess } from '../../queue/src/tokens.ts'
-import { seedOfNow } from '../seed.ts'
+import { SEED_FLAG, seedOfNow } from '../seed.ts'
 import { createRows, jobsOf, type MemoryRows, storedRows, writeRows } from './memory-rows.ts'
 
 /**
@@ -404,12 +404,7 @@ export const queueLosingCommand = defineCommand({
       default: 20_000,
       summary: 'Ends of the process, failed writes, a full disk.',
     },
-    seed: {
-      type: 'integer',
-      min: 0,
-      max: 2 ** 31,
-      summary: 'Of the random choices. Default: the time of day in seconds.',
-    },
+    seed: SEED_FLAG,
   },
   run: async ({ flags: { faults, seed = seedOfNow() } }) => {
     const report = await loseGroups({ faults, seed }, (line) => process.stderr.write(`${line}\n`))

@@ -1,7 +1,7 @@
 /** `npm run proofs -- queue-model`: random steps of the queue's engine beside an exact model. */
 import { EXIT } from '@vacancy/shared'
 import { defineCommand } from '@vacancy/shared/node'
-import { seedOfNow } from '../seed.ts'
+import { SEED_FLAG, seedOfNow } from '../seed.ts'
 import { createRun, step } from './model.ts'
 
 const STEPS_OF_RUN = 5_000
@@ -12,7 +12,7 @@ export const queueModelCommand = defineCommand({
   summary: 'Takes random steps of the queue engine, and compares it with an exact model after each.',
   flags: {
     steps: { type: 'integer', min: 1, max: 1_000_000_000, default: 1_000_000, summary: 'In runs of 5,000.' },
-    seed: { type: 'integer', min: 0, max: 2 ** 31, summary: 'Of the first run. Default: the time of day in seconds.' },
+    seed: SEED_FLAG,
   },
   run: async ({ flags: { steps, seed = seedOfNow() } }) => {
     for (let run = 0; run * STEPS_OF_RUN < steps; run++) {
