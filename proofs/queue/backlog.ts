@@ -6,16 +6,15 @@
  * - No job is delivered twice, except those that the slow consumer had in hand when it closed.
  */
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { assert, EXIT } from '@vacancy/shared'
 import { defineCommand } from '@vacancy/shared/node'
-import { freePort } from '@vacancy/testkit/free-port'
 import { until } from '@vacancy/testkit/until'
 import { WebSocket } from 'ws'
 import { base64, call, TOKENS } from '../../queue/src/testing/queue.ts'
-import { startQueueProgram } from '../../queue/src/testing/shared-queue.ts'
+import { startQueueProcess } from '../../queue/src/testing/shared-queue.ts'
 
 const TOPIC = 'orders'
 const BATCH = 1_000
@@ -50,11 +49,8 @@ export async function slowBacklog(
   say: (line: string) => void = () => undefined,
 ): Promise<BacklogReport> {
   const folder = mkdtempSync(join(tmpdir(), 'vacancy-backlog-queue-'))
-  const authFile = join(folder, 'auth.yml')
-  writeFileSync(authFile, `tokens:\n  - { token: ${TOKENS.admin}, role: admin }\n`)
-  const port = await freePort()
-  const run: Run = { url: `http://127.0.0.1:${port}`, deliveries: new Map() }
-  const program = await startQueueProgram(folder, { authFile, port, databaseUrl: '' })
+  const { program, url } = await startQueueProcess(folder, '')
+  const run: Run = { url, deliveries: new Map() }
   try {
     await call(run.url, 'POST', '/producer/topic', { topic: TOPIC })
     for (let from = 0; from < jobs; from += BATCH) await submit(run, from, Math.min(jobs, from + BATCH))

@@ -7,29 +7,27 @@
  */
 
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { Agent, request as httpRequest } from 'node:http'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { EXIT } from '@vacancy/shared'
 import { defineCommand } from '@vacancy/shared/node'
-import { freePort } from '@vacancy/testkit/free-port'
 import { startPostgres } from '@vacancy/testkit/postgres'
-import type { Program } from '@vacancy/testkit/program'
 import { createRandom, type Random } from '@vacancy/testkit/random'
 import { WebSocket } from 'ws'
 import { base64, TOKENS } from '../../queue/src/testing/queue.ts'
-import { startQueueProgram } from '../../queue/src/testing/shared-queue.ts'
-import { seedOfNow } from '../seed.ts'
+import { type QueueProcess, request, startQueueProcess } from '../../queue/src/testing/shared-queue.ts'
+import { SEED_FLAG, seedOfNow } from '../seed.ts'
 
 const TOPICS = ['orders', 'mail']
 const PRODUCERS = 6
 const CONSUMERS_OF_TOPIC = 2
 const ROUND_MS = { min: 100, max: 1_200 }
-const START_MS = 60_000
 /** Longer than a lease. */
 const STUCK_MS = 90_000
 const POLL_MS = 200
+/** Long: a queue that is killed ends its connections. */
+const RESPONSE_MS = 60_000
 /** Added to the payloads of one producer: its batches are large enough to be written to files of their own. */
 const LARGE = 'x'.repeat(20_000)
 
@@ -58,9 +56,8 @@ export type KillReport = {
 type Run = {
   readonly seed: number
   readonly random: Random
-  readonly url: string
+  url: string
   readonly fates: Map<string, Fate>
-  readonly agent: Agent
   readonly returned: Set<string>
   readonly spoiled: Set<string>
   next: number
@@ -75,21 +72,11 @@ export async function killQueue(
   say: (line: string) => void = () => undefined,
 ): Promise<KillReport> {
   const folder = mkdtempSync(join(tmpdir(), 'vacancy-kill-queue-'))
-  const authFile = join(folder, 'auth.yml')
-  const roles = { admin: TOKENS.admin, consumer: TOKENS.consumer }
-  writeFileSync(
-    authFile,
-    `tokens:\n${Object.entries(roles)
-      .map(([role, token]) => `  - { token: ${token}, role: ${role} }\n`)
-      .join('')}`,
-  )
-  const port = await freePort()
   const run: Run = {
     seed,
     random: createRandom(seed),
-    url: `http://127.0.0.1:${port}`,
+    url: '',
     fates: new Map(),
-    agent: new Agent({ keepAlive: true }),
     returned: new Set(),
     spoiled: new Set(),
     next: 0,
@@ -98,29 +85,32 @@ export async function killQueue(
   // What is synced must be on disk: the database of other tests does without.
   const postgres = journal === 'postgres' ? await startPostgres({ isSynced: true }) : undefined
   const databaseUrl = (await postgres?.createDatabase()) ?? ''
-  const start = () => startQueueProgram(folder, { authFile, port, databaseUrl })
-  let program = await start()
+  const start = async () => {
+    const process = await startQueueProcess(folder, databaseUrl)
+    run.url = process.url
+    return process
+  }
+  let process = await start()
   try {
     for (const topic of TOPICS)
       await post(run, '/producer/topic', { topic, config: { max_attempts: 2, retry_base_ms: 20 } })
     for (let round = 1; round <= rounds; round++) {
-      await traffic(run, program)
-      program = await start()
+      await traffic(run, process)
+      process = await start()
       if (round % 10 === 0) say(`round ${round} of ${rounds}: ${run.fates.size} jobs`)
     }
     const left = await drain(run)
     return report(run, { rounds, seed, left })
   } finally {
-    program.signal('SIGKILL')
-    await program.ended
-    run.agent.destroy()
+    process.program.signal('SIGKILL')
+    await process.program.ended
     await postgres?.close()
     rmSync(folder, { recursive: true })
   }
 }
 
 /** Producers and consumers work until the process is killed. */
-async function traffic(run: Run, program: Program): Promise<void> {
+async function traffic(run: Run, { program }: QueueProcess): Promise<void> {
   run.isRunning = true
   const consumers = await Promise.all(
     TOPICS.flatMap((topic) => Array.from({ length: CONSUMERS_OF_TOPIC }, () => consume(run, topic, 0.7))),
@@ -198,10 +188,8 @@ async function drain(run: Run): Promise<ReadonlySet<string>> {
   const dead = new Set<string>()
   for (const topic of TOPICS) {
     for (let cursor: string | null = ''; cursor !== null; ) {
-      const page = await get(
-        run,
-        `/api/v1/queue/topics/${topic}/dead?limit=500${cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`}`,
-      )
+      const from = cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`
+      const page = await get(run, `/api/v1/queue/topics/${topic}/dead?limit=500${from}`)
       for (const { id } of page.jobs) dead.add(`${topic}/${id}`)
       cursor = page.next
     }
@@ -227,18 +215,16 @@ function report(
   }
 }
 
-/** @returns the status; 0 when the connection broke */
+/** @returns the status; 0 without a response */
 function post(run: Run, path: string, body: unknown): Promise<number> {
-  return new Promise((settle) => {
-    const headers = { authorization: `Bearer ${TOKENS.admin}`, 'content-type': 'application/json' }
-    const sent = httpRequest(`${run.url}${path}`, { method: 'POST', agent: run.agent, headers }, (response) => {
-      response.resume()
-      response.on('end', () => settle(response.complete ? (response.statusCode ?? 0) : 0))
-      response.on('error', () => settle(0))
-    })
-    sent.on('error', () => settle(0))
-    sent.end(JSON.stringify(body))
-  })
+  return request(run.url, 'POST', path, body, RESPONSE_MS).then(
+    ({ status }) => status,
+    () => 0,
+  )
+}
+
+async function get({ url }: Run, path: string) {
+  return (await request(url, 'GET', path, undefined, RESPONSE_MS)).body
 }
 
 async function unfinished(run: Run): Promise<number> {
@@ -248,13 +234,6 @@ async function unfinished(run: Run): Promise<number> {
     jobs += ready + delayed + leased
   }
   return jobs
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: the caller knows the shape of the response.
-async function get(run: Run, path: string): Promise<any> {
-  const signal = AbortSignal.timeout(START_MS)
-  const response = await fetch(`${run.url}${path}`, { headers: { authorization: `Bearer ${TOKENS.admin}` }, signal })
-  return await response.json()
 }
 
 function sleep(ms: number): Promise<void> {
@@ -274,12 +253,7 @@ export const queueKillCommand = defineCommand({
       default: 'sqlite',
       summary: 'PostgreSQL is found or installed.',
     },
-    seed: {
-      type: 'integer',
-      min: 0,
-      max: 2 ** 31,
-      summary: 'Repeats the choices of a run. Default: the time of day in seconds.',
-    },
+    seed: SEED_FLAG,
     json: { type: 'boolean', summary: 'Prints the report as JSON.' },
   },
   run: async ({ flags }) => {

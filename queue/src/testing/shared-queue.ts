@@ -49,12 +49,18 @@ export async function startQueueProgram(
 type Reply = { readonly status: number; readonly body: any }
 
 /** @throws when there is no response in time */
-export async function request(url: string, method: string, path: string, body?: unknown): Promise<Reply> {
+export async function request(
+  url: string,
+  method: string,
+  path: string,
+  body?: unknown,
+  withinMs = RESPONSE_MS,
+): Promise<Reply> {
   const response = await fetch(`${url}${path}`, {
     method,
     headers: { authorization: `Bearer ${TOKENS.admin}`, 'content-type': 'application/json' },
     body: body === undefined ? null : JSON.stringify(body),
-    signal: AbortSignal.timeout(RESPONSE_MS),
+    signal: AbortSignal.timeout(withinMs),
   })
   const text = await response.text()
   return { status: response.status, body: text.startsWith('{') ? JSON.parse(text) : text }
