@@ -192,6 +192,10 @@ async function disturb(
     say('judging')
     const judgement = judge(records, crowd.fromMs, toMs)
     const violations = [...fleet.violations, ...judgement.violations, ...sold.violations]
+    if (violations.length > 0) {
+      const lines = records.operations.map((operation) => JSON.stringify(operation))
+      writeFileSync(join(fleet.shard.folder, 'history.jsonl'), lines.join('\n'))
+    }
     return {
       ...judgement,
       violations,
@@ -204,7 +208,7 @@ async function disturb(
   } finally {
     clearInterval(progress)
     bookers.close()
-    await crowd.close()
+    crowd.close()
   }
 }
 

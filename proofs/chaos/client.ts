@@ -1,6 +1,6 @@
 /**
- * A client of a chaos run, on its own thread: writes and reads a few hot packages and many cold ones, and records each
- * call and return (records.ts).
+ * A client of a chaos run: writes and reads a few hot packages and many cold ones, and records each call and return
+ * (records.ts).
  *
  * Three kinds. `library`: the client library assigns request keys and retries until its deadline. `own`: keys are
  * assigned here, a write is retried until its outcome is known, and some completed writes are repeated, which must
@@ -9,23 +9,17 @@
 
 import { randomBytes } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
-import { parentPort, workerData } from 'node:worker_threads'
 import { connect, type NodeAddress, type VacancyClient } from '@vacancy/client'
 import { between, betweenDecades, chance, pick, type Random, streamOf } from '@vacancy/testkit/random'
 import type { OperationKind } from '../sim/history.ts'
 import {
   type Answer,
-  acknowledgedIndex,
   attempt,
-  boardOn,
-  closeRecorder,
-  epochOf,
-  isOver,
+  type Board,
   noteCall,
   noteRepeat,
   noteReturn,
   type OperationCall,
-  openRecorder,
   type Recorder,
   type RequestKey,
 } from './recorder.ts'
@@ -35,8 +29,7 @@ export type ClientPlan = {
   readonly client: number
   readonly kind: 'library' | 'own' | 'keyless'
   readonly seed: number
-  readonly file: string
-  readonly board: SharedArrayBuffer
+  readonly board: Board
   readonly nodes: readonly NodeAddress[]
   readonly ground: Ground
   /** Concurrent operations. */
@@ -56,17 +49,15 @@ const FORGOTTEN_MAX = 20
 /** A new session starts after this many requests; its window is 256 (docs/design/consensus.md#request-keys). */
 const SESSION_WRITES = 500
 
-type Self = {
+export type ChaosClient = {
   readonly plan: ClientPlan
-  readonly random: Random
   readonly client: VacancyClient
   readonly recorder: Recorder
   overMs: number
 }
 
-async function run(plan: ClientPlan): Promise<void> {
+export async function connectClient(plan: ClientPlan): Promise<ChaosClient> {
   const random = streamOf(plan.seed, `client ${plan.client}`)
-  const board = boardOn(plan.board)
   const client = await connect({
     nodes: plan.nodes,
     reads: READS_FROM[plan.client % READS_FROM.length] as (typeof READS_FROM)[number],
@@ -74,19 +65,19 @@ async function run(plan: ClientPlan): Promise<void> {
     deadlineMs: pick(random, DEADLINES_MS),
     connectDeadlineMs: 60_000,
   })
-  const self: Self = { plan, random, client, recorder: openRecorder(plan.file, board), overMs: 0 }
-  parentPort?.postMessage('connected')
-  await Promise.all(
-    Array.from({ length: plan.lanes }, (_, lane) => work(self, streamOf(plan.seed, `${plan.client}/${lane}`))),
-  )
-  closeRecorder(self.recorder)
-  await client.close()
+  return { plan, client, recorder: plan, overMs: 0 }
 }
 
-async function work(self: Self, random: Random): Promise<void> {
+/** Works until the run is over. */
+export async function runClient(self: ChaosClient): Promise<void> {
+  const { seed, client, lanes } = self.plan
+  await Promise.all(Array.from({ length: lanes }, (_, lane) => work(self, streamOf(seed, `${client}/${lane}`))))
+}
+
+async function work(self: ChaosClient, random: Random): Promise<void> {
   const { recorder, plan } = self
   let session: Session | undefined
-  while (!isOver(recorder.board)) {
+  while (!recorder.board.isOver) {
     const operation = nextOperation(self, random)
     if (operation.kind === 'read') await read(self, random, operation)
     else if (plan.kind === 'own') session = await writeUntilKnown(self, random, operation, session)
@@ -109,10 +100,10 @@ const CONSERVED_KINDS: readonly OperationKind[] = [
 ]
 const KINDS: readonly OperationKind[] = [...CONSERVED_KINDS, ...CONSERVED_KINDS, 'set', 'set', 'delete']
 
-function nextOperation({ plan, recorder }: Self, random: Random): OperationCall {
+function nextOperation({ plan, recorder }: ChaosClient, random: Random): OperationCall {
   const count = packagesOf(plan.ground)
   // The same for all clients, and changing, so that each history stays short enough to be checked.
-  const hot = streamOf(plan.seed, `hot ${epochOf(recorder.board)} ${random.below(HOT_PACKAGES)}`).below(count)
+  const hot = streamOf(plan.seed, `hot ${recorder.board.epoch} ${random.below(HOT_PACKAGES)}`).below(count)
   const key = chance(random, 0.5) ? hot : random.below(count)
   const kind = pick(random, isConserved(key) ? CONSERVED_KINDS : KINDS)
   // Few distinct amounts, so that writes of unknown outcome are interchangeable.
@@ -121,7 +112,7 @@ function nextOperation({ plan, recorder }: Self, random: Random): OperationCall 
   return { key, kind, amount }
 }
 
-async function read({ client, plan, recorder }: Self, random: Random, operation: OperationCall): Promise<void> {
+async function read({ client, plan, recorder }: ChaosClient, random: Random, operation: OperationCall): Promise<void> {
   const { ground } = plan
   const draw = random.below(10)
   if (draw < 4) {
@@ -137,7 +128,7 @@ async function read({ client, plan, recorder }: Self, random: Random, operation:
     const id = noteCall(recorder, operation, 'stale', maxStalenessMs)
     return noteReturn(recorder, id, await attempt(client, ground, operation, { maxStalenessMs }))
   }
-  const minIndex = acknowledgedIndex(recorder.board)
+  const minIndex = recorder.board.index
   const id = noteCall(recorder, operation, 'index', minIndex)
   noteReturn(recorder, id, await attempt(client, ground, operation, { minIndex }))
 }
@@ -150,7 +141,7 @@ type Session = { readonly id: string; nextNumber: number }
 
 /** @returns the session for the next write; undefined when a new one is needed */
 async function writeUntilKnown(
-  self: Self,
+  self: ChaosClient,
   random: Random,
   operation: OperationCall,
   before: Session | undefined,
@@ -177,10 +168,8 @@ async function writeUntilKnown(
   return session.nextNumber > SESSION_WRITES ? undefined : session
 }
 
-function mayGoOn(self: Self): boolean {
-  if (!isOver(self.recorder.board)) return true
+function mayGoOn(self: ChaosClient): boolean {
+  if (!self.recorder.board.isOver) return true
   self.overMs ||= performance.now()
   return performance.now() - self.overMs < FATE_MS
 }
-
-await run(workerData as ClientPlan)

@@ -1,32 +1,16 @@
 /**
- * The clients of a chaos run: eight on separate threads (client.ts), and one of the run itself, which creates the
- * initial data, fills logs, and reads everything at the end.
+ * The clients of a chaos run: eight (client.ts), and one of the run itself, which creates the initial data, fills logs, and
+ * reads everything at the end.
  */
 
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { Worker } from 'node:worker_threads'
 import { connect, VacancyCallError, type VacancyClient } from '@vacancy/client'
 import { dateIn } from '@vacancy/testkit/node'
 import { PORTS } from '@vacancy/testkit/shard'
-import type { ClientPlan } from './client.ts'
+import { type ClientPlan, connectClient, runClient } from './client.ts'
 import type { Fleet } from './fleet.ts'
-import {
-  attempt,
-  BOARD_BYTES,
-  type Board,
-  boardOn,
-  closeRecorder,
-  endClients,
-  machineMs,
-  nextEpoch,
-  noteCall,
-  noteReturn,
-  openRecorder,
-  type Recorder,
-} from './recorder.ts'
-import { CONSERVED_ROOMS, type Ground, isConserved, packagesOf, placeOf, type Records, readRecords } from './records.ts'
+import { attempt, createBoard, machineMs, noteCall, noteReturn, type Recorder } from './recorder.ts'
+import { CONSERVED_ROOMS, type Ground, isConserved, packagesOf, placeOf, type Records } from './records.ts'
 
 const CLIENTS: readonly ClientPlan['kind'][] = [
   'library',
@@ -52,7 +36,6 @@ const END_MS = 75_000
 export type Crowd = {
   /** When all clients had started. */
   readonly fromMs: number
-  readonly count: number
   readonly flood: (over: AbortSignal) => Promise<void>
   readonly fillMemory: (over: AbortSignal) => Promise<void>
   /** Waits until the clients have ended, which they do once the outcomes of their requests are known. */
@@ -60,7 +43,7 @@ export type Crowd = {
   /** Reads the final state, which completes the histories. */
   readonly readAll: () => Promise<Records>
   /** Ends all remaining clients. */
-  readonly close: () => Promise<void>
+  readonly close: () => void
 }
 
 /** The nodes as clients reach them, through links that can be cut. */
@@ -74,13 +57,8 @@ export async function startCrowd(fleet: Fleet, seed: number, seconds: number, ah
   const nights = Math.min(NIGHTS_MAX, NIGHTS_A_MINUTE * Math.max(1, Math.ceil(seconds / 60)))
   const dates = Array.from({ length: nights }, (_, i) => dateIn(2 + i, aheadMs))
   const ground: Ground = { properties: PROPERTIES, dates }
-  const histories = join(shard.folder, 'history')
-  mkdirSync(histories)
-  const memory = new SharedArrayBuffer(BOARD_BYTES)
-  const board = boardOn(memory)
-  const files = CLIENTS.map((_, client) => join(histories, `client-${client}.jsonl`))
-  const ownFile = join(histories, 'setup-and-end.jsonl')
-  const own = openRecorder(ownFile, board)
+  const board = createBoard()
+  const own = { board, client: CLIENTS.length }
   const nodes = nodesOf(fleet)
   const client = await connect({ nodes, deadlineMs: 20_000, connectDeadlineMs: CONNECTED_MS, reads: 'leader' })
   try {
@@ -94,60 +72,42 @@ export async function startCrowd(fleet: Fleet, seed: number, seconds: number, ah
     ...node,
     api: `http://${shard.host(network.nodes[i])}:${PORTS.api}`,
   }))
-  const plans = CLIENTS.map((kind, at): ClientPlan => {
-    const common = { seed, board: memory, ground, lanes: LANES, thinkMsMax: THINK_MS_MAX }
-    return { ...common, client: at, kind, file: files[at], nodes: at % 2 === 0 ? withApis : nodes }
-  })
-  const { workers, ended } = await startWorkers(fleet, plans)
-  const epochs = setInterval(() => nextEpoch(board), EPOCH_MS)
+  const clients = await Promise.all(
+    CLIENTS.map((kind, at) => {
+      const common = { seed, board, ground, lanes: LANES, thinkMsMax: THINK_MS_MAX }
+      return connectClient({ ...common, client: at, kind, nodes: at % 2 === 0 ? withApis : nodes })
+    }),
+  )
+  const ended = Promise.all(
+    clients.map((each) =>
+      runClient(each).catch((error: Error) => {
+        fleet.violations.push(`client ${each.plan.client} failed: ${error.stack}`)
+      }),
+    ),
+  )
+  const epochs = setInterval(() => void board.epoch++, EPOCH_MS)
   return {
     fromMs: machineMs(),
-    count: CLIENTS.length,
     flood: (over) => flood(client, over),
     fillMemory: (over) => fillMemory(client, over),
-    end: () => endWorkers(board, ended),
+    async end() {
+      board.isOver = true
+      await within(END_MS, ended, 'the clients end')
+    },
     async readAll() {
-      const touched = readRecords(files).operations.map(({ key }) => key)
+      const touched = board.operations.filter((each) => each.client < CLIENTS.length).map(({ key }) => key)
       const unread = await readPackages(client, ground, own, new Set(touched))
       if (unread > 0) fleet.violations.push(`${unread} packages could not be read after the last fault was repaired`)
-      closeRecorder(own)
       await client.close()
-      return readRecords([...files, ownFile])
+      return board
     },
-    async close() {
+    close() {
       clearInterval(epochs)
-      // Its pending requests end by their deadline.
-      void client.close()
-      await Promise.all(workers.map((worker) => worker.terminate()))
+      board.isOver = true
+      // Pending requests end by their deadline.
+      for (const each of [client, ...clients.map((one) => one.client)]) void each.close()
     },
   }
-}
-
-async function startWorkers(
-  { violations }: Fleet,
-  plans: readonly ClientPlan[],
-): Promise<{ readonly workers: readonly Worker[]; readonly ended: Promise<unknown> }> {
-  const program = new URL('./client.ts', import.meta.url)
-  const workers = plans.map((workerData) => new Worker(program, { workerData }))
-  const ends = workers.map((worker, at) => {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    worker.once('error', (error) => violations.push(`client ${at} failed: ${(error as Error).stack}`))
-    worker.once('exit', () => resolve())
-    return promise
-  })
-  const connected = workers.map((worker) => new Promise<void>((resolve) => worker.once('message', () => resolve())))
-  try {
-    await within(CONNECTED_MS, Promise.all(connected), 'all clients are connected')
-  } catch (error) {
-    await Promise.all(workers.map((worker) => worker.terminate()))
-    throw error
-  }
-  return { workers, ended: Promise.all(ends) }
-}
-
-async function endWorkers(board: Board, ended: Promise<unknown>): Promise<void> {
-  endClients(board)
-  await within(END_MS, ended, 'the clients end')
 }
 
 async function within<T>(milliseconds: number, awaited: Promise<T>, what: string): Promise<T> {

@@ -1,6 +1,5 @@
-/** Records one client's part of a chaos run (records.ts), and executes single operations for it. */
+/** Records the clients of a chaos run (records.ts), and executes single operations for them. */
 
-import { closeSync, openSync, writeSync } from 'node:fs'
 import {
   type CallOptions,
   type VacancyClient,
@@ -9,71 +8,33 @@ import {
   VacancyUnknownOutcomeError,
 } from '@vacancy/client'
 import type { OperationKind, Outcome } from '../sim/history.ts'
-import { type Ground, type Line, type Mode, placeOf } from './records.ts'
+import { type Doubled, type Ground, type Mode, placeOf, type Recorded } from './records.ts'
 
-/**
- * Memory shared by all clients of a run.
- *
- *   bytes    holds                                          writer
- *   0–7      sequence number of the next call or return               all, by Atomics.add
- *   8–15     greatest index of an acknowledged write        all, by compare and exchange
- *   16–19    1 once clients shall end                       the run
- *   20–23    which packages are hot                         the run
- */
-export type Board = { readonly wide: BigInt64Array; readonly words: Int32Array }
-const [MOMENT, INDEX, ENDED, EPOCH] = [0, 1, 4, 5] as const
-export const BOARD_BYTES = 24
-
-export function boardOn(memory: SharedArrayBuffer): Board {
-  return { wide: new BigInt64Array(memory), words: new Int32Array(memory) }
+/** What all clients of a run share: their records, in the order of the calls, and more. */
+export type Board = {
+  readonly operations: Recorded[]
+  readonly doubled: Doubled[]
+  repeats: number
+  /** The number of the next call or return. */
+  moment: number
+  /** Greatest index of an acknowledged write. */
+  index: number
+  /** Which packages are hot. */
+  epoch: number
+  /** The clients shall end. */
+  isOver: boolean
 }
 
-export const isOver = ({ words }: Board) => Atomics.load(words, ENDED) === 1
-export const endClients = ({ words }: Board) => void Atomics.store(words, ENDED, 1)
-export const epochOf = ({ words }: Board) => Atomics.load(words, EPOCH)
-export const nextEpoch = ({ words }: Board) => void Atomics.add(words, EPOCH, 1)
-export const acknowledgedIndex = ({ wide }: Board) => Number(Atomics.load(wide, INDEX))
-
-function momentOf({ wide }: Board): number {
-  return Number(Atomics.add(wide, MOMENT, 1n))
+export function createBoard(): Board {
+  return { operations: [], doubled: [], repeats: 0, moment: 0, index: 0, epoch: 0, isOver: false }
 }
 
-function noteIndex({ wide }: Board, index: number): void {
-  const found = BigInt(index)
-  for (let seen = Atomics.load(wide, INDEX); seen < found; ) {
-    const before = Atomics.compareExchange(wide, INDEX, seen, found)
-    if (before === seen) return
-    seen = before
-  }
-}
-
-/** The monotonic clock shared by all threads and processes of this machine. */
+/** The monotonic clock shared by all processes of this machine. */
 export function machineMs(): number {
   return Number(process.hrtime.bigint() / 1_000n) / 1_000
 }
 
-export type Recorder = { readonly board: Board; readonly file: number; pending: string[]; nextId: number }
-
-const LINES_A_WRITE = 64
-
-export function openRecorder(path: string, board: Board): Recorder {
-  return { board, file: openSync(path, 'w'), pending: [], nextId: 0 }
-}
-
-export function closeRecorder(recorder: Recorder): void {
-  flush(recorder)
-  closeSync(recorder.file)
-}
-
-function note(recorder: Recorder, line: Line): void {
-  recorder.pending.push(JSON.stringify(line))
-  if (recorder.pending.length >= LINES_A_WRITE) flush(recorder)
-}
-
-function flush(recorder: Recorder): void {
-  if (recorder.pending.length > 0) writeSync(recorder.file, `${recorder.pending.join('\n')}\n`)
-  recorder.pending = []
-}
+export type Recorder = { readonly board: Board; readonly client: number }
 
 /** The result of one attempt. */
 export type Answer = {
@@ -86,19 +47,28 @@ export type Answer = {
 export type OperationCall = { readonly key: number; readonly kind: OperationKind; readonly amount: number }
 export type RequestKey = { readonly session: string; readonly requestNumber: number }
 
-export function noteCall(recorder: Recorder, { key, kind, amount }: OperationCall, mode: Mode, bound = 0): number {
-  const id = recorder.nextId++
-  note(recorder, ['c', id, key, kind, amount, momentOf(recorder.board), machineMs(), mode, bound])
-  return id
+export function noteCall({ board, client }: Recorder, call: OperationCall, mode: Mode, bound = 0): Recorded {
+  const times = { calledAt: board.moment++, calledMs: machineMs(), returnedAt: Infinity, returnedMs: Infinity }
+  const id = board.operations.length
+  const result = { outcome: 'unknown', value: 0, index: 0, code: '' } as const
+  const operation: Recorded = { id, process: client, client, ...call, mode, bound, ...times, ...result }
+  board.operations.push(operation)
+  return operation
 }
 
-export function noteReturn(recorder: Recorder, id: number, { outcome, value, index, code }: Answer): void {
-  note(recorder, ['r', id, outcome, value, momentOf(recorder.board), machineMs(), index, code])
-  if (index > 0) noteIndex(recorder.board, index)
+export function noteReturn({ board }: Recorder, operation: Recorded, { outcome, value, index, code }: Answer): void {
+  Object.assign(operation, { outcome, value, code })
+  const [returnedAt, returnedMs] = [board.moment++, machineMs()]
+  if (outcome === 'unknown') return
+  Object.assign(operation, { returnedAt, returnedMs, index })
+  board.index = Math.max(board.index, index)
 }
 
-export function noteRepeat(recorder: Recorder, id: number, first: Answer, second: Answer): void {
-  note(recorder, ['d', id, JSON.stringify(first), JSON.stringify(second)])
+/** A completed write was repeated. */
+export function noteRepeat({ board }: Recorder, operation: Recorded, ...answers: readonly [Answer, Answer]): void {
+  board.repeats++
+  const [first, second] = answers.map((answer) => JSON.stringify(answer)) as [string, string]
+  if (first !== second) board.doubled.push({ operation, first, second })
 }
 
 /** Executes one operation, with the client's own retries. Never rejects. */
