@@ -8,7 +8,7 @@ import { findNode, ROOT } from './pinned-node.mjs'
 import { preflightFault } from './preflight.mjs'
 import { endAll, forward, forwardSignals, run, stopRequested } from './program.mjs'
 import { endingWithUs, endWithStarter, watchNpm } from './starter.mjs'
-import { PLAYWRIGHT, planTests, runTests } from './tests.mjs'
+import { planTests, runTests } from './tests.mjs'
 
 const USAGE_EXIT_CODE = 64
 /** A longer build is announced. A build without changes stays silent. */
@@ -35,8 +35,6 @@ const CONSOLE_PROGRAMS = {
   bench: { steps: [['e2e/src/bench.ts']], needsBrowser: true },
   // CPU and memory of the control plane with a thousand simulated nodes.
   cost: { steps: [['server/src/testing/cost.ts']] },
-  // Six million packages through the browser: takes minutes and gigabytes.
-  large: { steps: [[...PLAYWRIGHT, 'e2e/large.config.ts']], needsBrowser: true },
 }
 
 /** Of `npm run test:long`: proofs with their flags. */

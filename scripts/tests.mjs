@@ -12,7 +12,7 @@ const VITEST = [
   ...['node_modules/vitest/vitest.mjs', 'run'],
   ...['--reporter=default', '--reporter=./scripts/count-reporter.mjs'],
 ]
-export const PLAYWRIGHT = ['node_modules/@playwright/test/cli.js', 'test', '--config']
+const PLAYWRIGHT = ['node_modules/@playwright/test/cli.js', 'test', '--config']
 const IN_BROWSER = /^e2e\b|[.]spec\b/
 
 /** Each test file is a process that would compile vitest again. */
