@@ -28,6 +28,7 @@ import {
   createStore,
   FEATURE_LEVEL,
   INDEX_LEVEL,
+  type Memory,
   publish,
   type Store,
   scratchOf,
@@ -42,7 +43,7 @@ import {
   proposeStayRead,
   proposeWrite,
 } from '../tcp/dispatch.ts'
-import { loadKernels } from '../threads/kernels.ts'
+import { type Kernels, loadKernels } from '../threads/kernels.ts'
 import { createProposals } from '../threads/writes.ts'
 import { referenceKernels } from './search-reference.ts'
 
@@ -91,23 +92,25 @@ export function nodeOver(store: Store, day: number): NodeInMemory {
   const kinds = [loadKernels(store.memory), referenceKernels(store.memory)]
   const context = createApplyContext(store, (kinds[0] as (typeof kinds)[0]).put, () => assert(false, 'digests agree'))
   const node: NodeInMemory = { store, context, codecs, dispatchers: [], day, index: 0, timeMs: 0 }
-  const dispatchers = kinds.map((kernels, reader) =>
-    createDispatcher({
-      searcher: createSearcher({
-        memory: store.memory,
-        reader,
-        parameters: scratchOf(store.memory, reader),
-        kernels,
-        limits: { datesMax: 14, calendarDays: 366, queryLimit: 1000 },
-        codecs,
-        monotonicMs: () => 0,
-      }),
-      codecs,
-      proposals: createProposals(),
-      wallMs: () => node.day * DAY_MS + 3_600_000,
-    }),
-  )
+  const wallMs = () => node.day * DAY_MS + 3_600_000
+  const dispatchers = kinds.map((kernels, reader) => dispatcherOf(store.memory, reader, { kernels, wallMs }))
   return Object.assign(node, { dispatchers })
+}
+
+type Reading = { readonly kernels: Kernels; readonly wallMs: () => number; readonly sliceWork?: number }
+
+/** The requests of one reader, as a serving thread has them. */
+export function dispatcherOf(memory: Memory, reader: number, { kernels, wallMs, sliceWork }: Reading): Dispatcher {
+  const codecs = createCodecList(SAMPLE_CODECS)
+  const searcher = createSearcher({
+    ...{ memory, reader, parameters: scratchOf(memory, reader), kernels, codecs },
+    ...{
+      limits: { datesMax: 14, calendarDays: 366, queryLimit: 1000 },
+      monotonicMs: () => 0,
+      ...(sliceWork && { sliceWork }),
+    },
+  })
+  return createDispatcher({ searcher, codecs, proposals: createProposals(), wallMs })
 }
 
 /** Runs one request like a node. Reads use the kernel and its reference, which must return the same bytes. */

@@ -4,14 +4,12 @@
  */
 
 import { parentPort, workerData } from 'node:worker_threads'
-import { assert, createCodecList, yearOf } from '@vacancy/shared'
+import { assert, yearOf } from '@vacancy/shared'
 import { decodeReply, encodeRequest, FRAME_HEADER_BYTES } from '@vacancy/shared/wire'
-import { createSearcher } from '../search/search.ts'
 import { attachMemory, scratchOf } from '../store/store.ts'
-import { answerRead, createDispatcher, KEEPS_CHANGING, openRequest } from '../tcp/dispatch.ts'
+import { answerRead, KEEPS_CHANGING, openRequest } from '../tcp/dispatch.ts'
 import { loadKernels } from '../threads/kernels.ts'
-import { createProposals } from '../threads/writes.ts'
-import { SAMPLE_CODECS } from './node-in-memory.ts'
+import { dispatcherOf } from './node-in-memory.ts'
 
 export type StaysReaderOptions = {
   readonly memory: WebAssembly.Memory
@@ -41,24 +39,9 @@ function searchUntilStopped({
   cells,
 }: StaysReaderOptions): string {
   const memory = attachMemory(wasm)
-  const codecs = createCodecList(SAMPLE_CODECS)
-  const kernels = loadKernels(memory)
   const at = scratchOf(memory, reader) + 16_384
-  const dispatcher = createDispatcher({
-    searcher: createSearcher({
-      memory,
-      reader,
-      parameters: scratchOf(memory, reader),
-      kernels,
-      limits: { datesMax: 14, calendarDays: 92, queryLimit: 1000 },
-      codecs,
-      monotonicMs: () => 0,
-      sliceWork: Number.POSITIVE_INFINITY,
-    }),
-    codecs,
-    proposals: createProposals(),
-    wallMs: () => today * 86_400_000,
-  })
+  const wallMs = () => today * 86_400_000
+  const dispatcher = dispatcherOf(memory, reader, { kernels: loadKernels(memory), wallMs })
   const fields = { segment, roomType, dates: [...dates] }
   const payload = encodeRequest({ command: 'SEARCHAVAIL', correlationId: 7, fields }).subarray(FRAME_HEADER_BYTES)
   const seen = new Int32Array(cells)
@@ -69,7 +52,7 @@ function searchUntilStopped({
     const stop = answerRead(dispatcher, command, 7, memory.u8, at, at + SLAB_BYTES, 0)
     if (stop === KEEPS_CHANGING) continue
     const bytes = memory.u8.slice(at + FRAME_HEADER_BYTES, stop)
-    const reply = decodeReply('SEARCHAVAIL', bytes, { baseYear: yearOf(today), codecs })
+    const reply = decodeReply('SEARCHAVAIL', bytes, { baseYear: yearOf(today), codecs: dispatcher.codecs })
     assert(reply.ok, 'the search succeeds')
     const rooms = reply.result.properties.map(({ days }) => days.map(({ availability }) => availability).join(' and '))
     const torn = rooms.find((text) => new Set(text.split(' and ')).size > 1)

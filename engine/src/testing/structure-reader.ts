@@ -4,15 +4,14 @@
  */
 
 import { parentPort, workerData } from 'node:worker_threads'
-import { assert, createCodecList, formatDay, yearOf } from '@vacancy/shared'
+import { assert, formatDay, yearOf } from '@vacancy/shared'
 import { type CommandName, decodeReply, encodeRequest } from '@vacancy/shared/wire'
 import { seeded, type Uniform } from '@vacancy/testkit/random'
-import { createSearcher, runSlice, takeSlices } from '../search/search.ts'
+import { runSlice, takeSlices } from '../search/search.ts'
 import { attachMemory, scratchOf } from '../store/store.ts'
-import { answerRead, createDispatcher, KEEPS_CHANGING, openRequest, UNFINISHED } from '../tcp/dispatch.ts'
+import { answerRead, KEEPS_CHANGING, openRequest, UNFINISHED } from '../tcp/dispatch.ts'
 import { loadKernels } from '../threads/kernels.ts'
-import { createProposals } from '../threads/writes.ts'
-import { type LooseFields, SAMPLE_CODECS } from './node-in-memory.ts'
+import { dispatcherOf, type LooseFields } from './node-in-memory.ts'
 import { referenceKernels } from './search-reference.ts'
 
 export type ReaderOptions = {
@@ -111,34 +110,20 @@ function question(random: Uniform, today: number): { command: CommandName; field
 function readerOf(options: ReaderOptions) {
   const memory = attachMemory(options.memory)
   const kernels = options.isReference ? referenceKernels(memory) : loadKernels(memory)
-  const codecs = createCodecList(SAMPLE_CODECS)
   const random = seeded(options.seed)
   const clock = new Int32Array(options.clock)
   const at = scratchOf(memory, options.reader) + 16_384
   const end = at + SLAB_BYTES
+  const wallMs = () => options.today * 86_400_000
   const dispatchers = SLICE_WORKS.map((sliceWork) =>
-    createDispatcher({
-      searcher: createSearcher({
-        memory,
-        reader: options.reader,
-        parameters: scratchOf(memory, options.reader),
-        kernels,
-        limits: { datesMax: 14, calendarDays: 92, queryLimit: 1000 },
-        codecs,
-        monotonicMs: () => 0,
-        sliceWork,
-      }),
-      codecs,
-      proposals: createProposals(),
-      wallMs: () => options.today * 86_400_000,
-    }),
+    dispatcherOf(memory, options.reader, { kernels, wallMs, sliceWork }),
   )
 
   /** @returns undefined when the table kept changing */
   return function readOnce(): SeenAnswer | undefined {
     const { command, fields } = question(random, options.today)
     const dispatcher = pick(dispatchers, random)
-    const { searcher } = dispatcher
+    const { searcher, codecs } = dispatcher
     const payload = encodeRequest({ command, correlationId: 7, fields: fields as never }).subarray(FRAME_HEADER)
     const from = Atomics.load(clock, CLOCK.ended)
     const spec = openRequest(dispatcher, payload, 0, payload.length)
