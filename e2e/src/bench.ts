@@ -13,14 +13,7 @@
 import { loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
 import type { Browser } from '@playwright/test'
-import {
-  measureChanges,
-  measureCharts,
-  measureHeap,
-  measureLarge,
-  measureOverview,
-  measureTopology,
-} from './bench/cluster.ts'
+import { measureChanges, measureCharts, measureLarge, measureOverview, measureTopology } from './bench/cluster.ts'
 import { type Figure, signedInTo } from './bench/measure.ts'
 import { LARGE, measureCheck, measureResults } from './bench/stack.ts'
 import { openBrowser } from './browser.ts'
@@ -34,7 +27,7 @@ const sizeOf = (nodes: number, shards: number) => [
   ...['--zones', '4', '--seed', '7', '--scenario', 'lag'],
 ]
 
-/** Parts of the benchmark by their name for --only. `heap` takes half an hour and runs only when named. */
+/** Parts of the benchmark by their name for --only. */
 const PARTS: { readonly [name: string]: (browser: Browser) => Promise<Figure[]> } = {
   small: async (browser) => {
     const simulation = await startSimulation(sizeOf(120, 40), { isBehind: true })
@@ -57,12 +50,6 @@ const PARTS: { readonly [name: string]: (browser: Browser) => Promise<Figure[]> 
     await simulation.stop()
     return figures
   },
-  heap: async (browser) => {
-    const simulation = await startSimulation(sizeOf(1_000, 300), { isBehind: true })
-    const figures = await measureHeap(browser, simulation, await signedInTo(browser, simulation))
-    await simulation.stop()
-    return figures
-  },
   stack: async (browser) => {
     const stack = await startStack(LARGE.args, LARGE.env)
     try {
@@ -76,8 +63,7 @@ const PARTS: { readonly [name: string]: (browser: Browser) => Promise<Figure[]> 
 
 const USAGE = `usage: npm run console -- bench [--only ${Object.keys(PARTS).join('|')}]
 
---only measures one part: a cluster of 120 nodes, one of 1,000, the topology of such a one, large answers and files of a real shard, or the heap of a browser after half an hour, which runs only when named.`
-const ONLY_WHEN_NAMED = 'heap'
+--only measures one part: a cluster of 120 nodes, one of 1,000, the topology of such a one, or large answers and files of a real shard.`
 
 function tableOf(figures: readonly Figure[]): string {
   const rows = figures.map(({ what, limit, unit, value, floor }) => {
@@ -124,7 +110,7 @@ async function main(): Promise<number> {
   console.log(`load before: ${loadavg().map((one) => one.toFixed(1))}`)
   const figures: Figure[] = []
   for (const [name, measure] of Object.entries(PARTS)) {
-    if (only === undefined ? name !== ONLY_WHEN_NAMED : name === only) figures.push(...(await measure(browser)))
+    if (only === undefined || name === only) figures.push(...(await measure(browser)))
   }
   await browser.close()
   console.log(`load after: ${loadavg().map((one) => one.toFixed(1))}`)

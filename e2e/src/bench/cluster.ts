@@ -266,32 +266,3 @@ export async function measureTopology({ url }: Simulation, storageState: State):
     figure('the same: the longest task while everything is updated', 50, 'ms', busiest),
   ]
 }
-
-const HEAP_MINUTES = 30
-const MINUTE_MS = 60_000
-
-/** The heap of a browser that shows a thousand nodes for half an hour: after its first minute, and at the end. */
-export async function measureHeap(browser: Browser, { url }: Simulation, storageState: State): Promise<Figure[]> {
-  const context = await windowOf(browser, url, storageState)
-  const page = await context.newPage()
-  await page.goto(url)
-  await ready(page)
-  const session = await context.newCDPSession(page)
-  const heapMb = async () => {
-    await session.send('HeapProfiler.collectGarbage')
-    return (await session.send('Runtime.getHeapUsage')).usedSize / 1e6
-  }
-  await page.waitForTimeout(MINUTE_MS)
-  const first = await heapMb()
-  let last = first
-  for (let minute = 1; minute < HEAP_MINUTES; minute++) {
-    await page.waitForTimeout(MINUTE_MS)
-    last = await heapMb()
-    if (minute % 5 === 4) console.log(`${minute + 1} of ${HEAP_MINUTES} min: ${last.toFixed(1)} MB`)
-  }
-  await context.close()
-  return [
-    figure(`1,000 nodes: heap after ${HEAP_MINUTES} min`, 150, 'MB', last),
-    figure('the same, more than after the first', 5, 'MB', last - first),
-  ]
-}
