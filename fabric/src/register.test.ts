@@ -6,7 +6,7 @@ import { type RegistrationOptions, startRegistration } from './register.ts'
 import { openRegistryClient } from './registry-client.ts'
 import { startExistingRegistry } from './testing/existing/registry.ts'
 import { bodyOf, keepingLog, stub } from './testing/http.ts'
-import { runningRegistry } from './testing/registry.ts'
+import { runningRegistry } from './testing/registries.ts'
 
 function open(addr: string, more: Partial<RegistrationOptions> = {}) {
   const log = keepingLog()

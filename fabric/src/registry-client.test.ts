@@ -11,7 +11,7 @@ import { openRegistryClient, type RegistryClientOptions } from './registry-clien
 import { AUTHORITY, SERVER } from './testing/certificates.ts'
 import { startExistingRegistry } from './testing/existing/registry.ts'
 import { keepingLog, stub } from './testing/http.ts'
-import { runningRegistry } from './testing/registry.ts'
+import { runningRegistry } from './testing/registries.ts'
 
 function open(addr: string, more: Partial<RegistryClientOptions> = {}) {
   const log = keepingLog()

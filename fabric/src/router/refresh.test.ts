@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { openRegistryClient } from '../registry-client.ts'
 import { startExistingRegistry } from '../testing/existing/registry.ts'
 import { keepingLog, stub } from '../testing/http.ts'
-import { memoryStorage, runningRegistry, storeIn, type TestRegistry } from '../testing/registry.ts'
+import { memoryStorage, onFile, runningRegistry, type TestRegistry } from '../testing/registries.ts'
 import { openTables, type Tables, type TablesOptions } from './refresh.ts'
 
 function open(addr: string, more: Partial<TablesOptions> = {}) {
@@ -322,7 +322,7 @@ test('properties by segment come from the leader of the shard that owns it', asy
 
 test('a registry that was restarted with its state is not read again', async () => {
   const storage = memoryStorage()
-  const first = await runningRegistry({ store: storeIn(storage) })
+  const first = await runningRegistry({ place: onFile(storage) })
   await fill(first)
   const { port } = first
   const { tables, log } = open(first.addr)
@@ -330,7 +330,7 @@ test('a registry that was restarted with its state is not read again', async () 
   await first.stop()
   await eventually(() => expect(tables.health().registryUp).toBe(false), { timeout: 10_000 })
 
-  await runningRegistry({ store: storeIn(storage), port })
+  await runningRegistry({ place: onFile(storage), port })
 
   await eventually(() => expect(tables.health().registryUp).toBe(true), { timeout: 15_000 })
   expect(tables.lookup('paris')).toMatchObject({ kind: 'hops' })

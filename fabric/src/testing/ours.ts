@@ -17,7 +17,7 @@ import { openResolver } from '../resolve.ts'
 import { startResolver } from '../resolver.ts'
 import { openTables } from '../router/refresh.ts'
 import { startRouter } from '../router/router.ts'
-import { memoryStorage } from './registry.ts'
+import { memoryStorage } from './registries.ts'
 
 const log = createLogger({ level: 'error', format: 'text', component: 'test' })
 const LIMITS = { maxInflight: 50_000, maxFrameSize: 16_384, frameTimeoutSecs: 20, idleTimeoutSecs: 90 }

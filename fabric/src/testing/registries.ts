@@ -1,6 +1,7 @@
 /** Registries for tests, in this process: on an in-memory file, or on an etcd server. */
 
-import { createCodecList, turnableClock, VacancyError } from '@vacancy/shared'
+import { createCodecList, systemClock, turnableClock, VacancyError } from '@vacancy/shared'
+import { topologyBody } from '@vacancy/shared/contract'
 import { parseTokens } from '@vacancy/shared/node'
 import type { Etcd } from '@vacancy/testkit/etcd'
 import { onTestFinished } from 'vitest'
@@ -143,4 +144,29 @@ export async function startOn(place: Place, { auth, ...options }: Started = {}) 
   const metric = async (name: string) =>
     (await get('/metrics')).text.split('\n').find((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`))
   return { clock, place, lines, registry, base, ask, get, register, push, metric, stop }
+}
+
+export type TestRegistry = Awaited<ReturnType<typeof runningRegistry>>
+
+/** A registry that serves longer than its heartbeat timeout, unless it has a clock of its own: then it is warming. */
+export async function runningRegistry({ place = onFile(), ...options }: Started & { readonly place?: Place } = {}) {
+  let aheadMs = 0
+  const clock = { wallMs: systemClock.wallMs, monotonicMs: () => systemClock.monotonicMs() + aheadMs }
+  const codecs = createCodecList(['breakfast', 'wifi'])
+  const { registry, ask, stop, ...started } = await startOn(place, { codecs, clock, drainMs: 0, ...options })
+  aheadMs = 3_600_000
+  const done = async (answer: ReturnType<typeof ask>): Promise<unknown> => {
+    const { status, text, json } = await answer
+    if (status !== 200) throw new Error(`${status} ${text}`)
+    return json
+  }
+  return {
+    addr: `127.0.0.1:${registry.port}`,
+    port: registry.port,
+    topology: async () => topologyBody.parse(await done(ask('GET', '/topology'))),
+    register: (...given: Parameters<typeof started.register>) => done(started.register(...given)),
+    deregister: (kind: string, id: string) => done(ask('DELETE', `/register/${kind}/${id}`)),
+    push: (shard: string, zone: string, segments: readonly string[]) => done(started.push(shard, zone, segments)),
+    stop,
+  }
 }
