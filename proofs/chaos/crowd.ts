@@ -128,7 +128,7 @@ const SOMEWHERE = {
 } as const
 
 /** Properties, and the packages with conserved sums. */
-async function layGround(client: VacancyClient, ground: Ground, recorder: Recorder): Promise<void> {
+export async function layGround(client: VacancyClient, ground: Ground, recorder: Recorder): Promise<void> {
   for (let i = 0; i < ground.properties; i++) {
     const { propertyId } = placeOf(ground, i)
     await client.setProperty({ ...SOMEWHERE, propertyId })
@@ -195,7 +195,7 @@ async function flood(client: VacancyClient, over: AbortSignal): Promise<void> {
 const READ_LANES = 256
 
 /** @returns packages that could not be read */
-async function readPackages(
+export async function readPackages(
   client: VacancyClient,
   ground: Ground,
   recorder: Recorder,
