@@ -249,7 +249,7 @@ const SHARD_ROWS: readonly (readonly [
     ['n1', 'n2', 'n3'].map((id) => goneNode({ id }, REFUSED)),
     undefined,
     'unknown',
-    'unk',
+    'crit',
     'Unknown: no node answers',
   ],
   [
@@ -412,6 +412,18 @@ test('old reports of a responding node about its shard do not count', () => {
   const old = observedNode({ id: 'n2' }, { info: { value: infoOf({ id: 'n2' }), at: NOW - 15_001 } })
 
   expect(nodeOf([n1, old, n3], 'n2').namesLeader).toBeNull()
+})
+
+test('a shard without a responding node has no figures, and no spare voter', () => {
+  const { view } = shardOf(['n1', 'n2', 'n3'].map((id) => goneNode({ id }, REFUSED)))
+  expect(view).toMatchObject({ spare: null, maxLagEntries: null, packages: null, rates: { queries: null } })
+})
+
+test('the lag of a member is unknown until it has matched the new leader once', () => {
+  const commit = 128_268
+  const nodes = ['n1', 'n2', 'n3'].map((id) => observedNode({ id, commit, lags: { n2: [commit, 60], n3: [2, 0] } }))
+  expect(nodeOf(nodes, 'n2')).toMatchObject({ lagEntries: null, state: 'healthy' })
+  expect(nodeOf(nodes, 'n3').lagEntries).toBe(2)
 })
 
 test('values that are not reported are null, never zero', () => {

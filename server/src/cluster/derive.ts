@@ -96,7 +96,7 @@ export function deriveShard(facts: ShardFacts): { readonly view: ShardView; read
   const names = new Set(claims.flatMap(({ observation, names: named }) => (isUp(observation) && named ? [named] : [])))
   const leaderlessSince = isAnswering && leader === null ? (memory?.leaderlessSince ?? now) : null
   const disagreeSince = names.size > 1 ? (memory?.disagreeSince ?? now) : null
-  const spare = believed.voters.length === 0 ? null : Math.max(0, votersUp - votersEnding - majority)
+  const spare = believed.voters.length === 0 || !isAnswering ? null : Math.max(0, votersUp - votersEnding - majority)
   const forming =
     nodes.find((observation) => isUp(observation) && observation.info?.value.bootstrap)?.info?.value.bootstrap ?? null
   const isFirst = memory === undefined || memory.state === 'unknown'
@@ -119,7 +119,8 @@ export function deriveShard(facts: ShardFacts): { readonly view: ShardView; read
   })
   const since = memory?.state === verdict.state ? memory.since : now
   const leaderSince = leader === null ? null : memory?.leader === leader ? memory.leaderSince : now
-  const reporter = views.find((view) => view.id === leader) ?? views.find(({ packages }) => packages !== null)
+  const live = isAnswering ? views : []
+  const reporter = live.find((view) => view.id === leader) ?? live.find(({ packages }) => packages !== null)
   const reported = leaderObservation ?? nodes.find((observation) => isUp(observation) && observation.info)
   const lags = views.flatMap(({ lagEntries }) => (lagEntries === null ? [] : [lagEntries]))
   const snapshotTimes = views.flatMap(({ snapshot }) => (snapshot ? [snapshot.createdAt] : []))
@@ -196,8 +197,10 @@ function deriveNode(observation: NodeObservation, context: NodeContext): NodeVie
   const { now, leader, members, leaderObservation } = context
   const member = (leaderObservation?.info?.value ?? info?.value)?.nodes.find(({ id }) => id === address.id)
   const isLeader = leader === address.id
-  const lag = isLeader ? null : (member?.lag_entries ?? null)
-  const lagSeconds = isLeader ? null : roundedOrNull(member?.lag_seconds ?? null)
+  // A leader counts from 0 until a member has matched once, and one that is silent counts no more.
+  const isCounted = !isLeader && leaderObservation !== undefined && isUp(leaderObservation) && member?.match_index !== 0
+  const lag = isCounted ? (member?.lag_entries ?? null) : null
+  const lagSeconds = isCounted ? roundedOrNull(member?.lag_seconds ?? null) : null
   const trend = lagTrend(observation.lags)
   const role = roleOf(observation, context)
   const eta = role === 'learner' && lag !== null && trend < 0 ? Math.ceil(lag / -trend) : null
@@ -569,7 +572,7 @@ function judgeShard(facts: {
   const ending = votersEnding === 0 ? '' : `, ${votersEnding} of them ${votersEnding === 1 ? 'ends' : 'end'} soon`
   const answer = `${votersUp} of ${voters} voters ${votersUp === 1 ? 'answers' : 'answer'}${ending}, ${majority} needed`
   if (facts.isBeingRead) return is('unknown', 'unk', 'Unknown: polling its nodes')
-  if (!facts.isAnswering) return is('unknown', 'unk', 'Unknown: no node answers')
+  if (!facts.isAnswering) return is('unknown', 'crit', 'Unknown: no node answers')
   if (facts.isStandalone) {
     const level = facts.standalone && facts.standalone.level !== 'ok' ? facts.standalone.level : 'info'
     return is('standalone', level, 'Standalone, no copies')
