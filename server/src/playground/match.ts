@@ -55,6 +55,7 @@ export function examine(
     addCheck('amenities', ok, ok ? `has ${amenity}` : `has no ${amenity}`, `${amenity} were not required`)
   }
   checkPosition(fields, property, addCheck)
+  checkBox(fields, property, addCheck)
   if (command === 'SEARCHAVAIL') checkStay(fields, property, nights, addCheck)
   return { checks, matches: checks.every(({ ok }) => ok), wouldMatchIf: [...wants, ...wantsOfNights(checks, nights)] }
 }
@@ -70,6 +71,17 @@ function checkPosition(fields: RequestFields, property: PropertyAttributes, addC
   const bound = 2 * Math.sin(radius / (2 * LIMITS.earthRadiusMetres))
   const message = `${far} m away, at most ${radius} m allowed`
   addCheck('radiusMetres', chord <= bound * bound, message, `the radius were ${far} m`)
+}
+
+function checkBox(fields: RequestFields, { latitude, longitude }: PropertyAttributes, addCheck: AddCheck): void {
+  const [south, west, north, east] = (['south', 'west', 'north', 'east'] as const).map((name) => numberOf(fields[name]))
+  if (south === undefined || west === undefined || north === undefined || east === undefined) return
+  const [isPastWest, isBeforeEast] = [longitude >= west, longitude <= east]
+  const isAcross = west > east
+  const ok =
+    latitude >= south && latitude <= north && (isAcross ? isPastWest || isBeforeEast : isPastWest && isBeforeEast)
+  const place = `${latitude}, ${longitude}`
+  addCheck('box', ok, `at ${place}, ${ok ? 'in' : 'outside'} the box`, `the box included ${place}`)
 }
 
 type Position = { readonly latitude: number; readonly longitude: number }
@@ -105,7 +117,13 @@ function checkStay(
   const least = numberOf(fields['availability']) ?? 1
   const most = Math.min(numberOf(fields['finalPrice']) ?? LIMITS.priceMax, LIMITS.priceMax)
   const minPrice = numberOf(fields['minPrice']) ?? 0
-  for (const date of [...listOf(fields['dates'])].sort()) {
+  const dates = [...listOf(fields['dates'])].sort()
+  checkTotal(
+    fields,
+    dates.map((date) => nights.get(date)),
+    addCheck,
+  )
+  for (const date of dates) {
     const night = nights.get(date)
     if (!night) {
       addCheck('dates', false, 'no package', '', date)
@@ -123,6 +141,41 @@ function checkStay(
       addCheck('rateFeatures', ok, ok ? feature : `no ${feature}`, '', date)
     }
   }
+}
+
+/** Of all nights of one room; unknown while one of them has no package. */
+function checkTotal(fields: RequestFields, nights: readonly (NightPackage | undefined)[], addCheck: AddCheck): void {
+  const [most, least] = [numberOf(fields['maxTotal']), numberOf(fields['minTotal'])]
+  if (nights.some((night) => night === undefined)) return
+  const total = nights.reduce((sum, night) => sum + (night?.finalPrice ?? 0), 0)
+  if (most !== undefined)
+    addCheck('maxTotal', total <= most, `total ${total}, at most ${most} allowed`, `the highest total were ${total}`)
+  if (least !== undefined)
+    addCheck('minTotal', total >= least, `total ${total}, at least ${least} required`, `the lowest total were ${total}`)
+}
+
+/** The room types that a search may take, of those that a property has. */
+export function roomTypesOf(fields: RequestFields, { room_types: own }: PropertyAttributes): readonly string[] {
+  const named = listOf(fields['roomTypes'])
+  if (named.length > 0) return own.filter((room) => named.includes(room))
+  return fields['anyRoomType'] === 1 ? own : [String(fields['roomType'])]
+}
+
+/** Of several room types the one that the search takes: the cheapest that matches, else the one that lacks least. */
+export function bestRoom(
+  command: SearchCommand,
+  fields: RequestFields,
+  property: PropertyAttributes,
+  nightsOf: ReadonlyMap<string, ReadonlyMap<string, NightPackage | undefined>>,
+): Examined {
+  const { anyRoomType: _, roomTypes: __, ...plain } = fields
+  const examined = [...nightsOf].map(([roomType, nights]) => {
+    const found = examine(command, { ...plain, roomType }, property, nights)
+    const total = [...nights.values()].reduce((sum, night) => sum + (night?.finalPrice ?? 0), 0)
+    return { found, lacks: found.checks.filter(({ ok }) => !ok).length, total }
+  })
+  examined.sort((a, b) => a.lacks - b.lacks || a.total - b.total)
+  return examined[0]?.found ?? examine(command, plain, property, new Map())
 }
 
 /**

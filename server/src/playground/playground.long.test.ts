@@ -396,6 +396,12 @@ describe('why not', () => {
         maybe('minPrice', pick([0, 10_500, 15_000]))
         maybe('rateFeatures', pick([['breakfast'], ['refundable'], ['breakfast', 'sea_view']]))
         maybe('propertyId', pick(['h1', 'h2']), 0.1)
+        maybe('maxTotal', pick([10_000, 24_000, 45_000]))
+        maybe('minTotal', pick([10_000, 24_000]), 0.1)
+        if (random() < 0.25) {
+          delete fields['roomType']
+          Object.assign(fields, pick([{ anyRoomType: 1 }, { roomTypes: ['suite', 'hut'] }]))
+        } else maybe('order', 1)
       }
       maybe('area', pick(['Centre', 'Prater', 'none']))
       maybe('propertyType', pick(['hotel', 'flat']))
@@ -403,6 +409,14 @@ describe('why not', () => {
       maybe('minStars', pick([1, 2, 3, 4, 5]))
       maybe('category', pick(['city', 'beach']))
       maybe('amenities', pick([['wifi'], ['lift', 'wifi'], ['pool'], []]))
+      const { latitude, longitude } = PLACE
+      if (random() < 0.15)
+        Object.assign(fields, {
+          south: latitude - 0.01,
+          north: latitude + 0.01,
+          west: longitude,
+          east: longitude + 0.02,
+        })
       if (random() < 0.25)
         Object.assign(fields, PLACE, random() < 0.5 ? { radiusMetres: pick([500, 3_000, 20_000]) } : {})
       const property = `h${Math.floor(random() * 20)}`

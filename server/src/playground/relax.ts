@@ -51,7 +51,7 @@ type Looser = { readonly field: string; readonly entry: string | null; readonly 
 
 /** The search without each of its filters, without limit and explanation. */
 function looserThan(command: SearchCommand, fields: RequestFields): Looser[] {
-  const { limit: _, explain: __, ...plain } = fields
+  const { limit: _, explain: __, cursor: ___, ...plain } = fields
   const looser: Looser[] = []
   for (const together of FILTERS) {
     const [field] = together as [string]

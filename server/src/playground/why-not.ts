@@ -14,7 +14,7 @@ import type { NodeAddress } from '../cluster/cluster.ts'
 import { orNothing, type PropertyAttributes, propertyAt, type Reach, readFields, send } from '../nodes/ask.ts'
 import { type LimitsCache, limitsOf } from '../nodes/query.ts'
 import { oneNode, targetOf } from '../nodes/target.ts'
-import { type Examined, examine, type SearchCommand } from './match.ts'
+import { bestRoom, type Examined, roomTypesOf, type SearchCommand } from './match.ts'
 
 /** Related reads are repeated when data was written between them. */
 const TRIES_MAX = 4
@@ -43,7 +43,7 @@ export async function whyNot(
       const where = await shardsWith(reach, target.shard, property, signal)
       return { ...base, ...notFound(property, target.shard, where), index: evidence.index }
     }
-    const examined = examine(command, fields, evidence.attributes, evidence.nights)
+    const examined = bestRoom(command, fields, evidence.attributes, evidence.nights)
     const place = evidence.found.indexOf(
       property.toLowerCase() === evidence.attributes.id ? evidence.attributes.id : property,
     )
@@ -72,7 +72,8 @@ export function asEngineReads(command: SearchCommand, fields: RequestFields): Re
 
 type Evidence = {
   readonly attributes: PropertyAttributes | undefined
-  readonly nights: ReadonlyMap<string, NightPackage | undefined>
+  /** By room type that the search may take. */
+  readonly nights: ReadonlyMap<string, ReadonlyMap<string, NightPackage | undefined>>
   /** Whether it matches in the engine, for searches that can be limited to one property. */
   readonly matches: boolean | undefined
   /** Ids of the search without its limit, in the order of the reply. */
@@ -90,13 +91,19 @@ async function readEvidence(
   id: string,
   signal: AbortSignal,
 ): Promise<Evidence> {
-  const { limit: _, ...unlimited } = fields
+  // A page is a limit, too.
+  const { limit: _, cursor: __, ...unlimited } = fields
   const search = { ...unlimited, explain: 1 }
   const before = await (command === 'SEARCHAVAIL'
     ? ownStay(reach, node, search, id, signal)
     : all(reach, node, command, search, signal))
   const attributes = await propertyAt(reach, node, id, signal)
-  const nights = command === 'SEARCHAVAIL' && attributes ? await nightsOf(reach, node, fields, id, signal) : new Map()
+  const rooms = attributes ? (command === 'SEARCHAVAIL' ? roomTypesOf(fields, attributes) : ['']) : []
+  const nights = new Map<string, ReadonlyMap<string, NightPackage | undefined>>()
+  for (const roomType of rooms) {
+    const own = command === 'SEARCHAVAIL' ? await nightsOf(reach, node, { ...fields, roomType }, id, signal) : new Map()
+    nights.set(roomType, own)
+  }
   const after = await all(reach, node, command, search, signal)
   return {
     attributes,
