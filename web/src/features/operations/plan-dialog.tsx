@@ -7,13 +7,16 @@
 
 import { useQueryClient } from '@tanstack/react-query'
 import type { Plan, PlanRequest } from '@vacancy/shared/contract'
+import clsx from 'clsx'
 import { type FormEvent, memo, useEffect, useId, useMemo, useRef, useState } from 'react'
+import { Icon, type IconName } from '../../icons/icon.tsx'
+import { days, shortCount } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { Age } from '../../ui/age.tsx'
 import { announce } from '../../ui/announce.ts'
 import { Banner } from '../../ui/banner.tsx'
-import { Button } from '../../ui/button.tsx'
+import { Button, LinkButton } from '../../ui/button.tsx'
 import { CodeTabs } from '../../ui/code-tabs.tsx'
 import { TypedField } from '../../ui/confirm-fields.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
@@ -21,12 +24,92 @@ import { EnvironmentLabel } from '../../ui/environment-label.tsx'
 import { RadioGroup, TextField } from '../../ui/field.tsx'
 import { Link } from '../../ui/link.tsx'
 import { ErrorState, Skeleton } from '../../ui/panel.tsx'
+import { RoleMark } from '../../ui/role-mark.tsx'
 import { focusOperation } from './focus-operation.ts'
-import { PlanChecks } from './plan-checks.tsx'
 import * as copy from './plan-copy.ts'
-import { PlanPictures } from './plan-pictures.tsx'
-import { isBlocked, outcomeOf, planChanges, REASON_CHARACTERS_MAX, requiredInput, whyNot } from './plan-view.ts'
+import {
+  isBlocked,
+  outcomeOf,
+  planChanges,
+  REASON_CHARACTERS_MAX,
+  requiredInput,
+  sortChecks,
+  spareText,
+  whyNot,
+} from './plan-view.ts'
 import { planKey, usePlan, useStartOperation } from './queries.ts'
+
+const STYLES: Record<Plan['checks'][number]['level'], { icon: IconName; colour: string }> = {
+  ok: { icon: 'check', colour: 'text-ok' },
+  info: { icon: 'info', colour: 'text-info' },
+  warn: { icon: 'triangle', colour: 'text-warn' },
+  block: { icon: 'stop', colour: 'text-crit' },
+}
+
+type PlanChecksProps = { readonly checks: Plan['checks']; readonly onPlan: (request: PlanRequest) => void }
+
+/** Failed checks, warnings and notes are open and first; passed ones fold to one line. */
+function PlanChecks({ checks, onPlan }: PlanChecksProps) {
+  const { open, passed } = sortChecks(checks)
+  return (
+    <section className="grid gap-2">
+      <h3 className="sr-only">{copy.plan.checks}</h3>
+      {open.length > 0 && <CheckList label={copy.plan.checks} checks={open} onPlan={onPlan} />}
+      {passed.length > 0 && (
+        <details>
+          <summary className="w-fit text-text-2">
+            <Icon name="check" className="me-1.5 inline align-[-2px] text-ok" />
+            {copy.plan.passed(passed.length)}
+          </summary>
+          <CheckList label={copy.plan.passedList} checks={passed} onPlan={onPlan} className="pt-2 sm:grid-cols-2" />
+        </details>
+      )}
+    </section>
+  )
+}
+
+type CheckListProps = PlanChecksProps & { readonly label: string; readonly className?: string }
+
+const TINTS: Record<Plan['checks'][number]['level'], string> = {
+  ok: '',
+  info: '',
+  warn: 'rounded-control bg-warn-bg px-3 py-1.5',
+  block: 'rounded-control bg-crit-bg px-3 py-1.5',
+}
+
+function CheckList({ label, checks, onPlan, className }: CheckListProps) {
+  return (
+    <ul aria-label={label} className={clsx('grid gap-x-6 gap-y-1', className)}>
+      {checks.map((check) => {
+        const { icon, colour } = STYLES[check.level]
+        return (
+          <li
+            key={check.id}
+            data-check={check.id}
+            data-level={check.level}
+            className={clsx('flex items-start gap-2', TINTS[check.level])}
+          >
+            <Icon name={icon} className={clsx('mt-0.5', colour)} />
+            <span className={clsx('min-w-0 flex-1 break-words', check.level === 'ok' ? 'text-text-2' : 'text-text')}>
+              <span className="sr-only">{copy.plan.levels[check.level]}: </span>
+              {check.text}
+            </span>
+            {check.fix && <Fix fix={check.fix} onPlan={onPlan} />}
+          </li>
+        )
+      })}
+    </ul>
+  )
+}
+
+type FixProps = { readonly fix: NonNullable<Plan['checks'][number]['fix']>; readonly onPlan: PlanChecksProps['onPlan'] }
+
+function Fix({ fix, onPlan }: FixProps) {
+  const { plan, href, label } = fix
+  if (plan) return <Button onClick={() => onPlan(plan)}>{label}</Button>
+  // URLs come from the control plane; only those inside the console are linked.
+  return href?.startsWith('/') && !href.startsWith('//') ? <LinkButton href={href}>{label}</LinkButton> : null
+}
 
 type PlanDialogProps = {
   readonly request: PlanRequest
@@ -353,6 +436,63 @@ function Footer({ plan, why, isBusy, onRun, onClose }: FooterProps) {
           {isBusy ? copy.plan.requested : (plan?.action ?? copy.plan.run)}
         </Button>
       </div>
+    </div>
+  )
+}
+
+type Picture = Plan['before']
+
+/** A shard before and after a plan: roles, spare voters, data. */
+function PlanPictures({ before, after }: { readonly before: Picture; readonly after: Picture }) {
+  const roles = new Map(before.nodes.map((node) => [node.node, node.role]))
+  return (
+    <section aria-label={copy.plan.beforeAndAfter} className="grid gap-3 rounded-panel bg-sunken p-3 sm:grid-cols-2">
+      <PictureOf title={copy.plan.before} picture={before} isChanged={() => false} />
+      <PictureOf title={copy.plan.after} picture={after} isChanged={(node, role) => roles.get(node) !== role} />
+    </section>
+  )
+}
+
+type PictureOfProps = {
+  readonly title: string
+  readonly picture: Picture
+  readonly isChanged: (node: string, role: Picture['nodes'][number]['role']) => boolean
+}
+
+function PictureOf({ title, picture, isChanged }: PictureOfProps) {
+  return (
+    <div className="grid content-start gap-2">
+      <h3 className="text-body text-text-2">{title}</h3>
+      <ul className="flex flex-wrap gap-2">
+        {picture.nodes.map(({ node, role }) => {
+          const changed = isChanged(node, role)
+          return (
+            <li
+              key={node}
+              className={clsx(
+                'inline-flex min-h-6 items-center gap-1.5 rounded-control border bg-surface px-2',
+                changed ? 'border-accent font-semibold' : 'border-line',
+              )}
+            >
+              <RoleMark role={role} />
+              <span className="font-mono text-table">{node}</span>
+              {changed && <span className="text-small text-text-2">{role}</span>}
+            </li>
+          )
+        })}
+      </ul>
+      <p className="text-small text-text-2">
+        {copy.plan.voters(picture.voters, picture.majority, spareText(picture.spare))}
+      </p>
+      {picture.data && (
+        <p className="text-small text-text-2">
+          {copy.plan.data(
+            shortCount(picture.data.packages),
+            shortCount(picture.data.properties),
+            days(picture.data.window),
+          )}
+        </p>
+      )}
     </div>
   )
 }

@@ -2,19 +2,20 @@ import type { Me, Summary } from '@vacancy/shared/contract'
 import { expect, test } from 'vitest'
 import { viewHref } from '../shards/views.ts'
 import {
+  bestRank,
   clusterEntries,
   type Entry,
   found,
   jobEntries,
   momentEntries,
   pageEntries,
+  rankOf,
   routeEntries,
   savedEntries,
   stayEntries,
   topicEntries,
   viewEntries,
 } from './entries.ts'
-import { bestRank, rankOf } from './rank.ts'
 
 const me = (role: Me['person']['role']) => ({ person: { role } }) as Me
 const summary = {

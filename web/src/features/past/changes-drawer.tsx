@@ -2,6 +2,7 @@
 /** What changed between two moments: differences of the two states, events in between, and a note of both. */
 import type { PastChanges } from '@vacancy/shared/contract'
 import { type SubmitEvent, useState } from 'react'
+import { clock, utc } from '../../lib/format.ts'
 import { serverNow } from '../../lib/server-time.ts'
 import { parseRange, rangeText } from '../../lib/time-range.ts'
 import { Badge } from '../../ui/badge.tsx'
@@ -12,7 +13,6 @@ import { EventList } from '../../ui/event-list.tsx'
 import { TextField } from '../../ui/field.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import * as copy from './copy.ts'
-import { incidentNote } from './incident-note.ts'
 import { useChanges } from './queries.ts'
 
 const BEFORE_MS = 15 * 60_000
@@ -108,4 +108,45 @@ function MomentFields({ moments, onChange }: MomentFieldsProps) {
       <Button type="submit">{copy.changes.compare}</Button>
     </form>
   )
+}
+
+/** An incident note as Markdown: what differs between two moments, and what happened in between. Pure. */
+export function incidentNote(
+  shard: string | undefined,
+  { from, to, changes, events, more }: PastChanges,
+  url: string,
+): string {
+  const isOneDay = from.slice(0, 10) === to.slice(0, 10)
+  const timeText = (at: string) => (isOneDay ? clock(at) : `${at.slice(0, 10)} ${clock(at)}`)
+  return [
+    `# ${copy.note.title(shard ?? copy.note.cluster)}`,
+    '',
+    copy.note.range(utc(from), utc(to)),
+    '',
+    `## ${copy.note.differences}`,
+    '',
+    ...(changes.length === 0 ? [copy.note.none] : changes.map(({ message }) => `- ${escaped(message)}`)),
+    '',
+    `## ${copy.note.timeline}`,
+    '',
+    ...(events.length === 0
+      ? [copy.note.none]
+      : [
+          copy.note.head,
+          '|---|---|---|---|',
+          ...events.map(
+            ({ at, shard, node, message }) =>
+              `| ${timeText(at)} | ${escaped(shard)} | ${escaped(node ?? '')} | ${escaped(message)} |`,
+          ),
+        ]),
+    ...(more ? ['', copy.note.more] : []),
+    '',
+    copy.note.link(url),
+    '',
+  ].join('\n')
+}
+
+/** Text of the cluster is never markup. */
+function escaped(text: string): string {
+  return text.replaceAll(/[\\`*_|<>[\]]/g, (character) => `\\${character}`).replaceAll(/\s+/g, ' ')
 }

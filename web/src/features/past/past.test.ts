@@ -1,7 +1,7 @@
 import type { PastChanges } from '@vacancy/shared/contract'
 import { describe, expect, test } from 'vitest'
 import { momentOf } from '../../lib/past.ts'
-import { incidentNote } from './incident-note.ts'
+import { incidentNote } from './changes-drawer.tsx'
 import { hasPast, shardOf, windowAround } from './moments.ts'
 
 const HOUR = 3_600_000

@@ -1,35 +1,178 @@
 'use client'
 /** Builds a request, runs it and shows the result (docs/design/control-plane.md#playground). */
 import type { HistoryEntry, PlaygroundAnswer } from '@vacancy/shared/contract'
+import { curlOf, EDGE_TARGET, goOf, proxyCurlOf, typescriptOf, typescriptSetupOf } from '@vacancy/shared/snippets'
 import clsx from 'clsx'
-import { type ReactNode, useEffect, useId, useRef, useState } from 'react'
+import { type ComponentProps, type ReactNode, Suspense, useEffect, useId, useRef, useState } from 'react'
 import { clock, day } from '../../lib/format.ts'
 import { useKey } from '../../lib/keys.ts'
+import { ApiProblem } from '../../lib/problem.ts'
 import { useWhyNotOn } from '../../lib/quorum.ts'
 import { useWhyNot } from '../../lib/session.ts'
+import { useSetUrl } from '../../lib/url.ts'
 import { useRoute } from '../../lib/use-route.ts'
 import { useWriteMode } from '../../lib/write-mode.ts'
 import { announce } from '../../ui/announce.ts'
 import { Banner } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
+import { copyText } from '../../ui/copy-button.tsx'
 import { Switch } from '../../ui/field.tsx'
+import { late } from '../../ui/late.tsx'
 import { Page } from '../../ui/page.tsx'
 import { ErrorState, Panel, PartialStrip, Skeleton } from '../../ui/panel.tsx'
 import { SplitPane } from '../../ui/split-pane.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { isSearch, isWrite } from './catalogue.ts'
-import { useCopies } from './copies.ts'
+import type { Code } from './code-dialog.tsx'
 import * as copy from './copy.ts'
 import { boundsOf } from './dates.ts'
 import { Editor } from './editor.tsx'
-import { type Layer, Layers } from './layers.tsx'
 import { copyLink } from './links.ts'
-import { type Opened, useDraftInUrl, useOpened } from './opened.ts'
-import { compileFor, type Draft, withCommand } from './request.ts'
+import { type Compiled, compileFor, type Draft, hexOf, jsonOf, withCommand } from './request.ts'
 import { type Compared, Results } from './results.tsx'
 import { useRuns } from './run.ts'
 import { NarrowTarget, RunBar } from './run-bar.tsx'
-import { useKeptEdits } from './unsaved.ts'
+import { encodeShare, openShare, SHARE_CHARS_MAX } from './share.ts'
+import { type KeptEdits, keptEdits, useKeptEdits } from './unsaved.ts'
+
+const URL_AFTER_MS = 300
+
+/** The request a page starts with, from the URL or the last draft of the tab, and its copy in the URL. */
+type Opened = {
+  readonly draft: Draft | undefined
+  /** Text of the JSON editor while it is not a valid request. */
+  readonly text: string | undefined
+  readonly run: boolean
+  /** When this draft of the tab was saved; undefined for a request from a link. */
+  readonly keptAt: string | undefined
+  readonly faults: readonly string[]
+}
+
+/** The initial request, determined once, before anything is rendered. */
+function useOpened(): Opened | undefined {
+  const [opened, setOpened] = useState<Opened>()
+  useEffect(() => {
+    void openedBy(new URLSearchParams(location.search)).then(setOpened)
+  }, [])
+  return opened
+}
+
+/** Opens the request in the URL, or restores the last draft of this tab. */
+async function openedBy(search: URLSearchParams): Promise<Opened> {
+  const q = search.get('q')
+  const [kept, shared] = await Promise.all([keptOrFault(), q === null ? undefined : openShare(q)])
+  const none = { draft: undefined, text: undefined, run: false, keptAt: undefined }
+  if (!shared) {
+    if (typeof kept === 'string') return { ...none, faults: [copy.page.draftUnreadable(kept)] }
+    return kept ? { ...kept, run: false, keptAt: kept.at, faults: [] } : { ...none, faults: [] }
+  }
+  if (!shared.ok) return { ...none, faults: [copy.page.linkUnreadable(shared.reason)] }
+  const { draft } = shared
+  // The URL follows the draft: JSON text that is not valid yet belongs to it only if both have the same draft.
+  const isOwn = typeof kept === 'object' && JSON.stringify(kept.draft) === JSON.stringify(draft)
+  return {
+    draft,
+    text: isOwn ? kept.text : undefined,
+    // A link never runs a write.
+    run: search.get('run') === '1' && !isWrite(draft.command),
+    keptAt: undefined,
+    faults: [],
+  }
+}
+
+async function keptOrFault(): Promise<KeptEdits | string | undefined> {
+  try {
+    return await keptEdits()
+  } catch (error) {
+    if (error instanceof ApiProblem) return error.message
+    throw error
+  }
+}
+
+/** Keeps the request in the URL, for reloads, bookmarks and other tabs. */
+function useDraftInUrl(draft: Draft, fromLink: boolean): void {
+  const set = useSetUrl()
+  const text = JSON.stringify(draft)
+  const first = useRef(text)
+  useEffect(() => {
+    if (!fromLink && text === first.current) return
+    let isGone = false
+    const timer = setTimeout(async () => {
+      const q = await encodeShare(JSON.parse(text) as Draft)
+      if (isGone) return
+      if (q.length <= SHARE_CHARS_MAX) set({ q, run: null })
+      // Too long for the URL. A short link that was opened stays valid until the request changes.
+      else if (text === first.current) set({ run: null })
+      else set({ q: null, run: null })
+    }, URL_AFTER_MS)
+    return () => {
+      isGone = true
+      clearTimeout(timer)
+    }
+  }, [text, fromLink, set])
+}
+
+const WhyDialog = late(async () => (await import('./why-dialog.tsx')).WhyDialog)
+const ReplicasDialog = late(async () => (await import('./replicas-dialog.tsx')).ReplicasDialog)
+const WriteDialog = late(async () => (await import('./write-dialog.tsx')).WriteDialog)
+const CodeDialog = late(async () => (await import('./code-dialog.tsx')).CodeDialog)
+const HistoryDrawer = late(async () => (await import('./history-drawer.tsx')).HistoryDrawer)
+const SaveDialog = late(async () => (await import('./save-dialog.tsx')).SaveDialog)
+
+/** The dialogs and the drawer over the playground, each loaded when it is opened. */
+type Layer =
+  | { readonly as: 'why'; readonly property: string }
+  | { readonly as: 'code'; readonly codes: readonly Code[] }
+  | { readonly as: 'replicas' | 'write' | 'save' | 'history' }
+  | undefined
+
+type LayersProps = {
+  readonly layer: Layer
+  readonly draft: Draft
+  readonly shard: string | undefined
+  /** Of the last run. */
+  readonly last: ComponentProps<typeof HistoryDrawer>['last']
+  readonly onClose: () => void
+  readonly onUse: (draft: Draft) => void
+  readonly onCompare: (entry: HistoryEntry) => void
+  /** @param confirm what the person typed to confirm it */
+  readonly onWrite: (confirm: string) => void
+}
+
+function Layers({ layer, draft, shard, last, onClose, onUse, onCompare, onWrite }: LayersProps) {
+  if (!layer) return null
+  const props = { draft, shard, onClose }
+  return (
+    <Suspense fallback={null}>
+      {layer.as === 'why' && <WhyDialog {...props} property={layer.property} />}
+      {layer.as === 'replicas' && <ReplicasDialog {...props} />}
+      {layer.as === 'code' && <CodeDialog codes={layer.codes} onClose={onClose} />}
+      {layer.as === 'save' && <SaveDialog {...props} />}
+      {layer.as === 'history' && (
+        <HistoryDrawer
+          draft={draft}
+          last={last}
+          onClose={onClose}
+          onUse={(next, entry) => {
+            onClose()
+            onUse(next)
+            onCompare(entry)
+          }}
+          onCompare={onCompare}
+        />
+      )}
+      {layer.as === 'write' && (
+        <WriteDialog
+          {...props}
+          onWrite={(confirm) => {
+            onClose()
+            onWrite(confirm)
+          }}
+        />
+      )}
+    </Suspense>
+  )
+}
 
 const EMPTY: Draft = { shard: '', node: '', command: 'SEARCHAVAIL', fields: {} }
 /** Each pane is as high as the window below the bar, and scrolls by itself. */
@@ -290,4 +433,56 @@ function focusField(form: string, field: string | undefined): void {
 
 function comparedWith({ at, totalMicros }: HistoryEntry): Compared {
   return { label: copy.timing.comparedRun(`${day(at)} ${clock(at)}`), micros: totalMicros }
+}
+
+type CopyKind = 'TypeScript' | 'curl' | 'curl (proxy)' | 'Go' | 'JSON' | 'hex'
+
+/** One key copies it in the last used language. */
+function useCopies(draft: Draft, compiled: Compiled, { shard, proxies }: Pick<PlaygroundAnswer, 'shard' | 'proxies'>) {
+  const [last, setLast] = useState<CopyKind>('TypeScript')
+  const settings = useRoute('GET /api/v1/settings', {}, { group: ['settings'], staleTime: 60_000 })
+  const nodes = (shard?.nodes ?? []).flatMap(({ id, tcp }) =>
+    tcp !== null && (draft.node === '' || draft.node === EDGE_TARGET || draft.node === id) ? [tcp] : [],
+  )
+  const why = compiled.ok ? undefined : compiled.reason
+  const textOf = (kind: CopyKind): string => {
+    if (!compiled.ok) return ''
+    const { command } = draft
+    const { fields, frame } = compiled
+    if (kind === 'TypeScript') return typescriptOf(command, fields, nodes)
+    if (kind === 'curl (proxy)') return proxyCurlOf(proxies[0] ?? '', command, fields)
+    if (kind === 'JSON') return jsonOf(draft)
+    if (kind === 'hex') return hexOf(frame)
+    const own = fields['propertyId'] ?? fields['segment']
+    const confirm = command.startsWith('DEL') ? String(own) : undefined
+    const base = settings.data?.baseUrl || location.origin
+    const query = { command, fields, shard: shard?.id, node: draft.node || undefined, confirm }
+    return kind === 'Go' ? goOf(base, query) : curlOf(base, query)
+  }
+  const copyAs = async (kind: CopyKind) => {
+    setLast(kind)
+    if (why !== undefined) return toast({ message: why, level: 'warn' })
+    toast(
+      (await copyText(textOf(kind)))
+        ? { message: copy.actions.copiedAs(kind) }
+        : { message: copy.actions.copyBlocked, level: 'warn' },
+    )
+  }
+  const noAddress = nodes.length === 0 ? copy.actions.noNodeAddress : undefined
+  const kinds: readonly CopyKind[] = [
+    ...(['TypeScript', 'curl'] as const),
+    ...(proxies.length > 0 ? (['curl (proxy)'] as const) : []),
+    ...(['Go', 'JSON', 'hex'] as const),
+  ]
+  const items = kinds.map((kind) => ({
+    label: kind === last ? copy.actions.copyWithKey(kind) : kind,
+    why: why ?? (kind === 'TypeScript' ? noAddress : undefined),
+    onSelect: () => void copyAs(kind),
+  }))
+  const setupBase = settings.data?.baseUrl || location.origin
+  const codes = (): Code[] =>
+    kinds
+      .filter((kind) => kind !== 'TypeScript' || noAddress === undefined)
+      .map((kind) => ({ kind, text: textOf(kind), setup: kind === 'TypeScript' ? typescriptSetupOf(setupBase) : '' }))
+  return { items, codes, last: () => void copyAs(last) }
 }

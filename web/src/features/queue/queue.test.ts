@@ -17,7 +17,7 @@ import {
   textOf,
   typedOf,
 } from './payload.ts'
-import { tailAfter } from './tail.ts'
+import { tailAfter } from './queries.ts'
 import { jobOf, statsOf } from './testing/queue.ts'
 import {
   jobsViewFilter,

@@ -1,36 +1,125 @@
 'use client'
 /** One topic: numbers, its jobs by state, consumers and configuration; a job opens beside its list. */
-import type { JobState, TopicStats } from '@vacancy/shared/contract'
+import type { JobState, SavedView, TopicHistory, TopicSeries, TopicStats } from '@vacancy/shared/contract'
 import clsx from 'clsx'
 import dynamic from 'next/dynamic'
-import { type ReactNode, useMemo, useState } from 'react'
+import { type FormEvent, memo, type ReactNode, useCallback, useEffect, useId, useMemo, useRef, useState } from 'react'
 import { useSearch } from '../../lib/address.tsx'
-import { bytes, count, rate } from '../../lib/format.ts'
+import { call } from '../../lib/api.ts'
+import { bytes, count, duration, rate } from '../../lib/format.ts'
+import { useKey } from '../../lib/keys.ts'
 import { nearest } from '../../lib/nearest.ts'
 import { ApiProblem } from '../../lib/problem.ts'
 import { routes } from '../../lib/routes.ts'
-import { useWhyNot } from '../../lib/session.ts'
+import { useMe, useWhyNot } from '../../lib/session.ts'
 import { useSetUrl, useUrlChoice, useUrlParam } from '../../lib/url.ts'
+import { Chip } from '../../ui/badge.tsx'
 import { Button, LinkButton } from '../../ui/button.tsx'
+import { Failed } from '../../ui/confirm-dialog.tsx'
 import { preloadDialog } from '../../ui/dialog.tsx'
+import { IconButton } from '../../ui/icon-button.tsx'
 import { Link } from '../../ui/link.tsx'
 import { Menu } from '../../ui/menu.tsx'
 import { Page } from '../../ui/page.tsx'
 import { ErrorState, Panel, Skeleton } from '../../ui/panel.tsx'
 import { PathTabs } from '../../ui/tabs.tsx'
-import { ConfigPanel } from './config-panel.tsx'
+import { TimeChart } from '../../ui/time-chart.tsx'
+import { toast } from '../../ui/toast.tsx'
+import { useSavePreferences } from '../settings/preferences.ts'
+import { ViewsMenu } from '../shards/views-menu.tsx'
+import { ConfigFields } from './config-fields.tsx'
+import { CONFIG_KEYS, type ConfigTexts, configChange, configFaults } from './config-values.ts'
 import { ConsumersPanel } from './consumers-panel.tsx'
 import * as copy from './copy.ts'
 import { DEAD_FIELDS, type DeadFields, type DeadQuery, deadQuery } from './dead-filter.ts'
 import { DeadPanels } from './dead-panels.tsx'
-import { JobInspector } from './job-inspector.tsx'
+import { JobDetails, UnknownJob } from './job-details.tsx'
 import { JobsTable } from './jobs-table.tsx'
-import { JobsViews } from './jobs-views.tsx'
-import { useJobs, useQueueStats, useTopicStats } from './queries.ts'
+import { useJob, useJobs, useQueueChange, useQueueStats, useTopic, useTopicHistory, useTopicStats } from './queries.ts'
 import { RedriveStrip } from './redrive-strip.tsx'
 import { TailPanel } from './tail-panel.tsx'
-import { TopicCharts } from './topic-charts.tsx'
 import { DeadCount, oldestText, TopicBadge } from './topic-columns.tsx'
+import { jobsViewFilter, jobsViewHref } from './topic-view.ts'
+
+type Chart = {
+  readonly title: string
+  /** Empty for seconds, which are shown as a duration. */
+  readonly unit: string
+  readonly series: readonly TopicSeries[]
+}
+
+const CHARTS: readonly Chart[] = [
+  { title: copy.charts.rates, unit: '1/s', series: ['in', 'out', 'failed'] },
+  { title: copy.charts.waiting, unit: copy.charts.jobs, series: ['ready', 'delayed', 'leased'] },
+  { title: copy.charts.oldest, unit: '', series: ['oldest'] },
+  { title: copy.charts.delivery, unit: '', series: ['deliveryP50', 'deliveryP99'] },
+  { title: copy.charts.handling, unit: '', series: ['handlingP50', 'handlingP99'] },
+  { title: copy.charts.dead, unit: copy.charts.jobs, series: ['dead'] },
+]
+const RANGES = ['60', '15'] as const
+
+/** The course of a topic: rates, waiting jobs, the oldest age and latencies, with one cross-hair. */
+function TopicCharts({ topic }: { readonly topic: string }) {
+  const [minutes, setMinutes] = useUrlChoice('minutes', RANGES)
+  const query = useTopicHistory(topic, Number(minutes))
+  return (
+    <Panel
+      title={copy.charts.title}
+      query={query}
+      at={({ to }) => to}
+      skeleton={12}
+      actions={
+        // biome-ignore lint/a11y/useSemanticElements: a fieldset would draw a box around chips.
+        <div role="group" aria-label={copy.charts.range} className="flex gap-1">
+          {RANGES.toReversed().map((one) => (
+            <Chip key={one} pressed={minutes === one} onClick={() => setMinutes(one, { push: true })}>
+              {copy.charts.minutes(one)}
+            </Chip>
+          ))}
+        </div>
+      }
+    >
+      {(history) => (
+        <div className="grid gap-x-6 gap-y-5 md:grid-cols-2">
+          {CHARTS.map((chart) => (
+            <TopicChart key={chart.title} chart={chart} history={history} />
+          ))}
+        </div>
+      )}
+    </Panel>
+  )
+}
+
+/** Memoized: drawn again only with new values. */
+const TopicChart = memo(function TopicChart({
+  chart: { title, unit, series },
+  history,
+}: {
+  readonly chart: Chart
+  readonly history: TopicHistory
+}) {
+  const lines = useMemo(
+    () =>
+      series.map((name) => ({
+        label: copy.charts.series[name],
+        values: history.series.find((one) => one.name === name)?.values ?? [],
+      })),
+    [series, history],
+  )
+  const { from, to, stepSeconds } = history
+  return (
+    <div className="min-w-0">
+      <TimeChart
+        {...{ title, unit, from, to, stepSeconds }}
+        series={lines}
+        sync="queue-topic"
+        noData={copy.charts.noData}
+        {...(unit === '' && { format: (seconds: number) => duration(seconds * 1_000) })}
+        {...(unit === '1/s' && { format: (value: number) => String(Math.round(value * 10) / 10) })}
+      />
+    </div>
+  )
+})
 
 const SubmitDialog = dynamic(() => import('./submit-dialog.tsx').then((module) => module.SubmitDialog), { ssr: false })
 const RedriveDialog = dynamic(() => import('./redrive-dialog.tsx').then((module) => module.RedriveDialog), {
@@ -276,5 +365,148 @@ function UnknownTopic({ id }: { readonly id: string }) {
         <LinkButton href={routes.queue()}>{copy.topic.openTopics}</LinkButton>
       </p>
     </Page>
+  )
+}
+
+/** The configuration of a topic. Only what was changed is sent. */
+function ConfigPanel({ topic }: { readonly topic: string }) {
+  const query = useTopic(topic)
+  const admin = useWhyNot('admin')
+  const [texts, setTexts] = useState<ConfigTexts>({})
+  const [problem, setProblem] = useState<unknown>()
+  const faults = configFaults(texts)
+  const change = configChange(texts, query.data?.config)
+  const isChanged = Object.keys(change).length > 0 || Object.keys(faults).length > 0
+  const why = admin ?? (Object.keys(faults).length > 0 ? copy.config.bad : isChanged ? undefined : copy.config.nothing)
+  const save = useQueueChange((config: ReturnType<typeof configChange>) =>
+    call('PUT /api/v1/queue/topics/{topic}', { params: { topic }, body: { config } }),
+  )
+  const send = async (event: FormEvent) => {
+    event.preventDefault()
+    if (why !== undefined || save.isPending) return
+    setProblem(undefined)
+    try {
+      await save.mutateAsync(change)
+      setTexts({})
+      toast({ message: copy.config.saved(Object.keys(change).join(', ')) })
+    } catch (error) {
+      setProblem(error)
+    }
+  }
+  return (
+    <Panel title={copy.config.title} query={query} skeleton={8}>
+      {({ config }) => (
+        <form aria-label={copy.config.title} onSubmit={send} className="flex max-w-200 flex-col gap-4">
+          <p className="text-small text-text-3">{copy.config.hint}</p>
+          <ConfigFields
+            keys={CONFIG_KEYS}
+            present={config}
+            texts={texts}
+            faults={faults}
+            onChange={setTexts}
+            why={admin}
+          />
+          {problem !== undefined && <Failed error={problem} />}
+          <div className="flex flex-wrap gap-2">
+            <Button type="submit" kind="primary" why={why} busy={save.isPending}>
+              {copy.config.save}
+            </Button>
+            {isChanged && <Button onClick={() => setTexts({})}>{copy.config.revert}</Button>}
+          </div>
+        </form>
+      )}
+    </Panel>
+  )
+}
+
+type InspectorProps = {
+  readonly topic: string
+  readonly id: string
+  /** Ids of the list, in its order. */
+  readonly ids: readonly string[]
+  readonly onOpen: (id: string) => void
+  readonly onClose: () => void
+}
+
+/** A job beside the list it was opened from; j and k go to the next and the previous one. */
+function JobInspector({ topic, id, ids, onOpen, onClose }: InspectorProps) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  const label = useId()
+  const query = useJob(topic, id)
+  const at = ids.indexOf(id)
+  const [previous, next] = [at > 0 ? ids[at - 1] : undefined, at >= 0 ? ids[at + 1] : ids[0]]
+  // Each job that is opened takes the focus, so that it is read and the keys below work.
+  useEffect(() => heading.current?.focus(), [id])
+  useKey('j', () => next !== undefined && onOpen(next), copy.job.next)
+  useKey('k', () => previous !== undefined && onOpen(previous), copy.job.previous)
+  useKey('Escape', onClose, copy.job.close)
+  const isUnknown = query.error instanceof ApiProblem && query.error.status === 404
+  return (
+    <section
+      aria-labelledby={label}
+      data-inspector={id}
+      className="flex min-w-0 flex-col gap-3 self-start rounded-panel border border-line bg-surface p-4"
+    >
+      <div className="flex items-start gap-1">
+        <h2
+          ref={heading}
+          id={label}
+          tabIndex={-1}
+          className="me-auto min-w-0 break-all rounded-control text-section outline-none"
+        >
+          {copy.job.label(id)}
+        </h2>
+        <Step label={copy.job.previous} icon="chevron-up" to={previous} onOpen={onOpen} />
+        <Step label={copy.job.next} icon="chevron-down" to={next} onOpen={onOpen} />
+        <IconButton label={copy.job.close} icon="cross" onClick={onClose} />
+      </div>
+      <p className="text-small">
+        <Link href={routes.queueJob(topic, id)}>{copy.job.openPage}</Link>
+      </p>
+      {isUnknown ? (
+        <UnknownJob topic={topic} id={id} />
+      ) : query.data ? (
+        <JobDetails job={query.data} />
+      ) : query.error ? (
+        <ErrorState error={query.error} onRetry={query.refetch} busy={query.isFetching} />
+      ) : (
+        <Skeleton rows={8} />
+      )}
+    </section>
+  )
+}
+
+type StepProps = {
+  readonly label: string
+  readonly icon: 'chevron-up' | 'chevron-down'
+  readonly to: string | undefined
+  readonly onOpen: (id: string) => void
+}
+
+function Step({ label, icon, to, onOpen }: StepProps) {
+  return (
+    <IconButton
+      label={label}
+      icon={icon}
+      {...(to === undefined && { why: copy.job.none })}
+      onClick={() => to !== undefined && onOpen(to)}
+    />
+  )
+}
+
+/** Saved views of jobs: a state with its filter, for any topic. */
+function JobsViews({ topic }: { readonly topic: string }) {
+  const search = useSearch()
+  const { views } = useMe().preferences.jobs
+  const save = useSavePreferences()
+  const setViews = useCallback((next: readonly SavedView[]) => save({ jobs: { views: [...next] } }), [save])
+  return (
+    <ViewsMenu
+      title={copy.jobs.views}
+      present={{ filter: jobsViewFilter(search), sort: '', columns: null }}
+      layout={{ views, setViews }}
+      hrefOf={(view) => jobsViewHref(topic, view)}
+      textOf={({ filter }) => copy.jobs.viewText([...new URLSearchParams(filter)])}
+    />
   )
 }

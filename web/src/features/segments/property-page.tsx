@@ -1,8 +1,8 @@
 'use client'
 /** One property: attributes, and its packages by room type and night from one node or all of them. */
-import type { PropertyCalendar as Calendar } from '@vacancy/shared/contract'
+import type { PropertyCalendar as Calendar, CalendarNight, CalendarReplicas } from '@vacancy/shared/contract'
 import { Suspense, useId, useMemo, useState } from 'react'
-import { count, counted, day } from '../../lib/format.ts'
+import { count, counted, day, micros, NONE, price } from '../../lib/format.ts'
 import { useLive } from '../../lib/live.ts'
 import { ApiProblem } from '../../lib/problem.ts'
 import { useWhyNotOn } from '../../lib/quorum.ts'
@@ -10,24 +10,34 @@ import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { useSetUrl, useUrlChoice, useUrlParam } from '../../lib/url.ts'
 import { useWriteMode } from '../../lib/write-mode.ts'
+import { Badge } from '../../ui/badge.tsx'
 import { Banner } from '../../ui/banner.tsx'
 import { Button, LinkButton } from '../../ui/button.tsx'
 import { CopyButton } from '../../ui/copy-button.tsx'
+import { FactRow } from '../../ui/facts.tsx'
 import { RadioGroup, Switch } from '../../ui/field.tsx'
 import { IconButton } from '../../ui/icon-button.tsx'
 import { late } from '../../ui/late.tsx'
 import { Page } from '../../ui/page.tsx'
-import { EmptyState, Panel } from '../../ui/panel.tsx'
+import { EmptyState, Panel, type PanelQuery } from '../../ui/panel.tsx'
 import { Select } from '../../ui/select.tsx'
+import { Table } from '../../ui/table.tsx'
 import { common } from '../shards/copy.ts'
+import { NightStays } from '../stays/night-stays.tsx'
 import { useStayNights } from '../stays/queries.ts'
-import { addMonths, datesBetween, gridOf, type Nights, viewWith } from './calendar-model.ts'
+import {
+  addMonths,
+  type CalendarGrid,
+  datesBetween,
+  figuresOf,
+  gridOf,
+  type Nights,
+  viewWith,
+} from './calendar-model.ts'
 import * as copy from './copy.ts'
-import { NightPanel } from './night-panel.tsx'
 import { queryNights } from './open-query.ts'
-import { cellKey, type Metric, monthText, PropertyCalendar } from './property-calendar.tsx'
+import { cellKey, type Metric, monthText, type NightStaysCount, PropertyCalendar } from './property-calendar.tsx'
 import { useCalendar, useReplicas } from './queries.ts'
-import { ReplicasPanel } from './replicas-panel.tsx'
 
 const EditDialog = late(async () => (await import('./edit-dialog.tsx')).EditDialog)
 
@@ -328,4 +338,177 @@ function Months({ calendar, onGoTo }: { readonly calendar: Calendar; readonly on
 
 function daysText({ from, to }: { readonly from: string; readonly to: string }): string {
   return `${day(from)} – ${day(to)}, ${counted(datesBetween(from, to).length, 'night')}`
+}
+
+type NightProps = {
+  readonly grid: CalendarGrid
+  readonly selected: Nights
+  readonly onQuery: (dates: string[]) => void
+  readonly onEdit: () => void
+  readonly whyNoEdit: string | undefined
+  /** Rooms on hold and booked of a single night. */
+  readonly taken: NightStaysCount | undefined
+  readonly shard: string
+  readonly property: string
+}
+
+/** The selected night, or the figures of several. */
+function NightPanel(props: NightProps) {
+  const { grid, selected, onQuery, onEdit, whyNoEdit, taken, shard, property } = props
+  const { room, from, to } = selected
+  const isRange = from !== to
+  const { nights, sold, soldOut, sum, min, max } = figuresOf(grid, selected)
+  const night = isRange ? undefined : grid.night(room, from)
+  return (
+    <section
+      aria-label={copy.night.label}
+      data-nights={nights}
+      data-sum={sum}
+      className="flex flex-wrap items-start gap-x-6 gap-y-3 rounded-control border border-line bg-sunken px-4 py-3"
+    >
+      <div className="flex min-w-0 flex-col gap-2">
+        <h3 aria-live="polite" className="font-semibold text-body">
+          {isRange ? copy.night.range(room, day(from), day(to, true)) : copy.night.one(room, day(from, true))}
+        </h3>
+        {isRange && (
+          <FactRow
+            facts={[
+              [copy.night.nights, copy.night.nightsOf(sold, nights)],
+              ...(sold > 0
+                ? [
+                    [copy.night.sum, price(sum)] as const,
+                    [copy.night.min, price(min)] as const,
+                    [copy.night.max, price(max)] as const,
+                    [copy.night.soldOut, price(soldOut)] as const,
+                  ]
+                : []),
+            ]}
+          />
+        )}
+        {!isRange && !night && <p className="text-text-2">{copy.night.none}</p>}
+        {night && (
+          <FactRow
+            facts={[
+              [copy.night.price, price(night.price)],
+              [copy.night.rooms, night.availability === 0 ? copy.calendar.noneLeft : price(night.availability)],
+              ...(taken
+                ? [
+                    [copy.stays.held, count(taken.held)] as const,
+                    [copy.stays.booked, count(taken.booked)] as const,
+                    ...(taken.owed > 0 ? [[copy.stays.owed, count(taken.owed)] as const] : []),
+                  ]
+                : []),
+              [copy.night.features, night.features.join(', ') || copy.night.noFeatures],
+            ]}
+          />
+        )}
+      </div>
+      <div className="ms-auto flex flex-wrap gap-2">
+        <Button icon="playground" onClick={() => onQuery(datesBetween(from, to))}>
+          {copy.night.query}
+        </Button>
+        <Button icon="edit" why={whyNoEdit} onClick={onEdit}>
+          {copy.night.edit}
+        </Button>
+      </div>
+      {!isRange && taken && <NightStays shard={shard} property={property} room={room} date={from} />}
+    </section>
+  )
+}
+
+type ReplicasProps = { readonly query: PanelQuery<CalendarReplicas>; readonly onClose: () => void }
+
+/** The packages of a property on each node, and the cells that differ. */
+function ReplicasPanel({ query, onClose }: ReplicasProps) {
+  return (
+    <Panel
+      title={copy.replicas.title}
+      level={3}
+      query={query}
+      skeleton={4}
+      at={({ at }) => at}
+      actions={
+        <>
+          <Button kind="quiet" icon="refresh" busy={query.isFetching} onClick={() => void query.refetch()}>
+            {copy.replicas.again}
+          </Button>
+          <Button kind="quiet" icon="cross" onClick={onClose}>
+            {copy.replicas.close}
+          </Button>
+        </>
+      }
+    >
+      {(answer) => <Compared answer={answer} />}
+    </Panel>
+  )
+}
+
+function Compared({ answer }: { readonly answer: CalendarReplicas }) {
+  const { nodes, equal, answered, reads, differences, differencesCut } = answer
+  const level = answered === 0 ? 'unk' : equal ? 'ok' : 'crit'
+  const word = answered === 0 ? copy.replicas.incomplete : equal ? copy.replicas.equal : copy.replicas.different
+  return (
+    <div className="flex min-w-0 flex-col gap-3">
+      <p role="status" data-equal={equal}>
+        <Badge level={level}>{word}</Badge>{' '}
+        {answered === 0
+          ? copy.replicas.nothing
+          : equal
+            ? copy.replicas.equalCount(answered, nodes.length)
+            : copy.replicas.differ(differences.length)}
+        {reads > 1 && copy.replicas.reads(reads)}
+      </p>
+      <Table
+        label={copy.replicas.table}
+        rows={nodes}
+        rowKey={({ node }) => node}
+        rowProps={({ node, index }) => ({ 'data-node': node, 'data-index': index?.to })}
+        columns={[
+          { id: 'node', header: copy.replicas.node, rowHeader: true, cell: ({ node }) => node },
+          { id: 'role', header: copy.replicas.role, rank: 2, cell: ({ role }) => role },
+          {
+            id: 'index',
+            header: copy.replicas.index,
+            end: true,
+            cell: ({ index }) => (index === null ? NONE : count(Number(index.to))),
+          },
+          { id: 'time', header: copy.replicas.time, end: true, rank: 2, cell: (row) => micros(row.micros) },
+          { id: 'packages', header: copy.replicas.packages, end: true, cell: (row) => count(row.packages) },
+          {
+            id: 'result',
+            header: copy.replicas.result,
+            cell: ({ error }) =>
+              error === '' ? copy.replicas.read : <span className="whitespace-normal text-crit">{error}</span>,
+          },
+        ]}
+      />
+      {differences.length > 0 && (
+        <Table
+          label={copy.replicas.differences}
+          rows={differences}
+          rowKey={({ room, date }) => `${date} ${room}`}
+          columns={[
+            {
+              id: 'night',
+              header: copy.replicas.night,
+              rowHeader: true,
+              cell: ({ room, date }) => `${day(date)}, ${room}`,
+            },
+            ...nodes.map(({ node, error }, at) => ({
+              id: node,
+              header: node,
+              cell: ({ values }: CalendarReplicas['differences'][number]) =>
+                error === '' ? nightText(values[at]) : NONE,
+            })),
+          ]}
+        />
+      )}
+      {differencesCut && <p className="text-small text-text-3">{copy.replicas.cut}</p>}
+    </div>
+  )
+}
+
+function nightText(night: CalendarNight | null | undefined): string {
+  if (!night) return copy.replicas.absent
+  return copy.replicas.value(price(night.price), night.availability, night.features.join(', '))
 }

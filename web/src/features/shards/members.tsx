@@ -4,29 +4,30 @@
 import type { NodeView, OperationKind, ShardView } from '@vacancy/shared/contract'
 import clsx from 'clsx'
 import dynamic from 'next/dynamic'
-import { useEffect, useMemo, useState } from 'react'
+import { useEffect, useId, useMemo, useState } from 'react'
+import { Icon } from '../../icons/icon.tsx'
 import { bytes, count, duration, percent } from '../../lib/format.ts'
 import { whyNoChange } from '../../lib/quorum.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { useUrlParam } from '../../lib/url.ts'
-import { Age } from '../../ui/age.tsx'
+import { Age, Duration } from '../../ui/age.tsx'
+import { Badge } from '../../ui/badge.tsx'
+import { BANNER_TINTS } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
+import { CodeView } from '../../ui/code-view.tsx'
 import { Link } from '../../ui/link.tsx'
 import { Panel, Skeleton } from '../../ui/panel.tsx'
 import { RoleMark } from '../../ui/role-mark.tsx'
-import { StateBadge } from '../../ui/state-badge.tsx'
+import { STATE_ICONS, StateBadge } from '../../ui/state-badge.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { useOpenPlan } from '../operations/plan-host.tsx'
 import { common } from './copy.ts'
-import { LeaderReports } from './leader-reports.tsx'
-import { LogBar } from './log-bar.tsx'
-import { type LogScale, logScaleOf } from './log-scale.ts'
+import { type LogScale, logBarOf, logBarText, logScaleOf } from './log-scale.ts'
 import { Reported } from './reported.tsx'
-import { ShardChange } from './shard-change.tsx'
 import * as copy from './shard-copy.ts'
 import { ShardFrame } from './shard-page.tsx'
-import { TroublePanel } from './trouble.tsx'
+import { bestCandidate, electionText, type LeaderReport, leaderReports, troubleOf, votersAway } from './shard-view.ts'
 
 export function ShardMembersPage({ id }: { readonly id: string }) {
   return (
@@ -336,5 +337,257 @@ function MemberCard({ shard, node, scale }: MemberCardProps) {
       </dl>
       <MemberActions shard={shard} node={node} />
     </div>
+  )
+}
+
+/** The leader that each node reports: one line while they agree, a table when they do not. */
+function LeaderReports({ shard }: { readonly shard: ShardView }) {
+  const { reports, agree } = leaderReports(shard)
+  const majority = copy.leaderReports.majority(
+    shard.majority,
+    shard.voters,
+    shard.term === null ? undefined : count(shard.term),
+  )
+  if (agree) {
+    return (
+      <Panel title={copy.leaderReports.title} data={{ 'data-agree': 'true' }}>
+        <p className="flex flex-wrap gap-x-4 gap-y-1">
+          {reports.map((report) => (
+            <span key={report.node} className="font-mono text-table">
+              {report.node} → {leaderText(report)}
+            </span>
+          ))}
+          <span className="text-text-2">{majority}</span>
+        </p>
+      </Panel>
+    )
+  }
+  const byNode = new Map(shard.nodes.map((node) => [node.id, node]))
+  return (
+    <Panel title={copy.leaderReports.titleDisagree} flush data={{ 'data-agree': 'false' }}>
+      <p className="px-4 pb-1 text-text-2">{majority}</p>
+      <Table
+        label={copy.leaderReports.title}
+        rows={reports}
+        rowKey={(report) => report.node}
+        rowProps={(report) => ({ 'data-node': report.node })}
+        columns={[
+          {
+            id: 'node',
+            header: copy.leaderReports.node,
+            rowHeader: true,
+            cell: (report) => <span className="font-mono">{report.node}</span>,
+          },
+          {
+            id: 'names',
+            header: copy.leaderReports.leader,
+            cell: (report) => <span className="font-mono">{leaderText(report)}</span>,
+          },
+          { id: 'health', header: copy.leaderReports.health, cell: (report) => byNode.get(report.node)?.health ?? '–' },
+          {
+            id: 'term',
+            header: copy.leaderReports.term,
+            end: true,
+            cell: (report) => count(byNode.get(report.node)?.term),
+          },
+          {
+            id: 'at',
+            header: copy.leaderReports.answered,
+            cell: (report) => <Age at={byNode.get(report.node)?.answeredAt} />,
+          },
+        ]}
+      />
+    </Panel>
+  )
+}
+
+function leaderText({ names }: LeaderReport): string {
+  return names === null ? copy.leaderReports.notReported : names === '' ? copy.leaderReports.none : names
+}
+
+/** A log position as a bar on the scale of its shard, with a text description. */
+function LogBar({ node, scale }: { readonly node: NodeView; readonly scale: LogScale | undefined }) {
+  const bar = scale && logBarOf(node, scale)
+  const text = logBarText(node, bar, count)
+  if (!bar) {
+    return (
+      <span className="text-text-3" data-tip={text}>
+        –<span className="sr-only">{text}</span>
+      </span>
+    )
+  }
+  const percent = (share: number) => `${(share * 100).toFixed(2)}%`
+  return (
+    <span role="img" aria-label={text} data-tip={text} className="relative block h-3 min-w-24">
+      {/* The missing part: a dashed line from the end of the log to the end of the scale. */}
+      <span className="absolute inset-x-0 top-1.5 border-line-strong border-t border-dashed" />
+      <span
+        data-filled=""
+        className="absolute inset-y-0.5 start-0 bg-[color-mix(in_srgb,var(--color-text-2)_35%,var(--color-surface))]"
+        style={{ width: percent(bar.uncommittedTo) }}
+      />
+      <span
+        data-filled=""
+        className="absolute inset-y-0.5 start-0 bg-text-2"
+        style={{ width: percent(bar.committedTo) }}
+      />
+      <span className="absolute inset-y-0 end-0 border-line-strong border-e" />
+    </span>
+  )
+}
+
+/** The change of members or leadership that the nodes report, requested here or elsewhere. */
+function ShardChange({ shard }: { readonly shard: ShardView }) {
+  const { change, lastChange } = shard
+  if (!change && !lastChange) return null
+  return (
+    <Panel title={copy.change.title}>
+      <div className="grid gap-2">
+        {change && (
+          <p className="flex flex-wrap items-center gap-2" data-change={change.kind}>
+            <Badge level="info" icon="clock">
+              {copy.change.inProgress}
+            </Badge>
+            {copy.change.of(change.kind)} <span className="font-mono">{change.node}</span>
+            {change.step !== '' && <span className="text-text-2">{change.step}</span>}
+            <span className="text-text-3">
+              {common.for} <Duration from={change.startedAt} />
+            </span>
+          </p>
+        )}
+        {lastChange && (
+          <p className="flex flex-wrap items-center gap-2">
+            <Badge level={lastChange.result === 'done' ? 'ok' : 'warn'}>{lastChange.result}</Badge>
+            {copy.change.last(lastChange.kind)} <span className="font-mono">{lastChange.node}</span>
+            {lastChange.reason !== '' && <span className="break-words text-text-2">{lastChange.reason}</span>}
+            <Age at={lastChange.at} />
+          </p>
+        )}
+      </div>
+    </Panel>
+  )
+}
+
+/**
+ * A shard that accepts no writes: since when, what to do, the best candidate, the runbook and the evidence
+ * (docs/design/console.md#panels). In the colour of the state.
+ */
+function TroublePanel({ shard }: { readonly shard: ShardView }) {
+  const title = useId()
+  const trouble = troubleOf(shard)
+  if (!trouble) return null
+  const away = votersAway(shard)
+  const best = bestCandidate(shard)
+  return (
+    <section
+      aria-labelledby={title}
+      data-trouble={shard.state}
+      className={clsx('grid gap-3 rounded-panel border px-4 py-3', BANNER_TINTS[shard.level])}
+    >
+      <div className="flex items-start gap-3">
+        <Icon name={STATE_ICONS[shard.state]} className="mt-1" />
+        <div className="grid min-w-0 gap-1">
+          <h2 id={title} className="text-section">
+            {trouble.title} {common.for} <Duration from={shard.since} />:{' '}
+            {copy.trouble.voters(shard.votersUp, shard.voters, shard.majority)}
+          </h2>
+          <p className="prose text-text">
+            {electionText(shard)} {trouble.effect}
+          </p>
+        </div>
+      </div>
+      <ul aria-label={copy.trouble.actions} className="grid gap-2 text-text sm:ps-7">
+        {away.length > 0 && (
+          <li className="grid gap-1">
+            <span>{copy.trouble.bringBack(Math.max(1, shard.majority - shard.votersUp), away.length)}</span>
+            <span className="flex flex-wrap gap-x-4 gap-y-1">
+              {away.map((node) => (
+                <Away key={node.id} shard={shard.id} node={node} />
+              ))}
+            </span>
+          </li>
+        )}
+        {away.length === 0 && shard.waitsFor !== '' && <li>{shard.waitsFor}</li>}
+        {best && shard.state !== 'forming' && (
+          <li data-candidate={best.id}>
+            <span className="font-mono font-semibold">{best.id}</span>{' '}
+            {copy.trouble.candidate(count(best.lastIndex), shard.state === 'quorum-lost')}
+          </li>
+        )}
+        <li className="prose text-text-2">{trouble.causes}</li>
+      </ul>
+      {shard.state === 'quorum-lost' && <Runbook />}
+      <Evidence shard={shard} />
+    </section>
+  )
+}
+
+function Away({ shard, node }: { readonly shard: string; readonly node: NodeView }) {
+  return (
+    <span data-needed={node.id} className="inline-flex flex-wrap items-center gap-x-2">
+      <Link href={routes.node(shard, node.id)} className="font-mono font-semibold">
+        {node.id}
+      </Link>
+      <span>{node.error?.message ?? node.message}</span>
+      <span className="text-small text-text-2">
+        {copy.trouble.seen} <Age at={node.answeredAt} none={copy.trouble.never} className="!text-text-2" />
+      </span>
+    </span>
+  )
+}
+
+/** What to do when the nodes cannot be brought back: the steps of docs/clusters.md. */
+function Runbook() {
+  return (
+    <details className="text-text sm:ps-7">
+      <summary className="w-fit font-medium">{copy.runbook.title}</summary>
+      <ol className="grid list-decimal gap-1 ps-5 pt-2">
+        {copy.runbook.steps.map(({ text, command }) => (
+          <li key={text} className="prose">
+            {text}
+            {command !== undefined && <CodeView hideLabel label={command} code={command} className="my-1" />}
+          </li>
+        ))}
+      </ol>
+      <p className="pt-2 text-small text-text-2">{copy.runbook.source}</p>
+    </details>
+  )
+}
+
+/** What each voter last reported about its log. */
+function Evidence({ shard }: { readonly shard: ShardView }) {
+  const voters = shard.nodes.filter((node) => node.voter !== false)
+  return (
+    <details className="text-text sm:ps-7">
+      <summary className="w-fit font-medium">{copy.trouble.evidence(voters.length)}</summary>
+      <Table
+        label={copy.trouble.table}
+        className="mt-2 rounded-control border border-line bg-surface"
+        rows={voters}
+        rowKey={(node) => node.id}
+        rowProps={(node) => ({ 'data-voter': node.id })}
+        columns={[
+          {
+            id: 'node',
+            header: copy.trouble.voter,
+            rowHeader: true,
+            cell: (node) => <span className="font-mono">{node.id}</span>,
+          },
+          { id: 'last', header: copy.trouble.lastEntry, end: true, cell: (node) => count(node.lastIndex) },
+          { id: 'term', header: copy.trouble.term, end: true, cell: (node) => count(node.term) },
+          {
+            id: 'seen',
+            header: copy.trouble.lastSeen,
+            cell: (node) => <Age at={node.answeredAt} fresh={node.freshness} />,
+          },
+          {
+            id: 'error',
+            header: copy.trouble.lastError,
+            rank: 2,
+            cell: (node) => (node.error ? `${node.error.message} (${node.apiUrl})` : common.none),
+          },
+        ]}
+      />
+    </details>
   )
 }

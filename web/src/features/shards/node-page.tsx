@@ -1,17 +1,24 @@
 'use client'
+
 /** One node: identity, the reason for its state, reported values with ages, and raw responses. */
 
+import { useMutation } from '@tanstack/react-query'
 import type { NodeView, RouteAnswer } from '@vacancy/shared/contract'
+import dynamic from 'next/dynamic'
 import { type ReactNode, useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'
+import { call } from '../../lib/api.ts'
 import { bytes, count, days, duration, percent, rate, shortCount } from '../../lib/format.ts'
 import { useLive } from '../../lib/live.ts'
+import { navigate } from '../../lib/navigate.ts'
 import { ApiProblem } from '../../lib/problem.ts'
 import { routes } from '../../lib/routes.ts'
+import { useWhyNot } from '../../lib/session.ts'
 import { Age } from '../../ui/age.tsx'
 import { Badge } from '../../ui/badge.tsx'
 import { Button, LinkButton } from '../../ui/button.tsx'
 import { CodeView } from '../../ui/code-view.tsx'
+import { Dialog } from '../../ui/dialog.tsx'
 import { EventList } from '../../ui/event-list.tsx'
 import { Id } from '../../ui/id.tsx'
 import { Page } from '../../ui/page.tsx'
@@ -19,14 +26,22 @@ import { ErrorState, Panel, Skeleton } from '../../ui/panel.tsx'
 import { RoleMark } from '../../ui/role-mark.tsx'
 import { StateBadge } from '../../ui/state-badge.tsx'
 import { Table } from '../../ui/table.tsx'
-import { NodeMetrics } from '../metrics/node-metrics.tsx'
+import { toast } from '../../ui/toast.tsx'
 import { common } from './copy.ts'
-import { ForgetNode } from './forget-node.tsx'
 import { NotFound } from './not-found.tsx'
 import { useShardEvents } from './queries.ts'
 import { Reported } from './reported.tsx'
 import { ResolverAnswer } from './resolver-answer.tsx'
 import * as copy from './shard-copy.ts'
+
+const MetricCharts = dynamic(() => import('../metrics/metric-charts.tsx').then((module) => module.MetricCharts), {
+  ssr: false,
+})
+
+/** Charts of a node, loaded on demand with the chart library. */
+function NodeMetrics({ shard, node }: { readonly shard: string; readonly node: string }) {
+  return <MetricCharts shard={shard} node={node} />
+}
 
 type NodeBody = RouteAnswer<'GET /api/v1/shards/{shard}/nodes/{node}'>
 
@@ -459,4 +474,49 @@ function pretty(body: string): string {
   } catch {
     return body
   }
+}
+
+/** Hidden while the node responds or was not polled yet. */
+function ForgetNode({ node }: { readonly node: NodeView }) {
+  const why = useWhyNot('admin')
+  const [isOpen, setOpen] = useState(false)
+  const name = `${node.shard} / ${node.id}`
+  const forget = useMutation({
+    mutationFn: () =>
+      call('DELETE /api/v1/shards/{shard}/nodes/{node}', { params: { shard: node.shard, node: node.id } }),
+    onSuccess: () => {
+      toast({ message: copy.forget.forgotten(name) })
+      navigate(routes.shards())
+    },
+  })
+  if (node.freshness !== 'gone' && node.error === null) return null
+  return (
+    <>
+      <Button icon="trash" kind="danger" why={why} onClick={() => setOpen(true)}>
+        {copy.forget.dialog(node.id)}
+      </Button>
+      <Dialog
+        open={isOpen}
+        title={copy.forget.title(name)}
+        onClose={() => setOpen(false)}
+        footer={
+          <>
+            <Button onClick={() => setOpen(false)}>{common.cancel}</Button>
+            <Button kind="danger" busy={forget.isPending} onClick={() => forget.mutate()}>
+              {copy.forget.confirm(node.id)}
+            </Button>
+          </>
+        }
+      >
+        <p className="prose">
+          {copy.forget.effect} <Age at={node.answeredAt} className="text-text" />.
+        </p>
+        {forget.error && (
+          <p role="alert" className="pt-2 text-crit">
+            {forget.error.message} {forget.error instanceof ApiProblem && forget.error.hint}
+          </p>
+        )}
+      </Dialog>
+    </>
+  )
 }

@@ -3,10 +3,12 @@
 
 import type { ShardView } from '@vacancy/shared/contract'
 import { type ReactNode, useState } from 'react'
+import { call } from '../../lib/api.ts'
 import { useFollowed } from '../../lib/followed-operations.ts'
 import { count } from '../../lib/format.ts'
 import { useLive } from '../../lib/live.ts'
 import { isNodeSource } from '../../lib/missing.ts'
+import { navigate } from '../../lib/navigate.ts'
 import { ApiProblem } from '../../lib/problem.ts'
 import { whyNoChange } from '../../lib/quorum.ts'
 import { routes } from '../../lib/routes.ts'
@@ -24,11 +26,44 @@ import { toast } from '../../ui/toast.tsx'
 import { LiveOperationStrip } from '../operations/operation-strip.tsx'
 import { useOpenPlan } from '../operations/plan-host.tsx'
 import { common } from './copy.ts'
-import { useDownloadDiagnostics } from './diagnostics.ts'
 import { NotFound } from './not-found.tsx'
-import { openInPlayground } from './open-in-playground.ts'
 import * as copy from './shard-copy.ts'
 import { bestTarget, shardText, spareText, troubleOf, whyNoTransfer } from './shard-view.ts'
+
+const EVENTS = 500
+
+/** Downloads state, events and configuration of a shard as one file. The control plane masks secrets. */
+function useDownloadDiagnostics(shard: ShardView): () => Promise<void> {
+  return async () => {
+    const params = { shard: shard.id }
+    const [events, config] = await Promise.allSettled([
+      call('GET /api/v1/shards/{shard}/events', { params, query: { limit: EVENTS } }),
+      call('GET /api/v1/shards/{shard}/config', { params }),
+    ])
+    const at = new Date(serverNow()).toISOString()
+    save(`vacancy-${shard.id}-${at.slice(0, 19).replaceAll(':', '')}.json`, {
+      at,
+      shard,
+      events: readOf(events),
+      config: readOf(config),
+    })
+    toast({ message: copy.shard.diagnosticsSaved(shard.id), level: 'ok' })
+  }
+}
+
+/** A part that could not be read is noted in the file; the rest is saved. */
+function readOf(result: PromiseSettledResult<unknown>): unknown {
+  return result.status === 'fulfilled' ? result.value : { notRead: String(result.reason) }
+}
+
+function save(name: string, value: unknown): void {
+  const url = URL.createObjectURL(new Blob([JSON.stringify(value, null, 2)], { type: 'application/json' }))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = name
+  link.click()
+  URL.revokeObjectURL(url)
+}
 
 type ShardTab = 'members' | 'segments' | 'stays' | 'snapshots' | 'events' | 'metrics' | 'config'
 
@@ -181,4 +216,18 @@ function Actions({ shard }: { readonly shard: ShardView }) {
       />
     </>
   )
+}
+
+/** Opens the playground with a request that finds something on the shard. Its code is loaded on demand. */
+async function openInPlayground(shard: string): Promise<void> {
+  const { encodeShare } = await import('../playground/share.ts')
+  try {
+    const { shard: target } = await call('GET /api/v1/playground', { query: { shard } })
+    // An empty shard has no example: the form opens empty.
+    const { command, fields } = target?.example ?? { command: 'SEARCHAVAIL' as const, fields: {} }
+    navigate(routes.playground({ q: await encodeShare({ shard, node: '', command, fields }) }))
+  } catch (error) {
+    if (!(error instanceof ApiProblem)) throw error
+    toast({ message: copy.shard.playgroundFailed(error.message), level: 'crit' })
+  }
 }

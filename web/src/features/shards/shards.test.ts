@@ -10,7 +10,6 @@ import { STATE_ICONS } from '../../ui/state-badge.tsx'
 import { filterKeys, parseShardFilter, shardFields } from './filter.ts'
 import { axisFrom, stretchesOf } from './leadership-stretches.ts'
 import { logBarOf, logBarText, logScaleOf } from './log-scale.ts'
-import { SHARD_COLUMNS, SHARD_TABLE } from './shard-columns.tsx'
 import {
   bestCandidate,
   bestTarget,
@@ -22,6 +21,7 @@ import {
   votersAway,
   whyNoTransfer,
 } from './shard-view.ts'
+import { SHARD_COLUMNS, SHARD_TABLE } from './shards-page.tsx'
 import { formatSort, parseSort } from './sort-link.ts'
 import { movedColumn } from './table-columns.ts'
 import { nodeOf, shardBriefOf, shardOf } from './testing/shards.ts'

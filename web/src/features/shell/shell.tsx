@@ -1,16 +1,36 @@
 'use client'
 /** The frame around every page: session, environment, freshness and navigation (docs/design/console.md#shell). */
 import { type QueryClient, QueryClientProvider } from '@tanstack/react-query'
-import { type ReactNode, Suspense, useEffect, useState } from 'react'
-import { Icon } from '../../icons/icon.tsx'
-import { AddressProvider, useMoment } from '../../lib/address.tsx'
+import type { AttentionItem, Summary } from '@vacancy/shared/contract'
+import clsx from 'clsx'
+import { memo, type ReactNode, Suspense, useEffect, useState } from 'react'
+import { Icon, type IconName } from '../../icons/icon.tsx'
+import { AddressProvider, useMoment, usePath } from '../../lib/address.tsx'
+import * as libCopy from '../../lib/copy.ts'
 import type { FirstData } from '../../lib/first-data.ts'
 import { listenForKeys, useKey } from '../../lib/keys.ts'
-import { type LiveValue, liveKey, startLive, useLive, useLiveStatus } from '../../lib/live.ts'
+import {
+  type LiveValue,
+  lastSeenAt,
+  liveKey,
+  pauseLive,
+  resumeLive,
+  retryLive,
+  startLive,
+  useLive,
+  useLiveStatus,
+} from '../../lib/live.ts'
+import { isNodeSource } from '../../lib/missing.ts'
+import { navigate } from '../../lib/navigate.ts'
+import { isUnder, MAIN_PAGES, MORE_PAGES, type PageLink } from '../../lib/pages.ts'
 import { createQueries } from '../../lib/queries.ts'
 import { routes } from '../../lib/routes.ts'
 import { learnServerNow } from '../../lib/server-time.ts'
-import { useMe } from '../../lib/session.ts'
+import { may, useMe } from '../../lib/session.ts'
+import { Age } from '../../ui/age.tsx'
+import { Banner } from '../../ui/banner.tsx'
+import { Button } from '../../ui/button.tsx'
+import { useWallNow } from '../../ui/clock.ts'
 import { Drawer, preloadDialog } from '../../ui/dialog.tsx'
 import { EnvironmentLabel } from '../../ui/environment-label.tsx'
 import { FirstPaintContext } from '../../ui/first-paint.ts'
@@ -19,6 +39,7 @@ import { late } from '../../ui/late.tsx'
 import { Menu } from '../../ui/menu.tsx'
 import { AttentionContext } from '../../ui/page.tsx'
 import { StaleContext } from '../../ui/panel.tsx'
+import { Popover } from '../../ui/popover.tsx'
 import { ToastHost } from '../../ui/toast.tsx'
 import { TooltipHost } from '../../ui/tooltip.tsx'
 import { OperationsButton, OperationsTray } from '../operations/operations-tray.tsx'
@@ -26,11 +47,214 @@ import { PlanHost } from '../operations/plan-host.tsx'
 import { bufferTyped, takeTyped } from '../palette/typed-ahead.ts'
 import { knowMe, SessionGate } from '../session/session-gate.tsx'
 import { signOut } from '../session/sign-out.ts'
-import { Banners } from './banners.tsx'
 import * as copy from './copy.ts'
-import { LiveChip } from './live-chip.tsx'
-import { Navigation, PageKeys } from './navigation.tsx'
+import { chipOf, type LiveState } from './live-state.ts'
 import { isDrawn, Outlet } from './outlet.tsx'
+
+type NavigationProps = {
+  /** Shows labels at every width, for the menu of small windows. */
+  readonly withLabels?: boolean
+  readonly onNavigate?: () => void
+}
+
+/** Links to the pages: icons with labels, icons with tooltips in narrower windows, a menu on phones. */
+const Navigation = memo(function Navigation({ withLabels = false, onNavigate }: NavigationProps) {
+  return (
+    <nav aria-label={copy.shell.navigation} className="flex flex-col gap-1 p-2">
+      <List pages={MAIN_PAGES} withLabels={withLabels} {...(onNavigate ? { onNavigate } : {})} />
+      <hr className="my-2 border-line" />
+      <List pages={MORE_PAGES} withLabels={withLabels} {...(onNavigate ? { onNavigate } : {})} />
+    </nav>
+  )
+})
+
+/** The page that shows the items of each area. */
+const PAGE_OF: { readonly [area in AttentionItem['area']]: string } = {
+  shards: routes.shards(),
+  fabric: routes.topology(),
+  queue: routes.queue(),
+  imports: routes.imports(),
+  operations: routes.operations(),
+  'control-plane': routes.overview(),
+}
+
+/** Items that need attention, by page. */
+function badgesOf({ attention }: Pick<Summary, 'attention'>): { readonly [href: string]: number } {
+  const badges: { [href: string]: number } = {}
+  for (const { area, asideUntil } of attention)
+    if (asideUntil === null) badges[PAGE_OF[area]] = (badges[PAGE_OF[area]] ?? 0) + 1
+  return badges
+}
+
+function List({ pages, withLabels, onNavigate }: NavigationProps & { pages: readonly PageLink[] }) {
+  const path = usePath()
+  const badges = useLive('summary', badgesOf).data
+  return (
+    <ul className="flex flex-col gap-0.5">
+      {pages.map((page) => {
+        const isHere = isUnder(path, page)
+        const badge = badges?.[page.href]
+        return (
+          <li key={page.href}>
+            <a
+              href={page.href}
+              aria-current={isHere ? 'page' : undefined}
+              data-tip={withLabels ? undefined : page.label}
+              {...(onNavigate ? { onClick: onNavigate } : {})}
+              className={clsx(
+                'relative flex h-9 items-center gap-3 rounded-control px-3 font-medium text-table pointer-coarse:h-11',
+                isHere
+                  ? 'bg-surface text-accent shadow-[inset_2px_0_0_var(--color-accent)] rtl:shadow-[inset_-2px_0_0_var(--color-accent)]'
+                  : 'text-text-2 hover:bg-sunken hover:text-text',
+              )}
+            >
+              <Icon name={page.icon} />
+              <span className={withLabels ? '' : 'max-lg:sr-only'}>{page.label}</span>
+              {badge !== undefined && (
+                <span
+                  className={clsx(
+                    'num ms-auto rounded-full bg-warn-bg px-1.5 text-small text-text',
+                    !withLabels && 'max-lg:absolute max-lg:end-0.5 max-lg:top-0',
+                  )}
+                >
+                  <span aria-hidden="true">{badge}</span>
+                  <span className="sr-only">{copy.shell.badge(badge)}</span>
+                </span>
+              )}
+            </a>
+          </li>
+        )
+      })}
+    </ul>
+  )
+}
+
+/** Registers `g` and a letter for each page that has one. */
+function PageKeys() {
+  return [...MAIN_PAGES, ...MORE_PAGES].flatMap((page) => (page.key ? <PageKey key={page.href} page={page} /> : []))
+}
+
+function PageKey({ page }: { page: PageLink }) {
+  useKey(`g ${page.key}`, () => navigate(page.href), copy.keys.goTo(page.label))
+  return null
+}
+
+// Loaded when a source is silent.
+const MissingBanner = late(async () => (await import('./missing-banner.tsx')).default)
+
+type Problems = Pick<LiveValue<'summary'>, 'missing'> & { nodes: number; worst: AttentionItem | undefined }
+
+const NONE_MISSING: Problems = { missing: [], nodes: 0, worst: undefined }
+const problemsOf = ({ missing, counts, attention }: LiveValue<'summary'>): Problems => ({
+  missing,
+  nodes: counts.nodes,
+  worst: attention.find(({ asideUntil, level }) => asideUntil === null && level === 'crit'),
+})
+
+/** Pages that show silent nodes in their place: there, a banner would repeat it. */
+const SHOWS_NODES = [routes.overview(), routes.shards(), routes.topology()]
+const showsNodes = (path: string) => SHOWS_NODES.includes(path) || path.startsWith(`${routes.shards()}/`)
+
+/** Conditions of the whole page: disconnected, paused, read-only role, sources without response. */
+function Banners() {
+  const me = useMe()
+  const path = usePath()
+  const { link, paused } = useLiveStatus()
+  const { missing: all, nodes, worst } = useLive('summary', problemsOf).data ?? NONE_MISSING
+  const missing = showsNodes(path) ? all.filter((source) => !isNodeSource(source) && isOther(source)) : all
+  const isReader = !may(me, 'operator')
+  if (link.state !== 'offline' && !paused && !isReader && missing.length === 0) return null
+  return (
+    <div data-no-print="" className="flex flex-col gap-2 px-4 pt-3 md:px-6">
+      {link.state === 'offline' && (
+        <Banner
+          level="crit"
+          title={libCopy.session.disconnected}
+          actions={
+            <Button icon="refresh" onClick={retryLive}>
+              {copy.banners.reconnect}
+            </Button>
+          }
+        >
+          {copy.banners.lastKnown} <Age at={new Date(link.since).toISOString()} className="text-text" />.{' '}
+          {copy.banners.disconnected}
+        </Banner>
+      )}
+      {paused && link.state !== 'offline' && (
+        <Banner
+          level="info"
+          title={copy.banners.paused}
+          actions={
+            <Button icon="play" onClick={resumeLive}>
+              {copy.banners.resume}
+            </Button>
+          }
+        >
+          {copy.banners.pausedHint}
+        </Banner>
+      )}
+      {missing.length > 0 && (
+        <Suspense>
+          <MissingBanner missing={missing} nodes={nodes} worst={showsNodes(path) ? undefined : worst} />
+        </Suspense>
+      )}
+      {isReader && (
+        <Banner level="info" title={copy.banners.readOnly}>
+          {copy.banners.readOnlyHint}
+        </Banner>
+      )}
+    </div>
+  )
+}
+
+/** Not a path of a node, which the page of its shard names. */
+const isOther = ({ source }: LiveValue<'summary'>['missing'][number]) => !/^[^\s/]+\/[^\s/]+ \//.test(source)
+
+const LivePanel = late(async () => (await import('./live-panel.tsx')).default)
+
+const STYLES: Record<LiveState, { readonly icon: IconName; readonly colour: string }> = {
+  live: { icon: 'dot', colour: 'text-ok' },
+  delayed: { icon: 'clock', colour: 'text-warn' },
+  stale: { icon: 'hourglass', colour: 'text-crit' },
+  offline: { icon: 'plug-off', colour: 'text-crit' },
+  paused: { icon: 'pause', colour: 'text-info' },
+  polling: { icon: 'refresh', colour: 'text-info' },
+  past: { icon: 'clock', colour: 'text-info' },
+}
+
+const PAST = { state: 'past', text: copy.live.past } as const
+
+/** The freshness of the page; it opens details about sources. */
+function LiveChip() {
+  const status = useLiveStatus()
+  const now = useWallNow()
+  const moment = useMoment()
+  const { state, text } = moment === undefined ? chipOf(status, lastSeenAt(), now) : PAST
+  const style = STYLES[state]
+  useKey('p', () => (status.paused ? resumeLive() : pauseLive()), copy.keys.pause)
+  return (
+    <Popover
+      label={copy.live.title}
+      trigger={(wire) => (
+        <button
+          type="button"
+          {...wire}
+          data-live={state}
+          className="inline-flex h-control min-w-6 items-center gap-1.5 whitespace-nowrap rounded-control px-2 text-small text-text-2 tabular-nums hover:bg-sunken sm:min-w-27"
+        >
+          <Icon name={style.icon} size={14} className={style.colour} />
+          <span className={clsx((state === 'live' || state === 'polling') && 'max-sm:sr-only')}>{text}</span>
+        </button>
+      )}
+    >
+      {(close) => (
+        <Suspense fallback={null}>
+          <LivePanel status={status} title={text} onClose={close} />
+        </Suspense>
+      )}
+    </Popover>
+  )
+}
 
 /** The filter of the visible page; others may be in the document, hidden. */
 const FILTER_BOX = '#content [data-filter-box] input'

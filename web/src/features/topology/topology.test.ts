@@ -1,6 +1,6 @@
 import type { FabricComponent, FabricEdge, Level, Summary, TopologyView } from '@vacancy/shared/contract'
 import { describe, expect, test } from 'vitest'
-import { dotsOf, dotsOn, linesInView } from './flow.ts'
+import { dotsOf, dotsOn, linesInView } from './draw.ts'
 import { type Box, curveOf, type Layout, type Line, layoutOf, lineWidth, trafficOf } from './layout.ts'
 import { modelOf, problemsOf, rowsOf, type ShardBrief, sentencesOf, treeOf } from './model.ts'
 
