@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, rmSync, statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { dayOf, formatDay } from '@vacancy/shared'
+import { encodeRequest } from '@vacancy/shared/wire'
 import { checkAnswers } from './check-answers.ts'
 import type { Order } from './csv.ts'
 import { createDataset, type Dataset, type DatasetSpec } from './dataset.ts'
@@ -13,11 +14,42 @@ import { failure } from './failure.ts'
 import { type Load, type LoadResult, runLoad, type Stream } from './load.ts'
 import { metric } from './metrics.ts'
 import { lastJson, ROOT, runProgram } from './programs.ts'
-import { createTables, type SearchClass, searches, type Tables, updates } from './queries.ts'
-import { type Requests, searchRequests, updateRequests } from './requests.ts'
+import { createTables, type Search, type SearchClass, searches, type Tables, type Update, updates } from './queries.ts'
 import { metricsOf, type RunningNode, startNode, stopNode } from './running-node.ts'
 import { holdsSample } from './sample.ts'
 import { NotMeasured } from './verdict.ts'
+
+/** What a load needs of its requests: frames without a correlation id, and the length of each answer. */
+type Requests = { frames: Uint8Array[]; replyBytes: number[] }
+
+function searchRequests(searches: readonly Search[]): Requests {
+  return {
+    frames: searches.map(({ fields }) => encodeRequest({ command: 'SEARCHAVAIL', correlationId: 0, fields })),
+    replyBytes: searches.map(({ fields, hits }) => searchReplyBytes(hits, fields.dates.length)),
+  }
+}
+
+function updateRequests(updates: readonly Update[]): Requests {
+  return {
+    frames: updates.map(({ command, fields }) => encodeRequest({ command, correlationId: 0, fields })),
+    replyBytes: updates.map(({ command }) => UPDATE_REPLY_BYTES[command]),
+  }
+}
+
+/** Frame head, SUCCESS, field count (docs/design/protocol.md#bare-frame, docs/design/protocol.md#payload). */
+const SUCCESS_BYTES = 9 + 8 + 2
+const FIELD_HEAD_BYTES = 7
+const PACKED_ID_BYTES = 16
+const DAY_BYTES = 11
+
+/** SETROOMAVL answers with the new availability, SETROOMPKG with nothing (docs/design/protocol.md#successes). */
+const UPDATE_REPLY_BYTES = { SETROOMAVL: SUCCESS_BYTES + FIELD_HEAD_BYTES + 1, SETROOMPKG: SUCCESS_BYTES } as const
+
+/** docs/design/protocol.md#searches: the number of days, then an id and a day vector for each property. */
+function searchReplyBytes(hits: number, nights: number): number {
+  const property = FIELD_HEAD_BYTES + PACKED_ID_BYTES + FIELD_HEAD_BYTES + 2 + nights * DAY_BYTES
+  return SUCCESS_BYTES + FIELD_HEAD_BYTES + 2 + hits * property
+}
 
 export type BenchSize = {
   name: 'full' | 'quick'

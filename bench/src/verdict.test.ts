@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type Figures, rowsOf } from './compare.ts'
-import { type Compared, comparedMeasures, spread, worseBy } from './comparison.ts'
+import { type Compared, comparedMeasures, type Figures, rowsOf, spread, worseBy } from './compare.ts'
 import { echoShare, judged, judgedLatency, judgedPeak, type Measure, NotMeasured, part, worstOf } from './verdict.ts'
 
 const p99 = (value: number) => ({ name: 'p99', value, unit: 'ms' as const, target: { atMost: 1 } })

@@ -66,8 +66,7 @@ export type ClockStatus = {
     | {
         readonly fromMs: number
         readonly toMs: number
-        /** Days that need a new import type { MemberOperation } from '@vacancy/shared'
-import, without `end`. */
+        /** Days that need a new import, without `end`. */
         readonly importNights: { readonly from: number; readonly end: number } | undefined
         /** First of the days dropped at the far end. */
         readonly droppedFrom: number | undefined

@@ -14,9 +14,22 @@ import {
 } from './containers.ts'
 import { removeById } from './id-index.ts'
 import { FLAG, type Job, type Moment, type Past, STATE, type Topic } from './job.ts'
-import { maskedError } from './masked-error.ts'
 import { FINISHED_ID_BYTES, JOB_OVERHEAD_BYTES, later, type Queue } from './state.ts'
 import { noteTail } from './tail.ts'
+
+const MASKED_MAX = 200
+/** UUIDs, hexadecimal ids, quoted parts, and words with digits such as `10.0.0.7:5123`, `job-9` or `5s`. */
+const DETAILS =
+  /\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b|\b0x[0-9a-f]+\b|"[^"]*"|'[^']*'|`[^`]*`|[\w.:-]*\d[\w.:-]*/gi
+
+/** The text with numbers, quoted parts and ids replaced by `*`, cut to 200 characters. */
+function maskedError(text: string): string {
+  const [line = ''] = text.trim().split('\n', 1)
+  return line
+    .slice(0, MASKED_MAX * 4)
+    .replace(DETAILS, '*')
+    .slice(0, MASKED_MAX)
+}
 
 export function enterReady(queue: Queue, job: Job): void {
   const { topic } = job

@@ -1,4 +1,4 @@
-import { CONSUMER_PATH, consumerUpgrade, endsOf, putProducersInFront } from '@vacancy/queue'
+import { CONSUMER_PATH, consumerUpgrade, endsOf, type Partition, putProducersInFront } from '@vacancy/queue'
 import type { Clock } from '@vacancy/shared'
 import { admitUpgrade } from '@vacancy/shared/api/admission'
 import { registerModules } from '@vacancy/shared/api/modules'
@@ -21,6 +21,7 @@ import { addAttentionSource, addValueSource } from './cluster/cluster-state.ts'
 import type { ControlConfig } from './config.ts'
 import { databaseOf, lockFolders, makeFolders } from './data-folder.ts'
 import { openDatabase } from './database/database.ts'
+import type { Values } from './history/series.ts'
 import { mountWeb } from './http/web.ts'
 import { importsRoutes } from './imports/imports-module.ts'
 import { acceptClient, stopLive } from './live/live.ts'
@@ -28,7 +29,6 @@ import { createParts, type Parts, type Tables } from './parts.ts'
 import { createProgram, programModule } from './program.ts'
 import { type MountedQueue, mountQueue } from './queue/mounted.ts'
 import { type RemoteQueue, remoteQueueModule } from './queue/remote.ts'
-import { queueValues } from './queue/values.ts'
 
 /** How often expired records are deleted. */
 const SWEEP_MS = 3_600_000
@@ -256,4 +256,42 @@ async function closeListener(app: App, endConnections: () => void): Promise<void
   const closed = app.close()
   endConnections()
   await closed
+}
+
+type Totals = { readonly at: number; readonly accepted: number; readonly finished: number; readonly failed: number }
+
+/** @returns reads the figures; rates are those since the read before, none when the queue was loaded in between */
+function queueValues(partitions: readonly Partition[], monotonicMs: () => number): () => Values {
+  let before: Totals | undefined
+  return () => {
+    const queues = partitions.flatMap(({ queue }) => queue ?? [])
+    if (queues.length === 0) {
+      before = undefined
+      return {}
+    }
+    const topics = queues.flatMap((queue) => [...queue.topics.values()])
+    const sum = (of: (topic: (typeof topics)[number]) => number) => topics.reduce((all, topic) => all + of(topic), 0)
+    const now: Totals = {
+      at: monotonicMs(),
+      accepted: sum(({ totals }) => totals.accepted),
+      finished: sum(({ totals }) => totals.acked + totals.lateAcked),
+      failed: sum(({ totals }) => totals.nacked + totals.expired),
+    }
+    const last = before
+    before = now
+    const rate = (name: 'accepted' | 'finished' | 'failed') =>
+      last && now.at > last.at && now[name] >= last[name]
+        ? ((now[name] - last[name]) / (now.at - last.at)) * 1_000
+        : null
+    return {
+      queue_ready: sum(({ counts }) => counts.ready),
+      queue_leased: sum(({ counts }) => counts.leased),
+      queue_delayed: sum(({ counts }) => counts.delayed),
+      queue_dead: sum(({ counts }) => counts.dead),
+      queue_in: rate('accepted'),
+      queue_out: rate('finished'),
+      queue_failed: rate('failed'),
+      queue_consumers: queues.reduce((all, { consumers }) => all + consumers.size, 0),
+    }
+  }
 }

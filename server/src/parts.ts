@@ -17,16 +17,17 @@ import {
   type ClusterConfig,
   type ClusterModule,
 } from './cluster/cluster-state.ts'
-import { ownValues } from './cluster/own-values.ts'
+import { collectorCounts } from './cluster/collector.ts'
 import type { ClusterTables } from './cluster/tables.ts'
 import type { ControlConfig } from './config.ts'
 import type { Folders } from './data-folder.ts'
 import { isPostgres } from './database/database.ts'
+import type { Values } from './history/series.ts'
 import type { HistoryTables } from './history/tables.ts'
 import { importValues, importViews, runningImports } from './imports/import-state.ts'
 import { createImportsModule, type ImportsModule, importOperationTypes } from './imports/imports-module.ts'
 import type { ImportTables } from './imports/tables.ts'
-import { createLive, endClients } from './live/live.ts'
+import { createLive, endClients, liveCounts } from './live/live.ts'
 import type { Live } from './live/state.ts'
 import { offerTopics, touchTopic } from './live/topics.ts'
 import { createPlayground, type Playground } from './playground/playground.ts'
@@ -160,4 +161,35 @@ function connectImports(
 /** A configured text; undefined when it is ''. */
 function given(text: string): string | undefined {
   return text === '' ? undefined : text
+}
+
+type Totals = {
+  readonly at: number
+  readonly requests: number
+  readonly failures: number
+  readonly frames: number
+  readonly bytes: number
+}
+
+/** @returns reads the figures; rates are those since the read before */
+function ownValues({ collector, deps }: ClusterModule): () => Values {
+  let before: Totals | undefined
+  return () => {
+    const { requests, failures, roundMs } = collectorCounts(collector)
+    const { clients, frames, bytes } = liveCounts(deps.live)
+    const now: Totals = { at: deps.clock.monotonicMs(), requests, failures, frames, bytes }
+    const last = before
+    before = now
+    const rate = (name: 'requests' | 'failures' | 'frames' | 'bytes') =>
+      last && now.at > last.at ? ((now[name] - last[name]) / (now.at - last.at)) * 1_000 : null
+    return {
+      control_polls: rate('requests'),
+      control_failures: rate('failures'),
+      control_round: roundMs,
+      control_clients: clients,
+      control_frames: rate('frames'),
+      control_bytes: rate('bytes'),
+      control_memory: process.memoryUsage.rss(),
+    }
+  }
 }

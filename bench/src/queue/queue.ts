@@ -2,19 +2,22 @@
  * `npm run bench -- queue`: the job queue beside a server with the same interface that stores nothing, in turns on the same
  * machine. Also against any server of this interface, with `--url` and `--token`.
  */
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { EXIT, VacancyError } from '@vacancy/shared'
+import { LIVE } from '@vacancy/shared/live'
 import { defineCommand, whole } from '@vacancy/shared/node'
+import { WebSocket } from 'ws'
+import { failure } from '../failure.ts'
 import type { RowReport, Section } from '../format.ts'
 import { writeBenchmark } from '../pages.ts'
 import { quantile } from '../pauses.ts'
+import { connectTo, POSTGRES_USER, type PostgresServer, startPostgresServer } from '../postgres-server.ts'
 import { dirFlag, measureSection, RECORD_FLAGS, type SectionHead, storeSection } from '../record-section.ts'
 import { readResults, refusePartialWrite } from '../results.ts'
 import { judged, type Measure, NotMeasured, worstOf } from '../verdict.ts'
-import { measureConsole } from './console-row.ts'
 import { type Load, measureLoad } from './load.ts'
 import { MILLION_ROW, measureWaiting } from './million.ts'
-import { measurePostgres } from './postgres-row.ts'
 import {
   clientsOf,
   closeServer,
@@ -23,8 +26,153 @@ import {
   PAYLOAD_BYTES,
   runClients,
   type Server,
+  startControlPlane,
+  startOurs,
   TOPICS,
+  withTopics,
 } from './servers.ts'
+
+/** Checkpoints of a run should not depend on when it began. */
+const SETTINGS = ['shared_buffers=256MB', 'max_wal_size=4GB', 'checkpoint_timeout=30min']
+const POLL_MS = 20
+
+/** @throws NotMeasured where PostgreSQL is not installed */
+/** The queue with its journal in PostgreSQL, beside the floor: what a job costs in our process and in the database. */
+async function measurePostgres(
+  options: { readonly jobs: number; readonly rounds: number; readonly dir: string },
+  load: Load,
+  say: (text: string) => void,
+): Promise<RowReport> {
+  const folder = mkdtempSync(join(options.dir, 'postgres-'))
+  try {
+    const postgres = await startPostgresServer(folder, SETTINGS)
+    try {
+      let databases = 0
+      return await measureLoad(
+        options,
+        load,
+        {
+          openOurs: () => openOnPostgres(postgres, `queue_${++databases}`, options.dir),
+          openOther: () => openFloor('floor'),
+          other: 'floor',
+        },
+        say,
+      )
+    } finally {
+      await postgres.stop()
+    }
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+/** Our program on an empty database. */
+async function openOnPostgres(postgres: PostgresServer, name: string, dir: string): Promise<Server> {
+  const admin = await connectTo(postgres.port)
+  try {
+    await admin.query(`create database ${name}`)
+  } finally {
+    await admin.end()
+  }
+  const url = `postgres://${POSTGRES_USER}@127.0.0.1:${postgres.port}/${name}`
+  const server = await startOurs(mkdtempSync(join(dir, 'run-')), url)
+  const client = await connectTo(postgres.port, name)
+  try {
+    return {
+      ...(await withTopics(server)),
+      databaseSeconds: postgres.cpuSeconds,
+      settle: async () => {
+        for (;;) {
+          const { rowCount } = await client.query('select from vacancy_queue.jobs limit 1')
+          if (rowCount === 0) return
+          await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+        }
+      },
+      end: () => client.end(),
+    }
+  } catch (error) {
+    await client.end()
+    await closeServer(server)
+    throw error
+  }
+}
+
+/** As the page of the queue asks for statistics. */
+const PAGE_POLL_MS = 2_000
+
+/** The queue inside a control plane with its console and the page of the queue open, beside the queue alone. */
+function measureConsole(
+  options: { readonly jobs: number; readonly rounds: number; readonly dir: string },
+  load: Load,
+  say: (text: string) => void,
+): Promise<RowReport> {
+  const { dir } = options
+  const alone = { url: '', token: '', dir }
+  return measureLoad(
+    options,
+    load,
+    { openOurs: () => openConsole(dir), openOther: () => openOurs(alone), other: 'queue alone' },
+    say,
+  )
+}
+
+/** A control plane whose queue page is open until it is closed. */
+async function openConsole(dir: string): Promise<Server> {
+  const { server, link } = await startControlPlane(mkdtempSync(join(dir, 'run-')))
+  try {
+    const page = await openPage(server.url, link)
+    return { ...(await withTopics(server)), end: page.close }
+  } catch (error) {
+    await closeServer(server)
+    throw error
+  }
+}
+
+/** Does what a browser does while it shows the page. */
+async function openPage(url: URL, link: URL): Promise<{ readonly close: () => Promise<void> }> {
+  const cookie = await signIn(url, link)
+  const get = async (path: string): Promise<void> => {
+    const response = await fetch(new URL(path, url), { headers: { cookie } })
+    await response.text()
+    if (response.status !== 200) throw failure(`${path} was answered with ${response.status}`)
+  }
+  // A page is open when it has been rendered: until then the console is still being loaded.
+  await get('/queue')
+  const live = new WebSocket(`ws://${url.host}${LIVE.path}`, { headers: { cookie, origin: url.origin } })
+  await new Promise((resolve, reject) => {
+    live.once('open', resolve)
+    live.once('error', reject)
+  })
+  for (const [id, topic] of ['summary', 'ops'].entries()) live.send(JSON.stringify({ t: 'sub', id, topic }))
+  await get('/api/v1/me')
+  await get('/api/v1/queue/stats')
+  let fault: Error | undefined
+  const timer = setInterval(() => {
+    get('/api/v1/queue/stats').catch((error: Error) => {
+      fault ??= error
+    })
+  }, PAGE_POLL_MS)
+  return {
+    close: async () => {
+      clearInterval(timer)
+      live.terminate()
+      if (fault !== undefined) throw fault
+    },
+  }
+}
+
+/** @returns the cookie of the session */
+async function signIn(url: URL, link: URL): Promise<string> {
+  const response = await fetch(new URL('/api/v1/session/link', url), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', origin: url.origin },
+    body: JSON.stringify({ code: new URLSearchParams(link.hash.slice(1)).get('code') }),
+  })
+  await response.text()
+  const cookie = response.headers.get('set-cookie')?.split(';')[0]
+  if (response.status !== 200 || cookie === undefined) throw failure(`signing in was answered with ${response.status}`)
+  return cookie
+}
 
 const usual = { connections: 64, isNew: false, consumers: 50, prefetch: 100, cpuMax: undefined, share: 1 } as const
 const LOADS: readonly Load[] = [

@@ -5,12 +5,11 @@ import { dayOf } from '@vacancy/shared'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createDataset, type Dataset, type DatasetSpec } from '../dataset.ts'
 import { completeSearches, createTables, searches, type Tables } from '../queries.ts'
-import { checkSystems } from './check.ts'
 import { CONNECT } from './connect.ts'
 import { type SizeResult, whyNotCells } from './results.ts'
 import { startSqlite } from './sqlite.ts'
 import type { Connection } from './system.ts'
-import { compareSystems, formatWhyNot } from './why-not.ts'
+import { checkSystems, compareSystems, formatWhyNot } from './why-not.ts'
 
 const PACKAGES = 10_000
 const SPEC: DatasetSpec = {

@@ -4,19 +4,19 @@
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { EXIT, VacancyError } from '@vacancy/shared'
+import { EXIT, parseDay, VacancyError } from '@vacancy/shared'
 import { defineCommand, whole } from '@vacancy/shared/node'
 import { type Bench, closeBench, createBench, dataOf, SIZES, tablesOf } from '../bench.ts'
 import { nightsOf } from '../dataset.ts'
 import { failure } from '../failure.ts'
 import { type Histogram, percentile } from '../histogram.ts'
+import { availabilityOf } from '../inventory.ts'
 import { cpuPressure, describeMachine } from '../machine.ts'
 import { writeBenchmark } from '../pages.ts'
 import { ROOT } from '../programs.ts'
-import { completeSearches, type Search, searches, type Tables } from '../queries.ts'
+import { answerTo, completeSearches, type Search, type SearchFields, searches, type Tables } from '../queries.ts'
 import { below, createRandom } from '../random.ts'
 import { NotMeasured } from '../verdict.ts'
-import { type Connected, checkSystems } from './check.ts'
 import { type ClientLoad, runClients } from './clients.ts'
 import { CONNECT } from './connect.ts'
 import { startPostgres } from './postgres.ts'
@@ -33,8 +33,64 @@ import {
   whyNotLines,
 } from './results.ts'
 import { startSqlite } from './sqlite.ts'
-import { type Booking, type RunningSystem, type Source, SYSTEMS, type SystemName } from './system.ts'
+import { type Booking, type Connection, type RunningSystem, type Source, SYSTEMS, type SystemName } from './system.ts'
 import { startVacancy } from './vacancy.ts'
+
+/** All systems must give the same answers, before and after rooms change. A comparison of different answers means nothing. */
+type Connected = { readonly name: SystemName; readonly connection: Connection }
+
+/** Nights that are sold out and given back for the check. */
+const SOLD_OUT = 20
+
+/** @returns the number of answers compared. Throws on the first difference. */
+export async function checkSystems(
+  systems: readonly Connected[],
+  tables: Tables,
+  searches: readonly Search[],
+): Promise<number> {
+  let compared = 0
+  const expectIds = async (fields: SearchFields, wanted: readonly string[], when: string) => {
+    for (const { name, connection } of systems) {
+      const found = [...(await connection.search(fields)())].sort()
+      compared++
+      if (found.join() === wanted.join()) continue
+      const query = JSON.stringify(fields)
+      throw failure(`${name} finds ${found.length} properties instead of ${wanted.length} ${when}: ${query}`)
+    }
+  }
+  for (const { fields } of searches) await expectIds(fields, answerTo(tables, fields).sort(), 'in the loaded data')
+  for (const { fields, booking, id, rooms } of lastRooms(tables, searches)) {
+    const wanted = answerTo(tables, fields).sort()
+    const without = wanted.filter((each) => each !== id)
+    for (let left = rooms; left > 0; left--) await writeAll(systems, booking, -1)
+    await expectIds(fields, without, 'after a night was sold out')
+    await writeAll(systems, booking, 1)
+    await expectIds(fields, wanted, 'after a room was given back')
+    for (let left = rooms; left > 1; left--) await writeAll(systems, booking, 1)
+  }
+  return compared
+}
+
+async function writeAll(systems: readonly Connected[], booking: Booking, rooms: 1 | -1): Promise<void> {
+  for (const { connection } of systems) await connection.write(booking, rooms)()
+}
+
+/** A hit of each search, with the first night of the stay and the rooms left then. */
+function lastRooms(tables: Tables, searches: readonly Search[]) {
+  const { dataset } = tables
+  return searches.slice(0, SOLD_OUT).flatMap(({ fields }) => {
+    const [id] = answerTo(tables, fields)
+    const day = parseDay(fields.dates[0] ?? '')
+    const property = dataset.properties.ids.indexOf(id ?? '')
+    const roomType = dataset.names.roomTypes.indexOf(fields.roomType)
+    const row = dataset.rows.property.findIndex(
+      (each, at) => each === property && dataset.rows.roomType[at] === roomType,
+    )
+    if (id === undefined || day === undefined || row === -1) return []
+    const rooms = availabilityOf(dataset.packageOf(dataset, row, day))
+    return [{ fields, id, booking: { property, roomType, day }, rooms }]
+  })
+}
 
 const PACKAGES = [1_000_000, 6_000_000]
 const ROUNDS = 5

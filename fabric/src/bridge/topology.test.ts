@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { storedTopology, storeTopology, topologyFrom } from './stored.ts'
+import { storedTopology, storeTopology, topologyFrom } from './discovery.ts'
 import {
   type BridgeNode,
   electedLeader,

@@ -16,7 +16,7 @@ import {
   writeRefused,
   writeSent,
 } from './lanes.ts'
-import { listenForClients } from './listen.ts'
+import { listenForClients } from './service.ts'
 import type { Hop, PoolSettings } from './state.ts'
 import { STATUS_SEGMENT } from './status.ts'
 import { systemWorld, type Wire, type World } from './world.ts'

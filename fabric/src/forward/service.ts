@@ -3,7 +3,11 @@
  * stop (docs/design/fabric.md#processes). The component gives its policy and its own pages.
  */
 
-import type { Clock } from '@vacancy/shared'
+import { createServer, type Server, type Socket } from 'node:net'
+import { createServer as createTlsServer } from 'node:tls'
+import { type Clock, VacancyError } from '@vacancy/shared'
+import { DECIDES_ITSELF, refuseClient } from '@vacancy/shared/client-certificate'
+import { lacksDescriptors } from '@vacancy/shared/descriptors'
 import {
   type ConfigView,
   certificateEnds,
@@ -21,24 +25,72 @@ import {
   nextTokenEnd,
   type Readiness,
   type Role,
+  secureContextOf,
   type TlsMaterial,
   type TOKEN_END_METRIC,
   type TokenHash,
   text,
+  tlsOptionsOf,
   tokenEnds,
 } from '@vacancy/shared/node'
 import { COMMANDS, isCommandName } from '@vacancy/shared/wire'
 import { createDoor } from '../access.ts'
 import { configRoute } from '../config-page.ts'
 import { createListener, open, probed, type Route } from '../http.ts'
-import { createForwarder, drain, type Ended, type Forwarder, type ForwardLimits, type Policy } from './forwarder.ts'
+import {
+  acceptClient,
+  createForwarder,
+  drain,
+  type Ended,
+  type Forwarder,
+  type ForwardLimits,
+  type Policy,
+} from './forwarder.ts'
 import { closePool } from './hops.ts'
-import { type Listener, listenForClients } from './listen.ts'
 import { type CERTIFICATE_METRIC, collectForwarding, createObserved, type FAULT_METRIC, observe } from './metrics.ts'
 import { type Serving, textOf } from './serving.ts'
-import { createSlowLog, noteSlow, slowEntries } from './slow.ts'
 import type { Hop, PoolSettings } from './state.ts'
 import type { World } from './world.ts'
+
+const SLOW_MAX = 100
+
+/** The last requests that took longer than a limit, for `/debug/slow`. */
+type SlowLog = { readonly slowMs: number; readonly entries: SlowEntry[]; next: number }
+
+type SlowEntry = {
+  readonly at: string
+  readonly segment: string
+  readonly command: string
+  readonly kind: 'read' | 'write'
+  readonly hop: string | null
+  readonly tries: number
+  readonly result: string
+  readonly milliseconds: number
+}
+
+function createSlowLog(slowMs: number): SlowLog {
+  return { slowMs, entries: [], next: 0 }
+}
+
+function noteSlow(log: SlowLog, { request, result, seconds }: Ended, clock: Clock): void {
+  if (seconds * 1000 < log.slowMs) return
+  log.entries[log.next] = {
+    at: new Date(clock.wallMs()).toISOString(),
+    segment: request.segment,
+    command: request.command,
+    kind: request.isWrite ? 'write' : 'read',
+    hop: request.lastHop?.id ?? null,
+    tries: request.tries,
+    result,
+    milliseconds: Math.round(seconds * 10_000) / 10,
+  }
+  log.next = (log.next + 1) % SLOW_MAX
+}
+
+/** The newest first. */
+function slowEntries({ entries, next }: SlowLog): readonly SlowEntry[] {
+  return [...entries.slice(next), ...entries.slice(0, next)].reverse()
+}
 
 /** Reasons why the component is not ready, and with `isNote` what an operator should know while it is. */
 export type Reasons = readonly { readonly name: string; readonly message: string; readonly isNote?: boolean }[]
@@ -343,4 +395,90 @@ export async function startService(
       await api.close(0)
     },
   }
+}
+
+/** The TCP listener of routers and bridges. */
+type ListenOptions = {
+  readonly host: string
+  readonly port: number
+  /** Further connections are closed without a byte. */
+  readonly connectionsMax: number
+  readonly tls: TlsMaterial | undefined
+  readonly log: Log
+}
+
+type Listener = {
+  readonly port: number
+  /** Uses other certificates for new connections. */
+  readonly setTls: (material: TlsMaterial) => void
+  /** Accepts no more connections; the open ones stay. */
+  readonly stopAccepting: () => void
+}
+
+/**
+ * Listens for clients.
+ *
+ * @throws VacancyError port_taken
+ */
+export function listenForClients(forwarder: Forwarder, options: ListenOptions): Promise<Listener> {
+  const { host, port, connectionsMax, tls, log } = options
+  const { counters } = forwarder
+  let open = 0
+  // A connection counts from its first moment, with TLS before its handshake.
+  const admit = (socket: Socket): boolean => {
+    if (open >= connectionsMax || forwarder.isDraining || lacksDescriptors(socket)) {
+      counters.connectionsRefused++
+      if (!forwarder.isDraining) log.warn({ connections: open }, 'connection refused: the limit is reached')
+      socket.destroy()
+      return false
+    }
+    open++
+    socket.once('close', () => open--)
+    socket.setNoDelay(true)
+    return true
+  }
+  const accept = (socket: Socket): void => {
+    const events = acceptClient(forwarder, socket, socket.remoteAddress ?? '')
+    socket.on('data', (chunk: Buffer) => events.data(chunk))
+    socket.on('drain', () => events.drained())
+    socket.on('end', () => events.ended())
+    // Its `close` follows.
+    socket.on('error', () => {})
+    socket.once('close', () => events.closed())
+  }
+  const server: Server = tls
+    ? createTlsServer({ ...tlsOptionsOf(tls), ...DECIDES_ITSELF, allowHalfOpen: true }, (socket) => {
+        const reason = tls.clientCa === undefined ? '' : refuseClient(socket)
+        if (reason === '') accept(socket)
+        else noteRefusal(socket, reason)
+      })
+    : createServer({ allowHalfOpen: true })
+  server.on('connection', (socket: Socket) => {
+    if (admit(socket) && !tls) accept(socket)
+  })
+  const noteRefusal = (socket: Socket, reason: string): void => {
+    counters.handshakesFailed++
+    log.warn({ remote: socket.remoteAddress, reason }, 'TLS handshake with a client failed')
+  }
+  server.on('tlsClientError', (error: Error, socket: Socket) => {
+    noteRefusal(socket, error.message)
+    // Node reports a failed or slow handshake, but leaves the connection open.
+    socket.destroy()
+  })
+  return new Promise((resolve, reject) => {
+    server.once('error', (cause) => {
+      reject(new VacancyError('port_taken', { address: `${host}:${port}`, reason: cause.message }, { cause }))
+    })
+    server.listen({ host, port, backlog: 4096 }, () => {
+      const address = server.address()
+      resolve({
+        port: typeof address === 'object' && address !== null ? address.port : port,
+        setTls: (material) => {
+          if ('setSecureContext' in server)
+            (server as ReturnType<typeof createTlsServer>).setSecureContext(secureContextOf(material))
+        },
+        stopAccepting: () => server.close(),
+      })
+    })
+  })
 }

@@ -21,7 +21,7 @@ import {
   type Versions,
   wantedLists,
 } from './datasets.ts'
-import { restoreTables, storedTables, storeTables } from './stored.ts'
+import { restoreTables, storedTables, storeTables } from './refresh.ts'
 
 /** What a registry has. Each change raises the version of its list. */
 type World = {

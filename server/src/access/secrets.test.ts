@@ -1,8 +1,8 @@
 import cookies from '@fastify/cookie'
 import { fastify } from 'fastify'
 import { beforeAll, expect, test } from 'vitest'
-import { hashPassword, isPassword } from './passwords.ts'
 import { csrfOf, hashSecret, newSecret, newToken } from './secrets.ts'
+import { hashPassword, isPassword } from './sign-in.ts'
 
 /** Secrets: their form, their hashes, and the cookie that carries one. */
 

@@ -2,17 +2,32 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ControlModule, moduleOf } from '@vacancy/shared/api/route'
-import { CLUSTER_ROUTES, HANDOVER_ROUTES, LIVE_ROUTES, PAST_ROUTES, TOPOLOGY_ROUTES } from '@vacancy/shared/contract'
+import {
+  CLUSTER_ROUTES,
+  HANDOVER_ROUTES,
+  LIVE_ROUTES,
+  type Operation,
+  PAST_ROUTES,
+  type ShardView,
+  TOPOLOGY_ROUTES,
+} from '@vacancy/shared/contract'
+import { judge, tcpOf } from '../fabric/derive.ts'
+import type { Fabric, Polled } from '../fabric/fabric.ts'
 import { createFabric, listComponents, startFabric, stopFabric } from '../fabric/poll.ts'
-import { createEvents, startEvents, stopEvents } from '../history/events.ts'
-import { createLeadership, startLeadership, stopLeadership } from '../history/leadership.ts'
+import { addEvents, createEvents, eventsBetween, type LastLeader, startEvents, stopEvents } from '../history/events.ts'
+import {
+  createLeadership,
+  forgetLeader,
+  observeLeader,
+  startLeadership,
+  stopLeadership,
+} from '../history/leadership.ts'
 import { createPauses } from '../history/pauses.ts'
-import { createPictures, recordAll, startPictures, stopPictures } from '../history/pictures.ts'
+import { createPictures, recordAll, recordGone, recordShard, startPictures, stopPictures } from '../history/pictures.ts'
 import { createSeries, loadSeries } from '../history/series.ts'
 import { createNodeHttp } from '../http/node-http.ts'
 import { offerTopics, pollTopics, touchTopic } from '../live/topics.ts'
-import { forgetShard, observeOperation, observeShard } from './changes.ts'
-import type { Cluster } from './cluster.ts'
+import type { Cluster, NodeAddress } from './cluster.ts'
 import {
   addressesOf,
   type ClusterConfig,
@@ -34,7 +49,6 @@ import {
 } from './collector.ts'
 import { type Collector, type CollectorConfig, type CollectorHooks, touchShard } from './collector-state.ts'
 import { registriesOf } from './discovery.ts'
-import { edgeAddresses, proxyUrls } from './entrances.ts'
 import { createHandovers, handoverHandlers, resumeHandovers, stopHandovers } from './handovers.ts'
 import { type MembershipDeps, membershipTypes } from './membership-operations.ts'
 import { nodeDocument } from './node-documents.ts'
@@ -362,4 +376,79 @@ function every(module: ClusterModule, ms: number, failure: string, work: () => v
       }
     }, ms),
   )
+}
+
+/** Compares a shard with its previous view: changes become events, and followers are notified. */
+function observeShard(module: ClusterModule, view: ShardView, before: ShardView | undefined): void {
+  const { events, moves, leadership, deps } = module
+  // Before its events: the state of the moment of an event includes the change.
+  recordShard(module.pictures, view)
+  if (before && isSettled(module, view)) {
+    const found = eventsBetween(before, view, lastLeader(module, before, view))
+    addEvents(events, found, deps.clock.wallMs())
+    const moved = found.filter(({ kind }) => kind === 'leader').length
+    if (moved > 0) moves.set(view.id, (moves.get(view.id) ?? 0) + moved)
+  }
+  const term = view.nodes.find(({ id }) => id === view.leader)?.term ?? null
+  // Only a known shard can be without a leader.
+  const isKnown = view.leader !== null || (module.settled.has(view.id) && view.state !== 'unknown')
+  observeLeader(leadership, { id: view.id, leader: view.leader, term }, isKnown && view.mode === 'clustered')
+  module.isSummaryDue = true
+  touchTopic(deps.live, `shard:${view.id}`)
+  for (const node of view.nodes) touchTopic(deps.live, `node:${view.id}/${node.id}`)
+  for (const listener of module.listeners) listener(view)
+}
+
+function forgetShard(module: ClusterModule, id: string): void {
+  module.lost.delete(id)
+  module.settled.delete(id)
+  forgetLeader(module.leadership, id)
+  recordGone(module.pictures, id)
+  module.isSummaryDue = true
+  touchTopic(module.deps.live, `shard:${id}`)
+}
+
+function observeOperation(module: ClusterModule, operation: Operation): void {
+  touchShard(module.collector, operation.shard)
+  module.isSummaryDue = true
+  if (operation.endedAt === null) return
+  const { shard, node, title, state, message } = operation
+  const level = state === 'done' ? 'ok' : state === 'cancelled' ? 'info' : 'warn'
+  addEvents(
+    module.events,
+    [{ shard, node, kind: 'operation', level, message: `${title}: ${message}` }],
+    module.deps.clock.wallMs(),
+  )
+}
+
+/** After the start, the nodes of a shard report one after the other. Until then, differences are not changes. */
+function isSettled(module: ClusterModule, { id, state }: ShardView): boolean {
+  const was = module.settled.has(id)
+  if (state !== 'unknown' && state !== 'electing') module.settled.add(id)
+  return was
+}
+
+function lastLeader(module: ClusterModule, before: ShardView, view: ShardView): LastLeader | undefined {
+  if (before.leader !== null && view.leader === null)
+    module.lost.set(view.id, { leader: before.leader, at: module.deps.clock.monotonicMs() })
+  const known = module.lost.get(view.id)
+  if (view.leader === null || !known) return undefined
+  module.lost.delete(view.id)
+  return { leader: known.leader, lostMs: module.deps.clock.monotonicMs() - known.at }
+}
+
+function usable({ components }: Fabric, kind: Polled['kind']): Polled[] {
+  return [...components.values()].filter((each) => each.kind === kind && judge(each, true).isUsable === true)
+}
+
+/** Where clients enter the platform: edge routers and proxies that respond. */
+export function edgeAddresses(fabric: Fabric): readonly NodeAddress[] {
+  return usable(fabric, 'edge').flatMap((edge) => {
+    const tcp = tcpOf(edge)
+    return tcp ? [{ id: edge.key, shard: '', zone: '', apiUrl: edge.apiUrl, tcp }] : []
+  })
+}
+
+export function proxyUrls(fabric: Fabric): readonly string[] {
+  return usable(fabric, 'proxy').map(({ apiUrl }) => apiUrl)
 }

@@ -4,8 +4,8 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { type Fabric, newComponent, type Polled } from '../fabric/fabric.ts'
 import { NODE_HTTP, NodeHttpError } from '../http/node-http.ts'
 import { goneNode, infoOf, NOW, observedNode } from '../testing/observed-nodes.ts'
+import { edgeAddresses, proxyUrls } from './cluster-module.ts'
 import { createDiscovery, DISCOVERY, type DiscoveryConfig, discoverNodes, type Remembered } from './discovery.ts'
-import { edgeAddresses, proxyUrls } from './entrances.ts'
 
 /** Which nodes are found, by which source, and at which address. Registry, resolver and nodes are tables of replies. */
 

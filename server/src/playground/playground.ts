@@ -1,17 +1,27 @@
 /** The playground and completion: queries of the data through the control plane. */
 import type { ClientOptions } from '@vacancy/client'
-import type { Clock } from '@vacancy/shared'
+import { type Clock, packPropertyId } from '@vacancy/shared'
 import { problem } from '@vacancy/shared/api/errors'
 import { type Handlers, ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
-import type { CommandAnswer, PLAYGROUND_ROUTES, QueryAnswer } from '@vacancy/shared/contract'
+import {
+  type CommandAnswer,
+  NODE_HTTP_LIMITS,
+  nodeCoverageBody,
+  PLAYGROUND_LIMITS,
+  type PLAYGROUND_ROUTES,
+  type PropertiesAnswer,
+  type QueryAnswer,
+  type SegmentDaysAnswer,
+} from '@vacancy/shared/contract'
 import { COMMANDS, fieldsToJson, type RequestFields } from '@vacancy/shared/wire'
 import type { Logger } from 'pino'
 import type { WriteAudit } from '../access/audit.ts'
 import type { Cluster } from '../cluster/cluster.ts'
-import { type Reach, readFields } from '../nodes/ask.ts'
+import { parseJson, propertiesAt, type Reach, readFields, refusedBy, requestNode } from '../nodes/ask.ts'
+import { type Cache, createCache } from '../nodes/cache.ts'
 import { closeClients, createNodeClients } from '../nodes/node-clients.ts'
 import { createLimitsCache, type LimitsCache, runQuery } from '../nodes/query.ts'
-import { targetOf } from '../nodes/target.ts'
+import { oneNode, type Target, targetOf } from '../nodes/target.ts'
 import { calendarReplicas, propertyCalendar } from '../segments/calendar.ts'
 import { createSegmentsCache, segmentProperties, segmentsOf } from '../segments/list.ts'
 import { changeStay } from '../stays/change.ts'
@@ -19,7 +29,6 @@ import { changeSetting } from '../stays/settings.ts'
 import { findStay, stayFigures, stayList, stayNights } from '../stays/stays.ts'
 import { forgetRuns, keepRun, listRuns, pinRun } from './history.ts'
 import { confirmationOf, preview } from './preview.ts'
-import { propertiesOf } from './properties.ts'
 import { relax } from './relax.ts'
 import { replicas } from './replicas.ts'
 import { keepUnsaved, readSharedRequest, readUnsaved, removeExpiredRequests, shareRequest } from './requests.ts'
@@ -33,11 +42,59 @@ import {
   saveResult,
 } from './results.ts'
 import { changeSaved, createSaved, listSaved, readSaved, removeSaved } from './saved.ts'
-import { createDaysCache, segmentDays } from './segment-days.ts'
 import { createExampleCache, startOf } from './start.ts'
 import type { PlaygroundDatabase } from './tables.ts'
 import { whyNot } from './why-not.ts'
 import { completion, createWordsCache } from './words.ts'
+
+/** The nights on which a segment has packages, for the playground's calendar; cached for a minute. */
+type DaysCache = Cache<SegmentDaysAnswer>
+
+/** Maximum pages to read until the segment is found; segments with the same prefix come before it. */
+const PAGES_MAX = 20
+
+function createDaysCache(clock: Clock): DaysCache {
+  return createCache(clock, { keepMs: PLAYGROUND_LIMITS.wordsSeconds * 1_000, max: 500 })
+}
+
+async function segmentDays(
+  reach: Reach,
+  cache: DaysCache,
+  { query }: Pick<RouteRequest<'GET /api/v1/segment-days'>, 'query'>,
+): Promise<SegmentDaysAnswer> {
+  const target = targetOf(reach.cluster, query)
+  const { segment } = query
+  return await cache.get(JSON.stringify([target.shard, segment]), async () => ({
+    shard: target.shard,
+    segment,
+    ...(await readDays(reach, target, segment)),
+    at: new Date(reach.clients.clock.wallMs()).toISOString(),
+  }))
+}
+
+async function readDays(
+  reach: Reach,
+  target: Target,
+  segment: string,
+): Promise<Pick<SegmentDaysAnswer, 'window' | 'packages'>> {
+  const node = oneNode(reach.cluster, target)
+  // A node lists its segments by name after a given one. The name without its last character comes before this segment.
+  let after = [...segment].slice(0, -1).join('')
+  for (let page = 0; page < PAGES_MAX; page++) {
+    const path = `/coverage?${new URLSearchParams({ after })}`
+    const { status, body } = await requestNode(reach, node, path, { as: 'client' })
+    if (status !== 200) throw refusedBy(node, path, status, body)
+    const parsed = nodeCoverageBody.safeParse(parseJson(body))
+    if (!parsed.success) throw refusedBy(node, path, status, 'the response has no coverage')
+    const { segments, window, more } = parsed.data
+    const found = segments.find(({ name }) => name === segment)
+    if (found) return { window, packages: window === null ? [] : found.packages }
+    const last = segments.at(-1)
+    if (!more || !last) break
+    after = last.name
+  }
+  return { window: null, packages: [] }
+}
 
 export type PlaygroundParts = {
   readonly cluster: Cluster
@@ -232,4 +289,30 @@ async function remember(
     // A failed write of the history must not hide the result.
     log.warn({ err: error, requestId }, 'storing a playground run failed')
   }
+}
+
+/** Attributes of the properties of a result, in as few requests to one node as possible. */
+async function propertiesOf(
+  reach: Reach,
+  { body, signal }: Pick<RouteRequest<'POST /api/v1/query/properties'>, 'body' | 'signal'>,
+): Promise<PropertiesAnswer> {
+  const target = targetOf(reach.cluster, body)
+  const node = oneNode(reach.cluster, target)
+  const ids = [...new Set(body.ids)]
+  const askable = ids.filter((id) => packPropertyId(id) !== undefined)
+  const answers = await Promise.all(
+    batchesOf(askable, NODE_HTTP_LIMITS.propertyIdsMax).map((batch) => propertiesAt(reach, node, batch, signal)),
+  )
+  const found = answers.flatMap(({ properties }) => properties)
+  const known = new Set(found.map(({ id }) => id))
+  return {
+    shard: target.shard,
+    node: node.id,
+    properties: found,
+    missing: ids.filter((id) => !known.has(id)),
+  }
+}
+
+function batchesOf<T>(entries: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(entries.length / size) }, (_, n) => entries.slice(n * size, (n + 1) * size))
 }
