@@ -86,24 +86,7 @@ export type DataKind = 'random' | 'constant' | 'shuffled'
 export type Data = { dir: string; dataset: Dataset; bytes: number }
 export type Seed = { file: string; codecs: string; bytes: number; seconds: number; summary: Record<string, unknown> }
 
-export type Bench = {
-  size: BenchSize
-  dir: string
-  say: (text: string) => void
-  /** Cores there are. */
-  cores: number
-  data: Map<DataKind, Data>
-  seeds: Map<DataKind, Seed>
-  tables: Tables | undefined
-  requests: Map<string, Requests>
-  /** Peaks by threads and class: two rows look at the same ones. */
-  peaks: Map<string, Measured>
-  /** Output of the benchmarks next to the engine's modules, by path. */
-  figures: Map<string, Figures>
-  node: { threads: number; running: RunningNode } | undefined
-  /** What went wrong beside the rows. */
-  notes: string[]
-}
+export type Bench = ReturnType<typeof createBench>
 
 /** Named numbers, as a benchmark beside an engine module prints them. */
 export type Figures = Record<string, number>
@@ -113,21 +96,25 @@ const DIFFERENT_SEARCHES = 4_000
 const DIFFERENT_UPDATES = 20_000
 const CHECKED_SEARCHES = 60
 
-export function createBench({ size, dir, say }: Pick<Bench, 'size' | 'dir' | 'say'>): Bench {
+export function createBench({ size, dir, say }: { size: BenchSize; dir: string; say: (text: string) => void }) {
   mkdirSync(dir, { recursive: true })
   return {
     size,
     dir,
     say,
+    /** Cores there are. */
     cores: availableParallelism(),
-    data: new Map(),
-    seeds: new Map(),
-    tables: undefined,
-    requests: new Map(),
-    peaks: new Map(),
-    figures: new Map(),
-    node: undefined,
-    notes: [],
+    data: new Map<DataKind, Data>(),
+    seeds: new Map<DataKind, Seed>(),
+    tables: undefined as Tables | undefined,
+    requests: new Map<string, Requests>(),
+    /** Peaks by threads and class: two rows look at the same ones. */
+    peaks: new Map<string, Measured>(),
+    /** Output of the benchmarks next to the engine's modules, by path. */
+    figures: new Map<string, Figures>(),
+    node: undefined as { threads: number; running: RunningNode } | undefined,
+    /** What went wrong beside the rows. */
+    notes: [] as string[],
   }
 }
 

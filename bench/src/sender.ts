@@ -10,7 +10,7 @@
  */
 import { connect, type Socket } from 'node:net'
 import { createFrameScanner, errorText, type FrameScanner, type OnFrame, scanFrames } from './frame-scanner.ts'
-import { createHistogram, type Histogram, record } from './histogram.ts'
+import { createHistogram, record } from './histogram.ts'
 import { intendedMs, type Pacing } from './schedule.ts'
 
 /** What one sender does for one stream of requests. */
@@ -41,24 +41,7 @@ export type Order = {
   streams: StreamOrder[]
 }
 
-export type StreamReport = {
-  sent: number
-  answered: number
-  /** From the intended moment to the last byte of the reply, for requests intended after the warm-up. */
-  latency: Histogram
-  /** From the intended moment to the write. */
-  late: Histogram
-  /** Sent without a reply; counted in `latency` with the time they waited. */
-  unanswered: number
-  /** Due and never sent. */
-  unsent: number
-  /** Refused with `429` before anything was done, where the stream expects that. In no other figure but `answered`. */
-  refused: number
-  /** Texts of ERROR replies. */
-  errors: Record<string, number>
-  bytesReceived: number
-  bytesExpected: number
-}
+export type StreamReport = ReturnType<typeof createStreamReport>
 
 export type Report = { streams: StreamReport[]; cpuSeconds: number; seconds: number; broken: string }
 
@@ -91,18 +74,7 @@ export type Sender = {
   broken: string
 }
 
-type Stream = {
-  index: number
-  order: StreamOrder
-  connections: Connection[]
-  /** Frames as they are written; one is replaced by a copy when a socket has not taken it at once. */
-  frames: Buffer[]
-  nextFrame: number
-  nextConnection: number
-  /** Requests of the schedule that were sent. */
-  scheduled: number
-  report: StreamReport
-}
+type Stream = ReturnType<typeof createStream>
 
 type Connection = { socket: Socket; scanner: FrameScanner; stream: Stream; onFrame: OnFrame }
 
@@ -160,32 +132,40 @@ export async function runSender(sender: Sender, startedAt: number): Promise<Repo
   }
 }
 
-export function createStreamReport(): StreamReport {
+export function createStreamReport() {
   return {
     sent: 0,
     answered: 0,
+    /** From the intended moment to the last byte of the reply, for requests intended after the warm-up. */
     latency: createHistogram(),
+    /** From the intended moment to the write. */
     late: createHistogram(),
+    /** Sent without a reply; counted in `latency` with the time they waited. */
     unanswered: 0,
+    /** Due and never sent. */
     unsent: 0,
+    /** Refused with `429` before anything was done, where the stream expects that. In no other figure but `answered`. */
     refused: 0,
-    errors: {},
+    /** Texts of ERROR replies. */
+    errors: {} as Record<string, number>,
     bytesReceived: 0,
     bytesExpected: 0,
   }
 }
 
-function createStream(order: StreamOrder, index: number, sender: number): Stream {
+function createStream(order: StreamOrder, index: number, sender: number) {
   // Copies of their own: a piece of one big buffer would make a socket hold on to all of it.
   const frames = Array.from(order.ends, (end, i) => Buffer.from(order.frames.subarray(order.ends[i - 1] ?? 0, end)))
   return {
     index,
     order,
-    connections: [],
+    connections: [] as Connection[],
+    /** Frames as they are written; one is replaced by a copy when a socket has not taken it at once. */
     frames,
     // Senders begin at different frames, so that the same search does not arrive twice at once.
     nextFrame: (sender * 7919) % frames.length,
     nextConnection: 0,
+    /** Requests of the schedule that were sent. */
     scheduled: 0,
     report: createStreamReport(),
   }

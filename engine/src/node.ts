@@ -100,26 +100,7 @@ const MAIN_READER = 0
 const THREAD_LIMITS = { maxYoungGenerationSizeMb: 8 }
 const SLOW_KEPT = 100
 
-type State = {
-  memory: Memory | undefined
-  status: ReplicaStatus | undefined
-  snapshot: SnapshotInfo | undefined
-  codecMismatch: string | undefined
-  shardId: string
-  unavailable: Map<UnavailableReason, Unavailable>
-  slow: SlowRequest[]
-  /** The last known segments. */
-  segments: readonly { readonly name: string; readonly properties: number }[]
-  /** Since the last status of the replica. */
-  silentLooks: number
-  tcp: TcpServer | undefined
-  /** Operator requests that the replica of a standalone node has not answered yet. */
-  readonly waiting: Map<number, (answer: ClusterAnswer) => void>
-  nextRequest: number
-  stopping: boolean
-  /** The replica thread ended on its own: there is no reply to wait for. */
-  hasFailed: boolean
-}
+type State = ReturnType<typeof createState>
 
 /**
  * A process that was just killed keeps its folder and its ports until the system has reclaimed its memory. If the owner
@@ -293,21 +274,25 @@ function takeShardMessage(message: OfShard, parts: ShardMessageParts): void {
   followConditions(conditions, now, wallMs(), log)
 }
 
-function createState({ shardId }: NodeOptions): State {
+function createState({ shardId }: NodeOptions) {
   return {
-    memory: undefined,
-    status: undefined,
-    snapshot: undefined,
-    codecMismatch: undefined,
+    memory: undefined as Memory | undefined,
+    status: undefined as ReplicaStatus | undefined,
+    snapshot: undefined as SnapshotInfo | undefined,
+    codecMismatch: undefined as string | undefined,
     shardId: shardId ?? '',
-    unavailable: new Map(),
-    slow: [],
-    segments: [],
+    unavailable: new Map<UnavailableReason, Unavailable>(),
+    slow: [] as SlowRequest[],
+    /** The last known segments. */
+    segments: [] as readonly { readonly name: string; readonly properties: number }[],
+    /** Since the last status of the replica. */
     silentLooks: 0,
-    tcp: undefined,
-    waiting: new Map(),
+    tcp: undefined as TcpServer | undefined,
+    /** Operator requests that the replica of a standalone node has not answered yet. */
+    waiting: new Map<number, (answer: ClusterAnswer) => void>(),
     nextRequest: 1,
     stopping: false,
+    /** The replica thread ended on its own: there is no reply to wait for. */
     hasFailed: false,
   }
 }

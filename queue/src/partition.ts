@@ -23,37 +23,7 @@ import {
 /** Why a partition does not serve; undefined while it does. */
 type Unavailable = 'loading' | 'journal' | 'shutting_down' | 'standby'
 
-export type Partition = {
-  readonly number: number
-  readonly options: PartitionOptions
-  /** Undefined while it is not loaded. */
-  queue: Queue | undefined
-  journal: Journal | undefined
-  unavailable: Unavailable | undefined
-  /** Address of the process that owns it, while this one stands by and knows it. */
-  owner: string | undefined
-  /** Until when submissions are refused because the disk is full, monotonic. */
-  fullUntil: number
-  /** When the group that is being written was handed over, monotonic. */
-  writingSince: number
-  /** How long the last groups took, the last one counting most. */
-  groupMs: number
-  /** Backups and compactions that run: groups wait for as long as they take. */
-  copies: number
-  /** What waits for the next group to be written. */
-  flush: { readonly isUrgent: boolean; readonly cancel: () => void } | undefined
-  isDispatching: boolean
-  alarm: NodeJS.Timeout | undefined
-  alarmAt: number
-  /** Ids continue when the engine is loaded again. */
-  nextConsumer: number
-  /** Ends the use of the journal that is open. */
-  release: () => void
-  /** Aborted when the partition stops: it ends the wait for the journal. */
-  readonly stopping: AbortController
-  /** Opens, loads and releases the journal until the partition stops. */
-  running: Promise<void>
-}
+export type Partition = ReturnType<typeof createPartition>
 
 export type PartitionOptions = {
   readonly clock: Clock
@@ -91,25 +61,36 @@ const TOPICS_OF_TURN = 16
 /** Done and update records that are written at once, without waiting for the flush. */
 const FLUSH_CHANGES = 1_000
 
-export function createPartition(number: number, options: PartitionOptions): Partition {
+export function createPartition(number: number, options: PartitionOptions) {
   return {
     number,
     options,
-    queue: undefined,
-    journal: undefined,
-    unavailable: 'loading',
-    owner: undefined,
+    /** Undefined while it is not loaded. */
+    queue: undefined as Queue | undefined,
+    journal: undefined as Journal | undefined,
+    unavailable: 'loading' as Unavailable | undefined,
+    /** Address of the process that owns it, while this one stands by and knows it. */
+    owner: undefined as string | undefined,
+    /** Until when submissions are refused because the disk is full, monotonic. */
     fullUntil: 0,
+    /** When the group that is being written was handed over, monotonic. */
     writingSince: 0,
+    /** How long the last groups took, the last one counting most. */
     groupMs: 0,
+    /** Backups and compactions that run: groups wait for as long as they take. */
     copies: 0,
-    flush: undefined,
+    /** What waits for the next group to be written. */
+    flush: undefined as { readonly isUrgent: boolean; readonly cancel: () => void } | undefined,
     isDispatching: false,
-    alarm: undefined,
+    alarm: undefined as NodeJS.Timeout | undefined,
     alarmAt: Number.POSITIVE_INFINITY,
+    /** Ids continue when the engine is loaded again. */
     nextConsumer: number + 1,
-    release: () => undefined,
+    /** Ends the use of the journal that is open. */
+    release: (): void => undefined,
+    /** Aborted when the partition stops: it ends the wait for the journal. */
     stopping: new AbortController(),
+    /** Opens, loads and releases the journal until the partition stops. */
     running: Promise.resolve(),
   }
 }

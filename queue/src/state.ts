@@ -1,7 +1,7 @@
 /** The state of the queue engine, and the groups of changes that are to be stored (docs/design/queue.md#engine). */
 import { assert } from '@vacancy/shared'
 import type { TopicConfig } from '@vacancy/shared/contract'
-import { createHeap, createRing, createWheel, type Heap, type Ring, type Wheel } from './containers.ts'
+import { createHeap, createRing, createWheel } from './containers.ts'
 import type { Consumer, Delivery, Job, Moment, RedriveRecord, Topic } from './job.ts'
 
 export type QueueLimits = {
@@ -55,71 +55,50 @@ export type Group = {
   readonly waiting: { readonly isGrowth: boolean; readonly onEnd: (outcome: GroupOutcome) => void }[]
 }
 
-export type Queue = {
+export type Queue = ReturnType<typeof createQueue>
+
+export type QueueOptions = {
   readonly limits: QueueLimits
   readonly random: () => number
   /** Makes leases of this process differ from those of others. */
   readonly leasePrefix: string
-  readonly topics: Map<string, Topic>
-  readonly consumers: Map<number, Consumer>
-  /** Consumers with deliveries whose connection broke, in the order in which it did. */
-  readonly away: Map<number, Consumer>
-  /** Consumers of topics that do not exist yet. */
-  readonly waiting: Map<string, Set<Consumer>>
-  readonly runnable: Ring<Topic>
-  readonly alarms: Heap<Topic>
-  readonly leases: Wheel<Delivery>
-  /** Topics with dead jobs or finished ids, which age. */
-  readonly aging: Set<Topic>
-  /** Topics with a live tail; the one at the end was read last. */
-  readonly tailed: Set<Topic>
-  /** Not yet taken to be written, oldest first. */
-  readonly groups: Group[]
-  /** Being written. */
-  writing: Group | undefined
-  nextGroup: number
-  nextSeq: number
-  nextTopicNumber: number
-  nextConsumer: number
+  readonly nextConsumer: number
   /** Ids of consumers of several partitions do not collide. */
   readonly consumerStride: number
-  nextDelivery: number
-  /** Payloads with overhead, of all jobs. */
-  bytes: number
-  sweptAt: number
-  /** Wall clock minus monotonic clock when it was last compared. */
-  clockOffset: number
 }
 
-export type QueueOptions = Pick<Queue, 'limits' | 'random' | 'leasePrefix' | 'nextConsumer' | 'consumerStride'>
-
-export function createQueue(
-  { limits, random, leasePrefix, nextConsumer, consumerStride }: QueueOptions,
-  now: Moment,
-): Queue {
+export function createQueue({ limits, random, leasePrefix, nextConsumer, consumerStride }: QueueOptions, now: Moment) {
   return {
     limits,
     random,
     leasePrefix,
-    topics: new Map(),
-    consumers: new Map(),
-    away: new Map(),
-    waiting: new Map(),
-    runnable: createRing(),
+    topics: new Map<string, Topic>(),
+    consumers: new Map<number, Consumer>(),
+    /** Consumers with deliveries whose connection broke, in the order in which it did. */
+    away: new Map<number, Consumer>(),
+    /** Consumers of topics that do not exist yet. */
+    waiting: new Map<string, Set<Consumer>>(),
+    runnable: createRing<Topic>(),
     alarms: createHeap(isAlarmBefore),
-    leases: createWheel(now.monotonicMs),
-    aging: new Set(),
-    tailed: new Set(),
-    groups: [],
-    writing: undefined,
+    leases: createWheel<Delivery>(now.monotonicMs),
+    /** Topics with dead jobs or finished ids, which age. */
+    aging: new Set<Topic>(),
+    /** Topics with a live tail; the one at the end was read last. */
+    tailed: new Set<Topic>(),
+    /** Not yet taken to be written, oldest first. */
+    groups: [] as Group[],
+    /** Being written. */
+    writing: undefined as Group | undefined,
     nextGroup: 1,
     nextSeq: 1,
     nextTopicNumber: 1,
     nextConsumer,
     consumerStride,
     nextDelivery: 1,
+    /** Payloads with overhead, of all jobs. */
     bytes: 0,
     sweptAt: now.monotonicMs,
+    /** Wall clock minus monotonic clock when it was last compared. */
     clockOffset: now.wallMs - now.monotonicMs,
   }
 }

@@ -70,18 +70,7 @@ export type FormationOptions = {
 
 type ReceivedReport = { readonly report: FormationReport; readonly atMs: number; readonly isOpen: boolean }
 
-export type Formation = Omit<FormationOptions, 'held' | 'voters'> & {
-  held: Held
-  /** Sorted. */
-  readonly voters: readonly string[]
-  readonly votersDigest: string
-  /** The last report of each node, including nodes that are gone: a report of data remains known. */
-  readonly reports: Map<string, ReceivedReport>
-  readonly known: Set<string>
-  loggedMs: number
-  /** When a snapshot arrived in the folder of this empty node. */
-  quietSinceMs: number | undefined
-}
+export type Formation = Omit<FormationOptions, 'held' | 'voters'> & ReturnType<typeof createFormation>
 
 export type Decision =
   | { readonly kind: 'wait'; readonly waitsFor: BootstrapStatus['waitsFor']; readonly why: string }
@@ -89,7 +78,7 @@ export type Decision =
   /** The process ends. */
   | { readonly kind: 'fail'; readonly error: VacancyError }
 
-export function createFormation(options: FormationOptions): Formation {
+export function createFormation(options: FormationOptions) {
   const { held, voters: given, ...rest } = options
   const voters = given.toSorted()
   assert(voters.length > 0 && voters.length <= FORMATION_LIMITS.voters, 'a list of initial voters has 1 to 7 names')
@@ -98,12 +87,15 @@ export function createFormation(options: FormationOptions): Formation {
   return {
     ...rest,
     held,
+    /** Sorted. */
     voters,
     votersDigest,
-    reports: new Map(),
+    /** The last report of each node, including nodes that are gone: a report of data remains known. */
+    reports: new Map<string, ReceivedReport>(),
     known: new Set(voters),
     loggedMs: -LOG_EVERY_MS,
-    quietSinceMs: undefined,
+    /** When a snapshot arrived in the folder of this empty node. */
+    quietSinceMs: undefined as number | undefined,
   }
 }
 

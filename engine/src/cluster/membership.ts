@@ -123,32 +123,23 @@ type Transfer = {
 
 type Join = JoinRequest & { readonly firstMs: number; readonly lastMs: number }
 
-export type Membership = MembershipOptions & {
-  readonly port: MembershipPort
-  operation: Operation | undefined
-  transfer: Transfer | undefined
-  /** Newest first. */
-  finished: readonly FinishedOperation[]
-  /** By result, since this node started. */
-  readonly ended: { done: number; failed: number }
-  /** The newest change proposed here; 0 for none. */
-  changeIndex: number
-  readonly joins: Map<string, Join>
-  /** Incarnations of founders that sent a report, by node. */
-  readonly founders: Map<string, string>
-}
+export type Membership = MembershipOptions & ReturnType<typeof createMembership>
 
-export function createMembership(port: MembershipPort, options: MembershipOptions): Membership {
+export function createMembership(port: MembershipPort, options: MembershipOptions) {
   return {
     ...options,
     port,
-    operation: undefined,
-    transfer: undefined,
-    finished: [],
+    operation: undefined as Operation | undefined,
+    transfer: undefined as Transfer | undefined,
+    /** Newest first. */
+    finished: [] as readonly FinishedOperation[],
+    /** By result, since this node started. */
     ended: { done: 0, failed: 0 },
+    /** The newest change proposed here; 0 for none. */
     changeIndex: 0,
-    joins: new Map(),
-    founders: new Map(),
+    joins: new Map<string, Join>(),
+    /** Incarnations of founders that sent a report, by node. */
+    founders: new Map<string, string>(),
   }
 }
 

@@ -81,33 +81,23 @@ type Round = {
   reads: WaitingRead[]
 }
 
-export type Reads = ReadsParts & {
-  /** Everything acknowledged in the shard before this moment is applied here; −∞ at first. */
-  freshMs: number
-  /** All waiting reads, oldest first. */
-  readonly waiting: Set<WaitingRead>
-  pending: WaitingRead[]
-  readonly inFlight: Map<number, Round>
-  /** Confirmed, not yet applied. */
-  unapplied: { readonly index: number; readonly sentMs: number }[]
-  /** Reads whose index is known, by ascending index. */
-  readonly ordered: WaitingRead[]
-  nextContext: number
-  nextRoundMs: number
-  rounds: number
-}
+export type Reads = ReadsParts & ReturnType<typeof createReads>
 
-export function createReads(parts: ReadsParts): Reads {
+export function createReads(parts: ReadsParts) {
   const { firstContext } = parts
   assert(Number.isSafeInteger(firstContext) && firstContext >= 0, 'contexts are whole numbers')
   return {
     ...parts,
+    /** Everything acknowledged in the shard before this moment is applied here; −∞ at first. */
     freshMs: Number.NEGATIVE_INFINITY,
-    waiting: new Set(),
-    pending: [],
-    inFlight: new Map(),
-    unapplied: [],
-    ordered: [],
+    /** All waiting reads, oldest first. */
+    waiting: new Set<WaitingRead>(),
+    pending: [] as WaitingRead[],
+    inFlight: new Map<number, Round>(),
+    /** Confirmed, not yet applied. */
+    unapplied: [] as { readonly index: number; readonly sentMs: number }[],
+    /** Reads whose index is known, by ascending index. */
+    ordered: [] as WaitingRead[],
     nextContext: firstContext,
     nextRoundMs: Number.NEGATIVE_INFINITY,
     rounds: 0,

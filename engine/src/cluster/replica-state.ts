@@ -6,7 +6,7 @@ import type { Configuration, Message, SnapshotOffer } from '../raft/messages.ts'
 import type { Dropped, Raft } from '../raft/raft.ts'
 import type { BudgetUse, SnapshotInfo } from '../status.ts'
 import type { Applied, DigestMark } from '../store/apply-context.ts'
-import { type CommandWriter, createCommandWriter } from '../store/command.ts'
+import { createCommandWriter } from '../store/command.ts'
 import type { OrderCommand } from '../store/row-order.ts'
 import { ANSWER_BYTES } from '../threads/writes.ts'
 import type { LogAsk } from '../wal/read.ts'
@@ -155,88 +155,7 @@ export type HandOver = { readonly token: number; isStored: boolean; readonly pro
 
 type PartsAndTime = ReplicaParts & TimeOfReplica
 
-export type Replica = PartsAndTime & {
-  readonly sinks: Answers[]
-  readonly handOvers: HandOver[]
-  /** State of the core at the last check, to notice a change. */
-  seen: { readonly role: Raft['role']; readonly term: number; readonly leader: number }
-  /**
-   * By index of the entry; answered when the entry committed at the index is known
-   * (docs/design/consensus.md#outcome-of-a-proposal).
-   */
-  readonly orphans: Map<number, Orphan[]>
-  /** The snapshot that is being made current. */
-  installing: SnapshotOffer | undefined
-  /** The bulk load that apply waits at. */
-  loading: Loading | undefined
-  leaderChanges: number
-  readonly outcomes: { applied: number; dropped: number; unknown: number }
-  /** Waiter of the entry at waitingFrom + n: sink number + 1 and token; 0 for none. */
-  waitingSinks: number[]
-  waitingTokens: number[]
-  waitingFrom: number
-  waitingHead: number
-  readonly own: CommandWriter
-  isDiskFull: boolean
-  isRetrying: boolean
-  /** Refusals received from the log. */
-  refusals: number
-  isStopping: boolean
-  isApplying: boolean
-  lastDigestIndex: number
-  digestChecks: number
-  /**
-   * Newest applied entry that may have changed the state, and when this leader last had all replicas note their
-   * digests.
-   */
-  changedIndex: number
-  lastMarkMs: number
-  /** When this leader last had holds expire. */
-  lastExpiryMs: number
-  /** Digests that the other members reported. */
-  readonly digests: DigestBook
-  repeats: number
-  // Snapshots
-  snapshotRunning: boolean
-  snapshotIndexLast: number
-  snapshotIndexBefore: number
-  snapshotOrigin: SnapshotInfo['origin'] | undefined
-  nextSnapshotMs: number
-  snapshotEarliestMs: number
-  snapshotFailures: number
-  /** The last snapshot ran out of spare pages: updates wait from the start of the next one. */
-  pausesForSnapshot: boolean
-  // Figures
-  groups: number
-  walBytes: number
-  walFiles: number
-  readonly fsync: MutableBuckets
-  readonly groupEntries: MutableBuckets
-  /** How long every sync has been slow. */
-  slowSyncMs: number
-  /** How long the log has not answered the oldest hand-over, and its token; how long apply has waited for a snapshot. */
-  unansweredMs: number
-  unansweredToken: number
-  pausedMs: number
-  readonly commitTime: MutableBuckets
-  readonly snapshotTime: MutableBuckets
-  /** When the proposals that are not applied yet were accepted. */
-  proposedAt: { readonly lastIndex: number; readonly atMs: number }[]
-  removedPackages: number
-  lastMaintenanceMs: number
-  maintenanceDay: number
-  /** The day up to which nights were last dropped, as applied here. */
-  maintainedDay: number
-  /** The memory of deleted segments is being freed. */
-  isFreeing: boolean
-  /** After a maintenance entry: rows are being sorted and memory is being freed. */
-  isTidying: boolean
-  maintenanceWillRemove: number
-  stallMs: number
-  lastTickMs: number
-  /** Called when a pending step has ended; set while the replica stops. */
-  onSettled: (() => void) | undefined
-}
+export type Replica = PartsAndTime & ReturnType<typeof createReplica>
 
 export type MutableBuckets = { readonly bounds: readonly number[]; readonly counts: number[]; sum: number }
 
@@ -257,20 +176,28 @@ export function observe(target: MutableBuckets, seconds: number): void {
   target.sum += seconds
 }
 
-export function createReplica(parts: ReplicaParts): Replica {
+export function createReplica(parts: ReplicaParts) {
   const { env } = parts
   return {
     ...parts,
-    sinks: [],
-    handOvers: [],
+    sinks: [] as Answers[],
+    handOvers: [] as HandOver[],
+    /** State of the core at the last check, to notice a change. */
     seen: { role: parts.raft.role, term: parts.raft.term, leader: parts.raft.leader },
-    orphans: new Map(),
-    installing: undefined,
-    loading: undefined,
+    /**
+     * By index of the entry; answered when the entry committed at the index is known
+     * (docs/design/consensus.md#outcome-of-a-proposal).
+     */
+    orphans: new Map<number, Orphan[]>(),
+    /** The snapshot that is being made current. */
+    installing: undefined as SnapshotOffer | undefined,
+    /** The bulk load that apply waits at. */
+    loading: undefined as Loading | undefined,
     leaderChanges: 0,
     outcomes: { applied: 0, dropped: 0, unknown: 0 },
-    waitingSinks: [],
-    waitingTokens: [],
+    /** Waiter of the entry at waitingFrom + n: sink number + 1 and token; 0 for none. */
+    waitingSinks: [] as number[],
+    waitingTokens: [] as number[],
     waitingFrom: parts.raft.lastIndex + 1,
     waitingHead: 0,
     own: createCommandWriter(),
@@ -281,46 +208,63 @@ export function createReplica(parts: ReplicaParts): Replica {
     timeSets: parts.machine.time.lastSet()?.count ?? 0,
     isDiskFull: false,
     isRetrying: false,
+    /** Refusals received from the log. */
     refusals: 0,
     isStopping: false,
     isApplying: false,
     lastDigestIndex: 0,
     digestChecks: 0,
+    /**
+     * Newest applied entry that may have changed the state, and when this leader last had all replicas note their
+     * digests.
+     */
     changedIndex: parts.raft.applied,
     lastMarkMs: env.clock.monotonicMs(),
+    /** When this leader last had holds expire. */
     lastExpiryMs: env.clock.monotonicMs(),
-    digests: new Map(),
+    /** Digests that the other members reported. */
+    digests: new Map() as DigestBook,
     repeats: 0,
+    // Snapshots
     snapshotRunning: false,
     snapshotIndexLast: parts.snapshotIndex,
     snapshotIndexBefore: parts.snapshotIndex,
-    snapshotOrigin: undefined,
+    snapshotOrigin: undefined as SnapshotInfo['origin'] | undefined,
     nextSnapshotMs: env.clock.monotonicMs() + parts.snapshotIntervalMs,
     snapshotEarliestMs: 0,
     snapshotFailures: 0,
+    /** The last snapshot ran out of spare pages: updates wait from the start of the next one. */
     pausesForSnapshot: false,
+    // Figures
     groups: 0,
     walBytes: 0,
     walFiles: 0,
     fsync: buckets(SYNC_BOUNDS),
     groupEntries: buckets(GROUP_BOUNDS),
+    /** How long every sync has been slow. */
     slowSyncMs: 0,
+    /** How long the log has not answered the oldest hand-over, and its token; how long apply has waited for a snapshot. */
     unansweredMs: 0,
     unansweredToken: 0,
     pausedMs: 0,
     commitTime: buckets(SYNC_BOUNDS),
     snapshotTime: buckets(SNAPSHOT_BOUNDS),
-    proposedAt: [],
+    /** When the proposals that are not applied yet were accepted. */
+    proposedAt: [] as { readonly lastIndex: number; readonly atMs: number }[],
     removedPackages: 0,
     lastMaintenanceMs: 0,
     maintenanceDay: 0,
+    /** The day up to which nights were last dropped, as applied here. */
     maintainedDay: parts.machine.lastMaintenanceDay(),
+    /** The memory of deleted segments is being freed. */
     isFreeing: false,
+    /** After a maintenance entry: rows are being sorted and memory is being freed. */
     isTidying: false,
     maintenanceWillRemove: 0,
     stallMs: 0,
     lastTickMs: env.clock.monotonicMs(),
-    onSettled: undefined,
+    /** Called when a pending step has ended; set while the replica stops. */
+    onSettled: undefined as (() => void) | undefined,
   }
 }
 

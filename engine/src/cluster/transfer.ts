@@ -613,28 +613,19 @@ type Outgoing = {
 
 type Backoff = { readonly retryAtMs: number; readonly delayMs: number }
 
-export type Sender = {
-  readonly port: SenderPort
-  readonly outgoing: Map<number, Outgoing>
-  readonly backoff: Map<number, Backoff>
-  /** Earliest time of the next send under the shared rate limit. */
-  freeAtMs: number
-  waiting: number
-  sent: number
-  failed: number
-  lastDurationMs: number | undefined
-}
+export type Sender = ReturnType<typeof createSender>
 
-export function createSender(port: SenderPort): Sender {
+export function createSender(port: SenderPort) {
   return {
     port,
-    outgoing: new Map(),
-    backoff: new Map(),
+    outgoing: new Map<number, Outgoing>(),
+    backoff: new Map<number, Backoff>(),
+    /** Earliest time of the next send under the shared rate limit. */
     freeAtMs: 0,
     waiting: 0,
     sent: 0,
     failed: 0,
-    lastDurationMs: undefined,
+    lastDurationMs: undefined as number | undefined,
   }
 }
 

@@ -229,32 +229,19 @@ export function faultInFile(fault: Fault, order: ColumnOrder | undefined): Fault
 }
 
 /** Parses records of packages.csv; one per thread. Its fields hold the last package. */
-export type PackageParser = {
-  readonly codecs: CodecList
-  readonly codecBytes: readonly Uint8Array[]
-  readonly cells: Cells
-  readonly order: ColumnOrder | undefined
-  /** Of the price column. */
-  readonly priceDecimals: number
-  readonly id: Uint8Array
-  /** The room type is cells.text[roomStart, roomEnd). */
-  roomStart: number
-  roomEnd: number
-  day: number
-  availability: number
-  price: number
-  mask: number
-}
+export type PackageParser = ReturnType<typeof createPackageParser>
 
-export function createPackageParser(codecs: CodecList, order?: ColumnOrder, priceDecimals = 0): PackageParser {
+export function createPackageParser(codecs: CodecList, order?: ColumnOrder, priceDecimals = 0) {
   const encoder = new TextEncoder()
   return {
     codecs,
     codecBytes: codecs.names.map((name) => encoder.encode(name)),
     cells: createCells(),
     order,
+    /** Of the price column. */
     priceDecimals,
     id: new Uint8Array(16),
+    /** The room type is cells.text[roomStart, roomEnd). */
     roomStart: 0,
     roomEnd: 0,
     day: 0,

@@ -48,22 +48,7 @@ export type PropertyTable = {
   readonly index: PropertyIndex
 }
 
-type Reading = {
-  readonly cells: Cells
-  readonly segments: Names
-  readonly areas: Names
-  readonly types: Names
-  readonly categories: Names
-  readonly amenityNames: Names
-  readonly seen: SeenIds
-  /** By order in the file; columns grow together. */
-  count: number
-  capacity: number
-  columns: Columns
-  amenities: Uint32Array
-  /** Distinct amenities of the current line. */
-  readonly lineAmenities: number[]
-}
+type Reading = ReturnType<typeof createReading>
 
 type Columns = {
   /** Index in `seen`. */
@@ -119,7 +104,7 @@ export function readProperties(file: CsvFile, blocks: Blocks, { onFault, onBlock
   }
 }
 
-function createReading(): Reading {
+function createReading() {
   const capacity = 1024
   return {
     cells: createCells(),
@@ -129,11 +114,13 @@ function createReading(): Reading {
     categories: createNames(),
     amenityNames: createNames(),
     seen: createSeenIds(),
+    /** By order in the file; columns grow together. */
     count: 0,
     capacity,
     columns: createColumns(capacity),
     amenities: new Uint32Array(8 * capacity),
-    lineAmenities: [],
+    /** Distinct amenities of the current line. */
+    lineAmenities: [] as number[],
   }
 }
 

@@ -126,24 +126,10 @@ export function rangeBytesFor(bytes: number, threads: number): number {
  * Reads a range block by block. bytes[start, end) are whole lines; bytes[end, filled) begin the next one. After
  * `filled` there are PADDING_BYTES of any content.
  */
-export type Blocks = {
-  readonly file: number
-  readonly path: string
-  readonly fileBytes: number
-  readonly bytes: Uint8Array
-  readonly capacity: number
-  /** Next byte of the file to read. */
-  position: number
-  rangeEnd: number
-  start: number
-  end: number
-  filled: number
-  /** Nothing of the file follows `filled`. */
-  isLast: boolean
-}
+export type Blocks = ReturnType<typeof createBlocks>
 
 /** @param bytes where blocks are read to; PADDING_BYTES of it stay free at its end */
-export function createBlocks(file: number, path: string, fileBytes: number, bytes: Uint8Array): Blocks {
+export function createBlocks(file: number, path: string, fileBytes: number, bytes: Uint8Array) {
   const capacity = bytes.length - PADDING_BYTES
   return {
     file,
@@ -151,11 +137,13 @@ export function createBlocks(file: number, path: string, fileBytes: number, byte
     fileBytes,
     bytes,
     capacity,
+    /** Next byte of the file to read. */
     position: 0,
     rangeEnd: 0,
     start: 0,
     end: 0,
     filled: 0,
+    /** Nothing of the file follows `filled`. */
     isLast: false,
   }
 }

@@ -29,34 +29,7 @@ type Window = {
   bytes: number
 }
 
-export type Progress = {
-  readonly id: number
-  isVoter: boolean
-  isOutgoing: boolean
-  /** Whether its acknowledgements count: not before the member is bound (docs/design/consensus.md#identities). */
-  counts: boolean
-  state: ProgressState
-  /** The log of the peer matches the leader's up to this index. */
-  match: number
-  /** First index to send. */
-  next: number
-  /** Answered since the quorum was last checked (docs/design/consensus.md#check-quorum). */
-  isActive: boolean
-  /** Answered in the interval before that. */
-  wasActive: boolean
-  /** A probe is in flight, or the window is full: entries wait for a reply. */
-  isPaused: boolean
-  /** Index of the offered snapshot; 0 for none. */
-  pendingSnapshot: number
-  /** Greatest commit index sent to it with an append (docs/design/consensus.md#replication). */
-  sentCommit: number
-  /** Latest round of reads it confirmed (docs/design/consensus.md#reads). */
-  readRound: number
-  /** First index of the entries being read from disk for it, and the upper bound; 0 for none. */
-  reading: number
-  readingTo: number
-  readonly window: Window
-}
+export type Progress = ReturnType<typeof createProgress>
 
 /**
  * Whether a peer replied within about one check-quorum interval. `isActive` alone is false for all peers right after a
@@ -72,22 +45,32 @@ export type WindowLimits = { readonly inflightMessages: number; readonly infligh
  * docs/design/consensus.md#when-a-configuration-takes-effect: a new peer counts as active, so that check-quorum waits
  * for its first contact.
  */
-export function createProgress(id: number, next: number, limits: WindowLimits): Progress {
+export function createProgress(id: number, next: number, limits: WindowLimits) {
   assert(limits.inflightMessages >= 1, 'a window allows at least one message')
   return {
     id,
     isVoter: false,
     isOutgoing: false,
+    /** Whether its acknowledgements count: not before the member is bound (docs/design/consensus.md#identities). */
     counts: true,
-    state: 'probe',
+    state: 'probe' as ProgressState,
+    /** The log of the peer matches the leader's up to this index. */
     match: 0,
+    /** First index to send. */
     next,
+    /** Answered since the quorum was last checked (docs/design/consensus.md#check-quorum). */
     isActive: true,
+    /** Answered in the interval before that. */
     wasActive: false,
+    /** A probe is in flight, or the window is full: entries wait for a reply. */
     isPaused: false,
+    /** Index of the offered snapshot; 0 for none. */
     pendingSnapshot: 0,
+    /** Greatest commit index sent to it with an append (docs/design/consensus.md#replication). */
     sentCommit: 0,
+    /** Latest round of reads it confirmed (docs/design/consensus.md#reads). */
     readRound: 0,
+    /** First index of the entries being read from disk for it, and the upper bound; 0 for none. */
     reading: 0,
     readingTo: 0,
     window: {

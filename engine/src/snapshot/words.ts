@@ -13,7 +13,7 @@
 
 import { assert } from '@vacancy/shared'
 import { nameHash, rowKey } from '../store/digest.ts'
-import { BYTE_PLANES, BYTES_PER_WORD, loadSnapshotKernel, type SnapshotKernel } from './codec.ts'
+import { BYTE_PLANES, BYTES_PER_WORD, loadSnapshotKernel } from './codec.ts'
 import { damaged } from './columns.ts'
 import { type Chunk, type ChunkExpectation, type Digest, decodeChunk, encodeChunk, RAW_BYTES_MAX } from './format.ts'
 import { DEAD_ROW, type PlaneMap, type TableShape } from './schema.ts'
@@ -110,16 +110,7 @@ export type RowNames = {
 }
 
 /** One thread's means to encode and decode words. */
-export type WordsCoder = {
-  readonly kernel: SnapshotKernel
-  readonly u8: Uint8Array
-  readonly u32: Uint32Array
-  readonly scratch: number
-  readonly names: RowNames
-  readonly roomTypeHashes: readonly (readonly [number, number])[]
-  /** The list of addresses in the scratch area that sources fill in. */
-  readonly addresses: Uint32Array
-}
+export type WordsCoder = ReturnType<typeof createWordsCoder>
 
 /** @param scratch address of WORDS_SCRATCH_BYTES that are this thread's own */
 export function createWordsCoder(
@@ -127,7 +118,7 @@ export function createWordsCoder(
   scratch: number,
   names: RowNames,
   kernel = loadSnapshotKernel(memory),
-): WordsCoder {
+) {
   assert(scratch > 0 && scratch % 8 === 0, 'the scratch area is 8-byte aligned')
   assert(scratch + WORDS_SCRATCH_BYTES <= memory.buffer.byteLength, 'the scratch area is within the memory')
   const encoder = new TextEncoder()
@@ -141,6 +132,7 @@ export function createWordsCoder(
       const bytes = encoder.encode(name)
       return [nameHash(0, bytes, 0, bytes.length), nameHash(1, bytes, 0, bytes.length)] as const
     }),
+    /** The list of addresses in the scratch area that sources fill in. */
     addresses: new Uint32Array(memory.buffer, scratch + ADDRESSES, NIGHTS_MAX),
   }
 }

@@ -15,20 +15,9 @@ const BINS = 128
 /** Free space between the two regions. */
 export type Gap = { low: number; high: number }
 
-export type Region = {
-  readonly gap: Gap
-  readonly upward: boolean
-  readonly grain: number
-  readonly origin: number
-  /** Greatest extent of the region so far: bytes beyond it are zero. */
-  highWater: number
-  readonly sizeOf: Map<number, number>
-  readonly startOf: Map<number, number>
-  readonly bins: number[][]
-  usedBytes: number
-}
+export type Region = ReturnType<typeof createRegion>
 
-export function createRegion(gap: Gap, upward: boolean): Region {
+export function createRegion(gap: Gap, upward: boolean) {
   const origin = upward ? gap.low : gap.high
   assert(origin % 64 === 0, 'a region starts at a cache line')
   return {
@@ -36,9 +25,10 @@ export function createRegion(gap: Gap, upward: boolean): Region {
     upward,
     grain: upward ? GRAIN.records : GRAIN.planes,
     origin,
+    /** Greatest extent of the region so far: bytes beyond it are zero. */
     highWater: origin,
-    sizeOf: new Map(),
-    startOf: new Map(),
+    sizeOf: new Map<number, number>(),
+    startOf: new Map<number, number>(),
     bins: Array.from({ length: BINS }, () => []),
     usedBytes: 0,
   }

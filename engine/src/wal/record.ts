@@ -147,20 +147,9 @@ export function sealRecord(
 }
 
 /** A record found in a buffer. One reused object; the payload lies at [payloadStart, payloadEnd) of that buffer. */
-export type RecordView = {
-  type: number
-  isLastOfGroup: boolean
-  sequence: number
-  chain: number
-  group: number
-  checksum: number
-  payloadStart: number
-  payloadEnd: number
-  /** With header and padding. */
-  bytes: number
-}
+export type RecordView = ReturnType<typeof createRecordView>
 
-export function createRecordView(): RecordView {
+export function createRecordView() {
   return {
     type: 0,
     isLastOfGroup: false,
@@ -170,6 +159,7 @@ export function createRecordView(): RecordView {
     checksum: 0,
     payloadStart: 0,
     payloadEnd: 0,
+    /** With header and padding. */
     bytes: 0,
   }
 }

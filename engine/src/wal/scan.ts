@@ -195,23 +195,9 @@ function checksumSeedOf(disk: Disk, files: readonly FileReport[], expected: LogI
 }
 
 /** One file, a stretch of it in memory. */
-type Window = {
-  readonly disk: Disk
-  readonly path: string
-  readonly descriptor: number
-  readonly fileBytes: number
-  readonly bytes: Uint8Array
-  readonly view: DataView
-  /** Offset in the file of the first byte held, and how many are. */
-  start: number
-  length: number
-  /** Set when the disk refused to read. */
-  fault: string
-  readonly record: RecordView
-  readonly seed: number
-}
+type Window = ReturnType<typeof openWindow>
 
-function openWindow(disk: Disk, file: FileReport, seed: number): Window {
+function openWindow(disk: Disk, file: FileReport, seed: number) {
   const bytes = new Uint8Array(Math.min(file.bytes, WINDOW_BYTES))
   return {
     disk,
@@ -220,8 +206,10 @@ function openWindow(disk: Disk, file: FileReport, seed: number): Window {
     fileBytes: file.bytes,
     bytes,
     view: viewOf(bytes),
+    /** Offset in the file of the first byte held, and how many are. */
     start: 0,
     length: 0,
+    /** Set when the disk refused to read. */
     fault: '',
     record: createRecordView(),
     seed,

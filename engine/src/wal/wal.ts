@@ -104,40 +104,10 @@ type NextFile =
   /** There was no room; `prepareNext` tries again only after `retryNext`. */
   | { state: 'full' }
 
-export type Wal = {
-  readonly disk: Disk
-  readonly directory: string
-  readonly identity: LogIdentity
-  readonly seed: number
-  readonly fileBytes: number
-  readonly reserveBytes: number
-  readonly prepareSyncBytes: number
-  /** GROUP_BYTES_MAX, less in the small files of tests. */
-  readonly groupBytesMax: number
-  /** Oldest first; the last one is written. */
-  readonly files: LogFile[]
-  descriptor: number
-  /** Where the next group begins in the last file. */
-  offset: number
-  /** The last file has its end record: nothing may follow in it. */
-  isEnded: boolean
-  /** Bytes behind `offset` that a refused write may have left. */
-  dirtyBytes: number
-  next: NextFile
-  /** Of the last record. */
-  sequence: number
-  chain: number
-  group: number
-  hardState: HardState
-  mark: SnapshotMark
-  lastIndex: number
-  /** One group is put together here, then written at once. */
-  readonly buffer: Uint8Array
-  readonly view: DataView
-}
+export type Wal = ReturnType<typeof buildWal>
 
 /** A log without files; `createWal` and `openWal` give it some. */
-export function buildWal(disk: Disk, directory: string, identity: LogIdentity, options: WalOptions): Wal {
+export function buildWal(disk: Disk, directory: string, identity: LogIdentity, options: WalOptions) {
   const { fileBytes = LOG_FILE_BYTES, reserveBytes = FILE_RESERVE_BYTES } = options
   // A group with its records' headers; no more than a file in tests, which open logs by the hundred thousand.
   const buffer = new Uint8Array(Math.min(fileBytes, GROUP_BYTES_MAX + ENTRY_BYTES_MAX + PIECE_BYTES))
@@ -151,19 +121,26 @@ export function buildWal(disk: Disk, directory: string, identity: LogIdentity, o
     fileBytes,
     reserveBytes,
     prepareSyncBytes: options.prepareSyncBytes ?? PREPARE_SYNC_BYTES,
+    /** GROUP_BYTES_MAX, less in the small files of tests. */
     groupBytesMax: Math.min(GROUP_BYTES_MAX, (fileBytes - FILE_HEADER_BYTES - HEAD_GROUP_BYTES - reserveBytes) >>> 1),
-    files: [],
+    /** Oldest first; the last one is written. */
+    files: [] as LogFile[],
     descriptor: -1,
+    /** Where the next group begins in the last file. */
     offset: 0,
+    /** The last file has its end record: nothing may follow in it. */
     isEnded: false,
+    /** Bytes behind `offset` that a refused write may have left. */
     dirtyBytes: 0,
-    next: { state: 'absent' },
+    next: { state: 'absent' } as NextFile,
+    /** Of the last record. */
     sequence: 0,
     chain: 0,
     group: 0,
     hardState: { term: 0, vote: 0, commit: 0 },
     mark: { index: 0, term: 0 },
     lastIndex: 0,
+    /** One group is put together here, then written at once. */
     buffer,
     view: viewOf(buffer),
   }

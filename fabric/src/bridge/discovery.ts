@@ -10,7 +10,7 @@ import { type Clock, parseId, type Schedule } from '@vacancy/shared'
 import { shardNodesBody } from '@vacancy/shared/contract'
 import type { HttpCaller, Log } from '@vacancy/shared/node'
 import { z } from 'zod'
-import { type CacheFile, openCacheFile } from '../cache-file.ts'
+import { openCacheFile } from '../cache-file.ts'
 import { type Loop, startLoop } from '../loop.ts'
 import type { RegistryClient } from '../registry-client.ts'
 import type { Resolver } from '../resolve.ts'
@@ -127,31 +127,7 @@ const DISCOVERY_MS = {
 /** Most nodes probed in a round. */
 const PROBED_MAX = 256
 
-type State = {
-  readonly options: DiscoveryOptions
-  readonly cache: CacheFile<StoredTopology> | undefined
-  readonly callbacks: Set<(topology: Topology) => void>
-  readonly stopping: AbortController
-  /** What is wrong with a node, by id, so that each fault is logged once. */
-  readonly faults: Map<string, string>
-  /** Paths that nodes do not serve. */
-  readonly unserved: Unserved
-  topology: Topology
-  /** Ids that answered in the last good round. */
-  seen: readonly string[]
-  wasFound: boolean
-  /** Ids that the registry named last. */
-  registered: readonly string[]
-  registryCall: Promise<void> | undefined
-  registryMs: number
-  roundMs: number
-  foundMs: number | undefined
-  isCached: boolean
-  isUrgent: boolean
-  isWanted: boolean
-  fault: string
-  look: () => void
-}
+type State = ReturnType<typeof createState>
 
 /** Begins at once. Reads the cache before it returns. */
 export function openDiscovery(options: DiscoveryOptions): Discovery {
@@ -188,7 +164,7 @@ export function openDiscovery(options: DiscoveryOptions): Discovery {
   }
 }
 
-function createState(options: DiscoveryOptions): State {
+function createState(options: DiscoveryOptions) {
   const { cacheDir, shard, log } = options
   const cache =
     cacheDir === undefined
@@ -203,18 +179,22 @@ function createState(options: DiscoveryOptions): State {
   return {
     options,
     cache,
-    callbacks: new Set(),
+    callbacks: new Set<(topology: Topology) => void>(),
     stopping: new AbortController(),
-    faults: new Map(),
-    unserved: new Map(),
+    /** What is wrong with a node, by id, so that each fault is logged once. */
+    faults: new Map<string, string>(),
+    /** Paths that nodes do not serve. */
+    unserved: new Map() as Unserved,
     topology: NO_TOPOLOGY,
-    seen: [],
+    /** Ids that answered in the last good round. */
+    seen: [] as readonly string[],
     wasFound: false,
-    registered: [],
-    registryCall: undefined,
+    /** Ids that the registry named last. */
+    registered: [] as readonly string[],
+    registryCall: undefined as Promise<void> | undefined,
     registryMs: Number.NEGATIVE_INFINITY,
     roundMs: Number.NEGATIVE_INFINITY,
-    foundMs: undefined,
+    foundMs: undefined as number | undefined,
     isCached: false,
     isUrgent: false,
     isWanted: false,

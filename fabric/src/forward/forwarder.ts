@@ -76,33 +76,7 @@ export type ForwardLimits = InboundLimits & {
   readonly totalInFlightMax: number
 }
 
-export type Counters = {
-  connectionsOpened: number
-  connectionsClosed: number
-  connectionsRefused: number
-  handshakesFailed: number
-  loginsRefused: number
-  framesReceived: number
-  framesForwarded: number
-  bytesReceived: number
-  bytesSent: number
-  keepalives: number
-  keepalivesSent: number
-  resyncs: number
-  clientErrors: number
-  retries: number
-  hedges: number
-  /** Their replies came first. */
-  hedgesWon: number
-  /** Tries of hedged reads that ended without a reply, while the other one was in flight. */
-  hedgesFailed: number
-  redirects: number
-  timeouts: number
-  networkErrors: number
-  unknownSegments: number
-  strayReplies: number
-  flagMismatches: number
-}
+export type Counters = ReturnType<typeof noCounts>
 
 export type Ended = { readonly request: Request; readonly result: string; readonly seconds: number }
 
@@ -194,7 +168,7 @@ export function createForwarder(options: {
   return forwarder
 }
 
-function noCounts(): Counters {
+function noCounts() {
   return {
     connectionsOpened: 0,
     connectionsClosed: 0,
@@ -211,7 +185,9 @@ function noCounts(): Counters {
     clientErrors: 0,
     retries: 0,
     hedges: 0,
+    /** Their replies came first. */
     hedgesWon: 0,
+    /** Tries of hedged reads that ended without a reply, while the other one was in flight. */
     hedgesFailed: 0,
     redirects: 0,
     timeouts: 0,

@@ -42,27 +42,17 @@ export type FrameLimits = {
   readonly rubbishBytesMax: number
 }
 
-export type FrameReader = {
-  readonly limits: FrameLimits
-  /** The unfinished frame: the first `collectedBytes` of this buffer. */
-  collected: Buffer
-  collectedBytes: number
-  /** Bytes of the unfinished frame that are needed to make progress. */
-  need: number
-  /** Of a refused frame: bytes still to come, its id and the text of the refusal. */
-  skipLeft: number
-  skipId: number
-  skipText: string
-  rubbishBytes: number
-  isClosed: boolean
-}
+export type FrameReader = ReturnType<typeof createFrameReader>
 
-export function createFrameReader(limits: FrameLimits): FrameReader {
+export function createFrameReader(limits: FrameLimits) {
   return {
     limits,
+    /** The unfinished frame: the first `collectedBytes` of this buffer. */
     collected: NOTHING,
     collectedBytes: 0,
+    /** Bytes of the unfinished frame that are needed to make progress. */
     need: 1,
+    /** Of a refused frame: bytes still to come, its id and the text of the refusal. */
     skipLeft: 0,
     skipId: 0,
     skipText: '',

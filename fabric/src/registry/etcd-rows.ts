@@ -49,32 +49,23 @@ const allLists = z.object({ datasets: z.array(z.string()) })
 const reservedLists = z.object({ until_ms: ranks })
 
 /** What is known of the keys besides the state. */
-export type Image = {
-  /** Revision that last wrote a key of the state. */
-  readonly revisions: Map<string, number>
-  /** Shard → its ranks, as written. */
-  readonly behind: Map<string, ReadonlyMap<string, number>>
-  /** Key → the part that holds its long value, and the hash of the value. */
-  readonly long: Map<string, { readonly part: string | undefined; readonly hash: string }>
-  /** Parts that exist, with their pieces until the value is read. */
-  readonly parts: Map<string, Map<number, Buffer>>
-  /** `node/n1`: components whose heartbeat is in etcd. */
-  readonly beating: Set<string>
-  isJanitorTaken: boolean
-  /** Datasets that only `versions-all` names. */
-  named: readonly string[]
-  base: number
-}
+export type Image = ReturnType<typeof createImage>
 
-export function createImage(base: number): Image {
+export function createImage(base: number) {
   return {
-    revisions: new Map(),
-    behind: new Map(),
-    long: new Map(),
-    parts: new Map(),
-    beating: new Set(),
+    /** Revision that last wrote a key of the state. */
+    revisions: new Map<string, number>(),
+    /** Shard → its ranks, as written. */
+    behind: new Map<string, ReadonlyMap<string, number>>(),
+    /** Key → the part that holds its long value, and the hash of the value. */
+    long: new Map<string, { readonly part: string | undefined; readonly hash: string }>(),
+    /** Parts that exist, with their pieces until the value is read. */
+    parts: new Map<string, Map<number, Buffer>>(),
+    /** `node/n1`: components whose heartbeat is in etcd. */
+    beating: new Set<string>(),
     isJanitorTaken: false,
-    named: [],
+    /** Datasets that only `versions-all` names. */
+    named: [] as readonly string[],
     base,
   }
 }

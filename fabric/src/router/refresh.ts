@@ -19,7 +19,7 @@ import {
 import type { Log } from '@vacancy/shared/node'
 import { z } from 'zod'
 import { pauseMs } from '../back-off.ts'
-import { type CacheFile, openCacheFile } from '../cache-file.ts'
+import { openCacheFile } from '../cache-file.ts'
 import { type Loop, startLoop } from '../loop.ts'
 import type { RegistryClient, RegistryReply } from '../registry-client.ts'
 import {
@@ -202,39 +202,7 @@ const FETCHES_MAX = 16
 const LONG_POLL_GRACE_MS = 5_000
 const LONG_POLL_SECONDS_MAX = 60
 
-type State = {
-  readonly options: TablesOptions
-  readonly datasets: Datasets
-  readonly cache: CacheFile<StoredTables> | undefined
-  readonly callbacks: Set<() => void>
-  readonly stopping: AbortController
-  guard: TableGuard
-  /** Of the present lists; another one than that of the guard while it is held back. */
-  derived: RouteTable | undefined
-  /** All lists were read at least once: a segment without a route is unknown. */
-  isWhole: boolean
-  counts: ReadonlyMap<string, number>
-  list: readonly SegmentCount[] | undefined
-  codecs: CodecList | undefined
-  /** Monotonic; negative for a table from the cache that is older than the process. */
-  confirmedMs: number | undefined
-  isSynced: boolean
-  fault: string
-  codecsFault: string
-  failures: number
-  codecsFailures: number
-  /** When the running or the last round began. A long poll begins when it is answered. */
-  roundMs: number
-  /** A round is past its wait. */
-  isBusy: boolean
-  /** The next request waits for a change. */
-  mayWait: boolean
-  /** Cancels the waiting request. */
-  waiting: AbortController | undefined
-  /** Requests of a refresh for the next round, and for the running one. */
-  wanted: (() => void)[]
-  served: (() => void)[]
-}
+type State = ReturnType<typeof createState>
 
 /** Begins at once. Reads the cache before it returns. */
 export function openTables(options: TablesOptions): Tables {
@@ -274,7 +242,7 @@ function lookupIn({ guard, isWhole }: State, segment: string): Lookup {
   return found.kind === 'unknown' && !isWhole ? UNLOADED : found
 }
 
-function createState(options: TablesOptions): State {
+function createState(options: TablesOptions) {
   const { cacheDir, log, mode, zone } = options
   const name = mode === 'edge' ? 'edge' : `zone-${zone}`
   return {
@@ -290,26 +258,34 @@ function createState(options: TablesOptions): State {
             schema: storedTables,
             log,
           }),
-    callbacks: new Set(),
+    callbacks: new Set<() => void>(),
     stopping: new AbortController(),
-    guard: { table: undefined, smallSinceMs: undefined },
-    derived: undefined,
+    guard: { table: undefined, smallSinceMs: undefined } as TableGuard,
+    /** Of the present lists; another one than that of the guard while it is held back. */
+    derived: undefined as RouteTable | undefined,
+    /** All lists were read at least once: a segment without a route is unknown. */
     isWhole: false,
-    counts: new Map(),
-    list: undefined,
-    codecs: undefined,
-    confirmedMs: undefined,
+    counts: new Map() as ReadonlyMap<string, number>,
+    list: undefined as readonly SegmentCount[] | undefined,
+    codecs: undefined as CodecList | undefined,
+    /** Monotonic; negative for a table from the cache that is older than the process. */
+    confirmedMs: undefined as number | undefined,
     isSynced: false,
     fault: '',
     codecsFault: '',
     failures: 0,
     codecsFailures: 0,
+    /** When the running or the last round began. A long poll begins when it is answered. */
     roundMs: Number.NEGATIVE_INFINITY,
+    /** A round is past its wait. */
     isBusy: false,
+    /** The next request waits for a change. */
     mayWait: false,
-    waiting: undefined,
-    wanted: [],
-    served: [],
+    /** Cancels the waiting request. */
+    waiting: undefined as AbortController | undefined,
+    /** Requests of a refresh for the next round, and for the running one. */
+    wanted: [] as (() => void)[],
+    served: [] as (() => void)[],
   }
 }
 

@@ -54,56 +54,36 @@ export function withDigest(marks: readonly DigestMark[], { digest }: NodeStatus)
 }
 
 /** All reports of one node. Only the collector writes it, by replacing it. */
-export type NodeObservation = {
-  readonly address: NodeAddress
-  readonly sources: { readonly [path in SourcePath]?: Source }
-  readonly health: Observed<string> | undefined
-  readonly nodeInfo: Observed<NodeInfo> | undefined
-  /** From `/leader`. */
-  readonly namesLeader: Observed<string> | undefined
-  readonly info: Observed<ClusterInfo> | undefined
-  readonly status: Observed<NodeStatus> | undefined
-  readonly codecs: Observed<NodeCodecs> | undefined
-  readonly rates: Observed<NodeView['rates']> | undefined
-  /** Cores in use. */
-  readonly cpu: number | undefined
-  readonly connectionsLimit: number | undefined
-  readonly limits: NodeLimits | undefined
-  /** Responds with 404 to the paths of clustered nodes. */
-  readonly isStandalone: boolean
-  /** Consecutive rounds without any response. */
-  readonly missed: number
-  readonly answeredAt: number | undefined
-  /** When it last responded to a previous control plane process, and its role then. */
-  readonly before: { readonly at: number; readonly role: ViewRole | undefined } | undefined
-  /** Why the last round had no response. */
-  readonly error: SourceError | undefined
-  /** Its state digests for comparison, by index, oldest first. */
-  readonly digests: readonly DigestMark[]
-  /** Missing entries as reported by its leader over the last 30 s, oldest first. */
-  readonly lags: readonly { readonly at: number; readonly entries: number }[]
-}
+export type NodeObservation = ReturnType<typeof emptyObservation>
 
-export function emptyObservation(address: NodeAddress): NodeObservation {
+export function emptyObservation(address: NodeAddress) {
   return {
     address,
-    sources: {},
-    health: undefined,
-    nodeInfo: undefined,
-    namesLeader: undefined,
-    info: undefined,
-    status: undefined,
-    codecs: undefined,
-    rates: undefined,
-    cpu: undefined,
-    connectionsLimit: undefined,
-    limits: undefined,
+    sources: {} as { readonly [path in SourcePath]?: Source },
+    health: undefined as Observed<string> | undefined,
+    nodeInfo: undefined as Observed<NodeInfo> | undefined,
+    /** From `/leader`. */
+    namesLeader: undefined as Observed<string> | undefined,
+    info: undefined as Observed<ClusterInfo> | undefined,
+    status: undefined as Observed<NodeStatus> | undefined,
+    codecs: undefined as Observed<NodeCodecs> | undefined,
+    rates: undefined as Observed<NodeView['rates']> | undefined,
+    /** Cores in use. */
+    cpu: undefined as number | undefined,
+    connectionsLimit: undefined as number | undefined,
+    limits: undefined as NodeLimits | undefined,
+    /** Responds with 404 to the paths of clustered nodes. */
     isStandalone: false,
+    /** Consecutive rounds without any response. */
     missed: 0,
-    answeredAt: undefined,
-    before: undefined,
-    error: undefined,
-    digests: [],
-    lags: [],
+    answeredAt: undefined as number | undefined,
+    /** When it last responded to a previous control plane process, and its role then. */
+    before: undefined as { readonly at: number; readonly role: ViewRole | undefined } | undefined,
+    /** Why the last round had no response. */
+    error: undefined as SourceError | undefined,
+    /** Its state digests for comparison, by index, oldest first. */
+    digests: [] as readonly DigestMark[],
+    /** Missing entries as reported by its leader over the last 30 s, oldest first. */
+    lags: [] as readonly { readonly at: number; readonly entries: number }[],
   }
 }

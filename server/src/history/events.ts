@@ -5,7 +5,7 @@ import type { Log } from '@vacancy/shared/node'
 import { sql } from 'kysely'
 import { secondsText } from './figures.ts'
 import type { HistoryDatabase } from './tables.ts'
-import { createTurns, type Turns } from './turns.ts'
+import { createTurns } from './turns.ts'
 
 const EVENTS = {
   keptMs: 72 * 3_600_000,
@@ -82,20 +82,20 @@ function nodeEvents(shard: string, old: NodeView, node: NodeView): Found[] {
 }
 
 /** The newest events, and those not yet stored. */
-export type Events = {
-  readonly database: HistoryDatabase
-  readonly log: Log
-  readonly wallMs: () => number
-  /** Newest first. */
-  recent: ClusterEvent[]
-  waiting: ClusterEvent[]
-  readonly turns: Turns
-  readonly timers: NodeJS.Timeout[]
-}
+export type Events = ReturnType<typeof createEvents>
 
-export function createEvents(database: HistoryDatabase, log: Log, wallMs: () => number): Events {
+export function createEvents(database: HistoryDatabase, log: Log, wallMs: () => number) {
   const turns = createTurns((error) => log.error({ err: error }, 'storing events failed'))
-  return { database, log, wallMs, recent: [], waiting: [], turns, timers: [] }
+  return {
+    database,
+    log,
+    wallMs,
+    /** Newest first. */
+    recent: [] as ClusterEvent[],
+    waiting: [] as ClusterEvent[],
+    turns,
+    timers: [] as NodeJS.Timeout[],
+  }
 }
 
 async function writeEvents(events: Events): Promise<void> {

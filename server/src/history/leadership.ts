@@ -5,7 +5,7 @@
 import { SHARD_LEADERSHIP, type ShardLeadership, type ShardView } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
 import type { HistoryDatabase } from './tables.ts'
-import { createTurns, type Turns } from './turns.ts'
+import { createTurns } from './turns.ts'
 
 const LEADERSHIP = {
   keptMs: 72 * 3_600_000,
@@ -32,29 +32,20 @@ export type LeaderSpan = {
 type Row = { shard: string; from_at: number; to_at: number; leader: string | null; term: number | null }
 
 /** Spans of all shards that are not yet stored. */
-export type Leadership = {
-  readonly database: HistoryDatabase
-  readonly log: Log
-  readonly wallMs: () => number
-  /** Open spans; `to_at` is when each was last observed. */
-  readonly open: Map<string, Row>
-  /** Terms above that of the open span, which may belong to the next leader. */
-  readonly later: Map<string, { readonly term: number; readonly at: number }>
-  ended: Row[]
-  readonly turns: Turns
-  readonly timers: NodeJS.Timeout[]
-}
+export type Leadership = ReturnType<typeof createLeadership>
 
-export function createLeadership(database: HistoryDatabase, log: Log, wallMs: () => number): Leadership {
+export function createLeadership(database: HistoryDatabase, log: Log, wallMs: () => number) {
   return {
     database,
     log,
     wallMs,
-    open: new Map(),
-    later: new Map(),
-    ended: [],
+    /** Open spans; `to_at` is when each was last observed. */
+    open: new Map<string, Row>(),
+    /** Terms above that of the open span, which may belong to the next leader. */
+    later: new Map<string, { readonly term: number; readonly at: number }>(),
+    ended: [] as Row[],
     turns: createTurns((error) => log.error({ err: error }, 'storing leadership failed')),
-    timers: [],
+    timers: [] as NodeJS.Timeout[],
   }
 }
 

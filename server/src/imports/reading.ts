@@ -236,33 +236,21 @@ async function firstBytes(path: string, bytes: number): Promise<Buffer> {
 }
 
 /** Counts lines piece by piece. Line ends inside quotes are row errors of the builder, so every line end counts. */
-type Lines = {
-  readonly name: string
-  rows: number
-  /** The current line contains more than blanks. */
-  hasData: boolean
-  first: Buffer[]
-  firstBytes: number
-  /** The first line with data ends inside quotes so far. */
-  isInQuotes: boolean
-  kind: FileKind | undefined
-  columns: number
-  separator: string | undefined
-  isFirstDone: boolean
-  isHeader: boolean
-}
+type Lines = ReturnType<typeof createLines>
 
-function createLines(name: string): Lines {
+function createLines(name: string) {
   return {
     name,
     rows: 0,
+    /** The current line contains more than blanks. */
     hasData: false,
-    first: [],
+    first: [] as Buffer[],
     firstBytes: 0,
+    /** The first line with data ends inside quotes so far. */
     isInQuotes: false,
-    kind: undefined,
+    kind: undefined as FileKind | undefined,
     columns: 0,
-    separator: undefined,
+    separator: undefined as string | undefined,
     isFirstDone: false,
     isHeader: false,
   }

@@ -54,31 +54,7 @@ export type Finding = {
 
 export type Preview = { readonly cells: readonly string[]; readonly bad: readonly number[] }
 
-export type Checker = {
-  readonly kind: FileKind
-  readonly codecs: ReadonlySet<string> | undefined
-  readonly today: string
-  readonly lastDay: string
-  readonly priceDecimals: number
-  readonly findings: Map<FindingKind, Finding>
-  readonly preview: Preview[]
-  /** Property ids of properties.csv read so far. */
-  readonly ids: Set<string>
-  /** For packages: all property ids, if known. */
-  readonly knownIds: ReadonlySet<string> | undefined
-  readonly roomsOf: Map<string, Set<string>>
-  readonly nights: Set<string>
-  rows: number
-  bytes: number
-  header: boolean
-  /** Position of each column in the file, if the header has another order. */
-  order: readonly number[] | undefined
-  /** The header is invalid: rows are counted but not checked. */
-  isRefused: boolean
-  /** Inside a line that is too long, up to its end. */
-  isInLongLine: boolean
-  lastId: { readonly text: string; readonly key: string | undefined } | undefined
-}
+export type Checker = ReturnType<typeof createChecker>
 
 /** Keys kept to find duplicates; in larger files only some are found. */
 const KEPT_MAX = 2_000_000
@@ -105,7 +81,7 @@ export function createChecker(options: {
   readonly lastDay: string
   readonly priceDecimals: number
   readonly knownIds?: ReadonlySet<string> | undefined
-}): Checker {
+}) {
   const { kind, codecs, today, lastDay, priceDecimals, knownIds } = options
   return {
     kind,
@@ -113,19 +89,24 @@ export function createChecker(options: {
     today,
     lastDay,
     priceDecimals,
-    findings: new Map(),
-    preview: [],
-    ids: new Set(),
+    findings: new Map<FindingKind, Finding>(),
+    preview: [] as Preview[],
+    /** Property ids of properties.csv read so far. */
+    ids: new Set<string>(),
+    /** For packages: all property ids, if known. */
     knownIds,
-    roomsOf: new Map(),
-    nights: new Set(),
+    roomsOf: new Map<string, Set<string>>(),
+    nights: new Set<string>(),
     rows: 0,
     bytes: 0,
     header: false,
-    order: undefined,
+    /** Position of each column in the file, if the header has another order. */
+    order: undefined as readonly number[] | undefined,
+    /** The header is invalid: rows are counted but not checked. */
     isRefused: false,
+    /** Inside a line that is too long, up to its end. */
     isInLongLine: false,
-    lastId: undefined,
+    lastId: undefined as { readonly text: string; readonly key: string | undefined } | undefined,
   }
 }
 
