@@ -5,20 +5,9 @@ import { join } from 'node:path'
 import { commitOf } from '@vacancy/shared/node'
 import { ROOT } from './programs.ts'
 
-export type Machine = {
-  cpu: string
-  cores: number
-  memoryGb: number
-  system: string
-  node: string
-  v8: string
-  vacancy: string
-  commit: string
-  /** Processes that wanted a core when the report began, on average of a minute: other work on the machine. */
-  loadBefore: number
-}
+export type Machine = ReturnType<typeof describeMachine>
 
-export function describeMachine(): Machine {
+export function describeMachine() {
   return {
     cpu: cpus()[0]?.model.trim() ?? 'unknown',
     cores: availableParallelism(),
@@ -28,6 +17,7 @@ export function describeMachine(): Machine {
     v8: process.versions.v8,
     vacancy: String((JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: unknown }).version),
     commit: commitOf(ROOT),
+    /** Processes that wanted a core when the report began, on average of a minute: other work on the machine. */
     loadBefore: loadavg()[0] ?? 0,
   }
 }

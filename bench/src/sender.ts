@@ -55,23 +55,27 @@ const REFUSED = '429'
 /** Connections opened at a time: more would overrun the accept queue of a listener. */
 const CONNECTING_AT_ONCE = 64
 
-export type Sender = {
-  order: Order
-  streams: Stream[]
-  intended: Float64Array
-  streamOf: Uint8Array
-  nextId: number
-  underWay: number
-  slab: Buffer
-  startedAt: number
-  /** Requests intended from here on are measured. */
-  measureFrom: number
-  stopAt: number
-  /** When the present read began, and how many replies it held. */
-  readAt: number
-  repliesInRead: number
-  /** Why continuing makes no sense; '' while it does. */
-  broken: string
+export type Sender = ReturnType<typeof unconnected>
+
+function unconnected(order: Order) {
+  return {
+    order,
+    streams: order.streams.map((stream, index) => createStream(stream, index, order.sender)),
+    intended: new Float64Array(SLOTS),
+    streamOf: new Uint8Array(SLOTS),
+    nextId: 0,
+    underWay: 0,
+    slab: Buffer.allocUnsafeSlow(SLAB_BYTES) as Buffer,
+    startedAt: Number.POSITIVE_INFINITY,
+    /** Requests intended from here on are measured. */
+    measureFrom: Number.POSITIVE_INFINITY,
+    stopAt: Number.POSITIVE_INFINITY,
+    /** When the present read began, and how many replies it held. */
+    readAt: 0,
+    repliesInRead: 0,
+    /** Why continuing makes no sense; '' while it does. */
+    broken: '',
+  }
 }
 
 type Stream = ReturnType<typeof createStream>
@@ -80,21 +84,7 @@ type Connection = { socket: Socket; scanner: FrameScanner; stream: Stream; onFra
 
 /** Opens all connections. Rejects when one cannot be opened. */
 export async function createSender(order: Order): Promise<Sender> {
-  const sender: Sender = {
-    order,
-    streams: order.streams.map((stream, index) => createStream(stream, index, order.sender)),
-    intended: new Float64Array(SLOTS),
-    streamOf: new Uint8Array(SLOTS),
-    nextId: 0,
-    underWay: 0,
-    slab: Buffer.allocUnsafeSlow(SLAB_BYTES),
-    startedAt: Number.POSITIVE_INFINITY,
-    measureFrom: Number.POSITIVE_INFINITY,
-    stopAt: Number.POSITIVE_INFINITY,
-    readAt: 0,
-    repliesInRead: 0,
-    broken: '',
-  }
+  const sender = unconnected(order)
   const readBuffer = Buffer.allocUnsafeSlow(READ_BYTES)
   for (const stream of sender.streams) {
     while (stream.connections.length < stream.order.connections) {

@@ -77,29 +77,19 @@ export const QUEUE_METRICS = {
 } as const satisfies MetricsTable
 
 /** Counted while the queue runs, beside what topics count themselves. */
-export type QueueMetrics = {
-  readonly journal: 'sqlite' | 'pg' | 'memory'
-  /** By method, route and status, joined by spaces. */
-  readonly requests: Map<string, number>
-  readonly requestSeconds: Map<string, Buckets>
-  readonly commitSeconds: Buckets
-  readonly groupChanges: Buckets
-  readonly errors: { open: number; write: number; full: number }
-  readonly rejected: Map<string, number>
-  readonly ownerChanges: Map<number, number>
-  authFailures: number
-}
+export type QueueMetrics = ReturnType<typeof createQueueMetrics>
 
-export function createQueueMetrics(journal: QueueMetrics['journal']): QueueMetrics {
+export function createQueueMetrics(journal: 'sqlite' | 'pg' | 'memory') {
   return {
     journal,
-    requests: new Map(),
-    requestSeconds: new Map(),
+    /** By method, route and status, joined by spaces. */
+    requests: new Map<string, number>(),
+    requestSeconds: new Map<string, Buckets>(),
     commitSeconds: createBuckets(COMMIT_SECONDS),
     groupChanges: createBuckets(GROUP_CHANGES),
     errors: { open: 0, write: 0, full: 0 },
-    rejected: new Map(),
-    ownerChanges: new Map(),
+    rejected: new Map<string, number>(),
+    ownerChanges: new Map<number, number>(),
     authFailures: 0,
   }
 }

@@ -13,31 +13,14 @@ import { JOURNAL_VERSION, type JournalTables, metaFault } from './journal-tables
 import { ask, closeSession, openSession, type Session } from './postgres-session.ts'
 
 /** Names, ready to be put into statements. */
-export type PostgresTables = {
-  readonly schema: string
-  readonly meta: string
-  readonly topics: string
-  readonly jobs: string
-  readonly finished: string
-  readonly owner: string
-  /** First number of the advisory locks of this schema; the second one is the partition. */
-  readonly lockSpace: number
-  /** The same without a setting, as journals have it that name none. */
-  readonly derivedLockSpace: number
-  /** Prefix of the names of sessions for this schema. */
-  readonly sessionPrefix: string
-  /** Expression: how many processes have sessions for this schema. */
-  readonly processes: string
-  /** Removes some jobs of a deleted topic. */
-  readonly sweep: string
-}
+export type PostgresTables = ReturnType<typeof tablesOf>
 
 /** Rows of deleted topics that one transaction removes. */
 const SWEEP_ROWS = 2_000
 /** Second number of the lock that one process holds while it creates the tables. */
 const CREATING = -1
 
-export function tablesOf(schema: string, partitions: number, lockKey = 0): PostgresTables {
+export function tablesOf(schema: string, partitions: number, lockKey = 0) {
   const of = (table: string) => `${pg.escapeIdentifier(schema)}.${table}`
   const derived = fnv1a(schema)
   const sessionPrefix = `vacancy queue ${(derived >>> 0).toString(16).padStart(8, '0')}`
@@ -49,15 +32,20 @@ export function tablesOf(schema: string, partitions: number, lockKey = 0): Postg
     jobs,
     finished: of('finished'),
     owner: of('owner'),
+    /** First number of the advisory locks of this schema; the second one is the partition. */
     lockSpace: lockKey === 0 ? derived : lockKey,
+    /** The same without a setting, as journals have it that name none. */
     derivedLockSpace: derived,
+    /** Prefix of the names of sessions for this schema. */
     sessionPrefix,
     // One partition cannot be shared.
+    /** Expression: how many processes have sessions for this schema. */
     processes:
       partitions === 1
         ? '1'
         : `(select count(distinct application_name)::int4 from pg_stat_activity
             where datname = current_database() and application_name like ${pg.escapeLiteral(`${sessionPrefix} %`)})`,
+    /** Removes some jobs of a deleted topic. */
     sweep: `delete from ${jobs} where partition = $1 and seq in
       (select seq from ${jobs} where partition = $1 and topic_no = $2 limit ${SWEEP_ROWS})`,
   }

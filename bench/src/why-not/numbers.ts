@@ -5,22 +5,9 @@ import { availabilityOf, featuresOf, priceOf } from '../inventory.ts'
 import { createTables, type SearchFields } from '../queries.ts'
 
 /** Absent filters are undefined, absent sets 0. */
-export type NumberedSearch = {
-  readonly segment: number
-  readonly roomType: number
-  readonly type: number
-  readonly category: number | undefined
-  readonly stars: number | undefined
-  readonly area: number | undefined
-  readonly amenities: number
-  readonly features: number
-  readonly days: readonly number[]
-  /** Greatest price allowed. */
-  readonly price: number
-  readonly limit: number
-}
+export type NumberedSearch = ReturnType<typeof numbered>
 
-export function numbered({ names }: Dataset, fields: SearchFields): NumberedSearch {
+export function numbered({ names }: Dataset, fields: SearchFields) {
   const mask = (wanted: readonly string[] = [], list: readonly string[]) =>
     wanted.reduce((bits, name) => bits | (1 << list.indexOf(name)), 0)
   return {
@@ -33,6 +20,7 @@ export function numbered({ names }: Dataset, fields: SearchFields): NumberedSear
     amenities: mask(fields.amenities, names.amenities),
     features: mask(fields.rateFeatures, names.rateFeatures),
     days: fields.dates.map((date) => parseDay(date) ?? 0),
+    /** Greatest price allowed. */
     price: fields.finalPrice ?? 0xffff_ffff,
     limit: fields.limit,
   }

@@ -152,27 +152,31 @@ type Request = {
   readonly atMs: number
 }
 
-type Incoming = {
-  readonly offer: Offer
-  /** Node that gets the progress reports: the last one that offered this snapshot. */
-  node: string
-  phase: 'manifest' | 'planning' | 'pulling' | 'ready' | 'making'
-  manifest: Uint8Array | undefined
-  received: Received | undefined
-  /** Not begun, begun, with the disk. */
-  readonly waiting: ChunkName[]
-  readonly pulling: Pulled[]
-  readonly verifying: ChunkName[]
-  storing: number
-  readonly requests: Map<number, Request>
-  bytesDone: number
-  bytesTotal: number
-  progressMs: number
-  reportedMs: number
-  /** The core waits for it: giving it up would end the node. */
-  isAwaited: boolean
-  /** Since when no connected node has one of its chunks. */
-  missingSinceMs: number | undefined
+type Incoming = ReturnType<typeof createIncoming>
+
+function createIncoming(offer: Offer, nowMs: number) {
+  return {
+    offer,
+    /** Node that gets the progress reports: the last one that offered this snapshot. */
+    node: offer.node,
+    phase: 'planning' as 'manifest' | 'planning' | 'pulling' | 'ready' | 'making',
+    manifest: undefined as Uint8Array | undefined,
+    received: undefined as Received | undefined,
+    /** Not begun, begun, with the disk. */
+    waiting: [] as ChunkName[],
+    pulling: [] as Pulled[],
+    verifying: [] as ChunkName[],
+    storing: 0,
+    requests: new Map<number, Request>(),
+    bytesDone: 0,
+    bytesTotal: 0,
+    progressMs: nowMs,
+    reportedMs: nowMs,
+    /** The core waits for it: giving it up would end the node. */
+    isAwaited: false,
+    /** Since when no connected node has one of its chunks. */
+    missingSinceMs: undefined as number | undefined,
+  }
 }
 
 export type Receiver = ReceiverOptions & {
@@ -201,25 +205,7 @@ export function onOffer(receiver: Receiver, offer: Offer): void {
   }
   // A snapshot handed to the core must be finished first. The leader offers again.
   if (incoming && (incoming.phase === 'making' || !outranks(offer, incoming.offer))) return
-  const nowMs = port.nowMs()
-  const begun: Incoming = {
-    offer,
-    node: offer.node,
-    phase: 'planning',
-    manifest: undefined,
-    received: undefined,
-    waiting: [],
-    pulling: [],
-    verifying: [],
-    storing: 0,
-    requests: new Map(),
-    bytesDone: 0,
-    bytesTotal: 0,
-    progressMs: nowMs,
-    reportedMs: nowMs,
-    isAwaited: false,
-    missingSinceMs: undefined,
-  }
+  const begun = createIncoming(offer, port.nowMs())
   receiver.incoming = begun
   const reference = referenceOf(offer.manifest)
   if (!reference) return plan(receiver, begun, offer.manifest)

@@ -26,38 +26,7 @@ import {
 /** Entries of `term` begin at `firstIndex` and extend to the next run. */
 export type TermRun = { readonly term: number; readonly firstIndex: number }
 
-export type RaftLog = {
-  /** The oldest entry that can still be read; the term of the one before it is known. */
-  firstIndex: number
-  lastIndex: number
-  /** Term of the last entry. */
-  lastTerm: number
-  /** Greatest index that is durable and has the same entry on disk as in memory. */
-  persisted: number
-  commit: number
-  /** Greatest index returned for application; each one once (docs/design/consensus.md#invariants). */
-  handedOut: number
-  applied: number
-  /** Term of the entry at `applied`, which a snapshot of that state contains. */
-  appliedTerm: number
-  /** Ascending; the first one covers firstIndex − 1. */
-  runs: TermRun[]
-  /** Appended since the last hand-over. */
-  unsent: EntryBatch[]
-  /** Entries in memory, contiguous up to `lastIndex`; those before `tailHead` were dropped. */
-  tail: (EntryBatch | undefined)[]
-  tailHead: number
-  /** Memory cost of the tail (batchCost), applied entries included. */
-  tailBytes: number
-  /** Cost of unapplied entries: what docs/design/consensus.md#replication bounds. */
-  unappliedBytes: number
-  unappliedEntries: number
-  /**
-   * Indexes of unapplied configuration entries: one, or a few after an election
-   * (docs/design/consensus.md#when-a-configuration-takes-effect).
-   */
-  configurations: number[]
-}
+export type RaftLog = ReturnType<typeof createLog>
 
 export type LogPosition = {
   readonly firstIndex: number
@@ -89,28 +58,42 @@ export function batchTerm(batch: EntryBatch): number {
 }
 
 /** A log whose entries are all durable. */
-export function createLog(position: LogPosition): RaftLog {
+export function createLog(position: LogPosition) {
   const { lastIndex, lastTerm, commit, applied, appliedTerm } = position
   assert(applied <= commit, 'applied entries are committed')
   assert(commit <= lastIndex, 'committed entries are in the log')
   assert(position.firstIndex <= applied + 1, 'unapplied entries can be read')
-  const log: RaftLog = {
+  const log = {
+    /** The oldest entry that can still be read; the term of the one before it is known. */
     firstIndex: position.firstIndex,
     lastIndex: applied,
+    /** Term of the last entry. */
     lastTerm: appliedTerm,
+    /** Greatest index that is durable and has the same entry on disk as in memory. */
     persisted: applied,
     commit,
+    /** Greatest index returned for application; each one once (docs/design/consensus.md#invariants). */
     handedOut: applied,
     applied,
+    /** Term of the entry at `applied`, which a snapshot of that state contains. */
     appliedTerm,
+    /** Ascending; the first one covers firstIndex − 1. */
     runs: restoredRuns(position),
-    unsent: [],
-    tail: [],
+    /** Appended since the last hand-over. */
+    unsent: [] as EntryBatch[],
+    /** Entries in memory, contiguous up to `lastIndex`; those before `tailHead` were dropped. */
+    tail: [] as (EntryBatch | undefined)[],
     tailHead: 0,
+    /** Memory cost of the tail (batchCost), applied entries included. */
     tailBytes: 0,
+    /** Cost of unapplied entries: what docs/design/consensus.md#replication bounds. */
     unappliedBytes: 0,
     unappliedEntries: 0,
-    configurations: [],
+    /**
+     * Indexes of unapplied configuration entries: one, or a few after an election
+     * (docs/design/consensus.md#when-a-configuration-takes-effect).
+     */
+    configurations: [] as number[],
   }
   for (const batch of position.entries) appendBatch(log, batch)
   assert(log.lastIndex === lastIndex, 'the unapplied entries extend to the end of the log')

@@ -5,7 +5,7 @@
 
 import { assert } from '@vacancy/shared'
 import type { EntryBatch } from './entry.ts'
-import { createLog, type RaftLog, type TermRun, termAt, truncateFrom } from './log.ts'
+import { createLog, type TermRun, termAt, truncateFrom } from './log.ts'
 import { assertConfiguration, isVoter, votersOnly } from './membership.ts'
 import type { Configuration, Message, SnapshotOffer } from './messages.ts'
 import { createProgress, forgetMatch, type Progress, toProbe } from './progress.ts'
@@ -100,81 +100,7 @@ type LogRead = {
   readonly bytesMax: number
 }
 
-export type Raft = RaftLog & {
-  readonly id: number
-  readonly config: RaftConfig
-  readonly limits: RaftLimits
-  readonly keepBytes: number
-  role: Role
-  term: number
-  vote: number
-  /** 0: none is known. */
-  leader: number
-  /** Who was seen to lead in this term, even when it was forgotten since (docs/design/consensus.md#invariants). */
-  leaderOfTerm: number
-  configuration: Configuration
-  /** Index whose entry brought the configuration. */
-  configurationIndex: number
-  isMute: boolean
-  /** Set by the driver: the log does not answer, so this member does not campaign. */
-  standsBack: boolean
-
-  // Ticks since the leader was heard or, as leader, since the quorum was checked.
-  electionElapsed: number
-  heartbeatElapsed: number
-  electionTimeout: number
-
-  /** Answers to the election that is under way. */
-  readonly votes: Map<number, boolean>
-  isForced: boolean
-
-  /** Of a leader: all members but itself, ascending by id. */
-  peers: Progress[]
-  isOwnVoter: boolean
-  isOwnOutgoing: boolean
-  /** Set by the driver: the members whose acknowledgements count, regardless of the configuration. */
-  readonly counts: Map<number, boolean>
-  /** The empty entry of the own term. */
-  termStart: number
-  /** docs/design/consensus.md#when-a-configuration-takes-effect: no change is taken before this index is applied. */
-  changeIndex: number
-  transferTarget: number
-  transferElapsed: number
-  /** Newest entry that any peer was sent in this term, members that left since included. */
-  sentIndex: number
-  /** Entries or a commit index wait to be sent to peers. */
-  mustBroadcast: boolean
-
-  /** Oldest first. */
-  reads: Read[]
-  /** The newest round of reads that was sent. */
-  readRound: number
-  confirmedRound: number
-  mustBeginRound: boolean
-
-  /**
-   * Staged by the driver, to be made current. Until then nothing is appended or applied
-   * (docs/design/consensus.md#hand-over).
-   */
-  snapshot: SnapshotOffer | undefined
-  isSnapshotHanded: boolean
-
-  /** Handed over to be stored, oldest first; tokens are confirmed in order (docs/design/consensus.md#invariants). */
-  readonly handed: Handed[]
-  /** What the disk is known to hold. */
-  stored: HardState
-  /** What was handed over last. */
-  handedState: HardState
-  mustStoreState: boolean
-  nextToken: number
-  sendNow: Message[]
-  sendAfter: Message[]
-  readStates: { readonly context: number; readonly index: number }[]
-  droppedReads: { readonly context: number; readonly reason: Dropped }[]
-  logReads: LogRead[]
-  offers: { readonly peer: number }[]
-  overwrittenFrom: number
-}
+export type Raft = ReturnType<typeof create>
 
 /** A shard of one has no peers. */
 function soleConfig(id: number): RaftConfig {
@@ -201,7 +127,7 @@ export function createRaft(config: RaftConfig | number, restored: RestoredState)
   return create(config, restored)
 }
 
-function create(config: RaftConfig, restored: RestoredState): Raft {
+function create(config: RaftConfig, restored: RestoredState) {
   const { term, vote, commit, lastTerm, configuration } = restored
   assert(config.id > 0, 'raft ids begin at 1')
   assert(config.heartbeatTicks >= 1, 'the heartbeat interval is at least one tick')
@@ -224,53 +150,74 @@ function create(config: RaftConfig, restored: RestoredState): Raft {
     log.configurations.filter((index) => index > commit).length <= 1,
     'at most one configuration above the commit index',
   )
-  const raft: Raft = {
+  const raft = {
     ...log,
     id: config.id,
     config,
     limits: { ...RAFT_LIMITS, ...config.limits },
     keepBytes: config.keepBytes ?? KEEP_BYTES,
-    role: 'follower',
+    role: 'follower' as Role,
     term,
     vote,
+    /** 0: none is known. */
     leader: 0,
+    /** Who was seen to lead in this term, even when it was forgotten since (docs/design/consensus.md#invariants). */
     leaderOfTerm: 0,
     configuration,
+    /** Index whose entry brought the configuration. */
     configurationIndex: 0,
     isMute: restored.isMute ?? false,
+    /** Set by the driver: the log does not answer, so this member does not campaign. */
     standsBack: false,
+    // Ticks since the leader was heard or, as leader, since the quorum was checked.
     electionElapsed: 0,
     heartbeatElapsed: 0,
     electionTimeout: 0,
-    votes: new Map(),
+    /** Answers to the election that is under way. */
+    votes: new Map<number, boolean>(),
     isForced: false,
-    peers: [],
+    /** Of a leader: all members but itself, ascending by id. */
+    peers: [] as Progress[],
     isOwnVoter: configuration.voters.includes(config.id),
     isOwnOutgoing: configuration.outgoing.includes(config.id),
-    counts: new Map(),
+    /** Set by the driver: the members whose acknowledgements count, regardless of the configuration. */
+    counts: new Map<number, boolean>(),
+    /** The empty entry of the own term. */
     termStart: 0,
+    /** docs/design/consensus.md#when-a-configuration-takes-effect: no change is taken before this index is applied. */
     changeIndex: 0,
     transferTarget: 0,
     transferElapsed: 0,
+    /** Newest entry that any peer was sent in this term, members that left since included. */
     sentIndex: 0,
+    /** Entries or a commit index wait to be sent to peers. */
     mustBroadcast: false,
-    reads: [],
+    /** Oldest first. */
+    reads: [] as Read[],
+    /** The newest round of reads that was sent. */
     readRound: 0,
     confirmedRound: 0,
     mustBeginRound: false,
-    snapshot: undefined,
+    /**
+     * Staged by the driver, to be made current. Until then nothing is appended or applied
+     * (docs/design/consensus.md#hand-over).
+     */
+    snapshot: undefined as SnapshotOffer | undefined,
     isSnapshotHanded: false,
-    handed: [],
+    /** Handed over to be stored, oldest first; tokens are confirmed in order (docs/design/consensus.md#invariants). */
+    handed: [] as Handed[],
+    /** What the disk is known to hold. */
     stored,
+    /** What was handed over last. */
     handedState: stored,
     mustStoreState: false,
     nextToken: 1,
-    sendNow: [],
-    sendAfter: [],
-    readStates: [],
-    droppedReads: [],
-    logReads: [],
-    offers: [],
+    sendNow: [] as Message[],
+    sendAfter: [] as Message[],
+    readStates: [] as { readonly context: number; readonly index: number }[],
+    droppedReads: [] as { readonly context: number; readonly reason: Dropped }[],
+    logReads: [] as LogRead[],
+    offers: [] as { readonly peer: number }[],
     overwrittenFrom: 0,
   }
   drawTimeout(raft)

@@ -99,65 +99,44 @@ export type RegistryLink = {
   stop(done: () => void): void
 }
 
-/** Result of a push; `conflict`: accepted except for segments that other shards own. */
-type PushResult = 'accepted' | 'conflict' | 'refused' | 'failed'
-
 type Timer = 'heartbeat' | 'codecs' | 'segments' | 'start'
 
-type Link = {
-  readonly options: RegistryOptions
-  readonly parts: RegistryParts
-  readonly timers: Map<Timer, () => void>
-  readonly requests: Map<Timer, () => void>
-  readonly failures: Map<Timer, number>
-  readonly pushes: { [result in PushResult]: number }
-  address: number
-  /** Consecutive failed requests of any purpose. */
-  failed: number
-  failedSinceMs: number
-  fault: string
-  heartbeatMs: number | undefined
-  epoch: string | undefined
-  refusedHeartbeat: string
-  warnedTimeout: number
-  codecs: CodecList | undefined
-  mismatch: string
-  mismatchWarnedMs: number
-  isStarted: boolean
-  isStopped: boolean
-  /** Another check is wanted after the present one. */
-  checksAgain: boolean
-  last:
-    | { readonly checksum: string; readonly etag: string; readonly segments: number; readonly conflicts: number }
-    | undefined
-  refusal: string
-}
+type Link = ReturnType<typeof createLink>
 
-export function createRegistryLink(parts: RegistryParts, options: RegistryOptions): RegistryLink {
-  const link: Link = {
+function createLink(parts: RegistryParts, options: RegistryOptions) {
+  return {
     options,
     parts,
-    timers: new Map(),
-    requests: new Map(),
-    failures: new Map(),
+    timers: new Map<Timer, () => void>(),
+    requests: new Map<Timer, () => void>(),
+    failures: new Map<Timer, number>(),
+    /** By result; `conflict`: accepted except for segments that other shards own. */
     pushes: { accepted: 0, conflict: 0, refused: 0, failed: 0 },
     address: 0,
+    /** Consecutive failed requests of any purpose. */
     failed: 0,
     failedSinceMs: 0,
     fault: '',
-    heartbeatMs: undefined,
-    epoch: undefined,
+    heartbeatMs: undefined as number | undefined,
+    epoch: undefined as string | undefined,
     refusedHeartbeat: '',
     warnedTimeout: 0,
-    codecs: undefined,
+    codecs: undefined as CodecList | undefined,
     mismatch: '',
     mismatchWarnedMs: 0,
     isStarted: false,
     isStopped: false,
+    /** Another check is wanted after the present one. */
     checksAgain: false,
-    last: undefined,
+    last: undefined as
+      | { readonly checksum: string; readonly etag: string; readonly segments: number; readonly conflicts: number }
+      | undefined,
     refusal: '',
   }
+}
+
+export function createRegistryLink(parts: RegistryParts, options: RegistryOptions): RegistryLink {
+  const link = createLink(parts, options)
   return {
     takeCodecs: (stored, done) => takeCodecs(link, stored, done),
     watchCodecs(codecs) {

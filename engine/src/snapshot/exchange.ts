@@ -94,19 +94,7 @@ export type Newest = {
 
 type Held = Newest & { readonly path: string }
 
-type Plan = {
-  readonly state: 'planned'
-  readonly shardId: string
-  readonly codecsOrderedHash: string
-  readonly contentDigest: string
-  readonly packages: number
-  /** Existing chunks, to be verified. */
-  readonly held: readonly ChunkName[]
-  readonly missing: readonly ChunkName[]
-  readonly bytesTotal: number
-  /** Whether the disk has space for the missing chunks. */
-  readonly hasRoom: boolean
-}
+type Plan = ReturnType<typeof planIncoming>
 
 export type ExchangeAnswer =
   | { readonly state: 'newest'; readonly newest: Newest | undefined }
@@ -215,7 +203,7 @@ function chunksOf(manifest: Manifest): Map<string, Part> {
   return chunks
 }
 
-function planIncoming(exchanger: Exchanger, bytes: Uint8Array): Plan {
+function planIncoming(exchanger: Exchanger, bytes: Uint8Array) {
   const { env, dataDir } = exchanger
   const manifest = decodeManifest(bytes, 'the offered manifest')
   const chunks = chunksOf(manifest)
@@ -232,14 +220,16 @@ function planIncoming(exchanger: Exchanger, bytes: Uint8Array): Plan {
     if (!isInFolder) missingBytes += part.bytes
   }
   return {
-    state: 'planned',
+    state: 'planned' as const,
     shardId: manifest.shardId,
     codecsOrderedHash: manifest.codecsOrderedHash,
     contentDigest: hex(manifest.contentDigest),
     packages: manifest.packages,
+    /** Existing chunks, to be verified. */
     held,
     missing,
     bytesTotal: [...chunks.values()].reduce((sum, part) => sum + part.bytes, 0),
+    /** Whether the disk has space for the missing chunks. */
     hasRoom: env.disk.space(dataDir).freeBytes >= missingBytes + INCOMING_RESERVE_BYTES,
   }
 }

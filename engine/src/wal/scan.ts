@@ -73,33 +73,7 @@ export type FileReport = {
 /** An entries record that replaced the tail from `firstIndex` on. */
 type Cut = { readonly sequence: number; readonly firstIndex: number }
 
-export type LogScan = {
-  readonly files: FileReport[]
-  hardState: HardState
-  /** The newest marks, oldest first. */
-  readonly marks: SnapshotMark[]
-  /** The first index the log may hold; entries begin there. */
-  firstIndex: number
-  lastIndex: number
-  readonly terms: TermRun[]
-  readonly cuts: Cut[]
-  /** Indexes of membership entries in the log. */
-  configurations: number[]
-  /** The last record of the last complete group. */
-  sequence: number
-  chain: number
-  group: number
-  /** Undefined when everything verifies, but for a tail that may be torn. */
-  damage: Damage | undefined
-  /** Indexes in records behind the damage: what is known to be lost. */
-  lostThrough: number
-  /** What the checksums of its records start from. */
-  readonly seed: number
-  /** Where, in a window that began in the middle of a file, the first index is not known yet. */
-  isLoose: boolean
-  /** The file being read begins elsewhere than the one before it ended: its first group must name the snapshot. */
-  isJump: boolean
-}
+export type LogScan = ReturnType<typeof scanLog>
 
 /** `wal-<seq>-<firstIndex>.log`, both padded so that names sort as numbers do. */
 const FILE_NAME = /^wal-(\d{10})-(\d{16})[.]log$/
@@ -146,24 +120,33 @@ export type ScanOptions = {
 }
 
 /** @param files in order, as `listLogFiles` gives them; at least one */
-export function scanLog(disk: Disk, files: FileReport[], options: ScanOptions = {}): LogScan {
+export function scanLog(disk: Disk, files: FileReport[], options: ScanOptions = {}) {
   assert(files.length > 0, 'a log that is read has files')
-  const scan: LogScan = {
+  const scan = {
     files,
-    hardState: { term: 0, vote: 0, commit: 0 },
-    marks: [],
+    hardState: { term: 0, vote: 0, commit: 0 } as HardState,
+    /** The newest marks, oldest first. */
+    marks: [] as SnapshotMark[],
+    /** The first index the log may hold; entries begin there. */
     firstIndex: files[0]?.firstIndex ?? 1,
     lastIndex: (files[0]?.firstIndex ?? 1) - 1,
-    terms: [],
-    cuts: [],
-    configurations: [],
+    terms: [] as TermRun[],
+    cuts: [] as Cut[],
+    /** Indexes of membership entries in the log. */
+    configurations: [] as number[],
+    /** The last record of the last complete group. */
     sequence: 0,
     chain: 0,
     group: 0,
-    damage: undefined,
+    /** Undefined when everything verifies, but for a tail that may be torn. */
+    damage: undefined as Damage | undefined,
+    /** Indexes in records behind the damage: what is known to be lost. */
     lostThrough: 0,
+    /** What the checksums of its records start from. */
     seed: checksumSeedOf(disk, files, options.identity),
+    /** Where, in a window that began in the middle of a file, the first index is not known yet. */
     isLoose: false,
+    /** The file being read begins elsewhere than the one before it ended: its first group must name the snapshot. */
     isJump: false,
   }
   for (const file of files) {

@@ -11,7 +11,15 @@ import { encodeKeepalive, encodeLogin, encodeRequest, FRAME_HEADER_BYTES, readLo
 import { EJECT_AFTER, nextEjectMs, retryWaitMs } from './decide.ts'
 import { createFrameReader, type FrameSink, readFrames, writeId } from './frames.ts'
 import { addBytes, clearOutbox, createOutbox, flushOutbox, queuedBytes } from './outbox.ts'
-import type { Hop, HopPool, Link, PoolEvents, PoolSettings, Request } from './state.ts'
+import {
+  createHop,
+  type Hop,
+  type HopPool,
+  type Link,
+  type PoolEvents,
+  type PoolSettings,
+  type Request,
+} from './state.ts'
 import { readRefusal, readStatusReply, STATUS_SEGMENT } from './status.ts'
 import type { Address, World } from './world.ts'
 
@@ -56,26 +64,7 @@ function isSame(a: Address | undefined, b: Address): boolean {
 }
 
 function addHop(pool: HopPool, id: string, fixed: Address | undefined): void {
-  const hop: Hop = {
-    id,
-    address: fixed,
-    fixed,
-    links: [],
-    kind: pool.settings.peer === 'node' ? 'node' : 'unknown',
-    status: undefined,
-    inFlight: 0,
-    readsSent: 0,
-    writesSent: 0,
-    failures: 0,
-    ejectMs: 0,
-    ejectedUntilMs: 0,
-    attempts: 0,
-    isResolving: false,
-    mute: 0,
-    stopTimer: () => {},
-    isGone: false,
-    lastFault: '',
-  }
+  const hop = createHop(id, fixed, pool.settings.peer === 'node' ? 'node' : 'unknown')
   pool.hops.set(id, hop)
   fillHop(pool, hop)
 }

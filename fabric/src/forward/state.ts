@@ -75,31 +75,35 @@ export type Link = {
   stopTimer: () => void
 }
 
-export type Hop = {
-  readonly id: string
-  /** Of the last attempt; undefined until it is resolved. */
-  address: Address | undefined
-  /** Given by the caller instead of the resolver. */
-  fixed: Address | undefined
-  links: Link[]
-  kind: 'unknown' | 'ours' | 'foreign' | 'node'
-  status: Status | undefined
-  inFlight: number
-  /** Requests sent to it, repeated ones each time. */
-  readsSent: number
-  writesSent: number
-  failures: number
-  ejectMs: number
-  ejectedUntilMs: number
-  /** Attempts to connect since the last success. */
-  attempts: number
-  isResolving: boolean
-  /** Connections that ended before the greeting was answered, in a row. */
-  mute: number
-  stopTimer: () => void
-  /** Removed from the routes: no new requests, closed when it has no more in flight. */
-  isGone: boolean
-  lastFault: string
+export type Hop = ReturnType<typeof createHop>
+
+/** @param fixed its address, given by the caller instead of the resolver */
+export function createHop(id: string, fixed: Address | undefined, kind: 'unknown' | 'node') {
+  return {
+    id,
+    /** Of the last attempt; undefined until it is resolved. */
+    address: fixed,
+    fixed,
+    links: [] as Link[],
+    kind: kind as 'unknown' | 'ours' | 'foreign' | 'node',
+    status: undefined as Status | undefined,
+    inFlight: 0,
+    /** Requests sent to it, repeated ones each time. */
+    readsSent: 0,
+    writesSent: 0,
+    failures: 0,
+    ejectMs: 0,
+    ejectedUntilMs: 0,
+    /** Attempts to connect since the last success. */
+    attempts: 0,
+    isResolving: false,
+    /** Connections that ended before the greeting was answered, in a row. */
+    mute: 0,
+    stopTimer: () => {},
+    /** Removed from the routes: no new requests, closed when it has no more in flight. */
+    isGone: false,
+    lastFault: '',
+  }
 }
 
 export type PoolSettings = {

@@ -53,38 +53,44 @@ export type Waiting = {
   readonly reject: (error: unknown) => void
 }
 
-export type EtcdStore = {
-  readonly options: EtcdStoreOptions
-  readonly context: StoreContext
-  readonly client: EtcdClient
-  readonly keeper: Keeper
-  readonly ending: AbortController
-  state: RegistryState | undefined
-  image: Image | undefined
-  meta: Meta | undefined
-  /** Revision of the last change that the state has; 0 = none. */
-  serial: number
-  /** Of the last answer, to notice an etcd that was restored or replaced. */
-  cluster: string
-  revision: number
-  /** Where the watch starts. */
-  watchFrom: number
-  /** The watch runs and the last pulse was answered. */
-  isFollowing: boolean
-  isReachable: boolean
-  /** Why etcd refused the last write; '' when it did not. */
-  refusal: string
-  lastTrouble: string
-  /** When the state was last known to be current, since when without a break, and when it was first read. */
-  currentMs: number
-  steadyMs: number
-  readMs: number
-  behindMs: number | undefined
-  watching: AbortController
-  readonly queue: Waiting[]
-  isWriting: boolean
-  readonly wakers: Set<() => void>
-  readonly loops: Promise<void>[]
+export type EtcdStore = ReturnType<typeof createEtcdStore>
+
+/** Before its first load. */
+export function createEtcdStore(options: EtcdStoreOptions, context: StoreContext, client: EtcdClient, keeper: Keeper) {
+  const nowMs = context.clock.monotonicMs()
+  return {
+    options,
+    context,
+    client,
+    keeper,
+    ending: new AbortController(),
+    state: undefined as RegistryState | undefined,
+    image: undefined as Image | undefined,
+    meta: undefined as Meta | undefined,
+    /** Revision of the last change that the state has; 0 = none. */
+    serial: 0,
+    /** Of the last answer, to notice an etcd that was restored or replaced. */
+    cluster: '',
+    revision: 0,
+    /** Where the watch starts. */
+    watchFrom: 0,
+    /** The watch runs and the last pulse was answered. */
+    isFollowing: false,
+    isReachable: false,
+    /** Why etcd refused the last write; '' when it did not. */
+    refusal: '',
+    lastTrouble: '',
+    /** When the state was last known to be current, since when without a break, and when it was first read. */
+    currentMs: nowMs,
+    steadyMs: nowMs,
+    readMs: nowMs,
+    behindMs: undefined as number | undefined,
+    watching: new AbortController(),
+    queue: [] as Waiting[],
+    isWriting: false,
+    wakers: new Set<() => void>(),
+    loops: [] as Promise<void>[],
+  }
 }
 
 export function isUp(store: EtcdStore): boolean {

@@ -23,6 +23,7 @@ import {
 } from './etcd-client.ts'
 import {
   accepted,
+  createEtcdStore,
   ETCD_TIMES,
   type EtcdStore,
   type EtcdStoreOptions,
@@ -66,34 +67,8 @@ export function etcdStore(options: EtcdStoreOptions): RegistryStore {
   return {
     name,
     async open(context) {
-      const nowMs = context.clock.monotonicMs()
-      const store: EtcdStore = {
-        options,
-        context,
-        client: createEtcdClient(options),
-        keeper: createKeeper(options.newName()),
-        ending: new AbortController(),
-        state: undefined,
-        image: undefined,
-        meta: undefined,
-        serial: 0,
-        cluster: '',
-        revision: 0,
-        watchFrom: 0,
-        isFollowing: false,
-        isReachable: false,
-        refusal: '',
-        lastTrouble: '',
-        currentMs: nowMs,
-        steadyMs: nowMs,
-        readMs: nowMs,
-        behindMs: undefined,
-        watching: new AbortController(),
-        queue: [],
-        isWriting: false,
-        wakers: new Set(),
-        loops: [],
-      }
+      const client = createEtcdClient(options)
+      const store = createEtcdStore(options, context, client, createKeeper(options.newName()))
       try {
         await load(store, ETCD_TIMES.firstLoadMs)
       } catch (error) {

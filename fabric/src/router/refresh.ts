@@ -140,27 +140,7 @@ export type TablesOptions = {
 /** A reason why the router is not ready, for createReadiness. */
 type TablesReason = { readonly name: 'tables' | 'codecs'; readonly message: string }
 
-type TablesHealth = {
-  /** A table is in use, from the registry or from the cache. */
-  readonly isLoaded: boolean
-  /** The registry confirmed the lists at least once since the start. */
-  readonly isSynced: boolean
-  /** Milliseconds since the registry last confirmed the lists; for a table from the cache, since it was written. */
-  readonly ageMs: number | undefined
-  readonly registryUp: boolean
-  /** The last failure; '' when the last round succeeded. */
-  readonly fault: string
-  readonly routes: number
-  readonly hops: number
-  /** Segments that two zones or shards list. */
-  readonly conflicts: number
-  /** A table with fewer than half of the segments is held back. */
-  readonly isHeldBack: boolean
-  readonly epoch: string | undefined
-  readonly globalVersion: number | undefined
-  /** Empty when the router can work. */
-  readonly reasons: readonly TablesReason[]
-}
+type TablesHealth = ReturnType<typeof healthOf>
 
 export type Tables = {
   /** Constant time, without an allocation. */
@@ -573,7 +553,7 @@ function wallMsOf({ options: { clock }, confirmedMs }: State): number {
   return clock.wallMs() - (confirmedMs === undefined ? 0 : clock.monotonicMs() - confirmedMs)
 }
 
-function healthOf(state: State): TablesHealth {
+function healthOf(state: State) {
   const { guard, datasets, options } = state
   const { table } = guard
   const reasons: TablesReason[] = []
@@ -586,17 +566,24 @@ function healthOf(state: State): TablesHealth {
     reasons.push({ name: 'codecs', message })
   }
   return {
+    /** A table is in use, from the registry or from the cache. */
     isLoaded: table !== undefined,
+    /** The registry confirmed the lists at least once since the start. */
     isSynced: state.isSynced,
+    /** Milliseconds since the registry last confirmed the lists; for a table from the cache, since it was written. */
     ageMs: state.confirmedMs === undefined ? undefined : options.clock.monotonicMs() - state.confirmedMs,
     registryUp: options.registry.health().isUp,
+    /** The last failure; '' when the last round succeeded. */
     fault: state.fault,
     routes: table?.routes.size ?? 0,
     hops: table?.hops.length ?? 0,
+    /** Segments that two zones or shards list. */
     conflicts: table?.conflicts ?? 0,
+    /** A table with fewer than half of the segments is held back. */
     isHeldBack: guard.smallSinceMs !== undefined,
     epoch: datasets.epoch,
     globalVersion: datasets.globalVersion,
+    /** Empty when the router can work. */
     reasons,
   }
 }

@@ -52,21 +52,26 @@ export function time(ms: number): string {
   return new Date(ms).toISOString()
 }
 
-export type Topic = {
-  readonly name: string
-  value: unknown
-  seq: number
-  at: number
-  hasValue: boolean
-  /** Ops from `seq - kept.length` to `seq`, oldest first, as JSON without the surrounding brackets. */
-  kept: { readonly seq: number; readonly ops: string }[]
-  keptBytes: number
-  readonly followers: Map<Client, { /** The last sequence number sent to it. */ seq: number }>
-  isTouched: boolean
-  /** Of an offered topic, while its value is being computed. */
-  reading: Promise<void> | undefined
-  sentAt: number
-  emptySince: number
+export type Topic = ReturnType<typeof createTopic>
+
+export function createTopic(name: string, clock: Clock) {
+  return {
+    name,
+    value: undefined as unknown,
+    /** Sequence numbers of previous processes and of dropped topics are below all new ones. */
+    seq: clock.wallMs(),
+    at: clock.wallMs(),
+    hasValue: false,
+    /** Ops from `seq - kept.length` to `seq`, oldest first, as JSON without the surrounding brackets. */
+    kept: [] as { readonly seq: number; readonly ops: string }[],
+    keptBytes: 0,
+    followers: new Map<Client, { /** The last sequence number sent to it. */ seq: number }>(),
+    isTouched: false,
+    /** Of an offered topic, while its value is being computed. */
+    reading: undefined as Promise<void> | undefined,
+    sentAt: 0,
+    emptySince: clock.monotonicMs(),
+  }
 }
 
 export type Client = {

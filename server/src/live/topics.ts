@@ -3,26 +3,12 @@
 import { problem } from '@vacancy/shared/api/errors'
 import type { RouteRequest } from '@vacancy/shared/api/route'
 import { diffValues, LIVE, type LiveOp, type ServerFrame, TOPIC } from '@vacancy/shared/contract'
-import { type Client, LIVE_LIMITS, type Live, type Offer, sendBytes, type Topic, time } from './state.ts'
+import { type Client, createTopic, LIVE_LIMITS, type Live, type Offer, sendBytes, type Topic, time } from './state.ts'
 
 export function topicOf(live: Live, name: string): Topic {
   const known = live.topics.get(name)
   if (known) return known
-  const made: Topic = {
-    name,
-    value: undefined,
-    // Sequence numbers of previous processes and of dropped topics are below all new ones.
-    seq: live.clock.wallMs(),
-    at: live.clock.wallMs(),
-    hasValue: false,
-    kept: [],
-    keptBytes: 0,
-    followers: new Map(),
-    isTouched: false,
-    reading: undefined,
-    sentAt: 0,
-    emptySince: live.clock.monotonicMs(),
-  }
+  const made = createTopic(name, live.clock)
   live.topics.set(name, made)
   return made
 }

@@ -10,11 +10,9 @@ import {
   checkLines,
   checkPiece,
   createChecker,
-  type Finding,
   HEAD_BYTES,
   kindOf,
   PIECE_BYTES,
-  type Preview,
   samplePlaces,
 } from './check.ts'
 import * as copy from './check-copy.ts'
@@ -40,16 +38,7 @@ export type CheckRequest =
   | { readonly t: 'digest'; readonly id: number; readonly blob: Blob }
   | { readonly t: 'stop'; readonly id: number }
 
-export type FileReport = {
-  readonly kind: FileKind
-  readonly bytesChecked: number
-  readonly rows: number
-  /** Rows of the whole file, extrapolated from the sample. */
-  readonly rowsEstimate: number
-  readonly header: boolean
-  readonly preview: readonly Preview[]
-  readonly findings: readonly Finding[]
-}
+export type FileReport = ReturnType<typeof reportOf>
 export type CheckReport = { readonly full: boolean; readonly files: readonly FileReport[]; readonly stopped: boolean }
 
 /** The kind of a file, by content. */
@@ -169,12 +158,13 @@ async function check(request: Extract<CheckRequest, { t: 'check' }>): Promise<Ch
   return { full, files: reports, stopped: stopped.delete(id) }
 }
 
-function reportOf(checker: Checker, file: File, isWhole: boolean): FileReport {
+function reportOf(checker: Checker, file: File, isWhole: boolean) {
   const { kind, bytes, rows, header, preview, findings } = checker
   return {
     kind,
     bytesChecked: bytes,
     rows,
+    /** Rows of the whole file, extrapolated from the sample. */
     rowsEstimate: isWhole || bytes === 0 ? rows : Math.round((rows / bytes) * Math.max(bytes, file.size)),
     header,
     preview,

@@ -52,7 +52,7 @@ export type Finding = {
   readonly example: string
 }
 
-export type Preview = { readonly cells: readonly string[]; readonly bad: readonly number[] }
+type Preview = { readonly cells: readonly string[]; readonly bad: readonly number[] }
 
 export type Checker = ReturnType<typeof createChecker>
 
