@@ -22,6 +22,7 @@ import { ErrorState, Panel } from '../../ui/panel.tsx'
 import { Progress } from '../../ui/progress.tsx'
 import { Stepper, type StepState } from '../../ui/stepper.tsx'
 import { toast } from '../../ui/toast.tsx'
+import { useRequest } from '../../ui/use-request.ts'
 import { InstallButton } from '../operations/install-button.tsx'
 import { fingerprintOf } from './checking.ts'
 import * as copy from './copy.ts'
@@ -89,20 +90,12 @@ function Lead({ view }: { view: ImportView }) {
 
 function CancelButton({ view }: { view: ImportView }) {
   const why = useWhyNot('operator')
-  const [isBusy, setBusy] = useState(false)
-  const cancel = async () => {
-    setBusy(true)
-    try {
-      await call('POST /api/v1/imports/{id}/cancel', { params: { id: view.id } })
-      toast({ message: copy.page.cancelled(view.name) })
-    } catch (error) {
-      toast({ message: (error as Error).message, level: 'crit' })
-    } finally {
-      setBusy(false)
-    }
-  }
+  const cancel = useRequest(async () => {
+    await call('POST /api/v1/imports/{id}/cancel', { params: { id: view.id } })
+    toast({ message: copy.page.cancelled(view.name) })
+  })
   return (
-    <Button icon="stop" kind="danger" why={why} busy={isBusy} onClick={() => void cancel()}>
+    <Button icon="stop" kind="danger" why={why} busy={cancel.isPending} onClick={() => cancel.mutate()}>
       {copy.page.cancelImport}
     </Button>
   )

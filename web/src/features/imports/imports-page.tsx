@@ -2,7 +2,6 @@
 /** All imports, newest first, and unused uploads. */
 import { useQueryClient } from '@tanstack/react-query'
 import type { ImportView, UploadView } from '@vacancy/shared/contract'
-import { useState } from 'react'
 import { call } from '../../lib/api.ts'
 import { bytes, count, percent } from '../../lib/format.ts'
 import { liveKey, useLive } from '../../lib/live.ts'
@@ -15,7 +14,7 @@ import { Link } from '../../ui/link.tsx'
 import { Page } from '../../ui/page.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
-import { toast } from '../../ui/toast.tsx'
+import { useRequest } from '../../ui/use-request.ts'
 import * as copy from './copy.ts'
 import { STATE_LEVELS, shareOf } from './states.ts'
 import { dropUpload, useUploads } from './uploading.ts'
@@ -112,19 +111,11 @@ export function ImportsPage() {
 function UnusedUpload({ upload, why }: { upload: UploadView; why: string | undefined }) {
   const queries = useQueryClient()
   const isHere = useUploads().has(upload.id)
-  const [isBusy, setBusy] = useState(false)
-  const drop = async () => {
-    setBusy(true)
-    try {
-      await call('DELETE /api/v1/uploads/{id}', { params: { id: upload.id } })
-      dropUpload(upload.id)
-      await queries.invalidateQueries({ queryKey: liveKey('imports') })
-    } catch (error) {
-      toast({ message: (error as Error).message, level: 'crit' })
-    } finally {
-      setBusy(false)
-    }
-  }
+  const drop = useRequest(async () => {
+    await call('DELETE /api/v1/uploads/{id}', { params: { id: upload.id } })
+    dropUpload(upload.id)
+    await queries.invalidateQueries({ queryKey: liveKey('imports') })
+  })
   return (
     <li className="flex flex-wrap items-center gap-x-4 gap-y-1 py-2">
       <span className="min-w-0 grow break-words">{upload.name}</span>
@@ -132,7 +123,7 @@ function UnusedUpload({ upload, why }: { upload: UploadView; why: string | undef
         {copy.list.receivedOf(bytes(upload.offset), bytes(upload.bytes))}
         {!upload.complete && !isHere && copy.list.incomplete}
       </span>
-      <Button icon="trash" why={why} busy={isBusy} onClick={() => void drop()}>
+      <Button icon="trash" why={why} busy={drop.isPending} onClick={() => drop.mutate()}>
         {copy.list.delete(upload.name)}
       </Button>
     </li>

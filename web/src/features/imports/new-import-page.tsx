@@ -1,4 +1,5 @@
 'use client'
+import { useMutation } from '@tanstack/react-query'
 /**
  * A new import: shard and name, files, check, upload and build
  * (docs/design/control-plane.md#imports).
@@ -16,6 +17,7 @@ import { useRoute } from '../../lib/use-route.ts'
 import { Banner } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Combobox } from '../../ui/combobox.tsx'
+import { Failed } from '../../ui/confirm-dialog.tsx'
 import { Field, TextField } from '../../ui/field.tsx'
 import { Page } from '../../ui/page.tsx'
 import { Panel } from '../../ui/panel.tsx'
@@ -303,8 +305,6 @@ type SendProps = {
 }
 
 function SendPanel({ name, shard, files, codecs, priceDecimals, report, options, why }: SendProps) {
-  const [isBusy, setBusy] = useState(false)
-  const [fault, setFault] = useState<Error>()
   const { properties, packages } = files
   const missing = [
     ...(shard === '' ? [copy.send.enterShard] : []),
@@ -320,17 +320,12 @@ function SendPanel({ name, shard, files, codecs, priceDecimals, report, options,
     return sum + (source?.from === 'browser' ? source.bytes : 0)
   }, 0)
   const records = report?.files.find(({ kind }) => kind === 'packages')?.rowsEstimate
-  const send = async () => {
-    if (!properties || !packages) return
-    setBusy(true)
-    setFault(undefined)
-    try {
+  const send = useMutation({
+    mutationFn: async () => {
+      if (!properties || !packages) return
       navigate(routes.import(await beginImport({ name, shard, codecs, priceDecimals, properties, packages })))
-    } catch (error) {
-      setFault(error as Error)
-      setBusy(false)
-    }
-  }
+    },
+  })
   return (
     <Panel title={copy.send.title}>
       <div className="flex flex-col gap-3">
@@ -350,13 +345,9 @@ function SendPanel({ name, shard, files, codecs, priceDecimals, report, options,
             {copy.send.noSpaceHint(bytes(total), bytes(options.freeBytes))}
           </Banner>
         )}
-        {fault && (
-          <p role="alert" className="text-crit">
-            {fault.message} {fault instanceof ApiProblem ? fault.hint : ''}
-          </p>
-        )}
+        {send.error && <Failed error={send.error} />}
         <div className="flex flex-wrap items-center gap-3">
-          <Button kind="primary" icon="upload" why={blocked} busy={isBusy} onClick={() => void send()}>
+          <Button kind="primary" icon="upload" why={blocked} busy={send.isPending} onClick={() => send.mutate()}>
             {total === 0 && properties && packages ? copy.send.build : copy.send.uploadAndBuild}
           </Button>
           {blocked !== undefined && <p className="text-text-2">{blocked}</p>}

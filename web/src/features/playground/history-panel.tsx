@@ -1,5 +1,5 @@
 'use client'
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
 import type { HistoryEntry, SavedQuery, SavedResultLine } from '@vacancy/shared/contract'
 /** Own runs, saved queries and saved results. */
 import { COMMANDS } from '@vacancy/shared/wire'
@@ -16,6 +16,7 @@ import { Link } from '../../ui/link.tsx'
 import { EmptyState, Panel } from '../../ui/panel.tsx'
 import { Table } from '../../ui/table.tsx'
 import { toast } from '../../ui/toast.tsx'
+import { useRequest } from '../../ui/use-request.ts'
 import * as copy from './copy.ts'
 import { HISTORY_KEY, RESULTS_KEY } from './keys.ts'
 import { type Draft, differencesOf } from './request.ts'
@@ -46,15 +47,11 @@ export function HistoryPanel({ draft, last, onUse, onCompare }: HistoryProps) {
   const [compared, setCompared] = useState<HistoryEntry>()
   const queries = useQueryClient()
   const query = useRoute('GET /api/v1/history', { query: { search, limit: 200 } }, { group: HISTORY_KEY })
-  const refresh = () => queries.invalidateQueries({ queryKey: HISTORY_KEY })
-  const fail = (error: Error) => toast({ message: error.message, level: 'crit' })
-  const pin = useMutation({
-    mutationFn: ({ id, pinned }: HistoryEntry) =>
-      call('PUT /api/v1/history/{id}', { params: { id }, body: { pinned: !pinned } }),
-    onSuccess: refresh,
-    onError: fail,
-  })
-  const forget = useMutation({ mutationFn: () => call('DELETE /api/v1/history'), onSuccess: refresh, onError: fail })
+  const refresh = () => void queries.invalidateQueries({ queryKey: HISTORY_KEY })
+  const pin = useRequest(({ id, pinned }: HistoryEntry) =>
+    call('PUT /api/v1/history/{id}', { params: { id }, body: { pinned: !pinned } }).then(refresh),
+  )
+  const forget = useRequest(() => call('DELETE /api/v1/history').then(refresh))
   return (
     <Panel
       title={copy.history.title}
@@ -210,13 +207,10 @@ function outcomeText({ count: rows, totalMicros }: Outcome): string {
 export function SavedPanel() {
   const queries = useQueryClient()
   const query = useRoute('GET /api/v1/saved-queries', {}, { group: ['saved-queries'] })
-  const remove = useMutation({
-    mutationFn: ({ id }: SavedQuery) => call('DELETE /api/v1/saved-queries/{id}', { params: { id } }),
-    onSuccess: (_, { name }) => {
-      void queries.invalidateQueries({ queryKey: ['saved-queries'] })
-      toast({ message: copy.savedQueries.deleted(name) })
-    },
-    onError: (error) => toast({ message: error.message, level: 'crit' }),
+  const remove = useRequest(async ({ id, name }: SavedQuery) => {
+    await call('DELETE /api/v1/saved-queries/{id}', { params: { id } })
+    void queries.invalidateQueries({ queryKey: ['saved-queries'] })
+    toast({ message: copy.savedQueries.deleted(name) })
   })
   return (
     <Panel

@@ -2,7 +2,6 @@
 /** A codec list change that an admin carries out, with the progress that registry and nodes report. */
 import { useQueryClient } from '@tanstack/react-query'
 import type { CodecChange } from '@vacancy/shared/contract'
-import { useState } from 'react'
 import { call } from '../../lib/api.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { Age } from '../../ui/age.tsx'
@@ -10,31 +9,24 @@ import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { toast } from '../../ui/toast.tsx'
+import { useRequest } from '../../ui/use-request.ts'
 import { PlanView, progressOf } from './codec-change.tsx'
 import * as copy from './copy.ts'
 
 export function TrackedChange({ change }: { change: CodecChange }) {
   const why = useWhyNot('admin')
   const queries = useQueryClient()
-  const [isBusy, setBusy] = useState(false)
-  const closePlan = async () => {
-    setBusy(true)
-    try {
-      await call('DELETE /api/v1/registry/codec-change/{id}', { params: { id: change.id } })
-      await queries.invalidateQueries({ queryKey: ['GET /api/v1/registry/codec-change'] })
-      toast({ message: copy.tracked.closed })
-    } catch (error) {
-      toast({ message: (error as Error).message, level: 'crit' })
-    } finally {
-      setBusy(false)
-    }
-  }
+  const close = useRequest(async () => {
+    await call('DELETE /api/v1/registry/codec-change/{id}', { params: { id: change.id } })
+    await queries.invalidateQueries({ queryKey: ['GET /api/v1/registry/codec-change'] })
+    toast({ message: copy.tracked.closed })
+  })
   return (
     <Panel
       title={copy.tracked.title}
       data={{ 'data-change': change.id, 'data-complete': String(change.complete) }}
       actions={
-        <Button why={why} busy={isBusy} onClick={() => void closePlan()}>
+        <Button why={why} busy={close.isPending} onClick={() => close.mutate()}>
           {change.complete ? copy.tracked.close : copy.tracked.stop}
         </Button>
       }

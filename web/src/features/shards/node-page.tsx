@@ -169,6 +169,18 @@ function Reason({ reason }: { readonly reason: NodeView['reasons'][number] }) {
 
 type Fact = { readonly name: string; readonly value: ReactNode }
 
+/** A value that the node reported, with its age. */
+const factsOf =
+  (node: NodeView) =>
+  (name: string, value: unknown, shown: ReactNode): Fact => ({
+    name,
+    value: (
+      <Reported by={node.id} freshness={node.freshness} value={value}>
+        {shown}
+      </Reported>
+    ),
+  })
+
 function FactList({ facts }: { readonly facts: readonly Fact[] }) {
   return (
     <dl className="grid grid-cols-[minmax(7rem,auto)_minmax(0,1fr)] gap-x-4 gap-y-1">
@@ -184,39 +196,24 @@ function FactList({ facts }: { readonly facts: readonly Fact[] }) {
 
 function Identity({ body: { node, config } }: { readonly body: NodeBody }) {
   const peers = config?.find(({ key }) => key === 'quic_port')?.value ?? null
-  const reported = (value: unknown, shown: ReactNode) => (
-    <Reported by={node.id} freshness={node.freshness} value={value}>
-      {shown}
-    </Reported>
-  )
+  const reported = factsOf(node)
   return (
     <Panel title={copy.node.identity}>
       <FactList
         facts={[
           { name: copy.node.name, value: <Id value={`${node.shard}/${node.id}`} label="node" /> },
           { name: copy.node.http, value: <code className="font-mono text-table">{node.apiUrl}</code> },
-          {
-            name: copy.node.tcp,
-            value: reported(node.tcp, <code className="font-mono text-table">{node.tcp}</code>),
-          },
-          {
-            name: copy.node.peerPort,
-            value: reported(peers, <code className="font-mono text-table">{peers}</code>),
-          },
+          reported(copy.node.tcp, node.tcp, <code className="font-mono text-table">{node.tcp}</code>),
+          reported(copy.node.peerPort, peers, <code className="font-mono text-table">{peers}</code>),
           { name: copy.node.resolver, value: <ResolverAnswer node={node} /> },
-          { name: copy.node.version, value: reported(node.version, node.version) },
-          { name: copy.node.started, value: reported(node.startedAt, <Age at={node.startedAt} />) },
-          {
-            name: copy.node.cores,
-            value: reported(node.cores, node.cores && copy.node.coresNow(node.cores.now, node.cores.start)),
-          },
-          {
-            name: copy.node.codecs,
-            value: reported(
-              node.orderedHash,
-              node.orderedHash && <Id value={node.orderedHash} label="codec list" short={12} />,
-            ),
-          },
+          reported(copy.node.version, node.version, node.version),
+          reported(copy.node.started, node.startedAt, <Age at={node.startedAt} />),
+          reported(copy.node.cores, node.cores, node.cores && copy.node.coresNow(node.cores.now, node.cores.start)),
+          reported(
+            copy.node.codecs,
+            node.orderedHash,
+            node.orderedHash && <Id value={node.orderedHash} label="codec list" short={12} />,
+          ),
         ]}
       />
     </Panel>
@@ -225,116 +222,99 @@ function Identity({ body: { node, config } }: { readonly body: NodeBody }) {
 
 /** All reported values, grouped by the path that reports them, with its age. */
 function Facts({ node }: { readonly node: NodeView }) {
-  const reported = (value: unknown, shown: ReactNode) => (
-    <Reported by={node.id} freshness={node.freshness} value={value}>
-      {shown}
-    </Reported>
-  )
+  const reported = factsOf(node)
   const groups: readonly { title: string; at: string | null; facts: readonly Fact[] }[] = [
     {
       title: copy.node.log,
       at: node.ages.info,
       facts: [
-        {
-          name: copy.node.knownLeader,
-          value: reported(node.namesLeader, node.namesLeader === '' ? copy.node.noLeader : node.namesLeader),
-        },
-        { name: copy.node.term, value: reported(node.term, count(node.term)) },
-        { name: copy.node.firstEntry, value: reported(node.firstIndex, count(node.firstIndex)) },
-        { name: copy.node.lastEntry, value: reported(node.lastIndex, count(node.lastIndex)) },
-        { name: copy.node.committed, value: reported(node.commitIndex, count(node.commitIndex)) },
-        { name: copy.node.applied, value: reported(node.appliedIndex, count(node.appliedIndex)) },
-        { name: copy.node.matched, value: reported(node.matchIndex, count(node.matchIndex)) },
-        {
-          name: copy.node.lag,
-          value: reported(
-            node.lagEntries,
-            copy.node.lagText(
-              count(node.lagEntries),
-              node.lagSeconds === null ? undefined : duration(node.lagSeconds * 1_000),
-            ),
+        reported(
+          copy.node.knownLeader,
+          node.namesLeader,
+          node.namesLeader === '' ? copy.node.noLeader : node.namesLeader,
+        ),
+        reported(copy.node.term, node.term, count(node.term)),
+        reported(copy.node.firstEntry, node.firstIndex, count(node.firstIndex)),
+        reported(copy.node.lastEntry, node.lastIndex, count(node.lastIndex)),
+        reported(copy.node.committed, node.commitIndex, count(node.commitIndex)),
+        reported(copy.node.applied, node.appliedIndex, count(node.appliedIndex)),
+        reported(copy.node.matched, node.matchIndex, count(node.matchIndex)),
+        reported(
+          copy.node.lag,
+          node.lagEntries,
+          copy.node.lagText(
+            count(node.lagEntries),
+            node.lagSeconds === null ? undefined : duration(node.lagSeconds * 1_000),
           ),
-        },
+        ),
       ],
     },
     {
       title: copy.node.data,
       at: node.ages.status,
       facts: [
-        { name: copy.node.packages, value: reported(node.packages, shortCount(node.packages)) },
-        { name: copy.node.properties, value: reported(node.properties, shortCount(node.properties)) },
-        { name: copy.node.segments, value: reported(node.segments, count(node.segments)) },
-        { name: copy.node.window, value: reported(node.window, days(node.window)) },
-        {
-          name: copy.node.digest,
-          value: reported(
-            node.digest,
-            node.digest && (
-              <>
-                <Id value={node.digest.value} label="digest" short={12} /> {copy.node.atEntry(count(node.digest.index))}
-              </>
-            ),
+        reported(copy.node.packages, node.packages, shortCount(node.packages)),
+        reported(copy.node.properties, node.properties, shortCount(node.properties)),
+        reported(copy.node.segments, node.segments, count(node.segments)),
+        reported(copy.node.window, node.window, days(node.window)),
+        reported(
+          copy.node.digest,
+          node.digest,
+          node.digest && (
+            <>
+              <Id value={node.digest.value} label="digest" short={12} /> {copy.node.atEntry(count(node.digest.index))}
+            </>
           ),
-        },
-        {
-          name: copy.node.snapshot,
-          value: reported(
-            node.snapshot,
-            node.snapshot && (
-              <>
-                <Id value={node.snapshot.id} label="snapshot" short={12} />
-                {copy.node.snapshotText(
-                  shortCount(node.snapshot.packages),
-                  bytes(node.snapshot.bytes),
-                  count(node.snapshot.lastIndex),
-                )}{' '}
-                <Age at={node.snapshot.createdAt} none={common.timeUnknown} />
-              </>
-            ),
+        ),
+        reported(
+          copy.node.snapshot,
+          node.snapshot,
+          node.snapshot && (
+            <>
+              <Id value={node.snapshot.id} label="snapshot" short={12} />
+              {copy.node.snapshotText(
+                shortCount(node.snapshot.packages),
+                bytes(node.snapshot.bytes),
+                count(node.snapshot.lastIndex),
+              )}{' '}
+              <Age at={node.snapshot.createdAt} none={common.timeUnknown} />
+            </>
           ),
-        },
+        ),
       ],
     },
     {
       title: copy.node.machine,
       at: node.ages.metrics,
       facts: [
-        {
-          name: copy.node.memory,
-          value: reported(
-            node.memory,
-            node.memory &&
-              `${bytes(node.memory.rss)}${node.memory.share === null ? '' : copy.node.ofStore(percent(node.memory.share))}`,
+        reported(
+          copy.node.memory,
+          node.memory,
+          node.memory &&
+            `${bytes(node.memory.rss)}${node.memory.share === null ? '' : copy.node.ofStore(percent(node.memory.share))}`,
+        ),
+        reported(
+          copy.node.walSize,
+          node.wal,
+          node.wal && copy.node.walText(bytes(node.wal.bytes), count(node.wal.files)),
+        ),
+        reported(
+          copy.node.disk,
+          node.disk,
+          node.disk && (node.disk.full ? copy.node.diskFull : copy.node.diskFree(bytes(node.disk.freeBytes))),
+        ),
+        reported(
+          copy.node.connections,
+          node.connections,
+          copy.node.connectionsOf(
+            count(node.connections),
+            node.connectionsLimit === null ? undefined : count(node.connectionsLimit),
           ),
-        },
-        {
-          name: copy.node.walSize,
-          value: reported(node.wal, node.wal && copy.node.walText(bytes(node.wal.bytes), count(node.wal.files))),
-        },
-        {
-          name: copy.node.disk,
-          value: reported(
-            node.disk,
-            node.disk && (node.disk.full ? copy.node.diskFull : copy.node.diskFree(bytes(node.disk.freeBytes))),
-          ),
-        },
-        {
-          name: copy.node.connections,
-          value: reported(
-            node.connections,
-            copy.node.connectionsOf(
-              count(node.connections),
-              node.connectionsLimit === null ? undefined : count(node.connectionsLimit),
-            ),
-          ),
-        },
-        {
-          name: copy.node.cpu,
-          value: reported(node.cpu, copy.node.cpuText(node.cpu?.toFixed(2), node.cores?.now)),
-        },
-        { name: copy.node.queries, value: reported(node.rates.queries, rate(node.rates.queries)) },
-        { name: copy.node.writes, value: reported(node.rates.writes, rate(node.rates.writes)) },
-        { name: copy.node.p99, value: reported(node.rates.p99, duration(node.rates.p99)) },
+        ),
+        reported(copy.node.cpu, node.cpu, copy.node.cpuText(node.cpu?.toFixed(2), node.cores?.now)),
+        reported(copy.node.queries, node.rates.queries, rate(node.rates.queries)),
+        reported(copy.node.writes, node.rates.writes, rate(node.rates.writes)),
+        reported(copy.node.p99, node.rates.p99, duration(node.rates.p99)),
       ],
     },
   ]

@@ -1,6 +1,6 @@
 'use client'
 /** One snapshot: content, source files, installations and actions. */
-import { useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import type { SnapshotDetails } from '@vacancy/shared/contract'
 import { useState } from 'react'
 import { ApiProblem, call, pathOf } from '../../lib/api.ts'
@@ -11,6 +11,7 @@ import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { useRoute } from '../../lib/use-route.ts'
 import { Button, LinkButton } from '../../ui/button.tsx'
+import { Failed } from '../../ui/confirm-dialog.tsx'
 import { missingConfirmation, ReasonField, TypedField } from '../../ui/confirm-fields.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { Id } from '../../ui/id.tsx'
@@ -116,23 +117,16 @@ function DeleteButton({ snapshot }: { snapshot: SnapshotDetails }) {
   const [isOpen, setOpen] = useState(false)
   const [typed, setTyped] = useState('')
   const [reason, setReason] = useState('')
-  const [fault, setFault] = useState('')
-  const [isBusy, setBusy] = useState(false)
   const short = id.slice(0, 12)
   const why = whyAdmin ?? (servedBy.length > 0 ? copy.remove.inUse(servedBy.join(', ')) : undefined)
-  const remove = async () => {
-    setBusy(true)
-    setFault('')
-    try {
+  const remove = useMutation({
+    mutationFn: async () => {
       await call('POST /api/v1/snapshots/{id}/delete', { params: { id }, body: { confirm: id, reason } })
       toast({ message: copy.remove.deleted(name) })
       await queries.invalidateQueries({ queryKey: ['GET /api/v1/snapshots'] })
       navigate(routes.snapshots())
-    } catch (error) {
-      setFault(`${(error as Error).message} ${error instanceof ApiProblem ? error.hint : ''}`)
-      setBusy(false)
-    }
-  }
+    },
+  })
   return (
     <>
       <Button icon="trash" kind="danger" why={why} onClick={() => setOpen(true)}>
@@ -148,9 +142,9 @@ function DeleteButton({ snapshot }: { snapshot: SnapshotDetails }) {
             <Button onClick={() => setOpen(false)}>{copy.common.cancel}</Button>
             <Button
               kind="danger-filled"
-              busy={isBusy}
+              busy={remove.isPending}
               why={missingConfirmation({ text: short, typed, reason })}
-              onClick={() => void remove()}
+              onClick={() => remove.mutate()}
             >
               {copy.remove.confirm(short)}
             </Button>
@@ -161,11 +155,7 @@ function DeleteButton({ snapshot }: { snapshot: SnapshotDetails }) {
           <p className="prose">{copy.remove.effect}</p>
           <TypedField text={short} value={typed} onChange={setTyped} />
           <ReasonField value={reason} onChange={setReason} />
-          {fault !== '' && (
-            <p role="alert" className="text-crit">
-              {fault}
-            </p>
-          )}
+          {remove.error && <Failed error={remove.error} />}
         </div>
       </Dialog>
     </>
