@@ -7,7 +7,7 @@ import { EXIT, VacancyError } from '@vacancy/shared'
 import { defineCommand, whole } from '@vacancy/shared/node'
 import { type Bench, dataOf, measureLoad, requestsOf, SIZES, sendersFor, serverOf } from './bench.ts'
 import { failure } from './failure.ts'
-import { formatValue, type RowReport } from './format.ts'
+import { formatValue, type RowReport, rowOf } from './format.ts'
 import { percentile } from './histogram.ts'
 import type { Stream } from './load.ts'
 import { cpuPressure } from './machine.ts'
@@ -16,7 +16,7 @@ import { median } from './pauses.ts'
 import { lastJson, ROOT, runProgram } from './programs.ts'
 import { dirFlag, RECORD_FLAGS, recordSection, type SectionHead } from './record-section.ts'
 import { metricsOf, type RunningNode, startNode, stopNode } from './running-node.ts'
-import { type Measure, type Unit, worstOf } from './verdict.ts'
+import type { Measure, Unit } from './verdict.ts'
 
 /** Share of the base by which a figure may be worse, beside the spread of the runs. */
 const WORSE_SHARE_MAX = 0.05
@@ -343,6 +343,6 @@ export function rowsOf({ base, here }: Runs): RowReport[] {
         here: here.map((run) => run[name]),
       }),
     )
-    return { id: i + 1, what, verdict: worstOf(measures), measures }
+    return rowOf(i + 1, what, measures)
   })
 }

@@ -3,10 +3,10 @@
 import { createCodecList, EXIT, formatDay, packPropertyId, unpackPropertyId } from '@vacancy/shared'
 import { defineCommand, whole } from '@vacancy/shared/node'
 import { type CommandName, decodeReply, encodeReply, FRAME_HEADER_BYTES, type Result } from '@vacancy/shared/wire'
-import type { RowReport } from './format.ts'
+import { type RowReport, rowOf } from './format.ts'
 import { median } from './pauses.ts'
 import { measureSection, RECORD_FLAGS, type SectionHead, storeSection } from './record-section.ts'
-import { type Measure, worstOf } from './verdict.ts'
+import type { Measure } from './verdict.ts'
 
 const HITS = 301
 const STAYS = 100
@@ -145,7 +145,7 @@ const sink = new Float64Array(1)
 const rowsOf = (rounds: number): RowReport[] =>
   REPLIES.map((reply, i) => {
     const measures = Object.keys(reply.reads).map((name) => measureOf(reply, name, rounds))
-    return { id: i + 1, what: reply.what, verdict: worstOf(measures), measures }
+    return rowOf(i + 1, reply.what, measures)
   })
 
 function measureOf({ command, result, reads }: Reply, name: string, rounds: number): Measure {

@@ -1,6 +1,6 @@
 /** A report as a table for the terminal and as a page. */
 import type { Machine } from './machine.ts'
-import type { Measure, Target, Unit, Verdict } from './verdict.ts'
+import { type Measure, type Target, type Unit, type Verdict, worstOf } from './verdict.ts'
 
 export type RowReport = {
   id: number
@@ -9,6 +9,11 @@ export type RowReport = {
   measures: Measure[]
   /** Why there are no measures. */
   why?: string
+}
+
+/** A row whose verdict is that of its worst measure. */
+export function rowOf(id: number, what: string, measures: Measure[]): RowReport {
+  return { id, what, verdict: worstOf(measures), measures }
 }
 
 export type Report = {

@@ -61,6 +61,13 @@ export function quantile(values: readonly number[], share: number): number {
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN
 }
 
+/** Each value over the one of the same round: their median, and as a sentence the least and the most. */
+export function ratios(of: readonly number[], to: readonly number[]): { value: number; why: string } {
+  const each = of.map((value, round) => value / (to[round] ?? Number.NaN))
+  const [least, most] = [quantile(each, 0), quantile(each, 1)]
+  return { value: median(each), why: `${least.toFixed(2)} to ${most.toFixed(2)} in the rounds` }
+}
+
 export const median = (values: readonly number[]): number => {
   const sorted = values.toSorted((a, b) => a - b)
   const middle = (sorted.length - 1) / 2

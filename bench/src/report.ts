@@ -8,7 +8,7 @@ import { EXIT, VacancyError } from '@vacancy/shared'
 import { defineCommand } from '@vacancy/shared/node'
 import { readBandwidth, syncLatency } from './baselines.ts'
 import { type Bench, closeBench, createBench, figure, figuresOf, SIZES } from './bench.ts'
-import { formatTable, type Report, type RowReport } from './format.ts'
+import { formatTable, type Report, type RowReport, rowOf } from './format.ts'
 import { percentile } from './histogram.ts'
 import { describeMachine } from './machine.ts'
 import { writeBenchmark } from './pages.ts'
@@ -16,7 +16,7 @@ import { ROOT } from './programs.ts'
 import { refusePartialWrite } from './results.ts'
 import { groupedImportRow, memoryRow, shuffledImportRow, snapshotRow } from './rows-files.ts'
 import { echoShareRow, mixedRow, peakRow, regularRow, scalingRow, spikeRow } from './rows-network.ts'
-import { judged, type Measure, verdictOf, worstOf } from './verdict.ts'
+import { judged, type Measure, verdictOf } from './verdict.ts'
 
 const KERNEL_BENCH = 'engine/src/search/kernel.bench.ts'
 
@@ -207,7 +207,7 @@ async function measureRows(bench: Bench, rows: readonly Row[]): Promise<Report> 
 async function measureRow(bench: Bench, { id, what, measure }: Row): Promise<RowReport> {
   try {
     const measures = await measure(bench)
-    return { id, what, verdict: worstOf(measures), measures }
+    return rowOf(id, what, measures)
   } catch (error) {
     return { id, what, verdict: verdictOf(error), measures: [], why: (error as Error).message }
   }

@@ -10,16 +10,16 @@ import { syncLatency } from './baselines.ts'
 import { type Bench, SIZES, seedOf } from './bench.ts'
 import { startEcho } from './echo.ts'
 import { failure } from './failure.ts'
-import type { RowReport } from './format.ts'
+import { type RowReport, rowOf } from './format.ts'
 import { percentile } from './histogram.ts'
 import { inTurns } from './in-turns.ts'
 import { runLoad } from './load.ts'
-import { median, quantile } from './pauses.ts'
+import { median, ratios } from './pauses.ts'
 import { dirFlag, RECORD_FLAGS, recordSection, type SectionHead } from './record-section.ts'
 import { startNode, stopNode } from './running-node.ts'
 import { ADMIN_TOKEN, becomesWhole, startShard, stopShard } from './running-shard.ts'
 import { type At, decrementFrames, openStock } from './stays/stock.ts'
-import { judged, type Measure, worstOf } from './verdict.ts'
+import { judged, type Measure } from './verdict.ts'
 
 const PACKAGES = 500_000
 const WARMUP_MS = 1_000
@@ -149,18 +149,12 @@ function rowsOf(runs: WriteRuns): RowReport[] {
   ]
 }
 
-function rowOf(id: number, what: string, measures: Measure[]): RowReport {
-  return { id, what, verdict: worstOf(measures), measures }
-}
-
 function ms(name: string, values: readonly number[], baseline?: Measure['baseline']): Measure {
   return { name, value: median(values), unit: 'ms', ...(baseline && { baseline }) }
 }
 
 function over(name: string, of: readonly number[], to: readonly number[], atMost: number): Measure {
-  const each = of.map((value, round) => value / (to[round] ?? Number.NaN))
-  const why = `${quantile(each, 0).toFixed(2)} to ${quantile(each, 1).toFixed(2)} in the rounds`
-  return judged({ name, value: median(each), unit: '×', target: { atMost }, why })
+  return judged({ name, ...ratios(of, to), unit: '×', target: { atMost } })
 }
 
 function rates({ node, bare }: WriteRuns, inFlight: number): Measure[] {

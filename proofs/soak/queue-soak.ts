@@ -60,7 +60,7 @@ export async function soakQueue(
   const top = await topRate(dir, topJobs)
   const perSecond = Math.floor(top / 2)
   say(`${Math.round(top)} jobs a second at most; ${seconds} s with ${perSecond} begin`)
-  const server = await openOurs({ url: '', token: '', dir })
+  const server = await openOurs(dir)
   try {
     const plan: SoakPlan = {
       ...clientsOf(server),
@@ -83,7 +83,7 @@ export async function soakQueue(
 
 /** Jobs a second that are submitted while others are delivered. */
 async function topRate(dir: string, jobs: number): Promise<number> {
-  const server = await openOurs({ url: '', token: '', dir })
+  const server = await openOurs(dir)
   try {
     const at = clientsOf(server)
     const submit = { batch: 100, connections: 16, isNew: false, payloadBytes: PAYLOAD_BYTES, run: 'top' }

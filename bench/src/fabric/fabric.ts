@@ -7,14 +7,14 @@ import { EXIT } from '@vacancy/shared'
 import { defineCommand, whole } from '@vacancy/shared/node'
 import type { Program } from '@vacancy/testkit/program'
 import { failure } from '../failure.ts'
-import type { RowReport } from '../format.ts'
+import { type RowReport, rowOf } from '../format.ts'
 import { inTurns } from '../in-turns.ts'
-import { median, quantile } from '../pauses.ts'
+import { median, ratios } from '../pauses.ts'
 import { processSeconds } from '../process-time.ts'
 import { lastJson, runProgram, startProgram, stopProgram } from '../programs.ts'
 import { measureSection, RECORD_FLAGS, type SectionHead, storeSection } from '../record-section.ts'
 import { refusePartialWrite } from '../results.ts'
-import { judged, type Measure, worstOf } from '../verdict.ts'
+import { judged, type Measure } from '../verdict.ts'
 import type { LoadPlan, LoadResult } from './clients.ts'
 import { BRIDGE, ROUTER, SHARD, ZONE } from './names.ts'
 import { measureProxyCost, measureProxyLoad, openProxied, PROXY_LOAD_ROW, PROXY_ROWS } from './proxy.ts'
@@ -116,31 +116,17 @@ async function measureCost(
   const { ours, relay } = await inTurns(rounds, loads, (round) =>
     say(`${row.hop}, replies of ${row.replyBytes} bytes: round ${round} of ${rounds}`),
   )
-  const ratios = ours.map(({ micros }, round) => micros / (relay[round] as Cost).micros)
-  const spread = `${quantile(ratios, 0).toFixed(2)} to ${quantile(ratios, 1).toFixed(2)} in the rounds`
-  const measures: Measure[] = [
-    {
-      name: 'processor time of a request',
-      value: median(ours.map(({ micros }) => micros)),
-      unit: 'µs',
-      baseline: { name: 'relay', value: median(relay.map(({ micros }) => micros)) },
-    },
-    judged({
-      name: 'processor time over the relay',
-      value: median(ratios),
-      unit: '×',
-      why: spread,
-      target: { atMost: row.max },
-    }),
-    {
-      name: 'requests',
-      value: median(ours.map(({ perSecond }) => perSecond)),
-      unit: '/s',
-      baseline: { name: 'relay', value: median(relay.map(({ perSecond }) => perSecond)) },
-    },
-  ]
-  const what = `${row.hop}, replies of ${row.replyBytes.toLocaleString('en')} bytes`
-  return { id: row.id, what, verdict: worstOf(measures), measures }
+  const all = (costs: readonly Cost[], which: keyof Cost) => costs.map((cost) => cost[which])
+  const beside = (name: string, which: keyof Cost, unit: 'µs' | '/s'): Measure => {
+    const baseline = { name: 'relay', value: median(all(relay, which)) }
+    return { name, value: median(all(ours, which)), unit, baseline }
+  }
+  const over = ratios(all(ours, 'micros'), all(relay, 'micros'))
+  return rowOf(row.id, `${row.hop}, replies of ${row.replyBytes.toLocaleString('en')} bytes`, [
+    beside('processor time of a request', 'micros', 'µs'),
+    judged({ name: 'processor time over the relay', ...over, unit: '×', target: { atMost: row.max } }),
+    beside('requests', 'perSecond', '/s'),
+  ])
 }
 
 async function costOf(kind: Hop | 'relay', { hop, replyBytes }: CostRow, requests: number): Promise<Cost> {
@@ -184,7 +170,7 @@ async function measurePath({ rounds }: FabricBenchOptions, say: (text: string) =
     { name: 'p99', value: at(ours, 'p99'), unit: 'ms', baseline: { name: 'three relays', value: at(relays, 'p99') } },
   ]
   const what = `edge, zone router and bridge at ${PATH_RATE.toLocaleString('en')} requests a second`
-  return { id: PATH_ROW, what, verdict: worstOf(measures), measures }
+  return rowOf(PATH_ROW, what, measures)
 }
 
 // --- Programs ---

@@ -10,12 +10,12 @@ import { connect } from '@vacancy/client'
 import { dayOf, formatDay } from '@vacancy/shared'
 import { freePort } from '@vacancy/testkit/free-port'
 import type { Program } from '@vacancy/testkit/program'
-import type { RowReport } from '../format.ts'
+import { type RowReport, rowOf } from '../format.ts'
 import { inTurns } from '../in-turns.ts'
-import { median, quantile } from '../pauses.ts'
+import { median, ratios } from '../pauses.ts'
 import { processSeconds } from '../process-time.ts'
 import { lastJson, runProgram, startProgram, stopProgram } from '../programs.ts'
-import { judged, type Measure, worstOf } from '../verdict.ts'
+import { judged, type Measure } from '../verdict.ts'
 import type { HttpPlan, HttpResult } from './http-clients.ts'
 import { SEGMENT } from './names.ts'
 
@@ -136,24 +136,14 @@ export async function measureProxyCost(
 ): Promise<RowReport> {
   const requests = Math.round(options.requests / (hits > 100 ? 10 : 2))
   const { ours, bare } = await costsOf(proxied, options, { connections: CONNECTIONS, requests, body: bodyOf(hits) })
-  const ratios = ours.map(({ micros }, round) => micros / (bare[round] as Cost).micros)
-  const measures: Measure[] = [
-    {
-      name: 'processor time of a request',
-      value: medianOf(ours, 'micros'),
-      unit: 'µs',
-      baseline: { name: 'bare', value: medianOf(bare, 'micros') },
-    },
-    judged({
-      name: 'processor time over a bare server',
-      value: median(ratios),
-      unit: '×',
-      why: `${quantile(ratios, 0).toFixed(2)} to ${quantile(ratios, 1).toFixed(2)} in the rounds`,
-      target: { atMost: max },
-    }),
-  ]
+  const micros = (costs: readonly Cost[]) => costs.map((cost) => cost.micros)
+  const baseline = { name: 'bare', value: medianOf(bare, 'micros') }
+  const over = ratios(micros(ours), micros(bare))
   say(`proxy, ${hits} hits: done`)
-  return { id, what: `proxy, searches with ${hits} hits`, verdict: worstOf(measures), measures }
+  return rowOf(id, `proxy, searches with ${hits} hits`, [
+    { name: 'processor time of a request', value: medianOf(ours, 'micros'), unit: 'µs', baseline },
+    judged({ name: 'processor time over a bare server', ...over, unit: '×', target: { atMost: max } }),
+  ])
 }
 
 /** Searches through the proxy on 200 connections, and straight to the node. */
@@ -163,22 +153,13 @@ export async function measureProxyLoad(proxied: Proxied, options: Options, say: 
   const { ours, bare } = await costsOf(proxied, options, plan)
   const straight = await searchesStraight(proxied.node.port, requests)
   const share = (medianOf(ours, 'perSecond') / medianOf(bare, 'perSecond')) * 100
+  const beside = (name: string, which: 'perSecond' | 'p50') => {
+    return { name, value: medianOf(ours, which), baseline: { name: 'bare', value: medianOf(bare, which) } }
+  }
   const measures: Measure[] = [
-    judged({
-      name: 'searches',
-      value: medianOf(ours, 'perSecond'),
-      unit: '/s',
-      target: { atLeast: 30_000 },
-      baseline: { name: 'bare', value: medianOf(bare, 'perSecond') },
-    }),
+    judged({ ...beside('searches', 'perSecond'), unit: '/s', target: { atLeast: 30_000 } }),
     judged({ name: 'share of a bare server', value: share, unit: '%', target: { atLeast: 50 } }),
-    judged({
-      name: 'p50',
-      value: medianOf(ours, 'p50'),
-      unit: 'ms',
-      target: { atMost: 4 },
-      baseline: { name: 'bare', value: medianOf(bare, 'p50') },
-    }),
+    judged({ ...beside('p50', 'p50'), unit: 'ms', target: { atMost: 4 } }),
     {
       name: 'share of searches straight to the node, by one client process',
       value: (medianOf(ours, 'perSecond') / straight) * 100,
@@ -188,7 +169,7 @@ export async function measureProxyLoad(proxied: Proxied, options: Options, say: 
   ]
   say('proxy, 200 connections: done')
   const what = `proxy, ${LOAD_CONNECTIONS} connections, ${LOAD_HITS} hits`
-  return { id: PROXY_LOAD_ROW, what, verdict: worstOf(measures), measures }
+  return rowOf(PROXY_LOAD_ROW, what, measures)
 }
 
 /** @returns searches a second, as many in flight as through the proxy */

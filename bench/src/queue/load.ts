@@ -1,8 +1,8 @@
 /** A load of the queue benchmark: jobs submitted, then delivered, on two servers in turns, and their figures side by side. */
 
-import type { RowReport } from '../format.ts'
+import { type RowReport, rowOf } from '../format.ts'
 import { inTurns } from '../in-turns.ts'
-import { quantile } from '../pauses.ts'
+import { median, ratios } from '../pauses.ts'
 import { processSeconds } from '../process-time.ts'
 import { judged, type Measure, worstOf } from '../verdict.ts'
 import { clientsOf, closeServer, PAYLOAD_BYTES, refuseRefused, runClients, type Server, TOPICS } from './servers.ts'
@@ -77,13 +77,11 @@ export async function measureLoad(
       ? cpuMeasures('in the database', figures, (each) => each.databaseMicros ?? each.cpuMicros, load.databaseMax)
       : []),
   ]
-  return { id: load.id, what: load.what, verdict: worstOf(measures), measures }
+  return rowOf(load.id, load.what, measures)
 }
 
 type Compared = { readonly ours: readonly Figures[]; readonly others: readonly Figures[]; readonly other: string }
 type Pick = (figures: Figures) => number
-
-const median = (values: readonly number[]) => quantile(values, 0.5)
 
 /**
  * The rate, and its share of the other's with the smallest and largest of all rounds. Where the client was the limit of
@@ -98,9 +96,8 @@ function rateMeasures(
 ): Measure[] {
   const value = median(ours.map(pick))
   const baseline = { name: other, value: median(others.map(pick)) }
-  const shares = ours.map((each, round) => pick(each) / pick(others[round] as Figures))
-  const spread = `${quantile(shares, 0).toFixed(2)} to ${quantile(shares, 1).toFixed(2)} in the rounds`
-  const share = { name: `${name}: share of the ${other}`, value: median(shares) * 100, unit: '%', why: spread } as const
+  const { value: part, why: spread } = ratios(ours.map(pick), others.map(pick))
+  const share = { name: `${name}: share of the ${other}`, value: part * 100, unit: '%', why: spread } as const
   return [
     { name, value, unit: '/s', baseline },
     min === undefined ? share : withinClient(judged({ ...share, target: { atLeast: min * 100 } })),
@@ -117,7 +114,7 @@ function rateMeasures(
 function cpuMeasures(name: string, { ours, others, other }: Compared, pick: Pick, max: number | undefined): Measure[] {
   const value = median(ours.map(pick))
   const baseline = { name: other, value: median(others.map(pick)) }
-  const times = median(ours.map((each, round) => pick(each) / pick(others[round] as Figures)))
+  const times = ratios(ours.map(pick), others.map(pick)).value
   const ratio = { name: `${name} over the ${other}`, value: times, unit: '×' } as const
   return [
     { name: `${name} of a job`, value, unit: 'µs', baseline },
@@ -131,7 +128,7 @@ async function runLoad(open: () => Promise<Server>, load: Load, jobs: number, ru
     const at = clientsOf(server)
     const { batch, connections, isNew, consumers, prefetch } = load
     const stamp = `${run}-${load.id}-${Date.now().toString(36)}`
-    const [cpuBefore, databaseBefore] = [cpuOf(server), server.databaseSeconds?.()]
+    const [cpuBefore, databaseBefore] = [processSeconds(server.program.pid), server.databaseSeconds?.()]
     const submitted = await runClients({
       ...at,
       kind: 'submit',
@@ -150,7 +147,7 @@ async function runLoad(open: () => Promise<Server>, load: Load, jobs: number, ru
     return {
       submitPerSecond: (jobs / submitted.ms) * 1000,
       deliverPerSecond: (jobs / delivered.ms) * 1000,
-      cpuMicros: micros(cpuOf(server) - cpuBefore),
+      cpuMicros: micros(processSeconds(server.program.pid) - cpuBefore),
       databaseMicros:
         databaseAfter === undefined || databaseBefore === undefined
           ? undefined
@@ -161,9 +158,4 @@ async function runLoad(open: () => Promise<Server>, load: Load, jobs: number, ru
   } finally {
     await closeServer(server)
   }
-}
-
-/** NaN for a server that runs elsewhere. */
-function cpuOf({ program }: Server): number {
-  return program === undefined ? Number.NaN : processSeconds(program.pid)
 }

@@ -2,11 +2,11 @@
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { failure } from '../failure.ts'
-import type { RowReport } from '../format.ts'
-import { quantile } from '../pauses.ts'
+import { type RowReport, rowOf } from '../format.ts'
+import { median } from '../pauses.ts'
 import { residentBytes } from '../process-memory.ts'
 import { runProgram, stopProgram } from '../programs.ts'
-import { judged, type Measure, worstOf } from '../verdict.ts'
+import { judged, type Measure } from '../verdict.ts'
 import {
   clientsOf,
   closeServer,
@@ -79,17 +79,15 @@ export async function measureWaiting(
       }),
     ]
     const what = `${jobs.toLocaleString('en')} waiting jobs of ${PAYLOAD_BYTES} bytes`
-    return { id: MILLION_ROW, what, verdict: worstOf(measures), measures }
+    return rowOf(MILLION_ROW, what, measures)
   } finally {
     await closeServer(many)
   }
 }
 
-const median = (values: readonly number[]) => quantile(values, 0.5)
-
 async function settledBytes({ program }: Server): Promise<number> {
   await new Promise((resolve) => setTimeout(resolve, SETTLE_MS))
-  return residentBytes(program?.pid ?? 0).resident
+  return residentBytes(program.pid).resident
 }
 
 async function submit(server: Server, jobs: number, run: string): Promise<void> {
@@ -98,7 +96,7 @@ async function submit(server: Server, jobs: number, run: string): Promise<void> 
 }
 
 async function stop({ program }: Server): Promise<void> {
-  if (program !== undefined) await stopProgram(program, { withinMs: 60_000 })
+  await stopProgram(program, { withinMs: 60_000 })
 }
 
 async function readRows({ dir }: Server, jobs: number): Promise<number> {
@@ -113,7 +111,7 @@ type Deliveries = { readonly few: number; readonly rounds: number; readonly say:
 
 /** Delivers as many jobs from the long queue as from a short one, in turns. */
 async function deliver(dir: string, many: Server, { few, rounds, say }: Deliveries): Promise<Rates> {
-  const short = await openOurs({ url: '', token: '', dir })
+  const short = await openOurs(dir)
   const rates: Rates = { many: [], few: [] }
   const measure = async (server: Server, into: number[], isCounted: boolean) => {
     const { ms } = await runClients({ ...clientsOf(server), kind: 'deliver', jobs: few, consumers: 50, prefetch: 100 })

@@ -1,6 +1,6 @@
 /**
  * `npm run bench -- queue`: the job queue beside a server with the same interface that stores nothing, in turns on the same
- * machine. Also against any server of this interface, with `--url` and `--token`.
+ * machine.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,13 +9,13 @@ import { LIVE } from '@vacancy/shared/live'
 import { defineCommand, whole } from '@vacancy/shared/node'
 import { WebSocket } from 'ws'
 import { failure } from '../failure.ts'
-import type { RowReport, Section } from '../format.ts'
+import { type RowReport, rowOf, type Section } from '../format.ts'
 import { writeBenchmark } from '../pages.ts'
-import { quantile } from '../pauses.ts'
+import { median, quantile } from '../pauses.ts'
 import { connectTo, POSTGRES_USER, type PostgresServer, startPostgresServer } from '../postgres-server.ts'
 import { dirFlag, measureSection, RECORD_FLAGS, type SectionHead, storeSection } from '../record-section.ts'
 import { readResults, refusePartialWrite } from '../results.ts'
-import { judged, type Measure, NotMeasured, worstOf } from '../verdict.ts'
+import { judged, type Measure, NotMeasured } from '../verdict.ts'
 import { type Load, measureLoad } from './load.ts'
 import { MILLION_ROW, measureWaiting } from './million.ts'
 import {
@@ -36,8 +36,11 @@ import {
 const SETTINGS = ['shared_buffers=256MB', 'max_wal_size=4GB', 'checkpoint_timeout=30min']
 const POLL_MS = 20
 
-/** @throws NotMeasured where PostgreSQL is not installed */
-/** The queue with its journal in PostgreSQL, beside the floor: what a job costs in our process and in the database. */
+/**
+ * The queue with its journal in PostgreSQL, beside the floor: what a job costs in our process and in the database.
+ *
+ * @throws NotMeasured where PostgreSQL is not installed
+ */
 async function measurePostgres(
   options: { readonly jobs: number; readonly rounds: number; readonly dir: string },
   load: Load,
@@ -107,11 +110,10 @@ function measureConsole(
   say: (text: string) => void,
 ): Promise<RowReport> {
   const { dir } = options
-  const alone = { url: '', token: '', dir }
   return measureLoad(
     options,
     load,
-    { openOurs: () => openConsole(dir), openOther: () => openOurs(alone), other: 'queue alone' },
+    { openOurs: () => openConsole(dir), openOther: () => openOurs(dir), other: 'queue alone' },
     say,
   )
 }
@@ -249,8 +251,6 @@ export const queueCommand = defineCommand({
   flags: {
     jobs: { ...whole(300_000, 1_000, 10_000_000), summary: 'Jobs of a run.' },
     rounds: { ...whole(5, 1, 100), summary: 'Runs of each; figures are their medians.' },
-    url: { type: 'text', default: '', value: 'URL', summary: 'A running server to measure instead of ours.' },
-    token: { type: 'text', default: '', value: 'TOKEN', summary: 'Its token, with the rights to submit and consume.' },
     million: {
       type: 'boolean',
       summary: 'Measures a queue with a million waiting jobs, and nothing else. Takes minutes.',
@@ -261,12 +261,8 @@ export const queueCommand = defineCommand({
   },
   run: async ({ flags }) => {
     refusePartialWrite(flags)
-    if ((flags.url === '') !== (flags.token === ''))
-      throw new VacancyError('usage_error', { reason: '--url and --token belong together' })
-    if (flags.url !== '' && flags.write)
-      throw new VacancyError('usage_error', { reason: '--write records our own server: leave out --url' })
-    if (flags.million && (flags.url !== '' || flags.only !== undefined))
-      throw new VacancyError('usage_error', { reason: '--million measures our own server: leave out --url and --only' })
+    if (flags.million && flags.only !== undefined)
+      throw new VacancyError('usage_error', { reason: '--million measures a row of its own: leave out --only' })
     const { section } = await measureSection(headOf(flags), async () => ({
       rows: await measureQueue(flags, (text) => process.stderr.write(`${text}\n`)),
     }))
@@ -294,8 +290,6 @@ function withKeptRows(section: Section, before: Section | undefined): Section {
 type QueueOptions = {
   readonly jobs: number
   readonly rounds: number
-  readonly url: string
-  readonly token: string
   readonly only: readonly string[] | undefined
   readonly dir: string
   readonly million?: boolean
@@ -306,13 +300,12 @@ async function measureQueue(options: QueueOptions, say: (text: string) => void):
   mkdirSync(options.dir, { recursive: true })
   const isWanted = (id: number) => !options.million && (options.only?.includes(String(id)) ?? true)
   const rows: RowReport[] = []
-  const besideFloor = { openOurs: () => openOurs(options), openOther: () => openFloor('floor'), other: 'floor' }
+  const besideFloor = { openOurs: () => openOurs(options.dir), openOther: () => openFloor('floor'), other: 'floor' }
   for (const load of LOADS) if (isWanted(load.id)) rows.push(await measureLoad(options, load, besideFloor, say))
   if (isWanted(LATENCY_ROW)) rows.push(await measureLatency(options, say))
   if (isWanted(BARE_ROW)) rows.push(await measureFloor(options, say))
-  // A server that runs already has neither a database nor a console of ours.
-  if (options.url === '' && isWanted(POSTGRES_LOAD.id)) rows.push(await postgresRow(options, say))
-  if (options.url === '' && isWanted(CONSOLE_LOAD.id)) rows.push(await measureConsole(options, CONSOLE_LOAD, say))
+  if (isWanted(POSTGRES_LOAD.id)) rows.push(await postgresRow(options, say))
+  if (isWanted(CONSOLE_LOAD.id)) rows.push(await measureConsole(options, CONSOLE_LOAD, say))
   if (options.million) rows.push(await measureWaiting({ dir: options.dir }, say))
   return rows
 }
@@ -355,7 +348,7 @@ async function measureLatency(options: QueueOptions, say: (text: string) => void
       await closeServer(server)
     }
   }
-  const ours = await of(() => openOurs(options))
+  const ours = await of(() => openOurs(options.dir))
   const floor = await of(() => openFloor('floor'))
   say('latency: done')
   const measure = (name: string, q: number, atMost: number) =>
@@ -367,10 +360,8 @@ async function measureLatency(options: QueueOptions, say: (text: string) => void
       baseline: { name: 'floor', value: quantile(floor, q) },
     })
   const measures = [measure('accepted to delivered, p50', 0.5, 3), measure('accepted to delivered, p99', 0.99, 15)]
-  return { id: LATENCY_ROW, what: 'one job after the other', verdict: worstOf(measures), measures }
+  return rowOf(LATENCY_ROW, 'one job after the other', measures)
 }
-
-const median = (values: readonly number[]) => quantile(values, 0.5)
 
 /** The floor must not be slow by itself. */
 async function measureFloor({ jobs, rounds }: QueueOptions, say: (text: string) => void): Promise<RowReport> {
@@ -400,10 +391,5 @@ async function measureFloor({ jobs, rounds }: QueueOptions, say: (text: string) 
     },
     judged({ name: 'share of bare HTTP', value: median(shares), unit: '%', target: { atLeast: 50 } }),
   ]
-  return {
-    id: BARE_ROW,
-    what: 'the floor beside a server that reads the body and answers',
-    verdict: worstOf(measures),
-    measures,
-  }
+  return rowOf(BARE_ROW, 'the floor beside a server that reads the body and answers', measures)
 }

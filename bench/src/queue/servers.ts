@@ -14,7 +14,7 @@ const TOKEN = 'bench-admin-token'
 export type Server = {
   readonly url: URL
   readonly token: string
-  readonly program: Program | undefined
+  readonly program: Program
   readonly dir: string
   /** Processor time of its database so far. */
   readonly databaseSeconds?: () => number
@@ -23,9 +23,6 @@ export type Server = {
   /** Ends what was opened with it. */
   readonly end?: () => Promise<void>
 }
-
-/** Where ours stores its data, or a server that runs already. */
-type Place = { readonly url: string; readonly token: string; readonly dir: string }
 
 /** What clients need to know of a server. */
 export function clientsOf({ url, token }: Server) {
@@ -43,8 +40,8 @@ export function refuseRefused({ statuses }: ClientResult): void {
     throw failure(`${accepted} requests were accepted; refused: ${JSON.stringify(refused)}`)
 }
 
-export async function openOurs({ url, token, dir }: Place): Promise<Server> {
-  if (url !== '') return await withTopics({ url: new URL(url), token, program: undefined, dir: '' })
+/** Our program on the files of a new folder in `dir`. */
+export async function openOurs(dir: string): Promise<Server> {
   return await withTopics(await startOurs(mkdtempSync(join(dir, 'run-'))))
 }
 
@@ -107,6 +104,6 @@ export async function withTopics(server: Server): Promise<Server> {
 
 export async function closeServer({ program, dir, end }: Server): Promise<void> {
   await end?.()
-  if (program !== undefined) await stopProgram(program)
+  await stopProgram(program)
   if (dir !== '') rmSync(dir, { recursive: true })
 }

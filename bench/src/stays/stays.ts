@@ -11,16 +11,16 @@ import { defineCommand, whole } from '@vacancy/shared/node'
 import { type Bench, requestsOf, SIZES, seedOf } from '../bench.ts'
 import { type Echo, startEcho } from '../echo.ts'
 import { failure } from '../failure.ts'
-import type { RowReport } from '../format.ts'
+import { type RowReport, rowOf } from '../format.ts'
 import { percentile } from '../histogram.ts'
 import { inTurns } from '../in-turns.ts'
 import { runLoad, type Stream } from '../load.ts'
-import { median, quantile } from '../pauses.ts'
+import { median, quantile, ratios } from '../pauses.ts'
 import { processSeconds } from '../process-time.ts'
 import { dirFlag, RECORD_FLAGS, recordSection, type SectionHead } from '../record-section.ts'
 import { type RunningNode, startNode, stopNode } from '../running-node.ts'
 import { ADMIN_TOKEN, becomesWhole, startShard, stopShard } from '../running-shard.ts'
-import { judged, type Measure, worstOf } from '../verdict.ts'
+import { judged, type Measure } from '../verdict.ts'
 import { type At, decrementFrames, openStock, STAY_NIGHTS, type Stock, stayFrames, takeStay } from './stock.ts'
 
 const HOLD_SECONDS = 10
@@ -308,19 +308,7 @@ export function rowsOf({ paced, replicated, searches, holds }: StaysRuns): RowRe
   ]
 }
 
-function rowOf(id: number, what: string, measures: Measure[]): RowReport {
-  return { id, what, verdict: worstOf(measures), measures }
-}
-
 const middle = (runs: readonly WriteRun[], of: keyof WriteRun) => median(runs.map((run) => run[of]))
-
-function ratios(of: readonly number[], to: readonly number[]): { value: number; why: string } {
-  const each = of.map((value, n) => value / (to[n] ?? Number.NaN))
-  return {
-    value: median(each),
-    why: `${quantile(each, 0).toFixed(2)} to ${quantile(each, 1).toFixed(2)} in the rounds`,
-  }
-}
 
 function processorTime({ stays, decrements }: Pair): Measure {
   const baseline = { name: 'decrement', value: middle(decrements, 'cpuMicros') }
