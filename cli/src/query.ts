@@ -92,7 +92,7 @@ function wordCommand(word: string, name: Sent, summary: string): Command {
       for (const field of fields) {
         const value = given[camel(flagOf(field))]
         if (value === undefined || value === false) continue
-        request[field.name] = field.width === 'f64' ? numberOf(`--${flagOf(field)}`, String(value)) : fieldValue(value)
+        request[field.name] = valueOfFlag(field, value)
       }
       if (isStay) Object.assign(request, { dates: datesOf(given) })
       for (const field of ARRIVALS) {
@@ -116,8 +116,17 @@ function searched(name: SearchCommand, given: RequestFields): RequestFields {
 }
 
 /** Boolean flags have the field value 1. */
-function fieldValue(value: unknown): FieldValue {
+function valueOfFlag(field: FieldSpec, value: unknown): FieldValue {
+  const name = `--${flagOf(field)}`
+  if (field.width === 'f64') return numberOf(name, String(value))
+  if (isNumbers(field.width)) return (value as readonly string[]).map((each) => numberOf(name, each))
   return value === true ? 1 : (value as FieldValue)
+}
+
+const LISTS: readonly string[] = ['list', 'names', 'u8s', 'u64s']
+
+function isNumbers(width: FieldSpec['width']): boolean {
+  return width === 'u8s' || width === 'u64s'
 }
 
 function flagOf({ name }: FieldSpec): string {
@@ -139,7 +148,11 @@ function flagFor(command: Sent, field: FieldSpec): Flag {
   const required =
     field.required && field.unless.length === 0 && !(isStay && name === 'dates') ? { required: true as const } : {}
   if (isSearch(command)) {
-    const { orders, wants, weekdays } = searchWords(command, kebab)
+    const { orders, wants, weekdays, facets } = searchWords(command, kebab)
+    if (name === 'facets' || name === 'disjunctiveFacets') {
+      const what = name === 'facets' ? 'Counts of all matches by' : 'Some of --facets, as if their filter were absent:'
+      return { type: 'list', summary: `${what} ${facets.join(', ')}.` }
+    }
     if (name === 'order') return { type: 'text', value: 'WORD', summary: `${orders.join(', ')}; then in pages.` }
     if (name === 'want') return { type: 'list', summary: `Values of each property: ${wants.join(', ')}.` }
     if (name === 'weekdays') return { type: 'list', summary: `Arrivals on these only: ${weekdays.join(', ')}.` }
@@ -147,7 +160,7 @@ function flagFor(command: Sent, field: FieldSpec): Flag {
       return { ...required, ...named('DATE'), summary: `${summary} Or +N for N days from today (UTC).` }
     if (SWITCHES.includes(name)) return { type: 'boolean', summary: SWITCH_SUMMARIES[name] ?? summary }
   }
-  if (width === 'list' || width === 'names') return { type: 'list', summary, ...required }
+  if (LISTS.includes(width)) return { type: 'list', summary, ...required }
   if (width === 'text') return { type: 'text', summary, ...required }
   if (width === 'f64') return { type: 'text', value: 'DEGREES', summary, ...required }
   return { type: 'integer', min: 0, max: MAX_OF[width as keyof typeof MAX_OF], summary, ...required }
@@ -240,7 +253,8 @@ export function fieldsOf(command: CommandName, pairs: readonly string[]): Reques
 
 function parsedValue({ name, width }: FieldSpec, text: string): FieldValue {
   if (width === 'text') return text
-  if (width === 'list' || width === 'names') return text === '' ? [] : text.split(',')
+  if (isNumbers(width)) return text.split(',').map((each) => numberOf(name, each))
+  if (LISTS.includes(width)) return text === '' ? [] : text.split(',')
   if (width === 'lines') return linesOf(name, text)
   if (width === 'u64' && /^\d+$/.test(text)) return BigInt(text)
   return numberOf(name, text)
@@ -340,6 +354,7 @@ function shown(result: ReplyResult, ms: number): string[] {
   return [
     ...lines,
     ...(lines.length > 0 ? [''] : []),
+    ...countedLines(result),
     `${table.counted} in ${ms.toFixed(2)} ms`,
     ...(explain
       ? [
@@ -347,6 +362,21 @@ function shown(result: ReplyResult, ms: number): string[] {
         ]
       : []),
   ]
+}
+
+/** A line for each facet, and for each cell with matches. */
+function countedLines({ facets = {}, cells = [] }: ReplyResult): string[] {
+  const rangeOf = ({ minTotal, maxTotal }: { minTotal: number; maxTotal?: number }) =>
+    `${minTotal} to ${maxTotal ?? '…'}`
+  const counts = Object.entries(facets).map(([facet, entries]) => {
+    const shown = entries.map((entry) => `${'value' in entry ? entry.value : rangeOf(entry)} (${entry.count})`)
+    return `${facet}: ${shown.join(', ')}`
+  })
+  const shown = cells.map(({ column, row, count: found, lowestTotal, latitude, longitude }) => {
+    const total = lowestTotal === undefined ? '' : `, from ${lowestTotal}`
+    return `cell ${column}, ${row}: ${found}${total}, around ${latitude}, ${longitude}`
+  })
+  return [...counts, ...shown]
 }
 
 function print(lines: readonly string[]): void {

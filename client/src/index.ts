@@ -2,11 +2,15 @@
 
 export type {
   CalendarDay,
+  FacetCount,
+  MapCell,
   NightPackage,
   RequestFields,
   Result,
   SearchBox,
   SearchExplained,
+  SearchFacet,
+  SearchFacets,
   SearchNear,
   SearchOrder,
   SearchStay,
@@ -15,6 +19,7 @@ export type {
   StayEntry,
   StayLine,
   StayResult,
+  TotalCount,
 } from '@vacancy/shared/wire'
 export type { AnswerSeen } from './calls.ts'
 export {

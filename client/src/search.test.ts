@@ -216,3 +216,42 @@ test('types say what a search returns', async () => {
   const twice = () => client.searchAvailability({ ...SEARCH, dates: ['2026-12-24'] })
   expect([plain, any, far, some, unordered, twice]).toHaveLength(6)
 })
+
+test('a page counts its matches by value and by cell, and its type has the counts that were asked for', async () => {
+  const { node, client } = await start()
+  const box = { south: 1, west: 2, north: 3, east: 4 }
+  const found = client.searchPage({
+    ...({ ...SEARCH, order: 'total', box, disjunctiveFacets: ['stars'], facetValues: 9 } as const),
+    ...{ facets: ['stars', { total: [10_000] }], cells: [4, 2] },
+  } as const)
+  const counts = {
+    facets: {
+      stars: [{ value: 4, count: 2 }],
+      total: [
+        { minTotal: 0, maxTotal: 9_999, count: 2 },
+        { minTotal: 10_000, count: 0 },
+      ],
+    },
+    cells: [{ column: 0, row: 1, count: 2, lowestTotal: 9_000, latitude: 2.5, longitude: 2.25 }],
+  }
+  const request = await node.next()
+  request.answer({ numDays: 2, properties: [], page: pageOf(''), ...counts })
+  const page = await found
+
+  expect(request.fields).toMatchObject({
+    facets: 68,
+    totalBounds: [10_000],
+    disjunctiveFacets: 4,
+    facetValues: 9,
+    cells: [4, 2],
+  })
+  expect(page).toMatchObject(counts)
+  expectTypeOf(page.facets.stars).toEqualTypeOf<{ value: number; count: number }[]>()
+  expectTypeOf(page.cells[0]?.lowestTotal).toEqualTypeOf<number | bigint | undefined>()
+  // @ts-expect-error the area was not asked for
+  expect(page.facets.area).toBeUndefined()
+  await expect(client.searchPage({ ...SEARCH, order: 'total', facets: ['total'] } as never)).rejects.toThrow(
+    'needs its bounds',
+  )
+  await expect(client.searchAvailability({ ...SEARCH, cells: [1, 1] } as never)).rejects.toThrow('cells is for pages')
+})

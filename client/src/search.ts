@@ -3,11 +3,14 @@
 import { VacancyError } from '@vacancy/shared'
 import {
   hasPages,
+  type MapCell,
   type NightPackage,
   type RequestFields,
   type Result,
   type SearchBox,
   type SearchCommand,
+  type SearchFacet,
+  type SearchFacets,
   type SearchNear,
   type SearchOrder,
   type SearchStay,
@@ -22,6 +25,7 @@ type Reworded =
   | ('order' | 'want' | 'count' | 'cursor' | 'compact' | 'anyRoomType' | 'roomType' | 'roomTypes' | 'dates')
   | 'weekdays'
   | ('south' | 'west' | 'north' | 'east')
+  | ('facets' | 'totalBounds' | 'disjunctiveFacets' | 'facetValues' | 'cells')
 
 type Place = {
   /** A position; or `latitude`, `longitude` and `radiusMetres`. */
@@ -66,16 +70,28 @@ type PageFields = {
   readonly cursor?: string | undefined
   /** Returns the exact number of matches on all pages. */
   readonly count?: boolean | undefined
+  /** Values of each facet at most, 1 to 255; 50 when absent. */
+  readonly facetValues?: number | undefined
+  /** Columns and rows, 1 to 32 each: returns the number of matches in each cell of the box, on all pages. */
+  readonly cells?: readonly [columns: number, rows: number] | undefined
 }
+type PropertyFacet = Exclude<SearchFacet, 'rateFeatures' | 'total' | 'roomType'>
+type StayFacet = Exclude<SearchFacet, 'total'> | { readonly total: readonly number[] }
 
 /** A page of an order; any room type implies the order by total. */
 export type AvailabilityPageSearch = AvailabilitySearch &
-  PageFields &
-  ({ readonly order: SearchOrder } | { readonly anyRoomType: true } | { readonly roomTypes: readonly string[] })
+  PageFields & {
+    /** Returns how many matches have each value, on all pages; of the total between its bounds. */
+    readonly facets?: readonly StayFacet[] | undefined
+    /** Some of `facets`: counted as if their own filter were absent. */
+    readonly disjunctiveFacets?: readonly SearchFacet[] | undefined
+  } & ({ readonly order: SearchOrder } | { readonly anyRoomType: true } | { readonly roomTypes: readonly string[] })
 export type PropertyPageSearch = PropertySearch &
   PageFields & {
     readonly order: Exclude<SearchOrder, 'total' | 'totalDown'>
     readonly want?: readonly ('distance' | 'position')[] | undefined
+    readonly facets?: readonly PropertyFacet[] | undefined
+    readonly disjunctiveFacets?: readonly PropertyFacet[] | undefined
   }
 
 /** Arrival days and rooms of a search of several of them. */
@@ -143,6 +159,17 @@ export type FlexibleHit<F> = {
   nights: number
   total: number | bigint
 } & HitValues<F, Certain<F> | Implied<F>>
+type FacetOf<Each> = Each extends SearchFacet ? Each : Each extends { readonly total: unknown } ? 'total' : never
+type CountsOf<F> = (F extends { readonly facets: infer List extends readonly unknown[] }
+  ? number extends List['length']
+    ? { facets: SearchFacets }
+    : { facets: Required<Pick<SearchFacets, FacetOf<List[number]>>> }
+  : unknown) &
+  (F extends { readonly cells: readonly number[] }
+    ? F extends { readonly stay: SearchStay } | { readonly dates: readonly string[] }
+      ? { cells: (MapCell & { lowestTotal: number | bigint })[] }
+      : { cells: MapCell[] }
+    : unknown)
 
 /** A page of a search `F`. */
 export type SearchPage<F, Hit> = {
@@ -157,7 +184,8 @@ export type SearchPage<F, Hit> = {
   ? { matches: number }
   : F extends { readonly count: boolean }
     ? { matches?: number }
-    : unknown)
+    : unknown) &
+  CountsOf<F>
 
 export type { SearchCommand }
 
@@ -167,14 +195,18 @@ type AnyPage = {
   more: boolean
   cursor: string
   index: number | bigint
+  facets?: SearchFacets
+  cells?: MapCell[]
 }
 
 /** What is spelt in words. Searches without any of it are sent as they are: they are the most frequent ones. */
 const IN_WORDS = [
   ...(['stay', 'near', 'box', 'rooms', 'order', 'want', 'count', 'cursor', 'compact'] as const),
   ...(['anyRoomType', 'roomTypes', 'maxTotal', 'minTotal', 'weekdays'] as const),
+  ...(['facets', 'disjunctiveFacets', 'facetValues', 'cells'] as const),
 ]
-const OF_PAGES = { SEARCHAVAIL: ['count', 'cursor'], SEARCHPROP: ['count', 'cursor', 'want'], PRICECAL: [] } as const
+const COUNTED = ['count', 'cursor', 'facets', 'disjunctiveFacets', 'facetValues', 'cells'] as const
+const OF_PAGES = { SEARCHAVAIL: COUNTED, SEARCHPROP: [...COUNTED, 'want'], PRICECAL: [] } as const
 const PAGE_METHODS = {
   SEARCHAVAIL: 'searchPage or searchPages',
   SEARCHPROP: 'searchPropertyPage or searchPropertyPages',
@@ -227,7 +259,7 @@ export async function searchPage(command: SearchCommand, fields: object, ask: As
     command,
     sent(command, search),
   )
-  const { page, propertyIds, values, properties, bestStays } = result
+  const { page, propertyIds, values, properties, bestStays, facets, cells } = result
   if (page === undefined) {
     throw errorOfClient('malformed_reply', { command, inDoubt: false }, { reason: 'it has no page' })
   }
@@ -238,6 +270,8 @@ export async function searchPage(command: SearchCommand, fields: object, ask: As
     more,
     cursor: page.cursor,
     index,
+    ...(facets && { facets }),
+    ...(cells && { cells }),
   }
 }
 

@@ -45,7 +45,7 @@ function answerTo(id: number, { hex }: Case): Buffer {
   return bytes
 }
 
-const SAMPLES = { text: 'x', list: ['x'], u8: 1, u32: 1, u64: 1, f64: 1, lines: [], names: [] }
+const SAMPLES = { text: 'x', list: ['x'], u8: 1, u32: 1, u64: 1, f64: 1, lines: [], names: [], u8s: [], u64s: [] }
 
 function sampleOf(spec: FieldSpec): unknown {
   if (spec.name === 'date') return '2026-12-24'

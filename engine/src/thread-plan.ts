@@ -1,6 +1,7 @@
 /** How many threads read the store, and the scratch memory of each. Pure. */
 import { VacancyError } from '@vacancy/shared'
 import { type EngineSettings, memoryBytes, servingThreads } from './config.ts'
+import { COUNTS_BYTES_MOST } from './search/facets.ts'
 import { valuesBytes } from './search/page.ts'
 import { ENTRY, hitBytes } from './search/parameters.ts'
 import { CAPTURE_SCRATCH_BYTES } from './snapshot/capture.ts'
@@ -15,7 +16,7 @@ const SLAB_AREA_BYTES_MAX = 64 << 20
 const LOAD_THREADS_MAX = 64
 /** What a page needs for each hit beside it, and once: entry and values; room types, cursor, collected matches. */
 const ENTRY_BYTES_MOST = ENTRY.bytes + valuesBytes(15)
-const PAGE_ROOM_BYTES = 1 << 17
+const PAGE_ROOM_BYTES = (1 << 17) + COUNTS_BYTES_MOST
 /** Least memory for data, as a multiple of the scratch areas in it. */
 const SCRATCH_ROOM = 1.25
 

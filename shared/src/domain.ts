@@ -58,6 +58,11 @@ export const LIMITS = {
   flexibleNightsMax: 6,
   /** Rows of all tables of a search of several arrival days, times the nights that it reads. */
   calendarRowDaysMax: 8_000_000,
+  /** Bounds of the total that matches are counted between, and columns and rows of a map. */
+  facetBoundsMax: 32,
+  facetValuesDefault: 50,
+  facetValuesMax: 255,
+  mapCellsMax: 32,
   /** Segments in a GETSEGMENTS reply: two fields each. */
   replySegmentsMax: 32_767,
   /** Lines of a stay, nights of a line, and nights of all lines together (docs/design/stays.md#lines). */

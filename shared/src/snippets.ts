@@ -42,10 +42,12 @@ function literal(value: NonNullable<RequestFields[string]>): string {
   if (typeof value === 'bigint') return `${value}n`
   if (typeof value === 'string') return quoted(value)
   if (typeof value === 'number') return Object.is(value, -0) ? '-0' : String(value)
-  return `[${value.map((entry) => (typeof entry === 'string' ? quoted(entry) : lineLiteral(entry))).join(', ')}]`
+  return `[${value.map(entryLiteral).join(', ')}]`
 }
 
-function lineLiteral(line: StayLine): string {
+function entryLiteral(line: string | number | StayLine): string {
+  if (typeof line === 'number') return String(line)
+  if (typeof line === 'string') return quoted(line)
   const fields = Object.entries(line).map(
     ([name, value]) => `${name}: ${typeof value === 'string' ? quoted(value) : value}`,
   )

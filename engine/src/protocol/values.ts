@@ -66,7 +66,8 @@ export function setToday(values: Values, day: number): void {
   for (let i = 0; day + i <= values.lastDay; i++) values.packedDays[i] = packDay(day + i, baseYear)
 }
 
-function refuse(values: Values, fault: string): void {
+/** Sets the first error. */
+export function refuse(values: Values, fault: string): void {
   if (values.fault === '') values.fault = `VALIDATION_ERROR: ${fault}`
 }
 

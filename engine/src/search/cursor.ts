@@ -62,7 +62,10 @@ export function newestOfCursor(bytes: Uint8Array, start: number, end: number): n
 }
 
 /** Fields that may differ from page to page: they change neither the properties found nor their order. */
-const FREE = ['limit', 'explain', 'cursor', 'want', 'count', 'compact', 'maxStalenessMs', 'minIndex', 'linearizable']
+const FREE = [
+  ...['limit', 'explain', 'cursor', 'want', 'count', 'compact', 'maxStalenessMs', 'minIndex', 'linearizable'],
+  ...['facets', 'totalBounds', 'disjunctiveFacets', 'facetValues', 'cells'],
+]
 const head = new Uint8Array(8)
 const headView = new DataView(head.buffer)
 

@@ -3,6 +3,7 @@
 
 import { calendar } from './calendar.as'
 import { COLUMNS_MAX } from './columns.as'
+import { FLAG_FEATURES, overlapOf, tallyRows } from './tally.as'
 
 // Cells of the parameter block, as byte offsets.
 const FIRST_ROW: usize = 0 * 4
@@ -31,6 +32,7 @@ const TOUCHED: usize = 30 * 4
 const MODE: usize = 31 * 4
 const MODE_ENCODE: u32 = 0
 const MODE_PICK: u32 = 1
+const MODE_COLLECT: u32 = 2
 const MODE_CALENDAR: u32 = 3
 const POSITION_AT: usize = 88
 const BITMAPS_AT: usize = 128
@@ -43,8 +45,10 @@ const DATES_AT: usize = AVAILABLE_AT + 366 * 4
 const LIST_AT: usize = (DATES_AT + 366 * 2 + 15) & ~15
 const LIST_ROWS: u32 = 512
 const TOTALS_AT: usize = LIST_AT + 512 * 4
+const FEATURES_AT: usize = TOTALS_AT + 512 * 8
+const TALLY_AT: usize = FEATURES_AT + 512 * 4
 /** Exported, so that a kernel with other sizes than parameters.ts is not used. */
-export const PAGE_AT: usize = TOTALS_AT + 512 * 8
+export const PAGE_AT: usize = TALLY_AT + 320
 // Cells and wide values of a page (parameters.ts, PAGE and PAGE_WIDE).
 const MATCHES: usize = PAGE_AT
 const AFTER: usize = PAGE_AT + 1 * 4
@@ -251,10 +255,24 @@ function finishList(p: usize, listed: u32, unread: u32, bitmaps: u32, rows: u32)
     calendar(usize(load<u32>(p, OUT)), list, count)
     return true
   }
-  if (load<u32>(p, HAS_TOTALS) != 0) count = keepTotals(p, list, count)
-  if (mode != MODE_PICK) return collect(p, list, properties, count)
+  const flags = load<u32>(p, TALLY_AT)
+  if ((flags & FLAG_FEATURES) != 0) count = keepTotalsAndFeatures(p, list, count)
+  else if (load<u32>(p, HAS_TOTALS) != 0) count = keepTotals(p, list, count)
+  if (mode == MODE_COLLECT) return collect(p, list, properties, count)
+  if (flags != 0) tally(p, count)
+  if (mode != MODE_PICK) return true
   pick(p, count)
   return load<u32>(p, IS_STOPPED) == 0
+}
+
+/** Counts the first rows of the list, with their totals and features. */
+export function tally(p: usize, count: u32): void {
+  const properties = usize(load<u32>(p, ROW_PROPERTIES))
+  tallyRows(p + TALLY_AT, p + LIST_AT, p + TOTALS_AT, p + FEATURES_AT, properties, count)
+}
+
+export function overlap(a: usize, b: usize, groups: u32): u32 {
+  return overlapOf(a, b, groups)
 }
 
 function keepAmenities(p: usize, list: usize, properties: usize, count: u32): u32 {
@@ -416,13 +434,38 @@ function keepTotals(p: usize, list: usize, count: u32): u32 {
   return kept
 }
 
-/** Writes rows with their totals as records. @returns false when the output is full */
+/** The same, with the features that all nights of each row have. */
+function keepTotalsAndFeatures(p: usize, list: usize, count: u32): u32 {
+  const nights = load<u32>(p, NIGHTS)
+  const least = load<u64>(p, MIN_TOTAL)
+  const most = load<u64>(p, MAX_TOTAL)
+  let kept: u32 = 0
+  for (let i: u32 = 0; i < count; i++) {
+    const row = load<u32>(list + (usize(i) << 2))
+    let total: u64 = 0
+    let features: u32 = -1
+    for (let night: u32 = 0; night < nights; night++) {
+      const word = load<u64>(usize(load<u32>(p + PLANES_AT + (usize(night) << 2))) + (usize(row) << 3))
+      total += u64(u32(~(word >> 32)))
+      features &= u32(word)
+    }
+    store<u32>(list + (usize(kept) << 2), row)
+    store<u64>(p + TOTALS_AT + (usize(kept) << 3), total)
+    store<u32>(p + FEATURES_AT + (usize(kept) << 2), features >> 8)
+    kept += u32(total >= least) & u32(total <= most)
+  }
+  return kept
+}
+
+/** Writes rows with their totals, and features if they count, as records. @returns false when the output is full */
 function collect(p: usize, list: usize, properties: usize, count: u32): bool {
+  const withFeatures = (load<u32>(p, TALLY_AT) & FLAG_FEATURES) != 0
+  const bytes: u32 = withFeatures ? 24 : 16
   const outEnd = load<u32>(p, OUT_END)
   let at = load<u32>(p, WRITTEN)
   for (let i: u32 = 0; i < count; i++) {
     const row = load<u32>(list + (usize(i) << 2))
-    if (at + 16 > outEnd) {
+    if (at + bytes > outEnd) {
       store<u32>(p, row, NEXT_ROW)
       store<u32>(p, at, WRITTEN)
       return false
@@ -430,7 +473,8 @@ function collect(p: usize, list: usize, properties: usize, count: u32): bool {
     store<u64>(usize(at), load<u64>(p + TOTALS_AT + (usize(i) << 3)))
     store<u32>(usize(at), row, 8)
     store<u32>(usize(at), load<u32>(usize(load<u32>(properties + (usize(row) << 2))), PROPERTY_ROW), 12)
-    at += 16
+    if (withFeatures) store<u32>(usize(at), load<u32>(p + FEATURES_AT + (usize(i) << 2)), 16)
+    at += bytes
   }
   store<u32>(p, at, WRITTEN)
   return true

@@ -2,8 +2,9 @@
 
 import { formatDay, LIMITS } from '@vacancy/shared'
 import { SEARCH_ORDERS, SEARCH_WANTS, textFault } from '@vacancy/shared/wire'
-import { endOf, isGiven, readDegrees, readU8, readU64, startOf, type Values } from '../protocol/values.ts'
+import { endOf, isGiven, readDegrees, readU8, readU64, refuse, startOf, type Values } from '../protocol/values.ts'
 import { CURSOR_BYTES, digestOfSearch, readCursor } from './cursor.ts'
+import { checkFacets, whatNeedsTotals } from './facet-query.ts'
 import { BOX } from './parameters.ts'
 import type { PageQuery, Search, SearchFields } from './query.ts'
 
@@ -12,10 +13,6 @@ const BY_TOTAL: { readonly [order: number]: string } = {
   [SEARCH_ORDERS.total]: 'order 1 (total)',
   [SEARCH_ORDERS.totalDown]: 'order 2 (totalDown)',
   [SEARCH_ORDERS.stars]: 'order 4 (stars)',
-}
-
-function refuse(values: Values, fault: string): void {
-  if (values.fault === '') values.fault = `VALIDATION_ERROR: ${fault}`
 }
 
 /** Each field by ascending id, then what they need of each other. The first error is in `values.fault`. */
@@ -50,6 +47,7 @@ export function checkPage(search: Search, values: Values, forStay: boolean): voi
   const { order: orderField } = fields
   const isOrdered = page.isAnyRoom || search.calendar.form !== 'none'
   page.order = number(orderField, 'order', 0, SEARCH_ORDERS.id, isOrdered ? SEARCH_ORDERS.total : SEARCH_ORDERS.row)
+  checkFacets(search, values)
   readBox(page, values, fields)
   checkTogether(search, values, forStay)
   if (page.hasCursor && values.fault === '') {
@@ -59,7 +57,7 @@ export function checkPage(search: Search, values: Values, forStay: boolean): voi
       refuse(values, 'cursor belongs to another order, send that of its first page')
   }
   const { replyStaysWithExtraMax, replyPropertiesWithExtraMax } = LIMITS
-  if (page.want !== 0 || page.count !== 0 || page.isCompact) {
+  if (page.want !== 0 || page.count !== 0 || page.isCompact || page.facets !== 0 || page.columns !== 0) {
     search.limit = Math.min(search.limit, forStay ? replyStaysWithExtraMax : replyPropertiesWithExtraMax)
   }
   search.hasCircle = search.hasPosition && (page.box === BOX.none || isGiven(values, fields.radiusMetres))
@@ -130,15 +128,17 @@ function checkTogether(search: Search, values: Values, forStay: boolean): void {
   }
   const isBounded = has(values, fields.minTotal) || has(values, fields.maxTotal)
   const byTotal = forStay ? BY_TOTAL[order] : undefined
+  const counted = whatNeedsTotals(page)
   page.hasTotals =
     isCalendar ||
-    (forStay && (byTotal !== undefined || isBounded || page.isAnyRoom || (want & SEARCH_WANTS.total) !== 0))
+    (forStay &&
+      (byTotal !== undefined || isBounded || page.isAnyRoom || (want & SEARCH_WANTS.total) !== 0 || counted !== ''))
   if (isCalendar || !page.hasTotals || values.fault !== '') return
   const what = isBounded
     ? has(values, fields.maxTotal)
       ? 'maxTotal'
       : 'minTotal'
-    : (byTotal ?? (page.isAnyRoom ? 'any room type' : 'want with total'))
+    : (byTotal ?? (page.isAnyRoom ? 'any room type' : counted || 'want with total'))
   const { days } = values
   for (let night = 1; night < search.nights; night++) {
     if (days[night] === days[night - 1] + 1) continue

@@ -35,18 +35,26 @@ fillSynthetic(store, kernels.put, { ...shape, firstDay: TODAY, ordered: true, se
 /** Time within the kernels, in milliseconds. */
 let inKernel = 0
 const timed =
-  <T extends unknown[]>(kernel: (...given: T) => void) =>
+  <T extends unknown[], R>(kernel: (...given: T) => R) =>
   (...given: T) => {
     const started = performance.now()
-    kernel(...given)
+    const result = kernel(...given)
     inKernel += performance.now() - started
+    return result
   }
-const { pick, sort, emit } = kernels
+const { pick, sort, emit, tally, overlap } = kernels
 const searcher = createSearcher({
   memory: store.memory,
   reader: 0,
   parameters: scratchOf(store.memory, 0),
-  kernels: { search: timed(kernels.search), pick: timed(pick), sort: timed(sort), emit: timed(emit) },
+  kernels: {
+    search: timed(kernels.search),
+    pick: timed(pick),
+    sort: timed(sort),
+    emit: timed(emit),
+    tally: timed(tally),
+    overlap,
+  },
   limits: { datesMax: 14, calendarDays: 92, queryLimit: 25_000 },
   codecs: SYNTHETIC_CODECS,
   monotonicMs: () => performance.now(),
@@ -95,18 +103,25 @@ const PAGE = { order: 1, count: 1, limit: 25, want: 1 }
 const ALL = { limit: 25_000 }
 const KIND = { propertyType: 'hotel' }
 const BOX = { south: 40.2, west: 10.2, north: 40.8, east: 10.8 }
+/** Type, category, stars, area, amenities, rate features, and six ranges of the total. */
+const FACETS = { facets: 127, totalBounds: [300, 350, 400, 450, 500] }
 const NEAR = { latitude: 40.5, longitude: 10.5, radiusMetres: 100_000 }
 const ROWS: readonly (readonly [string, RequestFields])[] = [
   ['unordered, 25 hits', { ...ROOM, limit: 25 }],
   ['unordered, all hits', { ...ROOM, ...ALL }],
   ['page of 25 by total', { ...ROOM, ...PAGE }],
   ['page of 25 by total, box', { ...ROOM, ...PAGE, ...BOX }],
+  ['page of 25 by total, all facets', { ...ROOM, ...PAGE, ...FACETS }],
+  ['page of 25 by total, box, 16 x 16 cells', { ...ROOM, ...PAGE, ...BOX, cells: [16, 16] }],
   ['page of 25 by distance', { ...ROOM, ...PAGE, ...NEAR, order: 3 }],
   ['page of 25 by stars', { ...ROOM, ...PAGE, order: 4 }],
   ['page of 1000 by total', { ...ROOM, ...PAGE, limit: 1_000 }],
   ['kind: unordered, all hits', { ...ROOM, ...KIND, ...ALL }],
   ['kind: page of 25 by total', { ...ROOM, ...KIND, ...PAGE }],
   ['kind: page of 25 by total, box', { ...ROOM, ...KIND, ...PAGE, ...BOX }],
+  ['kind: page of 25 by total, all facets', { ...ROOM, ...KIND, ...PAGE, ...FACETS }],
+  ['kind: the same, kind without its filter', { ...ROOM, ...KIND, ...PAGE, ...FACETS, disjunctiveFacets: 1 }],
+  ['any of 6 rooms: page of 25, all facets', { ...ANY, ...PAGE, ...FACETS, facets: 255, want: 9 }],
   ['any of 6 rooms: page of 25', { ...ANY, ...PAGE, want: 9 }],
   ['any of 6 rooms, kind: page of 25', { ...ANY, ...KIND, ...PAGE, want: 9 }],
   ['300 hits in full', { ...ROOM, limit: 300 }],
@@ -117,7 +132,7 @@ for (const [name, fields] of ROWS) {
   const measured = measure(fields)
   results[name] = measured
   const cells = [measured.kernel, measured.whole].map((value) => value.toFixed(1).padStart(8))
-  const line = `${name.padEnd(36)} ${cells.join(' ')} µs in kernels, in all; ${measured.hits.toFixed(0)} hits, ${measured.bytes.toFixed(0)} B`
+  const line = `${name.padEnd(40)} ${cells.join(' ')} µs in kernels, in all; ${measured.hits.toFixed(0)} hits, ${measured.bytes.toFixed(0)} B`
   if (!flags.json) process.stdout.write(`${line}\n`)
 }
 if (flags.json) process.stdout.write(`${JSON.stringify(results)}\n`)

@@ -5,7 +5,7 @@
  */
 
 import { assert, LIMITS, metresOfChord } from '@vacancy/shared'
-import { SEARCH_WANTS } from '@vacancy/shared/wire'
+import { SEARCH_FACETS, SEARCH_WANTS } from '@vacancy/shared/wire'
 import { addTrailer, finishReply } from '../protocol/reply.ts'
 import type { Values } from '../protocol/values.ts'
 import { compareBytes, findName, NAMES, nameBytes } from '../store/dictionary.ts'
@@ -15,14 +15,29 @@ import { appliedIndex, type Memory } from '../store/store.ts'
 import { field, rowCountOf } from '../store/table-fields.ts'
 import { isUnchanged, versionOf } from '../store/version.ts'
 import { CURSOR, CURSOR_BYTES, cursorText, digestOfSearch } from './cursor.ts'
+import {
+  cellsTrailer,
+  closePass,
+  closeRows,
+  countsTotals,
+  createTally,
+  facetsTrailer,
+  isLastPass,
+  leftOut,
+  matchBytes,
+  mergeSets,
+  modeOf,
+  openPass,
+  openRows,
+  planTally,
+  sumsBytes,
+} from './facets.ts'
 import { type Merge, mergeMatches, resetMerge } from './merge.ts'
 import {
   EMITTED,
   ENTRY,
   LIST_AT,
   LIST_ROWS,
-  MATCH,
-  MODE,
   PAGE,
   PAGE_AT,
   PAGE_WIDE,
@@ -31,19 +46,23 @@ import {
   TOTALS_AT,
 } from './parameters.ts'
 import { planNights, planSearch, segmentOfSearch, tableOfSearch } from './plan.ts'
-import type { Progress } from './progress.ts'
+import { NO_TABLES, type Progress } from './progress.ts'
 import type { Search } from './query.ts'
 import type { Searcher } from './searcher.ts'
 import { endOfSlice, workDone } from './slice.ts'
 
-export const TRAILER = { page: 0xfff8, extras: 0xfff9 } as const
+export const TRAILER = { page: 0xfff8, extras: 0xfff9, facets: 0xfffa, cells: 0xfffb } as const
 export const TYPE_RECORDS = 0x0a
 const NOT_COUNTED = 0xffff_ffff
 const U64_CELLS = 2 ** 32
 
-/** Bytes of the entries, behind the hits in the memory of a reply. */
-export function entriesBytes({ limit }: Search): number {
-  return limit * ENTRY.bytes
+/** Bytes of the entries and sums, behind the hits in the memory of a reply. */
+export function entriesBytes(search: Search): number {
+  return search.limit * ENTRY.bytes + sumsBytes(search)
+}
+
+function sumsAt({ limit }: Search, entries: number): number {
+  return entries + limit * ENTRY.bytes
 }
 
 /** The random number of the shard that all its replicas have. */
@@ -64,6 +83,8 @@ export function beginPage(searcher: Searcher, progress: Progress): string {
   versions.length = 0
   Object.assign(progress, { propertyTable: 0, propertyVersion: 0, table: 0, nextRow: 0, isStopped: false })
   Object.assign(progress, { matches: 0, after: 0, size: 0, examined: 0, index: appliedIndex(memory) })
+  progress.tally = createTally(search)
+  progress.unnamed = NO_TABLES
   if (search.page.isAnyRoom) {
     const fault = findTables(searcher, progress)
     if (fault !== '') return fault
@@ -86,8 +107,11 @@ function findTables(searcher: Searcher, progress: Progress): string {
     wanted.add(findName(memory, NAMES.roomType, values.scan.bytes, page.nameStarts[n], page.nameEnds[n]))
   }
   const found: { table: number; name: Uint8Array }[] = []
+  const unnamed = new Set<number>()
+  const hasAll = page.roomTypes === 0 || (page.disjunctive & SEARCH_FACETS.roomType) !== 0
   forEachTable(memory, segment, (table, roomType) => {
-    if (page.roomTypes > 0 && !wanted.has(roomType)) return
+    if (!hasAll && !wanted.has(roomType)) return
+    if (page.roomTypes > 0 && !wanted.has(roomType)) unnamed.add(table)
     found.push({ table, name: nameBytes(memory, NAMES.roomType, roomType) })
   })
   const { searchTablesMax, searchRowNightsMax } = LIMITS
@@ -100,6 +124,7 @@ function findTables(searcher: Searcher, progress: Progress): string {
   }
   found.sort((a, b) => compareBytes(a.name, b.name))
   progress.tables.push(...found.map(({ table }) => table))
+  progress.unnamed = unnamed
   progress.propertyTable = field(memory, segment + SEGMENT.propertyTable)
   return ''
 }
@@ -136,22 +161,29 @@ export function planPage(searcher: Searcher, progress: Progress, entries: number
   u32[cells + PAGE.matches] = progress.matches
   u32[cells + PAGE.after] = progress.after
   // In row order, the first rows are known before all rows are read.
-  u32[cells + PAGE.stopAfter] = page.order === 0 && page.count !== 1 ? stopAt : NOT_COUNTED
+  u32[cells + PAGE.stopAfter] = page.order === 0 && page.count !== 1 && !progress.tally ? stopAt : NOT_COUNTED
   u32[cells + PAGE.order] = page.order
   u32[cells + PAGE.capacity] = search.limit
   u32[cells + PAGE.entries] = entries
   u32[cells + PAGE.size] = progress.size
-  u32[cells + PAGE.hasTotals] = page.hasTotals ? 1 : 0
+  search.without = leftOut(progress)
+  const hasBounds = (search.without & SEARCH_FACETS.total) === 0
+  const minTotal = hasBounds ? page.minTotal : 0
+  const maxTotal = hasBounds ? page.maxTotal : Number.MAX_SAFE_INTEGER
+  const isBounded = minTotal > 0 || maxTotal < Number.MAX_SAFE_INTEGER
+  const needsTotals = isLastPass(progress) || page.isAnyRoom || isBounded || countsTotals(progress)
+  u32[cells + PAGE.hasTotals] = page.hasTotals && needsTotals ? 1 : 0
   u32[cells + PAGE.box] = page.box
   u32[cells + PAGE.hasCursor] = page.hasCursor ? 1 : 0
   u32[cells + PAGE.isStopped] = 0
   const wide = parameters + PAGE_AT
-  putU64(u32, wide + PAGE_WIDE.minTotal, page.minTotal)
-  putU64(u32, wide + PAGE_WIDE.maxTotal, page.maxTotal)
+  putU64(u32, wide + PAGE_WIDE.minTotal, minTotal)
+  putU64(u32, wide + PAGE_WIDE.maxTotal, maxTotal)
   f64[(wide + PAGE_WIDE.south) / 8] = page.south
   f64[(wide + PAGE_WIDE.west) / 8] = page.west
   f64[(wide + PAGE_WIDE.north) / 8] = page.north
   f64[(wide + PAGE_WIDE.east) / 8] = page.east
+  planTally(searcher, progress, sumsAt(search, entries))
   if (!page.hasCursor) return
   for (let i = 0; i < 8; i++) {
     u8[wide + PAGE_WIDE.cursorKey + i] = page.cursor[CURSOR.key + i]
@@ -175,12 +207,16 @@ export function startMatching(
   isMerged = search.page.isAnyRoom,
 ): void {
   progress.merge = isMerged ? merge : undefined
-  if (progress.merge && progress.propertyTable !== 0) resetMerge(merge, rowCountOf(memory, progress.propertyTable))
+  const { facets } = search.page
+  const hasSets = (facets & (SEARCH_FACETS.rateFeatures | SEARCH_FACETS.total)) !== 0
+  if (progress.merge && progress.propertyTable !== 0) {
+    resetMerge(merge, rowCountOf(memory, progress.propertyTable), hasSets)
+  }
 }
 
 /** No search of these tables does more work, in words. */
-export function mostWork({ memory, search }: Searcher, { tables }: Progress): number {
-  const weight = search.nights + WEIGHT_OTHERS_MOST + 16 * search.amenities
+export function mostWork({ memory, search }: Searcher, { tables, tally }: Progress): number {
+  const weight = (search.nights + WEIGHT_OTHERS_MOST + 16 * search.amenities) * (tally?.passes.length ?? 1)
   return tables.reduce((sum, table) => sum + rowCountOf(memory, table), 0) * weight
 }
 /** Columns of area, type, category, stars and least stars, and a position. */
@@ -195,33 +231,52 @@ const WEIGHT_OTHERS_MOST = 6 * 8
  * @returns the work that is left, −1 when rows are left
  */
 export function advancePage(searcher: Searcher, progress: Progress, entries: number, at: number, work: number): number {
+  const sums = sumsAt(searcher.search, entries)
+  let left = work
+  for (;;) {
+    left = advancePass(searcher, progress, entries, at, left)
+    if (!progress.isStopped && progress.table < progress.tables.length) return -1
+    if (!closePass(searcher, progress, sums)) return Math.max(0, left)
+    progress.table = 0
+    if (progress.merge) startMatching(searcher, progress, progress.merge)
+    if (left <= 0) return -1
+  }
+}
+
+/** Continues one pass over the tables. @returns the work that is left */
+function advancePass(searcher: Searcher, progress: Progress, entries: number, at: number, work: number): number {
   const { memory, parameters, search, values, kernel } = searcher
   const { u32 } = memory
-  const { page } = search
   const p = parameters >>> 2
   const cells = (parameters + PAGE_AT) >>> 2
+  const sums = sumsAt(search, entries)
+  openPass(searcher, progress, sums)
   planPage(searcher, progress, entries)
   let left = work
   while (progress.table < progress.tables.length && !progress.isStopped && left > 0) {
     const table = progress.tables[progress.table] as number
-    if (!planSearch(memory, parameters, search, values, table)) {
+    const isSkipped = progress.unnamed.has(table) && (search.without & SEARCH_FACETS.roomType) === 0
+    if (isSkipped || !planSearch(memory, parameters, search, values, table)) {
       progress.table++
       progress.nextRow = 0
       continue
     }
     const planned = u32[p + PARAMETER.endRow]
     u32[p + PARAMETER.firstRow] = Math.min(planned, Math.max(u32[p + PARAMETER.firstRow], progress.nextRow))
-    const stop = endOfSlice(searcher, planned, left)
+    const stop = openRows(searcher, progress, sums, endOfSlice(searcher, planned, left))
     u32[p + PARAMETER.endRow] = stop
-    u32[p + PARAMETER.mode] = page.isAnyRoom ? MODE.collect : MODE.pick
+    u32[p + PARAMETER.mode] = modeOf(progress)
     u32[p + PARAMETER.out] = at
     u32[p + PARAMETER.outEnd] = entries
     kernel(parameters)
     progress.examined += u32[p + PARAMETER.examined]
     left -= workDone(searcher, stop)
+    closeRows(searcher, progress, sums, stop)
     if (progress.merge) {
-      const count = (u32[p + PARAMETER.written] - at) / MATCH.bytes
-      mergeMatches(memory, progress.merge, at, count, progress.table)
+      const bytes = matchBytes(progress)
+      const count = (u32[p + PARAMETER.written] - at) / bytes
+      mergeMatches(memory, progress.merge, at, count, bytes, progress.table)
+      mergeSets(searcher, progress, at, count)
     }
     progress.nextRow = u32[p + PARAMETER.nextRow]
     progress.isStopped = u32[cells + PAGE.isStopped] === 1
@@ -234,7 +289,7 @@ export function advancePage(searcher: Searcher, progress: Progress, entries: num
     progress.after = u32[cells + PAGE.after]
     progress.size = u32[cells + PAGE.size]
   }
-  return progress.isStopped || progress.table >= progress.tables.length ? Math.max(0, left) : -1
+  return left
 }
 
 /** Picks from the properties that were found in several tables. */
@@ -311,6 +366,11 @@ export function writePage(
     bytes[0] = page.want
     fillValues(searcher, entries, hits, bytes, 1, valuesBytes(page.want), page.want)
     addTrailer(writer, TRAILER.extras, TYPE_RECORDS, withNames(searcher, progress, hits, bytes))
+  }
+  const { tally } = progress
+  if (tally && page.facets !== 0) addTrailer(writer, TRAILER.facets, TYPE_RECORDS, facetsTrailer(tally))
+  if (page.columns !== 0) {
+    addTrailer(writer, TRAILER.cells, TYPE_RECORDS, cellsTrailer(searcher, sumsAt(search, entries)))
   }
   return writer.at <= writer.end && finishReply(writer) >= 0
 }

@@ -45,10 +45,10 @@ export const PARAMETER = {
 } as const
 
 /**
- * A match is written as a hit, is a candidate of the page, is collected as a record of MATCH, or is searched for stays
- * over the block that is the output (calendar-block.as.ts).
+ * A match is written as a hit, is a candidate of the page, is collected as a record of MATCH, is searched for stays over
+ * the block that is the output (calendar-block.as.ts), or is only counted.
  */
-export const MODE = { encode: 0, pick: 1, collect: 2, calendar: 3 } as const
+export const MODE = { encode: 0, pick: 1, collect: 2, calendar: 3, count: 4 } as const
 
 /** Four doubles: x, y, z of the point and the greatest squared chord. */
 export const POSITION_AT = 88
@@ -66,8 +66,13 @@ export const LIST_AT = (DATES_AT + LIMITS.datesInQueryMax * 2 + 15) & ~15
 export const LIST_ROWS = 512
 /** Total of each row of the list, u64. */
 export const TOTALS_AT = LIST_AT + LIST_ROWS * 4
+/** Features that all nights of each row of the list have, u32. */
+export const FEATURES_AT = TOTALS_AT + LIST_ROWS * 8
+/** Cells of what is counted by index from here; wide values by byte offset. */
+export const TALLY_AT = FEATURES_AT + LIST_ROWS * 4
+const TALLY_BYTES = 64 + LIMITS.facetBoundsMax * 8
 /** Cells of a page by index from here; its wide values by byte offset. */
-export const PAGE_AT = TOTALS_AT + LIST_ROWS * 8
+export const PAGE_AT = TALLY_AT + TALLY_BYTES
 const PAGE_BYTES = 160
 export const PARAMETER_BYTES = PAGE_AT + PAGE_BYTES
 
@@ -108,12 +113,30 @@ export const PAGE_WIDE = {
 /** Longitudes from west to east, or past 180 degrees. */
 export const BOX = { none: 0, within: 1, across: 2 } as const
 
+/** What is counted of matches; nothing unless a flag is set. */
+export const TALLY = {
+  flags: 0,
+  /** Address of the bit of row 0; the bits begin at the first row of the slice. */
+  bits: 1,
+  /** Address of SUMS. */
+  sums: 2,
+  bounds: 3,
+  columns: 4,
+  rows: 5,
+} as const
+/** Byte offsets from TALLY_AT: doubles, and the bounds of the total as u64. */
+export const TALLY_WIDE = { south: 32, west: 40, perLatitude: 48, perLongitude: 56, bounds: 64 } as const
+/** A bit for each row, the rate features, the ranges of the total, the cells of the box. */
+export const TALLY_FLAGS = { bits: 1, features: 2, ranges: 4, cells: 8 } as const
+/** Counts of features and ranges, u32; of each cell lowest total u64, sums of positions as two i64, matches u32. */
+export const SUMS = { features: 0, ranges: 96, cells: 256, cellBytes: 32 } as const
+
 /** An entry of the page: u64 key, the id as two u64 of big-endian value, u32 row, u32 free for the caller. */
 export const ENTRY = { bytes: 32, key: 0, high: 8, low: 16, row: 24, source: 28 } as const
 /** A hit that `emit` wrote, in the place of an entry. */
 export const EMITTED = { total: 0, property: 8, row: 12, source: 16 } as const
-/** A collected match: u64 total, u32 row, u32 row of the property in the table of all properties. */
-export const MATCH = { bytes: 16, total: 0, row: 8, place: 12 } as const
+/** A collected match: u64 total, u32 row, u32 row of the property in the table of all properties, u32 features if they count. */
+export const MATCH = { bytes: 16, total: 0, row: 8, place: 12, features: 16, bytesWithFeatures: 24 } as const
 
 /** Bytes of one hit: the id field, and the field of days when there are nights. */
 export function hitBytes(nights: number): number {
@@ -131,8 +154,16 @@ export type PageKernel = {
   readonly sort: (parameters: number) => void
   /** Writes entries as hits. An entry whose words no longer match, or whose key has changed, is left out. */
   readonly emit: (parameters: number) => void
+  /** Counts the first `count` rows of the list, with their totals and features. */
+  readonly tally: (parameters: number, count: number) => void
+  /** How many bits are set in both, of 128 × `groups`. */
+  readonly overlap: (a: number, b: number, groups: number) => number
 }
 
 assert(PARAMETER_BYTES <= 16_384, 'the parameter block ends before the reply slabs')
+assert(
+  TALLY_AT % 8 === 0 && TALLY.rows * 4 < TALLY_WIDE.south,
+  'wide values of counts are aligned, and behind the cells',
+)
 assert(TOTALS_AT % 8 === 0 && PAGE.isStopped * 4 < PAGE_WIDE.minTotal, 'wide values are aligned, and behind the cells')
 assert(POSITION_AT % 8 === 0 && PARAMETER.narrowByAvailable * 4 < POSITION_AT, 'cells and doubles do not overlap')

@@ -4,6 +4,7 @@
  */
 
 import { assert, LIMITS, writeUnitVector } from '@vacancy/shared'
+import { SEARCH_FACETS } from '@vacancy/shared/wire'
 import {
   checkName,
   checkSegment,
@@ -80,6 +81,7 @@ export function checkSearch(search: Search, values: Values, limits: SearchLimits
   checkAmenities(search, values, fields)
   checkPosition(search, values, fields)
   search.nights = 0
+  search.without = 0
   search.minPrice = 0
   if (forStay && values.fault === '') checkStay(search, values, limits, fields)
   checkLimit(search, values, limits, fields, forStay)
@@ -189,7 +191,7 @@ export function planRows(memory: Memory, parameters: number, search: Search, val
   u32[p + PARAMETER.rowIds] = field(memory, table + TABLE.rowIds)
   u32[p + PARAMETER.nights] = search.nights
   u32[p + PARAMETER.minAvailability] = search.minAvailability
-  u32[p + PARAMETER.features] = search.features << 8
+  u32[p + PARAMETER.features] = search.without & SEARCH_FACETS.rateFeatures ? 0 : search.features << 8
   u32[p + PARAMETER.invertedMin] = ~search.maxPrice
   // An inverted price of 0 is the empty word. It fails every bound, because invertedMin is at least 1.
   u32[p + PARAMETER.invertedMax] = ~search.minPrice
@@ -221,19 +223,23 @@ function planAttributes(memory: Memory, parameters: number, search: Search, valu
   const hasBitmaps = field(memory, table + TABLE.bitmaps) !== 0
   if (hasBitmaps) addBitmap(memory, parameters, bitmapAddress(memory, table, 0))
   const { fields } = search
-  const named = (position: number, kind: NameKind, attribute: Attribute, column: number) => {
-    if (!isGiven(values, position)) return true
+  const { without } = search
+  const named = (facet: number, position: number, kind: NameKind, attribute: Attribute, column: number) => {
+    if (!isGiven(values, position) || (without & facet) !== 0) return true
     const value = findName(memory, kind, values.scan.bytes, startOf(values, position), endOf(values, position))
     return value >= 0 && require(memory, parameters, table, attribute, column, value)
   }
-  if (!named(fields.area, NAMES.area, ATTRIBUTE.area, PROPERTY.area)) return false
-  if (!named(fields.propertyType, NAMES.type, ATTRIBUTE.type, PROPERTY.type)) return false
-  if (!named(fields.category, NAMES.category, ATTRIBUTE.category, PROPERTY.category)) return false
-  if (search.stars > 0 && !require(memory, parameters, table, ATTRIBUTE.stars, PROPERTY.stars, search.stars))
-    return false
-  // A range: bitmaps are of single values.
-  if (search.minStars > 1) addColumn(memory, parameters, PROPERTY.stars, search.minStars, LIMITS.starsMax)
-  for (let i = 0; i < search.amenities; i++) {
+  const { area, propertyType, category, stars, amenities } = SEARCH_FACETS
+  if (!named(area, fields.area, NAMES.area, ATTRIBUTE.area, PROPERTY.area)) return false
+  if (!named(propertyType, fields.propertyType, NAMES.type, ATTRIBUTE.type, PROPERTY.type)) return false
+  if (!named(category, fields.category, NAMES.category, ATTRIBUTE.category, PROPERTY.category)) return false
+  if ((without & stars) === 0) {
+    if (search.stars > 0 && !require(memory, parameters, table, ATTRIBUTE.stars, PROPERTY.stars, search.stars))
+      return false
+    // A range: bitmaps are of single values.
+    if (search.minStars > 1) addColumn(memory, parameters, PROPERTY.stars, search.minStars, LIMITS.starsMax)
+  }
+  for (let i = 0; i < search.amenities && (without & amenities) === 0; i++) {
     const start = search.amenityStarts[i]
     const amenity = findName(memory, NAMES.amenity, values.scan.bytes, start, search.amenityEnds[i])
     if (amenity < 0 || !require(memory, parameters, table, ATTRIBUTE.amenity, -1, amenity)) return false

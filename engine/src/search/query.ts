@@ -29,6 +29,15 @@ export type PageQuery = {
   east: number
   hasCursor: boolean
   readonly cursor: Uint8Array
+  /** SEARCH_FACETS that are counted, and those of them that are counted without their own filter, which is there. */
+  facets: number
+  disjunctive: number
+  facetValues: number
+  totalBounds: number
+  readonly bounds: Float64Array
+  /** Of a map; 0 for none. */
+  columns: number
+  rows: number
 }
 
 function createPageQuery(): PageQuery {
@@ -38,6 +47,8 @@ function createPageQuery(): PageQuery {
     nameStarts: new Int32Array(LIMITS.searchRoomTypesMax),
     nameEnds: new Int32Array(LIMITS.searchRoomTypesMax),
     cursor: new Uint8Array(CURSOR_BYTES),
+    ...{ facets: 0, disjunctive: 0, facetValues: 0, totalBounds: 0, columns: 0, rows: 0 },
+    bounds: new Float64Array(LIMITS.facetBoundsMax),
   }
 }
 
@@ -76,6 +87,11 @@ const FIELD_NAMES = [
   'west',
   'north',
   'east',
+  'facets',
+  'totalBounds',
+  'disjunctiveFacets',
+  'facetValues',
+  'cells',
 ] as const
 const FIRST_PAGE_FIELD = FIELD_NAMES.indexOf('cursor')
 
@@ -136,6 +152,8 @@ export type Search = {
   readonly vector: Float64Array
   /** Of several arrival days. */
   readonly calendar: CalendarQuery
+  /** SEARCH_FACETS whose filters are left out while matches are counted; 0 for the search itself. */
+  without: number
   /** Whether the search is of a page, or has another field of PageQuery. */
   hasPage: boolean
   readonly page: PageQuery
@@ -165,6 +183,7 @@ export function createSearch(): Search {
     explain: false,
     vector: new Float64Array(3),
     calendar: createCalendarQuery(),
+    without: 0,
     hasPage: false,
     page: createPageQuery(),
   }

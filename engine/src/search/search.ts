@@ -36,6 +36,7 @@ import {
   writeCalendar,
 } from './calendar.ts'
 import { arrivalCount } from './calendar-query.ts'
+import { bitsBytes } from './facets.ts'
 import { createMerge, type Merge } from './merge.ts'
 import {
   advancePage,
@@ -245,9 +246,9 @@ function tryPage(searcher: Searcher, forStay: boolean, correlationId: number, at
   return isPageUnchanged(memory, progress) ? writer.at : KEEPS_CHANGING
 }
 
-/** Entries are behind all that the search writes. */
+/** What is kept is behind all that the search writes; the bits of facets are behind it. */
 function entriesAt(search: Search, end: number): number {
-  return (end - stepsOf(search).keptBytes(search)) & ~15
+  return (end - stepsOf(search).keptBytes(search) - bitsBytes(search)) & ~15
 }
 
 function aligned(at: number): number {

@@ -16,6 +16,7 @@ import {
   DATES_AT,
   EMITTED,
   ENTRY,
+  FEATURES_AT,
   hitBytes,
   LIST_AT,
   LIST_ROWS,
@@ -27,6 +28,8 @@ import {
   PARAMETER,
   PLANES_AT,
   POSITION_AT,
+  TALLY_AT,
+  TALLY_FLAGS,
   TOTALS_AT,
 } from '../search/parameters.ts'
 import { PROPERTY } from '../store/layout.ts'
@@ -34,6 +37,7 @@ import type { PutWord } from '../store/planes.ts'
 import type { Memory } from '../store/store.ts'
 import type { Kernels } from '../threads/kernels.ts'
 import { calendar } from './calendar-reference.ts'
+import { overlap, putFeatures, tally } from './tally-reference.ts'
 
 export function referenceKernels(memory: Memory): Kernels {
   return {
@@ -41,6 +45,8 @@ export function referenceKernels(memory: Memory): Kernels {
     pick: (parameters, count) => pick(memory, parameters, count),
     sort: (parameters) => sort(memory, parameters),
     emit: (parameters) => emit(memory, parameters),
+    tally: (parameters, count) => tally(memory, parameters, count),
+    overlap: (a, b, groups) => overlap(memory, a, b, groups),
     put: plainPutWord(memory),
   }
 }
@@ -117,8 +123,13 @@ function finishList(memory: Memory, parameters: number, listed: number): boolean
     calendar(memory, parameters, u32[p + PARAMETER.out], count)
     return true
   }
-  if (page.cells[PAGE.hasTotals] !== 0) count = keepTotals(memory, parameters, page, count)
+  const flags = u32[(parameters + TALLY_AT) >>> 2]
+  const hasFeatures = (flags & TALLY_FLAGS.features) !== 0
+  if (hasFeatures || page.cells[PAGE.hasTotals] !== 0) count = keepTotals(memory, parameters, page, count)
+  if (hasFeatures) putFeatures(memory, parameters, count)
   if (mode === MODE.collect) return collect(memory, parameters, count)
+  if (flags !== 0) tally(memory, parameters, count)
+  if (mode === MODE.count) return true
   pick(memory, parameters, count)
   return page.cells[PAGE.isStopped] === 0
 }
@@ -391,13 +402,16 @@ function collect(memory: Memory, parameters: number, count: number): boolean {
   for (let i = 0; i < count; i++) {
     const row = u32[((parameters + LIST_AT) >>> 2) + i]
     const at = u32[p + PARAMETER.written]
-    if (at + MATCH.bytes > u32[p + PARAMETER.outEnd]) {
+    const hasFeatures = (u32[(parameters + TALLY_AT) >>> 2] & TALLY_FLAGS.features) !== 0
+    const bytes = hasFeatures ? MATCH.bytesWithFeatures : MATCH.bytes
+    if (at + bytes > u32[p + PARAMETER.outEnd]) {
       u32[p + PARAMETER.nextRow] = row
       return false
     }
     const place = u32[(propertyAt(memory, parameters, row) + PROPERTY.row) >>> 2]
     u32.set([u32[totals + i * 2], u32[totals + i * 2 + 1], row, place], at >>> 2)
-    u32[p + PARAMETER.written] = at + MATCH.bytes
+    if (hasFeatures) u32[(at + MATCH.features) >>> 2] = u32[((parameters + FEATURES_AT) >>> 2) + i]
+    u32[p + PARAMETER.written] = at + bytes
   }
   return true
 }

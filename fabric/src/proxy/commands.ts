@@ -16,9 +16,12 @@ import {
 
 /**
  * The JSON type of a field. `texts` accepts one text for a list of one, `names` are texts that may have commas; `flag`
- * is true, false, 1 or 0; `word` and `words` are some of a few, read into a number by `searchFields`.
+ * is true, false, 1 or 0; `word`, `words` and `facets` are some of a few, read into a number by `searchFields`, which
+ * checks `wholes` too.
  */
-type JsonKind = 'text' | 'list' | 'texts' | 'names' | 'lines' | 'flag' | 'word' | 'words' | 'whole' | 'number'
+type JsonKind =
+  | ('text' | 'list' | 'texts' | 'names' | 'lines' | 'flag')
+  | ('word' | 'words' | 'facets' | 'wholes' | 'whole' | 'number')
 
 export type JsonField = {
   readonly spec: FieldSpec
@@ -48,7 +51,7 @@ export type JsonField = {
 export const SEARCH_PARTS = ['stay', 'box'] as const
 type SearchPart = (typeof SEARCH_PARTS)[number]
 /** Fields that bodies name as parts of an object. */
-const IN_PARTS: readonly string[] = ['south', 'west', 'north', 'east']
+const IN_PARTS: readonly string[] = ['south', 'west', 'north', 'east', 'total_bounds']
 
 /** Where a router sends a command: by a segment, or to the router itself, which answers. */
 type Routing = 'segment' | 'router'
@@ -164,6 +167,9 @@ function kindOf({ name, width, extension, min }: FieldSpec): JsonKind {
       return 'names'
     case 'lines':
       return 'lines'
+    case 'u8s':
+    case 'u64s':
+      return 'wholes'
     case 'f64':
       return 'number'
     case 'u8':
@@ -173,14 +179,17 @@ function kindOf({ name, width, extension, min }: FieldSpec): JsonKind {
       // A small number of our own without a range is a switch.
       return (extension || SWITCHES.includes(name)) && min === undefined ? 'flag' : 'whole'
     default:
-      return 'whole'
+      if (name === 'facets') return 'facets'
+      return name === 'disjunctiveFacets' ? 'words' : 'whole'
   }
 }
 
 function wordsOfField(command: CommandName, name: string, kind: JsonKind): readonly string[] {
-  if (kind !== 'word' && kind !== 'words') return []
-  const { orders, wants, weekdays } = searchWords(command as SearchCommand, snakeCase)
-  return kind === 'word' ? orders : name === 'weekdays' ? weekdays : wants
+  if (kind !== 'word' && kind !== 'words' && kind !== 'facets') return []
+  const { orders, wants, weekdays, facets } = searchWords(command as SearchCommand, snakeCase)
+  if (kind === 'word') return orders
+  if (name === 'weekdays') return weekdays
+  return name === 'want' ? wants : facets
 }
 
 function wordsOf(kind: JsonKind, min: number, max: number, words: readonly string[]): string {
@@ -197,6 +206,9 @@ function wordsOf(kind: JsonKind, min: number, max: number, words: readonly strin
       return 'an array of 1 to 16 lines'
     case 'flag':
       return 'true or false'
+    case 'wholes':
+      return 'an array of whole numbers'
+    case 'facets':
     case 'word':
     case 'words':
       return `of ${words.join(', ')}`

@@ -45,6 +45,33 @@ const page = {
   cursor: { ...text, description: 'For the next page; empty on the last one.' },
   index: { type: ['integer', 'string'], description: 'Log index of the state that the page was read from.' },
 }
+const counted = {
+  facets: {
+    type: 'object',
+    description: 'Of each facet, the values with most matches and their counts; of the total, each range.',
+    additionalProperties: {
+      type: 'array',
+      items: object({ value: { oneOf: [text, whole] }, min_total: whole, max_total: whole, count: whole }, [
+        ...['value', 'min_total', 'max_total'],
+      ]),
+    },
+  },
+  cells: {
+    type: 'array',
+    description: 'Cells with matches, from the south-western corner of the box.',
+    items: object(
+      {
+        column: whole,
+        row: whole,
+        count: whole,
+        lowest_total: whole,
+        latitude: { type: 'number' },
+        longitude: { type: 'number' },
+      },
+      ['lowest_total'],
+    ),
+  },
+}
 const explain = object({ rows_examined: whole, waiting_micros: whole, searching_micros: whole, applied_index: index })
 
 /** The content of a 200, by the kind of its reply. */
@@ -64,9 +91,10 @@ const RESULTS: { readonly [Kind in Exclude<ReplyKind, 'login'>]: Schema } = {
         description: 'Ids, or objects where want asks for values.',
       },
       ...page,
+      ...counted,
       explain,
     },
-    [...Object.keys(page), 'explain'],
+    [...Object.keys(page), ...Object.keys(counted), 'explain'],
   ),
   stays: object(
     {
@@ -76,9 +104,10 @@ const RESULTS: { readonly [Kind in Exclude<ReplyKind, 'login'>]: Schema } = {
         items: object({ ...found, days: { type: 'array', items: object(night) } }, [...VALUES, 'days']),
       },
       ...page,
+      ...counted,
       explain,
     },
-    [...Object.keys(page), 'explain'],
+    [...Object.keys(page), ...Object.keys(counted), 'explain'],
   ),
   calendar: object(
     {
@@ -261,7 +290,19 @@ function requestSchema({ name, names, spec, fields, isWrite }: JsonCommand): Sch
 const SUMMARIES: { readonly [field: string]: string } = {
   order: 'The reply then has the page: more, cursor, index.',
   want: 'Values of each property, beside those of its order.',
+  facets: 'Counts of all matches by value: those of the total between bounds, as {"total":[10000,20000]}.',
+  disjunctiveFacets: 'Some of facets: counted as if their own filter were absent.',
   count: 'true = the page has the exact number of matches; false = a page without it.',
+}
+
+const cellsSide = { type: 'integer', minimum: 1, maximum: LIMITS.mapCellsMax }
+
+/** Words; the total with its bounds. */
+function facetSchema(words: readonly string[]): Schema {
+  const plain = { enum: words.filter((word) => word !== 'total') }
+  if (!words.includes('total')) return plain
+  const total = { type: 'array', minItems: 1, maxItems: LIMITS.facetBoundsMax, items: { type: 'integer', minimum: 1 } }
+  return { oneOf: [plain, { ...object({ total }), required: ['total'] }] }
 }
 
 function fieldSchema({ kind, words, min, max, spec, aliases }: JsonField): Schema {
@@ -282,6 +323,10 @@ function fieldSchema({ kind, words, min, max, spec, aliases }: JsonField): Schem
       return { ...described, enum: words }
     case 'words':
       return { ...described, type: 'array', items: { enum: words } }
+    case 'facets':
+      return { ...described, type: 'array', items: facetSchema(words) }
+    case 'wholes':
+      return { ...described, type: 'array', minItems: 2, maxItems: 2, items: cellsSide }
     case 'flag':
       return { ...described, enum: [true, false, 0, 1] }
     case 'whole':

@@ -54,7 +54,22 @@ const line = fc.record({
   rooms: fc.integer({ min: 1, max: 255 }),
 })
 
-const IN_WORDS = ['order', 'want', 'count', 'compact', 'cursor', 'maxTotal', 'minTotal', 'anyRoomType', 'roomTypes']
+const IN_WORDS = [
+  'order',
+  'want',
+  'count',
+  'compact',
+  'cursor',
+  'maxTotal',
+  'minTotal',
+  'anyRoomType',
+  'roomTypes',
+  'facets',
+  'totalBounds',
+  'disjunctiveFacets',
+  'facetValues',
+  'cells',
+]
 
 function valuesOf({ kind, min, max }: JsonField): fc.Arbitrary<readonly [json: unknown, wire: unknown]> {
   switch (kind) {
@@ -71,6 +86,8 @@ function valuesOf({ kind, min, max }: JsonField): fc.Arbitrary<readonly [json: u
       return fc.array(words, { minLength: 1, maxLength: 5 }).map((list) => [list, list])
     case 'word':
     case 'words':
+    case 'facets':
+    case 'wholes':
       return fc.constant([undefined, undefined])
     case 'lines':
       return fc
@@ -144,6 +161,19 @@ const SENT = { segment: 'paris', roomType: 'double', dates: ['2026-12-24', '2026
 
 test.each([
   [{ ...FOUND }, { ...SENT }],
+  [
+    {
+      ...FOUND,
+      facets: ['stars', 'rate_features', { total: [100, 200] }],
+      disjunctive_facets: ['stars'],
+      facet_values: 9,
+    },
+    { ...SENT, facets: 100, totalBounds: [100, 200], disjunctiveFacets: 4, facetValues: 9 },
+  ],
+  [
+    { ...FOUND, box: { south: 1, west: 2, north: 3, east: 4 }, cells: [16, 12] },
+    { ...SENT, south: 1, west: 2, north: 3, east: 4, cells: [16, 12] },
+  ],
   [
     { ...FOUND, order: 'total' },
     { ...SENT, order: 1, want: 1, count: 2 },

@@ -113,9 +113,9 @@ function valuesOf({ name, spec }: JsonCommand, given: Given<GivenField>): Values
   }
 }
 
-function askedFor({ want, count, compact }: Values): Asked {
+function askedFor({ want, count, compact, facets, cells }: Values): Asked {
   if (compact !== undefined) return 'compact'
-  return want !== undefined || count !== undefined ? 'page' : 'plain'
+  return [want, count, facets, cells].some((value) => value !== undefined) ? 'page' : 'plain'
 }
 
 /** Of `count`: a page without the number of matches. */
@@ -165,6 +165,8 @@ function readField(field: JsonField, values: Values, fields: { [name: string]: u
     }
     case 'word':
     case 'words':
+    case 'facets':
+    case 'wholes':
       fields[spec.name] = value
       return ''
     case 'flag':

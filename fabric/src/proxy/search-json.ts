@@ -1,11 +1,14 @@
 /** Replies of searches with a page, values or compact hits as JSON (docs/proxy.md#pages), from the reference decoder. Pure. */
 
+import { snakeCase } from '@vacancy/shared'
 import type {
   CalendarDay,
   FlexibleStay,
+  MapCell,
   NightPackage,
   Result,
   SearchExplained,
+  SearchFacets,
   SearchPage,
   SearchValues,
 } from '@vacancy/shared/wire'
@@ -26,6 +29,8 @@ export function searchJson(result: Stays | Properties, isCompact: boolean): stri
   const body = {
     properties,
     ...(result.page && pageOf(result.page)),
+    ...(result.facets && { facets: facetsOf(result.facets) }),
+    ...(result.cells && { cells: result.cells.map(cellOf) }),
     ...(result.explain && { explain: explainOf(result.explain) }),
   }
   return JSON.stringify(body).slice(1, -1)
@@ -77,6 +82,16 @@ function nightOf({ date, availability, finalPrice, rateFeatures }: NightPackage)
 
 function pageOf({ matches, more, cursor, index }: SearchPage): object {
   return { ...(matches !== undefined && { matches: exact(matches) }), more, cursor, index: exact(index) }
+}
+
+function facetsOf(facets: SearchFacets): object {
+  const inWords = (entry: object) =>
+    Object.fromEntries(Object.entries(entry).map(([name, each]) => [snakeCase(name), each]))
+  return Object.fromEntries(Object.entries(facets).map(([facet, entries]) => [snakeCase(facet), entries.map(inWords)]))
+}
+
+function cellOf({ lowestTotal, ...cell }: MapCell): object {
+  return { ...cell, ...(lowestTotal !== undefined && { lowest_total: exact(lowestTotal) }) }
 }
 
 function explainOf({ rowsExamined, waitingMicros, searchingMicros, appliedIndex }: SearchExplained): object {

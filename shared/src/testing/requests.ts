@@ -28,6 +28,10 @@ function anyValue({ width, required }: FieldSpec): fc.Arbitrary<FieldValue> {
       return fc.uniqueArray(entry, { maxLength: 5 })
     case 'names':
       return fc.array(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }), { minLength: 1, maxLength: 16 })
+    case 'u8s':
+      return fc.array(fc.integer({ min: 0, max: 255 }), { minLength: 1, maxLength: 4 })
+    case 'u64s':
+      return fc.array(fc.maxSafeNat(), { minLength: 1, maxLength: 32 })
     case 'u8':
       return fc.integer({ min: 0, max: 255 })
     case 'u32':

@@ -36,7 +36,7 @@ test('LOGIN is the first command, and the writes are known', () => {
 
 test.each(COMMAND_LIST)('$name has its fields in ascending id order, each with the type of its width', ({ fields }) => {
   const ids = fields.map(({ id }) => id)
-  const types = { text: 1, list: 1, u8: 2, u32: 3, u64: 3, f64: 3, lines: 10, names: 10 }
+  const types = { text: 1, list: 1, u8: 2, u32: 3, u64: 3, f64: 3, lines: 10, names: 10, u8s: 10, u64s: 10 }
 
   expect(ids).toEqual([...new Set(ids)].sort((a, b) => a - b))
   for (const field of fields) {

@@ -6,15 +6,15 @@
 
 import { assert } from '../assert.ts'
 import { LIMITS } from '../domain.ts'
-import { SEARCH_ORDERS, SEARCH_WANTS, WEEKDAY_BITS } from './search.ts'
+import { SEARCH_FACETS, SEARCH_ORDERS, SEARCH_WANTS, WEEKDAY_BITS } from './search.ts'
 import type { StayLine } from './stay.ts'
 
 /**
  * Encoding of a field's data. A list is comma-separated text; numbers are little-endian. `lines` are the lines of a
  * stay: one packed record a field, with ids from `id` to `lastId` without gaps. `names` are texts that may hold commas:
- * u8 length and bytes each.
+ * u8 length and bytes each. `u8s` and `u64s` are numbers one after the other.
  */
-export type FieldWidth = 'text' | 'list' | 'u8' | 'u32' | 'u64' | 'f64' | 'lines' | 'names'
+export type FieldWidth = 'text' | 'list' | 'u8' | 'u32' | 'u64' | 'f64' | 'lines' | 'names' | 'u8s' | 'u64s'
 /** Type code on the wire: 1 text, 2 small number, 3 number, 10 packed records. */
 type FieldType = 1 | 2 | 3 | 10
 
@@ -120,6 +120,8 @@ const TYPE_OF: { readonly [width in FieldWidth]: FieldType } = {
   f64: 3,
   lines: 10,
   names: 10,
+  u8s: 10,
+  u64s: 10,
 }
 const EXTENSION_IDS = 0x8000
 
@@ -223,6 +225,21 @@ const ORDER = may(0x800d, 'order', 'u8', `${WORDS_OF(SEARCH_ORDERS)}. Score is n
   max: SEARCH_ORDERS.id,
 })
 
+const FACETS = may(0x800e, 'facets', 'u32', `Matches counted by value, summed: ${WORDS_OF(SEARCH_FACETS)}.`, {
+  min: 1,
+  max: 255,
+})
+const COUNTS = [
+  may(0x8012, 'disjunctiveFacets', 'u32', 'Those of them that are counted as if their own filter were absent.', {
+    min: 1,
+    max: 255,
+  }),
+  may(0x8013, 'facetValues', 'u8', 'Values of each facet at most, 1 to 255; 50 when absent.', {
+    min: 1,
+    max: LIMITS.facetValuesMax,
+  }),
+  may(0x8014, 'cells', 'u8s', 'Columns and rows, 1 to 32 each: matches are counted in each cell of the box.'),
+] as const
 const BOX = [
   may(0x8018, 'south', 'f64', 'Degrees; with west, north and east, properties in this box.', LATITUDE),
   may(0x8019, 'west', 'f64', 'Degrees; west of more than east crosses 180 degrees.', LONGITUDE),
@@ -388,6 +405,8 @@ const ROWS = {
       ...NEAR,
       ...PAGE,
       ORDER,
+      FACETS,
+      ...COUNTS,
       ...BOX,
       ...ON_READS,
     ],
@@ -409,6 +428,14 @@ const ROWS = {
       may(0x800a, 'compact', 'u8', '1 = one list of ids and wanted values, without days.', { label: 'Compact' }),
       ...ANY_ROOM,
       ORDER,
+      FACETS,
+      may(
+        0x800f,
+        'totalBounds',
+        'u64s',
+        'With facet total: 1 to 32 ascending totals; matches are counted between them.',
+      ),
+      ...COUNTS,
       ...BOX,
       ...ON_READS,
     ],
@@ -692,15 +719,19 @@ type ValueOf<Width extends FieldWidth> = Width extends 'text'
   ? string
   : Width extends 'list' | 'names'
     ? readonly string[]
-    : Width extends 'lines'
-      ? readonly StayLine[]
-      : Width extends 'u64'
-        ? number | bigint
-        : number
+    : Width extends 'u8s' | 'u64s'
+      ? readonly number[]
+      : Width extends 'lines'
+        ? readonly StayLine[]
+        : Width extends 'u64'
+          ? number | bigint
+          : number
 
 type FieldOf<Name extends CommandName> = (typeof ROWS)[Name]['fields'][number]
 
-export type FieldValue = string | number | bigint | readonly string[] | readonly StayLine[] | undefined
+export type FieldValue =
+  | (string | number | bigint | readonly string[] | readonly number[])
+  | (readonly StayLine[] | undefined)
 
 /**
  * The fields of a request by name, for one command or for any. A 64-bit number may be given as a number or a bigint.

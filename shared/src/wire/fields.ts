@@ -77,6 +77,8 @@ const BYTES_OF: { readonly [width in FieldWidth]: number } = {
   f64: 8,
   lines: 0,
   names: 0,
+  u8s: 0,
+  u64s: 0,
 }
 
 for (const { code, fields } of COMMAND_LIST) {

@@ -48,6 +48,8 @@ export {
 /** @public exported by the client, which other repositories use */
 export type { CalendarDay, FlexibleStay } from './reply-calendar.ts'
 /** @public exported by the client, which other repositories use */
+export type { FacetCount, MapCell, SearchFacets, TotalCount } from './reply-facets.ts'
+/** @public exported by the client, which other repositories use */
 export type { SearchPage, SearchValues } from './reply-search.ts'
 export { type DecodedRequest, decodeRequest, encodeRequest } from './request.ts'
 export {
@@ -60,11 +62,12 @@ export {
   MAGIC_FRAME,
   SEGMENTS_SEGMENT,
 } from './routing.ts'
-export { SEARCH_ORDERS, SEARCH_WANTS } from './search.ts'
+export { PROPERTY_FACETS, SEARCH_FACETS, SEARCH_ORDERS, SEARCH_WANTS } from './search.ts'
 export {
   hasPages,
   type SearchBox,
   type SearchCommand,
+  type SearchFacet,
   type SearchNear,
   type SearchOrder,
   type SearchStay,

@@ -8,7 +8,7 @@ import { COMMANDS, type CommandName, type FieldSpec, type FieldValue, type Reque
 import { encodeRequest } from './request.ts'
 import type { StayLine } from './stay.ts'
 
-export type JsonFieldValue = string | number | readonly string[] | readonly StayLine[]
+export type JsonFieldValue = string | number | readonly string[] | readonly number[] | readonly StayLine[]
 export type JsonFields = { readonly [name: string]: JsonFieldValue }
 
 const U64_TEXT = /^(?:0|[1-9]\d{0,19})$/
@@ -28,8 +28,12 @@ export function fieldsFromJson(command: CommandName, given: unknown): RequestFie
   for (const [name, value] of Object.entries(given)) {
     if (value === null || value === undefined) continue
     const spec = specs.find((each) => each.name === name)
-    fields[name] =
-      spec?.width === 'u64' && typeof value === 'string' && U64_TEXT.test(value) ? exact(BigInt(value)) : value
+    const isText = typeof value === 'string' && U64_TEXT.test(value)
+    if (spec?.width === 'u64' && isText) fields[name] = exact(BigInt(value))
+    else if ((spec?.width === 'u8s' || spec?.width === 'u64s') && Array.isArray(value)) {
+      // Typed into a form.
+      fields[name] = value.map((each) => (typeof each === 'string' && U64_TEXT.test(each) ? Number(each) : each))
+    } else fields[name] = value
   }
   // Validated by the encoder, whose frame is discarded.
   encodeRequest({ command, correlationId: 0, fields })

@@ -33,6 +33,7 @@ import {
   takeCalendarDays,
   takeFlexibleStays,
 } from './reply-calendar.ts'
+import { addCells, addFacets, type MapCell, type SearchFacets, takeCells, takeFacets } from './reply-facets.ts'
 import {
   type Cursor,
   currentText,
@@ -108,6 +109,8 @@ export type StayEntry = {
   lines: StayLine[]
 }
 
+/** What a search counts, where it is asked to. */
+type Counted = { facets?: SearchFacets; cells?: MapCell[]; explain?: SearchExplained }
 type StayHit = { propertyId: string; days: NightPackage[] } & SearchValues
 
 /** The content of a SUCCESS reply, by its kind. `index` only for a write with `wantIndex`. */
@@ -117,9 +120,9 @@ type Results = {
   segments: { segments: { segment: string; propertyCount: number }[] }
   empty: { index?: number | bigint }
   /** `values` are in the order of the ids. */
-  properties: { propertyIds: string[]; values?: SearchValues[]; page?: SearchPage; explain?: SearchExplained }
+  properties: { propertyIds: string[]; values?: SearchValues[]; page?: SearchPage } & Counted
   /** Compact hits have no days. */
-  stays: { numDays: number; properties: StayHit[]; page?: SearchPage; explain?: SearchExplained }
+  stays: { numDays: number; properties: StayHit[]; page?: SearchPage } & Counted
   calendar: { nights: number; days: CalendarDay[]; explain?: SearchExplained }
   /** One stay of each property. */
   flexible: { arrivalDays: number; bestStays: FlexibleStay[]; page?: SearchPage; explain?: SearchExplained }
@@ -190,13 +193,13 @@ const ENCODE: {
     }
   },
   empty: addIndex,
-  properties: (to, { propertyIds, values, page, explain }) => {
+  properties: (to, { propertyIds, values, page, ...counted }) => {
     for (const id of propertyIds) addBytes(to, to.fields + 1, TYPE_TEXT, packed(id))
     addPage(to, page)
     addValues(to, values ?? [])
-    addExplain(to, explain)
+    addCounted(to, counted)
   },
-  stays: (to, { numDays, properties, page, explain }, context) => {
+  stays: (to, { numDays, properties, page, ...counted }, context) => {
     addU16(to, 1, numDays)
     const isCompact = properties.some(({ days }) => days.length === 0)
     if (isCompact) addList(to, properties)
@@ -208,7 +211,7 @@ const ENCODE: {
     }
     addPage(to, page)
     if (!isCompact) addValues(to, properties)
-    addExplain(to, explain)
+    addCounted(to, counted)
   },
   calendar: (to, { nights, days, explain }) => {
     addU8(to, 1, nights)
@@ -407,7 +410,7 @@ const DECODE: { readonly [Kind in ReplyKind]: (from: Cursor, context: ReplyConte
     const propertyIds = unpackPropertyIds(from.bytes, start, stride, count)
     const page = takePage(from)
     const values = takeValuesTrailer(from, count)
-    return { propertyIds, ...(values && { values }), ...page, ...takeExplain(from) }
+    return { propertyIds, ...(values && { values }), ...page, ...takeCounted(from) }
   },
   stays: (from, context) => {
     takeField(from, TYPE_SMALL, 2)
@@ -416,7 +419,7 @@ const DECODE: { readonly [Kind in ReplyKind]: (from: Cursor, context: ReplyConte
     const page = takePage(from)
     const values = takeValuesTrailer(from, properties.length)
     for (const [n, each] of (values ?? []).entries()) Object.assign(properties[n] as StayHit, each)
-    return { numDays, properties, ...page, ...takeExplain(from) }
+    return { numDays, properties, ...page, ...takeCounted(from) }
   },
   calendar: (from) => {
     takeField(from, TYPE_SMALL, 1)
@@ -728,6 +731,16 @@ function namesOfMask(from: Cursor, codecs: CodecList | undefined, mask: number):
 
 function takeIndex(from: Cursor): { index?: number | bigint } {
   return takeExtra(from, TYPE_NUMBER, 8) ? { index: readU64(from.view, from.start) } : {}
+}
+
+function addCounted(to: FieldWriter, { facets, cells, explain }: Counted): void {
+  addFacets(to, facets)
+  addCells(to, cells)
+  addExplain(to, explain)
+}
+
+function takeCounted(from: Cursor): Counted {
+  return { ...takeFacets(from), ...takeCells(from), ...takeExplain(from) }
 }
 
 function takeExplain(from: Cursor): { explain?: SearchExplained } {

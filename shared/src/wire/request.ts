@@ -117,6 +117,10 @@ function addValue(to: FieldWriter, spec: FieldSpec, value: unknown): void {
     case 'names':
       addBytes(to, spec.id, spec.type, packedNames(spec, value))
       break
+    case 'u8s':
+    case 'u64s':
+      addBytes(to, spec.id, spec.type, packedNumbers(spec, value))
+      break
     case 'u8':
       addU8(to, spec.id, wholeNumber(spec, value, 0xff))
       break
@@ -162,6 +166,13 @@ function packedNames(spec: FieldSpec, value: unknown): Uint8Array {
     return [bytes.length, ...bytes]
   })
   return Uint8Array.from(parts.flat())
+}
+
+function packedNumbers(spec: FieldSpec, value: unknown): Uint8Array {
+  if (!Array.isArray(value)) throw invalid(`${spec.name} must be a list of numbers`)
+  if (spec.width === 'u8s') return Uint8Array.from(value, (each) => wholeNumber(spec, each, 0xff))
+  const numbers = BigUint64Array.from(value, (each) => BigInt(wholeNumber(spec, each, Number.MAX_SAFE_INTEGER)))
+  return new Uint8Array(numbers.buffer)
 }
 
 function wholeNumber(spec: FieldSpec, value: unknown, max: number): number {
@@ -236,6 +247,10 @@ function readValue(from: RequestScan, place: number, spec: FieldSpec): FieldValu
       return splitList(readText(from, place, spec))
     case 'names':
       return readNames(from, place, spec)
+    case 'u8s':
+      return [...from.bytes.subarray(at, at + (from.length[place] as number))]
+    case 'u64s':
+      return readNumbers(from, place, spec)
     case 'u8':
       return from.view.getUint8(at)
     case 'u32':
@@ -267,6 +282,12 @@ function readNames(from: RequestScan, place: number, spec: FieldSpec): string[] 
     at = stop
   }
   return names
+}
+
+function readNumbers(from: RequestScan, place: number, spec: FieldSpec): number[] {
+  const [at, bytes] = [from.start[place] as number, from.length[place] as number]
+  if (bytes % 8 !== 0) throw invalid(`${spec.name} must have 8 bytes for each number`)
+  return Array.from({ length: bytes / 8 }, (_, n) => Number(from.view.getBigUint64(at + n * 8, true)))
 }
 
 function readFinite(value: number, spec: FieldSpec): number {

@@ -7,12 +7,14 @@ import { formatDay, parseDay } from '../dates.ts'
 import { LIMITS } from '../domain.ts'
 import { VacancyError } from '../errors.ts'
 import { knownValues } from '../names.ts'
-import { SEARCH_ORDERS, SEARCH_WANTS, WEEKDAY_BITS } from './search.ts'
+import { PROPERTY_FACETS, SEARCH_FACETS, SEARCH_ORDERS, SEARCH_WANTS, WEEKDAY_BITS } from './search.ts'
 
 /** Order of the properties found; ties are broken by the id. `stars`: most stars first, then the lowest total. */
 export type SearchOrder = Exclude<keyof typeof SEARCH_ORDERS, 'row' | 'score'>
 /** A value of each property, beside its id. */
 export type SearchWant = keyof typeof SEARCH_WANTS
+/** What the matches of a search are counted by, named like its filter. */
+export type SearchFacet = keyof typeof SEARCH_FACETS
 /** The nights from `arrival`, YYYY-MM-DD; the departure day is no night. */
 export type SearchStay = { readonly arrival: string; readonly nights: number }
 /** Degrees, inclusive. With west of more than east it crosses 180 degrees. */
@@ -35,17 +37,23 @@ export type Spell = (name: string) => string
 type Given = { readonly [name: string]: unknown }
 type Fields = { [name: string]: unknown }
 
-/** Words of `order`, `want` and `weekdays` that a command accepts, in an interface's spelling. */
+/** Words of `order`, `want`, `weekdays` and `facets` that a command accepts, in an interface's spelling. */
 export function searchWords(
   command: SearchCommand,
   spell: Spell,
-): { orders: string[]; wants: string[]; weekdays: string[] } {
+): { orders: string[]; wants: string[]; weekdays: string[]; facets: string[] } {
   const isStay = command !== 'SEARCHPROP'
   const orders = Object.keys(SEARCH_ORDERS).filter(
     (word) => word !== 'row' && word !== 'score' && (isStay || !word.startsWith('total')),
   )
   const wants = Object.keys(SEARCH_WANTS).filter((word) => isStay || word === 'distance' || word === 'position')
-  return { orders: orders.map(spell), wants: wants.map(spell), weekdays: Object.keys(WEEKDAY_BITS) }
+  const facets = Object.entries(SEARCH_FACETS).flatMap(([word, bit]) => (isStay || bit <= PROPERTY_FACETS ? word : []))
+  return {
+    orders: orders.map(spell),
+    wants: wants.map(spell),
+    weekdays: Object.keys(WEEKDAY_BITS),
+    facets: facets.map(spell),
+  }
 }
 
 /**
@@ -58,7 +66,7 @@ export function searchWords(
  */
 export function searchFields(command: SearchCommand, given: Given, spell: Spell = (name) => name): Given {
   const fields: Fields = { ...given }
-  const { orders, wants, weekdays } = searchWords(command, spell)
+  const { orders, wants, weekdays, facets } = searchWords(command, spell)
   if (command === 'SEARCHAVAIL') putStay(fields)
   if (command !== 'SEARCHPROP') rename(fields, 'rooms', 'availability')
   if (isGiven(fields['weekdays']))
@@ -69,6 +77,7 @@ export function searchFields(command: SearchCommand, given: Given, spell: Spell 
   // It has no order, values and pages.
   if (command === 'PRICECAL') return fields
   putSwitch(fields, 'count', [2, 1], spell)
+  putFacets(fields, facets, spell)
   const { order } = fields
   if (isGiven(order)) {
     if (!isWord(order, orders)) throw invalid(`order must be ${listed(orders)}, got ${quoted(order)}`)
@@ -88,8 +97,10 @@ export function hasPages(command: SearchCommand, fields: Given): boolean {
 
 /** The reverse for the order, wanted values, switches and the box of a request. */
 export function wordsOfSearch(fields: Given, spell: Spell): Given {
-  const { order, want, count, weekdays, south, west, north, east, ...words }: Fields = { ...fields }
+  const { order, want, count, weekdays, south, west, north, east, ...others }: Fields = { ...fields }
+  const { facets, totalBounds, disjunctiveFacets, ...words }: Fields = others
   const days = Object.entries(WEEKDAY_BITS).filter(([, bit]) => (Number(weekdays ?? 0) & bit) !== 0)
+  const bounded = (word: string) => (word === 'total' ? { total: totalBounds } : word)
   const wants = Object.entries(SEARCH_WANTS).filter(([, bit]) => (Number(want ?? 0) & bit) !== 0)
   const orderWord = Object.entries(SEARCH_ORDERS).find(([, number]) => number === order)?.[0] ?? 'row'
   for (const name of ['compact', 'anyRoomType']) if (isGiven(words[name])) words[name] = words[name] === 1
@@ -99,8 +110,14 @@ export function wordsOfSearch(fields: Given, spell: Spell): Given {
     ...(wants.length > 0 && { want: wants.map(([word]) => spell(word)) }),
     ...(days.length > 0 && { weekdays: days.map(([day]) => day) }),
     ...(isGiven(count) && { count: count === 1 }),
+    ...(isGiven(facets) && { facets: facetWords(facets, spell).map(bounded) }),
+    ...(isGiven(disjunctiveFacets) && { disjunctiveFacets: facetWords(disjunctiveFacets, spell) }),
     ...(isGiven(south) && { box: { south, west, north, east } }),
   }
+}
+
+function facetWords(mask: unknown, spell: Spell): string[] {
+  return Object.entries(SEARCH_FACETS).flatMap(([word, bit]) => ((Number(mask) & bit) === 0 ? [] : spell(word)))
 }
 
 function putStay(fields: Fields): void {
@@ -172,6 +189,46 @@ function sumOf(
     throw invalid(`${name} must be a list of ${listed(words)}, got ${quoted(wrong)}`)
   }
   return value.reduce((bits, word) => bits | numberOf(numbers, word, spell), 0)
+}
+
+/** Words as bits, and the bounds of `{ total: [10000, 20000] }` as a field of their own. */
+function putFacets(fields: Fields, words: readonly string[], spell: Spell): void {
+  const { facets, disjunctiveFacets, cells } = fields
+  for (const name of ['facets', 'disjunctiveFacets']) delete fields[name]
+  const list = Array.isArray(facets)
+    ? facets.map((facet) => (isBounds(facet) ? boundsOf(facet, fields) : facet))
+    : facets
+  const bits = sumOf('facets', list, words, SEARCH_FACETS, spell)
+  const free = sumOf(spell('disjunctiveFacets'), disjunctiveFacets, words, SEARCH_FACETS, spell)
+  if (bits !== 0) fields['facets'] = bits
+  if (free !== 0) fields['disjunctiveFacets'] = free
+  if ((free & ~bits) !== 0) throw invalid(`${spell('disjunctiveFacets')} must be some of facets`)
+  if ((bits & SEARCH_FACETS.total) !== 0 && !isGiven(fields['totalBounds'])) {
+    throw invalid('facets with total needs its bounds, such as {"total":[10000,20000]}')
+  }
+  if (!isGiven(cells)) return
+  const most = LIMITS.mapCellsMax
+  const isCount = (each: unknown) => Number.isInteger(each) && (each as number) >= 1 && (each as number) <= most
+  if (Array.isArray(cells) && cells.length === 2 && cells.every(isCount)) return
+  throw invalid(`cells must be two whole numbers from 1 to ${most}, columns and rows, got ${quoted(cells)}`)
+}
+
+function isBounds(facet: unknown): facet is object {
+  return typeof facet === 'object' && facet !== null && !Array.isArray(facet)
+}
+
+function boundsOf(facet: object, fields: Fields): string {
+  const bounds = (facet as Given)['total']
+  const isTotals = Array.isArray(bounds) && bounds.length >= 1 && bounds.length <= LIMITS.facetBoundsMax
+  const ascends = (each: unknown, n: number) =>
+    Number.isSafeInteger(each) && (each as number) > (n === 0 ? 0 : Number((bounds as unknown[])[n - 1]))
+  if (Object.keys(facet).length !== 1 || !isTotals || !bounds.every(ascends)) {
+    throw invalid(
+      `facets: {"total":[…]} must have 1 to ${LIMITS.facetBoundsMax} ascending whole numbers, got ${quoted(facet)}`,
+    )
+  }
+  fields['totalBounds'] = bounds
+  return 'total'
 }
 
 function implied(fields: Given): number {

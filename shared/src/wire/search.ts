@@ -16,3 +16,16 @@ export const SEARCH_WANTS = { total: 1, distance: 2, position: 4, roomType: 8 } 
 
 /** Bits of the field `weekdays`: days of arrival. */
 export const WEEKDAY_BITS = { mon: 1, tue: 2, wed: 4, thu: 8, fri: 16, sat: 32, sun: 64 } as const
+/** Bits of the fields `facets` and `disjunctiveFacets`: what the matches are counted by, named like its filter. */
+export const SEARCH_FACETS = {
+  propertyType: 1,
+  category: 2,
+  stars: 4,
+  area: 8,
+  amenities: 16,
+  rateFeatures: 32,
+  total: 64,
+  roomType: 128,
+} as const
+/** Those that SEARCHPROP has: it reads no nights. */
+export const PROPERTY_FACETS = 31

@@ -74,7 +74,7 @@ export function widgetOf({ name, width, ...spec }: FieldSpec): Widget {
   const words = LISTS[name]
   if (words) return { as: 'words', kind: words }
   if (width === 'text') return { as: 'text' }
-  if (width === 'list' || width === 'names') return { as: 'list' }
+  if (width === 'list' || width === 'names' || width === 'u8s' || width === 'u64s') return { as: 'list' }
   if (width === 'lines') return { as: 'lines' }
   const { min = width === 'f64' ? -MAX.f64 : 0, max = MAX[width] } = spec
   return { as: 'number', min, max, step: width === 'f64' ? 'any' : 1 }

@@ -29,6 +29,8 @@ const values = {
   text: fc.string({ minLength: 1, maxLength: 40, unit: 'grapheme' }),
   list: fc.uniqueArray(entry, { minLength: 1, maxLength: 4 }),
   names: fc.uniqueArray(entry, { minLength: 1, maxLength: 4 }),
+  u8s: fc.array(fc.integer({ min: 0, max: 255 }), { minLength: 1, maxLength: 4 }),
+  u64s: fc.array(fc.maxSafeNat(), { minLength: 1, maxLength: 32 }),
   u8: fc.integer({ min: 0, max: 255 }),
   u32: fc.integer({ min: 0, max: 0xffff_ffff }),
   u64: fc.oneof(fc.maxSafeNat(), fc.bigInt({ min: 1n << 53n, max: (1n << 64n) - 1n }).map(String)),

@@ -258,6 +258,7 @@ export function parametersOf(fields: JsonFields): string[] {
 
 function textsOf(value: Exclude<JsonFieldValue, number>): string[] {
   if (typeof value === 'string') return [value]
+  if (isNumbers(value)) return []
   if (isLines(value)) return value.flatMap((line) => Object.values(line).map(String))
   return isList(value) ? [...value] : []
 }
@@ -274,6 +275,7 @@ export function fillParameters(
   for (const [name, value] of Object.entries(fields)) {
     if (typeof value === 'number') filled[name] = value
     else if (isLines(value)) filled[name] = value.map((line) => filledLine(line, fill))
+    else if (isNumbers(value)) filled[name] = value
     else if (isList(value)) filled[name] = value.flatMap((entry) => splitEntries(fill(entry)))
     else {
       const text = fill(value)
@@ -288,6 +290,10 @@ export function fillParameters(
 
 function isLines(value: JsonFieldValue): value is readonly StayLine[] {
   return typeof value === 'object' && typeof value[0] === 'object'
+}
+
+function isNumbers(value: JsonFieldValue): value is readonly number[] {
+  return typeof value === 'object' && typeof value[0] === 'number'
 }
 
 function isList(value: JsonFieldValue): value is readonly string[] {

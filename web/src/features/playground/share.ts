@@ -2,7 +2,7 @@
  * A request in a URL: JSON, deflated, in base64url. A request that is too long is stored by the control plane under a
  * short id. Links are untrusted and checked.
  */
-import { COMMANDS, isCommandName, type JsonFields } from '@vacancy/shared/wire'
+import { COMMANDS, type FieldSpec, isCommandName, type JsonFields } from '@vacancy/shared/wire'
 import { ApiProblem, call } from '../../lib/api.ts'
 import type { QueryCommand } from './catalogue.ts'
 import * as copy from './copy.ts'
@@ -81,12 +81,17 @@ export function requestOf({ s: shard = '', n: node = '', c: command, f: fields }
 /** Checks names and types only: a link may hold an incomplete request, which is reported on running it. */
 function fieldsOfShape(command: QueryCommand, fields: unknown): JsonFields | undefined {
   if (typeof fields !== 'object' || fields === null || Array.isArray(fields)) return undefined
-  const names = new Set<string>(COMMANDS[command].fields.map(({ name }) => name))
-  const isValue = (value: unknown) =>
+  const specs: readonly FieldSpec[] = COMMANDS[command].fields
+  const widths = new Map(specs.map(({ name, width }) => [name, width]))
+  const isEntry = (entry: unknown, name: string) => {
+    const isNumbers = widths.get(name) === 'u8s' || widths.get(name) === 'u64s'
+    return typeof entry === 'string' || (isNumbers && typeof entry === 'number') || isLineShape(entry)
+  }
+  const isValue = (value: unknown, name: string) =>
     typeof value === 'string' ||
     typeof value === 'number' ||
-    (Array.isArray(value) && value.every((entry) => typeof entry === 'string' || isLineShape(entry)))
-  const isKnown = Object.entries(fields).every(([name, value]) => names.has(name) && isValue(value))
+    (Array.isArray(value) && value.every((entry) => isEntry(entry, name)))
+  const isKnown = Object.entries(fields).every(([name, value]) => widths.has(name) && isValue(value, name))
   return isKnown ? (fields as JsonFields) : undefined
 }
 
