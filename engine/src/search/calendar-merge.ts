@@ -71,8 +71,9 @@ function countFits({ u32 }: Memory, merge: Merge, from: number, day: number, cou
   const [offset, mask] = [day >>> 5, 1 << (day & 31)]
   const places = (from + FITS_PLACES) >>> 2
   const bitsAt = (from + FITS_BITS + day * FITS_BITS_BYTES) >>> 2
+  const groups = (u32[from >>> 2] + 31) >>> 5
   let found = 0
-  for (let group = 0; group < FITS_BITS_BYTES / 4; group++) {
+  for (let group = 0; group < groups; group++) {
     for (let bits = u32[bitsAt + group]; bits !== 0; bits &= bits - 1) {
       const place = u32[places + group * 32 + 31 - Math.clz32(bits & -bits)]
       if (place >= totals.length) continue
