@@ -347,6 +347,7 @@ function startDriver(host: Host): Running {
     get raft() {
       return driver.replica?.raft ?? idle
     },
+    knowsLife: () => driver.machine?.genesis().some((byte) => byte !== 0) ?? false,
     onPayload: (from, stream, payload) => events.onFrame(nameOf(from), stream, payload as Uint8Array),
     onOpen: (peer, stream) => events.onOpen(nameOf(peer), stream),
     onClosed: (peer, stream, isDead) => events.onClosed(nameOf(peer), stream, isDead),

@@ -31,6 +31,8 @@ export type NetworkKnobs = {
 export type Payload = Uint8Array | object
 
 export type NetworkEnd = {
+  /** Whether the process can tell frames of its shard before a restore from those of now; absent where it always can. */
+  knowsLife?(): boolean
   onPayload(from: number, stream: StreamKind, payload: Payload): void
   onOpen(peer: number, stream: StreamKind): void
   onClosed(peer: number, stream: StreamKind, isDead: boolean): void
@@ -41,6 +43,8 @@ type Frame = {
   readonly to: number
   readonly stream: StreamKind
   readonly payload: Payload
+  /** The life of the data in which it was sent. */
+  readonly life: number
 }
 
 type NetworkCounts = {
@@ -76,6 +80,8 @@ export type Network = {
   readonly counts: NetworkCounts
   /** Rates no longer apply; only existing blocks remain. */
   isCalm: boolean
+  /** Counts the restores of the shard. */
+  life: number
   readonly damage: (payload: Payload, random: Random) => Payload | undefined
 }
 
@@ -111,6 +117,7 @@ export function createNetwork(
     isConnecting: new Uint8Array(links),
     counts: { sent: 0, delivered: 0, dropped: 0, duplicated: 0, late: 0, damaged: 0, blocked: 0, resets: 0 },
     isCalm: false,
+    life: 0,
     damage,
   }
 }
@@ -237,7 +244,7 @@ function deliverIn(
   stream: StreamKind,
   payload: Payload,
 ): void {
-  const frame: Frame = { from, to, stream, payload }
+  const frame: Frame = { from, to, stream, payload, life: network.life }
   const link = linkOf(network, from, to)
   if (network.bytesPerSecond[link] === 0) {
     scheduleIn(network.scheduler, delayUs, () => deliver(network, frame))
@@ -250,8 +257,11 @@ function deliverIn(
   })
 }
 
-function deliver(network: Network, { from, to, stream, payload }: Frame): void {
+function deliver(network: Network, { from, to, stream, payload, life }: Frame): void {
   const end = network.ends[to]
+  // No connection outlives both of its processes. Late frames of a former life test the genesis that tells them apart,
+  // which a restored node has from its first entry on.
+  if (life !== network.life && end?.knowsLife?.() === false) return
   // A block that started meanwhile drops frames in flight.
   if (!end || network.blocks[linkOf(network, from, to)] !== 0) return
   network.counts.delivered++

@@ -62,6 +62,7 @@ function restore(world: World, backup: Backup, downUs: number): void {
   for (const forget of world.onRestored) forget()
   for (const [register, value] of backup.values.entries()) putBack(world, register, value)
   world.lives++
+  world.network.life++
   for (const node of nodes) restartLater(world, node, downUs)
 }
 

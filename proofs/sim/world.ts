@@ -84,6 +84,8 @@ export type Running = {
     readonly configurationIndex?: number
   }
   onPayload(from: number, stream: StreamKind, payload: Payload): void
+  /** Absent where frames of a former life of the data cannot arrive. */
+  knowsLife?(): boolean
   onOpen(peer: number, stream: StreamKind): void
   onClosed(peer: number, stream: StreamKind, isDead: boolean): void
   propose(token: number, command: Uint8Array): void
@@ -421,6 +423,7 @@ export function startNode(world: World, node: SimulatedNode): void {
     const running = world.program.start(host)
     process.running = running
     attach(world.network, node.number, {
+      knowsLife: () => process.running?.knowsLife?.() ?? true,
       onPayload: (from, stream, payload) =>
         runIn(world, process, 'frame', from, () => running.onPayload(from, stream, payload)),
       onOpen: (peer, stream) => runIn(world, process, 'open', peer, () => running.onOpen(peer, stream)),

@@ -20,7 +20,7 @@ export type Examined = {
  * @param fields as the engine reads them: lists trimmed, without repeats
  * @param nights the packages of the room type on the dates of the search; undefined for dates without one
  */
-export function examine(
+function examine(
   command: SearchCommand,
   fields: RequestFields,
   property: PropertyAttributes,

@@ -260,7 +260,12 @@ test('commands that change data are marked, and reads are not', () => {
 test('searches come first, and all that deletes comes last', () => {
   const groups = commandGroups()
 
-  expect(groups.at(0)?.commands.map(({ name }) => name)).toEqual(['SEARCHPROP', 'SEARCHAVAIL'])
+  expect(groups.at(0)?.commands.map(({ name }) => name)).toEqual([
+    'SEARCHPROP',
+    'SEARCHAVAIL',
+    'PRICECAL',
+    'SEARCHFLEX',
+  ])
   const names = choices.map(({ name }) => name)
   const deletes = names.filter((name) => name.startsWith('DEL'))
   expect(deletes.length).toBeGreaterThan(0)
