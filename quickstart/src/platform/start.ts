@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import type { Server } from 'node:http'
+import { createServer } from 'node:net'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect, type VacancyClient } from '@vacancy/client'
@@ -258,6 +259,22 @@ export function checkState(
   throw new VacancyError('data_conflict', { reason })
 }
 
+/**
+ * Holds a port beside those of the plan until this process ends: a second start that looks meanwhile, before anything
+ * listens, takes other addresses.
+ *
+ * @returns the held port if another start has it
+ */
+function claimAddresses(listeners: ReturnType<typeof listenersOf>): Promise<string[]> {
+  const [{ host } = { host: HOST }] = listeners
+  const port = Math.max(...listeners.filter((each) => each.host === host).map((each) => each.port)) + 1
+  return new Promise((resolve) => {
+    const claim = createServer((socket) => socket.destroy()).unref()
+    claim.once('error', () => resolve([`${host}:${port}, for a start on these addresses`]))
+    claim.listen({ host, port, exclusive: true }, () => resolve([]))
+  })
+}
+
 /** @throws VacancyError port_taken that names every port in use, before anything starts */
 async function freePlan({ planOf, attempts = 1, consolePort, hasJobs = false }: Start): Promise<Plan> {
   let isOneAddress = false
@@ -272,6 +289,7 @@ async function freePlan({ planOf, attempts = 1, consolePort, hasJobs = false }: 
       continue
     }
     const taken = looks.filter(({ is }) => is !== 'free').map(({ host, port, who }) => `${host}:${port}, for ${who}`)
+    if (taken.length === 0) taken.push(...(await claimAddresses(listenersOf(plan))))
     if (taken.length === 0) {
       if (consolePort === undefined) return plan
       const owner = listenersOf(plan).find(({ host, port }) => host === HOST && port === consolePort)?.who
