@@ -5,7 +5,7 @@ import { freePort } from '@vacancy/testkit/free-port'
 import { startPostgres } from '@vacancy/testkit/postgres'
 import { startProgram } from '@vacancy/testkit/program'
 import { expect, test } from 'vitest'
-import { allCommandsOf, chosenBlock, folder, follow, ROOT, read, startOn } from './testing/guide.ts'
+import { allCommandsOf, folder, follow, ROOT, read, startOn } from './testing/guide.ts'
 
 const TEST_MS = 600_000
 const DAYS = ['2026-12-31', '2027-01-01', '2027-05-15', '2028-02-29']
@@ -124,11 +124,19 @@ test(
     const dir = join(folder, 'shard')
     mkdirSync(dir)
     const shard = startProgram(
-      [join(ROOT, 'quickstart/src/shard.ts'), '--no-console', '--no-sample', '--dir', join(dir, 'quickstart-shard')],
+      [
+        join(ROOT, 'quickstart/src/shard.ts'),
+        '--no-console',
+        '--no-sample',
+        '--block',
+        '62',
+        '--dir',
+        join(dir, 'quickstart-shard'),
+      ],
       { isBound: true },
     )
     await shard.printed(/Ctrl-C/)
-    const block = chosenBlock(shard.output())
+    const block = 62
     const [api, tcp, quic, registry, resolver, files] = await Promise.all(Array.from({ length: 6 }, () => freePort()))
     const own = (text: string) =>
       text

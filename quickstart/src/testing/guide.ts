@@ -76,9 +76,6 @@ export async function follow(day: string, script: string, more: NodeJS.ProcessEn
   return output
 }
 
-/** The addresses 127.0.N.x that a start chose; it names those that were taken before. */
-export const chosenBlock = (output: string): string => [...output.matchAll(/127\.0\.(\d+)\.1\b/g)].at(-1)?.[1] ?? '1'
-
 export const startOn = (day: string, args: readonly string[]) =>
   startProgram([...args], {
     env: { NODE_OPTIONS: shifted(Date.parse(`${day}T09:00:00Z`) - Date.now()) },
