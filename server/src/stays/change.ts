@@ -5,7 +5,7 @@ import { ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
 import type { StayRecord } from '@vacancy/shared/contract'
 import type { WriteAudit } from '../access/audit.ts'
 import type { Reach } from '../nodes/ask.ts'
-import { targetOf } from '../nodes/target.ts'
+import { type Target, targetOf } from '../nodes/target.ts'
 import { readStay, recordOf, sendStay, stayIdOf } from './stays.ts'
 
 type Change = RouteRequest<'POST /api/v1/shards/{shard}/stays/{stay}/release'>
@@ -46,7 +46,7 @@ export async function changeStay({ reach, audit }: Parts, kind: Kind, request: C
     // Audited before it is sent, so that no change is missing in the log.
     await note('requested', `from ${before.state}, ${linesText(before)}`)
     isSent = true
-    const { result, node } = await sendStay(reach, target, target.nodes, COMMAND[kind], { stayId: id })
+    const { result, node } = await sendChange(reach, target, kind, before)
     after = recordOf(reach, target, node, id, result, { since: null, source: before.source })
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error
@@ -56,6 +56,19 @@ export async function changeStay({ reach, audit }: Parts, kind: Kind, request: C
   }
   await note('done')
   return after
+}
+
+/** A release names the booking that was shown: one that took its id meanwhile stays. */
+async function sendChange(reach: Reach, target: Target, kind: Kind, { id, index }: StayRecord) {
+  const { nodes } = target
+  if (kind === 'confirm') return await sendStay(reach, target, nodes, COMMAND.confirm, { stayId: id })
+  try {
+    return await sendStay(reach, target, nodes, COMMAND.release, { stayId: id, bookedAt: BigInt(index) })
+  } catch (error) {
+    // Below feature level 6 the shard does not know the field, and did nothing.
+    if (!(error instanceof ProblemError) || !/RELEASESTAY has no field/.test(error.message)) throw error
+    return await sendStay(reach, target, nodes, COMMAND.release, { stayId: id })
+  }
 }
 
 const CONFIRM_HINT = 'The id as the record shows it.'
