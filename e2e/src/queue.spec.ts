@@ -98,7 +98,7 @@ test('a topic is created, paused, resumed and deleted, and the audit log has eac
     await expect(dialog).toBeHidden()
   }
   await act('Pause…', `Pause ${name}`)
-  await expect(page.locator('main [data-level="warn"]').first()).toHaveText('Paused')
+  await expect(page.locator('main [data-level="warn"]:visible').first()).toHaveText('Paused')
   await act('Resume…', `Resume ${name}`)
   await act('Delete topic…', `Delete ${name}`)
 

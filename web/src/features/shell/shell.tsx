@@ -3,7 +3,7 @@
 import { type QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import type { AttentionItem, Summary } from '@vacancy/shared/contract'
 import clsx from 'clsx'
-import { memo, type ReactNode, Suspense, useEffect, useState } from 'react'
+import { memo, type ReactNode, Suspense, useEffect, useId, useState } from 'react'
 import { Icon, type IconName } from '../../icons/icon.tsx'
 import { AddressProvider, useMoment, usePath } from '../../lib/address.tsx'
 import * as libCopy from '../../lib/copy.ts'
@@ -88,6 +88,7 @@ function badgesOf({ attention }: Pick<Summary, 'attention'>): { readonly [href: 
 
 function List({ pages, withLabels, onNavigate }: NavigationProps & { pages: readonly PageLink[] }) {
   const path = usePath()
+  const id = useId()
   const badges = useLive('summary', badgesOf).data
   return (
     <ul className="flex flex-col gap-0.5">
@@ -99,6 +100,7 @@ function List({ pages, withLabels, onNavigate }: NavigationProps & { pages: read
             <a
               href={page.href}
               aria-current={isHere ? 'page' : undefined}
+              aria-describedby={badge === undefined ? undefined : `${id}${page.href}`}
               data-tip={withLabels ? undefined : page.label}
               {...(onNavigate ? { onClick: onNavigate } : {})}
               className={clsx(
@@ -112,16 +114,21 @@ function List({ pages, withLabels, onNavigate }: NavigationProps & { pages: read
               <span className={withLabels ? '' : 'max-lg:sr-only'}>{page.label}</span>
               {badge !== undefined && (
                 <span
+                  aria-hidden="true"
                   className={clsx(
                     'num ms-auto rounded-full bg-warn-bg px-1.5 text-small text-text',
                     !withLabels && 'max-lg:absolute max-lg:end-0.5 max-lg:top-0',
                   )}
                 >
-                  <span aria-hidden="true">{badge}</span>
-                  <span className="sr-only">{copy.shell.badge(badge)}</span>
+                  {badge}
                 </span>
               )}
             </a>
+            {badge !== undefined && (
+              <span id={`${id}${page.href}`} hidden>
+                {copy.shell.badge(badge)}
+              </span>
+            )}
           </li>
         )
       })}
