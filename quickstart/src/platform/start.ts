@@ -289,7 +289,8 @@ async function freePlan({ planOf, attempts = 1, consolePort, hasJobs = false }: 
       continue
     }
     const taken = looks.filter(({ is }) => is !== 'free').map(({ host, port, who }) => `${host}:${port}, for ${who}`)
-    if (taken.length === 0) taken.push(...(await claimAddresses(listenersOf(plan))))
+    // Ports that a person chose are not next to one that must be free.
+    if (taken.length === 0 && attempts > 1) taken.push(...(await claimAddresses(listenersOf(plan))))
     if (taken.length === 0) {
       if (consolePort === undefined) return plan
       const owner = listenersOf(plan).find(({ host, port }) => host === HOST && port === consolePort)?.who
