@@ -62,7 +62,7 @@ import { pastHandlers } from './past.ts'
 import { recordReading, recordShards, saveSeriesFile } from './recording.ts'
 import { fetchRegistryCodecs } from './registry-views.ts'
 import { clusterHandlers } from './routes.ts'
-import { readAside, summaryOf, updateSummary } from './summary.ts'
+import { readAside, readOtherAttention, summaryOf, updateSummary } from './summary.ts'
 import { fabricHandlers, fabricView } from './topology.ts'
 
 const FIGURES_MS = 5_000
@@ -147,6 +147,7 @@ export function createClusterModule(config: ClusterConfig, deps: ClusterDeps): C
     timers: [],
     registryCodecs: undefined,
     attention: [],
+    otherAttention: [],
     attentionMemory: new Map(),
     aside: new Map(),
     lost: new Map(),
@@ -278,6 +279,7 @@ export async function startCluster(module: ClusterModule): Promise<void> {
   const lateness = watchLateness(deps.clock)
   every(module, ATTENTION_MS, 'updating the attention items failed', () => {
     module.lateness = lateness()
+    readOtherAttention(module)
     module.isSummaryDue = true
   })
   every(module, FABRIC_MS, 'updating the topology failed', () => touchTopic(deps.live, 'topology'))

@@ -86,6 +86,8 @@ export type ClusterModule = {
   registryCodecs: NodeCodecs | undefined
   /** Attention items, the memory they are derived from, and the items put aside. */
   attention: Summary['attention']
+  /** Items of what is not a shard, as of the last look. */
+  otherAttention: readonly AttentionSeed[]
   attentionMemory: AttentionMemory
   aside: Map<string, Aside>
   /** Shards without a leader: the last leader, and since when there is none. */

@@ -53,7 +53,7 @@ export function stopsOf(scope: HandoverScope, shards: readonly ShardView[]): Sha
 
 /** A place of which nodes or components may go. */
 type Place = Pick<FailureRow, 'kind' | 'name' | 'shard'> & {
-  readonly node?: (shard: ShardView, node: NodeView) => boolean
+  readonly nodes?: ReadonlySet<NodeView>
   readonly component?: (component: TopologyView['components'][number]) => boolean
 }
 
@@ -69,8 +69,10 @@ export function failureMatrix(
 ): { readonly rows: FailureRow[]; readonly harmless: { readonly [kind: string]: number } } {
   const rows: FailureRow[] = []
   const harmless: { [kind: string]: number } = {}
-  for (const { kind, name, shard, node, component } of placesOf(shards, components)) {
-    const impacts = node ? shards.flatMap((each) => impactOn(each, (one) => node(each, one)) ?? []) : []
+  const shardOf = new Map(shards.flatMap((shard) => shard.nodes.map((node) => [node, shard] as const)))
+  for (const { kind, name, shard, nodes = new Set<NodeView>(), component } of placesOf(shards, components)) {
+    const hit = new Set([...nodes].map((node) => shardOf.get(node) as ShardView))
+    const impacts = [...hit].flatMap((each) => impactOn(each, (node) => nodes.has(node)) ?? [])
     const gone = component ? new Set(components.filter(component).map(({ key }) => key)) : new Set<string>()
     const row: FailureRow = {
       ...{ kind, name, shard },
@@ -98,32 +100,30 @@ export function failureMatrix(
 
 function placesOf(shards: readonly ShardView[], components: TopologyView['components']): Place[] {
   const nodes = shards.flatMap((shard) => shard.nodes)
-  const zones = new Set([...nodes.map(({ zone }) => zone), ...components.flatMap(({ zone }) => zone ?? [])])
-  // A machine with one thing on it is that thing.
-  const things = [...nodes.map(machineOf), ...components.map(hostOf)].filter((host) => host !== '')
-  const hosts = new Set(things.filter((host, at) => things.indexOf(host) !== at))
+  // Once for each node: among thousands, addresses take the time.
+  const [byZone, byHost] = [grouped(nodes, ({ zone }) => zone), grouped(nodes, machineOf)]
+  const [zones, hosts] = [grouped(components, ({ zone }) => zone ?? ''), grouped(components, hostOf)]
+  const sizeAt = (host: string) => (byHost.get(host)?.size ?? 0) + (hosts.get(host)?.size ?? 0)
   return [
-    ...named(zones).map(
+    ...named([...byZone.keys(), ...zones.keys()]).map(
       (name): Place => ({
         ...{ kind: 'zone', name, shard: null },
-        node: (_, node) => node.zone === name,
-        component: ({ zone }) => zone === name,
+        nodes: byZone.get(name) ?? new Set(),
+        component: (component) => zones.get(name)?.has(component) ?? false,
       }),
     ),
-    ...named(hosts).map(
-      (name): Place => ({
-        ...{ kind: 'machine', name, shard: null },
-        node: (_, node) => machineOf(node) === name,
-        component: (component) => hostOf(component) === name,
-      }),
-    ),
-    ...shards.flatMap((shard) =>
-      shard.nodes.map(
-        ({ id }): Place => ({
-          ...{ kind: 'node', name: id, shard: shard.id },
-          node: (other, node) => other === shard && node.id === id,
+    // A machine with one thing on it is that thing.
+    ...named([...byHost.keys(), ...hosts.keys()])
+      .filter((host) => sizeAt(host) > 1)
+      .map(
+        (name): Place => ({
+          ...{ kind: 'machine', name, shard: null },
+          nodes: byHost.get(name) ?? new Set(),
+          component: (component) => hosts.get(name)?.has(component) ?? false,
         }),
       ),
+    ...shards.flatMap((shard) =>
+      shard.nodes.map((node): Place => ({ kind: 'node', name: node.id, shard: shard.id, nodes: new Set([node]) })),
     ),
     ...components.map(
       ({ kind, id, shard, key }): Place => ({
@@ -134,5 +134,14 @@ function placesOf(shards: readonly ShardView[], components: TopologyView['compon
   ]
 }
 
-const named = (names: ReadonlySet<string>) => [...names].filter((name) => name !== '').sort()
+function grouped<T>(things: readonly T[], keyOf: (thing: T) => string): Map<string, Set<T>> {
+  const groups = new Map<string, Set<T>>()
+  for (const thing of things) {
+    const key = keyOf(thing)
+    groups.set(key, (groups.get(key) ?? new Set()).add(thing))
+  }
+  return groups
+}
+
+const named = (names: readonly string[]) => [...new Set(names)].filter((name) => name !== '').sort()
 const hostOf = ({ apiUrl }: TopologyView['components'][number]) => machineOf({ apiUrl: apiUrl ?? '' })

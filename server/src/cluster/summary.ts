@@ -34,6 +34,15 @@ export function setAside(module: ClusterModule, item: string, aside: Aside | und
   touchTopic(module.deps.live, 'summary')
 }
 
+/** Items of what is not a shard and reports no change. */
+export function readOtherAttention(module: ClusterModule): void {
+  module.otherAttention = [
+    ...fabricSeeds(fabricView(module)),
+    ...ownSeeds(module.lateness),
+    ...module.attentionSources.flatMap((source) => source()),
+  ]
+}
+
 function refreshAttention(module: ClusterModule): void {
   const now = module.deps.clock.wallMs()
   const shards = shardViews(module.collector)
@@ -48,11 +57,7 @@ function refreshAttention(module: ClusterModule): void {
         ...observationsOf(module.collector, shard).map(({ status }) => status?.value.stays?.oversold_nights ?? 0),
       ),
     registryHash: module.registryCodecs?.ordered_hash,
-    others: [
-      ...fabricSeeds(fabricView(module)),
-      ...ownSeeds(module.lateness),
-      ...module.attentionSources.flatMap((source) => source()),
-    ],
+    others: module.otherAttention,
   })
   const settled = settleAttention(seeds, module.attentionMemory, module.aside, now)
   module.attentionMemory = settled.memory
