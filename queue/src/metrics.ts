@@ -1,6 +1,14 @@
 /** Metrics of the queue. What happens for every job or request is counted in plain numbers and read with each page. */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { counter, gauge, histogram, type Metrics, type MetricsTable, registerMetrics } from '@vacancy/shared/node'
+import {
+  counter,
+  DELAY_SAMPLED_EVERY_MS,
+  gauge,
+  histogram,
+  type Metrics,
+  type MetricsTable,
+  registerMetrics,
+} from '@vacancy/shared/node'
 import type { Moment, Topic } from './job.ts'
 import { addBuckets, type Buckets, bucketsReading, createBuckets, LATENCY_SECONDS, observe } from './latency.ts'
 import { oldestReady } from './places.ts'
@@ -65,10 +73,9 @@ export const QUEUE_METRICS = {
   ]),
   vacancy_queue_owner: gauge('1 where this process owns the partition.', ['partition']),
   vacancy_queue_owner_changes_total: counter('Times this process became the owner.', ['partition']),
-  vacancy_queue_event_loop_delay_seconds: gauge(
-    'Delay of the event loop since the last scrape, by quantile, with the 10 ms between two samples.',
-    ['quantile'],
-  ),
+  vacancy_queue_event_loop_delay_seconds: gauge('Delay of the event loop since the last scrape, by quantile.', [
+    'quantile',
+  ]),
   vacancy_queue_topics: gauge('Topics.'),
   vacancy_queue_not_after_seconds: gauge(
     'When its certificate, its authority and the tokens of its auth file end, the first of each, seconds since 1970; +Inf while no token ends.',
@@ -141,7 +148,7 @@ const QUANTILES = [50, 90, 99, 100]
 /** Registers the page. */
 export function registerQueueMetrics(reading: QueueReading): Metrics<typeof QUEUE_METRICS> {
   const page = registerMetrics(QUEUE_METRICS, { process: reading.isAlone })
-  const delay = monitorEventLoopDelay({ resolution: 10 })
+  const delay = monitorEventLoopDelay({ resolution: DELAY_SAMPLED_EVERY_MS })
   delay.enable()
   const { metrics } = reading
   let named: ReadonlySet<string> = new Set()
@@ -162,7 +169,8 @@ export function registerQueueMetrics(reading: QueueReading): Metrics<typeof QUEU
     for (const quantile of QUANTILES)
       of.vacancy_queue_event_loop_delay_seconds.set(
         { quantile: String(quantile / 100) },
-        delay.percentile(quantile) / 1e9,
+        // A sample is the time since the one before.
+        Math.max(0, delay.percentile(quantile) / 1e9 - DELAY_SAMPLED_EVERY_MS / 1000),
       )
     delay.reset()
     named = busiest(reading)

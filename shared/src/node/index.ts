@@ -46,7 +46,7 @@ export {
   TOKEN_END_METRIC,
   tokenEnds,
 } from './ends.ts'
-export { watchEventLoop } from './event-loop.ts'
+export { DELAY_SAMPLED_EVERY_MS, watchEventLoop } from './event-loop.ts'
 export { collectSooner, followQueueSize } from './garbage.ts'
 export { hostNote } from './host-note.ts'
 export {
