@@ -45,6 +45,8 @@ type Frame = {
   readonly payload: Payload
   /** The life of the data in which it was sent. */
   readonly life: number
+  /** It says so: its sender has applied the genesis. */
+  readonly isNamed: boolean
 }
 
 type NetworkCounts = {
@@ -244,7 +246,8 @@ function deliverIn(
   stream: StreamKind,
   payload: Payload,
 ): void {
-  const frame: Frame = { from, to, stream, payload, life: network.life }
+  const isNamed = network.ends[from]?.knowsLife?.() !== false
+  const frame: Frame = { from, to, stream, payload, life: network.life, isNamed }
   const link = linkOf(network, from, to)
   if (network.bytesPerSecond[link] === 0) {
     scheduleIn(network.scheduler, delayUs, () => deliver(network, frame))
@@ -257,11 +260,11 @@ function deliverIn(
   })
 }
 
-function deliver(network: Network, { from, to, stream, payload, life }: Frame): void {
+function deliver(network: Network, { from, to, stream, payload, life, isNamed }: Frame): void {
   const end = network.ends[to]
   // No connection outlives both of its processes. Late frames of a former life test the genesis that tells them apart,
-  // which a restored node has from its first entry on.
-  if (life !== network.life && end?.knowsLife?.() === false) return
+  // which both nodes have from their first entry on.
+  if (life !== network.life && (!isNamed || end?.knowsLife?.() === false)) return
   // A block that started meanwhile drops frames in flight.
   if (!end || network.blocks[linkOf(network, from, to)] !== 0) return
   network.counts.delivered++
