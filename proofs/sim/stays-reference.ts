@@ -1,18 +1,16 @@
 /**
- * The stays of the log, by the exact model of stays (testing/stays-model.ts), and the comparison of a replica
- * with it: oracles S1, S2, S3, S4 and S6 (docs/design/testing.md#oracles). The model has the properties of `HOTELS`
- * only: no stay names another one.
+ * The stays of the log, by the exact model of stays (stays-model.ts), and the comparison of a replica with it: oracles S1,
+ * S2, S3, S4 and S6 (docs/design/testing.md#oracles). Stays name the properties of `HOTELS` only.
  */
 
-import { formatDay, lastVisibleDay, packPropertyId, parseDay, unpackPropertyId } from '@vacancy/shared'
-import { STAY_STATE, type StayLine, type StayState } from '@vacancy/shared/wire'
+import { formatDay, lastVisibleDay, packPropertyId, unpackPropertyId } from '@vacancy/shared'
+import { STAY_STATE, type StayState } from '@vacancy/shared/wire'
 import { viewOf } from '../../engine/src/raft/entry.ts'
 import { hex } from '../../engine/src/snapshot/format.ts'
 import { decodeLedger, encodeLedger, type LoadedLedger } from '../../engine/src/snapshot/ledger.ts'
 import { STAY_FLAGS } from '../../engine/src/store/apply-stays.ts'
 import {
   type CommandReader,
-  GIVEN,
   KIND,
   OUTCOME,
   outcomeWire,
@@ -27,12 +25,9 @@ import { nameHash } from '../../engine/src/store/digest.ts'
 import { readNight } from '../../engine/src/store/read.ts'
 import type { Memory } from '../../engine/src/store/store.ts'
 import {
-  baseAsOf,
-  changeRooms,
   confirmStay,
   createStaysModel,
   debtOn,
-  deleteProperty,
   heldOn,
   type ModelAnswer,
   type ModelStay,
@@ -40,15 +35,15 @@ import {
   ownOn,
   passTime,
   releaseStay,
+  type StayLine,
   type StaysModel,
   sellableOn,
-  setPackage,
-  setProperty,
   takeStay,
-} from '../../engine/src/testing/stays-model.ts'
+} from './stays-model.ts'
 
 export const HOTELS = ['hotel-0', 'hotel-1', 'hotel-2'] as const
-const NAME_OF = new Map(HOTELS.map((name) => [hex(packPropertyId(name) as Uint8Array), name as string]))
+/** By id, in hexadecimal: their names. */
+const HOTEL_NAMES = new Map(HOTELS.map((name) => [hex(packPropertyId(name) as Uint8Array), name as string]))
 /** `stays_bytes` until the log sets it. */
 const BYTES_MAX = 256 << 20
 
@@ -102,14 +97,15 @@ const COUNT_OF = {
   forgotten: 'forgottenStays',
 } as const satisfies Record<Fate['state'], keyof StayCounts>
 
-export function createStaysReference(): StaysReference {
+export function createStaysReference(properties: StaysModel['properties']): StaysReference {
   const counts = Object.fromEntries(STAY_COUNTS.map((name) => [name, 0])) as StayCounts
-  return { model: createStaysModel(0), bytesMax: BYTES_MAX, replies: new Map(), fates: new Map(), noted: 0, counts }
+  const model = createStaysModel(properties)
+  return { model, bytesMax: BYTES_MAX, replies: new Map(), fates: new Map(), noted: 0, counts }
 }
 
-/** @returns the name of a property that stays may name */
-export function hotelOf(id: Uint8Array): string | undefined {
-  return NAME_OF.get(hex(id))
+/** Whether stays may name a property. */
+export function isHotel(propertyId: string): boolean {
+  return HOTEL_NAMES.has(propertyId)
 }
 
 // Applying the log
@@ -118,8 +114,8 @@ export function hotelOf(id: Uint8Array): string | undefined {
 export function beginEntry(reference: StaysReference, { timeMs, day }: CommandReader, index: number): void {
   const { model } = reference
   passTime(model, timeMs, index)
-  model.today = formatDay(day)
-  model.lastDate = formatDay(lastVisibleDay(day))
+  model.today = day
+  model.lastDay = lastVisibleDay(day)
   // The command may use the id of a stay that has just expired or was forgotten.
   noteFates(reference, index)
 }
@@ -185,7 +181,7 @@ function answerOf(
   const flags = readU8(reader)
   const seconds = readU32(reader)
   const total = readF64(reader)
-  const rateFeatures = featuresOf(readU32(reader))
+  const features = readU32(reader)
   const other = readId(reader)
   readName(reader)
   const lines = Array.from({ length: readU8(reader) }, () => readLine(reader))
@@ -211,7 +207,7 @@ function answerOf(
     const hold = kind === KIND.holdStay ? { seconds } : {}
     if (reached === 'released' && reinstate === 0) counts.lateRepeats++
     if (fates.get(stayId)?.at(-1)?.state === 'forgotten') counts.repeatsOfForgotten++
-    answer = takeStay(model, { stayId, lines, rateFeatures, reinstate, ...most, ...replaces, ...hold }, timeMs, index)
+    answer = takeStay(model, { stayId, lines, features, reinstate, ...most, ...replaces, ...hold }, timeMs, index)
   }
   const after = model.stays.get(stayId)
   if (answer.error === '' && after) countChange(counts, model, after, reached)
@@ -252,121 +248,18 @@ function readId(reader: CommandReader): string {
 const decoder = new TextDecoder()
 
 function readLine(reader: CommandReader): StayLine {
-  const propertyId = readId(reader)
+  const start = readBytes(reader, 16)
+  const propertyId = hex(reader.bytes.subarray(start, start + 16))
   const nameStart = readName(reader)
   const roomType = decoder.decode(reader.bytes.subarray(nameStart, reader.at))
-  const line = { propertyId, roomType, arrival: formatDay(readU32(reader)), nights: readU8(reader) }
+  const line = { propertyId, roomType, arrival: readU32(reader), nights: readU8(reader) }
   return { ...line, rooms: readU8(reader), uncounted: readU8(reader) !== 0 }
 }
 
-function featuresOf(mask: number): string[] {
-  return Array.from({ length: 24 }, (_, bit) => String(bit)).filter((_, bit) => (mask & (1 << bit)) !== 0)
-}
-
-/** A package of a hotel was written. */
-export function noteWritten(
-  { model }: StaysReference,
-  hotel: string,
-  room: string,
-  day: number,
-  given: number,
-  availability: number,
-  price: number,
-  features: number,
-): void {
-  setPackage(model, hotel, room, formatDay(day), {
-    ...(given & GIVEN.availability && { availability }),
-    ...(given & GIVEN.price && { finalPrice: price }),
-    ...(given & GIVEN.features && { rateFeatures: featuresOf(features) }),
-  })
-}
-
-const CHANGE_OF: { readonly [kind: number]: 'SETROOMAVL' | 'INCROOMAVL' | 'DECROOMAVL' } = {
-  [KIND.setAvailability]: 'SETROOMAVL',
-  [KIND.setAvailabilityAsOf]: 'SETROOMAVL',
-  [KIND.increaseAvailability]: 'INCROOMAVL',
-  [KIND.decreaseAvailability]: 'DECROOMAVL',
-}
-
-/** Changes the rooms of an existing package. */
-export function changeHotel(
-  { model }: StaysReference,
-  kind: number,
-  hotel: string,
-  room: string,
-  day: number,
-  given: number,
-  asOf?: number,
-): { readonly code: number; readonly left: number } {
-  const command = CHANGE_OF[kind] as 'SETROOMAVL'
-  const date = formatDay(day)
-  if (asOf !== undefined && asOf < model.knownFrom) return { code: OUTCOME.updateTooOld, left: 0 }
-  const night = { propertyId: hotel, roomType: room, date }
-  const amount = asOf === undefined ? given : baseAsOf(model, night, given, asOf)
-  const error = changeRooms(model, command, hotel, room, date, amount)
-  const refusals: { readonly [error: string]: number } = {
-    OVERFLOW: OUTCOME.overflow,
-    OVERFLOW_HELD: OUTCOME.overflowHeld,
-    UNDERFLOW: OUTCOME.underflow,
-  }
-  const code = error === '' ? OUTCOME.done : (refusals[error] as number)
-  return { code, left: sellableOn(model, hotel, room, date) ?? 0 }
-}
-
-/** Packages of a hotel in a map of the store's model: word of each day. */
-type HotelRooms = ReadonlyMap<string, ReadonlyMap<number, { readonly lo: number; readonly hi: number }>>
-
-/** The level changed from one at which dropped stays were not noted. */
-export function enterAsOf({ model }: StaysReference, index: number): void {
-  model.knownFrom = index
-}
-
-/** Hotels, room types and nights are gone where the store's model has none, and new hotels are there. */
-export function mirrorHotels(
-  { model, counts }: StaysReference,
-  roomsOf: (hotel: string) => HotelRooms | undefined,
-): void {
-  for (const hotel of HOTELS) {
-    const rooms = roomsOf(hotel)
-    if (!rooms) {
-      deleteProperty(model, hotel)
-      continue
-    }
-    if (!model.properties.has(hotel) && hasHolds(model, hotel)) counts.refreshedBelowHolds++
-    setProperty(model, hotel)
-    const known = model.properties.get(hotel)?.rooms ?? new Map<string, Map<string, unknown>>()
-    for (const [room, nights] of known) {
-      const left = rooms.get(room)
-      if (!left) known.delete(room)
-      else for (const date of nights.keys()) if (!left.has(parseDay(date) as number)) nights.delete(date)
-    }
-  }
-}
-
-function hasHolds({ stays }: StaysModel, hotel: string): boolean {
-  return [...stays.values()].some(
-    ({ state, lines }) => state === 'held' && lines.some(({ propertyId }) => propertyId === hotel),
-  )
-}
-
-/** A bulk load has replaced all packages; their values include rooms on hold. */
-export function loadHotels({ model }: StaysReference, roomsOf: (hotel: string) => HotelRooms | undefined): void {
-  for (const hotel of HOTELS) {
-    model.properties.get(hotel)?.rooms.clear()
-    const rooms = roomsOf(hotel)
-    if (rooms) setProperty(model, hotel)
-    for (const [room, nights] of rooms ?? []) {
-      for (const [day, { lo, hi }] of nights) {
-        const values = { availability: lo & 0xff, finalPrice: ~hi >>> 0, rateFeatures: featuresOf(lo >>> 8) }
-        setPackage(model, hotel, room, formatDay(day), values)
-      }
-    }
-  }
-}
-
-/** What may be sold on a night of a hotel. */
-export function sellableOf({ model }: StaysReference, hotel: string, room: string, day: number): number {
-  return sellableOn(model, hotel, room, formatDay(day)) ?? 0
+/** A property is set that was not there. */
+export function noteNew({ model: { stays }, counts }: StaysReference, id: string): void {
+  const isOf = ({ state, lines }: ModelStay) => state === 'held' && lines.some(({ propertyId }) => propertyId === id)
+  if ([...stays.values()].some(isOf)) counts.refreshedBelowHolds++
 }
 
 export function heldCount({ model }: StaysReference): number {
@@ -398,14 +291,12 @@ function recordsDifference(model: StaysModel, { stays, roomTypes }: LoadedLedger
     const own = replyText(record.state, record.deadlineMs, record.total, record.index)
     const wanted = replyText(STAY_STATE[stay.state], stay.deadlineMs, stay.total, stay.index)
     if (own !== wanted) return differs('S3', `stay ${name} has ${own}, not ${wanted}`)
-    const texts = lines.map((line) => {
-      const { nights, rooms, flags } = line
-      return `${unpackPropertyId(line.id, 0)} ${roomTypes[line.roomType]} ${formatDay(line.arrival)} ${nights} ${rooms} ${flags}`
-    })
-    const known = stay.lines.map((line) => {
-      const { propertyId, roomType, arrival, nights, rooms, uncounted } = line
-      return `${propertyId} ${roomType} ${arrival} ${nights} ${rooms} ${uncounted ? 1 : 0}`
-    })
+    const texts = lines.map(({ id: of, roomType, arrival, nights, rooms, flags }) =>
+      [HOTEL_NAMES.get(hex(of)), roomTypes[roomType], formatDay(arrival), nights, rooms, flags].join(' '),
+    )
+    const known = stay.lines.map(({ propertyId, roomType, arrival, nights, rooms, uncounted }) =>
+      [HOTEL_NAMES.get(propertyId), roomType, formatDay(arrival), nights, rooms, uncounted ? 1 : 0].join(' '),
+    )
     if (texts.join() !== known.join()) return differs('S2', `stay ${name} has other lines: ${texts}, not ${known}`)
     const origin = replaced && unpackPropertyId(replaced.id, 0)
     if (origin !== stay.replaces?.id) return differs('S3', `stay ${name} replaces ${origin}, not ${stay.replaces?.id}`)
@@ -417,43 +308,44 @@ function recordsDifference(model: StaysModel, { stays, roomTypes }: LoadedLedger
 function nightsDifference(model: StaysModel, { nights, roomTypes }: LoadedLedger): StayDifference | undefined {
   const found = new Map<string, number>()
   for (const { id, roomType, day, held, debt } of nights) {
-    const hotel = unpackPropertyId(id, 0)
     const room = roomTypes[roomType] as string
-    const date = formatDay(day)
-    const wanted = `${heldOn(model, hotel, room, date)} held, debt ${debtOn(model, hotel, room, date)}`
+    const wanted = `${heldOn(model, hex(id), room, day)} held, debt ${debtOn(model, hex(id), room, day)}`
+    const name = nightName(hex(id), room, day)
     if (`${held} held, debt ${debt}` !== wanted)
-      return differs('S1', `${hotel} ${room} ${date} has ${held} held, debt ${debt}, not ${wanted}`)
-    found.set(`${hotel} ${room} ${date}`, held)
+      return differs('S1', `${name} has ${held} held, debt ${debt}, not ${wanted}`)
+    found.set(name, held)
   }
-  for (const [name, stay] of model.stays) {
+  for (const [stayId, stay] of model.stays) {
     if (stay.state !== 'held') continue
     for (const { propertyId, roomType, arrival, nights: count } of stay.lines) {
-      for (let n = 0; n < count; n++) {
-        const date = formatDay((parseDay(arrival) as number) + n)
-        const held = found.get(`${propertyId} ${roomType} ${date}`) ?? 0
-        const rooms = ownOn(stay, propertyId, roomType, date)
-        if (held < rooms && date >= model.droppedBefore)
-          return differs('S2', `stay ${name} holds ${rooms} rooms of ${propertyId} ${roomType}, ${date} has ${held}`)
+      for (let day = Math.max(arrival, model.droppedBefore); day < arrival + count; day++) {
+        const name = nightName(propertyId, roomType, day)
+        const held = found.get(name) ?? 0
+        const rooms = ownOn(stay, propertyId, roomType, day)
+        if (held < rooms) return differs('S2', `stay ${stayId} holds ${rooms} rooms of ${name}, which has ${held}`)
       }
     }
   }
   return undefined
 }
 
+function nightName(propertyId: string, room: string, day: number): string {
+  return `${HOTEL_NAMES.get(propertyId)} ${room} ${formatDay(day)}`
+}
+
 const encoder = new TextEncoder()
 
 /** Words are what may be sold: with debts compared before, sellable − debt = base − held. */
 function sellableDifference(model: StaysModel, memory: Memory): StayDifference | undefined {
-  for (const [hotel, { rooms }] of model.properties) {
-    for (const [room, nights] of rooms) {
+  for (const [id, hotel] of HOTEL_NAMES) {
+    for (const [room, nights] of model.properties.get(id)?.rooms ?? []) {
       const name = encoder.encode(room)
       const number = findName(memory, NAMES.roomType, name, 0, name.length)
-      for (const date of nights.keys()) {
-        const day = parseDay(date) as number
+      for (const day of nights.keys()) {
         const night = readNight({ memory, reader: 0 }, packPropertyId(hotel) as Uint8Array, number, day)
         const left = typeof night === 'string' ? undefined : night.availability
-        const wanted = sellableOn(model, hotel, room, date)
-        if (left !== wanted) return differs('S1', `${hotel} ${room} ${date} has ${left} left, not ${wanted}`)
+        const wanted = sellableOn(model, id, room, day)
+        if (left !== wanted) return differs('S1', `${nightName(id, room, day)} has ${left} left, not ${wanted}`)
       }
     }
   }

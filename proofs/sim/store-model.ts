@@ -6,7 +6,7 @@
  * and which sessions were evicted. Both must be the same on all replicas.
  */
 
-import { dayOf, formatDay, isVisible, packPropertyId } from '@vacancy/shared'
+import { dayOf, isVisible } from '@vacancy/shared'
 import { hex } from '../../engine/src/snapshot/format.ts'
 import { recountDigest } from '../../engine/src/store/apply.ts'
 import {
@@ -38,28 +38,21 @@ import {
   stateDigest,
 } from '../../engine/src/store/store.ts'
 import { MAINTENANCE_GAP_DAYS_MAX } from '../../engine/src/store/window.ts'
-import { clampStays } from '../../engine/src/testing/stays-model.ts'
 import { isForgotten } from './machine.ts'
 import { violate } from './oracles.ts'
 import { heldSessions } from './session-model.ts'
+import { baseAsOf, baseOf, clampStays, heldOn, type Night, type Rooms, sellableOn } from './stays-model.ts'
 import {
   beginEntry,
-  changeHotel,
   createStaysReference,
-  enterAsOf,
   executeStay,
-  HOTELS,
-  hotelOf,
+  isHotel,
   ledgerDigest,
-  loadHotels,
-  mirrorHotels,
   noteFates,
-  noteWritten,
+  noteNew,
   type StaysReference,
-  sellableOf,
 } from './stays-reference.ts'
 
-type Night = { readonly lo: number; readonly hi: number }
 type ModelProperty = {
   readonly id: Uint8Array
   readonly segment: string
@@ -70,7 +63,7 @@ type ModelProperty = {
   readonly latitude: number
   readonly longitude: number
   readonly amenities: readonly string[]
-  readonly rooms: Map<string, Map<number, Night>>
+  readonly rooms: Rooms
 }
 type ModelResult = { readonly code: number; readonly value: number; readonly index: number }
 
@@ -98,12 +91,11 @@ export const MODEL_COUNTS = [
 type ModelCounts = Record<(typeof MODEL_COUNTS)[number], number>
 
 export type StoreModel = {
-  properties: Map<string, ModelProperty>
+  readonly properties: Map<string, ModelProperty>
   /** Session → number → result. */
   readonly results: Map<string, Map<number, ModelResult>>
   /** The day of each calendar slot. */
   readonly slotDays: Map<number, number>
-  droppedBefore: number
   lastMaintenanceDay: number
   /** The feature level of apply. */
   level: number
@@ -127,11 +119,11 @@ export type StoreModel = {
 const IMPOSSIBLE = 255
 
 export function createStoreModel(images: ReadonlyMap<string, StoreModel> = new Map()): StoreModel {
+  const properties = new Map<string, ModelProperty>()
   return {
-    properties: new Map(),
+    properties,
     results: new Map(),
     slotDays: new Map(),
-    droppedBefore: 0,
     lastMaintenanceDay: 0,
     level: 0,
     dayBegins: [{ minutes: 0, index: 0 }],
@@ -139,7 +131,7 @@ export function createStoreModel(images: ReadonlyMap<string, StoreModel> = new M
     indexBase: 0,
     indexBegin: 0,
     images,
-    stays: createStaysReference(),
+    stays: createStaysReference(properties),
     counts: Object.fromEntries(MODEL_COUNTS.map((name) => [name, 0])) as ModelCounts,
     reader: createCommandReader(),
     result: { code: 0, value: 0, index: 0 },
@@ -150,11 +142,13 @@ export function createStoreModel(images: ReadonlyMap<string, StoreModel> = new M
 export function restoredModel(model: StoreModel): StoreModel {
   const { images, counts, reader, stays, ...own } = model
   const { counts: ofStays, replies, ...ledger } = stays
+  // Both have the properties.
+  const copy = structuredClone({ own, ledger })
   return {
-    ...structuredClone(own),
+    ...copy.own,
     ...{ images, counts, reader: createCommandReader(), genesis: 0 },
     indexBegin: model.level >= INDEX_LEVEL ? Number.MAX_SAFE_INTEGER : model.indexBegin,
-    stays: { ...structuredClone(ledger), counts: ofStays, replies: new Map() },
+    stays: { ...copy.ledger, counts: ofStays, replies: new Map() },
   }
 }
 
@@ -179,15 +173,8 @@ export function applyToModel(
   const hasStays = model.level >= STAYS_LEVEL && reader.kind !== KIND.digestCheck
   if (hasStays) beginEntry(stays, reader, index)
   const expected = applyOnce(model, index, bytes, observed)
-  mirrorHotels(stays, (hotel) => roomsOf(model, hotel))
   if (hasStays) noteFates(stays, index)
   return expected
-}
-
-const HOTEL_IDS = new Map(HOTELS.map((name) => [name as string, hex(packPropertyId(name) as Uint8Array)]))
-
-function roomsOf({ properties }: StoreModel, hotel: string): ModelProperty['rooms'] | undefined {
-  return properties.get(HOTEL_IDS.get(hotel) as string)?.rooms
 }
 
 function applyOnce(model: StoreModel, index: number, bytes: Uint8Array, observed: ModelResult): ModelResult {
@@ -309,7 +296,7 @@ function raiseLevel(model: StoreModel): void {
   const { level, reader, result, stays } = model
   model.level = Math.max(level, readU32(reader))
   if (level < INDEX_LEVEL && model.level >= INDEX_LEVEL) beginIndexes(model)
-  if (level >= STAYS_LEVEL && level < AS_OF_LEVEL && model.level >= AS_OF_LEVEL) enterAsOf(stays, result.index)
+  if (level >= STAYS_LEVEL && level < AS_OF_LEVEL && model.level >= AS_OF_LEVEL) stays.model.knownFrom = result.index
 }
 
 /** The entry begins another life of the data, at its time in microseconds, or above all indexes when that went back. */
@@ -379,12 +366,12 @@ function readProperty({ properties, reader }: StoreModel): ModelProperty | undef
 }
 
 function inWindow(model: StoreModel, day: number): boolean {
-  const isIn = isVisible(day, model.reader.day) && day >= model.droppedBefore
+  const isIn = isVisible(day, model.reader.day) && day >= model.stays.model.droppedBefore
   if (!isIn) fail(model, OUTCOME.outsideWindow)
   return isIn
 }
 
-function setProperty({ reader, properties, counts }: StoreModel): void {
+function setProperty({ reader, properties, counts, stays }: StoreModel): void {
   const id = readId(reader)
   const stars = readU8(reader)
   const latitude = readF64(reader)
@@ -393,7 +380,8 @@ function setProperty({ reader, properties, counts }: StoreModel): void {
   const amenities = Array.from({ length: readU8(reader) }, () => readText(reader))
   const before = properties.get(hex(id))
   if (before && before.segment !== segment) counts.moved++
-  const rooms = before?.rooms ?? new Map<string, Map<number, Night>>()
+  if (!before) noteNew(stays, hex(id))
+  const rooms: Rooms = before?.rooms ?? new Map()
   properties.set(hex(id), { id, segment, area, type, category, stars, latitude, longitude, amenities, rooms })
 }
 
@@ -417,8 +405,6 @@ function setPackage(model: StoreModel, refuses: boolean): void {
   const inverted = given & GIVEN.price ? ~price >>> 0 : (old?.hi ?? 0xffffffff)
   takeSlot(model, day)
   put(nights, day, ((mask << 8) | left) >>> 0, inverted)
-  const hotel = hotelOf(property.id)
-  if (hotel !== undefined) noteWritten(model.stays, hotel, room, day, given, availability, price, features)
 }
 
 /** A zero word is not a package. */
@@ -462,31 +448,31 @@ function changeAvailability(model: StoreModel): void {
   const room = readText(reader)
   if (!inWindow(model, day)) return
   const found = findNight(model, property, room, day)
-  if (!found) return
-  const hotel = property && hotelOf(property.id)
-  if (hotel !== undefined) {
-    const fault = faultOf(model, asOf)
-    if (fault !== OUTCOME.done) {
-      model.counts[fault === OUTCOME.unknownIndex ? 'unknownIndexes' : 'formerIndexes']++
-      return fail(model, fault)
-    }
-    const changed = changeHotel(model.stays, reader.kind, hotel, room, day, amount, asOf)
-    if (asOf !== undefined && changed.code === OUTCOME.done) model.counts.asOf++
-    fail(model, changed.code, changed.left)
-    return
+  if (!found || !property) return
+  const fault = faultOf(model, asOf)
+  if (fault !== OUTCOME.done) {
+    model.counts[fault === OUTCOME.unknownIndex ? 'unknownIndexes' : 'formerIndexes']++
+    return fail(model, fault)
   }
-  const left = found.night.lo & 0xff
-  let next = amount
+  const { model: stays } = model.stays
+  if (asOf !== undefined && asOf < stays.knownFrom) return fail(model, OUTCOME.updateTooOld)
+  const { lo, hi } = found.night
+  const place = { propertyId: hex(property.id), roomType: room, day }
+  const base = baseOf({ lo, hi })
+  const held = heldOn(stays, place.propertyId, room, day)
+  const left = Math.max(0, base - held)
+  let next = asOf === undefined ? amount : baseAsOf(stays, place, amount, asOf)
   if (reader.kind === KIND.increaseAvailability) {
-    next = left + amount
-    if (next > 255) return fail(model, OUTCOME.overflow, left)
+    next = base + amount
+    if (next > 255) return fail(model, held > 0 ? OUTCOME.overflowHeld : OUTCOME.overflow, left)
   }
   if (reader.kind === KIND.decreaseAvailability) {
-    next = left - amount
-    if (next < 0) return fail(model, OUTCOME.underflow, left)
+    next = base - amount
+    if (next < held) return fail(model, OUTCOME.underflow, left)
   }
-  put(found.nights, day, ((found.night.lo & 0xffffff00) | next) >>> 0, found.night.hi)
-  result.value = next
+  if (asOf !== undefined) model.counts.asOf++
+  put(found.nights, day, ((lo & 0xffffff00) | next) >>> 0, hi)
+  result.value = Math.max(0, next - held)
 }
 
 function deletePackage(model: StoreModel): void {
@@ -503,8 +489,7 @@ function dropBefore(model: StoreModel, day: number, gapReason: number): void {
   forget(model, day)
   model.counts.droppedDays++
   model.lastMaintenanceDay = day
-  model.droppedBefore = day
-  model.stays.model.droppedBefore = formatDay(day)
+  model.stays.model.droppedBefore = day
 }
 
 function forget(model: StoreModel, before: number): void {
@@ -526,42 +511,38 @@ function setTime(model: StoreModel, timeMs: number): void {
   }
   const { model: stays } = model.stays
   // Bookings of nights that reopen may be forgotten.
-  if (today < model.droppedBefore && model.level >= LEDGER_LEVEL)
+  if (today < stays.droppedBefore && model.level >= LEDGER_LEVEL)
     stays.knownFrom = Math.max(stays.knownFrom, model.result.index)
   model.lastMaintenanceDay = Math.min(model.lastMaintenanceDay, today)
-  model.droppedBefore = Math.min(model.droppedBefore, today)
+  stays.droppedBefore = Math.min(stays.droppedBefore, today)
   clampStays(stays, timeMs)
-  stays.droppedBefore = formatDay(model.droppedBefore)
 }
 
 function load(model: StoreModel, digest: string): void {
   const image = model.images.get(digest)
   if (!image) return fail(model, IMPOSSIBLE)
-  model.properties = new Map()
+  model.properties.clear()
   model.slotDays.clear()
   for (const [id, property] of image.properties) {
     const rooms = new Map([...property.rooms].map(([room, nights]) => [room, new Map(nights)] as const))
     model.properties.set(id, { ...property, rooms })
     for (const nights of rooms.values()) for (const day of nights.keys()) model.slotDays.set(day % DAY_SLOTS, day)
   }
-  model.droppedBefore = Math.max(image.lastMaintenanceDay, model.lastMaintenanceDay)
-  forget(model, model.droppedBefore)
-  model.stays.model.droppedBefore = formatDay(model.droppedBefore)
-  // Those that are not in the data lose their holds first.
-  mirrorHotels(model.stays, (hotel) => roomsOf(model, hotel))
-  loadHotels(model.stays, (hotel) => roomsOf(model, hotel))
+  const { model: stays } = model.stays
+  stays.droppedBefore = Math.max(image.lastMaintenanceDay, model.lastMaintenanceDay)
+  forget(model, stays.droppedBefore)
 }
 
 type Sums = { lo: number; hi: number; packages: number; properties: number }
 
-/** Digest and number of all records. */
-function sumsOf({ properties }: StoreModel): Sums {
+/** Digest and number of all records. Words of hotels are what may be sold. */
+function sumsOf({ properties, stays }: StoreModel): Sums {
   const sums: Sums = { lo: 0, hi: 0, packages: 0, properties: properties.size }
   const add = (hashIn: (lane: 0 | 1) => number): void => {
     sums.lo = (sums.lo + hashIn(0)) >>> 0
     sums.hi = (sums.hi + hashIn(1)) >>> 0
   }
-  for (const property of properties.values()) {
+  for (const [propertyId, property] of properties) {
     const { id, stars, latitude, longitude } = property
     add((lane) =>
       propertyHash(lane, {
@@ -581,7 +562,10 @@ function sumsOf({ properties }: StoreModel): Sums {
       const keys = [rowKey(0, id, 0, hashOf(0, room)), rowKey(1, id, 0, hashOf(1, room))] as const
       add((lane) => roomHash(lane, keys[lane]))
       sums.packages += nights.size
-      for (const [day, { lo, hi }] of nights) add((lane) => packageHash(lane, keys[lane], day, lo, hi))
+      for (const [day, { lo, hi }] of nights) {
+        const left = isHotel(propertyId) ? (sellableOn(stays.model, propertyId, room, day) as number) : lo & 0xff
+        add((lane) => packageHash(lane, keys[lane], day, ((lo & 0xffffff00) | left) >>> 0, hi))
+      }
     }
   }
   return sums
@@ -611,7 +595,6 @@ function noteSize({ properties, counts }: StoreModel): void {
 /** Compares a store record by record, and with its own counters. @returns the difference as text */
 export function differenceFrom(model: StoreModel, memory: Memory): string {
   noteSize(model)
-  takeHolds(model)
   const own = sumsOf(model)
   const found = recountDigest(memory)
   const { properties, packages } = countsOf(memory)
@@ -625,9 +608,11 @@ export function differenceFrom(model: StoreModel, memory: Memory): string {
   const words = digestOfWords(memory)
   const [lo, hi] = [(found.digest.lo - words.lo) >>> 0, (found.digest.hi - words.hi) >>> 0]
   if (own.lo !== lo || own.hi !== hi) return 'records with different content'
-  for (const name of ['lastMaintenanceDay', 'droppedBefore'] as const) {
-    const day = state(memory, STATE[name])
-    if (day !== model[name]) return `its ${name} is ${day}, not ${model[name]}`
+  const { lastMaintenanceDay } = model
+  const { droppedBefore } = model.stays.model
+  for (const [name, wanted] of Object.entries({ lastMaintenanceDay, droppedBefore })) {
+    const day = state(memory, STATE[name as 'droppedBefore'])
+    if (day !== wanted) return `its ${name} is ${day}, not ${wanted}`
   }
   const sessions = heldSessions(memory, model.results)
   if (sessions.difference !== '') return sessions.difference
@@ -636,16 +621,6 @@ export function differenceFrom(model: StoreModel, memory: Memory): string {
   const wanted = [found.digest.lo + sessions.lo + ledger.lo, found.digest.hi + sessions.hi + ledger.hi] as const
   const isWhole = kept.lo === wanted[0] >>> 0 && kept.hi === wanted[1] >>> 0
   return isWhole ? '' : 'the digest does not match its records, sessions and stays'
-}
-
-/** Words of hotels are what may be sold; the model has them before holds. */
-function takeHolds(model: StoreModel): void {
-  for (const hotel of HOTELS) {
-    for (const [room, nights] of roomsOf(model, hotel) ?? []) {
-      for (const [day, { lo, hi }] of nights)
-        nights.set(day, { lo: ((lo & 0xffffff00) | sellableOf(model.stays, hotel, room, day)) >>> 0, hi })
-    }
-  }
 }
 
 function heldPackages(memory: Memory): number {

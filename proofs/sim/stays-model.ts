@@ -1,16 +1,29 @@
 /**
- * The exact model of stays (docs/design/stays.md#rules), from feature level 4 on: base, holds and bookings apart, as plain
- * objects. The store keeps what is sellable instead; the model derives it.
+ * The exact model of stays (docs/design/stays.md#rules), from feature level 4 on: base, holds and bookings apart, over the
+ * packages of the model of the store. The store keeps what is sellable instead; the model derives it.
  */
 
-import { formatDay } from '@vacancy/shared'
-import type { StayLine, StayState } from '@vacancy/shared/wire'
+import type { StayState } from '@vacancy/shared/wire'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
-type ModelNight = { base: number; price: number; features: readonly string[] }
-type ModelProperty = { readonly rooms: Map<string, Map<string, ModelNight>> }
+/** The word of a package, with the rooms before holds. */
+export type Night = { readonly lo: number; readonly hi: number }
+/** By room type and day. */
+export type Rooms = Map<string, Map<number, Night>>
+/** By id, in hexadecimal. */
+type Inventory = ReadonlyMap<string, { readonly rooms: Rooms }>
+
+export type StayLine = {
+  readonly propertyId: string
+  readonly roomType: string
+  /** Day. */
+  readonly arrival: number
+  readonly nights: number
+  readonly rooms: number
+  readonly uncounted: boolean
+}
 export type ModelStay = {
   state: StayState
   deadlineMs: number
@@ -29,14 +42,15 @@ export type ModelStay = {
   readonly replaces?: { readonly id: string; readonly lines: readonly StayLine[] } | undefined
 }
 export type StaysModel = {
-  readonly properties: Map<string, ModelProperty>
+  /** Changed by the model of the store, too. */
+  readonly properties: Inventory
   readonly stays: Map<string, ModelStay>
   /** From this index on all bookings are known. */
   knownFrom: number
   /** Nights before it are gone. */
-  droppedBefore: string
-  today: string
-  lastDate: string
+  droppedBefore: number
+  today: number
+  lastDay: number
   /** Shard time. */
   timeMs: number
   overflowed: number
@@ -45,16 +59,16 @@ export type StaysModel = {
   changes: number
 }
 
-export type ModelAnswer = { readonly error: string; readonly stay?: ModelStay; readonly text?: string }
+export type ModelAnswer = { readonly error: string; readonly stay?: ModelStay }
 
-export function createStaysModel(today: number): StaysModel {
+export function createStaysModel(properties: Inventory): StaysModel {
   return {
-    properties: new Map(),
+    properties,
     stays: new Map(),
     knownFrom: 0,
-    droppedBefore: '',
-    today: formatDay(today),
-    lastDate: formatDay(today + 365),
+    droppedBefore: 0,
+    today: 0,
+    lastDay: 0,
     timeMs: 0,
     overflowed: 0,
     expired: 0,
@@ -62,63 +76,57 @@ export function createStaysModel(today: number): StaysModel {
   }
 }
 
-function datesOf({ arrival, nights }: StayLine): string[] {
-  const first = Date.parse(arrival) / DAY_MS
-  return Array.from({ length: nights }, (_, n) => formatDay(first + n))
+function daysOf({ arrival, nights }: StayLine): number[] {
+  return Array.from({ length: nights }, (_, n) => arrival + n)
 }
 
-function nightOf(model: StaysModel, propertyId: string, roomType: string, date: string): ModelNight | undefined {
-  return date < model.droppedBefore ? undefined : model.properties.get(propertyId)?.rooms.get(roomType)?.get(date)
+function nightOf({ properties }: StaysModel, propertyId: string, roomType: string, day: number): Night | undefined {
+  return properties.get(propertyId)?.rooms.get(roomType)?.get(day)
 }
 
-function roomsOn(lines: readonly StayLine[], propertyId: string, roomType: string, date: string): number {
+/** Rooms of a night before holds. */
+export function baseOf({ lo }: Night): number {
+  return lo & 0xff
+}
+
+function roomsOn(lines: readonly StayLine[], propertyId: string, roomType: string, day: number): number {
   let rooms = 0
   for (const line of lines) {
-    const isHere = line.propertyId === propertyId && line.roomType === roomType && datesOf(line).includes(date)
+    const isHere = line.propertyId === propertyId && line.roomType === roomType && daysOf(line).includes(day)
     if (isHere) rooms += line.rooms
   }
   return rooms
 }
 
 /** What a held stay has on hold itself: only what the one that it replaces lacks. */
-export function ownOn({ lines, replaces }: ModelStay, propertyId: string, roomType: string, date: string): number {
-  const kept = replaces ? roomsOn(replaces.lines, propertyId, roomType, date) : 0
-  return Math.max(0, roomsOn(lines, propertyId, roomType, date) - kept)
+export function ownOn({ lines, replaces }: ModelStay, propertyId: string, roomType: string, day: number): number {
+  const kept = replaces ? roomsOn(replaces.lines, propertyId, roomType, day) : 0
+  return Math.max(0, roomsOn(lines, propertyId, roomType, day) - kept)
 }
 
 /** Rooms on hold on a night, whether or not there is a package. */
-export function heldOn(model: StaysModel, propertyId: string, roomType: string, date: string): number {
+export function heldOn(model: StaysModel, propertyId: string, roomType: string, day: number): number {
   let rooms = 0
-  for (const stay of model.stays.values()) if (stay.state === 'held') rooms += ownOn(stay, propertyId, roomType, date)
+  for (const stay of model.stays.values()) if (stay.state === 'held') rooms += ownOn(stay, propertyId, roomType, day)
   return rooms
 }
 
 /** What may be sold; undefined without a package. */
-export function sellableOn(model: StaysModel, propertyId: string, roomType: string, date: string): number | undefined {
-  const night = nightOf(model, propertyId, roomType, date)
-  return night && Math.max(0, night.base - heldOn(model, propertyId, roomType, date))
+export function sellableOn(model: StaysModel, propertyId: string, roomType: string, day: number): number | undefined {
+  const night = nightOf(model, propertyId, roomType, day)
+  return night && Math.max(0, baseOf(night) - heldOn(model, propertyId, roomType, day))
 }
 
 /** Rooms on hold that are not there. */
-export function debtOn(model: StaysModel, propertyId: string, roomType: string, date: string): number {
-  const base = nightOf(model, propertyId, roomType, date)?.base ?? 0
-  return Math.max(0, heldOn(model, propertyId, roomType, date) - base)
-}
-
-// Inventory
-
-export function setProperty(model: StaysModel, propertyId: string): void {
-  if (!model.properties.has(propertyId)) model.properties.set(propertyId, { rooms: new Map() })
-}
-
-export function deleteProperty(model: StaysModel, propertyId: string): void {
-  model.properties.delete(propertyId)
+export function debtOn(model: StaysModel, propertyId: string, roomType: string, day: number): number {
+  const night = nightOf(model, propertyId, roomType, day)
+  return Math.max(0, heldOn(model, propertyId, roomType, day) - (night ? baseOf(night) : 0))
 }
 
 /** What is left when a source counts `value` rooms and knows the bookings up to `index`. */
 export function baseAsOf(
   model: StaysModel,
-  { propertyId, roomType, date }: { propertyId: string; roomType: string; date: string },
+  { propertyId, roomType, day }: { propertyId: string; roomType: string; day: number },
   value: number,
   index: number,
 ): number {
@@ -127,50 +135,9 @@ export function baseAsOf(
     const wasKnown = stay.isUnrecorded === true || (stay.bookedIndex > 0 && stay.bookedIndex <= index)
     const isNew = state === 'booked' && stay.bookedIndex > index
     const sign = isNew ? -1 : state === 'released' && wasKnown && stay.index > index ? 1 : 0
-    base += sign * roomsOn(lines, propertyId, roomType, date)
+    base += sign * roomsOn(lines, propertyId, roomType, day)
   }
   return Math.min(255, Math.max(0, base))
-}
-
-export function setPackage(
-  model: StaysModel,
-  propertyId: string,
-  roomType: string,
-  date: string,
-  given: { availability?: number; finalPrice?: number; rateFeatures?: readonly string[] },
-): void {
-  const rooms = model.properties.get(propertyId)?.rooms
-  if (!rooms) return
-  const nights = rooms.get(roomType) ?? new Map<string, ModelNight>()
-  rooms.set(roomType, nights)
-  const night = nights.get(date) ?? { base: 0, price: 0, features: [] }
-  nights.set(date, night)
-  if (given.availability !== undefined) night.base = given.availability
-  if (given.finalPrice !== undefined) night.price = given.finalPrice
-  if (given.rateFeatures !== undefined) night.features = given.rateFeatures
-}
-
-/** @returns the error, '' after a change */
-export function changeRooms(
-  model: StaysModel,
-  command: 'SETROOMAVL' | 'INCROOMAVL' | 'DECROOMAVL',
-  propertyId: string,
-  roomType: string,
-  date: string,
-  amount: number,
-): string {
-  const night = nightOf(model, propertyId, roomType, date)
-  if (!night) return 'NOT_FOUND'
-  if (command === 'SETROOMAVL') night.base = amount
-  if (command === 'INCROOMAVL') {
-    if (night.base + amount > 255) return heldOn(model, propertyId, roomType, date) > 0 ? 'OVERFLOW_HELD' : 'OVERFLOW'
-    night.base += amount
-  }
-  if (command === 'DECROOMAVL') {
-    if (night.base - heldOn(model, propertyId, roomType, date) < amount) return 'UNDERFLOW'
-    night.base -= amount
-  }
-  return ''
 }
 
 // Time
@@ -193,18 +160,15 @@ function reach(model: StaysModel, stay: ModelStay, change: Partial<ModelStay>): 
   Object.assign(stay, change, { order: model.changes })
 }
 
-/** The day after the last night; '' without lines. */
-function departureOf({ lines }: ModelStay): string {
-  return lines.reduce((last, { arrival, nights }) => {
-    const departure = formatDay(Date.parse(arrival) / DAY_MS + nights)
-    return departure > last ? departure : last
-  }, '')
+/** The day after the last night; 0 without lines. */
+function departureOf({ lines }: ModelStay): number {
+  return Math.max(0, ...lines.map(({ arrival, nights }) => arrival + nights))
 }
 
 /** 72 h after its last night, or after it ended, rounded up to a whole day. */
 function forgetDayOf(stay: ModelStay): number {
   const { state, timeMs } = stay
-  const departureMs = Date.parse(departureOf(stay)) || 0
+  const departureMs = departureOf(stay) * DAY_MS
   const longest = timeMs + 366 * DAY_MS
   const ends = { booked: departureMs, released: Math.max(timeMs, departureMs), void: longest, expired: timeMs, held: 0 }
   return Math.ceil((Math.min(ends[state], longest) + 72 * HOUR_MS) / DAY_MS)
@@ -242,9 +206,9 @@ function ledgerBytes(model: StaysModel): number {
     bytes += BYTES.stay + all.length * BYTES.line + (replaces ? BYTES.id : 0)
     for (const { propertyId } of all) properties.add(propertyId)
     for (const line of state === 'held' ? lines : []) {
-      for (const date of datesOf(line)) {
-        const isOwn = date >= model.droppedBefore && ownOn(stay, line.propertyId, line.roomType, date) > 0
-        if (isOwn) nights.add(`${line.propertyId}/${line.roomType}/${date}`)
+      for (const day of daysOf(line)) {
+        const isOwn = day >= model.droppedBefore && ownOn(stay, line.propertyId, line.roomType, day) > 0
+        if (isOwn) nights.add(`${line.propertyId}/${line.roomType}/${day}`)
       }
     }
   }
@@ -260,7 +224,7 @@ export function makeRoom(model: StaysModel, bytesMax: number, timeMs: number): v
   while (ledgerBytes(model) > bytesMax) {
     const [ended, booked] = [firstOf(false), firstOf(true)]
     if (!ended && !booked) return
-    const hasDeparted = booked && Date.parse(departureOf(booked[1])) <= timeMs
+    const hasDeparted = booked && departureOf(booked[1]) * DAY_MS <= timeMs
     const isSooner = ended && booked && forgetDayOf(booked[1]) <= forgetDayOf(ended[1])
     const next = booked && (!ended || (hasDeparted && isSooner)) ? booked : ended
     forget(model, (next as [string, ModelStay])[0])
@@ -284,7 +248,8 @@ export type Taking = {
   readonly stayId: string
   readonly lines: readonly StayLine[]
   readonly maxTotal?: number
-  readonly rateFeatures?: readonly string[]
+  /** Bits of rate features. */
+  readonly features?: number
   readonly replaces?: string
   readonly seconds?: number
   /** The index of a release, or 1 for any. */
@@ -299,70 +264,73 @@ type Change = {
   readonly isHold?: boolean
   /** Whether nights that have passed stay as they were, whoever has them. */
   readonly keepsPast?: boolean
-  readonly rateFeatures?: readonly string[]
+  readonly features?: number
   readonly maxTotal?: number | undefined
 }
-type Sums = { propertyId: string; roomType: string; date: string; freed: number; released: number; wanted: number }
+type Sums = { propertyId: string; roomType: string; day: number; freed: number; released: number; wanted: number }
 
-function isPast({ today, droppedBefore }: StaysModel, date: string): boolean {
-  return date < today || date < droppedBefore
+function isPast({ today, droppedBefore }: StaysModel, day: number): boolean {
+  return day < today || day < droppedBefore
 }
 
 /** Makes a change if nothing refuses it. States are changed by the caller. */
 function change(model: StaysModel, given: Change): { readonly error: string; readonly total: number } {
-  const { ended, standing, lines, isHold = false, keepsPast = false, rateFeatures = [], maxTotal } = given
+  const { ended, standing, lines, isHold = false, keepsPast = false, features = 0, maxTotal } = given
   const refused = (error: string) => ({ error, total: 0 })
   const kept = [...ended, ...(standing ? [standing] : [])].flatMap((stay) => (isPending(stay) ? [] : stay.lines))
-  const isKept = (propertyId: string, roomType: string, date: string) =>
-    keepsPast || roomsOn(lines, propertyId, roomType, date) <= roomsOn(kept, propertyId, roomType, date)
-  for (const { propertyId, roomType, ...line } of lines) {
-    const dates = datesOf({ propertyId, roomType, ...line })
-    for (const date of dates) {
-      if (isPast(model, date) && isKept(propertyId, roomType, date)) continue
+  const isKept = (propertyId: string, roomType: string, day: number) =>
+    keepsPast || roomsOn(lines, propertyId, roomType, day) <= roomsOn(kept, propertyId, roomType, day)
+  for (const line of lines) {
+    const { propertyId, roomType } = line
+    for (const day of daysOf(line)) {
+      if (isPast(model, day) && isKept(propertyId, roomType, day)) continue
       if (!model.properties.get(propertyId)?.rooms.has(roomType)) return refused('NOT_FOUND')
-      if (isPast(model, date) || date > model.lastDate) return refused('VALIDATION_ERROR')
-      if (!nightOf(model, propertyId, roomType, date)) return refused('NOT_FOUND')
+      if (isPast(model, day) || day > model.lastDay) return refused('VALIDATION_ERROR')
+      if (!nightOf(model, propertyId, roomType, day)) return refused('NOT_FOUND')
     }
   }
   const sums = new Map<string, Sums>()
-  const sumOf = (propertyId: string, roomType: string, date: string): Sums => {
-    const key = `${propertyId}/${roomType}/${date}`
-    const known = sums.get(key) ?? { propertyId, roomType, date, freed: 0, released: 0, wanted: 0 }
+  const sumOf = (propertyId: string, roomType: string, day: number): Sums => {
+    const key = `${propertyId}/${roomType}/${day}`
+    const known = sums.get(key) ?? { propertyId, roomType, day, freed: 0, released: 0, wanted: 0 }
     sums.set(key, known)
     return known
   }
   for (const { state, lines: own } of ended) {
-    for (const { propertyId, roomType, rooms, ...line } of state === 'booked' ? own : []) {
-      for (const date of datesOf({ propertyId, roomType, rooms, ...line })) {
-        const isThere = !isPast(model, date) && nightOf(model, propertyId, roomType, date)
-        if (isThere) sumOf(propertyId, roomType, date).freed += rooms
+    for (const line of state === 'booked' ? own : []) {
+      const { propertyId, roomType, rooms } = line
+      for (const day of daysOf(line)) {
+        const isThere = !isPast(model, day) && nightOf(model, propertyId, roomType, day)
+        if (isThere) sumOf(propertyId, roomType, day).freed += rooms
       }
     }
   }
   let total = 0
   let lacks = false
-  for (const { propertyId, roomType, rooms, uncounted, ...line } of lines) {
-    for (const date of datesOf({ propertyId, roomType, rooms, ...line })) {
-      if (isPast(model, date)) continue
-      const night = nightOf(model, propertyId, roomType, date) as ModelNight
-      const sum = sumOf(propertyId, roomType, date)
+  for (const line of lines) {
+    const { propertyId, roomType, rooms, uncounted } = line
+    for (const day of daysOf(line)) {
+      if (isPast(model, day)) continue
+      const night = nightOf(model, propertyId, roomType, day) as Night
+      const sum = sumOf(propertyId, roomType, day)
       sum.wanted += rooms
       const ownHeld = ended.filter(({ state }) => state === 'held')
-      sum.released = ownHeld.reduce((rest, stay) => rest + ownOn(stay, propertyId, roomType, date), 0)
-      const free = sellableOn(model, propertyId, roomType, date) as number
-      const credit = standing ? roomsOn(standing.lines, propertyId, roomType, date) : 0
+      sum.released = ownHeld.reduce((rest, stay) => rest + ownOn(stay, propertyId, roomType, day), 0)
+      const free = sellableOn(model, propertyId, roomType, day) as number
+      const credit = standing ? roomsOn(standing.lines, propertyId, roomType, day) : 0
       if (sum.wanted > free + sum.freed + sum.released + credit) return refused('SOLD_OUT')
-      if (!isHold && sum.wanted > night.base + sum.freed) return refused('SOLD_OUT')
-      if (!uncounted) total += night.price * rooms
-      lacks ||= rateFeatures.some((name) => !night.features.includes(name))
+      if (!isHold && sum.wanted > baseOf(night) + sum.freed) return refused('SOLD_OUT')
+      if (!uncounted) total += (~night.hi >>> 0) * rooms
+      lacks ||= (features & ~(night.lo >>> 8)) !== 0
     }
   }
   if (lacks || (maxTotal !== undefined && total > maxTotal)) return refused('PRICE_CHANGED')
-  for (const { propertyId, roomType, date, freed, wanted } of sums.values()) {
-    const night = nightOf(model, propertyId, roomType, date) as ModelNight
-    const base = night.base + freed - (isHold ? 0 : wanted)
+  for (const { propertyId, roomType, day, freed, wanted } of sums.values()) {
+    const { lo, hi } = nightOf(model, propertyId, roomType, day) as Night
+    const base = baseOf({ lo, hi }) + freed - (isHold ? 0 : wanted)
     model.overflowed += Math.max(0, base - 255)
-    night.base = Math.min(255, base)
+    const word = ((lo & 0xffffff00) | Math.min(255, base)) >>> 0
+    model.properties.get(propertyId)?.rooms.get(roomType)?.set(day, { lo: word, hi })
   }
   return { error: '', total }
 }
@@ -413,7 +381,7 @@ function idOf({ stays }: StaysModel, stay: ModelStay): string {
 
 function take(
   model: StaysModel,
-  { stayId, lines, maxTotal, rateFeatures = [], seconds }: Taking,
+  { stayId, lines, maxTotal, features = 0, seconds }: Taking,
   { replaced, timeMs, index }: { replaced: ModelStay | undefined; timeMs: number; index: number },
 ): ModelAnswer {
   const isHold = seconds !== undefined
@@ -422,7 +390,7 @@ function take(
   const origin = isChange ? replacedBy(model, replaced) : replaced
   const standing = isHold ? origin : undefined
   const ended = [...(isChange ? [replaced] : []), ...(!isHold && origin ? [origin] : [])]
-  const { error, total } = change(model, { ended, standing, lines, isHold, rateFeatures, maxTotal })
+  const { error, total } = change(model, { ended, standing, lines, isHold, features, maxTotal })
   if (error !== '') return { error }
   const sinceMs = replaced?.state === 'held' ? replaced.sinceMs : timeMs
   const deadlineMs = isHold ? Math.min(timeMs + seconds * 1000, sinceMs + 24 * HOUR_MS) : 0
@@ -471,7 +439,7 @@ export function confirmStay(
     const { lines } = stay
     const given = { stayId, lines, ...(maxTotal !== undefined && { maxTotal }) }
     const answer = take(model, given, { replaced: replacedBy(model, stay), timeMs, index })
-    const isOver = lines.some((line) => datesOf(line).some((date) => isPast(model, date)))
+    const isOver = lines.some((line) => daysOf(line).some((day) => isPast(model, day)))
     return answer.error === 'VALIDATION_ERROR' && isOver ? { error: 'EXPIRED' } : answer
   }
   return stay.state === 'held' ? book(model, stay, timeMs, index) : { error: 'CONFLICT' }
