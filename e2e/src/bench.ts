@@ -15,7 +15,7 @@ import { parseArgs } from 'node:util'
 import type { Browser } from '@playwright/test'
 import { measureChanges, measureCharts, measureLarge, measureOverview, measureTopology } from './bench/cluster.ts'
 import { type Figure, signedInTo } from './bench/measure.ts'
-import { LARGE, measureCheck, measureResults } from './bench/stack.ts'
+import { LARGE, measureResults } from './bench/stack.ts'
 import { openBrowser } from './browser.ts'
 import { startSimulation } from './simulation.ts'
 import { startStack } from './stack.ts'
@@ -53,8 +53,7 @@ const PARTS: { readonly [name: string]: (browser: Browser) => Promise<Figure[]> 
   stack: async (browser) => {
     const stack = await startStack(LARGE.args, LARGE.env)
     try {
-      const state = await signedInTo(browser, stack)
-      return [...(await measureResults(browser, stack, state)), ...(await measureCheck(browser, stack, state))]
+      return await measureResults(browser, stack, await signedInTo(browser, stack))
     } finally {
       await stack.stop()
     }
@@ -63,7 +62,7 @@ const PARTS: { readonly [name: string]: (browser: Browser) => Promise<Figure[]> 
 
 const USAGE = `usage: npm run console -- bench [--only ${Object.keys(PARTS).join('|')}]
 
---only measures one part: a cluster of 120 nodes, one of 1,000, the topology of such a one, or large answers and files of a real shard.`
+--only measures one part: a cluster of 120 nodes, one of 1,000, the topology of such a one, or large answers of a real shard.`
 
 function tableOf(figures: readonly Figure[]): string {
   const rows = figures.map(({ what, limit, unit, value, floor }) => {

@@ -1,8 +1,9 @@
 /**
- * The columns of the two import files, and how a header row maps to them. The builder and the browser check share
- * this file, so that both accept the same headers.
+ * The columns of the two import files, and how a header row maps to them. Builder, control plane and browser share this
+ * file, so that all accept the same headers.
  */
 
+import { nearestName } from './names.ts'
 import { cutToBytes } from './text.ts'
 
 export type ImportFileKind = 'properties' | 'packages'
@@ -81,8 +82,12 @@ export function readImportHeader(
       reason: `is a header${count} and contains a lone carriage return; end lines with LF or CRLF`,
     }
   }
+  const meant = (name: string) => {
+    const nearest = found === columns.length ? nearestName(name, missing) : undefined
+    return nearest === undefined ? quoted(name) : `${quoted(name)} (nearest: ${nearest})`
+  }
   const wrong = [
-    ...(unknown.length > 0 ? [`has the unknown ${named(unknown.map(quoted))}`] : []),
+    ...(unknown.length > 0 ? [`has the unknown ${named(unknown.map(meant))}`] : []),
     ...(twice.length > 0 ? [`names ${listed(twice)} twice`] : []),
     ...(missing.length > 0 ? [`does not name ${listed(missing)}`] : []),
   ]
@@ -106,6 +111,18 @@ const NUMBER_CELLS = { properties: [5, 6, 7], packages: [2, 3, 4] } as const sat
 
 function isForeignHeader(file: ImportFileKind, cells: readonly string[]): boolean {
   return NUMBER_CELLS[file].every((cell) => /^\s*\p{L}/u.test(cells[cell] ?? ''))
+}
+
+/** The cells of a first row, without quotes and blanks around them. A comma inside quotes is data. */
+export function firstCells(row: string): string[] {
+  const cells = ['']
+  let isQuoted = false
+  for (const character of row) {
+    if (character === '"') isQuoted = !isQuoted
+    else if (character === ',' && !isQuoted) cells.push('')
+    else cells.push((cells.pop() ?? '') + character)
+  }
+  return cells.map((cell) => cell.trim())
 }
 
 /** The file that a first row belongs to: by the names of a header, else by the number of cells. */

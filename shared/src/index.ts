@@ -38,6 +38,7 @@ export {
 } from './errors.ts'
 export { ID_RULE, parseId } from './ids.ts'
 export {
+  firstCells,
   IMPORT_COLUMNS,
   type ImportFileKind,
   importFileOf,

@@ -1,24 +1,10 @@
-/** Large results of a real shard, and large files. */
+/** Large results of a real shard. */
 
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { deflateRawSync } from 'node:zlib'
 import type { Browser } from '@playwright/test'
-import { ready, type State } from '../console.ts'
+import type { State } from '../console.ts'
 import type { Stack } from '../stack.ts'
-import {
-  clickPainted,
-  type Figure,
-  figure,
-  median,
-  quantile,
-  RUNS,
-  SETTLE_MS,
-  slowPage,
-  timingsOf,
-  windowOf,
-} from './measure.ts'
+import { clickPainted, type Figure, figure, median, RUNS, SETTLE_MS, slowPage, windowOf } from './measure.ts'
 
 const DAY_MS = 86_400_000
 /** As many properties in one segment as a table can show, on nodes that return all of them at once. */
@@ -100,61 +86,3 @@ const SCROLL = `new Promise((resolve) => {
   }
   requestAnimationFrame(step)
 })`
-
-const CSV_BYTES = 10e9
-/** Bytes per write. */
-const CSV_BLOCK_BYTES = 64e6
-
-/** The check of ten gigabytes of import files before the upload. Undefined without enough disk space. */
-export async function measureCheck(browser: Browser, stack: Stack, storageState: State): Promise<Figure[]> {
-  const { bavail, bsize } = statfsSync(tmpdir())
-  if (bavail * bsize < 2 * CSV_BYTES) {
-    console.log('not measured, not enough disk space: the check of 10 GB of CSV')
-    return []
-  }
-  const folder = mkdtempSync(join(tmpdir(), 'vacancy-bench-csv-'))
-  try {
-    const packages = join(folder, 'packages.csv')
-    const [header = '', ...rows] = readFileSync(join(stack.folder, 'csv/packages.csv'), 'utf8').split('\n')
-    const block = Buffer.from(
-      `${rows
-        .join('\n')
-        .slice(0, CSV_BLOCK_BYTES)
-        .replace(/[^\n]*$/, '')}`,
-    )
-    writeFileSync(packages, `${header}\n`)
-    for (let bytes = 0; bytes < CSV_BYTES; bytes += block.length) appendFileSync(packages, block)
-    const files = [packages, join(stack.folder, 'csv/properties.csv')]
-    const context = await windowOf(browser, stack.url, storageState)
-    const times: number[] = []
-    const interactions: number[] = []
-    for (let run = 0; run < RUNS; run++) {
-      const page = await slowPage(context)
-      await page.goto('/imports/new')
-      await ready(page)
-      await page.waitForTimeout(SETTLE_MS)
-      const checked = page.evaluate<number>(CHECKED)
-      await page.locator('input[type="file"]').first().setInputFiles(files)
-      await page.getByRole('textbox', { name: /^Name/ }).pressSequentially('ten gigabytes', { delay: 20 })
-      times.push(await checked)
-      await page.waitForTimeout(300)
-      interactions.push(...(await timingsOf(page)).events)
-      await page.close()
-    }
-    await context.close()
-    return [
-      figure('check of 10 GB of CSV, from the choice to its findings', 1_500, 'ms', median(times)),
-      figure('typing meanwhile (INP), p75', 150, 'ms', quantile(interactions, 0.75)),
-    ]
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
-}
-
-/** From the selection of files to the frame with the findings. */
-const CHECKED = `new Promise((resolve) => addEventListener('change', (event) => {
-  const chosenAt = event.timeStamp
-  const look = () => { if (!document.querySelector('[data-check]')) return false; requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - chosenAt))); return true }
-  const observer = new MutationObserver(() => { if (look()) observer.disconnect() })
-  observer.observe(document, { subtree: true, childList: true })
-}, { once: true, capture: true }))`

@@ -8,7 +8,7 @@ import { link, open, realpath, rm, stat, statfs, symlink } from 'node:fs/promise
 import { dirname } from 'node:path'
 import { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
-import { importFileOf, otherSeparator, readImportHeader } from '@vacancy/shared'
+import { firstCells, importFileOf, otherSeparator, readImportHeader } from '@vacancy/shared'
 import { type FileKind, IMPORT_LIMITS } from '@vacancy/shared/contract'
 import { changeOf } from '@vacancy/shared/node'
 
@@ -307,24 +307,12 @@ function lookAtFirst(lines: Lines): void {
   const line = Buffer.concat(lines.first)
   lines.first = []
   const start = line.subarray(0, 3).toString('hex') === 'efbbbf' ? 3 : 0
-  const cells = cellsOf(line.subarray(start).toString('utf8'))
+  const cells = firstCells(line.subarray(start).toString('utf8'))
   const kind = importFileOf(cells)
   lines.kind = kind
   lines.columns = cells.length
   lines.separator = kind === undefined ? otherSeparator(cells) : undefined
   lines.isHeader = kind !== undefined && readImportHeader(kind, cells).kind !== 'none'
-}
-
-/** The cells of a first line. A comma inside quotes is data. */
-function cellsOf(line: string): string[] {
-  const cells = ['']
-  let isQuoted = false
-  for (const character of line) {
-    if (character === '"') isQuoted = !isQuoted
-    else if (character === ',' && !isQuoted) cells.push('')
-    else cells.push((cells.pop() ?? '') + character)
-  }
-  return cells.map((cell) => cell.trim())
 }
 
 type Counted = Pick<Reading, 'rows' | 'kind' | 'columns' | 'separator'>

@@ -1,4 +1,4 @@
-/** Texts of imports: list, new import, uploads and builds. Checks and results have their own. */
+/** Texts of imports: list, new import, uploads and builds. Results have their own. */
 import type { ImportState, ImportView } from '@vacancy/shared/contract'
 import { counted } from '../../lib/format.ts'
 
@@ -60,7 +60,7 @@ export const start = {
   codecs: (features: number, source: string, names: string) =>
     `${counted(features, 'rate feature')} in the codec list of ${source}: ${names}`,
   noCodecs: 'Codec list unavailable',
-  noCodecsHint: 'Rate features cannot be checked here, and the build waits for the list.',
+  noCodecsHint: 'The build waits for the list.',
   codecsOfBefore: 'codecs.yml of the previous import',
   replaces: (name: string, kept: string) => `Replaces ${name}. ${kept} is kept; choose the other file.`,
   replacesBoth: (name: string, missing: string) =>
@@ -77,7 +77,7 @@ export const files = {
   remove: (name: string) => `Remove ${name}`,
   swap: 'Swap files',
   unreadable: (reason: string) => `Could not read the files: ${reason}`,
-  invalid: (name: string, fault: string) => `${name} ${fault}.`,
+  noted: (name: string, fault: string) => `${name} ${fault}.`,
   duplicate: (name: string, kind: string) => `${name} is a second ${kind} file.`,
   nameMismatch: (name: string, kind: string) => `${name} is used as ${kind}.csv, because of its content.`,
   codecsTooLarge: (name: string, size: string) => `${name} is too large for a codec list: ${size}.`,
@@ -91,8 +91,24 @@ export const files = {
   notChosen: 'not chosen yet',
 }
 
+/** Each completes "hotels.csv …". */
+export const heads = {
+  empty: 'is empty',
+  utf16: 'is UTF-16: save it as UTF-8',
+  utf8: 'is not UTF-8: save it as UTF-8',
+  zip: 'is a ZIP archive: unpack it, or compress it with gzip',
+  nul: 'contains NUL bytes and is not text',
+  noRows: 'has no rows',
+  brokenLine: (line: number) => `has an unclosed quote or an overlong line in line ${line}`,
+  columns: (columns: number, line: number, properties: number, packages: number) =>
+    `has ${counted(columns, 'column')} in line ${line}; properties have ${properties}, packages ${packages}`,
+  carriageReturns: '; lines end with a carriage return only',
+  inLine: (line: number, reason: string) => `line ${line} ${reason}`,
+  otherOrder: 'has its columns in another order; they are read by name',
+}
+
 export const send = {
-  title: '4 Upload and build',
+  title: '3 Upload and build',
   upload: 'Upload size',
   free: 'Free on the control plane',
   packages: 'Packages (estimate)',
@@ -105,7 +121,6 @@ export const send = {
   enterShard: 'enter a shard',
   enterName: 'enter a name',
   choose: (kind: string) => `choose ${kind}.csv`,
-  unknownFeature: 'A rate feature is not in the codec list. Correct the file or change the list first',
   build: 'Build',
   uploadAndBuild: 'Upload and build',
   uploadedAs: (name: string, kind: string) => `${name} was uploaded as ${kind}.csv.`,

@@ -12,9 +12,9 @@ import { Button } from '../../ui/button.tsx'
 import { Combobox } from '../../ui/combobox.tsx'
 import { Field } from '../../ui/field.tsx'
 import { Panel } from '../../ui/panel.tsx'
-import { classifyFiles } from './checking.ts'
 import * as copy from './copy.ts'
 import { FileButton } from './file-button.tsx'
+import { readHead } from './file-head.ts'
 import { type Chosen, KINDS, ofBrowser, ofFolder, type Source, swapped } from './sources.ts'
 
 const CODEC_FILE = /\.ya?ml$/i
@@ -41,7 +41,7 @@ export function FilesPanel({ files, onFiles, codecs, onCodecs, hasFolder }: File
     setBusy(true)
     try {
       const [lists, tables] = [given.filter(isCodecFile), given.filter((file) => !isCodecFile(file))]
-      const { next, wrong } = await classifiedInto(files, tables)
+      const { next, wrong } = await withChosen(files, tables)
       for (const file of lists) {
         const read = await readCodecs(file)
         if (typeof read === 'string') wrong.push(read)
@@ -137,17 +137,20 @@ function canSwap({ properties, packages }: Chosen): boolean {
   )
 }
 
-async function classifiedInto(files: Chosen, given: readonly File[]): Promise<{ next: Chosen; wrong: string[] }> {
+/** @returns the files with the given ones, and what is wrong with these or has to be verified */
+async function withChosen(files: Chosen, given: readonly File[]): Promise<{ next: Chosen; wrong: string[] }> {
   const next: Chosen = { ...files }
   const wrong: string[] = []
   const seen = new Set<FileKind>()
-  for (const [at, { kind, fault }] of (await classifyFiles(given)).entries()) {
-    const file = given[at] as File
-    if (!kind) wrong.push(copy.files.invalid(file.name, fault))
-    else if (seen.has(kind)) wrong.push(copy.files.duplicate(file.name, kind))
+  for (const file of given) {
+    const head = await readHead(file)
+    if (head.kind === undefined) wrong.push(copy.files.noted(file.name, head.fault))
+    else if (seen.has(head.kind)) wrong.push(copy.files.duplicate(file.name, head.kind))
     else {
+      const { kind, note, rows } = head
       seen.add(kind)
-      next[kind] = ofBrowser(file)
+      next[kind] = ofBrowser(file, rows)
+      if (note !== '') wrong.push(copy.files.noted(file.name, note))
       const other = kind === 'properties' ? 'packages' : 'properties'
       if (file.name.toLowerCase().includes(other)) wrong.push(copy.files.nameMismatch(file.name, kind))
     }

@@ -1,12 +1,12 @@
 'use client'
 import { useMutation } from '@tanstack/react-query'
 /**
- * A new import: shard and name, files, check, upload and build
+ * A new import: shard and name, files, upload and build
  * (docs/design/control-plane.md#imports).
  */
 import { LIMITS } from '@vacancy/shared'
 import type { FileKind } from '@vacancy/shared/contract'
-import { useEffect, useRef, useState } from 'react'
+import { useEffect, useState } from 'react'
 import { ApiProblem, call } from '../../lib/api.ts'
 import { bytes, count, duration, NONE } from '../../lib/format.ts'
 import { navigate } from '../../lib/navigate.ts'
@@ -21,14 +21,9 @@ import { Failed } from '../../ui/confirm-dialog.tsx'
 import { Field, TextField } from '../../ui/field.tsx'
 import { Page } from '../../ui/page.tsx'
 import { Panel } from '../../ui/panel.tsx'
-import { Progress } from '../../ui/progress.tsx'
 import { SelectField } from '../../ui/select.tsx'
-import * as checkCopy from './check-copy.ts'
-import type { CheckReport } from './check-worker.ts'
-import { checkFiles } from './checking.ts'
 import * as copy from './copy.ts'
 import { FilesPanel, type OwnCodecs } from './files-panel.tsx'
-import { Findings, Previews } from './findings.tsx'
 import { beginImport, type Chosen, KINDS, ofUpload } from './sources.ts'
 
 /** As `build-snapshot` takes them. */
@@ -45,8 +40,6 @@ export function NewImportPage() {
   const [codecs, setCodecs] = useState<OwnCodecs>()
   const [decimals, setDecimals] = useState('0')
   const { data } = options
-  const names = codecs?.names ?? data?.codecs?.names
-  const check = useCheck(files, data, names, Number(decimals))
   const shardNow = shard || (data?.shards.length === 1 ? (data.shards[0] ?? '') : '')
   const before = useBefore((given) => {
     setName(given.name)
@@ -117,14 +110,12 @@ export function NewImportPage() {
         onCodecs={setCodecs}
         hasFolder={data?.folder ?? false}
       />
-      <CheckPanel files={files} check={check} />
       <SendPanel
         name={name.trim()}
         shard={shardNow.trim()}
         files={files}
         codecs={codecs?.names}
         priceDecimals={Number(decimals)}
-        report={check.report}
         options={data}
         why={why}
       />
@@ -179,132 +170,20 @@ function useBefore(onFound: (before: Before) => void): string {
   return message
 }
 
-// Check
-
-type Options = Awaited<ReturnType<typeof call<'GET /api/v1/import-options'>>>
-type Check = {
-  readonly report: CheckReport | undefined
-  readonly progress: number | undefined
-  readonly error: string
-  readonly checkAll: () => void
-  readonly stop: () => void
-}
-
-/** Checks a sample when files are chosen, and all rows on request. */
-function useCheck(
-  files: Chosen,
-  options: Options | undefined,
-  codecs: readonly string[] | undefined,
-  priceDecimals: number,
-): Check {
-  const [report, setReport] = useState<CheckReport>()
-  const [progress, setProgress] = useState<number>()
-  const [error, setError] = useState('')
-  const end = useRef<AbortController>(undefined)
-  const { properties, packages } = files
-  const run = (full: boolean) => {
-    end.current?.abort()
-    const own = new AbortController()
-    end.current = own
-    const given = KINDS.flatMap((kind) => {
-      const source = files[kind]
-      return source?.from === 'browser' ? [{ kind, file: source.file }] : []
-    })
-    setError('')
-    setProgress(full ? 0 : undefined)
-    if (given.length === 0) {
-      setReport(undefined)
-      return
-    }
-    const { today, to } = { today: options?.today ?? '', to: options?.window.to ?? '9999-12-31' }
-    checkFiles(
-      { files: given, codecs, priceDecimals, today, lastDay: to, full },
-      { signal: own.signal, onProgress: (share) => end.current === own && setProgress(share) },
-    ).then(
-      (found) => {
-        if (end.current !== own) return
-        setReport(found)
-        setProgress(undefined)
-      },
-      (reason: Error) => {
-        if (end.current !== own) return
-        setError(reason.message)
-        setProgress(undefined)
-      },
-    )
-  }
-  useEffect(() => {
-    run(false)
-    return () => end.current?.abort()
-  }, [properties, packages, codecs, priceDecimals])
-  return { report, progress, error, checkAll: () => run(true), stop: () => end.current?.abort() }
-}
-
-function CheckPanel({ files, check }: { files: Chosen; check: Check }) {
-  const { report, progress, error, checkAll, stop } = check
-  const isNone = !files.properties && !files.packages
-  const isElsewhere = KINDS.every((kind) => files[kind]?.from !== 'browser')
-  if (isElsewhere || (!report && error === '')) {
-    return (
-      <Panel title={checkCopy.check.title}>
-        <p className="text-text-2">
-          {isNone ? checkCopy.check.none : isElsewhere ? checkCopy.check.elsewhere : checkCopy.check.sampling}
-        </p>
-      </Panel>
-    )
-  }
-  const checkedBytes = report?.files.reduce((sum, file) => sum + file.bytesChecked, 0) ?? 0
-  return (
-    <Panel
-      title={checkCopy.check.title}
-      data={{ 'data-check': report?.full ? 'full' : 'sample' }}
-      actions={
-        progress === undefined ? (
-          <Button icon="search" onClick={checkAll}>
-            {checkCopy.check.all}
-          </Button>
-        ) : (
-          <Button icon="stop" onClick={stop}>
-            {checkCopy.check.stop}
-          </Button>
-        )
-      }
-    >
-      <div className="flex flex-col gap-4">
-        {progress !== undefined && <Progress label={checkCopy.check.progress} value={progress} />}
-        {error !== '' && (
-          <p role="alert" className="text-crit">
-            {checkCopy.check.failed(error)}
-          </p>
-        )}
-        {report && (
-          <>
-            <Findings
-              report={report}
-              sample={report.full && !report.stopped ? '' : checkCopy.check.inSample(bytes(checkedBytes))}
-            />
-            <Previews report={report} />
-          </>
-        )}
-      </div>
-    </Panel>
-  )
-}
-
 // Send
 
+type Options = Awaited<ReturnType<typeof call<'GET /api/v1/import-options'>>>
 type SendProps = {
   readonly name: string
   readonly shard: string
   readonly files: Chosen
   readonly codecs: readonly string[] | undefined
   readonly priceDecimals: number
-  readonly report: CheckReport | undefined
   readonly options: Options | undefined
   readonly why: string | undefined
 }
 
-function SendPanel({ name, shard, files, codecs, priceDecimals, report, options, why }: SendProps) {
+function SendPanel({ name, shard, files, codecs, priceDecimals, options, why }: SendProps) {
   const { properties, packages } = files
   const missing = [
     ...(shard === '' ? [copy.send.enterShard] : []),
@@ -312,14 +191,12 @@ function SendPanel({ name, shard, files, codecs, priceDecimals, report, options,
     ...(properties ? [] : [copy.send.choose('properties')]),
     ...(packages ? [] : [copy.send.choose('packages')]),
   ]
-  const stops = report?.files.some(({ findings }) => findings.some(({ kind }) => kind === 'feature')) ?? false
-  const blocked =
-    why ?? (missing.length > 0 ? copy.send.missing(missing) : stops ? copy.send.unknownFeature : undefined)
+  const blocked = why ?? (missing.length > 0 ? copy.send.missing(missing) : undefined)
   const total = KINDS.reduce((sum, kind) => {
     const source = files[kind]
     return sum + (source?.from === 'browser' ? source.bytes : 0)
   }, 0)
-  const records = report?.files.find(({ kind }) => kind === 'packages')?.rowsEstimate
+  const records = packages?.from === 'browser' ? packages.rows : undefined
   const send = useMutation({
     mutationFn: async () => {
       if (!properties || !packages) return

@@ -19,7 +19,7 @@ afterEach(() => vi.unstubAllGlobals())
 
 test('a source knows its name and size, wherever it is', () => {
   const file = new File(['abc'], 'hotels.csv')
-  expect(ofBrowser(file)).toEqual({ from: 'browser', name: 'hotels.csv', bytes: 3, file })
+  expect(ofBrowser(file, 1)).toEqual({ from: 'browser', name: 'hotels.csv', bytes: 3, file, rows: 1 })
   expect(ofFolder({ path: 'in/hotels.csv', bytes: 9 } as Parameters<typeof ofFolder>[0])).toEqual({
     ...{ from: 'folder', name: 'in/hotels.csv', bytes: 9 },
   })

@@ -1,19 +1,29 @@
 /** The source of an import file: this browser, the import folder of the control plane, or an earlier upload. */
 import type { FileKind, FolderFile, UploadView } from '@vacancy/shared/contract'
 import { call } from '../../lib/api.ts'
-import { fingerprintOf } from './checking.ts'
 import * as copy from './copy.ts'
+import { fingerprintOf } from './digest.ts'
 import { startUpload } from './uploading.ts'
 
 export type Source =
-  | { readonly from: 'browser'; readonly name: string; readonly bytes: number; readonly file: File }
+  | {
+      readonly from: 'browser'
+      readonly name: string
+      readonly bytes: number
+      readonly file: File
+      /** An estimate. */
+      readonly rows: number | undefined
+    }
   | { readonly from: 'folder'; readonly name: string; readonly bytes: number }
   | { readonly from: 'upload'; readonly name: string; readonly bytes: number; readonly upload: UploadView }
 
 export type Chosen = Partial<Record<FileKind, Source>>
 export const KINDS: readonly FileKind[] = ['properties', 'packages']
 
-export const ofBrowser = (file: File): Source => ({ from: 'browser', name: file.name, bytes: file.size, file })
+export const ofBrowser = (file: File, rows: number | undefined): Source => ({
+  ...{ from: 'browser', file, rows },
+  ...{ name: file.name, bytes: file.size },
+})
 export const ofFolder = ({ path, bytes }: FolderFile): Source => ({ from: 'folder', name: path, bytes })
 export const ofUpload = (upload: UploadView): Source => ({
   ...{ from: 'upload', upload },

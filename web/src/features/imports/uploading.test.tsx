@@ -5,18 +5,7 @@ import { act, renderHook } from '@testing-library/react'
 import type { UploadView } from '@vacancy/shared/contract'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import '../../ui/testing/dom.ts'
-import type { CheckReply, CheckRequest } from './check-worker.ts'
 import { dropUpload, pauseUpload, resumeUpload, startUpload, useUploads } from './uploading.ts'
-
-/** Stands in for the platform's worker: computes digests. */
-class DigestWorker {
-  onmessage = (_event: { data: CheckReply }) => {}
-  async postMessage(request: CheckRequest) {
-    if (request.t !== 'digest') return
-    const digest = bytesToHex(sha256(new Uint8Array(await request.blob.arrayBuffer())))
-    this.onmessage({ data: { id: request.id, digest } })
-  }
-}
 
 type Chunk = { readonly offset: number; readonly text: string; readonly isRight: boolean }
 type Sent = { readonly headers: Headers; readonly body: Blob; readonly signal: AbortSignal }
@@ -33,7 +22,6 @@ beforeEach(() => {
   chunks = []
   replies = []
   vi.useFakeTimers()
-  vi.stubGlobal('Worker', DigestWorker)
   vi.stubGlobal('fetch', async (_: string, { headers, body, signal }: Sent) => {
     signal.throwIfAborted()
     const offset = Number(headers.get('upload-offset'))

@@ -6,8 +6,8 @@
 import type { UploadView } from '@vacancy/shared/contract'
 import { useSyncExternalStore } from 'react'
 import { ApiProblem, call } from '../../lib/api.ts'
-import { digestOf } from './checking.ts'
 import * as copy from './copy.ts'
+import { digestOf } from './digest.ts'
 
 const RETRY_MS = [500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000]
 /** A chunk that arrives damaged this often is not the fault of the network. */
