@@ -517,7 +517,7 @@ function applyBatch(core: CoreNode, batch: EntryBatch): void {
     }
     world.counts.entries++
     if (kind === ENTRY_KIND.command) {
-      const { code, value, index: resultIndex } = applyToy(machine, index, bytes, start, end)
+      const { code, value, index: resultIndex } = applyToy(machine, index, bytes, start)
       onApplied(world.oracles, world.scheduler.nowUs, {
         node: node.number,
         index,

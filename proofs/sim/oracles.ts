@@ -180,7 +180,7 @@ export function onApplied(oracles: Oracles, nowUs: number, applied: AppliedEntry
     oracles.codes.push(result.code)
     oracles.values.push(result.value)
     pushState(oracles, reference.digest?.() ?? applied.digest)
-    noteAttempt(oracles, applied.attempt ?? attemptOf(bytes, start, end), index)
+    noteAttempt(oracles, applied.attempt ?? attemptOf(bytes, start), index)
     const kind = kindOfCommand(viewOf(bytes), start)
     const isSet = kind === KIND.setTime
     noteReference(oracles, isSet || kind === KIND.setting)

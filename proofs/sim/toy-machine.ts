@@ -1,13 +1,13 @@
 /**
- * A minimal state machine: registers and request keys (docs/design/consensus.md#request-keys). It replaces the store in
- * most simulated runs, and is the reference for every replica in the others.
+ * A minimal state machine of bare cores: registers and request keys (docs/design/consensus.md#request-keys).
  *
  * A command is a production command (store/command.ts) with a body of its own:
  *
  *   u8 register · u8 amount · u32 attempt     attempt: unique for each attempt, so that each can be found in a log
  */
 
-import { assert, dayOf } from '@vacancy/shared'
+import { deserialize, serialize } from 'node:v8'
+import { assert } from '@vacancy/shared'
 import { viewOf } from '../../engine/src/raft/entry.ts'
 import {
   beginCommand,
@@ -17,7 +17,6 @@ import {
   KIND,
   OUTCOME,
   REQUEST_KEY_BYTES,
-  timeSetBy,
   writeU8,
   writeU32,
 } from '../../engine/src/store/command.ts'
@@ -35,7 +34,7 @@ const KIND_OF = {
 const KEPT_RESULTS = 16
 const MISSING = -1
 
-export type ToyResult = { code: number; value: number; index: number }
+type ToyResult = { code: number; value: number; index: number }
 
 export type ToyMachine = {
   /** −1: the register is empty. */
@@ -45,15 +44,6 @@ export type ToyMachine = {
   digestLo: number
   digestHi: number
   applied: number
-  lastMaintenanceDay: number
-  /** Random bits of the shard (docs/design/consensus.md#formation); zeros until its first entry. */
-  readonly genesis: Uint8Array
-  /** Leader time of the last command, ms. */
-  timeMs: number
-  /** How often the shard time was set, and the last change. */
-  timeSets: number
-  setFromMs: number
-  setToMs: number
   readonly result: ToyResult
 }
 
@@ -74,12 +64,6 @@ export function createToyMachine(): ToyMachine {
     digestLo: 0,
     digestHi: 0,
     applied: 0,
-    lastMaintenanceDay: 0,
-    genesis: new Uint8Array(16),
-    timeMs: 0,
-    timeSets: 0,
-    setFromMs: 0,
-    setToMs: 0,
     result: { code: 0, value: 0, index: 0 },
   }
 }
@@ -100,40 +84,19 @@ export function writeToyCommand(writer: CommandWriter, command: ToyCommand): voi
   writeU32(writer, attempt)
 }
 
-type LoggedToy = {
-  readonly kind: number
-  readonly register: number
-  readonly amount: number
-  readonly attempt: number
-  /** Offset of the body, after header and request key. */
-  readonly body: number
-}
-
-/** A logged command of the workload; undefined when it is none. */
-function toyCommandAt(bytes: Uint8Array, start: number, end: number): LoggedToy | undefined {
+/** The attempt of a logged command. */
+export function attemptOf(bytes: Uint8Array, start: number): number {
   const view = viewOf(bytes)
-  const body = bodyOf(view, start)
-  const kind = view.getUint16(start, true)
-  if (end - body !== 6 || !isToy(kind)) return undefined
-  const [register, amount] = [view.getUint8(body), view.getUint8(body + 1)]
-  return { kind, register, amount, attempt: view.getUint32(body + 2, true), body }
+  return view.getUint32(bodyOf(view, start) + 2, true)
 }
 
-/** The attempt of a logged command; 0 when it does not belong to the workload. */
-export function attemptOf(bytes: Uint8Array, start: number, end: number): number {
-  return toyCommandAt(bytes, start, end)?.attempt ?? 0
-}
-
-function isToy(kind: number): boolean {
-  return (kind >= KIND.setAvailability && kind <= KIND.decreaseAvailability) || kind === KIND.deletePackage
-}
-
+/** Offset of the body, after header and request key. */
 function bodyOf(view: DataView, start: number): number {
   return start + COMMAND_HEADER_BYTES + (view.getUint8(start + COMMAND_HEADER_BYTES - 1) === 0 ? 0 : REQUEST_KEY_BYTES)
 }
 
-/** Applies one command; the result object is reused. Other command types only change the maintenance day. */
-export function applyToy(machine: ToyMachine, index: number, bytes: Uint8Array, start: number, end: number): ToyResult {
+/** Applies one command; the result object is reused. */
+export function applyToy(machine: ToyMachine, index: number, bytes: Uint8Array, start: number): ToyResult {
   const { result } = machine
   const view = viewOf(bytes)
   const kind = view.getUint16(start, true)
@@ -142,32 +105,10 @@ export function applyToy(machine: ToyMachine, index: number, bytes: Uint8Array, 
   result.code = OUTCOME.done
   result.value = 0
   result.index = index
-  machine.timeMs = view.getUint32(start + 2, true) + view.getUint32(start + 6, true) * 2 ** 32
   const body = bodyOf(view, start)
-  if (!isToy(kind) || end - body !== 6) {
-    const isFirst = kind === KIND.genesis && machine.genesis.every((byte) => byte === 0)
-    if (isFirst) machine.genesis.set(bytes.subarray(body, body + 16))
-    if (kind === KIND.dropBefore) dropBefore(machine, view.getUint32(body, true))
-    if (kind === KIND.setTime) setTime(machine, timeSetBy(view, start))
-    return result
-  }
   if (body === start + COMMAND_HEADER_BYTES) execute(machine, kind, bytes, body)
   else executeOnce(machine, kind, bytes, view, body)
   return result
-}
-
-function setTime(machine: ToyMachine, timeMs: number): void {
-  machine.timeSets++
-  machine.setFromMs = machine.timeMs
-  machine.setToMs = timeMs
-  machine.timeMs = timeMs
-  machine.lastMaintenanceDay = Math.min(machine.lastMaintenanceDay, dayOf(timeMs))
-}
-
-function dropBefore(machine: ToyMachine, day: number): void {
-  if (day <= machine.lastMaintenanceDay) return
-  mix(machine, 0x7000, machine.lastMaintenanceDay, day)
-  machine.lastMaintenanceDay = day
 }
 
 function executeOnce(machine: ToyMachine, kind: number, bytes: Uint8Array, view: DataView, body: number): void {
@@ -251,39 +192,10 @@ function hash(a: number, b: number, c: number, d: number): number {
 
 /** The whole state as bytes, for a snapshot. */
 export function encodeToy(machine: ToyMachine): Uint8Array {
-  const sessions = [...machine.sessions].map(([session, results]) => [session, [...results]])
-  const { values, digestLo, digestHi, applied, lastMaintenanceDay, genesis, timeMs } = machine
-  const { timeSets, setFromMs, setToMs } = machine
-  const state = { digestLo, digestHi, applied, lastMaintenanceDay, timeMs, timeSets, setFromMs, setToMs }
-  const plain = { values: [...values], sessions, genesis: [...genesis], ...state }
-  return new TextEncoder().encode(JSON.stringify(plain))
+  return serialize(machine)
 }
 
 /** Replaces the state of `machine`. */
 export function restoreToy(machine: ToyMachine, bytes: Uint8Array): void {
-  const plain = JSON.parse(new TextDecoder().decode(bytes)) as {
-    values: number[]
-    sessions: [number, [number, ToyResult][]][]
-    digestLo: number
-    digestHi: number
-    applied: number
-    lastMaintenanceDay: number
-    genesis: number[]
-    timeMs: number
-    timeSets: number
-    setFromMs: number
-    setToMs: number
-  }
-  machine.genesis.set(plain.genesis)
-  machine.timeMs = plain.timeMs
-  machine.timeSets = plain.timeSets
-  machine.setFromMs = plain.setFromMs
-  machine.setToMs = plain.setToMs
-  machine.values.set(plain.values)
-  machine.sessions.clear()
-  for (const [session, results] of plain.sessions) machine.sessions.set(session, new Map(results))
-  machine.digestLo = plain.digestLo
-  machine.digestHi = plain.digestHi
-  machine.applied = plain.applied
-  machine.lastMaintenanceDay = plain.lastMaintenanceDay
+  Object.assign(machine, deserialize(bytes))
 }
