@@ -2,6 +2,10 @@
  * Bookers of a chaos run: they hold, book, confirm, release, replace and abandon stays while nodes fail, repeat
  * requests, and give up on some. At the end every stay must have a fate that its outcomes allow, nothing may be on
  * hold, and each night must have exactly the rooms that are not booked (docs/design/testing.md#oracles, S1 to S5).
+ *
+ * After a restore a stay has one of the fates that it may have had while the backup was made. A source of record goes on
+ * sending a value that it knows from before the first booking: that changes nothing, and is refused once the data are of
+ * another life.
  */
 
 import { setTimeout as wait } from 'node:timers/promises'
@@ -36,6 +40,7 @@ const BOOKED_FOR_GOOD = 5
 /** Longest hold, a leader change, and repeats of the client. */
 const SETTLED_MS = 120_000
 const READ_LANES = 32
+const SOURCE_MS = 400
 
 export type StayFigures = {
   readonly stays: number
@@ -45,9 +50,16 @@ export type StayFigures = {
   readonly staysUnknown: number
 }
 
+/** What stays may be, by id; others are unknown. */
+export type Fates = ReadonlyMap<string, readonly Fate[]>
+
 export type Bookers = {
   /** Stays that are booked for certain, and all that were asked for. */
   readonly stays: () => { readonly booked: ReadonlySet<string>; readonly asked: ReadonlySet<string> }
+  /** Collects what stays may be in a backup that is made until the function that it returns is called. */
+  readonly watch: () => () => Fates
+  /** The data are those of a backup, and no node of before runs any more. */
+  readonly restored: (fates: Fates) => void
   /** The greatest index of a booking that a booker was told. */
   readonly toldIndex: () => number
   /** One of those that they sell. */
@@ -70,13 +82,18 @@ type Booker = {
 }
 
 type Desk = {
+  /** Changed by `setFates` alone. */
   readonly fates: Map<string, readonly Fate[]>
+  /** All that stays were since a backup began; undefined without one. */
+  seen: Map<string, Set<Fate>> | undefined
+  /** Of the data: one more after each restore. */
+  life: number
   readonly lines: Map<string, readonly StayLine[]>
   readonly violations: string[]
   unknown: number
   toldIndex: number
-  /** Stays of which a request is on its way. */
-  readonly asking: Set<string>
+  /** Stays of which a request is on its way, with its kind. */
+  readonly asking: Map<string, StayOutcome['kind']>
   /** The nights that are sold. */
   readonly dates: readonly string[]
   isOver: boolean
@@ -88,19 +105,34 @@ export async function startBookers(nodes: readonly NodeAddress[], seed: number, 
   const clients = [await open(), await open()] as const
   const [client] = clients
   const dates = Array.from({ length: NIGHTS }, (_, n) => dateIn(FIRST_NIGHT + n, aheadMs))
-  const known = { fates: new Map(), lines: new Map(), violations: [], asking: new Set<string>() }
-  const desk: Desk = { ...known, unknown: 0, toldIndex: 0, dates, isOver: false }
-  await openInns(client, dates)
+  const known = { fates: new Map(), seen: undefined, lines: new Map(), violations: [], asking: new Map() }
+  const desk: Desk = { ...known, life: 1, unknown: 0, toldIndex: 0, dates, isOver: false }
+  const openedAt = await openInns(client, dates)
   const lanes = Array.from({ length: LANES }, (_, lane) => {
     const random = streamOf(seed, `booker ${lane}`)
     const [own, other] = lane % 2 === 0 ? clients : [clients[1], clients[0]]
     return work(desk, { random, client: own, other, lane, bookings: [], bookedForGood: 0 })
   })
+  lanes.push(sendValues(desk, client, streamOf(seed, 'source of record'), openedAt))
   return {
     stays() {
       const { fates, asking } = desk
       const isBooked = (id: string) => !asking.has(id) && fates.get(id)?.every((fate) => fate === 'booked')
       return { booked: new Set([...fates.keys()].filter(isBooked)), asked: new Set(desk.fates.keys()) }
+    },
+    watch() {
+      desk.seen = new Map([...desk.fates].map(([id, fates]) => [id, new Set(fates)]))
+      return () => {
+        // A request on its way may be in it already.
+        for (const [id, kind] of desk.asking) see(desk, id, withUnknown(desk, id, kind))
+        const { seen } = desk
+        desk.seen = undefined
+        return new Map([...(seen ?? [])].map(([id, fates]) => [id, [...fates]]))
+      }
+    },
+    restored(fates) {
+      desk.life++
+      for (const id of desk.fates.keys()) desk.fates.set(id, fates.get(id) ?? ['none'])
     },
     toldIndex: () => desk.toldIndex,
     night: { propertyId: INNS[0], roomType: ROOM_TYPE, date: dates[0] as string },
@@ -118,7 +150,8 @@ export async function startBookers(nodes: readonly NodeAddress[], seed: number, 
 
 const AT = { segment: 'inns', area: 'valley', propertyType: 'inn', category: 'standard', stars: 2 } as const
 
-async function openInns(client: VacancyClient, dates: readonly string[]): Promise<void> {
+/** @returns an index from before all bookings */
+async function openInns(client: VacancyClient, dates: readonly string[]): Promise<number> {
   for (const propertyId of INNS) {
     await untilDone(() => client.setProperty({ ...AT, propertyId, latitude: 47, longitude: 11, amenities: [] }))
     for (const date of dates) {
@@ -127,21 +160,48 @@ async function openInns(client: VacancyClient, dates: readonly string[]): Promis
     }
   }
   // The members have to agree on the feature level of stays first.
-  await untilDone(() => client.releaseStay('first', { void: true }))
+  return Number((await untilDone(() => client.releaseStay('first', { void: true }))).index)
 }
 
 const TRIES = 120
 
-async function untilDone(call: () => Promise<unknown>): Promise<void> {
+async function untilDone<T>(call: () => Promise<T>): Promise<T> {
   for (let n = 1; ; n++) {
     try {
-      await call()
-      return
+      return await call()
     } catch (error) {
       if (n === TRIES || !(error instanceof VacancyCallError)) throw error
       await wait(500)
     }
   }
+}
+
+/** The source of record sends the rooms of before all bookings, as of then. */
+async function sendValues(desk: Desk, client: VacancyClient, random: Random, asOf: number): Promise<void> {
+  for (; !desk.isOver; await wait(between(random, 1, SOURCE_MS))) {
+    const night = { propertyId: pick(random, INNS), roomType: ROOM_TYPE, date: pick(random, desk.dates) }
+    const { life } = desk
+    const answer = await client.setAvailability({ ...night, amount: ROOMS, asOf }).then(
+      () => 'SUCCESS',
+      (error: unknown) => (error instanceof VacancyRequestError ? error.code : ''),
+    )
+    const wanted = life === 1 ? 'SUCCESS' : 'TOO_OLD'
+    if (answer !== '' && answer !== wanted && life === desk.life)
+      desk.violations.push(`a value as of before all bookings was answered with ${answer}, not ${wanted}`)
+  }
+}
+
+function setFates(desk: Desk, id: string, fates: readonly Fate[]): void {
+  desk.fates.set(id, fates)
+  see(desk, id, fates)
+}
+
+function see({ seen }: Desk, id: string, fates: readonly Fate[]): void {
+  seen?.set(id, new Set([...(seen.get(id) ?? []), ...fates]))
+}
+
+function withUnknown({ fates }: Desk, id: string, kind: StayOutcome['kind']): readonly Fate[] {
+  return addOutcome(fates.get(id) as readonly Fate[], { kind, outcome: 'unknown', state: undefined })
 }
 
 async function work(desk: Desk, booker: Booker): Promise<void> {
@@ -157,7 +217,7 @@ async function sell(desk: Desk, booker: Booker, stayId: string): Promise<void> {
   const { random, client, bookings } = booker
   const lines = linesOf(random, desk.dates)
   desk.lines.set(stayId, lines)
-  desk.fates.set(stayId, ['none'])
+  setFates(desk, stayId, ['none'])
   if (bookings.length > BOOKINGS_KEPT && chance(random, 0.8)) {
     const old = bookings.shift() as string
     if (chance(random, 0.4)) return replace(desk, booker, stayId, old)
@@ -189,18 +249,22 @@ async function sell(desk: Desk, booker: Booker, stayId: string): Promise<void> {
 async function refuseOthers(desk: Desk, client: VacancyClient, stayId: string, random: Random): Promise<void> {
   const known = desk.fates.get(stayId) ?? []
   if (known.some((fate) => fate !== 'booked')) return
+  const { life } = desk
   const [line] = desk.lines.get(stayId) as [StayLine]
-  const answer = await client.bookStay({ stayId, lines: [{ ...line, rooms: 3 + random.below(3) }] }).then(
+  // Restored data may not know the stay: its price is refused then.
+  const others = { stayId, lines: [{ ...line, rooms: 3 + random.below(3) }], maxTotal: 1 }
+  const answer = await client.bookStay(others).then(
     () => 'SUCCESS',
     (error: unknown) => (error instanceof VacancyRequestError ? error.code : ''),
   )
-  if (answer !== '' && answer !== 'CONFLICT')
+  if (answer !== '' && answer !== 'CONFLICT' && life === desk.life)
     desk.violations.push(`stay ${stayId} is booked, and with other lines the reply was ${answer} (S4)`)
 }
 
 async function replace(desk: Desk, booker: Booker, stayId: string, old: string): Promise<void> {
   const lines = desk.lines.get(stayId) as readonly StayLine[]
-  desk.asking.add(old)
+  const { life } = desk
+  desk.asking.set(old, 'release')
   const outcome = await note(desk, booker, stayId, 'book', (on) => on.bookStay({ stayId, lines, replaces: old }))
   desk.asking.delete(old)
   if (outcome === 'none') {
@@ -208,14 +272,15 @@ async function replace(desk: Desk, booker: Booker, stayId: string, old: string):
     return
   }
   const released = { kind: 'release', outcome, state: undefined } as const
-  desk.fates.set(old, addOutcome(desk.fates.get(old) as readonly Fate[], released))
+  if (life !== desk.life) setFates(desk, old, withUnknown(desk, old, 'release'))
+  else setFates(desk, old, addOutcome(desk.fates.get(old) as readonly Fate[], released))
   keep(desk, booker, stayId)
 }
 
 /** A booking is mostly cancelled or replaced later. */
-function keep({ fates }: Desk, booker: Booker, stayId: string): void {
+function keep({ fates, life }: Desk, booker: Booker, stayId: string): void {
   if (!fates.get(stayId)?.includes('booked')) return
-  if (booker.bookedForGood < BOOKED_FOR_GOOD && chance(booker.random, 0.2)) booker.bookedForGood++
+  if (booker.bookedForGood < BOOKED_FOR_GOOD * life && chance(booker.random, 0.2)) booker.bookedForGood++
   else booker.bookings.push(stayId)
 }
 
@@ -236,10 +301,17 @@ async function note(
   call: (client: VacancyClient) => Promise<{ readonly state: string; readonly index: bigint | number }>,
 ): Promise<StayOutcome['outcome']> {
   const copies = pick(random, [1, 1, 1, 2, 3])
-  desk.asking.add(stayId)
+  const { life } = desk
+  desk.asking.set(stayId, kind)
   const outcomes = await Promise.all(
     Array.from({ length: copies }, (_, n) => attempt(desk, stayId, kind, () => call(n % 2 === 0 ? client : other))),
   )
+  if (life !== desk.life) {
+    // Which life of the data the copies met is not known.
+    setFates(desk, stayId, withUnknown(desk, stayId, kind))
+    desk.asking.delete(stayId)
+    return 'unknown'
+  }
   // A copy that was refused may have been before or after one that was not: the one with an effect decides.
   const done = outcomes.find(({ outcome }) => outcome === 'done')
   const unknown = outcomes.find(({ outcome }) => outcome === 'unknown')
@@ -252,7 +324,7 @@ async function note(
   fates = addOutcome(fates, decided)
   if (unknown && done) fates = addOutcome(fates, unknown)
   if (fates.length === 0) desk.violations.push(`${kind} of ${stayId} cannot have the reply ${JSON.stringify(decided)}`)
-  desk.fates.set(stayId, fates)
+  setFates(desk, stayId, fates)
   desk.asking.delete(stayId)
   return decided.outcome
 }

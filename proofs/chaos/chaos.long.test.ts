@@ -26,5 +26,5 @@ test.runIf(process.platform === 'linux')(
     expect(report.booked, about).toBeGreaterThan(0)
     expect(report.expired + report.released, about).toBeGreaterThan(0)
   },
-  240_000,
+  400_000,
 )

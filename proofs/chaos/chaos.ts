@@ -19,7 +19,7 @@ import { defineCommand } from '@vacancy/shared/node'
 import { between, streamOf } from '@vacancy/testkit/random'
 import { openShard } from '@vacancy/testkit/shard'
 import { SEED_FLAG, seedOfNow } from '../seed.ts'
-import { type Bookers, type StayFigures, startBookers } from './bookers.ts'
+import { type StayFigures, startBookers } from './bookers.ts'
 import { type Crowd, nodesOf, startCrowd } from './crowd.ts'
 import { runFaults, type Tally } from './faults.ts'
 import {
@@ -41,12 +41,14 @@ import {
 import { type Judgement, judge } from './judge.ts'
 import { openNetwork } from './network.ts'
 import { machineMs } from './recorder.ts'
-import { type Backup, backUpUnderFaults, restoreAndJudge } from './restore.ts'
+import { type Backup, backUpUnderFaults, restoreAndJudge, restoreUnderClients } from './restore.ts'
 
 /** Longest stall of a process. */
 const STALL_MS_MAX = 30_000
 const TELL_MS = 10_000
 const FORM_MS = 240_000
+/** About one restore under clients in this time. */
+const RESTORE_SECONDS = 240
 /** Time until all nodes are at the same index and have a leader, after the last fault is repaired. */
 const CONVERGE_MS = 300_000
 
@@ -69,6 +71,8 @@ export type ChaosReport = Judgement &
     readonly seconds: number
     readonly network: string
     readonly clocks: string
+    /** Restores while the clients went on. */
+    readonly restores: number
     /** Of a shard restored at the end: bookings from before the backup, and stays from after it, which it must not know. */
     readonly restoredStays: number
     readonly forgottenStays: number
@@ -174,10 +178,26 @@ async function disturb(
   const crowd = await startCrowd(fleet, seed, seconds, aheadMs)
   const bookers = await startBookers(nodesOf(fleet), seed, aheadMs)
   const tally: Tally = new Map()
+  const leaders: Elections = { elections: 0, terms: 0 }
+  const restores = Math.max(1, Math.round(seconds / RESTORE_SECONDS))
   const progress = setInterval(() => say(lineOf(fleet, crowd.fromMs, tally)), TELL_MS)
   try {
-    const backingUp = backUpAfter((seconds * 1_000) / 2, fleet, bookers)
-    await disturbFor(seconds, fleet, founders, crowd, tally, options)
+    let backup: Backup | undefined
+    for (let part = 0; part <= restores; part++) {
+      if (backup) {
+        say('restoring under clients')
+        await Promise.all(runningNodes(fleet).map((node) => killNode(fleet, node)))
+        countElections(fleet, leaders)
+        await restoreUnderClients(fleet, founders, backup, { crowd, bookers })
+      }
+      // Half of what is acknowledged in a part is lost by the restore that ends it.
+      const partSeconds = seconds / (restores + 1)
+      const [made] = await Promise.all([
+        wait(partSeconds * 500).then(() => backUpUnderFaults(fleet, crowd, bookers, `${part}`)),
+        disturbFor(partSeconds, fleet, founders, crowd, tally, { ...options, seed: seed + part }),
+      ])
+      backup = made
+    }
     const toMs = machineMs()
     await heal(fleet)
     await Promise.all([crowd.end(), bookers.end()])
@@ -186,9 +206,9 @@ async function disturb(
     const sold = await bookers.judge()
     const records = await crowd.readAll()
     for (const node of runningNodes(fleet)) await stopNode(fleet, node)
-    const elections = countElections(fleet)
+    countElections(fleet, leaders)
     say('restoring')
-    const restored = await restoreAndJudge(fleet, founders, await backingUp, bookers)
+    const restored = await restoreAndJudge(fleet, founders, backup as Backup, bookers)
     say('judging')
     const judgement = judge(records, crowd.fromMs, toMs)
     const violations = [...fleet.violations, ...judgement.violations, ...sold.violations]
@@ -201,8 +221,9 @@ async function disturb(
       violations,
       ...sold.figures,
       ...restored,
+      restores,
       faults: Object.fromEntries([...tally].sort()),
-      ...elections,
+      ...leaders,
       ...together,
     }
   } finally {
@@ -210,12 +231,6 @@ async function disturb(
     bookers.close()
     crowd.close()
   }
-}
-
-/** Half of what was acknowledged is lost by its restore. */
-async function backUpAfter(waitMs: number, fleet: Fleet, bookers: Bookers): Promise<Backup> {
-  await wait(waitMs)
-  return await backUpUnderFaults(fleet, bookers)
 }
 
 async function formShard(fleet: Fleet, founders: readonly string[], stop: AbortSignal | undefined): Promise<void> {
@@ -283,24 +298,25 @@ async function converge(
   return { convergedMs: Math.round(performance.now() - beganMs), digestMismatches }
 }
 
+type Elections = { elections: number; terms: number }
+
 /**
- * The leaders of all terms, from the logs of the nodes. Two leaders of one term are a violation
+ * The leaders of all terms, from the logs of the nodes of one life of the data. Two leaders of one term are a violation
  * (docs/design/consensus.md#invariants).
  */
-function countElections(fleet: Fleet): { elections: number; terms: number } {
+function countElections(fleet: Fleet, counts: Elections): void {
   const leaders = new Map<number, string>()
-  let elections = 0
-  for (const life of fleet.lives) {
+  for (const life of fleet.lives.splice(0)) {
     for (const printed of life.output().split('\n')) {
       if (!printed.includes('this node leads the shard')) continue
       const { term, id } = JSON.parse(printed) as { term: number; id: string }
       const other = leaders.get(term)
       if (other !== undefined && other !== id) fleet.violations.push(`${other} and ${id} both led term ${term} (A1)`)
       leaders.set(term, id)
-      elections++
+      counts.elections++
     }
   }
-  return { elections, terms: Math.max(0, ...leaders.keys()) }
+  counts.terms += Math.max(0, ...leaders.keys())
 }
 
 async function until(

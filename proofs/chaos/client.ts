@@ -162,8 +162,12 @@ async function writeUntilKnown(
   noteReturn(recorder, id, answer)
   if (answer.outcome === 'unknown') return undefined
   if (random.below(REPEATS) === 0) {
+    const { board } = recorder
+    const [calledAt, restores] = [board.moment++, board.restores.length]
     const again = await attempt(client, plan.ground, operation, { requestKey })
-    if (again.outcome !== 'unknown' && again.outcome !== 'none') noteRepeat(recorder, id, answer, again)
+    // Restored data may not know the key: then it is a write of its own.
+    if (board.restores.length > restores) Object.assign(noteCall(recorder, operation, 'own'), { calledAt })
+    else if (again.outcome !== 'unknown' && again.outcome !== 'none') noteRepeat(recorder, id, answer, again)
   }
   return session.nextNumber > SESSION_WRITES ? undefined : session
 }

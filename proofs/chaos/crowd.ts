@@ -10,7 +10,15 @@ import { PORTS } from '@vacancy/testkit/shard'
 import { type ClientPlan, connectClient, runClient } from './client.ts'
 import type { Fleet } from './fleet.ts'
 import { attempt, createBoard, machineMs, noteCall, noteReturn, type Recorder } from './recorder.ts'
-import { CONSERVED_ROOMS, type Ground, isConserved, packagesOf, placeOf, type Records } from './records.ts'
+import {
+  CONSERVED_ROOMS,
+  type Ground,
+  isConserved,
+  packagesOf,
+  placeOf,
+  type Records,
+  type Restore,
+} from './records.ts'
 
 const CLIENTS: readonly ClientPlan['kind'][] = [
   'library',
@@ -38,6 +46,10 @@ export type Crowd = {
   readonly fromMs: number
   readonly flood: (over: AbortSignal) => Promise<void>
   readonly fillMemory: (over: AbortSignal) => Promise<void>
+  /** The number of the next call or return of a client. */
+  readonly moment: () => number
+  /** The data are those of a backup that was made between these moments. @returns its record, to be completed */
+  readonly restored: (from: number, to: number) => Restore
   /** Waits until the clients have ended, which they do once the outcomes of their requests are known. */
   readonly end: () => Promise<void>
   /** Reads the final state, which completes the histories. */
@@ -90,6 +102,12 @@ export async function startCrowd(fleet: Fleet, seed: number, seconds: number, ah
     fromMs: machineMs(),
     flood: (over) => flood(client, over),
     fillMemory: (over) => fillMemory(client, over),
+    moment: () => board.moment++,
+    restored(from, to) {
+      const restore = { from, to, at: board.moment++, atMs: machineMs(), servesMs: Infinity }
+      board.restores.push(restore)
+      return restore
+    },
     async end() {
       board.isOver = true
       await within(END_MS, ended, 'the clients end')

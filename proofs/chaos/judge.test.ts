@@ -24,7 +24,7 @@ function at(place: number, what: Partial<Recorded>): Recorded {
 const unknown = { outcome: 'unknown', returnedAt: Infinity, returnedMs: Infinity, index: 0 } as const
 
 function judged(...operations: Recorded[]) {
-  return judge({ operations, repeats: 0, doubled: [] }, 0, 20_000)
+  return judge({ operations, repeats: 0, doubled: [], restores: [] }, 0, 20_000)
 }
 
 const BASE = [at(0, { kind: 'set', amount: 10, value: 10 }), at(1, { kind: 'decrease', amount: 3, value: 7 })]
@@ -89,4 +89,28 @@ test.each([
 test('an impossible value, and an unexpected error', () => {
   expect(judged(at(0, { kind: 'set', amount: 256, value: 256 })).negative).toBe(1)
   expect(judged(at(0, { ...unknown, code: 'unexpected TypeError: x' })).violations).toHaveLength(1)
+})
+
+// The last write was acknowledged after the backup, and is gone.
+const RESTORED = [...BASE, at(4, { kind: 'decrease', amount: 2, value: 5 })]
+const RESTORE = { from: 20, to: 30, at: 60, atMs: 6_000, servesMs: 8_000 }
+
+function afterRestore(...operations: Recorded[]) {
+  return judge({ operations: [...RESTORED, ...operations], repeats: 0, doubled: [], restores: [RESTORE] }, 0, 20_000)
+}
+
+test('after a restore the data are those of the backup, and writes go on from there', () => {
+  const next = at(9, { kind: 'increase', amount: 1, value: 8 })
+  expect(afterRestore(at(8, { value: 7 }), next, at(10, { value: 8 })).violations).toEqual([])
+
+  expect(afterRestore(at(8, { value: 5 })).violations.join(), 'what came after the backup is still there').toContain(
+    'cannot be explained',
+  )
+  expect(afterRestore(at(8, { value: 10 })).violations.join(), 'what the backup has is lost').toContain('lost')
+})
+
+test('a write that was under way at a restore may be in the restored data', () => {
+  const open = at(5, { kind: 'decrease', amount: 4, value: 3, returnedAt: 85, returnedMs: 8_500, index: 99 })
+  expect(afterRestore(open, at(9, { value: 3 })).violations).toEqual([])
+  expect(afterRestore(open, at(9, { value: 7 })).violations).toEqual([])
 })

@@ -5,10 +5,12 @@
  * Reads that are not linearizable are checked by indexes: acknowledged writes of a package are ordered by index, so a
  * read may show the last write it had to include, or a later one. Reads that a write of unknown outcome could affect
  * are not checked.
+ *
+ * A restore begins another life of the data. Each life is judged by itself, with the writes of its backup.
  */
 
 import { checkHistory, type Operation } from '../sim/history.ts'
-import { CONSERVED_ROOMS, type Doubled, isConserved, type Recorded, type Records } from './records.ts'
+import { CONSERVED_ROOMS, type Doubled, isConserved, type Recorded, type Records, type Restore } from './records.ts'
 
 const ROOMS_MAX = 255
 
@@ -36,14 +38,19 @@ export type Judgement = {
 
 /** Checks a run; clients were active from `from` to `to`, in milliseconds. */
 export function judge(records: Records, fromMs: number, toMs: number): Judgement {
-  const { operations, repeats, doubled } = records
+  const { repeats, doubled, restores } = records
+  const operations = records.operations.toSorted((a, b) => a.calledAt - b.calledAt)
   const violations: string[] = []
   const byKey = Map.groupBy(operations, ({ key }) => key)
   const found = { lost: 0, doubled: 0, undecided: 0, staleReadsJudged: 0 }
-  for (const [key, own] of byKey) {
-    checkPackage(key, own, found, violations)
-    if (isConserved(key)) checkSum(key, own, violations)
-    found.staleReadsJudged += checkStaleReads(own, violations)
+  for (const [key, all] of byKey) {
+    const lives = livesOf(all, restores)
+    for (const own of lives) {
+      checkPackage(key, own, found, violations)
+      found.staleReadsJudged += checkStaleReads(own, violations)
+    }
+    // Only the last one ends with a read of all packages.
+    if (isConserved(key)) checkSum(key, lives.at(-1) as Recorded[], violations)
   }
   checkIndexes(operations, violations)
   for (const each of doubled) violations.push(textOfDoubled(each))
@@ -68,9 +75,33 @@ export function judge(records: Records, fromMs: number, toMs: number): Judgement
     doubled: found.doubled + doubled.length,
     negative: negative.length,
     violations,
-    longestWriteGapMs: longestGap(acknowledged, fromMs, toMs),
-    longestReadGapMs: longestGap(reads, fromMs, toMs),
+    longestWriteGapMs: longestGapOfLives(acknowledged, fromMs, toMs, restores),
+    longestReadGapMs: longestGapOfLives(reads, fromMs, toMs, restores),
   }
+}
+
+/**
+ * What explains the data of each life: its own operations, and the writes that its backup has for certain. Those during
+ * the backup, and those under way while all nodes were replaced, may be in a life, or not.
+ */
+function livesOf(operations: readonly Recorded[], restores: readonly Restore[]): Recorded[][] {
+  const lives: Recorded[][] = []
+  let own = [...operations]
+  for (const { from, to, at } of restores) {
+    const earlier = own.filter(({ calledAt }) => calledAt < at)
+    lives.push(earlier.map((each) => (each.returnedAt < at ? each : undetermined(each))))
+    const kept = earlier.flatMap((each) => {
+      if (each.kind === 'read') return []
+      if (each.returnedAt < from) return each.outcome === 'done' ? [each] : []
+      return each.calledAt < to || each.returnedAt > at ? [undetermined(each)] : []
+    })
+    own = [...kept, ...own.filter(({ calledAt }) => calledAt >= at)]
+  }
+  return [...lives, own]
+}
+
+function undetermined(operation: Recorded): Recorded {
+  return { ...operation, outcome: 'unknown', returnedAt: Infinity, returnedMs: Infinity, index: 0 }
 }
 
 /** docs/design/testing.md#oracles: one order explains all results of a package. */
@@ -172,6 +203,17 @@ function checkStaleReads(own: readonly Recorded[], violations: string[]): number
     if (!isKnown) violations.push(`a read showed a stale or impossible value: ${textOf(each)}`)
   }
   return judged
+}
+
+function longestGapOfLives(
+  answered: readonly Recorded[],
+  fromMs: number,
+  toMs: number,
+  restores: readonly Restore[],
+): number {
+  const begins = [fromMs, ...restores.map(({ servesMs }) => servesMs)]
+  const ends = [...restores.map(({ atMs }) => atMs), toMs]
+  return Math.max(...begins.map((begin, n) => longestGap(answered, begin, ends[n] as number)))
 }
 
 function longestGap(answered: readonly Recorded[], fromMs: number, toMs: number): number {

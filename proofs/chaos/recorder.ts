@@ -8,12 +8,13 @@ import {
   VacancyUnknownOutcomeError,
 } from '@vacancy/client'
 import type { OperationKind, Outcome } from '../sim/history.ts'
-import { type Doubled, type Ground, type Mode, placeOf, type Recorded } from './records.ts'
+import { type Doubled, type Ground, type Mode, placeOf, type Recorded, type Restore } from './records.ts'
 
 /** What all clients of a run share: their records, in the order of the calls, and more. */
 export type Board = {
   readonly operations: Recorded[]
   readonly doubled: Doubled[]
+  readonly restores: Restore[]
   repeats: number
   /** The number of the next call or return. */
   moment: number
@@ -26,7 +27,7 @@ export type Board = {
 }
 
 export function createBoard(): Board {
-  return { operations: [], doubled: [], repeats: 0, moment: 0, index: 0, epoch: 0, isOver: false }
+  return { operations: [], doubled: [], restores: [], repeats: 0, moment: 0, index: 0, epoch: 0, isOver: false }
 }
 
 /** The monotonic clock shared by all processes of this machine. */

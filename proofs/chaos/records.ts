@@ -32,6 +32,20 @@ export type Records = {
   readonly operations: Recorded[]
   readonly repeats: number
   readonly doubled: readonly Doubled[]
+  readonly restores: readonly Restore[]
+}
+
+/** All nodes went back to a backup. `from`, `to` and `at` are numbers of the one order of calls and returns. */
+export type Restore = {
+  /** What had returned is in the backup. */
+  readonly from: number
+  /** What was called later is not. */
+  readonly to: number
+  /** No node of the former life of the data runs any more. */
+  readonly at: number
+  readonly atMs: number
+  /** When the restored nodes served. */
+  servesMs: number
 }
 
 // Packages by number

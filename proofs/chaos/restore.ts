@@ -1,18 +1,20 @@
 /**
- * The end of a chaos run: the shard is restored from a backup that was taken under faults. Bookings that were
- * acknowledged before the backup began are there, stays that were first asked for after it are unknown, and an index of
- * the former life of the data is refused by name (docs/design/consensus.md#indexes).
+ * Restores of a chaos run, from backups that were taken under faults: in its middle while all clients go on, whose
+ * histories are judged with them, and at its end. Bookings that were acknowledged before the backup began are there,
+ * stays that were first asked for after it are unknown, and an index of the former life of the data is refused by name
+ * (docs/design/consensus.md#indexes).
  */
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { connect, VacancyCallError, VacancyRequestError } from '@vacancy/client'
+import { connect, VacancyCallError, type VacancyClient, VacancyRequestError } from '@vacancy/client'
 import { runVacancy } from '@vacancy/testkit/node'
 import { ADMIN_TOKEN, seedNode } from '@vacancy/testkit/shard'
-import type { Bookers } from './bookers.ts'
-import { nodesOf } from './crowd.ts'
-import { type Fleet, killNode, nodeOf, runningNodes, standings, startNode, wipeNode } from './fleet.ts'
+import type { Bookers, Fates } from './bookers.ts'
+import { type Crowd, nodesOf } from './crowd.ts'
+import { type Fleet, killNode, nodeOf, pollFleet, runningNodes, standings, startNode, wipeNode } from './fleet.ts'
+import { machineMs } from './recorder.ts'
 
 const PAUSE_MS = 2_000
 const SERVES_MS = 240_000
@@ -24,25 +26,70 @@ export type Backup = {
   readonly booked: ReadonlySet<string>
   /** Asked for before it had ended. */
   readonly asked: ReadonlySet<string>
+  /** What stays may be in it. */
+  readonly fates: Fates
+  /** When it began and had ended, as moments of the crowd. */
+  readonly from: number
+  readonly to: number
 }
 
-/** Tries again until one succeeds: nodes are killed meanwhile. */
-export async function backUpUnderFaults(fleet: Fleet, bookers: Bookers): Promise<Backup> {
+/** Tries again until one succeeds that has all that was acknowledged before it: nodes are killed meanwhile. */
+export async function backUpUnderFaults(fleet: Fleet, crowd: Crowd, bookers: Bookers, name: string): Promise<Backup> {
   const tokenFile = join(fleet.shard.folder, 'admin.token')
   writeFileSync(tokenFile, ADMIN_TOKEN)
   for (let n = 0; ; n++) {
     const node = runningNodes(fleet)[n % Math.max(1, runningNodes(fleet).length)]
-    const folder = join(fleet.shard.folder, `backup-${n}`)
+    const folder = join(fleet.shard.folder, `backup-${name}-${n}`)
+    const from = crowd.moment()
     const before = bookers.stays()
-    const at = ['--node', `${node?.process?.host}:${node?.process?.apiPort}`, '--token-file', tokenFile]
-    const { code } = await runVacancy(['backup', ...at, '--output-path', folder])
+    const endWatch = bookers.watch()
+    const seen = await standings(fleet)
+    const applied = Math.max(0, ...seen.map(({ index }) => index))
+    const at = ['--node', `${node?.process?.host}:${node?.process?.apiPort}`, '--token-file', tokenFile, '--json']
+    // One from a node that stalls may not end in time. It is killed then.
+    const { code, output } = await runVacancy(['backup', ...at, '--output-path', folder]).catch((error: Error) => ({
+      code: null,
+      output: error.message,
+    }))
     const after = bookers.stays()
-    if (code === 0) {
+    const fates = endWatch()
+    const isLed = seen.some(({ health }) => health === 'active_leader')
+    if (code === 0 && isLed && indexIn(output) >= applied) {
       const booked = new Set([...before.booked].filter((id) => after.booked.has(id)))
-      return { file: join(folder, 'seed.snapshot'), booked, asked: after.asked }
+      return { file: join(folder, 'seed.snapshot'), booked, asked: after.asked, fates, from, to: crowd.moment() }
     }
     if (fleet.isClosed) throw new Error('no backup was made')
     await wait(PAUSE_MS)
+  }
+}
+
+/** Of a backup with `--json`, among lines of progress. */
+function indexIn(output: string): number {
+  return Number(/"index":(\d+)/.exec(output)?.[1] ?? 0)
+}
+
+/** All nodes are stopped, and are replaced by restored ones while clients, bookers and the source of record go on. */
+export async function restoreUnderClients(
+  fleet: Fleet,
+  founders: readonly string[],
+  backup: Backup,
+  { crowd, bookers }: { readonly crowd: Crowd; readonly bookers: Bookers },
+): Promise<void> {
+  const told = bookers.toldIndex()
+  const restore = crowd.restored(backup.from, backup.to)
+  bookers.restored(backup.fates)
+  for (const node of fleet.nodes.values()) wipeNode(fleet, node)
+  for (const name of founders) {
+    seedNode(fleet.shard, name, backup.file)
+    await startNode(fleet, nodeOf(fleet, name))
+  }
+  await serving(fleet, founders.length)
+  restore.servesMs = machineMs()
+  const client = await connect({ nodes: nodesOf(fleet), deadlineMs: 20_000, connectDeadlineMs: 60_000 })
+  try {
+    await expectRefusals(fleet, client, bookers, told)
+  } finally {
+    await client.close()
   }
 }
 
@@ -86,20 +133,26 @@ export async function restoreAndJudge(
       const state = await stateOf(id)
       if (state !== 'NOT_FOUND') wrong(`stay ${id} was asked for after the backup and is ${state}`)
     })
-    for (const [asOf, wanted] of [
-      [bookers.toldIndex(), 'TOO_OLD'],
-      [FUTURE, 'UNKNOWN_INDEX'],
-    ] as const) {
-      const code = await answerOf(async () => {
-        await client.setAvailability({ ...bookers.night, amount: 1, asOf })
-        return 'SUCCESS'
-      })
-      if (code !== wanted) wrong(`a value as of ${asOf} was answered with ${code}, not ${wanted}`)
-    }
+    await expectRefusals(fleet, client, bookers, bookers.toldIndex())
     return { restoredStays: booked.size, forgottenStays: later.length }
   } finally {
     await client.close()
     await Promise.all(runningNodes(fleet).map((node) => killNode(fleet, node)))
+  }
+}
+
+/** What restored nodes answer to a source that goes on with an index of the former life of the data, or invents one. */
+async function expectRefusals(fleet: Fleet, client: VacancyClient, { night }: Bookers, told: number): Promise<void> {
+  for (const [asOf, wanted] of [
+    [told, 'TOO_OLD'],
+    [FUTURE, 'UNKNOWN_INDEX'],
+  ] as const) {
+    const code = await answerOf(async () => {
+      await client.setAvailability({ ...night, amount: 1, asOf })
+      return 'SUCCESS'
+    })
+    if (code !== wanted)
+      fleet.violations.push(`restored: a value as of ${asOf} was answered with ${code}, not ${wanted}`)
   }
 }
 
@@ -113,6 +166,19 @@ async function answerOf(call: () => Promise<string>): Promise<string> {
       if (!(error instanceof VacancyCallError) || performance.now() > end) throw error
     }
   }
+}
+
+/** Waits until so many serve, under writes. */
+async function serving(fleet: Fleet, count: number): Promise<void> {
+  let last = ''
+  for (const end = performance.now() + SERVES_MS; performance.now() < end; await wait(PAUSE_MS / 10)) {
+    const seen = await standings(fleet)
+    last = JSON.stringify(seen)
+    if (seen.filter(({ health }) => health.startsWith('active')).length < count) continue
+    await pollFleet(fleet)
+    return
+  }
+  fleet.violations.push(`the nodes restored under clients do not serve within ${SERVES_MS} ms: ${last}`)
 }
 
 /** Waits until all serve with one digest. */
