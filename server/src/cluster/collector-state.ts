@@ -22,6 +22,9 @@ export const COLLECTOR = {
   closeForMs: 3_000,
   closeAfterMs: 200,
   tickMs: 20,
+  /** The same with few nodes, none of which is watched closely. */
+  idleTickMs: 100,
+  fewNodes: 20,
   deriveMs: 100,
   /** Shortest time between views of a shard; above `manyNodes` it is one round, unless the shard is watched closely. */
   deriveShardMs: 250,
@@ -86,7 +89,8 @@ export type Collector = {
   readonly shards: Map<string, ShardState>
   /** The shards in display order; undefined after one was added or removed. */
   sorted: readonly ShardState[] | undefined
-  readonly timers: NodeJS.Timeout[]
+  /** Stop its timers. */
+  readonly stops: (() => void)[]
   isStopped: boolean
   /** Nodes that are being polled, and those of them that did not respond recently. */
   busy: number

@@ -113,6 +113,7 @@ export {
   type Readiness,
   runProgram,
 } from './process.ts'
+export { repeat } from './repeat.ts'
 export {
   closeResolverCache,
   createResolverCache,
