@@ -715,6 +715,8 @@ async function startTcp(
     },
     parts.counters,
     ({ command, milliseconds, rows, at }) => noteSlow(state, { command, milliseconds, rows, atMs: at }),
+    ({ remote, name, expiresMs }) =>
+      log.warn({ remote, name, expired: new Date(expiresMs).toISOString() }, 'login refused: the token expired'),
     (error) => {
       log.error({ err: error }, 'a serving thread stopped, the node ends')
       options.onEnd(EXIT.assertion)

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { attachCells, createCells, publishCells, ROLE, type RoleCode } from '../cluster/shared-status.ts'
 import { CONTROL } from '../store/layout.ts'
 import { createNodeInMemory, raiseFeatureLevel } from '../testing/node-in-memory.ts'
-import { refusalOf } from './admission.ts'
+import { refusalOf, updateRole } from './admission.ts'
 import { type Connection, LIMITS_OF_THREAD } from './connection-state.ts'
 
 const young = createNodeInMemory(20_000, 96 << 20)
@@ -28,7 +28,8 @@ function connectionOf(given: Given): Connection {
     ...{ draining, leaderReads, requestsThisTick: requests, waiting: { size: writes } },
     ...{ memory: (isYoung ? young : node).store.memory, cells: shard && cells },
   }
-  return { thread, role: 'role' in given ? given.role : 'client' } as unknown as Connection
+  const role = 'role' in given ? given.role : 'client'
+  return { thread, role, roleFault: 'login required' } as unknown as Connection
 }
 
 const refusal = (command: CommandName, given: Given = {}) => refusalOf(connectionOf(given), COMMANDS[command])
@@ -39,6 +40,22 @@ test('commands need a login, and a role that may run them', () => {
     expect(refusal(command, { role: 'monitoring' })).toBe('FORBIDDEN: the role monitoring may not run commands')
     for (const role of ['client', 'admin'] as const) expect(refusal(command, { role })).toBe('')
   }
+})
+
+test('an open connection has what the auth file gives its token, and is refused by date after its end', () => {
+  const connection = connectionOf({})
+  const endsMs = Date.UTC(2027, 0, 31)
+  const token = { hash: new Uint8Array(32), role: 'client', name: 'booking', expiresMs: endsMs } as const
+  const after = (entry: typeof token | undefined, nowMs: number) => {
+    updateRole(connection, entry, nowMs)
+    return refusalOf(connection, COMMANDS.PROPEXIST)
+  }
+
+  expect(after(token, endsMs - 1)).toBe('')
+  expect(after(token, endsMs)).toBe('AUTH_ERROR: the token ended on 2027-01-31 at 00.00.00 UTC')
+  expect(after({ ...token, expiresMs: endsMs + 1 }, endsMs), 'the file gives it more time').toBe('')
+  expect(after(undefined, endsMs), 'the file has it no longer').toBe('AUTH_ERROR: login required')
+  expect(after(token, endsMs - 1), 'and has it again').toBe('')
 })
 
 test('a node that stops refuses commands, and reports a missing login first', () => {

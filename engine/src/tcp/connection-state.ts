@@ -1,7 +1,7 @@
 /** Types of a client connection and of the serving thread that owns it. */
 
 import type { Socket } from 'node:net'
-import type { Role } from '@vacancy/shared/tokens'
+import type { Role, TokenHash } from '@vacancy/shared/tokens'
 import type { CommandSpec, FrameSink, FrameSplitter } from '@vacancy/shared/wire'
 import type { Cells } from '../cluster/shared-status.ts'
 import type { Slices } from '../search/search.ts'
@@ -91,7 +91,7 @@ export type ServingThread = {
   readonly requireLogin: boolean
   readonly authenticate: (token: Uint8Array) => Principal | undefined
   /** @returns whether the address has too many failures to get a reply */
-  readonly noteLoginFailure: (address: string) => boolean
+  readonly noteLoginFailure: (address: string, token: Uint8Array) => boolean
   readonly sendBufferBytes: number
   readonly requestBytesMax: number
   readonly skipBytesMax: number
@@ -106,7 +106,12 @@ export type ServingThread = {
 }
 
 /** The principal of a connection: its role, and the name of its token. */
-export type Principal = { readonly role: Role; readonly source: Uint8Array }
+export type Principal = {
+  readonly role: Role
+  readonly source: Uint8Array
+  /** The entry of the auth file; absent where tokens are not checked. */
+  readonly token?: TokenHash
+}
 
 /** The payload of a request in the bytes of its chunk. */
 export type Frame = {
@@ -141,6 +146,10 @@ export type Connection = {
   /** The kernel has taken a write. */
   readonly onSent: () => void
   role: Role | undefined
+  /** Why there is no role. */
+  roleFault: string
+  /** Of the last LOGIN, as the auth file has it now. */
+  token: TokenHash | undefined
   /** Name of the token, at most 32 bytes. */
   source: Uint8Array
   /** Slab being filled, 0 when none; replies of this read event are at [slabStart, slabAt). */

@@ -108,6 +108,8 @@ export function openConnection(thread: ServingThread, socket: Socket): Connectio
       },
     },
     role: thread.requireLogin ? undefined : 'client',
+    roleFault: 'login required',
+    token: undefined,
     source: NO_SOURCE,
     slab: 0,
     slabAt: 0,
@@ -492,18 +494,18 @@ function isApplied({ dispatcher }: ServingThread, command: CommandSpec): boolean
 function logIn(connection: Connection, command: CommandSpec | undefined): void {
   const { thread } = connection
   const { scan } = thread.dispatcher.values
-  const principal = command
-    ? thread.authenticate(scan.bytes.subarray(scan.start[0], scan.start[0] + scan.length[0]))
-    : undefined
+  const token = command ? scan.bytes.subarray(scan.start[0], scan.start[0] + scan.length[0]) : new Uint8Array(0)
+  const principal = command ? thread.authenticate(token) : undefined
   flush(connection)
   if (principal === undefined) {
     count(thread.counters, COUNTER.loginFailures)
-    const isAnswered = !thread.noteLoginFailure(connection.socket.remoteAddress ?? '')
+    const isAnswered = !thread.noteLoginFailure(connection.socket.remoteAddress ?? '', token)
     if (isAnswered) connection.socket.write(LOGIN_FAILED)
     closeAfterFlush(connection)
     return
   }
   connection.role = principal.role
+  connection.token = principal.token
   connection.source = principal.source
   connection.socket.write(LOGIN_OK)
 }

@@ -159,6 +159,33 @@ test('tcp_require_login: no command is served before LOGIN; roles and wrong toke
   }
 })
 
+test('a token that ends is refused with its date on an open connection, and no longer logs in', async () => {
+  const folder = folderOfTest()
+  const file = join(folder, 'auth.yml')
+  const write = (more: string) =>
+    writeFileSync(file, `tokens:\n  - {token: "season", role: client, name: "summer"${more}}\n`)
+  write('')
+  const node = await start({}, ['--auth-file', file], folder)
+  const client = await connectTo(node)
+  await logIn(client, 'season')
+  expect((await ask(client, 'GETCODECS', {})).ok).toBe(true)
+
+  const ends = new Date(Date.now() + 1_500).toISOString()
+  write(`, expires: ${ends}`)
+  const text = `the token ended on ${ends.slice(0, 10)} at ${ends.slice(11, 19).replaceAll(':', '.')} UTC`
+
+  const refusal = await until('it is refused', async () => {
+    const answer = await ask(client, 'GETCODECS', {})
+    return answer.ok ? undefined : answer
+  })
+  expect(refusal).toMatchObject({ code: 'AUTH_ERROR', message: text })
+  const late = await connectTo(node)
+  late.socket.write(encodeLogin('season'))
+  await closed(late)
+  expect(late.rest.toString()).toBe('LOGIN FAILED')
+  await until('the log names it', () => /summer.*login refused: the token expired/.test(node.output()) || undefined)
+})
+
 async function logIn(client: WireClient, token: string): Promise<void> {
   client.socket.write(encodeLogin(token))
   await until('the answer is there', () => client.rest.length >= 8 || undefined)

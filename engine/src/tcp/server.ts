@@ -24,6 +24,7 @@ export type ServerOptions = Omit<
 }
 
 export type SlowRequest = Extract<FromServing, { type: 'slow' }>
+type EndedToken = Extract<FromServing, { type: 'ended' }>
 
 export type TcpServer = {
   readonly port: number
@@ -40,6 +41,7 @@ export async function startTcpServer(
   options: ServerOptions,
   counters: readonly Counters[],
   onSlow: (slow: SlowRequest) => void,
+  onEndedToken: (ended: EndedToken) => void,
   onFailure: (error: Error) => void,
 ): Promise<TcpServer> {
   const open = new SharedArrayBuffer(4)
@@ -73,6 +75,7 @@ export async function startTcpServer(
       port = listening.port
       worker.on('message', (message: FromServing) => {
         if (message.type === 'slow') onSlow(message)
+        if (message.type === 'ended') onEndedToken(message)
       })
       worker.on('error', (error) => onFailure(error instanceof Error ? error : new Error(String(error))))
     }

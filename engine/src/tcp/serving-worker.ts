@@ -22,6 +22,7 @@ import { loadKernels } from '../threads/kernels.ts'
 import { createReadBatch, takeReadBatch } from '../threads/reads.ts'
 import { ANSWERS, REQUESTS } from '../threads/serving-pipe.ts'
 import { ANSWER_BYTES, ATTACHED, createProposals, takeProposals } from '../threads/writes.ts'
+import { updateRole } from './admission.ts'
 import {
   checkTimes,
   createDeferredReads,
@@ -90,6 +91,8 @@ export type FromServing =
       readonly rows: number
       readonly at: number
     }
+  /** A LOGIN was refused because its token has ended. */
+  | { readonly type: 'ended'; readonly remote: string; readonly name: string; readonly expiresMs: number }
   | { readonly type: 'drained' }
 
 const decoder = new TextDecoder()
@@ -162,7 +165,12 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
     deferred: createDeferredReads(dispatcher.searcher),
     requireLogin: options.requireLogin,
     authenticate: (token) => (tokens ? principalOf(findToken(tokens, token, Date.now())) : ANYONE),
-    noteLoginFailure: (address) => noteLoginFailure(loginFailures, address, process.hrtime.bigint()),
+    noteLoginFailure: (remote, token) => {
+      if (noteLoginFailure(loginFailures, remote, process.hrtime.bigint())) return true
+      const ended = findToken(tokens ?? [], token, Number.NEGATIVE_INFINITY)
+      if (ended) send({ type: 'ended', remote, name: ended.name, expiresMs: ended.expiresMs })
+      return false
+    },
     sendBufferBytes: options.sendBufferBytes,
     requestBytesMax: 65_536,
     skipBytesMax: SKIP_BYTES_MAX,
@@ -186,8 +194,12 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
   const timer = startTimer(thread, options.userTimeoutMs)
   const server = listen(options, thread, open, send)
   return (message) => {
-    if (message.type === 'tokens') tokens = message.tokens
-    else if (message.type === 'tls') {
+    if (message.type === 'tokens') {
+      tokens = message.tokens
+      const entries = new Map(tokens?.map((entry) => [keyOf(entry), entry]))
+      for (const connection of thread.connections)
+        if (connection.token) updateRole(connection, entries.get(keyOf(connection.token)), Date.now())
+    } else if (message.type === 'tls') {
       if ('setSecureContext' in server) (server as import('node:tls').Server).setSecureContext(message.options)
     } else if (message.type === 'drain') drain(thread, server, send)
     else {
@@ -255,8 +267,10 @@ const ANYONE: Principal = { role: 'admin', source: NO_SOURCE }
 function principalOf(token: TokenHash | undefined): Principal | undefined {
   if (!token) return undefined
   const source = new TextEncoder().encode(cutToBytes(token.name, LIMITS.sourceBytesMax))
-  return { role: token.role, source }
+  return { role: token.role, source, token }
 }
+
+const keyOf = ({ hash }: TokenHash) => Buffer.from(hash).toString('hex')
 
 function receiveAnswers(thread: ServingThread, answers: ArrayBuffer): void {
   const view = new DataView(answers)
@@ -292,7 +306,12 @@ function startTimer(thread: ServingThread, userTimeoutMs: number): NodeJS.Timeou
     last = now
     const { cells } = thread.counters
     if (stallMicros > cells[COUNTER.stallMicrosMax]) cells[COUNTER.stallMicrosMax] = stallMicros
-    for (const connection of thread.connections) checkTimes(connection, now, userTimeoutMs)
+    const wallMs = Date.now()
+    for (const connection of thread.connections) {
+      checkTimes(connection, now, userTimeoutMs)
+      const { token, role } = connection
+      if (token && role && wallMs >= token.expiresMs) updateRole(connection, token, wallMs)
+    }
     if (thread.pendingReads.size > 0) expireReads(thread, now)
     thread.requestsThisTick = 0
   }, TIMER_MS)

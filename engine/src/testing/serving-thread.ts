@@ -81,6 +81,7 @@ export async function startServingThread(options: ServingThreadOptions = {}): Pr
     },
     countersOf(1),
     () => undefined,
+    () => undefined,
     (error) => {
       throw error
     },
