@@ -121,11 +121,6 @@ export function dayOf(ms: number): number {
   return Math.floor(ms / MS_PER_DAY)
 }
 
-/** Time in milliseconds at which a day begins, in UTC. */
-export function startOfDayMs(day: number): number {
-  return day * MS_PER_DAY
-}
-
 /** 0 for Sunday to 6 for Saturday. */
 export function weekdayOf(day: number): number {
   // 1970-01-01 was a Thursday.

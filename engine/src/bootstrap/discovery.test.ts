@@ -1,8 +1,5 @@
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { turnableClock } from '@vacancy/shared'
 import { parseResolverUrl, RESOLVER_LIMITS } from '@vacancy/shared/node'
 import { afterEach, expect, test } from 'vitest'
@@ -16,7 +13,6 @@ import {
   NODES_MAX,
   nodeAddress,
   nodesToDial,
-  openTokenFile,
 } from './discovery.ts'
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void
@@ -243,22 +239,6 @@ test('the token is sent with the request', async () => {
   await findNode(discovery, 'n1')
 
   expect(requests).toEqual(['/shards/s%2F1/nodes/n1 with token'])
-})
-
-test('a token is the first line of its file', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'vacancy-token-'))
-  cleanups.push(() => rmSync(folder, { recursive: true }))
-  const file = join(folder, 'token')
-  const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
-  writeFileSync(file, 'secret \nsecond line\n')
-
-  const opened = openTokenFile(file, silent)
-  cleanups.push(opened.close)
-
-  expect(opened.token()).toBe('secret')
-  writeFileSync(file, 'two words\n')
-  expect(() => openTokenFile(file, silent)).toThrow('holds no token')
-  expect(() => openTokenFile(join(folder, 'none'), silent)).toThrow('cannot be read')
 })
 
 test('beyond the limit of remembered nodes the oldest is dropped', async () => {

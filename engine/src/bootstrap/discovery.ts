@@ -4,7 +4,6 @@
  * shared/src/node/resolver-client.ts.
  */
 
-import { readFileSync } from 'node:fs'
 import type { IncomingMessage, RequestOptions } from 'node:http'
 import { type Clock, parseId, type Schedule, VacancyError } from '@vacancy/shared'
 import { RESOLVER_ANSWER_BYTES_MAX, type ResolvedAddress } from '@vacancy/shared/contract'
@@ -18,7 +17,6 @@ import {
   type ResolverCache,
   type ResolverKey,
   resolveAddress,
-  watchFiles,
 } from '@vacancy/shared/node'
 import type { Log } from '../env.ts'
 import type { Address } from '../transport/transport-state.ts'
@@ -114,45 +112,6 @@ export function nodesToDial(
   const named = new Set(isSettled ? members : [...members, ...seeds, ...learned])
   const nodes = [...named].filter((node) => node !== self && parseId(node) !== undefined)
   return nodes.slice(0, DIALLED_MAX)
-}
-
-/**
- * The token in the first line of a file, read again when it changes.
- *
- * @throws VacancyError invalid_tokens
- */
-export function openTokenFile(
-  file: string,
-  log: Log,
-  lookMs?: number,
-): { readonly token: () => string; readonly close: () => void } {
-  let token = readToken(file)
-  const close = watchFiles(
-    [file],
-    () => {
-      try {
-        token = readToken(file)
-      } catch (error) {
-        log.error({ file, err: error }, 'token file changed but is unusable, keeping the old token')
-      }
-    },
-    lookMs,
-  )
-  return { token: () => token, close }
-}
-
-function readToken(file: string): string {
-  try {
-    const token = (readFileSync(file, 'utf8').split('\n', 1)[0] ?? '').trim()
-    if (/^[\x21-\x7e]{1,255}$/.test(token)) return token
-  } catch (cause) {
-    throw new VacancyError(
-      'invalid_tokens',
-      { reason: `${file} cannot be read: ${(cause as Error).message}` },
-      { cause },
-    )
-  }
-  throw new VacancyError('invalid_tokens', { reason: `${file} holds no token in its first line` })
 }
 
 async function request({ url, token }: DiscoveryOptions, path: string, signal: AbortSignal): Promise<HttpResult> {

@@ -19,18 +19,7 @@ import {
   refuse,
 } from '../testing/raft-fixture.ts'
 import { ENTRY_KIND, encodeEntry } from './entry.ts'
-import {
-  campaign,
-  forgetLeader,
-  persisted,
-  type Raft,
-  refused,
-  setMute,
-  status,
-  step,
-  takeReady,
-  tick,
-} from './raft.ts'
+import { campaign, forgetLeader, persisted, type Raft, refused, status, step, takeReady, tick } from './raft.ts'
 
 const ticks = (raft: Raft, count: number) => {
   for (let n = 0; n < count; n++) tick(raft)
@@ -257,14 +246,8 @@ test('a mute member neither votes nor adopts a term until it is bound', () => {
   expect(answerTo(raft, 'vote', request)).toBeUndefined()
   expect(answerTo(raft, 'preVote', request)).toBeUndefined()
   expect(raft.term).toBe(0)
-  setMute(raft, false)
+  raft.isMute = false
   expect(answerTo(raft, 'vote', request)?.isGranted).toBe(true)
-})
-
-test('a candidate or leader that becomes mute steps down', () => {
-  const raft = leaderOf()
-  setMute(raft, true)
-  expect([raft.role, raft.leader]).toEqual(['follower', 0])
 })
 
 test('lower terms: a leader learns the term, a pre-candidate is refused, the rest is ignored', () => {

@@ -446,15 +446,6 @@ export function compactedTo(raft: Raft, firstIndex: number): void {
 // Members
 
 /**
- * docs/design/consensus.md#formation: while mute a member neither votes nor campaigns, and what it stores does not
- * count.
- */
-export function setMute(raft: Raft, isMute: boolean): void {
-  raft.isMute = isMute
-  if (isMute && raft.role !== 'follower') becomeFollower(raft, raft.term, 0)
-}
-
-/**
  * Sets whether acknowledgements of a peer count. Until the driver calls this, those of bound members count
  * (docs/design/consensus.md#identities).
  */

@@ -1,21 +1,20 @@
 import { createRandom, tries } from '@vacancy/testkit/random'
 import { beforeEach, expect, test } from 'vitest'
 import { isDiskFull } from '../env.ts'
+import { settled, walk } from '../steps.ts'
 import { contentOf, createSimulatedDisk, damage, type SimulatedDisk } from '../testing/disk.ts'
 import { createSimulation } from '../testing/simulation.ts'
-import { createTestSource, FIRST_DAY, layPlanes, type TestSource, wordsOf } from '../testing/snapshot-source.ts'
+import { createTestSource, layPlanes, type TestSource, wordsOf } from '../testing/snapshot-source.ts'
 import { crashEverywhere, failEverywhere, type Scenario, syncSites, withoutSync } from '../testing/storage.ts'
 import { decodePart, openSeedFile, openSnapshot, placeChunks, readSeedFile, type SnapshotReader } from './load.ts'
 import {
   collectChunks,
-  exportSeedFile,
   findSnapshots,
   foreignness,
-  loadNewest,
+  loadNewestSteps,
   makeDurable,
   retainSnapshots,
   scrubStep,
-  snapshotInfo,
   verifySnapshot,
 } from './snapshot.ts'
 import { createWordsCoder } from './words.ts'
@@ -70,7 +69,8 @@ function loadWords(disk: SimulatedDisk, reader: SnapshotReader): number {
   return index
 }
 
-const load = (disk: SimulatedDisk) => loadNewest(disk, DATA, wanted, (reader) => loadWords(disk, reader))
+const load = (disk: SimulatedDisk) =>
+  walk(loadNewestSteps(disk, DATA, wanted, (reader) => settled(loadWords(disk, reader))))
 const names = (disk: SimulatedDisk) => findSnapshots(disk, DATA).map(({ path, state }) => `${path} ${state}`)
 const chunkNames = (disk: SimulatedDisk) => disk.list(`${DATA}/snapshots/chunks`)
 
@@ -147,7 +147,7 @@ test('a damaged newest snapshot falls back to the previous one, with the reason'
 
 test('a snapshot of another shard or codec list is refused, not skipped', async () => {
   write(disk, 5)
-  const loadAs = (changes: object) => loadNewest(disk, DATA, { ...wanted, ...changes }, () => 0)
+  const loadAs = (changes: object) => walk(loadNewestSteps(disk, DATA, { ...wanted, ...changes }, () => settled(0)))
 
   await expect(loadAs({ shardId: 's2' })).rejects.toMatchObject({ code: 'wrong_shard' })
   await expect(loadAs({ codecsOrderedHash: 'ff'.repeat(32) })).rejects.toMatchObject({ code: 'codecs_changed' })
@@ -307,25 +307,6 @@ test('scrubbing verifies every chunk once and finds the damaged one', () => {
   expect(ofOld).toMatchObject({ snapshots: [old?.path], isNewest: false })
 })
 
-test('an export is the same file as the builder would write, and a damaged snapshot is not exported', () => {
-  writeSeedFileAtOnce(envOf(disk), `${DATA}/built`, stateAt(7), { encoder })
-  write(disk, 7)
-  const found = findSnapshots(disk, DATA)[0]
-  const head = found?.state === 'readable' ? found.head : undefined
-
-  exportSeedFile(disk, head as NonNullable<typeof head>, `${DATA}/exported`)
-
-  expect(contentOf(disk, `${DATA}/exported`)).toEqual(contentOf(disk, `${DATA}/built`))
-  expect(loadWords(disk, openSeedFile(disk, `${DATA}/exported`))).toBe(7)
-  verifySnapshot(disk, head as NonNullable<typeof head>)
-  damage(disk, `${DATA}/snapshots/chunks/${chunkNames(disk)[2]}`, 9, Uint8Array.of(1))
-  expect(() => exportSeedFile(disk, head as NonNullable<typeof head>, `${DATA}/again`)).toThrow(
-    expect.objectContaining({ code: 'corrupt_data' }),
-  )
-  expect(disk.stat(`${DATA}/again`)).toBeUndefined()
-  expect(disk.stat(`${DATA}/again.tmp`)).toBeUndefined()
-})
-
 test('a rate limit slows the writing down', async () => {
   const simulation = createSimulation({ disk })
   let written: Awaited<ReturnType<typeof writeSnapshotDir>>
@@ -343,28 +324,6 @@ test('a rate limit slows the writing down', async () => {
   // All bytes at 1000 per second; the note has the duration.
   expect(written?.note.durationMs).toBeGreaterThanOrEqual(written?.newChunkBytes ?? 0)
   expect((await load(disk)).loaded?.value).toBe(5)
-})
-
-test('the document of /snapshot-info', () => {
-  const written = write(disk, 7)
-  const found = findSnapshots(disk, DATA)[0]
-
-  expect(found?.state === 'readable' && snapshotInfo(found.head)).toEqual({
-    id: Buffer.from(written?.manifest.contentDigest ?? []).toString('hex'),
-    created_at: '2026-01-15T12:00:00.000Z',
-    shard_id: 's1',
-    last_index: 7,
-    last_term: 1,
-    properties: 3,
-    packages: 12,
-    segments: 1,
-    window: { from: '2026-01-01', to: '2026-01-02' },
-    codec_hash: source.codecs.orderedHash,
-    bytes: written?.chunkBytes,
-    origin: 'test',
-    duration_ms: 0,
-  })
-  expect(FIRST_DAY).toBe(Date.UTC(2026, 0, 1) / 86_400_000)
 })
 
 // Storage tests (docs/design/testing.md#storage-tests)

@@ -10,23 +10,21 @@
  * Read this file first, then format.ts (the bytes), write.ts, load.ts, words.ts and codec.ts.
  */
 
-import { formatDay, VacancyError } from '@vacancy/shared'
+import { VacancyError } from '@vacancy/shared'
 import { type Disk, guarded, syncFolder, unlinkFile } from '../env.ts'
-import { type Steps, settled, walk } from '../steps.ts'
+import type { Steps } from '../steps.ts'
 import { damaged, isDamage } from './columns.ts'
-import { chunkFileName, encodeManifest, snapshotId, verifyChunk } from './format.ts'
+import { chunkFileName } from './format.ts'
 import {
   openSnapshot,
   type PlacedChunk,
   placeChunks,
-  readChunk,
   readSeedFile,
   readSnapshotDir,
   type SnapshotHead,
   type SnapshotReader,
   scrubChunk,
 } from './load.ts'
-import { beginSeed } from './seed.ts'
 import { chunksFolder, snapshotsFolder } from './write.ts'
 
 export const SEED_FILE = 'seed.snapshot'
@@ -162,16 +160,6 @@ export type Loaded<T> = {
  * threw corrupt_data, so each call must start from scratch
  * @throws wrong_shard, codecs_changed, data_conflict: no older snapshot can help
  */
-export function loadNewest<T>(
-  disk: Disk,
-  dataDir: string,
-  wanted: Wanted,
-  load: (reader: SnapshotReader) => T | Promise<T>,
-): Promise<Loaded<T>> {
-  return walk(loadNewestSteps(disk, dataDir, wanted, (reader) => settled(load(reader))))
-}
-
-/** The same for a load in steps. */
 export function* loadNewestSteps<T>(
   disk: Disk,
   dataDir: string,
@@ -328,47 +316,4 @@ export function scrubStep(disk: Disk, dataDir: string, after: string): ScrubStep
 /** Chunks at the same location are the same. Locations sort in file order. */
 function placeOf({ file, offset }: PlacedChunk): string {
   return `${file}@${String(offset).padStart(16, '0')}`
-}
-
-/**
- * Exports a snapshot, in either form, as one file, and verifies every chunk on the way. Its members are omitted: a
- * state restored from a file is a new shard (docs/design/storage.md#snapshot-format).
- *
- * @throws corrupt_data when a chunk is damaged; there is no file then
- */
-export function exportSeedFile(disk: Disk, head: SnapshotHead, path: string): number {
-  const manifest = encodeManifest({ ...head.manifest, membership: undefined })
-  const seed = beginSeed(disk, path, manifest.length)
-  try {
-    for (const chunk of placeChunks(head)) {
-      const bytes = readChunk(disk, chunk, head.places.form)
-      verifyChunk(bytes, chunk)
-      seed.put(bytes)
-    }
-    return seed.finish(manifest)
-  } catch (error) {
-    seed.abandon()
-    throw error
-  }
-}
-
-/** The document of GET /snapshot-info (docs/design/http.md#node-api). */
-export function snapshotInfo(head: SnapshotHead) {
-  const { manifest, note } = head
-  const { window } = manifest
-  return {
-    id: snapshotId(manifest),
-    created_at: note ? new Date(note.createdAtMs).toISOString() : null,
-    shard_id: manifest.shardId,
-    last_index: manifest.index,
-    last_term: manifest.term,
-    properties: manifest.properties,
-    packages: manifest.packages,
-    segments: manifest.segments.length,
-    window: window ? { from: formatDay(window.from), to: formatDay(window.to) } : null,
-    codec_hash: manifest.codecsOrderedHash,
-    bytes: head.bytes,
-    origin: note?.origin ?? 'file',
-    duration_ms: note?.durationMs ?? null,
-  }
 }

@@ -3,9 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { createEnv, realDisk } from '../env.ts'
+import { settled, walk } from '../steps.ts'
 import { createTestSource, layPlanes, type TestSource, wordsOf } from '../testing/snapshot-source.ts'
+import type { SnapshotReader } from './load.ts'
 import { openSeedFile, placeChunks } from './load.ts'
-import { loadNewest } from './snapshot.ts'
+import { loadNewestSteps } from './snapshot.ts'
 import { closeWordsPool, createWordsPool, decodeAll, type WordsPool } from './words-pool.ts'
 import { inlineEncoder, writeSeedFile, writeSnapshotDir } from './write.ts'
 
@@ -65,11 +67,12 @@ test('a snapshot folder on a real disk is found and loads', async () => {
   await writeSnapshotDir(env, dataDir, small, { encoder: encoderOf(small), origin: 'test' })
   const wanted = { shardId: 's1', codecsOrderedHash: small.codecs.orderedHash, codecsText: '' }
 
-  const { loaded, refused } = await loadNewest(realDisk, dataDir, wanted, async (reader) => {
+  const load = async (reader: SnapshotReader) => {
     const target = layPlanes(reader.tables, THREADS)
     await decodeAll(pool, reader, target.memory, target.planeMap, target.scratch)
     return wordsOf(target, reader.tables)
-  })
+  }
+  const { loaded, refused } = await walk(loadNewestSteps(realDisk, dataDir, wanted, (reader) => settled(load(reader))))
 
   expect(refused).toEqual([])
   expect(loaded?.value).toEqual(wordsOf(small.planes, small.tables))
