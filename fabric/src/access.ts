@@ -6,15 +6,12 @@
 import type { IncomingMessage } from 'node:http'
 import type { Clock } from '@vacancy/shared'
 import {
-  bearerToken,
   createFailureLimiter,
-  type FailureLimiter,
-  findToken,
   HttpError,
   isLoopback,
+  requireToken,
   type TokenHash,
   type TokenRules,
-  tokenFault,
 } from '@vacancy/shared/node'
 import type { Caller } from './http.ts'
 
@@ -51,7 +48,7 @@ export function createDoor(rules: AccessRules): Door {
     const tokens = rules.tokens()
     if (tokens) {
       if (access === 'read' && rules.publicRead) return {}
-      const token = tokenOf(tokens, failures, request, rules.clock.wallMs())
+      const token = requireToken(tokens, failures, request, rules.clock.wallMs())
       if (!MAY[access].includes(token.role)) throw new HttpError(403, 'insufficient permissions')
       return {
         ...(token.shard !== undefined && { shard: token.shard }),
@@ -65,29 +62,6 @@ export function createDoor(rules: AccessRules): Door {
       throw new HttpError(403, 'without an auth file this path is for callers on the same machine')
     return {}
   }
-}
-
-function tokenOf(
-  tokens: readonly TokenHash<FabricRole>[],
-  failures: FailureLimiter,
-  request: IncomingMessage,
-  nowMs: number,
-): TokenHash<FabricRole> {
-  const address = request.socket.remoteAddress ?? ''
-  const { authorization } = request.headers
-  const token = authorization === undefined ? undefined : bearerToken(authorization)
-  const found = token === undefined ? undefined : findToken(tokens, token, nowMs)
-  // Before the limit: other clients at this address must not block a valid token.
-  if (found) return found
-  const wait = failures.waitSeconds(address)
-  if (wait > 0) throw new HttpError(429, 'too many failed tries', { 'Retry-After': String(wait) })
-  if (authorization === undefined) throw unauthorized('missing authorization header')
-  failures.failed(address)
-  throw unauthorized(tokenFault(tokens, token, nowMs))
-}
-
-function unauthorized(message: string): HttpError {
-  return new HttpError(401, message, { 'WWW-Authenticate': 'Bearer' })
 }
 
 /** What a scoped token may not access; '' when it may. */

@@ -3,7 +3,6 @@
  * In production the operator provides one that knows the machines.
  */
 
-import { readFileSync } from 'node:fs'
 import { type Clock, VacancyError } from '@vacancy/shared'
 import { type ResolvedAddress, readResolverAnswer } from '@vacancy/shared/contract'
 import {
@@ -14,6 +13,7 @@ import {
   json,
   type Log,
   METRICS_CONTENT_TYPE,
+  readText,
   readYamlKeys,
   registerMetrics,
   text,
@@ -135,7 +135,9 @@ export type RunningResolver = {
 export async function startResolver(options: ResolverOptions): Promise<RunningResolver> {
   const { file, log } = options
   const read = (): ResolverTable =>
-    file === undefined ? { ...EMPTY_TABLE, any: options.map } : { ...readTable(file), any: options.map }
+    file === undefined
+      ? { ...EMPTY_TABLE, any: options.map }
+      : { ...parseTable(readText(file, 'invalid_config'), file), any: options.map }
   let table = read()
   const reload = () => {
     table = read()
@@ -188,21 +190,19 @@ export async function startResolver(options: ResolverOptions): Promise<RunningRe
   })
   const port = await listener.listening
   log.warn({}, 'this resolver is for development: it requires no token and resolves only the entries of its table')
-  const unwatch =
-    file === undefined
-      ? () => undefined
-      : watchFiles(
-          [file],
-          () => {
-            try {
-              reload()
-            } catch (error) {
-              metrics.of.resolver_file_errors_total.inc()
-              log.error({ file, err: error }, 'the table changed but cannot be used; the old one stays')
-            }
-          },
-          options.lookMs,
-        )
+  const unwatch = watchFiles(
+    file === undefined ? [] : [file],
+    () => {
+      try {
+        reload()
+      } catch (error) {
+        metrics.of.resolver_file_errors_total.inc()
+        throw error
+      }
+    },
+    { log, message: 'the table changed but cannot be used; the old one stays' },
+    options.lookMs,
+  )
   return {
     port,
     reload,
@@ -212,20 +212,6 @@ export async function startResolver(options: ResolverOptions): Promise<RunningRe
       await listener.close(options.drainMs)
     },
   }
-}
-
-function readTable(file: string): Omit<ResolverTable, 'any'> {
-  let source: string
-  try {
-    source = readFileSync(file, 'utf8')
-  } catch (cause) {
-    throw new VacancyError(
-      'invalid_config',
-      { reason: `${file}: cannot be read: ${(cause as Error).message}` },
-      { cause },
-    )
-  }
-  return parseTable(source, file)
 }
 
 function sizeOf({ nodes, bridges, routers, any }: ResolverTable): number {

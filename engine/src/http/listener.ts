@@ -7,8 +7,6 @@ import type { IncomingMessage } from 'node:http'
 import type { Clock } from '@vacancy/shared'
 import { NODE_HTTP_LIMITS, type NodeAccess } from '@vacancy/shared/contract'
 import {
-  bearerToken,
-  checkToken,
   createFailureLimiter,
   type FailureLimiter,
   type HttpAnswer,
@@ -18,10 +16,10 @@ import {
   type HttpServer,
   openHttpApi,
   parseJsonBody,
-  type Role,
+  requireToken,
   roleMay,
   type TokenHash,
-  tokenFault,
+  unauthorized,
 } from '@vacancy/shared/node'
 
 export const HTTP_LIMITS = {
@@ -109,7 +107,7 @@ function authorize(
   // Without an auth file every token is unknown.
   if (tokens || access === 'adminToken') {
     if (needed !== 'admin' && publicRead) return
-    const role = roleOf(tokens ?? [], failures, request, clock.wallMs())
+    const { role } = requireToken(tokens ?? [], failures, request, clock.wallMs())
     if (!roleMay(role, needed)) throw new HttpError(403, 'insufficient permissions')
     return
   }
@@ -118,24 +116,6 @@ function authorize(
   // Without tokens, any web page in a browser on this machine could post here.
   if (request.headers.origin !== undefined)
     throw new HttpError(403, 'web pages may not call admin paths without a token')
-}
-
-function roleOf(tokens: readonly TokenHash[], failures: FailureLimiter, request: IncomingMessage, nowMs: number): Role {
-  const address = request.socket.remoteAddress ?? ''
-  const { authorization } = request.headers
-  const token = authorization === undefined ? undefined : bearerToken(authorization)
-  const role = token === undefined ? undefined : checkToken(tokens, token, nowMs)
-  // Before the limit: failures of other callers at its address must not block a valid token.
-  if (role !== undefined) return role
-  const wait = failures.waitSeconds(address)
-  if (wait > 0) throw new HttpError(429, 'too many failed tries', { 'Retry-After': String(wait) })
-  if (authorization === undefined) throw unauthorized('missing authorization header')
-  failures.failed(address)
-  throw unauthorized(tokenFault(tokens, token, nowMs))
-}
-
-function unauthorized(message: string): HttpError {
-  return new HttpError(401, message, { 'WWW-Authenticate': 'Bearer' })
 }
 
 const PARSERS = {

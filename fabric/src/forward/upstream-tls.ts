@@ -1,9 +1,8 @@
 /** Certificates for connections to hops, read again when their files change. */
 
-import { readFileSync } from 'node:fs'
 import { type ConnectionOptions, createSecureContext, type SecureContext } from 'node:tls'
 import { systemClock, VacancyError } from '@vacancy/shared'
-import { type Log, loadTls, type TlsMaterial, validityFault, watchFiles } from '@vacancy/shared/node'
+import { type Log, loadTls, readText, type TlsMaterial, validityFault, watchFiles } from '@vacancy/shared/node'
 
 export type UpstreamTlsFlags = {
   readonly upstreamTls: boolean
@@ -38,7 +37,7 @@ export function openUpstreamTls(flags: UpstreamTlsFlags, log: Log): UpstreamTls 
     throw new VacancyError('usage_error', { reason: '--upstream-cert and --upstream-key must be set together' })
   }
   const read = (): Loaded => {
-    const ca = upstreamCa === undefined ? undefined : contentOf(upstreamCa)
+    const ca = upstreamCa === undefined ? undefined : readText(upstreamCa, 'invalid_tls')
     const own = upstreamCert && upstreamKey ? loadTls({ cert: upstreamCert, key: upstreamKey }) : undefined
     return { own, secureContext: contextOf(upstreamCa ?? '', ca, own) }
   }
@@ -53,15 +52,15 @@ export function openUpstreamTls(flags: UpstreamTlsFlags, log: Log): UpstreamTls 
   }
   warn()
   const timer = setInterval(warn, WARNING_REPEAT_MS).unref()
-  const unwatch = watchFiles(files, () => {
-    try {
+  const unwatch = watchFiles(
+    files,
+    () => {
       reload()
       log.info({ files }, 'certificates for connections to hops reloaded')
-    } catch (error) {
-      // Certificate and key are two files: between the two writes they do not match.
-      log.error({ err: error }, 'the files of --upstream-tls changed but cannot be used; keeping the previous ones')
-    }
-  })
+    },
+    // Certificate and key are two files: between the two writes they do not match.
+    { log, message: 'the files of --upstream-tls changed but cannot be used; keeping the previous ones' },
+  )
   return {
     options: () => ({
       secureContext: loaded.secureContext,
@@ -95,13 +94,5 @@ function contextOf(caFile: string, ca: string | undefined, own: TlsMaterial | un
     })
   } catch (cause) {
     throw new VacancyError('invalid_tls', { reason: `${caFile}: ${(cause as Error).message}` }, { cause })
-  }
-}
-
-function contentOf(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (cause) {
-    throw new VacancyError('invalid_tls', { reason: `${file}: cannot be read: ${(cause as Error).message}` }, { cause })
   }
 }

@@ -40,7 +40,7 @@ test.each([
   [['--mode', 'none'], 64, 'mode: "none" is not one of'],
   [['--htpp-port', '1'], 64, 'unknown flag --htpp-port; did you mean --http-port?'],
   [['--mode', 'standalone', '--upstream-addr', 'x', '--auth-enabled'], 64, 'auth.yml: cannot be read'],
-  [['--mode', 'standalone', '--upstream-addr', 'x', '--https-enabled', 'true'], 64, 'cert.pem cannot be read'],
+  [['--mode', 'standalone', '--upstream-addr', 'x', '--https-enabled', 'true'], 64, 'cert.pem: cannot be read'],
 ])('%j ends with exit code %i', async (args, code, message) => {
   const program = launch(args)
 

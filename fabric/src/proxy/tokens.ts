@@ -3,9 +3,19 @@
  * itself towards nodes. Parsing and decisions are pure; openApiTokens follows the file.
  */
 
-import { readFileSync } from 'node:fs'
 import { type Clock, VacancyError } from '@vacancy/shared'
-import { findToken, hashToken, type Log, readYamlKeys, type TokenHash, watchFiles } from '@vacancy/shared/node'
+import {
+  AUTH_FILE_KEPT,
+  findToken,
+  isTokenText,
+  type Log,
+  readExpiry,
+  readHash,
+  readText,
+  readYamlKeys,
+  type TokenHash,
+  watchFiles,
+} from '@vacancy/shared/node'
 import { JSON_COMMANDS, type JsonCommand } from './commands.ts'
 import { type Refusal, refusal } from './status.ts'
 
@@ -32,7 +42,6 @@ const TOKEN_BYTES_MAX = 255
 const ALLOWED_MAX = 10_000
 const RATE_MAX = 1_000_000
 const ENTRY_KEYS = ['token', 'name', 'expires', 'commands', 'segments', 'rate', 'max_inflight']
-const RFC_3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/
 
 /**
  * Parses an auth file: `full_access_tokens` and `read_only_tokens`, lists of tokens or of mappings with a `token` and
@@ -84,10 +93,10 @@ function readEntry(role: ApiRole, entry: unknown, fault: (reason: string) => voi
   }
   for (const key of Object.keys(given))
     if (!ENTRY_KEYS.includes(key)) bad(`${key}: is not one of ${ENTRY_KEYS.join(', ')}`)
-  const hash = hashOf(given['token'], bad)
+  const hash = readHash(given['token'], bad)
   const { name = '', expires, rate, max_inflight: maxInflight } = given
   if (typeof name !== 'string' || name.length > 64) bad('name: must be text of at most 64 characters')
-  const expiresMs = expires === undefined ? Number.POSITIVE_INFINITY : timeOf(expires)
+  const expiresMs = readExpiry(expires)
   if (Number.isNaN(expiresMs)) bad('expires: must be a time like 2027-01-31T00:00:00Z')
   if (rate !== undefined && !(typeof rate === 'number' && rate > 0 && rate <= RATE_MAX)) {
     bad(`rate: must be a number of requests per second, more than 0 and at most ${RATE_MAX}`)
@@ -111,30 +120,11 @@ function readEntry(role: ApiRole, entry: unknown, fault: (reason: string) => voi
   }
 }
 
-function hashOf(token: unknown, bad: (reason: string) => undefined): Uint8Array | undefined {
-  if (typeof token === 'string' && token.startsWith('sha256:')) {
-    const hex = token.slice('sha256:'.length)
-    return /^[0-9a-fA-F]{64}$/.test(hex) ? Buffer.from(hex, 'hex') : bad('after sha256: come 64 hexadecimal digits')
-  }
-  if (isTokenText(token)) return hashToken(token)
-  return bad(
-    `token: must be 1 to ${TOKEN_BYTES_MAX} visible ASCII characters without spaces, in quotes if it is a number`,
-  )
-}
-
-function isTokenText(value: unknown): value is string {
-  return typeof value === 'string' && value.length <= TOKEN_BYTES_MAX && /^[\x21-\x7e]+$/.test(value)
-}
-
 function listOf(value: unknown, key: string, bad: (reason: string) => undefined): ReadonlySet<string> | undefined {
   if (value === undefined) return undefined
   const isList = Array.isArray(value) && value.length <= ALLOWED_MAX
   if (isList && value.every((each) => typeof each === 'string' && each !== '')) return new Set(value as string[])
   return bad(`${key}: must be a list of at most ${ALLOWED_MAX} texts`)
-}
-
-function timeOf(expires: unknown): number {
-  return typeof expires === 'string' && RFC_3339.test(expires) ? Date.parse(expires) : Number.NaN
 }
 
 /** The token of a request. Compares with every entry, in constant time. */
@@ -228,9 +218,6 @@ export type ApiTokenStore = {
   readonly close: () => void
 }
 
-/** Interval at which the file is compared with its last state. */
-const LOOK_MS = 5_000
-
 /**
  * Opens an auth file and follows its changes. A file that disappears or does not parse changes nothing.
  *
@@ -242,38 +229,14 @@ export function openApiTokens(options: {
   readonly onReload: (tokens: ApiTokens) => void
   readonly lookMs?: number
 }): ApiTokenStore {
-  const { file, log, onReload, lookMs = LOOK_MS } = options
-  let current = readFile(file)
+  const { file, log, onReload, lookMs } = options
+  const read = () => parseApiTokens(readText(file, 'invalid_tokens'), file)
+  let current = read()
   const reload = (): void => {
-    current = readFile(file)
+    current = read()
     onReload(current)
     log.info({ file, tokens: current.tokens.length }, 'tokens reloaded')
   }
-  const close = watchFiles(
-    [file],
-    () => {
-      try {
-        reload()
-      } catch (error) {
-        // It may be half-written, or gone. Current tokens stay valid until it is fixed.
-        log.error({ file, err: error }, 'the auth file changed but cannot be used; keeping the previous tokens')
-      }
-    },
-    lookMs,
-  )
+  const close = watchFiles([file], reload, { log, message: AUTH_FILE_KEPT }, lookMs)
   return { current: () => current, reload, close }
-}
-
-function readFile(file: string): ApiTokens {
-  let text: string
-  try {
-    text = readFileSync(file, 'utf8')
-  } catch (cause) {
-    throw new VacancyError(
-      'invalid_tokens',
-      { reason: `${file}: cannot be read: ${(cause as Error).message}` },
-      { cause },
-    )
-  }
-  return parseApiTokens(text, file)
 }

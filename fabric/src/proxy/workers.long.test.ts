@@ -143,7 +143,7 @@ test('a worker that cannot start ends the program with its exit code and message
   running.push(program)
 
   expect(await program.ended).toBe(64)
-  expect(program.output()).toContain('vacancy proxy: none cannot be read')
+  expect(program.output()).toContain('vacancy proxy: none: cannot be read')
 })
 
 test('counts of workers add up, and the newest slow requests are kept', () => {

@@ -1,8 +1,9 @@
 /** The codec list file, of a standalone node or of the registry, which distributes it. */
 
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { type CodecList, createCodecList } from '../codecs.ts'
 import { VacancyError } from '../errors.ts'
+import { readText } from './watch.ts'
 import { readYamlKeys } from './yaml.ts'
 
 /**
@@ -13,13 +14,7 @@ import { readYamlKeys } from './yaml.ts'
  */
 export function loadCodecFile(file: string, flag: string): CodecList {
   if (!existsSync(file)) throw invalid(`${file}: does not exist. Name the codec file with --${flag}`)
-  let source: string
-  try {
-    source = readFileSync(file, 'utf8')
-  } catch (cause) {
-    throw invalid(`${file}: cannot be read: ${(cause as Error).message}`, cause)
-  }
-  return parseCodecFile(source, file)
+  return parseCodecFile(readText(file, 'invalid_config'), file)
 }
 
 /**
@@ -38,6 +33,6 @@ export function parseCodecFile(source: string, file: string): CodecList {
   return createCodecList(entries.value)
 }
 
-function invalid(reason: string, cause?: unknown): VacancyError {
-  return new VacancyError('invalid_config', { reason }, { cause })
+function invalid(reason: string): VacancyError {
+  return new VacancyError('invalid_config', { reason })
 }

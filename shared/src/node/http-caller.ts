@@ -3,7 +3,6 @@
  * configured files. Responses are bounded in size and time.
  */
 
-import { readFileSync } from 'node:fs'
 import type { Agent } from 'node:http'
 import type { Agent as SecureAgent } from 'node:https'
 import { parseAddress, REGISTRY_LIMITS } from '../contract/fabric.ts'
@@ -13,7 +12,7 @@ import { type HttpResponse, requestHttp } from './http-request.ts'
 import type { Log } from './log.ts'
 import { loadTls } from './tls.ts'
 import { readTokenFile } from './token-file.ts'
-import { watchFiles } from './watch.ts'
+import { readText, watchFiles } from './watch.ts'
 
 /** A list of segments with all its quotes. */
 const BYTES_MAX = REGISTRY_LIMITS.segmentsBodyBytesMax + 65_536
@@ -104,15 +103,12 @@ export function openHttpCaller(
   const unwatch = watchFiles(
     files,
     () => {
-      try {
-        const next = open(options)
-        close(current)
-        current = next
-        log.info({ files }, `${name} token and authorities reloaded`)
-      } catch (error) {
-        log.error({ files, err: error }, `${name} token or authorities unusable, keeping the old ones`)
-      }
+      const next = open(options)
+      close(current)
+      current = next
+      log.info({ files }, `${name} token and authorities reloaded`)
     },
+    { log, message: `${name} token or authorities unusable, keeping the old ones` },
     options.lookMs,
   )
   return {
@@ -131,7 +127,7 @@ type Way = {
 }
 
 function open({ tokenFile, caFile, certFile, keyFile, serverName }: CallerFiles): Way {
-  const ca = caFile === undefined ? undefined : read(caFile)
+  const ca = caFile === undefined ? undefined : readText(caFile, 'invalid_tls')
   if (ca !== undefined && !ca.includes('-----BEGIN CERTIFICATE-----'))
     throw new VacancyError('invalid_tls', { reason: `${caFile} holds no certificate in PEM form` })
   const own = certFile === undefined || keyFile === undefined ? undefined : loadTls({ cert: certFile, key: keyFile })
@@ -147,14 +143,6 @@ function open({ tokenFile, caFile, certFile, keyFile, serverName }: CallerFiles)
       ...(serverName !== undefined && { servername: serverName }),
     }),
     headers,
-  }
-}
-
-function read(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (cause) {
-    throw new VacancyError('invalid_tls', { reason: `${file} cannot be read: ${(cause as Error).message}` }, { cause })
   }
 }
 

@@ -139,7 +139,6 @@ export {
   validityFault,
 } from './tls.ts'
 export {
-  checkToken,
   endedText,
   findToken,
   hashToken,
@@ -151,14 +150,20 @@ export {
 } from './token-check.ts'
 export { openTokenFile } from './token-file.ts'
 export {
+  AUTH_FILE_KEPT,
   bearerToken,
   createFailureLimiter,
   type FailureLimiter,
+  isTokenText,
   openTokens,
   parseTokens,
+  readExpiry,
+  readHash,
+  requireToken,
   type TokenRules,
   type TokenStore,
+  unauthorized,
 } from './tokens.ts'
 export { changeOf, type Opened, writerOf } from './unfinished.ts'
-export { watchFiles } from './watch.ts'
+export { readText, watchFiles } from './watch.ts'
 export { readYamlKeys } from './yaml.ts'

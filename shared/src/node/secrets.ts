@@ -1,7 +1,7 @@
 /** Secrets in settings: not on the command line, and perhaps in a file of their own. */
-import { readFileSync } from 'node:fs'
 import { VacancyError } from '../index.ts'
 import type { ConfigSchema, Given } from './config.ts'
+import { readText } from './watch.ts'
 
 /** A value that is the path of a file with the secret. */
 const SECRET_FILE = 'file:'
@@ -20,16 +20,7 @@ export function refuseSecretFlags(schema: ConfigSchema, given: ReadonlyMap<strin
 export function readSecret(value: string): string {
   if (!value.startsWith(SECRET_FILE)) return value
   const file = value.slice(SECRET_FILE.length)
-  let secret: string
-  try {
-    secret = readFileSync(file, 'utf8').trim()
-  } catch (cause) {
-    throw new VacancyError(
-      'invalid_config',
-      { reason: `${file}: cannot be read: ${(cause as Error).message}` },
-      { cause },
-    )
-  }
+  const secret = readText(file, 'invalid_config').trim()
   if (secret === '') throw new VacancyError('invalid_config', { reason: `${file}: is empty` })
   return secret
 }

@@ -68,7 +68,7 @@ test('missing and invalid files are refused by name', () => {
   const torn = put('torn.pem', pair.cert.replace(/\n.{20}/, '\nAAAAAAAAAAAAAAAAAAAA'))
 
   expect(fault(() => loadTls({ ...files, cert: path.join(folder, 'none.pem') }))).toMatch(
-    /^none.pem cannot be read: ENOENT/,
+    /^none.pem: cannot be read: ENOENT/,
   )
   expect(fault(() => loadTls({ ...files, cert: text }))).toBe('text.pem holds no certificate in PEM form')
   expect(fault(() => loadTls({ ...files, cert: torn }))).toMatch(/^torn.pem holds a damaged certificate: /)

@@ -4,12 +4,11 @@
  */
 
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import type { SecureContextOptions } from 'node:tls'
 import { type Clock, systemClock } from '../clock.ts'
 import { VacancyError } from '../errors.ts'
 import type { Log } from './log.ts'
-import { FILE_LOOK_MS, watchFiles } from './watch.ts'
+import { readText, watchFiles } from './watch.ts'
 
 /** From this long before its expiry a certificate causes a warning once a day. */
 const EXPIRY_WARNING_MS = 14 * 24 * 3_600_000
@@ -44,9 +43,9 @@ export type TlsMaterial = {
  * @throws VacancyError invalid_tls: a file is unreadable or holds something else, or the key belongs to another certificate
  */
 export function loadTls(files: TlsFiles): TlsMaterial {
-  const cert = read(files.cert)
-  const key = read(files.key)
-  const clientCa = files.clientCa === undefined ? undefined : read(files.clientCa)
+  const cert = readText(files.cert, 'invalid_tls')
+  const key = readText(files.key, 'invalid_tls')
+  const clientCa = files.clientCa === undefined ? undefined : readText(files.clientCa, 'invalid_tls')
   const chain = parseCertificates(files.cert, cert)
   const [certificate] = chain
   if (!certificate?.checkPrivateKey(parseKey(files.key, key))) {
@@ -88,14 +87,6 @@ function parseKey(file: string, text: string): KeyObject {
     return createPrivateKey(text)
   } catch (error) {
     throw invalid(`${file} holds no private key in PEM form without a passphrase`, error)
-  }
-}
-
-function read(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (error) {
-    throw invalid(`${file} cannot be read: ${(error as Error).message}`, error)
   }
 }
 
@@ -164,18 +155,9 @@ export function openTls(options: {
   warn()
   const timer = setInterval(warn, WARNING_REPEAT_MS).unref()
   const paths = [files.cert, files.key, ...(files.clientCa === undefined ? [] : [files.clientCa])]
-  const unwatch = watchFiles(
-    paths,
-    () => {
-      try {
-        reload()
-      } catch (error) {
-        // Certificate and key are two files: between the two writes they do not match.
-        log.error({ err: error }, 'the certificate files changed but cannot be used; keeping the previous certificate')
-      }
-    },
-    options.lookMs ?? FILE_LOOK_MS,
-  )
+  // Certificate and key are two files: between the two writes they do not match.
+  const message = 'the certificate files changed but cannot be used; keeping the previous certificate'
+  const unwatch = watchFiles(paths, reload, { log, message }, options.lookMs)
   return {
     material: () => material,
     reload,

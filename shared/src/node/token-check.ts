@@ -34,16 +34,11 @@ export function hashToken(token: string | Uint8Array): Uint8Array {
 }
 
 /**
- * The role of a token; undefined when it is unknown or expired. Compares with every entry, so that the time taken
+ * The entry of a token; undefined when it is unknown or expired. Compares with every entry, so that the time taken
  * reveals nothing.
  *
  * @param token as received: UTF-8 bytes or text
  */
-export function checkToken(tokens: readonly TokenHash[], token: string | Uint8Array, nowMs: number): Role | undefined {
-  return findToken(tokens, token, nowMs)?.role
-}
-
-/** The entry of a token, for log lines that name the principal. Compares as checkToken does. */
 export function findToken<R extends string = Role>(
   tokens: readonly TokenHash<R>[],
   token: string | Uint8Array,

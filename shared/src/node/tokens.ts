@@ -3,14 +3,23 @@
  * (docs/design/http.md#access).
  */
 
-import { readFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
 import type { Clock } from '../clock.ts'
 import { hasRealDate } from '../dates.ts'
 import { VacancyError } from '../errors.ts'
 import { ID_RULE, parseId, TOPIC_PATTERN } from '../ids.ts'
+import { HttpError } from './http-server.ts'
 import type { Log } from './log.ts'
-import { hashToken, ROLES, type Role, TOKEN_FAILURES_MAX, type TokenHash } from './token-check.ts'
-import { FILE_LOOK_MS, watchFiles } from './watch.ts'
+import {
+  findToken,
+  hashToken,
+  ROLES,
+  type Role,
+  TOKEN_FAILURES_MAX,
+  type TokenHash,
+  tokenFault,
+} from './token-check.ts'
+import { readText, watchFiles } from './watch.ts'
 import { readYamlList, type YamlEntry } from './yaml.ts'
 
 const HASH_PREFIX = 'sha256:'
@@ -77,7 +86,7 @@ function readEntry(
   const scope = readScope({ shard, zone }, rules.scoped ?? [], known, fault)
   const topicScope = readTopics(topics, rules.withTopics ?? [], known, fault)
   if (typeof name !== 'string') fault('name: must be text')
-  const expiresMs = expires === undefined ? Number.POSITIVE_INFINITY : readTime(expires)
+  const expiresMs = readExpiry(expires)
   if (Number.isNaN(expiresMs)) fault('expires: must be a time like 2027-01-31T00:00:00Z')
   if (faults.length > before || !hash || known === undefined || typeof name !== 'string') return undefined
   return { hash, role: known, name, expiresMs, ...scope, ...topicScope }
@@ -126,7 +135,8 @@ function readTopics(
   return {}
 }
 
-function readHash(token: unknown, fault: (text: string) => void): Uint8Array | undefined {
+/** The hash of a token: of its text, or given as `sha256:` and 64 hexadecimal digits. */
+export function readHash(token: unknown, fault: (text: string) => void): Uint8Array | undefined {
   if (typeof token !== 'string') {
     fault(token === undefined ? 'token: is missing' : 'token: must be text; put it in quotes')
     return undefined
@@ -137,13 +147,19 @@ function readHash(token: unknown, fault: (text: string) => void): Uint8Array | u
     fault(`token: after ${HASH_PREFIX} come 64 hexadecimal digits`)
     return undefined
   }
-  // Anything else could not be sent in an Authorization header.
-  if (/^[\x21-\x7e]+$/.test(token) && token.length <= TOKEN_BYTES_MAX) return hashToken(token)
+  if (isTokenText(token)) return hashToken(token)
   fault(`token: must be 1 to ${TOKEN_BYTES_MAX} visible ASCII characters without spaces`)
   return undefined
 }
 
-function readTime(expires: unknown): number {
+/** Anything else could not be sent in an Authorization header. */
+export function isTokenText(value: unknown): value is string {
+  return typeof value === 'string' && value.length <= TOKEN_BYTES_MAX && /^[\x21-\x7e]+$/.test(value)
+}
+
+/** Milliseconds since 1970 at which a token ends, Infinity without a time; NaN for what is no time. */
+export function readExpiry(expires: unknown): number {
+  if (expires === undefined) return Number.POSITIVE_INFINITY
   return typeof expires === 'string' && RFC_3339.test(expires) && hasRealDate(expires)
     ? Date.parse(expires)
     : Number.NaN
@@ -153,6 +169,9 @@ function readTime(expires: unknown): number {
 export function bearerToken(header: string | undefined): string | undefined {
   return /^Bearer +([\x21-\x7e]+) *$/i.exec(header ?? '')?.[1]
 }
+
+/** Logged when a changed auth file cannot be used. */
+export const AUTH_FILE_KEPT = 'the auth file changed but cannot be used; keeping the previous tokens'
 
 export type TokenStore<R extends string = Role> = {
   /** The current entries; a new array after each reload. */
@@ -183,40 +202,16 @@ export function openTokens<R extends string = Role>(options: {
 }): TokenStore<R> {
   const { file, log, onReload } = options
   const rules = options.rules ?? (NODE_RULES as unknown as TokenRules<R>)
-  let tokens = readTokens(file, rules)
+  const read = () => parseTokens(readText(file, 'invalid_tokens'), file, rules)
+  let tokens = read()
   const reload = (): number => {
-    tokens = readTokens(file, rules)
+    tokens = read()
     onReload?.(tokens)
     log.info({ file, tokens: tokens.length }, 'tokens reloaded')
     return tokens.length
   }
-  const close = watchFiles(
-    [file],
-    () => {
-      try {
-        reload()
-      } catch (error) {
-        // The file may be half-written or invalid. Current tokens stay valid until it is fixed.
-        log.error({ file, err: error }, 'the auth file changed but cannot be used; keeping the previous tokens')
-      }
-    },
-    options.lookMs ?? FILE_LOOK_MS,
-  )
+  const close = watchFiles([file], reload, { log, message: AUTH_FILE_KEPT }, options.lookMs)
   return { tokens: () => tokens, reload, close }
-}
-
-function readTokens<R extends string>(file: string, rules: TokenRules<R>): readonly TokenHash<R>[] {
-  let text: string
-  try {
-    text = readFileSync(file, 'utf8')
-  } catch (error) {
-    throw new VacancyError(
-      'invalid_tokens',
-      { reason: `${file}: cannot be read: ${(error as Error).message}` },
-      { cause: error },
-    )
-  }
-  return parseTokens(text, file, rules)
 }
 
 const FAILURE_WINDOW_MS = 60_000
@@ -262,4 +257,31 @@ export function createFailureLimiter(clock: Clock, failuresMax: number = TOKEN_F
       if (record && record.count > 0) record.count -= 1
     },
   }
+}
+
+/**
+ * The token of an HTTP request.
+ *
+ * @throws HttpError 401 without a valid one, 429 after too many invalid ones of its address
+ */
+export function requireToken<R extends string>(
+  tokens: readonly TokenHash<R>[],
+  failures: FailureLimiter,
+  { socket, headers: { authorization } }: IncomingMessage,
+  nowMs: number,
+): TokenHash<R> {
+  const address = socket.remoteAddress ?? ''
+  const token = bearerToken(authorization)
+  const found = token === undefined ? undefined : findToken(tokens, token, nowMs)
+  // Before the limit: failures of other callers at its address must not block a valid token.
+  if (found) return found
+  const wait = failures.waitSeconds(address)
+  if (wait > 0) throw new HttpError(429, 'too many failed tries', { 'Retry-After': String(wait) })
+  if (authorization === undefined) throw unauthorized('missing authorization header')
+  failures.failed(address)
+  throw unauthorized(tokenFault(tokens, token, nowMs))
+}
+
+export function unauthorized(message: string): HttpError {
+  return new HttpError(401, message, { 'WWW-Authenticate': 'Bearer' })
 }

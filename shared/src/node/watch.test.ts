@@ -5,6 +5,8 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { watchFiles } from './watch.ts'
 
 const WAIT = { timeout: 30_000, interval: 2 }
+const ignore = () => {}
+const NO_LOG = { log: { debug: ignore, info: ignore, warn: ignore, error: ignore }, message: '' }
 
 let folder: string
 let file: string
@@ -25,7 +27,7 @@ afterEach(() => {
 /** Watches files; the result has the number of calls, and waits for the next one. */
 function watch(...files: readonly string[]) {
   const watched = { calls: 0, next: async () => {}, stop: () => {} }
-  watched.stop = watchFiles(files, () => watched.calls++, 1)
+  watched.stop = watchFiles(files, () => watched.calls++, NO_LOG, 1)
   watched.next = async () => {
     const { calls } = watched
     await vi.waitUntil(() => watched.calls > calls, WAIT)
