@@ -100,6 +100,30 @@ test('the cheapest come first, page by page, with the number of all', async ({ p
   expect(both).toEqual(both.toSorted((a, b) => a - b))
 })
 
+test('a number beside a filter is how many properties it leaves', async ({ page }) => {
+  const form = page.getByRole('form', { name: 'Request' })
+  const note = form.locator('[data-counts-note]')
+  await expect(note).toContainText(/counted on n\d/)
+  const chip = form.locator('[data-field="stars"] label', {
+    has: page.locator('[data-matches]:not([data-matches="0"])'),
+  })
+  const matches = Number(await chip.first().locator('[data-matches]').getAttribute('data-matches'))
+  await chip.first().click()
+  await expect(note).toContainText('last run')
+
+  await page.keyboard.press('Control+Enter')
+  await expect(page.locator('[data-result-count]')).toContainText(`${matches} match`)
+  // The number of another choice is not of the chosen one: it says what that one would leave instead.
+  await expect(note).toContainText(/counted on n\d/)
+  expect(await form.locator('[data-field="stars"] [data-matches]:not([data-matches="0"])').count()).toBeGreaterThan(1)
+  await page.route('**/api/v1/query/counts', (route) =>
+    route.fulfill({ status: 400, json: { code: 'wire-validation-error', detail: 'unknown field' } }),
+  )
+  await page.keyboard.press('Control+Enter')
+  await expect(note).toHaveText('No numbers beside filters: unknown field')
+  await expect(form.locator('[data-matches]')).toHaveCount(0)
+})
+
 test('a calendar of many properties renders only visible rows, and keys move beyond them', async ({ page }) => {
   const { shard } = await (await page.request.get('/api/v1/playground')).json()
   const { segment, roomType, dates } = shard.example.fields

@@ -458,6 +458,25 @@ describe('why not', () => {
     expect(tried[0]).toEqual({ field: 'rateFeatures', entry: 'refundable', count: 2, limited: false })
     expect(tried.find(({ field }) => field === 'area')?.count).toBe(0)
   })
+
+  test('counts beside the filters are those of the searches with each value', async () => {
+    const given = { stars: 4, amenities: ['wifi'], rateFeatures: ['breakfast'] }
+    const { filters } = await world.call('POST /api/v1/query/counts', { body: search({ ...given, limit: 1 }) })
+
+    expect(filters.map(({ field }) => field).sort()).toEqual(
+      ['amenities', 'area', 'category', 'propertyType', 'rateFeatures', 'stars'].sort(),
+    )
+    const lists: { readonly [field: string]: readonly string[] } = given as never
+    for (const { field, values } of filters) {
+      expect(values.length, field).toBeGreaterThan(0)
+      for (const { value, count } of values) {
+        const list = ['amenities', 'rateFeatures'].includes(field) && [...new Set([...(lists[field] ?? []), value])]
+        const fields = { ...given, [field]: list || (field === 'stars' ? Number(value) : value), count: 1, order: 1 }
+        const { result } = await world.call('POST /api/v1/query', { body: search(fields) })
+        expect(Number((result as { page: { matches: number } }).page.matches), `${field} ${value}`).toBe(count)
+      }
+    }
+  })
 })
 
 describe('history', () => {

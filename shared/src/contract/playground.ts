@@ -72,6 +72,7 @@ const fieldValue = z.union([
   z.number(),
   z.array(z.string().max(LIMITS.nameBytesMax)).max(4_096),
   z.array(stayLine).max(LIMITS.stayLinesMax),
+  z.array(z.number()).max(LIMITS.facetBoundsMax),
 ])
 /** By the names of the table. Numbers beyond 2^53 − 1 are decimal text. */
 const fields = z.record(z.string().max(64), fieldValue)
@@ -226,6 +227,23 @@ const relaxAnswer = z.object({
   ),
 })
 export type RelaxAnswer = z.infer<typeof relaxAnswer>
+
+/** How many properties a search finds with each value of its filters. */
+const countsAnswer = z.object({
+  shard: z.string(),
+  node: z.string(),
+  filters: z.array(
+    z.object({
+      /** Name of the field of the request. */
+      field: z.string(),
+      /** Most first. Of a field with one value: with this value in its place; of a list: with this value as well. */
+      values: z.array(z.object({ value: z.string(), count })),
+      /** There may be more values than these; otherwise others have no match. */
+      more: z.boolean(),
+    }),
+  ),
+})
+export type CountsAnswer = z.infer<typeof countsAnswer>
 
 /** Attributes of the properties of a result, for maps and columns. */
 const propertiesAnswer = z.object({
@@ -444,6 +462,13 @@ export const PLAYGROUND_ROUTES = {
     body: readRequest,
     bodyBytesMax: QUERY_BODY_BYTES_MAX,
     response: relaxAnswer,
+  },
+  'POST /api/v1/query/counts': {
+    access: 'query',
+    summary: 'Counts the results of a search by the values of its filters.',
+    body: readRequest,
+    bodyBytesMax: QUERY_BODY_BYTES_MAX,
+    response: countsAnswer,
   },
   'POST /api/v1/query/properties': {
     access: 'query',

@@ -62,7 +62,7 @@ export {
   MAGIC_FRAME,
   SEGMENTS_SEGMENT,
 } from './routing.ts'
-export { PROPERTY_FACETS, SEARCH_FACETS, SEARCH_ORDERS, SEARCH_WANTS } from './search.ts'
+export { HIT_FIELDS, PROPERTY_FACETS, SEARCH_FACETS, SEARCH_ORDERS, SEARCH_WANTS } from './search.ts'
 export {
   hasPages,
   type SearchBox,

@@ -29,3 +29,9 @@ export const SEARCH_FACETS = {
 } as const
 /** Those that SEARCHPROP has: it reads no nights. */
 export const PROPERTY_FACETS = 31
+
+/** Fields of a search that order, cut, describe or count its matches; all others say what matches. */
+export const HIT_FIELDS: ReadonlySet<string> = new Set([
+  ...['limit', 'order', 'cursor', 'want', 'count', 'compact', 'explain'],
+  ...['facets', 'totalBounds', 'disjunctiveFacets', 'facetValues', 'cells'],
+])

@@ -1,4 +1,5 @@
 /** Maps fields of the command table to inputs: widget, completions and bounds. */
+import { LIMITS } from '@vacancy/shared'
 import {
   COMMAND_LIST,
   COMMANDS,
@@ -21,6 +22,8 @@ export type Widget =
   | { readonly as: 'switch' }
   /** One of the names of a number. */
   | { readonly as: 'choice'; readonly options: readonly { readonly value: number; readonly label: string }[] }
+  /** One of a few whole numbers. */
+  | { readonly as: 'few'; readonly min: number; readonly max: number }
   /** Named bits, summed. */
   | { readonly as: 'bits'; readonly options: readonly { readonly value: number; readonly label: string }[] }
   | { readonly as: 'number'; readonly min: number; readonly max: number; readonly step: 'any' | 1 }
@@ -35,7 +38,11 @@ const WORDS: { readonly [field: string]: WordKind } = {
   category: 'category',
   roomType: 'room_type',
 }
-const LISTS: { readonly [field: string]: WordKind } = { amenities: 'amenity', rateFeatures: 'rate_feature' }
+const LISTS: { readonly [field: string]: WordKind } = {
+  amenities: 'amenity',
+  rateFeatures: 'rate_feature',
+  roomTypes: 'room_type',
+}
 const SWITCHES = new Set([
   'compact',
   'anyRoomType',
@@ -76,6 +83,7 @@ export function widgetOf({ name, width, ...spec }: FieldSpec): Widget {
   if (width === 'text') return { as: 'text' }
   if (width === 'list' || width === 'names' || width === 'u8s' || width === 'u64s') return { as: 'list' }
   if (width === 'lines') return { as: 'lines' }
+  if (name === 'stars') return { as: 'few', min: LIMITS.starsMin, max: LIMITS.starsMax }
   const { min = width === 'f64' ? -MAX.f64 : 0, max = MAX[width] } = spec
   return { as: 'number', min, max, step: width === 'f64' ? 'any' : 1 }
 }

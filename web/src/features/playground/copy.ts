@@ -125,6 +125,15 @@ export const searches = {
   default: 'Default',
 }
 
+/** Beside the filters of a search. */
+export const counts = {
+  matching: (properties: string) => `${properties} match`,
+  all: (properties: number) => counted(properties, 'property', 'properties'),
+  of: (node: string) => `Numbers beside filters: how many properties match with that choice, counted on ${node}.`,
+  ofLastRun: 'Numbers beside filters are those of the last run.',
+  none: (reason: string) => `No numbers beside filters: ${reason}`,
+}
+
 export const dates = {
   notADate: (text: string) =>
     `${text} is not a date. Use 2026-11-20, 2026-11-20..2026-11-23 or 2026-11-20+4 for four nights.`,

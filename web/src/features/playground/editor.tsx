@@ -8,6 +8,7 @@ import { Banner } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Field, TextArea } from '../../ui/field.tsx'
 import { ViewTabs } from '../../ui/tabs.tsx'
+import type { Counts } from './beside.ts'
 import { isFirst } from './catalogue.ts'
 import * as copy from './copy.ts'
 import { FieldInput } from './field-input.tsx'
@@ -24,6 +25,7 @@ type EditorProps = {
   /** JSON text that is not a valid request; the form shows the last valid one. */
   readonly text: string | undefined
   readonly onText: (text: string | undefined) => void
+  readonly counts: Counts
 }
 
 /** Fields that take a whole row. */
@@ -35,7 +37,7 @@ const VIEWS = [
   { id: 'wire', label: copy.editor.wire },
 ] as const
 
-export function Editor({ draft, onDraft, compiled, shard, isTried, text, onText }: EditorProps) {
+export function Editor({ draft, onDraft, compiled, shard, isTried, text, onText, counts }: EditorProps) {
   const [view, setView] = useState<string>(text === undefined ? 'form' : 'json')
   const [lit, setLit] = useState('')
   const parsed = text === undefined ? undefined : parseRequest(text)
@@ -63,6 +65,7 @@ export function Editor({ draft, onDraft, compiled, shard, isTried, text, onText 
           isTried={isTried}
           lit={lit}
           onLight={setLit}
+          counts={counts}
         />
       )}
       {view === 'json' && (
@@ -116,7 +119,7 @@ type FormViewProps = Omit<EditorProps, 'text' | 'onText'> & {
   readonly onLight: (field: string) => void
 }
 
-function FormView({ draft, onDraft, shard, compiled, isTried, lit, onLight }: FormViewProps) {
+function FormView({ draft, onDraft, shard, compiled, isTried, lit, onLight, counts }: FormViewProps) {
   const [isMore, setMore] = useState(false)
   const specs: readonly FieldSpec[] = COMMANDS[draft.command].fields
   const isGiven = (name: string) => draft.fields[name] !== undefined
@@ -150,6 +153,7 @@ function FormView({ draft, onDraft, shard, compiled, isTried, lit, onLight }: Fo
         shard={shard}
         segment={typeof segment === 'string' ? segment : undefined}
         error={errorOf(spec)}
+        countOf={(value) => counts.of(spec.name, value)}
       />
     </div>
   )
@@ -159,6 +163,11 @@ function FormView({ draft, onDraft, shard, compiled, isTried, lit, onLight }: Fo
       {first.length === 0 && (
         <p className="text-text-2 sm:col-span-2">
           {COMMANDS[draft.command].summary} {copy.editor.noFields}
+        </p>
+      )}
+      {counts.note !== '' && (
+        <p data-counts-note="" className="text-small text-text-3 sm:col-span-2">
+          {counts.note}
         </p>
       )}
       {others.length > 0 && (

@@ -24,6 +24,8 @@ export type FieldProps = {
   /** Segment of the request, for names within it. */
   readonly segment: string | undefined
   readonly error: string | undefined
+  /** How many properties match with a value of this field. */
+  readonly countOf: (value: string) => number | undefined
 }
 
 export function FieldInput(props: FieldProps): ReactNode {
@@ -58,7 +60,12 @@ export function FieldInput(props: FieldProps): ReactNode {
       />
     )
   }
-  if (widget.as === 'bits') return <BitBoxes {...props} label={label} options={widget.options} />
+  if (widget.as === 'bits') {
+    const sum = typeof value === 'number' ? value : 0
+    const boxes = widget.options.map((option) => ({ ...option, id: option.label, chosen: (sum & option.value) !== 0 }))
+    return <Boxes {...props} label={label} boxes={boxes} onToggle={(bit) => onChange(sum ^ bit.value || undefined)} />
+  }
+  if (widget.as === 'few') return <FewBoxes {...props} label={label} {...widget} />
   if (widget.as === 'words' && widget.kind === 'rate_feature' && shard && shard.rateFeatures.length > 0) {
     return <FeatureBoxes {...props} label={label} features={shard.rateFeatures} />
   }
@@ -118,7 +125,7 @@ type ControlProps = FieldProps & {
   readonly wire: Parameters<Parameters<typeof Field>[0]['children']>[0]
 }
 
-function Control({ widget, wire, spec, value, onChange, shard, segment }: ControlProps) {
+function Control({ widget, wire, spec, value, onChange, shard, segment, countOf }: ControlProps) {
   if (widget.as === 'word') {
     return (
       <Combobox
@@ -126,7 +133,7 @@ function Control({ widget, wire, spec, value, onChange, shard, segment }: Contro
         free
         value={typeof value === 'string' ? value : ''}
         onChange={(text) => onChange(text === '' ? undefined : text)}
-        options={wordsOf(shard?.id, widget.kind, segment)}
+        options={wordsOf(shard?.id, widget.kind, segment, countOf)}
       />
     )
   }
@@ -137,7 +144,7 @@ function Control({ widget, wire, spec, value, onChange, shard, segment }: Contro
         free
         values={Array.isArray(value) ? value : []}
         onChange={(next) => onChange(next.length === 0 && !spec.required && !spec.keepsEmpty ? undefined : next)}
-        options={widget.as === 'words' ? wordsOf(shard?.id, widget.kind, segment) : []}
+        options={widget.as === 'words' ? wordsOf(shard?.id, widget.kind, segment, countOf) : []}
       />
     )
   }
@@ -225,38 +232,30 @@ function linesOf(text: string): JsonFieldValue {
     return text
   }
 }
+
 /** A checkbox as a chip, with a check mark beside the colour. */
 const CHIP =
   'relative inline-flex min-h-6 cursor-pointer select-none items-center gap-1 rounded-full border border-line-strong px-2.5 text-small text-text-2 hover:bg-sunken has-checked:border-accent has-checked:bg-info-bg has-checked:text-text has-focus-visible:outline-2 has-focus-visible:outline-focus has-focus-visible:outline-offset-2 pointer-coarse:min-h-11'
 
-function FeatureBoxes({
-  label,
-  features,
-  value,
-  onChange,
-  spec,
-  error,
-}: FieldProps & { readonly label: string; readonly features: readonly string[] }) {
-  const chosen = Array.isArray(value) ? value : []
-  // Names missing from the codec list are kept; the node reports them.
-  const shown = [...features, ...chosen.filter((name) => !features.includes(name))]
+type BoxesProps<B> = Pick<FieldProps, 'error' | 'countOf'> & {
+  readonly label: string
+  readonly boxes: readonly B[]
+  readonly onToggle: (box: B) => void
+}
+/** `id` is the value that is counted. */
+type Box = { readonly id: string; readonly label: string; readonly chosen: boolean }
+
+function Boxes<B extends Box>({ label, boxes, onToggle, error, countOf }: BoxesProps<B>) {
   return (
     <fieldset className="min-w-0">
       <legend className="pb-1 font-medium text-small text-text-2">{label}</legend>
       <div className="flex flex-wrap gap-1.5">
-        {shown.map((name) => (
-          <label key={name} className={CHIP}>
-            <input
-              type="checkbox"
-              className="sr-only"
-              checked={chosen.includes(name)}
-              onChange={({ target }) => {
-                const next = target.checked ? [...chosen, name] : chosen.filter((other) => other !== name)
-                onChange(next.length === 0 && !spec.keepsEmpty ? undefined : next)
-              }}
-            />
-            {chosen.includes(name) && <Icon name="check" size={12} />}
-            {features.includes(name) ? name : copy.fields.notInCodecs(name)}
+        {boxes.map((box) => (
+          <label key={box.id} className={CHIP}>
+            <input type="checkbox" className="sr-only" checked={box.chosen} onChange={() => onToggle(box)} />
+            {box.chosen && <Icon name="check" size={12} />}
+            {box.label}
+            <BoxCount properties={countOf(box.id)} />
           </label>
         ))}
       </div>
@@ -265,45 +264,68 @@ function FeatureBoxes({
   )
 }
 
-/** Bits of a number, each a box. */
-function BitBoxes({
-  label,
-  options,
-  value,
-  onChange,
-}: FieldProps & { readonly label: string; readonly options: Extract<Widget, { as: 'bits' }>['options'] }) {
-  const sum = typeof value === 'number' ? value : 0
-  const boxes = options.map((option) => ({ ...option, chosen: (sum & option.value) !== 0 }))
+function BoxCount({ properties }: { readonly properties: number | undefined }) {
+  if (properties === undefined) return null
   return (
-    <fieldset className="min-w-0">
-      <legend className="pb-1 font-medium text-small text-text-2">{label}</legend>
-      <div className="flex flex-wrap gap-1.5">
-        {boxes.map(({ value: bit, label: name, chosen }) => (
-          <label key={bit} className={CHIP}>
-            <input
-              type="checkbox"
-              className="sr-only"
-              checked={chosen}
-              onChange={() => onChange((sum ^ bit) === 0 ? undefined : sum ^ bit)}
-            />
-            {chosen && <Icon name="check" size={12} />}
-            {name}
-          </label>
-        ))}
-      </div>
-    </fieldset>
+    <span data-matches={properties} className="num text-text-3">
+      <span aria-hidden="true">({count(properties)})</span>
+      <span className="sr-only">, {copy.counts.matching(count(properties))}</span>
+    </span>
   )
 }
 
-/** Completions from live data, with the number of properties of each. */
-export function wordsOf(shard: string | undefined, kind: WordKind, segment: string | undefined): ComboOptions {
+type FeatureBoxesProps = FieldProps & { readonly label: string; readonly features: readonly string[] }
+
+function FeatureBoxes({ features, value, onChange, spec, ...props }: FeatureBoxesProps) {
+  const chosen = Array.isArray(value) ? value : []
+  // Names missing from the codec list are kept; the node reports them.
+  const shown = [...features, ...chosen.filter((name) => !features.includes(name))]
+  const boxes = shown.map((name) => ({
+    id: name,
+    label: features.includes(name) ? name : copy.fields.notInCodecs(name),
+    chosen: chosen.includes(name),
+  }))
+  return (
+    <Boxes
+      {...props}
+      boxes={boxes}
+      onToggle={(box) => {
+        const next = box.chosen ? chosen.filter((other) => other !== box.id) : [...chosen, box.id]
+        onChange(next.length === 0 && !spec.keepsEmpty ? undefined : next)
+      }}
+    />
+  )
+}
+
+type FewBoxesProps = FieldProps & { readonly label: string; readonly min: number; readonly max: number }
+
+/** At most one is chosen; a given value that is none of them is kept, and its error shown. */
+function FewBoxes({ min, max, value, onChange, ...props }: FewBoxesProps) {
+  const few: JsonFieldValue[] = Array.from({ length: max - min + 1 }, (_, n) => min + n)
+  const boxes = (value === undefined || few.includes(value) ? few : [...few, value]).map((own) => ({
+    id: String(own),
+    label: String(own),
+    chosen: own === value,
+    own,
+  }))
+  return <Boxes {...props} boxes={boxes} onToggle={(box) => onChange(box.chosen ? undefined : box.own)} />
+}
+
+/** Completions from live data, with the number of properties that match with each, or that have it. */
+export function wordsOf(
+  shard: string | undefined,
+  kind: WordKind,
+  segment: string | undefined,
+  countOf: FieldProps['countOf'] = () => undefined,
+): ComboOptions {
   return async (prefix, signal) => {
     if (kind === 'property' && !segment) return []
     const { words } = await call('GET /api/v1/words', { query: queryOf(shard, kind, segment, prefix), signal })
-    return words.map(({ word, properties }) => ({
-      value: word,
-      ...(properties !== null && { hint: count(properties) }),
-    }))
+    return words.map(({ word, properties }) => {
+      const matching = countOf(word)
+      if (matching !== undefined) return { value: word, hint: copy.counts.matching(count(matching)) }
+      return { value: word, ...(properties !== null && { hint: copy.counts.all(properties) }) }
+    })
   }
 }
 

@@ -22,6 +22,7 @@ import { Page } from '../../ui/page.tsx'
 import { ErrorState, Panel, PartialStrip, Skeleton } from '../../ui/panel.tsx'
 import { SplitPane } from '../../ui/split-pane.tsx'
 import { toast } from '../../ui/toast.tsx'
+import { useCounts } from './beside.ts'
 import { isSearch, isWrite } from './catalogue.ts'
 import type { Code } from './code-dialog.tsx'
 import * as copy from './copy.ts'
@@ -224,6 +225,7 @@ function Workbench({
   const [layer, setLayer] = useState<Layer>()
   const [isWriting, setWriting] = useWriteMode()
   const { run, before, start: startRun, stop } = useRuns()
+  const counts = useCounts(before, draft)
   const compiled = compileFor(draft, boundsOf(shard))
   const formId = useId()
   const writes = isWrite(draft.command)
@@ -321,6 +323,7 @@ function Workbench({
               isTried={isTried}
               text={text}
               onText={setText}
+              counts={counts}
             />
           </RequestForm>
         }
