@@ -124,6 +124,34 @@ test('a number beside a filter is how many properties it leaves', async ({ page 
   await expect(form.locator('[data-matches]')).toHaveCount(0)
 })
 
+test('the map searches in what is in view, which is a filter of the link until it is removed', async ({ page }) => {
+  await page.goto('/playground?view=map')
+  await ready(page)
+  const result = page.locator('[data-result-count]')
+  const map = page.getByRole('group', { name: /^Map of / })
+  const box = page.getByText(/^Map box: /)
+  await map.focus()
+  await expect(page.getByRole('button', { name: 'Search here' })).toHaveCount(0)
+  const all = await result.innerText()
+  await page.keyboard.press('+')
+  await page.keyboard.press('+')
+  const inView = Number(await map.getAttribute('data-in-view'))
+  await page.getByRole('button', { name: 'Search here' }).click()
+
+  await expect(box).toBeVisible()
+  // The map shows all hits of the box.
+  await expect(map).toHaveAttribute('data-zoom', '1.00')
+  expect(Number(await result.getAttribute('data-result-count'))).toBeGreaterThanOrEqual(inView)
+  const boxed = await box.innerText()
+  await expect(page).toHaveURL(/q=/)
+  await page.reload()
+  await expect(box).toHaveText(boxed)
+  await page.getByRole('button', { name: 'Remove map box' }).click()
+  await expect(box).toHaveCount(0)
+  const matches = (text: string) => /[\d,]+ match/.exec(text)?.[0]
+  expect(matches(await result.innerText())).toBe(matches(all))
+})
+
 test('a calendar of many properties renders only visible rows, and keys move beyond them', async ({ page }) => {
   const { shard } = await (await page.request.get('/api/v1/playground')).json()
   const { segment, roomType, dates } = shard.example.fields

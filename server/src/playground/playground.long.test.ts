@@ -457,6 +457,10 @@ describe('why not', () => {
     // Centre, four stars and breakfast: h8 and h18, whichever other filter is omitted.
     expect(tried[0]).toEqual({ field: 'rateFeatures', entry: 'refundable', count: 2, limited: false })
     expect(tried.find(({ field }) => field === 'area')?.count).toBe(0)
+    // Four stars: h3 is sold out.
+    const elsewhere = { south: 10, west: 10, north: 11, east: 11 }
+    const boxed = await world.call('POST /api/v1/query/relax', { body: search({ stars: 4, ...elsewhere }) })
+    expect(boxed.tried[0]).toMatchObject({ field: 'south', count: 3 })
   })
 
   test('counts beside the filters are those of the searches with each value', async () => {

@@ -12,6 +12,7 @@ import { asEngineReads } from './why-not.ts'
 
 /** Fields that form one filter, such as a position. */
 const POSITION = ['longitude', 'latitude', 'radiusMetres']
+const BOX = ['south', 'west', 'north', 'east']
 /** Filters of a search from the command table: single values, each with its dependent fields, and lists. */
 const FILTERS = COMMANDS.SEARCHAVAIL.fields
   .filter(({ isFilter, width, name }) => isFilter && width !== 'list' && name !== 'latitude')
@@ -53,7 +54,7 @@ type Looser = { readonly field: string; readonly entry: string | null; readonly 
 function looserThan(command: SearchCommand, fields: RequestFields): Looser[] {
   const { limit: _, explain: __, cursor: ___, ...plain } = fields
   const looser: Looser[] = []
-  for (const together of FILTERS) {
+  for (const together of [...FILTERS, BOX]) {
     const [field] = together as [string]
     if (plain[field] === undefined) continue
     const rest = Object.fromEntries(Object.entries(plain).filter(([name]) => !together.includes(name)))

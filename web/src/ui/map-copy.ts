@@ -16,6 +16,7 @@ export const map = {
   zoomIn: 'Zoom in (+)',
   zoomOut: 'Zoom out (−)',
   all: 'Show all (0)',
+  searchHere: 'Search here',
   inView: (inView: number, all: number) => `${inView} of ${all} in view`,
   binned: (inView: number) => `${counted(inView, 'property', 'properties')} in view, binned. Zoom in for points.`,
   wheel: 'Ctrl with the wheel zooms',

@@ -1,11 +1,23 @@
 'use client'
 /** Properties on a plain map without tiles, so that nothing is fetched. One key shows them as a table. */
 import { type KeyboardEvent, type PointerEvent, type RefObject, useEffect, useMemo, useRef, useState } from 'react'
+import { Button } from './button.tsx'
 import { outlinesOf } from './hull.ts'
 import { IconButton } from './icon-button.tsx'
 import * as copy from './map-copy.ts'
 import { drawMap, POINTS_MAX } from './map-drawing.ts'
-import { isInView, moved, nearestPoint, offScreen, onScreen, type ViewBox, wholeView, zoomed } from './map-view-box.ts'
+import {
+  boxInView,
+  isInView,
+  type MapBox,
+  moved,
+  nearestPoint,
+  offScreen,
+  onScreen,
+  type ViewBox,
+  wholeView,
+  zoomed,
+} from './map-view-box.ts'
 import { useColourScheme } from './media.ts'
 import { type Arrow, neighbourOf, type Projection, project, type Size } from './projection.ts'
 import { Table } from './table.tsx'
@@ -32,6 +44,8 @@ type MapProps = {
   readonly onHover?: (id: string | undefined) => void
   /** On Enter. */
   readonly onOpen?: (id: string) => void
+  /** Searches in what is in view, once the map was zoomed. */
+  readonly onBox?: ((box: MapBox) => void) | undefined
 }
 
 const REACH = 16
@@ -41,7 +55,7 @@ const MOVE_PIXELS = 60
 const DRAG_PIXELS = 4
 
 export function MapScatter(props: MapProps) {
-  const { places, absent = 0, colourOf, describe, selected, onSelect, hovered, onHover, onOpen } = props
+  const { places, absent = 0, colourOf, describe, selected, onSelect, hovered, onHover, onOpen, onBox } = props
   const box = useRef<HTMLDivElement>(null)
   const canvas = useRef<HTMLCanvasElement>(null)
   const width = useWidth(box)
@@ -142,6 +156,7 @@ export function MapScatter(props: MapProps) {
         onList={setList}
         onZoom={zoomAt}
         onAll={() => setView(undefined)}
+        onBox={onBox && view.zoom > 1 ? () => onBox(boxInView(projection, view, size)) : undefined}
         note={
           (isBinned ? copy.map.binned(inView.length) : copy.map.inView(inView.length, places.length)) +
           (absent > 0 ? ` · ${copy.map.withoutPosition(absent)}` : '')
@@ -246,10 +261,11 @@ type ToolbarProps = {
   readonly onList: (isList: boolean) => void
   readonly onZoom: Zoom
   readonly onAll: () => void
+  readonly onBox: (() => void) | undefined
   readonly note: string
 }
 
-function Toolbar({ isList, onList, onZoom, onAll, note }: ToolbarProps) {
+function Toolbar({ isList, onList, onZoom, onAll, onBox, note }: ToolbarProps) {
   return (
     <div className="flex flex-wrap items-center gap-1">
       <IconButton
@@ -265,6 +281,7 @@ function Toolbar({ isList, onList, onZoom, onAll, note }: ToolbarProps) {
           <IconButton label={copy.map.all} icon="refresh" onClick={onAll} />
         </>
       )}
+      {onBox && <Button onClick={onBox}>{copy.map.searchHere}</Button>}
       <span className="text-small text-text-3">
         {note}
         <span className="max-md:hidden pointer-coarse:hidden"> · {copy.map.wheel}</span>

@@ -1,5 +1,5 @@
 /** The part of a map that is in view: zoom and centre, in pixels of the projection that shows all points. */
-import type { Point, Size } from './projection.ts'
+import type { Point, Projection, Size } from './projection.ts'
 
 export type ViewBox = { readonly zoom: number; readonly x: number; readonly y: number }
 
@@ -48,6 +48,27 @@ function inside({ zoom, x, y }: ViewBox, { width, height }: Size): ViewBox {
 
 export function isInView({ x, y }: { readonly x: number; readonly y: number }, { width, height }: Size): boolean {
   return x >= 0 && y >= 0 && x <= width && y <= height
+}
+
+/** Degrees, both ends included. With west of more than east it crosses 180°. */
+export type MapBox = { readonly south: number; readonly west: number; readonly north: number; readonly east: number }
+
+/** Of a box: about a metre. */
+const STEPS_PER_DEGREE = 1e5
+
+/** What is in view, rounded outwards. */
+export function boxInView(projection: Projection, view: ViewBox, size: Size): MapBox {
+  const [from, to] = [offScreen({ x: 0, y: 0 }, view, size), offScreen({ x: size.width, y: size.height }, view, size)]
+  const [first, last] = [projection.place(from.x, from.y), projection.place(to.x, to.y)]
+  const below = (degrees: number) => Math.floor(degrees * STEPS_PER_DEGREE) / STEPS_PER_DEGREE
+  const above = (degrees: number) => Math.ceil(degrees * STEPS_PER_DEGREE) / STEPS_PER_DEGREE
+  const isAllAround = (to.x - from.x) * projection.degreesPerPixel >= 360
+  return {
+    south: Math.max(-90, below(last.latitude)),
+    west: isAllAround ? -180 : Math.max(-180, below(first.longitude)),
+    north: Math.min(90, above(first.latitude)),
+    east: isAllAround ? 180 : Math.min(180, above(last.longitude)),
+  }
 }
 
 /** The nearest point within `reach` pixels. */

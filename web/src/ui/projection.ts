@@ -10,6 +10,8 @@ const MARGIN = 28
 export type Projection = {
   readonly points: readonly Point[]
   readonly metresPerPixel: number
+  /** Of longitude. */
+  readonly degreesPerPixel: number
   place(x: number, y: number): { readonly latitude: number; readonly longitude: number }
 }
 
@@ -32,6 +34,7 @@ export function project(places: readonly Place[], size: Size): Projection {
   return {
     points,
     metresPerPixel: METRES_PER_DEGREE / perDegree,
+    degreesPerPixel: 1 / (squeeze * perDegree),
     place: (x, y) => ({
       latitude: middle.latitude - (y - size.height / 2) / perDegree,
       longitude: wrapped(middle.longitude + (x - size.width / 2) / (squeeze * perDegree)),

@@ -2,7 +2,18 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { hullOf, outlinesOf } from './hull.ts'
 import { keptOrder } from './kept-order.ts'
-import { isInView, moved, nearestPoint, offScreen, onScreen, wholeView, ZOOM_MAX, zoomed } from './map-view-box.ts'
+import {
+  boxInView,
+  isInView,
+  moved,
+  nearestPoint,
+  offScreen,
+  onScreen,
+  wholeView,
+  ZOOM_MAX,
+  zoomed,
+} from './map-view-box.ts'
+import { project } from './projection.ts'
 import { pathOf } from './sparkline.tsx'
 
 test('the line goes from 0 at the bottom to the highest value at the top', () => {
@@ -98,4 +109,41 @@ test('the nearest point is found within its reach only', () => {
   expect(nearestPoint(points, { x: 16, y: 10 }, 16)?.id).toBe('b')
   expect(nearestPoint(points, { x: 60, y: 10 }, 16)).toBeUndefined()
   expect([isInView({ x: 0, y: 400 }, SIZE), isInView({ x: -1, y: 0 }, SIZE)]).toEqual([true, false])
+})
+
+test('the box of a view has the places in view and none beyond its edge, also across 180°', () => {
+  const degrees = (most: number) => fc.double({ min: -most, max: most, noNaN: true })
+  const [size, edge] = [{ width: 400, height: 300 }, 1]
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(degrees(5), degrees(5)), { minLength: 2, maxLength: 20 }),
+      degrees(80),
+      degrees(180),
+      fc.double({ min: 1, max: 200, noNaN: true }),
+      fc.tuple(degrees(400), degrees(300)),
+      (offsets, latitude, longitude, factor, by) => {
+        const around = (east: number) => ((longitude + east + 540) % 360) - 180
+        const places = offsets.map(([north, east], n) => ({
+          ...{ id: String(n), latitude: latitude + north, longitude: around(east) },
+        }))
+        const projection = project(places, size)
+        const view = moved(zoomed(wholeView(size), factor, { x: 200, y: 150 }, size), ...by, size)
+        const box = boxInView(projection, view, size)
+        const isInBox = ({ latitude: north, longitude: east }: (typeof places)[number]) =>
+          north >= box.south &&
+          north <= box.north &&
+          (box.west <= box.east ? east >= box.west && east <= box.east : east >= box.west || east <= box.east)
+        for (const [n, place] of places.entries()) {
+          const { x, y } = onScreen(projection.points[n] as { x: number; y: number }, view, size)
+          if (isInView({ x, y }, size)) expect(isInBox(place), JSON.stringify({ place, box })).toBe(true)
+          const isBeyond =
+            !isInView({ x: x - edge, y: y - edge }, size) && !isInView({ x: x + edge, y: y + edge }, size)
+          // A step of the box is more than a pixel in a deep view.
+          if (isBeyond && view.zoom < 20) expect(isInBox(place), JSON.stringify({ place, box })).toBe(false)
+        }
+        expect([box.south, box.west, box.north, box.east].every((side) => Math.abs(side) <= 180)).toBe(true)
+      },
+    ),
+    { numRuns: 300 },
+  )
 })

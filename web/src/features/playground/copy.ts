@@ -229,6 +229,9 @@ export const results = {
   rooms: (rooms: string) => `rooms: ${rooms || 'none'}`,
   total: (price: string) => `total ${price}`,
   openCalendar: 'Open calendar',
+  box: (south: string, north: string, west: string, east: string) =>
+    `Map box: ${south} to ${north}° N, ${west} to ${east}° E`,
+  removeBox: 'Remove map box',
 }
 
 export const resultTable = {
@@ -436,6 +439,7 @@ export const explain = {
   findFilter: 'Find the limiting filter',
   noSingleFilter: 'No single filter is the cause: without any one of them there are still no matches.',
   without: 'Without ',
+  mapBox: 'the map box',
   matches: (properties: number, isLimited: boolean) =>
     `: ${counted(properties, 'property', 'properties')}${isLimited ? ' or more' : ''}`,
   removeFilter: 'Remove filter',

@@ -337,11 +337,12 @@ function Workbench({
               onWhy={(property) => setLayer({ as: 'why', property })}
               onRetry={() => runNow()}
               onStop={stop}
-              onPage={(next) => void startRun(next, shard?.id)}
-              onDraft={(next) => {
-                setText(undefined)
-                setDraft(next)
+              onSearch={(next) => {
+                use(next)
+                void startRun(next, shard?.id)
               }}
+              onPage={(next) => void startRun(next, shard?.id)}
+              onDraft={use}
               compared={compared}
               datesMax={shard?.datesMax ?? null}
             />

@@ -14,6 +14,7 @@ import {
   parametersOf,
   parseRequest,
   requestOfFrame,
+  withBox,
   withCommand,
   withField,
   without,
@@ -287,4 +288,16 @@ describe('share', () => {
     expect(await decodeShare(await encodeShare(of(262_144)))).toMatchObject({ ok: true })
     expect(await decodeShare(await encodeShare(of(262_145)))).toEqual({ ok: false, reason: 'its request is too long' })
   })
+})
+
+test('a box starts at the first page, and is removed with all of its sides', () => {
+  const draft: Draft = { ...{ shard: '', node: '' }, command: 'SEARCHPROP', fields: { segment: 's', cursor: 'c' } }
+  const box = { south: 1, west: 170, north: 2, east: -170 }
+
+  const boxed = withBox(draft, box)
+
+  expect(boxed.fields).toEqual({ segment: 's', ...box })
+  expect(compile(boxed)).toMatchObject({ ok: true })
+  for (const removed of [withBox(boxed, undefined), without(boxed, 'south', null)])
+    expect(removed.fields).toEqual({ segment: 's' })
 })

@@ -89,11 +89,30 @@ export function withField(draft: Draft, name: string, value: JsonFieldValue | un
   return { ...draft, fields }
 }
 
+/** The fields of a map box, all or none of which a search has. */
+const BOX = ['south', 'west', 'north', 'east'] as const
+export type Box = { readonly [side in (typeof BOX)[number]]: number }
+
+/** Undefined while a side is missing or no number. */
+export function boxOf({ fields }: Draft): Box | undefined {
+  const sides = BOX.map((side) => [side, fields[side]] as const)
+  return sides.every(([, degrees]) => typeof degrees === 'number') ? (Object.fromEntries(sides) as Box) : undefined
+}
+
+/** The search in another box, or in none, from its first page. */
+export function withBox(draft: Draft, box: Box | undefined): Draft {
+  const first = withField(draft, 'cursor', undefined)
+  return BOX.reduce((changed, side) => withField(changed, side, box?.[side]), first)
+}
+
 // Removing fields
+
+/** Fields that form one filter, named by the first. */
+const TOGETHER: readonly (readonly string[])[] = [['longitude', 'latitude', 'radiusMetres'], BOX]
 
 /** The request without a field, or without one entry of its list. */
 export function without(draft: Draft, field: string, entry: string | null): Draft {
-  const together = field === 'longitude' ? ['longitude', 'latitude', 'radiusMetres'] : [field]
+  const together = TOGETHER.find(([first]) => first === field) ?? [field]
   const value = draft.fields[field]
   const entries = Array.isArray(value) ? value.filter((each) => typeof each === 'string') : []
   const left = entry !== null ? entries.filter((other) => other !== entry) : []

@@ -9,6 +9,7 @@ import { bytes, count, counted, micros, NONE, price } from '../../lib/format.ts'
 import { navigate } from '../../lib/navigate.ts'
 import { routes } from '../../lib/routes.ts'
 import { useUrlChoice } from '../../lib/url.ts'
+import { Chip } from '../../ui/badge.tsx'
 import { Banner } from '../../ui/banner.tsx'
 import { Button, LinkButton } from '../../ui/button.tsx'
 import { CodeView } from '../../ui/code-view.tsx'
@@ -21,7 +22,7 @@ import { toast } from '../../ui/toast.tsx'
 import { isSearch, isWrite } from './catalogue.ts'
 import * as copy from './copy.ts'
 import { RESULTS_KEY } from './keys.ts'
-import { bytesOfHex, type Draft, withField, without } from './request.ts'
+import { type Box, boxOf, bytesOfHex, type Draft, withBox, withField, without } from './request.ts'
 import { type Details, ResultTable } from './result-table.tsx'
 import { pageOf, type Stay, staysOf, totalOf } from './rows.ts'
 import type { Done, Run, Taken } from './run.ts'
@@ -45,6 +46,8 @@ type ResultsProps = {
   readonly onRetry: () => void
   readonly onStop: () => void
   readonly onDraft: (draft: Draft) => void
+  /** Puts a request into the form and runs it. */
+  readonly onSearch: (draft: Draft) => void
   /** Runs a request that differs from the form in its page. */
   readonly onPage: (draft: Draft) => void
   readonly compared: Compared
@@ -54,7 +57,8 @@ type ResultsProps = {
 /** A run of the history to compare times with. */
 export type Compared = Parameters<typeof TimingView>[0]['compared']
 
-export function Results({ run, before, onRetry, onStop, onDraft, onPage, onWhy, datesMax, ...shown }: ResultsProps) {
+export function Results(props: ResultsProps) {
+  const { run, before, onRetry, onStop, onDraft, onSearch, onPage, onWhy, datesMax, ...shown } = props
   if (run.state === 'none') {
     return <EmptyState text={copy.results.none} />
   }
@@ -76,10 +80,12 @@ export function Results({ run, before, onRetry, onStop, onDraft, onPage, onWhy, 
       onWhy={onWhy}
       actions={
         <>
+          <BoxChip box={boxOf(draft)} onRemove={() => onSearch(withBox(draft, undefined))} />
           <Pages taken={before} onPage={onPage} />
           {answer.seal !== '' && <SaveResult key={answer.at} done={before} />}
         </>
       }
+      onBox={(box) => onSearch(withBox(draft, box))}
       onStop={isRepeating ? onStop : undefined}
       whenEmpty={
         <div className="flex flex-col items-start gap-3">
@@ -94,6 +100,17 @@ export function Results({ run, before, onRetry, onStop, onDraft, onPage, onWhy, 
         </div>
       }
     />
+  )
+}
+
+/** The map box that the hits are in. */
+function BoxChip({ box, onRemove }: { readonly box: Box | undefined; readonly onRemove: () => void }) {
+  if (!box) return null
+  const [south, north, west, east] = [box.south, box.north, box.west, box.east].map((degrees) => degrees.toFixed(3))
+  return (
+    <Chip removeLabel={copy.results.removeBox} onRemove={onRemove}>
+      {copy.results.box(`${south}`, `${north}`, `${west}`, `${east}`)}
+    </Chip>
   )
 }
 
@@ -130,6 +147,8 @@ type ShownProps = {
   readonly datesMax: number | null
   /** Opens the explanation of a property; not for saved results. */
   readonly onWhy?: (property: string) => void
+  /** Searches in a box of the map; not for saved results. */
+  readonly onBox?: (box: Box) => void
   /** Stops running repeats. */
   readonly onStop?: (() => void) | undefined
   readonly actions?: ReactNode
@@ -145,6 +164,7 @@ export function ShownResult({
   compared,
   datesMax,
   onWhy,
+  onBox,
   onStop,
   actions,
   whenEmpty,
@@ -205,12 +225,15 @@ export function ShownResult({
             )}
             {shown === 'map' && (
               <ResultMap
+                // Another box shows all of its hits.
+                key={JSON.stringify(boxOf(draft))}
                 ids={ids}
                 details={details}
                 stays={stays}
                 shard={answer.shard}
                 selected={selected}
                 onSelect={onSelect}
+                onBox={onBox}
               />
             )}
             {shown === 'json' && <JsonView answer={answer} />}
@@ -322,10 +345,11 @@ type ResultMapProps = {
   readonly shard: string
   readonly selected: string | undefined
   readonly onSelect: (id: string) => void
+  readonly onBox: ((box: Box) => void) | undefined
 }
 
 /** The price of a stay as colour. */
-function ResultMap({ ids, details, stays, shard, selected, onSelect }: ResultMapProps) {
+function ResultMap({ ids, details, stays, shard, selected, onSelect, onBox }: ResultMapProps) {
   const places = useMemo(() => ids.flatMap((id) => details.get(id) ?? []), [ids, details])
   const totals = useMemo(() => new Map(stays?.map((stay) => [stay.propertyId, totalOf(stay)])), [stays])
   const colourOf = useMemo(() => {
@@ -346,6 +370,7 @@ function ResultMap({ ids, details, stays, shard, selected, onSelect }: ResultMap
       }}
       selected={selected}
       onSelect={onSelect}
+      onBox={onBox}
       onOpen={(id) => navigate(routes.property(shard, details.get(id)?.segment ?? '', id))}
     />
   )

@@ -204,7 +204,10 @@ export function Relax({
           <li key={`${tried.field} ${tried.entry}`} className="flex items-center gap-2">
             <span>
               {copy.explain.without}
-              <strong>{tried.entry ?? labelOf(command, tried.field).toLowerCase()}</strong>
+              <strong>
+                {tried.entry ??
+                  (tried.field === 'south' ? copy.explain.mapBox : labelOf(command, tried.field).toLowerCase())}
+              </strong>
               {copy.explain.matches(tried.count, tried.limited)}
             </span>
             <Button kind="quiet" onClick={() => onDrop(tried)}>
