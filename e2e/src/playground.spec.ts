@@ -152,6 +152,34 @@ test('the map searches in what is in view, which is a filter of the link until i
   expect(matches(await result.innerText())).toBe(matches(all))
 })
 
+test('below the dates are the cheapest totals of other arrivals, and a click or key moves the stay', async ({
+  page,
+}) => {
+  const form = page.getByRole('form', { name: 'Request' })
+  const days = form.locator('[data-arrival]')
+  const chosen = form.locator('[data-arrival][aria-pressed="true"]')
+  const cheapest = page.locator('tr[data-total]').first()
+  await expect(chosen).toHaveCount(1)
+  // Before today there are none.
+  const first = (await chosen.getAttribute('data-arrival')) ?? ''
+  expect(await chosen.getAttribute('data-total')).toBe(await cheapest.getAttribute('data-total'))
+  expect((await days.first().getAttribute('data-arrival')) ?? '').toMatch(/^\d{4}-\d\d-\d\d$/)
+  await expect(form.getByRole('img', { name: /^Price colours/ })).toContainText('per stay')
+
+  await chosen.focus()
+  await page.keyboard.press('ArrowDown')
+  const later = new Date(Date.parse(first) + 7 * 86_400_000).toISOString().slice(0, 10)
+  const moved = form.locator(`[data-arrival="${later}"]`)
+  await expect(moved).toBeFocused()
+  await expect(moved).toHaveAccessibleName(/^Arrive .*: (from [\d,]+, \d+ propert|no property fits)/)
+  await page.keyboard.press('Enter')
+  await expect(chosen).toHaveAttribute('data-arrival', later)
+  await expect(form.getByLabel('Dates')).toHaveValue(new RegExp(`^${later}`))
+  await expect.poll(() => cheapest.getAttribute('data-total')).toBe(await moved.getAttribute('data-total'))
+  await expect(form.locator('[data-arrivals-note]')).toHaveCount(0)
+  expect(await violationsOf(page, 'light')).toEqual([])
+})
+
 test('a calendar of many properties renders only visible rows, and keys move beyond them', async ({ page }) => {
   const { shard } = await (await page.request.get('/api/v1/playground')).json()
   const { segment, roomType, dates } = shard.example.fields

@@ -8,7 +8,7 @@ import { fieldsFromJson, type JsonFields, type RequestFields } from '@vacancy/sh
 import { beforeEach, expect, test, vi } from 'vitest'
 import type { Cluster } from '../cluster/cluster.ts'
 import type { Reach } from '../nodes/ask.ts'
-import { filterCounts } from './beside-form.ts'
+import { arrivalTotals, filterCounts } from './beside-form.ts'
 
 const SEARCH = { segment: 'city', roomType: 'double', dates: ['2026-12-01', '2026-12-02'] }
 
@@ -38,7 +38,7 @@ const reach = {
 
 /** Calls a handler with a body and checks its answer, like the server. */
 async function ask<Answer>(
-  route: 'POST /api/v1/query/counts',
+  route: 'POST /api/v1/query/counts' | 'POST /api/v1/query/arrivals',
   handler: (reach: Reach, request: never) => Promise<Answer>,
   command: string,
   fields: object,
@@ -49,6 +49,7 @@ async function ask<Answer>(
   return answer
 }
 
+const arrivals = (command: string, fields: object) => ask('POST /api/v1/query/arrivals', arrivalTotals, command, fields)
 const counts = (command: string, fields: object) => ask('POST /api/v1/query/counts', filterCounts, command, fields)
 
 test('counts are of all matches, without the page, order and values of the search', async () => {
@@ -95,4 +96,44 @@ test('only searches have counts, and a refusal of the node is passed on', async 
     throw new ProblemError(400, 'wire-validation-error', 'unknown field 0x800e')
   }
   await expect(counts('SEARCHPROP', { segment: 'city' })).rejects.toThrow('unknown field 0x800e')
+})
+
+test('the lowest totals are those of the search by arrival, a week before it to two after, within the window', async () => {
+  node.answer = () => ({
+    nights: 2,
+    days: [
+      { arrival: '2026-11-30', properties: 0 },
+      { arrival: '2026-12-01', total: 300n, properties: 4, best: 'h1' },
+    ],
+  })
+  const filters = { stars: 4, rateFeatures: ['breakfast'], maxTotal: 900, south: 1, west: 2, north: 3, east: 4 }
+  const { dates: _, ...where } = SEARCH
+
+  // Without a hit there is no price.
+  expect((await arrivals('SEARCHAVAIL', { ...SEARCH, ...filters, order: 1, limit: 25, explain: 1 })).days).toEqual([
+    { arrival: '2026-11-30', total: null, properties: 0 },
+    { arrival: '2026-12-01', total: 300, properties: 4 },
+  ])
+  const window = { from: '2026-11-24', to: '2026-12-14', nights: 2 }
+  expect(node.sent).toEqual([['PRICECAL', { ...where, ...filters, ...window }]])
+  expect(() => fieldsFromJson('PRICECAL', node.sent[0]?.[1] as JsonFields)).not.toThrow()
+
+  await arrivals('SEARCHAVAIL', { ...SEARCH, dates: ['2026-11-22'] })
+  await arrivals('SEARCHAVAIL', { ...SEARCH, dates: ['2026-12-30', '2026-12-31'] })
+  expect(node.sent.slice(1).map(([, fields]) => fields)).toMatchObject([
+    { from: '2026-11-20', to: '2026-12-05', nights: 1 },
+    { from: '2026-12-23', to: '2026-12-31', nights: 2 },
+  ])
+  expect((await arrivals('SEARCHAVAIL', { ...SEARCH, dates: ['2027-02-01'] })).days).toEqual([])
+  expect(node.sent).toHaveLength(3)
+})
+
+test('only a stay of consecutive nights has other arrivals', async () => {
+  await expect(arrivals('SEARCHPROP', { segment: 'city' })).rejects.toMatchObject({ status: 400, code: 'no-search' })
+  const days = Array.from({ length: 31 }, (_, n) => `2026-12-${String(n + 1).padStart(2, '0')}`)
+  for (const dates of [['2026-12-01', '2026-12-03'], ['2026-12-01', '2026-12-01'], ['soon'], days])
+    await expect(arrivals('SEARCHAVAIL', { ...SEARCH, dates })).rejects.toMatchObject({
+      status: 400,
+      code: 'invalid-fields',
+    })
 })

@@ -1,7 +1,7 @@
 import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { connect, type VacancyClient } from '@vacancy/client'
-import { dayOf, formatDay } from '@vacancy/shared'
+import { dayOf, formatDay, parseDay } from '@vacancy/shared'
 import type { ProblemError } from '@vacancy/shared/api/route'
 import type { QueryRequest } from '@vacancy/shared/contract'
 import { decodeReply, decodeRequest, FRAME_HEADER_BYTES } from '@vacancy/shared/wire'
@@ -480,6 +480,23 @@ describe('why not', () => {
         expect(Number((result as { page: { matches: number } }).page.matches), `${field} ${value}`).toBe(count)
       }
     }
+  })
+
+  test('the lowest totals by arrival are those of the searches from each day', async () => {
+    const filters = { stars: 4, rateFeatures: ['breakfast'] }
+    const { days, nights } = await world.call('POST /api/v1/query/arrivals', { body: search({ ...filters, limit: 1 }) })
+
+    expect(nights).toBe(2)
+    expect(days).toHaveLength(1 + 1 + 13)
+    for (const { arrival, total, properties } of days) {
+      const dates = [arrival, formatDay((parseDay(arrival) as number) + 1)]
+      const { result } = await world.call('POST /api/v1/query', {
+        body: search({ ...filters, dates, order: 1, want: 1 }),
+      })
+      const found = (result as { properties: { total: number }[] }).properties
+      expect([total, properties], arrival).toEqual([found[0]?.total ?? null, found.length])
+    }
+    expect(days.some(({ total }) => total === null) && days.some(({ total }) => total !== null)).toBe(true)
   })
 })
 

@@ -27,7 +27,7 @@ import { createSegmentsCache, segmentProperties, segmentsOf } from '../segments/
 import { changeStay } from '../stays/change.ts'
 import { changeSetting } from '../stays/settings.ts'
 import { findStay, stayFigures, stayList, stayNights } from '../stays/stays.ts'
-import { filterCounts } from './beside-form.ts'
+import { arrivalTotals, filterCounts } from './beside-form.ts'
 import { forgetRuns, keepRun, listRuns, pinRun } from './history.ts'
 import { confirmationOf, preview } from './preview.ts'
 import { relax } from './relax.ts'
@@ -136,6 +136,7 @@ export function createPlayground(given: PlaygroundParts): Playground {
       'POST /api/v1/query/why-not': (request) => whyNot(reach, limits, request),
       'POST /api/v1/query/relax': (request) => relax(reach, limits, request),
       'POST /api/v1/query/counts': (request) => filterCounts(reach, request),
+      'POST /api/v1/query/arrivals': (request) => arrivalTotals(reach, request),
       'POST /api/v1/query/properties': (request) => propertiesOf(reach, request),
       'GET /api/v1/words': (request) => completion(reach, words, request),
       'GET /api/v1/segment-days': (request) => segmentDays(reach, days, request),

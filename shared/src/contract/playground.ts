@@ -245,6 +245,23 @@ const countsAnswer = z.object({
 })
 export type CountsAnswer = z.infer<typeof countsAnswer>
 
+/** The lowest total of a search's stay by day of arrival, around that of the search. */
+const arrivalsAnswer = z.object({
+  shard: z.string(),
+  node: z.string(),
+  nights: count,
+  /** Days of the shard's window only; none when the search is beyond it. */
+  days: z.array(
+    z.object({
+      arrival: z.iso.date(),
+      /** Null where no property fits. */
+      total: z.number().nullable(),
+      properties: count,
+    }),
+  ),
+})
+export type ArrivalsAnswer = z.infer<typeof arrivalsAnswer>
+
 /** Attributes of the properties of a result, for maps and columns. */
 const propertiesAnswer = z.object({
   shard: z.string(),
@@ -469,6 +486,13 @@ export const PLAYGROUND_ROUTES = {
     body: readRequest,
     bodyBytesMax: QUERY_BODY_BYTES_MAX,
     response: countsAnswer,
+  },
+  'POST /api/v1/query/arrivals': {
+    access: 'query',
+    summary: 'The lowest total of the stay of a search by day of arrival, for three weeks around it.',
+    body: readRequest,
+    bodyBytesMax: QUERY_BODY_BYTES_MAX,
+    response: arrivalsAnswer,
   },
   'POST /api/v1/query/properties': {
     access: 'query',

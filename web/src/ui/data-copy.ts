@@ -30,6 +30,8 @@ export const heat = {
   availability: (to: string) => `Colours of rooms left, from 1 to ${to}`,
   atMost: (value: string) => `≤ ${value}`,
   atLeastPrice: (price: string) => `≥ ${price} per night`,
+  atLeastTotal: (total: string) => `≥ ${total} per stay`,
+  noneFits: 'no property fits',
   oneLeft: '1 left',
   atLeastRooms: (rooms: string) => `≥ ${rooms} left`,
   noneLeft: 'none left',

@@ -30,11 +30,19 @@ export function roomsColour(rooms: number, most: number): string {
   return ROOMS_COLOURS[Math.min(ROOMS_COLOURS.length, Math.max(1, step)) - 1] ?? ''
 }
 
-export function PriceLegend({ scale, dot = false }: { readonly scale: Scale; readonly dot?: boolean }) {
+type PriceLegendProps = {
+  readonly scale: Scale
+  readonly dot?: boolean
+  /** Prices are of stays, not of nights. */
+  readonly isStay?: boolean
+}
+
+export function PriceLegend({ scale, dot = false, isStay = false }: PriceLegendProps) {
   const [from, to] = [price(scale.from), price(scale.to)]
+  const none = isStay ? copy.heat.noneFits : copy.heat.noneLeft
   return (
-    <Legend label={copy.heat.price(from, to)} colours={PRICE_COLOURS} dot={dot}>
-      {[copy.heat.atMost(from), copy.heat.atLeastPrice(to)]}
+    <Legend label={copy.heat.price(from, to)} colours={PRICE_COLOURS} dot={dot} none={none}>
+      {[copy.heat.atMost(from), isStay ? copy.heat.atLeastTotal(to) : copy.heat.atLeastPrice(to)]}
     </Legend>
   )
 }
@@ -53,10 +61,12 @@ type LegendProps = {
   readonly colours: readonly string[]
   /** Nights without a package are shown as a dot. */
   readonly dot: boolean
+  /** What the hatching means. */
+  readonly none?: string
   readonly children: readonly [from: string, to: string]
 }
 
-function Legend({ label, colours, dot, children: [from, to] }: LegendProps) {
+function Legend({ label, colours, dot, none = copy.heat.noneLeft, children: [from, to] }: LegendProps) {
   return (
     <div role="img" aria-label={label} className="flex flex-wrap items-center gap-2 text-small text-text-3">
       <span>{from}</span>
@@ -68,7 +78,7 @@ function Legend({ label, colours, dot, children: [from, to] }: LegendProps) {
       <span>{to}</span>
       <span className="ms-3 inline-flex items-center gap-2">
         <span className="hatch inline-block size-4 border border-line" aria-hidden="true" />
-        {copy.heat.noneLeft}
+        {none}
       </span>
       {dot && (
         <span className="ms-3 inline-flex items-center gap-2">

@@ -1,11 +1,14 @@
 'use client'
+import { LIMITS } from '@vacancy/shared'
 /** What the form of a search shows beside its fields, read after the hits of a run so that it never delays them. */
+import type { ArrivalsAnswer } from '@vacancy/shared/contract'
 import { EDGE_TARGET } from '@vacancy/shared/snippets'
 import { HIT_FIELDS, type JsonFields } from '@vacancy/shared/wire'
+import { dayOf } from '../../lib/days.ts'
 import { useRoute } from '../../lib/use-route.ts'
 import { isSearch } from './catalogue.ts'
 import * as copy from './copy.ts'
-import type { Draft } from './request.ts'
+import { type Draft, withField } from './request.ts'
 import type { Done } from './run.ts'
 
 export type Counts = {
@@ -38,6 +41,38 @@ export function useCounts(done: Done | undefined, draft: Draft): Counts {
     },
     note: isOfForm && !isPlaceholderData ? copy.counts.of(data.node) : copy.counts.ofLastRun,
   }
+}
+
+export type Arrivals = Pick<ArrivalsAnswer, 'days' | 'nights'> & {
+  /** That the prices are not those of the form, or why there are none; else ''. */
+  readonly note: string
+}
+
+/** The cheapest totals around the arrival of the last run; undefined where the form or the run has none. */
+export function useArrivals(done: Done | undefined, draft: Draft): Arrivals | undefined {
+  const isStay = done?.draft.command === 'SEARCHAVAIL' && nightsOf(done.draft) > 0
+  const { data, error, isPlaceholderData } = useRoute('POST /api/v1/query/arrivals', inputOf(done), {
+    group: groupOf(done),
+    enabled: isStay && isEnabled(done),
+    staleTime: Number.POSITIVE_INFINITY,
+    placeholderData: (before) => before,
+    retry: false,
+  })
+  if (!isStay || draft.command !== 'SEARCHAVAIL' || nightsOf(draft) === 0) return undefined
+  if (error) return { days: [], nights: 0, note: copy.arrivals.failed(error.message) }
+  if (!data) return undefined
+  const isOfForm =
+    !isPlaceholderData &&
+    data.nights === nightsOf(draft) &&
+    matchesOf(withField(draft, 'dates', [])) === matchesOf(withField(done.draft, 'dates', []))
+  return { ...data, note: isOfForm ? '' : copy.arrivals.ofLastRun }
+}
+
+/** Of a stay of consecutive nights, as many as a calendar has; 0 for other dates. */
+function nightsOf({ fields: { dates } }: Draft): number {
+  if (!Array.isArray(dates) || dates.length > LIMITS.stayNightsMax) return 0
+  const days = dates.map((date) => dayOf(String(date)) ?? Number.NaN).sort((a, b) => a - b)
+  return days.every((day, n) => day === (days[0] as number) + n) ? days.length : 0
 }
 
 /** Not while runs are measured, which it would slow down. */

@@ -134,6 +134,15 @@ export const counts = {
   none: (reason: string) => `No numbers beside filters: ${reason}`,
 }
 
+/** Prices by day of arrival, below the dates of a stay. */
+export const arrivals = {
+  label: (nights: number) => `Cheapest total of ${counted(nights, 'night')}, by arrival`,
+  day: (date: string, total: string, properties: string) => `Arrive ${date}: from ${total}, ${properties}`,
+  none: (date: string) => `Arrive ${date}: no property fits`,
+  ofLastRun: 'Prices are those of the last run.',
+  failed: (reason: string) => `No prices of other arrivals: ${reason}`,
+}
+
 export const dates = {
   notADate: (text: string) =>
     `${text} is not a date. Use 2026-11-20, 2026-11-20..2026-11-23 or 2026-11-20+4 for four nights.`,

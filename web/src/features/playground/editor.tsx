@@ -3,7 +3,7 @@
 import type { PlaygroundShard } from '@vacancy/shared/contract'
 import { COMMANDS, type FieldSpec } from '@vacancy/shared/wire'
 import clsx from 'clsx'
-import { useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { Banner } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Field, TextArea } from '../../ui/field.tsx'
@@ -26,6 +26,7 @@ type EditorProps = {
   readonly text: string | undefined
   readonly onText: (text: string | undefined) => void
   readonly counts: Counts
+  readonly belowDates: ReactNode
 }
 
 /** Fields that take a whole row. */
@@ -37,7 +38,7 @@ const VIEWS = [
   { id: 'wire', label: copy.editor.wire },
 ] as const
 
-export function Editor({ draft, onDraft, compiled, shard, isTried, text, onText, counts }: EditorProps) {
+export function Editor({ draft, onDraft, compiled, shard, isTried, text, onText, counts, belowDates }: EditorProps) {
   const [view, setView] = useState<string>(text === undefined ? 'form' : 'json')
   const [lit, setLit] = useState('')
   const parsed = text === undefined ? undefined : parseRequest(text)
@@ -66,6 +67,7 @@ export function Editor({ draft, onDraft, compiled, shard, isTried, text, onText,
           lit={lit}
           onLight={setLit}
           counts={counts}
+          belowDates={belowDates}
         />
       )}
       {view === 'json' && (
@@ -119,7 +121,7 @@ type FormViewProps = Omit<EditorProps, 'text' | 'onText'> & {
   readonly onLight: (field: string) => void
 }
 
-function FormView({ draft, onDraft, shard, compiled, isTried, lit, onLight, counts }: FormViewProps) {
+function FormView({ draft, onDraft, shard, compiled, isTried, lit, onLight, counts, belowDates }: FormViewProps) {
   const [isMore, setMore] = useState(false)
   const specs: readonly FieldSpec[] = COMMANDS[draft.command].fields
   const isGiven = (name: string) => draft.fields[name] !== undefined
@@ -155,6 +157,7 @@ function FormView({ draft, onDraft, shard, compiled, isTried, lit, onLight, coun
         error={errorOf(spec)}
         countOf={(value) => counts.of(spec.name, value)}
       />
+      {spec.name === 'dates' && belowDates}
     </div>
   )
   return (

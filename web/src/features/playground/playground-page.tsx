@@ -22,6 +22,7 @@ import { Page } from '../../ui/page.tsx'
 import { ErrorState, Panel, PartialStrip, Skeleton } from '../../ui/panel.tsx'
 import { SplitPane } from '../../ui/split-pane.tsx'
 import { toast } from '../../ui/toast.tsx'
+import { ArrivalStrip } from './arrival-strip.tsx'
 import { useCounts } from './beside.ts'
 import { isSearch, isWrite } from './catalogue.ts'
 import type { Code } from './code-dialog.tsx'
@@ -267,6 +268,10 @@ function Workbench({
     setDraft(next)
     if (next.shard !== '' && next.shard !== shard?.id) onShard(next.shard)
   }
+  const search = (next: Draft) => {
+    use(next)
+    void startRun(next, shard?.id)
+  }
   const target = {
     draft,
     start,
@@ -324,6 +329,7 @@ function Workbench({
               text={text}
               onText={setText}
               counts={counts}
+              belowDates={<ArrivalStrip done={before} draft={draft} onArrive={search} />}
             />
           </RequestForm>
         }
@@ -337,10 +343,7 @@ function Workbench({
               onWhy={(property) => setLayer({ as: 'why', property })}
               onRetry={() => runNow()}
               onStop={stop}
-              onSearch={(next) => {
-                use(next)
-                void startRun(next, shard?.id)
-              }}
+              onSearch={search}
               onPage={(next) => void startRun(next, shard?.id)}
               onDraft={use}
               compared={compared}
