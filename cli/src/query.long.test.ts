@@ -86,6 +86,55 @@ test('pages of an order follow each other, and end', async () => {
   expect(wrong.stderr).toContain('--order must be total, total-down, distance, stars or id, got "price"')
 })
 
+test('counts are printed below the page, each as many as a search for its value finds', async () => {
+  const search = ['search', '--segment', 'tyrol', '--room-type', 'double', '--from', '+1', '--nights', '2']
+  const matches = async (...filters: string[]) =>
+    JSON.parse((await query(...search, ...filters, '--order', 'id', '--limit', '1', '--json')).stdout).page.matches
+  const all = await matches()
+  const [box, facets] = ['--south -90 --west -180 --north 90 --east 180'.split(' '), ['--facets', 'stars,total']]
+
+  const { stdout } = await query(
+    ...search,
+    ...box,
+    ...facets,
+    '--total-bounds',
+    '250',
+    '--cells',
+    '1,1',
+    '--limit',
+    '1',
+  )
+
+  const [, stars = '', below, above, cell] =
+    /\nstars: (.+)\ntotal: 0 to 249 \((\d+)\), 250 to … \((\d+)\)\ncell 0, 0: (\d+), from \d+, around [\d.]+, [\d.]+\n1 /.exec(
+      stdout,
+    ) ?? []
+  expect([Number(below) + Number(above), Number(cell)], stdout).toEqual([all, all])
+  const counts = stars.split(', ').map((entry) => /^(\d) \((\d+)\)$/.exec(entry)?.slice(1) ?? [])
+  expect(counts.length).toBeGreaterThan(1)
+  for (const [value = '', found] of counts) expect(await matches('--stars', value), value).toBe(Number(found))
+})
+
+test('a calendar has the lowest total of a search from each day', async () => {
+  const room = ['--segment', 'tyrol', '--room-type', 'double', '--nights', '2']
+
+  const { stdout } = await query('calendar', ...room, '--from', '+1', '--to', '+3')
+
+  const lines = stdout.split('\n')
+  expect(lines[0]).toMatch(/^arrival +day +total +properties +cheapest$/)
+  for (const [n, line] of lines.slice(1, 4).entries()) {
+    const first = ['search', ...room, '--from', `+${n + 1}`, '--order', 'total', '--limit', '1', '--json']
+    const { properties, page } = JSON.parse((await query(...first)).stdout)
+    const [hit] = properties
+    expect(line.split(/ +/)).toEqual([
+      formatDay(today + 1 + n),
+      expect.stringMatching(/^[A-Z][a-z]{2}$/),
+      ...[String(hit.total), String(page.matches), hit.propertyId],
+    ])
+  }
+  expect(stdout).toMatch(/\n3 arrival days in /)
+})
+
 test('every filter of a search is sent to the node and narrows the result', async () => {
   const room = ['search', '--segment', 'tyrol', '--room-type', 'double', '--from', tomorrow, '--json']
   const filters = ['--price', '160', '--features', 'includes_breakfast', '--type', 'hotel', '--amenities', 'wifi']

@@ -179,4 +179,28 @@ export const STORE_DEFECTS: readonly Defect[] = [
       'search/cursor-of-any-search': 'search/page-query.ts: found === digestOfSearch(values, genesis) → found >= 0',
     },
   ),
+  ...inEngine(
+    { tests: 'engine/src/search/facets.test.ts' },
+    {
+      // Values are counted until the page is full.
+      'counts/cut-at-limit': 'search/page.ts: page.count !== 1 && !progress.tally ? → page.count !== 1 ?',
+      // A value is counted with the filter of its own facet.
+      'counts/own-filter-kept': 'search/facets.ts: return tally ? passOf(tally).without : 0 → return tally ? 0 : 0',
+      // The columns of a box across 180 degrees have no width.
+      'counts/cells-without-wrap': 'search/facets.ts: (page.box === BOX.across ? 360 : 0) → 0',
+    },
+  ),
+  ...inEngine(
+    { tests: 'engine/src/search/calendar.test.ts' },
+    {
+      // A stay fits without a night that is past the window.
+      'calendars/night-outside-window': [
+        'testing/calendar-reference.ts: if (plane === 0) break → if (plane === 0 && stays.push({ arrival, nights, total }) > 0) break',
+        'testing/node-in-memory.ts: [loadKernels(store.memory), → [{ ...referenceKernels(store.memory), put: loadKernels(store.memory).put },',
+      ],
+      // The last arrival is a night short.
+      'calendars/last-night-missing':
+        'search/calendar.ts: for (let night = 0; night < calendar.arrivals + calendar.mostNights - 1; night++) { → for (let night = 0; night < calendar.arrivals + calendar.mostNights - 2; night++) {',
+    },
+  ),
 ]

@@ -207,6 +207,28 @@ test(`the count of each value is that of a search for it, with and without the f
   }
 })
 
+test('counts are of all matches, however early the page is full', () => {
+  const node = createNodeInMemory(TODAY)
+  const most = 600
+  for (let n = 0; n < most; n++) {
+    write(node, 'SETPROP', {
+      ...{
+        segment: 's',
+        propertyId: `p${n}`,
+        area: 'a',
+        propertyType: 'hotel',
+        category: 'budget',
+        stars: 1 + (n % 2),
+      },
+      ...{ latitude: 45, longitude: 11, amenities: [] },
+    })
+  }
+
+  const { result } = ask(node, 'SEARCHPROP', { segment: 's', facets: SEARCH_FACETS.stars, limit: 1n })
+
+  expect(result.facets?.stars).toEqual([1, 2].map((value) => ({ value, count: most / 2 })))
+})
+
 /** How far east of the western edge, all around the globe. */
 const eastOf = (longitude: number, west: number) => (longitude - west + 720) % 360
 

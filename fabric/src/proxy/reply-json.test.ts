@@ -280,6 +280,37 @@ test.each([0, 1, 2, 200])('SEARCHPROP with %i results is a success with that man
   })
 })
 
+test('counts of a search are beside its properties, and each has the names of the request', () => {
+  const facets = {
+    stars: [{ value: 4, count: 2 }],
+    rateFeatures: [{ value: 'sea view', count: 1 }],
+    total: [
+      { minTotal: 0, maxTotal: 249, count: 1 },
+      { minTotal: 250, count: 3 },
+    ],
+  }
+  const cell = { column: 1, row: 0, count: 2, latitude: 47.1, longitude: -179.5 }
+  const cells = [{ ...cell, lowestTotal: 2n ** 60n }, cell]
+  const frame = encodeReply('SEARCHAVAIL', 1, { numDays: 0, properties: [], facets, cells }, CONTEXT)
+
+  setReplyContext(writer, CODECS, REQUESTED, 'page')
+  expect(jsonOf('SEARCHAVAIL', frame)).toEqual({
+    ...{ status: 'success', properties: [] },
+    facets: {
+      stars: facets.stars,
+      rate_features: facets.rateFeatures,
+      total: [
+        { min_total: 0, max_total: 249, count: 1 },
+        { min_total: 250, count: 3 },
+      ],
+    },
+    cells: [{ ...cell, lowest_total: '1152921504606846976' }, cell],
+  })
+  const properties = encodeReply('SEARCHPROP', 1, { propertyIds: ['p'], facets: { stars: [] } }, CONTEXT)
+  expect(jsonOf('SEARCHPROP', properties)).toEqual({ status: 'success', properties: ['p'], facets: { stars: [] } })
+  setReplyContext(writer, CODECS, REQUESTED)
+})
+
 test('a search without any field is an empty result, as some servers send it', () => {
   expect(jsonOf('SEARCHAVAIL', encodeReply('SEARCHPROP', 1, { propertyIds: [] }, CONTEXT))).toEqual({
     status: 'success',
