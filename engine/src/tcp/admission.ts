@@ -1,6 +1,6 @@
 /** What is refused before it is read: by the login, the role of this node, and what is in flight. */
 
-import type { TokenHash } from '@vacancy/shared/tokens'
+import { standingOf, type TokenHash } from '@vacancy/shared/tokens'
 import type { CommandSpec } from '@vacancy/shared/wire'
 import { type Cells, isLeaderKnown, ROLE, roleOf } from '../cluster/shared-status.ts'
 import { isMemoryFull } from '../store/store.ts'
@@ -20,22 +20,12 @@ export function isLogin(bytes: Uint8Array, start: number, end: number): boolean 
   )
 }
 
-/**
- * What an open connection may do after its token ended, or the auth file was read again.
- *
- * @param entry of its token now; undefined when the file no longer has it
- */
+/** Gives an open connection the standing that its token has now; `entry` is undefined without it in the auth file. */
 export function updateRole(connection: Connection, entry: TokenHash | undefined, nowMs: number): void {
-  const hasEnded = entry !== undefined && nowMs >= entry.expiresMs
-  connection.role = hasEnded ? undefined : entry?.role
-  connection.roleFault = hasEnded ? endedText(entry.expiresMs) : 'login required'
+  const { role, fault } = standingOf(entry, nowMs)
+  connection.role = role
+  connection.roleFault = fault
   if (entry) connection.token = entry
-}
-
-/** Without colons: only the one after the code of an error reaches the client. */
-function endedText(expiresMs: number): string {
-  const [date = '', time = ''] = new Date(expiresMs).toISOString().split('T')
-  return `the token ended on ${date} at ${time.slice(0, 8).replaceAll(':', '.')} UTC`
 }
 
 /** @returns '' or the error text */

@@ -16,6 +16,7 @@
 
 import type { Socket } from 'node:net'
 import { assert, wireText } from '@vacancy/shared'
+import { LOGGED_OUT } from '@vacancy/shared/tokens'
 import {
   type CommandSpec,
   createFrameSplitter,
@@ -108,7 +109,7 @@ export function openConnection(thread: ServingThread, socket: Socket): Connectio
       },
     },
     role: thread.requireLogin ? undefined : 'client',
-    roleFault: 'login required',
+    roleFault: LOGGED_OUT.fault,
     token: undefined,
     source: NO_SOURCE,
     slab: 0,

@@ -17,7 +17,7 @@ import {
   writeSent,
 } from './lanes.ts'
 import { listenForClients } from './service.ts'
-import type { Hop, PoolSettings } from './state.ts'
+import { ANYONE, type Hop, type PoolSettings } from './state.ts'
 import { STATUS_SEGMENT } from './status.ts'
 import { systemWorld, type Wire, type World } from './world.ts'
 
@@ -87,7 +87,7 @@ const POLICY: Omit<Policy, 'route'> = {
   laneKey: () => '',
   localReply: () => undefined,
   noteFailure: () => {},
-  login: () => 'client',
+  login: () => () => ANYONE,
 }
 
 const POOL: PoolSettings = {

@@ -5,7 +5,7 @@
  */
 
 import { assert } from '@vacancy/shared'
-import type { Role } from '@vacancy/shared/node'
+import { LOGGED_OUT } from '@vacancy/shared/tokens'
 import { encodeLogin, FRAME_HEADER_BYTES, LOGIN_FAILED, LOGIN_OK } from '@vacancy/shared/wire'
 import { createDeadlineQueue, type DeadlineQueue, dequeue, enqueue } from './deadlines.ts'
 import {
@@ -34,7 +34,17 @@ import {
 } from './lanes.ts'
 import { addBytes, clearOutbox, flushOutbox, type Outbox, queuedBytes } from './outbox.ts'
 import { servingHops } from './serving.ts'
-import type { Hop, HopPool, Inbound, InboundLimits, Link, PoolSettings, Request } from './state.ts'
+import {
+  ANYONE,
+  type Hop,
+  type HopPool,
+  type Inbound,
+  type InboundLimits,
+  type Link,
+  type Login,
+  type PoolSettings,
+  type Request,
+} from './state.ts'
 import { STATUS_SEGMENT } from './status.ts'
 import type { Wire, World } from './world.ts'
 
@@ -66,8 +76,8 @@ export type Policy = {
   noteFailure(hop: Hop, failure: Failure, isWrite: boolean): void
   /** After a 404 of a hop: whether the segment has another route by now. Undefined = a 404 is passed on. */
   readonly recheck?: (segment: string, hop: Hop) => Promise<boolean>
-  /** The role of a token; undefined = refused. */
-  login(token: string, remote: string): Role | undefined
+  /** Checks a token; undefined = refused. */
+  login(token: string, remote: string): Login | undefined
 }
 
 export type ForwardLimits = InboundLimits & {
@@ -211,8 +221,8 @@ export type InboundEvents = {
 
 export function acceptClient(forwarder: Forwarder, wire: Wire, remote: string): InboundEvents {
   const { world, limits, counters } = forwarder
-  const role: Role | undefined = forwarder.requireLogin ? undefined : 'client'
-  const inbound = createInbound(wire, remote, role, limits, world.nowMs())
+  const standing = forwarder.requireLogin ? LOGGED_OUT : ANYONE
+  const inbound = createInbound(wire, remote, () => standing, limits, world.nowMs())
   forwarder.inbounds.add(inbound)
   counters.connectionsOpened++
   const sink = {
@@ -293,8 +303,9 @@ function onFrame(
   counters.framesReceived++
   const command = commandOf(bytes, inner, end)
   if (!hasEnvelope && command === 'LOGIN') return login(forwarder, inbound, bytes.subarray(inner, end))
-  if (inbound.role === undefined) return refuse(forwarder, inbound, id, 'AUTH_ERROR: login required')
-  if (inbound.role === 'monitoring') {
+  const { role, fault } = inbound.login()
+  if (role === undefined) return refuse(forwarder, inbound, id, `AUTH_ERROR: ${fault}`)
+  if (role === 'monitoring') {
     return refuse(forwarder, inbound, id, `FORBIDDEN: role monitoring may not run ${command}`)
   }
   if (!hasEnvelope && !policy.takesBareFrames) {
@@ -360,10 +371,10 @@ function refuse(forwarder: Forwarder, inbound: Inbound, id: number, text: string
 
 /** LOGIN has its own format: correlation id 0, one text field, and bare text as the answer. */
 function login(forwarder: Forwarder, inbound: Inbound, frame: Buffer): void {
-  const role = forwarder.policy.login(tokenOf(frame), inbound.remote)
-  if (role !== undefined) inbound.role = role
-  answer(forwarder, inbound, Buffer.from(role === undefined ? LOGIN_FAILED : LOGIN_OK))
-  if (role === undefined) {
+  const found = forwarder.policy.login(tokenOf(frame), inbound.remote)
+  if (found !== undefined) inbound.login = found
+  answer(forwarder, inbound, Buffer.from(found === undefined ? LOGIN_FAILED : LOGIN_OK))
+  if (found === undefined) {
     forwarder.counters.loginsRefused++
     inbound.isLast = true
     if (inbound.inFlight === 0) closeInbound(forwarder, inbound)

@@ -3,19 +3,12 @@
  * process keep (docs/design/fabric.md#clients).
  */
 
-import type { Role } from '@vacancy/shared/node'
 import { createFrameReader, isMidFrame } from './frames.ts'
 import { createOutbox, queuedBytes } from './outbox.ts'
-import type { Inbound, InboundLimits } from './state.ts'
+import type { Inbound, InboundLimits, Login } from './state.ts'
 import type { Wire } from './world.ts'
 
-export function createInbound(
-  wire: Wire,
-  remote: string,
-  role: Role | undefined,
-  limits: InboundLimits,
-  nowMs: number,
-): Inbound {
+export function createInbound(wire: Wire, remote: string, login: Login, limits: InboundLimits, nowMs: number): Inbound {
   return {
     wire,
     remote,
@@ -23,7 +16,7 @@ export function createInbound(
     reader: createFrameReader({ ...limits, requests: true }),
     lanes: new Map(),
     isRouter: false,
-    role,
+    login,
     inFlight: 0,
     isPaused: false,
     isClosed: false,

@@ -24,7 +24,6 @@ import {
   type MetricsTable,
   nextTokenEnd,
   type Readiness,
-  type Role,
   secureContextOf,
   type TlsMaterial,
   type TOKEN_END_METRIC,
@@ -33,6 +32,7 @@ import {
   tlsOptionsOf,
   tokenEnds,
 } from '@vacancy/shared/node'
+import { standingOf } from '@vacancy/shared/tokens'
 import { COMMANDS, isCommandName } from '@vacancy/shared/wire'
 import { createDoor } from '../access.ts'
 import { configRoute } from '../config-page.ts'
@@ -49,7 +49,7 @@ import {
 import { closePool } from './hops.ts'
 import { type CERTIFICATE_METRIC, collectForwarding, createObserved, type FAULT_METRIC, observe } from './metrics.ts'
 import { type Serving, textOf } from './serving.ts'
-import type { Hop, PoolSettings } from './state.ts'
+import { ANYONE, type Hop, type PoolSettings } from './state.ts'
 import type { World } from './world.ts'
 
 const SLOW_MAX = 100
@@ -179,11 +179,11 @@ export function isWriteCommand(command: string, flag: boolean): boolean {
 /** LOGIN as nodes answer it: without an auth file any token is right, and a known token is never limited. */
 export function loginRule({ tokens, clock, log }: Pick<ServiceOptions, 'tokens' | 'clock' | 'log'>): Policy['login'] {
   const failures = createFailureLimiter(clock)
-  return (token, remote): Role | undefined => {
-    if (tokens === undefined) return 'client'
+  return (token, remote) => {
+    if (tokens === undefined) return () => ANYONE
     const known = tokens()
     const found = findToken(known, token, clock.wallMs())
-    if (found !== undefined) return found.role
+    if (found !== undefined) return () => standingOf(entryNow(tokens(), found), clock.wallMs())
     if (failures.waitSeconds(remote) === 0) {
       failures.failed(remote)
       const expired = findToken(known, token, Number.NEGATIVE_INFINITY)
@@ -195,6 +195,11 @@ export function loginRule({ tokens, clock, log }: Pick<ServiceOptions, 'tokens' 
     }
     return undefined
   }
+}
+
+/** The entry of the same token in the auth file as it is now. */
+function entryNow(now: readonly TokenHash[], before: TokenHash): TokenHash | undefined {
+  return now.includes(before) ? before : now.find(({ hash }) => Buffer.compare(hash, before.hash) === 0)
 }
 
 /** A forwarder whose ended requests are observed. */

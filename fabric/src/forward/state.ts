@@ -3,7 +3,7 @@
  * the same names.
  */
 
-import type { Role } from '@vacancy/shared/node'
+import type { Standing } from '@vacancy/shared/tokens'
 import type { FrameReader } from './frames.ts'
 import type { Lane, LaneEntry } from './lanes.ts'
 import type { Outbox } from './outbox.ts'
@@ -173,6 +173,12 @@ export type InboundLimits = {
   readonly idleMsMax: number
 }
 
+/** What the token of a connection is worth at this moment. */
+export type Login = () => Standing
+
+/** Where tokens are not checked. */
+export const ANYONE: Standing = { role: 'client', fault: '' }
+
 export type Inbound = {
   readonly wire: Wire
   readonly remote: string
@@ -181,8 +187,8 @@ export type Inbound = {
   readonly lanes: Map<string, WriteLane>
   /** It asked `__status__`, as routers of this project and the proxy do. */
   isRouter: boolean
-  /** Undefined until LOGIN, where that is required. */
-  role: Role | undefined
+  /** Its standing now. */
+  login: Login
   inFlight: number
   isPaused: boolean
   isClosed: boolean

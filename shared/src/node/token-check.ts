@@ -67,6 +67,24 @@ export function tokenFault<R extends string>(
   return endedText(ended.expiresMs)
 }
 
+/** What a connection may do, and if it may not, why. */
+export type Standing = { readonly role: Role | undefined; readonly fault: string }
+
+export const LOGGED_OUT: Standing = { role: undefined, fault: 'login required' }
+
+/**
+ * The standing of an open connection, as the auth file and the clock have it now.
+ *
+ * @param entry of the token that it logged in with; undefined when the file no longer has it
+ */
+export function standingOf(entry: TokenHash | undefined, nowMs: number): Standing {
+  if (entry === undefined) return LOGGED_OUT
+  if (nowMs < entry.expiresMs) return { role: entry.role, fault: '' }
+  // Without colons: only the one after the code of an error reaches the client.
+  const [date = '', time = ''] = new Date(entry.expiresMs).toISOString().split('T')
+  return { role: undefined, fault: `the token ended on ${date} at ${time.slice(0, 8).replaceAll(':', '.')} UTC` }
+}
+
 /** Whether a role satisfies another: an admin satisfies all, a client also monitoring. */
 export function roleMay(role: Role, needed: Role): boolean {
   return ROLES.indexOf(role) <= ROLES.indexOf(needed)
