@@ -142,7 +142,6 @@ export {
   endedText,
   findToken,
   hashToken,
-  type Role,
   roleMay,
   TOKEN_FAILURES_MAX,
   type TokenHash,
