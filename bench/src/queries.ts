@@ -135,13 +135,35 @@ export function updates({ dataset }: Tables, { count, seed }: { count: number; s
 
 /** Ids of all properties that a search must find, by looking at every row of its table. The limit is left aside. */
 export function answerTo(tables: Tables, fields: SearchFields): string[] {
+  return foundRows(tables, fields).map((row) => idOf(tables.dataset, row))
+}
+
+/** The cheapest stays of a search, by total and id, and how many stays it finds. */
+export type StayPage = { stays: { id: string; total: number }[]; matches: number }
+
+/** Stays on a page. */
+export const PAGE_STAYS = 25
+
+/** The page that a search must find, like `answerTo`. */
+export function pageTo(tables: Tables, fields: SearchFields): StayPage {
+  const { dataset } = tables
+  const days = daysOf(fields)
+  const totalOf = (row: number) => days.reduce((sum, day) => sum + priceOf(dataset.packageOf(dataset, row, day)), 0)
+  const stays = foundRows(tables, fields).map((row) => ({ id: idOf(dataset, row), total: totalOf(row) }))
+  stays.sort((a, b) => a.total - b.total || (a.id < b.id ? -1 : 1))
+  return { stays: stays.slice(0, PAGE_STAYS), matches: stays.length }
+}
+
+const daysOf = ({ dates }: SearchFields) => dates.map((date) => parseDay(date) ?? -1)
+const idOf = ({ properties, rows }: Dataset, row: number) => properties.ids[rows.property[row] ?? 0] ?? ''
+
+function foundRows(tables: Tables, fields: SearchFields): number[] {
   const { dataset } = tables
   const criteria = criteriaOf(dataset, fields)
-  const days = fields.dates.map((date) => parseDay(date) ?? -1)
+  const days = daysOf(fields)
   return [...rowsIn(tables, criteria)]
     .filter((row) => isWanted(dataset, row, criteria))
     .filter((row) => greatestPrice(dataset, row, days, criteria.rateFeatures) <= (fields.finalPrice ?? Infinity))
-    .map((row) => dataset.properties.ids[dataset.rows.property[row] ?? 0] ?? '')
 }
 
 /** The criteria of a search as numbers; −1 = any. */

@@ -32,9 +32,10 @@ async function runJob(job: Job): Promise<void> {
 type Request = () => unknown
 
 /** Connections begin at different searches, so that the same one does not run twice at once. */
-function searchesOf(connection: Connection, { searches }: Job, place: number): Request[] {
+function searchesOf(connection: Connection, { searches, asPages }: Job, place: number): Request[] {
   const first = (place * 7919) % searches.length
-  return [...searches.slice(first), ...searches.slice(0, first)].map((fields) => connection.search(fields))
+  const inTurn = [...searches.slice(first), ...searches.slice(0, first)]
+  return inTurn.map((fields) => (asPages ? connection.page(fields) : connection.search(fields)))
 }
 
 /** Each room that is taken is given back by the next write. Each writer has nights of its own. */

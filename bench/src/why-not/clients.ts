@@ -16,6 +16,8 @@ export type ClientLoad = {
   readonly spec: DatasetSpec
   readonly searches: readonly SearchFields[]
   readonly searchers: number
+  /** Whether each search asks for its page of cheapest stays. */
+  readonly asPages: boolean
   readonly bookings: readonly Booking[]
   readonly writers: number
   readonly warmupMs: number

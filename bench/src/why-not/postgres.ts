@@ -5,7 +5,16 @@ import type pg from 'pg'
 import { failure } from '../failure.ts'
 import { connectTo, startPostgresServer } from '../postgres-server.ts'
 import { nights, numbered } from './numbers.ts'
-import { NIGHT_KEY, PROPERTY_INDEX, searchStatement, TABLES, writeSql } from './sql.ts'
+import {
+  NIGHT_KEY,
+  PROPERTY_INDEX,
+  pageOf,
+  pageStatement,
+  type Statement,
+  searchStatement,
+  TABLES,
+  writeSql,
+} from './sql.ts'
 import type { Connect, RunningSystem, Source } from './system.ts'
 
 /** All else is the default: commits are synced (fsync, synchronous_commit). */
@@ -85,13 +94,19 @@ export const connectPostgres: Connect = async ({ port }, dataset) => {
   const client = await connectTo(port)
   const names = new Map<string, string>()
   const { properties } = dataset
+  const prepared = ({ sql, values }: Statement) => {
+    const name = names.get(sql) ?? `search_${names.size}`
+    names.set(sql, name)
+    return { name, text: sql, values: [...values], rowMode: 'array' as const }
+  }
   return {
     search(fields) {
-      const { sql, values } = searchStatement(numbered(dataset, fields), { marker, joinInOrder: ', ' })
-      const name = names.get(sql) ?? `search_${names.size}`
-      names.set(sql, name)
-      const query = { name, text: sql, values: [...values], rowMode: 'array' as const }
+      const query = prepared(searchStatement(numbered(dataset, fields), { marker, joinInOrder: ', ' }))
       return async () => (await client.query<[string]>(query)).rows.map(([id]) => id)
+    },
+    page(fields) {
+      const query = prepared(pageStatement(numbered(dataset, fields), marker))
+      return async () => pageOf((await client.query<unknown[]>(query)).rows)
     },
     write({ property, roomType, day }, rooms) {
       const [segment, type] = [properties.segment[property] ?? 0, properties.type[property] ?? 0]

@@ -6,6 +6,7 @@
  *   …:f                                 properties with rooms left
  *   …:r<feature>                        properties whose package has the rate feature
  *   …:p<bit>, …:n<bit>                  bit planes of the price and their complements
+ *   …:m                                 prices, two bytes per property
  *
  * A price below a bound is an AND of few planes for each bit that is set in the bound (a bit-sliced index). So a search
  * is about 20 BITOPs over half a kilobyte, without a loop over properties. Temporary results are not replicated and not
@@ -22,6 +23,7 @@ import { findOrInstall } from '@vacancy/testkit/installed'
 import type { Dataset } from '../dataset.ts'
 import { failure } from '../failure.ts'
 import { processSeconds } from '../process-time.ts'
+import { PAGE_STAYS } from '../queries.ts'
 import { NotMeasured } from '../verdict.ts'
 import { type NumberedSearch, nights, numbered } from './numbers.ts'
 import { encodeCommand, openResp, type RespConnection } from './resp.ts'
@@ -51,7 +53,36 @@ for night = 3, #ARGV do
   end
   redis.call('BITOP', 'OR', 'tmp', unpack(below))
 end
-return redis.call('GET', 'tmp')`
+local found = redis.call('GET', 'tmp')`
+const IDS = `${SEARCH}
+return found`
+/** The number of matches, then property and total of the cheapest. The order of properties is that of their ids. */
+const PAGE = `${SEARCH}
+local prices = {}
+for night = 3, #ARGV do prices[#prices + 1] = redis.call('GET', ARGV[night] .. 'm') end
+local stays = {}
+for at = 1, #found do
+  local byte = string.byte(found, at)
+  if byte ~= 0 then
+    for place = 0, 7 do
+      if bit.band(byte, bit.rshift(128, place)) ~= 0 then
+        local property, total = (at - 1) * 8 + place, 0
+        for night = 1, #prices do
+          local high, low = string.byte(prices[night], property * 2 + 1, property * 2 + 2)
+          total = total + high * 256 + low
+        end
+        stays[#stays + 1] = { total, property }
+      end
+    end
+  end
+end
+table.sort(stays, function(a, b) return a[1] < b[1] or (a[1] == b[1] and a[2] < b[2]) end)
+local page = { #stays }
+for n = 1, math.min(${PAGE_STAYS}, #stays) do
+  page[#page + 1] = stays[n][2]
+  page[#page + 1] = stays[n][1]
+end
+return page`
 
 /** KEYS: rooms left, bitmap of rooms left. ARGV: property, change. */
 const WRITE = `
@@ -125,7 +156,7 @@ async function load(connection: RespConnection, dataset: Dataset): Promise<void>
     if (sent.length === LOAD_BATCH) await Promise.all(sent.splice(0))
   }
   await Promise.all(sent)
-  for (const script of [SEARCH, WRITE]) await connection.send(encodeCommand(['SCRIPT', 'LOAD', script]))
+  for (const script of [IDS, PAGE, WRITE]) await connection.send(encodeCommand(['SCRIPT', 'LOAD', script]))
 }
 
 /** All bitmaps have one length, which lets BITOP work on whole words. */
@@ -159,6 +190,7 @@ function bitmapsOf(dataset: Dataset): Map<string, Uint8Array> {
     features: dataset.names.rateFeatures.map((_, feature) => bits(`${prefix}r${feature}`)),
     ones: ALL_BITS.map((bit) => bits(`${prefix}p${bit}`)),
     zeros: ALL_BITS.map((bit) => bits(`${prefix}n${bit}`)),
+    prices: bitmap(`${prefix}m`, 2 * count),
   })
   let last = { prefix: '', planes: undefined as ReturnType<typeof planesOf> | undefined }
   for (const { segment, roomType, day, property, rooms, price, features } of nights(dataset)) {
@@ -167,6 +199,7 @@ function bitmapsOf(dataset: Dataset): Map<string, Uint8Array> {
     const { planes } = last
     if (!planes) continue
     planes.rooms[property] = rooms
+    planes.prices.set([price >>> 8, price & 0xff], 2 * property)
     if (rooms > 0) set(planes.free, property)
     planes.features.forEach((plane, feature) => {
       if ((features >>> feature) & 1) set(plane, property)
@@ -185,16 +218,29 @@ const bytesOf = (properties: number) => Math.ceil(properties / 64) * 8
 export const connectRedis: Connect = async ({ port }, dataset) => {
   const connection = await openResp(port)
   const { ids, segment } = dataset.properties
-  const [search, write] = [sha(SEARCH), sha(WRITE)]
+  const [search, page, write] = [sha(IDS), sha(PAGE), sha(WRITE)]
+  const commandOf = (script: string, wanted: NumberedSearch) => {
+    const keys = keysOf(wanted)
+    const prefixes = wanted.days.map((day) => nightKey(wanted.segment, wanted.roomType, day))
+    const bound = Math.min(wanted.price + 1, 2 ** PRICE_BITS - 1)
+    return encodeCommand(['EVALSHA', script, keys.length, ...keys, PRICE_BITS, bound, ...prefixes])
+  }
   return {
     search(fields) {
       const wanted = numbered(dataset, fields)
-      const keys = keysOf(wanted)
-      const prefixes = wanted.days.map((day) => nightKey(wanted.segment, wanted.roomType, day))
-      const bound = Math.min(wanted.price + 1, 2 ** PRICE_BITS - 1)
-      const parts = ['EVALSHA', search, keys.length, ...keys, PRICE_BITS, bound, ...prefixes]
-      const command = encodeCommand(parts)
+      const command = commandOf(search, wanted)
       return async () => idsOf((await connection.send(command)) as Buffer, ids, wanted.limit)
+    },
+    page(fields) {
+      const command = commandOf(page, numbered(dataset, fields))
+      return async () => {
+        const [matches = 0, ...rest] = (await connection.send(command)) as number[]
+        const stays = Array.from({ length: rest.length / 2 }, (_, n) => ({
+          id: ids[rest[2 * n] ?? -1] ?? '',
+          total: rest[2 * n + 1] ?? 0,
+        }))
+        return { stays, matches }
+      }
     },
     write({ property, roomType, day }, rooms) {
       const prefix = nightKey(segment[property] ?? 0, roomType, day)

@@ -1,6 +1,7 @@
 /** Figures of the comparison, as bench/results/latest.json keeps them and docs/why-not.md shows them. */
 import { formatValue } from '../format.ts'
 import type { Machine } from '../machine.ts'
+import { PAGE_STAYS } from '../queries.ts'
 import type { SystemName } from './system.ts'
 
 /** Requests a second, latencies in milliseconds, and processor time a request in microseconds. */
@@ -18,6 +19,8 @@ export type Rate = {
 export type Figures = {
   readonly broad: { readonly one: Rate; readonly many: Rate }
   readonly selective: { readonly one: Rate; readonly many: Rate }
+  /** Pages of the cheapest stays of broad searches; absent in results that were recorded without them. */
+  readonly pages?: { readonly one: Rate; readonly many: Rate }
   readonly writes: { readonly one: Rate; readonly many: Rate }
   /** Broad searches of many clients and one client that writes. */
   readonly mixed: { readonly searches: Rate; readonly writes: Rate }
@@ -99,11 +102,16 @@ export function whyNotCells({ systems, hits }: SizeResult, clients: number): { h
       ['The same, client', (system) => micros(system, ({ clientMicros }) => clientMicros)],
     ]
   }
+  const isPaged = systems.some((system) => 'runs' in system && system.runs.some((figures) => figures.pages))
+  const pages = (which: 'one' | 'many', what: string): Row[] =>
+    isPaged ? [rated(what, (figures) => figures.pages?.[which] as Rate)] : []
   const rows: Row[] = [
     rated(`Searches of ${hits.broad} hits, 1 client`, ({ broad }) => broad.one),
     rated(`The same, ${clients} clients`, ({ broad }) => broad.many),
     rated(`Searches of ${hits.selective} hits, 1 client`, ({ selective }) => selective.one),
     rated(`The same, ${clients} clients`, ({ selective }) => selective.many),
+    ...pages('one', `Pages of the ${PAGE_STAYS} cheapest of ${hits.broad}, 1 client`),
+    ...pages('many', `The same, ${clients} clients`),
     rated('Durable writes, 1 client', ({ writes }) => writes.one),
     rated(`The same, ${clients} clients`, ({ writes }) => writes.many),
     rated(`Searches of ${hits.broad} hits, ${clients} clients beside a writer`, ({ mixed }) => mixed.searches),

@@ -1,4 +1,5 @@
 /** Tables, indexes and statements that SQLite and PostgreSQL share. */
+import { PAGE_STAYS, type StayPage } from '../queries.ts'
 import type { NumberedSearch } from './numbers.ts'
 
 /**
@@ -30,17 +31,8 @@ export function searchStatement(
   search: NumberedSearch,
   { marker, joinInOrder }: { marker: (n: number) => string; joinInOrder: string },
 ): Statement {
-  const values: number[] = []
-  const value = (number: number) => marker(values.push(number))
-  const [segment, roomType, type, price] = [search.segment, search.roomType, search.type, search.price].map(value)
-  const features = search.features === 0 ? '' : value(search.features)
-  const room = (night: string) =>
-    [
-      `${night}segment = ${segment} AND ${night}room_type = ${roomType} AND ${night}type = ${type}`,
-      `${night}rooms > 0 AND ${night}price <= ${price}`,
-      ...(features ? [`${night}features & ${features} = ${features}`] : []),
-    ].join(' AND ')
-  const { category, stars, area, amenities, days, limit } = search
+  const { values, value, room } = roomOf(search, marker)
+  const { type, category, stars, area, amenities, days, limit } = search
   const traits = Object.entries({ category, stars, area }).flatMap(([name, wanted]) =>
     wanted === undefined ? [] : [`p.${name} = ${value(wanted)}`],
   )
@@ -56,9 +48,46 @@ export function searchStatement(
   }
   const tables = days.map((_, i) => `night n${i}`)
   const joins = days.map((day, i) => `n${i}.property = p.no AND n${i}.day = ${value(day)} AND ${room(`n${i}.`)}`)
-  const conditions = [`p.segment = ${segment} AND p.type = ${type}`, ...traits, ...joins]
+  const conditions = [`p.segment = ${value(search.segment)} AND p.type = ${value(type)}`, ...traits, ...joins]
   const sql = `SELECT p.id FROM ${['property p', ...tables].join(joinInOrder)} WHERE ${conditions.join(' AND ')} LIMIT ${value(limit)}`
   return { sql, values }
+}
+
+/** Collects the values of a search, and the condition on the rows of one night. */
+function roomOf(search: NumberedSearch, marker: (n: number) => string) {
+  const values: number[] = []
+  const value = (number: number) => marker(values.push(number))
+  const [segment, roomType, type, price] = [search.segment, search.roomType, search.type, search.price].map(value)
+  const features = search.features === 0 ? '' : value(search.features)
+  const room = (night: string) =>
+    [
+      `${night}segment = ${segment} AND ${night}room_type = ${roomType} AND ${night}type = ${type}`,
+      `${night}rooms > 0 AND ${night}price <= ${price}`,
+      ...(features ? [`${night}features & ${features} = ${features}`] : []),
+    ].join(' AND ')
+  return { values, value, room }
+}
+
+/**
+ * A page of the cheapest stays: id, total, and the number of all stays in each row. Property numbers ascend with ids, so
+ * only the properties of the page are looked up.
+ */
+export function pageStatement(search: NumberedSearch, marker: (n: number) => string): Statement {
+  const { values, value, room } = roomOf(search, marker)
+  const { days } = search
+  const stays = [
+    'SELECT property, sum(price) AS total, count(*) OVER () AS matches FROM night',
+    `WHERE ${room('')} AND day IN (${days.map(value).join()}) GROUP BY property HAVING count(*) = ${value(days.length)}`,
+    `ORDER BY sum(price), property LIMIT ${value(PAGE_STAYS)}`,
+  ].join(' ')
+  const page = `SELECT p.id, stay.total, stay.matches FROM (${stays}) stay JOIN property p ON p.no = stay.property`
+  return { sql: `${page} ORDER BY stay.total, stay.property`, values }
+}
+
+/** The page in the rows of its statement. */
+export function pageOf(rows: readonly (readonly unknown[])[]): StayPage {
+  const stays = rows.map(([id, total]) => ({ id: String(id), total: Number(total) }))
+  return { stays, matches: Number(rows[0]?.[2] ?? 0) }
 }
 
 /** Takes or gives rooms; changes no row when none is left. Parameters: rooms, segment, room type, day, type, property. */

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { failure } from '../failure.ts'
 import { nights, numbered } from './numbers.ts'
-import { NIGHT_KEY, PROPERTY_INDEX, searchStatement, TABLES, writeSql } from './sql.ts'
+import { NIGHT_KEY, PROPERTY_INDEX, pageOf, pageStatement, searchStatement, TABLES, writeSql } from './sql.ts'
 import type { Connect, RunningSystem, Source } from './system.ts'
 
 /** Writers wait for each other this long. */
@@ -63,6 +63,11 @@ export const connectSqlite: Connect = async ({ file }, dataset) => {
       const { sql, values } = searchStatement(numbered(dataset, fields), { marker, joinInOrder: ' CROSS JOIN ' })
       const statement = prepared(sql)
       return () => (statement.all(...values) as unknown as string[][]).map(([id = '']) => id)
+    },
+    page(fields) {
+      const { sql, values } = pageStatement(numbered(dataset, fields), marker)
+      const statement = prepared(sql)
+      return () => pageOf(statement.all(...values) as unknown as unknown[][])
     },
     write({ property, roomType, day }, rooms) {
       const [segment, type] = [properties.segment[property] ?? 0, properties.type[property] ?? 0]

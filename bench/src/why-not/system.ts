@@ -1,6 +1,6 @@
 /** What the comparison needs of a system: a client connection, and how the system runs. */
 import type { Dataset, DatasetSpec } from '../dataset.ts'
-import type { SearchFields } from '../queries.ts'
+import type { SearchFields, StayPage } from '../queries.ts'
 
 export const SYSTEMS = ['vacancy', 'sqlite', 'postgres', 'redis'] as const
 export type SystemName = (typeof SYSTEMS)[number]
@@ -15,6 +15,8 @@ export type Target = { readonly port: number; readonly file: string }
 export type Connection = {
   /** Property ids. */
   search(fields: SearchFields): () => Promise<readonly string[]> | readonly string[]
+  /** The cheapest stays of a search without filters on the property but its type. */
+  page(fields: SearchFields): () => Promise<StayPage> | StayPage
   /** Takes a room (−1) or gives it back (1); settles when the change is durable. */
   write(booking: Booking, rooms: 1 | -1): () => Promise<void> | void
   close(): Promise<void> | void

@@ -7,6 +7,7 @@ import { failure } from '../failure.ts'
 import { describeMachine } from '../machine.ts'
 import { metric } from '../metrics.ts'
 import { processSeconds } from '../process-time.ts'
+import { PAGE_STAYS } from '../queries.ts'
 import { metricsOf, startNode, stopNode } from '../running-node.ts'
 import type { Connect, RunningSystem } from './system.ts'
 
@@ -40,6 +41,13 @@ export const connectVacancy: Connect = async ({ port }, { names, properties }) =
   const client = await connect({ port, connections: 1, deadlineMs: DEADLINE_MS })
   return {
     search: (fields) => async () => (await client.searchAvailability(fields)).map(({ propertyId }) => propertyId),
+    page(fields) {
+      const search = { ...fields, limit: PAGE_STAYS, order: 'total', count: true, compact: true } as const
+      return async () => {
+        const { properties: found, matches } = await client.searchPage(search)
+        return { stays: found.map(({ propertyId, total }) => ({ id: propertyId, total: Number(total) })), matches }
+      }
+    },
     write({ property, roomType, day }, rooms) {
       const fields = {
         propertyId: properties.ids[property] ?? '',

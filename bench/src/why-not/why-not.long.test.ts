@@ -46,7 +46,7 @@ test('Vacancy and SQLite are measured after they gave equal answers', async () =
   expect(formatWhyNot(result)).toContain(`${PACKAGES.toLocaleString('en')} packages`)
 }, 240_000)
 
-test('a system that leaves out a property fails the comparison', async () => {
+test('a system that leaves out a property, or orders a page otherwise, fails the comparison', async () => {
   const system = await startSqlite({ dataset, spec: SPEC, dir: folder })
   const right = await CONNECT.sqlite(system.target, dataset)
   const wrong: Connection = { ...right, search: (fields) => async () => (await right.search(fields)()).slice(1) }
@@ -57,5 +57,13 @@ test('a system that leaves out a property fails the comparison', async () => {
 
   expect(await checkSystems([{ name: 'sqlite', connection: right }], tables, some)).toBeGreaterThan(some.length)
   await expect(checkSystems([{ name: 'redis', connection: wrong }], tables, some)).rejects.toThrow(/redis finds/)
+  const unordered: Connection = {
+    ...right,
+    page: (fields) => async () => {
+      const { stays, matches } = await right.page(fields)()
+      return { stays: stays.toReversed(), matches }
+    },
+  }
+  await expect(checkSystems([{ name: 'redis', connection: unordered }], tables, some)).rejects.toThrow(/another page/)
   await right.close()
 })

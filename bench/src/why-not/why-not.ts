@@ -14,7 +14,15 @@ import { availabilityOf } from '../inventory.ts'
 import { cpuPressure, describeMachine } from '../machine.ts'
 import { writeBenchmark } from '../pages.ts'
 import { ROOT } from '../programs.ts'
-import { answerTo, completeSearches, type Search, type SearchFields, searches, type Tables } from '../queries.ts'
+import {
+  answerTo,
+  completeSearches,
+  pageTo,
+  type Search,
+  type SearchFields,
+  searches,
+  type Tables,
+} from '../queries.ts'
 import { below, createRandom } from '../random.ts'
 import { NotMeasured } from '../verdict.ts'
 import { type ClientLoad, runClients } from './clients.ts'
@@ -59,6 +67,14 @@ export async function checkSystems(
     }
   }
   for (const { fields } of searches) await expectIds(fields, answerTo(tables, fields).sort(), 'in the loaded data')
+  for (const { fields } of searches.filter(hasPage)) {
+    const wanted = JSON.stringify(pageTo(tables, fields))
+    for (const { name, connection } of systems) {
+      compared++
+      const found = JSON.stringify(await connection.page(fields)())
+      if (found !== wanted) throw failure(`${name} has another page: ${found} instead of ${wanted}`)
+    }
+  }
   for (const { fields, booking, id, rooms } of lastRooms(tables, searches)) {
     const wanted = answerTo(tables, fields).sort()
     const without = wanted.filter((each) => each !== id)
@@ -70,6 +86,10 @@ export async function checkSystems(
   }
   return compared
 }
+
+/** Pages are compared and measured without filters on the property but its type. */
+const hasPage = ({ fields: { category, stars, area, amenities } }: Search) =>
+  [category, stars, area, amenities].every((filter) => filter === undefined)
 
 async function writeAll(systems: readonly Connected[], booking: Booking, rooms: 1 | -1): Promise<void> {
   for (const { connection } of systems) await connection.write(booking, rooms)()
@@ -292,9 +312,13 @@ async function measure(
   { broad, selective, bookings, clients, seconds }: Workload & Plan,
 ): Promise<Figures> {
   const runMs = seconds * 1000
-  const run = async (load: Pick<ClientLoad, 'searchers' | 'writers'>, some: readonly Search[] = broad) => {
+  const run = async (
+    load: Pick<ClientLoad, 'searchers' | 'writers'> & Partial<Pick<ClientLoad, 'asPages'>>,
+    some: readonly Search[] = broad,
+  ) => {
     const before = system.cpuSeconds?.() ?? 0
     const { searches, writes, requests, cpuSeconds } = await runClients({
+      asPages: false,
       ...load,
       system: system.name,
       target: system.target,
@@ -312,13 +336,14 @@ async function measure(
       : { clientMicros }
     return { searches: { ...rateOf(searches, runMs), ...costs }, writes: { ...rateOf(writes, runMs), ...costs } }
   }
-  const searched = async (some: readonly Search[]) => ({
-    one: (await run({ searchers: 1, writers: 0 }, some)).searches,
-    many: (await run({ searchers: clients, writers: 0 }, some)).searches,
+  const searched = async (some: readonly Search[], asPages = false) => ({
+    one: (await run({ searchers: 1, writers: 0, asPages }, some)).searches,
+    many: (await run({ searchers: clients, writers: 0, asPages }, some)).searches,
   })
   return {
     broad: await searched(broad),
     selective: await searched(selective),
+    pages: await searched(broad, true),
     writes: {
       one: (await run({ searchers: 0, writers: 1 })).writes,
       many: (await run({ searchers: 0, writers: clients })).writes,
