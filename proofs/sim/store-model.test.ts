@@ -76,7 +76,8 @@ test(`records, nights and rooms of stays are those of the model, over days and r
   }
   run(raiseTo(FEATURE_LEVEL))
   for (const hotel of HOTELS) for (const bytes of fill(random, hotel)) runOne(bytes, 'the hotels are filled')
-  for (let n = 0; n < 500; n++) {
+  // A late repeat is drawn about once in 500 steps.
+  for (let n = 0; n < 500 || (n < 10_000 && model.stays.counts.lateRepeats === 0); n++) {
     clock.timeMs += random.below(20_000)
     if (chance(random, 0.01)) {
       clock.timeMs += between(random, 1, 9) * DAY_MS
