@@ -60,8 +60,14 @@ function shell(script: string, env: NodeJS.ProcessEnv): Promise<{ code: number |
   })
 }
 
+/** Nine o'clock of a day. Today it is the time of the machine, by which OpenSSL and PostgreSQL check dates. */
+function offsetOf(day: string): number {
+  const nowMs = Date.now()
+  return day === new Date(nowMs).toISOString().slice(0, 10) ? 0 : Date.parse(`${day}T09:00:00Z`) - nowMs
+}
+
 export async function follow(day: string, script: string, more: NodeJS.ProcessEnv): Promise<string> {
-  const offsetMs = Date.parse(`${day}T09:00:00Z`) - Date.now()
+  const offsetMs = offsetOf(day)
   const port = String(await freePort())
   const { code, output } = await shell(
     script.replaceAll('localhost:8777', `127.0.0.1:${port}`).replaceAll('curl ', 'curl -sS '),
@@ -78,6 +84,6 @@ export async function follow(day: string, script: string, more: NodeJS.ProcessEn
 
 export const startOn = (day: string, args: readonly string[]) =>
   startProgram([...args], {
-    env: { NODE_OPTIONS: shifted(Date.parse(`${day}T09:00:00Z`) - Date.now()) },
+    env: { NODE_OPTIONS: shifted(offsetOf(day)) },
     isBound: true,
   })
