@@ -194,6 +194,39 @@ ${inspect}${exported}${damaged.trim().split('\n').at(-1)}`,
   TEST_MS,
 )
 
+test(
+  'the runbook of a wrong clock works on a node whose log is two days ahead',
+  async () => {
+    const [status = '', setTime = ''] = CLUSTERS.slice(12)
+    const ahead = new Date(Date.now() + 2 * 86_400_000).toISOString().slice(0, 10)
+    const dir = await sampleOn(ahead, 'clock')
+    const ports = { VACANCY_RUN_TCP_PORT: String(await freePort()), VACANCY_RUN_API_PORT: String(await freePort()) }
+    const url = `127.0.0.1:${ports.VACANCY_RUN_API_PORT}`
+    const run = `cd ${dir}
+${serving(url, '/health')}
+export VACANCY_RUN_AUTH_FILE=tokens.yml
+serve run --codecs quickstart-data/codecs.yml --data-dir data`
+    const start = `vacancy build-snapshot --shard-id s1 --input-path quickstart-data/csv --output-path data
+serve run`
+    await follow(
+      ahead,
+      `${run.replace('serve run', start)}\nuntil curl -f http://${url}/ready; do sleep 0.3; done\nstop`,
+      ports,
+    )
+    const output = await follow(
+      TODAY,
+      `${run}
+until curl http://${url}/ready | grep '"reason":"clock"'; do sleep 0.3; done
+${`${status}${setTime}`.replaceAll('127.0.0.1:8080', url)}
+until curl -f http://${url}/ready; do sleep 0.3; done
+stop`,
+      ports,
+    )
+    expect(output).toMatch(/"reason":"clock".*"ready":true/s)
+  },
+  TEST_MS,
+)
+
 test.each([TODAY, ...DAYS])(
   'the commands of the page on the control plane work on %s',
   async (day) => {
