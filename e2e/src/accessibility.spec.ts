@@ -35,7 +35,8 @@ for (const { name, path } of pagesOf({ shard: 'quickstart' })) {
     await ready(page)
     for (const { colorScheme, size, viewport } of LOOKS) {
       await page.emulateMedia({ colorScheme })
-      expect(await violationsOf(page, colorScheme)).toEqual([])
+      // The dialog of a plan may be about to open.
+      await expect(async () => expect(await violationsOf(page, colorScheme)).toEqual([])).toPass({ timeout: 30_000 })
       await page.setViewportSize(viewport)
       // On narrow screens the row of tabs scrolls; the tab of the page used to be out of view.
       const tabs = await page.locator('main[data-ready="true"] [data-path-tabs] [aria-current]').all()

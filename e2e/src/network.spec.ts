@@ -87,6 +87,8 @@ test('code that cannot be loaded leaves the page as it is, and is loaded when it
   await page.goto('/')
   await ready(page, 'overview')
   const help = page.getByRole('dialog', { name: 'Keyboard shortcuts' })
+  // The parts of this page have been loaded.
+  await page.waitForLoadState('networkidle')
   await page.route('**/_next/static/**', (route) => route.abort('connectionreset'))
 
   const notifications = page.getByRole('region', { name: 'Notifications' })
