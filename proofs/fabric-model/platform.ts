@@ -14,7 +14,7 @@ import {
   type ForwardLimits,
   type Policy,
 } from '../../fabric/src/forward/forwarder.ts'
-import type { Inbound, PoolSettings, Request } from '../../fabric/src/forward/state.ts'
+import { ANYONE, type Inbound, type PoolSettings, type Request } from '../../fabric/src/forward/state.ts'
 import type { Address, World } from '../../fabric/src/forward/world.ts'
 import type { Lookup } from '../../fabric/src/router/datasets.ts'
 import { createRouter, type Router, type RoutingOptions } from '../../fabric/src/router/router.ts'
@@ -200,7 +200,7 @@ function startRouter(component: Component, world: World): Forwarder {
   }
   const options: RoutingOptions = {
     ...{ world, version: '0', mode: role === 'edge' ? 'edge' : 'zone', tables, resolver: resolverOf(component) },
-    ...{ zone: role === 'zone' ? zone : undefined, id: role === 'zone' ? id : undefined, login: () => 'client' },
+    ...{ zone: role === 'zone' ? zone : undefined, id: role === 'zone' ? id : undefined, login: () => () => ANYONE },
     ...{ hopPort: 9000, linksPerHop: knobs.linksPerHop, keepaliveMs: knobs.keepaliveMs },
     ...{ responseBytesMax: knobs.responseBytesMax, queuedBytesMax: knobs.hopQueuedBytesMax },
   }
@@ -332,7 +332,7 @@ function startBridge(component: Component, world: World): Forwarder {
         id,
         zone,
         shard: shard.id,
-        login: () => 'client',
+        login: () => () => ANYONE,
         token: () => undefined,
         isUpstreamTls: false,
         lagMax: 100,
