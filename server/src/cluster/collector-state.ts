@@ -22,9 +22,6 @@ export const COLLECTOR = {
   closeForMs: 3_000,
   closeAfterMs: 200,
   tickMs: 20,
-  /** The same with few nodes, none of which is watched closely. */
-  idleTickMs: 100,
-  fewNodes: 20,
   deriveMs: 100,
   /** Shortest time between views of a shard; above `manyNodes` it is one round, unless the shard is watched closely. */
   deriveShardMs: 250,
@@ -89,8 +86,7 @@ export type Collector = {
   readonly shards: Map<string, ShardState>
   /** The shards in display order; undefined after one was added or removed. */
   sorted: readonly ShardState[] | undefined
-  /** Stop its timers. */
-  readonly stops: (() => void)[]
+  readonly timers: NodeJS.Timeout[]
   isStopped: boolean
   /** Nodes that are being polled, and those of them that did not respond recently. */
   busy: number

@@ -5,7 +5,7 @@
  */
 import { type Clock, systemClock } from '@vacancy/shared'
 import type { ShardView } from '@vacancy/shared/contract'
-import { type Log, repeat } from '@vacancy/shared/node'
+import type { Log } from '@vacancy/shared/node'
 import type { NodeHttp } from '../http/node-http.ts'
 import type { NodeAddress } from './cluster.ts'
 import {
@@ -42,7 +42,7 @@ export function createCollector(
     nodes: new Map(),
     shards: new Map(),
     sorted: undefined,
-    stops: [],
+    timers: [],
     isStopped: false,
     busy: 0,
     busySilent: 0,
@@ -154,29 +154,17 @@ export function forgetNode(collector: Collector, node: Pick<NodeAddress, 'shard'
 export async function startCollector(collector: Collector, remembered: readonly KnownNode[]): Promise<void> {
   addRemembered(collector, remembered)
   await refreshNodes(collector)
-  const isIdle = () =>
-    collector.nodes.size <= COLLECTOR.fewNodes &&
-    [...collector.shards.values()].every(({ closely }) => closely.size === 0)
-  collector.stops.push(
-    repeat(
-      () => pollDue(collector),
-      () => (isIdle() ? COLLECTOR.idleTickMs : COLLECTOR.tickMs),
-    ),
-    repeat(
-      () => deriveDueViews(collector),
-      () => COLLECTOR.deriveMs,
-    ),
-    repeat(
-      () => scheduleRefresh(collector),
-      () => DISCOVERY.intervalMs,
-    ),
+  collector.timers.push(
+    setInterval(() => pollDue(collector), COLLECTOR.tickMs),
+    setInterval(() => deriveDueViews(collector), COLLECTOR.deriveMs),
   )
+  collector.timers.push(setInterval(() => scheduleRefresh(collector), DISCOVERY.intervalMs))
   pollDue(collector)
 }
 
 export async function stopCollector(collector: Collector): Promise<void> {
   collector.isStopped = true
-  for (const stop of collector.stops) stop()
+  for (const timer of collector.timers) clearInterval(timer)
   await collector.refreshing
 }
 

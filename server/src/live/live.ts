@@ -7,7 +7,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type Clock, systemClock } from '@vacancy/shared'
 import { LIVE } from '@vacancy/shared/contract'
-import { type Log, repeat } from '@vacancy/shared/node'
+import type { Log } from '@vacancy/shared/node'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { addClient, checkViewers, dismiss } from './clients.ts'
 import { LIVE_LIMITS, type Live, type Viewer } from './state.ts'
@@ -26,20 +26,16 @@ export function createLive(options: { readonly server: string; readonly log: Log
     lastFrame: undefined,
     framesSent: 0,
     bytesSent: 0,
-    stops: [],
+    timers: [],
   }
   live.webSockets.on('connection', (socket: WebSocket, _request: IncomingMessage, viewer: Viewer) =>
     addClient(live, socket, viewer),
   )
-  const check = () => {
-    checkViewers(live).catch((error) => log.error({ err: error }, 'checking live viewers failed'))
-  }
-  live.stops.push(
-    repeat(
-      () => flushTopics(live),
-      () => (live.clients.size > 0 ? LIVE_LIMITS.flushMs : LIVE_LIMITS.idleFlushMs),
-    ),
-    repeat(check, () => LIVE_LIMITS.checkMs),
+  live.timers.push(
+    setInterval(() => flushTopics(live), LIVE_LIMITS.flushMs),
+    setInterval(() => {
+      checkViewers(live).catch((error) => log.error({ err: error }, 'checking live viewers failed'))
+    }, LIVE_LIMITS.checkMs),
   )
   return live
 }
@@ -61,7 +57,7 @@ export function liveCounts(live: Live): { readonly clients: number; readonly fra
 }
 
 export async function stopLive(live: Live): Promise<void> {
-  for (const stop of live.stops) stop()
+  for (const timer of live.timers) clearInterval(timer)
   for (const client of [...live.clients]) dismiss(live, client, 'stopping', 1_000)
   // Does not wait for browsers that do not respond.
   const late = setTimeout(() => {

@@ -27,8 +27,6 @@ export const LIVE_LIMITS = {
   /** Time until the connection of a disconnected client is destroyed. */
   farewellMs: 1_000,
   flushMs: 25,
-  /** Between flushes while nobody is connected. */
-  idleFlushMs: 250,
 } as const
 
 /** The topics, their subscribers, and the sent frames. */
@@ -44,8 +42,7 @@ export type Live = {
   lastFrame: { readonly topic: string; readonly from: number; readonly to: number; readonly bytes: Buffer } | undefined
   framesSent: number
   bytesSent: number
-  /** Stop its timers. */
-  readonly stops: (() => void)[]
+  readonly timers: NodeJS.Timeout[]
 }
 
 /** Topics whose value is computed only while they have followers. Undefined: the topic does not exist. */

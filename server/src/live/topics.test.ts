@@ -19,7 +19,7 @@ function channel() {
   const log = { error: (fields: unknown) => errors.push(fields) } as unknown as Log
   const live: Live = {
     ...{ server: 'test', log, clock, webSockets: {} as Live['webSockets'], topics: new Map(), offers: [] },
-    ...{ clients: new Set(), lastFrame: undefined, framesSent: 0, bytesSent: 0, stops: [] },
+    ...{ clients: new Set(), lastFrame: undefined, framesSent: 0, bytesSent: 0, timers: [] },
   }
   // The monotonic clock does not start at 0.
   clock.advance(1_000_000)
@@ -160,7 +160,7 @@ describe('clients', () => {
     const log = { error: (fields: unknown) => errors.push(fields), debug: () => undefined } as unknown as Log
     const live: Live = {
       ...{ server: 'test', log, clock, webSockets: {} as Live['webSockets'], topics: new Map(), offers: [] },
-      ...{ clients: new Set(), lastFrame: undefined, framesSent: 0, bytesSent: 0, stops: [] },
+      ...{ clients: new Set(), lastFrame: undefined, framesSent: 0, bytesSent: 0, timers: [] },
     }
     return { live, clock, errors }
   }

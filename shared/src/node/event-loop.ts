@@ -1,7 +1,7 @@
 /** How long events of this thread wait for their turn. */
 
 /** Each sample wakes the thread: a hundred a second take 1 % of a core in a program that is idle. */
-export const DELAY_SAMPLED_EVERY_MS = 100
+export const DELAY_SAMPLED_EVERY_MS = 50
 
 export type EventLoopWatch = {
   /** Longest delay since the last call, seconds; a delay may be up to `DELAY_SAMPLED_EVERY_MS` longer than it shows. */

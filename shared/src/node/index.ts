@@ -113,7 +113,6 @@ export {
   type Readiness,
   runProgram,
 } from './process.ts'
-export { repeat } from './repeat.ts'
 export {
   closeResolverCache,
   createResolverCache,
