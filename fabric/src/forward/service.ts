@@ -183,7 +183,10 @@ export function loginRule({ tokens, clock, log }: Pick<ServiceOptions, 'tokens' 
     if (tokens === undefined) return () => ANYONE
     const known = tokens()
     const found = findToken(known, token, clock.wallMs())
-    if (found !== undefined) return () => standingOf(entryNow(tokens(), found), clock.wallMs())
+    if (found !== undefined) {
+      const entry = followEntry(tokens, found)
+      return () => standingOf(entry(), clock.wallMs())
+    }
     if (failures.waitSeconds(remote) === 0) {
       failures.failed(remote)
       const expired = findToken(known, token, Number.NEGATIVE_INFINITY)
@@ -197,9 +200,16 @@ export function loginRule({ tokens, clock, log }: Pick<ServiceOptions, 'tokens' 
   }
 }
 
-/** The entry of the same token in the auth file as it is now. */
-function entryNow(now: readonly TokenHash[], before: TokenHash): TokenHash | undefined {
-  return now.includes(before) ? before : now.find(({ hash }) => Buffer.compare(hash, before.hash) === 0)
+/** The entry of a token in the auth file as it is now; looked for once after each change, not for each request. */
+function followEntry(tokens: () => readonly TokenHash[], { hash }: TokenHash): () => TokenHash | undefined {
+  let list: readonly TokenHash[] | undefined
+  let entry: TokenHash | undefined
+  return () => {
+    const now = tokens()
+    if (now !== list) entry = now.find((each) => Buffer.compare(each.hash, hash) === 0)
+    list = now
+    return entry
+  }
 }
 
 /** A forwarder whose ended requests are observed. */
